@@ -1,0 +1,184 @@
+# mod_downloads: build, check, try and install.  `make help` lists the targets.
+#
+# To be set on the command line:
+#   CC=clang           another compiler            WERROR=1       warnings are errors
+#   V=1                shows the commands
+#   BUILD=dir          another output folder       APXS=/path     another httpd's apxs
+#   MPM=worker         test: event (default), worker, prefork
+#   TESTS="t/ping.t"   test: these suites only     DATABASES=pgsql  test: on this database only
+#   INSTANCE=dir DB=pgsql RATE_LIMIT=off           run
+#   INSTANCE=dir KEEP=1                            demo
+#   DESTDIR=dir PREFIX=/usr                        install
+
+APXS   ?= $(firstword $(wildcard /usr/bin/apxs /usr/bin/apxs2) apxs)
+BUILD  ?= build
+CFLAGS ?= -O2 -g
+
+SHELL := /bin/sh
+MAKEFLAGS += --no-builtin-rules
+.DELETE_ON_ERROR:
+
+# For a make inside a make: as many jobs as there are cores unless the caller chose.
+SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shell nproc))
+.DEFAULT_GOAL := all
+
+# --- sources: a new file in one of these folders needs no change here ---------------------------
+
+LIB_SOURCES    := $(wildcard base/*.c storage/*.c db/*.c core/*.c)
+JOB_SOURCES    := $(filter-out worker/process.c,$(wildcard worker/*.c))
+HTTPD_SOURCES  := $(wildcard *.c api/*.c delivery/*.c settings/*.c worker/process.c)
+MODULE_SOURCES := $(HTTPD_SOURCES) $(JOB_SOURCES)
+CTL_SOURCES    := $(wildcard ctl/*.c)
+UNIT_SOURCES   := $(wildcard t/unit/*.c)
+SOURCES        := $(LIB_SOURCES) $(MODULE_SOURCES) $(CTL_SOURCES) $(UNIT_SOURCES)
+FORMATTED      := $(SOURCES) $(wildcard *.h base/*.h storage/*.h db/*.h core/*.h worker/*.h api/*.h \
+                  delivery/*.h settings/*.h ctl/*.h t/unit/*.h)
+SQL            := $(wildcard sql/queries/*.sql sql/migrations/*.sql)
+
+# --- flags --------------------------------------------------------------------------------------
+
+# Asked once, and only by a goal that compiles: `make help` and `make clean` work on a bare machine.
+# System folders, for the warnings that httpd's and APR's own macros would cause are not ours.
+LIBRARY_FLAGS   = $(eval LIBRARY_FLAGS := $(patsubst -I%,-isystem %,$(filter-out -I/usr/include,$(shell \
+              apr-1-config --cppflags --includes; apu-1-config --includes; \
+              pg_config --includedir | sed s/^/-I/))))$(LIBRARY_FLAGS)
+HTTPD_FLAGS = $(eval HTTPD_FLAGS := -isystem $(shell $(APXS) -q INCLUDEDIR))$(HTTPD_FLAGS)
+
+WARNINGS    := -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror)
+ALL_CFLAGS   = -std=gnu11 $(CFLAGS) $(WARNINGS) -fvisibility=hidden -fPIC -pthread \
+               -I. -I$(BUILD)/gen $(LIBRARY_FLAGS) $(CPPFLAGS)
+LIBRARIES   := -lcurl -ljansson -lcrypto -ldeflate -lsqlite3 -lpq -laprutil-1 -lapr-1
+
+# A line for each file; V=1 shows the commands.
+say = $(if $(V),,@echo '  $(CC) $(1)';)
+
+object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+
+GENERATED    := $(BUILD)/gen/db/statements.c $(BUILD)/gen/db/migrations.c
+GEN_OBJECTS  := $(patsubst $(BUILD)/gen/%.c,$(BUILD)/obj/gen/%.o,$(GENERATED))
+LIB_OBJECTS  := $(call object,$(LIB_SOURCES)) $(GEN_OBJECTS)
+UNIT_PROGRAMS := $(patsubst t/unit/%.c,$(BUILD)/unit/%,$(UNIT_SOURCES))
+OBJECTS      := $(call object,$(SOURCES)) $(GEN_OBJECTS)
+
+$(call object,$(HTTPD_SOURCES)): ALL_CFLAGS += $(HTTPD_FLAGS)
+
+# --- build --------------------------------------------------------------------------------------
+
+.PHONY: all build run demo test install clean help format lint unit check-format check-code \
+        check-rooms check-exports check-warnings suites sanitize sanitize-suites valgrind dependencies
+
+all: build ## builds the module and downloadsctl (the default)
+
+build: $(BUILD)/mod_downloads.so $(BUILD)/downloadsctl
+
+$(BUILD)/mod_downloads.so: $(call object,$(MODULE_SOURCES)) $(BUILD)/libmdl.a
+	$(call say,$@)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread -o $@ $^ $(LIBRARIES)
+
+$(BUILD)/downloadsctl: $(call object,$(CTL_SOURCES)) $(BUILD)/libmdl.a
+	$(call say,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ $(LIBRARIES)
+
+$(UNIT_PROGRAMS): $(BUILD)/unit/%: $(BUILD)/obj/t/unit/%.o $(BUILD)/libmdl.a
+	@mkdir -p $(@D)
+	$(call say,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ $(LIBRARIES)
+
+# Removed first: ar would keep the members whose sources are gone.
+$(BUILD)/libmdl.a: $(LIB_OBJECTS)
+	@rm -f $@
+	$(call say,$@)$(AR) rcs $@ $^
+
+$(call object,$(SOURCES)): $(BUILD)/obj/%.o: %.c | $(BUILD)/gen/stamp
+	@mkdir -p $(@D)
+	$(call say,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(GEN_OBJECTS): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
+	@mkdir -p $(@D)
+	$(call say,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# sql2c leaves a file alone that would not change, so a new query rebuilds what includes its name.
+$(BUILD)/gen/stamp: tools/sql2c $(SQL) $(wildcard sql/queries sql/migrations)
+	tools/sql2c sql $(BUILD)/gen/db
+	@touch $@
+
+$(GENERATED) $(BUILD)/gen/db/statements.h: $(BUILD)/gen/stamp ;
+
+-include $(OBJECTS:.o=.d)
+
+# --- try ----------------------------------------------------------------------------------------
+
+run: dependencies ## runs an instance in the foreground (INSTANCE=dir DB=pgsql RATE_LIMIT=off)
+	@$(SUBMAKE) build
+	@APXS='$(APXS)' BUILD='$(BUILD)' exec tools/run
+
+demo: dependencies ## performs the main job step by step against a fresh instance (KEEP=1)
+	@$(SUBMAKE) build
+	@APXS='$(APXS)' BUILD='$(BUILD)' exec tools/demo
+
+dependencies: # installs the packages that a build and an instance need
+	@tools/dependencies build
+
+# --- check --------------------------------------------------------------------------------------
+
+test: ## runs everything that checks the project, the same as CI
+	@tools/dependencies test
+	@$(SUBMAKE) lint
+	@$(SUBMAKE) unit
+	@$(SUBMAKE) suites
+
+lint: check-format check-rooms check-code check-warnings check-exports ## every check that runs nothing
+
+check-format: # each file is as clang-format writes it
+	clang-format --dry-run -Werror $(FORMATTED)
+
+check-rooms: ## includes go one way, and one library is in one place
+	tools/check-rooms
+
+check-exports: build ## the module exports its record and nothing else
+	tools/check-exports $(BUILD)/mod_downloads.so
+
+check-code: $(BUILD)/gen/stamp # cppcheck; tools/cppcheck.suppressions says why something is let through
+	tools/check-code $(BUILD) $(SOURCES)
+
+check-warnings: # gcc and clang have nothing to say
+	@$(SUBMAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1 build programs
+	@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang WERROR=1 build programs
+
+.PHONY: programs
+programs: $(UNIT_PROGRAMS)
+
+unit: programs ## runs the unit programs
+	tools/as-user tools/with-postgres prove --timer --exec '' $(UNIT_PROGRAMS)
+
+suites: build ## runs the Apache::Test suites on each database (MPM=worker TESTS="t/ping.t")
+	tools/suites
+
+SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
+
+sanitize: ## runs the unit programs with AddressSanitizer and UndefinedBehaviorSanitizer
+	@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' unit
+
+sanitize-suites: ## runs the suites with the sanitizers in httpd (TESTS DATABASES)
+	@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' build
+	SANITIZER_RUNTIME="$$($(CC) -print-file-name=libasan.so)" BUILD=$(BUILD)/sanitize tools/suites
+
+valgrind: programs ## runs the unit programs under valgrind's memcheck
+	tools/as-user tools/with-postgres prove --timer --exec \
+	    'valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite' \
+	    $(UNIT_PROGRAMS)
+
+# --- write --------------------------------------------------------------------------------------
+
+format: ## rewrites the C files as .clang-format says
+	clang-format -i $(FORMATTED)
+
+compile_commands.json: $(SOURCES) Makefile ## for editors and clang-tidy, by bear
+	@rm -rf $(BUILD)/bear
+	bear -- $(SUBMAKE) BUILD=$(BUILD)/bear build programs
+
+install: build ## installs module, command, man page, sql, conf and templates (DESTDIR PREFIX)
+	APXS='$(APXS)' BUILD='$(BUILD)' tools/install
+
+clean: ## removes what make made
+	rm -rf $(BUILD) compile_commands.json
+
+help: ## lists the targets
+	@sed -n 's/^\([a-z_.-]*\):[^#]*## \(.*\)/  \1\t\2/p' Makefile | expand -t 26
