@@ -1,0 +1,437 @@
+#include "base/crypto.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+#include <openssl/core_names.h>
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+#include <openssl/hmac.h>
+#include <openssl/rand.h>
+
+#include "base/log.h"
+
+#define SECRET_MIN   32
+#define SECRET_MAX   1024
+#define PURPOSES_MAX 16
+
+/*
+ * The keyed contexts of one purpose.  They hang on the secret and not on threads: a destructor of
+ * thread-local data would be called after httpd has unloaded the module.
+ */
+typedef struct {
+    EVP_MAC_CTX *keyed; /* only copied, so many threads may */
+    EVP_MAC_CTX *spare; /* taken and given back by atomic exchange; NULL while in use */
+    char purpose[];
+} purpose_t;
+
+struct mdl_secret_t {
+    unsigned char bytes[SECRET_MAX];
+    apr_size_t length;
+    purpose_t **purposes; /* PURPOSES_MAX of them, filled from the front, never emptied */
+};
+
+/* There is no safe way on without a primitive of cryptography. */
+static void __attribute__((noreturn)) give_up(const char *what)
+{
+    mdl_log(MDL_LOG_ERR, 0, "MDL0901: OpenSSL failed in %s, the process ends", what);
+    abort();
+}
+
+static void purpose_free(purpose_t *purpose)
+{
+    EVP_MAC_CTX_free(purpose->keyed);
+    EVP_MAC_CTX_free(purpose->spare);
+    free(purpose);
+}
+
+static apr_status_t secret_wipe(void *data)
+{
+    mdl_secret_t *secret = data;
+
+    for (int i = 0; i < PURPOSES_MAX && secret->purposes[i]; i++) {
+        purpose_free(secret->purposes[i]);
+        secret->purposes[i] = NULL;
+    }
+    OPENSSL_cleanse(secret->bytes, sizeof(secret->bytes));
+    return APR_SUCCESS;
+}
+
+static apr_status_t secret_no_file(const char *path, int error, const char **why, apr_pool_t *p)
+{
+    if (error == ENOENT || error == ENOTDIR) {
+        *why = apr_psprintf(p,
+                            "The secret file %s does not exist; make it with \"(umask 077; "
+                            "openssl rand -out %s 32)\".",
+                            path, path);
+        return APR_ENOENT;
+    }
+    if (error == EACCES) {
+        *why = apr_psprintf(p,
+                            "The secret file %s can't be opened by this user; give the file and "
+                            "its folder to the user that reads it.",
+                            path);
+        return APR_EACCES;
+    }
+    *why = apr_psprintf(p, "The secret file %s can't be read: %s.", path, strerror(error));
+    return APR_FROM_OS_ERROR(error);
+}
+
+static apr_status_t secret_load(mdl_secret_t *secret, int fd, const char *path, const char **why,
+                                apr_pool_t *p)
+{
+    struct stat st;
+
+    if (fstat(fd, &st) != 0) {
+        return secret_no_file(path, errno, why, p);
+    }
+    if (!S_ISREG(st.st_mode)) {
+        *why = apr_psprintf(p,
+                            "The secret file %s is not a regular file; name a file of %d to %d "
+                            "random bytes.",
+                            path, SECRET_MIN, SECRET_MAX);
+        return APR_EINVAL;
+    }
+    if (st.st_mode & (S_IRWXG | S_IRWXO)) {
+        *why = apr_psprintf(p,
+                            "The secret file %s is open to group or others; close it with "
+                            "\"chmod 600 %s\".",
+                            path, path);
+        return APR_EINVAL;
+    }
+    if (st.st_size < SECRET_MIN || st.st_size > SECRET_MAX) {
+        *why = apr_psprintf(p,
+                            "The secret file %s has %" APR_OFF_T_FMT " bytes; it must have %d "
+                            "to %d random ones.",
+                            path, st.st_size, SECRET_MIN, SECRET_MAX);
+        return APR_EINVAL;
+    }
+    while (secret->length < (apr_size_t)st.st_size) {
+        ssize_t n = read(fd, secret->bytes + secret->length,
+                         (apr_size_t)st.st_size - secret->length);
+
+        if (n < 0 && errno != EINTR) {
+            return secret_no_file(path, errno, why, p);
+        }
+        if (n == 0) {
+            *why = apr_psprintf(p, "The secret file %s changed while it was read; try again.",
+                                path);
+            return APR_EINVAL;
+        }
+        secret->length += n > 0 ? (apr_size_t)n : 0;
+    }
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_secret_read(mdl_secret_t **secret, const char *path, const char **why,
+                             apr_pool_t *p)
+{
+    mdl_secret_t *made;
+    apr_status_t rv;
+    int fd;
+
+    *secret = NULL;
+    *why = NULL;
+    /* O_NONBLOCK: a named pipe must not stop the server's start. */
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0) {
+        return secret_no_file(path, errno, why, p);
+    }
+    made = apr_pcalloc(p, sizeof(*made));
+    made->purposes = apr_pcalloc(p, PURPOSES_MAX * sizeof(*made->purposes));
+    apr_pool_cleanup_register(p, made, secret_wipe, apr_pool_cleanup_null);
+    rv = secret_load(made, fd, path, why, p);
+    close(fd);
+    if (rv != APR_SUCCESS) {
+        apr_pool_cleanup_run(p, made, secret_wipe);
+        return rv;
+    }
+    *secret = made;
+    return APR_SUCCESS;
+}
+
+static EVP_MAC_CTX *keyed_context(const unsigned char *key, apr_size_t length)
+{
+    EVP_MAC *hmac = EVP_MAC_fetch(NULL, OSSL_MAC_NAME_HMAC, NULL);
+    EVP_MAC_CTX *context = hmac ? EVP_MAC_CTX_new(hmac) : NULL;
+    OSSL_PARAM parameters[] = {
+        OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0),
+        OSSL_PARAM_construct_end(),
+    };
+
+    EVP_MAC_free(hmac);
+    if (!context || !EVP_MAC_init(context, key, length, parameters)) {
+        give_up("EVP_MAC_init");
+    }
+    return context;
+}
+
+static purpose_t *purpose_make(const mdl_secret_t *secret, const char *name)
+{
+    apr_size_t length = strlen(name);
+    purpose_t *purpose = calloc(1, sizeof(*purpose) + length + 1);
+    unsigned char key[MDL_SHA256_LENGTH];
+
+    if (!purpose || !HMAC(EVP_sha256(), secret->bytes, (int)secret->length,
+                          (const unsigned char *)name, length, key, NULL)) {
+        give_up("HMAC");
+    }
+    memcpy(purpose->purpose, name, length);
+    purpose->keyed = keyed_context(key, sizeof(key));
+    OPENSSL_cleanse(key, sizeof(key));
+    return purpose;
+}
+
+/* The entry of a purpose, made by whoever asks first.  NULL when the table is full. */
+static purpose_t *purpose_of(const mdl_secret_t *secret, const char *name)
+{
+    purpose_t *made = NULL;
+
+    for (int i = 0; i < PURPOSES_MAX; i++) {
+        purpose_t *found = __atomic_load_n(&secret->purposes[i], __ATOMIC_ACQUIRE);
+
+        if (!found) {
+            made = made ? made : purpose_make(secret, name);
+            if (__atomic_compare_exchange_n(&secret->purposes[i], &found, made, 0, __ATOMIC_ACQ_REL,
+                                            __ATOMIC_ACQUIRE)) {
+                return made;
+            }
+        }
+        if (strcmp(found->purpose, name) == 0) {
+            if (made) {
+                purpose_free(made);
+            }
+            return found;
+        }
+    }
+    if (made) {
+        purpose_free(made);
+    }
+    return NULL;
+}
+
+static void context_mac(EVP_MAC_CTX *context, const void *data, apr_size_t length,
+                        unsigned char mac[MDL_SHA256_LENGTH])
+{
+    if (!EVP_MAC_init(context, NULL, 0, NULL) || !EVP_MAC_update(context, data, length) ||
+        !EVP_MAC_final(context, mac, NULL, MDL_SHA256_LENGTH)) {
+        give_up("EVP_MAC");
+    }
+}
+
+void mdl_secret_mac(const mdl_secret_t *secret, const char *purpose, const void *data,
+                    apr_size_t length, unsigned char mac[MDL_SHA256_LENGTH])
+{
+    purpose_t *entry = purpose_of(secret, purpose);
+    EVP_MAC_CTX *context;
+
+    if (!entry) {
+        entry = purpose_make(secret, purpose);
+        context_mac(entry->keyed, data, length, mac);
+        purpose_free(entry);
+        return;
+    }
+    context = __atomic_exchange_n(&entry->spare, NULL, __ATOMIC_ACQ_REL);
+    if (!context) {
+        context = EVP_MAC_CTX_dup(entry->keyed);
+        if (!context) {
+            give_up("EVP_MAC_CTX_dup");
+        }
+    }
+    context_mac(context, data, length, mac);
+    EVP_MAC_CTX_free(__atomic_exchange_n(&entry->spare, context, __ATOMIC_ACQ_REL));
+}
+
+void mdl_random(void *buffer, apr_size_t length)
+{
+    unsigned char *at = buffer;
+
+    while (length > 0) {
+        int n = length > 65536 ? 65536 : (int)length;
+
+        if (RAND_bytes(at, n) != 1) {
+            give_up("RAND_bytes");
+        }
+        at += n;
+        length -= (apr_size_t)n;
+    }
+}
+
+int mdl_equal(const void *a, const void *b, apr_size_t length)
+{
+    return CRYPTO_memcmp(a, b, length) == 0;
+}
+
+void mdl_sha256(const void *data, apr_size_t length, unsigned char digest[MDL_SHA256_LENGTH])
+{
+    if (!EVP_Digest(data, length, digest, NULL, EVP_sha256(), NULL)) {
+        give_up("EVP_Digest");
+    }
+}
+
+struct mdl_sha256_t {
+    EVP_MD_CTX *context;
+};
+
+static apr_status_t sha256_free(void *data)
+{
+    mdl_sha256_t *sha = data;
+
+    EVP_MD_CTX_free(sha->context);
+    return APR_SUCCESS;
+}
+
+mdl_sha256_t *mdl_sha256_begin(apr_pool_t *p)
+{
+    mdl_sha256_t *sha = apr_pcalloc(p, sizeof(*sha));
+
+    sha->context = EVP_MD_CTX_new();
+    if (!sha->context || !EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL)) {
+        give_up("EVP_DigestInit_ex");
+    }
+    apr_pool_cleanup_register(p, sha, sha256_free, apr_pool_cleanup_null);
+    return sha;
+}
+
+void mdl_sha256_update(mdl_sha256_t *sha, const void *data, apr_size_t length)
+{
+    if (!EVP_DigestUpdate(sha->context, data, length)) {
+        give_up("EVP_DigestUpdate");
+    }
+}
+
+void mdl_sha256_end(mdl_sha256_t *sha, unsigned char digest[MDL_SHA256_LENGTH])
+{
+    if (!EVP_DigestFinal_ex(sha->context, digest, NULL) ||
+        !EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL)) {
+        give_up("EVP_DigestFinal_ex");
+    }
+}
+
+const char *mdl_hex(const void *data, apr_size_t length, apr_pool_t *p)
+{
+    static const char digits[] = "0123456789abcdef";
+    const unsigned char *bytes = data;
+    char *text = apr_palloc(p, length * 2 + 1);
+
+    for (apr_size_t i = 0; i < length; i++) {
+        text[i * 2] = digits[bytes[i] >> 4];
+        text[i * 2 + 1] = digits[bytes[i] & 15];
+    }
+    text[length * 2] = '\0';
+    return text;
+}
+
+/* Encodes with an alphabet; returns the text without padding and its length. */
+static char *encode(const char alphabet[65], const unsigned char *bytes, apr_size_t length,
+                    apr_size_t *size, apr_pool_t *p)
+{
+    char *text = apr_palloc(p, (length / 3 + 1) * 4 + 1);
+    apr_size_t n = 0;
+    unsigned int bits = 0;
+    int held = 0;
+
+    for (apr_size_t i = 0; i < length; i++) {
+        bits = (bits << 8 | bytes[i]) & 0xFFFF;
+        for (held += 8; held >= 6; held -= 6) {
+            text[n++] = alphabet[bits >> (held - 6) & 63];
+        }
+    }
+    if (held > 0) {
+        text[n++] = alphabet[bits << (6 - held) & 63];
+    }
+    text[n] = '\0';
+    *size = n;
+    return text;
+}
+
+static const char base64_alphabet[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+static const char base64url_alphabet[] =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+const char *mdl_base64url(const void *data, apr_size_t length, apr_pool_t *p)
+{
+    apr_size_t size;
+
+    return encode(base64url_alphabet, data, length, &size, p);
+}
+
+const char *mdl_base64(const void *data, apr_size_t length, apr_pool_t *p)
+{
+    apr_size_t size;
+    char *text = encode(base64_alphabet, data, length, &size, p);
+
+    while (size % 4 != 0) {
+        text[size++] = '=';
+    }
+    text[size] = '\0';
+    return text;
+}
+
+static int base64url_value(char c)
+{
+    if (c >= 'A' && c <= 'Z') {
+        return c - 'A';
+    }
+    if (c >= 'a' && c <= 'z') {
+        return c - 'a' + 26;
+    }
+    if (c >= '0' && c <= '9') {
+        return c - '0' + 52;
+    }
+    return c == '-' ? 62 : c == '_' ? 63 : -1;
+}
+
+apr_status_t mdl_base64url_decode(void *data, apr_size_t length, const char *text)
+{
+    unsigned char *bytes = data;
+    apr_size_t n = 0;
+    unsigned int bits = 0;
+    int held = 0;
+
+    if (strlen(text) != (length * 4 + 2) / 3) {
+        return APR_EINVAL;
+    }
+    for (; *text; text++) {
+        int value = base64url_value(*text);
+
+        if (value < 0) {
+            return APR_EINVAL;
+        }
+        bits = (bits << 6 | (unsigned int)value) & 0xFFFF;
+        held += 6;
+        if (held >= 8) {
+            held -= 8;
+            bytes[n++] = (unsigned char)(bits >> held);
+        }
+    }
+    /* Bits that belong to no byte are zero in the canonical text. */
+    return (bits & ((1U << held) - 1)) == 0 ? APR_SUCCESS : APR_EINVAL;
+}
+
+const char *mdl_random_base62(apr_size_t length, apr_pool_t *p)
+{
+    static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    char *text = apr_palloc(p, length + 1);
+    unsigned char drawn[64];
+    apr_size_t n = 0;
+
+    while (n < length) {
+        mdl_random(drawn, sizeof(drawn));
+        for (apr_size_t i = 0; i < sizeof(drawn) && n < length; i++) {
+            /* 248 is the largest multiple of 62 in a byte: what lies above would favour some. */
+            if (drawn[i] < 248) {
+                text[n++] = digits[drawn[i] % 62];
+            }
+        }
+    }
+    text[n] = '\0';
+    OPENSSL_cleanse(drawn, sizeof(drawn));
+    return text;
+}

@@ -1,0 +1,68 @@
+/*
+ * The wrapper of OpenSSL: random bytes, SHA-256 and HMAC-SHA-256, constant-time comparison, and
+ * the two alphabets in which binary values travel.
+ */
+#ifndef MDL_BASE_CRYPTO_H
+#define MDL_BASE_CRYPTO_H
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+#define MDL_SHA256_LENGTH     32
+#define MDL_SHA256_HEX_LENGTH 64
+
+/** The server's secret; every key that the service uses is derived from it by its purpose. */
+typedef struct mdl_secret_t mdl_secret_t;
+
+/**
+ * Reads a secret file: 32 to 1,024 bytes taken as they are, a regular file that is closed to group
+ * and others.  Returns APR_ENOENT, APR_EACCES, APR_EINVAL (too short, too long, mode too open, not
+ * a file) or the system's error, and in *why a sentence that names the file and says what to do,
+ * allocated from p.  The secret lives in p and is wiped when p is cleared.
+ */
+apr_status_t mdl_secret_read(mdl_secret_t **secret, const char *path, const char **why,
+                             apr_pool_t *p);
+
+/**
+ * HMAC-SHA-256 under the key that belongs to purpose, a short constant such as "api-key":
+ * HMAC(HMAC(secret, purpose), data).  Keyed contexts of up to 16 purposes are kept with the secret,
+ * so a call costs about a microsecond; any thread may call.  Aborts the process when OpenSSL fails.
+ */
+void mdl_secret_mac(const mdl_secret_t *secret, const char *purpose, const void *data,
+                    apr_size_t length, unsigned char mac[MDL_SHA256_LENGTH]);
+
+/** Fills buffer with random bytes; aborts the process when the system has none. */
+void mdl_random(void *buffer, apr_size_t length);
+
+/** Whether two buffers are the same, in a time that depends on length alone. */
+int mdl_equal(const void *a, const void *b, apr_size_t length);
+
+/** SHA-256 of a buffer. */
+void mdl_sha256(const void *data, apr_size_t length, unsigned char digest[MDL_SHA256_LENGTH]);
+
+/** A running SHA-256, freed with its pool. */
+typedef struct mdl_sha256_t mdl_sha256_t;
+mdl_sha256_t *mdl_sha256_begin(apr_pool_t *p);
+void mdl_sha256_update(mdl_sha256_t *sha, const void *data, apr_size_t length);
+/** Writes the digest; the context is at its beginning again. */
+void mdl_sha256_end(mdl_sha256_t *sha, unsigned char digest[MDL_SHA256_LENGTH]);
+
+/** Lower-case hexadecimal. */
+const char *mdl_hex(const void *data, apr_size_t length, apr_pool_t *p);
+
+/** base64url without padding (RFC 4648 section 5). */
+const char *mdl_base64url(const void *data, apr_size_t length, apr_pool_t *p);
+
+/** base64 with padding (RFC 4648 section 4). */
+const char *mdl_base64(const void *data, apr_size_t length, apr_pool_t *p);
+
+/**
+ * Decodes base64url without padding into exactly length bytes.  Returns APR_EINVAL when text is of
+ * another length, has a foreign character, or is not the canonical encoding of its bytes.
+ */
+apr_status_t mdl_base64url_decode(void *data, apr_size_t length, const char *text);
+
+/** length random characters of [0-9A-Za-z], each equally likely. */
+const char *mdl_random_base62(apr_size_t length, apr_pool_t *p);
+
+#endif

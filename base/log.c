@@ -1,0 +1,40 @@
+#include "base/log.h"
+
+#include <stdarg.h>
+
+#include <stdio.h>
+
+#define LINE_LENGTH 2000
+
+static mdl_log_sink_fn *current_sink;
+
+void mdl_log_set_sink(mdl_log_sink_fn *sink)
+{
+    current_sink = sink;
+}
+
+/* What a stranger sent may be in the message: it must not look like a line of its own. */
+static void one_line(char *message)
+{
+    for (; *message; message++) {
+        if ((unsigned char)*message < 0x20 || *message == 0x7F) {
+            *message = ' ';
+        }
+    }
+}
+
+void mdl_log_write(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
+                   const char *format, ...)
+{
+    char message[LINE_LENGTH + 1];
+    va_list arguments;
+
+    if (!current_sink) {
+        return;
+    }
+    va_start(arguments, format);
+    vsnprintf(message, sizeof(message), format, arguments);
+    va_end(arguments);
+    one_line(message);
+    current_sink(file, line, level, rv, message);
+}

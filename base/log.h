@@ -1,0 +1,37 @@
+/*
+ * Logging for everything that sees APR alone.  The process that links this code says where the
+ * lines go: httpd's error log in the module, standard error in downloadsctl, nowhere in a unit
+ * program.
+ */
+#ifndef MDL_BASE_LOG_H
+#define MDL_BASE_LOG_H
+
+#include <apr_errno.h>
+
+/* The numbers are syslog's, which are httpd's APLOG_* too. */
+typedef enum {
+    MDL_LOG_ERR = 3,
+    MDL_LOG_WARNING = 4,
+    MDL_LOG_NOTICE = 5,
+    MDL_LOG_INFO = 6,
+    MDL_LOG_DEBUG = 7
+} mdl_log_level_t;
+
+/** Takes one finished line without a newline; must not keep the pointer. */
+typedef void mdl_log_sink_fn(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
+                             const char *message);
+
+/** Sets the process's sink; NULL drops every line.  Call it before any thread is started. */
+void mdl_log_set_sink(mdl_log_sink_fn *sink);
+
+/**
+ * Writes one line.  The format begins with the message's own tag, "MDL0001: ".  rv is appended by
+ * the sink in words unless it is 0.  Never pass a token, an Authorization header or a signed URL.
+ * Lines are cut at 2,000 bytes.
+ */
+void mdl_log_write(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
+                   const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+#define mdl_log(level, rv, ...) mdl_log_write(__FILE__, __LINE__, level, rv, __VA_ARGS__)
+
+#endif

@@ -1,0 +1,368 @@
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+
+#include "base/crypto.h"
+#include "t/unit/tap.h"
+
+#define THREADS 4
+
+static apr_pool_t *p;
+static char folder[256];
+
+/* What a program prints, without its line end. */
+static const char *output_of(const char *command)
+{
+    FILE *program = popen(command, "r");
+    char line[256] = "";
+
+    if (!program || !fgets(line, sizeof(line), program)) {
+        line[0] = '\0';
+    }
+    if (program) {
+        pclose(program);
+    }
+    line[strcspn(line, "\r\n")] = '\0';
+    return apr_pstrdup(p, line);
+}
+
+static const char *file_of(const char *name, const void *data, apr_size_t length, mode_t mode)
+{
+    const char *path = apr_pstrcat(p, folder, "/", name, NULL);
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+
+    if (fd < 0 || write(fd, data, length) != (ssize_t)length || fchmod(fd, mode) != 0) {
+        perror(path);
+        exit(2);
+    }
+    close(fd);
+    return path;
+}
+
+/* The sentence with which a secret file is refused, or NULL where the status is another. */
+static const char *refusal(const char *path, apr_status_t expected)
+{
+    mdl_secret_t *secret;
+    const char *why;
+    apr_status_t rv = mdl_secret_read(&secret, path, &why, p);
+
+    return rv == expected && !secret ? why : NULL;
+}
+
+static int names(const char *why, const char *path)
+{
+    apr_size_t length = why ? strlen(why) : 0;
+
+    return length && strstr(why, path) && why[length - 1] == '.';
+}
+
+static void secret_files_are_checked(void)
+{
+    const char *path;
+    char bytes[1025];
+    mdl_secret_t *secret;
+    const char *why;
+
+    memset(bytes, 'k', sizeof(bytes));
+    path = file_of("open", bytes, 32, 0644);
+    ok(names(refusal(path, APR_EINVAL), path), "a file that others may read is refused");
+    path = file_of("group", bytes, 32, 0640);
+    ok(names(refusal(path, APR_EINVAL), path), "a file that the group may read is refused");
+    path = file_of("short", bytes, 31, 0600);
+    ok(names(refusal(path, APR_EINVAL), path), "31 bytes are too few");
+    path = file_of("long", bytes, 1025, 0600);
+    ok(names(refusal(path, APR_EINVAL), path), "1,025 bytes are too many");
+    path = apr_pstrcat(p, folder, "/missing", NULL);
+    ok(names(refusal(path, APR_ENOENT), path), "a missing file is absent");
+    path = apr_pstrcat(p, folder, "/short/x", NULL);
+    ok(names(refusal(path, APR_ENOENT), path), "a file where the folder should be: absent too");
+    ok(names(refusal(folder, APR_EINVAL), folder), "a folder is refused");
+    ok(strstr(refusal(folder, APR_EINVAL), "not a regular file"), "for what it is");
+    path = apr_pstrcat(p, folder, "/pipe", NULL);
+    mkfifo(path, 0600);
+    ok(names(refusal(path, APR_EINVAL), path), "a named pipe is refused without waiting for it");
+
+    path = file_of("smallest", bytes, 32, 0600);
+    is_int(mdl_secret_read(&secret, path, &why, p), APR_SUCCESS, "32 bytes are taken");
+    path = file_of("largest", bytes, 1024, 0400);
+    is_int(mdl_secret_read(&secret, path, &why, p), APR_SUCCESS, "1,024 bytes are taken");
+}
+
+static mdl_secret_t *secret_of(const char *name, const void *bytes, apr_size_t length,
+                               apr_pool_t *pool)
+{
+    mdl_secret_t *secret = NULL;
+    const char *why = NULL;
+
+    if (mdl_secret_read(&secret, file_of(name, bytes, length, 0600), &why, pool)) {
+        printf("Bail out! %s\n", why);
+        exit(2);
+    }
+    return secret;
+}
+
+static const char *mac_of(const mdl_secret_t *secret, const char *purpose, const char *data)
+{
+    unsigned char mac[MDL_SHA256_LENGTH];
+
+    mdl_secret_mac(secret, purpose, data, strlen(data), mac);
+    return mdl_hex(mac, sizeof(mac), p);
+}
+
+/* openssl(1) takes the derivation's two steps by itself. */
+static const char *mac_by_openssl(const char *key, const char *purpose, const char *data)
+{
+    const char *step = "printf %%s '%s' | openssl dgst -sha256 -mac HMAC -macopt hexkey:%s"
+                       " | sed 's/.* //'";
+    const char *derived = output_of(apr_psprintf(p, step, purpose, key));
+
+    return output_of(apr_psprintf(p, step, data, derived));
+}
+
+static void mac_is_the_documented_one(void)
+{
+    /* RFC 4231 test case 6: a key of 131 bytes, longer than SHA-256's block. */
+    const char *message = "Test Using Larger Than Block-Size Key - Hash Key First";
+    unsigned char key[131];
+    const char *hex;
+    mdl_secret_t *secret;
+
+    memset(key, 0xAA, sizeof(key));
+    hex = mdl_hex(key, sizeof(key), p);
+    is_str(output_of(apr_psprintf(p,
+                                  "printf %%s '%s' | openssl dgst -sha256 -mac HMAC -macopt "
+                                  "hexkey:%s | sed 's/.* //'",
+                                  message, hex)),
+           "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
+           "openssl(1) knows the vector of RFC 4231");
+    secret = secret_of("rfc4231", key, sizeof(key), p);
+    is_str(mac_of(secret, message, "data"), mac_by_openssl(hex, message, "data"),
+           "the key of a purpose is that vector, and signs the data");
+    is_str(mac_of(secret, "api-key", "x"), mac_by_openssl(hex, "api-key", "x"),
+           "another purpose, as openssl(1) computes it");
+    is_str(mac_of(secret, "api-key", "y"), mac_by_openssl(hex, "api-key", "y"),
+           "a context that is used again starts anew");
+    is_str(mac_of(secret, "api-key", ""), mac_by_openssl(hex, "api-key", ""), "no data at all");
+    ok(strcmp(mac_of(secret, "api-key", "x"), mac_of(secret, "api-ke", "x")) != 0,
+       "a purpose that is another's beginning has another key");
+}
+
+static void many_purposes_work(void)
+{
+    unsigned char key[32];
+    mdl_secret_t *secret;
+    const char *first[40];
+    int same = 0;
+
+    memset(key, 1, sizeof(key));
+    secret = secret_of("many", key, sizeof(key), p);
+    for (int i = 0; i < 40; i++) {
+        first[i] = mac_of(secret, apr_psprintf(p, "purpose-%d", i), "data");
+    }
+    for (int i = 0; i < 40; i++) {
+        same += !strcmp(first[i], mac_of(secret, apr_psprintf(p, "purpose-%d", i), "data"));
+    }
+    is_int(same, 40, "more purposes than are kept give the same each time");
+    is_str(first[39], mac_by_openssl(mdl_hex(key, sizeof(key), p), "purpose-39", "data"),
+           "and the right thing");
+}
+
+typedef struct {
+    const mdl_secret_t *secret;
+    unsigned char expected[8][MDL_SHA256_LENGTH];
+    int wrong;
+} thread_t;
+
+static void *mac_often(void *data)
+{
+    thread_t *t = data;
+    static const char *purposes[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+    unsigned char mac[MDL_SHA256_LENGTH];
+
+    for (int i = 0; i < 40000; i++) {
+        mdl_secret_mac(t->secret, purposes[i % 8], purposes[i % 8], 1, mac);
+        t->wrong += memcmp(mac, t->expected[i % 8], sizeof(mac)) != 0;
+    }
+    return NULL;
+}
+
+static void threads_and_children_may_call(void)
+{
+    unsigned char key[32];
+    thread_t each[THREADS];
+    pthread_t threads[THREADS];
+    mdl_secret_t *expecting;
+    mdl_secret_t *fresh;
+    int wrong = 0;
+    int status = -1;
+    pid_t child;
+
+    memset(key, 2, sizeof(key));
+    expecting = secret_of("threads", key, sizeof(key), p);
+    fresh = secret_of("threads", key, sizeof(key), p);
+    for (int i = 0; i < THREADS; i++) {
+        each[i].secret = fresh;
+        each[i].wrong = 0;
+        for (int j = 0; j < 8; j++) {
+            char c = (char)('a' + j);
+
+            mdl_secret_mac(expecting, apr_pstrmemdup(p, &c, 1), &c, 1, each[i].expected[j]);
+        }
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_create(&threads[i], NULL, mac_often, &each[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        wrong += each[i].wrong;
+    }
+    is_int(wrong, 0, "threads that share a secret get the right codes");
+
+    child = fork();
+    if (child == 0) {
+        each[0].wrong = 0;
+        mac_often(&each[0]);
+        _exit(each[0].wrong ? 1 : 0);
+    }
+    waitpid(child, &status, 0);
+    is_int(status, 0, "a forked child gets the right codes");
+}
+
+static void a_secret_ends_with_its_pool(void)
+{
+    unsigned char key[32];
+    apr_pool_t *sub;
+    const char *first;
+
+    memset(key, 3, sizeof(key));
+    apr_pool_create(&sub, p);
+    first = mac_of(secret_of("first", key, sizeof(key), sub), "purpose", "data");
+    apr_pool_clear(sub);
+    key[0] = 4;
+    ok(strcmp(mac_of(secret_of("second", key, sizeof(key), sub), "purpose", "data"), first) != 0,
+       "a secret in the memory of a former one has codes of its own");
+    apr_pool_destroy(sub);
+}
+
+static void digests_are_sha256(void)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+    mdl_sha256_t *sha = mdl_sha256_begin(p);
+    const char *abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+    const char *nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+
+    mdl_sha256("abc", 3, digest);
+    is_str(mdl_hex(digest, sizeof(digest), p), abc, "SHA-256 of a buffer");
+    mdl_sha256_update(sha, "a", 1);
+    mdl_sha256_update(sha, "", 0);
+    mdl_sha256_update(sha, "bc", 2);
+    mdl_sha256_end(sha, digest);
+    is_str(mdl_hex(digest, sizeof(digest), p), abc, "a running one, in pieces");
+    mdl_sha256_end(sha, digest);
+    is_str(mdl_hex(digest, sizeof(digest), p), nothing, "it is at its beginning again");
+}
+
+static void comparison_sees_each_byte(void)
+{
+    unsigned char a[32] = {0};
+    unsigned char b[32] = {0};
+    int seen = 0;
+
+    ok(mdl_equal(a, b, sizeof(a)), "equal buffers are equal");
+    for (apr_size_t i = 0; i < sizeof(a); i++) {
+        b[i] = 0x80;
+        seen += !mdl_equal(a, b, sizeof(a));
+        b[i] = 0;
+    }
+    is_int(seen, 32, "a difference in any byte is seen");
+    ok(mdl_equal(a, "x", 0), "nothing equals nothing");
+}
+
+static void encodings_are_the_standard_ones(void)
+{
+    static const char *base64[] = {"", "Zg==", "Zm8=", "Zm9v", "Zm9vYg==", "Zm9vYmE=", "Zm9vYmFy"};
+    static const char *base64url[] = {"", "Zg", "Zm8", "Zm9v", "Zm9vYg", "Zm9vYmE", "Zm9vYmFy"};
+    unsigned char back[64];
+    unsigned char bytes[64];
+    int same = 0;
+
+    for (apr_size_t i = 0; i < 7; i++) {
+        is_str(mdl_base64("foobar", i, p), base64[i], "base64 of RFC 4648 section 10");
+        is_str(mdl_base64url("foobar", i, p), base64url[i], "the same as base64url");
+    }
+    is_str(mdl_base64("\xFB\xFF\xBF", 3, p), "+/+/", "base64 ends in + and /");
+    is_str(mdl_base64url("\xFB\xFF\xBF", 3, p), "-_-_", "base64url ends in - and _");
+    is_str(mdl_hex("\x00\x9F\xFF", 3, p), "009fff", "hexadecimal is lower-case");
+    for (apr_size_t length = 0; length <= sizeof(bytes); length++) {
+        mdl_random(bytes, sizeof(bytes));
+        same += mdl_base64url_decode(back, length, mdl_base64url(bytes, length, p)) == 0 &&
+                memcmp(back, bytes, length) == 0;
+    }
+    is_int(same, 65, "what was encoded is decoded");
+    is_int(mdl_base64url_decode(back, 1, "Zh"), APR_EINVAL, "left-over bits must be zero");
+    is_int(mdl_base64url_decode(back, 2, "Zm9"), APR_EINVAL, "also after two bytes");
+    is_int(mdl_base64url_decode(back, 1, "Zg=="), APR_EINVAL, "padding is refused");
+    is_int(mdl_base64url_decode(back, 3, "+/+/"), APR_EINVAL, "base64's own alphabet is refused");
+    is_int(mdl_base64url_decode(back, 3, "Zm 9"), APR_EINVAL, "a space is refused");
+    is_int(mdl_base64url_decode(back, 3, "Zm9\xC3"), APR_EINVAL, "a byte above 127 is refused");
+    is_int(mdl_base64url_decode(back, 3, "Zm9vY"), APR_EINVAL, "a longer text is refused");
+    is_int(mdl_base64url_decode(back, 3, "Zm9"), APR_EINVAL, "a shorter text is refused");
+    is_int(mdl_base64url_decode(back, 0, ""), APR_SUCCESS, "no bytes are the empty text");
+}
+
+static void random_text_is_even(void)
+{
+    const char *text = mdl_random_base62(620000, p);
+    int count[256] = {0};
+    int digits = 0;
+    int worst = 0;
+
+    is_int(strlen(text), 620000, "base62 has the length that was asked for");
+    for (const char *c = text; *c; c++) {
+        count[(unsigned char)*c]++;
+    }
+    for (int i = 0; i < 256; i++) {
+        int off = abs(count[i] - 10000);
+
+        digits += count[i] > 0;
+        worst = count[i] && off > worst ? off : worst;
+    }
+    is_int(digits, 62, "all of 62 characters come");
+    /* Ten standard deviations of a binomial count; without the rejection eight would be 2,000 over.
+     */
+    ok(worst < 1000, "each equally often");
+    is_int(strspn(text, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"), 620000,
+           "and no other");
+    ok(strcmp(mdl_random_base62(43, p), mdl_random_base62(43, p)) != 0, "two are not the same");
+    is_str(mdl_random_base62(0, p), "", "none are none");
+}
+
+int main(void)
+{
+    const char *tmp = getenv("TMPDIR");
+
+    p = tap_begin();
+    apr_snprintf(folder, sizeof(folder), "%s/mdl-crypto-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(folder)) {
+        printf("Bail out! no temporary folder\n");
+        return 2;
+    }
+    secret_files_are_checked();
+    mac_is_the_documented_one();
+    many_purposes_work();
+    threads_and_children_may_call();
+    a_secret_ends_with_its_pool();
+    digests_are_sha256();
+    comparison_sees_each_byte();
+    encodings_are_the_standard_ones();
+    random_text_is_even();
+    if (system(apr_pstrcat(p, "rm -r '", folder, "'", NULL)) != 0) {
+        printf("# %s remains\n", folder);
+    }
+    return tap_end(p);
+}

@@ -1,0 +1,274 @@
+/* Fetching from a mock of servers that misbehave: cut bodies, wrong ranges, silence. */
+#include "base/http_client.h"
+#include "t/unit/http_peers.h"
+#include "t/unit/http_take.h"
+#include "t/unit/tap.h"
+
+#define PART_HEAD "HTTP/1.1 206 Part\r\nConnection: close\r\nETag: " TAG "\r\n"
+#define TEN       "Content-Length: 10\r\n\r\n0123456789"
+#define REST      "Content-Length: 5\r\n\r\n56789"
+
+static mock_t mock;
+static mdl_http_policy_t policy;
+
+static const route_t routes[] = {
+    {"/chunked", ANY,
+     OK_HEAD "Transfer-Encoding: chunked\r\n\r\n4\r\n0123\r\n6\r\n456789\r\n0\r\n"
+             "X-Trailer: 1\r\n\r\n",
+     THEN_CLOSE, NULL},
+    {"/hints", ANY, "HTTP/1.1 103 Early Hints\r\nContent-Encoding: gzip\r\n\r\n" OK_HEAD TEN,
+     THEN_CLOSE, NULL},
+    {"/identity", ANY, OK_HEAD "Content-Encoding: identity\r\n" TEN, THEN_CLOSE, NULL},
+    {"/weak", ANY, OK_HEAD "ETag: W/" TAG "\r\n" TEN, THEN_CLOSE, NULL},
+    {"/http10", ANY, "HTTP/1.0 200 OK\r\n" TEN, THEN_CLOSE, NULL},
+    {"/cut", ANY, OK_HEAD "Content-Length: 11\r\n\r\n0123456789", THEN_CLOSE, NULL},
+    {"/cut-chunked", ANY, OK_HEAD "Transfer-Encoding: chunked\r\n\r\n4\r\n0123\r\n", THEN_CLOSE,
+     NULL},
+    {"/cut-head", ANY, OK_HEAD, THEN_CLOSE, NULL},
+    {"/cut-now", ANY, "", THEN_CLOSE, NULL},
+    {"/no-length", ANY, OK_HEAD "\r\n0123456789", THEN_CLOSE, NULL},
+    {"/no-length-10", ANY, "HTTP/1.0 200 OK\r\n\r\n0123456789", THEN_CLOSE, NULL},
+    {"/two-lengths", ANY, OK_HEAD "Content-Length: 9\r\n" TEN, THEN_CLOSE, NULL},
+    {"/same-lengths", ANY, OK_HEAD "Content-Length: 10\r\n" TEN, THEN_CLOSE, NULL},
+    {"/odd-length", ANY, OK_HEAD "Content-Length: 99999999999999999999\r\n\r\n0123456789",
+     THEN_CLOSE, NULL},
+    {"/gzip", ANY, OK_HEAD "Content-Encoding: gzip\r\n" TEN, THEN_CLOSE, NULL},
+    {"/gzip-second", ANY, OK_HEAD "Content-Encoding: identity\r\nContent-Encoding: br\r\n" TEN,
+     THEN_CLOSE, NULL},
+    {"/gzip-transfer", ANY, OK_HEAD "Transfer-Encoding: gzip, chunked\r\n\r\n0\r\n\r\n", THEN_CLOSE,
+     NULL},
+    {"/unasked", ANY, PART_HEAD "Content-Range: bytes 0-9/10\r\n" TEN, THEN_CLOSE, NULL},
+    {"/unasked-416", ANY, "HTTP/1.1 416 No\r\nContent-Length: 0\r\n\r\n", THEN_CLOSE, NULL},
+    {"/no-content", ANY, "HTTP/1.1 204 None\r\n\r\n", THEN_CLOSE, NULL},
+    {"/not-http", ANY, "220 mail.example ESMTP\r\n", THEN_CLOSE, NULL},
+    {"/no-target", ANY, "HTTP/1.1 302 Found\r\nContent-Length: 0\r\n\r\n", THEN_CLOSE, NULL},
+    {"/headers", ANY, OK_HEAD, THEN_FLOOD, "X-Flood: " HUNDRED "\r\n"},
+    {"/relative", ANY, "HTTP/1.1 302 Found\r\nLocation: chunked\r\nSet-Cookie: a=b\r\n\r\n",
+     THEN_CLOSE, NULL},
+    {"/raw", ANY, "HTTP/1.1 302 Found\r\nLocation: /caf\xc3\xa9 1?a b\r\n\r\n", THEN_CLOSE, NULL},
+    {"/caf%C3%A9%201?a+b", ANY, OK_HEAD TEN, THEN_CLOSE, NULL},
+    {"/caf%c3%a9%201?a+b", ANY, OK_HEAD TEN, THEN_CLOSE, NULL},
+    {"/network-path", ANY, "HTTP/1.1 302 Found\r\nLocation: //a:b@localhost/\r\n\r\n", THEN_CLOSE,
+     NULL},
+    {"/unicode-host", ANY, "HTTP/1.1 302 Found\r\nLocation: http://loc\xc3\xa0lhost/\r\n\r\n",
+     THEN_CLOSE, NULL},
+    {"/redirect-flood", ANY, "HTTP/1.1 302 Found\r\nLocation: /chunked\r\n\r\n", THEN_FLOOD,
+     HUNDRED},
+    {"/stall", ANY, OK_HEAD "Content-Length: 100\r\n\r\n0123456789", THEN_HOLD, NULL},
+    {"/silent", ANY, "", THEN_HOLD, NULL},
+
+    {"/rest", WITH_RANGE, PART_HEAD "Content-Range: bytes 5-9/10\r\n" REST, THEN_CLOSE, NULL},
+    {"/rest-chunked", WITH_RANGE,
+     PART_HEAD "Content-Range: bytes 5-9/10\r\n"
+               "Transfer-Encoding: chunked\r\n\r\n5\r\n56789\r\n0\r\n\r\n",
+     THEN_CLOSE, NULL},
+    {"/rest-short", WITH_RANGE,
+     PART_HEAD "Content-Range: bytes 5-9/10\r\n"
+               "Transfer-Encoding: chunked\r\n\r\n4\r\n5678\r\n0\r\n\r\n",
+     THEN_CLOSE, NULL},
+    {"/rest-long", WITH_RANGE,
+     PART_HEAD "Content-Range: bytes 5-9/10\r\n"
+               "Transfer-Encoding: chunked\r\n\r\n6\r\n56789X\r\n0\r\n\r\n",
+     THEN_CLOSE, NULL},
+    {"/stubborn", WITH_RANGE, PART_HEAD "Content-Range: bytes 4-9/10\r\n" REST, THEN_CLOSE, NULL},
+    {"/stubborn", WITHOUT_RANGE, PART_HEAD "Content-Range: bytes 0-9/10\r\n" TEN, THEN_CLOSE, NULL},
+    {"/wrong/none", WITH_RANGE, PART_HEAD REST, THEN_CLOSE, NULL},
+    {"/wrong/start", WITH_RANGE,
+     PART_HEAD "Content-Range: bytes 4-9/10\r\nContent-Length: 6\r\n\r\n456789", THEN_CLOSE, NULL},
+    {"/wrong/part", WITH_RANGE,
+     PART_HEAD "Content-Range: bytes 5-9/11\r\n"
+               "Transfer-Encoding: chunked\r\n\r\n5\r\n56789\r\n0\r\n\r\n",
+     THEN_CLOSE, NULL},
+    {"/wrong/star", WITH_RANGE, PART_HEAD "Content-Range: bytes 5-9/*\r\n" REST, THEN_CLOSE, NULL},
+    {"/wrong/unit", WITH_RANGE, PART_HEAD "Content-Range: lines 5-9/10\r\n" REST, THEN_CLOSE, NULL},
+    {"/wrong/garbage", WITH_RANGE, PART_HEAD "Content-Range: bytes 5-9/10x\r\n" REST, THEN_CLOSE,
+     NULL},
+    {"/wrong/length", WITH_RANGE, PART_HEAD "Content-Range: bytes 5-9/10\r\n" TEN, THEN_CLOSE,
+     NULL},
+    {"/wrong/twice", WITH_RANGE,
+     PART_HEAD "Content-Range: bytes 5-9/10\r\n"
+               "Content-Range: bytes 0-4/10\r\n" REST,
+     THEN_CLOSE, NULL},
+    {"/wrong/tag", WITH_RANGE,
+     "HTTP/1.1 206 Part\r\nETag: \"v2\"\r\nContent-Range: bytes 5-9/10\r\n" REST, THEN_CLOSE, NULL},
+    {"/wrong/tagless", WITH_RANGE, "HTTP/1.1 206 Part\r\nContent-Range: bytes 5-9/10\r\n" REST,
+     THEN_CLOSE, NULL},
+    {"/wrong/416", WITH_RANGE, "HTTP/1.1 416 No\r\nContent-Range: bytes */4\r\n\r\n", THEN_CLOSE,
+     NULL},
+    {"/ignored", WITH_RANGE, OK_HEAD TEN, THEN_CLOSE, NULL},
+    {"/wrong/*", WITHOUT_RANGE, OK_HEAD TEN, THEN_CLOSE, NULL},
+    {NULL, ANY, NULL, THEN_CLOSE, NULL}};
+
+static void odd_answers_are_told_apart(mdl_http_client_t *client, apr_pool_t *p)
+{
+    static const struct {
+        const char *path;
+        mdl_http_result_t result;
+        const char *what;
+    } rows[] = {{"/chunked", MDL_HTTP_OK, "a chunked body is taken"},
+                {"/hints", MDL_HTTP_OK, "an interim response is passed over"},
+                {"/identity", MDL_HTTP_OK, "identity is no encoding"},
+                {"/weak", MDL_HTTP_OK, "a weak entity tag does no harm"},
+                {"/http10", MDL_HTTP_OK, "HTTP/1.0 with a length is taken"},
+                {"/same-lengths", MDL_HTTP_OK, "one length told twice is taken"},
+                {"/cut", MDL_HTTP_UNAVAILABLE, "a cut body is for a while"},
+                {"/cut-chunked", MDL_HTTP_UNAVAILABLE, "a cut chunked body is for a while"},
+                {"/cut-head", MDL_HTTP_UNAVAILABLE, "a cut head is for a while"},
+                {"/cut-now", MDL_HTTP_UNAVAILABLE, "no answer at all is for a while"},
+                {"/no-length", MDL_HTTP_REFUSED, "a body without length is refused"},
+                {"/no-length-10", MDL_HTTP_REFUSED, "also from HTTP/1.0"},
+                {"/two-lengths", MDL_HTTP_REFUSED, "two lengths are refused"},
+                {"/odd-length", MDL_HTTP_REFUSED, "a length of twenty digits is refused"},
+                {"/gzip", MDL_HTTP_REFUSED, "gzip is refused"},
+                {"/gzip-second", MDL_HTTP_REFUSED, "an encoding in a second header is refused"},
+                {"/gzip-transfer", MDL_HTTP_REFUSED, "a transfer coding but chunked is refused"},
+                {"/unasked", MDL_HTTP_REFUSED, "a 206 nobody asked for is refused"},
+                {"/unasked-416", MDL_HTTP_REFUSED, "a 416 nobody asked for is refused"},
+                {"/no-content", MDL_HTTP_REFUSED, "204 is refused"},
+                {"/not-http", MDL_HTTP_REFUSED, "what is not HTTP is refused"},
+                {"/no-target", MDL_HTTP_REFUSED, "a redirect to nowhere is refused"},
+                {"/headers", MDL_HTTP_REFUSED, "headers without end are refused"},
+                {"/relative", MDL_HTTP_OK, "a relative redirect is followed"},
+                {"/raw", MDL_HTTP_OK, "raw bytes in a redirect's path are encoded"},
+                {"/network-path", MDL_HTTP_URL_INVALID, "a user name without scheme is refused"},
+                {"/unicode-host", MDL_HTTP_URL_INVALID, "in a redirect's host they are refused"},
+                {"/redirect-flood", MDL_HTTP_OK, "a redirect's body is not waited for"}};
+    take_t take = {0};
+
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        int taken = rows[i].result == MDL_HTTP_OK;
+
+        take_all(client, at(mock.base, rows[i].path), &take);
+        if (!is_int(take.result, rows[i].result, rows[i].what)) {
+            printf("#   %s\n", take.detail);
+        }
+        ok(!taken || (is_text(&take, "0123456789") && take.heads == 1 && take.offset == 0),
+           apr_psprintf(p, "%s: its bytes", rows[i].what));
+        is_int(take.dones, 1, "done() is called once");
+    }
+    take_all(client, at(mock.base, "/chunked"), &take);
+    is_int(take.total, -1, "a chunked body's size is not known");
+    take_all(client, at(mock.base, "/weak"), &take);
+    is_str(take.etag, "none", "a weak entity tag is not handed on");
+    free(take.data);
+}
+
+static void the_request_says_no_more_than_it_must(mdl_http_client_t *client)
+{
+    take_t take = {0};
+
+    setenv("http_proxy", "http://127.0.0.1:1", 1);
+    setenv("ALL_PROXY", "http://127.0.0.1:1", 1);
+    mock_forget(&mock);
+    take_all(client, at(mock.base, "/relative"), &take);
+    is_int(take.result, MDL_HTTP_OK, "a proxy in the environment is not used");
+    unsetenv("http_proxy");
+    unsetenv("ALL_PROXY");
+    is_int(mock_count(&mock), 2, "a redirect is two requests");
+    ok(mock_was_asked(&mock, 0, "GET /relative HTTP/1.1\r\n"), "the first is HTTP/1.1");
+    ok(!mock_was_asked(&mock, 0, "Encoding"), "without Accept-Encoding");
+    ok(!mock_was_asked(&mock, 0, "Range"), "without a range");
+    ok(mock_was_asked(&mock, 1, "GET /chunked HTTP/1.1\r\n"), "the second is for the target");
+    ok(!mock_was_asked(&mock, 1, "Cookie"), "without the cookie that the first brought");
+    ok(!mock_was_asked(&mock, 1, "Referer"), "and without saying whence it came");
+    free(take.data);
+}
+
+static void wrong_parts_begin_again(mdl_http_client_t *client, apr_pool_t *p)
+{
+    static const char *const wrong[] = {"/wrong/none",    "/wrong/start", "/wrong/part",
+                                        "/wrong/star",    "/wrong/unit",  "/wrong/garbage",
+                                        "/wrong/length",  "/wrong/twice", "/wrong/tag",
+                                        "/wrong/tagless", "/wrong/416"};
+    take_t take = {0};
+
+    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+        mock_forget(&mock);
+        take_rest(client, at(mock.base, wrong[i]), 5, TAG, &take);
+        ok(take.result == MDL_HTTP_OK && is_text(&take, "0123456789") && take.heads == 1 &&
+               take.offset == 0 && take.total == 10,
+           apr_psprintf(p, "%s: the answer to a range is wrong, the file comes whole", wrong[i]));
+        is_int(mock_count(&mock), 2, "by one more request");
+        ok(mock_was_asked(&mock, 0, "\r\nRange: bytes=5-\r\nIf-Range: " TAG "\r\n"),
+           "the first asks for the rest, if it is of the same file");
+        ok(!mock_was_asked(&mock, 1, "Range"), "the second asks for all");
+    }
+    mock_forget(&mock);
+    take_rest(client, at(mock.base, "/stubborn"), 5, TAG, &take);
+    is_int(take.result, MDL_HTTP_REFUSED, "it begins again once only");
+    is_int(mock_count(&mock), 2, "that is two requests");
+    is_int(take.heads, 0, "and no head()");
+    take_rest(client, at(mock.base, "/unasked-416"), 5, TAG, &take);
+    is_int(take.result, MDL_HTTP_REFUSED, "also where 416 is all that ever comes");
+    free(take.data);
+}
+
+static void right_parts_are_taken(mdl_http_client_t *client)
+{
+    static const char *const weak[] = {NULL,      "", "v1", "W/" TAG, "\"v1", "\"v\r\nX: 1\"",
+                                       "\"a\"b\""};
+    take_t take = {0};
+
+    take_rest(client, at(mock.base, "/rest"), 5, TAG, &take);
+    ok(take.result == MDL_HTTP_OK && is_text(&take, "56789"), "the rest is taken");
+    is_int(take.offset, 5, "from where it was asked");
+    is_int(take.total, 10, "the file's size is told");
+    take_rest(client, at(mock.base, "/rest-chunked"), 5, TAG, &take);
+    ok(take.result == MDL_HTTP_OK && is_text(&take, "56789"), "also chunked");
+    take_rest(client, at(mock.base, "/rest-short"), 5, TAG, &take);
+    is_int(take.result, MDL_HTTP_UNAVAILABLE, "less than the range says is cut");
+    take_rest(client, at(mock.base, "/rest-long"), 5, TAG, &take);
+    is_int(take.result, MDL_HTTP_REFUSED, "more than the range says is refused");
+    take_rest(client, at(mock.base, "/ignored"), 5, TAG, &take);
+    ok(take.result == MDL_HTTP_OK && is_text(&take, "0123456789"), "a 200 brings the whole file");
+    is_int(take.offset, 0, "from its beginning");
+    for (size_t i = 0; i < sizeof(weak) / sizeof(weak[0]); i++) {
+        mock_forget(&mock);
+        take_rest(client, at(mock.base, "/chunked"), 5, weak[i], &take);
+        is_int(take.offset, 0, "without a strong entity tag it begins at the beginning");
+        ok(!mock_was_asked(&mock, 0, "Range") && !mock_was_asked(&mock, 0, "X:"),
+           "and asks for no range");
+    }
+    take_rest(client, at(mock.base, "/chunked"), 0, TAG, &take);
+    is_int(take.result, MDL_HTTP_OK, "an entity tag alone makes no range");
+    free(take.data);
+}
+
+static void patience_ends(mdl_http_client_t *client)
+{
+    apr_time_t begin = apr_time_now();
+    take_t take = {0};
+
+    policy.total_timeout_s = 1;
+    take_all(client, at(mock.base, "/silent"), &take);
+    is_int(take.result, MDL_HTTP_TIMEOUT, "the total time is limited");
+    ok(apr_time_now() - begin < apr_time_from_sec(10), "to what the policy says");
+    policy.total_timeout_s = 60;
+    policy.stall_timeout_s = 1;
+    begin = apr_time_now();
+    take_all(client, at(mock.base, "/stall"), &take);
+    is_int(take.result, MDL_HTTP_TIMEOUT, "a body that stalls is given up");
+    ok(apr_time_now() - begin < apr_time_from_sec(30), "long before the total time is over");
+    is_int(take.length, 10, "what had come was handed over");
+    policy.stall_timeout_s = 30;
+    free(take.data);
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+    mdl_http_client_t *client;
+
+    signal(SIGPIPE, SIG_IGN);
+    policy_for_tests(&policy, p);
+    ok(mdl_http_global_init(p) == APR_SUCCESS, "the library starts");
+    ok(mdl_http_client_create(&client, &policy, p) == APR_SUCCESS, "a client is made");
+    ok(mock_start(&mock, routes, p), "the mock listens");
+    odd_answers_are_told_apart(client, p);
+    the_request_says_no_more_than_it_must(client);
+    right_parts_are_taken(client);
+    wrong_parts_begin_again(client, p);
+    patience_ends(client);
+    mock_stop(&mock);
+    return tap_end(p);
+}

@@ -1,0 +1,252 @@
+#include <stdlib.h>
+
+#include <apr_strings.h>
+
+#include "base/json.h"
+#include "t/unit/tap.h"
+
+#define BODY_LIMIT 262144
+
+static apr_pool_t *p;
+
+static mdl_json_t *parse(const char *text)
+{
+    const char *why;
+    mdl_json_t *json;
+
+    mdl_json_parse(&json, text, strlen(text), &why, p);
+    return json;
+}
+
+static const char *canonical(const char *text)
+{
+    mdl_json_t *json = parse(text);
+
+    return json ? mdl_json_canonical(json, NULL, p) : NULL;
+}
+
+/* The sentence with which a text is refused, or NULL where it is taken. */
+static const char *refusal_of(const char *text, apr_size_t length)
+{
+    const char *why;
+    mdl_json_t *json;
+    apr_status_t rv = mdl_json_parse(&json, text, length, &why, p);
+
+    return rv == APR_EINVAL && !json ? why : NULL;
+}
+
+static const char *refusal(const char *text)
+{
+    return refusal_of(text, strlen(text));
+}
+
+static const char *nested(int levels, const char *open, const char *close)
+{
+    const char *text = "1";
+
+    for (int i = 0; i < levels; i++) {
+        text = apr_pstrcat(p, open, text, close, NULL);
+    }
+    return text;
+}
+
+static int printable(const char *text)
+{
+    for (; text && *text; text++) {
+        if (*text < 0x20 || *text > 0x7E) {
+            return 0;
+        }
+    }
+    return text != NULL;
+}
+
+static void parsing_is_strict(void)
+{
+    ok(refusal(""), "an empty text is refused");
+    ok(refusal(" \n"), "white space alone is refused");
+    ok(refusal("{\"a\":1} x"), "trailing bytes are refused");
+    ok(refusal("{\"a\":1}{}"), "a second document is refused");
+    ok(!refusal("{\"a\":1} \n"), "trailing white space is taken");
+    ok(refusal("{\"a\":1,\"a\":1}"), "a member that stands twice is refused");
+    ok(refusal("{\"a\":1,\"\\u0061\":1}"), "and so is one that is only spelled differently");
+    ok(!refusal("[{\"a\":1},{\"a\":1}]"), "the same name in two objects is taken");
+    ok(refusal("{\"a\":1,}"), "a trailing comma is refused");
+    ok(refusal("{'a':1}"), "single quotes are refused");
+    ok(refusal("{\"a\":NaN}"), "NaN is refused");
+    ok(refusal("[01]"), "a leading zero is refused");
+    ok(refusal("[1.]"), "a number that ends in its point is refused");
+    ok(refusal("[\"\t\"]"), "a bare control character in a string is refused");
+    ok(refusal("\xEF\xBB\xBF{}"), "a byte order mark is refused");
+    ok(refusal("[\"a\\u0000b\"]"), "an escaped NUL in a string is refused");
+    ok(refusal("{\"a\\u0000\":1}"), "an escaped NUL in a name is refused");
+    ok(refusal_of("[\"a\0b\"]", 7), "a bare NUL in a string is refused");
+    ok(refusal_of("[1]\0", 4), "a NUL behind the document is refused");
+    is_str(mdl_json_string(parse("\"x\"")), "x", "a scalar may be the root");
+    is_int(mdl_json_int(parse("42 ")), 42, "a number may be the root");
+}
+
+static void utf8_is_strict(void)
+{
+    is_str(mdl_json_string(parse("\"\xC3\xA9\xF0\x9F\x8E\xB5\"")), "\xC3\xA9\xF0\x9F\x8E\xB5",
+           "UTF-8 goes through as it is");
+    is_str(mdl_json_string(parse("\"\\ud83c\\udfb5\"")), "\xF0\x9F\x8E\xB5",
+           "an escaped surrogate pair is one character");
+    ok(refusal("[\"\\ud83c\"]"), "a lone high surrogate is refused");
+    ok(refusal("[\"\\udfb5\"]"), "a lone low surrogate is refused");
+    ok(refusal("[\"\xFF\"]"), "a byte that is no UTF-8 is refused");
+    ok(refusal("[\"\xC0\xAF\"]"), "an overlong form is refused");
+    ok(refusal("[\"\xED\xA0\x80\"]"), "an encoded surrogate is refused");
+    ok(refusal("[\"\xF4\x90\x80\x80\"]"), "a code point above U+10FFFF is refused");
+    ok(refusal("[\"\xE2\x82\"]"), "a cut character is refused");
+}
+
+static void depth_is_limited(void)
+{
+    char *brackets = malloc(BODY_LIMIT);
+
+    ok(!refusal(nested(16, "[", "]")), "16 levels of arrays are taken");
+    ok(refusal(nested(17, "[", "]")), "17 levels of arrays are refused");
+    ok(!refusal(nested(16, "{\"a\":", "}")), "16 levels of objects are taken");
+    ok(refusal(nested(17, "{\"a\":", "}")), "17 levels of objects are refused");
+    ok(!refusal(nested(8, "[{\"a\":", "}]")), "objects and arrays count together: 16 are taken");
+    ok(refusal(nested(9, "[{\"a\":", "}]")), "objects and arrays count together: 18 are refused");
+    ok(!refusal("[\"[[[[[[[[[[[[[[[[[[[[\\\"{{{{{{{{{{{{{{{{{{{{\"]"),
+       "brackets in strings do not count");
+    ok(!refusal("[[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[]]"),
+       "arrays beside each other do not count");
+    is_str(refusal("[\n [[[[[[[[[[[[[[[[\n]]]]]]]]]]]]]]]]]"),
+           "Line 2, column 17: nested deeper than 16 levels.",
+           "the refusal says where and how many levels");
+
+    memset(brackets, '[', BODY_LIMIT);
+    ok(refusal_of(brackets, BODY_LIMIT), "256 KiB of opening brackets are refused");
+    memset(brackets, ']', BODY_LIMIT);
+    ok(refusal_of(brackets, BODY_LIMIT), "256 KiB of closing brackets are refused");
+    memset(brackets, '"', BODY_LIMIT);
+    ok(refusal_of(brackets, BODY_LIMIT), "256 KiB of quotation marks are refused");
+    memset(brackets, '\\', BODY_LIMIT);
+    brackets[0] = '"';
+    ok(refusal_of(brackets, BODY_LIMIT), "256 KiB of backslashes in a string are refused");
+    free(brackets);
+}
+
+static void numbers_keep_their_value(void)
+{
+    is_int(mdl_json_int(parse("9223372036854775807")), APR_INT64_MAX, "the largest integer");
+    is_int(mdl_json_int(parse("-9223372036854775808")), APR_INT64_MIN, "the smallest integer");
+    is_str(refusal("[9223372036854775808]"), "Line 1, column 20: a number is out of range.",
+           "an integer beyond 64 bits is refused with a sentence");
+    ok(refusal("[-9223372036854775809]"), "a negative integer beyond 64 bits is refused");
+    ok(refusal("[1e999]"), "a real beyond a double is refused");
+    is_int(mdl_json_type(parse("1.5")), MDL_JSON_REAL, "a real is taken");
+    is_int(mdl_json_type(parse("1e2")), MDL_JSON_REAL, "an exponent makes a real");
+    is_int(mdl_json_int(parse("1.5")), 0, "a real is not an integer");
+}
+
+static void sentences_are_clean(void)
+{
+    ok(printable(refusal("[\"\xFF\"]")), "the sentence on a bad byte is printable");
+    ok(printable(refusal("{\"a\": \xC3\xA9}")),
+       "the sentence near a foreign character is printable");
+    ok(printable(refusal("{\"\xC3\xA9\":1,\"\xC3\xA9\":1}")),
+       "the sentence on a member that stands twice is printable");
+    ok(printable(refusal("[\"a\x01\x1B[31m\"]")),
+       "the sentence on control characters is printable");
+    is_str(refusal("{\"a\":1,\n\"a\":2}"), "Line 2, column 3: a member stands twice in one object.",
+           "line and column are given");
+}
+
+static void canonical_form_is_one(void)
+{
+    apr_size_t length = 0;
+
+    is_str(canonical(" { \"b\" : [ 1 , 2 ] , \"a\" : { \"d\":null, \"c\":true } } "),
+           "{\"a\":{\"c\":true,\"d\":null},\"b\":[1,2]}", "members are sorted at each level");
+    is_str(canonical("{\"a\\u0062\":\"\\u00e9\\/\"}"), "{\"ab\":\"\xC3\xA9/\"}",
+           "escapes that are not needed are gone");
+    is_str(canonical("[2,1]"), "[2,1]", "an array keeps its order");
+    is_str(canonical("\"x\""), "\"x\"", "a scalar has a canonical form");
+    is_str(canonical("[1.10, 1.0, 0.1]"), "[1.1000000000000001,1.0,0.10000000000000001]",
+           "a real is written with all its digits");
+    mdl_json_canonical(parse("{ }"), &length, p);
+    is_int(length, 2, "the length comes with it");
+}
+
+static void documents_are_made(void)
+{
+    mdl_json_t *root = mdl_json_object(p);
+    mdl_json_t *list;
+    apr_size_t length;
+    const char *text;
+
+    mdl_json_add_string(root, "z", "1");
+    mdl_json_add_int(root, "a", APR_INT64_MIN);
+    list = mdl_json_add_array(root, "list");
+    mdl_json_add_bool(list, NULL, 1);
+    mdl_json_add_null(list, NULL);
+    mdl_json_add_string(list, NULL, NULL);
+    mdl_json_add_string(mdl_json_add_object(list, NULL), "k", "a\"b\n");
+    mdl_json_add_time(root, "at", apr_time_from_sec(1795220180) + 123999);
+    mdl_json_add_time(root, "never", 0);
+    mdl_json_add_string(root, "bad", "a\xFF");
+    text = mdl_json_text(root, &length, p);
+    is_str(
+        text,
+        "{\"z\":\"1\",\"a\":-9223372036854775808,\"list\":[true,null,null,{\"k\":\"a\\\"b\\n\"}],"
+        "\"at\":\"2026-11-21T00:16:20.123Z\",\"never\":null,\"bad\":null}",
+        "members keep their order, bad UTF-8 and an absent time are null");
+    is_int(length, strlen(text), "the length comes with the text");
+    is_str(mdl_json_pretty(parse("{\"b\":[1]}"), p), "{\n  \"b\": [\n    1\n  ]\n}",
+           "for people it is indented by two spaces");
+    ok(!mdl_json_add_object(root, "\xFF"), "a name that is not UTF-8 adds nothing");
+    ok(!mdl_json_add_array(NULL, "a"), "nothing is added to nothing");
+}
+
+static void collect(void *baton, const char *name, mdl_json_t *value)
+{
+    const char **seen = baton;
+
+    *seen = apr_psprintf(p, "%s%s=%" APR_INT64_T_FMT ";", *seen, name, mdl_json_int(value));
+}
+
+static void reading_says_no_to_other_types(void)
+{
+    mdl_json_t *json = parse("{\"b\":1,\"a\":2,\"s\":\"x\",\"n\":null,\"t\":true,\"f\":false}");
+    mdl_json_t *list = parse("[1,2,3]");
+    const char *seen = "";
+
+    is_int(mdl_json_int(mdl_json_member(json, "b")), 1, "a member is found");
+    is_int(mdl_json_type(mdl_json_member(json, "x")), MDL_JSON_ABSENT, "another is absent");
+    is_int(mdl_json_type(mdl_json_member(json, "n")), MDL_JSON_NULL, "null is not absent");
+    is_int(mdl_json_type(mdl_json_member(json, "f")), MDL_JSON_BOOL, "false is a boolean");
+    is_int(mdl_json_bool(mdl_json_member(json, "t")), 1, "true is true");
+    is_int(mdl_json_bool(mdl_json_member(json, "s")), 0, "a string is not true");
+    ok(!mdl_json_string(mdl_json_member(json, "a")), "a number is no string");
+    ok(!mdl_json_member(list, "a"), "an array has no members");
+    is_int(mdl_json_length(json), 0, "an object has no length");
+    is_int(mdl_json_length(list), 3, "an array has");
+    is_int(mdl_json_int(mdl_json_element(list, 2)), 3, "an element is found");
+    ok(!mdl_json_element(list, 3), "there is none behind the last");
+    is_int(mdl_json_type(NULL), MDL_JSON_ABSENT, "NULL is absent");
+    ok(!mdl_json_string(NULL) && !mdl_json_member(NULL, "a") && !mdl_json_length(NULL),
+       "NULL can be read");
+    mdl_json_each(parse("{\"b\":1,\"a\":2,\"c\":3}"), collect, &seen);
+    is_str(seen, "b=1;a=2;c=3;", "each member is visited in the document's order");
+    mdl_json_each(list, collect, &seen);
+    mdl_json_each(NULL, collect, &seen);
+    is_str(seen, "b=1;a=2;c=3;", "what is no object has none to visit");
+}
+
+int main(void)
+{
+    p = tap_begin();
+    parsing_is_strict();
+    utf8_is_strict();
+    depth_is_limited();
+    numbers_keep_their_value();
+    sentences_are_clean();
+    canonical_form_is_one();
+    documents_are_made();
+    reading_says_no_to_other_types();
+    return tap_end(p);
+}

@@ -1,0 +1,198 @@
+/*
+ * Which transports are understood, and handing mail to a program and to a Maildir.
+ */
+#include "t/unit/mail.h"
+
+#include <dirent.h>
+#include <sys/stat.h>
+
+/* The sendmail program. */
+
+static const char script[] = "#!/bin/sh\n"
+                             "d=$(dirname \"$0\")\n"
+                             "printf '%s\\n' \"$@\" >\"$d/arguments\"\n"
+                             "cat >\"$d/body\"\n"
+                             "case $5 in\n"
+                             "code*) c=${5#code}; c=${c%%@*}; echo begin; echo \"so $c\" >&2\n"
+                             "  exit \"$c\";;\n"
+                             "killed*) kill -9 $$;;\n"
+                             "holds*) sleep 4 & exit 0;;\n"
+                             "hangs*) : >\"$d/hangs\"; sleep 60;;\n"
+                             "esac\n";
+
+static const char *write_script(apr_pool_t *p)
+{
+    const char *path = in_folder("sendmail", p);
+    FILE *file = fopen(path, "w");
+
+    fputs(script, file);
+    fclose(file);
+    chmod(path, 0755);
+    return path;
+}
+
+static int program_hangs(void *baton)
+{
+    return access(baton, F_OK) == 0;
+}
+
+static void sendmail(apr_pool_t *p)
+{
+    static const struct {
+        int code;
+        mdl_mail_outcome_t outcome;
+    } codes[] = {{0, MDL_MAIL_SENT},    {1, MDL_MAIL_LATER},   {64, MDL_MAIL_LATER},
+                 {65, MDL_MAIL_FAILED}, {67, MDL_MAIL_FAILED}, {68, MDL_MAIL_FAILED},
+                 {69, MDL_MAIL_FAILED}, {71, MDL_MAIL_LATER},  {75, MDL_MAIL_LATER},
+                 {78, MDL_MAIL_LATER}};
+    const char *program = write_script(p);
+    mdl_mailer_config_t config = config_of(apr_pstrcat(p, "sendmail:", program, NULL),
+                                           MDL_MAIL_TLS_OFF);
+    mdl_mailer_t *mailer = mailer_of(&config, p);
+    apr_time_t begin;
+    const char *words;
+
+    is_int(send_to(mailer, "$(x)`y`@x.test", &words, p), MDL_MAIL_FAILED,
+           "an address for a shell is not valid");
+    is_int(send_to(mailer, "-oQ'x'|`$y`@x.test", &words, p), MDL_MAIL_SENT,
+           "odd but valid characters mean nothing, there is no shell");
+    is_str(slurp(in_folder("arguments", p), p), "-i\n-f\n" FROM "\n--\n-oQ'x'|`$y`@x.test\n",
+           "the program gets its arguments");
+    is_str(slurp(in_folder("body", p), p),
+           "Subject: dots\n\n.\n..\n.leading\nMAIL FROM:<x@y.test>\nend\n",
+           "and the message with LF line ends");
+    for (apr_size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+        is_int(send_to(mailer, apr_psprintf(p, "code%d@x.test", codes[i].code), &words, p),
+               codes[i].outcome, apr_psprintf(p, "exit code %d is understood", codes[i].code));
+    }
+    send_to(mailer, "code67@x.test", &words, p);
+    is_str(words, "The sendmail program ended with code 67: so 67",
+           "the words are the program's last");
+    is_int(send_to(mailer, "killed@x.test", &words, p), MDL_MAIL_LATER,
+           "a program that is killed: later");
+    begin = apr_time_now();
+    is_int(send_to(mailer, "holds@x.test", &words, p), MDL_MAIL_SENT,
+           "a program that leaves a child behind has ended all the same");
+    config.stopped = program_hangs;
+    config.baton = (void *)in_folder("hangs", p);
+    mailer = mailer_of(&config, p);
+    is_int(send_to(mailer, "hangs@x.test", &words, p), MDL_MAIL_UNKNOWN,
+           "a program that is ended by stopped(): unknown");
+    ok(apr_time_now() - begin < apr_time_from_sec(3), "neither makes us wait");
+    is_int(mdl_mailer_check(mailer, &words, p), APR_SUCCESS, "the check finds the program");
+    config.transport = apr_pstrcat(p, "sendmail:", in_folder("absent", p), NULL);
+    mailer = mailer_of(&config, p);
+    is_int(send_to(mailer, TO, &words, p), MDL_MAIL_LATER, "no such program: later");
+    is_str(words, "The sendmail program can't be run: No such file or directory.",
+           "and the words say so");
+    is_int(mdl_mailer_check(mailer, &words, p), APR_EGENERAL, "the check misses it");
+}
+
+/* The Maildir. */
+
+static int count_files(const char *path, const char **one, apr_pool_t *p)
+{
+    DIR *open = opendir(path);
+    struct dirent *entry;
+    int count = 0;
+
+    while (open && (entry = readdir(open)) != NULL) {
+        if (entry->d_name[0] != '.') {
+            *one = apr_pstrcat(p, path, "/", entry->d_name, NULL);
+            count++;
+        }
+    }
+    if (open) {
+        closedir(open);
+    }
+    return open ? count : -1;
+}
+
+static void maildir(apr_pool_t *p)
+{
+    const char *path = in_folder("post/box", p);
+    mdl_mailer_config_t config = config_of(apr_pstrcat(p, "maildir:", path, NULL),
+                                           MDL_MAIL_TLS_OFF);
+    mdl_mailer_t *mailer = mailer_of(&config, p);
+    const char *one = "";
+    const char *words;
+
+    is_int(mdl_mailer_check(mailer, &words, p), APR_SUCCESS, "the check makes the Maildir");
+    is_int(count_files(in_folder("post/box/tmp", p), &one, p), 0, "and leaves nothing in it");
+    is_int(send_to(mailer, TO, &words, p), MDL_MAIL_SENT, "a message is delivered");
+    is_int(count_files(in_folder("post/box/new", p), &one, p), 1, "into new/");
+    is_str(slurp(one, p),
+           "Return-Path: <" FROM ">\nDelivered-To: " TO "\n"
+           "Subject: dots\n\n.\n..\n.leading\nMAIL FROM:<x@y.test>\nend\n",
+           "with its envelope and LF line ends");
+    ok(strstr(one, ".M") && strstr(one, "P") && strstr(one, "Q"), "under a Maildir name");
+    for (int i = 0; i < 20; i++) {
+        send_to(mailer, TO, &words, p);
+    }
+    is_int(count_files(in_folder("post/box/new", p), &one, p), 21,
+           "the same message again is another file each time");
+    is_int(count_files(in_folder("post/box/tmp", p), &one, p), 0, "nothing is left in tmp/");
+    is_int(count_files(in_folder("post/box/cur", p), &one, p), 0, "cur/ is there for readers");
+    config.transport = apr_pstrcat(p, "maildir:", one, "/below", NULL);
+    mailer = mailer_of(&config, p);
+    is_int(send_to(mailer, TO, &words, p), MDL_MAIL_LATER, "a folder that can't be made: later");
+    ok(words && strstr(words, "Not a directory"), "and the words say so");
+    is_int(mdl_mailer_check(mailer, &words, p), APR_EGENERAL, "the check says so too");
+}
+
+static void transports(apr_pool_t *p)
+{
+    static const char *const valid[] = {"smtp://mail.example.test",
+                                        "smtp://127.0.0.1:2525",
+                                        "smtps://mail.example.test:465",
+                                        "smtp://[::1]:25",
+                                        "smtp://[::1]",
+                                        "sendmail:/usr/sbin/sendmail",
+                                        "maildir:/var/lib/mail/outbox",
+                                        "smtp://localhost:65535"};
+    static const char *const invalid[] = {"",
+                                          "mail.example.test",
+                                          "http://x.test",
+                                          "smtp://",
+                                          "smtp://:25",
+                                          "smtp://x.test:",
+                                          "smtp://x.test:0",
+                                          "smtp://x.test:65536",
+                                          "smtp://x.test:2x",
+                                          "smtp://user:pw@x.test",
+                                          "smtp://x.test/path",
+                                          "smtp://x.test?a",
+                                          "smtp://x.test\r\nDATA",
+                                          "smtp://[::1",
+                                          "smtp://[]",
+                                          "sendmail:sendmail",
+                                          "sendmail:",
+                                          "maildir:relative",
+                                          "SMTP//x"};
+    const char *why;
+
+    for (apr_size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++) {
+        ok(mdl_mailer_transport_valid(valid[i], &why, p), valid[i]);
+    }
+    for (apr_size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
+        mdl_mailer_config_t config = config_of(invalid[i], MDL_MAIL_TLS_OFF);
+
+        why = NULL;
+        ok(!mdl_mailer_transport_valid(invalid[i], &why, p) && why && mailer_of(&config, p) == NULL,
+           apr_psprintf(p, "invalid transport %d is refused in words", (int)i));
+    }
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    if (!begin_folder(p)) {
+        return tap_end(p);
+    }
+    transports(p);
+    sendmail(p);
+    maildir(p);
+    remove_tree(folder);
+    return tap_end(p);
+}

@@ -1,0 +1,501 @@
+/*
+ * Handing mail to an SMTP server that is not ours (t/lib/smtp_peer.py, package python3-aiosmtpd).
+ * Broken connections come from a mock server.
+ */
+#include "t/unit/mail.h"
+
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <apr_atomic.h>
+#include <apr_thread_proc.h>
+
+/* The real server. */
+
+typedef struct {
+    pid_t pid;
+    int input;
+    int plain, clear, starttls, smtps;
+    const char *ca_file;
+} peer_t;
+
+static int start_peer(peer_t *peer, apr_pool_t *p)
+{
+    const char *key = in_folder("key.pem", p);
+    const char *certificate = in_folder("certificate.pem", p);
+    const char *const openssl[] = {"/usr/bin/openssl",
+                                   "req",
+                                   "-x509",
+                                   "-newkey",
+                                   "rsa:2048",
+                                   "-nodes",
+                                   "-days",
+                                   "2",
+                                   "-subj",
+                                   "/CN=127.0.0.1",
+                                   "-addext",
+                                   "subjectAltName=IP:127.0.0.1",
+                                   "-keyout",
+                                   key,
+                                   "-out",
+                                   certificate,
+                                   NULL};
+    const char *const python[] = {"/usr/bin/python3", "-W", "ignore", "t/lib/smtp_peer.py", folder,
+                                  certificate,        key,  NULL};
+    int to[2], from[2];
+    char line[200];
+    FILE *answer;
+    int count;
+
+    if (run(openssl) != 0 || pipe(to) != 0 || pipe(from) != 0) {
+        return 0;
+    }
+    peer->pid = spawn(python, to[0], from[1]);
+    close(to[0]);
+    close(from[1]);
+    peer->input = to[1];
+    peer->ca_file = certificate;
+    answer = fdopen(from[0], "r");
+    if (!fgets(line, sizeof(line), answer)) {
+        line[0] = '\0';
+    }
+    count = sscanf(line, "%d %d %d %d", &peer->plain, &peer->clear, &peer->starttls, &peer->smtps);
+    if (count != 4) {
+        printf("# %s\n", line);
+    }
+    return count == 4;
+}
+
+static void end_peer(peer_t *peer)
+{
+    close(peer->input);
+    waitpid(peer->pid, NULL, 0);
+}
+
+static const char *url(const char *scheme, int port, apr_pool_t *p)
+{
+    return apr_psprintf(p, "%s://127.0.0.1:%d", scheme, port);
+}
+
+static int logged(const char *text, apr_pool_t *p)
+{
+    return strstr(slurp(in_folder("log", p), p), text) != NULL;
+}
+
+/** How many messages the server took, and over how many connections. */
+static void count_log(const char *listener, int *mails, int *connections, apr_pool_t *p)
+{
+    const char *prefix = apr_pstrcat(p, listener, " mail ", NULL);
+    char *log = apr_pstrdup(p, slurp(in_folder("log", p), p));
+    int last_port = 0;
+    char *state;
+
+    *mails = *connections = 0;
+    for (char *line = apr_strtok(log, "\n", &state); line; line = apr_strtok(NULL, "\n", &state)) {
+        if (strncmp(line, prefix, strlen(prefix)) == 0) {
+            int port = atoi(line + strlen(prefix));
+
+            (*mails)++;
+            *connections += port != last_port;
+            last_port = port;
+        }
+    }
+}
+
+static void smtp_plain(const peer_t *peer, apr_pool_t *p)
+{
+    mdl_mailer_config_t config = config_of(url("smtp", peer->plain, p), MDL_MAIL_TLS_TRY);
+    mdl_mailer_t *mailer = mailer_of(&config, p);
+    char *dots = apr_pcalloc(p, 60001);
+    int mails, connections;
+    const char *words;
+
+    is_int(send_to(mailer, TO, &words, p), MDL_MAIL_SENT, "a message is sent");
+    ok(words == NULL, "there is nothing to say of it");
+    is_str(slurp(in_folder("1.eml", p), p), MESSAGE, "it arrives byte for byte, dots and all");
+    ok(logged(" " FROM " " TO "\n", p), "from and to are the envelope's");
+    memset(dots, '.', 60000);
+    for (int i = 1; i < 60000; i += 3) {
+        memcpy(dots + i, "\r\n", 2);
+    }
+    is_int(mdl_mailer_send(mailer, FROM, TO, dots, 60000, &words, p), MDL_MAIL_SENT,
+           "a large message of dots is sent");
+    ok(strcmp(slurp(in_folder("2.eml", p), p), dots) == 0, "and arrives byte for byte");
+    send_to(mailer, "b@example.test", &words, p);
+    send_to(mailer, "c@example.test", &words, p);
+    count_log("plain", &mails, &connections, p);
+    is_int(mails, 4, "four messages are four");
+    is_int(connections, 1, "one connection carries them");
+    is_int(mdl_mailer_check(mailer, &words, p), APR_SUCCESS, "the check finds the server");
+}
+
+static void smtp_answers(const peer_t *peer, apr_pool_t *p)
+{
+    static const struct {
+        const char *to;
+        mdl_mail_outcome_t outcome;
+        const char *name;
+    } answers[] = {{"rcpt450@x.test", MDL_MAIL_LATER, "450 at RCPT: later"},
+                   {"rcpt550@x.test", MDL_MAIL_FAILED, "550 at RCPT: failed"},
+                   {"rcpt552@x.test", MDL_MAIL_FAILED, "552 at RCPT: failed"},
+                   {"data451@x.test", MDL_MAIL_LATER, "451 after the message: later"},
+                   {"data554@x.test", MDL_MAIL_FAILED, "554 after the message: failed"},
+                   {TO, MDL_MAIL_SENT, "after all of them a message is sent"}};
+    mdl_mailer_config_t config = config_of(url("smtp", peer->plain, p), MDL_MAIL_TLS_OFF);
+    mdl_mailer_t *mailer = mailer_of(&config, p);
+    const char *words;
+
+    for (apr_size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+        is_int(send_to(mailer, answers[i].to, &words, p), answers[i].outcome, answers[i].name);
+    }
+    send_to(mailer, "rcpt550@x.test", &words, p);
+    is_str(words, "550 1.2.3 the test chose this answer for rcpt", "the words are the server's");
+}
+
+static void smtp_refusals(const peer_t *peer, apr_pool_t *p)
+{
+    static const char *const bad[] = {"a@b.test>\r\nDATA", "a@b.test\r\nRCPT TO:<c@d.test>",
+                                      "a@b.test\n",        "<a@b.test>",
+                                      "a b@c.test",        ""};
+    mdl_mailer_config_t config = config_of(url("smtp", peer->plain, p), MDL_MAIL_TLS_OFF);
+    mdl_mailer_t *mailer = mailer_of(&config, p);
+    int mails, after, connections;
+    const char *words;
+
+    count_log("plain", &mails, &connections, p);
+    for (apr_size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        is_int(send_to(mailer, bad[i], &words, p), MDL_MAIL_FAILED, "a bad recipient is failed");
+        is_int(mdl_mailer_send(mailer, bad[i], TO, MESSAGE, strlen(MESSAGE), &words, p),
+               MDL_MAIL_FAILED, "and a bad sender");
+    }
+    is_int(mdl_mailer_send(mailer, FROM, TO, "a\n.\nb\r\n", 7, &words, p), MDL_MAIL_FAILED,
+           "a message with a bare LF is failed");
+    is_int(mdl_mailer_send(mailer, FROM, TO, "a\r.\r\nb\r\n", 8, &words, p), MDL_MAIL_FAILED,
+           "with a bare CR");
+    is_int(mdl_mailer_send(mailer, FROM, TO, "a\0\r\n", 4, &words, p), MDL_MAIL_FAILED,
+           "with a NUL");
+    ok(words && strstr(words, "NUL"), "and the words say why");
+    count_log("plain", &after, &connections, p);
+    is_int(after, mails, "nothing of it reached the server");
+}
+
+static void smtp_tls(const peer_t *peer, apr_pool_t *p)
+{
+    mdl_mailer_config_t config = config_of(url("smtp", peer->starttls, p), MDL_MAIL_TLS_REQUIRED);
+    int mails, connections;
+    mdl_mailer_t *mailer;
+    const char *words;
+
+    config.user = "shop";
+    config.password = "secret";
+    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_LATER,
+           "a certificate that nobody vouches for is refused");
+    ok(words && strncmp(words, "No TLS with the SMTP server: ", 29) == 0, "and the words say so");
+    ok(!logged("starttls login", p), "no login was tried over it");
+
+    config.ca_file = peer->ca_file;
+    mailer = mailer_of(&config, p);
+    is_int(send_to(mailer, TO, &words, p), MDL_MAIL_SENT, "STARTTLS and AUTH send a message");
+    send_to(mailer, TO, &words, p);
+    count_log("starttls", &mails, &connections, p);
+    ok(mails == 2 && connections == 1, "the connection with TLS is used again");
+    is_int(mdl_mailer_check(mailer, &words, p), APR_SUCCESS, "the check logs in");
+
+    config.transport = url("smtps", peer->smtps, p);
+    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_SENT, "so does smtps");
+    ok(logged("smtps login", p), "with a login");
+
+    config.password = "wrong";
+    mailer = mailer_of(&config, p);
+    is_int(send_to(mailer, TO, &words, p), MDL_MAIL_LATER, "a refused login is no mail's fault");
+    ok(words && strncmp(words, "The SMTP server refused the login: 535", 38) == 0,
+       "and the words say so");
+    is_int(mdl_mailer_check(mailer, &words, p), APR_EGENERAL, "the check says so too");
+    ok(words && strstr(words, "refused the login") && !strstr(words, "wrong"),
+       "without the password");
+
+    config.user = NULL;
+    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_LATER,
+           "530 for want of a login is no mail's fault either");
+}
+
+static void smtp_clear(const peer_t *peer, apr_pool_t *p)
+{
+    mdl_mailer_config_t config = config_of(url("smtp", peer->clear, p), MDL_MAIL_TLS_REQUIRED);
+    const char *words;
+
+    config.user = "shop";
+    config.password = "secret";
+    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_LATER,
+           "without STARTTLS nothing is sent where TLS is required");
+    is_str(words, "The SMTP server offers no STARTTLS, which is required.", "and the words say so");
+    config.tls = MDL_MAIL_TLS_TRY;
+    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_LATER,
+           "nor with a password where TLS is tried");
+    ok(!logged("clear login", p), "no password went in clear");
+    config.tls = MDL_MAIL_TLS_OFF;
+    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_SENT,
+           "only where TLS is off, a password goes in clear");
+    ok(logged("clear login", p), "as the operator wanted");
+    config.tls = MDL_MAIL_TLS_TRY;
+    config.user = NULL;
+    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_SENT,
+           "without a password TLS is only tried");
+}
+
+/* The mock server: breaks connections where a real one won't on demand. */
+
+typedef enum {
+    MOCK_DROPS_AT_RCPT,
+    MOCK_DROPS_AFTER_MESSAGE,
+    MOCK_DROPS_SECOND_MAIL,
+    MOCK_SILENT_FROM_START,
+    MOCK_SILENT_AFTER_MESSAGE,
+    MOCK_SILENT_AT_QUIT,
+    MOCK_SAYS_MUCH
+} mock_behaviour_t;
+
+typedef struct {
+    mock_behaviour_t behaviour;
+    int listener;
+    int port;
+    apr_thread_t *thread;
+    apr_uint32_t connections;
+    apr_uint32_t messages;
+    apr_uint32_t silent; /* set once it has fallen silent */
+} mock_t;
+
+static void say(FILE *client, const char *line)
+{
+    fputs(line, client);
+    fflush(client);
+}
+
+/** Waits until the client has gone. */
+static void fall_silent(mock_t *mock, FILE *client)
+{
+    apr_atomic_set32(&mock->silent, 1);
+    while (fgetc(client) != EOF) {
+    }
+}
+
+/** Reads the message; 0 when the connection is to be dropped. */
+static int mock_data(mock_t *mock, FILE *client)
+{
+    char line[1024];
+
+    say(client, "354 go on\r\n");
+    while (fgets(line, sizeof(line), client) && strcmp(line, ".\r\n") != 0) {
+    }
+    if (mock->behaviour == MOCK_DROPS_AFTER_MESSAGE) {
+        return 0;
+    }
+    if (mock->behaviour == MOCK_SILENT_AFTER_MESSAGE) {
+        fall_silent(mock, client);
+        return 0;
+    }
+    if (mock->behaviour == MOCK_SAYS_MUCH) {
+        say(client, "550-first line\r\n550 last \x1B[31m\xC3\xBC ");
+        for (int i = 0; i < 700; i++) {
+            fputc('x', client);
+        }
+        say(client, "\r\n");
+        return 1;
+    }
+    apr_atomic_inc32(&mock->messages);
+    say(client, "250 taken\r\n");
+    return 1;
+}
+
+static void mock_session(mock_t *mock, FILE *client)
+{
+    char line[1024];
+    int mails = 0;
+
+    if (mock->behaviour == MOCK_SILENT_FROM_START) {
+        fall_silent(mock, client);
+        return;
+    }
+    say(client, "220 mock.test\r\n");
+    while (fgets(line, sizeof(line), client)) {
+        if (strncmp(line, "MAIL", 4) == 0 && ++mails == 2 &&
+            mock->behaviour == MOCK_DROPS_SECOND_MAIL) {
+            return;
+        }
+        if (strncmp(line, "RCPT", 4) == 0 && mock->behaviour == MOCK_DROPS_AT_RCPT) {
+            return;
+        }
+        if (strncmp(line, "QUIT", 4) == 0 && mock->behaviour == MOCK_SILENT_AT_QUIT) {
+            fall_silent(mock, client);
+            return;
+        }
+        if (strncmp(line, "DATA", 4) != 0) {
+            say(client, "250 fine\r\n");
+        } else if (!mock_data(mock, client)) {
+            return;
+        }
+    }
+}
+
+static void *APR_THREAD_FUNC mock_main(apr_thread_t *thread, void *data)
+{
+    mock_t *mock = data;
+    int socket;
+
+    (void)thread;
+    while ((socket = accept(mock->listener, NULL, NULL)) >= 0) {
+        FILE *client = fdopen(socket, "r+");
+
+        apr_atomic_inc32(&mock->connections);
+        mock_session(mock, client);
+        fclose(client);
+    }
+    return NULL;
+}
+
+static mock_t *start_mock(mock_behaviour_t behaviour, apr_pool_t *p)
+{
+    struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t length = sizeof(address);
+    mock_t *mock = apr_pcalloc(p, sizeof(*mock));
+
+    mock->behaviour = behaviour;
+    mock->listener = socket(AF_INET, SOCK_STREAM, 0);
+    if (bind(mock->listener, (struct sockaddr *)&address, length) != 0 ||
+        listen(mock->listener, 5) != 0 ||
+        getsockname(mock->listener, (struct sockaddr *)&address, &length) != 0) {
+        perror("# mock");
+    }
+    mock->port = ntohs(address.sin_port);
+    apr_thread_create(&mock->thread, NULL, mock_main, mock, p);
+    return mock;
+}
+
+/** Call it when the mailer's pool is destroyed: a kept connection would keep the thread. */
+static void end_mock(mock_t *mock)
+{
+    apr_status_t rv;
+
+    shutdown(mock->listener, SHUT_RDWR);
+    apr_thread_join(&rv, mock->thread);
+    close(mock->listener);
+}
+
+static int mock_is_silent(void *baton)
+{
+    return (int)apr_atomic_read32(&((mock_t *)baton)->silent);
+}
+
+/** Sends so many messages to a mock; returns the last outcome. */
+static mdl_mail_outcome_t send_to_mock(mock_t *mock, int count, const char **words, apr_pool_t *p)
+{
+    mdl_mailer_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
+    mdl_mail_outcome_t outcome = MDL_MAIL_FAILED;
+    mdl_mailer_t *mailer;
+    apr_pool_t *own;
+
+    config.stopped = mock_is_silent;
+    config.baton = mock;
+    apr_pool_create(&own, p);
+    mailer = mailer_of(&config, own);
+    for (int i = 0; i < count; i++) {
+        outcome = send_to(mailer, TO, words, p);
+    }
+    apr_pool_destroy(own);
+    end_mock(mock);
+    return outcome;
+}
+
+static void smtp_broken(apr_pool_t *p)
+{
+    mock_t *mock = start_mock(MOCK_DROPS_AT_RCPT, p);
+    const char *words;
+
+    is_int(send_to_mock(mock, 1, &words, p), MDL_MAIL_LATER,
+           "a connection dropped before RCPT is answered: later");
+    mock = start_mock(MOCK_DROPS_AFTER_MESSAGE, p);
+    is_int(send_to_mock(mock, 1, &words, p), MDL_MAIL_UNKNOWN,
+           "a connection dropped after the final dot: unknown");
+    ok(words && strstr(words, "ended before"), "and the words say so");
+    mock = start_mock(MOCK_DROPS_SECOND_MAIL, p);
+    is_int(send_to_mock(mock, 2, &words, p), MDL_MAIL_SENT,
+           "a kept connection that is gone is replaced by a new one");
+    is_int(mock->connections, 2, "which makes two connections");
+    is_int(mock->messages, 2, "and each message arrived once");
+    mock = start_mock(MOCK_SAYS_MUCH, p);
+    is_int(send_to_mock(mock, 1, &words, p), MDL_MAIL_FAILED, "a long answer of 550: failed");
+    ok(words && strncmp(words, "550 last ?[31m?? xxx", 20) == 0 && strlen(words) <= 500,
+       "its last line is kept, printable and cut");
+}
+
+static void smtp_stopped(apr_pool_t *p)
+{
+    mock_t *mock = start_mock(MOCK_SILENT_FROM_START, p);
+    apr_time_t begin = apr_time_now();
+    const char *words;
+
+    is_int(send_to_mock(mock, 1, &words, p), MDL_MAIL_LATER,
+           "stopped while a server doesn't greet: later");
+    mock = start_mock(MOCK_SILENT_AFTER_MESSAGE, p);
+    is_int(send_to_mock(mock, 1, &words, p), MDL_MAIL_UNKNOWN,
+           "stopped while a server doesn't answer for the message: unknown");
+    ok(words && strstr(words, "stopped"), "and the words say so");
+    ok(apr_time_now() - begin < apr_time_from_sec(5), "both within seconds");
+}
+
+static void smtp_no_goodbye(apr_pool_t *p)
+{
+    mock_t *mock = start_mock(MOCK_SILENT_AT_QUIT, p);
+    mdl_mailer_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
+    apr_time_t begin = apr_time_now();
+    const char *words;
+    apr_pool_t *own;
+
+    config.stopped = mock_is_silent;
+    config.baton = mock;
+    apr_pool_create(&own, p);
+    is_int(send_to(mailer_of(&config, own), TO, &words, p), MDL_MAIL_SENT, "a message is sent");
+    apr_atomic_set32(&mock->silent, 1);
+    apr_pool_destroy(own);
+    end_mock(mock);
+    ok(apr_time_now() - begin < apr_time_from_sec(5),
+       "once stopped, a mailer doesn't wait for a server that says no goodbye");
+}
+
+static void smtp_nobody_there(apr_pool_t *p)
+{
+    mock_t *mock = start_mock(MOCK_SILENT_FROM_START, p);
+    mdl_mailer_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
+    const char *words;
+
+    end_mock(mock);
+    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_LATER,
+           "a port where nobody listens: later");
+    ok(words && strncmp(words, "No SMTP transfer: ", 18) == 0, "and the words say so");
+    is_int(mdl_mailer_check(mailer_of(&config, p), &words, p), APR_EGENERAL, "the check fails");
+    ok(words != NULL, "with a reason");
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+    peer_t peer = {0};
+
+    if (!begin_folder(p)) {
+        return tap_end(p);
+    }
+    if (ok(start_peer(&peer, p), "a real SMTP server starts (python3-aiosmtpd, openssl)")) {
+        smtp_plain(&peer, p);
+        smtp_answers(&peer, p);
+        smtp_refusals(&peer, p);
+        smtp_tls(&peer, p);
+        smtp_clear(&peer, p);
+        end_peer(&peer);
+    }
+    smtp_broken(p);
+    smtp_stopped(p);
+    smtp_no_goodbye(p);
+    smtp_nobody_there(p);
+    remove_tree(folder);
+    return tap_end(p);
+}

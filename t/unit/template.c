@@ -1,0 +1,293 @@
+/* What a template renders, what it escapes, and which faults it names. */
+#include "t/unit/tap.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <apr_file_io.h>
+#include <apr_strings.h>
+
+#include "base/template.h"
+
+static mdl_json_t *data_of(const char *text, apr_pool_t *p)
+{
+    const char *why = NULL;
+    mdl_json_t *data = NULL;
+
+    if (mdl_json_parse(&data, text, strlen(text), &why, p) != APR_SUCCESS) {
+        printf("# the test's own JSON is not valid: %s\n", why);
+    }
+    return data;
+}
+
+static const char *render(mdl_template_kind_t kind, const char *text, const char *data,
+                          apr_pool_t *p)
+{
+    mdl_template_t *t;
+    const char *why = NULL;
+
+    if (mdl_template_parse(&t, kind, text, &why, p) != APR_SUCCESS) {
+        return apr_pstrcat(p, "refused: ", why, NULL);
+    }
+    return mdl_template_render(t, data_of(data, p), p);
+}
+
+static const char *html(const char *text, const char *data, apr_pool_t *p)
+{
+    return render(MDL_TEMPLATE_HTML, text, data, p);
+}
+
+static void values(apr_pool_t *p)
+{
+    const char *naughty = "{\"a\":\"<b class='x' id=\\\"y\\\">&amp;</b>\"}";
+
+    is_str(html("{{a}}", naughty, p),
+           "&lt;b class=&#39;x&#39; id=&quot;y&quot;&gt;&amp;amp;&lt;/b&gt;",
+           "two braces escape the five characters of HTML");
+    is_str(html("{{{a}}}", naughty, p), "<b class='x' id=\"y\">&amp;</b>",
+           "three braces escape nothing");
+    is_str(render(MDL_TEMPLATE_TEXT, "{{a}}", naughty, p), "<b class='x' id=\"y\">&amp;</b>",
+           "a text template escapes nothing");
+    is_str(html("{{ a }}|{{{ a }}}", "{\"a\":\"x\"}", p), "x|x",
+           "blanks around a name don't count");
+    is_str(html("[{{nothing}}]", "{}", p), "[]", "an unknown name renders as nothing");
+    is_str(html("{{a}} {{b}} {{c}}", "{\"a\":9007199254740993,\"b\":true,\"c\":-1}", p),
+           "9007199254740993 true -1", "integers and booleans render");
+    is_str(html("[{{a}}{{b}}{{c}}]", "{\"a\":null,\"b\":[1],\"c\":{\"d\":1}}", p), "[]",
+           "null, an array and an object render as nothing");
+    is_str(html("{{a}}", "{\"a\":\"{{b}}\",\"b\":\"no\"}", p), "{{b}}",
+           "a value that looks like a tag is not one");
+    is_str(html("{a} } }} { {", "{\"a\":1}", p), "{a} } }} { {", "single braces are text");
+    is_str(html("", "{}", p), "", "an empty template renders as nothing");
+}
+
+static void sections(apr_pool_t *p)
+{
+    is_str(html("{{#a}}<{{n}}>{{/a}}", "{\"a\":[{\"n\":1},{\"n\":2},{\"n\":3}]}", p), "<1><2><3>",
+           "a section repeats over an array");
+    is_str(html("{{#a}}yes{{/a}}{{#b}}no{{/b}}", "{\"a\":true,\"b\":false}", p), "yes",
+           "a section shows when true");
+    is_str(html("{{#a}}a{{/a}}{{#b}}b{{/b}}{{#c}}c{{/c}}{{#d}}d{{/d}}",
+                "{\"a\":null,\"b\":\"\",\"c\":[]}", p),
+           "", "null, an empty string, an empty array and an absent member show no section");
+    is_str(html("{{^a}}a{{/a}}{{^b}}b{{/b}}{{^c}}c{{/c}}{{^d}}d{{/d}}{{^e}}e{{/e}}{{^f}}f{{/f}}",
+                "{\"a\":null,\"b\":\"\",\"c\":[],\"e\":false,\"f\":0}", p),
+           "abcde", "an inverted section shows for just those");
+    is_str(html("{{#shop}}{{name}} {{order}}{{/shop}} {{name}}",
+                "{\"name\":\"outer\",\"order\":7,\"shop\":{\"name\":\"inner\"}}", p),
+           "inner 7 outer", "a name is looked up in the innermost section first");
+    is_str(html("{{#shop}}[{{name}}]{{/shop}}", "{\"name\":\"x\",\"shop\":{\"name\":null}}", p),
+           "[]", "a null inside hides the outer member of that name");
+    is_str(html("{{#until}}until {{until}}{{/until}}", "{\"until\":\"noon\"}", p), "until noon",
+           "a section over a string shows it");
+    is_str(html("{{#a}}{{#b}}{{c}}{{/b}}{{/a}}",
+                "{\"a\":[{\"b\":[{\"c\":1},{\"c\":2}]},{\"b\":[]},"
+                "{\"b\":[{\"c\":3}]}]}",
+                p),
+           "123", "sections nest");
+    is_str(html("{{#a}}{{#a}}x{{/a}}{{/a}}", "{\"a\":true}", p), "x",
+           "a section may stand in one of its own name");
+}
+
+static void lines(apr_pool_t *p)
+{
+    is_str(html("a\n{{#x}}\nb\n{{/x}}\nc\n", "{\"x\":true}", p), "a\nb\nc\n",
+           "a section tag alone on its line leaves no empty line");
+    is_str(html("a\n{{#x}}\nb\n{{/x}}\nc\n", "{\"x\":false}", p), "a\nc\n",
+           "a section that is not shown leaves no empty line");
+    is_str(html("a\r\n  {{^x}}\t\r\nb\r\n  {{/x}}\r\nc", "{}", p), "a\r\nb\r\nc",
+           "blanks beside the tag and CRLF go with it");
+    is_str(html("a\n{{! not\nshown }}\nb{{! nor this }}\n", "{}", p), "a\nb\n",
+           "a comment is not shown, alone on its lines or not");
+    is_str(html("a\n{{x}}\nb", "{\"x\":\"\"}", p), "a\n\nb", "a value keeps its line");
+    is_str(html("{{#x}}\na\n{{/x}}", "{\"x\":true}", p), "a\n",
+           "the first and the last line may hold a tag alone");
+    is_str(html("{{#x}}{{/x}}\n- {{#x}}a{{/x}}\n", "{\"x\":true}", p), "\n- a\n",
+           "a tag beside another thing leaves its line alone");
+}
+
+static void faults(apr_pool_t *p)
+{
+    is_str(html("a\nb {{name", "{}", p), "refused: Line 2: a tag is not closed.",
+           "an open tag is refused with its line");
+    is_str(html("a\n{{#x}}\nb\n{{#y}}{{/y}}", "{}", p),
+           "refused: Line 2: the section \"x\" is not closed.", "an open section is refused");
+    is_str(html("{{#x}}\n{{#y}}\n{{/x}}\n{{/y}}", "{}", p),
+           "refused: Line 3: \"x\" is closed where \"y\" of line 2 is open.",
+           "a section closed out of order is refused");
+    is_str(html("{{! two\nlines }}\n{{/x}}", "{}", p),
+           "refused: Line 3: a section is closed that is not open.",
+           "a section that was never open is refused");
+    ok(strncmp(html("{{> part}}", "{}", p), "refused: ", 9) == 0, "a partial is refused");
+    ok(strncmp(html("{{&a}}", "{}", p), "refused: ", 9) == 0, "an ampersand tag is refused");
+    ok(strncmp(html("{{a b}}", "{}", p), "refused: ", 9) == 0, "a name of two words is refused");
+    ok(strncmp(html("{{}}", "{}", p), "refused: ", 9) == 0, "a tag without a name is refused");
+    ok(strncmp(html("{{{a}}", "{}", p), "refused: ", 9) == 0,
+       "three braces closed by two are refused");
+    ok(strncmp(html("{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}"
+                    "{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}",
+                    "{}", p),
+               "refused: Line 1: sections are nested", 36) == 0,
+       "sections nested 17 deep are refused");
+}
+
+static void write_file(const char *path, const char *bytes, apr_size_t length)
+{
+    FILE *file = fopen(path, "wb");
+
+    if (!file || fwrite(bytes, 1, length, file) != length || fclose(file) != 0) {
+        printf("# %s can't be written\n", path);
+    }
+}
+
+static void files(apr_pool_t *p)
+{
+    const char *temp = getenv("TMPDIR");
+    char *folder = apr_pstrcat(p, temp ? temp : "/tmp", "/template-XXXXXX", NULL);
+    char *large = apr_palloc(p, 1024 * 1024 + 1);
+    const char *why = NULL;
+    const char *path;
+    mdl_template_t *t;
+
+    if (!mkdtemp(folder)) {
+        ok(0, "a temporary folder can be made");
+        return;
+    }
+    path = apr_pstrcat(p, folder, "/page.html", NULL);
+    write_file(path, "<p>{{a}}</p>\n", 13);
+    is_int(mdl_template_read(&t, MDL_TEMPLATE_HTML, path, &why, p), APR_SUCCESS, "a file is read");
+    is_str(mdl_template_render(t, data_of("{\"a\":\"&\"}", p), p), "<p>&amp;</p>\n",
+           "what was read renders");
+    write_file(path, "\n{{#a}}", 7);
+    is_int(mdl_template_read(&t, MDL_TEMPLATE_HTML, path, &why, p), APR_EINVAL,
+           "a file with a fault is refused");
+    is_str(why,
+           apr_pstrcat(p, "The template ", path,
+                       " is not valid. Line 2: the section \"a\" is not closed.", NULL),
+           "the sentence names the file and the line");
+    memset(large, 'x', 1024 * 1024 + 1);
+    write_file(path, large, 1024 * 1024);
+    is_int(mdl_template_read(&t, MDL_TEMPLATE_HTML, path, &why, p), APR_SUCCESS,
+           "a file of 1 MiB is read");
+    is_int(strlen(mdl_template_render(t, data_of("{}", p), p)), 1024 * 1024, "and renders whole");
+    write_file(path, large, 1024 * 1024 + 1);
+    is_int(mdl_template_read(&t, MDL_TEMPLATE_HTML, path, &why, p), APR_EINVAL,
+           "a file of one byte more is refused");
+    write_file(path, "a\0b", 3);
+    is_int(mdl_template_read(&t, MDL_TEMPLATE_HTML, path, &why, p), APR_EINVAL,
+           "a file with a NUL is refused");
+    unlink(path);
+    ok(APR_STATUS_IS_ENOENT(mdl_template_read(&t, MDL_TEMPLATE_HTML, path, &why, p)),
+       "a missing file is reported as such");
+    ok(strstr(why, path) != NULL, "and named");
+    rmdir(folder);
+}
+
+/** The text between <style> and </style>. */
+static const char *style_of(const char *page, apr_pool_t *p)
+{
+    const char *begin = strstr(page, "<style>");
+    const char *end = begin ? strstr(begin, "</style>") : NULL;
+
+    if (!end || strstr(end, "<style")) {
+        return NULL;
+    }
+    return apr_pstrmemdup(p, begin, (apr_size_t)(end - begin));
+}
+
+static const char *shipped(const char *name, mdl_template_kind_t kind, const char *data,
+                           apr_pool_t *p)
+{
+    const char *path = apr_pstrcat(p, "conf/templates/", name, NULL);
+    const char *why = NULL;
+    mdl_template_t *t;
+
+    if (mdl_template_read(&t, kind, path, &why, p) != APR_SUCCESS) {
+        printf("# %s\n", why);
+        return "";
+    }
+    return mdl_template_render(t, data_of(data, p), p);
+}
+
+static void shipped_emails(apr_pool_t *p)
+{
+    const char *data =
+        "{\"shop\":{\"name\":\"Tea & "
+        "Co\",\"support_email\":null},\"customer\":{\"first_name\":null},"
+        "\"order_id\":\"1001\",\"page_url\":\"https://dl.test/d/abc?x=1&y=2\",\"has_files\":true,"
+        "\"files\":[{\"title\":\"Book <1>\",\"filename\":\"b.pdf\",\"size_text\":\"2 MB\"}],"
+        "\"expires_text\":null}";
+    const char *text = shipped("email.txt", MDL_TEMPLATE_TEXT, data, p);
+    const char *page = shipped("email.html", MDL_TEMPLATE_HTML, data, p);
+
+    is_str(shipped("email.subject", MDL_TEMPLATE_TEXT, data, p),
+           "Your downloads from Tea & Co (order 1001)\n", "the subject is one line");
+    ok(strncmp(text, "Hello,\n", 7) == 0, "a customer without a name is greeted all the same");
+    ok(strstr(text, "\nhttps://dl.test/d/abc?x=1&y=2\n") != NULL,
+       "the text has the page's address on a line of its own, unescaped");
+    ok(strstr(text, "- Book <1> (2 MB)\n") != NULL, "the text lists the files");
+    ok(strstr(text, "\n\n\n") == NULL, "what is absent leaves no gap in the text");
+    ok(strstr(text, "until") == NULL && strstr(text, "Write to") == NULL,
+       "no expiry and no support address, no sentence about them");
+    ok(strstr(page, "href=\"https://dl.test/d/abc?x=1&amp;y=2\"") != NULL,
+       "the HTML has the link, escaped");
+    ok(strstr(page, "Book &lt;1&gt;") != NULL, "the HTML escapes a title");
+    ok(strstr(page, "<script") == NULL && strstr(page, "src=") == NULL,
+       "the HTML loads nothing and runs nothing");
+}
+
+static void shipped_pages(apr_pool_t *p)
+{
+    const char *page = shipped(
+        "page.html", MDL_TEMPLATE_HTML,
+        "{\"shop\":{\"name\":\"Tea\",\"support_email\":\"help@tea.test\"},\"order_id\":\"1001\","
+        "\"active\":true,\"revoked\":false,\"held\":false,\"expired\":false,\"rejected\":false,"
+        "\"reason\":null,\"no_files\":false,\"expires_text\":null,\"action\":\"/d/abc\",\"files\":["
+        "{\"id\":7,\"title\":\"<Book>\",\"filename\":\"b.pdf\",\"size_text\":\"2 MB\","
+        "\"sha256\":\"00ff\",\"left_text\":null,\"ready\":true},"
+        "{\"id\":8,\"title\":\"Map\",\"filename\":\"m.pdf\",\"size_text\":\"1 "
+        "MB\",\"sha256\":\"aa\","
+        "\"left_text\":\"0 of 3 downloads left\",\"ready\":false,\"exhausted\":true}]}",
+        p);
+    const char *withdrawn = shipped(
+        "page.html", MDL_TEMPLATE_HTML,
+        "{\"shop\":{\"name\":\"Tea\"},\"order_id\":\"1\",\"revoked\":true,"
+        "\"reason\":\"Refunded <today>\",\"action\":\"/d/abc\","
+        "\"files\":[{\"id\":7,\"ready\":true}]}",
+        p);
+    const char *message = shipped(
+        "message.html", MDL_TEMPLATE_HTML,
+        "{\"title\":\"Not found\",\"text\":\"This link is not known.\",\"status\":404,"
+        "\"page_url\":null,\"shop\":null}",
+        p);
+    const char *form = strstr(page, "<form method=\"post\" action=\"/d/abc\">");
+
+    ok(form && strstr(form, "<input type=\"hidden\" name=\"file\" value=\"7\">") &&
+           strstr(form, "<button type=\"submit\">"),
+       "a ready file has a form with a button");
+    ok(form && strstr(form + 1, "<form") == NULL, "a file whose limit is reached has none");
+    ok(strstr(page, "&lt;Book&gt;") && !strstr(page, "<Book>"), "a title is escaped");
+    ok(strstr(page, "0 of 3 downloads left") != NULL, "the page says how many downloads are left");
+    ok(strstr(withdrawn, "Refunded &lt;today&gt;") && !strstr(withdrawn, "<form"),
+       "a revoked order shows the shop's reason and no form");
+    ok(strstr(message, "<h1>Not found</h1>") && !strstr(message, "<a "),
+       "a message without an address has no link");
+    ok(style_of(page, p) != NULL, "a page has one style");
+    is_str(style_of(message, p), style_of(page, p), "both pages have the same style");
+    ok(!strstr(page, "style=") && !strstr(page, "<script") && !strstr(message, "style="),
+       "a page has no style or script that a strict policy would refuse");
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    values(p);
+    sections(p);
+    lines(p);
+    faults(p);
+    files(p);
+    shipped_emails(p);
+    shipped_pages(p);
+    return tap_end(p);
+}

@@ -1,0 +1,132 @@
+#include <apr_strings.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/ulid.h"
+#include "t/unit/tap.h"
+
+static apr_pool_t *p;
+
+/* The milliseconds in an id's first ten digits. */
+static apr_int64_t millis_of(const char *digits)
+{
+    static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
+    apr_int64_t millis = 0;
+
+    for (int i = 0; i < 10; i++) {
+        millis = millis * 32 + (strchr(alphabet, digits[i]) - alphabet);
+    }
+    return millis;
+}
+
+static void ids_are_ulids(void)
+{
+    apr_time_t before = apr_time_now() / 1000;
+    const char *id = mdl_ulid("job_", p);
+    apr_time_t after = apr_time_now() / 1000;
+    apr_time_t until = apr_time_now() + 5000;
+    const char *later;
+
+    is_int(strlen(id), 4 + MDL_ULID_LENGTH, "an id is its prefix and 26 characters");
+    ok(!strncmp(id, "job_", 4), "the prefix comes first");
+    ok(mdl_ulid_valid("job_", id), "an id is valid");
+    ok(millis_of(id + 4) >= before && millis_of(id + 4) <= after,
+       "its first ten digits are the time in milliseconds");
+    while (apr_time_now() < until) {
+    }
+    later = mdl_ulid("job_", p);
+    ok(strcmp(id, later) < 0, "a later id sorts behind");
+    ok(strcmp(mdl_ulid("", p) + 10, mdl_ulid("", p) + 10) != 0, "the rest is random");
+}
+
+static void all_random_digits_come(void)
+{
+    int seen[MDL_ULID_LENGTH][256] = {{0}};
+    int count = 0;
+
+    for (int i = 0; i < 2000; i++) {
+        const char *id = mdl_ulid("", p);
+
+        for (int j = 10; j < MDL_ULID_LENGTH; j++) {
+            count += !seen[j][(unsigned char)id[j]]++;
+        }
+    }
+    is_int(count, 16 * 32, "each of 16 places takes each of 32 digits");
+}
+
+static void validity_is_strict(void)
+{
+    ok(mdl_ulid_valid("req_", "req_01j0000000zzzzzzzzzzzzzzzz"), "a well-formed id is valid");
+    ok(mdl_ulid_valid("", "7zzzzzzzzzzzzzzzzzzzzzzzzz"), "the largest is valid");
+    ok(!mdl_ulid_valid("", "80000000000000000000000000"), "one of more than 128 bits is not");
+    ok(!mdl_ulid_valid("job_", "req_01j0000000zzzzzzzzzzzzzzzz"), "nor one of another prefix");
+    ok(!mdl_ulid_valid("job_", "job_01j0000000zzzzzzzzzzzzzzz"), "nor one that is too short");
+    ok(!mdl_ulid_valid("job_", "job_01j0000000zzzzzzzzzzzzzzzzz"), "nor one that is too long");
+    ok(!mdl_ulid_valid("job_", "job_01J0000000ZZZZZZZZZZZZZZZZ"), "nor one in upper case");
+    ok(!mdl_ulid_valid("job_", "job_01j0000000zzzzzzzzzzzzzzzu"), "nor one with a \"u\"");
+    ok(!mdl_ulid_valid("job_", "job_01j0000000zzzzzzz/../zzzzz"), "nor one with a path in it");
+    ok(!mdl_ulid_valid("job_", ""), "nor nothing");
+    ok(!mdl_ulid_valid("job_", "job_"), "nor the prefix alone");
+}
+
+static void time_is_written_as_the_contract_says(void)
+{
+    apr_time_t when = apr_time_from_sec(1795221380) + 123456;
+
+    is_str(mdl_clock_rfc3339(when, p), "2026-11-21T00:36:20.123Z", "a time with milliseconds");
+    is_str(mdl_clock_rfc3339(0, p), "1970-01-01T00:00:00.000Z", "the epoch");
+    is_str(mdl_clock_rfc3339(-1, p), "1969-12-31T23:59:59.999Z", "a moment before it");
+    is_str(mdl_clock_rfc3339(apr_time_from_sec(951782400) + 999999, p), "2000-02-29T00:00:00.999Z",
+           "a leap day; milliseconds are cut, not rounded");
+    is_str(mdl_clock_rfc3339(APR_INT64_MAX, p), "9999-12-31T23:59:59.999Z",
+           "the end of time is the last year of four digits");
+    is_str(mdl_clock_rfc3339(APR_INT64_MIN, p), "0000-01-01T00:00:00.000Z", "and so its beginning");
+    is_str(mdl_clock_rfc5322(when, p), "Sat, 21 Nov 2026 00:36:20 +0000", "the date of an email");
+    is_str(mdl_clock_rfc5322(apr_time_from_sec(1785542400), p), "Sat, 01 Aug 2026 00:00:00 +0000",
+           "a day has two digits");
+}
+
+static char logged[4096];
+static int logged_line;
+static apr_status_t logged_rv;
+
+static void keep(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
+                 const char *message)
+{
+    (void)file;
+    (void)level;
+    apr_cpystrn(logged, message, sizeof(logged));
+    logged_line = line;
+    logged_rv = rv;
+}
+
+static void log_lines_reach_the_sink(void)
+{
+    int line;
+
+    mdl_log(MDL_LOG_ERR, 0, "MDL0000: nobody listens");
+    mdl_log_set_sink(keep);
+    line = __LINE__ + 1;
+    mdl_log(MDL_LOG_INFO, APR_EINVAL, "MDL0000: %d of %s", 3, "4");
+    is_str(logged, "MDL0000: 3 of 4", "a line reaches the sink");
+    is_int(logged_line, line, "with its place");
+    is_int(logged_rv, APR_EINVAL, "and its status");
+    mdl_log(MDL_LOG_INFO, 0, "MDL0000: %s", "a\r\nMDL0000: b\x1B[31m");
+    is_str(logged, "MDL0000: a  MDL0000: b [31m", "a stranger's text makes no line of its own");
+    mdl_log(MDL_LOG_INFO, 0, "%03000d", 1);
+    is_int(strlen(logged), 2000, "a long line is cut");
+    mdl_log_set_sink(NULL);
+    mdl_log(MDL_LOG_INFO, 0, "MDL0000: dropped");
+    is_int(strlen(logged), 2000, "without a sink lines are dropped");
+}
+
+int main(void)
+{
+    p = tap_begin();
+    ids_are_ulids();
+    all_random_digits_come();
+    validity_is_strict();
+    time_is_written_as_the_contract_says();
+    log_lines_reach_the_sink();
+    return tap_end(p);
+}
