@@ -1,0 +1,505 @@
+#include "storage/storage.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+
+#include "base/crc32.h"
+#include "base/crypto.h"
+
+#define FILE_MODE     0640
+#define FOLDER_MODE   0750
+#define GATHER_SIZE   ((apr_size_t)256 * 1024)
+#define READ_SIZE     ((apr_size_t)1024 * 1024)
+#define WRITE_OUT     APR_INT64_C(8388608) /* dirty bytes after which write-out is started */
+#define OPEN_ATTEMPTS 100
+#define HEX_DIGITS    "0123456789abcdef"
+#define PARTIAL_CHARS "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+struct mdl_storage_t {
+    const char *root;
+    const char *blobs;
+    const char *partial;
+};
+
+struct mdl_partial_t {
+    apr_pool_t *pool; /* its own: destroying it closes the file */
+    const mdl_storage_t *storage;
+    const char *path;
+    int fd;
+    apr_int64_t written;     /* bytes in the file, all of them in the digests */
+    apr_int64_t written_out; /* bytes whose write-out was started */
+    apr_size_t gathered;     /* bytes that wait in buffer */
+    char *buffer;
+    mdl_sha256_t *sha;
+    apr_uint32_t crc;
+    const char *sha256; /* the digest once it was asked for, else NULL */
+};
+
+/* Three errors say that there is no room; callers look for one. */
+static apr_status_t status_of(int error)
+{
+    if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
+        return APR_ENOSPC;
+    }
+    return APR_FROM_OS_ERROR(error);
+}
+
+static apr_status_t sync_file(int fd)
+{
+    while (fsync(fd) != 0) {
+        if (errno != EINTR) {
+            return status_of(errno);
+        }
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t sync_folder(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    apr_status_t rv;
+
+    if (fd < 0) {
+        return status_of(errno);
+    }
+    rv = sync_file(fd);
+    close(fd);
+    /* A file system that can't sync folders says EINVAL; there is nothing better to do then. */
+    return rv == APR_FROM_OS_ERROR(EINVAL) ? APR_SUCCESS : rv;
+}
+
+/* Makes a folder where it is missing and counts it in *made. */
+static apr_status_t make_folder(const char *path, int *made)
+{
+    struct stat st;
+
+    if (mkdir(path, FOLDER_MODE) == 0) {
+        (*made)++;
+        return APR_SUCCESS;
+    }
+    if (errno != EEXIST) {
+        return status_of(errno);
+    }
+    if (stat(path, &st) != 0) {
+        return status_of(errno);
+    }
+    return S_ISDIR(st.st_mode) ? APR_SUCCESS : APR_ENOTDIR;
+}
+
+static const char *shard_path(const mdl_storage_t *storage, char digit, apr_pool_t *p)
+{
+    return apr_psprintf(p, "%s/%c", storage->blobs, digit);
+}
+
+static apr_status_t make_shards(const mdl_storage_t *storage, apr_pool_t *p)
+{
+    int made = 0;
+
+    for (const char *digit = HEX_DIGITS; *digit; digit++) {
+        apr_status_t rv = make_folder(shard_path(storage, *digit, p), &made);
+
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return made ? sync_folder(storage->blobs) : APR_SUCCESS;
+}
+
+apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_pool_t *p)
+{
+    mdl_storage_t *made = apr_pcalloc(p, sizeof(*made));
+    int folders = 0;
+    apr_status_t rv;
+
+    *storage = NULL;
+    made->root = apr_pstrdup(p, root);
+    made->blobs = apr_pstrcat(p, root, "/blobs", NULL);
+    made->partial = apr_pstrcat(p, root, "/partial", NULL);
+    rv = make_folder(made->blobs, &folders);
+    if (rv == APR_SUCCESS) {
+        rv = make_folder(made->partial, &folders);
+    }
+    if (rv == APR_SUCCESS && folders) {
+        rv = sync_folder(made->root);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = make_shards(made, p);
+    }
+    if (rv == APR_SUCCESS) {
+        *storage = made;
+    }
+    return rv;
+}
+
+const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
+{
+    if (strlen(sha256) != MDL_SHA256_HEX_LENGTH ||
+        strspn(sha256, HEX_DIGITS) != MDL_SHA256_HEX_LENGTH) {
+        return NULL;
+    }
+    return apr_psprintf(p, "%s/%c/%s", storage->blobs, sha256[0], sha256);
+}
+
+/* Whether a finished file can be renamed into each shard. */
+static apr_status_t check_shards(const mdl_storage_t *storage, apr_pool_t *p)
+{
+    struct stat partial;
+    struct stat shard;
+
+    if (stat(storage->partial, &partial) != 0) {
+        return status_of(errno);
+    }
+    for (const char *digit = HEX_DIGITS; *digit; digit++) {
+        const char *path = shard_path(storage, *digit, p);
+
+        if (faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) != 0 ||
+            stat(path, &shard) != 0) {
+            return status_of(errno);
+        }
+        if (shard.st_dev != partial.st_dev) {
+            return APR_FROM_OS_ERROR(EXDEV);
+        }
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t check_file(int fd)
+{
+    static const char text[] = "check";
+    char back[sizeof(text)];
+    ssize_t n = pwrite(fd, text, sizeof(text), 0);
+    apr_status_t rv;
+
+    if (n != (ssize_t)sizeof(text)) {
+        return n < 0 ? status_of(errno) : APR_ENOSPC;
+    }
+    rv = sync_file(fd);
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    n = pread(fd, back, sizeof(back), 0);
+    if (n < 0) {
+        return status_of(errno);
+    }
+    return n == (ssize_t)sizeof(text) && memcmp(back, text, sizeof(text)) == 0 ? APR_SUCCESS
+                                                                               : APR_EGENERAL;
+}
+
+apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p)
+{
+    /* The dot keeps it apart from every partial file's id. */
+    char *path = apr_pstrcat(p, storage->partial, "/.check-XXXXXX", NULL);
+    apr_status_t rv = check_shards(storage, p);
+    int fd;
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    fd = mkostemp(path, O_CLOEXEC);
+    if (fd < 0) {
+        return status_of(errno);
+    }
+    rv = check_file(fd);
+    close(fd);
+    if (unlink(path) != 0 && rv == APR_SUCCESS) {
+        rv = status_of(errno);
+    }
+    return rv;
+}
+
+static const char *partial_path(const mdl_storage_t *storage, const char *id, apr_pool_t *p)
+{
+    if (!*id || id[strspn(id, PARTIAL_CHARS)]) {
+        return NULL;
+    }
+    return apr_pstrcat(p, storage->partial, "/", id, NULL);
+}
+
+/* Whether the path still leads to the open file. */
+static int same_file(int fd, const char *path)
+{
+    struct stat opened;
+    struct stat named;
+
+    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 && opened.st_dev == named.st_dev &&
+           opened.st_ino == named.st_ino;
+}
+
+/*
+ * Opens and locks.  Between the two, the file's former writer may have made a blob of it or removed
+ * it: then the lock is worth nothing, and the name is opened again.
+ */
+static apr_status_t open_locked(int *fd, const char *path)
+{
+    for (int i = 0; i < OPEN_ATTEMPTS; i++) {
+        apr_status_t rv = APR_SUCCESS;
+        int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+
+        if (opened < 0) {
+            return status_of(errno);
+        }
+        if (flock(opened, LOCK_EX | LOCK_NB) != 0) {
+            rv = errno == EWOULDBLOCK ? APR_EAGAIN : status_of(errno);
+        } else if (same_file(opened, path)) {
+            *fd = opened;
+            return APR_SUCCESS;
+        }
+        close(opened);
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return APR_EAGAIN;
+}
+
+static void take_in(mdl_partial_t *partial, const char *data, apr_size_t length)
+{
+    mdl_sha256_update(partial->sha, data, length);
+    partial->crc = mdl_crc32(partial->crc, data, length);
+    partial->written += (apr_int64_t)length;
+}
+
+static apr_status_t read_back(mdl_partial_t *partial)
+{
+    apr_status_t rv = APR_SUCCESS;
+    char *buffer;
+    ssize_t n;
+
+    buffer = malloc(READ_SIZE);
+    if (!buffer) {
+        return APR_ENOMEM;
+    }
+    do {
+        n = pread(partial->fd, buffer, READ_SIZE, (off_t)partial->written);
+        if (n > 0) {
+            take_in(partial, buffer, (apr_size_t)n);
+        } else if (n < 0 && errno != EINTR) {
+            rv = status_of(errno);
+        }
+    } while (n != 0 && rv == APR_SUCCESS);
+    free(buffer);
+    partial->written_out = partial->written;
+    return rv;
+}
+
+static apr_status_t partial_close(void *data)
+{
+    mdl_partial_t *partial = data;
+    int fd = partial->fd;
+
+    partial->fd = -1;
+    return fd >= 0 && close(fd) != 0 ? status_of(errno) : APR_SUCCESS;
+}
+
+apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
+                              apr_pool_t *p)
+{
+    mdl_partial_t *opened;
+    apr_pool_t *pool;
+    apr_status_t rv;
+
+    *partial = NULL;
+    apr_pool_create(&pool, p);
+    apr_pool_tag(pool, "mdl_partial");
+    opened = apr_pcalloc(pool, sizeof(*opened));
+    opened->pool = pool;
+    opened->storage = storage;
+    opened->fd = -1;
+    opened->path = partial_path(storage, id, pool);
+    rv = opened->path ? open_locked(&opened->fd, opened->path) : APR_EINVAL;
+    if (rv == APR_SUCCESS) {
+        apr_pool_cleanup_register(pool, opened, partial_close, apr_pool_cleanup_null);
+        opened->buffer = apr_palloc(pool, GATHER_SIZE);
+        opened->sha = mdl_sha256_begin(pool);
+        rv = read_back(opened);
+    }
+    if (rv != APR_SUCCESS) {
+        apr_pool_destroy(pool);
+        return rv;
+    }
+    *partial = opened;
+    return APR_SUCCESS;
+}
+
+apr_int64_t mdl_partial_size(const mdl_partial_t *partial)
+{
+    return partial->written + (apr_int64_t)partial->gathered;
+}
+
+/* Starts writing out early and waits for nothing, so that the last fsync finds little to do. */
+static void start_write_out(mdl_partial_t *partial)
+{
+    apr_int64_t dirty = partial->written - partial->written_out;
+
+    if (dirty >= WRITE_OUT) {
+        sync_file_range(partial->fd, partial->written_out, dirty, SYNC_FILE_RANGE_WRITE);
+        partial->written_out = partial->written;
+    }
+}
+
+/* Digests and file stay equal whatever happens: what could not be written remains gathered. */
+static apr_status_t flush(mdl_partial_t *partial)
+{
+    apr_status_t rv = APR_SUCCESS;
+    apr_size_t done = 0;
+
+    while (done < partial->gathered && rv == APR_SUCCESS) {
+        ssize_t n = pwrite(partial->fd, partial->buffer + done, partial->gathered - done,
+                           (off_t)partial->written);
+
+        if (n > 0) {
+            take_in(partial, partial->buffer + done, (apr_size_t)n);
+            done += (apr_size_t)n;
+        } else if (n == 0) {
+            rv = APR_ENOSPC;
+        } else if (errno != EINTR) {
+            rv = status_of(errno);
+        }
+    }
+    partial->gathered -= done;
+    memmove(partial->buffer, partial->buffer + done, partial->gathered);
+    start_write_out(partial);
+    return rv;
+}
+
+apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_size_t length)
+{
+    if (partial->sha256) {
+        return APR_EINVAL;
+    }
+    while (length > 0) {
+        apr_size_t room = GATHER_SIZE - partial->gathered;
+        apr_size_t n = length < room ? length : room;
+
+        memcpy(partial->buffer + partial->gathered, data, n);
+        partial->gathered += n;
+        data += n;
+        length -= n;
+        if (partial->gathered == GATHER_SIZE) {
+            apr_status_t rv = flush(partial);
+
+            if (rv != APR_SUCCESS) {
+                return rv;
+            }
+        }
+    }
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_partial_truncate(mdl_partial_t *partial)
+{
+    unsigned char unused[MDL_SHA256_LENGTH];
+
+    if (ftruncate(partial->fd, 0) != 0) {
+        return status_of(errno);
+    }
+    mdl_sha256_end(partial->sha, unused);
+    partial->crc = 0;
+    partial->written = 0;
+    partial->written_out = 0;
+    partial->gathered = 0;
+    partial->sha256 = NULL;
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_partial_keep(mdl_partial_t *partial)
+{
+    apr_status_t rv = flush(partial);
+    apr_status_t closed = apr_pool_cleanup_run(partial->pool, partial, partial_close);
+
+    apr_pool_destroy(partial->pool);
+    return rv != APR_SUCCESS ? rv : closed;
+}
+
+/* Unlinks by name, but only what is ours: the id may have been removed and begun anew. */
+static apr_status_t remove_own(const mdl_partial_t *partial)
+{
+    if (same_file(partial->fd, partial->path) && unlink(partial->path) != 0) {
+        return status_of(errno);
+    }
+    return APR_SUCCESS;
+}
+
+void mdl_partial_discard(mdl_partial_t *partial)
+{
+    remove_own(partial);
+    apr_pool_destroy(partial->pool);
+}
+
+apr_status_t mdl_partial_digest(mdl_partial_t *partial, mdl_blob_t *blob, apr_pool_t *p)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+    apr_status_t rv = flush(partial);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (!partial->sha256) {
+        mdl_sha256_end(partial->sha, digest);
+        partial->sha256 = mdl_hex(digest, sizeof(digest), partial->pool);
+    }
+    blob->sha256 = apr_pstrdup(p, partial->sha256);
+    blob->size = partial->written;
+    blob->crc32 = partial->crc;
+    return APR_SUCCESS;
+}
+
+static int blob_exists(const char *path, apr_int64_t size)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == size;
+}
+
+static apr_status_t commit(mdl_partial_t *partial, const mdl_blob_t *blob)
+{
+    const char *path;
+    apr_status_t rv;
+
+    if (!partial->sha256 || strcmp(partial->sha256, blob->sha256) != 0) {
+        return APR_EINVAL;
+    }
+    path = mdl_storage_path(partial->storage, partial->sha256, partial->pool);
+    if (blob_exists(path, partial->written)) {
+        rv = remove_own(partial);
+    } else {
+        rv = sync_file(partial->fd);
+        if (rv == APR_SUCCESS && !same_file(partial->fd, partial->path)) {
+            rv = APR_ENOENT;
+        }
+        if (rv == APR_SUCCESS && rename(partial->path, path) != 0) {
+            rv = status_of(errno);
+        }
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    /* A blob that was there may be so new that its own writer has yet to sync the folder. */
+    return sync_folder(shard_path(partial->storage, partial->sha256[0], partial->pool));
+}
+
+apr_status_t mdl_partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob)
+{
+    apr_status_t rv = commit(partial, blob);
+
+    apr_pool_destroy(partial->pool);
+    return rv;
+}
+
+apr_status_t mdl_partial_remove(mdl_storage_t *storage, const char *id, apr_pool_t *p)
+{
+    const char *path = partial_path(storage, id, p);
+
+    if (!path) {
+        return APR_EINVAL;
+    }
+    return unlink(path) == 0 || errno == ENOENT ? APR_SUCCESS : status_of(errno);
+}

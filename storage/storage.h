@@ -1,0 +1,94 @@
+/*
+ * Where bytes live: a content-addressed folder.  A file is named by its SHA-256 and becomes visible
+ * only whole: temporary file, fsync, rename, fsync of the folder.  No name of a client ever gets
+ * into a path.
+ *
+ *   <root>/blobs/<first hex digit>/<sha256>
+ *   <root>/partial/<id>          a transfer that has not ended
+ */
+#ifndef MDL_STORAGE_STORAGE_H
+#define MDL_STORAGE_STORAGE_H
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+typedef struct mdl_storage_t mdl_storage_t;
+
+typedef struct {
+    const char *sha256; /* 64 lower-case hexadecimal digits */
+    apr_int64_t size;   /* bytes */
+    apr_uint32_t crc32;
+} mdl_blob_t;
+
+/**
+ * Opens a storage folder, which must be there, and makes its sub-folders where they are missing
+ * (mode 0750; they belong to the process's user).
+ */
+apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_pool_t *p);
+
+/**
+ * The path of a blob, whether or not it is there; NULL unless sha256 is 64 lower-case hexadecimal
+ * digits.
+ */
+const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+
+/**
+ * Writes, syncs, reads and removes a small file and looks whether a finished file can be moved to
+ * each blob folder: APR_SUCCESS, or why the folder can't be used.
+ */
+apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p);
+
+/**
+ * A file being written.  Belongs to one thread and to the pool it was opened with; where that is
+ * cleared first, the file is kept without what was gathered.
+ */
+typedef struct mdl_partial_t mdl_partial_t;
+
+/**
+ * Opens the partial file of a transfer, making it where it is missing, and reads what is there into
+ * the digests.  id is ours: [a-z0-9_] only, else APR_EINVAL.  An exclusive lock (flock) is taken:
+ * APR_EAGAIN when another process writes it still.
+ */
+apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
+                              apr_pool_t *p);
+
+/** Bytes so far. */
+apr_int64_t mdl_partial_size(const mdl_partial_t *partial);
+
+/**
+ * Appends.  Gathers 256 KiB before it hashes and writes.  APR_ENOSPC: the disk, the quota or the
+ * largest size of a file is reached.  APR_EINVAL after mdl_partial_digest.
+ */
+apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_size_t length);
+
+/** Throws away what is there and begins anew at 0. */
+apr_status_t mdl_partial_truncate(mdl_partial_t *partial);
+
+/**
+ * Closes and keeps the file for another mdl_partial_open, with what was gathered written but not
+ * synced.
+ */
+apr_status_t mdl_partial_keep(mdl_partial_t *partial);
+
+/** Closes and removes the file. */
+void mdl_partial_discard(mdl_partial_t *partial);
+
+/**
+ * Writes what was gathered and computes the digests into blob (sha256 allocated from p); the file
+ * stays partial.  Call it before mdl_partial_commit, to compare a checksum first.  Nothing can be
+ * appended afterwards unless the file is truncated.
+ */
+apr_status_t mdl_partial_digest(mdl_partial_t *partial, mdl_blob_t *blob, apr_pool_t *p);
+
+/**
+ * fsync, rename to the blob's name, fsync of the folder; when the blob is there already the partial
+ * file is removed instead.  Closes the partial in every case; after an error the file is kept.
+ * APR_EINVAL when blob is not what mdl_partial_digest gave; APR_ENOENT when the partial file has
+ * been removed under its writer.
+ */
+apr_status_t mdl_partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob);
+
+/** Removes a partial file by its id; APR_SUCCESS also when there is none. */
+apr_status_t mdl_partial_remove(mdl_storage_t *storage, const char *id, apr_pool_t *p);
+
+#endif

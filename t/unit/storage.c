@@ -1,0 +1,484 @@
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+
+#include "base/crc32.h"
+#include "storage/storage.h"
+#include "t/unit/tap.h"
+
+#define MIB 1048576
+
+static apr_pool_t *p;
+static char folder[256];
+static mdl_storage_t *storage;
+
+static const char *output_of(const char *command)
+{
+    FILE *program = popen(command, "r");
+    char line[256] = "";
+
+    if (!program || !fgets(line, sizeof(line), program)) {
+        line[0] = '\0';
+    }
+    if (program) {
+        pclose(program);
+    }
+    line[strcspn(line, " \r\n")] = '\0';
+    return apr_pstrdup(p, line);
+}
+
+static const char *sha256sum(const char *path)
+{
+    return output_of(apr_psprintf(p, "sha256sum < '%s'", path));
+}
+
+static const char *zlib_crc32(const char *path)
+{
+    const char *program = "import sys, zlib; print(zlib.crc32(sys.stdin.buffer.read()))";
+
+    return output_of(apr_psprintf(p, "/usr/bin/python3 -c '%s' < '%s'", program, path));
+}
+
+static const char *in_folder(const char *name)
+{
+    return apr_pstrcat(p, folder, "/", name, NULL);
+}
+
+static int exists(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0;
+}
+
+static int mode_of(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 ? (int)(st.st_mode & 07777) : -1;
+}
+
+static apr_int64_t size_of(const char *path)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 ? (apr_int64_t)st.st_size : -1;
+}
+
+static int holds(const char *path, const char *data, apr_size_t length)
+{
+    char *bytes = malloc(length + 1);
+    FILE *file = fopen(path, "rb");
+    int same = bytes && file && fread(bytes, 1, length + 1, file) == length &&
+               memcmp(bytes, data, length) == 0;
+
+    if (file) {
+        fclose(file);
+    }
+    free(bytes);
+    return same;
+}
+
+static int entries(const char *path)
+{
+    DIR *dir = opendir(path);
+    int count = -2; /* "." and ".." */
+
+    while (dir && readdir(dir)) {
+        count++;
+    }
+    if (dir) {
+        closedir(dir);
+    }
+    return count;
+}
+
+static int descriptors(void)
+{
+    return entries("/proc/self/fd");
+}
+
+/* Bytes that don't repeat in any power of two. */
+static const char *noise(apr_size_t length)
+{
+    char *bytes = apr_palloc(p, length);
+    unsigned int state = 12345;
+
+    for (apr_size_t i = 0; i < length; i++) {
+        state = state * 1103515245U + 12345U;
+        bytes[i] = (char)(state >> 16);
+    }
+    return bytes;
+}
+
+static mdl_partial_t *open_partial(const char *id)
+{
+    mdl_partial_t *partial = NULL;
+
+    mdl_partial_open(&partial, storage, id, p);
+    return partial;
+}
+
+static apr_status_t store(const char *id, const char *data, apr_size_t length, mdl_blob_t *blob)
+{
+    mdl_partial_t *partial = open_partial(id);
+    apr_status_t rv = mdl_partial_write(partial, data, length);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_partial_digest(partial, blob, p);
+    }
+    if (rv != APR_SUCCESS) {
+        mdl_partial_discard(partial);
+        return rv;
+    }
+    return mdl_partial_commit(partial, blob);
+}
+
+static void folders_are_made(void)
+{
+    mdl_storage_t *none;
+
+    is_int(mdl_storage_open(&storage, folder, p), APR_SUCCESS, "an empty folder is opened");
+    is_int(entries(in_folder("blobs")), 16, "it has 16 folders of blobs");
+    is_int(mode_of(in_folder("blobs/f")), 0750, "which are closed to others");
+    is_int(mode_of(in_folder("partial")), 0750, "and so is the folder of partial files");
+    is_int(mdl_storage_open(&storage, folder, p), APR_SUCCESS, "it is opened again");
+    is_int(mdl_storage_check(storage, p), APR_SUCCESS, "and can be used");
+    is_int(entries(in_folder("partial")), 0, "the check leaves nothing behind");
+    is_int(mdl_storage_open(&none, in_folder("missing"), p), APR_ENOENT,
+           "a missing folder is absent");
+    ok(!none, "and gives no storage");
+    mkdir(in_folder("odd"), 0700);
+    close(open(in_folder("odd/blobs"), O_CREAT | O_WRONLY, 0600));
+    is_int(mdl_storage_open(&none, in_folder("odd"), p), APR_ENOTDIR,
+           "a file in the place of a folder is refused");
+    rmdir(in_folder("blobs/7"));
+    is_int(mdl_storage_check(storage, p), APR_ENOENT, "the check misses a folder of blobs");
+    is_int(mdl_storage_open(&storage, folder, p), APR_SUCCESS, "which is made again at opening");
+    ok(exists(in_folder("blobs/7")), "and is there");
+}
+
+static void names_are_ours(void)
+{
+    static const char *bad[] = {"",       ".",        "..",        "../x", "a/b",
+                                "/etc/x", "a.b",      "A",         "a b",  "a-b",
+                                "a\n",    "\xC3\xA9", "a/../../x", "~",    ".check"};
+    mdl_partial_t *partial;
+    int refused = 0;
+    int removed = 0;
+
+    for (apr_size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+        refused += mdl_partial_open(&partial, storage, bad[i], p) == APR_EINVAL && !partial;
+        removed += mdl_partial_remove(storage, bad[i], p) != APR_EINVAL;
+    }
+    is_int(refused, sizeof(bad) / sizeof(*bad), "an id that could be a path is refused");
+    is_int(removed, 0, "also for removal");
+    ok(!mdl_storage_path(storage, "../../../../etc/passwd", p),
+       "a digest that is none has no path");
+    ok(!mdl_storage_path(storage,
+                         "../3456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0", p),
+       "nor has one with a path in it");
+    is_str(mdl_storage_path(storage,
+                            "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", p),
+           in_folder("blobs/0/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
+           "a digest's path begins with its first digit");
+    ok(!mdl_storage_path(storage,
+                         "0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef", p),
+       "a digest in upper case has none");
+}
+
+static void digests_are_right(apr_size_t length, const char *name)
+{
+    const char *data = noise(length);
+    mdl_partial_t *partial = open_partial("job_digest");
+    const char *path = in_folder("partial/job_digest");
+    mdl_blob_t blob = {0};
+    apr_size_t at = 0;
+
+    for (apr_size_t n = 1; at < length; n = n * 7 % 16384 + 1) {
+        n = n < length - at ? n : length - at;
+        mdl_partial_write(partial, data + at, n);
+        at += n;
+    }
+    is_int(mdl_partial_size(partial), length, name);
+    is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "is digested");
+    is_int(blob.size, length, "has its size");
+    is_int(size_of(path), length, "is in the partial file");
+    is_str(sha256sum(path), blob.sha256, "has the digest of sha256sum(1)");
+    is_str(zlib_crc32(path), apr_psprintf(p, "%u", blob.crc32), "has the CRC-32 of zlib");
+    is_int(mdl_partial_write(partial, "x", 1), APR_EINVAL, "nothing is appended afterwards");
+    is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "is digested once more");
+    is_str(sha256sum(path), blob.sha256, "with the same result");
+    is_int(mdl_partial_commit(partial, &blob), APR_SUCCESS, "becomes a blob");
+    path = mdl_storage_path(storage, blob.sha256, p);
+    is_int(size_of(path), length, "is at its path");
+    ok(holds(path, data, length), "is whole there");
+    is_int(mode_of(path), 0640, "can be read by the group, not by others");
+    ok(!exists(in_folder("partial/job_digest")), "is partial no longer");
+}
+
+static void a_transfer_is_resumed(void)
+{
+    apr_size_t length = 3 * MIB + 77;
+    apr_size_t half = MIB + 1234;
+    const char *data = noise(length);
+    mdl_partial_t *partial = open_partial("job_resume");
+    mdl_blob_t blob = {0};
+
+    mdl_partial_write(partial, data, half);
+    is_int(mdl_partial_keep(partial), APR_SUCCESS, "a partial file is kept");
+    is_int(size_of(in_folder("partial/job_resume")), (apr_int64_t)half,
+           "with all that had been gathered");
+    partial = open_partial("job_resume");
+    is_int(mdl_partial_size(partial), half, "opened again it has its size");
+    mdl_partial_write(partial, data + half, length - half);
+    is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "the rest is appended");
+    ok(holds(in_folder("partial/job_resume"), data, length), "the file is whole");
+    is_str(sha256sum(in_folder("partial/job_resume")), blob.sha256, "the digest is the whole's");
+    is_str(zlib_crc32(in_folder("partial/job_resume")), apr_psprintf(p, "%u", blob.crc32),
+           "the CRC-32 too");
+    is_int(mdl_partial_truncate(partial), APR_SUCCESS, "it is begun anew");
+    is_int(mdl_partial_size(partial), 0, "at 0");
+    is_int(size_of(in_folder("partial/job_resume")), 0, "also on disk");
+    mdl_partial_write(partial, "abc", 3);
+    mdl_partial_digest(partial, &blob, p);
+    is_str(blob.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+           "and the digest forgets what had been there");
+    is_int(blob.crc32, 0x352441C2, "the CRC-32 too");
+    mdl_partial_discard(partial);
+    ok(!exists(in_folder("partial/job_resume")), "a discarded file is gone");
+}
+
+static void one_writer_at_a_time(void)
+{
+    mdl_partial_t *first = open_partial("job_lock");
+    mdl_partial_t *second;
+    mdl_blob_t blob = {0};
+    int status = -1;
+    pid_t child;
+
+    is_int(mdl_partial_open(&second, storage, "job_lock", p), APR_EAGAIN,
+           "a second writer is refused");
+    child = fork();
+    if (child == 0) {
+        _exit(mdl_partial_open(&second, storage, "job_lock", p) == APR_EAGAIN ? 0 : 1);
+    }
+    waitpid(child, &status, 0);
+    is_int(status, 0, "also in another process");
+    mdl_partial_keep(first);
+    is_int(mdl_partial_open(&second, storage, "job_lock", p), APR_SUCCESS,
+           "once the first has closed, another opens");
+
+    mdl_partial_write(second, "old", 3);
+    is_int(mdl_partial_remove(storage, "job_lock", p), APR_SUCCESS, "a file is removed by its id");
+    is_int(mdl_partial_remove(storage, "job_lock", p), APR_SUCCESS, "and once more");
+    first = open_partial("job_lock");
+    mdl_partial_write(first, "new", 3);
+    mdl_partial_digest(second, &blob, p);
+    is_int(mdl_partial_commit(second, &blob), APR_ENOENT,
+           "a writer whose file was removed can't commit its successor's");
+    ok(!exists(mdl_storage_path(storage, blob.sha256, p)), "no blob comes of it");
+    mdl_partial_digest(first, &blob, p);
+    is_int(mdl_partial_commit(first, &blob), APR_SUCCESS, "the successor commits");
+    is_str(sha256sum(mdl_storage_path(storage, blob.sha256, p)), blob.sha256, "its own bytes");
+}
+
+static void blobs_are_stored_once(void)
+{
+    mdl_blob_t one = {0};
+    mdl_blob_t two = {0};
+    struct stat before;
+    struct stat after;
+    const char *path;
+
+    is_int(store("job_one", "same bytes", 10, &one), APR_SUCCESS, "a blob is stored");
+    path = mdl_storage_path(storage, one.sha256, p);
+    stat(path, &before);
+    is_int(store("job_two", "same bytes", 10, &two), APR_SUCCESS, "the same bytes again");
+    is_str(two.sha256, one.sha256, "have the same name");
+    stat(path, &after);
+    ok(before.st_ino == after.st_ino, "the first file remains");
+    ok(!exists(in_folder("partial/job_two")), "the second one is removed");
+    ok(truncate(path, 4) == 0, "a blob that was damaged");
+    is_int(store("job_three", "same bytes", 10, &two), APR_SUCCESS, "is stored again");
+    is_str(sha256sum(path), one.sha256, "and is whole");
+}
+
+static void only_its_own_digest_is_committed(void)
+{
+    mdl_partial_t *partial = open_partial("job_wrong");
+    mdl_blob_t blob = {0};
+
+    mdl_partial_write(partial, "bytes", 5);
+    mdl_partial_digest(partial, &blob, p);
+    blob.sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
+    is_int(mdl_partial_commit(partial, &blob), APR_EINVAL, "a foreign digest is not committed");
+    ok(exists(in_folder("partial/job_wrong")), "the partial file is kept");
+    ok(!exists(mdl_storage_path(storage, blob.sha256, p)), "no blob bears the name");
+    partial = open_partial("job_wrong");
+    is_int(mdl_partial_commit(partial, &blob), APR_EINVAL, "nor is anything without a digest");
+    mdl_partial_remove(storage, "job_wrong", p);
+}
+
+/* A limit on the size of files stands for a disk that is full. */
+static void limit_files(rlim_t size)
+{
+    struct rlimit limit;
+
+    getrlimit(RLIMIT_FSIZE, &limit);
+    limit.rlim_cur = size;
+    setrlimit(RLIMIT_FSIZE, &limit);
+}
+
+static void a_full_disk_is_told(void)
+{
+    const char *data = noise(2 * MIB);
+    mdl_partial_t *partial = open_partial("job_full");
+    const char *path = in_folder("partial/job_full");
+    mdl_blob_t blob = {0};
+
+    signal(SIGXFSZ, SIG_IGN);
+    limit_files(MIB + 1000);
+    is_int(mdl_partial_write(partial, data, 2 * MIB), APR_ENOSPC, "a full disk is told");
+    is_int(size_of(path), MIB + 1000, "what fitted is there");
+    is_int(mdl_partial_digest(partial, &blob, p), APR_ENOSPC, "it can't be digested");
+    is_int(mdl_partial_keep(partial), APR_ENOSPC, "nor kept whole");
+    is_int(size_of(path), MIB + 1000, "but the file is kept");
+    partial = open_partial("job_full");
+    is_int(mdl_partial_size(partial), MIB + 1000, "it can be opened again");
+    limit_files(RLIM_INFINITY);
+    is_int(mdl_partial_write(partial, data + MIB + 1000, MIB - 1000), APR_SUCCESS,
+           "and go on once there is room");
+    mdl_partial_digest(partial, &blob, p);
+    is_str(sha256sum(path), blob.sha256, "with the right digest");
+    ok(holds(path, data, 2 * MIB), "and the right bytes");
+    mdl_partial_discard(partial);
+
+    partial = open_partial("job_full");
+    limit_files(MIB + 1000);
+    mdl_partial_write(partial, data, MIB + MIB / 2);
+    limit_files(RLIM_INFINITY);
+    is_int(mdl_partial_size(partial), MIB + MIB / 4, "a writer that waits loses nothing it took");
+    is_int(mdl_partial_write(partial, data + MIB + MIB / 4, 3 * (MIB / 4)), APR_SUCCESS,
+           "it goes on where it was");
+    mdl_partial_digest(partial, &blob, p);
+    is_str(sha256sum(path), blob.sha256, "with the right digest");
+    ok(holds(path, data, 2 * MIB), "and the right bytes");
+    is_int(mdl_partial_commit(partial, &blob), APR_SUCCESS, "and is committed");
+    limit_files(0);
+    is_int(mdl_storage_check(storage, p), APR_ENOSPC, "the check tells of a full disk");
+    limit_files(RLIM_INFINITY);
+    is_int(entries(in_folder("partial")), 0, "and leaves nothing behind");
+}
+
+static void a_cleared_pool_closes(void)
+{
+    apr_pool_t *sub;
+    mdl_partial_t *partial;
+
+    apr_pool_create(&sub, p);
+    mdl_partial_open(&partial, storage, "job_pool", sub);
+    mdl_partial_write(partial, noise(300000), 300000);
+    apr_pool_destroy(sub);
+    partial = open_partial("job_pool");
+    ok(partial, "a file whose pool was cleared is free again");
+    is_int(mdl_partial_size(partial), 262144, "and has what had been written");
+    mdl_partial_discard(partial);
+}
+
+static void a_link_is_not_followed(void)
+{
+    mdl_partial_t *partial;
+
+    close(open(in_folder("target"), O_CREAT | O_WRONLY, 0600));
+    ok(symlink(in_folder("target"), in_folder("partial/job_link")) == 0, "a symbolic link");
+    is_int(mdl_partial_open(&partial, storage, "job_link", p), ELOOP,
+           "in the place of a partial file is refused");
+    mdl_partial_remove(storage, "job_link", p);
+    ok(exists(in_folder("target")), "removing it leaves what it leads to");
+}
+
+/* Opens and discards; says how often the file that it had locked was no longer there. */
+static int open_often(int times)
+{
+    apr_pool_t *sub;
+    mdl_partial_t *partial;
+    int lost = 0;
+
+    apr_pool_create(&sub, p);
+    for (int i = 0; i < times; i++) {
+        if (mdl_partial_open(&partial, storage, "job_race", sub) == APR_SUCCESS) {
+            lost += !exists(in_folder("partial/job_race"));
+            mdl_partial_discard(partial);
+        }
+    }
+    apr_pool_destroy(sub);
+    return lost;
+}
+
+static void a_lock_is_on_the_file_of_that_name(void)
+{
+    pid_t child = fork();
+    int status = -1;
+    int lost;
+
+    if (child == 0) {
+        _exit(open_often(20000) ? 1 : 0);
+    }
+    lost = open_often(20000);
+    waitpid(child, &status, 0);
+    is_int(lost, 0, "what is opened while another removes it is the file of that name");
+    is_int(status, 0, "on both sides");
+}
+
+static void crc32_is_continued(void)
+{
+    apr_uint32_t crc = mdl_crc32(mdl_crc32(0, "1234", 4), "56789", 5);
+
+    is_int(crc, 0xCBF43926, "CRC-32 in two pieces is that of the whole");
+    is_int(mdl_crc32(crc, NULL, 0), crc, "no bytes change nothing");
+}
+
+int main(void)
+{
+    const char *tmp = getenv("TMPDIR");
+    int before;
+
+    p = tap_begin();
+    umask(0);
+    apr_snprintf(folder, sizeof(folder), "%s/mdl-storage-XXXXXX", tmp ? tmp : "/tmp");
+    if (!mkdtemp(folder)) {
+        printf("Bail out! no temporary folder\n");
+        return 2;
+    }
+    before = descriptors();
+    folders_are_made();
+    names_are_ours();
+    digests_are_right(0, "an empty file");
+    digests_are_right(1, "a file of one byte");
+    digests_are_right(262144, "a file of exactly what is gathered");
+    digests_are_right(20 * MIB + 5, "a large file in pieces of all sizes");
+    a_transfer_is_resumed();
+    one_writer_at_a_time();
+    blobs_are_stored_once();
+    only_its_own_digest_is_committed();
+    a_full_disk_is_told();
+    a_cleared_pool_closes();
+    a_link_is_not_followed();
+    a_lock_is_on_the_file_of_that_name();
+    crc32_is_continued();
+    is_int(descriptors(), before, "no descriptor is left open");
+    is_int(entries(in_folder("partial")), 0, "no partial file is left");
+    if (system(apr_pstrcat(p, "rm -r '", folder, "'", NULL)) != 0) {
+        printf("# %s remains\n", folder);
+    }
+    return tap_end(p);
+}
