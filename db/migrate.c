@@ -1,0 +1,99 @@
+#include "db/migrate.h"
+
+#include <apr_time.h>
+
+#include "base/log.h"
+
+/* The one table that stands before every migration. */
+static const char create_table[] = "CREATE TABLE IF NOT EXISTS schema_migration ("
+                                   "version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
+                                   "applied_at BIGINT NOT NULL)";
+
+static apr_status_t read_version(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MIGRATION_VERSION, &row, p, MDL_NO_ARGS);
+
+    if (rv == APR_SUCCESS) {
+        *(int *)arg = (int)mdl_rows_int(row, 0);
+    }
+    return rv;
+}
+
+/* Lets one process at a time migrate; SQLite's transactions do so by themselves. */
+static apr_status_t lock(mdl_db_t *db)
+{
+    return mdl_db_dialect(db) == MDL_PGSQL
+               ? mdl_db_command(db, "SELECT pg_advisory_xact_lock(hashtext('mod_downloads'))")
+               : APR_SUCCESS;
+}
+
+static apr_status_t create(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    apr_status_t rv = lock(db);
+
+    (void)p;
+    (void)arg;
+    return rv == APR_SUCCESS ? mdl_db_command(db, create_table) : rv;
+}
+
+apr_status_t mdl_migrate_version(mdl_db_t *db, int *version, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_write(db, create, NULL, p);
+
+    return rv == APR_SUCCESS ? mdl_db_read(db, read_version, version, p) : rv;
+}
+
+int mdl_migrate_latest(void)
+{
+    return mdl_migrations[mdl_migration_count - 1].version;
+}
+
+static apr_status_t apply_next(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const mdl_migration_t *next = NULL;
+    int version = 0;
+    apr_status_t rv = lock(db);
+
+    *(int *)arg = 0;
+    if (rv != APR_SUCCESS || (rv = read_version(db, p, &version)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (version > mdl_migrate_latest()) {
+        return APR_EMISMATCH;
+    }
+    for (int i = 0; i < mdl_migration_count && next == NULL; i++) {
+        next = mdl_migrations[i].version > version ? &mdl_migrations[i] : NULL;
+    }
+    if (next == NULL) {
+        return APR_SUCCESS;
+    }
+    for (const char *const *statement = next->statements[mdl_db_dialect(db)]; *statement;
+         statement++) {
+        if ((rv = mdl_db_command(db, *statement)) != APR_SUCCESS) {
+            mdl_log(MDL_LOG_ERR, 0, "MDL0111: migration %04d (%s) failed: %s", next->version,
+                    next->name, mdl_db_error(db));
+            return rv;
+        }
+    }
+    *(int *)arg = next->version;
+    return mdl_db_exec(
+        db, MDL_Q_MIGRATION_INSERT, NULL, p,
+        MDL_ARGS(mdl_int(next->version), mdl_text(next->name), mdl_int(apr_time_now())));
+}
+
+apr_status_t mdl_migrate(mdl_db_t *db, int *applied, apr_pool_t *p)
+{
+    int version;
+    apr_status_t rv;
+
+    *applied = 0;
+    if ((rv = mdl_migrate_version(db, &version, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    while ((rv = mdl_db_write(db, apply_next, &version, p)) == APR_SUCCESS && version != 0) {
+        mdl_log(MDL_LOG_NOTICE, 0, "MDL0112: the schema is now at migration %04d", version);
+        ++*applied;
+    }
+    return rv;
+}

@@ -1,0 +1,58 @@
+#include "db/dialect.h"
+
+#include <sqlite3.h>
+
+static int command(void *native, const char *sql)
+{
+    return sqlite3_exec(native, sql, NULL, NULL, NULL) != SQLITE_OK;
+}
+
+static apr_status_t session(void *native)
+{
+    /* WAL is a property of the file; asking for it again costs nothing. */
+    return command(native, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                           "PRAGMA foreign_keys = ON")
+               ? MDL_DB_EGONE
+               : APR_SUCCESS;
+}
+
+static apr_status_t classify(void *native)
+{
+    switch (sqlite3_extended_errcode(native)) {
+    case SQLITE_CONSTRAINT_UNIQUE:
+    case SQLITE_CONSTRAINT_PRIMARYKEY:
+        return MDL_DB_EUNIQUE;
+    case SQLITE_READONLY_DBMOVED:
+        return MDL_DB_EGONE;
+    default:
+        break;
+    }
+    switch (sqlite3_errcode(native)) {
+    case SQLITE_BUSY:
+    case SQLITE_LOCKED:
+        return MDL_DB_EBUSY;
+    case SQLITE_SCHEMA:
+    case SQLITE_OK: /* the driver's own reset has wiped out SQLITE_SCHEMA */
+        return MDL_DB_ESTALE;
+    case SQLITE_FULL:
+        return MDL_DB_EFULL;
+    case SQLITE_CANTOPEN:
+        return MDL_DB_EGONE;
+    default:
+        return MDL_DB_EOTHER;
+    }
+}
+
+static const char *words(void *native)
+{
+    return sqlite3_errmsg(native);
+}
+
+static apr_status_t reset(void *native)
+{
+    (void)native;
+    return MDL_DB_EGONE; /* apr_dbd has no way to open the file again on this handle */
+}
+
+const mdl_dialect_ops_t mdl_dialect_sqlite3 = {"sqlite3", session, command,          classify,
+                                               words,     reset,   "BEGIN IMMEDIATE"};

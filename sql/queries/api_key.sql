@@ -1,0 +1,44 @@
+-- name: api_key_insert
+INSERT INTO api_key (id, shop_id, name, scope, secret_mac, created_at, expires_at)
+VALUES (%s, %lld, %s, %s, %s, %lld, %lld)
+
+-- part: api_key_columns
+id, shop_id, name, scope, created_at, last_used_at, expires_at, revoked_at
+
+-- name: api_key_list
+SELECT {{api_key_columns}} FROM api_key WHERE shop_id = %lld ORDER BY created_at
+
+-- name: api_key_count_live
+SELECT count(*) FROM api_key
+WHERE shop_id = %lld AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld)
+
+-- The shop's row is locked where the database has row locks, so that two creations count in turn.
+-- name: api_key_lock_shop
+-- dialect: sqlite3
+SELECT status FROM shop WHERE id = %lld
+
+-- name: api_key_lock_shop
+-- dialect: pgsql
+SELECT status FROM shop WHERE id = %lld FOR UPDATE
+
+-- name: api_key_verify
+SELECT k.secret_mac, k.shop_id, k.scope, k.name, k.expires_at, k.revoked_at,
+    s.name, s.domain, s.status
+FROM api_key k JOIN shop s ON s.id = k.shop_id
+WHERE k.id = %s
+
+-- name: api_key_revoke
+UPDATE api_key SET revoked_at = %lld WHERE id = %s AND revoked_at IS NULL
+
+-- name: api_key_by_id
+SELECT {{api_key_columns}} FROM api_key WHERE id = %s
+
+-- name: api_key_touch
+UPDATE api_key SET last_used_at = %lld
+WHERE id = %s AND (last_used_at IS NULL OR last_used_at < %lld)
+
+-- name: epoch_read
+SELECT n FROM epoch WHERE id = 1
+
+-- name: epoch_bump
+UPDATE epoch SET n = n + 1 WHERE id = 1

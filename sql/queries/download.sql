@@ -1,0 +1,28 @@
+-- Everything that decides over one download; a row only when the file belongs to the assignment.
+-- name: download_grant
+SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
+    b.size, s.updated_at, m.download_limit, o.page_id
+FROM assignment a
+JOIN orders o ON o.id = a.order_id
+JOIN mapping m ON m.id = a.mapping_id
+JOIN asset s ON s.id = %lld
+LEFT JOIN blob b ON b.sha256 = s.sha256
+WHERE a.id = %lld AND (
+    (a.content = 'live' AND EXISTS (SELECT 1 FROM mapping_file f
+        WHERE f.mapping_id = a.mapping_id AND f.asset_id = s.id))
+    OR (a.content = 'pinned' AND EXISTS (SELECT 1 FROM assignment_file f
+        WHERE f.assignment_id = a.id AND f.asset_id = s.id)))
+
+-- name: download_session_find
+SELECT opened_at FROM download_session WHERE id = %s
+
+-- name: download_session_open
+INSERT INTO download_session (id, assignment_id, asset_id, opened_at) VALUES (%s, %lld, %lld, %lld)
+ON CONFLICT (id) DO NOTHING
+
+-- Takes one download if there is one left; a limit of 0 has no end.
+-- name: allowance_take
+INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
+VALUES (%lld, %lld, 1, 0)
+ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = allowance.downloads_used + 1
+WHERE %lld = 0 OR allowance.downloads_used < %lld + allowance.downloads_extra

@@ -1,0 +1,69 @@
+-- name: job_insert
+INSERT INTO job (id, shop_id, type, lane, asset_id, email_id, source_url, expected_sha256, status,
+    attempts, max_attempts, due_at, lease_token, bytes_received, created_at)
+VALUES (%s, %lld, %s, %s, %lld, %lld, %s, %s, 'queued', 0, %lld, %lld, 0, 0, %lld)
+
+-- part: job_columns
+id, type, status, asset_id, email_id, shop_id, bytes_received, bytes_total, attempts,
+max_attempts, due_at, error_code, error_message, created_at, started_at, finished_at,
+lane, source_url, expected_sha256, validator, lease_token
+
+-- name: job_by_id
+SELECT {{job_columns}} FROM job WHERE id = %s
+
+-- name: job_of_shop
+SELECT {{job_columns}} FROM job WHERE id = %s AND shop_id = %lld AND type = 'asset_import'
+
+-- name: job_list
+SELECT {{job_columns}} FROM job ORDER BY id DESC LIMIT %lld
+
+-- name: job_list_of_shop
+SELECT {{job_columns}} FROM job WHERE shop_id = %lld ORDER BY id DESC LIMIT %lld
+
+-- A job is claimable once due_at has passed: a queued one's next attempt, a running one's lease.
+-- name: job_claim
+-- dialect: sqlite3
+UPDATE job SET status = 'running', attempts = attempts + 1, lease_token = lease_token + 1,
+    lease_owner = %s, due_at = %lld, started_at = COALESCE(started_at, %lld)
+WHERE id IN (SELECT id FROM job WHERE lane = %s AND due_at <= %lld ORDER BY due_at LIMIT %lld)
+RETURNING {{job_columns}}
+
+-- name: job_claim
+-- dialect: pgsql
+UPDATE job SET status = 'running', attempts = attempts + 1, lease_token = lease_token + 1,
+    lease_owner = %s, due_at = %lld, started_at = COALESCE(started_at, %lld)
+WHERE id IN (SELECT id FROM job WHERE lane = %s AND due_at <= %lld ORDER BY due_at LIMIT %lld
+    FOR UPDATE SKIP LOCKED)
+RETURNING {{job_columns}}
+
+-- name: job_next_due
+SELECT min(due_at) FROM job WHERE lane = %s AND due_at IS NOT NULL
+
+-- name: job_renew
+UPDATE job SET due_at = %lld, bytes_received = %lld, bytes_total = %lld, validator = %s
+WHERE id = %s AND lease_token = %lld AND status = 'running'
+
+-- A job that its worker gives back has not used up an attempt.
+-- name: job_release
+UPDATE job SET status = 'queued', lane = %s, attempts = attempts - 1, due_at = %lld,
+    lease_owner = NULL, bytes_received = %lld, bytes_total = %lld, validator = %s
+WHERE id = %s AND lease_token = %lld AND status = 'running'
+
+-- name: job_retry_later
+UPDATE job SET status = 'queued', due_at = %lld, lease_owner = NULL, bytes_received = %lld,
+    bytes_total = %lld, validator = %s, error_code = %s, error_message = %s
+WHERE id = %s AND lease_token = %lld AND status = 'running'
+
+-- name: job_finish
+UPDATE job SET status = %s, due_at = NULL, lease_owner = NULL, bytes_received = %lld,
+    bytes_total = %lld, error_code = %s, error_message = %s, finished_at = %lld
+WHERE id = %s AND lease_token = %lld AND status = 'running'
+
+-- What a worker of this node held when it died is due at once for its successor.
+-- name: job_inherit
+UPDATE job SET due_at = %lld WHERE lease_owner = %s AND status = 'running'
+
+-- name: job_retry
+UPDATE job SET status = 'queued', attempts = 0, validator = NULL, due_at = %lld, error_code = NULL,
+    error_message = NULL, finished_at = NULL
+WHERE id = %s AND status IN ('failed', 'cancelled')

@@ -1,0 +1,17 @@
+-- name: shop_insert
+INSERT INTO shop (name, domain, email, status, created_at, updated_at)
+VALUES (%s, %s, %s, 'pending', %lld, %lld)
+ON CONFLICT (domain) DO NOTHING
+RETURNING id
+
+-- part: shop_columns
+id, name, domain, email, status, created_at
+
+-- name: shop_by_id
+SELECT {{shop_columns}} FROM shop WHERE id = %lld
+
+-- name: shop_list
+SELECT {{shop_columns}} FROM shop ORDER BY id
+
+-- name: shop_set_status
+UPDATE shop SET status = %s, updated_at = %lld WHERE id = %lld AND status <> %s
