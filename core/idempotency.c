@@ -1,0 +1,116 @@
+#include "core/idempotency.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+
+#include "base/crypto.h"
+
+#define MAX_KEY 255
+#define BATCH   250 /* rows; SQLite's other writers wait that long */
+
+static const char *unquote(const char *header, apr_pool_t *p)
+{
+    char *key = apr_palloc(p, strlen(header) + 1);
+    char *to = key;
+    const char *from;
+
+    for (from = header + 1; *from != '\0' && *from != '"'; from++) {
+        if (*from == '\\') {
+            from++;
+            if (*from != '"' && *from != '\\') {
+                return NULL;
+            }
+        }
+        *to++ = *from;
+    }
+    *to = '\0';
+    return from[0] == '"' && from[1] == '\0' ? key : NULL;
+}
+
+const char *mdl_idempotency_key(const char *header, apr_pool_t *p)
+{
+    const char *key = *header == '"' ? unquote(header, p) : header;
+    apr_size_t length = key != NULL ? strlen(key) : 0;
+
+    if (length == 0 || length > MAX_KEY) {
+        return NULL;
+    }
+    for (const char *c = key; *c != '\0'; c++) {
+        if (*c <= ' ' || *c > '~') {
+            return NULL;
+        }
+    }
+    return key;
+}
+
+const char *mdl_idempotency_fingerprint(const char *method, const char *path, const char *body,
+                                        apr_size_t length, apr_pool_t *p)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+    mdl_sha256_t *sha = mdl_sha256_begin(p);
+
+    /* The closing NUL of each part keeps "POST /a" + "b" apart from "POST /ab". */
+    mdl_sha256_update(sha, method, strlen(method) + 1);
+    mdl_sha256_update(sha, path, strlen(path) + 1);
+    mdl_sha256_update(sha, body, length);
+    mdl_sha256_end(sha, digest);
+    return mdl_base64url(digest, sizeof digest, p);
+}
+
+static void halves_of(const char *key, apr_int64_t *hi, apr_int64_t *lo)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+
+    mdl_sha256(key, strlen(key), digest);
+    memcpy(hi, digest, sizeof *hi);
+    memcpy(lo, digest + sizeof *hi, sizeof *lo);
+}
+
+apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempotency,
+                                  mdl_answer_t *answer, apr_pool_t *p)
+{
+    apr_int64_t hi, lo;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    halves_of(idempotency->key, &hi, &lo);
+    rv = mdl_db_select_one(db, MDL_Q_IDEMPOTENCY_FIND, &row, p,
+                           MDL_ARGS(mdl_int(idempotency->shop_id), mdl_int(hi), mdl_int(lo),
+                                    mdl_int(idempotency->now - idempotency->retention)));
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (strcmp(mdl_rows_text(row, 0), idempotency->fingerprint) != 0) {
+        return APR_EMISMATCH;
+    }
+    answer->status = (int)mdl_rows_int(row, 1);
+    answer->location = mdl_rows_text(row, 2);
+    answer->body = mdl_rows_text(row, 3);
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempotency,
+                                   const mdl_answer_t *answer, apr_pool_t *p)
+{
+    apr_int64_t hi, lo, changed;
+    apr_status_t rv;
+
+    halves_of(idempotency->key, &hi, &lo);
+    rv = mdl_db_exec(db, MDL_Q_IDEMPOTENCY_INSERT, &changed, p,
+                     MDL_ARGS(mdl_int(idempotency->shop_id), mdl_int(hi), mdl_int(lo),
+                              mdl_text(idempotency->fingerprint), mdl_int(answer->status),
+                              mdl_text(answer->location), mdl_text(answer->body),
+                              mdl_int(idempotency->now),
+                              mdl_int(idempotency->now - idempotency->retention)));
+    return rv == APR_SUCCESS && changed == 0 ? APR_EEXIST : rv;
+}
+
+apr_status_t mdl_idempotency_prune(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_idempotency_prune_t *prune = arg;
+
+    return mdl_db_exec(
+        db, MDL_Q_IDEMPOTENCY_PRUNE, &prune->removed, p,
+        MDL_ARGS(mdl_int(prune->before), mdl_int(BATCH - 1), mdl_int(prune->before)));
+}

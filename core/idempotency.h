@@ -1,0 +1,53 @@
+/*
+ * An Idempotency-Key and the successful answer that belongs to it (contract, section 3): stored in
+ * the transaction of its effect, so that an effect without its answer, or the other way round,
+ * cannot be.
+ */
+#ifndef MDL_CORE_IDEMPOTENCY_H
+#define MDL_CORE_IDEMPOTENCY_H
+
+#include "db/db.h"
+
+typedef struct {
+    int status;
+    const char *location; /* or NULL */
+    const char *body;
+} mdl_answer_t;
+
+typedef struct {
+    apr_int64_t shop_id;
+    const char *key;         /* as the client sent it, unquoted */
+    const char *fingerprint; /* digest of method, path and canonical body */
+    apr_interval_time_t retention;
+    apr_time_t now;
+} mdl_idempotency_t;
+
+/**
+ * Takes over an Idempotency-Key header: a quoted structured-field string (RFC 8941 section 3.3.3)
+ * is unquoted.  Returns NULL unless it is 1 to 255 visible ASCII characters.
+ */
+const char *mdl_idempotency_key(const char *header, apr_pool_t *p);
+
+/** SHA-256 over method, path and body, as base64url. */
+const char *mdl_idempotency_fingerprint(const char *method, const char *path, const char *body,
+                                        apr_size_t length, apr_pool_t *p);
+
+/**
+ * Looks for an earlier answer.  Returns APR_SUCCESS and the answer, APR_ENOENT when there is none,
+ * APR_EMISMATCH when the key was used with another request.
+ */
+apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempotency,
+                                  mdl_answer_t *answer, apr_pool_t *p);
+
+/** Stores an answer.  Returns APR_EEXIST when another transaction stored one meanwhile. */
+apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempotency,
+                                   const mdl_answer_t *answer, apr_pool_t *p);
+
+/** Effect: deletes a batch of answers past their retention; removed tells how many. */
+typedef struct {
+    apr_time_t before;
+    apr_int64_t removed; /* out */
+} mdl_idempotency_prune_t;
+apr_status_t mdl_idempotency_prune(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+#endif

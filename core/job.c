@@ -1,0 +1,231 @@
+#include "core/job.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "core/asset.h"
+
+static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_job_t *job = apr_pcalloc(p, sizeof *job);
+
+    job->id = mdl_rows_text(row, 0);
+    job->type = mdl_rows_text(row, 1);
+    job->status = mdl_rows_text(row, 2);
+    job->asset_id = mdl_rows_int(row, 3);
+    job->email_id = mdl_rows_int(row, 4);
+    job->shop_id = mdl_rows_int(row, 5);
+    job->bytes_received = mdl_rows_int(row, 6);
+    job->bytes_total = mdl_rows_null(row, 7) ? -1 : mdl_rows_int(row, 7);
+    job->attempts = (int)mdl_rows_int(row, 8);
+    job->max_attempts = (int)mdl_rows_int(row, 9);
+    job->due_at = mdl_rows_int(row, 10);
+    job->error_code = mdl_rows_text(row, 11);
+    job->error_message = mdl_rows_text(row, 12);
+    job->created_at = mdl_rows_int(row, 13);
+    job->started_at = mdl_rows_int(row, 14);
+    job->finished_at = mdl_rows_int(row, 15);
+    job->lane = mdl_rows_text(row, 16);
+    job->source_url = mdl_rows_text(row, 17);
+    job->expected_sha256 = mdl_rows_text(row, 18);
+    job->validator = mdl_rows_text(row, 19);
+    job->lease_token = mdl_rows_int(row, 20);
+    return job;
+}
+
+static apr_array_header_t *jobs_of_rows(mdl_rows_t *rows, apr_pool_t *p)
+{
+    apr_array_header_t *jobs = apr_array_make(p, 16, sizeof(mdl_job_t *));
+
+    while (mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(jobs, mdl_job_t *) = job_of_row(rows, p);
+    }
+    return jobs;
+}
+
+static mdl_arg_t total_of(const mdl_job_t *job)
+{
+    return job->bytes_total < 0 ? mdl_null() : mdl_int(job->bytes_total);
+}
+
+mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p)
+{
+    mdl_job_t *copy = apr_pmemdup(p, job, sizeof *job);
+
+    copy->id = apr_pstrdup(p, job->id);
+    copy->type = apr_pstrdup(p, job->type);
+    copy->status = apr_pstrdup(p, job->status);
+    copy->error_code = apr_pstrdup(p, job->error_code);
+    copy->error_message = apr_pstrdup(p, job->error_message);
+    copy->lane = apr_pstrdup(p, job->lane);
+    copy->source_url = apr_pstrdup(p, job->source_url);
+    copy->expected_sha256 = apr_pstrdup(p, job->expected_sha256);
+    copy->validator = apr_pstrdup(p, job->validator);
+    return copy;
+}
+
+apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p)
+{
+    job->status = "queued";
+    job->created_at = job->due_at = apr_time_now();
+    job->bytes_total = -1;
+    return mdl_db_exec(db, MDL_Q_JOB_INSERT, NULL, p,
+                       MDL_ARGS(mdl_text(job->id), mdl_int(job->shop_id), mdl_text(job->type),
+                                mdl_text(job->lane), mdl_int_or_null(job->asset_id),
+                                mdl_int_or_null(job->email_id), mdl_text(job->source_url),
+                                mdl_text(job->expected_sha256), mdl_int(job->max_attempts),
+                                mdl_int(job->due_at), mdl_int(job->created_at)));
+}
+
+apr_status_t mdl_job_find(mdl_db_t *db, const char *id, mdl_job_t **job, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_JOB_BY_ID, &row, p, MDL_ARGS(mdl_text(id)));
+
+    if (rv == APR_SUCCESS) {
+        *job = job_of_row(row, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_job_find_of_shop(mdl_db_t *db, apr_int64_t shop_id, const char *id,
+                                  mdl_job_t **job, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_JOB_OF_SHOP, &row, p,
+                                        MDL_ARGS(mdl_text(id), mdl_int(shop_id)));
+
+    if (rv == APR_SUCCESS) {
+        *job = job_of_row(row, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_job_list_t *list = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = list->shop_id != 0
+                          ? mdl_db_select(db, MDL_Q_JOB_LIST_OF_SHOP, &rows, p,
+                                          MDL_ARGS(mdl_int(list->shop_id), mdl_int(list->limit)))
+                          : mdl_db_select(db, MDL_Q_JOB_LIST, &rows, p,
+                                          MDL_ARGS(mdl_int(list->limit)));
+
+    if (rv == APR_SUCCESS) {
+        list->jobs = jobs_of_rows(rows, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_job_claim_t *claim = arg;
+    apr_time_t now = apr_time_now();
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    rv = mdl_db_select(db, MDL_Q_JOB_CLAIM, &rows, p,
+                       MDL_ARGS(mdl_text(claim->owner), mdl_int(now + claim->lease), mdl_int(now),
+                                mdl_text(claim->lane), mdl_int(now), mdl_int(claim->limit)));
+    if (rv == APR_SUCCESS) {
+        claim->jobs = jobs_of_rows(rows, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_job_next_due(mdl_db_t *db, const char *lane, apr_time_t *due_at, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_JOB_NEXT_DUE, &row, p, MDL_ARGS(mdl_text(lane)));
+
+    if (rv == APR_SUCCESS) {
+        *due_at = mdl_rows_int(row, 0);
+    }
+    return rv;
+}
+
+static apr_status_t held(apr_status_t rv, apr_int64_t changed)
+{
+    return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
+}
+
+apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_interval_time_t lease,
+                           apr_pool_t *p)
+{
+    apr_int64_t changed = 0;
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_JOB_RENEW, &changed, p,
+        MDL_ARGS(mdl_int(apr_time_now() + lease), mdl_int(job->bytes_received), total_of(job),
+                 mdl_text(job->validator), mdl_text(job->id), mdl_int(job->lease_token)));
+
+    return held(rv, changed);
+}
+
+apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
+{
+    apr_int64_t changed = 0;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_RELEASE, &changed, p,
+                                  MDL_ARGS(mdl_text(job->lane), mdl_int(job->due_at),
+                                           mdl_int(job->bytes_received), total_of(job),
+                                           mdl_text(job->validator), mdl_text(job->id),
+                                           mdl_int(job->lease_token)));
+
+    return held(rv, changed);
+}
+
+apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
+{
+    apr_int64_t changed = 0;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_RETRY_LATER, &changed, p,
+                                  MDL_ARGS(mdl_int(job->due_at), mdl_int(job->bytes_received),
+                                           total_of(job), mdl_text(job->validator),
+                                           mdl_text(job->error_code), mdl_text(job->error_message),
+                                           mdl_text(job->id), mdl_int(job->lease_token)));
+
+    return held(rv, changed);
+}
+
+apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
+{
+    apr_int64_t changed = 0;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_FINISH, &changed, p,
+                                  MDL_ARGS(mdl_text(job->status), mdl_int(job->bytes_received),
+                                           total_of(job), mdl_text(job->error_code),
+                                           mdl_text(job->error_message), mdl_int(apr_time_now()),
+                                           mdl_text(job->id), mdl_int(job->lease_token)));
+
+    return held(rv, changed);
+}
+
+apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_db_exec(db, MDL_Q_JOB_INHERIT, NULL, p,
+                       MDL_ARGS(mdl_int(apr_time_now()), mdl_text(arg)));
+}
+
+apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_job_retry_t *retry = arg;
+    apr_int64_t changed;
+    apr_status_t rv;
+
+    rv = mdl_db_exec(db, MDL_Q_JOB_RETRY, &changed, p,
+                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(retry->id)));
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_job_find(db, retry->id, &retry->job, p);
+    if (rv == APR_ENOENT) {
+        return mdl_refuse(retry->refusal, 404, "job_not_found", "There is no such job.");
+    }
+    if (rv == APR_SUCCESS && changed == 0) {
+        return mdl_refuse(retry->refusal, 409, "job_finished",
+                          "Only a job that failed or was cancelled can be tried again.");
+    }
+    if (rv == APR_SUCCESS && retry->job->asset_id != 0) {
+        rv = mdl_asset_retry(db, retry->job->asset_id, p);
+    }
+    return rv;
+}

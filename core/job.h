@@ -1,0 +1,108 @@
+/*
+ * A job of the background process: an import or an email.  Workers claim jobs under a lease; each
+ * claim draws a higher token, and whatever a worker writes is fenced by the token it drew, so that
+ * a worker that lost its lease changes nothing (contract, section 9).
+ */
+#ifndef MDL_CORE_JOB_H
+#define MDL_CORE_JOB_H
+
+#include "core/refusal.h"
+#include "db/db.h"
+
+#define MDL_JOB_IMPORT "asset_import"
+#define MDL_JOB_EMAIL  "email"
+
+/* A job waits in a lane; each lane has slots of its own, so that small imports never wait for
+   large ones. */
+#define MDL_LANE_SMALL "small"
+#define MDL_LANE_BULK  "bulk"
+#define MDL_LANE_MAIL  "mail"
+
+typedef struct {
+    const char *id;
+    const char *type;
+    const char *status;   /* "queued", "running", "succeeded", "failed", "cancelled" */
+    apr_int64_t asset_id; /* 0 for none, as below */
+    apr_int64_t email_id;
+    apr_int64_t shop_id;
+    apr_int64_t bytes_received;
+    apr_int64_t bytes_total; /* -1: not known */
+    int attempts;
+    int max_attempts;
+    apr_time_t due_at;
+    const char *error_code; /* NULL for none, as below */
+    const char *error_message;
+    apr_time_t created_at;
+    apr_time_t started_at;
+    apr_time_t finished_at;
+    const char *lane;
+    const char *source_url;
+    const char *expected_sha256;
+    const char *validator; /* of the partial file, see worker/import.c; NULL for none */
+    apr_int64_t lease_token;
+} mdl_job_t;
+
+/** A copy of a job that lives in another pool. */
+mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p);
+
+/** Queues a job, due now: id, type, lane, asset_id or email_id, shop_id, max_attempts, … are given.
+    Status, due_at and created_at are set. */
+apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p);
+
+/** A job of any kind and shop; APR_ENOENT. */
+apr_status_t mdl_job_find(mdl_db_t *db, const char *id, mdl_job_t **job, apr_pool_t *p);
+
+/** A job that a shop may see; APR_ENOENT also for another shop's. */
+apr_status_t mdl_job_find_of_shop(mdl_db_t *db, apr_int64_t shop_id, const char *id,
+                                  mdl_job_t **job, apr_pool_t *p);
+
+/** Effect that reads the newest jobs (mdl_job_t *), of one shop unless shop_id is 0. */
+typedef struct {
+    apr_int64_t shop_id;
+    int limit;
+    apr_array_header_t *jobs; /* out */
+} mdl_job_list_t;
+apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: claims up to limit due jobs of a lane. */
+typedef struct {
+    const char *lane;
+    const char *owner;
+    apr_interval_time_t lease;
+    int limit;
+    apr_array_header_t *jobs; /* out, of mdl_job_t * */
+} mdl_job_claim_t;
+apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Reads when the next job of a lane becomes due into *due_at, 0 for never. */
+apr_status_t mdl_job_next_due(mdl_db_t *db, const char *lane, apr_time_t *due_at, apr_pool_t *p);
+
+/* What a worker writes.  Each returns APR_ENOENT when the lease is lost. */
+
+/** Renews the lease and notes progress and validator. */
+apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_interval_time_t lease,
+                           apr_pool_t *p);
+
+/** Gives a job back unfinished, to be claimed from job->due_at on in job->lane, with progress and
+    validator; the attempt doesn't count. */
+apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
+
+/** Puts a job back until job->due_at after a failed attempt, with the reason in error_code and
+    error_message. */
+apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
+
+/** Ends a job: status, error_code and error_message, progress as in job. */
+apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
+
+/** Effect: makes what a dead worker of this owner (const char *) held due at once. */
+apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: queues a failed or cancelled job anew.  Refused: 404, 409 job_finished. */
+typedef struct {
+    const char *id;
+    mdl_job_t *job; /* out */
+    mdl_refusal_t *refusal;
+} mdl_job_retry_t;
+apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+#endif

@@ -1,0 +1,93 @@
+#include "core/link.h"
+
+#include <string.h>
+
+#define ID_LENGTH   16
+#define MAC_LENGTH  16
+#define FILE_LENGTH (ID_LENGTH + 3 * 8)
+
+static const char *sign(const mdl_secret_t *secret, const char *purpose, unsigned char *bytes,
+                        apr_size_t length, apr_pool_t *p)
+{
+    unsigned char mac[MDL_SHA256_LENGTH];
+
+    mdl_secret_mac(secret, purpose, bytes, length, mac);
+    memcpy(bytes + length, mac, MAC_LENGTH);
+    return mdl_base64url(bytes, length + MAC_LENGTH, p);
+}
+
+/* Decodes a token into bytes; false unless the MAC behind length bytes is ours. */
+static int verify(const mdl_secret_t *secret, const char *purpose, const char *token,
+                  unsigned char *bytes, apr_size_t length)
+{
+    unsigned char mac[MDL_SHA256_LENGTH];
+
+    if (mdl_base64url_decode(bytes, length + MAC_LENGTH, token) != APR_SUCCESS) {
+        return 0;
+    }
+    mdl_secret_mac(secret, purpose, bytes, length, mac);
+    return mdl_equal(bytes + length, mac, MAC_LENGTH);
+}
+
+const char *mdl_link_page(const mdl_secret_t *secret, const char *page_id, apr_pool_t *p)
+{
+    unsigned char bytes[ID_LENGTH + MAC_LENGTH];
+
+    if (mdl_base64url_decode(bytes, ID_LENGTH, page_id) != APR_SUCCESS) {
+        return NULL;
+    }
+    return sign(secret, "page-link", bytes, ID_LENGTH, p);
+}
+
+const char *mdl_link_page_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
+{
+    unsigned char bytes[ID_LENGTH + MAC_LENGTH];
+
+    return verify(secret, "page-link", token, bytes, ID_LENGTH) ? mdl_base64url(bytes, ID_LENGTH, p)
+                                                                : NULL;
+}
+
+static void put_number(unsigned char *to, apr_int64_t value)
+{
+    for (int i = 7; i >= 0; i--) {
+        to[i] = (unsigned char)(value & 0xff);
+        value >>= 8;
+    }
+}
+
+static apr_int64_t get_number(const unsigned char *from)
+{
+    apr_uint64_t value = 0;
+
+    for (int i = 0; i < 8; i++) {
+        value = value << 8 | from[i];
+    }
+    return (apr_int64_t)value;
+}
+
+const char *mdl_link_file(const mdl_secret_t *secret, mdl_link_file_t *file, apr_pool_t *p)
+{
+    unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
+
+    mdl_random(bytes, ID_LENGTH);
+    put_number(bytes + ID_LENGTH, file->assignment_id);
+    put_number(bytes + ID_LENGTH + 8, file->asset_id);
+    put_number(bytes + ID_LENGTH + 16, apr_time_sec(file->expires_at));
+    file->session = mdl_base64url(bytes, ID_LENGTH, p);
+    return sign(secret, "file-link", bytes, FILE_LENGTH, p);
+}
+
+apr_status_t mdl_link_file_read(const mdl_secret_t *secret, const char *token,
+                                mdl_link_file_t *file, apr_pool_t *p)
+{
+    unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
+
+    if (!verify(secret, "file-link", token, bytes, FILE_LENGTH)) {
+        return APR_EINVAL;
+    }
+    file->session = mdl_base64url(bytes, ID_LENGTH, p);
+    file->assignment_id = get_number(bytes + ID_LENGTH);
+    file->asset_id = get_number(bytes + ID_LENGTH + 8);
+    file->expires_at = apr_time_from_sec(get_number(bytes + ID_LENGTH + 16));
+    return APR_SUCCESS;
+}

@@ -1,0 +1,36 @@
+/*
+ * The two links of a customer (contract, section 8): the order's page, which lasts, and a file's
+ * URL, which must be used soon.  Both are authenticated by HMAC; neither tells an order, a customer
+ * or a product.
+ */
+#ifndef MDL_CORE_LINK_H
+#define MDL_CORE_LINK_H
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+#include <apr_time.h>
+
+#include "base/crypto.h"
+
+/** The token of an order's page, from the page id that the order's row keeps. */
+const char *mdl_link_page(const mdl_secret_t *secret, const char *page_id, apr_pool_t *p);
+
+/** The page id of a token; NULL when it is not one of ours. */
+const char *mdl_link_page_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p);
+
+/** What a file's URL says.  session names the download that it opens: one allowance each. */
+typedef struct {
+    const char *session; /* base64url of 16 random bytes */
+    apr_int64_t assignment_id;
+    apr_int64_t asset_id;
+    apr_time_t expires_at; /* whole seconds */
+} mdl_link_file_t;
+
+/** A token for a new session of a file; session is made here. */
+const char *mdl_link_file(const mdl_secret_t *secret, mdl_link_file_t *file, apr_pool_t *p);
+
+/** Reads a token; APR_EINVAL when it is not one of ours.  Whether it expired is the caller's. */
+apr_status_t mdl_link_file_read(const mdl_secret_t *secret, const char *token,
+                                mdl_link_file_t *file, apr_pool_t *p);
+
+#endif

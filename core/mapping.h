@@ -1,0 +1,48 @@
+/*
+ * A mapping: which content a storefront product delivers.  Its natural key is (shop, product, set
+ * of variants); to write it again replaces it.
+ */
+#ifndef MDL_CORE_MAPPING_H
+#define MDL_CORE_MAPPING_H
+
+#include "core/refusal.h"
+#include "db/db.h"
+
+typedef struct {
+    apr_int64_t id;
+    const char *storefront_product_id;
+    const apr_array_header_t *storefront_variant_ids; /* const char *; as gids, no duplicates */
+    const apr_array_header_t *file_ids;               /* apr_int64_t, no duplicates */
+    const char *download_type;                        /* "ZIP" or "FILES" */
+    int is_active;
+    int download_limit;  /* -1: the shop's default, 0: unlimited */
+    int access_days;     /* -1: for ever */
+    const char *content; /* "live" or "pinned" */
+    apr_time_t created_at;
+    apr_time_t updated_at;
+} mdl_mapping_t;
+
+/** Effect: creates or replaces a mapping.  Refused: 422 unknown_reference with each faulty id. */
+typedef struct {
+    apr_int64_t shop_id;
+    mdl_mapping_t mapping; /* in: all but id and times; out: all */
+    int created;           /* out */
+    mdl_refusal_t *refusal;
+} mdl_mapping_put_t;
+apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** What an assignment needs of the mapping that serves it. */
+typedef struct {
+    apr_int64_t id;
+    const char *content;
+    int access_days; /* -1: for ever */
+} mdl_mapping_match_t;
+
+/**
+ * Finds the active mapping of a product, one that names the variant before one for the whole
+ * product.  variant_id may be "".  APR_ENOENT when there is none.
+ */
+apr_status_t mdl_mapping_match(mdl_db_t *db, apr_int64_t shop_id, const char *product_id,
+                               const char *variant_id, mdl_mapping_match_t *match, apr_pool_t *p);
+
+#endif

@@ -1,0 +1,39 @@
+#include "core/service.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+
+#include "base/log.h"
+
+apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *settings, int wake_fd,
+                              const char **why, apr_pool_t *p)
+{
+    mdl_service_t *made = apr_pcalloc(p, sizeof *made);
+    mdl_secret_t *secret;
+    apr_status_t rv;
+
+    if ((rv = mdl_secret_read(&secret, settings->secret_file, why, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if ((rv = mdl_key_cache_create(&made->key_cache, p)) != APR_SUCCESS) {
+        *why = "There is no shared memory for the verified keys.";
+        return rv;
+    }
+    made->settings = settings;
+    made->secret = secret;
+    made->wake_fd = wake_fd;
+    *service = made;
+    return APR_SUCCESS;
+}
+
+void mdl_service_wake(const mdl_service_t *service)
+{
+    const apr_uint64_t one = 1;
+
+    /* A full counter is a wake-up that is still to be seen. */
+    if (write(service->wake_fd, &one, sizeof one) < 0 && errno != EAGAIN) {
+        mdl_log(MDL_LOG_WARNING, errno, "MDL0120: can't wake the background process");
+    }
+}

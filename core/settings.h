@@ -1,0 +1,111 @@
+/*
+ * Every Downloads* directive: one table of names, ranges and defaults, for the module and for
+ * downloadsctl alike.  httpd hands each directive's words to mdl_settings_set; the command reads
+ * the same file by mdl_settings_read.
+ *
+ * The directives are global to the server: one httpd runs one downloads service.
+ */
+#ifndef MDL_CORE_SETTINGS_H
+#define MDL_CORE_SETTINGS_H
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+#include <apr_tables.h>
+
+#include "base/http_client.h"
+#include "base/mailer.h"
+
+typedef struct {
+    int configured; /* whether any Downloads* directive was given */
+
+    const char *db_driver; /* DBDriver and DBDParams, mod_dbd's own directives */
+    const char *db_params;
+
+    const char *public_url;  /* no trailing slash */
+    const char *secret_file; /* absolute paths, these three */
+    const char *storage;
+    const char *templates;
+    int migrate; /* at start */
+    int worker;
+
+    mdl_http_policy_t ingest; /* allowlist, networks, sizes and times */
+    int ingest_concurrency;   /* bulk transfers at once */
+    int ingest_max_attempts;
+    apr_interval_time_t retry_delay; /* before the second attempt; doubles each time */
+
+    mdl_mailer_config_t mail;     /* transport, user, password, tls, ca_file */
+    int mail_tls_given;           /* else mail.tls follows from the credentials */
+    const char *mail_credentials; /* path, or NULL */
+    const char *mail_from_name;   /* or NULL */
+    const char *mail_from;        /* address */
+
+    apr_interval_time_t idempotency_retention;
+    int download_limit;                   /* 0: unlimited */
+    apr_interval_time_t link_lifetime;    /* until a signed file URL must have been used */
+    apr_interval_time_t session_lifetime; /* resumes cost nothing for so long */
+    apr_interval_time_t lease_time;
+    apr_interval_time_t poll_interval;
+} mdl_settings_t;
+
+/** A name and its help text, for httpd's command table. */
+#define MDL_DIRECTIVES(X)                                                                          \
+    X("DownloadsPublicURL", "the URL under which customers reach the downloads-delivery handler")  \
+    X("DownloadsSecretFile", "file of 32 or more random bytes, mode 0600")                         \
+    X("DownloadsStorage", "folder where files are stored; the httpd user must own it")             \
+    X("DownloadsTemplates", "folder of page and email templates")                                  \
+    X("DownloadsMigrate", "On: bring the database's schema up to date at start")                   \
+    X("DownloadsWorker", "On: run the background process")                                         \
+    X("DownloadsIngestAllowHost", "hosts to import from: exact names or *.suffix")                 \
+    X("DownloadsIngestAllowNetwork", "private networks that imports may reach, as CIDR")           \
+    X("DownloadsIngestAllowHTTP", "On: import over plain http too")                                \
+    X("DownloadsIngestAllowPort", "ports beside 443 (and 80 with http), or * for every port")      \
+    X("DownloadsIngestMaxSize", "largest file to import, in bytes or with K, M, G")                \
+    X("DownloadsIngestConnectTimeout", "seconds")                                                  \
+    X("DownloadsIngestStallTimeout", "seconds under 1 KiB/s before a transfer is given up")        \
+    X("DownloadsIngestTimeout", "seconds that one attempt may take in all")                        \
+    X("DownloadsIngestConcurrency", "large transfers at once")                                     \
+    X("DownloadsIngestAttempts", "attempts before an import fails")                                \
+    X("DownloadsRetryDelay", "milliseconds before the second attempt; doubles each time")          \
+    X("DownloadsMailTransport", "smtp://, smtps://, sendmail:/path or maildir:/path")              \
+    X("DownloadsMailFrom", "\"Name <address>\" or an address")                                     \
+    X("DownloadsMailCredentials", "file with one line user:password, mode 0600")                   \
+    X("DownloadsMailTLS", "required, try or off")                                                  \
+    X("DownloadsMailCAFile", "certificates to trust for SMTP instead of the system's")             \
+    X("DownloadsIdempotencyRetention", "seconds that an Idempotency-Key is remembered")            \
+    X("DownloadsDownloadLimit", "downloads of each file that a purchase includes, 0: unlimited")   \
+    X("DownloadsLinkLifetime", "seconds within which a file's link must be used")                  \
+    X("DownloadsSessionLifetime", "seconds within which resuming a download costs nothing")        \
+    X("DownloadsLeaseTime", "seconds after which a silent worker's job is taken over")             \
+    X("DownloadsPollInterval", "seconds between looks for jobs of other nodes")
+
+/** Settings with every default, in p; the strings without one are NULL. */
+mdl_settings_t *mdl_settings_create(apr_pool_t *p);
+
+/**
+ * Sets one directive from its words; names compare without case, and DBDriver and DBDParams are
+ * taken too.  A directive that takes several words adds to what an earlier line gave; of the others
+ * the last line counts.  Returns NULL, or a full sentence (without the directive's name before it)
+ * that says what is wrong and what is allowed.  No file is read and no name looked up.  Words are
+ * copied to p.
+ */
+const char *mdl_settings_set(mdl_settings_t *settings, const char *name, int argc,
+                             const char *const *argv, apr_pool_t *p);
+
+/**
+ * Checks what can be checked after all directives were set, without a database: what is missing,
+ * what contradicts, the credentials file, the file of certificates.  Appends a sentence
+ * (const char *) that names the directive to problems for each; none means good.  Fills mail.user,
+ * mail.password and mail.tls.
+ */
+void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p);
+
+/**
+ * Reads a configuration file for downloadsctl: lines of httpd's syntax (comments, quotes, a
+ * backslash at a line's end, ${NAME} from the environment or an earlier Define); Downloads*,
+ * DBDriver and DBDParams are set, other directives and sections' tags are passed over, and so is
+ * what <VirtualHost> holds.  Include and IncludeOptional are followed (one level of wildcard in the
+ * last segment), relative to the file's folder.  Returns NULL or "file:line: sentence".
+ */
+const char *mdl_settings_read(mdl_settings_t *settings, const char *path, apr_pool_t *p);
+
+#endif

@@ -1,0 +1,107 @@
+#include "core/shop.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/mime.h"
+
+static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_shop_t *shop = apr_pcalloc(p, sizeof *shop);
+
+    shop->id = mdl_rows_int(row, 0);
+    shop->name = mdl_rows_text(row, 1);
+    shop->domain = mdl_rows_text(row, 2);
+    shop->email = mdl_rows_text(row, 3);
+    shop->status = mdl_rows_text(row, 4);
+    shop->created_at = mdl_rows_int(row, 5);
+    return shop;
+}
+
+static int domain_valid(const char *domain)
+{
+    apr_size_t length = strlen(domain);
+
+    return length > 0 && length <= 253 && domain[0] != '.' && domain[0] != '-' &&
+           strspn(domain, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length;
+}
+
+apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_shop_add_t *add = arg;
+    mdl_shop_t *shop = &add->shop;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    if (*shop->name == '\0' || strlen(shop->name) > 200) {
+        return mdl_refuse(add->refusal, 400, "invalid_request",
+                          "A shop's name has 1 to 200 bytes.");
+    }
+    if (!domain_valid(shop->domain)) {
+        return mdl_refuse(add->refusal, 400, "invalid_request",
+                          "A shop's domain is a host name in lower case.");
+    }
+    if (shop->email != NULL && !mdl_mime_address_valid(shop->email)) {
+        return mdl_refuse(add->refusal, 400, "invalid_request",
+                          "The shop's email is not an address.");
+    }
+    shop->status = "pending";
+    shop->created_at = apr_time_now();
+    rv = mdl_db_select_one(db, MDL_Q_SHOP_INSERT, &row, p,
+                           MDL_ARGS(mdl_text(shop->name), mdl_text(shop->domain),
+                                    mdl_text(shop->email), mdl_int(shop->created_at),
+                                    mdl_int(shop->created_at)));
+    if (rv == APR_ENOENT) {
+        return mdl_refuse(add->refusal, 409, "conflict", "There is a shop of that domain already.");
+    }
+    if (rv == APR_SUCCESS) {
+        shop->id = mdl_rows_int(row, 0);
+    }
+    return rv;
+}
+
+apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_SHOP_BY_ID, &row, p, MDL_ARGS(mdl_int(id)));
+
+    if (rv == APR_SUCCESS) {
+        *shop = shop_of_row(row, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_shop_set_status_t *set = arg;
+    apr_int64_t changed;
+    apr_status_t rv;
+
+    rv = mdl_db_exec(db, MDL_Q_SHOP_SET_STATUS, &changed, p,
+                     MDL_ARGS(mdl_text(set->status), mdl_int(apr_time_now()), mdl_int(set->id),
+                              mdl_text(set->status)));
+    if (rv == APR_SUCCESS && changed > 0) {
+        rv = mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS);
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_shop_find(db, set->id, &set->shop, p);
+    return rv == APR_ENOENT ? mdl_refuse(set->refusal, 404, "not_found", "There is no such shop.")
+                            : rv;
+}
+
+apr_status_t mdl_shop_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    apr_array_header_t **shops = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_SHOP_LIST, &rows, p, MDL_NO_ARGS);
+
+    *shops = apr_array_make(p, 16, sizeof(mdl_shop_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(*shops, mdl_shop_t *) = shop_of_row(rows, p);
+    }
+    return rv;
+}

@@ -1,0 +1,41 @@
+/*
+ * A shop: what every key, asset, mapping and order belongs to.
+ */
+#ifndef MDL_CORE_SHOP_H
+#define MDL_CORE_SHOP_H
+
+#include "core/refusal.h"
+#include "db/db.h"
+
+typedef struct {
+    apr_int64_t id;
+    const char *name;
+    const char *domain;
+    const char *email;  /* what customers may write to; NULL */
+    const char *status; /* "pending", "approved", "suspended" */
+    apr_time_t created_at;
+} mdl_shop_t;
+
+/** Effect: adds a pending shop.  Refused with 409 when the domain is taken, 400 when faulty. */
+typedef struct {
+    mdl_shop_t shop; /* in: name, domain, email; out: all */
+    mdl_refusal_t *refusal;
+} mdl_shop_add_t;
+apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: sets the status and moves the epoch.  Refused with 404 when there is no such shop. */
+typedef struct {
+    apr_int64_t id;
+    const char *status;
+    mdl_shop_t *shop; /* out */
+    mdl_refusal_t *refusal;
+} mdl_shop_set_status_t;
+apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** APR_ENOENT when there is none. */
+apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p);
+
+/** Effect that reads: every shop (mdl_shop_t *), oldest first, into *(apr_array_header_t **)arg. */
+apr_status_t mdl_shop_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+#endif

@@ -1,0 +1,581 @@
+/* The directives: what is taken, what is refused and why, and how a configuration file is read. */
+#include "core/settings.h"
+
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <apr_fnmatch.h>
+#include <apr_network_io.h>
+#include <apr_strings.h>
+
+#include "t/unit/tap.h"
+
+static apr_pool_t *pool;
+static char folder[256];
+
+static const char *path_of(const char *name)
+{
+    return apr_pstrcat(pool, folder, "/", name, NULL);
+}
+
+static const char *write_file(const char *name, const char *text, mode_t mode)
+{
+    const char *path = path_of(name);
+    FILE *file = fopen(path, "w");
+
+    fputs(text, file);
+    fclose(file);
+    chmod(path, mode);
+    return path;
+}
+
+static void remove_folder(void)
+{
+    apr_array_header_t *names = NULL;
+    int i;
+
+    apr_match_glob(path_of("*"), &names, pool);
+    for (i = 0; names && i < names->nelts; i++) {
+        unlink(path_of(APR_ARRAY_IDX(names, i, const char *)));
+    }
+    rmdir(folder);
+}
+
+static const char *set(mdl_settings_t *settings, const char *name, const char *word)
+{
+    return mdl_settings_set(settings, name, 1, &word, pool);
+}
+
+static int takes(const char *name, const char *word)
+{
+    return set(mdl_settings_create(pool), name, word) == NULL;
+}
+
+/* Settings against which nothing can be said. */
+static mdl_settings_t *good(void)
+{
+    static const char *const words[][2] = {
+        {"DBDriver", "pgsql"},
+        {"DBDParams", "dbname=downloads"},
+        {"DownloadsPublicURL", "https://shop.example/d"},
+        {"DownloadsSecretFile", "/etc/downloads.secret"},
+        {"DownloadsStorage", "/var/lib/downloads"},
+        {"DownloadsTemplates", "/usr/share/downloads"},
+        {"DownloadsMailTransport", "smtp://localhost"},
+        {"DownloadsMailFrom", "shop@example.com"},
+    };
+    mdl_settings_t *settings = mdl_settings_create(pool);
+    size_t i;
+
+    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+        set(settings, words[i][0], words[i][1]);
+    }
+    return settings;
+}
+
+/* All problems, one a line. */
+static const char *problems_of(mdl_settings_t *settings)
+{
+    apr_array_header_t *problems = apr_array_make(pool, 4, sizeof(const char *));
+
+    mdl_settings_check(settings, problems, pool);
+    return apr_array_pstrcat(pool, problems, '\n');
+}
+
+static int lines_of(const char *text)
+{
+    int lines = *text != '\0';
+
+    for (; *text; text++) {
+        lines += *text == '\n';
+    }
+    return lines;
+}
+
+static void test_defaults(void)
+{
+    const mdl_settings_t *s = mdl_settings_create(pool);
+
+    ok(!s->configured, "fresh settings are not configured");
+    is_int(s->migrate, 0, "the schema is not migrated at start by default");
+    is_int(s->worker, 1, "the background process runs by default");
+    is_int(s->ingest.hosts->nelts, 0, "nothing may be imported by default");
+    is_int(s->ingest.allow_http, 0, "plain http is off by default");
+    is_int(s->ingest.any_port, 0, "not every port is allowed by default");
+    is_int(s->ingest.max_size, APR_INT64_C(5) << 30, "a file may have 5 GiB by default");
+    is_int(s->ingest.max_redirects, 3, "three redirects are followed");
+    is_int(s->ingest.connect_timeout_s, 10, "a connection must stand within 10 s");
+    is_int(s->ingest.stall_timeout_s, 60, "a stalled transfer is given up after 60 s");
+    is_int(s->ingest.total_timeout_s, 21600, "an attempt may take 6 h");
+    is_int(s->ingest_concurrency, 8, "8 large transfers run at once");
+    is_int(s->ingest_max_attempts, 5, "an import has 5 attempts");
+    is_int(s->retry_delay, apr_time_from_sec(10), "the second attempt comes after 10 s");
+    is_int(s->mail.tls, MDL_MAIL_TLS_TRY, "STARTTLS is tried by default");
+    is_int(s->idempotency_retention, apr_time_from_sec(86400), "keys are remembered for a day");
+    is_int(s->download_limit, 10, "a purchase includes 10 downloads");
+    is_int(s->link_lifetime, apr_time_from_sec(300), "a link lives 5 min");
+    is_int(s->session_lifetime, apr_time_from_sec(86400), "a session lives a day");
+    is_int(s->lease_time, apr_time_from_sec(30), "a lease lasts 30 s");
+    is_int(s->poll_interval, apr_time_from_sec(2), "other nodes' jobs are looked for every 2 s");
+}
+
+static void test_names(void)
+{
+#define NAME(name, help) name,
+    static const char *const names[] = {MDL_DIRECTIVES(NAME)};
+#undef NAME
+    mdl_settings_t *s = mdl_settings_create(pool);
+    const char *words[] = {"a", "b"};
+    size_t unknown = 0;
+    size_t i;
+
+    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        const char *why = set(mdl_settings_create(pool), names[i], "\001");
+
+        if (!why || strstr(why, "is no directive") || why[strlen(why) - 1] != '.') {
+            printf("# %s: %s\n", names[i], why ? why : "takes a control character");
+            unknown++;
+        }
+    }
+    is_int(unknown, 0, "every directive of the list is known and refuses nonsense by a sentence");
+    is_str(set(s, "DownloadsStorrage", "/x"),
+           "is no directive of mod_downloads; check its spelling.", "an unknown name is refused");
+    ok(!s->configured, "an unknown name does not configure anything");
+    set(s, "DBDriver", "sqlite3");
+    ok(!s->configured, "mod_dbd's directives alone do not configure the module");
+    set(s, "downloadsstorage", "/x");
+    is_str(s->storage, "/x", "names compare without case");
+    ok(s->configured, "a Downloads directive configures the module");
+    is_str(mdl_settings_set(s, "DownloadsStorage", 2, words, pool),
+           "takes one word, not 2: put quotes round a value with spaces.",
+           "a second word is refused where one is taken");
+    is_str(mdl_settings_set(s, "DownloadsStorage", 0, NULL, pool), "needs a word after it.",
+           "no word at all is refused");
+}
+
+static void test_ranges(void)
+{
+    static const struct {
+        const char *name;
+        const char *below;
+        const char *min;
+        const char *max;
+        const char *above;
+    } ranges[] = {
+        {"DownloadsIngestConnectTimeout", "0", "1", "300", "301"},
+        {"DownloadsIngestStallTimeout", "0", "1", "3600", "3601"},
+        {"DownloadsIngestTimeout", "0", "1", "604800", "604801"},
+        {"DownloadsIngestConcurrency", "0", "1", "64", "65"},
+        {"DownloadsIngestAttempts", "0", "1", "20", "21"},
+        {"DownloadsRetryDelay", "0", "1", "3600000", "3600001"},
+        {"DownloadsIdempotencyRetention", "0", "1", "2592000", "2592001"},
+        {"DownloadsDownloadLimit", "-1", "0", "100000", "100001"},
+        {"DownloadsLinkLifetime", "9", "10", "86400", "86401"},
+        {"DownloadsSessionLifetime", "59", "60", "2592000", "2592001"},
+        {"DownloadsLeaseTime", "1", "2", "3600", "3601"},
+        {"DownloadsPollInterval", "0", "1", "60", "61"},
+        {"DownloadsIngestMaxSize", "0", "1", "16384G", "16385G"},
+        {"DownloadsIngestAllowPort", "0", "1", "65535", "65536"},
+    };
+    mdl_settings_t *s = mdl_settings_create(pool);
+    size_t i;
+
+    for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+        const char *name = ranges[i].name;
+
+        ok(takes(name, ranges[i].min) && takes(name, ranges[i].max),
+           apr_pstrcat(pool, name, " takes the ends of its range", NULL));
+        ok(!takes(name, ranges[i].below) && !takes(name, ranges[i].above),
+           apr_pstrcat(pool, name, " refuses what is outside of its range", NULL));
+        ok(!takes(name, "") && !takes(name, "1x") && !takes(name, "+1") && !takes(name, " 1") &&
+               !takes(name, "18446744073709551617"),
+           apr_pstrcat(pool, name, " refuses what is no number", NULL));
+    }
+    is_str(set(s, "DownloadsLeaseTime", "abc"),
+           "must be a whole number of seconds from 2 to 3600, not \"abc\".",
+           "a sentence says unit, range and what was given");
+    set(s, "DownloadsRetryDelay", "250");
+    is_int(s->retry_delay, 250000, "the retry's delay is in milliseconds");
+    set(s, "DownloadsLeaseTime", "7");
+    is_int(s->lease_time, 7000000, "a lease is in seconds");
+}
+
+static void test_sizes_and_flags(void)
+{
+    mdl_settings_t *s = mdl_settings_create(pool);
+
+    set(s, "DownloadsIngestMaxSize", "123");
+    is_int(s->ingest.max_size, 123, "a size is in bytes");
+    set(s, "DownloadsIngestMaxSize", "3k");
+    is_int(s->ingest.max_size, 3072, "K is 1,024, also in lower case");
+    set(s, "DownloadsIngestMaxSize", "2M");
+    is_int(s->ingest.max_size, 2 << 20, "M is 1,024 K");
+    ok(!takes("DownloadsIngestMaxSize", "G") && !takes("DownloadsIngestMaxSize", "5GB") &&
+           !takes("DownloadsIngestMaxSize", "999999999999999G") &&
+           !takes("DownloadsIngestMaxSize", "1.5G"),
+       "a size with other units, fractions or an overflow is refused");
+    set(s, "DownloadsMigrate", "oN");
+    is_int(s->migrate, 1, "On is taken in any case");
+    set(s, "DownloadsMigrate", "Off");
+    is_int(s->migrate, 0, "the last line counts");
+    is_str(set(s, "DownloadsMigrate", "yes"), "must be On or Off, not \"yes\".",
+           "a flag is On or Off");
+}
+
+static void test_paths_and_url(void)
+{
+    mdl_settings_t *s = mdl_settings_create(pool);
+
+    ok(takes("DownloadsSecretFile", "/etc/secret file"), "an absolute path is taken");
+    ok(!takes("DownloadsSecretFile", "etc/secret") && !takes("DownloadsSecretFile", "") &&
+           !takes("DownloadsSecretFile", "/etc\n/x"),
+       "a relative path or one with a control character is refused");
+
+    set(s, "DownloadsPublicURL", "HTTPS://Shop.Example:8443/Get//");
+    is_str(s->public_url, "https://shop.example:8443/Get",
+           "the public URL loses its trailing slashes and gets a lower-case host");
+    ok(takes("DownloadsPublicURL", "http://127.0.0.1:8080") &&
+           takes("DownloadsPublicURL", "http://[::1]:8080/d"),
+       "plain http and addresses are taken in the public URL");
+    ok(!takes("DownloadsPublicURL", "/d") && !takes("DownloadsPublicURL", "shop.example/d") &&
+           !takes("DownloadsPublicURL", "ftp://shop.example/d") &&
+           !takes("DownloadsPublicURL", "https:///d") &&
+           !takes("DownloadsPublicURL", "https://shop.example/a b") &&
+           !takes("DownloadsPublicURL", "https://sh\303\266p.example/") &&
+           !takes("DownloadsPublicURL", "https://shop.example/\"><script>"),
+       "what is no absolute http URL is refused");
+    ok(!takes("DownloadsPublicURL", "https://shop.example/d?x") &&
+           !takes("DownloadsPublicURL", "https://shop.example/d#x") &&
+           !takes("DownloadsPublicURL", "https://u:p@shop.example/d") &&
+           !takes("DownloadsPublicURL", "https://shop.example:0/d") &&
+           !takes("DownloadsPublicURL", "https://shop.example:70000/d"),
+       "query, fragment, user name and impossible ports are refused in the public URL");
+}
+
+static void test_ingest_lists(void)
+{
+    mdl_settings_t *s = mdl_settings_create(pool);
+    const char *hosts[] = {"Files.Example.COM", "*.CDN.example"};
+    const char *networks[] = {"127.0.0.0/8", "::1/128"};
+    const char *ports[] = {"8443", "8080"};
+    static const char *const bad_hosts[] = {
+        "*",           "*.",         "a.*.b",      "*example.com", "https://a.example",
+        "a.example:8", "a.example/", "a.example.", ".a.example",   "a..example",
+        "127.0.0.1",   "127.1",      "0x7f.0x1",   "2130706433",   "[::1]",
+        "::1",         "*.0.0.1",    "b\303\274",  "-a.example",   "a-.example",
+        "a@b.example", "",           "a b"};
+    static const char *const bad_networks[] = {"10.0.0.1",    "10.0.0.0/33", "10.0/8",
+                                               "::1/129",     "localhost/8", "10.0.0.0/",
+                                               "10.0.0.0/-1", "/8"};
+    apr_sockaddr_t *address;
+    size_t taken = 0;
+    size_t i;
+
+    is_str(mdl_settings_set(s, "DownloadsIngestAllowHost", 2, hosts, pool), NULL,
+           "several hosts are taken in one line");
+    set(s, "DownloadsIngestAllowHost", "localhost");
+    is_int(s->ingest.hosts->nelts, 3, "another line adds to the hosts");
+    is_str(APR_ARRAY_IDX(s->ingest.hosts, 0, const char *), "files.example.com",
+           "a host is kept in lower case");
+    is_str(APR_ARRAY_IDX(s->ingest.hosts, 1, const char *), "*.cdn.example",
+           "a suffix keeps its star");
+    for (i = 0; i < sizeof(bad_hosts) / sizeof(bad_hosts[0]); i++) {
+        if (takes("DownloadsIngestAllowHost", bad_hosts[i])) {
+            printf("# takes host \"%s\"\n", bad_hosts[i]);
+            taken++;
+        }
+    }
+    is_int(taken, 0, "schemes, ports, addresses and other stars are refused among the hosts");
+
+    is_str(mdl_settings_set(s, "DownloadsIngestAllowNetwork", 2, networks, pool), NULL,
+           "networks are taken for IPv4 and IPv6");
+    apr_sockaddr_info_get(&address, "127.1.2.3", APR_INET, 0, 0, pool);
+    ok(apr_ipsubnet_test(APR_ARRAY_IDX(s->ingest.networks, 0, apr_ipsubnet_t *), address),
+       "a network holds its addresses");
+    for (i = taken = 0; i < sizeof(bad_networks) / sizeof(bad_networks[0]); i++) {
+        if (takes("DownloadsIngestAllowNetwork", bad_networks[i])) {
+            printf("# takes network \"%s\"\n", bad_networks[i]);
+            taken++;
+        }
+    }
+    is_int(taken, 0, "what is not address/bits is refused among the networks");
+
+    mdl_settings_set(s, "DownloadsIngestAllowPort", 2, ports, pool);
+    is_int(s->ingest.ports->nelts, 2, "several ports are taken in one line");
+    is_int(APR_ARRAY_IDX(s->ingest.ports, 1, int), 8080, "ports keep their order");
+    is_int(s->ingest.any_port, 0, "listed ports do not allow every port");
+    set(s, "DownloadsIngestAllowPort", "*");
+    is_int(s->ingest.any_port, 1, "* allows every port");
+}
+
+static void test_mail_words(void)
+{
+    mdl_settings_t *s = mdl_settings_create(pool);
+
+    set(s, "DownloadsMailFrom", "shop@example.com");
+    is_str(s->mail_from, "shop@example.com", "an address alone is a sender");
+    is_str(s->mail_from_name, NULL, "an address alone has no name");
+    set(s, "DownloadsMailFrom", " Example, Shop  <shop@example.com>");
+    is_str(s->mail_from_name, "Example, Shop", "the name stands before the address");
+    is_str(s->mail_from, "shop@example.com", "the address stands in angle brackets");
+    set(s, "DownloadsMailFrom", "<shop@example.com>");
+    is_str(s->mail_from_name, NULL, "an empty name is none");
+    ok(!takes("DownloadsMailFrom", "Shop") && !takes("DownloadsMailFrom", "") &&
+           !takes("DownloadsMailFrom", "Shop <>") &&
+           !takes("DownloadsMailFrom", "\"Shop\" <a@example.com>") &&
+           !takes("DownloadsMailFrom", "Shop <a@b.c") &&
+           !takes("DownloadsMailFrom", "Shop <a b@example.com>") &&
+           !takes("DownloadsMailFrom", "Shop <a@b.c> x") &&
+           !takes("DownloadsMailFrom", "Shop\r\nBcc: x <a@example.com>") &&
+           !takes("DownloadsMailFrom", "a@b.c <d@e.f> <a@example.com>"),
+       "what can't be put into a header is refused as a sender");
+    ok(!takes("DownloadsMailTransport", "pigeon://x"), "an unknown transport is refused");
+    ok(!takes("DownloadsMailTLS", "maybe"), "an unknown kind of TLS is refused");
+}
+
+static void test_check(void)
+{
+    mdl_settings_t *s;
+    const char *problems = problems_of(mdl_settings_create(pool));
+
+    is_int(lines_of(problems), 8, "every missing directive is a problem of its own");
+    ok(strstr(problems, "DownloadsPublicURL is missing: "), "a problem names its directive");
+    is_str(problems_of(good()), "", "good settings have no problem");
+
+    s = good();
+    set(s, "DownloadsLeaseTime", "5");
+    set(s, "DownloadsPollInterval", "5");
+    is_str(problems_of(s),
+           "DownloadsPollInterval (5 s) must be less than DownloadsLeaseTime (5 s), or leases run "
+           "out before they are renewed.",
+           "polling must be quicker than leases run out");
+    s = good();
+    set(s, "DownloadsIngestTimeout", "5");
+    is_int(lines_of(problems_of(s)), 2, "no timeout may exceed that of the whole attempt");
+    s = good();
+    set(s, "DBDriver", "sqlite3");
+    ok(strstr(problems_of(s), "DBDParams must be the database file's absolute path"),
+       "SQLite's database needs an absolute path");
+    is_str(set(s, "DBDriver", "mysql"),
+           "must be sqlite3 or pgsql for mod_downloads, not \"mysql\".",
+           "another database is refused");
+}
+
+static void test_credentials(void)
+{
+    mdl_settings_t *s = good();
+
+    problems_of(s);
+    is_int(s->mail.tls, MDL_MAIL_TLS_TRY, "without credentials STARTTLS is tried");
+
+    set(s, "DownloadsMailCredentials", write_file("mail", "shop@example.com:pa:ss\n", 0600));
+    is_str(problems_of(s), "", "a credentials file is read");
+    is_str(s->mail.user, "shop@example.com", "the user stands before the first colon");
+    is_str(s->mail.password, "pa:ss", "the password stands behind the first colon");
+    is_int(s->mail.tls, MDL_MAIL_TLS_REQUIRED, "with credentials STARTTLS is required");
+    set(s, "DownloadsMailTLS", "off");
+    problems_of(s);
+    is_int(s->mail.tls, MDL_MAIL_TLS_OFF, "TLS that was given is kept");
+
+    write_file("mail", "user:secretword\n", 0640);
+    ok(strstr(problems_of(s), "is open to others than its owner: chmod 0600."),
+       "credentials that the group can read are refused");
+    write_file("mail", "secretword\n", 0600);
+    ok(strstr(problems_of(s), "must be one line user:password, neither of them empty."),
+       "credentials without a colon are refused");
+    ok(!strstr(problems_of(s), "secretword"), "a problem does not repeat the file's words");
+    write_file("mail", "user:secretword\nmore\n", 0600);
+    ok(strstr(problems_of(s), "must be one line"), "credentials of two lines are refused");
+    write_file("mail", ":x\n", 0600);
+    ok(strstr(problems_of(s), "must be one line"), "an empty user is refused");
+    write_file("mail", "user:\n", 0600);
+    ok(strstr(problems_of(s), "must be one line"), "an empty password is refused");
+    write_file("mail", "", 0600);
+    ok(strstr(problems_of(s), "must be one line"), "an empty credentials file is refused");
+    unlink(path_of("mail"));
+    ok(strstr(problems_of(s), "can't be read"), "an absent credentials file is a problem");
+
+    s = good();
+    set(s, "DownloadsMailTransport", "maildir:/tmp/m");
+    set(s, "DownloadsMailTLS", "required");
+    set(s, "DownloadsMailCredentials", write_file("mail", "u:p", 0600));
+    is_int(lines_of(problems_of(s)), 2, "TLS and credentials contradict a Maildir");
+    s = good();
+    set(s, "DownloadsMailTransport", "smtps://localhost");
+    set(s, "DownloadsMailTLS", "off");
+    is_int(lines_of(problems_of(s)), 1, "TLS off contradicts smtps");
+    s = good();
+    set(s, "DownloadsMailCAFile", path_of("none.pem"));
+    ok(strstr(problems_of(s), "DownloadsMailCAFile: there is no file"),
+       "an absent file of certificates is a problem");
+}
+
+static mdl_settings_t *read_settings(const char *text, const char **why)
+{
+    mdl_settings_t *s = mdl_settings_create(pool);
+
+    *why = mdl_settings_read(s, write_file("main.conf", text, 0600), pool);
+    return s;
+}
+
+static void test_read(void)
+{
+    const char *why;
+    mdl_settings_t *s;
+
+    s = read_settings("# DownloadsStorage /comment \\\nDownloadsStorage /continued\n"
+                      "<IfModule mod_dbd.c>\r\n  DBDriver\tpgsql\r\n"
+                      "  DBDParams \"host=x options='-c a=1'\"\n</IfModule>\n"
+                      "ServerName ${nothing}\n"
+                      "downloadsTemplates '/a \\'b\\\\' \n"
+                      "DownloadsSecretFile /a\\b\\\\c\n"
+                      "DownloadsIngestAllowHost a.example \\\r\n   b.example\n"
+                      "DownloadsLeaseTime 9",
+                      &why);
+    is_str(why, NULL, "a file in httpd's syntax is read");
+    is_str(s->storage, NULL, "a backslash continues a comment too");
+    is_str(s->db_driver, "pgsql", "what sections hold is read");
+    is_str(s->db_params, "host=x options='-c a=1'", "quotes of the other kind are kept");
+    is_str(s->templates, "/a 'b\\", "a backslash escapes itself and the quote");
+    is_str(s->secret_file, "/a\\b\\c", "a backslash before anything else is kept");
+    is_int(s->ingest.hosts->nelts, 2, "a backslash continues a line");
+    is_int(s->lease_time, apr_time_from_sec(9), "the last line needs no newline");
+
+    s = read_settings("DBDriver sqlite3\n<VirtualHost *:80>\nDBDriver pgsql\n</VirtualHost>\n"
+                      "DBDParams /db\n",
+                      &why);
+    is_str(s->db_driver, "sqlite3", "a virtual host's database is passed over");
+    is_str(s->db_params, "/db", "what follows a virtual host is read");
+
+    read_settings("\nDownloadsStorage \\\nrelative\nDownloadsWorker maybe\n", &why);
+    ok(why && strstr(why, "/main.conf:2: DownloadsStorage must be an absolute path"),
+       "a mistake is told with file and line");
+    read_settings("DownloadsStorage \\\n/x\n\nDownloadsWorker maybe\n", &why);
+    ok(why && strstr(why, "/main.conf:4: DownloadsWorker must be"),
+       "lines that a backslash joined are counted");
+    read_settings("DownloadsStorrage /x\n", &why);
+    ok(why && strstr(why, ":1: DownloadsStorrage is no directive"), "a misspelt name is a mistake");
+    read_settings("DownloadsStorage\n", &why);
+    ok(why && strstr(why, ":1: DownloadsStorage needs a word"), "an absent value is a mistake");
+
+    s = read_settings("Define BASE /srv/${MDL_TEST_NAME}\nDownloadsStorage ${BASE}/s\n", &why);
+    ok(why && strstr(why, ":1: Define uses ${MDL_TEST_NAME}, which is neither"),
+       "an unknown variable is a mistake");
+    setenv("MDL_TEST_NAME", "shop", 1);
+    s = read_settings("Define BASE /srv/${MDL_TEST_NAME}\nDownloadsStorage ${BASE}/s\n", &why);
+    is_str(s->storage, "/srv/shop/s", "variables come from the environment and from Define");
+
+    is_str(mdl_settings_read(s, path_of("absent"), pool),
+           apr_psprintf(pool, "%s/absent: can't be read: No such file or directory.", folder),
+           "a file that is not there is told");
+}
+
+static void test_include(void)
+{
+    const char *why;
+    mdl_settings_t *s;
+
+    int i;
+
+    for (i = 20; i > 0; i--) {
+        write_file(apr_psprintf(pool, "part-b%02d.inc", i),
+                   apr_psprintf(pool, "DownloadsStorage /b%02d\n", i), 0600);
+    }
+    write_file("part-a.inc", "DownloadsStorage /a\nDownloadsTemplates /t\n", 0600);
+    s = read_settings("Include part-a.inc\nIncludeOptional none.inc no*.inc2\n", &why);
+    ok(why && strstr(why, ":2: IncludeOptional takes one path."), "Include takes one path");
+    is_str(s->storage, "/a", "a file is included relative to the folder of the first");
+    s = read_settings("Include part-*.inc\nIncludeOptional none.inc\nIncludeOptional no*.inc\n",
+                      &why);
+    is_str(why, NULL, "IncludeOptional passes over what is not there");
+    is_str(s->storage, "/b20", "files of a wildcard are included in the order of their names");
+    is_str(s->templates, "/t", "every file of a wildcard is included");
+    read_settings("Include none.inc\n", &why);
+    ok(why && strstr(why, "/none.inc: can't be read") && !strstr(why, "main.conf"),
+       "Include wants its file");
+    read_settings("Include none*.inc\n", &why);
+    ok(why && strstr(why, ":1: Include finds no file for"), "Include wants a file for a wildcard");
+    write_file("part-a.inc", "\n\nDownloadsStorage a\n", 0600);
+    read_settings("Include part-a.inc\n", &why);
+    ok(why && strstr(why, "/part-a.inc:3: DownloadsStorage must be") && !strstr(why, "main.conf"),
+       "a mistake in an included file names that file");
+    read_settings("Include main.conf\n", &why);
+    ok(why && strstr(why, "Include is more than 20 files deep"),
+       "files that include themselves end");
+}
+
+/* Sets what the sample shows behind a "#" on top of what it sets. */
+static void test_sample(void)
+{
+    static const char sample[] = "conf/mod_downloads.conf";
+    static const char *const examples[] = {"AllowHost", "AllowNetwork", "AllowPort", "Credentials",
+                                           "CAFile"};
+    mdl_settings_t *s = mdl_settings_create(pool);
+    mdl_settings_t *shown = mdl_settings_create(pool);
+    const char *text;
+    char line[512];
+    FILE *in = fopen(sample, "r");
+    FILE *out = fopen(path_of("shown.conf"), "w");
+    size_t seen = 0;
+
+    while (in && fgets(line, sizeof(line), in)) {
+        const char *name = line + (line[0] == '#');
+        size_t i;
+
+        if (strncmp(name, "Downloads", 9) != 0) {
+            continue;
+        }
+        seen++;
+        for (i = 0; i < 5 && !strstr(name, examples[i]); i++) {
+        }
+        if (i == 5 && line[0] == '#') {
+            fputs(name, out);
+        }
+    }
+    ok(in, "the sample configuration is there");
+    fclose(in);
+    fclose(out);
+#define ONE(name, help) +1
+    is_int(seen, 0 MDL_DIRECTIVES(ONE), "the sample shows every directive once");
+#undef ONE
+
+    is_str(mdl_settings_read(s, sample, pool), NULL, "the sample can be read");
+    is_str(problems_of(s), "", "the sample has no problem");
+    text = mdl_settings_read(shown, path_of("shown.conf"), pool);
+    is_str(text, NULL, "what the sample shows as defaults can be read");
+    s = mdl_settings_create(pool);
+    shown->configured = s->configured;
+    shown->mail_tls_given = s->mail_tls_given;
+    shown->mail.tls = s->mail.tls; /* depends on the credentials */
+    shown->ingest.hosts = s->ingest.hosts;
+    shown->ingest.networks = s->ingest.networks;
+    shown->ingest.ports = s->ingest.ports;
+    ok(memcmp(s, shown, sizeof(*s)) == 0, "what the sample shows as defaults are the defaults");
+}
+
+int main(void)
+{
+    const char *base = getenv("TMPDIR");
+
+    pool = tap_begin();
+    snprintf(folder, sizeof(folder), "%s/mdl-settings-XXXXXX", base ? base : "/tmp");
+    if (!mkdtemp(folder)) {
+        perror(folder);
+        return 1;
+    }
+    test_defaults();
+    test_names();
+    test_ranges();
+    test_sizes_and_flags();
+    test_paths_and_url();
+    test_ingest_lists();
+    test_mail_words();
+    test_check();
+    test_credentials();
+    test_read();
+    test_include();
+    test_sample();
+    remove_folder();
+    return tap_end(pool);
+}
