@@ -1,0 +1,131 @@
+#include "api/body.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <apr_strings.h>
+#include <http_protocol.h>
+
+static int is_json(const char *type)
+{
+    apr_size_t length = type != NULL ? strcspn(type, "; \t") : 0;
+    const char *charset;
+
+    if (length != strlen("application/json") ||
+        strncasecmp(type, "application/json", length) != 0) {
+        return 0;
+    }
+    charset = strchr(type, '=');
+    return charset == NULL || strcasecmp(charset, "=utf-8") == 0 ||
+           strcasecmp(charset, "=\"utf-8\"") == 0;
+}
+
+static apr_off_t announced(request_rec *r)
+{
+    const char *length = apr_table_get(r->headers_in, "Content-Length");
+
+    return length != NULL ? (apr_off_t)apr_atoi64(length) : -1;
+}
+
+void mdl_body_discard(request_rec *r)
+{
+    if (announced(r) > MDL_MAX_BODY || apr_table_get(r->headers_in, "Transfer-Encoding") != NULL) {
+        r->connection->keepalive = AP_CONN_CLOSE;
+    }
+    ap_discard_request_body(r);
+}
+
+static apr_status_t too_large(mdl_call_t *call)
+{
+    call->r->connection->keepalive = AP_CONN_CLOSE;
+    return mdl_refuse(&call->refusal, 413, "request_too_large",
+                      "A request's body has at most 256 KiB.");
+}
+
+static apr_status_t not_received(mdl_call_t *call, apr_status_t rv)
+{
+    call->r->connection->keepalive = AP_CONN_CLOSE;
+    if (APR_STATUS_IS_TIMEUP(rv)) {
+        return mdl_refuse(&call->refusal, 408, "request_timeout",
+                          "The body did not arrive in time.");
+    }
+    return mdl_refuse(&call->refusal, 400, "invalid_request", "The body did not arrive whole.");
+}
+
+/* Reads the whole body into a buffer of the pool. */
+static apr_status_t receive(mdl_call_t *call, char **body, apr_size_t *length)
+{
+    request_rec *r = call->r;
+    apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
+    apr_size_t room = MDL_MAX_BODY;
+    int ended = 0;
+
+    if (announced(r) > MDL_MAX_BODY) {
+        return too_large(call);
+    }
+    if (announced(r) >= 0) {
+        room = (apr_size_t)announced(r);
+    }
+    *body = apr_palloc(r->pool, room + 1);
+    *length = 0;
+    while (!ended) {
+        apr_status_t rv = ap_get_brigade(r->input_filters, brigade, AP_MODE_READBYTES,
+                                         APR_BLOCK_READ, 65536);
+
+        if (rv != APR_SUCCESS) {
+            return not_received(call, rv);
+        }
+        for (apr_bucket *b = APR_BRIGADE_FIRST(brigade); b != APR_BRIGADE_SENTINEL(brigade);
+             b = APR_BUCKET_NEXT(b)) {
+            const char *data;
+            apr_size_t got;
+
+            if (APR_BUCKET_IS_EOS(b)) {
+                ended = 1;
+                break;
+            }
+            if (APR_BUCKET_IS_METADATA(b)) {
+                continue;
+            }
+            if ((rv = apr_bucket_read(b, &data, &got, APR_BLOCK_READ)) != APR_SUCCESS) {
+                return not_received(call, rv);
+            }
+            if (got > room - *length) {
+                return too_large(call);
+            }
+            memcpy(*body + *length, data, got);
+            *length += got;
+        }
+        apr_brigade_cleanup(brigade);
+    }
+    (*body)[*length] = '\0';
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_body_read(mdl_call_t *call)
+{
+    const char *why;
+    char *text = NULL;
+    apr_size_t length = 0;
+    mdl_json_t *json;
+    apr_status_t rv;
+
+    if (!is_json(apr_table_get(call->r->headers_in, "Content-Type"))) {
+        mdl_body_discard(call->r);
+        return mdl_refuse(&call->refusal, 415, "unsupported_media_type",
+                          "Send the body as Content-Type: application/json.");
+    }
+    if ((rv = receive(call, &text, &length)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (mdl_json_parse(&json, text, length, &why, call->r->pool) != APR_SUCCESS) {
+        return mdl_refuse(&call->refusal, 400, "invalid_json", why);
+    }
+    if (mdl_json_type(json) != MDL_JSON_OBJECT) {
+        return mdl_refuse(&call->refusal, 400, "invalid_request",
+                          "The body must be a JSON object.");
+    }
+    call->body = json;
+    return APR_SUCCESS;
+}

@@ -1,0 +1,17 @@
+/*
+ * The body of a write: read, bounded, parsed (contract, section 1).
+ */
+#ifndef MDL_API_BODY_H
+#define MDL_API_BODY_H
+
+#include "api/call.h"
+
+#define MDL_MAX_BODY (256 * 1024)
+
+/** Reads and parses the body into call->body, an object.  Refuses with 415, 413, 408 or 400. */
+apr_status_t mdl_body_read(mdl_call_t *call);
+
+/** Reads away what is left of a body that nobody wants, or has the connection closed. */
+void mdl_body_discard(request_rec *r);
+
+#endif

@@ -1,0 +1,58 @@
+/*
+ * One request of the API on its way: router → gate → a resource's parse, effect and write.
+ */
+#ifndef MDL_API_CALL_H
+#define MDL_API_CALL_H
+
+#include <httpd.h>
+
+#include "base/json.h"
+#include "core/refusal.h"
+#include "core/service.h"
+#include "db/db.h"
+
+#define MDL_MAX_PARAMETERS 2
+
+typedef struct mdl_route_t mdl_route_t;
+
+/** Who calls: the shop that every query is scoped to. */
+typedef struct {
+    char key_id[MDL_KEY_ID_LENGTH + 1];
+    apr_int64_t shop_id;
+    int read_only;
+} mdl_caller_t;
+
+typedef struct {
+    request_rec *r;
+    const mdl_service_t *service;
+    const char *request_id;
+    const char *root; /* path of the API's root, as the client knows it: "/api/v1" */
+    const char *path; /* behind it */
+    const mdl_route_t *route;
+    const char *parameters[MDL_MAX_PARAMETERS]; /* of the path, in order */
+    mdl_caller_t caller;
+    const mdl_json_t *body; /* of a write: an object */
+    void *arg;              /* what parse made for the effect */
+    mdl_refusal_t refusal;
+    /* The answer. */
+    int status;
+    const char *location; /* or NULL */
+    mdl_json_t *answer;
+    int retry_after; /* seconds; 0 for none */
+} mdl_call_t;
+
+/**
+ * An operation.  parse checks the members and fills call->arg, or refuses; effect runs in the
+ * gate's transaction (a GET's without one), perhaps twice; write fills the answer from call->arg.
+ */
+struct mdl_route_t {
+    const char *method;
+    const char *path;                        /* "/jobs/{}": a parameter is one segment */
+    int no_key;                              /* open to everybody */
+    int wakes;                               /* commits a job */
+    apr_status_t (*parse)(mdl_call_t *call); /* NULL: nothing to parse */
+    mdl_effect_fn *effect;
+    void (*write)(mdl_call_t *call);
+};
+
+#endif

@@ -1,0 +1,15 @@
+/*
+ * GET /jobs/{id}.
+ */
+#ifndef MDL_API_JOBS_H
+#define MDL_API_JOBS_H
+
+#include "api/call.h"
+#include "core/job.h"
+
+extern const mdl_route_t mdl_route_job;
+
+/** Adds a job as the contract shows it, under name. */
+void mdl_job_write(mdl_json_t *to, const char *name, const mdl_job_t *job);
+
+#endif

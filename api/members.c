@@ -1,0 +1,382 @@
+#include "api/members.h"
+
+#include <ctype.h>
+#include <string.h>
+
+#include <apr_hash.h>
+#include <apr_strings.h>
+
+#define MAX_ID   ((APR_INT64_C(1) << 53) - 1)
+#define MAX_LIST 250
+
+struct mdl_members_t {
+    mdl_call_t *call;
+    apr_pool_t *pool;
+    const mdl_json_t *object;
+    const char *pointer;
+    apr_hash_t *asked;
+};
+
+/* Escapes a name for a JSON pointer (RFC 6901 section 3). */
+static const char *escape(const char *name, apr_pool_t *p)
+{
+    char *out = apr_palloc(p, 2 * strlen(name) + 1);
+    char *to = out;
+
+    for (; *name != '\0'; name++) {
+        if (*name == '~' || *name == '/') {
+            *to++ = '~';
+            *to++ = *name == '~' ? '0' : '1';
+        } else {
+            *to++ = *name;
+        }
+    }
+    *to = '\0';
+    return out;
+}
+
+mdl_members_t *mdl_members_begin(mdl_call_t *call, const mdl_json_t *object, const char *pointer)
+{
+    mdl_members_t *members = apr_pcalloc(call->r->pool, sizeof *members);
+
+    members->call = call;
+    members->pool = call->r->pool;
+    members->object = object;
+    members->pointer = pointer;
+    members->asked = apr_hash_make(members->pool);
+    return members;
+}
+
+void mdl_members_fault(mdl_members_t *members, const char *name, const char *code,
+                       const char *message)
+{
+    const char *pointer = apr_pstrcat(members->pool, members->pointer, "/",
+                                      escape(name, members->pool), NULL);
+
+    mdl_refusal_detail(&members->call->refusal, pointer, code, message, members->pool);
+}
+
+static void fault_at(mdl_members_t *members, const char *name, apr_size_t index, const char *code,
+                     const char *message)
+{
+    const char *pointer = apr_psprintf(members->pool, "%s/%s/%" APR_SIZE_T_FMT, members->pointer,
+                                       escape(name, members->pool), index);
+
+    mdl_refusal_detail(&members->call->refusal, pointer, code, message, members->pool);
+}
+
+static void check_asked(void *baton, const char *name, mdl_json_t *value)
+{
+    mdl_members_t *members = baton;
+
+    (void)value;
+    if (apr_hash_get(members->asked, name, APR_HASH_KEY_STRING) == NULL) {
+        mdl_members_fault(members, name, "unknown_member", "There is no such member.");
+    }
+}
+
+apr_status_t mdl_members_end(mdl_members_t *members)
+{
+    mdl_json_each(members->object, check_asked, members);
+    if (*members->pointer != '\0' || members->call->refusal.details == NULL) {
+        return APR_SUCCESS;
+    }
+    return mdl_refuse(&members->call->refusal, 400, "invalid_request",
+                      "The request has faulty members; see details.");
+}
+
+/* The member, or NULL when it is absent or null; notes a required one that is. */
+static const mdl_json_t *ask(mdl_members_t *members, const char *name, mdl_presence_t presence)
+{
+    const mdl_json_t *value = mdl_json_member(members->object, name);
+
+    apr_hash_set(members->asked, name, APR_HASH_KEY_STRING, name);
+    if (mdl_json_type(value) != MDL_JSON_ABSENT && mdl_json_type(value) != MDL_JSON_NULL) {
+        return value;
+    }
+    if (presence == MDL_REQUIRED) {
+        mdl_members_fault(members, name, "required", "This member is required.");
+    }
+    return NULL;
+}
+
+static const char *ask_string(mdl_members_t *members, const char *name, mdl_presence_t presence)
+{
+    const mdl_json_t *value = ask(members, name, presence);
+
+    if (value != NULL && mdl_json_type(value) != MDL_JSON_STRING) {
+        mdl_members_fault(members, name, "wrong_type", "This member must be a string.");
+        return NULL;
+    }
+    return value != NULL ? mdl_json_string(value) : NULL;
+}
+
+const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
+                             apr_size_t max)
+{
+    const char *text = ask_string(members, name, presence);
+
+    if (text == NULL) {
+        return NULL;
+    }
+    if (*text == '\0' || strlen(text) > max) {
+        mdl_members_fault(members, name, "wrong_length",
+                          apr_psprintf(members->pool,
+                                       "This member must have 1 to %" APR_SIZE_T_FMT " bytes.",
+                                       max));
+        return NULL;
+    }
+    for (const char *c = text; *c != '\0'; c++) {
+        if (iscntrl((unsigned char)*c)) {
+            mdl_members_fault(members, name, "invalid",
+                              "This member must not have control characters.");
+            return NULL;
+        }
+    }
+    return text;
+}
+
+const char *mdl_members_choice(mdl_members_t *members, const char *name, const char *const *choices,
+                               const char *fallback)
+{
+    const char *text = ask_string(members, name, MDL_OPTIONAL);
+    const char *list = "";
+
+    if (text == NULL) {
+        return fallback;
+    }
+    for (const char *const *choice = choices; *choice != NULL; choice++) {
+        if (strcmp(text, *choice) == 0) {
+            return *choice;
+        }
+        list = apr_pstrcat(members->pool, list, *list != '\0' ? ", " : "", *choice, NULL);
+    }
+    mdl_members_fault(members, name, "invalid",
+                      apr_pstrcat(members->pool, "This member must be one of: ", list, ".", NULL));
+    return fallback;
+}
+
+int mdl_members_bool(mdl_members_t *members, const char *name, int fallback)
+{
+    const mdl_json_t *value = ask(members, name, MDL_OPTIONAL);
+
+    if (value == NULL) {
+        return fallback;
+    }
+    if (mdl_json_type(value) != MDL_JSON_BOOL) {
+        mdl_members_fault(members, name, "wrong_type", "This member must be true or false.");
+        return fallback;
+    }
+    return mdl_json_bool(value);
+}
+
+apr_int64_t mdl_members_int(mdl_members_t *members, const char *name, apr_int64_t min,
+                            apr_int64_t max, apr_int64_t fallback)
+{
+    const mdl_json_t *value = ask(members, name, MDL_OPTIONAL);
+
+    if (value == NULL) {
+        return fallback;
+    }
+    if (mdl_json_type(value) != MDL_JSON_INT) {
+        mdl_members_fault(members, name, "wrong_type", "This member must be an integer.");
+        return fallback;
+    }
+    if (mdl_json_int(value) < min || mdl_json_int(value) > max) {
+        mdl_members_fault(members, name, "out_of_range",
+                          apr_psprintf(members->pool,
+                                       "This member must be from %" APR_INT64_T_FMT
+                                       " to %" APR_INT64_T_FMT ".",
+                                       min, max));
+        return fallback;
+    }
+    return mdl_json_int(value);
+}
+
+int mdl_members_is_digits(const char *text)
+{
+    apr_size_t length = strlen(text);
+
+    return length >= 1 && length <= 20 && strspn(text, "0123456789") == length &&
+           (*text != '0' || length == 1);
+}
+
+const char *mdl_members_digits(mdl_members_t *members, const char *name, mdl_presence_t presence)
+{
+    const char *text = ask_string(members, name, presence);
+
+    if (text != NULL && !mdl_members_is_digits(text)) {
+        mdl_members_fault(members, name, "invalid",
+                          "This member must be a string of 1 to 20 decimal digits.");
+        return NULL;
+    }
+    return text;
+}
+
+/* Splits gid://<platform>/<kind>/<n>; *platform gets the length of the platform's name. */
+static const char *number_of_gid(const char *gid, const char *kind, apr_size_t *platform)
+{
+    const char *at = gid;
+
+    if (strncmp(at, "gid://", 6) != 0) {
+        return NULL;
+    }
+    at += 6;
+    *platform = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789-");
+    if (*platform == 0 || *platform > 40 || at[*platform] != '/') {
+        return NULL;
+    }
+    at += *platform + 1;
+    if (strncmp(at, kind, strlen(kind)) != 0 || at[strlen(kind)] != '/') {
+        return NULL;
+    }
+    at += strlen(kind) + 1;
+    return mdl_members_is_digits(at) ? at : NULL;
+}
+
+const char *mdl_members_product(mdl_members_t *members, const char *name)
+{
+    const char *text = ask_string(members, name, MDL_REQUIRED);
+    apr_size_t platform;
+
+    if (text != NULL && number_of_gid(text, "Product", &platform) == NULL) {
+        mdl_members_fault(members, name, "invalid",
+                          "This member must be like gid://platform/Product/123.");
+        return NULL;
+    }
+    return text;
+}
+
+/* Returns the gid of a variant, or NULL when it is not one, or of another platform. */
+static const char *variant_of(const char *text, const char *product, apr_pool_t *p)
+{
+    apr_size_t platform, own;
+    const char *number = text;
+
+    if (product == NULL || number_of_gid(product, "Product", &own) == NULL) {
+        return text; /* the product's own fault was noted */
+    }
+    if (!mdl_members_is_digits(text)) {
+        number = number_of_gid(text, "ProductVariant", &platform);
+        if (number == NULL || platform != own || strncmp(text, product, 6 + own) != 0) {
+            return NULL;
+        }
+    }
+    return apr_psprintf(p, "%.*s/ProductVariant/%s", (int)(6 + own), product, number);
+}
+
+#define VARIANT_FORM                                                                               \
+    "This member must be like gid://platform/ProductVariant/123, of the product's platform, or "   \
+    "its number as a string."
+
+const char *mdl_members_variant(mdl_members_t *members, const char *name, const char *product)
+{
+    const char *text = ask_string(members, name, MDL_OPTIONAL);
+    const char *variant = text != NULL ? variant_of(text, product, members->pool) : NULL;
+
+    if (text != NULL && variant == NULL) {
+        mdl_members_fault(members, name, "invalid", VARIANT_FORM);
+    }
+    return variant;
+}
+
+static const mdl_json_t *ask_array(mdl_members_t *members, const char *name,
+                                   mdl_presence_t presence, apr_size_t max)
+{
+    const mdl_json_t *array = ask(members, name, presence);
+
+    if (array == NULL) {
+        return NULL;
+    }
+    if (mdl_json_type(array) != MDL_JSON_ARRAY) {
+        mdl_members_fault(members, name, "wrong_type", "This member must be an array.");
+        return NULL;
+    }
+    if (mdl_json_length(array) > max) {
+        mdl_members_fault(
+            members, name, "wrong_length",
+            apr_psprintf(members->pool,
+                         "This member must have at most %" APR_SIZE_T_FMT " elements.", max));
+        return NULL;
+    }
+    return array;
+}
+
+apr_array_header_t *mdl_members_variants(mdl_members_t *members, const char *name,
+                                         const char *product)
+{
+    const mdl_json_t *array = ask_array(members, name, MDL_OPTIONAL, MAX_LIST);
+    apr_array_header_t *variants = apr_array_make(members->pool, 4, sizeof(const char *));
+    apr_hash_t *seen = apr_hash_make(members->pool);
+
+    for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
+        const char *text = mdl_json_string(mdl_json_element(array, i));
+        const char *variant = text != NULL ? variant_of(text, product, members->pool) : NULL;
+
+        if (variant == NULL) {
+            fault_at(members, name, i, "invalid", VARIANT_FORM);
+        } else if (apr_hash_get(seen, variant, APR_HASH_KEY_STRING) != NULL) {
+            fault_at(members, name, i, "duplicate", "This element stands in the list already.");
+        } else {
+            apr_hash_set(seen, variant, APR_HASH_KEY_STRING, variant);
+            APR_ARRAY_PUSH(variants, const char *) = variant;
+        }
+    }
+    return variants;
+}
+
+apr_array_header_t *mdl_members_ids(mdl_members_t *members, const char *name)
+{
+    const mdl_json_t *array = ask_array(members, name, MDL_OPTIONAL, MAX_LIST);
+    apr_array_header_t *ids = apr_array_make(members->pool, 4, sizeof(apr_int64_t));
+
+    for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
+        const mdl_json_t *element = mdl_json_element(array, i);
+        apr_int64_t id = mdl_json_int(element);
+        int duplicate = 0;
+
+        if (mdl_json_type(element) != MDL_JSON_INT || id < 1 || id > MAX_ID) {
+            fault_at(members, name, i, "wrong_type", "This element must be an id, an integer.");
+            continue;
+        }
+        for (int j = 0; j < ids->nelts && !duplicate; j++) {
+            duplicate = APR_ARRAY_IDX(ids, j, apr_int64_t) == id;
+        }
+        if (duplicate) {
+            fault_at(members, name, i, "duplicate", "This element stands in the list already.");
+        } else {
+            APR_ARRAY_PUSH(ids, apr_int64_t) = id;
+        }
+    }
+    return ids;
+}
+
+const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
+                                      mdl_presence_t presence, apr_size_t max)
+{
+    const mdl_json_t *array = ask_array(members, name, presence, max);
+    int faulty = 0;
+
+    if (array != NULL && mdl_json_length(array) == 0) {
+        mdl_members_fault(members, name, "wrong_length", "This member must not be empty.");
+        return NULL;
+    }
+    for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
+        if (mdl_json_type(mdl_json_element(array, i)) != MDL_JSON_OBJECT) {
+            fault_at(members, name, i, "wrong_type", "This element must be an object.");
+            faulty = 1;
+        }
+    }
+    return faulty ? NULL : array;
+}
+
+const mdl_json_t *mdl_members_object(mdl_members_t *members, const char *name)
+{
+    const mdl_json_t *value = ask(members, name, MDL_OPTIONAL);
+
+    if (value != NULL && mdl_json_type(value) != MDL_JSON_OBJECT) {
+        mdl_members_fault(members, name, "wrong_type", "This member must be an object.");
+        return NULL;
+    }
+    return value;
+}

@@ -1,0 +1,120 @@
+#include "api/router.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <http_protocol.h>
+
+#include "api/answer.h"
+#include "api/assets.h"
+#include "api/body.h"
+#include "api/gate.h"
+#include "api/jobs.h"
+#include "api/mappings.h"
+#include "api/orders.h"
+#include "api/service.h"
+
+static const mdl_route_t *const routes[] = {
+    &mdl_route_health,      &mdl_route_ping,         &mdl_route_asset_import, &mdl_route_job,
+    &mdl_route_mapping_put, &mdl_route_order_assign, &mdl_route_order_items,  &mdl_route_order,
+};
+#define ROUTES (sizeof routes / sizeof *routes)
+
+/* Whether a path has the form of a route; parameters get its variable segments. */
+static int matches(const char *form, const char *path, const char **parameters, apr_pool_t *p)
+{
+    int n = 0;
+
+    while (*form != '\0') {
+        if (form[0] == '{') {
+            apr_size_t length = strcspn(path, "/");
+
+            if (length == 0 || n == MDL_MAX_PARAMETERS) {
+                return 0;
+            }
+            parameters[n++] = apr_pstrmemdup(p, path, length);
+            path += length;
+            form += 2;
+        } else if (*form++ != *path++) {
+            return 0;
+        }
+    }
+    return *path == '\0';
+}
+
+/* Splits r->uri at the API's root, wherever that is mounted. */
+static int split_path(mdl_call_t *call)
+{
+    const char *at = strstr(call->r->uri, MDL_API_ROOT);
+
+    if (at == NULL) {
+        return 0;
+    }
+    at += strlen(MDL_API_ROOT);
+    call->root = apr_pstrmemdup(call->r->pool, call->r->uri, (apr_size_t)(at - call->r->uri));
+    call->path = at;
+    return 1;
+}
+
+/* Finds the route of path and method; *allow gets the methods that the path has. */
+static const mdl_route_t *find(mdl_call_t *call, const char **allow)
+{
+    const char *method = call->r->method_number == M_GET ? "GET" : call->r->method;
+    const mdl_route_t *found = NULL;
+
+    *allow = NULL;
+    for (apr_size_t i = 0; i < ROUTES; i++) {
+        const char *parameters[MDL_MAX_PARAMETERS] = {NULL};
+
+        if (!matches(routes[i]->path, call->path, parameters, call->r->pool)) {
+            continue;
+        }
+        *allow = *allow == NULL ? routes[i]->method
+                                : apr_pstrcat(call->r->pool, *allow, ", ", routes[i]->method, NULL);
+        if (strcmp(routes[i]->method, "GET") == 0) {
+            *allow = apr_pstrcat(call->r->pool, *allow, ", HEAD", NULL);
+        }
+        if (strcmp(routes[i]->method, method) == 0) {
+            memcpy(call->parameters, parameters, sizeof parameters);
+            found = routes[i];
+        }
+    }
+    if (*allow != NULL) {
+        *allow = apr_pstrcat(call->r->pool, *allow, ", OPTIONS", NULL);
+    }
+    return found;
+}
+
+static int refuse(mdl_call_t *call, int status, const char *code, const char *message)
+{
+    mdl_body_discard(call->r);
+    mdl_refuse(&call->refusal, status, code, message);
+    return mdl_answer_refusal(call);
+}
+
+int mdl_router_handle(request_rec *r, const mdl_service_t *service)
+{
+    mdl_call_t *call = apr_pcalloc(r->pool, sizeof *call);
+    const char *allow = NULL;
+
+    call->r = r;
+    call->service = service;
+    call->request_id = mdl_answer_request_id(r);
+    if (split_path(call)) {
+        call->route = find(call, &allow);
+    }
+    if (allow == NULL) {
+        return refuse(call, 404, "not_found", "There is no such path in this API.");
+    }
+    if (r->method_number == M_OPTIONS) {
+        mdl_body_discard(r);
+        apr_table_setn(r->headers_out, "Allow", allow);
+        call->status = HTTP_NO_CONTENT;
+        return mdl_answer_send(call, NULL, 0);
+    }
+    if (call->route == NULL) {
+        apr_table_setn(r->headers_out, "Allow", allow);
+        return refuse(call, 405, "method_not_allowed", "This path does not have that method.");
+    }
+    return mdl_gate_run(call);
+}

@@ -1,0 +1,17 @@
+/*
+ * SetHandler downloads-api: finds the operation of a path and a method.
+ */
+#ifndef MDL_API_ROUTER_H
+#define MDL_API_ROUTER_H
+
+#include <httpd.h>
+
+#include "core/service.h"
+
+#define MDL_API_HANDLER "downloads-api"
+#define MDL_API_ROOT    "/api/v1"
+
+/** Answers one request of the API. */
+int mdl_router_handle(request_rec *r, const mdl_service_t *service);
+
+#endif

@@ -1,0 +1,24 @@
+/*
+ * A request's connection to the database, from mod_dbd's pool.
+ */
+#ifndef MDL_CONNECTION_H
+#define MDL_CONNECTION_H
+
+#include <httpd.h>
+
+#include "db/db.h"
+
+typedef struct mdl_connection_t mdl_connection_t;
+
+/** Looks up mod_dbd's functions; to be called in post_config. */
+void mdl_connection_init(void);
+
+/** Takes a connection.  Returns NULL when the database is out of reach.  Take it late. */
+mdl_connection_t *mdl_connection_open(request_rec *r);
+
+mdl_db_t *mdl_connection_db(mdl_connection_t *connection);
+
+/** Gives it back, before a body is sent; NULL is taken too. */
+void mdl_connection_close(mdl_connection_t *connection);
+
+#endif

@@ -1,0 +1,91 @@
+#include "delivery/delivery.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <http_log.h>
+
+#include "delivery/file.h"
+#include "delivery/page.h"
+#include "delivery/view.h"
+
+APLOG_USE_MODULE(downloads);
+
+static const char *root; /* path of the public URL, decoded as r->uri is; "" for none */
+
+void mdl_delivery_child_init(apr_pool_t *p, const mdl_service_t *service)
+{
+    char *path;
+
+    mdl_view_init(p, service->settings);
+    mdl_file_init(p, service->settings);
+    path = apr_pstrdup(p, mdl_view_public_path());
+    root = ap_unescape_url(path) == OK ? path : mdl_view_public_path();
+}
+
+static int not_found(request_rec *r)
+{
+    return mdl_view_message(r, HTTP_NOT_FOUND, "There is no such page",
+                            "Please check that the address is complete, just as it stands in your "
+                            "email.",
+                            NULL);
+}
+
+static int not_allowed(request_rec *r, const char *allow)
+{
+    apr_table_setn(r->headers_out, "Allow", allow);
+    return mdl_view_message(r, HTTP_METHOD_NOT_ALLOWED, "This can't be done here",
+                            "Please open the address from your email once more.", NULL);
+}
+
+/* Cuts path at its first slash; the rest is the name that clients like to see in a URL. */
+static const char *token_of(apr_pool_t *p, const char *path, int *has_name)
+{
+    const char *slash = strchr(path, '/');
+
+    *has_name = slash != NULL;
+    if (slash == NULL) {
+        return path;
+    }
+    return strchr(slash + 1, '/') == NULL ? apr_pstrmemdup(p, path, (apr_size_t)(slash - path))
+                                          : NULL;
+}
+
+static int route(request_rec *r, const mdl_service_t *service, const char *path)
+{
+    int is_page = strncmp(path, "/o/", 3) == 0;
+    int has_name;
+    const char *token;
+
+    if (!is_page && strncmp(path, "/f/", 3) != 0) {
+        return not_found(r);
+    }
+    token = token_of(r->pool, path + 3, &has_name);
+    if (token == NULL || (is_page && has_name)) {
+        return not_found(r);
+    }
+    if (r->method_number == M_GET) {
+        return is_page ? mdl_page_show(r, service, token) : mdl_file_serve(r, service, token);
+    }
+    if (is_page && r->method_number == M_POST) {
+        return mdl_page_press(r, service, token);
+    }
+    return not_allowed(r, is_page ? "GET, HEAD, POST" : "GET, HEAD");
+}
+
+int mdl_delivery_handle(request_rec *r, const mdl_service_t *service)
+{
+    apr_size_t length = strlen(root);
+
+    /* It may hold the page's token, and httpd would add it to each line of its logs. */
+    apr_table_unset(r->headers_in, "Referer");
+    if (strncmp(r->uri, root, length) != 0 || (r->uri[length] != '/' && r->uri[length] != '\0')) {
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                      "MDL0401: the <Location> of the handler " MDL_DELIVERY_HANDLER
+                      " and DownloadsPublicURL %s disagree: requests come for a path that is not "
+                      "under \"%s/\"",
+                      service->settings->public_url, root);
+        return not_found(r);
+    }
+    return route(r, service, r->uri + length);
+}

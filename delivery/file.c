@@ -1,0 +1,353 @@
+#include "delivery/file.h"
+
+#include <string.h>
+
+#include <apr_buckets.h>
+#include <apr_strings.h>
+#include <http_core.h>
+#include <http_log.h>
+#include <http_main.h>
+#include <http_protocol.h>
+#include <http_request.h>
+#include <util_filter.h>
+
+#include "base/crypto.h"
+#include "connection.h"
+#include "core/download.h"
+#include "core/link.h"
+#include "delivery/filename.h"
+#include "delivery/range.h"
+#include "delivery/view.h"
+#include "storage/storage.h"
+
+APLOG_USE_MODULE(downloads);
+
+/* Set before a child has threads; reading paths from it changes nothing. */
+static mdl_storage_t *storage;
+
+typedef struct {
+    request_rec *r;
+    const mdl_service_t *service;
+    mdl_link_file_t link;
+    mdl_download_t download; /* as it was when blob was opened */
+    apr_file_t *blob;
+    const char *etag;
+} serve_t;
+
+typedef struct {
+    int status;
+    const char *title;
+    const char *text;
+} refusal_t;
+
+static const refusal_t refusals[] = {
+    [MDL_DOWNLOAD_GONE] = {HTTP_NOT_FOUND, "This file is no longer there",
+                           "Please open the address from your email once more to see what is."},
+    [MDL_DOWNLOAD_REVOKED] = {HTTP_FORBIDDEN, "This download was withdrawn",
+                              "The shop has ended access to it. The page of your order says more."},
+    [MDL_DOWNLOAD_HELD] = {HTTP_FORBIDDEN, "Your order is under review",
+                           "The download is released as soon as the shop has looked at your order. "
+                           "You don't need to do anything."},
+    [MDL_DOWNLOAD_EXPIRED] = {HTTP_FORBIDDEN, "This download has expired",
+                              "It was available for a limited time. The page of your order says "
+                              "more."},
+    [MDL_DOWNLOAD_LINK_OLD] = {HTTP_GONE, "This link is too old",
+                               "Go back to your downloads and press the button once more: it makes "
+                               "a fresh link."},
+    [MDL_DOWNLOAD_NOT_READY] = {HTTP_CONFLICT, "This file is being prepared",
+                                "Go back to your downloads in a few minutes and try again."},
+    [MDL_DOWNLOAD_EXHAUSTED] =
+        {HTTP_FORBIDDEN, "The download limit is reached",
+         "This file has been downloaded as often as your order allows. Please "
+         "write to the shop if you need it again."},
+};
+static const refusal_t prefetched = {
+    HTTP_FORBIDDEN, "Press the button to download",
+    "A file is not fetched before somebody asks for it. Go back to "
+    "your downloads and press the button."};
+static const refusal_t changed = {HTTP_PRECONDITION_FAILED, "The file is another one by now",
+                                  "Go back to your downloads and begin the download anew."};
+static const refusal_t beyond = {HTTP_RANGE_NOT_SATISFIABLE, "There is nothing left to download",
+                                 "The download seems to be complete. If it is not, go back to your "
+                                 "downloads and begin anew."};
+static const refusal_t unchanged = {HTTP_NOT_MODIFIED, NULL, NULL};
+static const refusal_t missing = {
+    HTTP_INTERNAL_SERVER_ERROR, "The file is missing on our side",
+    "No download was used up. Please try again later, or write to the "
+    "shop."};
+
+void mdl_file_init(apr_pool_t *p, const mdl_settings_t *settings)
+{
+    apr_status_t rv = mdl_storage_open(&storage, settings->storage, p);
+
+    if (rv != APR_SUCCESS) {
+        storage = NULL;
+        ap_log_error(APLOG_MARK, APLOG_ERR, rv, ap_server_conf,
+                     "MDL0404: the storage folder %s can't be opened: no file can be downloaded",
+                     settings->storage);
+    }
+}
+
+/* One line for each request, with why it did or did not cost a download. */
+static void log_hit(const serve_t *serve, const char *why)
+{
+    ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, serve->r,
+                  "MDL0405: download of asset %" APR_INT64_T_FMT " for assignment %" APR_INT64_T_FMT
+                  ": %s",
+                  serve->link.asset_id, serve->link.assignment_id, why);
+}
+
+/* They belong to the file and not to a page that is sent in its place. */
+static void unset_validators(request_rec *r)
+{
+    apr_table_unset(r->headers_out, "ETag");
+    apr_table_unset(r->headers_out, "Last-Modified");
+}
+
+static int refuse(const serve_t *serve, const refusal_t *refusal)
+{
+    request_rec *r = serve->r;
+    const char *page_id = serve->download.page_id;
+
+    unset_validators(r);
+    if (refusal == &beyond) {
+        apr_table_setn(r->headers_out, "Content-Range",
+                       apr_psprintf(r->pool, "bytes */%" APR_INT64_T_FMT, serve->download.size));
+    }
+    log_hit(serve, apr_psprintf(r->pool, "not counted, answered with %d", refusal->status));
+    return mdl_view_message(r, refusal->status, refusal->title, refusal->text,
+                            page_id != NULL ? mdl_view_page_url(serve->service, page_id, r->pool)
+                                            : NULL);
+}
+
+static int names_prefetch(request_rec *r, const char *header)
+{
+    const char *value = apr_table_get(r->headers_in, header);
+
+    return value != NULL && ap_strcasestr(value, "prefetch") != NULL;
+}
+
+static int is_prefetch(request_rec *r)
+{
+    return names_prefetch(r, "Sec-Purpose") || names_prefetch(r, "Purpose") ||
+           names_prefetch(r, "X-Moz");
+}
+
+static apr_status_t close_blob(void *data)
+{
+    return apr_file_close(data);
+}
+
+/*
+ * In the connection's pool, since httpd's core copies a descriptor for each bucket that it sets
+ * aside unless the file's pool is above its own; and closed with the request, since a connection
+ * may have many.
+ */
+static apr_status_t open_blob(serve_t *serve)
+{
+    request_rec *r = serve->r;
+    const core_dir_config *core = ap_get_core_module_config(r->per_dir_config);
+    const char *path = storage != NULL ? mdl_storage_path(storage, serve->download.sha256, r->pool)
+                                       : NULL;
+    apr_int32_t flags = APR_FOPEN_READ | APR_FOPEN_BINARY;
+    apr_finfo_t info;
+    apr_status_t rv;
+
+    if (path == NULL) {
+        return APR_ENOENT;
+    }
+    if (core->enable_sendfile == ENABLE_SENDFILE_ON) {
+        flags |= APR_FOPEN_SENDFILE_ENABLED;
+    }
+    rv = apr_file_open(&serve->blob, path, flags, APR_FPROT_OS_DEFAULT, r->connection->pool);
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    apr_pool_cleanup_register(r->pool, serve->blob, close_blob, apr_pool_cleanup_null);
+    rv = apr_file_info_get(&info, APR_FINFO_SIZE, serve->blob);
+    return rv == APR_SUCCESS && info.size != serve->download.size ? APR_EINCOMPLETE : rv;
+}
+
+static void log_missing(const serve_t *serve, apr_status_t rv)
+{
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, serve->r,
+                  "MDL0406: asset %" APR_INT64_T_FMT ": the file %s of %" APR_INT64_T_FMT
+                  " bytes is not in DownloadsStorage or can't be read whole; restore it from a "
+                  "backup, or import the asset again",
+                  serve->link.asset_id, serve->download.sha256, serve->download.size);
+}
+
+/* What conditional requests are compared with. */
+static void set_validators(serve_t *serve)
+{
+    request_rec *r = serve->r;
+
+    serve->etag = apr_pstrcat(r->pool, "\"", serve->download.sha256, "\"", NULL);
+    apr_table_setn(r->headers_out, "ETag", serve->etag);
+    ap_update_mtime(r, serve->download.updated_at);
+    ap_set_last_modified(r);
+}
+
+static int hex_value(char c)
+{
+    return c <= '9' ? c - '0' : c - 'a' + 10;
+}
+
+/* RFC 9530: of the whole file, also where a part of it is sent. */
+static const char *repr_digest(const char *sha256, apr_pool_t *p)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+
+    for (int i = 0; i < MDL_SHA256_LENGTH; i++) {
+        digest[i] = (unsigned char)(hex_value(sha256[2 * i]) << 4 | hex_value(sha256[2 * i + 1]));
+    }
+    return apr_pstrcat(p, "sha-256=:", mdl_base64(digest, sizeof digest, p), ":", NULL);
+}
+
+static void set_headers(const serve_t *serve)
+{
+    const mdl_download_t *download = &serve->download;
+    request_rec *r = serve->r;
+    apr_table_t *headers = r->headers_out;
+    const char *type = download->content_type;
+
+    apr_table_setn(r->subprocess_env, "no-gzip", "1");
+    apr_table_setn(r->subprocess_env, "no-brotli", "1");
+    ap_set_content_type(r, type != NULL ? type : "application/octet-stream");
+    ap_set_content_length(r, download->size);
+    ap_set_accept_ranges(r);
+    apr_table_setn(headers, "Content-Disposition",
+                   mdl_filename_disposition(download->filename, r->pool));
+    apr_table_setn(headers, "Repr-Digest", repr_digest(download->sha256, r->pool));
+    apr_table_setn(headers, "X-Content-Type-Options", "nosniff");
+    apr_table_setn(headers, "Content-Security-Policy", "sandbox");
+    apr_table_setn(headers, "Referrer-Policy", "no-referrer");
+    apr_table_setn(headers, "Cache-Control", "private");
+    apr_table_setn(headers, "Cross-Origin-Resource-Policy", "same-origin");
+}
+
+/* One FILE bucket of the whole: httpd's filters make ranges of it, and HEAD. */
+static int send_blob(const serve_t *serve)
+{
+    request_rec *r = serve->r;
+    apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
+    const core_dir_config *core = ap_get_core_module_config(r->per_dir_config);
+    apr_bucket_brigade *brigade = apr_brigade_create(r->pool, alloc);
+    apr_bucket *file;
+    apr_status_t rv;
+
+    file = apr_brigade_insert_file(brigade, serve->blob, 0, serve->download.size, r->pool);
+    if (core->enable_mmap == ENABLE_MMAP_OFF) {
+        apr_bucket_file_enable_mmap(file, 0);
+    }
+    if (core->read_buf_size != 0) {
+        apr_bucket_file_set_buf_size(file, core->read_buf_size);
+    }
+    APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(alloc));
+    rv = ap_pass_brigade(r->output_filters, brigade);
+    if (rv != APR_SUCCESS && r->status == HTTP_OK && !r->connection->aborted) {
+        ap_log_rerror(APLOG_MARK, APLOG_WARNING, rv, r, "MDL0407: a file was not sent whole");
+        return AP_FILTER_ERROR;
+    }
+    return OK;
+}
+
+static apr_status_t begin(const serve_t *serve, mdl_connection_t *connection,
+                          mdl_download_t *download, int take)
+{
+    const mdl_settings_t *settings = serve->service->settings;
+
+    *download = (mdl_download_t){.link = &serve->link,
+                                 .default_download_limit = settings->download_limit,
+                                 .session_lifetime = settings->session_lifetime};
+    return mdl_download_begin(mdl_connection_db(connection), download, take, serve->r->pool);
+}
+
+/* Opens the link's session where bytes are to be sent; what is sent stays what was opened. */
+static apr_status_t take(const serve_t *serve, mdl_connection_t *connection,
+                         const refusal_t **refusal)
+{
+    mdl_download_t taken;
+    apr_status_t rv;
+
+    if (serve->r->header_only) {
+        log_hit(serve, "not counted, HEAD");
+        return APR_SUCCESS;
+    }
+    if ((rv = begin(serve, connection, &taken, 1)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (taken.verdict != MDL_DOWNLOAD_OK) {
+        *refusal = &refusals[taken.verdict];
+        return APR_SUCCESS;
+    }
+    log_hit(serve, taken.open ? "not counted, its session was open" : "counted");
+    return APR_SUCCESS;
+}
+
+/* Everything before the first byte; a download is taken last, when nothing else can go wrong. */
+static apr_status_t decide(serve_t *serve, mdl_connection_t *connection, const refusal_t **refusal)
+{
+    apr_status_t rv = begin(serve, connection, &serve->download, 0);
+    int status;
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (serve->download.verdict != MDL_DOWNLOAD_OK) {
+        *refusal = &refusals[serve->download.verdict];
+        return APR_SUCCESS;
+    }
+    if (is_prefetch(serve->r)) {
+        *refusal = &prefetched;
+        return APR_SUCCESS;
+    }
+    if ((rv = open_blob(serve)) != APR_SUCCESS) {
+        log_missing(serve, rv);
+        *refusal = &missing;
+        return APR_SUCCESS;
+    }
+    set_validators(serve);
+    if ((status = ap_meets_conditions(serve->r)) != OK) {
+        *refusal = status == HTTP_NOT_MODIFIED ? &unchanged : &changed;
+        return APR_SUCCESS;
+    }
+    if (mdl_range_is_unsatisfiable(serve->r, serve->download.size, serve->etag)) {
+        *refusal = &beyond;
+        return APR_SUCCESS;
+    }
+    return take(serve, connection, refusal);
+}
+
+int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    serve_t serve = {.r = r, .service = service};
+    const refusal_t *refusal = NULL;
+    mdl_connection_t *connection;
+    apr_status_t rv = MDL_DB_EGONE;
+
+    if (mdl_link_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
+        return mdl_view_message(r, HTTP_NOT_FOUND, "There is no such file",
+                                "Please open the address from your email and press the button "
+                                "there.",
+                                NULL);
+    }
+    if ((connection = mdl_connection_open(r)) != NULL) {
+        rv = decide(&serve, connection, &refusal);
+        mdl_connection_close(connection);
+    }
+    if (rv != APR_SUCCESS) {
+        unset_validators(r);
+        return mdl_view_failure(r, rv);
+    }
+    if (refusal != NULL && refusal != &unchanged) {
+        return refuse(&serve, refusal);
+    }
+    set_headers(&serve);
+    if (refusal == &unchanged) {
+        log_hit(&serve, "not counted, not modified");
+        r->status = HTTP_NOT_MODIFIED;
+        return OK;
+    }
+    return send_blob(&serve);
+}

@@ -1,0 +1,21 @@
+/*
+ * A file, by a link of its own.
+ */
+#ifndef MDL_DELIVERY_FILE_H
+#define MDL_DELIVERY_FILE_H
+
+#include <httpd.h>
+
+#include "core/service.h"
+
+/** Opens the storage folder for this child. */
+void mdl_file_init(apr_pool_t *p, const mdl_settings_t *settings);
+
+/**
+ * GET and HEAD of a link made by mdl_link_file.  A GET that sends bytes of the file opens the
+ * link's session, which costs a download; HEAD, a prefetch, 304, 412, 416 and a file that is
+ * missing on our side cost nothing.
+ */
+int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token);
+
+#endif

@@ -1,0 +1,338 @@
+#include "delivery/page.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+#include <http_protocol.h>
+#include <util_script.h>
+
+#include "base/json.h"
+#include "base/words.h"
+#include "connection.h"
+#include "core/link.h"
+#include "core/order.h"
+#include "delivery/body.h"
+#include "delivery/filename.h"
+#include "delivery/view.h"
+
+#define FORM_TYPE       "application/x-www-form-urlencoded"
+#define FORM_MAX_LENGTH 4096
+#define FORM_MAX_FIELDS 16
+
+typedef enum { ACTIVE, REVOKED, HELD, EXPIRED, REJECTED } access_t;
+static const char *const access_names[] = {"active", "revoked", "held", "expired", "rejected"};
+
+typedef enum { READY, EXHAUSTED, PREPARING, FAILED } file_state_t;
+static const char *const file_state_names[] = {"ready", "exhausted", "preparing", "failed"};
+
+typedef struct {
+    request_rec *r;
+    const mdl_service_t *service;
+    const char *token;
+    mdl_order_t *order;
+    access_t access;
+    apr_time_t expires_at; /* of what is shown; 0: never */
+    apr_time_t now;
+} page_t;
+
+static int is_revoked(const mdl_assignment_t *assignment)
+{
+    return strcmp(assignment->status, "active") != 0;
+}
+
+static int is_expired(const mdl_assignment_t *assignment, apr_time_t now)
+{
+    return assignment->expires_at != 0 && assignment->expires_at <= now;
+}
+
+static const mdl_assignment_t *assignment_at(const page_t *page, int i)
+{
+    return APR_ARRAY_IDX(page->order->assignments, i, const mdl_assignment_t *);
+}
+
+static int is_shown(const page_t *page, const mdl_assignment_t *assignment)
+{
+    return !is_revoked(assignment) && !is_expired(assignment, page->now);
+}
+
+static void set_expiry(page_t *page)
+{
+    int endless = 0;
+
+    page->expires_at = 0;
+    for (int i = 0; i < page->order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = assignment_at(page, i);
+
+        if (page->access == ACTIVE ? !is_shown(page, assignment) : is_revoked(assignment)) {
+            continue;
+        }
+        endless |= assignment->expires_at == 0;
+        if (assignment->expires_at > page->expires_at) {
+            page->expires_at = assignment->expires_at;
+        }
+    }
+    if (endless) {
+        page->expires_at = 0;
+    }
+}
+
+static access_t access_of(const page_t *page)
+{
+    const char *status = page->order->access_status;
+    int shown = 0, expired = 0;
+
+    for (access_t access = ACTIVE; access <= REJECTED; access++) {
+        if (access != ACTIVE && strcmp(status, access_names[access]) == 0) {
+            return access;
+        }
+    }
+    for (int i = 0; i < page->order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = assignment_at(page, i);
+
+        shown += is_shown(page, assignment);
+        expired += !is_revoked(assignment) && is_expired(assignment, page->now);
+    }
+    if (shown > 0 || page->order->assignments->nelts == 0) {
+        return ACTIVE;
+    }
+    return expired > 0 ? EXPIRED : REVOKED;
+}
+
+static int files_left(const mdl_order_file_t *file)
+{
+    int left = file->download_limit - file->downloads_used;
+
+    return left > 0 ? left : 0;
+}
+
+static file_state_t state_of(const mdl_order_file_t *file)
+{
+    if (strcmp(file->status, "ready") != 0) {
+        return strcmp(file->status, "failed") == 0 ? FAILED : PREPARING;
+    }
+    return file->download_limit > 0 && files_left(file) == 0 ? EXHAUSTED : READY;
+}
+
+static const char *id_of(const mdl_order_file_t *file, apr_pool_t *p)
+{
+    return apr_psprintf(p, "%" APR_INT64_T_FMT "-%" APR_INT64_T_FMT, file->assignment_id,
+                        file->asset_id);
+}
+
+static void add_file(mdl_json_t *files, const mdl_order_file_t *file, apr_pool_t *p)
+{
+    mdl_json_t *object = mdl_json_add_object(files, NULL);
+    const char *left = NULL;
+
+    if (file->download_limit > 0) {
+        left = apr_psprintf(p, "%d of %d download%s left", files_left(file), file->download_limit,
+                            file->download_limit == 1 ? "" : "s");
+    }
+    mdl_json_add_string(object, "id", id_of(file, p));
+    mdl_json_add_string(object, "title", file->title);
+    mdl_json_add_string(object, "filename", file->filename);
+    mdl_json_add_string(object, "size_text",
+                        file->sha256 != NULL ? mdl_words_size(file->size, p)
+                                             : "size not known yet");
+    mdl_json_add_string(object, "sha256", file->sha256);
+    mdl_json_add_string(object, "left_text", left);
+    for (file_state_t state = READY; state <= FAILED; state++) {
+        mdl_json_add_bool(object, file_state_names[state], state_of(file) == state);
+    }
+}
+
+static void add_files(mdl_json_t *data, const page_t *page)
+{
+    mdl_json_t *files = mdl_json_add_array(data, "files");
+
+    for (int i = 0; page->access == ACTIVE && i < page->order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = assignment_at(page, i);
+
+        for (int j = 0; is_shown(page, assignment) && j < assignment->files->nelts; j++) {
+            add_file(files, APR_ARRAY_IDX(assignment->files, j, const mdl_order_file_t *),
+                     page->r->pool);
+        }
+    }
+    mdl_json_add_bool(data, "no_files", mdl_json_length(files) == 0);
+}
+
+static int show(const page_t *page, int status)
+{
+    apr_pool_t *p = page->r->pool;
+    const mdl_order_t *order = page->order;
+    mdl_json_t *data = mdl_json_object(p);
+    mdl_json_t *shop = mdl_json_add_object(data, "shop");
+    int has_reason = page->access == REVOKED || page->access == REJECTED;
+
+    mdl_json_add_string(shop, "name", order->shop_name);
+    mdl_json_add_string(shop, "support_email", order->shop_email);
+    mdl_json_add_string(data, "order_id", order->storefront_order_id);
+    for (access_t access = ACTIVE; access <= REJECTED; access++) {
+        mdl_json_add_bool(data, access_names[access], page->access == access);
+    }
+    mdl_json_add_string(data, "reason", has_reason ? order->access_reason : NULL);
+    mdl_json_add_string(data, "expires_text",
+                        page->expires_at != 0 ? mdl_words_date(page->expires_at, p) : NULL);
+    mdl_json_add_string(data, "action",
+                        apr_pstrcat(p, mdl_view_public_path(), "/o/", page->token, NULL));
+    add_files(data, page);
+    return mdl_view_page(page->r, status, data);
+}
+
+/* Fills the page's order, APR_ENOENT when the token leads to none. */
+static apr_status_t find(page_t *page)
+{
+    request_rec *r = page->r;
+    mdl_order_find_t find = {
+        .page_id = mdl_link_page_id(page->service->secret, page->token, r->pool),
+        .default_download_limit = page->service->settings->download_limit};
+    mdl_connection_t *connection;
+    apr_status_t rv;
+
+    if (find.page_id == NULL) {
+        return APR_ENOENT;
+    }
+    if ((connection = mdl_connection_open(r)) == NULL) {
+        return MDL_DB_EGONE;
+    }
+    rv = mdl_db_read(mdl_connection_db(connection), mdl_order_find, &find, r->pool);
+    mdl_connection_close(connection);
+    if (rv == APR_SUCCESS) {
+        page->now = apr_time_now();
+        page->order = find.order;
+        page->access = access_of(page);
+        set_expiry(page);
+    }
+    return rv;
+}
+
+static int not_found(request_rec *r, apr_status_t rv)
+{
+    if (rv != APR_ENOENT) {
+        return mdl_view_failure(r, rv);
+    }
+    return mdl_view_message(r, HTTP_NOT_FOUND, "There is no such page",
+                            "Please check that the address is complete, just as it stands in your "
+                            "email.",
+                            NULL);
+}
+
+int mdl_page_show(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    page_t page = {.r = r, .service = service, .token = token};
+    apr_status_t rv = find(&page);
+
+    return rv == APR_SUCCESS ? show(&page, HTTP_OK) : not_found(r, rv);
+}
+
+/* Checked before it is read: httpd's reader takes in all of a body, however long it is. */
+static int check_form(request_rec *r)
+{
+    const char *type = apr_table_get(r->headers_in, "Content-Type");
+    apr_off_t length = mdl_body_announced(r);
+
+    if (type == NULL || strncasecmp(type, FORM_TYPE, strlen(FORM_TYPE)) != 0 ||
+        strchr("; \t", type[strlen(FORM_TYPE)]) == NULL) {
+        return HTTP_UNSUPPORTED_MEDIA_TYPE;
+    }
+    if (length < 0) {
+        return HTTP_LENGTH_REQUIRED;
+    }
+    return length > FORM_MAX_LENGTH ? HTTP_REQUEST_ENTITY_TOO_LARGE : OK;
+}
+
+/* Reads the field "file"; anything but OK is the status of the answer. */
+static int read_form(request_rec *r, const char **id)
+{
+    apr_array_header_t *pairs;
+    int status = check_form(r);
+
+    if (status != OK ||
+        (status = ap_parse_form_data(r, NULL, &pairs, FORM_MAX_FIELDS, FORM_MAX_LENGTH)) != OK) {
+        return status;
+    }
+    for (int i = 0; i < pairs->nelts; i++) {
+        const ap_form_pair_t *pair = &APR_ARRAY_IDX(pairs, i, ap_form_pair_t);
+        apr_size_t length;
+        char *value;
+
+        if (strcmp(pair->name, "file") == 0 &&
+            apr_brigade_pflatten(pair->value, &value, &length, r->pool) == APR_SUCCESS) {
+            *id = apr_pstrmemdup(r->pool, value, length);
+            return OK;
+        }
+    }
+    return HTTP_BAD_REQUEST;
+}
+
+/* The file of that id among all that the order has; *open is whether its assignment gives it now.
+ */
+static const mdl_order_file_t *file_of(const page_t *page, const char *id, int *open)
+{
+    for (int i = 0; i < page->order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = assignment_at(page, i);
+
+        for (int j = 0; j < assignment->files->nelts; j++) {
+            const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, j,
+                                                         const mdl_order_file_t *);
+
+            if (strcmp(id_of(file, page->r->pool), id) == 0) {
+                *open = is_shown(page, assignment);
+                return file;
+            }
+        }
+    }
+    return NULL;
+}
+
+static int redirect(const page_t *page, const mdl_order_file_t *file)
+{
+    const mdl_settings_t *settings = page->service->settings;
+    request_rec *r = page->r;
+    mdl_link_file_t link = {.assignment_id = file->assignment_id, .asset_id = file->asset_id};
+    const char *token;
+
+    link.expires_at = apr_time_from_sec(apr_time_sec(page->now) +
+                                        apr_time_sec(settings->link_lifetime));
+    token = mdl_link_file(page->service->secret, &link, r->pool);
+    apr_table_setn(r->headers_out, "Location",
+                   apr_pstrcat(r->pool, settings->public_url, "/f/", token,
+                               mdl_filename_segment(file->filename, r->pool), NULL));
+    return mdl_view_message(r, HTTP_SEE_OTHER, "Your download begins",
+                            "If nothing happens, go back and press the button once more.",
+                            mdl_view_page_url(page->service, page->order->page_id, r->pool));
+}
+
+int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    page_t page = {.r = r, .service = service, .token = token};
+    const mdl_order_file_t *file;
+    const char *id;
+    apr_status_t rv;
+    int status = read_form(r, &id);
+    int open;
+
+    if (status != OK) {
+        return mdl_view_message(r, status, "That was not the download button",
+                                "Please open the address from your email and press the button "
+                                "there.",
+                                NULL);
+    }
+    if ((rv = find(&page)) != APR_SUCCESS) {
+        return not_found(r, rv);
+    }
+    if (page.access != ACTIVE) {
+        return show(&page, HTTP_FORBIDDEN);
+    }
+    if ((file = file_of(&page, id, &open)) == NULL) {
+        return mdl_view_message(r, HTTP_NOT_FOUND, "That file is not in this order",
+                                "Go back to your downloads to see what there is.",
+                                mdl_view_page_url(service, page.order->page_id, r->pool));
+    }
+    if (!open) {
+        return show(&page, HTTP_FORBIDDEN);
+    }
+    return state_of(file) == READY ? redirect(&page, file) : show(&page, HTTP_CONFLICT);
+}

@@ -1,0 +1,21 @@
+/*
+ * An order's page and its button.
+ */
+#ifndef MDL_DELIVERY_PAGE_H
+#define MDL_DELIVERY_PAGE_H
+
+#include <httpd.h>
+
+#include "core/service.h"
+
+/** GET and HEAD: shows the order and changes nothing. */
+int mdl_page_show(request_rec *r, const mdl_service_t *service, const char *token);
+
+/**
+ * POST of a form with file={assignment id}-{asset id}: redirects to a fresh link of that file, or
+ * shows the page again with the status that says why not.  What the download costs is taken when
+ * that link is used, not here.
+ */
+int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *token);
+
+#endif

@@ -1,0 +1,599 @@
+#include "worker/loop.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <apr_network_io.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/log.h"
+#include "core/idempotency.h"
+#include "worker/runner.h"
+
+#define TICK          apr_time_from_sec(1)
+#define MINUTE        apr_time_from_sec(60)
+#define LANES         3
+#define MAX_RUNNERS   2
+#define SMALL_SLOTS   16
+#define MAIL_SLOTS    8
+#define PRUNE_BATCHES 20
+
+typedef struct {
+    const char *name;
+    int slots;
+    int runner_count;
+    mdl_runner_t *runners[MAX_RUNNERS];
+    int busy;
+    int look;          /* there may be jobs to claim */
+    apr_time_t due_at; /* of the next job that is not due yet; 0: none */
+} lane_t;
+
+typedef struct {
+    const mdl_service_t *service;
+    apr_pool_t *pool;
+    apr_pool_t *turn; /* cleared after each turn of the loop */
+    mdl_storage_t *storage;
+    const char *owner;
+    const char *boot_id;
+    apr_pool_t *db_pool;
+    mdl_db_t *db; /* NULL while the database is out of reach */
+    int away;
+    apr_time_t reconnect_at;
+    lane_t lanes[LANES];
+    mdl_queue_t *done;
+    mdl_task_t *active; /* in the lanes' threads */
+    mdl_task_t *ended;  /* back, not yet written down */
+    apr_time_t next_poll;
+    apr_time_t next_tick;
+    apr_time_t next_minute;
+} worker_t;
+
+static const mdl_job_kind_t *const kinds[] = {&mdl_kind_import, &mdl_kind_mail};
+
+static const mdl_job_kind_t *kind_of(const mdl_job_t *job)
+{
+    for (apr_size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (strcmp(kinds[i]->type, job->type) == 0) {
+            return kinds[i];
+        }
+    }
+    return NULL;
+}
+
+static void look_everywhere(worker_t *worker)
+{
+    for (int i = 0; i < LANES; i++) {
+        worker->lanes[i].look = 1;
+    }
+}
+
+static void close_database(worker_t *worker)
+{
+    if (worker->db_pool != NULL) {
+        apr_pool_destroy(worker->db_pool);
+    }
+    worker->db_pool = NULL;
+    worker->db = NULL;
+}
+
+/* Makes a connection; while the database is away, at most one attempt a second and one line. */
+static int open_database(worker_t *worker)
+{
+    const mdl_settings_t *settings = worker->service->settings;
+    const char *why;
+
+    if (worker->db != NULL) {
+        return 1;
+    }
+    if (apr_time_now() < worker->reconnect_at) {
+        return 0;
+    }
+    apr_pool_create(&worker->db_pool, worker->pool);
+    apr_pool_tag(worker->db_pool, "mdl_worker_db");
+    if (mdl_db_open(&worker->db, settings->db_driver, settings->db_params, &why, worker->db_pool) !=
+        APR_SUCCESS) {
+        if (!worker->away) {
+            mdl_log(MDL_LOG_ERR, 0,
+                    "MDL0320: the background process can't reach the database and goes on trying: "
+                    "%s",
+                    why);
+        }
+        worker->away = 1;
+        worker->reconnect_at = apr_time_now() + TICK;
+        close_database(worker);
+        return 0;
+    }
+    if (worker->away) {
+        mdl_log(MDL_LOG_NOTICE, 0, "MDL0321: the background process reached the database again");
+    }
+    worker->away = 0;
+    look_everywhere(worker);
+    return 1;
+}
+
+/* Runs an effect; after a failure of the connection a new one is made. */
+static apr_status_t run_effect(worker_t *worker, int transaction, mdl_effect_fn *effect, void *arg)
+{
+    apr_status_t rv = MDL_DB_EGONE;
+
+    if (open_database(worker)) {
+        rv = transaction ? mdl_db_write(worker->db, effect, arg, worker->turn)
+                         : mdl_db_read(worker->db, effect, arg, worker->turn);
+        if (rv == MDL_DB_EGONE) {
+            close_database(worker);
+        }
+    }
+    return rv;
+}
+
+/* Claiming. */
+
+static mdl_task_t *make_task(worker_t *worker, const mdl_job_t *job, int lane)
+{
+    apr_pool_t *pool;
+    mdl_task_t *task;
+
+    /* A pool with its own allocator, for it goes to another thread. */
+    apr_pool_create_unmanaged_ex(&pool, NULL, NULL);
+    apr_pool_tag(pool, "mdl_task");
+    task = apr_pcalloc(pool, sizeof *task);
+    task->pool = pool;
+    task->job = mdl_job_copy(job, pool);
+    task->kind = kind_of(job);
+    task->service = worker->service;
+    task->storage = worker->storage;
+    task->boot_id = worker->boot_id;
+    task->lane = lane;
+    task->renewed_at = apr_time_now();
+    task->reported = job->bytes_received;
+    atomic_store(&task->received, job->bytes_received);
+    atomic_store(&task->total, job->bytes_total);
+    atomic_store(&task->validator, task->job->validator);
+    return task;
+}
+
+static void end_task(worker_t *worker, mdl_task_t *task, mdl_outcome_t outcome)
+{
+    task->outcome = outcome;
+    task->next = worker->ended;
+    worker->ended = task;
+}
+
+static apr_status_t prepare(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_task_t *task = arg;
+
+    (void)p;
+    return task->kind->prepare(db, task);
+}
+
+static mdl_runner_t *least_loaded(const lane_t *lane)
+{
+    mdl_runner_t *best = lane->runners[0];
+
+    for (int i = 1; i < lane->runner_count; i++) {
+        if (mdl_runner_load(lane->runners[i]) < mdl_runner_load(best)) {
+            best = lane->runners[i];
+        }
+    }
+    return best;
+}
+
+static void begin_task(worker_t *worker, mdl_task_t *task)
+{
+    mdl_job_t *job = task->job;
+    apr_status_t rv = APR_SUCCESS;
+
+    worker->lanes[task->lane].busy++;
+    if (task->kind->prepare != NULL) {
+        rv = run_effect(worker, 0, prepare, task);
+    }
+    if (rv == APR_EOF) {
+        end_task(worker, task, task->outcome);
+    } else if (rv != APR_SUCCESS) {
+        job->due_at = apr_time_now() + TICK;
+        end_task(worker, task, MDL_TASK_RELEASED);
+    } else if (job->attempts > job->max_attempts) {
+        mdl_log(MDL_LOG_ERR, 0, "MDL0322: job %s ended the background process %d times; given up",
+                job->id, job->max_attempts);
+        job->error_code = "internal_error";
+        job->error_message = "The job was interrupted too often.";
+        end_task(worker, task, MDL_TASK_FAILED);
+    } else {
+        task->peer = worker->active;
+        worker->active = task;
+        mdl_runner_put(least_loaded(&worker->lanes[task->lane]), task);
+    }
+}
+
+typedef struct {
+    mdl_job_claim_t claim;
+    apr_time_t next_due;
+} look_t;
+
+static apr_status_t claim(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    look_t *look = arg;
+    apr_status_t rv = mdl_job_claim(db, p, &look->claim);
+
+    look->next_due = 0;
+    if (rv == APR_SUCCESS && look->claim.jobs->nelts < look->claim.limit) {
+        rv = mdl_job_next_due(db, look->claim.lane, &look->next_due, p);
+    }
+    return rv;
+}
+
+static void claim_lane(worker_t *worker, int index)
+{
+    lane_t *lane = &worker->lanes[index];
+    look_t look = {.claim = {.lane = lane->name,
+                             .owner = worker->owner,
+                             .lease = worker->service->settings->lease_time,
+                             .limit = lane->slots - lane->busy}};
+
+    if (look.claim.limit <= 0 || run_effect(worker, 1, claim, &look) != APR_SUCCESS) {
+        return;
+    }
+    lane->look = look.claim.jobs->nelts == look.claim.limit;
+    lane->due_at = look.next_due;
+    for (int i = 0; i < look.claim.jobs->nelts; i++) {
+        begin_task(worker,
+                   make_task(worker, APR_ARRAY_IDX(look.claim.jobs, i, mdl_job_t *), index));
+    }
+}
+
+/* Writing results down. */
+
+static void note_progress(mdl_task_t *task)
+{
+    task->job->bytes_received = atomic_load(&task->received);
+    task->job->bytes_total = atomic_load(&task->total);
+    task->job->validator = atomic_load(&task->validator);
+}
+
+static apr_interval_time_t back_off(const mdl_task_t *task)
+{
+    int doublings = task->job->attempts - 1;
+
+    if (task->retry_after != 0) {
+        return task->retry_after;
+    }
+    return task->service->settings->retry_delay << (doublings > 10 ? 10 : doublings);
+}
+
+static apr_status_t write_outcome(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+{
+    mdl_job_t *job = task->job;
+    apr_status_t rv;
+
+    note_progress(task);
+    if (task->outcome == MDL_TASK_RETRY && job->attempts >= job->max_attempts) {
+        task->outcome = MDL_TASK_FAILED;
+    }
+    switch (task->outcome) {
+    case MDL_TASK_SUCCEEDED:
+        job->status = "succeeded";
+        rv = mdl_job_finish(db, job, p);
+        break;
+    case MDL_TASK_FAILED:
+        job->status = "failed";
+        rv = mdl_job_finish(db, job, p);
+        break;
+    case MDL_TASK_RETRY:
+        job->due_at = apr_time_now() + back_off(task);
+        rv = mdl_job_retry_later(db, job, p);
+        break;
+    case MDL_TASK_RELEASED:
+        return mdl_job_release(db, job, p);
+    default:
+        return APR_SUCCESS;
+    }
+    return rv == APR_SUCCESS ? task->kind->settle(db, task, p) : rv;
+}
+
+/* All that has ended goes into one transaction: one fsync for many small jobs. */
+static apr_status_t write_ended(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    for (mdl_task_t *task = arg; task != NULL; task = task->next) {
+        apr_status_t rv = write_outcome(db, task, p);
+
+        if (rv == APR_ENOENT) {
+            mdl_log(MDL_LOG_NOTICE, 0, "MDL0323: job %s was taken over by another worker",
+                    task->job->id);
+        } else if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return APR_SUCCESS;
+}
+
+static void forget(worker_t *worker, mdl_task_t *task)
+{
+    lane_t *lane = &worker->lanes[task->lane];
+
+    /* A job that changed its lane, or gave a slot free, may be followed by another. */
+    look_everywhere(worker);
+    lane->busy--;
+    apr_pool_destroy(task->pool);
+}
+
+static void settle_ended(worker_t *worker)
+{
+    apr_status_t rv = run_effect(worker, 1, write_ended, worker->ended);
+    mdl_task_t *task = worker->ended;
+    mdl_task_t *next;
+
+    if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY) {
+        return; /* kept for the next turn; meanwhile the leases may pass to others */
+    }
+    worker->ended = NULL;
+    for (; task != NULL; task = next) {
+        next = task->next;
+        task->next = NULL;
+        if (rv != APR_SUCCESS && run_effect(worker, 1, write_ended, task) != APR_SUCCESS) {
+            mdl_log(MDL_LOG_ERR, 0,
+                    "MDL0324: the result of job %s can't be written down; it will "
+                    "be done again when its lease ends",
+                    task->job->id);
+        }
+        forget(worker, task);
+    }
+}
+
+static void take_back(worker_t *worker)
+{
+    mdl_task_t *task = mdl_queue_take(worker->done);
+    mdl_task_t *next;
+
+    for (; task != NULL; task = next) {
+        mdl_task_t **at = &worker->active;
+
+        next = task->next;
+        while (*at != task) {
+            at = &(*at)->peer;
+        }
+        *at = task->peer;
+        mdl_runner_took_back(task->runner);
+        end_task(worker, task, task->outcome);
+    }
+}
+
+/* Leases. */
+
+static apr_status_t renew_all(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    worker_t *worker = arg;
+    apr_interval_time_t lease = worker->service->settings->lease_time;
+    apr_time_t now = apr_time_now();
+
+    for (mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
+        apr_status_t rv;
+
+        if (task->reported == atomic_load(&task->received) && now - task->renewed_at < lease / 3) {
+            continue;
+        }
+        note_progress(task);
+        rv = mdl_job_renew(db, task->job, lease, p);
+        if (rv == APR_ENOENT) {
+            mdl_log(MDL_LOG_NOTICE, 0, "MDL0325: job %s: the lease is lost", task->job->id);
+            atomic_store(&task->lost, 1);
+            mdl_runner_wake(task->runner);
+        } else if (rv != APR_SUCCESS) {
+            return rv;
+        }
+        task->reported = task->job->bytes_received;
+        task->renewed_at = now;
+    }
+    return APR_SUCCESS;
+}
+
+/* Chores of a minute. */
+
+static void report_used_keys(worker_t *worker)
+{
+    char id[MDL_KEY_ID_LENGTH + 1];
+    mdl_key_touch_t touch = {.id = id};
+    int index = 0;
+
+    while (mdl_key_cache_next_used(worker->service->key_cache, &index, id, &touch.used_at)) {
+        run_effect(worker, 1, mdl_key_touch, &touch);
+    }
+}
+
+static void prune(worker_t *worker)
+{
+    mdl_idempotency_prune_t prune = {.before = apr_time_now() -
+                                               worker->service->settings->idempotency_retention};
+
+    for (int i = 0; i < PRUNE_BATCHES; i++) {
+        if (run_effect(worker, 1, mdl_idempotency_prune, &prune) != APR_SUCCESS ||
+            prune.removed == 0) {
+            return;
+        }
+    }
+}
+
+/* The loop. */
+
+static int milliseconds_until(apr_time_t when)
+{
+    apr_interval_time_t left = when - apr_time_now();
+
+    return left <= 0 ? 0 : (int)((left + 999) / 1000);
+}
+
+/* Waits for a job, a result or the time of the next chore; true when asked to stop. */
+static int wait_for_work(worker_t *worker, int stop_fd)
+{
+    struct pollfd fds[] = {{.fd = stop_fd, .events = POLLIN},
+                           {.fd = worker->service->wake_fd, .events = POLLIN},
+                           {.fd = mdl_queue_fd(worker->done), .events = POLLIN}};
+    apr_time_t until = worker->next_poll;
+    apr_uint64_t count;
+
+    if ((worker->active != NULL || worker->ended != NULL) && worker->next_tick < until) {
+        until = worker->next_tick;
+    }
+    for (int i = 0; i < LANES; i++) {
+        const lane_t *lane = &worker->lanes[i];
+
+        if (lane->busy < lane->slots && lane->due_at != 0 && lane->due_at < until) {
+            until = lane->due_at;
+        }
+        if (lane->look && lane->busy < lane->slots && worker->db != NULL) {
+            until = 0;
+        }
+    }
+    poll(fds, 3, milliseconds_until(until));
+    if (fds[1].revents != 0 && read(worker->service->wake_fd, &count, sizeof count) > 0) {
+        look_everywhere(worker);
+    }
+    return fds[0].revents != 0;
+}
+
+static void turn(worker_t *worker)
+{
+    apr_time_t now = apr_time_now();
+
+    take_back(worker);
+    if (now >= worker->next_poll) {
+        worker->next_poll = now + worker->service->settings->poll_interval;
+        look_everywhere(worker);
+    }
+    if (now >= worker->next_tick) {
+        worker->next_tick = now + TICK;
+        if (worker->active != NULL) {
+            run_effect(worker, 1, renew_all, worker);
+        }
+    }
+    if (worker->ended != NULL) {
+        settle_ended(worker);
+    }
+    for (int i = 0; i < LANES; i++) {
+        lane_t *lane = &worker->lanes[i];
+
+        if (lane->look || (lane->due_at != 0 && lane->due_at <= now)) {
+            claim_lane(worker, i);
+        }
+    }
+    if (now >= worker->next_minute) {
+        worker->next_minute = now + MINUTE;
+        report_used_keys(worker);
+        prune(worker);
+    }
+    apr_pool_clear(worker->turn);
+}
+
+static void stop_runners(worker_t *worker)
+{
+    for (int i = 0; i < LANES; i++) {
+        for (int j = 0; j < worker->lanes[i].runner_count; j++) {
+            mdl_runner_stop(worker->lanes[i].runners[j]);
+        }
+    }
+    for (int i = 0; i < LANES; i++) {
+        for (int j = 0; j < worker->lanes[i].runner_count; j++) {
+            mdl_runner_join(worker->lanes[i].runners[j]);
+        }
+    }
+}
+
+static void finish(worker_t *worker)
+{
+    stop_runners(worker);
+    take_back(worker);
+    if (worker->ended != NULL) {
+        settle_ended(worker);
+    }
+    report_used_keys(worker);
+    close_database(worker);
+}
+
+static apr_status_t start_lane(worker_t *worker, lane_t *lane, const char *name, int slots,
+                               mdl_runner_kind_t kind, int runners)
+{
+    lane->name = name;
+    lane->slots = slots;
+    lane->look = 1;
+    for (int i = 0; i < runners; i++) {
+        apr_status_t rv = mdl_runner_start(&lane->runners[i], kind, worker->service, worker->done,
+                                           worker->pool);
+
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+        lane->runner_count++;
+    }
+    return APR_SUCCESS;
+}
+
+static const char *read_boot_id(apr_pool_t *p)
+{
+    char id[64] = "unknown";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    if (file != NULL) {
+        if (fscanf(file, "%63s", id) != 1) {
+            apr_cpystrn(id, "unknown", sizeof id);
+        }
+        fclose(file);
+    }
+    return apr_pstrdup(p, id);
+}
+
+static const char *owner_name(const mdl_settings_t *settings, apr_pool_t *p)
+{
+    char host[APRMAXHOSTLEN + 1] = "localhost";
+
+    apr_gethostname(host, sizeof host, p);
+    return apr_pstrcat(p, host, ":", settings->storage, NULL);
+}
+
+static apr_status_t start_all(worker_t *worker)
+{
+    const mdl_settings_t *settings = worker->service->settings;
+    apr_status_t rv;
+
+    if ((rv = mdl_http_global_init(worker->pool)) != APR_SUCCESS ||
+        (rv = mdl_queue_create(&worker->done, worker->pool)) != APR_SUCCESS ||
+        (rv = start_lane(worker, &worker->lanes[0], MDL_LANE_SMALL, SMALL_SLOTS,
+                         MDL_RUNNER_TRANSFER, 1)) != APR_SUCCESS ||
+        (rv = start_lane(worker, &worker->lanes[1], MDL_LANE_BULK, settings->ingest_concurrency,
+                         MDL_RUNNER_TRANSFER, 2)) != APR_SUCCESS) {
+        return rv;
+    }
+    return start_lane(worker, &worker->lanes[2], MDL_LANE_MAIL, MAIL_SLOTS, MDL_RUNNER_MAIL, 1);
+}
+
+apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_t *p)
+{
+    worker_t *worker = apr_pcalloc(p, sizeof *worker);
+    apr_status_t rv;
+
+    worker->service = service;
+    worker->pool = p;
+    apr_pool_create(&worker->turn, p);
+    apr_pool_tag(worker->turn, "mdl_worker_turn");
+    worker->owner = owner_name(service->settings, p);
+    worker->boot_id = read_boot_id(p);
+    if ((rv = mdl_storage_open(&worker->storage, service->settings->storage, p)) != APR_SUCCESS) {
+        mdl_log(MDL_LOG_ERR, rv,
+                "MDL0326: can't use the storage folder %s; the httpd user must own it",
+                service->settings->storage);
+        return rv;
+    }
+    if ((rv = start_all(worker)) != APR_SUCCESS) {
+        mdl_log(MDL_LOG_ERR, rv, "MDL0327: can't start the background process's threads");
+        return rv;
+    }
+    worker->next_minute = apr_time_now() + MINUTE;
+    run_effect(worker, 1, mdl_job_inherit, (void *)worker->owner);
+    do {
+        turn(worker);
+    } while (!wait_for_work(worker, stop_fd));
+    finish(worker);
+    return APR_SUCCESS;
+}

@@ -1,0 +1,199 @@
+/*
+ * The job email (contract, section 10): renders an order's delivery email and sends it.
+ */
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/json.h"
+#include "base/log.h"
+#include "base/mime.h"
+#include "base/template.h"
+#include "base/words.h"
+#include "core/link.h"
+#include "core/order.h"
+
+#include "worker/runner.h"
+#include "worker/task.h"
+
+typedef struct {
+    mdl_email_t email;
+    const char *message;
+    apr_size_t length;
+    const char *words; /* the server's, of this attempt */
+} mail_t;
+
+/* 1, 5, 15, 30 minutes, then hourly. */
+static apr_interval_time_t delay_after(int attempts)
+{
+    static const int minutes[] = {1, 5, 15, 30};
+    int index = attempts - 1;
+
+    return apr_time_from_sec(60 * (index < 4 ? minutes[index < 0 ? 0 : index] : 60));
+}
+
+static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
+{
+    apr_pool_t *p = task->pool;
+    mdl_json_t *data = mdl_json_object(p);
+    mdl_json_t *object = mdl_json_add_object(data, "shop");
+    int files = 0;
+
+    mdl_json_add_string(object, "name", order->shop_name);
+    mdl_json_add_string(object, "support_email", order->shop_email);
+    object = mdl_json_add_object(data, "customer");
+    mdl_json_add_string(object, "first_name", order->customer.first_name);
+    mdl_json_add_string(data, "order_id", order->storefront_order_id);
+    mdl_json_add_string(data, "page_url",
+                        apr_pstrcat(p, task->service->settings->public_url, "/o/",
+                                    mdl_link_page(task->service->secret, order->page_id, p), NULL));
+    object = mdl_json_add_array(data, "files");
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = APR_ARRAY_IDX(order->assignments, i,
+                                                           mdl_assignment_t *);
+
+        for (int j = 0; j < assignment->files->nelts; j++) {
+            const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, j, mdl_order_file_t *);
+            mdl_json_t *entry = mdl_json_add_object(object, NULL);
+
+            mdl_json_add_string(entry, "title", file->title);
+            mdl_json_add_string(entry, "filename", file->filename);
+            mdl_json_add_string(entry, "size_text",
+                                file->sha256 != NULL ? mdl_words_size(file->size, p) : NULL);
+            files++;
+        }
+    }
+    mdl_json_add_bool(data, "has_files", files > 0);
+    mdl_json_add_string(data, "expires_text",
+                        order->expires_at != 0 ? mdl_words_date(order->expires_at, p) : NULL);
+    return data;
+}
+
+static const char *render(const mdl_task_t *task, const char *name, mdl_template_kind_t kind,
+                          const mdl_json_t *data)
+{
+    const char *path = apr_pstrcat(task->pool, task->service->settings->templates, "/", name, NULL);
+    const char *why;
+    mdl_template_t *template;
+
+    if (mdl_template_read(&template, kind, path, &why, task->pool) != APR_SUCCESS) {
+        mdl_log(MDL_LOG_ERR, 0, "MDL0311: %s", why);
+        return NULL;
+    }
+    return mdl_template_render(template, data, task->pool);
+}
+
+static apr_status_t give_up(mdl_task_t *task, const char *code, const char *words)
+{
+    mail_t *mail = task->data;
+
+    mail->words = words;
+    task->job->error_code = code;
+    task->job->error_message = words;
+    task->outcome = MDL_TASK_FAILED;
+    return APR_EOF;
+}
+
+static apr_status_t build(mdl_task_t *task, const mdl_order_t *order)
+{
+    const mdl_settings_t *settings = task->service->settings;
+    mail_t *mail = task->data;
+    const mdl_json_t *data = data_of(task, order);
+    mdl_mime_mail_t mime = {.from_name = order->shop_name,
+                            .from = settings->mail_from,
+                            .reply_to = order->shop_email,
+                            .to = mail->email.to,
+                            .message_id = mail->email.message_id,
+                            .date = mail->email.created_at};
+
+    mime.subject = render(task, "email.subject", MDL_TEMPLATE_TEXT, data);
+    mime.text = render(task, "email.txt", MDL_TEMPLATE_TEXT, data);
+    mime.html = render(task, "email.html", MDL_TEMPLATE_HTML, data);
+    if (mime.subject == NULL || mime.text == NULL || mime.html == NULL) {
+        task->job->error_code = "template";
+        task->job->error_message = "A template of the email can't be read.";
+        mail->words = task->job->error_message;
+        task->outcome = MDL_TASK_RETRY;
+        task->retry_after = delay_after(task->job->attempts);
+        return APR_EOF;
+    }
+    if (mdl_mime_build(&mail->message, &mail->length, &mime, task->pool) != APR_SUCCESS) {
+        return give_up(task, "address", "The address can't be written to.");
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
+{
+    mail_t *mail = apr_pcalloc(task->pool, sizeof *mail);
+    mdl_order_find_t find = {.default_download_limit = task->service->settings->download_limit};
+    apr_status_t rv;
+
+    task->data = mail;
+    if ((rv = mdl_email_find(db, task->job->email_id, &mail->email, task->pool)) != APR_SUCCESS) {
+        return rv;
+    }
+    find.id = mail->email.order_id;
+    if ((rv = mdl_order_find(db, task->pool, &find)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (strcmp(find.order->access_status, "active") != 0) {
+        return give_up(task, "access", "Access to the order was taken away before it was sent.");
+    }
+    return build(task, find.order);
+}
+
+static void start(mdl_task_t *task)
+{
+    static const struct {
+        mdl_outcome_t outcome;
+        const char *code;
+    } meanings[] = {
+        [MDL_MAIL_SENT] = {MDL_TASK_SUCCEEDED, NULL},
+        [MDL_MAIL_LATER] = {MDL_TASK_RETRY, "not_accepted_yet"},
+        [MDL_MAIL_UNKNOWN] = {MDL_TASK_RETRY, "result_unknown"},
+        [MDL_MAIL_FAILED] = {MDL_TASK_FAILED, "refused"},
+    };
+    mail_t *mail = task->data;
+    mdl_mail_outcome_t outcome = mdl_mailer_send(
+        mdl_runner_mailer(task->runner), task->service->settings->mail_from, mail->email.to,
+        mail->message, mail->length, &mail->words, task->pool);
+
+    if (outcome == MDL_MAIL_LATER && mdl_runner_stopping(task->runner)) {
+        task->job->due_at = apr_time_now();
+        mdl_runner_done(task, MDL_TASK_RELEASED);
+        return;
+    }
+    if (outcome != MDL_MAIL_SENT) {
+        mdl_log(MDL_LOG_WARNING, 0, "MDL0312: email of job %s, attempt %d: %s: %s", task->job->id,
+                task->job->attempts, meanings[outcome].code, mail->words);
+        task->job->error_code = meanings[outcome].code;
+        task->job->error_message = mail->words;
+        task->retry_after = delay_after(task->job->attempts);
+    }
+    mdl_runner_done(task, meanings[outcome].outcome);
+}
+
+static void stop(mdl_task_t *task)
+{
+    task->job->due_at = apr_time_now();
+}
+
+static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+{
+    const mail_t *mail = task->data;
+    const char *status = task->outcome == MDL_TASK_SUCCEEDED ? "sent"
+                         : task->outcome == MDL_TASK_FAILED  ? "failed"
+                                                             : "queued";
+
+    return mdl_email_result(db, mail->email.id, status, task->job->attempts, mail->words, p);
+}
+
+const mdl_job_kind_t mdl_kind_mail = {
+    .type = MDL_JOB_EMAIL,
+    .prepare = prepare,
+    .start = start,
+    .stop = stop,
+    .settle = settle,
+};

@@ -1,0 +1,321 @@
+#include "worker/process.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/eventfd.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+#include <apr_thread_proc.h>
+#include <http_config.h>
+#include <http_core.h>
+#include <http_log.h>
+#include <ap_listen.h>
+#include <ap_mpm.h>
+#include <mpm_common.h>
+#include <unixd.h>
+
+#include "db/migrate.h"
+#include "worker/loop.h"
+
+APLOG_USE_MODULE(downloads);
+
+/* A child that could not begin ends with this, and is not started again. */
+#define EXIT_GIVE_UP 254
+#define LIVED_WELL   apr_time_from_sec(60)
+#define MAX_DELAY_S  30
+#define RETAINED_KEY "mod_downloads"
+
+/* What outlives a restart, in which this shared object is unloaded: plain data only. */
+typedef struct {
+    int wake_fd; /* plus one, for 0 is unset */
+    int deaths;  /* in a row */
+    apr_time_t started_at;
+    apr_proc_t process;
+} retained_t;
+
+/* The parent's, set anew in each post_config. */
+static const mdl_service_t *service_to_run;
+static server_rec *main_server;
+static apr_pool_t *process_pool;
+
+/* The child's. */
+static int stop_fd = -1;
+static pid_t own_pid;
+
+static retained_t *retained(void)
+{
+    retained_t *data = ap_retained_data_get(RETAINED_KEY);
+
+    return data != NULL ? data : ap_retained_data_create(RETAINED_KEY, sizeof *data);
+}
+
+int mdl_process_wake_fd(void)
+{
+    retained_t *data = retained();
+
+    if (data->wake_fd == 0) {
+        data->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) + 1;
+    }
+    return data->wake_fd - 1;
+}
+
+/* Forks with signals held back: the child inherits the MPM's handlers and must not meet a signal
+   before it has its own. */
+static apr_status_t fork_quietly(apr_proc_t *process, apr_pool_t *p, sigset_t *old)
+{
+    sigset_t all;
+    apr_status_t rv;
+
+    sigfillset(&all);
+    sigprocmask(SIG_BLOCK, &all, old);
+    rv = apr_proc_fork(process, p);
+    if (rv != APR_INCHILD) {
+        sigprocmask(SIG_SETMASK, old, NULL);
+    }
+    return rv;
+}
+
+static void on_stop(int signal_number)
+{
+    const apr_uint64_t one = 1;
+    int saved = errno;
+
+    (void)signal_number;
+    /* Between fork and exec of a program of ours the handler runs in that copy too. */
+    if (getpid() == own_pid && write(stop_fd, &one, sizeof one) < 0) {
+        _exit(EXIT_FAILURE);
+    }
+    errno = saved;
+}
+
+static void set_signal(int signal_number, void (*handler)(int))
+{
+    struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
+
+    sigemptyset(&action.sa_mask);
+    sigaction(signal_number, &action, NULL);
+}
+
+static void set_signals(const sigset_t *unblocked)
+{
+    own_pid = getpid();
+    ap_fatal_signal_child_setup(main_server);
+    set_signal(SIGTERM, on_stop);
+    set_signal(SIGINT, SIG_IGN); /* the parent passes on what concerns us as SIGTERM */
+    set_signal(SIGHUP, SIG_IGN);
+    set_signal(AP_SIG_GRACEFUL, SIG_IGN);
+    set_signal(AP_SIG_GRACEFUL_STOP, SIG_IGN);
+    set_signal(SIGPIPE, SIG_IGN);
+    set_signal(SIGXFSZ, SIG_IGN); /* a file-size limit is an error of write(2) */
+    set_signal(SIGCHLD, SIG_DFL);
+    sigprocmask(SIG_SETMASK, unblocked, NULL);
+}
+
+/* In the child: becomes the httpd user and dies with its parent. */
+static int become_unprivileged(pid_t parent, apr_pool_t *p)
+{
+    ap_close_listeners();
+    if (ap_run_drop_privileges(p, main_server) != OK) {
+        return 0;
+    }
+    /* setuid clears it, so it comes after */
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    return getppid() == parent;
+}
+
+/* A process that keeps dying waits longer and longer before it works. */
+static void delay(int deaths)
+{
+    struct timespec wait = {.tv_sec = 0};
+    sigset_t term;
+
+    if (deaths < 2) {
+        return;
+    }
+    wait.tv_sec = deaths > 6 ? MAX_DELAY_S : 1 << (deaths - 2);
+    sigemptyset(&term);
+    sigaddset(&term, SIGTERM);
+    sigprocmask(SIG_BLOCK, &term, NULL);
+    if (sigtimedwait(&term, NULL, &wait) == SIGTERM) {
+        _exit(EXIT_SUCCESS);
+    }
+    sigprocmask(SIG_UNBLOCK, &term, NULL);
+}
+
+static void live(pid_t parent, int deaths, const sigset_t *unblocked)
+{
+    apr_status_t rv;
+    apr_pool_t *pool;
+
+    /* Never pconf: its clean-ups are the parent's. */
+    apr_pool_create(&pool, NULL);
+    apr_pool_tag(pool, "mdl_worker");
+    stop_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    set_signals(unblocked);
+    if (stop_fd < 0 || !become_unprivileged(parent, pool)) {
+        _exit(EXIT_GIVE_UP);
+    }
+    delay(deaths);
+    ap_log_error(APLOG_MARK, APLOG_INFO, 0, main_server,
+                 "MDL0331: the background process has started, pid %" APR_PID_T_FMT, getpid());
+    rv = mdl_worker_run(service_to_run, stop_fd, pool);
+    apr_pool_destroy(pool);
+    _exit(rv == APR_SUCCESS ? EXIT_SUCCESS : EXIT_GIVE_UP);
+}
+
+static void on_event(int reason, void *data, apr_wait_t status);
+
+static apr_status_t spawn(void)
+{
+    retained_t *data = retained();
+    pid_t parent = getpid();
+    sigset_t old;
+    apr_status_t rv;
+
+    rv = fork_quietly(&data->process, process_pool, &old);
+    if (rv == APR_INCHILD) {
+        live(parent, data->deaths, &old);
+    }
+    if (rv != APR_INPARENT) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, rv, main_server,
+                     "MDL0332: can't fork the background process; imports and emails wait");
+        return rv;
+    }
+    data->started_at = apr_time_now();
+    apr_pool_note_subprocess(process_pool, &data->process, APR_KILL_AFTER_TIMEOUT);
+    apr_proc_other_child_register(&data->process, on_event, data, NULL, process_pool);
+    return APR_SUCCESS;
+}
+
+static int server_goes_on(void)
+{
+    int state;
+
+    return ap_mpm_query(AP_MPMQ_MPM_STATE, &state) == APR_SUCCESS && state != AP_MPMQ_STOPPING;
+}
+
+/* In the parent.  A graceful restart gives UNREGISTER alone, a restart or stop gives RESTART first;
+   in both cases pconf's clean-up ends the process, and post_config starts the next. */
+static void on_event(int reason, void *baton, apr_wait_t status)
+{
+    retained_t *data = baton;
+
+    switch (reason) {
+    case APR_OC_REASON_DEATH:
+    case APR_OC_REASON_LOST:
+        apr_proc_other_child_unregister(data);
+        if (!server_goes_on()) {
+            return;
+        }
+        if (status == EXIT_GIVE_UP) {
+            ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server,
+                         "MDL0333: the background process could not begin; imports and emails "
+                         "wait until httpd is restarted");
+            return;
+        }
+        data->deaths = apr_time_now() - data->started_at > LIVED_WELL ? 1 : data->deaths + 1;
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, main_server,
+                     "MDL0334: the background process ended unexpectedly (status %d); another is "
+                     "started",
+                     status);
+        spawn();
+        return;
+    case APR_OC_REASON_RESTART:
+        apr_proc_other_child_unregister(data);
+        return;
+    default:
+        return;
+    }
+}
+
+apr_status_t mdl_process_start(const mdl_service_t *service, server_rec *s, apr_pool_t *pconf)
+{
+    service_to_run = service;
+    main_server = s;
+    process_pool = pconf;
+    retained()->deaths = 0;
+    return spawn();
+}
+
+/* Results of the child that migrates, as its exit codes. */
+enum { SCHEMA_CURRENT = 0, SCHEMA_OLD, SCHEMA_NEWER, SCHEMA_FAILED, DATABASE_AWAY };
+
+static int migrate(const mdl_settings_t *settings, apr_pool_t *p)
+{
+    const char *why;
+    mdl_db_t *db;
+    int count = 0;
+    apr_status_t rv;
+
+    if (mdl_db_open(&db, settings->db_driver, settings->db_params, &why, p) != APR_SUCCESS) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server, "MDL0335: %s", why);
+        return DATABASE_AWAY;
+    }
+    rv = settings->migrate ? mdl_migrate(db, &count, p) : mdl_migrate_version(db, &count, p);
+    if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY) {
+        return DATABASE_AWAY;
+    }
+    if (rv == APR_EMISMATCH ||
+        (rv == APR_SUCCESS && !settings->migrate && count > mdl_migrate_latest())) {
+        return SCHEMA_NEWER;
+    }
+    if (rv != APR_SUCCESS) {
+        return SCHEMA_FAILED;
+    }
+    return !settings->migrate && count < mdl_migrate_latest() ? SCHEMA_OLD : SCHEMA_CURRENT;
+}
+
+static void live_to_migrate(const mdl_service_t *service)
+{
+    apr_pool_t *pool;
+    int result;
+
+    apr_pool_create(&pool, NULL);
+    set_signal(SIGTERM, SIG_DFL);
+    if (ap_run_drop_privileges(pool, main_server) != OK) {
+        _exit(SCHEMA_FAILED);
+    }
+    result = migrate(service->settings, pool);
+    apr_pool_destroy(pool);
+    _exit(result);
+}
+
+int mdl_process_migrate(const mdl_service_t *service, server_rec *s, apr_pool_t *p)
+{
+    static const char *const sentences[] = {
+        [SCHEMA_OLD] = "MDL0336: the database's schema is older than this module: run "
+                       "\"downloadsctl migrate\", or set DownloadsMigrate On",
+        [SCHEMA_NEWER] = "MDL0337: the database's schema is newer than this module: install the "
+                         "release that made it, or restore a backup",
+        [SCHEMA_FAILED] = "MDL0338: the database's schema can't be brought up to date; the lines "
+                          "above say why",
+    };
+    apr_proc_t process;
+    apr_exit_why_e why;
+    sigset_t old;
+    int status;
+    apr_status_t rv;
+
+    main_server = s;
+    rv = fork_quietly(&process, p, &old);
+    if (rv == APR_INCHILD) {
+        live_to_migrate(service);
+    }
+    if (rv != APR_INPARENT || apr_proc_wait(&process, &status, &why, APR_WAIT) != APR_CHILD_DONE ||
+        !APR_PROC_CHECK_EXIT(why) || status > DATABASE_AWAY) {
+        status = SCHEMA_FAILED;
+    }
+    if (status == DATABASE_AWAY) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
+                     "MDL0339: the database is out of reach; requests are answered 503 until it "
+                     "is back.  If its schema is not current, restart httpd then");
+        return OK;
+    }
+    if (status != SCHEMA_CURRENT) {
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_EMERG, 0, s, "%s", sentences[status]);
+        return HTTP_INTERNAL_SERVER_ERROR;
+    }
+    return OK;
+}

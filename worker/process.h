@@ -1,0 +1,28 @@
+/*
+ * The background process: forked by httpd's parent, kept alive by it, gone with it.
+ */
+#ifndef MDL_WORKER_PROCESS_H
+#define MDL_WORKER_PROCESS_H
+
+#include <httpd.h>
+
+#include "core/service.h"
+
+/**
+ * The descriptor that wakes the background process: made once for the life of httpd's parent, so
+ * that a request of a child from before a graceful restart still wakes the process after it.
+ * Returns -1 when there is none to be had.
+ */
+int mdl_process_wake_fd(void);
+
+/**
+ * Brings the schema up to date, or checks that it is, in a short-lived child that runs as the httpd
+ * user, so that no file of the database belongs to root and no handle of it crosses a fork.
+ * Returns OK; what is wrong has been logged otherwise.  A database out of reach is not wrong.
+ */
+int mdl_process_migrate(const mdl_service_t *service, server_rec *s, apr_pool_t *p);
+
+/** Forks the background process; it ends with pconf.  To be called in post_config. */
+apr_status_t mdl_process_start(const mdl_service_t *service, server_rec *s, apr_pool_t *pconf);
+
+#endif

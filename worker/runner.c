@@ -1,0 +1,271 @@
+#include "worker/runner.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+#include <apr_thread_mutex.h>
+#include <apr_thread_proc.h>
+
+#define LOOK_MS 500 /* between looks at lost leases while transfers go on */
+
+struct mdl_queue_t {
+    apr_thread_mutex_t *mutex;
+    int fd;
+    mdl_task_t *first;
+    mdl_task_t **last;
+};
+
+struct mdl_runner_t {
+    mdl_runner_kind_t kind;
+    const mdl_service_t *service;
+    apr_pool_t *pool;
+    apr_thread_t *thread;
+    mdl_queue_t *inbox;
+    mdl_queue_t *done;
+    atomic_int stopping;
+    int load;           /* of the control thread */
+    mdl_task_t *active; /* these three: of the runner's thread */
+    mdl_http_client_t *http;
+    mdl_mailer_t *mailer;
+};
+
+static apr_status_t close_queue(void *data)
+{
+    close(((mdl_queue_t *)data)->fd);
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_queue_create(mdl_queue_t **made, apr_pool_t *p)
+{
+    mdl_queue_t *queue = apr_pcalloc(p, sizeof *queue);
+    apr_status_t rv = apr_thread_mutex_create(&queue->mutex, APR_THREAD_MUTEX_DEFAULT, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    queue->last = &queue->first;
+    if ((queue->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0) {
+        return errno;
+    }
+    apr_pool_cleanup_register(p, queue, close_queue, apr_pool_cleanup_null);
+    *made = queue;
+    return APR_SUCCESS;
+}
+
+int mdl_queue_fd(const mdl_queue_t *queue)
+{
+    return queue->fd;
+}
+
+static void ring(int fd)
+{
+    const apr_uint64_t one = 1;
+
+    /* It can only fail when the counter is full, and then it rings already. */
+    if (write(fd, &one, sizeof one) < 0) {
+        return;
+    }
+}
+
+static void silence(int fd)
+{
+    apr_uint64_t count;
+
+    if (read(fd, &count, sizeof count) < 0) {
+        return;
+    }
+}
+
+void mdl_queue_put(mdl_queue_t *queue, mdl_task_t *task)
+{
+    task->next = NULL;
+    apr_thread_mutex_lock(queue->mutex);
+    *queue->last = task;
+    queue->last = &task->next;
+    apr_thread_mutex_unlock(queue->mutex);
+    ring(queue->fd);
+}
+
+mdl_task_t *mdl_queue_take(mdl_queue_t *queue)
+{
+    mdl_task_t *first;
+
+    silence(queue->fd);
+    apr_thread_mutex_lock(queue->mutex);
+    first = queue->first;
+    queue->first = NULL;
+    queue->last = &queue->first;
+    apr_thread_mutex_unlock(queue->mutex);
+    return first;
+}
+
+mdl_http_client_t *mdl_runner_http(mdl_runner_t *runner)
+{
+    return runner->http;
+}
+
+mdl_mailer_t *mdl_runner_mailer(mdl_runner_t *runner)
+{
+    return runner->mailer;
+}
+
+int mdl_runner_stopping(const mdl_runner_t *runner)
+{
+    return atomic_load(&((mdl_runner_t *)runner)->stopping);
+}
+
+void mdl_runner_done(mdl_task_t *task, mdl_outcome_t outcome)
+{
+    mdl_runner_t *runner = task->runner;
+
+    for (mdl_task_t **at = &runner->active; *at != NULL; at = &(*at)->next) {
+        if (*at == task) {
+            *at = task->next;
+            break;
+        }
+    }
+    task->outcome = outcome;
+    mdl_queue_put(runner->done, task);
+}
+
+static void start_new(mdl_runner_t *runner)
+{
+    mdl_task_t *next;
+
+    for (mdl_task_t *task = mdl_queue_take(runner->inbox); task != NULL; task = next) {
+        next = task->next;
+        task->next = runner->active;
+        runner->active = task;
+        if (mdl_runner_stopping(runner)) {
+            mdl_runner_done(task, MDL_TASK_RELEASED);
+        } else {
+            task->kind->start(task);
+        }
+    }
+}
+
+/* Breaks off the tasks whose lease is lost, or all of them. */
+static void stop_some(mdl_runner_t *runner, int all)
+{
+    mdl_task_t *next;
+
+    for (mdl_task_t *task = runner->active; task != NULL; task = next) {
+        int lost = atomic_load(&task->lost);
+
+        next = task->next;
+        if (all || lost) {
+            task->kind->stop(task);
+            mdl_runner_done(task, lost ? MDL_TASK_ABANDONED : MDL_TASK_RELEASED);
+        }
+    }
+}
+
+static void wait_for_work(mdl_runner_t *runner)
+{
+    struct pollfd inbox = {.fd = runner->inbox->fd, .events = POLLIN};
+
+    if (runner->kind == MDL_RUNNER_TRANSFER) {
+        mdl_http_client_run(runner->http, LOOK_MS);
+    } else {
+        poll(&inbox, 1, LOOK_MS);
+    }
+}
+
+static void *APR_THREAD_FUNC run(apr_thread_t *thread, void *data)
+{
+    mdl_runner_t *runner = data;
+
+    (void)thread;
+    while (!mdl_runner_stopping(runner)) {
+        start_new(runner);
+        stop_some(runner, 0);
+        wait_for_work(runner);
+    }
+    start_new(runner);
+    stop_some(runner, 1);
+    return NULL;
+}
+
+static int is_stopping(void *baton)
+{
+    return mdl_runner_stopping(baton);
+}
+
+static apr_status_t equip(mdl_runner_t *runner)
+{
+    const mdl_settings_t *settings = runner->service->settings;
+    mdl_mailer_config_t *config;
+
+    if (runner->kind == MDL_RUNNER_TRANSFER) {
+        return mdl_http_client_create(&runner->http, &settings->ingest, runner->pool);
+    }
+    config = apr_pmemdup(runner->pool, &settings->mail, sizeof *config);
+    config->stopped = is_stopping;
+    config->baton = runner;
+    return mdl_mailer_create(&runner->mailer, config, runner->pool);
+}
+
+apr_status_t mdl_runner_start(mdl_runner_t **made, mdl_runner_kind_t kind,
+                              const mdl_service_t *service, mdl_queue_t *done, apr_pool_t *p)
+{
+    mdl_runner_t *runner = apr_pcalloc(p, sizeof *runner);
+    apr_status_t rv;
+
+    runner->kind = kind;
+    runner->service = service;
+    runner->done = done;
+    /* The thread's own pool: what it allocates must not race with the control thread. */
+    if ((rv = apr_pool_create_unmanaged_ex(&runner->pool, NULL, NULL)) != APR_SUCCESS) {
+        return rv;
+    }
+    apr_pool_tag(runner->pool, "mdl_runner");
+    if ((rv = mdl_queue_create(&runner->inbox, runner->pool)) != APR_SUCCESS ||
+        (rv = equip(runner)) != APR_SUCCESS) {
+        return rv;
+    }
+    *made = runner;
+    return apr_thread_create(&runner->thread, NULL, run, runner, p);
+}
+
+void mdl_runner_put(mdl_runner_t *runner, mdl_task_t *task)
+{
+    task->runner = runner;
+    runner->load++;
+    mdl_queue_put(runner->inbox, task);
+    mdl_runner_wake(runner);
+}
+
+int mdl_runner_load(const mdl_runner_t *runner)
+{
+    return runner->load;
+}
+
+void mdl_runner_took_back(mdl_runner_t *runner)
+{
+    runner->load--;
+}
+
+void mdl_runner_wake(mdl_runner_t *runner)
+{
+    if (runner->kind == MDL_RUNNER_TRANSFER) {
+        mdl_http_client_wake(runner->http);
+    }
+}
+
+void mdl_runner_stop(mdl_runner_t *runner)
+{
+    atomic_store(&runner->stopping, 1);
+    ring(runner->inbox->fd);
+    mdl_runner_wake(runner);
+}
+
+void mdl_runner_join(mdl_runner_t *runner)
+{
+    apr_status_t rv;
+
+    apr_thread_join(&rv, runner->thread);
+    apr_pool_destroy(runner->pool);
+}
