@@ -1,0 +1,171 @@
+#include "ctl/command.h"
+
+#include <string.h>
+
+#include <apr_file_info.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "ctl/owner.h"
+#include "db/migrate.h"
+
+/* A process asks for the epoch every 250 ms; the rest is for a slow answer. */
+#define EPOCH_WAIT apr_time_from_sec(1)
+
+void mdl_ctl_configure(mdl_ctl_t *ctl)
+{
+    const char *why;
+
+    ctl->settings = mdl_settings_create(ctl->p);
+    ctl->problems = apr_array_make(ctl->p, 4, sizeof(const char *));
+    why = mdl_settings_read(ctl->settings, ctl->file, ctl->p);
+    mdl_settings_check(ctl->settings, ctl->problems, ctl->p);
+    if (why) {
+        /* What is missing then may stand in the part that was not read. */
+        apr_array_clear(ctl->problems);
+        APR_ARRAY_PUSH(ctl->problems, const char *) = why;
+    }
+    if (!ctl->settings->secret_file) {
+        ctl->no_secret = "DownloadsSecretFile is missing.";
+    } else if (mdl_secret_read(&ctl->secret, ctl->settings->secret_file, &ctl->no_secret, ctl->p) ==
+               APR_SUCCESS) {
+        ctl->no_secret = NULL;
+    }
+    ctl->no_owner = mdl_owner_become(ctl->settings->storage, ctl->p);
+}
+
+int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *message)
+{
+    mdl_output_error(ctl->output, code, message);
+    return exit_code;
+}
+
+/* What the database said, as the end of a sentence. */
+static const char *its_words(const char *words, apr_pool_t *p)
+{
+    return words && *words ? apr_pstrcat(p, "  It says: ", words, NULL) : "";
+}
+
+const char *mdl_ctl_database_words(const mdl_ctl_t *ctl, apr_status_t rv)
+{
+    const char *sentence;
+
+    switch (rv) {
+    case MDL_DB_EBUSY:
+        sentence = "The database is busy: something has held a lock for more than 5 seconds.";
+        break;
+    case MDL_DB_EFULL:
+        sentence = "The database's disk is full.";
+        break;
+    case MDL_DB_EGONE:
+        sentence = "The database is out of reach: start it, or correct DBDriver and DBDParams.";
+        break;
+    default:
+        sentence = "The database can't do that; its log may say more.";
+    }
+    return apr_pstrcat(ctl->p, sentence, its_words(ctl->db ? mdl_db_error(ctl->db) : "", ctl->p),
+                       NULL);
+}
+
+int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why)
+{
+    const mdl_settings_t *settings = ctl->settings;
+    const char *words;
+    apr_status_t rv;
+
+    if (ctl->db) {
+        return MDL_EXIT_DONE;
+    }
+    rv = mdl_db_open(&ctl->db, settings->db_driver, settings->db_params, &words, ctl->p);
+    if (rv == APR_SUCCESS) {
+        return MDL_EXIT_DONE;
+    }
+    ctl->db = NULL;
+    *why = rv == MDL_DB_EGONE ? apr_pstrcat(ctl->p, mdl_ctl_database_words(ctl, rv),
+                                            its_words(words, ctl->p), NULL)
+                              : words;
+    return MDL_EXIT_DATABASE;
+}
+
+/* Whether SQLite would have to make the file; it is for migrate to do so. */
+static int is_absent(const mdl_ctl_t *ctl)
+{
+    const char *path = ctl->settings->db_params;
+    const char *slash = strrchr(path, '/');
+    apr_finfo_t info;
+
+    return strcmp(ctl->settings->db_driver, "sqlite3") == 0 && slash &&
+           APR_STATUS_IS_ENOENT(apr_stat(&info, path, APR_FINFO_TYPE, ctl->p)) &&
+           apr_stat(&info, apr_pstrmemdup(ctl->p, path, (apr_size_t)(slash + 1 - path)),
+                    APR_FINFO_TYPE, ctl->p) == APR_SUCCESS;
+}
+
+int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why)
+{
+    int latest = mdl_migrate_latest();
+    apr_status_t rv;
+
+    *version = 0;
+    if (!is_absent(ctl)) {
+        if (mdl_ctl_connect(ctl, why) != MDL_EXIT_DONE) {
+            return MDL_EXIT_DATABASE;
+        }
+        rv = mdl_migrate_version(ctl->db, version, ctl->p);
+        if (rv != APR_SUCCESS) {
+            *why = mdl_ctl_database_words(ctl, rv);
+            return MDL_EXIT_DATABASE;
+        }
+    }
+    if (*version == latest) {
+        return MDL_EXIT_DONE;
+    }
+    *why = *version < latest
+               ? apr_psprintf(ctl->p,
+                              "The schema is at version %d and this program needs %d: run "
+                              "'downloadsctl migrate', then restart httpd.",
+                              *version, latest)
+               : apr_psprintf(ctl->p,
+                              "The schema is at version %d and this program knows %d: use the "
+                              "downloadsctl of the newer installation.",
+                              *version, latest);
+    return MDL_EXIT_DATABASE;
+}
+
+static int run(mdl_ctl_t *ctl, int transaction, mdl_effect_fn *effect, void *arg,
+               mdl_refusal_t *refusal)
+{
+    const char *why = NULL;
+    int version;
+    int failed = mdl_ctl_check_schema(ctl, &version, &why);
+    apr_status_t rv;
+
+    if (failed) {
+        return mdl_ctl_fail(ctl, failed, "database_unavailable", why);
+    }
+    rv = transaction ? mdl_db_write(ctl->db, effect, arg, ctl->p)
+                     : mdl_db_read(ctl->db, effect, arg, ctl->p);
+    if (rv == APR_SUCCESS) {
+        return MDL_EXIT_DONE;
+    }
+    if (rv == MDL_EREFUSED) {
+        return mdl_ctl_fail(ctl, refusal->status == 404 ? MDL_EXIT_ABSENT : MDL_EXIT_REFUSED,
+                            refusal->code, refusal->message);
+    }
+    return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable",
+                        mdl_ctl_database_words(ctl, rv));
+}
+
+int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_refusal_t *refusal)
+{
+    return run(ctl, 1, effect, arg, refusal);
+}
+
+int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_refusal_t *refusal)
+{
+    return run(ctl, 0, effect, arg, refusal);
+}
+
+void mdl_ctl_await_epoch(void)
+{
+    apr_sleep(EPOCH_WAIT);
+}

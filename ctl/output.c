@@ -1,0 +1,279 @@
+#include "ctl/output.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/clock.h"
+
+#define GAP  "  "
+#define NONE "-"
+
+struct mdl_output_t {
+    apr_pool_t *p;
+    int json;
+};
+
+mdl_output_t *mdl_output_create(apr_pool_t *p)
+{
+    mdl_output_t *output = apr_pcalloc(p, sizeof(*output));
+
+    output->p = p;
+    return output;
+}
+
+void mdl_output_use_json(mdl_output_t *output)
+{
+    output->json = 1;
+}
+
+int mdl_output_is_json(const mdl_output_t *output)
+{
+    return output->json;
+}
+
+/* A shop's name or a source's words must not move a terminal's cursor or break a line. */
+static const char *harmless(const char *text, apr_pool_t *p)
+{
+    char *copy = apr_pstrdup(p, text);
+
+    for (char *c = copy; *c; c++) {
+        unsigned char byte = (unsigned char)*c;
+        unsigned char next = (unsigned char)c[1];
+
+        if (byte < 0x20 || byte == 0x7F) {
+            *c = '?';
+        } else if (byte == 0xC2 && next >= 0x80 && next <= 0x9F) {
+            c[0] = c[1] = '?';
+        }
+    }
+    return copy;
+}
+
+static const void *member_of(const mdl_field_t *field, const void *record)
+{
+    return (const char *)record + field->offset;
+}
+
+static apr_int64_t integer_of(const mdl_field_t *field, const void *record)
+{
+    return field->type == MDL_FIELD_INT ? *(const int *)member_of(field, record)
+                                        : *(const apr_int64_t *)member_of(field, record);
+}
+
+/* Whether a number stands for none. */
+static int is_none(const mdl_field_t *field, apr_int64_t value)
+{
+    return (field->type == MDL_FIELD_SIZE && value < 0) ||
+           ((field->type == MDL_FIELD_ID || field->type == MDL_FIELD_TIME) && value == 0);
+}
+
+static const char *text_of(const mdl_field_t *field, const void *record, apr_pool_t *p)
+{
+    apr_int64_t value;
+
+    if (field->type == MDL_FIELD_TEXT) {
+        const char *text = *(const char *const *)member_of(field, record);
+
+        return text && *text ? harmless(text, p) : NONE;
+    }
+    value = integer_of(field, record);
+    if (is_none(field, value)) {
+        return NONE;
+    }
+    return field->type == MDL_FIELD_TIME ? mdl_clock_rfc3339(value, p)
+                                         : apr_psprintf(p, "%" APR_INT64_T_FMT, value);
+}
+
+void mdl_output_fill(mdl_json_t *object, const mdl_field_t *fields, const void *record)
+{
+    for (const mdl_field_t *field = fields; field->name; field++) {
+        apr_int64_t value;
+
+        if (field->type == MDL_FIELD_TEXT) {
+            mdl_json_add_string(object, field->name,
+                                *(const char *const *)member_of(field, record));
+            continue;
+        }
+        value = integer_of(field, record);
+        if (is_none(field, value)) {
+            mdl_json_add_null(object, field->name);
+        } else if (field->type == MDL_FIELD_TIME) {
+            mdl_json_add_time(object, field->name, value);
+        } else {
+            mdl_json_add_int(object, field->name, value);
+        }
+    }
+}
+
+/* Columns of a terminal, near enough: the code points of UTF-8. */
+static int width_of(const char *text)
+{
+    int width = 0;
+
+    for (; *text; text++) {
+        width += ((unsigned char)*text & 0xC0) != 0x80;
+    }
+    return width;
+}
+
+static int is_right_aligned(const mdl_field_t *field)
+{
+    return field->type != MDL_FIELD_TEXT && field->type != MDL_FIELD_TIME;
+}
+
+static void print_cell(const char *text, int width, int right, int last)
+{
+    int padding = width - width_of(text);
+
+    if (right) {
+        printf("%*s%s", padding, "", text);
+    } else {
+        printf("%s%*s", text, last ? 0 : padding, "");
+    }
+    fputs(last ? "\n" : GAP, stdout);
+}
+
+static const char *heading_of(const mdl_field_t *field, apr_pool_t *p)
+{
+    char *heading = apr_pstrdup(p, field->name);
+
+    for (char *c = heading; *c; c++) {
+        *c = *c == '_' ? ' ' : (char)apr_toupper(*c);
+    }
+    return heading;
+}
+
+/* The listed fields, their headings and every record's cells, row by row. */
+static void print_table(const mdl_output_t *output, const mdl_field_t *fields,
+                        const apr_array_header_t *records)
+{
+    apr_array_header_t *columns = apr_array_make(output->p, 8, sizeof(const mdl_field_t *));
+    const char **cells;
+    int count;
+    int *widths;
+
+    for (const mdl_field_t *field = fields; field->name; field++) {
+        if (field->listed) {
+            APR_ARRAY_PUSH(columns, const mdl_field_t *) = field;
+        }
+    }
+    count = columns->nelts;
+    widths = apr_pcalloc(output->p, (apr_size_t)count * sizeof(*widths));
+    cells = apr_pcalloc(output->p,
+                        (apr_size_t)count * (apr_size_t)(records->nelts + 1) * sizeof(*cells));
+    for (int i = 0; i < count * (records->nelts + 1); i++) {
+        const mdl_field_t *field = APR_ARRAY_IDX(columns, i % count, const mdl_field_t *);
+
+        cells[i] = i < count ? heading_of(field, output->p)
+                             : text_of(field, APR_ARRAY_IDX(records, i / count - 1, const void *),
+                                       output->p);
+        if (width_of(cells[i]) > widths[i % count]) {
+            widths[i % count] = width_of(cells[i]);
+        }
+    }
+    for (int i = 0; i < count * (records->nelts + 1); i++) {
+        const mdl_field_t *field = APR_ARRAY_IDX(columns, i % count, const mdl_field_t *);
+
+        print_cell(cells[i], widths[i % count], is_right_aligned(field), i % count == count - 1);
+    }
+}
+
+void mdl_output_list(mdl_output_t *output, const mdl_field_t *fields,
+                     const apr_array_header_t *records, const char *empty)
+{
+    if (output->json) {
+        mdl_json_t *array = mdl_json_array(output->p);
+
+        for (int i = 0; i < records->nelts; i++) {
+            mdl_output_fill(mdl_json_add_object(array, NULL), fields,
+                            APR_ARRAY_IDX(records, i, const void *));
+        }
+        mdl_output_document(output, array);
+    } else if (records->nelts == 0) {
+        puts(empty);
+    } else {
+        print_table(output, fields, records);
+    }
+}
+
+void mdl_output_record(mdl_output_t *output, const mdl_field_t *fields, const void *record)
+{
+    int width = 0;
+
+    if (output->json) {
+        mdl_json_t *object = mdl_json_object(output->p);
+
+        mdl_output_fill(object, fields, record);
+        mdl_output_document(output, object);
+        return;
+    }
+    for (const mdl_field_t *field = fields; field->name; field++) {
+        width = width_of(field->name) > width ? width_of(field->name) : width;
+    }
+    for (const mdl_field_t *field = fields; field->name; field++) {
+        print_cell(field->name, width, 0, 0);
+        puts(text_of(field, record, output->p));
+    }
+}
+
+static void print_line(const mdl_output_t *output, const char *format, va_list arguments)
+{
+    puts(harmless(apr_pvsprintf(output->p, format, arguments), output->p));
+}
+
+void mdl_output_result(mdl_output_t *output, const mdl_field_t *fields, const void *record,
+                       const char *format, ...)
+{
+    va_list arguments;
+
+    if (output->json) {
+        mdl_output_record(output, fields, record);
+        return;
+    }
+    va_start(arguments, format);
+    print_line(output, format, arguments);
+    va_end(arguments);
+}
+
+void mdl_output_line(mdl_output_t *output, const char *format, ...)
+{
+    va_list arguments;
+
+    if (output->json) {
+        return;
+    }
+    va_start(arguments, format);
+    print_line(output, format, arguments);
+    va_end(arguments);
+}
+
+void mdl_output_document(mdl_output_t *output, const mdl_json_t *document)
+{
+    if (output->json) {
+        puts(mdl_json_pretty(document, output->p));
+    }
+}
+
+void mdl_output_error(mdl_output_t *output, const char *code, const char *message)
+{
+    mdl_json_t *document = mdl_json_object(output->p);
+    mdl_json_t *error = mdl_json_add_object(document, "error");
+
+    if (!output->json) {
+        fprintf(stderr, "downloadsctl: %s\n", harmless(message, output->p));
+        return;
+    }
+    mdl_json_add_string(error, "code", code);
+    mdl_json_add_string(error, "message", message);
+    mdl_output_document(output, document);
+}
+
+int mdl_output_finish(void)
+{
+    return fflush(stdout) == 0 && !ferror(stdout);
+}

@@ -1,0 +1,60 @@
+#include "ctl/owner.h"
+
+#include <errno.h>
+#include <grp.h>
+#include <pwd.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+
+/* A user without an entry in the password database, as containers have them. */
+static int become_number(uid_t uid, gid_t gid)
+{
+    unsetenv("HOME");
+    return setgroups(0, NULL) == 0 && setgid(gid) == 0 && setuid(uid) == 0;
+}
+
+static int become_user(const struct passwd *user)
+{
+    /* libpq would look for its files in root's home and stumble over not being let in. */
+    setenv("HOME", user->pw_dir, 1);
+    return initgroups(user->pw_name, user->pw_gid) == 0 && setgid(user->pw_gid) == 0 &&
+           setuid(user->pw_uid) == 0;
+}
+
+const char *mdl_owner_become(const char *folder, apr_pool_t *p)
+{
+    const struct passwd *user;
+    struct stat info;
+
+    if (geteuid() != 0) {
+        return NULL;
+    }
+    if (!folder) {
+        return "DownloadsStorage is missing, whose owner root has to become first.";
+    }
+    if (stat(folder, &info) != 0) {
+        return apr_psprintf(p,
+                            "DownloadsStorage: the folder %s can't be looked at (%s); make it, and "
+                            "give it to the user that httpd runs as.",
+                            folder, strerror(errno));
+    }
+    if (!S_ISDIR(info.st_mode)) {
+        return apr_psprintf(p, "DownloadsStorage: %s is no folder.", folder);
+    }
+    if (info.st_uid == 0) {
+        return apr_psprintf(p,
+                            "DownloadsStorage: the folder %s belongs to root; give it to the user "
+                            "that httpd runs as.",
+                            folder);
+    }
+    user = getpwuid(info.st_uid);
+    if (!(user ? become_user(user) : become_number(info.st_uid, info.st_gid))) {
+        return apr_psprintf(p, "The system does not let root become the owner of %s: %s.", folder,
+                            strerror(errno));
+    }
+    return NULL;
+}

@@ -1,0 +1,83 @@
+#include "ctl/shop.h"
+
+#include <stddef.h>
+
+#include "core/shop.h"
+
+static const mdl_field_t fields[] = {
+    {"id", MDL_FIELD_NUMBER, offsetof(mdl_shop_t, id), 1},
+    {"name", MDL_FIELD_TEXT, offsetof(mdl_shop_t, name), 1},
+    {"domain", MDL_FIELD_TEXT, offsetof(mdl_shop_t, domain), 1},
+    {"email", MDL_FIELD_TEXT, offsetof(mdl_shop_t, email), 1},
+    {"status", MDL_FIELD_TEXT, offsetof(mdl_shop_t, status), 1},
+    {"created_at", MDL_FIELD_TIME, offsetof(mdl_shop_t, created_at), 1},
+    {0},
+};
+
+int mdl_ctl_shop_add(mdl_ctl_t *ctl)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_shop_add_t add = {
+        .shop = {.name = ctl->words[0], .domain = ctl->words[1], .email = ctl->email},
+        .refusal = &refusal};
+    int failed = mdl_ctl_write(ctl, mdl_shop_add, &add, &refusal);
+
+    if (failed) {
+        return failed;
+    }
+    mdl_output_result(ctl->output, fields, &add.shop,
+                      "Shop %" APR_INT64_T_FMT
+                      " (%s) waits for approval: downloadsctl shop approve "
+                      "%" APR_INT64_T_FMT,
+                      add.shop.id, add.shop.name, add.shop.id);
+    return MDL_EXIT_DONE;
+}
+
+int mdl_ctl_shop_list(mdl_ctl_t *ctl)
+{
+    apr_array_header_t *shops = NULL;
+    int failed = mdl_ctl_read(ctl, mdl_shop_list, &shops, NULL);
+
+    if (!failed) {
+        mdl_output_list(ctl->output, fields, shops, "There is no shop yet.");
+    }
+    return failed;
+}
+
+static int set_status(mdl_ctl_t *ctl, const char *status, mdl_shop_t **shop)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_shop_set_status_t set = {.id = ctl->id, .status = status, .refusal = &refusal};
+    int failed = mdl_ctl_write(ctl, mdl_shop_set_status, &set, &refusal);
+
+    *shop = set.shop;
+    return failed;
+}
+
+int mdl_ctl_shop_approve(mdl_ctl_t *ctl)
+{
+    mdl_shop_t *shop;
+    int failed = set_status(ctl, "approved", &shop);
+
+    if (failed) {
+        return failed;
+    }
+    mdl_output_result(ctl->output, fields, shop, "Shop %" APR_INT64_T_FMT " (%s) is approved.",
+                      shop->id, shop->name);
+    return MDL_EXIT_DONE;
+}
+
+int mdl_ctl_shop_suspend(mdl_ctl_t *ctl)
+{
+    mdl_shop_t *shop;
+    int failed = set_status(ctl, "suspended", &shop);
+
+    if (failed) {
+        return failed;
+    }
+    mdl_ctl_await_epoch();
+    mdl_output_result(ctl->output, fields, shop,
+                      "Shop %" APR_INT64_T_FMT " (%s) is suspended: its keys answer 403.", shop->id,
+                      shop->name);
+    return MDL_EXIT_DONE;
+}

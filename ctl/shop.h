@@ -1,0 +1,14 @@
+/*
+ * downloadsctl shop add|list|approve|suspend
+ */
+#ifndef MDL_CTL_SHOP_H
+#define MDL_CTL_SHOP_H
+
+#include "ctl/command.h"
+
+int mdl_ctl_shop_add(mdl_ctl_t *ctl);
+int mdl_ctl_shop_list(mdl_ctl_t *ctl);
+int mdl_ctl_shop_approve(mdl_ctl_t *ctl);
+int mdl_ctl_shop_suspend(mdl_ctl_t *ctl);
+
+#endif
