@@ -97,8 +97,8 @@ static int check_storage(mdl_ctl_t *ctl, const char **words)
     if (rv != APR_SUCCESS) {
         *words = apr_psprintf(ctl->p,
                               "Files can't be stored in %s (%s): make the folder on one file "
-                              "system, and give it, with what it holds, to the user that httpd "
-                              "runs as.",
+                              "system, give it and what it holds to the user that httpd runs as, "
+                              "and run this as root or as that user.",
                               root, apr_strerror(rv, text, sizeof(text)));
     }
     return rv == APR_SUCCESS;

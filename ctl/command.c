@@ -1,6 +1,7 @@
 #include "ctl/command.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 #include <apr_file_info.h>
 #include <apr_strings.h>
@@ -31,6 +32,8 @@ void mdl_ctl_configure(mdl_ctl_t *ctl)
                APR_SUCCESS) {
         ctl->no_secret = NULL;
     }
+    /* Customers' addresses are in SQLite's files: nothing for every user of the machine. */
+    umask(umask(0) | S_IRWXO | S_IWGRP);
     ctl->no_owner = mdl_owner_become(ctl->settings->storage, ctl->p);
 }
 

@@ -80,11 +80,17 @@ static const char *name_of(const command_t *command, apr_pool_t *p)
                        command->verb ? command->verb : "", NULL);
 }
 
+static const char *synopsis_of(const command_t *command, apr_pool_t *p)
+{
+    return apr_pstrcat(p, name_of(command, p), *command->arguments ? " " : "", command->arguments,
+                       NULL);
+}
+
 static int print_help(mdl_ctl_t *ctl)
 {
     puts("usage: downloadsctl [-f FILE] [--json] COMMAND [ARGUMENT ...]\n");
     for (apr_size_t i = 0; i < COMMANDS; i++) {
-        printf("  %s %s\n", name_of(&commands[i], ctl->p), commands[i].arguments);
+        printf("  %s\n", synopsis_of(&commands[i], ctl->p));
     }
     puts("\ndownloadsctl(8) explains them.");
     return MDL_EXIT_DONE;
@@ -222,7 +228,6 @@ static int take_words(mdl_ctl_t *ctl, const char *const *words, int count, int g
                       const command_t **command)
 {
     const command_t *found = find_command(words, count);
-    const char *name;
     int own;
 
     if (!found) {
@@ -230,14 +235,14 @@ static int take_words(mdl_ctl_t *ctl, const char *const *words, int count, int g
                                words[0], count > 1 ? " " : "", count > 1 ? words[1] : "")
                      : misused(ctl, "A command is missing; try downloadsctl --help.");
     }
-    name = name_of(found, ctl->p);
     own = found->verb ? 2 : 1;
     ctl->words = words + own;
     if (count - own != found->count || (given & ~found->options)) {
-        return misused(ctl, "usage: downloadsctl %s %s", name, found->arguments);
+        return misused(ctl, "usage: downloadsctl %s", synopsis_of(found, ctl->p));
     }
     if (found->numbered && !parse_number(ctl->words[0], MAX_ID, &ctl->id)) {
-        return misused(ctl, "%s takes the number of a shop, not \"%s\".", name, ctl->words[0]);
+        return misused(ctl, "%s takes the number of a shop, not \"%s\".", name_of(found, ctl->p),
+                       ctl->words[0]);
     }
     for (int i = 0; i < found->count; i++) {
         if (!is_utf8(ctl->words[i], ctl->p)) {

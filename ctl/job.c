@@ -92,7 +92,7 @@ int mdl_ctl_job_list(mdl_ctl_t *ctl)
         return failed;
     }
     chosen = choose(ctl, of.list.jobs);
-    mdl_output_list(ctl->output, fields, chosen, "There is no such job.");
+    mdl_output_list(ctl->output, fields, chosen, "There is none.");
     if (chosen->nelts == SHOWN) {
         mdl_output_line(ctl->output, "(no more than %d are shown)", SHOWN);
     } else if (of.list.jobs->nelts == SEARCHED) {

@@ -1,38 +1,15 @@
 #include "db/db.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <string.h>
-#include <sys/file.h>
 #include <unistd.h>
 
 #include <apr_strings.h>
-#include <apr_time.h>
 
 #include "base/log.h"
-#include "db/dialect.h"
+#include "db/private.h"
 
-#define LOCK_WAIT     apr_time_from_sec(5)
-#define LOCK_NAP_MIN  250 /* microseconds */
-#define LOCK_NAP_MAX  4000
 #define ATTACHED_KEY  "mdl_db"
 #define MAX_ARGUMENTS 32
-
-struct mdl_db_t {
-    apr_pool_t *pool; /* the connection's */
-    const apr_dbd_driver_t *driver;
-    apr_dbd_t *handle;
-    void *native;
-    mdl_dialect_t dialect;
-    const mdl_dialect_ops_t *ops;
-    const char *lock_path; /* NULL but on SQLite */
-    int lock_fd;
-    int session; /* whether the session's settings are made */
-    int in_transaction;
-    apr_status_t failed; /* of the first statement that failed in this transaction */
-    char error[512];
-    apr_dbd_prepared_t *prepared[MDL_Q_COUNT];
-};
 
 struct mdl_rows_t {
     mdl_db_t *db;
@@ -42,7 +19,7 @@ struct mdl_rows_t {
 };
 
 /* Keeps the first line of what the database said: the rest can hold a customer's data. */
-static void keep_words(mdl_db_t *db)
+void mdl_db_keep_words(mdl_db_t *db)
 {
     const char *words = db->ops->words(db->native);
     apr_size_t length = strcspn(words, "\n");
@@ -54,11 +31,11 @@ static void keep_words(mdl_db_t *db)
     db->error[length] = '\0';
 }
 
-static apr_status_t note_failure(mdl_db_t *db, const char *what)
+apr_status_t mdl_db_note_failure(mdl_db_t *db, const char *what)
 {
     apr_status_t rv = db->ops->classify(db->native);
 
-    keep_words(db);
+    mdl_db_keep_words(db);
     if (db->failed == APR_SUCCESS) {
         db->failed = rv;
     }
@@ -168,7 +145,7 @@ const char *mdl_db_error(const mdl_db_t *db)
     return db->error;
 }
 
-static apr_status_t begin_session(mdl_db_t *db)
+apr_status_t mdl_db_begin_session(mdl_db_t *db)
 {
     apr_status_t rv;
 
@@ -176,7 +153,7 @@ static apr_status_t begin_session(mdl_db_t *db)
         return APR_SUCCESS;
     }
     if ((rv = db->ops->session(db->native)) != APR_SUCCESS) {
-        return note_failure(db, "session");
+        return mdl_db_note_failure(db, "session");
     }
     db->session = 1;
     return APR_SUCCESS;
@@ -186,7 +163,7 @@ static apr_status_t prepare(mdl_db_t *db, mdl_statement_t statement, apr_pool_t 
 {
     const mdl_statement_text_t *text = &mdl_statements[statement];
     apr_dbd_prepared_t *prepared = NULL;
-    apr_status_t rv = begin_session(db);
+    apr_status_t rv = mdl_db_begin_session(db);
 
     (void)p;
     if (rv != APR_SUCCESS || db->prepared[statement] != NULL) {
@@ -194,7 +171,7 @@ static apr_status_t prepare(mdl_db_t *db, mdl_statement_t statement, apr_pool_t 
     }
     if (apr_dbd_prepare(db->driver, db->pool, db->handle, text->text[db->dialect], text->label,
                         &prepared) != 0) {
-        return note_failure(db, text->label);
+        return mdl_db_note_failure(db, text->label);
     }
     db->prepared[statement] = prepared;
     return APR_SUCCESS;
@@ -241,7 +218,7 @@ apr_status_t mdl_db_exec(mdl_db_t *db, mdl_statement_t statement, apr_int64_t *c
         return rv;
     }
     if (apr_dbd_pbquery(db->driver, p, db->handle, &rows, db->prepared[statement], values) != 0) {
-        return note_failure(db, mdl_statements[statement].label);
+        return mdl_db_note_failure(db, mdl_statements[statement].label);
     }
     if (changed != NULL) {
         *changed = rows;
@@ -264,7 +241,7 @@ apr_status_t mdl_db_select(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t *
     /* random = 1: without it PostgreSQL's errors look like an empty result */
     if (apr_dbd_pbselect(db->driver, p, db->handle, &results, db->prepared[statement], 1, values) !=
         0) {
-        return note_failure(db, mdl_statements[statement].label);
+        return mdl_db_note_failure(db, mdl_statements[statement].label);
     }
     *rows = apr_pcalloc(p, sizeof **rows);
     (*rows)->db = db;
@@ -318,136 +295,10 @@ int mdl_rows_null(const mdl_rows_t *rows, int column)
 
 apr_status_t mdl_db_command(mdl_db_t *db, const char *sql)
 {
-    apr_status_t rv = begin_session(db);
+    apr_status_t rv = mdl_db_begin_session(db);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    return db->ops->command(db->native, sql) ? note_failure(db, "command") : APR_SUCCESS;
-}
-
-/* Waits for this process's turn to write.  flock belongs to the open file, so it holds between the
-   threads of one process as between processes, and a killed holder lets go. */
-static apr_status_t lock_writer(mdl_db_t *db)
-{
-    apr_time_t deadline = apr_time_now() + LOCK_WAIT;
-    apr_interval_time_t nap = LOCK_NAP_MIN;
-
-    if (db->lock_path == NULL) {
-        return APR_SUCCESS;
-    }
-    if (db->lock_fd < 0) {
-        db->lock_fd = open(db->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-        if (db->lock_fd < 0) {
-            mdl_log(MDL_LOG_ERR, errno, "MDL0106: can't open the lock file %s", db->lock_path);
-            return MDL_DB_EGONE;
-        }
-    }
-    while (flock(db->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) {
-            mdl_log(MDL_LOG_ERR, errno, "MDL0107: can't lock %s", db->lock_path);
-            return MDL_DB_EOTHER;
-        }
-        if (apr_time_now() > deadline) {
-            mdl_log(MDL_LOG_WARNING, 0, "MDL0108: another process holds %s for over 5 s",
-                    db->lock_path);
-            return MDL_DB_EBUSY;
-        }
-        apr_sleep(nap);
-        nap = nap * 2 > LOCK_NAP_MAX ? LOCK_NAP_MAX : nap * 2;
-    }
-    return APR_SUCCESS;
-}
-
-static void unlock_writer(mdl_db_t *db)
-{
-    if (db->lock_fd >= 0) {
-        flock(db->lock_fd, LOCK_UN);
-    }
-}
-
-static apr_status_t begin(mdl_db_t *db)
-{
-    apr_status_t rv = begin_session(db);
-
-    if (rv != APR_SUCCESS || (rv = lock_writer(db)) != APR_SUCCESS) {
-        return rv;
-    }
-    if (db->ops->command(db->native, db->ops->begin)) {
-        rv = note_failure(db, "BEGIN");
-        unlock_writer(db);
-        return rv;
-    }
-    db->in_transaction = 1;
-    return APR_SUCCESS;
-}
-
-static apr_status_t end(mdl_db_t *db, apr_status_t rv)
-{
-    if (rv == APR_SUCCESS) {
-        rv = db->failed;
-    }
-    if (rv == APR_SUCCESS && db->ops->command(db->native, "COMMIT")) {
-        rv = note_failure(db, "COMMIT");
-    }
-    if (rv != APR_SUCCESS) {
-        db->ops->command(db->native, "ROLLBACK");
-    }
-    db->in_transaction = 0;
-    unlock_writer(db);
-    return rv;
-}
-
-/* Makes the connection usable again after the classes that a second try can mend. */
-static apr_status_t mend(mdl_db_t *db, apr_status_t rv)
-{
-    if (rv == MDL_DB_ERETRY) {
-        return APR_SUCCESS;
-    }
-    memset(db->prepared, 0, sizeof db->prepared);
-    if (rv == MDL_DB_ESTALE) {
-        return db->dialect == MDL_SQLITE3 ? APR_SUCCESS : mdl_db_command(db, "DEALLOCATE ALL");
-    }
-    db->session = 0;
-    return db->ops->reset(db->native);
-}
-
-static apr_status_t run(mdl_db_t *db, int transaction, mdl_effect_fn *effect, void *arg,
-                        apr_pool_t *p)
-{
-    apr_status_t rv = transaction ? begin(db) : APR_SUCCESS;
-
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    db->failed = APR_SUCCESS;
-    rv = effect(db, p, arg);
-    return transaction ? end(db, rv) : rv;
-}
-
-static apr_status_t run_mended(mdl_db_t *db, int transaction, mdl_effect_fn *effect, void *arg,
-                               apr_pool_t *p)
-{
-    apr_status_t rv = run(db, transaction, effect, arg, p);
-
-    if (rv == MDL_DB_EGONE || rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY) {
-        mdl_log(MDL_LOG_INFO, 0, "MDL0109: database: connection is mended after: %s", db->error);
-        if (mend(db, rv) != APR_SUCCESS) {
-            keep_words(db);
-            mdl_log(MDL_LOG_ERR, 0, "MDL0110: the database is out of reach: %s", db->error);
-            return MDL_DB_EGONE;
-        }
-        rv = run(db, transaction, effect, arg, p);
-    }
-    return rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY ? MDL_DB_EOTHER : rv;
-}
-
-apr_status_t mdl_db_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
-{
-    return run_mended(db, 1, effect, arg, p);
-}
-
-apr_status_t mdl_db_read(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
-{
-    return run_mended(db, 0, effect, arg, p);
+    return db->ops->command(db->native, sql) ? mdl_db_note_failure(db, "command") : APR_SUCCESS;
 }

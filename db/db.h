@@ -7,8 +7,10 @@
  * connection or its prepared statements turn out to be lost, mends the connection and runs it once
  * more; so it must set its results anew each time and have no other effect than its statements.
  *
- * On SQLite one writer at a time is let in by a lock file beside the database, so that a writer
- * waits milliseconds for its turn and not for SQLite's own back-off.
+ * On SQLite one process at a time is let in to write by a lock file beside the database, so that a
+ * writer waits milliseconds for its turn and not for SQLite's own back-off; and the effects of
+ * threads of one process that wait together are committed together.  An effect may thus run on the
+ * connection, and in the thread, of another caller while its own sleeps.
  */
 #ifndef MDL_DB_DB_H
 #define MDL_DB_DB_H
