@@ -47,7 +47,7 @@ static inline int tap_is_int(long long got, long long expected, const char *name
     return got == expected;
 }
 
-#define ok(passed, name)           tap_result(!!(passed), name, __FILE__, __LINE__)
+#define ok(passed, name)            tap_result(!!(passed), name, __FILE__, __LINE__)
 #define is_str(got, expected, name) tap_is_str(got, expected, name, __FILE__, __LINE__)
 #define is_int(got, expected, name)                                                                \
     tap_is_int((long long)(got), (long long)(expected), name, __FILE__, __LINE__)
