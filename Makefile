@@ -62,6 +62,11 @@ OBJECTS      := $(call object,$(SOURCES)) $(GEN_OBJECTS)
 
 $(call object,$(HTTPD_SOURCES)): ALL_CFLAGS += $(HTTPD_FLAGS)
 
+# Where downloadsctl looks unless it is told: what tools/install makes, enabled.
+SYSCONFDIR = $(eval SYSCONFDIR := $(shell $(APXS) -q SYSCONFDIR))$(SYSCONFDIR)
+CONF_FILE  = $(SYSCONFDIR)/$(if $(filter /etc/apache2,$(SYSCONFDIR)),mods-enabled/downloads,extra/mod_downloads).conf
+$(call object,ctl/downloadsctl.c): ALL_CFLAGS += -DMDL_CONF_FILE='"$(CONF_FILE)"'
+
 # --- build --------------------------------------------------------------------------------------
 
 .PHONY: all build run demo test install clean help format lint unit check-format check-code \
@@ -146,7 +151,7 @@ check-warnings: # gcc and clang have nothing to say
 programs: $(UNIT_PROGRAMS)
 
 unit: programs ## runs the unit programs
-	tools/as-user tools/with-postgres prove --timer --exec '' $(UNIT_PROGRAMS)
+	tools/as-user tools/with-postgres prove --timer --exec '' $(UNIT_PROGRAMS) $(wildcard t/unit/*.t)
 
 suites: build ## runs the Apache::Test suites on each database (MPM=worker TESTS="t/ping.t")
 	tools/suites

@@ -73,8 +73,8 @@ static apr_status_t secret_no_file(const char *path, int error, const char **why
     }
     if (error == EACCES) {
         *why = apr_psprintf(p,
-                            "The secret file %s can't be opened by this user; give the file and "
-                            "its folder to the user that reads it.",
+                            "The secret file %s can't be opened by this user: run this as root, "
+                            "or as the user that owns the file.",
                             path);
         return APR_EACCES;
     }

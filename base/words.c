@@ -1,6 +1,24 @@
 #include "base/words.h"
 
+#include <string.h>
+
+#include <apr_lib.h>
 #include <apr_strings.h>
+
+int mdl_words_is_name(const char *text, apr_size_t max)
+{
+    apr_size_t length = strlen(text);
+
+    if (length == 0 || length > max) {
+        return 0;
+    }
+    for (; *text != '\0'; text++) {
+        if (apr_iscntrl(*text)) {
+            return 0;
+        }
+    }
+    return 1;
+}
 
 const char *mdl_words_size(apr_int64_t bytes, apr_pool_t *p)
 {

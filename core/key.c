@@ -6,6 +6,7 @@
 #include <apr_time.h>
 
 #include "base/crc32.h"
+#include "base/words.h"
 
 #define PREFIX          "adk_live_"
 #define PREFIX_LENGTH   (sizeof PREFIX - 1)
@@ -87,9 +88,9 @@ apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, void *arg)
     const char *body;
     apr_status_t rv;
 
-    if (*key->name == '\0' || strlen(key->name) > 100) {
+    if (!mdl_words_is_name(key->name, 100)) {
         return mdl_refuse(create->refusal, 400, "invalid_request",
-                          "A key's name has 1 to 100 bytes.");
+                          "A key's name has 1 to 100 bytes and no control characters.");
     }
     if ((rv = check_shop(db, create, p)) != APR_SUCCESS) {
         return rv;

@@ -6,6 +6,7 @@
 #include <apr_time.h>
 
 #include "base/mime.h"
+#include "base/words.h"
 
 static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -35,9 +36,9 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_rows_t *row;
     apr_status_t rv;
 
-    if (*shop->name == '\0' || strlen(shop->name) > 200) {
+    if (!mdl_words_is_name(shop->name, 200)) {
         return mdl_refuse(add->refusal, 400, "invalid_request",
-                          "A shop's name has 1 to 200 bytes.");
+                          "A shop's name has 1 to 200 bytes and no control characters.");
     }
     if (!domain_valid(shop->domain)) {
         return mdl_refuse(add->refusal, 400, "invalid_request",

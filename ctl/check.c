@@ -138,6 +138,7 @@ static int check_mail(mdl_ctl_t *ctl, const char **words)
 {
     const mdl_mailer_config_t *config = &ctl->settings->mail;
     mdl_mailer_t *mailer;
+    apr_size_t length;
     apr_status_t rv;
 
     if (is_root(ctl, words)) {
@@ -157,8 +158,10 @@ static int check_mail(mdl_ctl_t *ctl, const char **words)
         rv = mdl_mailer_check(mailer, words, ctl->p);
     }
     if (rv != APR_SUCCESS) {
-        *words = apr_psprintf(ctl->p, "%s  Correct DownloadsMailTransport (%s), or what it names.",
-                              *words, config->transport);
+        length = strlen(*words);
+        *words = apr_psprintf(
+            ctl->p, "%s%s  Correct DownloadsMailTransport (%s), or what it names.", *words,
+            length && (*words)[length - 1] != '.' ? "." : "", config->transport);
         return 0;
     }
     *words = config->transport;

@@ -16,10 +16,6 @@
 #include "ctl/migrate.h"
 #include "ctl/shop.h"
 
-#ifndef MDL_CONF_FILE
-#define MDL_CONF_FILE "/etc/apache2/mods-enabled/downloads.conf"
-#endif
-
 #define MAX_ID      APR_INT64_C(9007199254740991) /* 2^53 - 1 */
 #define MAX_EXPIRES APR_INT64_C(3153600000)       /* 100 years in seconds */
 

@@ -260,7 +260,12 @@ apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_statement_t statement, mdl_rows
 
 int mdl_rows_next(mdl_rows_t *rows)
 {
-    return apr_dbd_get_row(rows->db->driver, rows->pool, rows->results, &rows->row, -1) == 0;
+    /* PostgreSQL's driver begins anew when it is asked again after the last row. */
+    if (rows->results != NULL &&
+        apr_dbd_get_row(rows->db->driver, rows->pool, rows->results, &rows->row, -1) != 0) {
+        rows->results = NULL;
+    }
+    return rows->results != NULL;
 }
 
 const char *mdl_rows_text(const mdl_rows_t *rows, int column)

@@ -12,8 +12,13 @@ static const char create_table[] = "CREATE TABLE IF NOT EXISTS schema_migration 
 static apr_status_t read_version(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MIGRATION_VERSION, &row, p, MDL_NO_ARGS);
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MIGRATION_TABLE_COUNT, &row, p, MDL_NO_ARGS);
 
+    *(int *)arg = 0;
+    if (rv != APR_SUCCESS || mdl_rows_int(row, 0) == 0) {
+        return rv;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_MIGRATION_VERSION, &row, p, MDL_NO_ARGS);
     if (rv == APR_SUCCESS) {
         *(int *)arg = (int)mdl_rows_int(row, 0);
     }
@@ -39,9 +44,7 @@ static apr_status_t create(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 apr_status_t mdl_migrate_version(mdl_db_t *db, int *version, apr_pool_t *p)
 {
-    apr_status_t rv = mdl_db_write(db, create, NULL, p);
-
-    return rv == APR_SUCCESS ? mdl_db_read(db, read_version, version, p) : rv;
+    return mdl_db_read(db, read_version, version, p);
 }
 
 int mdl_migrate_latest(void)
@@ -88,7 +91,7 @@ apr_status_t mdl_migrate(mdl_db_t *db, int *applied, apr_pool_t *p)
     apr_status_t rv;
 
     *applied = 0;
-    if ((rv = mdl_migrate_version(db, &version, p)) != APR_SUCCESS) {
+    if ((rv = mdl_db_write(db, create, NULL, p)) != APR_SUCCESS) {
         return rv;
     }
     while ((rv = mdl_db_write(db, apply_next, &version, p)) == APR_SUCCESS && version != 0) {

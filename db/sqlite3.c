@@ -2,9 +2,28 @@
 
 #include <sqlite3.h>
 
+#include <apr_time.h>
+
+#define BUSY_WAIT apr_time_from_sec(5)
+#define BUSY_NAP  1000 /* microseconds */
+
+static int wait_for_others(void *data, int naps)
+{
+    (void)data;
+    apr_sleep(BUSY_NAP);
+    return naps < BUSY_WAIT / BUSY_NAP;
+}
+
+/* Others' locks are waited for here alone: inside apr_dbd's calls, which hold a mutex of the whole
+   process, a waiting connection would hold up every other one. */
 static int command(void *native, const char *sql)
 {
-    return sqlite3_exec(native, sql, NULL, NULL, NULL) != SQLITE_OK;
+    int rv;
+
+    sqlite3_busy_handler(native, wait_for_others, NULL);
+    rv = sqlite3_exec(native, sql, NULL, NULL, NULL);
+    sqlite3_busy_handler(native, NULL, NULL);
+    return rv != SQLITE_OK;
 }
 
 static apr_status_t session(void *native)

@@ -114,7 +114,7 @@ static int refuse(const serve_t *serve, const refusal_t *refusal)
         apr_table_setn(r->headers_out, "Content-Range",
                        apr_psprintf(r->pool, "bytes */%" APR_INT64_T_FMT, serve->download.size));
     }
-    log_hit(serve, apr_psprintf(r->pool, "not counted, answered with %d", refusal->status));
+    log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", refusal->status, refusal->title));
     return mdl_view_message(r, refusal->status, refusal->title, refusal->text,
                             page_id != NULL ? mdl_view_page_url(serve->service, page_id, r->pool)
                                             : NULL);
@@ -252,6 +252,15 @@ static int send_blob(const serve_t *serve)
     return OK;
 }
 
+/* With the entity tag and the date that were compared. */
+static int send_unchanged(const serve_t *serve)
+{
+    log_hit(serve, "not counted, not modified");
+    apr_table_setn(serve->r->headers_out, "Cache-Control", "private");
+    serve->r->status = HTTP_NOT_MODIFIED;
+    return OK;
+}
+
 static apr_status_t begin(const serve_t *serve, mdl_connection_t *connection,
                           mdl_download_t *download, int take)
 {
@@ -326,6 +335,10 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
     mdl_connection_t *connection;
     apr_status_t rv = MDL_DB_EGONE;
 
+    /* RFC 9110 section 14.2: ranges are GET's alone, which the byterange filter doesn't know. */
+    if (r->header_only) {
+        apr_table_unset(r->headers_in, "Range");
+    }
     if (mdl_link_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
         return mdl_view_message(r, HTTP_NOT_FOUND, "There is no such file",
                                 "Please open the address from your email and press the button "
@@ -343,11 +356,9 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
     if (refusal != NULL && refusal != &unchanged) {
         return refuse(&serve, refusal);
     }
-    set_headers(&serve);
     if (refusal == &unchanged) {
-        log_hit(&serve, "not counted, not modified");
-        r->status = HTTP_NOT_MODIFIED;
-        return OK;
+        return send_unchanged(&serve);
     }
+    set_headers(&serve);
     return send_blob(&serve);
 }

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <apr_thread_proc.h>
@@ -274,6 +275,7 @@ static void live_to_migrate(const mdl_service_t *service)
 
     apr_pool_create(&pool, NULL);
     set_signal(SIGTERM, SIG_DFL);
+    umask(027); /* SQLite's file holds customers' addresses */
     if (ap_run_drop_privileges(pool, main_server) != OK) {
         _exit(SCHEMA_FAILED);
     }

@@ -1,0 +1,526 @@
+#!/usr/bin/perl
+# downloadsctl as an operator and a program meet it: every command, every exit code, on SQLite and,
+# when MDL_TEST_PGSQL has libpq's parameters (tools/with-postgres), on PostgreSQL.  Started by root
+# it also shows that the command gives root up.
+#
+#   BUILD=dir    where the command is (build)
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Path qw(make_path);
+use File::Temp qw(tempdir);
+use FindBin;
+use IO::Socket::INET;
+use JSON::PP;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $top     = abs_path("$FindBin::Bin/../..");
+my $build   = $ENV{BUILD} || 'build';
+my $program = ($build =~ m{^/} ? $build : "$top/$build") . '/downloadsctl';
+my $JSON    = JSON::PP->new->utf8;
+my $TIME    = qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
+my $TOKEN   = qr/adk_live_[0-9A-Za-z]{16}_[0-9A-Za-z]{49}/;
+my $temp    = tempdir('downloadsctl.XXXXXX', TMPDIR => 1, CLEANUP => 1);
+my $owner   = $> == 0 ? (getpwnam 'nobody')[2] : $>;
+my ($dir, $conf, %params);
+
+-x $program or BAIL_OUT("$program is not there: make build");
+chmod 0755, $temp;
+
+# --- helpers ----------------------------------------------------------------------------------------
+
+sub slurp
+{
+    my ($path) = @_;
+    open my $in, '<:raw', $path or die "$path: $!";
+    local $/;
+    return scalar <$in> // '';
+}
+
+sub write_file
+{
+    my ($path, $text, $mode) = @_;
+    open my $out, '>:raw', $path or die "$path: $!";
+    print $out $text;
+    close $out or die "$path: $!";
+    chmod $mode // 0644, $path;
+    return $path;
+}
+
+# Runs the command; returns { code, out, err, json }.
+sub run
+{
+    my (@arguments) = @_;
+    my $pid = fork // die "fork: $!";
+    if (!$pid) {
+        open STDOUT, '>', "$temp/out" or die $!;
+        open STDERR, '>', "$temp/err" or die $!;
+        exec $program, @arguments or die $!;
+    }
+    waitpid $pid, 0;
+    my %result = (code => $? & 127 ? "signal $?" : $? >> 8);
+    @result{qw(out err)} = map { slurp("$temp/$_") } qw(out err);
+    $result{json} = eval { $JSON->decode($result{out}) };
+    return \%result;
+}
+
+sub ctl  { return run('-f', $conf, @_) }
+sub json { return run('-f', $conf, '--json', @_) }
+
+# One run that must end with this code and say this on standard error, and nothing on the other.
+sub refuses
+{
+    my ($code, $words, @arguments) = @_;
+    my $got = ctl(@arguments);
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $good = $got->{code} eq $code && $got->{err} =~ $words && $got->{out} eq '';
+    ok($good, "'@arguments' ends with $code") or diag(explain($got));
+    return;
+}
+
+# The same with --json: the error is the document.
+sub refuses_json
+{
+    my ($code, $error, @arguments) = @_;
+    my $got = json(@arguments);
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $good = $got->{code} eq $code && ref $got->{json} eq 'HASH'
+        && ($got->{json}{error}{code} // '') eq $error && length $got->{json}{error}{message};
+    ok($good, "'--json @arguments' ends with $code, $error") or diag(explain($got));
+    return;
+}
+
+sub succeeds_json
+{
+    my (@arguments) = @_;
+    my $got = json(@arguments);
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    ok($got->{code} eq 0 && defined $got->{json}, "'--json @arguments' succeeds")
+        or diag(explain($got));
+    return $got->{json};
+}
+
+sub sql
+{
+    my ($query) = @_;
+    my @command
+        = $params{driver} eq 'pgsql'
+        ? ('psql', $params{params}, '-qAtX', '-v', 'ON_ERROR_STOP=1', '-c', $query)
+        : ('sqlite3', '-batch', '-cmd', '.timeout 5000', $params{params}, $query);
+    open my $out, '-|', @command or die "$command[0]: $!";
+    my @lines = <$out>;
+    close $out or die "$command[0] failed on: $query\n";
+    chomp @lines;
+    return @lines;
+}
+
+# A configuration with these directives beside or instead of the usual; undef takes one away.
+sub configure
+{
+    my (%change) = @_;
+    my %directive = (
+        DBDriver               => $params{driver},
+        DBDParams              => qq("$params{params}"),
+        DownloadsPublicURL     => 'http://127.0.0.1/d',
+        DownloadsSecretFile    => "$dir/secret",
+        DownloadsStorage       => "$dir/data/storage",
+        DownloadsTemplates     => "$top/conf/templates",
+        DownloadsMailTransport => "maildir:$dir/data/mail",
+        DownloadsMailFrom      => 'shop@example.com',
+        %change
+    );
+    my @lines = map { defined $directive{$_} ? "$_ $directive{$_}\n" : () } sort keys %directive;
+    return write_file("$dir/downloads.conf", join '', @lines);
+}
+
+# A folder with a good configuration, whose data belongs to the storage owner.
+sub fresh
+{
+    my ($name, %database) = @_;
+    $dir = "$temp/$name";
+    make_path("$dir/data/storage");
+    chown $owner, -1, "$dir/data", "$dir/data/storage" if $> == 0;
+    write_file("$dir/secret", 'k' x 40, 0600);
+    %params = %database ? %database : (driver => 'sqlite3', params => "$dir/data/downloads.db");
+    $conf = configure();
+    return;
+}
+
+sub check_named
+{
+    my ($name, $document) = @_;
+    my ($found) = grep { $_->{name} eq $name } @{ $document->{checks} };
+    return $found // {};
+}
+
+# `check` finds something with this one and says so; the others are looked at all the same.
+sub check_finds
+{
+    my ($name, $words, $what) = @_;
+    my $got   = json('check');
+    my $found = check_named($name, $got->{json} // {});
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $good = $got->{code} eq 6 && defined $found->{ok} && !$found->{ok}
+        && $found->{message} =~ $words && @{ $got->{json}{checks} } == 7;
+    ok($good, "check says what to do when $what") or diag(explain($got));
+    return;
+}
+
+# --- the command line ---------------------------------------------------------------------------------
+
+subtest 'the command line is parsed strictly, before anything is read' => sub {
+    $conf = "$temp/there-is-none.conf";
+    my $help = run('--help');
+    is($help->{code}, 0, '--help succeeds');
+    like($help->{out}, qr/key create SHOP_ID NAME .*\n.*key list SHOP_ID\n/, 'and lists commands');
+
+    refuses(1, qr/command is missing/);
+    refuses(1, qr/no command "shop"/,      'shop');
+    refuses(1, qr/no command "shop sell"/, 'shop', 'sell');
+    refuses(1, qr/--what/,                 'shop', 'list', '--what');
+    refuses(1, qr/--email/,                'shop', 'add', 'a', 'a.example', '--email');
+    refuses(1, qr/usage: downloadsctl shop add NAME/, 'shop', 'add', 'a');
+    refuses(1, qr/usage: downloadsctl shop list$/,    'shop', 'list', 'a');
+    refuses(1, qr/usage: downloadsctl shop list$/,    'shop', 'list', '--scope', 'read');
+    for my $bad ('0', '-1', '+1', '01', '1x', ' 1', '1.0', '', 'one', '9007199254740992', '9' x 30) {
+        refuses(1, qr/number of a shop/, 'shop', 'approve', '--', $bad);
+    }
+    refuses(1, qr/number of a shop/,   'job', 'list',   '--shop',    '1,2');
+    refuses(1, qr/--status is queued/, 'job', 'list',   '--status',  'done');
+    refuses(1, qr/--scope is full/,    'key', 'create', '1', 'k', '--scope', 'write');
+    refuses(1, qr/--expires/,          'key', 'create', '1', 'k', '--expires', $_)
+        for '0', '-5', '1d', '3153600001';
+    refuses(1, qr/not UTF-8/, 'shop', 'add', "\xFF", 'a.example');
+    refuses_json(1, 'usage', 'shop');
+    refuses_json(1, 'usage', '--what');
+    is(run('--what', '--json')->{json}{error}{code}, 'usage', '--json counts wherever it stands');
+};
+
+# --- the configuration ----------------------------------------------------------------------------------
+
+subtest 'a mistake in the configuration ends with 2 and is told with its place' => sub {
+    fresh('settings');
+    $conf = "$dir/none.conf";
+    refuses(2, qr{none\.conf: can't be read}, 'shop', 'list');
+    refuses_json(2, 'configuration', 'migrate');
+
+    $conf = configure(DownloadsLeaseTime => 'soon');
+    refuses(2, qr{downloads\.conf:\d+: DownloadsLeaseTime}, 'shop', 'list');
+    $conf = configure(DownloadsMailFrom => undef, DownloadsPublicURL => undef);
+    refuses(2, qr/DownloadsPublicURL is missing.*DownloadsMailFrom is missing/, 'shop', 'list');
+    check_finds('settings', qr/PublicURL is missing.*MailFrom is missing/, 'directives are missing');
+};
+
+subtest 'only what needs the secret asks for it' => sub {
+    fresh('secret');
+    ctl('migrate');
+    ctl('shop', 'add', 'A', 'a.example');
+    ctl('shop', 'approve', 1);
+
+    chmod 0644, "$dir/secret";
+    refuses(2, qr/chmod 600/, 'key', 'create', 1, 'k');
+    check_finds('secret', qr/chmod 600/, 'the secret is open to others');
+    unlink "$dir/secret";
+    refuses(2, qr/does not exist/, 'key', 'create', 1, 'k');
+    refuses_json(2, 'configuration', 'key', 'create', 1, 'k');
+    is(ctl('key', 'list', 1)->{code}, 0, 'listing keys goes on');
+
+SKIP: {
+        skip 'file modes mean nothing to root', 1 if $> == 0;
+        write_file("$dir/secret", 'k' x 40, 0);
+        refuses(2, qr/can't be opened by this user/, 'key', 'create', 1, 'k');
+    }
+};
+
+# --- each database --------------------------------------------------------------------------------------
+
+sub test_schema
+{
+    refuses(3, qr/version 0 .*downloadsctl migrate/, 'shop', 'list');
+    ok(!-e $params{params}, 'looking makes no database') if $params{driver} eq 'sqlite3';
+    check_finds('database', qr/downloadsctl migrate/, 'the schema is not there');
+
+    my $applied = succeeds_json('migrate');
+    cmp_ok($applied->{applied}, '>', 0, 'migrations are applied');
+    is($applied->{version}, $applied->{applied}, 'the version is told');
+    like(ctl('migrate')->{out}, qr/^Applied 0 migrations; .*version $applied->{version}\.$/,
+        'a second time does nothing');
+
+    sql("INSERT INTO schema_migration (version, name, applied_at) VALUES (999, 'later', 0)");
+    refuses(3, qr/version 999 .*newer/, 'shop', 'list');
+    refuses(3, qr/newer/, 'migrate');
+    sql('DELETE FROM schema_migration WHERE version = 999');
+    return;
+}
+
+sub test_check
+{
+    my $document = succeeds_json('check');
+    ok($document->{ok}, 'a good installation is good');
+    is(join(' ', map { $_->{name} } @{ $document->{checks} }),
+        'settings secret database storage templates mail worker', 'everything is looked at');
+    my $text = ctl('check');
+    is(scalar(() = $text->{out} =~ /: ok$/mg), 7, 'for people each line ends in ok')
+        or diag($text->{out});
+    return;
+}
+
+sub test_shops
+{
+    is(ctl('shop', 'list')->{out}, "There is no shop yet.\n", 'no shop is no table');
+    is_deeply(succeeds_json('shop', 'list'), [], 'but an empty array');
+
+    my $shop = succeeds_json('shop', 'add', 'Café Ä', 'a.example', '--email', 'help@a.example');
+    like(delete $shop->{created_at}, $TIME, 'a shop has a time');
+    my $id = $shop->{id};
+    is_deeply(
+        $shop,
+        {   id     => $id,
+            name   => "Caf\x{e9} \x{c4}",
+            domain => 'a.example',
+            email  => 'help@a.example',
+            status => 'pending'
+        },
+        'and all that was given'
+    );
+    like(ctl('shop', 'add', '--', '-x-', 'b.example')->{out}, qr/^Shop \d+ \(-x-\) waits for approval/,
+        'people read what comes next');
+    is(succeeds_json('shop', 'list')->[1]{email}, undef, 'no email is null');
+    like(ctl('shop', 'list')->{out}, qr/^ID  NAME    DOMAIN .*\n +1  Café Ä  a\.example /,
+        'the table is aligned by characters');
+
+    refuses(5, qr/domain already/, 'shop', 'add', 'C', 'a.example');
+    refuses_json(5, 'conflict',        'shop', 'add', 'C', 'a.example');
+    refuses_json(5, 'invalid_request', 'shop', 'add', '',  'c.example');
+    refuses_json(5, 'invalid_request', 'shop', 'add', 'C', 'Not A Host');
+    refuses_json(5, 'invalid_request', 'shop', 'add', 'C', 'c.example', '--email', 'nobody');
+    refuses(4, qr/no such shop/, 'shop', $_, 999) for qw(approve suspend);
+    refuses_json(4, 'not_found', 'shop', 'approve', '9007199254740991');
+
+    ctl('shop', 'add', "\e[2Jwiped\nout", 'esc.example');
+    my $list = ctl('shop', 'list')->{out};
+    unlike($list, qr/\e/, 'a name moves no cursor');
+    like($list, qr/\?\[2Jwiped\?out  esc\.example/, 'and breaks no line');
+    return $id;
+}
+
+sub test_keys
+{
+    my ($shop) = @_;
+    refuses(5, qr/approved/, 'key', 'create', $shop, 'early');
+    refuses_json(5, 'shop_not_approved', 'key', 'create', $shop, 'early');
+    is(succeeds_json('shop', 'approve', $shop)->{status}, 'approved', 'the shop is approved');
+
+    my $made = succeeds_json('key', 'create', $shop, 'one', '--scope', 'read', '--expires', 600);
+    like($made->{token}, qr/^$TOKEN$/, 'a token is given');
+    like($made->{token}, qr/_$made->{key}{id}_/, 'which belongs to the key');
+    is($made->{key}{scope}, 'read', 'with its scope');
+    like($made->{key}{expires_at}, $TIME, 'and its end');
+
+    my $text = ctl('key', 'create', $shop, 'two');
+    is(scalar(() = $text->{out} =~ /^$TOKEN$/mg), 1, 'people get the token on a line of its own');
+    like($text->{out}, qr/Store its token now/, 'with the advice to store it');
+
+    ctl('key', 'create', $shop, "key $_") for 3 .. 10;
+    refuses(5, qr/10 live keys/, 'key', 'create', $shop, 'eleventh');
+    refuses_json(5, 'too_many_keys', 'key', 'create', $shop, 'eleventh');
+    my $keys = json('key', 'list', $shop);
+    is(scalar @{ $keys->{json} }, 10, 'ten keys are listed');
+    is($keys->{json}[1]{$_}, undef, "$_ is null until then")
+        for qw(last_used_at expires_at revoked_at);
+    is($keys->{json}[1]{scope}, 'full', 'the scope is full unless given');
+    my ($secret) = $made->{token} =~ /_([0-9A-Za-z]{43})[0-9A-Za-z]{6}$/;
+    unlike($_, qr/adk_live|\Q$secret\E/, 'no list shows a token')
+        for $keys->{out}, ctl('key', 'list', $shop)->{out};
+
+    my $since   = time;
+    my $revoked = succeeds_json('key', 'revoke', $made->{key}{id});
+    cmp_ok(time - $since, '>=', 1, 'revoking returns when nobody remembers the key');
+    like($revoked->{revoked_at}, $TIME, 'and the key is revoked');
+    is(ctl('key', 'create', $shop, 'eleventh')->{code}, 0, 'which makes room for another');
+
+    refuses_json(4, 'not_found',       'key', 'create', 999,   'k');
+    refuses_json(4, 'not_found',       'key', 'list',   999);
+    refuses_json(4, 'not_found',       'key', 'revoke', 'nonesuch');
+    refuses_json(5, 'invalid_request', 'key', 'create', $shop, '');
+
+    $since = time;
+    is(succeeds_json('shop', 'suspend', $shop)->{status}, 'suspended', 'the shop is suspended');
+    cmp_ok(time - $since, '>=', 1, 'suspending waits as well');
+    refuses_json(5, 'shop_not_approved', 'key', 'create', $shop, 'late');
+    return;
+}
+
+sub add_job
+{
+    my ($shop, $id, $status, $due_s) = @_;
+    my $now = int(time * 1_000_000);
+    my $due = defined $due_s ? $now + $due_s * 1_000_000 : 'NULL';
+    sql('INSERT INTO job (id, shop_id, type, lane, source_url, status, attempts, max_attempts,'
+            . ' due_at, lease_token, bytes_received, error_code, error_message, created_at)'
+            . " VALUES ('$id', $shop, 'asset_import', 'bulk', 'https://s.example/f.zip?sig=SECRET',"
+            . " '$status', 5, 5, $due, 5, 1000, 'source_timeout', 'Too slow.', $now)");
+    return;
+}
+
+sub test_jobs
+{
+    my ($shop) = @_;
+    is_deeply(succeeds_json('job', 'list'), [], 'there is no job yet');
+    add_job($shop, sprintf('job_%03d', $_), $_ % 2 ? 'failed' : 'succeeded') for 1 .. 60;
+    add_job($shop, 'job_100', 'running', 60);
+
+    my $jobs = succeeds_json('job', 'list');
+    is(scalar @$jobs, 50, 'fifty jobs are listed');
+    is($jobs->[0]{id}, 'job_100', 'the newest first');
+    like(ctl('job', 'list')->{out}, qr/^ID .*\njob_100 .*\n\(no more than 50 are shown\)$/s,
+        'people are told that there may be more');
+    my $failed = succeeds_json('job', 'list', '--status', 'failed');
+    is(scalar(grep { $_->{status} eq 'failed' } @$failed), 30, 'a status is looked for in all');
+    is(scalar @$failed, 30, 'and nothing else is listed');
+    is_deeply(succeeds_json('job', 'list', '--shop', $shop + 1), [], 'another shop has none');
+    refuses_json(4, 'not_found', 'job', 'list', '--shop', 999);
+
+    my $job = json('job', 'show', 'job_001');
+    is($job->{json}{error_code},  'source_timeout', 'a job tells its error');
+    is($job->{json}{bytes_total}, undef,            'an unknown size is null');
+    is($job->{json}{source_url},  'https://s.example/f.zip', 'its source goes without the query');
+    unlike($_->{out}, qr/SECRET/, 'no signed URL is printed')
+        for $job, ctl('job', 'show', 'job_001'), json('job', 'list');
+    like(ctl('job', 'show', 'job_001')->{out}, qr/^status +failed$/m, 'people get a line a field');
+
+    my $again = succeeds_json('job', 'retry', 'job_001');
+    is_deeply([ @$again{qw(status attempts error_code)} ], [ 'queued', 0, undef ],
+        'a failed job is queued with all of its attempts');
+    refuses_json(5, 'job_finished',  'job', 'retry', 'job_002');
+    refuses_json(5, 'job_finished',  'job', 'retry', 'job_100');
+    refuses_json(4, 'job_not_found', 'job', $_,      'job_nope') for qw(retry show);
+
+    is(json('check')->{code}, 0, 'a job that is due now is no problem');
+    add_job($shop, 'job_101', 'queued', -120);
+    is(json('check')->{code}, 0, 'nor one that waits for a slot of a worker that has others');
+    sql("DELETE FROM job WHERE id = 'job_100'");
+    check_finds('worker', qr/No background process seems to take jobs.*bulk/, 'a job waits long');
+    sql('DELETE FROM job');
+    return;
+}
+
+sub test_database
+{
+    test_schema();
+    test_check();
+    my $shop = test_shops();
+    test_keys($shop);
+    test_jobs($shop);
+    return;
+}
+
+subtest 'all commands on SQLite' => sub {
+    fresh('sqlite3');
+    test_database();
+
+    my $mode = (stat $params{params})[2] & 0777;
+    is($mode & 07, 0, "the database's file is closed to everybody else");
+    $conf = configure(DBDParams => "$dir/nowhere/downloads.db");
+    refuses(3, qr/out of reach/, 'shop', 'list');
+    refuses_json(3, 'database_unavailable', $_) for 'migrate';
+    check_finds('database', qr/nowhere/, "the database's folder is missing");
+    write_file("$dir/data/words.db", 'these are no pages of a database' x 100, 0666);
+    $conf = configure(DBDParams => "$dir/data/words.db");
+    refuses(3, qr/not a database/, 'shop', 'list');
+};
+
+SKIP: {
+    my $server = $ENV{MDL_TEST_PGSQL} or skip 'MDL_TEST_PGSQL is not set', 1;
+    my $name = "downloadsctl_$$";
+    subtest 'all commands on PostgreSQL' => sub {
+        fresh('pgsql', driver => 'pgsql', params => "$server dbname=$name");
+        system('psql', $server, '-qX', '-c', "CREATE DATABASE $name") == 0 or die 'no database';
+        test_database();
+        $conf = configure(DBDParams => qq("host=$dir user=x dbname=x connect_timeout=2"));
+        refuses(3, qr/out of reach/, 'shop', 'list');
+        refuses_json(3, 'database_unavailable', 'migrate');
+        check_finds('database', qr/out of reach/, 'the server is away');
+    };
+    system('psql', $server, '-qX', '-c', "DROP DATABASE $name WITH (FORCE)");
+}
+
+# --- check ------------------------------------------------------------------------------------------------
+
+subtest 'check looks at everything and says what to do' => sub {
+    fresh('check');
+    ctl('migrate');
+    my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 1) or die $!;
+    my $port   = $socket->sockport;
+    close $socket;
+    $conf = configure(DownloadsMailTransport => "smtp://127.0.0.1:$port");
+    check_finds('mail', qr/DownloadsMailTransport/, 'no mail server answers');
+
+    system('cp', '-r', "$top/conf/templates", "$dir/templates") == 0 or die 'cp';
+    write_file("$dir/templates/page.html", "<p>\n{{#shop}}\n");
+    unlink "$dir/templates/email.txt";
+    $conf = configure(DownloadsTemplates => "$dir/templates");
+    check_finds('templates', qr{email\.txt.*page\.html}, 'templates are missing or wrong');
+
+    $conf = configure(DownloadsStorage => "$dir/none");
+    check_finds('storage', qr{\Q$dir\E/none}, 'there is no storage folder');
+    $conf = configure(DownloadsStorage => undef);
+    check_finds('settings', qr/DownloadsStorage is missing/, 'no storage folder is given');
+    $conf = "$dir/none.conf";
+    check_finds('settings', qr{none\.conf}, 'there is no configuration at all');
+
+SKIP: {
+        skip 'file modes mean nothing to root', 2 if $> == 0;
+        $conf = configure();
+        chmod 0500, "$dir/data";
+        check_finds('database', qr/can't be written to/, "SQLite's folder is closed");
+        chmod 0700, "$dir/data";
+        chmod 0500, "$dir/data/storage/partial";
+        check_finds('storage', qr/Files can't be stored/, 'the storage folder is closed');
+        chmod 0700, "$dir/data/storage/partial";
+    }
+};
+
+subtest 'what can not be written is not passed over' => sub {
+    fresh('output');
+    ctl('migrate');
+    system("$program -f $conf --json shop list >/dev/full 2>$temp/err");
+    is($? >> 8, 7, 'a full disk ends with 7');
+    like(slurp("$temp/err"), qr/standard output can't be written/, 'and is told');
+};
+
+# --- root ---------------------------------------------------------------------------------------------------
+
+SKIP: {
+    skip 'not started by root', 1 if $> != 0;
+    subtest 'root becomes the owner of the storage folder' => sub {
+        fresh('root');
+        is((stat "$dir/secret")[4], 0, "the secret is root's and can be read");
+        ctl('migrate');
+        ctl('shop', 'add',     'A', 'a.example');
+        ctl('shop', 'approve', 1);
+        is(ctl('key', 'create', 1, 'k')->{code}, 0, 'a key is made under it');
+        is(ctl('check')->{code}, 0, 'and everything is good');
+        my @files = split /\n/, qx(find "$dir/data" -mindepth 1);
+        cmp_ok(scalar @files, '>', 4, 'there are files');
+        is(join(' ', grep { (stat)[4] != $owner } @files), '', "all of them are the owner's");
+        is(join(' ', grep { (stat)[5] == 0 && !/storage$/ } @files), '', "and none is root's group's");
+
+        $owner = 54321;
+        fresh('nameless');
+        is(ctl('migrate')->{code}, 0, 'a user without a name can be become');
+        is((stat $params{params})[4], 54321, 'and owns the database');
+
+        $owner = 0;
+        fresh('roots');
+        refuses(2, qr/belongs to root/, 'migrate');
+        ok(!-e $params{params}, 'root itself never opens the database');
+        check_finds('storage', qr/belongs to root/, 'the storage folder is root\'s');
+        check_finds('database', qr/Not tried as root/, 'root would have to open the database');
+        ok(!-e $params{params}, 'and check leaves nothing behind') or diag(qx(ls -l "$dir/data"));
+    };
+}
+
+done_testing();
