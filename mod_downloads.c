@@ -10,12 +10,12 @@
 #include <http_protocol.h>
 
 #include "api/router.h"
+#include "api/upload.h"
 #include "base/log.h"
 #include "config.h"
 #include "connection.h"
 #include "core/service.h"
 #include "delivery/delivery.h"
-#include "delivery/upload.h"
 #include "worker/process.h"
 
 APLOG_USE_MODULE(downloads);

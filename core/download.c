@@ -9,7 +9,8 @@ typedef struct {
     const char *assignment_status;
     apr_time_t expires_at;
     const char *asset_status;
-    int limit; /* 0: unlimited */
+    int used;
+    int extra;
 } grant_t;
 
 static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, grant_t *grant,
@@ -27,14 +28,18 @@ static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, grant_t *
     grant->assignment_status = mdl_rows_text(row, 1);
     grant->expires_at = mdl_rows_int(row, 2);
     grant->asset_status = mdl_rows_text(row, 3);
-    grant->limit = mdl_rows_null(row, 9) ? download->default_download_limit
-                                         : (int)mdl_rows_int(row, 9);
+    grant->used = (int)mdl_rows_int(row, 13);
+    grant->extra = (int)mdl_rows_int(row, 14);
+    download->limit = mdl_rows_null(row, 9) ? download->default_download_limit
+                                            : (int)mdl_rows_int(row, 9);
     download->filename = mdl_rows_text(row, 4);
     download->content_type = mdl_rows_text(row, 5);
     download->sha256 = mdl_rows_text(row, 6);
     download->size = mdl_rows_int(row, 7);
     download->updated_at = mdl_rows_int(row, 8);
     download->page_id = mdl_rows_text(row, 10);
+    download->shop_name = mdl_rows_text(row, 11);
+    download->shop_email = mdl_rows_text(row, 12);
     return APR_SUCCESS;
 }
 
@@ -53,29 +58,6 @@ static mdl_download_verdict_t judge(const grant_t *grant, apr_time_t now)
     return strcmp(grant->asset_status, "ready") == 0 ? MDL_DOWNLOAD_OK : MDL_DOWNLOAD_NOT_READY;
 }
 
-/* Takes one download and opens the session: 50 that try at once with one left are let in once. */
-static apr_status_t open_session(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
-{
-    const mdl_link_file_t *link = download->link;
-    apr_int64_t changed;
-    apr_status_t rv;
-
-    rv = mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_OPEN, &changed, p,
-                     MDL_ARGS(mdl_text(link->session), mdl_int(link->assignment_id),
-                              mdl_int(link->asset_id), mdl_int(apr_time_now())));
-    if (rv != APR_SUCCESS || changed == 0) {
-        return rv; /* another request of this session has opened it meanwhile */
-    }
-    rv = mdl_db_exec(db, MDL_Q_ALLOWANCE_TAKE, &changed, p,
-                     MDL_ARGS(mdl_int(link->assignment_id), mdl_int(link->asset_id),
-                              mdl_int(download->limit), mdl_int(download->limit)));
-    if (rv == APR_SUCCESS && changed == 0) {
-        download->verdict = MDL_DOWNLOAD_EXHAUSTED;
-        return APR_EGENERAL; /* rolls the session back */
-    }
-    return rv;
-}
-
 static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_download_t *download = arg;
@@ -84,6 +66,7 @@ static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
     grant_t grant;
     apr_status_t rv;
 
+    download->open = 0;
     download->page_id = NULL;
     download->verdict = MDL_DOWNLOAD_GONE;
     if ((rv = read_grant(db, download, &grant, p)) != APR_SUCCESS) {
@@ -104,34 +87,45 @@ static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     if (rv == APR_ENOENT && download->link->expires_at <= now) {
         download->verdict = MDL_DOWNLOAD_LINK_OLD;
+    } else if (download->limit > 0 && grant.used >= download->limit + grant.extra) {
+        download->verdict = MDL_DOWNLOAD_EXHAUSTED;
     }
-    download->limit = grant.limit;
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
-/* Decides again inside the transaction, so that what is taken is taken from what was seen. */
-static apr_status_t decide_and_open(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
 {
-    mdl_download_t *download = arg;
-    apr_status_t rv = decide(db, p, download);
-
-    if (rv != APR_SUCCESS || download->verdict != MDL_DOWNLOAD_OK || download->open) {
-        return rv;
-    }
-    return open_session(db, download, p);
+    return mdl_db_read(db, decide, download, p);
 }
 
-apr_status_t mdl_download_begin(mdl_db_t *db, mdl_download_t *download, int take, apr_pool_t *p)
+/* Of 50 sessions that begin at once with one download left, one is let in. */
+static apr_status_t open_session(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
+    mdl_download_t *download = arg;
+    const mdl_link_file_t *link = download->link;
+    apr_int64_t changed;
     apr_status_t rv;
 
-    download->open = 0;
-    rv = mdl_db_read(db, decide, download, p);
-    if (rv == APR_SUCCESS && take && download->verdict == MDL_DOWNLOAD_OK && !download->open) {
-        rv = mdl_db_write(db, decide_and_open, download, p);
-        if (download->verdict == MDL_DOWNLOAD_EXHAUSTED) {
-            return APR_SUCCESS;
-        }
+    download->verdict = MDL_DOWNLOAD_OK;
+    rv = mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_OPEN, &changed, p,
+                     MDL_ARGS(mdl_text(link->session), mdl_int(link->assignment_id),
+                              mdl_int(link->asset_id), mdl_int(apr_time_now())));
+    if (rv != APR_SUCCESS || changed == 0) {
+        return rv; /* another request of this session has opened it meanwhile */
+    }
+    rv = mdl_db_exec(db, MDL_Q_ALLOWANCE_TAKE, &changed, p,
+                     MDL_ARGS(mdl_int(link->assignment_id), mdl_int(link->asset_id),
+                              mdl_int(download->limit), mdl_int(download->limit)));
+    if (rv == APR_SUCCESS && changed == 0) {
+        download->verdict = MDL_DOWNLOAD_EXHAUSTED;
+        return APR_EGENERAL; /* rolls the session back */
     }
     return rv;
+}
+
+apr_status_t mdl_download_open(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_write(db, open_session, download, p);
+
+    return download->verdict == MDL_DOWNLOAD_EXHAUSTED ? APR_SUCCESS : rv;
 }

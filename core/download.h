@@ -23,9 +23,11 @@ typedef struct {
     int default_download_limit;
     apr_interval_time_t session_lifetime;
     mdl_download_verdict_t verdict; /* out, as all below */
-    int open;                       /* the link's session was open before */
-    int limit;
-    const char *page_id; /* of the order; NULL when the verdict is GONE */
+    int open;                       /* the link's session is open already */
+    int limit;                      /* without what was granted extra; 0: unlimited */
+    const char *page_id;            /* of the order; NULL when the verdict is GONE, as all below */
+    const char *shop_name;
+    const char *shop_email; /* or NULL */
     const char *filename;
     const char *content_type;
     const char *sha256;
@@ -34,10 +36,16 @@ typedef struct {
 } mdl_download_t;
 
 /**
- * Decides over a request for a file.  With take set it opens the link's session, which takes one
- * download by one conditional UPDATE, unless it is open already; without, as for HEAD, it changes
- * nothing.  Returns APR_SUCCESS with a verdict, or an error of the database.
+ * Decides over a request for a file, and changes nothing.  Returns APR_SUCCESS with a verdict, or
+ * an error of the database.
  */
-apr_status_t mdl_download_begin(mdl_db_t *db, mdl_download_t *download, int take, apr_pool_t *p);
+apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p);
+
+/**
+ * Opens the session of a link whose verdict is OK: takes one download by one conditional UPDATE,
+ * unless the session is open by now.  Returns APR_SUCCESS with the verdict OK or EXHAUSTED, or an
+ * error of the database.
+ */
+apr_status_t mdl_download_open(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p);
 
 #endif

@@ -29,7 +29,7 @@ typedef struct {
     request_rec *r;
     const mdl_service_t *service;
     mdl_link_file_t link;
-    mdl_download_t download; /* as it was when blob was opened */
+    mdl_download_t download;
     apr_file_t *blob;
     const char *etag;
 } serve_t;
@@ -115,9 +115,10 @@ static int refuse(const serve_t *serve, const refusal_t *refusal)
                        apr_psprintf(r->pool, "bytes */%" APR_INT64_T_FMT, serve->download.size));
     }
     log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", refusal->status, refusal->title));
-    return mdl_view_message(r, refusal->status, refusal->title, refusal->text,
-                            page_id != NULL ? mdl_view_page_url(serve->service, page_id, r->pool)
-                                            : NULL);
+    return mdl_view_shop_message(
+        r, refusal->status, refusal->title, refusal->text,
+        page_id != NULL ? mdl_view_page_url(serve->service, page_id, r->pool) : NULL,
+        serve->download.shop_name, serve->download.shop_email);
 }
 
 static int names_prefetch(request_rec *r, const char *header)
@@ -261,44 +262,43 @@ static int send_unchanged(const serve_t *serve)
     return OK;
 }
 
-static apr_status_t begin(const serve_t *serve, mdl_connection_t *connection,
-                          mdl_download_t *download, int take)
+/* Opens the link's session where bytes are to be sent. */
+static apr_status_t take(serve_t *serve, mdl_connection_t *connection, const refusal_t **refusal)
 {
-    const mdl_settings_t *settings = serve->service->settings;
-
-    *download = (mdl_download_t){.link = &serve->link,
-                                 .default_download_limit = settings->download_limit,
-                                 .session_lifetime = settings->session_lifetime};
-    return mdl_download_begin(mdl_connection_db(connection), download, take, serve->r->pool);
-}
-
-/* Opens the link's session where bytes are to be sent; what is sent stays what was opened. */
-static apr_status_t take(const serve_t *serve, mdl_connection_t *connection,
-                         const refusal_t **refusal)
-{
-    mdl_download_t taken;
+    mdl_download_t *download = &serve->download;
     apr_status_t rv;
 
     if (serve->r->header_only) {
         log_hit(serve, "not counted, HEAD");
         return APR_SUCCESS;
     }
-    if ((rv = begin(serve, connection, &taken, 1)) != APR_SUCCESS) {
-        return rv;
-    }
-    if (taken.verdict != MDL_DOWNLOAD_OK) {
-        *refusal = &refusals[taken.verdict];
+    if (download->open) {
+        log_hit(serve, "not counted, its session was open");
         return APR_SUCCESS;
     }
-    log_hit(serve, taken.open ? "not counted, its session was open" : "counted");
+    rv = mdl_download_open(mdl_connection_db(connection), download, serve->r->pool);
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (download->verdict != MDL_DOWNLOAD_OK) {
+        *refusal = &refusals[download->verdict];
+        return APR_SUCCESS;
+    }
+    log_hit(serve, "counted");
     return APR_SUCCESS;
 }
 
 /* Everything before the first byte; a download is taken last, when nothing else can go wrong. */
 static apr_status_t decide(serve_t *serve, mdl_connection_t *connection, const refusal_t **refusal)
 {
-    apr_status_t rv = begin(serve, connection, &serve->download, 0);
+    const mdl_settings_t *settings = serve->service->settings;
     int status;
+    apr_status_t rv;
+
+    serve->download = (mdl_download_t){.link = &serve->link,
+                                       .default_download_limit = settings->download_limit,
+                                       .session_lifetime = settings->session_lifetime};
+    rv = mdl_download_look(mdl_connection_db(connection), &serve->download, serve->r->pool);
 
     if (rv != APR_SUCCESS) {
         return rv;

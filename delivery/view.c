@@ -130,6 +130,12 @@ int mdl_view_page(request_rec *r, int status, const mdl_json_t *data)
 int mdl_view_message(request_rec *r, int status, const char *title, const char *text,
                      const char *page_url)
 {
+    return mdl_view_shop_message(r, status, title, text, page_url, NULL, NULL);
+}
+
+int mdl_view_shop_message(request_rec *r, int status, const char *title, const char *text,
+                          const char *page_url, const char *shop_name, const char *shop_email)
+{
     mdl_json_t *data;
 
     if (view.message == NULL) {
@@ -143,6 +149,12 @@ int mdl_view_message(request_rec *r, int status, const char *title, const char *
     mdl_json_add_string(data, "text", text);
     mdl_json_add_string(data, "page_url", page_url);
     mdl_json_add_int(data, "status", status);
+    if (shop_name != NULL) {
+        mdl_json_t *shop = mdl_json_add_object(data, "shop");
+
+        mdl_json_add_string(shop, "name", shop_name);
+        mdl_json_add_string(shop, "support_email", shop_email);
+    }
     return render(r, status, view.message, data);
 }
 
@@ -157,5 +169,5 @@ int mdl_view_failure(request_rec *r, apr_status_t rv)
     }
     ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, r, "MDL0403: a customer's request failed");
     return mdl_view_message(r, HTTP_INTERNAL_SERVER_ERROR, "Something went wrong on our side",
-                            "No download was used up. Please try again later.", NULL);
+                            "Please load this page again later.", NULL);
 }

@@ -23,6 +23,10 @@ int mdl_view_page(request_rec *r, int status, const mdl_json_t *data);
 int mdl_view_message(request_rec *r, int status, const char *title, const char *text,
                      const char *page_url);
 
+/** The same with the shop's name, and its address or NULL, for the customer to turn to. */
+int mdl_view_shop_message(request_rec *r, int status, const char *title, const char *text,
+                          const char *page_url, const char *shop_name, const char *shop_email);
+
 /** The same for an error of the database: 503 when it is out of reach, else 500 and a log line. */
 int mdl_view_failure(request_rec *r, apr_status_t rv);
 

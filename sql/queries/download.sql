@@ -1,12 +1,15 @@
 -- Everything that decides over one download; a row only when the file belongs to the assignment.
 -- name: download_grant
 SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
-    b.size, s.updated_at, m.download_limit, o.page_id
+    b.size, s.updated_at, m.download_limit, o.page_id, h.name, h.email,
+    COALESCE(w.downloads_used, 0), COALESCE(w.downloads_extra, 0)
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
+JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
 JOIN asset s ON s.id = %lld
 LEFT JOIN blob b ON b.sha256 = s.sha256
+LEFT JOIN allowance w ON w.assignment_id = a.id AND w.asset_id = s.id
 WHERE a.id = %lld AND (
     (a.content = 'live' AND EXISTS (SELECT 1 FROM mapping_file f
         WHERE f.mapping_id = a.mapping_id AND f.asset_id = s.id))

@@ -40,16 +40,19 @@ my $unique = 0;
 
 # --- where things are ------------------------------------------------------------------------------
 
-sub vars { return Apache::Test::vars() }
+# Of the server that the helpers mean: the shared one, unless MDL::Instance has taken aim at another.
+my $aimed;
+sub aim  { ($aimed) = @_; return }
+sub vars { return $aimed // Apache::Test::vars() }
 
 sub port        { return vars()->{port} }
 sub base_url    { return 'http://127.0.0.1:' . port() . '/api/v1' }
 sub public_url  { return 'http://localhost:' . port() . '/d' }
 sub database    { return vars()->{db_driver} }
-sub logs_dir    { return "$top/t/logs" }
+sub logs_dir    { return $aimed ? $aimed->{t_logs} : "$top/t/logs" }
 sub mail_dir    { return logs_dir() . '/mail' }
 sub storage_dir { return logs_dir() . '/storage' }
-sub conf_file   { return "$top/t/conf/extra.conf" }
+sub conf_file   { return $aimed ? $aimed->{conf_file} : "$top/t/conf/extra.conf" }
 sub error_log   { return logs_dir() . '/error_log' }
 
 # --- requests --------------------------------------------------------------------------------------
@@ -127,7 +130,7 @@ sub page
 }
 
 # Bytes as they are, for what no decent client sends; returns every byte of the answer.  The request
-# should ask for "Connection: close".
+# should ask for "Connection: close".  With end => 1 the sending side is closed behind the bytes.
 sub raw
 {
     my ($bytes, %opt) = @_;
@@ -138,6 +141,7 @@ sub raw
     alarm($opt{timeout} // 30);
     print $socket $bytes;
     $socket->flush;
+    shutdown $socket, 1 if $opt{end};
     local $/;
     my $answer = <$socket>;
     alarm 0;
@@ -422,7 +426,7 @@ sub postgres
 {
     my ($command, @more) = @_;
     die "the database is not PostgreSQL\n" if database() ne 'pgsql';
-    system("$top/tools/postgres", $command, logs_dir() . '/pg', @more) == 0
+    system("$top/tools/postgres", $command, "$top/t/logs/pg", @more) == 0
         or die "tools/postgres $command failed\n";
     return;
 }
@@ -430,7 +434,8 @@ sub postgres
 sub stop_database  { return postgres('stop', 'immediate') }
 sub start_database { return postgres('start') }
 
-# Asks the database behind the server's back; returns rows of columns as text.  For looking only.
+# Asks the database behind the server's back; returns rows of columns as text.
+# For looking, and for states that no request brings about yet.
 sub sql
 {
     my ($query) = @_;

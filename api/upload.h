@@ -1,8 +1,8 @@
 /*
  * Upload URLs (contract, section 7).  No upload can be begun yet, so each URL is unknown.
  */
-#ifndef MDL_DELIVERY_UPLOAD_H
-#define MDL_DELIVERY_UPLOAD_H
+#ifndef MDL_API_UPLOAD_H
+#define MDL_API_UPLOAD_H
 
 #include <httpd.h>
 

@@ -1,0 +1,622 @@
+# What a customer opens: the order's page, its button, and the file (contract, section 8).
+use strict;
+use warnings;
+
+use Digest::SHA qw(hmac_sha256 sha256_base64 sha256_hex sha256);
+use MIME::Base64 qw(encode_base64 encode_base64url decode_base64url);
+use Test::More;
+use Time::HiRes qw(time);
+
+use MDL::Test;
+
+my $shop      = new_shop(name => 'Books & <Bytes>');
+my $log_start = error_log_size();
+my $number    = int(time);
+my @tokens;    # everything that no log may hold
+
+# --- what the cases are made of --------------------------------------------------------------------
+
+# An asset with these bytes, ready; returns { id, bytes, sha256, … }.
+sub asset
+{
+    my ($bytes, %more) = @_;
+    my $name  = 'delivery-' . ++$number . '.bin';
+    my $reply = api('POST', '/assets', key => $shop->{token},
+        json => { source_url => source($name, $bytes), %more });
+    $reply->{status} == 202 or die "import: $reply->{status} $reply->{body}\n";
+    my $job = wait_job($shop, $reply->{json}{job}{id});
+    $job->{status} eq 'succeeded' or die "import: $job->{error}{message}\n";
+    return { %{ $reply->{json}{asset} }, bytes => $bytes, sha256 => sha256_hex($bytes) };
+}
+
+# A product of these assets; returns its id.
+sub product
+{
+    my ($assets, %more) = @_;
+    my $id    = 'gid://shop/Product/' . ++$number;
+    my $reply = map_product($id, $assets, %more);
+    $reply->{status} == 201 or die "mapping: $reply->{status} $reply->{body}\n";
+    return $id;
+}
+
+sub map_product
+{
+    my ($id, $assets, %more) = @_;
+    return api('POST', '/mappings', key => $shop->{token},
+        json => { storefront_product_id => $id, file_ids => [ map { $_->{id} } @$assets ], %more });
+}
+
+# An order of these products; returns { id, url, path, token, ids of its assignments }.
+sub order
+{
+    my (@products) = @_;
+    my $id    = '' . ++$number;
+    my $reply = api('POST', "/orders/$id/assignments", key => $shop->{token}, json => {
+        storefront_customer_id => "$number",
+        items => [ map { { storefront_product_id => $_ } } @products ],
+    });
+    $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
+    my $order = $reply->{json}{order};
+    my ($path, $token) = $order->{download_page_url} =~ m{^http://[^/]+(/d/o/(.+))$}
+        or die "no page: $order->{download_page_url}\n";
+    push @tokens, $token;
+    return { id => $id, url => $order->{download_page_url}, path => $path, token => $token,
+        assignments => [ map { $_->{id} } @{ $order->{assignments} } ] };
+}
+
+# An order of one product with one file.
+sub one_file
+{
+    my ($bytes, %mapping) = @_;
+    my $asset = asset($bytes);
+    my $order = order(product([$asset], %mapping));
+    return ($order, $asset, "$order->{assignments}[0]-$asset->{id}");
+}
+
+sub press
+{
+    my ($order, $file) = @_;
+    return page('POST', $order->{path}, form => { file => $file });
+}
+
+# Presses the button and returns the path of the link.
+sub link_of
+{
+    my ($order, $file) = @_;
+    my $reply = press($order, $file);
+    $reply->{status} == 303 or die "no redirect but $reply->{status}: $reply->{body}\n";
+    my ($path, $token) = $reply->{headers}{location} =~ m{^http://[^/]+(/d/f/([^/]+).*)$}
+        or die "not a link: $reply->{headers}{location}\n";
+    push @tokens, $token;
+    return $path;
+}
+
+# The service's own way to sign, for links that the button never gives.
+sub forge
+{
+    my ($assignment, $asset, $expires) = @_;
+    open my $in, '<:raw', logs_dir() . '/secret' or die "secret: $!";
+    my $secret = do { local $/; <$in> };
+    my $bytes = join('', map { chr int rand 256 } 1 .. 16) . pack('Q>Q>Q>', $assignment, $asset, $expires);
+    my $mac = hmac_sha256($bytes, hmac_sha256('file-link', $secret));
+    my $token = encode_base64url($bytes . substr $mac, 0, 16);
+    push @tokens, $token;
+    return "/d/f/$token";
+}
+
+sub left
+{
+    my ($order) = @_;
+    my ($left) = page('GET', $order->{path})->{body} =~ /(\d+) of \d+ downloads? left/;
+    return $left;
+}
+
+sub counted_sql
+{
+    my ($assignment, $asset) = @_;
+    my ($row) = sql("SELECT downloads_used FROM allowance WHERE assignment_id = $assignment "
+            . "AND asset_id = $asset");
+    return $row ? $row->[0] : 0;
+}
+
+sub is_page
+{
+    my ($reply, $status, $like, $name) = @_;
+    subtest $name => sub {
+        is($reply->{status}, $status, "the status is $status");
+        is($reply->{headers}{'content-type'}, 'text/html; charset=utf-8', 'it is a page');
+        is($reply->{headers}{'cache-control'}, 'private, no-store', 'which nobody may keep');
+        like($reply->{body}, $like, 'that says what to do');
+        ok(!exists $reply->{headers}{etag}, 'without an entity tag');
+        ok(!exists $reply->{headers}{'content-disposition'}, 'and not as a file');
+    };
+    return;
+}
+
+# --- the page --------------------------------------------------------------------------------------
+
+subtest 'The page lists the files of the order' => sub {
+    my $asset = asset('x' x 2_345_678, title => 'The <b>Book</b>', filename => 'book.bin');
+    my $order = order(product([$asset], download_limit => 3));
+    my $reply = page('GET', $order->{path});
+
+    is($reply->{status}, 200, 'it is there');
+    like($reply->{body}, qr/Books &amp; &lt;Bytes&gt;/, 'with the shop, escaped');
+    like($reply->{body}, qr/Order \Q$order->{id}\E/, 'with the number of the order');
+    like($reply->{body}, qr/The &lt;b&gt;Book&lt;\/b&gt;/, 'with the title, escaped');
+    like($reply->{body}, qr/book\.bin/, 'with the name of the file');
+    like($reply->{body}, qr/2\.3 MB/, 'with its size');
+    like($reply->{body}, qr/\Q$asset->{sha256}\E/, 'with its SHA-256');
+    like($reply->{body}, qr/3 of 3 downloads left/, 'with the downloads left');
+    like($reply->{body}, qr/name="file" value="$order->{assignments}[0]-$asset->{id}"/,
+        'with a button');
+    like($reply->{body}, qr/action="\Q$order->{path}\E"/, 'that posts to the page itself');
+};
+
+subtest 'The page is private and lets nothing foreign in' => sub {
+    my ($order) = one_file('private');
+    my $reply = page('GET', $order->{path});
+    my %headers = %{ $reply->{headers} };
+    my ($style) = $reply->{body} =~ m{<style>(.*?)</style>}s;
+    my $origin = 'http://localhost:' . port();
+
+    is($headers{'content-type'}, 'text/html; charset=utf-8', 'Content-Type');
+    is($headers{'cache-control'}, 'private, no-store', 'Cache-Control');
+    is($headers{'referrer-policy'}, 'no-referrer', 'Referrer-Policy');
+    is($headers{'x-content-type-options'}, 'nosniff', 'X-Content-Type-Options');
+    is($headers{'x-frame-options'}, 'DENY', 'X-Frame-Options');
+    is($headers{'x-robots-tag'}, 'noindex', 'X-Robots-Tag');
+    is($headers{'content-security-policy'},
+        "default-src 'none'; style-src 'sha256-" . sha256_base64($style) . "='; "
+            . "form-action 'self' $origin; base-uri 'none'; frame-ancestors 'none'",
+        'Content-Security-Policy allows its own style, its own form, and nothing else');
+};
+
+subtest 'Looking at the page costs nothing' => sub {
+    my ($order, $asset) = one_file('looking', download_limit => 2);
+    my $head = page('HEAD', $order->{path});
+    my $get  = page('GET', $order->{path});
+
+    is($head->{status}, 200, 'HEAD is answered');
+    is($head->{body}, '', 'without a body');
+    is($head->{headers}{'content-length'}, length $get->{body}, 'with the length of the page');
+    page('GET', $order->{path}) for 1 .. 3;
+    is(left($order), 2, 'all downloads are left');
+};
+
+subtest 'A file without a limit shows no number of downloads' => sub {
+    my ($order) = one_file('no limit', download_limit => 0);
+
+    unlike(page('GET', $order->{path})->{body}, qr/downloads? left/, 'nothing is said of a limit');
+};
+
+subtest 'An order without files says so' => sub {
+    my $order = order(product([]));
+
+    like(page('GET', $order->{path})->{body}, qr/nothing to download/, 'the page says it');
+};
+
+subtest 'An address that was not given out leads nowhere' => sub {
+    my ($order) = one_file('nowhere');
+    my $other = $order->{token};
+    substr($other, 5, 1) = substr($other, 5, 1) eq 'A' ? 'B' : 'A';
+
+    is_page(page('GET', "/d/o/$other"), 404, qr/no such page/, 'a token with a wrong letter');
+    is_page(page('GET', '/d/o/'), 404, qr/no such page/, 'an empty token');
+    is_page(page('GET', "/d/o/$order->{token}/x"), 404, qr/no such page/, 'more behind the token');
+    is_page(page('GET', '/d/x'), 404, qr/no such page/, 'another path');
+    is_page(page('GET', '/d'), 404, qr/no such page/, 'no path');
+    is_page(page('GET', "/d/f/$order->{token}"), 404, qr/no such file/, 'a page as a file');
+};
+
+subtest 'A method that is not for it is refused with those that are' => sub {
+    my ($order, $asset, $file) = one_file('method');
+    my $page = page('PUT', $order->{path});
+    my $link = link_of($order, $file);
+    my $post = page('POST', $link, form => { file => $file });
+
+    is($page->{status}, 405, 'PUT of the page');
+    is($page->{headers}{allow}, 'GET, HEAD, POST', 'Allow of the page');
+    is($post->{status}, 405, 'POST of the file');
+    is($post->{headers}{allow}, 'GET, HEAD', 'Allow of the file');
+};
+
+# --- the button ------------------------------------------------------------------------------------
+
+subtest 'The button leads to the file' => sub {
+    my ($order, $asset, $file) = one_file('the bytes', download_limit => 2);
+    my $reply = press($order, $file);
+
+    is($reply->{status}, 303, 'it redirects by See Other');
+    like($reply->{headers}{location}, qr{^\Q${\public_url()}\E/f/[\w-]+/delivery-\d+\.bin$},
+        'to a link that ends in the name of the file');
+    is(left($order), 2, 'which costs nothing before it is used');
+    my ($path) = $reply->{headers}{location} =~ m{^http://[^/]+(.*)$};
+    my $got = page('GET', $path);
+    is($got->{status}, 200, 'the link is answered');
+    is($got->{body}, 'the bytes', 'with the bytes');
+    is(left($order), 1, 'and has cost one download');
+    is(page('GET', $path)->{body}, 'the bytes', 'the same link gives them again');
+    is(page('GET', $path =~ s{/[^/]+$}{}r)->{body}, 'the bytes', 'without the name, too');
+    is(page('GET', $path =~ s{/[^/]+$}{/other%20name}r)->{body}, 'the bytes', 'with any other name');
+    is(left($order), 1, 'at no further cost');
+};
+
+subtest 'What is not the button is refused' => sub {
+    my ($order, $asset, $file) = one_file('no button');
+    my ($other, undef, $foreign) = one_file('another order');
+    my $post = sub {
+        my ($type, $body) = @_;
+        return MDL::Test::reply_of(HTTP::Tiny->new(max_redirect => 0)->request('POST',
+            'http://127.0.0.1:' . port() . $order->{path},
+            { headers => { 'content-type' => $type }, content => $body }));
+    };
+
+    is_page(press($order, $foreign), 404, qr/not in this order/, 'a file of another order');
+    is_page(press($order, 'nonsense'), 404, qr/not in this order/, 'something that is no file');
+    is_page(page('POST', $order->{path}, form => { files => $file }), 400, qr/button/, 'no field');
+    is_page($post->('application/json', '{}'), 415, qr/button/, 'another media type');
+    is_page($post->('application/x-www-form-urlencoded', 'file=' . 'x' x 4096), 413, qr/button/,
+        'a body over 4 KiB');
+    is_page($post->('application/x-www-form-urlencoded', sub { undef }), 411, qr/button/,
+        'a body of unknown length');
+    my $cut = raw("POST $order->{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+            . "Content-Type: application/x-www-form-urlencoded\r\n"
+            . "Content-Length: 500000000\r\n\r\nfile=", timeout => 10);
+    like($cut, qr{^HTTP/1\.1 413 }, 'an immense body is not waited for');
+};
+
+# --- the file --------------------------------------------------------------------------------------
+
+subtest 'The file comes with everything that a client needs' => sub {
+    my ($order, $asset, $file) = one_file('0123456789' x 1000);
+    my $reply = page('GET', link_of($order, $file));
+    my %headers = %{ $reply->{headers} };
+
+    is($reply->{status}, 200, 'it comes');
+    is($reply->{body}, $asset->{bytes}, 'whole');
+    is($headers{'content-length'}, 10_000, 'Content-Length');
+    is($headers{'content-type'}, 'application/octet-stream', 'Content-Type');
+    is($headers{etag}, qq("$asset->{sha256}"), 'ETag is the SHA-256');
+    is($headers{'accept-ranges'}, 'bytes', 'Accept-Ranges');
+    like($headers{'last-modified'}, qr/ GMT$/, 'Last-Modified');
+    is($headers{'repr-digest'}, 'sha-256=:' . encode_base64(sha256($asset->{bytes}), '') . ':',
+        'Repr-Digest');
+    like($headers{'content-disposition'}, qr/^attachment; /, 'Content-Disposition');
+    is($headers{'cache-control'}, 'private', 'Cache-Control');
+    is($headers{'content-security-policy'}, 'sandbox', 'Content-Security-Policy');
+    is($headers{'referrer-policy'}, 'no-referrer', 'Referrer-Policy');
+    is($headers{'x-content-type-options'}, 'nosniff', 'X-Content-Type-Options');
+    is($headers{'cross-origin-resource-policy'}, 'same-origin', 'Cross-Origin-Resource-Policy');
+};
+
+subtest 'A name in any script survives, and what could be syntax does not' => sub {
+    my $name  = "\x{5b57} \"q\" 100% \x{fc}.pdf";
+    my $asset = asset('named', filename => $name, content_type => 'application/pdf');
+    my $order = order(product([$asset]));
+    my $link  = link_of($order, "$order->{assignments}[0]-$asset->{id}");
+    my $reply = page('GET', $link);
+
+    like($link, qr{/%E5%AD%97%20%22q%22%20100%25%20%C3%BC\.pdf$}, 'in the link it is one segment');
+    is($reply->{body}, 'named', 'which is followed');
+    is($reply->{headers}{'content-disposition'},
+        'attachment; filename="_ _q_ 100_ _.pdf"; '
+            . q(filename*=UTF-8''%E5%AD%97%20%22q%22%20100%25%20%C3%BC.pdf),
+        'the header has an ASCII fallback and the name itself');
+    is($reply->{headers}{'content-type'}, 'application/pdf', 'the type is the asset\'s');
+};
+
+subtest 'What sends no bytes of the file costs nothing' => sub {
+    my ($order, $asset, $file) = one_file('abcdefghij', download_limit => 1);
+    my $link = link_of($order, $file);
+    my $with = sub { page('GET', $link, headers => {@_}) };
+
+    my $head = page('HEAD', $link);
+    is($head->{status}, 200, 'HEAD');
+    is($head->{headers}{'content-length'}, 10, 'HEAD has the length');
+    is($head->{headers}{etag}, qq("$asset->{sha256}"), 'HEAD has the entity tag');
+
+    my $ranged = page('HEAD', $link, headers => { Range => 'bytes=2-3' });
+    is($ranged->{status}, 200, 'HEAD knows no ranges');
+    is($ranged->{headers}{'content-length'}, 10, 'and has the length of the whole');
+
+    my $same = $with->('If-None-Match' => qq("$asset->{sha256}"));
+    is($same->{status}, 304, 'If-None-Match with the entity tag');
+    is($same->{headers}{etag}, qq("$asset->{sha256}"), '304 has the entity tag');
+    is($same->{body}, '', '304 has no body');
+    is($with->('If-Modified-Since' => $head->{headers}{'last-modified'})->{status}, 304,
+        'If-Modified-Since');
+    is_page($with->('If-Match' => '"other"'), 412, qr/anew/, 'If-Match of another file');
+
+    for my $range ('bytes=10-', 'bytes=10-20', 'bytes=99-, 100-200', 'bytes=99999999999999999999-') {
+        my $beyond = $with->(Range => $range);
+        is($beyond->{status}, 416, "Range: $range");
+        is($beyond->{headers}{'content-range'}, 'bytes */10', 'with how long the file is');
+    }
+    is($with->(Range => 'bytes=10-', 'If-Range' => qq("$asset->{sha256}"))->{status}, 416,
+        'a range beyond the end with a matching If-Range');
+
+    for my $header ('Sec-Purpose', 'Purpose', 'X-Moz') {
+        is_page($with->($header => 'prefetch'), 403, qr/press the button/, "$header: prefetch");
+    }
+    is_page($with->('Sec-Purpose' => 'prefetch;prerender'), 403, qr/press the button/, 'prerender');
+
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 0, 'none of these has cost anything');
+    is($with->()->{body}, 'abcdefghij', 'and the download is still there');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'which costs one');
+};
+
+subtest 'Parts of a file come as they are asked for, within one download' => sub {
+    my $bytes = join '', map { chr($_ % 251) } 0 .. 99_999;
+    my ($order, $asset, $file) = one_file($bytes, download_limit => 1);
+    my $link = link_of($order, $file);
+    my $with = sub { page('GET', $link, headers => {@_}) };
+    my $tag  = qq("$asset->{sha256}");
+
+    my $part = $with->(Range => 'bytes=100-199');
+    is($part->{status}, 206, 'a range');
+    is($part->{headers}{'content-range'}, 'bytes 100-199/100000', 'says which');
+    is($part->{headers}{'content-length'}, 100, 'and how long it is');
+    is($part->{headers}{etag}, $tag, 'with the entity tag of the whole');
+    is($part->{headers}{'repr-digest'}, 'sha-256=:' . encode_base64(sha256($bytes), '') . ':',
+        'and the digest of the whole');
+    is($part->{body}, substr($bytes, 100, 100), 'with its bytes');
+    is($with->(Range => 'bytes=-50')->{body}, substr($bytes, -50), 'the last bytes');
+    is($with->(Range => 'bytes=99990-')->{body}, substr($bytes, 99_990), 'from there to the end');
+    is($with->(Range => 'bytes=99990-200000')->{body}, substr($bytes, 99_990), 'past the end');
+
+    my $parts = $with->(Range => 'bytes=0-9,50000-50009');
+    is($parts->{status}, 206, 'two ranges');
+    like($parts->{headers}{'content-type'}, qr{^multipart/byteranges; boundary=}, 'are multipart');
+    like($parts->{body}, qr{Content-range: bytes 0-9/100000\r\n\r\n\Q${\substr($bytes, 0, 10)}\E\r\n}si,
+        'with the first');
+    like($parts->{body}, qr{bytes 50000-50009/100000\r\n\r\n\Q${\substr($bytes, 50_000, 10)}\E\r\n}si,
+        'and the second');
+
+    is($with->(Range => 'bytes=5-9', 'If-Range' => $tag)->{status}, 206, 'If-Range of this file');
+    is($with->(Range => 'bytes=5-9', 'If-Range' => '"other"')->{body}, $bytes,
+        'If-Range of another file gives the whole');
+    is($with->(Range => 'lines=1-2')->{status}, 200, 'an unknown unit is passed over');
+    is($with->(Range => 'bytes=9-5')->{status}, 200, 'a range that is none, too');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'all of it has cost one download');
+};
+
+subtest 'A range beyond the end with an If-Range of another file is the whole file, and counts' => sub {
+    my ($order, $asset, $file) = one_file('if-range');
+    my $reply = page('GET', link_of($order, $file),
+        headers => { Range => 'bytes=8-', 'If-Range' => '"other"' });
+
+    is($reply->{status}, 200, 'it is the whole');
+    is($reply->{body}, 'if-range', 'with its bytes');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'and has cost one download');
+};
+
+subtest 'A range of the last bytes of nothing asked for before counts like any' => sub {
+    my ($order, $asset, $file) = one_file('suffix');
+
+    is(page('GET', link_of($order, $file), headers => { Range => 'bytes=-2' })->{body}, 'ix',
+        'the bytes come');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'and have cost one download');
+};
+
+subtest 'A connection serves one file after the other' => sub {
+    my ($order, $asset, $file) = one_file('kept alive', download_limit => 0);
+    my $path  = link_of($order, $file);
+    my $get   = "GET $path HTTP/1.1\r\nHost: localhost\r\n";
+    my $all   = raw("$get\r\n" x 20 . $get . "Connection: close\r\n\r\n");
+
+    is(scalar(() = $all =~ /\r\n\r\nkept alive/g), 21, 'each is answered');
+};
+
+# --- limits ----------------------------------------------------------------------------------------
+
+subtest 'When the limit is reached the button is gone and the links are void' => sub {
+    my ($order, $asset, $file) = one_file('limited', download_limit => 1);
+    my ($first, $second) = map { link_of($order, $file) } 1 .. 2;
+
+    is(page('GET', $first)->{status}, 200, 'the one download is had');
+    is_page(page('GET', $second), 403, qr/limit is reached.*\Q$order->{token}\E/s,
+        'another link is refused and leads back to the page');
+    is(page('GET', $first)->{status}, 200, 'the first still holds');
+    my $page = page('GET', $order->{path});
+    like($page->{body}, qr/limit of this file is reached/, 'the page says so');
+    like($page->{body}, qr/0 of 1 download left/, 'with the number');
+    unlike($page->{body}, qr/<form/, 'and has no button');
+    is(press($order, $file)->{status}, 409, 'pressing it all the same is a conflict');
+};
+
+subtest 'Of fifty who click at once with one download left exactly one is let in' => sub {
+    my ($order, $asset, $file) = one_file('one for all', download_limit => 1);
+    my @links = parallel(50, sub { link_of($order, $file) });
+    my @answers = parallel(50, sub { page('GET', $links[ $_[0] ])->{status} });
+    my %count;
+    $count{ ref $_ ? $_->{died} : $_ }++ for @answers;
+
+    is_deeply(\%count, { 200 => 1, 403 => 49 }, 'one 200 and 49 times 403');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'one download is counted');
+};
+
+subtest 'Fifty requests of one link open one session' => sub {
+    my ($order, $asset, $file) = one_file('one session', download_limit => 1);
+    my $link = link_of($order, $file);
+    my @answers = parallel(50, sub { page('GET', $link)->{status} });
+
+    is(scalar(grep { $_ eq '200' } @answers), 50, 'all are answered');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'one download is counted');
+};
+
+subtest 'A link has to be used in time, and its session ends' => sub {
+    my ($order, $asset, $file) = one_file('in time', download_limit => 5);
+    my $old  = forge($order->{assignments}[0], $asset->{id}, int(time) - 1);
+    my $late = forge($order->{assignments}[0], $asset->{id}, int(time) + 60);
+
+    is_page(page('GET', $old), 410, qr/too old.*\Q$order->{token}\E/s,
+        'one whose time is over is gone, and leads back to the page');
+    is(page('GET', $late)->{status}, 200, 'one in time is served');
+    is(left($order), 4, 'and only that one has cost a download');
+    my $long_ago = int((time - 2 * 86_400) * 1e6);
+    sql("UPDATE download_session SET opened_at = $long_ago "
+            . "WHERE assignment_id = $order->{assignments}[0]");
+    is_page(page('GET', $late), 410, qr/too old/, 'a session over a day old is gone');
+    is(left($order), 4, 'which costs nothing');
+};
+
+# --- what the order is like ------------------------------------------------------------------------
+
+for my $case (
+    [ 'held', qr/under review/, 'The shop is checking' ],
+    [ 'revoked', qr/withdrawn/, 'Refunded on request' ],
+    [ 'rejected', qr/not released/, 'The card was stolen' ],
+) {
+    my ($status, $like, $reason) = @$case;
+    subtest "An order that is $status gives no file" => sub {
+        my $asset = asset("bytes of $status", filename => "secret-name-$status.bin", title => 'T');
+        my $order = order(product([$asset]));
+        my $file  = "$order->{assignments}[0]-$asset->{id}";
+        my $link  = link_of($order, $file);
+        sql("UPDATE orders SET access_status = '$status', access_reason = '$reason' "
+                . "WHERE storefront_order_id = '$order->{id}'");
+        my $page = page('GET', $order->{path});
+
+        is($page->{status}, 200, 'the page is there');
+        like($page->{body}, $like, 'and says it');
+        unlike($page->{body}, qr/secret-name/, 'without a file\'s name');
+        unlike($page->{body}, qr/<form/, 'without a button');
+        if ($status eq 'held') {
+            unlike($page->{body}, qr/\Q$reason\E/, 'and without why');
+        }
+        else {
+            like($page->{body}, qr/\Q$reason\E/, 'with the shop\'s words');
+        }
+        is_page(press($order, $file), 403, $like, 'pressing the button all the same is forbidden');
+        my $wanted = $status eq 'held' ? qr/under review/ : qr/withdrawn/;
+        is_page(page('GET', $link), 403, qr/$wanted.*\Q$order->{token}\E/s,
+            'a link from before is forbidden, and leads back to the page');
+        is(counted_sql($order->{assignments}[0], $asset->{id}), 0, 'nothing has been counted');
+    };
+}
+
+subtest 'An expired purchase gives no file' => sub {
+    my ($order, $asset, $file) = one_file('expired', access_days => 1);
+    my $link = link_of($order, $file);
+
+    like(page('GET', $order->{path})->{body}, qr/available until \d+ \w+ \d{4}/,
+        'while it lasts the page says until when');
+    my $past = int((time - 10) * 1e6);
+    sql("UPDATE assignment SET expires_at = $past WHERE id = $order->{assignments}[0]");
+    my $page = page('GET', $order->{path});
+    like($page->{body}, qr/have expired/, 'then the page says that it is over');
+    unlike($page->{body}, qr/<form/, 'without a button');
+    is_page(press($order, $file), 403, qr/have expired/, 'pressing it all the same is forbidden');
+    is_page(page('GET', $link), 403, qr/expired.*\Q$order->{token}\E/s, 'a link from before, too');
+};
+
+subtest 'A purchase that was withdrawn leaves the others of the order alone' => sub {
+    my @assets = map { asset("part $_", filename => "part-$_.bin", title => "Part $_") } 1 .. 2;
+    my $order  = order(map { product([$_]) } @assets);
+    my @files  = map { "$order->{assignments}[$_]-$assets[$_]{id}" } 0 .. 1;
+    my $link   = link_of($order, $files[0]);
+    sql("UPDATE assignment SET status = 'revoked' WHERE id = $order->{assignments}[0]");
+    my $page = page('GET', $order->{path});
+
+    unlike($page->{body}, qr/part-1\.bin/, 'its file is left out');
+    like($page->{body}, qr/part-2\.bin/, 'the other is there');
+    is(press($order, $files[0])->{status}, 403, 'its button is forbidden');
+    is(page('GET', $link)->{status}, 403, 'its link is forbidden');
+    is(page('GET', link_of($order, $files[1]))->{body}, 'part 2', 'the other comes');
+    sql("UPDATE assignment SET status = 'revoked' WHERE id = $order->{assignments}[1]");
+    like(page('GET', $order->{path})->{body}, qr/withdrawn/, 'with none left it is all withdrawn');
+};
+
+subtest 'A file that is not ready has no button' => sub {
+    my ($order, $asset, $file) = one_file('not ready');
+    my $link = link_of($order, $file);
+
+    for my $case ([ 'pending', qr/being prepared/ ], [ 'failed', qr/could not be prepared/ ]) {
+        my ($status, $like) = @$case;
+        sql("UPDATE asset SET status = '$status' WHERE id = $asset->{id}");
+        my $page = page('GET', $order->{path});
+        like($page->{body}, $like, "$status: the page says it");
+        unlike($page->{body}, qr/<form/, "$status: without a button");
+        is(press($order, $file)->{status}, 409, "$status: pressing it is a conflict");
+        is_page(page('GET', $link), 409, qr/being prepared.*\Q$order->{token}\E/s,
+            "$status: so is a link from before");
+    }
+    sql("UPDATE asset SET status = 'ready' WHERE id = $asset->{id}");
+    is(page('GET', $link)->{body}, 'not ready', 'once ready the same link serves it');
+};
+
+subtest 'A file that was taken out of the product is gone' => sub {
+    my @assets  = map { asset("content $_") } 1 .. 2;
+    my $product = product([ $assets[0] ]);
+    my $order   = order($product);
+    my $link    = link_of($order, "$order->{assignments}[0]-$assets[0]{id}");
+    is(map_product($product, [ $assets[1] ])->{status}, 200, 'the product gets other content');
+
+    is_page(page('GET', $link), 404, qr/no longer there/, 'the link of the old file is gone');
+    is(press($order, "$order->{assignments}[0]-$assets[0]{id}")->{status}, 404, 'so is its button');
+    is(page('GET', link_of($order, "$order->{assignments}[0]-$assets[1]{id}"))->{body}, 'content 2',
+        'the new file comes');
+};
+
+# --- when something is wrong on our side -----------------------------------------------------------
+
+subtest 'A file that is missing in the storage costs nothing and is told to the operator' => sub {
+    my ($order, $asset, $file) = one_file('missing bytes', download_limit => 1);
+    my $link   = link_of($order, $file);
+    my $blob   = storage_dir() . '/blobs/' . substr($asset->{sha256}, 0, 1) . "/$asset->{sha256}";
+    my $offset = error_log_size();
+
+    rename $blob, "$blob.away" or die "$blob: $!";
+    is_page(page('GET', $link), 500, qr/missing on our side/, 'the customer is told');
+    my $log = error_log_since($offset);
+    like($log, qr/MDL0406: .*\Q$asset->{sha256}\E/, 'the log names it');
+    open my $out, '>', $blob or die "$blob: $!";
+    print $out 'short';
+    close $out;
+    is(page('GET', $link)->{status}, 500, 'a file of another size is not sent either');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 0, 'neither has cost a download');
+    rename "$blob.away", $blob or die "$blob: $!";
+    is(page('GET', $link)->{body}, 'missing bytes', 'once it is back the same link serves it');
+};
+
+SKIP: {
+    skip 'SQLite has no server to stop', 1 if database() ne 'pgsql';
+    subtest 'While the database is away customers are asked to come again' => sub {
+        my ($order, $asset, $file) = one_file('away');
+        my $link = link_of($order, $file);
+        stop_database();
+        my @replies = (page('GET', $order->{path}), press($order, $file), page('GET', $link));
+        start_database();
+
+        for my $reply (@replies) {
+            is_page($reply, 503, qr/try again/i, 'a page says it');
+            is($reply->{headers}{'retry-after'}, 5, 'with when to try again');
+        }
+        is(page('GET', $link)->{body}, 'away', 'afterwards the first request is served');
+    };
+}
+
+subtest 'An upload URL is unknown' => sub {
+    my $reply = page('PUT', '/u/anything', headers => { 'Content-Length' => 0 });
+
+    is($reply->{status}, 404, 'it is not found');
+    is($reply->{headers}{'content-type'}, 'application/json', 'the answer is JSON');
+    is($reply->{json}{error}{code}, 'upload_not_found', 'with the code');
+    is($reply->{json}{error}{status}, 404, 'the status');
+    is($reply->{json}{error}{request_id}, $reply->{headers}{'x-request-id'}, 'and the request id');
+    is($reply->{headers}{'cache-control'}, 'no-store', 'Cache-Control');
+    is($reply->{headers}{'x-content-type-options'}, 'nosniff', 'X-Content-Type-Options');
+};
+
+subtest 'No token gets into the error log' => sub {
+    my ($order, $asset, $file) = one_file('logged');
+    page('GET', link_of($order, $file), headers => { Referer => $order->{url} });
+    my $log = error_log_since($log_start);
+
+    like($log, qr/MDL0405: download of asset $asset->{id} for assignment \d+: counted/,
+        'the download is there');
+    is(scalar(grep { index($log, $_) >= 0 } @tokens), 0, 'and no token of ' . @tokens);
+};
+
+done_testing();
