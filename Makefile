@@ -40,7 +40,8 @@ SQL            := $(wildcard sql/queries/*.sql sql/migrations/*.sql)
 # Asked once, and only by a goal that compiles: `make help` and `make clean` work on a bare machine.
 # System folders, for the warnings that httpd's and APR's own macros would cause are not ours.
 LIBRARY_FLAGS   = $(eval LIBRARY_FLAGS := $(patsubst -I%,-isystem %,$(filter-out -I/usr/include,$(shell \
-              apr-1-config --cppflags --includes; apu-1-config --includes; \
+              $(or $(shell $(APXS) -q APR_CONFIG),apr-1-config) --cppflags --includes; \
+              $(or $(shell $(APXS) -q APU_CONFIG),apu-1-config) --includes; \
               pg_config --includedir | sed s/^/-I/))))$(LIBRARY_FLAGS)
 HTTPD_FLAGS = $(eval HTTPD_FLAGS := -isystem $(shell $(APXS) -q INCLUDEDIR))$(HTTPD_FLAGS)
 

@@ -18,8 +18,10 @@
 extern module AP_MODULE_DECLARE_DATA downloads_module;
 APLOG_USE_MODULE(downloads);
 
-#define HTTPD_MAX_WORDS 64 /* server/config.c drops what is beyond it without a word */
-#define DBD_DEFAULT_MAX 10 /* mod_dbd's */
+#define HTTPD_MAX_WORDS  64 /* server/config.c drops what is beyond it without a word */
+#define DBD_DEFAULT_MIN  1
+#define DBD_DEFAULT_KEEP 2
+#define DBD_DEFAULT_MAX  10 /* mod_dbd's */
 
 static const char *set_directive(cmd_parms *cmd, void *unused, int argc, char *const argv[])
 {
@@ -62,6 +64,8 @@ typedef struct {
     mdl_settings_t *settings;
     apr_array_header_t *errors; /* const char *: sentences */
     apr_array_header_t *warnings;
+    apr_int64_t db_min; /* of mod_dbd's pool of connections: DBDMin, DBDKeep, DBDMax */
+    apr_int64_t db_keep;
     apr_int64_t db_max;
     int api; /* whether a handler stands somewhere */
     int delivery;
@@ -81,7 +85,11 @@ static void take_database(check_t *check, const ap_directive_t *node)
     const char *word = ap_getword_conf(check->ptemp, &args);
     const char *why;
 
-    if (strcasecmp(node->directive, "DBDMax") == 0) {
+    if (strcasecmp(node->directive, "DBDMin") == 0) {
+        check->db_min = apr_atoi64(word);
+    } else if (strcasecmp(node->directive, "DBDKeep") == 0) {
+        check->db_keep = apr_atoi64(word);
+    } else if (strcasecmp(node->directive, "DBDMax") == 0) {
         check->db_max = apr_atoi64(word);
     } else if (strcasecmp(node->directive, "DBDriver") == 0 ||
                strcasecmp(node->directive, "DBDParams") == 0) {
@@ -149,6 +157,14 @@ static void check_modules(check_t *check)
     if (!check->delivery) {
         add(check->warnings, "There is no \"SetHandler downloads-delivery\" in a <Location>: "
                              "customers can't reach their downloads.");
+    }
+    if (check->db_min > check->db_keep || check->db_keep > check->db_max) {
+        add(check->errors,
+            apr_psprintf(check->ptemp,
+                         "DBDMin (%" APR_INT64_T_FMT ") must not exceed DBDKeep (%" APR_INT64_T_FMT
+                         "), nor that DBDMax (%" APR_INT64_T_FMT
+                         "): mod_dbd would make no connection at all.",
+                         check->db_min, check->db_keep, check->db_max));
     }
     if (ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads) == APR_SUCCESS && threads > check->db_max) {
         add(check->warnings,
@@ -278,15 +294,14 @@ static void log_sentences(const check_t *check)
 
 int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
 {
-    check_t check = {mdl_config(s),
-                     apr_array_make(ptemp, 8, sizeof(const char *)),
-                     apr_array_make(ptemp, 8, sizeof(const char *)),
-                     DBD_DEFAULT_MAX,
-                     0,
-                     0,
-                     0,
-                     pconf,
-                     ptemp};
+    check_t check = {.settings = mdl_config(s),
+                     .errors = apr_array_make(ptemp, 8, sizeof(const char *)),
+                     .warnings = apr_array_make(ptemp, 8, sizeof(const char *)),
+                     .db_min = DBD_DEFAULT_MIN,
+                     .db_keep = DBD_DEFAULT_KEEP,
+                     .db_max = DBD_DEFAULT_MAX,
+                     .pconf = pconf,
+                     .ptemp = ptemp};
 
     (void)plog;
     /* -S, -M and -L only show things, and are what one looks with when something is wrong. */

@@ -51,7 +51,7 @@ static apr_status_t classify(void *native)
     case SQLITE_LOCKED:
         return MDL_DB_EBUSY;
     case SQLITE_SCHEMA:
-    case SQLITE_OK: /* the driver's own reset has wiped out SQLITE_SCHEMA */
+    case SQLITE_OK: /* left by a statement that this connection's own change of schema outdated */
         return MDL_DB_ESTALE;
     case SQLITE_FULL:
         return MDL_DB_EFULL;

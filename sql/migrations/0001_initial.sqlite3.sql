@@ -182,8 +182,8 @@ CREATE INDEX email_order ON email (order_id, id);
 CREATE TABLE job (
     id TEXT PRIMARY KEY,
     shop_id INTEGER NOT NULL REFERENCES shop (id),
-    type TEXT NOT NULL CHECK (type IN ('asset_import', 'email')),
-    lane TEXT NOT NULL CHECK (lane IN ('small', 'bulk', 'mail')),
+    type TEXT NOT NULL,
+    lane TEXT NOT NULL,
     asset_id INTEGER REFERENCES asset (id),
     email_id INTEGER REFERENCES email (id),
     source_url TEXT,
