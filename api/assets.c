@@ -79,6 +79,7 @@ static apr_status_t parse_import(mdl_call_t *call)
     mdl_asset_t *asset = &import->asset;
     mdl_http_result_t host = MDL_HTTP_OK;
     const char *last_segment = NULL;
+    apr_int64_t category_id;
     apr_status_t rv;
 
     asset->source_url = mdl_members_text(members, "source_url", MDL_REQUIRED, MAX_URL);
@@ -97,18 +98,27 @@ static apr_status_t parse_import(mdl_call_t *call)
         mdl_members_fault(members, "content_type", "invalid",
                           "This member must be a media type such as video/mp4.");
     }
-    if (mdl_members_int(members, "category_id", 1, (APR_INT64_C(1) << 53) - 1, 0) != 0) {
-        mdl_members_fault(members, "category_id", "unknown_reference",
-                          "There is no such category in this shop.");
-    }
+    category_id = mdl_members_int(members, "category_id", 1, (APR_INT64_C(1) << 53) - 1, 0);
     if ((rv = mdl_members_end(members)) != APR_SUCCESS) {
         return rv;
     }
     if (host == MDL_HTTP_HOST_NOT_ALLOWED) {
         mdl_members_fault(members, "source_url", "source_host_not_allowed",
                           "Imports from this host, port or scheme are not allowed.");
-        return mdl_refuse(&call->refusal, 422, "source_host_not_allowed",
-                          "The source's host is not on the allowlist.");
+        rv = mdl_refuse(&call->refusal, 422, "source_host_not_allowed",
+                        "The source's host is not on the allowlist.");
+    }
+    /* A shop has no categories yet, so that every id of one is unknown. */
+    if (category_id != 0) {
+        mdl_members_fault(members, "category_id", "unknown_reference",
+                          "There is no such category in this shop.");
+        rv = rv != APR_SUCCESS ? rv
+                               : mdl_refuse(&call->refusal, 422, "unknown_reference",
+                                            "The asset names a category that this shop does not "
+                                            "have.");
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
     }
     import->shop_id = call->caller.shop_id;
     import->max_attempts = call->service->settings->ingest_max_attempts;

@@ -46,6 +46,9 @@ static apr_status_t too_large(mdl_call_t *call)
 static apr_status_t not_received(mdl_call_t *call, apr_status_t rv)
 {
     call->r->connection->keepalive = AP_CONN_CLOSE;
+    if (rv == AP_FILTER_ERROR) {
+        return rv; /* httpd itself has answered a body that is not well-formed */
+    }
     if (APR_STATUS_IS_TIMEUP(rv)) {
         return mdl_refuse(&call->refusal, 408, "request_timeout",
                           "The body did not arrive in time.");

@@ -8,7 +8,8 @@
 
 #define MDL_MAX_BODY (256 * 1024)
 
-/** Reads and parses the body into call->body, an object.  Refuses with 415, 413, 408 or 400. */
+/** Reads and parses the body into call->body, an object.  Refuses with 415, 413, 408 or 400;
+    AP_FILTER_ERROR when httpd has sent an answer already. */
 apr_status_t mdl_body_read(mdl_call_t *call);
 
 /** Reads away what is left of a body that nobody wants, or has the connection closed. */

@@ -160,6 +160,9 @@ int mdl_gate_run(mdl_call_t *call)
     apr_status_t rv = pass(call, &connection, &answer);
 
     mdl_connection_close(connection);
+    if (rv == AP_FILTER_ERROR) {
+        return rv;
+    }
     if (rv != APR_SUCCESS && rv != MDL_EREFUSED) {
         mdl_answer_failure(call, rv);
     }

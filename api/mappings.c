@@ -1,54 +1,30 @@
 #include "api/mappings.h"
 
-#include <apr_strings.h>
-
 #include "api/members.h"
 #include "core/mapping.h"
-
-/* A shop has none of these yet, so every id in such a list is unknown. */
-static apr_status_t refuse_references(mdl_call_t *call, const char *name,
-                                      const apr_array_header_t *ids)
-{
-    for (int i = 0; i < ids->nelts; i++) {
-        mdl_refusal_detail(&call->refusal, apr_psprintf(call->r->pool, "/%s/%d", name, i),
-                           "unknown_reference", "There is no such id in this shop.", call->r->pool);
-    }
-    return ids->nelts == 0 ? APR_SUCCESS
-                           : mdl_refuse(&call->refusal, 422, "unknown_reference",
-                                        "The mapping names content that this shop does not have.");
-}
 
 static apr_status_t parse(mdl_call_t *call)
 {
     static const char *const types[] = {"ZIP", "FILES", NULL};
     static const char *const contents[] = {"live", "pinned", NULL};
-    static const char *const none_yet[] = {"pack_ids", "link_ids", "license_key_tag_ids"};
     mdl_members_t *members = mdl_members_begin(call, call->body, "");
     mdl_mapping_put_t *put = apr_pcalloc(call->r->pool, sizeof *put);
     mdl_mapping_t *mapping = &put->mapping;
-    apr_array_header_t *references[3];
     apr_status_t rv;
 
     mapping->storefront_product_id = mdl_members_product(members, "storefront_product_id");
     mapping->storefront_variant_ids = mdl_members_variants(members, "storefront_variant_ids",
                                                            mapping->storefront_product_id);
     mapping->file_ids = mdl_members_ids(members, "file_ids");
-    for (int i = 0; i < 3; i++) {
-        references[i] = mdl_members_ids(members, none_yet[i]);
-    }
+    mapping->pack_ids = mdl_members_ids(members, "pack_ids");
+    mapping->link_ids = mdl_members_ids(members, "link_ids");
+    mapping->license_key_tag_ids = mdl_members_ids(members, "license_key_tag_ids");
     mapping->download_type = mdl_members_choice(members, "download_type", types, "ZIP");
     mapping->is_active = mdl_members_bool(members, "is_active", 1);
     mapping->download_limit = (int)mdl_members_int(members, "download_limit", 0, 1000000, -1);
     mapping->access_days = (int)mdl_members_int(members, "access_days", 1, 36500, -1);
     mapping->content = mdl_members_choice(members, "content", contents, "live");
-    if ((rv = mdl_members_end(members)) != APR_SUCCESS) {
-        return rv;
-    }
-    for (int i = 0; i < 3; i++) {
-        apr_status_t faulty = refuse_references(call, none_yet[i], references[i]);
-
-        rv = rv == APR_SUCCESS ? faulty : rv;
-    }
+    rv = mdl_members_end(members);
     put->shop_id = call->caller.shop_id;
     put->refusal = &call->refusal;
     call->arg = put;

@@ -250,17 +250,20 @@ const char *mdl_members_product(mdl_members_t *members, const char *name)
 /* Returns the gid of a variant, or NULL when it is not one, or of another platform. */
 static const char *variant_of(const char *text, const char *product, apr_pool_t *p)
 {
-    apr_size_t platform, own;
+    apr_size_t platform = 0, own;
     const char *number = text;
 
+    if (!mdl_members_is_digits(text)) {
+        number = number_of_gid(text, "ProductVariant", &platform);
+        if (number == NULL) {
+            return NULL;
+        }
+    }
     if (product == NULL || number_of_gid(product, "Product", &own) == NULL) {
         return text; /* the product's own fault was noted */
     }
-    if (!mdl_members_is_digits(text)) {
-        number = number_of_gid(text, "ProductVariant", &platform);
-        if (number == NULL || platform != own || strncmp(text, product, 6 + own) != 0) {
-            return NULL;
-        }
+    if (number != text && (platform != own || strncmp(text, product, 6 + own) != 0)) {
+        return NULL;
     }
     return apr_psprintf(p, "%.*s/ProductVariant/%s", (int)(6 + own), product, number);
 }
@@ -355,7 +358,6 @@ const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
                                       mdl_presence_t presence, apr_size_t max)
 {
     const mdl_json_t *array = ask_array(members, name, presence, max);
-    int faulty = 0;
 
     if (array != NULL && mdl_json_length(array) == 0) {
         mdl_members_fault(members, name, "wrong_length", "This member must not be empty.");
@@ -364,10 +366,9 @@ const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
     for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
         if (mdl_json_type(mdl_json_element(array, i)) != MDL_JSON_OBJECT) {
             fault_at(members, name, i, "wrong_type", "This element must be an object.");
-            faulty = 1;
         }
     }
-    return faulty ? NULL : array;
+    return array;
 }
 
 const mdl_json_t *mdl_members_object(mdl_members_t *members, const char *name)

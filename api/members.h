@@ -56,7 +56,8 @@ apr_array_header_t *mdl_members_variants(mdl_members_t *members, const char *nam
 /** A list of distinct ids (apr_int64_t) below 2^53; empty when absent. */
 apr_array_header_t *mdl_members_ids(mdl_members_t *members, const char *name);
 
-/** An array of min to max objects; NULL when absent or faulty. */
+/** An array of 1 to max objects; NULL when absent or faulty.  An element that is no object was
+    noted and is to be passed over. */
 const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
                                       mdl_presence_t presence, apr_size_t max);
 

@@ -76,16 +76,6 @@ static void write_assignment(mdl_json_t *to, const mdl_assignment_t *assignment)
     mdl_json_add_array(to, "links");
     mdl_json_add_array(to, "license_keys");
     mdl_json_add_int(to, "license_keys_pending", 0);
-    mdl_json_add_time(to, "expires_at", assignment->expires_at);
-    mdl_json_add_time(to, "created_at", assignment->created_at);
-}
-
-static void write_assignments(mdl_json_t *list, const mdl_order_t *order)
-{
-    for (int i = 0; i < order->assignments->nelts; i++) {
-        write_assignment(mdl_json_add_object(list, NULL),
-                         APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *));
-    }
 }
 
 static void write_email(mdl_json_t *to, const mdl_email_state_t *email)
@@ -100,7 +90,7 @@ static void write_email(mdl_json_t *to, const mdl_email_state_t *email)
 static void write_order(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *order)
 {
     apr_pool_t *p = call->r->pool;
-    mdl_json_t *object;
+    mdl_json_t *object, *list;
 
     mdl_json_add_string(to, "storefront_order_id", order->storefront_order_id);
     object = mdl_json_add_object(to, "access");
@@ -113,7 +103,11 @@ static void write_order(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *ord
     mdl_json_add_string(object, "email", order->customer.email);
     mdl_json_add_string(object, "first_name", order->customer.first_name);
     mdl_json_add_string(object, "last_name", order->customer.last_name);
-    write_assignments(mdl_json_add_array(to, "assignments"), order);
+    list = mdl_json_add_array(to, "assignments");
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        write_assignment(mdl_json_add_object(list, NULL),
+                         APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *));
+    }
     object = mdl_json_add_object(to, "fraud");
     mdl_json_add_string(object, "decision", order->fraud_decision);
     mdl_json_add_array(object, "signals");
@@ -140,7 +134,13 @@ const mdl_route_t mdl_route_order = {
 /* One order's assignments are few and come whole: the list never has a next page. */
 static void write_items(mdl_call_t *call)
 {
-    write_assignments(mdl_json_add_array(call->answer, "data"), ((get_t *)call->arg)->find.order);
+    const apr_array_header_t *assignments = ((get_t *)call->arg)->find.order->assignments;
+    mdl_json_t *list = mdl_json_add_array(call->answer, "data");
+
+    for (int i = assignments->nelts - 1; i >= 0; i--) {
+        write_assignment(mdl_json_add_object(list, NULL),
+                         APR_ARRAY_IDX(assignments, i, mdl_assignment_t *));
+    }
     mdl_json_add_bool(call->answer, "has_more", 0);
     mdl_json_add_null(call->answer, "next_cursor");
 }
@@ -165,6 +165,9 @@ static apr_array_header_t *parse_items(mdl_call_t *call, mdl_members_t *members)
         mdl_order_item_t item;
         const char *key;
 
+        if (mdl_json_type(mdl_json_element(array, i)) != MDL_JSON_OBJECT) {
+            continue;
+        }
         item.storefront_product_id = mdl_members_product(each, "storefront_product_id");
         item.storefront_variant_id = mdl_members_variant(each, "storefront_variant_id",
                                                          item.storefront_product_id);
@@ -219,6 +222,7 @@ static apr_status_t parse_assign(mdl_call_t *call)
 {
     mdl_members_t *members = mdl_members_begin(call, call->body, "");
     mdl_order_assign_t *assign = apr_pcalloc(call->r->pool, sizeof *assign);
+    apr_status_t rv;
 
     assign->shop_id = call->caller.shop_id;
     assign->storefront_order_id = call->parameters[0];
@@ -232,11 +236,12 @@ static apr_status_t parse_assign(mdl_call_t *call)
     assign->mail_host = host_of(call->service->settings->public_url, call->r->pool);
     assign->refusal = &call->refusal;
     call->arg = assign;
+    rv = mdl_members_end(members);
     if (!mdl_members_is_digits(assign->storefront_order_id)) {
         return mdl_refuse(&call->refusal, 400, "invalid_request",
                           "The order's id in the path must be 1 to 20 decimal digits.");
     }
-    return mdl_members_end(members);
+    return rv;
 }
 
 static void write_assign(mdl_call_t *call)

@@ -31,21 +31,43 @@ static const char *hash_of(const apr_array_header_t *variants, apr_pool_t *p)
     return mdl_base64url(digest, sizeof digest, p);
 }
 
-static apr_status_t check_files(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
+static void unknown_id(mdl_mapping_put_t *put, const char *name, int index, apr_pool_t *p)
 {
-    apr_array_header_t *unknown;
-    apr_status_t rv = mdl_asset_unknown(db, put->shop_id, put->mapping.file_ids, &unknown, p);
+    mdl_refusal_detail(put->refusal, apr_psprintf(p, "/%s/%d", name, index), "unknown_reference",
+                       "There is no such id in this shop.", p);
+}
 
-    if (rv != APR_SUCCESS || unknown->nelts == 0) {
+/* A shop has no packs, links and license keys yet, so that every id in such a list is unknown. */
+static int all_unknown(mdl_mapping_put_t *put, const char *name, const apr_array_header_t *ids,
+                       apr_pool_t *p)
+{
+    int count = ids != NULL ? ids->nelts : 0;
+
+    for (int i = 0; i < count; i++) {
+        unknown_id(put, name, i, p);
+    }
+    return count;
+}
+
+static apr_status_t check_references(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
+{
+    const mdl_mapping_t *mapping = &put->mapping;
+    apr_array_header_t *files;
+    int unknown;
+    apr_status_t rv = mdl_asset_unknown(db, put->shop_id, mapping->file_ids, &files, p);
+
+    if (rv != APR_SUCCESS) {
         return rv;
     }
-    for (int i = 0; i < unknown->nelts; i++) {
-        mdl_refusal_detail(put->refusal,
-                           apr_psprintf(p, "/file_ids/%d", APR_ARRAY_IDX(unknown, i, int)),
-                           "unknown_reference", "There is no such asset in this shop.", p);
+    for (int i = 0; i < files->nelts; i++) {
+        unknown_id(put, "file_ids", APR_ARRAY_IDX(files, i, int), p);
     }
-    return mdl_refuse(put->refusal, 422, "unknown_reference",
-                      "The mapping names content that this shop does not have.");
+    unknown = files->nelts + all_unknown(put, "pack_ids", mapping->pack_ids, p) +
+              all_unknown(put, "link_ids", mapping->link_ids, p) +
+              all_unknown(put, "license_key_tag_ids", mapping->license_key_tag_ids, p);
+    return unknown == 0 ? APR_SUCCESS
+                        : mdl_refuse(put->refusal, 422, "unknown_reference",
+                                     "The mapping names content that this shop does not have.");
 }
 
 static apr_status_t put_lists(mdl_db_t *db, const mdl_mapping_t *mapping, apr_pool_t *p)
@@ -87,7 +109,7 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_rows_t *row;
     apr_status_t rv;
 
-    if ((rv = check_files(db, put, p)) != APR_SUCCESS) {
+    if ((rv = check_references(db, put, p)) != APR_SUCCESS) {
         return rv;
     }
     rv = mdl_db_select_one(db, MDL_Q_MAPPING_UPSERT, &row, p,

@@ -13,7 +13,10 @@ typedef struct {
     const char *storefront_product_id;
     const apr_array_header_t *storefront_variant_ids; /* const char *; as gids, no duplicates */
     const apr_array_header_t *file_ids;               /* apr_int64_t, no duplicates */
-    const char *download_type;                        /* "ZIP" or "FILES" */
+    const apr_array_header_t *pack_ids;               /* these three likewise; NULL: none */
+    const apr_array_header_t *link_ids;
+    const apr_array_header_t *license_key_tag_ids;
+    const char *download_type; /* "ZIP" or "FILES" */
     int is_active;
     int download_limit;  /* -1: the shop's default, 0: unlimited */
     int access_days;     /* -1: for ever */

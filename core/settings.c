@@ -344,31 +344,13 @@ static const char *set_transport(mdl_settings_t *settings, const directive_t *di
 static const char *set_mail_from(mdl_settings_t *settings, const directive_t *directive,
                                  const char *word, apr_pool_t *p)
 {
-    const char *bracket = strchr(word, '<');
-    char *name = NULL;
-    char *address = apr_pstrdup(p, word);
-    apr_size_t length = strlen(word);
-
-    if (bracket && word[length - 1] == '>') {
-        name = apr_pstrmemdup(p, word, (apr_size_t)(bracket - word));
-        address = apr_pstrmemdup(p, bracket + 1, length - (apr_size_t)(bracket - word) - 2);
-    }
-    if (!mdl_mime_address_valid(address) ||
-        (name && (has_control_character(name) || strpbrk(name, "\">")))) {
+    if (!mdl_mime_address_valid(word)) {
         return apr_psprintf(p,
-                            "must be an address, such as shop@example.com, or a name and an "
-                            "address, such as \"Example Shop <shop@example.com>\" with quotes "
-                            "round both, not \"%s\".",
+                            "must be an address, such as shop@example.com, not \"%s\"; the name "
+                            "before it is that of the shop.",
                             word);
     }
-    if (name) {
-        for (length = strlen(name); length > 0 && name[length - 1] == ' '; length--) {
-            name[length - 1] = '\0';
-        }
-        name += strspn(name, " ");
-    }
-    settings->mail_from_name = name && name[0] ? name : NULL;
-    *(const char **)member_of(settings, directive) = address;
+    *(const char **)member_of(settings, directive) = apr_pstrdup(p, word);
     return NULL;
 }
 

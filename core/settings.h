@@ -36,7 +36,6 @@ typedef struct {
     mdl_mailer_config_t mail;     /* transport, user, password, tls, ca_file */
     int mail_tls_given;           /* else mail.tls follows from the credentials */
     const char *mail_credentials; /* path, or NULL */
-    const char *mail_from_name;   /* or NULL */
     const char *mail_from;        /* address */
 
     apr_interval_time_t idempotency_retention;
@@ -67,7 +66,7 @@ typedef struct {
     X("DownloadsIngestAttempts", "attempts before an import fails")                                \
     X("DownloadsRetryDelay", "milliseconds before the second attempt; doubles each time")          \
     X("DownloadsMailTransport", "smtp://, smtps://, sendmail:/path or maildir:/path")              \
-    X("DownloadsMailFrom", "\"Name <address>\" or an address")                                     \
+    X("DownloadsMailFrom", "the address that emails come from")                                    \
     X("DownloadsMailCredentials", "file with one line user:password, mode 0600")                   \
     X("DownloadsMailTLS", "required, try or off")                                                  \
     X("DownloadsMailCAFile", "certificates to trust for SMTP instead of the system's")             \

@@ -315,21 +315,11 @@ static void test_mail_words(void)
 
     set(s, "DownloadsMailFrom", "shop@example.com");
     is_str(s->mail_from, "shop@example.com", "an address alone is a sender");
-    is_str(s->mail_from_name, NULL, "an address alone has no name");
-    set(s, "DownloadsMailFrom", " Example, Shop  <shop@example.com>");
-    is_str(s->mail_from_name, "Example, Shop", "the name stands before the address");
-    is_str(s->mail_from, "shop@example.com", "the address stands in angle brackets");
-    set(s, "DownloadsMailFrom", "<shop@example.com>");
-    is_str(s->mail_from_name, NULL, "an empty name is none");
     ok(!takes("DownloadsMailFrom", "Shop") && !takes("DownloadsMailFrom", "") &&
-           !takes("DownloadsMailFrom", "Shop <>") &&
-           !takes("DownloadsMailFrom", "\"Shop\" <a@example.com>") &&
-           !takes("DownloadsMailFrom", "Shop <a@b.c") &&
-           !takes("DownloadsMailFrom", "Shop <a b@example.com>") &&
-           !takes("DownloadsMailFrom", "Shop <a@b.c> x") &&
-           !takes("DownloadsMailFrom", "Shop\r\nBcc: x <a@example.com>") &&
-           !takes("DownloadsMailFrom", "a@b.c <d@e.f> <a@example.com>"),
-       "what can't be put into a header is refused as a sender");
+           !takes("DownloadsMailFrom", "Shop <a@example.com>") &&
+           !takes("DownloadsMailFrom", "a b@example.com") &&
+           !takes("DownloadsMailFrom", "a@example.com\r\nBcc: x@example.com"),
+       "what is not an address alone is refused as a sender");
     ok(!takes("DownloadsMailTransport", "pigeon://x"), "an unknown transport is refused");
     ok(!takes("DownloadsMailTLS", "maybe"), "an unknown kind of TLS is refused");
 }

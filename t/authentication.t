@@ -1,0 +1,242 @@
+# Who may call (contract, section 2): one and the same 401, approval, scope, revocation, expiry.
+use strict;
+use warnings;
+
+use Compress::Zlib qw(crc32);
+use MDL::Contract;
+use MDL::Test;
+use Test::More;
+
+my $shop    = new_shop();
+my $token   = $shop->{token};
+my @base62  = ('0' .. '9', 'A' .. 'Z', 'a' .. 'z');
+
+# A token as the service would have made it, with its checksum right.
+sub token_of
+{
+    my ($id, $secret) = @_;
+    my $body = "adk_live_${id}_$secret";
+    my ($crc, $sum) = (crc32($body), '');
+    for (1 .. 6) {
+        $sum = $base62[ $crc % 62 ] . $sum;
+        $crc = int($crc / 62);
+    }
+    return $body . $sum;
+}
+
+sub some { my ($count) = @_; return join '', map { $base62[ rand 62 ] } 1 .. $count }
+
+sub parts_of
+{
+    my ($of) = @_;
+    return $of =~ /^adk_live_([0-9A-Za-z]{16})_([0-9A-Za-z]{43})[0-9A-Za-z]{6}\z/;
+}
+
+# Every byte of an answer, with what may differ taken out: the request id and the date.
+sub bytes_of
+{
+    my ($method, $path, @headers) = @_;
+    my $bytes = raw(join "\r\n", "$method /api/v1$path HTTP/1.1", 'Host: localhost',
+        'Connection: close', @headers, '', '');
+    my ($id) = $bytes =~ /^X-Request-Id: (\S+)\r$/m;
+    $bytes =~ s/\Q$id\E/REQUEST-ID/g if defined $id;
+    $bytes =~ s/^Date: [^\r]*/Date: DATE/m;
+    return $bytes;
+}
+
+sub bearer { my ($of) = @_; return bytes_of('GET', '/ping', "Authorization: Bearer $of") }
+
+sub new_key
+{
+    my ($of, @options) = @_;
+    my ($code, $made, $text) = ctl('key', 'create', $of->{shop_id}, 'another', @options);
+    die "downloadsctl key create ended with $code: $text\n" if $code != 0;
+    return { key_id => $made->{key}{id}, token => $made->{token} };
+}
+
+sub status_of { my ($of) = @_; return api('GET', '/ping', key => $of)->{status} }
+
+my ($key_id, $secret) = parts_of($token);
+ok(defined $secret, 'a token has the form of the contract') or diag($token);
+is($token, token_of($key_id, $secret), 'its last six characters are CRC-32 of the rest, in base 62');
+is($key_id, $shop->{key_id}, 'its key id is the one that downloadsctl tells');
+
+# --- ping and health -------------------------------------------------------------------------------
+
+my $ping = api('GET', '/ping', key => $token);
+is_answer($ping, 200, 'a key is welcome');
+is_shape($ping->{json}, 'ping', 'the answer to ping');
+is($ping->{json}{ok}, 1, 'ok is true');
+is_deeply($ping->{json}{shop}, { id => $shop->{shop_id}, name => $shop->{name}, domain => $shop->{domain} },
+    'ping tells the shop of the key');
+is_deeply($ping->{json}{key}, { id => $key_id, name => 'suites', scope => 'full' },
+    'ping tells the key, without its secret');
+is(status_of("   $token"), 200, 'more than one space before the token is let pass');
+is(api('GET', '/ping', headers => { Authorization => "bEARER $token" })->{status}, 200,
+    'the scheme is compared without case');
+
+my $health = api('GET', '/health');
+is_answer($health, 200, 'health needs no key');
+is_deeply($health->{json}, { status => 'ok' }, 'health says ok');
+is(api('GET', '/health', key => 'nonsense')->{status}, 200, 'health does not look at a key');
+
+# --- 401, byte for byte ----------------------------------------------------------------------------
+
+my $other = new_shop();
+my ($other_id, $other_secret) = parts_of($other->{token});
+
+my $revoked = new_key($shop);
+is(status_of($revoked->{token}), 200, 'a key works before it is revoked');
+my ($code) = ctl('key', 'revoke', $revoked->{key_id});
+is($code, 0, 'a key can be revoked');
+
+my $expiring = new_key($shop, '--expires', 1);
+ok(wait_for(sub { status_of($expiring->{token}) == 401 }, 10, 'the key to expire'), 'a key expires');
+
+my $missing = bytes_of('GET', '/ping');
+like($missing, qr{\AHTTP/1\.1 401 }, 'no key: 401');
+like($missing, qr{^WWW-Authenticate: Bearer realm="downloads"\r$}m,
+    'the challenge names the realm, and no error');
+is_error(parse_reply(raw("GET /api/v1/ping HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")),
+    401, 'unauthorized', 'no key');
+
+(my $flipped = $token) =~ s/(.)\z/$1 eq 'a' ? 'b' : 'a'/e;
+(my $other_case = $token) =~ s/^adk_live_/ADK_LIVE_/;
+my @malformed = (
+    [ 'empty',                        '' ],
+    [ 'only the scheme',              'Bearer' ],
+    [ 'another scheme',               'Basic dXNlcjpwYXNzd29yZA==' ],
+    [ 'Basic with the token',         "Basic $token" ],
+    [ 'no scheme',                    $token ],
+    [ 'a tab for the space',          "Bearer\t$token" ],
+    [ 'a parameter',                  "Bearer token=$token" ],
+    [ 'in quotes',                    "Bearer \"$token\"" ],
+    [ 'the token twice',              "Bearer $token$token" ],
+    [ 'two tokens',                   "Bearer $token, Bearer $other->{token}" ],
+    [ 'something behind the token',   "Bearer $token x" ],
+    [ 'another word',                 'Bearer nonsense' ],
+    [ 'only the prefix',              'Bearer adk_live_' ],
+    [ 'only prefix and id',           "Bearer adk_live_$key_id" ],
+    [ 'no secret',                    "Bearer adk_live_${key_id}_" ],
+    [ 'one character short',          'Bearer ' . substr $token, 0, -1 ],
+    [ 'one character long',           "Bearer ${token}0" ],
+    [ 'another prefix',               'Bearer ' . $token =~ s/live/test/r ],
+    [ 'the prefix in capitals',       "Bearer $other_case" ],
+    [ 'a wrong checksum',             "Bearer $flipped" ],
+    [ 'a character that is none',     'Bearer ' . $token =~ s/(?<=^adk_live_)./-/r ],
+    [ 'bytes above ASCII',            'Bearer ' . $token =~ s/.\z/\xff/r ],
+    [ 'percent signs',                'Bearer %s%n%s%n%00' ],
+    [ 'four thousand characters',     'Bearer ' . 'A' x 4000 ],
+);
+is(bytes_of('GET', '/ping', "Authorization: $_->[1]"), $missing, "malformed, $_->[0]: the same bytes")
+    for @malformed;
+is(bytes_of('GET', '/ping', "Authorization: Bearer $token", "Authorization: Bearer $token"), $missing,
+    'two headers: the same bytes');
+is(bytes_of('GET', "/ping?access_token=$token"), $missing, 'a token in the URL: the same bytes');
+is(bytes_of('GET', '/ping', "X-Api-Key: $token"), $missing, 'another header: the same bytes');
+
+is(bearer(token_of(some(16), some(43))), $missing, 'an unknown key: the same bytes');
+is(bearer(token_of($key_id, some(43))), $missing, 'a wrong secret: the same bytes');
+is(bearer(token_of($key_id, $other_secret)), $missing, 'the secret of another shop: the same bytes');
+is(bearer(token_of($other_id, $secret)), $missing, 'and the other way round');
+is(bearer(token_of(lc $key_id, $secret)), $missing, 'an id in another case: the same bytes')
+    if lc $key_id ne $key_id;
+is(bearer($revoked->{token}), $missing, 'a revoked key: the same bytes');
+is(bearer($expiring->{token}), $missing, 'an expired key: the same bytes');
+
+for (
+    [ 'GET',  '/jobs/job_1' ],
+    [ 'GET',  '/orders/1' ],
+    [ 'GET',  '/orders/1/assignments' ],
+    [ 'POST', '/assets' ],
+    [ 'POST', '/mappings' ],
+    [ 'POST', '/orders/1/assignments' ],
+) {
+    my ($method, $path) = @$_;
+    is(bytes_of($method, $path), $missing, "$method $path without a key: the same bytes");
+    is(bytes_of($method, $path, "Authorization: Bearer $revoked->{token}"), $missing,
+        "$method $path with a revoked key: the same bytes");
+}
+is(status_of($token), 200, 'all this has not locked the key out');
+
+# --- revocation, at the next request of every process -----------------------------------------------
+
+my $short = new_key($shop);
+is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $short->{token}) }) ],
+    [ (200) x 16 ], 'a new key works in every process');
+ctl('key', 'revoke', $short->{key_id});
+is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $short->{token}) }) ],
+    [ (401) x 16 ], 'revoked, it works in none once downloadsctl has returned');
+is(status_of($token), 200, "the shop's other key still works");
+
+# --- approval --------------------------------------------------------------------------------------
+
+my $unapproved = new_shop(approve => 0);
+my $exit;
+($exit) = ctl('key', 'create', $unapproved->{shop_id}, 'too early');
+is($exit, 5, 'a shop that is not approved gets no key');
+
+my $pausing = new_shop();
+my ($pausing_id) = parts_of($pausing->{token});
+my $pausing_revoked = new_key($pausing);
+ctl('key', 'revoke', $pausing_revoked->{key_id});
+is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $pausing->{token}) }) ],
+    [ (200) x 16 ], 'the keys of an approved shop work');
+($exit) = ctl('shop', 'suspend', $pausing->{shop_id});
+is($exit, 0, 'a shop can be suspended');
+is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $pausing->{token}) }) ],
+    [ (403) x 16 ], 'suspended, its keys work in no process once downloadsctl has returned');
+is_error(api('GET', '/ping', key => $pausing->{token}), 403, 'shop_not_approved',
+    'a key of a suspended shop');
+is_error(api('POST', '/mappings', key => $pausing->{token}, idem => undef, body => '{'), 403,
+    'shop_not_approved', 'a faulty write of a suspended shop');
+is(bearer(token_of($pausing_id, some(43))), $missing,
+    'only who has the secret learns that the shop is suspended');
+is(bearer($pausing_revoked->{token}), $missing, 'and not with a revoked key');
+is(status_of($other->{token}), 200, 'another shop is not touched');
+ctl('shop', 'approve', $pausing->{shop_id});
+is(status_of($pausing->{token}), 200, 'approved again, its key works at once');
+
+# --- scope -----------------------------------------------------------------------------------------
+
+my $reader = new_key($shop, '--scope', 'read');
+my $reads  = api('GET', '/ping', key => $reader->{token});
+is_answer($reads, 200, 'a key for reading may read');
+is($reads->{json}{key}{scope}, 'read', 'ping tells its scope');
+is(api('HEAD', '/ping', key => $reader->{token})->{status}, 200, 'it may ask for the head');
+is_error(api('GET', '/orders/1', key => $reader->{token}), 404, 'order_not_found',
+    'it may look for an order');
+unstored();
+for my $path ('/assets', '/mappings', '/orders/1/assignments') {
+    refused(api('POST', $path, key => $reader->{token}, json => {}), 403, 'insufficient_scope',
+        "POST $path with a key for reading");
+    refused(api('POST', $path, key => $reader->{token}, idem => undef, body => 'x'), 403,
+        'insufficient_scope', "POST $path with a key for reading and without anything else right");
+}
+refused(
+    api('POST', '/mappings', key => $reader->{token}, json => { storefront_product_id => product() }),
+    403, 'insufficient_scope', 'a write that is right in all but the scope'
+);
+
+# --- when a key was last used ----------------------------------------------------------------------
+
+sub last_used
+{
+    my ($of) = @_;
+    my (undef, $keys) = ctl('key', 'list', $shop->{shop_id});
+    my ($found) = grep { $_->{id} eq $of->{key_id} } @{ ref $keys eq 'ARRAY' ? $keys : [] };
+    return $found->{last_used_at};
+}
+
+my $unused = new_key($shop);
+my $used   = new_key($shop);
+is(last_used($used), undef, 'a key that was not used yet has no last_used_at');
+my ($from, $to) = map { api('GET', '/ping', key => $_)->{json}{server_time} } $token, $used->{token};
+httpd_graceful();    # the background process writes it when it stops, and else once a minute
+my $noted = wait_for(sub { last_used($used) }, 10, 'last_used_at');
+cmp_ok($noted, 'ge', $from, 'a used key has one, of the time when it was used');
+cmp_ok($noted, 'le', $to, 'and not of a later one');
+is(last_used($unused), undef, 'a key that nobody used still has none');
+is(status_of($token), 200, 'after the restart the key works');
+
+done_testing();

@@ -1,0 +1,395 @@
+# Idempotency-Key (contract, section 3): what is a key, what is replayed, what is a conflict, and
+# that nothing happens twice, however many ask at once.
+use strict;
+use warnings;
+
+use Fcntl qw(:flock);
+use MDL::Contract;
+use MDL::Test;
+use Test::More;
+
+my $shop  = new_shop();
+my $token = $shop->{token};
+my $url   = source("idempotency-$$.txt", "once\n");
+
+sub mapping { my (%with) = @_; return api('POST', '/mappings', key => $token, %with) }
+sub replayed { my ($reply) = @_; return $reply->{headers}{'idempotent-replayed'} }
+
+# The second answer is the first one again, byte for byte.
+sub is_replay
+{
+    my ($reply, $first, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    is_answer($reply, $first->{status}, $name);
+    is($reply->{body}, $first->{body}, "$name: the same bytes");
+    is($reply->{headers}{location}, $first->{headers}{location}, "$name: the same Location");
+    is($reply->{headers}{'content-type'}, $first->{headers}{'content-type'},
+        "$name: the same Content-Type");
+    is(replayed($reply), 'true', "$name: Idempotent-Replayed");
+    return isnt($reply->{headers}{'x-request-id'}, $first->{headers}{'x-request-id'},
+        "$name: a request id of its own");
+}
+
+# --- what is a key ---------------------------------------------------------------------------------
+
+unstored();
+for my $path ('/assets', '/mappings', '/orders/1/assignments') {
+    refused(api('POST', $path, key => $token, idem => undef, json => {}), 400,
+        'idempotency_key_required', "POST $path without Idempotency-Key");
+}
+my $body = { storefront_product_id => product() };
+my %invalid = (
+    'an empty key'              => '',
+    'a space inside'            => 'a b',
+    'a tab inside'              => "a\tb",
+    '256 characters'            => 'k' x 256,
+    '256 characters, quoted'    => '"' . 'k' x 256 . '"',
+    'empty quotes'              => '""',
+    'one quote'                 => '"',
+    'an open quote'             => '"abc',
+    'bytes behind the quote'    => '"abc"def',
+    'a parameter'               => '"abc";x=1',
+    'a space in the quotes'     => '"a b"',
+    'a wrong escape'            => '"a\\b"',
+    'two quoted keys'           => '"a", "b"',
+    'two keys, with a comma'    => 'a, b',
+);
+refused(mapping(idem => $invalid{$_}, json => $body), 400, 'idempotency_key_invalid', $_)
+    for sort keys %invalid;
+
+# What HTTP::Tiny does not send.
+sub sent_with
+{
+    my (@keys) = @_;
+    return parse_reply(raw(join "\r\n", 'POST /api/v1/mappings HTTP/1.1', 'Host: localhost',
+        "Authorization: Bearer $token", (map { "Idempotency-Key: $_" } @keys),
+        'Content-Type: application/json', 'Content-Length: 2', 'Connection: close', '', '{}'));
+}
+refused(sent_with("caf\xe9"), 400, 'idempotency_key_invalid', 'a byte above ASCII');
+refused(sent_with("caf\xc3\xa9"), 400, 'idempotency_key_invalid', 'UTF-8');
+refused(sent_with('a', 'b'), 400, 'idempotency_key_invalid', 'two headers');
+refused(sent_with('a', 'a'), 400, 'idempotency_key_invalid', 'two headers that say the same');
+refused(sent_with('a', ''), 400, 'idempotency_key_invalid', 'two headers, one of them empty');
+refused(sent_with('"a"', '"b"'), 400, 'idempotency_key_invalid', 'two quoted headers');
+
+my $long = substr idem() . 'k' x 255, 0, 255;
+for my $key ('x', '~', $long, join('', map { chr } grep { chr ne '"' } 0x21 .. 0x7e), idem() . '"') {
+    my $name = length $key > 60 ? length($key) . ' characters' : "the key $key";
+    my $with = { storefront_product_id => product() };
+    my $first = mapping(idem => $key, json => $with);
+    is_answer($first, 201, $name);
+    is(replayed($first), undef, "$name: the first time is no replay");
+    is_replay(mapping(idem => $key, json => $with), $first, $name);
+    my $other = substr($key, 0, -1) . ($key =~ /z\z/ ? 'y' : 'z');
+    is(replayed(mapping(idem => $other, json => $with)), undef, "$name: its last character counts");
+}
+
+my $plain  = idem('quoted');
+my $quoted = { storefront_product_id => product() };
+my $first  = mapping(idem => $plain, json => $quoted);
+is_replay(mapping(idem => qq("$plain"), json => $quoted), $first, 'a quoted key is the key inside');
+my $strange = idem('strange') . '\\"';
+$first = mapping(idem => '"' . $strange =~ s/([\\"])/\\$1/gr . '"', json => $quoted);
+is_answer($first, 200, 'a key with escapes');
+is_replay(mapping(idem => $strange, json => $quoted), $first, 'escapes stand for what they escape');
+isnt(replayed(mapping(idem => uc $plain, json => $quoted)), 'true', 'the case of a key counts');
+
+# --- what is the same ------------------------------------------------------------------------------
+
+my $key   = idem('asset');
+my $asset = api('POST', '/assets', key => $token, idem => $key, json => { source_url => $url });
+is_answer($asset, 202, 'an import');
+wait_job($shop, $asset->{json}{job}{id});
+my $before = stored();
+is_replay(api('POST', '/assets', key => $token, idem => $key, json => { source_url => $url }),
+    $asset, 'an import, asked for again after its end');
+is(stored(), $before, 'a replay stores nothing');
+
+my $product  = product();
+my $spelling = qq({"storefront_product_id":"$product","is_active":true,"file_ids":[]});
+$key   = idem('spelling');
+$first = mapping(idem => $key, body => $spelling);
+is_answer($first, 201, 'a mapping');
+is_replay(mapping(idem => $key, body => $_), $first, 'the same in another spelling') for (
+    qq({"file_ids":[],"is_active":true,"storefront_product_id":"$product"}),
+    qq( {\n  "storefront_product_id" : "$product",\r\n\t"is_active": true , "file_ids": [ ] }\n),
+    qq({"storefront_product_id":"\\u0067id:\\/\\/) . substr($product, 6) . qq(","is_active":true,"file_ids":[]}),
+);
+$before = stored();
+is_error(mapping(idem => $key, body => $_), 409, 'idempotency_conflict', "another body, $_") for (
+    qq({"storefront_product_id":"$product","is_active":true}),
+    qq({"storefront_product_id":"$product","is_active":true,"file_ids":null}),
+    qq({"storefront_product_id":"$product","is_active":false,"file_ids":[]}),
+    qq({"storefront_product_id":"$product","is_active":true,"file_ids":[],"content":"live"}),
+    qq({"storefront_product_id":"${product}0","is_active":true,"file_ids":[]}),
+);
+is(stored(), $before, 'a conflict stores nothing');
+is_replay(mapping(idem => $key, body => $spelling), $first, 'after a conflict');
+
+# Lists have an order, and numbers of another spelling may mean another thing.
+$key = idem('order');
+my @variants = map { variant() } 1 .. 2;
+my $listed   = { storefront_product_id => product(), storefront_variant_ids => [@variants] };
+is_answer(mapping(idem => $key, json => $listed), 201, 'a mapping with two variants');
+is_error(
+    mapping(idem => $key, json => { %$listed, storefront_variant_ids => [ reverse @variants ] }),
+    409, 'idempotency_conflict', 'a list in another order'
+);
+
+my $order   = digits();
+my $served  = mapping_of($shop, [], is_active => JSON::PP::true());
+my @request = ([ $served->{storefront_product_id} ], idem => idem('assign'));
+$first = assign($shop, $order, @request);
+is_answer($first, 201, 'an assignment');
+is_error(assign($shop, digits(), @request), 409, 'idempotency_conflict',
+    'the same body for another order');
+is_replay(assign($shop, $order, @request), $first, 'the same assignment');
+is_error(
+    api('POST', '/mappings', key => $token, idem => $request[2],
+        json => { storefront_product_id => $served->{storefront_product_id} }),
+    409, 'idempotency_conflict', 'the key at another path'
+);
+is_replay(
+    api('POST', "/orders/$order/assignments?x=1", key => $token, idem => $request[2],
+        json => { storefront_customer_id => '77', items =>
+            [ { storefront_product_id => $served->{storefront_product_id} } ] }),
+    $first, 'a query, which no write has'
+);
+
+# --- whose key -------------------------------------------------------------------------------------
+
+my $other = new_shop();
+$key = idem('shared');
+my $shared = { storefront_product_id => product() };
+my ($mine, $theirs) = map { api('POST', '/mappings', key => $_->{token}, idem => $key, json => $shared) }
+    $shop, $other;
+is_answer($mine,   201, 'a key');
+is_answer($theirs, 201, 'the same key of another shop');
+is(replayed($theirs), undef, 'is another key');
+isnt($theirs->{json}{mapping}{id}, $mine->{json}{mapping}{id}, 'and has another effect');
+my (undef, $second) = ctl('key', 'create', $shop->{shop_id}, 'second');
+is_replay(api('POST', '/mappings', key => $second->{token}, idem => $key, json => $shared), $mine,
+    "the shop's other API key");
+
+# --- a refusal leaves the key free -----------------------------------------------------------------
+
+$key = idem('free');
+my $late = product();
+is_error(assign($shop, '4', [$late], idem => $key), 422, 'product_not_mapped', 'too early',
+    '/items/0/storefront_product_id');
+is_error(api('POST', '/orders/4/assignments', key => $token, idem => $key, json => { items => 5 }),
+    400, 'invalid_request', 'another body with that key is refused for itself', '/items',
+    '/storefront_customer_id');
+is_answer(mapping(json => { storefront_product_id => $late }), 201, 'the product is mapped');
+my $at_last = assign($shop, '4', [$late], idem => $key);
+is_answer($at_last, 201, 'then the same request succeeds');
+is(replayed($at_last), undef, 'and is no replay');
+is_replay(assign($shop, '4', [$late], idem => $key), $at_last, 'from then on it is');
+
+# --- when keys are forgotten -----------------------------------------------------------------------
+
+my %forgotten = (
+    mapping => [ '/mappings', { storefront_product_id => product() } ],
+    assign  => [ '/orders/5/assignments', { storefront_customer_id => '1', send_email => JSON::PP::true(),
+        customer => { email => "forgotten-$$\@buyer.example" },
+        items    => [ { storefront_product_id => $late } ] } ],
+);
+for my $what (sort keys %forgotten) {
+    my ($path, $json) = @{ $forgotten{$what} };
+    my @same = ('POST', $path, key => $token, idem => idem('forgotten'), json => $json);
+    is_answer(api(@same), 201, "$what, first");
+    sql("UPDATE idempotency SET created_at = created_at - 86401000000 WHERE shop_id = $shop->{shop_id}");
+    my $count = stored() =~ s/ idempotency=\d+//r;
+    my $again = api(@same);
+    is_answer($again, 200, "$what, a day later: nothing was created");
+    is(replayed($again), undef, "$what, a day later: it is no replay");
+    is(stored() =~ s/ idempotency=\d+//r, $count, "$what, a day later: nothing is there twice");
+    is(replayed(api(@same)), 'true', "$what: the new answer is kept in its turn");
+}
+wait_mail("forgotten-$$\@buyer.example");
+is(scalar mails("forgotten-$$\@buyer.example"), 1, 'an email was sent once');
+
+$key = idem('reused');
+is_answer(mapping(idem => $key, json => { storefront_product_id => product() }), 201, 'a key');
+sql("UPDATE idempotency SET created_at = created_at - 86401000000 WHERE shop_id = $shop->{shop_id}");
+is_answer(mapping(idem => $key, json => { storefront_product_id => product() }), 201,
+    'a day later it may be used for something else');
+
+# --- many at once ----------------------------------------------------------------------------------
+
+# Which processes answered, by the access log: the last field of a line is the process.
+sub processes_since
+{
+    my ($offset, $uri, $count) = @_;
+    my @lines = @{
+        wait_for(sub {
+            open my $in, '<', logs_dir() . '/access_log' or die "access_log: $!";
+            seek $in, $offset, 0;
+            my @found = grep { index($_, "\"POST $uri HTTP") >= 0 } <$in>;
+            return @found >= $count ? \@found : undef;
+        }, 10, 'the lines of the access log')
+    };
+    my %seen = map { /(\d+)$/ ? ($1 => 1) : () } @lines;
+    return scalar keys %seen;
+}
+
+sub rows { my ($from) = @_; my ($row) = sql("SELECT count(*) FROM $from"); return $row->[0] }
+
+# Requests that have come in and were not answered yet.
+sub under_way
+{
+    my $port = sprintf ':%04X', port();
+    open my $in, '<', '/proc/net/tcp' or die "/proc/net/tcp: $!";
+    return scalar grep { (split)[1] =~ /$port\z/ && (split)[3] eq '01' } <$in>;
+}
+
+# Keeps every write from its commit; returns what lets go.
+sub hold_writes
+{
+    if (database() eq 'pgsql') {
+        open my $psql, '|-', 'psql', Apache::Test::vars()->{db_params}, '-qAtX' or die "psql: $!";
+        $psql->autoflush;
+        print $psql "BEGIN; LOCK TABLE idempotency IN SHARE ROW EXCLUSIVE MODE;\n";
+        wait_for(sub {
+            my ($row) = sql("SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation WHERE"
+                . " c.relname = 'idempotency' AND l.mode = 'ShareRowExclusiveLock' AND l.granted");
+            $row->[0];
+        }, 10, 'the lock');
+        return sub { print $psql "COMMIT;\n"; close $psql };
+    }
+    my $path = Apache::Test::vars()->{db_params} . '-writer';
+    open my $file, '+<', $path or die "$path: $!";
+    flock $file, LOCK_EX or die "$path: $!";
+    return sub { close $file };
+}
+
+# Runs $work in $n processes, as parallel() does, and lets nothing be written before all of their
+# requests have come in.
+sub all_at_once
+{
+    my ($n, $work) = @_;
+    pipe my $held_in, my $held_out or die "pipe: $!";
+    my $pid = fork // die "fork: $!";
+    if (!$pid) {
+        my $release = hold_writes();
+        close $held_out;
+        my $all = eval {
+            wait_for(sub { under_way() }, 30, 'the first request');
+            wait_for(sub { under_way() >= $n }, 3, 'the last request');
+        };
+        $release->();
+        require POSIX;
+        POSIX::_exit($all ? 0 : 1);
+    }
+    close $held_out;
+    sysread $held_in, my $nothing, 1;
+    my @results = parallel($n, $work);
+    waitpid $pid, 0;
+    is($?, 0, "$n requests were under way at once");
+    return @results;
+}
+
+# What the parent needs of each answer.
+sub brief
+{
+    my ($reply) = @_;
+    return {
+        status   => $reply->{status},
+        body     => $reply->{body},
+        location => $reply->{headers}{location},
+        replayed => replayed($reply),
+    };
+}
+
+sub different
+{
+    my ($member, @replies) = @_;
+    my %seen = map { ($_->{$member} // 'none') => 1 } @replies;
+    return join "\n", sort keys %seen;
+}
+
+sub are_one
+{
+    my ($name, $status, @replies) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    is(different('died', @replies), 'none', "$name: every client got an answer");
+    is(different('status', @replies), $status, "$name: every answer is $status");
+    unlike(different('body', @replies), qr/\n/, "$name: the answers are equal, byte for byte");
+    unlike(different('location', @replies), qr/\n/, "$name: so is their Location");
+    return is(scalar(grep { ($_->{replayed} // '') ne 'true' } @replies), 1, "$name: one was not replayed");
+}
+
+my $crowd  = new_shop();
+my $log    = -s logs_dir() . '/access_log';
+my $import = source("crowd-$$.txt", "for everybody\n");
+$key = idem('crowd');
+my @answers = all_at_once(200, sub {
+    brief(api('POST', '/assets', key => $crowd->{token}, idem => $key, timeout => 60,
+        json => { source_url => $import }))
+});
+are_one('200 imports with one key', 202, @answers);
+cmp_ok(processes_since($log, '/api/v1/assets', 200), '>', 1, 'several processes took part');
+is(rows("asset WHERE shop_id = $crowd->{shop_id}"), 1, 'there is one asset');
+is(rows("job WHERE shop_id = $crowd->{shop_id}"),   1, 'there is one job');
+my $one = JSON::PP->new->utf8->decode($answers[0]{body});
+is_shape($one->{asset}, 'asset', 'the asset');
+my $job = wait_job($crowd, $one->{job}{id});
+is($job->{status}, 'succeeded', 'the job succeeds');
+is($job->{attempts}, 1, 'and was done once');
+
+my $sold  = mapping_of($crowd, [ $one->{asset}{id} ]);
+my $buyer = "crowd-$$\@buyer.example";
+$log = -s logs_dir() . '/access_log';
+$key = idem('crowd');
+@answers = all_at_once(200, sub {
+    brief(assign($crowd, '9', [ $sold->{storefront_product_id} ], idem => $key, timeout => 60,
+        send_email => JSON::PP::true(), customer => { email => $buyer }))
+});
+are_one('200 assignments with one key', 201, @answers);
+cmp_ok(processes_since($log, '/api/v1/orders/9/assignments', 200), '>', 1, 'several processes took part');
+wait_for(sub {
+    api('GET', '/orders/9', key => $crowd->{token})->{json}{email}{status} eq 'sent'
+}, 20, 'the email to be sent');
+is(scalar mails($buyer), 1, 'one email was sent');
+is(rows("$_ WHERE shop_id = $crowd->{shop_id}"), 1, "there is one row in $_") for qw(customer orders email);
+is(rows("assignment a JOIN orders o ON o.id = a.order_id WHERE o.shop_id = $crowd->{shop_id}"), 1,
+    'and one assignment');
+is(rows("job WHERE shop_id = $crowd->{shop_id} AND type = 'email'"), 1, 'and one job for the email');
+
+# Without a common key it is the natural keys that hold.
+$buyer   = "natural-$$\@buyer.example";
+@answers = all_at_once(40, sub {
+    brief(assign($crowd, '10', [ $sold->{storefront_product_id} ], timeout => 60,
+        send_email => JSON::PP::true(), customer => { email => $buyer }))
+});
+is(different('died', @answers), 'none', '40 assignments with 40 keys: every client got an answer');
+is(scalar(grep { $_->{status} == 201 } @answers), 1,  'one of them created something');
+is(scalar(grep { $_->{status} == 200 } @answers), 39, 'the others found it there');
+wait_mail($buyer);
+is(rows("email e JOIN orders o ON o.id = e.order_id WHERE o.shop_id = $crowd->{shop_id}"
+    . " AND o.storefront_order_id = '10'"), 1, 'one email was queued');
+
+my $target = product();
+@answers = all_at_once(40, sub {
+    brief(api('POST', '/mappings', key => $crowd->{token}, timeout => 60,
+        json => { storefront_product_id => $target, file_ids => [ $one->{asset}{id} ] }))
+});
+is(different('died', @answers), 'none', '40 mappings with 40 keys: every client got an answer');
+is(scalar(grep { $_->{status} == 201 } @answers), 1, 'one of them created it');
+is(rows("mapping WHERE shop_id = $crowd->{shop_id} AND storefront_product_id = '$target'"), 1,
+    'there is one mapping');
+
+# Different requests with one key: one wins.
+$key = idem('race');
+@answers = all_at_once(40, sub {
+    my ($i) = @_;
+    brief(api('POST', '/mappings', key => $crowd->{token}, idem => $key, timeout => 60,
+        json => { storefront_product_id => "gid://storefront/Product/900000$i" }))
+});
+is(scalar(grep { $_->{status} == 201 } @answers), 1, '40 mappings with one key: one is made');
+is(scalar(grep { $_->{status} == 409 && $_->{body} =~ /"idempotency_conflict"/ } @answers), 39,
+    'the others are in conflict');
+is(rows("mapping WHERE shop_id = $crowd->{shop_id} AND storefront_product_id LIKE '%/900000%'"), 1,
+    'and left nothing');
+
+done_testing();

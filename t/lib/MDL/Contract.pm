@@ -1,0 +1,351 @@
+# The wire contract as assertions.  Shapes are compared as complete sets of members, so that one that
+# is missing fails as well as one that is too many.
+#
+#   is_answer($reply, 202, 'an import is accepted');
+#   is_shape($reply->{json}{asset}, 'asset', 'the asset in the answer');
+#   is_error($reply, 422, 'unknown_reference', 'an unknown asset', '/file_ids/0');
+package MDL::Contract;
+
+use strict;
+use warnings;
+
+use B ();
+use Digest::SHA qw(sha256_hex);
+use Exporter qw(import);
+use JSON::PP ();
+use MDL::Test;
+use Test::More;
+
+our @EXPORT = qw(
+    is_answer is_error is_shape pointers stored refused unstored
+    product variant digits import_of ready_asset mapping_of assign parse_reply
+);
+
+# --- shapes ----------------------------------------------------------------------------------------
+
+# A type's name, "?" behind it where null is allowed; { … } an object, [ type ] a list of them.
+my $TIME = 'time';
+my %SHAPES = (
+    job => {
+        id              => 'job_id',
+        type            => 'asset_import',
+        status          => 'queued|running|succeeded|failed|cancelled',
+        asset_id        => 'id',
+        progress        => { bytes_received => 'count', bytes_total => 'count?', percent => 'count?' },
+        attempts        => 'count',
+        max_attempts    => 'count',
+        next_attempt_at => 'time?',
+        error           => 'problem?',
+        created_at      => $TIME,
+        started_at      => 'time?',
+        finished_at     => 'time?',
+    },
+    asset => {
+        id           => 'id',
+        status       => 'pending|ready|failed',
+        filename     => 'text',
+        title        => 'text',
+        content_type => 'text?',
+        size         => 'count?',
+        sha256       => 'sha256?',
+        category_id  => 'id?',
+        source_url   => 'text?',
+        version      => 'id',
+        created_at   => $TIME,
+        updated_at   => $TIME,
+    },
+    problem => { code => 'text', message => 'text' },
+    ping    => {
+        ok          => 'bool',
+        shop        => { id => 'id', name => 'text', domain => 'text' },
+        key         => { id => 'text', name => 'text', scope => 'full|read' },
+        api_version => 'v1',
+        server_time => $TIME,
+    },
+    mapping => {
+        id                     => 'id',
+        storefront_product_id  => 'product',
+        storefront_variant_ids => ['variant'],
+        file_ids               => ['id'],
+        pack_ids               => ['id'],
+        link_ids               => ['id'],
+        license_key_tag_ids    => ['id'],
+        download_type          => 'ZIP|FILES',
+        is_active              => 'bool',
+        download_limit         => 'count?',
+        access_days            => 'count?',
+        content                => 'live|pinned',
+        created_at             => $TIME,
+        updated_at             => $TIME,
+    },
+    order => {
+        storefront_order_id => 'digits',
+        access   => { status => 'active|held|revoked|rejected', reason => 'text?', expires_at => 'time?' },
+        customer => {
+            id                     => 'id',
+            storefront_customer_id => 'digits',
+            email                  => 'text?',
+            first_name             => 'text?',
+            last_name              => 'text?',
+        },
+        assignments => ['assignment'],
+        fraud => { decision => 'not_checked|passed|held|approved|rejected', signals => ['text'] },
+        email => {
+            status     => 'not_requested|queued|sent|failed|bounced|no_recipient|held',
+            to         => 'text?',
+            attempts   => 'count',
+            last_error => 'text?',
+            sent_at    => 'time?',
+        },
+        download_page_url => 'url',
+        created_at        => $TIME,
+    },
+    assignment => {
+        id                    => 'id',
+        storefront_product_id => 'product',
+        storefront_variant_id => 'variant?',
+        quantity              => 'id',
+        status                => 'active|revoked',
+        mapping_id            => 'id',
+        download_type         => 'ZIP|FILES',
+        files                 => ['file'],
+        links                 => ['text'],
+        license_keys          => ['text'],
+        license_keys_pending  => 'count',
+    },
+    file => {
+        file_id        => 'id',
+        filename       => 'text',
+        size           => 'count?',
+        sha256         => 'sha256?',
+        status         => 'pending|ready|failed',
+        downloads_used => 'count',
+        download_limit => 'count',
+    },
+    assignments => { data => ['assignment'], has_more => 'bool', next_cursor => 'text?' },
+);
+
+my %PATTERNS = (
+    time    => qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\z/,
+    job_id  => qr/^job_[0-9A-Za-z]+\z/,
+    sha256  => qr/^[0-9a-f]{64}\z/,
+    digits  => qr/^(?:0|[1-9][0-9]{0,19})\z/,
+    product => qr{^gid://[a-z0-9-]+/Product/[0-9]+\z},
+    variant => qr{^gid://[a-z0-9-]+/ProductVariant/[0-9]+\z},
+    url     => qr{^https?://[^/\s]+/\S+\z},
+    text    => qr/./s,
+);
+
+# Whether JSON had a number here, however the value was used since.
+sub is_number
+{
+    my ($value) = @_;
+    my $flags = B::svref_2object(\$value)->FLAGS;
+    return $flags & (B::SVf_IOK | B::SVf_NOK) && !($flags & B::SVf_POK);
+}
+
+sub scalar_fits
+{
+    my ($value, $type) = @_;
+    return JSON::PP::is_bool($value) if $type eq 'bool';
+    return 0 if ref $value;
+    return is_number($value) && $value =~ /^[1-9]\d*\z/ && $value < 2**53 if $type eq 'id';
+    return is_number($value) && $value =~ /^\d+\z/ if $type eq 'count';
+    return 0 if is_number($value);
+    return $value =~ $PATTERNS{$type} if $PATTERNS{$type};
+    return scalar grep { $_ eq $value } split /\|/, $type;
+}
+
+# What is wrong with a value, as sentences.
+sub misfits
+{
+    my ($value, $type, $at) = @_;
+    if (!ref $type) {
+        return if $type =~ s/\?\z// && !defined $value;
+        return misfits($value, $SHAPES{$type}, $at) if $SHAPES{$type};
+        return if defined $value && scalar_fits($value, $type);
+        return "$at is not of type $type: " . (defined $value ? $value : 'null');
+    }
+    if (ref $type eq 'ARRAY') {
+        return "$at is no list" if ref $value ne 'ARRAY';
+        return map { misfits($value->[$_], $type->[0], "$at/$_") } 0 .. $#$value;
+    }
+    return "$at is no object" if ref $value ne 'HASH';
+    return (
+        (map { "$at/$_ is missing" } grep { !exists $value->{$_} } sort keys %$type),
+        (map { "$at/$_ is not in the contract" } grep { !exists $type->{$_} } sort keys %$value),
+        (map { misfits($value->{$_}, $type->{$_}, "$at/$_") }
+            grep { exists $value->{$_} } sort keys %$type)
+    );
+}
+
+sub is_shape
+{
+    my ($value, $shape, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @misfits = misfits($value, $shape, '');
+    return ok(!@misfits, "$name has the shape of: $shape") || diag(join "\n", @misfits);
+}
+
+# --- answers ---------------------------------------------------------------------------------------
+
+# Headers that every answer has.
+sub header_faults
+{
+    my ($reply) = @_;
+    my %headers = %{ $reply->{headers} };
+    my @faults;
+    push @faults, 'X-Request-Id: ' . ($headers{'x-request-id'} // 'missing')
+        if ($headers{'x-request-id'} // '') !~ /^req_[0-9A-Za-z_@-]+\z/;
+    push @faults, 'Cache-Control: ' . ($headers{'cache-control'} // 'missing')
+        if ($headers{'cache-control'} // '') ne 'no-store';
+    push @faults, 'X-Content-Type-Options: ' . ($headers{'x-content-type-options'} // 'missing')
+        if ($headers{'x-content-type-options'} // '') ne 'nosniff';
+    return @faults;
+}
+
+sub shown
+{
+    my ($reply) = @_;
+    return join "\n", "the answer was: $reply->{status}",
+        (map { "$_: $reply->{headers}{$_}" } sort keys %{ $reply->{headers} }),
+        '', substr $reply->{body}, 0, 2000;
+}
+
+# An answer of that status, in JSON, with the headers that are always sent.
+sub is_answer
+{
+    my ($reply, $status, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @faults = header_faults($reply);
+    push @faults, "the status is not $status" if $reply->{status} != $status;
+    push @faults, 'the body is not JSON' if ref $reply->{json} ne 'HASH';
+    return ok(!@faults, "$name: $status") || diag(join "\n", @faults, shown($reply));
+}
+
+sub pointers
+{
+    my ($reply) = @_;
+    return join ' ', sort map { $_->{pointer} } @{ $reply->{json}{error}{details} // [] };
+}
+
+# The error envelope, complete; @pointers are all that details lists, in any order.
+sub is_error
+{
+    my ($reply, $status, $code, $name, @pointers) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @faults = header_faults($reply);
+    my $type   = @pointers ? { details => [ { pointer => 'text', code => 'text', message => 'text' } ] } : {};
+
+    push @faults, misfits($reply->{json},
+        { error => { code => 'text', message => 'text', status => 'id', request_id => 'text', %$type } }, '');
+    if (!@faults) {
+        my $error = $reply->{json}{error};
+        my $asked = join ' ', sort @pointers;
+        push @faults, "the code is not $code" if $error->{code} ne $code;
+        push @faults, "the status is not $status"
+            if $reply->{status} != $status || $error->{status} != $status;
+        push @faults, 'the body has another request id than the header'
+            if $error->{request_id} ne $reply->{headers}{'x-request-id'};
+        push @faults, "the pointers are not $asked" if @pointers && pointers($reply) ne $asked;
+    }
+    return ok(!@faults, "$name: $status $code") || diag(join "\n", @faults, shown($reply));
+}
+
+# --- what is stored --------------------------------------------------------------------------------
+
+my @TABLES = qw(asset job mapping mapping_variant mapping_file customer orders assignment
+    assignment_file email idempotency);
+
+# How many rows each table has.
+sub stored
+{
+    my ($row) = sql('SELECT ' . join ', ', map { "(SELECT count(*) FROM $_)" } @TABLES);
+    return join ' ', map { "$TABLES[$_]=$row->[$_]" } 0 .. $#TABLES;
+}
+
+my $before;
+
+# From here on nothing is to be stored; see refused.
+sub unstored { $before = stored(); return }
+
+# The request is refused with that error, and left nothing behind since unstored() was called.
+sub refused
+{
+    my ($reply, $status, $code, $name, @pointers) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return is_error($reply, $status, $code, $name, @pointers)
+        && is(stored(), $before, "$name: nothing is stored");
+}
+
+# --- things that suites need ------------------------------------------------------------------------
+
+my $number = 1000;
+
+# Ids of the storefront that this file has not used yet.
+sub digits  { return '' . ++$number }
+sub product { return 'gid://storefront/Product/' . digits() }
+sub variant { return 'gid://storefront/ProductVariant/' . digits() }
+
+# Imports bytes under a name; returns the answer of POST /assets.
+sub import_of
+{
+    my ($shop, $name, $bytes, %members) = @_;
+    my $url = source($name, $bytes);
+    return api('POST', '/assets', key => $shop->{token}, json => { source_url => $url, %members });
+}
+
+# An asset that is ready: { id, filename, size, sha256 }.
+sub ready_asset
+{
+    my ($shop, $name, $bytes) = @_;
+    my $reply = import_of($shop, $name, $bytes);
+    die "the import was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
+    my $job = wait_job($shop, $reply->{json}{job}{id});
+    die "the import of $name ended as $job->{status}\n" if $job->{status} ne 'succeeded';
+    return {
+        id       => $reply->{json}{asset}{id},
+        filename => $name,
+        size     => length $bytes,
+        sha256   => sha256_hex($bytes),
+    };
+}
+
+# Maps a new product to files; returns the mapping.
+sub mapping_of
+{
+    my ($shop, $file_ids, %members) = @_;
+    my $reply = api('POST', '/mappings', key => $shop->{token},
+        json => { storefront_product_id => product(), file_ids => $file_ids, %members });
+    die "the mapping was answered with: $reply->{status} $reply->{body}\n"
+        if $reply->{status} !~ /^20[01]$/;
+    return $reply->{json}{mapping};
+}
+
+# Assigns products to an order; a product is its gid, or an item.
+sub assign
+{
+    my ($shop, $order, $products, %members) = @_;
+    my %request = map { exists $members{$_} ? ($_ => delete $members{$_}) : () } qw(idem timeout);
+    my @items = map { ref $_ ? $_ : { storefront_product_id => $_ } } @$products;
+    return api('POST', "/orders/$order/assignments", key => $shop->{token}, %request,
+        json => { storefront_customer_id => '77', items => \@items, %members });
+}
+
+# What raw() returned, as api() would have.
+sub parse_reply
+{
+    my ($bytes) = @_;
+    my ($head, $body) = split /\r\n\r\n/, $bytes, 2;
+    my ($first, @lines) = split /\r\n/, $head // '';
+    my %headers = map { /^([^:]+):[ \t]*(.*)\z/ ? (lc $1 => $2) : () } @lines;
+    my ($status) = ($first // '') =~ m{^HTTP/1\.1 (\d{3})\b};
+    return {
+        status  => $status // 0,
+        headers => \%headers,
+        body    => $body // '',
+        json    => scalar eval { JSON::PP->new->utf8->decode($body) },
+    };
+}
+
+1;

@@ -1,0 +1,348 @@
+# Assigning downloads to orders (contract, section 6): POST and GET /orders/{id}/assignments,
+# GET /orders/{id}.
+use strict;
+use warnings;
+
+use JSON::PP;
+use MDL::Contract;
+use MDL::Test;
+use Test::More;
+
+my ($true, $false) = (JSON::PP::true(), JSON::PP::false());
+
+my $shop  = new_shop();
+my $token = $shop->{token};
+
+sub order { my ($id, $of) = @_; return api('GET', "/orders/$id", key => ($of // $shop)->{token}) }
+
+sub assignments_of
+{
+    my ($id, $of) = @_;
+    return api('GET', "/orders/$id/assignments", key => ($of // $shop)->{token});
+}
+
+sub by_id { my (@list) = @_; return [ sort { $a->{id} <=> $b->{id} } @list ] }
+
+sub rows_of
+{
+    my ($order) = @_;
+    my ($row) = sql('SELECT count(*) FROM assignment a JOIN orders o ON o.id = a.order_id'
+        . " WHERE o.shop_id = $shop->{shop_id} AND o.storefront_order_id = '$order'");
+    return $row->[0];
+}
+
+sub emails_of
+{
+    my ($order) = @_;
+    my ($row) = sql('SELECT count(*) FROM email e JOIN orders o ON o.id = e.order_id'
+        . " WHERE o.shop_id = $shop->{shop_id} AND o.storefront_order_id = '$order'");
+    return $row->[0];
+}
+
+my $one = ready_asset($shop, "orders-$$-one.txt", "number one\n");
+my $two = ready_asset($shop, "orders-$$-two.txt", "and two\n");
+my $both = mapping_of($shop, [ $two->{id}, $one->{id} ], download_limit => 3);
+my $none = mapping_of($shop, [], download_type => 'FILES');
+
+sub shown
+{
+    my ($asset, $limit) = @_;
+    return {
+        file_id => $asset->{id}, filename => $asset->{filename}, size => $asset->{size},
+        sha256 => $asset->{sha256}, status => 'ready', downloads_used => 0, download_limit => $limit,
+    };
+}
+
+# --- the smallest order ----------------------------------------------------------------------------
+
+my $small = assign($shop, '450789469', [ $both->{storefront_product_id} ]);
+is_answer($small, 201, 'an assignment');
+is(join(' ', keys %{ $small->{json} }), 'order', 'the answer has the order');
+my $got = $small->{json}{order};
+is_shape($got, 'order', 'the order');
+is($got->{storefront_order_id}, '450789469', 'it has the id of the storefront');
+is_deeply($got->{access}, { status => 'active', reason => undef, expires_at => undef }, 'access is given');
+is_deeply($got->{fraud}, { decision => 'not_checked', signals => [] }, 'no fraud check was asked for');
+is_deeply($got->{email},
+    { status => 'not_requested', to => undef, attempts => 0, last_error => undef, sent_at => undef },
+    'no email was asked for');
+my $customer_id = delete $got->{customer}{id};
+is_deeply($got->{customer},
+    { storefront_customer_id => '77', email => undef, first_name => undef, last_name => undef },
+    'the customer was made, of whom nothing more is known');
+like($got->{download_page_url}, qr{^\Q@{[ public_url() ]}\E/\S+\z}, 'the page is under the public URL');
+unlike($got->{download_page_url}, qr/450789469/, 'and does not tell the order');
+is(page('GET', $got->{download_page_url})->{status}, 200, 'there is a page');
+is(scalar @{ $got->{assignments} }, 1, 'there is one assignment');
+my $assignment = $got->{assignments}[0];
+my $first_id   = delete $assignment->{id};
+is_deeply($assignment, {
+    storefront_product_id => $both->{storefront_product_id},
+    storefront_variant_id => undef,
+    quantity              => 1,
+    status                => 'active',
+    mapping_id            => $both->{id},
+    download_type         => 'ZIP',
+    files                 => [ shown($two, 3), shown($one, 3) ],
+    links                 => [],
+    license_keys          => [],
+    license_keys_pending  => 0,
+}, 'the assignment, with its files in the order of the mapping');
+
+my $read = order('450789469');
+is_answer($read, 200, 'the order can be read');
+is_shape($read->{json}, 'order', 'the order that is read');
+$read->{json}{customer}{id} == $customer_id and delete $read->{json}{customer}{id};
+$read->{json}{assignments}[0]{id} == $first_id and delete $read->{json}{assignments}[0]{id};
+is_deeply($read->{json}, $got, 'it is the one that was answered');
+
+my $list = assignments_of('450789469');
+is_answer($list, 200, 'its assignments can be read');
+is_shape($list->{json}, 'assignments', 'the list of assignments');
+is_deeply([ @{ $list->{json} }{qw(has_more next_cursor)} ], [ $false, undef ], 'there are no more');
+is(delete $list->{json}{data}[0]{id}, $first_id, 'with the same id');
+is_deeply($list->{json}{data}, $got->{assignments}, 'and as the order shows them');
+
+# --- again -----------------------------------------------------------------------------------------
+
+my $again = assign($shop, '450789469', [ $both->{storefront_product_id} ]);
+is_answer($again, 200, 'the same once more: nothing was created');
+is_shape($again->{json}{order}, 'order', 'the same order');
+is($again->{json}{order}{assignments}[0]{id}, $first_id, 'the same assignment');
+is($again->{json}{order}{customer}{id}, $customer_id, 'the same customer');
+is(rows_of('450789469'), 1, 'which is there once');
+is_answer(
+    assign($shop, '450789469', [ { storefront_product_id => $both->{storefront_product_id}, quantity => 5 } ]),
+    200, 'with another quantity'
+);
+is(order('450789469')->{json}{assignments}[0]{quantity}, 1, 'the quantity stays what it was');
+
+my $more = assign($shop, '450789469',
+    [ $both->{storefront_product_id}, $none->{storefront_product_id} ]);
+is_answer($more, 201, 'one more product');
+is_shape($more->{json}{order}, 'order', 'the order with one more');
+my ($old, $new) = @{ by_id(@{ $more->{json}{order}{assignments} }) };
+is($old->{id}, $first_id, 'the first is still there');
+is_deeply([ @{$new}{qw(mapping_id download_type files)} ], [ $none->{id}, 'FILES', [] ],
+    'the second gives nothing, as its mapping says');
+is_deeply(by_id(@{ assignments_of('450789469')->{json}{data} }), [ $old, $new ], 'the list has both');
+
+# --- everything that can be said --------------------------------------------------------------------
+
+my $buyer = "orders-$$\@buyer.example";
+my $large = assign($shop, '12345678901234567890',
+    [ { storefront_product_id => $both->{storefront_product_id}, quantity => 1000 } ],
+    storefront_customer_id => '98765432109876543210', send_email => $true, fraud_check => $true,
+    customer => { email => $buyer, first_name => "Zo\x{eb}", last_name => "O\x{2019}Neill \x{1f600}",
+        locale => 'de-CH' });
+is_answer($large, 201, 'an assignment with everything');
+is_shape($large->{json}{order}, 'order', 'the order with everything');
+$got = $large->{json}{order};
+is($got->{storefront_order_id}, '12345678901234567890', 'an order id of twenty digits');
+is_deeply([ @{ $got->{customer} }{qw(storefront_customer_id email first_name last_name)} ],
+    [ '98765432109876543210', $buyer, "Zo\x{eb}", "O\x{2019}Neill \x{1f600}" ], 'the customer');
+is($got->{assignments}[0]{quantity}, 1000, 'the quantity');
+is($got->{fraud}{decision}, 'passed', 'a fraud check was asked for, and passed');
+is_deeply($got->{email},
+    { status => 'queued', to => $buyer, attempts => 0, last_error => undef, sent_at => undef },
+    'the email is queued');
+my $sent = wait_for(sub {
+    my $look = order('12345678901234567890')->{json};
+    return $look->{email}{status} eq 'sent' ? $look : undef;
+}, 15, 'the email to be sent');
+is_shape($sent, 'order', 'the order after the email');
+is_deeply([ @{ $sent->{email} }{qw(to attempts last_error)} ], [ $buyer, 1, undef ], 'it was sent at once');
+cmp_ok($sent->{email}{sent_at}, 'ge', $got->{created_at}, 'when the order was there');
+my $mail = wait_mail($buyer);
+ok(scalar(grep { $_ eq $got->{download_page_url} } @{ $mail->{urls} }), "the email has the page's address")
+    or diag("@{ $mail->{urls} }");
+
+is_answer(
+    assign($shop, '12345678901234567890', [ $both->{storefront_product_id} ],
+        storefront_customer_id => '98765432109876543210', send_email => $true),
+    200, 'the same again, with send_email'
+);
+is(emails_of('12345678901234567890'), 1, 'sends no second email');
+is(order('12345678901234567890')->{json}{email}{status}, 'sent', 'and the first is still sent');
+
+# --- the customer ----------------------------------------------------------------------------------
+
+my @with = (storefront_customer_id => '500');
+is_answer(assign($shop, digits(), [ $none->{storefront_product_id} ], @with,
+    customer => { email => 'first@buyer.example', first_name => 'Ada' }), 201, 'a customer');
+my $known = assign($shop, digits(), [ $none->{storefront_product_id} ], @with,
+    customer => { last_name => 'Lovelace', email => undef })->{json}{order}{customer};
+is_deeply([ @{$known}{qw(email first_name last_name)} ], [ 'first@buyer.example', 'Ada', 'Lovelace' ],
+    'what is left out stays, what is new is added');
+is(assign($shop, digits(), [ $none->{storefront_product_id} ], @with)->{json}{order}{customer}{id},
+    $known->{id}, 'a customer is one over orders');
+my $moved = assign($shop, digits(), [ $none->{storefront_product_id} ], @with, send_email => $true,
+    customer => { email => 'second@buyer.example' });
+is($moved->{json}{order}{customer}{email}, 'second@buyer.example', 'an address can change');
+is($moved->{json}{order}{email}{to}, 'second@buyer.example', 'and the email goes there');
+
+unstored();
+my $contested = assign($shop, '450789469', [ $both->{storefront_product_id} ], storefront_customer_id => '78',
+    customer => { email => 'thief@buyer.example' });
+refused($contested, 400, 'invalid_request', "another customer's order", '/storefront_customer_id');
+
+# --- emails without an address ----------------------------------------------------------------------
+
+my $silent = digits();
+my $unsent = assign($shop, $silent, [ $none->{storefront_product_id} ], storefront_customer_id => '600',
+    send_email => $true);
+is_answer($unsent, 201, 'an order whose customer has no address');
+is_deeply($unsent->{json}{order}{email},
+    { status => 'no_recipient', to => undef, attempts => 0, last_error => undef, sent_at => undef },
+    'says that nobody can be written to');
+my $told = assign($shop, $silent, [ $none->{storefront_product_id} ], storefront_customer_id => '600',
+    send_email => $true, customer => { email => "silent-$$\@buyer.example" });
+is_answer($told, 200, 'the address comes later');
+is($told->{json}{order}{email}{to}, "silent-$$\@buyer.example", 'then the email goes there');
+wait_mail("silent-$$\@buyer.example");
+
+my $asked = digits();
+@with = (storefront_customer_id => '601', customer => { email => "asked-$$\@buyer.example" });
+is(assign($shop, $asked, [ $none->{storefront_product_id} ], @with)->{json}{order}{email}{status},
+    'not_requested', 'an order without an email');
+is(emails_of($asked), 0, 'queues none');
+is(assign($shop, $asked, [ $none->{storefront_product_id} ], @with, send_email => $true)
+        ->{json}{order}{email}{status}, 'queued', 'it may be asked for later');
+wait_mail("asked-$$\@buyer.example");
+is(emails_of($asked), 1, 'and is sent once');
+
+# --- all or nothing --------------------------------------------------------------------------------
+
+unstored();
+my $unmapped = digits();
+refused(
+    assign($shop, $unmapped, [ product(), $both->{storefront_product_id}, product(),
+        { storefront_product_id => $none->{storefront_product_id}, storefront_variant_id => '5' }, product() ],
+        storefront_customer_id => '700', send_email => $true, customer => { email => 'x@buyer.example' }),
+    422, 'product_not_mapped', 'products that are not mapped, beside some that are',
+    map { "/items/$_/storefront_product_id" } 0, 2, 4
+);
+is_error(order($unmapped), 404, 'order_not_found', 'there is no such order then');
+my $other = new_shop();
+my $theirs = mapping_of($other, []);
+unstored();
+refused(assign($shop, $unmapped, [ $theirs->{storefront_product_id} ]), 422, 'product_not_mapped',
+    "a product that only another shop has mapped", '/items/0/storefront_product_id');
+my $inactive = mapping_of($shop, [ $one->{id} ], is_active => $false);
+unstored();
+refused(assign($shop, $unmapped, [ $inactive->{storefront_product_id} ]), 422, 'product_not_mapped',
+    'a product whose mapping is not active', '/items/0/storefront_product_id');
+refused(assign($shop, $unmapped, [ ($both->{storefront_product_id}) x 2 ]), 400, 'invalid_request',
+    'a product twice', '/items/1/storefront_product_id');
+refused(
+    assign($shop, $unmapped, [ map { +{ storefront_product_id => $both->{storefront_product_id},
+        storefront_variant_id => $_ } } '5', $both->{storefront_product_id} =~ s/Product.*/ProductVariant\/5/r ]),
+    400, 'invalid_request', 'a variant twice, in its two forms', '/items/1/storefront_product_id'
+);
+
+# --- variants --------------------------------------------------------------------------------------
+
+my $product = product();
+my %for;
+for my $variants ([], [ '1', '2' ], ['3']) {
+    my $name = "@$variants" || 'whole';
+    $for{$name} = mapping_of($shop, [], storefront_product_id => $product,
+        storefront_variant_ids => $variants)->{id};
+}
+$for{inactive} = mapping_of($shop, [], storefront_product_id => $product,
+    storefront_variant_ids => ['4'], is_active => $false)->{id};
+my $varied = assign($shop, digits(), [ map { +{ storefront_product_id => $product,
+    storefront_variant_id => $_ } } undef, '1', '2', '3', '4', '9' ]);
+is_answer($varied, 201, 'one product in several variants');
+is_shape($varied->{json}{order}, 'order', 'the order with variants');
+my ($prefix) = $product =~ m{^(gid://[^/]+/)};
+my %mapped = map { $_->{storefront_variant_id} // 'none' => $_->{mapping_id} }
+    @{ $varied->{json}{order}{assignments} };
+is_deeply(\%mapped, {
+    'none'                        => $for{whole},
+    "${prefix}ProductVariant/1"   => $for{'1 2'},
+    "${prefix}ProductVariant/2"   => $for{'1 2'},
+    "${prefix}ProductVariant/3"   => $for{3},
+    "${prefix}ProductVariant/4"   => $for{whole},
+    "${prefix}ProductVariant/9"   => $for{whole},
+}, "a variant's own mapping comes before the whole product's, if it is active");
+my $only = product();
+mapping_of($shop, [], storefront_product_id => $only, storefront_variant_ids => ['1']);
+unstored();
+refused(
+    assign($shop, $unmapped, [ $only, { storefront_product_id => $only, storefront_variant_id => '2' } ]),
+    422, 'product_not_mapped', 'a product of which only a variant is mapped',
+    '/items/0/storefront_product_id', '/items/1/storefront_product_id'
+);
+my $spelled = digits();
+is_answer(assign($shop, $spelled, [ { storefront_product_id => $only, storefront_variant_id => '1' } ]),
+    201, 'a variant by its number');
+is_answer(assign($shop, $spelled, [ { storefront_product_id => $only,
+    storefront_variant_id => "${prefix}ProductVariant/1" } ]), 200, 'is the variant by its global id');
+
+# --- live and pinned -------------------------------------------------------------------------------
+
+sub files { my ($id) = @_; return join ' ', map { $_->{file_id} } @{ order($id)->{json}{assignments}[0]{files} } }
+
+for my $content ('live', 'pinned') {
+    my $mapping = mapping_of($shop, [ $one->{id} ], content => $content);
+    my $id      = digits();
+    assign($shop, $id, [ $mapping->{storefront_product_id} ]);
+    mapping_of($shop, [ $two->{id}, $one->{id} ], content => $content,
+        storefront_product_id => $mapping->{storefront_product_id});
+    is(files($id), $content eq 'live' ? "$two->{id} $one->{id}" : $one->{id},
+        "$content content after the mapping has changed");
+}
+
+# --- how long and how often ------------------------------------------------------------------------
+
+my $brief = mapping_of($shop, [ $one->{id} ], access_days => 30, download_limit => 0);
+my $dated = digits();
+$got = assign($shop, $dated, [ $brief->{storefront_product_id} ])->{json}{order};
+is_shape($got, 'order', 'an order that expires');
+my $days = sub { my ($time) = @_; return (split ' ', qx(date -u -d '$time' +%s))[0] / 86400 };
+cmp_ok(abs($days->($got->{access}{expires_at}) - $days->($got->{created_at}) - 30), '<', 0.001,
+    'expires thirty days after it was made');
+is($got->{assignments}[0]{files}[0]{download_limit}, 0, 'a limit of 0 has no end');
+my $lasting = assign($shop, $dated, [ $none->{storefront_product_id} ])->{json}{order};
+is($lasting->{access}{expires_at}, undef, 'with something that lasts for ever, so does the order');
+
+# --- orders that are not there ----------------------------------------------------------------------
+
+sub bytes
+{
+    my ($reply) = @_;
+    my %headers = %{ $reply->{headers} };
+    delete @headers{qw(date x-request-id)};
+    return join "\n", $reply->{status}, (map { "$_: $headers{$_}" } sort keys %headers),
+        $reply->{body} =~ s/req_[\w@-]+/req/r;
+}
+
+for my $read (\&order, \&assignments_of) {
+    my $unknown = $read->('99999999', $other);
+    is_error($unknown, 404, 'order_not_found', 'an order that is not there');
+    my $foreign = $read->('450789469', $other);
+    is(bytes($foreign), bytes($unknown), "another shop's order: the same bytes");
+    is(bytes($read->($_, $other)), bytes($unknown), "the order '$_': the same bytes")
+        for 'abc', '0', '-1', '0450789469', '%20', '%27', '1' x 21, '1' x 300;
+}
+my $own = assign($other, '450789469', [ $theirs->{storefront_product_id} ]);
+is_answer($own, 201, 'another shop may have an order of that number');
+is(rows_of('450789469'), 2, 'which is not this one');
+is_answer(assign($shop, '0', [ $none->{storefront_product_id} ]), 201, 'an order may have the number 0');
+
+# --- access that was taken away --------------------------------------------------------------------
+
+my $taken = digits();
+assign($shop, $taken, [ $none->{storefront_product_id} ]);
+sql("UPDATE orders SET access_status = 'revoked', access_reason = 'a refund' WHERE shop_id = $shop->{shop_id}"
+    . " AND storefront_order_id = '$taken'");
+unstored();
+refused(assign($shop, $taken, [ $both->{storefront_product_id} ]), 409, 'access_revoked',
+    'an order that was revoked');
+$got = order($taken)->{json};
+is_shape($got, 'order', 'an order that was revoked');
+is_deeply($got->{access}, { status => 'revoked', reason => 'a refund', expires_at => undef },
+    'says so, and why');
+
+done_testing();
