@@ -309,6 +309,7 @@ int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, ser
         return OK;
     }
     walk(&check, ap_conftree, 0);
+    check.settings->db_max = (int)check.db_max;
     if (!check.settings->configured) {
         check.errors->nelts = 0;
         if (check.api || check.delivery || check.upload) {

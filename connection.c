@@ -1,12 +1,21 @@
 #include "connection.h"
 
+#include <errno.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <time.h>
+
 #include <apr_dbd.h>
 #include <apr_optional.h>
+#include <ap_mpm.h>
 #include <http_core.h>
 #include <http_main.h>
 #include <mod_dbd.h>
 
+#include "base/log.h"
 #include "config.h"
+
+#define TURN_WAIT_S 5
 
 struct mdl_connection_t {
     ap_dbd_t *dbd;
@@ -16,8 +25,51 @@ struct mdl_connection_t {
 static APR_OPTIONAL_FN_TYPE(ap_dbd_open) * dbd_open;
 static APR_OPTIONAL_FN_TYPE(ap_dbd_close) * dbd_close;
 
-void mdl_connection_init(void)
+/* Whether a signal can end this process in the middle of a request, as it does prefork's children:
+   the handler would destroy mod_dbd's pools below a statement that runs. */
+static int single_threaded;
+
+static void hold_signals(int how)
 {
+    sigset_t signals;
+
+    if (single_threaded) {
+        sigemptyset(&signals);
+        sigaddset(&signals, SIGTERM);
+        sigaddset(&signals, SIGHUP);
+        sigprocmask(how, &signals, NULL);
+    }
+}
+
+/* mod_dbd would let a thread wait for ever, so the threads wait here.  Each child has a semaphore
+   of its own, for it is not shared. */
+static sem_t vacant;
+
+static int take_turn(void)
+{
+    struct timespec deadline;
+
+    clock_gettime(CLOCK_REALTIME, &deadline);
+    deadline.tv_sec += TURN_WAIT_S;
+    while (sem_timedwait(&vacant, &deadline) != 0) {
+        if (errno != EINTR) {
+            mdl_log(MDL_LOG_ERR, 0,
+                    "MDL0121: all DBDMax connections were in use for %d s; raise DBDMax",
+                    TURN_WAIT_S);
+            return 0;
+        }
+    }
+    return 1;
+}
+
+void mdl_connection_init(int max)
+{
+    int threaded;
+
+    sem_init(&vacant, 0, (unsigned)max);
+
+    single_threaded = ap_mpm_query(AP_MPMQ_IS_THREADED, &threaded) == APR_SUCCESS &&
+                      threaded == AP_MPMQ_NOT_SUPPORTED;
     dbd_open = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_open);
     dbd_close = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_close);
 }
@@ -26,13 +78,19 @@ mdl_connection_t *mdl_connection_open(request_rec *r)
 {
     mdl_connection_t *connection = apr_pcalloc(r->pool, sizeof *connection);
 
+    if (!take_turn()) {
+        return NULL;
+    }
+    hold_signals(SIG_BLOCK);
     connection->dbd = dbd_open(r->pool, ap_server_conf);
     if (connection->dbd == NULL) {
+        hold_signals(SIG_UNBLOCK);
+        sem_post(&vacant);
         return NULL;
     }
     if (mdl_db_attach(&connection->db, connection->dbd->driver, connection->dbd->handle,
                       mdl_config(r->server)->db_params, connection->dbd->pool) != APR_SUCCESS) {
-        dbd_close(ap_server_conf, connection->dbd);
+        mdl_connection_close(connection);
         return NULL;
     }
     return connection;
@@ -47,5 +105,7 @@ void mdl_connection_close(mdl_connection_t *connection)
 {
     if (connection != NULL) {
         dbd_close(ap_server_conf, connection->dbd);
+        hold_signals(SIG_UNBLOCK);
+        sem_post(&vacant);
     }
 }

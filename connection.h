@@ -10,10 +10,13 @@
 
 typedef struct mdl_connection_t mdl_connection_t;
 
-/** Looks up mod_dbd's functions; to be called in post_config. */
-void mdl_connection_init(void);
+/** Looks up mod_dbd's functions; to be called in post_config with DBDMax. */
+void mdl_connection_init(int max);
 
-/** Takes a connection.  Returns NULL when the database is out of reach.  Take it late. */
+/**
+ * Takes a connection.  Returns NULL when the database is out of reach, or when this process has had
+ * none to spare for 5 s.  Take it late.
+ */
 mdl_connection_t *mdl_connection_open(request_rec *r);
 
 mdl_db_t *mdl_connection_db(mdl_connection_t *connection);

@@ -43,7 +43,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
     }
     main_server = s;
     mdl_log_set_sink(to_error_log);
-    mdl_connection_init();
+    mdl_connection_init(settings->db_max);
     if (mdl_service_open(&service, settings, mdl_process_wake_fd(), &why, pconf) != APR_SUCCESS) {
         ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_EMERG, 0, s, "MDL0001: %s", why);
         return HTTP_INTERNAL_SERVER_ERROR;

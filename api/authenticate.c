@@ -53,7 +53,7 @@ static apr_status_t refresh_epoch(mdl_call_t *call, mdl_connection_t **connectio
     return state == MDL_EPOCH_EXPIRED ? rv : APR_SUCCESS;
 }
 
-static void remember(mdl_call_t *call, const mdl_key_record_t *record)
+static void remember(mdl_call_t *call, const mdl_key_record_t *record, apr_time_t asked_at)
 {
     mdl_cached_key_t key = {.shop_id = record->key.shop_id,
                             .expires_at = record->key.expires_at,
@@ -61,6 +61,7 @@ static void remember(mdl_call_t *call, const mdl_key_record_t *record)
 
     apr_cpystrn(key.id, record->key.id, sizeof key.id);
     memcpy(key.mac, record->mac, sizeof key.mac);
+    mdl_key_cache_set_epoch(call->service->key_cache, record->epoch, asked_at);
     mdl_key_cache_put(call->service->key_cache, &key, record->epoch);
 }
 
@@ -91,7 +92,7 @@ static apr_status_t verify_by_database(mdl_call_t *call, mdl_connection_t **conn
     apr_cpystrn(call->caller.key_id, token->id, sizeof call->caller.key_id);
     call->caller.shop_id = record->key.shop_id;
     call->caller.read_only = strcmp(record->key.scope, "read") == 0;
-    remember(call, record);
+    remember(call, record, now);
     return APR_SUCCESS;
 }
 

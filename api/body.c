@@ -7,6 +7,8 @@
 #include <apr_strings.h>
 #include <http_protocol.h>
 
+#include "request.h"
+
 static int is_json(const char *type)
 {
     apr_size_t length = type != NULL ? strcspn(type, "; \t") : 0;
@@ -16,24 +18,9 @@ static int is_json(const char *type)
         strncasecmp(type, "application/json", length) != 0) {
         return 0;
     }
-    charset = strchr(type, '=');
-    return charset == NULL || strcasecmp(charset, "=utf-8") == 0 ||
-           strcasecmp(charset, "=\"utf-8\"") == 0;
-}
-
-static apr_off_t announced(request_rec *r)
-{
-    const char *length = apr_table_get(r->headers_in, "Content-Length");
-
-    return length != NULL ? (apr_off_t)apr_atoi64(length) : -1;
-}
-
-void mdl_body_discard(request_rec *r)
-{
-    if (announced(r) > MDL_MAX_BODY || apr_table_get(r->headers_in, "Transfer-Encoding") != NULL) {
-        r->connection->keepalive = AP_CONN_CLOSE;
-    }
-    ap_discard_request_body(r);
+    charset = ap_strcasestr(type, "charset=");
+    return charset == NULL || strcasecmp(charset, "charset=utf-8") == 0 ||
+           strcasecmp(charset, "charset=\"utf-8\"") == 0;
 }
 
 static apr_status_t too_large(mdl_call_t *call)
@@ -64,11 +51,11 @@ static apr_status_t receive(mdl_call_t *call, char **body, apr_size_t *length)
     apr_size_t room = MDL_MAX_BODY;
     int ended = 0;
 
-    if (announced(r) > MDL_MAX_BODY) {
+    if (mdl_request_announced(r) > MDL_MAX_BODY) {
         return too_large(call);
     }
-    if (announced(r) >= 0) {
-        room = (apr_size_t)announced(r);
+    if (mdl_request_announced(r) >= 0) {
+        room = (apr_size_t)mdl_request_announced(r);
     }
     *body = apr_palloc(r->pool, room + 1);
     *length = 0;
@@ -115,7 +102,6 @@ apr_status_t mdl_body_read(mdl_call_t *call)
     apr_status_t rv;
 
     if (!is_json(apr_table_get(call->r->headers_in, "Content-Type"))) {
-        mdl_body_discard(call->r);
         return mdl_refuse(&call->refusal, 415, "unsupported_media_type",
                           "Send the body as Content-Type: application/json.");
     }

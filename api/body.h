@@ -12,7 +12,4 @@
     AP_FILTER_ERROR when httpd has sent an answer already. */
 apr_status_t mdl_body_read(mdl_call_t *call);
 
-/** Reads away what is left of a body that nobody wants, or has the connection closed. */
-void mdl_body_discard(request_rec *r);
-
 #endif

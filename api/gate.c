@@ -10,6 +10,7 @@
 #include "api/body.h"
 #include "connection.h"
 #include "core/idempotency.h"
+#include "request.h"
 
 typedef struct {
     mdl_call_t *call;
@@ -75,13 +76,27 @@ static apr_status_t write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_idempotency_store(db, &write->idempotency, &write->answer, p);
 }
 
+static apr_status_t find_answer(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    write_t *write = arg;
+    apr_status_t rv = mdl_idempotency_find(db, &write->idempotency, &write->answer, p);
+
+    write->replayed = rv == APR_SUCCESS;
+    return rv;
+}
+
 static apr_status_t run_write(mdl_call_t *call, mdl_db_t *db, write_t *write)
 {
-    apr_status_t rv = mdl_db_write(db, write_effect, write, call->r->pool);
+    apr_pool_t *p = call->r->pool;
+    apr_status_t rv = mdl_db_write(db, write_effect, write, p);
 
-    /* Another request with this key was first: its answer is there now. */
+    /* Another request with this key was first: its answer is there now.  Where it has made the
+       effect impossible, this one was refused instead. */
     if (rv == APR_EEXIST) {
-        rv = mdl_db_write(db, write_effect, write, call->r->pool);
+        rv = mdl_db_write(db, write_effect, write, p);
+    } else if (rv == MDL_EREFUSED && mdl_db_dialect(db) == MDL_PGSQL &&
+               mdl_db_read(db, find_answer, write, p) == APR_SUCCESS) {
+        return APR_SUCCESS;
     }
     if (rv == MDL_DB_EBUSY && mdl_db_dialect(db) == MDL_PGSQL) {
         call->retry_after = 1;
@@ -114,6 +129,12 @@ static apr_status_t prepare_write(mdl_call_t *call, write_t *write)
     return APR_SUCCESS;
 }
 
+static void give_back(mdl_connection_t **connection)
+{
+    mdl_connection_close(*connection);
+    *connection = NULL;
+}
+
 /* Everything up to the answer.  The connection is the caller's to give back. */
 static apr_status_t pass(mdl_call_t *call, mdl_connection_t **connection, mdl_answer_t *answer)
 {
@@ -124,8 +145,12 @@ static apr_status_t pass(mdl_call_t *call, mdl_connection_t **connection, mdl_an
     if (!call->route->no_key && (rv = mdl_authenticate(call, connection)) != APR_SUCCESS) {
         return rv;
     }
-    if (is_write && (rv = prepare_write(call, &write)) != APR_SUCCESS) {
-        return rv;
+    if (is_write) {
+        /* A body may take as long as the client likes, and connections are few. */
+        give_back(connection);
+        if ((rv = prepare_write(call, &write)) != APR_SUCCESS) {
+            return rv;
+        }
     }
     if (call->route->parse != NULL && (rv = call->route->parse(call)) != APR_SUCCESS) {
         return rv;
@@ -167,7 +192,7 @@ int mdl_gate_run(mdl_call_t *call)
         mdl_answer_failure(call, rv);
     }
     if (rv != APR_SUCCESS) {
-        mdl_body_discard(call->r);
+        mdl_request_leave_body(call->r);
         return mdl_answer_refusal(call);
     }
     call->status = answer.status;

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "base/ulid.h"
+
 typedef struct {
     mdl_call_t *call;
     const char *id;
@@ -52,6 +54,11 @@ void mdl_job_write(mdl_json_t *to, const char *name, const mdl_job_t *job)
     write_members(mdl_json_add_object(to, name), job);
 }
 
+static apr_status_t not_found(mdl_call_t *call)
+{
+    return mdl_refuse(&call->refusal, 404, "job_not_found", "There is no such job.");
+}
+
 static apr_status_t parse(mdl_call_t *call)
 {
     get_t *get = apr_pcalloc(call->r->pool, sizeof *get);
@@ -59,7 +66,7 @@ static apr_status_t parse(mdl_call_t *call)
     get->call = call;
     get->id = call->parameters[0];
     call->arg = get;
-    return APR_SUCCESS;
+    return mdl_ulid_valid("job_", get->id) ? APR_SUCCESS : not_found(call);
 }
 
 static apr_status_t effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -67,9 +74,7 @@ static apr_status_t effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     get_t *get = arg;
     apr_status_t rv = mdl_job_find_of_shop(db, get->call->caller.shop_id, get->id, &get->job, p);
 
-    return rv == APR_ENOENT
-               ? mdl_refuse(&get->call->refusal, 404, "job_not_found", "There is no such job.")
-               : rv;
+    return rv == APR_ENOENT ? not_found(get->call) : rv;
 }
 
 static void write_answer(mdl_call_t *call)

@@ -18,6 +18,11 @@ typedef struct {
     mdl_order_find_t find;
 } get_t;
 
+static apr_status_t not_found(mdl_call_t *call)
+{
+    return mdl_refuse(&call->refusal, 404, "order_not_found", "There is no such order.");
+}
+
 static apr_status_t parse_get(mdl_call_t *call)
 {
     get_t *get = apr_pcalloc(call->r->pool, sizeof *get);
@@ -27,7 +32,7 @@ static apr_status_t parse_get(mdl_call_t *call)
     get->find.storefront_order_id = call->parameters[0];
     get->find.default_download_limit = call->service->settings->download_limit;
     call->arg = get;
-    return APR_SUCCESS;
+    return mdl_members_is_digits(call->parameters[0]) ? APR_SUCCESS : not_found(call);
 }
 
 static apr_status_t read_order(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -35,9 +40,7 @@ static apr_status_t read_order(mdl_db_t *db, apr_pool_t *p, void *arg)
     get_t *get = arg;
     apr_status_t rv = mdl_order_find(db, p, &get->find);
 
-    return rv == APR_ENOENT
-               ? mdl_refuse(&get->call->refusal, 404, "order_not_found", "There is no such order.")
-               : rv;
+    return rv == APR_ENOENT ? not_found(get->call) : rv;
 }
 
 static void write_file(mdl_json_t *to, const mdl_order_file_t *file)
@@ -113,8 +116,8 @@ static void write_order(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *ord
     mdl_json_add_array(object, "signals");
     write_email(mdl_json_add_object(to, "email"), &order->email);
     mdl_json_add_string(to, "download_page_url",
-                        apr_pstrcat(p, call->service->settings->public_url, "/o/",
-                                    mdl_link_page(call->service->secret, order->page_id, p), NULL));
+                        mdl_link_page_url(call->service->secret,
+                                          call->service->settings->public_url, order->page_id, p));
     mdl_json_add_time(to, "created_at", order->created_at);
 }
 

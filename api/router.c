@@ -7,12 +7,12 @@
 
 #include "api/answer.h"
 #include "api/assets.h"
-#include "api/body.h"
 #include "api/gate.h"
 #include "api/jobs.h"
 #include "api/mappings.h"
 #include "api/orders.h"
-#include "api/service.h"
+#include "api/status.h"
+#include "request.h"
 
 static const mdl_route_t *const routes[] = {
     &mdl_route_health,      &mdl_route_ping,         &mdl_route_asset_import, &mdl_route_job,
@@ -87,7 +87,7 @@ static const mdl_route_t *find(mdl_call_t *call, const char **allow)
 
 static int refuse(mdl_call_t *call, int status, const char *code, const char *message)
 {
-    mdl_body_discard(call->r);
+    mdl_request_leave_body(call->r);
     mdl_refuse(&call->refusal, status, code, message);
     return mdl_answer_refusal(call);
 }
@@ -107,7 +107,7 @@ int mdl_router_handle(request_rec *r, const mdl_service_t *service)
         return refuse(call, 404, "not_found", "There is no such path in this API.");
     }
     if (r->method_number == M_OPTIONS) {
-        mdl_body_discard(r);
+        mdl_request_leave_body(r);
         apr_table_setn(r->headers_out, "Allow", allow);
         call->status = HTTP_NO_CONTENT;
         return mdl_answer_send(call, NULL, 0);

@@ -127,5 +127,5 @@ apr_status_t mdl_download_open(mdl_db_t *db, mdl_download_t *download, apr_pool_
 {
     apr_status_t rv = mdl_db_write(db, open_session, download, p);
 
-    return download->verdict == MDL_DOWNLOAD_EXHAUSTED ? APR_SUCCESS : rv;
+    return rv == APR_EGENERAL && download->verdict == MDL_DOWNLOAD_EXHAUSTED ? APR_SUCCESS : rv;
 }

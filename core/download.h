@@ -42,9 +42,9 @@ typedef struct {
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p);
 
 /**
- * Opens the session of a link whose verdict is OK: takes one download by one conditional UPDATE,
- * unless the session is open by now.  Returns APR_SUCCESS with the verdict OK or EXHAUSTED, or an
- * error of the database.
+ * Opens the session of a link whose verdict is OK and takes one download, which one conditional
+ * statement grants or not, unless the session is open by now.  Returns APR_SUCCESS with the verdict
+ * OK or EXHAUSTED, or an error of the database.
  */
 apr_status_t mdl_download_open(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p);
 

@@ -146,7 +146,7 @@ apr_status_t mdl_job_next_due(mdl_db_t *db, const char *lane, apr_time_t *due_at
     return rv;
 }
 
-static apr_status_t held(apr_status_t rv, apr_int64_t changed)
+static apr_status_t lost_if_unchanged(apr_status_t rv, apr_int64_t changed)
 {
     return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
 }
@@ -160,7 +160,7 @@ apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_interval_time
         MDL_ARGS(mdl_int(apr_time_now() + lease), mdl_int(job->bytes_received), total_of(job),
                  mdl_text(job->validator), mdl_text(job->id), mdl_int(job->lease_token)));
 
-    return held(rv, changed);
+    return lost_if_unchanged(rv, changed);
 }
 
 apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
@@ -172,7 +172,7 @@ apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
                                            mdl_text(job->validator), mdl_text(job->id),
                                            mdl_int(job->lease_token)));
 
-    return held(rv, changed);
+    return lost_if_unchanged(rv, changed);
 }
 
 apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
@@ -184,7 +184,7 @@ apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t 
                                            mdl_text(job->error_code), mdl_text(job->error_message),
                                            mdl_text(job->id), mdl_int(job->lease_token)));
 
-    return held(rv, changed);
+    return lost_if_unchanged(rv, changed);
 }
 
 apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
@@ -196,7 +196,7 @@ apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
                                            mdl_text(job->error_message), mdl_int(apr_time_now()),
                                            mdl_text(job->id), mdl_int(job->lease_token)));
 
-    return held(rv, changed);
+    return lost_if_unchanged(rv, changed);
 }
 
 apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, void *arg)

@@ -24,7 +24,7 @@ typedef struct {
     apr_time_t revoked_at;
 } mdl_key_t;
 
-/** The parts of a token, pointing into it. */
+/** The parts of a token. */
 typedef struct {
     char id[MDL_KEY_ID_LENGTH + 1];
     char secret[MDL_KEY_SECRET_LENGTH + 1];

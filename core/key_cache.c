@@ -15,12 +15,13 @@ typedef struct {
     atomic_uint sequence; /* odd while it is being written */
     atomic_llong used_at;
     apr_time_t reported_at; /* of the background process alone */
-    apr_int64_t epoch;
+    apr_int64_t version;    /* of the table when it was written */
     mdl_cached_key_t key;
 } entry_t;
 
 typedef struct {
     atomic_llong epoch;
+    atomic_llong version; /* counts the changes of epoch; an entry of another one does not count */
     atomic_llong asked_at;
     atomic_llong claimed_at;
     entry_t entries[ENTRIES];
@@ -64,13 +65,16 @@ mdl_epoch_state_t mdl_key_cache_state(mdl_key_cache_t *cache, apr_time_t now)
 void mdl_key_cache_set_epoch(mdl_key_cache_t *cache, apr_int64_t epoch, apr_time_t asked_at)
 {
     table_t *table = cache->table;
-    long long known = atomic_load(&table->epoch);
+    long long known = atomic_load(&table->asked_at);
 
-    /* It never goes back: a late answer must not make a revoked key's entry count again. */
-    while (known < epoch && !atomic_compare_exchange_weak(&table->epoch, &known, epoch)) {
-    }
-    known = atomic_load(&table->asked_at);
-    while (known < asked_at && !atomic_compare_exchange_weak(&table->asked_at, &known, asked_at)) {
+    do {
+        if (asked_at < known) {
+            return; /* a late answer */
+        }
+    } while (!atomic_compare_exchange_weak(&table->asked_at, &known, asked_at));
+    /* Also when it went back, as after a backup was restored. */
+    if (atomic_exchange(&table->epoch, epoch) != epoch) {
+        atomic_fetch_add(&table->version, 1);
     }
 }
 
@@ -82,7 +86,7 @@ static unsigned hash(const char *id)
 }
 
 /* Copies an entry if it is of that key and nobody writes it meanwhile. */
-static int copy(entry_t *entry, const char *id, mdl_cached_key_t *key, apr_int64_t *epoch)
+static int copy(entry_t *entry, const char *id, mdl_cached_key_t *key, apr_int64_t *version)
 {
     unsigned before = atomic_load_explicit(&entry->sequence, memory_order_acquire);
 
@@ -90,7 +94,7 @@ static int copy(entry_t *entry, const char *id, mdl_cached_key_t *key, apr_int64
         return 0;
     }
     memcpy(key, &entry->key, sizeof *key);
-    *epoch = entry->epoch;
+    *version = entry->version;
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(&entry->sequence, memory_order_relaxed) == before &&
            memcmp(key->id, id, sizeof key->id) == 0;
@@ -101,10 +105,10 @@ int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, mdl_cached_key_t *
     unsigned at = hash(id);
 
     for (unsigned i = 0; i < PROBES; i++) {
-        apr_int64_t epoch;
+        apr_int64_t version;
 
-        if (copy(&cache->table->entries[(at + i) % ENTRIES], id, key, &epoch)) {
-            return epoch == atomic_load(&cache->table->epoch);
+        if (copy(&cache->table->entries[(at + i) % ENTRIES], id, key, &version)) {
+            return version == atomic_load(&cache->table->version);
         }
     }
     return 0;
@@ -114,33 +118,38 @@ int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, mdl_cached_key_t *
 static entry_t *place_of(table_t *table, const char *id)
 {
     unsigned at = hash(id);
-    entry_t *free = NULL;
+    entry_t *vacant = NULL;
 
     for (unsigned i = 0; i < PROBES; i++) {
         entry_t *entry = &table->entries[(at + i) % ENTRIES];
 
+        /* one that is being written, or whose writer was killed */
+        if (atomic_load(&entry->sequence) & 1) {
+            continue;
+        }
         if (memcmp(entry->key.id, id, MDL_KEY_ID_LENGTH) == 0) {
             return entry;
         }
-        if (free == NULL && entry->epoch != atomic_load(&table->epoch)) {
-            free = entry;
+        if (vacant == NULL && entry->version != atomic_load(&table->version)) {
+            vacant = entry;
         }
     }
-    return free != NULL ? free : &table->entries[at % ENTRIES];
+    return vacant != NULL ? vacant : &table->entries[at % ENTRIES];
 }
 
 void mdl_key_cache_put(mdl_key_cache_t *cache, const mdl_cached_key_t *key, apr_int64_t epoch)
 {
+    long long version = atomic_load(&cache->table->version);
     entry_t *entry = place_of(cache->table, key->id);
     unsigned sequence = atomic_load(&entry->sequence);
 
-    if ((sequence & 1) ||
+    if (atomic_load(&cache->table->epoch) != epoch || (sequence & 1) ||
         !atomic_compare_exchange_strong(&entry->sequence, &sequence, sequence + 1)) {
         return;
     }
     atomic_thread_fence(memory_order_release);
     memcpy(&entry->key, key, sizeof *key);
-    entry->epoch = epoch;
+    entry->version = version;
     atomic_store_explicit(&entry->sequence, sequence + 2, memory_order_release);
 }
 
@@ -163,10 +172,10 @@ int mdl_key_cache_next_used(mdl_key_cache_t *cache, int *index, char *id, apr_ti
     for (; *index < ENTRIES; ++*index) {
         entry_t *entry = &cache->table->entries[*index];
         mdl_cached_key_t key;
-        apr_int64_t epoch;
+        apr_int64_t version;
 
         *used_at = atomic_load(&entry->used_at);
-        if (*used_at > entry->reported_at && copy(entry, entry->key.id, &key, &epoch)) {
+        if (*used_at > entry->reported_at && copy(entry, entry->key.id, &key, &version)) {
             entry->reported_at = *used_at;
             memcpy(id, key.id, sizeof key.id);
             ++*index;

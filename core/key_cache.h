@@ -38,13 +38,15 @@ typedef enum {
     before a second has gone by. */
 mdl_epoch_state_t mdl_key_cache_state(mdl_key_cache_t *cache, apr_time_t now);
 
-/** Sets the epoch that was asked for at a time: the time before the query was sent. */
+/** Sets the epoch that was asked for at a time: the time before the query was sent.  A late answer
+    is passed over. */
 void mdl_key_cache_set_epoch(mdl_key_cache_t *cache, apr_int64_t epoch, apr_time_t asked_at);
 
 /** Copies the entry of a key id; false when there is none of the current epoch. */
 int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, mdl_cached_key_t *key);
 
-/** Keeps a key that was verified under an epoch, read before the key was. */
+/** Keeps a key that was verified under an epoch, read before the key was; no effect unless that
+    epoch is the one set last. */
 void mdl_key_cache_put(mdl_key_cache_t *cache, const mdl_cached_key_t *key, apr_int64_t epoch);
 
 /** Notes that a key was used; no effect when the key is not in the cache. */

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <apr_strings.h>
+
 #define ID_LENGTH   16
 #define MAC_LENGTH  16
 #define FILE_LENGTH (ID_LENGTH + 3 * 8)
@@ -37,6 +39,12 @@ const char *mdl_link_page(const mdl_secret_t *secret, const char *page_id, apr_p
         return NULL;
     }
     return sign(secret, "page-link", bytes, ID_LENGTH, p);
+}
+
+const char *mdl_link_page_url(const mdl_secret_t *secret, const char *public_url,
+                              const char *page_id, apr_pool_t *p)
+{
+    return apr_pstrcat(p, public_url, "/o/", mdl_link_page(secret, page_id, p), NULL);
 }
 
 const char *mdl_link_page_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)

@@ -15,6 +15,10 @@
 /** The token of an order's page, from the page id that the order's row keeps. */
 const char *mdl_link_page(const mdl_secret_t *secret, const char *page_id, apr_pool_t *p);
 
+/** The page's address below public_url. */
+const char *mdl_link_page_url(const mdl_secret_t *secret, const char *public_url,
+                              const char *page_id, apr_pool_t *p);
+
 /** The page id of a token; NULL when it is not one of ours. */
 const char *mdl_link_page_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p);
 

@@ -20,6 +20,7 @@ typedef struct {
 
     const char *db_driver; /* DBDriver and DBDParams, mod_dbd's own directives */
     const char *db_params;
+    int db_max; /* DBDMax: connections of one process */
 
     const char *public_url;  /* no trailing slash */
     const char *secret_file; /* absolute paths, these three */

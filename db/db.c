@@ -1,6 +1,7 @@
 #include "db/db.h"
 
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <apr_strings.h>
@@ -75,7 +76,10 @@ static mdl_db_t *db_make(const apr_dbd_driver_t *driver, apr_dbd_t *handle, cons
     db->native = apr_dbd_native_handle(driver, handle);
     db->dialect = *name == 's' ? MDL_SQLITE3 : MDL_PGSQL;
     db->ops = db->dialect == MDL_SQLITE3 ? &mdl_dialect_sqlite3 : &mdl_dialect_pgsql;
-    db->lock_path = db->dialect == MDL_SQLITE3 ? apr_pstrcat(p, params, "-writer", NULL) : NULL;
+    if (db->dialect == MDL_SQLITE3) {
+        db->file_path = apr_pstrdup(p, params);
+        db->lock_path = apr_pstrcat(p, params, "-writer", NULL);
+    }
     db->lock_fd = -1;
     apr_pool_cleanup_register(p, db, close_lock, apr_pool_cleanup_null);
     return db;
@@ -146,6 +150,13 @@ const char *mdl_db_error(const mdl_db_t *db)
     return db->error;
 }
 
+apr_uint64_t mdl_db_file_id(const mdl_db_t *db)
+{
+    struct stat file;
+
+    return db->file_path != NULL && stat(db->file_path, &file) == 0 ? (apr_uint64_t)file.st_ino : 0;
+}
+
 apr_status_t mdl_db_begin_session(mdl_db_t *db)
 {
     apr_status_t rv;
@@ -157,16 +168,16 @@ apr_status_t mdl_db_begin_session(mdl_db_t *db)
         return mdl_db_note_failure(db, "session");
     }
     db->session = 1;
+    db->file_id = mdl_db_file_id(db);
     return APR_SUCCESS;
 }
 
-static apr_status_t prepare(mdl_db_t *db, mdl_statement_t statement, apr_pool_t *p)
+static apr_status_t prepare(mdl_db_t *db, mdl_statement_t statement)
 {
     const mdl_statement_text_t *text = &mdl_statements[statement];
     apr_dbd_prepared_t *prepared = NULL;
     apr_status_t rv = mdl_db_begin_session(db);
 
-    (void)p;
     if (rv != APR_SUCCESS || db->prepared[statement] != NULL) {
         return rv;
     }
@@ -212,7 +223,7 @@ apr_status_t mdl_db_exec(mdl_db_t *db, mdl_statement_t statement, apr_int64_t *c
 {
     const void *values[MAX_ARGUMENTS];
     int rows = 0;
-    apr_status_t rv = prepare(db, statement, p);
+    apr_status_t rv = prepare(db, statement);
 
     if (rv != APR_SUCCESS ||
         (rv = bind_arguments(&mdl_statements[statement], args, nargs, values))) {
@@ -232,7 +243,7 @@ apr_status_t mdl_db_select(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t *
 {
     const void *values[MAX_ARGUMENTS];
     apr_dbd_results_t *results = NULL;
-    apr_status_t rv = prepare(db, statement, p);
+    apr_status_t rv = prepare(db, statement);
 
     *rows = NULL;
     if (rv != APR_SUCCESS ||

@@ -23,7 +23,8 @@
 
 typedef enum { MDL_SQLITE3 = 0, MDL_PGSQL = 1 } mdl_dialect_t;
 
-/* What goes wrong, beside APR's own codes.  Each has been logged with the database's words. */
+/* What goes wrong, beside APR's own codes.  It has been logged with the database's words: as an
+   error or warning where an operator has to know, else at debug. */
 #define MDL_DB_EUNIQUE (APR_OS_START_USERERR + 101) /* a unique constraint */
 #define MDL_DB_EBUSY   (APR_OS_START_USERERR + 102) /* a lock was not had within 5 s */
 #define MDL_DB_EGONE   (APR_OS_START_USERERR + 103) /* the database is out of reach */

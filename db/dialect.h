@@ -1,13 +1,13 @@
 /*
  * What apr_dbd does not offer, from each database's own library: transactions whose fsync blocks
- * nobody else, error classes, reconnecting.  Used by db.c alone.
+ * nobody else, error classes, reconnecting.
  */
 #ifndef MDL_DB_DIALECT_H
 #define MDL_DB_DIALECT_H
 
 #include "db/db.h"
 
-/* Classes that never leave db.c: the transaction is run again. */
+/* Classes that never leave this room: the transaction is run again. */
 #define MDL_DB_ESTALE (APR_OS_START_USERERR + 106) /* prepared statements are lost */
 #define MDL_DB_ERETRY (APR_OS_START_USERERR + 107) /* deadlock or serialization failure */
 

@@ -25,11 +25,13 @@ static apr_status_t read_version(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-/* Lets one process at a time migrate; SQLite's transactions do so by themselves. */
+/* Lets one process at a time migrate, for as long as it takes; SQLite's transactions do so by
+   themselves. */
 static apr_status_t lock(mdl_db_t *db)
 {
     return mdl_db_dialect(db) == MDL_PGSQL
-               ? mdl_db_command(db, "SELECT pg_advisory_xact_lock(hashtext('mod_downloads'))")
+               ? mdl_db_command(db, "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;"
+                                    "SELECT pg_advisory_xact_lock(hashtext('mod_downloads'))")
                : APR_SUCCESS;
 }
 

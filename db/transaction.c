@@ -62,6 +62,13 @@ static apr_status_t begin(mdl_db_t *db)
     if (rv != APR_SUCCESS || (rv = lock_writer(db)) != APR_SUCCESS) {
         return rv;
     }
+    if (db->file_path != NULL && mdl_db_file_id(db) != db->file_id) {
+        mdl_log(MDL_LOG_ERR, 0,
+                "MDL0113: %s is not the file any more that this process has opened; restart httpd",
+                db->file_path);
+        unlock_writer(db);
+        return MDL_DB_EGONE;
+    }
     if (db->ops->command(db->native, db->ops->begin)) {
         rv = mdl_db_note_failure(db, "BEGIN");
         unlock_writer(db);
@@ -92,10 +99,10 @@ static apr_status_t mend(mdl_db_t *db, apr_status_t rv)
         return APR_SUCCESS;
     }
     memset(db->prepared, 0, sizeof db->prepared);
+    db->session = 0; /* statements may be lost because the session is another */
     if (rv == MDL_DB_ESTALE) {
         return db->dialect == MDL_SQLITE3 ? APR_SUCCESS : mdl_db_command(db, "DEALLOCATE ALL");
     }
-    db->session = 0;
     return db->ops->reset(db->native);
 }
 
@@ -216,22 +223,40 @@ static apr_status_t run_batch(mdl_db_t *db, apr_pool_t *p, void *arg)
     return APR_SUCCESS;
 }
 
-static void lead(mdl_db_t *db, apr_pool_t *p)
+/* Takes one entry out of the queue. */
+static entry_t *take_own(entry_t *own)
+{
+    pthread_mutex_lock(&group_mutex);
+    for (entry_t **at = &group_first; *at != NULL; at = &(*at)->next) {
+        if (*at == own) {
+            *at = own->next;
+            if (group_last == &own->next) {
+                group_last = at;
+            }
+            break;
+        }
+    }
+    pthread_mutex_unlock(&group_mutex);
+    own->next = NULL;
+    return own;
+}
+
+static void lead(mdl_db_t *db, entry_t *own)
 {
     entry_t *batch = NULL;
     entry_t *next;
-    apr_status_t rv = run_mended(db, 1, run_batch, &batch, p);
+    apr_status_t rv = run_mended(db, 1, run_batch, &batch, own->pool);
 
+    /* No transaction was to be had: for nobody, when others hold the lock; but a connection that is
+       lost is this thread's alone. */
     if (batch == NULL) {
-        batch = take_batch(); /* there was no transaction to be had */
-        for (entry_t *entry = batch; entry != NULL; entry = entry->next) {
-            entry->rv = rv;
-        }
+        batch = rv == MDL_DB_EBUSY ? take_batch() : take_own(own);
     }
     pthread_mutex_lock(&group_mutex);
     for (entry_t *entry = batch; entry != NULL; entry = next) {
         next = entry->next;
-        if (entry->rv == APR_SUCCESS || is_mendable(entry->rv)) {
+        /* What was rolled back counts for nothing, not even what was refused because of it. */
+        if (rv != APR_SUCCESS) {
             entry->rv = rv;
         }
         entry->done = 1;
@@ -254,7 +279,7 @@ static apr_status_t write_in_group(mdl_db_t *db, mdl_effect_fn *effect, void *ar
         }
         group_led = 1;
         pthread_mutex_unlock(&group_mutex);
-        lead(db, p);
+        lead(db, &entry);
         pthread_mutex_lock(&group_mutex);
         group_led = 0;
     }

@@ -13,9 +13,9 @@
 #include "connection.h"
 #include "core/link.h"
 #include "core/order.h"
-#include "delivery/body.h"
 #include "delivery/filename.h"
 #include "delivery/view.h"
+#include "request.h"
 
 #define FORM_TYPE       "application/x-www-form-urlencoded"
 #define FORM_MAX_LENGTH 4096
@@ -100,7 +100,7 @@ static access_t access_of(const page_t *page)
     return expired > 0 ? EXPIRED : REVOKED;
 }
 
-static int files_left(const mdl_order_file_t *file)
+static int downloads_left(const mdl_order_file_t *file)
 {
     int left = file->download_limit - file->downloads_used;
 
@@ -112,7 +112,7 @@ static file_state_t state_of(const mdl_order_file_t *file)
     if (strcmp(file->status, "ready") != 0) {
         return strcmp(file->status, "failed") == 0 ? FAILED : PREPARING;
     }
-    return file->download_limit > 0 && files_left(file) == 0 ? EXHAUSTED : READY;
+    return file->download_limit > 0 && downloads_left(file) == 0 ? EXHAUSTED : READY;
 }
 
 static const char *id_of(const mdl_order_file_t *file, apr_pool_t *p)
@@ -127,8 +127,8 @@ static void add_file(mdl_json_t *files, const mdl_order_file_t *file, apr_pool_t
     const char *left = NULL;
 
     if (file->download_limit > 0) {
-        left = apr_psprintf(p, "%d of %d download%s left", files_left(file), file->download_limit,
-                            file->download_limit == 1 ? "" : "s");
+        left = apr_psprintf(p, "%d of %d download%s left", downloads_left(file),
+                            file->download_limit, file->download_limit == 1 ? "" : "s");
     }
     mdl_json_add_string(object, "id", id_of(file, p));
     mdl_json_add_string(object, "title", file->title);
@@ -231,7 +231,7 @@ int mdl_page_show(request_rec *r, const mdl_service_t *service, const char *toke
 static int check_form(request_rec *r)
 {
     const char *type = apr_table_get(r->headers_in, "Content-Type");
-    apr_off_t length = mdl_body_announced(r);
+    apr_off_t length = mdl_request_announced(r);
 
     if (type == NULL || strncasecmp(type, FORM_TYPE, strlen(FORM_TYPE)) != 0 ||
         strchr("; \t", type[strlen(FORM_TYPE)]) == NULL) {

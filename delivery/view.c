@@ -12,7 +12,7 @@
 #include "base/template.h"
 #include "core/link.h"
 #include "db/db.h"
-#include "delivery/body.h"
+#include "request.h"
 
 APLOG_USE_MODULE(downloads);
 
@@ -60,9 +60,7 @@ const char *mdl_view_public_path(void)
 
 const char *mdl_view_page_url(const mdl_service_t *service, const char *page_id, apr_pool_t *p)
 {
-    const char *token = mdl_link_page(service->secret, page_id, p);
-
-    return token != NULL ? apr_pstrcat(p, service->settings->public_url, "/o/", token, NULL) : NULL;
+    return mdl_link_page_url(service->secret, service->settings->public_url, page_id, p);
 }
 
 /* A source for each style element: a policy by hash allows these very bytes and no others. */
@@ -97,7 +95,7 @@ static int send_text(request_rec *r, int status, const char *type, const char *t
     apr_size_t length = strlen(text);
     apr_table_t *headers = r->headers_out;
 
-    mdl_body_leave(r);
+    mdl_request_leave_body(r);
     r->status = status;
     apr_table_setn(headers, "Cache-Control", "private, no-store");
     apr_table_setn(headers, "Referrer-Policy", "no-referrer");

@@ -32,8 +32,8 @@ RETURNING {{job_columns}}
 -- dialect: pgsql
 UPDATE job SET status = 'running', attempts = attempts + 1, lease_token = lease_token + 1,
     lease_owner = %s, due_at = %lld, started_at = COALESCE(started_at, %lld)
-WHERE id IN (SELECT id FROM job WHERE lane = %s AND due_at <= %lld ORDER BY due_at LIMIT %lld
-    FOR UPDATE SKIP LOCKED)
+WHERE id = ANY (ARRAY(SELECT id FROM job WHERE lane = %s AND due_at <= %lld ORDER BY due_at
+    LIMIT %lld FOR UPDATE SKIP LOCKED))
 RETURNING {{job_columns}}
 
 -- name: job_next_due

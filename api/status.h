@@ -1,8 +1,8 @@
 /*
  * GET /health and GET /ping.
  */
-#ifndef MDL_API_SERVICE_H
-#define MDL_API_SERVICE_H
+#ifndef MDL_API_STATUS_H
+#define MDL_API_STATUS_H
 
 #include "api/call.h"
 

@@ -1,4 +1,4 @@
-#include "api/service.h"
+#include "api/status.h"
 
 #include <apr_time.h>
 
