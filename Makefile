@@ -25,8 +25,9 @@ SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shel
 # --- sources: a new file in one of these folders needs no change here ---------------------------
 
 LIB_SOURCES    := $(wildcard base/*.c storage/*.c db/*.c core/*.c)
-JOB_SOURCES    := $(filter-out worker/process.c,$(wildcard worker/*.c))
-HTTPD_SOURCES  := $(wildcard *.c api/*.c delivery/*.c settings/*.c worker/process.c)
+START_SOURCES  := worker/process.c worker/schema.c
+JOB_SOURCES    := $(filter-out $(START_SOURCES),$(wildcard worker/*.c))
+HTTPD_SOURCES  := $(wildcard *.c api/*.c delivery/*.c settings/*.c) $(START_SOURCES)
 MODULE_SOURCES := $(HTTPD_SOURCES) $(JOB_SOURCES)
 CTL_SOURCES    := $(wildcard ctl/*.c)
 UNIT_SOURCES   := $(wildcard t/unit/*.c)

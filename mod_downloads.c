@@ -17,6 +17,7 @@
 #include "core/service.h"
 #include "delivery/delivery.h"
 #include "worker/process.h"
+#include "worker/schema.h"
 
 APLOG_USE_MODULE(downloads);
 
@@ -48,7 +49,7 @@ static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, s
         ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_EMERG, 0, s, "MDL0001: %s", why);
         return HTTP_INTERNAL_SERVER_ERROR;
     }
-    if ((status = mdl_process_migrate(service, s, ptemp)) != OK) {
+    if ((status = mdl_schema_prepare(settings, s, ptemp)) != OK) {
         return status;
     }
     if (settings->worker && mdl_process_start(service, s, pconf) != APR_SUCCESS) {

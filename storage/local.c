@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <apr_file_info.h>
 #include <apr_strings.h>
 
 #include "base/crc32.h"
@@ -267,7 +268,7 @@ static void take_in(mdl_partial_t *partial, const char *data, apr_size_t length)
     partial->written += (apr_int64_t)length;
 }
 
-static apr_status_t read_back(mdl_partial_t *partial)
+static apr_status_t read_back(mdl_partial_t *partial, int (*stopped)(void *baton), void *baton)
 {
     apr_status_t rv = APR_SUCCESS;
     char *buffer;
@@ -283,6 +284,9 @@ static apr_status_t read_back(mdl_partial_t *partial)
             take_in(partial, buffer, (apr_size_t)n);
         } else if (n < 0 && errno != EINTR) {
             rv = status_of(errno);
+        }
+        if (rv == APR_SUCCESS && stopped != NULL && stopped(baton)) {
+            rv = APR_EINTR;
         }
     } while (n != 0 && rv == APR_SUCCESS);
     free(buffer);
@@ -300,7 +304,7 @@ static apr_status_t partial_close(void *data)
 }
 
 apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
-                              apr_pool_t *p)
+                              int (*stopped)(void *baton), void *baton, apr_pool_t *p)
 {
     mdl_partial_t *opened;
     apr_pool_t *pool;
@@ -319,7 +323,7 @@ apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, c
         apr_pool_cleanup_register(pool, opened, partial_close, apr_pool_cleanup_null);
         opened->buffer = apr_palloc(pool, GATHER_SIZE);
         opened->sha = mdl_sha256_begin(pool);
-        rv = read_back(opened);
+        rv = read_back(opened, stopped, baton);
     }
     if (rv != APR_SUCCESS) {
         apr_pool_destroy(pool);
@@ -327,6 +331,19 @@ apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, c
     }
     *partial = opened;
     return APR_SUCCESS;
+}
+
+apr_status_t mdl_partial_written_at(mdl_storage_t *storage, const char *id, apr_time_t *when,
+                                    apr_pool_t *p)
+{
+    const char *path = partial_path(storage, id, p);
+    apr_finfo_t info;
+    apr_status_t rv = path ? apr_stat(&info, path, APR_FINFO_MTIME, p) : APR_EINVAL;
+
+    if (rv == APR_SUCCESS) {
+        *when = info.mtime;
+    }
+    return rv;
 }
 
 apr_int64_t mdl_partial_size(const mdl_partial_t *partial)

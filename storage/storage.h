@@ -47,10 +47,15 @@ typedef struct mdl_partial_t mdl_partial_t;
 /**
  * Opens the partial file of a transfer, making it where it is missing, and reads what is there into
  * the digests.  id is ours: [a-z0-9_] only, else APR_EINVAL.  An exclusive lock (flock) is taken:
- * APR_EAGAIN when another process writes it still.
+ * APR_EAGAIN when another process writes it still.  stopped (may be NULL) is asked after each MiB
+ * that is read; once it says so, APR_EINTR comes back and the file stays as it is.
  */
 apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
-                              apr_pool_t *p);
+                              int (*stopped)(void *baton), void *baton, apr_pool_t *p);
+
+/** When a partial file was last written, for who may not open it; APR_ENOENT. */
+apr_status_t mdl_partial_written_at(mdl_storage_t *storage, const char *id, apr_time_t *when,
+                                    apr_pool_t *p);
 
 /** Bytes so far. */
 apr_int64_t mdl_partial_size(const mdl_partial_t *partial);

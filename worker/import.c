@@ -149,7 +149,6 @@ static void on_done(void *baton, mdl_http_result_t result, const char *detail)
     if (result == MDL_HTTP_STOPPED && import->too_large_for_lane) {
         mdl_partial_keep(import->partial);
         task->job->lane = MDL_LANE_BULK;
-        task->job->due_at = apr_time_now();
         mdl_runner_done(task, MDL_TASK_RELEASED);
         return;
     }
@@ -165,6 +164,34 @@ static void on_done(void *baton, mdl_http_result_t result, const char *detail)
     end_with(task, meanings[result].outcome, meanings[result].code, meanings[result].message);
 }
 
+static int is_stopping(void *baton)
+{
+    return mdl_runner_stopping(baton);
+}
+
+/* The file is locked while the worker before us is about to end.  One that hangs instead, so that
+   it has not written for a lease's time, keeps what it has: the import begins anew in a file that
+   it knows nothing of. */
+static apr_status_t open_partial(const mdl_task_t *task, mdl_partial_t **partial)
+{
+    apr_time_t written_at;
+    apr_status_t rv = mdl_partial_open(partial, task->storage, task->job->id, is_stopping,
+                                       task->runner, task->pool);
+
+    if (!APR_STATUS_IS_EAGAIN(rv) ||
+        mdl_partial_written_at(task->storage, task->job->id, &written_at, task->pool) !=
+            APR_SUCCESS ||
+        apr_time_now() - written_at < task->service->settings->lease_time) {
+        return rv;
+    }
+    mdl_log(MDL_LOG_WARNING, 0,
+            "MDL0303: import %s begins anew: a worker that has lost it hangs and holds its file",
+            task->job->id);
+    mdl_partial_remove(task->storage, task->job->id, task->pool);
+    return mdl_partial_open(partial, task->storage, task->job->id, is_stopping, task->runner,
+                            task->pool);
+}
+
 static void start(mdl_task_t *task)
 {
     static const mdl_http_callbacks_t callbacks = {on_head, on_body, on_done};
@@ -174,9 +201,12 @@ static void start(mdl_task_t *task)
 
     task->data = import;
     atomic_store(&task->validator, task->job->validator);
-    rv = mdl_partial_open(&import->partial, task->storage, task->job->id, task->pool);
+    rv = open_partial(task, &import->partial);
+    if (APR_STATUS_IS_EINTR(rv)) {
+        mdl_runner_done(task, MDL_TASK_RELEASED);
+        return;
+    }
     if (APR_STATUS_IS_EAGAIN(rv)) {
-        /* the worker before us is about to end */
         task->job->due_at = apr_time_now() + PARTIAL_IN_USE;
         mdl_runner_done(task, MDL_TASK_RELEASED);
         return;
@@ -199,7 +229,6 @@ static void stop(mdl_task_t *task)
 
     mdl_http_cancel(import->fetch);
     mdl_partial_keep(import->partial);
-    task->job->due_at = apr_time_now();
 }
 
 static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)

@@ -10,16 +10,17 @@
 #include <apr_time.h>
 
 #include "base/log.h"
-#include "core/idempotency.h"
+#include "worker/chores.h"
+#include "worker/database.h"
+#include "worker/outcome.h"
 #include "worker/runner.h"
 
-#define TICK          apr_time_from_sec(1)
-#define MINUTE        apr_time_from_sec(60)
-#define LANES         3
-#define MAX_RUNNERS   2
-#define SMALL_SLOTS   16
-#define MAIL_SLOTS    8
-#define PRUNE_BATCHES 20
+#define TICK        apr_time_from_sec(1)
+#define MINUTE      apr_time_from_sec(60)
+#define LANES       3
+#define MAX_RUNNERS 2
+#define SMALL_SLOTS 16
+#define MAIL_SLOTS  8
 
 typedef struct {
     const char *name;
@@ -38,14 +39,13 @@ typedef struct {
     mdl_storage_t *storage;
     const char *owner;
     const char *boot_id;
-    apr_pool_t *db_pool;
-    mdl_db_t *db; /* NULL while the database is out of reach */
-    int away;
-    apr_time_t reconnect_at;
+    mdl_worker_db_t *database;
+    int connections; /* of database, as last seen; 0 while it is away */
     lane_t lanes[LANES];
     mdl_queue_t *done;
     mdl_task_t *active; /* in the lanes' threads */
     mdl_task_t *ended;  /* back, not yet written down */
+    apr_time_t tick_at;
     apr_time_t next_poll;
     apr_time_t next_tick;
     apr_time_t next_minute;
@@ -70,63 +70,9 @@ static void look_everywhere(worker_t *worker)
     }
 }
 
-static void close_database(worker_t *worker)
+static apr_status_t write_effect(worker_t *worker, mdl_effect_fn *effect, void *arg)
 {
-    if (worker->db_pool != NULL) {
-        apr_pool_destroy(worker->db_pool);
-    }
-    worker->db_pool = NULL;
-    worker->db = NULL;
-}
-
-/* Makes a connection; while the database is away, at most one attempt a second and one line. */
-static int open_database(worker_t *worker)
-{
-    const mdl_settings_t *settings = worker->service->settings;
-    const char *why;
-
-    if (worker->db != NULL) {
-        return 1;
-    }
-    if (apr_time_now() < worker->reconnect_at) {
-        return 0;
-    }
-    apr_pool_create(&worker->db_pool, worker->pool);
-    apr_pool_tag(worker->db_pool, "mdl_worker_db");
-    if (mdl_db_open(&worker->db, settings->db_driver, settings->db_params, &why, worker->db_pool) !=
-        APR_SUCCESS) {
-        if (!worker->away) {
-            mdl_log(MDL_LOG_ERR, 0,
-                    "MDL0320: the background process can't reach the database and goes on trying: "
-                    "%s",
-                    why);
-        }
-        worker->away = 1;
-        worker->reconnect_at = apr_time_now() + TICK;
-        close_database(worker);
-        return 0;
-    }
-    if (worker->away) {
-        mdl_log(MDL_LOG_NOTICE, 0, "MDL0321: the background process reached the database again");
-    }
-    worker->away = 0;
-    look_everywhere(worker);
-    return 1;
-}
-
-/* Runs an effect; after a failure of the connection a new one is made. */
-static apr_status_t run_effect(worker_t *worker, int transaction, mdl_effect_fn *effect, void *arg)
-{
-    apr_status_t rv = MDL_DB_EGONE;
-
-    if (open_database(worker)) {
-        rv = transaction ? mdl_db_write(worker->db, effect, arg, worker->turn)
-                         : mdl_db_read(worker->db, effect, arg, worker->turn);
-        if (rv == MDL_DB_EGONE) {
-            close_database(worker);
-        }
-    }
-    return rv;
+    return mdl_worker_db_write(worker->database, effect, arg, worker->turn);
 }
 
 /* Claiming. */
@@ -142,12 +88,13 @@ static mdl_task_t *make_task(worker_t *worker, const mdl_job_t *job, int lane)
     task = apr_pcalloc(pool, sizeof *task);
     task->pool = pool;
     task->job = mdl_job_copy(job, pool);
+    atomic_store(&task->leased_until, job->due_at);
+    task->job->due_at = apr_time_now(); /* given back, it is due at once */
     task->kind = kind_of(job);
     task->service = worker->service;
     task->storage = worker->storage;
     task->boot_id = worker->boot_id;
     task->lane = lane;
-    task->renewed_at = apr_time_now();
     task->reported = job->bytes_received;
     atomic_store(&task->received, job->bytes_received);
     atomic_store(&task->total, job->bytes_total);
@@ -182,31 +129,52 @@ static mdl_runner_t *least_loaded(const lane_t *lane)
     return best;
 }
 
-static void begin_task(worker_t *worker, mdl_task_t *task)
+/* What keeps a claimed job from being worked on, as its outcome; APR_SUCCESS for nothing. */
+static apr_status_t check_task(worker_t *worker, mdl_task_t *task)
 {
     mdl_job_t *job = task->job;
     apr_status_t rv = APR_SUCCESS;
 
-    worker->lanes[task->lane].busy++;
-    if (task->kind->prepare != NULL) {
-        rv = run_effect(worker, 0, prepare, task);
+    if (task->kind == NULL) {
+        /* of a newer release that works on the same database */
+        job->due_at = apr_time_now() + MINUTE;
+        task->outcome = MDL_TASK_RELEASED;
+        return APR_EOF;
     }
-    if (rv == APR_EOF) {
-        end_task(worker, task, task->outcome);
-    } else if (rv != APR_SUCCESS) {
-        job->due_at = apr_time_now() + TICK;
-        end_task(worker, task, MDL_TASK_RELEASED);
-    } else if (job->attempts > job->max_attempts) {
+    if (job->attempts > job->max_attempts) {
         mdl_log(MDL_LOG_ERR, 0, "MDL0322: job %s ended the background process %d times; given up",
                 job->id, job->max_attempts);
         job->error_code = "internal_error";
         job->error_message = "The job was interrupted too often.";
-        end_task(worker, task, MDL_TASK_FAILED);
-    } else {
-        task->peer = worker->active;
-        worker->active = task;
-        mdl_runner_put(least_loaded(&worker->lanes[task->lane]), task);
+        task->outcome = MDL_TASK_FAILED;
+        return APR_EOF;
     }
+    if (task->kind->prepare != NULL) {
+        rv = mdl_worker_db_read(worker->database, prepare, task, worker->turn);
+    }
+    if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY) {
+        job->due_at = apr_time_now() + TICK;
+        task->outcome = MDL_TASK_RELEASED;
+    } else if (rv != APR_SUCCESS && rv != APR_EOF) {
+        job->error_code = "internal_error";
+        job->error_message = "The job could not be prepared.";
+        task->outcome = MDL_TASK_RETRY;
+    }
+    return rv;
+}
+
+static void begin_task(worker_t *worker, mdl_task_t *task)
+{
+    lane_t *lane = &worker->lanes[task->lane];
+
+    lane->busy++;
+    if (check_task(worker, task) != APR_SUCCESS) {
+        end_task(worker, task, task->outcome);
+        return;
+    }
+    task->peer = worker->active;
+    worker->active = task;
+    mdl_runner_put(least_loaded(lane), task);
 }
 
 typedef struct {
@@ -234,7 +202,13 @@ static void claim_lane(worker_t *worker, int index)
                              .lease = worker->service->settings->lease_time,
                              .limit = lane->slots - lane->busy}};
 
-    if (look.claim.limit <= 0 || run_effect(worker, 1, claim, &look) != APR_SUCCESS) {
+    if (look.claim.limit <= 0) {
+        return;
+    }
+    if (write_effect(worker, claim, &look) != APR_SUCCESS) {
+        /* not at once again: the loop would turn without a pause until the database is well */
+        lane->look = 0;
+        lane->due_at = apr_time_now() + TICK;
         return;
     }
     lane->look = look.claim.jobs->nelts == look.claim.limit;
@@ -243,71 +217,6 @@ static void claim_lane(worker_t *worker, int index)
         begin_task(worker,
                    make_task(worker, APR_ARRAY_IDX(look.claim.jobs, i, mdl_job_t *), index));
     }
-}
-
-/* Writing results down. */
-
-static void note_progress(mdl_task_t *task)
-{
-    task->job->bytes_received = atomic_load(&task->received);
-    task->job->bytes_total = atomic_load(&task->total);
-    task->job->validator = atomic_load(&task->validator);
-}
-
-static apr_interval_time_t back_off(const mdl_task_t *task)
-{
-    int doublings = task->job->attempts - 1;
-
-    if (task->retry_after != 0) {
-        return task->retry_after;
-    }
-    return task->service->settings->retry_delay << (doublings > 10 ? 10 : doublings);
-}
-
-static apr_status_t write_outcome(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
-{
-    mdl_job_t *job = task->job;
-    apr_status_t rv;
-
-    note_progress(task);
-    if (task->outcome == MDL_TASK_RETRY && job->attempts >= job->max_attempts) {
-        task->outcome = MDL_TASK_FAILED;
-    }
-    switch (task->outcome) {
-    case MDL_TASK_SUCCEEDED:
-        job->status = "succeeded";
-        rv = mdl_job_finish(db, job, p);
-        break;
-    case MDL_TASK_FAILED:
-        job->status = "failed";
-        rv = mdl_job_finish(db, job, p);
-        break;
-    case MDL_TASK_RETRY:
-        job->due_at = apr_time_now() + back_off(task);
-        rv = mdl_job_retry_later(db, job, p);
-        break;
-    case MDL_TASK_RELEASED:
-        return mdl_job_release(db, job, p);
-    default:
-        return APR_SUCCESS;
-    }
-    return rv == APR_SUCCESS ? task->kind->settle(db, task, p) : rv;
-}
-
-/* All that has ended goes into one transaction: one fsync for many small jobs. */
-static apr_status_t write_ended(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    for (mdl_task_t *task = arg; task != NULL; task = task->next) {
-        apr_status_t rv = write_outcome(db, task, p);
-
-        if (rv == APR_ENOENT) {
-            mdl_log(MDL_LOG_NOTICE, 0, "MDL0323: job %s was taken over by another worker",
-                    task->job->id);
-        } else if (rv != APR_SUCCESS) {
-            return rv;
-        }
-    }
-    return APR_SUCCESS;
 }
 
 static void forget(worker_t *worker, mdl_task_t *task)
@@ -322,18 +231,18 @@ static void forget(worker_t *worker, mdl_task_t *task)
 
 static void settle_ended(worker_t *worker)
 {
-    apr_status_t rv = run_effect(worker, 1, write_ended, worker->ended);
+    apr_status_t rv = write_effect(worker, mdl_outcome_write, worker->ended);
     mdl_task_t *task = worker->ended;
     mdl_task_t *next;
 
-    if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY) {
+    if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_EFULL) {
         return; /* kept for the next turn; meanwhile the leases may pass to others */
     }
     worker->ended = NULL;
     for (; task != NULL; task = next) {
         next = task->next;
         task->next = NULL;
-        if (rv != APR_SUCCESS && run_effect(worker, 1, write_ended, task) != APR_SUCCESS) {
+        if (rv != APR_SUCCESS && write_effect(worker, mdl_outcome_write, task) != APR_SUCCESS) {
             mdl_log(MDL_LOG_ERR, 0,
                     "MDL0324: the result of job %s can't be written down; it will "
                     "be done again when its lease ends",
@@ -363,55 +272,49 @@ static void take_back(worker_t *worker)
 
 /* Leases. */
 
+static int wants_renewal(const mdl_task_t *task, apr_time_t now)
+{
+    apr_interval_time_t lease = task->service->settings->lease_time;
+
+    return task->reported != atomic_load(&task->received) ||
+           atomic_load(&task->leased_until) - now < lease - lease / 3;
+}
+
+/* An effect: what it finds is noted in the tasks once it is committed. */
 static apr_status_t renew_all(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     worker_t *worker = arg;
     apr_interval_time_t lease = worker->service->settings->lease_time;
-    apr_time_t now = apr_time_now();
 
     for (mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
-        apr_status_t rv;
-
-        if (task->reported == atomic_load(&task->received) && now - task->renewed_at < lease / 3) {
-            continue;
+        task->renewal = APR_EINCOMPLETE;
+        if (wants_renewal(task, worker->tick_at)) {
+            mdl_outcome_progress(task);
+            task->renewal = mdl_job_renew(db, task->job, lease, p);
         }
-        note_progress(task);
-        rv = mdl_job_renew(db, task->job, lease, p);
-        if (rv == APR_ENOENT) {
-            mdl_log(MDL_LOG_NOTICE, 0, "MDL0325: job %s: the lease is lost", task->job->id);
-            atomic_store(&task->lost, 1);
-            mdl_runner_wake(task->runner);
-        } else if (rv != APR_SUCCESS) {
-            return rv;
+        if (task->renewal != APR_SUCCESS && task->renewal != APR_ENOENT &&
+            task->renewal != APR_EINCOMPLETE) {
+            return task->renewal;
         }
-        task->reported = task->job->bytes_received;
-        task->renewed_at = now;
     }
     return APR_SUCCESS;
 }
 
-/* Chores of a minute. */
-
-static void report_used_keys(worker_t *worker)
+static void renew_leases(worker_t *worker)
 {
-    char id[MDL_KEY_ID_LENGTH + 1];
-    mdl_key_touch_t touch = {.id = id};
-    int index = 0;
-
-    while (mdl_key_cache_next_used(worker->service->key_cache, &index, id, &touch.used_at)) {
-        run_effect(worker, 1, mdl_key_touch, &touch);
+    worker->tick_at = apr_time_now();
+    if (worker->active == NULL || write_effect(worker, renew_all, worker) != APR_SUCCESS) {
+        return;
     }
-}
-
-static void prune(worker_t *worker)
-{
-    mdl_idempotency_prune_t prune = {.before = apr_time_now() -
-                                               worker->service->settings->idempotency_retention};
-
-    for (int i = 0; i < PRUNE_BATCHES; i++) {
-        if (run_effect(worker, 1, mdl_idempotency_prune, &prune) != APR_SUCCESS ||
-            prune.removed == 0) {
-            return;
+    for (mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
+        if (task->renewal == APR_SUCCESS) {
+            task->reported = task->job->bytes_received;
+            atomic_store(&task->leased_until,
+                         worker->tick_at + worker->service->settings->lease_time);
+        } else if (task->renewal == APR_ENOENT) {
+            mdl_log(MDL_LOG_NOTICE, 0, "MDL0325: job %s: the lease is lost", task->job->id);
+            atomic_store(&task->lost, 1);
+            mdl_runner_wake(task->runner);
         }
     }
 }
@@ -443,7 +346,7 @@ static int wait_for_work(worker_t *worker, int stop_fd)
         if (lane->busy < lane->slots && lane->due_at != 0 && lane->due_at < until) {
             until = lane->due_at;
         }
-        if (lane->look && lane->busy < lane->slots && worker->db != NULL) {
+        if (lane->look && lane->busy < lane->slots && worker->connections != 0) {
             until = 0;
         }
     }
@@ -454,10 +357,24 @@ static int wait_for_work(worker_t *worker, int stop_fd)
     return fds[0].revents != 0;
 }
 
+/* After an outage leases are renewed before anything is claimed: else our own jobs, whose leases
+   have ended meanwhile, would be claimed and done anew. */
+static void see_database(worker_t *worker)
+{
+    int connections = mdl_worker_db_connect(worker->database);
+
+    if (connections != 0 && connections != worker->connections) {
+        worker->next_tick = 0;
+        look_everywhere(worker);
+    }
+    worker->connections = connections;
+}
+
 static void turn(worker_t *worker)
 {
     apr_time_t now = apr_time_now();
 
+    see_database(worker);
     take_back(worker);
     if (now >= worker->next_poll) {
         worker->next_poll = now + worker->service->settings->poll_interval;
@@ -465,9 +382,7 @@ static void turn(worker_t *worker)
     }
     if (now >= worker->next_tick) {
         worker->next_tick = now + TICK;
-        if (worker->active != NULL) {
-            run_effect(worker, 1, renew_all, worker);
-        }
+        renew_leases(worker);
     }
     if (worker->ended != NULL) {
         settle_ended(worker);
@@ -481,8 +396,10 @@ static void turn(worker_t *worker)
     }
     if (now >= worker->next_minute) {
         worker->next_minute = now + MINUTE;
-        report_used_keys(worker);
-        prune(worker);
+        mdl_chores_report_keys(worker->service, worker->database, worker->turn);
+        if (mdl_chores_prune(worker->service, worker->database, worker->turn)) {
+            worker->next_minute = now + TICK / 10; /* soon again, but leases come first */
+        }
     }
     apr_pool_clear(worker->turn);
 }
@@ -508,8 +425,8 @@ static void finish(worker_t *worker)
     if (worker->ended != NULL) {
         settle_ended(worker);
     }
-    report_used_keys(worker);
-    close_database(worker);
+    mdl_chores_report_keys(worker->service, worker->database, worker->turn);
+    mdl_worker_db_close(worker->database);
 }
 
 static apr_status_t start_lane(worker_t *worker, lane_t *lane, const char *name, int slots,
@@ -577,6 +494,7 @@ apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_
     worker->pool = p;
     apr_pool_create(&worker->turn, p);
     apr_pool_tag(worker->turn, "mdl_worker_turn");
+    worker->database = mdl_worker_db_create(service->settings, p);
     worker->owner = owner_name(service->settings, p);
     worker->boot_id = read_boot_id(p);
     if ((rv = mdl_storage_open(&worker->storage, service->settings->storage, p)) != APR_SUCCESS) {
@@ -587,10 +505,11 @@ apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_
     }
     if ((rv = start_all(worker)) != APR_SUCCESS) {
         mdl_log(MDL_LOG_ERR, rv, "MDL0327: can't start the background process's threads");
+        stop_runners(worker);
         return rv;
     }
     worker->next_minute = apr_time_now() + MINUTE;
-    run_effect(worker, 1, mdl_job_inherit, (void *)worker->owner);
+    write_effect(worker, mdl_job_inherit, (void *)worker->owner);
     do {
         turn(worker);
     } while (!wait_for_work(worker, stop_fd));

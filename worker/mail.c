@@ -21,7 +21,6 @@ typedef struct {
     mdl_email_t email;
     const char *message;
     apr_size_t length;
-    const char *words; /* the server's, of this attempt */
 } mail_t;
 
 /* 1, 5, 15, 30 minutes, then hourly. */
@@ -46,8 +45,8 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
     mdl_json_add_string(object, "first_name", order->customer.first_name);
     mdl_json_add_string(data, "order_id", order->storefront_order_id);
     mdl_json_add_string(data, "page_url",
-                        apr_pstrcat(p, task->service->settings->public_url, "/o/",
-                                    mdl_link_page(task->service->secret, order->page_id, p), NULL));
+                        mdl_link_page_url(task->service->secret,
+                                          task->service->settings->public_url, order->page_id, p));
     object = mdl_json_add_array(data, "files");
     for (int i = 0; i < order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = APR_ARRAY_IDX(order->assignments, i,
@@ -84,14 +83,14 @@ static const char *render(const mdl_task_t *task, const char *name, mdl_template
     return mdl_template_render(template, data, task->pool);
 }
 
-static apr_status_t give_up(mdl_task_t *task, const char *code, const char *words)
+/* Ends an attempt without having sent anything; returns what prepare is to return. */
+static apr_status_t end_unsent(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
+                               const char *words)
 {
-    mail_t *mail = task->data;
-
-    mail->words = words;
     task->job->error_code = code;
     task->job->error_message = words;
-    task->outcome = MDL_TASK_FAILED;
+    task->retry_after = delay_after(task->job->attempts);
+    task->outcome = outcome;
     return APR_EOF;
 }
 
@@ -111,15 +110,11 @@ static apr_status_t build(mdl_task_t *task, const mdl_order_t *order)
     mime.text = render(task, "email.txt", MDL_TEMPLATE_TEXT, data);
     mime.html = render(task, "email.html", MDL_TEMPLATE_HTML, data);
     if (mime.subject == NULL || mime.text == NULL || mime.html == NULL) {
-        task->job->error_code = "template";
-        task->job->error_message = "A template of the email can't be read.";
-        mail->words = task->job->error_message;
-        task->outcome = MDL_TASK_RETRY;
-        task->retry_after = delay_after(task->job->attempts);
-        return APR_EOF;
+        return end_unsent(task, MDL_TASK_RETRY, "template",
+                          "A template of the email can't be read.");
     }
     if (mdl_mime_build(&mail->message, &mail->length, &mime, task->pool) != APR_SUCCESS) {
-        return give_up(task, "address", "The address can't be written to.");
+        return end_unsent(task, MDL_TASK_FAILED, "address", "The address can't be written to.");
     }
     return APR_SUCCESS;
 }
@@ -139,7 +134,8 @@ static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
         return rv;
     }
     if (strcmp(find.order->access_status, "active") != 0) {
-        return give_up(task, "access", "Access to the order was taken away before it was sent.");
+        return end_unsent(task, MDL_TASK_FAILED, "access",
+                          "Access to the order was taken away before it was sent.");
     }
     return build(task, find.order);
 }
@@ -156,38 +152,37 @@ static void start(mdl_task_t *task)
         [MDL_MAIL_FAILED] = {MDL_TASK_FAILED, "refused"},
     };
     mail_t *mail = task->data;
-    mdl_mail_outcome_t outcome = mdl_mailer_send(
-        mdl_runner_mailer(task->runner), task->service->settings->mail_from, mail->email.to,
-        mail->message, mail->length, &mail->words, task->pool);
+    const char *words;
+    mdl_mail_outcome_t outcome = mdl_mailer_send(mdl_runner_mailer(task->runner),
+                                                 task->service->settings->mail_from, mail->email.to,
+                                                 mail->message, mail->length, &words, task->pool);
 
     if (outcome == MDL_MAIL_LATER && mdl_runner_stopping(task->runner)) {
-        task->job->due_at = apr_time_now();
         mdl_runner_done(task, MDL_TASK_RELEASED);
         return;
     }
     if (outcome != MDL_MAIL_SENT) {
         mdl_log(MDL_LOG_WARNING, 0, "MDL0312: email of job %s, attempt %d: %s: %s", task->job->id,
-                task->job->attempts, meanings[outcome].code, mail->words);
-        task->job->error_code = meanings[outcome].code;
-        task->job->error_message = mail->words;
-        task->retry_after = delay_after(task->job->attempts);
+                task->job->attempts, meanings[outcome].code, words);
+        end_unsent(task, meanings[outcome].outcome, meanings[outcome].code, words);
     }
     mdl_runner_done(task, meanings[outcome].outcome);
 }
 
+/* A message is sent in one go: there is nothing to break off. */
 static void stop(mdl_task_t *task)
 {
-    task->job->due_at = apr_time_now();
+    (void)task;
 }
 
 static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 {
-    const mail_t *mail = task->data;
+    const mdl_job_t *job = task->job;
     const char *status = task->outcome == MDL_TASK_SUCCEEDED ? "sent"
                          : task->outcome == MDL_TASK_FAILED  ? "failed"
                                                              : "queued";
 
-    return mdl_email_result(db, mail->email.id, status, task->job->attempts, mail->words, p);
+    return mdl_email_result(db, job->email_id, status, job->attempts, job->error_message, p);
 }
 
 const mdl_job_kind_t mdl_kind_mail = {

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
-#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <apr_thread_proc.h>
@@ -17,7 +17,7 @@
 #include <mpm_common.h>
 #include <unixd.h>
 
-#include "db/migrate.h"
+#include "worker/fork.h"
 #include "worker/loop.h"
 
 APLOG_USE_MODULE(downloads);
@@ -32,6 +32,7 @@ APLOG_USE_MODULE(downloads);
 typedef struct {
     int wake_fd; /* plus one, for 0 is unset */
     int deaths;  /* in a row */
+    int alive;   /* whether process is a child of ours still */
     apr_time_t started_at;
     apr_proc_t process;
 } retained_t;
@@ -60,22 +61,6 @@ int mdl_process_wake_fd(void)
         data->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) + 1;
     }
     return data->wake_fd - 1;
-}
-
-/* Forks with signals held back: the child inherits the MPM's handlers and must not meet a signal
-   before it has its own. */
-static apr_status_t fork_quietly(apr_proc_t *process, apr_pool_t *p, sigset_t *old)
-{
-    sigset_t all;
-    apr_status_t rv;
-
-    sigfillset(&all);
-    sigprocmask(SIG_BLOCK, &all, old);
-    rv = apr_proc_fork(process, p);
-    if (rv != APR_INCHILD) {
-        sigprocmask(SIG_SETMASK, old, NULL);
-    }
-    return rv;
 }
 
 static void on_stop(int signal_number)
@@ -175,7 +160,7 @@ static apr_status_t spawn(void)
     sigset_t old;
     apr_status_t rv;
 
-    rv = fork_quietly(&data->process, process_pool, &old);
+    rv = mdl_fork(&data->process, process_pool, &old);
     if (rv == APR_INCHILD) {
         live(parent, data->deaths, &old);
     }
@@ -184,6 +169,7 @@ static apr_status_t spawn(void)
                      "MDL0332: can't fork the background process; imports and emails wait");
         return rv;
     }
+    data->alive = 1;
     data->started_at = apr_time_now();
     apr_pool_note_subprocess(process_pool, &data->process, APR_KILL_AFTER_TIMEOUT);
     apr_proc_other_child_register(&data->process, on_event, data, NULL, process_pool);
@@ -206,6 +192,7 @@ static void on_event(int reason, void *baton, apr_wait_t status)
     switch (reason) {
     case APR_OC_REASON_DEATH:
     case APR_OC_REASON_LOST:
+        data->alive = 0;
         apr_proc_other_child_unregister(data);
         if (!server_goes_on()) {
             return;
@@ -231,93 +218,26 @@ static void on_event(int reason, void *baton, apr_wait_t status)
     }
 }
 
+/* At a restart APR takes a child that is stopped for one that is gone: it would live on, unseen,
+   beside its successor.  waitpid says 0 of a live child of ours alone. */
+static void end_predecessor(const retained_t *data)
+{
+    pid_t pid = data->process.pid;
+
+    if (data->alive && waitpid(pid, NULL, WNOHANG) == 0) {
+        ap_log_error(APLOG_MARK, APLOG_WARNING, 0, main_server,
+                     "MDL0340: the background process hangs and is killed, pid %" APR_PID_T_FMT,
+                     pid);
+        kill(pid, SIGKILL);
+    }
+}
+
 apr_status_t mdl_process_start(const mdl_service_t *service, server_rec *s, apr_pool_t *pconf)
 {
     service_to_run = service;
     main_server = s;
     process_pool = pconf;
     retained()->deaths = 0;
+    end_predecessor(retained());
     return spawn();
-}
-
-/* Results of the child that migrates, as its exit codes. */
-enum { SCHEMA_CURRENT = 0, SCHEMA_OLD, SCHEMA_NEWER, SCHEMA_FAILED, DATABASE_AWAY };
-
-static int migrate(const mdl_settings_t *settings, apr_pool_t *p)
-{
-    const char *why;
-    mdl_db_t *db;
-    int count = 0;
-    apr_status_t rv;
-
-    if (mdl_db_open(&db, settings->db_driver, settings->db_params, &why, p) != APR_SUCCESS) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, main_server, "MDL0335: %s", why);
-        return DATABASE_AWAY;
-    }
-    rv = settings->migrate ? mdl_migrate(db, &count, p) : mdl_migrate_version(db, &count, p);
-    if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY) {
-        return DATABASE_AWAY;
-    }
-    if (rv == APR_EMISMATCH ||
-        (rv == APR_SUCCESS && !settings->migrate && count > mdl_migrate_latest())) {
-        return SCHEMA_NEWER;
-    }
-    if (rv != APR_SUCCESS) {
-        return SCHEMA_FAILED;
-    }
-    return !settings->migrate && count < mdl_migrate_latest() ? SCHEMA_OLD : SCHEMA_CURRENT;
-}
-
-static void live_to_migrate(const mdl_service_t *service)
-{
-    apr_pool_t *pool;
-    int result;
-
-    apr_pool_create(&pool, NULL);
-    set_signal(SIGTERM, SIG_DFL);
-    umask(027); /* SQLite's file holds customers' addresses */
-    if (ap_run_drop_privileges(pool, main_server) != OK) {
-        _exit(SCHEMA_FAILED);
-    }
-    result = migrate(service->settings, pool);
-    apr_pool_destroy(pool);
-    _exit(result);
-}
-
-int mdl_process_migrate(const mdl_service_t *service, server_rec *s, apr_pool_t *p)
-{
-    static const char *const sentences[] = {
-        [SCHEMA_OLD] = "MDL0336: the database's schema is older than this module: run "
-                       "\"downloadsctl migrate\", or set DownloadsMigrate On",
-        [SCHEMA_NEWER] = "MDL0337: the database's schema is newer than this module: install the "
-                         "release that made it, or restore a backup",
-        [SCHEMA_FAILED] = "MDL0338: the database's schema can't be brought up to date; the lines "
-                          "above say why",
-    };
-    apr_proc_t process;
-    apr_exit_why_e why;
-    sigset_t old;
-    int status;
-    apr_status_t rv;
-
-    main_server = s;
-    rv = fork_quietly(&process, p, &old);
-    if (rv == APR_INCHILD) {
-        live_to_migrate(service);
-    }
-    if (rv != APR_INPARENT || apr_proc_wait(&process, &status, &why, APR_WAIT) != APR_CHILD_DONE ||
-        !APR_PROC_CHECK_EXIT(why) || status > DATABASE_AWAY) {
-        status = SCHEMA_FAILED;
-    }
-    if (status == DATABASE_AWAY) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s,
-                     "MDL0339: the database is out of reach; requests are answered 503 until it "
-                     "is back.  If its schema is not current, restart httpd then");
-        return OK;
-    }
-    if (status != SCHEMA_CURRENT) {
-        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_EMERG, 0, s, "%s", sentences[status]);
-        return HTTP_INTERNAL_SERVER_ERROR;
-    }
-    return OK;
 }

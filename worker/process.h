@@ -15,13 +15,6 @@
  */
 int mdl_process_wake_fd(void);
 
-/**
- * Brings the schema up to date, or checks that it is, in a short-lived child that runs as the httpd
- * user, so that no file of the database belongs to root and no handle of it crosses a fork.
- * Returns OK; what is wrong has been logged otherwise.  A database out of reach is not wrong.
- */
-int mdl_process_migrate(const mdl_service_t *service, server_rec *s, apr_pool_t *p);
-
 /** Forks the background process; it ends with pconf.  To be called in post_config. */
 apr_status_t mdl_process_start(const mdl_service_t *service, server_rec *s, apr_pool_t *pconf);
 

@@ -141,6 +141,8 @@ static void start_new(mdl_runner_t *runner)
         runner->active = task;
         if (mdl_runner_stopping(runner)) {
             mdl_runner_done(task, MDL_TASK_RELEASED);
+        } else if (atomic_load(&task->lost) || apr_time_now() > atomic_load(&task->leased_until)) {
+            mdl_runner_done(task, MDL_TASK_ABANDONED); /* it may be another worker's by now */
         } else {
             task->kind->start(task);
         }

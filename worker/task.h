@@ -45,11 +45,12 @@ struct mdl_task_t {
 
     /* Written by the control thread, read by the lane's. */
     atomic_int lost; /* the lease */
+    atomic_llong leased_until;
 
     /* Of the control thread. */
     mdl_task_t *peer; /* the next of the active ones */
     int lane;
-    apr_time_t renewed_at;
+    apr_status_t renewal; /* of the last attempt */
     apr_int64_t reported; /* bytes, as last written down */
     mdl_runner_t *runner;
     mdl_task_t *next; /* in the queue that the task is in */

@@ -1,15 +1,16 @@
 """A real SMTP server (Debian's python3-aiosmtpd) for the tests of mail.
 
-usage: smtp_peer.py FOLDER CERTIFICATE KEY
+usage: smtp_peer.py FOLDER CERTIFICATE KEY [PORT]
 
 Prints the ports of four listeners on 127.0.0.1, in one line, and ends when its standard input does:
-  plain     no TLS, no AUTH
+  plain     no TLS, no AUTH; on PORT when it is given
   clear     AUTH without TLS, and no STARTTLS
   starttls  STARTTLS, and AUTH after it is required
   smtps     TLS from the start, AUTH is required
 The user is "shop", the password "secret".  A message that was accepted is FOLDER/<n>.eml, n from 1;
 FOLDER/log gets a line for each login and each message.  The recipient's local part chooses the
-answer: rcpt<code> is refused at RCPT, data<code> after the message.
+answer: rcpt<code> is refused at RCPT, data<code> after the message, once<code> at the first RCPT of
+all alone.
 """
 import asyncio
 import os
@@ -20,6 +21,8 @@ import sys
 from aiosmtpd.smtp import SMTP, AuthResult
 
 folder, certificate, key = sys.argv[1:4]
+port = int(sys.argv[4]) if len(sys.argv) > 4 else 0
+refused_once = set()
 
 
 def log(*words):
@@ -40,6 +43,9 @@ class Handler:
 
     async def handle_RCPT(self, server, session, envelope, address, options):
         answer = chosen("rcpt", address)
+        if not answer and address not in refused_once:
+            refused_once.add(address)
+            answer = chosen("once", address)
         if not answer:
             envelope.rcpt_tos.append(address)
         return answer or "250 OK"
@@ -60,20 +66,20 @@ class Handler:
         return AuthResult(success=good, handled=False)
 
 
-def listener(name, tls=None, **options):
+def listener(name, tls=None, at=0, **options):
     handler = Handler(name)
 
     def make():
         return SMTP(handler, hostname="peer.test", authenticator=handler.login, **options)
 
-    return asyncio.get_running_loop().create_server(make, "127.0.0.1", 0, ssl=tls)
+    return asyncio.get_running_loop().create_server(make, "127.0.0.1", at, ssl=tls)
 
 
 async def main():
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(certificate, key)
     servers = [
-        await listener("plain", auth_exclude_mechanism=["LOGIN", "PLAIN"]),
+        await listener("plain", at=port, auth_exclude_mechanism=["LOGIN", "PLAIN"]),
         await listener("clear", auth_require_tls=False),
         await listener("starttls", tls_context=tls, require_starttls=True, auth_required=True),
         await listener("smtps", tls=tls, auth_required=True, auth_require_tls=False),

@@ -123,7 +123,7 @@ static mdl_partial_t *open_partial(const char *id)
 {
     mdl_partial_t *partial = NULL;
 
-    mdl_partial_open(&partial, storage, id, p);
+    mdl_partial_open(&partial, storage, id, NULL, NULL, p);
     return partial;
 }
 
@@ -176,7 +176,8 @@ static void names_are_ours(void)
     int removed = 0;
 
     for (apr_size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
-        refused += mdl_partial_open(&partial, storage, bad[i], p) == APR_EINVAL && !partial;
+        refused += mdl_partial_open(&partial, storage, bad[i], NULL, NULL, p) == APR_EINVAL &&
+                   !partial;
         removed += mdl_partial_remove(storage, bad[i], p) != APR_EINVAL;
     }
     is_int(refused, sizeof(bad) / sizeof(*bad), "an id that could be a path is refused");
@@ -265,16 +266,16 @@ static void one_writer_at_a_time(void)
     int status = -1;
     pid_t child;
 
-    is_int(mdl_partial_open(&second, storage, "job_lock", p), APR_EAGAIN,
+    is_int(mdl_partial_open(&second, storage, "job_lock", NULL, NULL, p), APR_EAGAIN,
            "a second writer is refused");
     child = fork();
     if (child == 0) {
-        _exit(mdl_partial_open(&second, storage, "job_lock", p) == APR_EAGAIN ? 0 : 1);
+        _exit(mdl_partial_open(&second, storage, "job_lock", NULL, NULL, p) == APR_EAGAIN ? 0 : 1);
     }
     waitpid(child, &status, 0);
     is_int(status, 0, "also in another process");
     mdl_partial_keep(first);
-    is_int(mdl_partial_open(&second, storage, "job_lock", p), APR_SUCCESS,
+    is_int(mdl_partial_open(&second, storage, "job_lock", NULL, NULL, p), APR_SUCCESS,
            "once the first has closed, another opens");
 
     mdl_partial_write(second, "old", 3);
@@ -385,7 +386,7 @@ static void a_cleared_pool_closes(void)
     mdl_partial_t *partial;
 
     apr_pool_create(&sub, p);
-    mdl_partial_open(&partial, storage, "job_pool", sub);
+    mdl_partial_open(&partial, storage, "job_pool", NULL, NULL, sub);
     mdl_partial_write(partial, noise(300000), 300000);
     apr_pool_destroy(sub);
     partial = open_partial("job_pool");
@@ -400,7 +401,7 @@ static void a_link_is_not_followed(void)
 
     close(open(in_folder("target"), O_CREAT | O_WRONLY, 0600));
     ok(symlink(in_folder("target"), in_folder("partial/job_link")) == 0, "a symbolic link");
-    is_int(mdl_partial_open(&partial, storage, "job_link", p), ELOOP,
+    is_int(mdl_partial_open(&partial, storage, "job_link", NULL, NULL, p), ELOOP,
            "in the place of a partial file is refused");
     mdl_partial_remove(storage, "job_link", p);
     ok(exists(in_folder("target")), "removing it leaves what it leads to");
@@ -415,7 +416,7 @@ static int open_often(int times)
 
     apr_pool_create(&sub, p);
     for (int i = 0; i < times; i++) {
-        if (mdl_partial_open(&partial, storage, "job_race", sub) == APR_SUCCESS) {
+        if (mdl_partial_open(&partial, storage, "job_race", NULL, NULL, sub) == APR_SUCCESS) {
             lost += !exists(in_folder("partial/job_race"));
             mdl_partial_discard(partial);
         }

@@ -76,7 +76,7 @@ sub stop
 
 sub DESTROY { return shift->stop }
 
-# --- what the test says and asks --------------------------------------------------------------------
+# --- what the test says and asks ------------------------------------------------------------------
 
 sub offer
 {
@@ -138,7 +138,7 @@ sub sent
     return $sum;
 }
 
-# --- the bytes ----------------------------------------------------------------------------------------
+# --- the bytes ------------------------------------------------------------------------------------
 
 sub bytes
 {
@@ -146,7 +146,8 @@ sub bytes
     my $first = int($offset / BLOCK);
     my $last  = int(($offset + $length - 1) / BLOCK);
     my $fill  = '.' x (BLOCK - 32);
-    my $text  = join '', map { sprintf '%-15.15s%016d%s' . "\n", $version, $_, $fill } $first .. $last;
+    my $text  = join '', map { sprintf '%-15.15s%016d%s' . "\n", $version, $_,
+        $fill } $first .. $last;
     return substr $text, $offset - $first * BLOCK, $length;
 }
 
@@ -168,7 +169,7 @@ sub sha256
     return $sum;
 }
 
-# --- the server ---------------------------------------------------------------------------------------
+# --- the server -----------------------------------------------------------------------------------
 
 sub accept_all
 {

@@ -134,10 +134,12 @@ sub look_back
     push @found, "core file: $_" for glob("$logs/cores/*"), glob("$logs/core*");
     @found = grep { $_ ne "core file: $logs/cores" } @found;
 
-    if (open my $in, '<', "$logs/error_log") {
+    # Also of the suites' own instances (MDL::Instance).
+    for my $path (glob "$logs/error_log $logs/instance-*/error_log") {
+        open my $in, '<', $path or next;
         while (<$in>) {
             chomp;
-            push @found, "error_log:$.: $_" if $_ =~ $BAD_LINE;
+            push @found, "$path:$.: $_" if $_ =~ $BAD_LINE;
         }
     }
 
@@ -153,17 +155,17 @@ sub look_back
     return 1;
 }
 
-# Processes that were started with our configuration file, as "pid command line".
+# Servers that were started with a configuration file of ours, as "pid command line".
 sub processes
 {
-    my $conf = getcwd() . '/t/conf/httpd.conf';
+    my $conf = getcwd() . '/t/';
     my @found;
     for my $path (glob '/proc/[0-9]*/cmdline') {
         open my $in, '<', $path or next;
         my $line = <$in> // next;
         $line =~ tr/\0/ /;
         my ($pid) = $path =~ /(\d+)/;
-        push @found, "$pid $line" if index($line, $conf) >= 0 && $line !~ /^\S*perl/;
+        push @found, "$pid $line" if $line =~ m{ \Q$conf\E\S*/httpd\.conf\b} && $line !~ /^\S*perl/;
     }
     return @found;
 }

@@ -1,0 +1,183 @@
+# The database goes away and comes back: requests get 503 meanwhile and are served at once
+# afterwards, without a restart of httpd, and the background process takes up its work again.
+use strict;
+use warnings;
+
+use IO::Handle;
+use MDL::Instance;
+use MDL::Source;
+use MDL::Test;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use constant MB => 1024 * 1024;
+
+my $server = MDL::Instance->new(extra => "DownloadsLeaseTime 2\nDownloadsPollInterval 1\n")->start;
+my $source = MDL::Source->new;
+my $shop   = new_shop();
+my $key    = $shop->{token};
+
+sub import_of
+{
+    my ($url, %opt) = @_;
+    return api('POST', '/assets', key => $key, json => { source_url => $url }, %opt);
+}
+
+# Seconds of processor time that a process has used.
+sub processor_time
+{
+    my ($pid) = @_;
+    my @stat = split ' ', MDL::Test::slurp("/proc/$pid/stat") =~ s/^.*\) //sr;
+    return ($stat[11] + $stat[12]) / 100;
+}
+
+sub processes { return { parent => httpd_pid(), servers => [ sort(server_pids()) ],
+    workers => [ worker_pids() ] } }
+
+# That $n requests at once, of each kind, are answered with this status.
+sub all_answer
+{
+    my ($status, $post_status, $n, $what) = @_;
+    my $url = $source->offer('any', { size => 1000 });
+    my @replies = parallel($n, sub {
+        my ($i) = @_;
+        return api('GET', '/health') if $i % 3 == 0;
+        return api('GET', '/ping', key => $key) if $i % 3 == 1;
+        return import_of($url);
+    });
+    my @expected = map { $_ % 3 == 2 ? $post_status : $status } 0 .. $n - 1;
+    is_deeply [ map { $_->{status} } @replies ], \@expected, $what
+        or diag explain [ grep { ($_->{status} // 0) != $status } @replies ];
+    return @replies;
+}
+
+sub outage
+{
+    my ($mode) = @_;
+    my $before = processes();
+    my $size   = 3 * MB;
+    my $url    = $source->offer("held-$mode", { size => $size, etag => '"h"', version => $mode,
+        hold => 2 * MB });
+    my $held = import_of($url)->{json}{job}{id};
+    wait_for(sub { (-s storage_dir() . "/partial/$held" // 0) > MB }, 10, 'a transfer under way');
+
+    MDL::Test::postgres('stop', $mode);
+    my $idem = idem();
+    my $reply = import_of($url, idem => $idem);
+    is $reply->{status}, 503, 'a write gets 503';
+    is $reply->{json}{error}{code}, 'service_unavailable', 'as an error of the API'
+        or diag $reply->{body};
+    for my $answer (all_answer(503, 503, 24, 'and so does everything, from every process')) {
+        like $answer->{headers}{'retry-after'} // 'none', qr/^\d+$/, 'with Retry-After';
+    }
+    is api('GET', '/ping', key => 'adk_live_nobody_nothing')->{status}, 401,
+        'a malformed key is still refused';
+
+    # The lease passes, in one case while the result can't be written down, in the other while the
+    # transfer still goes on.
+    $source->release("held-$mode") if $mode eq 'fast';
+    my ($worker) = worker_pids();
+    my $used = processor_time($worker);
+    sleep 3;
+    $used = processor_time($worker) - $used;
+    cmp_ok $used, '<', 0.6,
+        "the background process waits quietly ($used s of processor time in 3 s)";
+
+    start_database();
+    all_answer(200, 202, 24, 'the first requests afterwards are served, in every process');
+    $source->release("held-$mode");
+    my $again = import_of($url, idem => $idem);
+    is $again->{status}, 202, 'the write that failed is done when it is repeated';
+    is $again->{headers}{'idempotent-replayed'}, undef, 'for the first time';
+    my $job = wait_job($shop, $held, 20);
+    is $job->{status}, 'succeeded', 'the import that was under way succeeds' or diag explain $job;
+    is wait_job($shop, $again->{json}{job}{id}, 20)->{status}, 'succeeded', 'so does a new one';
+    # Each of the two moves to the large ones once.
+    my @requests = $source->requests("held-$mode");
+    is scalar(@requests), 4, 'neither was begun anew' or diag explain \@requests;
+    is_deeply processes(), $before, 'no process of httpd was started or ended';
+    return;
+}
+
+if (database() eq 'pgsql') {
+    subtest 'PostgreSQL is stopped and started' => sub { outage('fast') };
+    subtest 'PostgreSQL crashes and is started' => sub { outage('immediate') };
+    subtest 'PostgreSQL is restarted between two requests' => sub {
+        MDL::Test::postgres('stop', 'fast');
+        start_database();
+        all_answer(200, 202, 24, 'nobody notices');
+    };
+}
+
+# Another program's transaction, which nobody else may write beside.
+sub lock_sqlite
+{
+    my $path = MDL::Test::vars()->{db_params};
+    open my $shell, '|-', "sqlite3 -batch '$path' >'$path-locked' 2>&1" or die "sqlite3: $!";
+    $shell->autoflush(1);
+    print $shell ".timeout 5000\nBEGIN EXCLUSIVE;\nSELECT 'lock' || 'ed';\n";
+    wait_for(sub { (MDL::Test::slurp("$path-locked") // '') =~ /locked/ }, 10, 'the lock');
+    return $shell;
+}
+
+sub unlock_sqlite
+{
+    my ($shell) = @_;
+    print $shell "COMMIT;\n";
+    return close $shell;
+}
+
+if (database() eq 'sqlite3') {
+    subtest 'another program locks the SQLite database for a moment' => sub {
+        my $before = processes();
+        my $url    = $source->offer('busy', { size => 1000 });
+        my $shell  = lock_sqlite();
+        my $child  = fork // die "fork: $!";
+        if (!$child) {
+            sleep 1.5;
+            print $shell "COMMIT;\n";
+            POSIX::_exit(0);
+        }
+        my $began   = time;
+        my @replies = parallel(12, sub {
+            my ($i) = @_;
+            return $i % 2 ? import_of($url) : api('GET', '/ping', key => $key);
+        });
+        waitpid $child, 0;
+        close $shell;
+        is_deeply [ map { $_->{status} } @replies ], [ map { $_ % 2 ? 202 : 200 } 0 .. 11 ],
+            'reads go on and writes wait' or diag explain \@replies;
+        cmp_ok time - $began, '>', 1, 'the lock was there';
+        is wait_job($shop, $_->{json}{job}{id}, 20)->{status}, 'succeeded', 'the import succeeds'
+            for grep { $_->{status} == 202 } @replies;
+        is_deeply processes(), $before, 'no process of httpd was started or ended';
+    };
+
+    subtest 'another program locks the SQLite database for long' => sub {
+        my $before = processes();
+        my $url    = $source->offer('long', { size => 1000 });
+        my $shell  = lock_sqlite();
+        my ($worker) = worker_pids();
+        my $used  = processor_time($worker);
+        my $began = time;
+        my @replies = parallel(6, sub {
+            return import_of($url, timeout => 60, idem => "locked-$_[0]-$$");
+        });
+        my $took = time - $began;
+        is_deeply [ map { $_->{status} } @replies ], [ (503) x 6 ], 'writes get 503'
+            or diag explain \@replies;
+        like $_->{headers}{'retry-after'} // 'none', qr/^\d+$/, 'with Retry-After' for @replies;
+        cmp_ok $took, '<', 20, sprintf 'after %.1f s', $took;
+        is api('GET', '/ping', key => $key)->{status}, 200, 'reads go on';
+        $used = processor_time($worker) - $used;
+        cmp_ok $used, '<', 0.2 * $took, "the background process waits quietly ($used s)";
+        unlock_sqlite($shell);
+        my $reply = import_of($url);
+        is $reply->{status}, 202, 'the first write afterwards is done';
+        is wait_job($shop, $reply->{json}{job}{id}, 20)->{status}, 'succeeded', 'and so is its job';
+        is_deeply processes(), $before, 'no process of httpd was started or ended';
+    };
+}
+
+$server->stop;
+done_testing;

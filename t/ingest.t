@@ -1,0 +1,342 @@
+# Imports (contract, section 9) from a source that behaves well, badly and worse.
+use strict;
+use warnings;
+
+use MDL::Instance;
+use MDL::Source;
+use MDL::Test;
+use Socket qw(getaddrinfo getnameinfo NI_NUMERICHOST SOCK_STREAM);
+use Sys::Hostname qw(hostname);
+use Test::More;
+use Time::HiRes qw(time);
+
+use constant { KB => 1024, MB => 1024 * 1024 };
+
+my $server = MDL::Instance->new(extra => <<'END')->start;
+DownloadsIngestMaxSize 8M
+DownloadsIngestStallTimeout 2
+DownloadsIngestAttempts 3
+DownloadsRetryDelay 50
+DownloadsIngestConcurrency 8
+AddType application/zip .zip
+END
+my $shop   = new_shop();
+my $source = MDL::Source->new;
+
+# Asks for an import; returns the answer's { asset, job }.
+sub import_of
+{
+    my ($url, %more) = @_;
+    my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url,
+        %more });
+    die "POST /assets: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
+    return $reply->{json};
+}
+
+# It takes its time, so it begins first and is looked at last.
+my $stalled = import_of($source->offer('stalled', { size => 500 * KB, hold => KB }));
+
+sub asset
+{
+    my ($id) = @_;
+    my ($row) = sql(
+        'SELECT status, sha256, (SELECT size FROM blob b WHERE b.sha256 = asset.sha256), '
+            . "content_type FROM asset WHERE id = $id");
+    return { status => $row->[0], sha256 => $row->[1], size => $row->[2],
+        content_type => $row->[3] };
+}
+
+sub blob_path
+{
+    my ($sha256) = @_;
+    return storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256";
+}
+
+# Those of imports that are under way; the stalled one's is there all the time.
+sub partial_files { return grep { !/$stalled->{job}{id}/ } glob storage_dir() . '/partial/*' }
+
+# An import from beginning to end; returns (job, asset).
+sub done
+{
+    my ($url, %more) = @_;
+    my $made = import_of($url, %more);
+    my $job  = wait_job($shop, $made->{job}{id}, 20);
+    return ($job, asset($made->{asset}{id}));
+}
+
+# That an import succeeds with these bytes.
+sub succeeds
+{
+    my ($what, $url, $sha256, $size, %more) = @_;
+    return subtest $what => sub {
+        my ($job, $asset) = done($url, %more);
+        is $job->{status}, 'succeeded', 'the job succeeds' or diag explain $job;
+        is $job->{error}, undef, 'and shows no error';
+        is $job->{progress}{bytes_received}, $size, 'its progress is whole';
+        is $job->{progress}{bytes_total}, $size, 'and so is the total';
+        is $asset->{status}, 'ready', 'the asset is ready';
+        is $asset->{sha256}, $sha256, 'its SHA-256 is the one of the bytes';
+        is -s blob_path($sha256), $size, 'the file is where its SHA-256 says';
+        is_deeply [ partial_files() ], [], 'no partial file is left';
+    };
+}
+
+# That an import fails with this code after so many attempts.
+sub fails
+{
+    my ($what, $url, $code, $attempts, %more) = @_;
+    return subtest $what => sub {
+        my ($job, $asset) = done($url, %more);
+        is $job->{status}, 'failed', 'the job fails' or diag explain $job;
+        is $job->{error}{code}, $code, "with $code";
+        unlike $job->{error}{message}, qr/\d+\.\d+\.\d+\.\d+|::/, 'the sentence echoes no address';
+        is $job->{attempts}, $attempts, "after $attempts attempts";
+        is $asset->{status}, 'failed', 'the asset has failed too';
+        is_deeply [ partial_files() ], [], 'no partial file is left';
+    };
+}
+
+my $small = MDL::Source::sha256(100 * KB);
+my $large = MDL::Source::sha256(3 * MB);
+
+subtest 'what httpd itself serves is imported, with the type that it says' => sub {
+    my $bytes = MDL::Source::bytes('httpd', 0, 2 * MB);
+    my ($job, $asset) = done(source('real.zip', $bytes));
+    is $job->{status}, 'succeeded', 'the job succeeds' or diag explain $job;
+    is $asset->{content_type}, 'application/zip', 'the content type is that of the source';
+    is -s blob_path($asset->{sha256}), 2 * MB, 'the file is whole';
+};
+
+succeeds 'a plain file is imported', $source->offer('plain', { size => 100 * KB }), $small,
+    100 * KB;
+succeeds 'an empty file is imported', $source->offer('empty', { size => 0 }),
+    'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855', 0;
+succeeds 'a chunked body has no Content-Length and is imported',
+    $source->offer('chunked', { size => 3 * MB, length => 'chunked' }), $large, 3 * MB;
+
+subtest 'a small import is done at once' => sub {
+    my $url  = source('at-once', 'x' x KB);
+    my @jobs = map { (done($url))[0] } 1 .. 21;
+    my $ids  = join ', ', map { "'$_->{id}'" } @jobs;
+    my @took = sort { $a <=> $b }
+        map { $_->[0] / 1000 } sql("SELECT finished_at - created_at FROM job WHERE id IN ($ids)");
+    cmp_ok $took[10], '<', 50, sprintf 'the median is %.1f ms, the longest %.1f ms', @took[ 10,
+        20 ];
+};
+
+subtest 'the same bytes are stored once' => sub {
+    my $path = blob_path($small);
+    my $inode = (stat $path)[1];
+    my ($job, $asset) = done($source->offer('again', { size => 100 * KB }));
+    is $asset->{sha256}, $small, 'another asset has the same SHA-256';
+    is +(stat $path)[1], $inode, 'the file is the one that was there';
+    is +(sql("SELECT count(*) FROM blob WHERE sha256 = '$small'"))[0][0], 1, 'one row says so';
+};
+
+# --- redirects ------------------------------------------------------------------------------------
+
+sub redirect
+{
+    my ($name, $to, $status) = @_;
+    return $source->offer($name, { status => $status // 302, headers => ["Location: $to"] });
+}
+
+my $target = $source->url('plain');
+for my $status (301, 302, 303, 307, 308) {
+    succeeds "a redirect $status within the allowlist is followed",
+        redirect("to-$status", $target, $status), $small, 100 * KB;
+}
+succeeds 'three redirects are followed',
+    redirect('r1', redirect('r2', redirect('r3', $target))), $small, 100 * KB;
+fails 'a fourth is not',
+    redirect('q1', redirect('q2', redirect('q3', redirect('q4', $target)))), 'source_refused', 1;
+fails 'a redirect to a host outside of the allowlist is not followed',
+    redirect('outside', 'http://files.example.com/x'), 'source_host_not_allowed', 1;
+fails 'a redirect to an address as such is not followed',
+    redirect('literal', 'http://169.254.169.254/latest/meta-data/'), 'source_host_not_allowed', 1;
+fails 'a redirect to another scheme is not followed',
+    redirect('file', 'file:///etc/passwd'), 'source_host_not_allowed', 1;
+fails 'a redirect without a target is refused',
+    $source->offer('nowhere', { status => 302 }), 'source_refused', 1;
+is scalar(grep { ($_->{sent} // 0) > 0 } map { $source->requests($_) } qw(outside literal file)), 0,
+    'and nothing else came of them';
+
+# --- statuses -------------------------------------------------------------------------------------
+
+fails 'a 404 ends it at once', $source->offer('s404', { status => 404 }), 'source_not_found', 1;
+fails 'a 403 too', $source->offer('s403', { status => 403 }), 'source_refused', 1;
+fails 'a 500 is tried as often as allowed', $source->offer('s500', { status => 500 }),
+    'source_unavailable', 3;
+is scalar($source->requests('s500')), 3, 'three requests were made';
+succeeds 'a source that answers 503 and 429 first is tried again',
+    $source->offer('later', { status => 503 }, { status => 429 }, { status => 200,
+        size => 100 * KB }),
+    $small, 100 * KB;
+fails 'a source that is not there is tried as often as allowed', 'http://localhost:1/x',
+    'source_unavailable', 3;
+
+subtest 'attempts are further and further apart' => sub {
+    my $url  = $source->offer('slow-retry', { status => 500 });
+    my $made = import_of($url);
+    my $seen = wait_for(sub {
+        my $job = api('GET', "/jobs/$made->{job}{id}", key => $shop->{token})->{json};
+        return $job->{attempts} >= 1 && $job->{status} ne 'running' ? $job : undef;
+    }, 10, 'the first attempt');
+    is $seen->{error}{code}, 'source_unavailable', 'the reason shows while it waits';
+    my $job = wait_job($shop, $made->{job}{id});
+    my ($row) = sql("SELECT finished_at - started_at FROM job WHERE id = '$job->{id}'");
+    cmp_ok $row->[0], '>=', 150_000, 'three attempts take 50 and 100 ms of waiting at least';
+};
+
+# --- bodies ---------------------------------------------------------------------------------------
+
+# More than 1 MB is asked for twice: the first answer only shows that it belongs to the large ones.
+subtest 'a transfer that is cut goes on where it was cut' => sub {
+    my $url = $source->offer('cut', { size => 3 * MB, etag => '"one"', cut => 2 * MB },
+        {}, { cut => undef });
+    succeeds 'it is whole in the end', $url, $large, 3 * MB;
+    my @requests = $source->requests('cut');
+    my ($resumed) = grep { defined $_->{range} && $_->{range} >= MB } @requests;
+    ok $resumed, 'a range was asked for' or diag explain \@requests;
+    is $resumed->{if_range}, '"one"', 'if the file is still the same';
+    cmp_ok $source->sent('cut'), '<', 3.4 * MB, 'hardly a byte was sent twice';
+};
+
+subtest 'a source that changed its file in between is read anew' => sub {
+    my $url = $source->offer('changed', { size => 3 * MB, etag => '"one"', cut => 2 * MB }, {},
+        { etag => '"two"', version => 2, cut => undef });
+    succeeds 'with the new bytes alone', $url, MDL::Source::sha256(3 * MB, 2), 3 * MB;
+};
+
+subtest 'a source without a strong entity tag is read anew' => sub {
+    my $url = $source->offer('weak', { size => 900 * KB, etag => 'W/"one"', cut => 500 * KB },
+        { cut => undef });
+    succeeds 'and comes out right', $url, MDL::Source::sha256(900 * KB), 900 * KB;
+    is scalar(grep { defined $_->{range} } $source->requests('weak')), 0, 'no range was asked for';
+};
+
+subtest 'a source that ignores ranges is read anew' => sub {
+    my $url = $source->offer('no-range', { size => 900 * KB, etag => '"one"', cut => 500 * KB },
+        { cut => undef, ranges => 0 });
+    succeeds 'and comes out right', $url, MDL::Source::sha256(900 * KB), 900 * KB;
+};
+
+fails 'a source that is cut each time fails in the end',
+    $source->offer('cut-always', { size => 500 * KB, cut => 100 * KB }), 'source_unavailable', 3;
+fails 'a body that ends with the connection is refused',
+    $source->offer('unknown', { size => 100 * KB, length => 'none' }), 'source_refused', 1;
+fails 'an encoded body is refused',
+    $source->offer('encoded', { size => 100 * KB, headers => ['Content-Encoding: gzip'] }),
+    'source_refused', 1;
+fails 'a size over the limit is refused when it is announced',
+    $source->offer('announced', { size => 8 * MB + 1 }), 'source_too_large', 1;
+cmp_ok $source->sent('announced'), '<', MB, 'and hardly read';
+fails 'a size over the limit is refused when it is not announced',
+    $source->offer('unannounced', { size => 100 * MB, length => 'chunked', rate => 50 * MB }),
+    'source_too_large', 1;
+cmp_ok $source->sent('unannounced'), '<', 30 * MB, 'and not read to its end';
+succeeds 'a file of just the limit is taken', $source->offer('limit', { size => 8 * MB }),
+    MDL::Source::sha256(8 * MB), 8 * MB;
+fails 'bytes with another SHA-256 than was said are not taken',
+    $source->offer('mismatch', { size => 300 * KB, version => 'x' }), 'checksum_mismatch', 1,
+    sha256 => 'ab' x 32;
+ok !-e blob_path(MDL::Source::sha256(300 * KB, 'x')), 'nor stored';
+succeeds 'bytes with the SHA-256 that was said are', $target, $small, 100 * KB, sha256 => $small;
+
+# --- many at once ---------------------------------------------------------------------------------
+
+subtest 'small imports do not wait for large ones' => sub {
+    my @names = map { "slow-$_" } 1 .. 9;
+    my @made  = map {
+        import_of($source->offer($_, { size => 4 * MB, etag => qq("$_"), version => $_,
+            hold => 2 * MB,
+            rate => 20 * MB }))
+    } @names;
+    my $running = wait_for(sub {
+        my @begun = grep { -s $_ } partial_files();
+        return @begun == 8;
+    }, 10, 'eight transfers at once');
+    ok $running, 'eight large ones are running';
+    my $began = time;
+    my ($job) = done($source->offer('quick', { size => KB }));
+    my $seconds = time - $began;
+    is $job->{status}, 'succeeded', 'a small one succeeds meanwhile';
+    cmp_ok $seconds, '<', 1, sprintf 'within a second (%.0f ms)', 1000 * $seconds;
+    ok !grep({ $_->{status} eq 'succeeded' }
+        map { api('GET', "/jobs/$_->{job}{id}", key => $shop->{token})->{json} } @made),
+        'while none of the large ones has ended';
+    $source->release($_) for @names;
+    my @ends = map { wait_job($shop, $_->{job}{id}, 30) } @made;
+    is_deeply [ map { $_->{status} } @ends ], [ ('succeeded') x 9 ],
+        'all of them succeed afterwards'
+        or diag explain \@ends;
+    is_deeply [ partial_files() ], [], 'no partial file is left';
+};
+
+subtest 'progress can be seen and only grows' => sub {
+    my $made = import_of($source->offer('progress',
+        { size => 6 * MB, etag => '"p"', version => 'p', rate => 2.5 * MB }));
+    my @seen;
+    wait_for(sub {
+        my $job = api('GET', "/jobs/$made->{job}{id}", key => $shop->{token})->{json};
+        push @seen, $job->{progress}
+            if !@seen || $seen[-1]{bytes_received} != $job->{progress}{bytes_received};
+        return $job->{status} eq 'succeeded';
+    }, 20, 'the end of a slow import');
+    my @received = map { $_->{bytes_received} } @seen;
+    my @between  = grep { $_->{bytes_received} > 0 && $_->{bytes_received} < 6 * MB } @seen;
+    ok @between > 0, "it is seen on its way (@received)";
+    is_deeply \@received, [ sort { $a <=> $b } @received ], 'it only grows';
+    is_deeply [ grep { $_->{bytes_total} != 6 * MB } @between ], [],
+        'the total is known from the start';
+    ok !grep({ $_->{percent} < 0 || $_->{percent} > 100 } grep { defined $_->{percent} } @seen),
+        'the percentage makes sense';
+};
+
+subtest 'a transfer that stalls is given up' => sub {
+    my $job = wait_job($shop, $stalled->{job}{id}, 20);
+    is $job->{status}, 'failed', 'the job fails';
+    is $job->{error}{code}, 'source_timeout', 'with source_timeout';
+    is $job->{attempts}, 3, 'after 3 attempts';
+    is_deeply [ glob storage_dir() . '/partial/*' ], [], 'no partial file is left';
+};
+
+# --- addresses ------------------------------------------------------------------------------------
+
+# The machine's own name usually leads to another address than 127.0.0.1; if not, the source can be
+# on ::1, which that name then does not lead to.
+sub addresses_of
+{
+    my ($error, @found) = getaddrinfo(shift, '', { socktype => SOCK_STREAM });
+    return map { (getnameinfo($_->{addr}, NI_NUMERICHOST))[1] } @found;
+}
+
+subtest 'an address that is not allowed is refused when it is connected to' => sub {
+    my $name      = hostname();
+    my @addresses = addresses_of($name);
+    plan skip_all => "this machine's name $name leads nowhere" if !@addresses;
+    my ($address) = grep { my $one = $_; !grep { $_ eq $one } @addresses } '127.0.0.1', '::1';
+    plan skip_all => "this machine's name leads to both loopback addresses" if !$address;
+    my $inner = eval { MDL::Source->new(address => $address) };
+    plan skip_all => "this machine has no $address" if !$inner;
+
+    $server->stop;
+    $server->configure(
+        without => qr/^DownloadsIngestAllowNetwork/,
+        extra   => "$server->{extra}DownloadsIngestAllowHost $name\n"
+            . "DownloadsIngestAllowNetwork $address/" . ($address =~ /:/ ? 128 : 32) . "\n"
+    );
+    $server->start;
+    succeeds 'the address that is allowed is connected to', $inner->offer('inner',
+        { size => 100 * KB }),
+        $small, 100 * KB;
+    my $outer = $inner->url('secret') =~ s/localhost/$name/r;
+    fails 'a name that leads to another is refused', $outer, 'source_address_forbidden', 1;
+    fails 'a redirect to such a name too',
+        $inner->offer('redirect', { status => 302, headers => ["Location: $outer"] }),
+        'source_address_forbidden', 1;
+    is_deeply [ $inner->requests('secret') ], [], 'no request reached it';
+};
+
+$server->stop;
+done_testing;

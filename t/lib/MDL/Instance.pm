@@ -1,0 +1,235 @@
+# An httpd of a suite's own, for what can't be done to the one that all suites share: to be stopped,
+# killed, started with other settings or with mistakes in them.
+#
+#   my $server = MDL::Instance->new(extra => "DownloadsLeaseTime 3\n");
+#   $server->start;     # from here on api(), new_shop(), wait_job() … mean this server
+#
+# Options:
+#   extra    lines behind t/conf/extra.conf.in: of a directive the last line counts
+#   without  a pattern: lines of that file to leave out
+#   db       sqlite3 or pgsql (that of the run); a database of its own either way
+#   mpm      event, worker or prefork (that of the run)
+# It ends with the test at the latest.
+package MDL::Instance;
+
+use strict;
+use warnings;
+
+use Apache::Test ();
+use File::Path qw(make_path remove_tree);
+use IO::Socket::INET;
+use POSIX ();
+use Time::HiRes qw(sleep time);
+
+use MDL::Test ();
+
+my $count = 0;
+my @instances;
+
+sub new
+{
+    my ($class, %opt) = @_;
+    my $shared = Apache::Test::vars();
+    my $name   = "instance-$$-" . ++$count;
+    my $top    = $shared->{top_dir};
+    my $logs   = "$top/t/logs/$name";
+    my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
+        or die "no free port: $!\n";
+    my $self = bless {
+        %opt,
+        name   => $name,
+        folder => $logs,
+        owner  => $$,
+        vars   => {
+            %$shared,
+            port       => $socket->sockport,
+            t_logs     => $logs,
+            t_pid_file => "$logs/httpd.pid",
+            conf_file  => "$logs/extra.conf",
+            db_driver  => $opt{db} // $shared->{db_driver},
+        },
+    }, $class;
+    close $socket;
+    make_path(map { "$logs/$_" } qw(storage source mail mail/new mail/cur mail/tmp));
+    $self->make_database;
+    open my $secret, '>', "$logs/secret" or die "$logs/secret: $!";
+    chmod 0600, "$logs/secret";
+    print $secret 'a secret of the suites that is long enough for everybody';
+    close $secret;
+    $self->configure;
+    push @instances, $self;
+    return $self;
+}
+
+sub make_database
+{
+    my ($self) = @_;
+    my $vars = $self->{vars};
+    if ($vars->{db_driver} eq 'sqlite3') {
+        $vars->{db_params} = "$self->{folder}/downloads.db";
+        return;
+    }
+    my $shared = Apache::Test::vars()->{db_params};
+    my $name   = $self->{name} =~ tr/-/_/r;
+    system('psql', $shared, '-qX', '-c', "CREATE DATABASE $name") == 0
+        or die "no database of its own for $self->{name}\n";
+    $vars->{db_params} = $shared =~ s/dbname=\S+/dbname=$name/r;
+    return;
+}
+
+# Writes the configuration; with new options to change it.
+sub configure
+{
+    my ($self, %opt) = @_;
+    $self->{$_} = $opt{$_} for keys %opt;
+    my $vars = $self->{vars};
+    my $conf = "$vars->{top_dir}/t/conf";
+
+    my $modules = MDL::Test::slurp("$conf/modules.list");
+    $modules =~ s/(?<=mpm_)\w+(?=_module |\.so")/$self->{mpm}/g if $self->{mpm};
+    my $extra = $self->fill(MDL::Test::slurp("$conf/extra.conf.in"));
+    $extra = join "\n", grep { $_ !~ $self->{without} } split /\n/, $extra if $self->{without};
+    write_file($vars->{conf_file}, "$extra\n" . $self->fill($self->{extra} // ''));
+
+    my $main = MDL::Test::slurp("$conf/httpd.conf.in");
+    $main =~ s/^CoreDumpDirectory .*/CoreDumpDirectory "$vars->{top_dir}\/t\/logs\/cores"/m;
+    write_file("$self->{folder}/httpd.conf",
+        "ServerName localhost\n$modules"
+            . qq(TypesConfig "$conf/mime.types"\n)
+            . $self->fill($main)
+            . qq(Include "$vars->{conf_file}"\n));
+    return;
+}
+
+sub fill
+{
+    my ($self, $text) = @_;
+    my %values = (%{ $self->{vars} }, Port => $self->{vars}{port});
+    $values{ServerName}   = 'localhost';
+    $values{ServerAdmin}  = 'suites@example.com';
+    $values{ServerRoot}   = "$self->{vars}{top_dir}/t";
+    $values{DocumentRoot} = "$self->{folder}/source";
+    $text =~ s/\@(\w+)\@/$values{$1} \/\/ die "nothing known of $1\n"/eg;
+    return $text;
+}
+
+sub write_file
+{
+    my ($path, $text) = @_;
+    open my $out, '>', $path or die "$path: $!\n";
+    print $out $text;
+    close $out or die "$path: $!\n";
+    return;
+}
+
+# Runs httpd with this configuration; returns (exit code, what it said).
+sub httpd
+{
+    my ($self, @arguments) = @_;
+    my $vars = $self->{vars};
+    local $ENV{LD_PRELOAD}   = $ENV{SANITIZER_RUNTIME} // '';
+    local $ENV{ASAN_OPTIONS} = 'detect_leaks=0:abort_on_error=1';
+    # Into a file: a pipe would stay open for as long as the server lives.
+    my $said = "$self->{folder}/said";
+    my $pid  = fork // die "fork: $!";
+    if (!$pid) {
+        open STDIN,  '<',  '/dev/null';
+        open STDOUT, '>',  $said;
+        open STDERR, '>&', \*STDOUT;
+        exec($vars->{httpd}, '-f', "$self->{folder}/httpd.conf", @arguments) or POSIX::_exit(127);
+    }
+    waitpid $pid, 0;
+    return ($? >> 8, MDL::Test::slurp($said));
+}
+
+# Makes the helpers of MDL::Test mean this server.
+sub aim
+{
+    my ($self) = @_;
+    MDL::Test::aim($self->{vars});
+    return $self;
+}
+
+# Starts it, and waits until it answers; with any => 1 whatever the answer is.
+sub start
+{
+    my ($self, %opt) = @_;
+    $self->aim;
+    my ($code, $said) = $self->httpd('-k', 'start');
+    die "httpd does not start: $said" . $self->tail if $code != 0;
+    eval {
+        MDL::Test::wait_for(
+            sub {
+                my $status = MDL::Test::api('GET', '/health', timeout => 10)->{status};
+                return $opt{any} ? $status != 599 : $status == 200;
+            },
+            20, "/health of $self->{name}"
+        );
+        1;
+    } or die $@ . $self->tail;
+    return $self;
+}
+
+# The parent's pid, or nothing when it does not run.
+sub pid
+{
+    my ($self) = @_;
+    my ($pid) = (MDL::Test::slurp($self->{vars}{t_pid_file}) // '') =~ /(\d+)/ or return;
+    return (grep { $_ == $pid } $self->processes) ? $pid : undef;
+}
+
+# Every process of it, whoever its parent is by now.
+sub processes
+{
+    my ($self) = @_;
+    my @found;
+    for my $path (glob '/proc/[0-9]*') {
+        my $line = MDL::Test::slurp("$path/cmdline") // next;
+        push @found, $path =~ /(\d+)/ if index($line, "$self->{folder}/httpd.conf") >= 0;
+    }
+    return @found;
+}
+
+# Stops it as httpd -k stop does; returns the seconds until the last of its processes was gone.
+sub stop
+{
+    my ($self) = @_;
+    my $began = time;
+    my $pid   = $self->pid // return 0;
+    kill TERM => $pid;
+    MDL::Test::wait_for(sub { !$self->processes }, 30, "the end of $self->{name}");
+    return time - $began;
+}
+
+# Ends whatever is left of it by SIGKILL.
+sub kill_all
+{
+    my ($self) = @_;
+    for (1 .. 500) {
+        my @left = $self->processes or last;
+        kill KILL => @left;
+        sleep 0.02;
+    }
+    # A parent that nobody has reaped yet looks to httpd as if it was running.
+    unlink $self->{vars}{t_pid_file};
+    return;
+}
+
+sub error_log { return MDL::Test::slurp(shift->{folder} . '/error_log') // '' }
+
+sub tail
+{
+    my ($self) = @_;
+    my @lines = split /\n/, $self->error_log;
+    splice @lines, 0, @lines - 25 if @lines > 25;
+    return join "\n", "The error log ends with:", @lines, '';
+}
+
+END {
+    local $?;
+    for my $instance (grep { $_->{owner} == $$ } @instances) {
+        $instance->kill_all;
+    }
+}
+
+1;

@@ -1,0 +1,137 @@
+# Clients that ask for imports and ping as long as they are let, while a suite restarts or kills the
+# server below them.
+#
+#   my $load = MDL::Load->new(key => $key, url => $url, clients => 4, keep_alive => 2);
+#   $load->wait_for_more(20);    # acknowledged imports
+#   my $result = $load->stop;    # { jobs => [ ids ], requests, retried, failures => [ … ] }
+#
+# Every second request is a POST with a key of its own.  Of the clients, keep_alive use a connection
+# as long as it lasts.  Such a client meets a server that closes an idle connection at the moment it
+# sends: it then does what RFC 9112 section 9.3.1 tells it to, and asks again on a new one; that is
+# counted in retried.  Whatever else is not 200 or 202 is a failure.
+package MDL::Load;
+
+use strict;
+use warnings;
+
+use HTTP::Tiny;
+use JSON::PP;
+use POSIX ();
+use Time::HiRes qw(sleep time);
+
+use MDL::Test ();
+
+use constant PAUSE => 0.004;    # of each client, for two cores do everything here
+
+my $count = 0;
+
+sub new
+{
+    my ($class, %opt) = @_;
+    my $self = bless { %opt, file => MDL::Test::logs_dir() . "/load-$$-" . ++$count }, $class;
+    pipe my $watch, my $hold or die "pipe: $!";
+    $self->{base} = MDL::Test::base_url();
+    for my $i (1 .. $self->{clients}) {
+        my $pid = fork // die "fork: $!";
+        if (!$pid) {
+            close $hold;
+            $self->run($i, $watch, $i <= ($self->{keep_alive} // 0));
+            POSIX::_exit(0);
+        }
+        push @{ $self->{pids} }, $pid;
+    }
+    $self->{hold} = $hold;    # closed, by stop or by our end, it ends them
+    return $self;
+}
+
+sub run
+{
+    my ($self, $i, $watch, $keep_alive) = @_;
+    my $http = HTTP::Tiny->new(keep_alive => $keep_alive, timeout => 20, max_redirect => 0);
+    open my $out, '>>', "$self->{file}.$i" or die "$self->{file}.$i: $!";
+    my $bits = '';
+    vec($bits, fileno($watch), 1) = 1;
+    for (my $n = 0; !select my $ready = $bits, undef, undef, PAUSE; $n++) {
+        my $answer = $self->ask($http, $n, my $idem = "load-$$-$n-" . time);
+        my $again = 0;
+        if ($keep_alive && $n && $answer->{status} == 599
+            && $answer->{content} =~ /Unexpected end of stream|Could not write|reset by peer/) {
+            $http  = HTTP::Tiny->new(keep_alive => 1, timeout => 20, max_redirect => 0);
+            $answer = $self->ask($http, $n, $idem);
+            $again  = 1;
+        }
+        my ($job) = $answer->{status} == 202 ? $answer->{content} =~ /"(job_\w+)"/ : ();
+        my $good = $answer->{status} == ($n % 2 ? 202 : 200);
+        syswrite $out, encode_json({
+            again => $again,
+            job   => $job,
+            good  => $good ? 1 : 0,
+            said  => $good ? undef : "client $i: $answer->{status} $answer->{content}",
+        }) . "\n";
+    }
+    return;
+}
+
+sub ask
+{
+    my ($self, $http, $n, $idem) = @_;
+    my %headers = (authorization => "Bearer $self->{key}");
+    return $http->get("$self->{base}/ping", { headers => \%headers }) if $n % 2 == 0;
+    return $http->post(
+        "$self->{base}/assets",
+        {   headers => { %headers, 'content-type' => 'application/json',
+            'idempotency-key' => $idem },
+            content => encode_json({ source_url => $self->{url} }),
+        }
+    );
+}
+
+sub result
+{
+    my ($self) = @_;
+    my %result = (jobs => [], requests => 0, retried => 0, failures => []);
+    for my $path (glob "$self->{file}.*") {
+        for my $line (split /(?<=\n)/, MDL::Test::slurp($path)) {
+            my $one = $line =~ /\n\z/ ? decode_json($line) : next;
+            $result{requests}++;
+            $result{retried} += $one->{again};
+            push @{ $result{jobs} },     $one->{job}  if $one->{job};
+            push @{ $result{failures} }, $one->{said} if !$one->{good};
+        }
+    }
+    return \%result;
+}
+
+sub wait_for_more
+{
+    my ($self, $more) = @_;
+    my $wanted = @{ $self->result->{jobs} } + $more;
+    MDL::Test::wait_for(sub { @{ $self->result->{jobs} } >= $wanted }, 30, "$more imports more");
+    return;
+}
+
+sub stop
+{
+    my ($self) = @_;
+    close delete $self->{hold};
+    local $?;
+    waitpid $_, 0 for @{ $self->{pids} };
+    return $self->result;
+}
+
+# Waits until none of these jobs is open; returns those that did not succeed.
+sub lost
+{
+    my ($jobs, $seconds) = @_;
+    my %status;
+    MDL::Test::wait_for(
+        sub {
+            %status = map { $_->[0] => $_->[1] } MDL::Test::sql('SELECT id, status FROM job');
+            return !grep { ($status{$_} // '') =~ /queued|running/ } @$jobs;
+        },
+        $seconds, 'the end of all jobs'
+    );
+    return grep { ($status{$_} // 'gone') ne 'succeeded' } @$jobs;
+}
+
+1;

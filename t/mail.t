@@ -1,0 +1,344 @@
+# The delivery email (contract, section 10): what it is like when another program reads it, and how
+# it gets to an SMTP server that accepts, refuses, hesitates, hangs or is not there.
+use strict;
+use warnings;
+use utf8;
+
+use Encode qw(encode_utf8);
+use File::Path qw(make_path);
+use IO::Socket::INET;
+use JSON::PP;
+use MDL::Contract qw(assign mapping_of ready_asset);
+use MDL::Instance;
+use MDL::Test;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $true = JSON::PP::true();
+binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
+
+# A shop with everything that an email shows; returns { token, product }.
+sub shop_with_product
+{
+    my ($name) = @_;
+    my ($code, $shop, $text) = ctl('shop', 'add', encode_utf8($name),
+        idem('mail') =~ tr/./-/r . '.example',
+        '--email', 'help@shop.example');
+    die "shop add: $text" if $code != 0;
+    $shop = $shop->{shop} // $shop;
+    ($code, undef, $text) = ctl('shop', 'approve', $shop->{id});
+    die "shop approve: $text" if $code != 0;
+    my $key = MDL::Test::new_key($shop->{id});
+    my $asset = ready_asset($key, 'guide.pdf', 'the bytes of a guide');
+    return { token => $key->{token}, product => mapping_of($key,
+        [ $asset->{id} ])->{storefront_product_id} };
+}
+
+my $orders = 0;
+
+# Assigns the shop's product to a new order and has an email sent; returns the order's id.
+sub order_for
+{
+    my ($shop, $email, %customer) = @_;
+    my $id = sprintf '%d%05d', $$, ++$orders;
+    my $reply = assign($shop, $id, [ $shop->{product} ], send_email => $true,
+        customer => { email => $email, %customer });
+    die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    return $id;
+}
+
+sub email_of
+{
+    my ($shop, $order) = @_;
+    return api('GET', "/orders/$order", key => $shop->{token})->{json}{email};
+}
+
+# The order's email once it has one of these states or so many attempts.
+sub wait_email
+{
+    my ($shop, $order, $look) = @_;
+    my $email;
+    eval {
+        wait_for(sub { $email = email_of($shop, $order); $look->($email) }, 20,
+            "the email of $order");
+    } or diag $@, explain $email;
+    return $email;
+}
+
+my $reader = <<'END';
+import email, email.policy, email.utils, json, sys
+from email.header import decode_header, make_header
+raw = open(sys.argv[1], "rb").read()
+# The newer parser puts a space between the encoded words of a name, against RFC 2047.
+name, address = email.utils.parseaddr(email.message_from_bytes(raw)["From"])
+mail = email.message_from_bytes(raw, policy=email.policy.default)
+def part(p):
+    return {"type": p.get_content_type(), "charset": p.get_content_charset(),
+        "defects": [repr(d) for d in p.defects],
+            "encoding": str(p["Content-Transfer-Encoding"]), "text": p.get_content()}
+print(json.dumps({
+    "headers": {k.lower(): str(v) for k, v in mail.items()},
+    "count": {k.lower(): len(mail.get_all(k)) for k in mail.keys()},
+    "from": [str(make_header(decode_header(name))), address],
+    "to": [a.addr_spec for a in mail["To"].addresses],
+    "date": mail["Date"].datetime.timestamp(),
+    "type": mail.get_content_type(),
+    "defects": [repr(d) for part in [mail, *mail.values()] for d in part.defects],
+    "longest": max(len(line) for line in raw.splitlines()),
+    "parts": [part(p) for p in mail.iter_parts()]}))
+END
+
+# A message as Python's email package understands it.
+sub read_by_python
+{
+    my ($path) = @_;
+    open my $out, '-|', '/usr/bin/python3', '-c', $reader, $path or die "python3: $!";
+    my $text = do { local $/; <$out> };
+    close $out or die "python3 can't read $path\n";
+    return decode_json($text);
+}
+
+# --- what is in it --------------------------------------------------------------------------------
+
+my $server = MDL::Instance->new->start;
+
+subtest 'the email is one that any program reads' => sub {
+    my $name  = 'Käse & „Söhne“ <🧀>';
+    my $shop  = shop_with_product($name);
+    my $order = order_for($shop, 'zoe@buyer.example', first_name => 'Zoë');
+    is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'it is sent';
+    my ($mail) = mails('zoe@buyer.example');
+    my $read   = read_by_python($mail->{path});
+    is_deeply $read->{defects}, [], 'Python finds no defect';
+    is_deeply $read->{from}, [ $name, 'shop@example.com' ],
+        'it is from the shop, by the sender of the settings';
+    is_deeply $read->{to}, ['zoe@buyer.example'], 'to the customer';
+    is $read->{headers}{'reply-to'}, 'help@shop.example', 'answers go to the shop';
+    like $read->{headers}{subject},
+        qr/\Q$name\E.*\Q$order\E/, 'the subject has the shop and the order';
+    is $read->{headers}{'auto-submitted'}, 'auto-generated', 'it says that no person has sent it';
+    like $read->{headers}{'message-id'}, qr/^<[^<>@\s]+@[^<>@\s]+>$/, 'it has a Message-ID';
+    cmp_ok abs($read->{date} - time), '<', 60, 'and the date of today';
+    is_deeply [ grep { $read->{count}{$_} != 1 } keys %{ $read->{count} } ], [],
+        'no header is there twice';
+    cmp_ok $read->{longest}, '<=', 78, 'no line is longer than it should be';
+    is $read->{type}, 'multipart/alternative', 'it is multipart/alternative';
+    is_deeply [ map { $_->{type} } @{ $read->{parts} } ], [ 'text/plain', 'text/html' ],
+        'text first';
+    for my $part (@{ $read->{parts} }) {
+        is_deeply [ @$part{qw(charset encoding)} ], [ 'utf-8', 'quoted-printable' ],
+            "$part->{type} is UTF-8 in quoted-printable";
+        is_deeply $part->{defects}, [], 'without a defect';
+        like $part->{text}, qr/Zoë/, 'greets the customer';
+        like $part->{text}, qr/guide\.pdf/, 'and names the file';
+    }
+    my ($text, $html) = map { $_->{text} } @{ $read->{parts} };
+    my ($url) = $text =~ m{(http://\S+)};
+    my $shown = api('GET', "/orders/$order", key => $shop->{token})->{json}{download_page_url};
+    is $url, $shown, 'the link in the text is that of the order';
+    like $html, qr/href="\Q$url\E"/, 'and so is the one in the HTML';
+    like $html, qr/Käse &amp; „Söhne“ &lt;🧀&gt;/, 'where the name is escaped';
+    my $page = page('GET', $url);
+    is $page->{status}, 200, 'it opens';
+    like $page->{body}, qr/guide\.pdf/, 'and shows the file';
+};
+
+subtest 'one order has one email' => sub {
+    my $shop  = shop_with_product('Once');
+    my $order = order_for($shop, 'once@buyer.example');
+    wait_email($shop, $order, sub { $_[0]{status} eq 'sent' });
+    my $reply = assign($shop, $order, [ $shop->{product} ], send_email => $true);
+    is $reply->{status}, 200, 'the same is assigned again';
+    # One that was asked for later would have been sent before this one.
+    my $later = order_for($shop, 'later@buyer.example');
+    wait_email($shop, $later, sub { $_[0]{status} eq 'sent' });
+    is scalar(mails('once@buyer.example')), 1, 'and no second email is sent';
+};
+
+subtest 'nothing gets into a header' => sub {
+    my $shop = shop_with_product("Good Shop");
+    my $sent = () = mails();
+    for my $address ("a\@b.example\r\nBcc: c\@d.example", "a\@b.example\nX: y",
+        'a@b.example, c@d.example',
+        "a\@b.example\0", '<a@b.example>', 'a b@c.example') {
+        my $reply = assign($shop, sprintf('9%d%05d', $$, ++$orders), [ $shop->{product} ],
+            send_email => $true,
+            customer => { email => $address });
+        is $reply->{status}, 400, 'refused: ' . $address =~ s/([^ -~])/sprintf '\\x%02x', ord $1/ger
+            or diag $reply->{body};
+    }
+    is scalar(my @now = mails()), $sent, 'nothing was sent';
+};
+$server->stop;
+
+# --- SMTP -----------------------------------------------------------------------------------------
+
+# A port of the test's own, on which a server is or is not.
+my $reserved = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
+    or die "no port: $!";
+my $smtp_port = $reserved->sockport;
+close $reserved;
+
+$server->configure(extra => <<"END");
+DownloadsMailTransport smtp://localhost:$smtp_port
+DownloadsPollInterval 1
+END
+my $folder = "$server->{folder}/smtp";
+make_path($folder);
+system('openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost'
+    . " -keyout $folder/key.pem -out $folder/cert.pem 2>/dev/null") == 0 or die "openssl failed\n";
+
+# Starts the SMTP server; it ends when what is returned is closed.
+sub start_peer
+{
+    my $script = Apache::Test::vars()->{top_dir} . '/t/lib/smtp_peer.py';
+    pipe my $in, my $hold or die "pipe: $!";
+    pipe my $ports, my $out or die "pipe: $!";
+    my $pid = fork // die "fork: $!";
+    if (!$pid) {
+        close $hold;
+        open STDIN,  '<&', $in;
+        open STDOUT, '>&', $out;
+        exec('/usr/bin/python3', '-W', 'ignore', $script, $folder, "$folder/cert.pem",
+            "$folder/key.pem",
+            $smtp_port) or POSIX::_exit(127);
+    }
+    close $out;
+    my $line = <$ports> // die "the SMTP server does not start\n";
+    return { hold => $hold, pid => $pid };
+}
+
+sub stop_peer
+{
+    my ($peer) = @_;
+    close $peer->{hold};
+    waitpid $peer->{pid}, 0;
+    return;
+}
+
+# The messages that the SMTP server has accepted for this recipient.
+sub accepted
+{
+    my ($address) = @_;
+    return grep { (MDL::Test::slurp($_) // '') =~ /^To: .*\Q$address\E/m } glob "$folder/*.eml";
+}
+
+# Has the next attempt of an order's email made now instead of in a minute.
+sub attempt_now
+{
+    my ($order) = @_;
+    sql(qq{UPDATE job SET due_at = 1 WHERE status = 'queued' AND email_id IN
+        (SELECT e.id FROM email e JOIN orders o ON o.id = e.order_id WHERE o.storefront_order_id = '$order')});
+    return;
+}
+
+sub minutes_until_next
+{
+    my ($order) = @_;
+    my ($row) = sql(qq{SELECT due_at FROM job WHERE status = 'queued' AND email_id IN
+        (SELECT e.id FROM email e JOIN orders o ON o.id = e.order_id
+         WHERE o.storefront_order_id = '$order')});
+    return ($row->[0] / 1e6 - time) / 60;
+}
+
+$server->start;
+my $shop = shop_with_product('Mail Shop');
+
+my $waiting = order_for($shop, 'waiting@buyer.example');
+subtest 'an email waits for an SMTP server that is not there' => sub {
+    my $email = wait_email($shop, $waiting, sub { $_[0]{attempts} >= 1 });
+    is $email->{status}, 'queued', 'it stays queued';
+    ok length($email->{last_error} // ''), "and the order says why ($email->{last_error})";
+    cmp_ok abs(minutes_until_next($waiting) - 1), '<', 0.1, 'it is tried again in a minute';
+};
+
+my $peer = start_peer();
+subtest 'and is sent when the server has come' => sub {
+    attempt_now($waiting);
+    my $email = wait_email($shop, $waiting, sub { $_[0]{status} eq 'sent' });
+    is $email->{status}, 'sent', 'it is sent';
+    is $email->{attempts}, 2, 'at the second attempt';
+    is $email->{last_error}, undef, 'and the error is forgotten';
+    ok $email->{sent_at}, 'the order knows when';
+    is scalar(my @mails = accepted('waiting@buyer.example')), 1, 'it arrived once';
+    my $read = read_by_python($mails[0]);
+    is_deeply $read->{defects}, [], 'without a defect';
+    is_deeply $read->{to}, ['waiting@buyer.example'], 'with the recipient';
+    my ($envelope) = grep { /waiting/ } split /\n/, MDL::Test::slurp("$folder/log");
+    like $envelope, qr/ shop\@example\.com waiting\@buyer\.example$/,
+        'who is also in the envelope, with the sender';
+};
+
+subtest 'a 4xx is tried again, with the same bytes' => sub {
+    my $order = order_for($shop, 'once450@buyer.example');
+    my $email = wait_email($shop, $order, sub { $_[0]{attempts} >= 1 });
+    is $email->{status}, 'queued', 'it stays queued';
+    like $email->{last_error},
+        qr/450 1\.2\.3 the test chose this/, "with the server's words on the order";
+    cmp_ok abs(minutes_until_next($order) - 1), '<', 0.1, 'it is tried again in a minute';
+    my ($before) = sql("SELECT message_id FROM email e JOIN orders o ON o.id = e.order_id "
+        . "WHERE o.storefront_order_id = '$order'");
+    attempt_now($order);
+    $email = wait_email($shop, $order, sub { $_[0]{status} eq 'sent' });
+    is $email->{attempts}, 2, 'and sent at the second attempt';
+    my ($path) = accepted('once450@buyer.example');
+    like read_by_python($path)->{headers}{'message-id'},
+        qr/\Q$before->[0]\E/, 'the Message-ID is the same';
+};
+
+for my $stage (qw(rcpt550 data554)) {
+    subtest "a 5xx ($stage) is the end of it" => sub {
+        my $order = order_for($shop, "$stage\@buyer.example");
+        my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'failed' });
+        is $email->{status}, 'failed', 'it has failed';
+        is $email->{attempts}, 1, 'after one attempt';
+        my ($code) = $stage =~ /(\d+)/;
+        like $email->{last_error},
+            qr/$code 1\.2\.3 the test chose this/, "with the server's words on the order";
+        is scalar(my @none = accepted("$stage\@buyer.example")), 0, 'nothing arrived';
+    };
+}
+
+subtest 'the delays grow' => sub {
+    my $order = order_for($shop, 'data451@buyer.example');
+    my $attempts = 0;
+    for my $minutes (1, 5, 15, 30, 60, 60) {
+        $attempts++;
+        wait_email($shop, $order,
+            sub { $_[0]{attempts} == $attempts && $_[0]{status} eq 'queued' });
+        cmp_ok abs(minutes_until_next($order) - $minutes), '<', 0.1,
+            "attempt $attempts is followed by the next in $minutes min";
+        attempt_now($order);
+    }
+};
+
+subtest 'many emails arrive once each' => sub {
+    my @orders = map { order_for($shop, "many$_\@buyer.example") } 1 .. 30;
+    wait_email($shop, $_, sub { $_[0]{status} eq 'sent' }) for @orders;
+    is_deeply [ map { scalar(my @mails = accepted("many$_\@buyer.example")) } 1 .. 30 ],
+        [ (1) x 30 ],
+        'thirty emails, thirty messages';
+};
+
+stop_peer($peer);
+subtest 'a server that says nothing does not hold up a stop' => sub {
+    my $silent = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $smtp_port,
+        Listen => 5,
+        ReuseAddr => 1) or die "port $smtp_port: $!";
+    my $order = order_for($shop, 'silent@buyer.example');
+    my $connection = $silent->accept;
+    my ($worker) = worker_pids();
+    my $took = $server->stop;
+    diag sprintf 'the server stopped in %.0f ms', 1000 * $took;
+    cmp_ok $took, '<', 2, 'the server stops';
+    close $_ for $connection, $silent;
+    $peer = start_peer();
+    $server->start;
+    my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'sent' });
+    is $email->{status}, 'sent', 'and the email is sent after the next start, at once';
+    is $email->{attempts}, 1, 'the stop cost it no attempt';
+    stop_peer($peer);
+};
+
+$server->stop;
+done_testing;

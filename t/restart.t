@@ -1,0 +1,175 @@
+# Restarts under load: no failed request on a graceful one, no lost job, no stray process, no core
+# file, one background process, and large imports that go on where they were.
+use strict;
+use warnings;
+
+use IO::Socket::INET;
+use MDL::Instance;
+use MDL::Load;
+use MDL::Source;
+use MDL::Test;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+use constant MB => 1024 * 1024;
+
+# So long a poll that a job which is picked up sooner has been announced.
+my $slow_poll = "DownloadsPollInterval 60\nDownloadsLeaseTime 120\n";
+my $server = MDL::Instance->new(extra => $slow_poll)->start;
+my $source = MDL::Source->new;
+my $shop   = new_shop();
+my $key    = $shop->{token};
+my $small  = $source->offer('small', { size => 1000 });
+
+sub import_of
+{
+    my ($url, %more) = @_;
+    my $reply = api('POST', '/assets', key => $key, json => { source_url => $url, %more });
+    die "POST /assets: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
+    return $reply->{json}{job}{id};
+}
+
+sub one_background_process
+{
+    my ($before) = @_;
+    my @workers = wait_for(sub { my @pids = worker_pids(); @pids == 1 ? @pids : undef }, 10,
+        'one background process');
+    return isnt $workers[0], $before // 0, 'there is one background process, and it is a new one';
+}
+
+# That each import which was acknowledged has succeeded.
+sub nothing_lost
+{
+    my ($result) = @_;
+    is_deeply [ MDL::Load::lost($result->{jobs}, 30) ], [],
+        scalar(@{ $result->{jobs} }) . ' imports were acknowledged, each succeeds';
+    return;
+}
+
+subtest 'three graceful restarts under load fail no request' => sub {
+    my ($worker) = worker_pids();
+    my $load = MDL::Load->new(key => $key, url => $small, clients => 6, keep_alive => 3);
+    for (1 .. 3) {
+        $load->wait_for_more(60);
+        httpd_graceful();
+    }
+    $load->wait_for_more(60);
+    my $result = $load->stop;
+    is_deeply $result->{failures}, [], "$result->{requests} requests, none has failed"
+        or diag explain $result->{failures};
+    diag "$result->{retried} met an idle connection that was being closed";
+    nothing_lost($result);
+    one_background_process($worker);
+};
+
+subtest 'a restart under load loses nothing that was acknowledged' => sub {
+    my ($worker) = worker_pids();
+    my $load = MDL::Load->new(key => $key, url => $small, clients => 6, keep_alive => 3);
+    $load->wait_for_more(60);
+    httpd_restart();
+    $load->wait_for_more(60);
+    nothing_lost($load->stop);
+    one_background_process($worker);
+};
+
+subtest 'a stop and a start under load lose nothing that was acknowledged' => sub {
+    my ($worker) = worker_pids();
+    my $load = MDL::Load->new(key => $key, url => $small, clients => 6, keep_alive => 3);
+    $load->wait_for_more(60);
+    $server->stop;
+    is_deeply [ $server->processes ], [], 'no process is left after the stop';
+    $server->start;
+    $load->wait_for_more(60);
+    nothing_lost($load->stop);
+    one_background_process($worker);
+};
+
+subtest 'a job committed by a child of the old generation is picked up at once' => sub {
+    my %old = map { $_ => 1 } server_pids();
+    my $body = qq({"source_url":"$small"});
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port())
+        or die "no connection: $!";
+    print $socket "POST /api/v1/assets HTTP/1.1\r\nHost: localhost\r\n",
+        "Authorization: Bearer $key\r\n",
+        "Content-Type: application/json\r\nIdempotency-Key: @{[ idem() ]}\r\nConnection: close\r\n",
+        'Content-Length: ', length $body, "\r\n\r\n", substr $body, 0, 5;
+    $socket->flush;
+    httpd_graceful();
+    ok scalar(grep { $old{$_} } $server->processes), 'a child of the old generation is still there';
+    print $socket substr $body, 5;
+    $socket->flush;
+    my $answer = do { local $/; <$socket> };
+    like $answer, qr{^HTTP/1.1 202 }, 'the request that it had begun is served';
+    my ($id) = $answer =~ /"(job_\w+)"/;
+    my $began = time;
+    is wait_job($shop, $id, 20)->{status}, 'succeeded', 'and its job done';
+    cmp_ok time - $began, '<', 5, sprintf 'at once (%.0f ms)', 1000 * (time - $began);
+};
+
+subtest 'ten restarts in a row do not make a large import begin anew' => sub {
+    my $size   = 200 * MB;
+    my $sha256 = MDL::Source::sha256($size);
+    my $id     = import_of($source->offer('large', { size => $size, etag => '"l"',
+        rate => 60 * MB }),
+        sha256 => $sha256);
+    my $partial = storage_dir() . "/partial/$id";
+    for my $i (1 .. 10) {
+        wait_for(sub { (-s $partial // 0) > $i * 15 * MB }, 30, "part $i of the import");
+        $i % 2 ? httpd_graceful() : httpd_restart();
+    }
+    my $job = wait_job($shop, $id, 60);
+    is $job->{status}, 'succeeded', 'it succeeds' or diag explain $job;
+    is $job->{attempts}, 1, 'the restarts cost it no attempt';
+    my $sent = $source->sent('large');
+    cmp_ok $sent, '<', 1.3 * $size, sprintf 'the source sent %.2f times its size', $sent / $size;
+    is scalar(() = $source->requests('large')), 12, 'in one request for each piece';
+};
+
+subtest 'a stop does not wait for transfers' => sub {
+    my @names = map { "running-$_" } 1 .. 6;
+    my @ids   = map {
+        import_of($source->offer($_, { size => 20 * MB, etag => qq("$_"), version => $_,
+            hold => 10 * MB }))
+    } @names;
+    wait_for(sub { @ids == grep { (-s storage_dir() . "/partial/$_" // 0) > 9 * MB } @ids }, 20,
+        'six transfers under way');
+    my ($worker) = worker_pids();
+    my $began = time;
+    kill TERM => $worker;    # as the parent does it
+    wait_for(sub { !-e "/proc/$worker/exe" }, 10, 'the end of the background process');
+    my $took = time - $began;
+    diag sprintf 'the background process stopped in %.0f ms', 1000 * $took;
+    cmp_ok $took, '<', 3, 'before it would have been killed';
+    $took = $server->stop;
+    diag sprintf 'the server stopped in %.0f ms', 1000 * $took;
+    $source->release($_) for @names;
+    $server->start;
+    is_deeply [ map { wait_job($shop, $_, 30)->{status} } @ids ], [ ('succeeded') x 6 ],
+        'they go on after a start';
+};
+
+# A child of prefork is ended by a signal in the middle of whatever it does.
+subtest 'the MPM prefork is restarted under load' => sub {
+    my $prefork = MDL::Instance->new(mpm => 'prefork')->start;
+    my $load = MDL::Load->new(key => new_shop()->{token}, url => $small, clients => 6,
+        keep_alive => 3);
+    for (1 .. 3) {
+        $load->wait_for_more(60);
+        httpd_restart();
+    }
+    $load->wait_for_more(60);
+    $prefork->stop;
+    my $result = $load->stop;
+    $prefork->start;
+    nothing_lost($result);
+    $prefork->stop;
+    unlike $prefork->error_log, qr/exit signal/, 'no child has crashed';
+    $server->aim;
+};
+
+$server->stop;
+is_deeply [ $server->processes ], [], 'no process is left';
+is_deeply [ glob Apache::Test::vars()->{t_logs} . '/cores/*' ], [], 'there is no core file';
+unlike $server->error_log, qr/exit signal|Segmentation|Assertion|could not make child process/,
+    'and no complaint of a process in the error log';
+done_testing;

@@ -1,0 +1,227 @@
+# How a server starts, or does not: mistakes in its configuration, a database that is not there, a
+# background process that can't begin, each MPM.
+use strict;
+use warnings;
+
+use File::Path qw(make_path);
+use MDL::Instance;
+use MDL::Source;
+use MDL::Test;
+use Test::More;
+use Time::HiRes qw(sleep time);
+
+my $source = MDL::Source->new;
+
+sub import_succeeds
+{
+    my ($what) = @_;
+    my $shop  = new_shop();
+    my $url   = $source->offer('any', { size => 1000 });
+    my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url });
+    is $reply->{status}, 202, "an import is accepted $what" or diag $reply->{body};
+    return if $reply->{status} != 202;
+    return is wait_job($shop, $reply->{json}{job}{id}, 20)->{status}, 'succeeded', 'and succeeds';
+}
+
+# --- mistakes that httpd -t finds -----------------------------------------------------------------
+
+my $tested = MDL::Instance->new;
+my $folder = $tested->{folder};
+
+sub file
+{
+    my ($name, $text, $mode) = @_;
+    MDL::Instance::write_file("$folder/$name", $text);
+    chmod $mode // 0600, "$folder/$name";
+    return "$folder/$name";
+}
+
+subtest 'httpd -t has nothing to say of a good configuration, and does nothing' => sub {
+    my @before = sort glob "$folder/*";
+    my ($code, $said) = $tested->httpd('-t');
+    is $code, 0, 'it succeeds' or diag $said;
+    like $said, qr/^Syntax OK$/m, 'it says so';
+    unlike $said, qr/MDL/, 'and nothing else of ours' or diag $said;
+    is_deeply [ grep { !m{/(?:said|error_log|access_log)$} } sort glob "$folder/*" ],
+        [ grep { !m{/(?:said|error_log|access_log)$} } @before ], 'no file was made';
+};
+
+make_path("$folder/few-templates");
+for my $mistake (
+    # lines added, a pattern for lines left out, what is said
+    [ 'DownloadsMigrate Perhaps', undef, qr/DownloadsMigrate must be On or Off, not "Perhaps"\./ ],
+    [ 'DownloadsLeaseTime 1', undef,
+        qr/DownloadsLeaseTime must be a whole number of seconds from 2 to 3600/ ],
+    [ 'DownloadsIngestMaxSize many', undef, qr/DownloadsIngestMaxSize must be a number of bytes/ ],
+    [ 'DownloadsStorage storage', undef, qr/DownloadsStorage must be an absolute path/ ],
+    [ 'DownloadsPublicURL ftp://x/', undef, qr/DownloadsPublicURL must be an absolute URL/ ],
+    [ 'DownloadsIngestAllowHost http://x/', undef, qr/DownloadsIngestAllowHost .*x/ ],
+    [ 'DownloadsIngestAllowNetwork 10.0.0.0/99', undef,
+        qr/DownloadsIngestAllowNetwork .*10\.0\.0\.0/ ],
+    [ 'DownloadsMailTransport pigeon:/x', undef, qr/DownloadsMailTransport .*smtp/ ],
+    [ 'DownloadsMailFrom nobody', undef, qr/DownloadsMailFrom .*address/ ],
+    [ 'DownloadsStoragee /x', undef, qr/Invalid command 'DownloadsStoragee'/ ],
+    [ "<VirtualHost *:1>\nDownloadsWorker Off\n</VirtualHost>", undef,
+        qr/DownloadsWorker .*VirtualHost/ ],
+    [ '', qr/^DownloadsPublicURL/,     qr/DownloadsPublicURL is missing: / ],
+    [ '', qr/^DownloadsSecretFile/,    qr/DownloadsSecretFile is missing: / ],
+    [ '', qr/^DownloadsStorage/,       qr/DownloadsStorage is missing: / ],
+    [ '', qr/^DownloadsTemplates/,     qr/DownloadsTemplates is missing: / ],
+    [ '', qr/^DownloadsMailTransport/, qr/DownloadsMailTransport is missing: / ],
+    [ '', qr/^DownloadsMailFrom/,      qr/DownloadsMailFrom is missing: / ],
+    [ '', qr/^DBDriver/,               qr/DBDriver is missing: |DBDParams/ ],
+    [ '', qr/^DBDParams/,              qr/DBDParams is missing: / ],
+    [ 'DownloadsPollInterval 30', undef,
+        qr/DownloadsPollInterval \(30 s\) must be less than DownloadsLeaseTime/ ],
+    [ 'DownloadsIngestTimeout 5', undef, qr/must not be more than DownloadsIngestTimeout \(5 s\)/ ],
+    [ "DownloadsSecretFile $folder/none", undef, qr/DownloadsSecretFile: .*none/ ],
+    [ 'DownloadsSecretFile ' . file('open', 'x' x 48, 0644), undef,
+        qr/DownloadsSecretFile: .*chmod 0?600/ ],
+    [ 'DownloadsSecretFile ' . file('short', 'x' x 31), undef, qr/DownloadsSecretFile: .*32/ ],
+    [ "DownloadsStorage $folder/none", undef,
+        qr/DownloadsStorage: the folder \S+ can't be used: / ],
+    [ "DownloadsStorage $folder/short", undef, qr/DownloadsStorage: \S+ is not a folder\./ ],
+    [ "DownloadsTemplates $folder/none", undef,
+        qr/DownloadsTemplates: the folder \S+ can't be used: / ],
+    [ "DownloadsTemplates $folder/few-templates", undef, qr/DownloadsTemplates: .*email\.subject/ ],
+    [ "DownloadsMailTransport sendmail:$folder/none", undef,
+        qr/DownloadsMailTransport: there is no program / ],
+    [ "DownloadsMailTransport smtp://localhost\nDownloadsMailCredentials " . file('open2', 'a:b',
+        0644),
+        undef, qr/DownloadsMailCredentials: .*0600/ ],
+    [ 'DownloadsMailTLS required', undef,
+        qr/DownloadsMailTLS .* of use only when DownloadsMailTransport is smtp/ ],
+    [ "<Location /x>\nSetHandler downloads-apo\n</Location>", undef,
+        qr/there is no handler downloads-apo; / ],
+) {
+    my ($lines, $without, $said_wanted) = @$mistake;
+    $tested->configure(extra => "$lines\n", without => $without);
+    my ($code, $said) = $tested->httpd('-t');
+    my $name = $lines || "without $without";
+    ok $code != 0 && $said =~ $said_wanted, "httpd -t finds: $name"
+        or diag "exit code $code, wanted $said_wanted, got: $said";
+}
+
+subtest 'httpd -t finds that mod_dbd is missing' => sub {
+    $tested->configure(extra => '', without => qr/^DBD(?:river|Params|Max)/);
+    my $path = "$folder/httpd.conf";
+    my $conf = MDL::Test::slurp($path) =~ s/^LoadModule dbd_module.*\n//mr;
+    MDL::Instance::write_file($path, $conf);
+    my ($code, $said) = $tested->httpd('-t');
+    isnt $code, 0, 'it fails';
+    like $said, qr/mod_dbd is not loaded.*a2enmod/, 'and says what to do';
+};
+
+subtest 'several mistakes are said at once' => sub {
+    $tested->configure(extra => "DownloadsStorage $folder/none\nDownloadsTemplates $folder/none\n",
+        without => undef);
+    my (undef, $said) = $tested->httpd('-t');
+    like $said, qr/DownloadsStorage: .*DownloadsTemplates: /s, 'both are there';
+};
+
+# --- starts ---------------------------------------------------------------------------------------
+
+# Starts what is going to end again at once; returns what it said there and in the error log.
+sub refused
+{
+    my ($server) = @_;
+    my (undef, $said) = $server->httpd('-k', 'start');
+    wait_for(sub { !$server->processes }, 10, 'the end of a server that can\'t start');
+    return $said . $server->error_log;
+}
+
+subtest 'a module that is merely loaded does not disturb' => sub {
+    my $server = MDL::Instance->new(without => qr/./, extra => '');
+    $server->aim;
+    my ($code, $said) = $server->httpd('-k', 'start');
+    is $code, 0, 'httpd starts' or diag $said;
+    wait_for(sub { page('GET', '/')->{status} != 599 }, 10, 'an answer');
+    MDL::Instance::write_file("$server->{folder}/source/file.txt", 'hello');
+    is page('GET', '/file.txt')->{body}, 'hello', 'and serves files';
+    is api('GET', '/ping')->{status}, 404, 'there is no API';
+    is_deeply [ worker_pids() ], [], 'and no background process';
+    unlike $said . $server->error_log, qr/MDL/, 'nothing is said of it';
+    $server->stop;
+};
+
+subtest 'a secret that others may read is refused' => sub {
+    my $server = MDL::Instance->new;
+    chmod 0640, "$server->{folder}/secret";
+    like refused($server), qr/DownloadsSecretFile: .*chmod 0?600/, 'with a sentence';
+};
+
+subtest 'an empty database is refused unless it is to be filled' => sub {
+    my $server = MDL::Instance->new(extra => "DownloadsMigrate Off\n");
+    like refused($server), qr/MDL0336: .*run "downloadsctl migrate", or set DownloadsMigrate On/,
+        'with a sentence that says what to do';
+    $server->aim;
+    my ($code, undef, $text) = ctl('migrate');
+    is $code, 0, 'downloadsctl migrate fills it' or diag $text;
+    $server->start;
+    import_succeeds('after that');
+    $server->stop;
+};
+
+subtest 'a database that is away at the start' => sub {
+    my $server = MDL::Instance->new;
+    my $home   = "$server->{folder}/database";
+    if (database() eq 'sqlite3') {
+        make_path($home);
+        $server->{vars}{db_params} = "$home/downloads.db";
+        $server->configure;
+    }
+    $server->start;
+    $server->stop;
+    database() eq 'sqlite3' ? rename $home, "$home.away" : stop_database();
+    $server->start(any => 1);
+    my $reply = api('GET', '/health');
+    is $reply->{status}, 503, 'the server starts, and answers 503';
+    like $reply->{headers}{'retry-after'} // 'none', qr/^\d+$/, 'with Retry-After';
+    is scalar(() = $server->error_log =~ /MDL0320/g), 1, 'the background process says it once';
+    like $server->error_log, qr/MDL0339/, 'and so does the start';
+    database() eq 'sqlite3' ? rename "$home.away", $home : start_database();
+    is api('GET', '/health')->{status}, 200, 'the first request when it is back is served';
+    import_succeeds('then');
+    $server->stop;
+};
+
+subtest 'a background process that can\'t begin is not started again and again' => sub {
+    my $server = MDL::Instance->new;
+    my $blobs  = "$server->{folder}/storage/blobs";
+    MDL::Instance::write_file($blobs, 'a file where a folder should be');
+    $server->start;
+    wait_for(sub { $server->error_log =~ /MDL0333/ }, 10, 'the parent to give it up');
+    like $server->error_log, qr/MDL0326: .*storage/, 'the log says why';
+    sleep 2.5;    # httpd looks after its children each second
+    is scalar(() = $server->error_log =~ /MDL0331/g), 1, 'it was started once';
+    is_deeply [ worker_pids() ], [], 'and is gone';
+    is api('GET', '/health')->{status}, 200, 'requests are served';
+    unlink $blobs;
+    httpd_graceful();
+    import_succeeds('after a restart with the mistake mended');
+    $server->stop;
+};
+
+for my $mpm (qw(event worker prefork)) {
+    subtest "with the MPM $mpm" => sub {
+        my $server = MDL::Instance->new(mpm => $mpm)->start;
+        my ($code, $said) = $server->httpd('-V');
+        like $said, qr/Server MPM:\s+$mpm/i, 'it is that one';
+        import_succeeds('by it');
+        httpd_graceful();
+        import_succeeds('after a graceful restart');
+        httpd_restart();
+        import_succeeds('after a restart');
+        is scalar(worker_pids()), 1, 'there is one background process';
+        my ($worker) = worker_pids();
+        kill KILL => $worker;
+        wait_for(sub { my ($pid) = worker_pids(); $pid && $pid != $worker }, 10, 'the next one');
+        import_succeeds('after the background process was killed');
+        $server->stop;
+        unlike $server->error_log, qr/exit signal (?!Killed)|AH00045|AH00046/,
+            'it stops without being killed';
+    };
+}
+
+is_deeply [ glob Apache::Test::vars()->{t_logs} . '/cores/*' ], [], 'there is no core file';
+done_testing;

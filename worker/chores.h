@@ -1,0 +1,16 @@
+/*
+ * What the background process does once a minute beside jobs.
+ */
+#ifndef MDL_WORKER_CHORES_H
+#define MDL_WORKER_CHORES_H
+
+#include "core/service.h"
+#include "worker/database.h"
+
+/** Writes down when keys were used last. */
+void mdl_chores_report_keys(const mdl_service_t *service, mdl_worker_db_t *database, apr_pool_t *p);
+
+/** Deletes answers past their retention, for a bounded time; true when there are more. */
+int mdl_chores_prune(const mdl_service_t *service, mdl_worker_db_t *database, apr_pool_t *p);
+
+#endif

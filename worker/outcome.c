@@ -1,0 +1,71 @@
+#include "worker/outcome.h"
+
+#include <apr_time.h>
+
+#include "base/log.h"
+
+#define MAX_DOUBLINGS 10
+
+void mdl_outcome_progress(mdl_task_t *task)
+{
+    task->job->bytes_received = atomic_load(&task->received);
+    task->job->bytes_total = atomic_load(&task->total);
+    task->job->validator = atomic_load(&task->validator);
+}
+
+static apr_interval_time_t back_off(const mdl_task_t *task)
+{
+    int doublings = task->job->attempts - 1;
+
+    if (task->retry_after != 0) {
+        return task->retry_after;
+    }
+    return task->service->settings->retry_delay
+           << (doublings > MAX_DOUBLINGS ? MAX_DOUBLINGS : doublings);
+}
+
+static apr_status_t write_outcome(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+{
+    mdl_job_t *job = task->job;
+    apr_status_t rv;
+
+    mdl_outcome_progress(task);
+    if (task->outcome == MDL_TASK_RETRY && job->attempts >= job->max_attempts) {
+        task->outcome = MDL_TASK_FAILED;
+    }
+    switch (task->outcome) {
+    case MDL_TASK_SUCCEEDED:
+        job->status = "succeeded";
+        job->error_code = job->error_message = NULL; /* of an attempt before */
+        rv = mdl_job_finish(db, job, p);
+        break;
+    case MDL_TASK_FAILED:
+        job->status = "failed";
+        rv = mdl_job_finish(db, job, p);
+        break;
+    case MDL_TASK_RETRY:
+        job->due_at = apr_time_now() + back_off(task);
+        rv = mdl_job_retry_later(db, job, p);
+        break;
+    case MDL_TASK_RELEASED:
+        return mdl_job_release(db, job, p);
+    default:
+        return APR_SUCCESS;
+    }
+    return rv == APR_SUCCESS ? task->kind->settle(db, task, p) : rv;
+}
+
+apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    for (mdl_task_t *task = arg; task != NULL; task = task->next) {
+        apr_status_t rv = write_outcome(db, task, p);
+
+        if (rv == APR_ENOENT) {
+            mdl_log(MDL_LOG_NOTICE, 0, "MDL0323: job %s was taken over by another worker",
+                    task->job->id);
+        } else if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return APR_SUCCESS;
+}

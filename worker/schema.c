@@ -1,0 +1,117 @@
+#include "worker/schema.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <http_config.h>
+#include <http_core.h>
+#include <http_log.h>
+#include <mpm_common.h>
+
+#include "db/migrate.h"
+#include "worker/fork.h"
+
+APLOG_USE_MODULE(downloads);
+
+#define CONNECT_LIMIT_S 30
+#define SERVED_KEY      "mod_downloads_served"
+
+/* Results of the child, as its exit codes. */
+enum { SCHEMA_CURRENT = 0, SCHEMA_OLD, SCHEMA_NEWER, SCHEMA_FAILED, DATABASE_AWAY };
+
+static int prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
+{
+    const char *why;
+    mdl_db_t *db;
+    int count = 0;
+    apr_status_t rv;
+
+    /* A host that swallows packets must not hold up a restart. */
+    alarm(CONNECT_LIMIT_S);
+    if (mdl_db_open(&db, settings->db_driver, settings->db_params, &why, p) != APR_SUCCESS) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "MDL0335: %s", why);
+        return DATABASE_AWAY;
+    }
+    alarm(0);
+    rv = settings->migrate ? mdl_migrate(db, &count, p) : mdl_migrate_version(db, &count, p);
+    if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY) {
+        return DATABASE_AWAY;
+    }
+    if (rv == APR_EMISMATCH ||
+        (rv == APR_SUCCESS && !settings->migrate && count > mdl_migrate_latest())) {
+        return SCHEMA_NEWER;
+    }
+    if (rv != APR_SUCCESS) {
+        return SCHEMA_FAILED;
+    }
+    return !settings->migrate && count < mdl_migrate_latest() ? SCHEMA_OLD : SCHEMA_CURRENT;
+}
+
+static void live(const mdl_settings_t *settings, server_rec *s, const sigset_t *unblocked)
+{
+    apr_pool_t *pool;
+    int result;
+
+    apr_pool_create(&pool, NULL);
+    signal(SIGTERM, SIG_DFL);
+    signal(SIGALRM, SIG_DFL);
+    sigprocmask(SIG_SETMASK, unblocked, NULL);
+    umask(027); /* SQLite's file holds customers' addresses */
+    if (ap_run_drop_privileges(pool, s) != OK) {
+        _exit(SCHEMA_FAILED);
+    }
+    result = prepare(settings, s, pool);
+    apr_pool_destroy(pool);
+    _exit(result);
+}
+
+static int run_child(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
+{
+    apr_proc_t process;
+    apr_exit_why_e why;
+    sigset_t unblocked;
+    int status;
+    apr_status_t rv = mdl_fork(&process, p, &unblocked);
+
+    if (rv == APR_INCHILD) {
+        live(settings, s, &unblocked);
+    }
+    if (rv != APR_INPARENT || apr_proc_wait(&process, &status, &why, APR_WAIT) != APR_CHILD_DONE) {
+        return SCHEMA_FAILED;
+    }
+    if (APR_PROC_CHECK_SIGNALED(why) && status == SIGALRM) {
+        return DATABASE_AWAY;
+    }
+    return APR_PROC_CHECK_EXIT(why) && status <= DATABASE_AWAY ? status : SCHEMA_FAILED;
+}
+
+int mdl_schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
+{
+    static const char *const sentences[] = {
+        [SCHEMA_OLD] = "MDL0336: the database's schema is older than this module: run "
+                       "\"downloadsctl migrate\", or set DownloadsMigrate On",
+        [SCHEMA_NEWER] = "MDL0337: the database's schema is newer than this module: install the "
+                         "release that made it, or restore a backup",
+        [SCHEMA_FAILED] = "MDL0338: the database's schema can't be brought up to date; the lines "
+                          "above say why",
+        [DATABASE_AWAY] = "MDL0339: the database is out of reach; requests are answered 503 until "
+                          "it is back.  If its schema is not current, restart httpd then",
+    };
+    int *served = ap_retained_data_get(SERVED_KEY);
+    int status = run_child(settings, s, p);
+
+    if (served == NULL) {
+        served = ap_retained_data_create(SERVED_KEY, sizeof *served);
+    }
+    if (status == SCHEMA_CURRENT) {
+        *served = 1;
+        return OK;
+    }
+    /* A restart must not take down what ran, other hosts of this httpd among it. */
+    if (status == DATABASE_AWAY || *served) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, s, "%s", sentences[status]);
+        return OK;
+    }
+    ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_EMERG, 0, s, "%s", sentences[status]);
+    return HTTP_INTERNAL_SERVER_ERROR;
+}
