@@ -190,19 +190,19 @@ static apr_status_t prepare(mdl_db_t *db, mdl_statement_t statement)
 }
 
 /* Binds by type; a mismatch is a fault of the caller, found by the first test that gets there. */
-static apr_status_t bind_arguments(const mdl_statement_text_t *text, const mdl_arg_t *args,
-                                   apr_size_t nargs, const void **values)
+static apr_status_t bind_arguments(mdl_db_t *db, const mdl_statement_text_t *text,
+                                   const mdl_arg_t *args, apr_size_t nargs, const void **values)
 {
     if (strlen(text->types) != nargs || nargs > MAX_ARGUMENTS) {
         mdl_log(MDL_LOG_ERR, 0, "MDL0104: %s takes %d arguments, got %d", text->label,
                 (int)strlen(text->types), (int)nargs);
-        return MDL_DB_EOTHER;
+        return db->failed = MDL_DB_EOTHER;
     }
     for (apr_size_t i = 0; i < nargs; i++) {
         if (args[i].type != 'n' && args[i].type != text->types[i]) {
             mdl_log(MDL_LOG_ERR, 0, "MDL0105: argument %d of %s has the wrong type", (int)i + 1,
                     text->label);
-            return MDL_DB_EOTHER;
+            return db->failed = MDL_DB_EOTHER;
         }
         switch (args[i].type) {
         case 'i':
@@ -226,7 +226,7 @@ apr_status_t mdl_db_exec(mdl_db_t *db, mdl_statement_t statement, apr_int64_t *c
     apr_status_t rv = prepare(db, statement);
 
     if (rv != APR_SUCCESS ||
-        (rv = bind_arguments(&mdl_statements[statement], args, nargs, values))) {
+        (rv = bind_arguments(db, &mdl_statements[statement], args, nargs, values))) {
         return rv;
     }
     if (apr_dbd_pbquery(db->driver, p, db->handle, &rows, db->prepared[statement], values) != 0) {
@@ -247,7 +247,7 @@ apr_status_t mdl_db_select(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t *
 
     *rows = NULL;
     if (rv != APR_SUCCESS ||
-        (rv = bind_arguments(&mdl_statements[statement], args, nargs, values))) {
+        (rv = bind_arguments(db, &mdl_statements[statement], args, nargs, values))) {
         return rv;
     }
     /* random = 1: without it PostgreSQL's errors look like an empty result */

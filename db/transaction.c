@@ -186,19 +186,25 @@ static entry_t *take_batch(void)
 static apr_status_t run_in_savepoint(mdl_db_t *db, entry_t *entry)
 {
     const char *close = "RELEASE effect";
+    apr_status_t failed;
 
     if (db->ops->command(db->native, "SAVEPOINT effect")) {
         return mdl_db_note_failure(db, "SAVEPOINT");
     }
     entry->rv = entry->effect(db, entry->pool, entry->arg);
+    failed = db->failed;
     if (entry->rv == APR_SUCCESS) {
-        entry->rv = db->failed;
+        entry->rv = failed;
     }
     db->failed = APR_SUCCESS;
     if (entry->rv != APR_SUCCESS) {
         close = "ROLLBACK TO effect; RELEASE effect";
     }
-    return db->ops->command(db->native, close) ? mdl_db_note_failure(db, close) : APR_SUCCESS;
+    if (!db->ops->command(db->native, close)) {
+        return APR_SUCCESS;
+    }
+    /* A full disk has rolled back the whole transaction, savepoints and all. */
+    return failed != APR_SUCCESS ? failed : mdl_db_note_failure(db, close);
 }
 
 /* An effect made of many: what one of them refuses does not concern the others. */

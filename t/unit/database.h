@@ -1,0 +1,198 @@
+/*
+ * What the tests of the database share: on_each_database runs them over a fresh SQLite file and,
+ * where MDL_TEST_PGSQL has libpq's parameters of a server, over a fresh database of PostgreSQL.
+ * And a clock that can be put forward, so that no test waits for a lease or a time limit to end.
+ */
+#ifndef MDL_T_UNIT_DATABASE_H
+#define MDL_T_UNIT_DATABASE_H
+
+#include "t/unit/tap.h"
+
+#include <dirent.h>
+#include <sched.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <libpq-fe.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "db/db.h"
+#include "db/migrate.h"
+
+/* How far this program's clock is ahead of the system's, and whether apr_sleep puts it forward
+   instead of waiting. */
+static atomic_llong clock_ahead;
+static atomic_int sleep_at_once;
+
+/* These two stand before APR's own; they have to be visible for the libraries to see them too. */
+
+__attribute__((visibility("default"))) apr_time_t apr_time_now(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_REALTIME, &now);
+    return (apr_time_t)now.tv_sec * APR_USEC_PER_SEC + now.tv_nsec / 1000 +
+           atomic_load(&clock_ahead);
+}
+
+__attribute__((visibility("default"))) void apr_sleep(apr_interval_time_t t)
+{
+    if (atomic_load(&sleep_at_once)) {
+        atomic_fetch_add(&clock_ahead, t);
+        sched_yield();
+    } else {
+        usleep((useconds_t)t);
+    }
+}
+
+typedef struct {
+    mdl_dialect_t dialect;
+    const char *driver;
+    const char *params;
+    apr_pool_t *pool;
+} database_t;
+
+/** Runs SQL text at the PostgreSQL server of some parameters, apart from the code under test. */
+static inline int pgsql_command(const char *params, const char *sql)
+{
+    PGconn *connection = PQconnectdb(params);
+    PGresult *result = PQexec(connection, sql);
+    ExecStatusType status = PQresultStatus(result);
+
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+        printf("# %s: %s", sql, PQerrorMessage(connection));
+    }
+    PQclear(result);
+    PQfinish(connection);
+    return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
+}
+
+/** A connection of its own, which lives as long as p.  Ends the program when there is none. */
+static inline mdl_db_t *database_open(const database_t *database, apr_pool_t *p)
+{
+    const char *why;
+    mdl_db_t *db;
+
+    if (mdl_db_open(&db, database->driver, database->params, &why, p) != APR_SUCCESS) {
+        printf("Bail out! %s: %s\n", database->driver, why);
+        exit(2);
+    }
+    /* What these tests write needs to outlive a process, but not the machine. */
+    mdl_db_command(db, database->dialect == MDL_SQLITE3 ? "PRAGMA synchronous = OFF"
+                                                        : "SET synchronous_commit = off");
+    return db;
+}
+
+/** The same with the schema up to date. */
+static inline mdl_db_t *database_ready(const database_t *database, apr_pool_t *p)
+{
+    mdl_db_t *db = database_open(database, p);
+    int applied;
+
+    if (mdl_migrate(db, &applied, p) != APR_SUCCESS) {
+        printf("Bail out! migrate: %s\n", mdl_db_error(db));
+        exit(2);
+    }
+    return db;
+}
+
+static inline void remove_files(const char *folder, apr_pool_t *p)
+{
+    DIR *dir = opendir(folder);
+    struct dirent *entry;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        unlink(apr_pstrcat(p, folder, "/", entry->d_name, NULL));
+    }
+    if (dir != NULL) {
+        closedir(dir);
+    }
+    rmdir(folder);
+}
+
+typedef void database_tests_fn(const database_t *database, apr_pool_t *p);
+
+static inline void on_sqlite(database_tests_fn *tests, apr_pool_t *p)
+{
+    const char *temp = getenv("TMPDIR");
+    char *folder = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/mdl-unit.XXXXXX", NULL);
+    database_t database = {.dialect = MDL_SQLITE3, .driver = "sqlite3", .pool = p};
+    apr_pool_t *pool;
+
+    if (mkdtemp(folder) == NULL) {
+        printf("Bail out! %s can't be made\n", folder);
+        exit(2);
+    }
+    printf("# SQLite\n");
+    database.params = apr_pstrcat(p, folder, "/db.sqlite", NULL);
+    apr_pool_create(&pool, p);
+    tests(&database, pool);
+    apr_pool_destroy(pool);
+    remove_files(folder, p);
+}
+
+static inline void on_pgsql(const char *server, database_tests_fn *tests, apr_pool_t *p)
+{
+    const char *name = apr_psprintf(p, "mdl_unit_%ld", (long)getpid());
+    database_t database = {.dialect = MDL_PGSQL, .driver = "pgsql", .pool = p};
+    apr_pool_t *pool;
+
+    if (!pgsql_command(server, apr_pstrcat(p, "CREATE DATABASE ", name, NULL))) {
+        printf("Bail out! no PostgreSQL at MDL_TEST_PGSQL\n");
+        exit(2);
+    }
+    printf("# PostgreSQL\n");
+    database.params = apr_pstrcat(p, server, " dbname=", name, NULL);
+    apr_pool_create(&pool, p);
+    tests(&database, pool);
+    apr_pool_destroy(pool);
+    pgsql_command(server, apr_pstrcat(p, "DROP DATABASE ", name, " WITH (FORCE)", NULL));
+}
+
+static inline void on_each_database(database_tests_fn *tests, apr_pool_t *p)
+{
+    const char *server = getenv("MDL_TEST_PGSQL");
+
+    on_sqlite(tests, p);
+    if (server != NULL && *server != '\0') {
+        on_pgsql(server, tests, p);
+    } else {
+        printf("# MDL_TEST_PGSQL is not set: nothing is checked on PostgreSQL\n");
+    }
+    atomic_store(&clock_ahead, 0);
+}
+
+/* Processes.  A child must leave by child_end: the pools and connections are its parent's. */
+
+static inline pid_t child_begin(void)
+{
+    pid_t pid;
+
+    fflush(stdout);
+    pid = fork();
+    if (pid == 0) {
+        tap_failures = 0;
+    }
+    return pid;
+}
+
+static inline void child_end(int good)
+{
+    fflush(stdout);
+    _exit(good ? 0 : 1);
+}
+
+/** Whether a child ended well. */
+static inline int child_good(pid_t pid)
+{
+    int status;
+
+    return waitpid(pid, &status, 0) == pid && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+#endif

@@ -1,0 +1,336 @@
+/*
+ * A connection: values, error classes, transactions, migrations.  What happens when something
+ * breaks is in db_lost.c, and when others are in the way in db_faults.c.
+ */
+#include "t/unit/counter.h"
+
+#include <limits.h>
+
+#include <apr_dbd.h>
+
+static mdl_db_t *db;
+
+/* A shop with a NULL among its values, and a key with extreme numbers. */
+
+static apr_int64_t insert_shop(const char *name, const char *domain, const char *email,
+                               apr_pool_t *p)
+{
+    mdl_rows_t *row;
+
+    if (mdl_db_select_one(db, MDL_Q_SHOP_INSERT, &row, p,
+                          MDL_ARGS(mdl_text(name), mdl_text(domain), mdl_text(email), mdl_int(1),
+                                   mdl_int(2))) != APR_SUCCESS) {
+        return 0;
+    }
+    return mdl_rows_int(row, 0);
+}
+
+static apr_status_t insert_key(mdl_db_t *on, apr_int64_t shop, const char *id, const char *name,
+                               apr_int64_t created_at, apr_pool_t *p)
+{
+    return mdl_db_exec(on, MDL_Q_API_KEY_INSERT, NULL, p,
+                       MDL_ARGS(mdl_text(id), mdl_int(shop), mdl_text(name), mdl_text("full"),
+                                mdl_text("mac"), mdl_int(created_at), mdl_null()));
+}
+
+static mdl_rows_t *key_row(const char *id, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+
+    return mdl_db_select_one(db, MDL_Q_API_KEY_BY_ID, &row, p, MDL_ARGS(mdl_text(id))) ==
+                   APR_SUCCESS
+               ? row
+               : NULL;
+}
+
+static void test_values(apr_pool_t *p)
+{
+    char *large = apr_palloc(p, 100001);
+    const char *odd = "it's \"quoted\", 100 % \\ and \xc3\xa9\xe2\x82\xac\nnext line";
+    apr_int64_t shop = insert_shop(odd, "values.test", NULL, p);
+    mdl_rows_t *row;
+
+    ok(shop > 0, "INSERT ... RETURNING gives the new id");
+    is_int(mdl_db_select_one(db, MDL_Q_SHOP_BY_ID, &row, p, MDL_ARGS(mdl_int(shop))), APR_SUCCESS,
+           "a row is found by an integer argument");
+    is_str(mdl_rows_text(row, 1), odd, "text comes back as it went in");
+    is_str(mdl_rows_text(row, 3), NULL, "a NULL argument comes back as NULL");
+    ok(mdl_rows_null(row, 3) && !mdl_rows_null(row, 1), "NULL and text are told apart");
+    is_int(mdl_rows_int(row, 3), 0, "NULL as an integer is 0");
+
+    shop = insert_shop("", "empty.test", "", p);
+    mdl_db_select_one(db, MDL_Q_SHOP_BY_ID, &row, p, MDL_ARGS(mdl_int(shop)));
+    is_str(mdl_rows_text(row, 3), "", "an empty text is not NULL");
+
+    memset(large, 'x', 100000);
+    large[100000] = '\0';
+    shop = insert_shop(large, "large.test", NULL, p);
+    mdl_db_select_one(db, MDL_Q_SHOP_BY_ID, &row, p, MDL_ARGS(mdl_int(shop)));
+    is_str(mdl_rows_text(row, 1), large, "a text of 100,000 bytes comes back whole");
+
+    insert_key(db, shop, "smallest", "n", INT64_MIN, p);
+    insert_key(db, shop, "largest", "n", INT64_MAX, p);
+    is_int(mdl_rows_int(key_row("smallest", p), 4), INT64_MIN, "the smallest integer comes back");
+    is_int(mdl_rows_int(key_row("largest", p), 4), INT64_MAX, "the largest integer comes back");
+    ok(mdl_rows_null(key_row("largest", p), 6), "a NULL integer is NULL");
+}
+
+static void test_rows(apr_pool_t *p)
+{
+    apr_int64_t changed = -1;
+    mdl_rows_t *rows;
+    int n = 0;
+
+    is_int(mdl_db_select_one(db, MDL_Q_SHOP_BY_ID, &rows, p, MDL_ARGS(mdl_int(-5))), APR_ENOENT,
+           "a row that there is not is APR_ENOENT");
+    is_int(mdl_db_select(db, MDL_Q_SHOP_BY_ID, &rows, p, MDL_ARGS(mdl_int(-5))), APR_SUCCESS,
+           "no row is no error of a select");
+    ok(!mdl_rows_next(rows), "and there is none to step to");
+
+    mdl_db_select(db, MDL_Q_SHOP_LIST, &rows, p, MDL_NO_ARGS);
+    while (mdl_rows_next(rows)) {
+        n++;
+    }
+    is_int(n, 3, "each row is stepped to once");
+    ok(!mdl_rows_next(rows), "after the last row there is none, however often one asks");
+
+    mdl_db_exec(db, MDL_Q_EPOCH_BUMP, &changed, p, MDL_NO_ARGS);
+    is_int(changed, 1, "an UPDATE tells how many rows it touched");
+    mdl_db_exec(db, MDL_Q_API_KEY_REVOKE, &changed, p, MDL_ARGS(mdl_int(1), mdl_text("nobody")));
+    is_int(changed, 0, "also when there was none");
+    is_int(insert_shop("other", "values.test", NULL, p), 0,
+           "ON CONFLICT DO NOTHING returns no row");
+}
+
+static apr_status_t ignore_unique(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    apr_int64_t shop = *(apr_int64_t *)arg;
+
+    bump(on, p);
+    insert_key(on, shop, "secret-twice", "n", 1, p);
+    return APR_SUCCESS;
+}
+
+static void test_errors(apr_pool_t *p)
+{
+    apr_int64_t shop = insert_shop("errors", "errors.test", NULL, p);
+    apr_int64_t before;
+
+    insert_key(db, shop, "secret-twice", "first", 1, p);
+    is_int(insert_key(db, shop, "secret-twice", "second", 1, p), MDL_DB_EUNIQUE,
+           "a second row of one key is MDL_DB_EUNIQUE");
+    ok(*mdl_db_error(db) != '\0' && strchr(mdl_db_error(db), '\n') == NULL,
+       "what the database said is kept in one line");
+    ok(strstr(mdl_db_error(db), "secret-twice") == NULL, "and without the values");
+    is_str(mdl_rows_text(key_row("secret-twice", p), 2), "first", "the first row stays");
+    is_int(insert_key(db, 999999, "orphan", "n", 1, p), MDL_DB_EOTHER,
+           "a row without its parent is MDL_DB_EOTHER");
+    is_int(insert_key(db, shop, "nameless", NULL, 1, p), MDL_DB_EOTHER,
+           "NULL where there must be a value is MDL_DB_EOTHER");
+    is_int(mdl_db_command(db, "SELECT no_such_column FROM shop"), MDL_DB_EOTHER,
+           "a faulty command is MDL_DB_EOTHER");
+
+    before = count(db, p);
+    is_int(mdl_db_write(db, ignore_unique, &shop, p), MDL_DB_EUNIQUE,
+           "an effect that overlooks an error is given the error");
+    is_int(count(db, p), before, "and is rolled back");
+}
+
+static apr_status_t misuse(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    const char *how = arg;
+    mdl_rows_t *row;
+
+    bump(on, p);
+    if (*how == 'f') {
+        return mdl_db_exec(on, MDL_Q_API_KEY_REVOKE, NULL, p, MDL_ARGS(mdl_int(1)));
+    }
+    if (*how == 'm') {
+        return mdl_db_exec(on, MDL_Q_API_KEY_REVOKE, NULL, p,
+                           MDL_ARGS(mdl_int(1), mdl_text("x"), mdl_int(1)));
+    }
+    return mdl_db_select_one(on, MDL_Q_SHOP_BY_ID, &row, p, MDL_ARGS(mdl_text("1")));
+}
+
+static void test_arguments_refused(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+
+    is_int(mdl_db_write(db, misuse, "few", p), MDL_DB_EOTHER, "too few arguments are refused");
+    is_int(mdl_db_write(db, misuse, "more", p), MDL_DB_EOTHER, "too many are refused");
+    is_int(mdl_db_write(db, misuse, "type", p), MDL_DB_EOTHER, "text for an integer is refused");
+    is_int(count(db, p), before, "and nothing of their transactions stays");
+}
+
+static apr_status_t bump_and_return(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    apr_status_t rv = bump(on, p);
+
+    return rv == APR_SUCCESS ? *(apr_status_t *)arg : rv;
+}
+
+typedef struct {
+    mdl_db_t *other;
+    apr_int64_t seen; /* by the other, before the commit */
+} onlooker_t;
+
+static apr_status_t bump_before_onlooker(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    onlooker_t *onlooker = arg;
+    apr_status_t rv = bump(on, p);
+
+    onlooker->seen = count(onlooker->other, p);
+    return rv;
+}
+
+static void test_transactions(const database_t *database, apr_pool_t *p)
+{
+    onlooker_t onlooker = {.other = database_open(database, p)};
+    apr_int64_t before = count(db, p);
+    apr_status_t own = APR_EGENERAL;
+
+    is_int(mdl_db_write(db, bump_and_return, &own, p), APR_EGENERAL,
+           "what an effect returns comes back");
+    is_int(count(db, p), before, "an effect that fails is rolled back");
+    is_int(mdl_db_write(db, bump_before_onlooker, &onlooker, p), APR_SUCCESS,
+           "the connection is good for the next one");
+    is_int(onlooker.seen, before, "another connection sees nothing before the commit");
+    is_int(count(onlooker.other, p), before + 1, "and everything after it");
+}
+
+static void test_open(const database_t *database, apr_pool_t *p)
+{
+    const char *nowhere = database->dialect == MDL_SQLITE3
+                              ? "/nonexistent/folder/db"
+                              : "host=/nonexistent dbname=x connect_timeout=1";
+    const char *why = NULL;
+    mdl_db_t *none;
+
+    is_int(mdl_db_open(&none, "nosuchdriver", "x", &why, p), APR_EINVAL,
+           "a driver that there is not is APR_EINVAL");
+    ok(why != NULL && strstr(why, "nosuchdriver") != NULL, "and named in the reason");
+    is_int(mdl_db_open(&none, database->driver, nowhere, &why, p), MDL_DB_EGONE,
+           "a database that does not answer is MDL_DB_EGONE");
+    ok(why != NULL && *why != '\0' && strchr(why, '\n') == NULL, "with a line that says why");
+}
+
+static void test_attach(const database_t *database, apr_pool_t *p)
+{
+    const apr_dbd_driver_t *driver;
+    apr_pool_t *connection;
+    apr_dbd_t *handle;
+    mdl_db_t *first, *second;
+
+    apr_pool_create(&connection, p);
+    apr_dbd_get_driver(p, database->driver, &driver);
+    if (!ok(apr_dbd_open(driver, connection, database->params, &handle) == APR_SUCCESS,
+            "a connection of somebody else's")) {
+        return;
+    }
+    is_int(mdl_db_attach(&first, driver, handle, database->params, connection), APR_SUCCESS,
+           "can be taken over");
+    is_int(mdl_db_dialect(first), database->dialect, "with its dialect");
+    is_int(count(first, p), count(db, p), "and used");
+    mdl_db_attach(&second, driver, handle, database->params, connection);
+    ok(first == second, "the next time the same is found again");
+    apr_dbd_close(driver, handle);
+    apr_pool_destroy(connection);
+}
+
+static void test_migrate(const database_t *database, apr_pool_t *p)
+{
+    mdl_db_t *fresh = database_open(database, p);
+    int version = -1, applied = -1;
+
+    is_int(mdl_migrate_version(fresh, &version, p), APR_SUCCESS, "a database without a schema");
+    is_int(version, 0, "is at version 0");
+    is_int(mdl_migrate(fresh, &applied, p), APR_SUCCESS, "it is migrated");
+    is_int(applied, mdl_migrate_latest(), "by every migration");
+    is_int(mdl_migrate(fresh, &applied, p), APR_SUCCESS, "once more");
+    is_int(applied, 0, "there is nothing left to apply");
+    mdl_migrate_version(fresh, &version, p);
+    is_int(version, mdl_migrate_latest(), "it is at the latest version");
+
+    mdl_db_command(fresh, "INSERT INTO schema_migration (version, name, applied_at) "
+                          "VALUES (9999, 'of_tomorrow', 1)");
+    is_int(mdl_migrate(fresh, &applied, p), APR_EMISMATCH,
+           "a schema newer than the program is refused");
+    mdl_db_command(fresh, "DELETE FROM schema_migration WHERE version = 9999");
+}
+
+#define MIGRATORS 4
+
+/* A database of its own, since the other has its schema. */
+static database_t empty_twin(const database_t *database, apr_pool_t *p)
+{
+    database_t twin = *database;
+
+    if (database->dialect == MDL_SQLITE3) {
+        twin.params = apr_pstrcat(p, database->params, "-twin", NULL);
+    } else {
+        pgsql_command(
+            database->params,
+            "SET client_min_messages = warning; DROP SCHEMA public CASCADE; CREATE SCHEMA public");
+    }
+    return twin;
+}
+
+static void test_migrate_at_once(const database_t *database, apr_pool_t *p)
+{
+    database_t twin = empty_twin(database, p);
+    pid_t children[MIGRATORS];
+    int start[2], results[2], total = 0, good = 1, version = 0;
+    char byte;
+
+    if (pipe(start) != 0 || pipe(results) != 0) {
+        exit(2);
+    }
+    for (int i = 0; i < MIGRATORS; i++) {
+        if ((children[i] = child_begin()) == 0) {
+            int applied = 0;
+            apr_status_t rv;
+
+            close(start[1]);
+            (void)!read(start[0], &byte, 1); /* until the parent closes it */
+            rv = mdl_migrate(database_open(&twin, p), &applied, p);
+            byte = (char)applied;
+            child_end(rv == APR_SUCCESS && write(results[1], &byte, 1) == 1);
+        }
+    }
+    close(start[0]);
+    close(start[1]);
+    for (int i = 0; i < MIGRATORS; i++) {
+        good &= child_good(children[i]);
+    }
+    close(results[1]);
+    while (read(results[0], &byte, 1) == 1) {
+        total += byte;
+    }
+    close(results[0]);
+    ok(good, "four processes that migrate an empty database at once all end well");
+    is_int(total, mdl_migrate_latest(), "each migration was applied by one of them");
+    mdl_migrate_version(database_open(&twin, p), &version, p);
+    is_int(version, mdl_migrate_latest(), "and the schema is there");
+}
+
+static void tests(const database_t *database, apr_pool_t *p)
+{
+    test_migrate(database, p);
+    db = database_ready(database, p);
+    test_values(p);
+    test_rows(p);
+    test_errors(p);
+    test_arguments_refused(p);
+    test_transactions(database, p);
+    test_open(database, p);
+    test_attach(database, p);
+    test_migrate_at_once(database, p);
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    on_each_database(tests, p);
+    return tap_end(p);
+}

@@ -1,0 +1,369 @@
+/*
+ * A connection when others are in the way, or there is no space.
+ */
+#include "t/unit/counter.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <sqlite3.h>
+
+static const database_t *database;
+static mdl_db_t *db;
+
+/* Others: a process in whose transaction the counter is bumped. */
+
+typedef struct {
+    pid_t pid;
+    int release; /* closed, it lets the process commit */
+    int ready;   /* of the process, as the next */
+    int released;
+} holder_t;
+
+static apr_status_t bump_and_hold(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    holder_t *holder = arg;
+    apr_status_t rv = bump(on, p);
+    char byte = 0;
+
+    (void)!write(holder->ready, &byte, 1);
+    (void)!read(holder->released, &byte, 1);
+    return rv;
+}
+
+static void holder_begin(holder_t *holder, apr_pool_t *p)
+{
+    int ready[2], release[2];
+    char byte;
+
+    if (pipe(ready) != 0 || pipe(release) != 0) {
+        exit(2);
+    }
+    holder->ready = ready[1];
+    holder->release = release[1];
+    holder->released = release[0];
+    if ((holder->pid = child_begin()) == 0) {
+        close(release[1]);
+        child_end(mdl_db_write(database_open(database, p), bump_and_hold, holder, p) ==
+                  APR_SUCCESS);
+    }
+    close(ready[1]);
+    close(release[0]);
+    (void)!read(ready[0], &byte, 1);
+    close(ready[0]);
+}
+
+static int holder_end(holder_t *holder)
+{
+    close(holder->release);
+    return child_good(holder->pid);
+}
+
+static void test_busy(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+    holder_t holder;
+
+    holder_begin(&holder, p);
+    is_int(count(db, p), before, "while a transaction is open, others read what was before it");
+    atomic_store(&sleep_at_once, 1); /* SQLite */
+    mdl_db_command(db, database->dialect == MDL_PGSQL ? "SET lock_timeout = 50" : "SELECT 1");
+    is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EBUSY,
+           "who waits for a lock in vain gets MDL_DB_EBUSY");
+    atomic_store(&sleep_at_once, 0);
+    mdl_db_command(db, database->dialect == MDL_PGSQL ? "SET lock_timeout = 5000" : "SELECT 1");
+    ok(holder_end(&holder), "the other one commits all the same");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "and then the next is let in");
+    is_int(count(db, p), before + 2, "each has written once");
+}
+
+static void test_killed_holder(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+    holder_t holder;
+    int status;
+
+    holder_begin(&holder, p);
+    kill(holder.pid, SIGKILL);
+    waitpid(holder.pid, &status, 0);
+    close(holder.release);
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
+           "a writer that is killed in its transaction lets go");
+    is_int(count(db, p), before + 1, "and leaves nothing");
+}
+
+/* Many at once. */
+
+#define PROCESSES 3
+#define THREADS   4
+#define WRITES    25
+
+static void *write_often(void *data)
+{
+    apr_status_t rv = APR_SUCCESS;
+    mdl_db_t *own;
+    apr_pool_t *p;
+
+    (void)data;
+    apr_pool_create_unmanaged_ex(&p, NULL, NULL);
+    own = database_open(database, p);
+    for (int i = 0; i < WRITES && rv == APR_SUCCESS; i++) {
+        rv = mdl_db_write(own, bump_once, NULL, p);
+    }
+    apr_pool_destroy(p);
+    return rv == APR_SUCCESS ? data : "failed";
+}
+
+static void test_writers_at_once(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+    pid_t children[PROCESSES];
+    int good = 1;
+
+    for (int i = 0; i < PROCESSES; i++) {
+        if ((children[i] = child_begin()) == 0) {
+            pthread_t threads[THREADS];
+            void *failed;
+
+            for (int t = 0; t < THREADS; t++) {
+                pthread_create(&threads[t], NULL, write_often, NULL);
+            }
+            for (int t = 0; t < THREADS; t++) {
+                pthread_join(threads[t], &failed);
+                good &= failed == NULL;
+            }
+            child_end(good);
+        }
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        good &= child_good(children[i]);
+    }
+    ok(good, "of twelve threads in three processes each one's turn comes");
+    is_int(count(db, p), before + PROCESSES * THREADS * WRITES, "and no write is lost");
+}
+
+#define OPENINGS 8
+
+static void test_opened_and_closed_at_once(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+    pid_t children[PROCESSES * 2];
+    int good = 1;
+
+    for (int i = 0; i < PROCESSES * 2; i++) {
+        if ((children[i] = child_begin()) == 0) {
+            for (int n = 0; n < OPENINGS && good; n++) {
+                apr_pool_t *own;
+
+                apr_pool_create(&own, p);
+                good = mdl_db_write(database_open(database, own), bump_once, NULL, own) ==
+                       APR_SUCCESS;
+                apr_pool_destroy(own);
+            }
+            child_end(good);
+        }
+    }
+    for (int i = 0; i < PROCESSES * 2; i++) {
+        good &= child_good(children[i]);
+    }
+    ok(good, "processes that open, write and close at the same time don't hinder each other");
+    is_int(count(db, p), before + PROCESSES * 2 * OPENINGS, "and no write is lost");
+}
+
+/* Threads that wait for one writer: on SQLite they are then served under one commit. */
+
+typedef struct {
+    pthread_t thread;
+    int number;
+    atomic_int *waiting;
+    apr_status_t result;
+} guest_t;
+
+static apr_status_t bump_as_guest(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    const guest_t *guest = arg;
+    apr_status_t rv = bump(on, p);
+
+    if (rv == APR_SUCCESS && guest->number % 4 == 1) {
+        return APR_EGENERAL;
+    }
+    if (rv == APR_SUCCESS && guest->number % 4 == 2) {
+        /* the version is there already */
+        return mdl_db_exec(on, MDL_Q_MIGRATION_INSERT, NULL, p,
+                           MDL_ARGS(mdl_int(1), mdl_text("again"), mdl_int(1)));
+    }
+    return rv;
+}
+
+static void *be_guest(void *data)
+{
+    guest_t *guest = data;
+    apr_pool_t *p;
+    mdl_db_t *own;
+
+    apr_pool_create_unmanaged_ex(&p, NULL, NULL);
+    own = database_open(database, p);
+    atomic_fetch_add(guest->waiting, 1);
+    guest->result = mdl_db_write(own, bump_as_guest, guest, p);
+    apr_pool_destroy(p);
+    return NULL;
+}
+
+#define GUESTS 12
+
+static void test_group(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+    guest_t guests[GUESTS];
+    atomic_int waiting = 0;
+    int refused = 0, unique = 0, written = 0;
+    holder_t holder;
+
+    holder_begin(&holder, p);
+    for (int i = 0; i < GUESTS; i++) {
+        guests[i] = (guest_t){.number = i, .waiting = &waiting};
+        pthread_create(&guests[i].thread, NULL, be_guest, &guests[i]);
+    }
+    while (atomic_load(&waiting) < GUESTS) {
+        usleep(1000);
+    }
+    holder_end(&holder);
+    for (int i = 0; i < GUESTS; i++) {
+        pthread_join(guests[i].thread, NULL);
+        refused += i % 4 == 1 && guests[i].result == APR_EGENERAL;
+        unique += i % 4 == 2 && guests[i].result == MDL_DB_EUNIQUE;
+        written += guests[i].result == APR_SUCCESS;
+    }
+    is_int(refused, GUESTS / 4, "of many that waited, those whose effect refused hear that");
+    is_int(unique, GUESTS / 4, "those whose statement failed hear what it was");
+    is_int(written, GUESTS / 2, "the others have written");
+    is_int(count(db, p), before + 1 + GUESTS / 2, "and only what they wrote is there");
+}
+
+/* SQLite alone. */
+
+static apr_status_t insert_large(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    apr_status_t rv = bump(on, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_db_exec(on, MDL_Q_MIGRATION_INSERT, NULL, p,
+                       MDL_ARGS(mdl_int(-7), mdl_text(arg), mdl_int(1)));
+}
+
+static void test_sqlite_full(apr_pool_t *p)
+{
+    char *large = memset(apr_pcalloc(p, 4 << 20), 'x', (4 << 20) - 1);
+    apr_int64_t before = count(db, p);
+
+    mdl_db_command(db, "PRAGMA max_page_count = 200");
+    is_int(mdl_db_write(db, insert_large, large, p), MDL_DB_EFULL, "a full disk is MDL_DB_EFULL");
+    is_int(count(db, p), before, "the transaction is rolled back");
+    is_int(mdl_db_command(db, "CREATE TABLE large AS SELECT zeroblob(4194304)"), MDL_DB_EFULL,
+           "a command says so too");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "what needs no space is written");
+    mdl_db_command(db, "PRAGMA max_page_count = 1000000");
+    is_int(mdl_db_write(db, insert_large, large, p), APR_SUCCESS,
+           "once there is space the same can be written");
+}
+
+/* What fills the disk under a commit of many takes the others' writes with it. */
+
+static char *large_name;
+
+static apr_status_t bump_or_fill(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    const guest_t *guest = arg;
+
+    return guest->number == 3 ? insert_large(on, p, large_name) : bump(on, p);
+}
+
+static void *be_limited_guest(void *data)
+{
+    guest_t *guest = data;
+    apr_pool_t *p;
+    mdl_db_t *own;
+
+    apr_pool_create_unmanaged_ex(&p, NULL, NULL);
+    own = database_open(database, p);
+    mdl_db_command(own, "PRAGMA max_page_count = 200");
+    atomic_fetch_add(guest->waiting, 1);
+    guest->result = mdl_db_write(own, bump_or_fill, guest, p);
+    apr_pool_destroy(p);
+    return NULL;
+}
+
+static void test_sqlite_full_in_group(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+    guest_t guests[GUESTS];
+    atomic_int waiting = 0;
+    int full = 0, written = 0;
+    holder_t holder;
+
+    large_name = memset(apr_pcalloc(p, 4 << 20), 'x', (4 << 20) - 1);
+    holder_begin(&holder, p);
+    for (int i = 0; i < GUESTS; i++) {
+        guests[i] = (guest_t){.number = i, .waiting = &waiting};
+        pthread_create(&guests[i].thread, NULL, be_limited_guest, &guests[i]);
+    }
+    while (atomic_load(&waiting) < GUESTS) {
+        usleep(1000);
+    }
+    holder_end(&holder);
+    for (int i = 0; i < GUESTS; i++) {
+        pthread_join(guests[i].thread, NULL);
+        full += guests[i].result == MDL_DB_EFULL;
+        written += guests[i].result == APR_SUCCESS;
+    }
+    is_int(guests[3].result, MDL_DB_EFULL,
+           "of many that waited, the one that fills the disk hears");
+    is_int(full + written, GUESTS, "the others hear that or have written");
+    is_int(count(db, p), before + 1 + written, "and only what they wrote is there");
+}
+
+/* A tool that knows nothing of our lock file. */
+static void test_sqlite_foreign_writer(apr_pool_t *p)
+{
+    apr_time_t began = apr_time_now();
+    sqlite3 *other = NULL;
+
+    sqlite3_open(database->params, &other);
+    sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    atomic_store(&sleep_at_once, 1);
+    is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EBUSY,
+           "a transaction that begins while another program writes gets MDL_DB_EBUSY");
+    ok(apr_time_now() - began >= apr_time_from_sec(5), "but not before 5 s");
+    is_int(mdl_db_read(db, bump_once, NULL, p), MDL_DB_EBUSY,
+           "a statement outside of a transaction does too");
+    atomic_store(&sleep_at_once, 0);
+    sqlite3_exec(other, "COMMIT", NULL, NULL, NULL);
+    sqlite3_close(other);
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "and then is let in");
+}
+
+static void tests(const database_t *on, apr_pool_t *p)
+{
+    database = on;
+    db = database_ready(database, p);
+    test_busy(p);
+    test_killed_holder(p);
+    test_writers_at_once(p);
+    test_opened_and_closed_at_once(p);
+    test_group(p);
+    if (database->dialect == MDL_SQLITE3) {
+        test_sqlite_full_in_group(p);
+        test_sqlite_full(p);
+        test_sqlite_foreign_writer(p);
+    }
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    on_each_database(tests, p);
+    return tap_end(p);
+}

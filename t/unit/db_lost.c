@@ -1,0 +1,283 @@
+/*
+ * A connection when the database, or what was prepared in it, is lost.
+ */
+#include "t/unit/counter.h"
+
+#include <sqlite3.h>
+
+static const database_t *database;
+static mdl_db_t *db;
+
+/* Something that happens in the middle of an effect's first run. */
+
+typedef struct {
+    void (*event)(mdl_db_t *on);
+    int last; /* nothing is done after it but the commit */
+    int runs;
+} interrupted_t;
+
+static apr_status_t bump_interrupted(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    interrupted_t *interrupted = arg;
+    apr_status_t rv = bump(on, p);
+
+    if (rv == APR_SUCCESS && interrupted->runs++ == 0) {
+        interrupted->event(on);
+    }
+    return rv == APR_SUCCESS && !interrupted->last ? bump(on, p) : rv;
+}
+
+static apr_status_t read_interrupted(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    interrupted_t *interrupted = arg;
+    apr_int64_t n;
+    apr_status_t rv = read_count(on, p, &n);
+
+    if (rv == APR_SUCCESS && interrupted->runs++ == 0) {
+        interrupted->event(on);
+    }
+    return rv == APR_SUCCESS ? read_count(on, p, &n) : rv;
+}
+
+static void sqlite_command(const char *sql)
+{
+    sqlite3 *other = NULL;
+
+    if (sqlite3_open(database->params, &other) != SQLITE_OK ||
+        sqlite3_exec(other, sql, NULL, NULL, NULL) != SQLITE_OK) {
+        printf("# %s: %s\n", sql, sqlite3_errmsg(other));
+    }
+    sqlite3_close(other);
+}
+
+static void other_command(const char *sql)
+{
+    if (database->dialect == MDL_SQLITE3) {
+        sqlite_command(sql);
+    } else {
+        pgsql_command(database->params, sql);
+    }
+}
+
+static void change_schema_elsewhere(mdl_db_t *on)
+{
+    static int n;
+
+    (void)on;
+    other_command(apr_psprintf(database->pool, "CREATE TABLE elsewhere_%d (x INTEGER)", n++));
+}
+
+static void change_schema(mdl_db_t *on)
+{
+    mdl_db_command(on, "CREATE TABLE made_meanwhile (x INTEGER)");
+}
+
+static void test_schema_changed(apr_pool_t *p)
+{
+    interrupted_t reading = {.event = change_schema_elsewhere};
+    interrupted_t writing = {.event = change_schema};
+    apr_int64_t before = count(db, p);
+
+    mdl_db_write(db, bump_once, NULL, p);
+    change_schema_elsewhere(db);
+    is_int(count(db, p), before + 1, "after another connection changed the schema one can read");
+    change_schema_elsewhere(db);
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "and write");
+    is_int(mdl_db_read(db, read_interrupted, &reading, p), APR_SUCCESS,
+           "also when it happens between two statements");
+    is_int(mdl_db_write(db, bump_interrupted, &writing, p), APR_SUCCESS,
+           "and when an effect does so itself");
+    is_int(count(db, p), before + 4, "each write counts once");
+
+    other_command("ALTER TABLE epoch RENAME TO epoch_away");
+    is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EOTHER,
+           "a table that is missing is MDL_DB_EOTHER");
+    other_command("ALTER TABLE epoch_away RENAME TO epoch");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "until it is there again");
+}
+
+/* PostgreSQL alone. */
+
+static void terminate(mdl_db_t *on)
+{
+    (void)on;
+    pgsql_command(database->params,
+                  "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                  "WHERE datname = current_database() AND pid <> pg_backend_pid()");
+}
+
+static void deallocate(mdl_db_t *on)
+{
+    mdl_db_command(on, "DEALLOCATE ALL");
+}
+
+static void test_pgsql_lost(apr_pool_t *p)
+{
+    interrupted_t middle = {.event = terminate};
+    interrupted_t last = {.event = terminate, .last = 1};
+    interrupted_t reading = {.event = terminate};
+    apr_int64_t before = count(db, p);
+
+    terminate(db);
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
+           "a connection lost between two transactions is made anew");
+    terminate(db);
+    is_int(count(db, p), before + 1, "also for reading");
+    is_int(mdl_db_write(db, bump_interrupted, &middle, p), APR_SUCCESS,
+           "an effect whose connection is lost in its middle");
+    is_int(middle.runs, 2, "is run once more");
+    is_int(count(db, p), before + 3, "and takes effect once");
+    is_int(mdl_db_write(db, bump_interrupted, &last, p), APR_SUCCESS,
+           "so it is when the connection is lost before the commit");
+    is_int(last.runs * 10 + (count(db, p) - before), 24, "with two runs and one effect");
+    is_int(mdl_db_read(db, read_interrupted, &reading, p), APR_SUCCESS, "and in reading");
+}
+
+static void test_pgsql_deallocated(apr_pool_t *p)
+{
+    interrupted_t middle = {.event = deallocate};
+    apr_int64_t before = count(db, p);
+
+    deallocate(db);
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
+           "prepared statements that are lost are prepared again");
+    deallocate(db);
+    is_int(count(db, p), before + 1, "also for reading");
+    is_int(mdl_db_write(db, bump_interrupted, &middle, p), APR_SUCCESS, "and within an effect");
+    is_int(middle.runs * 10 + (count(db, p) - before), 23,
+           "which is run once more and counts once");
+}
+
+static int has_settings(mdl_db_t *on)
+{
+    return mdl_db_command(on, "DO $$ BEGIN IF current_setting('lock_timeout') <> '5s' THEN "
+                              "RAISE EXCEPTION 'no limit'; END IF; END $$") == APR_SUCCESS;
+}
+
+/* Without those that the parameters bring along. */
+static void test_pgsql_settings(apr_pool_t *p)
+{
+    database_t bare = *database;
+    mdl_db_t *own;
+
+    bare.params = apr_pstrcat(p, database->params, " options=''", NULL);
+    own = database_open(&bare, p);
+    ok(has_settings(own), "a session has its time limits");
+    terminate(own);
+    mdl_db_write(own, bump_once, NULL, p);
+    ok(has_settings(own), "so has one that was made anew");
+    mdl_db_command(own, "DISCARD ALL");
+    mdl_db_write(own, bump_once, NULL, p);
+    ok(has_settings(own), "and one that a pooler has wiped");
+}
+
+typedef struct {
+    const char *state;
+    int times; /* the first runs fail */
+    apr_status_t result;
+    int runs;
+    const char *name;
+} raised_t;
+
+static apr_status_t raise_state(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    raised_t *raised = arg;
+    apr_status_t rv = bump(on, p);
+
+    if (rv != APR_SUCCESS || raised->runs++ >= raised->times) {
+        return rv;
+    }
+    return mdl_db_command(
+        on, apr_psprintf(p, "DO $$ BEGIN RAISE EXCEPTION 'as asked' USING ERRCODE = '%s'; END $$",
+                         raised->state));
+}
+
+static void test_pgsql_classes(apr_pool_t *p)
+{
+    raised_t cases[] = {
+        {"40001", 1, APR_SUCCESS, 0, "after a serialization failure an effect is run again"},
+        {"40P01", 1, APR_SUCCESS, 0, "after a deadlock too"},
+        {"40001", 9, MDL_DB_EOTHER, 0, "a second failure of that kind is given up on"},
+        {"53100", 9, MDL_DB_EFULL, 0, "a full disk is MDL_DB_EFULL"},
+        {"55P03", 9, MDL_DB_EBUSY, 0, "a lock that was not had is MDL_DB_EBUSY"},
+        {"57014", 9, MDL_DB_EBUSY, 0, "a statement that took too long is MDL_DB_EBUSY"},
+        {"23505", 9, MDL_DB_EUNIQUE, 0, "a unique constraint is MDL_DB_EUNIQUE"},
+        {"22012", 9, MDL_DB_EOTHER, 0, "another error is MDL_DB_EOTHER"},
+        {"57P03", 9, MDL_DB_EGONE, 0, "a server that starts up is MDL_DB_EGONE"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        apr_int64_t before = count(db, p);
+
+        is_int(mdl_db_write(db, raise_state, &cases[i], p), cases[i].result, cases[i].name);
+        is_int(count(db, p) - before, cases[i].result == APR_SUCCESS,
+               cases[i].result == APR_SUCCESS ? "and counts once" : "and leaves nothing");
+    }
+}
+
+static void test_pgsql_out_of_reach(apr_pool_t *p)
+{
+    const char *server = getenv("MDL_TEST_PGSQL");
+    const char *name = apr_psprintf(p, "mdl_unit_%ld", (long)getpid());
+    apr_int64_t before = count(db, p);
+    apr_int64_t n;
+
+    pgsql_command(server,
+                  apr_pstrcat(p, "ALTER DATABASE ", name, " ALLOW_CONNECTIONS false", NULL));
+    pgsql_command(server, "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
+                          "WHERE datname LIKE 'mdl_unit_%' AND pid <> pg_backend_pid()");
+    is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EGONE,
+           "while the database is out of reach a write is MDL_DB_EGONE");
+    is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EGONE, "so is the next");
+    is_int(mdl_db_read(db, read_count, &n, p), MDL_DB_EGONE, "and reading");
+    pgsql_command(server, apr_pstrcat(p, "ALTER DATABASE ", name, " ALLOW_CONNECTIONS true", NULL));
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
+           "the first write when it is back succeeds");
+    is_int(count(db, p), before + 1, "and counts once");
+}
+
+/* Only for a server of tools/postgres, whose folder is where its socket is. */
+static void test_pgsql_restarted(apr_pool_t *p)
+{
+    const char *host = strstr(getenv("MDL_TEST_PGSQL"), "host=");
+    const char *folder = host != NULL ? apr_pstrndup(p, host + 5, strcspn(host + 5, " ")) : "";
+    const char *stop = apr_psprintf(p, "tools/postgres stop '%s' immediate", folder);
+    const char *start = apr_psprintf(p, "tools/postgres start '%s'", folder);
+    apr_int64_t before = count(db, p);
+
+    if (access(apr_pstrcat(p, folder, "/data/postmaster.pid", NULL), F_OK) != 0 ||
+        access("tools/postgres", X_OK) != 0) {
+        printf("# the server can't be restarted from here\n");
+        return;
+    }
+    mdl_db_command(db, "SET synchronous_commit = on");
+    mdl_db_write(db, bump_once, NULL, p);
+    ok(system(stop) == 0, "the server is stopped");
+    is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EGONE, "a write is MDL_DB_EGONE");
+    ok(system(start) == 0, "the server is started");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "the next write succeeds");
+    is_int(count(db, p), before + 2, "and what was written before is there");
+}
+
+static void tests(const database_t *on, apr_pool_t *p)
+{
+    database = on;
+    db = database_ready(database, p);
+    test_schema_changed(p);
+    if (database->dialect == MDL_PGSQL) {
+        test_pgsql_lost(p);
+        test_pgsql_deallocated(p);
+        test_pgsql_settings(p);
+        test_pgsql_classes(p);
+        test_pgsql_out_of_reach(p);
+        test_pgsql_restarted(p);
+    }
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    on_each_database(tests, p);
+    return tap_end(p);
+}

@@ -1,0 +1,306 @@
+#include "t/unit/fixtures.h"
+
+#include "core/download.h"
+
+#define SESSION apr_time_from_sec(86400)
+
+static mdl_db_t *db;
+static mdl_secret_t *secret;
+static apr_int64_t shop, file, pending;
+
+/* What a buyer has: one file of a mapping that was assigned. */
+static mdl_link_file_t buy(const char *order_id, mdl_mapping_put_t *mapping, apr_pool_t *p)
+{
+    mdl_order_assign_t *assign = new_assignment(shop, order_id, p, 1,
+                                                mapping->mapping.storefront_product_id);
+
+    make_mapping(db, mapping, p);
+    if (mdl_db_write(db, mdl_order_assign, assign, p) != APR_SUCCESS) {
+        printf("Bail out! assign: %s\n", mdl_db_error(db));
+        exit(2);
+    }
+    return (mdl_link_file_t){
+        .assignment_id = APR_ARRAY_IDX(assign->order->assignments, 0, mdl_assignment_t *)->id,
+        .asset_id = APR_ARRAY_IDX(mapping->mapping.file_ids, 0, apr_int64_t),
+        .expires_at = apr_time_now() + apr_time_from_sec(300)};
+}
+
+/* Another link to the same file, with a session of its own. */
+static mdl_link_file_t *new_link(const mdl_link_file_t *of, apr_pool_t *p)
+{
+    mdl_link_file_t *link = apr_pmemdup(p, of, sizeof *of);
+
+    link->expires_at = apr_time_now() + apr_time_from_sec(300);
+    mdl_link_file(secret, link, p);
+    return link;
+}
+
+static mdl_download_t look(const mdl_link_file_t *link, apr_pool_t *p)
+{
+    mdl_download_t download = {
+        .link = link, .default_download_limit = 3, .session_lifetime = SESSION};
+
+    if (mdl_download_look(db, &download, p) != APR_SUCCESS) {
+        printf("Bail out! download: %s\n", mdl_db_error(db));
+        exit(2);
+    }
+    return download;
+}
+
+static mdl_download_verdict_t verdict(const mdl_link_file_t *link, apr_pool_t *p)
+{
+    return look(link, p).verdict;
+}
+
+/* As a request for the bytes does it. */
+static mdl_download_verdict_t fetch(const mdl_link_file_t *link, apr_pool_t *p)
+{
+    mdl_download_t download = look(link, p);
+
+    if (download.verdict == MDL_DOWNLOAD_OK && !download.open &&
+        mdl_download_open(db, &download, p) != APR_SUCCESS) {
+        printf("# %s\n", mdl_db_error(db));
+        exit(2);
+    }
+    return download.verdict;
+}
+
+static int used(const mdl_link_file_t *link, apr_pool_t *p)
+{
+    mdl_order_find_t find = {.page_id = look(link, p).page_id, .default_download_limit = 3};
+    mdl_assignment_t *assignment;
+
+    mdl_db_read(db, mdl_order_find, &find, p);
+    assignment = APR_ARRAY_IDX(find.order->assignments, 0, mdl_assignment_t *);
+    return APR_ARRAY_IDX(assignment->files, 0, mdl_order_file_t *)->downloads_used;
+}
+
+static mdl_mapping_put_t *mapping_of(const char *product, int limit, apr_pool_t *p)
+{
+    mdl_mapping_put_t *mapping = new_mapping(shop, product, ids_of(p, 1, file), p);
+
+    mapping->mapping.download_limit = limit;
+    return mapping;
+}
+
+static void set_order(const mdl_link_file_t *link, const char *access_status, apr_pool_t *p)
+{
+    mdl_db_command(db, apr_psprintf(p,
+                                    "UPDATE orders SET access_status = '%s' WHERE id = (SELECT "
+                                    "order_id FROM assignment WHERE id = %" APR_INT64_T_FMT ")",
+                                    access_status, link->assignment_id));
+}
+
+static void set_assignment(const mdl_link_file_t *link, const char *what, apr_pool_t *p)
+{
+    mdl_db_command(db, apr_psprintf(p, "UPDATE assignment SET %s WHERE id = %" APR_INT64_T_FMT,
+                                    what, link->assignment_id));
+}
+
+static void test_sessions(apr_pool_t *p)
+{
+    mdl_link_file_t bought = buy("1", mapping_of(PRODUCT("1"), 2, p), p);
+    mdl_link_file_t *first = new_link(&bought, p);
+    mdl_link_file_t *second = new_link(&bought, p);
+    mdl_download_t download = look(first, p);
+
+    is_int(download.verdict, MDL_DOWNLOAD_OK, "a file that was bought may be had");
+    is_str(download.filename, "a.pdf", "with its name");
+    is_int(download.size, 4321, "its size");
+    is_int(strlen(download.sha256), 64, "and its digest");
+    is_str(download.content_type, "application/pdf", "and type");
+    ok(download.page_id != NULL && strcmp(download.shop_name, "A shop") == 0,
+       "from its order and shop");
+    is_int(download.open, 0, "the session is not open yet");
+    is_int(used(first, p), 0, "to look costs nothing");
+    is_int(fetch(first, p), MDL_DOWNLOAD_OK, "the first fetch");
+    is_int(used(first, p), 1, "costs one download");
+    is_int(look(first, p).open, 1, "and opens the session");
+    is_int(fetch(first, p), MDL_DOWNLOAD_OK, "the next one in this session");
+    is_int(mdl_download_open(db, &download, p), APR_SUCCESS, "and one that began beside the first");
+    is_int(used(first, p), 1, "cost nothing");
+    is_int(fetch(second, p), MDL_DOWNLOAD_OK, "another session");
+    is_int(used(first, p), 2, "costs another");
+    is_int(fetch(new_link(&bought, p), p), MDL_DOWNLOAD_EXHAUSTED, "then none is left");
+    is_int(fetch(first, p), MDL_DOWNLOAD_OK, "but the open sessions go on");
+    is_int(used(first, p), 2, "and no more than the limit was used");
+}
+
+static void test_limits(apr_pool_t *p)
+{
+    mdl_link_file_t unlimited = buy("2", mapping_of(PRODUCT("2"), 0, p), p);
+    mdl_link_file_t usual = buy("3", mapping_of(PRODUCT("3"), -1, p), p);
+    mdl_link_file_t granted = buy("4", mapping_of(PRODUCT("4"), 1, p), p);
+    mdl_download_t late;
+    int n = 0;
+
+    for (int i = 0; i < 20; i++) {
+        n += fetch(new_link(&unlimited, p), p) == MDL_DOWNLOAD_OK;
+    }
+    is_int(n, 20, "a limit of 0 has no end");
+    is_int(used(&unlimited, p), 20, "though what is used is counted");
+    for (n = 0; n < 10 && fetch(new_link(&usual, p), p) == MDL_DOWNLOAD_OK; n++) {
+    }
+    is_int(n, 3, "without a limit of its own a mapping has the shop's");
+
+    fetch(new_link(&granted, p), p);
+    late = look(new_link(&granted, p), p);
+    is_int(late.verdict, MDL_DOWNLOAD_EXHAUSTED, "after one of one download none is left");
+    late.verdict = MDL_DOWNLOAD_OK; /* as another process saw it before */
+    is_int(mdl_download_open(db, &late, p), APR_SUCCESS, "who saw one left before it was taken");
+    is_int(late.verdict, MDL_DOWNLOAD_EXHAUSTED, "gets none either");
+    is_int(look(late.link, p).open, 0, "and no session");
+    mdl_db_command(db, "UPDATE allowance SET downloads_extra = 2 WHERE downloads_used = 1");
+    for (n = 0; n < 10 && fetch(new_link(&granted, p), p) == MDL_DOWNLOAD_OK; n++) {
+    }
+    is_int(n, 2, "downloads that were granted extra are had, and no more");
+}
+
+static void test_verdicts(apr_pool_t *p)
+{
+    mdl_link_file_t bought = buy("5", mapping_of(PRODUCT("5"), 0, p), p);
+    mdl_mapping_put_t *unready = new_mapping(shop, PRODUCT("6"), ids_of(p, 1, pending), p);
+    mdl_link_file_t early = buy("6", unready, p);
+    mdl_link_file_t *link = new_link(&bought, p);
+    mdl_link_file_t foreign = *link;
+
+    foreign.asset_id = pending;
+    is_int(verdict(&foreign, p), MDL_DOWNLOAD_GONE, "a file that is not the assignment's is gone");
+    foreign.assignment_id = 999999;
+    is_int(verdict(&foreign, p), MDL_DOWNLOAD_GONE, "as is one of no assignment");
+    is_str(look(&foreign, p).page_id, NULL, "without a page");
+    is_int(verdict(new_link(&early, p), p), MDL_DOWNLOAD_NOT_READY,
+           "a file that is being imported is not ready");
+
+    set_order(link, "held", p);
+    is_int(verdict(link, p), MDL_DOWNLOAD_HELD, "a held order is held");
+    set_order(link, "revoked", p);
+    is_int(verdict(link, p), MDL_DOWNLOAD_REVOKED, "a revoked one revoked");
+    set_order(link, "rejected", p);
+    is_int(verdict(link, p), MDL_DOWNLOAD_REVOKED, "a rejected one too");
+    set_order(link, "active", p);
+    set_assignment(link, "status = 'revoked'", p);
+    is_int(verdict(link, p), MDL_DOWNLOAD_REVOKED, "as is a revoked assignment");
+    ok(look(link, p).page_id != NULL, "with its page, which says so");
+    set_assignment(link, "status = 'active', expires_at = 1", p);
+    is_int(verdict(link, p), MDL_DOWNLOAD_EXPIRED, "access that ended has expired");
+    set_assignment(link, "expires_at = NULL", p);
+    is_int(verdict(link, p), MDL_DOWNLOAD_OK, "without all that it may be had");
+}
+
+static void test_content(apr_pool_t *p)
+{
+    apr_int64_t newer = make_asset(db, shop, "new.pdf", 1, p);
+    mdl_mapping_put_t *live = mapping_of(PRODUCT("7"), 0, p);
+    mdl_mapping_put_t *pinned = mapping_of(PRODUCT("8"), 0, p);
+    mdl_link_file_t followed, kept;
+
+    pinned->mapping.content = "pinned";
+    followed = buy("7", live, p);
+    kept = buy("8", pinned, p);
+    live->mapping.file_ids = pinned->mapping.file_ids = ids_of(p, 1, newer);
+    make_mapping(db, live, p);
+    make_mapping(db, pinned, p);
+    is_int(verdict(new_link(&followed, p), p), MDL_DOWNLOAD_GONE,
+           "live content that left the mapping is gone");
+    is_int(verdict(new_link(&kept, p), p), MDL_DOWNLOAD_OK, "pinned content is there");
+    followed.asset_id = kept.asset_id = newer;
+    is_int(verdict(new_link(&followed, p), p), MDL_DOWNLOAD_OK, "what came into it is live's");
+    is_int(verdict(new_link(&kept, p), p), MDL_DOWNLOAD_GONE, "and not pinned's");
+}
+
+static void test_times(apr_pool_t *p)
+{
+    mdl_link_file_t bought = buy("9", mapping_of(PRODUCT("9"), 0, p), p);
+    mdl_link_file_t *used_in_time = new_link(&bought, p);
+    mdl_link_file_t *unused = new_link(&bought, p);
+
+    fetch(used_in_time, p);
+    atomic_fetch_add(&clock_ahead, apr_time_from_sec(301));
+    is_int(verdict(unused, p), MDL_DOWNLOAD_LINK_OLD, "a link that was not used in time is old");
+    is_int(verdict(used_in_time, p), MDL_DOWNLOAD_OK, "one that was goes on");
+    atomic_fetch_add(&clock_ahead, SESSION);
+    is_int(verdict(used_in_time, p), MDL_DOWNLOAD_LINK_OLD, "to the end of its session");
+    is_int(verdict(new_link(&bought, p), p), MDL_DOWNLOAD_OK, "a new link is good");
+}
+
+/* Buyers' clicks at once. */
+
+#define CLICKERS 4
+#define CLICKS   12
+
+static int click_at_once(const database_t *database, const mdl_link_file_t *bought, int one_session,
+                         apr_pool_t *p)
+{
+    const mdl_link_file_t *shared = new_link(bought, p);
+    pid_t children[CLICKERS];
+    int results[2], let_in = 0;
+    char byte;
+
+    if (pipe(results) != 0) {
+        exit(2);
+    }
+    for (int i = 0; i < CLICKERS; i++) {
+        if ((children[i] = child_begin()) == 0) {
+            db = database_open(database, p);
+            for (int n = 0; n < CLICKS; n++) {
+                mdl_download_t download = {.link = one_session ? shared : new_link(bought, p),
+                                           .verdict = MDL_DOWNLOAD_OK,
+                                           .limit = 1};
+
+                /* each as if it had seen one left */
+                if (mdl_download_open(db, &download, p) != APR_SUCCESS) {
+                    child_end(0);
+                }
+                byte = download.verdict == MDL_DOWNLOAD_OK;
+                (void)!write(results[1], &byte, 1);
+            }
+            child_end(1);
+        }
+    }
+    close(results[1]);
+    while (read(results[0], &byte, 1) == 1) {
+        let_in += byte;
+    }
+    close(results[0]);
+    for (int i = 0; i < CLICKERS; i++) {
+        let_in += child_good(children[i]) ? 0 : 10000;
+    }
+    return let_in;
+}
+
+static void test_at_once(const database_t *database, apr_pool_t *p)
+{
+    mdl_link_file_t bought = buy("10", mapping_of(PRODUCT("10"), 1, p), p);
+    mdl_link_file_t shared = buy("11", mapping_of(PRODUCT("11"), 1, p), p);
+
+    is_int(click_at_once(database, &bought, 0, p), 1,
+           "of 48 sessions that begin at once with one download left, one is let in");
+    is_int(used(&bought, p), 1, "and one download is used");
+    is_int(click_at_once(database, &shared, 1, p), CLICKERS * CLICKS,
+           "48 requests of one session at once are all let in");
+    is_int(used(&shared, p), 1, "for one download");
+}
+
+static void tests(const database_t *database, apr_pool_t *p)
+{
+    db = database_ready(database, p);
+    shop = make_shop(db, "one.test", p);
+    file = make_asset(db, shop, "a.pdf", 1, p);
+    pending = make_asset(db, shop, "c.pdf", 0, p);
+    test_sessions(p);
+    test_limits(p);
+    test_verdicts(p);
+    test_content(p);
+    test_times(p);
+    test_at_once(database, p);
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    secret = make_secret('s', p);
+    on_each_database(tests, p);
+    return tap_end(p);
+}

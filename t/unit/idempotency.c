@@ -1,0 +1,181 @@
+#include "t/unit/fixtures.h"
+
+#include "core/idempotency.h"
+
+#define HOUR apr_time_from_sec(3600)
+#define NOW  APR_TIME_C(1700000000000000)
+
+static void test_header(apr_pool_t *p)
+{
+    char *longest = memset(apr_pcalloc(p, 300), 'k', 255);
+    static const struct {
+        const char *header;
+        const char *key;
+        const char *name;
+    } cases[] = {
+        {"8e03978e-40d5-43e8-bc93-6894a57f9324", "8e03978e-40d5-43e8-bc93-6894a57f9324",
+         "a bare key is taken as it is"},
+        {"\"8e03978e\"", "8e03978e", "a quoted string is unquoted"},
+        {"\"a\\\"b\\\\c\"", "a\"b\\c", "with its escapes"},
+        {"a\"b", "a\"b", "a quote within a bare key belongs to it"},
+        {"x", "x", "one character is a key"},
+        {"!~", "!~", "any visible character may be in it"},
+        {"", NULL, "an empty one is none"},
+        {"\"\"", NULL, "an empty string is none"},
+        {"\"", NULL, "a quote alone is none"},
+        {"\"abc", NULL, "an open string is none"},
+        {"\"abc\\", NULL, "an open escape is none"},
+        {"\"a\\bc\"", NULL, "an unknown escape is none"},
+        {"\"abc\"d", NULL, "a string with something behind it is none"},
+        {"\"abc\";a=1", NULL, "a string with a parameter is none"},
+        {"a b", NULL, "a space is not visible"},
+        {"\"a b\"", NULL, "nor in a string"},
+        {"a\tb", NULL, "a tab is not"},
+        {"caf\xc3\xa9", NULL, "a letter beyond ASCII is none"},
+        {"a\x7f", NULL, "DEL is none"},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        is_str(mdl_idempotency_key(cases[i].header, p), cases[i].key, cases[i].name);
+    }
+    is_str(mdl_idempotency_key(longest, p), longest, "255 characters are a key");
+    is_str(mdl_idempotency_key(apr_pstrcat(p, "\"", longest, "\"", NULL), p), longest,
+           "quoted too");
+    is_str(mdl_idempotency_key(apr_pstrcat(p, longest, "k", NULL), p), NULL, "256 are none");
+}
+
+static void test_fingerprint(apr_pool_t *p)
+{
+    const char *one = mdl_idempotency_fingerprint("POST", "/a", "bc", 2, p);
+
+    is_str(mdl_idempotency_fingerprint("POST", "/a", "bc", 2, p), one,
+           "equal requests have one fingerprint");
+    ok(strcmp(mdl_idempotency_fingerprint("PUT", "/a", "bc", 2, p), one) != 0,
+       "another method another");
+    ok(strcmp(mdl_idempotency_fingerprint("POST", "/ab", "c", 1, p), one) != 0,
+       "path and body are kept apart");
+    ok(strcmp(mdl_idempotency_fingerprint("POST", "/a", "bd", 2, p), one) != 0,
+       "another body another");
+}
+
+static mdl_idempotency_t entry(apr_int64_t shop_id, const char *key)
+{
+    return (mdl_idempotency_t){
+        .shop_id = shop_id, .key = key, .fingerprint = "print", .retention = 24 * HOUR, .now = NOW};
+}
+
+static void test_store(mdl_db_t *db, apr_int64_t shop, apr_int64_t other_shop, apr_pool_t *p)
+{
+    mdl_idempotency_t idempotency = entry(shop, "first");
+    mdl_idempotency_t elsewhere = entry(other_shop, "first");
+    mdl_answer_t in = {.status = 201, .location = NULL, .body = "{\"caf\xc3\xa9\":1}"};
+    mdl_answer_t second = {.status = 202, .location = "https://x.test/1", .body = "{}"};
+    mdl_answer_t out = {0};
+
+    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_ENOENT, "a new key has no answer");
+    is_int(mdl_idempotency_store(db, &idempotency, &in, p), APR_SUCCESS, "an answer is stored");
+    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_SUCCESS, "and found");
+    is_int(out.status, 201, "with its status");
+    is_str(out.body, in.body, "its body");
+    is_str(out.location, NULL, "and no Location where there was none");
+    is_int(mdl_idempotency_store(db, &idempotency, &second, p), APR_EEXIST,
+           "a second answer is not taken");
+    mdl_idempotency_find(db, &idempotency, &out, p);
+    is_int(out.status, 201, "the first stays");
+
+    idempotency.fingerprint = "another";
+    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_EMISMATCH,
+           "with another request the key does not match");
+    is_int(mdl_idempotency_find(db, &elsewhere, &out, p), APR_ENOENT,
+           "another shop's key of the same name is another key");
+    is_int(mdl_idempotency_store(db, &elsewhere, &second, p), APR_SUCCESS, "and can be stored");
+    mdl_idempotency_find(db, &elsewhere, &out, p);
+    is_str(out.location, "https://x.test/1", "with its Location");
+    elsewhere = entry(other_shop, "First");
+    is_int(mdl_idempotency_find(db, &elsewhere, &out, p), APR_ENOENT, "keys tell case");
+}
+
+static void test_expired(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
+{
+    mdl_idempotency_t idempotency = entry(shop, "expiring");
+    mdl_answer_t in = {.status = 201, .body = "old"};
+    mdl_answer_t out = {0};
+
+    mdl_idempotency_store(db, &idempotency, &in, p);
+    idempotency.now = NOW + 24 * HOUR - 1;
+    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_SUCCESS,
+           "an answer is there to the end of its retention");
+    is_int(mdl_idempotency_store(db, &idempotency, &in, p), APR_EEXIST, "and not replaced");
+    idempotency.now = NOW + 24 * HOUR;
+    idempotency.fingerprint = "another";
+    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_ENOENT, "then it is gone");
+    in.body = "new";
+    is_int(mdl_idempotency_store(db, &idempotency, &in, p), APR_SUCCESS,
+           "and gives its place to another");
+    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_SUCCESS, "which is found");
+    is_str(out.body, "new", "instead of it");
+}
+
+typedef struct {
+    apr_int64_t shop_id;
+    int answers;
+} stored_t;
+
+static apr_status_t store_many(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const stored_t *stored = arg;
+    mdl_answer_t answer = {.status = 200, .body = "{}"};
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = 0; i < stored->answers && rv == APR_SUCCESS; i++) {
+        mdl_idempotency_t idempotency = entry(stored->shop_id, apr_psprintf(p, "many-%d", i));
+
+        idempotency.now = i + 1;
+        rv = mdl_idempotency_store(db, &idempotency, &answer, p);
+    }
+    return rv;
+}
+
+static void test_prune(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
+{
+    stored_t stored = {.shop_id = shop, .answers = 600};
+    mdl_idempotency_prune_t prune = {.before = 550};
+    mdl_idempotency_t kept = entry(shop, "many-550");
+    mdl_answer_t out;
+    apr_int64_t total = 0;
+    int batches = 0, largest = 0;
+
+    mdl_db_write(db, store_many, &stored, p);
+    kept.now = 600;
+    do {
+        if (mdl_db_write(db, mdl_idempotency_prune, &prune, p) != APR_SUCCESS) {
+            break;
+        }
+        total += prune.removed;
+        largest = prune.removed > largest ? (int)prune.removed : largest;
+        batches++;
+    } while (prune.removed > 0 && batches < 100);
+    is_int(total, 550, "every answer past its retention is deleted");
+    ok(batches > 2 && largest < 550, "in batches");
+    is_int(mdl_idempotency_find(db, &kept, &out, p), APR_SUCCESS, "the next younger one stays");
+}
+
+static void tests(const database_t *database, apr_pool_t *p)
+{
+    mdl_db_t *db = database_ready(database, p);
+    apr_int64_t shop = make_shop(db, "one.test", p);
+
+    test_store(db, shop, make_shop(db, "two.test", p), p);
+    test_expired(db, shop, p);
+    test_prune(db, shop, p);
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    test_header(p);
+    test_fingerprint(p);
+    on_each_database(tests, p);
+    return tap_end(p);
+}

@@ -1,0 +1,481 @@
+#include "t/unit/fixtures.h"
+
+#include "base/ulid.h"
+#include "core/import.h"
+#include "core/job.h"
+
+#define LEASE apr_time_from_sec(60)
+
+static mdl_db_t *db;
+static apr_int64_t shop;
+
+/* A queued import of a lane, due in some microseconds. */
+
+typedef struct {
+    const char *lane;
+    apr_interval_time_t due_in;
+    mdl_import_t import;
+} new_job_t;
+
+static apr_status_t queue(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    new_job_t *new = arg;
+    apr_status_t rv = mdl_import_queue(on, p, &new->import);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_db_command(
+        on,
+        apr_psprintf(p, "UPDATE job SET lane = '%s', due_at = %" APR_INT64_T_FMT " WHERE id = '%s'",
+                     new->lane, apr_time_now() + new->due_in, new->import.job.id));
+}
+
+static const char *make_job(const char *lane, apr_interval_time_t due_in, apr_pool_t *p)
+{
+    new_job_t new = {
+        .lane = lane,
+        .due_in = due_in,
+        .import = {.shop_id = shop,
+                   .max_attempts = 5,
+                   .asset = {.source_url = "https://files.test/x", .filename = "x", .title = "x"}}};
+
+    if (mdl_db_write(db, queue, &new, p) != APR_SUCCESS) {
+        printf("Bail out! job: %s\n", mdl_db_error(db));
+        exit(2);
+    }
+    return new.import.job.id;
+}
+
+static void forget_jobs(void)
+{
+    mdl_db_command(db, "DELETE FROM job");
+}
+
+static apr_array_header_t *claim_as(const char *owner, const char *lane, int limit, apr_pool_t *p)
+{
+    mdl_job_claim_t claim = {.lane = lane, .owner = owner, .lease = LEASE, .limit = limit};
+
+    return mdl_db_write(db, mdl_job_claim, &claim, p) == APR_SUCCESS
+               ? claim.jobs
+               : apr_array_make(p, 1, sizeof(mdl_job_t *));
+}
+
+static mdl_job_t *claim_one(const char *owner, apr_pool_t *p)
+{
+    apr_array_header_t *jobs = claim_as(owner, MDL_LANE_SMALL, 1, p);
+
+    return jobs->nelts == 1 ? APR_ARRAY_IDX(jobs, 0, mdl_job_t *) : NULL;
+}
+
+static int has(const apr_array_header_t *jobs, const char *id)
+{
+    for (int i = 0; i < jobs->nelts; i++) {
+        if (strcmp(APR_ARRAY_IDX(jobs, i, mdl_job_t *)->id, id) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void put_clock_forward(apr_interval_time_t by)
+{
+    atomic_fetch_add(&clock_ahead, by);
+}
+
+/* What a worker writes, as an effect. */
+
+typedef apr_status_t write_fn(mdl_db_t *on, const mdl_job_t *job, apr_pool_t *p);
+
+typedef struct {
+    write_fn *write;
+    const mdl_job_t *job;
+} writing_t;
+
+static apr_status_t write_it(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    const writing_t *writing = arg;
+
+    return writing->write(on, writing->job, p);
+}
+
+static apr_status_t work(write_fn *write, const mdl_job_t *job, apr_pool_t *p)
+{
+    writing_t writing = {write, job};
+
+    return mdl_db_write(db, write_it, &writing, p);
+}
+
+static apr_status_t renew(mdl_db_t *on, const mdl_job_t *job, apr_pool_t *p)
+{
+    return mdl_job_renew(on, job, LEASE, p);
+}
+
+typedef struct {
+    const char *id;
+    apr_int64_t shop_id; /* 0: any */
+    mdl_job_t *job;
+} finding_t;
+
+static apr_status_t find_it(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    finding_t *finding = arg;
+
+    return finding->shop_id != 0
+               ? mdl_job_find_of_shop(on, finding->shop_id, finding->id, &finding->job, p)
+               : mdl_job_find(on, finding->id, &finding->job, p);
+}
+
+static mdl_job_t *find(const char *id, apr_pool_t *p)
+{
+    finding_t finding = {.id = id};
+
+    mdl_db_read(db, find_it, &finding, p);
+    return finding.job;
+}
+
+static apr_status_t find_next_due(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    return mdl_job_next_due(on, MDL_LANE_BULK, arg, p);
+}
+
+static void test_queue(apr_pool_t *p)
+{
+    apr_int64_t other = make_shop(db, "other.test", p);
+    mdl_job_t *job = find(make_job(MDL_LANE_SMALL, 0, p), p);
+    finding_t finding = {.id = job->id, .shop_id = shop};
+
+    is_str(job->status, "queued", "a new job is queued");
+    is_str(job->type, MDL_JOB_IMPORT, "with its type");
+    is_int(job->attempts, 0, "without an attempt");
+    is_int(job->bytes_total, -1, "its size is not known");
+    ok(job->started_at == 0 && job->finished_at == 0 && job->error_code == NULL,
+       "nor has it begun or failed");
+    is_int(mdl_db_read(db, find_it, &finding, p), APR_SUCCESS, "its shop finds it");
+    finding.shop_id = other;
+    is_int(mdl_db_read(db, find_it, &finding, p), APR_ENOENT, "another one does not");
+    finding = (finding_t){.id = "job_none"};
+    is_int(mdl_db_read(db, find_it, &finding, p), APR_ENOENT,
+           "nor does anybody find one that is not");
+    forget_jobs();
+}
+
+static void test_claim(apr_pool_t *p)
+{
+    const char *third = make_job(MDL_LANE_SMALL, -apr_time_from_sec(10), p);
+    const char *first = make_job(MDL_LANE_SMALL, -apr_time_from_sec(30), p);
+    const char *second = make_job(MDL_LANE_SMALL, -apr_time_from_sec(20), p);
+    const char *later = make_job(MDL_LANE_SMALL, apr_time_from_sec(30), p);
+    apr_array_header_t *jobs;
+    mdl_job_t *job;
+
+    make_job(MDL_LANE_BULK, -apr_time_from_sec(90), p);
+    jobs = claim_as("w", MDL_LANE_SMALL, 2, p);
+    is_int(jobs->nelts, 2, "no more jobs than asked for are claimed");
+    ok(has(jobs, first) && has(jobs, second), "those that have been due for longest");
+    job = APR_ARRAY_IDX(jobs, 0, mdl_job_t *);
+    is_str(job->status, "running", "a claimed job is running");
+    is_int(job->attempts, 1, "in its first attempt");
+    ok(job->lease_token > 0 && job->started_at > 0, "with a token and the time of its start");
+    jobs = claim_as("w", MDL_LANE_SMALL, 10, p);
+    ok(jobs->nelts == 1 && has(jobs, third), "then the next one, and none of another lane");
+    is_int(claim_as("w", MDL_LANE_SMALL, 10, p)->nelts, 0, "a claimed job is not claimed again");
+    put_clock_forward(apr_time_from_sec(31));
+    jobs = claim_as("w", MDL_LANE_SMALL, 10, p);
+    ok(jobs->nelts == 1 && has(jobs, later), "a job is claimed when it is due and not before");
+    forget_jobs();
+}
+
+static void test_next_due(apr_pool_t *p)
+{
+    apr_time_t due_at = 1;
+    const char *id;
+
+    mdl_db_read(db, find_next_due, &due_at, p);
+    is_int(due_at, 0, "in an empty lane nothing becomes due");
+    make_job(MDL_LANE_BULK, apr_time_from_sec(9), p);
+    id = make_job(MDL_LANE_BULK, apr_time_from_sec(5), p);
+    make_job(MDL_LANE_SMALL, 0, p);
+    mdl_db_read(db, find_next_due, &due_at, p);
+    is_int(due_at, find(id, p)->due_at, "the next due is the lane's earliest");
+    forget_jobs();
+}
+
+/* The old worker of a job that another has taken over can't write. */
+static void test_fencing(apr_pool_t *p)
+{
+    const char *id = make_job(MDL_LANE_SMALL, 0, p);
+    mdl_job_t *old = claim_one("old", p);
+    mdl_job_t *new, *now;
+
+    put_clock_forward(LEASE - apr_time_from_sec(1));
+    ok(claim_one("new", p) == NULL, "within its lease a job is its worker's");
+    is_int(work(renew, old, p), APR_SUCCESS, "who renews the lease");
+    put_clock_forward(LEASE - apr_time_from_sec(1));
+    ok(claim_one("new", p) == NULL, "and keeps it");
+    put_clock_forward(apr_time_from_sec(2));
+    is_int(work(renew, old, p), APR_SUCCESS, "late, but before anybody else came");
+    put_clock_forward(LEASE + apr_time_from_sec(1));
+    new = claim_one("new", p);
+    ok(new != NULL &&strcmp(new->id, id) == 0, "when the lease is over another takes the job");
+    is_int(new->attempts, 2, "as another attempt");
+    is_int(new->started_at, old->started_at, "that began when the first did");
+    ok(new->lease_token > old->lease_token, "with a higher token");
+
+    old->bytes_received = 999;
+    old->bytes_total = 1000;
+    old->validator = "stale";
+    old->status = "succeeded";
+    old->error_code = "stale";
+    old->due_at = 1;
+    is_int(work(renew, old, p), APR_ENOENT, "the old worker can't renew");
+    is_int(work(mdl_job_release, old, p), APR_ENOENT, "nor give back");
+    is_int(work(mdl_job_retry_later, old, p), APR_ENOENT, "nor put off");
+    is_int(work(mdl_job_finish, old, p), APR_ENOENT, "nor end the job");
+    now = find(id, p);
+    ok(strcmp(now->status, "running") == 0 && now->bytes_received == 0 && now->bytes_total == -1 &&
+           now->validator == NULL && now->error_code == NULL && now->attempts == 2 &&
+           now->due_at == new->due_at && now->lease_token == new->lease_token,
+       "and has changed nothing");
+    is_int(work(renew, new, p), APR_SUCCESS, "the new one can");
+    forget_jobs();
+}
+
+static void test_progress(apr_pool_t *p)
+{
+    const char *id = make_job(MDL_LANE_SMALL, 0, p);
+    mdl_job_t *job = claim_one("w", p);
+
+    job->bytes_received = 10;
+    job->bytes_total = APR_INT64_C(5000000000);
+    job->validator = "\"etag\"";
+    work(renew, job, p);
+    job = find(id, p);
+    is_int(job->bytes_received, 10, "renewing notes what was received");
+    is_int(job->bytes_total, APR_INT64_C(5000000000), "and of how much");
+    is_str(job->validator, "\"etag\"", "and the validator");
+
+    job->bytes_received = 20;
+    job->lane = MDL_LANE_BULK;
+    job->due_at = apr_time_now();
+    is_int(work(mdl_job_release, job, p), APR_SUCCESS, "a job is given back");
+    job = find(id, p);
+    is_str(job->status, "queued", "it is queued");
+    is_int(job->attempts, 0, "the attempt does not count");
+    is_int(job->bytes_received, 20, "its progress stays");
+    is_str(job->validator, "\"etag\"", "and its validator");
+    is_int(claim_as("w", MDL_LANE_SMALL, 9, p)->nelts, 0, "it has left its lane");
+    is_int(claim_as("w", MDL_LANE_BULK, 9, p)->nelts, 1, "for the other");
+    is_int(work(mdl_job_release, job, p), APR_ENOENT, "who gave a job back can't do so once more");
+    forget_jobs();
+}
+
+static void test_retry_later(apr_pool_t *p)
+{
+    const char *id = make_job(MDL_LANE_SMALL, 0, p);
+    mdl_job_t *job = claim_one("w", p);
+
+    job->due_at = apr_time_now() + apr_time_from_sec(10);
+    job->error_code = "source_unavailable";
+    job->error_message = "It answered 503.";
+    is_int(work(mdl_job_retry_later, job, p), APR_SUCCESS, "a failed attempt is put off");
+    job = find(id, p);
+    is_str(job->status, "queued", "the job is queued");
+    is_int(job->attempts, 1, "the attempt counts");
+    is_str(job->error_message, "It answered 503.", "with its reason");
+    ok(claim_one("w", p) == NULL, "it is not tried before its time");
+    put_clock_forward(apr_time_from_sec(11));
+    job = claim_one("w", p);
+    ok(job != NULL && job->attempts == 2, "but then");
+    forget_jobs();
+}
+
+static void test_finish(apr_pool_t *p)
+{
+    const char *id = make_job(MDL_LANE_SMALL, 0, p);
+    mdl_job_retry_t retry = {.id = id, .refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+    mdl_job_t *job = claim_one("w", p);
+
+    is_int(mdl_db_write(db, mdl_job_retry, &retry, p), MDL_EREFUSED,
+           "a running job is not tried again");
+    is_int(retry.refusal->status, 409, "with 409");
+    job->status = "failed";
+    job->error_code = "source_not_found";
+    job->error_message = "It answered 404.";
+    job->bytes_received = job->bytes_total = 5;
+    is_int(work(mdl_job_finish, job, p), APR_SUCCESS, "a job is ended");
+    is_int(work(mdl_job_finish, job, p), APR_ENOENT, "once");
+    job = find(id, p);
+    is_str(job->status, "failed", "with its status");
+    is_str(job->error_code, "source_not_found", "its reason");
+    ok(job->finished_at > 0 && job->due_at == 0, "and its time");
+    put_clock_forward(LEASE * 2);
+    ok(claim_one("w", p) == NULL, "it is never claimed again");
+
+    is_int(mdl_db_write(db, mdl_job_retry, &retry, p), APR_SUCCESS,
+           "an operator can have a failed job tried again");
+    is_str(retry.job->status, "queued", "it is queued");
+    ok(retry.job->attempts == 0 && retry.job->error_code == NULL && retry.job->finished_at == 0,
+       "as if it were new");
+    job = claim_one("w", p);
+    ok(job != NULL && strcmp(job->id, id) == 0, "and claimed");
+    retry.id = "job_none";
+    is_int(mdl_db_write(db, mdl_job_retry, &retry, p), MDL_EREFUSED, "one that is not, is refused");
+    is_int(retry.refusal->status, 404, "with 404");
+    forget_jobs();
+}
+
+static void test_inherit(apr_pool_t *p)
+{
+    const char *mine = make_job(MDL_LANE_SMALL, -apr_time_from_sec(20), p);
+    mdl_job_t *job = claim_one("node-1", p);
+    mdl_job_t *again;
+
+    make_job(MDL_LANE_SMALL, -apr_time_from_sec(10), p);
+    claim_one("node-2", p);
+    mdl_db_write(db, mdl_job_inherit, (void *)"node-1", p);
+    again = claim_one("node-1", p);
+    ok(again != NULL && strcmp(again->id, mine) == 0,
+       "what a worker held when it died is due at once for its successor");
+    ok(claim_one("node-1", p) == NULL, "what others hold is not");
+    is_int(work(renew, job, p), APR_ENOENT, "should it live after all, it can't write");
+    forget_jobs();
+}
+
+static void test_list(apr_pool_t *p)
+{
+    mdl_job_list_t all = {.limit = 2};
+    mdl_job_list_t own = {.shop_id = shop, .limit = 10};
+    mdl_job_list_t others = {.shop_id = shop + 1000, .limit = 10};
+    const char *last = NULL;
+
+    for (int i = 0; i < 3; i++) {
+        usleep(1100); /* ids sort by the millisecond */
+        last = make_job(MDL_LANE_SMALL, 0, p);
+    }
+    mdl_db_read(db, mdl_job_list, &all, p);
+    mdl_db_read(db, mdl_job_list, &own, p);
+    mdl_db_read(db, mdl_job_list, &others, p);
+    is_int(all.jobs->nelts, 2, "the list has no more jobs than asked for");
+    is_str(APR_ARRAY_IDX(all.jobs, 0, mdl_job_t *)->id, last, "newest first");
+    is_int(own.jobs->nelts, 3, "a shop's list has its jobs");
+    is_int(others.jobs->nelts, 0, "and not another's");
+    forget_jobs();
+}
+
+/* Processes that claim at once: each writes a byte for each job that it got. */
+
+#define WORKERS 4
+#define JOBS    120
+
+static void claim_all(const database_t *database, int to, apr_pool_t *p)
+{
+    apr_array_header_t *jobs;
+    int good = 1;
+
+    db = database_open(database, p);
+    if (database->dialect == MDL_PGSQL) {
+        /* The plan in which a subquery may be run for each row. */
+        mdl_db_command(db, "SET enable_hashjoin = off; SET enable_mergejoin = off;"
+                           "SET enable_hashagg = off; SET enable_sort = off;"
+                           "SET enable_material = off");
+    }
+    do {
+        jobs = claim_as("w", MDL_LANE_SMALL, 7, p);
+        good &= jobs->nelts <= 7;
+        for (int i = 0; i < jobs->nelts; i++) {
+            char number = (char)strtol(APR_ARRAY_IDX(jobs, i, mdl_job_t *)->id + 4, NULL, 10);
+
+            good &= write(to, &number, 1) == 1;
+        }
+    } while (jobs->nelts > 0);
+    child_end(good);
+}
+
+static apr_status_t insert_many(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = 0; i < JOBS && rv == APR_SUCCESS; i++) {
+        mdl_job_t job = {.id = apr_psprintf(p, "job_%d", i),
+                         .type = MDL_JOB_IMPORT,
+                         .lane = MDL_LANE_SMALL,
+                         .shop_id = *(apr_int64_t *)arg,
+                         .max_attempts = 1};
+
+        rv = mdl_job_insert(on, &job, p);
+    }
+    return rv;
+}
+
+static void test_at_once(const database_t *database, apr_pool_t *p)
+{
+    int claimed[JOBS] = {0}, results[2], good = 1, once = 0;
+    pid_t children[WORKERS];
+    char number;
+
+    mdl_db_write(db, insert_many, &shop, p);
+    mdl_db_command(db, "ANALYZE job");
+    if (pipe(results) != 0) {
+        exit(2);
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        if ((children[i] = child_begin()) == 0) {
+            claim_all(database, results[1], p);
+        }
+    }
+    close(results[1]);
+    while (read(results[0], &number, 1) == 1) {
+        claimed[(int)number]++;
+    }
+    close(results[0]);
+    for (int i = 0; i < WORKERS; i++) {
+        good &= child_good(children[i]);
+    }
+    for (int i = 0; i < JOBS; i++) {
+        once += claimed[i] == 1;
+    }
+    ok(good, "four processes that claim at once get no more than they asked for");
+    is_int(once, JOBS, "and each job goes to one of them");
+    forget_jobs();
+}
+
+static void test_copy(apr_pool_t *p)
+{
+    apr_pool_t *short_lived;
+    mdl_job_t *copy;
+    const char *id = apr_pstrdup(p, make_job(MDL_LANE_SMALL, 0, p));
+
+    apr_pool_create(&short_lived, p);
+    copy = mdl_job_copy(find(id, short_lived), p);
+    apr_pool_destroy(short_lived);
+    is_str(copy->id, id, "a copy outlives the pool of what it was copied from");
+    is_str(copy->source_url, "https://files.test/x", "in each of its texts");
+    is_str(copy->error_code, NULL, "and NULL stays NULL");
+    forget_jobs();
+}
+
+static void tests(const database_t *database, apr_pool_t *p)
+{
+    db = database_ready(database, p);
+    shop = make_shop(db, "jobs.test", p);
+    test_queue(p);
+    test_claim(p);
+    test_next_due(p);
+    test_fencing(p);
+    test_progress(p);
+    test_retry_later(p);
+    test_finish(p);
+    test_inherit(p);
+    test_list(p);
+    test_copy(p);
+    test_at_once(database, p);
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    on_each_database(tests, p);
+    return tap_end(p);
+}

@@ -1,0 +1,287 @@
+#include "t/unit/tap.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <apr_shm.h>
+#include <apr_strings.h>
+
+#include "core/key_cache.h"
+
+#define ID  "0123456789abcdef"
+#define MS  APR_TIME_C(1000)
+#define NOW APR_TIME_C(1700000000000000)
+
+static mdl_key_cache_t *new_cache(apr_pool_t *p)
+{
+    mdl_key_cache_t *cache;
+
+    if (mdl_key_cache_create(&cache, p) != APR_SUCCESS) {
+        printf("Bail out! no shared memory\n");
+        exit(2);
+    }
+    return cache;
+}
+
+static mdl_cached_key_t key_of(const char *id, apr_int64_t shop_id)
+{
+    mdl_cached_key_t key = {.shop_id = shop_id, .expires_at = NOW + shop_id, .read_only = 1};
+
+    memcpy(key.id, id, sizeof key.id);
+    memset(key.mac, (int)(shop_id & 0xff), sizeof key.mac);
+    return key;
+}
+
+static void put(mdl_key_cache_t *cache, const char *id, apr_int64_t shop_id, apr_int64_t epoch)
+{
+    mdl_cached_key_t key = key_of(id, shop_id);
+
+    mdl_key_cache_put(cache, &key, epoch);
+}
+
+/* The shop of a key; 0 when it is not in the cache. */
+static apr_int64_t get(mdl_key_cache_t *cache, const char *id)
+{
+    mdl_cached_key_t key;
+
+    return mdl_key_cache_get(cache, id, &key) ? key.shop_id : 0;
+}
+
+static void test_entries(apr_pool_t *p)
+{
+    mdl_key_cache_t *cache = new_cache(p);
+    mdl_cached_key_t in = key_of(ID, 7), out;
+
+    mdl_key_cache_set_epoch(cache, 5, NOW);
+    ok(!mdl_key_cache_get(cache, ID, &out), "an empty cache has no key");
+    mdl_key_cache_put(cache, &in, 5);
+    ok(mdl_key_cache_get(cache, ID, &out), "what was put is there");
+    ok(memcmp(in.id, out.id, sizeof in.id) == 0 && memcmp(in.mac, out.mac, sizeof in.mac) == 0 &&
+           out.shop_id == 7 && out.expires_at == NOW + 7 && out.read_only == 1,
+       "with all its members");
+    ok(!mdl_key_cache_get(cache, "0123456789abcdeF", &out), "another id is not");
+    put(cache, ID, 8, 5);
+    is_int(get(cache, ID), 8, "to put it again replaces it");
+}
+
+static void test_epochs(apr_pool_t *p)
+{
+    mdl_key_cache_t *cache = new_cache(p);
+
+    mdl_key_cache_set_epoch(cache, 5, NOW);
+    put(cache, ID, 1, 5);
+    mdl_key_cache_set_epoch(cache, 5, NOW + 1);
+    is_int(get(cache, ID), 1, "what was put counts while the epoch stays");
+    mdl_key_cache_set_epoch(cache, 6, NOW + 10);
+    is_int(get(cache, ID), 0, "when the epoch moves, it does not");
+    mdl_key_cache_set_epoch(cache, 5, NOW + 9);
+    is_int(get(cache, ID), 0, "a late answer with the older epoch does not revive it");
+    put(cache, ID, 2, 5);
+    is_int(get(cache, ID), 0, "nor does that let a key be put that was verified under it");
+    put(cache, ID, 3, 6);
+    is_int(get(cache, ID), 3, "one verified under the epoch counts");
+    put(cache, ID, 2, 5);
+    is_int(get(cache, ID), 3, "and is not replaced by one of an older epoch");
+    put(cache, ID, 4, 7);
+    is_int(get(cache, ID), 3, "nor by one of an epoch that was not set yet");
+    mdl_key_cache_set_epoch(cache, 5, NOW + 11);
+    is_int(get(cache, ID), 0, "an epoch that goes back, as by a restored backup, is another one");
+    put(cache, ID, 5, 5);
+    is_int(get(cache, ID), 5, "under which keys can be put");
+    mdl_key_cache_set_epoch(cache, 6, NOW + 12);
+    is_int(get(cache, ID), 0, "and when it comes to the number of before");
+    mdl_key_cache_set_epoch(cache, 5, NOW + 13);
+    is_int(get(cache, ID), 0, "or back again, nothing of before counts");
+}
+
+static void test_many(apr_pool_t *p)
+{
+    mdl_key_cache_t *cache = new_cache(p);
+    int found = 0, wrong = 0;
+
+    mdl_key_cache_set_epoch(cache, 1, NOW);
+    for (int i = 1; i <= 20000; i++) {
+        put(cache, apr_psprintf(p, "key%013d", i), i, 1);
+    }
+    for (int i = 1; i <= 20000; i++) {
+        apr_int64_t shop = get(cache, apr_psprintf(p, "key%013d", i));
+
+        found += shop == i;
+        wrong += shop != 0 && shop != i;
+    }
+    ok(found >= 2000, "of more keys than there is room for a good part is there");
+    is_int(wrong, 0, "and none is taken for another");
+    put(cache, ID, 9, 1);
+    is_int(get(cache, ID), 9, "a new key still finds its place");
+}
+
+static void test_state(apr_pool_t *p)
+{
+    mdl_key_cache_t *cache = new_cache(p);
+
+    is_int(mdl_key_cache_state(cache, NOW), MDL_EPOCH_EXPIRED, "at first nothing is known");
+    mdl_key_cache_set_epoch(cache, 1, NOW);
+    is_int(mdl_key_cache_state(cache, NOW), MDL_EPOCH_CURRENT, "once asked, it is current");
+    is_int(mdl_key_cache_state(cache, NOW + 250 * MS), MDL_EPOCH_CURRENT, "for 250 ms");
+    is_int(mdl_key_cache_state(cache, NOW + 251 * MS), MDL_EPOCH_ASK,
+           "after that the first is told to ask");
+    is_int(mdl_key_cache_state(cache, NOW + 252 * MS), MDL_EPOCH_CURRENT, "and the others not");
+    is_int(mdl_key_cache_state(cache, NOW + 501 * MS), MDL_EPOCH_CURRENT,
+           "while it is given 250 ms for that");
+    is_int(mdl_key_cache_state(cache, NOW + 502 * MS), MDL_EPOCH_ASK,
+           "when it does not answer another one is told");
+    is_int(mdl_key_cache_state(cache, NOW + 503 * MS), MDL_EPOCH_CURRENT, "and again one only");
+    is_int(mdl_key_cache_state(cache, NOW + 1001 * MS), MDL_EPOCH_ASK, "after 1 s everybody is");
+    is_int(mdl_key_cache_state(cache, NOW + 1001 * MS), MDL_EPOCH_ASK, "really everybody");
+    is_int(mdl_key_cache_state(cache, NOW + 2000 * MS), MDL_EPOCH_ASK, "up to 2 s");
+    is_int(mdl_key_cache_state(cache, NOW + 2001 * MS), MDL_EPOCH_EXPIRED,
+           "after which nothing may be trusted");
+    mdl_key_cache_set_epoch(cache, 1, NOW + 1900 * MS);
+    is_int(mdl_key_cache_state(cache, NOW + 2001 * MS), MDL_EPOCH_CURRENT,
+           "until there is an answer");
+    mdl_key_cache_set_epoch(cache, 1, NOW + 100 * MS);
+    is_int(mdl_key_cache_state(cache, NOW + 2002 * MS), MDL_EPOCH_CURRENT,
+           "an older answer that comes late changes nothing");
+    is_int(mdl_key_cache_state(cache, NOW), MDL_EPOCH_EXPIRED,
+           "and a clock that was put back is not trusted");
+}
+
+static int used_since(mdl_key_cache_t *cache, char *id, apr_time_t *used_at)
+{
+    char each[MDL_KEY_ID_LENGTH + 1];
+    apr_time_t at;
+    int index = 0, n = 0;
+
+    while (mdl_key_cache_next_used(cache, &index, each, &at)) {
+        memcpy(id, each, sizeof each);
+        *used_at = at;
+        n++;
+    }
+    return n;
+}
+
+static void test_used(apr_pool_t *p)
+{
+    mdl_key_cache_t *cache = new_cache(p);
+    char id[MDL_KEY_ID_LENGTH + 1] = "";
+    apr_time_t used_at = 0;
+
+    mdl_key_cache_set_epoch(cache, 1, NOW);
+    put(cache, ID, 1, 1);
+    is_int(used_since(cache, id, &used_at), 0, "a key that was not used is not reported");
+    mdl_key_cache_used(cache, ID, NOW + 5);
+    mdl_key_cache_used(cache, "ffffffffffffffff", NOW + 5);
+    is_int(used_since(cache, id, &used_at), 1, "one that was is, and no unknown one");
+    is_str(id, ID, "by its id");
+    is_int(used_at, NOW + 5, "with the time");
+    is_int(used_since(cache, id, &used_at), 0, "once");
+    mdl_key_cache_used(cache, ID, NOW + 9);
+    is_int(used_since(cache, id, &used_at), 1, "until it is used again");
+}
+
+/* Writers and readers at once.  Each member of an entry follows from its shop: an entry made of two
+   writes shows. */
+
+#define KEYS  4
+#define READS 1000000
+
+static const char *const ids[KEYS] = {"aaaaaaaaaaaaaaaa", "bbbbbbbbbbbbbbbb", "cccccccccccccccc",
+                                      "dddddddddddddddd"};
+static atomic_int *stop;
+
+static void *write_on(void *data)
+{
+    for (apr_int64_t n = 1; !atomic_load_explicit(stop, memory_order_relaxed); n++) {
+        put(data, ids[n % KEYS], n * KEYS + n % KEYS, 1);
+    }
+    return NULL;
+}
+
+static long read_many(mdl_key_cache_t *cache, long *hits)
+{
+    long torn = 0;
+
+    *hits = 0;
+    for (long i = 0; i < READS; i++) {
+        mdl_cached_key_t key;
+
+        if (mdl_key_cache_get(cache, ids[i % KEYS], &key)) {
+            mdl_cached_key_t whole = key_of(ids[i % KEYS], key.shop_id);
+
+            ++*hits;
+            torn += key.shop_id % KEYS != i % KEYS ||
+                    memcmp(key.id, whole.id, sizeof key.id) != 0 ||
+                    memcmp(key.mac, whole.mac, sizeof key.mac) != 0 ||
+                    key.expires_at != whole.expires_at;
+        }
+    }
+    return torn;
+}
+
+static void test_threads(apr_pool_t *p)
+{
+    mdl_key_cache_t *cache = new_cache(p);
+    pthread_t writers[2];
+    long hits, torn;
+
+    atomic_store(stop, 0);
+    mdl_key_cache_set_epoch(cache, 1, NOW);
+    for (int i = 0; i < 2; i++) {
+        pthread_create(&writers[i], NULL, write_on, cache);
+    }
+    torn = read_many(cache, &hits);
+    atomic_store(stop, 1);
+    for (int i = 0; i < 2; i++) {
+        pthread_join(writers[i], NULL);
+    }
+    is_int(torn, 0, "of a million reads beside two writing threads none gives a torn entry");
+    ok(hits > 1000, "and many give one");
+}
+
+static void test_processes(apr_pool_t *p)
+{
+    mdl_key_cache_t *cache = new_cache(p);
+    pid_t writers[2];
+    long hits, torn;
+
+    atomic_store(stop, 0);
+    mdl_key_cache_set_epoch(cache, 1, NOW);
+    fflush(stdout);
+    for (int i = 0; i < 2; i++) {
+        if ((writers[i] = fork()) == 0) {
+            write_on(cache);
+            _exit(0);
+        }
+    }
+    torn = read_many(cache, &hits);
+    atomic_store(stop, 1);
+    for (int i = 0; i < 2; i++) {
+        waitpid(writers[i], NULL, 0);
+    }
+    is_int(torn, 0, "of a million reads beside two writing processes none gives a torn entry");
+    ok(hits > 1000, "and many give one");
+    mdl_key_cache_set_epoch(cache, 2, NOW + 1);
+    is_int(get(cache, ids[0]), 0, "what other processes put ends with the epoch");
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+    apr_shm_t *shm;
+
+    if (apr_shm_create(&shm, sizeof *stop, NULL, p) != APR_SUCCESS) {
+        return 2;
+    }
+    stop = apr_shm_baseaddr_get(shm);
+    test_entries(p);
+    test_epochs(p);
+    test_many(p);
+    test_state(p);
+    test_used(p);
+    test_threads(p);
+    test_processes(p);
+    return tap_end(p);
+}

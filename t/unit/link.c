@@ -1,0 +1,108 @@
+#include "t/unit/fixtures.h"
+
+#include "core/link.h"
+
+static mdl_secret_t *secret;
+static mdl_secret_t *other;
+
+static int page_taken(const char *token, apr_pool_t *p)
+{
+    return mdl_link_page_id(secret, token, p) != NULL;
+}
+
+static int file_taken(const char *token, apr_pool_t *p)
+{
+    mdl_link_file_t file;
+
+    return mdl_link_file_read(secret, token, &file, p) == APR_SUCCESS;
+}
+
+/* How many of the tokens with one bit or one character changed are taken. */
+static int corruptions_taken(const char *token, int (*taken)(const char *, apr_pool_t *),
+                             apr_pool_t *p)
+{
+    char *copy = apr_pstrdup(p, token);
+    apr_pool_t *scratch;
+    int n = 0;
+
+    apr_pool_create(&scratch, p);
+    for (size_t i = 0; token[i] != '\0'; i++) {
+        for (int c = 1; c < 256; c++) {
+            copy[i] = (char)c;
+            n += copy[i] != token[i] && taken(copy, scratch);
+        }
+        copy[i] = token[i];
+        apr_pool_clear(scratch);
+    }
+    apr_pool_destroy(scratch);
+    return n;
+}
+
+static int others_taken(const char *token, int (*taken)(const char *, apr_pool_t *), apr_pool_t *p)
+{
+    return taken("", p) || taken("x", p) || taken(apr_pstrcat(p, token, "A", NULL), p) ||
+           taken(apr_pstrcat(p, token, "=", NULL), p) ||
+           taken(apr_pstrcat(p, token, "/", NULL), p) ||
+           taken(apr_pstrmemdup(p, token, strlen(token) - 1), p);
+}
+
+static void test_page(apr_pool_t *p)
+{
+    const char *id = mdl_base64url("0123456789abcdef", 16, p);
+    const char *token = mdl_link_page(secret, id, p);
+
+    is_str(mdl_link_page_id(secret, token, p), id, "a page's token gives its page id");
+    is_str(mdl_link_page(secret, id, p), token, "and is always the same");
+    is_int(strspn(token, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"),
+           strlen(token), "it needs no escapes in a URL");
+    is_int(corruptions_taken(token, page_taken, p), 0,
+           "with any one character changed it is refused");
+    ok(!others_taken(token, page_taken, p), "longer, shorter and empty ones are refused");
+    is_str(mdl_link_page_id(other, token, p), NULL, "under another secret it is refused");
+    is_str(mdl_link_page(secret, "not a page id", p), NULL, "no page id, no token");
+}
+
+static void test_file(apr_pool_t *p)
+{
+    mdl_link_file_t in = {.assignment_id = APR_INT64_C(9007199254740991),
+                          .asset_id = 2,
+                          .expires_at = apr_time_from_sec(1900000000)};
+    mdl_link_file_t out = {0};
+    const char *token = mdl_link_file(secret, &in, p);
+    const char *first = in.session;
+
+    is_int(mdl_link_file_read(secret, token, &out, p), APR_SUCCESS, "a file's token can be read");
+    is_str(out.session, first, "it gives its session");
+    is_int(out.assignment_id, in.assignment_id, "its assignment");
+    is_int(out.asset_id, 2, "its asset");
+    is_int(out.expires_at, in.expires_at, "and its end");
+    is_int(strlen(first), 22, "a session is 16 bytes");
+    ok(strcmp(mdl_link_file(secret, &in, p), token) != 0 && strcmp(in.session, first) != 0,
+       "each token has a session of its own");
+    is_int(corruptions_taken(token, file_taken, p), 0,
+           "with any one character changed it is refused");
+    ok(!others_taken(token, file_taken, p), "longer, shorter and empty ones are refused");
+    is_int(mdl_link_file_read(other, token, &out, p), APR_EINVAL,
+           "under another secret it is refused");
+}
+
+static void test_apart(apr_pool_t *p)
+{
+    mdl_link_file_t in = {.assignment_id = 1, .asset_id = 2};
+    const char *id = mdl_base64url("0123456789abcdef", 16, p);
+
+    ok(!file_taken(mdl_link_page(secret, id, p), p), "a page's token is no file's");
+    ok(!page_taken(mdl_link_file(secret, &in, p), p), "and a file's is no page's");
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    secret = make_secret('s', p);
+    other = make_secret('o', p);
+    test_page(p);
+    test_file(p);
+    test_apart(p);
+    return tap_end(p);
+}

@@ -1,0 +1,136 @@
+#include "t/unit/fixtures.h"
+
+static mdl_db_t *db;
+static apr_int64_t shop, other_shop;
+static apr_int64_t file_a, file_b, foreign;
+
+static apr_status_t put(mdl_mapping_put_t *mapping, apr_pool_t *p)
+{
+    return mdl_db_write(db, mdl_mapping_put, mapping, p);
+}
+
+typedef struct {
+    apr_int64_t shop_id;
+    const char *product;
+    const char *variant;
+    mdl_mapping_match_t match;
+} matching_t;
+
+static apr_status_t match(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    matching_t *matching = arg;
+
+    return mdl_mapping_match(on, matching->shop_id, matching->product, matching->variant,
+                             &matching->match, p);
+}
+
+/* The id of the mapping that serves an item; 0 for none. */
+static apr_int64_t match_of(apr_int64_t shop_id, const char *product, const char *variant,
+                            apr_pool_t *p)
+{
+    matching_t matching = {.shop_id = shop_id, .product = product, .variant = variant};
+
+    return mdl_db_read(db, match, &matching, p) == APR_SUCCESS ? matching.match.id : 0;
+}
+
+static void test_upsert(apr_pool_t *p)
+{
+    mdl_mapping_put_t *first = new_mapping(shop, PRODUCT("1"), ids_of(p, 1, file_a), p);
+    mdl_mapping_put_t *again = new_mapping(shop, PRODUCT("1"), ids_of(p, 2, file_b, file_a), p);
+    mdl_mapping_put_t *other = new_mapping(other_shop, PRODUCT("1"), ids_of(p, 0), p);
+    apr_time_t created_at;
+
+    is_int(put(first, p), APR_SUCCESS, "a mapping is put");
+    ok(first->created && first->mapping.id > 0, "and created");
+    created_at = first->mapping.created_at;
+    atomic_fetch_add(&clock_ahead, 1000000);
+    is_int(put(again, p), APR_SUCCESS, "put again for the same product");
+    ok(!again->created, "it is not created");
+    is_int(again->mapping.id, first->mapping.id, "but the same");
+    is_int(again->mapping.created_at, created_at, "and as old");
+    ok(again->mapping.updated_at > created_at, "and updated");
+    put(other, p);
+    ok(other->created && other->mapping.id != first->mapping.id,
+       "another shop's mapping of that product is another");
+    is_int(match_of(shop, PRODUCT("1"), "", p), first->mapping.id, "each shop finds its own");
+    is_int(match_of(other_shop, PRODUCT("1"), "", p), other->mapping.id, "and only that");
+}
+
+static void test_variants(apr_pool_t *p)
+{
+    mdl_mapping_put_t *product = new_mapping(shop, PRODUCT("2"), ids_of(p, 0), p);
+    mdl_mapping_put_t *set = new_mapping(shop, PRODUCT("2"), ids_of(p, 0), p);
+    mdl_mapping_put_t *turned = new_mapping(shop, PRODUCT("2"), ids_of(p, 0), p);
+    mdl_mapping_put_t *single = new_mapping(shop, PRODUCT("2"), ids_of(p, 0), p);
+
+    set->mapping.storefront_variant_ids = texts_of(p, 2, VARIANT("1"), VARIANT("2"));
+    turned->mapping.storefront_variant_ids = texts_of(p, 2, VARIANT("2"), VARIANT("1"));
+    single->mapping.storefront_variant_ids = texts_of(p, 1, VARIANT("3"));
+    put(set, p);
+    is_int(match_of(shop, PRODUCT("2"), VARIANT("9"), p), 0,
+           "a mapping of some variants does not serve another");
+    is_int(match_of(shop, PRODUCT("2"), "", p), 0, "nor an item without one");
+    put(product, p);
+    put(turned, p);
+    put(single, p);
+    is_int(turned->mapping.id, set->mapping.id, "a set of variants has no order");
+    ok(product->created && single->created && single->mapping.id != set->mapping.id,
+       "each set has a mapping of its own");
+    is_int(match_of(shop, PRODUCT("2"), VARIANT("2"), p), set->mapping.id,
+           "the mapping that names a variant comes before the product's");
+    is_int(match_of(shop, PRODUCT("2"), VARIANT("9"), p), product->mapping.id,
+           "the product's serves the variants that none names");
+    is_int(match_of(shop, PRODUCT("2"), "", p), product->mapping.id, "and items without one");
+
+    set->mapping.is_active = 0;
+    put(set, p);
+    is_int(match_of(shop, PRODUCT("2"), VARIANT("2"), p), product->mapping.id,
+           "a mapping that is not active serves nobody");
+}
+
+static void test_refused(apr_pool_t *p)
+{
+    mdl_mapping_put_t *mapping = new_mapping(
+        shop, PRODUCT("3"), ids_of(p, 3, file_a, foreign, APR_INT64_C(987654321)), p);
+    const apr_array_header_t *details;
+
+    is_int(put(mapping, p), MDL_EREFUSED, "a mapping to content that the shop has not is refused");
+    is_int(mapping->refusal->status, 422, "with 422");
+    is_str(mapping->refusal->code, "unknown_reference", "and its code");
+    details = mapping->refusal->details;
+    is_int(details->nelts, 2, "each faulty id is listed");
+    is_str(APR_ARRAY_IDX(details, 0, mdl_detail_t).pointer, "/file_ids/1", "another shop's");
+    is_str(APR_ARRAY_IDX(details, 1, mdl_detail_t).pointer, "/file_ids/2", "like one of nobody");
+    is_int(match_of(shop, PRODUCT("3"), "", p), 0, "and nothing is stored");
+
+    mapping = new_mapping(shop, PRODUCT("3"), ids_of(p, 1, file_a), p);
+    mapping->mapping.pack_ids = ids_of(p, 1, APR_INT64_C(1));
+    mapping->mapping.link_ids = ids_of(p, 1, APR_INT64_C(1));
+    mapping->mapping.license_key_tag_ids = ids_of(p, 1, APR_INT64_C(1));
+    is_int(put(mapping, p), MDL_EREFUSED, "packs, links and tags that there are not are refused");
+    details = mapping->refusal->details;
+    is_int(details->nelts, 3, "each is listed");
+    is_str(APR_ARRAY_IDX(details, 2, mdl_detail_t).pointer, "/license_key_tag_ids/0",
+           "by its place");
+}
+
+static void tests(const database_t *database, apr_pool_t *p)
+{
+    db = database_ready(database, p);
+    shop = make_shop(db, "one.test", p);
+    other_shop = make_shop(db, "two.test", p);
+    file_a = make_asset(db, shop, "a.pdf", 1, p);
+    file_b = make_asset(db, shop, "b.pdf", 1, p);
+    foreign = make_asset(db, other_shop, "c.pdf", 1, p);
+    test_upsert(p);
+    test_variants(p);
+    test_refused(p);
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    on_each_database(tests, p);
+    return tap_end(p);
+}

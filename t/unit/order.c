@@ -1,0 +1,335 @@
+#include "t/unit/fixtures.h"
+
+static mdl_db_t *db;
+static apr_int64_t shop, other_shop;
+static apr_int64_t file_a, file_b, file_pending;
+
+static apr_status_t assign(mdl_order_assign_t *assignment, apr_pool_t *p)
+{
+    return mdl_db_write(db, mdl_order_assign, assignment, p);
+}
+
+static mdl_order_t *find(const char *order_id, apr_pool_t *p)
+{
+    mdl_order_find_t find = {
+        .shop_id = shop, .storefront_order_id = order_id, .default_download_limit = 5};
+
+    return mdl_db_read(db, mdl_order_find, &find, p) == APR_SUCCESS ? find.order : NULL;
+}
+
+static mdl_assignment_t *assignment_of(const mdl_order_t *order, int n)
+{
+    return APR_ARRAY_IDX(order->assignments, n, mdl_assignment_t *);
+}
+
+static mdl_order_file_t *file_of(const mdl_order_t *order, int assignment, int n)
+{
+    return APR_ARRAY_IDX(assignment_of(order, assignment)->files, n, mdl_order_file_t *);
+}
+
+/* The due jobs that send emails, claimed: an email more than once would show. */
+static int emails_queued(apr_pool_t *p)
+{
+    mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL, .owner = "test", .lease = 1, .limit = 100};
+    int n = 0;
+
+    if (mdl_db_write(db, mdl_job_claim, &claim, p) != APR_SUCCESS) {
+        return -1;
+    }
+    for (int i = 0; i < claim.jobs->nelts; i++) {
+        n += APR_ARRAY_IDX(claim.jobs, i, mdl_job_t *)->attempts == 1;
+    }
+    return n;
+}
+
+static void test_assign(apr_pool_t *p)
+{
+    mdl_order_assign_t *first = new_assignment(shop, "1001", p, 2, PRODUCT("1"), PRODUCT("2"));
+    mdl_order_assign_t *again = new_assignment(shop, "1001", p, 2, PRODUCT("1"), PRODUCT("2"));
+    mdl_order_assign_t *more = new_assignment(shop, "1001", p, 2, PRODUCT("1"), PRODUCT("3"));
+    mdl_order_t *order;
+
+    first->customer.email = "jane@example.test";
+    first->customer.first_name = "Jane";
+    is_int(assign(first, p), APR_SUCCESS, "two products are assigned");
+    is_int(first->created, 2, "and both made");
+    order = first->order;
+    is_str(order->storefront_order_id, "1001", "the order is given back");
+    is_str(order->customer.storefront_customer_id, "77", "with its customer");
+    is_str(order->customer.first_name, "Jane", "and that one's name");
+    is_str(order->customer.last_name, NULL, "as far as it is known");
+    is_str(order->access_status, "active", "access is active");
+    is_str(order->fraud_decision, "not_checked", "fraud was not checked");
+    is_str(order->email.status, "not_requested", "no email was asked for");
+    is_int(order->assignments->nelts, 2, "it has two assignments");
+    is_str(assignment_of(order, 1)->storefront_product_id, PRODUCT("2"), "in their order");
+    is_int(assignment_of(order, 0)->files->nelts, 2, "the first gives two files");
+    is_str(file_of(order, 0, 0)->filename, "b.pdf", "in the mapping's order");
+    is_int(file_of(order, 0, 0)->size, 4321, "with their sizes");
+    is_int(file_of(order, 0, 0)->download_limit, 5, "and the shop's limit");
+    is_int(strlen(order->page_id), 22, "the order has a page id");
+
+    is_int(assign(again, p), APR_SUCCESS, "the same again is no error");
+    is_int(again->created, 0, "and makes nothing");
+    is_int(again->order->id, order->id, "the order is the same");
+    is_str(again->order->page_id, order->page_id, "with the same page");
+    is_int(again->order->assignments->nelts, 2, "and the same assignments");
+    is_str(again->order->customer.email, "jane@example.test", "what was left out stays");
+    is_int(assign(more, p), APR_SUCCESS, "another product beside one of before");
+    is_int(more->created, 1, "makes the one that was missing");
+    is_int(more->order->assignments->nelts, 3, "and the order has three");
+}
+
+static void test_find(apr_pool_t *p)
+{
+    mdl_order_t *order = find("1001", p);
+    mdl_order_find_t by_page = {.page_id = order->page_id};
+    mdl_order_find_t by_id = {.id = order->id};
+    mdl_order_find_t foreign = {.shop_id = other_shop, .storefront_order_id = "1001"};
+    mdl_order_find_t none = {.page_id = "AAAAAAAAAAAAAAAAAAAAAA"};
+
+    is_int(mdl_db_read(db, mdl_order_find, &by_page, p), APR_SUCCESS, "an order has its page id");
+    is_int(by_page.order->id, order->id, "by which it is found");
+    is_int(mdl_db_read(db, mdl_order_find, &by_id, p), APR_SUCCESS, "and by its own");
+    is_str(by_id.order->storefront_order_id, "1001", "it is the same");
+    is_int(mdl_db_read(db, mdl_order_find, &foreign, p), APR_ENOENT,
+           "another shop does not find it");
+    is_int(mdl_db_read(db, mdl_order_find, &none, p), APR_ENOENT, "nor does another page id");
+}
+
+static void test_refused(apr_pool_t *p)
+{
+    mdl_order_assign_t *unknown = new_assignment(shop, "1002", p, 3, PRODUCT("404"), PRODUCT("1"),
+                                                 PRODUCT("405"));
+    mdl_order_assign_t *other = new_assignment(shop, "1001", p, 1, PRODUCT("1"));
+    mdl_order_assign_t *revoked = new_assignment(shop, "1001", p, 1, PRODUCT("1"));
+    mdl_order_assign_t *foreign = new_assignment(other_shop, "1001", p, 1, PRODUCT("1"));
+    const apr_array_header_t *details;
+
+    is_int(assign(unknown, p), MDL_EREFUSED, "products without a mapping are refused");
+    is_int(unknown->refusal->status, 422, "with 422");
+    is_str(unknown->refusal->code, "product_not_mapped", "and its code");
+    details = unknown->refusal->details;
+    is_int(details->nelts, 2, "each is listed");
+    is_str(APR_ARRAY_IDX(details, 1, mdl_detail_t).pointer, "/items/2/storefront_product_id",
+           "by its place");
+    ok(find("1002", p) == NULL, "and nothing of the order is made");
+    is_int(assign(foreign, p), MDL_EREFUSED, "another shop's mapping serves nobody here");
+
+    other->customer.storefront_customer_id = "78";
+    is_int(assign(other, p), MDL_EREFUSED, "an order of another customer is refused");
+    is_int(other->refusal->status, 400, "with 400");
+    is_str(find("1001", p)->customer.storefront_customer_id, "77", "and stays the first one's");
+
+    mdl_db_command(db, "UPDATE orders SET access_status = 'revoked' "
+                       "WHERE storefront_order_id = '1001'");
+    is_int(assign(revoked, p), MDL_EREFUSED, "an order whose access was revoked is refused");
+    is_int(revoked->refusal->status, 409, "with 409");
+    is_str(revoked->refusal->code, "access_revoked", "and its code");
+    mdl_db_command(db, "UPDATE orders SET access_status = 'active'");
+}
+
+static void test_variants(apr_pool_t *p)
+{
+    mdl_mapping_put_t *special = new_mapping(shop, PRODUCT("1"), ids_of(p, 1, file_pending), p);
+    mdl_order_assign_t *both = new_assignment(shop, "1003", p, 2, PRODUCT("1"), PRODUCT("1"));
+
+    special->mapping.storefront_variant_ids = texts_of(p, 1, VARIANT("5"));
+    make_mapping(db, special, p);
+    APR_ARRAY_IDX(both->items, 1, mdl_order_item_t).storefront_variant_id = VARIANT("5");
+    APR_ARRAY_IDX(both->items, 1, mdl_order_item_t).quantity = 3;
+    assign(both, p);
+    is_int(both->created, 2, "a product and a variant of it are two assignments");
+    is_int(assignment_of(both->order, 1)->mapping_id, special->mapping.id,
+           "the variant's own mapping serves it");
+    is_str(assignment_of(both->order, 1)->storefront_variant_id, VARIANT("5"), "it keeps its name");
+    is_int(assignment_of(both->order, 1)->quantity, 3, "and its quantity");
+    is_str(file_of(both->order, 1, 0)->status, "pending", "a file may not be ready yet");
+    is_str(file_of(both->order, 1, 0)->sha256, NULL, "and then has no digest");
+}
+
+static void test_content(apr_pool_t *p)
+{
+    mdl_mapping_put_t *live = new_mapping(shop, PRODUCT("20"), ids_of(p, 1, file_a), p);
+    mdl_mapping_put_t *pinned = new_mapping(shop, PRODUCT("21"), ids_of(p, 2, file_b, file_a), p);
+    mdl_order_t *order;
+
+    pinned->mapping.content = "pinned";
+    make_mapping(db, live, p);
+    make_mapping(db, pinned, p);
+    assign(new_assignment(shop, "1004", p, 2, PRODUCT("20"), PRODUCT("21")), p);
+    live->mapping.file_ids = ids_of(p, 2, file_b, file_pending);
+    pinned->mapping.file_ids = ids_of(p, 1, file_pending);
+    make_mapping(db, live, p);
+    make_mapping(db, pinned, p);
+    order = find("1004", p);
+    is_int(assignment_of(order, 0)->files->nelts, 2, "live content follows its mapping");
+    is_int(file_of(order, 0, 0)->asset_id, file_b, "as it is now");
+    is_int(assignment_of(order, 1)->files->nelts, 2, "pinned content stays");
+    is_int(file_of(order, 1, 0)->asset_id, file_b, "as it was");
+    is_int(file_of(order, 1, 1)->asset_id, file_a, "in its order");
+    assign(new_assignment(shop, "1005", p, 1, PRODUCT("21")), p);
+    is_int(file_of(find("1005", p), 0, 0)->asset_id, file_pending,
+           "a later order gets what is there then");
+}
+
+static void test_terms(apr_pool_t *p)
+{
+    mdl_mapping_put_t *days = new_mapping(shop, PRODUCT("30"), ids_of(p, 1, file_a), p);
+    mdl_mapping_put_t *endless = new_mapping(shop, PRODUCT("31"), ids_of(p, 1, file_a), p);
+    apr_time_t before = apr_time_now();
+    mdl_order_t *order;
+    apr_time_t end;
+
+    days->mapping.access_days = 30;
+    days->mapping.download_limit = 2;
+    endless->mapping.download_limit = 0;
+    make_mapping(db, days, p);
+    make_mapping(db, endless, p);
+    assign(new_assignment(shop, "1006", p, 1, PRODUCT("30")), p);
+    order = find("1006", p);
+    end = assignment_of(order, 0)->expires_at;
+    ok(end >= before + apr_time_from_sec(30 * 86400) &&
+           end <= apr_time_now() + apr_time_from_sec(30 * 86400),
+       "access for 30 days ends after 30 days");
+    is_int(order->expires_at, end, "and with it the order's");
+    is_int(file_of(order, 0, 0)->download_limit, 2, "a mapping's own limit holds");
+    assign(new_assignment(shop, "1006", p, 1, PRODUCT("31")), p);
+    order = find("1006", p);
+    is_int(assignment_of(order, 1)->expires_at, 0, "access for ever has no end");
+    is_int(order->expires_at, 0, "nor has the order then");
+    is_int(file_of(order, 1, 0)->download_limit, 0, "0 is unlimited");
+
+    days->mapping.access_days = 10;
+    days->mapping.download_limit = 7;
+    make_mapping(db, days, p);
+    order = find("1006", p);
+    is_int(assignment_of(order, 0)->expires_at, end, "an end that was given stays");
+    is_int(file_of(order, 0, 0)->download_limit, 7, "a limit is the mapping's of now");
+}
+
+static mdl_order_assign_t *mailed(const char *order_id, const char *to, const char *product,
+                                  apr_pool_t *p)
+{
+    mdl_order_assign_t *assignment = new_assignment(shop, order_id, p, 1, product);
+
+    assignment->customer.storefront_customer_id = order_id;
+    assignment->customer.email = to;
+    assignment->send_email = 1;
+    assign(assignment, p);
+    return assignment;
+}
+
+static void test_email(apr_pool_t *p)
+{
+    const char *jane = "jane@example.test";
+    mdl_order_assign_t *assignment = mailed("2001", jane, PRODUCT("1"), p);
+
+    is_str(assignment->order->email.status, "queued", "the email is queued");
+    is_str(assignment->order->email.to, jane, "to the customer");
+    is_int(emails_queued(p), 1, "with one job");
+    mailed("2001", jane, PRODUCT("1"), p);
+    is_int(emails_queued(p), 0, "to assign the same again sends no second one");
+    mailed("2001", NULL, PRODUCT("2"), p);
+    is_int(emails_queued(p), 1, "another product does, to the address that is known");
+
+    assign(new_assignment(shop, "2002", p, 1, PRODUCT("1")), p);
+    is_int(emails_queued(p), 0, "without send_email there is none");
+    assignment = new_assignment(shop, "2002", p, 1, PRODUCT("1"));
+    assignment->customer.email = jane;
+    assignment->send_email = 1;
+    assign(assignment, p);
+    is_int(assignment->created, 0, "where all is assigned already");
+    is_int(emails_queued(p), 1, "a first email can still be asked for");
+
+    assignment = mailed("2003", NULL, PRODUCT("1"), p);
+    is_str(assignment->order->email.status, "no_recipient", "without an address that is noted");
+    is_int(emails_queued(p), 0, "and no job is made");
+    mailed("2003", NULL, PRODUCT("1"), p);
+    is_int(emails_queued(p), 0, "nor by asking again");
+    assignment = mailed("2003", jane, PRODUCT("1"), p);
+    is_str(assignment->order->email.status, "queued", "once there is an address it is queued");
+    is_int(emails_queued(p), 1, "with its job");
+}
+
+static void test_fraud_check(apr_pool_t *p)
+{
+    mdl_order_assign_t *assignment = new_assignment(shop, "3001", p, 1, PRODUCT("1"));
+
+    assignment->fraud_check = 1;
+    assign(assignment, p);
+    is_str(assignment->order->fraud_decision, "passed", "an order that is checked is passed");
+    assign(new_assignment(shop, "3001", p, 1, PRODUCT("2")), p);
+    is_str(find("3001", p)->fraud_decision, "passed", "and stays so");
+}
+
+/* Processes that assign the same to one order at once. */
+
+#define BUYERS 4
+
+static void test_at_once(const database_t *database, apr_pool_t *p)
+{
+    pid_t children[BUYERS];
+    int results[2], good = 1, created = 0;
+    char byte;
+
+    if (pipe(results) != 0) {
+        exit(2);
+    }
+    for (int i = 0; i < BUYERS; i++) {
+        if ((children[i] = child_begin()) == 0) {
+            mdl_order_assign_t *own = new_assignment(shop, "4001", p, 2, PRODUCT("1"),
+                                                     PRODUCT("2"));
+            apr_status_t rv;
+
+            db = database_open(database, p);
+            own->customer = (mdl_customer_t){.storefront_customer_id = "4001", .email = "x@y.test"};
+            own->send_email = 1;
+            rv = assign(own, p);
+            byte = (char)own->created;
+            child_end(rv == APR_SUCCESS && write(results[1], &byte, 1) == 1);
+        }
+    }
+    close(results[1]);
+    for (int i = 0; i < BUYERS; i++) {
+        good &= child_good(children[i]);
+    }
+    while (read(results[0], &byte, 1) == 1) {
+        created += byte;
+    }
+    close(results[0]);
+    ok(good, "four processes that assign the same at once all succeed");
+    is_int(created, 2, "each assignment is made by one of them");
+    is_int(find("4001", p)->assignments->nelts, 2, "and is there once");
+    is_int(emails_queued(p), 1, "one email is queued");
+}
+
+static void tests(const database_t *database, apr_pool_t *p)
+{
+    db = database_ready(database, p);
+    shop = make_shop(db, "one.test", p);
+    other_shop = make_shop(db, "two.test", p);
+    file_a = make_asset(db, shop, "a.pdf", 1, p);
+    file_b = make_asset(db, shop, "b.pdf", 1, p);
+    file_pending = make_asset(db, shop, "c.pdf", 0, p);
+    make_mapping(db, new_mapping(shop, PRODUCT("1"), ids_of(p, 2, file_b, file_a), p), p);
+    make_mapping(db, new_mapping(shop, PRODUCT("2"), ids_of(p, 1, file_a), p), p);
+    make_mapping(db, new_mapping(shop, PRODUCT("3"), ids_of(p, 0), p), p);
+    test_assign(p);
+    test_find(p);
+    test_refused(p);
+    test_variants(p);
+    test_content(p);
+    test_terms(p);
+    test_email(p);
+    test_fraud_check(p);
+    test_at_once(database, p);
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    on_each_database(tests, p);
+    return tap_end(p);
+}
