@@ -72,7 +72,7 @@ $(call object,ctl/downloadsctl.c): ALL_CFLAGS += -DMDL_CONF_FILE='"$(CONF_FILE)"
 # --- build --------------------------------------------------------------------------------------
 
 .PHONY: all build run demo test install clean help format lint unit check-format check-code \
-        check-rooms check-exports check-warnings suites sanitize sanitize-suites valgrind dependencies
+        check-rooms check-docs check-exports check-warnings suites sanitize sanitize-suites valgrind dependencies
 
 all: build ## builds the module and downloadsctl (the default)
 
@@ -131,7 +131,7 @@ test: ## runs everything that checks the project, the same as CI
 	@$(SUBMAKE) unit
 	@$(SUBMAKE) suites
 
-lint: check-format check-rooms check-code check-warnings check-exports ## every check that runs nothing
+lint: check-format check-rooms check-docs check-code check-warnings check-exports ## every check that runs nothing
 
 check-format: # each file is as clang-format writes it
 	clang-format --dry-run -Werror $(FORMATTED)
@@ -141,6 +141,9 @@ check-rooms: ## includes go one way, and one library is in one place
 
 check-exports: build ## the module exports its record and nothing else
 	tools/check-exports $(BUILD)/mod_downloads.so
+
+check-docs: # the guides quote what the files say
+	tools/check-docs README.md CONTRIBUTING.md
 
 check-code: $(BUILD)/gen/stamp # cppcheck; tools/cppcheck.suppressions says why something is let through
 	tools/check-code $(BUILD) $(SOURCES)
