@@ -4,6 +4,8 @@ use strict;
 use warnings;
 
 use File::Path qw(make_path);
+use IO::Socket::INET;
+
 use MDL::Instance;
 use MDL::Source;
 use MDL::Test;
@@ -159,6 +161,37 @@ subtest 'an empty database is refused unless it is to be filled' => sub {
     is $code, 0, 'downloadsctl migrate fills it' or diag $text;
     $server->start;
     import_succeeds('after that');
+    $server->stop;
+};
+
+subtest 'a schema from the future keeps a server from starting, but not from restarting' => sub {
+    my $server = MDL::Instance->new->start;
+    sql(q{INSERT INTO schema_migration (version, name, applied_at) VALUES (9999, 'future', 0)});
+    httpd_graceful();
+    is api('GET', '/health')->{status}, 200, 'it goes on serving';
+    like $server->error_log, qr/MDL0337: .*install the release that made it/, 'and says why not';
+    $server->stop;
+    like refused($server), qr/MDL0337/, 'it does not start anew';
+};
+
+subtest 'a body that does not arrive holds no connection of the database' => sub {
+    my $server = MDL::Instance->new(extra => "DBDMax 2\n")->start;
+    my $shop   = new_shop();
+    my @waiting;
+    # A key that is new to the server is looked up in the database, by each request before its body.
+    for my $token ($shop->{token}, map { MDL::Test::new_key($shop->{shop_id})->{token} } 1 .. 8) {
+        my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port())
+            or die "no connection: $!\n";
+        print $socket "POST /api/v1/assets HTTP/1.1\r\nHost: localhost\r\nContent-Length: 10\r\n"
+            . "Authorization: Bearer $token\r\nIdempotency-Key: slow\r\n"
+            . "Content-Type: application/json\r\nExpect: 100-continue\r\n\r\n";
+        $socket->flush;
+        like scalar <$socket>, qr{^HTTP/1\.1 100 }, 'the server waits for a body';
+        push @waiting, $socket;
+    }
+    my @replies = parallel(16, sub { api('GET', '/health')->{status} });
+    is_deeply \@replies, [ (200) x 16 ], 'others are answered';
+    close $_ for @waiting;
     $server->stop;
 };
 
