@@ -87,16 +87,11 @@ static apr_status_t find_answer(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 static apr_status_t run_write(mdl_call_t *call, mdl_db_t *db, write_t *write)
 {
-    apr_pool_t *p = call->r->pool;
-    apr_status_t rv = mdl_db_write(db, write_effect, write, p);
+    apr_status_t rv = mdl_db_write(db, write_effect, write, call->r->pool);
 
-    /* Another request with this key was first: its answer is there now.  Where it has made the
-       effect impossible, this one was refused instead. */
+    /* Another request with this key was first: its answer is there now. */
     if (rv == APR_EEXIST) {
-        rv = mdl_db_write(db, write_effect, write, p);
-    } else if (rv == MDL_EREFUSED && mdl_db_dialect(db) == MDL_PGSQL &&
-               mdl_db_read(db, find_answer, write, p) == APR_SUCCESS) {
-        return APR_SUCCESS;
+        rv = mdl_db_write(db, write_effect, write, call->r->pool);
     }
     if (rv == MDL_DB_EBUSY && mdl_db_dialect(db) == MDL_PGSQL) {
         call->retry_after = 1;
@@ -135,38 +130,54 @@ static void give_back(mdl_connection_t **connection)
     *connection = NULL;
 }
 
-/* Everything up to the answer.  The connection is the caller's to give back. */
-static apr_status_t pass(mdl_call_t *call, mdl_connection_t **connection, mdl_answer_t *answer)
+static apr_status_t take(mdl_call_t *call, mdl_connection_t **connection)
 {
-    int is_write = call->r->method_number != M_GET;
+    if (*connection == NULL) {
+        *connection = mdl_connection_open(call->r);
+    }
+    return *connection != NULL ? APR_SUCCESS : MDL_DB_EGONE;
+}
+
+static apr_status_t pass_read(mdl_call_t *call, mdl_connection_t **connection, mdl_answer_t *answer)
+{
+    apr_status_t rv;
+
+    if ((call->route->parse != NULL && (rv = call->route->parse(call)) != APR_SUCCESS) ||
+        (rv = take(call, connection)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_db_read(mdl_connection_db(*connection), call->route->effect, call->arg, call->r->pool);
+    if (rv == APR_SUCCESS) {
+        write_answer(call, answer);
+    }
+    return rv;
+}
+
+static apr_status_t pass_write(mdl_call_t *call, mdl_connection_t **connection,
+                               mdl_answer_t *answer)
+{
     write_t write = {.call = call};
     apr_status_t rv;
 
-    if (!call->route->no_key && (rv = mdl_authenticate(call, connection)) != APR_SUCCESS) {
+    /* A body may take as long as the client likes, and connections are few. */
+    give_back(connection);
+    if ((rv = prepare_write(call, &write)) != APR_SUCCESS) {
         return rv;
     }
-    if (is_write) {
-        /* A body may take as long as the client likes, and connections are few. */
-        give_back(connection);
-        if ((rv = prepare_write(call, &write)) != APR_SUCCESS) {
-            return rv;
-        }
+    if (call->route->parse != NULL) {
+        rv = call->route->parse(call);
     }
-    if (call->route->parse != NULL && (rv = call->route->parse(call)) != APR_SUCCESS) {
-        return rv;
+    if (rv == APR_SUCCESS && (rv = take(call, connection)) == APR_SUCCESS) {
+        rv = run_write(call, mdl_connection_db(*connection), &write);
     }
-    if (*connection == NULL && (*connection = mdl_connection_open(call->r)) == NULL) {
-        return MDL_DB_EGONE;
+    /* What succeeded once is answered as it was then, though by now it would be refused: its own
+       effect, another request or a setting may have made it so. */
+    if (rv == MDL_EREFUSED && take(call, connection) == APR_SUCCESS &&
+        mdl_db_read(mdl_connection_db(*connection), find_answer, &write, call->r->pool) ==
+            APR_SUCCESS) {
+        rv = APR_SUCCESS;
     }
-    if (!is_write) {
-        rv = mdl_db_read(mdl_connection_db(*connection), call->route->effect, call->arg,
-                         call->r->pool);
-        if (rv == APR_SUCCESS) {
-            write_answer(call, answer);
-        }
-        return rv;
-    }
-    if ((rv = run_write(call, mdl_connection_db(*connection), &write)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS) {
         return rv;
     }
     *answer = write.answer;
@@ -176,6 +187,18 @@ static apr_status_t pass(mdl_call_t *call, mdl_connection_t **connection, mdl_an
         mdl_service_wake(call->service);
     }
     return APR_SUCCESS;
+}
+
+/* Everything up to the answer.  The connection is the caller's to give back. */
+static apr_status_t pass(mdl_call_t *call, mdl_connection_t **connection, mdl_answer_t *answer)
+{
+    apr_status_t rv;
+
+    if (!call->route->no_key && (rv = mdl_authenticate(call, connection)) != APR_SUCCESS) {
+        return rv;
+    }
+    return call->r->method_number == M_GET ? pass_read(call, connection, answer)
+                                           : pass_write(call, connection, answer);
 }
 
 int mdl_gate_run(mdl_call_t *call)
