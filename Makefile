@@ -155,7 +155,7 @@ check-warnings: # gcc and clang have nothing to say
 .PHONY: programs
 programs: $(UNIT_PROGRAMS)
 
-unit: programs ## runs the unit programs
+unit: programs $(BUILD)/downloadsctl ## runs the unit programs
 	tools/as-user tools/with-postgres prove --timer --exec '' $(UNIT_PROGRAMS) $(wildcard t/unit/*.t)
 
 suites: build ## runs the Apache::Test suites on each database (MPM=worker TESTS="t/ping.t")
