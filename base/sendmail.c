@@ -201,16 +201,29 @@ static mdl_mail_outcome_t finish(program_t *program, const mdl_mailer_config_t *
     return outcome;
 }
 
+apr_status_t mdl_sendmail_check(const char *program, const char **words, apr_pool_t *p)
+{
+    if (access(program, X_OK) != 0) {
+        *words = failure("The sendmail program can't be run", errno, p);
+        return APR_EGENERAL;
+    }
+    return APR_SUCCESS;
+}
+
 mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mailer_config_t *config,
                                      const char *from, const char *to, const char *message,
                                      apr_size_t length, const char **words, apr_pool_t *p)
 {
     const char *const arguments[] = {program, "-i", "-f", from, "--", to, NULL};
     program_t running = {.output = -1};
-    FILE *input = message_file(message, length);
+    FILE *input;
     int ends[2];
     int error;
 
+    if (mdl_sendmail_check(program, words, p) != APR_SUCCESS) {
+        return MDL_MAIL_LATER;
+    }
+    input = message_file(message, length);
     if (!input) {
         *words = failure("The message can't be put into a temporary file", errno, p);
         return MDL_MAIL_LATER;
@@ -230,13 +243,4 @@ mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mailer_confi
         return MDL_MAIL_LATER;
     }
     return finish(&running, config, words, p);
-}
-
-apr_status_t mdl_sendmail_check(const char *program, const char **words, apr_pool_t *p)
-{
-    if (access(program, X_OK) != 0) {
-        *words = failure("The sendmail program can't be run", errno, p);
-        return APR_EGENERAL;
-    }
-    return APR_SUCCESS;
 }
