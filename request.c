@@ -12,11 +12,26 @@ apr_off_t mdl_request_announced(request_rec *r)
     return length != NULL ? (apr_off_t)apr_atoi64(length) : -1;
 }
 
+/* Takes what has arrived, without waiting; true when that is all. */
+static int drain(request_rec *r)
+{
+    apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
+    int ended = 0;
+
+    while (!ended &&
+           ap_get_brigade(r->input_filters, brigade, AP_MODE_READBYTES, APR_NONBLOCK_READ,
+                          WORTH_READING) == APR_SUCCESS &&
+           !APR_BRIGADE_EMPTY(brigade)) {
+        ended = APR_BUCKET_IS_EOS(APR_BRIGADE_LAST(brigade));
+        apr_brigade_cleanup(brigade);
+    }
+    return ended;
+}
+
 void mdl_request_leave_body(request_rec *r)
 {
-    if (mdl_request_announced(r) > WORTH_READING ||
-        apr_table_get(r->headers_in, "Transfer-Encoding") != NULL) {
+    if (ap_request_has_body(r) &&
+        (r->expecting_100 || mdl_request_announced(r) > WORTH_READING || !drain(r))) {
         r->connection->keepalive = AP_CONN_CLOSE;
     }
-    ap_discard_request_body(r);
 }

@@ -10,8 +10,8 @@
 apr_off_t mdl_request_announced(request_rec *r);
 
 /**
- * Before an answer to a request whose body nobody wants: reads a short one away, and has the
- * connection closed rather than a long one taken in.
+ * Before an answer to a request whose body nobody wants: reads away what has arrived of a short
+ * one, and has the connection closed rather than wait for the rest or take in a long one.
  */
 void mdl_request_leave_body(request_rec *r);
 

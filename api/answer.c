@@ -85,8 +85,8 @@ void mdl_answer_failure(mdl_call_t *call, apr_status_t rv)
                    "The service has no room to store this.");
         break;
     default:
-        ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, call->r, "MDL0201: %s %s failed (%s)",
-                      call->r->method, call->path, call->request_id);
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, rv >= APR_OS_START_USERERR ? 0 : rv, call->r,
+                      "MDL0201: %s %s failed (%s)", call->r->method, call->path, call->request_id);
         mdl_refuse(&call->refusal, 500, "internal_error",
                    "Something went wrong on our side; nothing was changed.");
     }

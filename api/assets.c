@@ -6,38 +6,17 @@
 
 #include "api/jobs.h"
 #include "api/members.h"
+#include "base/media_type.h"
 #include "core/import.h"
 
 #define MAX_URL      2048
 #define MAX_FILENAME 255
 #define MAX_TITLE    255
-#define MAX_TYPE     127
 
 /* A name without a way out of a folder: what a customer's browser will save it as. */
 static int filename_valid(const char *name)
 {
     return strpbrk(name, "/\\") == NULL && strcmp(name, ".") != 0 && strcmp(name, "..") != 0;
-}
-
-/* type/subtype of RFC 9110's tokens, with parameters passed over. */
-static int media_type_valid(const char *type)
-{
-    static const char token[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
-                                "!#$%&'*+-.^_`|~";
-    apr_size_t main_type = strspn(type, token);
-    apr_size_t subtype;
-
-    if (main_type == 0 || type[main_type] != '/') {
-        return 0;
-    }
-    type += main_type + 1;
-    subtype = strspn(type, token);
-    for (const char *c = type + subtype; *c != '\0'; c++) {
-        if (*c < ' ' || *c > '~') {
-            return 0;
-        }
-    }
-    return subtype > 0 && (type[subtype] == '\0' || type[subtype] == ';' || type[subtype] == ' ');
 }
 
 static const char *sha256_of(mdl_members_t *members, apr_pool_t *p)
@@ -84,7 +63,8 @@ static apr_status_t parse_import(mdl_call_t *call)
 
     asset->source_url = mdl_members_text(members, "source_url", MDL_REQUIRED, MAX_URL);
     asset->filename = mdl_members_text(members, "filename", MDL_OPTIONAL, MAX_FILENAME);
-    asset->content_type = mdl_members_text(members, "content_type", MDL_OPTIONAL, MAX_TYPE);
+    asset->content_type = mdl_members_text(members, "content_type", MDL_OPTIONAL,
+                                           MDL_MEDIA_TYPE_MAX);
     asset->title = mdl_members_text(members, "title", MDL_OPTIONAL, MAX_TITLE);
     import->expected_sha256 = sha256_of(members, call->r->pool);
     if (asset->source_url != NULL) {
@@ -94,7 +74,7 @@ static apr_status_t parse_import(mdl_call_t *call)
         mdl_members_fault(members, "filename", "invalid",
                           "This member must be a file's name without a path.");
     }
-    if (asset->content_type != NULL && !media_type_valid(asset->content_type)) {
+    if (asset->content_type != NULL && !mdl_media_type_valid(asset->content_type)) {
         mdl_members_fault(members, "content_type", "invalid",
                           "This member must be a media type such as video/mp4.");
     }

@@ -8,6 +8,7 @@
 
 #define MAX_ID   ((APR_INT64_C(1) << 53) - 1)
 #define MAX_LIST 250
+#define MAX_NAME 200 /* bytes of a name that an answer repeats */
 
 struct mdl_members_t {
     mdl_call_t *call;
@@ -17,13 +18,18 @@ struct mdl_members_t {
     apr_hash_t *asked;
 };
 
-/* Escapes a name for a JSON pointer (RFC 6901 section 3). */
+/* Escapes a name for a JSON pointer (RFC 6901 section 3); of a client's endless name, the beginning
+   up to a whole character. */
 static const char *escape(const char *name, apr_pool_t *p)
 {
-    char *out = apr_palloc(p, 2 * strlen(name) + 1);
+    char *out = apr_palloc(p, 2 * MAX_NAME + 1);
     char *to = out;
+    const char *end = name + strnlen(name, MAX_NAME);
 
-    for (; *name != '\0'; name++) {
+    while (*end != '\0' && (*end & 0xc0) == 0x80) {
+        end--;
+    }
+    for (; name < end; name++) {
         if (*name == '~' || *name == '/') {
             *to++ = '~';
             *to++ = *name == '~' ? '0' : '1';

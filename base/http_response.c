@@ -4,6 +4,8 @@
 
 #include <apr_cstr.h>
 
+#define MAX_ETAG 256 /* bytes; obs-text is not taken either: it is stored as text */
+
 #define MAX_SIZE_DIGITS 18
 
 const char *mdl_http_response_header(CURL *easy, const char *name, size_t index)
@@ -64,13 +66,13 @@ int mdl_http_etag_is_strong(const char *etag)
 {
     apr_size_t length = etag ? strlen(etag) : 0;
 
-    if (length < 2 || etag[0] != '"' || etag[length - 1] != '"') {
+    if (length < 2 || length > MAX_ETAG || etag[0] != '"' || etag[length - 1] != '"') {
         return 0;
     }
     for (apr_size_t i = 1; i < length - 1; i++) {
         unsigned char c = (unsigned char)etag[i];
 
-        if (c <= ' ' || c == '"' || c == 0x7f) {
+        if (c <= ' ' || c == '"' || c >= 0x7f) {
             return 0;
         }
     }

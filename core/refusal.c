@@ -14,6 +14,9 @@ void mdl_refusal_detail(mdl_refusal_t *refusal, const char *pointer, const char 
     if (refusal->details == NULL) {
         refusal->details = apr_array_make(p, 4, sizeof(mdl_detail_t));
     }
+    if (refusal->details->nelts == MDL_MAX_DETAILS) {
+        return;
+    }
     APR_ARRAY_PUSH(refusal->details, mdl_detail_t) = (mdl_detail_t){pointer, code, message};
 }
 

@@ -27,7 +27,10 @@ typedef struct {
 /** Fills refusal and returns MDL_EREFUSED.  Details that are there already stay. */
 apr_status_t mdl_refuse(mdl_refusal_t *refusal, int status, const char *code, const char *message);
 
-/** Adds a detail; the strings must live as long as p. */
+/** More details than these are not worth their bytes. */
+#define MDL_MAX_DETAILS 100
+
+/** Adds a detail, up to MDL_MAX_DETAILS; the strings must live as long as p. */
 void mdl_refusal_detail(mdl_refusal_t *refusal, const char *pointer, const char *code,
                         const char *message, apr_pool_t *p);
 

@@ -41,8 +41,6 @@ static apr_status_t classify(void *native)
     case SQLITE_CONSTRAINT_UNIQUE:
     case SQLITE_CONSTRAINT_PRIMARYKEY:
         return MDL_DB_EUNIQUE;
-    case SQLITE_READONLY_DBMOVED:
-        return MDL_DB_EGONE;
     default:
         break;
     }
@@ -56,6 +54,7 @@ static apr_status_t classify(void *native)
     case SQLITE_FULL:
         return MDL_DB_EFULL;
     case SQLITE_CANTOPEN:
+    case SQLITE_READONLY: /* the handle stays so, whatever becomes of the file */
         return MDL_DB_EGONE;
     default:
         return MDL_DB_EOTHER;

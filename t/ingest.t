@@ -1,6 +1,7 @@
 # Imports (contract, section 9) from a source that behaves well, badly and worse.
 use strict;
 use warnings;
+use feature qw(state);
 
 use MDL::Instance;
 use MDL::Source;
@@ -115,6 +116,16 @@ succeeds 'an empty file is imported', $source->offer('empty', { size => 0 }),
     'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855', 0;
 succeeds 'a chunked body has no Content-Length and is imported',
     $source->offer('chunked', { size => 3 * MB, length => 'chunked' }), $large, 3 * MB;
+
+# What a source says of its file ends in the database and in customers' browsers.
+for my $odd ("text/html\x01<script>", "\xff\xfe/\xc3", 'multipart/byteranges; boundary=x', 'x' x 4000) {
+    state $count = 0;
+    my $url = $source->offer('odd' . ++$count,
+        { size => 100, headers => ["Content-Type: $odd"], etag => qq("\xff$count") });
+    my ($job, $asset) = done($url);
+    is $job->{status}, 'succeeded', 'a file of an odd media type is imported';
+    is $asset->{content_type} // '', '', 'without that type';
+}
 
 subtest 'a small import is done at once' => sub {
     my $url  = source('at-once', 'x' x KB);

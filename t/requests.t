@@ -434,4 +434,19 @@ unlike($told, qr/SELECT|INSERT|DROP|sqlite|postgres|pg_|\.c:\d|127\.0\.0\.1|\/tm
 
 is_answer(api('GET', '/ping', key => $token), 200, 'after all this the service is well');
 
+# --- a refusal does not wait for a body ------------------------------------------------------------
+
+for my $expect ('', "Expect: 100-continue\r\n") {
+    my $answer = raw("POST /api/v1/mappings HTTP/1.1\r\nHost: localhost\r\n"
+            . "Content-Type: application/json\r\nContent-Length: 99\r\n$expect\r\n");
+    like($answer, qr{^HTTP/1\.1 401 }, 'without a key the answer comes before the body, and is the last');
+    like($answer, qr{^Connection: close\r$}m, 'and the connection is closed');
+}
+
+my %many = map { ("member$_" => 1) } 1 .. 1000;
+my $much = api('POST', '/mappings', key => $shop->{token}, json => { %many, 'x' x 10_000 => 1 });
+is($much->{status}, 400, 'a thousand unknown members are refused');
+is(scalar @{ $much->{json}{error}{details} }, 100, 'with the first hundred');
+cmp_ok(length $much->{body}, '<', 20_000, 'and an answer of moderate length');
+
 done_testing();

@@ -8,6 +8,7 @@
 #include <apr_time.h>
 
 #include "base/log.h"
+#include "base/media_type.h"
 #include "core/asset.h"
 #include "worker/runner.h"
 #include "worker/task.h"
@@ -53,7 +54,7 @@ static apr_status_t on_head(void *baton, const mdl_http_head_t *head)
     if (head->offset == 0 && mdl_partial_size(import->partial) > 0) {
         import->disk = mdl_partial_truncate(import->partial);
     }
-    if (head->content_type != NULL) {
+    if (head->content_type != NULL && mdl_media_type_valid(head->content_type)) {
         import->content_type = apr_pstrdup(task->pool, head->content_type);
     }
     atomic_store(&task->total, head->total);

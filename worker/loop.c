@@ -229,6 +229,25 @@ static void forget(worker_t *worker, mdl_task_t *task)
     apr_pool_destroy(task->pool);
 }
 
+/* A result that the database refuses must not be tried for ever: the job fails without it. */
+static void settle_alone(worker_t *worker, mdl_task_t *task)
+{
+    apr_status_t rv = write_effect(worker, mdl_outcome_write, task);
+
+    if (rv == APR_SUCCESS) {
+        return;
+    }
+    if (rv == MDL_DB_EOTHER) {
+        atomic_store(&task->validator, NULL);
+        task->job->error_code = "internal_error";
+        task->job->error_message = "The result of the job could not be stored.";
+        task->outcome = MDL_TASK_FAILED;
+        rv = write_effect(worker, mdl_outcome_write, task);
+    }
+    mdl_log(MDL_LOG_ERR, 0, "MDL0324: the result of job %s can't be written down; %s",
+            task->job->id, rv == APR_SUCCESS ? "it has failed" : "it is done again later");
+}
+
 static void settle_ended(worker_t *worker)
 {
     apr_status_t rv = write_effect(worker, mdl_outcome_write, worker->ended);
@@ -242,11 +261,8 @@ static void settle_ended(worker_t *worker)
     for (; task != NULL; task = next) {
         next = task->next;
         task->next = NULL;
-        if (rv != APR_SUCCESS && write_effect(worker, mdl_outcome_write, task) != APR_SUCCESS) {
-            mdl_log(MDL_LOG_ERR, 0,
-                    "MDL0324: the result of job %s can't be written down; it will "
-                    "be done again when its lease ends",
-                    task->job->id);
+        if (rv != APR_SUCCESS) {
+            settle_alone(worker, task);
         }
         forget(worker, task);
     }
