@@ -395,14 +395,14 @@ is(rows("mapping WHERE shop_id = $crowd->{shop_id} AND storefront_product_id LIK
 # What succeeded is answered as it was then, although it would be refused by now.
 my @before = ($crowd, '11', [ $sold->{storefront_product_id} ]);
 $key = idem('before');
-my $first = assign(@before, idem => $key);
-is($first->{status}, 201, 'an order is assigned');
+my $original = assign(@before, idem => $key);
+is($original->{status}, 201, 'an order is assigned');
 sql("UPDATE orders SET access_status = 'revoked' WHERE shop_id = $crowd->{shop_id}"
     . " AND storefront_order_id = '11'");
-my $again = assign(@before, idem => $key);
-is($again->{status}, 201, 'once it is revoked the same request is replayed');
-is($again->{body}, $first->{body}, 'with the same body');
-is($again->{headers}{'idempotent-replayed'}, 'true', 'and says so');
+my $repeated = assign(@before, idem => $key);
+is($repeated->{status}, 201, 'once it is revoked the same request is replayed');
+is($repeated->{body}, $original->{body}, 'with the same body');
+is($repeated->{headers}{'idempotent-replayed'}, 'true', 'and says so');
 is_error(assign(@before), 409, 'access_revoked', 'another request is refused');
 
 done_testing();
