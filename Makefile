@@ -72,7 +72,7 @@ $(call object,ctl/downloadsctl.c): ALL_CFLAGS += -DMDL_CONF_FILE='"$(CONF_FILE)"
 # --- build --------------------------------------------------------------------------------------
 
 .PHONY: all build run demo test install clean help format lint unit check-format check-code \
-        check-rooms check-docs check-exports check-warnings suites sanitize sanitize-suites valgrind dependencies
+        check-demo check-rooms check-docs check-exports check-warnings suites sanitize sanitize-suites valgrind dependencies
 
 all: build ## builds the module and downloadsctl (the default)
 
@@ -130,6 +130,10 @@ test: ## runs everything that checks the project, the same as CI
 	@$(SUBMAKE) lint
 	@$(SUBMAKE) unit
 	@$(SUBMAKE) suites
+	@$(SUBMAKE) check-demo
+
+check-demo: build # the demo ends well
+	@APXS='$(APXS)' BUILD='$(BUILD)' tools/check-demo
 
 lint: check-format check-rooms check-docs check-code check-warnings check-exports ## every check that runs nothing
 
