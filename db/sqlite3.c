@@ -28,11 +28,18 @@ static int command(void *native, const char *sql)
 
 static apr_status_t session(void *native)
 {
-    /* WAL is a property of the file; asking for it again costs nothing. */
-    return command(native, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                           "PRAGMA foreign_keys = ON")
-               ? MDL_DB_EGONE
-               : APR_SUCCESS;
+    int naps = 0;
+
+    /* WAL is a property of the file; asking for it again costs nothing.  The change to it is
+       refused without a call of the busy handler when another connection makes it at the same time.
+     */
+    while (command(native, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                           "PRAGMA foreign_keys = ON")) {
+        if (sqlite3_errcode(native) != SQLITE_BUSY || !wait_for_others(NULL, naps++)) {
+            return MDL_DB_EGONE;
+        }
+    }
+    return APR_SUCCESS;
 }
 
 static apr_status_t classify(void *native)
