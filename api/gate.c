@@ -8,6 +8,7 @@
 #include "api/answer.h"
 #include "api/authenticate.h"
 #include "api/body.h"
+#include "api/rate.h"
 #include "connection.h"
 #include "core/idempotency.h"
 #include "request.h"
@@ -51,7 +52,13 @@ static void write_answer(mdl_call_t *call, mdl_answer_t *answer)
     call->route->write(call);
     answer->status = call->status;
     answer->location = call->location;
-    answer->body = mdl_json_text(call->answer, NULL, call->r->pool);
+    if (call->text != NULL) {
+        answer->body = call->text;
+    } else {
+        answer->body = call->status == HTTP_NO_CONTENT
+                           ? ""
+                           : mdl_json_text(call->answer, NULL, call->r->pool);
+    }
 }
 
 /* The transaction of a write: replay, or effect and answer together. */
@@ -107,9 +114,6 @@ static apr_status_t prepare_write(mdl_call_t *call, write_t *write)
     apr_size_t length;
     apr_status_t rv;
 
-    if (call->caller.read_only) {
-        return mdl_refuse(&call->refusal, 403, "insufficient_scope", "This key may only read.");
-    }
     if ((rv = key_of_request(call, &write->idempotency.key)) != APR_SUCCESS ||
         (rv = mdl_body_read(call)) != APR_SUCCESS) {
         return rv;
@@ -138,15 +142,23 @@ static apr_status_t take(mdl_call_t *call, mdl_connection_t **connection)
     return *connection != NULL ? APR_SUCCESS : MDL_DB_EGONE;
 }
 
+static apr_status_t read_effect(mdl_call_t *call, mdl_connection_t **connection)
+{
+    apr_status_t rv = take(call, connection);
+
+    return rv == APR_SUCCESS ? mdl_db_read(mdl_connection_db(*connection), call->route->effect,
+                                           call->arg, call->r->pool)
+                             : rv;
+}
+
 static apr_status_t pass_read(mdl_call_t *call, mdl_connection_t **connection, mdl_answer_t *answer)
 {
     apr_status_t rv;
 
-    if ((call->route->parse != NULL && (rv = call->route->parse(call)) != APR_SUCCESS) ||
-        (rv = take(call, connection)) != APR_SUCCESS) {
+    if (call->route->parse != NULL && (rv = call->route->parse(call)) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_read(mdl_connection_db(*connection), call->route->effect, call->arg, call->r->pool);
+    rv = call->route->effect != NULL ? read_effect(call, connection) : APR_SUCCESS;
     if (rv == APR_SUCCESS) {
         write_answer(call, answer);
     }
@@ -189,16 +201,30 @@ static apr_status_t pass_write(mdl_call_t *call, mdl_connection_t **connection,
     return APR_SUCCESS;
 }
 
+static apr_status_t admit(mdl_call_t *call, mdl_connection_t **connection, int writes)
+{
+    apr_status_t rv = mdl_authenticate(call, connection);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (writes && call->caller.read_only) {
+        mdl_rate_show(call);
+        return mdl_refuse(&call->refusal, 403, "insufficient_scope", "This key may only read.");
+    }
+    return mdl_rate_charge(call, writes);
+}
+
 /* Everything up to the answer.  The connection is the caller's to give back. */
 static apr_status_t pass(mdl_call_t *call, mdl_connection_t **connection, mdl_answer_t *answer)
 {
-    apr_status_t rv;
+    int writes = call->r->method_number != M_GET;
+    apr_status_t rv = call->route->no_key ? APR_SUCCESS : admit(call, connection, writes);
 
-    if (!call->route->no_key && (rv = mdl_authenticate(call, connection)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS) {
         return rv;
     }
-    return call->r->method_number == M_GET ? pass_read(call, connection, answer)
-                                           : pass_write(call, connection, answer);
+    return writes ? pass_write(call, connection, answer) : pass_read(call, connection, answer);
 }
 
 int mdl_gate_run(mdl_call_t *call)

@@ -17,8 +17,9 @@ apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *set
     if ((rv = mdl_secret_read(&secret, settings->secret_file, why, p)) != APR_SUCCESS) {
         return rv;
     }
-    if ((rv = mdl_key_cache_create(&made->key_cache, p)) != APR_SUCCESS) {
-        *why = "There is no shared memory for the verified keys.";
+    if ((rv = mdl_key_cache_create(&made->key_cache, p)) != APR_SUCCESS ||
+        (rv = mdl_rate_limit_create(&made->rate_limit, settings, p)) != APR_SUCCESS) {
+        *why = "There is no shared memory for the keys and their rate limits.";
         return rv;
     }
     made->settings = settings;

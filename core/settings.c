@@ -329,6 +329,31 @@ static const char *add_port(mdl_settings_t *settings, const directive_t *directi
     return NULL;
 }
 
+/* An origin as browsers send it (RFC 6454 section 6.2): no path, and the scheme's own port not
+   written. */
+static const char *add_origin(mdl_settings_t *settings, const directive_t *directive,
+                              const char *word, apr_pool_t *p)
+{
+    apr_array_header_t *origins = *(apr_array_header_t **)member_of(settings, directive);
+    char *origin = apr_pstrdup(p, word);
+    apr_uri_t uri;
+
+    for (char *c = origin; *c; c++) {
+        *c = (char)apr_tolower(*c);
+    }
+    if (strcmp(origin, "*") != 0 &&
+        (!has_only_url_characters(origin) || apr_uri_parse(p, origin, &uri) != APR_SUCCESS ||
+         !uri.scheme || !uri.hostname || !uri.hostname[0] || uri.user || uri.path || uri.query ||
+         uri.fragment || (strcmp(uri.scheme, "https") != 0 && strcmp(uri.scheme, "http") != 0))) {
+        return apr_psprintf(p,
+                            "must list origins, such as https://admin.example.com, or be * for "
+                            "every origin; no path behind it; not \"%s\".",
+                            word);
+    }
+    APR_ARRAY_PUSH(origins, const char *) = origin;
+    return NULL;
+}
+
 static const char *set_transport(mdl_settings_t *settings, const directive_t *directive,
                                  const char *word, apr_pool_t *p)
 {
@@ -425,6 +450,17 @@ static const directive_t directives[] = {
     {"DownloadsMailCAFile", NULL, set_path, AT(mail.ca_file), 0, 0, "", 0},
     {"DownloadsIdempotencyRetention", "86400", set_seconds, AT(idempotency_retention), 1, 30 * DAY,
      " of seconds", 0},
+    {"DownloadsRateLimit", "On", set_flag, AT(rate_limit), 0, 0, "", 0},
+    {"DownloadsRateBurst", "60", set_int, AT(rate_burst), 1, 1000000, " of tokens", 0},
+    {"DownloadsRateRefill", "60", set_int, AT(rate_refill), 1, 1000000, " of tokens", 0},
+    {"DownloadsRateReadCost", "1", set_int, AT(rate_read_cost), 1, 1000, " of tokens", 0},
+    {"DownloadsRateWriteCost", "2", set_int, AT(rate_write_cost), 1, 1000, " of tokens", 0},
+    {"DownloadsUploadURL", NULL, set_public_url, AT(upload_url), 0, 0, "", 0},
+    {"DownloadsUploadOrigin", NULL, add_origin, AT(upload_origins), 0, 0, "", 1},
+    {"DownloadsUploadMaxSize", "5G", set_size, AT(upload_max_size), 1, 16384 * GIB, "", 0},
+    {"DownloadsUploadLifetime", "86400", set_seconds, AT(upload_lifetime), 60, 30 * DAY,
+     " of seconds", 0},
+    {"DownloadsStorageQuota", "0", set_size, AT(storage_quota), 0, 16384 * GIB, "", 0},
     {"DownloadsDownloadLimit", "10", set_int, AT(download_limit), 0, 100000, " of downloads", 0},
     {"DownloadsLinkLifetime", "300", set_seconds, AT(link_lifetime), 10, DAY, " of seconds", 0},
     {"DownloadsSessionLifetime", "86400", set_seconds, AT(session_lifetime), 60, 30 * DAY,
@@ -444,6 +480,7 @@ mdl_settings_t *mdl_settings_create(apr_pool_t *p)
     settings->ingest.hosts = apr_array_make(p, 4, sizeof(const char *));
     settings->ingest.networks = apr_array_make(p, 2, sizeof(apr_ipsubnet_t *));
     settings->ingest.ports = apr_array_make(p, 2, sizeof(int));
+    settings->upload_origins = apr_array_make(p, 2, sizeof(const char *));
     settings->ingest.max_redirects = REDIRECTS;
     settings->mail.tls = MDL_MAIL_TLS_TRY;
     for (i = 0; i < DIRECTIVES; i++) {

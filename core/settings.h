@@ -40,6 +40,19 @@ typedef struct {
     const char *mail_from;        /* address */
 
     apr_interval_time_t idempotency_retention;
+
+    int rate_limit; /* whether there is one; tokens, these four */
+    int rate_burst;
+    int rate_refill; /* each minute */
+    int rate_read_cost;
+    int rate_write_cost;
+
+    const char *upload_url;             /* no trailing slash; NULL: no direct uploads */
+    apr_array_header_t *upload_origins; /* const char *: "https://host[:port]" or "*" */
+    apr_int64_t upload_max_size;
+    apr_interval_time_t upload_lifetime;
+    apr_int64_t storage_quota; /* bytes of one shop; 0: no limit */
+
     int download_limit;                   /* 0: unlimited */
     apr_interval_time_t link_lifetime;    /* until a signed file URL must have been used */
     apr_interval_time_t session_lifetime; /* resumes cost nothing for so long */
@@ -72,6 +85,16 @@ typedef struct {
     X("DownloadsMailTLS", "required, try or off")                                                  \
     X("DownloadsMailCAFile", "certificates to trust for SMTP instead of the system's")             \
     X("DownloadsIdempotencyRetention", "seconds that an Idempotency-Key is remembered")            \
+    X("DownloadsRateLimit", "On: limit the requests of each API key")                              \
+    X("DownloadsRateBurst", "tokens that a key can save up")                                       \
+    X("DownloadsRateRefill", "tokens that a key gets each minute")                                 \
+    X("DownloadsRateReadCost", "tokens of a GET")                                                  \
+    X("DownloadsRateWriteCost", "tokens of any other request")                                     \
+    X("DownloadsUploadURL", "the URL under which clients reach the downloads-upload handler")      \
+    X("DownloadsUploadOrigin", "origins whose pages may upload from a browser, or *")              \
+    X("DownloadsUploadMaxSize", "largest file to upload, in bytes or with K, M, G")                \
+    X("DownloadsUploadLifetime", "seconds within which an upload must be completed")               \
+    X("DownloadsStorageQuota", "bytes that the assets of one shop may take, 0: no limit")          \
     X("DownloadsDownloadLimit", "downloads of each file that a purchase includes, 0: unlimited")   \
     X("DownloadsLinkLifetime", "seconds within which a file's link must be used")                  \
     X("DownloadsSessionLifetime", "seconds within which resuming a download costs nothing")        \

@@ -151,6 +151,16 @@ static const char *read_credentials(mdl_settings_t *settings, apr_pool_t *p)
     return NULL;
 }
 
+static void check_rate(mdl_settings_t *settings, apr_array_header_t *problems)
+{
+    if (settings->rate_limit && (settings->rate_burst < settings->rate_read_cost ||
+                                 settings->rate_burst < settings->rate_write_cost)) {
+        add_problem(problems, "DownloadsRateBurst is less than one request costs, so that none "
+                              "would ever be let in: make it at least DownloadsRateReadCost and "
+                              "DownloadsRateWriteCost.");
+    }
+}
+
 static void check_mail(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
 {
     const char *transport = settings->mail.transport;
@@ -191,5 +201,6 @@ void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, 
     check_required(settings, problems);
     check_database(settings, problems);
     check_times(settings, problems, p);
+    check_rate(settings, problems);
     check_mail(settings, problems, p);
 }
