@@ -31,7 +31,7 @@ int mdl_answer_send(mdl_call_t *call, const char *body, apr_size_t length)
     if (call->retry_after > 0) {
         apr_table_setn(r->headers_out, "Retry-After", apr_itoa(r->pool, call->retry_after));
     }
-    if (body != NULL) {
+    if (length > 0) {
         ap_set_content_type(r, "application/json");
         ap_set_content_length(r, (apr_off_t)length);
         ap_rwrite(body, (int)length, r);

@@ -10,7 +10,7 @@
 /** The id of a request: mod_unique_id's, so that logs can be joined, or one made here. */
 const char *mdl_answer_request_id(request_rec *r);
 
-/** Sends call->status with a body, which may be NULL. */
+/** Sends call->status with a body, of length 0 for none. */
 int mdl_answer_send(mdl_call_t *call, const char *body, apr_size_t length);
 
 /** Sends call->refusal as an error. */

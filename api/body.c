@@ -23,11 +23,19 @@ static int is_json(const char *type)
            strcasecmp(charset, "charset=\"utf-8\"") == 0;
 }
 
+static apr_size_t limit_of(const mdl_call_t *call)
+{
+    return call->route->max_body != 0 ? call->route->max_body : MDL_MAX_BODY;
+}
+
 static apr_status_t too_large(mdl_call_t *call)
 {
     call->r->connection->keepalive = AP_CONN_CLOSE;
     return mdl_refuse(&call->refusal, 413, "request_too_large",
-                      "A request's body has at most 256 KiB.");
+                      apr_psprintf(call->r->pool,
+                                   "The body of this request may have at most %" APR_SIZE_T_FMT
+                                   " KiB.",
+                                   limit_of(call) / 1024));
 }
 
 static apr_status_t not_received(mdl_call_t *call, apr_status_t rv)
@@ -48,10 +56,10 @@ static apr_status_t receive(mdl_call_t *call, char **body, apr_size_t *length)
 {
     request_rec *r = call->r;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
-    apr_size_t room = MDL_MAX_BODY;
+    apr_size_t room = limit_of(call);
     int ended = 0;
 
-    if (mdl_request_announced(r) > MDL_MAX_BODY) {
+    if (mdl_request_announced(r) > (apr_off_t)room) {
         return too_large(call);
     }
     if (mdl_request_announced(r) >= 0) {
@@ -101,6 +109,11 @@ apr_status_t mdl_body_read(mdl_call_t *call)
     mdl_json_t *json;
     apr_status_t rv;
 
+    if (call->route->optional_body &&
+        (!ap_request_has_body(call->r) || mdl_request_announced(call->r) == 0)) {
+        call->body = mdl_json_object(call->r->pool);
+        return APR_SUCCESS;
+    }
     if (!is_json(apr_table_get(call->r->headers_in, "Content-Type"))) {
         return mdl_refuse(&call->refusal, 415, "unsupported_media_type",
                           "Send the body as Content-Type: application/json.");

@@ -8,8 +8,9 @@
 
 #define MDL_MAX_BODY (256 * 1024)
 
-/** Reads and parses the body into call->body, an object.  Refuses with 415, 413, 408 or 400;
-    AP_FILTER_ERROR when httpd has sent an answer already. */
+/** Reads and parses the body into call->body, an object; an empty one where the route lets a
+   request come without a body and it does.  Refuses with 415, 413, 408 or 400; AP_FILTER_ERROR when
+   httpd has sent an answer already. */
 apr_status_t mdl_body_read(mdl_call_t *call);
 
 #endif

@@ -38,20 +38,24 @@ typedef struct {
     int status;
     const char *location; /* or NULL */
     mdl_json_t *answer;
-    int retry_after; /* seconds; 0 for none */
+    const char *text; /* an answer that is text already, instead of answer */
+    int retry_after;  /* seconds; 0 for none */
 } mdl_call_t;
 
 /**
  * An operation.  parse checks the members and fills call->arg, or refuses; effect runs in the
  * gate's transaction (a GET's without one), perhaps twice; write fills the answer from call->arg.
+ * An answer with the status 204 has no body.
  */
 struct mdl_route_t {
     const char *method;
     const char *path;                        /* "/jobs/{}": a parameter is one segment */
     int no_key;                              /* open to everybody */
     int wakes;                               /* commits a job */
+    int optional_body;                       /* a write without a body counts as {} */
+    apr_size_t max_body;                     /* bytes; 0: MDL_MAX_BODY */
     apr_status_t (*parse)(mdl_call_t *call); /* NULL: nothing to parse */
-    mdl_effect_fn *effect;
+    mdl_effect_fn *effect;                   /* NULL of a GET: no connection is needed */
     void (*write)(mdl_call_t *call);
 };
 

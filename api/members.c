@@ -207,6 +207,18 @@ int mdl_members_is_digits(const char *text)
            (*text != '0' || length == 1);
 }
 
+apr_int64_t mdl_members_path_id(const char *text)
+{
+    apr_int64_t id = mdl_members_is_digits(text) && strlen(text) <= 16 ? apr_atoi64(text) : 0;
+
+    return id <= MAX_ID ? id : 0;
+}
+
+apr_status_t mdl_members_none(mdl_call_t *call)
+{
+    return mdl_members_end(mdl_members_begin(call, call->body, ""));
+}
+
 const char *mdl_members_digits(mdl_members_t *members, const char *name, mdl_presence_t presence)
 {
     const char *text = ask_string(members, name, presence);

@@ -64,6 +64,12 @@ const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
 /** An object; NULL when absent, null or faulty. */
 const mdl_json_t *mdl_members_object(mdl_members_t *members, const char *name);
 
+/** An id of a path: from 1 to below 2^53, without a leading zero; else 0. */
+apr_int64_t mdl_members_path_id(const char *text);
+
+/** Ends the reading of a body that may have no member at all: begin and end in one. */
+apr_status_t mdl_members_none(mdl_call_t *call);
+
 /** Whether text is 1 to 20 digits without a leading zero, for ids in a path. */
 int mdl_members_is_digits(const char *text);
 
