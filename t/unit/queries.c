@@ -24,6 +24,9 @@ static int is_allowed(mdl_statement_t statement, const char *line)
     if (strstr(line, "epoch") != NULL || strstr(line, "json_each") != NULL) {
         return 1; /* one row; the array that was given */
     }
+    if (strstr(line, "_rows") != NULL || strncmp(line, "SCAN (subquery-", 15) == 0) {
+        return 1; /* what the statement itself has found before, by lines of their own */
+    }
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
         if (allowed[i].statement == statement && strstr(line, allowed[i].line) != NULL) {
             return 1;

@@ -1,0 +1,258 @@
+#include "core/license.h"
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+static mdl_license_tag_t tag_of_row(const mdl_rows_t *row)
+{
+    return (mdl_license_tag_t){.id = mdl_rows_int(row, 0),
+                               .name = mdl_rows_text(row, 1),
+                               .available = mdl_rows_int(row, 2),
+                               .assigned = mdl_rows_int(row, 3),
+                               .low_stock_threshold = mdl_rows_null(row, 4) ? -1
+                                                                            : mdl_rows_int(row, 4),
+                               .created_at = mdl_rows_int(row, 5),
+                               .updated_at = mdl_rows_int(row, 6)};
+}
+
+static mdl_arg_t threshold_or_null(apr_int64_t threshold)
+{
+    return threshold < 0 ? mdl_null() : mdl_int(threshold);
+}
+
+static apr_status_t not_found(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 404, "license_key_tag_not_found",
+                      "There is no such license key tag.");
+}
+
+apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_license_tag_create_t *create = arg;
+    apr_time_t now = apr_time_now();
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_INSERT, &row, p,
+                           MDL_ARGS(mdl_int(create->shop_id), mdl_text(create->tag.name),
+                                    threshold_or_null(create->tag.low_stock_threshold),
+                                    mdl_int(now), mdl_int(now)));
+    if (rv == APR_SUCCESS) {
+        create->tag = tag_of_row(row);
+    }
+    return rv;
+}
+
+apr_status_t mdl_license_tag_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_license_tag_list_t *list = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_LICENSE_TAG_LIST, &rows, p,
+        MDL_ARGS(mdl_int(list->shop_id), mdl_int(list->before), mdl_int(list->limit)));
+
+    list->tags = apr_array_make(p, list->limit, sizeof(mdl_license_tag_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_license_tag_t *tag = apr_palloc(p, sizeof *tag);
+
+        *tag = tag_of_row(rows);
+        APR_ARRAY_PUSH(list->tags, mdl_license_tag_t *) = tag;
+    }
+    return rv;
+}
+
+apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_license_tag_find_t *find = arg;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_BY_ID, &row, p,
+                                        MDL_ARGS(mdl_int(find->id), mdl_int(find->shop_id)));
+
+    if (rv == APR_SUCCESS) {
+        find->tag = tag_of_row(row);
+    }
+    return rv == APR_ENOENT ? not_found(find->refusal) : rv;
+}
+
+apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_license_tag_change_t *change = arg;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    if (change->name == NULL && !change->set_threshold) {
+        return mdl_license_tag_find(db, p, &change->find);
+    }
+    rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_CHANGE, &row, p,
+                           MDL_ARGS(mdl_text(change->name), mdl_int(change->set_threshold),
+                                    threshold_or_null(change->low_stock_threshold),
+                                    mdl_int(apr_time_now()), mdl_int(change->find.id),
+                                    mdl_int(change->find.shop_id)));
+    if (rv == APR_SUCCESS) {
+        change->find.tag = tag_of_row(row);
+    }
+    return rv == APR_ENOENT ? not_found(change->find.refusal) : rv;
+}
+
+/* Adds a detail for each holder that a statement finds. */
+static apr_status_t note_holders(mdl_db_t *db, const mdl_license_tag_find_t *find,
+                                 mdl_statement_t statement, const char *code, const char *path,
+                                 const char *sentence, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, statement, &rows, p,
+                                    MDL_ARGS(mdl_int(find->id), mdl_int(MDL_MAX_DETAILS)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        const char *id = mdl_rows_text(rows, 0);
+
+        mdl_refusal_detail(find->refusal, apr_pstrcat(p, path, id, NULL), code,
+                           apr_psprintf(p, sentence, id), p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_license_tag_find_t *find = arg;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_license_tag_find(db, p, find);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_LOCK_WHOLE, &row, p, MDL_ARGS(mdl_int(find->id)));
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? not_found(find->refusal) : rv;
+    }
+    if ((rv = note_holders(db, find, MDL_Q_LICENSE_TAG_MAPPINGS, "held_by_mapping", "/mappings/",
+                           "Mapping %s holds this license key tag.", p)) != APR_SUCCESS ||
+        (rv = note_holders(db, find, MDL_Q_LICENSE_TAG_ORDERS, "held_by_order", "/orders/",
+                           "Order %s waits for keys of this license key tag.", p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (find->refusal->details != NULL) {
+        return mdl_refuse(find->refusal, 409, "license_key_tag_in_use",
+                          "The license key tag is in use; see details.");
+    }
+    return mdl_db_exec(db, MDL_Q_LICENSE_TAG_DELETE, NULL, p,
+                       MDL_ARGS(mdl_int(apr_time_now()), mdl_int(find->id)));
+}
+
+apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64_t mapping_id,
+                              int quantity, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_INSERT, NULL, p,
+                       MDL_ARGS(mdl_int(assignment_id), mdl_int(quantity), mdl_int(mapping_id)));
+}
+
+/* Locks a tag; *available gets how many keys it has to give.  APR_ENOENT when it was deleted. */
+static apr_status_t lock_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t *available,
+                             apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_LOCK, &row, p,
+                                        MDL_ARGS(mdl_int(tag_id)));
+
+    if (rv == APR_SUCCESS) {
+        *available = mdl_rows_int(row, 0);
+    }
+    return rv;
+}
+
+/* Notes the keys that a statement has just given, one row each with who got it, in the counts of
+   claims and tag.  *receivers gets the assignments as a JSON array, one element a key. */
+static apr_status_t count_given(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t added,
+                                mdl_rows_t *rows, apr_int64_t *given, const char **receivers,
+                                apr_pool_t *p)
+{
+    mdl_json_t *array = mdl_json_array(p);
+    apr_status_t rv = APR_SUCCESS;
+
+    while (mdl_rows_next(rows)) {
+        mdl_json_add_int(array, NULL, mdl_rows_int(rows, 0));
+    }
+    *given = (apr_int64_t)mdl_json_length(array);
+    *receivers = mdl_json_text(array, NULL, p);
+    if (*given > 0) {
+        rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_COUNT, NULL, p,
+                         MDL_ARGS(mdl_text(*receivers), mdl_int(tag_id)));
+    }
+    if (rv == APR_SUCCESS && (*given > 0 || added > 0)) {
+        rv = mdl_db_exec(db, MDL_Q_LICENSE_TAG_COUNT, NULL, p,
+                         MDL_ARGS(mdl_int(added - *given), mdl_int(*given), mdl_int(tag_id)));
+    }
+    return rv;
+}
+
+static apr_status_t fill_order_from(mdl_db_t *db, apr_int64_t order_id, apr_int64_t tag_id,
+                                    apr_int64_t *given, apr_pool_t *p)
+{
+    const char *receivers;
+    apr_int64_t available;
+    mdl_rows_t *rows;
+    apr_status_t rv = lock_tag(db, tag_id, &available, p);
+
+    *given = 0;
+    if (rv == APR_ENOENT || (rv == APR_SUCCESS && available == 0)) {
+        return APR_SUCCESS;
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select(db, MDL_Q_LICENSE_KEYS_GIVE_ORDER, &rows, p,
+                           MDL_ARGS(mdl_int(order_id), mdl_int(tag_id), mdl_int(available),
+                                    mdl_int(tag_id), mdl_int(apr_time_now())));
+    }
+    return rv == APR_SUCCESS ? count_given(db, tag_id, 0, rows, given, &receivers, p) : rv;
+}
+
+apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int64_t *given,
+                                    apr_pool_t *p)
+{
+    mdl_rows_t *tags;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_LICENSE_CLAIMS_OF_ORDER, &tags, p,
+                                    MDL_ARGS(mdl_int(order_id)));
+
+    *given = 0;
+    while (rv == APR_SUCCESS && mdl_rows_next(tags)) {
+        apr_int64_t n;
+
+        rv = fill_order_from(db, order_id, mdl_rows_int(tags, 0), &n, p);
+        *given += n;
+    }
+    return rv;
+}
+
+apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_license_add_t *add = arg;
+    mdl_license_tag_find_t find = {
+        .shop_id = add->shop_id, .id = add->tag_id, .refusal = add->refusal};
+    apr_time_t now = apr_time_now();
+    apr_int64_t available, given;
+    const char *receivers;
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    if ((rv = mdl_license_tag_find(db, p, &find)) != APR_SUCCESS ||
+        (rv = lock_tag(db, add->tag_id, &available, p)) != APR_SUCCESS) {
+        return rv == APR_ENOENT ? not_found(add->refusal) : rv;
+    }
+    rv = mdl_db_exec(
+        db, MDL_Q_LICENSE_KEYS_INSERT, &add->added, p,
+        MDL_ARGS(mdl_int(add->tag_id), mdl_int(now), mdl_text(mdl_json_text(add->keys, NULL, p))));
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    add->duplicates = (apr_int64_t)mdl_json_length(add->keys) - add->added;
+    rv = mdl_db_select(db, MDL_Q_LICENSE_KEYS_GIVE, &rows, p,
+                       MDL_ARGS(mdl_int(add->tag_id), mdl_int(available + add->added),
+                                mdl_int(add->tag_id), mdl_int(now)));
+    if (rv != APR_SUCCESS || (rv = count_given(db, add->tag_id, add->added, rows, &given,
+                                               &receivers, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return given == 0
+               ? APR_SUCCESS
+               : mdl_db_exec(db, MDL_Q_LICENSE_EVENTS_INSERT, NULL, p,
+                             MDL_ARGS(mdl_text(add->key_id), mdl_int(now), mdl_text(receivers)));
+}

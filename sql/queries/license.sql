@@ -1,0 +1,178 @@
+-- part: tag_columns
+id, name, available, assigned, low_stock_threshold, created_at, updated_at
+
+-- name: license_tag_insert
+INSERT INTO license_key_tag (shop_id, name, low_stock_threshold, available, assigned, created_at,
+    updated_at)
+VALUES (%lld, %s, %lld, 0, 0, %lld, %lld)
+RETURNING {{tag_columns}}
+
+-- name: license_tag_by_id
+SELECT {{tag_columns}} FROM license_key_tag
+WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
+
+-- name: license_tag_list
+SELECT {{tag_columns}} FROM license_key_tag
+WHERE shop_id = %lld AND id < %lld AND deleted_at IS NULL
+ORDER BY id DESC LIMIT %lld
+
+-- name: license_tag_change
+UPDATE license_key_tag SET name = COALESCE(%s, name),
+    low_stock_threshold = CASE WHEN %lld = 1 THEN %lld ELSE low_stock_threshold END,
+    updated_at = %lld
+WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
+RETURNING {{tag_columns}}
+
+-- Who takes or adds keys of a tag goes one after the other; to insert a row that refers to the tag
+-- waits for nobody.
+-- name: license_tag_lock
+-- dialect: sqlite3
+SELECT available FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL
+
+-- name: license_tag_lock
+-- dialect: pgsql
+SELECT available FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL FOR NO KEY UPDATE
+
+-- Waits also for those who are about to refer to the tag.
+-- name: license_tag_lock_whole
+-- dialect: sqlite3
+SELECT id FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL
+
+-- name: license_tag_lock_whole
+-- dialect: pgsql
+SELECT id FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL FOR UPDATE
+
+-- name: license_tag_delete
+UPDATE license_key_tag SET deleted_at = %lld WHERE id = %lld
+
+-- name: license_tag_count
+UPDATE license_key_tag SET available = available + %lld, assigned = assigned + %lld
+WHERE id = %lld
+
+-- name: license_tag_mappings
+SELECT t.mapping_id FROM mapping_license_key_tag t
+WHERE t.tag_id = %lld
+    AND (SELECT m.deleted_at FROM mapping m WHERE m.id = t.mapping_id) IS NULL
+ORDER BY t.mapping_id LIMIT %lld
+
+-- The orders that wait for keys of a tag, or will once they are approved.
+-- name: license_tag_orders
+SELECT o.storefront_order_id
+FROM license_claim c JOIN assignment a ON a.id = c.assignment_id JOIN orders o ON o.id = a.order_id
+WHERE c.tag_id = %lld AND c.assigned < c.wanted
+    AND a.status = 'active' AND o.access_status IN ('active', 'held')
+GROUP BY o.id, o.storefront_order_id
+ORDER BY o.id LIMIT %lld
+
+-- name: license_keys_insert
+-- dialect: sqlite3
+INSERT INTO license_key (tag_id, created_at, license_key)
+SELECT %lld, %lld, value FROM json_each(%s) WHERE true ORDER BY key
+ON CONFLICT (tag_id, license_key) DO NOTHING
+
+-- name: license_keys_insert
+-- dialect: pgsql
+INSERT INTO license_key (tag_id, created_at, license_key)
+SELECT %lld, %lld, value FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
+ORDER BY ordinality
+ON CONFLICT (tag_id, license_key) DO NOTHING
+
+-- name: license_claims_insert
+INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id)
+SELECT %lld, %lld, 0, tag_id FROM mapping_license_key_tag WHERE mapping_id = %lld
+
+-- name: license_claims_of_order
+SELECT DISTINCT c.tag_id
+FROM orders o JOIN assignment a ON a.order_id = o.id JOIN license_claim c ON c.assignment_id = a.id
+WHERE o.id = %lld AND o.access_status = 'active' AND a.status = 'active' AND c.assigned < c.wanted
+ORDER BY c.tag_id
+
+-- Claims and available keys laid along one line: a claim stands at the first of the keys it is to
+-- have, so a key's claim is the last one at or before it.  No more keys are taken than are missing.
+-- part: give
+, place_rows AS (
+    SELECT assignment_id, 0 AS key_id,
+        CAST(1 + sum(missing) OVER (ORDER BY assignment_id) - missing AS BIGINT) AS position
+    FROM waiting_rows
+    UNION ALL
+    SELECT 0, key_rows.id, row_number() OVER (ORDER BY key_rows.id)
+    FROM (SELECT id FROM license_key WHERE tag_id = %lld AND assignment_id IS NULL ORDER BY id
+        LIMIT (SELECT CAST(COALESCE(sum(missing), 0) AS BIGINT) FROM waiting_rows)) key_rows
+)
+UPDATE license_key SET assignment_id = given_rows.receiver, assigned_at = %lld
+FROM (
+    SELECT key_id, max(assignment_id) OVER (ORDER BY position, key_id) AS receiver
+    FROM place_rows
+) given_rows
+WHERE given_rows.key_id <> 0 AND license_key.id = given_rows.key_id
+RETURNING assignment_id
+
+-- name: license_keys_give
+WITH waiting_rows AS (
+    SELECT c.assignment_id, c.wanted - c.assigned AS missing
+    FROM license_claim c JOIN assignment a ON a.id = c.assignment_id
+    JOIN orders o ON o.id = a.order_id
+    WHERE c.tag_id = %lld AND c.assigned < c.wanted
+        AND a.status = 'active' AND o.access_status = 'active'
+    ORDER BY c.assignment_id LIMIT %lld
+) {{give}}
+
+-- The join is written as a cross join for SQLite, which else goes through all that wait for the tag.
+-- name: license_keys_give_order
+WITH waiting_rows AS (
+    SELECT c.assignment_id, c.wanted - c.assigned AS missing
+    FROM orders o CROSS JOIN assignment a CROSS JOIN license_claim c
+    WHERE o.id = %lld AND o.access_status = 'active'
+        AND a.order_id = o.id AND a.status = 'active'
+        AND c.assignment_id = a.id AND c.tag_id = %lld AND c.assigned < c.wanted
+    ORDER BY c.assignment_id LIMIT %lld
+) {{give}}
+
+-- A JSON array names an assignment as often as it got a key.
+-- name: license_claims_count
+-- dialect: sqlite3
+UPDATE license_claim SET assigned = license_claim.assigned + given_rows.n
+FROM (
+    SELECT CAST(value AS INTEGER) AS assignment_id, count(*) AS n FROM json_each(%s) GROUP BY 1
+) given_rows
+WHERE license_claim.assignment_id = given_rows.assignment_id AND license_claim.tag_id = %lld
+
+-- name: license_claims_count
+-- dialect: pgsql
+UPDATE license_claim SET assigned = license_claim.assigned + given_rows.n
+FROM (
+    SELECT value::bigint AS assignment_id, count(*) AS n
+    FROM jsonb_array_elements_text(%s::jsonb) GROUP BY 1
+) given_rows
+WHERE license_claim.assignment_id = given_rows.assignment_id AND license_claim.tag_id = %lld
+
+-- One event for each order, from the same array.
+-- name: license_events_insert
+-- dialect: sqlite3
+INSERT INTO order_event (action, key_id, created_at, order_id, assignment_ids, details)
+SELECT 'license_keys_assigned', %s, %lld, order_id, json_group_array(assignment_id),
+    json_object('license_keys', sum(n))
+FROM (
+    SELECT (SELECT a.order_id FROM assignment a WHERE a.id = assignment_id) AS order_id,
+        assignment_id, n
+    FROM (
+        SELECT CAST(value AS INTEGER) AS assignment_id, count(*) AS n
+        FROM json_each(%s) GROUP BY 1 ORDER BY 1
+    ) receiver_rows
+) given_rows
+GROUP BY order_id
+
+-- name: license_events_insert
+-- dialect: pgsql
+INSERT INTO order_event (action, key_id, created_at, order_id, assignment_ids, details)
+SELECT 'license_keys_assigned', %s, %lld, order_id, jsonb_agg(assignment_id ORDER BY assignment_id)::text,
+    jsonb_build_object('license_keys', sum(n))::text
+FROM (
+    SELECT (SELECT a.order_id FROM assignment a WHERE a.id = assignment_id) AS order_id,
+        assignment_id, n
+    FROM (
+        SELECT value::bigint AS assignment_id, count(*) AS n
+        FROM jsonb_array_elements_text(%s::jsonb) GROUP BY 1
+    ) receiver_rows
+) given_rows
+GROUP BY order_id
