@@ -117,6 +117,14 @@ static const char *ask_string(mdl_members_t *members, const char *name, mdl_pres
     return value != NULL ? mdl_json_string(value) : NULL;
 }
 
+static int has_controls(const char *text)
+{
+    while (*text != '\0' && !iscntrl((unsigned char)*text)) {
+        text++;
+    }
+    return *text != '\0';
+}
+
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max)
 {
@@ -132,12 +140,10 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
                                        max));
         return NULL;
     }
-    for (const char *c = text; *c != '\0'; c++) {
-        if (iscntrl((unsigned char)*c)) {
-            mdl_members_fault(members, name, "invalid",
-                              "This member must not have control characters.");
-            return NULL;
-        }
+    if (has_controls(text)) {
+        mdl_members_fault(members, name, "invalid",
+                          "This member must not have control characters.");
+        return NULL;
     }
     return text;
 }
@@ -372,8 +378,9 @@ apr_array_header_t *mdl_members_ids(mdl_members_t *members, const char *name)
     return ids;
 }
 
-const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
-                                      mdl_presence_t presence, apr_size_t max)
+/* The same with at least one element. */
+static const mdl_json_t *ask_filled(mdl_members_t *members, const char *name,
+                                    mdl_presence_t presence, apr_size_t max)
 {
     const mdl_json_t *array = ask_array(members, name, presence, max);
 
@@ -381,6 +388,37 @@ const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
         mdl_members_fault(members, name, "wrong_length", "This member must not be empty.");
         return NULL;
     }
+    return array;
+}
+
+const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
+                                    apr_size_t max_bytes)
+{
+    const mdl_json_t *array = ask_filled(members, name, MDL_REQUIRED, max);
+    apr_size_t length = mdl_json_length(array);
+
+    for (apr_size_t i = 0; i < length; i++) {
+        const char *text = mdl_json_string(mdl_json_element(array, i));
+
+        if (text == NULL) {
+            fault_at(members, name, i, "wrong_type", "This element must be a string.");
+        } else if (*text == '\0' || strlen(text) > max_bytes) {
+            fault_at(members, name, i, "wrong_length",
+                     apr_psprintf(members->pool,
+                                  "This element must have 1 to %" APR_SIZE_T_FMT " bytes.",
+                                  max_bytes));
+        } else if (has_controls(text)) {
+            fault_at(members, name, i, "invalid", "This element must not have control characters.");
+        }
+    }
+    return array;
+}
+
+const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
+                                      mdl_presence_t presence, apr_size_t max)
+{
+    const mdl_json_t *array = ask_filled(members, name, presence, max);
+
     for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
         if (mdl_json_type(mdl_json_element(array, i)) != MDL_JSON_OBJECT) {
             fault_at(members, name, i, "wrong_type", "This element must be an object.");

@@ -61,6 +61,11 @@ apr_array_header_t *mdl_members_ids(mdl_members_t *members, const char *name);
 const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
                                       mdl_presence_t presence, apr_size_t max);
 
+/** A required array of 1 to max texts, each as mdl_members_text with at most max_bytes; NULL when
+    it is none.  A faulty element was noted. */
+const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
+                                    apr_size_t max_bytes);
+
 /** An object; NULL when absent, null or faulty. */
 const mdl_json_t *mdl_members_object(mdl_members_t *members, const char *name);
 

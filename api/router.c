@@ -9,14 +9,27 @@
 #include "api/assets.h"
 #include "api/gate.h"
 #include "api/jobs.h"
+#include "api/license_keys.h"
 #include "api/mappings.h"
 #include "api/orders.h"
 #include "api/status.h"
 #include "request.h"
 
 static const mdl_route_t *const routes[] = {
-    &mdl_route_health,      &mdl_route_ping,         &mdl_route_asset_import, &mdl_route_job,
-    &mdl_route_mapping_put, &mdl_route_order_assign, &mdl_route_order_items,  &mdl_route_order,
+    &mdl_route_health,
+    &mdl_route_ping,
+    &mdl_route_asset_import,
+    &mdl_route_job,
+    &mdl_route_mapping_put,
+    &mdl_route_order_assign,
+    &mdl_route_order_items,
+    &mdl_route_order,
+    &mdl_route_license_tags,
+    &mdl_route_license_tag_create,
+    &mdl_route_license_tag,
+    &mdl_route_license_tag_change,
+    &mdl_route_license_tag_delete,
+    &mdl_route_license_keys_add,
 };
 #define ROUTES (sizeof routes / sizeof *routes)
 

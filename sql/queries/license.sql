@@ -165,7 +165,8 @@ GROUP BY order_id
 -- name: license_events_insert
 -- dialect: pgsql
 INSERT INTO order_event (action, key_id, created_at, order_id, assignment_ids, details)
-SELECT 'license_keys_assigned', %s, %lld, order_id, jsonb_agg(assignment_id ORDER BY assignment_id)::text,
+SELECT 'license_keys_assigned', %s, %lld, order_id,
+    jsonb_agg(assignment_id ORDER BY assignment_id)::text,
     jsonb_build_object('license_keys', sum(n))::text
 FROM (
     SELECT (SELECT a.order_id FROM assignment a WHERE a.id = assignment_id) AS order_id,
