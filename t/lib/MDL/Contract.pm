@@ -54,6 +54,17 @@ my %SHAPES = (
         created_at   => $TIME,
         updated_at   => $TIME,
     },
+    license_key_tag => {
+        id                  => 'id',
+        name                => 'text',
+        available           => 'count',
+        assigned            => 'count',
+        low_stock_threshold => 'count?',
+        created_at          => $TIME,
+        updated_at          => $TIME,
+    },
+    license_key_tags => { data => ['license_key_tag'], has_more => 'bool', next_cursor => 'text?' },
+    license_keys_added => { added => 'count', duplicates => 'count' },
     problem => { code => 'text', message => 'text' },
     ping    => {
         ok          => 'bool',
@@ -255,7 +266,8 @@ sub is_error
 # --- what is stored --------------------------------------------------------------------------------
 
 my @TABLES = qw(asset job mapping mapping_variant mapping_file customer orders assignment
-    assignment_file email idempotency);
+    assignment_file email idempotency
+    license_key_tag license_key license_claim);
 
 # How many rows each table has.
 sub stored
