@@ -160,36 +160,47 @@ static apr_status_t lock_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t *avai
     return rv;
 }
 
-/* Notes the keys that a statement has just given, one row each with who got it, in the counts of
-   claims and tag.  *receivers gets the assignments as a JSON array, one element a key. */
-static apr_status_t count_given(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t added,
-                                mdl_rows_t *rows, apr_int64_t *given, const char **receivers,
-                                apr_pool_t *p)
+static apr_status_t count(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t available,
+                          apr_int64_t assigned, apr_pool_t *p)
 {
-    mdl_json_t *array = mdl_json_array(p);
-    apr_status_t rv = APR_SUCCESS;
+    return mdl_db_exec(db, MDL_Q_LICENSE_TAG_COUNT, NULL, p,
+                       MDL_ARGS(mdl_int(available), mdl_int(assigned), mdl_int(tag_id)));
+}
 
-    while (mdl_rows_next(rows)) {
-        mdl_json_add_int(array, NULL, mdl_rows_int(rows, 0));
+/* The rows of who gets which key as a JSON object, key → assignment. */
+static const char *read_pairs(mdl_rows_t *rows, apr_int64_t *given, apr_pool_t *p)
+{
+    mdl_json_t *pairs = mdl_json_object(p);
+
+    for (*given = 0; mdl_rows_next(rows); ++*given) {
+        mdl_json_add_int(pairs, mdl_rows_text(rows, 0), mdl_rows_int(rows, 1));
     }
-    *given = (apr_int64_t)mdl_json_length(array);
-    *receivers = mdl_json_text(array, NULL, p);
-    if (*given > 0) {
+    return mdl_json_text(pairs, NULL, p);
+}
+
+/* Gives keys of a tag to whom the pairs say. */
+static apr_status_t give(mdl_db_t *db, apr_int64_t tag_id, const char *pairs, apr_int64_t given,
+                         apr_pool_t *p)
+{
+    apr_status_t rv;
+
+    if (given == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_GIVE, NULL, p,
+                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(pairs)));
+    if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_COUNT, NULL, p,
-                         MDL_ARGS(mdl_text(*receivers), mdl_int(tag_id)));
+                         MDL_ARGS(mdl_text(pairs), mdl_int(tag_id)));
     }
-    if (rv == APR_SUCCESS && (*given > 0 || added > 0)) {
-        rv = mdl_db_exec(db, MDL_Q_LICENSE_TAG_COUNT, NULL, p,
-                         MDL_ARGS(mdl_int(added - *given), mdl_int(*given), mdl_int(tag_id)));
-    }
-    return rv;
+    return rv == APR_SUCCESS ? count(db, tag_id, -given, given, p) : rv;
 }
 
 static apr_status_t fill_order_from(mdl_db_t *db, apr_int64_t order_id, apr_int64_t tag_id,
                                     apr_int64_t *given, apr_pool_t *p)
 {
-    const char *receivers;
     apr_int64_t available;
+    const char *pairs;
     mdl_rows_t *rows;
     apr_status_t rv = lock_tag(db, tag_id, &available, p);
 
@@ -198,11 +209,15 @@ static apr_status_t fill_order_from(mdl_db_t *db, apr_int64_t order_id, apr_int6
         return APR_SUCCESS;
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_select(db, MDL_Q_LICENSE_KEYS_GIVE_ORDER, &rows, p,
-                           MDL_ARGS(mdl_int(order_id), mdl_int(tag_id), mdl_int(available),
-                                    mdl_int(tag_id), mdl_int(apr_time_now())));
+        rv = mdl_db_select(
+            db, MDL_Q_LICENSE_PAIRS_OF_ORDER, &rows, p,
+            MDL_ARGS(mdl_int(order_id), mdl_int(tag_id), mdl_int(available), mdl_int(tag_id)));
     }
-    return rv == APR_SUCCESS ? count_given(db, tag_id, 0, rows, given, &receivers, p) : rv;
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    pairs = read_pairs(rows, given, p);
+    return give(db, tag_id, pairs, *given, p);
 }
 
 apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int64_t *given,
@@ -222,37 +237,51 @@ apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int6
     return rv;
 }
 
+/* Gives a tag's keys to all that wait for them, and notes that with their orders. */
+static apr_status_t fill_tag(mdl_db_t *db, const mdl_license_add_t *add, apr_int64_t available,
+                             apr_pool_t *p)
+{
+    apr_int64_t given;
+    const char *pairs;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_LICENSE_PAIRS_OF_TAG, &rows, p,
+        MDL_ARGS(mdl_int(add->tag_id), mdl_int(available), mdl_int(add->tag_id)));
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    pairs = read_pairs(rows, &given, p);
+    rv = give(db, add->tag_id, pairs, given, p);
+    return rv != APR_SUCCESS || given == 0
+               ? rv
+               : mdl_db_exec(
+                     db, MDL_Q_LICENSE_EVENTS_INSERT, NULL, p,
+                     MDL_ARGS(mdl_text(add->key_id), mdl_int(apr_time_now()), mdl_text(pairs)));
+}
+
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_license_add_t *add = arg;
     mdl_license_tag_find_t find = {
         .shop_id = add->shop_id, .id = add->tag_id, .refusal = add->refusal};
-    apr_time_t now = apr_time_now();
-    apr_int64_t available, given;
-    const char *receivers;
-    mdl_rows_t *rows;
+    apr_int64_t available;
     apr_status_t rv;
 
     if ((rv = mdl_license_tag_find(db, p, &find)) != APR_SUCCESS ||
         (rv = lock_tag(db, add->tag_id, &available, p)) != APR_SUCCESS) {
         return rv == APR_ENOENT ? not_found(add->refusal) : rv;
     }
-    rv = mdl_db_exec(
-        db, MDL_Q_LICENSE_KEYS_INSERT, &add->added, p,
-        MDL_ARGS(mdl_int(add->tag_id), mdl_int(now), mdl_text(mdl_json_text(add->keys, NULL, p))));
+    rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_INSERT, &add->added, p,
+                     MDL_ARGS(mdl_int(add->tag_id), mdl_int(apr_time_now()),
+                              mdl_text(mdl_json_text(add->keys, NULL, p))));
     if (rv != APR_SUCCESS) {
         return rv;
     }
     add->duplicates = (apr_int64_t)mdl_json_length(add->keys) - add->added;
-    rv = mdl_db_select(db, MDL_Q_LICENSE_KEYS_GIVE, &rows, p,
-                       MDL_ARGS(mdl_int(add->tag_id), mdl_int(available + add->added),
-                                mdl_int(add->tag_id), mdl_int(now)));
-    if (rv != APR_SUCCESS || (rv = count_given(db, add->tag_id, add->added, rows, &given,
-                                               &receivers, p)) != APR_SUCCESS) {
-        return rv;
+    if (add->added == 0) {
+        return APR_SUCCESS;
     }
-    return given == 0
-               ? APR_SUCCESS
-               : mdl_db_exec(db, MDL_Q_LICENSE_EVENTS_INSERT, NULL, p,
-                             MDL_ARGS(mdl_text(add->key_id), mdl_int(now), mdl_text(receivers)));
+    rv = count(db, add->tag_id, add->added, 0, p);
+    return rv == APR_SUCCESS ? fill_tag(db, add, available + add->added, p) : rv;
 }

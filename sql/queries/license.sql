@@ -87,9 +87,9 @@ FROM orders o JOIN assignment a ON a.order_id = o.id JOIN license_claim c ON c.a
 WHERE o.id = %lld AND o.access_status = 'active' AND a.status = 'active' AND c.assigned < c.wanted
 ORDER BY c.tag_id
 
--- Claims and available keys laid along one line: a claim stands at the first of the keys it is to
--- have, so a key's claim is the last one at or before it.  No more keys are taken than are missing.
--- part: give
+-- Who gets which key.  Claims and available keys are laid along one line: a claim stands at the first
+-- of the keys it is to have, so a key's claim is the last one at or before it.
+-- part: pairs
 , place_rows AS (
     SELECT assignment_id, 0 AS key_id,
         CAST(1 + sum(missing) OVER (ORDER BY assignment_id) - missing AS BIGINT) AS position
@@ -99,15 +99,14 @@ ORDER BY c.tag_id
     FROM (SELECT id FROM license_key WHERE tag_id = %lld AND assignment_id IS NULL ORDER BY id
         LIMIT (SELECT CAST(COALESCE(sum(missing), 0) AS BIGINT) FROM waiting_rows)) key_rows
 )
-UPDATE license_key SET assignment_id = given_rows.receiver, assigned_at = %lld
+SELECT key_id, receiver
 FROM (
     SELECT key_id, max(assignment_id) OVER (ORDER BY position, key_id) AS receiver
     FROM place_rows
 ) given_rows
-WHERE given_rows.key_id <> 0 AND license_key.id = given_rows.key_id
-RETURNING assignment_id
+WHERE key_id <> 0
 
--- name: license_keys_give
+-- name: license_pairs_of_tag
 WITH waiting_rows AS (
     SELECT c.assignment_id, c.wanted - c.assigned AS missing
     FROM license_claim c JOIN assignment a ON a.id = c.assignment_id
@@ -115,10 +114,10 @@ WITH waiting_rows AS (
     WHERE c.tag_id = %lld AND c.assigned < c.wanted
         AND a.status = 'active' AND o.access_status = 'active'
     ORDER BY c.assignment_id LIMIT %lld
-) {{give}}
+) {{pairs}}
 
 -- The join is written as a cross join for SQLite, which else goes through all that wait for the tag.
--- name: license_keys_give_order
+-- name: license_pairs_of_order
 WITH waiting_rows AS (
     SELECT c.assignment_id, c.wanted - c.assigned AS missing
     FROM orders o CROSS JOIN assignment a CROSS JOIN license_claim c
@@ -126,9 +125,20 @@ WITH waiting_rows AS (
         AND a.order_id = o.id AND a.status = 'active'
         AND c.assignment_id = a.id AND c.tag_id = %lld AND c.assigned < c.wanted
     ORDER BY c.assignment_id LIMIT %lld
-) {{give}}
+) {{pairs}}
 
--- A JSON array names an assignment as often as it got a key.
+-- The pairs come back as one JSON object, each key's id with its assignment's: PostgreSQL, which
+-- can't tell how few they are, would go through the whole stock to join them in one statement.
+-- name: license_keys_give
+-- dialect: sqlite3
+UPDATE license_key SET assigned_at = %lld, assignment_id = CAST(json_each.value AS INTEGER)
+FROM json_each(%s) WHERE license_key.id = CAST(json_each.key AS INTEGER)
+
+-- name: license_keys_give
+-- dialect: pgsql
+UPDATE license_key SET assigned_at = %lld, assignment_id = pair.value::bigint
+FROM jsonb_each_text(%s::jsonb) pair WHERE license_key.id = pair.key::bigint
+
 -- name: license_claims_count
 -- dialect: sqlite3
 UPDATE license_claim SET assigned = license_claim.assigned + given_rows.n
@@ -142,11 +152,11 @@ WHERE license_claim.assignment_id = given_rows.assignment_id AND license_claim.t
 UPDATE license_claim SET assigned = license_claim.assigned + given_rows.n
 FROM (
     SELECT value::bigint AS assignment_id, count(*) AS n
-    FROM jsonb_array_elements_text(%s::jsonb) GROUP BY 1
+    FROM jsonb_each_text(%s::jsonb) GROUP BY 1
 ) given_rows
 WHERE license_claim.assignment_id = given_rows.assignment_id AND license_claim.tag_id = %lld
 
--- One event for each order, from the same array.
+-- One event for each order.
 -- name: license_events_insert
 -- dialect: sqlite3
 INSERT INTO order_event (action, key_id, created_at, order_id, assignment_ids, details)
@@ -173,7 +183,7 @@ FROM (
         assignment_id, n
     FROM (
         SELECT value::bigint AS assignment_id, count(*) AS n
-        FROM jsonb_array_elements_text(%s::jsonb) GROUP BY 1
+        FROM jsonb_each_text(%s::jsonb) GROUP BY 1
     ) receiver_rows
 ) given_rows
 GROUP BY order_id

@@ -1,0 +1,257 @@
+/*
+ * License keys between processes: whoever assigns and whoever adds share one stock, to the key.
+ */
+#include "t/unit/fixtures.h"
+
+#include "core/license.h"
+
+static mdl_db_t *db;
+static apr_int64_t shop, mapping; /* the mapping's tags are tag_a and tag_b */
+static apr_int64_t tag_a, tag_b;
+
+static apr_int64_t make_tag(const char *name, apr_pool_t *p)
+{
+    mdl_license_tag_create_t create = {.shop_id = shop,
+                                       .tag = {.name = name, .low_stock_threshold = -1}};
+
+    if (mdl_db_write(db, mdl_license_tag_create, &create, p) != APR_SUCCESS) {
+        printf("Bail out! tag %s: %s\n", name, mdl_db_error(db));
+        exit(2);
+    }
+    return create.tag.id;
+}
+
+static void hold_tag(apr_int64_t tag_id, int position, apr_pool_t *p)
+{
+    mdl_db_command(db,
+                   apr_psprintf(p,
+                                "INSERT INTO mapping_license_key_tag (mapping_id, tag_id, "
+                                "position) VALUES (%" APR_INT64_T_FMT ", %" APR_INT64_T_FMT ", %d)",
+                                mapping, tag_id, position));
+}
+
+static mdl_license_tag_t stock_of(apr_int64_t tag_id, apr_pool_t *p)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_license_tag_find_t find = {.shop_id = shop, .id = tag_id, .refusal = &refusal};
+
+    mdl_db_read(db, mdl_license_tag_find, &find, p);
+    return find.tag;
+}
+
+static void is_stock(apr_int64_t tag_id, int available, int assigned, const char *name,
+                     apr_pool_t *p)
+{
+    mdl_license_tag_t tag = stock_of(tag_id, p);
+
+    is_int(tag.available, available, name);
+    is_int(tag.assigned, assigned, "  and as many are given");
+}
+
+/* Adds keys named prefix-from to prefix-(to - 1). */
+static apr_status_t add(mdl_db_t *to_db, apr_int64_t tag_id, const char *prefix, int from, int to,
+                        mdl_license_add_t *added, apr_pool_t *p)
+{
+    mdl_json_t *keys = mdl_json_array(p);
+
+    for (int i = from; i < to; i++) {
+        mdl_json_add_string(keys, NULL, apr_psprintf(p, "%s-%d", prefix, i));
+    }
+    *added = (mdl_license_add_t){.shop_id = shop,
+                                 .tag_id = tag_id,
+                                 .keys = keys,
+                                 .refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+    return mdl_db_write(to_db, mdl_license_add, added, p);
+}
+
+/* An order of one product that gives nothing by itself. */
+typedef struct {
+    apr_int64_t order_id;
+    apr_int64_t assignment_id;
+    int quantity; /* of keys of each of the mapping's tags to want; 0: those wanted before */
+    apr_int64_t given;
+} wish_t;
+
+static wish_t make_order(const char *order_id, apr_pool_t *p)
+{
+    mdl_order_assign_t *assign = new_assignment(shop, order_id, p, 1, PRODUCT("1"));
+
+    if (mdl_db_write(db, mdl_order_assign, assign, p) != APR_SUCCESS) {
+        printf("Bail out! order %s: %s\n", order_id, mdl_db_error(db));
+        exit(2);
+    }
+    return (wish_t){
+        .order_id = assign->order->id,
+        .assignment_id = APR_ARRAY_IDX(assign->order->assignments, 0, mdl_assignment_t *)->id,
+        .quantity = 1};
+}
+
+static apr_status_t fulfil(mdl_db_t *in, apr_pool_t *p, void *arg)
+{
+    wish_t *wish = arg;
+    apr_status_t rv = APR_SUCCESS;
+
+    if (wish->quantity > 0) {
+        rv = mdl_license_want(in, wish->assignment_id, mapping, wish->quantity, p);
+    }
+    return rv == APR_SUCCESS ? mdl_license_fill_order(in, wish->order_id, &wish->given, p) : rv;
+}
+
+static void set_order_status(apr_int64_t order_id, const char *status, apr_pool_t *p)
+{
+    mdl_db_command(
+        db, apr_psprintf(p, "UPDATE orders SET access_status = '%s' WHERE id = %" APR_INT64_T_FMT,
+                         status, order_id));
+}
+
+static void test_fill_order(apr_pool_t *p)
+{
+    wish_t first = make_order("1", p), second = make_order("2", p);
+    mdl_license_add_t added;
+
+    add(db, tag_a, "A", 0, 3, &added, p);
+    is_int(added.added, 3, "three keys are added");
+    first.quantity = 2;
+    is_int(mdl_db_write(db, fulfil, &first, p), APR_SUCCESS, "two keys of two tags are wanted");
+    is_int(first.given, 2, "the tag that has them gives two");
+    is_stock(tag_a, 1, 2, "one is left", p);
+    is_stock(tag_b, 0, 0, "the other tag has none", p);
+    first.quantity = 0;
+    mdl_db_write(db, fulfil, &first, p);
+    is_int(first.given, 0, "to ask again gives nothing more");
+
+    second.quantity = 2;
+    set_order_status(second.order_id, "held", p);
+    mdl_db_write(db, fulfil, &second, p);
+    is_int(second.given, 0, "an order that is held is given nothing");
+    is_stock(tag_a, 1, 2, "the key stays", p);
+    add(db, tag_b, "B", 0, 3, &added, p);
+    is_stock(tag_b, 1, 2, "keys that arrive go to whom is not held", p);
+    set_order_status(second.order_id, "active", p);
+    second.quantity = 0;
+    mdl_db_write(db, fulfil, &second, p);
+    is_int(second.given, 2, "once it is active it gets what there is, of both tags");
+    is_stock(tag_a, 0, 3, "one of the first", p);
+    is_stock(tag_b, 0, 3, "and one of the second", p);
+    add(db, tag_a, "A", 2, 5, &added, p);
+    is_int(added.added, 2, "of three keys one is there already");
+    is_int(added.duplicates, 1, "and counts as a duplicate");
+    is_stock(tag_a, 1, 4, "the one key that was missing is given on arrival", p);
+}
+
+/* Processes that assign while others add: each adds twenty keys, of which half are also another's.
+ */
+
+#define PROCESSES 4
+#define WISHES    20
+#define ADDED     20
+
+static int buy(mdl_db_t *own, wish_t *wishes, apr_pool_t *p)
+{
+    int good = 1;
+
+    for (int i = 0; i < WISHES; i++) {
+        good &= mdl_db_write(own, fulfil, &wishes[i], p) == APR_SUCCESS;
+    }
+    return good;
+}
+
+static int supply(mdl_db_t *own, int n, apr_pool_t *p)
+{
+    mdl_license_add_t added;
+    int good = 1;
+
+    for (int i = 0; i < ADDED; i += 2) {
+        int from = n * ADDED / 2 + i;
+
+        good &= add(own, tag_a, "S", from, from + 2, &added, p) == APR_SUCCESS &&
+                add(own, tag_b, "S", from, from + 2, &added, p) == APR_SUCCESS;
+    }
+    return good;
+}
+
+/* One number from the database. */
+static const char *asked(const database_t *database, const char *sql, apr_pool_t *p)
+{
+    char line[64] = "";
+    const char *program = database->dialect == MDL_SQLITE3 ? "sqlite3 -batch" : "psql -qAtX";
+    FILE *in = popen(apr_psprintf(p, "%s '%s' \"%s\"", program, database->params, sql), "r");
+
+    if (in == NULL || fgets(line, sizeof line, in) == NULL) {
+        snprintf(line, sizeof line, "no answer");
+    }
+    if (in != NULL) {
+        pclose(in);
+    }
+    line[strcspn(line, "\n")] = '\0';
+    return apr_pstrdup(p, line);
+}
+
+static void test_at_once(const database_t *database, apr_pool_t *p)
+{
+    int keys = (PROCESSES + 1) * ADDED / 2; /* of each tag */
+    int before = (int)(stock_of(tag_a, p).assigned + stock_of(tag_a, p).available);
+    wish_t wishes[PROCESSES][WISHES];
+    pid_t children[2 * PROCESSES];
+    mdl_license_add_t added;
+    int good = 1;
+
+    for (int i = 0; i < WISHES; i++) {
+        for (int n = 0; n < PROCESSES; n++) {
+            wishes[n][i] = make_order(apr_psprintf(p, "%d", 1000 + i * PROCESSES + n), p);
+        }
+    }
+    for (int n = 0; n < 2 * PROCESSES; n++) {
+        if ((children[n] = child_begin()) == 0) {
+            mdl_db_t *own = database_open(database, p);
+
+            child_end(n < PROCESSES ? buy(own, wishes[n], p) : supply(own, n - PROCESSES, p));
+        }
+    }
+    for (int n = 0; n < 2 * PROCESSES; n++) {
+        good &= child_good(children[n]);
+    }
+    ok(good, "four processes that assign and four that add all succeed");
+    is_int(stock_of(tag_a, p).available, 0, "while some wait no key is left over");
+    is_int(stock_of(tag_a, p).assigned, before + keys, "and each key that came was given");
+    is_str(asked(database, "SELECT count(*) FROM license_key WHERE assignment_id IS NULL", p), "0",
+           "as the keys themselves say");
+    is_str(asked(database,
+                 "SELECT count(*) FROM license_claim c WHERE c.assigned <> (SELECT count(*) "
+                 "FROM license_key k WHERE k.tag_id = c.tag_id AND k.assignment_id = "
+                 "c.assignment_id) OR c.assigned > c.wanted",
+                 p),
+           "0", "no claim has more or fewer keys than it says");
+    add(db, tag_a, "L", 0, PROCESSES * WISHES, &added, p);
+    is_int(stock_of(tag_a, p).assigned, before - 1 + PROCESSES * WISHES,
+           "more keys fill everyone who waits");
+    is_str(asked(database,
+                 apr_psprintf(p,
+                              "SELECT count(*) FROM license_claim WHERE tag_id = %" APR_INT64_T_FMT
+                              " AND assigned <> wanted",
+                              tag_a),
+                 p),
+           "0", "and nobody waits any more");
+}
+
+static void tests(const database_t *database, apr_pool_t *p)
+{
+    db = database_ready(database, p);
+    shop = make_shop(db, "one.test", p);
+    make_mapping(db, new_mapping(shop, PRODUCT("1"), ids_of(p, 0), p), p);
+    mapping = make_mapping(db, new_mapping(shop, PRODUCT("2"), ids_of(p, 0), p), p);
+    tag_a = make_tag("A", p);
+    tag_b = make_tag("B", p);
+    hold_tag(tag_b, 0, p);
+    hold_tag(tag_a, 1, p);
+    test_fill_order(p);
+    test_at_once(database, p);
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    on_each_database(tests, p);
+    return tap_end(p);
+}
