@@ -276,6 +276,14 @@ is_deeply([ given($wanted->{id}, @waiting) ], [ 'A+B', 'C+D', 'E+F', 'G+H' ], 'm
 is_stock($wanted->{id}, 2, 8, 'and what is over stays available');
 is(scalar events($waiting[2]), 2, 'whoever got keys twice has two events');
 
+my $scarce = tag(name => 'Scarce');
+@waiting = waiting($scarce->{id}, 3, 1);
+for my $keys (1 .. 3) {
+    add($scarce->{id}, ["ONE-$keys"]);
+    is_deeply([ given($scarce->{id}, @waiting) ], [ map { $_ <= $keys ? "ONE-$_" : '' } 1 .. 3 ],
+        "one key for many: $keys of three have theirs");
+}
+
 my $inactive = tag(name => 'Inactive');
 @waiting = waiting($inactive->{id}, 4, 1);
 sql("UPDATE orders SET access_status = 'revoked' WHERE id = (SELECT order_id FROM assignment WHERE id = $waiting[0])");
