@@ -250,6 +250,25 @@ const char *mdl_list_before_text(const mdl_list_t *list)
     return list->after != NULL ? list->after : NEWEST;
 }
 
+apr_status_t mdl_listing_begin(mdl_list_t *list, mdl_listing_t *listing)
+{
+    apr_status_t rv = mdl_list_end(list);
+
+    listing->list = list;
+    listing->page = (mdl_page_t){.shop_id = list->call->caller.shop_id,
+                                 .before = mdl_list_before(list),
+                                 .rows = mdl_list_rows(list)};
+    return rv;
+}
+
+apr_status_t mdl_listing_parse(mdl_call_t *call)
+{
+    mdl_listing_t *listing = apr_palloc(call->r->pool, sizeof *listing);
+
+    call->arg = listing;
+    return mdl_listing_begin(mdl_list_begin(call), listing);
+}
+
 void mdl_list_write(const mdl_list_t *list, const apr_array_header_t *rows,
                     mdl_list_write_fn *write)
 {

@@ -6,6 +6,7 @@
 #define MDL_API_LIST_H
 
 #include "api/call.h"
+#include "core/page.h"
 
 typedef struct mdl_list_t mdl_list_t;
 
@@ -27,6 +28,18 @@ void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const 
 /** Ends the reading: refuses with 400 invalid_request (a fault, a parameter that was not asked for)
     or 400 invalid_cursor. */
 apr_status_t mdl_list_end(mdl_list_t *list);
+
+/** What a reading effect takes: call->arg of a list of things with ids that are numbers. */
+typedef struct {
+    mdl_page_t page;
+    mdl_list_t *list;
+} mdl_listing_t;
+
+/** Ends the reading, and begins with the page that the query asks for. */
+apr_status_t mdl_listing_begin(mdl_list_t *list, mdl_listing_t *listing);
+
+/** The whole parse of a list without filters: call->arg becomes an mdl_listing_t. */
+apr_status_t mdl_listing_parse(mdl_call_t *call);
 
 /** How many rows to read: one more than the page has, to see whether another follows. */
 int mdl_list_rows(const mdl_list_t *list);

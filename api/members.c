@@ -106,6 +106,11 @@ static const mdl_json_t *ask(mdl_members_t *members, const char *name, mdl_prese
     return NULL;
 }
 
+mdl_presence_t mdl_members_if_given(mdl_members_t *members, const char *name)
+{
+    return mdl_json_member(members->object, name) != NULL ? MDL_REQUIRED : MDL_OPTIONAL;
+}
+
 static const char *ask_string(mdl_members_t *members, const char *name, mdl_presence_t presence)
 {
     const mdl_json_t *value = ask(members, name, presence);
@@ -258,12 +263,18 @@ static const char *number_of_gid(const char *gid, const char *kind, apr_size_t *
     return mdl_members_is_digits(at) ? at : NULL;
 }
 
+int mdl_members_is_product(const char *text)
+{
+    apr_size_t platform;
+
+    return number_of_gid(text, "Product", &platform) != NULL;
+}
+
 const char *mdl_members_product(mdl_members_t *members, const char *name)
 {
     const char *text = ask_string(members, name, MDL_REQUIRED);
-    apr_size_t platform;
 
-    if (text != NULL && number_of_gid(text, "Product", &platform) == NULL) {
+    if (text != NULL && !mdl_members_is_product(text)) {
         mdl_members_fault(members, name, "invalid",
                           "This member must be like gid://platform/Product/123.");
         return NULL;
@@ -352,9 +363,8 @@ apr_array_header_t *mdl_members_variants(mdl_members_t *members, const char *nam
     return variants;
 }
 
-apr_array_header_t *mdl_members_ids(mdl_members_t *members, const char *name)
+static apr_array_header_t *ids_of(mdl_members_t *members, const char *name, const mdl_json_t *array)
 {
-    const mdl_json_t *array = ask_array(members, name, MDL_OPTIONAL, MAX_LIST);
     apr_array_header_t *ids = apr_array_make(members->pool, 4, sizeof(apr_int64_t));
 
     for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
@@ -376,6 +386,19 @@ apr_array_header_t *mdl_members_ids(mdl_members_t *members, const char *name)
         }
     }
     return ids;
+}
+
+apr_array_header_t *mdl_members_ids(mdl_members_t *members, const char *name)
+{
+    return ids_of(members, name, ask_array(members, name, MDL_OPTIONAL, MAX_LIST));
+}
+
+apr_array_header_t *mdl_members_new_ids(mdl_members_t *members, const char *name)
+{
+    const mdl_json_t *array = ask_array(members, name, mdl_members_if_given(members, name),
+                                        MAX_LIST);
+
+    return array != NULL ? ids_of(members, name, array) : NULL;
 }
 
 /* The same with at least one element. */

@@ -25,6 +25,9 @@ apr_status_t mdl_members_end(mdl_members_t *members);
 void mdl_members_fault(mdl_members_t *members, const char *name, const char *code,
                        const char *message);
 
+/** For a member of a PATCH that can't be null: required where it is given at all. */
+mdl_presence_t mdl_members_if_given(mdl_members_t *members, const char *name);
+
 /** Text of 1 to max bytes without control characters; NULL when absent or null. */
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max);
@@ -56,6 +59,9 @@ apr_array_header_t *mdl_members_variants(mdl_members_t *members, const char *nam
 /** A list of distinct ids (apr_int64_t) below 2^53; empty when absent. */
 apr_array_header_t *mdl_members_ids(mdl_members_t *members, const char *name);
 
+/** The same of a PATCH: NULL when absent. */
+apr_array_header_t *mdl_members_new_ids(mdl_members_t *members, const char *name);
+
 /** An array of 1 to max objects; NULL when absent or faulty.  An element that is no object was
     noted and is to be passed over. */
 const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
@@ -74,6 +80,9 @@ apr_int64_t mdl_members_path_id(const char *text);
 
 /** Ends the reading of a body that may have no member at all: begin and end in one. */
 apr_status_t mdl_members_none(mdl_call_t *call);
+
+/** Whether text is gid://<platform>/Product/<n>, for a list's filter. */
+int mdl_members_is_product(const char *text);
 
 /** Whether text is 1 to 20 digits without a leading zero, for ids in a path. */
 int mdl_members_is_digits(const char *text);

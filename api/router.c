@@ -7,11 +7,14 @@
 
 #include "api/answer.h"
 #include "api/assets.h"
+#include "api/categories.h"
 #include "api/gate.h"
 #include "api/jobs.h"
 #include "api/license_keys.h"
+#include "api/links.h"
 #include "api/mappings.h"
 #include "api/orders.h"
+#include "api/packs.h"
 #include "api/status.h"
 #include "request.h"
 
@@ -20,6 +23,21 @@ static const mdl_route_t *const routes[] = {
     &mdl_route_ping,
     &mdl_route_asset_import,
     &mdl_route_job,
+    &mdl_route_category_list,
+    &mdl_route_category_create,
+    &mdl_route_category,
+    &mdl_route_category_change,
+    &mdl_route_category_delete,
+    &mdl_route_pack_list,
+    &mdl_route_pack_create,
+    &mdl_route_pack,
+    &mdl_route_pack_change,
+    &mdl_route_pack_delete,
+    &mdl_route_link_list,
+    &mdl_route_link_create,
+    &mdl_route_link,
+    &mdl_route_link_change,
+    &mdl_route_link_delete,
     &mdl_route_mapping_put,
     &mdl_route_order_assign,
     &mdl_route_order_items,

@@ -49,6 +49,10 @@ typedef enum {
 mdl_http_result_t mdl_http_url_check(const mdl_http_policy_t *policy, const char *url,
                                      const char **host, const char **filename, apr_pool_t *p);
 
+/** Whether text is a URL for people to follow: absolute, https, of RFC 3986's characters, with a
+   host and without user or password. */
+int mdl_http_url_is_https(const char *text);
+
 /**
  * Whether policy lets a connection go to this address: a public one (base/address.h) or one within
  * policy->networks.  NAT64, 6to4 and v4-mapped addresses pass only when the IPv4 address inside

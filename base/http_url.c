@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include <apr_strings.h>
 
@@ -208,4 +209,22 @@ mdl_http_result_t mdl_http_url_check(const mdl_http_policy_t *policy, const char
         *filename = last;
     }
     return result;
+}
+
+int mdl_http_url_is_https(const char *text)
+{
+    static const char characters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+        "-._~:/?#[]@!$&'()*+,;=%";
+    CURLU *url;
+    int valid;
+
+    /* libcurl would also take one slash, or three. */
+    if (strncasecmp(text, "https://", 8) != 0 || strchr("/?#", text[8]) != NULL ||
+        text[strspn(text, characters)] != '\0' || (url = curl_url()) == NULL) {
+        return 0;
+    }
+    valid = curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER) == CURLUE_OK;
+    curl_url_cleanup(url);
+    return valid;
 }

@@ -1,0 +1,47 @@
+#include "core/ids.h"
+
+#include <apr_hash.h>
+#include <apr_strings.h>
+
+#include "base/json.h"
+
+const char *mdl_ids_json(const apr_array_header_t *ids, apr_pool_t *p)
+{
+    mdl_json_t *array = mdl_json_array(p);
+
+    for (int i = 0; i < ids->nelts; i++) {
+        mdl_json_add_int(array, NULL, APR_ARRAY_IDX(ids, i, apr_int64_t));
+    }
+    return mdl_json_text(array, NULL, p);
+}
+
+apr_status_t mdl_ids_check(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop_id,
+                           const apr_array_header_t *ids, const char *member,
+                           mdl_refusal_t *refusal, apr_pool_t *p)
+{
+    apr_hash_t *found = apr_hash_make(p);
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    if (ids == NULL || ids->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_select(db, known, &rows, p,
+                       MDL_ARGS(mdl_int(shop_id), mdl_text(mdl_ids_json(ids, p))));
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    while (mdl_rows_next(rows)) {
+        apr_int64_t *id = apr_palloc(p, sizeof *id);
+
+        *id = mdl_rows_int(rows, 0);
+        apr_hash_set(found, id, sizeof *id, id);
+    }
+    for (int i = 0; i < ids->nelts; i++) {
+        if (apr_hash_get(found, &APR_ARRAY_IDX(ids, i, apr_int64_t), sizeof(apr_int64_t)) == NULL) {
+            mdl_refusal_detail(refusal, apr_psprintf(p, "/%s/%d", member, i), "unknown_reference",
+                               "There is no such id in this shop.", p);
+        }
+    }
+    return APR_SUCCESS;
+}

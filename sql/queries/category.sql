@@ -1,0 +1,35 @@
+-- part: category_columns
+id, name, created_at, updated_at
+
+-- name: category_insert
+INSERT INTO category (shop_id, name, created_at, updated_at) VALUES (%lld, %s, %lld, %lld)
+RETURNING {{category_columns}}
+
+-- name: category_by_id
+SELECT {{category_columns}} FROM category WHERE id = %lld AND shop_id = %lld
+
+-- name: category_page
+SELECT {{category_columns}} FROM category WHERE shop_id = %lld AND id < %lld
+ORDER BY id DESC LIMIT %lld
+
+-- name: category_change
+UPDATE category SET name = %s, updated_at = %lld WHERE id = %lld AND shop_id = %lld
+RETURNING {{category_columns}}
+
+-- Before it is emptied: an asset that is just being put into it is waited for.
+-- name: category_lock
+-- dialect: sqlite3
+SELECT {{category_columns}} FROM category WHERE id = %lld AND shop_id = %lld
+
+-- name: category_lock
+-- dialect: pgsql
+SELECT {{category_columns}} FROM category WHERE id = %lld AND shop_id = %lld FOR UPDATE
+
+-- name: category_leave_assets
+UPDATE asset SET category_id = NULL WHERE category_id = %lld
+
+-- name: category_leave_uploads
+UPDATE upload SET category_id = NULL WHERE category_id = %lld
+
+-- name: category_delete
+DELETE FROM category WHERE id = %lld

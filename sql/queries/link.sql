@@ -1,0 +1,63 @@
+-- part: link_columns
+id, title, url, created_at, updated_at
+
+-- name: link_insert
+INSERT INTO link (shop_id, title, url, created_at, updated_at) VALUES (%lld, %s, %s, %lld, %lld)
+RETURNING {{link_columns}}
+
+-- name: link_by_id
+SELECT {{link_columns}} FROM link WHERE id = %lld AND shop_id = %lld
+
+-- name: link_page
+SELECT {{link_columns}} FROM link WHERE shop_id = %lld AND id < %lld ORDER BY id DESC LIMIT %lld
+
+-- name: link_change
+UPDATE link SET title = COALESCE(%s, title), url = COALESCE(%s, url), updated_at = %lld
+WHERE id = %lld AND shop_id = %lld
+RETURNING {{link_columns}}
+
+-- Before one looks who holds it: a mapping that is just taking it up is waited for.
+-- name: link_lock
+-- dialect: sqlite3
+SELECT {{link_columns}} FROM link WHERE id = %lld AND shop_id = %lld
+
+-- name: link_lock
+-- dialect: pgsql
+SELECT {{link_columns}} FROM link WHERE id = %lld AND shop_id = %lld FOR UPDATE
+
+-- name: link_delete
+DELETE FROM link WHERE id = %lld
+
+-- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
+-- name: link_known
+-- dialect: sqlite3
+SELECT id FROM link
+WHERE shop_id = %lld AND id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+
+-- name: link_known
+-- dialect: pgsql
+SELECT id FROM link
+WHERE shop_id = %lld
+    AND id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
+FOR KEY SHARE
+
+-- name: link_mappings
+SELECT h.mapping_id FROM mapping_link h
+WHERE h.link_id = %lld AND (SELECT m.deleted_at FROM mapping m WHERE m.id = h.mapping_id) IS NULL
+ORDER BY h.mapping_id
+LIMIT %lld
+
+-- Those that a deleted mapping goes on serving.
+-- name: link_orders
+SELECT o.storefront_order_id
+FROM mapping_link h JOIN mapping m ON m.id = h.mapping_id
+JOIN assignment a ON a.mapping_id = m.id JOIN orders o ON o.id = a.order_id
+WHERE h.link_id = %lld AND m.deleted_at IS NOT NULL AND a.content = 'live'
+LIMIT %lld
+
+-- name: link_pinned_orders
+SELECT o.storefront_order_id
+FROM assignment_link h JOIN assignment a ON a.id = h.assignment_id
+JOIN orders o ON o.id = a.order_id
+WHERE h.link_id = %lld
+LIMIT %lld

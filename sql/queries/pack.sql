@@ -1,0 +1,82 @@
+-- part: pack_columns
+id, name, created_at, updated_at
+
+-- name: pack_insert
+INSERT INTO pack (shop_id, name, created_at, updated_at) VALUES (%lld, %s, %lld, %lld)
+RETURNING {{pack_columns}}
+
+-- name: pack_by_id
+SELECT {{pack_columns}} FROM pack WHERE id = %lld AND shop_id = %lld
+
+-- name: pack_page
+SELECT {{pack_columns}} FROM pack WHERE shop_id = %lld AND id < %lld ORDER BY id DESC LIMIT %lld
+
+-- name: pack_change
+UPDATE pack SET name = COALESCE(%s, name), updated_at = %lld WHERE id = %lld AND shop_id = %lld
+RETURNING {{pack_columns}}
+
+-- Before one looks who holds it: a mapping that is just taking it up is waited for.
+-- name: pack_lock
+-- dialect: sqlite3
+SELECT {{pack_columns}} FROM pack WHERE id = %lld AND shop_id = %lld
+
+-- name: pack_lock
+-- dialect: pgsql
+SELECT {{pack_columns}} FROM pack WHERE id = %lld AND shop_id = %lld FOR UPDATE
+
+-- name: pack_delete
+DELETE FROM pack WHERE id = %lld
+
+-- The files of a JSON array's packs.
+-- name: pack_files
+-- dialect: sqlite3
+SELECT pack_id, asset_id FROM pack_file
+WHERE pack_id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+ORDER BY pack_id DESC, position
+
+-- name: pack_files
+-- dialect: pgsql
+SELECT pack_id, asset_id FROM pack_file
+WHERE pack_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
+ORDER BY pack_id DESC, position
+
+-- name: pack_files_delete
+DELETE FROM pack_file WHERE pack_id = %lld
+
+-- name: pack_files_insert
+-- dialect: sqlite3
+INSERT INTO pack_file (pack_id, asset_id, position)
+SELECT %lld, CAST(value AS INTEGER), key FROM json_each(%s)
+
+-- name: pack_files_insert
+-- dialect: pgsql
+INSERT INTO pack_file (pack_id, asset_id, position)
+SELECT %lld, value::bigint, ordinality
+FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
+
+-- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
+-- name: pack_known
+-- dialect: sqlite3
+SELECT id FROM pack
+WHERE shop_id = %lld AND id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+
+-- name: pack_known
+-- dialect: pgsql
+SELECT id FROM pack
+WHERE shop_id = %lld
+    AND id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
+FOR KEY SHARE
+
+-- name: pack_mappings
+SELECT h.mapping_id FROM mapping_pack h
+WHERE h.pack_id = %lld AND (SELECT m.deleted_at FROM mapping m WHERE m.id = h.mapping_id) IS NULL
+ORDER BY h.mapping_id
+LIMIT %lld
+
+-- Those that a deleted mapping goes on serving.
+-- name: pack_orders
+SELECT o.storefront_order_id
+FROM mapping_pack h JOIN mapping m ON m.id = h.mapping_id
+JOIN assignment a ON a.mapping_id = m.id JOIN orders o ON o.id = a.order_id
+WHERE h.pack_id = %lld AND m.deleted_at IS NOT NULL AND a.content = 'live'
+LIMIT %lld
