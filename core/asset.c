@@ -1,21 +1,78 @@
 #include "core/asset.h"
 
+#include <string.h>
+
 #include <apr_hash.h>
+#include <apr_strings.h>
 #include <apr_time.h>
 
 #include "base/json.h"
+#include "core/job.h"
+#include "core/shop.h"
 
-apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *asset, apr_pool_t *p)
+#define ANY_JOB "~" /* after every id */
+
+static mdl_asset_t *asset_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_asset_t *asset = apr_pcalloc(p, sizeof *asset);
+
+    asset->id = mdl_rows_int(row, 0);
+    asset->status = mdl_rows_text(row, 1);
+    asset->filename = mdl_rows_text(row, 2);
+    asset->title = mdl_rows_text(row, 3);
+    asset->content_type = mdl_rows_text(row, 4);
+    asset->sha256 = mdl_rows_text(row, 5);
+    asset->size = mdl_rows_int(row, 6);
+    asset->source_url = mdl_rows_text(row, 7);
+    asset->version = (int)mdl_rows_int(row, 8);
+    asset->category_id = mdl_rows_int(row, 9);
+    asset->created_at = mdl_rows_int(row, 10);
+    asset->updated_at = mdl_rows_int(row, 11);
+    return asset;
+}
+
+static apr_status_t not_found(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 404, "asset_not_found", "There is no such asset.");
+}
+
+/* Refuses a category that is not the shop's; 0 is none. */
+static apr_status_t check_category(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
+                                   mdl_refusal_t *refusal, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv;
 
+    if (category_id == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_ASSET_CATEGORY, &row, p,
+                           MDL_ARGS(mdl_int(category_id), mdl_int(shop_id)));
+    if (rv != APR_ENOENT) {
+        return rv;
+    }
+    mdl_refusal_detail(refusal, "/category_id", "unknown_reference",
+                       "There is no such category in this shop.", p);
+    return mdl_refuse(refusal, 422, "unknown_reference",
+                      "The asset names a category that this shop does not have.");
+}
+
+apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *asset,
+                              mdl_refusal_t *refusal, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = check_category(db, shop_id, asset->category_id, refusal, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
     asset->status = "pending";
     asset->version = 1;
     asset->created_at = asset->updated_at = apr_time_now();
     rv = mdl_db_select_one(db, MDL_Q_ASSET_INSERT, &row, p,
                            MDL_ARGS(mdl_int(shop_id), mdl_text(asset->filename),
                                     mdl_text(asset->title), mdl_text(asset->content_type),
+                                    mdl_int_or_null(asset->category_id),
                                     mdl_text(asset->source_url), mdl_int(asset->created_at),
                                     mdl_int(asset->updated_at)));
     if (rv == APR_SUCCESS) {
@@ -24,21 +81,239 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
     return rv;
 }
 
-apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, const mdl_blob_t *blob,
-                             const char *content_type, apr_pool_t *p)
+static apr_status_t find_by(mdl_db_t *db, mdl_statement_t statement, apr_int64_t shop_id,
+                            apr_int64_t id, mdl_asset_t **asset, mdl_refusal_t *refusal,
+                            apr_pool_t *p)
 {
-    apr_time_t now = apr_time_now();
-    apr_status_t rv;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, statement, &row, p,
+                                        MDL_ARGS(mdl_int(id), mdl_int(shop_id)));
 
-    rv = mdl_db_exec(db, MDL_Q_BLOB_INSERT, NULL, p,
-                     MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
-                              mdl_int((apr_int64_t)blob->crc32), mdl_int(now)));
+    if (rv == APR_SUCCESS) {
+        *asset = asset_of_row(row, p);
+    }
+    return rv == APR_ENOENT ? not_found(refusal) : rv;
+}
+
+apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
+                            mdl_refusal_t *refusal, apr_pool_t *p)
+{
+    return find_by(db, MDL_Q_ASSET_BY_ID, shop_id, id, asset, refusal, p);
+}
+
+apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
+                            mdl_refusal_t *refusal, apr_pool_t *p)
+{
+    return find_by(db, MDL_Q_ASSET_LOCK, shop_id, id, asset, refusal, p);
+}
+
+/* By the filter that leaves the fewest rows. */
+static apr_status_t select_list(mdl_db_t *db, const mdl_asset_list_t *list, mdl_rows_t **rows,
+                                apr_pool_t *p)
+{
+    mdl_arg_t shop = mdl_int(list->shop_id);
+    mdl_arg_t before = mdl_int(list->before);
+    mdl_arg_t limit = mdl_int(list->limit);
+    mdl_arg_t filename = mdl_text(list->filename);
+    mdl_arg_t category = mdl_int_or_null(list->category_id);
+    mdl_arg_t status = mdl_text(list->status);
+
+    if (list->sha256 != NULL) {
+        return mdl_db_select(db, MDL_Q_ASSET_LIST_OF_SHA256, rows, p,
+                             MDL_ARGS(shop, mdl_text(list->sha256), before, filename, filename,
+                                      category, category, status, status, limit));
+    }
+    if (list->filename != NULL) {
+        return mdl_db_select(
+            db, MDL_Q_ASSET_LIST_OF_FILENAME, rows, p,
+            MDL_ARGS(shop, filename, before, category, category, status, status, limit));
+    }
+    if (list->category_id != 0) {
+        return mdl_db_select(db, MDL_Q_ASSET_LIST_OF_CATEGORY, rows, p,
+                             MDL_ARGS(shop, category, before, status, status, limit));
+    }
+    if (list->status != NULL) {
+        return mdl_db_select(db, MDL_Q_ASSET_LIST_OF_STATUS, rows, p,
+                             MDL_ARGS(shop, status, before, limit));
+    }
+    return mdl_db_select(db, MDL_Q_ASSET_LIST, rows, p, MDL_ARGS(shop, before, limit));
+}
+
+apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_asset_list_t *list = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = select_list(db, list, &rows, p);
+
+    list->assets = apr_array_make(p, list->limit, sizeof(mdl_asset_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(list->assets, mdl_asset_t *) = asset_of_row(rows, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_asset_change_t *change = arg;
+    apr_status_t rv = mdl_asset_lock(db, change->shop_id, change->id, &change->asset,
+                                     change->refusal, p);
+
+    if (rv != APR_SUCCESS || (change->filename == NULL && change->title == NULL &&
+                              !change->set_content_type && !change->set_category)) {
+        return rv;
+    }
+    rv = check_category(db, change->shop_id, change->category_id, change->refusal, p);
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_ASSET_CHANGE, NULL, p,
+                         MDL_ARGS(mdl_text(change->filename), mdl_text(change->title),
+                                  mdl_int(change->set_content_type), mdl_text(change->content_type),
+                                  mdl_int(change->set_category),
+                                  mdl_int_or_null(change->category_id), mdl_int(apr_time_now()),
+                                  mdl_int(change->id)));
+    }
+    return rv == APR_SUCCESS
+               ? mdl_asset_find(db, change->shop_id, change->id, &change->asset, change->refusal, p)
+               : rv;
+}
+
+static const struct {
+    const char *kind;
+    const char *code;
+    const char *noun;
+    const char *path;
+} holders[] = {
+    {"mapping", "held_by_mapping", "Mapping", "/mappings/"},
+    {"pack", "held_by_pack", "Pack", "/packs/"},
+    {"order", "held_by_order", "Order", "/orders/"},
+};
+
+static void note_holder(mdl_refusal_t *refusal, const char *kind, const char *id, apr_pool_t *p)
+{
+    for (apr_size_t i = 0; i < sizeof holders / sizeof *holders; i++) {
+        if (strcmp(kind, holders[i].kind) == 0) {
+            mdl_refusal_detail(refusal, apr_pstrcat(p, holders[i].path, id, NULL), holders[i].code,
+                               apr_pstrcat(p, holders[i].noun, " ", id, " holds this asset.", NULL),
+                               p);
+        }
+    }
+}
+
+static apr_status_t check_unused(mdl_db_t *db, const mdl_asset_delete_t *delete, apr_pool_t *p)
+{
+    mdl_arg_t id = mdl_int(delete->id);
+    apr_hash_t *seen = apr_hash_make(p);
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_ASSET_HOLDERS, &rows, p,
+                                    MDL_ARGS(id, id, id, id, mdl_int(MDL_MAX_DETAILS)));
+
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    return mdl_db_exec(
-        db, MDL_Q_ASSET_READY, NULL, p,
-        MDL_ARGS(mdl_text(blob->sha256), mdl_text(content_type), mdl_int(now), mdl_int(id)));
+    while (mdl_rows_next(rows)) {
+        const char *kind = mdl_rows_text(rows, 0), *holder = mdl_rows_text(rows, 1);
+        const char *key = apr_pstrcat(p, kind, " ", holder, NULL);
+
+        /* An order may have the asset in several assignments. */
+        if (apr_hash_get(seen, key, APR_HASH_KEY_STRING) == NULL) {
+            apr_hash_set(seen, key, APR_HASH_KEY_STRING, key);
+            note_holder(delete->refusal, kind, holder, p);
+        }
+    }
+    return apr_hash_count(seen) == 0 ? APR_SUCCESS
+                                     : mdl_refuse(delete->refusal, 409, "asset_in_use",
+                                                  "The asset is in use; see details.");
+}
+
+/* Jobs before the asset and the asset before its shop, as everywhere: else two transactions could
+   wait for each other. */
+apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_asset_delete_t *delete = arg;
+    apr_time_t now = apr_time_now();
+    mdl_asset_t *asset;
+    apr_status_t rv;
+
+    rv = mdl_asset_find(db, delete->shop_id, delete->id, &asset, delete->refusal, p);
+    if (rv == APR_SUCCESS) {
+        rv = mdl_job_cancel_of_asset(db, delete->id, p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_asset_lock(db, delete->shop_id, delete->id, &asset, delete->refusal, p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = check_unused(db, delete, p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_ASSET_DELETE, NULL, p,
+                         MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(delete->id)));
+    }
+    return rv == APR_SUCCESS ? mdl_shop_store(db, delete->shop_id, -asset->size, 0, p) : rv;
+}
+
+typedef struct {
+    apr_int64_t shop_id;
+    apr_int64_t size;
+    int has_version; /* new bytes are another one */
+} before_t;
+
+static apr_status_t find_before(mdl_db_t *db, apr_int64_t id, const char *job_id, before_t *before,
+                                apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(
+        db, MDL_Q_ASSET_BEFORE, &row, p,
+        MDL_ARGS(mdl_text(job_id != NULL ? job_id : ANY_JOB), mdl_int(id)));
+
+    if (rv == APR_SUCCESS) {
+        before->shop_id = mdl_rows_int(row, 0);
+        before->size = mdl_rows_int(row, 1);
+        before->has_version = mdl_rows_int(row, 2) != 0;
+    }
+    return rv;
+}
+
+apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, const mdl_asset_bytes_t *bytes,
+                             apr_pool_t *p)
+{
+    const mdl_blob_t *blob = &bytes->blob;
+    apr_time_t now = apr_time_now();
+    before_t before;
+    apr_status_t rv = find_before(db, id, bytes->job_id, &before, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_shop_store(db, before.shop_id, blob->size - before.size, bytes->quota, p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_BLOB_INSERT, NULL, p,
+                         MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
+                                  mdl_int((apr_int64_t)blob->crc32), mdl_int(now)));
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_db_exec(db, MDL_Q_ASSET_READY, NULL, p,
+                       MDL_ARGS(mdl_text(blob->sha256), mdl_text(bytes->content_type),
+                                mdl_text(bytes->source_url), mdl_int(before.has_version),
+                                mdl_int(now), mdl_int(id)));
+}
+
+apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_int64_t *room,
+                            apr_pool_t *p)
+{
+    apr_int64_t left;
+    before_t before;
+    apr_status_t rv;
+
+    *room = -1;
+    if (quota == 0) {
+        return APR_SUCCESS;
+    }
+    if ((rv = find_before(db, id, NULL, &before, p)) != APR_SUCCESS ||
+        (rv = mdl_shop_room(db, before.shop_id, quota, &left, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    *room = before.size + left;
+    return APR_SUCCESS;
 }
 
 apr_status_t mdl_asset_failed(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)

@@ -119,6 +119,20 @@ apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
+apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_job_page_t *page = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_JOB_PAGE, &rows, p,
+        MDL_ARGS(mdl_int(page->shop_id), mdl_text(page->before), mdl_int(page->limit)));
+
+    if (rv == APR_SUCCESS) {
+        page->jobs = jobs_of_rows(rows, p);
+    }
+    return rv;
+}
+
 apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_job_claim_t *claim = arg;
@@ -205,27 +219,125 @@ apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, void *arg)
                        MDL_ARGS(mdl_int(apr_time_now()), mdl_text(arg)));
 }
 
+apr_status_t mdl_job_fail(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
+{
+    return mdl_db_exec(
+        db, MDL_Q_JOB_FAIL, NULL, p,
+        MDL_ARGS(mdl_text(job->error_code), mdl_text(job->error_message), mdl_text(job->id)));
+}
+
+apr_status_t mdl_job_open_of_asset(mdl_db_t *db, apr_int64_t asset_id, const char *but, int *open,
+                                   apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_JOB_OPEN_OF_ASSET, &row, p,
+                                        MDL_ARGS(mdl_int(asset_id), mdl_text(but ? but : "")));
+
+    *open = rv == APR_SUCCESS;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+static apr_status_t not_found(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 404, "job_not_found", "There is no such job.");
+}
+
+static apr_status_t find_for(mdl_db_t *db, mdl_job_act_t *act, apr_pool_t *p)
+{
+    apr_status_t rv = act->shop_id != 0
+                          ? mdl_job_find_of_shop(db, act->shop_id, act->id, &act->job, p)
+                          : mdl_job_find(db, act->id, &act->job, p);
+
+    return rv == APR_ENOENT ? not_found(act->refusal) : rv;
+}
+
+apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_job_act_t *cancel = arg;
+    apr_time_t now = apr_time_now();
+    apr_int64_t changed;
+    apr_status_t rv;
+
+    rv = mdl_db_exec(
+        db, MDL_Q_JOB_CANCEL, &changed, p,
+        MDL_ARGS(mdl_int(now), mdl_int(now), mdl_text(cancel->id), mdl_int(cancel->shop_id)));
+    if (rv != APR_SUCCESS || (rv = find_for(db, cancel, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (changed > 0) {
+        return cancel->job->asset_id != 0 ? mdl_asset_failed(db, cancel->job->asset_id, p)
+                                          : APR_SUCCESS;
+    }
+    return strcmp(cancel->job->status, "cancelled") == 0
+               ? APR_SUCCESS
+               : mdl_refuse(cancel->refusal, 409, "job_finished", "The job has finished already.");
+}
+
+/* The asset of a job that is queued again waits for it, and for no other. */
+static apr_status_t await_again(mdl_db_t *db, const mdl_job_act_t *retry, apr_pool_t *p)
+{
+    const mdl_job_t *job = retry->job;
+    mdl_asset_t *asset;
+    int open;
+    apr_status_t rv = mdl_asset_lock(db, job->shop_id, job->asset_id, &asset, retry->refusal, p);
+
+    if (rv == MDL_EREFUSED) {
+        return mdl_refuse(retry->refusal, 409, "job_finished", "The job's asset was deleted.");
+    }
+    if (rv != APR_SUCCESS ||
+        (rv = mdl_job_open_of_asset(db, job->asset_id, job->id, &open, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return open ? mdl_refuse(retry->refusal, 409, "asset_not_ready",
+                             "Another job of the asset is under way.")
+                : mdl_asset_retry(db, job->asset_id, p);
+}
+
 apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_job_retry_t *retry = arg;
+    mdl_job_act_t *retry = arg;
     apr_int64_t changed;
     apr_status_t rv;
 
     rv = mdl_db_exec(db, MDL_Q_JOB_RETRY, &changed, p,
-                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(retry->id)));
-    if (rv != APR_SUCCESS) {
+                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(retry->id), mdl_int(retry->shop_id),
+                              mdl_int(retry->shop_id)));
+    if (rv != APR_SUCCESS || (rv = find_for(db, retry, p)) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_job_find(db, retry->id, &retry->job, p);
-    if (rv == APR_ENOENT) {
-        return mdl_refuse(retry->refusal, 404, "job_not_found", "There is no such job.");
-    }
-    if (rv == APR_SUCCESS && changed == 0) {
+    if (changed == 0) {
         return mdl_refuse(retry->refusal, 409, "job_finished",
                           "Only a job that failed or was cancelled can be tried again.");
     }
-    if (rv == APR_SUCCESS && retry->job->asset_id != 0) {
-        rv = mdl_asset_retry(db, retry->job->asset_id, p);
+    return retry->job->asset_id != 0 ? await_again(db, retry, p) : APR_SUCCESS;
+}
+
+apr_status_t mdl_job_cancel_of_asset(mdl_db_t *db, apr_int64_t asset_id, apr_pool_t *p)
+{
+    apr_time_t now = apr_time_now();
+
+    return mdl_db_exec(db, MDL_Q_JOB_CANCEL_OF_ASSET, NULL, p,
+                       MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(asset_id)));
+}
+
+apr_status_t mdl_job_to_clean(mdl_db_t *db, const char *owner, apr_time_t overdue, int limit,
+                              apr_array_header_t **jobs, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_JOB_TO_CLEAN, &rows, p,
+                                    MDL_ARGS(mdl_text(owner), mdl_int(overdue), mdl_int(limit)));
+
+    if (rv == APR_SUCCESS) {
+        *jobs = jobs_of_rows(rows, p);
     }
     return rv;
+}
+
+apr_status_t mdl_job_cleaned(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
+{
+    apr_int64_t changed;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_CLEANED, &changed, p,
+                                  MDL_ARGS(mdl_text(job->id), mdl_int(job->lease_token)));
+
+    return lost_if_unchanged(rv, changed);
 }

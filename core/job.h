@@ -18,6 +18,9 @@
 #define MDL_LANE_BULK  "bulk"
 #define MDL_LANE_MAIL  "mail"
 
+/* Where a cancelled job waits until its worker has stopped and left no file. */
+#define MDL_LANE_CLEANUP "cleanup"
+
 typedef struct {
     const char *id;
     const char *type;
@@ -97,12 +100,48 @@ apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 /** Effect: makes what a dead worker of this owner (const char *) held due at once. */
 apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect: queues a failed or cancelled job anew.  Refused: 404, 409 job_finished. */
+/** Turns a job that this transaction has ended well into one that failed, with its error_code and
+    error_message. */
+apr_status_t mdl_job_fail(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
+
+/** Whether another job of the asset than this one (NULL: any) is open. */
+apr_status_t mdl_job_open_of_asset(mdl_db_t *db, apr_int64_t asset_id, const char *but, int *open,
+                                   apr_pool_t *p);
+
+/** Effect that reads a shop's jobs (mdl_job_t *), newest first, as the shop may see them. */
+typedef struct {
+    apr_int64_t shop_id;
+    const char *before; /* ids below this one */
+    int limit;
+    apr_array_header_t *jobs; /* out */
+} mdl_job_page_t;
+apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** What cancelling and retrying have in common. */
 typedef struct {
     const char *id;
-    mdl_job_t *job; /* out */
+    apr_int64_t shop_id; /* 0: an operator retries, who may have any job */
+    mdl_job_t *job;      /* out */
     mdl_refusal_t *refusal;
-} mdl_job_retry_t;
+} mdl_job_act_t;
+
+/** Effect: cancels a shop's open job; a cancelled one stays so.  Refused: 404, 409 job_finished.
+    Whoever works on it stops when it is woken. */
+apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: queues a failed or cancelled job anew.  Refused: 404, 409 job_finished, 409
+    asset_not_ready when another job fills its asset. */
 apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Cancels the open jobs of an asset. */
+apr_status_t mdl_job_cancel_of_asset(mdl_db_t *db, apr_int64_t asset_id, apr_pool_t *p);
+
+/** Reads cancelled jobs (mdl_job_t *) that may have left a file: those that this owner worked on,
+   or nobody; another's once they have waited since before overdue. */
+apr_status_t mdl_job_to_clean(mdl_db_t *db, const char *owner, apr_time_t overdue, int limit,
+                              apr_array_header_t **jobs, apr_pool_t *p);
+
+/** Notes that nothing is left of a cancelled job.  APR_ENOENT when it has been queued again. */
+apr_status_t mdl_job_cleaned(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 
 #endif

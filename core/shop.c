@@ -94,6 +94,31 @@ apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, void *arg)
                             : rv;
 }
 
+apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr_int64_t quota,
+                            apr_pool_t *p)
+{
+    apr_int64_t changed;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_SHOP_STORE, &changed, p,
+                                  MDL_ARGS(mdl_int(bytes), mdl_int(id), mdl_int(bytes),
+                                           mdl_int(quota), mdl_int(bytes), mdl_int(quota)));
+
+    return rv == APR_SUCCESS && changed == 0 ? APR_ENOSPC : rv;
+}
+
+apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_int64_t *room,
+                           apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_SHOP_STORED, &row, p, MDL_ARGS(mdl_int(id)));
+
+    if (rv == APR_SUCCESS) {
+        apr_int64_t stored = mdl_rows_int(row, 0);
+
+        *room = stored < quota ? quota - stored : 0;
+    }
+    return rv;
+}
+
 apr_status_t mdl_shop_list(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     apr_array_header_t **shops = arg;

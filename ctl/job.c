@@ -132,7 +132,7 @@ int mdl_ctl_job_show(mdl_ctl_t *ctl)
 int mdl_ctl_job_retry(mdl_ctl_t *ctl)
 {
     mdl_refusal_t refusal = {0};
-    mdl_job_retry_t retry = {.id = ctl->words[0], .refusal = &refusal};
+    mdl_job_act_t retry = {.id = ctl->words[0], .refusal = &refusal};
     int failed = mdl_ctl_write(ctl, mdl_job_retry, &retry, &refusal);
 
     if (failed) {

@@ -15,6 +15,8 @@
 
 #define SMALL_LIMIT    (1024 * 1024) /* bytes; what is larger moves to the bulk lane */
 #define PARTIAL_IN_USE apr_time_from_msec(500)
+#define QUOTA_CODE     "storage_quota_exceeded"
+#define QUOTA_MESSAGE  "The file is larger than what is left of the shop's storage quota."
 
 typedef struct {
     mdl_partial_t *partial;
@@ -23,6 +25,8 @@ typedef struct {
     mdl_blob_t blob;
     apr_status_t disk; /* what the partial file answered last */
     int too_large_for_lane;
+    apr_int64_t room; /* bytes that the shop's quota takes; -1: any */
+    int too_large_for_quota;
 } import_t;
 
 /* Bytes of a partial file are in the page cache, safe from a kill but not from a power cut: they
@@ -46,6 +50,17 @@ static void end_with(mdl_task_t *task, mdl_outcome_t outcome, const char *code, 
     mdl_runner_done(task, outcome);
 }
 
+/* Whether a body of so many bytes (-1: not known) is one too many, for the lane or for the quota.
+ */
+static int is_too_large(mdl_task_t *task, apr_int64_t size)
+{
+    import_t *import = task->data;
+
+    import->too_large_for_quota = import->room >= 0 && size > import->room;
+    import->too_large_for_lane = strcmp(task->job->lane, MDL_LANE_SMALL) == 0 && size > SMALL_LIMIT;
+    return import->too_large_for_quota || import->too_large_for_lane;
+}
+
 static apr_status_t on_head(void *baton, const mdl_http_head_t *head)
 {
     mdl_task_t *task = baton;
@@ -62,9 +77,7 @@ static apr_status_t on_head(void *baton, const mdl_http_head_t *head)
     atomic_store(&task->validator,
                  head->etag != NULL ? apr_pstrcat(task->pool, task->boot_id, " ", head->etag, NULL)
                                     : NULL);
-    import->too_large_for_lane = strcmp(task->job->lane, MDL_LANE_SMALL) == 0 &&
-                                 head->total > SMALL_LIMIT;
-    return import->too_large_for_lane ? APR_EGENERAL : import->disk;
+    return is_too_large(task, head->total) ? APR_EGENERAL : import->disk;
 }
 
 static apr_status_t on_body(void *baton, const char *data, apr_size_t length)
@@ -77,9 +90,7 @@ static apr_status_t on_body(void *baton, const char *data, apr_size_t length)
         return import->disk;
     }
     atomic_fetch_add(&task->received, (long long)length);
-    import->too_large_for_lane = strcmp(task->job->lane, MDL_LANE_SMALL) == 0 &&
-                                 atomic_load(&task->received) > SMALL_LIMIT;
-    return import->too_large_for_lane ? APR_EGENERAL : APR_SUCCESS;
+    return is_too_large(task, atomic_load(&task->received)) ? APR_EGENERAL : APR_SUCCESS;
 }
 
 static void disk_failed(mdl_task_t *task, apr_status_t rv)
@@ -147,6 +158,11 @@ static void on_done(void *baton, mdl_http_result_t result, const char *detail)
         whole(task);
         return;
     }
+    if (result == MDL_HTTP_STOPPED && import->too_large_for_quota) {
+        mdl_partial_keep(import->partial);
+        end_with(task, MDL_TASK_FAILED, QUOTA_CODE, QUOTA_MESSAGE);
+        return;
+    }
     if (result == MDL_HTTP_STOPPED && import->too_large_for_lane) {
         mdl_partial_keep(import->partial);
         task->job->lane = MDL_LANE_BULK;
@@ -167,17 +183,19 @@ static void on_done(void *baton, mdl_http_result_t result, const char *detail)
 
 static int is_stopping(void *baton)
 {
-    return mdl_runner_stopping(baton);
+    mdl_task_t *task = baton;
+
+    return mdl_runner_stopping(task->runner) || atomic_load(&task->lost);
 }
 
 /* The file is locked while the worker before us is about to end.  One that hangs instead, so that
    it has not written for a lease's time, keeps what it has: the import begins anew in a file that
    it knows nothing of. */
-static apr_status_t open_partial(const mdl_task_t *task, mdl_partial_t **partial)
+static apr_status_t open_partial(mdl_task_t *task, mdl_partial_t **partial)
 {
     apr_time_t written_at;
-    apr_status_t rv = mdl_partial_open(partial, task->storage, task->job->id, is_stopping,
-                                       task->runner, task->pool);
+    apr_status_t rv = mdl_partial_open(partial, task->storage, task->job->id, is_stopping, task,
+                                       task->pool);
 
     if (!APR_STATUS_IS_EAGAIN(rv) ||
         mdl_partial_written_at(task->storage, task->job->id, &written_at, task->pool) !=
@@ -189,18 +207,25 @@ static apr_status_t open_partial(const mdl_task_t *task, mdl_partial_t **partial
             "MDL0303: import %s begins anew: a worker that has lost it hangs and holds its file",
             task->job->id);
     mdl_partial_remove(task->storage, task->job->id, task->pool);
-    return mdl_partial_open(partial, task->storage, task->job->id, is_stopping, task->runner,
-                            task->pool);
+    return mdl_partial_open(partial, task->storage, task->job->id, is_stopping, task, task->pool);
+}
+
+static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
+{
+    import_t *import = apr_pcalloc(task->pool, sizeof *import);
+
+    task->data = import;
+    return mdl_asset_room(db, task->job->asset_id, task->service->settings->storage_quota,
+                          &import->room, task->pool);
 }
 
 static void start(mdl_task_t *task)
 {
     static const mdl_http_callbacks_t callbacks = {on_head, on_body, on_done};
-    import_t *import = apr_pcalloc(task->pool, sizeof *import);
+    import_t *import = task->data;
     const char *etag = etag_of(task);
     apr_status_t rv;
 
-    task->data = import;
     atomic_store(&task->validator, task->job->validator);
     rv = open_partial(task, &import->partial);
     if (APR_STATUS_IS_EINTR(rv)) {
@@ -232,13 +257,34 @@ static void stop(mdl_task_t *task)
     mdl_partial_keep(import->partial);
 }
 
-static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+static apr_status_t settle_success(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 {
     const import_t *import = task->data;
+    mdl_job_t *job = task->job;
+    const mdl_asset_bytes_t bytes = {.blob = import->blob,
+                                     .content_type = import->content_type,
+                                     .source_url = job->source_url,
+                                     .job_id = job->id,
+                                     .quota = task->service->settings->storage_quota};
+    apr_status_t rv = mdl_asset_ready(db, job->asset_id, &bytes, p);
 
+    if (rv == APR_ENOENT) {
+        return APR_SUCCESS; /* it was deleted in the same moment */
+    }
+    if (rv != APR_ENOSPC) {
+        return rv;
+    }
+    job->error_code = QUOTA_CODE;
+    job->error_message = QUOTA_MESSAGE;
+    rv = mdl_job_fail(db, job, p);
+    return rv == APR_SUCCESS ? mdl_asset_failed(db, job->asset_id, p) : rv;
+}
+
+static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+{
     switch (task->outcome) {
     case MDL_TASK_SUCCEEDED:
-        return mdl_asset_ready(db, task->job->asset_id, &import->blob, import->content_type, p);
+        return settle_success(db, task, p);
     case MDL_TASK_FAILED:
         mdl_partial_remove(task->storage, task->job->id, p);
         return mdl_asset_failed(db, task->job->asset_id, p);
@@ -247,9 +293,16 @@ static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     }
 }
 
+static apr_status_t clean(mdl_storage_t *storage, const mdl_job_t *job, apr_pool_t *p)
+{
+    return mdl_partial_remove(storage, job->id, p);
+}
+
 const mdl_job_kind_t mdl_kind_import = {
     .type = MDL_JOB_IMPORT,
+    .prepare = prepare,
     .start = start,
     .stop = stop,
     .settle = settle,
+    .clean = clean,
 };

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "worker/chores.h"
+#include "worker/cleanup.h"
 #include "worker/database.h"
 #include "worker/outcome.h"
 #include "worker/runner.h"
@@ -42,6 +43,7 @@ typedef struct {
     mdl_worker_db_t *database;
     int connections; /* of database, as last seen; 0 while it is away */
     lane_t lanes[LANES];
+    int look_cancelled; /* there may be cancelled jobs to see to */
     mdl_queue_t *done;
     mdl_task_t *active; /* in the lanes' threads */
     mdl_task_t *ended;  /* back, not yet written down */
@@ -51,23 +53,12 @@ typedef struct {
     apr_time_t next_minute;
 } worker_t;
 
-static const mdl_job_kind_t *const kinds[] = {&mdl_kind_import, &mdl_kind_mail};
-
-static const mdl_job_kind_t *kind_of(const mdl_job_t *job)
-{
-    for (apr_size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strcmp(kinds[i]->type, job->type) == 0) {
-            return kinds[i];
-        }
-    }
-    return NULL;
-}
-
 static void look_everywhere(worker_t *worker)
 {
     for (int i = 0; i < LANES; i++) {
         worker->lanes[i].look = 1;
     }
+    worker->look_cancelled = 1;
 }
 
 static apr_status_t write_effect(worker_t *worker, mdl_effect_fn *effect, void *arg)
@@ -90,7 +81,7 @@ static mdl_task_t *make_task(worker_t *worker, const mdl_job_t *job, int lane)
     task->job = mdl_job_copy(job, pool);
     atomic_store(&task->leased_until, job->due_at);
     task->job->due_at = apr_time_now(); /* given back, it is due at once */
-    task->kind = kind_of(job);
+    task->kind = mdl_kind_of(job);
     task->service = worker->service;
     task->storage = worker->storage;
     task->boot_id = worker->boot_id;
@@ -163,11 +154,29 @@ static apr_status_t check_task(worker_t *worker, mdl_task_t *task)
     return rv;
 }
 
+/* Has the task of a job, if there is one in the lanes' threads, broken off. */
+static int break_off(worker_t *worker, const char *id)
+{
+    mdl_task_t *task = worker->active;
+
+    while (task != NULL && strcmp(task->job->id, id) != 0) {
+        task = task->peer;
+    }
+    if (task == NULL) {
+        return 0;
+    }
+    if (!atomic_exchange(&task->lost, 1)) {
+        mdl_runner_wake(task->runner);
+    }
+    return 1;
+}
+
 static void begin_task(worker_t *worker, mdl_task_t *task)
 {
     lane_t *lane = &worker->lanes[task->lane];
 
     lane->busy++;
+    break_off(worker, task->job->id); /* one that was cancelled and tried again at once */
     if (check_task(worker, task) != APR_SUCCESS) {
         end_task(worker, task, task->outcome);
         return;
@@ -286,6 +295,35 @@ static void take_back(worker_t *worker)
     }
 }
 
+/* Cancelled jobs. */
+
+/* Breaks off what was cancelled; what nobody works on any more is cleaned up after. */
+static void see_cancelled(worker_t *worker)
+{
+    mdl_cleanup_t cleanup = {.owner = worker->owner,
+                             .overdue = apr_time_now() - worker->service->settings->lease_time,
+                             .storage = worker->storage,
+                             .jobs = NULL};
+    int idle = 0;
+
+    if (mdl_worker_db_read(worker->database, mdl_cleanup_find, &cleanup, worker->turn) !=
+        APR_SUCCESS) {
+        return;
+    }
+    worker->look_cancelled = cleanup.jobs->nelts == MDL_CLEANUP_BATCH;
+    for (int i = 0; i < cleanup.jobs->nelts; i++) {
+        mdl_job_t *job = APR_ARRAY_IDX(cleanup.jobs, i, mdl_job_t *);
+
+        if (!break_off(worker, job->id)) {
+            APR_ARRAY_IDX(cleanup.jobs, idle++, mdl_job_t *) = job;
+        }
+    }
+    cleanup.jobs->nelts = idle;
+    if (idle > 0 && write_effect(worker, mdl_cleanup_run, &cleanup) != APR_SUCCESS) {
+        worker->look_cancelled = 1;
+    }
+}
+
 /* Leases. */
 
 static int wants_renewal(const mdl_task_t *task, apr_time_t now)
@@ -304,7 +342,7 @@ static apr_status_t renew_all(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     for (mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
         task->renewal = APR_EINCOMPLETE;
-        if (wants_renewal(task, worker->tick_at)) {
+        if (!atomic_load(&task->lost) && wants_renewal(task, worker->tick_at)) {
             mdl_outcome_progress(task);
             task->renewal = mdl_job_renew(db, task->job, lease, p);
         }
@@ -403,6 +441,9 @@ static void turn(worker_t *worker)
     if (worker->ended != NULL) {
         settle_ended(worker);
     }
+    if (worker->look_cancelled) {
+        see_cancelled(worker);
+    }
     for (int i = 0; i < LANES; i++) {
         lane_t *lane = &worker->lanes[i];
 
@@ -441,6 +482,7 @@ static void finish(worker_t *worker)
     if (worker->ended != NULL) {
         settle_ended(worker);
     }
+    see_cancelled(worker);
     mdl_chores_report_keys(worker->service, worker->database, worker->turn);
     mdl_worker_db_close(worker->database);
 }

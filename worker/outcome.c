@@ -61,7 +61,8 @@ apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, void *arg)
         apr_status_t rv = write_outcome(db, task, p);
 
         if (rv == APR_ENOENT) {
-            mdl_log(MDL_LOG_NOTICE, 0, "MDL0323: job %s was taken over by another worker",
+            mdl_log(MDL_LOG_NOTICE, 0,
+                    "MDL0323: job %s was cancelled, or taken over by another worker",
                     task->job->id);
         } else if (rv != APR_SUCCESS) {
             return rv;

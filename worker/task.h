@@ -24,7 +24,7 @@ typedef enum {
     MDL_TASK_RETRY,    /* with job->error_code and error_message, while attempts are left */
     MDL_TASK_FAILED,   /* likewise, for good */
     MDL_TASK_RELEASED, /* unfinished: back to the queue, in job->lane, not before job->due_at */
-    MDL_TASK_ABANDONED /* the lease is lost: nothing is written */
+    MDL_TASK_ABANDONED /* the lease is lost, or the job cancelled: nothing is written */
 } mdl_outcome_t;
 
 struct mdl_task_t {
@@ -44,7 +44,7 @@ struct mdl_task_t {
     _Atomic(const char *) validator;
 
     /* Written by the control thread, read by the lane's. */
-    atomic_int lost; /* the lease */
+    atomic_int lost; /* the lease, or the job */
     atomic_llong leased_until;
 
     /* Of the control thread. */
@@ -69,9 +69,15 @@ struct mdl_job_kind_t {
     void (*stop)(mdl_task_t *task);
     /** In the control thread, inside the transaction that ends the job: what else it means. */
     apr_status_t (*settle)(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p);
+    /** In the control thread: removes what a cancelled job may have left that nobody works on any
+        more.  May be NULL. */
+    apr_status_t (*clean)(mdl_storage_t *storage, const mdl_job_t *job, apr_pool_t *p);
 };
 
 extern const mdl_job_kind_t mdl_kind_import;
 extern const mdl_job_kind_t mdl_kind_mail;
+
+/** The kind of a job; NULL for a type that is not known. */
+const mdl_job_kind_t *mdl_kind_of(const mdl_job_t *job);
 
 #endif

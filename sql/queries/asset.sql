@@ -1,12 +1,97 @@
 -- name: asset_insert
-INSERT INTO asset (shop_id, status, filename, title, content_type, source_url, version,
+INSERT INTO asset (shop_id, status, filename, title, content_type, category_id, source_url, version,
     created_at, updated_at)
-VALUES (%lld, 'pending', %s, %s, %s, %s, 1, %lld, %lld)
+VALUES (%lld, 'pending', %s, %s, %s, %lld, %s, 1, %lld, %lld)
 RETURNING id
+
+-- Whether a category is the shop's; it then stays until the transaction's end.
+-- name: asset_category
+-- dialect: sqlite3
+SELECT id FROM category WHERE id = %lld AND shop_id = %lld
+
+-- name: asset_category
+-- dialect: pgsql
+SELECT id FROM category WHERE id = %lld AND shop_id = %lld FOR KEY SHARE
+
+-- part: asset_columns
+a.id, a.status, a.filename, a.title, a.content_type, a.sha256, b.size, a.source_url, a.version,
+a.category_id, a.created_at, a.updated_at
+
+-- name: asset_by_id
+SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+WHERE a.id = %lld AND a.shop_id = %lld AND a.deleted_at IS NULL
+
+-- The same for a change: the row is locked, also against new references to it.
+-- name: asset_lock
+-- dialect: sqlite3
+SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+WHERE a.id = %lld AND a.shop_id = %lld AND a.deleted_at IS NULL
+
+-- name: asset_lock
+-- dialect: pgsql
+SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+WHERE a.id = %lld AND a.shop_id = %lld AND a.deleted_at IS NULL
+FOR UPDATE OF a
+
+-- The list, a statement for each filter that may lead, so that each goes by an index of its own;
+-- further filters are looked at row by row.
+-- name: asset_list
+SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+WHERE a.shop_id = %lld AND a.deleted_at IS NULL AND a.id < %lld
+ORDER BY a.id DESC LIMIT %lld
+
+-- name: asset_list_of_status
+SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+WHERE a.shop_id = %lld AND a.status = %s AND a.deleted_at IS NULL AND a.id < %lld
+ORDER BY a.id DESC LIMIT %lld
+
+-- The plus keeps the planner from the index of the whole shop.
+-- name: asset_list_of_category
+SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+WHERE +a.shop_id = %lld AND a.category_id = %lld AND a.deleted_at IS NULL AND a.id < %lld
+    AND (%s IS NULL OR a.status = %s)
+ORDER BY a.id DESC LIMIT %lld
+
+-- name: asset_list_of_filename
+SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+WHERE a.shop_id = %lld AND a.filename = %s AND a.deleted_at IS NULL AND a.id < %lld
+    AND (%lld IS NULL OR a.category_id = %lld) AND (%s IS NULL OR a.status = %s)
+ORDER BY a.id DESC LIMIT %lld
+
+-- name: asset_list_of_sha256
+SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+WHERE a.shop_id = %lld AND a.sha256 = %s AND a.deleted_at IS NULL AND a.id < %lld
+    AND (%s IS NULL OR a.filename = %s) AND (%lld IS NULL OR a.category_id = %lld)
+    AND (%s IS NULL OR a.status = %s)
+ORDER BY a.id DESC LIMIT %lld
+
+-- Members that a request leaves out keep what they were; the two that may be cleared say so.
+-- name: asset_change
+UPDATE asset SET filename = COALESCE(%s, filename), title = COALESCE(%s, title),
+    content_type = CASE WHEN %lld = 1 THEN %s ELSE content_type END,
+    category_id = CASE WHEN %lld = 1 THEN %lld ELSE category_id END, updated_at = %lld
+WHERE id = %lld
+
+-- What new bytes of an asset begin from: its shop, what it takes so far, and whether these are not
+-- its first.
+-- name: asset_before
+-- dialect: sqlite3
+SELECT a.shop_id, COALESCE(b.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
+    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END
+FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+WHERE a.id = %lld AND a.deleted_at IS NULL
+
+-- name: asset_before
+-- dialect: pgsql
+SELECT a.shop_id, COALESCE(b.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
+    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END
+FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+WHERE a.id = %lld AND a.deleted_at IS NULL
+FOR NO KEY UPDATE OF a
 
 -- name: asset_ready
 UPDATE asset SET status = 'ready', sha256 = %s, content_type = COALESCE(content_type, %s),
-    updated_at = %lld
+    source_url = %s, version = version + %lld, updated_at = %lld
 WHERE id = %lld
 
 -- name: asset_failed
@@ -14,6 +99,43 @@ UPDATE asset SET status = 'failed', updated_at = %lld WHERE id = %lld AND status
 
 -- name: asset_retry
 UPDATE asset SET status = 'pending', updated_at = %lld WHERE id = %lld AND status = 'failed'
+
+-- name: asset_delete
+UPDATE asset SET deleted_at = %lld, updated_at = %lld WHERE id = %lld
+
+-- What an asset may not be deleted under: mappings, packs, and orders that keep what they bought,
+-- also under a mapping that was deleted.  Rows are looked up one by one where a planner that knows no
+-- sizes would read through a table for a join.
+-- part: asset_holders_first
+SELECT 'mapping', CAST(f.mapping_id AS TEXT) FROM mapping_file f
+WHERE f.asset_id = %lld
+    AND (SELECT m.deleted_at FROM mapping m WHERE m.id = f.mapping_id) IS NULL
+UNION ALL
+SELECT 'pack', CAST(f.pack_id AS TEXT) FROM pack_file f WHERE f.asset_id = %lld
+UNION ALL
+SELECT 'order', (SELECT o.storefront_order_id FROM assignment s JOIN orders o ON o.id = s.order_id
+    WHERE s.id = f.assignment_id)
+FROM assignment_file f WHERE f.asset_id = %lld
+UNION ALL
+SELECT 'order', (SELECT o.storefront_order_id FROM orders o WHERE o.id = s.order_id)
+
+-- part: asset_holders_last
+WHERE f.asset_id = %lld AND s.content = 'live'
+    AND (SELECT m.deleted_at FROM mapping m WHERE m.id = f.mapping_id) IS NOT NULL
+LIMIT %lld
+
+-- name: asset_holders
+-- dialect: sqlite3
+{{asset_holders_first}}
+FROM mapping_file f JOIN assignment s ON s.mapping_id = f.mapping_id
+{{asset_holders_last}}
+
+-- name: asset_holders
+-- dialect: pgsql
+{{asset_holders_first}}
+FROM mapping_file f CROSS JOIN LATERAL (
+    SELECT a.order_id, a.content FROM assignment a WHERE a.mapping_id = f.mapping_id OFFSET 0) s
+{{asset_holders_last}}
 
 -- Which of a JSON array's ids are assets of the shop; they can't be deleted until the transaction
 -- ends.

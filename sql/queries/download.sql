@@ -7,7 +7,7 @@ FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
-JOIN asset s ON s.id = %lld
+JOIN asset s ON s.id = %lld AND s.deleted_at IS NULL
 LEFT JOIN blob b ON b.sha256 = s.sha256
 LEFT JOIN allowance w ON w.assignment_id = a.id AND w.asset_id = s.id
 WHERE a.id = %lld AND (

@@ -12,13 +12,20 @@ lane, source_url, expected_sha256, validator, lease_token
 SELECT {{job_columns}} FROM job WHERE id = %s
 
 -- name: job_of_shop
-SELECT {{job_columns}} FROM job WHERE id = %s AND shop_id = %lld AND type = 'asset_import'
+SELECT {{job_columns}} FROM job WHERE id = %s AND shop_id = %lld AND type <> 'email'
 
 -- name: job_list
 SELECT {{job_columns}} FROM job ORDER BY id DESC LIMIT %lld
 
 -- name: job_list_of_shop
 SELECT {{job_columns}} FROM job WHERE shop_id = %lld ORDER BY id DESC LIMIT %lld
+
+-- name: job_page
+SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND type <> 'email' AND id < %s
+ORDER BY id DESC LIMIT %lld
+
+-- name: job_open_of_asset
+SELECT id FROM job WHERE asset_id = %lld AND status IN ('queued', 'running') AND id <> %s LIMIT 1
 
 -- A job is claimable once due_at has passed: a queued one's next attempt, a running one's lease.
 -- name: job_claim
@@ -63,7 +70,37 @@ WHERE id = %s AND lease_token = %lld AND status = 'running'
 -- name: job_inherit
 UPDATE job SET due_at = %lld WHERE lease_owner = %s AND status = 'running'
 
+-- A job that was ended well in this transaction, and whose result could not be kept.
+-- name: job_fail
+UPDATE job SET status = 'failed', error_code = %s, error_message = %s WHERE id = %s
+
 -- name: job_retry
-UPDATE job SET status = 'queued', attempts = 0, validator = NULL, due_at = %lld, error_code = NULL,
-    error_message = NULL, finished_at = NULL
-WHERE id = %s AND status IN ('failed', 'cancelled')
+UPDATE job SET status = 'queued', lane = CASE lane WHEN 'cleanup' THEN 'small' ELSE lane END,
+    attempts = 0, validator = NULL, due_at = %lld, lease_owner = NULL, bytes_received = 0,
+    bytes_total = NULL, error_code = NULL, error_message = NULL, started_at = NULL,
+    finished_at = NULL
+WHERE id = %s AND (%lld = 0 OR (shop_id = %lld AND type <> 'email'))
+    AND status IN ('failed', 'cancelled')
+
+-- A cancelled job waits in a lane of its own until its worker has stopped and left no file: due_at
+-- is NULL from then on, and lease_owner says who that worker was.
+-- name: job_cancel
+UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld, error_code = NULL,
+    error_message = NULL, finished_at = %lld
+WHERE id = %s AND shop_id = %lld AND type <> 'email' AND status IN ('queued', 'running')
+
+-- name: job_cancel_of_asset
+UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld, error_code = NULL,
+    error_message = NULL, finished_at = %lld
+WHERE asset_id = %lld AND status IN ('queued', 'running')
+
+-- One's own at once; another node's when that has not done it for a lease's time.
+-- name: job_to_clean
+SELECT {{job_columns}} FROM job
+WHERE lane = 'cleanup' AND due_at IS NOT NULL
+    AND (lease_owner IS NULL OR lease_owner = %s OR due_at <= %lld)
+ORDER BY due_at LIMIT %lld
+
+-- name: job_cleaned
+UPDATE job SET due_at = NULL, lease_owner = NULL, validator = NULL
+WHERE id = %s AND lease_token = %lld AND status = 'cancelled' AND due_at IS NOT NULL

@@ -15,3 +15,12 @@ SELECT {{shop_columns}} FROM shop ORDER BY id
 
 -- name: shop_set_status
 UPDATE shop SET status = %s, updated_at = %lld WHERE id = %lld AND status <> %s
+
+-- What the assets of a shop take, kept with each change of them.  Nothing changes when it would grow
+-- beyond the quota (0: none).
+-- name: shop_store
+UPDATE shop SET bytes_stored = bytes_stored + %lld
+WHERE id = %lld AND (%lld <= 0 OR %lld = 0 OR bytes_stored + %lld <= %lld)
+
+-- name: shop_stored
+SELECT bytes_stored FROM shop WHERE id = %lld

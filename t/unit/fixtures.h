@@ -70,19 +70,22 @@ typedef struct {
 static inline apr_status_t insert_asset(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     new_asset_t *new = arg;
-    mdl_blob_t blob = {.size = 4321, .crc32 = 0xfedcba98};
+    mdl_asset_bytes_t bytes = {.blob = {.size = 4321, .crc32 = 0xfedcba98},
+                               .content_type = "application/pdf",
+                               .source_url = "https://files.test/x"};
+    mdl_refusal_t refusal = {0};
     unsigned char digest[MDL_SHA256_LENGTH];
     apr_status_t rv;
 
     new->asset = (mdl_asset_t){
         .filename = new->filename, .title = new->filename, .source_url = "https://files.test/x"};
-    rv = mdl_asset_insert(db, new->shop_id, &new->asset, p);
+    rv = mdl_asset_insert(db, new->shop_id, &new->asset, &refusal, p);
     if (rv != APR_SUCCESS || !new->ready) {
         return rv;
     }
     mdl_sha256(new->filename, strlen(new->filename), digest);
-    blob.sha256 = mdl_hex(digest, sizeof digest, p);
-    return mdl_asset_ready(db, new->asset.id, &blob, "application/pdf", p);
+    bytes.blob.sha256 = mdl_hex(digest, sizeof digest, p);
+    return mdl_asset_ready(db, new->asset.id, &bytes, p);
 }
 
 /** A file, ready or pending. */

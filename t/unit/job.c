@@ -293,7 +293,7 @@ static void test_retry_later(apr_pool_t *p)
 static void test_finish(apr_pool_t *p)
 {
     const char *id = make_job(MDL_LANE_SMALL, 0, p);
-    mdl_job_retry_t retry = {.id = id, .refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+    mdl_job_act_t retry = {.id = id, .refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
     mdl_job_t *job = claim_one("w", p);
 
     is_int(mdl_db_write(db, mdl_job_retry, &retry, p), MDL_EREFUSED,
