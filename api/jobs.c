@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include "api/list.h"
+#include "api/members.h"
 #include "base/ulid.h"
 
 typedef struct {
@@ -93,4 +95,95 @@ const mdl_route_t mdl_route_job = {
     .parse = parse,
     .effect = effect,
     .write = write_answer,
+};
+
+typedef struct {
+    mdl_job_page_t page;
+    mdl_list_t *list;
+} list_t;
+
+static apr_status_t parse_list(mdl_call_t *call)
+{
+    list_t *arg = apr_pcalloc(call->r->pool, sizeof *arg);
+    apr_status_t rv;
+
+    arg->list = mdl_list_begin(call);
+    if ((rv = mdl_list_end(arg->list)) != APR_SUCCESS) {
+        return rv;
+    }
+    arg->page.shop_id = call->caller.shop_id;
+    arg->page.before = mdl_list_before_text(arg->list);
+    arg->page.limit = mdl_list_rows(arg->list);
+    call->arg = arg;
+    return APR_SUCCESS;
+}
+
+static const char *write_row(mdl_json_t *to, mdl_call_t *call, const void *row)
+{
+    const mdl_job_t *job = row;
+
+    (void)call;
+    write_members(to, job);
+    return job->id;
+}
+
+static void write_list(mdl_call_t *call)
+{
+    const list_t *arg = call->arg;
+
+    mdl_list_write(arg->list, arg->page.jobs, write_row);
+}
+
+const mdl_route_t mdl_route_job_list = {
+    .method = "GET",
+    .path = "/jobs",
+    .parse = parse_list,
+    .effect = mdl_job_page,
+    .write = write_list,
+};
+
+static apr_status_t parse_act(mdl_call_t *call)
+{
+    mdl_job_act_t *act = apr_pcalloc(call->r->pool, sizeof *act);
+    apr_status_t rv = mdl_members_none(call);
+
+    act->id = call->parameters[0];
+    act->shop_id = call->caller.shop_id;
+    act->refusal = &call->refusal;
+    call->arg = act;
+    if (rv == APR_SUCCESS && !mdl_ulid_valid("job_", act->id)) {
+        rv = not_found(call);
+    }
+    return rv;
+}
+
+static void write_cancel(mdl_call_t *call)
+{
+    mdl_job_write(call->answer, "job", ((mdl_job_act_t *)call->arg)->job);
+}
+
+static void write_retry(mdl_call_t *call)
+{
+    call->status = 202;
+    write_cancel(call);
+}
+
+const mdl_route_t mdl_route_job_cancel = {
+    .method = "POST",
+    .path = "/jobs/{}/cancel",
+    .wakes = 1,
+    .optional_body = 1,
+    .parse = parse_act,
+    .effect = mdl_job_cancel,
+    .write = write_cancel,
+};
+
+const mdl_route_t mdl_route_job_retry = {
+    .method = "POST",
+    .path = "/jobs/{}/retry",
+    .wakes = 1,
+    .optional_body = 1,
+    .parse = parse_act,
+    .effect = mdl_job_retry,
+    .write = write_retry,
 };

@@ -7,7 +7,10 @@
 #include "api/call.h"
 #include "core/job.h"
 
+extern const mdl_route_t mdl_route_job_list;
 extern const mdl_route_t mdl_route_job;
+extern const mdl_route_t mdl_route_job_cancel;
+extern const mdl_route_t mdl_route_job_retry;
 
 /** Adds a job as the contract shows it, under name. */
 void mdl_job_write(mdl_json_t *to, const char *name, const mdl_job_t *job);

@@ -106,9 +106,14 @@ static const mdl_json_t *ask(mdl_members_t *members, const char *name, mdl_prese
     return NULL;
 }
 
+int mdl_members_given(const mdl_members_t *members, const char *name)
+{
+    return mdl_json_member(members->object, name) != NULL;
+}
+
 mdl_presence_t mdl_members_if_given(mdl_members_t *members, const char *name)
 {
-    return mdl_json_member(members->object, name) != NULL ? MDL_REQUIRED : MDL_OPTIONAL;
+    return mdl_members_given(members, name) ? MDL_REQUIRED : MDL_OPTIONAL;
 }
 
 static const char *ask_string(mdl_members_t *members, const char *name, mdl_presence_t presence)

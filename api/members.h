@@ -25,6 +25,9 @@ apr_status_t mdl_members_end(mdl_members_t *members);
 void mdl_members_fault(mdl_members_t *members, const char *name, const char *code,
                        const char *message);
 
+/** Whether a member is there, if only as null: what a PATCH changes. */
+int mdl_members_given(const mdl_members_t *members, const char *name);
+
 /** For a member of a PATCH that can't be null: required where it is given at all. */
 mdl_presence_t mdl_members_if_given(mdl_members_t *members, const char *name);
 

@@ -9,6 +9,7 @@
 #include "api/assets.h"
 #include "api/categories.h"
 #include "api/gate.h"
+#include "api/imports.h"
 #include "api/jobs.h"
 #include "api/license_keys.h"
 #include "api/links.h"
@@ -21,8 +22,16 @@
 static const mdl_route_t *const routes[] = {
     &mdl_route_health,
     &mdl_route_ping,
+    &mdl_route_asset_list,
     &mdl_route_asset_import,
+    &mdl_route_asset,
+    &mdl_route_asset_change,
+    &mdl_route_asset_delete,
+    &mdl_route_asset_version,
+    &mdl_route_job_list,
     &mdl_route_job,
+    &mdl_route_job_cancel,
+    &mdl_route_job_retry,
     &mdl_route_category_list,
     &mdl_route_category_create,
     &mdl_route_category,

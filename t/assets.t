@@ -166,8 +166,8 @@ refused(
 );
 refused(
     import_from(source_url => 'https://example.com/x', category_id => 5),
-    422, 'source_host_not_allowed', 'a host that is not allowed and a category that is not there',
-    '/source_url', '/category_id'
+    422, 'source_host_not_allowed', 'a host that is not allowed comes before a category that is not there',
+    '/source_url'
 );
 is_answer(import_from(source_url => 'HTTP://LocalHost:' . port() . "/source/$name"), 202,
     'scheme and host are compared without case');

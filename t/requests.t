@@ -33,7 +33,7 @@ sub write_headers
 # --- paths and methods -----------------------------------------------------------------------------
 
 unstored();
-for my $path ('', '/', '/nothing', '/pings', '/ping/', '/ping/x', '/assets/', '/jobs', '/jobs/',
+for my $path ('', '/', '/nothing', '/pings', '/ping/', '/ping/x', '/assets/', '/jobs/',
     '/jobs/a/b', '/orders', '/orders/', '/orders/1/assignments/',
     '/orders/1/items', '/Ping')
 {
@@ -46,7 +46,9 @@ my %allowed = (
     '/ping'                 => 'GET, HEAD, OPTIONS',
     '/jobs/job_1'           => 'GET, HEAD, OPTIONS',
     '/orders/1'             => 'GET, HEAD, OPTIONS',
-    '/assets'               => 'OPTIONS, POST',
+    '/assets'               => 'GET, HEAD, OPTIONS, POST',
+    '/assets/1'             => 'DELETE, GET, HEAD, OPTIONS, PATCH',
+    '/jobs'                 => 'GET, HEAD, OPTIONS',
     '/mappings'             => 'OPTIONS, POST',
     '/orders/1/assignments' => 'GET, HEAD, OPTIONS, POST',
 );

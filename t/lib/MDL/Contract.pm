@@ -28,7 +28,7 @@ my $TIME = 'time';
 my %SHAPES = (
     job => {
         id              => 'job_id',
-        type            => 'asset_import',
+        type            => 'asset_import|upload_verification',
         status          => 'queued|running|succeeded|failed|cancelled',
         asset_id        => 'id',
         progress        => { bytes_received => 'count', bytes_total => 'count?', percent => 'count?' },
@@ -133,6 +133,8 @@ my %SHAPES = (
         downloads_used => 'count',
         download_limit => 'count',
     },
+    assets => { data => ['asset'], has_more => 'bool', next_cursor => 'text?' },
+    jobs   => { data => ['job'], has_more => 'bool', next_cursor => 'text?' },
     assignments => { data => ['assignment'], has_more => 'bool', next_cursor => 'text?' },
 );
 
