@@ -329,25 +329,45 @@ static const char *add_port(mdl_settings_t *settings, const directive_t *directi
     return NULL;
 }
 
-/* An origin as browsers send it (RFC 6454 section 6.2): no path, and the scheme's own port not
-   written. */
-static const char *add_origin(mdl_settings_t *settings, const directive_t *directive,
-                              const char *word, apr_pool_t *p)
+/* What a browser sends as its page's origin (RFC 6454 section 6.2): scheme, host and a port that is
+   not the scheme's own. */
+static char *origin_of(const char *word, apr_pool_t *p)
 {
-    apr_array_header_t *origins = *(apr_array_header_t **)member_of(settings, directive);
     char *origin = apr_pstrdup(p, word);
     apr_uri_t uri;
+    apr_int64_t port;
 
     for (char *c = origin; *c; c++) {
         *c = (char)apr_tolower(*c);
     }
-    if (strcmp(origin, "*") != 0 &&
-        (!has_only_url_characters(origin) || apr_uri_parse(p, origin, &uri) != APR_SUCCESS ||
-         !uri.scheme || !uri.hostname || !uri.hostname[0] || uri.user || uri.path || uri.query ||
-         uri.fragment || (strcmp(uri.scheme, "https") != 0 && strcmp(uri.scheme, "http") != 0))) {
+    if (!has_only_url_characters(origin) || apr_uri_parse(p, origin, &uri) != APR_SUCCESS ||
+        !uri.scheme || !uri.hostname || !uri.hostname[0] || strchr(uri.hostname, '*') || uri.user ||
+        uri.path || uri.query || uri.fragment ||
+        (strcmp(uri.scheme, "https") != 0 && strcmp(uri.scheme, "http") != 0)) {
+        return NULL;
+    }
+    if (uri.port_str) {
+        if (!parse_number(uri.port_str, strlen(uri.port_str), &port) || port < 1 ||
+            port > MAX_PORT) {
+            return NULL;
+        }
+        if (port == apr_uri_port_of_scheme(uri.scheme)) {
+            origin[strlen(origin) - strlen(uri.port_str) - 1] = '\0';
+        }
+    }
+    return origin;
+}
+
+static const char *add_origin(mdl_settings_t *settings, const directive_t *directive,
+                              const char *word, apr_pool_t *p)
+{
+    apr_array_header_t *origins = *(apr_array_header_t **)member_of(settings, directive);
+    const char *origin = strcmp(word, "*") == 0 ? "*" : origin_of(word, p);
+
+    if (!origin) {
         return apr_psprintf(p,
-                            "must list origins, such as https://admin.example.com, or be * for "
-                            "every origin; no path behind it; not \"%s\".",
+                            "must list origins, such as https://admin.example.com, with no path "
+                            "behind them, or be * for every origin, not \"%s\".",
                             word);
     }
     APR_ARRAY_PUSH(origins, const char *) = origin;

@@ -43,7 +43,7 @@ static void check_required(const mdl_settings_t *settings, apr_array_header_t *p
          "DownloadsMailTransport is missing: give smtp://host[:port], "
          "smtps://host[:port], sendmail:/path/of/the/program or maildir:/path."},
         {settings->mail_from, "DownloadsMailFrom is missing: give the address that emails come "
-                              "from, such as \"Example Shop <shop@example.com>\"."},
+                              "from, such as shop@example.com."},
         {settings->db_driver, "DBDriver is missing: give sqlite3 or pgsql, outside of any "
                               "<VirtualHost>."},
         {settings->db_params, "DBDParams is missing: give the database's absolute path for "

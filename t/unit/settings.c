@@ -113,6 +113,16 @@ static void test_defaults(void)
     is_int(s->retry_delay, apr_time_from_sec(10), "the second attempt comes after 10 s");
     is_int(s->mail.tls, MDL_MAIL_TLS_TRY, "STARTTLS is tried by default");
     is_int(s->idempotency_retention, apr_time_from_sec(86400), "keys are remembered for a day");
+    is_int(s->rate_limit, 1, "requests are limited by default");
+    is_int(s->rate_burst, 60, "a key can save up 60 tokens");
+    is_int(s->rate_refill, 60, "60 tokens come back in a minute");
+    is_int(s->rate_read_cost, 1, "a read costs 1 token");
+    is_int(s->rate_write_cost, 2, "a write costs 2 tokens");
+    is_str(s->upload_url, NULL, "nothing can be uploaded by default");
+    is_int(s->upload_origins->nelts, 0, "no page may upload by default");
+    is_int(s->upload_max_size, APR_INT64_C(5) << 30, "an upload may have 5 GiB by default");
+    is_int(s->upload_lifetime, apr_time_from_sec(86400), "an upload lives a day");
+    is_int(s->storage_quota, 0, "a shop may store what it likes by default");
     is_int(s->download_limit, 10, "a purchase includes 10 downloads");
     is_int(s->link_lifetime, apr_time_from_sec(300), "a link lives 5 min");
     is_int(s->session_lifetime, apr_time_from_sec(86400), "a session lives a day");
@@ -170,6 +180,13 @@ static void test_ranges(void)
         {"DownloadsIngestAttempts", "0", "1", "20", "21"},
         {"DownloadsRetryDelay", "0", "1", "3600000", "3600001"},
         {"DownloadsIdempotencyRetention", "0", "1", "2592000", "2592001"},
+        {"DownloadsRateBurst", "0", "1", "1000000", "1000001"},
+        {"DownloadsRateRefill", "0", "1", "1000000", "1000001"},
+        {"DownloadsRateReadCost", "0", "1", "1000", "1001"},
+        {"DownloadsRateWriteCost", "0", "1", "1000", "1001"},
+        {"DownloadsUploadMaxSize", "0", "1", "16384G", "16385G"},
+        {"DownloadsUploadLifetime", "59", "60", "2592000", "2592001"},
+        {"DownloadsStorageQuota", "-1", "0", "16384G", "16385G"},
         {"DownloadsDownloadLimit", "-1", "0", "100000", "100001"},
         {"DownloadsLinkLifetime", "9", "10", "86400", "86401"},
         {"DownloadsSessionLifetime", "59", "60", "2592000", "2592001"},
@@ -251,6 +268,73 @@ static void test_paths_and_url(void)
            !takes("DownloadsPublicURL", "https://shop.example:0/d") &&
            !takes("DownloadsPublicURL", "https://shop.example:70000/d"),
        "query, fragment, user name and impossible ports are refused in the public URL");
+}
+
+static void test_origins(void)
+{
+    static const struct {
+        const char *word;
+        const char *kept;
+    } taken[] = {
+        {"https://admin.example.com", "https://admin.example.com"},
+        {"HTTPS://Admin.Example.COM", "https://admin.example.com"},
+        {"http://localhost:3000", "http://localhost:3000"},
+        {"https://a.example:443", "https://a.example"},
+        {"http://a.example:80", "http://a.example"},
+        {"http://a.example:443", "http://a.example:443"},
+        {"http://[::1]:8080", "http://[::1]:8080"},
+        {"*", "*"},
+    };
+    static const char *const refused[] = {
+        "",
+        "null",
+        "admin.example.com",
+        "//admin.example.com",
+        "https://",
+        "https://:8443",
+        "https://a.example/",
+        "https://a.example/admin",
+        "https://a.example?x",
+        "https://a.example#x",
+        "https://u@a.example",
+        "https://a.example:",
+        "https://a.example:0",
+        "https://a.example:65536",
+        "https://a.example:x",
+        "https://*.example",
+        "ftp://a.example",
+        "https://a.example\r\nX-Other: 1",
+        "https://a.example https://b.example",
+        "https://\303\274.example",
+        "**",
+    };
+    const char *words[] = {"https://a.example", "https://b.example"};
+    mdl_settings_t *s = mdl_settings_create(pool);
+    size_t i, wrong = 0;
+
+    for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+        set(s, "DownloadsUploadOrigin", taken[i].word);
+        is_int(s->upload_origins->nelts, i + 1,
+               apr_pstrcat(pool, taken[i].word, " is taken as an origin", NULL));
+        is_str(APR_ARRAY_IDX(s->upload_origins, i, const char *), taken[i].kept,
+               "and kept as a browser sends it");
+    }
+    for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+        if (takes("DownloadsUploadOrigin", refused[i])) {
+            printf("# takes origin \"%s\"\n", refused[i]);
+            wrong++;
+        }
+    }
+    is_int(wrong, 0, "what no browser sends as an origin is refused");
+    s = mdl_settings_create(pool);
+    is_str(mdl_settings_set(s, "DownloadsUploadOrigin", 2, words, pool), NULL,
+           "several origins are taken in one line");
+    is_int(s->upload_origins->nelts, 2, "and each is kept");
+    is_str(
+        set(s, "DownloadsUploadOrigin", "a.example"),
+        "must list origins, such as https://admin.example.com, with no path behind them, or be * "
+        "for every origin, not \"a.example\".",
+        "a sentence says how an origin is written");
 }
 
 static void test_ingest_lists(void)
@@ -343,6 +427,17 @@ static void test_check(void)
     s = good();
     set(s, "DownloadsIngestTimeout", "5");
     is_int(lines_of(problems_of(s)), 2, "no timeout may exceed that of the whole attempt");
+    s = good();
+    set(s, "DownloadsRateBurst", "2");
+    is_str(problems_of(s), "", "a bucket may hold what one write costs");
+    set(s, "DownloadsRateBurst", "1");
+    ok(strstr(problems_of(s), "DownloadsRateBurst is less than one request costs"),
+       "a bucket must hold what a write costs");
+    set(s, "DownloadsRateLimit", "Off");
+    is_str(problems_of(s), "", "but not when there is no limit");
+    s = good();
+    set(s, "DownloadsRateReadCost", "61");
+    is_int(lines_of(problems_of(s)), 1, "a bucket must hold what a read costs");
     s = good();
     set(s, "DBDriver", "sqlite3");
     ok(strstr(problems_of(s), "DBDParams must be the database file's absolute path"),
@@ -495,12 +590,15 @@ static void test_include(void)
        "files that include themselves end");
 }
 
+#define EXAMPLES 7
+
 /* Sets what the sample shows behind a "#" on top of what it sets. */
 static void test_sample(void)
 {
     static const char sample[] = "conf/mod_downloads.conf";
-    static const char *const examples[] = {"AllowHost", "AllowNetwork", "AllowPort", "Credentials",
-                                           "CAFile"};
+    static const char *const examples[EXAMPLES] = {"AllowHost",   "AllowNetwork", "AllowPort",
+                                                   "Credentials", "CAFile",       "UploadURL",
+                                                   "UploadOrigin"};
     mdl_settings_t *s = mdl_settings_create(pool);
     mdl_settings_t *shown = mdl_settings_create(pool);
     const char *text;
@@ -517,9 +615,9 @@ static void test_sample(void)
             continue;
         }
         seen++;
-        for (i = 0; i < 5 && !strstr(name, examples[i]); i++) {
+        for (i = 0; i < EXAMPLES && !strstr(name, examples[i]); i++) {
         }
-        if (i == 5 && line[0] == '#') {
+        if (i == EXAMPLES && line[0] == '#') {
             fputs(name, out);
         }
     }
@@ -541,6 +639,7 @@ static void test_sample(void)
     shown->ingest.hosts = s->ingest.hosts;
     shown->ingest.networks = s->ingest.networks;
     shown->ingest.ports = s->ingest.ports;
+    shown->upload_origins = s->upload_origins;
     ok(memcmp(s, shown, sizeof(*s)) == 0, "what the sample shows as defaults are the defaults");
 }
 
@@ -559,6 +658,7 @@ int main(void)
     test_ranges();
     test_sizes_and_flags();
     test_paths_and_url();
+    test_origins();
     test_ingest_lists();
     test_mail_words();
     test_check();
