@@ -85,11 +85,11 @@ static apr_status_t verify_by_database(mdl_call_t *call, mdl_connection_t **conn
         (record->key.expires_at != 0 && record->key.expires_at <= now)) {
         return unauthorized(call);
     }
+    apr_cpystrn(call->caller.key_id, token->id, sizeof call->caller.key_id);
     if (strcmp(record->shop_status, "approved") != 0) {
         return mdl_refuse(&call->refusal, 403, "shop_not_approved",
                           "This shop is not approved to use the API.");
     }
-    apr_cpystrn(call->caller.key_id, token->id, sizeof call->caller.key_id);
     call->caller.shop_id = record->key.shop_id;
     call->caller.read_only = strcmp(record->key.scope, "read") == 0;
     remember(call, record, now);

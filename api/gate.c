@@ -205,14 +205,17 @@ static apr_status_t admit(mdl_call_t *call, mdl_connection_t **connection, int w
 {
     apr_status_t rv = mdl_authenticate(call, connection);
 
-    if (rv != APR_SUCCESS) {
-        return rv;
+    if (rv == APR_SUCCESS && writes && call->caller.read_only) {
+        rv = mdl_refuse(&call->refusal, 403, "insufficient_scope", "This key may only read.");
     }
-    if (writes && call->caller.read_only) {
+    if (rv == APR_SUCCESS) {
+        return mdl_rate_charge(call, writes);
+    }
+    /* A valid key is told, even where it may not do what it asks for. */
+    if (call->caller.key_id[0] != '\0') {
         mdl_rate_show(call);
-        return mdl_refuse(&call->refusal, 403, "insufficient_scope", "This key may only read.");
     }
-    return mdl_rate_charge(call, writes);
+    return rv;
 }
 
 /* Everything up to the answer.  The connection is the caller's to give back. */

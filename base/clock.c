@@ -56,3 +56,11 @@ const char *mdl_clock_rfc5322(apr_time_t when, apr_pool_t *p)
                         f.tm_mday, apr_month_snames[f.tm_mon], f.tm_year + 1900, f.tm_hour,
                         f.tm_min, f.tm_sec);
 }
+
+apr_time_t mdl_clock_monotonic(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return apr_time_make(now.tv_sec, now.tv_nsec / 1000);
+}

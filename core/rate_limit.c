@@ -3,12 +3,13 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include <apr_hash.h>
 #include <apr_shm.h>
 
 #define BUCKETS 65536 /* a power of two */
 #define PROBES  64
 #define MINUTE  apr_time_from_sec(60)
+
+_Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "other processes would not see libatomic's locks");
 
 typedef struct {
     atomic_ullong owner;  /* of a key's id; 0: nobody's */
@@ -47,8 +48,8 @@ static unsigned long long name_of(const char *key_id)
     return name != 0 ? name : 1;
 }
 
-/* A bucket belongs to the first key that takes it, for as long as httpd's parent lives.  Where all
-   near places are taken, keys share one: too strict, never too lax. */
+/* A bucket belongs to the first key that takes it, until httpd restarts.  Where all near places are
+   taken, keys share one: too strict, never too lax. */
 static bucket_t *bucket_of(mdl_rate_limit_t *limit, const char *key_id)
 {
     unsigned long long name = name_of(key_id);
@@ -72,17 +73,20 @@ void mdl_rate_limit_take(mdl_rate_limit_t *limit, const char *key_id, int cost, 
     apr_interval_time_t whole = token * settings->rate_burst;
     bucket_t *bucket = bucket_of(limit, key_id);
     long long full_at = atomic_load(&bucket->full_at);
-    apr_time_t from;
+    apr_time_t then;
 
     do {
-        from = full_at > now ? full_at : now;
-        if (from > now + whole) {
-            from = now + whole; /* the clock went back */
-        }
-        state->allowed = from + cost * token <= now + whole;
+        then = (full_at > now ? full_at : now) + cost * token;
+        state->allowed = then <= now + whole;
     } while (state->allowed && cost > 0 &&
-             !atomic_compare_exchange_weak(&bucket->full_at, &full_at, from + cost * token));
-    state->retry_in = state->allowed ? 0 : from + cost * token - whole - now;
-    state->full_in = from - now + (state->allowed ? cost * token : 0);
-    state->remaining = (int)((whole - state->full_in) / token);
+             !atomic_compare_exchange_weak(&bucket->full_at, &full_at, then));
+    if (state->allowed) {
+        state->full_in = then - now;
+        state->more_in = state->full_in > 0 ? (state->full_in - 1) % token + 1 : 0;
+    } else {
+        state->full_in = then - now - cost * token;
+        state->more_in = then - now - whole;
+    }
+    /* Another thread's now may be later than ours, and the bucket emptier than whole. */
+    state->remaining = state->full_in < whole ? (int)((whole - state->full_in) / token) : 0;
 }

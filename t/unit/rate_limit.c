@@ -1,0 +1,256 @@
+/* The bucket of a key: what it lets through, when tokens come back, and that no thread or process
+   gets one too many. */
+#include "core/rate_limit.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+
+#include "base/clock.h"
+#include "t/unit/tap.h"
+
+#define ID      "0123456789abcdef"
+#define NOW     APR_TIME_C(5000000000)
+#define SECOND  APR_USEC_PER_SEC
+#define BUCKETS 65536
+
+static mdl_settings_t *settings_of(int burst, int refill, apr_pool_t *p)
+{
+    mdl_settings_t *settings = mdl_settings_create(p);
+
+    settings->rate_burst = burst;
+    settings->rate_refill = refill;
+    return settings;
+}
+
+static mdl_rate_limit_t *limit_of(int burst, int refill, apr_pool_t *p)
+{
+    mdl_rate_limit_t *limit;
+
+    if (mdl_rate_limit_create(&limit, settings_of(burst, refill, p), p) != APR_SUCCESS) {
+        printf("Bail out! no shared memory\n");
+        exit(2);
+    }
+    return limit;
+}
+
+static mdl_rate_state_t state_of(mdl_rate_limit_t *limit, const char *id, int cost, apr_time_t now)
+{
+    mdl_rate_state_t state;
+
+    mdl_rate_limit_take(limit, id, cost, now, &state);
+    return state;
+}
+
+static int take(mdl_rate_limit_t *limit, int cost, apr_time_t now)
+{
+    return state_of(limit, ID, cost, now).allowed;
+}
+
+/* How many requests of a cost go through at one moment. */
+static int drain(mdl_rate_limit_t *limit, const char *id, int cost, apr_time_t now)
+{
+    int n = 0;
+
+    while (n < 100000 && state_of(limit, id, cost, now).allowed) {
+        n++;
+    }
+    return n;
+}
+
+static void test_burst(apr_pool_t *p)
+{
+    mdl_rate_limit_t *limit = limit_of(60, 60, p);
+    mdl_rate_state_t state = state_of(limit, ID, 0, NOW);
+
+    ok(state.allowed && state.remaining == 60 && state.full_in == 0 && state.more_in == 0,
+       "a key that was never seen has a full bucket");
+    is_int(drain(limit, ID, 1, NOW), 60, "60 tokens are 60 reads");
+    is_int(drain(limit_of(60, 60, p), ID, 2, NOW), 30, "or 30 writes");
+    is_int(drain(limit_of(61, 60, p), ID, 2, NOW), 30, "a half is no whole");
+    is_int(drain(limit_of(1, 1, p), ID, 1, NOW), 1, "the smallest bucket lets one through");
+    is_int(drain(limit_of(60, 60, p), ID, 60, NOW), 1, "so does one whose burst is the cost");
+
+    state = state_of(limit, ID, 1, NOW);
+    ok(!state.allowed && state.remaining == 0, "an empty bucket lets none through");
+    is_int(state.full_in, 60 * SECOND, "and is full in a minute");
+    is_int(state.more_in, SECOND, "another read would go through in 1 s");
+    is_int(state_of(limit, ID, 2, NOW).more_in, 2 * SECOND, "a write in 2 s");
+    is_int(state_of(limit, ID, 1, NOW).more_in, SECOND, "what was refused has cost nothing");
+    is_int(drain(limit, "fedcba9876543210", 1, NOW), 60, "another key has a bucket of its own");
+}
+
+static void test_refill(apr_pool_t *p)
+{
+    mdl_rate_limit_t *limit = limit_of(60, 60, p);
+    mdl_rate_state_t state = state_of(limit, ID, 1, NOW);
+
+    is_int(state.remaining, 59, "a read leaves 59 of 60");
+    is_int(state.full_in, SECOND, "which is full again in 1 s");
+    is_int(state.more_in, SECOND, "by the next token");
+    state = state_of(limit, ID, 2, NOW + SECOND / 4);
+    is_int(state.remaining, 57, "a token that is on its way does not count yet");
+    is_int(state.full_in, 2 * SECOND + 3 * SECOND / 4, "but is counted to when it is full");
+    is_int(state.more_in, 3 * SECOND / 4, "and comes next");
+    is_int(state_of(limit, ID, 0, NOW + SECOND).remaining, 58, "until it has come");
+    state = state_of(limit, ID, 0, NOW + 3 * SECOND);
+    ok(state.remaining == 60 && state.full_in == 0 && state.more_in == 0, "a bucket gets full");
+    is_int(drain(limit, ID, 1, NOW + 10000 * SECOND), 60, "and never holds more than it holds");
+    is_int(take(limit, 1, NOW + 10001 * SECOND - 1), 0, "a moment before a second nothing is back");
+    is_int(take(limit, 1, NOW + 10001 * SECOND), 1, "after it a token is");
+    is_int(take(limit, 1, NOW + 10001 * SECOND), 0, "one");
+    is_int(drain(limit, ID, 1, NOW + 10011 * SECOND), 10, "ten seconds bring ten");
+
+    limit = limit_of(10, 1, p);
+    drain(limit, ID, 1, NOW);
+    is_int(state_of(limit, ID, 1, NOW + SECOND).more_in, 59 * SECOND,
+           "with one token a minute the wait is told to the microsecond");
+    limit = limit_of(1000000, 1000000, p);
+    state = state_of(limit, ID, 1000, NOW);
+    is_int(state.remaining, 999000, "the largest bucket counts right");
+    limit = limit_of(1000000, 1, p);
+    state = state_of(limit, ID, 1000, NOW);
+    is_int(state.full_in, APR_INT64_C(60000) * SECOND, "and the slowest refill");
+}
+
+/* Of two threads the one with the earlier time may come second. */
+static void test_earlier(apr_pool_t *p)
+{
+    mdl_rate_limit_t *limit = limit_of(60, 1000000, p);
+    mdl_rate_state_t state;
+
+    drain(limit, ID, 1, NOW);
+    state = state_of(limit, ID, 1, NOW - 20000);
+    ok(!state.allowed && state.remaining == 0, "a time before the last gets nothing, and no debt");
+    is_int(state.more_in, 20060, "and is told to wait for so much longer");
+    is_int(take(limit, 1, NOW), 0, "it gives nothing back either");
+    is_int(take(limit, 1, NOW + 60), 1, "and nothing is lost by it");
+}
+
+static void test_full_table(apr_pool_t *p)
+{
+    mdl_rate_limit_t *limit = limit_of(2, 1, p);
+    apr_pool_t *ptemp;
+    int allowed = 0, last = 0;
+
+    apr_pool_create(&ptemp, p);
+    for (int i = 0; i < 2 * BUCKETS; i++) {
+        const char *id = apr_psprintf(ptemp, "key%013d", i);
+
+        allowed += state_of(limit, id, 1, NOW).allowed;
+        if (i % 1000 == 0) {
+            apr_pool_clear(ptemp);
+        }
+    }
+    ok(allowed > BUCKETS, "more keys than there are buckets are served");
+    ok(allowed <= 2 * BUCKETS, "by no more tokens than there are");
+    for (int i = 0; i < 2 * BUCKETS; i += 64) {
+        last += drain(limit, apr_psprintf(ptemp, "key%013d", i), 1, NOW);
+    }
+    ok(last <= 2 * BUCKETS - allowed, "keys that share a bucket get no token twice");
+    is_int(state_of(limit, "key0000000000000", 1, NOW + 120 * SECOND).allowed, 1,
+           "and all get some when it fills up again");
+}
+
+/* --- many at once -------------------------------------------------------------------------------
+ */
+
+#define THREADS   8
+#define PROCESSES 4
+#define TRIES     200000
+
+typedef struct {
+    mdl_rate_limit_t *limit;
+    int moving;
+    int cost;
+    int allowed;
+} work_t;
+
+static void *work(void *arg)
+{
+    work_t *mine = arg;
+
+    for (int i = 0; i < TRIES; i++) {
+        apr_time_t now = mine->moving ? mdl_clock_monotonic() : NOW;
+
+        mine->allowed += state_of(mine->limit, ID, mine->cost, now).allowed;
+    }
+    return NULL;
+}
+
+/* The tokens that some threads took. */
+static int run_threads(mdl_rate_limit_t *limit, int moving)
+{
+    pthread_t threads[THREADS];
+    work_t works[THREADS];
+    int taken = 0;
+
+    for (int i = 0; i < THREADS; i++) {
+        works[i] = (work_t){.limit = limit, .moving = moving, .cost = 1 + i % 2};
+        pthread_create(&threads[i], NULL, work, &works[i]);
+    }
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        taken += works[i].allowed * works[i].cost;
+    }
+    return taken;
+}
+
+/* The same of threads in several processes. */
+static int run_processes(mdl_rate_limit_t *limit, int moving)
+{
+    int ends[2], taken = 0, one;
+
+    fflush(stdout);
+    if (pipe(ends) != 0) {
+        return -1;
+    }
+    for (int i = 0; i < PROCESSES; i++) {
+        if (fork() == 0) {
+            one = run_threads(limit, moving);
+            _exit(write(ends[1], &one, sizeof one) != sizeof one);
+        }
+    }
+    close(ends[1]);
+    while (read(ends[0], &one, sizeof one) == sizeof one) {
+        taken += one;
+    }
+    close(ends[0]);
+    while (wait(NULL) > 0) {
+    }
+    return taken;
+}
+
+static void test_many(apr_pool_t *p)
+{
+    mdl_rate_limit_t *limit;
+    apr_time_t began;
+    int taken, most;
+
+    is_int(run_threads(limit_of(400001, 1, p), 0), 400001, "many threads take each token once");
+    is_int(run_processes(limit_of(1000001, 1, p), 0), 1000001,
+           "so do the threads of many processes");
+
+    /* 1,000 tokens a second come back meanwhile. */
+    limit = limit_of(500, 60000, p);
+    began = mdl_clock_monotonic();
+    taken = run_processes(limit, 1);
+    most = 500 + (int)((mdl_clock_monotonic() - began) / 1000);
+    printf("# %d tokens taken, %d at most\n", taken, most);
+    ok(taken >= 500 && taken <= most, "while tokens come back nobody gets one too many");
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    test_burst(p);
+    test_refill(p);
+    test_earlier(p);
+    test_full_table(p);
+    test_many(p);
+    return tap_end(p);
+}
