@@ -1,0 +1,289 @@
+# The rate limit of a key (contract, section 5): exact over all processes, told in every answer to a
+# valid key, and turned off by one word.
+use strict;
+use warnings;
+
+use MDL::Contract;
+use MDL::Instance;
+use MDL::Test;
+use POSIX qw(ceil);
+use Test::More;
+use Time::HiRes qw(time);
+use Time::Local qw(timegm);
+
+use constant BURST => 60;
+
+my @HEADERS = qw(x-ratelimit-limit x-ratelimit-remaining x-ratelimit-reset ratelimit-policy ratelimit);
+
+# One token comes back in a minute: while a check takes seconds, time adds none.
+my $server = MDL::Instance->new(extra => "DownloadsRateLimit On\nDownloadsRateRefill 1\n")->start;
+my $shop   = new_shop();
+
+# A new key of the shop, for a check of its own.
+sub fresh
+{
+    my (@options) = @_;
+    my ($code, $made, $text) = ctl('key', 'create', $shop->{shop_id}, 'fresh', @options);
+    die "downloadsctl key create ended with $code: $text\n" if $code != 0;
+    return { %$shop, key_id => $made->{key}{id}, token => $made->{token} };
+}
+
+# A shop has few live keys.
+sub done { ctl('key', 'revoke', $_->{key_id}) for @_; return }
+
+sub headers_of { my ($reply) = @_; return join ' ', grep { exists $reply->{headers}{$_} } @HEADERS }
+
+sub left { my ($reply) = @_; return $reply->{headers}{'x-ratelimit-remaining'} }
+
+# Uses up the key's tokens but $keep.
+sub drain
+{
+    my ($key, $keep) = @_;
+    api('GET', '/ping', key => $key->{token}) for 1 .. BURST - $keep;
+    return $key;
+}
+
+# What the headers say: { limit, remaining, reset (seconds since 1970), q, w, r, t }.  undef where one
+# of them is missing or has not exactly its form.
+sub standing
+{
+    my ($reply) = @_;
+    my %of = map { $_ => $reply->{headers}{$_} // '' } @HEADERS;
+    my %is;
+    ($is{limit})     = $of{'x-ratelimit-limit'} =~ /^(\d+)\z/;
+    ($is{remaining}) = $of{'x-ratelimit-remaining'} =~ /^(\d+)\z/;
+    $is{reset} = timegm($6, $5, $4, $3, $2 - 1, $1) + "0.$7"
+        if $of{'x-ratelimit-reset'} =~ /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z\z/;
+    # A list of one member of RFC 9651: a string with integer parameters.
+    @is{qw(q w)} = $of{'ratelimit-policy'} =~ /^"key";q=(\d+);w=(\d+)\z/;
+    @is{qw(r t)} = $of{'ratelimit'} =~ /^"key";r=(\d+);t=(\d+)\z/;
+    return if grep { !defined $is{$_} } qw(limit remaining reset q w r t);
+    return \%is;
+}
+
+# --- the headers -----------------------------------------------------------------------------------
+
+my $key   = fresh();
+my $began = time;
+my $reply = api('GET', '/ping', key => $key->{token});
+my $is    = standing($reply);
+ok($is, 'an answer tells how its key stands, in both forms') or diag(explain($reply->{headers}));
+is($is->{limit}, BURST, 'X-RateLimit-Limit is the burst');
+is($is->{q}, BURST, 'so is q of RateLimit-Policy');
+is($is->{w}, BURST * 60, 'w is the time in which an empty bucket fills up, in seconds');
+is($is->{remaining}, BURST - 1, 'a read takes one token');
+is($is->{r}, $is->{remaining}, 'r of RateLimit is the same number');
+cmp_ok($is->{reset}, '>=', $began + 59.9, 'X-RateLimit-Reset is when the bucket is full');
+cmp_ok($is->{reset}, '<=', time + 60.1, 'and not later');
+is($is->{t}, 60, 't of RateLimit is when the next token comes, in whole seconds');
+
+$is = standing(api('POST', '/mappings', key => $key->{token}, json => {}));
+is($is->{remaining}, BURST - 3, 'a write takes two');
+cmp_ok($is->{reset}, '>=', $began + 179.9, 'after which the bucket is full later');
+cmp_ok($is->{t}, '<=', 60, 'though the next token comes when it came before');
+is(left(api('HEAD', '/ping', key => $key->{token})), BURST - 4, 'HEAD costs what GET costs');
+
+# --- every answer to a valid key -------------------------------------------------------------------
+
+my $all  = join ' ', @HEADERS;
+my $idem = idem();
+my $product = product();
+my @told = (
+    [ 'a success', 200, 1, api('GET', '/ping', key => $key->{token}) ],
+    [ 'an unknown id', 404, 1, api('GET', '/orders/1', key => $key->{token}) ],
+    [ 'a write', 201, 2, api('POST', '/mappings', key => $key->{token}, idem => $idem,
+        json => { storefront_product_id => $product }) ],
+    [ 'its replay', 201, 2, api('POST', '/mappings', key => $key->{token}, idem => $idem,
+        json => { storefront_product_id => $product }) ],
+    [ 'a conflict', 409, 2, api('POST', '/mappings', key => $key->{token}, idem => $idem,
+        json => { storefront_product_id => $product, is_active => \0 }) ],
+    [ 'no Idempotency-Key', 400, 2, api('POST', '/mappings', key => $key->{token}, idem => undef,
+        json => {}) ],
+    [ 'a body that is no JSON', 400, 2, api('POST', '/mappings', key => $key->{token}, body => '{') ],
+    [ 'another media type', 415, 2, api('POST', '/mappings', key => $key->{token}, body => '{}',
+        headers => { 'Content-Type' => 'text/plain' }) ],
+    [ 'a body that is too large', 413, 2, api('POST', '/mappings', key => $key->{token},
+        body => '{"a":"' . 'x' x 300_000 . '"}') ],
+    [ 'an unknown product', 422, 2, assign($key, 1, [ product() ]) ],
+);
+my $before = BURST - 4;
+for (@told) {
+    my ($name, $status, $cost, $answer) = @$_;
+    is($answer->{status}, $status, "$name is answered $status") or diag($answer->{body});
+    is(headers_of($answer), $all, "$name: every header is there");
+    is(left($answer), $before - $cost, "$name costs $cost");
+    $before -= $cost;
+}
+is($told[3][3]{headers}{'idempotent-replayed'}, 'true', 'the replay was one');
+
+my $reader = fresh('--scope', 'read');
+my $refusal = api('POST', '/mappings', key => $reader->{token}, json => {});
+is_error($refusal, 403, 'insufficient_scope', 'a write with a key for reading');
+is(headers_of($refusal), $all, 'and says how the key stands');
+is(left($refusal), BURST, 'and costs nothing');
+
+my $suspended = new_shop();
+ctl('shop', 'suspend', $suspended->{shop_id});
+$refusal = api('GET', '/ping', key => $suspended->{token});
+is_error($refusal, 403, 'shop_not_approved', 'a valid key of a suspended shop');
+is(headers_of($refusal), $all, 'is told how it stands, too');
+is(left($refusal), BURST, 'and has lost nothing');
+
+# --- no other --------------------------------------------------------------------------------------
+
+my $wrong = $key->{token} =~ s/(?<=_).{10}(?=.{39}\z)/0123456789/r;
+is(headers_of(api('GET', '/ping')), '', 'without a key there is none of the headers');
+is(headers_of(api('GET', '/ping', key => $wrong)), '', 'nor with a wrong secret');
+my $revoked = fresh();
+done($revoked);
+$reply = api('GET', '/ping', key => $revoked->{token});
+is($reply->{status}, 401, 'a revoked key is none');
+is(headers_of($reply), '', 'and is told nothing');
+is(headers_of(api('GET', '/health', key => $key->{token})), '', 'nor is there one where no key is needed');
+is(headers_of(api('GET', '/nowhere', key => $key->{token})), '', 'or no route');
+is(headers_of(api('DELETE', '/ping', key => $key->{token})), '', 'or no such method');
+is(headers_of(api('OPTIONS', '/ping', key => $key->{token})), '', 'or the methods are asked for');
+is(left(api('GET', '/ping', key => $key->{token})), $before - 1, 'and all this has cost nothing');
+done($key, $reader);
+
+# --- the limit -------------------------------------------------------------------------------------
+
+$key = drain(fresh(), 1);
+is(left(api('GET', '/ping', key => $key->{token})), 0, 'the last token can be used');
+$reply = api('GET', '/ping', key => $key->{token});
+is_error($reply, 429, 'rate_limited', 'one request more');
+$is = standing($reply);
+ok($is, 'has all the headers') or diag(explain($reply->{headers}));
+is($is->{remaining}, 0, 'nothing is left');
+like($reply->{headers}{'retry-after'}, qr/^[1-9]\d*\z/, 'Retry-After is a number of seconds');
+cmp_ok($reply->{headers}{'retry-after'}, '<=', 60, 'until the token that the read needs');
+is($is->{t}, $reply->{headers}{'retry-after'}, 'which t of RateLimit agrees with');
+$reply = api('POST', '/mappings', key => $key->{token}, json => {});
+cmp_ok($reply->{headers}{'retry-after'}, '>', 60, 'a write has to wait for two');
+cmp_ok($reply->{headers}{'retry-after'}, '<=', 120, 'and not longer');
+api('GET', '/ping', key => $key->{token}) for 1 .. 5;
+cmp_ok(api('GET', '/ping', key => $key->{token})->{headers}{'retry-after'}, '<=', 60,
+    'what was refused has cost nothing');
+cmp_ok(standing(api('GET', '/ping', key => $key->{token}))->{reset}, '<=', time + BURST * 60 + 0.1,
+    'and the bucket is full no later');
+is(api('GET', '/health', key => $key->{token})->{status}, 200, 'what needs no key is not limited');
+
+# --- the order of checks ---------------------------------------------------------------------------
+
+unstored();
+refused(api('POST', '/mappings', key => $key->{token}, idem => undef, body => 'x'), 429,
+    'rate_limited', 'a write that is wrong in every way');
+$idem = idem();
+refused(
+    api('POST', '/mappings', key => $key->{token}, idem => $idem,
+        json => { storefront_product_id => $product, is_active => \0 }),
+    429, 'rate_limited', 'a write that is right'
+);
+is_error(api('GET', '/ping', key => $key->{token} =~ s/(?<=_).{10}(?=.{39}\z)/0123456789/r), 401,
+    'unauthorized', 'whoever has not the secret does not learn that the key is used up');
+is_error(api('GET', '/nowhere', key => $key->{token}), 404, 'not_found', 'a path that is none');
+$reader = drain(fresh('--scope', 'read'), 0);
+is_error(api('GET', '/ping', key => $reader->{token}), 429, 'rate_limited', 'a reader that is used up');
+is_error(api('POST', '/mappings', key => $reader->{token}, json => {}), 403, 'insufficient_scope',
+    'a write with it');
+my $second = fresh();
+$reply = api('POST', '/mappings', key => $second->{token}, idem => $idem,
+    json => { storefront_product_id => $product, is_active => \0 });
+is_answer($reply, 200, 'the Idempotency-Key of a request that was refused is free');
+is($reply->{headers}{'idempotent-replayed'}, undef, 'nothing was kept under it');
+cmp_ok(left($reply), '==', BURST - 2, "another key of the shop has its own tokens");
+my $other = new_shop();
+is(left(api('GET', '/ping', key => $other->{token})), BURST - 1, 'and so has one of another shop');
+done($key, $reader, $second);
+
+# --- exact, over all processes ---------------------------------------------------------------------
+
+# Every client sends until it was refused a few times; returns all statuses.
+sub storm
+{
+    my ($clients, $send) = @_;
+    return map { ref $_ eq 'ARRAY' ? @$_ : $_ } parallel(
+        $clients,
+        sub {
+            my @statuses;
+            while (@statuses < BURST + 5 && 5 > grep { $_ == 429 } @statuses) {
+                push @statuses, $send->()->{status};
+            }
+            return \@statuses;
+        }
+    );
+}
+
+sub count { my ($status, @of) = @_; return scalar grep { $_ eq $status } @of }
+
+# The processes that have answered since a size of the access log.
+sub servers_since
+{
+    my ($offset) = @_;
+    my %seen = map { /(\d+)\z/ ? ($1 => 1) : () } split /\n/,
+        substr MDL::Test::slurp(logs_dir() . '/access_log'), $offset;
+    return scalar keys %seen;
+}
+
+my $offset = -s logs_dir() . '/access_log';
+$key = fresh();
+my @statuses = storm(12, sub { api('GET', '/ping', key => $key->{token}) });
+is(count(200, @statuses), BURST, 'of many reads at once exactly as many pass as there are tokens');
+is(count(200, @statuses) + count(429, @statuses), @statuses, 'and the others are told to wait');
+cmp_ok(servers_since($offset), '>', 1, 'more than one process has answered');
+done($key);
+
+$key      = fresh();
+@statuses = storm(
+    12,
+    sub {
+        api('POST', '/mappings', key => $key->{token},
+            json => { storefront_product_id => $product, is_active => \1 });
+    }
+);
+is(count(200, @statuses), BURST / 2, 'of many writes half as many');
+done($key);
+
+$key      = fresh();
+@statuses = parallel(BURST + 20, sub { api('GET', '/ping', key => $key->{token})->{status} });
+is(count(200, @statuses), BURST, 'also when each client sends just one');
+done($key);
+
+# --- tokens come back ------------------------------------------------------------------------------
+
+$server->stop;
+$server->configure(extra => <<'END');
+DownloadsRateLimit On
+DownloadsRateBurst 4
+DownloadsRateRefill 60
+DownloadsRateReadCost 3
+DownloadsRateWriteCost 4
+END
+$server->start;
+$key = fresh();
+$is = standing($reply = api('GET', '/ping', key => $key->{token}));
+is_deeply([ @$is{qw(limit remaining q w t)} ], [ 4, 1, 4, 4, 1 ],
+    'burst, refill and cost can be set otherwise') or diag(explain($reply->{headers}));
+$reply = api('GET', '/ping', key => $key->{token});
+is_error($reply, 429, 'rate_limited', 'what is left does not do');
+$began = time;
+my $promised = $reply->{headers}{'retry-after'};
+wait_for(sub { api('GET', '/ping', key => $key->{token})->{status} == 200 }, 10, 'tokens to come back');
+cmp_ok(time - $began, '<=', $promised + 1, 'tokens come back, when Retry-After says');
+cmp_ok(ceil(time - $began), '>=', $promised, 'and not much earlier');
+
+httpd_graceful();
+is(left(api('GET', '/ping', key => $key->{token})), 1, 'after a restart the bucket is full');
+
+# --- Off -------------------------------------------------------------------------------------------
+
+$server->stop;
+$server->configure(extra => "DownloadsRateLimit Off\nDownloadsRateBurst 1\n");
+$server->start;
+my @replies = map { api('GET', '/ping', key => $key->{token}) } 1 .. BURST + 10;
+is(count(200, map { $_->{status} } @replies), BURST + 10, 'Off: there is no limit');
+is(headers_of($replies[0]), '', 'and none of the headers');
+is(api('POST', '/mappings', key => $key->{token}, json => { storefront_product_id => $product })->{status},
+    200, 'for writes neither');
+
+done_testing();
