@@ -179,6 +179,10 @@ valgrind: programs ## runs the unit programs under valgrind's memcheck
 	    'valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite' \
 	    $(UNIT_PROGRAMS)
 
+.PHONY: bench-lists
+bench-lists: build ## times the first and the 1,000th page of every list (DB=pgsql)
+	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/lists
+
 # --- write --------------------------------------------------------------------------------------
 
 format: ## rewrites the C files as .clang-format says
