@@ -13,13 +13,19 @@
 #define MAC_LENGTH    16
 #define MAX_POSITION  64
 #define NEWEST        "~" /* after every id that is text */
+#define WORD          "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+
+typedef struct {
+    const char *name; /* NULL once it was asked for */
+    const char *value;
+} parameter_t;
 
 struct mdl_list_t {
     mdl_call_t *call;
     apr_pool_t *pool;
-    apr_table_t *given;  /* name → value, of the query */
-    const char *filters; /* name=value lines, what a cursor is bound to */
-    const char *link;    /* the same parameters as a query again, each with "&" behind it */
+    apr_array_header_t *given; /* parameter_t, of the query */
+    const char *filters;       /* name=value lines, what a cursor is bound to */
+    const char *link;          /* the same parameters as a query again, each with "&" behind it */
     int limit;
     const char *after; /* position; NULL: from the newest */
 };
@@ -28,6 +34,24 @@ void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const 
 {
     mdl_refusal_detail(&list->call->refusal, apr_pstrcat(list->pool, "/", name, NULL), code,
                        message, list->pool);
+}
+
+/* A name that a client made up, as far as it can be part of a pointer. */
+static const char *shown(const char *name)
+{
+    return strspn(name, WORD) == strlen(name) ? name : "";
+}
+
+static parameter_t *find(const mdl_list_t *list, const char *name)
+{
+    for (int i = 0; i < list->given->nelts; i++) {
+        parameter_t *parameter = &APR_ARRAY_IDX(list->given, i, parameter_t);
+
+        if (parameter->name != NULL && strcmp(parameter->name, name) == 0) {
+            return parameter;
+        }
+    }
+    return NULL;
 }
 
 static void read_parameter(mdl_list_t *list, char *pair)
@@ -40,20 +64,23 @@ static void read_parameter(mdl_list_t *list, char *pair)
     if (*pair == '\0' || value == NULL || ap_unescape_urlencoded(pair) != OK ||
         ap_unescape_urlencoded(value) != OK) {
         mdl_list_fault(list, "", "invalid", "The query must be of the form name=value&name=value.");
-    } else if (apr_table_get(list->given, pair) != NULL) {
-        mdl_list_fault(list, pair, "duplicate", "This parameter stands in the query twice.");
+    } else if (find(list, pair) != NULL) {
+        mdl_list_fault(list, shown(pair), "duplicate", "This parameter stands in the query twice.");
     } else {
-        apr_table_setn(list->given, pair, value);
+        APR_ARRAY_PUSH(list->given, parameter_t) = (parameter_t){pair, value};
     }
 }
 
 /* Takes a parameter out of those that are left; NULL when it is absent. */
 static const char *ask(mdl_list_t *list, const char *name)
 {
-    const char *value = apr_table_get(list->given, name);
+    parameter_t *parameter = find(list, name);
 
-    apr_table_unset(list->given, name);
-    return value;
+    if (parameter == NULL) {
+        return NULL;
+    }
+    parameter->name = NULL;
+    return parameter->value;
 }
 
 mdl_list_t *mdl_list_begin(mdl_call_t *call)
@@ -65,7 +92,7 @@ mdl_list_t *mdl_list_begin(mdl_call_t *call)
 
     list->call = call;
     list->pool = call->r->pool;
-    list->given = apr_table_make(list->pool, 4);
+    list->given = apr_array_make(list->pool, 4, sizeof(parameter_t));
     list->filters = "";
     list->limit = DEFAULT_LIMIT;
     for (char *pair = apr_strtok(query, "&", &rest); pair != NULL;
@@ -198,6 +225,7 @@ static const char *cursor_of(const mdl_list_t *list, const char *position)
 static const char *read_cursor(const mdl_list_t *list, const char *cursor)
 {
     unsigned char bytes[MAC_LENGTH + MAX_POSITION + 1];
+    const char *position = (const char *)bytes + MAC_LENGTH;
     unsigned char mac[MDL_SHA256_LENGTH];
     apr_size_t length = strlen(cursor) * 3 / 4;
 
@@ -206,24 +234,25 @@ static const char *read_cursor(const mdl_list_t *list, const char *cursor)
         return NULL;
     }
     bytes[length] = '\0';
-    sign(list, (const char *)bytes + MAC_LENGTH, mac);
-    return mdl_equal(bytes, mac, MAC_LENGTH) ? apr_pstrdup(list->pool, (char *)bytes + MAC_LENGTH)
-                                             : NULL;
-}
-
-static int note_unknown(void *baton, const char *name, const char *value)
-{
-    (void)value;
-    mdl_list_fault(baton, is_utf8(name, ((mdl_list_t *)baton)->pool) ? name : "",
-                   "unknown_parameter", "There is no such parameter.");
-    return 1;
+    /* With more than an id in it a position could pass for filters and a position. */
+    if (strspn(position, WORD) != length - MAC_LENGTH) {
+        return NULL;
+    }
+    sign(list, position, mac);
+    return mdl_equal(bytes, mac, MAC_LENGTH) ? apr_pstrdup(list->pool, position) : NULL;
 }
 
 apr_status_t mdl_list_end(mdl_list_t *list)
 {
     const char *cursor = ask(list, "cursor");
 
-    apr_table_do(note_unknown, list, list->given, NULL);
+    for (int i = 0; i < list->given->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(list->given, i, parameter_t).name;
+
+        if (name != NULL) {
+            mdl_list_fault(list, shown(name), "unknown_parameter", "There is no such parameter.");
+        }
+    }
     if (list->call->refusal.details != NULL) {
         return mdl_refuse(&list->call->refusal, 400, "invalid_request",
                           "The query has faulty parameters; see details.");

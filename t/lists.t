@@ -1,0 +1,162 @@
+# What all lists have in common (contract, section 1): pages, cursors, the query's parameters.  Each
+# list's own members and filters are its noun's suite's.
+use strict;
+use warnings;
+
+use MDL::Contract;
+use MDL::Test;
+use Test::More;
+
+# How a row comes into each list; returns its id.
+my %make = (
+    'license-key-tags' => sub { made($_[0], 'license-key-tags', { name => 'Tag ' . idem() }) },
+);
+
+sub made
+{
+    my ($shop, $path, $members) = @_;
+    my $reply = api('POST', "/$path", key => $shop->{token}, json => $members);
+    die "POST /$path was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    my ($noun) = values %{ $reply->{json} };
+    return $noun->{id};
+}
+
+sub get
+{
+    my ($shop, $path) = @_;
+    return api('GET', $path, key => $shop->{token});
+}
+
+sub ids { my ($reply) = @_; return [ map { $_->{id} } @{ $reply->{json}{data} } ] }
+
+# The path behind the API's root of what Link calls the next page; undef without one.
+sub next_of
+{
+    my ($reply) = @_;
+    return ($reply->{headers}{link} // '') =~ m{^</api/v1(/[^>\s]+)>; rel="next"\z} ? $1 : undef;
+}
+
+# Every id, page by page, along the Link headers.
+sub walk
+{
+    my ($shop, $path) = @_;
+    my @pages;
+    while (defined $path) {
+        my $reply = get($shop, $path);
+        push @pages, ids($reply);
+        $path = next_of($reply);
+        last if @pages > 100;
+    }
+    return @pages;
+}
+
+# Whether two cursors could be told apart is nothing that a client may count on, only that ours are
+# taken and others are not.
+sub is_bad_cursor
+{
+    my ($shop, $path, $cursor, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $sign = $path =~ /\?/ ? '&' : '?';
+    return is_error(get($shop, "$path${sign}cursor=$cursor"), 400, 'invalid_cursor', $name);
+}
+
+my $neighbour = new_shop();
+$make{$_}->($neighbour) for sort keys %make;
+
+for my $list (sort keys %make) {
+    my $shop = new_shop();
+    my $add  = sub { $make{$list}->($shop) };
+    my $path = "/$list";
+
+    # --- pages ---
+    my $reply = get($shop, $path);
+    is_answer($reply, 200, "$path, empty");
+    is($reply->{body}, '{"data":[],"has_more":false,"next_cursor":null}',
+        "$path of a shop without one is empty, though another shop has one");
+    is($reply->{headers}{link}, undef, 'and names no next page');
+
+    my @ids = map { $add->() } 1 .. 7;
+    $reply = get($shop, $path);
+    is_deeply(ids($reply), [ reverse @ids ], "$path tells the newest first");
+    is_deeply([ sort keys %{ $reply->{json} } ], [qw(data has_more next_cursor)],
+        'the answer has three members');
+    is($reply->{json}{has_more} ? 1 : 0, 0, 'there are no more');
+
+    $reply = get($shop, "$path?limit=3");
+    is_deeply(ids($reply), [ @ids[ 6, 5, 4 ] ], "$path?limit=3 has the first three");
+    is($reply->{json}{has_more} ? 1 : 0, 1, 'of more');
+    is(next_of($reply), "$path?limit=3&cursor=$reply->{json}{next_cursor}",
+        'Link and next_cursor name the same page');
+    like($reply->{json}{next_cursor}, qr/^[A-Za-z0-9_-]+\z/, 'a cursor can stand in a URL as it is');
+    is_deeply([ walk($shop, "$path?limit=3") ], [ [ @ids[ 6, 5, 4 ] ], [ @ids[ 3, 2, 1 ] ], [ $ids[0] ] ],
+        "$path, page by page: each once");
+    is_deeply([ walk($shop, "$path?limit=7") ], [ [ reverse @ids ] ], 'a page that is just full is the last');
+    is_deeply([ map { scalar @$_ } walk($shop, "$path?limit=1") ], [ (1) x 7 ], 'pages of one');
+
+    my $head = api('HEAD', "$path?limit=3", key => $shop->{token});
+    is("$head->{status} $head->{body}", '200 ', 'HEAD has no body');
+    is($head->{headers}{link}, $reply->{headers}{link}, 'and the same Link');
+
+    # --- while rows are added ---
+    my $cursor = $reply->{json}{next_cursor};
+    push @ids, $add->(), $add->();
+    is_deeply([ walk($shop, "$path?limit=3&cursor=$cursor") ], [ [ @ids[ 3, 2, 1 ] ], [ $ids[0] ] ],
+        "$path: what is added meanwhile moves no page");
+    is_deeply(ids(get($shop, "$path?limit=2&cursor=$cursor")), [ @ids[ 3, 2 ] ],
+        'a cursor can be used with another limit');
+
+    # --- cursors ---
+    my $other = new_shop();
+    $make{$list}->($other) for 1 .. 4;
+    my $foreign = get($other, "$path?limit=3")->{json}{next_cursor};
+    is_bad_cursor($shop, $path, $foreign, "$path with the cursor of another shop");
+    is_bad_cursor($shop, $path, '', 'an empty cursor');
+    is_bad_cursor($shop, $path, 'x', 'a short one');
+    is_bad_cursor($shop, $path, 'A' x 40, 'one of the right length');
+    is_bad_cursor($shop, $path, 'A' x 4000, 'a long one');
+    is_bad_cursor($shop, $path, "${cursor}A", 'one that goes on');
+    is_bad_cursor($shop, $path, "$cursor%3D", 'one with padding');
+    is_bad_cursor($shop, $path, substr($cursor, 0, -1), 'one that is cut');
+    is_bad_cursor($shop, $path, scalar reverse($cursor), 'one that is turned round');
+    my @taken;
+    for my $at (0 .. length($cursor) - 1) {
+        (my $changed = $cursor) =~ s/^(.{$at})(.)/$1 . ($2 eq 'A' ? 'B' : 'A')/e;
+        push @taken, $at if get($shop, "$path?cursor=$changed")->{status} != 400;
+    }
+    is_deeply(\@taken, [], 'one with any character changed is refused');
+
+    # --- the query's parameters ---
+    for ('0', '101', '1000', '-1', '%2B1', '+1', '1.5', '1e1', '007', '0x10', 'ten', '', '%20',
+        '4294967301', '18446744073709551617') {
+        is_error(get($shop, "$path?limit=$_"), 400, 'invalid_request', "$path?limit=$_", '/limit');
+    }
+    for ([ 'nonsense=1', '/nonsense' ], [ 'Limit=3', '/Limit' ], [ 'limits=3', '/limits' ],
+        [ '%6climit=3', '/llimit' ], [ 'page=2', '/page' ], [ 'shop_id=1', '/shop_id' ],
+        [ 'a=1&b=2', '/a', '/b' ], [ 'limit=0&a=1', '/limit', '/a' ], [ '%FF=1', '/' ],
+        [ 'a/b=1', '/' ]) {
+        my ($query, @pointers) = @$_;
+        my $refusal = get($shop, "$path?$query");
+        is_error($refusal, 400, 'invalid_request', "$path?$query", @pointers);
+    }
+    is(get($shop, "$path?a=1")->{json}{error}{details}[0]{code}, 'unknown_parameter',
+        'an unknown parameter is called so');
+    is_error(get($shop, "$path?limit=3&limit=3"), 400, 'invalid_request', 'a parameter twice', '/limit');
+    is_error(get($shop, "$path?cursor=$cursor&cursor=$cursor"), 400, 'invalid_request', 'a cursor twice',
+        '/cursor');
+    is_error(get($shop, "$path?%FF=1&%FF=1"), 400, 'invalid_request', 'bytes that are no name, twice',
+        '/', '/');
+    is_error(get($shop, "$path?$_"), 400, 'invalid_request', "$path?$_", '/')
+        for 'limit', '=3', 'limit=%zz', 'limit=%', 'cursor=%00';
+    is_error(get($shop, "$path?cursor=x&a=1"), 400, 'invalid_request', 'a bad cursor and a bad parameter',
+        '/a');
+    is(get($shop, "$path$_")->{status}, 200, "$path$_ is well") for '?', '?&', '?limit=1&', '?%6cimit=1';
+
+    # --- limits ---
+    push @ids, $add->() while @ids < 26;
+    is(@{ ids(get($shop, $path)) }, 25, "$path has 25 rows without a limit");
+    is(next_of(get($shop, $path)), "$path?cursor=" . get($shop, $path)->{json}{next_cursor},
+        'and Link asks for no other number');
+    is(@{ ids(get($shop, "$path?limit=100")) }, 26, '100 may be asked for');
+}
+
+done_testing();
