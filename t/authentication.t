@@ -90,8 +90,11 @@ is(status_of($revoked->{token}), 200, 'a key works before it is revoked');
 my ($code) = ctl('key', 'revoke', $revoked->{key_id});
 is($code, 0, 'a key can be revoked');
 
-my $expiring = new_key($shop, '--expires', 1);
-ok(wait_for(sub { status_of($expiring->{token}) == 401 }, 10, 'the key to expire'), 'a key expires');
+my $expiring = new_key($shop, '--expires', 2);
+is_deeply([ map { $_->{status} } parallel(8, sub { api('GET', '/ping', key => $expiring->{token}) }) ],
+    [ (200) x 8 ], 'a key that has an end works until then');
+ok(wait_for(sub { status_of($expiring->{token}) == 401 }, 10, 'the key to expire'),
+    'and then no more, though the server knows it by heart');
 
 my $missing = bytes_of('GET', '/ping');
 like($missing, qr{\AHTTP/1\.1 401 }, 'no key: 401');
@@ -237,6 +240,10 @@ my $noted = wait_for(sub { last_used($used) }, 10, 'last_used_at');
 cmp_ok($noted, 'ge', $from, 'a used key has one, of the time when it was used');
 cmp_ok($noted, 'le', $to, 'and not of a later one');
 is(last_used($unused), undef, 'a key that nobody used still has none');
+for (my $until = time + 2; time < $until;) {
+    status_of($used->{token});
+}
+is(last_used($used), $noted, 'it is not written at each use, but once a minute');
 is(status_of($token), 200, 'after the restart the key works');
 
 done_testing();

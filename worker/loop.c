@@ -50,7 +50,8 @@ typedef struct {
     apr_time_t tick_at;
     apr_time_t next_poll;
     apr_time_t next_tick;
-    apr_time_t next_minute;
+    apr_time_t next_report;
+    apr_time_t next_prune;
 } worker_t;
 
 static void look_everywhere(worker_t *worker)
@@ -451,12 +452,15 @@ static void turn(worker_t *worker)
             claim_lane(worker, i);
         }
     }
-    if (now >= worker->next_minute) {
-        worker->next_minute = now + MINUTE;
+    if (now >= worker->next_report) {
+        worker->next_report = now + MINUTE;
         mdl_chores_report_keys(worker->service, worker->database, worker->turn);
-        if (mdl_chores_prune(worker->service, worker->database, worker->turn)) {
-            worker->next_minute = now + TICK / 10; /* soon again, but leases come first */
-        }
+    }
+    if (now >= worker->next_prune) {
+        int more = mdl_chores_prune(worker->service, worker->database, worker->turn);
+
+        /* soon again, but leases come first */
+        worker->next_prune = now + (more ? TICK / 10 : MINUTE);
     }
     apr_pool_clear(worker->turn);
 }
@@ -566,7 +570,7 @@ apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_
         stop_runners(worker);
         return rv;
     }
-    worker->next_minute = apr_time_now() + MINUTE;
+    worker->next_report = worker->next_prune = apr_time_now() + MINUTE;
     write_effect(worker, mdl_job_inherit, (void *)worker->owner);
     do {
         turn(worker);
