@@ -58,9 +58,10 @@ object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
 
 GENERATED    := $(BUILD)/gen/db/statements.c $(BUILD)/gen/db/migrations.c
 GEN_OBJECTS  := $(patsubst $(BUILD)/gen/%.c,$(BUILD)/obj/gen/%.o,$(GENERATED))
+API_OBJECT   := $(BUILD)/obj/gen/api/openapi_text.o
 LIB_OBJECTS  := $(call object,$(LIB_SOURCES)) $(GEN_OBJECTS)
 UNIT_PROGRAMS := $(patsubst t/unit/%.c,$(BUILD)/unit/%,$(UNIT_SOURCES))
-OBJECTS      := $(call object,$(SOURCES)) $(GEN_OBJECTS)
+OBJECTS      := $(call object,$(SOURCES)) $(GEN_OBJECTS) $(API_OBJECT)
 
 $(call object,$(HTTPD_SOURCES)): ALL_CFLAGS += $(HTTPD_FLAGS)
 
@@ -72,13 +73,13 @@ $(call object,ctl/downloadsctl.c): ALL_CFLAGS += -DMDL_CONF_FILE='"$(CONF_FILE)"
 # --- build --------------------------------------------------------------------------------------
 
 .PHONY: all build run demo test install clean help format lint unit check-format check-code \
-        check-demo check-rooms check-docs check-exports check-warnings suites sanitize sanitize-suites valgrind dependencies
+        check-demo check-rooms check-docs check-openapi check-exports check-warnings suites sanitize sanitize-suites valgrind dependencies
 
 all: build ## builds the module and downloadsctl (the default)
 
 build: $(BUILD)/mod_downloads.so $(BUILD)/downloadsctl
 
-$(BUILD)/mod_downloads.so: $(call object,$(MODULE_SOURCES)) $(BUILD)/libmdl.a
+$(BUILD)/mod_downloads.so: $(call object,$(MODULE_SOURCES)) $(API_OBJECT) $(BUILD)/libmdl.a
 	$(call say,$@)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread -o $@ $^ $(LIBRARIES)
 
 $(BUILD)/downloadsctl: $(call object,$(CTL_SOURCES)) $(BUILD)/libmdl.a
@@ -97,7 +98,7 @@ $(call object,$(SOURCES)): $(BUILD)/obj/%.o: %.c | $(BUILD)/gen/stamp
 	@mkdir -p $(@D)
 	$(call say,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-$(GEN_OBJECTS): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
+$(GEN_OBJECTS) $(API_OBJECT): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c
 	@mkdir -p $(@D)
 	$(call say,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
@@ -107,6 +108,14 @@ $(BUILD)/gen/stamp: tools/sql2c $(SQL) $(wildcard sql/queries sql/migrations)
 	@touch $@
 
 $(GENERATED) $(BUILD)/gen/db/statements.h: $(BUILD)/gen/stamp ;
+
+# Only api/openapi.c includes what is made here; check-code reads it too.
+$(BUILD)/gen/api/stamp: tools/yaml2c api/openapi.yaml
+	tools/yaml2c api/openapi.yaml $(BUILD)/gen/api
+	@touch $@
+
+$(BUILD)/gen/api/openapi_text.c $(BUILD)/gen/api/openapi_text.h: $(BUILD)/gen/api/stamp ;
+$(call object,api/openapi.c): | $(BUILD)/gen/api/stamp
 
 -include $(OBJECTS:.o=.d)
 
@@ -135,7 +144,7 @@ test: ## runs everything that checks the project, the same as CI
 check-demo: build # the demo ends well
 	@APXS='$(APXS)' BUILD='$(BUILD)' tools/check-demo
 
-lint: check-format check-rooms check-docs check-code check-warnings check-exports ## every check that runs nothing
+lint: check-format check-rooms check-docs check-openapi check-code check-warnings check-exports ## every check that runs nothing
 
 check-format: # each file is as clang-format writes it
 	clang-format --dry-run -Werror $(FORMATTED)
@@ -146,10 +155,20 @@ check-rooms: ## includes go one way, and one library is in one place
 check-exports: build ## the module exports its record and nothing else
 	tools/check-exports $(BUILD)/mod_downloads.so
 
+check-openapi: $(BUILD)/openapi.checked ## spectral, with OWASP's rules, and redocly have nothing to say
+
+# Both take seconds, so an unchanged document is not looked at again.
+$(BUILD)/openapi.checked: api/openapi.yaml t/node/spectral.yaml t/node/redocly.yaml t/node/package-lock.json
+	@mkdir -p $(@D)
+	tools/node spectral lint --quiet --fail-severity=hint --ruleset t/node/spectral.yaml api/openapi.yaml
+	tools/node redocly lint --config t/node/redocly.yaml api/openapi.yaml >$@.log 2>&1 && \
+	    ! grep -q warning $@.log || { cat $@.log; exit 1; }
+	@touch $@
+
 check-docs: # the guides quote what the files say
 	tools/check-docs README.md CONTRIBUTING.md
 
-check-code: $(BUILD)/gen/stamp # cppcheck; tools/cppcheck.suppressions says why something is let through
+check-code: $(BUILD)/gen/stamp $(BUILD)/gen/api/stamp # cppcheck; tools/cppcheck.suppressions says why something is let through
 	tools/check-code $(BUILD) $(SOURCES)
 
 check-warnings: # gcc and clang have nothing to say
@@ -163,6 +182,7 @@ unit: programs $(BUILD)/downloadsctl ## runs the unit programs
 	tools/as-user tools/with-postgres prove --timer --exec '' $(UNIT_PROGRAMS) $(wildcard t/unit/*.t)
 
 suites: build ## runs the Apache::Test suites on each database (MPM=worker TESTS="t/ping.t")
+	@tools/node
 	tools/suites
 
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
@@ -172,6 +192,7 @@ sanitize: ## runs the unit programs with AddressSanitizer and UndefinedBehaviorS
 
 sanitize-suites: ## runs the suites with the sanitizers in httpd (TESTS DATABASES)
 	@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' build
+	@tools/node
 	SANITIZER_RUNTIME="$$($(CC) -print-file-name=libasan.so)" BUILD=$(BUILD)/sanitize tools/suites
 
 valgrind: programs ## runs the unit programs under valgrind's memcheck

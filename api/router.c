@@ -14,12 +14,14 @@
 #include "api/license_keys.h"
 #include "api/links.h"
 #include "api/mappings.h"
+#include "api/openapi.h"
 #include "api/orders.h"
 #include "api/packs.h"
 #include "api/status.h"
 #include "request.h"
 
 static const mdl_route_t *const routes[] = {
+    &mdl_route_openapi,
     &mdl_route_health,
     &mdl_route_ping,
     &mdl_route_asset_list,

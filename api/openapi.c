@@ -1,0 +1,23 @@
+#include "api/openapi.h"
+
+#include <http_protocol.h>
+
+#include "api/openapi_text.h"
+
+static void write_document(mdl_call_t *call)
+{
+    apr_table_setn(call->r->headers_out, "ETag", mdl_openapi_etag);
+    if (ap_meets_conditions(call->r) == HTTP_NOT_MODIFIED) {
+        call->status = HTTP_NOT_MODIFIED;
+        call->text = "";
+    } else {
+        call->text = mdl_openapi_text;
+    }
+}
+
+const mdl_route_t mdl_route_openapi = {
+    .method = "GET",
+    .path = "/openapi.json",
+    .no_key = 1,
+    .write = write_document,
+};
