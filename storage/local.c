@@ -35,7 +35,9 @@ struct mdl_partial_t {
     const mdl_storage_t *storage;
     const char *path;
     int fd;
-    apr_int64_t written;     /* bytes in the file, all of them in the digests */
+    apr_int64_t written; /* bytes in the file */
+    int hashed;          /* whether all of them are in the digests */
+    int published;       /* whether the file is a blob's too, so that its bytes must not change */
     apr_int64_t written_out; /* bytes whose write-out was started */
     apr_size_t gathered;     /* bytes that wait in buffer */
     char *buffer;
@@ -263,8 +265,10 @@ static apr_status_t open_locked(int *fd, const char *path)
 
 static void take_in(mdl_partial_t *partial, const char *data, apr_size_t length)
 {
-    mdl_sha256_update(partial->sha, data, length);
-    partial->crc = mdl_crc32(partial->crc, data, length);
+    if (partial->hashed) {
+        mdl_sha256_update(partial->sha, data, length);
+        partial->crc = mdl_crc32(partial->crc, data, length);
+    }
     partial->written += (apr_int64_t)length;
 }
 
@@ -290,7 +294,6 @@ static apr_status_t read_back(mdl_partial_t *partial, int (*stopped)(void *baton
         }
     } while (n != 0 && rv == APR_SUCCESS);
     free(buffer);
-    partial->written_out = partial->written;
     return rv;
 }
 
@@ -303,8 +306,24 @@ static apr_status_t partial_close(void *data)
     return fd >= 0 && close(fd) != 0 ? status_of(errno) : APR_SUCCESS;
 }
 
-apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
-                              int (*stopped)(void *baton), void *baton, apr_pool_t *p)
+/* Opens the file, locks it and looks whether it is a blob's other name. */
+static apr_status_t open_file(mdl_partial_t *partial)
+{
+    apr_status_t rv = partial->path ? open_locked(&partial->fd, partial->path) : APR_EINVAL;
+    struct stat st;
+
+    if (rv == APR_SUCCESS && fstat(partial->fd, &st) != 0) {
+        rv = status_of(errno);
+    }
+    if (rv == APR_SUCCESS) {
+        partial->published = st.st_nlink > 1;
+        partial->written_out = (apr_int64_t)st.st_size;
+    }
+    return rv;
+}
+
+static apr_status_t open_partial(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
+                                 apr_pool_t *p)
 {
     mdl_partial_t *opened;
     apr_pool_t *pool;
@@ -318,27 +337,62 @@ apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, c
     opened->storage = storage;
     opened->fd = -1;
     opened->path = partial_path(storage, id, pool);
-    rv = opened->path ? open_locked(&opened->fd, opened->path) : APR_EINVAL;
-    if (rv == APR_SUCCESS) {
-        apr_pool_cleanup_register(pool, opened, partial_close, apr_pool_cleanup_null);
-        opened->buffer = apr_palloc(pool, GATHER_SIZE);
-        opened->sha = mdl_sha256_begin(pool);
-        rv = read_back(opened, stopped, baton);
-    }
+    apr_pool_cleanup_register(pool, opened, partial_close, apr_pool_cleanup_null);
+    rv = open_file(opened);
     if (rv != APR_SUCCESS) {
         apr_pool_destroy(pool);
         return rv;
     }
+    opened->buffer = apr_palloc(pool, GATHER_SIZE);
+    opened->sha = mdl_sha256_begin(pool);
+    opened->hashed = 1;
     *partial = opened;
     return APR_SUCCESS;
+}
+
+/* Gives an opened file back to the caller unless rv says that it is of no use. */
+static apr_status_t opened_if(apr_status_t rv, mdl_partial_t **partial)
+{
+    if (rv != APR_SUCCESS) {
+        apr_pool_destroy((*partial)->pool);
+        *partial = NULL;
+    }
+    return rv;
+}
+
+apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
+                              int (*stopped)(void *baton), void *baton, apr_pool_t *p)
+{
+    apr_status_t rv = open_partial(partial, storage, id, p);
+
+    return rv == APR_SUCCESS ? opened_if(read_back(*partial, stopped, baton), partial) : rv;
+}
+
+apr_status_t mdl_partial_append(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
+                                apr_pool_t *p)
+{
+    apr_status_t rv = open_partial(partial, storage, id, p);
+
+    if (rv == APR_SUCCESS) {
+        (*partial)->written = (*partial)->written_out;
+        (*partial)->hashed = (*partial)->written == 0;
+    }
+    return rv;
+}
+
+static apr_status_t stat_partial(mdl_storage_t *storage, const char *id, apr_finfo_t *info,
+                                 apr_pool_t *p)
+{
+    const char *path = partial_path(storage, id, p);
+
+    return path ? apr_stat(info, path, APR_FINFO_MTIME | APR_FINFO_SIZE, p) : APR_EINVAL;
 }
 
 apr_status_t mdl_partial_written_at(mdl_storage_t *storage, const char *id, apr_time_t *when,
                                     apr_pool_t *p)
 {
-    const char *path = partial_path(storage, id, p);
     apr_finfo_t info;
-    apr_status_t rv = path ? apr_stat(&info, path, APR_FINFO_MTIME, p) : APR_EINVAL;
+    apr_status_t rv = stat_partial(storage, id, &info, p);
 
     if (rv == APR_SUCCESS) {
         *when = info.mtime;
@@ -346,9 +400,44 @@ apr_status_t mdl_partial_written_at(mdl_storage_t *storage, const char *id, apr_
     return rv;
 }
 
+apr_status_t mdl_partial_length(mdl_storage_t *storage, const char *id, apr_int64_t *length,
+                                apr_pool_t *p)
+{
+    apr_finfo_t info;
+    apr_status_t rv = stat_partial(storage, id, &info, p);
+
+    if (rv == APR_SUCCESS) {
+        *length = info.size;
+    }
+    return rv;
+}
+
+apr_status_t mdl_partial_list(mdl_storage_t *storage, apr_array_header_t **ids, apr_pool_t *p)
+{
+    apr_finfo_t entry;
+    apr_dir_t *folder;
+    apr_status_t rv = apr_dir_open(&folder, storage->partial, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    *ids = apr_array_make(p, 16, sizeof(const char *));
+    while (apr_dir_read(&entry, APR_FINFO_NAME, folder) == APR_SUCCESS) {
+        if (partial_path(storage, entry.name, p)) {
+            APR_ARRAY_PUSH(*ids, const char *) = apr_pstrdup(p, entry.name);
+        }
+    }
+    return apr_dir_close(folder);
+}
+
 apr_int64_t mdl_partial_size(const mdl_partial_t *partial)
 {
     return partial->written + (apr_int64_t)partial->gathered;
+}
+
+int mdl_partial_hashed(const mdl_partial_t *partial)
+{
+    return partial->hashed;
 }
 
 /* Starts writing out early and waits for nothing, so that the last fsync finds little to do. */
@@ -389,7 +478,7 @@ static apr_status_t flush(mdl_partial_t *partial)
 
 apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_size_t length)
 {
-    if (partial->sha256) {
+    if (partial->sha256 || partial->published) {
         return APR_EINVAL;
     }
     while (length > 0) {
@@ -411,19 +500,58 @@ apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_siz
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_partial_truncate(mdl_partial_t *partial)
+/* Unlinks by name, but only what is ours: the id may have been removed and begun anew. */
+static apr_status_t remove_own(const mdl_partial_t *partial)
+{
+    if (same_file(partial->fd, partial->path) && unlink(partial->path) != 0) {
+        return status_of(errno);
+    }
+    return APR_SUCCESS;
+}
+
+static void hash_anew(mdl_partial_t *partial)
 {
     unsigned char unused[MDL_SHA256_LENGTH];
 
-    if (ftruncate(partial->fd, 0) != 0) {
-        return status_of(errno);
-    }
     mdl_sha256_end(partial->sha, unused);
     partial->crc = 0;
-    partial->written = 0;
-    partial->written_out = 0;
-    partial->gathered = 0;
+    partial->hashed = 1;
     partial->sha256 = NULL;
+}
+
+/* Leaves the file to the blob that it is. */
+static apr_status_t begin_another(mdl_partial_t *partial)
+{
+    apr_status_t rv = remove_own(partial);
+
+    if (rv == APR_SUCCESS) {
+        rv = partial_close(partial);
+    }
+    return rv == APR_SUCCESS ? open_file(partial) : rv;
+}
+
+apr_status_t mdl_partial_truncate(mdl_partial_t *partial, apr_int64_t size)
+{
+    if (size > 0 && size >= partial->written) {
+        partial->gathered = (apr_size_t)(size - partial->written);
+        return APR_SUCCESS;
+    }
+    if (partial->published) {
+        apr_status_t rv = size == 0 ? begin_another(partial) : APR_EINVAL;
+
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    } else if (ftruncate(partial->fd, (off_t)size) != 0) {
+        return status_of(errno);
+    }
+    partial->written = size;
+    partial->written_out = size;
+    partial->gathered = 0;
+    partial->hashed = 0;
+    if (size == 0) {
+        hash_anew(partial);
+    }
     return APR_SUCCESS;
 }
 
@@ -434,15 +562,6 @@ apr_status_t mdl_partial_keep(mdl_partial_t *partial)
 
     apr_pool_destroy(partial->pool);
     return rv != APR_SUCCESS ? rv : closed;
-}
-
-/* Unlinks by name, but only what is ours: the id may have been removed and begun anew. */
-static apr_status_t remove_own(const mdl_partial_t *partial)
-{
-    if (same_file(partial->fd, partial->path) && unlink(partial->path) != 0) {
-        return status_of(errno);
-    }
-    return APR_SUCCESS;
 }
 
 void mdl_partial_discard(mdl_partial_t *partial)
@@ -458,6 +577,9 @@ apr_status_t mdl_partial_digest(mdl_partial_t *partial, mdl_blob_t *blob, apr_po
 
     if (rv != APR_SUCCESS) {
         return rv;
+    }
+    if (!partial->hashed) {
+        return APR_EINVAL;
     }
     if (!partial->sha256) {
         mdl_sha256_end(partial->sha, digest);
@@ -476,25 +598,40 @@ static int blob_exists(const char *path, apr_int64_t size)
     return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == size;
 }
 
-static apr_status_t commit(mdl_partial_t *partial, const mdl_blob_t *blob)
+/* Makes the file a blob at path: moves it there, or gives it a second name.  Either way what may
+   stand there in a wrong size is replaced. */
+static apr_status_t place(mdl_partial_t *partial, const char *path, int stays)
+{
+    const char *from = partial->path;
+    apr_status_t rv = sync_file(partial->fd);
+
+    if (rv == APR_SUCCESS && !same_file(partial->fd, partial->path)) {
+        return APR_ENOENT;
+    }
+    if (rv == APR_SUCCESS && stays) {
+        from = apr_pstrcat(partial->pool, partial->path, ".blob", NULL);
+        unlink(from); /* of a process that was killed here */
+        rv = link(partial->path, from) == 0 ? APR_SUCCESS : status_of(errno);
+    }
+    if (rv == APR_SUCCESS && rename(from, path) != 0) {
+        rv = status_of(errno);
+    }
+    return rv;
+}
+
+static apr_status_t commit(mdl_partial_t *partial, const mdl_blob_t *blob, int stays)
 {
     const char *path;
-    apr_status_t rv;
+    apr_status_t rv = APR_SUCCESS;
 
     if (!partial->sha256 || strcmp(partial->sha256, blob->sha256) != 0) {
         return APR_EINVAL;
     }
     path = mdl_storage_path(partial->storage, partial->sha256, partial->pool);
-    if (blob_exists(path, partial->written)) {
+    if (!blob_exists(path, partial->written)) {
+        rv = place(partial, path, stays);
+    } else if (!stays) {
         rv = remove_own(partial);
-    } else {
-        rv = sync_file(partial->fd);
-        if (rv == APR_SUCCESS && !same_file(partial->fd, partial->path)) {
-            rv = APR_ENOENT;
-        }
-        if (rv == APR_SUCCESS && rename(partial->path, path) != 0) {
-            rv = status_of(errno);
-        }
     }
     if (rv != APR_SUCCESS) {
         return rv;
@@ -505,7 +642,15 @@ static apr_status_t commit(mdl_partial_t *partial, const mdl_blob_t *blob)
 
 apr_status_t mdl_partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob)
 {
-    apr_status_t rv = commit(partial, blob);
+    apr_status_t rv = commit(partial, blob, 0);
+
+    apr_pool_destroy(partial->pool);
+    return rv;
+}
+
+apr_status_t mdl_partial_publish(mdl_partial_t *partial, const mdl_blob_t *blob)
+{
+    apr_status_t rv = commit(partial, blob, 1);
 
     apr_pool_destroy(partial->pool);
     return rv;

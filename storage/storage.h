@@ -11,6 +11,7 @@
 
 #include <apr_errno.h>
 #include <apr_pools.h>
+#include <apr_tables.h>
 
 typedef struct mdl_storage_t mdl_storage_t;
 
@@ -53,21 +54,40 @@ typedef struct mdl_partial_t mdl_partial_t;
 apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
                               int (*stopped)(void *baton), void *baton, apr_pool_t *p);
 
+/**
+ * The same without reading: what is appended to a file that is not empty is in no digest, and
+ * mdl_partial_digest has none to give.
+ */
+apr_status_t mdl_partial_append(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
+                                apr_pool_t *p);
+
 /** When a partial file was last written, for who may not open it; APR_ENOENT. */
 apr_status_t mdl_partial_written_at(mdl_storage_t *storage, const char *id, apr_time_t *when,
                                     apr_pool_t *p);
 
+/** How many bytes of a partial file are written, likewise; APR_ENOENT. */
+apr_status_t mdl_partial_length(mdl_storage_t *storage, const char *id, apr_int64_t *length,
+                                apr_pool_t *p);
+
+/** The ids (const char *) of all partial files. */
+apr_status_t mdl_partial_list(mdl_storage_t *storage, apr_array_header_t **ids, apr_pool_t *p);
+
 /** Bytes so far. */
 apr_int64_t mdl_partial_size(const mdl_partial_t *partial);
 
+/** Whether every byte is in the digests. */
+int mdl_partial_hashed(const mdl_partial_t *partial);
+
 /**
  * Appends.  Gathers 256 KiB before it hashes and writes.  APR_ENOSPC: the disk, the quota or the
- * largest size of a file is reached.  APR_EINVAL after mdl_partial_digest.
+ * largest size of a file is reached.  APR_EINVAL after mdl_partial_digest, and of a file that was
+ * published.
  */
 apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_size_t length);
 
-/** Throws away what is there and begins anew at 0. */
-apr_status_t mdl_partial_truncate(mdl_partial_t *partial);
+/** Throws away what is behind the first size bytes.  At 0 the digests begin anew; of a published
+    file only all can be thrown away, and the blob keeps it. */
+apr_status_t mdl_partial_truncate(mdl_partial_t *partial, apr_int64_t size);
 
 /**
  * Closes and keeps the file for another mdl_partial_open, with what was gathered written but not
@@ -81,7 +101,7 @@ void mdl_partial_discard(mdl_partial_t *partial);
 /**
  * Writes what was gathered and computes the digests into blob (sha256 allocated from p); the file
  * stays partial.  Call it before mdl_partial_commit, to compare a checksum first.  Nothing can be
- * appended afterwards unless the file is truncated.
+ * appended afterwards unless the file is truncated.  APR_EINVAL unless mdl_partial_hashed.
  */
 apr_status_t mdl_partial_digest(mdl_partial_t *partial, mdl_blob_t *blob, apr_pool_t *p);
 
@@ -92,6 +112,12 @@ apr_status_t mdl_partial_digest(mdl_partial_t *partial, mdl_blob_t *blob, apr_po
  * been removed under its writer.
  */
 apr_status_t mdl_partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob);
+
+/**
+ * The same, but the partial file stays there too, as a second name of the blob, until it is
+ * removed: for bytes that nobody could send again, should what follows not come to pass.
+ */
+apr_status_t mdl_partial_publish(mdl_partial_t *partial, const mdl_blob_t *blob);
 
 /** Removes a partial file by its id; APR_SUCCESS also when there is none. */
 apr_status_t mdl_partial_remove(mdl_storage_t *storage, const char *id, apr_pool_t *p);

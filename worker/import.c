@@ -67,7 +67,7 @@ static apr_status_t on_head(void *baton, const mdl_http_head_t *head)
     import_t *import = task->data;
 
     if (head->offset == 0 && mdl_partial_size(import->partial) > 0) {
-        import->disk = mdl_partial_truncate(import->partial);
+        import->disk = mdl_partial_truncate(import->partial, 0);
     }
     if (head->content_type != NULL && mdl_media_type_valid(head->content_type)) {
         import->content_type = apr_pstrdup(task->pool, head->content_type);
@@ -238,7 +238,7 @@ static void start(mdl_task_t *task)
         return;
     }
     if (rv == APR_SUCCESS && etag == NULL && mdl_partial_size(import->partial) > 0) {
-        rv = mdl_partial_truncate(import->partial);
+        rv = mdl_partial_truncate(import->partial, 0);
     }
     if (rv != APR_SUCCESS) {
         disk_failed(task, rv);

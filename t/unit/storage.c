@@ -246,7 +246,7 @@ static void a_transfer_is_resumed(void)
     is_str(sha256sum(in_folder("partial/job_resume")), blob.sha256, "the digest is the whole's");
     is_str(zlib_crc32(in_folder("partial/job_resume")), apr_psprintf(p, "%u", blob.crc32),
            "the CRC-32 too");
-    is_int(mdl_partial_truncate(partial), APR_SUCCESS, "it is begun anew");
+    is_int(mdl_partial_truncate(partial, 0), APR_SUCCESS, "it is begun anew");
     is_int(mdl_partial_size(partial), 0, "at 0");
     is_int(size_of(in_folder("partial/job_resume")), 0, "also on disk");
     mdl_partial_write(partial, "abc", 3);
@@ -256,6 +256,93 @@ static void a_transfer_is_resumed(void)
     is_int(blob.crc32, 0x352441C2, "the CRC-32 too");
     mdl_partial_discard(partial);
     ok(!exists(in_folder("partial/job_resume")), "a discarded file is gone");
+}
+
+static mdl_partial_t *append_partial(const char *id)
+{
+    mdl_partial_t *partial = NULL;
+
+    mdl_partial_append(&partial, storage, id, p);
+    return partial;
+}
+
+static void pieces_are_appended(void)
+{
+    apr_size_t length = 3 * MIB + 77;
+    apr_size_t half = MIB + 1234;
+    const char *data = noise(length);
+    mdl_partial_t *partial = append_partial("upl_pieces");
+    mdl_partial_t *second;
+    mdl_blob_t blob = {0};
+    apr_int64_t size = -1;
+
+    is_int(mdl_partial_length(storage, "upl_none", &size, p), APR_ENOENT,
+           "a file that is not there has no length");
+    ok(mdl_partial_hashed(partial), "an empty file is hashed as it grows");
+    mdl_partial_write(partial, data, half);
+    is_int(mdl_partial_append(&second, storage, "upl_pieces", p), APR_EAGAIN,
+           "who appends is alone");
+    mdl_partial_keep(partial);
+    is_int(mdl_partial_length(storage, "upl_pieces", &size, p), APR_SUCCESS, "a file's length");
+    is_int(size, half, "is told without opening it");
+    partial = append_partial("upl_pieces");
+    is_int(mdl_partial_size(partial), half, "opened for another piece it has its size");
+    ok(!mdl_partial_hashed(partial), "but no digest");
+    mdl_partial_write(partial, data + half, length - half);
+    is_int(mdl_partial_digest(partial, &blob, p), APR_EINVAL, "so that none is given");
+    is_int(mdl_partial_truncate(partial, (apr_int64_t)half + 5), APR_SUCCESS, "it is cut");
+    is_int(mdl_partial_size(partial), half + 5, "to that size");
+    is_int(mdl_partial_truncate(partial, MIB), APR_SUCCESS, "and cut to less than it had");
+    mdl_partial_write(partial, data + MIB, length - MIB);
+    mdl_partial_keep(partial);
+    ok(holds(in_folder("partial/upl_pieces"), data, length), "and goes on from there");
+    partial = append_partial("upl_pieces");
+    is_int(mdl_partial_truncate(partial, 0), APR_SUCCESS, "cut to nothing");
+    mdl_partial_write(partial, "abcde", 5);
+    is_int(mdl_partial_truncate(partial, 3), APR_SUCCESS, "also what was only gathered is cut");
+    ok(mdl_partial_hashed(partial), "it is hashed from its beginning");
+    is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "and has a digest");
+    is_str(blob.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
+           "the right one");
+    mdl_partial_discard(partial);
+}
+
+static void a_published_file_stays(void)
+{
+    mdl_partial_t *partial = append_partial("upl_published");
+    apr_array_header_t *ids = NULL;
+    mdl_blob_t blob = {0};
+    const char *path;
+
+    mdl_partial_write(partial, "published", 9);
+    mdl_partial_digest(partial, &blob, p);
+    is_int(mdl_partial_publish(partial, &blob), APR_SUCCESS, "a file is published");
+    path = mdl_storage_path(storage, blob.sha256, p);
+    ok(holds(path, "published", 9), "the blob is there");
+    ok(holds(in_folder("partial/upl_published"), "published", 9), "the partial file too");
+    is_int(mdl_partial_list(storage, &ids, p), APR_SUCCESS, "the partial files are listed");
+    is_str(apr_array_pstrcat(p, ids, ' '), "upl_published", "by their ids");
+
+    partial = append_partial("upl_published");
+    is_int(mdl_partial_write(partial, "x", 1), APR_EINVAL, "nothing is appended to it");
+    mdl_partial_keep(partial);
+    partial = open_partial("upl_published");
+    mdl_partial_digest(partial, &blob, p);
+    is_int(mdl_partial_publish(partial, &blob), APR_SUCCESS, "it is published once more");
+    partial = append_partial("upl_published");
+    is_int(mdl_partial_truncate(partial, 0), APR_SUCCESS, "it is begun anew");
+    mdl_partial_write(partial, "other", 5);
+    mdl_partial_keep(partial);
+    ok(holds(in_folder("partial/upl_published"), "other", 5), "with other bytes");
+    ok(holds(path, "published", 9), "and the blob keeps its own");
+    mdl_partial_remove(storage, "upl_published", p);
+    ok(truncate(path, 4) == 0, "a blob that was damaged");
+    partial = append_partial("upl_published");
+    mdl_partial_write(partial, "published", 9);
+    mdl_partial_digest(partial, &blob, p);
+    is_int(mdl_partial_publish(partial, &blob), APR_SUCCESS, "is published again");
+    ok(holds(path, "published", 9), "and is whole");
+    mdl_partial_remove(storage, "upl_published", p);
 }
 
 static void one_writer_at_a_time(void)
@@ -468,6 +555,8 @@ int main(void)
     digests_are_right(262144, "a file of exactly what is gathered");
     digests_are_right(20 * MIB + 5, "a large file in pieces of all sizes");
     a_transfer_is_resumed();
+    pieces_are_appended();
+    a_published_file_stays();
     one_writer_at_a_time();
     blobs_are_stored_once();
     only_its_own_digest_is_committed();
