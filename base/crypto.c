@@ -313,6 +313,53 @@ void mdl_sha256_end(mdl_sha256_t *sha, unsigned char digest[MDL_SHA256_LENGTH])
     }
 }
 
+struct mdl_digest_t {
+    EVP_MD_CTX *context;
+};
+
+static apr_status_t digest_free(void *data)
+{
+    EVP_MD_CTX_free(((mdl_digest_t *)data)->context);
+    return APR_SUCCESS;
+}
+
+mdl_digest_t *mdl_digest_begin(const char *algorithm, apr_pool_t *p)
+{
+    const EVP_MD *type = strcmp(algorithm, "sha1") == 0     ? EVP_sha1()
+                         : strcmp(algorithm, "sha256") == 0 ? EVP_sha256()
+                                                            : NULL;
+    mdl_digest_t *digest;
+
+    if (!type) {
+        return NULL;
+    }
+    digest = apr_pcalloc(p, sizeof(*digest));
+    digest->context = EVP_MD_CTX_new();
+    if (!digest->context || !EVP_DigestInit_ex(digest->context, type, NULL)) {
+        give_up("EVP_DigestInit_ex");
+    }
+    apr_pool_cleanup_register(p, digest, digest_free, apr_pool_cleanup_null);
+    return digest;
+}
+
+void mdl_digest_update(mdl_digest_t *digest, const void *data, apr_size_t length)
+{
+    if (!EVP_DigestUpdate(digest->context, data, length)) {
+        give_up("EVP_DigestUpdate");
+    }
+}
+
+const char *mdl_digest_end(mdl_digest_t *digest, apr_pool_t *p)
+{
+    unsigned char bytes[EVP_MAX_MD_SIZE];
+    unsigned int length;
+
+    if (!EVP_DigestFinal_ex(digest->context, bytes, &length)) {
+        give_up("EVP_DigestFinal_ex");
+    }
+    return mdl_base64(bytes, length, p);
+}
+
 const char *mdl_hex(const void *data, apr_size_t length, apr_pool_t *p)
 {
     static const char digits[] = "0123456789abcdef";

@@ -47,6 +47,14 @@ void mdl_sha256_update(mdl_sha256_t *sha, const void *data, apr_size_t length);
 /** Writes the digest; the context is at its beginning again. */
 void mdl_sha256_end(mdl_sha256_t *sha, unsigned char digest[MDL_SHA256_LENGTH]);
 
+/** A running digest of a named algorithm, "sha1" or "sha256", freed with its pool; NULL for another
+    name. */
+typedef struct mdl_digest_t mdl_digest_t;
+mdl_digest_t *mdl_digest_begin(const char *algorithm, apr_pool_t *p);
+void mdl_digest_update(mdl_digest_t *digest, const void *data, apr_size_t length);
+/** Ends it: the digest in base64 with padding. */
+const char *mdl_digest_end(mdl_digest_t *digest, apr_pool_t *p);
+
 /** Lower-case hexadecimal. */
 const char *mdl_hex(const void *data, apr_size_t length, apr_pool_t *p);
 

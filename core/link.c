@@ -4,9 +4,13 @@
 
 #include <apr_strings.h>
 
+#include "base/ulid.h"
+
 #define ID_LENGTH   16
 #define MAC_LENGTH  16
 #define FILE_LENGTH (ID_LENGTH + 3 * 8)
+
+#define UPLOAD_PREFIX "upl_"
 
 static const char *sign(const mdl_secret_t *secret, const char *purpose, unsigned char *bytes,
                         apr_size_t length, apr_pool_t *p)
@@ -98,4 +102,23 @@ apr_status_t mdl_link_file_read(const mdl_secret_t *secret, const char *token,
     file->asset_id = get_number(bytes + ID_LENGTH + 8);
     file->expires_at = apr_time_from_sec(get_number(bytes + ID_LENGTH + 16));
     return APR_SUCCESS;
+}
+
+const char *mdl_link_upload_url(const mdl_secret_t *secret, const char *upload_url, const char *id,
+                                apr_pool_t *p)
+{
+    unsigned char bytes[MDL_ULID_LENGTH + MAC_LENGTH];
+
+    memcpy(bytes, id + strlen(UPLOAD_PREFIX), MDL_ULID_LENGTH);
+    return apr_pstrcat(p, upload_url, "/", sign(secret, "upload-link", bytes, MDL_ULID_LENGTH, p),
+                       NULL);
+}
+
+const char *mdl_link_upload_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
+{
+    unsigned char bytes[MDL_ULID_LENGTH + MAC_LENGTH];
+
+    return verify(secret, "upload-link", token, bytes, MDL_ULID_LENGTH)
+               ? apr_psprintf(p, UPLOAD_PREFIX "%.*s", MDL_ULID_LENGTH, (const char *)bytes)
+               : NULL;
 }

@@ -1,7 +1,7 @@
 /*
  * The two links of a customer (contract, section 8): the order's page, which lasts, and a file's
  * URL, which must be used soon.  Both are authenticated by HMAC; neither tells an order, a customer
- * or a product.
+ * or a product.  And the URL of an upload, which is the right to write it (section 7).
  */
 #ifndef MDL_CORE_LINK_H
 #define MDL_CORE_LINK_H
@@ -36,5 +36,12 @@ const char *mdl_link_file(const mdl_secret_t *secret, mdl_link_file_t *file, apr
 /** Reads a token; APR_EINVAL when it is not one of ours.  Whether it expired is the caller's. */
 apr_status_t mdl_link_file_read(const mdl_secret_t *secret, const char *token,
                                 mdl_link_file_t *file, apr_pool_t *p);
+
+/** The address of an upload ("upl_…") below upload_url. */
+const char *mdl_link_upload_url(const mdl_secret_t *secret, const char *upload_url, const char *id,
+                                apr_pool_t *p);
+
+/** The upload's id of a token; NULL when it is not one of ours. */
+const char *mdl_link_upload_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p);
 
 #endif

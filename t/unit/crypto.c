@@ -267,6 +267,20 @@ static void digests_are_sha256(void)
     is_str(mdl_hex(digest, sizeof(digest), p), nothing, "it is at its beginning again");
 }
 
+static void digests_have_names(void)
+{
+    mdl_digest_t *sha1 = mdl_digest_begin("sha1", p);
+    mdl_digest_t *sha256 = mdl_digest_begin("sha256", p);
+
+    mdl_digest_update(sha1, "hello ", 6);
+    mdl_digest_update(sha1, "world", 5);
+    is_str(mdl_digest_end(sha1, p), "Kq5sNclPz7QV2+lfQIuc6R7oRu0=", "SHA-1 in pieces");
+    is_str(mdl_digest_end(sha256, p), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
+           "SHA-256 of nothing");
+    ok(!mdl_digest_begin("md5", p) && !mdl_digest_begin("SHA1", p) && !mdl_digest_begin("", p),
+       "other names are not known");
+}
+
 static void comparison_sees_each_byte(void)
 {
     unsigned char a[32] = {0};
@@ -358,6 +372,7 @@ int main(void)
     threads_and_children_may_call();
     a_secret_ends_with_its_pool();
     digests_are_sha256();
+    digests_have_names();
     comparison_sees_each_byte();
     encodings_are_the_standard_ones();
     random_text_is_even();

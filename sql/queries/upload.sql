@@ -1,0 +1,58 @@
+-- part: upload_columns
+id, shop_id, status, filename, title, content_type, category_id, size, expected_sha256, sha256,
+asset_id, created_at, expires_at
+
+-- name: upload_insert
+INSERT INTO upload (id, shop_id, status, filename, title, content_type, category_id, size,
+    expected_sha256, created_at, expires_at)
+VALUES (%s, %lld, 'open', %s, %s, %s, %lld, %lld, %s, %lld, %lld)
+
+-- name: upload_by_id
+SELECT {{upload_columns}} FROM upload WHERE id = %s
+
+-- The status is a parameter: written out, it would have the planner go through all open ones.
+-- name: upload_set_size
+UPDATE upload SET size = %lld WHERE id = %s AND status = %s AND size IS NULL
+
+-- name: upload_finish
+UPDATE upload SET sha256 = %s, size = %lld
+WHERE id = %s AND status = %s AND (size IS NULL OR size = %lld)
+
+-- name: upload_abort
+UPDATE upload SET status = 'aborted' WHERE id = %s AND status = %s AND expires_at > %lld
+
+-- Of two that complete at once the second waits here, and finds nothing to do.
+-- name: upload_complete
+UPDATE upload SET status = 'completed'
+WHERE id = %s AND shop_id = %lld AND status = %s AND expires_at > %lld
+RETURNING {{upload_columns}}
+
+-- name: upload_set_asset
+UPDATE upload SET asset_id = %lld WHERE id = %s
+
+-- name: upload_expire
+UPDATE upload SET status = 'aborted'
+WHERE id IN (SELECT id FROM upload WHERE status = 'open' AND expires_at <= %lld
+    ORDER BY expires_at LIMIT %lld)
+
+-- Which partial files of a JSON array of ids nobody needs any more: those of uploads and jobs that
+-- are over.  A cancelled job's worker sees to its own.
+-- name: upload_over
+-- dialect: sqlite3
+SELECT u.id FROM upload u
+WHERE u.id IN (SELECT value FROM json_each(%s)) AND u.status <> 'open'
+    AND NOT EXISTS (SELECT 1 FROM job j
+        WHERE j.asset_id = u.asset_id AND j.upload_id = u.id AND j.finished_at IS NULL)
+UNION ALL
+SELECT id FROM job
+WHERE id IN (SELECT value FROM json_each(%s)) AND status IN ('succeeded', 'failed')
+
+-- name: upload_over
+-- dialect: pgsql
+SELECT u.id FROM upload u
+WHERE u.id = ANY (ARRAY(SELECT jsonb_array_elements_text(%s::jsonb))) AND u.status <> 'open'
+    AND NOT EXISTS (SELECT 1 FROM job j
+        WHERE j.asset_id = u.asset_id AND j.upload_id = u.id AND j.finished_at IS NULL)
+UNION ALL
+SELECT id FROM job
+WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text(%s::jsonb))) AND status IN ('succeeded', 'failed')
