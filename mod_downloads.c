@@ -63,6 +63,7 @@ static void child_init(apr_pool_t *p, server_rec *s)
     (void)s;
     if (service != NULL) {
         mdl_delivery_child_init(p, service);
+        mdl_upload_child_init(p, service);
     }
 }
 
@@ -78,7 +79,7 @@ static int handle(request_rec *r)
         return mdl_delivery_handle(r, service);
     }
     if (strcmp(r->handler, MDL_UPLOAD_HANDLER) == 0) {
-        return mdl_upload_handle(r);
+        return mdl_upload_handle(r, service);
     }
     return DECLINED;
 }

@@ -38,7 +38,7 @@ static apr_status_t too_large(mdl_call_t *call)
                                    limit_of(call) / 1024));
 }
 
-static apr_status_t not_received(mdl_call_t *call, apr_status_t rv)
+apr_status_t mdl_body_not_received(mdl_call_t *call, apr_status_t rv)
 {
     call->r->connection->keepalive = AP_CONN_CLOSE;
     if (rv == AP_FILTER_ERROR) {
@@ -72,7 +72,7 @@ static apr_status_t receive(mdl_call_t *call, char **body, apr_size_t *length)
                                          APR_BLOCK_READ, 65536);
 
         if (rv != APR_SUCCESS) {
-            return not_received(call, rv);
+            return mdl_body_not_received(call, rv);
         }
         for (apr_bucket *b = APR_BRIGADE_FIRST(brigade); b != APR_BRIGADE_SENTINEL(brigade);
              b = APR_BUCKET_NEXT(b)) {
@@ -87,7 +87,7 @@ static apr_status_t receive(mdl_call_t *call, char **body, apr_size_t *length)
                 continue;
             }
             if ((rv = apr_bucket_read(b, &data, &got, APR_BLOCK_READ)) != APR_SUCCESS) {
-                return not_received(call, rv);
+                return mdl_body_not_received(call, rv);
             }
             if (got > room - *length) {
                 return too_large(call);

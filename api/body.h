@@ -13,4 +13,7 @@
    httpd has sent an answer already. */
 apr_status_t mdl_body_read(mdl_call_t *call);
 
+/** What it means that reading a body ended with rv: refused with 408 or 400, or AP_FILTER_ERROR. */
+apr_status_t mdl_body_not_received(mdl_call_t *call, apr_status_t rv);
+
 #endif

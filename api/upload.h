@@ -1,14 +1,30 @@
 /*
- * Upload URLs (contract, section 7).  No upload can be begun yet, so each URL is unknown.
+ * Upload URLs (contract, section 7): DownloadsUploadURL and a token, which is the right to write
+ * one upload.  PUT with the whole body, or tus 1.0.0 with the extensions expiration, checksum and
+ * termination:
+ *
+ *   OPTIONS          what the server can do, and a browser's preflight
+ *   HEAD             how many bytes have arrived
+ *   PATCH, PUT       upload_write.h
+ *   DELETE           aborts the upload
  */
 #ifndef MDL_API_UPLOAD_H
 #define MDL_API_UPLOAD_H
 
 #include <httpd.h>
 
+#include "core/service.h"
+#include "storage/storage.h"
+
 #define MDL_UPLOAD_HANDLER "downloads-upload"
 
-/** Answers 404 upload_not_found in the API's error envelope. */
-int mdl_upload_handle(request_rec *r);
+/** Opens the storage; for each httpd child, before its threads. */
+void mdl_upload_child_init(apr_pool_t *p, const mdl_service_t *service);
+
+/** The storage of this child; NULL when it could not be opened. */
+mdl_storage_t *mdl_upload_storage(void);
+
+/** Answers a request for that handler; errors come in the API's envelope. */
+int mdl_upload_handle(request_rec *r, const mdl_service_t *service);
 
 #endif
