@@ -231,6 +231,11 @@ void mdl_json_add_time(mdl_json_t *to, const char *name, apr_time_t value)
     mdl_json_add_string(to, name, text);
 }
 
+void mdl_json_add_copy(mdl_json_t *to, const char *name, const mdl_json_t *value)
+{
+    add(to, name, value ? json_deep_copy(value) : json_null());
+}
+
 mdl_json_type_t mdl_json_type(const mdl_json_t *json)
 {
     if (!json) {

@@ -42,6 +42,9 @@ void mdl_json_add_null(mdl_json_t *to, const char *name);
 /** RFC 3339; 0 adds null. */
 void mdl_json_add_time(mdl_json_t *to, const char *name, apr_time_t value);
 
+/** Adds a copy of another document, or of a part of one; NULL adds null. */
+void mdl_json_add_copy(mdl_json_t *to, const char *name, const mdl_json_t *value);
+
 /** The document as compact text, allocated from p, with a closing NUL. */
 const char *mdl_json_text(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p);
 /** The document indented by two spaces, for people. */

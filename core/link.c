@@ -4,6 +4,7 @@
 
 #include <apr_strings.h>
 
+#include "base/filename.h"
 #include "base/ulid.h"
 
 #define ID_LENGTH   16
@@ -87,6 +88,13 @@ const char *mdl_link_file(const mdl_secret_t *secret, mdl_link_file_t *file, apr
     put_number(bytes + ID_LENGTH + 16, apr_time_sec(file->expires_at));
     file->session = mdl_base64url(bytes, ID_LENGTH, p);
     return sign(secret, "file-link", bytes, FILE_LENGTH, p);
+}
+
+const char *mdl_link_file_url(const mdl_secret_t *secret, const char *public_url,
+                              mdl_link_file_t *file, const char *filename, apr_pool_t *p)
+{
+    return apr_pstrcat(p, public_url, "/f/", mdl_link_file(secret, file, p),
+                       mdl_filename_segment(filename, p), NULL);
 }
 
 apr_status_t mdl_link_file_read(const mdl_secret_t *secret, const char *token,

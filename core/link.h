@@ -33,6 +33,10 @@ typedef struct {
 /** A token for a new session of a file; session is made here. */
 const char *mdl_link_file(const mdl_secret_t *secret, mdl_link_file_t *file, apr_pool_t *p);
 
+/** The address below public_url of a new session of a file, with the file's name at its end. */
+const char *mdl_link_file_url(const mdl_secret_t *secret, const char *public_url,
+                              mdl_link_file_t *file, const char *filename, apr_pool_t *p);
+
 /** Reads a token; APR_EINVAL when it is not one of ours.  Whether it expired is the caller's. */
 apr_status_t mdl_link_file_read(const mdl_secret_t *secret, const char *token,
                                 mdl_link_file_t *file, apr_pool_t *p);

@@ -12,10 +12,10 @@
 #include <util_filter.h>
 
 #include "base/crypto.h"
+#include "base/filename.h"
 #include "connection.h"
 #include "core/download.h"
 #include "core/link.h"
-#include "delivery/filename.h"
 #include "delivery/range.h"
 #include "delivery/view.h"
 #include "storage/storage.h"

@@ -13,7 +13,6 @@
 #include "connection.h"
 #include "core/link.h"
 #include "core/order.h"
-#include "delivery/filename.h"
 #include "delivery/view.h"
 #include "request.h"
 
@@ -292,14 +291,12 @@ static int redirect(const page_t *page, const mdl_order_file_t *file)
     const mdl_settings_t *settings = page->service->settings;
     request_rec *r = page->r;
     mdl_link_file_t link = {.assignment_id = file->assignment_id, .asset_id = file->asset_id};
-    const char *token;
 
     link.expires_at = apr_time_from_sec(apr_time_sec(page->now) +
                                         apr_time_sec(settings->link_lifetime));
-    token = mdl_link_file(page->service->secret, &link, r->pool);
     apr_table_setn(r->headers_out, "Location",
-                   apr_pstrcat(r->pool, settings->public_url, "/f/", token,
-                               mdl_filename_segment(file->filename, r->pool), NULL));
+                   mdl_link_file_url(page->service->secret, settings->public_url, &link,
+                                     file->filename, r->pool));
     return mdl_view_message(r, HTTP_SEE_OTHER, "Your download begins",
                             "If nothing happens, go back and press the button once more.",
                             mdl_view_page_url(page->service, page->order->page_id, r->pool));

@@ -1,4 +1,4 @@
-#include "delivery/filename.h"
+#include "base/filename.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
  * A file's name on its way to the customer's disk: what could be a path or a header's syntax is
  * taken out or encoded.
  */
-#ifndef MDL_DELIVERY_FILENAME_H
-#define MDL_DELIVERY_FILENAME_H
+#ifndef MDL_BASE_FILENAME_H
+#define MDL_BASE_FILENAME_H
 
 #include <apr_pools.h>
 
