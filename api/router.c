@@ -7,6 +7,7 @@
 
 #include "api/answer.h"
 #include "api/assets.h"
+#include "api/assignments.h"
 #include "api/categories.h"
 #include "api/gate.h"
 #include "api/imports.h"
@@ -15,6 +16,8 @@
 #include "api/links.h"
 #include "api/mappings.h"
 #include "api/openapi.h"
+#include "api/order_actions.h"
+#include "api/order_assign.h"
 #include "api/orders.h"
 #include "api/packs.h"
 #include "api/status.h"
@@ -50,9 +53,19 @@ static const mdl_route_t *const routes[] = {
     &mdl_route_link_change,
     &mdl_route_link_delete,
     &mdl_route_mapping_put,
-    &mdl_route_order_assign,
-    &mdl_route_order_items,
+    &mdl_route_order_list,
     &mdl_route_order,
+    &mdl_route_order_diagnosis,
+    &mdl_route_order_assign,
+    &mdl_route_assignment_list,
+    &mdl_route_assignment,
+    &mdl_route_download_urls,
+    &mdl_route_order_revoke,
+    &mdl_route_order_restore,
+    &mdl_route_order_grant,
+    &mdl_route_order_resend,
+    &mdl_route_order_approve,
+    &mdl_route_order_reject,
     &mdl_route_license_tags,
     &mdl_route_license_tag_create,
     &mdl_route_license_tag,

@@ -10,48 +10,68 @@
 /* 1, 5, 15, 30 min, then hourly up to 5 days: 4 attempts in the first hour, 120 after it. */
 #define MAX_ATTEMPTS 124
 
+void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int first)
+{
+    state->status = mdl_rows_int(row, first + 5) != 0 ? MDL_EMAIL_HELD : mdl_rows_text(row, first);
+    state->to = mdl_rows_text(row, first + 1);
+    state->attempts = (int)mdl_rows_int(row, first + 2);
+    state->last_error = mdl_rows_text(row, first + 3);
+    state->sent_at = mdl_rows_int(row, first + 4);
+}
+
 apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state_t *state,
                              apr_pool_t *p)
 {
+    const char *ids = apr_psprintf(p, "[%" APR_INT64_T_FMT "]", order_id);
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_LATEST_OF_ORDER, &row, p,
-                                        MDL_ARGS(mdl_int(order_id)));
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAILS_LATEST, &row, p, MDL_ARGS(mdl_text(ids)));
 
-    memset(state, 0, sizeof *state);
-    if (rv == APR_ENOENT) {
-        state->status = "not_requested";
-        return APR_SUCCESS;
-    }
+    *state = (mdl_email_state_t){.status = MDL_EMAIL_NOT_REQUESTED};
     if (rv == APR_SUCCESS) {
-        state->status = mdl_rows_text(row, 0);
-        state->to = mdl_rows_text(row, 1);
-        state->attempts = (int)mdl_rows_int(row, 2);
-        state->last_error = mdl_rows_text(row, 3);
-        state->sent_at = mdl_rows_int(row, 4);
+        mdl_email_state_of_row(state, row, 1);
+    }
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+static apr_status_t insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t email_id,
+                               apr_pool_t *p)
+{
+    mdl_job_t job = {.id = mdl_ulid("job_", p),
+                     .type = MDL_JOB_EMAIL,
+                     .lane = MDL_LANE_MAIL,
+                     .shop_id = shop_id,
+                     .email_id = email_id,
+                     .max_attempts = MAX_ATTEMPTS};
+
+    return mdl_job_insert(db, &job, p);
+}
+
+apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_pool_t *p)
+{
+    const char *message_id = apr_pstrcat(p, mdl_ulid("", p), "@", email->host, NULL);
+    int held = email->held && email->to != NULL;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    rv = mdl_db_select_one(db, MDL_Q_EMAIL_INSERT, &row, p,
+                           MDL_ARGS(mdl_int(email->shop_id), mdl_int(email->order_id),
+                                    mdl_text(email->to), mdl_text(message_id),
+                                    mdl_text(email->to != NULL ? "queued" : MDL_EMAIL_NO_RECIPIENT),
+                                    mdl_int(held), mdl_int(apr_time_now())));
+    if (rv == APR_SUCCESS && email->to != NULL && !held) {
+        rv = insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
     }
     return rv;
 }
 
-apr_status_t mdl_email_queue(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
-                             const char *to, const char *host, apr_pool_t *p)
+apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
+                               apr_pool_t *p)
 {
-    const char *message_id = apr_pstrcat(p, mdl_ulid("", p), "@", host, NULL);
-    mdl_rows_t *row;
-    apr_status_t rv;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAIL_RELEASE, &rows, p, MDL_ARGS(mdl_int(order_id)));
 
-    rv = mdl_db_select_one(
-        db, MDL_Q_EMAIL_INSERT, &row, p,
-        MDL_ARGS(mdl_int(shop_id), mdl_int(order_id), mdl_text(to), mdl_text(message_id),
-                 mdl_text(to != NULL ? "queued" : "no_recipient"), mdl_int(apr_time_now())));
-    if (rv == APR_SUCCESS && to != NULL) {
-        mdl_job_t job = {.id = mdl_ulid("job_", p),
-                         .type = MDL_JOB_EMAIL,
-                         .lane = MDL_LANE_MAIL,
-                         .shop_id = shop_id,
-                         .email_id = mdl_rows_int(row, 0),
-                         .max_attempts = MAX_ATTEMPTS};
-
-        rv = mdl_job_insert(db, &job, p);
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        rv = insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
     }
     return rv;
 }

@@ -8,24 +8,41 @@
 #include "core/job.h"
 #include "db/db.h"
 
+#define MDL_EMAIL_NOT_REQUESTED "not_requested"
+#define MDL_EMAIL_NO_RECIPIENT  "no_recipient"
+#define MDL_EMAIL_HELD          "held"
+
+/** How an order's newest email stands. */
 typedef struct {
-    const char *status; /* "not_requested", "queued", "sent", "failed", "no_recipient" */
+    const char *status; /* the above, or "queued", "sent", "failed" */
     const char *to;
     int attempts;
     const char *last_error;
     apr_time_t sent_at;
 } mdl_email_state_t;
 
+/** Takes a state over from a row of emails_latest, whose columns begin at first. */
+void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int first);
+
 /** Reads the state of an order's newest email; "not_requested" when there is none. */
 apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state_t *state,
                              apr_pool_t *p);
 
-/**
- * Queues the delivery email of an order, with its job; without an address it is only noted that
- * there was none.  host is the right side of the Message-ID.
- */
-apr_status_t mdl_email_queue(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
-                             const char *to, const char *host, apr_pool_t *p);
+/** A delivery email of an order to be queued. */
+typedef struct {
+    apr_int64_t shop_id;
+    apr_int64_t order_id;
+    const char *to;   /* NULL: it is only noted that there was no address */
+    const char *host; /* right side of the Message-ID */
+    int held;         /* whether it waits for mdl_email_release */
+} mdl_email_new_t;
+
+/** Queues an email, with its job unless it is held. */
+apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_pool_t *p);
+
+/** Queues the emails of an order that were held, to the address that its customer has by now. */
+apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
+                               apr_pool_t *p);
 
 /** An email to be sent. */
 typedef struct {

@@ -2,13 +2,10 @@
 
 #include <string.h>
 
-#include <apr_strings.h>
-#include <apr_time.h>
+#include <apr_hash.h>
 
-#include "base/crypto.h"
-#include "core/mapping.h"
-
-#define PAGE_ID_LENGTH 16
+#include "base/json.h"
+#include "core/event.h"
 
 static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -30,82 +27,236 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
     order->shop_id = mdl_rows_int(row, 13);
     order->shop_name = mdl_rows_text(row, 14);
     order->shop_email = mdl_rows_text(row, 15);
+    order->email.status = MDL_EMAIL_NOT_REQUESTED;
+    order->assignments = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
     return order;
 }
 
-static apr_status_t read_assignments(mdl_db_t *db, mdl_order_t *order, apr_pool_t *p)
+static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
-    int endless = 0;
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_ASSIGNMENTS_OF_ORDER, &rows, p,
-                                    MDL_ARGS(mdl_int(order->id)));
+    mdl_assignment_t *assignment = apr_pcalloc(p, sizeof *assignment);
 
-    order->assignments = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        mdl_assignment_t *assignment = apr_pcalloc(p, sizeof *assignment);
+    assignment->id = mdl_rows_int(row, 0);
+    assignment->order_id = mdl_rows_int(row, 1);
+    assignment->storefront_product_id = mdl_rows_text(row, 2);
+    assignment->storefront_variant_id = mdl_rows_text(row, 3);
+    assignment->quantity = (int)mdl_rows_int(row, 4);
+    assignment->status = mdl_rows_text(row, 5);
+    assignment->mapping_id = mdl_rows_int(row, 6);
+    assignment->download_type = mdl_rows_text(row, 7);
+    assignment->expires_at = mdl_rows_int(row, 8);
+    assignment->created_at = mdl_rows_int(row, 9);
+    assignment->mapping_active = mdl_rows_int(row, 10) != 0;
+    assignment->files = apr_array_make(p, 4, sizeof(mdl_order_file_t *));
+    assignment->links = apr_array_make(p, 0, sizeof(mdl_order_link_t *));
+    assignment->license_keys = apr_array_make(p, 0, sizeof(const char *));
+    return assignment;
+}
 
-        assignment->id = mdl_rows_int(rows, 0);
-        assignment->storefront_product_id = mdl_rows_text(rows, 1);
-        assignment->storefront_variant_id = mdl_rows_text(rows, 2);
-        assignment->quantity = (int)mdl_rows_int(rows, 3);
-        assignment->status = mdl_rows_text(rows, 4);
-        assignment->mapping_id = mdl_rows_int(rows, 5);
-        assignment->download_type = mdl_rows_text(rows, 6);
-        assignment->expires_at = mdl_rows_int(rows, 7);
-        assignment->created_at = mdl_rows_int(rows, 8);
-        assignment->files = apr_array_make(p, 4, sizeof(mdl_order_file_t *));
-        APR_ARRAY_PUSH(order->assignments, mdl_assignment_t *) = assignment;
-        endless |= assignment->expires_at == 0;
-        if (assignment->expires_at > order->expires_at) {
-            order->expires_at = assignment->expires_at;
+static mdl_order_file_t *file_of_row(const mdl_rows_t *row, int default_limit, apr_pool_t *p)
+{
+    mdl_order_file_t *file = apr_pcalloc(p, sizeof *file);
+
+    file->assignment_id = mdl_rows_int(row, 0);
+    file->asset_id = mdl_rows_int(row, 1);
+    file->filename = mdl_rows_text(row, 2);
+    file->title = mdl_rows_text(row, 3);
+    file->content_type = mdl_rows_text(row, 4);
+    file->status = mdl_rows_text(row, 5);
+    file->sha256 = mdl_rows_text(row, 6);
+    file->size = mdl_rows_int(row, 7);
+    file->downloads_used = (int)mdl_rows_int(row, 8);
+    file->download_limit = mdl_rows_null(row, 9) ? default_limit : (int)mdl_rows_int(row, 9);
+    if (file->download_limit > 0) {
+        file->download_limit += (int)mdl_rows_int(row, 10);
+    }
+    file->updated_at = mdl_rows_int(row, 11);
+    return file;
+}
+
+/* Things by their ids, so that the rows of a whole page find to whom they belong. */
+typedef struct {
+    apr_hash_t *by_id;
+    mdl_json_t *ids;
+    apr_pool_t *pool;
+} index_t;
+
+static index_t index_make(apr_pool_t *p)
+{
+    return (index_t){apr_hash_make(p), mdl_json_array(p), p};
+}
+
+static void index_add(index_t *index, const apr_int64_t *id, const void *thing)
+{
+    mdl_json_add_int(index->ids, NULL, *id);
+    apr_hash_set(index->by_id, id, sizeof *id, thing);
+}
+
+/* Whom a row's first column names: NULL for one made since. */
+static void *index_find(const index_t *index, apr_int64_t id)
+{
+    return apr_hash_get(index->by_id, &id, sizeof id);
+}
+
+static apr_status_t select_for(mdl_db_t *db, mdl_statement_t statement, const index_t *index,
+                               mdl_rows_t **rows)
+{
+    return mdl_db_select(db, statement, rows, index->pool,
+                         MDL_ARGS(mdl_text(mdl_json_text(index->ids, NULL, index->pool))));
+}
+
+static int has_file(const mdl_assignment_t *assignment, apr_int64_t asset_id)
+{
+    for (int i = 0; i < assignment->files->nelts; i++) {
+        if (APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *)->asset_id == asset_id) {
+            return 1;
         }
     }
-    if (endless) {
-        order->expires_at = 0;
+    return 0;
+}
+
+static apr_status_t read_files(mdl_db_t *db, const index_t *assignments, int default_limit)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = select_for(db, MDL_Q_FILES_OF_ASSIGNMENTS, assignments, &rows);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
+
+        if (assignment != NULL && !has_file(assignment, mdl_rows_int(rows, 1))) {
+            APR_ARRAY_PUSH(assignment->files, mdl_order_file_t *) = file_of_row(rows, default_limit,
+                                                                                assignments->pool);
+        }
     }
     return rv;
 }
 
-static apr_status_t read_files(mdl_db_t *db, mdl_order_t *order, int default_limit, apr_pool_t *p)
+static apr_status_t read_links(mdl_db_t *db, const index_t *assignments)
 {
-    int at = 0;
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_FILES_OF_ORDER, &rows, p,
-                                    MDL_ARGS(mdl_int(order->id), mdl_int(order->id)));
+    apr_status_t rv = select_for(db, MDL_Q_LINKS_OF_ASSIGNMENTS, assignments, &rows);
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        mdl_order_file_t *file = apr_pcalloc(p, sizeof *file);
-        mdl_assignment_t *assignment;
+        mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
+        mdl_order_link_t *link = apr_pcalloc(assignments->pool, sizeof *link);
 
-        file->assignment_id = mdl_rows_int(rows, 0);
-        file->asset_id = mdl_rows_int(rows, 1);
-        file->filename = mdl_rows_text(rows, 2);
-        file->title = mdl_rows_text(rows, 3);
-        file->content_type = mdl_rows_text(rows, 4);
-        file->status = mdl_rows_text(rows, 5);
-        file->sha256 = mdl_rows_text(rows, 6);
-        file->size = mdl_rows_int(rows, 7);
-        file->downloads_used = (int)mdl_rows_int(rows, 8);
-        file->download_limit = mdl_rows_null(rows, 9) ? default_limit : (int)mdl_rows_int(rows, 9);
-        if (file->download_limit > 0) {
-            file->download_limit += (int)mdl_rows_int(rows, 10);
-        }
-        file->updated_at = mdl_rows_int(rows, 11);
-        /* Both lists are in the order of assignments' ids; one made in between has no place. */
-        while (at < order->assignments->nelts &&
-               APR_ARRAY_IDX(order->assignments, at, mdl_assignment_t *)->id <
-                   file->assignment_id) {
-            at++;
-        }
-        if (at == order->assignments->nelts) {
-            break;
-        }
-        assignment = APR_ARRAY_IDX(order->assignments, at, mdl_assignment_t *);
-        if (assignment->id == file->assignment_id) {
-            APR_ARRAY_PUSH(assignment->files, mdl_order_file_t *) = file;
+        link->link_id = mdl_rows_int(rows, 1);
+        link->title = mdl_rows_text(rows, 2);
+        link->url = mdl_rows_text(rows, 3);
+        if (assignment != NULL) {
+            APR_ARRAY_PUSH(assignment->links, mdl_order_link_t *) = link;
         }
     }
     return rv;
+}
+
+static apr_status_t read_license_keys(mdl_db_t *db, const index_t *assignments)
+{
+    mdl_assignment_t *assignment;
+    mdl_rows_t *rows;
+    apr_status_t rv = select_for(db, MDL_Q_LICENSE_KEYS_OF_ASSIGNMENTS, assignments, &rows);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        if ((assignment = index_find(assignments, mdl_rows_int(rows, 0))) != NULL) {
+            APR_ARRAY_PUSH(assignment->license_keys, const char *) = mdl_rows_text(rows, 1);
+        }
+    }
+    if (rv == APR_SUCCESS) {
+        rv = select_for(db, MDL_Q_LICENSE_KEYS_PENDING, assignments, &rows);
+    }
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        if ((assignment = index_find(assignments, mdl_rows_int(rows, 0))) != NULL) {
+            assignment->license_keys_pending = mdl_rows_int(rows, 1);
+        }
+    }
+    return rv;
+}
+
+/* Fills assignments, which have an index, with what they give. */
+static apr_status_t read_content(mdl_db_t *db, const index_t *assignments, int default_limit)
+{
+    apr_status_t rv;
+
+    if (mdl_json_length(assignments->ids) == 0) {
+        return APR_SUCCESS;
+    }
+    if ((rv = read_files(db, assignments, default_limit)) == APR_SUCCESS &&
+        (rv = read_links(db, assignments)) == APR_SUCCESS) {
+        rv = read_license_keys(db, assignments);
+    }
+    return rv;
+}
+
+static apr_status_t read_assignments(mdl_db_t *db, const index_t *orders, int default_limit)
+{
+    index_t assignments = index_make(orders->pool);
+    mdl_rows_t *rows;
+    apr_status_t rv = select_for(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, orders, &rows);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_assignment_t *assignment = assignment_of_row(rows, orders->pool);
+        mdl_order_t *order = index_find(orders, assignment->order_id);
+
+        if (order != NULL) {
+            APR_ARRAY_PUSH(order->assignments, mdl_assignment_t *) = assignment;
+            index_add(&assignments, &assignment->id, assignment);
+        }
+    }
+    return rv == APR_SUCCESS ? read_content(db, &assignments, default_limit) : rv;
+}
+
+static apr_status_t read_emails(mdl_db_t *db, const index_t *orders)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = select_for(db, MDL_Q_EMAILS_LATEST, orders, &rows);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_order_t *order = index_find(orders, mdl_rows_int(rows, 0));
+
+        if (order != NULL) {
+            mdl_email_state_of_row(&order->email, rows, 1);
+        }
+    }
+    return rv;
+}
+
+static void set_expiry(mdl_order_t *order)
+{
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        apr_time_t end = APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *)->expires_at;
+
+        if (end == 0) {
+            order->expires_at = 0;
+            return;
+        }
+        if (end > order->expires_at) {
+            order->expires_at = end;
+        }
+    }
+}
+
+/* Fills orders (mdl_order_t *) with all that belongs to them but events. */
+static apr_status_t read_orders(mdl_db_t *db, const apr_array_header_t *orders, int default_limit,
+                                apr_pool_t *p)
+{
+    index_t index = index_make(p);
+    apr_status_t rv;
+
+    for (int i = 0; i < orders->nelts; i++) {
+        mdl_order_t *order = APR_ARRAY_IDX(orders, i, mdl_order_t *);
+
+        index_add(&index, &order->id, order);
+    }
+    if (orders->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    if ((rv = read_assignments(db, &index, default_limit)) != APR_SUCCESS) {
+        return rv;
+    }
+    for (int i = 0; i < orders->nelts; i++) {
+        set_expiry(APR_ARRAY_IDX(orders, i, mdl_order_t *));
+    }
+    return read_emails(db, &index);
 }
 
 static apr_status_t select_order(mdl_db_t *db, const mdl_order_find_t *find, mdl_rows_t **row,
@@ -125,6 +276,7 @@ static apr_status_t select_order(mdl_db_t *db, const mdl_order_find_t *find, mdl
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_order_find_t *find = arg;
+    apr_array_header_t *orders = apr_array_make(p, 1, sizeof(mdl_order_t *));
     mdl_rows_t *row;
     apr_status_t rv;
 
@@ -132,163 +284,98 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg)
         return rv;
     }
     find->order = order_of_row(row, p);
-    if ((rv = read_assignments(db, find->order, p)) != APR_SUCCESS ||
-        (rv = read_files(db, find->order, find->default_download_limit, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    return mdl_email_state(db, find->order->id, &find->order->email, p);
-}
-
-/* Finds each item's mapping, or says of every item that has none. */
-static apr_status_t match_items(mdl_db_t *db, mdl_order_assign_t *assign,
-                                mdl_mapping_match_t *matches, apr_pool_t *p)
-{
-    int missing = 0;
-
-    for (int i = 0; i < assign->items->nelts; i++) {
-        const mdl_order_item_t *item = &APR_ARRAY_IDX(assign->items, i, mdl_order_item_t);
-        apr_status_t rv = mdl_mapping_match(db, assign->shop_id, item->storefront_product_id,
-                                            item->storefront_variant_id, &matches[i], p);
-
-        if (rv == APR_ENOENT) {
-            missing = 1;
-            mdl_refusal_detail(assign->refusal,
-                               apr_psprintf(p, "/items/%d/storefront_product_id", i),
-                               "product_not_mapped", "No active mapping serves this product.", p);
-        } else if (rv != APR_SUCCESS) {
-            return rv;
-        }
-    }
-    return missing ? mdl_refuse(assign->refusal, 422, "product_not_mapped",
-                                "Map each product to its content before assigning it.")
-                   : APR_SUCCESS;
-}
-
-static apr_status_t put_customer(mdl_db_t *db, mdl_order_assign_t *assign, apr_time_t now,
-                                 apr_pool_t *p)
-{
-    mdl_customer_t *customer = &assign->customer;
-    mdl_rows_t *row;
-    apr_status_t rv;
-
-    rv = mdl_db_select_one(db, MDL_Q_CUSTOMER_UPSERT, &row, p,
-                           MDL_ARGS(mdl_int(assign->shop_id),
-                                    mdl_text(customer->storefront_customer_id),
-                                    mdl_text(customer->email), mdl_text(customer->first_name),
-                                    mdl_text(customer->last_name), mdl_text(customer->locale),
-                                    mdl_int(now), mdl_int(now)));
-    if (rv == APR_SUCCESS) {
-        customer->id = mdl_rows_int(row, 0);
-        customer->email = mdl_rows_text(row, 1);
+    APR_ARRAY_PUSH(orders, mdl_order_t *) = find->order;
+    rv = read_orders(db, orders, find->default_download_limit, p);
+    if (rv == APR_SUCCESS && find->with_events) {
+        rv = mdl_event_latest(db, find->order->id, &find->order->events, p);
     }
     return rv;
 }
 
-static apr_status_t put_order(mdl_db_t *db, mdl_order_assign_t *assign, apr_time_t now,
-                              apr_int64_t *order_id, apr_pool_t *p)
+apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_refusal_t *refusal,
+                            apr_pool_t *p)
 {
-    unsigned char page_id[PAGE_ID_LENGTH];
     mdl_rows_t *row;
     apr_status_t rv;
 
-    mdl_random(page_id, sizeof page_id);
-    rv = mdl_db_select_one(db, MDL_Q_ORDER_UPSERT, &row, p,
-                           MDL_ARGS(mdl_int(assign->shop_id), mdl_text(assign->storefront_order_id),
-                                    mdl_int(assign->customer.id),
-                                    mdl_text(mdl_base64url(page_id, sizeof page_id, p)),
-                                    mdl_int(now), mdl_int(now)));
-    if (rv != APR_SUCCESS) {
+    rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK, &row, p,
+                           MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
+    if (rv == APR_ENOENT) {
+        return mdl_refuse(refusal, 404, "order_not_found", "There is no such order.");
+    }
+    return rv == APR_SUCCESS ? mdl_order_find(db, p, find) : rv;
+}
+
+apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_order_list_t *list = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_ORDER_LIST, &rows, p,
+        MDL_ARGS(mdl_int(list->shop_id), mdl_int(list->before), mdl_int(list->limit)));
+
+    list->orders = apr_array_make(p, list->limit, sizeof(mdl_order_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(list->orders, mdl_order_t *) = order_of_row(rows, p);
+    }
+    return rv == APR_SUCCESS ? read_orders(db, list->orders, list->default_download_limit, p) : rv;
+}
+
+static apr_status_t select_assignments(mdl_db_t *db, const mdl_assignment_list_t *list,
+                                       mdl_rows_t **rows, apr_pool_t *p)
+{
+    if (list->id != 0) {
+        return mdl_db_select(db, MDL_Q_ASSIGNMENT_OF_ORDER, rows, p,
+                             MDL_ARGS(mdl_int(list->order->id), mdl_int(list->id)));
+    }
+    return mdl_db_select(
+        db, MDL_Q_ASSIGNMENT_LIST, rows, p,
+        MDL_ARGS(mdl_int(list->order->id), mdl_int(list->before), mdl_int(list->limit)));
+}
+
+apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_assignment_list_t *list = arg;
+    mdl_order_find_t find = {.shop_id = list->shop_id,
+                             .storefront_order_id = list->storefront_order_id};
+    index_t assignments = index_make(p);
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    if ((rv = select_order(db, &find, &rows, p)) != APR_SUCCESS) {
         return rv;
     }
-    *order_id = mdl_rows_int(row, 0);
-    if (mdl_rows_int(row, 1) != assign->customer.id) {
-        mdl_refusal_detail(assign->refusal, "/storefront_customer_id", "other_customer",
-                           "The order belongs to another customer.", p);
-        return mdl_refuse(assign->refusal, 400, "invalid_request",
-                          "The order was assigned to another customer before.");
+    list->order = order_of_row(rows, p);
+    list->assignments = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
+    rv = select_assignments(db, list, &rows, p);
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_assignment_t *assignment = assignment_of_row(rows, p);
+
+        APR_ARRAY_PUSH(list->assignments, mdl_assignment_t *) = assignment;
+        index_add(&assignments, &assignment->id, assignment);
     }
-    if (strcmp(mdl_rows_text(row, 2), "revoked") == 0 ||
-        strcmp(mdl_rows_text(row, 2), "rejected") == 0) {
-        return mdl_refuse(assign->refusal, 409, "access_revoked",
+    return rv == APR_SUCCESS ? read_content(db, &assignments, list->default_download_limit) : rv;
+}
+
+int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now)
+{
+    return strcmp(assignment->status, "active") == 0 &&
+           (assignment->expires_at == 0 || assignment->expires_at > now);
+}
+
+apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_refusal_t *refusal)
+{
+    if (strcmp(order->access_status, "held") == 0) {
+        return mdl_refuse(refusal, 409, "order_held",
+                          "This order is under review; approve it first.");
+    }
+    if (strcmp(order->access_status, "rejected") == 0) {
+        return mdl_refuse(refusal, 409, "access_revoked",
+                          "This order was rejected; approve it first.");
+    }
+    if (strcmp(order->access_status, "active") != 0) {
+        return mdl_refuse(refusal, 409, "access_revoked",
                           "Access to this order was revoked; restore it first.");
     }
-    if (assign->fraud_check) {
-        rv = mdl_db_exec(db, MDL_Q_ORDER_FRAUD_PASSED, NULL, p, MDL_ARGS(mdl_int(*order_id)));
-    }
-    return rv;
-}
-
-static apr_status_t put_assignment(mdl_db_t *db, mdl_order_assign_t *assign,
-                                   const mdl_order_item_t *item, const mdl_mapping_match_t *match,
-                                   apr_int64_t order_id, apr_time_t now, apr_pool_t *p)
-{
-    apr_time_t expires_at = match->access_days < 0
-                                ? 0
-                                : now + apr_time_from_sec((apr_time_t)match->access_days * 86400);
-    mdl_rows_t *row;
-    apr_status_t rv;
-
-    rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_INSERT, &row, p,
-                           MDL_ARGS(mdl_int(order_id), mdl_text(item->storefront_product_id),
-                                    mdl_text(item->storefront_variant_id), mdl_int(item->quantity),
-                                    mdl_int(match->id), mdl_text(match->content),
-                                    mdl_int_or_null(expires_at), mdl_int(now)));
-    if (rv == APR_ENOENT) {
-        return APR_SUCCESS; /* it was assigned before */
-    }
-    if (rv == APR_SUCCESS) {
-        assign->created++;
-        rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_FILES, NULL, p,
-                         MDL_ARGS(mdl_int(mdl_rows_int(row, 0))));
-    }
-    return rv;
-}
-
-static apr_status_t queue_email(mdl_db_t *db, mdl_order_assign_t *assign, apr_int64_t order_id,
-                                apr_pool_t *p)
-{
-    const char *to = assign->customer.email;
-    mdl_email_state_t last;
-    int had_none, had_no_recipient;
-    apr_status_t rv;
-
-    if ((rv = mdl_email_state(db, order_id, &last, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    had_none = strcmp(last.status, "not_requested") == 0;
-    had_no_recipient = strcmp(last.status, "no_recipient") == 0;
-    if (!assign->created && !had_none && !(had_no_recipient && to != NULL)) {
-        return APR_SUCCESS;
-    }
-    return mdl_email_queue(db, assign->shop_id, order_id, to, assign->mail_host, p);
-}
-
-apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    mdl_order_assign_t *assign = arg;
-    mdl_mapping_match_t *matches = apr_pcalloc(p,
-                                               (apr_size_t)assign->items->nelts * sizeof *matches);
-    mdl_order_find_t find = {.default_download_limit = assign->default_download_limit};
-    apr_time_t now = apr_time_now();
-    apr_status_t rv;
-
-    assign->created = 0;
-    if ((rv = match_items(db, assign, matches, p)) != APR_SUCCESS ||
-        (rv = put_customer(db, assign, now, p)) != APR_SUCCESS ||
-        (rv = put_order(db, assign, now, &find.id, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    for (int i = 0; i < assign->items->nelts; i++) {
-        rv = put_assignment(db, assign, &APR_ARRAY_IDX(assign->items, i, mdl_order_item_t),
-                            &matches[i], find.id, now, p);
-        if (rv != APR_SUCCESS) {
-            return rv;
-        }
-    }
-    if (assign->send_email && (rv = queue_email(db, assign, find.id, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    rv = mdl_order_find(db, p, &find);
-    assign->order = find.order;
-    return rv;
+    return APR_SUCCESS;
 }

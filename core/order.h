@@ -1,5 +1,5 @@
 /*
- * An order with what was assigned to it: the customer's right to files.
+ * An order with what was assigned to it: the customer's right to content.
  */
 #ifndef MDL_CORE_ORDER_H
 #define MDL_CORE_ORDER_H
@@ -32,17 +32,29 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_order_file_t;
 
+/** A link that an assignment gives. */
+typedef struct {
+    apr_int64_t link_id;
+    const char *title;
+    const char *url;
+} mdl_order_link_t;
+
 typedef struct {
     apr_int64_t id;
+    apr_int64_t order_id;
     const char *storefront_product_id;
     const char *storefront_variant_id; /* "" for none */
     int quantity;
     const char *status; /* "active", "revoked" */
     apr_int64_t mapping_id;
+    int mapping_active; /* whether new orders are served by it */
     const char *download_type;
     apr_time_t expires_at; /* 0: never */
     apr_time_t created_at;
-    apr_array_header_t *files; /* mdl_order_file_t * */
+    apr_array_header_t *files;        /* mdl_order_file_t *; no file twice */
+    apr_array_header_t *links;        /* mdl_order_link_t * */
+    apr_array_header_t *license_keys; /* const char * */
+    apr_int64_t license_keys_pending;
 } mdl_assignment_t;
 
 typedef struct {
@@ -59,48 +71,59 @@ typedef struct {
     const char *shop_name;
     const char *shop_email; /* or NULL */
     mdl_email_state_t email;
-    apr_array_header_t *assignments; /* mdl_assignment_t * */
+    apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id */
+    apr_array_header_t *events;      /* mdl_event_t *; NULL unless asked for */
 } mdl_order_t;
 
-/** Which order a reading effect is about; exactly one way to name it. */
+/** Which order an effect is about; exactly one way to name it. */
 typedef struct {
     apr_int64_t shop_id; /* with storefront_order_id */
     const char *storefront_order_id;
     const char *page_id;
     apr_int64_t id;
     int default_download_limit;
+    int with_events;
     mdl_order_t *order; /* out */
 } mdl_order_find_t;
 
 /** Effect that reads an order with everything in it: APR_ENOENT when there is none. */
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-typedef struct {
-    const char *storefront_product_id;
-    const char *storefront_variant_id; /* "" for none */
-    int quantity;
-} mdl_order_item_t;
-
 /**
- * Effect: assigns downloads to an order, all or nothing, making customer and order as needed.
- * What is there already stays.  The delivery email is queued when send_email is set and something
- * was created, or none was queued yet.
- * Refused: 422 product_not_mapped with each item, 400 when the order is another customer's,
- * 409 access_revoked.
+ * Locks an order of a shop up to the transaction's end and reads it.  Refused: 404 order_not_found.
  */
+apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_refusal_t *refusal,
+                            apr_pool_t *p);
+
+/** Effect that reads a page of a shop's orders with everything in them but events, by as many
+    statements as one order takes. */
+typedef struct {
+    apr_int64_t shop_id;
+    apr_int64_t before; /* ids below this */
+    int limit;
+    int default_download_limit;
+    apr_array_header_t *orders; /* out: mdl_order_t *, newest first */
+} mdl_order_list_t;
+apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect that reads assignments of an order: one of them, or a page.  APR_ENOENT when there is no
+    such order. */
 typedef struct {
     apr_int64_t shop_id;
     const char *storefront_order_id;
-    mdl_customer_t customer;         /* without id */
-    const apr_array_header_t *items; /* mdl_order_item_t */
-    int send_email;
-    int fraud_check;
+    apr_int64_t id;     /* that one; 0: a page */
+    apr_int64_t before; /* ids below this */
+    int limit;
     int default_download_limit;
-    const char *mail_host; /* right side of a Message-ID */
-    int created;           /* out: number of assignments made */
-    mdl_order_t *order;    /* out */
-    mdl_refusal_t *refusal;
-} mdl_order_assign_t;
-apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, void *arg);
+    mdl_order_t *order;              /* out: without assignments and email */
+    apr_array_header_t *assignments; /* out: mdl_assignment_t *, newest first */
+} mdl_assignment_list_t;
+apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Whether an assignment gives anything at a time: it is active and has not expired. */
+int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now);
+
+/** Refuses unless the order's access is active: 409 order_held or access_revoked. */
+apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_refusal_t *refusal);
 
 #endif

@@ -76,6 +76,7 @@ is(page('GET', $got->{download_page_url})->{status}, 200, 'there is a page');
 is(scalar @{ $got->{assignments} }, 1, 'there is one assignment');
 my $assignment = $got->{assignments}[0];
 my $first_id   = delete $assignment->{id};
+is($assignment->{created_at}, $got->{created_at}, 'it was made with the order');
 is_deeply($assignment, {
     storefront_product_id => $both->{storefront_product_id},
     storefront_variant_id => undef,
@@ -87,11 +88,16 @@ is_deeply($assignment, {
     links                 => [],
     license_keys          => [],
     license_keys_pending  => 0,
+    created_at            => $got->{created_at},
+    expires_at            => undef,
 }, 'the assignment, with its files in the order of the mapping');
 
 my $read = order('450789469');
 is_answer($read, 200, 'the order can be read');
-is_shape($read->{json}, 'order', 'the order that is read');
+is_shape($read->{json}, 'whole_order', 'the order that is read');
+is_deeply([ map { [ @{$_}{qw(action key_id assignment_ids details)} ] } @{ delete $read->{json}{events} } ],
+    [ [ 'assigned', $shop->{key_id}, [$first_id], { send_email => $false, fraud_check => $false } ] ],
+    'it tells who made it');
 $read->{json}{customer}{id} == $customer_id and delete $read->{json}{customer}{id};
 $read->{json}{assignments}[0]{id} == $first_id and delete $read->{json}{assignments}[0]{id};
 is_deeply($read->{json}, $got, 'it is the one that was answered');
@@ -150,7 +156,7 @@ my $sent = wait_for(sub {
     my $look = order('12345678901234567890')->{json};
     return $look->{email}{status} eq 'sent' ? $look : undef;
 }, 15, 'the email to be sent');
-is_shape($sent, 'order', 'the order after the email');
+is_shape($sent, 'whole_order', 'the order after the email');
 is_deeply([ @{ $sent->{email} }{qw(to attempts last_error)} ], [ $buyer, 1, undef ], 'it was sent at once');
 cmp_ok($sent->{email}{sent_at}, 'ge', $got->{created_at}, 'when the order was there');
 my $mail = wait_mail($buyer);
@@ -341,7 +347,7 @@ unstored();
 refused(assign($shop, $taken, [ $both->{storefront_product_id} ]), 409, 'access_revoked',
     'an order that was revoked');
 $got = order($taken)->{json};
-is_shape($got, 'order', 'an order that was revoked');
+is_shape($got, 'whole_order', 'an order that was revoked');
 is_deeply($got->{access}, { status => 'revoked', reason => 'a refund', expires_at => undef },
     'says so, and why');
 

@@ -52,6 +52,9 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
         const mdl_assignment_t *assignment = APR_ARRAY_IDX(order->assignments, i,
                                                            mdl_assignment_t *);
 
+        if (!mdl_assignment_open(assignment, apr_time_now())) {
+            continue;
+        }
         for (int j = 0; j < assignment->files->nelts; j++) {
             const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, j, mdl_order_file_t *);
             mdl_json_t *entry = mdl_json_add_object(object, NULL);
@@ -119,10 +122,33 @@ static apr_status_t build(mdl_task_t *task, const mdl_order_t *order)
     return APR_SUCCESS;
 }
 
+/* Why nothing of an order can be given to its customer now, or NULL. */
+static const char *closed(const mdl_order_t *order)
+{
+    apr_time_t now = apr_time_now();
+
+    if (strcmp(order->access_status, "held") == 0) {
+        return "The order was put under review before the email was sent.";
+    }
+    if (strcmp(order->access_status, "rejected") == 0) {
+        return "The order was rejected before the email was sent.";
+    }
+    if (strcmp(order->access_status, "active") != 0) {
+        return "Access to the order was revoked before the email was sent.";
+    }
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        if (mdl_assignment_open(APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *), now)) {
+            return NULL;
+        }
+    }
+    return "Access to everything in the order was revoked or expired before the email was sent.";
+}
+
 static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
 {
     mail_t *mail = apr_pcalloc(task->pool, sizeof *mail);
     mdl_order_find_t find = {.default_download_limit = task->service->settings->download_limit};
+    const char *why;
     apr_status_t rv;
 
     task->data = mail;
@@ -133,9 +159,8 @@ static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
     if ((rv = mdl_order_find(db, task->pool, &find)) != APR_SUCCESS) {
         return rv;
     }
-    if (strcmp(find.order->access_status, "active") != 0) {
-        return end_unsent(task, MDL_TASK_FAILED, "access",
-                          "Access to the order was taken away before it was sent.");
+    if ((why = closed(find.order)) != NULL) {
+        return end_unsent(task, MDL_TASK_FAILED, "access", why);
     }
     return build(task, find.order);
 }

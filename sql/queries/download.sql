@@ -13,6 +13,9 @@ LEFT JOIN allowance w ON w.assignment_id = a.id AND w.asset_id = s.id
 WHERE a.id = %lld AND (
     (a.content = 'live' AND EXISTS (SELECT 1 FROM mapping_file f
         WHERE f.mapping_id = a.mapping_id AND f.asset_id = s.id))
+    OR (a.content = 'live' AND EXISTS (SELECT 1 FROM mapping_pack mp
+        JOIN pack_file pf ON pf.pack_id = mp.pack_id
+        WHERE mp.mapping_id = a.mapping_id AND pf.asset_id = s.id))
     OR (a.content = 'pinned' AND EXISTS (SELECT 1 FROM assignment_file f
         WHERE f.assignment_id = a.id AND f.asset_id = s.id)))
 

@@ -19,6 +19,20 @@ VALUES (%lld, %s, %lld, %s, 'active', 'not_checked', %lld, %lld)
 ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET updated_at = excluded.updated_at
 RETURNING id, customer_id, access_status
 
+-- Whoever changes an order holds its row from before the first look to the commit, but not against
+-- those who add an event.
+-- name: order_lock
+-- dialect: sqlite3
+SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s
+
+-- name: order_lock
+-- dialect: pgsql
+SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s FOR NO KEY UPDATE
+
+-- name: order_set_access
+UPDATE orders SET access_status = %s, access_reason = %s, fraud_decision = %s, updated_at = %lld
+WHERE id = %lld
+
 -- name: order_fraud_passed
 UPDATE orders SET fraud_decision = 'passed' WHERE id = %lld AND fraud_decision = 'not_checked'
 
@@ -42,6 +56,12 @@ SELECT {{order_columns}}
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
 WHERE o.id = %lld
 
+-- name: order_list
+SELECT {{order_columns}}
+FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
+WHERE o.shop_id = %lld AND o.id < %lld
+ORDER BY o.id DESC LIMIT %lld
+
 -- name: assignment_insert
 INSERT INTO assignment (order_id, storefront_product_id, storefront_variant_id, quantity,
     mapping_id, content, status, expires_at, created_at)
@@ -49,35 +69,198 @@ VALUES (%lld, %s, %s, %lld, %lld, %s, 'active', %lld, %lld)
 ON CONFLICT (order_id, storefront_product_id, storefront_variant_id) DO NOTHING
 RETURNING id
 
+-- A pack is pinned by its files; one that is there twice keeps its first place.
 -- name: assignment_pin_files
 INSERT INTO assignment_file (assignment_id, asset_id, position)
-SELECT a.id, f.asset_id, f.position
-FROM assignment a JOIN mapping_file f ON f.mapping_id = a.mapping_id
+SELECT f_rows.assignment_id, f_rows.asset_id,
+    row_number() OVER (ORDER BY f_rows.pack, f_rows.position)
+FROM (
+    SELECT a.id AS assignment_id, mf.asset_id, -1 AS pack, mf.position
+    FROM assignment a JOIN mapping_file mf ON mf.mapping_id = a.mapping_id
+    WHERE a.id = %lld AND a.content = 'pinned'
+    UNION ALL
+    SELECT a.id, pf.asset_id, mp.position, pf.position
+    FROM assignment a JOIN mapping_pack mp ON mp.mapping_id = a.mapping_id
+    JOIN pack_file pf ON pf.pack_id = mp.pack_id
+    WHERE a.id = %lld AND a.content = 'pinned'
+) f_rows
+WHERE true
+ORDER BY f_rows.pack, f_rows.position
+ON CONFLICT (assignment_id, asset_id) DO NOTHING
+
+-- name: assignment_pin_links
+INSERT INTO assignment_link (assignment_id, link_id, position)
+SELECT a.id, l.link_id, l.position
+FROM assignment a JOIN mapping_link l ON l.mapping_id = a.mapping_id
 WHERE a.id = %lld AND a.content = 'pinned'
 
--- name: assignments_of_order
-SELECT a.id, a.storefront_product_id, a.storefront_variant_id, a.quantity, a.status,
-    a.mapping_id, m.download_type, a.expires_at, a.created_at
+-- name: assignments_set_status
+-- dialect: sqlite3
+UPDATE assignment SET status = %s
+WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+
+-- name: assignments_set_status
+-- dialect: pgsql
+UPDATE assignment SET status = %s
+WHERE id IN (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
+
+-- Access that has ended begins anew; access for ever stays so.
+-- name: assignments_extend
+-- dialect: sqlite3
+UPDATE assignment SET expires_at = max(expires_at, %lld) + %lld
+WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s)) AND expires_at IS NOT NULL
+
+-- name: assignments_extend
+-- dialect: pgsql
+UPDATE assignment SET expires_at = greatest(expires_at, %lld) + %lld
+WHERE id IN (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
+    AND expires_at IS NOT NULL
+
+-- Adds downloads for each pair of an assignment and an asset in a JSON array.
+-- name: allowance_grant
+-- dialect: sqlite3
+INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
+SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]'), 0, CAST(%lld AS INTEGER)
+FROM json_each(%s) WHERE true
+ON CONFLICT (assignment_id, asset_id) DO UPDATE SET
+    downloads_extra = allowance.downloads_extra + excluded.downloads_extra
+
+-- name: allowance_grant
+-- dialect: pgsql
+INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
+SELECT (value->>0)::bigint, (value->>1)::bigint, 0, %lld
+FROM jsonb_array_elements(%s::jsonb)
+ON CONFLICT (assignment_id, asset_id) DO UPDATE SET
+    downloads_extra = allowance.downloads_extra + excluded.downloads_extra
+
+-- part: assignment_columns
+a.id, a.order_id, a.storefront_product_id, a.storefront_variant_id, a.quantity, a.status,
+a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active
+
+-- name: assignment_of_order
+SELECT {{assignment_columns}}
 FROM assignment a JOIN mapping m ON m.id = a.mapping_id
-WHERE a.order_id = %lld
+WHERE a.order_id = %lld AND a.id = %lld
+
+-- name: assignment_list
+SELECT {{assignment_columns}}
+FROM assignment a JOIN mapping m ON m.id = a.mapping_id
+WHERE a.order_id = %lld AND a.id < %lld
+ORDER BY a.id DESC LIMIT %lld
+
+-- What follows is read for a whole page at once: given are the ids of its orders or assignments, a
+-- JSON array.
+
+-- part: assignments_of_orders
+SELECT {{assignment_columns}}
+FROM given_rows JOIN assignment a ON a.order_id = given_rows.id
+JOIN mapping m ON m.id = a.mapping_id
 ORDER BY a.id
 
--- Every file of an order's assignments, whether it follows the mapping or was pinned.
--- name: files_of_order
-SELECT f.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256, b.size,
-    COALESCE(w.downloads_used, 0), f.download_limit, COALESCE(w.downloads_extra, 0), s.updated_at
+-- name: assignments_of_orders
+-- dialect: sqlite3
+WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s)) {{assignments_of_orders}}
+
+-- name: assignments_of_orders
+-- dialect: pgsql
+WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
+{{assignments_of_orders}}
+
+-- Every file of assignments, whether they follow the mapping or were pinned: the mapping's own,
+-- then those of its packs.
+-- part: files_of_assignments
+, a_rows AS (
+    SELECT a.id, a.mapping_id, a.content
+    FROM given_rows JOIN assignment a ON a.id = given_rows.id
+)
+SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
+    b.size, COALESCE(w.downloads_used, 0), m.download_limit, COALESCE(w.downloads_extra, 0),
+    s.updated_at
 FROM (
-    SELECT a.id AS assignment_id, mf.asset_id, mf.position, m.download_limit
-    FROM assignment a JOIN mapping m ON m.id = a.mapping_id
-    JOIN mapping_file mf ON mf.mapping_id = m.id
-    WHERE a.order_id = %lld AND a.content = 'live'
+    SELECT a_rows.id AS assignment_id, a_rows.mapping_id, mf.asset_id, -1 AS pack, mf.position
+    FROM a_rows JOIN mapping_file mf ON mf.mapping_id = a_rows.mapping_id
+    WHERE a_rows.content = 'live'
     UNION ALL
-    SELECT a.id, af.asset_id, af.position, m.download_limit
-    FROM assignment a JOIN mapping m ON m.id = a.mapping_id
-    JOIN assignment_file af ON af.assignment_id = a.id
-    WHERE a.order_id = %lld AND a.content = 'pinned'
-) f
-JOIN asset s ON s.id = f.asset_id
+    SELECT a_rows.id, a_rows.mapping_id, pf.asset_id, mp.position, pf.position
+    FROM a_rows JOIN mapping_pack mp ON mp.mapping_id = a_rows.mapping_id
+    JOIN pack_file pf ON pf.pack_id = mp.pack_id
+    WHERE a_rows.content = 'live'
+    UNION ALL
+    SELECT a_rows.id, a_rows.mapping_id, af.asset_id, -1, af.position
+    FROM a_rows JOIN assignment_file af ON af.assignment_id = a_rows.id
+    WHERE a_rows.content = 'pinned'
+) f_rows
+JOIN mapping m ON m.id = f_rows.mapping_id
+JOIN asset s ON s.id = f_rows.asset_id
 LEFT JOIN blob b ON b.sha256 = s.sha256
-LEFT JOIN allowance w ON w.assignment_id = f.assignment_id AND w.asset_id = f.asset_id
-ORDER BY f.assignment_id, f.position
+LEFT JOIN allowance w
+    ON w.assignment_id = f_rows.assignment_id AND w.asset_id = f_rows.asset_id
+ORDER BY f_rows.assignment_id, f_rows.pack, f_rows.position
+
+-- name: files_of_assignments
+-- dialect: sqlite3
+WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+{{files_of_assignments}}
+
+-- name: files_of_assignments
+-- dialect: pgsql
+WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
+{{files_of_assignments}}
+
+-- part: links_of_assignments
+, a_rows AS (
+    SELECT a.id, a.mapping_id, a.content
+    FROM given_rows JOIN assignment a ON a.id = given_rows.id
+)
+SELECT f_rows.assignment_id, l.id, l.title, l.url
+FROM (
+    SELECT a_rows.id AS assignment_id, ml.link_id, ml.position
+    FROM a_rows JOIN mapping_link ml ON ml.mapping_id = a_rows.mapping_id
+    WHERE a_rows.content = 'live'
+    UNION ALL
+    SELECT a_rows.id, al.link_id, al.position
+    FROM a_rows JOIN assignment_link al ON al.assignment_id = a_rows.id
+    WHERE a_rows.content = 'pinned'
+) f_rows
+JOIN link l ON l.id = f_rows.link_id
+ORDER BY f_rows.assignment_id, f_rows.position
+
+-- name: links_of_assignments
+-- dialect: sqlite3
+WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+{{links_of_assignments}}
+
+-- name: links_of_assignments
+-- dialect: pgsql
+WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
+{{links_of_assignments}}
+
+-- part: license_keys_of_assignments
+SELECT k.assignment_id, k.license_key
+FROM given_rows JOIN license_key k ON k.assignment_id = given_rows.id
+ORDER BY k.id
+
+-- name: license_keys_of_assignments
+-- dialect: sqlite3
+WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+{{license_keys_of_assignments}}
+
+-- name: license_keys_of_assignments
+-- dialect: pgsql
+WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
+{{license_keys_of_assignments}}
+
+-- How many license keys assignments wait for.
+-- part: license_keys_pending
+SELECT c.assignment_id, sum(c.wanted - c.assigned)
+FROM given_rows JOIN license_claim c ON c.assignment_id = given_rows.id
+GROUP BY c.assignment_id
+
+-- name: license_keys_pending
+-- dialect: sqlite3
+WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s)) {{license_keys_pending}}
+
+-- name: license_keys_pending
+-- dialect: pgsql
+WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
+{{license_keys_pending}}

@@ -11,7 +11,7 @@
 #include "base/crypto.h"
 #include "core/asset.h"
 #include "core/mapping.h"
-#include "core/order.h"
+#include "core/order_assign.h"
 #include "core/shop.h"
 
 #define PRODUCT(n) "gid://shopfront/Product/" n

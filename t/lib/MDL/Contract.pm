@@ -120,9 +120,37 @@ my %SHAPES = (
         mapping_id            => 'id',
         download_type         => 'ZIP|FILES',
         files                 => ['file'],
-        links                 => ['text'],
+        links                 => [ { link_id => 'id', title => 'text', url => 'url' } ],
         license_keys          => ['text'],
         license_keys_pending  => 'count',
+        created_at            => $TIME,
+        expires_at            => 'time?',
+    },
+    event => {
+        id             => 'id',
+        action         => 'assigned|revoked|restored|downloads_granted|email_resent|approved|rejected'
+            . '|license_keys_assigned',
+        assignment_ids => 'ids?',
+        key_id         => 'text?',
+        reason         => 'text?',
+        details        => 'object?',
+        created_at     => $TIME,
+    },
+    diagnosis => {
+        storefront_order_id => 'digits',
+        checks              => [
+            {
+                name    => 'recipient|email|page|mapping|fraud|access|allowance|file',
+                status  => 'ok|warn|fail',
+                message => 'text',
+            }
+        ],
+        first_failure => 'name?',
+    },
+    download_urls => {
+        expires_at => $TIME,
+        files      => [ { file_id => 'id', filename => 'text', url => 'url' } ],
+        zip        => 'null',
     },
     file => {
         file_id        => 'id',
@@ -136,7 +164,10 @@ my %SHAPES = (
     assets => { data => ['asset'], has_more => 'bool', next_cursor => 'text?' },
     jobs   => { data => ['job'], has_more => 'bool', next_cursor => 'text?' },
     assignments => { data => ['assignment'], has_more => 'bool', next_cursor => 'text?' },
+    orders      => { data => ['order'], has_more => 'bool', next_cursor => 'text?' },
 );
+# As GET /orders/{id} answers it.
+$SHAPES{whole_order} = { %{ $SHAPES{order} }, events => ['event'] };
 
 my %PATTERNS = (
     time    => qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\z/,
@@ -146,6 +177,7 @@ my %PATTERNS = (
     product => qr{^gid://[a-z0-9-]+/Product/[0-9]+\z},
     variant => qr{^gid://[a-z0-9-]+/ProductVariant/[0-9]+\z},
     url     => qr{^https?://[^/\s]+/\S+\z},
+    name    => qr/^[a-z]+\z/,
     text    => qr/./s,
 );
 
@@ -161,6 +193,8 @@ sub scalar_fits
 {
     my ($value, $type) = @_;
     return JSON::PP::is_bool($value) if $type eq 'bool';
+    return ref $value eq 'HASH'      if $type eq 'object';
+    return ref $value eq 'ARRAY' && !grep { !scalar_fits($_, 'id') } @$value if $type eq 'ids';
     return 0 if ref $value;
     return is_number($value) && $value =~ /^[1-9]\d*\z/ && $value < 2**53 if $type eq 'id';
     return is_number($value) && $value =~ /^\d+\z/ if $type eq 'count';
@@ -174,7 +208,7 @@ sub misfits
 {
     my ($value, $type, $at) = @_;
     if (!ref $type) {
-        return if $type =~ s/\?\z// && !defined $value;
+        return if ($type =~ s/\?\z// || $type eq 'null') && !defined $value;
         return misfits($value, $SHAPES{$type}, $at) if $SHAPES{$type};
         return if defined $value && scalar_fits($value, $type);
         return "$at is not of type $type: " . (defined $value ? $value : 'null');
@@ -268,7 +302,7 @@ sub is_error
 # --- what is stored --------------------------------------------------------------------------------
 
 my @TABLES = qw(asset job mapping mapping_variant mapping_file customer orders assignment
-    assignment_file email idempotency
+    assignment_file assignment_link allowance email order_event idempotency
     license_key_tag license_key license_claim);
 
 # How many rows each table has.

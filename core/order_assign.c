@@ -1,0 +1,232 @@
+#include "core/order_assign.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/crypto.h"
+#include "base/json.h"
+#include "core/event.h"
+#include "core/license.h"
+#include "core/mapping.h"
+
+#define PAGE_ID_LENGTH 16
+
+/* What one run of the effect has found and done. */
+typedef struct {
+    mdl_order_assign_t *assign;
+    mdl_mapping_match_t *matches; /* of each item */
+    apr_time_t now;
+    apr_int64_t order_id;
+    int held;
+    int passed;      /* the fraud check, just now */
+    int queued;      /* an email */
+    mdl_json_t *ids; /* of the assignments made */
+} run_t;
+
+/* Finds each item's mapping, or says of every item that has none. */
+static apr_status_t match_items(mdl_db_t *db, mdl_order_assign_t *assign,
+                                mdl_mapping_match_t *matches, apr_pool_t *p)
+{
+    int missing = 0;
+
+    for (int i = 0; i < assign->items->nelts; i++) {
+        const mdl_order_item_t *item = &APR_ARRAY_IDX(assign->items, i, mdl_order_item_t);
+        apr_status_t rv = mdl_mapping_match(db, assign->shop_id, item->storefront_product_id,
+                                            item->storefront_variant_id, &matches[i], p);
+
+        if (rv == APR_ENOENT) {
+            missing = 1;
+            mdl_refusal_detail(assign->refusal,
+                               apr_psprintf(p, "/items/%d/storefront_product_id", i),
+                               "product_not_mapped", "No active mapping serves this product.", p);
+        } else if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return missing ? mdl_refuse(assign->refusal, 422, "product_not_mapped",
+                                "Map each product to its content before assigning it.")
+                   : APR_SUCCESS;
+}
+
+static apr_status_t put_customer(mdl_db_t *db, mdl_order_assign_t *assign, apr_time_t now,
+                                 apr_pool_t *p)
+{
+    mdl_customer_t *customer = &assign->customer;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    rv = mdl_db_select_one(db, MDL_Q_CUSTOMER_UPSERT, &row, p,
+                           MDL_ARGS(mdl_int(assign->shop_id),
+                                    mdl_text(customer->storefront_customer_id),
+                                    mdl_text(customer->email), mdl_text(customer->first_name),
+                                    mdl_text(customer->last_name), mdl_text(customer->locale),
+                                    mdl_int(now), mdl_int(now)));
+    if (rv == APR_SUCCESS) {
+        customer->id = mdl_rows_int(row, 0);
+        customer->email = mdl_rows_text(row, 1);
+    }
+    return rv;
+}
+
+static apr_status_t pass_fraud_check(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    apr_int64_t changed = 0;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_ORDER_FRAUD_PASSED, &changed, p,
+                                  MDL_ARGS(mdl_int(run->order_id)));
+
+    run->passed = changed > 0;
+    return rv;
+}
+
+static apr_status_t put_order(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    mdl_order_assign_t *assign = run->assign;
+    unsigned char page_id[PAGE_ID_LENGTH];
+    const char *access;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    mdl_random(page_id, sizeof page_id);
+    rv = mdl_db_select_one(db, MDL_Q_ORDER_UPSERT, &row, p,
+                           MDL_ARGS(mdl_int(assign->shop_id), mdl_text(assign->storefront_order_id),
+                                    mdl_int(assign->customer.id),
+                                    mdl_text(mdl_base64url(page_id, sizeof page_id, p)),
+                                    mdl_int(run->now), mdl_int(run->now)));
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    run->order_id = mdl_rows_int(row, 0);
+    if (mdl_rows_int(row, 1) != assign->customer.id) {
+        mdl_refusal_detail(assign->refusal, "/storefront_customer_id", "other_customer",
+                           "The order belongs to another customer.", p);
+        return mdl_refuse(assign->refusal, 400, "invalid_request",
+                          "The order was assigned to another customer before.");
+    }
+    access = mdl_rows_text(row, 2);
+    if (strcmp(access, "revoked") == 0 || strcmp(access, "rejected") == 0) {
+        return mdl_refuse(assign->refusal, 409, "access_revoked",
+                          "Access to this order was revoked; restore it first.");
+    }
+    run->held = strcmp(access, "held") == 0;
+    return assign->fraud_check ? pass_fraud_check(db, run, p) : APR_SUCCESS;
+}
+
+static apr_status_t put_assignment(mdl_db_t *db, run_t *run, int index, apr_pool_t *p)
+{
+    const mdl_order_item_t *item = &APR_ARRAY_IDX(run->assign->items, index, mdl_order_item_t);
+    const mdl_mapping_match_t *match = &run->matches[index];
+    apr_time_t expires_at = match->access_days < 0
+                                ? 0
+                                : run->now +
+                                      apr_time_from_sec((apr_time_t)match->access_days * 86400);
+    mdl_rows_t *row;
+    apr_int64_t id;
+    apr_status_t rv;
+
+    rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_INSERT, &row, p,
+                           MDL_ARGS(mdl_int(run->order_id), mdl_text(item->storefront_product_id),
+                                    mdl_text(item->storefront_variant_id), mdl_int(item->quantity),
+                                    mdl_int(match->id), mdl_text(match->content),
+                                    mdl_int_or_null(expires_at), mdl_int(run->now)));
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv; /* it was assigned before */
+    }
+    id = mdl_rows_int(row, 0);
+    mdl_json_add_int(run->ids, NULL, id);
+    run->assign->created++;
+    if (strcmp(match->content, "pinned") == 0) {
+        if ((rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_FILES, NULL, p,
+                              MDL_ARGS(mdl_int(id), mdl_int(id)))) != APR_SUCCESS ||
+            (rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_LINKS, NULL, p, MDL_ARGS(mdl_int(id)))) !=
+                APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return mdl_license_want(db, id, match->id, item->quantity, p);
+}
+
+static apr_status_t put_assignments(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    apr_int64_t given;
+
+    for (int i = 0; i < run->assign->items->nelts; i++) {
+        apr_status_t rv = put_assignment(db, run, i, p);
+
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return mdl_license_fill_order(db, run->order_id, &given, p);
+}
+
+static apr_status_t queue_email(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    const mdl_order_assign_t *assign = run->assign;
+    mdl_email_new_t email = {.shop_id = assign->shop_id,
+                             .order_id = run->order_id,
+                             .to = assign->customer.email,
+                             .host = assign->mail_host,
+                             .held = run->held};
+    mdl_email_state_t last;
+    int wanted;
+    apr_status_t rv;
+
+    if ((rv = mdl_email_state(db, run->order_id, &last, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (strcmp(last.status, MDL_EMAIL_NOT_REQUESTED) == 0) {
+        wanted = 1;
+    } else if (strcmp(last.status, MDL_EMAIL_NO_RECIPIENT) == 0) {
+        wanted = assign->created > 0 || email.to != NULL;
+    } else {
+        /* One that is held will tell of everything. */
+        wanted = assign->created > 0 && strcmp(last.status, MDL_EMAIL_HELD) != 0;
+    }
+    run->queued = wanted;
+    return wanted ? mdl_email_queue(db, &email, p) : APR_SUCCESS;
+}
+
+static apr_status_t add_event(mdl_db_t *db, const run_t *run, apr_pool_t *p)
+{
+    mdl_json_t *details = mdl_json_object(p);
+    mdl_event_t event = {.action = "assigned",
+                         .assignment_ids = mdl_json_text(run->ids, NULL, p),
+                         .key_id = run->assign->key_id};
+
+    if (run->assign->created == 0 && !run->passed && !run->queued) {
+        return APR_SUCCESS;
+    }
+    mdl_json_add_bool(details, "send_email", run->assign->send_email);
+    mdl_json_add_bool(details, "fraud_check", run->assign->fraud_check);
+    event.details = mdl_json_text(details, NULL, p);
+    return mdl_event_add(db, run->order_id, &event, p);
+}
+
+apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_order_assign_t *assign = arg;
+    run_t run = {.assign = assign, .now = apr_time_now(), .ids = mdl_json_array(p)};
+    mdl_order_find_t find = {.default_download_limit = assign->default_download_limit};
+    apr_status_t rv;
+
+    assign->created = 0;
+    run.matches = apr_pcalloc(p, (apr_size_t)assign->items->nelts * sizeof *run.matches);
+    if ((rv = match_items(db, assign, run.matches, p)) != APR_SUCCESS ||
+        (rv = put_customer(db, assign, run.now, p)) != APR_SUCCESS ||
+        (rv = put_order(db, &run, p)) != APR_SUCCESS ||
+        (rv = put_assignments(db, &run, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (assign->send_email && (rv = queue_email(db, &run, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if ((rv = add_event(db, &run, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    find.id = run.order_id;
+    rv = mdl_order_find(db, p, &find);
+    assign->order = find.order;
+    return rv;
+}
