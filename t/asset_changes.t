@@ -1,0 +1,339 @@
+# Assets that are there (contract, section 6): the list, one of them, changing, deleting, versions.
+use strict;
+use warnings;
+
+use Digest::SHA qw(sha256_hex);
+use JSON::PP;
+use MDL::Contract;
+use MDL::Source;
+use MDL::Test;
+use Test::More;
+
+my $shop  = new_shop();
+my $other = new_shop();
+my $key   = $shop->{token};
+
+sub get    { my ($path) = @_; return api('GET', $path, key => $key) }
+sub change { my ($id, %to) = @_; return api('PATCH', "/assets/$id", key => $key, json => \%to) }
+
+# What the list answers, as ids; the query is written as it is sent.
+sub listed
+{
+    my ($query) = @_;
+    my $reply = get("/assets$query");
+    return "$reply->{status} $reply->{body}" if $reply->{status} != 200;
+    return join ' ', map { $_->{id} } @{ $reply->{json}{data} };
+}
+
+my $now = 1_700_000_000_000_000;
+
+sub category
+{
+    my ($of) = @_;
+    my ($row) = sql('INSERT INTO category (shop_id, name, created_at, updated_at) '
+            . "VALUES ($of->{shop_id}, 'A category', $now, $now) RETURNING id");
+    return 0 + $row->[0];
+}
+
+sub blob
+{
+    my ($sha256, $size) = @_;
+    sql("INSERT INTO blob (sha256, size, crc32, created_at) VALUES ('$sha256', $size, 1, $now)");
+    sql("UPDATE shop SET bytes_stored = bytes_stored + $size WHERE id = $shop->{shop_id}");
+    return $sha256;
+}
+
+# An asset as a row; returns its id.
+sub row_of
+{
+    my (%given) = @_;
+    my %row = (shop_id => $shop->{shop_id}, status => 'failed', filename => 'row.bin', title => 'Row',
+        version => 1, created_at => $now, updated_at => $now, %given);
+    my @names = sort keys %row;
+    my $values = join ', ', map { $row{$_} =~ /^\d+\z/ ? $row{$_} : "'$row{$_}'" } @names;
+    my ($id) = sql('INSERT INTO asset (' . join(', ', @names) . ") VALUES ($values) RETURNING id");
+    return 0 + $id->[0];
+}
+
+# Whether the sum that the shop's quota goes by is that of its assets.
+sub is_stored
+{
+    my ($name) = @_;
+    my ($row) = sql('SELECT bytes_stored, (SELECT COALESCE(sum(b.size), 0) FROM asset a '
+            . 'JOIN blob b ON b.sha256 = a.sha256 WHERE a.shop_id = shop.id AND a.deleted_at IS NULL) '
+            . "FROM shop WHERE id = $shop->{shop_id}");
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return is($row->[0], $row->[1], "$name: the shop stores what its assets take");
+}
+
+sub partial_files { return glob storage_dir() . '/partial/*' }
+
+# --- the list --------------------------------------------------------------------------------------
+
+my $empty = get('/assets');
+is_answer($empty, 200, 'a shop without assets has a list');
+is_deeply($empty->{json}, { data => [], has_more => JSON::PP::false(), next_cursor => undef },
+    'which is empty');
+
+my $ready = ready_asset($shop, "changes-$$.txt", "ready\n");
+my $first = get("/assets/$ready->{id}")->{json};
+is_shape($first, 'asset', 'an asset, read alone,');
+is_deeply([ @{$first}{qw(id status filename size sha256 version category_id source_url)} ],
+    [ @{$ready}{qw(id)}, 'ready', @{$ready}{qw(filename size sha256)}, 1, undef,
+        source_url($ready->{filename}) ], 'says what it is');
+my $list = get('/assets');
+is_answer($list, 200, 'the list');
+is_shape($list->{json}, 'assets', 'the list');
+is_deeply($list->{json}{data}, [$first], 'has it as it is read alone');
+
+my $of_shop  = category($shop);
+my $of_other = category($other);
+my $bytes    = blob(sha256_hex("asset-changes-$$"), 77);
+my $a = row_of(status => 'pending', category_id => $of_shop);
+my $b = row_of(status => 'failed', filename => "caf\xc3\xa9 & 50%.pdf", category_id => $of_shop);
+my $c = row_of(status => 'ready', sha256 => $bytes, filename => "caf\xc3\xa9 & 50%.pdf");
+my $gone   = row_of(category_id => $of_shop, deleted_at => $now);
+my $theirs = row_of(shop_id => $other->{shop_id}, category_id => $of_other);
+
+is(listed(''), "$c $b $a $ready->{id}", 'newest first, without deleted ones and other shops\'');
+is(listed('?status=pending'), $a, 'by status');
+is(listed('?status=ready'), "$c $ready->{id}", 'by another status');
+is(listed("?category_id=$of_shop"), "$b $a", 'by category');
+is(listed("?category_id=$of_other"), '', "another shop's category has nothing of this one");
+is(listed('?filename=caf%C3%A9%20%26%2050%25.pdf'), "$c $b", 'by filename');
+is(listed('?filename=caf%C3%A9'), '', 'which is compared as a whole');
+is(listed("?sha256=$bytes"), $c, 'by SHA-256');
+is(listed('?sha256=' . uc $bytes), $c, 'in capitals too');
+is(listed("?category_id=$of_shop&status=failed"), $b, 'by category and status');
+is(listed("?filename=caf%C3%A9+%26+50%25.pdf&category_id=$of_shop"), $b, 'by filename and category');
+is(listed('?filename=caf%C3%A9+%26+50%25.pdf&status=ready'), $c, 'by filename and status');
+is(listed("?sha256=$bytes&status=pending"), '', 'by SHA-256 and a status that it does not have');
+is(listed("?sha256=$bytes&status=ready&filename=caf%C3%A9+%26+50%25.pdf"), $c,
+    'by SHA-256, status and filename');
+is(listed("?sha256=$bytes&filename=row.bin"), '', 'by SHA-256 and a filename that it does not have');
+is(listed("?sha256=$bytes&category_id=$of_shop"), '', 'by SHA-256 and a category that it is not in');
+is_error(get('/assets?status=done&category_id=x&filename=&sha256=abc&limit=0&name=x'), 400,
+    'invalid_request', 'filters that make no sense', '/status', '/category_id', '/filename',
+    '/sha256', '/limit', '/name');
+
+my @many = reverse map { row_of(filename => 'many.bin') } 1 .. 7;
+my ($page, @seen) = get('/assets?filename=many.bin&limit=3');
+push @seen, map { $_->{id} } @{ $page->{json}{data} };
+row_of(filename => 'many.bin');
+while ($page->{json}{has_more}) {
+    my ($next) = $page->{headers}{link} =~ m{<(?:http://[^/]+)?/api/v1(/[^>]+)>; rel="next"};
+    like($next, qr/cursor=\Q$page->{json}{next_cursor}\E/, 'Link leads to the next page');
+    $page = get($next);
+    push @seen, map { $_->{id} } @{ $page->{json}{data} };
+}
+is("@seen", "@many", 'the pages have each asset once, whatever is added meanwhile');
+is($page->{headers}{link}, undef, 'the last page leads nowhere');
+my $cursor = get('/assets?filename=many.bin&limit=3')->{json}{next_cursor};
+is_error(get("/assets?limit=3&cursor=$cursor"), 400, 'invalid_cursor',
+    'a cursor under other filters');
+
+# --- one asset -------------------------------------------------------------------------------------
+
+sub without_id { my ($reply) = @_; return $reply->{body} =~ s/req_[\w@-]+/req/r }
+
+my $unknown = get('/assets/9007199254740991');
+is_error($unknown, 404, 'asset_not_found', 'an asset that is not there');
+is($unknown->{json}{error}{message}, 'There is no such asset.', 'is told in a sentence');
+my %not_ours = ("another shop's" => $theirs, 'a deleted one' => $gone, map { $_ => $_ } 0, '-1', '01',
+    'x', '9' x 16, '9' x 30, "${\ $ready->{id}}x");
+for my $name (sort keys %not_ours) {
+    my $path = "/assets/$not_ours{$name}";
+    is(without_id(get($path)), without_id($unknown), "GET of $name: the same bytes");
+    is(without_id(change($not_ours{$name}, title => 'x')), without_id($unknown),
+        "PATCH of $name: the same bytes");
+    is(without_id(api('DELETE', $path, key => $key)), without_id($unknown),
+        "DELETE of $name: the same bytes");
+    is(without_id(api('POST', "$path/versions", key => $key,
+        json => { source_url => source_url($ready->{filename}) })),
+        without_id($unknown), "a version of $name: the same bytes");
+}
+
+# --- changing --------------------------------------------------------------------------------------
+
+my %to = (filename => "neu \x{1f33b}.txt", title => 'A new title', content_type => 'text/x-new',
+    category_id => $of_shop);
+my $changed = change($ready->{id}, %to);
+is_answer($changed, 200, 'an asset is changed');
+is(join(' ', keys %{ $changed->{json} }), 'asset', 'the answer has the asset');
+is_shape($changed->{json}{asset}, 'asset', 'the changed asset');
+is_deeply({ map { $_ => $changed->{json}{asset}{$_} } keys %to }, \%to, 'with what was given');
+is_deeply([ @{ $changed->{json}{asset} }{qw(status size sha256 version source_url created_at)} ],
+    [ @{$first}{qw(status size sha256 version source_url created_at)} ], 'and the rest as it was');
+cmp_ok($changed->{json}{asset}{updated_at}, 'gt', $first->{updated_at}, 'it was updated');
+is_deeply(get("/assets/$ready->{id}")->{json}, $changed->{json}{asset}, 'and is read so');
+is_deeply(change($ready->{id})->{json}, $changed->{json}, 'nothing given: nothing is changed');
+my $title = change($ready->{id}, title => 'Only this')->{json}{asset};
+is_deeply([ @{$title}{qw(filename title content_type category_id)} ],
+    [ $to{filename}, 'Only this', $to{content_type}, $of_shop ], 'one member given: the others stay');
+my $cleared = change($ready->{id}, content_type => undef, category_id => undef)->{json}{asset};
+is_deeply([ @{$cleared}{qw(filename title content_type category_id)} ],
+    [ $to{filename}, 'Only this', undef, undef ], 'null clears what may be null');
+
+unstored();
+refused(change($ready->{id}, filename => undef, title => undef), 400, 'invalid_request',
+    'null where there must be something', '/filename', '/title');
+refused(change($ready->{id}, filename => '../x', title => '', content_type => 'x',
+    category_id => 0, status => 'ready', sha256 => 'x'), 400, 'invalid_request', 'faulty members',
+    '/filename', '/title', '/content_type', '/category_id', '/status', '/sha256');
+refused(change($ready->{id}, category_id => $of_other), 422, 'unknown_reference',
+    "another shop's category", '/category_id');
+refused(change($ready->{id}, category_id => 9007199254740991), 422, 'unknown_reference',
+    'a category that is not there', '/category_id');
+is_deeply(get("/assets/$ready->{id}")->{json}, $cleared, 'nothing of that changed it');
+
+my $in_category = import_of($shop, "changes-category-$$.txt", 'x', category_id => $of_shop);
+is_answer($in_category, 202, 'an import into a category');
+is($in_category->{json}{asset}{category_id}, $of_shop, 'says so');
+is(wait_job($shop, $in_category->{json}{job}{id})->{status}, 'succeeded', 'when it is done');
+is(get("/assets/$in_category->{json}{asset}{id}")->{json}{category_id}, $of_shop, 'it is in there');
+unstored();
+refused(import_of($shop, "changes-category-$$.txt", 'x', category_id => $of_other), 422,
+    'unknown_reference', "an import into another shop's category", '/category_id');
+
+# --- versions --------------------------------------------------------------------------------------
+
+my $held = MDL::Source->new;
+
+sub version_of
+{
+    my ($id, %members) = @_;
+    return api('POST', "/assets/$id/versions", key => $key, json => \%members);
+}
+
+is_stored('before');
+my $mapping = mapping_of($shop, [ $ready->{id} ]);
+my $order   = digits();
+assign($shop, $order, [ $mapping->{storefront_product_id} ]);
+
+sub file_of_order
+{
+    my $reply = api('GET', "/orders/$order/assignments", key => $key);
+    return $reply->{json}{data}[0]{files}[0];
+}
+
+change($ready->{id}, content_type => 'text/x-own');
+my $before = get("/assets/$ready->{id}")->{json};
+my $text   = "the second version\n";
+my $url    = $held->offer("version-$$", { body => $text, hold => 4,
+    headers => ['Content-Type: text/x-source'] });
+my $queued = version_of($ready->{id}, source_url => $url, sha256 => uc sha256_hex($text));
+is_answer($queued, 202, 'new bytes for an asset');
+is(join(' ', sort keys %{ $queued->{json} }), 'asset job', 'the answer has asset and job');
+is_deeply($queued->{json}{asset}, $before, 'the asset is what it was so far');
+is_shape($queued->{json}{job}, 'job', 'the job of a version');
+is($queued->{json}{job}{asset_id}, $ready->{id}, 'which is that of the asset');
+like($queued->{headers}{location}, qr{/api/v1/jobs/\Q$queued->{json}{job}{id}\E\z}, 'Location is the job');
+wait_for(sub { get("/jobs/$queued->{json}{job}{id}")->{json}{progress}{bytes_received} }, 10,
+    'the first bytes');
+is_deeply(get("/assets/$ready->{id}")->{json}, $before, 'while it runs, the old bytes stay');
+is_error(version_of($ready->{id}, source_url => $url), 409, 'asset_not_ready',
+    'a further version meanwhile');
+$held->release("version-$$");
+is(wait_job($shop, $queued->{json}{job}{id})->{status}, 'succeeded', 'the version arrives');
+my $second = get("/assets/$ready->{id}")->{json};
+is_deeply([ @{$second}{qw(id status version size sha256 source_url content_type filename)} ],
+    [ $ready->{id}, 'ready', 2, length $text, sha256_hex($text), $url, 'text/x-own',
+        $before->{filename} ], 'and is the asset now');
+is(file_of_order()->{sha256}, sha256_hex($text), 'for existing buyers too');
+is_stored('a version of another size');
+
+for my $failing (
+    { source_url => source_url("none-$$") },
+    { source_url => source_url($ready->{filename}), sha256 => sha256_hex('something else') }
+    )
+{
+    my $reply = version_of($ready->{id}, %$failing);
+    is(wait_job($shop, $reply->{json}{job}{id})->{status}, 'failed', 'a version that fails');
+    is_deeply(get("/assets/$ready->{id}")->{json}, $second, 'leaves the asset as it was');
+}
+is_stored('after versions that failed');
+
+my $failed = import_of($shop, 'x', 'x', source_url => source_url("later-$$.txt"))->{json};
+is(wait_job($shop, $failed->{job}{id})->{status}, 'failed', 'an import that fails');
+source("later-$$.txt", 'now it is there');
+my $mended = version_of($failed->{asset}{id}, source_url => source_url("later-$$.txt"));
+is_answer($mended, 202, 'its asset is given other bytes');
+is($mended->{json}{asset}{status}, 'pending', 'which it waits for');
+is(wait_job($shop, $mended->{json}{job}{id})->{status}, 'succeeded', 'they arrive');
+is_deeply([ @{ get("/assets/$failed->{asset}{id}")->{json} }{qw(status version)} ], [ 'ready', 2 ],
+    'and it is ready');
+is_stored('an asset that was mended');
+
+unstored();
+refused(version_of($ready->{id}), 400, 'invalid_request', 'a version of nothing', '/source_url');
+refused(version_of($ready->{id}, source_url => $url, upload_id => 'upl_x'), 400, 'invalid_request',
+    'a version of two things', '/upload_id');
+refused(version_of($ready->{id}, source_url => 'no', sha256 => 'no', filename => 'x'), 400,
+    'invalid_request', 'faulty members of a version', '/source_url', '/sha256', '/filename');
+refused(version_of($ready->{id}, upload_id => 'upl_00000000000000000000000000'), 422,
+    'unknown_reference', 'an upload that is not there', '/upload_id');
+refused(version_of($ready->{id}, source_url => 'https://example.com/x'), 422,
+    'source_host_not_allowed', 'a version from a host that is not allowed', '/source_url');
+refused(version_of($a, source_url => $url), 409, 'asset_not_ready', 'a version of a pending asset');
+
+# --- deleting --------------------------------------------------------------------------------------
+
+sub delete_of { my ($id, %more) = @_; return api('DELETE', "/assets/$id", key => $key, %more) }
+
+sub holders
+{
+    my ($reply) = @_;
+    return join ' ', sort map { "$_->{code}:$_->{pointer}" } @{ $reply->{json}{error}{details} // [] };
+}
+
+my ($pack) = sql('INSERT INTO pack (shop_id, name, created_at, updated_at) '
+        . "VALUES ($shop->{shop_id}, 'A pack', $now, $now) RETURNING id");
+sql("INSERT INTO pack_file (pack_id, asset_id, position) VALUES ($pack->[0], $ready->{id}, 0)");
+my $refusal = delete_of($ready->{id});
+is_error($refusal, 409, 'asset_in_use', 'an asset that is in use',
+    "/mappings/$mapping->{id}", "/packs/$pack->[0]");
+is(holders($refusal), "held_by_mapping:/mappings/$mapping->{id} held_by_pack:/packs/$pack->[0]",
+    'with what holds it');
+is_deeply([ sort map { $_->{message} } @{ $refusal->{json}{error}{details} } ],
+    [ "Mapping $mapping->{id} holds this asset.", "Pack $pack->[0] holds this asset." ],
+    'in sentences');
+is_deeply(get("/assets/$ready->{id}")->{json}, $second, 'it is still there');
+sql("DELETE FROM pack_file WHERE pack_id = $pack->[0]");
+sql("UPDATE mapping SET deleted_at = $now, is_active = 0 WHERE id = $mapping->{id}");
+is(holders(delete_of($ready->{id})), "held_by_order:/orders/$order",
+    'a mapping that was deleted holds it for its orders');
+sql("DELETE FROM mapping_file WHERE mapping_id = $mapping->{id}");
+my ($assignment) = sql('SELECT a.id FROM assignment a JOIN orders o ON o.id = a.order_id '
+        . "WHERE o.shop_id = $shop->{shop_id} AND o.storefront_order_id = '$order'");
+sql("INSERT INTO assignment_file (assignment_id, asset_id, position) VALUES ($assignment->[0], $ready->{id}, 0)");
+is(holders(delete_of($ready->{id})), "held_by_order:/orders/$order", 'a pinned order holds it');
+sql("DELETE FROM assignment_file WHERE asset_id = $ready->{id}");
+
+unstored();
+refused(delete_of($ready->{id}, json => { force => JSON::PP::true() }), 400, 'invalid_request',
+    'a DELETE with a member', '/force');
+my $idem    = idem();
+my $deleted = delete_of($ready->{id}, idem => $idem);
+is("$deleted->{status} $deleted->{body}", '204 ', 'an asset that nothing holds is deleted');
+my $replayed = delete_of($ready->{id}, idem => $idem);
+is("$replayed->{status} $replayed->{body}", '204 ', 'asked with the same key: the same answer');
+is($replayed->{headers}{'idempotent-replayed'}, 'true', 'which says that it is a replay');
+is_error(delete_of($ready->{id}), 404, 'asset_not_found', 'asked again');
+is_error(get("/assets/$ready->{id}"), 404, 'asset_not_found', 'a deleted asset');
+unlike(listed('?limit=100'), qr/\b$ready->{id}\b/, 'is not listed');
+is_stored('an asset less');
+is(get("/jobs/$queued->{json}{job}{id}")->{status}, 200, 'its jobs can be read still');
+
+my $running = api('POST', '/assets', key => $key,
+    json => { source_url => $held->offer("deleted-$$", { size => 5000, hold => 1000 }) })->{json};
+wait_for(sub { get("/jobs/$running->{job}{id}")->{json}{progress}{bytes_received} }, 10, 'its first bytes');
+is(delete_of($running->{asset}{id})->{status}, 204, 'an asset whose import runs is deleted');
+is(get("/jobs/$running->{job}{id}")->{json}{status}, 'cancelled', 'the import is cancelled with it');
+ok(wait_for(sub { ($held->requests("deleted-$$"))[0]{ended} }, 2, 'the end of the transfer'),
+    'the transfer ends');
+ok(wait_for(sub { !grep { /$running->{job}{id}/ } partial_files() }, 2, 'the partial file to go'),
+    'and leaves no file');
+is_error(api('POST', "/jobs/$running->{job}{id}/retry", key => $key), 409, 'job_finished',
+    'its job is not tried again');
+
+done_testing();

@@ -1,0 +1,111 @@
+# The storage quota of a shop (DownloadsStorageQuota): what imports do about it.
+use strict;
+use warnings;
+
+use MDL::Contract;
+use MDL::Instance;
+use MDL::Source;
+use MDL::Test;
+use Test::More;
+
+use constant KB => 1024;
+
+my $server = MDL::Instance->new(extra => <<'END')->start;
+DownloadsStorageQuota 100K
+DownloadsRetryDelay 50
+END
+my $shop   = new_shop();
+my $key    = $shop->{token};
+my $source = MDL::Source->new;
+
+sub stored_bytes
+{
+    my ($row) = sql("SELECT bytes_stored FROM shop WHERE id = $shop->{shop_id}");
+    return $row->[0];
+}
+
+sub job_of
+{
+    my ($path, $url, %more) = @_;
+    my $reply = api('POST', $path, key => $key, json => { source_url => $url, %more });
+    die "POST $path: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
+    return $reply->{json};
+}
+
+my $count = 0;
+
+sub offer { my (%answer) = @_; return $source->offer('file-' . ++$count, { version => $count, %answer }) }
+
+# An import, or a version, to its end; returns its asset.
+sub fits
+{
+    my ($name, $path, %answer) = @_;
+    my $made = job_of($path, offer(%answer));
+    my $job  = wait_job($shop, $made->{job}{id});
+    is($job->{status}, 'succeeded', "$name: it fits") or diag explain $job;
+    return $made->{asset}{id};
+}
+
+sub fails
+{
+    my ($name, $path, %answer) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $before = stored_bytes();
+    my $made   = job_of($path, offer(%answer));
+    my $job    = wait_job($shop, $made->{job}{id});
+    is_shape($job, 'job', "$name: the job");
+    is($job->{status}, 'failed', "$name: it fails");
+    is(($job->{error} // {})->{code}, 'storage_quota_exceeded', "$name: because of the quota");
+    is($job->{attempts}, 1, "$name: at once");
+    is(stored_bytes(), $before, "$name: the shop stores what it did");
+    is_deeply([ glob storage_dir() . '/partial/*' ], [], "$name: no partial file is left");
+    return $made->{asset}{id};
+}
+
+my $first = fits('40 of 100 KiB', '/assets', size => 40 * KB);
+is(stored_bytes(), 40 * KB, 'its bytes are counted');
+my $refused = fails('a file that is announced as too large', '/assets', size => 60 * KB + 1);
+is(api('GET', "/assets/$refused", key => $key)->{json}{status}, 'failed', 'its asset has failed');
+fails('a file that turns out to be too large', '/assets', size => 60 * KB + 1, length => 'chunked');
+fails('a file of many times that', '/assets', size => 50_000 * KB);
+cmp_ok($source->sent("file-$count"), '<', 10_000 * KB, 'which is hardly read');
+my $second = fits('60 KiB more', '/assets', size => 60 * KB);
+is(stored_bytes(), 100 * KB, 'nothing is left');
+fails('one byte more', '/assets', size => 1);
+fits('a file without a byte', '/assets', size => 0);
+
+fails('a version that is larger', "/assets/$first/versions", size => 40 * KB + 1);
+is(api('GET', "/assets/$first", key => $key)->{json}{version}, 1, 'the asset keeps its bytes');
+fits('a version of the same size', "/assets/$first/versions", size => 40 * KB);
+fits('a smaller version', "/assets/$first/versions", size => 10 * KB);
+is(stored_bytes(), 70 * KB, 'what it takes less is free again');
+fits('a larger version that fits', "/assets/$first/versions", size => 40 * KB, length => 'chunked');
+is(stored_bytes(), 100 * KB, 'until it is taken again');
+
+is(api('DELETE', "/assets/$second", key => $key)->{status}, 204, 'an asset is deleted');
+is(stored_bytes(), 40 * KB, 'what it took is free again');
+
+# Both were let through when they began, for each would fit.
+my @made = map { job_of('/assets', offer(size => 40 * KB, hold => KB, etag => '"x"')) } 1, 2;
+for my $made (@made) {
+    wait_for(sub { api('GET', "/jobs/$made->{job}{id}", key => $key)->{json}{progress}{bytes_received} },
+        10, 'its first bytes');
+}
+$source->release("file-$_") for $count - 1, $count;
+my @jobs = map { wait_job($shop, $_->{job}{id}) } @made;
+is(join(' ', sort map { $_->{status} } @jobs), 'failed succeeded', 'of two that fit only alone one fails');
+my ($failed) = grep { $_->{status} eq 'failed' } @jobs;
+is($failed->{error}{code}, 'storage_quota_exceeded', 'because of the quota');
+is(api('GET', "/assets/$failed->{asset_id}", key => $key)->{json}{status}, 'failed', 'and its asset');
+is(stored_bytes(), 80 * KB, 'the other is counted');
+my ($rows) = sql("SELECT sum(b.size) FROM asset a JOIN blob b ON b.sha256 = a.sha256 "
+        . "WHERE a.shop_id = $shop->{shop_id} AND a.deleted_at IS NULL");
+is($rows->[0], 80 * KB, 'exactly as the assets say');
+
+my $other = new_shop();
+is(wait_job($other, api('POST', '/assets', key => $other->{token},
+    json => { source_url => offer(size => 100 * KB) })->{json}{job}{id})->{status},
+    'succeeded', 'each shop has a quota of its own');
+
+$server->stop;
+done_testing;
