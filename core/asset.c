@@ -6,7 +6,6 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
-#include "base/json.h"
 #include "core/job.h"
 #include "core/shop.h"
 
@@ -326,38 +325,4 @@ apr_status_t mdl_asset_retry(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_ASSET_RETRY, NULL, p,
                        MDL_ARGS(mdl_int(apr_time_now()), mdl_int(id)));
-}
-
-apr_status_t mdl_asset_unknown(mdl_db_t *db, apr_int64_t shop_id, const apr_array_header_t *ids,
-                               apr_array_header_t **unknown, apr_pool_t *p)
-{
-    apr_hash_t *known = apr_hash_make(p);
-    mdl_json_t *array = mdl_json_array(p);
-    mdl_rows_t *rows;
-    apr_status_t rv;
-
-    *unknown = apr_array_make(p, 4, sizeof(int));
-    if (ids->nelts == 0) {
-        return APR_SUCCESS;
-    }
-    for (int i = 0; i < ids->nelts; i++) {
-        mdl_json_add_int(array, NULL, APR_ARRAY_IDX(ids, i, apr_int64_t));
-    }
-    rv = mdl_db_select(db, MDL_Q_ASSET_KNOWN, &rows, p,
-                       MDL_ARGS(mdl_int(shop_id), mdl_text(mdl_json_text(array, NULL, p))));
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    while (mdl_rows_next(rows)) {
-        apr_int64_t *id = apr_palloc(p, sizeof *id);
-
-        *id = mdl_rows_int(rows, 0);
-        apr_hash_set(known, id, sizeof *id, id);
-    }
-    for (int i = 0; i < ids->nelts; i++) {
-        if (apr_hash_get(known, &APR_ARRAY_IDX(ids, i, apr_int64_t), sizeof(apr_int64_t)) == NULL) {
-            APR_ARRAY_PUSH(*unknown, int) = i;
-        }
-    }
-    return APR_SUCCESS;
 }

@@ -104,11 +104,4 @@ apr_status_t mdl_asset_failed(mdl_db_t *db, apr_int64_t id, apr_pool_t *p);
 /** Marks a failed asset pending again. */
 apr_status_t mdl_asset_retry(mdl_db_t *db, apr_int64_t id, apr_pool_t *p);
 
-/**
- * Finds which of ids (apr_int64_t) are not assets of the shop; *unknown gets their positions
- * (int).
- */
-apr_status_t mdl_asset_unknown(mdl_db_t *db, apr_int64_t shop_id, const apr_array_header_t *ids,
-                               apr_array_header_t **unknown, apr_pool_t *p);
-
 #endif

@@ -5,17 +5,18 @@
 #ifndef MDL_CORE_MAPPING_H
 #define MDL_CORE_MAPPING_H
 
+#include "core/page.h"
 #include "core/refusal.h"
 #include "db/db.h"
 
 typedef struct {
     apr_int64_t id;
     const char *storefront_product_id;
-    const apr_array_header_t *storefront_variant_ids; /* const char *; as gids, no duplicates */
-    const apr_array_header_t *file_ids;               /* apr_int64_t, no duplicates */
-    const apr_array_header_t *pack_ids;               /* these three likewise; NULL: none */
-    const apr_array_header_t *link_ids;
-    const apr_array_header_t *license_key_tag_ids;
+    apr_array_header_t *storefront_variant_ids; /* const char *; as gids, no duplicates */
+    apr_array_header_t *file_ids;               /* apr_int64_t, no duplicates; NULL: none */
+    apr_array_header_t *pack_ids;               /* these three likewise */
+    apr_array_header_t *link_ids;
+    apr_array_header_t *license_key_tag_ids;
     const char *download_type; /* "ZIP" or "FILES" */
     int is_active;
     int download_limit;  /* -1: the shop's default, 0: unlimited */
@@ -25,14 +26,38 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_mapping_t;
 
-/** Effect: creates or replaces a mapping.  Refused: 422 unknown_reference with each faulty id. */
+/** What the effects that write a mapping take and give. */
 typedef struct {
     apr_int64_t shop_id;
-    mdl_mapping_t mapping; /* in: all but id and times; out: all */
+    mdl_mapping_t mapping; /* in: all but times, and the id of replace alone; out: all */
     int created;           /* out */
     mdl_refusal_t *refusal;
 } mdl_mapping_put_t;
+
+/** Effect: creates the mapping, or replaces the one with its natural key.  Refused: 422
+    unknown_reference with each faulty id. */
 apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: replaces the mapping with that id, its natural key too.  Refused: 404 mapping_not_found,
+    409 mapping_exists when another has the key, 422 as above. */
+apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** What the effects on a mapping that is there take and give.  Refused: 404 mapping_not_found. */
+typedef struct {
+    apr_int64_t shop_id;
+    apr_int64_t id;
+    mdl_refusal_t *refusal;
+    mdl_mapping_t *mapping; /* out, of find */
+} mdl_mapping_find_t;
+
+/** Reads only. */
+apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** It serves no new assignment.  Orders that were made under it keep what they have. */
+apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect that reads a page (mdl_page_t) of mdl_mapping_t; filter is a product. */
+apr_status_t mdl_mapping_page(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** What an assignment needs of the mapping that serves it. */
 typedef struct {
@@ -43,7 +68,8 @@ typedef struct {
 
 /**
  * Finds the active mapping of a product, one that names the variant before one for the whole
- * product.  variant_id may be "".  APR_ENOENT when there is none.
+ * product; it is not deleted before the transaction ends.  variant_id may be "".  APR_ENOENT when
+ * there is none.
  */
 apr_status_t mdl_mapping_match(mdl_db_t *db, apr_int64_t shop_id, const char *product_id,
                                const char *variant_id, mdl_mapping_match_t *match, apr_pool_t *p);

@@ -1,3 +1,4 @@
+-- Updated later than created, whatever the clock says: the two are the same only in a new row.
 -- name: mapping_upsert
 INSERT INTO mapping (shop_id, storefront_product_id, variants_hash, download_type, is_active,
     download_limit, access_days, content, created_at, updated_at)
@@ -5,11 +6,30 @@ VALUES (%lld, %s, %s, %s, %lld, %lld, %lld, %s, %lld, %lld)
 ON CONFLICT (shop_id, storefront_product_id, variants_hash) DO UPDATE SET
     download_type = excluded.download_type, is_active = excluded.is_active,
     download_limit = excluded.download_limit, access_days = excluded.access_days,
-    content = excluded.content, updated_at = excluded.updated_at
+    content = excluded.content,
+    updated_at = CASE WHEN excluded.updated_at > mapping.created_at
+        THEN excluded.updated_at ELSE mapping.created_at + 1 END
 RETURNING id, created_at, updated_at
 
--- name: mapping_files_delete
-DELETE FROM mapping_file WHERE mapping_id = %lld
+-- name: mapping_replace
+UPDATE mapping SET storefront_product_id = %s, variants_hash = %s, download_type = %s,
+    is_active = %lld, download_limit = %lld, access_days = %lld, content = %s, updated_at = %lld
+WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
+RETURNING id, created_at, updated_at
+
+-- name: mapping_variants_insert
+-- dialect: sqlite3
+INSERT INTO mapping_variant (mapping_id, storefront_variant_id, position)
+SELECT %lld, value, key FROM json_each(%s)
+
+-- name: mapping_variants_insert
+-- dialect: pgsql
+INSERT INTO mapping_variant (mapping_id, storefront_variant_id, position)
+SELECT %lld, value, ordinality
+FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
+
+-- name: mapping_variants_delete
+DELETE FROM mapping_variant WHERE mapping_id = %lld
 
 -- name: mapping_files_insert
 -- dialect: sqlite3
@@ -22,26 +42,152 @@ INSERT INTO mapping_file (mapping_id, asset_id, position)
 SELECT %lld, value::bigint, ordinality
 FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
 
--- The set of variants is part of a mapping's natural key: written once, never changed.
--- name: mapping_variants_insert
+-- name: mapping_files_delete
+DELETE FROM mapping_file WHERE mapping_id = %lld
+
+-- name: mapping_packs_insert
 -- dialect: sqlite3
-INSERT INTO mapping_variant (mapping_id, storefront_variant_id, position)
-SELECT %lld, value, key FROM json_each(%s) WHERE true
-ON CONFLICT (mapping_id, storefront_variant_id) DO NOTHING
+INSERT INTO mapping_pack (mapping_id, pack_id, position)
+SELECT %lld, CAST(value AS INTEGER), key FROM json_each(%s)
 
--- name: mapping_variants_insert
+-- name: mapping_packs_insert
 -- dialect: pgsql
-INSERT INTO mapping_variant (mapping_id, storefront_variant_id, position)
-SELECT %lld, value, ordinality
+INSERT INTO mapping_pack (mapping_id, pack_id, position)
+SELECT %lld, value::bigint, ordinality
 FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
-ON CONFLICT (mapping_id, storefront_variant_id) DO NOTHING
 
--- The active mapping that serves a product: one that names the variant before one for the product.
--- name: mapping_for_item
+-- name: mapping_packs_delete
+DELETE FROM mapping_pack WHERE mapping_id = %lld
+
+-- name: mapping_links_insert
+-- dialect: sqlite3
+INSERT INTO mapping_link (mapping_id, link_id, position)
+SELECT %lld, CAST(value AS INTEGER), key FROM json_each(%s)
+
+-- name: mapping_links_insert
+-- dialect: pgsql
+INSERT INTO mapping_link (mapping_id, link_id, position)
+SELECT %lld, value::bigint, ordinality
+FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
+
+-- name: mapping_links_delete
+DELETE FROM mapping_link WHERE mapping_id = %lld
+
+-- name: mapping_license_tags_insert
+-- dialect: sqlite3
+INSERT INTO mapping_license_key_tag (mapping_id, tag_id, position)
+SELECT %lld, CAST(value AS INTEGER), key FROM json_each(%s)
+
+-- name: mapping_license_tags_insert
+-- dialect: pgsql
+INSERT INTO mapping_license_key_tag (mapping_id, tag_id, position)
+SELECT %lld, value::bigint, ordinality
+FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
+
+-- name: mapping_license_tags_delete
+DELETE FROM mapping_license_key_tag WHERE mapping_id = %lld
+
+-- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
+-- name: license_tag_known
+-- dialect: sqlite3
+SELECT id FROM license_key_tag
+WHERE shop_id = %lld AND id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+    AND deleted_at IS NULL
+
+-- name: license_tag_known
+-- dialect: pgsql
+SELECT id FROM license_key_tag
+WHERE shop_id = %lld
+    AND id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
+    AND deleted_at IS NULL
+FOR KEY SHARE
+
+-- part: mapping_columns
+id, storefront_product_id, download_type, is_active, download_limit, access_days, content,
+created_at, updated_at
+
+-- name: mapping_by_id
+SELECT {{mapping_columns}} FROM mapping WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
+
+-- name: mapping_page
+SELECT {{mapping_columns}} FROM mapping
+WHERE shop_id = %lld AND deleted_at IS NULL AND id < %lld
+ORDER BY id DESC LIMIT %lld
+
+-- name: mapping_page_of_product
+SELECT {{mapping_columns}} FROM mapping
+WHERE shop_id = %lld AND storefront_product_id = %s AND deleted_at IS NULL AND id < %lld
+ORDER BY id DESC LIMIT %lld
+
+-- The lists of a JSON array's mappings, numbered as in core/mapping.c, each in its order.
+-- name: mapping_lists
+-- dialect: sqlite3
+WITH id_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+SELECT mapping_id, 0, storefront_variant_id, position
+    FROM mapping_variant WHERE mapping_id IN (SELECT id FROM id_rows)
+UNION ALL SELECT mapping_id, 1, CAST(asset_id AS TEXT), position
+    FROM mapping_file WHERE mapping_id IN (SELECT id FROM id_rows)
+UNION ALL SELECT mapping_id, 2, CAST(pack_id AS TEXT), position
+    FROM mapping_pack WHERE mapping_id IN (SELECT id FROM id_rows)
+UNION ALL SELECT mapping_id, 3, CAST(link_id AS TEXT), position
+    FROM mapping_link WHERE mapping_id IN (SELECT id FROM id_rows)
+UNION ALL SELECT mapping_id, 4, CAST(tag_id AS TEXT), position
+    FROM mapping_license_key_tag WHERE mapping_id IN (SELECT id FROM id_rows)
+ORDER BY 1 DESC, 2, 4
+
+-- name: mapping_lists
+-- dialect: pgsql
+WITH id_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
+SELECT mapping_id, 0, storefront_variant_id, position
+    FROM mapping_variant WHERE mapping_id = ANY (ARRAY(SELECT id FROM id_rows))
+UNION ALL SELECT mapping_id, 1, CAST(asset_id AS TEXT), position
+    FROM mapping_file WHERE mapping_id = ANY (ARRAY(SELECT id FROM id_rows))
+UNION ALL SELECT mapping_id, 2, CAST(pack_id AS TEXT), position
+    FROM mapping_pack WHERE mapping_id = ANY (ARRAY(SELECT id FROM id_rows))
+UNION ALL SELECT mapping_id, 3, CAST(link_id AS TEXT), position
+    FROM mapping_link WHERE mapping_id = ANY (ARRAY(SELECT id FROM id_rows))
+UNION ALL SELECT mapping_id, 4, CAST(tag_id AS TEXT), position
+    FROM mapping_license_key_tag WHERE mapping_id = ANY (ARRAY(SELECT id FROM id_rows))
+ORDER BY 1 DESC, 2, 4
+
+-- Before one looks for its assignments: one that is just being made is waited for.
+-- name: mapping_lock
+-- dialect: sqlite3
+SELECT id FROM mapping WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
+
+-- name: mapping_lock
+-- dialect: pgsql
+SELECT id FROM mapping WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL FOR UPDATE
+
+-- Whether orders were made under a mapping, and whether one of them follows its content.
+-- name: mapping_assigned
+SELECT CASE WHEN EXISTS (SELECT 1 FROM assignment WHERE mapping_id = %lld) THEN 1 ELSE 0 END,
+    CASE WHEN EXISTS (SELECT 1 FROM assignment WHERE mapping_id = %lld AND content = 'live')
+        THEN 1 ELSE 0 END
+
+-- name: mapping_delete
+DELETE FROM mapping WHERE id = %lld
+
+-- name: mapping_retire
+UPDATE mapping SET is_active = 0, variants_hash = '#' || CAST(id AS TEXT), deleted_at = %lld,
+    updated_at = %lld
+WHERE id = %lld
+
+-- part: mapping_for_item
 SELECT m.id, m.content, m.access_days
 FROM mapping m
 LEFT JOIN mapping_variant v ON v.mapping_id = m.id AND v.storefront_variant_id = %s
 WHERE m.shop_id = %lld AND m.storefront_product_id = %s AND m.is_active = 1
-    AND (v.mapping_id IS NOT NULL OR m.variants_hash = '')
+    AND m.deleted_at IS NULL AND (v.mapping_id IS NOT NULL OR m.variants_hash = '')
 ORDER BY CASE WHEN v.mapping_id IS NULL THEN 1 ELSE 0 END, m.id DESC
 LIMIT 1
+
+-- The active mapping that serves a product: one that names the variant before one for the product.
+-- name: mapping_for_item
+-- dialect: sqlite3
+{{mapping_for_item}}
+
+-- It can't be deleted until the transaction ends.
+-- name: mapping_for_item
+-- dialect: pgsql
+{{mapping_for_item}} FOR KEY SHARE OF m

@@ -129,7 +129,7 @@ static inline apr_array_header_t *texts_of(apr_pool_t *p, int n, ...)
 
 /** A live, unlimited mapping of a product, to be changed before it is put. */
 static inline mdl_mapping_put_t *new_mapping(apr_int64_t shop_id, const char *product,
-                                             const apr_array_header_t *files, apr_pool_t *p)
+                                             apr_array_header_t *files, apr_pool_t *p)
 {
     mdl_mapping_put_t *put = apr_pcalloc(p, sizeof *put);
 
