@@ -1,4 +1,4 @@
-# Mapping products to content (contract, section 6): POST /mappings.
+# Mapping products to content (contract, section 6): /mappings.
 use strict;
 use warnings;
 
@@ -22,8 +22,49 @@ sub kept
         sql("SELECT $column FROM $table WHERE mapping_id = $id ORDER BY position");
 }
 
+# A call for our shop, or for the one that is given as of.
+sub call
+{
+    my ($method, $path, %opt) = @_;
+    my $of = delete $opt{of} // $shop;
+    return api($method, $path, key => $of->{token}, %opt);
+}
+
+# What is made by a POST; dies when it is not.
+sub made
+{
+    my ($list, $members, %opt) = @_;
+    my $reply = call('POST', $list, json => $members, %opt);
+    die "POST $list was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]\z/;
+    my ($noun) = keys %{ $reply->{json} };
+    return $reply->{json}{$noun};
+}
+
+sub is_gone
+{
+    my ($reply, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return is("$reply->{status} [$reply->{body}]", '204 []', $name);
+}
+
+# Without what tells two answers of one error apart.
+sub bytes { my ($reply) = @_; return $reply->{body} =~ s/req_[\w@-]+/req/r }
+
 my @files = map { ready_asset($shop, "mappings-$$-$_.txt", "file $_\n")->{id} } 1 .. 3;
 my $foreign = ready_asset($other, "mappings-$$-foreign.txt", "foreign\n")->{id};
+
+# Two of each in our shop, and one in the other.
+my %content = (
+    pack_ids => [ map { made('/packs', { name => "Pack $_", file_ids => [ $files[0] ] })->{id} } 1, 2 ],
+    link_ids => [ map { made('/links', { title => "Link $_", url => "https://example.com/$_" })->{id} } 1, 2 ],
+    license_key_tag_ids => [ map { made('/license-key-tags', { name => "Tag $_" })->{id} } 1, 2 ],
+);
+my %of_other = (
+    file_ids            => $foreign,
+    pack_ids            => made('/packs', { name => 'Theirs' }, of => $other)->{id},
+    link_ids            => made('/links', { title => 'Theirs', url => 'https://example.com/' }, of => $other)->{id},
+    license_key_tag_ids => made('/license-key-tags', { name => 'Theirs' }, of => $other)->{id},
+);
 
 # --- creating --------------------------------------------------------------------------------------
 
@@ -48,6 +89,7 @@ my %given   = (
 );
 is_deeply({ map { $_ => $mapping{$_} } keys %given }, \%given, 'the defaults');
 is($mapping{updated_at}, $mapping{created_at}, 'it was not updated yet');
+like($created->{headers}{location}, qr{/api/v1/mappings/$mapping{id}\z}, 'Location names it');
 
 # Everything at once, as the specification writes it.
 my @variants = map { variant() } 1 .. 3;
@@ -55,9 +97,7 @@ my @variants = map { variant() } 1 .. 3;
     storefront_product_id  => product(),
     storefront_variant_ids => [@variants],
     file_ids               => [ reverse @files ],
-    pack_ids               => [],
-    link_ids               => [],
-    license_key_tag_ids    => [],
+    map({ $_ => [ reverse @{ $content{$_} } ] } keys %content),
     download_type          => 'FILES',
     is_active              => $false,
     download_limit         => 0,
@@ -71,6 +111,8 @@ is_deeply({ map { $_ => $full->{json}{mapping}{$_} } keys %given }, \%given, 'as
 my $id = $full->{json}{mapping}{id};
 is(kept('mapping_file', 'asset_id', $id), "@{[ reverse @files ]}", 'the files keep their order');
 is(kept('mapping_variant', 'storefront_variant_id', $id), "@variants", 'the variants are kept');
+is_deeply(call('GET', "/mappings/$id")->{json}, $full->{json}{mapping}, 'it is read as it was answered');
+is_deeply(call('GET', "/mappings/$mapping{id}")->{json}, \%mapping, 'and so is the empty one');
 
 # --- updating --------------------------------------------------------------------------------------
 
@@ -80,6 +122,8 @@ sub is_update
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     is_answer($reply, 200, $name);
     is($reply->{json}{mapping}{id}, $of->{json}{mapping}{id}, "$name: the same mapping");
+    is_deeply(call('GET', "/mappings/$reply->{json}{mapping}{id}")->{json}, $reply->{json}{mapping},
+        "$name: read as it was answered");
     return is($reply->{json}{mapping}{created_at}, $of->{json}{mapping}{created_at},
         "$name: made when it was");
 }
@@ -90,13 +134,15 @@ is_update($update, $full, 'the same variants in another order');
 is_shape($update->{json}{mapping}, 'mapping', 'the mapping, updated');
 cmp_ok($update->{json}{mapping}{updated_at}, 'ge', $full->{json}{mapping}{updated_at},
     'it was updated later');
+is($update->{headers}{location}, undef, 'nothing was made that Location could name');
 is_deeply(
-    [ @{ $update->{json}{mapping} }{qw(file_ids download_type is_active download_limit access_days content)} ],
-    [ [], 'ZIP', $true, undef, undef, 'live' ],
+    [ @{ $update->{json}{mapping} }{qw(file_ids pack_ids link_ids license_key_tag_ids download_type is_active
+                download_limit access_days content)} ],
+    [ [], [], [], [], 'ZIP', $true, undef, undef, 'live' ],
     'what an update leaves out is the default again'
 );
 is(kept('mapping_file', 'asset_id', $id), '', 'every list is replaced');
-is(kept('mapping_variant', 'storefront_variant_id', $id) =~ tr/ //, 2, 'the variants are there once');
+is(kept('mapping_variant', 'storefront_variant_id', $id), "@variants[ 2, 0, 1 ]", 'the variants have their new order');
 
 is_update(put(storefront_product_id => $product, file_ids => [ $files[1] ]), $created,
     'the whole product, mapped again');
@@ -157,20 +203,24 @@ refused(put(storefront_product_id => product(), file_ids => [$foreign]), 422, 'u
     "another shop's asset", '/file_ids/0');
 refused(put(storefront_product_id => product(), file_ids => [ $files[0], 9007199254740991, $files[1], $foreign ]),
     422, 'unknown_reference', 'some that are there and some that are not', '/file_ids/1', '/file_ids/3');
-sub bodies
-{
-    my (@ids) = @_;
-    return map { put(storefront_product_id => $product, file_ids => [$_])->{body} =~ s/req_[\w@-]+/req/r } @ids;
-}
-my ($of_other, $of_none) = bodies($foreign, 9007199254740991);
-is($of_other, $of_none, "another shop's asset and none at all: the same bytes");
+my ($of_theirs, $of_none) = map { bytes(put(storefront_product_id => $product, file_ids => [$_])) } $foreign, 9007199254740991;
+is($of_theirs, $of_none, "another shop's asset and none at all: the same bytes");
 refused(put(storefront_product_id => $product, file_ids => [$foreign]), 422, 'unknown_reference',
     'an update with an asset of another shop', '/file_ids/0');
 is(kept('mapping_file', 'asset_id', $mapping{id}), '', 'has changed nothing');
-for my $list (qw(pack_ids link_ids license_key_tag_ids)) {
-    refused(put(storefront_product_id => product(), file_ids => [ $files[0] ], $list => [ 1, 2 ]), 422,
-        'unknown_reference', "$list that are not there", "/$list/0", "/$list/1");
+for my $list (sort keys %content) {
+    refused(put(storefront_product_id => product(), $list => [ $content{$list}[0], $of_other{$list}, 9007199254740991 ]),
+        422, 'unknown_reference', "$list of another shop and of nobody", "/$list/1", "/$list/2");
 }
+refused(put(storefront_product_id => product(), map { $_ => [ $of_other{$_} ] } keys %of_other), 422,
+    'unknown_reference', 'every list faulty', map { "/$_/0" } keys %of_other);
+sql("UPDATE asset SET deleted_at = 1 WHERE id = $files[2]");
+is_gone(call('DELETE', "/license-key-tags/$content{license_key_tag_ids}[1]"), 'a tag is deleted');
+unstored();
+refused(put(storefront_product_id => product(), file_ids => [@files], license_key_tag_ids => $content{license_key_tag_ids}),
+    422, 'unknown_reference', 'a deleted asset and a deleted tag', '/file_ids/2', '/license_key_tag_ids/1');
+sql("UPDATE asset SET deleted_at = NULL WHERE id = $files[2]");
+pop @{ $content{license_key_tag_ids} };
 my $theirs = api('POST', '/mappings', key => $other->{token},
     json => { storefront_product_id => $product, file_ids => [$foreign] });
 is_answer($theirs, 201, 'the same product in another shop');
@@ -182,5 +232,227 @@ my $pending = api('POST', '/assets', key => $shop->{token},
     json => { source_url => source_url("mappings-$$-none.txt") });
 is_answer(put(storefront_product_id => product(), file_ids => [ $pending->{json}{asset}{id} ]), 201,
     'an asset may be mapped before it has arrived');
+
+# --- reading ---------------------------------------------------------------------------------------
+
+my $foreign_mapping = $theirs->{json}{mapping};
+unstored();
+for my $method (qw(GET PUT DELETE)) {
+    my %body = $method eq 'PUT' ? (json => { storefront_product_id => product() }) : ();
+    my @replies = map { call($method, "/mappings/$_", %body) } $foreign_mapping->{id}, 9007199254740991, 0, 'x', "0$id";
+    refused($replies[0], 404, 'mapping_not_found', "$method of another shop's mapping");
+    is($replies[0]{json}{error}{message}, 'There is no such mapping.', "$method: in these words");
+    is(bytes($replies[$_]), bytes($replies[0]), "$method of no id at all ($_): the same bytes") for 1 .. $#replies;
+}
+is_deeply(call('GET', "/mappings/$foreign_mapping->{id}", of => $other)->{json}, $foreign_mapping, 'theirs is as it was');
+
+# --- the list --------------------------------------------------------------------------------------
+
+{
+    my $lister = new_shop();
+    my $read = sub { my ($query) = @_; return call('GET', "/mappings$query", of => $lister) };
+    my $map = sub { return made('/mappings', {@_}, of => $lister) };
+    is_deeply($read->('')->{json}, { data => [], has_more => $false, next_cursor => undef }, 'an empty list');
+
+    # Each with other lists, so that one that got another's elements is seen.
+    my @own   = map { ready_asset($lister, "mappings-list-$$-$_.txt", "list $_\n")->{id} } 1 .. 3;
+    my @packs = map { made('/packs', { name => "Pack $_" }, of => $lister)->{id} } 1 .. 3;
+    my @links = map { made('/links', { title => 'L', url => "https://example.com/$_" }, of => $lister)->{id} } 1 .. 3;
+    my @tags  = map { made('/license-key-tags', { name => "Tag $_" }, of => $lister)->{id} } 1 .. 3;
+    my $often = product();
+    my @made = reverse map {
+        my $n = $_;
+        my @turn = $n % 4 == 0 ? () : map { ($_ + $n) % 3 } 0 .. $n % 3;
+        $map->(
+            storefront_product_id  => $n % 2 ? $often : product(),
+            storefront_variant_ids => [ map { "$n$_" } @turn ],
+            file_ids => [ @own[@turn] ], pack_ids => [ @packs[ reverse @turn ] ], link_ids => [ @links[@turn] ],
+            license_key_tag_ids => [ @tags[ reverse @turn ] ],
+            download_limit => $n, access_days => $n, is_active => $n % 3 ? $true : $false,
+        )
+    } 1 .. 7;
+    my ($query, @seen) = ('?limit=3');
+    for my $n (1 .. 3) {
+        my $page = $read->($query);
+        is_answer($page, 200, "page $n");
+        is_shape($page->{json}, 'mappings', "page $n");
+        push @seen, @{ $page->{json}{data} };
+        $map->(storefront_product_id => $n == 2 ? $often : product());
+        is($page->{json}{has_more}, $n < 3 ? $true : $false, "page $n: whether there is more");
+        $query = '?limit=3&cursor=' . ($page->{json}{next_cursor} // '');
+    }
+    is_deeply(\@seen, \@made, 'each mapping is there once with its lists, newest first, and nothing that was added meanwhile');
+
+    my $filter = '?storefront_product_id=' . ($often =~ s{([:/])}{sprintf '%%%02X', ord $1}ger);
+    is_deeply([ map { $_->{id} } @{ $read->($filter)->{json}{data} } ],
+        [ map { $_->{id} } grep { $_->{storefront_product_id} eq $often } @{ $read->('?limit=100')->{json}{data} } ],
+        'those of one product');
+    my $first = $read->("$filter&limit=2");
+    is(scalar @{ $first->{json}{data} }, 2, 'a page of those');
+    my ($next) = $first->{headers}{link} =~ m{^</api/v1/mappings(\?[^>]+)>; rel="next"\z};
+    is_deeply([ map { $_->{id} } map { @{ $_->{json}{data} } } $first, $read->($next), $read->("$filter&limit=2&cursor="
+            . $read->($next)->{json}{next_cursor}) ],
+        [ map { $_->{id} } @{ $read->($filter)->{json}{data} } ], 'page by page they are the same');
+    is_deeply($read->('?storefront_product_id=' . product())->{json}{data}, [], 'of a product that is not mapped: none');
+
+    my $cursor = $first->{json}{next_cursor};
+    is_error($read->("?cursor=$cursor"), 400, 'invalid_cursor', 'the cursor of a filter without it');
+    is_error($read->('?storefront_product_id=gid://storefront/Product/1&cursor=' . $cursor), 400, 'invalid_cursor',
+        'with another one');
+    my $plain = $read->('?limit=2')->{json}{next_cursor};
+    is_error($read->("$filter&cursor=$plain"), 400, 'invalid_cursor', 'the cursor of the whole list with a filter');
+    is_error(call('GET', "/mappings?cursor=$plain"), 400, 'invalid_cursor', 'the cursor of another shop');
+    is_error(call('GET', "/packs?cursor=$plain", of => $lister), 400, 'invalid_cursor', 'the cursor of another list');
+    is_error($read->("?cursor=$_"), 400, 'invalid_cursor', "a cursor of: $_")
+        for $plain =~ s/(.)\z/$1 eq 'A' ? 'B' : 'A'/er, substr($plain, 2), 'abc';
+    is_error($read->("?limit=$_"), 400, 'invalid_request', "a limit of: $_", '/limit') for 0, 101, 'abc';
+    is_error($read->("?storefront_product_id=$_"), 400, 'invalid_request', "a product of: $_", '/storefront_product_id')
+        for '', '12', 'gid://storefront/ProductVariant/12';
+    is_error($read->('?product_id=1'), 400, 'invalid_request', 'an unknown parameter', '/product_id');
+}
+
+# --- replacing -------------------------------------------------------------------------------------
+
+sub replace { my ($of, %members) = @_; return call('PUT', "/mappings/$of", json => \%members) }
+
+my $old = made('/mappings', { storefront_product_id => product(), storefront_variant_ids => ['1'],
+    file_ids => [@files], %content, download_limit => 3, access_days => 4, is_active => $false, content => 'pinned',
+    download_type => 'FILES' });
+my $moved = product();
+my $put = replace($old->{id}, storefront_product_id => $moved);
+is_answer($put, 200, 'another product');
+is_shape($put->{json}{mapping}, 'mapping', 'the replaced mapping');
+is_deeply($put->{json}{mapping},
+    { %mapping, id => $old->{id}, storefront_product_id => $moved, created_at => $old->{created_at},
+        updated_at => $put->{json}{mapping}{updated_at} },
+    'what is left out is the default, and every list is empty');
+cmp_ok($put->{json}{mapping}{updated_at}, 'ge', $old->{updated_at}, 'it was updated later');
+is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $put->{json}{mapping}, 'it is read as it was answered');
+my %whole = (
+    storefront_product_id  => $moved,
+    storefront_variant_ids => [ variant(), variant() ],
+    file_ids               => [ @files[ 2, 1 ] ],
+    map({ $_ => [ reverse @{ $content{$_} } ] } keys %content),
+    download_type          => 'FILES',
+    is_active              => $true,
+    download_limit         => 7,
+    access_days            => 8,
+    content                => 'pinned',
+);
+$put = replace($old->{id}, %whole);
+is_answer($put, 200, 'everything anew');
+is_deeply({ map { $_ => $put->{json}{mapping}{$_} } keys %whole }, \%whole, 'as it was given');
+is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $put->{json}{mapping}, 'and is read so');
+is_answer(replace($old->{id}, %whole), 200, 'the same once more');
+
+my $idem = idem();
+my @twice = map { call('PUT', "/mappings/$old->{id}", json => \%whole, idem => $idem) } 1, 2;
+is($twice[1]{body}, $twice[0]{body}, 'a replay answers the same');
+is($twice[1]{headers}{'idempotent-replayed'}, 'true', 'and says so');
+
+# What it serves goes with it.
+my $served = product();
+is_error(assign($shop, digits(), [$served]), 422, 'product_not_mapped', 'a product that is not mapped', '/items/0/storefront_product_id');
+is_answer(replace($old->{id}, storefront_product_id => $served), 200, 'is mapped by a replacement');
+is_answer(assign($shop, digits(), [$served]), 201, 'which serves it');
+is_error(assign($shop, digits(), [$moved]), 422, 'product_not_mapped', 'and no longer the product before', '/items/0/storefront_product_id');
+
+my $taken = made('/mappings', { storefront_product_id => product(), storefront_variant_ids => [ '1', '2' ] });
+my $as_it_was = call('GET', "/mappings/$old->{id}")->{json};
+unstored();
+refused(replace($old->{id}, storefront_product_id => $taken->{storefront_product_id}, file_ids => [@files],
+        storefront_variant_ids => [ '2', '1' ]), 409, 'mapping_exists', "another mapping's product and variants");
+refused(replace($old->{id}, storefront_product_id => product(), file_ids => [ $files[0], $foreign ],
+        pack_ids => [ $of_other{pack_ids} ]), 422, 'unknown_reference', 'ids of another shop', '/file_ids/1', '/pack_ids/0');
+refused(replace($old->{id}, file_ids => ['1'], is_active => 1, download_limit => -1, access_days => 0, content => 'both',
+        download_type => 'RAR', name => 'x', storefront_variant_ids => [1]),
+    400, 'invalid_request', 'faults in every member', '/storefront_product_id', '/file_ids/0', '/is_active',
+    '/download_limit', '/access_days', '/content', '/download_type', '/name', '/storefront_variant_ids/0');
+is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $as_it_was, 'what is refused changes nothing');
+is_answer(replace($old->{id}, storefront_product_id => $taken->{storefront_product_id}, storefront_variant_ids => ['1']),
+    200, "another set of that product's variants");
+
+# --- deleting --------------------------------------------------------------------------------------
+
+my $bought = product();
+my $sold   = made('/mappings', { storefront_product_id => $bought, file_ids => [ $files[0] ], %content });
+my $general = made('/mappings', { storefront_product_id => $bought, storefront_variant_ids => ['5'] });
+my $order  = digits();
+is_answer(assign($shop, $order, [$bought]), 201, 'an order');
+my $delivered = call('GET', "/orders/$order")->{json}{assignments}[0]{files};
+is(scalar @$delivered, scalar grep({ $_->{file_id} } @$delivered), 'it has files');
+$idem = idem();
+my @gone = map { call('DELETE', "/mappings/$sold->{id}", idem => $idem) } 1, 2;
+is_gone($gone[0], 'a mapping that an order was made under is deleted');
+is_gone($gone[1], 'the deletion is replayed');
+is($gone[1]{headers}{'idempotent-replayed'}, 'true', 'and says so');
+is_error(call($_, "/mappings/$sold->{id}", $_ eq 'PUT' ? (json => { storefront_product_id => product() }) : ()), 404,
+    'mapping_not_found', "$_ of a deleted mapping") for qw(GET PUT DELETE);
+for my $query ('?limit=100', "?storefront_product_id=$bought") {
+    ok(!grep({ $_->{id} == $sold->{id} } @{ call('GET', "/mappings$query")->{json}{data} }), "it is not in the list: $query");
+}
+my $after = call('GET', "/orders/$order")->{json}{assignments}[0];
+is_deeply([ $after->{mapping_id}, $after->{files} ], [ $sold->{id}, $delivered ], 'the order has what it had');
+is_error(assign($shop, digits(), [$bought]), 422, 'product_not_mapped', 'it serves no new order', '/items/0/storefront_product_id');
+is(kept('mapping_license_key_tag', 'tag_id', $sold->{id}), '', 'it holds no license keys any more');
+my $anew = made('/mappings', { storefront_product_id => $bought, file_ids => [ $files[1] ] });
+isnt($anew->{id}, $sold->{id}, 'the product is mapped again by another mapping');
+is_answer(assign($shop, digits(), [$bought]), 201, 'which serves new orders');
+is_deeply(call('GET', "/orders/$order")->{json}{assignments}[0]{files}, $delivered, 'and not those of before');
+
+is_gone(call('DELETE', "/mappings/$general->{id}"), 'a mapping without orders is deleted');
+is_deeply([ sql("SELECT id FROM mapping WHERE id = $general->{id}") ], [], 'for good');
+is_answer(assign($shop, digits(), [ { storefront_product_id => $bought, storefront_variant_id => '5' } ]), 201,
+    'its variant is served by the mapping of the whole product');
+
+my $keeps = made('/mappings', { storefront_product_id => product(), file_ids => [ $files[0] ], %content, content => 'pinned' });
+$order = digits();
+is_answer(assign($shop, $order, [ $keeps->{storefront_product_id} ]), 201, 'an order that is pinned');
+is_gone(call('DELETE', "/mappings/$keeps->{id}"), 'its mapping is deleted');
+is(join(' ', map { kept(@$_, $keeps->{id}) }
+        [qw(mapping_file asset_id)], [qw(mapping_pack pack_id)], [qw(mapping_link link_id)]) =~ s/ //gr, '',
+    'which holds nothing any more');
+ok(grep({ $_->{file_id} == $files[0] } @{ call('GET', "/orders/$order")->{json}{assignments}[0]{files} }),
+    'the order has its own');
+
+# --- many at once ----------------------------------------------------------------------------------
+
+sub tally { my %n; $n{ $_->{status} // $_->{died} }++ for @_; return join ' ', map { "$_:$n{$_}" } sort keys %n }
+
+my $rush = product();
+my @made = parallel(8, sub {
+    my ($i) = @_;
+    return { status => put(storefront_product_id => $rush, file_ids => [ $files[ $i % 3 ] ])->{status} };
+});
+is(tally(@made), '200:7 201:1', 'eight that write one mapping make one');
+is(scalar @{ [ sql("SELECT id FROM mapping WHERE storefront_product_id = '$rush'") ] }, 1, 'of which there is one');
+my ($rushed) = sql("SELECT id FROM mapping WHERE storefront_product_id = '$rush'");
+is(kept('mapping_file', 'asset_id', $rushed->[0]) =~ tr/ //, 0, 'with the file of one of them');
+
+my @several = map { made('/mappings', { storefront_product_id => product() })->{id} } 1 .. 6;
+$rush = product();
+@made = parallel(6, sub { return { status => replace($several[ $_[0] ], storefront_product_id => $rush)->{status} } });
+is(tally(@made), '200:1 409:5', 'six that are moved to one product: one gets there');
+
+for my $turn (1 .. 5) {
+    my $mapped = made('/mappings', { storefront_product_id => product() });
+    my @orders = map { digits() } 1 .. 6;
+    my @mixed = parallel(6, sub {
+        my ($i) = @_;
+        my $reply = $i == 3 ? call('DELETE', "/mappings/$mapped->{id}")
+            : assign($shop, $orders[$i], [ $mapped->{storefront_product_id} ]);
+        return { status => $reply->{status} };
+    });
+    like(tally(@mixed), qr/^(?:201:\d )?204:1(?: 422:\d)?\z/, 'orders while their mapping is deleted are made or refused');
+
+    my $pack = made('/packs', { name => 'Contested' })->{id};
+    my @products = map { product() } 1 .. 4;
+    @mixed = parallel(4, sub {
+        my ($i) = @_;
+        my $reply = $i == 2 ? call('DELETE', "/packs/$pack") : put(storefront_product_id => $products[$i], pack_ids => [$pack]);
+        return { status => $reply->{status} };
+    });
+    like(tally(@mixed), qr/^(?:204:1 422:3|201:3 409:1)\z/, 'a pack is deleted or taken up');
+}
 
 done_testing();

@@ -65,6 +65,13 @@ my %SHAPES = (
     },
     license_key_tags => { data => ['license_key_tag'], has_more => 'bool', next_cursor => 'text?' },
     license_keys_added => { added => 'count', duplicates => 'count' },
+    category => { id => 'id', name => 'text', created_at => $TIME, updated_at => $TIME },
+    pack     => { id => 'id', name => 'text', file_ids => ['id'], created_at => $TIME, updated_at => $TIME },
+    link     => { id => 'id', title => 'text', url => 'url', created_at => $TIME, updated_at => $TIME },
+    categories => { data => ['category'], has_more => 'bool', next_cursor => 'text?' },
+    packs      => { data => ['pack'], has_more => 'bool', next_cursor => 'text?' },
+    links      => { data => ['link'], has_more => 'bool', next_cursor => 'text?' },
+    mappings   => { data => ['mapping'], has_more => 'bool', next_cursor => 'text?' },
     problem => { code => 'text', message => 'text' },
     ping    => {
         ok          => 'bool',
@@ -303,7 +310,8 @@ sub is_error
 
 my @TABLES = qw(asset job mapping mapping_variant mapping_file customer orders assignment
     assignment_file assignment_link allowance email order_event idempotency
-    license_key_tag license_key license_claim);
+    license_key_tag license_key license_claim
+    category pack pack_file link mapping_pack mapping_link mapping_license_key_tag);
 
 # How many rows each table has.
 sub stored
