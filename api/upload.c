@@ -17,7 +17,7 @@
 APLOG_USE_MODULE(downloads);
 
 #define TUS_VERSION "1.0.0"
-#define ALLOW     "DELETE, HEAD, OPTIONS, PATCH, PUT"
+#define ALLOW       "DELETE, HEAD, OPTIONS, PATCH, PUT"
 
 /* Set before a child has threads; nothing in it changes by use. */
 static mdl_storage_t *storage;

@@ -2,7 +2,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include <apr_strings.h>
 
@@ -220,7 +219,7 @@ int mdl_http_url_is_https(const char *text)
     int valid;
 
     /* libcurl would also take one slash, or three. */
-    if (strncasecmp(text, "https://", 8) != 0 || strchr("/?#", text[8]) != NULL ||
+    if (strncmp(text, "https://", 8) != 0 || strchr("/?#", text[8]) != NULL ||
         text[strspn(text, characters)] != '\0' || (url = curl_url()) == NULL) {
         return 0;
     }

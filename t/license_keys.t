@@ -319,6 +319,7 @@ is_deeply([ map { "$_->{code}: $_->{message}" } @{ $held->{json}{error}{details}
     [ "held_by_mapping: Mapping $mapping->{id} holds this license key tag.",
       "held_by_order: Order $order waits for keys of this license key tag." ], 'the details say by whom');
 sql("DELETE FROM mapping_license_key_tag WHERE tag_id = $doomed->{id}");
+unstored();
 refused(call('DELETE', "/$doomed->{id}"), 409, 'license_key_tag_in_use', 'a tag that an order waits for', "/orders/$order");
 sql("UPDATE license_claim SET wanted = 2 WHERE assignment_id = $holder");
 refused(call('DELETE', "/$doomed->{id}", json => { why => 1 }), 400, 'invalid_request', 'with a member', '/why');

@@ -9,6 +9,10 @@ use Test::More;
 
 # How a row comes into each list; returns its id.
 my %make = (
+    'categories' => sub { made($_[0], 'categories', { name => 'Category ' . idem() }) },
+    'packs' => sub { made($_[0], 'packs', { name => 'Pack ' . idem() }) },
+    'links' => sub { made($_[0], 'links', { title => 'Link', url => 'https://example.com/' . idem() }) },
+    'mappings' => sub { made($_[0], 'mappings', { storefront_product_id => product() }) },
     'license-key-tags' => sub { made($_[0], 'license-key-tags', { name => 'Tag ' . idem() }) },
 );
 

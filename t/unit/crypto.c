@@ -275,8 +275,8 @@ static void digests_have_names(void)
     mdl_digest_update(sha1, "hello ", 6);
     mdl_digest_update(sha1, "world", 5);
     is_str(mdl_digest_end(sha1, p), "Kq5sNclPz7QV2+lfQIuc6R7oRu0=", "SHA-1 in pieces");
-    is_str(mdl_digest_end(sha256, p), "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=",
-           "SHA-256 of nothing");
+    is_str(mdl_digest_end(sha256, p),
+           "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", "SHA-256 of nothing");
     ok(!mdl_digest_begin("md5", p) && !mdl_digest_begin("SHA1", p) && !mdl_digest_begin("", p),
        "other names are not known");
 }
