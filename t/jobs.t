@@ -15,7 +15,7 @@ use constant { KB => 1024, MB => 1024 * 1024 };
 
 # It looks for jobs by itself so seldom that what happens here at once has been woken for.
 my $server = MDL::Instance->new(extra => <<'END')->start;
-DownloadsPollInterval 60
+DownloadsPollInterval 25
 DownloadsRetryDelay 3600000
 END
 my $shop   = new_shop();
@@ -36,7 +36,7 @@ sub asset  { my ($id) = @_; return api('GET',  "/assets/$id",      key => $key)-
 sub cancel { my ($id, %more) = @_; return api('POST', "/jobs/$id/cancel", key => $key, %more) }
 sub retry  { my ($id, %more) = @_; return api('POST', "/jobs/$id/retry",  key => $key, %more) }
 
-sub partial_files { return glob storage_dir() . '/partial/*' }
+sub partial_files { my @files = glob storage_dir() . '/partial/*'; return @files }
 
 sub wait_no_partial
 {
