@@ -342,6 +342,74 @@ static void test_inherit(apr_pool_t *p)
     forget_jobs();
 }
 
+typedef struct {
+    const char *owner;
+    apr_array_header_t *jobs;
+} cleaning_t;
+
+static apr_status_t find_to_clean(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    cleaning_t *cleaning = arg;
+
+    return mdl_job_to_clean(on, cleaning->owner, apr_time_now() - LEASE, 10, &cleaning->jobs, p);
+}
+
+static int to_clean(const char *owner, apr_pool_t *p)
+{
+    cleaning_t cleaning = {.owner = owner};
+
+    mdl_db_read(db, find_to_clean, &cleaning, p);
+    return cleaning.jobs->nelts;
+}
+
+static const char *cancelled_job(apr_pool_t *p, int claimed)
+{
+    const char *id = make_job(MDL_LANE_SMALL, 0, p);
+    mdl_job_act_t cancel = {
+        .id = id, .shop_id = shop, .refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+
+    if (claimed) {
+        claim_one("node-1", p);
+    }
+    is_int(mdl_db_write(db, mdl_job_cancel, &cancel, p), APR_SUCCESS, "a job is cancelled");
+    is_str(cancel.job->status, "cancelled", "and says so");
+    return id;
+}
+
+static void test_cancel(apr_pool_t *p)
+{
+    const char *id = cancelled_job(p, 1);
+    mdl_job_t *job = find(id, p);
+    mdl_job_act_t retry = {.id = id, .refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+
+    job->status = "succeeded";
+    is_int(work(renew, job, p), APR_ENOENT, "its worker can't renew the lease");
+    is_int(work(mdl_job_release, job, p), APR_ENOENT, "nor give the job back");
+    is_int(work(mdl_job_finish, job, p), APR_ENOENT, "nor end it otherwise");
+    put_clock_forward(LEASE / 2);
+    ok(claim_one("node-1", p) == NULL, "nobody claims it");
+    is_int(to_clean("node-1", p), 1, "its worker is to clean up after it");
+    is_int(to_clean("node-2", p), 0, "and no other");
+    put_clock_forward(LEASE);
+    is_int(to_clean("node-2", p), 1, "unless that has not come for a lease's time");
+    is_int(work(mdl_job_cleaned, job, p), APR_SUCCESS, "once that is done");
+    is_int(to_clean("node-1", p) + to_clean("node-2", p), 0, "it is nobody's");
+    is_int(work(mdl_job_cleaned, job, p), APR_ENOENT, "and not done twice");
+
+    is_int(mdl_db_write(db, mdl_job_retry, &retry, p), APR_SUCCESS, "it is tried again");
+    job = claim_one("node-2", p);
+    ok(job != NULL && strcmp(job->id, id) == 0, "and claimed as any other");
+    forget_jobs();
+
+    job = find(cancelled_job(p, 0), p);
+    is_int(to_clean("node-2", p), 1, "what nobody works on, anybody cleans up after");
+    retry.id = job->id;
+    mdl_db_write(db, mdl_job_retry, &retry, p);
+    is_int(to_clean("node-2", p), 0, "but not what is tried again");
+    is_int(work(mdl_job_cleaned, job, p), APR_ENOENT, "not even with a row that was read before");
+    forget_jobs();
+}
+
 static void test_list(apr_pool_t *p)
 {
     mdl_job_list_t all = {.limit = 2};
@@ -467,6 +535,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_retry_later(p);
     test_finish(p);
     test_inherit(p);
+    test_cancel(p);
     test_list(p);
     test_copy(p);
     test_at_once(database, p);
