@@ -209,11 +209,8 @@ static apr_status_t parse_change(mdl_call_t *call)
 
     change->shop_id = call->caller.shop_id;
     change->id = mdl_members_path_id(call->parameters[0]);
-    /* What is there must not be null. */
-    change->filename = mdl_asset_filename(
-        members, mdl_members_given(members, "filename") ? MDL_REQUIRED : MDL_OPTIONAL);
-    change->title = mdl_asset_title(members, mdl_members_given(members, "title") ? MDL_REQUIRED
-                                                                                 : MDL_OPTIONAL);
+    change->filename = mdl_asset_filename(members, mdl_members_if_given(members, "filename"));
+    change->title = mdl_asset_title(members, mdl_members_if_given(members, "title"));
     change->set_content_type = mdl_members_given(members, "content_type");
     change->content_type = mdl_asset_content_type(members);
     change->set_category = mdl_members_given(members, "category_id");

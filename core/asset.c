@@ -6,6 +6,8 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/json.h"
+#include "core/holder.h"
 #include "core/job.h"
 #include "core/shop.h"
 
@@ -175,52 +177,25 @@ apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg)
                : rv;
 }
 
-static const struct {
-    const char *kind;
-    const char *code;
-    const char *noun;
-    const char *path;
-} holders[] = {
-    {"mapping", "held_by_mapping", "Mapping", "/mappings/"},
-    {"pack", "held_by_pack", "Pack", "/packs/"},
-    {"order", "held_by_order", "Order", "/orders/"},
-};
-
-static void note_holder(mdl_refusal_t *refusal, const char *kind, const char *id, apr_pool_t *p)
+static apr_status_t check_holders(mdl_db_t *db, const mdl_asset_delete_t *delete, apr_pool_t *p)
 {
-    for (apr_size_t i = 0; i < sizeof holders / sizeof *holders; i++) {
-        if (strcmp(kind, holders[i].kind) == 0) {
-            mdl_refusal_detail(refusal, apr_pstrcat(p, holders[i].path, id, NULL), holders[i].code,
-                               apr_pstrcat(p, holders[i].noun, " ", id, " holds this asset.", NULL),
-                               p);
-        }
-    }
-}
+    static const struct {
+        mdl_statement_t statement;
+        mdl_holder_t holder;
+    } holders[] = {{MDL_Q_ASSET_MAPPINGS, MDL_HOLDER_MAPPING},
+                   {MDL_Q_ASSET_PACKS, MDL_HOLDER_PACK},
+                   {MDL_Q_ASSET_ORDERS, MDL_HOLDER_ORDER},
+                   {MDL_Q_ASSET_PINNED_ORDERS, MDL_HOLDER_ORDER}};
+    apr_status_t rv = APR_SUCCESS;
 
-static apr_status_t check_unused(mdl_db_t *db, const mdl_asset_delete_t *delete, apr_pool_t *p)
-{
-    mdl_arg_t id = mdl_int(delete->id);
-    apr_hash_t *seen = apr_hash_make(p);
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_ASSET_HOLDERS, &rows, p,
-                                    MDL_ARGS(id, id, id, id, mdl_int(MDL_MAX_DETAILS)));
-
-    if (rv != APR_SUCCESS) {
-        return rv;
+    for (apr_size_t i = 0; rv == APR_SUCCESS && i < sizeof holders / sizeof *holders; i++) {
+        rv = mdl_holder_note(db, holders[i].statement, holders[i].holder, delete->id, "asset",
+                             delete->refusal, p);
     }
-    while (mdl_rows_next(rows)) {
-        const char *kind = mdl_rows_text(rows, 0), *holder = mdl_rows_text(rows, 1);
-        const char *key = apr_pstrcat(p, kind, " ", holder, NULL);
-
-        /* An order may have the asset in several assignments. */
-        if (apr_hash_get(seen, key, APR_HASH_KEY_STRING) == NULL) {
-            apr_hash_set(seen, key, APR_HASH_KEY_STRING, key);
-            note_holder(delete->refusal, kind, holder, p);
-        }
-    }
-    return apr_hash_count(seen) == 0 ? APR_SUCCESS
-                                     : mdl_refuse(delete->refusal, 409, "asset_in_use",
-                                                  "The asset is in use; see details.");
+    return rv == APR_SUCCESS && delete->refusal->details != NULL
+               ? mdl_refuse(delete->refusal, 409, "asset_in_use",
+                            "The asset is in use; see details for what holds it.")
+               : rv;
 }
 
 /* Jobs before the asset and the asset before its shop, as everywhere: else two transactions could
@@ -240,7 +215,7 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
         rv = mdl_asset_lock(db, delete->shop_id, delete->id, &asset, delete->refusal, p);
     }
     if (rv == APR_SUCCESS) {
-        rv = check_unused(db, delete, p);
+        rv = check_holders(db, delete, p);
     }
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_ASSET_DELETE, NULL, p,

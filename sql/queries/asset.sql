@@ -103,39 +103,30 @@ UPDATE asset SET status = 'pending', updated_at = %lld WHERE id = %lld AND statu
 -- name: asset_delete
 UPDATE asset SET deleted_at = %lld, updated_at = %lld WHERE id = %lld
 
--- What an asset may not be deleted under: mappings, packs, and orders that keep what they bought,
--- also under a mapping that was deleted.  Rows are looked up one by one where a planner that knows no
--- sizes would read through a table for a join.
--- part: asset_holders_first
-SELECT 'mapping', CAST(f.mapping_id AS TEXT) FROM mapping_file f
-WHERE f.asset_id = %lld
-    AND (SELECT m.deleted_at FROM mapping m WHERE m.id = f.mapping_id) IS NULL
-UNION ALL
-SELECT 'pack', CAST(f.pack_id AS TEXT) FROM pack_file f WHERE f.asset_id = %lld
-UNION ALL
-SELECT 'order', (SELECT o.storefront_order_id FROM assignment s JOIN orders o ON o.id = s.order_id
-    WHERE s.id = f.assignment_id)
-FROM assignment_file f WHERE f.asset_id = %lld
-UNION ALL
-SELECT 'order', (SELECT o.storefront_order_id FROM orders o WHERE o.id = s.order_id)
-
--- part: asset_holders_last
-WHERE f.asset_id = %lld AND s.content = 'live'
-    AND (SELECT m.deleted_at FROM mapping m WHERE m.id = f.mapping_id) IS NOT NULL
+-- What holds an asset.
+-- name: asset_mappings
+SELECT h.mapping_id FROM mapping_file h
+WHERE h.asset_id = %lld AND (SELECT m.deleted_at FROM mapping m WHERE m.id = h.mapping_id) IS NULL
+ORDER BY h.mapping_id
 LIMIT %lld
 
--- name: asset_holders
--- dialect: sqlite3
-{{asset_holders_first}}
-FROM mapping_file f JOIN assignment s ON s.mapping_id = f.mapping_id
-{{asset_holders_last}}
+-- name: asset_packs
+SELECT pack_id FROM pack_file WHERE asset_id = %lld ORDER BY pack_id LIMIT %lld
 
--- name: asset_holders
--- dialect: pgsql
-{{asset_holders_first}}
-FROM mapping_file f CROSS JOIN LATERAL (
-    SELECT a.order_id, a.content FROM assignment a WHERE a.mapping_id = f.mapping_id OFFSET 0) s
-{{asset_holders_last}}
+-- Those that a deleted mapping goes on serving.
+-- name: asset_orders
+SELECT o.storefront_order_id
+FROM mapping_file h JOIN mapping m ON m.id = h.mapping_id
+JOIN assignment a ON a.mapping_id = m.id JOIN orders o ON o.id = a.order_id
+WHERE h.asset_id = %lld AND m.deleted_at IS NOT NULL AND a.content = 'live'
+LIMIT %lld
+
+-- name: asset_pinned_orders
+SELECT o.storefront_order_id
+FROM assignment_file h JOIN assignment a ON a.id = h.assignment_id
+JOIN orders o ON o.id = a.order_id
+WHERE h.asset_id = %lld
+LIMIT %lld
 
 -- Which of a JSON array's ids are assets of the shop; they can't be deleted until the transaction
 -- ends.
