@@ -123,7 +123,7 @@ static apr_status_t take_checksum(write_t *write)
     const char *header = apr_table_get(write->r->headers_in, "Upload-Checksum");
     const char *space = header != NULL ? strchr(header, ' ') : NULL;
     apr_pool_t *p = write->r->pool;
-    const char *nothing;
+    apr_size_t length = 0;
 
     if (header == NULL) {
         return APR_SUCCESS;
@@ -132,10 +132,10 @@ static apr_status_t take_checksum(write_t *write)
         const char *name = apr_pstrmemdup(p, header, (apr_size_t)(space - header));
 
         write->digest = mdl_digest_begin(name, p);
-        nothing = write->digest != NULL ? mdl_digest_end(mdl_digest_begin(name, p), p) : "";
+        length = write->digest != NULL ? strlen(mdl_digest_end(mdl_digest_begin(name, p), p)) : 0;
         write->checksum = space + 1;
     }
-    if (write->digest == NULL || strlen(write->checksum) != strlen(nothing) ||
+    if (write->digest == NULL || strlen(write->checksum) != length ||
         write->checksum[strspn(write->checksum, alphabet)] != '\0') {
         return invalid(write->call, "Upload-Checksum must be \"sha1 \" or \"sha256 \" and the "
                                     "digest in base64.");

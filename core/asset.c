@@ -37,9 +37,8 @@ static apr_status_t not_found(mdl_refusal_t *refusal)
     return mdl_refuse(refusal, 404, "asset_not_found", "There is no such asset.");
 }
 
-/* Refuses a category that is not the shop's; 0 is none. */
-static apr_status_t check_category(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
-                                   mdl_refusal_t *refusal, apr_pool_t *p)
+apr_status_t mdl_asset_check_category(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
+                                      mdl_refusal_t *refusal, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv;
@@ -62,7 +61,7 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
                               mdl_refusal_t *refusal, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = check_category(db, shop_id, asset->category_id, refusal, p);
+    apr_status_t rv = mdl_asset_check_category(db, shop_id, asset->category_id, refusal, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -163,7 +162,7 @@ apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg)
                               !change->set_content_type && !change->set_category)) {
         return rv;
     }
-    rv = check_category(db, change->shop_id, change->category_id, change->refusal, p);
+    rv = mdl_asset_check_category(db, change->shop_id, change->category_id, change->refusal, p);
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_ASSET_CHANGE, NULL, p,
                          MDL_ARGS(mdl_text(change->filename), mdl_text(change->title),

@@ -39,21 +39,29 @@ static apr_status_t check_not_waiting(mdl_db_t *db, const mdl_asset_t *asset,
                                      : rv;
 }
 
+apr_status_t mdl_version_await(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id,
+                               mdl_asset_t **asset, mdl_refusal_t *refusal, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_asset_lock(db, shop_id, id, asset, refusal, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = check_not_waiting(db, *asset, refusal, p);
+    }
+    if (rv == APR_SUCCESS && strcmp((*asset)->status, "failed") == 0 &&
+        (rv = mdl_asset_retry(db, id, p)) == APR_SUCCESS) {
+        rv = mdl_asset_find(db, shop_id, id, asset, refusal, p);
+    }
+    return rv;
+}
+
 apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_version_t *version = arg;
     mdl_import_t *import = &version->import;
     mdl_asset_t *asset;
-    apr_status_t rv;
+    apr_status_t rv = mdl_version_await(db, import->shop_id, version->asset_id, &asset,
+                                        import->refusal, p);
 
-    rv = mdl_asset_lock(db, import->shop_id, version->asset_id, &asset, import->refusal, p);
-    if (rv == APR_SUCCESS) {
-        rv = check_not_waiting(db, asset, import->refusal, p);
-    }
-    if (rv == APR_SUCCESS && strcmp(asset->status, "failed") == 0 &&
-        (rv = mdl_asset_retry(db, asset->id, p)) == APR_SUCCESS) {
-        rv = mdl_asset_find(db, import->shop_id, asset->id, &asset, import->refusal, p);
-    }
     if (rv != APR_SUCCESS) {
         return rv;
     }

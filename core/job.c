@@ -32,6 +32,7 @@ static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
     job->expected_sha256 = mdl_rows_text(row, 18);
     job->validator = mdl_rows_text(row, 19);
     job->lease_token = mdl_rows_int(row, 20);
+    job->upload_id = mdl_rows_text(row, 21);
     return job;
 }
 
@@ -62,6 +63,7 @@ mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p)
     copy->lane = apr_pstrdup(p, job->lane);
     copy->source_url = apr_pstrdup(p, job->source_url);
     copy->expected_sha256 = apr_pstrdup(p, job->expected_sha256);
+    copy->upload_id = apr_pstrdup(p, job->upload_id);
     copy->validator = apr_pstrdup(p, job->validator);
     return copy;
 }
@@ -74,9 +76,10 @@ apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p)
     return mdl_db_exec(db, MDL_Q_JOB_INSERT, NULL, p,
                        MDL_ARGS(mdl_text(job->id), mdl_int(job->shop_id), mdl_text(job->type),
                                 mdl_text(job->lane), mdl_int_or_null(job->asset_id),
-                                mdl_int_or_null(job->email_id), mdl_text(job->source_url),
-                                mdl_text(job->expected_sha256), mdl_int(job->max_attempts),
-                                mdl_int(job->due_at), mdl_int(job->created_at)));
+                                mdl_int_or_null(job->email_id), mdl_text(job->upload_id),
+                                mdl_text(job->source_url), mdl_text(job->expected_sha256),
+                                mdl_int(job->max_attempts), mdl_int(job->due_at),
+                                mdl_int(job->created_at)));
 }
 
 apr_status_t mdl_job_find(mdl_db_t *db, const char *id, mdl_job_t **job, apr_pool_t *p)

@@ -1,7 +1,7 @@
 /*
- * A job of the background process: an import or an email.  Workers claim jobs under a lease; each
- * claim draws a higher token, and whatever a worker writes is fenced by the token it drew, so that
- * a worker that lost its lease changes nothing (contract, section 9).
+ * A job of the background process: an import, the hashing of an upload or an email.  Workers claim
+ * jobs under a lease; each claim draws a higher token, and whatever a worker writes is fenced by
+ * the token it drew, so that a worker that lost its lease changes nothing (contract, section 9).
  */
 #ifndef MDL_CORE_JOB_H
 #define MDL_CORE_JOB_H
@@ -10,12 +10,14 @@
 #include "db/db.h"
 
 #define MDL_JOB_IMPORT "asset_import"
+#define MDL_JOB_VERIFY "upload_verification"
 #define MDL_JOB_EMAIL  "email"
 
 /* A job waits in a lane; each lane has slots of its own, so that small imports never wait for
    large ones. */
 #define MDL_LANE_SMALL "small"
 #define MDL_LANE_BULK  "bulk"
+#define MDL_LANE_HASH  "hash"
 #define MDL_LANE_MAIL  "mail"
 
 /* Where a cancelled job waits until its worker has stopped and left no file. */
@@ -27,6 +29,7 @@ typedef struct {
     const char *status;   /* "queued", "running", "succeeded", "failed", "cancelled" */
     apr_int64_t asset_id; /* 0 for none, as below */
     apr_int64_t email_id;
+    const char *upload_id; /* NULL for none */
     apr_int64_t shop_id;
     apr_int64_t bytes_received;
     apr_int64_t bytes_total; /* -1: not known */
@@ -48,8 +51,8 @@ typedef struct {
 /** A copy of a job that lives in another pool. */
 mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p);
 
-/** Queues a job, due now: id, type, lane, asset_id or email_id, shop_id, max_attempts, … are given.
-    Status, due_at and created_at are set. */
+/** Queues a job, due now: id, type, lane, asset_id, email_id, upload_id, shop_id, max_attempts, …
+   are given. Status, due_at and created_at are set. */
 apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p);
 
 /** A job of any kind and shop; APR_ENOENT. */

@@ -7,6 +7,8 @@
 
 #include "base/json.h"
 #include "base/ulid.h"
+#include "core/import.h"
+#include "core/shop.h"
 
 static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -33,11 +35,35 @@ static apr_status_t not_found(mdl_refusal_t *refusal)
     return mdl_refuse(refusal, 404, "upload_not_found", "There is no such upload.");
 }
 
+static apr_status_t finished(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 409, "upload_finished",
+                      "The upload has been completed or aborted already.");
+}
+
+static apr_status_t over_quota(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 422, "storage_quota_exceeded",
+                      "The file is larger than what is left of the shop's storage quota.");
+}
+
 apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_upload_begin_t *begin = arg;
     mdl_upload_t *upload = &begin->upload;
+    apr_int64_t room;
+    apr_status_t rv;
 
+    rv = mdl_asset_check_category(db, upload->shop_id, upload->category_id, begin->refusal, p);
+    if (rv == APR_SUCCESS && begin->quota != 0 && upload->size > 0) {
+        rv = mdl_shop_room(db, upload->shop_id, begin->quota, &room, p);
+        if (rv == APR_SUCCESS && upload->size > room) {
+            rv = over_quota(begin->refusal);
+        }
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
     upload->id = mdl_ulid("upl_", p);
     upload->status = MDL_UPLOAD_OPEN;
     upload->created_at = apr_time_now();
@@ -73,21 +99,25 @@ int mdl_upload_expired(const mdl_upload_t *upload)
     return !is(upload, MDL_UPLOAD_COMPLETED) && upload->expires_at <= apr_time_now();
 }
 
-apr_status_t mdl_upload_offset(mdl_storage_t *storage, const mdl_upload_t *upload,
-                               apr_int64_t *offset, apr_pool_t *p)
+static apr_status_t count_bytes(mdl_storage_t *storage, const mdl_upload_t *upload,
+                                apr_int64_t *bytes, apr_pool_t *p)
 {
     apr_status_t rv;
 
-    *offset = 0;
-    if (is(upload, MDL_UPLOAD_ABORTED)) {
+    *bytes = upload->size;
+    if (upload->sha256 != NULL) {
         return APR_SUCCESS;
     }
-    if (upload->sha256 != NULL || is(upload, MDL_UPLOAD_COMPLETED)) {
-        *offset = upload->size;
-        return APR_SUCCESS;
-    }
-    rv = mdl_partial_length(storage, upload->id, offset, p);
+    *bytes = 0;
+    rv = mdl_partial_length(storage, upload->id, bytes, p);
     return APR_STATUS_IS_ENOENT(rv) ? APR_SUCCESS : rv;
+}
+
+apr_status_t mdl_upload_offset(mdl_storage_t *storage, const mdl_upload_t *upload,
+                               apr_int64_t *offset, apr_pool_t *p)
+{
+    *offset = is(upload, MDL_UPLOAD_COMPLETED) ? upload->size : 0;
+    return is(upload, MDL_UPLOAD_OPEN) ? count_bytes(storage, upload, offset, p) : APR_SUCCESS;
 }
 
 static apr_status_t find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr_pool_t *p)
@@ -120,10 +150,7 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)
             db, MDL_Q_UPLOAD_ABORT, &changed, p,
             MDL_ARGS(mdl_text(get->id), mdl_text(MDL_UPLOAD_OPEN), mdl_int(apr_time_now())));
     }
-    return rv == APR_SUCCESS && changed == 0
-               ? mdl_refuse(get->refusal, 409, "upload_finished",
-                            "The upload has been completed or aborted already.")
-               : rv;
+    return rv == APR_SUCCESS && changed == 0 ? finished(get->refusal) : rv;
 }
 
 static apr_status_t absent_if_unchanged(apr_status_t rv, apr_int64_t changed)
@@ -158,6 +185,153 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg)
                                   mdl_int(blob->size)));
     }
     return absent_if_unchanged(rv, changed);
+}
+
+/* What a second request to complete finds. */
+static apr_status_t find_completed(mdl_db_t *db, mdl_upload_complete_t *complete, apr_pool_t *p)
+{
+    mdl_upload_get_t get = {
+        .id = complete->id, .shop_id = complete->shop_id, .refusal = complete->refusal};
+    apr_status_t rv = find_of_shop(db, &get, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (is(get.upload, MDL_UPLOAD_ABORTED) || complete->asset_id != 0) {
+        return finished(complete->refusal);
+    }
+    complete->repeated = 1;
+    return mdl_asset_find(db, complete->shop_id, get.upload->asset_id, &complete->asset,
+                          complete->refusal, p);
+}
+
+static apr_status_t incomplete(mdl_refusal_t *refusal, const mdl_upload_t *upload,
+                               apr_int64_t bytes, apr_pool_t *p)
+{
+    const char *arrived = apr_psprintf(p, "%" APR_INT64_T_FMT " bytes have arrived", bytes);
+    const char *announced = upload->size < 0
+                                ? "its size is not known yet"
+                                : apr_psprintf(p, "its size is %" APR_INT64_T_FMT, upload->size);
+
+    mdl_refusal_detail(refusal, "/offset", "offset", apr_pstrcat(p, arrived, ".", NULL), p);
+    mdl_refusal_detail(refusal, "/size", "size",
+                       upload->size < 0
+                           ? "The size is not known yet."
+                           : apr_psprintf(p, "The size is %" APR_INT64_T_FMT ".", upload->size),
+                       p);
+    return mdl_refuse(
+        refusal, 409, "upload_incomplete",
+        apr_pstrcat(p, "The upload is not complete: ", arrived, ", ", announced, ".", NULL));
+}
+
+static apr_status_t check_bytes(const mdl_upload_complete_t *complete, const mdl_upload_t *upload,
+                                apr_pool_t *p)
+{
+    apr_int64_t bytes;
+    apr_status_t rv = count_bytes(complete->storage, upload, &bytes, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (upload->size < 0 || bytes < upload->size) {
+        return incomplete(complete->refusal, upload, bytes, p);
+    }
+    if (upload->expected_sha256 != NULL && upload->sha256 != NULL &&
+        strcmp(upload->expected_sha256, upload->sha256) != 0) {
+        return mdl_refuse(complete->refusal, 422, "checksum_mismatch",
+                          "The SHA-256 of the bytes that arrived is not the one that was given; "
+                          "begin another upload.");
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t find_asset(mdl_db_t *db, mdl_upload_complete_t *complete,
+                               const mdl_upload_t *upload, apr_pool_t *p)
+{
+    mdl_asset_t *asset;
+
+    if (complete->asset_id != 0) {
+        return mdl_version_await(db, complete->shop_id, complete->asset_id, &complete->asset,
+                                 complete->refusal, p);
+    }
+    asset = complete->asset = apr_pcalloc(p, sizeof *asset);
+    asset->filename = upload->filename;
+    asset->title = upload->title;
+    asset->content_type = upload->content_type;
+    asset->category_id = upload->category_id;
+    return mdl_asset_insert(db, complete->shop_id, asset, complete->refusal, p);
+}
+
+/* The blob is there already: its row came with its digest. */
+static apr_status_t make_ready(mdl_db_t *db, mdl_upload_complete_t *complete,
+                               const mdl_upload_t *upload, apr_pool_t *p)
+{
+    mdl_asset_bytes_t bytes = {.blob = {.sha256 = upload->sha256, .size = upload->size},
+                               .content_type = upload->content_type,
+                               .quota = complete->quota};
+    apr_status_t rv = mdl_asset_ready(db, complete->asset->id, &bytes, p);
+
+    if (rv == APR_ENOSPC) {
+        return over_quota(complete->refusal);
+    }
+    return rv == APR_SUCCESS ? mdl_asset_find(db, complete->shop_id, complete->asset->id,
+                                              &complete->asset, complete->refusal, p)
+                             : rv;
+}
+
+static apr_status_t queue_verification(mdl_db_t *db, mdl_upload_complete_t *complete,
+                                       const mdl_upload_t *upload, apr_pool_t *p)
+{
+    apr_int64_t room;
+    apr_status_t rv = mdl_asset_room(db, complete->asset->id, complete->quota, &room, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (room >= 0 && upload->size > room) {
+        return over_quota(complete->refusal);
+    }
+    complete->job = apr_pcalloc(p, sizeof *complete->job);
+    *complete->job = (mdl_job_t){.id = mdl_ulid("job_", p),
+                                 .type = MDL_JOB_VERIFY,
+                                 .lane = MDL_LANE_HASH,
+                                 .shop_id = complete->shop_id,
+                                 .asset_id = complete->asset->id,
+                                 .upload_id = upload->id,
+                                 .expected_sha256 = upload->expected_sha256,
+                                 .max_attempts = complete->max_attempts};
+    return mdl_job_insert(db, complete->job, p);
+}
+
+apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_upload_complete_t *complete = arg;
+    mdl_upload_t *upload;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    complete->repeated = 0;
+    complete->job = NULL;
+    rv = mdl_db_select_one(db, MDL_Q_UPLOAD_COMPLETE, &row, p,
+                           MDL_ARGS(mdl_text(complete->id), mdl_int(complete->shop_id),
+                                    mdl_text(MDL_UPLOAD_OPEN), mdl_int(apr_time_now())));
+    if (rv == APR_ENOENT) {
+        return find_completed(db, complete, p);
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    upload = upload_of_row(row, p);
+    if ((rv = check_bytes(complete, upload, p)) != APR_SUCCESS ||
+        (rv = find_asset(db, complete, upload, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = upload->sha256 != NULL ? make_ready(db, complete, upload, p)
+                                : queue_verification(db, complete, upload, p);
+    return rv == APR_SUCCESS
+               ? mdl_db_exec(db, MDL_Q_UPLOAD_SET_ASSET, NULL, p,
+                             MDL_ARGS(mdl_int(complete->asset->id), mdl_text(upload->id)))
+               : rv;
 }
 
 apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, void *arg)

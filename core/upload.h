@@ -83,6 +83,26 @@ typedef struct {
 } mdl_upload_finish_t;
 apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg);
 
+/**
+ * Effect: makes an asset of an upload, or new bytes for one.  The asset is ready where all bytes
+ * came in one piece; else a job hashes them first.  Refused: 404 upload_not_found, 409
+ * upload_incomplete, 409 upload_finished, 422 checksum_mismatch, 422 storage_quota_exceeded, and as
+ * mdl_asset_insert and mdl_version_await are.
+ */
+typedef struct {
+    const char *id;
+    apr_int64_t shop_id;
+    apr_int64_t asset_id; /* that gets the bytes; 0: a new one */
+    mdl_storage_t *storage;
+    apr_int64_t quota; /* of the shop's storage; 0: none */
+    int max_attempts;
+    int repeated;       /* out: the upload had been completed before, into the asset */
+    mdl_asset_t *asset; /* out */
+    mdl_job_t *job;     /* out: NULL when there is nothing left to do */
+    mdl_refusal_t *refusal;
+} mdl_upload_complete_t;
+apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg);
+
 /** Effect: aborts up to limit open uploads that have expired. */
 typedef struct {
     int limit;

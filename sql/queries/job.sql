@@ -1,12 +1,13 @@
 -- name: job_insert
-INSERT INTO job (id, shop_id, type, lane, asset_id, email_id, source_url, expected_sha256, status,
-    attempts, max_attempts, due_at, lease_token, bytes_received, created_at)
-VALUES (%s, %lld, %s, %s, %lld, %lld, %s, %s, 'queued', 0, %lld, %lld, 0, 0, %lld)
+INSERT INTO job (id, shop_id, type, lane, asset_id, email_id, upload_id, source_url,
+    expected_sha256, status, attempts, max_attempts, due_at, lease_token, bytes_received,
+    created_at)
+VALUES (%s, %lld, %s, %s, %lld, %lld, %s, %s, %s, 'queued', 0, %lld, %lld, 0, 0, %lld)
 
 -- part: job_columns
 id, type, status, asset_id, email_id, shop_id, bytes_received, bytes_total, attempts,
 max_attempts, due_at, error_code, error_message, created_at, started_at, finished_at,
-lane, source_url, expected_sha256, validator, lease_token
+lane, source_url, expected_sha256, validator, lease_token, upload_id
 
 -- name: job_by_id
 SELECT {{job_columns}} FROM job WHERE id = %s
