@@ -6,10 +6,18 @@
 
 #include "api/assets.h"
 #include "api/jobs.h"
+#include "api/uploads.h"
+#include "base/ulid.h"
 #include "core/import.h"
 
 #define MAX_URL       2048
 #define MAX_UPLOAD_ID 64
+
+/* New bytes for an asset, from either side. */
+typedef struct {
+    mdl_version_t version;
+    mdl_upload_complete_t upload; /* instead, when it has an id */
+} new_version_t;
 
 /* Reads source_url; *host gets what the allowlist says to it, *filename its last segment or NULL.
  */
@@ -105,10 +113,19 @@ const mdl_route_t mdl_route_asset_import = {
     .write = write_import,
 };
 
+static apr_status_t unknown_upload(mdl_refusal_t *refusal, apr_pool_t *p)
+{
+    mdl_refusal_detail(refusal, "/upload_id", "unknown_reference",
+                       "There is no such upload in this shop.", p);
+    return mdl_refuse(refusal, 422, "unknown_reference",
+                      "The version names an upload that this shop does not have.");
+}
+
 static apr_status_t parse_version(mdl_call_t *call)
 {
     mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_version_t *version = apr_pcalloc(call->r->pool, sizeof *version);
+    new_version_t *new = apr_pcalloc(call->r->pool, sizeof *new);
+    mdl_version_t *version = &new->version;
     const char *last_segment;
     const char *upload_id = mdl_members_text(members, "upload_id", MDL_OPTIONAL, MAX_UPLOAD_ID);
     mdl_http_result_t host;
@@ -127,19 +144,42 @@ static apr_status_t parse_version(mdl_call_t *call)
         (rv = check_host(call, members, host)) != APR_SUCCESS) {
         return rv;
     }
-    if (upload_id != NULL) {
-        mdl_members_fault(members, "upload_id", "unknown_reference",
-                          "There is no such upload in this shop.");
-        return mdl_refuse(&call->refusal, 422, "unknown_reference",
-                          "The version names an upload that this shop does not have.");
+    call->arg = new;
+    if (upload_id == NULL) {
+        return APR_SUCCESS;
     }
-    call->arg = version;
-    return APR_SUCCESS;
+    new->upload.asset_id = version->asset_id;
+    return mdl_ulid_valid("upl_", upload_id) ? mdl_upload_prepare(call, &new->upload, upload_id)
+                                             : unknown_upload(&call->refusal, call->r->pool);
+}
+
+static apr_status_t version_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    new_version_t *new = arg;
+    mdl_refusal_t *refusal = new->upload.refusal;
+    apr_status_t rv;
+
+    if (new->upload.id == NULL) {
+        return mdl_version_queue(db, p, &new->version);
+    }
+    rv = mdl_upload_complete(db, p, &new->upload);
+    /* What the path does not name but the body is another code. */
+    if (rv == MDL_EREFUSED && strcmp(refusal->code, "upload_not_found") == 0) {
+        mdl_refusal_clear(refusal);
+        return unknown_upload(refusal, p);
+    }
+    return rv;
 }
 
 static void write_version(mdl_call_t *call)
 {
-    write_queued(call, &((mdl_version_t *)call->arg)->import);
+    const new_version_t *new = call->arg;
+
+    if (new->upload.id != NULL) {
+        mdl_upload_write_asset(call, &new->upload);
+    } else {
+        write_queued(call, &new->version.import);
+    }
 }
 
 const mdl_route_t mdl_route_asset_version = {
@@ -147,6 +187,6 @@ const mdl_route_t mdl_route_asset_version = {
     .path = "/assets/{}/versions",
     .wakes = 1,
     .parse = parse_version,
-    .effect = mdl_version_queue,
+    .effect = version_effect,
     .write = write_version,
 };

@@ -21,6 +21,7 @@
 #include "api/orders.h"
 #include "api/packs.h"
 #include "api/status.h"
+#include "api/uploads.h"
 #include "request.h"
 
 static const mdl_route_t *const routes[] = {
@@ -76,11 +77,16 @@ static const mdl_route_t *const routes[] = {
     &mdl_route_license_tag_change,
     &mdl_route_license_tag_delete,
     &mdl_route_license_keys_add,
+    &mdl_route_upload_begin,
+    &mdl_route_upload,
+    &mdl_route_upload_abort,
+    &mdl_route_upload_complete,
 };
 #define ROUTES (sizeof routes / sizeof *routes)
 
-/* Whether a path has the form of a route; parameters get its variable segments. */
-static int matches(const char *form, const char *path, const char **parameters, apr_pool_t *p)
+/* How many variable segments, which parameters get, a path has in the form of a route; -1 when it
+   does not have that form. */
+static int match(const char *form, const char *path, const char **parameters, apr_pool_t *p)
 {
     int n = 0;
 
@@ -89,16 +95,16 @@ static int matches(const char *form, const char *path, const char **parameters, 
             apr_size_t length = strcspn(path, "/");
 
             if (length == 0 || n == MDL_MAX_PARAMETERS) {
-                return 0;
+                return -1;
             }
             parameters[n++] = apr_pstrmemdup(p, path, length);
             path += length;
             form += 2;
         } else if (*form++ != *path++) {
-            return 0;
+            return -1;
         }
     }
-    return *path == '\0';
+    return *path == '\0' ? n : -1;
 }
 
 /* Splits r->uri at the API's root, wherever that is mounted. */
@@ -115,18 +121,26 @@ static int split_path(mdl_call_t *call)
     return 1;
 }
 
-/* Finds the route of path and method; *allow gets the methods that the path has. */
+/* Finds the route of path and method; *allow gets the methods that the path has.  A segment that is
+   written out comes before one that varies: "/assets/uploads" is no asset. */
 static const mdl_route_t *find(mdl_call_t *call, const char **allow)
 {
     const char *method = call->r->method_number == M_GET ? "GET" : call->r->method;
     const mdl_route_t *found = NULL;
+    int fewest = MDL_MAX_PARAMETERS;
 
     *allow = NULL;
     for (apr_size_t i = 0; i < ROUTES; i++) {
         const char *parameters[MDL_MAX_PARAMETERS] = {NULL};
+        int n = match(routes[i]->path, call->path, parameters, call->r->pool);
 
-        if (!matches(routes[i]->path, call->path, parameters, call->r->pool)) {
+        if (n < 0 || n > fewest) {
             continue;
+        }
+        if (n < fewest) {
+            *allow = NULL;
+            found = NULL;
+            fewest = n;
         }
         *allow = *allow == NULL ? routes[i]->method
                                 : apr_pstrcat(call->r->pool, *allow, ", ", routes[i]->method, NULL);

@@ -18,7 +18,6 @@
 #define FILE_MODE     0640
 #define FOLDER_MODE   0750
 #define GATHER_SIZE   ((apr_size_t)256 * 1024)
-#define READ_SIZE     ((apr_size_t)1024 * 1024)
 #define WRITE_OUT     APR_INT64_C(8388608) /* dirty bytes after which write-out is started */
 #define OPEN_ATTEMPTS 100
 #define HEX_DIGITS    "0123456789abcdef"
@@ -278,12 +277,12 @@ static apr_status_t read_back(mdl_partial_t *partial, int (*stopped)(void *baton
     char *buffer;
     ssize_t n;
 
-    buffer = malloc(READ_SIZE);
+    buffer = malloc(MDL_PARTIAL_STEP);
     if (!buffer) {
         return APR_ENOMEM;
     }
     do {
-        n = pread(partial->fd, buffer, READ_SIZE, (off_t)partial->written);
+        n = pread(partial->fd, buffer, MDL_PARTIAL_STEP, (off_t)partial->written);
         if (n > 0) {
             take_in(partial, buffer, (apr_size_t)n);
         } else if (n < 0 && errno != EINTR) {

@@ -45,11 +45,13 @@ apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p);
  */
 typedef struct mdl_partial_t mdl_partial_t;
 
+#define MDL_PARTIAL_STEP (1024 * 1024) /* bytes that are read back at a time */
+
 /**
  * Opens the partial file of a transfer, making it where it is missing, and reads what is there into
  * the digests.  id is ours: [a-z0-9_] only, else APR_EINVAL.  An exclusive lock (flock) is taken:
- * APR_EAGAIN when another process writes it still.  stopped (may be NULL) is asked after each MiB
- * that is read; once it says so, APR_EINTR comes back and the file stays as it is.
+ * APR_EAGAIN when another process writes it still.  stopped (may be NULL) is asked after each
+ * MDL_PARTIAL_STEP; once it says so, APR_EINTR comes back and the file stays as it is.
  */
 apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
                               int (*stopped)(void *baton), void *baton, apr_pool_t *p);

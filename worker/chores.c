@@ -3,9 +3,13 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/log.h"
 #include "core/idempotency.h"
+#include "core/upload.h"
 
 #define PRUNE_BATCHES 20
+#define UPLOAD_BATCH  100
+#define FILE_BATCH    500
 
 static apr_status_t touch_all(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -31,6 +35,45 @@ void mdl_chores_report_keys(const mdl_service_t *service, mdl_worker_db_t *datab
     }
     if (used->nelts > 0) {
         mdl_worker_db_write(database, touch_all, used, p);
+    }
+}
+
+static void remove_over(mdl_storage_t *storage, mdl_worker_db_t *database,
+                        const apr_array_header_t *ids, apr_pool_t *p)
+{
+    mdl_upload_over_t over = {.ids = ids};
+
+    if (mdl_worker_db_read(database, mdl_upload_over, &over, p) != APR_SUCCESS) {
+        return;
+    }
+    for (int i = 0; i < over.over->nelts; i++) {
+        const char *id = APR_ARRAY_IDX(over.over, i, const char *);
+        apr_status_t rv = mdl_partial_remove(storage, id, p);
+
+        if (rv != APR_SUCCESS) {
+            mdl_log(MDL_LOG_ERR, rv, "MDL0305: can't remove the partial file %s", id);
+        }
+    }
+}
+
+void mdl_chores_sweep_uploads(mdl_storage_t *storage, mdl_worker_db_t *database, apr_pool_t *p)
+{
+    mdl_upload_expire_t expire = {.limit = UPLOAD_BATCH};
+    apr_array_header_t *ids;
+    apr_status_t rv;
+
+    do {
+        rv = mdl_worker_db_write(database, mdl_upload_expire, &expire, p);
+    } while (rv == APR_SUCCESS && expire.aborted == UPLOAD_BATCH);
+    if (rv != APR_SUCCESS || mdl_partial_list(storage, &ids, p) != APR_SUCCESS) {
+        return;
+    }
+    for (int at = 0; at < ids->nelts; at += FILE_BATCH) {
+        apr_array_header_t batch = *ids;
+
+        batch.elts += (apr_size_t)at * sizeof(const char *);
+        batch.nelts = ids->nelts - at < FILE_BATCH ? ids->nelts - at : FILE_BATCH;
+        remove_over(storage, database, &batch, p);
     }
 }
 

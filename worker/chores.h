@@ -5,10 +5,15 @@
 #define MDL_WORKER_CHORES_H
 
 #include "core/service.h"
+#include "storage/storage.h"
 #include "worker/database.h"
 
 /** Writes down when keys were used last. */
 void mdl_chores_report_keys(const mdl_service_t *service, mdl_worker_db_t *database, apr_pool_t *p);
+
+/** Aborts uploads that have expired, and removes the partial files of uploads and jobs that are
+    over. */
+void mdl_chores_sweep_uploads(mdl_storage_t *storage, mdl_worker_db_t *database, apr_pool_t *p);
 
 /** Deletes answers past their retention, for a bounded time; true when there are more. */
 int mdl_chores_prune(const mdl_service_t *service, mdl_worker_db_t *database, apr_pool_t *p);

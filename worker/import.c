@@ -10,13 +10,12 @@
 #include "base/log.h"
 #include "base/media_type.h"
 #include "core/asset.h"
+#include "worker/outcome.h"
 #include "worker/runner.h"
 #include "worker/task.h"
 
 #define SMALL_LIMIT    (1024 * 1024) /* bytes; what is larger moves to the bulk lane */
 #define PARTIAL_IN_USE apr_time_from_msec(500)
-#define QUOTA_CODE     "storage_quota_exceeded"
-#define QUOTA_MESSAGE  "The file is larger than what is left of the shop's storage quota."
 
 typedef struct {
     mdl_partial_t *partial;
@@ -160,7 +159,7 @@ static void on_done(void *baton, mdl_http_result_t result, const char *detail)
     }
     if (result == MDL_HTTP_STOPPED && import->too_large_for_quota) {
         mdl_partial_keep(import->partial);
-        end_with(task, MDL_TASK_FAILED, QUOTA_CODE, QUOTA_MESSAGE);
+        end_with(task, MDL_TASK_FAILED, MDL_QUOTA_CODE, MDL_QUOTA_MESSAGE);
         return;
     }
     if (result == MDL_HTTP_STOPPED && import->too_large_for_lane) {
@@ -257,34 +256,13 @@ static void stop(mdl_task_t *task)
     mdl_partial_keep(import->partial);
 }
 
-static apr_status_t settle_success(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
-{
-    const import_t *import = task->data;
-    mdl_job_t *job = task->job;
-    const mdl_asset_bytes_t bytes = {.blob = import->blob,
-                                     .content_type = import->content_type,
-                                     .source_url = job->source_url,
-                                     .job_id = job->id,
-                                     .quota = task->service->settings->storage_quota};
-    apr_status_t rv = mdl_asset_ready(db, job->asset_id, &bytes, p);
-
-    if (rv == APR_ENOENT) {
-        return APR_SUCCESS; /* it was deleted in the same moment */
-    }
-    if (rv != APR_ENOSPC) {
-        return rv;
-    }
-    job->error_code = QUOTA_CODE;
-    job->error_message = QUOTA_MESSAGE;
-    rv = mdl_job_fail(db, job, p);
-    return rv == APR_SUCCESS ? mdl_asset_failed(db, job->asset_id, p) : rv;
-}
-
 static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 {
+    const import_t *import = task->data;
+
     switch (task->outcome) {
     case MDL_TASK_SUCCEEDED:
-        return settle_success(db, task, p);
+        return mdl_outcome_ready(db, task, &import->blob, import->content_type, p);
     case MDL_TASK_FAILED:
         mdl_partial_remove(task->storage, task->job->id, p);
         return mdl_asset_failed(db, task->job->asset_id, p);

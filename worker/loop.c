@@ -18,9 +18,10 @@
 
 #define TICK        apr_time_from_sec(1)
 #define MINUTE      apr_time_from_sec(60)
-#define LANES       3
+#define LANES       4
 #define MAX_RUNNERS 2
 #define SMALL_SLOTS 16
+#define HASH_SLOTS  4
 #define MAIL_SLOTS  8
 
 typedef struct {
@@ -51,6 +52,7 @@ typedef struct {
     apr_time_t next_poll;
     apr_time_t next_tick;
     apr_time_t next_report;
+    apr_time_t next_sweep;
     apr_time_t next_prune;
 } worker_t;
 
@@ -456,6 +458,10 @@ static void turn(worker_t *worker)
         worker->next_report = now + MINUTE;
         mdl_chores_report_keys(worker->service, worker->database, worker->turn);
     }
+    if (now >= worker->next_sweep) {
+        worker->next_sweep = now + MINUTE;
+        mdl_chores_sweep_uploads(worker->storage, worker->database, worker->turn);
+    }
     if (now >= worker->next_prune) {
         int more = mdl_chores_prune(worker->service, worker->database, worker->turn);
 
@@ -544,7 +550,10 @@ static apr_status_t start_all(worker_t *worker)
                          MDL_RUNNER_TRANSFER, 2)) != APR_SUCCESS) {
         return rv;
     }
-    return start_lane(worker, &worker->lanes[2], MDL_LANE_MAIL, MAIL_SLOTS, MDL_RUNNER_MAIL, 1);
+    rv = start_lane(worker, &worker->lanes[2], MDL_LANE_HASH, HASH_SLOTS, MDL_RUNNER_HASH, 1);
+    return rv == APR_SUCCESS ? start_lane(worker, &worker->lanes[3], MDL_LANE_MAIL, MAIL_SLOTS,
+                                          MDL_RUNNER_MAIL, 1)
+                             : rv;
 }
 
 apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_t *p)

@@ -70,3 +70,26 @@ apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     return APR_SUCCESS;
 }
+
+apr_status_t mdl_outcome_ready(mdl_db_t *db, const mdl_task_t *task, const mdl_blob_t *blob,
+                               const char *content_type, apr_pool_t *p)
+{
+    mdl_job_t *job = task->job;
+    const mdl_asset_bytes_t bytes = {.blob = *blob,
+                                     .content_type = content_type,
+                                     .source_url = job->source_url,
+                                     .job_id = job->id,
+                                     .quota = task->service->settings->storage_quota};
+    apr_status_t rv = mdl_asset_ready(db, job->asset_id, &bytes, p);
+
+    if (rv == APR_ENOENT) {
+        return APR_SUCCESS; /* it was deleted in the same moment */
+    }
+    if (rv != APR_ENOSPC) {
+        return rv;
+    }
+    job->error_code = MDL_QUOTA_CODE;
+    job->error_message = MDL_QUOTA_MESSAGE;
+    rv = mdl_job_fail(db, job, p);
+    return rv == APR_SUCCESS ? mdl_asset_failed(db, job->asset_id, p) : rv;
+}

@@ -4,7 +4,11 @@
 #ifndef MDL_WORKER_OUTCOME_H
 #define MDL_WORKER_OUTCOME_H
 
+#include "core/asset.h"
 #include "worker/task.h"
+
+#define MDL_QUOTA_CODE    "storage_quota_exceeded"
+#define MDL_QUOTA_MESSAGE "The file is larger than what is left of the shop's storage quota."
 
 /** Takes the progress that the lane's thread has noted over into task->job. */
 void mdl_outcome_progress(mdl_task_t *task);
@@ -14,5 +18,10 @@ void mdl_outcome_progress(mdl_task_t *task);
  * costs one fsync for many small jobs.  A job whose lease is lost is passed over.
  */
 apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** For settle: makes the task's asset ready with its blob.  Where the quota does not allow it the
+    job has failed instead; an asset that was deleted meanwhile gets nothing. */
+apr_status_t mdl_outcome_ready(mdl_db_t *db, const mdl_task_t *task, const mdl_blob_t *blob,
+                               const char *content_type, apr_pool_t *p);
 
 #endif

@@ -204,6 +204,9 @@ static apr_status_t equip(mdl_runner_t *runner)
     if (runner->kind == MDL_RUNNER_TRANSFER) {
         return mdl_http_client_create(&runner->http, &settings->ingest, runner->pool);
     }
+    if (runner->kind == MDL_RUNNER_HASH) {
+        return APR_SUCCESS;
+    }
     config = apr_pmemdup(runner->pool, &settings->mail, sizeof *config);
     config->stopped = is_stopping;
     config->baton = runner;

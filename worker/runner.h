@@ -1,6 +1,7 @@
 /*
  * The threads that do the work of a lane: a transfer runner has many imports under way on one multi
- * handle, a mail runner sends one message after the other.
+ * handle, a hash runner reads one upload after the other, a mail runner sends one message after the
+ * other.
  */
 #ifndef MDL_WORKER_RUNNER_H
 #define MDL_WORKER_RUNNER_H
@@ -9,7 +10,7 @@
 #include "base/mailer.h"
 #include "worker/task.h"
 
-typedef enum { MDL_RUNNER_TRANSFER, MDL_RUNNER_MAIL } mdl_runner_kind_t;
+typedef enum { MDL_RUNNER_TRANSFER, MDL_RUNNER_HASH, MDL_RUNNER_MAIL } mdl_runner_kind_t;
 
 /** A queue of tasks that threads share; put wakes whoever polls the descriptor. */
 typedef struct mdl_queue_t mdl_queue_t;

@@ -76,7 +76,8 @@ UPDATE job SET due_at = %lld WHERE lease_owner = %s AND status = 'running'
 UPDATE job SET status = 'failed', error_code = %s, error_message = %s WHERE id = %s
 
 -- name: job_retry
-UPDATE job SET status = 'queued', lane = CASE lane WHEN 'cleanup' THEN 'small' ELSE lane END,
+UPDATE job SET status = 'queued', lane = CASE WHEN lane <> 'cleanup' THEN lane
+        WHEN type = 'upload_verification' THEN 'hash' ELSE 'small' END,
     attempts = 0, validator = NULL, due_at = %lld, lease_owner = NULL, bytes_received = 0,
     bytes_total = NULL, error_code = NULL, error_message = NULL, started_at = NULL,
     finished_at = NULL
