@@ -182,7 +182,7 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_UPLOAD_FINISH, &changed, p,
                          MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size), mdl_text(finish->id),
-                                  mdl_int(blob->size)));
+                                  mdl_text(MDL_UPLOAD_OPEN), mdl_int(blob->size)));
     }
     return absent_if_unchanged(rv, changed);
 }

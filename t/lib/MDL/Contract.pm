@@ -72,6 +72,25 @@ my %SHAPES = (
     packs      => { data => ['pack'], has_more => 'bool', next_cursor => 'text?' },
     links      => { data => ['link'], has_more => 'bool', next_cursor => 'text?' },
     mappings   => { data => ['mapping'], has_more => 'bool', next_cursor => 'text?' },
+    upload => {
+        id           => 'upload_id',
+        status       => 'open|completed|aborted',
+        filename     => 'text',
+        title        => 'text',
+        content_type => 'text?',
+        category_id  => 'id?',
+        size         => 'count?',
+        sha256       => 'sha256?',
+        offset       => 'count',
+        upload_url   => 'url?',
+        method       => 'PUT',
+        headers      => { 'Content-Type' => 'text' },
+        protocols    => ['text'],
+        max_size     => 'count',
+        asset_id     => 'id?',
+        created_at   => $TIME,
+        expires_at   => $TIME,
+    },
     problem => { code => 'text', message => 'text' },
     ping    => {
         ok          => 'bool',
@@ -179,6 +198,7 @@ $SHAPES{whole_order} = { %{ $SHAPES{order} }, events => ['event'] };
 my %PATTERNS = (
     time    => qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\z/,
     job_id  => qr/^job_[0-9A-Za-z]+\z/,
+    upload_id => qr/^upl_[0-9a-z]{26}\z/,
     sha256  => qr/^[0-9a-f]{64}\z/,
     digits  => qr/^(?:0|[1-9][0-9]{0,19})\z/,
     product => qr{^gid://[a-z0-9-]+/Product/[0-9]+\z},
@@ -309,7 +329,7 @@ sub is_error
 # --- what is stored --------------------------------------------------------------------------------
 
 my @TABLES = qw(asset job mapping mapping_variant mapping_file customer orders assignment
-    assignment_file assignment_link allowance email order_event idempotency
+    assignment_file assignment_link allowance email order_event upload idempotency
     license_key_tag license_key license_claim
     category pack pack_file link mapping_pack mapping_link mapping_license_key_tag);
 

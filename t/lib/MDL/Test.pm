@@ -116,12 +116,14 @@ sub api
     return reply_of(client(%opt)->request($method, base_url() . $path, \%arguments));
 }
 
-# A request to any URL of the server, the buyer's side.  form => { … } is sent as a form would be.
+# A request to any URL of the server, the buyer's side.  form => { … } is sent as a form would be,
+# body as it is.
 sub page
 {
     my ($method, $url, %opt) = @_;
     $url = 'http://127.0.0.1:' . port() . $url if $url =~ m{^/};
     my %arguments = (headers => { %{ $opt{headers} // {} } });
+    $arguments{content} = $opt{body} if defined $opt{body};
     if ($opt{form}) {
         $arguments{content} = HTTP::Tiny->new->www_form_urlencode($opt{form});
         $arguments{headers}{'content-type'} = 'application/x-www-form-urlencoded';
