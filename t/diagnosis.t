@@ -1,0 +1,194 @@
+# Why can't this customer download? (contract, section 6): GET /orders/{id}/diagnosis, each of its
+# checks failing first once.
+use strict;
+use warnings;
+
+use MDL::Contract;
+use MDL::Test;
+use Test::More;
+
+my $shop  = new_shop();
+my $other = new_shop();
+my @names = qw(recipient email page mapping fraud access allowance file);
+my $one   = ready_asset($shop, "diagnosis-$$-one.txt", "number one\n");
+my $two   = ready_asset($shop, "diagnosis-$$-two.txt", "and two\n");
+my ($first, $second) = map { mapping_of($shop, [ $_->{id} ], download_limit => 1) } $one, $two;
+my $empty = mapping_of($shop, []);
+
+sub diagnosis
+{
+    my ($id, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $reply = api('GET', "/orders/$id/diagnosis", key => $shop->{token});
+    is_answer($reply, 200, $name);
+    is_shape($reply->{json}, 'diagnosis', $name);
+    is($reply->{json}{storefront_order_id}, $id, "$name: of that order");
+    is(join(' ', map { $_->{name} } @{ $reply->{json}{checks} }), "@names", "$name: every check, in order");
+    return $reply->{json};
+}
+
+sub statuses { my ($json) = @_; return join ' ', map { $_->{status} } @{ $json->{checks} } }
+
+sub message
+{
+    my ($json, $name) = @_;
+    my ($check) = grep { $_->{name} eq $name } @{ $json->{checks} };
+    return $check->{message};
+}
+
+# The first check that fails, those before it, and what it says.
+sub fails_first
+{
+    my ($id, $check, $words, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $json = diagnosis($id, $name);
+    is($json->{first_failure}, $check, "$name: fails first at $check") or diag(statuses($json));
+    my %status = map { $_->{name} => $_->{status} } @{ $json->{checks} };
+    is($status{$check}, 'fail', "$name: which is marked");
+    my @before = grep { $_ ne $check } (join(' ', @names) =~ /^(.*)\b$check\b/ ? split / /, $1 : ());
+    is(scalar(grep { $status{$_} eq 'fail' } @before), 0, "$name: none before it fails");
+    like(message($json, $check), $words, "$name: and says why");
+    return $json;
+}
+
+sub where { my ($id) = @_; return "(SELECT id FROM orders WHERE shop_id = $shop->{shop_id}"
+    . " AND storefront_order_id = '$id')" }
+
+# An order of products whose email was sent; returns its id and the assignments'.
+sub new_order
+{
+    my (@products) = @_;
+    my $id = digits();
+    my $to = "diagnosis-$$-$id\@buyer.example";
+    my $reply = assign($shop, $id, \@products, storefront_customer_id => $id, send_email => JSON::PP::true(),
+        customer => { email => $to });
+    die "the order was answered with: $reply->{body}\n" if $reply->{status} != 201;
+    wait_for(sub { api('GET', "/orders/$id", key => $shop->{token})->{json}{email}{status} eq 'sent' }, 15,
+        'the email to be sent');
+    return ($id, map { $_->{id} } @{ $reply->{json}{order}{assignments} });
+}
+
+sub act
+{
+    my ($id, $action, %members) = @_;
+    my $reply = api('POST', "/orders/$id/$action", key => $shop->{token}, json => \%members);
+    die "$action was answered with: $reply->{body}\n" if $reply->{status} !~ /^20[02]$/;
+    return $reply->{json}{order};
+}
+
+# Uses up a download of an assignment's first file.
+sub download
+{
+    my ($id, $assignment) = @_;
+    my $urls = api('GET', "/orders/$id/assignments/$assignment/download-urls", key => $shop->{token});
+    return page('GET', $urls->{json}{files}[0]{url})->{status};
+}
+
+my @products = map { $_->{storefront_product_id} } $first, $second;
+
+# --- nothing is wrong ------------------------------------------------------------------------------
+
+my ($good, @good) = new_order(@products);
+my $json = diagnosis($good, 'an order as it should be');
+is($json->{first_failure}, undef, 'nothing fails');
+is(statuses($json), 'ok ok ok ok ok ok ok ok', 'every check is ok') or diag(explain($json));
+
+# --- recipient and email ---------------------------------------------------------------------------
+
+my $id = digits();
+assign($shop, $id, \@products, storefront_customer_id => $id);
+fails_first($id, 'recipient', qr/no email address/, 'a customer without an address');
+$json = do {
+    assign($shop, $id, \@products, storefront_customer_id => $id, customer => { email => 'late@buyer.example' });
+    diagnosis($id, 'an email that nobody asked for');
+};
+is($json->{first_failure}, undef, 'is no failure');
+is((split / /, statuses($json))[1], 'warn', 'but a warning');
+
+$id = digits();
+assign($shop, $id, \@products, storefront_customer_id => $id, send_email => JSON::PP::true());
+assign($shop, $id, \@products, storefront_customer_id => $id, customer => { email => 'late@buyer.example' });
+fails_first($id, 'email', qr/no address/, 'an address that came after the email');
+($id) = new_order(@products);
+sql("UPDATE email SET status = 'failed', last_error = '550 no such mailbox' WHERE order_id = " . where($id));
+fails_first($id, 'email', qr/550 no such mailbox/, 'an email that was refused');
+sql("UPDATE email SET status = 'queued', last_error = '451 try later', sent_at = NULL WHERE order_id = " . where($id));
+$json = diagnosis($id, 'an email that is tried again');
+is($json->{first_failure}, undef, 'is no failure yet');
+like(message($json, 'email'), qr/tried again.*451 try later/, 'but says what the server said');
+
+# --- page ------------------------------------------------------------------------------------------
+
+($id) = new_order(@products);
+sql('DELETE FROM assignment WHERE order_id = ' . where($id));
+fails_first($id, 'page', qr/empty/, 'an order with nothing assigned');
+
+# --- mapping ---------------------------------------------------------------------------------------
+
+($id) = new_order($empty->{storefront_product_id});
+fails_first($id, 'mapping', qr/Mapping $empty->{id} has no content/, 'an empty mapping');
+($id) = new_order($empty->{storefront_product_id}, $products[0]);
+$json = diagnosis($id, 'an empty mapping beside one with content');
+is(statuses($json), 'ok ok ok warn ok ok ok ok', 'is a warning');
+
+# --- fraud and access ------------------------------------------------------------------------------
+
+($id) = new_order(@products);
+sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held' WHERE id IN " . where($id));
+fails_first($id, 'fraud', qr/under review/, 'a held order');
+act($id, 'reject', reason => 'a stolen card');
+fails_first($id, 'fraud', qr/rejected/, 'a rejected order');
+act($id, 'approve');
+is(diagnosis($id, 'an approved order')->{first_failure}, undef, 'has no failure');
+
+act($id, 'revoke', reason => 'a refund');
+fails_first($id, 'access', qr/revoked: a refund/, 'a revoked order');
+my @ids = map { $_->{id} } @{ act($id, 'restore')->{assignments} };
+act($id, 'revoke', assignment_ids => [ $ids[0] ]);
+$json = diagnosis($id, 'an order of which one assignment is revoked');
+is($json->{first_failure}, undef, 'fails nowhere');
+is((split / /, statuses($json))[5], 'warn', 'but warns');
+act($id, 'revoke', assignment_ids => [ $ids[1] ]);
+fails_first($id, 'access', qr/Every assignment is revoked/, 'an order of which every assignment is revoked');
+act($id, 'restore');
+sql('UPDATE assignment SET expires_at = 1 WHERE order_id = ' . where($id));
+fails_first($id, 'access', qr/expired/, 'an order that has expired');
+act($id, 'grant-downloads', extend_days => 1);
+is(diagnosis($id, 'an order whose time was extended')->{first_failure}, undef, 'has no failure');
+
+# --- allowance -------------------------------------------------------------------------------------
+
+is(download($good, $good[0]), 200, 'a download');
+$json = diagnosis($good, 'a file that is used up beside one that is not');
+is(statuses($json), 'ok ok ok ok ok ok warn ok', 'is a warning');
+is(download($good, $good[1]), 200, 'another download');
+fails_first($good, 'allowance', qr/used up, 2 of 2 files/, 'every file used up');
+act($good, 'grant-downloads', downloads => 1);
+is(diagnosis($good, 'after a grant')->{first_failure}, undef, 'has no failure');
+
+# --- file ------------------------------------------------------------------------------------------
+
+sub blob { my ($asset) = @_; return storage_dir() . '/blobs/' . substr($asset->{sha256}, 0, 1) . "/$asset->{sha256}" }
+
+rename blob($one), blob($one) . '.away' or die "$!";
+$json = diagnosis($good, 'a file that is missing beside one that is not');
+is(statuses($json), 'ok ok ok ok ok ok ok warn', 'is a warning');
+like(message($json, 'file'), qr/$one->{filename} \(file $one->{id}\) is missing/, 'that names it');
+($id) = new_order($products[0]);
+fails_first($id, 'file', qr/missing on the server's disk/, 'a file that is missing');
+rename blob($one) . '.away', blob($one) or die "$!";
+is(diagnosis($id, 'once it is back')->{first_failure}, undef, 'nothing fails');
+sql("UPDATE asset SET status = 'failed' WHERE id = $one->{id}");
+fails_first($id, 'file', qr/could not be imported/, 'a file whose import failed');
+sql("UPDATE asset SET status = 'pending' WHERE id = $one->{id}");
+fails_first($id, 'file', qr/still being imported/, 'a file that is being imported');
+sql("UPDATE asset SET status = 'ready' WHERE id = $one->{id}");
+
+# --- orders that are not there ---------------------------------------------------------------------
+
+is_error(api('GET', "/orders/$_/diagnosis", key => $shop->{token}), 404, 'order_not_found', "the order '$_'")
+    for '99999999', 'abc';
+is_error(api('GET', "/orders/$good/diagnosis", key => $other->{token}), 404, 'order_not_found',
+    "another shop's order");
+
+done_testing();
