@@ -9,12 +9,23 @@ use Test::More;
 
 # How a row comes into each list; returns its id.
 my %make = (
-    'categories' => sub { made($_[0], 'categories', { name => 'Category ' . idem() }) },
-    'packs' => sub { made($_[0], 'packs', { name => 'Pack ' . idem() }) },
-    'links' => sub { made($_[0], 'links', { title => 'Link', url => 'https://example.com/' . idem() }) },
-    'mappings' => sub { made($_[0], 'mappings', { storefront_product_id => product() }) },
-    'license-key-tags' => sub { made($_[0], 'license-key-tags', { name => 'Tag ' . idem() }) },
+    assets             => sub { import_into($_[0])->{asset}{id} },
+    categories         => sub { made($_[0], 'categories', { name => 'Category' }) },
+    jobs               => sub { import_into($_[0])->{job}{id} },
+    'license-key-tags' => sub { made($_[0], 'license-key-tags', { name => 'Tag' }) },
+    links => sub { made($_[0], 'links', { title => 'Link', url => 'https://links.example.com/' }) },
+    packs => sub { made($_[0], 'packs', { name => 'Pack', file_ids => [] }) },
+    mappings => sub { made($_[0], 'mappings', { storefront_product_id => product() }) },
 );
+
+sub import_into
+{
+    my ($shop) = @_;
+    my $reply = api('POST', '/assets', key => $shop->{token},
+        json => { source_url => source_url('lists.bin') });
+    die "POST /assets was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
+    return $reply->{json};
+}
 
 sub made
 {
@@ -64,6 +75,7 @@ sub is_bad_cursor
     return is_error(get($shop, "$path${sign}cursor=$cursor"), 400, 'invalid_cursor', $name);
 }
 
+source('lists.bin', 'bytes');
 my $neighbour = new_shop();
 $make{$_}->($neighbour) for sort keys %make;
 
