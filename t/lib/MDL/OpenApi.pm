@@ -1,0 +1,133 @@
+# The served OpenAPI document: its operations, and whether an answer is what it declares.
+#
+#   for my $operation (operations()) { … }      { id, method, path, write, lists, … }
+#   fits($operation, $reply, 'an import');      status, headers and body are as declared
+package MDL::OpenApi;
+
+use strict;
+use warnings;
+
+use Exporter qw(import);
+use IO::Handle;
+use IPC::Open2 qw(open2);
+use JSON::PP;
+use MDL::Test;
+use Test::More;
+
+our @EXPORT = qw(document document_file operations operation fits misfits seen);
+
+my $JSON = JSON::PP->new->utf8->canonical;
+my ($document, $file, @operations, $to, $from, $pid, %seen);
+
+sub document
+{
+    return $document if $document;
+    my $reply = api('GET', '/openapi.json');
+    die "the document was answered with $reply->{status}\n" if $reply->{status} != 200;
+    $file = logs_dir() . "/openapi-$$.json";
+    open my $out, '>:raw', $file or die "$file: $!\n";
+    print $out $reply->{body};
+    close $out or die "$file: $!\n";
+    return $document = $JSON->decode($reply->{body});
+}
+
+# Where node's programs find it.
+sub document_file { document(); return $file }
+
+# A parameter or response where it is defined.
+sub resolve
+{
+    my ($object) = @_;
+    while (my $ref = $object->{'$ref'}) {
+        $object = document();
+        $object = $object->{ s{~1}{/}gr =~ s{~0}{~}gr } for grep { $_ ne '#' } split m{/}, $ref;
+    }
+    return $object;
+}
+
+# Every operation, in the order of paths:
+#   id, method (upper case), path ("/assets/{asset_id}"), form ("/assets/{}", as the router has it)
+#   open    needs no key            write    is no GET
+#   body    takes one               lists    has pages
+#   codes   { status => [ codes ] } of its errors
+sub operations
+{
+    return @operations if @operations;
+    my $paths = document()->{paths};
+    for my $path (sort keys %$paths) {
+        for my $method (sort keys %{ $paths->{$path} }) {
+            my $it = $paths->{$path}{$method};
+            my %codes;
+            for my $status (grep { /^[45]/ } keys %{ $it->{responses} }) {
+                my $content = resolve($it->{responses}{$status})->{content}{'application/json'};
+                $codes{$status} = $content->{schema}{allOf}[1]{properties}{error}{properties}{code}{enum};
+            }
+            push @operations, {
+                id     => $it->{operationId},
+                method => uc $method,
+                path   => $path,
+                form   => $path =~ s/\{\w+\}/{}/gr,
+                open   => $it->{security} && !@{ $it->{security} } ? 1 : 0,
+                write  => $method ne 'get' ? 1 : 0,
+                body   => $it->{requestBody} ? 1 : 0,
+                lists  => scalar(grep { (resolve($_)->{name} // '') eq 'cursor' }
+                        @{ $it->{parameters} // [] }),
+                codes     => \%codes,
+                responses => [ sort keys %{ $it->{responses} } ],
+            };
+        }
+    }
+    return @operations;
+}
+
+sub operation
+{
+    my ($id) = @_;
+    my ($operation) = grep { $_->{id} eq $id } operations();
+    return $operation // die "the document has no operation $id\n";
+}
+
+# What is wrong with an answer, as sentences.
+sub misfits
+{
+    my ($operation, $reply) = @_;
+    if (!$pid) {
+        $pid = open2($from, $to, 'tools/node', 't/node/answers.mjs', document_file());
+        $to->autoflush;
+    }
+    my %headers = map { my $value = $reply->{headers}{$_};
+        ($_ => ref $value ? join(', ', @$value) : $value) } keys %{ $reply->{headers} };
+    print $to $JSON->encode({
+        path    => $operation->{path},
+        method  => lc $operation->{method},
+        status  => $reply->{status},
+        headers => \%headers,
+        body    => $reply->{body},
+    }), "\n";
+    my $line = <$from> // die "t/node/answers.mjs has ended\n";
+    my $code = ref $reply->{json} && ref $reply->{json}{error} ? $reply->{json}{error}{code} : '';
+    $seen{ join ' ', $operation->{id}, $reply->{status}, $code } = 1;
+    return @{ $JSON->decode($line) };
+}
+
+# Which "operation status code" there were answers of.
+sub seen { return \%seen }
+
+sub fits
+{
+    my ($operation, $reply, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my @misfits = misfits($operation, $reply);
+    return ok(!@misfits, "$operation->{id}: $name: $reply->{status} as declared")
+        || diag(join "\n", @misfits, substr $reply->{body}, 0, 2000);
+}
+
+END {
+    if ($pid) {
+        local $?;
+        close $to;
+        waitpid $pid, 0;
+    }
+}
+
+1;

@@ -1,0 +1,241 @@
+# A request that succeeds for every operation of the document, each on things of its own: two of the
+# same operation never name the same.
+#
+#   my $request = request_for($operation, $shop);    # { path, json or nothing }
+#   my $reply   = send_request($operation, $request, key => $shop->{token});
+#   settle();                                         # nothing changes in the background any more
+#
+# An operation without a row here dies, so that a new one can't be left out.
+package MDL::Operations;
+
+use strict;
+use warnings;
+
+use Exporter qw(import);
+use HTTP::Tiny;
+use JSON::PP;
+use MDL::Contract;
+use MDL::Source;
+use MDL::Test;
+
+our @EXPORT = qw(request_for send_request settle created upload_of held_order bytes);
+
+my $unique = 0;
+my $source;
+
+sub label { return 'thing-' . $$ . '-' . ++$unique }
+sub bytes { return 'bytes of ' . label() . "\n" }
+
+# What the API made of a request that prepares something.
+sub created
+{
+    my ($shop, $path, $json) = @_;
+    my $reply = api('POST', $path, key => $shop->{token}, json => $json);
+    die "POST $path was answered with: $reply->{status} $reply->{body}\n"
+        if $reply->{status} !~ /^20[012]$/;
+    my ($noun) = grep { $_ ne 'job' } keys %{ $reply->{json} };
+    return $reply->{json}{$noun};
+}
+
+sub asset { my ($shop) = @_; my $label = label(); return ready_asset($shop, "$label.txt", bytes())->{id} }
+sub noun  { my ($shop, $path, %more) = @_; return created($shop, $path, { name => label(), %more })->{id} }
+sub category { return noun($_[0], '/categories') }
+sub pack_of  { my ($shop, @files) = @_; return noun($shop, '/packs', file_ids => \@files) }
+sub tag      { return noun($_[0], '/license-key-tags') }
+sub link_of  { return created($_[0], '/links', { title => label(), url => 'https://example.com/' . label() })->{id} }
+sub mapping  { my ($shop, @files) = @_; return mapping_of($shop, \@files) }
+
+# A new order of one file, with an address.
+sub order
+{
+    my ($shop, %members) = @_;
+    my $id = digits();
+    my $mapping = mapping($shop, asset($shop));
+    my $reply = assign($shop, $id, [ $mapping->{storefront_product_id} ],
+        customer => { email => label() . '@buyer.example' }, %members);
+    die "the order was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    return $reply->{json}{order};
+}
+
+sub order_path { my ($shop, $rest) = @_; return '/orders/' . order($shop)->{storefront_order_id} . $rest }
+
+sub assignment_path
+{
+    my ($shop, $rest) = @_;
+    my $order = order($shop);
+    return "/orders/$order->{storefront_order_id}/assignments/$order->{assignments}[0]{id}$rest";
+}
+
+# An order as the fraud check leaves it that holds one.
+sub held_order
+{
+    my ($shop) = @_;
+    my $id = order($shop)->{storefront_order_id};
+    sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held'"
+        . " WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '$id'");
+    return $id;
+}
+
+# An upload; its bytes are there unless they are undef.
+sub upload_of
+{
+    my ($shop, $bytes, %members) = @_;
+    my $upload = created($shop, '/assets/uploads', { filename => label() . '.txt', %members });
+    if (defined $bytes) {
+        my $reply = HTTP::Tiny->new(timeout => 30)->put($upload->{upload_url},
+            { content => $bytes, headers => $upload->{headers} });
+        die "the upload was answered with: $reply->{status} $reply->{content}\n" if !$reply->{success};
+    }
+    return $upload->{id};
+}
+
+sub source_job
+{
+    my ($shop, $status) = @_;
+    $source //= MDL::Source->new;
+    my $url = $source->offer(label(), { status => $status, size => 10 });
+    return api('POST', '/assets', key => $shop->{token}, json => { source_url => $url })->{json}{job}{id};
+}
+
+# A job that waits for its second attempt and would for an hour.
+sub waiting_job
+{
+    my ($shop) = @_;
+    my $id = source_job($shop, 503);
+    wait_for(sub {
+        my $job = api('GET', "/jobs/$id", key => $shop->{token})->{json};
+        $job->{status} eq 'queued' && $job->{attempts} == 1;
+    }, 20, "the first attempt of $id");
+    sql("UPDATE job SET due_at = due_at + 3600000000 WHERE id = '$id' AND status = 'queued'");
+    return $id;
+}
+
+sub failed_job
+{
+    my ($shop) = @_;
+    my $id = source_job($shop, 404);
+    wait_job($shop, $id);
+    return $id;
+}
+
+sub import_body { my ($shop) = @_; my $label = label(); return { source_url => source("$label.txt", bytes()) } }
+
+sub mapping_body
+{
+    my ($shop) = @_;
+    return { storefront_product_id => product(), file_ids => [ asset($shop) ], pack_ids => [ pack_of($shop) ],
+        link_ids => [ link_of($shop) ], license_key_tag_ids => [ tag($shop) ] };
+}
+
+# By operationId; each returns the path, and the body if there is one.
+my %REQUESTS = (
+    getHealth  => sub { '/health' },
+    getOpenapi => sub { '/openapi.json' },
+    ping       => sub { '/ping' },
+
+    listAssets  => sub { asset($_[0]); '/assets' },
+    importAsset => sub { ('/assets', import_body($_[0])) },
+    getAsset    => sub { '/assets/' . asset($_[0]) },
+    updateAsset => sub { ('/assets/' . asset($_[0]), { title => label(), category_id => category($_[0]) }) },
+    deleteAsset => sub { '/assets/' . asset($_[0]) },
+    createAssetVersion => sub { ('/assets/' . asset($_[0]) . '/versions', import_body($_[0])) },
+
+    beginUpload    => sub { ('/assets/uploads', { filename => label() . '.txt', size => 10 }) },
+    getUpload      => sub { '/assets/uploads/' . upload_of($_[0]) },
+    abortUpload    => sub { '/assets/uploads/' . upload_of($_[0]) },
+    completeUpload => sub { '/assets/uploads/' . upload_of($_[0], bytes()) . '/complete' },
+
+    listJobs  => sub { failed_job($_[0]); '/jobs' },
+    getJob    => sub { '/jobs/' . waiting_job($_[0]) },
+    cancelJob => sub { '/jobs/' . waiting_job($_[0]) . '/cancel' },
+    retryJob  => sub { '/jobs/' . failed_job($_[0]) . '/retry' },
+
+    listCategories => sub { category($_[0]); '/categories' },
+    createCategory => sub { ('/categories', { name => label() }) },
+    getCategory    => sub { '/categories/' . category($_[0]) },
+    updateCategory => sub { ('/categories/' . category($_[0]), { name => label() }) },
+    deleteCategory => sub { '/categories/' . category($_[0]) },
+
+    listPacks  => sub { pack_of($_[0]); '/packs' },
+    createPack => sub { ('/packs', { name => label(), file_ids => [ asset($_[0]) ] }) },
+    getPack    => sub { '/packs/' . pack_of($_[0], asset($_[0])) },
+    updatePack => sub { ('/packs/' . pack_of($_[0]), { name => label(), file_ids => [ asset($_[0]) ] }) },
+    deletePack => sub { '/packs/' . pack_of($_[0], asset($_[0])) },
+
+    listLinks  => sub { link_of($_[0]); '/links' },
+    createLink => sub { ('/links', { title => label(), url => 'https://example.com/' . label() }) },
+    getLink    => sub { '/links/' . link_of($_[0]) },
+    updateLink => sub { ('/links/' . link_of($_[0]), { title => label() }) },
+    deleteLink => sub { '/links/' . link_of($_[0]) },
+
+    listLicenseKeyTags  => sub { tag($_[0]); '/license-key-tags' },
+    createLicenseKeyTag => sub { ('/license-key-tags', { name => label(), low_stock_threshold => 5 }) },
+    getLicenseKeyTag    => sub { '/license-key-tags/' . tag($_[0]) },
+    updateLicenseKeyTag => sub { ('/license-key-tags/' . tag($_[0]), { name => label() }) },
+    deleteLicenseKeyTag => sub { '/license-key-tags/' . tag($_[0]) },
+    addLicenseKeys => sub { ('/license-key-tags/' . tag($_[0]) . '/keys', { keys => [ label(), label() ] }) },
+
+    listMappings   => sub { mapping($_[0]); '/mappings' },
+    putMapping     => sub { ('/mappings', mapping_body($_[0])) },
+    getMapping     => sub { '/mappings/' . mapping($_[0])->{id} },
+    replaceMapping => sub { ('/mappings/' . mapping($_[0])->{id}, mapping_body($_[0])) },
+    deleteMapping  => sub { '/mappings/' . mapping($_[0])->{id} },
+
+    listOrders      => sub { order($_[0]); '/orders' },
+    getOrder        => sub { order_path($_[0], '') },
+    listAssignments => sub { order_path($_[0], '/assignments') },
+    assignOrder     => sub {
+        my ($shop) = @_;
+        my $product = created($shop, '/mappings', mapping_body($shop))->{storefront_product_id};
+        return ('/orders/' . digits() . '/assignments', {
+            storefront_customer_id => digits(),
+            items      => [ { storefront_product_id => $product, quantity => 2 } ],
+            send_email => JSON::PP::true,
+            customer   => { email => label() . '@buyer.example' },
+        });
+    },
+    getAssignment   => sub { assignment_path($_[0], '') },
+    getDownloadUrls => sub { assignment_path($_[0], '/download-urls') },
+    revokeOrder     => sub { (order_path($_[0], '/revoke'), { reason => label() }) },
+    restoreOrder    => sub {
+        my ($shop) = @_;
+        my $path = order_path($shop, '');
+        created($shop, "$path/revoke", {});
+        return ("$path/restore", { reason => label() });
+    },
+    grantDownloads => sub { (order_path($_[0], '/grant-downloads'), { downloads => 2 }) },
+    resendEmail    => sub { order_path($_[0], '/resend') },
+    approveOrder   => sub { '/orders/' . held_order($_[0]) . '/approve' },
+    rejectOrder    => sub { ('/orders/' . held_order($_[0]) . '/reject', { reason => label() }) },
+    diagnoseOrder  => sub { order_path($_[0], '/diagnosis') },
+);
+
+sub request_for
+{
+    my ($operation, $shop) = @_;
+    my $prepare = $REQUESTS{ $operation->{id} }
+        // die "t/lib/MDL/Operations.pm has no row for the operation $operation->{id}\n";
+    my ($path, $json) = $prepare->($shop);
+    return { path => $path, defined $json ? (json => $json) : () };
+}
+
+# Sends it; what is given beside replaces what it has.
+sub send_request
+{
+    my ($operation, $request, %more) = @_;
+    return api($operation->{method}, $request->{path},
+        defined $request->{json} && !exists $more{body} ? (json => $request->{json}) : (), %more);
+}
+
+# Waits until no job is due.
+sub settle
+{
+    wait_for(sub {
+        my ($row) = sql('SELECT count(*) FROM job WHERE finished_at IS NULL AND due_at < '
+            . (time + 600) . '000000');
+        !$row->[0];
+    }, 60, 'every job that is due');
+    return;
+}
+
+1;

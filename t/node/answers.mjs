@@ -1,0 +1,94 @@
+// Holds answers of the service against the document: reads a line of JSON for each answer from
+// stdin, { path, method, status, headers, body }, and writes a line with an array of what is wrong.
+//
+//   node t/node/answers.mjs openapi.json
+import { readFileSync } from 'node:fs';
+import { createInterface } from 'node:readline';
+
+import Ajv2020 from 'ajv/dist/2020.js';
+import addFormats from 'ajv-formats';
+
+// What httpd adds to every answer is not the API's to describe.
+const HTTPD = ['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'server'];
+
+const ROOT = 'openapi:document';
+const openapi = JSON.parse(readFileSync(process.argv[2], 'utf8'));
+const ajv = new Ajv2020({ strict: false, allErrors: true, validateSchema: false });
+addFormats(ajv);
+ajv.addSchema(openapi, ROOT);
+
+const validators = new Map();
+
+// The object at a JSON pointer as a list of steps, and the steps it really has behind any $ref.
+function look(steps) {
+    let at = openapi;
+    let real = [];
+    for (const step of steps) {
+        at = at?.[step];
+        real.push(step);
+        while (at?.$ref) {
+            real = at.$ref.slice(2).split('/').map((s) => s.replaceAll('~1', '/').replaceAll('~0', '~'));
+            at = real.reduce((object, name) => object?.[name], openapi);
+        }
+    }
+    return { at, real };
+}
+
+function validator(steps) {
+    const escaped = steps.map((s) =>
+        encodeURIComponent(String(s).replaceAll('~', '~0').replaceAll('/', '~1')));
+    const ref = `${ROOT}#/${escaped.join('/')}`;
+    if (!validators.has(ref)) {
+        validators.set(ref, ajv.compile({ $ref: ref }));
+    }
+    return validators.get(ref);
+}
+
+function misfits(value, steps, what) {
+    const validate = validator(steps);
+    return validate(value)
+        ? []
+        : validate.errors.map((e) => `${what}${e.instancePath} ${e.message} ${JSON.stringify(e.params)}`);
+}
+
+function header(name, value, steps) {
+    const { at, real } = look(steps);
+    if (value === undefined) {
+        return at.required ? [`the header ${name} is missing`] : [];
+    }
+    const schema = look([...real, 'schema']);
+    const typed = schema.at.type === 'integer' && /^[0-9]+$/.test(value) ? Number(value) : value;
+    return misfits(typed, [...real, 'schema'], `header ${name}:`);
+}
+
+function faults({ path, method, status, headers, body }) {
+    const { at: response, real } = look(['paths', path, method, 'responses', String(status)]);
+    if (!response) {
+        return [`${status} is not declared`];
+    }
+    const declared = Object.keys(response.headers ?? {});
+    const names = declared.map((name) => name.toLowerCase());
+    const found = declared.flatMap((name) =>
+        header(name, headers[name.toLowerCase()], [...real, 'headers', name]));
+    for (const name of Object.keys(headers)) {
+        if (!names.includes(name) && !HTTPD.includes(name)) {
+            found.push(`the header ${name} is not declared`);
+        }
+    }
+    if (!response.content) {
+        return body === '' ? found : [...found, 'there is a body'];
+    }
+    if (headers['content-type'] !== 'application/json') {
+        return [...found, `the type is ${headers['content-type']}`];
+    }
+    try {
+        return [...found,
+            ...misfits(JSON.parse(body), [...real, 'content', 'application/json', 'schema'], 'body')];
+    } catch (error) {
+        return [...found, String(error)];
+    }
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+    process.stdout.write(JSON.stringify(faults(JSON.parse(line))) + '\n');
+}
