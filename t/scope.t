@@ -1,0 +1,207 @@
+# Two shops: what belongs to one is to the other as if it were not there.
+use strict;
+use warnings;
+
+use lib 't/lib';
+use JSON::PP ();
+use MDL::Contract;
+use MDL::Test;
+use Test::More;
+
+my ($mine, $other) = (new_shop(), new_shop());
+my %post = (json => {});
+
+sub made
+{
+    my ($reply, $noun) = @_;
+    die "$noun: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[0-2]\z/;
+    return $noun ? $reply->{json}{$noun} : $reply->{json};
+}
+
+sub create
+{
+    my ($shop, $path, $noun, %members) = @_;
+    return made(api('POST', $path, key => $shop->{token}, json => \%members), $noun);
+}
+
+# One of everything.
+sub furnish
+{
+    my ($shop) = @_;
+    my %has;
+    $has{category} = create($shop, '/categories', 'category', name => 'A')->{id};
+    my $import = import_of($shop, 'scope.bin', 'scope', category_id => $has{category});
+    $has{asset} = made($import, 'asset')->{id};
+    $has{job}   = $import->{json}{job}{id};
+    wait_job($shop, $has{job});
+    $has{pack} = create($shop, '/packs', 'pack', name => 'A', file_ids => [ $has{asset} ])->{id};
+    $has{link} = create($shop, '/links', 'link', title => 'A', url => 'https://example.com/a')->{id};
+    $has{tag}  = create($shop, '/license-key-tags', 'license_key_tag', name => 'A')->{id};
+    create($shop, "/license-key-tags/$has{tag}/keys", undef, keys => ['K-1']);
+    $has{upload} = create($shop, '/assets/uploads', 'upload', filename => 'a.bin', size => 3)->{id};
+    $has{product} = product();
+    $has{mapping} = create($shop, '/mappings', 'mapping',
+        storefront_product_id => $has{product},
+        file_ids              => [ $has{asset} ],
+        pack_ids              => [ $has{pack} ],
+        link_ids              => [ $has{link} ],
+        license_key_tag_ids   => [ $has{tag} ])->{id};
+    $has{order} = digits();
+    my $order = made(assign($shop, $has{order}, [ $has{product} ], customer => { email => 'a@example.com' }),
+        'order');
+    $has{assignment} = $order->{assignments}[0]{id};
+    return \%has;
+}
+
+my $theirs = furnish($other);
+my $own    = furnish($mine);
+
+# An id of the same form that nobody has.
+my %nobody = (
+    (map { $_ => '9007199254740991' } qw(asset category pack link tag mapping assignment)),
+    order  => '99999999999999999999',
+    job    => 'job_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
+    upload => 'upl_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
+);
+
+# Every path with an id in it: methods and what they need beside the id.
+my %put = (storefront_product_id => product());
+my @operations = (
+    [ 'GET',    '/assets/{asset}' ],
+    [ 'PATCH',  '/assets/{asset}',                 { title => 'B' } ],
+    [ 'DELETE', '/assets/{asset}' ],
+    [ 'POST',   '/assets/{asset}/versions',        { source_url => source('scope-2.bin', 'two') } ],
+    [ 'GET',    '/assets/uploads/{upload}' ],
+    [ 'DELETE', '/assets/uploads/{upload}' ],
+    [ 'POST',   '/assets/uploads/{upload}/complete', {} ],
+    [ 'GET',    '/jobs/{job}' ],
+    [ 'POST',   '/jobs/{job}/cancel',              {} ],
+    [ 'POST',   '/jobs/{job}/retry',               {} ],
+    (map {
+        my ($path, $noun, $change) = @$_;
+        ([ 'GET', "/$path/{$noun}" ], [ 'PATCH', "/$path/{$noun}", $change ], [ 'DELETE', "/$path/{$noun}" ])
+    } [ 'categories', 'category', { name => 'B' } ],
+        [ 'packs',            'pack', { name  => 'B' } ],
+        [ 'links',            'link', { title => 'B' } ],
+        [ 'license-key-tags', 'tag',  { name  => 'B' } ]),
+    [ 'POST',   '/license-key-tags/{tag}/keys',    { keys => ['K-2'] } ],
+    [ 'GET',    '/mappings/{mapping}' ],
+    [ 'PUT',    '/mappings/{mapping}',             \%put ],
+    [ 'DELETE', '/mappings/{mapping}' ],
+    [ 'GET',    '/orders/{order}' ],
+    [ 'GET',    '/orders/{order}/assignments' ],
+    [ 'GET',    '/orders/{order}/assignments/{assignment}' ],
+    [ 'GET',    '/orders/{order}/assignments/{assignment}/download-urls' ],
+    [ 'GET',    '/orders/{order}/diagnosis' ],
+    [ 'POST',   '/orders/{order}/grant-downloads', { downloads => 1 } ],
+    (map { [ 'POST', "/orders/{order}/$_", {} ] } qw(revoke restore resend approve reject)),
+);
+
+sub call_as
+{
+    my ($shop, $operation, $ids) = @_;
+    my ($method, $path, $json) = @$operation;
+    $path =~ s/\{(\w+)\}/$ids->{$1}/g;
+    return api($method, $path, key => $shop->{token}, $json ? (json => $json) : ());
+}
+
+# Everything of an answer that may tell one id from another.
+sub told
+{
+    my ($reply) = @_;
+    my %headers = %{ $reply->{headers} };
+    delete @headers{qw(date x-request-id)};
+    return join "\n", $reply->{status}, (map { "$_: $headers{$_}" } sort keys %headers),
+        $reply->{body} =~ s/"request_id":"[^"]*"//r;
+}
+
+my $untouched = join "\n", map { api('GET', $_, key => $other->{token})->{body} }
+    map { s/\{(\w+)\}/$theirs->{$1}/gr } map { $_->[1] } grep { $_->[0] eq 'GET' && $_->[1] !~ /urls/ } @operations;
+
+for my $operation (@operations) {
+    my $name    = "$operation->[0] $operation->[1]";
+    my $foreign = call_as($mine, $operation, $theirs);
+    my $unknown = call_as($mine, $operation, \%nobody);
+    is($foreign->{status}, 404, "$name of the other shop: 404") or diag $foreign->{body};
+    is(told($foreign), told($unknown), "$name: the other shop's id is answered as one of nobody");
+    # an order of ours with an assignment of theirs
+    if ($operation->[1] =~ /\{order\}.*\{assignment\}/) {
+        my $mixed = call_as($mine, $operation, { %$theirs, order => $own->{order} });
+        is($mixed->{status}, 404, "$name: another order's assignment under an own order");
+    }
+}
+
+# Ids in bodies.
+my %body = (asset => 'file_ids', pack => 'pack_ids', link => 'link_ids', tag => 'license_key_tag_ids');
+my @bodies = (
+    (map {
+        my $noun = $_;
+        ([ 'POST', '/mappings', { %put, $body{$noun} => [ \$noun ] }, "/$body{$noun}/0" ],
+            [ 'PUT', "/mappings/$own->{mapping}", { %put, $body{$noun} => [ \$noun ] }, "/$body{$noun}/0" ])
+    } sort keys %body),
+    [ 'POST',  '/packs',                   { name => 'B', file_ids => [ \'asset' ] }, '/file_ids/0' ],
+    [ 'PATCH', "/packs/$own->{pack}",      { file_ids => [ \'asset' ] },              '/file_ids/0' ],
+    [ 'PATCH', "/assets/$own->{asset}",    { category_id => \'category' },            '/category_id' ],
+    [ 'POST',  '/assets',                  { source_url => source('s.bin', 's'), category_id => \'category' },
+        '/category_id' ],
+    [ 'POST', '/assets/uploads',           { filename => 'b', category_id => \'category' }, '/category_id' ],
+    [ 'POST', "/assets/$own->{asset}/versions",        { upload_id => \'upload' },        '/upload_id' ],
+    [ 'POST', "/orders/$own->{order}/revoke",          { assignment_ids => [ \'assignment' ] }, '/assignment_ids/0' ],
+    [ 'POST', "/orders/$own->{order}/restore",         { assignment_ids => [ \'assignment' ] }, '/assignment_ids/0' ],
+    [ 'POST', "/orders/$own->{order}/grant-downloads", { downloads => 1, assignment_ids => [ \'assignment' ] },
+        '/assignment_ids/0' ],
+    [ 'POST', "/orders/$own->{order}/grant-downloads", { downloads => 1, file_ids => [ \'asset' ] }, '/file_ids/0' ],
+);
+
+sub with_ids
+{
+    my ($value, $ids) = @_;
+    return [ map { with_ids($_, $ids) } @$value ] if ref $value eq 'ARRAY';
+    return { map { $_ => with_ids($value->{$_}, $ids) } keys %$value } if ref $value eq 'HASH';
+    return $value if ref $value ne 'SCALAR';
+    return $$value eq 'upload' ? $ids->{upload} : 0 + $ids->{$$value};
+}
+
+for my $body (@bodies) {
+    my ($method, $path, $json, $pointer) = @$body;
+    my ($foreign, $unknown) = map {
+        api($method, $path, key => $mine->{token}, json => with_ids($json, $_))
+    } $theirs, \%nobody;
+    my $name = "$method " . ($path =~ s/\d+/{}/gr) . " $pointer";
+    is_error($foreign, 422, 'unknown_reference', "$name of the other shop", $pointer);
+    is(told($foreign), told($unknown), "$name: the other shop's id is answered as one of nobody");
+}
+
+# An order's id of the storefront is each shop's own.
+my $twin = made(assign($mine, $theirs->{order}, [ $own->{product} ]), 'order');
+isnt($twin->{assignments}[0]{id}, $theirs->{assignment}, 'an order of the same number is another order');
+
+# Lists.
+for my $path (qw(/assets /jobs /categories /packs /links /license-key-tags /mappings /orders)) {
+    my %ids = map {
+        my $shop = $_;
+        ($shop => { map { ($_->{id} // $_->{customer}{id}) => 1 } @{ made(api('GET', "$path?limit=100", key => $shop->{token}))->{data} } })
+    } $mine, $other;
+    my ($m, $o) = @ids{ $mine, $other };
+    ok(%$m && %$o, "GET $path: both shops have something");
+    is(scalar(grep { $o->{$_} } keys %$m), 0, "GET $path: the lists do not mix");
+}
+is_deeply([ map { $_->{id} } @{ made(api('GET', "/assets?category_id=$theirs->{category}", key => $mine->{token}))->{data} } ],
+    [], "GET /assets of the other shop's category: nothing");
+
+is(join("\n", map { api('GET', $_, key => $other->{token})->{body} }
+        map { s/\{(\w+)\}/$theirs->{$1}/gr } map { $_->[1] } grep { $_->[0] eq 'GET' && $_->[1] !~ /urls/ } @operations),
+    $untouched, 'nothing of the other shop has changed');
+
+# No operation with an id in its path is left out.
+my $document = JSON::PP->new->utf8->decode(api('GET', '/openapi.json')->{body});
+my %covered  = map { "$_->[0] " . ($_->[1] =~ s/\{\w+\}/{}/gr) => 1 } @operations;
+$covered{'POST /orders/{}/assignments'} = 1;    # makes an order of its own, see above
+my @missing = grep { !$covered{$_} } map {
+    my $path = $_;
+    map { uc($_) . ' ' . ($path =~ s/\{\w+\}/{}/gr) }
+        grep { /^(?:get|put|post|patch|delete)\z/ } keys %{ $document->{paths}{$path} }
+} grep { /\{/ } keys %{ $document->{paths} };
+is(join(', ', sort @missing), '', 'every operation with an id in its path was called');
+
+done_testing();
