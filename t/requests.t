@@ -34,7 +34,7 @@ sub write_headers
 
 unstored();
 for my $path ('', '/', '/nothing', '/pings', '/ping/', '/ping/x', '/assets/', '/jobs/',
-    '/jobs/a/b', '/orders', '/orders/', '/orders/1/assignments/',
+    '/jobs/a/b', '/orders/', '/orders/1/assignments/',
     '/orders/1/items', '/Ping')
 {
     refused(api('GET', $path), 404, 'not_found', "GET '$path', without a key");
@@ -49,7 +49,9 @@ my %allowed = (
     '/assets'               => 'GET, HEAD, OPTIONS, POST',
     '/assets/1'             => 'DELETE, GET, HEAD, OPTIONS, PATCH',
     '/jobs'                 => 'GET, HEAD, OPTIONS',
-    '/mappings'             => 'OPTIONS, POST',
+    '/mappings'             => 'GET, HEAD, OPTIONS, POST',
+    '/mappings/1'           => 'DELETE, GET, HEAD, OPTIONS, PUT',
+    '/orders/1/revoke'      => 'OPTIONS, POST',
     '/orders/1/assignments' => 'GET, HEAD, OPTIONS, POST',
 );
 sub allow { my ($reply) = @_; return join ', ', sort split /,\s*/, $reply->{headers}{allow} // '' }
