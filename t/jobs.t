@@ -109,10 +109,16 @@ for my $case ([ 'large', 3 * MB, 2 * MB ], [ 'small', 600 * KB, 300 * KB ]) {
 
 subtest 'an import that is cancelled and tried again at once begins anew' => sub {
     my $made = held_import('at-once', 3 * MB, 2 * MB);
+    my $old  = () = $source->requests('at-once');
+    my ($worker) = worker_pids();
+    kill STOP => $worker;    # so that it sees both together
     for (1 .. 3) {
         is(cancel($made->{job}{id})->{status}, 200, 'cancelled');
         is(retry($made->{job}{id})->{status},  202, 'and tried again');
     }
+    kill CONT => $worker;
+    ok(wait_for(sub { ($source->requests('at-once'))[ $old - 1 ]{ended} }, 2, 'the end of the transfer'),
+        'what was under way is broken off');
     $source->release('at-once');
     succeeds($made, MDL::Source::sha256(3 * MB, 'at-once'), 'in the end');
 };
@@ -159,10 +165,16 @@ for my $case ('running', 'queued') {
     };
 }
 
-subtest 'the server is stopped right after' => sub {
+subtest 'the server is stopped before the background process has seen it' => sub {
     my $made = held_import('stopped', 3 * MB, 2 * MB);
+    my ($worker) = worker_pids();
+    kill STOP => $worker;
     is(cancel($made->{job}{id})->{status}, 200, 'cancelled');
-    $server->stop;
+    kill TERM => $server->pid;
+    wait_for(sub { MDL::Test::slurp("/proc/$worker/status") =~ /^ShdPnd:\s+\S*[4-7c-f]\S{3}$/m }, 10,
+        'the signal to the background process');
+    kill CONT => $worker;
+    wait_for(sub { !$server->processes }, 10, 'the end of the server');
     is(scalar(partial_files()), 0, 'no partial file is left');
     $server->start;
     is(job($made->{job}{id})->{status}, 'cancelled', 'the job stays cancelled');
