@@ -1,5 +1,5 @@
 /*
- * GET /jobs/{id}.
+ * The resource jobs: GET /jobs, GET /jobs/{id}, POST /jobs/{id}/cancel and /retry.
  */
 #ifndef MDL_API_JOBS_H
 #define MDL_API_JOBS_H

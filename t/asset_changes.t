@@ -66,8 +66,6 @@ sub is_stored
     return is($row->[0], $row->[1], "$name: the shop stores what its assets take");
 }
 
-sub partial_files { return glob storage_dir() . '/partial/*' }
-
 # --- the list --------------------------------------------------------------------------------------
 
 my $empty = get('/assets');
@@ -323,17 +321,5 @@ is_error(get("/assets/$ready->{id}"), 404, 'asset_not_found', 'a deleted asset')
 unlike(listed('?limit=100'), qr/\b$ready->{id}\b/, 'is not listed');
 is_stored('an asset less');
 is(get("/jobs/$queued->{json}{job}{id}")->{status}, 200, 'its jobs can be read still');
-
-my $running = api('POST', '/assets', key => $key,
-    json => { source_url => $held->offer("deleted-$$", { size => 5000, hold => 1000 }) })->{json};
-wait_for(sub { get("/jobs/$running->{job}{id}")->{json}{progress}{bytes_received} }, 10, 'its first bytes');
-is(delete_of($running->{asset}{id})->{status}, 204, 'an asset whose import runs is deleted');
-is(get("/jobs/$running->{job}{id}")->{json}{status}, 'cancelled', 'the import is cancelled with it');
-ok(wait_for(sub { ($held->requests("deleted-$$"))[0]{ended} }, 2, 'the end of the transfer'),
-    'the transfer ends');
-ok(wait_for(sub { !grep { /$running->{job}{id}/ } partial_files() }, 2, 'the partial file to go'),
-    'and leaves no file');
-is_error(api('POST', "/jobs/$running->{job}{id}/retry", key => $key), 409, 'job_finished',
-    'its job is not tried again');
 
 done_testing();

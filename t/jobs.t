@@ -123,6 +123,16 @@ subtest 'an import that is cancelled and tried again at once begins anew' => sub
     succeeds($made, MDL::Source::sha256(3 * MB, 'at-once'), 'in the end');
 };
 
+subtest 'an asset whose import runs is deleted' => sub {
+    my $made = held_import('deleted', 3 * MB, 2 * MB);
+    is(api('DELETE', "/assets/$made->{asset}{id}", key => $key)->{status}, 204, 'it is deleted');
+    is(job($made->{job}{id})->{status}, 'cancelled', 'the import is cancelled with it');
+    ok(wait_for(sub { !grep { !$_->{ended} } $source->requests('deleted') }, 2, 'the end of the transfer'),
+        'the transfer ends');
+    wait_no_partial('a deleted asset');
+    is_error(retry($made->{job}{id}), 409, 'job_finished', 'it is not tried again');
+};
+
 # --- cancelling what waits -------------------------------------------------------------------------
 
 subtest 'a queued job that has kept a part of its file' => sub {

@@ -82,6 +82,12 @@ is(stored_bytes(), 70 * KB, 'what it takes less is free again');
 fits('a larger version that fits', "/assets/$first/versions", size => 40 * KB, length => 'chunked');
 is(stored_bytes(), 100 * KB, 'until it is taken again');
 
+# As when an operator has lowered the quota.
+sql("UPDATE shop SET bytes_stored = bytes_stored + 50000 WHERE id = $shop->{shop_id}");
+fits('a shop beyond its quota: a version of the same size', "/assets/$first/versions", size => 40 * KB);
+fails('a shop beyond its quota: one byte more', "/assets/$first/versions", size => 40 * KB + 1);
+sql("UPDATE shop SET bytes_stored = bytes_stored - 50000 WHERE id = $shop->{shop_id}");
+
 is(api('DELETE', "/assets/$second", key => $key)->{status}, 204, 'an asset is deleted');
 is(stored_bytes(), 40 * KB, 'what it took is free again');
 
