@@ -14,9 +14,22 @@ my %make = (
     jobs               => sub { import_into($_[0])->{job}{id} },
     'license-key-tags' => sub { made($_[0], 'license-key-tags', { name => 'Tag' }) },
     links => sub { made($_[0], 'links', { title => 'Link', url => 'https://links.example.com/' }) },
-    packs => sub { made($_[0], 'packs', { name => 'Pack', file_ids => [] }) },
     mappings => sub { made($_[0], 'mappings', { storefront_product_id => product() }) },
+    orders => \&order_of,
+    packs  => sub { made($_[0], 'packs', { name => 'Pack', file_ids => [] }) },
 );
+
+# Orders are known by the storefront's number, and need something that can be sold.
+my %sold;
+
+sub order_of
+{
+    my ($shop) = @_;
+    $sold{ $shop->{shop_id} } //= mapping_of($shop, [])->{storefront_product_id};
+    my $reply = assign($shop, digits(), [ $sold{ $shop->{shop_id} } ]);
+    die "the assignment was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    return $reply->{json}{order}{storefront_order_id};
+}
 
 sub import_into
 {
@@ -42,7 +55,11 @@ sub get
     return api('GET', $path, key => $shop->{token});
 }
 
-sub ids { my ($reply) = @_; return [ map { $_->{id} } @{ $reply->{json}{data} } ] }
+sub ids
+{
+    my ($reply) = @_;
+    return [ map { $_->{id} // $_->{storefront_order_id} } @{ $reply->{json}{data} } ];
+}
 
 # The path behind the API's root of what Link calls the next page; undef without one.
 sub next_of

@@ -13,7 +13,8 @@ ALTER TABLE asset ADD COLUMN deleted_at BIGINT;
 DROP INDEX asset_shop;
 CREATE INDEX asset_shop ON asset (shop_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX asset_status ON asset (shop_id, status, id) WHERE deleted_at IS NULL;
-CREATE INDEX asset_category ON asset (category_id, id) WHERE category_id IS NOT NULL;
+CREATE INDEX asset_category ON asset (category_id) WHERE category_id IS NOT NULL;
+CREATE INDEX asset_shop_category ON asset (shop_id, category_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX asset_filename ON asset (shop_id, filename, id) WHERE deleted_at IS NULL;
 CREATE INDEX asset_sha256 ON asset (shop_id, sha256, id) WHERE deleted_at IS NULL;
 
@@ -167,3 +168,16 @@ CREATE INDEX upload_category ON upload (category_id) WHERE category_id IS NOT NU
 
 ALTER TABLE job ADD COLUMN upload_id TEXT REFERENCES upload (id);
 CREATE INDEX job_shop_type ON job (shop_id, id) WHERE type <> 'email';
+
+-- Lists go by (shop_id, id).  If PostgreSQL knew that a shop has a good part of a table's rows, it
+-- would rather walk the primary key backwards and pass over the other shops' rows: over all newer
+-- ones, for a page of a shop whose rows are old.  So it is to know nothing; setting the type, which
+-- stays as it is, makes it forget.
+ALTER TABLE asset ALTER COLUMN shop_id SET STATISTICS 0, ALTER COLUMN shop_id TYPE BIGINT;
+ALTER TABLE mapping ALTER COLUMN shop_id SET STATISTICS 0, ALTER COLUMN shop_id TYPE BIGINT;
+ALTER TABLE orders ALTER COLUMN shop_id SET STATISTICS 0, ALTER COLUMN shop_id TYPE BIGINT;
+ALTER TABLE job ALTER COLUMN shop_id SET STATISTICS 0, ALTER COLUMN shop_id TYPE BIGINT;
+ALTER TABLE category ALTER COLUMN shop_id SET STATISTICS 0;
+ALTER TABLE pack ALTER COLUMN shop_id SET STATISTICS 0;
+ALTER TABLE link ALTER COLUMN shop_id SET STATISTICS 0;
+ALTER TABLE license_key_tag ALTER COLUMN shop_id SET STATISTICS 0;

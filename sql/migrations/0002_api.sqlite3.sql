@@ -13,7 +13,8 @@ ALTER TABLE asset ADD COLUMN deleted_at INTEGER;
 DROP INDEX asset_shop;
 CREATE INDEX asset_shop ON asset (shop_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX asset_status ON asset (shop_id, status, id) WHERE deleted_at IS NULL;
-CREATE INDEX asset_category ON asset (category_id, id) WHERE category_id IS NOT NULL;
+CREATE INDEX asset_category ON asset (category_id) WHERE category_id IS NOT NULL;
+CREATE INDEX asset_shop_category ON asset (shop_id, category_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX asset_filename ON asset (shop_id, filename, id) WHERE deleted_at IS NULL;
 CREATE INDEX asset_sha256 ON asset (shop_id, sha256, id) WHERE deleted_at IS NULL;
 

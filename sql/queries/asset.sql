@@ -45,10 +45,9 @@ SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
 WHERE a.shop_id = %lld AND a.status = %s AND a.deleted_at IS NULL AND a.id < %lld
 ORDER BY a.id DESC LIMIT %lld
 
--- The plus keeps the planner from the index of the whole shop.
 -- name: asset_list_of_category
 SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
-WHERE +a.shop_id = %lld AND a.category_id = %lld AND a.deleted_at IS NULL AND a.id < %lld
+WHERE a.shop_id = %lld AND a.category_id = %lld AND a.deleted_at IS NULL AND a.id < %lld
     AND (%s IS NULL OR a.status = %s)
 ORDER BY a.id DESC LIMIT %lld
 
