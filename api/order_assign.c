@@ -98,7 +98,11 @@ static void write_assign(mdl_call_t *call)
 {
     const mdl_order_assign_t *assign = call->arg;
 
-    call->status = assign->created > 0 ? 201 : 200;
+    if (assign->created > 0) {
+        call->status = 201;
+        call->location = apr_pstrcat(call->r->pool, call->root, "/orders/",
+                                     assign->storefront_order_id, NULL);
+    }
     mdl_order_write(mdl_json_add_object(call->answer, "order"), call, assign->order);
 }
 
