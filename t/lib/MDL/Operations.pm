@@ -18,7 +18,7 @@ use MDL::Contract;
 use MDL::Source;
 use MDL::Test;
 
-our @EXPORT = qw(request_for send_request settle created upload_of held_order bytes);
+our @EXPORT = qw(request_for send_request settle created upload_of upload_in_pieces held_order bytes);
 
 my $unique = 0;
 my $source;
@@ -85,6 +85,25 @@ sub upload_of
         my $reply = HTTP::Tiny->new(timeout => 30)->put($upload->{upload_url},
             { content => $bytes, headers => $upload->{headers} });
         die "the upload was answered with: $reply->{status} $reply->{content}\n" if !$reply->{success};
+    }
+    return $upload->{id};
+}
+
+# An upload whose bytes came in two pieces, cut at $cut.
+sub upload_in_pieces
+{
+    my ($shop, $bytes, $cut) = @_;
+    my $upload = created($shop, '/assets/uploads', { filename => label() . '.txt', size => length $bytes });
+    for ([ 0, substr $bytes, 0, $cut ], [ $cut, substr $bytes, $cut ]) {
+        my $reply = HTTP::Tiny->new(timeout => 30)->request('PATCH', $upload->{upload_url}, {
+            content => $_->[1],
+            headers => {
+                'Tus-Resumable' => '1.0.0',
+                'Upload-Offset' => $_->[0],
+                'Content-Type'  => 'application/offset+octet-stream',
+            },
+        });
+        die "a piece was answered with: $reply->{status} $reply->{content}\n" if $reply->{status} != 204;
     }
     return $upload->{id};
 }
