@@ -72,7 +72,7 @@ $(call object,ctl/downloadsctl.c): ALL_CFLAGS += -DMDL_CONF_FILE='"$(CONF_FILE)"
 
 # --- build --------------------------------------------------------------------------------------
 
-.PHONY: all build run demo test install clean help format lint unit check-format check-code \
+.PHONY: all build run demo test install postman clean help format lint unit check-format check-code \
         check-demo check-rooms check-docs check-openapi check-exports check-warnings suites sanitize sanitize-suites valgrind dependencies
 
 all: build ## builds the module and downloadsctl (the default)
@@ -212,6 +212,11 @@ format: ## rewrites the C files as .clang-format says
 compile_commands.json: $(SOURCES) Makefile ## for editors and clang-tidy, by bear
 	@rm -rf $(BUILD)/bear
 	bear -- $(SUBMAKE) BUILD=$(BUILD)/bear build programs
+
+postman: $(BUILD)/mod_downloads.postman_collection.json ## makes a Postman collection of the API, in build
+
+$(BUILD)/mod_downloads.postman_collection.json: $(BUILD)/gen/api/stamp tools/postman t/node/postman.mjs
+	tools/postman $(BUILD)/gen/api/openapi.json $@
 
 install: build ## installs module, command, man page, sql, conf and templates (DESTDIR PREFIX)
 	APXS='$(APXS)' BUILD='$(BUILD)' tools/install
