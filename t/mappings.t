@@ -420,8 +420,8 @@ my @made = parallel(8, sub {
     return { status => put(storefront_product_id => $rush, file_ids => [ $files[ $i % 3 ] ])->{status} };
 });
 is(tally(@made), '200:7 201:1', 'eight that write one mapping make one');
-is(scalar @{ [ sql("SELECT id FROM mapping WHERE storefront_product_id = '$rush'") ] }, 1, 'of which there is one');
-my ($rushed) = sql("SELECT id FROM mapping WHERE storefront_product_id = '$rush'");
+is(scalar @{ [ sql("SELECT id FROM mapping WHERE shop_id = $shop->{shop_id} AND storefront_product_id = '$rush'") ] }, 1, 'of which there is one');
+my ($rushed) = sql("SELECT id FROM mapping WHERE shop_id = $shop->{shop_id} AND storefront_product_id = '$rush'");
 is(kept('mapping_file', 'asset_id', $rushed->[0]) =~ tr/ //, 0, 'with the file of one of them');
 
 my @several = map { made('/mappings', { storefront_product_id => product() })->{id} } 1 .. 6;
