@@ -21,6 +21,11 @@ static const apr_array_header_t *ids_of(mdl_members_t *members, mdl_call_t *call
     return ids->nelts > 0 ? ids : NULL;
 }
 
+static const char *reason_of(mdl_members_t *members)
+{
+    return mdl_members_text(members, "reason", MDL_OPTIONAL, MAX_REASON);
+}
+
 static void read_access(mdl_access_t *access, mdl_members_t *members, mdl_call_t *call)
 {
     access->shop_id = call->caller.shop_id;
@@ -28,7 +33,7 @@ static void read_access(mdl_access_t *access, mdl_members_t *members, mdl_call_t
     access->key_id = call->caller.key_id;
     access->default_download_limit = call->service->settings->download_limit;
     access->refusal = &call->refusal;
-    access->reason = mdl_members_text(members, "reason", MDL_OPTIONAL, MAX_REASON);
+    access->reason = reason_of(members);
 }
 
 /* An order that can't be comes after the members' faults, as one that is not there does. */
@@ -163,6 +168,7 @@ static apr_status_t parse_resend(mdl_call_t *call)
     own->resend.mail_host = mdl_order_mail_host(call);
     own->resend.default_download_limit = call->service->settings->download_limit;
     own->resend.refusal = &call->refusal;
+    own->resend.reason = reason_of(members);
     own->resend.to = mdl_members_text(members, "email", MDL_OPTIONAL, 254);
     if (own->resend.to != NULL && !mdl_mime_address_valid(own->resend.to)) {
         mdl_members_fault(members, "email", "invalid", "This member must be an email address.");

@@ -375,21 +375,15 @@ static const char *details_of(const mdl_access_grant_t *grant, apr_pool_t *p)
 
     if (grant->downloads > 0) {
         mdl_json_add_int(details, "downloads", grant->downloads);
-    } else {
-        mdl_json_add_null(details, "downloads");
     }
     if (grant->extend_days > 0) {
         mdl_json_add_int(details, "extend_days", grant->extend_days);
-    } else {
-        mdl_json_add_null(details, "extend_days");
     }
-    if (grant->file_ids == NULL) {
-        mdl_json_add_null(details, "file_ids");
-        return mdl_json_text(details, NULL, p);
-    }
-    files = mdl_json_add_array(details, "file_ids");
-    for (int i = 0; i < grant->file_ids->nelts; i++) {
-        mdl_json_add_int(files, NULL, APR_ARRAY_IDX(grant->file_ids, i, apr_int64_t));
+    if (grant->file_ids != NULL) {
+        files = mdl_json_add_array(details, "file_ids");
+        for (int i = 0; i < grant->file_ids->nelts; i++) {
+            mdl_json_add_int(files, NULL, APR_ARRAY_IDX(grant->file_ids, i, apr_int64_t));
+        }
     }
     return mdl_json_text(details, NULL, p);
 }

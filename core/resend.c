@@ -51,7 +51,7 @@ static apr_status_t queue(mdl_db_t *db, const mdl_order_resend_t *resend, const 
                              .order_id = resend->order->id,
                              .to = to,
                              .host = resend->mail_host};
-    mdl_event_t event = {.action = ACTION, .key_id = resend->key_id};
+    mdl_event_t event = {.action = ACTION, .key_id = resend->key_id, .reason = resend->reason};
     apr_status_t rv = mdl_email_queue(db, &email, p);
 
     if (rv != APR_SUCCESS) {

@@ -19,6 +19,7 @@ typedef struct {
     apr_int64_t shop_id;
     const char *storefront_order_id;
     const char *key_id;
+    const char *reason;    /* or NULL */
     const char *to;        /* NULL: the customer's address */
     const char *mail_host; /* right side of the Message-ID */
     int default_download_limit;

@@ -198,7 +198,7 @@ is(limits(acted($id, 'grant-downloads', { downloads => 1000, assignment_ids => [
     file_ids => [ $two->{id} ] }, 1, 'granting to a file of an assignment')), '0/4 0/1005 2/4',
     'adds to that one');
 is_deeply(order($id)->{events}[0]{details},
-    { downloads => 1000, extend_days => undef, file_ids => [ $two->{id} ] }, 'the event tells what');
+    { downloads => 1000, file_ids => [ $two->{id} ] }, 'the event tells what');
 
 sub seconds { my ($time) = @_; chomp(my $out = qx(date -u -d '$time' +%s)); return $out }
 
@@ -401,7 +401,8 @@ my $born = assign($shop, $life, [ $story, $products[0] ], @with, send_email => $
 my ($a, $b) = map { $_->{id} } @{ $born->{assignments} };
 wait_mail($address);
 $now_with->($second_key->{token}, "/license-key-tags/$rare/keys", { keys => ['R-1'] });
-$now_with->($shop->{token}, 'grant-downloads', { downloads => 5, assignment_ids => [$b] });
+$now_with->($shop->{token}, 'grant-downloads', { downloads => 5, assignment_ids => [$b],
+    reason => 'a courtesy' });
 $now_with->($second_key->{token}, 'revoke', { assignment_ids => [$a], reason => 'returned' });
 $now_with->($second_key->{token}, 'revoke', { assignment_ids => [$a], reason => 'returned' });
 $now_with->($shop->{token}, 'restore', { assignment_ids => [$a] });
@@ -412,7 +413,7 @@ my $third = assign($shop, $life, [ $products[1] ], @with)->{json}{order}{assignm
 $now_with->($second_key->{token}, 'reject', { reason => 'a stolen card' });
 $now_with->($shop->{token}, 'approve', { reason => 'the bank called' });
 $now_with->($shop->{token}, 'approve', {});
-$now_with->($second_key->{token}, 'resend', { email => $guest });
+$now_with->($second_key->{token}, 'resend', { email => $guest, reason => 'lost it' });
 my $told = api('GET', "/orders/$life", key => $shop->{token});
 is_shape($told->{json}, 'whole_order', 'an order with a life behind it');
 is_deeply(
@@ -420,8 +421,7 @@ is_deeply(
     [
         [ 'assigned', $who{first}, [ $a, $b ], undef, { send_email => $true, fraud_check => $true } ],
         [ 'license_keys_assigned', $who{second}, [$a], undef, { license_keys => 1 } ],
-        [ 'downloads_granted', $who{first}, [$b], undef,
-            { downloads => 5, extend_days => undef, file_ids => undef } ],
+        [ 'downloads_granted', $who{first}, [$b], 'a courtesy', { downloads => 5 } ],
         [ 'revoked',  $who{second}, [$a],  'returned',         undef ],
         [ 'restored', $who{first},  [$a],  undef,              undef ],
         [ 'revoked',  $who{first},  undef, 'chargeback',       undef ],
@@ -429,7 +429,7 @@ is_deeply(
         [ 'assigned', $who{first}, [$third], undef, { send_email => $false, fraud_check => $false } ],
         [ 'rejected', $who{second}, undef, 'a stolen card',   undef ],
         [ 'approved', $who{first},  undef, 'the bank called', undef ],
-        [ 'email_resent', $who{second}, undef, undef, { to => $guest } ],
+        [ 'email_resent', $who{second}, undef, 'lost it', { to => $guest } ],
     ],
     'its events tell it, each once, and by whom'
 );
