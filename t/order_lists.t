@@ -173,6 +173,9 @@ is(page('GET', get($path)->{json}{files}[0]{url})->{status}, 403, 'a new one is 
 isnt(get($path)->{json}{files}[1]{url}, $urls->{json}{files}[1]{url}, 'each URL is new');
 my $form = page('GET', get("/orders/$order{live}")->{json}{download_page_url});
 is(scalar(() = $form->{body} =~ /<button/g), 2, 'the page offers the files of packs too');
+my ($follows) = map { $_->{id} } @{ get("/orders/$order{live}")->{json}{assignments} };
+my $live = get("/orders/$order{live}/assignments/$follows/download-urls")->{json};
+is(page('GET', $live->{files}[1]{url})->{body}, $bytes[2], "a live pack's file can be downloaded");
 sql("UPDATE asset SET status = 'pending' WHERE id = $three->{id}");
 is_deeply([ map { $_->{file_id} } @{ get($path)->{json}{files} } ], [ $one->{id}, $two->{id} ],
     'a file that is not ready has no URL');
