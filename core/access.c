@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "core/event.h"
+#include "core/ids.h"
 #include "core/license.h"
 
 #define DAY apr_time_from_sec(86400)
@@ -24,16 +25,6 @@ static int is_among(const apr_array_header_t *ids, apr_int64_t id)
         }
     }
     return 0;
-}
-
-static const char *json_of_ids(const apr_array_header_t *ids, apr_pool_t *p)
-{
-    mdl_json_t *array = mdl_json_array(p);
-
-    for (int i = 0; i < ids->nelts; i++) {
-        mdl_json_add_int(array, NULL, APR_ARRAY_IDX(ids, i, apr_int64_t));
-    }
-    return mdl_json_text(array, NULL, p);
 }
 
 static mdl_order_find_t find_of(const mdl_access_t *access)
@@ -146,7 +137,7 @@ static apr_status_t set_assignments(mdl_db_t *db, const mdl_access_t *access, co
     }
     return mdl_db_exec(
         db, MDL_Q_ASSIGNMENTS_SET_STATUS, NULL, p,
-        MDL_ARGS(mdl_text(state->assignment_status), mdl_text(json_of_ids(*changed, p))));
+        MDL_ARGS(mdl_text(state->assignment_status), mdl_text(mdl_ids_json(*changed, p))));
 }
 
 /* What waited for the order to be active goes on.  *details tells of keys that were given. */
@@ -190,7 +181,7 @@ static apr_status_t bring(mdl_db_t *db, mdl_access_t *access, const state_t *sta
         return rv;
     }
     if (access->assignment_ids != NULL) {
-        event.assignment_ids = json_of_ids(assignments, p);
+        event.assignment_ids = mdl_ids_json(assignments, p);
     }
     rv = mdl_event_add(db, access->order->id, &event, p);
     return rv == APR_SUCCESS ? end(db, access, p) : rv;
@@ -362,7 +353,7 @@ static apr_status_t write_grant(mdl_db_t *db, const mdl_access_grant_t *grant,
     if (rv == APR_SUCCESS && grant->extend_days > 0) {
         rv = mdl_db_exec(db, MDL_Q_ASSIGNMENTS_EXTEND, &rows, p,
                          MDL_ARGS(mdl_int(apr_time_now()), mdl_int(grant->extend_days * DAY),
-                                  mdl_text(json_of_ids(chosen->assignments, p))));
+                                  mdl_text(mdl_ids_json(chosen->assignments, p))));
         *changed |= rows > 0;
     }
     return rv;
@@ -414,7 +405,7 @@ apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, void *arg)
         return rv;
     }
     if (access->assignment_ids != NULL) {
-        event.assignment_ids = json_of_ids(access->assignment_ids, p);
+        event.assignment_ids = mdl_ids_json(access->assignment_ids, p);
     }
     event.details = details_of(grant, p);
     rv = mdl_event_add(db, access->order->id, &event, p);
