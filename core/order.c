@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include <apr_hash.h>
+#include <apr_strings.h>
 
 #include "base/json.h"
 #include "core/event.h"
@@ -105,27 +106,21 @@ static apr_status_t select_for(mdl_db_t *db, mdl_statement_t statement, const in
                          MDL_ARGS(mdl_text(mdl_json_text(index->ids, NULL, index->pool))));
 }
 
-static int has_file(const mdl_assignment_t *assignment, apr_int64_t asset_id)
-{
-    for (int i = 0; i < assignment->files->nelts; i++) {
-        if (APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *)->asset_id == asset_id) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static apr_status_t read_files(mdl_db_t *db, const index_t *assignments, int default_limit)
 {
+    apr_pool_t *p = assignments->pool;
+    apr_hash_t *seen = apr_hash_make(p);
     mdl_rows_t *rows;
     apr_status_t rv = select_for(db, MDL_Q_FILES_OF_ASSIGNMENTS, assignments, &rows);
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
+        apr_int64_t pair[] = {mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};
 
-        if (assignment != NULL && !has_file(assignment, mdl_rows_int(rows, 1))) {
+        if (assignment != NULL && apr_hash_get(seen, pair, sizeof pair) == NULL) {
+            apr_hash_set(seen, apr_pmemdup(p, pair, sizeof pair), sizeof pair, assignment);
             APR_ARRAY_PUSH(assignment->files, mdl_order_file_t *) = file_of_row(rows, default_limit,
-                                                                                assignments->pool);
+                                                                                p);
         }
     }
     return rv;
