@@ -86,6 +86,25 @@ static void test_file(apr_pool_t *p)
            "under another secret it is refused");
 }
 
+static int upload_taken(const char *token, apr_pool_t *p)
+{
+    return mdl_link_upload_id(secret, token, p) != NULL;
+}
+
+static void test_upload(apr_pool_t *p)
+{
+    const char *id = "upl_01m7y6c7rt2bv9x8e3qq0xdgdz";
+    const char *url = mdl_link_upload_url(secret, "https://files.test/u", id, p);
+    const char *token = url + strlen("https://files.test/u/");
+
+    is_int(strncmp(url, "https://files.test/u/", 21), 0, "an upload's address is below the URL");
+    is_str(mdl_link_upload_id(secret, token, p), id, "its token gives the upload's id");
+    is_int(corruptions_taken(token, upload_taken, p), 0,
+           "with any one character changed it is refused");
+    ok(!others_taken(token, upload_taken, p), "longer, shorter and empty ones are refused");
+    is_str(mdl_link_upload_id(other, token, p), NULL, "under another secret it is refused");
+}
+
 static void test_apart(apr_pool_t *p)
 {
     mdl_link_file_t in = {.assignment_id = 1, .asset_id = 2};
@@ -93,6 +112,9 @@ static void test_apart(apr_pool_t *p)
 
     ok(!file_taken(mdl_link_page(secret, id, p), p), "a page's token is no file's");
     ok(!page_taken(mdl_link_file(secret, &in, p), p), "and a file's is no page's");
+    ok(!upload_taken(mdl_link_page(secret, id, p), p) &&
+           !upload_taken(mdl_link_file(secret, &in, p), p),
+       "neither is an upload's");
 }
 
 int main(void)
@@ -103,6 +125,7 @@ int main(void)
     other = make_secret('o', p);
     test_page(p);
     test_file(p);
+    test_upload(p);
     test_apart(p);
     return tap_end(p);
 }
