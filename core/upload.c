@@ -142,7 +142,7 @@ apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, void *arg)
 apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_upload_get_t *get = arg;
-    apr_int64_t changed;
+    apr_int64_t changed = 0;
     apr_status_t rv = find_of_shop(db, get, p);
 
     if (rv == APR_SUCCESS) {
