@@ -25,6 +25,26 @@ typedef struct {
     mdl_json_t *ids; /* of the assignments made */
 } run_t;
 
+/* The mapping of an item; its id is 0 where none serves the product any more and the item was
+   assigned before.  APR_ENOENT when it can't be assigned. */
+static apr_status_t match_item(mdl_db_t *db, const mdl_order_assign_t *assign,
+                               const mdl_order_item_t *item, mdl_mapping_match_t *match,
+                               apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_mapping_match(db, assign->shop_id, item->storefront_product_id,
+                                        item->storefront_variant_id, match, p);
+
+    if (rv != APR_ENOENT) {
+        return rv;
+    }
+    match->id = 0;
+    return mdl_db_select_one(
+        db, MDL_Q_ASSIGNMENT_OF_ITEM, &row, p,
+        MDL_ARGS(mdl_int(assign->shop_id), mdl_text(assign->storefront_order_id),
+                 mdl_text(item->storefront_product_id), mdl_text(item->storefront_variant_id)));
+}
+
 /* Finds each item's mapping, or says of every item that has none. */
 static apr_status_t match_items(mdl_db_t *db, mdl_order_assign_t *assign,
                                 mdl_mapping_match_t *matches, apr_pool_t *p)
@@ -33,8 +53,7 @@ static apr_status_t match_items(mdl_db_t *db, mdl_order_assign_t *assign,
 
     for (int i = 0; i < assign->items->nelts; i++) {
         const mdl_order_item_t *item = &APR_ARRAY_IDX(assign->items, i, mdl_order_item_t);
-        apr_status_t rv = mdl_mapping_match(db, assign->shop_id, item->storefront_product_id,
-                                            item->storefront_variant_id, &matches[i], p);
+        apr_status_t rv = match_item(db, assign, item, &matches[i], p);
 
         if (rv == APR_ENOENT) {
             missing = 1;
@@ -125,6 +144,9 @@ static apr_status_t put_assignment(mdl_db_t *db, run_t *run, int index, apr_pool
     apr_int64_t id;
     apr_status_t rv;
 
+    if (match->id == 0) {
+        return APR_SUCCESS;
+    }
     rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_INSERT, &row, p,
                            MDL_ARGS(mdl_int(run->order_id), mdl_text(item->storefront_product_id),
                                     mdl_text(item->storefront_variant_id), mdl_int(item->quantity),

@@ -389,6 +389,9 @@ for my $query ('?limit=100', "?storefront_product_id=$bought") {
 my $after = call('GET', "/orders/$order")->{json}{assignments}[0];
 is_deeply([ $after->{mapping_id}, $after->{files} ], [ $sold->{id}, $delivered ], 'the order has what it had');
 is_error(assign($shop, digits(), [$bought]), 422, 'product_not_mapped', 'it serves no new order', '/items/0/storefront_product_id');
+is_answer(assign($shop, $order, [$bought]), 200, 'assigned again, the order stands as it was made');
+is_error(assign($shop, $order, [ $bought, product() ]), 422, 'product_not_mapped', 'beside a product that nobody mapped',
+    '/items/1/storefront_product_id');
 is(kept('mapping_license_key_tag', 'tag_id', $sold->{id}), '', 'it holds no license keys any more');
 my $anew = made('/mappings', { storefront_product_id => $bought, file_ids => [ $files[1] ] });
 isnt($anew->{id}, $sold->{id}, 'the product is mapped again by another mapping');

@@ -62,6 +62,11 @@ FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.sh
 WHERE o.shop_id = %lld AND o.id < %lld
 ORDER BY o.id DESC LIMIT %lld
 
+-- name: assignment_of_item
+SELECT a.id FROM orders o JOIN assignment a ON a.order_id = o.id
+WHERE o.shop_id = %lld AND o.storefront_order_id = %s AND a.storefront_product_id = %s
+    AND a.storefront_variant_id = %s
+
 -- name: assignment_insert
 INSERT INTO assignment (order_id, storefront_product_id, storefront_variant_id, quantity,
     mapping_id, content, status, expires_at, created_at)
