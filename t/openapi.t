@@ -236,9 +236,10 @@ call_of('retryJob', "$waiting/retry", '409 job_finished', 'of a job that waits')
 my $failed = path_of('retryJob') =~ s{/retry\z}{}r;
 my $unready = api('GET', $failed, key => $shop->{token})->{json}{asset_id};
 my $source = MDL::Source->new;
-call_of('createAssetVersion', "/assets/$unready/versions", '202 no error', 'of one whose import failed',
+my $busy = call_of('createAssetVersion', "/assets/$unready/versions", '202 no error', 'of one whose import failed',
     json => { source_url => $source->offer('busy', { status => 503 }) });
 call_of('retryJob', "$failed/retry", '409 asset_not_ready', 'beside another job of the asset');
+call_of('cancelJob', "/jobs/$busy->{job}{id}/cancel", '200 no error', 'of a job that is under way');
 my $imported = api('POST', '/assets', key => $shop->{token}, json => { source_url => source('done.txt', bytes()) });
 wait_job($shop, $imported->{json}{job}{id});
 call_of('cancelJob', "/jobs/$imported->{json}{job}{id}/cancel", '409 job_finished', 'of a job that has succeeded');

@@ -4,10 +4,15 @@ use strict;
 use warnings;
 
 use MDL::Contract;
+use MDL::Instance;
 use MDL::OpenApi;
 use MDL::Operations;
 use MDL::Test;
 use Test::More;
+
+# Of its own: nobody else's jobs are to change a row.
+my $server = MDL::Instance->new;
+$server->start;
 
 my $shop = new_shop();
 my ($code, $read) = ctl('key', 'create', $shop->{shop_id}, 'reader', '--scope', 'read');

@@ -106,7 +106,7 @@ sub misfits
         body    => $reply->{body},
     }), "\n";
     my $line = <$from> // die "t/node/answers.mjs has ended\n";
-    my $code = ref $reply->{json} && ref $reply->{json}{error} ? $reply->{json}{error}{code} : '';
+    my $code = $reply->{status} >= 400 ? $reply->{json}{error}{code} // '' : '';
     $seen{ join ' ', $operation->{id}, $reply->{status}, $code } = 1;
     return @{ $JSON->decode($line) };
 }
