@@ -332,11 +332,11 @@ static apr_status_t publish(write_t *write)
         return rv;
     }
     write->partial = NULL;
-    if ((rv = mdl_partial_publish(partial, &finish.blob)) != APR_SUCCESS) {
-        return rv;
+    rv = mdl_partial_publish(partial, &finish.blob);
+    if (rv == APR_SUCCESS) {
+        rv = mdl_upload_commit(write->request, mdl_upload_finish, &finish);
     }
-    rv = mdl_upload_commit(write->request, mdl_upload_finish, &finish);
-    if (rv == APR_ENOENT) {
+    if (rv == APR_ENOENT) { /* aborted by now, with its file or without */
         return finished(write->call);
     }
     if (rv == APR_SUCCESS) {
