@@ -1,0 +1,81 @@
+// Uploads a file from a page in a browser, and cuts its network in the middle when it is told to.
+//
+//   node t/node/browser-upload.mjs '{ "listener": 3, "page": "http://127.0.0.1:1234/",
+//       "upload_url": "…", "file": "…", "cut": 30000000, "rate": 20000000 }'
+//
+// listener is an open descriptor that listens where the page is to come from; cut and rate are in
+// bytes and bytes a second.  Writes what came of it as a line of JSON.
+import { createServer } from 'node:http';
+
+import { build } from 'esbuild';
+import { chromium } from 'playwright-core';
+
+const PATIENCE = 60_000;
+
+const wish = JSON.parse(process.argv[2]);
+
+async function servePage() {
+    const bundle = await build({
+        entryPoints: ['t/node/uppy-page.mjs'],
+        bundle: true,
+        write: false,
+        logLevel: 'error',
+    });
+    const html = '<!DOCTYPE html><meta charset="utf-8"><title>Upload</title><input type="file">'
+        + '<script src="/page.js"></script>';
+    const server = createServer((request, response) => {
+        const script = request.url === '/page.js';
+        response.setHeader('Content-Type', script ? 'text/javascript' : 'text/html');
+        response.end(script ? bundle.outputFiles[0].text : html);
+    });
+    await new Promise((resolve) => server.listen({ fd: wish.listener }, resolve));
+    return server;
+}
+
+async function offset() {
+    const headers = { 'Tus-Resumable': '1.0.0' };
+    const answer = await fetch(wish.upload_url, { method: 'HEAD', headers });
+    return Number(answer.headers.get('Upload-Offset'));
+}
+
+// The network of a page: how much a second, or none.
+async function networkOf(page) {
+    const session = await page.context().newCDPSession(page);
+    await session.send('Network.enable');
+    return (offline) => session.send('Network.emulateNetworkConditions', {
+        offline,
+        latency: 0,
+        downloadThroughput: -1,
+        uploadThroughput: wish.rate,
+    });
+}
+
+async function perform(page) {
+    const said = {};
+    const network = await networkOf(page);
+    await network(false);
+    await page.goto(wish.page);
+    await page.setInputFiles('input', wish.file);
+    await page.evaluate(([url, piece]) => globalThis.upload(url, piece), [wish.upload_url, wish.piece]);
+    if (wish.cut) {
+        await page.waitForFunction((cut) => globalThis.seen.uploaded >= cut, wish.cut,
+            { timeout: PATIENCE });
+        const failed = page.waitForEvent('requestfailed', { timeout: PATIENCE });
+        await network(true);
+        said.failed = (await failed).failure().errorText;
+        said.offset = await offset();
+        await network(false);
+    }
+    const ended = await page.waitForFunction(() => globalThis.seen.ended, null,
+        { timeout: PATIENCE });
+    return { ...said, ...await ended.jsonValue() };
+}
+
+const server = await servePage();
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false });
+try {
+    console.log(JSON.stringify(await perform(await browser.newPage())));
+} finally {
+    await browser.close();
+    server.close();
+}

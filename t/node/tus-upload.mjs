@@ -1,0 +1,28 @@
+// Writes a file to an upload URL by tus-js-client, from where the service has got to.
+//
+//   node t/node/tus-upload.mjs <upload URL> <file> <bytes of a piece; 0: all in one>
+//
+// Says "again" each time it has to look anew where it stands, and "done" at the end.
+import { createReadStream } from 'node:fs';
+
+import { Upload } from 'tus-js-client';
+
+const [uploadUrl, file, piece] = process.argv.slice(2);
+
+const upload = new Upload(createReadStream(file), {
+    uploadUrl,
+    chunkSize: Number(piece) || Infinity,
+    retryDelays: new Array(80).fill(250),
+    onShouldRetry() {
+        console.log('again');
+        return true;
+    },
+    onError(error) {
+        console.error(String(error));
+        process.exit(1);
+    },
+    onSuccess() {
+        console.log('done');
+    },
+});
+upload.start();

@@ -1,0 +1,311 @@
+# Uploads (contract, section 7) by clients that others wrote: tus-js-client, Uppy in a browser, curl.
+# They and the server are cut off in the middle, and go on.
+#
+# Where an upload's bytes go has nothing to do with the database, so the large files and the browser
+# are for one of them.
+use strict;
+use warnings;
+
+use Fcntl qw(F_SETFD);
+use IO::Socket::INET;
+use JSON::PP;
+use List::Util qw(sum0);
+use MDL::Instance;
+use MDL::Test;
+use MDL::Upload;
+use POSIX ();
+use Test::More;
+
+use constant MB => 1024 * 1024;
+
+plan skip_all => 'performed on SQLite' if database() ne 'sqlite3';
+
+# The page's origin is open before the server starts, which has to know it.
+my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 16)
+    or die "no free port: $!\n";
+my $page_port = $listener->sockport;
+
+my $server = MDL::Instance->new(extra => <<"END")->start;
+DownloadsUploadOrigin http://127.0.0.1:$page_port
+LogFormat "%m %P %I" received
+CustomLog "\@t_logs\@/received_log" received
+END
+my $shop = new_shop();
+
+my $big    = new_file('big',    500 * MB);
+my $middle = new_file('middle', 320 * MB);
+my $small  = new_file('small',  60 * MB);
+
+# --- files -------------------------------------------------------------------------------------------
+
+# { path, name, size, sha256 } of random bytes.
+sub new_file
+{
+    my ($name, $size) = @_;
+    my $path = logs_dir() . "/$name";
+    system("head -c $size /dev/urandom >'$path'") == 0 or die "no $path\n";
+    return { path => $path, name => $name, size => $size, sha256 => sha256_of($path) };
+}
+
+sub sha256_of
+{
+    my ($path) = @_;
+    my ($sha256) = qx(openssl dgst -sha256 -r '$path') =~ /^([0-9a-f]{64}) /
+        or die "no SHA-256 of $path\n";
+    return $sha256;
+}
+
+sub partial_files { return glob storage_dir() . '/partial/*' }
+
+# Completes it, waits for the job if there is one, and looks at the asset.
+sub completes
+{
+    my ($upload, $file, $status) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $reply = complete_upload($shop, $upload);
+    is $reply->{status}, $status, "complete: $status" or diag $reply->{body};
+    my $job = $reply->{json}{job};
+    if ($job) {
+        my $ended = wait_job($shop, $job->{id}, 60);
+        is $ended->{status}, 'succeeded', 'the job that hashes it succeeds' or diag explain $ended;
+    }
+    my $asset = api('GET', "/assets/$reply->{json}{asset}{id}", key => $shop->{token})->{json};
+    is_deeply [ @$asset{qw(status size sha256)} ], [ 'ready', @$file{qw(size sha256)} ],
+        'the asset has the size and the SHA-256 of the file';
+    my $blob = storage_dir() . '/blobs/' . substr($file->{sha256}, 0, 1) . "/$file->{sha256}";
+    is sha256_of($blob), $file->{sha256}, 'and so does what is stored';
+    wait_for(sub { !partial_files() }, 10, 'no partial file to be left');
+    unlink $blob;
+    return;
+}
+
+# --- clients -----------------------------------------------------------------------------------------
+
+# Starts a program; what it says goes to a file.
+sub run
+{
+    my (@command) = @_;
+    my $said = logs_dir() . '/client';
+    my $pid = fork // die "fork: $!";
+    if (!$pid) {
+        open STDIN,  '<',  '/dev/null';
+        open STDOUT, '>',  $said;
+        open STDERR, '>&', \*STDOUT;
+        fcntl $listener, F_SETFD, 0;
+        exec @command or POSIX::_exit(127);
+    }
+    return { pid => $pid, said => $said };
+}
+
+# Its exit status, and what it said.
+sub ended
+{
+    my ($client) = @_;
+    waitpid $client->{pid}, 0;
+    return ($?, MDL::Test::slurp($client->{said}));
+}
+
+sub tus_js_client
+{
+    my ($upload, $file, $piece) = @_;
+    return run('tools/node', 't/node/tus-upload.mjs', $upload->{upload_url}, $file->{path}, $piece);
+}
+
+sub succeeds
+{
+    my ($client, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my ($status, $said) = ended($client);
+    is $status, 0, $name or diag $said;
+    return $said;
+}
+
+sub wait_offset
+{
+    my ($upload, $bytes) = @_;
+    my $offset;
+    wait_for(sub { ($offset = offset_of($upload) // 0) >= $bytes }, 60, "$bytes bytes of an upload");
+    return $offset;
+}
+
+# Kills the client after some bytes more than the upload has; returns how many have arrived then.
+sub killed_after
+{
+    my ($client, $upload, $bytes) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $offset = wait_offset($upload, $bytes);
+    kill KILL => $client->{pid};
+    my ($status, $said) = ended($client);
+    is $status & 127, 9, "killed when $offset bytes had arrived" or diag $said;
+    return $offset;
+}
+
+# --- the server's side ---------------------------------------------------------------------------------
+
+# The requests of this method that have ended since the log was this long: { child, bytes }, the
+# latter with the request's head.
+sub received
+{
+    my ($method, $since) = @_;
+    my @lines = split /\n/, substr MDL::Test::slurp(logs_dir() . '/received_log'), $since;
+    return map { /^$method (\d+) (\d+)$/ ? { child => $1, bytes => $2 } : () } @lines;
+}
+
+sub bytes_received { return sum0 map { $_->{bytes} } received(@_) }
+
+sub log_size { return -s logs_dir() . '/received_log' // 0 }
+
+# The most memory that any of httpd's children has had, in bytes.
+sub peak_memory
+{
+    my ($most) = sort { $b <=> $a }
+        map { (MDL::Test::slurp("/proc/$_/status") // '') =~ /^VmHWM:\s+(\d+) kB/m ? $1 * 1024 : 0 }
+        server_pids();
+    return $most;
+}
+
+# --- tests ---------------------------------------------------------------------------------------------
+
+for (1 .. 4) {
+    my $upload = begin_upload($shop);
+    succeeds(run('curl', '-sSf', '-T', $small->{path}, $upload->{upload_url}), 'a first upload');
+    completes($upload, $small, 201);
+}
+my $memory = peak_memory();
+
+for my $way ([ 'in pieces of 8 MB', 8 * MB ], [ 'in one request', 0 ]) {
+    my ($how, $piece) = @$way;
+    subtest "tus-js-client is killed five times while it uploads 500 MB $how" => sub {
+        my $upload = begin_upload($shop, size => $big->{size});
+        my $since  = log_size();
+        my $offset = 0;
+        for my $fifth (0 .. 4) {
+            my $client = tus_js_client($upload, $big, $piece);
+            my $point  = int(($fifth + 0.2 + rand 0.7) / 6 * $big->{size});
+            my $next   = killed_after($client, $upload, $point > $offset ? $point : $offset + MB);
+            cmp_ok $next, '>', $offset, 'a new process went on from there';
+            $offset = $next;
+        }
+        like succeeds(tus_js_client($upload, $big, $piece), 'the sixth process ends well'), qr/done/,
+            'and says so';
+        cmp_ok bytes_received('PATCH', $since), '<', $big->{size} + 5 * MB,
+            'the server has received hardly a byte twice';
+        completes($upload, $big, 202);
+    };
+}
+
+subtest 'curl -T puts 320 MB' => sub {
+    my $upload = begin_upload($shop, size => $middle->{size}, sha256 => $middle->{sha256});
+    my $since  = log_size();
+    killed_after(run('curl', '-sS', '-T', $middle->{path}, $upload->{upload_url}), $upload, 30 * MB);
+    wait_for(sub { received('PUT', $since) }, 10, 'the end of the request that was cut off');
+    succeeds(run('curl', '-sSf', '-T', $middle->{path}, $upload->{upload_url}),
+        'after one that was cut off another takes its place');
+    my ($status, $said) = ended(run('curl', '-sS', '-T', $middle->{path}, $upload->{upload_url}));
+    like $said, qr/"upload_finished"/, 'which no other can';
+    completes($upload, $middle, 201);
+};
+
+subtest 'curl -T puts what it reads from a pipe' => sub {
+    my $upload = begin_upload($shop);
+    succeeds(run('sh', '-c', "cat '$small->{path}' | curl -sSf -T - '$upload->{upload_url}'"),
+        'without its length');
+    completes($upload, $small, 201);
+};
+
+# Uppy on a page of that host.
+sub uppy
+{
+    my ($host, $upload, %more) = @_;
+    my %wish = (
+        listener   => fileno $listener,
+        page       => "http://$host:$page_port/",
+        upload_url => $upload->{upload_url},
+        file       => $small->{path},
+        piece      => 5 * MB,
+        rate       => 60 * MB,
+        %more
+    );
+    my $said = succeeds(run('tools/node', 't/node/browser-upload.mjs', encode_json(\%wish)),
+        'the browser does its part');
+    return decode_json($said);
+}
+
+subtest "Uppy uploads from another origin's page" => sub {
+    my $upload = begin_upload($shop, size => $small->{size});
+    my $result = uppy('127.0.0.1', $upload, cut => 25 * MB);
+    is $result->{failed}, 'net::ERR_INTERNET_DISCONNECTED', 'the network is cut';
+    cmp_ok $result->{offset}, '>', 20 * MB, 'when some of it has arrived';
+    cmp_ok $result->{offset}, '<', $small->{size}, 'and some has not';
+    is $result->{successful}, 1, 'Uppy says that it has uploaded all' or diag explain $result;
+    completes($upload, $small, 202);
+};
+
+subtest 'a page of an origin that is not listed can not upload' => sub {
+    my $upload = begin_upload($shop, size => $small->{size});
+    my $since  = log_size();
+    my $result = uppy('localhost', $upload);
+    is $result->{successful}, 0, 'Uppy gets nowhere' or diag explain $result;
+    is scalar(received('(?!OPTIONS)\w+', $since)), 0, 'the browser sends nothing but its question';
+};
+
+SKIP: {
+    skip "a sanitizer's memory is not the server's", 1 if $ENV{SANITIZER_RUNTIME};
+    my $more = peak_memory() - $memory;
+    note "at most $memory bytes for small files, $more more for large ones";
+    cmp_ok $more, '<', 8 * MB,
+        'no child of httpd has needed more memory for the large files than for a small one';
+}
+
+# Uploads while something is done to the server; returns what the client said, and the requests.
+sub uploads_over
+{
+    my ($how, $do, $status) = @_;
+    my $upload = begin_upload($shop, size => $middle->{size});
+    my $since  = log_size();
+    my $client = tus_js_client($upload, $middle, 0);
+    wait_offset($upload, 50 * MB);
+    $do->();
+    my $said = succeeds($client, "$how: the same process brings it to its end");
+    completes($upload, $middle, $status);
+    return ($said, received('PATCH', $since));
+}
+
+subtest 'the server is killed while tus-js-client uploads' => sub {
+    my ($said) = uploads_over('kill -9', sub { $server->kill_all; $server->start }, 202);
+    like $said, qr/^again$/m, 'it had been cut off';
+};
+
+subtest 'the server is restarted while tus-js-client uploads' => sub {
+    my ($said) = uploads_over('a restart', \&httpd_restart, 202);
+    like $said, qr/^again$/m, 'it had been cut off';
+};
+
+subtest 'the server is restarted gracefully while tus-js-client uploads' => sub {
+    my ($said, @requests) = uploads_over('a graceful restart', \&httpd_graceful, 201);
+    is scalar(@requests), 1, 'one request brings all';
+    ok !(grep { $_ == $requests[0]{child} } server_pids()), 'to a child that lives no longer';
+};
+
+subtest 'a client that never ends is not heard out' => sub {
+    my $since = log_size();
+    my $chunk = sprintf "%x\r\n%s\r\n", MB, 'x' x MB;
+    local $SIG{PIPE} = 'IGNORE';
+    # More than the server can take at once waits for it.
+    my @children = server_pids();
+    kill STOP => @children;
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port())
+        or die "no connection to the server: $!\n";
+    $socket->blocking(0);
+    syswrite $socket, "PUT /u/nonsense HTTP/1.1\r\nHost: localhost\r\n"
+        . "Transfer-Encoding: chunked\r\n\r\n" . $chunk x 4;
+    kill CONT => @children;
+    wait_for(sub { received('PUT', $since) }, 10, 'an answer');
+    close $socket;
+    my ($request) = received('PUT', $since);
+    cmp_ok $request->{bytes}, '<', 256 * 1024, 'no more is read than what is worth a connection';
+};
+
+unlink map { $_->{path} } $big, $middle, $small;
+
+done_testing();
