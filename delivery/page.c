@@ -12,7 +12,7 @@
 #include "base/words.h"
 #include "connection.h"
 #include "core/link.h"
-#include "core/order.h"
+#include "core/order_content.h"
 #include "delivery/view.h"
 #include "request.h"
 
@@ -142,9 +142,10 @@ static void add_file(mdl_json_t *files, const mdl_order_file_t *file, apr_pool_t
     }
 }
 
-static void add_files(mdl_json_t *data, const page_t *page)
+static void add_content(mdl_json_t *data, const page_t *page)
 {
     mdl_json_t *files = mdl_json_add_array(data, "files");
+    int has_files, has_more = 0;
 
     for (int i = 0; page->access == ACTIVE && i < page->order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = assignment_at(page, i);
@@ -154,7 +155,12 @@ static void add_files(mdl_json_t *data, const page_t *page)
                      page->r->pool);
         }
     }
-    mdl_json_add_bool(data, "no_files", mdl_json_length(files) == 0);
+    has_files = mdl_json_length(files) > 0;
+    if (page->access == ACTIVE) {
+        has_more = mdl_order_content_add(data, page->order, page->now, page->r->pool);
+    }
+    mdl_json_add_bool(data, "has_files", has_files);
+    mdl_json_add_bool(data, "empty", !has_files && !has_more);
 }
 
 static int show(const page_t *page, int status)
@@ -176,7 +182,7 @@ static int show(const page_t *page, int status)
                         page->expires_at != 0 ? mdl_words_date(page->expires_at, p) : NULL);
     mdl_json_add_string(data, "action",
                         apr_pstrcat(p, mdl_view_public_path(), "/o/", page->token, NULL));
-    add_files(data, page);
+    add_content(data, page);
     return mdl_view_page(page->r, status, data);
 }
 

@@ -12,7 +12,7 @@
 #include "base/template.h"
 #include "base/words.h"
 #include "core/link.h"
-#include "core/order.h"
+#include "core/order_content.h"
 
 #include "worker/runner.h"
 #include "worker/task.h"
@@ -67,6 +67,7 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
         }
     }
     mdl_json_add_bool(data, "has_files", files > 0);
+    mdl_order_content_add(data, order, apr_time_now(), p);
     mdl_json_add_string(data, "expires_text",
                         order->expires_at != 0 ? mdl_words_date(order->expires_at, p) : NULL);
     return data;

@@ -242,7 +242,7 @@ static void shipped_pages(apr_pool_t *p)
         "page.html", MDL_TEMPLATE_HTML,
         "{\"shop\":{\"name\":\"Tea\",\"support_email\":\"help@tea.test\"},\"order_id\":\"1001\","
         "\"active\":true,\"revoked\":false,\"held\":false,\"expired\":false,\"rejected\":false,"
-        "\"reason\":null,\"no_files\":false,\"expires_text\":null,\"action\":\"/d/abc\",\"files\":["
+        "\"reason\":null,\"has_files\":true,\"expires_text\":null,\"action\":\"/d/abc\",\"files\":["
         "{\"id\":7,\"title\":\"<Book>\",\"filename\":\"b.pdf\",\"size_text\":\"2 MB\","
         "\"sha256\":\"00ff\",\"left_text\":null,\"ready\":true},"
         "{\"id\":8,\"title\":\"Map\",\"filename\":\"m.pdf\",\"size_text\":\"1 "

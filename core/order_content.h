@@ -1,0 +1,22 @@
+/*
+ * What an order gives its customer besides files, as the templates of page and email show it.
+ */
+#ifndef MDL_CORE_ORDER_CONTENT_H
+#define MDL_CORE_ORDER_CONTENT_H
+
+#include "base/json.h"
+#include "core/order.h"
+
+/**
+ * Adds to data, of the assignments that are open at that time:
+ *
+ *   has_links, links               [{"title","url"}], no link twice
+ *   has_license_keys, license_keys [{"license_key"}]; has_license_keys also when all are pending
+ *   pending_text                   "2 more license keys are on their way", or null
+ *
+ * Returns whether there is anything of it.
+ */
+int mdl_order_content_add(mdl_json_t *data, const mdl_order_t *order, apr_time_t now,
+                          apr_pool_t *p);
+
+#endif
