@@ -158,6 +158,11 @@ static void check_modules(check_t *check)
         add(check->warnings, "There is no \"SetHandler downloads-delivery\" in a <Location>: "
                              "customers can't reach their downloads.");
     }
+    if (check->settings->upload_url != NULL && !check->upload) {
+        add(check->warnings, "DownloadsUploadURL is set, but there is no \"SetHandler "
+                             "downloads-upload\" in a <Location>: uploads can be begun and never "
+                             "sent.");
+    }
     if (check->db_min > check->db_keep || check->db_keep > check->db_max) {
         add(check->errors,
             apr_psprintf(check->ptemp,

@@ -195,6 +195,17 @@ static apr_status_t check_file(int fd)
                                                                                : APR_EGENERAL;
 }
 
+/* A finished upload gets its blob's name beside that of its partial file. */
+static apr_status_t check_link(const mdl_storage_t *storage, const char *path, apr_pool_t *p)
+{
+    const char *second = apr_pstrcat(p, shard_path(storage, '0', p), strrchr(path, '/'), NULL);
+
+    if (link(path, second) != 0 || unlink(second) != 0) {
+        return status_of(errno);
+    }
+    return APR_SUCCESS;
+}
+
 apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p)
 {
     /* The dot keeps it apart from every partial file's id. */
@@ -211,6 +222,9 @@ apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p)
     }
     rv = check_file(fd);
     close(fd);
+    if (rv == APR_SUCCESS) {
+        rv = check_link(storage, path, p);
+    }
     if (unlink(path) != 0 && rv == APR_SUCCESS) {
         rv = status_of(errno);
     }

@@ -34,8 +34,8 @@ apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_poo
 const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
 
 /**
- * Writes, syncs, reads and removes a small file and looks whether a finished file can be moved to
- * each blob folder: APR_SUCCESS, or why the folder can't be used.
+ * Writes, syncs, reads, links and removes a small file and looks whether a finished file can be
+ * moved to each blob folder: APR_SUCCESS, or why the folder can't be used.
  */
 apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p);
 

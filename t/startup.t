@@ -121,6 +121,14 @@ subtest 'several mistakes are said at once' => sub {
     like $said, qr/DownloadsStorage: .*DownloadsTemplates: /s, 'both are there';
 };
 
+subtest 'what can\'t be reached is said, and lets httpd start' => sub {
+    $tested->configure(extra => '', without => qr/^\s*SetHandler /);
+    my ($code, $said) = $tested->httpd('-t');
+    is $code, 0, 'the configuration is good';
+    like $said, qr/no "SetHandler $_"/, "there is no $_"
+        for qw(downloads-api downloads-delivery downloads-upload);
+};
+
 # --- starts ---------------------------------------------------------------------------------------
 
 # Starts what is going to end again at once; returns what it said there and in the error log.
