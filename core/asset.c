@@ -81,12 +81,11 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
     return rv;
 }
 
-static apr_status_t find_by(mdl_db_t *db, mdl_statement_t statement, apr_int64_t shop_id,
-                            apr_int64_t id, mdl_asset_t **asset, mdl_refusal_t *refusal,
-                            apr_pool_t *p)
+apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
+                            mdl_refusal_t *refusal, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, statement, &row, p,
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSET_BY_ID, &row, p,
                                         MDL_ARGS(mdl_int(id), mdl_int(shop_id)));
 
     if (rv == APR_SUCCESS) {
@@ -95,16 +94,17 @@ static apr_status_t find_by(mdl_db_t *db, mdl_statement_t statement, apr_int64_t
     return rv == APR_ENOENT ? not_found(refusal) : rv;
 }
 
-apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
-                            mdl_refusal_t *refusal, apr_pool_t *p)
-{
-    return find_by(db, MDL_Q_ASSET_BY_ID, shop_id, id, asset, refusal, p);
-}
-
 apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
                             mdl_refusal_t *refusal, apr_pool_t *p)
 {
-    return find_by(db, MDL_Q_ASSET_LOCK, shop_id, id, asset, refusal, p);
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSET_LOCK, &row, p,
+                                        MDL_ARGS(mdl_int(id), mdl_int(shop_id)));
+
+    if (rv == APR_SUCCESS) {
+        return mdl_asset_find(db, shop_id, id, asset, refusal, p);
+    }
+    return rv == APR_ENOENT ? not_found(refusal) : rv;
 }
 
 /* By the filter that leaves the fewest rows. */
@@ -152,28 +152,35 @@ apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
+static apr_status_t write_change(mdl_db_t *db, const mdl_asset_change_t *change, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_ASSET_CHANGE, NULL, p,
+                       MDL_ARGS(mdl_text(change->filename), mdl_text(change->title),
+                                mdl_int(change->set_content_type), mdl_text(change->content_type),
+                                mdl_int(change->set_category), mdl_int_or_null(change->category_id),
+                                mdl_int(apr_time_now()), mdl_int(change->id)));
+}
+
+/* The category before the asset, as when a category is deleted: else the two could wait for each
+   other. */
 apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_asset_change_t *change = arg;
-    apr_status_t rv = mdl_asset_lock(db, change->shop_id, change->id, &change->asset,
+    apr_status_t rv = mdl_asset_find(db, change->shop_id, change->id, &change->asset,
                                      change->refusal, p);
 
     if (rv != APR_SUCCESS || (change->filename == NULL && change->title == NULL &&
                               !change->set_content_type && !change->set_category)) {
         return rv;
     }
-    rv = mdl_asset_check_category(db, change->shop_id, change->category_id, change->refusal, p);
-    if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_ASSET_CHANGE, NULL, p,
-                         MDL_ARGS(mdl_text(change->filename), mdl_text(change->title),
-                                  mdl_int(change->set_content_type), mdl_text(change->content_type),
-                                  mdl_int(change->set_category),
-                                  mdl_int_or_null(change->category_id), mdl_int(apr_time_now()),
-                                  mdl_int(change->id)));
+    if ((rv = mdl_asset_check_category(db, change->shop_id, change->category_id, change->refusal,
+                                       p)) != APR_SUCCESS ||
+        (rv = mdl_asset_lock(db, change->shop_id, change->id, &change->asset, change->refusal,
+                             p)) != APR_SUCCESS ||
+        (rv = write_change(db, change, p)) != APR_SUCCESS) {
+        return rv;
     }
-    return rv == APR_SUCCESS
-               ? mdl_asset_find(db, change->shop_id, change->id, &change->asset, change->refusal, p)
-               : rv;
+    return mdl_asset_find(db, change->shop_id, change->id, &change->asset, change->refusal, p);
 }
 
 static apr_status_t check_holders(mdl_db_t *db, const mdl_asset_delete_t *delete, apr_pool_t *p)
@@ -233,10 +240,12 @@ static apr_status_t find_before(mdl_db_t *db, apr_int64_t id, const char *job_id
                                 apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(
-        db, MDL_Q_ASSET_BEFORE, &row, p,
-        MDL_ARGS(mdl_text(job_id != NULL ? job_id : ANY_JOB), mdl_int(id)));
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSET_LOCK_BYTES, &row, p, MDL_ARGS(mdl_int(id)));
 
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select_one(db, MDL_Q_ASSET_BEFORE, &row, p,
+                               MDL_ARGS(mdl_text(job_id != NULL ? job_id : ANY_JOB), mdl_int(id)));
+    }
     if (rv == APR_SUCCESS) {
         before->shop_id = mdl_rows_int(row, 0);
         before->size = mdl_rows_int(row, 1);

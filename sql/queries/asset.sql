@@ -21,17 +21,15 @@ a.category_id, a.created_at, a.updated_at
 SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
 WHERE a.id = %lld AND a.shop_id = %lld AND a.deleted_at IS NULL
 
--- The same for a change: the row is locked, also against new references to it.
+-- Locks an asset, also against new references to it.  Its bytes are read by a statement of their own
+-- after that: one that had to wait would join the new row with the blob of before.
 -- name: asset_lock
 -- dialect: sqlite3
-SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
-WHERE a.id = %lld AND a.shop_id = %lld AND a.deleted_at IS NULL
+SELECT id FROM asset WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
 
 -- name: asset_lock
 -- dialect: pgsql
-SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
-WHERE a.id = %lld AND a.shop_id = %lld AND a.deleted_at IS NULL
-FOR UPDATE OF a
+SELECT id FROM asset WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL FOR UPDATE
 
 -- The list, a statement for each filter that may lead, so that each goes by an index of its own;
 -- further filters are looked at row by row.
@@ -71,22 +69,22 @@ UPDATE asset SET filename = COALESCE(%s, filename), title = COALESCE(%s, title),
     category_id = CASE WHEN %lld = 1 THEN %lld ELSE category_id END, updated_at = %lld
 WHERE id = %lld
 
+-- Locks the asset that new bytes are for; references to it may be made meanwhile.
+-- name: asset_lock_bytes
+-- dialect: sqlite3
+SELECT id FROM asset WHERE id = %lld AND deleted_at IS NULL
+
+-- name: asset_lock_bytes
+-- dialect: pgsql
+SELECT id FROM asset WHERE id = %lld AND deleted_at IS NULL FOR NO KEY UPDATE
+
 -- What new bytes of an asset begin from: its shop, what it takes so far, and whether these are not
 -- its first.
 -- name: asset_before
--- dialect: sqlite3
 SELECT a.shop_id, COALESCE(b.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
     SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END
 FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
-WHERE a.id = %lld AND a.deleted_at IS NULL
-
--- name: asset_before
--- dialect: pgsql
-SELECT a.shop_id, COALESCE(b.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
-    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END
-FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
-WHERE a.id = %lld AND a.deleted_at IS NULL
-FOR NO KEY UPDATE OF a
+WHERE a.id = %lld
 
 -- name: asset_ready
 UPDATE asset SET status = 'ready', sha256 = %s, content_type = COALESCE(content_type, %s),

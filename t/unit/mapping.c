@@ -1,4 +1,5 @@
 #include "t/unit/fixtures.h"
+#include "t/unit/meeting.h"
 
 #include "core/pack.h"
 
@@ -116,58 +117,6 @@ static void test_refused(apr_pool_t *p)
            "by its place");
 }
 
-/* Two effects on PostgreSQL: the second begins in another process while the first has done all but
-   commit. */
-typedef struct {
-    const database_t *database;
-    mdl_effect_fn *first;
-    void *first_arg;
-    mdl_effect_fn *second;
-    void *second_arg;
-    apr_status_t expected; /* of the second */
-    pid_t child;
-} meeting_t;
-
-static int waits_for_lock(const database_t *database)
-{
-    PGconn *connection = PQconnectdb(database->params);
-    int waits = 0;
-
-    for (int i = 0; i < 1000 && !waits; i++) {
-        PGresult *result = PQexec(
-            connection, "SELECT 1 FROM pg_stat_activity"
-                        " WHERE wait_event_type = 'Lock' AND datname = current_database()");
-
-        waits = PQntuples(result) > 0;
-        PQclear(result);
-        usleep(5000);
-    }
-    PQfinish(connection);
-    return waits;
-}
-
-static apr_status_t meet(mdl_db_t *on, apr_pool_t *p, void *arg)
-{
-    meeting_t *meeting = arg;
-    apr_status_t rv = meeting->first(on, p, meeting->first_arg);
-
-    meeting->child = child_begin();
-    if (meeting->child == 0) {
-        mdl_db_t *own = database_open(meeting->database, p);
-
-        child_end(mdl_db_write(own, meeting->second, meeting->second_arg, p) == meeting->expected);
-    }
-    ok(waits_for_lock(meeting->database), "the second waits for the first");
-    return rv;
-}
-
-static void meets(meeting_t meeting, const char *name, apr_pool_t *p)
-{
-    is_int(mdl_db_write(db, meet, &meeting, p), APR_SUCCESS,
-           apr_pstrcat(p, name, ": the first succeeds", NULL));
-    ok(child_good(meeting.child), apr_pstrcat(p, name, ": the second ends as it should", NULL));
-}
-
 static void test_orders_and_deletion(const database_t *database, apr_pool_t *p)
 {
     mdl_mapping_put_t *mapping = new_mapping(shop, PRODUCT("40"), ids_of(p, 1, file_a), p);
@@ -176,16 +125,18 @@ static void test_orders_and_deletion(const database_t *database, apr_pool_t *p)
     mdl_order_assign_t *assign = new_assignment(shop, "40", p, 1, PRODUCT("40"));
 
     find.id = make_mapping(db, mapping, p);
-    meets(
-        (meeting_t){database, mdl_order_assign, assign, mdl_mapping_delete, &find, APR_SUCCESS, 0},
-        "an order, and its mapping is deleted", p);
+    meets(db,
+          (meeting_t){database, mdl_order_assign, assign, mdl_mapping_delete, &find, APR_SUCCESS,
+                      NULL, 0},
+          "an order, and its mapping is deleted", p);
     is_int(match_of(shop, PRODUCT("40"), "", p), 0, "the mapping serves nobody else");
 
     find.id = make_mapping(db, mapping, p);
     assign = new_assignment(shop, "41", p, 1, PRODUCT("40"));
-    meets(
-        (meeting_t){database, mdl_mapping_delete, &find, mdl_order_assign, assign, MDL_EREFUSED, 0},
-        "a mapping is deleted, and an order under it", p);
+    meets(db,
+          (meeting_t){database, mdl_mapping_delete, &find, mdl_order_assign, assign, MDL_EREFUSED,
+                      NULL, 0},
+          "a mapping is deleted, and an order under it", p);
 }
 
 static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
@@ -197,13 +148,17 @@ static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
     mdl_db_write(db, mdl_pack_create, &pack, p);
     pack.id = pack.pack->id;
     mapping->mapping.pack_ids = ids_of(p, 1, pack.id);
-    meets((meeting_t){database, mdl_mapping_put, mapping, mdl_pack_delete, &pack, MDL_EREFUSED, 0},
+    meets(db,
+          (meeting_t){database, mdl_mapping_put, mapping, mdl_pack_delete, &pack, MDL_EREFUSED,
+                      NULL, 0},
           "a mapping takes a pack up, and the pack is deleted", p);
 
     mapping->mapping.pack_ids = ids_of(p, 0);
     make_mapping(db, mapping, p);
     mapping->mapping.pack_ids = ids_of(p, 1, pack.id);
-    meets((meeting_t){database, mdl_pack_delete, &pack, mdl_mapping_put, mapping, MDL_EREFUSED, 0},
+    meets(db,
+          (meeting_t){database, mdl_pack_delete, &pack, mdl_mapping_put, mapping, MDL_EREFUSED,
+                      NULL, 0},
           "a pack is deleted, and a mapping takes it up", p);
 }
 

@@ -1,0 +1,94 @@
+/*
+ * Assets between processes: what the shop's assets take stays the sum of their sizes, and nobody
+ * holds an asset while waiting for its category.
+ */
+#include "t/unit/fixtures.h"
+#include "t/unit/meeting.h"
+
+#include "core/category.h"
+
+static mdl_db_t *db;
+static apr_int64_t shop;
+
+typedef struct {
+    apr_int64_t asset_id;
+    apr_int64_t size;
+} bytes_t;
+
+static apr_status_t take_bytes(mdl_db_t *in, apr_pool_t *p, void *arg)
+{
+    const bytes_t *take = arg;
+    const char *sha256 = apr_psprintf(p, "%064" APR_INT64_T_FMT, take->size);
+    mdl_asset_bytes_t bytes = {.blob = {.sha256 = sha256, .size = take->size, .crc32 = 1}};
+
+    return mdl_asset_ready(in, take->asset_id, &bytes, p);
+}
+
+static apr_int64_t stored(apr_pool_t *p)
+{
+    const apr_int64_t quota = APR_INT64_C(1) << 40;
+    apr_int64_t room = 0;
+
+    mdl_shop_room(db, shop, quota, &room, p);
+    return quota - room;
+}
+
+static void test_bytes_stored(const database_t *database, apr_pool_t *p)
+{
+    bytes_t first = {make_asset(db, shop, "a.pdf", 0, p), 1000};
+    bytes_t second = {first.asset_id, 3000}, third = {first.asset_id, 5000};
+    mdl_refusal_t refusal = {0};
+    mdl_asset_delete_t delete = {.shop_id = shop, .id = first.asset_id, .refusal = &refusal};
+
+    meets(db, (meeting_t){database, take_bytes, &first, take_bytes, &second, APR_SUCCESS, NULL, 0},
+          "an asset gets its bytes, and others", p);
+    is_int(stored(p), 3000, "the last ones count");
+    meets(
+        db,
+        (meeting_t){database, take_bytes, &third, mdl_asset_delete, &delete, APR_SUCCESS, NULL, 0},
+        "it gets another version, and is deleted", p);
+    is_int(stored(p), 0, "nothing counts any more");
+}
+
+static apr_status_t lock_category(mdl_db_t *in, apr_pool_t *p, void *arg)
+{
+    (void)p;
+    return mdl_db_command(in, arg) == APR_SUCCESS ? APR_SUCCESS : APR_EGENERAL;
+}
+
+static void test_category(const database_t *database, apr_pool_t *p)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_category_edit_t category = {.shop_id = shop, .name = "A category", .refusal = &refusal};
+    mdl_asset_change_t change = {.shop_id = shop, .set_category = 1, .refusal = &refusal};
+    meeting_t meeting = {database, lock_category, NULL, mdl_asset_change,
+                         &change,  APR_SUCCESS,   NULL, 0};
+
+    mdl_db_write(db, mdl_category_create, &category, p);
+    change.category_id = category.category->id;
+    change.id = make_asset(db, shop, "b.pdf", 1, p);
+    meeting.first_arg = apr_psprintf(
+        p, "SELECT id FROM category WHERE id = %" APR_INT64_T_FMT " FOR UPDATE",
+        change.category_id);
+    meeting.free = apr_psprintf(
+        p, "SELECT id FROM asset WHERE id = %" APR_INT64_T_FMT " FOR UPDATE NOWAIT", change.id);
+    meets(db, meeting, "a category is locked, and an asset put into it", p);
+}
+
+static void tests(const database_t *database, apr_pool_t *p)
+{
+    if (database->dialect == MDL_PGSQL) {
+        db = database_ready(database, p);
+        shop = make_shop(db, "one.test", p);
+        test_bytes_stored(database, p);
+        test_category(database, p);
+    }
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    on_each_database(tests, p);
+    return tap_end(p);
+}
