@@ -3,6 +3,8 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "core/ids.h"
+
 static mdl_license_tag_t tag_of_row(const mdl_rows_t *row)
 {
     return (mdl_license_tag_t){.id = mdl_rows_int(row, 0),
@@ -137,6 +139,18 @@ apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     return mdl_db_exec(db, MDL_Q_LICENSE_TAG_DELETE, NULL, p,
                        MDL_ARGS(mdl_int(apr_time_now()), mdl_int(find->id)));
+}
+
+apr_status_t mdl_license_lock(mdl_db_t *db, apr_int64_t order_id,
+                              const apr_array_header_t *mapping_ids, int *any, apr_pool_t *p)
+{
+    mdl_rows_t *tags;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_LICENSE_TAGS_OF_ORDER, &tags, p,
+        MDL_ARGS(mdl_text(mdl_ids_json(mapping_ids, p)), mdl_int(order_id)));
+
+    *any = rv == APR_SUCCESS && mdl_rows_next(tags);
+    return rv;
 }
 
 apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64_t mapping_id,

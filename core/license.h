@@ -82,6 +82,14 @@ typedef struct {
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /**
+ * Locks the tags of some mappings (apr_int64_t) and those that an order waits for, until the
+ * transaction ends.  To be called before the order's assignments are made; *any tells whether there
+ * are such tags: else neither mdl_license_want nor mdl_license_fill_order has anything to do.
+ */
+apr_status_t mdl_license_lock(mdl_db_t *db, apr_int64_t order_id,
+                              const apr_array_header_t *mapping_ids, int *any, apr_pool_t *p);
+
+/**
  * Notes that a new assignment is to have quantity keys of each tag of its mapping.  Gives none:
  * mdl_license_fill_order does, once all assignments of a request are made.
  */

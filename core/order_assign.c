@@ -22,6 +22,7 @@ typedef struct {
     int held;
     int passed;      /* the fraud check, just now */
     int queued;      /* an email */
+    int gives_keys;  /* or the order waits for some */
     mdl_json_t *ids; /* of the assignments made */
 } run_t;
 
@@ -166,21 +167,31 @@ static apr_status_t put_assignment(mdl_db_t *db, run_t *run, int index, apr_pool
             return rv;
         }
     }
-    return mdl_license_want(db, id, match->id, item->quantity, p);
+    return run->gives_keys ? mdl_license_want(db, id, match->id, item->quantity, p) : APR_SUCCESS;
+}
+
+static apr_status_t lock_license_tags(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    int items = run->assign->items->nelts;
+    apr_array_header_t *mappings = apr_array_make(p, items, sizeof(apr_int64_t));
+
+    for (int i = 0; i < items; i++) {
+        APR_ARRAY_PUSH(mappings, apr_int64_t) = run->matches[i].id;
+    }
+    return mdl_license_lock(db, run->order_id, mappings, &run->gives_keys, p);
 }
 
 static apr_status_t put_assignments(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     apr_int64_t given;
+    apr_status_t rv = lock_license_tags(db, run, p);
 
-    for (int i = 0; i < run->assign->items->nelts; i++) {
-        apr_status_t rv = put_assignment(db, run, i, p);
-
-        if (rv != APR_SUCCESS) {
-            return rv;
-        }
+    for (int i = 0; rv == APR_SUCCESS && i < run->assign->items->nelts; i++) {
+        rv = put_assignment(db, run, i, p);
     }
-    return mdl_license_fill_order(db, run->order_id, &given, p);
+    return rv == APR_SUCCESS && run->gives_keys
+               ? mdl_license_fill_order(db, run->order_id, &given, p)
+               : rv;
 }
 
 static apr_status_t queue_email(mdl_db_t *db, run_t *run, apr_pool_t *p)

@@ -77,6 +77,29 @@ SELECT %lld, %lld, value FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALI
 ORDER BY ordinality
 ON CONFLICT (tag_id, license_key) DO NOTHING
 
+-- Before an order refers to any tag, in one order for all: those of a JSON array's mappings and those
+-- that it waits for already.  Else two orders and the deletion of a tag could wait for each other.
+-- name: license_tags_of_order
+-- dialect: sqlite3
+SELECT id FROM license_key_tag
+WHERE deleted_at IS NULL AND id IN (
+    SELECT tag_id FROM mapping_license_key_tag
+    WHERE mapping_id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+    UNION ALL
+    SELECT c.tag_id FROM assignment a JOIN license_claim c ON c.assignment_id = a.id
+    WHERE a.order_id = %lld AND a.status = 'active' AND c.assigned < c.wanted)
+
+-- name: license_tags_of_order
+-- dialect: pgsql
+SELECT id FROM license_key_tag
+WHERE deleted_at IS NULL AND id = ANY (ARRAY(
+    SELECT tag_id FROM mapping_license_key_tag
+    WHERE mapping_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
+    UNION ALL
+    SELECT c.tag_id FROM assignment a JOIN license_claim c ON c.assignment_id = a.id
+    WHERE a.order_id = %lld AND a.status = 'active' AND c.assigned < c.wanted))
+ORDER BY id FOR NO KEY UPDATE
+
 -- name: license_claims_insert
 INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id)
 SELECT %lld, %lld, 0, tag_id FROM mapping_license_key_tag WHERE mapping_id = %lld

@@ -2,6 +2,7 @@
  * License keys between processes: whoever assigns and whoever adds share one stock, to the key.
  */
 #include "t/unit/fixtures.h"
+#include "t/unit/meeting.h"
 
 #include <sqlite3.h>
 
@@ -245,6 +246,21 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
     is_int(asked(database, CLAIMS_THAT_LIE), 0, "to the key");
 }
 
+static void test_order_of_tags(const database_t *database, apr_pool_t *p)
+{
+    mdl_order_assign_t *assign = new_assignment(shop, "9000", p, 1, PRODUCT("2"));
+    mdl_refusal_t refusal = {0};
+    mdl_license_add_t key = {
+        .shop_id = shop, .tag_id = tag_a, .keys = mdl_json_array(p), .refusal = &refusal};
+    meeting_t meeting = {database, mdl_license_add, &key, mdl_order_assign,
+                         assign,   APR_SUCCESS,     NULL, 0};
+
+    meeting.free = apr_psprintf(
+        p, "SELECT id FROM license_key_tag WHERE id = %" APR_INT64_T_FMT " FOR UPDATE NOWAIT",
+        tag_b);
+    meets(db, meeting, "a key comes for the first of two tags, and an order of both", p);
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     db = database_ready(database, p);
@@ -257,6 +273,9 @@ static void tests(const database_t *database, apr_pool_t *p)
     hold_tag(tag_a, 1, p);
     test_fill_order(p);
     test_at_once(database, p);
+    if (database->dialect == MDL_PGSQL) {
+        test_order_of_tags(database, p);
+    }
 }
 
 int main(void)
