@@ -5,7 +5,8 @@
  *
  * A transaction is a function.  mdl_db_write runs it between BEGIN and COMMIT and, when the
  * connection or its prepared statements turn out to be lost, mends the connection and runs it once
- * more; so it must set its results anew each time and have no other effect than its statements.
+ * more, and up to four times more when PostgreSQL broke it off for a deadlock; so it must set its
+ * results anew each time and have no other effect than its statements.
  *
  * On SQLite one process at a time is let in to write by a lock file beside the database, so that a
  * writer waits milliseconds for its turn and not for SQLite's own back-off; and the effects of

@@ -14,6 +14,7 @@
 #define LOCK_NAP_MIN 250 /* microseconds */
 #define LOCK_NAP_MAX 1000
 #define GROUP_MAX    64
+#define MORE_TRIES   3 /* beyond the second, where transactions got into each other's way */
 
 /* Waits for this process's turn to write.  flock belongs to the open file, so it holds between the
    threads of one process as between processes, and a killed holder lets go. */
@@ -137,6 +138,9 @@ static apr_status_t run_mended(mdl_db_t *db, int transaction, mdl_effect_fn *eff
             mdl_log(MDL_LOG_ERR, 0, "MDL0110: the database is out of reach: %s", db->error);
             return MDL_DB_EGONE;
         }
+        rv = run(db, transaction, effect, arg, p);
+    }
+    for (int i = 0; rv == MDL_DB_ERETRY && i < MORE_TRIES; i++) {
         rv = run(db, transaction, effect, arg, p);
     }
     return rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY ? MDL_DB_EOTHER : rv;
