@@ -205,7 +205,7 @@ static apr_status_t check_holders(mdl_db_t *db, const mdl_asset_delete_t *delete
 }
 
 /* Jobs before the asset and the asset before its shop, as everywhere: else two transactions could
-   wait for each other. */
+   wait for each other.  A job that was queued meanwhile is cancelled once no other can come. */
 apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_asset_delete_t *delete = arg;
@@ -219,6 +219,9 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     if (rv == APR_SUCCESS) {
         rv = mdl_asset_lock(db, delete->shop_id, delete->id, &asset, delete->refusal, p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_job_cancel_of_asset(db, delete->id, p);
     }
     if (rv == APR_SUCCESS) {
         rv = check_holders(db, delete, p);

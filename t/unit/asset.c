@@ -1,11 +1,12 @@
 /*
- * Assets between processes: what the shop's assets take stays the sum of their sizes, and nobody
- * holds an asset while waiting for its category.
+ * Assets between processes: what the shop's assets take stays the sum of their sizes, no job is
+ * left of one that was deleted, and nobody holds an asset while waiting for its category.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
 
 #include "core/category.h"
+#include "core/import.h"
 
 static mdl_db_t *db;
 static apr_int64_t shop;
@@ -50,6 +51,24 @@ static void test_bytes_stored(const database_t *database, apr_pool_t *p)
     is_int(stored(p), 0, "nothing counts any more");
 }
 
+static void test_job_and_deletion(const database_t *database, apr_pool_t *p)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_version_t version = {.asset_id = make_asset(db, shop, "c.pdf", 1, p),
+                             .source_url = "https://files.test/c",
+                             .import = {.shop_id = shop, .max_attempts = 3, .refusal = &refusal}};
+    mdl_asset_delete_t delete = {.shop_id = shop, .id = version.asset_id, .refusal = &refusal};
+    int open = 1;
+
+    meets(db,
+          (meeting_t){database, mdl_version_queue, &version, mdl_asset_delete, &delete, APR_SUCCESS,
+                      NULL, 0},
+          "a job is queued for an asset, and the asset deleted", p);
+    is_int(mdl_job_open_of_asset(db, version.asset_id, NULL, &open, p), APR_SUCCESS,
+           "its jobs are asked for");
+    is_int(open, 0, "and none is open");
+}
+
 static apr_status_t lock_category(mdl_db_t *in, apr_pool_t *p, void *arg)
 {
     (void)p;
@@ -81,6 +100,7 @@ static void tests(const database_t *database, apr_pool_t *p)
         db = database_ready(database, p);
         shop = make_shop(db, "one.test", p);
         test_bytes_stored(database, p);
+        test_job_and_deletion(database, p);
         test_category(database, p);
     }
 }
