@@ -214,6 +214,10 @@ $later = acted($id, 'grant-downloads', { extend_days => 1, downloads => 1, assig
     'granting time to what has expired');
 cmp_ok(abs(seconds($later->{assignments}[1]{expires_at}) - $now - 86400), '<', 10, 'counts from now');
 is_answer(urls($id, $second), 200, 'and it can be downloaded again');
+sql("UPDATE assignment SET expires_at = 253402200000000000 WHERE id = $second");
+acted($id, 'grant-downloads', { extend_days => 3650 }, 1, 'granting ten years in the year 9999');
+is((sql("SELECT expires_at FROM assignment WHERE id = $second"))[0][0], '253402300799999999',
+    'ends with that year, the last that can be written');
 acted($id, 'grant-downloads', { extend_days => 1, assignment_ids => [$first] }, 0,
     'granting time to what never ends');
 acted($id, 'revoke', undef, 1, 'a revoked order');

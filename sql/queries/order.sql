@@ -109,15 +109,15 @@ WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
 UPDATE assignment SET status = %s
 WHERE id IN (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
 
--- Access that has ended begins anew; access for ever stays so.
+-- Access that has ended begins anew; access for ever stays so; all other ends with the year 9999.
 -- name: assignments_extend
 -- dialect: sqlite3
-UPDATE assignment SET expires_at = max(expires_at, %lld) + %lld
+UPDATE assignment SET expires_at = min(max(expires_at, %lld) + %lld, 253402300799999999)
 WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s)) AND expires_at IS NOT NULL
 
 -- name: assignments_extend
 -- dialect: pgsql
-UPDATE assignment SET expires_at = greatest(expires_at, %lld) + %lld
+UPDATE assignment SET expires_at = least(greatest(expires_at, %lld) + %lld, 253402300799999999)
 WHERE id IN (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
     AND expires_at IS NOT NULL
 
