@@ -1,52 +1,20 @@
-#include "storage/storage.h"
+#include "storage/private.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <apr_file_info.h>
 #include <apr_strings.h>
 
-#include "base/crc32.h"
 #include "base/crypto.h"
 
-#define FILE_MODE     0640
-#define FOLDER_MODE   0750
-#define GATHER_SIZE   ((apr_size_t)256 * 1024)
-#define WRITE_OUT     APR_INT64_C(8388608) /* dirty bytes after which write-out is started */
-#define OPEN_ATTEMPTS 100
-#define HEX_DIGITS    "0123456789abcdef"
-#define PARTIAL_CHARS "abcdefghijklmnopqrstuvwxyz0123456789_"
+#define FOLDER_MODE 0750
+#define HEX_DIGITS  "0123456789abcdef"
 
-struct mdl_storage_t {
-    const char *root;
-    const char *blobs;
-    const char *partial;
-};
-
-struct mdl_partial_t {
-    apr_pool_t *pool; /* its own: destroying it closes the file */
-    const mdl_storage_t *storage;
-    const char *path;
-    int fd;
-    apr_int64_t written; /* bytes in the file */
-    int hashed;          /* whether all of them are in the digests */
-    int published;       /* whether the file is a blob's too, so that its bytes must not change */
-    apr_int64_t written_out; /* bytes whose write-out was started */
-    apr_size_t gathered;     /* bytes that wait in buffer */
-    char *buffer;
-    mdl_sha256_t *sha;
-    apr_uint32_t crc;
-    const char *sha256; /* the digest once it was asked for, else NULL */
-};
-
-/* Three errors say that there is no room; callers look for one. */
-static apr_status_t status_of(int error)
+apr_status_t mdl_storage_status(int error)
 {
     if (error == ENOSPC || error == EDQUOT || error == EFBIG) {
         return APR_ENOSPC;
@@ -54,25 +22,25 @@ static apr_status_t status_of(int error)
     return APR_FROM_OS_ERROR(error);
 }
 
-static apr_status_t sync_file(int fd)
+apr_status_t mdl_storage_sync_file(int fd)
 {
     while (fsync(fd) != 0) {
         if (errno != EINTR) {
-            return status_of(errno);
+            return mdl_storage_status(errno);
         }
     }
     return APR_SUCCESS;
 }
 
-static apr_status_t sync_folder(const char *path)
+apr_status_t mdl_storage_sync_folder(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     apr_status_t rv;
 
     if (fd < 0) {
-        return status_of(errno);
+        return mdl_storage_status(errno);
     }
-    rv = sync_file(fd);
+    rv = mdl_storage_sync_file(fd);
     close(fd);
     /* A file system that can't sync folders says EINVAL; there is nothing better to do then. */
     return rv == APR_FROM_OS_ERROR(EINVAL) ? APR_SUCCESS : rv;
@@ -88,15 +56,15 @@ static apr_status_t make_folder(const char *path, int *made)
         return APR_SUCCESS;
     }
     if (errno != EEXIST) {
-        return status_of(errno);
+        return mdl_storage_status(errno);
     }
     if (stat(path, &st) != 0) {
-        return status_of(errno);
+        return mdl_storage_status(errno);
     }
     return S_ISDIR(st.st_mode) ? APR_SUCCESS : APR_ENOTDIR;
 }
 
-static const char *shard_path(const mdl_storage_t *storage, char digit, apr_pool_t *p)
+const char *mdl_storage_shard(const mdl_storage_t *storage, char digit, apr_pool_t *p)
 {
     return apr_psprintf(p, "%s/%c", storage->blobs, digit);
 }
@@ -106,13 +74,13 @@ static apr_status_t make_shards(const mdl_storage_t *storage, apr_pool_t *p)
     int made = 0;
 
     for (const char *digit = HEX_DIGITS; *digit; digit++) {
-        apr_status_t rv = make_folder(shard_path(storage, *digit, p), &made);
+        apr_status_t rv = make_folder(mdl_storage_shard(storage, *digit, p), &made);
 
         if (rv != APR_SUCCESS) {
             return rv;
         }
     }
-    return made ? sync_folder(storage->blobs) : APR_SUCCESS;
+    return made ? mdl_storage_sync_folder(storage->blobs) : APR_SUCCESS;
 }
 
 apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_pool_t *p)
@@ -130,7 +98,7 @@ apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_poo
         rv = make_folder(made->partial, &folders);
     }
     if (rv == APR_SUCCESS && folders) {
-        rv = sync_folder(made->root);
+        rv = mdl_storage_sync_folder(made->root);
     }
     if (rv == APR_SUCCESS) {
         rv = make_shards(made, p);
@@ -157,14 +125,14 @@ static apr_status_t check_shards(const mdl_storage_t *storage, apr_pool_t *p)
     struct stat shard;
 
     if (stat(storage->partial, &partial) != 0) {
-        return status_of(errno);
+        return mdl_storage_status(errno);
     }
     for (const char *digit = HEX_DIGITS; *digit; digit++) {
-        const char *path = shard_path(storage, *digit, p);
+        const char *path = mdl_storage_shard(storage, *digit, p);
 
         if (faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) != 0 ||
             stat(path, &shard) != 0) {
-            return status_of(errno);
+            return mdl_storage_status(errno);
         }
         if (shard.st_dev != partial.st_dev) {
             return APR_FROM_OS_ERROR(EXDEV);
@@ -181,15 +149,15 @@ static apr_status_t check_file(int fd)
     apr_status_t rv;
 
     if (n != (ssize_t)sizeof(text)) {
-        return n < 0 ? status_of(errno) : APR_ENOSPC;
+        return n < 0 ? mdl_storage_status(errno) : APR_ENOSPC;
     }
-    rv = sync_file(fd);
+    rv = mdl_storage_sync_file(fd);
     if (rv != APR_SUCCESS) {
         return rv;
     }
     n = pread(fd, back, sizeof(back), 0);
     if (n < 0) {
-        return status_of(errno);
+        return mdl_storage_status(errno);
     }
     return n == (ssize_t)sizeof(text) && memcmp(back, text, sizeof(text)) == 0 ? APR_SUCCESS
                                                                                : APR_EGENERAL;
@@ -198,10 +166,11 @@ static apr_status_t check_file(int fd)
 /* A finished upload gets its blob's name beside that of its partial file. */
 static apr_status_t check_link(const mdl_storage_t *storage, const char *path, apr_pool_t *p)
 {
-    const char *second = apr_pstrcat(p, shard_path(storage, '0', p), strrchr(path, '/'), NULL);
+    const char *second = apr_pstrcat(p, mdl_storage_shard(storage, '0', p), strrchr(path, '/'),
+                                     NULL);
 
     if (link(path, second) != 0 || unlink(second) != 0) {
-        return status_of(errno);
+        return mdl_storage_status(errno);
     }
     return APR_SUCCESS;
 }
@@ -218,7 +187,7 @@ apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p)
     }
     fd = mkostemp(path, O_CLOEXEC);
     if (fd < 0) {
-        return status_of(errno);
+        return mdl_storage_status(errno);
     }
     rv = check_file(fd);
     close(fd);
@@ -226,455 +195,7 @@ apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p)
         rv = check_link(storage, path, p);
     }
     if (unlink(path) != 0 && rv == APR_SUCCESS) {
-        rv = status_of(errno);
+        rv = mdl_storage_status(errno);
     }
     return rv;
-}
-
-static const char *partial_path(const mdl_storage_t *storage, const char *id, apr_pool_t *p)
-{
-    if (!*id || id[strspn(id, PARTIAL_CHARS)]) {
-        return NULL;
-    }
-    return apr_pstrcat(p, storage->partial, "/", id, NULL);
-}
-
-/* Whether the path still leads to the open file. */
-static int same_file(int fd, const char *path)
-{
-    struct stat opened;
-    struct stat named;
-
-    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 && opened.st_dev == named.st_dev &&
-           opened.st_ino == named.st_ino;
-}
-
-/*
- * Opens and locks.  Between the two, the file's former writer may have made a blob of it or removed
- * it: then the lock is worth nothing, and the name is opened again.
- */
-static apr_status_t open_locked(int *fd, const char *path)
-{
-    for (int i = 0; i < OPEN_ATTEMPTS; i++) {
-        apr_status_t rv = APR_SUCCESS;
-        int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
-
-        if (opened < 0) {
-            return status_of(errno);
-        }
-        if (flock(opened, LOCK_EX | LOCK_NB) != 0) {
-            rv = errno == EWOULDBLOCK ? APR_EAGAIN : status_of(errno);
-        } else if (same_file(opened, path)) {
-            *fd = opened;
-            return APR_SUCCESS;
-        }
-        close(opened);
-        if (rv != APR_SUCCESS) {
-            return rv;
-        }
-    }
-    return APR_EAGAIN;
-}
-
-static void take_in(mdl_partial_t *partial, const char *data, apr_size_t length)
-{
-    if (partial->hashed) {
-        mdl_sha256_update(partial->sha, data, length);
-        partial->crc = mdl_crc32(partial->crc, data, length);
-    }
-    partial->written += (apr_int64_t)length;
-}
-
-static apr_status_t read_back(mdl_partial_t *partial, int (*stopped)(void *baton), void *baton)
-{
-    apr_status_t rv = APR_SUCCESS;
-    char *buffer;
-    ssize_t n;
-
-    buffer = malloc(MDL_PARTIAL_STEP);
-    if (!buffer) {
-        return APR_ENOMEM;
-    }
-    do {
-        n = pread(partial->fd, buffer, MDL_PARTIAL_STEP, (off_t)partial->written);
-        if (n > 0) {
-            take_in(partial, buffer, (apr_size_t)n);
-        } else if (n < 0 && errno != EINTR) {
-            rv = status_of(errno);
-        }
-        if (rv == APR_SUCCESS && stopped != NULL && stopped(baton)) {
-            rv = APR_EINTR;
-        }
-    } while (n != 0 && rv == APR_SUCCESS);
-    free(buffer);
-    return rv;
-}
-
-static apr_status_t partial_close(void *data)
-{
-    mdl_partial_t *partial = data;
-    int fd = partial->fd;
-
-    partial->fd = -1;
-    return fd >= 0 && close(fd) != 0 ? status_of(errno) : APR_SUCCESS;
-}
-
-/* Opens the file, locks it and looks whether it is a blob's other name. */
-static apr_status_t open_file(mdl_partial_t *partial)
-{
-    apr_status_t rv = partial->path ? open_locked(&partial->fd, partial->path) : APR_EINVAL;
-    struct stat st;
-
-    if (rv == APR_SUCCESS && fstat(partial->fd, &st) != 0) {
-        rv = status_of(errno);
-    }
-    if (rv == APR_SUCCESS) {
-        partial->published = st.st_nlink > 1;
-        partial->written_out = (apr_int64_t)st.st_size;
-    }
-    return rv;
-}
-
-static apr_status_t open_partial(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
-                                 apr_pool_t *p)
-{
-    mdl_partial_t *opened;
-    apr_pool_t *pool;
-    apr_status_t rv;
-
-    *partial = NULL;
-    apr_pool_create(&pool, p);
-    apr_pool_tag(pool, "mdl_partial");
-    opened = apr_pcalloc(pool, sizeof(*opened));
-    opened->pool = pool;
-    opened->storage = storage;
-    opened->fd = -1;
-    opened->path = partial_path(storage, id, pool);
-    apr_pool_cleanup_register(pool, opened, partial_close, apr_pool_cleanup_null);
-    rv = open_file(opened);
-    if (rv != APR_SUCCESS) {
-        apr_pool_destroy(pool);
-        return rv;
-    }
-    opened->buffer = apr_palloc(pool, GATHER_SIZE);
-    opened->sha = mdl_sha256_begin(pool);
-    opened->hashed = 1;
-    *partial = opened;
-    return APR_SUCCESS;
-}
-
-/* Gives an opened file back to the caller unless rv says that it is of no use. */
-static apr_status_t opened_if(apr_status_t rv, mdl_partial_t **partial)
-{
-    if (rv != APR_SUCCESS) {
-        apr_pool_destroy((*partial)->pool);
-        *partial = NULL;
-    }
-    return rv;
-}
-
-apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
-                              int (*stopped)(void *baton), void *baton, apr_pool_t *p)
-{
-    apr_status_t rv = open_partial(partial, storage, id, p);
-
-    return rv == APR_SUCCESS ? opened_if(read_back(*partial, stopped, baton), partial) : rv;
-}
-
-apr_status_t mdl_partial_append(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
-                                apr_pool_t *p)
-{
-    apr_status_t rv = open_partial(partial, storage, id, p);
-
-    if (rv == APR_SUCCESS) {
-        (*partial)->written = (*partial)->written_out;
-        (*partial)->hashed = (*partial)->written == 0;
-    }
-    return rv;
-}
-
-static apr_status_t stat_partial(mdl_storage_t *storage, const char *id, apr_finfo_t *info,
-                                 apr_pool_t *p)
-{
-    const char *path = partial_path(storage, id, p);
-
-    return path ? apr_stat(info, path, APR_FINFO_MTIME | APR_FINFO_SIZE, p) : APR_EINVAL;
-}
-
-apr_status_t mdl_partial_written_at(mdl_storage_t *storage, const char *id, apr_time_t *when,
-                                    apr_pool_t *p)
-{
-    apr_finfo_t info;
-    apr_status_t rv = stat_partial(storage, id, &info, p);
-
-    if (rv == APR_SUCCESS) {
-        *when = info.mtime;
-    }
-    return rv;
-}
-
-apr_status_t mdl_partial_length(mdl_storage_t *storage, const char *id, apr_int64_t *length,
-                                apr_pool_t *p)
-{
-    apr_finfo_t info;
-    apr_status_t rv = stat_partial(storage, id, &info, p);
-
-    if (rv == APR_SUCCESS) {
-        *length = info.size;
-    }
-    return rv;
-}
-
-apr_status_t mdl_partial_list(mdl_storage_t *storage, apr_array_header_t **ids, apr_pool_t *p)
-{
-    apr_finfo_t entry;
-    apr_dir_t *folder;
-    apr_status_t rv = apr_dir_open(&folder, storage->partial, p);
-
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    *ids = apr_array_make(p, 16, sizeof(const char *));
-    while (apr_dir_read(&entry, APR_FINFO_NAME, folder) == APR_SUCCESS) {
-        if (partial_path(storage, entry.name, p)) {
-            APR_ARRAY_PUSH(*ids, const char *) = apr_pstrdup(p, entry.name);
-        }
-    }
-    return apr_dir_close(folder);
-}
-
-apr_int64_t mdl_partial_size(const mdl_partial_t *partial)
-{
-    return partial->written + (apr_int64_t)partial->gathered;
-}
-
-int mdl_partial_hashed(const mdl_partial_t *partial)
-{
-    return partial->hashed;
-}
-
-/* Starts writing out early and waits for nothing, so that the last fsync finds little to do. */
-static void start_write_out(mdl_partial_t *partial)
-{
-    apr_int64_t dirty = partial->written - partial->written_out;
-
-    if (dirty >= WRITE_OUT) {
-        sync_file_range(partial->fd, partial->written_out, dirty, SYNC_FILE_RANGE_WRITE);
-        partial->written_out = partial->written;
-    }
-}
-
-/* Digests and file stay equal whatever happens: what could not be written remains gathered. */
-static apr_status_t flush(mdl_partial_t *partial)
-{
-    apr_status_t rv = APR_SUCCESS;
-    apr_size_t done = 0;
-
-    while (done < partial->gathered && rv == APR_SUCCESS) {
-        ssize_t n = pwrite(partial->fd, partial->buffer + done, partial->gathered - done,
-                           (off_t)partial->written);
-
-        if (n > 0) {
-            take_in(partial, partial->buffer + done, (apr_size_t)n);
-            done += (apr_size_t)n;
-        } else if (n == 0) {
-            rv = APR_ENOSPC;
-        } else if (errno != EINTR) {
-            rv = status_of(errno);
-        }
-    }
-    partial->gathered -= done;
-    memmove(partial->buffer, partial->buffer + done, partial->gathered);
-    start_write_out(partial);
-    return rv;
-}
-
-apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_size_t length)
-{
-    if (partial->sha256 || partial->published) {
-        return APR_EINVAL;
-    }
-    while (length > 0) {
-        apr_size_t room = GATHER_SIZE - partial->gathered;
-        apr_size_t n = length < room ? length : room;
-
-        memcpy(partial->buffer + partial->gathered, data, n);
-        partial->gathered += n;
-        data += n;
-        length -= n;
-        if (partial->gathered == GATHER_SIZE) {
-            apr_status_t rv = flush(partial);
-
-            if (rv != APR_SUCCESS) {
-                return rv;
-            }
-        }
-    }
-    return APR_SUCCESS;
-}
-
-/* Unlinks by name, but only what is ours: the id may have been removed and begun anew. */
-static apr_status_t remove_own(const mdl_partial_t *partial)
-{
-    if (same_file(partial->fd, partial->path) && unlink(partial->path) != 0) {
-        return status_of(errno);
-    }
-    return APR_SUCCESS;
-}
-
-static void hash_anew(mdl_partial_t *partial)
-{
-    unsigned char unused[MDL_SHA256_LENGTH];
-
-    mdl_sha256_end(partial->sha, unused);
-    partial->crc = 0;
-    partial->hashed = 1;
-    partial->sha256 = NULL;
-}
-
-/* Leaves the file to the blob that it is. */
-static apr_status_t begin_another(mdl_partial_t *partial)
-{
-    apr_status_t rv = remove_own(partial);
-
-    if (rv == APR_SUCCESS) {
-        rv = partial_close(partial);
-    }
-    return rv == APR_SUCCESS ? open_file(partial) : rv;
-}
-
-apr_status_t mdl_partial_truncate(mdl_partial_t *partial, apr_int64_t size)
-{
-    if (size > 0 && size >= partial->written) {
-        partial->gathered = (apr_size_t)(size - partial->written);
-        return APR_SUCCESS;
-    }
-    if (partial->published) {
-        apr_status_t rv = size == 0 ? begin_another(partial) : APR_EINVAL;
-
-        if (rv != APR_SUCCESS) {
-            return rv;
-        }
-    } else if (ftruncate(partial->fd, (off_t)size) != 0) {
-        return status_of(errno);
-    }
-    partial->written = size;
-    partial->written_out = size;
-    partial->gathered = 0;
-    partial->hashed = 0;
-    if (size == 0) {
-        hash_anew(partial);
-    }
-    return APR_SUCCESS;
-}
-
-apr_status_t mdl_partial_keep(mdl_partial_t *partial)
-{
-    apr_status_t rv = flush(partial);
-    apr_status_t closed = apr_pool_cleanup_run(partial->pool, partial, partial_close);
-
-    apr_pool_destroy(partial->pool);
-    return rv != APR_SUCCESS ? rv : closed;
-}
-
-void mdl_partial_discard(mdl_partial_t *partial)
-{
-    remove_own(partial);
-    apr_pool_destroy(partial->pool);
-}
-
-apr_status_t mdl_partial_digest(mdl_partial_t *partial, mdl_blob_t *blob, apr_pool_t *p)
-{
-    unsigned char digest[MDL_SHA256_LENGTH];
-    apr_status_t rv = flush(partial);
-
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    if (!partial->hashed) {
-        return APR_EINVAL;
-    }
-    if (!partial->sha256) {
-        mdl_sha256_end(partial->sha, digest);
-        partial->sha256 = mdl_hex(digest, sizeof(digest), partial->pool);
-    }
-    blob->sha256 = apr_pstrdup(p, partial->sha256);
-    blob->size = partial->written;
-    blob->crc32 = partial->crc;
-    return APR_SUCCESS;
-}
-
-static int blob_exists(const char *path, apr_int64_t size)
-{
-    struct stat st;
-
-    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == size;
-}
-
-/* Makes the file a blob at path: moves it there, or gives it a second name.  Either way what may
-   stand there in a wrong size is replaced. */
-static apr_status_t place(mdl_partial_t *partial, const char *path, int stays)
-{
-    const char *from = partial->path;
-    apr_status_t rv = sync_file(partial->fd);
-
-    if (rv == APR_SUCCESS && !same_file(partial->fd, partial->path)) {
-        return APR_ENOENT;
-    }
-    if (rv == APR_SUCCESS && stays) {
-        from = apr_pstrcat(partial->pool, partial->path, ".blob", NULL);
-        unlink(from); /* of a process that was killed here */
-        rv = link(partial->path, from) == 0 ? APR_SUCCESS : status_of(errno);
-    }
-    if (rv == APR_SUCCESS && rename(from, path) != 0) {
-        rv = status_of(errno);
-    }
-    return rv;
-}
-
-static apr_status_t commit(mdl_partial_t *partial, const mdl_blob_t *blob, int stays)
-{
-    const char *path;
-    apr_status_t rv = APR_SUCCESS;
-
-    if (!partial->sha256 || strcmp(partial->sha256, blob->sha256) != 0) {
-        return APR_EINVAL;
-    }
-    path = mdl_storage_path(partial->storage, partial->sha256, partial->pool);
-    if (!blob_exists(path, partial->written)) {
-        rv = place(partial, path, stays);
-    } else if (!stays) {
-        rv = remove_own(partial);
-    }
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    /* A blob that was there may be so new that its own writer has yet to sync the folder. */
-    return sync_folder(shard_path(partial->storage, partial->sha256[0], partial->pool));
-}
-
-apr_status_t mdl_partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob)
-{
-    apr_status_t rv = commit(partial, blob, 0);
-
-    apr_pool_destroy(partial->pool);
-    return rv;
-}
-
-apr_status_t mdl_partial_publish(mdl_partial_t *partial, const mdl_blob_t *blob)
-{
-    apr_status_t rv = commit(partial, blob, 1);
-
-    apr_pool_destroy(partial->pool);
-    return rv;
-}
-
-apr_status_t mdl_partial_remove(mdl_storage_t *storage, const char *id, apr_pool_t *p)
-{
-    const char *path = partial_path(storage, id, p);
-
-    if (!path) {
-        return APR_EINVAL;
-    }
-    return unlink(path) == 0 || errno == ENOENT ? APR_SUCCESS : status_of(errno);
 }

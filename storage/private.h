@@ -1,0 +1,26 @@
+/*
+ * What the files of this folder share.
+ */
+#ifndef MDL_STORAGE_PRIVATE_H
+#define MDL_STORAGE_PRIVATE_H
+
+#include "storage/storage.h"
+
+struct mdl_storage_t {
+    const char *root;
+    const char *blobs;
+    const char *partial;
+};
+
+/** The folder of the blobs whose SHA-256 begins with a hexadecimal digit. */
+const char *mdl_storage_shard(const mdl_storage_t *storage, char digit, apr_pool_t *p);
+
+/** An error of the system; three that say that there is no room are one, APR_ENOSPC. */
+apr_status_t mdl_storage_status(int error);
+
+apr_status_t mdl_storage_sync_file(int fd);
+
+/** A file system that can't sync folders is taken as it is. */
+apr_status_t mdl_storage_sync_folder(const char *path);
+
+#endif
