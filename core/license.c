@@ -142,22 +142,27 @@ apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 }
 
 apr_status_t mdl_license_lock(mdl_db_t *db, apr_int64_t order_id,
-                              const apr_array_header_t *mapping_ids, int *any, apr_pool_t *p)
+                              const apr_array_header_t *mapping_ids, apr_array_header_t **tags,
+                              apr_pool_t *p)
 {
-    mdl_rows_t *tags;
+    mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
-        db, MDL_Q_LICENSE_TAGS_OF_ORDER, &tags, p,
+        db, MDL_Q_LICENSE_TAGS_OF_ORDER, &rows, p,
         MDL_ARGS(mdl_text(mdl_ids_json(mapping_ids, p)), mdl_int(order_id)));
 
-    *any = rv == APR_SUCCESS && mdl_rows_next(tags);
+    *tags = apr_array_make(p, 4, sizeof(apr_int64_t));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(*tags, apr_int64_t) = mdl_rows_int(rows, 0);
+    }
     return rv;
 }
 
 apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64_t mapping_id,
-                              int quantity, apr_pool_t *p)
+                              int quantity, const apr_array_header_t *tags, apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_INSERT, NULL, p,
-                       MDL_ARGS(mdl_int(assignment_id), mdl_int(quantity), mdl_int(mapping_id)));
+                       MDL_ARGS(mdl_int(assignment_id), mdl_int(quantity), mdl_int(mapping_id),
+                                mdl_text(mdl_ids_json(tags, p))));
 }
 
 /* Locks a tag; *available gets how many keys it has to give.  APR_ENOENT when it was deleted. */

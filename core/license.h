@@ -83,18 +83,21 @@ apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /**
  * Locks the tags of some mappings (apr_int64_t) and those that an order waits for, until the
- * transaction ends.  To be called before the order's assignments are made; *any tells whether there
- * are such tags: else neither mdl_license_want nor mdl_license_fill_order has anything to do.
+ * transaction ends.  To be called before the order's assignments are made; *tags gets the ids of
+ * the tags (apr_int64_t): where there are none, neither mdl_license_want nor mdl_license_fill_order
+ * has anything to do.
  */
 apr_status_t mdl_license_lock(mdl_db_t *db, apr_int64_t order_id,
-                              const apr_array_header_t *mapping_ids, int *any, apr_pool_t *p);
+                              const apr_array_header_t *mapping_ids, apr_array_header_t **tags,
+                              apr_pool_t *p);
 
 /**
- * Notes that a new assignment is to have quantity keys of each tag of its mapping.  Gives none:
- * mdl_license_fill_order does, once all assignments of a request are made.
+ * Notes that a new assignment is to have quantity keys of each tag of its mapping that is among
+ * those locked.  Gives none: mdl_license_fill_order does, once all assignments of a request are
+ * made.
  */
 apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64_t mapping_id,
-                              int quantity, apr_pool_t *p);
+                              int quantity, const apr_array_header_t *tags, apr_pool_t *p);
 
 /**
  * Gives keys to the claims of an order that wait, as far as there are keys; nothing when order or

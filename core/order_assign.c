@@ -20,10 +20,10 @@ typedef struct {
     apr_time_t now;
     apr_int64_t order_id;
     int held;
-    int passed;      /* the fraud check, just now */
-    int queued;      /* an email */
-    int gives_keys;  /* or the order waits for some */
-    mdl_json_t *ids; /* of the assignments made */
+    int passed;               /* the fraud check, just now */
+    int queued;               /* an email */
+    apr_array_header_t *tags; /* of license keys, locked */
+    mdl_json_t *ids;          /* of the assignments made */
 } run_t;
 
 /* The mapping of an item; its id is 0 where none serves the product any more and the item was
@@ -167,7 +167,8 @@ static apr_status_t put_assignment(mdl_db_t *db, run_t *run, int index, apr_pool
             return rv;
         }
     }
-    return run->gives_keys ? mdl_license_want(db, id, match->id, item->quantity, p) : APR_SUCCESS;
+    return run->tags->nelts > 0 ? mdl_license_want(db, id, match->id, item->quantity, run->tags, p)
+                                : APR_SUCCESS;
 }
 
 static apr_status_t lock_license_tags(mdl_db_t *db, run_t *run, apr_pool_t *p)
@@ -178,7 +179,7 @@ static apr_status_t lock_license_tags(mdl_db_t *db, run_t *run, apr_pool_t *p)
     for (int i = 0; i < items; i++) {
         APR_ARRAY_PUSH(mappings, apr_int64_t) = run->matches[i].id;
     }
-    return mdl_license_lock(db, run->order_id, mappings, &run->gives_keys, p);
+    return mdl_license_lock(db, run->order_id, mappings, &run->tags, p);
 }
 
 static apr_status_t put_assignments(mdl_db_t *db, run_t *run, apr_pool_t *p)
@@ -189,7 +190,7 @@ static apr_status_t put_assignments(mdl_db_t *db, run_t *run, apr_pool_t *p)
     for (int i = 0; rv == APR_SUCCESS && i < run->assign->items->nelts; i++) {
         rv = put_assignment(db, run, i, p);
     }
-    return rv == APR_SUCCESS && run->gives_keys
+    return rv == APR_SUCCESS && run->tags->nelts > 0
                ? mdl_license_fill_order(db, run->order_id, &given, p)
                : rv;
 }

@@ -92,10 +92,14 @@ static wish_t make_order(const char *order_id, apr_pool_t *p)
 static apr_status_t fulfil(mdl_db_t *in, apr_pool_t *p, void *arg)
 {
     wish_t *wish = arg;
+    apr_array_header_t *tags = NULL;
     apr_status_t rv = APR_SUCCESS;
 
     if (wish->quantity > 0) {
-        rv = mdl_license_want(in, wish->assignment_id, mapping, wish->quantity, p);
+        rv = mdl_license_lock(in, wish->order_id, ids_of(p, 1, mapping), &tags, p);
+    }
+    if (rv == APR_SUCCESS && wish->quantity > 0) {
+        rv = mdl_license_want(in, wish->assignment_id, mapping, wish->quantity, tags, p);
     }
     return rv == APR_SUCCESS ? mdl_license_fill_order(in, wish->order_id, &wish->given, p) : rv;
 }
@@ -249,6 +253,7 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
 static void test_order_of_tags(const database_t *database, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = new_assignment(shop, "9000", p, 1, PRODUCT("2"));
+    apr_int64_t tag_c = make_tag("C", p);
     mdl_refusal_t refusal = {0};
     mdl_license_add_t key = {
         .shop_id = shop, .tag_id = tag_a, .keys = mdl_json_array(p), .refusal = &refusal};
@@ -259,6 +264,18 @@ static void test_order_of_tags(const database_t *database, apr_pool_t *p)
         p, "SELECT id FROM license_key_tag WHERE id = %" APR_INT64_T_FMT " FOR UPDATE NOWAIT",
         tag_b);
     meets(db, meeting, "a key comes for the first of two tags, and an order of both", p);
+
+    meeting.second_arg = new_assignment(shop, "9001", p, 1, PRODUCT("2"));
+    meeting.free = apr_psprintf(p,
+                                "INSERT INTO mapping_license_key_tag (mapping_id, tag_id, position)"
+                                " VALUES (%" APR_INT64_T_FMT ", %" APR_INT64_T_FMT ", 2)",
+                                mapping, tag_c);
+    meets(db, meeting, "and another order, while a third tag comes to the mapping", p);
+    is_int(asked(database, apr_psprintf(p,
+                                        "SELECT count(*) FROM license_claim WHERE tag_id = "
+                                        "%" APR_INT64_T_FMT,
+                                        tag_c)),
+           0, "which comes too late for that order");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)
