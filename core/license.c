@@ -137,8 +137,10 @@ apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
         return mdl_refuse(find->refusal, 409, "license_key_tag_in_use",
                           "The license key tag is in use; see details.");
     }
-    return mdl_db_exec(db, MDL_Q_LICENSE_TAG_DELETE, NULL, p,
-                       MDL_ARGS(mdl_int(apr_time_now()), mdl_int(find->id)));
+    rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_CLOSE, NULL, p, MDL_ARGS(mdl_int(find->id)));
+    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_LICENSE_TAG_DELETE, NULL, p,
+                                           MDL_ARGS(mdl_int(apr_time_now()), mdl_int(find->id)))
+                             : rv;
 }
 
 apr_status_t mdl_license_lock(mdl_db_t *db, apr_int64_t order_id,

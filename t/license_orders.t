@@ -66,6 +66,18 @@ is(order($id)->{assignments}[0]{license_keys_pending}, 0, 'and waits no more');
 act($id, $_) for qw(revoke restore);
 is(stock($one) . ', ' . stock($two), '1 2, 0 2', 'to revoke and restore once more gives nothing more');
 
+my $ended = tag('Ended', 'E-1');
+my $sells = mapping_of($shop, [], license_key_tag_ids => [$ended]);
+$id = digits();
+assign($shop, $id, [ { storefront_product_id => $sells->{storefront_product_id}, quantity => 2 } ]);
+is(keys_of(order($id)), 'E-1 and 1', 'an order waits for its second key');
+act($id, 'revoke');
+api('PUT', "/mappings/$sells->{id}", key => $shop->{token},
+    json => { storefront_product_id => $sells->{storefront_product_id} });
+is(api('DELETE', "/license-key-tags/$ended", key => $shop->{token})->{status}, 204, 'revoked, it does not hold the tag');
+act($id, 'restore');
+is(keys_of(order($id)), 'E-1 and 0', 'restored, it waits for nothing that can never come');
+
 # --- fifty at once ---------------------------------------------------------------------------------
 
 my $tag = tag('Fifty');

@@ -101,6 +101,10 @@ WHERE deleted_at IS NULL AND id = ANY (ARRAY(
 ORDER BY id FOR NO KEY UPDATE
 
 -- Of the tags that are locked: one that the mapping got a moment ago is none.
+-- Revoked orders may still wait when a tag is deleted: they are given no more.
+-- name: license_claims_close
+UPDATE license_claim SET wanted = assigned WHERE tag_id = %lld AND assigned < wanted
+
 -- name: license_claims_insert
 -- dialect: sqlite3
 INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id)
