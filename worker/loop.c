@@ -307,13 +307,14 @@ static void see_cancelled(worker_t *worker)
                              .overdue = apr_time_now() - worker->service->settings->lease_time,
                              .storage = worker->storage,
                              .jobs = NULL};
-    int idle = 0;
+    int idle = 0, more;
 
+    worker->look_cancelled = 0;
     if (mdl_worker_db_read(worker->database, mdl_cleanup_find, &cleanup, worker->turn) !=
         APR_SUCCESS) {
         return;
     }
-    worker->look_cancelled = cleanup.jobs->nelts == MDL_CLEANUP_BATCH;
+    more = cleanup.jobs->nelts == MDL_CLEANUP_BATCH;
     for (int i = 0; i < cleanup.jobs->nelts; i++) {
         mdl_job_t *job = APR_ARRAY_IDX(cleanup.jobs, i, mdl_job_t *);
 
@@ -322,8 +323,9 @@ static void see_cancelled(worker_t *worker)
         }
     }
     cleanup.jobs->nelts = idle;
-    if (idle > 0 && write_effect(worker, mdl_cleanup_run, &cleanup) != APR_SUCCESS) {
-        worker->look_cancelled = 1;
+    /* What could not be done now is left to the next poll, or to the end of what was broken off. */
+    if (idle > 0 && write_effect(worker, mdl_cleanup_run, &cleanup) == APR_SUCCESS) {
+        worker->look_cancelled = more;
     }
 }
 
@@ -406,6 +408,9 @@ static int wait_for_work(worker_t *worker, int stop_fd)
         if (lane->look && lane->busy < lane->slots && worker->connections != 0) {
             until = 0;
         }
+    }
+    if (worker->look_cancelled && worker->connections != 0) {
+        until = 0;
     }
     poll(fds, 3, milliseconds_until(until));
     if (fds[1].revents != 0 && read(worker->service->wake_fd, &count, sizeof count) > 0) {
