@@ -19,6 +19,8 @@ typedef struct {
     mdl_mapping_match_t *matches; /* of each item */
     apr_time_t now;
     apr_int64_t order_id;
+    apr_int64_t customer_id;
+    const char *email; /* of the customer, or NULL */
     int held;
     int passed;               /* the fraud check, just now */
     int queued;               /* an email */
@@ -70,22 +72,21 @@ static apr_status_t match_items(mdl_db_t *db, mdl_order_assign_t *assign,
                    : APR_SUCCESS;
 }
 
-static apr_status_t put_customer(mdl_db_t *db, mdl_order_assign_t *assign, apr_time_t now,
-                                 apr_pool_t *p)
+static apr_status_t put_customer(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
-    mdl_customer_t *customer = &assign->customer;
+    const mdl_customer_t *customer = &run->assign->customer;
     mdl_rows_t *row;
     apr_status_t rv;
 
     rv = mdl_db_select_one(db, MDL_Q_CUSTOMER_UPSERT, &row, p,
-                           MDL_ARGS(mdl_int(assign->shop_id),
+                           MDL_ARGS(mdl_int(run->assign->shop_id),
                                     mdl_text(customer->storefront_customer_id),
                                     mdl_text(customer->email), mdl_text(customer->first_name),
                                     mdl_text(customer->last_name), mdl_text(customer->locale),
-                                    mdl_int(now), mdl_int(now)));
+                                    mdl_int(run->now), mdl_int(run->now)));
     if (rv == APR_SUCCESS) {
-        customer->id = mdl_rows_int(row, 0);
-        customer->email = mdl_rows_text(row, 1);
+        run->customer_id = mdl_rows_int(row, 0);
+        run->email = mdl_rows_text(row, 1);
     }
     return rv;
 }
@@ -111,14 +112,14 @@ static apr_status_t put_order(mdl_db_t *db, run_t *run, apr_pool_t *p)
     mdl_random(page_id, sizeof page_id);
     rv = mdl_db_select_one(db, MDL_Q_ORDER_UPSERT, &row, p,
                            MDL_ARGS(mdl_int(assign->shop_id), mdl_text(assign->storefront_order_id),
-                                    mdl_int(assign->customer.id),
+                                    mdl_int(run->customer_id),
                                     mdl_text(mdl_base64url(page_id, sizeof page_id, p)),
                                     mdl_int(run->now), mdl_int(run->now)));
     if (rv != APR_SUCCESS) {
         return rv;
     }
     run->order_id = mdl_rows_int(row, 0);
-    if (mdl_rows_int(row, 1) != assign->customer.id) {
+    if (mdl_rows_int(row, 1) != run->customer_id) {
         mdl_refusal_detail(assign->refusal, "/storefront_customer_id", "other_customer",
                            "The order belongs to another customer.", p);
         return mdl_refuse(assign->refusal, 400, "invalid_request",
@@ -200,7 +201,7 @@ static apr_status_t queue_email(mdl_db_t *db, run_t *run, apr_pool_t *p)
     const mdl_order_assign_t *assign = run->assign;
     mdl_email_new_t email = {.shop_id = assign->shop_id,
                              .order_id = run->order_id,
-                             .to = assign->customer.email,
+                             .to = run->email,
                              .host = assign->mail_host,
                              .held = run->held};
     mdl_email_state_t last;
@@ -248,7 +249,7 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, void *arg)
     assign->created = 0;
     run.matches = apr_pcalloc(p, (apr_size_t)assign->items->nelts * sizeof *run.matches);
     if ((rv = match_items(db, assign, run.matches, p)) != APR_SUCCESS ||
-        (rv = put_customer(db, assign, run.now, p)) != APR_SUCCESS ||
+        (rv = put_customer(db, &run, p)) != APR_SUCCESS ||
         (rv = put_order(db, &run, p)) != APR_SUCCESS ||
         (rv = put_assignments(db, &run, p)) != APR_SUCCESS) {
         return rv;

@@ -304,6 +304,20 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
     is_int(emails_queued(p), 1, "one email is queued");
 }
 
+/* As after a lost connection, when another request came between. */
+static void test_run_again(apr_pool_t *p)
+{
+    mdl_order_assign_t *first = new_assignment(shop, "6001", p, 1, PRODUCT("1"));
+    mdl_order_assign_t *between = new_assignment(shop, "6002", p, 1, PRODUCT("1"));
+
+    assign(first, p);
+    between->customer.email = "new@example.test";
+    assign(between, p);
+    is_int(assign(first, p), APR_SUCCESS, "an assignment runs again");
+    is_str(first->order->customer.email, "new@example.test",
+           "and leaves the address that its customer got meanwhile");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     db = database_ready(database, p);
@@ -323,6 +337,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_terms(p);
     test_email(p);
     test_fraud_check(p);
+    test_run_again(p);
     test_at_once(database, p);
 }
 
