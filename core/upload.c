@@ -303,6 +303,21 @@ static apr_status_t queue_verification(mdl_db_t *db, mdl_upload_complete_t *comp
     return mdl_job_insert(db, complete->job, p);
 }
 
+/* The category before the upload, as who deletes a category takes them.  One that is gone by now is
+   none. */
+static apr_status_t hold_category(mdl_db_t *db, const mdl_upload_complete_t *complete,
+                                  apr_pool_t *p)
+{
+    mdl_refusal_t unused = {0};
+    mdl_upload_t *upload;
+    apr_status_t rv = mdl_upload_find(db, complete->id, &upload, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_asset_check_category(db, complete->shop_id, upload->category_id, &unused, p);
+    }
+    return rv == APR_ENOENT || rv == MDL_EREFUSED ? APR_SUCCESS : rv;
+}
+
 apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_upload_complete_t *complete = arg;
@@ -312,6 +327,9 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     complete->repeated = 0;
     complete->job = NULL;
+    if ((rv = hold_category(db, complete, p)) != APR_SUCCESS) {
+        return rv;
+    }
     rv = mdl_db_select_one(db, MDL_Q_UPLOAD_COMPLETE, &row, p,
                            MDL_ARGS(mdl_text(complete->id), mdl_int(complete->shop_id),
                                     mdl_text(MDL_UPLOAD_OPEN), mdl_int(apr_time_now())));
