@@ -5,6 +5,7 @@
 #include <apr_strings.h>
 
 #include "api/list.h"
+#include "api/resource.h"
 #include "base/media_type.h"
 
 #define MAX_FILENAME 255
@@ -76,8 +77,10 @@ const char *mdl_asset_sha256(mdl_members_t *members, apr_pool_t *p)
     return text != NULL ? lower(text, p) : NULL;
 }
 
-static void write_members(mdl_json_t *to, const mdl_asset_t *asset)
+static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
 {
+    const mdl_asset_t *asset = thing;
+
     mdl_json_add_int(to, "id", asset->id);
     mdl_json_add_string(to, "status", asset->status);
     mdl_json_add_string(to, "filename", asset->filename);
@@ -98,163 +101,82 @@ static void write_members(mdl_json_t *to, const mdl_asset_t *asset)
     mdl_json_add_int(to, "version", asset->version);
     mdl_json_add_time(to, "created_at", asset->created_at);
     mdl_json_add_time(to, "updated_at", asset->updated_at);
+    return mdl_resource_id(call, asset->id);
 }
 
-void mdl_asset_write(mdl_json_t *to, const char *name, const mdl_asset_t *asset)
+static const mdl_resource_t resource = {"asset", write_members};
+
+void mdl_asset_write(mdl_call_t *call, const mdl_asset_t *asset)
 {
-    write_members(mdl_json_add_object(to, name), asset);
+    write_members(mdl_json_add_object(call->answer, resource.noun), call, asset);
 }
-
-/* The list. */
-
-typedef struct {
-    mdl_asset_list_t core;
-    mdl_list_t *list;
-} list_t;
 
 static apr_status_t parse_list(mdl_call_t *call)
 {
     static const char *const statuses[] = {"pending", "ready", "failed", NULL};
-    list_t *arg = apr_pcalloc(call->r->pool, sizeof *arg);
-    mdl_list_t *list = mdl_list_begin(call);
-    mdl_asset_list_t *core = &arg->core;
-    const char *sha256 = mdl_list_text(list, "sha256", 64);
-    apr_status_t rv;
+    mdl_asset_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
+    mdl_list_t *query = mdl_list_begin(call);
+    const char *sha256 = mdl_list_text(query, "sha256", 64);
 
-    core->status = mdl_list_choice(list, "status", statuses);
-    core->category_id = mdl_list_id(list, "category_id");
-    core->filename = mdl_list_text(list, "filename", MAX_FILENAME);
+    list->status = mdl_list_choice(query, "status", statuses);
+    list->category_id = mdl_list_id(query, "category_id");
+    list->filename = mdl_list_text(query, "filename", MAX_FILENAME);
     if (sha256 != NULL && !is_sha256(sha256)) {
-        mdl_list_fault(list, "sha256", "invalid", "This parameter must be 64 hexadecimal digits.");
+        mdl_list_fault(query, "sha256", "invalid", "This parameter must be 64 hexadecimal digits.");
     } else if (sha256 != NULL) {
-        core->sha256 = lower(sha256, call->r->pool);
+        list->sha256 = lower(sha256, call->r->pool);
     }
-    if ((rv = mdl_list_end(list)) != APR_SUCCESS) {
-        return rv;
-    }
-    core->shop_id = call->caller.shop_id;
-    core->before = mdl_list_before(list);
-    core->limit = mdl_list_rows(list);
-    arg->list = list;
-    call->arg = arg;
-    return APR_SUCCESS;
-}
-
-static const char *write_row(mdl_json_t *to, mdl_call_t *call, const void *row)
-{
-    const mdl_asset_t *asset = row;
-
-    write_members(to, asset);
-    return apr_psprintf(call->r->pool, "%" APR_INT64_T_FMT, asset->id);
-}
-
-static void write_list(mdl_call_t *call)
-{
-    const list_t *arg = call->arg;
-
-    mdl_list_write(arg->list, arg->core.assets, write_row);
+    call->arg = list;
+    return mdl_list_end(query, &list->page);
 }
 
 const mdl_route_t mdl_route_asset_list = {
     .method = "GET",
     .path = "/assets",
+    .resource = &resource,
     .parse = parse_list,
     .effect = mdl_asset_list,
-    .write = write_list,
+    .write = mdl_list_write,
 };
-
-/* One asset. */
-
-typedef struct {
-    mdl_call_t *call;
-    apr_int64_t id;
-    mdl_asset_t *asset;
-} get_t;
-
-static apr_status_t parse_get(mdl_call_t *call)
-{
-    get_t *get = apr_pcalloc(call->r->pool, sizeof *get);
-
-    get->call = call;
-    get->id = mdl_members_path_id(call->parameters[0]);
-    call->arg = get;
-    return APR_SUCCESS;
-}
-
-static apr_status_t get_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    get_t *get = arg;
-
-    return mdl_asset_find(db, get->call->caller.shop_id, get->id, &get->asset, &get->call->refusal,
-                          p);
-}
-
-static void write_get(mdl_call_t *call)
-{
-    write_members(call->answer, ((get_t *)call->arg)->asset);
-}
 
 const mdl_route_t mdl_route_asset = {
     .method = "GET",
     .path = "/assets/{}",
-    .parse = parse_get,
-    .effect = get_effect,
-    .write = write_get,
+    .resource = &resource,
+    .parse = mdl_resource_parse,
+    .effect = mdl_asset_get,
+    .write = mdl_resource_write,
 };
 
 static apr_status_t parse_change(mdl_call_t *call)
 {
     mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_asset_change_t *change = apr_pcalloc(call->r->pool, sizeof *change);
+    mdl_asset_change_t *change = mdl_resource_begin(call, sizeof *change);
 
-    change->shop_id = call->caller.shop_id;
-    change->id = mdl_members_path_id(call->parameters[0]);
     change->filename = mdl_asset_filename(members, mdl_members_if_given(members, "filename"));
     change->title = mdl_asset_title(members, mdl_members_if_given(members, "title"));
     change->set_content_type = mdl_members_given(members, "content_type");
     change->content_type = mdl_asset_content_type(members);
     change->set_category = mdl_members_given(members, "category_id");
     change->category_id = mdl_asset_category_id(members);
-    change->refusal = &call->refusal;
-    call->arg = change;
     return mdl_members_end(members);
-}
-
-static void write_change(mdl_call_t *call)
-{
-    mdl_asset_write(call->answer, "asset", ((mdl_asset_change_t *)call->arg)->asset);
 }
 
 const mdl_route_t mdl_route_asset_change = {
     .method = "PATCH",
     .path = "/assets/{}",
+    .resource = &resource,
     .parse = parse_change,
     .effect = mdl_asset_change,
-    .write = write_change,
+    .write = mdl_resource_write_changed,
 };
-
-static apr_status_t parse_delete(mdl_call_t *call)
-{
-    mdl_asset_delete_t *delete = apr_pcalloc(call->r->pool, sizeof *delete);
-
-    delete->shop_id = call->caller.shop_id;
-    delete->id = mdl_members_path_id(call->parameters[0]);
-    delete->refusal = &call->refusal;
-    call->arg = delete;
-    return mdl_members_none(call);
-}
-
-static void write_delete(mdl_call_t *call)
-{
-    call->status = HTTP_NO_CONTENT;
-}
 
 const mdl_route_t mdl_route_asset_delete = {
     .method = "DELETE",
     .path = "/assets/{}",
     .wakes = 1,
     .optional_body = 1,
-    .parse = parse_delete,
+    .parse = mdl_resource_parse_delete,
     .effect = mdl_asset_delete,
-    .write = write_delete,
+    .write = mdl_resource_write_deleted,
 };

@@ -2,117 +2,88 @@
 
 #include <string.h>
 
-#include <apr_strings.h>
 #include <apr_time.h>
 
 #include "api/list.h"
 #include "api/members.h"
 #include "api/order_view.h"
+#include "api/resource.h"
 #include "core/link.h"
 
-typedef struct {
-    mdl_call_t *call;
-    mdl_list_t *page; /* NULL for one assignment */
-    mdl_assignment_list_t list;
-} read_t;
-
-static read_t *begin(mdl_call_t *call)
+static mdl_assignment_list_t *begin(mdl_call_t *call)
 {
-    read_t *own = apr_pcalloc(call->r->pool, sizeof *own);
+    mdl_assignment_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
 
-    own->call = call;
-    own->list.shop_id = call->caller.shop_id;
-    own->list.storefront_order_id = call->parameters[0];
-    own->list.default_download_limit = call->service->settings->download_limit;
-    call->arg = own;
-    return own;
+    list->page.shop_id = call->caller.shop_id;
+    list->storefront_order_id = call->parameters[0];
+    list->default_download_limit = call->service->settings->download_limit;
+    list->refusal = &call->refusal;
+    call->arg = list;
+    return list;
 }
 
 static apr_status_t parse_list(mdl_call_t *call)
 {
-    read_t *own = begin(call);
-    apr_status_t rv;
+    mdl_assignment_list_t *list = begin(call);
 
-    if (!mdl_members_is_digits(call->parameters[0])) {
-        return mdl_order_not_found(call);
-    }
-    own->page = mdl_list_begin(call);
-    if ((rv = mdl_list_end(own->page)) != APR_SUCCESS) {
-        return rv;
-    }
-    own->list.before = mdl_list_before(own->page);
-    own->list.limit = mdl_list_rows(own->page);
-    return APR_SUCCESS;
+    return mdl_members_is_digits(call->parameters[0])
+               ? mdl_list_end(mdl_list_begin(call), &list->page)
+               : mdl_order_not_found(call);
 }
 
-static apr_status_t read_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
 {
-    read_t *own = arg;
-    apr_status_t rv = mdl_assignment_list(db, p, &own->list);
-
-    return rv == APR_ENOENT ? mdl_order_not_found(own->call) : rv;
-}
-
-static const char *write_row(mdl_json_t *to, mdl_call_t *call, const void *row)
-{
-    const mdl_assignment_t *assignment = row;
+    const mdl_assignment_t *assignment = thing;
 
     mdl_assignment_write(to, assignment);
-    return apr_psprintf(call->r->pool, "%" APR_INT64_T_FMT, assignment->id);
+    return mdl_resource_id(call, assignment->id);
 }
 
-static void write_list(mdl_call_t *call)
-{
-    const read_t *own = call->arg;
-
-    mdl_list_write(own->page, own->list.assignments, write_row);
-}
+static const mdl_resource_t resource = {"assignment", write_members};
 
 const mdl_route_t mdl_route_assignment_list = {
     .method = "GET",
     .path = "/orders/{}/assignments",
+    .resource = &resource,
     .parse = parse_list,
-    .effect = read_list,
-    .write = write_list,
+    .effect = mdl_assignment_list,
+    .write = mdl_list_write,
 };
-
-static apr_status_t not_found(mdl_call_t *call)
-{
-    return mdl_refuse(&call->refusal, 404, "assignment_not_found", "There is no such assignment.");
-}
 
 static apr_status_t parse_one(mdl_call_t *call)
 {
-    read_t *own = begin(call);
+    mdl_assignment_list_t *list = begin(call);
 
     if (!mdl_members_is_digits(call->parameters[0])) {
         return mdl_order_not_found(call);
     }
-    own->list.id = mdl_members_path_id(call->parameters[1]);
+    list->id = mdl_members_path_id(call->parameters[1]);
     /* An id that none can have still asks whether there is such an order. */
-    if (own->list.id == 0) {
-        own->list.id = -1;
+    if (list->id == 0) {
+        list->id = -1;
     }
     return APR_SUCCESS;
 }
 
 static apr_status_t read_one(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    read_t *own = arg;
-    apr_status_t rv = read_list(db, p, own);
+    mdl_assignment_list_t *list = arg;
+    apr_status_t rv = mdl_assignment_list(db, p, list);
 
-    return rv == APR_SUCCESS && own->list.assignments->nelts == 0 ? not_found(own->call) : rv;
+    return rv == APR_SUCCESS && list->page.found->nelts == 0
+               ? mdl_refuse(list->refusal, 404, "assignment_not_found",
+                            "There is no such assignment.")
+               : rv;
 }
 
-static const mdl_assignment_t *assignment_of(const mdl_call_t *call)
+static const mdl_assignment_t *found(const mdl_assignment_list_t *list)
 {
-    return APR_ARRAY_IDX(((const read_t *)call->arg)->list.assignments, 0,
-                         const mdl_assignment_t *);
+    return APR_ARRAY_IDX(list->page.found, 0, const mdl_assignment_t *);
 }
 
 static void write_one(mdl_call_t *call)
 {
-    mdl_assignment_write(call->answer, assignment_of(call));
+    mdl_assignment_write(call->answer, found(call->arg));
 }
 
 const mdl_route_t mdl_route_assignment = {
@@ -125,20 +96,19 @@ const mdl_route_t mdl_route_assignment = {
 
 static apr_status_t read_urls(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    read_t *own = arg;
-    mdl_refusal_t *refusal = &own->call->refusal;
+    mdl_assignment_list_t *list = arg;
     apr_status_t rv;
 
-    if ((rv = read_one(db, p, own)) != APR_SUCCESS ||
-        (rv = mdl_order_check_active(own->list.order, refusal)) != APR_SUCCESS) {
+    if ((rv = read_one(db, p, list)) != APR_SUCCESS ||
+        (rv = mdl_order_check_active(list->order, list->refusal)) != APR_SUCCESS) {
         return rv;
     }
-    if (strcmp(assignment_of(own->call)->status, "active") != 0) {
-        return mdl_refuse(refusal, 409, "access_revoked",
+    if (strcmp(found(list)->status, "active") != 0) {
+        return mdl_refuse(list->refusal, 409, "access_revoked",
                           "This assignment was revoked; restore it first.");
     }
-    if (!mdl_assignment_open(assignment_of(own->call), apr_time_now())) {
-        return mdl_refuse(refusal, 409, "access_revoked",
+    if (!mdl_assignment_open(found(list), apr_time_now())) {
+        return mdl_refuse(list->refusal, 409, "access_revoked",
                           "Access to this assignment has expired; extend it first.");
     }
     return APR_SUCCESS;
@@ -147,7 +117,7 @@ static apr_status_t read_urls(mdl_db_t *db, apr_pool_t *p, void *arg)
 static void write_urls(mdl_call_t *call)
 {
     const mdl_settings_t *settings = call->service->settings;
-    const mdl_assignment_t *assignment = assignment_of(call);
+    const mdl_assignment_t *assignment = found(call->arg);
     mdl_link_file_t link = {.assignment_id = assignment->id};
     mdl_json_t *files;
 

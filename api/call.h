@@ -14,6 +14,8 @@
 #define MDL_MAX_PARAMETERS 2
 
 typedef struct mdl_route_t mdl_route_t;
+typedef struct mdl_resource_t mdl_resource_t;
+typedef struct mdl_list_t mdl_list_t;
 
 /** Who calls: the shop that every query is scoped to. */
 typedef struct {
@@ -33,6 +35,7 @@ typedef struct {
     mdl_caller_t caller;
     const mdl_json_t *body; /* of a write: an object */
     void *arg;              /* what parse made for the effect */
+    mdl_list_t *list;       /* the query of a list */
     mdl_refusal_t refusal;
     /* The answer. */
     int status;
@@ -54,6 +57,7 @@ struct mdl_route_t {
     int wakes;                               /* commits a job */
     int optional_body;                       /* a write without a body counts as {} */
     apr_size_t max_body;                     /* bytes; 0: MDL_MAX_BODY */
+    const mdl_resource_t *resource;          /* for those who write it by api/resource.h */
     apr_status_t (*parse)(mdl_call_t *call); /* NULL: nothing to parse */
     mdl_effect_fn *effect;                   /* NULL of a GET: no connection is needed */
     void (*write)(mdl_call_t *call);

@@ -1,139 +1,85 @@
 #include "api/categories.h"
 
-#include <apr_strings.h>
-
 #include "api/list.h"
 #include "api/members.h"
+#include "api/resource.h"
 #include "core/category.h"
 
 #define MAX_NAME 255
 
-static void write_members(mdl_json_t *to, const mdl_category_t *category)
+static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
 {
+    const mdl_category_t *category = thing;
+
     mdl_json_add_int(to, "id", category->id);
     mdl_json_add_string(to, "name", category->name);
     mdl_json_add_time(to, "created_at", category->created_at);
     mdl_json_add_time(to, "updated_at", category->updated_at);
+    return mdl_resource_id(call, category->id);
 }
 
-static mdl_category_edit_t *begin(mdl_call_t *call)
-{
-    mdl_category_edit_t *edit = apr_pcalloc(call->r->pool, sizeof *edit);
-
-    edit->shop_id = call->caller.shop_id;
-    edit->refusal = &call->refusal;
-    if (call->parameters[0] != NULL) {
-        edit->id = mdl_members_path_id(call->parameters[0]);
-    }
-    call->arg = edit;
-    return edit;
-}
-
-static apr_status_t parse_get(mdl_call_t *call)
-{
-    begin(call);
-    return APR_SUCCESS;
-}
+static const mdl_resource_t resource = {"category", write_members};
 
 static apr_status_t parse_create(mdl_call_t *call)
 {
     mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_category_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
 
-    begin(call)->name = mdl_members_text(members, "name", MDL_REQUIRED, MAX_NAME);
+    edit->name = mdl_members_text(members, "name", MDL_REQUIRED, MAX_NAME);
     return mdl_members_end(members);
 }
 
 static apr_status_t parse_change(mdl_call_t *call)
 {
     mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_category_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
 
-    begin(call)->name = mdl_members_text(members, "name", mdl_members_if_given(members, "name"),
-                                         MAX_NAME);
+    edit->name = mdl_members_text(members, "name", mdl_members_if_given(members, "name"), MAX_NAME);
     return mdl_members_end(members);
-}
-
-static apr_status_t parse_delete(mdl_call_t *call)
-{
-    begin(call);
-    return mdl_members_none(call);
-}
-
-static void write_one(mdl_call_t *call)
-{
-    write_members(call->answer, ((const mdl_category_edit_t *)call->arg)->category);
-}
-
-static void write_changed(mdl_call_t *call)
-{
-    write_members(mdl_json_add_object(call->answer, "category"),
-                  ((const mdl_category_edit_t *)call->arg)->category);
-}
-
-static void write_created(mdl_call_t *call)
-{
-    call->status = HTTP_CREATED;
-    call->location = apr_psprintf(call->r->pool, "%s/categories/%" APR_INT64_T_FMT, call->root,
-                                  ((const mdl_category_edit_t *)call->arg)->category->id);
-    write_changed(call);
-}
-
-static void write_deleted(mdl_call_t *call)
-{
-    call->status = HTTP_NO_CONTENT;
-}
-
-static const char *write_row(mdl_json_t *to, mdl_call_t *call, const void *row)
-{
-    const mdl_category_t *category = row;
-
-    write_members(to, category);
-    return apr_psprintf(call->r->pool, "%" APR_INT64_T_FMT, category->id);
-}
-
-static void write_list(mdl_call_t *call)
-{
-    const mdl_listing_t *listing = call->arg;
-
-    mdl_list_write(listing->list, listing->page.found, write_row);
 }
 
 const mdl_route_t mdl_route_category_list = {
     .method = "GET",
     .path = "/categories",
-    .parse = mdl_listing_parse,
+    .resource = &resource,
+    .parse = mdl_list_parse,
     .effect = mdl_category_page,
-    .write = write_list,
+    .write = mdl_list_write,
 };
 
 const mdl_route_t mdl_route_category_create = {
     .method = "POST",
     .path = "/categories",
+    .resource = &resource,
     .parse = parse_create,
     .effect = mdl_category_create,
-    .write = write_created,
+    .write = mdl_resource_write_created,
 };
 
 const mdl_route_t mdl_route_category = {
     .method = "GET",
     .path = "/categories/{}",
-    .parse = parse_get,
+    .resource = &resource,
+    .parse = mdl_resource_parse,
     .effect = mdl_category_find,
-    .write = write_one,
+    .write = mdl_resource_write,
 };
 
 const mdl_route_t mdl_route_category_change = {
     .method = "PATCH",
     .path = "/categories/{}",
+    .resource = &resource,
     .parse = parse_change,
     .effect = mdl_category_change,
-    .write = write_changed,
+    .write = mdl_resource_write_changed,
 };
 
 const mdl_route_t mdl_route_category_delete = {
     .method = "DELETE",
     .path = "/categories/{}",
     .optional_body = 1,
-    .parse = parse_delete,
+    .resource = &resource,
+    .parse = mdl_resource_parse_delete,
     .effect = mdl_category_delete,
-    .write = write_deleted,
+    .write = mdl_resource_write_deleted,
 };

@@ -95,8 +95,8 @@ static void write_queued(mdl_call_t *call, const mdl_import_t *import)
 {
     call->status = 202;
     call->location = apr_pstrcat(call->r->pool, call->root, "/jobs/", import->job.id, NULL);
-    mdl_asset_write(call->answer, "asset", &import->asset);
-    mdl_job_write(call->answer, "job", &import->job);
+    mdl_asset_write(call, &import->asset);
+    mdl_job_write(call, &import->job);
 }
 
 static void write_import(mdl_call_t *call)

@@ -4,6 +4,7 @@
 
 #include "api/list.h"
 #include "api/members.h"
+#include "api/resource.h"
 #include "base/ulid.h"
 
 typedef struct {
@@ -51,9 +52,9 @@ static void write_members(mdl_json_t *to, const mdl_job_t *job)
     mdl_json_add_time(to, "finished_at", job->finished_at);
 }
 
-void mdl_job_write(mdl_json_t *to, const char *name, const mdl_job_t *job)
+void mdl_job_write(mdl_call_t *call, const mdl_job_t *job)
 {
-    write_members(mdl_json_add_object(to, name), job);
+    write_members(mdl_json_add_object(call->answer, "job"), job);
 }
 
 static apr_status_t not_found(mdl_call_t *call)
@@ -97,27 +98,6 @@ const mdl_route_t mdl_route_job = {
     .write = write_answer,
 };
 
-typedef struct {
-    mdl_job_page_t page;
-    mdl_list_t *list;
-} list_t;
-
-static apr_status_t parse_list(mdl_call_t *call)
-{
-    list_t *arg = apr_pcalloc(call->r->pool, sizeof *arg);
-    apr_status_t rv;
-
-    arg->list = mdl_list_begin(call);
-    if ((rv = mdl_list_end(arg->list)) != APR_SUCCESS) {
-        return rv;
-    }
-    arg->page.shop_id = call->caller.shop_id;
-    arg->page.before = mdl_list_before_text(arg->list);
-    arg->page.limit = mdl_list_rows(arg->list);
-    call->arg = arg;
-    return APR_SUCCESS;
-}
-
 static const char *write_row(mdl_json_t *to, mdl_call_t *call, const void *row)
 {
     const mdl_job_t *job = row;
@@ -127,19 +107,15 @@ static const char *write_row(mdl_json_t *to, mdl_call_t *call, const void *row)
     return job->id;
 }
 
-static void write_list(mdl_call_t *call)
-{
-    const list_t *arg = call->arg;
-
-    mdl_list_write(arg->list, arg->page.jobs, write_row);
-}
+static const mdl_resource_t resource = {"job", write_row};
 
 const mdl_route_t mdl_route_job_list = {
     .method = "GET",
     .path = "/jobs",
-    .parse = parse_list,
+    .resource = &resource,
+    .parse = mdl_list_parse,
     .effect = mdl_job_page,
-    .write = write_list,
+    .write = mdl_list_write,
 };
 
 static apr_status_t parse_act(mdl_call_t *call)
@@ -159,7 +135,7 @@ static apr_status_t parse_act(mdl_call_t *call)
 
 static void write_cancel(mdl_call_t *call)
 {
-    mdl_job_write(call->answer, "job", ((mdl_job_act_t *)call->arg)->job);
+    mdl_job_write(call, ((mdl_job_act_t *)call->arg)->job);
 }
 
 static void write_retry(mdl_call_t *call)

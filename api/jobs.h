@@ -12,7 +12,7 @@ extern const mdl_route_t mdl_route_job;
 extern const mdl_route_t mdl_route_job_cancel;
 extern const mdl_route_t mdl_route_job_retry;
 
-/** Adds a job as the contract shows it, under name. */
-void mdl_job_write(mdl_json_t *to, const char *name, const mdl_job_t *job);
+/** Adds a job to the answer, as its member "job". */
+void mdl_job_write(mdl_call_t *call, const mdl_job_t *job);
 
 #endif

@@ -1,9 +1,8 @@
 #include "api/license_keys.h"
 
-#include <apr_strings.h>
-
 #include "api/list.h"
 #include "api/members.h"
+#include "api/resource.h"
 #include "core/license.h"
 
 #define MAX_NAME      255
@@ -12,9 +11,9 @@
 #define MAX_KEY       512
 #define MAX_KEYS_BODY (8 * 1024 * 1024)
 
-static const char *write_tag(mdl_json_t *to, mdl_call_t *call, const void *row)
+static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
 {
-    const mdl_license_tag_t *tag = row;
+    const mdl_license_tag_t *tag = thing;
 
     mdl_json_add_int(to, "id", tag->id);
     mdl_json_add_string(to, "name", tag->name);
@@ -27,168 +26,78 @@ static const char *write_tag(mdl_json_t *to, mdl_call_t *call, const void *row)
     }
     mdl_json_add_time(to, "created_at", tag->created_at);
     mdl_json_add_time(to, "updated_at", tag->updated_at);
-    return apr_psprintf(call->r->pool, "%" APR_INT64_T_FMT, tag->id);
+    return mdl_resource_id(call, tag->id);
 }
 
-/* The list. */
+static const mdl_resource_t resource = {"license_key_tag", write_members};
 
-typedef struct {
-    mdl_list_t *list;
-    mdl_license_tag_list_t tags;
-} list_t;
-
-static apr_status_t parse_list(mdl_call_t *call)
+static apr_status_t parse(mdl_call_t *call, mdl_members_t *members, mdl_presence_t name)
 {
-    list_t *arg = apr_pcalloc(call->r->pool, sizeof *arg);
-    apr_status_t rv;
+    mdl_license_tag_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
 
-    arg->list = mdl_list_begin(call);
-    rv = mdl_list_end(arg->list);
-    arg->tags.shop_id = call->caller.shop_id;
-    arg->tags.before = mdl_list_before(arg->list);
-    arg->tags.limit = mdl_list_rows(arg->list);
-    call->arg = arg;
-    return rv;
+    edit->name = mdl_members_text(members, "name", name, MAX_NAME);
+    edit->set_threshold = mdl_members_given(members, "low_stock_threshold");
+    edit->low_stock_threshold = mdl_members_int(members, "low_stock_threshold", 0, MAX_THRESHOLD,
+                                                -1);
+    return mdl_members_end(members);
 }
 
-static apr_status_t read_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t parse_create(mdl_call_t *call)
 {
-    return mdl_license_tag_list(db, p, &((list_t *)arg)->tags);
+    return parse(call, mdl_members_begin(call, call->body, ""), MDL_REQUIRED);
 }
 
-static void write_list(mdl_call_t *call)
+static apr_status_t parse_change(mdl_call_t *call)
 {
-    list_t *arg = call->arg;
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
 
-    mdl_list_write(arg->list, arg->tags.tags, write_tag);
+    return parse(call, members, mdl_members_if_given(members, "name"));
 }
 
 const mdl_route_t mdl_route_license_tags = {
     .method = "GET",
     .path = "/license-key-tags",
-    .parse = parse_list,
-    .effect = read_list,
-    .write = write_list,
+    .resource = &resource,
+    .parse = mdl_list_parse,
+    .effect = mdl_license_tag_page,
+    .write = mdl_list_write,
 };
-
-/* Making one. */
-
-static apr_int64_t parse_threshold(mdl_members_t *members)
-{
-    return mdl_members_int(members, "low_stock_threshold", 0, MAX_THRESHOLD, -1);
-}
-
-static apr_status_t parse_create(mdl_call_t *call)
-{
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_license_tag_create_t *create = apr_pcalloc(call->r->pool, sizeof *create);
-
-    create->shop_id = call->caller.shop_id;
-    create->tag.name = mdl_members_text(members, "name", MDL_REQUIRED, MAX_NAME);
-    create->tag.low_stock_threshold = parse_threshold(members);
-    call->arg = create;
-    return mdl_members_end(members);
-}
-
-static void write_create(mdl_call_t *call)
-{
-    const mdl_license_tag_create_t *create = call->arg;
-    const char *id = write_tag(mdl_json_add_object(call->answer, "license_key_tag"), call,
-                               &create->tag);
-
-    call->status = 201;
-    call->location = apr_pstrcat(call->r->pool, call->root, "/license-key-tags/", id, NULL);
-}
 
 const mdl_route_t mdl_route_license_tag_create = {
     .method = "POST",
     .path = "/license-key-tags",
+    .resource = &resource,
     .parse = parse_create,
     .effect = mdl_license_tag_create,
-    .write = write_create,
+    .write = mdl_resource_write_created,
 };
-
-/* Reading, changing, deleting one. */
-
-static mdl_license_tag_find_t find_of(mdl_call_t *call)
-{
-    return (mdl_license_tag_find_t){.shop_id = call->caller.shop_id,
-                                    .id = mdl_members_path_id(call->parameters[0]),
-                                    .refusal = &call->refusal};
-}
-
-static apr_status_t parse_find(mdl_call_t *call)
-{
-    mdl_license_tag_find_t *find = apr_palloc(call->r->pool, sizeof *find);
-
-    *find = find_of(call);
-    call->arg = find;
-    return APR_SUCCESS;
-}
-
-static void write_find(mdl_call_t *call)
-{
-    const mdl_license_tag_find_t *find = call->arg;
-
-    write_tag(call->answer, call, &find->tag);
-}
 
 const mdl_route_t mdl_route_license_tag = {
     .method = "GET",
     .path = "/license-key-tags/{}",
-    .parse = parse_find,
+    .resource = &resource,
+    .parse = mdl_resource_parse,
     .effect = mdl_license_tag_find,
-    .write = write_find,
+    .write = mdl_resource_write,
 };
-
-static apr_status_t parse_change(mdl_call_t *call)
-{
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_license_tag_change_t *change = apr_pcalloc(call->r->pool, sizeof *change);
-
-    change->find = find_of(call);
-    if (mdl_json_member(call->body, "name") != NULL) {
-        change->name = mdl_members_text(members, "name", MDL_REQUIRED, MAX_NAME);
-    }
-    change->set_threshold = mdl_json_member(call->body, "low_stock_threshold") != NULL;
-    change->low_stock_threshold = parse_threshold(members);
-    call->arg = change;
-    return mdl_members_end(members);
-}
-
-static void write_change(mdl_call_t *call)
-{
-    const mdl_license_tag_change_t *change = call->arg;
-
-    write_tag(mdl_json_add_object(call->answer, "license_key_tag"), call, &change->find.tag);
-}
 
 const mdl_route_t mdl_route_license_tag_change = {
     .method = "PATCH",
     .path = "/license-key-tags/{}",
+    .resource = &resource,
     .parse = parse_change,
     .effect = mdl_license_tag_change,
-    .write = write_change,
+    .write = mdl_resource_write_changed,
 };
-
-static apr_status_t parse_delete(mdl_call_t *call)
-{
-    parse_find(call);
-    return mdl_members_none(call);
-}
-
-static void write_delete(mdl_call_t *call)
-{
-    call->status = 204;
-}
 
 const mdl_route_t mdl_route_license_tag_delete = {
     .method = "DELETE",
     .path = "/license-key-tags/{}",
     .optional_body = 1,
-    .parse = parse_delete,
+    .resource = &resource,
+    .parse = mdl_resource_parse_delete,
     .effect = mdl_license_tag_delete,
-    .write = write_delete,
+    .write = mdl_resource_write_deleted,
 };
 
 /* Adding keys. */
@@ -196,14 +105,10 @@ const mdl_route_t mdl_route_license_tag_delete = {
 static apr_status_t parse_add(mdl_call_t *call)
 {
     mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_license_add_t *add = apr_pcalloc(call->r->pool, sizeof *add);
+    mdl_license_add_t *add = mdl_resource_begin(call, sizeof *add);
 
-    add->shop_id = call->caller.shop_id;
-    add->tag_id = mdl_members_path_id(call->parameters[0]);
     add->key_id = call->caller.key_id;
     add->keys = mdl_members_texts(members, "keys", MAX_KEYS, MAX_KEY);
-    add->refusal = &call->refusal;
-    call->arg = add;
     return mdl_members_end(members);
 }
 

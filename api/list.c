@@ -7,6 +7,7 @@
 #include <apr_tables.h>
 
 #include "api/members.h"
+#include "api/resource.h"
 
 #define DEFAULT_LIMIT 25
 #define MAX_LIMIT     100
@@ -90,6 +91,7 @@ mdl_list_t *mdl_list_begin(mdl_call_t *call)
     char *rest = NULL;
     const char *limit;
 
+    call->list = list;
     list->call = call;
     list->pool = call->r->pool;
     list->given = apr_array_make(list->pool, 4, sizeof(parameter_t));
@@ -242,7 +244,7 @@ static const char *read_cursor(const mdl_list_t *list, const char *cursor)
     return mdl_equal(bytes, mac, MAC_LENGTH) ? apr_pstrdup(list->pool, position) : NULL;
 }
 
-apr_status_t mdl_list_end(mdl_list_t *list)
+apr_status_t mdl_list_end(mdl_list_t *list, mdl_page_t *page)
 {
     const char *cursor = ask(list, "cursor");
 
@@ -261,53 +263,30 @@ apr_status_t mdl_list_end(mdl_list_t *list)
         return mdl_refuse(&list->call->refusal, 400, "invalid_cursor",
                           "This cursor does not belong to this list; begin without one.");
     }
+    page->shop_id = list->call->caller.shop_id;
+    page->before = list->after != NULL ? apr_atoi64(list->after) : APR_INT64_MAX;
+    page->before_text = list->after != NULL ? list->after : NEWEST;
+    page->rows = list->limit + 1;
     return APR_SUCCESS;
 }
 
-int mdl_list_rows(const mdl_list_t *list)
+apr_status_t mdl_list_parse(mdl_call_t *call)
 {
-    return list->limit + 1;
+    call->arg = apr_pcalloc(call->r->pool, sizeof(mdl_page_t));
+    return mdl_list_end(mdl_list_begin(call), call->arg);
 }
 
-apr_int64_t mdl_list_before(const mdl_list_t *list)
+void mdl_list_write(mdl_call_t *call)
 {
-    return list->after != NULL ? apr_atoi64(list->after) : APR_INT64_MAX;
-}
-
-const char *mdl_list_before_text(const mdl_list_t *list)
-{
-    return list->after != NULL ? list->after : NEWEST;
-}
-
-apr_status_t mdl_listing_begin(mdl_list_t *list, mdl_listing_t *listing)
-{
-    apr_status_t rv = mdl_list_end(list);
-
-    listing->list = list;
-    listing->page = (mdl_page_t){.shop_id = list->call->caller.shop_id,
-                                 .before = mdl_list_before(list),
-                                 .rows = mdl_list_rows(list)};
-    return rv;
-}
-
-apr_status_t mdl_listing_parse(mdl_call_t *call)
-{
-    mdl_listing_t *listing = apr_palloc(call->r->pool, sizeof *listing);
-
-    call->arg = listing;
-    return mdl_listing_begin(mdl_list_begin(call), listing);
-}
-
-void mdl_list_write(const mdl_list_t *list, const apr_array_header_t *rows,
-                    mdl_list_write_fn *write)
-{
-    mdl_call_t *call = list->call;
+    const mdl_list_t *list = call->list;
+    const apr_array_header_t *rows = ((const mdl_page_t *)call->arg)->found;
     mdl_json_t *data = mdl_json_add_array(call->answer, "data");
     int more = rows->nelts > list->limit;
     const char *last = NULL, *cursor;
 
     for (int i = 0; i < (more ? list->limit : rows->nelts); i++) {
-        last = write(mdl_json_add_object(data, NULL), call, APR_ARRAY_IDX(rows, i, const void *));
+        last = call->route->resource->write(mdl_json_add_object(data, NULL), call,
+                                            APR_ARRAY_IDX(rows, i, const void *));
     }
     cursor = more ? cursor_of(list, last) : NULL;
     mdl_json_add_bool(call->answer, "has_more", more);

@@ -8,8 +8,6 @@
 #include "api/call.h"
 #include "core/page.h"
 
-typedef struct mdl_list_t mdl_list_t;
-
 /** Begins with the query of a GET: parameters are asked for by name, each once. */
 mdl_list_t *mdl_list_begin(mdl_call_t *call);
 
@@ -25,36 +23,16 @@ apr_int64_t mdl_list_id(mdl_list_t *list, const char *name);
 /** Notes a fault of a parameter. */
 void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const char *message);
 
-/** Ends the reading: refuses with 400 invalid_request (a fault, a parameter that was not asked for)
-    or 400 invalid_cursor. */
-apr_status_t mdl_list_end(mdl_list_t *list);
+/** Ends the reading, and begins with the page that is asked for; one row more than it has is read,
+    to see whether another follows.  Refuses with 400 invalid_request (a fault, a parameter that was
+    not asked for) or 400 invalid_cursor. */
+apr_status_t mdl_list_end(mdl_list_t *list, mdl_page_t *page);
 
-/** What a reading effect takes: call->arg of a list of things with ids that are numbers. */
-typedef struct {
-    mdl_page_t page;
-    mdl_list_t *list;
-} mdl_listing_t;
+/** The whole parse of a list without filters: call->arg becomes an mdl_page_t. */
+apr_status_t mdl_list_parse(mdl_call_t *call);
 
-/** Ends the reading, and begins with the page that the query asks for. */
-apr_status_t mdl_listing_begin(mdl_list_t *list, mdl_listing_t *listing);
-
-/** The whole parse of a list without filters: call->arg becomes an mdl_listing_t. */
-apr_status_t mdl_listing_parse(mdl_call_t *call);
-
-/** How many rows to read: one more than the page has, to see whether another follows. */
-int mdl_list_rows(const mdl_list_t *list);
-
-/** The rows wanted are those with a smaller id. */
-apr_int64_t mdl_list_before(const mdl_list_t *list);
-/** The same for ids that are text. */
-const char *mdl_list_before_text(const mdl_list_t *list);
-
-/** Writes one row of a page: its members into to.  Returns its position: the row's id as text. */
-typedef const char *mdl_list_write_fn(mdl_json_t *to, mdl_call_t *call, const void *row);
-
-/** Writes the page as the answer, from rows (pointers) of which there are up to mdl_list_rows, and
-    the Link header of RFC 8288. */
-void mdl_list_write(const mdl_list_t *list, const apr_array_header_t *rows,
-                    mdl_list_write_fn *write);
+/** Writes the page that call->arg is, or begins with, by the route's resource, and the Link header
+    of RFC 8288. */
+void mdl_list_write(mdl_call_t *call);
 
 #endif

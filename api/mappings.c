@@ -4,6 +4,8 @@
 
 #include "api/list.h"
 #include "api/members.h"
+#include "api/resource.h"
+#include "core/ids.h"
 #include "core/mapping.h"
 
 #define MAX_PRODUCT 255
@@ -42,39 +44,20 @@ static apr_status_t parse_replace(mdl_call_t *call)
     return rv;
 }
 
-static apr_status_t parse_get(mdl_call_t *call)
-{
-    mdl_mapping_find_t *find = apr_pcalloc(call->r->pool, sizeof *find);
-
-    find->shop_id = call->caller.shop_id;
-    find->id = mdl_members_path_id(call->parameters[0]);
-    find->refusal = &call->refusal;
-    call->arg = find;
-    return APR_SUCCESS;
-}
-
-static apr_status_t parse_delete(mdl_call_t *call)
-{
-    parse_get(call);
-    return mdl_members_none(call);
-}
-
 static apr_status_t parse_list(mdl_call_t *call)
 {
     static const char filter[] = "storefront_product_id";
-    mdl_list_t *list = mdl_list_begin(call);
-    mdl_listing_t *listing = apr_palloc(call->r->pool, sizeof *listing);
-    const char *product = mdl_list_text(list, filter, MAX_PRODUCT);
-    apr_status_t rv;
+    mdl_list_t *query = mdl_list_begin(call);
+    mdl_mapping_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
+    const char *product = mdl_list_text(query, filter, MAX_PRODUCT);
 
     if (product != NULL && !mdl_members_is_product(product)) {
-        mdl_list_fault(list, filter, "invalid",
+        mdl_list_fault(query, filter, "invalid",
                        "This parameter must be like gid://platform/Product/123.");
     }
-    rv = mdl_listing_begin(list, listing);
-    listing->page.filter = product;
-    call->arg = listing;
-    return rv;
+    list->storefront_product_id = product;
+    call->arg = list;
+    return mdl_list_end(query, &list->page);
 }
 
 static void write_number(mdl_json_t *to, const char *name, int value)
@@ -86,17 +69,9 @@ static void write_number(mdl_json_t *to, const char *name, int value)
     }
 }
 
-static void write_ids(mdl_json_t *to, const char *name, const apr_array_header_t *ids)
+static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
 {
-    mdl_json_t *list = mdl_json_add_array(to, name);
-
-    for (int i = 0; i < ids->nelts; i++) {
-        mdl_json_add_int(list, NULL, APR_ARRAY_IDX(ids, i, apr_int64_t));
-    }
-}
-
-static void write_members(mdl_json_t *to, const mdl_mapping_t *mapping)
-{
+    const mdl_mapping_t *mapping = thing;
     mdl_json_t *list;
 
     mdl_json_add_int(to, "id", mapping->id);
@@ -106,10 +81,10 @@ static void write_members(mdl_json_t *to, const mdl_mapping_t *mapping)
         mdl_json_add_string(list, NULL,
                             APR_ARRAY_IDX(mapping->storefront_variant_ids, i, const char *));
     }
-    write_ids(to, "file_ids", mapping->file_ids);
-    write_ids(to, "pack_ids", mapping->pack_ids);
-    write_ids(to, "link_ids", mapping->link_ids);
-    write_ids(to, "license_key_tag_ids", mapping->license_key_tag_ids);
+    mdl_ids_add(to, "file_ids", mapping->file_ids);
+    mdl_ids_add(to, "pack_ids", mapping->pack_ids);
+    mdl_ids_add(to, "link_ids", mapping->link_ids);
+    mdl_ids_add(to, "license_key_tag_ids", mapping->license_key_tag_ids);
     mdl_json_add_string(to, "download_type", mapping->download_type);
     mdl_json_add_bool(to, "is_active", mapping->is_active);
     write_number(to, "download_limit", mapping->download_limit);
@@ -117,54 +92,30 @@ static void write_members(mdl_json_t *to, const mdl_mapping_t *mapping)
     mdl_json_add_string(to, "content", mapping->content);
     mdl_json_add_time(to, "created_at", mapping->created_at);
     mdl_json_add_time(to, "updated_at", mapping->updated_at);
+    return mdl_resource_id(call, mapping->id);
 }
 
-static const char *id_of(mdl_call_t *call, const mdl_mapping_t *mapping)
-{
-    return apr_psprintf(call->r->pool, "%" APR_INT64_T_FMT, mapping->id);
-}
+static const mdl_resource_t resource = {"mapping", write_members};
 
 static void write_put(mdl_call_t *call)
 {
     const mdl_mapping_put_t *put = call->arg;
+    const char *id = write_members(mdl_json_add_object(call->answer, resource.noun), call,
+                                   &put->mapping);
 
     if (put->created) {
         call->status = HTTP_CREATED;
-        call->location = apr_pstrcat(call->r->pool, call->root, "/mappings/",
-                                     id_of(call, &put->mapping), NULL);
+        call->location = apr_pstrcat(call->r->pool, call->root, call->path, "/", id, NULL);
     }
-    write_members(mdl_json_add_object(call->answer, "mapping"), &put->mapping);
-}
-
-static void write_one(mdl_call_t *call)
-{
-    write_members(call->answer, ((const mdl_mapping_find_t *)call->arg)->mapping);
-}
-
-static void write_deleted(mdl_call_t *call)
-{
-    call->status = HTTP_NO_CONTENT;
-}
-
-static const char *write_row(mdl_json_t *to, mdl_call_t *call, const void *row)
-{
-    write_members(to, row);
-    return id_of(call, row);
-}
-
-static void write_list(mdl_call_t *call)
-{
-    const mdl_listing_t *listing = call->arg;
-
-    mdl_list_write(listing->list, listing->page.found, write_row);
 }
 
 const mdl_route_t mdl_route_mapping_list = {
     .method = "GET",
     .path = "/mappings",
+    .resource = &resource,
     .parse = parse_list,
-    .effect = mdl_mapping_page,
-    .write = write_list,
+    .effect = mdl_mapping_list,
+    .write = mdl_list_write,
 };
 
 const mdl_route_t mdl_route_mapping_put = {
@@ -178,9 +129,10 @@ const mdl_route_t mdl_route_mapping_put = {
 const mdl_route_t mdl_route_mapping = {
     .method = "GET",
     .path = "/mappings/{}",
-    .parse = parse_get,
+    .resource = &resource,
+    .parse = mdl_resource_parse,
     .effect = mdl_mapping_find,
-    .write = write_one,
+    .write = mdl_resource_write,
 };
 
 const mdl_route_t mdl_route_mapping_replace = {
@@ -195,7 +147,7 @@ const mdl_route_t mdl_route_mapping_delete = {
     .method = "DELETE",
     .path = "/mappings/{}",
     .optional_body = 1,
-    .parse = parse_delete,
+    .parse = mdl_resource_parse_delete,
     .effect = mdl_mapping_delete,
-    .write = write_deleted,
+    .write = mdl_resource_write_deleted,
 };

@@ -1,37 +1,18 @@
 #include "api/orders.h"
 
-#include <apr_strings.h>
-
 #include "api/list.h"
 #include "api/members.h"
 #include "api/order_view.h"
+#include "api/resource.h"
 #include "core/diagnosis.h"
-
-typedef struct {
-    mdl_list_t *list;
-    mdl_order_list_t orders;
-} list_t;
 
 static apr_status_t parse_list(mdl_call_t *call)
 {
-    list_t *own = apr_pcalloc(call->r->pool, sizeof *own);
-    apr_status_t rv;
+    mdl_order_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
 
-    own->list = mdl_list_begin(call);
-    if ((rv = mdl_list_end(own->list)) != APR_SUCCESS) {
-        return rv;
-    }
-    own->orders.shop_id = call->caller.shop_id;
-    own->orders.before = mdl_list_before(own->list);
-    own->orders.limit = mdl_list_rows(own->list);
-    own->orders.default_download_limit = call->service->settings->download_limit;
-    call->arg = own;
-    return APR_SUCCESS;
-}
-
-static apr_status_t read_list(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_order_list(db, p, &((list_t *)arg)->orders);
+    list->default_download_limit = call->service->settings->download_limit;
+    call->arg = list;
+    return mdl_list_end(mdl_list_begin(call), &list->page);
 }
 
 static const char *write_row(mdl_json_t *to, mdl_call_t *call, const void *row)
@@ -39,22 +20,18 @@ static const char *write_row(mdl_json_t *to, mdl_call_t *call, const void *row)
     const mdl_order_t *order = row;
 
     mdl_order_write(to, call, order);
-    return apr_psprintf(call->r->pool, "%" APR_INT64_T_FMT, order->id);
+    return mdl_resource_id(call, order->id);
 }
 
-static void write_list(mdl_call_t *call)
-{
-    const list_t *own = call->arg;
-
-    mdl_list_write(own->list, own->orders.orders, write_row);
-}
+static const mdl_resource_t resource = {"order", write_row};
 
 const mdl_route_t mdl_route_order_list = {
     .method = "GET",
     .path = "/orders",
+    .resource = &resource,
     .parse = parse_list,
-    .effect = read_list,
-    .write = write_list,
+    .effect = mdl_order_list,
+    .write = mdl_list_write,
 };
 
 typedef struct {

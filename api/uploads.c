@@ -213,11 +213,11 @@ apr_status_t mdl_upload_prepare(mdl_call_t *call, mdl_upload_complete_t *complet
 
 void mdl_upload_write_asset(mdl_call_t *call, const mdl_upload_complete_t *complete)
 {
-    mdl_asset_write(call->answer, "asset", complete->asset);
+    mdl_asset_write(call, complete->asset);
     if (complete->job != NULL) {
         call->status = 202;
         call->location = apr_pstrcat(call->r->pool, call->root, "/jobs/", complete->job->id, NULL);
-        mdl_job_write(call->answer, "job", complete->job);
+        mdl_job_write(call, complete->job);
     }
 }
 

@@ -362,7 +362,6 @@ static apr_status_t write_grant(mdl_db_t *db, const mdl_access_grant_t *grant,
 static const char *details_of(const mdl_access_grant_t *grant, apr_pool_t *p)
 {
     mdl_json_t *details = mdl_json_object(p);
-    mdl_json_t *files;
 
     if (grant->downloads > 0) {
         mdl_json_add_int(details, "downloads", grant->downloads);
@@ -371,10 +370,7 @@ static const char *details_of(const mdl_access_grant_t *grant, apr_pool_t *p)
         mdl_json_add_int(details, "extend_days", grant->extend_days);
     }
     if (grant->file_ids != NULL) {
-        files = mdl_json_add_array(details, "file_ids");
-        for (int i = 0; i < grant->file_ids->nelts; i++) {
-            mdl_json_add_int(files, NULL, APR_ARRAY_IDX(grant->file_ids, i, apr_int64_t));
-        }
+        mdl_ids_add(details, "file_ids", grant->file_ids);
     }
     return mdl_json_text(details, NULL, p);
 }

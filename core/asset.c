@@ -1,12 +1,7 @@
 #include "core/asset.h"
 
-#include <string.h>
-
-#include <apr_hash.h>
-#include <apr_strings.h>
 #include <apr_time.h>
 
-#include "base/json.h"
 #include "core/holder.h"
 #include "core/job.h"
 #include "core/shop.h"
@@ -111,9 +106,9 @@ apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
 static apr_status_t select_list(mdl_db_t *db, const mdl_asset_list_t *list, mdl_rows_t **rows,
                                 apr_pool_t *p)
 {
-    mdl_arg_t shop = mdl_int(list->shop_id);
-    mdl_arg_t before = mdl_int(list->before);
-    mdl_arg_t limit = mdl_int(list->limit);
+    mdl_arg_t shop = mdl_int(list->page.shop_id);
+    mdl_arg_t before = mdl_int(list->page.before);
+    mdl_arg_t limit = mdl_int(list->page.rows);
     mdl_arg_t filename = mdl_text(list->filename);
     mdl_arg_t category = mdl_int_or_null(list->category_id);
     mdl_arg_t status = mdl_text(list->status);
@@ -142,23 +137,34 @@ static apr_status_t select_list(mdl_db_t *db, const mdl_asset_list_t *list, mdl_
 apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_asset_list_t *list = arg;
+    mdl_page_t *page = &list->page;
     mdl_rows_t *rows;
     apr_status_t rv = select_list(db, list, &rows, p);
 
-    list->assets = apr_array_make(p, list->limit, sizeof(mdl_asset_t *));
+    page->found = apr_array_make(p, page->rows, sizeof(mdl_asset_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(list->assets, mdl_asset_t *) = asset_of_row(rows, p);
+        APR_ARRAY_PUSH(page->found, mdl_asset_t *) = asset_of_row(rows, p);
     }
     return rv;
 }
 
-static apr_status_t write_change(mdl_db_t *db, const mdl_asset_change_t *change, apr_pool_t *p)
+apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_db_exec(db, MDL_Q_ASSET_CHANGE, NULL, p,
-                       MDL_ARGS(mdl_text(change->filename), mdl_text(change->title),
-                                mdl_int(change->set_content_type), mdl_text(change->content_type),
-                                mdl_int(change->set_category), mdl_int_or_null(change->category_id),
-                                mdl_int(apr_time_now()), mdl_int(change->id)));
+    mdl_one_t *one = arg;
+    mdl_asset_t *asset = NULL;
+    apr_status_t rv = mdl_asset_find(db, one->shop_id, one->id, &asset, one->refusal, p);
+
+    one->found = asset;
+    return rv;
+}
+
+static apr_status_t lock_one(mdl_db_t *db, mdl_one_t *one, apr_pool_t *p)
+{
+    mdl_asset_t *asset = NULL;
+    apr_status_t rv = mdl_asset_lock(db, one->shop_id, one->id, &asset, one->refusal, p);
+
+    one->found = asset;
+    return rv;
 }
 
 /* The category before the asset, as when a category is deleted: else the two could wait for each
@@ -166,71 +172,51 @@ static apr_status_t write_change(mdl_db_t *db, const mdl_asset_change_t *change,
 apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_asset_change_t *change = arg;
-    apr_status_t rv = mdl_asset_find(db, change->shop_id, change->id, &change->asset,
-                                     change->refusal, p);
+    mdl_one_t *one = &change->one;
+    apr_status_t rv = mdl_asset_get(db, p, one);
 
     if (rv != APR_SUCCESS || (change->filename == NULL && change->title == NULL &&
                               !change->set_content_type && !change->set_category)) {
         return rv;
     }
-    if ((rv = mdl_asset_check_category(db, change->shop_id, change->category_id, change->refusal,
-                                       p)) != APR_SUCCESS ||
-        (rv = mdl_asset_lock(db, change->shop_id, change->id, &change->asset, change->refusal,
-                             p)) != APR_SUCCESS ||
-        (rv = write_change(db, change, p)) != APR_SUCCESS) {
+    if ((rv = mdl_asset_check_category(db, one->shop_id, change->category_id, one->refusal, p)) !=
+            APR_SUCCESS ||
+        (rv = lock_one(db, one, p)) != APR_SUCCESS) {
         return rv;
     }
-    return mdl_asset_find(db, change->shop_id, change->id, &change->asset, change->refusal, p);
-}
-
-static apr_status_t check_holders(mdl_db_t *db, const mdl_asset_delete_t *delete, apr_pool_t *p)
-{
-    static const struct {
-        mdl_statement_t statement;
-        mdl_holder_t holder;
-    } holders[] = {{MDL_Q_ASSET_MAPPINGS, MDL_HOLDER_MAPPING},
-                   {MDL_Q_ASSET_PACKS, MDL_HOLDER_PACK},
-                   {MDL_Q_ASSET_ORDERS, MDL_HOLDER_ORDER},
-                   {MDL_Q_ASSET_PINNED_ORDERS, MDL_HOLDER_ORDER}};
-    apr_status_t rv = APR_SUCCESS;
-
-    for (apr_size_t i = 0; rv == APR_SUCCESS && i < sizeof holders / sizeof *holders; i++) {
-        rv = mdl_holder_note(db, holders[i].statement, holders[i].holder, delete->id, "asset",
-                             delete->refusal, p);
-    }
-    return rv == APR_SUCCESS && delete->refusal->details != NULL
-               ? mdl_refuse(delete->refusal, 409, "asset_in_use",
-                            "The asset is in use; see details for what holds it.")
-               : rv;
+    rv = mdl_db_exec(db, MDL_Q_ASSET_CHANGE, NULL, p,
+                     MDL_ARGS(mdl_text(change->filename), mdl_text(change->title),
+                              mdl_int(change->set_content_type), mdl_text(change->content_type),
+                              mdl_int(change->set_category), mdl_int_or_null(change->category_id),
+                              mdl_int(apr_time_now()), mdl_int(one->id)));
+    return rv == APR_SUCCESS ? mdl_asset_get(db, p, one) : rv;
 }
 
 /* Jobs before the asset and the asset before its shop, as everywhere: else two transactions could
    wait for each other.  A job that was queued meanwhile is cancelled once no other can come. */
 apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_asset_delete_t *delete = arg;
-    apr_time_t now = apr_time_now();
-    mdl_asset_t *asset;
+    static const mdl_holder_t holders[] = {{MDL_Q_ASSET_MAPPINGS, MDL_HOLDER_MAPPING},
+                                           {MDL_Q_ASSET_PACKS, MDL_HOLDER_PACK},
+                                           {MDL_Q_ASSET_ORDERS, MDL_HOLDER_ORDER},
+                                           {MDL_Q_ASSET_PINNED_ORDERS, MDL_HOLDER_ORDER}};
+    mdl_one_t *one = arg;
+    mdl_arg_t now = mdl_int(apr_time_now());
+    const mdl_asset_t *asset;
     apr_status_t rv;
 
-    rv = mdl_asset_find(db, delete->shop_id, delete->id, &asset, delete->refusal, p);
-    if (rv == APR_SUCCESS) {
-        rv = mdl_job_cancel_of_asset(db, delete->id, p);
+    if ((rv = mdl_asset_get(db, p, one)) != APR_SUCCESS ||
+        (rv = mdl_job_cancel_of_asset(db, one->id, p)) != APR_SUCCESS ||
+        (rv = lock_one(db, one, p)) != APR_SUCCESS ||
+        (rv = mdl_job_cancel_of_asset(db, one->id, p)) != APR_SUCCESS ||
+        (rv = mdl_holder_check(db, one, holders, sizeof holders / sizeof *holders, "asset_in_use",
+                               "asset", p)) != APR_SUCCESS ||
+        (rv = mdl_db_exec(db, MDL_Q_ASSET_DELETE, NULL, p, MDL_ARGS(now, now, mdl_int(one->id)))) !=
+            APR_SUCCESS) {
+        return rv;
     }
-    if (rv == APR_SUCCESS) {
-        rv = mdl_asset_lock(db, delete->shop_id, delete->id, &asset, delete->refusal, p);
-    }
-    if (rv == APR_SUCCESS) {
-        rv = mdl_job_cancel_of_asset(db, delete->id, p);
-    }
-    if (rv == APR_SUCCESS) {
-        rv = check_holders(db, delete, p);
-    }
-    if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_ASSET_DELETE, NULL, p,
-                         MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(delete->id)));
-    }
-    return rv == APR_SUCCESS ? mdl_shop_store(db, delete->shop_id, -asset->size, 0, p) : rv;
+    asset = one->found;
+    return mdl_shop_store(db, one->shop_id, -asset->size, 0, p);
 }
 
 typedef struct {

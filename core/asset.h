@@ -7,7 +7,8 @@
 
 #include <apr_tables.h>
 
-#include "core/refusal.h"
+#include "core/one.h"
+#include "core/page.h"
 #include "db/db.h"
 #include "storage/storage.h"
 
@@ -44,41 +45,34 @@ apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
 apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
                             mdl_refusal_t *refusal, apr_pool_t *p);
 
-/** Effect that reads assets (mdl_asset_t *), newest first. */
+/** Effect that reads a page of mdl_asset_t. */
 typedef struct {
-    apr_int64_t shop_id;
+    mdl_page_t page;
     const char *status; /* filters: NULL, or 0, for none */
     apr_int64_t category_id;
     const char *filename;
     const char *sha256;
-    apr_int64_t before; /* ids below this one */
-    int limit;
-    apr_array_header_t *assets; /* out */
 } mdl_asset_list_t;
 apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, void *arg);
 
+/** Effect on an mdl_one_t: reads an mdl_asset_t.  Refused: 404 asset_not_found. */
+apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, void *arg);
+
 /** Effect: changes what is set here.  Refused: 404 asset_not_found, 422 unknown_reference. */
 typedef struct {
-    apr_int64_t shop_id;
-    apr_int64_t id;
+    mdl_one_t one;        /* found: mdl_asset_t */
     const char *filename; /* NULL: as it is, as title */
     const char *title;
     int set_content_type; /* also to NULL */
     const char *content_type;
     int set_category; /* also to 0, none */
     apr_int64_t category_id;
-    mdl_asset_t *asset; /* out */
-    mdl_refusal_t *refusal;
 } mdl_asset_change_t;
 apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect: deletes an asset and cancels its open job.  Refused: 404 asset_not_found, 409
-    asset_in_use with a detail for each mapping, pack and order that holds it. */
-typedef struct {
-    apr_int64_t shop_id;
-    apr_int64_t id;
-    mdl_refusal_t *refusal;
-} mdl_asset_delete_t;
+/** Effect on an mdl_one_t: deletes an asset and cancels its open job.  Refused: 404
+    asset_not_found, 409 asset_in_use with a detail for each mapping, pack and order that holds it.
+ */
 apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** Bytes for an asset. */

@@ -13,18 +13,18 @@ static mdl_category_t *category_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return category;
 }
 
-/* Runs a statement that gives the category of an edit. */
-static apr_status_t select_one(mdl_db_t *db, mdl_category_edit_t *edit, mdl_statement_t statement,
+/* Runs a statement that gives the category. */
+static apr_status_t select_one(mdl_db_t *db, mdl_one_t *one, mdl_statement_t statement,
                                apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
 
     if (rv == APR_ENOENT) {
-        return mdl_refuse(edit->refusal, 404, "category_not_found", "There is no such category.");
+        return mdl_refuse(one->refusal, 404, "category_not_found", "There is no such category.");
     }
     if (rv == APR_SUCCESS) {
-        edit->category = category_of_row(row, p);
+        one->found = category_of_row(row, p);
     }
     return rv;
 }
@@ -34,16 +34,16 @@ apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_category_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
 
-    return select_one(db, edit, MDL_Q_CATEGORY_INSERT, p,
-                      MDL_ARGS(mdl_int(edit->shop_id), mdl_text(edit->name), now, now));
+    return select_one(db, &edit->one, MDL_Q_CATEGORY_INSERT, p,
+                      MDL_ARGS(mdl_int(edit->one.shop_id), mdl_text(edit->name), now, now));
 }
 
 apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_category_edit_t *edit = arg;
+    mdl_one_t *one = arg;
 
-    return select_one(db, edit, MDL_Q_CATEGORY_BY_ID, p,
-                      MDL_ARGS(mdl_int(edit->id), mdl_int(edit->shop_id)));
+    return select_one(db, one, MDL_Q_CATEGORY_BY_ID, p,
+                      MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
 }
 
 apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -51,23 +51,23 @@ apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_category_edit_t *edit = arg;
 
     if (edit->name == NULL) {
-        return mdl_category_find(db, p, edit);
+        return mdl_category_find(db, p, &edit->one);
     }
-    return select_one(db, edit, MDL_Q_CATEGORY_CHANGE, p,
-                      MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()), mdl_int(edit->id),
-                               mdl_int(edit->shop_id)));
+    return select_one(db, &edit->one, MDL_Q_CATEGORY_CHANGE, p,
+                      MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()), mdl_int(edit->one.id),
+                               mdl_int(edit->one.shop_id)));
 }
 
 apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     static const mdl_statement_t statements[] = {
         MDL_Q_CATEGORY_LEAVE_ASSETS, MDL_Q_CATEGORY_LEAVE_UPLOADS, MDL_Q_CATEGORY_DELETE};
-    mdl_category_edit_t *edit = arg;
-    apr_status_t rv = select_one(db, edit, MDL_Q_CATEGORY_LOCK, p,
-                                 MDL_ARGS(mdl_int(edit->id), mdl_int(edit->shop_id)));
+    mdl_one_t *one = arg;
+    apr_status_t rv = select_one(db, one, MDL_Q_CATEGORY_LOCK, p,
+                                 MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
 
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < sizeof statements / sizeof *statements; i++) {
-        rv = mdl_db_exec(db, statements[i], NULL, p, MDL_ARGS(mdl_int(edit->id)));
+        rv = mdl_db_exec(db, statements[i], NULL, p, MDL_ARGS(mdl_int(one->id)));
     }
     return rv;
 }

@@ -5,11 +5,12 @@
 #include <apr_strings.h>
 
 static const struct {
-    const char *code, *path, *name;
+    const char *code, *path, *name, *verb;
 } kinds[] = {
-    [MDL_HOLDER_MAPPING] = {"held_by_mapping", "/mappings/", "Mapping"},
-    [MDL_HOLDER_PACK] = {"held_by_pack", "/packs/", "Pack"},
-    [MDL_HOLDER_ORDER] = {"held_by_order", "/orders/", "Order"},
+    [MDL_HOLDER_MAPPING] = {"held_by_mapping", "/mappings/", "Mapping", "holds"},
+    [MDL_HOLDER_PACK] = {"held_by_pack", "/packs/", "Pack", "holds"},
+    [MDL_HOLDER_ORDER] = {"held_by_order", "/orders/", "Order", "holds"},
+    [MDL_HOLDER_WAITING_ORDER] = {"held_by_order", "/orders/", "Order", "waits for keys of"},
 };
 
 static int is_noted(const mdl_refusal_t *refusal, const char *pointer)
@@ -22,23 +23,38 @@ static int is_noted(const mdl_refusal_t *refusal, const char *pointer)
     return 0;
 }
 
-apr_status_t mdl_holder_note(mdl_db_t *db, mdl_statement_t statement, mdl_holder_t holder,
-                             apr_int64_t id, const char *noun, mdl_refusal_t *refusal,
-                             apr_pool_t *p)
+static apr_status_t note(mdl_db_t *db, const mdl_one_t *thing, const mdl_holder_t *holder,
+                         const char *noun, apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, statement, &rows, p,
-                                    MDL_ARGS(mdl_int(id), mdl_int(MDL_MAX_DETAILS)));
+    apr_status_t rv = mdl_db_select(db, holder->statement, &rows, p,
+                                    MDL_ARGS(mdl_int(thing->id), mdl_int(MDL_MAX_DETAILS)));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        const char *name = mdl_rows_text(rows, 0);
-        const char *pointer = apr_pstrcat(p, kinds[holder].path, name, NULL);
+        const char *id = mdl_rows_text(rows, 0);
+        const char *pointer = apr_pstrcat(p, kinds[holder->kind].path, id, NULL);
 
-        if (!is_noted(refusal, pointer)) {
-            mdl_refusal_detail(
-                refusal, pointer, kinds[holder].code,
-                apr_psprintf(p, "%s %s holds this %s.", kinds[holder].name, name, noun), p);
+        if (!is_noted(thing->refusal, pointer)) {
+            mdl_refusal_detail(thing->refusal, pointer, kinds[holder->kind].code,
+                               apr_psprintf(p, "%s %s %s this %s.", kinds[holder->kind].name, id,
+                                            kinds[holder->kind].verb, noun),
+                               p);
         }
     }
     return rv;
+}
+
+apr_status_t mdl_holder_check(mdl_db_t *db, const mdl_one_t *thing, const mdl_holder_t *holders,
+                              apr_size_t n, const char *code, const char *noun, apr_pool_t *p)
+{
+    apr_status_t rv = APR_SUCCESS;
+
+    for (apr_size_t i = 0; rv == APR_SUCCESS && i < n; i++) {
+        rv = note(db, thing, &holders[i], noun, p);
+    }
+    return rv == APR_SUCCESS && thing->refusal->details != NULL
+               ? mdl_refuse(
+                     thing->refusal, 409, code,
+                     apr_psprintf(p, "The %s is in use; see details for what holds it.", noun))
+               : rv;
 }

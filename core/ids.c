@@ -3,15 +3,23 @@
 #include <apr_hash.h>
 #include <apr_strings.h>
 
-#include "base/json.h"
+static void fill(mdl_json_t *array, const apr_array_header_t *ids)
+{
+    for (int i = 0; i < ids->nelts; i++) {
+        mdl_json_add_int(array, NULL, APR_ARRAY_IDX(ids, i, apr_int64_t));
+    }
+}
+
+void mdl_ids_add(mdl_json_t *to, const char *name, const apr_array_header_t *ids)
+{
+    fill(mdl_json_add_array(to, name), ids);
+}
 
 const char *mdl_ids_json(const apr_array_header_t *ids, apr_pool_t *p)
 {
     mdl_json_t *array = mdl_json_array(p);
 
-    for (int i = 0; i < ids->nelts; i++) {
-        mdl_json_add_int(array, NULL, APR_ARRAY_IDX(ids, i, apr_int64_t));
-    }
+    fill(array, ids);
     return mdl_json_text(array, NULL, p);
 }
 

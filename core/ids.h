@@ -4,8 +4,12 @@
 #ifndef MDL_CORE_IDS_H
 #define MDL_CORE_IDS_H
 
+#include "base/json.h"
 #include "core/refusal.h"
 #include "db/db.h"
+
+/** Adds the ids as an array. */
+void mdl_ids_add(mdl_json_t *to, const char *name, const apr_array_header_t *ids);
 
 /** The ids as a JSON array, for statements that take a list. */
 const char *mdl_ids_json(const apr_array_header_t *ids, apr_pool_t *p);

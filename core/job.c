@@ -124,14 +124,14 @@ apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_job_page_t *page = arg;
+    mdl_page_t *page = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_JOB_PAGE, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_text(page->before), mdl_int(page->limit)));
+        MDL_ARGS(mdl_int(page->shop_id), mdl_text(page->before_text), mdl_int(page->rows)));
 
     if (rv == APR_SUCCESS) {
-        page->jobs = jobs_of_rows(rows, p);
+        page->found = jobs_of_rows(rows, p);
     }
     return rv;
 }

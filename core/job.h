@@ -6,6 +6,7 @@
 #ifndef MDL_CORE_JOB_H
 #define MDL_CORE_JOB_H
 
+#include "core/page.h"
 #include "core/refusal.h"
 #include "db/db.h"
 
@@ -111,13 +112,7 @@ apr_status_t mdl_job_fail(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 apr_status_t mdl_job_open_of_asset(mdl_db_t *db, apr_int64_t asset_id, const char *but, int *open,
                                    apr_pool_t *p);
 
-/** Effect that reads a shop's jobs (mdl_job_t *), newest first, as the shop may see them. */
-typedef struct {
-    apr_int64_t shop_id;
-    const char *before; /* ids below this one */
-    int limit;
-    apr_array_header_t *jobs; /* out */
-} mdl_job_page_t;
+/** Effect that reads a page (mdl_page_t) of mdl_job_t, as the shop may see them. */
 apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** What cancelling and retrying have in common. */

@@ -1,146 +1,110 @@
 #include "core/license.h"
 
-#include <apr_strings.h>
 #include <apr_time.h>
 
+#include "core/holder.h"
 #include "core/ids.h"
 
-static mdl_license_tag_t tag_of_row(const mdl_rows_t *row)
+static mdl_license_tag_t *tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
-    return (mdl_license_tag_t){.id = mdl_rows_int(row, 0),
-                               .name = mdl_rows_text(row, 1),
-                               .available = mdl_rows_int(row, 2),
-                               .assigned = mdl_rows_int(row, 3),
-                               .low_stock_threshold = mdl_rows_null(row, 4) ? -1
-                                                                            : mdl_rows_int(row, 4),
-                               .created_at = mdl_rows_int(row, 5),
-                               .updated_at = mdl_rows_int(row, 6)};
+    mdl_license_tag_t *tag = apr_pcalloc(p, sizeof *tag);
+
+    tag->id = mdl_rows_int(row, 0);
+    tag->name = mdl_rows_text(row, 1);
+    tag->available = mdl_rows_int(row, 2);
+    tag->assigned = mdl_rows_int(row, 3);
+    tag->low_stock_threshold = mdl_rows_null(row, 4) ? -1 : mdl_rows_int(row, 4);
+    tag->created_at = mdl_rows_int(row, 5);
+    tag->updated_at = mdl_rows_int(row, 6);
+    return tag;
 }
 
-static mdl_arg_t threshold_or_null(apr_int64_t threshold)
+static mdl_arg_t threshold_or_null(const mdl_license_tag_edit_t *edit)
 {
-    return threshold < 0 ? mdl_null() : mdl_int(threshold);
+    return edit->low_stock_threshold < 0 ? mdl_null() : mdl_int(edit->low_stock_threshold);
 }
 
-static apr_status_t not_found(mdl_refusal_t *refusal)
+/* Runs a statement that gives the tag. */
+static apr_status_t select_one(mdl_db_t *db, mdl_one_t *one, mdl_statement_t statement,
+                               apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
-    return mdl_refuse(refusal, 404, "license_key_tag_not_found",
-                      "There is no such license key tag.");
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
+
+    if (rv == APR_ENOENT) {
+        return mdl_refuse(one->refusal, 404, "license_key_tag_not_found",
+                          "There is no such license key tag.");
+    }
+    if (rv == APR_SUCCESS) {
+        one->found = tag_of_row(row, p);
+    }
+    return rv;
 }
 
 apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_license_tag_create_t *create = arg;
-    apr_time_t now = apr_time_now();
-    mdl_rows_t *row;
-    apr_status_t rv;
+    mdl_license_tag_edit_t *edit = arg;
+    mdl_arg_t now = mdl_int(apr_time_now());
 
-    rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_INSERT, &row, p,
-                           MDL_ARGS(mdl_int(create->shop_id), mdl_text(create->tag.name),
-                                    threshold_or_null(create->tag.low_stock_threshold),
-                                    mdl_int(now), mdl_int(now)));
-    if (rv == APR_SUCCESS) {
-        create->tag = tag_of_row(row);
-    }
-    return rv;
-}
-
-apr_status_t mdl_license_tag_list(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    mdl_license_tag_list_t *list = arg;
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_LICENSE_TAG_LIST, &rows, p,
-        MDL_ARGS(mdl_int(list->shop_id), mdl_int(list->before), mdl_int(list->limit)));
-
-    list->tags = apr_array_make(p, list->limit, sizeof(mdl_license_tag_t *));
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        mdl_license_tag_t *tag = apr_palloc(p, sizeof *tag);
-
-        *tag = tag_of_row(rows);
-        APR_ARRAY_PUSH(list->tags, mdl_license_tag_t *) = tag;
-    }
-    return rv;
+    return select_one(db, &edit->one, MDL_Q_LICENSE_TAG_INSERT, p,
+                      MDL_ARGS(mdl_int(edit->one.shop_id), mdl_text(edit->name),
+                               threshold_or_null(edit), now, now));
 }
 
 apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_license_tag_find_t *find = arg;
-    mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_BY_ID, &row, p,
-                                        MDL_ARGS(mdl_int(find->id), mdl_int(find->shop_id)));
+    mdl_one_t *one = arg;
 
-    if (rv == APR_SUCCESS) {
-        find->tag = tag_of_row(row);
-    }
-    return rv == APR_ENOENT ? not_found(find->refusal) : rv;
+    return select_one(db, one, MDL_Q_LICENSE_TAG_BY_ID, p,
+                      MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
 }
 
 apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_license_tag_change_t *change = arg;
-    mdl_rows_t *row;
-    apr_status_t rv;
+    mdl_license_tag_edit_t *edit = arg;
 
-    if (change->name == NULL && !change->set_threshold) {
-        return mdl_license_tag_find(db, p, &change->find);
+    if (edit->name == NULL && !edit->set_threshold) {
+        return mdl_license_tag_find(db, p, &edit->one);
     }
-    rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_CHANGE, &row, p,
-                           MDL_ARGS(mdl_text(change->name), mdl_int(change->set_threshold),
-                                    threshold_or_null(change->low_stock_threshold),
-                                    mdl_int(apr_time_now()), mdl_int(change->find.id),
-                                    mdl_int(change->find.shop_id)));
-    if (rv == APR_SUCCESS) {
-        change->find.tag = tag_of_row(row);
-    }
-    return rv == APR_ENOENT ? not_found(change->find.refusal) : rv;
-}
-
-/* Adds a detail for each holder that a statement finds. */
-static apr_status_t note_holders(mdl_db_t *db, const mdl_license_tag_find_t *find,
-                                 mdl_statement_t statement, const char *code, const char *path,
-                                 const char *sentence, apr_pool_t *p)
-{
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, statement, &rows, p,
-                                    MDL_ARGS(mdl_int(find->id), mdl_int(MDL_MAX_DETAILS)));
-
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        const char *id = mdl_rows_text(rows, 0);
-
-        mdl_refusal_detail(find->refusal, apr_pstrcat(p, path, id, NULL), code,
-                           apr_psprintf(p, sentence, id), p);
-    }
-    return rv;
+    return select_one(db, &edit->one, MDL_Q_LICENSE_TAG_CHANGE, p,
+                      MDL_ARGS(mdl_text(edit->name), mdl_int(edit->set_threshold),
+                               threshold_or_null(edit), mdl_int(apr_time_now()),
+                               mdl_int(edit->one.id), mdl_int(edit->one.shop_id)));
 }
 
 apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_license_tag_find_t *find = arg;
-    mdl_rows_t *row;
-    apr_status_t rv = mdl_license_tag_find(db, p, find);
+    static const mdl_holder_t holders[] = {{MDL_Q_LICENSE_TAG_MAPPINGS, MDL_HOLDER_MAPPING},
+                                           {MDL_Q_LICENSE_TAG_ORDERS, MDL_HOLDER_WAITING_ORDER}};
+    mdl_one_t *one = arg;
+    apr_status_t rv = select_one(db, one, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p,
+                                 MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
 
-    if (rv != APR_SUCCESS) {
-        return rv;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_holder_check(db, one, holders, sizeof holders / sizeof *holders,
+                              "license_key_tag_in_use", "license key tag", p);
     }
-    rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_LOCK_WHOLE, &row, p, MDL_ARGS(mdl_int(find->id)));
-    if (rv != APR_SUCCESS) {
-        return rv == APR_ENOENT ? not_found(find->refusal) : rv;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_CLOSE, NULL, p, MDL_ARGS(mdl_int(one->id)));
     }
-    if ((rv = note_holders(db, find, MDL_Q_LICENSE_TAG_MAPPINGS, "held_by_mapping", "/mappings/",
-                           "Mapping %s holds this license key tag.", p)) != APR_SUCCESS ||
-        (rv = note_holders(db, find, MDL_Q_LICENSE_TAG_ORDERS, "held_by_order", "/orders/",
-                           "Order %s waits for keys of this license key tag.", p)) != APR_SUCCESS) {
-        return rv;
-    }
-    if (find->refusal->details != NULL) {
-        return mdl_refuse(find->refusal, 409, "license_key_tag_in_use",
-                          "The license key tag is in use; see details.");
-    }
-    rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_CLOSE, NULL, p, MDL_ARGS(mdl_int(find->id)));
     return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_LICENSE_TAG_DELETE, NULL, p,
-                                           MDL_ARGS(mdl_int(apr_time_now()), mdl_int(find->id)))
+                                           MDL_ARGS(mdl_int(apr_time_now()), mdl_int(one->id)))
                              : rv;
+}
+
+apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_page_t *page = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_LICENSE_TAG_PAGE, &rows, p,
+        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->rows)));
+
+    page->found = apr_array_make(p, page->rows, sizeof(mdl_license_tag_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(page->found, mdl_license_tag_t *) = tag_of_row(rows, p);
+    }
+    return rv;
 }
 
 apr_status_t mdl_license_lock(mdl_db_t *db, apr_int64_t order_id,
@@ -267,13 +231,13 @@ static apr_status_t fill_tag(mdl_db_t *db, const mdl_license_add_t *add, apr_int
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_LICENSE_PAIRS_OF_TAG, &rows, p,
-        MDL_ARGS(mdl_int(add->tag_id), mdl_int(available), mdl_int(add->tag_id)));
+        MDL_ARGS(mdl_int(add->one.id), mdl_int(available), mdl_int(add->one.id)));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
     pairs = read_pairs(rows, &given, p);
-    rv = give(db, add->tag_id, pairs, given, p);
+    rv = give(db, add->one.id, pairs, given, p);
     return rv != APR_SUCCESS || given == 0
                ? rv
                : mdl_db_exec(
@@ -284,18 +248,22 @@ static apr_status_t fill_tag(mdl_db_t *db, const mdl_license_add_t *add, apr_int
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_license_add_t *add = arg;
-    mdl_license_tag_find_t find = {
-        .shop_id = add->shop_id, .id = add->tag_id, .refusal = add->refusal};
+    apr_int64_t tag_id = add->one.id;
     apr_int64_t available;
     apr_status_t rv;
 
-    if ((rv = mdl_license_tag_find(db, p, &find)) != APR_SUCCESS ||
-        (rv = lock_tag(db, add->tag_id, &available, p)) != APR_SUCCESS) {
-        return rv == APR_ENOENT ? not_found(add->refusal) : rv;
+    if ((rv = mdl_license_tag_find(db, p, &add->one)) != APR_SUCCESS) {
+        return rv;
     }
-    rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_INSERT, &add->added, p,
-                     MDL_ARGS(mdl_int(add->tag_id), mdl_int(apr_time_now()),
-                              mdl_text(mdl_json_text(add->keys, NULL, p))));
+    rv = lock_tag(db, tag_id, &available, p);
+    if (rv == APR_ENOENT) { /* deleted in the same moment */
+        return mdl_license_tag_find(db, p, &add->one);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_INSERT, &add->added, p,
+                         MDL_ARGS(mdl_int(tag_id), mdl_int(apr_time_now()),
+                                  mdl_text(mdl_json_text(add->keys, NULL, p))));
+    }
     if (rv != APR_SUCCESS) {
         return rv;
     }
@@ -303,6 +271,6 @@ apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (add->added == 0) {
         return APR_SUCCESS;
     }
-    rv = count(db, add->tag_id, add->added, 0, p);
+    rv = count(db, tag_id, add->added, 0, p);
     return rv == APR_SUCCESS ? fill_tag(db, add, available + add->added, p) : rv;
 }

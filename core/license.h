@@ -11,7 +11,8 @@
 #define MDL_CORE_LICENSE_H
 
 #include "base/json.h"
-#include "core/refusal.h"
+#include "core/one.h"
+#include "core/page.h"
 #include "db/db.h"
 
 typedef struct {
@@ -24,60 +25,41 @@ typedef struct {
     apr_time_t updated_at; /* of name and threshold; keys come and go without it */
 } mdl_license_tag_t;
 
-/** Effect: makes a tag without keys. */
+/** What create and change take.  Refused, as find and delete: 404 license_key_tag_not_found. */
 typedef struct {
-    apr_int64_t shop_id;
-    mdl_license_tag_t tag; /* in: name and low_stock_threshold; out: all */
-} mdl_license_tag_create_t;
+    mdl_one_t one;                   /* found: mdl_license_tag_t */
+    const char *name;                /* NULL: as it was */
+    int set_threshold;               /* of change: whether low_stock_threshold counts */
+    apr_int64_t low_stock_threshold; /* -1: none */
+} mdl_license_tag_edit_t;
+
+/** Makes a tag without keys. */
 apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect: reads a shop's tags with ids below before, newest first. */
-typedef struct {
-    apr_int64_t shop_id;
-    apr_int64_t before;
-    int limit;
-    apr_array_header_t *tags; /* out: mdl_license_tag_t * */
-} mdl_license_tag_list_t;
-apr_status_t mdl_license_tag_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Which tag an effect is about. */
-typedef struct {
-    apr_int64_t shop_id;
-    apr_int64_t id;
-    mdl_license_tag_t tag; /* out, but for delete */
-    mdl_refusal_t *refusal;
-} mdl_license_tag_find_t;
-
-/** Effect: reads a tag.  Refused: 404 license_key_tag_not_found. */
+/** Effect on an mdl_one_t: reads. */
 apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /**
- * Effect: deletes a tag; the keys that were given stay with their assignments.  Refused: 404, and
- * 409 license_key_tag_in_use with the mappings that hold it and the orders that wait for its keys.
+ * Effect on an mdl_one_t; the keys that were given stay with their assignments.  Refused: 409
+ * license_key_tag_in_use with the mappings that hold it and the orders that wait for its keys.
  */
 apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect: changes what is set.  Refused: 404. */
-typedef struct {
-    mdl_license_tag_find_t find;
-    const char *name;  /* NULL: as it was */
-    int set_threshold; /* whether low_stock_threshold counts; -1 there clears */
-    apr_int64_t low_stock_threshold;
-} mdl_license_tag_change_t;
-apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg);
+/** Effect that reads a page (mdl_page_t) of mdl_license_tag_t. */
+apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /**
  * Effect: adds keys to a tag, gives them to the claims that wait, and adds an event
  * license_keys_assigned to each order that got some.  Refused: 404.
  */
 typedef struct {
-    apr_int64_t shop_id;
-    apr_int64_t tag_id;
+    mdl_one_t one;          /* the tag; found: mdl_license_tag_t, as it was before */
     const char *key_id;     /* the API key that asks; NULL: the service */
     const mdl_json_t *keys; /* an array of strings */
     apr_int64_t added;      /* out */
     apr_int64_t duplicates; /* out: keys that the tag had, or that stand twice in the array */
-    mdl_refusal_t *refusal;
 } mdl_license_add_t;
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg);
 

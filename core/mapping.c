@@ -249,7 +249,7 @@ static apr_status_t read_lists(mdl_db_t *db, const apr_array_header_t *mappings,
 
 apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_mapping_find_t *find = arg;
+    mdl_one_t *find = arg;
     apr_array_header_t *mappings = apr_array_make(p, 1, sizeof(mdl_mapping_t *));
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_MAPPING_BY_ID, &row, p,
@@ -258,8 +258,7 @@ apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? not_found(find->refusal) : rv;
     }
-    find->mapping = mapping_of_row(row, p);
-    APR_ARRAY_PUSH(mappings, mdl_mapping_t *) = find->mapping;
+    APR_ARRAY_PUSH(mappings, mdl_mapping_t *) = find->found = mapping_of_row(row, p);
     return read_lists(db, mappings, p);
 }
 
@@ -285,7 +284,7 @@ static apr_status_t retire(mdl_db_t *db, apr_int64_t id, int live, apr_pool_t *p
 
 apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_mapping_find_t *find = arg;
+    mdl_one_t *find = arg;
     mdl_arg_t id = mdl_int(find->id);
     mdl_rows_t *row;
     apr_status_t rv;
@@ -305,30 +304,31 @@ apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_MAPPING_DELETE, NULL, p, MDL_ARGS(id)) : rv;
 }
 
-static apr_status_t select_page(mdl_db_t *db, const mdl_page_t *page, mdl_rows_t **rows,
+static apr_status_t select_page(mdl_db_t *db, const mdl_mapping_list_t *list, mdl_rows_t **rows,
                                 apr_pool_t *p)
 {
-    if (page->filter != NULL) {
-        return mdl_db_select(db, MDL_Q_MAPPING_PAGE_OF_PRODUCT, rows, p,
-                             MDL_ARGS(mdl_int(page->shop_id), mdl_text(page->filter),
-                                      mdl_int(page->before), mdl_int(page->rows)));
-    }
-    return mdl_db_select(
-        db, MDL_Q_MAPPING_PAGE, rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->rows)));
+    mdl_arg_t shop = mdl_int(list->page.shop_id);
+    mdl_arg_t before = mdl_int(list->page.before);
+    mdl_arg_t limit = mdl_int(list->page.rows);
+
+    return list->storefront_product_id != NULL
+               ? mdl_db_select(db, MDL_Q_MAPPING_PAGE_OF_PRODUCT, rows, p,
+                               MDL_ARGS(shop, mdl_text(list->storefront_product_id), before, limit))
+               : mdl_db_select(db, MDL_Q_MAPPING_PAGE, rows, p, MDL_ARGS(shop, before, limit));
 }
 
-apr_status_t mdl_mapping_page(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_page_t *page = arg;
+    mdl_mapping_list_t *list = arg;
+    apr_array_header_t *found = apr_array_make(p, list->page.rows, sizeof(mdl_mapping_t *));
     mdl_rows_t *rows;
-    apr_status_t rv = select_page(db, page, &rows, p);
+    apr_status_t rv = select_page(db, list, &rows, p);
 
-    page->found = apr_array_make(p, page->rows, sizeof(mdl_mapping_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(page->found, mdl_mapping_t *) = mapping_of_row(rows, p);
+        APR_ARRAY_PUSH(found, mdl_mapping_t *) = mapping_of_row(rows, p);
     }
-    return rv == APR_SUCCESS ? read_lists(db, page->found, p) : rv;
+    list->page.found = found;
+    return rv == APR_SUCCESS ? read_lists(db, found, p) : rv;
 }
 
 apr_status_t mdl_mapping_match(mdl_db_t *db, apr_int64_t shop_id, const char *product_id,

@@ -5,8 +5,8 @@
 #ifndef MDL_CORE_MAPPING_H
 #define MDL_CORE_MAPPING_H
 
+#include "core/one.h"
 #include "core/page.h"
-#include "core/refusal.h"
 #include "db/db.h"
 
 typedef struct {
@@ -42,22 +42,19 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, void *arg);
     409 mapping_exists when another has the key, 422 as above. */
 apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** What the effects on a mapping that is there take and give.  Refused: 404 mapping_not_found. */
-typedef struct {
-    apr_int64_t shop_id;
-    apr_int64_t id;
-    mdl_refusal_t *refusal;
-    mdl_mapping_t *mapping; /* out, of find */
-} mdl_mapping_find_t;
-
-/** Reads only. */
+/** Effect on an mdl_one_t: reads an mdl_mapping_t.  Refused: 404 mapping_not_found. */
 apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** It serves no new assignment.  Orders that were made under it keep what they have. */
+/** Effect on an mdl_one_t: it serves no new assignment.  Orders that were made under it keep what
+    they have.  Refused: 404 mapping_not_found. */
 apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect that reads a page (mdl_page_t) of mdl_mapping_t; filter is a product. */
-apr_status_t mdl_mapping_page(mdl_db_t *db, apr_pool_t *p, void *arg);
+/** Effect that reads a page of mdl_mapping_t. */
+typedef struct {
+    mdl_page_t page;
+    const char *storefront_product_id; /* filter; NULL for none */
+} mdl_mapping_list_t;
+apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** What an assignment needs of the mapping that serves it. */
 typedef struct {

@@ -287,6 +287,11 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
+static apr_status_t not_found(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 404, "order_not_found", "There is no such order.");
+}
+
 apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_refusal_t *refusal,
                             apr_pool_t *p)
 {
@@ -296,7 +301,7 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_refusal_t 
     rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK, &row, p,
                            MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
     if (rv == APR_ENOENT) {
-        return mdl_refuse(refusal, 404, "order_not_found", "There is no such order.");
+        return not_found(refusal);
     }
     return rv == APR_SUCCESS ? mdl_order_find(db, p, find) : rv;
 }
@@ -304,49 +309,50 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_refusal_t 
 apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_order_list_t *list = arg;
+    mdl_page_t *page = &list->page;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_ORDER_LIST, &rows, p,
-        MDL_ARGS(mdl_int(list->shop_id), mdl_int(list->before), mdl_int(list->limit)));
+        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->rows)));
 
-    list->orders = apr_array_make(p, list->limit, sizeof(mdl_order_t *));
+    page->found = apr_array_make(p, page->rows, sizeof(mdl_order_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(list->orders, mdl_order_t *) = order_of_row(rows, p);
+        APR_ARRAY_PUSH(page->found, mdl_order_t *) = order_of_row(rows, p);
     }
-    return rv == APR_SUCCESS ? read_orders(db, list->orders, list->default_download_limit, p) : rv;
+    return rv == APR_SUCCESS ? read_orders(db, page->found, list->default_download_limit, p) : rv;
 }
 
 static apr_status_t select_assignments(mdl_db_t *db, const mdl_assignment_list_t *list,
                                        mdl_rows_t **rows, apr_pool_t *p)
 {
-    if (list->id != 0) {
-        return mdl_db_select(db, MDL_Q_ASSIGNMENT_OF_ORDER, rows, p,
-                             MDL_ARGS(mdl_int(list->order->id), mdl_int(list->id)));
-    }
-    return mdl_db_select(
-        db, MDL_Q_ASSIGNMENT_LIST, rows, p,
-        MDL_ARGS(mdl_int(list->order->id), mdl_int(list->before), mdl_int(list->limit)));
+    mdl_arg_t order = mdl_int(list->order->id);
+
+    return list->id != 0 ? mdl_db_select(db, MDL_Q_ASSIGNMENT_OF_ORDER, rows, p,
+                                         MDL_ARGS(order, mdl_int(list->id)))
+                         : mdl_db_select(db, MDL_Q_ASSIGNMENT_LIST, rows, p,
+                                         MDL_ARGS(order, mdl_int(list->page.before),
+                                                  mdl_int(list->page.rows)));
 }
 
 apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_assignment_list_t *list = arg;
-    mdl_order_find_t find = {.shop_id = list->shop_id,
+    mdl_order_find_t find = {.shop_id = list->page.shop_id,
                              .storefront_order_id = list->storefront_order_id};
     index_t assignments = index_make(p);
     mdl_rows_t *rows;
     apr_status_t rv;
 
     if ((rv = select_order(db, &find, &rows, p)) != APR_SUCCESS) {
-        return rv;
+        return rv == APR_ENOENT ? not_found(list->refusal) : rv;
     }
     list->order = order_of_row(rows, p);
-    list->assignments = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
+    list->page.found = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
     rv = select_assignments(db, list, &rows, p);
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         mdl_assignment_t *assignment = assignment_of_row(rows, p);
 
-        APR_ARRAY_PUSH(list->assignments, mdl_assignment_t *) = assignment;
+        APR_ARRAY_PUSH(list->page.found, mdl_assignment_t *) = assignment;
         index_add(&assignments, &assignment->id, assignment);
     }
     return rv == APR_SUCCESS ? read_content(db, &assignments, list->default_download_limit) : rv;

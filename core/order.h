@@ -5,6 +5,7 @@
 #define MDL_CORE_ORDER_H
 
 #include "core/email.h"
+#include "core/page.h"
 #include "core/refusal.h"
 #include "db/db.h"
 
@@ -98,25 +99,20 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_refusal_t 
 /** Effect that reads a page of a shop's orders with everything in them but events, by as many
     statements as one order takes. */
 typedef struct {
-    apr_int64_t shop_id;
-    apr_int64_t before; /* ids below this */
-    int limit;
+    mdl_page_t page; /* of mdl_order_t */
     int default_download_limit;
-    apr_array_header_t *orders; /* out: mdl_order_t *, newest first */
 } mdl_order_list_t;
 apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect that reads assignments of an order: one of them, or a page.  APR_ENOENT when there is no
-    such order. */
+/** Effect that reads assignments of an order: one of them, or a page.  Refused: 404
+    order_not_found. */
 typedef struct {
-    apr_int64_t shop_id;
+    mdl_page_t page; /* of mdl_assignment_t */
     const char *storefront_order_id;
-    apr_int64_t id;     /* that one; 0: a page */
-    apr_int64_t before; /* ids below this */
-    int limit;
+    apr_int64_t id; /* that one; 0: a page */
     int default_download_limit;
-    mdl_order_t *order;              /* out: without assignments and email */
-    apr_array_header_t *assignments; /* out: mdl_assignment_t *, newest first */
+    mdl_order_t *order; /* out: without assignments and email */
+    mdl_refusal_t *refusal;
 } mdl_assignment_list_t;
 apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg);
 

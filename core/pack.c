@@ -42,48 +42,48 @@ static apr_status_t read_files(mdl_db_t *db, const apr_array_header_t *packs, ap
     return rv;
 }
 
-/* Runs a statement that gives the pack of an edit, without its files. */
-static apr_status_t select_one(mdl_db_t *db, mdl_pack_edit_t *edit, mdl_statement_t statement,
+/* Runs a statement that gives the pack, without its files. */
+static apr_status_t select_one(mdl_db_t *db, mdl_one_t *one, mdl_statement_t statement,
                                apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
 
     if (rv == APR_ENOENT) {
-        return mdl_refuse(edit->refusal, 404, "pack_not_found", "There is no such pack.");
+        return mdl_refuse(one->refusal, 404, "pack_not_found", "There is no such pack.");
     }
     if (rv == APR_SUCCESS) {
-        edit->pack = pack_of_row(row, p);
+        one->found = pack_of_row(row, p);
     }
     return rv;
 }
 
 static apr_status_t put_files(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_pool_t *p)
 {
-    apr_status_t rv = mdl_ids_check(db, MDL_Q_ASSET_KNOWN, edit->shop_id, edit->file_ids,
-                                    "file_ids", edit->refusal, p);
+    const mdl_pack_t *pack = edit->one.found;
+    apr_status_t rv = mdl_ids_check(db, MDL_Q_ASSET_KNOWN, edit->one.shop_id, edit->file_ids,
+                                    "file_ids", edit->one.refusal, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (edit->refusal->details != NULL) {
-        return mdl_refuse(edit->refusal, 422, "unknown_reference",
+    if (edit->one.refusal->details != NULL) {
+        return mdl_refuse(edit->one.refusal, 422, "unknown_reference",
                           "The pack names files that this shop does not have.");
     }
     if (edit->file_ids == NULL || edit->file_ids->nelts == 0) {
         return APR_SUCCESS;
     }
-    return mdl_db_exec(
-        db, MDL_Q_PACK_FILES_INSERT, NULL, p,
-        MDL_ARGS(mdl_int(edit->pack->id), mdl_text(mdl_ids_json(edit->file_ids, p))));
+    return mdl_db_exec(db, MDL_Q_PACK_FILES_INSERT, NULL, p,
+                       MDL_ARGS(mdl_int(pack->id), mdl_text(mdl_ids_json(edit->file_ids, p))));
 }
 
 /* With its files, as they are now. */
-static apr_status_t complete(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_pool_t *p)
+static apr_status_t complete(mdl_db_t *db, const mdl_one_t *one, apr_pool_t *p)
 {
     apr_array_header_t *packs = apr_array_make(p, 1, sizeof(mdl_pack_t *));
 
-    APR_ARRAY_PUSH(packs, mdl_pack_t *) = edit->pack;
+    APR_ARRAY_PUSH(packs, mdl_pack_t *) = one->found;
     return read_files(db, packs, p);
 }
 
@@ -91,22 +91,23 @@ apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_pack_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
-    apr_status_t rv = select_one(db, edit, MDL_Q_PACK_INSERT, p,
-                                 MDL_ARGS(mdl_int(edit->shop_id), mdl_text(edit->name), now, now));
+    apr_status_t rv = select_one(
+        db, &edit->one, MDL_Q_PACK_INSERT, p,
+        MDL_ARGS(mdl_int(edit->one.shop_id), mdl_text(edit->name), now, now));
 
     if (rv == APR_SUCCESS && (rv = put_files(db, edit, p)) == APR_SUCCESS) {
-        rv = complete(db, edit, p);
+        rv = complete(db, &edit->one, p);
     }
     return rv;
 }
 
 apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_pack_edit_t *edit = arg;
-    apr_status_t rv = select_one(db, edit, MDL_Q_PACK_BY_ID, p,
-                                 MDL_ARGS(mdl_int(edit->id), mdl_int(edit->shop_id)));
+    mdl_one_t *one = arg;
+    apr_status_t rv = select_one(db, one, MDL_Q_PACK_BY_ID, p,
+                                 MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
 
-    return rv == APR_SUCCESS ? complete(db, edit, p) : rv;
+    return rv == APR_SUCCESS ? complete(db, one, p) : rv;
 }
 
 apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -115,48 +116,36 @@ apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv;
 
     if (edit->name == NULL && edit->file_ids == NULL) {
-        return mdl_pack_find(db, p, edit);
+        return mdl_pack_find(db, p, &edit->one);
     }
-    rv = select_one(db, edit, MDL_Q_PACK_CHANGE, p,
-                    MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()), mdl_int(edit->id),
-                             mdl_int(edit->shop_id)));
+    rv = select_one(db, &edit->one, MDL_Q_PACK_CHANGE, p,
+                    MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()), mdl_int(edit->one.id),
+                             mdl_int(edit->one.shop_id)));
     if (rv == APR_SUCCESS && edit->file_ids != NULL) {
-        rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->id)));
+        rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->one.id)));
     }
     if (rv == APR_SUCCESS && (rv = put_files(db, edit, p)) == APR_SUCCESS) {
-        rv = complete(db, edit, p);
+        rv = complete(db, &edit->one, p);
     }
     return rv;
 }
 
-static apr_status_t check_holders(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_pool_t *p)
-{
-    apr_status_t rv = mdl_holder_note(db, MDL_Q_PACK_MAPPINGS, MDL_HOLDER_MAPPING, edit->id, "pack",
-                                      edit->refusal, p);
-
-    if (rv == APR_SUCCESS) {
-        rv = mdl_holder_note(db, MDL_Q_PACK_ORDERS, MDL_HOLDER_ORDER, edit->id, "pack",
-                             edit->refusal, p);
-    }
-    return rv == APR_SUCCESS && edit->refusal->details != NULL
-               ? mdl_refuse(edit->refusal, 409, "pack_in_use",
-                            "The pack is in use; see details for what holds it.")
-               : rv;
-}
-
 apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_pack_edit_t *edit = arg;
-    apr_status_t rv = select_one(db, edit, MDL_Q_PACK_LOCK, p,
-                                 MDL_ARGS(mdl_int(edit->id), mdl_int(edit->shop_id)));
+    static const mdl_holder_t holders[] = {{MDL_Q_PACK_MAPPINGS, MDL_HOLDER_MAPPING},
+                                           {MDL_Q_PACK_ORDERS, MDL_HOLDER_ORDER}};
+    mdl_one_t *one = arg;
+    mdl_arg_t id = mdl_int(one->id);
+    apr_status_t rv;
 
-    if (rv != APR_SUCCESS || (rv = check_holders(db, edit, p)) != APR_SUCCESS) {
+    if ((rv = select_one(db, one, MDL_Q_PACK_LOCK, p, MDL_ARGS(id, mdl_int(one->shop_id)))) !=
+            APR_SUCCESS ||
+        (rv = mdl_holder_check(db, one, holders, sizeof holders / sizeof *holders, "pack_in_use",
+                               "pack", p)) != APR_SUCCESS ||
+        (rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(id))) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->id)));
-    return rv == APR_SUCCESS
-               ? mdl_db_exec(db, MDL_Q_PACK_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->id)))
-               : rv;
+    return mdl_db_exec(db, MDL_Q_PACK_DELETE, NULL, p, MDL_ARGS(id));
 }
 
 apr_status_t mdl_pack_page(mdl_db_t *db, apr_pool_t *p, void *arg)

@@ -16,18 +16,18 @@ static mdl_web_link_t *link_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return link;
 }
 
-/* Runs a statement that gives the link of an edit. */
-static apr_status_t select_one(mdl_db_t *db, mdl_web_link_edit_t *edit, mdl_statement_t statement,
+/* Runs a statement that gives the link. */
+static apr_status_t select_one(mdl_db_t *db, mdl_one_t *one, mdl_statement_t statement,
                                apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
 
     if (rv == APR_ENOENT) {
-        return mdl_refuse(edit->refusal, 404, "link_not_found", "There is no such link.");
+        return mdl_refuse(one->refusal, 404, "link_not_found", "There is no such link.");
     }
     if (rv == APR_SUCCESS) {
-        edit->link = link_of_row(row, p);
+        one->found = link_of_row(row, p);
     }
     return rv;
 }
@@ -38,16 +38,16 @@ apr_status_t mdl_web_link_create(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_arg_t now = mdl_int(apr_time_now());
 
     return select_one(
-        db, edit, MDL_Q_LINK_INSERT, p,
-        MDL_ARGS(mdl_int(edit->shop_id), mdl_text(edit->title), mdl_text(edit->url), now, now));
+        db, &edit->one, MDL_Q_LINK_INSERT, p,
+        MDL_ARGS(mdl_int(edit->one.shop_id), mdl_text(edit->title), mdl_text(edit->url), now, now));
 }
 
 apr_status_t mdl_web_link_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_web_link_edit_t *edit = arg;
+    mdl_one_t *one = arg;
 
-    return select_one(db, edit, MDL_Q_LINK_BY_ID, p,
-                      MDL_ARGS(mdl_int(edit->id), mdl_int(edit->shop_id)));
+    return select_one(db, one, MDL_Q_LINK_BY_ID, p,
+                      MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
 }
 
 apr_status_t mdl_web_link_change(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -55,43 +55,29 @@ apr_status_t mdl_web_link_change(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_web_link_edit_t *edit = arg;
 
     if (edit->title == NULL && edit->url == NULL) {
-        return mdl_web_link_find(db, p, edit);
+        return mdl_web_link_find(db, p, &edit->one);
     }
-    return select_one(db, edit, MDL_Q_LINK_CHANGE, p,
+    return select_one(db, &edit->one, MDL_Q_LINK_CHANGE, p,
                       MDL_ARGS(mdl_text(edit->title), mdl_text(edit->url), mdl_int(apr_time_now()),
-                               mdl_int(edit->id), mdl_int(edit->shop_id)));
-}
-
-static apr_status_t check_holders(mdl_db_t *db, const mdl_web_link_edit_t *edit, apr_pool_t *p)
-{
-    static const struct {
-        mdl_statement_t statement;
-        mdl_holder_t holder;
-    } holders[] = {{MDL_Q_LINK_MAPPINGS, MDL_HOLDER_MAPPING},
-                   {MDL_Q_LINK_ORDERS, MDL_HOLDER_ORDER},
-                   {MDL_Q_LINK_PINNED_ORDERS, MDL_HOLDER_ORDER}};
-    apr_status_t rv = APR_SUCCESS;
-
-    for (apr_size_t i = 0; rv == APR_SUCCESS && i < sizeof holders / sizeof *holders; i++) {
-        rv = mdl_holder_note(db, holders[i].statement, holders[i].holder, edit->id, "link",
-                             edit->refusal, p);
-    }
-    return rv == APR_SUCCESS && edit->refusal->details != NULL
-               ? mdl_refuse(edit->refusal, 409, "link_in_use",
-                            "The link is in use; see details for what holds it.")
-               : rv;
+                               mdl_int(edit->one.id), mdl_int(edit->one.shop_id)));
 }
 
 apr_status_t mdl_web_link_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_web_link_edit_t *edit = arg;
-    apr_status_t rv = select_one(db, edit, MDL_Q_LINK_LOCK, p,
-                                 MDL_ARGS(mdl_int(edit->id), mdl_int(edit->shop_id)));
+    static const mdl_holder_t holders[] = {{MDL_Q_LINK_MAPPINGS, MDL_HOLDER_MAPPING},
+                                           {MDL_Q_LINK_ORDERS, MDL_HOLDER_ORDER},
+                                           {MDL_Q_LINK_PINNED_ORDERS, MDL_HOLDER_ORDER}};
+    mdl_one_t *one = arg;
+    apr_status_t rv = select_one(db, one, MDL_Q_LINK_LOCK, p,
+                                 MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
 
-    if (rv != APR_SUCCESS || (rv = check_holders(db, edit, p)) != APR_SUCCESS) {
-        return rv;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_holder_check(db, one, holders, sizeof holders / sizeof *holders, "link_in_use",
+                              "link", p);
     }
-    return mdl_db_exec(db, MDL_Q_LINK_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->id)));
+    return rv == APR_SUCCESS
+               ? mdl_db_exec(db, MDL_Q_LINK_DELETE, NULL, p, MDL_ARGS(mdl_int(one->id)))
+               : rv;
 }
 
 apr_status_t mdl_web_link_page(mdl_db_t *db, apr_pool_t *p, void *arg)

@@ -4,8 +4,8 @@
 #ifndef MDL_CORE_WEB_LINK_H
 #define MDL_CORE_WEB_LINK_H
 
+#include "core/one.h"
 #include "core/page.h"
-#include "core/refusal.h"
 #include "db/db.h"
 
 typedef struct {
@@ -16,25 +16,22 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_web_link_t;
 
-/** What the effects on one link take and give.  Refused: 404 link_not_found. */
+/** What create and change take.  Refused, as find and delete: 404 link_not_found. */
 typedef struct {
-    apr_int64_t shop_id;
-    apr_int64_t id;    /* of all but create */
-    const char *title; /* of create and change */
-    const char *url;   /* likewise */
-    mdl_refusal_t *refusal;
-    mdl_web_link_t *link; /* out, of all but delete */
+    mdl_one_t one; /* found: mdl_web_link_t */
+    const char *title;
+    const char *url;
 } mdl_web_link_edit_t;
 
 apr_status_t mdl_web_link_create(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Reads only. */
-apr_status_t mdl_web_link_find(mdl_db_t *db, apr_pool_t *p, void *arg);
-
 /** What is NULL stays. */
 apr_status_t mdl_web_link_change(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Refused: 409 link_in_use with the mappings and orders that hold it. */
+/** Effect on an mdl_one_t: reads. */
+apr_status_t mdl_web_link_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect on an mdl_one_t.  Refused: 409 link_in_use with the mappings and orders that hold it. */
 apr_status_t mdl_web_link_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** Effect that reads a page (mdl_page_t) of mdl_web_link_t. */

@@ -11,7 +11,7 @@ RETURNING {{tag_columns}}
 SELECT {{tag_columns}} FROM license_key_tag
 WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
 
--- name: license_tag_list
+-- name: license_tag_page
 SELECT {{tag_columns}} FROM license_key_tag
 WHERE shop_id = %lld AND id < %lld AND deleted_at IS NULL
 ORDER BY id DESC LIMIT %lld
@@ -36,11 +36,13 @@ SELECT available FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL FOR
 -- Waits also for those who are about to refer to the tag.
 -- name: license_tag_lock_whole
 -- dialect: sqlite3
-SELECT id FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL
+SELECT {{tag_columns}} FROM license_key_tag
+WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
 
 -- name: license_tag_lock_whole
 -- dialect: pgsql
-SELECT id FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL FOR UPDATE
+SELECT {{tag_columns}} FROM license_key_tag
+WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL FOR UPDATE
 
 -- name: license_tag_delete
 UPDATE license_key_tag SET deleted_at = %lld WHERE id = %lld
@@ -48,6 +50,21 @@ UPDATE license_key_tag SET deleted_at = %lld WHERE id = %lld
 -- name: license_tag_count
 UPDATE license_key_tag SET available = available + %lld, assigned = assigned + %lld
 WHERE id = %lld
+
+-- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
+-- name: license_tag_known
+-- dialect: sqlite3
+SELECT id FROM license_key_tag
+WHERE shop_id = %lld AND id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+    AND deleted_at IS NULL
+
+-- name: license_tag_known
+-- dialect: pgsql
+SELECT id FROM license_key_tag
+WHERE shop_id = %lld
+    AND id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
+    AND deleted_at IS NULL
+FOR KEY SHARE
 
 -- name: license_tag_mappings
 SELECT t.mapping_id FROM mapping_license_key_tag t

@@ -87,21 +87,6 @@ FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
 -- name: mapping_license_tags_delete
 DELETE FROM mapping_license_key_tag WHERE mapping_id = %lld
 
--- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
--- name: license_tag_known
--- dialect: sqlite3
-SELECT id FROM license_key_tag
-WHERE shop_id = %lld AND id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
-    AND deleted_at IS NULL
-
--- name: license_tag_known
--- dialect: pgsql
-SELECT id FROM license_key_tag
-WHERE shop_id = %lld
-    AND id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
-    AND deleted_at IS NULL
-FOR KEY SHARE
-
 -- part: mapping_columns
 id, storefront_product_id, download_type, is_active, download_limit, access_days, content,
 created_at, updated_at

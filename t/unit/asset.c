@@ -39,7 +39,7 @@ static void test_bytes_stored(const database_t *database, apr_pool_t *p)
     bytes_t first = {make_asset(db, shop, "a.pdf", 0, p), 1000};
     bytes_t second = {first.asset_id, 3000}, third = {first.asset_id, 5000};
     mdl_refusal_t refusal = {0};
-    mdl_asset_delete_t delete = {.shop_id = shop, .id = first.asset_id, .refusal = &refusal};
+    mdl_one_t delete = {.shop_id = shop, .id = first.asset_id, .refusal = &refusal};
 
     meets(db, (meeting_t){database, take_bytes, &first, take_bytes, &second, APR_SUCCESS, NULL, 0},
           "an asset gets its bytes, and others", p);
@@ -57,7 +57,7 @@ static void test_job_and_deletion(const database_t *database, apr_pool_t *p)
     mdl_version_t version = {.asset_id = make_asset(db, shop, "c.pdf", 1, p),
                              .source_url = "https://files.test/c",
                              .import = {.shop_id = shop, .max_attempts = 3, .refusal = &refusal}};
-    mdl_asset_delete_t delete = {.shop_id = shop, .id = version.asset_id, .refusal = &refusal};
+    mdl_one_t delete = {.shop_id = shop, .id = version.asset_id, .refusal = &refusal};
     int open = 1;
 
     meets(db,
@@ -78,19 +78,20 @@ static apr_status_t lock_category(mdl_db_t *in, apr_pool_t *p, void *arg)
 static void test_category(const database_t *database, apr_pool_t *p)
 {
     mdl_refusal_t refusal = {0};
-    mdl_category_edit_t category = {.shop_id = shop, .name = "A category", .refusal = &refusal};
-    mdl_asset_change_t change = {.shop_id = shop, .set_category = 1, .refusal = &refusal};
+    mdl_category_edit_t category = {.one = {.shop_id = shop, .refusal = &refusal},
+                                    .name = "A category"};
+    mdl_asset_change_t change = {.one = {.shop_id = shop, .refusal = &refusal}, .set_category = 1};
     meeting_t meeting = {database, lock_category, NULL, mdl_asset_change,
                          &change,  APR_SUCCESS,   NULL, 0};
 
     mdl_db_write(db, mdl_category_create, &category, p);
-    change.category_id = category.category->id;
-    change.id = make_asset(db, shop, "b.pdf", 1, p);
+    change.category_id = ((mdl_category_t *)category.one.found)->id;
+    change.one.id = make_asset(db, shop, "b.pdf", 1, p);
     meeting.first_arg = apr_psprintf(
         p, "SELECT id FROM category WHERE id = %" APR_INT64_T_FMT " FOR UPDATE",
         change.category_id);
     meeting.free = apr_psprintf(
-        p, "SELECT id FROM asset WHERE id = %" APR_INT64_T_FMT " FOR UPDATE NOWAIT", change.id);
+        p, "SELECT id FROM asset WHERE id = %" APR_INT64_T_FMT " FOR UPDATE NOWAIT", change.one.id);
     meets(db, meeting, "a category is locked, and an asset put into it", p);
 }
 

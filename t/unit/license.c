@@ -14,14 +14,14 @@ static apr_int64_t tag_a, tag_b;
 
 static apr_int64_t make_tag(const char *name, apr_pool_t *p)
 {
-    mdl_license_tag_create_t create = {.shop_id = shop,
-                                       .tag = {.name = name, .low_stock_threshold = -1}};
+    mdl_license_tag_edit_t create = {
+        .one = {.shop_id = shop}, .name = name, .low_stock_threshold = -1};
 
     if (mdl_db_write(db, mdl_license_tag_create, &create, p) != APR_SUCCESS) {
         printf("Bail out! tag %s: %s\n", name, mdl_db_error(db));
         exit(2);
     }
-    return create.tag.id;
+    return ((mdl_license_tag_t *)create.one.found)->id;
 }
 
 static void hold_tag(apr_int64_t tag_id, int position, apr_pool_t *p)
@@ -36,10 +36,10 @@ static void hold_tag(apr_int64_t tag_id, int position, apr_pool_t *p)
 static mdl_license_tag_t stock_of(apr_int64_t tag_id, apr_pool_t *p)
 {
     mdl_refusal_t refusal = {0};
-    mdl_license_tag_find_t find = {.shop_id = shop, .id = tag_id, .refusal = &refusal};
+    mdl_one_t find = {.shop_id = shop, .id = tag_id, .refusal = &refusal};
 
     mdl_db_read(db, mdl_license_tag_find, &find, p);
-    return find.tag;
+    return *(mdl_license_tag_t *)find.found;
 }
 
 static void is_stock(apr_int64_t tag_id, int available, int assigned, const char *name,
@@ -60,10 +60,8 @@ static apr_status_t add(mdl_db_t *to_db, apr_int64_t tag_id, const char *prefix,
     for (int i = from; i < to; i++) {
         mdl_json_add_string(keys, NULL, apr_psprintf(p, "%s-%d", prefix, i));
     }
-    *added = (mdl_license_add_t){.shop_id = shop,
-                                 .tag_id = tag_id,
-                                 .keys = keys,
-                                 .refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+    *added = (mdl_license_add_t){.one = {shop, tag_id, apr_pcalloc(p, sizeof(mdl_refusal_t)), NULL},
+                                 .keys = keys};
     return mdl_db_write(to_db, mdl_license_add, added, p);
 }
 
@@ -255,8 +253,8 @@ static void test_order_of_tags(const database_t *database, apr_pool_t *p)
     mdl_order_assign_t *assign = new_assignment(shop, "9000", p, 1, PRODUCT("2"));
     apr_int64_t tag_c = make_tag("C", p);
     mdl_refusal_t refusal = {0};
-    mdl_license_add_t key = {
-        .shop_id = shop, .tag_id = tag_a, .keys = mdl_json_array(p), .refusal = &refusal};
+    mdl_license_add_t key = {.one = {.shop_id = shop, .id = tag_a, .refusal = &refusal},
+                             .keys = mdl_json_array(p)};
     meeting_t meeting = {database, mdl_license_add, &key, mdl_order_assign,
                          assign,   APR_SUCCESS,     NULL, 0};
 

@@ -121,7 +121,7 @@ static void test_orders_and_deletion(const database_t *database, apr_pool_t *p)
 {
     mdl_mapping_put_t *mapping = new_mapping(shop, PRODUCT("40"), ids_of(p, 1, file_a), p);
     mdl_refusal_t refusal = {0};
-    mdl_mapping_find_t find = {.shop_id = shop, .refusal = &refusal};
+    mdl_one_t find = {.shop_id = shop, .refusal = &refusal};
     mdl_order_assign_t *assign = new_assignment(shop, "40", p, 1, PRODUCT("40"));
 
     find.id = make_mapping(db, mapping, p);
@@ -143,11 +143,11 @@ static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
 {
     mdl_mapping_put_t *mapping = new_mapping(shop, PRODUCT("41"), ids_of(p, 0), p);
     mdl_refusal_t refusal = {0};
-    mdl_pack_edit_t pack = {.shop_id = shop, .name = "A pack", .refusal = &refusal};
+    mdl_pack_edit_t pack = {.one = {.shop_id = shop, .refusal = &refusal}, .name = "A pack"};
 
     mdl_db_write(db, mdl_pack_create, &pack, p);
-    pack.id = pack.pack->id;
-    mapping->mapping.pack_ids = ids_of(p, 1, pack.id);
+    pack.one.id = ((mdl_pack_t *)pack.one.found)->id;
+    mapping->mapping.pack_ids = ids_of(p, 1, pack.one.id);
     meets(db,
           (meeting_t){database, mdl_mapping_put, mapping, mdl_pack_delete, &pack, MDL_EREFUSED,
                       NULL, 0},
@@ -155,7 +155,7 @@ static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
 
     mapping->mapping.pack_ids = ids_of(p, 0);
     make_mapping(db, mapping, p);
-    mapping->mapping.pack_ids = ids_of(p, 1, pack.id);
+    mapping->mapping.pack_ids = ids_of(p, 1, pack.one.id);
     meets(db,
           (meeting_t){database, mdl_pack_delete, &pack, mdl_mapping_put, mapping, MDL_EREFUSED,
                       NULL, 0},
