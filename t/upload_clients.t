@@ -27,7 +27,7 @@ my $page_port = $listener->sockport;
 
 my $server = MDL::Instance->new(extra => <<"END")->start;
 DownloadsUploadOrigin http://127.0.0.1:$page_port
-LogFormat "%m %P %I" received
+LogFormat "%m %P %I %U" received
 CustomLog "\@t_logs\@/received_log" received
 END
 my $shop = new_shop();
@@ -142,13 +142,14 @@ sub killed_after
 
 # --- the server's side ---------------------------------------------------------------------------------
 
-# The requests of this method that have ended since the log was this long: { child, bytes }, the
-# latter with the request's head.
+# The requests of this method, of this path where there is one, that have ended since the log was this
+# long: { child, bytes }, the latter with the request's head.
 sub received
 {
-    my ($method, $since) = @_;
+    my ($method, $since, $path) = @_;
     my @lines = split /\n/, substr MDL::Test::slurp(logs_dir() . '/received_log'), $since;
-    return map { /^$method (\d+) (\d+)$/ ? { child => $1, bytes => $2 } : () } @lines;
+    return map { $_->{path} eq ($path // $_->{path}) ? $_ : () }
+        map { /^$method (\d+) (\d+) (\S+)$/ ? { child => $1, bytes => $2, path => $3 } : () } @lines;
 }
 
 sub bytes_received { return sum0 map { $_->{bytes} } received(@_) }
@@ -246,7 +247,10 @@ subtest 'a page of an origin that is not listed can not upload' => sub {
     my $since  = log_size();
     my $result = uppy('localhost', $upload);
     is $result->{successful}, 0, 'Uppy gets nowhere' or diag explain $result;
-    is scalar(received('(?!OPTIONS)\w+', $since)), 0, 'the browser sends nothing but its question';
+    my ($path) = $upload->{upload_url} =~ m{^https?://[^/]+(/.*)};
+    is scalar(my @sent = received('(?!OPTIONS)\w+', $since, $path)), 0,
+        'the browser sends nothing but its question';
+    cmp_ok scalar(my @asked = received('OPTIONS', $since, $path)), '>', 0, 'which was asked';
 };
 
 SKIP: {
