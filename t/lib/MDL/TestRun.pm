@@ -131,15 +131,20 @@ sub look_back
     my $logs = getcwd() . '/t/logs';
     my @found;
 
-    push @found, "core file: $_" for glob("$logs/cores/*"), glob("$logs/core*");
-    @found = grep { $_ ne "core file: $logs/cores" } @found;
+    my ($excused, @cores) = ('none');
+    for my $core (glob("$logs/cores/*"), grep { -f } glob("$logs/core*")) {
+        my $pid = $self->mpm_race($core);
+        $pid ? $excused = $pid : push @cores, $core;
+    }
+    push @found, map { "core file: $_" } @cores;
 
     # Also of the suites' own instances (MDL::Instance).
     for my $path (glob "$logs/error_log $logs/instance-*/error_log") {
         open my $in, '<', $path or next;
         while (<$in>) {
             chomp;
-            push @found, "$path:$.: $_" if $_ =~ $BAD_LINE;
+            push @found, "$path:$.: $_"
+                if $_ =~ $BAD_LINE && !/ child pid $excused exit signal Segmentation /;
         }
     }
 
@@ -153,6 +158,21 @@ sub look_back
     error "the server left this behind:";
     print STDERR "    $_\n" for @found;
     return 1;
+}
+
+# httpd 2.4's event MPM, when a child ends: the main thread closes the sockets of its busy workers
+# (close_worker_sockets), and a worker whose client left at that moment frees the same one.  It is
+# seen without our module too, once in some sixty stops with clients that leave.  Returns the pid of
+# a process that ended so: only this stack, from main to the socket, and no frame of anyone else's.
+sub mpm_race
+{
+    my ($self, $core) = @_;
+    my @frames = qx(gdb -batch -ex 'info inferiors' -ex bt '$self->{httpd}' '$core' 2>/dev/null);
+    my ($pid) = map { /\bprocess (\d+)\b/ ? $1 : () } @frames;
+    my @stack = map { /^#\d+ \s+ (?:0x\w+ \s in \s)? (\S+) \s .*? ([^\s\/]*)$/x ? "$1 $2" : () } @frames;
+    my $stack = join ',', @stack;
+    return $stack =~ /^apr_os_sock_get \S*,(?:\S+ mod_mpm_event\.so,)+ap_run_mpm \S*,main \S*$/
+        ? $pid : undef;
 }
 
 # Servers that were started with a configuration file of ours, as "pid command line".
