@@ -34,7 +34,7 @@ UNIT_SOURCES   := $(wildcard t/unit/*.c)
 SOURCES        := $(LIB_SOURCES) $(MODULE_SOURCES) $(CTL_SOURCES) $(UNIT_SOURCES)
 FORMATTED      := $(SOURCES) $(wildcard *.h base/*.h storage/*.h db/*.h core/*.h worker/*.h api/*.h \
                   delivery/*.h settings/*.h ctl/*.h t/unit/*.h)
-SQL            := $(wildcard sql/queries/*.sql sql/migrations/*.sql)
+SQL            := $(wildcard sql/*.sql sql/queries/*.sql sql/migrations/*.sql)
 
 # --- flags --------------------------------------------------------------------------------------
 

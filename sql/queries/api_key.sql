@@ -14,12 +14,7 @@ WHERE shop_id = %lld AND revoked_at IS NULL AND (expires_at IS NULL OR expires_a
 
 -- The shop's row is locked where the database has row locks, so that two creations count in turn.
 -- name: api_key_lock_shop
--- dialect: sqlite3
-SELECT status FROM shop WHERE id = %lld
-
--- name: api_key_lock_shop
--- dialect: pgsql
-SELECT status FROM shop WHERE id = %lld FOR UPDATE
+SELECT status FROM shop WHERE id = %lld {{for_update}}
 
 -- name: api_key_verify
 SELECT k.secret_mac, k.shop_id, k.scope, k.name, k.expires_at, k.revoked_at,

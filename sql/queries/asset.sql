@@ -6,12 +6,7 @@ RETURNING id
 
 -- Whether a category is the shop's; it then stays until the transaction's end.
 -- name: asset_category
--- dialect: sqlite3
-SELECT id FROM category WHERE id = %lld AND shop_id = %lld
-
--- name: asset_category
--- dialect: pgsql
-SELECT id FROM category WHERE id = %lld AND shop_id = %lld FOR KEY SHARE
+SELECT id FROM category WHERE id = %lld AND shop_id = %lld {{for_key_share}}
 
 -- part: asset_columns
 a.id, a.status, a.filename, a.title, a.content_type, a.sha256, b.size, a.source_url, a.version,
@@ -128,18 +123,10 @@ LIMIT %lld
 -- Which of a JSON array's ids are assets of the shop; they can't be deleted until the transaction
 -- ends.
 -- name: asset_known
--- dialect: sqlite3
 SELECT id FROM asset
-WHERE shop_id = %lld AND id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+WHERE shop_id = %lld AND id {{in_given}}
     AND deleted_at IS NULL
-
--- name: asset_known
--- dialect: pgsql
-SELECT id FROM asset
-WHERE shop_id = %lld
-    AND id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
-    AND deleted_at IS NULL
-FOR KEY SHARE
+{{for_key_share}}
 
 -- name: blob_insert
 INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s, %lld, %lld, %lld)

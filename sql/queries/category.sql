@@ -18,12 +18,7 @@ RETURNING {{category_columns}}
 
 -- Before it is emptied: an asset that is just being put into it is waited for.
 -- name: category_lock
--- dialect: sqlite3
-SELECT {{category_columns}} FROM category WHERE id = %lld AND shop_id = %lld
-
--- name: category_lock
--- dialect: pgsql
-SELECT {{category_columns}} FROM category WHERE id = %lld AND shop_id = %lld FOR UPDATE
+SELECT {{category_columns}} FROM category WHERE id = %lld AND shop_id = %lld {{for_update}}
 
 -- name: category_leave_assets
 UPDATE asset SET category_id = NULL WHERE category_id = %lld

@@ -4,19 +4,11 @@ VALUES (%lld, %lld, %s, %s, %s, %lld, 0, %lld)
 RETURNING id
 
 -- The newest email of each order in a JSON array of ids.
--- part: emails_latest
+-- name: emails_latest
+{{given_rows}}
 SELECT e.order_id, e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e.held
 FROM given_rows
 JOIN email e ON e.id = (SELECT max(l.id) FROM email l WHERE l.order_id = given_rows.id)
-
--- name: emails_latest
--- dialect: sqlite3
-WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s)) {{emails_latest}}
-
--- name: emails_latest
--- dialect: pgsql
-WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
-{{emails_latest}}
 
 -- Held emails go to the address that the customer has by now.
 -- name: email_release

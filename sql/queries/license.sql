@@ -26,23 +26,13 @@ RETURNING {{tag_columns}}
 -- Who takes or adds keys of a tag goes one after the other; to insert a row that refers to the tag
 -- waits for nobody.
 -- name: license_tag_lock
--- dialect: sqlite3
-SELECT available FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL
-
--- name: license_tag_lock
--- dialect: pgsql
-SELECT available FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL FOR NO KEY UPDATE
+SELECT available FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL {{for_no_key_update}}
 
 -- Waits also for those who are about to refer to the tag.
 -- name: license_tag_lock_whole
--- dialect: sqlite3
 SELECT {{tag_columns}} FROM license_key_tag
 WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
-
--- name: license_tag_lock_whole
--- dialect: pgsql
-SELECT {{tag_columns}} FROM license_key_tag
-WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL FOR UPDATE
+{{for_update}}
 
 -- name: license_tag_delete
 UPDATE license_key_tag SET deleted_at = %lld WHERE id = %lld
@@ -53,18 +43,10 @@ WHERE id = %lld
 
 -- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
 -- name: license_tag_known
--- dialect: sqlite3
 SELECT id FROM license_key_tag
-WHERE shop_id = %lld AND id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+WHERE shop_id = %lld AND id {{in_given}}
     AND deleted_at IS NULL
-
--- name: license_tag_known
--- dialect: pgsql
-SELECT id FROM license_key_tag
-WHERE shop_id = %lld
-    AND id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
-    AND deleted_at IS NULL
-FOR KEY SHARE
+{{for_key_share}}
 
 -- name: license_tag_mappings
 SELECT t.mapping_id FROM mapping_license_key_tag t

@@ -18,28 +18,16 @@ RETURNING {{link_columns}}
 
 -- Before one looks who holds it: a mapping that is just taking it up is waited for.
 -- name: link_lock
--- dialect: sqlite3
-SELECT {{link_columns}} FROM link WHERE id = %lld AND shop_id = %lld
-
--- name: link_lock
--- dialect: pgsql
-SELECT {{link_columns}} FROM link WHERE id = %lld AND shop_id = %lld FOR UPDATE
+SELECT {{link_columns}} FROM link WHERE id = %lld AND shop_id = %lld {{for_update}}
 
 -- name: link_delete
 DELETE FROM link WHERE id = %lld
 
 -- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
 -- name: link_known
--- dialect: sqlite3
 SELECT id FROM link
-WHERE shop_id = %lld AND id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
-
--- name: link_known
--- dialect: pgsql
-SELECT id FROM link
-WHERE shop_id = %lld
-    AND id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
-FOR KEY SHARE
+WHERE shop_id = %lld AND id {{in_given}}
+{{for_key_share}}
 
 -- name: link_mappings
 SELECT h.mapping_id FROM mapping_link h

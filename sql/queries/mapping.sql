@@ -32,57 +32,29 @@ FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
 DELETE FROM mapping_variant WHERE mapping_id = %lld
 
 -- name: mapping_files_insert
--- dialect: sqlite3
 INSERT INTO mapping_file (mapping_id, asset_id, position)
-SELECT %lld, CAST(value AS INTEGER), key FROM json_each(%s)
-
--- name: mapping_files_insert
--- dialect: pgsql
-INSERT INTO mapping_file (mapping_id, asset_id, position)
-SELECT %lld, value::bigint, ordinality
-FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
+{{given_list}}
 
 -- name: mapping_files_delete
 DELETE FROM mapping_file WHERE mapping_id = %lld
 
 -- name: mapping_packs_insert
--- dialect: sqlite3
 INSERT INTO mapping_pack (mapping_id, pack_id, position)
-SELECT %lld, CAST(value AS INTEGER), key FROM json_each(%s)
-
--- name: mapping_packs_insert
--- dialect: pgsql
-INSERT INTO mapping_pack (mapping_id, pack_id, position)
-SELECT %lld, value::bigint, ordinality
-FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
+{{given_list}}
 
 -- name: mapping_packs_delete
 DELETE FROM mapping_pack WHERE mapping_id = %lld
 
 -- name: mapping_links_insert
--- dialect: sqlite3
 INSERT INTO mapping_link (mapping_id, link_id, position)
-SELECT %lld, CAST(value AS INTEGER), key FROM json_each(%s)
-
--- name: mapping_links_insert
--- dialect: pgsql
-INSERT INTO mapping_link (mapping_id, link_id, position)
-SELECT %lld, value::bigint, ordinality
-FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
+{{given_list}}
 
 -- name: mapping_links_delete
 DELETE FROM mapping_link WHERE mapping_id = %lld
 
 -- name: mapping_license_tags_insert
--- dialect: sqlite3
 INSERT INTO mapping_license_key_tag (mapping_id, tag_id, position)
-SELECT %lld, CAST(value AS INTEGER), key FROM json_each(%s)
-
--- name: mapping_license_tags_insert
--- dialect: pgsql
-INSERT INTO mapping_license_key_tag (mapping_id, tag_id, position)
-SELECT %lld, value::bigint, ordinality
-FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
+{{given_list}}
 
 -- name: mapping_license_tags_delete
 DELETE FROM mapping_license_key_tag WHERE mapping_id = %lld
@@ -137,12 +109,7 @@ ORDER BY 1 DESC, 2, 4
 
 -- Before one looks for its assignments: one that is just being made is waited for.
 -- name: mapping_lock
--- dialect: sqlite3
-SELECT id FROM mapping WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
-
--- name: mapping_lock
--- dialect: pgsql
-SELECT id FROM mapping WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL FOR UPDATE
+SELECT id FROM mapping WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL {{for_update}}
 
 -- Whether orders were made under a mapping, and whether one of them follows its content.
 -- name: mapping_assigned

@@ -22,12 +22,7 @@ RETURNING id, customer_id, access_status
 -- Whoever changes an order holds its row from before the first look to the commit, but not against
 -- those who add an event.
 -- name: order_lock
--- dialect: sqlite3
-SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s
-
--- name: order_lock
--- dialect: pgsql
-SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s FOR NO KEY UPDATE
+SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no_key_update}}
 
 -- name: order_set_access
 UPDATE orders SET access_status = %s, access_reason = %s, fraud_decision = %s, updated_at = %lld
@@ -100,14 +95,8 @@ FROM assignment a JOIN mapping_link l ON l.mapping_id = a.mapping_id
 WHERE a.id = %lld AND a.content = 'pinned'
 
 -- name: assignments_set_status
--- dialect: sqlite3
 UPDATE assignment SET status = %s
-WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
-
--- name: assignments_set_status
--- dialect: pgsql
-UPDATE assignment SET status = %s
-WHERE id IN (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
+WHERE id {{in_given}}
 
 -- Access that has ended begins anew; access for ever stays so; all other ends with the year 9999.
 -- name: assignments_extend
@@ -156,25 +145,17 @@ ORDER BY a.id DESC LIMIT %lld
 -- What follows is read for a whole page at once: given are the ids of its orders or assignments, a
 -- JSON array.
 
--- part: assignments_of_orders
+-- name: assignments_of_orders
+{{given_rows}}
 SELECT {{assignment_columns}}
 FROM given_rows JOIN assignment a ON a.order_id = given_rows.id
 JOIN mapping m ON m.id = a.mapping_id
 ORDER BY a.id
 
--- name: assignments_of_orders
--- dialect: sqlite3
-WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s)) {{assignments_of_orders}}
-
--- name: assignments_of_orders
--- dialect: pgsql
-WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
-{{assignments_of_orders}}
-
 -- Every file of assignments, whether they follow the mapping or were pinned: the mapping's own,
 -- then those of its packs.
--- part: files_of_assignments
-, a_rows AS (
+-- name: files_of_assignments
+{{given_rows}}, a_rows AS (
     SELECT a.id, a.mapping_id, a.content
     FROM given_rows JOIN assignment a ON a.id = given_rows.id
 )
@@ -202,18 +183,8 @@ LEFT JOIN allowance w
     ON w.assignment_id = f_rows.assignment_id AND w.asset_id = f_rows.asset_id
 ORDER BY f_rows.assignment_id, f_rows.pack, f_rows.position
 
--- name: files_of_assignments
--- dialect: sqlite3
-WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s))
-{{files_of_assignments}}
-
--- name: files_of_assignments
--- dialect: pgsql
-WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
-{{files_of_assignments}}
-
--- part: links_of_assignments
-, a_rows AS (
+-- name: links_of_assignments
+{{given_rows}}, a_rows AS (
     SELECT a.id, a.mapping_id, a.content
     FROM given_rows JOIN assignment a ON a.id = given_rows.id
 )
@@ -230,42 +201,15 @@ FROM (
 JOIN link l ON l.id = f_rows.link_id
 ORDER BY f_rows.assignment_id, f_rows.position
 
--- name: links_of_assignments
--- dialect: sqlite3
-WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s))
-{{links_of_assignments}}
-
--- name: links_of_assignments
--- dialect: pgsql
-WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
-{{links_of_assignments}}
-
--- part: license_keys_of_assignments
+-- name: license_keys_of_assignments
+{{given_rows}}
 SELECT k.assignment_id, k.license_key
 FROM given_rows JOIN license_key k ON k.assignment_id = given_rows.id
 ORDER BY k.id
 
--- name: license_keys_of_assignments
--- dialect: sqlite3
-WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s))
-{{license_keys_of_assignments}}
-
--- name: license_keys_of_assignments
--- dialect: pgsql
-WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
-{{license_keys_of_assignments}}
-
 -- How many license keys assignments wait for.
--- part: license_keys_pending
+-- name: license_keys_pending
+{{given_rows}}
 SELECT c.assignment_id, sum(c.wanted - c.assigned)
 FROM given_rows JOIN license_claim c ON c.assignment_id = given_rows.id
 GROUP BY c.assignment_id
-
--- name: license_keys_pending
--- dialect: sqlite3
-WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s)) {{license_keys_pending}}
-
--- name: license_keys_pending
--- dialect: pgsql
-WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
-{{license_keys_pending}}

@@ -17,55 +17,29 @@ RETURNING {{pack_columns}}
 
 -- Before one looks who holds it: a mapping that is just taking it up is waited for.
 -- name: pack_lock
--- dialect: sqlite3
-SELECT {{pack_columns}} FROM pack WHERE id = %lld AND shop_id = %lld
-
--- name: pack_lock
--- dialect: pgsql
-SELECT {{pack_columns}} FROM pack WHERE id = %lld AND shop_id = %lld FOR UPDATE
+SELECT {{pack_columns}} FROM pack WHERE id = %lld AND shop_id = %lld {{for_update}}
 
 -- name: pack_delete
 DELETE FROM pack WHERE id = %lld
 
 -- The files of a JSON array's packs.
 -- name: pack_files
--- dialect: sqlite3
 SELECT pack_id, asset_id FROM pack_file
-WHERE pack_id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
-ORDER BY pack_id DESC, position
-
--- name: pack_files
--- dialect: pgsql
-SELECT pack_id, asset_id FROM pack_file
-WHERE pack_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
+WHERE pack_id {{in_given}}
 ORDER BY pack_id DESC, position
 
 -- name: pack_files_delete
 DELETE FROM pack_file WHERE pack_id = %lld
 
 -- name: pack_files_insert
--- dialect: sqlite3
 INSERT INTO pack_file (pack_id, asset_id, position)
-SELECT %lld, CAST(value AS INTEGER), key FROM json_each(%s)
-
--- name: pack_files_insert
--- dialect: pgsql
-INSERT INTO pack_file (pack_id, asset_id, position)
-SELECT %lld, value::bigint, ordinality
-FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
+{{given_list}}
 
 -- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
 -- name: pack_known
--- dialect: sqlite3
 SELECT id FROM pack
-WHERE shop_id = %lld AND id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
-
--- name: pack_known
--- dialect: pgsql
-SELECT id FROM pack
-WHERE shop_id = %lld
-    AND id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
-FOR KEY SHARE
+WHERE shop_id = %lld AND id {{in_given}}
+{{for_key_share}}
 
 -- name: pack_mappings
 SELECT h.mapping_id FROM mapping_pack h

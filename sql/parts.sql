@@ -1,0 +1,52 @@
+-- What the databases say differently, for every file of queries.
+
+-- Row locks, which end a statement.  SQLite has one writer at a time and needs none.
+-- part: for_update
+-- dialect: sqlite3
+
+-- part: for_update
+-- dialect: pgsql
+FOR UPDATE
+
+-- part: for_no_key_update
+-- dialect: sqlite3
+
+-- part: for_no_key_update
+-- dialect: pgsql
+FOR NO KEY UPDATE
+
+-- part: for_key_share
+-- dialect: sqlite3
+
+-- part: for_key_share
+-- dialect: pgsql
+FOR KEY SHARE
+
+-- "WHERE id {{in_given}}": the parameter is a JSON array of ids.  PostgreSQL, which does not know how
+-- few they are, goes by an index only from an array.
+-- part: in_given
+-- dialect: sqlite3
+IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+
+-- part: in_given
+-- dialect: pgsql
+= ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
+
+-- The same to begin a statement with, for joins.
+-- part: given_rows
+-- dialect: sqlite3
+WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+
+-- part: given_rows
+-- dialect: pgsql
+WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
+
+-- Rows to insert: an id, and the ids of a JSON array with their places in it.
+-- part: given_list
+-- dialect: sqlite3
+SELECT %lld, CAST(value AS INTEGER), key FROM json_each(%s)
+
+-- part: given_list
+-- dialect: pgsql
+SELECT %lld, value::bigint, ordinality
+FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY
