@@ -2,6 +2,7 @@
 
 #include <apr_time.h>
 
+#include "core/category.h"
 #include "core/holder.h"
 #include "core/job.h"
 #include "core/shop.h"
@@ -32,31 +33,11 @@ static apr_status_t not_found(mdl_refusal_t *refusal)
     return mdl_refuse(refusal, 404, "asset_not_found", "There is no such asset.");
 }
 
-apr_status_t mdl_asset_check_category(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
-                                      mdl_refusal_t *refusal, apr_pool_t *p)
-{
-    mdl_rows_t *row;
-    apr_status_t rv;
-
-    if (category_id == 0) {
-        return APR_SUCCESS;
-    }
-    rv = mdl_db_select_one(db, MDL_Q_ASSET_CATEGORY, &row, p,
-                           MDL_ARGS(mdl_int(category_id), mdl_int(shop_id)));
-    if (rv != APR_ENOENT) {
-        return rv;
-    }
-    mdl_refusal_detail(refusal, "/category_id", "unknown_reference",
-                       "There is no such category in this shop.", p);
-    return mdl_refuse(refusal, 422, "unknown_reference",
-                      "The asset names a category that this shop does not have.");
-}
-
 apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *asset,
                               mdl_refusal_t *refusal, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_asset_check_category(db, shop_id, asset->category_id, refusal, p);
+    apr_status_t rv = mdl_category_hold(db, shop_id, asset->category_id, refusal, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -179,7 +160,7 @@ apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg)
                               !change->set_content_type && !change->set_category)) {
         return rv;
     }
-    if ((rv = mdl_asset_check_category(db, one->shop_id, change->category_id, one->refusal, p)) !=
+    if ((rv = mdl_category_hold(db, one->shop_id, change->category_id, one->refusal, p)) !=
             APR_SUCCESS ||
         (rv = lock_one(db, one, p)) != APR_SUCCESS) {
         return rv;

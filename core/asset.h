@@ -27,10 +27,6 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_asset_t;
 
-/** Refuses with 422 unknown_reference a category that is not the shop's; 0 is none. */
-apr_status_t mdl_asset_check_category(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
-                                      mdl_refusal_t *refusal, apr_pool_t *p);
-
 /** Inserts a pending asset: source_url, filename, title, content_type and category_id are given,
    the rest is set.  Refused with 422 unknown_reference when the category is not the shop's. */
 apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *asset,

@@ -72,6 +72,26 @@ apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
+apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
+                               mdl_refusal_t *refusal, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    if (category_id == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_CATEGORY_HOLD, &row, p,
+                           MDL_ARGS(mdl_int(category_id), mdl_int(shop_id)));
+    if (rv != APR_ENOENT) {
+        return rv;
+    }
+    mdl_refusal_detail(refusal, "/category_id", "unknown_reference",
+                       "There is no such category in this shop.", p);
+    return mdl_refuse(refusal, 422, "unknown_reference",
+                      "The asset names a category that this shop does not have.");
+}
+
 apr_status_t mdl_category_page(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_page_t *page = arg;

@@ -32,6 +32,11 @@ apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, void *arg);
 /** Effect on an mdl_one_t.  Its assets and uploads have no category from then on. */
 apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
 
+/** Sees to it that an asset's category is the shop's and stays up to the transaction's end; 0 is
+    none.  Refused: 422 unknown_reference at /category_id. */
+apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
+                               mdl_refusal_t *refusal, apr_pool_t *p);
+
 /** Effect that reads a page (mdl_page_t) of mdl_category_t. */
 apr_status_t mdl_category_page(mdl_db_t *db, apr_pool_t *p, void *arg);
 

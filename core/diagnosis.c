@@ -227,16 +227,13 @@ static void each_file(look_t *look,
                       void (*visit)(look_t *look, const mdl_order_file_t *file, void *baton),
                       void *baton)
 {
-    int open = 0;
+    int any = mdl_order_has_open(look->order, look->now);
 
-    for (int i = 0; i < look->order->assignments->nelts; i++) {
-        open += mdl_assignment_open(assignment_at(look, i), look->now);
-    }
     for (int i = 0; i < look->order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = assignment_at(look, i);
 
         for (int j = 0; j < assignment->files->nelts; j++) {
-            if (open == 0 || mdl_assignment_open(assignment, look->now)) {
+            if (!any || mdl_assignment_open(assignment, look->now)) {
                 visit(look, APR_ARRAY_IDX(assignment->files, j, const mdl_order_file_t *), baton);
             }
         }

@@ -364,6 +364,16 @@ int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now)
            (assignment->expires_at == 0 || assignment->expires_at > now);
 }
 
+int mdl_order_has_open(const mdl_order_t *order, apr_time_t now)
+{
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        if (mdl_assignment_open(APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *), now)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_refusal_t *refusal)
 {
     if (strcmp(order->access_status, "held") == 0) {

@@ -119,6 +119,9 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg);
 /** Whether an assignment gives anything at a time: it is active and has not expired. */
 int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now);
 
+/** Whether any assignment of an order is open. */
+int mdl_order_has_open(const mdl_order_t *order, apr_time_t now);
+
 /** Refuses unless the order's access is active: 409 order_held or access_revoked. */
 apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_refusal_t *refusal);
 

@@ -10,21 +10,13 @@
 
 static apr_status_t check_open(const mdl_order_resend_t *resend)
 {
-    const apr_array_header_t *assignments = resend->order->assignments;
-    apr_time_t now = apr_time_now();
     apr_status_t rv = mdl_order_check_active(resend->order, resend->refusal);
 
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    for (int i = 0; i < assignments->nelts; i++) {
-        if (mdl_assignment_open(APR_ARRAY_IDX(assignments, i, mdl_assignment_t *), now)) {
-            return APR_SUCCESS;
-        }
-    }
-    return mdl_refuse(resend->refusal, 409, "access_revoked",
-                      "Access to everything in this order was revoked or has expired; restore or "
-                      "extend it first.");
+    return rv == APR_SUCCESS && !mdl_order_has_open(resend->order, apr_time_now())
+               ? mdl_refuse(resend->refusal, 409, "access_revoked",
+                            "Access to everything in this order was revoked or has expired; "
+                            "restore or extend it first.")
+               : rv;
 }
 
 static apr_status_t check_rate(mdl_db_t *db, mdl_order_resend_t *resend, apr_pool_t *p)

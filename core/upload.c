@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/ulid.h"
+#include "core/category.h"
 #include "core/import.h"
 #include "core/shop.h"
 
@@ -54,7 +55,7 @@ apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_int64_t room;
     apr_status_t rv;
 
-    rv = mdl_asset_check_category(db, upload->shop_id, upload->category_id, begin->refusal, p);
+    rv = mdl_category_hold(db, upload->shop_id, upload->category_id, begin->refusal, p);
     if (rv == APR_SUCCESS && begin->quota != 0 && upload->size > 0) {
         rv = mdl_shop_room(db, upload->shop_id, begin->quota, &room, p);
         if (rv == APR_SUCCESS && upload->size > room) {
@@ -313,7 +314,7 @@ static apr_status_t hold_category(mdl_db_t *db, const mdl_upload_complete_t *com
     apr_status_t rv = mdl_upload_find(db, complete->id, &upload, p);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_asset_check_category(db, complete->shop_id, upload->category_id, &unused, p);
+        rv = mdl_category_hold(db, complete->shop_id, upload->category_id, &unused, p);
     }
     return rv == APR_ENOENT || rv == MDL_EREFUSED ? APR_SUCCESS : rv;
 }

@@ -126,8 +126,6 @@ static apr_status_t build(mdl_task_t *task, const mdl_order_t *order)
 /* Why nothing of an order can be given to its customer now, or NULL. */
 static const char *closed(const mdl_order_t *order)
 {
-    apr_time_t now = apr_time_now();
-
     if (strcmp(order->access_status, "held") == 0) {
         return "The order was put under review before the email was sent.";
     }
@@ -137,12 +135,11 @@ static const char *closed(const mdl_order_t *order)
     if (strcmp(order->access_status, "active") != 0) {
         return "Access to the order was revoked before the email was sent.";
     }
-    for (int i = 0; i < order->assignments->nelts; i++) {
-        if (mdl_assignment_open(APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *), now)) {
-            return NULL;
-        }
+    if (!mdl_order_has_open(order, apr_time_now())) {
+        return "Access to everything in the order was revoked or expired before the email was "
+               "sent.";
     }
-    return "Access to everything in the order was revoked or expired before the email was sent.";
+    return NULL;
 }
 
 static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)

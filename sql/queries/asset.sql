@@ -4,10 +4,6 @@ INSERT INTO asset (shop_id, status, filename, title, content_type, category_id, 
 VALUES (%lld, 'pending', %s, %s, %s, %lld, %s, 1, %lld, %lld)
 RETURNING id
 
--- Whether a category is the shop's; it then stays until the transaction's end.
--- name: asset_category
-SELECT id FROM category WHERE id = %lld AND shop_id = %lld {{for_key_share}}
-
 -- part: asset_columns
 a.id, a.status, a.filename, a.title, a.content_type, a.sha256, b.size, a.source_url, a.version,
 a.category_id, a.created_at, a.updated_at

@@ -8,6 +8,10 @@ RETURNING {{category_columns}}
 -- name: category_by_id
 SELECT {{category_columns}} FROM category WHERE id = %lld AND shop_id = %lld
 
+-- The same, and it stays until the transaction's end.
+-- name: category_hold
+SELECT id FROM category WHERE id = %lld AND shop_id = %lld {{for_key_share}}
+
 -- name: category_page
 SELECT {{category_columns}} FROM category WHERE shop_id = %lld AND id < %lld
 ORDER BY id DESC LIMIT %lld
