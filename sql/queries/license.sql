@@ -100,22 +100,14 @@ WHERE deleted_at IS NULL AND id = ANY (ARRAY(
 ORDER BY id FOR NO KEY UPDATE
 
 -- Of the tags that are locked: one that the mapping got a moment ago is none.
+-- name: license_claims_insert
+INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id)
+SELECT %lld, %lld, 0, tag_id FROM mapping_license_key_tag
+WHERE mapping_id = %lld AND tag_id {{in_given}}
+
 -- Revoked orders may still wait when a tag is deleted: they are given no more.
 -- name: license_claims_close
 UPDATE license_claim SET wanted = assigned WHERE tag_id = %lld AND assigned < wanted
-
--- name: license_claims_insert
--- dialect: sqlite3
-INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id)
-SELECT %lld, %lld, 0, tag_id FROM mapping_license_key_tag
-WHERE mapping_id = %lld AND tag_id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
-
--- name: license_claims_insert
--- dialect: pgsql
-INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id)
-SELECT %lld, %lld, 0, tag_id FROM mapping_license_key_tag
-WHERE mapping_id = %lld
-    AND tag_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
 
 -- name: license_claims_of_order
 SELECT DISTINCT c.tag_id
