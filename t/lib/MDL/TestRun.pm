@@ -167,11 +167,12 @@ sub look_back
 sub mpm_race
 {
     my ($self, $core) = @_;
-    my @frames = qx(gdb -batch -ex 'info inferiors' -ex bt '$self->{httpd}' '$core' 2>/dev/null);
-    my ($pid) = map { /\bprocess (\d+)\b/ ? $1 : () } @frames;
-    my @stack = map { /^#\d+ \s+ (?:0x\w+ \s in \s)? (\S+) \s .*? ([^\s\/]*)$/x ? "$1 $2" : () } @frames;
-    my $stack = join ',', @stack;
-    return $stack =~ /^apr_os_sock_get \S*,(?:\S+ mod_mpm_event\.so,)+ap_run_mpm \S*,main \S*$/
+    my $said  = qx(gdb -batch -ex 'info inferiors' -ex bt '$self->{httpd}' '$core' 2>/dev/null);
+    my ($pid) = $said =~ /\bprocess (\d+)\b/;
+    # gdb shows the innermost frame twice.
+    my (undef, $top, @rest) = $said =~ /^[#]\d+ +(.*)$/mg;
+    my @others = grep { !m{/mod_mpm_event\.so$|\bap_run_mpm \(|\bmain \(} } @rest;
+    return @rest && !@others && $top =~ /\bapr_os_sock_get \(/
         ? $pid : undef;
 }
 
