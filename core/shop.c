@@ -18,6 +18,10 @@ static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
     shop->email = mdl_rows_text(row, 3);
     shop->status = mdl_rows_text(row, 4);
     shop->created_at = mdl_rows_int(row, 5);
+    shop->sender_name = mdl_rows_text(row, 6);
+    shop->reply_to = mdl_rows_text(row, 7);
+    shop->mail_delay = (int)mdl_rows_int(row, 8);
+    shop->hold_at = mdl_rows_text(row, 9);
     return shop;
 }
 
@@ -33,6 +37,7 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_shop_add_t *add = arg;
     mdl_shop_t *shop = &add->shop;
+    apr_time_t now;
     mdl_rows_t *row;
     apr_status_t rv;
 
@@ -48,17 +53,15 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg)
         return mdl_refuse(add->refusal, 400, "invalid_request",
                           "The shop's email is not an address.");
     }
-    shop->status = "pending";
-    shop->created_at = apr_time_now();
+    now = apr_time_now();
     rv = mdl_db_select_one(db, MDL_Q_SHOP_INSERT, &row, p,
                            MDL_ARGS(mdl_text(shop->name), mdl_text(shop->domain),
-                                    mdl_text(shop->email), mdl_int(shop->created_at),
-                                    mdl_int(shop->created_at)));
+                                    mdl_text(shop->email), mdl_int(now), mdl_int(now)));
     if (rv == APR_ENOENT) {
         return mdl_refuse(add->refusal, 409, "conflict", "There is a shop of that domain already.");
     }
     if (rv == APR_SUCCESS) {
-        shop->id = mdl_rows_int(row, 0);
+        *shop = *shop_of_row(row, p);
     }
     return rv;
 }
@@ -92,6 +95,54 @@ apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, void *arg)
     rv = mdl_shop_find(db, set->id, &set->shop, p);
     return rv == APR_ENOENT ? mdl_refuse(set->refusal, 404, "not_found", "There is no such shop.")
                             : rv;
+}
+
+/* What is in place of a text: it stays unless another is given, and "" is none. */
+static const char *changed_text(const char *now, const char *given)
+{
+    if (given == NULL) {
+        return now;
+    }
+    return *given != '\0' ? given : NULL;
+}
+
+static apr_status_t check_set(const mdl_shop_set_t *set)
+{
+    if (set->sender_name != NULL && *set->sender_name != '\0' &&
+        !mdl_words_is_name(set->sender_name, 200)) {
+        return mdl_refuse(set->refusal, 400, "invalid_request",
+                          "A sender's name has up to 200 bytes and no control characters.");
+    }
+    if (set->reply_to != NULL && *set->reply_to != '\0' && !mdl_mime_address_valid(set->reply_to)) {
+        return mdl_refuse(set->refusal, 400, "invalid_request",
+                          "What replies go to is not an address.");
+    }
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_shop_set_t *set = arg;
+    mdl_shop_t *shop;
+    apr_status_t rv;
+
+    if ((rv = check_set(set)) != APR_SUCCESS) {
+        return rv;
+    }
+    if ((rv = mdl_shop_find(db, set->id, &shop, p)) != APR_SUCCESS) {
+        return rv == APR_ENOENT
+                   ? mdl_refuse(set->refusal, 404, "not_found", "There is no such shop.")
+                   : rv;
+    }
+    set->shop = shop;
+    shop->sender_name = changed_text(shop->sender_name, set->sender_name);
+    shop->reply_to = changed_text(shop->reply_to, set->reply_to);
+    shop->mail_delay = set->mail_delay >= 0 ? set->mail_delay : shop->mail_delay;
+    shop->hold_at = set->hold_at != NULL ? set->hold_at : shop->hold_at;
+    return mdl_db_exec(db, MDL_Q_SHOP_SET, NULL, p,
+                       MDL_ARGS(mdl_text(shop->sender_name), mdl_text(shop->reply_to),
+                                mdl_int(shop->mail_delay), mdl_text(shop->hold_at),
+                                mdl_int(apr_time_now()), mdl_int(shop->id)));
 }
 
 apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr_int64_t quota,

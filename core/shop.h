@@ -14,6 +14,10 @@ typedef struct {
     const char *email;  /* what customers may write to; NULL */
     const char *status; /* "pending", "approved", "suspended" */
     apr_time_t created_at;
+    const char *sender_name; /* of its emails; NULL: name */
+    const char *reply_to;    /* likewise; NULL: email */
+    int mail_delay;          /* minutes between an order and its email */
+    const char *hold_at;     /* the level at which the fraud check holds: "medium", "high" */
 } mdl_shop_t;
 
 /** Effect: adds a pending shop.  Refused with 409 when the domain is taken, 400 when faulty. */
@@ -31,6 +35,21 @@ typedef struct {
     mdl_refusal_t *refusal;
 } mdl_shop_set_status_t;
 apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: changes what a shop's staff decide.  Refused with 400 when faulty, 404 when there is no
+    such shop. */
+typedef struct {
+    apr_int64_t id;
+    const char *sender_name; /* NULL keeps what there is, "" clears it; these two */
+    const char *reply_to;
+    int mail_delay;      /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */
+    const char *hold_at; /* NULL keeps it */
+    mdl_shop_t *shop;    /* out */
+    mdl_refusal_t *refusal;
+} mdl_shop_set_t;
+apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+#define MDL_SHOP_MAIL_DELAY_MAX 60
 
 /** APR_ENOENT when there is none. */
 apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p);

@@ -46,6 +46,10 @@ typedef struct {
     const char *status;
     apr_int64_t shop_id;
     apr_int64_t expires_s;
+    const char *sender_name;
+    const char *reply_to;
+    int mail_delay; /* minutes; -1 when not given */
+    const char *hold_at;
 } mdl_ctl_t;
 
 /** Reads the configuration and the secret, and gives up root; only then the database may be used.

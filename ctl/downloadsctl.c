@@ -9,6 +9,7 @@
 #include <apr_strings.h>
 
 #include "base/log.h"
+#include "core/shop.h"
 #include "ctl/check.h"
 #include "ctl/command.h"
 #include "ctl/job.h"
@@ -25,8 +26,20 @@
 #define OPTION_EXPIRES 4
 #define OPTION_STATUS  8
 #define OPTION_SHOP    16
+#define OPTION_SET     32 /* the four of shop set */
 
-enum { LETTER_EMAIL = 256, LETTER_SCOPE, LETTER_EXPIRES, LETTER_STATUS, LETTER_SHOP, LETTER_JSON };
+enum {
+    LETTER_EMAIL = 256,
+    LETTER_SCOPE,
+    LETTER_EXPIRES,
+    LETTER_STATUS,
+    LETTER_SHOP,
+    LETTER_SENDER_NAME,
+    LETTER_REPLY_TO,
+    LETTER_MAIL_DELAY,
+    LETTER_HOLD_AT,
+    LETTER_JSON
+};
 
 static const apr_getopt_option_t options[] = {
     {NULL, 'f', 1, NULL},
@@ -37,6 +50,10 @@ static const apr_getopt_option_t options[] = {
     {"expires", LETTER_EXPIRES, 1, NULL},
     {"status", LETTER_STATUS, 1, NULL},
     {"shop", LETTER_SHOP, 1, NULL},
+    {"sender-name", LETTER_SENDER_NAME, 1, NULL},
+    {"reply-to", LETTER_REPLY_TO, 1, NULL},
+    {"mail-delay", LETTER_MAIL_DELAY, 1, NULL},
+    {"hold-at", LETTER_HOLD_AT, 1, NULL},
     {NULL, 0, 0, NULL},
 };
 
@@ -54,6 +71,9 @@ typedef struct {
 static const command_t commands[] = {
     {"shop", "add", "NAME DOMAIN [--email ADDRESS]", 2, 0, OPTION_EMAIL, 0, mdl_ctl_shop_add},
     {"shop", "list", "", 0, 0, 0, 0, mdl_ctl_shop_list},
+    {"shop", "set",
+     "ID [--sender-name TEXT] [--reply-to ADDRESS] [--mail-delay MINUTES] [--hold-at medium|high]",
+     1, 1, OPTION_SET, 0, mdl_ctl_shop_set},
     {"shop", "approve", "ID", 1, 1, 0, 0, mdl_ctl_shop_approve},
     {"shop", "suspend", "ID", 1, 1, 0, 0, mdl_ctl_shop_suspend},
     {"key", "create", "SHOP_ID NAME [--scope full|read] [--expires SECONDS]", 2, 1,
@@ -133,6 +153,40 @@ static int is_utf8(const char *text, apr_pool_t *p)
     return mdl_json_type(mdl_json_element(array, 0)) == MDL_JSON_STRING;
 }
 
+static int parse_mail_delay(mdl_ctl_t *ctl, const char *value)
+{
+    apr_int64_t minutes = 0;
+
+    if (strcmp(value, "0") != 0 && !parse_number(value, MDL_SHOP_MAIL_DELAY_MAX, &minutes)) {
+        return misused(ctl, "--mail-delay is a whole number of minutes from 0 to %d, not \"%s\".",
+                       MDL_SHOP_MAIL_DELAY_MAX, value);
+    }
+    ctl->mail_delay = (int)minutes;
+    return MDL_EXIT_DONE;
+}
+
+/* Takes one option of shop set. */
+static int take_set(mdl_ctl_t *ctl, int letter, const char *value)
+{
+    static const char *const levels[] = {"medium", "high", NULL};
+
+    switch (letter) {
+    case LETTER_SENDER_NAME:
+        ctl->sender_name = value;
+        return is_utf8(value, ctl->p) ? MDL_EXIT_DONE : misused(ctl, "--sender-name is not UTF-8.");
+    case LETTER_REPLY_TO:
+        ctl->reply_to = value;
+        return is_utf8(value, ctl->p) ? MDL_EXIT_DONE : misused(ctl, "--reply-to is not UTF-8.");
+    case LETTER_MAIL_DELAY:
+        return parse_mail_delay(ctl, value);
+    default:
+        ctl->hold_at = value;
+        return is_one_of(value, levels)
+                   ? MDL_EXIT_DONE
+                   : misused(ctl, "--hold-at is medium or high, not \"%s\".", value);
+    }
+}
+
 /* Takes one option; *given gets the bit of those that belong to some commands alone. */
 static int take_option(mdl_ctl_t *ctl, int letter, const char *value, int *given)
 {
@@ -171,11 +225,14 @@ static int take_option(mdl_ctl_t *ctl, int letter, const char *value, int *given
                              "--status is queued, running, succeeded, failed or cancelled, not "
                              "\"%s\".",
                              value);
-    default:
+    case LETTER_SHOP:
         *given |= OPTION_SHOP;
         return parse_number(value, MAX_ID, &ctl->shop_id)
                    ? MDL_EXIT_DONE
                    : misused(ctl, "--shop is the number of a shop, not \"%s\".", value);
+    default:
+        *given |= OPTION_SET;
+        return take_set(ctl, letter, value);
     }
 }
 
@@ -309,7 +366,7 @@ static void log_to_stderr(const char *file, int line, mdl_log_level_t level, apr
 int main(int argc, const char *const *argv)
 {
     const command_t *command = NULL;
-    mdl_ctl_t ctl = {.file = MDL_CONF_FILE};
+    mdl_ctl_t ctl = {.file = MDL_CONF_FILE, .mail_delay = -1};
     int exit_code;
 
     if (apr_app_initialize(&argc, &argv, NULL) != APR_SUCCESS) {

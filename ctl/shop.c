@@ -11,6 +11,10 @@ static const mdl_field_t fields[] = {
     {"email", MDL_FIELD_TEXT, offsetof(mdl_shop_t, email), 1},
     {"status", MDL_FIELD_TEXT, offsetof(mdl_shop_t, status), 1},
     {"created_at", MDL_FIELD_TIME, offsetof(mdl_shop_t, created_at), 1},
+    {"sender_name", MDL_FIELD_TEXT, offsetof(mdl_shop_t, sender_name), 0},
+    {"reply_to", MDL_FIELD_TEXT, offsetof(mdl_shop_t, reply_to), 0},
+    {"mail_delay", MDL_FIELD_INT, offsetof(mdl_shop_t, mail_delay), 0},
+    {"hold_at", MDL_FIELD_TEXT, offsetof(mdl_shop_t, hold_at), 0},
     {0},
 };
 
@@ -79,5 +83,31 @@ int mdl_ctl_shop_suspend(mdl_ctl_t *ctl)
     mdl_output_result(ctl->output, fields, shop,
                       "Shop %" APR_INT64_T_FMT " (%s) is suspended: its keys answer 403.", shop->id,
                       shop->name);
+    return MDL_EXIT_DONE;
+}
+
+int mdl_ctl_shop_set(mdl_ctl_t *ctl)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_shop_set_t set = {.id = ctl->id,
+                          .sender_name = ctl->sender_name,
+                          .reply_to = ctl->reply_to,
+                          .mail_delay = ctl->mail_delay,
+                          .hold_at = ctl->hold_at,
+                          .refusal = &refusal};
+    int failed = mdl_ctl_write(ctl, mdl_shop_set, &set, &refusal);
+
+    if (failed) {
+        return failed;
+    }
+    mdl_output_result(ctl->output, fields, set.shop,
+                      "Shop %" APR_INT64_T_FMT " (%s): emails from \"%s\", answered to %s, sent "
+                      "after %d min; orders are held at %s.",
+                      set.shop->id, set.shop->name,
+                      set.shop->sender_name != NULL ? set.shop->sender_name : set.shop->name,
+                      set.shop->reply_to != NULL ? set.shop->reply_to
+                      : set.shop->email != NULL  ? set.shop->email
+                                                 : "nobody",
+                      set.shop->mail_delay, set.shop->hold_at);
     return MDL_EXIT_DONE;
 }

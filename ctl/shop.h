@@ -10,5 +10,6 @@ int mdl_ctl_shop_add(mdl_ctl_t *ctl);
 int mdl_ctl_shop_list(mdl_ctl_t *ctl);
 int mdl_ctl_shop_approve(mdl_ctl_t *ctl);
 int mdl_ctl_shop_suspend(mdl_ctl_t *ctl);
+int mdl_ctl_shop_set(mdl_ctl_t *ctl);
 
 #endif

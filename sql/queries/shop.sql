@@ -1,11 +1,11 @@
+-- part: shop_columns
+id, name, domain, email, status, created_at, sender_name, reply_to, mail_delay, hold_at
+
 -- name: shop_insert
 INSERT INTO shop (name, domain, email, status, created_at, updated_at)
 VALUES (%s, %s, %s, 'pending', %lld, %lld)
 ON CONFLICT (domain) DO NOTHING
-RETURNING id
-
--- part: shop_columns
-id, name, domain, email, status, created_at
+RETURNING {{shop_columns}}
 
 -- name: shop_by_id
 SELECT {{shop_columns}} FROM shop WHERE id = %lld
@@ -15,6 +15,10 @@ SELECT {{shop_columns}} FROM shop ORDER BY id
 
 -- name: shop_set_status
 UPDATE shop SET status = %s, updated_at = %lld WHERE id = %lld AND status <> %s
+
+-- name: shop_set
+UPDATE shop SET sender_name = %s, reply_to = %s, mail_delay = %lld, hold_at = %s, updated_at = %lld
+WHERE id = %lld
 
 -- What the assets of a shop take, kept with each change of them.  Nothing changes when it would grow
 -- beyond the quota (0: none).

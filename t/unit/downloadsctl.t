@@ -281,7 +281,11 @@ sub test_shops
             name   => "Caf\x{e9} \x{c4}",
             domain => 'a.example',
             email  => 'help@a.example',
-            status => 'pending'
+            status => 'pending',
+            sender_name => undef,
+            reply_to    => undef,
+            mail_delay  => 0,
+            hold_at     => 'high'
         },
         'and all that was given'
     );
@@ -290,6 +294,23 @@ sub test_shops
     is(succeeds_json('shop', 'list')->[1]{email}, undef, 'no email is null');
     like(ctl('shop', 'list')->{out}, qr/^ID  NAME    DOMAIN .*\n +1  Café Ä  a\.example /,
         'the table is aligned by characters');
+
+    my $set = succeeds_json('shop', 'set', $id, '--sender-name', 'A & B', '--mail-delay', 15);
+    is_deeply([ @$set{qw(sender_name reply_to mail_delay hold_at)} ], [ 'A & B', undef, 15, 'high' ],
+        'what is given is set');
+    $set = succeeds_json('shop', 'set', $id, '--reply-to', 're@a.example', '--hold-at', 'medium');
+    is_deeply([ @$set{qw(sender_name reply_to mail_delay hold_at)} ],
+        [ 'A & B', 're@a.example', 15, 'medium' ], 'and the rest kept');
+    $set = succeeds_json('shop', 'set', $id, '--sender-name', '', '--mail-delay', 0);
+    is_deeply([ @$set{qw(sender_name mail_delay)} ], [ undef, 0 ], 'nothing clears it');
+    like(ctl('shop', 'set', $id)->{out},
+        qr/emails from "Café Ä", answered to re\@a\.example, sent after 0 min; orders are held at medium/,
+        'people read how it stands');
+    refuses_json(4, 'not_found',       'shop', 'set', 999, '--mail-delay', 1);
+    refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--reply-to',    'nobody');
+    refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--sender-name', "a\r\nBcc: b");
+    refuses(1, qr/0 to 60, not "61"/,        'shop', 'set', $id, '--mail-delay', 61);
+    refuses(1, qr/medium or high, not "low"/, 'shop', 'set', $id, '--hold-at',    'low');
 
     refuses(5, qr/domain already/, 'shop', 'add', 'C', 'a.example');
     refuses_json(5, 'conflict',        'shop', 'add', 'C', 'a.example');

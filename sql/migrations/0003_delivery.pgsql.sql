@@ -1,0 +1,26 @@
+-- What a shop's staff decide over its emails, its held orders and its storefront.
+ALTER TABLE shop ADD COLUMN sender_name TEXT; -- NULL: the shop's name
+ALTER TABLE shop ADD COLUMN reply_to TEXT; -- NULL: the shop's email
+ALTER TABLE shop ADD COLUMN mail_delay BIGINT NOT NULL DEFAULT 0; -- minutes
+ALTER TABLE shop ADD COLUMN hold_at TEXT NOT NULL DEFAULT 'high'
+    CHECK (hold_at IN ('medium', 'high'));
+ALTER TABLE shop ADD COLUMN storefront_url TEXT;
+ALTER TABLE shop ADD COLUMN storefront_token TEXT; -- sealed with the server's secret
+
+-- What the fraud check saw.
+ALTER TABLE orders ADD COLUMN client_ip TEXT;
+ALTER TABLE orders ADD COLUMN storefront_risk TEXT
+    CHECK (storefront_risk IN ('none', 'low', 'medium', 'high'));
+ALTER TABLE orders ADD COLUMN fraud_level TEXT
+    CHECK (fraud_level IN ('none', 'low', 'medium', 'high'));
+ALTER TABLE orders ADD COLUMN fraud_signals TEXT; -- a JSON array
+CREATE INDEX orders_customer ON orders (customer_id, created_at);
+CREATE INDEX orders_client_ip ON orders (shop_id, client_ip, created_at)
+    WHERE client_ip IS NOT NULL;
+CREATE INDEX customer_email ON customer (shop_id, email) WHERE email IS NOT NULL;
+
+-- A message that came back: the status stays "sent".
+ALTER TABLE email ADD COLUMN bounced_at BIGINT;
+
+ALTER TABLE job ADD COLUMN order_id BIGINT REFERENCES orders (id);
+CREATE INDEX job_order ON job (order_id) WHERE order_id IS NOT NULL;
