@@ -324,7 +324,7 @@ static apr_status_t check_bytes(write_t *write)
    stays as it is, so that an outage loses nothing. */
 static apr_status_t publish(write_t *write)
 {
-    mdl_upload_finish_t finish = {.id = write->upload->id};
+    mdl_upload_finish_t finish = {.id = write->upload->id, .storage = write->request->storage};
     mdl_partial_t *partial = write->partial;
     apr_status_t rv = mdl_partial_digest(partial, &finish.blob, write->r->pool);
 

@@ -2,6 +2,7 @@
 
 #include <apr_time.h>
 
+#include "core/blob.h"
 #include "core/category.h"
 #include "core/holder.h"
 #include "core/job.h"
@@ -197,13 +198,17 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
         return rv;
     }
     asset = one->found;
-    return mdl_shop_store(db, one->shop_id, -asset->size, 0, p);
+    if ((rv = mdl_shop_store(db, one->shop_id, -asset->size, 0, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_blob_release(db, asset->sha256, p);
 }
 
 typedef struct {
     apr_int64_t shop_id;
     apr_int64_t size;
-    int has_version; /* new bytes are another one */
+    const char *sha256; /* NULL: none yet */
+    int has_version;    /* new bytes are another one */
 } before_t;
 
 static apr_status_t find_before(mdl_db_t *db, apr_int64_t id, const char *job_id, before_t *before,
@@ -220,6 +225,7 @@ static apr_status_t find_before(mdl_db_t *db, apr_int64_t id, const char *job_id
         before->shop_id = mdl_rows_int(row, 0);
         before->size = mdl_rows_int(row, 1);
         before->has_version = mdl_rows_int(row, 2) != 0;
+        before->sha256 = mdl_rows_text(row, 3);
     }
     return rv;
 }
@@ -228,7 +234,6 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, const mdl_asset_bytes
                              apr_pool_t *p)
 {
     const mdl_blob_t *blob = &bytes->blob;
-    apr_time_t now = apr_time_now();
     before_t before;
     apr_status_t rv = find_before(db, id, bytes->job_id, &before, p);
 
@@ -236,17 +241,15 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, const mdl_asset_bytes
         rv = mdl_shop_store(db, before.shop_id, blob->size - before.size, bytes->quota, p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_BLOB_INSERT, NULL, p,
-                         MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
-                                  mdl_int((apr_int64_t)blob->crc32), mdl_int(now)));
+        rv = mdl_blob_insert(db, blob, p);
     }
-    if (rv != APR_SUCCESS) {
-        return rv;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_ASSET_READY, NULL, p,
+                         MDL_ARGS(mdl_text(blob->sha256), mdl_text(bytes->content_type),
+                                  mdl_text(bytes->source_url), mdl_int(before.has_version),
+                                  mdl_int(apr_time_now()), mdl_int(id)));
     }
-    return mdl_db_exec(db, MDL_Q_ASSET_READY, NULL, p,
-                       MDL_ARGS(mdl_text(blob->sha256), mdl_text(bytes->content_type),
-                                mdl_text(bytes->source_url), mdl_int(before.has_version),
-                                mdl_int(now), mdl_int(id)));
+    return rv == APR_SUCCESS ? mdl_blob_release(db, before.sha256, p) : rv;
 }
 
 apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_int64_t *room,

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/ulid.h"
+#include "core/blob.h"
 #include "core/category.h"
 #include "core/import.h"
 #include "core/shop.h"
@@ -151,7 +152,10 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)
             db, MDL_Q_UPLOAD_ABORT, &changed, p,
             MDL_ARGS(mdl_text(get->id), mdl_text(MDL_UPLOAD_OPEN), mdl_int(apr_time_now())));
     }
-    return rv == APR_SUCCESS && changed == 0 ? finished(get->refusal) : rv;
+    if (rv != APR_SUCCESS || changed == 0) {
+        return rv == APR_SUCCESS ? finished(get->refusal) : rv;
+    }
+    return mdl_blob_release(db, get->upload->sha256, p);
 }
 
 static apr_status_t absent_if_unchanged(apr_status_t rv, apr_int64_t changed)
@@ -175,17 +179,17 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg)
     const mdl_upload_finish_t *finish = arg;
     const mdl_blob_t *blob = &finish->blob;
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_BLOB_INSERT, NULL, p,
-                                  MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
-                                           mdl_int((apr_int64_t)blob->crc32),
-                                           mdl_int(apr_time_now())));
+    apr_status_t rv = mdl_blob_insert(db, blob, p);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_UPLOAD_FINISH, &changed, p,
                          MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size), mdl_text(finish->id),
                                   mdl_text(MDL_UPLOAD_OPEN), mdl_int(blob->size)));
     }
-    return absent_if_unchanged(rv, changed);
+    if ((rv = absent_if_unchanged(rv, changed)) != APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_blob_check(finish->storage, blob->sha256, p);
 }
 
 /* What a second request to complete finds. */
@@ -356,9 +360,16 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg)
 apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_upload_expire_t *expire = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_UPLOAD_EXPIRE, &rows, p,
+                                    MDL_ARGS(mdl_int(apr_time_now()), mdl_int(expire->limit)));
 
-    return mdl_db_exec(db, MDL_Q_UPLOAD_EXPIRE, &expire->aborted, p,
-                       MDL_ARGS(mdl_int(apr_time_now()), mdl_int(expire->limit)));
+    expire->aborted = 0;
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        expire->aborted++;
+        rv = mdl_blob_release(db, mdl_rows_text(rows, 0), p);
+    }
+    return rv;
 }
 
 apr_status_t mdl_upload_over(mdl_db_t *db, apr_pool_t *p, void *arg)

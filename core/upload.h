@@ -76,9 +76,10 @@ typedef struct {
 apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** Effect: notes that all bytes have come and are a blob.  APR_ENOENT when the upload is over or of
-    another size. */
+    another size, APR_EINCOMPLETE as mdl_blob_check. */
 typedef struct {
     const char *id;
+    const mdl_storage_t *storage;
     mdl_blob_t blob;
 } mdl_upload_finish_t;
 apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg);

@@ -118,6 +118,27 @@ const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, a
     return apr_psprintf(p, "%s/%c/%s", storage->blobs, sha256[0], sha256);
 }
 
+apr_status_t mdl_storage_find(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
+{
+    const char *path = mdl_storage_path(storage, sha256, p);
+    struct stat found;
+
+    if (path == NULL) {
+        return APR_EINVAL;
+    }
+    return stat(path, &found) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
+}
+
+apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
+{
+    const char *path = mdl_storage_path(storage, sha256, p);
+
+    if (path == NULL) {
+        return APR_EINVAL;
+    }
+    return unlink(path) == 0 || errno == ENOENT ? APR_SUCCESS : mdl_storage_status(errno);
+}
+
 /* Whether a finished file can be renamed into each shard. */
 static apr_status_t check_shards(const mdl_storage_t *storage, apr_pool_t *p)
 {

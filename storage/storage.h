@@ -33,6 +33,12 @@ apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_poo
  */
 const char *mdl_storage_path(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
 
+/** APR_SUCCESS when a blob is there, APR_ENOENT when it is not. */
+apr_status_t mdl_storage_find(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+
+/** Removes a blob; APR_SUCCESS also when there is none. */
+apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+
 /**
  * Writes, syncs, reads, links and removes a small file and looks whether a finished file can be
  * moved to each blob folder: APR_SUCCESS, or why the folder can't be used.

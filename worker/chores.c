@@ -4,12 +4,15 @@
 #include <apr_time.h>
 
 #include "base/log.h"
+#include "core/blob.h"
 #include "core/idempotency.h"
 #include "core/upload.h"
 
 #define PRUNE_BATCHES 20
 #define UPLOAD_BATCH  100
 #define FILE_BATCH    500
+#define BLOB_BATCH    500
+#define BLOB_REST     apr_time_from_sec(3600) /* transfers that began before go on */
 
 static apr_status_t touch_all(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -74,6 +77,27 @@ void mdl_chores_sweep_uploads(mdl_storage_t *storage, mdl_worker_db_t *database,
         batch.elts += (apr_size_t)at * sizeof(const char *);
         batch.nelts = ids->nelts - at < FILE_BATCH ? ids->nelts - at : FILE_BATCH;
         remove_over(storage, database, &batch, p);
+    }
+}
+
+void mdl_chores_sweep_blobs(mdl_storage_t *storage, mdl_worker_db_t *database, apr_pool_t *p)
+{
+    mdl_blob_released_t find = {.before = apr_time_now() - BLOB_REST, .limit = BLOB_BATCH};
+
+    if (mdl_worker_db_read(database, mdl_blob_released, &find, p) != APR_SUCCESS) {
+        return;
+    }
+    for (int i = 0; i < find.released->nelts; i++) {
+        mdl_blob_sweep_t sweep = {.storage = storage,
+                                  .sha256 = APR_ARRAY_IDX(find.released, i, const char *)};
+        apr_status_t rv = mdl_worker_db_write(database, mdl_blob_sweep, &sweep, p);
+
+        if (rv != APR_SUCCESS && rv != APR_ENOENT) {
+            mdl_log(MDL_LOG_ERR, rv,
+                    "MDL0306: can't remove the file %s, which nothing refers to, from "
+                    "DownloadsStorage; it is tried again",
+                    sweep.sha256);
+        }
     }
 }
 

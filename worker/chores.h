@@ -15,6 +15,9 @@ void mdl_chores_report_keys(const mdl_service_t *service, mdl_worker_db_t *datab
     over. */
 void mdl_chores_sweep_uploads(mdl_storage_t *storage, mdl_worker_db_t *database, apr_pool_t *p);
 
+/** Removes what nothing refers to any more from storage, an hour after it was let go. */
+void mdl_chores_sweep_blobs(mdl_storage_t *storage, mdl_worker_db_t *database, apr_pool_t *p);
+
 /** Deletes answers past their retention, for a bounded time; true when there are more. */
 int mdl_chores_prune(const mdl_service_t *service, mdl_worker_db_t *database, apr_pool_t *p);
 

@@ -249,7 +249,12 @@ static void settle_alone(worker_t *worker, mdl_task_t *task)
     if (rv == APR_SUCCESS) {
         return;
     }
-    if (rv == MDL_DB_EOTHER) {
+    if (rv == APR_EINCOMPLETE) {
+        task->job->error_code = "internal_error";
+        task->job->error_message = "The same bytes were being removed from storage.";
+        task->outcome = MDL_TASK_RETRY;
+        rv = write_effect(worker, mdl_outcome_write, task);
+    } else if (rv == MDL_DB_EOTHER) {
         atomic_store(&task->validator, NULL);
         task->job->error_code = "internal_error";
         task->job->error_message = "The result of the job could not be stored.";
@@ -466,6 +471,7 @@ static void turn(worker_t *worker)
     if (now >= worker->next_sweep) {
         worker->next_sweep = now + MINUTE;
         mdl_chores_sweep_uploads(worker->storage, worker->database, worker->turn);
+        mdl_chores_sweep_blobs(worker->storage, worker->database, worker->turn);
     }
     if (now >= worker->next_prune) {
         int more = mdl_chores_prune(worker->service, worker->database, worker->turn);

@@ -3,6 +3,7 @@
 #include <apr_time.h>
 
 #include "base/log.h"
+#include "core/blob.h"
 
 #define MAX_DOUBLINGS 10
 
@@ -86,7 +87,7 @@ apr_status_t mdl_outcome_ready(mdl_db_t *db, const mdl_task_t *task, const mdl_b
         return APR_SUCCESS; /* it was deleted in the same moment */
     }
     if (rv != APR_ENOSPC) {
-        return rv;
+        return rv == APR_SUCCESS ? mdl_blob_check(task->storage, blob->sha256, p) : rv;
     }
     job->error_code = MDL_QUOTA_CODE;
     job->error_message = MDL_QUOTA_MESSAGE;

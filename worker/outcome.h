@@ -20,7 +20,8 @@ void mdl_outcome_progress(mdl_task_t *task);
 apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** For settle: makes the task's asset ready with its blob.  Where the quota does not allow it the
-    job has failed instead; an asset that was deleted meanwhile gets nothing. */
+    job has failed instead; an asset that was deleted meanwhile gets nothing.  APR_EINCOMPLETE as
+    mdl_blob_check: the job is to be run again. */
 apr_status_t mdl_outcome_ready(mdl_db_t *db, const mdl_task_t *task, const mdl_blob_t *blob,
                                const char *content_type, apr_pool_t *p);
 

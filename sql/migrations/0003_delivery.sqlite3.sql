@@ -24,3 +24,10 @@ ALTER TABLE email ADD COLUMN bounced_at INTEGER;
 
 ALTER TABLE job ADD COLUMN order_id INTEGER REFERENCES orders (id);
 CREATE INDEX job_order ON job (order_id) WHERE order_id IS NOT NULL;
+
+-- Since when a blob may be without a reference; the sweep finds out and removes it.
+ALTER TABLE blob ADD COLUMN released_at INTEGER;
+CREATE INDEX blob_released ON blob (released_at) WHERE released_at IS NOT NULL;
+CREATE INDEX asset_blob ON asset (sha256);
+CREATE INDEX upload_blob ON upload (sha256);
+UPDATE blob SET released_at = 0;

@@ -69,11 +69,11 @@ SELECT id FROM asset WHERE id = %lld AND deleted_at IS NULL
 -- dialect: pgsql
 SELECT id FROM asset WHERE id = %lld AND deleted_at IS NULL FOR NO KEY UPDATE
 
--- What new bytes of an asset begin from: its shop, what it takes so far, and whether these are not
--- its first.
+-- What new bytes of an asset begin from: its shop, what it takes so far, whether these are not its
+-- first, and those before.
 -- name: asset_before
 SELECT a.shop_id, COALESCE(b.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
-    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END
+    SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END, a.sha256
 FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
 WHERE a.id = %lld
 
@@ -123,7 +123,3 @@ SELECT id FROM asset
 WHERE shop_id = %lld AND id {{in_given}}
     AND deleted_at IS NULL
 {{for_key_share}}
-
--- name: blob_insert
-INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s, %lld, %lld, %lld)
-ON CONFLICT (sha256) DO NOTHING

@@ -34,6 +34,7 @@ UPDATE upload SET asset_id = %lld WHERE id = %s
 UPDATE upload SET status = 'aborted'
 WHERE id IN (SELECT id FROM upload WHERE status = 'open' AND expires_at <= %lld
     ORDER BY expires_at LIMIT %lld)
+RETURNING sha256
 
 -- Which partial files of a JSON array of ids nobody needs any more: those of uploads and jobs that
 -- are over.  A cancelled job's worker sees to its own.

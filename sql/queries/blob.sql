@@ -1,0 +1,34 @@
+-- name: blob_insert
+INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s, %lld, %lld, %lld)
+ON CONFLICT (sha256) DO NOTHING
+
+-- Against a sweep; it waits for one.
+-- name: blob_hold
+SELECT sha256 FROM blob WHERE sha256 = %s {{for_key_share}}
+
+-- name: blob_release
+UPDATE blob SET released_at = %lld WHERE sha256 = %s
+
+-- name: blob_released
+SELECT sha256 FROM blob WHERE released_at <= %lld ORDER BY released_at LIMIT %lld
+
+-- Against new references, which wait; whether there are any is read by a statement after it.
+-- name: blob_lock
+SELECT sha256 FROM blob WHERE sha256 = %s {{for_update}}
+
+-- The status is a parameter: written out, it would have the planner go through all open ones.
+-- name: blob_used
+SELECT 1 WHERE EXISTS (SELECT 1 FROM asset WHERE sha256 = %s AND deleted_at IS NULL)
+    OR EXISTS (SELECT 1 FROM upload WHERE sha256 = %s AND status = %s)
+
+-- name: blob_keep
+UPDATE blob SET released_at = NULL WHERE sha256 = %s
+
+-- name: blob_leave_assets
+UPDATE asset SET sha256 = NULL WHERE sha256 = %s
+
+-- name: blob_leave_uploads
+UPDATE upload SET sha256 = NULL WHERE sha256 = %s
+
+-- name: blob_delete
+DELETE FROM blob WHERE sha256 = %s

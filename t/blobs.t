@@ -1,0 +1,148 @@
+# Files that nothing refers to any more leave the storage folder, and those that are needed stay.
+use strict;
+use warnings;
+
+use Digest::SHA qw(sha256_hex);
+use MDL::Contract;
+use MDL::Instance;
+use MDL::Test;
+use MDL::Upload;
+use Test::More;
+
+my $server = MDL::Instance->new(extra => "DownloadsRetryDelay 50\n")->start;
+my $shop   = new_shop();
+my $other  = new_shop();
+my $number = 0;
+
+sub blob
+{
+    my ($bytes) = @_;
+    my $sha256 = sha256_hex($bytes);
+    return storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256";
+}
+
+sub asset { my ($of, $bytes) = @_; return ready_asset($of, 'file-' . ++$number . '.txt', $bytes)->{id} }
+
+sub remove
+{
+    my ($of, $id) = @_;
+    my $reply = api('DELETE', "/assets/$id", key => $of->{token});
+    die "DELETE: $reply->{status} $reply->{body}\n" if $reply->{status} != 204;
+    return;
+}
+
+# The sweep as it is an hour after everything that was let go until now: a new background process
+# begins with it.  What it has looked at is not marked any more.
+sub sweep
+{
+    sql('UPDATE blob SET released_at = 1 WHERE released_at IS NOT NULL');
+    httpd_graceful();
+    wait_for(sub { !sql('SELECT sha256 FROM blob WHERE released_at = 1') }, 20, 'a sweep');
+    return;
+}
+
+subtest 'the bytes of a deleted asset are removed' => sub {
+    my $asset = asset($shop, 'of one alone');
+    ok -e blob('of one alone'), 'they are there';
+    remove($shop, $asset);
+    ok -e blob('of one alone'), 'and for an hour more';
+    sweep();
+    ok !-e blob('of one alone'), 'then they are gone';
+    is_deeply [ sql(q{SELECT sha256 FROM blob WHERE sha256 = '} . sha256_hex('of one alone') . q{'}) ],
+        [], 'the database knows';
+};
+
+subtest 'bytes that another asset has stay' => sub {
+    my @assets = (asset($shop, 'of two shops'), asset($other, 'of two shops'));
+    remove($shop, $assets[0]);
+    sweep();
+    ok -e blob('of two shops'), 'while one is left';
+    remove($other, $assets[1]);
+    sweep();
+    ok !-e blob('of two shops'), 'but not longer';
+};
+
+subtest 'the bytes of an older version are removed' => sub {
+    my $asset = asset($shop, 'version one');
+    my $reply = api('POST', "/assets/$asset/versions", key => $shop->{token},
+        json => { source_url => source('v-' . ++$number, 'version two') });
+    is $reply->{status}, 202, 'there is another' or diag $reply->{body};
+    is wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'and it is ready';
+    sweep();
+    ok !-e blob('version one'), 'the old one is gone';
+    ok -e blob('version two'), 'the new one is there';
+};
+
+subtest 'the bytes of an upload that was aborted after the last of them are removed' => sub {
+    my $upload = begin_upload($shop, size => 8);
+    is put_bytes($upload, 'uploaded')->{status}, 204, 'all bytes arrive';
+    sweep();
+    ok -e blob('uploaded'), 'while it is open they stay';
+    is api('DELETE', "/assets/uploads/$upload->{id}", key => $shop->{token})->{status}, 204,
+        'it is aborted';
+    sweep();
+    ok !-e blob('uploaded'), 'then they are gone';
+};
+
+subtest 'those of one that expired too, and not those of one that became an asset' => sub {
+    my ($late, $kept) = map { begin_upload($shop, size => 4) } 1 .. 2;
+    put_bytes($late, 'late');
+    put_bytes($kept, 'kept');
+    is complete_upload($shop, $kept)->{status}, 201, 'one is completed';
+    sql("UPDATE upload SET expires_at = 1 WHERE id = '$late->{id}'");
+    httpd_graceful();
+    wait_for(sub { sql("SELECT 1 FROM upload WHERE id = '$late->{id}' AND status = 'aborted'") }, 20,
+        'the other to be given up');
+    sweep();
+    ok !-e blob('late'), 'the bytes that are late are gone';
+    ok -e blob('kept'), 'the others are there';
+};
+
+subtest 'bytes that come again after they were removed are stored again' => sub {
+    remove($shop, asset($shop, 'twice'));
+    sweep();
+    ok !-e blob('twice'), 'they are gone';
+    asset($shop, 'twice');
+    ok -e blob('twice'), 'and there again';
+    sweep();
+    ok -e blob('twice'), 'to stay';
+};
+
+subtest 'bytes that come again before they are removed stay' => sub {
+    remove($shop, asset($shop, 'in time'));
+    my $asset = asset($shop, 'in time');
+    sweep();
+    ok -e blob('in time'), 'the sweep sees that they are needed';
+    remove($shop, $asset);
+    sweep();
+    ok !-e blob('in time'), 'until they are not';
+};
+
+subtest 'bytes that are removed while they come again are fetched once more' => sub {
+    plan skip_all => 'SQLite has one writer at a time' if database() eq 'sqlite3';
+    my $bytes  = 'under the hands';
+    my $sha256 = sha256_hex($bytes);
+    remove($shop, asset($shop, $bytes));
+    open my $psql, '|-', 'psql', '-q', '-o', '/dev/null', '-d', MDL::Test::vars()->{db_params}
+        or die "psql: $!\n";
+    $psql->autoflush;
+    print $psql "BEGIN; UPDATE asset SET sha256 = NULL WHERE sha256 = '$sha256';",
+        " DELETE FROM blob WHERE sha256 = '$sha256';\n";
+    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE query LIKE 'DELETE FROM blob%'
+            AND state = 'idle in transaction'}) }, 10, 'a sweep that is not over');
+    my $reply = api('POST', '/assets', key => $shop->{token},
+        json => { source_url => source('again-' . ++$number, $bytes) });
+    is $reply->{status}, 202, 'they come again';
+    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'}) }, 10,
+        'the import to meet the sweep');
+    unlink blob($bytes) or die "unlink: $!\n";
+    print $psql "COMMIT;\n";
+    close $psql;
+    my $job = wait_job($shop, $reply->{json}{job}{id});
+    is $job->{status}, 'succeeded', 'the import succeeds' or diag explain $job;
+    is $job->{attempts}, 2, 'by another attempt';
+    ok -e blob($bytes), 'and the bytes are there';
+};
+
+$server->stop;
+done_testing;

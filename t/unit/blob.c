@@ -1,0 +1,133 @@
+/*
+ * Blobs between processes: whoever refers to one while it is swept keeps it or is told.
+ */
+#include "t/unit/fixtures.h"
+#include "t/unit/meeting.h"
+
+#include "core/blob.h"
+
+static mdl_db_t *db;
+static apr_int64_t shop;
+static mdl_storage_t *storage;
+
+static mdl_blob_t make_blob(const char *text, apr_pool_t *p)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+
+    mdl_sha256(text, strlen(text), digest);
+    return (mdl_blob_t){.sha256 = mdl_hex(digest, sizeof digest, p), .size = 5, .crc32 = 1};
+}
+
+static void make_file(const mdl_blob_t *blob, apr_pool_t *p)
+{
+    int file = open(mdl_storage_path(storage, blob->sha256, p), O_CREAT | O_WRONLY, 0600);
+
+    ok(file >= 0 && close(file) == 0, "a file is stored");
+}
+
+typedef struct {
+    apr_int64_t asset_id;
+    mdl_blob_t blob;
+} refer_t;
+
+static apr_status_t refer(mdl_db_t *in, apr_pool_t *p, void *arg)
+{
+    const refer_t *to = arg;
+    mdl_asset_bytes_t bytes = {.blob = to->blob};
+    apr_status_t rv = mdl_asset_ready(in, to->asset_id, &bytes, p);
+
+    return rv == APR_SUCCESS ? mdl_blob_check(storage, to->blob.sha256, p) : rv;
+}
+
+static apr_status_t release(mdl_db_t *in, apr_pool_t *p, void *arg)
+{
+    const mdl_blob_t *blob = arg;
+    apr_status_t rv = mdl_blob_insert(in, blob, p);
+
+    return rv == APR_SUCCESS ? mdl_blob_release(in, blob->sha256, p) : rv;
+}
+
+static int is_released(const char *sha256, apr_pool_t *p)
+{
+    mdl_blob_released_t find = {.before = apr_time_now(), .limit = 10};
+    int found = 0;
+
+    mdl_db_read(db, mdl_blob_released, &find, p);
+    for (int i = 0; i < find.released->nelts; i++) {
+        found += strcmp(APR_ARRAY_IDX(find.released, i, const char *), sha256) == 0;
+    }
+    return found;
+}
+
+/* A blob with its file that nothing refers to. */
+static mdl_blob_t unused_blob(const char *text, apr_pool_t *p)
+{
+    mdl_blob_t blob = make_blob(text, p);
+
+    make_file(&blob, p);
+    is_int(mdl_db_write(db, release, &blob, p), APR_SUCCESS, "  and let go");
+    return blob;
+}
+
+static void test_referred_first(const database_t *database, apr_pool_t *p)
+{
+    mdl_blob_t blob = unused_blob("first", p);
+    refer_t to = {make_asset(db, shop, "first", 0, p), blob};
+    mdl_blob_sweep_t sweep = {storage, blob.sha256};
+
+    meets(db, (meeting_t){database, refer, &to, mdl_blob_sweep, &sweep, APR_SUCCESS, NULL, 0},
+          "bytes are referred to, and swept", p);
+    is_int(mdl_storage_find(storage, blob.sha256, p), APR_SUCCESS, "they stay");
+    ok(!is_released(blob.sha256, p), "and are looked at no more");
+}
+
+static void test_swept_first(const database_t *database, apr_pool_t *p)
+{
+    mdl_blob_t blob = unused_blob("second", p);
+    refer_t to = {make_asset(db, shop, "second", 0, p), blob};
+    mdl_blob_sweep_t sweep = {storage, blob.sha256};
+
+    meets(db, (meeting_t){database, mdl_blob_sweep, &sweep, refer, &to, APR_EINCOMPLETE, NULL, 0},
+          "bytes are swept, and referred to", p);
+    is_int(mdl_storage_find(storage, blob.sha256, p), APR_ENOENT, "they are gone");
+    make_file(&blob, p);
+    is_int(mdl_db_write(db, refer, &to, p), APR_SUCCESS, "stored again they can be referred to");
+}
+
+static void test_alone(apr_pool_t *p)
+{
+    mdl_blob_t blob = unused_blob("third", p);
+    mdl_blob_sweep_t sweep = {storage, blob.sha256};
+
+    ok(is_released(blob.sha256, p), "it is found");
+    is_int(mdl_db_write(db, mdl_blob_sweep, &sweep, p), APR_SUCCESS, "and swept");
+    is_int(mdl_db_write(db, mdl_blob_sweep, &sweep, p), APR_ENOENT, "once");
+    is_int(mdl_storage_remove(storage, blob.sha256, p), APR_SUCCESS, "no file is left to remove");
+    is_int(mdl_storage_remove(storage, "../secret", p), APR_EINVAL, "nor is any other");
+}
+
+static void tests(const database_t *database, apr_pool_t *p)
+{
+    char *folder = apr_pstrdup(p, "/tmp/mdl-blob.XXXXXX");
+
+    if (mkdtemp(folder) == NULL || mdl_storage_open(&storage, folder, p) != APR_SUCCESS) {
+        printf("Bail out! storage\n");
+        exit(2);
+    }
+    db = database_ready(database, p);
+    shop = make_shop(db, "a.test", p);
+    test_alone(p);
+    if (database->dialect == MDL_PGSQL) {
+        test_referred_first(database, p);
+        test_swept_first(database, p);
+    }
+    is_int(system(apr_pstrcat(p, "rm -r ", folder, NULL)), 0, "the folder goes");
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    on_each_database(tests, p);
+    return tap_end(p);
+}
