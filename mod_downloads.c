@@ -91,6 +91,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(handle, NULL, NULL, APR_HOOK_MIDDLE);
+    mdl_delivery_register();
 }
 
 /* The one symbol that httpd is to find. */

@@ -6,12 +6,18 @@
 #include <http_log.h>
 
 #include "delivery/file.h"
+#include "delivery/output.h"
 #include "delivery/page.h"
 #include "delivery/view.h"
 
 APLOG_USE_MODULE(downloads);
 
 static const char *root; /* path of the public URL, decoded as r->uri is; "" for none */
+
+void mdl_delivery_register(void)
+{
+    mdl_output_register();
+}
 
 void mdl_delivery_child_init(apr_pool_t *p, const mdl_service_t *service)
 {

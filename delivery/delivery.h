@@ -14,6 +14,9 @@
 
 #define MDL_DELIVERY_HANDLER "downloads-delivery"
 
+/** Registers what httpd is to call of it; with the hooks. */
+void mdl_delivery_register(void);
+
 /** Reads the templates and opens the storage; for each httpd child, before its threads. */
 void mdl_delivery_child_init(apr_pool_t *p, const mdl_service_t *service);
 

@@ -16,6 +16,8 @@
 #include "connection.h"
 #include "core/download.h"
 #include "core/link.h"
+#include "delivery/blob.h"
+#include "delivery/output.h"
 #include "delivery/range.h"
 #include "delivery/view.h"
 #include "storage/storage.h"
@@ -30,7 +32,7 @@ typedef struct {
     const mdl_service_t *service;
     mdl_link_file_t link;
     mdl_download_t download;
-    apr_file_t *blob;
+    mdl_body_t *body;
     const char *etag;
 } serve_t;
 
@@ -134,41 +136,6 @@ static int is_prefetch(request_rec *r)
            names_prefetch(r, "X-Moz");
 }
 
-static apr_status_t close_blob(void *data)
-{
-    return apr_file_close(data);
-}
-
-/*
- * In the connection's pool, since httpd's core copies a descriptor for each bucket that it sets
- * aside unless the file's pool is above its own; and closed with the request, since a connection
- * may have many.
- */
-static apr_status_t open_blob(serve_t *serve)
-{
-    request_rec *r = serve->r;
-    const core_dir_config *core = ap_get_core_module_config(r->per_dir_config);
-    const char *path = storage != NULL ? mdl_storage_path(storage, serve->download.sha256, r->pool)
-                                       : NULL;
-    apr_int32_t flags = APR_FOPEN_READ | APR_FOPEN_BINARY;
-    apr_finfo_t info;
-    apr_status_t rv;
-
-    if (path == NULL) {
-        return APR_ENOENT;
-    }
-    if (core->enable_sendfile == ENABLE_SENDFILE_ON) {
-        flags |= APR_FOPEN_SENDFILE_ENABLED;
-    }
-    rv = apr_file_open(&serve->blob, path, flags, APR_FPROT_OS_DEFAULT, r->connection->pool);
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    apr_pool_cleanup_register(r->pool, serve->blob, close_blob, apr_pool_cleanup_null);
-    rv = apr_file_info_get(&info, APR_FINFO_SIZE, serve->blob);
-    return rv == APR_SUCCESS && info.size != serve->download.size ? APR_EINCOMPLETE : rv;
-}
-
 static void log_missing(const serve_t *serve, apr_status_t rv)
 {
     ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, serve->r,
@@ -227,25 +194,11 @@ static void set_headers(const serve_t *serve)
     apr_table_setn(headers, "Cross-Origin-Resource-Policy", "same-origin");
 }
 
-/* One FILE bucket of the whole: httpd's filters make ranges of it, and HEAD. */
 static int send_blob(const serve_t *serve)
 {
     request_rec *r = serve->r;
-    apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
-    const core_dir_config *core = ap_get_core_module_config(r->per_dir_config);
-    apr_bucket_brigade *brigade = apr_brigade_create(r->pool, alloc);
-    apr_bucket *file;
-    apr_status_t rv;
+    apr_status_t rv = mdl_output_send(r, serve->body);
 
-    file = apr_brigade_insert_file(brigade, serve->blob, 0, serve->download.size, r->pool);
-    if (core->enable_mmap == ENABLE_MMAP_OFF) {
-        apr_bucket_file_enable_mmap(file, 0);
-    }
-    if (core->read_buf_size != 0) {
-        apr_bucket_file_set_buf_size(file, core->read_buf_size);
-    }
-    APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(alloc));
-    rv = ap_pass_brigade(r->output_filters, brigade);
     if (rv != APR_SUCCESS && r->status == HTTP_OK && !r->connection->aborted) {
         ap_log_rerror(APLOG_MARK, APLOG_WARNING, rv, r, "MDL0407: a file was not sent whole");
         return AP_FILTER_ERROR;
@@ -311,7 +264,9 @@ static apr_status_t decide(serve_t *serve, mdl_connection_t *connection, const r
         *refusal = &prefetched;
         return APR_SUCCESS;
     }
-    if ((rv = open_blob(serve)) != APR_SUCCESS) {
+    rv = mdl_blob_open(&serve->body, serve->r, storage, serve->download.sha256,
+                       serve->download.size);
+    if (rv != APR_SUCCESS) {
         log_missing(serve, rv);
         *refusal = &missing;
         return APR_SUCCESS;

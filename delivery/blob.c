@@ -1,0 +1,101 @@
+#include "delivery/blob.h"
+
+#include <http_core.h>
+
+#define BUCKET_MAX 0x40000000 /* bytes, as httpd's own handler has it */
+
+typedef struct {
+    mdl_body_t body; /* first: it is a body */
+    request_rec *r;
+    apr_file_t *file;
+    apr_bucket *whole;
+} blob_t;
+
+static apr_status_t close_file(void *data)
+{
+    return apr_file_close(data);
+}
+
+/*
+ * One bucket of the whole, of which each call gives a copy of a part: a second bucket made from the
+ * same file would lose its descriptor when the first one is set aside.
+ */
+static void make_whole(blob_t *blob, apr_bucket_brigade *to)
+{
+    const core_dir_config *core = ap_get_core_module_config(blob->r->per_dir_config);
+    apr_bucket_brigade *kept = apr_brigade_create(blob->r->pool, to->bucket_alloc);
+
+    blob->whole = apr_bucket_file_create(blob->file, 0, (apr_size_t)blob->body.size, blob->r->pool,
+                                         to->bucket_alloc);
+    APR_BRIGADE_INSERT_TAIL(kept, blob->whole);
+    if (core->enable_mmap == ENABLE_MMAP_OFF) {
+        apr_bucket_file_enable_mmap(blob->whole, 0);
+    }
+    if (core->read_buf_size != 0) {
+        apr_bucket_file_set_buf_size(blob->whole, core->read_buf_size);
+    }
+}
+
+static apr_status_t take(mdl_body_t *body, apr_int64_t offset, apr_int64_t length,
+                         apr_bucket_brigade *to, apr_int64_t *taken)
+{
+    blob_t *blob = (blob_t *)body;
+    apr_status_t rv;
+
+    if (blob->whole == NULL) {
+        make_whole(blob, to);
+    }
+    for (*taken = 0; *taken < length; *taken += (apr_int64_t)APR_BRIGADE_LAST(to)->length) {
+        apr_bucket *part;
+
+        if ((rv = apr_bucket_copy(blob->whole, &part)) != APR_SUCCESS) {
+            return rv;
+        }
+        part->start = offset + *taken;
+        part->length = (apr_size_t)(length - *taken < BUCKET_MAX ? length - *taken : BUCKET_MAX);
+        APR_BRIGADE_INSERT_TAIL(to, part);
+    }
+    return APR_SUCCESS;
+}
+
+/*
+ * In the connection's pool, since httpd's core copies a descriptor for each bucket that it sets
+ * aside unless the file's pool is above its own; and closed with the request, since a connection
+ * may have many.
+ */
+static apr_status_t open_file(blob_t *blob, const char *path)
+{
+    const core_dir_config *core = ap_get_core_module_config(blob->r->per_dir_config);
+    apr_int32_t flags = APR_FOPEN_READ | APR_FOPEN_BINARY;
+    apr_status_t rv;
+
+    if (core->enable_sendfile == ENABLE_SENDFILE_ON) {
+        flags |= APR_FOPEN_SENDFILE_ENABLED;
+    }
+    rv = apr_file_open(&blob->file, path, flags, APR_FPROT_OS_DEFAULT, blob->r->connection->pool);
+    if (rv == APR_SUCCESS) {
+        apr_pool_cleanup_register(blob->r->pool, blob->file, close_file, apr_pool_cleanup_null);
+    }
+    return rv;
+}
+
+apr_status_t mdl_blob_open(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
+                           const char *sha256, apr_int64_t size)
+{
+    blob_t *blob = apr_pcalloc(r->pool, sizeof *blob);
+    const char *path = storage != NULL ? mdl_storage_path(storage, sha256, r->pool) : NULL;
+    apr_finfo_t info;
+    apr_status_t rv;
+
+    if (path == NULL) {
+        return APR_ENOENT;
+    }
+    blob->body = (mdl_body_t){.size = size, .lasting = 1, .take = take};
+    blob->r = r;
+    *body = &blob->body;
+    if ((rv = open_file(blob, path)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = apr_file_info_get(&info, APR_FINFO_SIZE, blob->file);
+    return rv == APR_SUCCESS && info.size != size ? APR_EINCOMPLETE : rv;
+}

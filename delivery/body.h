@@ -1,0 +1,32 @@
+/*
+ * A representation of known length that is made as it is sent: a file, or a ZIP of files.
+ *
+ * A handler sends it as one bucket of its whole length, which httpd's own filters copy and split to
+ * make ranges of it; what is left of it in the end, output.h makes the bytes of.
+ */
+#ifndef MDL_DELIVERY_BODY_H
+#define MDL_DELIVERY_BODY_H
+
+#include <apr_buckets.h>
+
+typedef struct mdl_body_t mdl_body_t;
+
+struct mdl_body_t {
+    apr_int64_t size;
+    int lasting; /* what take gave stays valid after the next call, too */
+
+    /**
+     * Appends buckets for at least 1 and at most length bytes from offset, and says how many in
+     * *taken.  The buckets and what they need stay valid until the next call for this body.
+     */
+    apr_status_t (*take)(mdl_body_t *body, apr_int64_t offset, apr_int64_t length,
+                         apr_bucket_brigade *to, apr_int64_t *taken);
+};
+
+/** A bucket of all of body, which must outlive the request's buckets: make it in r->pool. */
+apr_bucket *mdl_body_bucket(mdl_body_t *body, apr_bucket_alloc_t *alloc);
+
+/** The body that a bucket is a part of, or NULL: from its member start on, for its length. */
+mdl_body_t *mdl_body_of(const apr_bucket *bucket);
+
+#endif
