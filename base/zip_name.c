@@ -1,0 +1,239 @@
+#include "base/zip_name.h"
+
+#include <locale.h>
+#include <string.h>
+#include <strings.h>
+#include <wctype.h>
+
+#include <apr_hash.h>
+#include <apr_strings.h>
+
+#include "base/zip.h"
+
+#define EXTENSION_MAX 32 /* bytes with the dot; what is longer is no extension */
+#define NAMELESS      "file"
+
+struct mdl_zip_names_t {
+    apr_pool_t *pool;
+    apr_pool_t *scratch;
+    apr_hash_t *next;  /* folded name -> int *, the number that its next double tries first */
+    locale_t any_case; /* 0 where the system has none for UTF-8: only ASCII is folded then */
+};
+
+/* --- UTF-8 ------------------------------------------------------------------------------------ */
+
+/* Reads a character; 0xfffd and one byte on where it is not well-formed (RFC 3629). */
+static const unsigned char *decode(const unsigned char *from, apr_uint32_t *c)
+{
+    static const apr_uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    int length = *from < 0x80 ? 1 : *from >= 0xf0 ? 4 : *from >= 0xe0 ? 3 : 2;
+    apr_uint32_t value = length == 1 ? *from : *from & (0x7fu >> length);
+
+    *c = 0xfffd;
+    if (*from >= 0xf8 || (*from >= 0x80 && *from < 0xc0)) {
+        return from + 1;
+    }
+    for (int i = 1; i < length; i++) {
+        if ((from[i] & 0xc0) != 0x80) {
+            return from + 1;
+        }
+        value = value << 6 | (from[i] & 0x3f);
+    }
+    if (value < least[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
+        return from + 1;
+    }
+    *c = value;
+    return from + length;
+}
+
+static char *encode(char *to, apr_uint32_t c)
+{
+    if (c < 0x80) {
+        *to++ = (char)c;
+        return to;
+    }
+    if (c >= 0x10000) {
+        *to++ = (char)(0xf0 | c >> 18);
+        *to++ = (char)(0x80 | (c >> 12 & 0x3f));
+    } else if (c >= 0x800) {
+        *to++ = (char)(0xe0 | c >> 12);
+    }
+    if (c >= 0x800) {
+        *to++ = (char)(0x80 | (c >> 6 & 0x3f));
+    } else {
+        *to++ = (char)(0xc0 | c >> 6);
+    }
+    *to++ = (char)(0x80 | (c & 0x3f));
+    return to;
+}
+
+/* --- safe names ------------------------------------------------------------------------------- */
+
+static int is_between(apr_uint32_t c, apr_uint32_t first, apr_uint32_t last)
+{
+    return c >= first && c <= last;
+}
+
+/* Separators and what Windows refuses; controls; what turns the direction of text or ends a line;
+   what is no character. */
+static int is_unsafe(apr_uint32_t c)
+{
+    return (c < 0x80 && strchr("/\\\"<>:|?*", (int)c) != NULL) || c < 0x20 ||
+           is_between(c, 0x7f, 0x9f) || c == 0x061c || is_between(c, 0x200e, 0x200f) ||
+           is_between(c, 0x2028, 0x202e) || is_between(c, 0x2066, 0x2069) || c == 0xfeff ||
+           is_between(c, 0xfffd, 0xffff);
+}
+
+static char *replace_unsafe(const char *filename, apr_pool_t *p)
+{
+    const unsigned char *from = (const unsigned char *)filename;
+    char *name = apr_palloc(p, strlen(filename) + 1);
+    char *to = name;
+    apr_uint32_t c;
+
+    while (*from != '\0') {
+        from = decode(from, &c);
+        to = encode(to, is_unsafe(c) ? '_' : c);
+    }
+    *to = '\0';
+    return name;
+}
+
+/* Windows drops dots and spaces at the end, so that two names could become one. */
+static apr_size_t trimmed_length(const char *name, apr_size_t length)
+{
+    while (length > 0 && (name[length - 1] == '.' || name[length - 1] == ' ')) {
+        length--;
+    }
+    return length;
+}
+
+/* Windows takes these for devices, whatever extension they have. */
+static int is_device(const char *name)
+{
+    static const char *const devices[] = {"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"};
+    static const char *const numbers[] = {"0", "1", "2", "3",        "4",        "5",       "6",
+                                          "7", "8", "9", "\xc2\xb9", "\xc2\xb2", "\xc2\xb3"};
+    apr_size_t length = trimmed_length(name, strcspn(name, "."));
+
+    for (apr_size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        if (strlen(devices[i]) == length && strncasecmp(name, devices[i], length) == 0) {
+            return 1;
+        }
+    }
+    if (length < 4 || (strncasecmp(name, "COM", 3) != 0 && strncasecmp(name, "LPT", 3) != 0)) {
+        return 0;
+    }
+    for (apr_size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (strlen(numbers[i]) == length - 3 && strncmp(name + 3, numbers[i], length - 3) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static const char *safe_name(const char *filename, apr_pool_t *p)
+{
+    char *name = replace_unsafe(filename, p);
+
+    name[trimmed_length(name, strlen(name))] = '\0';
+    if (*name == '\0') {
+        return NAMELESS;
+    }
+    return is_device(name) ? apr_pstrcat(p, "_", name, NULL) : name;
+}
+
+/* --- doubles ---------------------------------------------------------------------------------- */
+
+static apr_size_t extension_length(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot != NULL && dot > name && strlen(dot) <= EXTENSION_MAX ? strlen(dot) : 0;
+}
+
+/* The name with an insertion before its extension, cut so that it fits. */
+static const char *assemble(const char *name, const char *insertion, apr_pool_t *p)
+{
+    apr_size_t extension = extension_length(name);
+    apr_size_t stem = strlen(name) - extension;
+    apr_size_t room = MDL_ZIP_NAME_MAX - extension - strlen(insertion);
+
+    if (stem > room) {
+        for (stem = room; stem > 0 && (name[stem] & 0xc0) == 0x80; stem--) {
+        }
+        stem = trimmed_length(name, stem);
+    }
+    return apr_pstrcat(p, apr_pstrmemdup(p, name, stem), insertion, name + strlen(name) - extension,
+                       NULL);
+}
+
+/* Names that a system without upper and lower case takes for the same are the same by this. */
+static const char *fold(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
+{
+    const unsigned char *from = (const unsigned char *)name;
+    char *folded = apr_palloc(p, 4 * strlen(name) + 1);
+    char *to = folded;
+    apr_uint32_t c;
+
+    while (*from != '\0') {
+        from = decode(from, &c);
+        if (c < 0x80) {
+            c = c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c;
+        } else if (names->any_case != (locale_t)0) {
+            c = towlower_l(towupper_l(c, names->any_case), names->any_case);
+        }
+        to = encode(to, c);
+    }
+    *to = '\0';
+    return apr_pstrdup(p, folded);
+}
+
+static apr_status_t free_locale(void *locale)
+{
+    freelocale(locale);
+    return APR_SUCCESS;
+}
+
+mdl_zip_names_t *mdl_zip_names_begin(apr_pool_t *p)
+{
+    mdl_zip_names_t *names = apr_pcalloc(p, sizeof *names);
+
+    names->pool = p;
+    apr_pool_create(&names->scratch, p);
+    apr_pool_tag(names->scratch, "mdl_zip_names");
+    names->next = apr_hash_make(names->scratch);
+    names->any_case = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (names->any_case != (locale_t)0) {
+        apr_pool_cleanup_register(names->scratch, names->any_case, free_locale,
+                                  apr_pool_cleanup_null);
+    }
+    return names;
+}
+
+const char *mdl_zip_names_add(mdl_zip_names_t *names, const char *filename)
+{
+    apr_pool_t *p;
+    const char *wanted, *name;
+    int *number;
+
+    apr_pool_create(&p, names->scratch);
+    wanted = safe_name(filename, p);
+    name = assemble(wanted, "", p);
+    number = apr_hash_get(names->next, fold(names, name, p), APR_HASH_KEY_STRING);
+    while (apr_hash_get(names->next, fold(names, name, p), APR_HASH_KEY_STRING) != NULL) {
+        name = assemble(wanted, apr_psprintf(p, " (%d)", (*number)++), p);
+    }
+    number = apr_palloc(names->scratch, sizeof *number);
+    *number = 2;
+    apr_hash_set(names->next, apr_pstrdup(names->scratch, fold(names, name, p)),
+                 APR_HASH_KEY_STRING, number);
+    name = apr_pstrdup(names->pool, name);
+    apr_pool_destroy(p);
+    return name;
+}
+
+void mdl_zip_names_end(mdl_zip_names_t *names)
+{
+    apr_pool_destroy(names->scratch);
+}
