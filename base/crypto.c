@@ -374,6 +374,21 @@ const char *mdl_hex(const void *data, apr_size_t length, apr_pool_t *p)
     return text;
 }
 
+apr_status_t mdl_hex_decode(void *data, apr_size_t length, const char *text)
+{
+    static const char digits[] = "0123456789abcdef";
+    unsigned char *to = data;
+
+    if (strlen(text) != 2 * length || strspn(text, digits) != 2 * length) {
+        return APR_EINVAL;
+    }
+    for (; *text != '\0'; text += 2) {
+        *to++ = (unsigned char)((strchr(digits, text[0]) - digits) << 4 |
+                                (strchr(digits, text[1]) - digits));
+    }
+    return APR_SUCCESS;
+}
+
 /* Encodes with an alphabet; returns the text without padding and its length. */
 static char *encode(const char alphabet[65], const unsigned char *bytes, apr_size_t length,
                     apr_size_t *size, apr_pool_t *p)

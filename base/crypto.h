@@ -58,6 +58,10 @@ const char *mdl_digest_end(mdl_digest_t *digest, apr_pool_t *p);
 /** Lower-case hexadecimal. */
 const char *mdl_hex(const void *data, apr_size_t length, apr_pool_t *p);
 
+/** Decodes lower-case hexadecimal into exactly length bytes; APR_EINVAL, and data stays as it is,
+    when text is anything else. */
+apr_status_t mdl_hex_decode(void *data, apr_size_t length, const char *text);
+
 /** base64url without padding (RFC 4648 section 5). */
 const char *mdl_base64url(const void *data, apr_size_t length, apr_pool_t *p);
 

@@ -44,11 +44,11 @@ static entry_t *entry_at(const mdl_zip_t *zip, int i)
     return &APR_ARRAY_IDX(zip->entries, i, entry_t);
 }
 
-mdl_zip_t *mdl_zip_begin(apr_pool_t *p)
+mdl_zip_t *mdl_zip_begin(int entries, apr_pool_t *p)
 {
     mdl_zip_t *zip = apr_pcalloc(p, sizeof *zip);
 
-    zip->entries = apr_array_make(p, 16, sizeof(entry_t));
+    zip->entries = apr_array_make(p, entries, sizeof(entry_t));
     zip->names = mdl_zip_names_begin(p);
     return zip;
 }

@@ -14,8 +14,8 @@
 
 typedef struct mdl_zip_t mdl_zip_t;
 
-/** Begins a plan that lives in p: about 50 bytes for each entry, and its name. */
-mdl_zip_t *mdl_zip_begin(apr_pool_t *p);
+/** Begins a plan of about so many entries.  It lives in p: some 50 bytes for each, and its name. */
+mdl_zip_t *mdl_zip_begin(int entries, apr_pool_t *p);
 
 /**
  * Adds an entry.  filename is any text; the entry's name is one that every system can write in the

@@ -11,6 +11,9 @@
 #define MAC_LENGTH  16
 #define FILE_LENGTH (ID_LENGTH + 3 * 8)
 
+#define FILE_PURPOSE    "file-link"
+#define ARCHIVE_PURPOSE "archive-link"
+
 #define UPLOAD_PREFIX "upl_"
 
 static const char *sign(const mdl_secret_t *secret, const char *purpose, unsigned char *bytes,
@@ -78,16 +81,37 @@ static apr_int64_t get_number(const unsigned char *from)
     return (apr_int64_t)value;
 }
 
-const char *mdl_link_file(const mdl_secret_t *secret, mdl_link_file_t *file, apr_pool_t *p)
+static const char *make_link(const mdl_secret_t *secret, const char *purpose, mdl_link_file_t *link,
+                             apr_pool_t *p)
 {
     unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
 
     mdl_random(bytes, ID_LENGTH);
-    put_number(bytes + ID_LENGTH, file->assignment_id);
-    put_number(bytes + ID_LENGTH + 8, file->asset_id);
-    put_number(bytes + ID_LENGTH + 16, apr_time_sec(file->expires_at));
-    file->session = mdl_base64url(bytes, ID_LENGTH, p);
-    return sign(secret, "file-link", bytes, FILE_LENGTH, p);
+    put_number(bytes + ID_LENGTH, link->assignment_id);
+    put_number(bytes + ID_LENGTH + 8, link->asset_id);
+    put_number(bytes + ID_LENGTH + 16, apr_time_sec(link->expires_at));
+    link->session = mdl_base64url(bytes, ID_LENGTH, p);
+    return sign(secret, purpose, bytes, FILE_LENGTH, p);
+}
+
+static apr_status_t read_link(const mdl_secret_t *secret, const char *purpose, const char *token,
+                              mdl_link_file_t *link, apr_pool_t *p)
+{
+    unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
+
+    if (!verify(secret, purpose, token, bytes, FILE_LENGTH)) {
+        return APR_EINVAL;
+    }
+    link->session = mdl_base64url(bytes, ID_LENGTH, p);
+    link->assignment_id = get_number(bytes + ID_LENGTH);
+    link->asset_id = get_number(bytes + ID_LENGTH + 8);
+    link->expires_at = apr_time_from_sec(get_number(bytes + ID_LENGTH + 16));
+    return APR_SUCCESS;
+}
+
+const char *mdl_link_file(const mdl_secret_t *secret, mdl_link_file_t *file, apr_pool_t *p)
+{
+    return make_link(secret, FILE_PURPOSE, file, p);
 }
 
 const char *mdl_link_file_url(const mdl_secret_t *secret, const char *public_url,
@@ -100,16 +124,26 @@ const char *mdl_link_file_url(const mdl_secret_t *secret, const char *public_url
 apr_status_t mdl_link_file_read(const mdl_secret_t *secret, const char *token,
                                 mdl_link_file_t *file, apr_pool_t *p)
 {
-    unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
+    return read_link(secret, FILE_PURPOSE, token, file, p);
+}
 
-    if (!verify(secret, "file-link", token, bytes, FILE_LENGTH)) {
-        return APR_EINVAL;
-    }
-    file->session = mdl_base64url(bytes, ID_LENGTH, p);
-    file->assignment_id = get_number(bytes + ID_LENGTH);
-    file->asset_id = get_number(bytes + ID_LENGTH + 8);
-    file->expires_at = apr_time_from_sec(get_number(bytes + ID_LENGTH + 16));
-    return APR_SUCCESS;
+const char *mdl_link_archive(const mdl_secret_t *secret, mdl_link_file_t *archive, apr_pool_t *p)
+{
+    archive->asset_id = 0;
+    return make_link(secret, ARCHIVE_PURPOSE, archive, p);
+}
+
+const char *mdl_link_archive_url(const mdl_secret_t *secret, const char *public_url,
+                                 mdl_link_file_t *archive, const char *filename, apr_pool_t *p)
+{
+    return apr_pstrcat(p, public_url, "/z/", mdl_link_archive(secret, archive, p),
+                       mdl_filename_segment(filename, p), NULL);
+}
+
+apr_status_t mdl_link_archive_read(const mdl_secret_t *secret, const char *token,
+                                   mdl_link_file_t *archive, apr_pool_t *p)
+{
+    return read_link(secret, ARCHIVE_PURPOSE, token, archive, p);
 }
 
 const char *mdl_link_upload_url(const mdl_secret_t *secret, const char *upload_url, const char *id,

@@ -1,7 +1,8 @@
 /*
- * The two links of a customer (contract, section 8): the order's page, which lasts, and a file's
- * URL, which must be used soon.  Both are authenticated by HMAC; neither tells an order, a customer
- * or a product.  And the URL of an upload, which is the right to write it (section 7).
+ * The links of a customer (contract, section 8): the order's page, which lasts, and the URL of a
+ * file or of an archive, which must be used soon.  All are authenticated by HMAC; none tells an
+ * order, a customer or a product.  And the URL of an upload, which is the right to write it
+ * (section 7).
  */
 #ifndef MDL_CORE_LINK_H
 #define MDL_CORE_LINK_H
@@ -22,11 +23,12 @@ const char *mdl_link_page_url(const mdl_secret_t *secret, const char *public_url
 /** The page id of a token; NULL when it is not one of ours. */
 const char *mdl_link_page_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p);
 
-/** What a file's URL says.  session names the download that it opens: one allowance each. */
+/** What a file's or an archive's URL says.  session names the download that it opens: one allowance
+    of each file. */
 typedef struct {
     const char *session; /* base64url of 16 random bytes */
     apr_int64_t assignment_id;
-    apr_int64_t asset_id;
+    apr_int64_t asset_id;  /* 0: all files of the assignment, as an archive */
     apr_time_t expires_at; /* whole seconds */
 } mdl_link_file_t;
 
@@ -40,6 +42,13 @@ const char *mdl_link_file_url(const mdl_secret_t *secret, const char *public_url
 /** Reads a token; APR_EINVAL when it is not one of ours.  Whether it expired is the caller's. */
 apr_status_t mdl_link_file_read(const mdl_secret_t *secret, const char *token,
                                 mdl_link_file_t *file, apr_pool_t *p);
+
+/** The same three for an archive; asset_id is set to 0. */
+const char *mdl_link_archive(const mdl_secret_t *secret, mdl_link_file_t *archive, apr_pool_t *p);
+const char *mdl_link_archive_url(const mdl_secret_t *secret, const char *public_url,
+                                 mdl_link_file_t *archive, const char *filename, apr_pool_t *p);
+apr_status_t mdl_link_archive_read(const mdl_secret_t *secret, const char *token,
+                                   mdl_link_file_t *archive, apr_pool_t *p);
 
 /** The address of an upload ("upl_…") below upload_url. */
 const char *mdl_link_upload_url(const mdl_secret_t *secret, const char *upload_url, const char *id,

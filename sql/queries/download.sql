@@ -32,3 +32,22 @@ INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
 VALUES (%lld, %lld, 1, 0)
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = allowance.downloads_used + 1
 WHERE %lld = 0 OR allowance.downloads_used < %lld + allowance.downloads_extra
+
+-- Everything that decides over an archive of an assignment's files, but the files.
+-- name: archive_grant
+SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, h.name, h.email,
+    o.storefront_order_id
+FROM assignment a
+JOIN orders o ON o.id = a.order_id
+JOIN shop h ON h.id = o.shop_id
+JOIN mapping m ON m.id = a.mapping_id
+WHERE a.id = %lld
+
+-- What an archive has to know of files; only of those that are ready.
+-- name: archive_files
+SELECT s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0),
+    COALESCE(w.downloads_extra, 0)
+FROM asset s
+JOIN blob b ON b.sha256 = s.sha256
+LEFT JOIN allowance w ON w.assignment_id = %lld AND w.asset_id = s.id
+WHERE s.id {{in_given}} AND s.status = 'ready' AND s.deleted_at IS NULL

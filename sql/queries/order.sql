@@ -152,17 +152,16 @@ FROM given_rows JOIN assignment a ON a.order_id = given_rows.id
 JOIN mapping m ON m.id = a.mapping_id
 ORDER BY a.id
 
--- Every file of assignments, whether they follow the mapping or were pinned: the mapping's own,
--- then those of its packs.
--- name: files_of_assignments
+-- part: a_rows
 {{given_rows}}, a_rows AS (
     SELECT a.id, a.mapping_id, a.content
     FROM given_rows JOIN assignment a ON a.id = given_rows.id
 )
-SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
-    b.size, COALESCE(w.downloads_used, 0), m.download_limit, COALESCE(w.downloads_extra, 0),
-    s.updated_at
-FROM (
+
+-- Every file of assignments, whether they follow the mapping or were pinned: the mapping's own,
+-- then those of its packs.
+-- part: f_rows
+(
     SELECT a_rows.id AS assignment_id, a_rows.mapping_id, mf.asset_id, -1 AS pack, mf.position
     FROM a_rows JOIN mapping_file mf ON mf.mapping_id = a_rows.mapping_id
     WHERE a_rows.content = 'live'
@@ -176,6 +175,13 @@ FROM (
     FROM a_rows JOIN assignment_file af ON af.assignment_id = a_rows.id
     WHERE a_rows.content = 'pinned'
 ) f_rows
+
+-- name: files_of_assignments
+{{a_rows}}
+SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
+    b.size, COALESCE(w.downloads_used, 0), m.download_limit, COALESCE(w.downloads_extra, 0),
+    s.updated_at
+FROM {{f_rows}}
 JOIN mapping m ON m.id = f_rows.mapping_id
 JOIN asset s ON s.id = f_rows.asset_id
 LEFT JOIN blob b ON b.sha256 = s.sha256
@@ -183,11 +189,15 @@ LEFT JOIN allowance w
     ON w.assignment_id = f_rows.assignment_id AND w.asset_id = f_rows.asset_id
 ORDER BY f_rows.assignment_id, f_rows.pack, f_rows.position
 
+-- In the same order; a file that is there twice comes twice.
+-- name: assets_of_assignment
+{{a_rows}}
+SELECT f_rows.asset_id
+FROM {{f_rows}}
+ORDER BY f_rows.pack, f_rows.position
+
 -- name: links_of_assignments
-{{given_rows}}, a_rows AS (
-    SELECT a.id, a.mapping_id, a.content
-    FROM given_rows JOIN assignment a ON a.id = given_rows.id
-)
+{{a_rows}}
 SELECT f_rows.assignment_id, l.id, l.title, l.url
 FROM (
     SELECT a_rows.id AS assignment_id, ml.link_id, ml.position

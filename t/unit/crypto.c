@@ -172,6 +172,20 @@ static void many_purposes_work(void)
            "and the right thing");
 }
 
+static void hexadecimal_is_lower_case(void)
+{
+    static const char *const bad[] = {"",         "00f",    "00ff7", "00ff7f0",
+                                      "00ff7f00", "00FF7F", "00fg7f"};
+    unsigned char bytes[3] = {0};
+
+    is_int(mdl_hex_decode(bytes, 3, "00ff7f"), APR_SUCCESS, "hexadecimal is read");
+    is_str(mdl_hex(bytes, 3, p), "00ff7f", "as it is written");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        is_int(mdl_hex_decode(bytes, 3, bad[i]), APR_EINVAL, "and nothing else is");
+    }
+    is_str(mdl_hex(bytes, 3, p), "00ff7f", "nor has it changed anything");
+}
+
 typedef struct {
     const mdl_secret_t *secret;
     unsigned char expected[8][MDL_SHA256_LENGTH];
@@ -375,6 +389,7 @@ int main(void)
     digests_have_names();
     comparison_sees_each_byte();
     encodings_are_the_standard_ones();
+    hexadecimal_is_lower_case();
     random_text_is_even();
     if (system(apr_pstrcat(p, "rm -r '", folder, "'", NULL)) != 0) {
         printf("# %s remains\n", folder);

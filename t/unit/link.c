@@ -105,6 +105,31 @@ static void test_upload(apr_pool_t *p)
     is_str(mdl_link_upload_id(other, token, p), NULL, "under another secret it is refused");
 }
 
+static int archive_taken(const char *token, apr_pool_t *p)
+{
+    mdl_link_file_t archive;
+
+    return mdl_link_archive_read(secret, token, &archive, p) == APR_SUCCESS;
+}
+
+static void test_archive(apr_pool_t *p)
+{
+    mdl_link_file_t in = {.assignment_id = 7, .asset_id = 2, .expires_at = apr_time_from_sec(19)};
+    mdl_link_file_t out = {0};
+    const char *url = mdl_link_archive_url(secret, "https://files.test/d", &in, "order-1.zip", p);
+    const char *token = apr_pstrmemdup(p, url + 23, strcspn(url + 23, "/"));
+
+    is_int(strncmp(url, "https://files.test/d/z/", 23), 0, "an archive has an address of its own");
+    is_str(strrchr(url, '/'), "/order-1.zip", "with its name");
+    is_int(mdl_link_archive_read(secret, token, &out, p), APR_SUCCESS, "its token can be read");
+    ok(out.assignment_id == 7 && out.expires_at == in.expires_at, "it gives assignment and end");
+    is_str(out.session, in.session, "its session");
+    is_int(out.asset_id, 0, "and no asset");
+    is_int(corruptions_taken(token, archive_taken, p), 0,
+           "with any one character changed it is refused");
+    ok(!file_taken(token, p), "it is no file's");
+}
+
 static void test_apart(apr_pool_t *p)
 {
     mdl_link_file_t in = {.assignment_id = 1, .asset_id = 2};
@@ -112,6 +137,7 @@ static void test_apart(apr_pool_t *p)
 
     ok(!file_taken(mdl_link_page(secret, id, p), p), "a page's token is no file's");
     ok(!page_taken(mdl_link_file(secret, &in, p), p), "and a file's is no page's");
+    ok(!archive_taken(mdl_link_file(secret, &in, p), p), "nor an archive's");
     ok(!upload_taken(mdl_link_page(secret, id, p), p) &&
            !upload_taken(mdl_link_file(secret, &in, p), p),
        "neither is an upload's");
@@ -126,6 +152,7 @@ int main(void)
     test_page(p);
     test_file(p);
     test_upload(p);
+    test_archive(p);
     test_apart(p);
     return tap_end(p);
 }

@@ -38,7 +38,7 @@ static const unsigned char *header_at(const mdl_zip_t *zip, apr_int64_t offset, 
 
 static mdl_zip_t *plan_of(apr_pool_t *p, int n, const apr_int64_t *sizes)
 {
-    mdl_zip_t *zip = mdl_zip_begin(p);
+    mdl_zip_t *zip = mdl_zip_begin(1, p);
 
     for (int i = 0; i < n; i++) {
         mdl_zip_add(zip, apr_psprintf(p, "%c", 'a' + i), sizes[i], 0x12345678, WHEN);
@@ -54,7 +54,7 @@ static const char *const contents[] = {"one", "", "the third file", ""};
 
 static mdl_zip_t *small_plan(apr_pool_t *p)
 {
-    mdl_zip_t *zip = mdl_zip_begin(p);
+    mdl_zip_t *zip = mdl_zip_begin(1, p);
 
     for (int i = 0; i < FILES; i++) {
         mdl_zip_add(zip, apr_psprintf(p, "file %d.txt", i), (apr_int64_t)strlen(contents[i]),
@@ -221,7 +221,7 @@ static void test_end_64(apr_pool_t *p)
 static void test_many(apr_pool_t *p)
 {
     for (int n = 65534; n <= 65535; n++) {
-        mdl_zip_t *zip = mdl_zip_begin(p);
+        mdl_zip_t *zip = mdl_zip_begin(1, p);
         apr_int64_t length = 22 + (n == 65535 ? 56 + 20 : 0);
         const unsigned char *end;
 
@@ -241,7 +241,7 @@ static void test_many(apr_pool_t *p)
 
 static unsigned date_of(apr_time_t when, apr_pool_t *p)
 {
-    mdl_zip_t *zip = mdl_zip_begin(p);
+    mdl_zip_t *zip = mdl_zip_begin(1, p);
 
     mdl_zip_add(zip, "a", 1, 0, when);
     mdl_zip_end(zip);
@@ -263,7 +263,7 @@ static void test_times(apr_pool_t *p)
 
 static const char *name_of(const char *filename, apr_pool_t *p)
 {
-    mdl_zip_t *zip = mdl_zip_begin(p);
+    mdl_zip_t *zip = mdl_zip_begin(1, p);
 
     mdl_zip_add(zip, filename, 1, 0, WHEN);
     mdl_zip_end(zip);
@@ -325,7 +325,7 @@ static void test_long_names(apr_pool_t *p)
     const char *longest = apr_pstrcat(p, repeat("x", 251, p), ".txt", NULL);
     const char *chinese = apr_pstrcat(p, repeat("文", 100, p), ".pdf", NULL);
     const char *no_extension = apr_pstrcat(p, "a.", repeat("x", 300, p), NULL);
-    mdl_zip_t *zip = mdl_zip_begin(p);
+    mdl_zip_t *zip = mdl_zip_begin(1, p);
 
     is_str(name_of(longest, p), longest, "255 bytes are a name");
     is_int(strlen(name_of(apr_pstrcat(p, "x", longest, NULL), p)), 255, "256 are cut");
@@ -350,8 +350,8 @@ static void test_doubles(apr_pool_t *p)
                                         "a (4).txt", "README",    "readme (2)", "Ä.pdf",
                                         "ä (2).pdf", "Σ",         "ς (2)",      ".x",
                                         ".x (2)",    "c_",        "c_ (2)"};
-    mdl_zip_t *zip = mdl_zip_begin(p);
-    mdl_zip_t *many = mdl_zip_begin(p);
+    mdl_zip_t *zip = mdl_zip_begin(1, p);
+    mdl_zip_t *many = mdl_zip_begin(1, p);
 
     for (apr_size_t i = 0; i < sizeof names / sizeof *names; i++) {
         mdl_zip_add(zip, filenames[i], 1, 0, WHEN);
