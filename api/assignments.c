@@ -8,6 +8,7 @@
 #include "api/members.h"
 #include "api/order_view.h"
 #include "api/resource.h"
+#include "core/archive.h"
 #include "core/link.h"
 
 static mdl_assignment_list_t *begin(mdl_call_t *call)
@@ -114,6 +115,26 @@ static apr_status_t read_urls(mdl_db_t *db, apr_pool_t *p, void *arg)
     return APR_SUCCESS;
 }
 
+static void write_zip(mdl_call_t *call, const mdl_assignment_list_t *list, mdl_link_file_t *link)
+{
+    apr_pool_t *p = call->r->pool;
+    apr_int64_t size = mdl_archive_size(found(list), p);
+    const char *filename = mdl_archive_filename(list->order->storefront_order_id, p);
+    mdl_json_t *zip;
+
+    if (size == 0) {
+        mdl_json_add_null(call->answer, "zip");
+        return;
+    }
+    zip = mdl_json_add_object(call->answer, "zip");
+    mdl_json_add_string(zip, "filename", filename);
+    mdl_json_add_int(zip, "size", size);
+    mdl_json_add_string(zip, "url",
+                        mdl_link_archive_url(call->service->secret,
+                                             call->service->settings->public_url, link, filename,
+                                             p));
+}
+
 static void write_urls(mdl_call_t *call)
 {
     const mdl_settings_t *settings = call->service->settings;
@@ -140,7 +161,7 @@ static void write_urls(mdl_call_t *call)
                             mdl_link_file_url(call->service->secret, settings->public_url, &link,
                                               file->filename, call->r->pool));
     }
-    mdl_json_add_null(call->answer, "zip");
+    write_zip(call, call->arg, &link);
 }
 
 const mdl_route_t mdl_route_download_urls = {

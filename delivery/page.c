@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/words.h"
 #include "connection.h"
+#include "core/archive.h"
 #include "core/link.h"
 #include "core/order_content.h"
 #include "delivery/view.h"
@@ -142,14 +143,41 @@ static void add_file(mdl_json_t *files, const mdl_order_file_t *file, apr_pool_t
     }
 }
 
+/* An assignment's archive, while each of its files can be had. */
+static void add_archive(mdl_json_t *archives, const mdl_assignment_t *assignment, apr_pool_t *p)
+{
+    apr_int64_t size = mdl_archive_size(assignment, p);
+    mdl_json_t *object;
+    int ready = 0;
+
+    for (int i = 0; i < assignment->files->nelts; i++) {
+        file_state_t state = state_of(APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *));
+
+        if (state == EXHAUSTED) {
+            return;
+        }
+        ready += state == READY;
+    }
+    if (size > 0) {
+        object = mdl_json_add_object(archives, NULL);
+        mdl_json_add_int(object, "id", assignment->id);
+        mdl_json_add_int(object, "count", ready);
+        mdl_json_add_string(object, "size_text", mdl_words_size(size, p));
+    }
+}
+
 static void add_content(mdl_json_t *data, const page_t *page)
 {
+    mdl_json_t *archives = mdl_json_add_array(data, "archives");
     mdl_json_t *files = mdl_json_add_array(data, "files");
     int has_files, has_more = 0;
 
     for (int i = 0; page->access == ACTIVE && i < page->order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = assignment_at(page, i);
 
+        if (is_shown(page, assignment)) {
+            add_archive(archives, assignment, page->r->pool);
+        }
         for (int j = 0; is_shown(page, assignment) && j < assignment->files->nelts; j++) {
             add_file(files, APR_ARRAY_IDX(assignment->files, j, const mdl_order_file_t *),
                      page->r->pool);
@@ -248,8 +276,8 @@ static int check_form(request_rec *r)
     return length > FORM_MAX_LENGTH ? HTTP_REQUEST_ENTITY_TOO_LARGE : OK;
 }
 
-/* Reads the field "file"; anything but OK is the status of the answer. */
-static int read_form(request_rec *r, const char **id)
+/* Reads the field "file" or "zip"; anything but OK is the status of the answer. */
+static int read_form(request_rec *r, int *is_archive, const char **id)
 {
     apr_array_header_t *pairs;
     int status = check_form(r);
@@ -263,7 +291,8 @@ static int read_form(request_rec *r, const char **id)
         apr_size_t length;
         char *value;
 
-        if (strcmp(pair->name, "file") == 0 &&
+        *is_archive = strcmp(pair->name, "zip") == 0;
+        if ((*is_archive || strcmp(pair->name, "file") == 0) &&
             apr_brigade_pflatten(pair->value, &value, &length, r->pool) == APR_SUCCESS) {
             *id = apr_pstrmemdup(r->pool, value, length);
             return OK;
@@ -292,30 +321,84 @@ static const mdl_order_file_t *file_of(const page_t *page, const char *id, int *
     return NULL;
 }
 
-static int redirect(const page_t *page, const mdl_order_file_t *file)
+static int redirect(const page_t *page, const char *url)
 {
-    const mdl_settings_t *settings = page->service->settings;
     request_rec *r = page->r;
-    mdl_link_file_t link = {.assignment_id = file->assignment_id, .asset_id = file->asset_id};
 
-    link.expires_at = apr_time_from_sec(apr_time_sec(page->now) +
-                                        apr_time_sec(settings->link_lifetime));
-    apr_table_setn(r->headers_out, "Location",
-                   mdl_link_file_url(page->service->secret, settings->public_url, &link,
-                                     file->filename, r->pool));
+    apr_table_setn(r->headers_out, "Location", url);
     return mdl_view_message(r, HTTP_SEE_OTHER, "Your download begins",
                             "If nothing happens, go back and press the button once more.",
                             mdl_view_page_url(page->service, page->order->page_id, r->pool));
 }
 
+static mdl_link_file_t link_to(const page_t *page, apr_int64_t assignment_id, apr_int64_t asset_id)
+{
+    apr_time_t lifetime = apr_time_sec(page->service->settings->link_lifetime);
+
+    return (mdl_link_file_t){.assignment_id = assignment_id,
+                             .asset_id = asset_id,
+                             .expires_at = apr_time_from_sec(apr_time_sec(page->now) + lifetime)};
+}
+
+static int not_in_order(const page_t *page)
+{
+    return mdl_view_message(page->r, HTTP_NOT_FOUND, "That file is not in this order",
+                            "Go back to your downloads to see what there is.",
+                            mdl_view_page_url(page->service, page->order->page_id, page->r->pool));
+}
+
+static int press_file(const page_t *page, const char *id)
+{
+    int open;
+    const mdl_order_file_t *file = file_of(page, id, &open);
+    mdl_link_file_t link;
+
+    if (file == NULL) {
+        return not_in_order(page);
+    }
+    if (!open) {
+        return show(page, HTTP_FORBIDDEN);
+    }
+    if (state_of(file) != READY) {
+        return show(page, HTTP_CONFLICT);
+    }
+    link = link_to(page, file->assignment_id, file->asset_id);
+    return redirect(page,
+                    mdl_link_file_url(page->service->secret, page->service->settings->public_url,
+                                      &link, file->filename, page->r->pool));
+}
+
+/* Whether every file of an archive can still be had is found out when its link is used. */
+static int press_archive(const page_t *page, const char *id)
+{
+    apr_pool_t *p = page->r->pool;
+
+    for (int i = 0; i < page->order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = assignment_at(page, i);
+        mdl_link_file_t link = link_to(page, assignment->id, 0);
+
+        if (strcmp(apr_psprintf(p, "%" APR_INT64_T_FMT, assignment->id), id) != 0) {
+            continue;
+        }
+        if (!is_shown(page, assignment)) {
+            return show(page, HTTP_FORBIDDEN);
+        }
+        if (mdl_archive_size(assignment, p) == 0) {
+            return show(page, HTTP_CONFLICT);
+        }
+        return redirect(page, mdl_link_archive_url(
+                                  page->service->secret, page->service->settings->public_url, &link,
+                                  mdl_archive_filename(page->order->storefront_order_id, p), p));
+    }
+    return not_in_order(page);
+}
+
 int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *token)
 {
     page_t page = {.r = r, .service = service, .token = token};
-    const mdl_order_file_t *file;
     const char *id;
     apr_status_t rv;
-    int status = read_form(r, &id);
-    int open;
+    int is_archive, status = read_form(r, &is_archive, &id);
 
     if (status != OK) {
         return mdl_view_message(r, status, "That was not the download button",
@@ -329,13 +412,5 @@ int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *tok
     if (page.access != ACTIVE) {
         return show(&page, HTTP_FORBIDDEN);
     }
-    if ((file = file_of(&page, id, &open)) == NULL) {
-        return mdl_view_message(r, HTTP_NOT_FOUND, "That file is not in this order",
-                                "Go back to your downloads to see what there is.",
-                                mdl_view_page_url(service, page.order->page_id, r->pool));
-    }
-    if (!open) {
-        return show(&page, HTTP_FORBIDDEN);
-    }
-    return state_of(file) == READY ? redirect(&page, file) : show(&page, HTTP_CONFLICT);
+    return is_archive ? press_archive(&page, id) : press_file(&page, id);
 }

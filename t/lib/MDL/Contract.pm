@@ -176,8 +176,9 @@ my %SHAPES = (
     download_urls => {
         expires_at => $TIME,
         files      => [ { file_id => 'id', filename => 'text', url => 'url' } ],
-        zip        => 'null',
+        zip        => 'zip?',
     },
+    zip  => { filename => 'text', size => 'count', url => 'url' },
     file => {
         file_id        => 'id',
         filename       => 'text',
