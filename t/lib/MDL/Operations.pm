@@ -246,11 +246,11 @@ sub send_request
         defined $request->{json} && !exists $more{body} ? (json => $request->{json}) : (), %more);
 }
 
-# Waits until no job is due.
+# Waits until no job is due, and those that were cancelled are cleaned up after.
 sub settle
 {
     wait_for(sub {
-        my ($row) = sql('SELECT count(*) FROM job WHERE finished_at IS NULL AND due_at < '
+        my ($row) = sql('SELECT count(*) FROM job WHERE due_at < '
             . (time + 600) . '000000');
         !$row->[0];
     }, 60, 'every job that is due');
