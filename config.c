@@ -13,7 +13,7 @@
 #include <unixd.h>
 
 #include "base/crypto.h"
-#include "base/template.h"
+#include "base/templates.h"
 
 extern module AP_MODULE_DECLARE_DATA downloads_module;
 APLOG_USE_MODULE(downloads);
@@ -241,30 +241,17 @@ static void check_storage(check_t *check)
 
 static void check_templates(check_t *check)
 {
-    static const struct {
-        const char *name;
-        mdl_template_kind_t kind;
-    } templates[] = {
-        {"email.subject", MDL_TEMPLATE_TEXT}, {"email.txt", MDL_TEMPLATE_TEXT},
-        {"email.html", MDL_TEMPLATE_HTML},    {"page.html", MDL_TEMPLATE_HTML},
-        {"message.html", MDL_TEMPLATE_HTML},
-    };
+    apr_array_header_t *problems = apr_array_make(check->ptemp, 2, sizeof(const char *));
     const char *folder = check->settings->templates;
-    mdl_template_t *template;
     apr_finfo_t info;
-    apr_size_t i;
 
     if (!folder || !check_folder(check, "DownloadsTemplates", folder, &info)) {
         return;
     }
-    for (i = 0; i < sizeof(templates) / sizeof(templates[0]); i++) {
-        const char *path = apr_pstrcat(check->ptemp, folder, "/", templates[i].name, NULL);
-        const char *why = NULL;
-
-        if (mdl_template_read(&template, templates[i].kind, path, &why, check->ptemp) !=
-            APR_SUCCESS) {
-            add(check->errors, apr_pstrcat(check->ptemp, "DownloadsTemplates: ", why, NULL));
-        }
+    mdl_templates_read(folder, problems, check->ptemp);
+    for (int i = 0; i < problems->nelts; i++) {
+        add(check->errors, apr_pstrcat(check->ptemp, "DownloadsTemplates: ",
+                                       APR_ARRAY_IDX(problems, i, const char *), NULL));
     }
 }
 

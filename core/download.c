@@ -40,6 +40,10 @@ static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, grant_t *
     download->page_id = mdl_rows_text(row, 10);
     download->shop_name = mdl_rows_text(row, 11);
     download->shop_email = mdl_rows_text(row, 12);
+    download->shop_id = mdl_rows_int(row, 15);
+    download->order_id = mdl_rows_text(row, 16);
+    download->reason = mdl_rows_text(row, 17);
+    download->locale = mdl_rows_text(row, 18);
     return APR_SUCCESS;
 }
 
@@ -48,12 +52,18 @@ static mdl_download_verdict_t judge(const grant_t *grant, apr_time_t now)
     if (strcmp(grant->access_status, "held") == 0) {
         return MDL_DOWNLOAD_HELD;
     }
+    if (strcmp(grant->access_status, "rejected") == 0) {
+        return MDL_DOWNLOAD_REJECTED;
+    }
     if (strcmp(grant->access_status, "active") != 0 ||
         strcmp(grant->assignment_status, "active") != 0) {
         return MDL_DOWNLOAD_REVOKED;
     }
     if (grant->expires_at != 0 && grant->expires_at <= now) {
         return MDL_DOWNLOAD_EXPIRED;
+    }
+    if (strcmp(grant->asset_status, "failed") == 0) {
+        return MDL_DOWNLOAD_FAILED;
     }
     return strcmp(grant->asset_status, "ready") == 0 ? MDL_DOWNLOAD_OK : MDL_DOWNLOAD_NOT_READY;
 }

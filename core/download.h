@@ -10,11 +10,13 @@
 typedef enum {
     MDL_DOWNLOAD_OK,
     MDL_DOWNLOAD_GONE,    /* no such file in the order any more */
-    MDL_DOWNLOAD_REVOKED, /* these three: the order's page says why */
+    MDL_DOWNLOAD_REVOKED, /* these four: the order's page says why */
+    MDL_DOWNLOAD_REJECTED,
     MDL_DOWNLOAD_HELD,
     MDL_DOWNLOAD_EXPIRED,
     MDL_DOWNLOAD_LINK_OLD,  /* the link was not used in time, or its session is over */
-    MDL_DOWNLOAD_NOT_READY, /* the file is being prepared, or its import failed */
+    MDL_DOWNLOAD_NOT_READY, /* the file is being prepared */
+    MDL_DOWNLOAD_FAILED,    /* its import failed */
     MDL_DOWNLOAD_EXHAUSTED  /* no download is left */
 } mdl_download_verdict_t;
 
@@ -26,8 +28,12 @@ typedef struct {
     int open;                       /* the link's session is open already */
     int limit;                      /* without what was granted extra; 0: unlimited */
     const char *page_id;            /* of the order; NULL when the verdict is GONE, as all below */
+    const char *order_id;           /* the storefront's */
+    const char *reason;             /* the shop's, for its access; or NULL, as the next two */
+    const char *locale;             /* the customer's */
+    const char *shop_email;
     const char *shop_name;
-    const char *shop_email; /* or NULL */
+    apr_int64_t shop_id;
     const char *filename;
     const char *content_type;
     const char *sha256;

@@ -1,7 +1,6 @@
 #include "core/order_content.h"
 
 #include <apr_hash.h>
-#include <apr_strings.h>
 
 typedef struct {
     mdl_json_t *links;
@@ -32,16 +31,18 @@ static void add_assignment(content_t *content, const mdl_assignment_t *assignmen
     content->pending += assignment->license_keys_pending;
 }
 
-static const char *pending_text(const content_t *content, apr_pool_t *p)
+static void add_pending(mdl_json_t *data, const content_t *content)
 {
-    const char *more = mdl_json_length(content->license_keys) > 0 ? " more" : "";
+    mdl_json_t *pending;
 
     if (content->pending == 0) {
-        return NULL;
+        mdl_json_add_null(data, "pending");
+        return;
     }
-    return apr_psprintf(p, "%" APR_INT64_T_FMT "%s license key%s on %s way", content->pending, more,
-                        content->pending == 1 ? " is" : "s are",
-                        content->pending == 1 ? "its" : "their");
+    pending = mdl_json_add_object(data, "pending");
+    mdl_json_add_int(pending, "count", content->pending);
+    mdl_json_add_bool(pending, "one", content->pending == 1);
+    mdl_json_add_bool(pending, "more", mdl_json_length(content->license_keys) > 0);
 }
 
 int mdl_order_content_add(mdl_json_t *data, const mdl_order_t *order, apr_time_t now, apr_pool_t *p)
@@ -63,6 +64,6 @@ int mdl_order_content_add(mdl_json_t *data, const mdl_order_t *order, apr_time_t
     has_keys = mdl_json_length(content.license_keys) > 0;
     mdl_json_add_bool(data, "has_links", has_links);
     mdl_json_add_bool(data, "has_license_keys", has_keys || content.pending > 0);
-    mdl_json_add_string(data, "pending_text", pending_text(&content, p));
+    add_pending(data, &content);
     return has_links || has_keys || content.pending > 0;
 }

@@ -12,7 +12,8 @@
  *
  *   has_links, links               [{"title","url"}], no link twice
  *   has_license_keys, license_keys [{"license_key"}]; has_license_keys also when all are pending
- *   pending_text                   "2 more license keys are on their way", or null
+ *   pending                        keys to come, or null: {"count","one": it is a single one,
+ *                                  "more": some have come already}
  *
  * Returns whether there is anything of it.
  */

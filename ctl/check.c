@@ -11,7 +11,7 @@
 
 #include "base/http_client.h"
 #include "base/mailer.h"
-#include "base/template.h"
+#include "base/templates.h"
 #include "core/job.h"
 #include "storage/storage.h"
 
@@ -106,14 +106,6 @@ static int check_storage(mdl_ctl_t *ctl, const char **words)
 
 static int check_templates(mdl_ctl_t *ctl, const char **words)
 {
-    static const struct {
-        const char *name;
-        mdl_template_kind_t kind;
-    } files[] = {
-        {"email.subject", MDL_TEMPLATE_TEXT}, {"email.txt", MDL_TEMPLATE_TEXT},
-        {"email.html", MDL_TEMPLATE_HTML},    {"page.html", MDL_TEMPLATE_HTML},
-        {"message.html", MDL_TEMPLATE_HTML},
-    };
     const char *folder = ctl->settings->templates;
     apr_array_header_t *problems = apr_array_make(ctl->p, 5, sizeof(const char *));
 
@@ -121,15 +113,7 @@ static int check_templates(mdl_ctl_t *ctl, const char **words)
         *words = "Not tried: DownloadsTemplates is missing.";
         return 0;
     }
-    for (apr_size_t i = 0; i < sizeof(files) / sizeof(*files); i++) {
-        const char *path = apr_pstrcat(ctl->p, folder, "/", files[i].name, NULL);
-        const char *why;
-        mdl_template_t *parsed;
-
-        if (mdl_template_read(&parsed, files[i].kind, path, &why, ctl->p) != APR_SUCCESS) {
-            APR_ARRAY_PUSH(problems, const char *) = why;
-        }
-    }
+    mdl_templates_read(folder, problems, ctl->p);
     *words = problems->nelts ? apr_array_pstrcat(ctl->p, problems, ' ') : folder;
     return problems->nelts == 0;
 }

@@ -31,17 +31,7 @@ void mdl_delivery_child_init(apr_pool_t *p, const mdl_service_t *service)
 
 static int not_found(request_rec *r)
 {
-    return mdl_view_message(r, HTTP_NOT_FOUND, "There is no such page",
-                            "Please check that the address is complete, just as it stands in your "
-                            "email.",
-                            NULL);
-}
-
-static int not_allowed(request_rec *r, const char *allow)
-{
-    apr_table_setn(r->headers_out, "Allow", allow);
-    return mdl_view_message(r, HTTP_METHOD_NOT_ALLOWED, "This can't be done here",
-                            "Please open the address from your email once more.", NULL);
+    return mdl_view_message(r, HTTP_NOT_FOUND, "page_not_found", NULL);
 }
 
 /* Cuts path at its first slash; the rest is the name that clients like to see in a URL. */
@@ -76,7 +66,9 @@ static int route(request_rec *r, const mdl_service_t *service, const char *path)
     if (is_page && r->method_number == M_POST) {
         return mdl_page_press(r, service, token);
     }
-    return not_allowed(r, is_page ? "GET, HEAD, POST" : "GET, HEAD");
+    apr_table_setn(r->headers_out, "Allow", is_page ? "GET, HEAD, POST" : "GET, HEAD");
+    return is_page ? mdl_page_wrong_method(r, service, token)
+                   : mdl_view_message(r, HTTP_METHOD_NOT_ALLOWED, "wrong_method", NULL);
 }
 
 int mdl_delivery_handle(request_rec *r, const mdl_service_t *service)
@@ -85,6 +77,9 @@ int mdl_delivery_handle(request_rec *r, const mdl_service_t *service)
 
     /* It may hold the page's token, and httpd would add it to each line of its logs. */
     apr_table_unset(r->headers_in, "Referer");
+    /* mod_mime's, of the name in the URL, which is not what is sent. */
+    r->content_languages = NULL;
+    r->content_encoding = NULL;
     if (strncmp(r->uri, root, length) != 0 || (r->uri[length] != '/' && r->uri[length] != '\0')) {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
                       "MDL0401: the <Location> of the handler " MDL_DELIVERY_HANDLER

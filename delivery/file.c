@@ -36,47 +36,28 @@ typedef struct {
     const char *etag;
 } serve_t;
 
+/* Each state has its sentences in message.html. */
 typedef struct {
     int status;
-    const char *title;
-    const char *text;
+    const char *state;
 } refusal_t;
 
 static const refusal_t refusals[] = {
-    [MDL_DOWNLOAD_GONE] = {HTTP_NOT_FOUND, "This file is no longer there",
-                           "Please open the address from your email once more to see what is."},
-    [MDL_DOWNLOAD_REVOKED] = {HTTP_FORBIDDEN, "This download was withdrawn",
-                              "The shop has ended access to it. The page of your order says more."},
-    [MDL_DOWNLOAD_HELD] = {HTTP_FORBIDDEN, "Your order is under review",
-                           "The download is released as soon as the shop has looked at your order. "
-                           "You don't need to do anything."},
-    [MDL_DOWNLOAD_EXPIRED] = {HTTP_FORBIDDEN, "This download has expired",
-                              "It was available for a limited time. The page of your order says "
-                              "more."},
-    [MDL_DOWNLOAD_LINK_OLD] = {HTTP_GONE, "This link is too old",
-                               "Go back to your downloads and press the button once more: it makes "
-                               "a fresh link."},
-    [MDL_DOWNLOAD_NOT_READY] = {HTTP_CONFLICT, "This file is being prepared",
-                                "Go back to your downloads in a few minutes and try again."},
-    [MDL_DOWNLOAD_EXHAUSTED] =
-        {HTTP_FORBIDDEN, "The download limit is reached",
-         "This file has been downloaded as often as your order allows. Please "
-         "write to the shop if you need it again."},
+    [MDL_DOWNLOAD_GONE] = {HTTP_NOT_FOUND, "file_gone"},
+    [MDL_DOWNLOAD_REVOKED] = {HTTP_FORBIDDEN, "revoked"},
+    [MDL_DOWNLOAD_REJECTED] = {HTTP_FORBIDDEN, "rejected"},
+    [MDL_DOWNLOAD_HELD] = {HTTP_FORBIDDEN, "held"},
+    [MDL_DOWNLOAD_EXPIRED] = {HTTP_FORBIDDEN, "expired"},
+    [MDL_DOWNLOAD_LINK_OLD] = {HTTP_GONE, "link_old"},
+    [MDL_DOWNLOAD_NOT_READY] = {HTTP_CONFLICT, "preparing"},
+    [MDL_DOWNLOAD_FAILED] = {HTTP_CONFLICT, "failed"},
+    [MDL_DOWNLOAD_EXHAUSTED] = {HTTP_FORBIDDEN, "exhausted"},
 };
-static const refusal_t prefetched = {
-    HTTP_FORBIDDEN, "Press the button to download",
-    "A file is not fetched before somebody asks for it. Go back to "
-    "your downloads and press the button."};
-static const refusal_t changed = {HTTP_PRECONDITION_FAILED, "The file is another one by now",
-                                  "Go back to your downloads and begin the download anew."};
-static const refusal_t beyond = {HTTP_RANGE_NOT_SATISFIABLE, "There is nothing left to download",
-                                 "The download seems to be complete. If it is not, go back to your "
-                                 "downloads and begin anew."};
-static const refusal_t unchanged = {HTTP_NOT_MODIFIED, NULL, NULL};
-static const refusal_t missing = {
-    HTTP_INTERNAL_SERVER_ERROR, "The file is missing on our side",
-    "No download was used up. Please try again later, or write to the "
-    "shop."};
+static const refusal_t prefetched = {HTTP_FORBIDDEN, "prefetch"};
+static const refusal_t changed = {HTTP_PRECONDITION_FAILED, "file_changed"};
+static const refusal_t beyond = {HTTP_RANGE_NOT_SATISFIABLE, "nothing_left"};
+static const refusal_t unchanged = {HTTP_NOT_MODIFIED, NULL};
+static const refusal_t missing = {HTTP_INTERNAL_SERVER_ERROR, "file_missing"};
 
 void mdl_file_init(apr_pool_t *p, const mdl_settings_t *settings)
 {
@@ -106,21 +87,38 @@ static void unset_validators(request_rec *r)
     apr_table_unset(r->headers_out, "Last-Modified");
 }
 
+static mdl_view_customer_t customer_of(const serve_t *serve)
+{
+    const mdl_download_t *download = &serve->download;
+    int has_reason = download->verdict == MDL_DOWNLOAD_REVOKED ||
+                     download->verdict == MDL_DOWNLOAD_REJECTED;
+
+    return (mdl_view_customer_t){
+        .shop_id = download->shop_id,
+        .shop_name = download->shop_name,
+        .shop_email = download->shop_email,
+        .locale = download->locale,
+        .order_id = download->order_id,
+        .page_url = mdl_view_page_url(serve->service, download->page_id, serve->r->pool),
+        .reason = has_reason ? download->reason : NULL};
+}
+
 static int refuse(const serve_t *serve, const refusal_t *refusal)
 {
     request_rec *r = serve->r;
-    const char *page_id = serve->download.page_id;
+    mdl_view_customer_t customer;
 
     unset_validators(r);
     if (refusal == &beyond) {
         apr_table_setn(r->headers_out, "Content-Range",
                        apr_psprintf(r->pool, "bytes */%" APR_INT64_T_FMT, serve->download.size));
     }
-    log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", refusal->status, refusal->title));
-    return mdl_view_shop_message(
-        r, refusal->status, refusal->title, refusal->text,
-        page_id != NULL ? mdl_view_page_url(serve->service, page_id, r->pool) : NULL,
-        serve->download.shop_name, serve->download.shop_email);
+    log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", refusal->status, refusal->state));
+    if (serve->download.page_id == NULL) {
+        return mdl_view_message(r, refusal->status, refusal->state, NULL);
+    }
+    customer = customer_of(serve);
+    return mdl_view_message(r, refusal->status, refusal->state, &customer);
 }
 
 static int names_prefetch(request_rec *r, const char *header)
@@ -295,10 +293,7 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
         apr_table_unset(r->headers_in, "Range");
     }
     if (mdl_link_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
-        return mdl_view_message(r, HTTP_NOT_FOUND, "There is no such file",
-                                "Please open the address from your email and press the button "
-                                "there.",
-                                NULL);
+        return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
     }
     if ((connection = mdl_connection_open(r)) != NULL) {
         rv = decide(&serve, connection, &refusal);

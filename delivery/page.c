@@ -20,6 +20,7 @@
 #define FORM_TYPE       "application/x-www-form-urlencoded"
 #define FORM_MAX_LENGTH 4096
 #define FORM_MAX_FIELDS 16
+#define REFRESH_AFTER   "10" /* seconds */
 
 typedef enum { ACTIVE, REVOKED, HELD, EXPIRED, REJECTED } access_t;
 static const char *const access_names[] = {"active", "revoked", "held", "expired", "rejected"};
@@ -121,23 +122,34 @@ static const char *id_of(const mdl_order_file_t *file, apr_pool_t *p)
                         file->asset_id);
 }
 
+static void add_limit(mdl_json_t *object, const mdl_order_file_t *file)
+{
+    mdl_json_t *limit;
+
+    if (file->download_limit == 0) {
+        mdl_json_add_null(object, "limit");
+        return;
+    }
+    limit = mdl_json_add_object(object, "limit");
+    mdl_json_add_int(limit, "left", downloads_left(file));
+    mdl_json_add_int(limit, "total", file->download_limit);
+    mdl_json_add_bool(limit, "one", file->download_limit == 1);
+}
+
 static void add_file(mdl_json_t *files, const mdl_order_file_t *file, apr_pool_t *p)
 {
     mdl_json_t *object = mdl_json_add_object(files, NULL);
-    const char *left = NULL;
 
-    if (file->download_limit > 0) {
-        left = apr_psprintf(p, "%d of %d download%s left", downloads_left(file),
-                            file->download_limit, file->download_limit == 1 ? "" : "s");
-    }
     mdl_json_add_string(object, "id", id_of(file, p));
     mdl_json_add_string(object, "title", file->title);
     mdl_json_add_string(object, "filename", file->filename);
-    mdl_json_add_string(object, "size_text",
-                        file->sha256 != NULL ? mdl_words_size(file->size, p)
-                                             : "size not known yet");
+    if (file->sha256 != NULL) {
+        mdl_words_add_size(object, "size", file->size);
+    } else {
+        mdl_json_add_null(object, "size");
+    }
     mdl_json_add_string(object, "sha256", file->sha256);
-    mdl_json_add_string(object, "left_text", left);
+    add_limit(object, file);
     for (file_state_t state = READY; state <= FAILED; state++) {
         mdl_json_add_bool(object, file_state_names[state], state_of(file) == state);
     }
@@ -162,15 +174,16 @@ static void add_archive(mdl_json_t *archives, const mdl_assignment_t *assignment
         object = mdl_json_add_object(archives, NULL);
         mdl_json_add_int(object, "id", assignment->id);
         mdl_json_add_int(object, "count", ready);
-        mdl_json_add_string(object, "size_text", mdl_words_size(size, p));
+        mdl_words_add_size(object, "size", size);
     }
 }
 
-static void add_content(mdl_json_t *data, const page_t *page)
+/* Returns how many of the files are still being prepared. */
+static int add_files(mdl_json_t *data, const page_t *page)
 {
     mdl_json_t *archives = mdl_json_add_array(data, "archives");
     mdl_json_t *files = mdl_json_add_array(data, "files");
-    int has_files, has_more = 0;
+    int preparing = 0;
 
     for (int i = 0; page->access == ACTIVE && i < page->order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = assignment_at(page, i);
@@ -179,39 +192,60 @@ static void add_content(mdl_json_t *data, const page_t *page)
             add_archive(archives, assignment, page->r->pool);
         }
         for (int j = 0; is_shown(page, assignment) && j < assignment->files->nelts; j++) {
-            add_file(files, APR_ARRAY_IDX(assignment->files, j, const mdl_order_file_t *),
-                     page->r->pool);
+            const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, j,
+                                                         const mdl_order_file_t *);
+
+            add_file(files, file, page->r->pool);
+            preparing += state_of(file) == PREPARING;
         }
     }
-    has_files = mdl_json_length(files) > 0;
-    if (page->access == ACTIVE) {
-        has_more = mdl_order_content_add(data, page->order, page->now, page->r->pool);
-    }
+    return preparing;
+}
+
+static void add_content(mdl_json_t *data, const page_t *page)
+{
+    int preparing = add_files(data, page);
+    int has_files = mdl_json_length(mdl_json_member(data, "files")) > 0;
+    int has_more = page->access == ACTIVE &&
+                   mdl_order_content_add(data, page->order, page->now, page->r->pool);
+
     mdl_json_add_bool(data, "has_files", has_files);
     mdl_json_add_bool(data, "empty", !has_files && !has_more);
+    mdl_json_add_bool(data, "refreshes", preparing > 0);
+    if (preparing > 0) {
+        apr_table_setn(page->r->headers_out, "Refresh", REFRESH_AFTER);
+    }
+}
+
+static mdl_view_customer_t customer_of(const page_t *page)
+{
+    const mdl_order_t *order = page->order;
+
+    return (mdl_view_customer_t){
+        .shop_id = order->shop_id,
+        .shop_name = order->shop_name,
+        .shop_email = order->shop_email,
+        .locale = order->customer.locale,
+        .order_id = order->storefront_order_id,
+        .page_url = mdl_view_page_url(page->service, order->page_id, page->r->pool)};
 }
 
 static int show(const page_t *page, int status)
 {
-    apr_pool_t *p = page->r->pool;
-    const mdl_order_t *order = page->order;
-    mdl_json_t *data = mdl_json_object(p);
-    mdl_json_t *shop = mdl_json_add_object(data, "shop");
+    request_rec *r = page->r;
+    mdl_view_customer_t customer = customer_of(page);
+    mdl_json_t *data = mdl_json_object(r->pool);
     int has_reason = page->access == REVOKED || page->access == REJECTED;
 
-    mdl_json_add_string(shop, "name", order->shop_name);
-    mdl_json_add_string(shop, "support_email", order->shop_email);
-    mdl_json_add_string(data, "order_id", order->storefront_order_id);
     for (access_t access = ACTIVE; access <= REJECTED; access++) {
         mdl_json_add_bool(data, access_names[access], page->access == access);
     }
-    mdl_json_add_string(data, "reason", has_reason ? order->access_reason : NULL);
-    mdl_json_add_string(data, "expires_text",
-                        page->expires_at != 0 ? mdl_words_date(page->expires_at, p) : NULL);
+    mdl_json_add_string(data, "reason", has_reason ? page->order->access_reason : NULL);
+    mdl_words_add_date(data, "expires", page->expires_at);
     mdl_json_add_string(data, "action",
-                        apr_pstrcat(p, mdl_view_public_path(), "/o/", page->token, NULL));
+                        apr_pstrcat(r->pool, mdl_view_public_path(), "/o/", page->token, NULL));
     add_content(data, page);
-    return mdl_view_page(page->r, status, data);
+    return mdl_view_page(r, status, &customer, data);
 }
 
 /* Fills the page's order, APR_ENOENT when the token leads to none. */
@@ -243,13 +277,15 @@ static apr_status_t find(page_t *page)
 
 static int not_found(request_rec *r, apr_status_t rv)
 {
-    if (rv != APR_ENOENT) {
-        return mdl_view_failure(r, rv);
-    }
-    return mdl_view_message(r, HTTP_NOT_FOUND, "There is no such page",
-                            "Please check that the address is complete, just as it stands in your "
-                            "email.",
-                            NULL);
+    return rv == APR_ENOENT ? mdl_view_message(r, HTTP_NOT_FOUND, "page_not_found", NULL)
+                            : mdl_view_failure(r, rv);
+}
+
+static int say(const page_t *page, int status, const char *state)
+{
+    mdl_view_customer_t customer = customer_of(page);
+
+    return mdl_view_message(page->r, status, state, &customer);
 }
 
 int mdl_page_show(request_rec *r, const mdl_service_t *service, const char *token)
@@ -258,6 +294,15 @@ int mdl_page_show(request_rec *r, const mdl_service_t *service, const char *toke
     apr_status_t rv = find(&page);
 
     return rv == APR_SUCCESS ? show(&page, HTTP_OK) : not_found(r, rv);
+}
+
+int mdl_page_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    page_t page = {.r = r, .service = service, .token = token};
+    apr_status_t rv = find(&page);
+
+    return rv == APR_SUCCESS ? say(&page, HTTP_METHOD_NOT_ALLOWED, "wrong_method")
+                             : not_found(r, rv);
 }
 
 /* Checked before it is read: httpd's reader takes in all of a body, however long it is. */
@@ -326,9 +371,7 @@ static int redirect(const page_t *page, const char *url)
     request_rec *r = page->r;
 
     apr_table_setn(r->headers_out, "Location", url);
-    return mdl_view_message(r, HTTP_SEE_OTHER, "Your download begins",
-                            "If nothing happens, go back and press the button once more.",
-                            mdl_view_page_url(page->service, page->order->page_id, r->pool));
+    return say(page, HTTP_SEE_OTHER, "download_begins");
 }
 
 static mdl_link_file_t link_to(const page_t *page, apr_int64_t assignment_id, apr_int64_t asset_id)
@@ -342,9 +385,7 @@ static mdl_link_file_t link_to(const page_t *page, apr_int64_t assignment_id, ap
 
 static int not_in_order(const page_t *page)
 {
-    return mdl_view_message(page->r, HTTP_NOT_FOUND, "That file is not in this order",
-                            "Go back to your downloads to see what there is.",
-                            mdl_view_page_url(page->service, page->order->page_id, page->r->pool));
+    return say(page, HTTP_NOT_FOUND, "not_in_order");
 }
 
 static int press_file(const page_t *page, const char *id)
@@ -397,17 +438,14 @@ int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *tok
 {
     page_t page = {.r = r, .service = service, .token = token};
     const char *id;
-    apr_status_t rv;
-    int is_archive, status = read_form(r, &is_archive, &id);
+    apr_status_t rv = find(&page);
+    int status, is_archive;
 
-    if (status != OK) {
-        return mdl_view_message(r, status, "That was not the download button",
-                                "Please open the address from your email and press the button "
-                                "there.",
-                                NULL);
-    }
-    if ((rv = find(&page)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS) {
         return not_found(r, rv);
+    }
+    if ((status = read_form(r, &is_archive, &id)) != OK) {
+        return say(&page, status, "no_button");
     }
     if (page.access != ACTIVE) {
         return show(&page, HTTP_FORBIDDEN);

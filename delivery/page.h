@@ -18,4 +18,7 @@ int mdl_page_show(request_rec *r, const mdl_service_t *service, const char *toke
  */
 int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *token);
 
+/** 405 for any other method, to which the caller adds Allow. */
+int mdl_page_wrong_method(request_rec *r, const mdl_service_t *service, const char *token);
+
 #endif

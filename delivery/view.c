@@ -8,8 +8,9 @@
 #include <http_main.h>
 #include <http_protocol.h>
 
+#include "base/accept_language.h"
 #include "base/crypto.h"
-#include "base/template.h"
+#include "base/templates.h"
 #include "core/link.h"
 #include "db/db.h"
 #include "request.h"
@@ -18,33 +19,31 @@ APLOG_USE_MODULE(downloads);
 
 #define RETRY_AFTER "5" /* seconds */
 
+/* All that is said without a template. */
+#define PLAIN_TEXT                                                                                 \
+    "This page can't be shown as it should be. Please try again later, or write to the shop that " \
+    "you bought from.\n"
+
 /* Set before a child has threads and read by all of them. */
 static struct {
-    const mdl_template_t *page;
-    const mdl_template_t *message;
+    const mdl_templates_t *templates;
     const char *public_path;
     const char *public_origin;
 } view;
 
-static const mdl_template_t *read_template(apr_pool_t *p, const char *folder, const char *name)
-{
-    mdl_template_t *template;
-    const char *why;
-
-    if (mdl_template_read(&template, MDL_TEMPLATE_HTML, apr_pstrcat(p, folder, "/", name, NULL),
-                          &why, p) != APR_SUCCESS) {
-        ap_log_error(APLOG_MARK, APLOG_ERR, 0, ap_server_conf, "MDL0402: %s", why);
-        return NULL;
-    }
-    return template;
-}
-
 void mdl_view_init(apr_pool_t *p, const mdl_settings_t *settings)
 {
+    apr_array_header_t *problems = apr_array_make(p, 2, sizeof(const char *));
     apr_uri_t uri;
 
-    view.page = read_template(p, settings->templates, "page.html");
-    view.message = read_template(p, settings->templates, "message.html");
+    view.templates = mdl_templates_read(settings->templates, problems, p);
+    for (int i = 0; i < problems->nelts; i++) {
+        ap_log_error(APLOG_MARK, APLOG_ERR, 0, ap_server_conf,
+                     "MDL0402: %s Customers see another template or plain text until it is "
+                     "mended and httpd has been restarted; `downloadsctl check` tells when it is "
+                     "good.",
+                     APR_ARRAY_IDX(problems, i, const char *));
+    }
     view.public_path = "";
     view.public_origin = "";
     if (apr_uri_parse(p, settings->public_url, &uri) == APR_SUCCESS) {
@@ -109,63 +108,75 @@ static int send_text(request_rec *r, int status, const char *type, const char *t
     return OK;
 }
 
-static int render(request_rec *r, int status, const mdl_template_t *template,
-                  const mdl_json_t *data)
+/* Says by its headers how it was chosen. */
+static const mdl_template_t *choose(request_rec *r, const char *name,
+                                    const mdl_view_customer_t *customer)
 {
+    apr_array_header_t *languages = apr_array_make(r->pool, 1, sizeof(const char *));
+    apr_int64_t shop_id = customer != NULL ? customer->shop_id : 0;
+    const mdl_template_t *template = NULL;
+    const char *language;
+
+    if (customer != NULL && customer->locale != NULL) {
+        APR_ARRAY_PUSH(languages, const char *) = customer->locale;
+        template = mdl_templates_match(view.templates, name, shop_id, languages, &language,
+                                       r->pool);
+    }
+    if (template == NULL) {
+        apr_table_mergen(r->headers_out, "Vary", "Accept-Language");
+        languages = mdl_accept_language(apr_table_get(r->headers_in, "Accept-Language"), r->pool);
+        template = mdl_templates_get(view.templates, name, shop_id, languages, &language, r->pool);
+    }
+    if (*language != '\0') {
+        apr_table_setn(r->headers_out, "Content-Language", language);
+    }
+    return template;
+}
+
+static int render(request_rec *r, int status, const char *name, const mdl_view_customer_t *customer,
+                  mdl_json_t *data)
+{
+    const mdl_template_t *template = choose(r, name, customer);
+    mdl_json_t *shop;
+
+    if (template == NULL) {
+        return send_text(r, status, "text/plain; charset=utf-8", PLAIN_TEXT);
+    }
+    if (customer != NULL) {
+        shop = mdl_json_add_object(data, "shop");
+        mdl_json_add_string(shop, "name", customer->shop_name);
+        mdl_json_add_string(shop, "support_email", customer->shop_email);
+        mdl_json_add_string(data, "order_id", customer->order_id);
+    }
     return send_text(r, status, "text/html; charset=utf-8",
                      mdl_template_render(template, data, r->pool));
 }
 
-int mdl_view_page(request_rec *r, int status, const mdl_json_t *data)
+int mdl_view_page(request_rec *r, int status, const mdl_view_customer_t *customer, mdl_json_t *data)
 {
-    if (view.page == NULL) {
-        return mdl_view_message(r, HTTP_INTERNAL_SERVER_ERROR, "This page can't be shown",
-                                "Something went wrong on our side. Please try again later.", NULL);
-    }
-    return render(r, status, view.page, data);
+    return render(r, status, "page.html", customer, data);
 }
 
-int mdl_view_message(request_rec *r, int status, const char *title, const char *text,
-                     const char *page_url)
+int mdl_view_message(request_rec *r, int status, const char *state,
+                     const mdl_view_customer_t *customer)
 {
-    return mdl_view_shop_message(r, status, title, text, page_url, NULL, NULL);
-}
+    mdl_json_t *data = mdl_json_object(r->pool);
 
-int mdl_view_shop_message(request_rec *r, int status, const char *title, const char *text,
-                          const char *page_url, const char *shop_name, const char *shop_email)
-{
-    mdl_json_t *data;
-
-    if (view.message == NULL) {
-        return send_text(r, status, "text/plain; charset=utf-8",
-                         apr_pstrcat(r->pool, title, "\n\n", text, "\n",
-                                     page_url != NULL ? "\n" : "", page_url != NULL ? page_url : "",
-                                     page_url != NULL ? "\n" : "", NULL));
-    }
-    data = mdl_json_object(r->pool);
-    mdl_json_add_string(data, "title", title);
-    mdl_json_add_string(data, "text", text);
-    mdl_json_add_string(data, "page_url", page_url);
+    mdl_json_add_bool(data, state, 1);
     mdl_json_add_int(data, "status", status);
-    if (shop_name != NULL) {
-        mdl_json_t *shop = mdl_json_add_object(data, "shop");
-
-        mdl_json_add_string(shop, "name", shop_name);
-        mdl_json_add_string(shop, "support_email", shop_email);
+    if (customer != NULL) {
+        mdl_json_add_string(data, "page_url", customer->page_url);
+        mdl_json_add_string(data, "reason", customer->reason);
     }
-    return render(r, status, view.message, data);
+    return render(r, status, "message.html", customer, data);
 }
 
 int mdl_view_failure(request_rec *r, apr_status_t rv)
 {
     if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY) {
         apr_table_setn(r->headers_out, "Retry-After", RETRY_AFTER);
-        return mdl_view_message(r, HTTP_SERVICE_UNAVAILABLE, "Please try again in a moment",
-                                "Your downloads can't be reached right now. Nothing is lost: load "
-                                "this page again in a few seconds.",
-                                NULL);
+        return mdl_view_message(r, HTTP_SERVICE_UNAVAILABLE, "try_again", NULL);
     }
     ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, r, "MDL0403: a customer's request failed");
-    return mdl_view_message(r, HTTP_INTERNAL_SERVER_ERROR, "Something went wrong on our side",
-                            "Please load this page again later.", NULL);
+    return mdl_view_message(r, HTTP_INTERNAL_SERVER_ERROR, "error", NULL);
 }

@@ -1,6 +1,7 @@
 /*
  * The pages that a customer sees: rendering of page.html and message.html, and the headers that
- * both have in common.
+ * both have in common.  Which language they are in: the customer's locale, else what his browser
+ * asks for, else that of the templates without one.
  */
 #ifndef MDL_DELIVERY_VIEW_H
 #define MDL_DELIVERY_VIEW_H
@@ -10,22 +11,33 @@
 #include "base/json.h"
 #include "core/service.h"
 
-/** Reads the templates; without one, its pages are plain text. */
+/** Reads the templates; for one that can't be used another language's is shown, or plain text. */
 void mdl_view_init(apr_pool_t *p, const mdl_settings_t *settings);
 
 /** The path of DownloadsPublicURL as it stands there, without a slash at its end; "" for none. */
 const char *mdl_view_public_path(void);
 
-/** Sends an order's page; page.html says which members data has. */
-int mdl_view_page(request_rec *r, int status, const mdl_json_t *data);
+/** Whom an answer is for: his language, the shop that he can turn to, the way back. */
+typedef struct {
+    apr_int64_t shop_id;
+    const char *shop_name;
+    const char *shop_email; /* or NULL, as all below */
+    const char *locale;
+    const char *order_id; /* the storefront's */
+    const char *page_url;
+    const char *reason; /* the shop's own words, for revoked and rejected */
+} mdl_view_customer_t;
 
-/** Sends a page with a title, a sentence or two, and a link to the order's page or NULL. */
-int mdl_view_message(request_rec *r, int status, const char *title, const char *text,
-                     const char *page_url);
+/** Sends an order's page of this data, to which shop and order_id are added: docs/templates.md. */
+int mdl_view_page(request_rec *r, int status, const mdl_view_customer_t *customer,
+                  mdl_json_t *data);
 
-/** The same with the shop's name, and its address or NULL, for the customer to turn to. */
-int mdl_view_shop_message(request_rec *r, int status, const char *title, const char *text,
-                          const char *page_url, const char *shop_name, const char *shop_email);
+/**
+ * Sends the page that message.html has for a state by its name ("link_old"); customer may be NULL.
+ * docs/templates.md lists the states.
+ */
+int mdl_view_message(request_rec *r, int status, const char *state,
+                     const mdl_view_customer_t *customer);
 
 /** The same for an error of the database: 503 when it is out of reach, else 500 and a log line. */
 int mdl_view_failure(request_rec *r, apr_status_t rv);

@@ -9,7 +9,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/mime.h"
-#include "base/template.h"
+#include "base/templates.h"
 #include "base/words.h"
 #include "core/link.h"
 #include "core/order_content.h"
@@ -61,30 +61,43 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
 
             mdl_json_add_string(entry, "title", file->title);
             mdl_json_add_string(entry, "filename", file->filename);
-            mdl_json_add_string(entry, "size_text",
-                                file->sha256 != NULL ? mdl_words_size(file->size, p) : NULL);
+            if (file->sha256 != NULL) {
+                mdl_words_add_size(entry, "size", file->size);
+            }
             files++;
         }
     }
     mdl_json_add_bool(data, "has_files", files > 0);
     mdl_order_content_add(data, order, apr_time_now(), p);
-    mdl_json_add_string(data, "expires_text",
-                        order->expires_at != 0 ? mdl_words_date(order->expires_at, p) : NULL);
+    mdl_words_add_date(data, "expires", order->expires_at);
     return data;
 }
 
-static const char *render(const mdl_task_t *task, const char *name, mdl_template_kind_t kind,
-                          const mdl_json_t *data)
+static mdl_templates_t *read_templates(const mdl_task_t *task)
 {
-    const char *path = apr_pstrcat(task->pool, task->service->settings->templates, "/", name, NULL);
-    const char *why;
-    mdl_template_t *template;
+    apr_array_header_t *problems = apr_array_make(task->pool, 1, sizeof(const char *));
+    mdl_templates_t *templates = mdl_templates_read(task->service->settings->templates, problems,
+                                                    task->pool);
 
-    if (mdl_template_read(&template, kind, path, &why, task->pool) != APR_SUCCESS) {
-        mdl_log(MDL_LOG_ERR, 0, "MDL0311: %s", why);
-        return NULL;
+    for (int i = 0; i < problems->nelts; i++) {
+        mdl_log(MDL_LOG_ERR, 0, "MDL0311: %s", APR_ARRAY_IDX(problems, i, const char *));
     }
-    return mdl_template_render(template, data, task->pool);
+    return templates;
+}
+
+/* In the customer's language where there is a template for it. */
+static const char *render(const mdl_task_t *task, const mdl_templates_t *templates,
+                          const char *name, const mdl_order_t *order, const mdl_json_t *data)
+{
+    apr_array_header_t *languages = apr_array_make(task->pool, 1, sizeof(const char *));
+    const mdl_template_t *template;
+    const char *language;
+
+    if (order->customer.locale != NULL) {
+        APR_ARRAY_PUSH(languages, const char *) = order->customer.locale;
+    }
+    template = mdl_templates_get(templates, name, order->shop_id, languages, &language, task->pool);
+    return template != NULL ? mdl_template_render(template, data, task->pool) : NULL;
 }
 
 /* Ends an attempt without having sent anything; returns what prepare is to return. */
@@ -103,6 +116,7 @@ static apr_status_t build(mdl_task_t *task, const mdl_order_t *order)
     const mdl_settings_t *settings = task->service->settings;
     mail_t *mail = task->data;
     const mdl_json_t *data = data_of(task, order);
+    const mdl_templates_t *templates = read_templates(task);
     mdl_mime_mail_t mime = {.from_name = order->shop_name,
                             .from = settings->mail_from,
                             .reply_to = order->shop_email,
@@ -110,9 +124,9 @@ static apr_status_t build(mdl_task_t *task, const mdl_order_t *order)
                             .message_id = mail->email.message_id,
                             .date = mail->email.created_at};
 
-    mime.subject = render(task, "email.subject", MDL_TEMPLATE_TEXT, data);
-    mime.text = render(task, "email.txt", MDL_TEMPLATE_TEXT, data);
-    mime.html = render(task, "email.html", MDL_TEMPLATE_HTML, data);
+    mime.subject = render(task, templates, "email.subject", order, data);
+    mime.text = render(task, templates, "email.txt", order, data);
+    mime.html = render(task, templates, "email.html", order, data);
     if (mime.subject == NULL || mime.text == NULL || mime.html == NULL) {
         return end_unsent(task, MDL_TASK_RETRY, "template",
                           "A template of the email can't be read.");

@@ -2,9 +2,11 @@
 -- name: download_grant
 SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
     b.size, s.updated_at, m.download_limit, o.page_id, h.name, h.email,
-    COALESCE(w.downloads_used, 0), COALESCE(w.downloads_extra, 0)
+    COALESCE(w.downloads_used, 0), COALESCE(w.downloads_extra, 0),
+    h.id, o.storefront_order_id, o.access_reason, c.locale
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
+JOIN customer c ON c.id = o.customer_id
 JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
 JOIN asset s ON s.id = %lld AND s.deleted_at IS NULL

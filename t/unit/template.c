@@ -215,8 +215,9 @@ static void shipped_emails(apr_pool_t *p)
         "{\"shop\":{\"name\":\"Tea & "
         "Co\",\"support_email\":null},\"customer\":{\"first_name\":null},"
         "\"order_id\":\"1001\",\"page_url\":\"https://dl.test/d/abc?x=1&y=2\",\"has_files\":true,"
-        "\"files\":[{\"title\":\"Book <1>\",\"filename\":\"b.pdf\",\"size_text\":\"2 MB\"}],"
-        "\"expires_text\":null}";
+        "\"files\":[{\"title\":\"Book "
+        "<1>\",\"filename\":\"b.pdf\",\"size\":{\"whole\":2,\"tenth\":0,\"unit\":\"MB\"}}],"
+        "\"expires\":null}";
     const char *text = shipped("email.txt", MDL_TEMPLATE_TEXT, data, p);
     const char *page = shipped("email.html", MDL_TEMPLATE_HTML, data, p);
 
@@ -225,7 +226,7 @@ static void shipped_emails(apr_pool_t *p)
     ok(strncmp(text, "Hello,\n", 7) == 0, "a customer without a name is greeted all the same");
     ok(strstr(text, "\nhttps://dl.test/d/abc?x=1&y=2\n") != NULL,
        "the text has the page's address on a line of its own, unescaped");
-    ok(strstr(text, "- Book <1> (2 MB)\n") != NULL, "the text lists the files");
+    ok(strstr(text, "- Book <1> (2.0 MB)\n") != NULL, "the text lists the files");
     ok(strstr(text, "\n\n\n") == NULL, "what is absent leaves no gap in the text");
     ok(strstr(text, "until") == NULL && strstr(text, "Write to") == NULL,
        "no expiry and no support address, no sentence about them");
@@ -242,12 +243,12 @@ static void shipped_pages(apr_pool_t *p)
         "page.html", MDL_TEMPLATE_HTML,
         "{\"shop\":{\"name\":\"Tea\",\"support_email\":\"help@tea.test\"},\"order_id\":\"1001\","
         "\"active\":true,\"revoked\":false,\"held\":false,\"expired\":false,\"rejected\":false,"
-        "\"reason\":null,\"has_files\":true,\"expires_text\":null,\"action\":\"/d/abc\",\"files\":["
-        "{\"id\":7,\"title\":\"<Book>\",\"filename\":\"b.pdf\",\"size_text\":\"2 MB\","
-        "\"sha256\":\"00ff\",\"left_text\":null,\"ready\":true},"
-        "{\"id\":8,\"title\":\"Map\",\"filename\":\"m.pdf\",\"size_text\":\"1 "
-        "MB\",\"sha256\":\"aa\","
-        "\"left_text\":\"0 of 3 downloads left\",\"ready\":false,\"exhausted\":true}]}",
+        "\"reason\":null,\"has_files\":true,\"expires\":null,\"action\":\"/d/abc\",\"files\":["
+        "{\"id\":7,\"title\":\"<Book>\",\"filename\":\"b.pdf\",\"size\":null,"
+        "\"sha256\":\"00ff\",\"limit\":null,\"ready\":true},"
+        "{\"id\":8,\"title\":\"Map\",\"filename\":\"m.pdf\",\"size\":null,"
+        "\"sha256\":\"aa\",\"limit\":{\"left\":0,\"total\":3,\"one\":false},"
+        "\"ready\":false,\"exhausted\":true}]}",
         p);
     const char *withdrawn = shipped(
         "page.html", MDL_TEMPLATE_HTML,
@@ -255,11 +256,8 @@ static void shipped_pages(apr_pool_t *p)
         "\"reason\":\"Refunded <today>\",\"action\":\"/d/abc\","
         "\"files\":[{\"id\":7,\"ready\":true}]}",
         p);
-    const char *message = shipped(
-        "message.html", MDL_TEMPLATE_HTML,
-        "{\"title\":\"Not found\",\"text\":\"This link is not known.\",\"status\":404,"
-        "\"page_url\":null,\"shop\":null}",
-        p);
+    const char *message = shipped("message.html", MDL_TEMPLATE_HTML,
+                                  "{\"page_not_found\":true,\"status\":404,\"page_url\":null}", p);
     const char *form = strstr(page, "<form method=\"post\" action=\"/d/abc\">");
 
     ok(form && strstr(form, "<input type=\"hidden\" name=\"file\" value=\"7\">") &&
@@ -270,7 +268,7 @@ static void shipped_pages(apr_pool_t *p)
     ok(strstr(page, "0 of 3 downloads left") != NULL, "the page says how many downloads are left");
     ok(strstr(withdrawn, "Refunded &lt;today&gt;") && !strstr(withdrawn, "<form"),
        "a revoked order shows the shop's reason and no form");
-    ok(strstr(message, "<h1>Not found</h1>") && !strstr(message, "<a "),
+    ok(strstr(message, "<h1>There is no such page</h1>") && !strstr(message, "<a "),
        "a message without an address has no link");
     ok(style_of(page, p) != NULL, "a page has one style");
     is_str(style_of(message, p), style_of(page, p), "both pages have the same style");

@@ -1,0 +1,254 @@
+/* Which template of a folder a customer gets, and which of a browser's languages count. */
+#include "t/unit/tap.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <apr_file_info.h>
+#include <apr_file_io.h>
+#include <apr_strings.h>
+
+#include "base/accept_language.h"
+#include "base/json.h"
+#include "base/templates.h"
+#include "base/words.h"
+
+#define PAGE "<html lang=\"en\">"
+
+typedef struct {
+    apr_pool_t *p;
+    const char *folder;
+    mdl_templates_t *templates;
+    apr_array_header_t *problems;
+} set_t;
+
+static void put(const set_t *set, const char *name, const char *text)
+{
+    const char *path = apr_pstrcat(set->p, set->folder, "/", name, NULL);
+    apr_size_t length = strlen(text);
+    apr_file_t *file;
+
+    if (apr_file_open(&file, path, APR_FOPEN_WRITE | APR_FOPEN_CREATE | APR_FOPEN_TRUNCATE,
+                      APR_FPROT_OS_DEFAULT, set->p) != APR_SUCCESS) {
+        ok(0, apr_pstrcat(set->p, "a file can be written: ", path, NULL));
+        return;
+    }
+    apr_file_write_full(file, text, length, NULL);
+    apr_file_close(file);
+}
+
+static void take_away(const set_t *set, const char *name)
+{
+    apr_file_remove(apr_pstrcat(set->p, set->folder, "/", name, NULL), set->p);
+}
+
+/* A folder with every template that has to be there; a page says where it comes from. */
+static set_t folder_of(apr_pool_t *p)
+{
+    static const char *const names[] = {"email.subject", "email.txt", "email.html", "message.html"};
+    const char *temp = getenv("TMPDIR");
+    char *folder = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/templates-XXXXXX", NULL);
+    set_t set = {.p = p};
+
+    set.folder = mkdtemp(folder);
+    for (apr_size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        put(&set, names[i], "text");
+    }
+    put(&set, "page.html", PAGE "general");
+    return set;
+}
+
+static void read_set(set_t *set)
+{
+    set->problems = apr_array_make(set->p, 1, sizeof(const char *));
+    set->templates = mdl_templates_read(set->folder, set->problems, set->p);
+}
+
+static apr_array_header_t *list(const char *languages, apr_pool_t *p)
+{
+    apr_array_header_t *found = apr_array_make(p, 4, sizeof(const char *));
+    char *last;
+
+    for (char *tag = apr_strtok(apr_pstrdup(p, languages), " ", &last); tag != NULL;
+         tag = apr_strtok(NULL, " ", &last)) {
+        APR_ARRAY_PUSH(found, const char *) = tag;
+    }
+    return found;
+}
+
+/* "language: text" of the page that a customer of a shop with these languages gets. */
+static const char *page(const set_t *set, apr_int64_t shop_id, const char *languages)
+{
+    const char *language, *text;
+    const mdl_template_t *template = mdl_templates_get(set->templates, "page.html", shop_id,
+                                                       list(languages, set->p), &language, set->p);
+
+    if (template == NULL) {
+        return "none";
+    }
+    text = mdl_template_render(template, mdl_json_object(set->p), set->p);
+    return apr_pstrcat(set->p, language, ": ",
+                       strncmp(text, "<html", 5) == 0 ? strchr(text, '>') + 1 : text, NULL);
+}
+
+static void languages(apr_pool_t *p)
+{
+    set_t set = folder_of(p);
+    const char *language;
+
+    put(&set, "page.de.html", "German");
+    put(&set, "page.de-AT.html", "Austrian");
+    put(&set, "page.zh-Hant.html", "traditional");
+    read_set(&set);
+    is_int(set.problems->nelts, 0, "a whole folder has no problem");
+    is_str(page(&set, 0, ""), "en: general", "without a language: the one without a suffix");
+    is_str(page(&set, 0, "de"), "de: German", "a language by its suffix");
+    is_str(page(&set, 0, "DE"), "de: German", "in either case");
+    is_str(page(&set, 0, "de-AT"), "de-AT: Austrian", "a region of its own");
+    is_str(page(&set, 0, "de_at"), "de-AT: Austrian", "as a locale is written");
+    is_str(page(&set, 0, "de-CH-1996"), "de: German", "the nearest that is more general");
+    is_str(page(&set, 0, "zh-Hant-x-private"), "zh-Hant: traditional",
+           "a single letter goes with what was behind it");
+    is_str(page(&set, 0, "fr de"), "de: German", "the next where the first is not there");
+    is_str(page(&set, 0, "en-GB de"), "en: general",
+           "the one without a suffix is of the language that its html element says");
+    is_str(page(&set, 0, "fr"), "en: general", "and serves those whom none fits");
+    is_str(page(&set, 0, "../page x/y . -"), "en: general", "what is no language is passed over");
+    ok(mdl_templates_match(set.templates, "page.html", 0, list("fr", p), &language, p) == NULL,
+       "a match is none of those");
+    ok(mdl_templates_match(set.templates, "page.html", 0, list("fr en", p), &language, p) != NULL,
+       "but of a language that is there");
+}
+
+static void shops(apr_pool_t *p)
+{
+    set_t set = folder_of(p);
+
+    put(&set, "page.de.html", "German");
+    for (const char *const *name = (const char *const[]){"shop-7", "shop-8", "shop-x", NULL};
+         *name != NULL; name++) {
+        apr_dir_make(apr_pstrcat(p, set.folder, "/", *name, NULL), APR_FPROT_OS_DEFAULT, p);
+    }
+    put(&set, "shop-7/page.html", "seven");
+    put(&set, "shop-7/page.fr.html", "seven, French");
+    put(&set, "shop-8/page.de.html", "eight, German");
+    put(&set, "shop-x/page.html", "{{#broken}}");
+    read_set(&set);
+    is_int(set.problems->nelts, 0, "a folder that is no shop's is not read");
+    is_str(page(&set, 7, "en"), ": seven", "a shop's own page is for all its customers");
+    is_str(page(&set, 7, "de"), ": seven", "in whatever language");
+    is_str(page(&set, 7, "fr"), "fr: seven, French", "unless it has that one, too");
+    is_str(page(&set, 8, "de"), "de: eight, German", "a shop's page in one language");
+    is_str(page(&set, 8, "en de"), "en: general", "leaves the others the general one");
+    is_str(page(&set, 9, "de"), "de: German", "another shop has nothing of it");
+}
+
+static int said(const set_t *set, const char *words)
+{
+    return strstr(apr_array_pstrcat(set->p, set->problems, ' '), words) != NULL;
+}
+
+static void faults(apr_pool_t *p)
+{
+    set_t set = folder_of(p);
+
+    put(&set, "page.de.html", "\n{{#open}}");
+    put(&set, "page.html.new", "{{#open}}");
+    put(&set, "notes.txt", "{{#open}}");
+    put(&set, "page..html", "{{#open}}");
+    take_away(&set, "email.txt");
+    read_set(&set);
+    is_int(set.problems->nelts, 2, "two of the files are not good");
+    ok(said(&set, "/page.de.html is not valid. Line 2: "), "the one with a fault is named");
+    ok(said(&set, "/email.txt can't be read: "), "and the one that is missing");
+    is_str(page(&set, 0, "de"), "en: general", "who would have got the faulty one gets another");
+    take_away(&set, "page.html");
+    read_set(&set);
+    is_str(page(&set, 0, "de"), "none", "unless there is none");
+
+    set.folder = apr_pstrcat(p, set.folder, "/nowhere", NULL);
+    read_set(&set);
+    ok(said(&set, "/nowhere/ can't be read: "), "a folder that is not there is named");
+}
+
+static const char *accepted(const char *value, apr_pool_t *p)
+{
+    return apr_array_pstrcat(p, mdl_accept_language(value, p), ' ');
+}
+
+static void accept_language(apr_pool_t *p)
+{
+    is_str(accepted("de-AT,de;q=0.9,en;q=0.8", p), "de-AT de en", "a browser's header");
+    is_str(accepted("en;q=0.1, fr ; q=0.7 ,de", p), "de fr en", "sorted by weight");
+    is_str(accepted("fr;q=0.5,de;q=0.500,it;q=0.5", p), "fr de it",
+           "those of one weight as they come");
+    is_str(accepted("de;q=0, en;q=0.001, fr;q=0.000", p), "en", "weight 0: not wanted");
+    is_str(accepted("*, en", p), "en", "any other is what everybody gets in the end");
+    is_str(accepted("de;q=2, fr;q=1.1, it;q=, es;q=0.1234, pt;x=1, en", p), "en",
+           "what is not well-formed is left out");
+    is_str(accepted("", p), "", "an empty header");
+    is_str(accepted(NULL, p), "", "no header");
+    is_str(accepted(",,;q=1, ;,", p), "", "nothing between commas");
+    is_int(mdl_accept_language(
+               apr_pstrcat(p, "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,",
+                           "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z", NULL),
+               p)
+               ->nelts,
+           32, "a long one is cut");
+}
+
+static const char *size(apr_int64_t bytes, apr_pool_t *p)
+{
+    mdl_json_t *data = mdl_json_object(p);
+    mdl_template_t *t;
+    const char *why;
+
+    mdl_words_add_size(data, "size", bytes);
+    mdl_template_parse(
+        &t, MDL_TEMPLATE_TEXT,
+        "{{#size}}{{whole}}{{#tenth}}.{{tenth}}{{/tenth}} "
+        "{{unit}}{{^unit}}{{#one}}byte{{/one}}{{^one}}bytes{{/one}}{{/unit}}{{/size}}",
+        &why, p);
+    return mdl_template_render(t, data, p);
+}
+
+static void sizes(apr_pool_t *p)
+{
+    is_str(size(0, p), "0 bytes", "nothing");
+    is_str(size(1, p), "1 byte", "one byte");
+    is_str(size(999, p), "999 bytes", "bytes up to 999");
+    is_str(size(1000, p), "1.0 kB", "one of the next unit");
+    is_str(size(2345678, p), "2.3 MB", "rounded down");
+    is_str(size(2351000, p), "2.4 MB", "rounded up");
+    is_str(size(99949, p), "99.9 kB", "one decimal below 100");
+    is_str(size(99950, p), "100 kB", "none from there on");
+    is_str(size(999949, p), "1.0 MB", "never 1000 of a unit");
+    is_str(size(APR_INT64_MAX, p), "9.2 EB", "the largest there is");
+}
+
+static void dates(apr_pool_t *p)
+{
+    mdl_json_t *data = mdl_json_object(p);
+    apr_size_t length;
+
+    mdl_words_add_date(data, "a", apr_time_from_sec(1793876400));
+    mdl_words_add_date(data, "b", 0);
+    is_str(
+        mdl_json_text(data, &length, p),
+        "{\"a\":{\"year\":2026,\"month\":\"11\",\"day\":\"05\",\"day_number\":5,\"november\":true,"
+        "\"time\":\"11:00\",\"rfc3339\":\"2026-11-05T11:00:00.000Z\"},\"b\":null}",
+        "a date has all that languages write it with, and no date is null");
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    languages(p);
+    shops(p);
+    faults(p);
+    accept_language(p);
+    sizes(p);
+    dates(p);
+    return tap_end(p);
+}
