@@ -7,9 +7,10 @@
 #include "base/filename.h"
 #include "base/ulid.h"
 
-#define ID_LENGTH   16
-#define MAC_LENGTH  16
-#define FILE_LENGTH (ID_LENGTH + 3 * 8)
+#define ID_LENGTH    16
+#define MAC_LENGTH   16
+#define FILE_LENGTH  (ID_LENGTH + 3 * 8)
+#define VISIT_LENGTH (ID_LENGTH + 8)
 
 #define FILE_PURPOSE    "file-link"
 #define ARCHIVE_PURPOSE "archive-link"
@@ -106,6 +107,32 @@ static apr_status_t read_link(const mdl_secret_t *secret, const char *purpose, c
     link->assignment_id = get_number(bytes + ID_LENGTH);
     link->asset_id = get_number(bytes + ID_LENGTH + 8);
     link->expires_at = apr_time_from_sec(get_number(bytes + ID_LENGTH + 16));
+    return APR_SUCCESS;
+}
+
+const char *mdl_link_visit_url(const mdl_secret_t *secret, const char *public_url,
+                               const char *page_id, apr_int64_t link_id, apr_pool_t *p)
+{
+    unsigned char bytes[VISIT_LENGTH + MAC_LENGTH];
+
+    if (mdl_base64url_decode(bytes, ID_LENGTH, page_id) != APR_SUCCESS) {
+        return NULL;
+    }
+    put_number(bytes + ID_LENGTH, link_id);
+    return apr_pstrcat(p, public_url, "/l/", sign(secret, "visit-link", bytes, VISIT_LENGTH, p),
+                       NULL);
+}
+
+apr_status_t mdl_link_visit_read(const mdl_secret_t *secret, const char *token,
+                                 const char **page_id, apr_int64_t *link_id, apr_pool_t *p)
+{
+    unsigned char bytes[VISIT_LENGTH + MAC_LENGTH];
+
+    if (!verify(secret, "visit-link", token, bytes, VISIT_LENGTH)) {
+        return APR_EINVAL;
+    }
+    *page_id = mdl_base64url(bytes, ID_LENGTH, p);
+    *link_id = get_number(bytes + ID_LENGTH);
     return APR_SUCCESS;
 }
 

@@ -1,8 +1,8 @@
 /*
- * The links of a customer (contract, section 8): the order's page, which lasts, and the URL of a
- * file or of an archive, which must be used soon.  All are authenticated by HMAC; none tells an
- * order, a customer or a product.  And the URL of an upload, which is the right to write it
- * (section 7).
+ * The links of a customer (contract, section 8): the order's page and the way to a link of it,
+ * which last, and the URL of a file or of an archive, which must be used soon.  All are
+ * authenticated by HMAC; none tells an order, a customer or a product.  And the URL of an upload,
+ * which is the right to write it (section 7).
  */
 #ifndef MDL_CORE_LINK_H
 #define MDL_CORE_LINK_H
@@ -22,6 +22,14 @@ const char *mdl_link_page_url(const mdl_secret_t *secret, const char *public_url
 
 /** The page id of a token; NULL when it is not one of ours. */
 const char *mdl_link_page_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p);
+
+/** The address below public_url that leads an order's customer to one of its links. */
+const char *mdl_link_visit_url(const mdl_secret_t *secret, const char *public_url,
+                               const char *page_id, apr_int64_t link_id, apr_pool_t *p);
+
+/** Reads its token; APR_EINVAL when it is not one of ours. */
+apr_status_t mdl_link_visit_read(const mdl_secret_t *secret, const char *token,
+                                 const char **page_id, apr_int64_t *link_id, apr_pool_t *p);
 
 /** What a file's or an archive's URL says.  session names the download that it opens: one allowance
     of each file. */

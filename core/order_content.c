@@ -1,13 +1,27 @@
 #include "core/order_content.h"
 
 #include <apr_hash.h>
+#include <apr_uri.h>
+
+#include "core/link.h"
 
 typedef struct {
+    const mdl_order_t *order;
+    const mdl_service_t *service;
+    apr_pool_t *p;
     mdl_json_t *links;
     mdl_json_t *license_keys;
     apr_int64_t pending;
     apr_hash_t *seen; /* link_id of each link that is there */
 } content_t;
+
+/* Without a port: people know their sites by name. */
+static const char *host_of(const char *url, apr_pool_t *p)
+{
+    apr_uri_t uri;
+
+    return apr_uri_parse(p, url, &uri) == APR_SUCCESS ? uri.hostname : NULL;
+}
 
 static void add_assignment(content_t *content, const mdl_assignment_t *assignment)
 {
@@ -22,7 +36,11 @@ static void add_assignment(content_t *content, const mdl_assignment_t *assignmen
         apr_hash_set(content->seen, &link->link_id, sizeof link->link_id, link);
         object = mdl_json_add_object(content->links, NULL);
         mdl_json_add_string(object, "title", link->title);
-        mdl_json_add_string(object, "url", link->url);
+        mdl_json_add_string(object, "url",
+                            mdl_link_visit_url(content->service->secret,
+                                               content->service->settings->public_url,
+                                               content->order->page_id, link->link_id, content->p));
+        mdl_json_add_string(object, "host", host_of(link->url, content->p));
     }
     for (int i = 0; i < assignment->license_keys->nelts; i++) {
         mdl_json_add_string(mdl_json_add_object(content->license_keys, NULL), "license_key",
@@ -45,9 +63,13 @@ static void add_pending(mdl_json_t *data, const content_t *content)
     mdl_json_add_bool(pending, "more", mdl_json_length(content->license_keys) > 0);
 }
 
-int mdl_order_content_add(mdl_json_t *data, const mdl_order_t *order, apr_time_t now, apr_pool_t *p)
+int mdl_order_content_add(mdl_json_t *data, const mdl_order_t *order, const mdl_service_t *service,
+                          apr_time_t now, apr_pool_t *p)
 {
-    content_t content = {.links = mdl_json_add_array(data, "links"),
+    content_t content = {.order = order,
+                         .service = service,
+                         .p = p,
+                         .links = mdl_json_add_array(data, "links"),
                          .license_keys = mdl_json_add_array(data, "license_keys"),
                          .seen = apr_hash_make(p)};
     int has_links, has_keys;

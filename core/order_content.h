@@ -6,18 +6,20 @@
 
 #include "base/json.h"
 #include "core/order.h"
+#include "core/service.h"
 
 /**
  * Adds to data, of the assignments that are open at that time:
  *
- *   has_links, links               [{"title","url"}], no link twice
+ *   has_links, links               [{"title","url","host"}], no link twice; url is ours and leads
+ *                                  there, host is whose page it is
  *   has_license_keys, license_keys [{"license_key"}]; has_license_keys also when all are pending
  *   pending                        keys to come, or null: {"count","one": it is a single one,
  *                                  "more": some have come already}
  *
  * Returns whether there is anything of it.
  */
-int mdl_order_content_add(mdl_json_t *data, const mdl_order_t *order, apr_time_t now,
-                          apr_pool_t *p);
+int mdl_order_content_add(mdl_json_t *data, const mdl_order_t *order, const mdl_service_t *service,
+                          apr_time_t now, apr_pool_t *p);
 
 #endif

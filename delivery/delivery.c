@@ -9,6 +9,7 @@
 #include "delivery/output.h"
 #include "delivery/page.h"
 #include "delivery/view.h"
+#include "delivery/visit.h"
 
 APLOG_USE_MODULE(downloads);
 
@@ -47,28 +48,52 @@ static const char *token_of(apr_pool_t *p, const char *path, int *has_name)
                                           : NULL;
 }
 
+typedef int answer_fn(request_rec *r, const mdl_service_t *service, const char *token);
+
+static int wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    (void)service;
+    (void)token;
+    return mdl_view_message(r, HTTP_METHOD_NOT_ALLOWED, "wrong_method", NULL);
+}
+
+static const struct {
+    const char *path;
+    answer_fn *get;
+    answer_fn *post;  /* or NULL */
+    answer_fn *other; /* refuses other methods */
+    int named;        /* whether a name may stand behind the token */
+} routes[] = {
+    {"/o/", mdl_page_show, mdl_page_press, mdl_page_wrong_method, 0},
+    {"/f/", mdl_file_serve, NULL, wrong_method, 1},
+    {"/l/", mdl_visit_open, NULL, wrong_method, 0},
+};
+
 static int route(request_rec *r, const mdl_service_t *service, const char *path)
 {
-    int is_page = strncmp(path, "/o/", 3) == 0;
+    apr_size_t i = 0;
     int has_name;
     const char *token;
 
-    if (!is_page && strncmp(path, "/f/", 3) != 0) {
+    while (i < sizeof routes / sizeof *routes && strncmp(path, routes[i].path, 3) != 0) {
+        i++;
+    }
+    if (i == sizeof routes / sizeof *routes) {
         return not_found(r);
     }
     token = token_of(r->pool, path + 3, &has_name);
-    if (token == NULL || (is_page && has_name)) {
+    if (token == NULL || (has_name && !routes[i].named)) {
         return not_found(r);
     }
     if (r->method_number == M_GET) {
-        return is_page ? mdl_page_show(r, service, token) : mdl_file_serve(r, service, token);
+        return routes[i].get(r, service, token);
     }
-    if (is_page && r->method_number == M_POST) {
-        return mdl_page_press(r, service, token);
+    if (r->method_number == M_POST && routes[i].post != NULL) {
+        return routes[i].post(r, service, token);
     }
-    apr_table_setn(r->headers_out, "Allow", is_page ? "GET, HEAD, POST" : "GET, HEAD");
-    return is_page ? mdl_page_wrong_method(r, service, token)
-                   : mdl_view_message(r, HTTP_METHOD_NOT_ALLOWED, "wrong_method", NULL);
+    apr_table_setn(r->headers_out, "Allow",
+                   routes[i].post != NULL ? "GET, HEAD, POST" : "GET, HEAD");
+    return routes[i].other(r, service, token);
 }
 
 int mdl_delivery_handle(request_rec *r, const mdl_service_t *service)

@@ -10,10 +10,10 @@
 
 #include "base/json.h"
 #include "base/words.h"
-#include "connection.h"
 #include "core/archive.h"
 #include "core/link.h"
 #include "core/order_content.h"
+#include "delivery/buyer.h"
 #include "delivery/view.h"
 #include "request.h"
 
@@ -206,8 +206,8 @@ static void add_content(mdl_json_t *data, const page_t *page)
 {
     int preparing = add_files(data, page);
     int has_files = mdl_json_length(mdl_json_member(data, "files")) > 0;
-    int has_more = page->access == ACTIVE &&
-                   mdl_order_content_add(data, page->order, page->now, page->r->pool);
+    int has_more = page->access == ACTIVE && mdl_order_content_add(data, page->order, page->service,
+                                                                   page->now, page->r->pool);
 
     mdl_json_add_bool(data, "has_files", has_files);
     mdl_json_add_bool(data, "empty", !has_files && !has_more);
@@ -217,30 +217,16 @@ static void add_content(mdl_json_t *data, const page_t *page)
     }
 }
 
-static mdl_view_customer_t customer_of(const page_t *page)
-{
-    const mdl_order_t *order = page->order;
-
-    return (mdl_view_customer_t){
-        .shop_id = order->shop_id,
-        .shop_name = order->shop_name,
-        .shop_email = order->shop_email,
-        .locale = order->customer.locale,
-        .order_id = order->storefront_order_id,
-        .page_url = mdl_view_page_url(page->service, order->page_id, page->r->pool)};
-}
-
 static int show(const page_t *page, int status)
 {
     request_rec *r = page->r;
-    mdl_view_customer_t customer = customer_of(page);
+    mdl_view_customer_t customer = mdl_buyer_customer(page->service, page->order, page->r->pool);
     mdl_json_t *data = mdl_json_object(r->pool);
-    int has_reason = page->access == REVOKED || page->access == REJECTED;
 
     for (access_t access = ACTIVE; access <= REJECTED; access++) {
         mdl_json_add_bool(data, access_names[access], page->access == access);
     }
-    mdl_json_add_string(data, "reason", has_reason ? page->order->access_reason : NULL);
+    mdl_json_add_string(data, "reason", customer.reason);
     mdl_words_add_date(data, "expires", page->expires_at);
     mdl_json_add_string(data, "action",
                         apr_pstrcat(r->pool, mdl_view_public_path(), "/o/", page->token, NULL));
@@ -251,24 +237,13 @@ static int show(const page_t *page, int status)
 /* Fills the page's order, APR_ENOENT when the token leads to none. */
 static apr_status_t find(page_t *page)
 {
-    request_rec *r = page->r;
-    mdl_order_find_t find = {
-        .page_id = mdl_link_page_id(page->service->secret, page->token, r->pool),
-        .default_download_limit = page->service->settings->download_limit};
-    mdl_connection_t *connection;
-    apr_status_t rv;
+    const char *page_id = mdl_link_page_id(page->service->secret, page->token, page->r->pool);
+    apr_status_t rv = page_id != NULL
+                          ? mdl_buyer_order(page->r, page->service, page_id, &page->order)
+                          : APR_ENOENT;
 
-    if (find.page_id == NULL) {
-        return APR_ENOENT;
-    }
-    if ((connection = mdl_connection_open(r)) == NULL) {
-        return MDL_DB_EGONE;
-    }
-    rv = mdl_db_read(mdl_connection_db(connection), mdl_order_find, &find, r->pool);
-    mdl_connection_close(connection);
     if (rv == APR_SUCCESS) {
         page->now = apr_time_now();
-        page->order = find.order;
         page->access = access_of(page);
         set_expiry(page);
     }
@@ -283,7 +258,7 @@ static int not_found(request_rec *r, apr_status_t rv)
 
 static int say(const page_t *page, int status, const char *state)
 {
-    mdl_view_customer_t customer = customer_of(page);
+    mdl_view_customer_t customer = mdl_buyer_customer(page->service, page->order, page->r->pool);
 
     return mdl_view_message(page->r, status, state, &customer);
 }

@@ -68,8 +68,9 @@ subtest 'The page lists links and license keys' => sub {
     my $order = order_of([ { link_ids => [$link], license_key_tag_ids => [$tag] } ], quantity => 2);
     my $html  = shown($order);
 
-    like($html, qr{<a href="https://forum\.example/\?a=1&amp;b=2" rel="noreferrer noopener">},
-        'the link, which tells its target nothing');
+    like($html, qr{<a href="\Q${\public_url()}\E/l/[\w-]+" rel="noreferrer noopener">},
+        'the link, by an address of ours that tells its target nothing');
+    like($html, qr{\(forum\.example\)}, 'with whose page it is');
     like($html, qr{The &lt;b&gt;Forum&lt;/b&gt;}, 'with its title, escaped');
     like($html, qr{>AAAA-&lt;1&gt;&amp;<}, 'the first key, escaped');
     like($html, qr{>BBBB-2<}, 'the second key');
@@ -101,7 +102,7 @@ subtest 'An order that waits for its only key is not empty' => sub {
 subtest 'A link that two products give stands there once' => sub {
     my $link = link_of('Twice', 'https://twice.example/');
 
-    is(count_of(shown(order_of([ { link_ids => [$link] }, { link_ids => [$link] } ])), 'https://twice.example/'),
+    is(count_of(shown(order_of([ { link_ids => [$link] }, { link_ids => [$link] } ])), 'twice.example'),
         1, 'once');
 };
 
@@ -136,6 +137,96 @@ subtest 'A revoked assignment takes its own away and leaves the others' => sub {
     unlike($html, qr/goes\.example|KEY-$links[1]/, 'what is revoked has gone');
 };
 
+# The addresses of the links that a page shows.
+sub ways_of { my ($order) = @_; return shown($order) =~ m{href="[^"]*?(/d/l/[^"]+)"}g }
+
+# What the error log says of visits since then.
+sub visits { my ($since) = @_; return error_log_since($since) =~ /MDL0450: (link .*)/g }
+
+subtest 'A link leads away without a trace, and each visit is logged' => sub {
+    my $link  = link_of('Forum', 'https://forum.example/a?b=c#d');
+    my $order = order_of([ { link_ids => [$link] } ]);
+    my ($way) = ways_of($order);
+    my $since = error_log_size();
+    my $said  = "link $link of order $order->{id} of shop $shop->{shop_id}";
+    my $reply = page('GET', $way, headers => { Referer => $order->{url} });
+
+    is($reply->{status}, 303, 'it redirects');
+    is($reply->{headers}{location}, 'https://forum.example/a?b=c#d', 'to the link');
+    is($reply->{headers}{'referrer-policy'}, 'no-referrer', 'which is not told from where');
+    is($reply->{headers}{'cache-control'}, 'private, no-store', 'and nobody keeps it');
+    like($reply->{body}, qr/The page opens/, 'with a page for who is not redirected');
+    is(page('HEAD', $way)->{status}, 303, 'HEAD as well');
+    page('GET', $way, headers => { 'Sec-Purpose' => 'prefetch' });
+    is_deeply([ visits($since) ], [ "$said: visited", "$said: HEAD, no visit", "$said: prefetch, no visit" ],
+        'the log names order and link');
+    my ($token) = $way =~ m{([^/]+)$};
+    is(index(error_log_since($since), $token), -1, 'and not the address');
+    is_deeply([ ways_of($order) ], [$way], 'the address stays the same');
+
+    my $post = page('POST', $way, form => {});
+    is($post->{status}, 405, 'nothing can be posted to it');
+    is($post->{headers}{allow}, 'GET, HEAD', 'Allow says what can');
+};
+
+subtest 'A link of what is not open answers as a file does' => sub {
+    my $link  = link_of('Secret', 'https://secret.example/');
+    my $order = order_of([ { link_ids => [$link] } ]);
+    my ($way) = ways_of($order);
+    my $closed = sub {
+        my ($words, $name) = @_;
+        my $since = error_log_size();
+        my $reply = page('GET', $way);
+        is($reply->{status}, 403, "$name: forbidden");
+        like($reply->{body}, qr/$words.*\Q$order->{url}\E/s, "$name: a page says it, with the way back");
+        unlike("$reply->{body} " . ($reply->{headers}{location} // ''), qr/secret\.example/,
+            "$name: and nothing of the link");
+        like((visits($since))[0], qr/not opened, 403: /, "$name: the log has it");
+    };
+
+    act($order, 'revoke', { reason => 'Refunded <b>in full</b>' });
+    $closed->('was withdrawn.*Refunded &lt;b&gt;in full', 'revoked');
+    act($order, 'restore');
+    sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held' WHERE storefront_order_id = '$order->{id}'");
+    $closed->('under review', 'held');
+    act($order, 'reject', { reason => 'The card was stolen' });
+    $closed->('was not released.*The card was stolen', 'rejected');
+    act($order, 'approve');
+    sql("UPDATE assignment SET expires_at = 1 WHERE id = $order->{assignments}[0]{id}");
+    $closed->('expired', 'expired');
+    sql("UPDATE assignment SET expires_at = 0, status = 'revoked' WHERE id = $order->{assignments}[0]{id}");
+    $closed->('was withdrawn', 'its purchase revoked');
+};
+
+subtest 'A link stays open while one of its purchases is' => sub {
+    my $link  = link_of('Twice', 'https://twice.example/');
+    my $order = order_of([ { link_ids => [$link] }, { link_ids => [$link] } ]);
+    my ($way) = ways_of($order);
+
+    act($order, 'revoke', { assignment_ids => [ $order->{assignments}[0]{id} ] });
+    is(page('GET', $way)->{status}, 303, 'by the same address, whichever is revoked');
+    act($order, 'revoke', { assignment_ids => [ $order->{assignments}[1]{id} ] });
+    is(page('GET', $way)->{status}, 403, 'up to the last');
+};
+
+subtest 'A link that nobody gave out leads nowhere' => sub {
+    my @links = map { link_of($_, "https://$_.example/") } qw(old new);
+    my $order = order_of([ { link_ids => [ $links[0] ] } ]);
+    my ($way) = ways_of($order);
+    my $other = $way =~ s{(?<=/l/.{9})(.)}{ $1 eq 'A' ? 'B' : 'A' }er;
+
+    is(page('GET', $other)->{status}, 404, 'one with a wrong letter');
+    is(page('GET', "$way/x")->{status}, 404, 'one with a name behind it');
+    is(page('GET', '/d/l/')->{status}, 404, 'an empty one');
+    like(page('GET', $order->{url} =~ s{/o/}{/l/}r)->{body}, qr/no such link/, 'a page as a link');
+    my $id = $order->{assignments}[0]{storefront_product_id};
+    api('POST', '/mappings', key => $shop->{token},
+        json => { storefront_product_id => $id, link_ids => [ $links[1] ] });
+    my $gone = page('GET', $way);
+    is($gone->{status}, 404, 'one that the product has no more');
+    like($gone->{body}, qr/no longer part of your order.*\Q$order->{url}\E/s, 'says so, with the way back');
+};
+
 subtest 'The email has them in its text and in its HTML' => sub {
     my $link  = link_of('The <b>Forum</b>', 'https://mail.example/?a=1&b=2');
     my $tag   = tag_of('CCCC-<3>');
@@ -145,11 +236,14 @@ subtest 'The email has them in its text and in its HTML' => sub {
     my $mail  = wait_mail($to);
     my $text  = $mail->{text} =~ s/\r//gr;
 
-    like($text, qr{^- The <b>Forum</b>: https://mail\.example/\?a=1&b=2$}m, 'the link in the text');
+    my ($way) = $text =~ m{^- The <b>Forum</b>: (\Q${\public_url()}\E/l/[\w-]+)$}m;
+    is($way, public_url() =~ s{/d$}{}r . (ways_of($order))[0],
+        'the link in the text, by the address that the page has');
+    is(page('GET', $way)->{headers}{location}, 'https://mail.example/?a=1&b=2', 'which leads there');
     like($text, qr{^- CCCC-<3>$}m, 'the key in the text');
     like($text, qr{^1 more license key is on its way\. }m, 'and what is to come');
     unlike($text, qr/Your files|\n\n\n/, 'without a gap where files would be');
-    like($mail->{html}, qr{<a href="https://mail\.example/\?a=1&amp;b=2"[^>]*><bdi>The &lt;b&gt;Forum&lt;/b&gt;</bdi>},
+    like($mail->{html}, qr{<a href="\Q$way\E"[^>]*><bdi>The &lt;b&gt;Forum&lt;/b&gt;</bdi>},
         'the link in the HTML, escaped');
     like($mail->{html}, qr{>CCCC-&lt;3&gt;<}, 'the key in the HTML, escaped');
     like($mail->{html}, qr{>1 more license key is on its way}, 'and what is to come');

@@ -68,7 +68,7 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
         }
     }
     mdl_json_add_bool(data, "has_files", files > 0);
-    mdl_order_content_add(data, order, apr_time_now(), p);
+    mdl_order_content_add(data, order, task->service, apr_time_now(), p);
     mdl_words_add_date(data, "expires", order->expires_at);
     return data;
 }

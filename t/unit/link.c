@@ -62,6 +62,38 @@ static void test_page(apr_pool_t *p)
     is_str(mdl_link_page(secret, "not a page id", p), NULL, "no page id, no token");
 }
 
+static int visit_taken(const char *token, apr_pool_t *p)
+{
+    const char *page_id;
+    apr_int64_t link_id;
+
+    return mdl_link_visit_read(secret, token, &page_id, &link_id, p) == APR_SUCCESS;
+}
+
+static void test_visit(apr_pool_t *p)
+{
+    const char *id = mdl_base64url("0123456789abcdef", 16, p);
+    const char *url = mdl_link_visit_url(secret, "https://a.test/d", id, 9007199254740991, p);
+    const char *token = url + strlen("https://a.test/d/l/");
+    const char *page_id = NULL;
+    apr_int64_t link_id = 0;
+
+    ok(strncmp(url, "https://a.test/d/l/", 19) == 0, "the way to a link is below the public URL");
+    is_int(mdl_link_visit_read(secret, token, &page_id, &link_id, p), APR_SUCCESS, "it is read");
+    is_str(page_id, id, "with the page id");
+    is_int(link_id, 9007199254740991, "and the link");
+    is_str(mdl_link_visit_url(secret, "https://a.test/d", id, link_id, p), url,
+           "it is always the same");
+    is_int(corruptions_taken(token, visit_taken, p), 0,
+           "with any one character changed it is refused");
+    ok(!others_taken(token, visit_taken, p), "longer, shorter and empty ones are refused");
+    ok(!visit_taken(mdl_link_page(secret, id, p), p), "a page's token is none");
+    is_int(mdl_link_visit_read(other, token, &page_id, &link_id, p), APR_EINVAL,
+           "under another secret it is refused");
+    is_str(mdl_link_visit_url(secret, "https://a.test", "no page id", 1, p), NULL,
+           "no page id, no link");
+}
+
 static void test_file(apr_pool_t *p)
 {
     mdl_link_file_t in = {.assignment_id = APR_INT64_C(9007199254740991),
@@ -150,6 +182,7 @@ int main(void)
     secret = make_secret('s', p);
     other = make_secret('o', p);
     test_page(p);
+    test_visit(p);
     test_file(p);
     test_upload(p);
     test_archive(p);

@@ -1,0 +1,108 @@
+#include "delivery/visit.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+#include <http_log.h>
+
+#include "core/link.h"
+#include "delivery/buyer.h"
+#include "delivery/view.h"
+
+APLOG_USE_MODULE(downloads);
+
+typedef struct {
+    request_rec *r;
+    const mdl_service_t *service;
+    apr_int64_t link_id;
+    mdl_order_t *order;
+} visit_t;
+
+static const mdl_order_link_t *link_of(const visit_t *visit, const mdl_assignment_t *assignment)
+{
+    for (int i = 0; i < assignment->links->nelts; i++) {
+        const mdl_order_link_t *link = APR_ARRAY_IDX(assignment->links, i,
+                                                     const mdl_order_link_t *);
+
+        if (link->link_id == visit->link_id) {
+            return link;
+        }
+    }
+    return NULL;
+}
+
+/* The link, where an assignment gives it now; else NULL and in *state why none does. */
+static const mdl_order_link_t *find_link(const visit_t *visit, const char **state)
+{
+    apr_time_t now = apr_time_now();
+
+    *state = "link_gone";
+    for (int i = 0; i < visit->order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = APR_ARRAY_IDX(visit->order->assignments, i,
+                                                           const mdl_assignment_t *);
+        const mdl_order_link_t *link = link_of(visit, assignment);
+
+        if (link != NULL && mdl_assignment_open(assignment, now)) {
+            return link;
+        }
+        if (link != NULL) {
+            *state = strcmp(assignment->status, "active") == 0 ? "expired" : "revoked";
+        }
+    }
+    return NULL;
+}
+
+/* One line for each request. */
+static void log_visit(const visit_t *visit, const char *what)
+{
+    ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, visit->r,
+                  "MDL0450: link %" APR_INT64_T_FMT " of order %s of shop %" APR_INT64_T_FMT ": %s",
+                  visit->link_id, visit->order->storefront_order_id, visit->order->shop_id, what);
+}
+
+static int refuse(const visit_t *visit, const char *state)
+{
+    mdl_view_customer_t customer = mdl_buyer_customer(visit->service, visit->order, visit->r->pool);
+    int status = strcmp(state, "link_gone") == 0 ? HTTP_NOT_FOUND : HTTP_FORBIDDEN;
+
+    log_visit(visit, apr_psprintf(visit->r->pool, "not opened, %d: %s", status, state));
+    return mdl_view_message(visit->r, status, state, &customer);
+}
+
+static int leave(const visit_t *visit, const mdl_order_link_t *link)
+{
+    mdl_view_customer_t customer = mdl_buyer_customer(visit->service, visit->order, visit->r->pool);
+    const char *purpose = apr_table_get(visit->r->headers_in, "Sec-Purpose");
+
+    log_visit(visit, visit->r->header_only ? "HEAD, no visit"
+                     : purpose != NULL && ap_strcasestr(purpose, "prefetch") != NULL
+                         ? "prefetch, no visit"
+                         : "visited");
+    apr_table_setn(visit->r->headers_out, "Location", link->url);
+    return mdl_view_message(visit->r, HTTP_SEE_OTHER, "link_opens", &customer);
+}
+
+int mdl_visit_open(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    visit_t visit = {.r = r, .service = service};
+    const mdl_order_link_t *link;
+    const char *page_id, *state;
+    apr_status_t rv = mdl_link_visit_read(service->secret, token, &page_id, &visit.link_id,
+                                          r->pool);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_buyer_order(r, service, page_id, &visit.order);
+    }
+    if (rv == APR_EINVAL || rv == APR_ENOENT) {
+        return mdl_view_message(r, HTTP_NOT_FOUND, "link_not_found", NULL);
+    }
+    if (rv != APR_SUCCESS) {
+        return mdl_view_failure(r, rv);
+    }
+    if (strcmp(visit.order->access_status, "active") != 0) {
+        return refuse(&visit, visit.order->access_status);
+    }
+    link = find_link(&visit, &state);
+    return link != NULL ? leave(&visit, link) : refuse(&visit, state);
+}
