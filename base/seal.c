@@ -1,0 +1,100 @@
+#include "base/seal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <openssl/crypto.h>
+#include <openssl/evp.h>
+
+#include <apr_strings.h>
+
+#include "base/log.h"
+
+#define FORM         "v1."
+#define FORM_LENGTH  3
+#define NONCE_LENGTH 12
+#define TAG_LENGTH   16
+#define MAX_LENGTH   65536
+
+/* There is no safe way on without a primitive of cryptography. */
+static void __attribute__((noreturn)) give_up(void)
+{
+    mdl_log(MDL_LOG_ERR, 0, "MDL0902: OpenSSL failed in AES-256-GCM, the process ends");
+    abort();
+}
+
+/* A context with key, nonce and owner taken in.  The key of a purpose is the MAC of a constant
+   under the purpose's own key: 256 bits that nothing else is derived from. */
+static EVP_CIPHER_CTX *begin(const mdl_secret_t *secret, const char *purpose, const char *owner,
+                             const unsigned char *nonce, int sealing)
+{
+    static const char data[] = "AES-256-GCM";
+    EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
+    unsigned char key[MDL_SHA256_LENGTH];
+    int length;
+
+    mdl_secret_mac(secret, purpose, data, sizeof(data) - 1, key);
+    if (!context || EVP_CipherInit_ex(context, EVP_aes_256_gcm(), NULL, key, nonce, sealing) != 1 ||
+        EVP_CipherUpdate(context, NULL, &length, (const unsigned char *)owner,
+                         (int)strlen(owner)) != 1) {
+        give_up();
+    }
+    OPENSSL_cleanse(key, sizeof(key));
+    return context;
+}
+
+const char *mdl_seal(const mdl_secret_t *secret, const char *purpose, const char *owner,
+                     const char *text, apr_pool_t *p)
+{
+    int length = (int)strlen(text);
+    unsigned char *bytes = apr_palloc(p, NONCE_LENGTH + (apr_size_t)length + TAG_LENGTH);
+    unsigned char *body = bytes + NONCE_LENGTH;
+    EVP_CIPHER_CTX *context;
+    int written = 0, more = 0;
+
+    mdl_random(bytes, NONCE_LENGTH);
+    context = begin(secret, purpose, owner, bytes, 1);
+    if (EVP_CipherUpdate(context, body, &written, (const unsigned char *)text, length) != 1 ||
+        EVP_CipherFinal_ex(context, body + written, &more) != 1 || written + more != length ||
+        EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, TAG_LENGTH, body + length) != 1) {
+        give_up();
+    }
+    EVP_CIPHER_CTX_free(context);
+    return apr_pstrcat(
+        p, FORM, mdl_base64url(bytes, NONCE_LENGTH + (apr_size_t)length + TAG_LENGTH, p), NULL);
+}
+
+apr_status_t mdl_unseal(const mdl_secret_t *secret, const char *purpose, const char *owner,
+                        const char *sealed, const char **text, apr_pool_t *p)
+{
+    apr_size_t digits = strlen(sealed);
+    apr_size_t size, length;
+    unsigned char *bytes, *body, *plain;
+    EVP_CIPHER_CTX *context;
+    int written = 0, more = 0, opened;
+
+    *text = NULL;
+    if (digits > MAX_LENGTH || strncmp(sealed, FORM, FORM_LENGTH) != 0) {
+        return APR_EINVAL;
+    }
+    size = (digits - FORM_LENGTH) * 3 / 4;
+    bytes = apr_palloc(p, size + 1);
+    if (size < NONCE_LENGTH + TAG_LENGTH ||
+        mdl_base64url_decode(bytes, size, sealed + FORM_LENGTH) != APR_SUCCESS) {
+        return APR_EINVAL;
+    }
+    length = size - NONCE_LENGTH - TAG_LENGTH;
+    body = bytes + NONCE_LENGTH;
+    plain = apr_pcalloc(p, length + 1);
+    context = begin(secret, purpose, owner, bytes, 0);
+    opened = EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, TAG_LENGTH, body + length) == 1 &&
+             EVP_CipherUpdate(context, plain, &written, body, (int)length) == 1 &&
+             EVP_CipherFinal_ex(context, plain + written, &more) == 1;
+    EVP_CIPHER_CTX_free(context);
+    if (!opened) {
+        OPENSSL_cleanse(plain, length);
+        return APR_EINVAL;
+    }
+    *text = (const char *)plain;
+    return APR_SUCCESS;
+}
