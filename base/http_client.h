@@ -23,6 +23,7 @@ typedef struct {
     int stall_timeout_s; /* under 1 KiB/s for so long gives up */
     int total_timeout_s;
     apr_int64_t max_size; /* bytes of the body */
+    const char *ca_file;  /* certificates in PEM to trust; NULL: the system's */
 } mdl_http_policy_t;
 
 typedef enum {
