@@ -9,6 +9,8 @@
 #   without  a pattern: lines of that file to leave out
 #   db       sqlite3 or pgsql (that of the run); a database of its own either way
 #   mpm      event, worker or prefork (that of the run)
+#   modules  [ names ] of httpd's modules that it loads besides
+#   tls      1: listens for TLS too, on tls_port(), and speaks HTTP/2 on both ports
 # It ends with the test at the latest.
 package MDL::Instance;
 
@@ -23,6 +25,17 @@ use Time::HiRes qw(sleep time);
 
 use MDL::Test ();
 
+my $TLS = <<'END';
+Listen 127.0.0.1:@tls_port@ https
+Protocols h2 h2c http/1.1
+<VirtualHost *:@tls_port@>
+    ServerName @ServerName@
+    SSLEngine On
+    SSLCertificateFile "@t_logs@/tls.crt"
+    SSLCertificateKeyFile "@t_logs@/tls.key"
+</VirtualHost>
+END
+
 my $count = 0;
 my @instances;
 
@@ -33,8 +46,10 @@ sub new
     my $name   = "instance-$$-" . ++$count;
     my $top    = $shared->{top_dir};
     my $logs   = "$top/t/logs/$name";
-    my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
-        or die "no free port: $!\n";
+    my ($socket, $tls_socket) = map {
+        IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
+            or die "no free port: $!\n"
+    } 1 .. 2;
     my $self = bless {
         %opt,
         name   => $name,
@@ -43,15 +58,17 @@ sub new
         vars   => {
             %$shared,
             port       => $socket->sockport,
+            tls_port   => $tls_socket->sockport,
             t_logs     => $logs,
             t_pid_file => "$logs/httpd.pid",
             conf_file  => "$logs/extra.conf",
             db_driver  => $opt{db} // $shared->{db_driver},
         },
     }, $class;
-    close $socket;
+    close $_ for $socket, $tls_socket;
     make_path(map { "$logs/$_" } qw(storage source mail mail/new mail/cur mail/tmp));
     $self->make_database;
+    $self->make_certificate if $self->{tls};
     open my $secret, '>', "$logs/secret" or die "$logs/secret: $!";
     chmod 0600, "$logs/secret";
     print $secret 'a secret of the suites that is long enough for everybody';
@@ -77,6 +94,16 @@ sub make_database
     return;
 }
 
+sub make_certificate
+{
+    my ($self) = @_;
+    system("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 2"
+            . " -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
+            . " -keyout '$self->{folder}/tls.key' -out '$self->{folder}/tls.crt' 2>/dev/null") == 0
+        or die "openssl makes no certificate\n";
+    return;
+}
+
 # Writes the configuration; with new options to change it.
 sub configure
 {
@@ -87,6 +114,10 @@ sub configure
 
     my $modules = MDL::Test::slurp("$conf/modules.list");
     $modules =~ s/(?<=mpm_)\w+(?=_module |\.so")/$self->{mpm}/g if $self->{mpm};
+    my ($folder) = $modules =~ m{"(.*)/mod_dbd\.so"};
+    for my $module (@{ $self->{modules} // [] }, $self->{tls} ? qw(ssl http2) : ()) {
+        $modules .= qq(LoadModule ${module}_module "$folder/mod_$module.so"\n);
+    }
     my $extra = $self->fill(MDL::Test::slurp("$conf/extra.conf.in"));
     $extra = join "\n", grep { $_ !~ $self->{without} } split /\n/, $extra if $self->{without};
     write_file($vars->{conf_file}, "$extra\n" . $self->fill($self->{extra} // ''));
@@ -96,7 +127,7 @@ sub configure
     write_file("$self->{folder}/httpd.conf",
         "ServerName localhost\n$modules"
             . qq(TypesConfig "$conf/mime.types"\n)
-            . $self->fill($main)
+            . $self->fill($main . ($self->{tls} ? $TLS : ''))
             . qq(Include "$vars->{conf_file}"\n));
     return;
 }
@@ -214,6 +245,10 @@ sub kill_all
     unlink $self->{vars}{t_pid_file};
     return;
 }
+
+sub tls_port { return shift->{vars}{tls_port} }
+
+sub certificate { return shift->{folder} . '/tls.crt' }
 
 sub error_log { return MDL::Test::slurp(shift->{folder} . '/error_log') // '' }
 
