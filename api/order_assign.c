@@ -48,7 +48,8 @@ static apr_array_header_t *parse_items(mdl_call_t *call, mdl_members_t *members)
     return items;
 }
 
-static void parse_customer(mdl_call_t *call, mdl_members_t *members, mdl_customer_t *customer)
+static void parse_customer(mdl_call_t *call, mdl_members_t *members, mdl_customer_t *customer,
+                           int *given)
 {
     const mdl_json_t *object = mdl_members_object(members, "customer");
     mdl_members_t *each;
@@ -56,6 +57,7 @@ static void parse_customer(mdl_call_t *call, mdl_members_t *members, mdl_custome
     if (object == NULL) {
         return;
     }
+    *given = 1;
     each = mdl_members_begin(call, object, "/customer");
     customer->email = mdl_members_text(each, "email", MDL_OPTIONAL, 254);
     if (customer->email != NULL && !mdl_mime_address_valid(customer->email)) {
@@ -80,7 +82,7 @@ static apr_status_t parse_assign(mdl_call_t *call)
     assign->items = parse_items(call, members);
     assign->send_email = mdl_members_bool(members, "send_email", 0);
     assign->fraud_check = mdl_members_bool(members, "fraud_check", 0);
-    parse_customer(call, members, &assign->customer);
+    parse_customer(call, members, &assign->customer, &assign->customer_given);
     assign->default_download_limit = call->service->settings->download_limit;
     assign->mail_host = mdl_order_mail_host(call);
     assign->key_id = call->caller.key_id;

@@ -52,6 +52,14 @@ static apr_status_t parse_get(mdl_call_t *call)
     return mdl_members_is_digits(call->parameters[0]) ? APR_SUCCESS : mdl_order_not_found(call);
 }
 
+static apr_status_t parse_diagnosis(mdl_call_t *call)
+{
+    apr_status_t rv = parse_get(call);
+
+    ((get_t *)call->arg)->find.with_lookup = 1;
+    return rv;
+}
+
 static apr_status_t read_order(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     get_t *get = arg;
@@ -99,7 +107,7 @@ static void write_diagnosis(mdl_call_t *call)
 const mdl_route_t mdl_route_order_diagnosis = {
     .method = "GET",
     .path = "/orders/{}/diagnosis",
-    .parse = parse_get,
+    .parse = parse_diagnosis,
     .effect = read_order,
     .write = write_diagnosis,
 };

@@ -300,3 +300,8 @@ int mdl_json_bool(const mdl_json_t *json)
 {
     return json_is_true(json);
 }
+
+double mdl_json_number(const mdl_json_t *json)
+{
+    return json_number_value(json);
+}

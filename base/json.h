@@ -73,5 +73,7 @@ void mdl_json_each(const mdl_json_t *object,
 const char *mdl_json_string(const mdl_json_t *json);
 apr_int64_t mdl_json_int(const mdl_json_t *json);
 int mdl_json_bool(const mdl_json_t *json);
+/** An integer or a real; 0 for anything else. */
+double mdl_json_number(const mdl_json_t *json);
 
 #endif

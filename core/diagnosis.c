@@ -48,8 +48,27 @@ static int is(const char *text, const char *other)
 static void check_recipient(look_t *look)
 {
     const char *email = look->order->customer.email;
+    const char *status = look->order->lookup_status;
 
-    if (email == NULL) {
+    if (email == NULL && status != NULL && (is(status, "queued") || is(status, "running"))) {
+        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_WARN,
+            look->order->lookup_error == NULL
+                ? "The storefront is being asked for the customer's email address."
+                : apr_pstrcat(look->pool,
+                              "The storefront is asked again for the customer's email address; so "
+                              "far: ",
+                              look->order->lookup_error, NULL));
+    } else if (email == NULL && look->order->lookup_error != NULL) {
+        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+            apr_pstrcat(look->pool,
+                        "The customer has no email address, for the storefront could not be "
+                        "asked: ",
+                        look->order->lookup_error, NULL));
+    } else if (email == NULL && status != NULL && is(status, "succeeded")) {
+        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+            "The storefront knows no email address of the customer: assign again with "
+            "customer.email, or hand over the download page's address yourself.");
+    } else if (email == NULL) {
         say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
             "The customer has no email address: assign again with customer.email, or hand over the "
             "download page's address yourself.");
@@ -77,6 +96,9 @@ static void check_email(look_t *look)
         say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
             "No delivery email was asked for: the customer knows the page only if you gave its "
             "address.");
+    } else if (mdl_email_is_awaited(email)) {
+        say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+            "The delivery email waits for the customer's address from the storefront.");
     } else if (is(email->status, MDL_EMAIL_HELD)) {
         say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
             apr_psprintf(p, "The delivery email to %s is sent once the order is approved.",
@@ -90,7 +112,10 @@ static void check_email(look_t *look)
                          email->last_error));
     } else if (is(email->status, MDL_EMAIL_NO_RECIPIENT)) {
         say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
-            "The delivery email was not sent, for there was no address then: resend it.");
+            email->last_error == NULL
+                ? "The delivery email was not sent, for there was no address then: resend it."
+                : apr_pstrcat(p, "The delivery email was not sent, for there was no address: ",
+                              email->last_error, NULL));
     } else {
         say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
             apr_psprintf(p, "The delivery email to %s was not delivered: %s", email->to,

@@ -49,16 +49,17 @@ static apr_status_t insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t em
 apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_pool_t *p)
 {
     const char *message_id = apr_pstrcat(p, mdl_ulid("", p), "@", email->host, NULL);
-    int held = email->held && email->to != NULL;
+    int to_be_sent = email->to != NULL || email->awaited;
     mdl_rows_t *row;
     apr_status_t rv;
 
-    rv = mdl_db_select_one(db, MDL_Q_EMAIL_INSERT, &row, p,
-                           MDL_ARGS(mdl_int(email->shop_id), mdl_int(email->order_id),
-                                    mdl_text(email->to), mdl_text(message_id),
-                                    mdl_text(email->to != NULL ? "queued" : MDL_EMAIL_NO_RECIPIENT),
-                                    mdl_int(held), mdl_int(apr_time_now())));
-    if (rv == APR_SUCCESS && email->to != NULL && !held) {
+    rv = mdl_db_select_one(
+        db, MDL_Q_EMAIL_INSERT, &row, p,
+        MDL_ARGS(mdl_int(email->shop_id), mdl_int(email->order_id), mdl_text(email->to),
+                 mdl_text(message_id),
+                 mdl_text(to_be_sent ? MDL_EMAIL_QUEUED : MDL_EMAIL_NO_RECIPIENT),
+                 mdl_int(to_be_sent && email->held), mdl_int(apr_time_now())));
+    if (rv == APR_SUCCESS && email->to != NULL && !email->held) {
         rv = insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
     }
     return rv;
@@ -71,9 +72,41 @@ apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t or
     apr_status_t rv = mdl_db_select(db, MDL_Q_EMAIL_RELEASE, &rows, p, MDL_ARGS(mdl_int(order_id)));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        rv = insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
+        rv = mdl_rows_null(rows, 1) ? APR_SUCCESS
+                                    : insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
     }
     return rv;
+}
+
+int mdl_email_is_awaited(const mdl_email_state_t *state)
+{
+    return state->to == NULL && (strcmp(state->status, MDL_EMAIL_QUEUED) == 0 ||
+                                 strcmp(state->status, MDL_EMAIL_HELD) == 0);
+}
+
+apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
+                               const char *to, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAIL_ADDRESS, &rows, p,
+                                    MDL_ARGS(mdl_text(to), mdl_int(order_id)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        rv = mdl_rows_int(rows, 1) != 0 ? APR_SUCCESS
+                                        : insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *why, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_EMAIL_NO_RECIPIENT, NULL, p,
+                       MDL_ARGS(mdl_text(why), mdl_int(order_id)));
+}
+
+apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_EMAIL_AWAIT, NULL, p, MDL_ARGS(mdl_int(order_id)));
 }
 
 apr_status_t mdl_email_find(mdl_db_t *db, apr_int64_t id, mdl_email_t *email, apr_pool_t *p)

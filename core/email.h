@@ -9,12 +9,13 @@
 #include "db/db.h"
 
 #define MDL_EMAIL_NOT_REQUESTED "not_requested"
+#define MDL_EMAIL_QUEUED        "queued"
 #define MDL_EMAIL_NO_RECIPIENT  "no_recipient"
 #define MDL_EMAIL_HELD          "held"
 
 /** How an order's newest email stands. */
 typedef struct {
-    const char *status; /* the above, or "queued", "sent", "failed" */
+    const char *status; /* the above, or "sent", "failed" */
     const char *to;
     int attempts;
     const char *last_error;
@@ -35,14 +36,29 @@ typedef struct {
     const char *to;   /* NULL: it is only noted that there was no address */
     const char *host; /* right side of the Message-ID */
     int held;         /* whether it waits for mdl_email_release */
+    int awaited;      /* with to NULL: it waits for mdl_email_address or mdl_email_give_up */
 } mdl_email_new_t;
 
 /** Queues an email, with its job unless it is held. */
 apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_pool_t *p);
 
-/** Queues the emails of an order that were held, to the address that its customer has by now. */
+/** Queues the emails of an order that were held, to the address that its customer has by now; one
+    whose address is awaited goes on waiting for that. */
 apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
                                apr_pool_t *p);
+
+/** Whether the address of an order's newest email is awaited. */
+int mdl_email_is_awaited(const mdl_email_state_t *state);
+
+/** Gives the emails of an order whose address is awaited this one, and queues them unless held. */
+apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
+                               const char *to, apr_pool_t *p);
+
+/** Notes that there is no address for them, and in a sentence why. */
+apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *why, apr_pool_t *p);
+
+/** Has an order's newest email, when it had no recipient, wait for an address again. */
+apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
 
 /** An email to be sent. */
 typedef struct {

@@ -6,6 +6,7 @@
 #include <apr_time.h>
 
 #include "core/asset.h"
+#include "core/lookup.h"
 
 static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -33,6 +34,8 @@ static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
     job->validator = mdl_rows_text(row, 19);
     job->lease_token = mdl_rows_int(row, 20);
     job->upload_id = mdl_rows_text(row, 21);
+    job->order_id = mdl_rows_int(row, 22);
+    job->storefront_order_id = mdl_rows_text(row, 23);
     return job;
 }
 
@@ -63,6 +66,7 @@ mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p)
     copy->lane = apr_pstrdup(p, job->lane);
     copy->source_url = apr_pstrdup(p, job->source_url);
     copy->expected_sha256 = apr_pstrdup(p, job->expected_sha256);
+    copy->storefront_order_id = apr_pstrdup(p, job->storefront_order_id);
     copy->upload_id = apr_pstrdup(p, job->upload_id);
     copy->validator = apr_pstrdup(p, job->validator);
     return copy;
@@ -76,10 +80,10 @@ apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p)
     return mdl_db_exec(db, MDL_Q_JOB_INSERT, NULL, p,
                        MDL_ARGS(mdl_text(job->id), mdl_int(job->shop_id), mdl_text(job->type),
                                 mdl_text(job->lane), mdl_int_or_null(job->asset_id),
-                                mdl_int_or_null(job->email_id), mdl_text(job->upload_id),
-                                mdl_text(job->source_url), mdl_text(job->expected_sha256),
-                                mdl_int(job->max_attempts), mdl_int(job->due_at),
-                                mdl_int(job->created_at)));
+                                mdl_int_or_null(job->email_id), mdl_int_or_null(job->order_id),
+                                mdl_text(job->upload_id), mdl_text(job->source_url),
+                                mdl_text(job->expected_sha256), mdl_int(job->max_attempts),
+                                mdl_int(job->due_at), mdl_int(job->created_at)));
 }
 
 apr_status_t mdl_job_find(mdl_db_t *db, const char *id, mdl_job_t **job, apr_pool_t *p)
@@ -254,6 +258,15 @@ static apr_status_t find_for(mdl_db_t *db, mdl_job_act_t *act, apr_pool_t *p)
     return rv == APR_ENOENT ? not_found(act->refusal) : rv;
 }
 
+/* What waited for a job that was cancelled waits no more. */
+static apr_status_t ended(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
+{
+    if (job->order_id != 0) {
+        return mdl_lookup_cancelled(db, job->order_id, p);
+    }
+    return job->asset_id != 0 ? mdl_asset_failed(db, job->asset_id, p) : APR_SUCCESS;
+}
+
 apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_job_act_t *cancel = arg;
@@ -268,8 +281,7 @@ apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, void *arg)
         return rv;
     }
     if (changed > 0) {
-        return cancel->job->asset_id != 0 ? mdl_asset_failed(db, cancel->job->asset_id, p)
-                                          : APR_SUCCESS;
+        return ended(db, cancel->job, p);
     }
     return strcmp(cancel->job->status, "cancelled") == 0
                ? APR_SUCCESS
@@ -311,6 +323,9 @@ apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (changed == 0) {
         return mdl_refuse(retry->refusal, 409, "job_finished",
                           "Only a job that failed or was cancelled can be tried again.");
+    }
+    if (retry->job->order_id != 0) {
+        return mdl_lookup_retried(db, retry->job, retry->refusal, p);
     }
     return retry->job->asset_id != 0 ? await_again(db, retry, p) : APR_SUCCESS;
 }

@@ -1,7 +1,8 @@
 /*
- * A job of the background process: an import, the hashing of an upload or an email.  Workers claim
- * jobs under a lease; each claim draws a higher token, and whatever a worker writes is fenced by
- * the token it drew, so that a worker that lost its lease changes nothing (contract, section 9).
+ * A job of the background process: an import, the hashing of an upload, an email or a look-up at a
+ * shop's storefront.  Workers claim jobs under a lease; each claim draws a higher token, and
+ * whatever a worker writes is fenced by the token it drew, so that a worker that lost its lease
+ * changes nothing (contract, section 9).
  */
 #ifndef MDL_CORE_JOB_H
 #define MDL_CORE_JOB_H
@@ -13,6 +14,7 @@
 #define MDL_JOB_IMPORT "asset_import"
 #define MDL_JOB_VERIFY "upload_verification"
 #define MDL_JOB_EMAIL  "email"
+#define MDL_JOB_LOOKUP "storefront_lookup"
 
 /* A job waits in a lane; each lane has slots of its own, so that small imports never wait for
    large ones. */
@@ -20,6 +22,9 @@
 #define MDL_LANE_BULK  "bulk"
 #define MDL_LANE_HASH  "hash"
 #define MDL_LANE_MAIL  "mail"
+
+/* A storefront that is slow holds up other look-ups at most, and no import. */
+#define MDL_LANE_LOOKUP "lookup"
 
 /* Where a cancelled job waits until its worker has stopped and left no file. */
 #define MDL_LANE_CLEANUP "cleanup"
@@ -30,7 +35,9 @@ typedef struct {
     const char *status;   /* "queued", "running", "succeeded", "failed", "cancelled" */
     apr_int64_t asset_id; /* 0 for none, as below */
     apr_int64_t email_id;
-    const char *upload_id; /* NULL for none */
+    apr_int64_t order_id;
+    const char *storefront_order_id; /* of that order; NULL for none, as upload_id */
+    const char *upload_id;
     apr_int64_t shop_id;
     apr_int64_t bytes_received;
     apr_int64_t bytes_total; /* -1: not known */
@@ -52,8 +59,8 @@ typedef struct {
 /** A copy of a job that lives in another pool. */
 mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p);
 
-/** Queues a job, due now: id, type, lane, asset_id, email_id, upload_id, shop_id, max_attempts, …
-   are given. Status, due_at and created_at are set. */
+/** Queues a job, due now: id, type, lane, asset_id, email_id, order_id, upload_id, shop_id,
+   max_attempts, … are given. Status, due_at and created_at are set. */
 apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p);
 
 /** A job of any kind and shop; APR_ENOENT. */

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "core/event.h"
+#include "core/lookup.h"
 
 static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -284,7 +285,10 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (rv == APR_SUCCESS && find->with_events) {
         rv = mdl_event_latest(db, find->order->id, &find->order->events, p);
     }
-    return rv;
+    return rv == APR_SUCCESS && find->with_lookup
+               ? mdl_lookup_latest(db, find->order->id, &find->order->lookup_status,
+                                   &find->order->lookup_error, p)
+               : rv;
 }
 
 static apr_status_t not_found(mdl_refusal_t *refusal)

@@ -74,6 +74,9 @@ typedef struct {
     mdl_email_state_t email;
     apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id */
     apr_array_header_t *events;      /* mdl_event_t *; NULL unless asked for */
+    const char *lookup_status; /* of the job that asks the storefront; NULL for none, or unless
+                                  asked for */
+    const char *lookup_error;  /* why it failed, or NULL */
 } mdl_order_t;
 
 /** Which order an effect is about; exactly one way to name it. */
@@ -84,6 +87,7 @@ typedef struct {
     apr_int64_t id;
     int default_download_limit;
     int with_events;
+    int with_lookup;
     mdl_order_t *order; /* out */
 } mdl_order_find_t;
 

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "core/event.h"
 #include "core/license.h"
+#include "core/lookup.h"
 #include "core/mapping.h"
 
 #define PAGE_ID_LENGTH 16
@@ -24,6 +25,7 @@ typedef struct {
     int held;
     int passed;               /* the fraud check, just now */
     int queued;               /* an email */
+    int looking_up;           /* the storefront is being asked */
     apr_array_header_t *tags; /* of license keys, locked */
     mdl_json_t *ids;          /* of the assignments made */
 } run_t;
@@ -134,6 +136,20 @@ static apr_status_t put_order(mdl_db_t *db, run_t *run, apr_pool_t *p)
     return assign->fraud_check ? pass_fraud_check(db, run, p) : APR_SUCCESS;
 }
 
+/* Has the storefront asked for what neither the request nor an earlier one has told. */
+static apr_status_t look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    const mdl_order_assign_t *assign = run->assign;
+    mdl_lookup_want_t want = {.shop_id = assign->shop_id,
+                              .order_id = run->order_id,
+                              .wanted = run->passed || (assign->send_email && run->email == NULL &&
+                                                        !assign->customer_given)};
+    apr_status_t rv = mdl_lookup_want(db, &want, p);
+
+    run->looking_up = want.open;
+    return rv;
+}
+
 static apr_status_t put_assignment(mdl_db_t *db, run_t *run, int index, apr_pool_t *p)
 {
     const mdl_order_item_t *item = &APR_ARRAY_IDX(run->assign->items, index, mdl_order_item_t);
@@ -203,7 +219,8 @@ static apr_status_t queue_email(mdl_db_t *db, run_t *run, apr_pool_t *p)
                              .order_id = run->order_id,
                              .to = run->email,
                              .host = assign->mail_host,
-                             .held = run->held};
+                             .held = run->held,
+                             .awaited = run->looking_up};
     mdl_email_state_t last;
     int wanted;
     apr_status_t rv;
@@ -211,13 +228,18 @@ static apr_status_t queue_email(mdl_db_t *db, run_t *run, apr_pool_t *p)
     if ((rv = mdl_email_state(db, run->order_id, &last, p)) != APR_SUCCESS) {
         return rv;
     }
+    if (mdl_email_is_awaited(&last) && email.to != NULL) {
+        run->queued = 1;
+        return mdl_email_address(db, assign->shop_id, run->order_id, email.to, p);
+    }
     if (strcmp(last.status, MDL_EMAIL_NOT_REQUESTED) == 0) {
         wanted = 1;
     } else if (strcmp(last.status, MDL_EMAIL_NO_RECIPIENT) == 0) {
-        wanted = assign->created > 0 || email.to != NULL;
+        wanted = assign->created > 0 || email.to != NULL || run->looking_up;
     } else {
-        /* One that is held will tell of everything. */
-        wanted = assign->created > 0 && strcmp(last.status, MDL_EMAIL_HELD) != 0;
+        /* One that is held, or has no address yet, will tell of everything. */
+        wanted = assign->created > 0 && strcmp(last.status, MDL_EMAIL_HELD) != 0 &&
+                 !mdl_email_is_awaited(&last);
     }
     run->queued = wanted;
     return wanted ? mdl_email_queue(db, &email, p) : APR_SUCCESS;
@@ -251,6 +273,7 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, void *arg)
     if ((rv = match_items(db, assign, run.matches, p)) != APR_SUCCESS ||
         (rv = put_customer(db, &run, p)) != APR_SUCCESS ||
         (rv = put_order(db, &run, p)) != APR_SUCCESS ||
+        (rv = look_up(db, &run, p)) != APR_SUCCESS ||
         (rv = put_assignments(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }

@@ -18,12 +18,15 @@ typedef struct {
  * queued when send_email is set and something was created, or none was queued yet; while the order
  * is held, it and the keys wait for the approval.  Adds the event "assigned".
  * Refused: 422 product_not_mapped with each item, 400 when the order is another customer's,
- * 409 access_revoked.
+ * 409 access_revoked.  What the request does not tell is looked up at the shop's storefront, where
+ * it has one: the customer for an email, unless the request tells of the customer, and the order's
+ * risk for the fraud check.
  */
 typedef struct {
     apr_int64_t shop_id;
     const char *storefront_order_id;
     mdl_customer_t customer;         /* without id */
+    int customer_given;              /* whether the request tells of the customer */
     const apr_array_header_t *items; /* mdl_order_item_t */
     int send_email;
     int fraud_check;

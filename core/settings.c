@@ -463,6 +463,7 @@ static const directive_t directives[] = {
     {"DownloadsIngestAttempts", "5", set_int, AT(ingest_max_attempts), 1, 20, " of attempts", 0},
     {"DownloadsRetryDelay", "10000", set_milliseconds, AT(retry_delay), 1, 3600000,
      " of milliseconds", 0},
+    {"DownloadsStorefrontCAFile", NULL, set_path, AT(storefront_ca_file), 0, 0, "", 0},
     {"DownloadsMailTransport", NULL, set_transport, AT(mail.transport), 0, 0, "", 0},
     {"DownloadsMailFrom", NULL, set_mail_from, AT(mail_from), 0, 0, "", 0},
     {"DownloadsMailCredentials", NULL, set_path, AT(mail_credentials), 0, 0, "", 0},

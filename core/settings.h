@@ -34,6 +34,8 @@ typedef struct {
     int ingest_max_attempts;
     apr_interval_time_t retry_delay; /* before the second attempt; doubles each time */
 
+    const char *storefront_ca_file; /* path; NULL: the system's */
+
     mdl_mailer_config_t mail;     /* transport, user, password, tls, ca_file */
     int mail_tls_given;           /* else mail.tls follows from the credentials */
     const char *mail_credentials; /* path, or NULL */
@@ -79,6 +81,8 @@ typedef struct {
     X("DownloadsIngestConcurrency", "large transfers at once")                                     \
     X("DownloadsIngestAttempts", "attempts before an import fails")                                \
     X("DownloadsRetryDelay", "milliseconds before the second attempt; doubles each time")          \
+    X("DownloadsStorefrontCAFile",                                                                 \
+      "certificates to trust for storefronts instead of the system's")                             \
     X("DownloadsMailTransport", "smtp://, smtps://, sendmail:/path or maildir:/path")              \
     X("DownloadsMailFrom", "the address that emails come from")                                    \
     X("DownloadsMailCredentials", "file with one line user:password, mode 0600")                   \

@@ -161,13 +161,23 @@ static void check_rate(mdl_settings_t *settings, apr_array_header_t *problems)
     }
 }
 
+static void check_file(const char *path, const char *directive, apr_array_header_t *problems,
+                       apr_pool_t *p)
+{
+    apr_finfo_t info;
+
+    if (path &&
+        (apr_stat(&info, path, APR_FINFO_TYPE, p) != APR_SUCCESS || info.filetype != APR_REG)) {
+        add_problem(problems, apr_psprintf(p, "%s: there is no file %s.", directive, path));
+    }
+}
+
 static void check_mail(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
 {
     const char *transport = settings->mail.transport;
     int smtp = transport && strncmp(transport, "smtp", 4) == 0;
     int smtps = transport && strncmp(transport, "smtps:", 6) == 0;
     const char *why;
-    apr_finfo_t info;
 
     if (!settings->mail_tls_given) {
         settings->mail.tls = settings->mail_credentials ? MDL_MAIL_TLS_REQUIRED : MDL_MAIL_TLS_TRY;
@@ -188,12 +198,7 @@ static void check_mail(mdl_settings_t *settings, apr_array_header_t *problems, a
         add_problem(problems, apr_psprintf(p, "DownloadsMailCredentials: the file %s %s.",
                                            settings->mail_credentials, why));
     }
-    if (settings->mail.ca_file &&
-        (apr_stat(&info, settings->mail.ca_file, APR_FINFO_TYPE, p) != APR_SUCCESS ||
-         info.filetype != APR_REG)) {
-        add_problem(problems, apr_psprintf(p, "DownloadsMailCAFile: there is no file %s.",
-                                           settings->mail.ca_file));
-    }
+    check_file(settings->mail.ca_file, "DownloadsMailCAFile", problems, p);
 }
 
 void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
@@ -203,4 +208,5 @@ void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, 
     check_times(settings, problems, p);
     check_rate(settings, problems);
     check_mail(settings, problems, p);
+    check_file(settings->storefront_ca_file, "DownloadsStorefrontCAFile", problems, p);
 }

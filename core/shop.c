@@ -22,6 +22,7 @@ static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
     shop->reply_to = mdl_rows_text(row, 7);
     shop->mail_delay = (int)mdl_rows_int(row, 8);
     shop->hold_at = mdl_rows_text(row, 9);
+    shop->storefront_url = mdl_rows_text(row, 10);
     return shop;
 }
 
@@ -135,6 +136,10 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, void *arg)
                    : rv;
     }
     set->shop = shop;
+    if ((rv = mdl_storefront_set(db, shop->id, &set->storefront, &shop->storefront_url,
+                                 set->refusal, p)) != APR_SUCCESS) {
+        return rv;
+    }
     shop->sender_name = changed_text(shop->sender_name, set->sender_name);
     shop->reply_to = changed_text(shop->reply_to, set->reply_to);
     shop->mail_delay = set->mail_delay >= 0 ? set->mail_delay : shop->mail_delay;

@@ -5,6 +5,7 @@
 #define MDL_CORE_SHOP_H
 
 #include "core/refusal.h"
+#include "core/storefront.h"
 #include "db/db.h"
 
 typedef struct {
@@ -14,10 +15,11 @@ typedef struct {
     const char *email;  /* what customers may write to; NULL */
     const char *status; /* "pending", "approved", "suspended" */
     apr_time_t created_at;
-    const char *sender_name; /* of its emails; NULL: name */
-    const char *reply_to;    /* likewise; NULL: email */
-    int mail_delay;          /* minutes between an order and its email */
-    const char *hold_at;     /* the level at which the fraud check holds: "medium", "high" */
+    const char *sender_name;    /* of its emails; NULL: name */
+    const char *reply_to;       /* likewise; NULL: email */
+    int mail_delay;             /* minutes between an order and its email */
+    const char *hold_at;        /* the level at which the fraud check holds: "medium", "high" */
+    const char *storefront_url; /* NULL: there is no connection */
 } mdl_shop_t;
 
 /** Effect: adds a pending shop.  Refused with 409 when the domain is taken, 400 when faulty. */
@@ -44,7 +46,8 @@ typedef struct {
     const char *reply_to;
     int mail_delay;      /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */
     const char *hold_at; /* NULL keeps it */
-    mdl_shop_t *shop;    /* out */
+    mdl_storefront_set_t storefront;
+    mdl_shop_t *shop; /* out */
     mdl_refusal_t *refusal;
 } mdl_shop_set_t;
 apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, void *arg);

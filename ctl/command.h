@@ -50,6 +50,8 @@ typedef struct {
     const char *reply_to;
     int mail_delay; /* minutes; -1 when not given */
     const char *hold_at;
+    const char *storefront;
+    const char *storefront_token;
 } mdl_ctl_t;
 
 /** Reads the configuration and the secret, and gives up root; only then the database may be used.

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <apr_file_io.h>
 #include <apr_general.h>
 #include <apr_getopt.h>
 #include <apr_lib.h>
@@ -20,13 +21,15 @@
 #define MAX_ID      APR_INT64_C(9007199254740991) /* 2^53 - 1 */
 #define MAX_EXPIRES APR_INT64_C(3153600000)       /* 100 years in seconds */
 
+#define MAX_TOKEN_FILE 4096
+
 /* Options that belong to some commands alone. */
 #define OPTION_EMAIL   1
 #define OPTION_SCOPE   2
 #define OPTION_EXPIRES 4
 #define OPTION_STATUS  8
 #define OPTION_SHOP    16
-#define OPTION_SET     32 /* the four of shop set */
+#define OPTION_SET     32 /* those of shop set */
 
 enum {
     LETTER_EMAIL = 256,
@@ -38,6 +41,8 @@ enum {
     LETTER_REPLY_TO,
     LETTER_MAIL_DELAY,
     LETTER_HOLD_AT,
+    LETTER_STOREFRONT,
+    LETTER_STOREFRONT_TOKEN,
     LETTER_JSON
 };
 
@@ -54,6 +59,8 @@ static const apr_getopt_option_t options[] = {
     {"reply-to", LETTER_REPLY_TO, 1, NULL},
     {"mail-delay", LETTER_MAIL_DELAY, 1, NULL},
     {"hold-at", LETTER_HOLD_AT, 1, NULL},
+    {"storefront", LETTER_STOREFRONT, 1, NULL},
+    {"storefront-token-file", LETTER_STOREFRONT_TOKEN, 1, NULL},
     {NULL, 0, 0, NULL},
 };
 
@@ -72,7 +79,8 @@ static const command_t commands[] = {
     {"shop", "add", "NAME DOMAIN [--email ADDRESS]", 2, 0, OPTION_EMAIL, 0, mdl_ctl_shop_add},
     {"shop", "list", "", 0, 0, 0, 0, mdl_ctl_shop_list},
     {"shop", "set",
-     "ID [--sender-name TEXT] [--reply-to ADDRESS] [--mail-delay MINUTES] [--hold-at medium|high]",
+     "ID [--sender-name TEXT] [--reply-to ADDRESS] [--mail-delay MINUTES] [--hold-at medium|high] "
+     "[--storefront URL] [--storefront-token-file FILE|-]",
      1, 1, OPTION_SET, 0, mdl_ctl_shop_set},
     {"shop", "approve", "ID", 1, 1, 0, 0, mdl_ctl_shop_approve},
     {"shop", "suspend", "ID", 1, 1, 0, 0, mdl_ctl_shop_suspend},
@@ -165,6 +173,36 @@ static int parse_mail_delay(mdl_ctl_t *ctl, const char *value)
     return MDL_EXIT_DONE;
 }
 
+/* Reads a token before root is given up: the file may be root's alone.  Nothing of it is repeated.
+ */
+static int read_token(mdl_ctl_t *ctl, const char *path)
+{
+    char text[MAX_TOKEN_FILE + 1];
+    char words[120];
+    apr_size_t length = sizeof(text);
+    apr_file_t *file;
+    apr_status_t rv = strcmp(path, "-") == 0 ? apr_file_open_stdin(&file, ctl->p)
+                                             : apr_file_open(&file, path, APR_FOPEN_READ,
+                                                             APR_FPROT_OS_DEFAULT, ctl->p);
+
+    if (rv == APR_SUCCESS) {
+        rv = apr_file_read_full(file, text, length, &length);
+    }
+    if (rv == APR_SUCCESS) {
+        return misused(ctl, "--storefront-token-file: %s is too large to be a token.", path);
+    }
+    if (rv != APR_EOF) {
+        return misused(ctl, "--storefront-token-file: %s can't be read (%s).", path,
+                       apr_strerror(rv, words, sizeof(words)));
+    }
+    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r')) {
+        length--;
+    }
+    /* A NUL would end it where it stands: then it is none. */
+    ctl->storefront_token = memchr(text, '\0', length) ? "" : apr_pstrmemdup(ctl->p, text, length);
+    return MDL_EXIT_DONE;
+}
+
 /* Takes one option of shop set. */
 static int take_set(mdl_ctl_t *ctl, int letter, const char *value)
 {
@@ -179,6 +217,11 @@ static int take_set(mdl_ctl_t *ctl, int letter, const char *value)
         return is_utf8(value, ctl->p) ? MDL_EXIT_DONE : misused(ctl, "--reply-to is not UTF-8.");
     case LETTER_MAIL_DELAY:
         return parse_mail_delay(ctl, value);
+    case LETTER_STOREFRONT:
+        ctl->storefront = value;
+        return is_utf8(value, ctl->p) ? MDL_EXIT_DONE : misused(ctl, "--storefront is not UTF-8.");
+    case LETTER_STOREFRONT_TOKEN:
+        return read_token(ctl, value);
     default:
         ctl->hold_at = value;
         return is_one_of(value, levels)

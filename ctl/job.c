@@ -19,6 +19,7 @@ static const mdl_field_t fields[] = {
     {"shop_id", MDL_FIELD_NUMBER, offsetof(mdl_job_t, shop_id), 1},
     {"asset_id", MDL_FIELD_ID, offsetof(mdl_job_t, asset_id), 0},
     {"email_id", MDL_FIELD_ID, offsetof(mdl_job_t, email_id), 0},
+    {"order_id", MDL_FIELD_ID, offsetof(mdl_job_t, order_id), 0},
     {"source_url", MDL_FIELD_TEXT, offsetof(mdl_job_t, source_url), 0},
     {"expected_sha256", MDL_FIELD_TEXT, offsetof(mdl_job_t, expected_sha256), 0},
     {"bytes_received", MDL_FIELD_NUMBER, offsetof(mdl_job_t, bytes_received), 0},

@@ -15,6 +15,7 @@ static const mdl_field_t fields[] = {
     {"reply_to", MDL_FIELD_TEXT, offsetof(mdl_shop_t, reply_to), 0},
     {"mail_delay", MDL_FIELD_INT, offsetof(mdl_shop_t, mail_delay), 0},
     {"hold_at", MDL_FIELD_TEXT, offsetof(mdl_shop_t, hold_at), 0},
+    {"storefront_url", MDL_FIELD_TEXT, offsetof(mdl_shop_t, storefront_url), 1},
     {0},
 };
 
@@ -94,20 +95,29 @@ int mdl_ctl_shop_set(mdl_ctl_t *ctl)
                           .reply_to = ctl->reply_to,
                           .mail_delay = ctl->mail_delay,
                           .hold_at = ctl->hold_at,
+                          .storefront = {.url = ctl->storefront,
+                                         .token = ctl->storefront_token,
+                                         .secret = ctl->secret,
+                                         .settings = ctl->settings},
                           .refusal = &refusal};
-    int failed = mdl_ctl_write(ctl, mdl_shop_set, &set, &refusal);
+    int failed;
 
-    if (failed) {
+    if (ctl->storefront_token && !ctl->secret) {
+        return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
+    }
+    if ((failed = mdl_ctl_write(ctl, mdl_shop_set, &set, &refusal))) {
         return failed;
     }
     mdl_output_result(ctl->output, fields, set.shop,
                       "Shop %" APR_INT64_T_FMT " (%s): emails from \"%s\", answered to %s, sent "
-                      "after %d min; orders are held at %s.",
+                      "after %d min; orders are held at %s; %s%s.",
                       set.shop->id, set.shop->name,
                       set.shop->sender_name != NULL ? set.shop->sender_name : set.shop->name,
                       set.shop->reply_to != NULL ? set.shop->reply_to
                       : set.shop->email != NULL  ? set.shop->email
                                                  : "nobody",
-                      set.shop->mail_delay, set.shop->hold_at);
+                      set.shop->mail_delay, set.shop->hold_at,
+                      set.shop->storefront_url != NULL ? "its storefront is " : "no storefront",
+                      set.shop->storefront_url != NULL ? set.shop->storefront_url : "");
     return MDL_EXIT_DONE;
 }

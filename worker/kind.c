@@ -2,7 +2,8 @@
 
 #include <string.h>
 
-static const mdl_job_kind_t *const kinds[] = {&mdl_kind_import, &mdl_kind_verify, &mdl_kind_mail};
+static const mdl_job_kind_t *const kinds[] = {&mdl_kind_import, &mdl_kind_verify, &mdl_kind_mail,
+                                              &mdl_kind_lookup};
 
 const mdl_job_kind_t *mdl_kind_of(const mdl_job_t *job)
 {

@@ -18,11 +18,14 @@
 
 #define TICK        apr_time_from_sec(1)
 #define MINUTE      apr_time_from_sec(60)
-#define LANES       4
+#define LANES       5
 #define MAX_RUNNERS 2
 #define SMALL_SLOTS 16
 #define HASH_SLOTS  4
 #define MAIL_SLOTS  8
+
+/* Each may wait for a storefront that is slow, and costs no more than a socket. */
+#define LOOKUP_SLOTS 64
 
 typedef struct {
     const char *name;
@@ -558,13 +561,15 @@ static apr_status_t start_all(worker_t *worker)
         (rv = start_lane(worker, &worker->lanes[0], MDL_LANE_SMALL, SMALL_SLOTS,
                          MDL_RUNNER_TRANSFER, 1)) != APR_SUCCESS ||
         (rv = start_lane(worker, &worker->lanes[1], MDL_LANE_BULK, settings->ingest_concurrency,
-                         MDL_RUNNER_TRANSFER, 2)) != APR_SUCCESS) {
+                         MDL_RUNNER_TRANSFER, 2)) != APR_SUCCESS ||
+        (rv = start_lane(worker, &worker->lanes[2], MDL_LANE_HASH, HASH_SLOTS, MDL_RUNNER_HASH,
+                         1)) != APR_SUCCESS ||
+        (rv = start_lane(worker, &worker->lanes[3], MDL_LANE_MAIL, MAIL_SLOTS, MDL_RUNNER_MAIL,
+                         1)) != APR_SUCCESS) {
         return rv;
     }
-    rv = start_lane(worker, &worker->lanes[2], MDL_LANE_HASH, HASH_SLOTS, MDL_RUNNER_HASH, 1);
-    return rv == APR_SUCCESS ? start_lane(worker, &worker->lanes[3], MDL_LANE_MAIL, MAIL_SLOTS,
-                                          MDL_RUNNER_MAIL, 1)
-                             : rv;
+    return start_lane(worker, &worker->lanes[4], MDL_LANE_LOOKUP, LOOKUP_SLOTS, MDL_RUNNER_TRANSFER,
+                      1);
 }
 
 apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_t *p)

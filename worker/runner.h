@@ -1,7 +1,7 @@
 /*
- * The threads that do the work of a lane: a transfer runner has many imports under way on one multi
- * handle, a hash runner reads one upload after the other, a mail runner sends one message after the
- * other.
+ * The threads that do the work of a lane: a transfer runner has many imports or look-ups under way
+ * on one multi handle, a hash runner reads one upload after the other, a mail runner sends one
+ * message after the other.
  */
 #ifndef MDL_WORKER_RUNNER_H
 #define MDL_WORKER_RUNNER_H

@@ -77,6 +77,7 @@ struct mdl_job_kind_t {
 extern const mdl_job_kind_t mdl_kind_import;
 extern const mdl_job_kind_t mdl_kind_verify;
 extern const mdl_job_kind_t mdl_kind_mail;
+extern const mdl_job_kind_t mdl_kind_lookup;
 
 /** The kind of a job; NULL for a type that is not known. */
 const mdl_job_kind_t *mdl_kind_of(const mdl_job_t *job);

@@ -15,7 +15,24 @@ JOIN email e ON e.id = (SELECT max(l.id) FROM email l WHERE l.order_id = given_r
 UPDATE email SET held = 0, recipient = COALESCE((SELECT c.email FROM orders o
     JOIN customer c ON c.id = o.customer_id WHERE o.id = email.order_id), recipient)
 WHERE order_id = %lld AND held = 1
-RETURNING id
+RETURNING id, recipient
+
+-- An email without an address waits for a look-up at the storefront as long as it is queued.
+-- name: email_address
+UPDATE email SET recipient = %s WHERE order_id = %lld AND recipient IS NULL AND status = 'queued'
+RETURNING id, held
+
+-- name: email_no_recipient
+UPDATE email SET status = 'no_recipient', held = 0, last_error = %s
+WHERE order_id = %lld AND recipient IS NULL AND status = 'queued'
+
+-- The newest one alone: it tells of everything.
+-- name: email_await
+UPDATE email SET status = 'queued', last_error = NULL,
+    held = (SELECT CASE WHEN o.access_status = 'held' THEN 1 ELSE 0 END FROM orders o
+        WHERE o.id = email.order_id)
+WHERE id = (SELECT max(l.id) FROM email l WHERE l.order_id = %lld)
+    AND recipient IS NULL AND status = 'no_recipient'
 
 -- name: email_by_id
 SELECT order_id, recipient, message_id, created_at FROM email WHERE id = %lld

@@ -1,13 +1,14 @@
 -- name: job_insert
-INSERT INTO job (id, shop_id, type, lane, asset_id, email_id, upload_id, source_url,
+INSERT INTO job (id, shop_id, type, lane, asset_id, email_id, order_id, upload_id, source_url,
     expected_sha256, status, attempts, max_attempts, due_at, lease_token, bytes_received,
     created_at)
-VALUES (%s, %lld, %s, %s, %lld, %lld, %s, %s, %s, 'queued', 0, %lld, %lld, 0, 0, %lld)
+VALUES (%s, %lld, %s, %s, %lld, %lld, %lld, %s, %s, %s, 'queued', 0, %lld, %lld, 0, 0, %lld)
 
 -- part: job_columns
 id, type, status, asset_id, email_id, shop_id, bytes_received, bytes_total, attempts,
 max_attempts, due_at, error_code, error_message, created_at, started_at, finished_at,
-lane, source_url, expected_sha256, validator, lease_token, upload_id
+lane, source_url, expected_sha256, validator, lease_token, upload_id, order_id,
+(SELECT o.storefront_order_id FROM orders o WHERE o.id = job.order_id)
 
 -- name: job_by_id
 SELECT {{job_columns}} FROM job WHERE id = %s
@@ -77,7 +78,8 @@ UPDATE job SET status = 'failed', error_code = %s, error_message = %s WHERE id =
 
 -- name: job_retry
 UPDATE job SET status = 'queued', lane = CASE WHEN lane <> 'cleanup' THEN lane
-        WHEN type = 'upload_verification' THEN 'hash' ELSE 'small' END,
+        WHEN type = 'upload_verification' THEN 'hash'
+        WHEN type = 'storefront_lookup' THEN 'lookup' ELSE 'small' END,
     attempts = 0, validator = NULL, due_at = %lld, lease_owner = NULL, bytes_received = 0,
     bytes_total = NULL, error_code = NULL, error_message = NULL, started_at = NULL,
     finished_at = NULL

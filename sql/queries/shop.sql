@@ -1,5 +1,6 @@
 -- part: shop_columns
-id, name, domain, email, status, created_at, sender_name, reply_to, mail_delay, hold_at
+id, name, domain, email, status, created_at, sender_name, reply_to, mail_delay, hold_at,
+storefront_url
 
 -- name: shop_insert
 INSERT INTO shop (name, domain, email, status, created_at, updated_at)

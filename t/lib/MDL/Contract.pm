@@ -28,9 +28,10 @@ my $TIME = 'time';
 my %SHAPES = (
     job => {
         id              => 'job_id',
-        type            => 'asset_import|upload_verification',
+        type            => 'asset_import|upload_verification|storefront_lookup',
         status          => 'queued|running|succeeded|failed|cancelled',
-        asset_id        => 'id',
+        asset_id        => 'id?',
+        storefront_order_id => 'digits?',
         progress        => { bytes_received => 'count', bytes_total => 'count?', percent => 'count?' },
         attempts        => 'count',
         max_attempts    => 'count',

@@ -1,0 +1,35 @@
+-- name: storefront_of_shop
+SELECT storefront_url, storefront_token FROM shop WHERE id = %lld
+
+-- name: storefront_set
+UPDATE shop SET storefront_url = %s, storefront_token = %s, updated_at = %lld WHERE id = %lld
+
+-- name: lookup_open
+SELECT id FROM job WHERE order_id = %lld AND status IN ('queued', 'running') AND id <> %s LIMIT 1
+
+-- name: lookup_latest
+SELECT status, error_message FROM job WHERE order_id = %lld ORDER BY id DESC LIMIT 1
+
+-- What a look-up is about, and whether an email or the fraud check still waits for it.
+-- name: lookup_subject
+SELECT o.shop_id, o.storefront_order_id, o.customer_id, c.storefront_customer_id, c.email,
+    s.storefront_url, s.storefront_token,
+    CASE WHEN o.storefront_risk IS NULL AND o.fraud_decision <> 'not_checked' THEN 1 ELSE 0 END,
+    (SELECT count(*) FROM email e
+     WHERE e.order_id = o.id AND e.recipient IS NULL AND e.status = 'queued')
+FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
+WHERE o.id = %lld
+
+-- What the shop's own system has said of a customer stays.
+-- name: customer_complete
+UPDATE customer SET email = COALESCE(email, %s), first_name = COALESCE(first_name, %s),
+    last_name = COALESCE(last_name, %s), locale = COALESCE(locale, %s), updated_at = %lld
+WHERE id = %lld
+
+-- name: order_lock_by_id
+SELECT id FROM orders WHERE id = %lld {{for_no_key_update}}
+
+-- name: order_set_storefront
+UPDATE orders SET storefront_risk = COALESCE(%s, storefront_risk),
+    client_ip = COALESCE(client_ip, %s)
+WHERE id = %lld

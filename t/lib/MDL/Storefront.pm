@@ -1,0 +1,125 @@
+# A shop's storefront, as a mock: no Shopify can run here.  What it answers, it answers by the real
+# graphql-js on Shopify's types (t/node/storefront.mjs).
+#
+#   my $storefront = MDL::Storefront->new;
+#   $storefront->customer('9001', email => 'zoe@buyer.example', first_name => 'Zoe');
+#   $storefront->order('5001', risks => ['LOW'], client_ip => '192.0.2.7',
+#       answers => [ { status => 429, headers => { 'Retry-After' => 1 } }, {} ]);
+#   …
+#   my @requests = $storefront->requests('5001');
+#
+# A customer has email, first_name, last_name and locale; an order risks, client_ip and answers, of
+# which each request takes the next, the last being given to all later ones:
+#   status, headers    instead of 200 and none
+#   body               a document, or text, instead of the answer to the query
+#   repeat => n        the text so many times
+#   hold => 1          does not answer until release()
+#   cut => 1           breaks off within the answer
+package MDL::Storefront;
+
+use strict;
+use warnings;
+
+use File::Path qw(make_path);
+use IPC::Open2 qw(open2);
+use JSON::PP;
+
+use MDL::Test ();
+
+my $count = 0;
+
+sub new
+{
+    my ($class) = @_;
+    my $folder = MDL::Test::logs_dir() . "/storefronts-$$-" . ++$count;
+    make_path($folder);
+    system('openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1'
+            . ' -subj /CN=localhost -addext subjectAltName=DNS:localhost'
+            . " -keyout $folder/key.pem -out $folder/cert.pem 2>/dev/null") == 0
+        or die "openssl failed\n";
+    my $self = bless {
+        folder => $folder,
+        owner  => $$,
+        plan   => { token => "shpat_token-of-$$-$count", customers => {}, orders => {} },
+    }, $class;
+    $self->write_plan;
+    $self->{pid} = open2($self->{from}, $self->{to}, 'tools/node', 't/node/storefront.mjs', $folder,
+        "$folder/cert.pem", "$folder/key.pem");
+    my $from = $self->{from};
+    @$self{qw(plain secure)} = (readline($from) // '') =~ /^(\d+) (\d+)$/
+        or die "the storefront does not start\n";
+    return $self;
+}
+
+sub stop
+{
+    my ($self) = @_;
+    return if !$self->{to} || $$ != $self->{owner};
+    close delete $self->{to};
+    local $?;
+    waitpid $self->{pid}, 0;
+    return;
+}
+
+sub DESTROY { return shift->stop }
+
+sub url         { return 'http://localhost:' . shift->{plain} }
+sub secure_url  { return 'https://localhost:' . shift->{secure} }
+sub certificate { return shift->{folder} . '/cert.pem' }
+sub token       { return shift->{plan}{token} }
+
+sub write_plan
+{
+    my ($self) = @_;
+    my $path = "$self->{folder}/plan.json";
+    open my $out, '>', "$path.new" or die "$path: $!";
+    print $out JSON::PP->new->utf8->encode($self->{plan});
+    close $out or die "$path: $!";
+    rename "$path.new", $path or die "$path: $!";
+    return;
+}
+
+sub customer
+{
+    my ($self, $id, %customer) = @_;
+    $self->{plan}{customers}{$id} = \%customer;
+    return $self->write_plan;
+}
+
+sub order
+{
+    my ($self, $id, %order) = @_;
+    $self->{plan}{orders}{$id} = \%order;
+    return $self->write_plan;
+}
+
+# Answers what is held for an order.
+sub release
+{
+    my ($self, $id) = @_;
+    open my $out, '>', "$self->{folder}/$id.released" or die "$id: $!";
+    close $out;
+    return;
+}
+
+# What was asked for this order, or at all, oldest first.
+sub requests
+{
+    my ($self, $id) = @_;
+    my $text = MDL::Test::slurp("$self->{folder}/requests") // '';
+    return grep { !defined $id || $_->{order} eq $id } map { decode_json($_) } split /\n/, $text;
+}
+
+# A file with a token, as shop set takes it.
+sub token_file
+{
+    my ($self, $token) = @_;
+    my $path = "$self->{folder}/token";
+    open my $out, '>', $path or die "$path: $!";
+    chmod 0600, $path;
+    print $out $token // $self->token, "\n";
+    close $out or die "$path: $!";
+    return $path;
+}
+
+1;
