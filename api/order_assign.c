@@ -5,6 +5,7 @@
 
 #include "api/members.h"
 #include "api/order_view.h"
+#include "base/address.h"
 #include "base/mime.h"
 #include "core/order_assign.h"
 
@@ -69,6 +70,18 @@ static void parse_customer(mdl_call_t *call, mdl_members_t *members, mdl_custome
     mdl_members_end(each);
 }
 
+static const char *parse_client_ip(mdl_call_t *call, mdl_members_t *members)
+{
+    const char *text = mdl_members_text(members, "client_ip", MDL_OPTIONAL, 45);
+    const char *address = text != NULL ? mdl_address_text(text, call->r->pool) : NULL;
+
+    if (text != NULL && address == NULL) {
+        mdl_members_fault(members, "client_ip", "invalid",
+                          "This member must be an IPv4 or IPv6 address.");
+    }
+    return address;
+}
+
 static apr_status_t parse_assign(mdl_call_t *call)
 {
     mdl_members_t *members = mdl_members_begin(call, call->body, "");
@@ -82,7 +95,9 @@ static apr_status_t parse_assign(mdl_call_t *call)
     assign->items = parse_items(call, members);
     assign->send_email = mdl_members_bool(members, "send_email", 0);
     assign->fraud_check = mdl_members_bool(members, "fraud_check", 0);
+    assign->client_ip = parse_client_ip(call, members);
     parse_customer(call, members, &assign->customer, &assign->customer_given);
+    assign->fraud_rules = call->service->fraud;
     assign->default_download_limit = call->service->settings->download_limit;
     assign->mail_host = mdl_order_mail_host(call);
     assign->key_id = call->caller.key_id;

@@ -122,7 +122,8 @@ void mdl_order_write(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *order)
     }
     object = mdl_json_add_object(to, "fraud");
     mdl_json_add_string(object, "decision", order->fraud_decision);
-    mdl_json_add_array(object, "signals");
+    mdl_json_add_string(object, "level", order->fraud_level);
+    add_stored(object, "signals", order->fraud_signals != NULL ? order->fraud_signals : "[]", p);
     write_email(mdl_json_add_object(to, "email"), &order->email);
     mdl_json_add_string(to, "download_page_url",
                         mdl_link_page_url(call->service->secret,

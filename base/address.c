@@ -1,6 +1,9 @@
 #include "base/address.h"
 
+#include <arpa/inet.h>
 #include <string.h>
+
+#include <apr_strings.h>
 
 #include "base/http_client.h"
 
@@ -137,4 +140,23 @@ int mdl_http_address_allowed(const mdl_http_policy_t *policy, const apr_sockaddr
     }
     /* Who opens a network of NAT64 or 6to4 doesn't thereby open the private hosts behind it. */
     return !embedded_ipv4(address, &inside) || mdl_http_address_allowed(policy, &inside);
+}
+
+const char *mdl_address_text(const char *text, apr_pool_t *p)
+{
+    static const unsigned char mapped[] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff};
+    unsigned char b[IPV6_LENGTH];
+
+    if (inet_pton(AF_INET, text, b) == 1) {
+        return apr_psprintf(p, "%d.%d.%d.%d", b[0], b[1], b[2], b[3]);
+    }
+    if (inet_pton(AF_INET6, text, b) != 1) {
+        return NULL;
+    }
+    if (memcmp(b, mapped, sizeof mapped) == 0) {
+        return apr_psprintf(p, "%d.%d.%d.%d", b[12], b[13], b[14], b[15]);
+    }
+    return apr_psprintf(
+        p, "%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x:%02x%02x", b[0], b[1],
+        b[2], b[3], b[4], b[5], b[6], b[7], b[8], b[9], b[10], b[11], b[12], b[13], b[14], b[15]);
 }

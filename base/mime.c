@@ -23,7 +23,7 @@ static int is_atext(char c)
     return apr_isalnum(c) || (c != '\0' && strchr("!#$%&'*+-/=?^_`{|}~", c) != NULL);
 }
 
-static int domain_valid(const char *domain)
+int mdl_mime_domain_valid(const char *domain)
 {
     while (1) {
         apr_size_t length = strcspn(domain, ".");
@@ -56,7 +56,7 @@ int mdl_mime_address_valid(const char *address)
             return 0;
         }
     }
-    return domain_valid(at + 1);
+    return mdl_mime_domain_valid(at + 1);
 }
 
 /** Bytes of the UTF-8 character at s (RFC 3629), 0 when it is none; a NUL ends every sequence. */

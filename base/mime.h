@@ -30,6 +30,9 @@ typedef struct {
  */
 int mdl_mime_address_valid(const char *address);
 
+/** Whether it can stand behind the "@" of such an address. */
+int mdl_mime_domain_valid(const char *domain);
+
 /**
  * Builds the message with CRLF line ends and in ASCII, no line longer than 78 bytes unless a single
  * address or message id is.  Names and subject are encoded words (RFC 2047) where they are not

@@ -6,6 +6,7 @@
 #include <apr_time.h>
 
 #include "base/ulid.h"
+#include "core/ids.h"
 
 /* 1, 5, 15, 30 min, then hourly up to 5 days: 4 attempts in the first hour, 120 after it. */
 #define MAX_ATTEMPTS 124
@@ -63,6 +64,22 @@ apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_poo
         rv = insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
     }
     return rv;
+}
+
+apr_status_t mdl_email_hold(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
+{
+    apr_array_header_t *ids = apr_array_make(p, 2, sizeof(apr_int64_t));
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAIL_CANCEL_JOBS, &rows, p,
+                                    MDL_ARGS(mdl_int(apr_time_now()), mdl_int(order_id)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(ids, apr_int64_t) = mdl_rows_int(rows, 0);
+    }
+    return rv == APR_SUCCESS && ids->nelts > 0
+               ? mdl_db_exec(db, MDL_Q_EMAIL_HOLD, NULL, p,
+                             MDL_ARGS(mdl_text(mdl_ids_json(ids, p))))
+               : rv;
 }
 
 apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,

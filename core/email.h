@@ -42,6 +42,9 @@ typedef struct {
 /** Queues an email, with its job unless it is held. */
 apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_pool_t *p);
 
+/** Holds back the emails of an order that wait to be sent, until mdl_email_release. */
+apr_status_t mdl_email_hold(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
+
 /** Queues the emails of an order that were held, to the address that its customer has by now; one
     whose address is awaited goes on waiting for that. */
 apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,

@@ -29,6 +29,8 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
     order->shop_id = mdl_rows_int(row, 13);
     order->shop_name = mdl_rows_text(row, 14);
     order->shop_email = mdl_rows_text(row, 15);
+    order->fraud_level = mdl_rows_text(row, 16);
+    order->fraud_signals = mdl_rows_text(row, 17);
     order->email.status = MDL_EMAIL_NOT_REQUESTED;
     order->assignments = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
     return order;

@@ -65,6 +65,8 @@ typedef struct {
     const char *access_status; /* "active", "held", "revoked", "rejected" */
     const char *access_reason; /* or NULL */
     const char *fraud_decision;
+    const char *fraud_level;   /* see core/fraud.h; NULL, as the signals, until it is checked */
+    const char *fraud_signals; /* a JSON array of {"code","level","message"}, as text */
     apr_time_t created_at;
     apr_time_t expires_at; /* when the last assignment's access ends; 0: never */
     mdl_customer_t customer;

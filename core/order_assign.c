@@ -23,7 +23,7 @@ typedef struct {
     apr_int64_t customer_id;
     const char *email; /* of the customer, or NULL */
     int held;
-    int passed;               /* the fraud check, just now */
+    int pending;              /* the fraud check waits for the storefront */
     int queued;               /* an email */
     int looking_up;           /* the storefront is being asked */
     apr_array_header_t *tags; /* of license keys, locked */
@@ -93,13 +93,15 @@ static apr_status_t put_customer(mdl_db_t *db, run_t *run, apr_pool_t *p)
     return rv;
 }
 
-static apr_status_t pass_fraud_check(mdl_db_t *db, run_t *run, apr_pool_t *p)
+static apr_status_t check_fraud(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
-    apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_ORDER_FRAUD_PASSED, &changed, p,
-                                  MDL_ARGS(mdl_int(run->order_id)));
+    mdl_fraud_check_t check = {.rules = run->assign->fraud_rules,
+                               .order_id = run->order_id,
+                               .key_id = run->assign->key_id};
+    apr_status_t rv = mdl_fraud_check(db, &check, p);
 
-    run->passed = changed > 0;
+    run->held = check.held;
+    run->pending = check.pending;
     return rv;
 }
 
@@ -112,11 +114,11 @@ static apr_status_t put_order(mdl_db_t *db, run_t *run, apr_pool_t *p)
     apr_status_t rv;
 
     mdl_random(page_id, sizeof page_id);
-    rv = mdl_db_select_one(db, MDL_Q_ORDER_UPSERT, &row, p,
-                           MDL_ARGS(mdl_int(assign->shop_id), mdl_text(assign->storefront_order_id),
-                                    mdl_int(run->customer_id),
-                                    mdl_text(mdl_base64url(page_id, sizeof page_id, p)),
-                                    mdl_int(run->now), mdl_int(run->now)));
+    rv = mdl_db_select_one(
+        db, MDL_Q_ORDER_UPSERT, &row, p,
+        MDL_ARGS(mdl_int(assign->shop_id), mdl_text(assign->storefront_order_id),
+                 mdl_int(run->customer_id), mdl_text(mdl_base64url(page_id, sizeof page_id, p)),
+                 mdl_text(assign->client_ip), mdl_int(run->now), mdl_int(run->now)));
     if (rv != APR_SUCCESS) {
         return rv;
     }
@@ -133,7 +135,7 @@ static apr_status_t put_order(mdl_db_t *db, run_t *run, apr_pool_t *p)
                           "Access to this order was revoked; restore it first.");
     }
     run->held = strcmp(access, "held") == 0;
-    return assign->fraud_check ? pass_fraud_check(db, run, p) : APR_SUCCESS;
+    return assign->fraud_check ? check_fraud(db, run, p) : APR_SUCCESS;
 }
 
 /* Has the storefront asked for what neither the request nor an earlier one has told. */
@@ -142,8 +144,8 @@ static apr_status_t look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
     const mdl_order_assign_t *assign = run->assign;
     mdl_lookup_want_t want = {.shop_id = assign->shop_id,
                               .order_id = run->order_id,
-                              .wanted = run->passed || (assign->send_email && run->email == NULL &&
-                                                        !assign->customer_given)};
+                              .wanted = run->pending || (assign->send_email && run->email == NULL &&
+                                                         !assign->customer_given)};
     apr_status_t rv = mdl_lookup_want(db, &want, p);
 
     run->looking_up = want.open;
@@ -252,7 +254,7 @@ static apr_status_t add_event(mdl_db_t *db, const run_t *run, apr_pool_t *p)
                          .assignment_ids = mdl_json_text(run->ids, NULL, p),
                          .key_id = run->assign->key_id};
 
-    if (run->assign->created == 0 && !run->passed && !run->queued) {
+    if (run->assign->created == 0 && !run->queued) {
         return APR_SUCCESS;
     }
     mdl_json_add_bool(details, "send_email", run->assign->send_email);

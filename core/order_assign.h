@@ -4,6 +4,7 @@
 #ifndef MDL_CORE_ORDER_ASSIGN_H
 #define MDL_CORE_ORDER_ASSIGN_H
 
+#include "core/fraud.h"
 #include "core/order.h"
 
 typedef struct {
@@ -16,7 +17,8 @@ typedef struct {
  * Effect: assigns downloads to an order, all or nothing, making customer and order as needed, and
  * claims the license keys that belong to them.  What is there already stays.  The delivery email is
  * queued when send_email is set and something was created, or none was queued yet; while the order
- * is held, it and the keys wait for the approval.  Adds the event "assigned".
+ * is held, by its fraud check now or before, it and the keys wait for the approval.  Adds the event
+ * "assigned" when anything was made or queued.
  * Refused: 422 product_not_mapped with each item, 400 when the order is another customer's,
  * 409 access_revoked.  What the request does not tell is looked up at the shop's storefront, where
  * it has one: the customer for an email, unless the request tells of the customer, and the order's
@@ -30,6 +32,8 @@ typedef struct {
     const apr_array_header_t *items; /* mdl_order_item_t */
     int send_email;
     int fraud_check;
+    const mdl_fraud_rules_t *fraud_rules;
+    const char *client_ip; /* whose order it is, as mdl_address_text writes it; NULL keeps it */
     int default_download_limit;
     const char *mail_host; /* right side of a Message-ID */
     const char *key_id;    /* the API key that asks */

@@ -22,6 +22,9 @@ apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *set
         *why = "There is no shared memory for the keys and their rate limits.";
         return rv;
     }
+    if ((rv = mdl_fraud_rules_open(&made->fraud, settings, why, p)) != APR_SUCCESS) {
+        return rv;
+    }
     made->settings = settings;
     made->secret = secret;
     made->wake_fd = wake_fd;

@@ -6,6 +6,7 @@
 #define MDL_CORE_SERVICE_H
 
 #include "base/crypto.h"
+#include "core/fraud.h"
 #include "core/key_cache.h"
 #include "core/rate_limit.h"
 #include "core/settings.h"
@@ -15,10 +16,12 @@ typedef struct {
     const mdl_secret_t *secret;
     mdl_key_cache_t *key_cache;
     mdl_rate_limit_t *rate_limit;
+    const mdl_fraud_rules_t *fraud;
     int wake_fd; /* eventfd: write to it once a job is committed */
 } mdl_service_t;
 
-/** Reads the secret and makes what is in shared memory, in p; on an error *why is a sentence. */
+/** Reads the secret and the files of domains and makes what is in shared memory, in p; on an error
+ * *why is a sentence. */
 apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *settings, int wake_fd,
                               const char **why, apr_pool_t *p);
 

@@ -55,6 +55,13 @@ typedef struct {
     apr_interval_time_t upload_lifetime;
     apr_int64_t storage_quota; /* bytes of one shop; 0: no limit */
 
+    apr_interval_time_t fraud_window; /* of what these three count; 0: never a signal */
+    int fraud_customer_orders;
+    int fraud_address_orders;
+    int fraud_ip_orders;
+    const char *fraud_disposable_domains; /* path, or NULL, these two */
+    const char *fraud_blocked_domains;
+
     int download_limit;                   /* 0: unlimited */
     apr_interval_time_t link_lifetime;    /* until a signed file URL must have been used */
     apr_interval_time_t session_lifetime; /* resumes cost nothing for so long */
@@ -99,6 +106,12 @@ typedef struct {
     X("DownloadsUploadMaxSize", "largest file to upload, in bytes or with K, M, G")                \
     X("DownloadsUploadLifetime", "seconds within which an upload must be completed")               \
     X("DownloadsStorageQuota", "bytes that the assets of one shop may take, 0: no limit")          \
+    X("DownloadsFraudWindow", "seconds in which the fraud check counts orders")                    \
+    X("DownloadsFraudCustomerOrders", "further orders of a customer that are a signal, 0: none")   \
+    X("DownloadsFraudAddressOrders", "further orders with an email address, likewise")             \
+    X("DownloadsFraudIPOrders", "further orders from an IP address, likewise")                     \
+    X("DownloadsFraudDisposableDomains", "file of domains that give out throw-away addresses")     \
+    X("DownloadsFraudBlockedDomains", "file of domains whose addresses are not trusted")           \
     X("DownloadsDownloadLimit", "downloads of each file that a purchase includes, 0: unlimited")   \
     X("DownloadsLinkLifetime", "seconds within which a file's link must be used")                  \
     X("DownloadsSessionLifetime", "seconds within which resuming a download costs nothing")        \
@@ -120,9 +133,9 @@ const char *mdl_settings_set(mdl_settings_t *settings, const char *name, int arg
 
 /**
  * Checks what can be checked after all directives were set, without a database: what is missing,
- * what contradicts, the credentials file, the file of certificates.  Appends a sentence
- * (const char *) that names the directive to problems for each; none means good.  Fills mail.user,
- * mail.password and mail.tls.
+ * what contradicts, the credentials file, the files of certificates and of domains.  Appends a
+ * sentence (const char *) that names the directive to problems for each; none means good.  Fills
+ * mail.user, mail.password and mail.tls.
  */
 void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p);
 

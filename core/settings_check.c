@@ -161,7 +161,7 @@ static void check_rate(mdl_settings_t *settings, apr_array_header_t *problems)
     }
 }
 
-static void check_file(const char *path, const char *directive, apr_array_header_t *problems,
+static void check_file(const char *directive, const char *path, apr_array_header_t *problems,
                        apr_pool_t *p)
 {
     apr_finfo_t info;
@@ -198,7 +198,7 @@ static void check_mail(mdl_settings_t *settings, apr_array_header_t *problems, a
         add_problem(problems, apr_psprintf(p, "DownloadsMailCredentials: the file %s %s.",
                                            settings->mail_credentials, why));
     }
-    check_file(settings->mail.ca_file, "DownloadsMailCAFile", problems, p);
+    check_file("DownloadsMailCAFile", settings->mail.ca_file, problems, p);
 }
 
 void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
@@ -208,5 +208,7 @@ void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, 
     check_times(settings, problems, p);
     check_rate(settings, problems);
     check_mail(settings, problems, p);
-    check_file(settings->storefront_ca_file, "DownloadsStorefrontCAFile", problems, p);
+    check_file("DownloadsStorefrontCAFile", settings->storefront_ca_file, problems, p);
+    check_file("DownloadsFraudDisposableDomains", settings->fraud_disposable_domains, problems, p);
+    check_file("DownloadsFraudBlockedDomains", settings->fraud_blocked_domains, problems, p);
 }

@@ -431,6 +431,7 @@ is_shape($told->{json}, 'whole_order', 'an order with a life behind it');
 is_deeply(
     [ reverse map { [ @{$_}{qw(action key_id assignment_ids reason details)} ] } @{ $told->{json}{events} } ],
     [
+        [ 'fraud_passed', $who{first}, undef, undef, { level => 'none', signals => [] } ],
         [ 'assigned', $who{first}, [ $a, $b ], undef, { send_email => $true, fraud_check => $true } ],
         [ 'license_keys_assigned', $who{second}, [$a], undef, { license_keys => 1 } ],
         [ 'downloads_granted', $who{first}, [$b], 'a courtesy', { downloads => 5 } ],
@@ -451,6 +452,6 @@ is_deeply($told->{json}{assignments}[0]{license_keys}, ['R-1'], 'and it has its 
 
 $now_with->($shop->{token}, $_ % 2 ? 'revoke' : 'restore', {}) for 1 .. 50;
 is(scalar @{ order($life)->{events} }, 50, 'an order shows its last fifty events');
-is(scalar(trail($life)), 61, 'and keeps all');
+is(scalar(trail($life)), 62, 'and keeps all');
 
 done_testing();

@@ -62,7 +62,7 @@ my $got = $small->{json}{order};
 is_shape($got, 'order', 'the order');
 is($got->{storefront_order_id}, '450789469', 'it has the id of the storefront');
 is_deeply($got->{access}, { status => 'active', reason => undef, expires_at => undef }, 'access is given');
-is_deeply($got->{fraud}, { decision => 'not_checked', signals => [] }, 'no fraud check was asked for');
+is_deeply($got->{fraud}, { decision => 'not_checked', level => undef, signals => [] }, 'no fraud check was asked for');
 is_deeply($got->{email},
     { status => 'not_requested', to => undef, attempts => 0, last_error => undef, sent_at => undef },
     'no email was asked for');

@@ -15,9 +15,12 @@ ALTER TABLE orders ADD COLUMN fraud_level TEXT
     CHECK (fraud_level IN ('none', 'low', 'medium', 'high'));
 ALTER TABLE orders ADD COLUMN fraud_signals TEXT; -- a JSON array
 CREATE INDEX orders_customer ON orders (customer_id, created_at);
-CREATE INDEX orders_client_ip ON orders (shop_id, client_ip, created_at)
+-- The first 19 characters are an IPv4 address, or the network that an IPv6 one belongs to.
+CREATE INDEX orders_client_ip ON orders (shop_id, substr(client_ip, 1, 19), created_at)
     WHERE client_ip IS NOT NULL;
-CREATE INDEX customer_email ON customer (shop_id, email) WHERE email IS NOT NULL;
+CREATE INDEX orders_refused ON orders (customer_id)
+    WHERE access_status IN ('revoked', 'rejected');
+CREATE INDEX customer_email ON customer (shop_id, lower(email)) WHERE email IS NOT NULL;
 
 -- A message that came back: the status stays "sent".
 ALTER TABLE email ADD COLUMN bounced_at INTEGER;

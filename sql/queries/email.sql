@@ -10,6 +10,16 @@ SELECT e.order_id, e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e
 FROM given_rows
 JOIN email e ON e.id = (SELECT max(l.id) FROM email l WHERE l.order_id = given_rows.id)
 
+-- An email that is on its way already can't be held any more.
+-- name: email_cancel_jobs
+UPDATE job SET status = 'cancelled', due_at = NULL, finished_at = %lld
+WHERE status = 'queued'
+    AND email_id IN (SELECT id FROM email WHERE order_id = %lld AND status = 'queued' AND held = 0)
+RETURNING email_id
+
+-- name: email_hold
+UPDATE email SET held = 1 WHERE id {{in_given}}
+
 -- Held emails go to the address that the customer has by now.
 -- name: email_release
 UPDATE email SET held = 0, recipient = COALESCE((SELECT c.email FROM orders o

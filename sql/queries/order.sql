@@ -13,10 +13,11 @@ RETURNING id, email
 
 -- The update locks the order's row, so that assignments of one order go one after the other.
 -- name: order_upsert
-INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, access_status,
+INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, client_ip, access_status,
     fraud_decision, created_at, updated_at)
-VALUES (%lld, %s, %lld, %s, 'active', 'not_checked', %lld, %lld)
-ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET updated_at = excluded.updated_at
+VALUES (%lld, %s, %lld, %s, %s, 'active', 'not_checked', %lld, %lld)
+ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET updated_at = excluded.updated_at,
+    client_ip = COALESCE(excluded.client_ip, orders.client_ip)
 RETURNING id, customer_id, access_status
 
 -- Whoever changes an order holds its row from before the first look to the commit, but not against
@@ -28,13 +29,10 @@ SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no
 UPDATE orders SET access_status = %s, access_reason = %s, fraud_decision = %s, updated_at = %lld
 WHERE id = %lld
 
--- name: order_fraud_passed
-UPDATE orders SET fraud_decision = 'passed' WHERE id = %lld AND fraud_decision = 'not_checked'
-
 -- part: order_columns
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
 o.created_at, c.id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
-s.id, s.name, s.email
+s.id, s.name, s.email, o.fraud_level, o.fraud_signals
 
 -- name: order_by_storefront_id
 SELECT {{order_columns}}

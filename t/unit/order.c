@@ -257,6 +257,7 @@ static void test_fraud_check(apr_pool_t *p)
     mdl_order_assign_t *assignment = new_assignment(shop, "3001", p, 1, PRODUCT("1"));
 
     assignment->fraud_check = 1;
+    assignment->fraud_rules = &(mdl_fraud_rules_t){.settings = mdl_settings_create(p)};
     assign(assignment, p);
     is_str(assignment->order->fraud_decision, "passed", "an order that is checked is passed");
     assign(new_assignment(shop, "3001", p, 1, PRODUCT("2")), p);

@@ -127,7 +127,11 @@ my %SHAPES = (
             last_name              => 'text?',
         },
         assignments => ['assignment'],
-        fraud => { decision => 'not_checked|passed|held|approved|rejected', signals => ['text'] },
+        fraud => {
+            decision => 'not_checked|passed|held|approved|rejected',
+            level    => 'none|low|medium|high?',
+            signals  => ['signal'],
+        },
         email => {
             status     => 'not_requested|queued|sent|failed|bounced|no_recipient|held',
             to         => 'text?',
@@ -138,6 +142,7 @@ my %SHAPES = (
         download_page_url => 'url',
         created_at        => $TIME,
     },
+    signal => { code => 'code', level => 'none|low|medium|high', message => 'text' },
     assignment => {
         id                    => 'id',
         storefront_product_id => 'product',
@@ -156,7 +161,7 @@ my %SHAPES = (
     event => {
         id             => 'id',
         action         => 'assigned|revoked|restored|downloads_granted|email_resent|approved|rejected'
-            . '|license_keys_assigned',
+            . '|license_keys_assigned|fraud_held|fraud_passed',
         assignment_ids => 'ids?',
         key_id         => 'text?',
         reason         => 'text?',
@@ -207,6 +212,7 @@ my %PATTERNS = (
     variant => qr{^gid://[a-z0-9-]+/ProductVariant/[0-9]+\z},
     url     => qr{^https?://[^/\s]+/\S+\z},
     name    => qr/^[a-z]+\z/,
+    code    => qr/^[a-z_]+\z/,
     text    => qr/./s,
 );
 

@@ -1,0 +1,48 @@
+-- Orders that share an address or a network are counted one after the other: each sees those before
+-- it.  Always after the order's own lock, the address before the network.
+-- part: fraud_locks
+-- dialect: sqlite3
+NULL, NULL
+
+-- part: fraud_locks
+-- dialect: pgsql
+pg_advisory_xact_lock(hashtext('mod_downloads address'),
+    hashtext(o.shop_id || ' ' || lower(c.email))),
+pg_advisory_xact_lock(hashtext('mod_downloads network'),
+    hashtext(o.shop_id || ' ' || substr(o.client_ip, 1, 19)))
+
+-- name: fraud_subject
+SELECT o.shop_id, o.access_status, o.fraud_decision, o.fraud_signals, o.storefront_risk, c.email,
+    s.hold_at, CASE WHEN s.storefront_url IS NULL THEN 0 ELSE 1 END, {{fraud_locks}}
+FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
+WHERE o.id = %lld
+
+-- name: fraud_lock_order
+SELECT id FROM orders WHERE id = %lld {{for_no_key_update}}
+
+-- Other orders of the shop since a time, each kind up to a number: of the customer, of customers with
+-- the same address, of the same IP address; and those of the customer that were taken back.
+-- name: fraud_counts
+SELECT
+    (SELECT count(*) FROM (SELECT w.id FROM orders w
+        WHERE w.customer_id = o.customer_id AND w.created_at > %lld AND w.id <> o.id
+        LIMIT %lld) a_rows),
+    (SELECT count(*) FROM (SELECT w.id FROM customer n JOIN orders w ON w.customer_id = n.id
+        WHERE n.shop_id = o.shop_id AND lower(n.email) = lower(c.email) AND n.email IS NOT NULL
+            AND w.created_at > %lld AND w.id <> o.id
+        LIMIT %lld) b_rows),
+    (SELECT count(*) FROM (SELECT w.id FROM orders w
+        WHERE w.shop_id = o.shop_id AND substr(w.client_ip, 1, 19) = substr(o.client_ip, 1, 19)
+            AND w.client_ip IS NOT NULL AND w.created_at > %lld AND w.id <> o.id
+        LIMIT %lld) c_rows),
+    (SELECT count(*) FROM (SELECT w.id FROM orders w
+        WHERE w.customer_id = o.customer_id AND w.access_status IN ('revoked', 'rejected')
+            AND w.id <> o.id
+        LIMIT %lld) d_rows)
+FROM orders o JOIN customer c ON c.id = o.customer_id
+WHERE o.id = %lld
+
+-- name: fraud_result
+UPDATE orders SET access_status = %s, fraud_decision = %s, fraud_level = %s, fraud_signals = %s,
+    updated_at = %lld
+WHERE id = %lld

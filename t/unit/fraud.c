@@ -1,0 +1,325 @@
+/*
+ * The fraud check as no request can show it: the wait for the storefront's answer, and orders that
+ * are checked at once.  What a shop sees of it is in t/fraud.t.
+ */
+#include "t/unit/fixtures.h"
+#include "t/unit/meeting.h"
+
+#include "base/address.h"
+#include "core/access.h"
+#include "core/event.h"
+#include "core/fraud.h"
+#include "core/license.h"
+
+static mdl_db_t *db;
+static apr_int64_t shop;
+static mdl_fraud_rules_t rules;
+
+static void command(const char *sql)
+{
+    if (mdl_db_command(db, sql) != APR_SUCCESS) {
+        printf("Bail out! %s: %s\n", sql, mdl_db_error(db));
+        exit(2);
+    }
+}
+
+static mdl_order_assign_t *to_check(const char *order_id, const char *customer_id,
+                                    const char *email, apr_pool_t *p)
+{
+    mdl_order_assign_t *assign = new_assignment(shop, order_id, p, 1, PRODUCT("1"));
+
+    assign->customer = (mdl_customer_t){.storefront_customer_id = customer_id, .email = email};
+    assign->fraud_check = 1;
+    assign->fraud_rules = &rules;
+    assign->send_email = 1;
+    return assign;
+}
+
+static mdl_order_t *checked(const char *order_id, const char *customer_id, const char *email,
+                            apr_pool_t *p)
+{
+    mdl_order_assign_t *assign = to_check(order_id, customer_id, email, p);
+
+    if (mdl_db_write(db, mdl_order_assign, assign, p) != APR_SUCCESS) {
+        printf("Bail out! order %s: %s\n", order_id, mdl_db_error(db));
+        exit(2);
+    }
+    return assign->order;
+}
+
+static mdl_order_t *find(const char *order_id, apr_pool_t *p)
+{
+    mdl_order_find_t find = {.shop_id = shop, .storefront_order_id = order_id, .with_events = 1};
+
+    return mdl_db_read(db, mdl_order_find, &find, p) == APR_SUCCESS ? find.order : NULL;
+}
+
+static int assignment_keys(const mdl_order_t *order)
+{
+    return APR_ARRAY_IDX(order->assignments, 0, mdl_assignment_t *)->license_keys->nelts;
+}
+
+/* "access decision level codes … events …", the events newest first. */
+static const char *state(const char *order_id, apr_pool_t *p)
+{
+    mdl_order_t *order = find(order_id, p);
+    mdl_json_t *signals;
+    const char *why;
+    char *text = apr_pstrcat(p, order->access_status, " ", order->fraud_decision, " ",
+                             order->fraud_level, NULL);
+
+    mdl_json_parse(&signals, order->fraud_signals, strlen(order->fraud_signals), &why, p);
+    for (apr_size_t i = 0; i < mdl_json_length(signals); i++) {
+        text = apr_pstrcat(p, text, " ",
+                           mdl_json_string(mdl_json_member(mdl_json_element(signals, i), "code")),
+                           NULL);
+    }
+    text = apr_pstrcat(p, text, " /", NULL);
+    for (int i = 0; i < order->events->nelts; i++) {
+        text = apr_pstrcat(p, text, " ", APR_ARRAY_IDX(order->events, i, mdl_event_t *)->action,
+                           NULL);
+    }
+    return text;
+}
+
+static apr_status_t recheck(mdl_db_t *in, apr_pool_t *p, void *arg)
+{
+    return mdl_fraud_recheck(in, &rules, *(apr_int64_t *)arg, p);
+}
+
+/* The storefront's answer about an order: "'low'", or "NULL" when there will never be one. */
+static void answer(const mdl_order_t *order, const char *risk, apr_pool_t *p)
+{
+    apr_int64_t id = order->id;
+
+    command(apr_psprintf(p, "UPDATE orders SET storefront_risk = %s WHERE id = %" APR_INT64_T_FMT,
+                         risk, id));
+    is_int(mdl_db_write(db, recheck, &id, p), APR_SUCCESS, "the check goes on");
+}
+
+static apr_status_t decide(mdl_effect_fn *effect, const char *order_id, apr_pool_t *p)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_access_t access = {
+        .shop_id = shop, .storefront_order_id = order_id, .key_id = "key", .refusal = &refusal};
+
+    return mdl_db_write(db, effect, &access, p);
+}
+
+static void test_wait(apr_pool_t *p)
+{
+    mdl_order_t *order;
+
+    command("UPDATE shop SET storefront_url = 'https://shopfront.test'");
+    order = checked("10", "10", "ten@example.test", p);
+    is_str(state("10", p), "held held none risk_pending / assigned fraud_held",
+           "an order waits for the storefront's answer");
+    is_str(order->email.status, "held", "its email waits too");
+    is_int(assignment_keys(order), 0, "and its license key");
+    answer(order, "'low'", p);
+    is_str(state("10", p), "active passed low storefront_risk / fraud_passed assigned fraud_held",
+           "a low risk releases it");
+    order = find("10", p);
+    is_str(order->email.status, "queued", "its email is queued");
+    is_int(assignment_keys(order), 1, "it has its license key");
+    answer(order, "'high'", p);
+    is_str(state("10", p), "active passed low storefront_risk / fraud_passed assigned fraud_held",
+           "an answer that comes again changes nothing");
+
+    order = checked("11", "11", "eleven@example.test", p);
+    answer(order, "'high'", p);
+    is_str(state("11", p), "held held high storefront_risk / fraud_held assigned fraud_held",
+           "a high risk keeps an order held");
+    is_str(find("11", p)->email.status, "held", "and its email");
+
+    order = checked("12", "12", "twelve@example.test", p);
+    answer(order, "'none'", p);
+    is_str(state("12", p), "active passed none / fraud_passed assigned fraud_held",
+           "no risk is no signal");
+    order = checked("13", "13", "thirteen@example.test", p);
+    answer(order, "NULL", p);
+    is_str(state("13", p), "active passed low risk_unknown / fraud_passed assigned fraud_held",
+           "an answer that never comes is a low one");
+}
+
+/* Others decide while the storefront's answer is awaited. */
+static void test_meanwhile(apr_pool_t *p)
+{
+    mdl_order_t *order = checked("20", "20", "twenty@example.test", p);
+
+    decide(mdl_access_approve, "20", p);
+    answer(order, "'high'", p);
+    is_str(state("20", p), "active approved high storefront_risk / approved assigned fraud_held",
+           "an order that was approved stays so");
+    checked("20", "20", NULL, p);
+    is_str(state("20", p), "active approved high storefront_risk / approved assigned fraud_held",
+           "also when it is assigned again");
+
+    order = checked("21", "21", "one@example.test", p);
+    decide(mdl_access_reject, "21", p);
+    answer(order, "'none'", p);
+    is_str(state("21", p), "rejected rejected none / rejected assigned fraud_held",
+           "an order that was rejected stays so");
+
+    order = checked("22", "22", "two@example.test", p);
+    decide(mdl_access_revoke, "22", p);
+    answer(order, "'none'", p);
+    is_str(state("22", p), "revoked passed none / fraud_passed revoked assigned fraud_held",
+           "an order that was revoked passes, and stays revoked");
+    is_str(find("22", p)->email.status, "held", "its email waits on");
+    decide(mdl_access_restore, "22", p);
+    is_str(state("22", p), "active passed none / restored fraud_passed revoked assigned fraud_held",
+           "until it is restored");
+    is_str(find("22", p)->email.status, "queued", "then the email goes");
+}
+
+/* How many emails are to be sent that were not the last time. */
+static int new_jobs(apr_pool_t *p)
+{
+    mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL, .owner = "test", .lease = 1, .limit = 100};
+    int jobs = 0;
+
+    if (mdl_db_write(db, mdl_job_claim, &claim, p) != APR_SUCCESS) {
+        return -1;
+    }
+    for (int i = 0; i < claim.jobs->nelts; i++) {
+        jobs += APR_ARRAY_IDX(claim.jobs, i, mdl_job_t *)->attempts == 1;
+    }
+    return jobs;
+}
+
+/* An order that passed is held by a later check: what was not sent yet waits. */
+static void test_held_later(apr_pool_t *p)
+{
+    mdl_order_assign_t *assign;
+
+    command("UPDATE shop SET storefront_url = NULL");
+    new_jobs(p);
+    checked("30", "30", "thirty@example.test", p);
+    is_str(state("30", p), "active passed none / assigned fraud_passed", "an order passes");
+    command("UPDATE orders SET storefront_risk = 'high' WHERE storefront_order_id = '30'");
+    assign = to_check("30", "30", NULL, p);
+    mdl_db_write(db, mdl_order_assign, assign, p);
+    is_str(state("30", p), "held held high storefront_risk / fraud_held assigned fraud_passed",
+           "and is held when it is checked again");
+    is_str(assign->order->email.status, "held", "with the email that was queued");
+    is_int(new_jobs(p), 0, "which nobody sends");
+    command("UPDATE orders SET storefront_risk = 'none' WHERE storefront_order_id = '30'");
+    checked("30", "30", NULL, p);
+    is_str(state("30", p), "held held high storefront_risk / fraud_held assigned fraud_passed",
+           "no check lifts a hold");
+    decide(mdl_access_approve, "30", p);
+    is_int(new_jobs(p), 1, "once it is approved, the email goes out once");
+}
+
+static void test_addresses(apr_pool_t *p)
+{
+    is_str(mdl_address_text("192.0.2.7", p), "192.0.2.7", "an IPv4 address is as it is");
+    is_str(mdl_address_text("::ffff:192.0.2.7", p), "192.0.2.7", "also inside of IPv6");
+    is_str(mdl_address_text("2001:DB8::1", p), "2001:0db8:0000:0000:0000:0000:0000:0001",
+           "an IPv6 address is written out");
+    ok(mdl_address_text("192.0.2", p) == NULL && mdl_address_text("192.0.2.256", p) == NULL &&
+           mdl_address_text("", p) == NULL && mdl_address_text("fe80::1%eth0", p) == NULL &&
+           mdl_address_text("[::1]", p) == NULL && mdl_address_text(" ::1", p) == NULL,
+       "what is no address is refused");
+}
+
+/* On PostgreSQL the second of two orders waits for the first, whatever they share. */
+static void test_at_once(const database_t *database, apr_pool_t *p)
+{
+    static const struct {
+        const char *name;
+        const char *customers[2];
+        const char *emails[2];
+        const char *ips[2];
+        const char *state;
+    } pairs[] = {
+        {"a customer",
+         {"50", "50"},
+         {"a@one.test", NULL},
+         {NULL, NULL},
+         "customer_orders "
+         "address_orders"},
+        {"an address", {"51", "52"}, {"x@TWO.test", "X@two.test"}, {NULL, NULL}, "address_orders"},
+        {"an IP address",
+         {"53", "54"},
+         {"b@one.test", "c@one.test"},
+         {"192.0.2.1", "192.0.2.1"},
+         "ip_orders"},
+        {"a network",
+         {"55", "56"},
+         {"d@one.test", "e@one.test"},
+         {"2001:0db8:0000:0000:0000:0000:0000:0001", "2001:0db8:0000:0000:ffff:0000:0000:0001"},
+         "ip_orders"},
+    };
+    mdl_settings_t strict = *rules.settings;
+    const mdl_settings_t *before = rules.settings;
+
+    strict.fraud_customer_orders = strict.fraud_address_orders = strict.fraud_ip_orders = 1;
+    rules.settings = &strict;
+    for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++) {
+        mdl_order_assign_t *assign[2];
+        const char *last = "";
+
+        for (int j = 0; j < 2; j++) {
+            last = apr_psprintf(p, "%d", (int)(50 + 2 * i) + j);
+            assign[j] = to_check(last, pairs[i].customers[j], pairs[i].emails[j], p);
+            assign[j]->client_ip = pairs[i].ips[j];
+        }
+        if (database->dialect == MDL_PGSQL) {
+            meets(db,
+                  (meeting_t){database, mdl_order_assign, assign[0], mdl_order_assign, assign[1],
+                              APR_SUCCESS, NULL, 0},
+                  apr_pstrcat(p, "two orders share ", pairs[i].name, NULL), p);
+        } else {
+            mdl_db_write(db, mdl_order_assign, assign[0], p);
+            mdl_db_write(db, mdl_order_assign, assign[1], p);
+        }
+        is_str(state(last, p),
+               apr_pstrcat(p, "active passed medium ", pairs[i].state, " / assigned fraud_passed",
+                           NULL),
+               apr_pstrcat(p, "the second of ", pairs[i].name, " counts the first", NULL));
+    }
+    rules.settings = before;
+}
+
+static void make_stock(apr_pool_t *p)
+{
+    mdl_license_tag_edit_t edit = {.one = {shop, 0, apr_pcalloc(p, sizeof(mdl_refusal_t)), NULL},
+                                   .name = "stock",
+                                   .low_stock_threshold = -1};
+    mdl_license_add_t add = {.keys = mdl_json_array(p)};
+    mdl_mapping_put_t *put = new_mapping(shop, PRODUCT("1"), ids_of(p, 0), p);
+    apr_int64_t tag;
+
+    mdl_db_write(db, mdl_license_tag_create, &edit, p);
+    tag = ((mdl_license_tag_t *)edit.one.found)->id;
+    for (int i = 0; i < 100; i++) {
+        mdl_json_add_string((mdl_json_t *)add.keys, NULL, apr_psprintf(p, "KEY-%d", i));
+    }
+    add.one = (mdl_one_t){shop, tag, apr_pcalloc(p, sizeof(mdl_refusal_t)), NULL};
+    mdl_db_write(db, mdl_license_add, &add, p);
+    put->mapping.license_key_tag_ids = ids_of(p, 1, tag);
+    make_mapping(db, put, p);
+}
+
+static void tests(const database_t *database, apr_pool_t *p)
+{
+    db = database_ready(database, p);
+    shop = make_shop(db, "one.test", p);
+    rules = (mdl_fraud_rules_t){.settings = mdl_settings_create(p)};
+    make_stock(p);
+    test_wait(p);
+    test_meanwhile(p);
+    test_held_later(p);
+    test_at_once(database, p);
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    test_addresses(p);
+    on_each_database(tests, p);
+    return tap_end(p);
+}
