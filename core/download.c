@@ -4,6 +4,8 @@
 
 #include <apr_time.h>
 
+#include "core/session.h"
+
 typedef struct {
     const char *access_status;
     const char *assignment_status;
@@ -72,11 +74,10 @@ static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_download_t *download = arg;
     apr_time_t now = apr_time_now();
-    mdl_rows_t *row;
+    mdl_session_t session;
     grant_t grant;
     apr_status_t rv;
 
-    download->open = 0;
     download->page_id = NULL;
     download->verdict = MDL_DOWNLOAD_GONE;
     if ((rv = read_grant(db, download, &grant, p)) != APR_SUCCESS) {
@@ -86,18 +87,13 @@ static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (download->verdict != MDL_DOWNLOAD_OK) {
         return APR_SUCCESS;
     }
-    rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_FIND, &row, p,
-                           MDL_ARGS(mdl_text(download->link->session)));
-    if (rv == APR_SUCCESS) {
-        download->open = 1;
-        if (mdl_rows_int(row, 0) + download->session_lifetime <= now) {
-            download->verdict = MDL_DOWNLOAD_LINK_OLD;
-        }
-        return APR_SUCCESS;
-    }
-    if (rv == APR_ENOENT && download->link->expires_at <= now) {
+    rv = mdl_session_find(db, download->link->session, &session, p);
+    if (rv == APR_SUCCESS && session.opened_at + download->session_lifetime <= now) {
         download->verdict = MDL_DOWNLOAD_LINK_OLD;
-    } else if (download->limit > 0 && grant.used >= download->limit + grant.extra) {
+    } else if (rv == APR_ENOENT && download->link->expires_at <= now) {
+        download->verdict = MDL_DOWNLOAD_LINK_OLD;
+    } else if (rv == APR_ENOENT && download->limit > 0 &&
+               grant.used >= download->limit + grant.extra) {
         download->verdict = MDL_DOWNLOAD_EXHAUSTED;
     }
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
@@ -106,36 +102,4 @@ static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
 {
     return mdl_db_read(db, decide, download, p);
-}
-
-/* Of 50 sessions that begin at once with one download left, one is let in. */
-static apr_status_t open_session(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    mdl_download_t *download = arg;
-    const mdl_link_file_t *link = download->link;
-    apr_int64_t changed;
-    apr_status_t rv;
-
-    download->verdict = MDL_DOWNLOAD_OK;
-    rv = mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_OPEN, &changed, p,
-                     MDL_ARGS(mdl_text(link->session), mdl_int(link->assignment_id),
-                              mdl_int(link->asset_id), mdl_int(apr_time_now())));
-    if (rv != APR_SUCCESS || changed == 0) {
-        return rv; /* another request of this session has opened it meanwhile */
-    }
-    rv = mdl_db_exec(db, MDL_Q_ALLOWANCE_TAKE, &changed, p,
-                     MDL_ARGS(mdl_int(link->assignment_id), mdl_int(link->asset_id),
-                              mdl_int(download->limit), mdl_int(download->limit)));
-    if (rv == APR_SUCCESS && changed == 0) {
-        download->verdict = MDL_DOWNLOAD_EXHAUSTED;
-        return APR_EGENERAL; /* rolls the session back */
-    }
-    return rv;
-}
-
-apr_status_t mdl_download_open(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
-{
-    apr_status_t rv = mdl_db_write(db, open_session, download, p);
-
-    return rv == APR_EGENERAL && download->verdict == MDL_DOWNLOAD_EXHAUSTED ? APR_SUCCESS : rv;
 }

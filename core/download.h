@@ -1,5 +1,5 @@
 /*
- * One download of one file: who may have it, and what it costs.
+ * One download of one file: who may have it.  What it costs is session.h's.
  */
 #ifndef MDL_CORE_DOWNLOAD_H
 #define MDL_CORE_DOWNLOAD_H
@@ -17,7 +17,9 @@ typedef enum {
     MDL_DOWNLOAD_LINK_OLD,  /* the link was not used in time, or its session is over */
     MDL_DOWNLOAD_NOT_READY, /* the file is being prepared */
     MDL_DOWNLOAD_FAILED,    /* its import failed */
-    MDL_DOWNLOAD_EXHAUSTED  /* no download is left */
+    MDL_DOWNLOAD_EXHAUSTED, /* no download is left */
+    MDL_DOWNLOAD_CAPPED,    /* this download has sent its bytes too often */
+    MDL_DOWNLOAD_CROWDED    /* too many parts of it are being sent at once */
 } mdl_download_verdict_t;
 
 typedef struct {
@@ -25,7 +27,6 @@ typedef struct {
     int default_download_limit;
     apr_interval_time_t session_lifetime;
     mdl_download_verdict_t verdict; /* out, as all below */
-    int open;                       /* the link's session is open already */
     int limit;                      /* without what was granted extra; 0: unlimited */
     const char *page_id;            /* of the order; NULL when the verdict is GONE, as all below */
     const char *order_id;           /* the storefront's */
@@ -46,12 +47,5 @@ typedef struct {
  * an error of the database.
  */
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p);
-
-/**
- * Opens the session of a link whose verdict is OK and takes one download, which one conditional
- * statement grants or not, unless the session is open by now.  Returns APR_SUCCESS with the verdict
- * OK or EXHAUSTED, or an error of the database.
- */
-apr_status_t mdl_download_open(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p);
 
 #endif

@@ -65,6 +65,7 @@ typedef struct {
     int download_limit;                   /* 0: unlimited */
     apr_interval_time_t link_lifetime;    /* until a signed file URL must have been used */
     apr_interval_time_t session_lifetime; /* resumes cost nothing for so long */
+    apr_interval_time_t session_idle;     /* what is not whole then gives its download back */
     apr_interval_time_t lease_time;
     apr_interval_time_t poll_interval;
 } mdl_settings_t;
@@ -115,6 +116,8 @@ typedef struct {
     X("DownloadsDownloadLimit", "downloads of each file that a purchase includes, 0: unlimited")   \
     X("DownloadsLinkLifetime", "seconds within which a file's link must be used")                  \
     X("DownloadsSessionLifetime", "seconds within which resuming a download costs nothing")        \
+    X("DownloadsSessionIdle",                                                                      \
+      "seconds after which a download that stopped before its end is given back")                  \
     X("DownloadsLeaseTime", "seconds after which a silent worker's job is taken over")             \
     X("DownloadsPollInterval", "seconds between looks for jobs of other nodes")
 

@@ -3,21 +3,40 @@
 #include <string.h>
 
 #include <apr_strings.h>
+#include <http_config.h>
+#include <http_connection.h>
 #include <http_log.h>
+#include <http_protocol.h>
 
 #include "delivery/file.h"
 #include "delivery/output.h"
 #include "delivery/page.h"
+#include "delivery/settler.h"
+#include "delivery/transfer.h"
 #include "delivery/view.h"
 #include "delivery/visit.h"
+#include "delivery/wire.h"
 
 APLOG_USE_MODULE(downloads);
 
 static const char *root; /* path of the public URL, decoded as r->uri is; "" for none */
 
+static int take_over(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
+{
+    (void)plog;
+    (void)ptemp;
+    (void)pconf;
+    mdl_wire_take_over();
+    return OK;
+}
+
 void mdl_delivery_register(void)
 {
     mdl_output_register();
+    ap_hook_pre_config(take_over, NULL, NULL, APR_HOOK_REALLY_LAST);
+    ap_hook_pre_connection(mdl_wire_begin, NULL, NULL, APR_HOOK_FIRST);
+    ap_hook_pre_close_connection(mdl_transfer_close, NULL, NULL, APR_HOOK_FIRST);
+    ap_hook_log_transaction(mdl_transfer_end, NULL, NULL, APR_HOOK_FIRST);
 }
 
 void mdl_delivery_child_init(apr_pool_t *p, const mdl_service_t *service)
@@ -26,6 +45,7 @@ void mdl_delivery_child_init(apr_pool_t *p, const mdl_service_t *service)
 
     mdl_view_init(p, service->settings);
     mdl_file_init(p, service->settings);
+    mdl_settler_init(p, service);
     path = apr_pstrdup(p, mdl_view_public_path());
     root = ap_unescape_url(path) == OK ? path : mdl_view_public_path();
 }

@@ -16,13 +16,19 @@
 #include "connection.h"
 #include "core/download.h"
 #include "core/link.h"
+#include "core/session.h"
 #include "delivery/blob.h"
 #include "delivery/output.h"
 #include "delivery/range.h"
+#include "delivery/settler.h"
 #include "delivery/view.h"
 #include "storage/storage.h"
 
 APLOG_USE_MODULE(downloads);
+
+#define CROWD_WAIT    "5" /* seconds */
+#define SETTLE_NAP    apr_time_from_msec(20)
+#define SETTLE_ROUNDS 25
 
 /* Set before a child has threads; reading paths from it changes nothing. */
 static mdl_storage_t *storage;
@@ -34,6 +40,7 @@ typedef struct {
     mdl_download_t download;
     mdl_body_t *body;
     const char *etag;
+    mdl_transfer_t *transfer; /* NULL where no bytes are sent */
 } serve_t;
 
 /* Each state has its sentences in message.html. */
@@ -52,6 +59,8 @@ static const refusal_t refusals[] = {
     [MDL_DOWNLOAD_NOT_READY] = {HTTP_CONFLICT, "preparing"},
     [MDL_DOWNLOAD_FAILED] = {HTTP_CONFLICT, "failed"},
     [MDL_DOWNLOAD_EXHAUSTED] = {HTTP_FORBIDDEN, "exhausted"},
+    [MDL_DOWNLOAD_CAPPED] = {HTTP_FORBIDDEN, "capped"},
+    [MDL_DOWNLOAD_CROWDED] = {HTTP_TOO_MANY_REQUESTS, "crowded"},
 };
 static const refusal_t prefetched = {HTTP_FORBIDDEN, "prefetch"};
 static const refusal_t changed = {HTTP_PRECONDITION_FAILED, "file_changed"};
@@ -112,6 +121,9 @@ static int refuse(const serve_t *serve, const refusal_t *refusal)
     if (refusal == &beyond) {
         apr_table_setn(r->headers_out, "Content-Range",
                        apr_psprintf(r->pool, "bytes */%" APR_INT64_T_FMT, serve->download.size));
+    }
+    if (refusal->status == HTTP_TOO_MANY_REQUESTS) {
+        apr_table_setn(r->headers_out, "Retry-After", CROWD_WAIT);
     }
     log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", refusal->status, refusal->state));
     if (serve->download.page_id == NULL) {
@@ -195,7 +207,7 @@ static void set_headers(const serve_t *serve)
 static int send_blob(const serve_t *serve)
 {
     request_rec *r = serve->r;
-    apr_status_t rv = mdl_output_send(r, serve->body);
+    apr_status_t rv = mdl_output_send(r, serve->body, serve->transfer);
 
     if (rv != APR_SUCCESS && r->status == HTTP_OK && !r->connection->aborted) {
         ap_log_rerror(APLOG_MARK, APLOG_WARNING, rv, r, "MDL0407: a file was not sent whole");
@@ -213,80 +225,130 @@ static int send_unchanged(const serve_t *serve)
     return OK;
 }
 
-/* Opens the link's session where bytes are to be sent. */
-static apr_status_t take(serve_t *serve, mdl_connection_t *connection, const refusal_t **refusal)
+static mdl_download_verdict_t verdict_of(mdl_session_verdict_t verdict)
 {
-    mdl_download_t *download = &serve->download;
+    switch (verdict) {
+    case MDL_SESSION_EXHAUSTED:
+        return MDL_DOWNLOAD_EXHAUSTED;
+    case MDL_SESSION_OVER:
+        return MDL_DOWNLOAD_LINK_OLD;
+    case MDL_SESSION_CAPPED:
+        return MDL_DOWNLOAD_CAPPED;
+    case MDL_SESSION_CROWDED:
+        return MDL_DOWNLOAD_CROWDED;
+    default:
+        return MDL_DOWNLOAD_OK;
+    }
+}
+
+/* With a connection to the database, and none while it waits: others that were sent a moment ago
+   are settled meanwhile, which decides whether this is a repeat of the whole. */
+static apr_status_t begin(const serve_t *serve, mdl_session_begin_t *begin)
+{
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = SETTLE_ROUNDS; i >= 0; i--) {
+        mdl_connection_t *connection = mdl_connection_open(serve->r);
+
+        if (connection == NULL) {
+            return MDL_DB_EGONE;
+        }
+        begin->patient = i > 0;
+        begin->leased_until = mdl_settler_due(apr_time_now());
+        rv = mdl_session_begin(mdl_connection_db(connection), begin, serve->r->pool);
+        mdl_connection_close(connection);
+        if (rv != APR_SUCCESS || begin->verdict != MDL_SESSION_UNSETTLED) {
+            break;
+        }
+        apr_sleep(SETTLE_NAP);
+    }
+    if (rv == APR_SUCCESS && begin->verdict == MDL_SESSION_BEGUN && begin->leased_until != 0) {
+        mdl_settler_renewed(begin->leased_until);
+    }
+    return rv;
+}
+
+/* Takes what sending bytes costs. */
+static apr_status_t take(serve_t *serve, const refusal_t **refusal)
+{
+    const mdl_settings_t *settings = serve->service->settings;
+    const mdl_download_t *download = &serve->download;
+    request_rec *r = serve->r;
+    apr_array_header_t *files = apr_array_make(r->pool, 1, sizeof(apr_int64_t));
+    mdl_session_begin_t session = {.link = &serve->link,
+                                   .files = files,
+                                   .limit = download->limit,
+                                   .etag = serve->etag,
+                                   .size = download->size,
+                                   .whole = mdl_range_is_whole(r, download->size, serve->etag),
+                                   .lifetime = settings->session_lifetime,
+                                   .idle = settings->session_idle,
+                                   .meter_id = mdl_settler_meter(),
+                                   .transfer_id = mdl_random_base62(MDL_TRANSFER_ID, r->pool)};
     apr_status_t rv;
 
-    if (serve->r->header_only) {
-        log_hit(serve, "not counted, HEAD");
-        return APR_SUCCESS;
-    }
-    if (download->open) {
-        log_hit(serve, "not counted, its session was open");
-        return APR_SUCCESS;
-    }
-    rv = mdl_download_open(mdl_connection_db(connection), download, serve->r->pool);
-    if (rv != APR_SUCCESS) {
+    APR_ARRAY_PUSH(files, apr_int64_t) = serve->link.asset_id;
+    mdl_settler_start();
+    if ((rv = begin(serve, &session)) != APR_SUCCESS) {
         return rv;
     }
-    if (download->verdict != MDL_DOWNLOAD_OK) {
-        *refusal = &refusals[download->verdict];
+    if (session.verdict != MDL_SESSION_BEGUN) {
+        *refusal = &refusals[verdict_of(session.verdict)];
         return APR_SUCCESS;
     }
-    log_hit(serve, "counted");
+    log_hit(serve, session.why);
+    serve->transfer = mdl_transfer_begin(r, session.transfer_id, serve->link.session,
+                                         session.generation);
     return APR_SUCCESS;
 }
 
-/* Everything before the first byte; a download is taken last, when nothing else can go wrong. */
-static apr_status_t decide(serve_t *serve, mdl_connection_t *connection, const refusal_t **refusal)
+/* Everything that decides and costs nothing. */
+static const refusal_t *decide(serve_t *serve)
 {
-    const mdl_settings_t *settings = serve->service->settings;
     int status;
     apr_status_t rv;
 
-    serve->download = (mdl_download_t){.link = &serve->link,
-                                       .default_download_limit = settings->download_limit,
-                                       .session_lifetime = settings->session_lifetime};
-    rv = mdl_download_look(mdl_connection_db(connection), &serve->download, serve->r->pool);
-
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
     if (serve->download.verdict != MDL_DOWNLOAD_OK) {
-        *refusal = &refusals[serve->download.verdict];
-        return APR_SUCCESS;
+        return &refusals[serve->download.verdict];
     }
     if (is_prefetch(serve->r)) {
-        *refusal = &prefetched;
-        return APR_SUCCESS;
+        return &prefetched;
     }
     rv = mdl_blob_open(&serve->body, serve->r, storage, serve->download.sha256,
                        serve->download.size);
     if (rv != APR_SUCCESS) {
         log_missing(serve, rv);
-        *refusal = &missing;
-        return APR_SUCCESS;
+        return &missing;
     }
     set_validators(serve);
     if ((status = ap_meets_conditions(serve->r)) != OK) {
-        *refusal = status == HTTP_NOT_MODIFIED ? &unchanged : &changed;
-        return APR_SUCCESS;
+        return status == HTTP_NOT_MODIFIED ? &unchanged : &changed;
     }
-    if (mdl_range_is_unsatisfiable(serve->r, serve->download.size, serve->etag)) {
-        *refusal = &beyond;
-        return APR_SUCCESS;
+    return mdl_range_is_unsatisfiable(serve->r, serve->download.size, serve->etag) ? &beyond : NULL;
+}
+
+static apr_status_t look(serve_t *serve)
+{
+    const mdl_settings_t *settings = serve->service->settings;
+    mdl_connection_t *connection = mdl_connection_open(serve->r);
+    apr_status_t rv;
+
+    if (connection == NULL) {
+        return MDL_DB_EGONE;
     }
-    return take(serve, connection, refusal);
+    serve->download = (mdl_download_t){.link = &serve->link,
+                                       .default_download_limit = settings->download_limit,
+                                       .session_lifetime = settings->session_lifetime};
+    rv = mdl_download_look(mdl_connection_db(connection), &serve->download, serve->r->pool);
+    mdl_connection_close(connection);
+    return rv;
 }
 
 int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token)
 {
     serve_t serve = {.r = r, .service = service};
     const refusal_t *refusal = NULL;
-    mdl_connection_t *connection;
-    apr_status_t rv = MDL_DB_EGONE;
+    apr_status_t rv;
 
     /* RFC 9110 section 14.2: ranges are GET's alone, which the byterange filter doesn't know. */
     if (r->header_only) {
@@ -295,19 +357,22 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
     if (mdl_link_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
         return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
     }
-    if ((connection = mdl_connection_open(r)) != NULL) {
-        rv = decide(&serve, connection, &refusal);
-        mdl_connection_close(connection);
+    if ((rv = look(&serve)) == APR_SUCCESS && (refusal = decide(&serve)) == NULL) {
+        if (r->header_only) {
+            log_hit(&serve, "not counted, HEAD");
+        } else {
+            rv = take(&serve, &refusal); /* last, when nothing else can go wrong */
+        }
     }
     if (rv != APR_SUCCESS) {
         unset_validators(r);
         return mdl_view_failure(r, rv);
     }
-    if (refusal != NULL && refusal != &unchanged) {
-        return refuse(&serve, refusal);
-    }
     if (refusal == &unchanged) {
         return send_unchanged(&serve);
+    }
+    if (refusal != NULL) {
+        return refuse(&serve, refusal);
     }
     set_headers(&serve);
     return send_blob(&serve);

@@ -1,22 +1,33 @@
 #include "delivery/output.h"
 
+#include <http_ssl.h>
 #include <util_filter.h>
 
-#define STREAM_PIECE 65536 /* bytes of a body handed to an HTTP/2 connection at a time */
+#define STREAM_PIECE 65536  /* bytes of a body handed to an HTTP/2 connection at a time */
+#define TLS_PIECE    262144 /* and to a TLS connection */
 
 static ap_filter_rec_t *filter;
 
-/* What is done at one go: taken from a body and put behind what waits in out. */
+/* One call of the filter. */
 typedef struct {
     ap_filter_t *f;
-    apr_bucket_brigade *out;
-    apr_bucket_brigade *piece;
+    mdl_transfer_t *transfer;
+    apr_bucket_brigade *out;   /* what waits to be passed */
+    apr_bucket_brigade *taken; /* what a body gave */
+    apr_int64_t piece;         /* bytes of a body to be passed at a time; 0: as many as it likes */
 } output_t;
 
 static apr_status_t pass(output_t *output, int flush)
 {
     apr_status_t rv;
 
+    if (output->transfer != NULL && mdl_transfer_is_cut(output->transfer)) {
+        output->f->c->aborted = 1;
+        return APR_ECONNABORTED;
+    }
+    if (APR_BRIGADE_EMPTY(output->out)) {
+        return APR_SUCCESS;
+    }
     if (flush) {
         APR_BRIGADE_INSERT_TAIL(output->out, apr_bucket_flush_create(output->out->bucket_alloc));
     }
@@ -27,58 +38,88 @@ static apr_status_t pass(output_t *output, int flush)
 
 /* The bytes themselves, for a connection of which this is one stream of many: what only refers to
    them would have to live until the other threads are done with it. */
-static apr_status_t copy_piece(output_t *output, apr_int64_t length)
+static apr_status_t copy_taken(output_t *output, apr_int64_t length)
 {
     apr_bucket_alloc_t *alloc = output->out->bucket_alloc;
     apr_size_t copied = (apr_size_t)length;
     char *bytes = apr_bucket_alloc(copied, alloc);
-    apr_status_t rv = apr_brigade_flatten(output->piece, bytes, &copied);
+    apr_status_t rv = apr_brigade_flatten(output->taken, bytes, &copied);
 
-    apr_brigade_cleanup(output->piece);
+    apr_brigade_cleanup(output->taken);
     if (rv != APR_SUCCESS) {
         apr_bucket_free(bytes);
         return rv;
     }
     APR_BRIGADE_INSERT_TAIL(output->out,
                             apr_bucket_heap_create(bytes, copied, apr_bucket_free, alloc));
-    return pass(output, 0);
+    return APR_SUCCESS;
+}
+
+/* Puts up to wanted bytes of the body behind what waits, and passes that unless it may wait. */
+static apr_status_t expand_piece(output_t *output, mdl_body_t *body, apr_int64_t offset,
+                                 apr_int64_t wanted, apr_int64_t *taken)
+{
+    int is_stream = output->f->c->master != NULL;
+    apr_status_t rv = body->take(body, offset, wanted, output->taken, taken);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (output->transfer != NULL) {
+        if (output->piece > 0) {
+            mdl_transfer_mark(output->transfer);
+        }
+        mdl_transfer_add_part(output->transfer, offset, *taken);
+    }
+    if (is_stream) {
+        rv = copy_taken(output, *taken);
+        return rv == APR_SUCCESS ? pass(output, 0) : rv;
+    }
+    APR_BRIGADE_CONCAT(output->out, output->taken);
+    return body->lasting && output->piece == 0 ? APR_SUCCESS : pass(output, 1);
 }
 
 static apr_status_t expand(output_t *output, mdl_body_t *body, apr_int64_t offset,
                            apr_int64_t length)
 {
-    int is_stream = output->f->c->master != NULL;
+    apr_status_t rv = APR_SUCCESS;
 
-    while (length > 0) {
-        apr_int64_t wanted = is_stream && length > STREAM_PIECE ? STREAM_PIECE : length;
+    while (length > 0 && rv == APR_SUCCESS) {
+        apr_int64_t wanted = output->piece > 0 && length > output->piece ? output->piece : length;
         apr_int64_t taken;
-        apr_status_t rv = body->take(body, offset, wanted, output->piece, &taken);
 
-        if (rv != APR_SUCCESS) {
-            return rv;
+        rv = expand_piece(output, body, offset, wanted, &taken);
+        if (rv == APR_SUCCESS) {
+            offset += taken;
+            length -= taken;
         }
-        if (is_stream) {
-            rv = copy_piece(output, taken);
-        } else {
-            APR_BRIGADE_CONCAT(output->out, output->piece);
-            rv = body->lasting ? APR_SUCCESS : pass(output, 1);
-        }
-        if (rv != APR_SUCCESS) {
-            return rv;
-        }
-        offset += taken;
-        length -= taken;
     }
-    return APR_SUCCESS;
+    return rv;
+}
+
+static void keep(output_t *output, apr_bucket *bucket)
+{
+    APR_BUCKET_REMOVE(bucket);
+    APR_BRIGADE_INSERT_TAIL(output->out, bucket);
+    if (output->transfer != NULL && !APR_BUCKET_IS_METADATA(bucket) &&
+        bucket->length != (apr_size_t)-1) {
+        mdl_transfer_add_other(output->transfer, bucket->length);
+    }
 }
 
 static apr_status_t write_body(ap_filter_t *f, apr_bucket_brigade *in)
 {
     output_t output = {.f = f,
+                       .transfer = f->ctx,
                        .out = apr_brigade_create(f->r->pool, in->bucket_alloc),
-                       .piece = apr_brigade_create(f->r->pool, in->bucket_alloc)};
+                       .taken = apr_brigade_create(f->r->pool, in->bucket_alloc)};
     apr_status_t rv = APR_SUCCESS;
 
+    if (f->c->master != NULL) {
+        output.piece = STREAM_PIECE;
+    } else if (ap_ssl_conn_is_ssl(f->c)) {
+        output.piece = TLS_PIECE;
+    }
     while (rv == APR_SUCCESS && !APR_BRIGADE_EMPTY(in)) {
         apr_bucket *bucket = APR_BRIGADE_FIRST(in);
         mdl_body_t *body = mdl_body_of(bucket);
@@ -87,14 +128,13 @@ static apr_status_t write_body(ap_filter_t *f, apr_bucket_brigade *in)
             rv = expand(&output, body, bucket->start, (apr_int64_t)bucket->length);
             apr_bucket_delete(bucket);
         } else {
-            APR_BUCKET_REMOVE(bucket);
-            APR_BRIGADE_INSERT_TAIL(output.out, bucket);
+            keep(&output, bucket);
         }
     }
     if (rv == APR_SUCCESS) {
         rv = pass(&output, 0);
     }
-    apr_brigade_destroy(output.piece);
+    apr_brigade_destroy(output.taken);
     apr_brigade_destroy(output.out);
     return rv;
 }
@@ -104,12 +144,12 @@ void mdl_output_register(void)
     filter = ap_register_output_filter("DOWNLOADS_BODY", write_body, NULL, AP_FTYPE_TRANSCODE);
 }
 
-apr_status_t mdl_output_send(request_rec *r, mdl_body_t *body)
+apr_status_t mdl_output_send(request_rec *r, mdl_body_t *body, mdl_transfer_t *transfer)
 {
     apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, alloc);
 
-    ap_add_output_filter_handle(filter, NULL, r, r->connection);
+    ap_add_output_filter_handle(filter, transfer, r, r->connection);
     APR_BRIGADE_INSERT_TAIL(brigade, mdl_body_bucket(body, alloc));
     APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(alloc));
     return ap_pass_brigade(r->output_filters, brigade);

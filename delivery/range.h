@@ -13,4 +13,10 @@
  */
 int mdl_range_is_unsatisfiable(request_rec *r, apr_int64_t size, const char *etag);
 
+/**
+ * Whether all of such a file is asked for: without a range, by one from its first byte to its last,
+ * by several that make it up, or by a header that httpd may pass over.
+ */
+int mdl_range_is_whole(request_rec *r, apr_int64_t size, const char *etag);
+
 #endif

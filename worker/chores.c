@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "core/blob.h"
 #include "core/idempotency.h"
+#include "core/meter.h"
 #include "core/upload.h"
 
 #define PRUNE_BATCHES 20
@@ -13,6 +14,8 @@
 #define FILE_BATCH    500
 #define BLOB_BATCH    500
 #define BLOB_REST     apr_time_from_sec(3600) /* transfers that began before go on */
+#define DOWNLOAD_BATCH  100
+#define DOWNLOAD_ROUNDS 20
 
 static apr_status_t touch_all(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -97,6 +100,26 @@ void mdl_chores_sweep_blobs(mdl_storage_t *storage, mdl_worker_db_t *database, a
                     "MDL0306: can't remove the file %s, which nothing refers to, from "
                     "DownloadsStorage; it is tried again",
                     sweep.sha256);
+        }
+    }
+}
+
+/* Lost transfers first: their sessions are not idle before. */
+void mdl_chores_sweep_downloads(const mdl_service_t *service, mdl_worker_db_t *database,
+                                apr_pool_t *p)
+{
+    mdl_meter_sweep_t lost = {.idle = service->settings->session_idle, .limit = DOWNLOAD_BATCH};
+    mdl_session_sweep_t idle = {.limit = DOWNLOAD_BATCH};
+
+    for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
+        if (mdl_worker_db_write(database, mdl_meter_sweep, &lost, p) != APR_SUCCESS || !lost.more) {
+            break;
+        }
+    }
+    for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
+        if (mdl_worker_db_write(database, mdl_session_sweep, &idle, p) != APR_SUCCESS ||
+            idle.settled < DOWNLOAD_BATCH) {
+            break;
         }
     }
 }

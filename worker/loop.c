@@ -18,6 +18,7 @@
 
 #define TICK        apr_time_from_sec(1)
 #define MINUTE      apr_time_from_sec(60)
+#define DOWNLOADS   apr_time_from_sec(5)
 #define LANES       5
 #define MAX_RUNNERS 2
 #define SMALL_SLOTS 16
@@ -57,6 +58,7 @@ typedef struct {
     apr_time_t next_report;
     apr_time_t next_sweep;
     apr_time_t next_prune;
+    apr_time_t next_downloads;
 } worker_t;
 
 static void look_everywhere(worker_t *worker)
@@ -435,6 +437,7 @@ static void see_database(worker_t *worker)
 
     if (connections != 0 && connections != worker->connections) {
         worker->next_tick = 0;
+        worker->next_downloads = apr_time_now() + DOWNLOADS; /* their processes come first, too */
         look_everywhere(worker);
     }
     worker->connections = connections;
@@ -475,6 +478,10 @@ static void turn(worker_t *worker)
         worker->next_sweep = now + MINUTE;
         mdl_chores_sweep_uploads(worker->storage, worker->database, worker->turn);
         mdl_chores_sweep_blobs(worker->storage, worker->database, worker->turn);
+    }
+    if (now >= worker->next_downloads) {
+        worker->next_downloads = now + DOWNLOADS;
+        mdl_chores_sweep_downloads(worker->service, worker->database, worker->turn);
     }
     if (now >= worker->next_prune) {
         int more = mdl_chores_prune(worker->service, worker->database, worker->turn);

@@ -21,17 +21,69 @@ WHERE a.id = %lld AND (
     OR (a.content = 'pinned' AND EXISTS (SELECT 1 FROM assignment_file f
         WHERE f.assignment_id = a.id AND f.asset_id = s.id)))
 
+-- A link's last session, with when its first one began.
+-- part: session_columns
+s.generation, s.status, s.etag, s.size, s.ranges, s.bytes, s.assignment_id, s.asset_id, s.taken,
+(SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1), s.idle_at
+
 -- name: download_session_find
-SELECT opened_at FROM download_session WHERE id = %s
+SELECT {{session_columns}} FROM download_session s WHERE s.id = %s
+ORDER BY s.generation DESC LIMIT 1
+
+-- name: download_session_get
+SELECT {{session_columns}} FROM download_session s WHERE s.id = %s AND s.generation = %lld
+
+-- The first session of a link stands for all of them.
+-- name: download_session_lock
+-- dialect: sqlite3
+SELECT generation FROM download_session WHERE id = %s AND generation = 1
+
+-- name: download_session_lock
+-- dialect: pgsql
+SELECT generation FROM download_session WHERE id = %s AND generation = 1 FOR UPDATE
 
 -- name: download_session_open
-INSERT INTO download_session (id, assignment_id, asset_id, opened_at) VALUES (%s, %lld, %lld, %lld)
-ON CONFLICT (id) DO NOTHING
+INSERT INTO download_session (id, generation, assignment_id, asset_id, taken, etag, size, status,
+    ranges, bytes, transfers, opened_at, updated_at, idle_at)
+VALUES (%s, %lld, %lld, %lld, %s, %s, %lld, 'open', '', 0, 1, %lld, %lld, %lld)
+ON CONFLICT (id, generation) DO NOTHING
 
--- Takes one download if there is one left; a limit of 0 has no end.
+-- name: download_session_resume
+UPDATE download_session SET status = %s, transfers = transfers + 1, updated_at = %lld, idle_at = %lld
+WHERE id = %s AND generation = %lld
+
+-- name: download_session_settle
+UPDATE download_session SET status = %s, ranges = %s, bytes = bytes + %lld, updated_at = %lld,
+    idle_at = %lld
+WHERE id = %s AND generation = %lld
+
+-- name: download_sessions_idle
+SELECT s.id, s.generation FROM download_session s
+WHERE s.status = 'open' AND s.idle_at <= %lld AND NOT EXISTS (SELECT 1 FROM download_transfer t
+    WHERE t.session_id = s.id AND t.generation = s.generation)
+ORDER BY s.idle_at LIMIT %lld
+
+-- name: download_sessions_of_order
+SELECT s.assignment_id, s.asset_id, s.status, s.size, s.transfers, s.opened_at, s.updated_at,
+    s.bytes + COALESCE((SELECT SUM(t.bytes) FROM download_transfer t
+        WHERE t.session_id = s.id AND t.generation = s.generation), 0)
+FROM assignment a JOIN download_session s ON s.assignment_id = a.id
+WHERE a.order_id = %lld
+ORDER BY s.opened_at DESC, s.id, s.generation DESC LIMIT %lld
+
+-- Takes one download of each asset in a JSON array that has one left; a limit of 0 has no end.
 -- name: allowance_take
+-- dialect: sqlite3
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-VALUES (%lld, %lld, 1, 0)
+SELECT CAST(%lld AS INTEGER), CAST(value AS INTEGER), 1, 0 FROM json_each(%s) WHERE true
+ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = allowance.downloads_used + 1
+WHERE CAST(%lld AS INTEGER) = 0
+    OR allowance.downloads_used < CAST(%lld AS INTEGER) + allowance.downloads_extra
+
+-- name: allowance_take
+-- dialect: pgsql
+INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
+SELECT %lld, value::bigint, 1, 0 FROM jsonb_array_elements_text(%s::jsonb) ORDER BY value::bigint
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = allowance.downloads_used + 1
 WHERE %lld = 0 OR allowance.downloads_used < %lld + allowance.downloads_extra
 
@@ -53,3 +105,26 @@ FROM asset s
 JOIN blob b ON b.sha256 = s.sha256
 LEFT JOIN allowance w ON w.assignment_id = %lld AND w.asset_id = s.id
 WHERE s.id {{in_given}} AND s.status = 'ready' AND s.deleted_at IS NULL
+
+-- name: allowance_give_back
+-- dialect: sqlite3
+UPDATE allowance SET downloads_used = downloads_used - 1
+WHERE assignment_id = %lld AND asset_id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+    AND downloads_used > 0
+
+-- name: allowance_give_back
+-- dialect: pgsql
+UPDATE allowance SET downloads_used = downloads_used - 1
+WHERE assignment_id = %lld
+    AND asset_id IN (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
+    AND downloads_used > 0
+
+-- name: download_partial_find
+SELECT ranges FROM download_partial WHERE assignment_id = %lld AND asset_id = %lld AND etag = %s
+
+-- name: download_partial_keep
+INSERT INTO download_partial (assignment_id, asset_id, etag, ranges) VALUES (%lld, %lld, %s, %s)
+ON CONFLICT (assignment_id, asset_id) DO UPDATE SET etag = excluded.etag, ranges = excluded.ranges
+
+-- name: download_partial_remove
+DELETE FROM download_partial WHERE assignment_id = %lld AND asset_id = %lld

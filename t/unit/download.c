@@ -1,6 +1,7 @@
 #include "t/unit/fixtures.h"
 
 #include "core/download.h"
+#include "core/session.h"
 
 #define SESSION apr_time_from_sec(86400)
 
@@ -52,15 +53,34 @@ static mdl_download_verdict_t verdict(const mdl_link_file_t *link, apr_pool_t *p
     return look(link, p).verdict;
 }
 
+/* Begins a transfer; it runs on. */
+static mdl_session_verdict_t begin(const mdl_link_file_t *link, int limit, apr_pool_t *p)
+{
+    mdl_session_begin_t session = {.link = link,
+                                   .files = ids_of(p, 1, link->asset_id),
+                                   .limit = limit,
+                                   .etag = "\"etag\"",
+                                   .size = 4321,
+                                   .lifetime = SESSION,
+                                   .idle = apr_time_from_sec(600),
+                                   .meter_id = "meter",
+                                   .transfer_id = mdl_random_base62(22, p)};
+
+    if (mdl_session_begin(db, &session, p) != APR_SUCCESS) {
+        printf("# %s\n", mdl_db_error(db));
+        exit(2);
+    }
+    return session.verdict;
+}
+
 /* As a request for the bytes does it. */
 static mdl_download_verdict_t fetch(const mdl_link_file_t *link, apr_pool_t *p)
 {
     mdl_download_t download = look(link, p);
 
-    if (download.verdict == MDL_DOWNLOAD_OK && !download.open &&
-        mdl_download_open(db, &download, p) != APR_SUCCESS) {
-        printf("# %s\n", mdl_db_error(db));
-        exit(2);
+    if (download.verdict == MDL_DOWNLOAD_OK &&
+        begin(link, download.limit, p) == MDL_SESSION_EXHAUSTED) {
+        return MDL_DOWNLOAD_EXHAUSTED;
     }
     return download.verdict;
 }
@@ -111,14 +131,11 @@ static void test_sessions(apr_pool_t *p)
     is_str(download.content_type, "application/pdf", "and type");
     ok(download.page_id != NULL && strcmp(download.shop_name, "A shop") == 0,
        "from its order and shop");
-    is_int(download.open, 0, "the session is not open yet");
     is_int(used(first, p), 0, "to look costs nothing");
     is_int(fetch(first, p), MDL_DOWNLOAD_OK, "the first fetch");
     is_int(used(first, p), 1, "costs one download");
-    is_int(look(first, p).open, 1, "and opens the session");
     is_int(fetch(first, p), MDL_DOWNLOAD_OK, "the next one in this session");
-    is_int(mdl_download_open(db, &download, p), APR_SUCCESS, "and one that began beside the first");
-    is_int(used(first, p), 1, "cost nothing");
+    is_int(used(first, p), 1, "costs nothing");
     is_int(fetch(second, p), MDL_DOWNLOAD_OK, "another session");
     is_int(used(first, p), 2, "costs another");
     is_int(fetch(new_link(&bought, p), p), MDL_DOWNLOAD_EXHAUSTED, "then none is left");
@@ -146,10 +163,8 @@ static void test_limits(apr_pool_t *p)
     fetch(new_link(&granted, p), p);
     late = look(new_link(&granted, p), p);
     is_int(late.verdict, MDL_DOWNLOAD_EXHAUSTED, "after one of one download none is left");
-    late.verdict = MDL_DOWNLOAD_OK; /* as another process saw it before */
-    is_int(mdl_download_open(db, &late, p), APR_SUCCESS, "who saw one left before it was taken");
-    is_int(late.verdict, MDL_DOWNLOAD_EXHAUSTED, "gets none either");
-    is_int(look(late.link, p).open, 0, "and no session");
+    is_int(begin(late.link, late.limit, p), MDL_SESSION_EXHAUSTED,
+           "who saw one left before it was taken gets none either");
     mdl_db_command(db, "UPDATE allowance SET downloads_extra = 2 WHERE downloads_used = 1");
     for (n = 0; n < 10 && fetch(new_link(&granted, p), p) == MDL_DOWNLOAD_OK; n++) {
     }
@@ -244,15 +259,8 @@ static int click_at_once(const database_t *database, const mdl_link_file_t *boug
         if ((children[i] = child_begin()) == 0) {
             db = database_open(database, p);
             for (int n = 0; n < CLICKS; n++) {
-                mdl_download_t download = {.link = one_session ? shared : new_link(bought, p),
-                                           .verdict = MDL_DOWNLOAD_OK,
-                                           .limit = 1};
-
                 /* each as if it had seen one left */
-                if (mdl_download_open(db, &download, p) != APR_SUCCESS) {
-                    child_end(0);
-                }
-                byte = download.verdict == MDL_DOWNLOAD_OK;
+                byte = begin(one_session ? shared : new_link(bought, p), 1, p) == MDL_SESSION_BEGUN;
                 (void)!write(results[1], &byte, 1);
             }
             child_end(1);

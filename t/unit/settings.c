@@ -126,6 +126,7 @@ static void test_defaults(void)
     is_int(s->download_limit, 10, "a purchase includes 10 downloads");
     is_int(s->link_lifetime, apr_time_from_sec(300), "a link lives 5 min");
     is_int(s->session_lifetime, apr_time_from_sec(86400), "a session lives a day");
+    is_int(s->session_idle, apr_time_from_sec(600), "and may be idle for ten minutes");
     is_int(s->lease_time, apr_time_from_sec(30), "a lease lasts 30 s");
     is_int(s->poll_interval, apr_time_from_sec(2), "other nodes' jobs are looked for every 2 s");
 }
@@ -190,6 +191,7 @@ static void test_ranges(void)
         {"DownloadsDownloadLimit", "-1", "0", "100000", "100001"},
         {"DownloadsLinkLifetime", "9", "10", "86400", "86401"},
         {"DownloadsSessionLifetime", "59", "60", "2592000", "2592001"},
+        {"DownloadsSessionIdle", "0", "1", "86400", "86401"},
         {"DownloadsLeaseTime", "1", "2", "3600", "3601"},
         {"DownloadsPollInterval", "0", "1", "60", "61"},
         {"DownloadsIngestMaxSize", "0", "1", "16384G", "16385G"},

@@ -1,0 +1,497 @@
+#include "core/session.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <apr_strings.h>
+
+static const char *const names[] = {"open", "counted", "returned"};
+
+static apr_status_t read_session(mdl_rows_t *row, const char *id, mdl_session_t *session)
+{
+    const char *status = mdl_rows_text(row, 1);
+
+    *session = (mdl_session_t){.id = id,
+                               .generation = mdl_rows_int(row, 0),
+                               .etag = mdl_rows_text(row, 2),
+                               .size = mdl_rows_int(row, 3),
+                               .ranges = mdl_rows_text(row, 4),
+                               .bytes = mdl_rows_int(row, 5),
+                               .assignment_id = mdl_rows_int(row, 6),
+                               .asset_id = mdl_rows_int(row, 7),
+                               .taken = mdl_rows_text(row, 8),
+                               .opened_at = mdl_rows_int(row, 9),
+                               .idle_at = mdl_rows_int(row, 10)};
+    while (strcmp(names[session->status], status) != 0) {
+        session->status++;
+    }
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_session_find(mdl_db_t *db, const char *id, mdl_session_t *session, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_FIND, &row, p,
+                                        MDL_ARGS(mdl_text(id)));
+
+    return rv == APR_SUCCESS ? read_session(row, id, session) : rv;
+}
+
+static apr_status_t lock(mdl_db_t *db, const char *id, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+
+    return mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_LOCK, &row, p, MDL_ARGS(mdl_text(id)));
+}
+
+/* Allowances. */
+
+static const char *json_of(const apr_array_header_t *ids, apr_pool_t *p)
+{
+    apr_array_header_t *words = apr_array_make(p, ids->nelts, sizeof(const char *));
+
+    for (int i = 0; i < ids->nelts; i++) {
+        APR_ARRAY_PUSH(words, const char *) = apr_psprintf(p, "%" APR_INT64_T_FMT,
+                                                           APR_ARRAY_IDX(ids, i, apr_int64_t));
+    }
+    return apr_pstrcat(p, "[", apr_array_pstrcat(p, words, ','), "]", NULL);
+}
+
+static apr_status_t take(mdl_db_t *db, apr_int64_t assignment_id, const char *ids, int limit,
+                         apr_int64_t *taken, apr_pool_t *p)
+{
+    return mdl_db_exec(
+        db, MDL_Q_ALLOWANCE_TAKE, taken, p,
+        MDL_ARGS(mdl_int(assignment_id), mdl_text(ids), mdl_int(limit), mdl_int(limit)));
+}
+
+/* All or none: an error rolls back. */
+static apr_status_t take_all(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
+{
+    apr_int64_t taken;
+    apr_status_t rv = take(db, begin->link->assignment_id, json_of(begin->files, p), begin->limit,
+                           &taken, p);
+
+    if (rv == APR_SUCCESS && taken != begin->files->nelts) {
+        begin->verdict = MDL_SESSION_EXHAUSTED;
+        return APR_EGENERAL;
+    }
+    return rv;
+}
+
+/* The assignment's partial. */
+
+static apr_status_t find_partial(mdl_db_t *db, const mdl_session_t *session,
+                                 mdl_coverage_t **partial, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_PARTIAL_FIND, &row, p,
+                                        MDL_ARGS(mdl_int(session->assignment_id),
+                                                 mdl_int(session->asset_id),
+                                                 mdl_text(session->etag)));
+
+    *partial = mdl_coverage_read(rv == APR_SUCCESS ? mdl_rows_text(row, 0) : "", p);
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+static apr_status_t keep_partial(mdl_db_t *db, const mdl_session_t *session,
+                                 const mdl_coverage_t *partial, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_DOWNLOAD_PARTIAL_KEEP, NULL, p,
+                       MDL_ARGS(mdl_int(session->assignment_id), mdl_int(session->asset_id),
+                                mdl_text(session->etag), mdl_text(mdl_coverage_text(partial, p))));
+}
+
+static apr_status_t remove_partial(mdl_db_t *db, const mdl_session_t *session, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_DOWNLOAD_PARTIAL_REMOVE, NULL, p,
+                       MDL_ARGS(mdl_int(session->assignment_id), mdl_int(session->asset_id)));
+}
+
+/* Beginning. */
+
+static apr_time_t idle_at(const mdl_session_begin_t *begin, apr_time_t now)
+{
+    return now + (begin->idle < begin->lifetime ? begin->idle : begin->lifetime);
+}
+
+static apr_status_t open_generation(mdl_db_t *db, mdl_session_begin_t *begin, const char *taken,
+                                    apr_int64_t *opened, apr_time_t now, apr_pool_t *p)
+{
+    const mdl_link_file_t *link = begin->link;
+
+    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_OPEN, opened, p,
+                       MDL_ARGS(mdl_text(link->session), mdl_int(begin->generation),
+                                mdl_int(link->assignment_id), mdl_int_or_null(link->asset_id),
+                                mdl_text(taken), mdl_text(begin->etag), mdl_int(begin->size),
+                                mdl_int(now), mdl_int(now), mdl_int(idle_at(begin, now))));
+}
+
+static apr_status_t resume(mdl_db_t *db, const mdl_session_begin_t *begin,
+                           mdl_session_status_t status, apr_time_t now, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_RESUME, NULL, p,
+                       MDL_ARGS(mdl_text(names[status]), mdl_int(now), mdl_int(idle_at(begin, now)),
+                                mdl_text(begin->link->session), mdl_int(begin->generation)));
+}
+
+/* The link's next session; what is taken of the last one stands for it when that is still open. */
+static apr_status_t open_next(mdl_db_t *db, mdl_session_begin_t *begin, const mdl_session_t *last,
+                              apr_time_t now, apr_pool_t *p)
+{
+    const char *taken = last->status == MDL_SESSION_OPEN ? last->taken : json_of(begin->files, p);
+    apr_int64_t opened;
+    apr_status_t rv;
+
+    begin->generation = last->generation + 1;
+    if (last->status != MDL_SESSION_OPEN) {
+        if ((rv = take_all(db, begin, p)) != APR_SUCCESS) {
+            return rv;
+        }
+        begin->why = "counted, another download by the same link";
+    } else {
+        begin->why = "not counted, its session goes on with the file's new version";
+        rv = mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_SETTLE, NULL, p,
+                         MDL_ARGS(mdl_text(names[MDL_SESSION_RETURNED]), mdl_text(last->ranges),
+                                  mdl_int(0), mdl_int(now), mdl_int(now), mdl_text(last->id),
+                                  mdl_int(last->generation)));
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return open_generation(db, begin, taken, &opened, now, p);
+}
+
+typedef struct {
+    apr_int64_t count;
+    apr_int64_t bytes;
+} running_t;
+
+static apr_status_t find_running(mdl_db_t *db, const mdl_session_t *last, apr_time_t now,
+                                 running_t *running, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(
+        db, MDL_Q_TRANSFERS_OF_SESSION, &row, p,
+        MDL_ARGS(mdl_int(last->generation), mdl_text(last->id), mdl_int(now)));
+
+    if (rv == APR_SUCCESS) {
+        running->count = mdl_rows_int(row, 0);
+        running->bytes = mdl_rows_int(row, 1);
+    }
+    return rv;
+}
+
+/* Whether it may go on with the session that there is; BEGUN when it may. */
+static mdl_session_verdict_t judge(const mdl_session_begin_t *begin, const mdl_session_t *last,
+                                   const running_t *running, apr_time_t now)
+{
+    int is_another = strcmp(last->etag, begin->etag) != 0 ||
+                     (last->status == MDL_SESSION_COUNTED && begin->whole);
+
+    if (last->opened_at + begin->lifetime <= now) {
+        return MDL_SESSION_OVER;
+    }
+    if (running->count >= MDL_SESSION_TRANSFERS) {
+        return MDL_SESSION_CROWDED;
+    }
+    if (!is_another && last->size > 0 &&
+        last->bytes + running->bytes >= last->size * MDL_SESSION_FACTOR) {
+        return MDL_SESSION_CAPPED;
+    }
+    if (!is_another && last->status == MDL_SESSION_OPEN && begin->whole && running->count > 0 &&
+        begin->patient) {
+        return MDL_SESSION_UNSETTLED;
+    }
+    return MDL_SESSION_BEGUN;
+}
+
+static apr_status_t go_on(mdl_db_t *db, mdl_session_begin_t *begin, apr_time_t now, apr_pool_t *p)
+{
+    mdl_session_status_t status;
+    mdl_session_t last;
+    running_t running;
+    apr_status_t rv;
+
+    if ((rv = lock(db, begin->link->session, p)) != APR_SUCCESS ||
+        (rv = mdl_session_find(db, begin->link->session, &last, p)) != APR_SUCCESS ||
+        (rv = find_running(db, &last, now, &running, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    begin->verdict = judge(begin, &last, &running, now);
+    if (begin->verdict != MDL_SESSION_BEGUN) {
+        return APR_EGENERAL;
+    }
+    if (strcmp(last.etag, begin->etag) != 0 ||
+        (last.status == MDL_SESSION_COUNTED && begin->whole)) {
+        return open_next(db, begin, &last, now, p);
+    }
+    begin->generation = last.generation;
+    status = last.status;
+    if (status == MDL_SESSION_RETURNED) {
+        if ((rv = take_all(db, begin, p)) != APR_SUCCESS) {
+            return rv;
+        }
+        status = MDL_SESSION_OPEN;
+        begin->why = "counted, its session goes on after it had given its download back";
+    } else {
+        begin->why = status == MDL_SESSION_OPEN ? "not counted, its session is open"
+                                                : "not counted, a part of what was counted";
+    }
+    return resume(db, begin, status, now, p);
+}
+
+static apr_status_t begin_transfer(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_session_begin_t *begin = arg;
+    const mdl_link_file_t *link = begin->link;
+    apr_time_t now = apr_time_now();
+    apr_int64_t opened;
+    apr_status_t rv;
+
+    begin->verdict = MDL_SESSION_BEGUN;
+    begin->generation = 1;
+    rv = open_generation(db, begin, json_of(begin->files, p), &opened, now, p);
+    if (rv == APR_SUCCESS && opened) {
+        begin->why = "counted";
+        rv = take_all(db, begin, p);
+    } else if (rv == APR_SUCCESS) {
+        rv = go_on(db, begin, now, p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_TRANSFER_BEGIN, NULL, p,
+                         MDL_ARGS(mdl_text(begin->transfer_id), mdl_text(link->session),
+                                  mdl_int(begin->generation), mdl_int(link->assignment_id),
+                                  mdl_text(begin->meter_id)));
+    }
+    if (rv == APR_SUCCESS && begin->leased_until != 0) {
+        rv = mdl_db_exec(db, MDL_Q_METER_RENEW, NULL, p,
+                         MDL_ARGS(mdl_text(begin->meter_id), mdl_int(begin->leased_until)));
+    }
+    return rv;
+}
+
+apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_write(db, begin_transfer, begin, p);
+
+    return rv == APR_EGENERAL && begin->verdict != MDL_SESSION_BEGUN ? APR_SUCCESS : rv;
+}
+
+/* Settling. */
+
+/* Whether the session is whole by what it delivered, or together with what others gave back: that
+   is used up then. */
+static apr_status_t is_whole(mdl_db_t *db, const mdl_session_t *session,
+                             const mdl_coverage_t *coverage, int *whole, apr_pool_t *p)
+{
+    mdl_coverage_t *partial;
+    apr_status_t rv;
+
+    *whole = mdl_coverage_is_whole(coverage, session->size);
+    if (*whole) {
+        return APR_SUCCESS;
+    }
+    if ((rv = find_partial(db, session, &partial, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    mdl_coverage_join(partial, coverage);
+    *whole = mdl_coverage_is_whole(partial, session->size);
+    return *whole ? remove_partial(db, session, p) : APR_SUCCESS;
+}
+
+/* What the session delivered goes to the partial. */
+static apr_status_t give_ranges(mdl_db_t *db, const mdl_session_t *session,
+                                const mdl_coverage_t *coverage, apr_pool_t *p)
+{
+    mdl_coverage_t *partial;
+    apr_status_t rv = find_partial(db, session, &partial, p);
+
+    if (rv != APR_SUCCESS || coverage->nelts == 0) {
+        return rv;
+    }
+    mdl_coverage_join(partial, coverage);
+    return keep_partial(db, session, partial, p);
+}
+
+static apr_status_t store(mdl_db_t *db, const mdl_session_t *session,
+                          const mdl_coverage_t *coverage, apr_int64_t bytes, apr_time_t until,
+                          apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_SETTLE, NULL, p,
+                       MDL_ARGS(mdl_text(names[session->status]),
+                                mdl_text(mdl_coverage_text(coverage, p)), mdl_int(bytes),
+                                mdl_int(apr_time_now()), mdl_int(until), mdl_text(session->id),
+                                mdl_int(session->generation)));
+}
+
+/* A transfer that was given up on and ends after all finds its session returned: the download that
+   it made whole has to be taken all the same. */
+static apr_status_t add_delivery(mdl_db_t *db, mdl_session_t *session,
+                                 const mdl_session_delivery_t *delivery, apr_time_t until,
+                                 apr_pool_t *p)
+{
+    mdl_coverage_t *coverage = mdl_coverage_read(session->ranges, p);
+    int whole = 0;
+    apr_int64_t taken;
+    apr_status_t rv = APR_SUCCESS;
+
+    mdl_coverage_join(coverage, mdl_coverage_read(delivery->ranges, p));
+    if (session->status != MDL_SESSION_COUNTED) {
+        rv = is_whole(db, session, coverage, &whole, p);
+    }
+    if (rv == APR_SUCCESS && session->status == MDL_SESSION_RETURNED) {
+        if (whole) {
+            rv = take(db, session->assignment_id, session->taken, 0, &taken, p);
+        } else {
+            rv = give_ranges(db, session, coverage, p);
+            apr_array_clear(coverage);
+        }
+    }
+    if (whole) {
+        session->status = MDL_SESSION_COUNTED;
+    }
+    return rv == APR_SUCCESS ? store(db, session, coverage, delivery->bytes, until, p) : rv;
+}
+
+static apr_status_t get(mdl_db_t *db, const char *id, apr_int64_t generation,
+                        mdl_session_t *session, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_GET, &row, p,
+                                        MDL_ARGS(mdl_text(id), mdl_int(generation)));
+
+    return rv == APR_SUCCESS ? read_session(row, id, session) : rv;
+}
+
+static apr_status_t settle(mdl_db_t *db, const mdl_session_delivery_t *delivery, apr_time_t until,
+                           apr_pool_t *p)
+{
+    mdl_session_t session;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_TRANSFER_END, NULL, p,
+                                  MDL_ARGS(mdl_text(delivery->transfer_id)));
+
+    if (rv == APR_SUCCESS) {
+        rv = get(db, delivery->session_id, delivery->generation, &session, p);
+    }
+    if (rv == APR_ENOENT) {
+        return APR_SUCCESS;
+    }
+    return rv == APR_SUCCESS ? add_delivery(db, &session, delivery, until, p) : rv;
+}
+
+/* All sessions are locked before anything else is: so two of these can't wait for each other. */
+apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const mdl_session_settle_t *all = arg;
+    apr_time_t until = apr_time_now() + all->idle;
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = 0; i < all->deliveries->nelts; i++) {
+        rv = lock(db, APR_ARRAY_IDX(all->deliveries, i, mdl_session_delivery_t).session_id, p);
+        if (rv != APR_SUCCESS && rv != APR_ENOENT) {
+            return rv;
+        }
+    }
+    for (int i = 0; i < all->deliveries->nelts; i++) {
+        rv = settle(db, &APR_ARRAY_IDX(all->deliveries, i, mdl_session_delivery_t), until, p);
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return APR_SUCCESS;
+}
+
+/* Sessions that are idle. */
+
+static apr_status_t end_idle(mdl_db_t *db, const mdl_session_t *idle, apr_time_t now, apr_pool_t *p)
+{
+    mdl_session_t session;
+    mdl_coverage_t *coverage;
+    running_t running;
+    int whole;
+    apr_status_t rv;
+
+    if ((rv = lock(db, idle->id, p)) != APR_SUCCESS ||
+        (rv = get(db, idle->id, idle->generation, &session, p)) != APR_SUCCESS ||
+        (rv = find_running(db, &session, now, &running, p)) != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    if (session.status != MDL_SESSION_OPEN || session.idle_at > now || running.count > 0) {
+        return APR_SUCCESS; /* it was resumed meanwhile */
+    }
+    coverage = mdl_coverage_read(session.ranges, p);
+    if ((rv = is_whole(db, &session, coverage, &whole, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    session.status = whole ? MDL_SESSION_COUNTED : MDL_SESSION_RETURNED;
+    if (!whole) {
+        if ((rv = give_ranges(db, &session, coverage, p)) != APR_SUCCESS ||
+            (rv = mdl_db_exec(db, MDL_Q_ALLOWANCE_GIVE_BACK, NULL, p,
+                              MDL_ARGS(mdl_int(session.assignment_id), mdl_text(session.taken)))) !=
+                APR_SUCCESS) {
+            return rv;
+        }
+        apr_array_clear(coverage);
+    }
+    return store(db, &session, coverage, 0, session.idle_at, p);
+}
+
+static apr_status_t find_idle(mdl_db_t *db, int limit, apr_time_t now, apr_array_header_t *sessions,
+                              apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_IDLE, &rows, p,
+                                    MDL_ARGS(mdl_int(now), mdl_int(limit)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(sessions, mdl_session_t) = (mdl_session_t){
+            .id = mdl_rows_text(rows, 0), .generation = mdl_rows_int(rows, 1)};
+    }
+    return rv;
+}
+
+static int by_id(const void *one, const void *other)
+{
+    return strcmp(((const mdl_session_t *)one)->id, ((const mdl_session_t *)other)->id);
+}
+
+apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_session_sweep_t *sweep = arg;
+    apr_array_header_t *sessions = apr_array_make(p, sweep->limit, sizeof(mdl_session_t));
+    apr_time_t now = apr_time_now();
+    apr_status_t rv = find_idle(db, sweep->limit, now, sessions, p);
+
+    sweep->settled = sessions->nelts;
+    qsort(sessions->elts, (size_t)sessions->nelts, sizeof(mdl_session_t), by_id);
+    for (int i = 0; i < sessions->nelts && rv == APR_SUCCESS; i++) {
+        rv = lock(db, APR_ARRAY_IDX(sessions, i, mdl_session_t).id, p);
+    }
+    for (int i = 0; i < sessions->nelts && rv == APR_SUCCESS; i++) {
+        rv = end_idle(db, &APR_ARRAY_IDX(sessions, i, mdl_session_t), now, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_session_list(mdl_db_t *db, apr_int64_t order_id, int limit,
+                              apr_array_header_t **sessions, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_OF_ORDER, &rows, p,
+                                    MDL_ARGS(mdl_int(order_id), mdl_int(limit)));
+
+    *sessions = apr_array_make(p, 8, sizeof(mdl_session_view_t));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(*sessions, mdl_session_view_t) = (mdl_session_view_t){
+            .assignment_id = mdl_rows_int(rows, 0),
+            .asset_id = mdl_rows_int(rows, 1),
+            .status = mdl_rows_text(rows, 2),
+            .size = mdl_rows_int(rows, 3),
+            .transfers = mdl_rows_int(rows, 4),
+            .opened_at = mdl_rows_int(rows, 5),
+            .updated_at = mdl_rows_int(rows, 6),
+            .bytes = mdl_rows_int(rows, 7)};
+    }
+    return rv;
+}

@@ -1,0 +1,486 @@
+#include "delivery/transfer.h"
+
+#include <stdatomic.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+#include <http_config.h>
+#include <http_log.h>
+#include <http_ssl.h>
+#include <util_filter.h>
+
+#include "delivery/settler.h"
+#include "delivery/wire.h"
+
+APLOG_USE_MODULE(downloads);
+
+#define MARKS       256 /* of the last 16 MB at least, which is more than a kernel has under way */
+#define SETTLE_WAIT apr_time_from_sec(60)
+#define CUT_WAIT    apr_time_from_msec(2500)
+
+typedef struct {
+    apr_uint64_t wire;
+    apr_uint64_t position;
+} mark_t;
+
+typedef struct {
+    apr_uint64_t position;
+    apr_int64_t offset;
+    apr_int64_t length;
+} part_t;
+
+struct mdl_transfer_t {
+    mdl_transfer_t *next;
+    mdl_transfer_t *previous;
+    int holders; /* the list, and the request until it is logged */
+    char id[MDL_TRANSFER_ID + 1];
+    char session_id[32];
+    apr_int64_t generation;
+    conn_rec *c; /* the client's; NULL once the answer is over, as wire */
+    mdl_wire_t *wire;
+    int fd; /* borrowed from the connection while the answer runs, then our own */
+    int is_stream;
+    _Atomic int cut;
+    int reset; /* acknowledged is final */
+    apr_time_t cut_at;
+    apr_time_t ended_at; /* 0: it runs */
+    apr_uint64_t acknowledged;
+    apr_uint64_t last_wire; /* that the kernel took when the answer was over */
+    apr_uint64_t position;  /* passed so far */
+    int aborted;
+    apr_int64_t seen; /* bytes when it was looked at last */
+    part_t *parts;
+    int part_count;
+    int part_room;
+    mark_t first;
+    mark_t *marks; /* a ring, of what is not plain */
+    int mark_count;
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    mdl_transfer_t head; /* of a ring */
+    int running;
+    int ended;
+} list = {.mutex = PTHREAD_MUTEX_INITIALIZER, .head = {.next = &list.head, .previous = &list.head}};
+
+static void append(mdl_transfer_t *transfer)
+{
+    transfer->previous = list.head.previous;
+    transfer->next = &list.head;
+    transfer->previous->next = transfer;
+    list.head.previous = transfer;
+}
+
+static void unlink_transfer(mdl_transfer_t *transfer)
+{
+    transfer->previous->next = transfer->next;
+    transfer->next->previous = transfer->previous;
+}
+
+/* Under the mutex. */
+static void let_go(mdl_transfer_t *transfer)
+{
+    if (--transfer->holders == 0) {
+        free(transfer->marks);
+        free(transfer->parts);
+        free(transfer);
+    }
+}
+
+/* What earlier answers left in httpd's hands would be taken for this one's. */
+static void flush(conn_rec *c)
+{
+    apr_bucket_brigade *brigade = apr_brigade_create(c->pool, c->bucket_alloc);
+
+    APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_flush_create(c->bucket_alloc));
+    ap_pass_brigade(c->output_filters, brigade);
+    apr_brigade_destroy(brigade);
+}
+
+mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,
+                                   apr_int64_t generation)
+{
+    conn_rec *c = r->connection;
+    mdl_transfer_t *transfer = ap_calloc(1, sizeof *transfer);
+
+    if (c->master == NULL) {
+        flush(c);
+    }
+    transfer->holders = 2;
+    apr_cpystrn(transfer->id, id, sizeof transfer->id);
+    apr_cpystrn(transfer->session_id, session_id, sizeof transfer->session_id);
+    transfer->generation = generation;
+    transfer->is_stream = c->master != NULL;
+    transfer->c = transfer->is_stream ? c->master : c;
+    transfer->wire = mdl_wire_of(c);
+    transfer->fd = mdl_wire_socket(c);
+    transfer->seen = -1;
+    if (transfer->is_stream || ap_ssl_conn_is_ssl(c)) {
+        transfer->marks = ap_calloc(MARKS, sizeof(mark_t));
+    }
+    transfer->first.wire = mdl_wire_out(transfer->wire);
+    mdl_wire_use(transfer->wire, 1);
+    mdl_wire_hold_little(transfer->fd);
+    ap_set_module_config(r->request_config, &downloads_module, transfer);
+    pthread_mutex_lock(&list.mutex);
+    append(transfer);
+    list.running++;
+    pthread_mutex_unlock(&list.mutex);
+    return transfer;
+}
+
+void mdl_transfer_mark(mdl_transfer_t *transfer)
+{
+    if (transfer->marks != NULL) {
+        pthread_mutex_lock(&list.mutex);
+        if (transfer->wire != NULL) {
+            transfer->marks[transfer->mark_count++ % MARKS] = (mark_t){
+                .wire = mdl_wire_out(transfer->wire), .position = transfer->position};
+        }
+        pthread_mutex_unlock(&list.mutex);
+    }
+}
+
+void mdl_transfer_add_part(mdl_transfer_t *transfer, apr_int64_t offset, apr_int64_t length)
+{
+    part_t *last = transfer->part_count > 0 ? &transfer->parts[transfer->part_count - 1] : NULL;
+
+    pthread_mutex_lock(&list.mutex);
+    if (last != NULL && last->position + (apr_uint64_t)last->length == transfer->position &&
+        last->offset + last->length == offset) {
+        last->length += length;
+    } else {
+        if (transfer->part_count == transfer->part_room) {
+            transfer->part_room = 2 * transfer->part_room + 1;
+            transfer->parts = ap_realloc(transfer->parts,
+                                         (size_t)transfer->part_room * sizeof(part_t));
+        }
+        transfer->parts[transfer->part_count++] = (part_t){
+            .position = transfer->position, .offset = offset, .length = length};
+    }
+    transfer->position += (apr_uint64_t)length;
+    pthread_mutex_unlock(&list.mutex);
+}
+
+void mdl_transfer_add_other(mdl_transfer_t *transfer, apr_uint64_t length)
+{
+    if (length > 0) {
+        pthread_mutex_lock(&list.mutex);
+        transfer->position += length;
+        pthread_mutex_unlock(&list.mutex);
+    }
+}
+
+int mdl_transfer_is_cut(const mdl_transfer_t *transfer)
+{
+    return atomic_load(&transfer->cut);
+}
+
+/*
+ * The position that the client can have reached when it acknowledged so many bytes.  What was
+ * passed behind a mark can't be on the wire before the mark's byte, so a mark and the bytes since
+ * then are never too little; nor is the position of the next mark, for it was passed before.
+ */
+static apr_uint64_t position_at(const mdl_transfer_t *transfer, apr_uint64_t wire)
+{
+    const mark_t *mark = &transfer->first;
+    apr_uint64_t most = transfer->position, position;
+    int oldest = transfer->mark_count > MARKS ? transfer->mark_count - MARKS : 0;
+
+    for (int i = transfer->mark_count - 1; i >= oldest; i--) {
+        const mark_t *candidate = &transfer->marks[i % MARKS];
+
+        if (candidate->wire <= wire) {
+            mark = candidate;
+            break;
+        }
+        most = candidate->position;
+    }
+    position = wire > mark->wire ? mark->position + (wire - mark->wire) : mark->position;
+    return position < most ? position : most;
+}
+
+/* Brings acknowledged up to date; true when it will not change any more. */
+static int ask(mdl_transfer_t *transfer)
+{
+    apr_uint64_t acknowledged;
+    apr_status_t rv;
+
+    if (transfer->reset || transfer->fd < 0) {
+        return 1;
+    }
+    rv = mdl_wire_acknowledged(transfer->fd, &acknowledged);
+    if (rv == APR_SUCCESS || rv == APR_ECONNABORTED) {
+        transfer->acknowledged = acknowledged;
+    } else {
+        /* Without its word for it the client has all that the kernel took. */
+        transfer->acknowledged = transfer->wire != NULL ? mdl_wire_out(transfer->wire)
+                                                        : transfer->last_wire;
+    }
+    return rv != APR_SUCCESS;
+}
+
+static mdl_transfer_view_t view_of(const mdl_transfer_t *transfer, apr_pool_t *p)
+{
+    apr_uint64_t reached = position_at(transfer, transfer->acknowledged);
+    mdl_transfer_view_t view = {.id = apr_pstrdup(p, transfer->id),
+                                .session_id = apr_pstrdup(p, transfer->session_id),
+                                .generation = transfer->generation,
+                                .coverage = mdl_coverage_make(p)};
+
+    for (int i = 0; i < transfer->part_count; i++) {
+        const part_t *part = &transfer->parts[i];
+
+        if (reached > part->position) {
+            apr_uint64_t length = reached - part->position;
+
+            if (length > (apr_uint64_t)part->length) {
+                length = (apr_uint64_t)part->length;
+            }
+            mdl_coverage_add(view.coverage, part->offset, part->offset + (apr_int64_t)length);
+            view.bytes += (apr_int64_t)length;
+        }
+    }
+    return view;
+}
+
+/* Ending. */
+
+/* Whether there is nothing to wait for: all has arrived, or no more can. */
+static int is_settled(mdl_transfer_t *transfer, apr_time_t now)
+{
+    if (ask(transfer) || position_at(transfer, transfer->acknowledged) >= transfer->position) {
+        return 1;
+    }
+    /* Of a stream that ends well the connection may hold bytes that no kernel took yet. */
+    return (transfer->acknowledged >= transfer->last_wire &&
+            (!transfer->is_stream || transfer->aborted)) ||
+           now - transfer->ended_at > SETTLE_WAIT;
+}
+
+/* Under the mutex, before the connection closes its socket. */
+static void end(mdl_transfer_t *transfer, int aborted)
+{
+    transfer->ended_at = apr_time_now();
+    transfer->aborted = aborted;
+    transfer->last_wire = mdl_wire_out(transfer->wire);
+    if (is_settled(transfer, transfer->ended_at)) {
+        transfer->fd = -1;
+    } else {
+        transfer->fd = fcntl(transfer->fd, F_DUPFD_CLOEXEC, 0);
+    }
+    mdl_wire_use(transfer->wire, -1);
+    transfer->wire = NULL;
+    transfer->c = NULL;
+    list.running--;
+    list.ended++;
+}
+
+int mdl_transfer_end(request_rec *r)
+{
+    for (; r != NULL; r = r->next) {
+        mdl_transfer_t *transfer = ap_get_module_config(r->request_config, &downloads_module);
+
+        if (transfer != NULL) {
+            ap_set_module_config(r->request_config, &downloads_module, NULL);
+            pthread_mutex_lock(&list.mutex);
+            if (transfer->ended_at == 0) {
+                end(transfer, r->connection->aborted || transfer->cut);
+            }
+            let_go(transfer);
+            pthread_mutex_unlock(&list.mutex);
+            mdl_settler_wake();
+        }
+    }
+    return DECLINED;
+}
+
+int mdl_transfer_close(conn_rec *c)
+{
+    const mdl_wire_t *wire = mdl_wire_of(c);
+    int ended = 0;
+
+    if (wire == NULL || !mdl_wire_is_used(wire)) {
+        return DECLINED;
+    }
+    pthread_mutex_lock(&list.mutex);
+    for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
+         transfer = transfer->next) {
+        if (transfer->c == c) {
+            end(transfer, 1);
+            ended = 1;
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
+    if (ended) {
+        mdl_settler_wake();
+    }
+    return DECLINED;
+}
+
+void mdl_transfer_end_all(void)
+{
+    pthread_mutex_lock(&list.mutex);
+    for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
+         transfer = transfer->next) {
+        if (transfer->ended_at == 0) {
+            end(transfer, 1);
+        }
+        ask(transfer);
+        transfer->reset = 1;
+    }
+    pthread_mutex_unlock(&list.mutex);
+}
+
+/* The settler's. */
+
+void mdl_transfer_count(int *running, int *ended)
+{
+    pthread_mutex_lock(&list.mutex);
+    *running = list.running;
+    *ended = list.ended;
+    pthread_mutex_unlock(&list.mutex);
+}
+
+apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p)
+{
+    apr_array_header_t *views = apr_array_make(p, 16, sizeof(mdl_transfer_view_t));
+    mdl_transfer_t *transfer, *next, *last;
+
+    pthread_mutex_lock(&list.mutex);
+    last = list.head.previous;
+    for (transfer = list.head.next; transfer != &list.head && views->nelts < limit;
+         transfer = next) {
+        next = transfer == last ? &list.head : transfer->next;
+        if (transfer->ended_at == 0) {
+            mdl_transfer_view_t view;
+
+            ask(transfer);
+            view = view_of(transfer, p);
+            if (view.bytes != transfer->seen) {
+                transfer->seen = view.bytes;
+                APR_ARRAY_PUSH(views, mdl_transfer_view_t) = view;
+                /* behind the others, whose turn it is next time */
+                unlink_transfer(transfer);
+                append(transfer);
+            }
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
+    return views;
+}
+
+apr_array_header_t *mdl_transfer_settled(int limit, int *waiting, apr_pool_t *p)
+{
+    apr_array_header_t *views = apr_array_make(p, 16, sizeof(mdl_transfer_view_t));
+    apr_time_t now = apr_time_now();
+
+    *waiting = 0;
+    pthread_mutex_lock(&list.mutex);
+    for (mdl_transfer_t *transfer = list.head.next;
+         transfer != &list.head && views->nelts < limit && list.ended > 0;
+         transfer = transfer->next) {
+        if (transfer->ended_at == 0) {
+            continue;
+        }
+        if (is_settled(transfer, now)) {
+            APR_ARRAY_PUSH(views, mdl_transfer_view_t) = view_of(transfer, p);
+        } else {
+            ++*waiting;
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
+    return views;
+}
+
+static mdl_transfer_t *find(const char *id)
+{
+    mdl_transfer_t *transfer = list.head.next;
+
+    while (transfer != &list.head && strcmp(transfer->id, id) != 0) {
+        transfer = transfer->next;
+    }
+    return transfer != &list.head ? transfer : NULL;
+}
+
+void mdl_transfer_remove(const char *id)
+{
+    mdl_transfer_t *transfer;
+
+    pthread_mutex_lock(&list.mutex);
+    if ((transfer = find(id)) != NULL) {
+        unlink_transfer(transfer);
+        list.ended--;
+        if (transfer->fd >= 0) {
+            close(transfer->fd);
+            transfer->fd = -1;
+        }
+        let_go(transfer);
+    }
+    pthread_mutex_unlock(&list.mutex);
+}
+
+/* What was acknowledged reads as 0 afterwards. */
+static void reset(mdl_transfer_t *transfer)
+{
+    ask(transfer);
+    transfer->reset = 1;
+    mdl_wire_reset(transfer->fd);
+}
+
+int mdl_transfer_cut(const char *id)
+{
+    mdl_transfer_t *transfer;
+    int is_new = 0;
+
+    pthread_mutex_lock(&list.mutex);
+    transfer = find(id);
+    if (transfer != NULL && transfer->ended_at == 0 && !transfer->cut) {
+        is_new = 1;
+        transfer->cut_at = apr_time_now();
+        atomic_store(&transfer->cut, 1);
+        if (!transfer->is_stream) {
+            reset(transfer);
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
+    return is_new;
+}
+
+/* A stream whose client takes nothing waits where it does not see that it was cut; its connection
+   has other transfers, whose last word is taken before. */
+static void press(const mdl_transfer_t *stalled)
+{
+    conn_rec *c = stalled->c;
+    int fd = stalled->fd;
+
+    for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
+         transfer = transfer->next) {
+        if (transfer->c == c) {
+            ask(transfer);
+            transfer->reset = 1;
+        }
+    }
+    mdl_wire_reset(fd);
+}
+
+void mdl_transfer_press(void)
+{
+    apr_time_t now = apr_time_now();
+
+    pthread_mutex_lock(&list.mutex);
+    for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
+         transfer = transfer->next) {
+        if (transfer->ended_at == 0 && transfer->cut && !transfer->reset &&
+            now - transfer->cut_at >= CUT_WAIT) {
+            press(transfer);
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
+}

@@ -1,0 +1,53 @@
+-- Downloads are metered by what was delivered.  Sessions from before end here.
+DROP TABLE download_session;
+
+CREATE TABLE download_session (
+    id TEXT NOT NULL, -- of the signed link
+    generation INTEGER NOT NULL, -- from 1: a link whose download is whole can begin another one
+    assignment_id INTEGER NOT NULL REFERENCES assignment (id),
+    asset_id INTEGER REFERENCES asset (id), -- NULL: the archive of all files
+    taken TEXT NOT NULL, -- a JSON array of the assets of which it took a download
+    etag TEXT NOT NULL,
+    size INTEGER NOT NULL,
+    status TEXT NOT NULL CHECK (status IN ('open', 'counted', 'returned')),
+    ranges TEXT NOT NULL, -- what it delivered, as in core/coverage.h
+    bytes INTEGER NOT NULL, -- with what was delivered twice
+    transfers INTEGER NOT NULL,
+    opened_at INTEGER NOT NULL,
+    updated_at INTEGER NOT NULL,
+    idle_at INTEGER NOT NULL, -- over by then unless a transfer of it runs
+    PRIMARY KEY (id, generation)
+);
+CREATE INDEX download_session_assignment ON download_session (assignment_id, opened_at);
+CREATE INDEX download_session_asset ON download_session (asset_id);
+CREATE INDEX download_session_idle ON download_session (idle_at) WHERE status = 'open';
+
+-- What sessions that gave their download back had delivered: it counts once it is whole.
+CREATE TABLE download_partial (
+    assignment_id INTEGER NOT NULL REFERENCES assignment (id),
+    asset_id INTEGER NOT NULL, -- 0: the archive
+    etag TEXT NOT NULL,
+    ranges TEXT NOT NULL,
+    PRIMARY KEY (assignment_id, asset_id)
+);
+
+-- A process that delivers: what it has not settled when its lease ends, others settle.
+CREATE TABLE download_meter (
+    id TEXT PRIMARY KEY,
+    leased_until INTEGER NOT NULL
+);
+CREATE INDEX download_meter_lease ON download_meter (leased_until);
+
+-- A request that sends bytes, until it is settled.
+CREATE TABLE download_transfer (
+    id TEXT PRIMARY KEY,
+    session_id TEXT NOT NULL,
+    generation INTEGER NOT NULL,
+    assignment_id INTEGER NOT NULL REFERENCES assignment (id),
+    meter_id TEXT NOT NULL,
+    ranges TEXT NOT NULL, -- as last known
+    bytes INTEGER NOT NULL
+);
+CREATE INDEX download_transfer_session ON download_transfer (session_id, generation);
+CREATE INDEX download_transfer_meter ON download_transfer (meter_id);
+CREATE INDEX download_transfer_assignment ON download_transfer (assignment_id);
