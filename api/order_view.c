@@ -6,6 +6,7 @@
 
 #include "core/event.h"
 #include "core/link.h"
+#include "core/session.h"
 
 static void write_file(mdl_json_t *to, const mdl_order_file_t *file)
 {
@@ -99,6 +100,27 @@ static void write_events(mdl_json_t *to, const apr_array_header_t *events, apr_p
     }
 }
 
+static void write_downloads(mdl_json_t *to, const apr_array_header_t *downloads)
+{
+    for (int i = 0; i < downloads->nelts; i++) {
+        const mdl_session_view_t *session = &APR_ARRAY_IDX(downloads, i, mdl_session_view_t);
+        mdl_json_t *object = mdl_json_add_object(to, NULL);
+
+        mdl_json_add_int(object, "assignment_id", session->assignment_id);
+        if (session->asset_id != 0) {
+            mdl_json_add_int(object, "file_id", session->asset_id);
+        } else {
+            mdl_json_add_null(object, "file_id");
+        }
+        mdl_json_add_string(object, "status", session->status);
+        mdl_json_add_int(object, "bytes_delivered", session->bytes);
+        mdl_json_add_int(object, "size", session->size);
+        mdl_json_add_int(object, "transfers", session->transfers);
+        mdl_json_add_time(object, "opened_at", session->opened_at);
+        mdl_json_add_time(object, "updated_at", session->updated_at);
+    }
+}
+
 void mdl_order_write(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *order)
 {
     apr_pool_t *p = call->r->pool;
@@ -130,6 +152,7 @@ void mdl_order_write(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *order)
                                           call->service->settings->public_url, order->page_id, p));
     mdl_json_add_time(to, "created_at", order->created_at);
     if (order->events != NULL) {
+        write_downloads(mdl_json_add_array(to, "downloads"), order->downloads);
         write_events(mdl_json_add_array(to, "events"), order->events, p);
     }
 }

@@ -7,7 +7,7 @@
 #include "api/call.h"
 #include "core/order.h"
 
-/** Adds an order's members; its events too, when they were read. */
+/** Adds an order's members; its events and downloads too, when they were read. */
 void mdl_order_write(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *order);
 
 /** Adds an assignment's members. */

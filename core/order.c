@@ -8,6 +8,9 @@
 #include "base/json.h"
 #include "core/event.h"
 #include "core/lookup.h"
+#include "core/session.h"
+
+#define DOWNLOADS_SHOWN 50
 
 static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -286,6 +289,9 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg)
     rv = read_orders(db, orders, find->default_download_limit, p);
     if (rv == APR_SUCCESS && find->with_events) {
         rv = mdl_event_latest(db, find->order->id, &find->order->events, p);
+    }
+    if (rv == APR_SUCCESS && find->with_events) {
+        rv = mdl_session_list(db, find->order->id, DOWNLOADS_SHOWN, &find->order->downloads, p);
     }
     return rv == APR_SUCCESS && find->with_lookup
                ? mdl_lookup_latest(db, find->order->id, &find->order->lookup_status,

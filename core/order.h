@@ -76,6 +76,7 @@ typedef struct {
     mdl_email_state_t email;
     apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id */
     apr_array_header_t *events;      /* mdl_event_t *; NULL unless asked for */
+    apr_array_header_t *downloads;   /* mdl_session_view_t; with events */
     const char *lookup_status; /* of the job that asks the storefront; NULL for none, or unless
                                   asked for */
     const char *lookup_error;  /* why it failed, or NULL */
@@ -88,7 +89,7 @@ typedef struct {
     const char *page_id;
     apr_int64_t id;
     int default_download_limit;
-    int with_events;
+    int with_events; /* and downloads */
     int with_lookup;
     mdl_order_t *order; /* out */
 } mdl_order_find_t;

@@ -192,7 +192,7 @@ static void test_verdicts(apr_pool_t *p)
     set_order(link, "revoked", p);
     is_int(verdict(link, p), MDL_DOWNLOAD_REVOKED, "a revoked one revoked");
     set_order(link, "rejected", p);
-    is_int(verdict(link, p), MDL_DOWNLOAD_REVOKED, "a rejected one too");
+    is_int(verdict(link, p), MDL_DOWNLOAD_REJECTED, "a rejected one rejected");
     set_order(link, "active", p);
     set_assignment(link, "status = 'revoked'", p);
     is_int(verdict(link, p), MDL_DOWNLOAD_REVOKED, "as is a revoked assignment");

@@ -168,6 +168,16 @@ my %SHAPES = (
         details        => 'object?',
         created_at     => $TIME,
     },
+    download => {
+        assignment_id   => 'id',
+        file_id         => 'id?',
+        status          => 'open|counted|returned',
+        bytes_delivered => 'count',
+        size            => 'count',
+        transfers       => 'count',
+        opened_at       => $TIME,
+        updated_at      => $TIME,
+    },
     diagnosis => {
         storefront_order_id => 'digits',
         checks              => [
@@ -200,7 +210,7 @@ my %SHAPES = (
     orders      => { data => ['order'], has_more => 'bool', next_cursor => 'text?' },
 );
 # As GET /orders/{id} answers it.
-$SHAPES{whole_order} = { %{ $SHAPES{order} }, events => ['event'] };
+$SHAPES{whole_order} = { %{ $SHAPES{order} }, events => ['event'], downloads => ['download'] };
 
 my %PATTERNS = (
     time    => qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z\z/,
