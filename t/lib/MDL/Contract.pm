@@ -389,17 +389,17 @@ sub import_of
     return api('POST', '/assets', key => $shop->{token}, json => { source_url => $url, %members });
 }
 
-# An asset that is ready: { id, filename, size, sha256 }.
+# An asset that is ready: { id, filename, size, sha256 }; name is that of its source.
 sub ready_asset
 {
-    my ($shop, $name, $bytes) = @_;
-    my $reply = import_of($shop, $name, $bytes);
+    my ($shop, $name, $bytes, %members) = @_;
+    my $reply = import_of($shop, $name, $bytes, %members);
     die "the import was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     my $job = wait_job($shop, $reply->{json}{job}{id});
     die "the import of $name ended as $job->{status}\n" if $job->{status} ne 'succeeded';
     return {
         id       => $reply->{json}{asset}{id},
-        filename => $name,
+        filename => $reply->{json}{asset}{filename},
         size     => length $bytes,
         sha256   => sha256_hex($bytes),
     };

@@ -1,0 +1,200 @@
+# The customer's page in a real browser, in every state, on a phone, a tablet and a desktop, in light
+# and dark, in English and German.  The pictures are kept: t/logs/screenshots here, and below the
+# folder of logs that the run names at its end.
+#
+# On SQLite alone: what the page looks like does not depend on the database.
+use strict;
+use warnings;
+use utf8;
+
+use Digest::SHA qw(sha256_hex);
+use File::Path qw(make_path);
+use JSON::PP;
+use Test::More;
+
+use MDL::Contract;
+use MDL::Test;
+
+plan skip_all => 'the page looks the same on every database' if database() ne 'sqlite3';
+plan skip_all => 'a sanitizer in the server has nothing to say of a browser' if $ENV{SANITIZER_RUNTIME};
+
+my $shop    = new_shop(name => 'Books & Bytes');
+my $folder  = logs_dir() . '/screenshots';
+my $reason  = "We refunded your payment on 20 November. Thank you for telling us.";
+my %paper   = (light => 'rgb(255, 255, 255)', dark => 'rgb(31, 41, 55)');
+my @views   = map {
+    my ($name, $width, $height) = @$_;
+    map { { name => "$name-$_", width => $width, height => $height, scheme => $_ } } sort keys %paper
+} [ phone => 390, 844 ], [ tablet => 768, 1024 ], [ desktop => 1440, 900 ];
+make_path($folder);
+sql("UPDATE shop SET email = 'help\@books.example' WHERE id = $shop->{shop_id}");
+
+# --- orders in every state -------------------------------------------------------------------------
+
+sub made
+{
+    my ($noun, $path, $members) = @_;
+    my $reply = api('POST', $path, key => $shop->{token}, json => $members);
+    $reply->{status} =~ /^20/ or die "$path: $reply->{status} $reply->{body}\n";
+    return $noun ? $reply->{json}{$noun}{id} : $reply->{json};
+}
+
+# An order of these assets; returns { id, url, assignments, assets }.
+sub order
+{
+    my ($assets, %mapping) = @_;
+    my $quantity = delete $mapping{quantity} // 1;
+    my $product  = mapping_of($shop, [ map { $_->{id} } @$assets ], %mapping)->{storefront_product_id};
+    my $id       = digits();
+    my $reply    = assign($shop, $id, [ { storefront_product_id => $product, quantity => $quantity } ]);
+    $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
+    my $order = $reply->{json}{order};
+    return { id => $id, url => $order->{download_page_url}, assets => $assets,
+        assignment => $order->{assignments}[0]{id} };
+}
+
+sub act
+{
+    my ($order, $action, $members) = @_;
+    made(undef, "/orders/$order->{id}/$action", $members // {});
+    return $order;
+}
+
+sub set
+{
+    my ($order, $values) = @_;
+    sql("UPDATE orders SET $values WHERE storefront_order_id = '$order->{id}'");
+    return $order;
+}
+
+# The address of a file's link, as the button gives it.
+sub link_of
+{
+    my ($order, $asset) = @_;
+    my $reply = page('POST', $order->{url}, form => { file => "$order->{assignment}-$asset->{id}" });
+    $reply->{status} == 303 or die "no redirect but $reply->{status}: $reply->{body}\n";
+    return $reply->{headers}{location};
+}
+
+my $book  = ready_asset($shop, 'the-whole-book-with-a-rather-long-name-2026-final-edition.pdf', 'b' x 2_345_678,
+    title => 'The Whole Book, with a Rather Long Title That Has to Be Broken into Lines');
+my $audio = ready_asset($shop, 'audio.mp3', 'a' x 45_678, title => 'Audio');
+my $link  = made('link', '/links', { title => 'The readers’ forum', url => 'https://forum.example/a?b=c' });
+my $tag   = made('license_key_tag', '/license-key-tags', { name => 'Keys' });
+made(undef, "/license-key-tags/$tag/keys", { keys => ['AAAA-BBBB-CCCC-DDDD-EEEE-FFFF-GGGG-HHHH'] });
+
+sub pending { my ($asset, $status) = @_; sql("UPDATE asset SET status = '$status' WHERE id = $asset->{id}"); return }
+
+sub fresh { my ($name) = @_; return ready_asset($shop, "$name.bin", "bytes of $name", title => ucfirst $name) }
+
+my %order = (
+    active    => order([ $book, $audio ], download_limit => 5, access_days => 30, link_ids => [$link],
+        license_key_tag_ids => [$tag], quantity => 3),
+    held      => set(order([$audio]), "access_status = 'held', fraud_decision = 'held'"),
+    revoked   => act(order([$audio]), 'revoke', { reason => $reason }),
+    rejected  => set(order([$audio]), "access_status = 'rejected', access_reason = 'The card was reported as stolen.'"),
+    expired   => order([$audio], access_days => 1),
+    exhausted => order([$audio], download_limit => 1),
+    preparing => order([ fresh('preparing'), $audio ]),
+    failed    => order([ fresh('failed') ]),
+    empty     => order([]),
+    missing   => order([ fresh('missing') ]),
+);
+my %link = map { $_ => link_of($order{$_}, $order{$_}{assets}[0]) } qw(active exhausted preparing failed missing);
+page('GET', $link{exhausted})->{status} == 200 or die "no download\n";
+page('GET', link_of($order{active}, $audio));
+pending($order{preparing}{assets}[0], 'pending');
+pending($order{failed}{assets}[0], 'failed');
+sql("UPDATE assignment SET expires_at = 1700000000000000 WHERE id = $order{expired}{assignment}");
+my $blob = $order{missing}{assets}[0]{sha256};
+unlink storage_dir() . '/blobs/' . substr($blob, 0, 1) . "/$blob" or die "$blob: $!\n";
+my ($gone) = $link{active} =~ m{^(.*/f/)};
+
+# name, address, status, what stands in English and in German, more of the request
+my @cases = (
+    (map { [ $_->[0], $order{ $_->[0] }{url}, 200, @$_[ 1, 2 ] ] }
+        [ 'active',    qr/4 of 5 downloads left/,         qr/noch 4 von 5 Downloads/ ],
+        [ 'held',      qr/order is under review/,         qr/Bestellung wird geprüft/ ],
+        [ 'revoked',   qr/withdrawn.*20 November/s,       qr/zurückgezogen.*20 November/s ],
+        [ 'rejected',  qr/not released.*stolen/s,         qr/nicht freigegeben.*stolen/s ],
+        [ 'expired',   qr/until 14 November 2023, 22:13/, qr/bis 14\. November 2023, 22:13 Uhr/ ],
+        [ 'exhausted', qr/limit of this file is reached/, qr/Limit dieser Datei ist erreicht/ ],
+        [ 'preparing', qr/file is being prepared/,        qr/wird gerade vorbereitet/ ],
+        [ 'failed',    qr/could not be prepared/,         qr/konnte nicht vorbereitet werden/ ],
+        [ 'empty',     qr/nothing to download/,           qr/nichts herunterzuladen/ ]),
+    [ 'not-found',      "$order{active}{url}x", 404, qr/no such page/,         qr/Seite gibt es nicht/ ],
+    [ 'wrong-method',   $order{active}{url},    405, qr/can’t be done/,        qr/geht hier nicht/, method => 'PUT' ],
+    [ 'file-not-found', "${gone}x",             404, qr/no such file/,         qr/Datei gibt es nicht/ ],
+    [ 'file-missing',   $link{missing},         500, qr/missing on our side/,  qr/fehlt auf unserer Seite/ ],
+    [ 'file-preparing', $link{preparing},       409, qr/is being prepared/,    qr/wird gerade vorbereitet/ ],
+);
+
+# --- the browser -----------------------------------------------------------------------------------
+
+# Does these things in one browser; returns what it said of each.
+sub browser
+{
+    my (@tasks) = @_;
+    open my $out, '-|', 'tools/node', 't/node/browser-page.mjs', encode_json(\@tasks) or die "node: $!";
+    my @said = map { decode_json($_) } <$out>;
+    close $out or diag("the browser ended with $?");
+    return @said;
+}
+
+for my $language ([ 'en-GB', 'en', 3 ], [ 'de-AT', 'de', 4 ]) {
+    my ($locale, $tag, $at) = @$language;
+    my @tasks = map {
+        my ($name, $url, undef, undef, undef, %more) = @$_;
+        my @views = map { { %$_, name => "$tag-$name-$_->{name}" } } @views;
+        { do => 'look', url => $url, folder => $folder, language => $locale, views => \@views, %more }
+    } @cases;
+    my @seen = browser(@tasks);
+    for my $case (@cases) {
+        my $seen = shift @seen // {};
+        subtest "Good to look at and to hear: $case->[0], $tag" => sub {
+            is($seen->{status}, $case->[2], "the status is $case->[2]");
+            is($seen->{language}, $tag, "the language is $tag");
+            like($seen->{text}, $case->[$at], 'the state has its sentence');
+            is($seen->{headings}, 1, 'there is one heading of the first level');
+            is_deeply($seen->{wrong}, [], 'the browser has no complaint');
+            for my $view (@views) {
+                my $looked = shift @{ $seen->{views} // [] } // {};
+                is($looked->{paper}, $paper{ $view->{scheme} }, "$view->{name}: its own style is let in by its policy");
+                is_deeply($looked->{violations}, [], "$view->{name}: axe finds nothing");
+                is_deeply($looked->{misfits}, [], "$view->{name}: everything fits its width");
+            }
+        };
+    }
+}
+diag("screenshots: $folder");
+
+subtest 'Without JavaScript the button gives the file, and the link leads away' => sub {
+    my $downloads = logs_dir() . '/downloads';
+    make_path($downloads);
+    my ($file, $left) = browser(
+        { do => 'press', url => $order{active}{url}, folder => $downloads,
+            click => qq(li:has-text("Audio") button) },
+        { do => 'follow', url => $order{active}{url}, click => 'a:has-text("forum")' },
+    );
+    is($file->{name}, 'audio.mp3', 'by its name');
+    is($file->{sha256}, sha256_hex('a' x 45_678), 'with its bytes');
+    is($file->{url}, $order{active}{url}, 'and the page stays where it is');
+    is_deeply($left, { url => 'https://forum.example/a?b=c', referrer => undef },
+        'the link opens, and its owner does not hear from where');
+};
+
+subtest 'A page with a file that is being prepared shows its button by itself' => sub {
+    my $task = { do => 'wait', url => $order{preparing}{url}, selector => 'li:has-text("Preparing") button' };
+    my $header = sub { page('GET', $order{preparing}{url})->{headers}{refresh} };
+    is($header->(), 10, 'the browser is asked to come again');
+    open my $out, '-|', 'tools/node', 't/node/browser-page.mjs', encode_json([$task]) or die "node: $!";
+    my $before = decode_json(scalar <$out>);
+    pending($order{preparing}{assets}[0], 'ready');
+    my $after = decode_json(scalar <$out>);
+    close $out;
+    is($before->{before}, 0, 'at first there is none');
+    is($after->{after}, 1, 'and then, without a script or a hand, there is');
+    is($header->(), undef, 'with nothing to wait for nobody is asked any more');
+};
+
+done_testing();

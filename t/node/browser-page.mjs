@@ -1,0 +1,147 @@
+// What a customer does with a page in a browser, and what he sees.
+//
+//   node t/node/browser-page.mjs '[{ "do": "look", "url": "…", "name": "held", "folder": "…" }, …]'
+//
+// Does one thing after the other and writes a line of JSON for each:
+//
+//   look    at each of views ({ "name", "width", "height", "scheme": "light" or "dark" }) takes a
+//           screenshot, folder/name.png, and says what axe finds and what does not fit; language
+//           and method may be given
+//   press   without JavaScript: opens url, clicks what click selects, saves the download in folder
+//   follow  without JavaScript: opens url, clicks what click selects, says what the target of the
+//           link, which is on https and can't be reached, would have been told
+//   wait    opens url, writes a first line, and waits until selector is there without being asked
+import { createReadStream } from 'node:fs';
+import { createHash } from 'node:crypto';
+import { readFile, readdir } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+
+import { chromium } from 'playwright-core';
+
+const PATIENCE = 60_000;
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false });
+
+// A page of its own, with all that went wrong in it.
+async function open(task, options) {
+    const context = await browser.newContext({
+        viewport: { width: 390, height: 844 },
+        locale: task.language ?? 'en-GB',
+        ...options,
+    });
+    const page = await context.newPage();
+    page.setDefaultTimeout(PATIENCE);
+    const wrong = [];
+    page.on('console', (message) => {
+        if (message.type() === 'error' && !/^Failed to load resource: the server responded/.test(message.text())) {
+            wrong.push(message.text());
+        }
+    });
+    page.on('pageerror', (error) => wrong.push(error.message));
+    page.on('requestfailed', (request) => wrong.push(`${request.url()}: ${request.failure().errorText}`));
+    if (task.method) {
+        await page.route(task.url, (route) => route.continue({ method: task.method }));
+    }
+    const answer = await page.goto(task.url);
+    return { context, page, answer, wrong };
+}
+
+async function violations(page) {
+    const { violations: found } = await page.evaluate(() => globalThis.axe.run(document));
+    return found.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`);
+}
+
+// What is cut off or has to be scrolled to sideways.
+function misfits(page) {
+    return page.evaluate(() => {
+        const width = document.documentElement.clientWidth;
+        return [...document.querySelectorAll('body *')]
+            .filter((each) => !each.closest('.unseen') && each.getBoundingClientRect().right > width + 1)
+            .map((each) => each.outerHTML.slice(0, 100));
+    });
+}
+
+async function view(page, folder, { name, width, height, scheme }) {
+    await page.setViewportSize({ width, height });
+    await page.emulateMedia({ colorScheme: scheme });
+    const seen = {
+        paper: await page.evaluate(() => getComputedStyle(document.querySelector('main')).backgroundColor),
+        misfits: await misfits(page),
+        violations: await violations(page),
+    };
+    await page.screenshot({ path: `${folder}/${name}.png`, fullPage: true });
+    return seen;
+}
+
+async function look(task) {
+    const { context, page, answer, wrong } = await open(task);
+    const seen = {
+        status: answer.status(),
+        language: await page.evaluate(() => document.documentElement.lang),
+        headings: await page.locator('h1').count(),
+        text: await page.locator('main').innerText(),
+        views: [],
+        wrong,
+    };
+    await page.evaluate(axe);
+    await page.evaluate(() => document.querySelectorAll('details').forEach((each, i) => { each.open = i === 0; }));
+    for (const each of task.views) {
+        seen.views.push(await view(page, task.folder, each));
+    }
+    await context.close();
+    return seen;
+}
+
+async function digest(path) {
+    const hash = createHash('sha256');
+    for await (const piece of createReadStream(path)) {
+        hash.update(piece);
+    }
+    return hash.digest('hex');
+}
+
+async function press(task) {
+    const { context, page } = await open(task, { javaScriptEnabled: false, acceptDownloads: true });
+    const begins = page.waitForEvent('download');
+    await page.click(task.click);
+    const download = await begins;
+    const name = download.suggestedFilename();
+    await download.saveAs(`${task.folder}/${name}`);
+    const done = {
+        name,
+        folder: await readdir(task.folder),
+        sha256: await digest(await download.path()),
+        url: page.url(),
+    };
+    await context.close();
+    return done;
+}
+
+async function follow(task) {
+    const { context, page } = await open(task, { javaScriptEnabled: false });
+    const leaves = page.waitForEvent('requestfailed', (request) => request.url().startsWith('https://'));
+    await page.click(task.click);
+    const request = await leaves;
+    const told = { url: request.url(), referrer: request.headers().referer ?? null };
+    await context.close();
+    return told;
+}
+
+async function wait(task) {
+    const { context, page } = await open(task, { javaScriptEnabled: false });
+    const before = await page.locator(task.selector).count();
+    console.log(JSON.stringify({ before }));
+    await page.waitForSelector(task.selector);
+    const after = await page.locator(task.selector).count();
+    await context.close();
+    return { after };
+}
+
+const able = { look, press, follow, wait };
+try {
+    for (const task of JSON.parse(process.argv[2])) {
+        console.log(JSON.stringify(await able[task.do](task)));
+    }
+} finally {
+    await browser.close();
+}
