@@ -334,23 +334,51 @@ static int is_shown(const mdl_json_t *value)
     }
 }
 
+/* What takes the place of a byte or two that HTML gives a meaning to, or doesn't allow; NULL: it
+   may stay. */
+static const char *replacement(const unsigned char *at, apr_size_t *length)
+{
+    *length = 1;
+    switch (at[0]) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    case '\t':
+    case '\n':
+    case '\r':
+        return NULL;
+    case 0xc2:
+        *length = 2;
+        return at[1] >= 0x80 && at[1] < 0xa0 ? "\xef\xbf\xbd" : NULL;
+    default:
+        return at[0] < 0x20 || at[0] == 0x7f ? "\xef\xbf\xbd" : NULL;
+    }
+}
+
 static void put_escaped(apr_bucket_brigade *out, const char *text)
 {
-    while (*text) {
-        apr_size_t length = strcspn(text, "&<>\"'");
+    const char *begin = text;
 
-        apr_brigade_write(out, NULL, NULL, text, length);
-        text += length;
-        if (*text) {
-            apr_brigade_puts(out, NULL, NULL,
-                             *text == '&'   ? "&amp;"
-                             : *text == '<' ? "&lt;"
-                             : *text == '>' ? "&gt;"
-                             : *text == '"' ? "&quot;"
-                                            : "&#39;");
+    while (*text != '\0') {
+        apr_size_t length;
+        const char *instead = replacement((const unsigned char *)text, &length);
+
+        if (instead == NULL) {
             text++;
+            continue;
         }
+        apr_brigade_write(out, NULL, NULL, begin, (apr_size_t)(text - begin));
+        apr_brigade_puts(out, NULL, NULL, instead);
+        begin = text += length;
     }
+    apr_brigade_write(out, NULL, NULL, begin, (apr_size_t)(text - begin));
 }
 
 static void put_value(const renderer_t *renderer, const mdl_json_t *value, int raw)

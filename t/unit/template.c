@@ -44,6 +44,9 @@ static void values(apr_pool_t *p)
     is_str(html("{{a}}", naughty, p),
            "&lt;b class=&#39;x&#39; id=&quot;y&quot;&gt;&amp;amp;&lt;/b&gt;",
            "two braces escape the five characters of HTML");
+    is_str(html("{{a}}", "{\"a\":\"1\\t2\\n3\\u0001\\u0085\\u007f\\u00a0\\u00e9\"}", p),
+           "1\t2\n3\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xc2\xa0\xc3\xa9",
+           "and replace what HTML allows no more than a control");
     is_str(html("{{{a}}}", naughty, p), "<b class='x' id=\"y\">&amp;</b>",
            "three braces escape nothing");
     is_str(render(MDL_TEMPLATE_TEXT, "{{a}}", naughty, p), "<b class='x' id=\"y\">&amp;</b>",
