@@ -49,7 +49,7 @@ mdl_zip_t *mdl_zip_begin(int entries, apr_pool_t *p)
     mdl_zip_t *zip = apr_pcalloc(p, sizeof *zip);
 
     zip->entries = apr_array_make(p, entries, sizeof(entry_t));
-    zip->names = mdl_zip_names_begin(p);
+    zip->names = mdl_zip_names_begin(entries, p);
     return zip;
 }
 

@@ -5,18 +5,26 @@
 #include <strings.h>
 #include <wctype.h>
 
-#include <apr_hash.h>
 #include <apr_strings.h>
 
+#include "base/crypto.h"
 #include "base/zip.h"
 
 #define EXTENSION_MAX 32 /* bytes with the dot; what is longer is no extension */
 #define NAMELESS      "file"
 
+/* A name that is taken, by its digest: the names themselves would take more than all the rest. */
+typedef struct {
+    unsigned char digest[12];
+    int number; /* that its next double tries first; 0: nothing is here */
+} taken_t;
+
 struct mdl_zip_names_t {
     apr_pool_t *pool;
     apr_pool_t *scratch;
-    apr_hash_t *next;  /* folded name -> int *, the number that its next double tries first */
+    taken_t *taken; /* open addressing */
+    apr_size_t mask;
+    apr_size_t count;
     locale_t any_case; /* 0 where the system has none for UTF-8: only ASCII is folded then */
 };
 
@@ -186,7 +194,7 @@ static const char *fold(const mdl_zip_names_t *names, const char *name, apr_pool
         to = encode(to, c);
     }
     *to = '\0';
-    return apr_pstrdup(p, folded);
+    return folded;
 }
 
 static apr_status_t free_locale(void *locale)
@@ -195,14 +203,59 @@ static apr_status_t free_locale(void *locale)
     return APR_SUCCESS;
 }
 
-mdl_zip_names_t *mdl_zip_names_begin(apr_pool_t *p)
+static taken_t *find(const mdl_zip_names_t *names, const unsigned char *digest)
+{
+    apr_size_t i;
+
+    for (memcpy(&i, digest, sizeof i);; i++) {
+        taken_t *taken = &names->taken[i & names->mask];
+
+        if (taken->number == 0 || memcmp(taken->digest, digest, sizeof taken->digest) == 0) {
+            return taken;
+        }
+    }
+}
+
+static void make_room(mdl_zip_names_t *names, apr_size_t size)
+{
+    mdl_zip_names_t old = *names;
+
+    names->mask = size - 1;
+    names->taken = apr_pcalloc(names->scratch, size * sizeof(taken_t));
+    for (apr_size_t i = 0; old.taken != NULL && i <= old.mask; i++) {
+        if (old.taken[i].number != 0) {
+            *find(names, old.taken[i].digest) = old.taken[i];
+        }
+    }
+}
+
+/* Where a name stands, or would. */
+static taken_t *look_up(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
+{
+    const char *folded = fold(names, name, p);
+    unsigned char digest[MDL_SHA256_LENGTH];
+    taken_t *taken;
+
+    mdl_sha256(folded, strlen(folded), digest);
+    taken = find(names, digest);
+    if (taken->number == 0) {
+        memcpy(taken->digest, digest, sizeof taken->digest);
+    }
+    return taken;
+}
+
+mdl_zip_names_t *mdl_zip_names_begin(int expected, apr_pool_t *p)
 {
     mdl_zip_names_t *names = apr_pcalloc(p, sizeof *names);
+    apr_size_t size = 64;
 
     names->pool = p;
     apr_pool_create(&names->scratch, p);
     apr_pool_tag(names->scratch, "mdl_zip_names");
-    names->next = apr_hash_make(names->scratch);
+    while (size * 3 / 4 < (apr_size_t)expected) {
+        size *= 2;
+    }
+    make_room(names, size);
     names->any_case = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
     if (names->any_case != (locale_t)0) {
         apr_pool_cleanup_register(names->scratch, names->any_case, free_locale,
@@ -215,21 +268,22 @@ const char *mdl_zip_names_add(mdl_zip_names_t *names, const char *filename)
 {
     apr_pool_t *p;
     const char *wanted, *name;
-    int *number;
+    taken_t *first, *taken;
 
     apr_pool_create(&p, names->scratch);
     wanted = safe_name(filename, p);
     name = assemble(wanted, "", p);
-    number = apr_hash_get(names->next, fold(names, name, p), APR_HASH_KEY_STRING);
-    while (apr_hash_get(names->next, fold(names, name, p), APR_HASH_KEY_STRING) != NULL) {
-        name = assemble(wanted, apr_psprintf(p, " (%d)", (*number)++), p);
+    first = taken = look_up(names, name, p);
+    while (taken->number != 0) {
+        name = assemble(wanted, apr_psprintf(p, " (%d)", first->number++), p);
+        taken = look_up(names, name, p);
     }
-    number = apr_palloc(names->scratch, sizeof *number);
-    *number = 2;
-    apr_hash_set(names->next, apr_pstrdup(names->scratch, fold(names, name, p)),
-                 APR_HASH_KEY_STRING, number);
+    taken->number = 2;
     name = apr_pstrdup(names->pool, name);
     apr_pool_destroy(p);
+    if (++names->count > names->mask / 4 * 3) {
+        make_room(names, 2 * (names->mask + 1));
+    }
     return name;
 }
 

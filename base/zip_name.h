@@ -9,7 +9,8 @@
 /** The names of one archive. */
 typedef struct mdl_zip_names_t mdl_zip_names_t;
 
-mdl_zip_names_t *mdl_zip_names_begin(apr_pool_t *p);
+/** For about so many. */
+mdl_zip_names_t *mdl_zip_names_begin(int expected, apr_pool_t *p);
 
 /** The name for a file, as mdl_zip_add says; it lives in the pool of mdl_zip_names_begin. */
 const char *mdl_zip_names_add(mdl_zip_names_t *names, const char *filename);

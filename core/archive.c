@@ -1,5 +1,6 @@
 #include "core/archive.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <apr_hash.h>
@@ -7,7 +8,7 @@
 
 #include "base/json.h"
 
-#define BATCH 256 /* files whose rows are held at once */
+#define BATCH 200 /* files whose rows are held at once */
 
 /* Another way to make the bytes of an archive needs another number here. */
 #define FORMAT "mod_downloads zip 1\n"
@@ -15,25 +16,66 @@
 /* --- which files -------------------------------------------------------------------------------
  */
 
-static apr_status_t read_ids(mdl_db_t *db, apr_int64_t assignment_id, apr_array_header_t *ids,
-                             apr_pool_t *p)
+typedef struct {
+    apr_int64_t id;
+    int place;
+} place_t;
+
+static int by_id_and_place(const void *one, const void *other)
 {
-    mdl_json_t *given = mdl_json_array(p);
-    apr_hash_t *seen = apr_hash_make(p);
-    mdl_rows_t *rows;
-    apr_status_t rv;
+    const place_t *a = one, *b = other;
 
-    mdl_json_add_int(given, NULL, assignment_id);
-    rv = mdl_db_select(db, MDL_Q_ASSETS_OF_ASSIGNMENT, &rows, p,
-                       MDL_ARGS(mdl_text(mdl_json_text(given, NULL, p))));
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        apr_int64_t id = mdl_rows_int(rows, 0);
+    return a->id != b->id ? (a->id < b->id ? -1 : 1) : a->place - b->place;
+}
 
-        if (apr_hash_get(seen, &id, sizeof id) == NULL) {
-            apr_hash_set(seen, apr_pmemdup(p, &id, sizeof id), sizeof id, seen);
-            APR_ARRAY_PUSH(ids, apr_int64_t) = id;
+/* Sets every id to 0 that was there before. */
+static void drop_doubles(apr_array_header_t *ids, apr_pool_t *p)
+{
+    place_t *places = apr_palloc(p, (apr_size_t)ids->nelts * sizeof *places);
+
+    for (int i = 0; i < ids->nelts; i++) {
+        places[i] = (place_t){APR_ARRAY_IDX(ids, i, apr_int64_t), i};
+    }
+    qsort(places, (apr_size_t)ids->nelts, sizeof *places, by_id_and_place);
+    for (int i = 1; i < ids->nelts; i++) {
+        if (places[i].id == places[i - 1].id) {
+            APR_ARRAY_IDX(ids, places[i].place, apr_int64_t) = 0;
         }
     }
+}
+
+static int count_of(const char *text)
+{
+    int n = *text != '\0';
+
+    while ((text = strchr(text, ',')) != NULL) {
+        text++;
+        n++;
+    }
+    return n;
+}
+
+static apr_status_t read_ids(mdl_db_t *db, apr_int64_t assignment_id, apr_array_header_t **ids,
+                             apr_pool_t *p)
+{
+    const char *given = apr_psprintf(p, "[%" APR_INT64_T_FMT "]", assignment_id);
+    const char *text = NULL;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSETS_OF_ASSIGNMENT, &row, p,
+                                        MDL_ARGS(mdl_text(given)));
+
+    if (rv == APR_SUCCESS) {
+        text = mdl_rows_text(row, 0);
+    }
+    text = text != NULL ? text : "";
+    *ids = apr_array_make(p, count_of(text), sizeof(apr_int64_t));
+    while (*text != '\0') {
+        char *end;
+
+        APR_ARRAY_PUSH(*ids, apr_int64_t) = apr_strtoi64(text, &end, 10);
+        text = *end == ',' ? end + 1 : "";
+    }
+    drop_doubles(*ids, p);
     return rv;
 }
 
@@ -51,6 +93,8 @@ typedef struct {
     const char *filename;
     apr_uint32_t crc32;
     apr_time_t updated_at;
+    int downloads_used;
+    int downloads_extra;
 } row_t;
 
 static row_t *row_of(const mdl_rows_t *rows, apr_pool_t *p)
@@ -64,8 +108,8 @@ static row_t *row_of(const mdl_rows_t *rows, apr_pool_t *p)
     row->file.size = mdl_rows_int(rows, 3);
     row->crc32 = (apr_uint32_t)mdl_rows_int(rows, 4);
     row->updated_at = mdl_rows_int(rows, 5);
-    row->file.downloads_used = (int)mdl_rows_int(rows, 6);
-    row->file.downloads_extra = (int)mdl_rows_int(rows, 7);
+    row->downloads_used = (int)mdl_rows_int(rows, 6);
+    row->downloads_extra = (int)mdl_rows_int(rows, 7);
     return row;
 }
 
@@ -80,6 +124,11 @@ static void add(building_t *building, const row_t *row)
     APR_ARRAY_PUSH(archive->files, mdl_archive_file_t) = row->file;
     if (row->updated_at > archive->updated_at) {
         archive->updated_at = row->updated_at;
+    }
+    if (archive->files->nelts == 1 || row->downloads_used - row->downloads_extra >
+                                          archive->downloads_used - archive->downloads_extra) {
+        archive->downloads_used = row->downloads_used;
+        archive->downloads_extra = row->downloads_extra;
     }
     mdl_sha256_update(building->tag, name, strlen(name) + 1);
     mdl_sha256_update(building->tag, row->file.sha256, sizeof row->file.sha256);
@@ -127,8 +176,7 @@ apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archi
     apr_pool_create(&scratch, p);
     apr_pool_tag(scratch, "mdl_archive");
     apr_pool_create(&batch, scratch);
-    ids = apr_array_make(scratch, BATCH, sizeof(apr_int64_t));
-    rv = read_ids(db, assignment_id, ids, scratch);
+    rv = read_ids(db, assignment_id, &ids, scratch);
     *archive = (mdl_archive_t){.zip = mdl_zip_begin(ids->nelts, p)};
     archive->files = apr_array_make(p, ids->nelts, sizeof(mdl_archive_file_t));
     building.tag = mdl_sha256_begin(scratch);

@@ -14,8 +14,6 @@ typedef struct {
     apr_int64_t asset_id;
     apr_int64_t size;
     unsigned char sha256[MDL_SHA256_LENGTH];
-    int downloads_used;
-    int downloads_extra;
 } mdl_archive_file_t;
 
 /** What an archive is made of.  Two that are equal have the same tag, and the same bytes. */
@@ -24,6 +22,8 @@ typedef struct {
     apr_array_header_t *files; /* mdl_archive_file_t; those that are ready */
     const char *tag;           /* 64 hexadecimal digits, for an entity tag */
     apr_time_t updated_at;     /* when the newest of the files was */
+    int downloads_used;        /* these two of the file with the fewest downloads left */
+    int downloads_extra;
 } mdl_archive_t;
 
 /**
