@@ -15,6 +15,41 @@ typedef struct {
     int extra;
 } grant_t;
 
+static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download, grant_t *grant,
+                                       apr_pool_t *p)
+{
+    mdl_archive_t *archive = &download->archive;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ARCHIVE_GRANT, &row, p,
+                                        MDL_ARGS(mdl_int(download->link->assignment_id)));
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    grant->access_status = mdl_rows_text(row, 0);
+    grant->assignment_status = mdl_rows_text(row, 1);
+    grant->expires_at = mdl_rows_int(row, 2);
+    download->limit = mdl_rows_null(row, 3) ? download->default_download_limit
+                                            : (int)mdl_rows_int(row, 3);
+    download->page_id = mdl_rows_text(row, 4);
+    download->shop_name = mdl_rows_text(row, 5);
+    download->shop_email = mdl_rows_text(row, 6);
+    download->shop_id = mdl_rows_int(row, 7);
+    download->order_id = mdl_rows_text(row, 8);
+    download->reason = mdl_rows_text(row, 9);
+    download->locale = mdl_rows_text(row, 10);
+    download->filename = mdl_archive_filename(download->order_id, p);
+    download->content_type = "application/zip";
+    rv = mdl_archive_read(db, download->link->assignment_id, archive, p);
+    download->sha256 = archive->tag;
+    download->size = mdl_zip_size(archive->zip);
+    download->updated_at = archive->updated_at;
+    grant->asset_status = archive->files->nelts > 0 ? "ready" : "pending";
+    grant->used = archive->downloads_used;
+    grant->extra = archive->downloads_extra;
+    return rv;
+}
+
 static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, grant_t *grant,
                                apr_pool_t *p)
 {
@@ -80,7 +115,9 @@ static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     download->page_id = NULL;
     download->verdict = MDL_DOWNLOAD_GONE;
-    if ((rv = read_grant(db, download, &grant, p)) != APR_SUCCESS) {
+    rv = download->link->asset_id == 0 ? read_archive_grant(db, download, &grant, p)
+                                       : read_grant(db, download, &grant, p);
+    if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
     download->verdict = judge(&grant, now);

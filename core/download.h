@@ -1,9 +1,11 @@
 /*
- * One download of one file: who may have it.  What it costs is session.h's.
+ * One download of a file, or of an archive of all files of an assignment: who may have it.  What it
+ * costs is session.h's.
  */
 #ifndef MDL_CORE_DOWNLOAD_H
 #define MDL_CORE_DOWNLOAD_H
 
+#include "core/archive.h"
 #include "core/link.h"
 #include "db/db.h"
 
@@ -37,9 +39,10 @@ typedef struct {
     apr_int64_t shop_id;
     const char *filename;
     const char *content_type;
-    const char *sha256;
+    const char *sha256; /* of an archive: its tag */
     apr_int64_t size;
     apr_time_t updated_at;
+    mdl_archive_t archive; /* where the link is one's */
 } mdl_download_t;
 
 /**

@@ -86,6 +86,7 @@ static const struct {
 } routes[] = {
     {"/o/", mdl_page_show, mdl_page_press, mdl_page_wrong_method, 0},
     {"/f/", mdl_file_serve, NULL, wrong_method, 1},
+    {"/z/", mdl_file_serve_archive, NULL, wrong_method, 1},
     {"/l/", mdl_visit_open, NULL, wrong_method, 0},
 };
 

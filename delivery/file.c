@@ -17,6 +17,7 @@
 #include "core/download.h"
 #include "core/link.h"
 #include "core/session.h"
+#include "delivery/archive.h"
 #include "delivery/blob.h"
 #include "delivery/output.h"
 #include "delivery/range.h"
@@ -80,13 +81,21 @@ void mdl_file_init(apr_pool_t *p, const mdl_settings_t *settings)
     }
 }
 
+static int is_archive(const serve_t *serve)
+{
+    return serve->link.asset_id == 0;
+}
+
 /* One line for each request, with why it did or did not cost a download. */
 static void log_hit(const serve_t *serve, const char *why)
 {
+    const char *what = is_archive(serve) ? "all files"
+                                         : apr_psprintf(serve->r->pool, "asset %" APR_INT64_T_FMT,
+                                                        serve->link.asset_id);
+
     ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, serve->r,
-                  "MDL0405: download of asset %" APR_INT64_T_FMT " for assignment %" APR_INT64_T_FMT
-                  ": %s",
-                  serve->link.asset_id, serve->link.assignment_id, why);
+                  "MDL0405: download of %s for assignment %" APR_INT64_T_FMT ": %s", what,
+                  serve->link.assignment_id, why);
 }
 
 /* They belong to the file and not to a page that is sent in its place. */
@@ -155,6 +164,37 @@ static void log_missing(const serve_t *serve, apr_status_t rv)
                   serve->link.asset_id, serve->download.sha256, serve->download.size);
 }
 
+static apr_status_t open_file(serve_t *serve)
+{
+    apr_status_t rv = mdl_blob_open(&serve->body, serve->r, storage, serve->download.sha256,
+                                    serve->download.size);
+
+    if (rv != APR_SUCCESS) {
+        log_missing(serve, rv);
+    }
+    return rv;
+}
+
+static apr_status_t open_archive(serve_t *serve)
+{
+    const mdl_archive_t *archive = &serve->download.archive;
+    const mdl_archive_file_t *file;
+    int at;
+    apr_status_t rv = mdl_archive_body(&serve->body, serve->r, storage, archive, &at);
+
+    if (rv != APR_SUCCESS) {
+        file = &APR_ARRAY_IDX(archive->files, at, mdl_archive_file_t);
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, serve->r,
+                      "MDL0440: asset %" APR_INT64_T_FMT ", one of %d in an archive of assignment "
+                      "%" APR_INT64_T_FMT ": the file %s of %" APR_INT64_T_FMT
+                      " bytes is not in DownloadsStorage or can't be read whole; restore it from a "
+                      "backup, or import the asset again",
+                      file->asset_id, archive->files->nelts, serve->link.assignment_id,
+                      mdl_hex(file->sha256, sizeof file->sha256, serve->r->pool), file->size);
+    }
+    return rv;
+}
+
 /* What conditional requests are compared with. */
 static void set_validators(serve_t *serve)
 {
@@ -196,7 +236,9 @@ static void set_headers(const serve_t *serve)
     ap_set_accept_ranges(r);
     apr_table_setn(headers, "Content-Disposition",
                    mdl_filename_disposition(download->filename, r->pool));
-    apr_table_setn(headers, "Repr-Digest", repr_digest(download->sha256, r->pool));
+    if (!is_archive(serve)) {
+        apr_table_setn(headers, "Repr-Digest", repr_digest(download->sha256, r->pool));
+    }
     apr_table_setn(headers, "X-Content-Type-Options", "nosniff");
     apr_table_setn(headers, "Content-Security-Policy", "sandbox");
     apr_table_setn(headers, "Referrer-Policy", "no-referrer");
@@ -268,15 +310,30 @@ static apr_status_t begin(const serve_t *serve, mdl_session_begin_t *begin)
     return rv;
 }
 
+/* Of which a download is taken. */
+static apr_array_header_t *ids_of(const serve_t *serve)
+{
+    const apr_array_header_t *files = serve->download.archive.files;
+    int n = is_archive(serve) ? files->nelts : 1;
+    apr_array_header_t *ids = apr_array_make(serve->r->pool, n, sizeof(apr_int64_t));
+
+    for (int i = 0; i < n; i++) {
+        APR_ARRAY_PUSH(ids,
+                       apr_int64_t) = is_archive(serve)
+                                          ? APR_ARRAY_IDX(files, i, mdl_archive_file_t).asset_id
+                                          : serve->link.asset_id;
+    }
+    return ids;
+}
+
 /* Takes what sending bytes costs. */
 static apr_status_t take(serve_t *serve, const refusal_t **refusal)
 {
     const mdl_settings_t *settings = serve->service->settings;
     const mdl_download_t *download = &serve->download;
     request_rec *r = serve->r;
-    apr_array_header_t *files = apr_array_make(r->pool, 1, sizeof(apr_int64_t));
     mdl_session_begin_t session = {.link = &serve->link,
-                                   .files = files,
+                                   .files = ids_of(serve),
                                    .limit = download->limit,
                                    .etag = serve->etag,
                                    .size = download->size,
@@ -287,7 +344,6 @@ static apr_status_t take(serve_t *serve, const refusal_t **refusal)
                                    .transfer_id = mdl_random_base62(MDL_TRANSFER_ID, r->pool)};
     apr_status_t rv;
 
-    APR_ARRAY_PUSH(files, apr_int64_t) = serve->link.asset_id;
     mdl_settler_start();
     if ((rv = begin(serve, &session)) != APR_SUCCESS) {
         return rv;
@@ -314,10 +370,8 @@ static const refusal_t *decide(serve_t *serve)
     if (is_prefetch(serve->r)) {
         return &prefetched;
     }
-    rv = mdl_blob_open(&serve->body, serve->r, storage, serve->download.sha256,
-                       serve->download.size);
+    rv = is_archive(serve) ? open_archive(serve) : open_file(serve);
     if (rv != APR_SUCCESS) {
-        log_missing(serve, rv);
         return &missing;
     }
     set_validators(serve);
@@ -344,9 +398,9 @@ static apr_status_t look(serve_t *serve)
     return rv;
 }
 
-int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token)
+static int serve_link(serve_t *serve)
 {
-    serve_t serve = {.r = r, .service = service};
+    request_rec *r = serve->r;
     const refusal_t *refusal = NULL;
     apr_status_t rv;
 
@@ -354,14 +408,11 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
     if (r->header_only) {
         apr_table_unset(r->headers_in, "Range");
     }
-    if (mdl_link_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
-        return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
-    }
-    if ((rv = look(&serve)) == APR_SUCCESS && (refusal = decide(&serve)) == NULL) {
+    if ((rv = look(serve)) == APR_SUCCESS && (refusal = decide(serve)) == NULL) {
         if (r->header_only) {
-            log_hit(&serve, "not counted, HEAD");
+            log_hit(serve, "not counted, HEAD");
         } else {
-            rv = take(&serve, &refusal); /* last, when nothing else can go wrong */
+            rv = take(serve, &refusal); /* last, when nothing else can go wrong */
         }
     }
     if (rv != APR_SUCCESS) {
@@ -369,11 +420,29 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
         return mdl_view_failure(r, rv);
     }
     if (refusal == &unchanged) {
-        return send_unchanged(&serve);
+        return send_unchanged(serve);
     }
     if (refusal != NULL) {
-        return refuse(&serve, refusal);
+        return refuse(serve, refusal);
     }
-    set_headers(&serve);
-    return send_blob(&serve);
+    set_headers(serve);
+    return send_blob(serve);
+}
+
+int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    serve_t serve = {.r = r, .service = service};
+
+    return mdl_link_file_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS
+               ? serve_link(&serve)
+               : mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+}
+
+int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    serve_t serve = {.r = r, .service = service};
+
+    return mdl_link_archive_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS
+               ? serve_link(&serve)
+               : mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
 }

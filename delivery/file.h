@@ -1,5 +1,5 @@
 /*
- * A file, by a link of its own.
+ * A file, or an archive of all files of an assignment, by a link of its own.
  */
 #ifndef MDL_DELIVERY_FILE_H
 #define MDL_DELIVERY_FILE_H
@@ -17,5 +17,8 @@ void mdl_file_init(apr_pool_t *p, const mdl_settings_t *settings);
  * missing on our side cost nothing.
  */
 int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token);
+
+/** The same for a link made by mdl_link_archive; it costs a download of each file. */
+int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const char *token);
 
 #endif

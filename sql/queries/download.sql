@@ -89,10 +89,11 @@ WHERE %lld = 0 OR allowance.downloads_used < %lld + allowance.downloads_extra
 
 -- Everything that decides over an archive of an assignment's files, but the files.
 -- name: archive_grant
-SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, h.name, h.email,
-    o.storefront_order_id
+SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, h.name, h.email, h.id,
+    o.storefront_order_id, o.access_reason, c.locale
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
+JOIN customer c ON c.id = o.customer_id
 JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
 WHERE a.id = %lld

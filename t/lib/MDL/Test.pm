@@ -72,6 +72,7 @@ sub client
         timeout      => $opt{timeout} // 30,
         agent        => 'mod_downloads-tests',
         keep_alive   => $opt{keep_alive} // 0,
+        max_size     => $opt{max_size},
         verify_SSL   => 0,
     );
 }
@@ -117,7 +118,7 @@ sub api
 }
 
 # A request to any URL of the server, the buyer's side.  form => { … } is sent as a form would be,
-# body as it is.
+# body as it is.  max_size => bytes that an answer may have, else its status is 599.
 sub page
 {
     my ($method, $url, %opt) = @_;

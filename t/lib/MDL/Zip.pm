@@ -1,0 +1,220 @@
+# What the suites of ZIP archives share: many assets at once, behind the service's back, and the
+# programs that customers unpack with.
+package MDL::Zip;
+
+use strict;
+use warnings;
+
+use Compress::Raw::Zlib ();
+use Digest::SHA qw(sha256_hex);
+use Exporter qw(import);
+use JSON::PP;
+use Test::More;
+
+use MDL::Test;
+
+our @EXPORT = qw(
+    stock sparse_file order_of urls link_of part
+    read_all read_by_all program_output
+);
+
+my $number       = 0;
+my $order_number = int(time);
+
+# A text as SQL, whatever bytes it has.
+sub sql_text
+{
+    my ($bytes) = @_;
+    my $hex = unpack 'H*', $bytes;
+    return database() eq 'pgsql' ? "convert_from(decode('$hex', 'hex'), 'UTF8')" : "CAST(X'$hex' AS TEXT)";
+}
+
+# Puts files into the storage folder and makes each an asset of the shop, as an import would leave
+# it, for imports of many files or of many gigabytes take too long here.  A file is { name, bytes }
+# or what sparse_file gave; updated_at (microseconds) may be there.  They get their id and sha256.
+sub stock
+{
+    my ($shop, @files) = @_;
+    for my $file (@files) {
+        if (defined $file->{bytes}) {
+            $file->{size}   = length $file->{bytes};
+            $file->{sha256} = sha256_hex($file->{bytes});
+            $file->{crc32}  = Compress::Raw::Zlib::crc32($file->{bytes});
+            my $path = blob_path($file);
+            open my $out, '>:raw', $path or die "$path: $!\n";
+            print $out $file->{bytes};
+            close $out or die "$path: $!\n";
+        }
+        $file->{mark} = 'zip:' . ++$number;
+        $file->{updated_at} //= 1_795_244_889_000_000;
+    }
+    while (my @some = splice @files, 0, 150) {
+        sql('INSERT INTO blob (sha256, size, crc32, created_at) VALUES '
+            . join(', ', map { "('$_->{sha256}', $_->{size}, $_->{crc32}, 1)" } @some)
+            . ' ON CONFLICT (sha256) DO NOTHING');
+        my %id = map { $_->[1] => 0 + $_->[0] } sql('INSERT INTO asset (shop_id, status, filename, title, '
+            . 'source_url, sha256, version, created_at, updated_at) VALUES '
+            . join(', ', map { my $name = sql_text($_->{name});
+                "($shop->{shop_id}, 'ready', $name, $name, '$_->{mark}', '$_->{sha256}', 1, 1, "
+                    . "$_->{updated_at})" } @some)
+            . ' RETURNING id, source_url');
+        $_->{id} = $id{ $_->{mark} } for @some;
+    }
+    return;
+}
+
+sub blob_path
+{
+    my ($file) = @_;
+    return storage_dir() . '/blobs/' . substr($file->{sha256}, 0, 1) . "/$file->{sha256}";
+}
+
+# The checksum of so many zeros: those of powers of two, put one behind the other.
+sub crc_of_zeros
+{
+    my ($length) = @_;
+    my ($crc, $power, $size) = (0, Compress::Raw::Zlib::crc32("\0"), 1);
+    for (; $length; $length >>= 1, $size *= 2) {
+        $crc = Compress::Raw::Zlib::crc32_combine($crc, $power, $size) if $length & 1;
+        $power = Compress::Raw::Zlib::crc32_combine($power, $power, $size);
+    }
+    return $crc;
+}
+
+# A file of that size which takes no room: bytes at its beginning and end, and a hole.  Its digest is
+# none, for nobody looks.
+sub sparse_file
+{
+    my ($name, $size, $first, $last) = @_;
+    my %file = (name => $name, size => $size, first => $first, last => $last,
+        sha256 => sha256_hex("$name $size " . ++$number));
+    my $hole = $size - length($first) - length $last;
+    my $crc  = Compress::Raw::Zlib::crc32_combine(Compress::Raw::Zlib::crc32($first), crc_of_zeros($hole), $hole);
+    $file{crc32} = Compress::Raw::Zlib::crc32_combine($crc, Compress::Raw::Zlib::crc32($last), length $last);
+    my $path = blob_path(\%file);
+    open my $out, '>:raw', $path or die "$path: $!\n";
+    print $out $first;
+    seek $out, $size - length $last, 0;
+    print $out $last;
+    close $out or die "$path: $!\n";
+    return \%file;
+}
+
+# --- orders ----------------------------------------------------------------------------------------
+
+# An order of these assets (by packs of 250, as many as it takes); returns { id, assignment, path }.
+sub order_of
+{
+    my ($shop, $assets, %mapping) = @_;
+    my @ids = map { $_->{id} } @$assets;
+    my @packs;
+    while (@ids > 250) {
+        my $pack = made($shop, 'POST', '/packs', { name => 'Many', file_ids => [ splice @ids, -250 ] });
+        unshift @packs, $pack->{pack}{id};
+    }
+    my $product = 'gid://shop/Product/' . ++$order_number;
+    made($shop, 'POST', '/mappings',
+        { storefront_product_id => $product, file_ids => \@ids, pack_ids => \@packs,
+            download_limit => 0, %mapping });
+    my $id = '' . ++$order_number;
+    my $order = made($shop, 'POST', "/orders/$id/assignments",
+        { storefront_customer_id => '7', items => [ { storefront_product_id => $product } ] })->{order};
+    my ($path) = $order->{download_page_url} =~ m{^http://[^/]+(/.*)$};
+    return { id => $id, assignment => $order->{assignments}[0]{id}, path => $path };
+}
+
+sub made
+{
+    my ($shop, $method, $path, $json) = @_;
+    my $reply = api($method, $path, key => $shop->{token}, json => $json);
+    $reply->{status} =~ /^20/ or die "$method $path: $reply->{status} $reply->{body}\n";
+    return $reply->{json};
+}
+
+sub urls
+{
+    my ($shop, $order) = @_;
+    my $reply = api('GET', "/orders/$order->{id}/assignments/$order->{assignment}/download-urls",
+        key => $shop->{token});
+    $reply->{status} == 200 or die "download-urls: $reply->{status} $reply->{body}\n";
+    return $reply->{json};
+}
+
+# A fresh link to the archive, as a path.
+sub link_of
+{
+    my ($shop, $order) = @_;
+    my $zip = urls($shop, $order)->{zip} or die "there is no archive\n";
+    my ($path) = $zip->{url} =~ m{^http://[^/]+(/.*)$};
+    return $path;
+}
+
+# No test wants more than 64 MB of one that is many GB.
+sub part
+{
+    my ($path, $range, %headers) = @_;
+    return page('GET', $path, headers => { range => "bytes=$range", %headers }, max_size => 2**26);
+}
+
+# --- programs --------------------------------------------------------------------------------------
+
+# What a program says, and its exit code; both its outputs are one.
+sub program_output
+{
+    my (@command) = @_;
+    local $ENV{LC_ALL} = 'C.UTF-8';
+    my $pid = open my $from, '-|';
+    defined $pid or die "fork: $!";
+    if (!$pid) {
+        open STDERR, '>&', \*STDOUT;
+        exec @command or die "$command[0]: $!\n";
+    }
+    my $said = do { local $/; <$from> // '' };
+    close $from;
+    return ($said, $? >> 8);
+}
+
+# Each program that customers unpack with, and the command that reads all of an archive and checks
+# the sums.
+my @PROGRAMS = (
+    [ 'unzip'   => 'unzip', '-tqq' ],
+    [ '7-Zip'   => '7z', 't', '-bd' ],
+    [ 'bsdtar'  => 'sh', '-c', 'bsdtar -xOf "$0" >/dev/null' ],
+    [ 'zipfile' => 'python3', '-c',
+        'import sys, zipfile; sys.exit(zipfile.ZipFile(sys.argv[1]).testzip() is not None)' ],
+    [ 'yauzl'   => 'sh', '-c', 'tools/node t/node/unzip.mjs "$0" >/dev/null' ],
+);
+
+sub read_by_all
+{
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my ($path) = @_;
+    for (@PROGRAMS) {
+        my ($name, @command) = @$_;
+        my ($said, $code) = program_output(@command, $path);
+        is($code, 0, "$name reads it") or diag($said);
+    }
+    return;
+}
+
+my $PYTHON = <<'END';
+import hashlib, json, sys, zipfile
+with zipfile.ZipFile(sys.argv[1]) as archive:
+    for info in archive.infolist():
+        with archive.open(info) as file:
+            digest = hashlib.file_digest(file, "sha256") if hasattr(hashlib, "file_digest") else hashlib.sha256(file.read())
+        print(json.dumps([info.filename, info.file_size, digest.hexdigest()]))
+END
+
+# What yauzl and Python's zipfile find in an archive: two lists of [name, size, SHA-256].
+sub read_all
+{
+    my ($archive) = @_;
+    return map {
+        my ($said, $code) = program_output(@$_, $archive);
+        die "@$_: $said" if $code != 0;
+        [ map { decode_json($_) } split /\n/, $said ];
+    } [ 'tools/node', 't/node/unzip.mjs' ], [ 'python3', '-c', $PYTHON ];
+}
+
+1;

@@ -1,0 +1,278 @@
+# The archive of an assignment's files (contract, section 8): of known length, the same bytes at any
+# time and from any byte on, and read by every program that customers have.
+#
+# Files are put into the storage folder and the database by the test itself, with names that no
+# request could bring.  Many files and large ones are zip_large.t's.
+use strict;
+use warnings;
+use utf8;
+
+use Digest::SHA qw(sha256_hex);
+use Encode qw(encode_utf8);
+use File::Temp ();
+use Test::More;
+use Time::HiRes qw(time);
+
+use MDL::Contract;
+use MDL::Instance;
+use MDL::Test;
+use MDL::Zip;
+
+my $folder = File::Temp->newdir;
+my $shop   = new_shop();
+my $number = int(time);
+
+# --- what the cases are made of --------------------------------------------------------------------
+
+sub files { return map { { name => "file-$_.txt", bytes => "This is file $_.\n" x $_ } } 1 .. shift }
+
+sub an_order
+{
+    my ($n, %mapping) = @_;
+    stock($shop, my @files = files($n));
+    return (order_of($shop, \@files, %mapping), @files);
+}
+
+# The archive's bytes, and a file that has them.
+sub fetched
+{
+    my ($order) = @_;
+    my $reply = page('GET', link_of($shop, $order));
+    $reply->{status} == 200 or die "archive: $reply->{status} $reply->{body}\n";
+    return ($reply->{body}, file_of($reply->{body}));
+}
+
+sub file_of
+{
+    my ($bytes) = @_;
+    my $path = "$folder/" . ++$number . '.zip';
+    open my $out, '>:raw', $path or die "$path: $!\n";
+    print $out $bytes;
+    close $out or die "$path: $!\n";
+    return $path;
+}
+
+sub used
+{
+    my ($order) = @_;
+    my $assignment = api('GET', "/orders/$order->{id}", key => $shop->{token})->{json}{assignments}[0];
+    return join ' ', map { $_->{downloads_used} } @{ $assignment->{files} };
+}
+
+sub contents { return [ map { [ $_->{name}, $_->{size}, $_->{sha256} ] } @_ ] }
+
+# --- what is offered -------------------------------------------------------------------------------
+
+subtest 'An archive is offered where the mapping wants it and two files are ready' => sub {
+    my ($order, @files) = an_order(3);
+    my $zip  = urls($shop, $order)->{zip};
+    my $page = page('GET', $order->{path})->{body};
+    my $head = page('HEAD', link_of($shop, $order));
+
+    is_shape($zip, 'zip', 'the member zip');
+    is($zip->{filename}, "order-$order->{id}.zip", 'it is named after the order');
+    is($zip->{size}, $head->{headers}{'content-length'}, 'its size is known');
+    like($zip->{url}, qr{/d/z/[\w-]+/order-$order->{id}\.zip\z}, 'its URL ends with its name');
+    like($page, qr/Download all as ZIP \(3 files, \d+ bytes\)/, 'the page has a button');
+    like($page, qr/name="zip" value="$order->{assignment}"/, 'for this assignment');
+
+    my $pressed = page('POST', $order->{path}, form => { zip => $order->{assignment} });
+    is($pressed->{status}, 303, 'which leads');
+    like($pressed->{headers}{location}, qr{/d/z/[\w-]+/order-$order->{id}\.zip\z}, 'to a link of its own');
+    is(page('GET', $pressed->{headers}{location})->{status}, 200, 'that gives the archive');
+
+    for my $other (one => (an_order(1))[0], single => (an_order(2, download_type => 'FILES'))[0]) {
+        next if !ref $other;
+        is(urls($shop, $other)->{zip}, undef, 'of one file, or of files one by one, there is none');
+        unlike(page('GET', $other->{path})->{body}, qr/ZIP/, 'nor a button');
+        is(page('POST', $other->{path}, form => { zip => $other->{assignment} })->{status}, 409,
+            'nor can one be asked for');
+    }
+    sql("UPDATE asset SET status = 'pending' WHERE id = $files[0]{id}");
+    like(page('GET', $order->{path})->{body}, qr/ZIP \(2 files/, 'what is not ready is not in it');
+    sql("UPDATE asset SET status = 'pending' WHERE id = $files[1]{id}");
+    is(urls($shop, $order)->{zip}, undef, 'and of one that is ready there is no archive');
+    is(page('POST', $order->{path}, form => { zip => $order->{assignment} + 100000 })->{status}, 404,
+        'nor of what the order does not have');
+};
+
+subtest 'A link that was not given out leads nowhere' => sub {
+    my ($order) = an_order(2);
+    my $path = link_of($shop, $order);
+    my $file = urls($shop, $order)->{files}[0]{url} =~ s{^http://[^/]+}{}r;
+
+    is(page('GET', $path =~ s{/z/}{/f/}r)->{status}, 404, "an archive's token is no file's");
+    is(page('GET', $file =~ s{/f/}{/z/}r)->{status}, 404, "a file's token is no archive's");
+    is(page('GET', "$path/x")->{status}, 404, 'nor is there anything below it');
+    is(page('POST', $path)->{headers}{allow}, 'GET, HEAD', 'it is only for reading');
+};
+
+# --- the answer ------------------------------------------------------------------------------------
+
+subtest 'The answer has the headers of a file' => sub {
+    my ($order, @files) = an_order(3);
+    my $path = link_of($shop, $order);
+    my $get  = page('GET', $path);
+    my %h    = %{ $get->{headers} };
+    my $head = page('HEAD', $path);
+
+    is($get->{status}, 200, 'it is there');
+    is($h{'content-length'}, length $get->{body}, 'Content-Length');
+    is($h{'content-type'}, 'application/zip', 'Content-Type');
+    like($h{etag}, qr/^"[0-9a-f]{64}"\z/, 'a strong entity tag');
+    is($h{'last-modified'}, 'Sat, 21 Nov 2026 07:08:09 GMT', 'Last-Modified is that of the newest file');
+    is($h{'accept-ranges'}, 'bytes', 'Accept-Ranges');
+    is($h{'content-disposition'}, qq(attachment; filename="order-$order->{id}.zip"; )
+        . "filename*=UTF-8''order-$order->{id}.zip", 'Content-Disposition');
+    is($h{'x-content-type-options'}, 'nosniff', 'X-Content-Type-Options');
+    is($h{'content-security-policy'}, 'sandbox', 'Content-Security-Policy');
+    is($h{'referrer-policy'}, 'no-referrer', 'Referrer-Policy');
+    is($h{'cache-control'}, 'private', 'Cache-Control');
+    ok(!exists $h{'repr-digest'}, 'and no digest, which nobody has computed');
+    is($head->{body}, '', 'HEAD gives none of it');
+    is($head->{headers}{$_}, $h{$_}, "but $_") for qw(content-length etag last-modified accept-ranges);
+    is(page('GET', $path, headers => { 'if-none-match' => $h{etag} })->{status}, 304, '304 for who has it');
+    is(page('GET', $path, headers => { 'if-match' => '"x"' })->{status}, 412, '412 for who has another');
+    is(page('GET', $path, headers => { 'sec-purpose' => 'prefetch' })->{status}, 403,
+        'and nothing for a prefetch');
+};
+
+subtest 'Two links give the same bytes' => sub {
+    my ($order) = an_order(5);
+    my ($first, $second) = map { page('GET', link_of($shop, $order)) } 1, 2;
+
+    is(sha256_hex($first->{body}), sha256_hex($second->{body}), 'to the last one');
+    is($first->{headers}{etag}, $second->{headers}{etag}, 'under the same entity tag');
+};
+
+subtest 'Any part can be had' => sub {
+    my ($order) = an_order(40);
+    my ($all) = fetched($order);
+    my $path  = link_of($shop, $order);
+    my $size  = length $all;
+    my $etag  = page('HEAD', $path)->{headers}{etag};
+
+    for my $case ([ '0-0', 0, 1 ], [ '5-', 5, $size - 5 ], [ '-22', $size - 22, 22 ],
+        [ '28-60', 28, 33 ], [ "100-$size", 100, $size - 100 ], [ '-99999999', 0, $size ]) {
+        my ($range, $from, $length) = @$case;
+        my $reply = part($path, $range);
+        is($reply->{status}, 206, "bytes=$range");
+        is($reply->{headers}{'content-range'}, "bytes $from-" . ($from + $length - 1) . "/$size", 'is told');
+        ok($reply->{body} eq substr($all, $from, $length), 'and is it');
+        $path = link_of($shop, $order);
+    }
+    my $several = part($path, '0-9,1000-1099,-10');
+    like($several->{headers}{'content-type'}, qr{^multipart/byteranges; boundary=}, 'several are parts');
+    my @parts = $several->{body} =~ m{Content-range: bytes (\d+)-\d+/$size\r\n\r\n}gi;
+    is("@parts", '0 1000 ' . ($size - 10), 'each with its place');
+    ok(index($several->{body}, "\r\n\r\n" . substr($all, 1000, 100) . "\r\n") > 0, 'and its bytes');
+    is(part($path, "$size-")->{headers}{'content-range'}, "bytes */$size", 'behind the end is 416');
+    is(part($path, '7-', 'if-range' => $etag)->{status}, 206, 'If-Range with its tag gives the part');
+    is(length part($path, '7-', 'if-range' => '"old"')->{body}, $size, 'with another one all');
+};
+
+subtest 'What changes gets another entity tag' => sub {
+    my ($order, @files) = an_order(3);
+    my $path = link_of($shop, $order);
+    my $tag  = sub { page('HEAD', $path)->{headers}{etag} };
+    my $before = $tag->();
+    my %seen = ($before => 1);
+
+    for my $change ("filename = 'other.txt'", 'updated_at = updated_at + 60000000',
+        "sha256 = '$files[1]{sha256}'") {
+        sql("UPDATE asset SET $change WHERE id = $files[0]{id}");
+        ok(!$seen{ $tag->() }++, "after $change");
+    }
+    my $reply = part($path, '10-', 'if-range' => $before);
+    is($reply->{status}, 200, 'a resume of what there was begins anew');
+    read_by_all(file_of($reply->{body}));
+};
+
+# --- the bytes -------------------------------------------------------------------------------------
+
+subtest 'Programs read what is in it' => sub {
+    stock($shop, my @files = (files(20), { name => 'empty', bytes => '' },
+        { name => 'random.bin', bytes => join '', map { chr int rand 256 } 1 .. 300_000 }));
+    my ($bytes, $path) = fetched(order_of($shop, \@files));
+    my ($yauzl, $zipfile) = read_all($path);
+    my ($listed) = program_output('zipinfo', '-v', $path);
+
+    read_by_all($path);
+    is_deeply($yauzl, contents(@files), 'yauzl finds the files, in their order');
+    is_deeply($zipfile, contents(@files), 'zipfile too');
+    is(scalar(() = $listed =~ /minimum software version required to extract:\s+1\.0\n/g), @files,
+        'nothing of ZIP64 is in it');
+    like($listed, qr/file last modified on \(DOS date\/time\):\s+2026 Nov 21 07:08:08/, 'times are fixed, in UTC');
+    my ($test) = program_output('7z', 'l', '-slt', $path);
+    unlike($test, qr/Warning|Error/i, '7-Zip has nothing to say against it');
+};
+
+my @HOSTILE = (
+    [ '文件 说明.pdf',     '文件 说明.pdf' ],
+    [ '👩‍👩‍👧 🎉.gif',      '👩‍👩‍👧 🎉.gif' ],
+    [ 'say "hi" it\'s.txt', 'say _hi_ it\'s.txt' ],
+    [ 'x' x 251 . '.txt', 'x' x 251 . '.txt' ],
+    [ '文' x 84 . '.md',  '文' x 84 . '.md' ],
+    [ '../../x',          '.._.._x' ],
+    [ '/etc/passwd',      '_etc_passwd' ],
+    [ 'C:\\boot.ini',     'C__boot.ini' ],
+    [ "a\r\nSet-Cookie: b", 'a__Set-Cookie_ b' ],
+    [ "exe\x{202e}gpj.scr", 'exe_gpj.scr' ],
+    [ 'CON',              '_CON' ],
+    [ 'nul.txt',          '_nul.txt' ],
+    [ 'same.txt',         'same.txt' ],
+    [ 'same.txt',         'same (2).txt' ],
+    [ 'SAME.TXT',         'SAME (3).TXT' ],
+    [ 'ÄRGER.txt',        'ÄRGER.txt' ],
+    [ 'ärger.txt',        'ärger (2).txt' ],
+    [ 'end. ',            'end' ],
+    [ '..',               'file' ],
+);
+
+subtest 'Names are safe for every system' => sub {
+    my $i = 0;
+    stock($shop, my @files = map { { name => encode_utf8($_->[0]), bytes => 'Number ' . ++$i } } @HOSTILE);
+    my $order = order_of($shop, \@files);
+    my ($bytes, $path) = fetched($order);
+    my ($yauzl, $zipfile) = read_all($path);
+    my @names = map { $_->[1] } @HOSTILE;
+    my $into  = "$folder/unpacked";
+
+    is_deeply([ map { $_->[0] } @$yauzl ], \@names, 'yauzl, which is strict about names, takes them');
+    is_deeply([ map { $_->[0] } @$zipfile ], \@names, 'zipfile too');
+    read_by_all($path);
+    for my $unpack ([ 'unzip', '-qq', '-d', $into, $path ], [ '7z', 'x', '-bd', "-o$into", $path ],
+        [ 'bsdtar', '-C', $into, '-xf', $path ]) {
+        mkdir $into;
+        my ($said, $code) = program_output(@$unpack);
+        is($code, 0, "$unpack->[0] unpacks it") or diag($said);
+        my %found = map { my $at = $_; utf8::decode(my $name = s{.*/}{}sr); ($name => MDL::Test::slurp($at)) }
+            glob "$into/{*,.*[!.]*}";
+        is_deeply(\%found, { map { $names[$_] => 'Number ' . ($_ + 1) } 0 .. $#names },
+            'into that folder, each file under its name');
+        program_output('rm', '-rf', $into);
+    }
+    ok(!-e "$folder/x" && !-e "$folder/../x", 'and nowhere else');
+};
+
+# --- what is missing, and what it costs ------------------------------------------------------------
+
+subtest 'A file that is missing from the storage is found before the first byte' => sub {
+    my ($order, @files) = an_order(4, download_limit => 2);
+    my $path = link_of($shop, $order);
+    my $blob = storage_dir() . '/blobs/' . substr($files[2]{sha256}, 0, 1) . "/$files[2]{sha256}";
+
+    for my $harm (sub { truncate $blob, 3 }, sub { unlink $blob }) {
+        $harm->();
+        my $log   = error_log_size();
+        my $reply = page('GET', $path);
+        is($reply->{status}, 500, 'it is no archive');
+        like($reply->{body}, qr/missing on our side/, 'but a page that says so');
+        ok(!exists $reply->{headers}{$_}, "without $_") for qw(etag content-disposition);
+        like(error_log_since($log), qr/MDL0440: asset $files[2]{id}, one of 4 .* $files[2]{sha256}/,
+            'the operator can read which');
+        is(used($order), '0 0 0 0', 'and it costs nothing');
+    }
+};
+
+done_testing();
