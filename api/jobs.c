@@ -130,6 +130,7 @@ static apr_status_t parse_act(mdl_call_t *call)
 
     act->id = call->parameters[0];
     act->shop_id = call->caller.shop_id;
+    act->rules = call->service->fraud;
     act->refusal = &call->refusal;
     call->arg = act;
     if (rv == APR_SUCCESS && !mdl_ulid_valid("job_", act->id)) {

@@ -259,10 +259,12 @@ static apr_status_t find_for(mdl_db_t *db, mdl_job_act_t *act, apr_pool_t *p)
 }
 
 /* What waited for a job that was cancelled waits no more. */
-static apr_status_t ended(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
+static apr_status_t ended(mdl_db_t *db, const mdl_job_act_t *cancel, apr_pool_t *p)
 {
+    const mdl_job_t *job = cancel->job;
+
     if (job->order_id != 0) {
-        return mdl_lookup_cancelled(db, job->order_id, p);
+        return mdl_lookup_cancelled(db, cancel->rules, job->order_id, p);
     }
     return job->asset_id != 0 ? mdl_asset_failed(db, job->asset_id, p) : APR_SUCCESS;
 }
@@ -281,7 +283,7 @@ apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, void *arg)
         return rv;
     }
     if (changed > 0) {
-        return ended(db, cancel->job, p);
+        return ended(db, cancel, p);
     }
     return strcmp(cancel->job->status, "cancelled") == 0
                ? APR_SUCCESS

@@ -7,6 +7,7 @@
 #ifndef MDL_CORE_JOB_H
 #define MDL_CORE_JOB_H
 
+#include "core/fraud.h"
 #include "core/page.h"
 #include "core/refusal.h"
 #include "db/db.h"
@@ -125,8 +126,9 @@ apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, void *arg);
 /** What cancelling and retrying have in common. */
 typedef struct {
     const char *id;
-    apr_int64_t shop_id; /* 0: an operator retries, who may have any job */
-    mdl_job_t *job;      /* out */
+    apr_int64_t shop_id;            /* 0: an operator retries, who may have any job */
+    const mdl_fraud_rules_t *rules; /* to cancel by */
+    mdl_job_t *job;                 /* out */
     mdl_refusal_t *refusal;
 } mdl_job_act_t;
 

@@ -125,15 +125,18 @@ apr_status_t mdl_lookup_settle(mdl_db_t *db, apr_int64_t order_id,
         return rv;
     }
     /* A fraud check that came while the storefront was asked for the customer alone. */
-    return result->failure == NULL && lookup.for_risk && !result->asked_risk && lookup.url != NULL
-               ? insert_job(db, lookup.shop_id, order_id, p)
-               : APR_SUCCESS;
+    if (result->failure == NULL && lookup.for_risk && !result->asked_risk && lookup.url != NULL) {
+        return insert_job(db, lookup.shop_id, order_id, p);
+    }
+    return mdl_fraud_recheck(db, result->rules, order_id, p);
 }
 
-apr_status_t mdl_lookup_cancelled(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
+apr_status_t mdl_lookup_cancelled(mdl_db_t *db, const mdl_fraud_rules_t *rules,
+                                  apr_int64_t order_id, apr_pool_t *p)
 {
     static const mdl_storefront_found_t nothing;
-    const mdl_lookup_result_t result = {.found = &nothing,
+    const mdl_lookup_result_t result = {.rules = rules,
+                                        .found = &nothing,
                                         .failure = "The look-up at the storefront was cancelled."};
 
     return mdl_lookup_settle(db, order_id, &result, p);

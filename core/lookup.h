@@ -6,6 +6,7 @@
 #ifndef MDL_CORE_LOOKUP_H
 #define MDL_CORE_LOOKUP_H
 
+#include "core/fraud.h"
 #include "core/job.h"
 #include "core/storefront.h"
 
@@ -29,7 +30,7 @@ typedef struct {
     const char *email;  /* of the customer, by now; NULL, as the next two */
     const char *url;    /* of the connection */
     const char *sealed; /* its token */
-    int for_risk;       /* the fraud check has no risk level yet */
+    int for_risk;       /* the fraud check waits for the order's risk */
     int for_email;      /* an email waits for its address */
 } mdl_lookup_t;
 
@@ -39,20 +40,23 @@ apr_status_t mdl_lookup_find(mdl_db_t *db, apr_int64_t order_id, mdl_lookup_t *l
 
 /** How a look-up has ended. */
 typedef struct {
+    const mdl_fraud_rules_t *rules;
     const mdl_storefront_found_t *found; /* nothing in it counts as not known */
     const char *failure;                 /* why it failed, for people; NULL: it did not */
     int asked_risk;
 } mdl_lookup_result_t;
 
 /**
- * In the transaction that ends the job: keeps what was found where nothing is known, and gives the
- * emails that wait their address, or notes that there is none.  Locks the customer, then the order.
+ * In the transaction that ends the job: keeps what was found where nothing is known, gives the
+ * emails that wait their address, or notes that there is none, and has the fraud check go on. Locks
+ * the customer, then the order.
  */
 apr_status_t mdl_lookup_settle(mdl_db_t *db, apr_int64_t order_id,
                                const mdl_lookup_result_t *result, apr_pool_t *p);
 
 /** In the transaction that cancels a look-up: nothing waits for it any more. */
-apr_status_t mdl_lookup_cancelled(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
+apr_status_t mdl_lookup_cancelled(mdl_db_t *db, const mdl_fraud_rules_t *rules,
+                                  apr_int64_t order_id, apr_pool_t *p);
 
 /** In the transaction that queues a look-up anew: what had no recipient waits again.  Refused: 409
     job_finished when the order has another one under way. */

@@ -53,7 +53,7 @@ typedef struct {
     const char *last_name;
     const char *locale;
     const char *risk;      /* "none", "low", "medium", "high" */
-    const char *client_ip; /* IPv4 or IPv6, as inet_ntop writes it */
+    const char *client_ip; /* as mdl_address_text writes it */
 } mdl_storefront_found_t;
 
 typedef enum {

@@ -2,12 +2,12 @@
  * Reading what a storefront answers (core/storefront.h): HTTP's status, GraphQL's errors, and the
  * data, each part of which may be of any type and length.
  */
-#include <arpa/inet.h>
 #include <string.h>
 
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/address.h"
 #include "base/json.h"
 #include "base/mime.h"
 #include "base/words.h"
@@ -190,18 +190,6 @@ static int read_customer(mdl_storefront_found_t *found, const mdl_json_t *custom
     return 1;
 }
 
-static const char *address_of(const char *text, apr_pool_t *p)
-{
-    unsigned char bytes[sizeof(struct in6_addr)];
-    char words[INET6_ADDRSTRLEN];
-    int family = text != NULL && strchr(text, ':') != NULL ? AF_INET6 : AF_INET;
-
-    return text != NULL && inet_pton(family, text, bytes) == 1 &&
-                   inet_ntop(family, bytes, words, sizeof words) != NULL
-               ? apr_pstrdup(p, words)
-               : NULL;
-}
-
 /* The worst of the assessments; *pending when one is still under way. */
 static int read_risk(mdl_storefront_found_t *found, const mdl_json_t *risk, int *pending)
 {
@@ -237,13 +225,16 @@ static int read_risk(mdl_storefront_found_t *found, const mdl_json_t *risk, int 
 static int read_order(mdl_storefront_found_t *found, const mdl_json_t *order, int *pending,
                       apr_pool_t *p)
 {
+    const char *ip;
+
     if (!is_object_or_null(order) || !is_text(order, "clientIp")) {
         return 0;
     }
     if (mdl_json_type(order) != MDL_JSON_OBJECT) {
         return 1;
     }
-    found->client_ip = address_of(mdl_json_string(mdl_json_member(order, "clientIp")), p);
+    ip = mdl_json_string(mdl_json_member(order, "clientIp"));
+    found->client_ip = ip != NULL ? mdl_address_text(ip, p) : NULL;
     return read_risk(found, mdl_json_member(order, "risk"), pending);
 }
 

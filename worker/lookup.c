@@ -111,6 +111,7 @@ static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     static const lookup_t unprepared;
     const lookup_t *lookup = task->data != NULL ? task->data : &unprepared;
     const mdl_lookup_result_t result = {
+        .rules = task->service->fraud,
         .found = &lookup->found,
         .failure = task->outcome == MDL_TASK_FAILED ? task->job->error_message : NULL,
         .asked_risk = lookup->subject.for_risk};

@@ -27,9 +27,13 @@ UPDATE email SET held = 0, recipient = COALESCE((SELECT c.email FROM orders o
 WHERE order_id = %lld AND held = 1
 RETURNING id, recipient
 
--- An email without an address waits for a look-up at the storefront as long as it is queued.
+-- An email without an address waits for a look-up at the storefront as long as it is queued; the order
+-- may have been held, or released, meanwhile.
 -- name: email_address
-UPDATE email SET recipient = %s WHERE order_id = %lld AND recipient IS NULL AND status = 'queued'
+UPDATE email SET recipient = %s,
+    held = (SELECT CASE WHEN o.access_status = 'held' THEN 1 ELSE 0 END FROM orders o
+        WHERE o.id = email.order_id)
+WHERE order_id = %lld AND recipient IS NULL AND status = 'queued'
 RETURNING id, held
 
 -- name: email_no_recipient
