@@ -8,7 +8,7 @@
 #include <apr_hash.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
-#include <apr_thread_rwlock.h>
+#include <apr_thread_mutex.h>
 #include <apr_time.h>
 
 #include "base/log.h"
@@ -30,7 +30,7 @@ typedef struct {
 
 struct mdl_domains_t {
     const char *path;
-    apr_thread_rwlock_t *lock; /* of reading */
+    apr_thread_mutex_t *lock; /* of reading */
     reading_t *reading;
     atomic_llong looked_at;
     atomic_flag looking;
@@ -156,7 +156,7 @@ apr_status_t mdl_domains_open(mdl_domains_t **domains, const char *path, apr_poo
     made->path = path;
     atomic_flag_clear(&made->looking);
     atomic_init(&made->looked_at, apr_time_now());
-    if ((rv = apr_thread_rwlock_create(&made->lock, p)) != APR_SUCCESS ||
+    if ((rv = apr_thread_mutex_create(&made->lock, APR_THREAD_MUTEX_DEFAULT, p)) != APR_SUCCESS ||
         (rv = make_reading(&made->reading, path)) != APR_SUCCESS) {
         return rv;
     }
@@ -169,10 +169,10 @@ static void replace(mdl_domains_t *domains, reading_t *reading)
 {
     reading_t *old;
 
-    apr_thread_rwlock_wrlock(domains->lock);
+    apr_thread_mutex_lock(domains->lock);
     old = domains->reading;
     domains->reading = reading;
-    apr_thread_rwlock_unlock(domains->lock);
+    apr_thread_mutex_unlock(domains->lock);
     apr_pool_destroy(old->pool);
 }
 
@@ -229,12 +229,12 @@ int mdl_domains_has(mdl_domains_t *domains, const char *domain)
     for (char *c = name; *c != '\0'; c++) {
         *c = (char)apr_tolower(*c);
     }
-    apr_thread_rwlock_rdlock(domains->lock);
+    apr_thread_mutex_lock(domains->lock);
     while (part != NULL && !found) {
         found = apr_hash_get(domains->reading->names, part, APR_HASH_KEY_STRING) != NULL;
         part = strchr(part, '.');
         part = part != NULL ? part + 1 : NULL;
     }
-    apr_thread_rwlock_unlock(domains->lock);
+    apr_thread_mutex_unlock(domains->lock);
     return found;
 }

@@ -10,7 +10,6 @@
 #include "core/event.h"
 #include "core/license.h"
 
-#define RISK_PENDING   "risk_pending"
 #define REVOKED_MEDIUM 1
 
 typedef enum { NONE, LOW, MEDIUM, HIGH, LEVELS } level_t;
@@ -232,7 +231,8 @@ static void look_at_risk(finding_t *finding, const subject_t *subject, int asked
         add(finding, "risk_unknown", LOW, "The storefront did not tell the order's risk.");
     } else if (subject->has_storefront) {
         finding->pending = 1;
-        add(finding, RISK_PENDING, NONE, "The storefront's rating of the order's risk is awaited.");
+        add(finding, MDL_FRAUD_PENDING, NONE,
+            "The storefront's rating of the order's risk is awaited.");
     }
 }
 
@@ -364,7 +364,7 @@ apr_status_t mdl_fraud_recheck(mdl_db_t *db, const mdl_fraud_rules_t *rules, apr
         (rv = read_subject(db, &subject, p)) != APR_SUCCESS) {
         return rv;
     }
-    if (subject.signals == NULL || strstr(subject.signals, "\"" RISK_PENDING "\"") == NULL) {
+    if (subject.signals == NULL || strstr(subject.signals, "\"" MDL_FRAUD_PENDING "\"") == NULL) {
         return APR_SUCCESS;
     }
     rv = inspect(db, rules, &subject, 1, &finding, p);

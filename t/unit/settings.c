@@ -123,6 +123,12 @@ static void test_defaults(void)
     is_int(s->upload_max_size, APR_INT64_C(5) << 30, "an upload may have 5 GiB by default");
     is_int(s->upload_lifetime, apr_time_from_sec(86400), "an upload lives a day");
     is_int(s->storage_quota, 0, "a shop may store what it likes by default");
+    is_int(s->fraud_window, apr_time_from_sec(86400), "orders of a day are counted");
+    is_int(s->fraud_customer_orders, 5, "five orders of a customer are a signal");
+    is_int(s->fraud_address_orders, 5, "five orders with an address are a signal");
+    is_int(s->fraud_ip_orders, 10, "ten orders from an IP address are a signal");
+    is_str(s->fraud_disposable_domains, NULL, "there is no list of disposable domains");
+    is_str(s->fraud_blocked_domains, NULL, "nor one of blocked domains");
     is_int(s->download_limit, 10, "a purchase includes 10 downloads");
     is_int(s->link_lifetime, apr_time_from_sec(300), "a link lives 5 min");
     is_int(s->session_lifetime, apr_time_from_sec(86400), "a session lives a day");
@@ -188,6 +194,10 @@ static void test_ranges(void)
         {"DownloadsUploadMaxSize", "0", "1", "16384G", "16385G"},
         {"DownloadsUploadLifetime", "59", "60", "2592000", "2592001"},
         {"DownloadsStorageQuota", "-1", "0", "16384G", "16385G"},
+        {"DownloadsFraudWindow", "59", "60", "2592000", "2592001"},
+        {"DownloadsFraudCustomerOrders", "-1", "0", "10000", "10001"},
+        {"DownloadsFraudAddressOrders", "-1", "0", "10000", "10001"},
+        {"DownloadsFraudIPOrders", "-1", "0", "10000", "10001"},
         {"DownloadsDownloadLimit", "-1", "0", "100000", "100001"},
         {"DownloadsLinkLifetime", "9", "10", "86400", "86401"},
         {"DownloadsSessionLifetime", "59", "60", "2592000", "2592001"},
@@ -246,6 +256,11 @@ static void test_paths_and_url(void)
 {
     mdl_settings_t *s = mdl_settings_create(pool);
 
+    ok(takes("DownloadsFraudDisposableDomains", "/etc/a") &&
+           takes("DownloadsFraudBlockedDomains", "/etc/a") &&
+           !takes("DownloadsFraudDisposableDomains", "a") &&
+           !takes("DownloadsFraudBlockedDomains", "a"),
+       "files of domains have absolute paths");
     ok(takes("DownloadsSecretFile", "/etc/secret file"), "an absolute path is taken");
     ok(!takes("DownloadsSecretFile", "etc/secret") && !takes("DownloadsSecretFile", "") &&
            !takes("DownloadsSecretFile", "/etc\n/x"),
@@ -496,6 +511,18 @@ static void test_credentials(void)
     set(s, "DownloadsMailCAFile", path_of("none.pem"));
     ok(strstr(problems_of(s), "DownloadsMailCAFile: there is no file"),
        "an absent file of certificates is a problem");
+    s = good();
+    set(s, "DownloadsFraudDisposableDomains", path_of("none.domains"));
+    set(s, "DownloadsFraudBlockedDomains", folder);
+    is_str(problems_of(s),
+           apr_pstrcat(pool, "DownloadsFraudDisposableDomains: there is no file ",
+                       path_of("none.domains"),
+                       ".\nDownloadsFraudBlockedDomains: there is no file ", folder, ".", NULL),
+           "an absent file of domains is a problem, and a folder is none");
+    write_file("some.domains", "", 0600);
+    set(s, "DownloadsFraudDisposableDomains", path_of("some.domains"));
+    set(s, "DownloadsFraudBlockedDomains", path_of("some.domains"));
+    is_str(problems_of(s), "", "an empty one is not");
 }
 
 static mdl_settings_t *read_settings(const char *text, const char **why)
@@ -592,15 +619,15 @@ static void test_include(void)
        "files that include themselves end");
 }
 
-#define EXAMPLES 7
+#define EXAMPLES 9
 
 /* Sets what the sample shows behind a "#" on top of what it sets. */
 static void test_sample(void)
 {
     static const char sample[] = "conf/mod_downloads.conf";
-    static const char *const examples[EXAMPLES] = {"AllowHost",   "AllowNetwork", "AllowPort",
-                                                   "Credentials", "CAFile",       "UploadURL",
-                                                   "UploadOrigin"};
+    static const char *const examples[EXAMPLES] = {
+        "AllowHost", "AllowNetwork", "AllowPort",         "Credentials",   "CAFile",
+        "UploadURL", "UploadOrigin", "DisposableDomains", "BlockedDomains"};
     mdl_settings_t *s = mdl_settings_create(pool);
     mdl_settings_t *shown = mdl_settings_create(pool);
     const char *text;

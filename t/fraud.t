@@ -1,0 +1,541 @@
+# The fraud check of orders (contract, sections 6 and 11): every signal at its number and one below,
+# every level at which a shop may hold, what a held order gives and what becomes of it.
+#
+# What waits for the storefront's answer is in t/unit/fraud.c, what the files of domains may have in
+# t/unit/domains.c.
+use strict;
+use warnings;
+
+use JSON::PP;
+use MDL::Contract;
+use MDL::Instance;
+use MDL::Test;
+use Test::More;
+
+my ($true, $false) = (JSON::PP::true(), JSON::PP::false());
+
+use constant { WINDOW => 7200, CUSTOMER => 2, ADDRESS => 3, IP => 4 };
+
+my $server = MDL::Instance->new;
+my %list = map { $_ => "$server->{folder}/$_.domains" } qw(disposable blocked);
+
+sub write_list
+{
+    my ($name, @lines) = @_;
+    MDL::Instance::write_file("$list{$name}.new", join '', map { "$_\n" } @lines);
+    rename "$list{$name}.new", $list{$name} or die "$list{$name}: $!";
+    return;
+}
+
+write_list(disposable => '# thrown away', 'trash.example', 'not a domain', 'Bin.Example # too');
+write_list(blocked    => 'blocked.example');
+$server->configure(extra => join "\n", 'DownloadsFraudWindow ' . WINDOW,
+    'DownloadsFraudCustomerOrders ' . CUSTOMER, 'DownloadsFraudAddressOrders ' . ADDRESS,
+    'DownloadsFraudIPOrders ' . IP, "DownloadsFraudDisposableDomains $list{disposable}",
+    "DownloadsFraudBlockedDomains $list{blocked}", '');
+$server->start;
+
+my $unique = 0;
+
+sub address { return 'buyer-' . ++$unique . '@' . ($_[0] // 'mail.example') }
+sub ip      { return '10.' . join '.', map { ++$unique >> $_ & 255 } 16, 8, 0 }
+
+# A shop with a product of a file and a license key: { token, product, file }.
+sub shop
+{
+    my (%opt) = @_;
+    my $shop = new_shop();
+    my $tag  = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })
+        ->{json}{license_key_tag}{id};
+    api('POST', "/license-key-tags/$tag/keys", key => $shop->{token},
+        json => { keys => [ map { "KEY-$shop->{shop_id}-$_" } 1 .. 200 ] });
+    $shop->{tag}     = $tag;
+    $shop->{asset}   = ready_asset($shop, "fraud-$shop->{shop_id}.txt", "what was bought\n");
+    $shop->{product} = mapping_of($shop, [ $shop->{asset}{id} ], license_key_tag_ids => [$tag])
+        ->{storefront_product_id};
+    hold_at($shop, $opt{hold_at}) if $opt{hold_at};
+    return $shop;
+}
+
+sub hold_at
+{
+    my ($shop, $level) = @_;
+    my ($code, undef, $said) = ctl('shop', 'set', $shop->{shop_id}, '--hold-at', $level);
+    die "shop set ended with $code: $said\n" if $code != 0;
+    return;
+}
+
+# Assigns the shop's product to a new order, or to the one that id names, and returns the order.
+sub ordered
+{
+    my ($shop, %opt) = @_;
+    my $id = delete $opt{id} // digits();
+    my $customer = delete $opt{customer} // digits();
+    my $email    = exists $opt{email} ? delete $opt{email} : address();
+    my $reply = assign($shop, $id, [ $shop->{product} ], storefront_customer_id => $customer,
+        customer => { email => $email }, %opt);
+    die "the order was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]$/;
+    return $reply->{json}{order};
+}
+
+sub checked { my ($shop, %opt) = @_; return ordered($shop, fraud_check => $true, %opt) }
+sub read_order { my ($shop, $id) = @_; return api('GET', "/orders/$id", key => $shop->{token})->{json} }
+
+sub act
+{
+    my ($shop, $order, $action, %members) = @_;
+    return api('POST', "/orders/$order->{storefront_order_id}/$action", key => $shop->{token}, json => \%members);
+}
+
+# "decision level code:level …"
+sub verdict
+{
+    my ($order) = @_;
+    my $fraud = $order->{fraud};
+    return join ' ', $fraud->{decision}, $fraud->{level} // '-',
+        map { "$_->{code}:$_->{level}" } @{ $fraud->{signals} };
+}
+
+sub messages { my ($order) = @_; return join ' ', map { $_->{message} } @{ $order->{fraud}{signals} } }
+
+sub events
+{
+    my ($shop, $order) = @_;
+    return reverse @{ read_order($shop, $order->{storefront_order_id})->{events} };
+}
+
+sub row_of
+{
+    my ($shop, $order) = @_;
+    return "shop_id = $shop->{shop_id} AND storefront_order_id = '$order->{storefront_order_id}'";
+}
+
+sub older
+{
+    my ($shop, $seconds) = @_;
+    sql("UPDATE orders SET created_at = created_at - ${seconds}000000 WHERE shop_id = $shop->{shop_id}");
+    return;
+}
+
+# --- orders in a window ----------------------------------------------------------------------------
+
+# Each way of belonging together: what the orders share, and the sentence about it.
+my @shared = (
+    [ 'customer_orders', CUSTOMER, sub { my $id = digits(); sub { (customer => $id, email => undef) } },
+        'of this customer' ],
+    [ 'address_orders', ADDRESS,
+        sub { my $email = address(); my $n = 0; sub { (email => $n++ % 2 ? $email : uc $email) } },
+        'with this email address' ],
+    [ 'ip_orders', IP, sub { my $ip = ip(); sub { (client_ip => $ip) } }, 'from this IP address' ],
+    [ 'ip_orders', IP, sub { my $ip = ip(); my $n = 0; sub { (client_ip => $n++ % 2 ? $ip : "::ffff:$ip") } },
+        'from this IP address' ],
+    [ 'ip_orders', IP, sub { my $n = 0; sub { (client_ip => sprintf '2001:db8:7:7:%x::1', ++$n) } },
+        'from this IP address' ],
+);
+
+for my $way (@shared) {
+    my ($code, $number, $make, $whose) = @$way;
+    subtest "$code: medium at $number, high at twice that" => sub {
+        my $shop = shop();
+        my $same = $make->();
+        my $last;
+        for my $others (0 .. 2 * $number) {
+            my $order = checked($shop, $same->());
+            my $level = $others < $number ? 'none' : $others < 2 * $number ? 'medium' : 'high';
+            my $decision = $level eq 'high' ? 'held' : 'passed';
+            is(verdict($order), "$decision $level" . ($level eq 'none' ? '' : " $code:$level"), "after $others others");
+            is_shape($order, 'order', "after $others others: the order");
+            my $count = $others == 2 * $number ? "$others or more" : $others;
+            is(messages($order), "$count other orders $whose in the last 2 hours.", 'it tells how many')
+                if $others >= $number;
+            $last = $order;
+        }
+        is($last->{access}{status}, 'held', 'the last is held');
+        is(verdict(checked($shop, $same->(), id => $last->{storefront_order_id},
+            customer => $last->{customer}{storefront_customer_id})), "held high $code:high",
+            'assigned again it does not count itself');
+        my $stranger = shop();
+        is(verdict(checked($stranger, $same->())), 'passed none', "another shop's orders count nothing");
+        older($shop, WINDOW - 600);
+        is(verdict(checked($shop, $same->())), "held high $code:high", 'they count as long as the window is');
+        older($shop, 601);
+        is(verdict(checked($shop, $same->())), 'passed none', 'and not longer')
+            or diag(explain([ sql("SELECT id, created_at, client_ip FROM orders WHERE shop_id = $shop->{shop_id}") ]));
+    };
+}
+
+subtest 'networks: what is not the same address counts nothing' => sub {
+    my $shop = shop();
+    ordered($shop, client_ip => '10.1.1.1')       for 1 .. IP;
+    ordered($shop, client_ip => '2001:db8:1:1::1') for 1 .. IP;
+    is(verdict(checked($shop, client_ip => $_)), 'passed none', $_) for '10.1.1.10', '10.1.1.2', '2001:db8:1:2::1';
+    is(verdict(checked($shop)), 'passed none', 'an order without an address');
+    is(verdict(checked($shop, client_ip => '10.1.1.1')), 'passed medium ip_orders:medium', 'the address itself');
+};
+
+subtest 'an order brings its IP address later, and keeps it' => sub {
+    my $shop = shop();
+    my $ip   = ip();
+    ordered($shop, client_ip => $ip) for 1 .. IP;
+    my $order = checked($shop);
+    my @same  = (id => $order->{storefront_order_id}, customer => $order->{customer}{storefront_customer_id});
+    is(verdict($order), 'passed none', 'none at first');
+    is(verdict(checked($shop, @same, client_ip => $ip)), 'passed medium ip_orders:medium', 'then it counts');
+    is(verdict(checked($shop, @same, client_ip => undef)), 'passed medium ip_orders:medium', 'and is kept');
+    my ($row) = sql('SELECT client_ip FROM orders WHERE ' . row_of($shop, $order));
+    is($row->[0], $ip, 'it is stored');
+    unlike(api('GET', "/orders/$order->{storefront_order_id}", key => $shop->{token})->{body}, qr/\Q$ip\E/,
+        'and shown nowhere');
+};
+
+subtest 'what is no IP address is refused' => sub {
+    my $shop = shop();
+    unstored();
+    refused(assign($shop, digits(), [ $shop->{product} ], client_ip => $_), 400, 'invalid_request', "'$_'", '/client_ip')
+        for '', '1.2.3', '1.2.3.256', '1.2.3.4.5', ' 1.2.3.4', '1.2.3.4:80', '[::1]', 'fe80::1%eth0', 'g::1',
+        'localhost', '::' . '0' x 50;
+    refused(assign($shop, digits(), [ $shop->{product} ], client_ip => 16909060), 400, 'invalid_request',
+        'a number', '/client_ip');
+};
+
+# --- what happened before --------------------------------------------------------------------------
+
+subtest 'revoked_orders: one is medium, two are high' => sub {
+    my $shop = shop();
+    my @with = (customer => digits());
+    my @orders = map { ordered($shop, @with) } 1 .. 3;
+    older($shop, 10 * WINDOW);
+    is(verdict(checked($shop, @with)), 'passed none', 'none');
+    act($shop, $orders[0], 'revoke');
+    my $order = checked($shop, @with);
+    is(verdict($order), 'passed medium revoked_orders:medium', 'one, however old');
+    is(messages($order), '1 other order of this customer was revoked or rejected.', 'it tells so');
+    sql("UPDATE orders SET access_status = 'rejected' WHERE " . row_of($shop, $orders[1]));
+    older($shop, 10 * WINDOW);
+    $order = checked($shop, @with);
+    is(verdict($order), 'held high revoked_orders:high', 'two, one of them rejected');
+    is(messages($order), '2 or more other orders of this customer were revoked or rejected.', 'it tells so');
+    act($shop, $order, 'reject');
+    is(verdict(checked($shop)), 'passed none', 'another customer has nothing to do with it');
+    act($shop, $orders[0], 'restore');
+    sql("UPDATE orders SET access_status = 'active' WHERE " . row_of($shop, $orders[1]));
+    older($shop, 10 * WINDOW);
+    is(verdict(checked($shop, @with)), 'passed medium revoked_orders:medium', 'what is restored counts no more');
+};
+
+# --- levels and holds ------------------------------------------------------------------------------
+
+for my $hold_at (qw(medium high)) {
+    my $shop = shop(hold_at => $hold_at);
+    my %held = (medium => $hold_at eq 'medium', high => 1);
+    for my $risk (qw(none low medium high)) {
+        my $order = ordered($shop);
+        is(verdict($order), 'not_checked -', "held at $hold_at: nothing is checked unasked");
+        sql("UPDATE orders SET storefront_risk = '$risk' WHERE " . row_of($shop, $order));
+        $order = checked($shop, id => $order->{storefront_order_id},
+            customer => $order->{customer}{storefront_customer_id});
+        my $signal = $risk eq 'none' ? '' : " storefront_risk:$risk";
+        is(verdict($order), ($held{$risk} ? 'held' : 'passed') . " $risk$signal", "held at $hold_at: a risk of $risk");
+        is($order->{access}{status}, $held{$risk} ? 'held' : 'active', 'and the access is so');
+        is(messages($order), $risk eq 'none' ? '' : "The storefront rates the order's risk as $risk.",
+            'it tells whose word it is');
+    }
+}
+
+subtest 'the highest of several signals counts, and each is named' => sub {
+    my $shop = shop(hold_at => 'medium');
+    my $ip   = ip();
+    my @with = (customer => digits(), email => address('sub.trash.example'), client_ip => $ip);
+    act($shop, ordered($shop, @with), 'revoke');
+    ordered($shop, @with) for 1 .. 3;
+    my $order = checked($shop, @with);
+    is(verdict($order), 'held high customer_orders:high address_orders:medium ip_orders:medium'
+        . ' revoked_orders:medium disposable_domain:medium', 'five signals');
+    my $told = api('GET', "/orders/$order->{storefront_order_id}/diagnosis", key => $shop->{token})->{json};
+    is($told->{first_failure}, 'fraud', 'the diagnosis fails there');
+    my ($check) = grep { $_->{name} eq 'fraud' } @{ $told->{checks} };
+    is($check->{message}, 'The order is under review: approve or reject it. ' . messages($order),
+        'and says what was seen');
+    act($shop, $order, 'approve');
+    $told = api('GET', "/orders/$order->{storefront_order_id}/diagnosis", key => $shop->{token})->{json};
+    is($told->{first_failure}, undef, 'once it is approved nothing fails');
+    is(verdict(read_order($shop, $order->{storefront_order_id})), verdict($order) =~ s/held/approved/r,
+        'the signals stay on the order');
+};
+
+# --- files of domains ------------------------------------------------------------------------------
+
+subtest 'domains' => sub {
+    my $shop = shop();
+    my $order = checked($shop, email => address('Trash.Example'));
+    is(verdict($order), 'passed medium disposable_domain:medium', 'a disposable one');
+    is(messages($order), 'Email addresses of Trash.Example are thrown away after use.', 'it names it');
+    is(verdict(checked($shop, email => address('a.bin.example'))), 'passed medium disposable_domain:medium',
+        'one under a disposable one');
+    is(verdict(checked($shop, email => address('nottrash.example'))), 'passed none', 'one that ends alike');
+    $order = checked($shop, email => address('blocked.example'));
+    is(verdict($order), 'held high blocked_domain:high', 'a blocked one');
+    is(messages($order), 'The domain blocked.example of the email address is blocked.', 'it names it');
+    is(verdict(checked($shop, email => undef)), 'passed none', 'no address, no domain');
+};
+
+subtest 'the files are read again when they change' => sub {
+    my $shop  = shop();
+    my $next  = 720_000;
+    # Many at once come to several processes, each of which has a list of its own.
+    my $seen = sub {
+        my ($domain) = @_;
+        return sub {
+            my ($wanted) = @_;
+            my $from = $next;
+            $next += 8;
+            return !grep { $_->{is} ne $wanted } parallel(8, sub {
+                my $id = '' . ($from + shift);
+                return { is => verdict(checked($shop, id => $id, customer => $id, email => "buyer-$id\@$domain")) };
+            });
+        };
+    };
+    my ($fresh, $blocked) = ($seen->('fresh.example'), $seen->('blocked.example'));
+    ok($fresh->('passed none'), 'a domain that is not listed');
+    write_list(blocked => 'other.example', 'fresh.example');
+    ok(wait_for(sub { $fresh->('held high blocked_domain:high') }, 20, 'the new list'), 'is blocked once it is');
+    ok(wait_for(sub { $blocked->('passed none') }, 20, 'the new list'), 'what is not listed any more passes');
+    unlink $list{blocked};
+    my $offset = error_log_size();
+    wait_for(sub { $fresh->('held high blocked_domain:high') && error_log_since($offset) =~ /MDL0381/ }, 20,
+        'a warning that the list is gone');
+    ok($fresh->('held high blocked_domain:high'), 'without the file the list stays');
+    write_list(blocked => 'blocked.example');
+    ok(wait_for(sub { $fresh->('passed none') && $blocked->('held high blocked_domain:high') }, 20, 'the first list'),
+        'until there is one again');
+};
+
+subtest 'a line that is no domain is told by file and line' => sub {
+    my @lines = MDL::Test::slurp(error_log()) =~ /(MDL0380: .*)/g;
+    is_deeply([ map { s/ \S*MDL\S* .*//r } @lines ],
+        ["MDL0380: $list{disposable}:3: this line is no domain and is passed over"], 'once, when it is read');
+};
+
+# --- what a held order gives -----------------------------------------------------------------------
+
+# An order that is held, of a customer who has got an email address of a blocked domain.
+sub held
+{
+    my ($shop, %opt) = @_;
+    my $order = checked($shop, email => address('blocked.example'), send_email => $true, %opt);
+    die 'the order is not held: ' . verdict($order) . "\n" if $order->{access}{status} ne 'held';
+    return $order;
+}
+
+sub page_of { my ($order) = @_; return page('GET', $order->{download_page_url}) }
+
+sub button
+{
+    my ($order, $shop) = @_;
+    return page('POST', $order->{download_page_url},
+        form => { file => "$order->{assignments}[0]{id}-$shop->{asset}{id}" });
+}
+
+sub urls
+{
+    my ($shop, $order) = @_;
+    return api('GET', "/orders/$order->{storefront_order_id}/assignments/$order->{assignments}[0]{id}/download-urls",
+        key => $shop->{token});
+}
+
+sub gives_nothing
+{
+    my ($shop, $order, $words, $code, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $page = page_of($order);
+    is($page->{status}, 200, "$name: the page is there");
+    like($page->{body}, $words, "$name: and says it");
+    unlike($page->{body}, qr/KEY-|\Q$shop->{asset}{filename}\E|<form|blocked|domain/, "$name: and nothing else");
+    is(button($order, $shop)->{status}, 403, "$name: the button is refused");
+    is_error(urls($shop, $order), 409, $code, "$name: addresses of files");
+    is_deeply([ mails($order->{customer}{email}) ], [], "$name: no email was sent");
+    my $now = read_order($shop, $order->{storefront_order_id});
+    is_deeply([ @{ $now->{assignments}[0] }{qw(license_keys license_keys_pending)} ], [ [], 1 ],
+        "$name: no license key was given");
+    return $now;
+}
+
+sub gives_all
+{
+    my ($shop, $order, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $mail = wait_mail($order->{customer}{email});
+    ok(scalar(grep { $_ eq $order->{download_page_url} } @{ $mail->{urls} }), "$name: the email has the page");
+    my $now = read_order($shop, $order->{storefront_order_id});
+    my $key = $now->{assignments}[0]{license_keys}[0];
+    like($key, qr/^KEY-/, "$name: there is a license key");
+    like(page_of($order)->{body}, qr/\Q$key\E/, "$name: on the page too");
+    my $pressed = button($order, $shop);
+    is($pressed->{status}, 303, "$name: the button leads on");
+    is(page('GET', $pressed->{headers}{location})->{body}, "what was bought\n", "$name: to the file");
+    wait_for(sub { read_order($shop, $order->{storefront_order_id})->{email}{status} eq 'sent' }, 15, 'the email');
+    is(scalar(() = mails($order->{customer}{email})), 1, "$name: one email");
+    return $now;
+}
+
+subtest 'held, then approved' => sub {
+    my $shop  = shop();
+    my $order = held($shop);
+    is($order->{email}{status}, 'held', 'the email is held');
+    is($order->{email}{to}, $order->{customer}{email}, 'for the customer');
+    gives_nothing($shop, $order, qr/under review/, 'order_held', 'held');
+    is_error(act($shop, $order, 'resend'), 409, 'order_held', 'to resend');
+    is_error(act($shop, $order, 'restore'), 409, 'order_held', 'to restore');
+
+    my $signals = $order->{fraud}{signals};
+    is_deeply([ map { [ @{$_}{qw(action key_id details)} ] } events($shop, $order) ], [
+        [ 'fraud_held', $shop->{key_id}, { level => 'high', signals => $signals } ],
+        [ 'assigned', $shop->{key_id}, { send_email => $true, fraud_check => $true } ],
+    ], 'the audit trail tells of the hold, with the signals');
+
+    my $approved = act($shop, $order, 'approve', reason => 'a known customer');
+    is_answer($approved, 200, 'approved');
+    is(verdict($approved->{json}{order}), 'approved high blocked_domain:high', 'the decision is that');
+    is($approved->{json}{order}{access}{status}, 'active', 'the access is active');
+    gives_all($shop, $order, 'approved');
+    my ($event) = (events($shop, $order))[-1];
+    is_deeply([ @{$event}{qw(action reason details)} ], [ 'approved', 'a known customer', { license_keys => 1 } ],
+        'and so does that of the approval');
+
+    my @before = events($shop, $order);
+    my $again = checked($shop, id => $order->{storefront_order_id}, email => $order->{customer}{email},
+        customer => $order->{customer}{storefront_customer_id}, send_email => $true);
+    is(verdict($again), 'approved high blocked_domain:high', 'what is approved stays approved');
+    is_deeply([ events($shop, $order) ], \@before, 'and nothing is told of that');
+};
+
+subtest 'held, then rejected' => sub {
+    my $shop  = shop();
+    my $order = held($shop);
+    my $rejected = act($shop, $order, 'reject', reason => 'The card was stolen.');
+    is(verdict($rejected->{json}{order}), 'rejected high blocked_domain:high', 'the decision is that');
+    my $now = gives_nothing($shop, $order, qr/not released.*The card was stolen\./s, 'access_revoked', 'rejected');
+    is($now->{access}{status}, 'rejected', 'the access is rejected');
+    is_error(assign($shop, $order->{storefront_order_id}, [ $shop->{product} ], fraud_check => $true,
+        storefront_customer_id => $order->{customer}{storefront_customer_id}), 409, 'access_revoked',
+        'nothing more is assigned to it');
+    is_error(act($shop, $order, 'restore'), 409, 'access_revoked', 'it is not to be restored');
+    act($shop, $order, 'approve');
+    gives_all($shop, $order, 'rejected, then approved');
+};
+
+subtest 'held, then revoked and restored' => sub {
+    my $shop  = shop();
+    my $order = held($shop);
+    act($shop, $order, 'revoke', reason => 'Refunded.');
+    gives_nothing($shop, $order, qr/withdrawn.*Refunded\./s, 'access_revoked', 'revoked');
+    act($shop, $order, 'restore');
+    gives_nothing($shop, $order, qr/under review/, 'order_held', 'restored');
+    act($shop, $order, 'revoke');
+    act($shop, $order, 'approve');
+    gives_nothing($shop, $order, qr/withdrawn/, 'access_revoked', 'approved while it is revoked');
+    act($shop, $order, 'restore');
+    gives_all($shop, $order, 'restored, being approved');
+};
+
+# --- checked again ---------------------------------------------------------------------------------
+
+subtest 'an order that passed is held by a later check' => sub {
+    my $shop  = shop();
+    my $order = checked($shop);
+    my @same  = (id => $order->{storefront_order_id}, customer => $order->{customer}{storefront_customer_id});
+    my $key   = $order->{assignments}[0]{license_keys}[0];
+    my $link  = button($order, $shop)->{headers}{location};
+    is(verdict($order), 'passed none', 'it passes');
+    is(verdict(ordered($shop, @same, email => address('blocked.example'))), 'passed none',
+        'unasked it is not checked again');
+    my $held = checked($shop, @same, email => undef);
+    is(verdict($held), 'held high blocked_domain:high', 'asked it is');
+    is($held->{access}{status}, 'held', 'and held');
+    is(page('GET', $link)->{status}, 403, 'a link from before gives nothing');
+    unlike(page_of($order)->{body}, qr/\Q$key\E/, 'nor does the page');
+    is(verdict(checked($shop, @same, email => address())), 'held high blocked_domain:high', 'no check lifts it');
+    is(verdict(ordered($shop, @same)), 'held high blocked_domain:high', 'nor does an assignment without one');
+    is_deeply([ map { $_->{action} } events($shop, $order) ], [qw(fraud_passed assigned fraud_held)],
+        'the audit trail has what changed');
+    act($shop, $order, 'approve');
+    is(page('GET', $link)->{status}, 200, 'once it is approved the link works again');
+    like(page_of($order)->{body}, qr/\Q$key\E/, 'and the page has the same key');
+};
+
+subtest 'what is added to a held order waits too' => sub {
+    my $shop  = shop();
+    my $order = held($shop);
+    my $more  = mapping_of($shop, [], license_key_tag_ids => [ $shop->{tag} ])->{storefront_product_id};
+    my $reply = assign($shop, $order->{storefront_order_id}, [$more], send_email => $true,
+        storefront_customer_id => $order->{customer}{storefront_customer_id});
+    is_answer($reply, 201, 'another product');
+    is_deeply([ map { $_->{license_keys_pending} } @{ $reply->{json}{order}{assignments} } ], [ 1, 1 ],
+        'its key waits as the first does');
+    is($reply->{json}{order}{email}{status}, 'held', 'and the email');
+    act($shop, $order, 'approve');
+    gives_all($shop, $order, 'approved');
+};
+
+subtest 'a request that is replayed checks nothing' => sub {
+    my $shop = shop();
+    my @with = (customer => digits(), idem => idem());
+    my ($id, $email) = (digits(), address());
+    my @same = (id => $id, email => $email, @with);
+    my $order = checked($shop, @same);
+    ordered($shop, customer => $with[1]) for 1 .. 2 * CUSTOMER;
+    is_deeply(checked($shop, @same), $order, 'it is answered as before');
+    my $now = read_order($shop, $id);
+    is(verdict($now), 'passed none', 'the order is as it was');
+    is(scalar @{ $now->{events} }, 2, 'and has no more events');
+    is(verdict(checked($shop, @same, idem => idem())), 'held high customer_orders:high address_orders:medium',
+        'a new request checks');
+};
+
+# --- at once ---------------------------------------------------------------------------------------
+
+sub tally
+{
+    my %count;
+    $count{ $_->{is} // $_->{died} }++ for @_;
+    return \%count;
+}
+
+# Fifty orders at once of which each shares something: each counts those that came before it.
+for my $way (@shared[ 0, 1, 2 ]) {
+    my ($code, $number, $make) = @$way;
+    my $shop = shop();
+    my $same = $make->();
+    my @told = parallel(50, sub {
+        my ($i) = @_;
+        my %order = (id => 700000 + $i, customer => '' . (700000 + $i), email => "at-once-$i\@mail.example", $same->());
+        return { is => verdict(checked($shop, %order)) };
+    });
+    is_deeply(tally(@told), {
+        'passed none'               => $number,
+        "passed medium $code:medium" => $number,
+        "held high $code:high"      => 50 - 2 * $number,
+    }, "$code: fifty at once are counted one after the other") or diag(explain(tally(@told)));
+}
+
+subtest 'fifty orders at once that share this and that' => sub {
+    my $shop = shop();
+    my @replies = parallel(50, sub {
+        my ($i) = @_;
+        my $reply = assign($shop, 710000 + $i % 40, [ $shop->{product} ], fraud_check => $true, send_email => $true,
+            storefront_customer_id => '' . (710000 + $i % 40 % 4), client_ip => '10.9.9.' . $i % 3,
+            customer => { email => 'mixed-' . $i % 5 . '@mail.example' });
+        return { is => $reply->{status} };
+    });
+    is_deeply(tally(@replies), { 200 => 10, 201 => 40 }, 'all are answered');
+    my ($row) = sql("SELECT count(*), sum(CASE WHEN fraud_decision IN ('passed', 'held') THEN 1 ELSE 0 END)"
+        . " FROM orders WHERE shop_id = $shop->{shop_id}");
+    is_deeply($row, [ 40, 40 ], 'and each is checked');
+    my ($keys) = sql("SELECT count(*) FROM license_key k JOIN assignment a ON a.id = k.assignment_id"
+        . ' JOIN orders o ON o.id = a.order_id'
+        . " WHERE o.shop_id = $shop->{shop_id} AND o.fraud_decision = 'held'");
+    my ($held) = sql("SELECT count(*) FROM orders WHERE shop_id = $shop->{shop_id} AND fraud_decision = 'held'");
+    cmp_ok($held->[0], '>', 20, 'most are held');
+};
+
+done_testing();
