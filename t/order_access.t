@@ -72,14 +72,6 @@ sub access
         $order->{fraud}{decision}, map { $_->{status} } @{ $order->{assignments} };
 }
 
-sub hold
-{
-    my ($id) = @_;
-    sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held' WHERE id IN"
-        . ' (SELECT o.id FROM orders o WHERE ' . where($id) . ')');
-    return;
-}
-
 sub emails
 {
     my ($id) = @_;
@@ -277,7 +269,7 @@ is(scalar(emails($id)), 2, 'and sends nothing more');
 
 $to = buyer();
 ($id, $first, $second) = new_order(customer => { email => $to });
-hold($id);
+held_by_check($shop, $id);
 my $tag = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })
     ->{json}{license_key_tag}{id};
 api('POST', "/license-key-tags/$tag/keys", key => $shop->{token}, json => { keys => [qw(A B C)] });
@@ -326,7 +318,7 @@ is_error(act($id, 'reject'), 409, 'order_not_held', 'what is approved is not rej
 # Revoked while it is under review.
 $to = buyer();
 ($id) = new_order(customer => { email => $to });
-hold($id);
+held_by_check($shop, $id);
 assign($shop, $id, [$keyed], storefront_customer_id => $id, send_email => $true);
 is(access(acted($id, 'revoke', undef, 1, 'revoking a held order')), 'revoked - held revoked revoked revoked',
     'leaves the decision open');
@@ -343,7 +335,7 @@ is($restored->{email}{status}, 'queued', 'and sends the email');
 is($restored->{assignments}[2]{license_keys_pending}, 0, 'and gives the key');
 wait_mail($to);
 ($id) = new_order();
-hold($id);
+held_by_check($shop, $id);
 acted($id, 'revoke', { reason => 'a refund' }, 1, 'an order that was revoked under review');
 is(access(acted($id, 'reject', { reason => 'a fraud' }, 1, 'is rejected')),
     'revoked a refund rejected revoked revoked', 'and stays revoked');
@@ -352,7 +344,7 @@ is_error(act($id, 'restore'), 409, 'access_revoked', 'it is not restored before 
 # Assigned under review with an address that changes before the approval.
 my $newer = buyer();
 ($id) = new_order(customer => { email => buyer() });
-hold($id);
+held_by_check($shop, $id);
 assign($shop, $id, [$keyed], storefront_customer_id => $id, send_email => $true);
 assign($shop, $id, [$keyed], storefront_customer_id => $id, customer => { email => $newer });
 is(acted($id, 'approve', undef, 1, 'approving after the address has changed')->{email}{to}, $newer,
@@ -420,7 +412,7 @@ $now_with->($second_key->{token}, 'revoke', { assignment_ids => [$a], reason => 
 $now_with->($shop->{token}, 'restore', { assignment_ids => [$a] });
 $now_with->($shop->{token}, 'revoke', { reason => 'chargeback' });
 $now_with->($shop->{token}, 'restore', { reason => 'it was a mistake' });
-hold($life);
+my $risk = held_by_check($shop, $life)->{fraud};
 my $third = assign($shop, $life, [ $products[1] ], @with)->{json}{order}{assignments}[2]{id};
 $now_with->($second_key->{token}, 'reject', { reason => 'a stolen card' });
 $now_with->($shop->{token}, 'approve', { reason => 'the bank called' });
@@ -439,6 +431,7 @@ is_deeply(
         [ 'restored', $who{first},  [$a],  undef,              undef ],
         [ 'revoked',  $who{first},  undef, 'chargeback',       undef ],
         [ 'restored', $who{first},  undef, 'it was a mistake', undef ],
+        [ 'fraud_held', $who{first}, undef, undef, { map { $_ => $risk->{$_} } qw(level signals) } ],
         [ 'assigned', $who{first}, [$third], undef, { send_email => $false, fraud_check => $false } ],
         [ 'rejected', $who{second}, undef, 'a stolen card',   undef ],
         [ 'approved', $who{first},  undef, 'the bank called', undef ],
@@ -452,6 +445,6 @@ is_deeply($told->{json}{assignments}[0]{license_keys}, ['R-1'], 'and it has its 
 
 $now_with->($shop->{token}, $_ % 2 ? 'revoke' : 'restore', {}) for 1 .. 50;
 is(scalar @{ order($life)->{events} }, 50, 'an order shows its last fifty events');
-is(scalar(trail($life)), 62, 'and keeps all');
+is(scalar(trail($life)), 63, 'and keeps all');
 
 done_testing();

@@ -18,7 +18,7 @@ use Test::More;
 
 our @EXPORT = qw(
     is_answer is_error is_shape pointers stored refused unstored
-    product variant digits import_of ready_asset mapping_of assign parse_reply
+    product variant digits import_of ready_asset mapping_of assign held_by_check parse_reply
 );
 
 # --- shapes ----------------------------------------------------------------------------------------
@@ -424,6 +424,20 @@ sub assign
     my @items = map { ref $_ ? $_ : { storefront_product_id => $_ } } @$products;
     return api('POST', "/orders/$order/assignments", key => $shop->{token}, %request,
         json => { storefront_customer_id => '77', items => \@items, %members });
+}
+
+# Has the fraud check hold an order, for a risk that no storefront need tell here.
+sub held_by_check
+{
+    my ($shop, $id) = @_;
+    sql("UPDATE orders SET storefront_risk = 'high'"
+        . " WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '$id'");
+    my $order = api('GET', "/orders/$id", key => $shop->{token})->{json};
+    my %item  = map { $_ => $order->{assignments}[0]{$_} } qw(storefront_product_id storefront_variant_id);
+    my $reply = assign($shop, $id, [ \%item ], fraud_check => JSON::PP::true(),
+        storefront_customer_id => $order->{customer}{storefront_customer_id});
+    die "the order is not held: $reply->{body}\n" if $reply->{json}{order}{access}{status} ne 'held';
+    return $reply->{json}{order};
 }
 
 # What raw() returned, as api() would have.

@@ -70,10 +70,7 @@ sub assignment_path
 sub held_order
 {
     my ($shop) = @_;
-    my $id = order($shop)->{storefront_order_id};
-    sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held'"
-        . " WHERE shop_id = $shop->{shop_id} AND storefront_order_id = '$id'");
-    return $id;
+    return held_by_check($shop, order($shop)->{storefront_order_id})->{storefront_order_id};
 }
 
 # An upload; its bytes are there unless they are undef.
