@@ -171,7 +171,7 @@ mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const
     } else {
         outcome = mdl_smtp_send(mailer->smtp, from, to, message, length, &said, p);
     }
-    if (outcome != MDL_MAIL_SENT) {
+    if (outcome != MDL_MAIL_SENT || said != NULL) {
         *words = printable(said, p);
     }
     return outcome;

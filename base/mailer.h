@@ -49,9 +49,9 @@ apr_status_t mdl_mailer_create(mdl_mailer_t **mailer, const mdl_mailer_config_t 
  * refuses, and a message with a NUL or a CR or LF that is not part of a CRLF, are FAILED and reach
  * no transport; sendmail and Maildir get LF line ends.
  * *words gets the server's last line or the reason, in printable ASCII of at most 500 bytes,
- * allocated from p; NULL when sent.  Blocks, at most 11 minutes (RFC 5321 section 4.5.3.2 gives the
- * server 10 after the final dot); ends within about a second once stopped() says so (LATER or
- * UNKNOWN).
+ * allocated from p; NULL for what a program or a Maildir took.  Blocks, at most 11 minutes (RFC
+ * 5321 section 4.5.3.2 gives the server 10 after the final dot); ends within about a second once
+ * stopped() says so (LATER or UNKNOWN).
  */
 mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const char *to,
                                    const char *message, apr_size_t length, const char **words,

@@ -251,6 +251,7 @@ mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char 
         attempt_send(&attempt, smtp, from, to, message, length, 1);
     }
     if (attempt.code == CURLE_OK) {
+        *words = apr_pstrdup(p, attempt.reply);
         return MDL_MAIL_SENT;
     }
     *words = reason(&attempt, p);

@@ -1,6 +1,7 @@
 /*
  * Templates: a subset of mustache(5).  {{name}} escapes for HTML, where a control character
- * becomes U+FFFD, {{{name}}} does not, {{#name}}…{{/name}} repeats over an array or shows when true,
+ * becomes U+FFFD, {{{name}}} does not, {{#name}}…{{/name}} repeats over an array or shows when
+ * true,
  * {{^name}}…{{/name}} shows when absent, null, false or an empty array or string, {{! comment }}.
  * Names are of letters, digits and underscores; a name is looked up in the innermost section first.
  * A section or comment tag that stands alone on its line leaves no empty line behind.

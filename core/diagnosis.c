@@ -118,6 +118,9 @@ static void check_email(look_t *look)
                 ? "The delivery email was not sent, for there was no address then: resend it."
                 : apr_pstrcat(p, "The delivery email was not sent, for there was no address: ",
                               email->last_error, NULL));
+    } else if (is(email->status, MDL_EMAIL_BOUNCED)) {
+        say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
+            apr_psprintf(p, "The delivery email to %s came back: %s", email->to, words_of(email)));
     } else {
         say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
             apr_psprintf(p, "The delivery email to %s was not delivered: %s", email->to,

@@ -14,6 +14,9 @@
 void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int first)
 {
     state->status = mdl_rows_int(row, first + 5) != 0 ? MDL_EMAIL_HELD : mdl_rows_text(row, first);
+    if (!mdl_rows_null(row, first + 6) && strcmp(state->status, "sent") == 0) {
+        state->status = MDL_EMAIL_BOUNCED;
+    }
     state->to = mdl_rows_text(row, first + 1);
     state->attempts = (int)mdl_rows_int(row, first + 2);
     state->last_error = mdl_rows_text(row, first + 3);
@@ -34,17 +37,33 @@ apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
-static apr_status_t insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t email_id,
-                               apr_pool_t *p)
+static apr_status_t insert_job_at(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t email_id,
+                                  apr_time_t due_at, apr_pool_t *p)
 {
     mdl_job_t job = {.id = mdl_ulid("job_", p),
                      .type = MDL_JOB_EMAIL,
                      .lane = MDL_LANE_MAIL,
                      .shop_id = shop_id,
                      .email_id = email_id,
+                     .due_at = due_at,
                      .max_attempts = MAX_ATTEMPTS};
 
     return mdl_job_insert(db, &job, p);
+}
+
+/* Due when the shop's delay, counted from when the email was asked for, is over. */
+static apr_status_t insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t email_id,
+                               apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_DELAY, &row, p,
+                                        MDL_ARGS(mdl_int(email_id)));
+
+    return rv == APR_SUCCESS
+               ? insert_job_at(db, shop_id, email_id,
+                               mdl_rows_int(row, 0) + apr_time_from_sec(60 * mdl_rows_int(row, 1)),
+                               p)
+               : rv;
 }
 
 apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_pool_t *p)
@@ -61,7 +80,8 @@ apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_poo
                  mdl_text(to_be_sent ? MDL_EMAIL_QUEUED : MDL_EMAIL_NO_RECIPIENT),
                  mdl_int(to_be_sent && email->held), mdl_int(apr_time_now())));
     if (rv == APR_SUCCESS && email->to != NULL && !email->held) {
-        rv = insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
+        rv = email->at_once ? insert_job_at(db, email->shop_id, mdl_rows_int(row, 0), 0, p)
+                            : insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
     }
     return rv;
 }
@@ -137,6 +157,8 @@ apr_status_t mdl_email_find(mdl_db_t *db, apr_int64_t id, mdl_email_t *email, ap
         email->to = mdl_rows_text(row, 1);
         email->message_id = mdl_rows_text(row, 2);
         email->created_at = mdl_rows_int(row, 3);
+        email->from_name = mdl_rows_text(row, 4);
+        email->reply_to = mdl_rows_text(row, 5);
     }
     return rv;
 }

@@ -12,6 +12,7 @@
 #define MDL_EMAIL_QUEUED        "queued"
 #define MDL_EMAIL_NO_RECIPIENT  "no_recipient"
 #define MDL_EMAIL_HELD          "held"
+#define MDL_EMAIL_BOUNCED       "bounced"
 
 /** How an order's newest email stands. */
 typedef struct {
@@ -37,9 +38,11 @@ typedef struct {
     const char *host; /* right side of the Message-ID */
     int held;         /* whether it waits for mdl_email_release */
     int awaited;      /* with to NULL: it waits for mdl_email_address or mdl_email_give_up */
+    int at_once;      /* without the shop's delay */
 } mdl_email_new_t;
 
-/** Queues an email, with its job unless it is held. */
+/** Queues an email, with its job unless it is held.  The job is due when the shop's delay is over.
+ */
 apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_pool_t *p);
 
 /** Holds back the emails of an order that wait to be sent, until mdl_email_release. */
@@ -70,6 +73,8 @@ typedef struct {
     const char *to;
     const char *message_id;
     apr_time_t created_at;
+    const char *from_name;
+    const char *reply_to; /* or NULL */
 } mdl_email_t;
 
 /** APR_ENOENT when there is none. */

@@ -75,7 +75,8 @@ mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p)
 apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p)
 {
     job->status = "queued";
-    job->created_at = job->due_at = apr_time_now();
+    job->created_at = apr_time_now();
+    job->due_at = job->due_at > job->created_at ? job->due_at : job->created_at;
     job->bytes_total = -1;
     return mdl_db_exec(db, MDL_Q_JOB_INSERT, NULL, p,
                        MDL_ARGS(mdl_text(job->id), mdl_int(job->shop_id), mdl_text(job->type),

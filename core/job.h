@@ -60,8 +60,8 @@ typedef struct {
 /** A copy of a job that lives in another pool. */
 mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p);
 
-/** Queues a job, due now: id, type, lane, asset_id, email_id, order_id, upload_id, shop_id,
-   max_attempts, … are given. Status, due_at and created_at are set. */
+/** Queues a job, due now or later at due_at: id, type, lane, asset_id, email_id, order_id,
+   upload_id, shop_id, max_attempts, … are given. Status and created_at are set. */
 apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p);
 
 /** A job of any kind and shop; APR_ENOENT. */

@@ -42,7 +42,8 @@ static apr_status_t queue(mdl_db_t *db, const mdl_order_resend_t *resend, const 
     mdl_email_new_t email = {.shop_id = resend->shop_id,
                              .order_id = resend->order->id,
                              .to = to,
-                             .host = resend->mail_host};
+                             .host = resend->mail_host,
+                             .at_once = 1};
     mdl_event_t event = {.action = ACTION, .key_id = resend->key_id, .reason = resend->reason};
     apr_status_t rv = mdl_email_queue(db, &email, p);
 

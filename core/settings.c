@@ -9,6 +9,7 @@
 #include <apr_strings.h>
 #include <apr_uri.h>
 
+#include "base/mailbox.h"
 #include "base/mime.h"
 
 #define MAX_PATH_LENGTH  4000
@@ -386,6 +387,18 @@ static const char *set_transport(mdl_settings_t *settings, const directive_t *di
     return NULL;
 }
 
+static const char *set_mailbox(mdl_settings_t *settings, const directive_t *directive,
+                               const char *word, apr_pool_t *p)
+{
+    const char *why = NULL;
+
+    if (!mdl_mailbox_valid(word, &why, p)) {
+        return apr_pstrcat(p, "is not understood: ", why, NULL);
+    }
+    *(const char **)member_of(settings, directive) = apr_pstrdup(p, word);
+    return NULL;
+}
+
 static const char *set_mail_from(mdl_settings_t *settings, const directive_t *directive,
                                  const char *word, apr_pool_t *p)
 {
@@ -469,6 +482,7 @@ static const directive_t directives[] = {
     {"DownloadsMailCredentials", NULL, set_path, AT(mail_credentials), 0, 0, "", 0},
     {"DownloadsMailTLS", NULL, set_tls, AT(mail.tls), 0, 0, "", 0},
     {"DownloadsMailCAFile", NULL, set_path, AT(mail.ca_file), 0, 0, "", 0},
+    {"DownloadsMailBounces", NULL, set_mailbox, AT(mail_bounces), 0, 0, "", 0},
     {"DownloadsIdempotencyRetention", "86400", set_seconds, AT(idempotency_retention), 1, 30 * DAY,
      " of seconds", 0},
     {"DownloadsRateLimit", "On", set_flag, AT(rate_limit), 0, 0, "", 0},

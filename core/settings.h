@@ -40,6 +40,7 @@ typedef struct {
     int mail_tls_given;           /* else mail.tls follows from the credentials */
     const char *mail_credentials; /* path, or NULL */
     const char *mail_from;        /* address */
+    const char *mail_bounces;     /* "maildir:/path", "mbox:/path"; NULL: not read */
 
     apr_interval_time_t idempotency_retention;
 
@@ -96,6 +97,7 @@ typedef struct {
     X("DownloadsMailCredentials", "file with one line user:password, mode 0600")                   \
     X("DownloadsMailTLS", "required, try or off")                                                  \
     X("DownloadsMailCAFile", "certificates to trust for SMTP instead of the system's")             \
+    X("DownloadsMailBounces", "maildir:/path or mbox:/path where mail that comes back is put")     \
     X("DownloadsIdempotencyRetention", "seconds that an Idempotency-Key is remembered")            \
     X("DownloadsRateLimit", "On: limit the requests of each API key")                              \
     X("DownloadsRateBurst", "tokens that a key can save up")                                       \

@@ -7,6 +7,8 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
+#include "core/bounce.h"
+
 #define MAX_CREDENTIALS_SIZE 1024
 
 static int has_control_character(const char *text)
@@ -201,6 +203,19 @@ static void check_mail(mdl_settings_t *settings, apr_array_header_t *problems, a
     check_file("DownloadsMailCAFile", settings->mail.ca_file, problems, p);
 }
 
+static void check_bounces(const mdl_settings_t *settings, apr_array_header_t *problems,
+                          apr_pool_t *p)
+{
+    if (settings->mail_bounces && settings->mail_from &&
+        strchr(settings->mail_from, '@') - settings->mail_from > MDL_BOUNCE_LOCAL_MAX) {
+        add_problem(problems, apr_psprintf(p,
+                                           "DownloadsMailFrom may have %d bytes before the \"@\" "
+                                           "with DownloadsMailBounces, for each email has a longer "
+                                           "address of its own to come back to.",
+                                           MDL_BOUNCE_LOCAL_MAX));
+    }
+}
+
 void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
 {
     check_required(settings, problems);
@@ -211,4 +226,5 @@ void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, 
     check_file("DownloadsStorefrontCAFile", settings->storefront_ca_file, problems, p);
     check_file("DownloadsFraudDisposableDomains", settings->fraud_disposable_domains, problems, p);
     check_file("DownloadsFraudBlockedDomains", settings->fraud_blocked_domains, problems, p);
+    check_bounces(settings, problems, p);
 }

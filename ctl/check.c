@@ -10,6 +10,7 @@
 #include <apr_time.h>
 
 #include "base/http_client.h"
+#include "base/mailbox.h"
 #include "base/mailer.h"
 #include "base/templates.h"
 #include "core/job.h"
@@ -152,6 +153,28 @@ static int check_mail(mdl_ctl_t *ctl, const char **words)
     return 1;
 }
 
+static int check_bounces(mdl_ctl_t *ctl, const char **words)
+{
+    const char *place = ctl->settings->mail_bounces;
+
+    if (is_root(ctl, words)) {
+        return 0;
+    }
+    if (!place) {
+        *words = "mail that comes back is not read";
+        return 1;
+    }
+    if (mdl_mailbox_check(mdl_mailbox_create(place, ctl->p), words, ctl->p) != APR_SUCCESS) {
+        *words = apr_psprintf(ctl->p,
+                              "%s  Have the mail server deliver there (a Maildir's new/ and cur/ "
+                              "can be made by hand), and let httpd's user read and write it.",
+                              *words);
+        return 0;
+    }
+    *words = place;
+    return 1;
+}
+
 static const char *const lanes[] = {MDL_LANE_SMALL, MDL_LANE_BULK, MDL_LANE_MAIL, MDL_LANE_LOOKUP};
 
 #define LANES (sizeof(lanes) / sizeof(*lanes))
@@ -228,7 +251,7 @@ static const struct {
 } checks[] = {
     {"settings", check_settings}, {"secret", check_secret},       {"database", check_database},
     {"storage", check_storage},   {"templates", check_templates}, {"mail", check_mail},
-    {"worker", check_worker},
+    {"bounces", check_bounces},   {"worker", check_worker},
 };
 
 int mdl_ctl_check(mdl_ctl_t *ctl)

@@ -15,6 +15,7 @@
 #include "ctl/command.h"
 #include "ctl/job.h"
 #include "ctl/key.h"
+#include "ctl/mail.h"
 #include "ctl/migrate.h"
 #include "ctl/shop.h"
 
@@ -90,6 +91,7 @@ static const command_t commands[] = {
     {"key", "revoke", "KEY_ID", 1, 0, 0, 0, mdl_ctl_key_revoke},
     {"migrate", NULL, "", 0, 0, 0, 0, mdl_ctl_migrate},
     {"check", NULL, "", 0, 0, 0, 1, mdl_ctl_check},
+    {"mail", "test", "ADDRESS", 1, 0, 0, 0, mdl_ctl_mail_test},
     {"job", "list", "[--status STATUS] [--shop ID]", 0, 0, OPTION_STATUS | OPTION_SHOP, 0,
      mdl_ctl_job_list},
     {"job", "show", "ID", 1, 0, 0, 0, mdl_ctl_job_show},

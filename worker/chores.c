@@ -9,11 +9,11 @@
 #include "core/meter.h"
 #include "core/upload.h"
 
-#define PRUNE_BATCHES 20
-#define UPLOAD_BATCH  100
-#define FILE_BATCH    500
-#define BLOB_BATCH    500
-#define BLOB_REST     apr_time_from_sec(3600) /* transfers that began before go on */
+#define PRUNE_BATCHES   20
+#define UPLOAD_BATCH    100
+#define FILE_BATCH      500
+#define BLOB_BATCH      500
+#define BLOB_REST       apr_time_from_sec(3600) /* transfers that began before go on */
 #define DOWNLOAD_BATCH  100
 #define DOWNLOAD_ROUNDS 20
 

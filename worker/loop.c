@@ -10,6 +10,7 @@
 #include <apr_time.h>
 
 #include "base/log.h"
+#include "worker/bounces.h"
 #include "worker/chores.h"
 #include "worker/cleanup.h"
 #include "worker/database.h"
@@ -46,7 +47,8 @@ typedef struct {
     const char *owner;
     const char *boot_id;
     mdl_worker_db_t *database;
-    int connections; /* of database, as last seen; 0 while it is away */
+    mdl_bounces_t *bounces; /* NULL: none are read */
+    int connections;        /* of database, as last seen; 0 while it is away */
     lane_t lanes[LANES];
     int look_cancelled; /* there may be cancelled jobs to see to */
     mdl_queue_t *done;
@@ -59,6 +61,7 @@ typedef struct {
     apr_time_t next_sweep;
     apr_time_t next_prune;
     apr_time_t next_downloads;
+    apr_time_t next_bounces;
 } worker_t;
 
 static void look_everywhere(worker_t *worker)
@@ -406,6 +409,9 @@ static int wait_for_work(worker_t *worker, int stop_fd)
     apr_time_t until = worker->next_poll;
     apr_uint64_t count;
 
+    if (worker->bounces != NULL && worker->connections != 0 && worker->next_bounces < until) {
+        until = worker->next_bounces;
+    }
     if ((worker->active != NULL || worker->ended != NULL) && worker->next_tick < until) {
         until = worker->next_tick;
     }
@@ -488,6 +494,11 @@ static void turn(worker_t *worker)
 
         /* soon again, but leases come first */
         worker->next_prune = now + (more ? TICK / 10 : MINUTE);
+    }
+    if (worker->bounces != NULL && worker->connections != 0 && now >= worker->next_bounces) {
+        int more = mdl_bounces_read(worker->bounces, worker->turn);
+
+        worker->next_bounces = now + (more ? TICK / 10 : worker->service->settings->poll_interval);
     }
     apr_pool_clear(worker->turn);
 }
@@ -589,6 +600,7 @@ apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_
     apr_pool_create(&worker->turn, p);
     apr_pool_tag(worker->turn, "mdl_worker_turn");
     worker->database = mdl_worker_db_create(service->settings, p);
+    worker->bounces = mdl_bounces_create(service, worker->database, p);
     worker->owner = owner_name(service->settings, p);
     worker->boot_id = read_boot_id(p);
     if ((rv = mdl_storage_open(&worker->storage, service->settings->storage, p)) != APR_SUCCESS) {

@@ -11,6 +11,7 @@
 #include "base/mime.h"
 #include "base/templates.h"
 #include "base/words.h"
+#include "core/bounce.h"
 #include "core/link.h"
 #include "core/order_content.h"
 
@@ -117,9 +118,9 @@ static apr_status_t build(mdl_task_t *task, const mdl_order_t *order)
     mail_t *mail = task->data;
     const mdl_json_t *data = data_of(task, order);
     const mdl_templates_t *templates = read_templates(task);
-    mdl_mime_mail_t mime = {.from_name = order->shop_name,
+    mdl_mime_mail_t mime = {.from_name = mail->email.from_name,
                             .from = settings->mail_from,
-                            .reply_to = order->shop_email,
+                            .reply_to = mail->email.reply_to,
                             .to = mail->email.to,
                             .message_id = mail->email.message_id,
                             .date = mail->email.created_at};
@@ -135,6 +136,18 @@ static apr_status_t build(mdl_task_t *task, const mdl_order_t *order)
         return end_unsent(task, MDL_TASK_FAILED, "address", "The address can't be written to.");
     }
     return APR_SUCCESS;
+}
+
+/* Whom the mail server tells when the email can't be delivered. */
+static const char *envelope_sender(const mdl_task_t *task)
+{
+    const mdl_settings_t *settings = task->service->settings;
+    const mail_t *mail = task->data;
+
+    return settings->mail_bounces == NULL
+               ? settings->mail_from
+               : mdl_bounce_address(task->service->secret, settings->mail_from, mail->email.id,
+                                    task->pool);
 }
 
 /* Why nothing of an order can be given to its customer now, or NULL. */
@@ -191,7 +204,7 @@ static void start(mdl_task_t *task)
     mail_t *mail = task->data;
     const char *words;
     mdl_mail_outcome_t outcome = mdl_mailer_send(mdl_runner_mailer(task->runner),
-                                                 task->service->settings->mail_from, mail->email.to,
+                                                 envelope_sender(task), mail->email.to,
                                                  mail->message, mail->length, &words, task->pool);
 
     if (outcome == MDL_MAIL_LATER && mdl_runner_stopping(task->runner)) {
@@ -202,6 +215,9 @@ static void start(mdl_task_t *task)
         mdl_log(MDL_LOG_WARNING, 0, "MDL0312: email of job %s, attempt %d: %s: %s", task->job->id,
                 task->job->attempts, meanings[outcome].code, words);
         end_unsent(task, meanings[outcome].outcome, meanings[outcome].code, words);
+    } else {
+        mdl_log(MDL_LOG_INFO, 0, "MDL0340: email of job %s was accepted%s%s", task->job->id,
+                words != NULL ? ": " : "", words != NULL ? words : "");
     }
     mdl_runner_done(task, meanings[outcome].outcome);
 }

@@ -6,7 +6,8 @@ RETURNING id
 -- The newest email of each order in a JSON array of ids.
 -- name: emails_latest
 {{given_rows}}
-SELECT e.order_id, e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e.held
+SELECT e.order_id, e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e.held,
+    e.bounced_at
 FROM given_rows
 JOIN email e ON e.id = (SELECT max(l.id) FROM email l WHERE l.order_id = given_rows.id)
 
@@ -49,7 +50,18 @@ WHERE id = (SELECT max(l.id) FROM email l WHERE l.order_id = %lld)
     AND recipient IS NULL AND status = 'no_recipient'
 
 -- name: email_by_id
-SELECT order_id, recipient, message_id, created_at FROM email WHERE id = %lld
+SELECT e.order_id, e.recipient, e.message_id, e.created_at, COALESCE(s.sender_name, s.name),
+    COALESCE(s.reply_to, s.email)
+FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id = %lld
 
+-- name: email_delay
+SELECT e.created_at, s.mail_delay FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id = %lld
+
+-- A bounce can be there before the result that the message was accepted.
 -- name: email_result
-UPDATE email SET status = %s, attempts = %lld, last_error = %s, sent_at = %lld WHERE id = %lld
+UPDATE email SET status = %s, attempts = %lld,
+    last_error = CASE WHEN bounced_at IS NULL THEN %s ELSE last_error END, sent_at = %lld
+WHERE id = %lld
+
+-- name: email_bounced
+UPDATE email SET bounced_at = %lld, last_error = %s WHERE id = %lld AND bounced_at IS NULL

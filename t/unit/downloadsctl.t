@@ -13,6 +13,7 @@ use File::Temp qw(tempdir);
 use FindBin;
 use IO::Socket::INET;
 use JSON::PP;
+use POSIX ();
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -163,7 +164,7 @@ sub check_finds
     my $found = check_named($name, $got->{json} // {});
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my $good = $got->{code} eq 6 && defined $found->{ok} && !$found->{ok}
-        && $found->{message} =~ $words && @{ $got->{json}{checks} } == 7;
+        && $found->{message} =~ $words && @{ $got->{json}{checks} } == 8;
     ok($good, "check says what to do when $what") or diag(explain($got));
     return;
 }
@@ -260,9 +261,9 @@ sub test_check
     my $document = succeeds_json('check');
     ok($document->{ok}, 'a good installation is good');
     is(join(' ', map { $_->{name} } @{ $document->{checks} }),
-        'settings secret database storage templates mail worker', 'everything is looked at');
+        'settings secret database storage templates mail bounces worker', 'everything is looked at');
     my $text = ctl('check');
-    is(scalar(() = $text->{out} =~ /: ok$/mg), 7, 'for people each line ends in ok')
+    is(scalar(() = $text->{out} =~ /: ok$/mg), 8, 'for people each line ends in ok')
         or diag($text->{out});
     return;
 }
@@ -465,6 +466,55 @@ SKIP: {
     system('psql', $server, '-qX', '-c', "DROP DATABASE $name WITH (FORCE)");
 }
 
+# --- mail test ----------------------------------------------------------------------------------------
+
+# An SMTP server that answers each recipient with its local part; every other command with 250.
+sub answering_server
+{
+    my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', Listen => 5) or die $!;
+    my $pid = fork // die "fork: $!";
+    return ($pid, $listener->sockport) if $pid;
+    while (my $client = $listener->accept) {
+        $client->autoflush(1);
+        print $client "220 test\r\n";
+        while (my $line = <$client>) {
+            my $answer = $line =~ /^RCPT TO:<([0-9]{3})@/ ? "$1 as you wish" : '250 fine';
+            $answer = '354 go on' if $line =~ /^DATA/;
+            $answer = '221 bye'   if $line =~ /^QUIT/;
+            print $client "$answer\r\n";
+            next if $line !~ /^DATA/;
+            1 while defined($line = <$client>) && $line ne ".\r\n";
+            print $client "250 2.0.0 queued as 4711\r\n";
+        }
+    }
+    POSIX::_exit(0);
+}
+
+subtest 'mail test sends one email and says what the mail server said' => sub {
+    fresh('mail');
+    refuses(1, qr/usage: downloadsctl mail test ADDRESS/, 'mail', 'test');
+    refuses(5, qr/not an address/, 'mail', 'test', "a\@b.example\nBcc: c\@d.example");
+    my $sent = succeeds_json('mail', 'test', 'ada@buyer.example');
+    is($sent->{answer}, undef, 'a Maildir says nothing');
+    my ($path) = glob "$dir/data/mail/new/*";
+    my $mail = slurp($path // '/dev/null');
+    like($mail, qr/^Return-Path: <shop\@example.com>\nDelivered-To: ada\@buyer.example\n/,
+        'but has it');
+    like($mail, qr/^Message-ID: <\Q$sent->{message_id}\E>$/m, 'with the Message-ID that was told');
+
+    my ($pid, $port) = answering_server();
+    $conf = configure(DownloadsMailTransport => "smtp://127.0.0.1:$port");
+    like(ctl('mail', 'test', '250@buyer.example')->{out}, qr/: 250 2\.0\.0 queued as 4711$/,
+        'an SMTP server says what it did');
+    refuses(5, qr/550 as you wish/, 'mail', 'test', '550@buyer.example');
+    refuses_json(5, 'refused', 'mail', 'test', '550@buyer.example');
+    refuses(6, qr/450 as you wish/, 'mail', 'test', '450@buyer.example');
+    refuses_json(6, 'not_accepted_yet', 'mail', 'test', '450@buyer.example');
+    kill TERM => $pid;
+    waitpid $pid, 0;
+    refuses(6, qr/No SMTP transfer: .*127\.0\.0\.1/, 'mail', 'test', '250@buyer.example');
+};
+
 # --- check ------------------------------------------------------------------------------------------------
 
 subtest 'check looks at everything and says what to do' => sub {
@@ -475,6 +525,8 @@ subtest 'check looks at everything and says what to do' => sub {
     close $socket;
     $conf = configure(DownloadsMailTransport => "smtp://127.0.0.1:$port");
     check_finds('mail', qr/DownloadsMailTransport/, 'no mail server answers');
+    $conf = configure(DownloadsMailBounces => "maildir:$dir/data/bounces");
+    check_finds('bounces', qr{\Q$dir\E/data/bounces/new.*mail server}, 'there is no box to read');
 
     system('cp', '-r', "$top/conf/templates", "$dir/templates") == 0 or die 'cp';
     write_file("$dir/templates/page.html", "<p>\n{{#shop}}\n");

@@ -523,6 +523,18 @@ static void test_credentials(void)
     set(s, "DownloadsFraudDisposableDomains", path_of("some.domains"));
     set(s, "DownloadsFraudBlockedDomains", path_of("some.domains"));
     is_str(problems_of(s), "", "an empty one is not");
+
+    s = good();
+    ok(takes("DownloadsMailBounces", "maildir:/var/mail/b") &&
+           takes("DownloadsMailBounces", "mbox:/var/mail/b") &&
+           !takes("DownloadsMailBounces", "/var/mail/b") &&
+           !takes("DownloadsMailBounces", "imap://host"),
+       "mail comes back to a Maildir or an mbox");
+    set(s, "DownloadsMailBounces", "mbox:/var/mail/b");
+    set(s, "DownloadsMailFrom", "a.sender-of-thirty-one-bytes.ab@example.com");
+    is_str(problems_of(s), "", "the sender's local part may have 31 bytes then");
+    set(s, "DownloadsMailFrom", "a.sender-of-thirty-two-bytes.abc@example.com");
+    ok(strstr(problems_of(s), "DownloadsMailFrom may have 31 bytes"), "and no more");
 }
 
 static mdl_settings_t *read_settings(const char *text, const char **why)
@@ -619,15 +631,15 @@ static void test_include(void)
        "files that include themselves end");
 }
 
-#define EXAMPLES 9
+#define EXAMPLES 10
 
 /* Sets what the sample shows behind a "#" on top of what it sets. */
 static void test_sample(void)
 {
     static const char sample[] = "conf/mod_downloads.conf";
     static const char *const examples[EXAMPLES] = {
-        "AllowHost", "AllowNetwork", "AllowPort",         "Credentials",   "CAFile",
-        "UploadURL", "UploadOrigin", "DisposableDomains", "BlockedDomains"};
+        "AllowHost", "AllowNetwork", "AllowPort",         "Credentials",    "CAFile",
+        "UploadURL", "UploadOrigin", "DisposableDomains", "BlockedDomains", "Bounces"};
     mdl_settings_t *s = mdl_settings_create(pool);
     mdl_settings_t *shown = mdl_settings_create(pool);
     const char *text;

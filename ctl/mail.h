@@ -1,0 +1,12 @@
+/*
+ * downloadsctl mail test
+ */
+#ifndef MDL_CTL_MAIL_H
+#define MDL_CTL_MAIL_H
+
+#include "ctl/command.h"
+
+/** Sends one email by the configured transport and prints what the mail server said. */
+int mdl_ctl_mail_test(mdl_ctl_t *ctl);
+
+#endif

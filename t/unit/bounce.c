@@ -1,0 +1,243 @@
+/*
+ * Mail that comes back: which email it is about, and whether it says that it was not delivered.
+ */
+#include "t/unit/tap.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+#include "base/dsn.h"
+#include "core/bounce.h"
+
+#define HEAD                                                                                       \
+    "Return-Path: <>\nX-Original-To: shop+token@example.com\nDelivered-To: box@example.com\n"      \
+    "From: MAILER-DAEMON@mx.test (Mail Delivery System)\nTo: shop+token@example.com\n"             \
+    "Auto-Submitted: auto-replied\nMIME-Version: 1.0\n"                                            \
+    "Content-Type: multipart/report; report-type=delivery-status;\n\tboundary=\"AB/mx.test\"\n\n"
+#define REPORT(fields)                                                                             \
+    HEAD "This is a MIME-encapsulated message.\n\n--AB/mx.test\nContent-Type: text/plain\n\n"      \
+         "I'm sorry.  5.9.9 is what I say here.\n\n--AB/mx.test\n"                                 \
+         "Content-Description: Delivery report\nContent-Type: message/delivery-status\n\n"         \
+         "Reporting-MTA: dns; mx.test\nArrival-Date: Sat, 21 Nov 2026 07:00:00 +0000\n\n" fields   \
+         "\n--AB/mx.test\nContent-Type: message/rfc822\n\nReceived: by x\nSubject: App 5.2.1\n\n"  \
+         "text\n\n--AB/mx.test--\n"
+#define PLAIN(header, body)                                                                        \
+    "Return-Path: <>\nDelivered-To: shop+token@example.com\n" header "\n" body
+
+static const struct {
+    const char *name;
+    const char *message;
+    const char *words; /* NULL: no failure */
+} messages[] = {
+    {"a failure with the server's words",
+     REPORT("Final-Recipient: rfc822; a@b.test\nAction: failed\nStatus: 5.1.1\n"
+            "Remote-MTA: dns; mx.b.test\nDiagnostic-Code: smtp; 550 5.1.1 <a@b.test>:\n"
+            "    no such user\n"),
+     "550 5.1.1 <a@b.test>:    no such user"},
+    {"a failure whose words have no status",
+     REPORT("Action: failed\nStatus: 5.2.2 (full)\nDiagnostic-Code: X-Unix; mailbox is full\n"),
+     "5.2.2 mailbox is full"},
+    {"a failure without words", REPORT("Action: failed\nStatus: 5.0.0\n"), "Status 5.0.0"},
+    {"fields in another case", REPORT("ACTION: Failed\nSTATUS: 5.7.1\n"), "Status 5.7.1"},
+    {"a server that gave up after days",
+     REPORT("Action: failed\nStatus: 4.4.1\nDiagnostic-Code: x; no connection\n"),
+     "4.4.1 no connection"},
+    {"the second recipient's failure",
+     REPORT("Action: delivered\nStatus: 2.0.0\n\nAction: failed\nStatus: 5.1.2\n"), "Status 5.1.2"},
+    {"no action, status 5", REPORT("Status: 5.1.1\n"), "Status 5.1.1"},
+    {"no action, status 4", REPORT("Status: 4.1.1\n"), NULL},
+    {"a delay", REPORT("Action: delayed\nStatus: 4.4.1\nDiagnostic-Code: smtp; 451 later\n"), NULL},
+    {"a delay that speaks of 5.0.0", REPORT("Action: delayed\nStatus: 5.0.0\n"), NULL},
+    {"a receipt", REPORT("Action: delivered\nStatus: 2.0.0\n"), NULL},
+    {"relayed", REPORT("Action: relayed\nStatus: 2.0.0\n"), NULL},
+    {"an empty report", REPORT(""), NULL},
+    {"control and foreign characters in the words",
+     REPORT("Action: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 5.1.1 \x1b[2J\xC3\xA9\n"),
+     "5.1.1 ?[2J??"},
+    {"qmail's",
+     PLAIN("From: MAILER-DAEMON@q.test\nSubject: failure notice\n",
+           "Hi. This is the qmail-send program.\n\n<a@b.test>:\n"
+           "192.0.2.1 does not like recipient.\nRemote host said: 550 no such user\n"),
+     "Remote host said: 550 no such user"},
+    {"a status in plain words", PLAIN("", "a@b.test: #5.1.1 no such user\n"),
+     "a@b.test: #5.1.1 no such user"},
+    {"a temporary status in plain words", PLAIN("", "warning: 4.4.1, will try for 5 days\n"), NULL},
+    {"a returned message that has a version in it",
+     PLAIN("", "Your message is late.\n\nReceived: by mx.test\nSubject: App 5.2.1\n\n550 pages\n"),
+     NULL},
+    {"numbers that are no status", PLAIN("", "15.1.1 1550 5.a.1 5.1. 555.1 v5.1.1\n"), NULL},
+    {"somebody away from home",
+     PLAIN("Auto-Submitted: auto-replied (vacation)\n", "I am away. 5.1.1 550 \n"), NULL},
+    {"a person who answers",
+     "Return-Path: <a@b.test>\nTo: shop+token@example.com\n\nI got error 550 5.1.1 today\n", NULL},
+    {"an mbox's message",
+     "From MAILER-DAEMON  Sat Nov 21 07:25:25 2026\nTo: shop+token@example.com\n\n550 no\n",
+     "550 no"},
+    {"a person's in an mbox", "From a@b.test  Sat Nov 21\nTo: shop+token@example.com\n\n550 no\n",
+     NULL},
+    {"nothing", "", NULL},
+    {"a header without an end", "Return-Path: <>", NULL},
+};
+
+static void kinds(apr_pool_t *p)
+{
+    for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
+        const char *message = messages[i].message;
+        char *crlf = apr_palloc(p, strlen(message) * 2 + 1);
+        char *end = crlf;
+        mdl_dsn_t dsn;
+
+        mdl_dsn_read(&dsn, message, strlen(message), p);
+        is_str(dsn.words, messages[i].words, messages[i].name);
+        for (const char *c = message; *c; c++) {
+            if (*c == '\n') {
+                *end++ = '\r';
+            }
+            *end++ = *c;
+        }
+        mdl_dsn_read(&dsn, crlf, (apr_size_t)(end - crlf), p);
+        is_str(dsn.words, messages[i].words, "and the same with CRLF");
+    }
+}
+
+static void addresses(apr_pool_t *p)
+{
+    static const char message[] =
+        "Return-Path: <>\nDelivered-To: one@a.test\nX-Original-To: two@a.test\n"
+        "To: \"Name, with comma\" <three@a.test>,\n four@a.test (comment five@a.test)\n"
+        "Envelope-To: six@a.test\nCc: no@a.test\nSubject: no@b.test\n\nTo: no@c.test\n";
+    static const char *const expected[] = {"one@a.test",  "two@a.test",  "three@a.test",
+                                           "four@a.test", "five@a.test", "six@a.test"};
+    apr_array_header_t *many = apr_array_make(p, 5000, sizeof(const char *));
+    mdl_dsn_t dsn;
+    const char *text;
+
+    mdl_dsn_read(&dsn, message, sizeof message - 1, p);
+    is_int(dsn.addresses->nelts, 6, "whom a message was for stands in five fields of its header");
+    for (int i = 0; i < 6 && i < dsn.addresses->nelts; i++) {
+        is_str(APR_ARRAY_IDX(dsn.addresses, i, const char *), expected[i], "with every address");
+    }
+    for (int i = 0; i < 5000; i++) {
+        APR_ARRAY_PUSH(many, const char *) = "To: a@b.test\n";
+    }
+    text = apr_array_pstrcat(p, many, 0);
+    mdl_dsn_read(&dsn, text, strlen(text), p);
+    is_int(dsn.addresses->nelts, 50, "of very many 50 are kept");
+}
+
+/* Every beginning of a report, and random changes of it: for valgrind and the sanitizers to see. */
+static void damaged(apr_pool_t *p)
+{
+    static const char report[] = REPORT("Action: failed\nStatus: 5.1.1\nDiagnostic-Code: x; y\n");
+    static const char bytes[] = "\n\r:;- \t\"=5.<>@\0\xff/A";
+    const size_t length = sizeof report - 1;
+    int found = 0;
+
+    srand(20261121);
+    for (size_t i = 0; i < 4 * length; i++) {
+        char *message = malloc(length);
+        size_t cut = i < length ? i : length;
+        apr_pool_t *own;
+        mdl_dsn_t dsn;
+
+        apr_pool_create(&own, p);
+        memcpy(message, report, length);
+        for (size_t j = 0; i >= length && j < 1 + i % 7; j++) {
+            message[(size_t)rand() % length] = bytes[(size_t)rand() % (sizeof bytes - 1)];
+        }
+        message = realloc(message, cut ? cut : 1);
+        mdl_dsn_read(&dsn, message, cut, own);
+        found += dsn.words != NULL;
+        free(message);
+        apr_pool_destroy(own);
+    }
+    ok(found > 0, apr_psprintf(p, "%d damaged reports are read, %d still tell the failure",
+                               (int)(4 * length), found));
+}
+
+static void words_are_bounded(apr_pool_t *p)
+{
+    char *fill = apr_pcalloc(p, 200001);
+    const char *message;
+    mdl_dsn_t dsn;
+
+    memset(fill, 'x', 200000);
+    message = apr_pstrcat(p,
+                          HEAD "--AB/mx.test\nContent-Type: message/delivery-status\n\n"
+                               "Action: failed\nDiagnostic-Code: smtp; 5.1.1 ",
+                          fill, "\n", NULL);
+    mdl_dsn_read(&dsn, message, strlen(message), p);
+    ok(dsn.words && strlen(dsn.words) == 500, "of endless words 500 bytes are kept");
+}
+
+static mdl_secret_t *make_secret(apr_pool_t *p)
+{
+    const char *temp = getenv("TMPDIR");
+    char *path = apr_pstrcat(p, temp ? temp : "/tmp", "/bounce-XXXXXX", NULL);
+    int file = mkstemp(path);
+    mdl_secret_t *secret = NULL;
+    const char *why = NULL;
+
+    if (write(file, "a secret that is long enough for the test", 41) == 41) {
+        mdl_secret_read(&secret, path, &why, p);
+    }
+    close(file);
+    unlink(path);
+    return secret;
+}
+
+static void tokens(apr_pool_t *p)
+{
+    static const apr_int64_t ids[] = {1, 255, 256, APR_INT64_C(9007199254740991)};
+    const mdl_secret_t *secret = make_secret(p);
+    int accepted = 0;
+    char *address;
+    size_t at;
+
+    for (int i = 0; i < 4; i++) {
+        address = apr_pstrdup(p, mdl_bounce_address(secret, "shop@example.com", ids[i], p));
+        is_int(mdl_bounce_email_id(secret, address), ids[i], "an address says which email it is");
+        for (char *c = address; *c; c++) {
+            *c = (char)apr_toupper(*c);
+        }
+        is_int(mdl_bounce_email_id(secret, address), ids[i], "in capitals as well");
+    }
+    address = apr_pstrdup(p, mdl_bounce_address(secret, "a+b@example.com", 7, p));
+    is_int(mdl_bounce_email_id(secret, address), 7, "the sender may have a \"+\" of its own");
+    at = (size_t)(strchr(address, '@') - address);
+    for (size_t i = 4; i < at; i++) {
+        char was = address[i];
+
+        for (const char *c = "0123456789abcdef+@ "; *c; c++) {
+            if (*c != was) {
+                address[i] = *c;
+                accepted += mdl_bounce_email_id(secret, address) != 0;
+            }
+        }
+        address[i] = was;
+    }
+    is_int(accepted, 0, "a token with one character changed is none");
+    is_int(mdl_bounce_email_id(secret, "shop@example.com"), 0, "nor is no token");
+    is_int(mdl_bounce_email_id(secret, "+@"), 0, "nor an empty one");
+    is_int(mdl_bounce_email_id(secret, ""), 0, "nor nothing");
+    address = apr_pstrcat(p,
+                          apr_pstrndup(p, "abcdefghijklmnopqrstuvwxyz12345", MDL_BOUNCE_LOCAL_MAX),
+                          "@example.com", NULL);
+    address = apr_pstrdup(p, mdl_bounce_address(secret, address, 7, p));
+    is_int(strchr(address, '@') - address, 64, "the longest local part has 64 bytes");
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    kinds(p);
+    addresses(p);
+    damaged(p);
+    words_are_bounded(p);
+    tokens(p);
+    return tap_end(p);
+}

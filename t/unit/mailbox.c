@@ -1,0 +1,256 @@
+/*
+ * Reading a Maildir and an mbox while mail servers write into them.
+ */
+#include "t/unit/mail.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <utime.h>
+
+#include "base/mailbox.h"
+
+/* What take was given. */
+typedef struct {
+    int count;
+    apr_size_t largest;
+    char text[65536]; /* the first bytes of each message, one after the other */
+    apr_status_t answer;
+} taken_t;
+
+static apr_status_t take(void *baton, const char *message, apr_size_t length, apr_pool_t *p)
+{
+    taken_t *taken = baton;
+
+    (void)p;
+    taken->count++;
+    taken->largest = length > taken->largest ? length : taken->largest;
+    strncat(taken->text, message, length < 100 ? length : 100);
+    return taken->answer;
+}
+
+/* Reads until there is nothing more; the status of the last round. */
+static apr_status_t drain(mdl_mailbox_t *box, taken_t *taken, apr_pool_t *p)
+{
+    apr_status_t answer = taken->answer;
+    const char *why = NULL;
+    apr_status_t rv;
+    int more;
+
+    memset(taken, 0, sizeof *taken);
+    taken->answer = answer;
+    do {
+        rv = mdl_mailbox_read(box, 3, take, taken, &more, &why, p);
+    } while (more);
+    if (why) {
+        printf("# %s\n", why);
+    }
+    return rv;
+}
+
+static void put(const char *path, const char *text)
+{
+    FILE *file = fopen(path, "a");
+
+    fputs(text, file);
+    fclose(file);
+}
+
+static apr_off_t size_of(const char *path)
+{
+    struct stat info;
+
+    return stat(path, &info) == 0 ? info.st_size : -1;
+}
+
+static void places(apr_pool_t *p)
+{
+    static const char *const bad[] = {
+        "", "/path", "maildir:", "maildir:/", "mbox:relative", "mbox", "imap://host"};
+    const char *why;
+
+    ok(mdl_mailbox_valid("maildir:/a", &why, p) && mdl_mailbox_valid("mbox:/a", &why, p),
+       "a Maildir and an mbox can be named");
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        ok(!mdl_mailbox_valid(bad[i], &why, p) && strstr(why, "maildir:/path"),
+           apr_psprintf(p, "\"%s\" can't, and the words say what can", bad[i]));
+    }
+}
+
+static void maildir(apr_pool_t *p)
+{
+    const char *root = in_folder("box", p);
+    mdl_mailbox_t *box = mdl_mailbox_create(apr_pstrcat(p, "maildir:", root, NULL), p);
+    taken_t *taken = apr_pcalloc(p, sizeof *taken);
+    const char *why;
+
+    is_int(drain(box, taken, p), APR_SUCCESS, "a Maildir that is not there yet is empty");
+    ok(mdl_mailbox_check(box, &why, p) != APR_SUCCESS && strstr(why, "/new"),
+       "the check says that it is missing");
+    mkdir(root, 0700);
+    mkdir(in_folder("box/new", p), 0700);
+    for (int i = 0; i < 10; i++) {
+        put(in_folder(apr_psprintf(p, "box/new/%d.a:b", i), p), "A message\n");
+    }
+    put(in_folder("box/new/plain", p), "A message\n");
+    put(in_folder("box/new/.hidden", p), "none\n");
+    put(in_folder("secret", p), "none of its business\n");
+    ok(symlink(in_folder("secret", p), in_folder("box/new/link", p)) == 0 &&
+           mkdir(in_folder("box/new/folder", p), 0700) == 0 &&
+           mkfifo(in_folder("box/new/pipe", p), 0600) == 0,
+       "a link, a folder and a pipe lie in it");
+    taken->answer = APR_EGENERAL;
+    is_int(drain(box, taken, p), APR_EGENERAL, "what take says is the answer");
+    is_int(taken->count, 1, "and ends the round");
+    taken->answer = APR_SUCCESS;
+    is_int(drain(box, taken, p), APR_SUCCESS, "the next round reads");
+    is_int(taken->count, 11, "every message, and nothing else");
+    ok(!strstr(taken->text, "none"), "no link is followed");
+    ok(size_of(in_folder("box/cur/plain:2,S", p)) > 0 && size_of(in_folder("box/cur/3.a:b", p)) > 0,
+       "they are in cur/ then");
+    is_int(drain(box, taken, p), APR_SUCCESS, "a further round");
+    is_int(taken->count, 0, "finds none of them");
+    is_int(mdl_mailbox_check(box, &why, p), APR_SUCCESS, "the check is content");
+}
+
+static void unreadable(apr_pool_t *p)
+{
+    const char *root = in_folder("foreign", p);
+    mdl_mailbox_t *box = mdl_mailbox_create(apr_pstrcat(p, "maildir:", root, NULL), p);
+    taken_t *taken = apr_pcalloc(p, sizeof *taken);
+    const char *bad = in_folder("foreign/new/bad", p);
+
+    if (geteuid() == 0) {
+        ok(1, "# skip file modes mean nothing to root");
+        return;
+    }
+    mkdir(root, 0700);
+    mkdir(in_folder("foreign/new", p), 0700);
+    put(bad, "A message\n");
+    chmod(bad, 0);
+    put(in_folder("foreign/new/good", p), "A message\n");
+    ok(drain(box, taken, p) == EACCES && taken->count == 1,
+       "a message that can't be read is told of and does not keep the others");
+}
+
+static void mbox(apr_pool_t *p)
+{
+    const char *path = in_folder("mbox", p);
+    const char *dot = in_folder("mbox.lock", p);
+    mdl_mailbox_t *box = mdl_mailbox_create(apr_pstrcat(p, "mbox:", path, NULL), p);
+    taken_t *taken = apr_pcalloc(p, sizeof *taken);
+    struct utimbuf old = {1000000000, 1000000000};
+
+    is_int(drain(box, taken, p), APR_SUCCESS, "an mbox that is not there yet is empty");
+    for (int i = 0; i < 10; i++) {
+        put(path, apr_psprintf(p, "From a@b.test Sat Nov 21\nSubject: %d\n\n>From x\ntext\n\n", i));
+    }
+    taken->answer = APR_EGENERAL;
+    drain(box, taken, p);
+    ok(size_of(path) > 0, "what was not taken stays");
+    ok(size_of(dot) < 0, "no lock is left behind");
+    put(dot, "");
+    taken->answer = APR_SUCCESS;
+    drain(box, taken, p);
+    is_int(taken->count, 0, "nothing is read while another program holds the lock");
+    utime(dot, &old);
+    drain(box, taken, p);
+    drain(box, taken, p);
+    is_int(taken->count, 10, "one that was forgotten is taken away, and all are read");
+    ok(strstr(taken->text, "Subject: 0") && strstr(taken->text, "Subject: 9"),
+       "from the first to the last");
+    is_int(size_of(path), 0, "the file is empty then");
+    put(path, "not an mbox at all\n\nbut\n\nFrom a@b.test\n\nlast");
+    drain(box, taken, p);
+    is_str(taken->text, "From a@b.test\n\nlast", "what is no message is passed over");
+    is_int(size_of(path), 0, "and thrown away");
+}
+
+/* fcntl's locks are a process's own: another one holds this. */
+static void locked(apr_pool_t *p)
+{
+    const char *path = in_folder("locked", p);
+    mdl_mailbox_t *box = mdl_mailbox_create(apr_pstrcat(p, "mbox:", path, NULL), p);
+    taken_t *taken = apr_pcalloc(p, sizeof *taken);
+    char byte = 0;
+    int ends[2];
+    pid_t other;
+
+    put(path, "From a@b.test\n\ntext\n");
+    if (pipe(ends) != 0) {
+        ok(0, "a pipe can be made");
+        return;
+    }
+    other = fork();
+    if (other == 0) {
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        int file = open(path, O_RDWR);
+
+        byte = fcntl(file, F_SETLK, &whole) == 0;
+        if (write(ends[1], &byte, 1) == 1) {
+            pause();
+        }
+        _exit(0);
+    }
+    ok(read(ends[0], &byte, 1) == 1 && byte, "another process holds the lock of fcntl");
+    drain(box, taken, p);
+    is_int(taken->count, 0, "nothing is read");
+    ok(size_of(in_folder("locked.lock", p)) < 0, "the other lock is given back");
+    kill(other, SIGKILL);
+    waitpid(other, NULL, 0);
+    drain(box, taken, p);
+    is_int(taken->count, 1, "when it is free, the message is");
+    close(ends[0]);
+    close(ends[1]);
+}
+
+static void large(apr_pool_t *p)
+{
+    const char *path = in_folder("large", p);
+    mdl_mailbox_t *box = mdl_mailbox_create(apr_pstrcat(p, "mbox:", path, NULL), p);
+    taken_t *taken = apr_pcalloc(p, sizeof *taken);
+    FILE *file = fopen(path, "w");
+
+    fputs("From a@b.test\nSubject: big\n\n", file);
+    for (int i = 0; i < 3 * 1024 * 1024; i++) {
+        fputs(i % 60 ? "x" : "\n\n", file);
+    }
+    fputs("\n\nFrom c@d.test\nSubject: small\n\ntext\n", file);
+    fclose(file);
+    drain(box, taken, p);
+    is_int(taken->count, 2, "a message of 3 MB and a small one are two");
+    is_int(taken->largest, 256 * 1024, "no more than 256 KiB of one is handed over");
+    ok(strstr(taken->text, "Subject: small"), "the one behind is found");
+    is_int(size_of(path), 0, "and the file is emptied");
+
+    /* The separator on each side of where a piece ends. */
+    for (int i = 0; i < 10; i++) {
+        file = fopen(path, "w");
+        fputs("From a@b.test\n\n", file);
+        for (int j = 15; j < 256 * 1024 - i; j++) {
+            fputc('x', file);
+        }
+        fputs("\n\nFrom c@d.test\n\ntext\n", file);
+        fclose(file);
+        drain(box, taken, p);
+        if (taken->count != 2) {
+            break;
+        }
+    }
+    is_int(taken->count, 2, "also where the bound of a piece cuts what divides two messages");
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    if (begin_folder(p)) {
+        places(p);
+        maildir(p);
+        unreadable(p);
+        mbox(p);
+        locked(p);
+        large(p);
+        remove_tree(folder);
+    }
+    return tap_end(p);
+}

@@ -1,0 +1,20 @@
+/*
+ * Reading what the mail server sends back to DownloadsMailBounces.
+ */
+#ifndef MDL_WORKER_BOUNCES_H
+#define MDL_WORKER_BOUNCES_H
+
+#include "core/service.h"
+#include "worker/database.h"
+
+typedef struct mdl_bounces_t mdl_bounces_t;
+
+/** NULL when the settings name no mailbox. */
+mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_worker_db_t *database,
+                                  apr_pool_t *p);
+
+/** Notes the emails that came back since, for a bounded time; true when there are more.  A message
+    that is about no email of ours is put away; while the database is away, all of them stay. */
+int mdl_bounces_read(mdl_bounces_t *bounces, apr_pool_t *p);
+
+#endif
