@@ -4,99 +4,18 @@ use strict;
 use warnings;
 use utf8;
 
-use Encode qw(encode_utf8);
 use File::Path qw(make_path);
 use IO::Socket::INET;
 use JSON::PP;
-use MDL::Contract qw(assign mapping_of ready_asset);
+use MDL::Contract qw(assign);
 use MDL::Instance;
+use MDL::Mail;
 use MDL::Test;
 use Test::More;
 use Time::HiRes qw(time);
 
 my $true = JSON::PP::true();
 binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
-
-# A shop with everything that an email shows; returns { token, product }.
-sub shop_with_product
-{
-    my ($name) = @_;
-    my ($code, $shop, $text) = ctl('shop', 'add', encode_utf8($name),
-        idem('mail') =~ tr/./-/r . '.example',
-        '--email', 'help@shop.example');
-    die "shop add: $text" if $code != 0;
-    $shop = $shop->{shop} // $shop;
-    ($code, undef, $text) = ctl('shop', 'approve', $shop->{id});
-    die "shop approve: $text" if $code != 0;
-    my $key = MDL::Test::new_key($shop->{id});
-    my $asset = ready_asset($key, 'guide.pdf', 'the bytes of a guide');
-    return { token => $key->{token}, product => mapping_of($key,
-        [ $asset->{id} ])->{storefront_product_id} };
-}
-
-my $orders = 0;
-
-# Assigns the shop's product to a new order and has an email sent; returns the order's id.
-sub order_for
-{
-    my ($shop, $email, %customer) = @_;
-    my $id = sprintf '%d%05d', $$, ++$orders;
-    my $reply = assign($shop, $id, [ $shop->{product} ], send_email => $true,
-        customer => { email => $email, %customer });
-    die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
-    return $id;
-}
-
-sub email_of
-{
-    my ($shop, $order) = @_;
-    return api('GET', "/orders/$order", key => $shop->{token})->{json}{email};
-}
-
-# The order's email once it has one of these states or so many attempts.
-sub wait_email
-{
-    my ($shop, $order, $look) = @_;
-    my $email;
-    eval {
-        wait_for(sub { $email = email_of($shop, $order); $look->($email) }, 20,
-            "the email of $order");
-    } or diag $@, explain $email;
-    return $email;
-}
-
-my $reader = <<'END';
-import email, email.policy, email.utils, json, sys
-from email.header import decode_header, make_header
-raw = open(sys.argv[1], "rb").read()
-# The newer parser puts a space between the encoded words of a name, against RFC 2047.
-name, address = email.utils.parseaddr(email.message_from_bytes(raw)["From"])
-mail = email.message_from_bytes(raw, policy=email.policy.default)
-def part(p):
-    return {"type": p.get_content_type(), "charset": p.get_content_charset(),
-        "defects": [repr(d) for d in p.defects],
-            "encoding": str(p["Content-Transfer-Encoding"]), "text": p.get_content()}
-print(json.dumps({
-    "headers": {k.lower(): str(v) for k, v in mail.items()},
-    "count": {k.lower(): len(mail.get_all(k)) for k in mail.keys()},
-    "from": [str(make_header(decode_header(name))), address],
-    "to": [a.addr_spec for a in mail["To"].addresses],
-    "date": mail["Date"].datetime.timestamp(),
-    "type": mail.get_content_type(),
-    "defects": [repr(d) for part in [mail, *mail.values()] for d in part.defects],
-    "longest": max(len(line) for line in raw.splitlines()),
-    "parts": [part(p) for p in mail.iter_parts()]}))
-END
-
-# A message as Python's email package understands it.
-sub read_by_python
-{
-    my ($path) = @_;
-    open my $out, '-|', '/usr/bin/python3', '-c', $reader, $path or die "python3: $!";
-    my $text = do { local $/; <$out> };
-    close $out or die "python3 can't read $path\n";
-    return decode_json($text);
-}
 
 # --- what is in it --------------------------------------------------------------------------------
 
@@ -161,7 +80,7 @@ subtest 'nothing gets into a header' => sub {
     for my $address ("a\@b.example\r\nBcc: c\@d.example", "a\@b.example\nX: y",
         'a@b.example, c@d.example',
         "a\@b.example\0", '<a@b.example>', 'a b@c.example') {
-        my $reply = assign($shop, sprintf('9%d%05d', $$, ++$orders), [ $shop->{product} ],
+        my $reply = assign($shop, next_order_id(), [ $shop->{product} ],
             send_email => $true,
             customer => { email => $address });
         is $reply->{status}, 400, 'refused: ' . $address =~ s/([^ -~])/sprintf '\\x%02x', ord $1/ger
@@ -221,15 +140,6 @@ sub accepted
 {
     my ($address) = @_;
     return grep { (MDL::Test::slurp($_) // '') =~ /^To: .*\Q$address\E/m } glob "$folder/*.eml";
-}
-
-# Has the next attempt of an order's email made now instead of in a minute.
-sub attempt_now
-{
-    my ($order) = @_;
-    sql(qq{UPDATE job SET due_at = 1 WHERE status = 'queued' AND email_id IN
-        (SELECT e.id FROM email e JOIN orders o ON o.id = e.order_id WHERE o.storefront_order_id = '$order')});
-    return;
 }
 
 sub minutes_until_next
@@ -318,6 +228,9 @@ subtest 'many emails arrive once each' => sub {
     is_deeply [ map { scalar(my @mails = accepted("many$_\@buyer.example")) } 1 .. 30 ],
         [ (1) x 30 ],
         'thirty emails, thirty messages';
+    my %ports = map { /^plain mail (\d+) \S+ many/ ? ($1 => 1) : () } split /\n/,
+        MDL::Test::slurp("$folder/log");
+    is scalar(keys %ports), 1, 'over one connection';
 };
 
 stop_peer($peer);
@@ -339,6 +252,38 @@ subtest 'a server that says nothing does not hold up a stop' => sub {
     is $email->{status}, 'sent', 'and the email is sent after the next start, at once';
     is $email->{attempts}, 1, 'the stop cost it no attempt';
     stop_peer($peer);
+};
+
+# A mock, for no real server can be had to fall silent there: takes a message and answers nothing.
+subtest 'a background process that dies before the answer sends the same message again' => sub {
+    my $mock = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $smtp_port, Listen => 5,
+        ReuseAddr => 1) or die "port $smtp_port: $!";
+    my $order = order_for($shop, 'killed@buyer.example');
+    my $take  = sub {
+        my $client = $mock->accept or die "accept: $!";
+        print $client "220 mock\r\n";
+        while (defined(my $line = <$client>)) {
+            last if $line =~ /^DATA/;
+            print $client "250 fine\r\n";
+        }
+        print $client "354 go on\r\n";
+        my $message = '';
+        while (defined(my $line = <$client>)) {
+            last if $line eq ".\r\n";
+            $message .= $line;
+        }
+        return ($client, $message);
+    };
+    my ($first, $message) = $take->();
+    my ($worker) = worker_pids();
+    kill KILL => $worker;
+    my ($second, $again) = $take->();
+    ok length $again, 'its successor sends it once more';
+    is $again, $message, 'the same bytes, with the same Message-ID';
+    print $second "250 got it\r\n";
+    my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'sent' });
+    is $email->{status}, 'sent', 'what is accepted then is sent';
+    close $_ for $first, $second, $mock;
 };
 
 $server->stop;

@@ -1,0 +1,481 @@
+# The delivery email on its way through mail servers that are not ours: what a real Postfix takes and
+# two parsers read is what was sent, in the shop's name and the customer's language; what comes back
+# is noted on the order.
+use strict;
+use warnings;
+use utf8;
+
+use Encode qw(decode_utf8 encode_utf8);
+use File::Path qw(make_path);
+use JSON::PP;
+use MDL::Contract qw(assign);
+use MDL::Instance;
+use MDL::Mail;
+use MDL::Postfix;
+use MDL::Test;
+use POSIX ();
+use Test::More;
+
+my $true = JSON::PP::true();
+binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
+
+# --- servers ----------------------------------------------------------------------------------------
+
+my $server = MDL::Instance->new;
+my $folder = $server->{folder};
+my $templates = "$folder/templates";
+system('cp', '-r', Apache::Test::vars()->{top_dir} . '/conf/templates', $templates) == 0
+    or die 'cp';
+
+my @sinks;
+
+# Postfix's own smtp-sink, told how to answer; the port stays its own until it is stopped.
+sub start_sink
+{
+    my ($port, @how) = @_;
+    my $pid = fork // die "fork: $!";
+    if (!$pid) {
+        open STDOUT, '>',  "$folder/sink.log";
+        open STDERR, '>&', \*STDOUT;
+        exec('/usr/sbin/smtp-sink', @how, "127.0.0.1:$port", 50) or POSIX::_exit(127);
+    }
+    push @sinks, $pid;
+    wait_for(sub { IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => $port) },
+        10, "smtp-sink @how");
+    return $pid;
+}
+
+sub stop_sink
+{
+    my ($pid) = @_;
+    kill KILL => $pid;
+    waitpid $pid, 0;
+    @sinks = grep { $_ != $pid } @sinks;
+    return;
+}
+
+my $owner = $$;
+END { local $?; kill KILL => @sinks if @sinks && $$ == $owner }
+
+my ($gone, $slow, $direct) = map { MDL::Postfix::free_port() } 1 .. 3;
+start_sink($gone, '-f', 'RCPT', '-B', '550 5.1.1 nobody of that name lives here');
+start_sink($slow, '-r', 'RCPT');
+my $postfix = MDL::Postfix->new(
+    folder => "$folder/postfix",
+    boxes  => {
+        'buyer\.test'  => 'buyers/',
+        'example\.com' => 'bounces/',
+        'example\.org' => 'bounces.mbox',
+    },
+    next_hop => { 'gone.test' => $gone, 'slow.test' => $slow },
+);
+make_path(map { $postfix->box('bounces/') . "/$_" } qw(new cur tmp));
+
+sub configure
+{
+    my (%directive) = @_;
+    %directive = (
+        DownloadsMailTransport => "smtp://127.0.0.1:$postfix->{port}",
+        DownloadsMailBounces   => 'maildir:' . $postfix->box('bounces/'),
+        DownloadsTemplates     => $templates,
+        DownloadsPollInterval  => 1,
+        %directive
+    );
+    $server->configure(extra => join '', map { "$_ $directive{$_}\n" } sort keys %directive);
+    return;
+}
+configure();
+$server->start;
+
+# The message that Postfix has put into the buyers' Maildir for this address.
+sub arrived
+{
+    my ($to) = @_;
+    return wait_for(sub { my ($first) = $postfix->delivered('buyers/', $to); $first },
+        20, "an email to $to; " . $postfix->tail);
+}
+
+# What both parsers read of a message, once they agree; line ends as LF.
+sub read_by_both
+{
+    my ($path) = @_;
+    my ($python, $perl) = (read_by_python($path), read_by_perl($path));
+    $_->{text} =~ s/\r\n/\n/g for @{ $perl->{parts} }, @{ $python->{parts} };
+    is_deeply $python->{defects}, [], 'Python finds no defect';
+    is $perl->{subject}, $python->{headers}{subject}, 'both read the same subject';
+    is_deeply $perl->{from}, $python->{from}, 'the same sender';
+    is_deeply [ map { [ @$_{qw(type text)} ] } @{ $perl->{parts} } ],
+        [ map { [ @$_{qw(type text)} ] } @{ $python->{parts} } ],
+        'and the same parts';
+    return $python;
+}
+
+sub set_shop
+{
+    my ($shop, @options) = @_;
+    my ($code, undef, $text) = ctl('shop', 'set', $shop->{shop_id}, map { encode_utf8($_) } @options);
+    is $code, 0, "shop set @options" or diag $text;
+    return;
+}
+
+sub write_template
+{
+    my ($shop, $name, $text) = @_;
+    make_path("$templates/shop-$shop->{shop_id}");
+    open my $out, '>:utf8', "$templates/shop-$shop->{shop_id}/$name" or die $!;
+    print $out $text;
+    close $out or die $!;
+    return;
+}
+
+# --- what arrives -------------------------------------------------------------------------------------
+
+# Everything that a transport could change on the way.
+my $naughty = join "\n",
+    '.', '..', '.a line with a dot', 'From the beginning', '>From', '-- ', '--=_boundary', '',
+    'x' x 998, 'y' x 2999, '汉字漢字かな한글 ' x 30, '👩‍👩‍👧‍👦🎉' x 40, "tab\tand spaces   ",
+    '=3D =?utf-8?Q?not_a_word?= =', 'Zoë „Söhne“ ‮rtl', "\x{7f}\x{85}\x{a0}", '.',
+    'MAIL FROM:<x@y.test>', 'end';
+
+subtest 'a real Postfix takes what two parsers read as it was written' => sub {
+    my $shop = shop_with_product('店 "Ünïcode" 🛒', title => '第一章 – „Anfang“ 🎉 & <b>');
+    write_template($shop, 'email.subject',
+        '📦 {{#files}}{{title}}{{/files}} für {{#customer}}{{first_name}}{{/customer}} {{order_id}}');
+    write_template($shop, "email.$_",
+        "$naughty\n{{#files}}{{{title}}}\n{{/files}}{{{page_url}}}\n") for qw(txt html);
+    my $order = order_for($shop, 'naughty@buyer.test', first_name => '李雷 O\'Neill');
+    is wait_email($shop, $order, sub { $_[0]{status} ne 'queued' })->{status}, 'sent', 'Postfix took it';
+    my $mail = read_by_both(arrived('naughty@buyer.test'));
+    my $url  = api('GET', "/orders/$order", key => $shop->{token})->{json}{download_page_url};
+    my $text = "$naughty\n第一章 – „Anfang“ 🎉 & <b>\n$url\n";
+    is $mail->{headers}{subject}, "📦 第一章 – „Anfang“ 🎉 & <b> für 李雷 O'Neill $order", 'the subject';
+    is $mail->{from}[0], '店 "Ünïcode" 🛒', "the sender's name";
+    is_deeply [ map { $_->{type} } @{ $mail->{parts} } ], [ 'text/plain', 'text/html' ], 'two parts';
+    is $mail->{parts}[$_]{text}, $text, "$mail->{parts}[$_]{type} is what was written" for 0, 1;
+    my $head = (split /\n\n/, MDL::Test::slurp(arrived('naughty@buyer.test')))[0];
+    like $head, qr/^Return-Path: <shop\+[0-9a-f]{32}\@example\.com>$/m,
+        'it has a return path of its own';
+};
+
+subtest 'an email is in the customer\'s language' => sub {
+    my $shop = shop_with_product('Laden');
+    for my $locale (qw(de de-AT de_CH)) {
+        my $to = lc("$locale\@buyer.test");
+        order_for($shop, $to, first_name => 'Jürgen', locale => $locale);
+        my $mail = read_by_both(arrived($to));
+        like $mail->{headers}{subject}, qr/^Ihre Downloads von Laden \(Bestellung \d+\)$/,
+            "$locale: subject";
+        like $mail->{parts}[0]{text}, qr/^Guten Tag Jürgen,.*Freundliche Grüße\nLaden/s, 'text';
+        like $mail->{parts}[1]{text}, qr/<html lang="de">.*>Zu Ihren Downloads</s, 'and HTML';
+        unlike $mail->{parts}[$_]{text} =~ s/<[^>]*>//gr, qr/\b(?:your|the|order|please)\b/i,
+            'without an English word' for 0, 1;
+    }
+    order_for($shop, 'fr@buyer.test', locale => 'fr');
+    like read_by_both(arrived('fr@buyer.test'))->{headers}{subject}, qr/^Your downloads from Laden/,
+        'for a language without templates it is English';
+};
+
+# --- what a shop decides --------------------------------------------------------------------------------
+
+subtest 'a shop gives its emails a sender and an address for answers' => sub {
+    my $shop = shop_with_product('Legal Name Ltd.');
+    my @senders = (
+        [ 'sender1@buyer.test', 'Legal Name Ltd.', 'help@shop.example' ],
+        [ 'sender2@buyer.test', 'Die Käserei 🧀',  'answers@shop.example',
+            '--sender-name', 'Die Käserei 🧀', '--reply-to', 'answers@shop.example' ],
+        [ 'sender3@buyer.test', 'Legal Name Ltd.', 'help@shop.example',
+            '--sender-name', '', '--reply-to', '' ],
+    );
+    for (@senders) {
+        my ($to, $name, $reply_to, @options) = @$_;
+        set_shop($shop, @options) if @options;
+        order_for($shop, $to);
+        my $mail = read_by_both(arrived($to));
+        is_deeply $mail->{from}, [ $name, 'shop@example.com' ], "it is from $name";
+        is $mail->{headers}{'reply-to'}, $reply_to, "and answered to $reply_to";
+    }
+};
+
+sub job_of
+{
+    my ($order) = @_;
+    my ($row) = sql("SELECT j.due_at - e.created_at, j.status FROM job j JOIN email e "
+        . "ON e.id = j.email_id JOIN orders o ON o.id = e.order_id "
+        . "WHERE o.storefront_order_id = '$order' ORDER BY e.id DESC LIMIT 1");
+    return @$row;
+}
+
+subtest 'a shop delays its emails' => sub {
+    my $shop = shop_with_product('Later');
+    set_shop($shop, '--mail-delay', 30);
+    my $order = order_for($shop, 'later@buyer.test');
+    is_deeply [ job_of($order) ], [ 30 * 60 * 1_000_000, 'queued' ], 'it is due after 30 minutes';
+    is email_of($shop, $order)->{status}, 'queued', 'and queued meanwhile';
+    my $reply = api('POST', "/orders/$order/resend", key => $shop->{token},
+        json => { email => 'now@buyer.test' });
+    is $reply->{status}, 202, 'one that is asked for again';
+    arrived('now@buyer.test');
+    is scalar(my @none = $postfix->delivered('buyers/', 'later@buyer.test')), 0,
+        'overtakes it without delay';
+    attempt_now($order);
+    ok arrived('later@buyer.test'), 'the delayed one comes when it is due';
+
+    set_shop($shop, '--mail-delay', 0);
+    order_for($shop, 'soon@buyer.test');
+    ok arrived('soon@buyer.test'), 'without a delay it comes at once';
+};
+
+# --- headers ----------------------------------------------------------------------------------------------
+
+my @headers = sort qw(return-path x-original-to delivered-to received date from reply-to to subject
+    message-id auto-submitted mime-version content-type);
+
+my @injections = (
+    "a\r\nBcc: c\@d.example",         "a\nX-Evil: 1",
+    "a\rX-Evil: 1",                   "a\r\n\r\nbody",
+    "a\r\n Bcc: c\@d.example",        "a\0b",
+    "a\x{2028}X-Evil: 1",             "a\x{2029}X-Evil: 1",
+    "a\x{85}X-Evil: 1",               "a\x0b\x0cX-Evil: 1",
+    '=?utf-8?Q?a=0D=0ABcc:_c@d.test?=', '=?utf-8?B?DQpCY2M6IGNAZC50ZXN0?=',
+    'a" <c@d.example>, "b',           'a>, <c@d.example',
+    'a\\',                            '(a comment',
+    'a, b; c: d@e.example;',          "\x{202e}evil",
+    'x' x 190,                        '🎉' x 45,
+);
+
+sub shown { return shift =~ s/([^ -~])/sprintf '\\x{%x}', ord $1/ger }
+
+sub is_untouched
+{
+    my ($to, $what) = @_;
+    my $path = arrived($to);
+    my $mail = read_by_python($path);
+    my $perl = read_by_perl($path);
+    is_deeply [ sort keys %{ $mail->{count} } ], \@headers, "$what: no header is there beside ours";
+    is_deeply [ grep { $mail->{count}{$_} > 1 } @headers ], [], 'and none twice';
+    is_deeply [ sort @{ $perl->{names} } ], \@headers, 'for another parser as well';
+    is $mail->{from}[1], 'shop@example.com', 'it is from who it should be';
+    is_deeply $mail->{to}, [$to], 'and to who it should be';
+    return $mail;
+}
+
+subtest 'no name, title or word of an order gets into a header' => sub {
+    my ($taken, $n) = (0, 0);
+    for my $evil (@injections) {
+        my $to = sprintf 'evil%d@buyer.test', ++$n;
+        my $shop = eval { shop_with_product($evil) };
+        $shop //= shop_with_product('Plain');
+        my ($code) = ctl('shop', 'set', $shop->{shop_id}, '--sender-name', encode_utf8($evil));
+        my $asset = api('GET', '/assets', key => $shop->{token})->{json}{data}[0]{id};
+        my $title = api('PATCH', "/assets/$asset", key => $shop->{token}, json => { title => $evil });
+        write_template($shop, 'email.subject',
+            '{{#files}}{{title}}{{/files}} {{#customer}}{{first_name}}{{/customer}}');
+        my $order = next_order_id();
+        my $reply = assign($shop, $order, [ $shop->{product} ], send_email => $true,
+            customer => { email => $to, first_name => $evil });
+        $reply = assign($shop, $order, [ $shop->{product} ], send_email => $true,
+            customer => { email => $to }) if $reply->{status} != 201;
+        is $reply->{status}, 201, 'an order of ' . shown($evil) or diag $reply->{body};
+        $taken++ if $code == 0 || $title->{status} == 200;
+        is_untouched($to, shown($evil));
+    }
+    cmp_ok $taken, '>=', 8, "the API took $taken of them, and refused the others";
+};
+
+subtest 'not even when it stands in the database' => sub {
+    my $chr  = database() eq 'pgsql' ? 'chr' : 'char';
+    my $evil = join '||', map { /^\d+$/ ? "$chr($_)" : "'$_'" } 'a', 13, 10, 'X-Evil: 1', 10, 13, 10,
+        'Bcc: c@d.example', 13, 10, 13, 10, 'body';
+    my $shop = shop_with_product('Plain');
+    write_template($shop, 'email.subject', '{{#files}}{{title}}{{/files}} {{#shop}}{{name}}{{/shop}}');
+    sql("UPDATE shop SET name = $evil, sender_name = $evil WHERE id = $shop->{shop_id}");
+    sql("UPDATE asset SET title = $evil WHERE shop_id = $shop->{shop_id}");
+    order_for($shop, 'database@buyer.test');
+    my $mail = is_untouched('database@buyer.test', 'a name with line ends');
+    like $mail->{headers}{subject}, qr/^a  X-Evil: 1/, 'they are spaces in the subject';
+
+    sql("UPDATE shop SET reply_to = $evil WHERE id = $shop->{shop_id}");
+    my $order = order_for($shop, 'address@buyer.test');
+    my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'failed' });
+    like $email->{last_error}, qr/address/, 'an address with line ends is not written to';
+};
+
+# --- what comes back ----------------------------------------------------------------------------------------
+
+sub email_check
+{
+    my ($shop, $order) = @_;
+    my $answer = api('GET', "/orders/$order/diagnosis", key => $shop->{token})->{json};
+    my ($check) = grep { $_->{name} eq 'email' } @{ $answer->{checks} };
+    return $check;
+}
+
+sub comes_back
+{
+    my ($shop, $order) = @_;
+    my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'bounced' });
+    is $email->{status}, 'bounced', 'the order says that it came back';
+    like $email->{last_error}, qr/550 5\.1\.1 nobody of that name lives here/,
+        'with the words of the server that refused it';
+    ok $email->{sent_at}, 'and still when it was sent';
+    my $check = email_check($shop, $order);
+    is $check->{status}, 'fail', 'the diagnosis finds it';
+    like $check->{message}, qr/came back: .*nobody of that name/, 'and says why';
+    return;
+}
+
+my $bounces = $postfix->box('bounces/');
+
+subtest 'Postfix sends back what it can\'t deliver' => sub {
+    my $shop  = shop_with_product('Bounce');
+    my $order = order_for($shop, 'jane@gone.test');
+    comes_back($shop, $order);
+    wait_for(sub { !glob "$bounces/new/*" }, 10, 'the message to be moved');
+    is scalar(my @read = grep { MDL::Test::slurp($_) =~ /jane\@gone\.test/ } glob "$bounces/cur/*"), 1,
+        'the message is in cur/';
+    my $reply = api('POST', "/orders/$order/resend", key => $shop->{token},
+        json => { email => 'jane@buyer.test' });
+    is $reply->{status}, 202, 'the email is sent to another address';
+    is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{last_error}, undef,
+        'and the order is well again';
+};
+
+subtest 'an address that is refused at once fails at once' => sub {
+    my $shop  = shop_with_product('Unknown');
+    my $order = order_for($shop, 'unknown@buyer.test');
+    my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'failed' });
+    like $email->{last_error}, qr/^550 5\.1\.1 .*User unknown/, "with Postfix's words";
+    is $email->{attempts}, 1, 'after one attempt';
+};
+
+# A message for the box, as the mail server would deliver it.
+my $put = 0;
+sub deliver
+{
+    my ($text) = @_;
+    my $name = 'put' . ++$put;
+    open my $out, '>:raw', "$bounces/tmp/$name" or die $!;
+    print $out $text;
+    close $out or die $!;
+    rename "$bounces/tmp/$name", "$bounces/new/$name" or die $!;
+    wait_for(sub { -e "$bounces/cur/$name:2,S" }, 20, "the message $name to be read");
+    return;
+}
+
+sub report
+{
+    my ($to, $fields) = @_;
+    return "Return-Path: <>\nDelivered-To: $to\nTo: $to\nMIME-Version: 1.0\n"
+        . "Content-Type: multipart/report; report-type=delivery-status; boundary=b\n\n"
+        . "--b\nContent-Type: message/delivery-status\n\nReporting-MTA: dns; x\n\n$fields\n--b--\n";
+}
+
+subtest 'only a failure of a message of ours counts' => sub {
+    my $shop   = shop_with_product('Others');
+    my $order  = order_for($shop, 'fine@buyer.test');
+    my ($path) = MDL::Test::slurp(arrived('fine@buyer.test')) =~ /^Return-Path: <(.*)>$/m;
+    my $failed = "Action: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 550 5.1.1 forged\n";
+    my $other  = order_for($shop, 'other@buyer.test');
+    my ($its)  = MDL::Test::slurp(arrived('other@buyer.test')) =~ /^Return-Path: <(.*)>$/m;
+    my %forged = (
+        'a token with another end'  => $path =~ s/(.)@/($1 eq '0' ? '1' : '0') . '@'/er,
+        'a token with another id'   => $path =~ s/\+\K.{16}/($its =~ m{\+(.{16})})[0]/er,
+        'an id without a proof'     => $path =~ s/\+.{16}\K.{16}/'0' x 16/er,
+        'no token'                  => 'shop@example.com',
+        'the token of another form' => $path =~ s/\+/-/r,
+    );
+    for my $what (sort keys %forged) {
+        deliver(report($forged{$what}, $failed));
+        is email_of($shop, $order)->{status}, 'sent', "$what does nothing";
+    }
+    deliver(report($path, "Action: delayed\nStatus: 4.4.1\n"));
+    is email_of($shop, $order)->{status}, 'sent', 'nor does a delay';
+    deliver("Return-Path: <>\nTo: $path\nAuto-Submitted: auto-replied\n\nI am away. 550 5.1.1\n");
+    is email_of($shop, $order)->{status}, 'sent', 'nor does somebody away from home';
+    deliver("Return-Path: <fine\@buyer.test>\nTo: $path\n\nI got 550 5.1.1 here, help!\n");
+    is email_of($shop, $order)->{status}, 'sent', 'nor a customer who answers';
+    deliver("\0\xff\n" x 100_000);
+    deliver('');
+    is email_of($shop, $other)->{status}, 'sent', 'nor the other one, for whom nothing came';
+    deliver(report(uc $path, $failed));
+    my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'bounced' });
+    is $email->{last_error}, '550 5.1.1 forged', 'a failure does, in capitals as well';
+    deliver(report($path, $failed =~ s/forged/again/r));
+    is email_of($shop, $order)->{last_error}, '550 5.1.1 forged', 'and the first one stays';
+};
+
+subtest 'a warning of Postfix that it goes on trying is no failure' => sub {
+    my $shop  = shop_with_product('Slow');
+    my $order = order_for($shop, 'jane@slow.test');
+    wait_for(
+        sub {
+            grep { MDL::Test::slurp($_) =~ /^Action: delayed$/m } glob "$bounces/cur/*";
+        },
+        30, 'a warning to be read; ' . $postfix->tail);
+    is email_of($shop, $order)->{status}, 'sent', 'the order stays as it is';
+    is email_check($shop, $order)->{status}, 'ok', 'and the diagnosis too';
+};
+
+$server->stop;
+my $mbox = $postfix->box('bounces.mbox');
+configure(DownloadsMailBounces => "mbox:$mbox", DownloadsMailFrom => 'shop@example.org');
+$server->start;
+
+subtest 'what comes back is read from an mbox as well' => sub {
+    my $shop = shop_with_product('Box');
+    my @orders = map { order_for($shop, "jane$_\@gone.test") } 1 .. 3;
+    comes_back($shop, $_) for @orders;
+    wait_for(sub { -e $mbox && !-s $mbox }, 10, 'the mbox to be emptied');
+    ok !-e "$mbox.lock", 'no lock is left behind';
+};
+
+# --- a server that misbehaves ---------------------------------------------------------------------------------
+
+$server->stop;
+configure(DownloadsMailTransport => "smtp://127.0.0.1:$direct");
+$server->start;
+
+# How smtp-sink is told to behave, what becomes of the email, and what the order says.
+for (
+    [ 'says no to the sender',                  [ '-f', 'MAIL' ], 'failed', qr/^500 / ],
+    [ 'says no to the recipient',               [ '-f', 'RCPT' ], 'failed', qr/^500 / ],
+    [ 'says no to DATA',                        [ '-f', 'DATA' ], 'failed', qr/^500 / ],
+    [ 'says no to the message',                 [ '-f', '.' ],    'failed', qr/^500 / ],
+    [ 'is busy for the sender',                 [ '-r', 'MAIL' ], 'queued', qr/^450 / ],
+    [ 'is busy for the recipient',              [ '-r', 'RCPT' ], 'queued', qr/^450 / ],
+    [ 'is busy for the message',                [ '-r', '.' ],    'queued', qr/^450 / ],
+    [ 'breaks off at the greeting',             [ '-q', 'EHLO' ], 'queued', qr/No SMTP transfer/ ],
+    [ 'breaks off at the recipient',            [ '-q', 'RCPT' ], 'queued', qr/No SMTP transfer/ ],
+    [ 'breaks off with the message in its hands', [ '-q', '.' ], 'queued', qr/before the SMTP server answered/ ],
+    )
+{
+    my ($what, $how, $status, $words) = @$_;
+    subtest "a server that $what" => sub {
+        my $shop  = shop_with_product('Sink');
+        my $sink  = start_sink($direct, @$how);
+        my $order = order_for($shop, 'sink@buyer.test');
+        my $email = wait_email($shop, $order, sub { $_[0]{attempts} > 0 });
+        is $email->{status}, $status, "the email is $status";
+        like $email->{last_error}, $words, 'with the words on the order';
+        stop_sink($sink);
+        if ($status eq 'queued') {
+            is((sql("SELECT due_at > created_at FROM job ORDER BY id DESC LIMIT 1"))[0][0] =~ /^[1t]/,
+                1, 'and will be tried again');
+            my ($before) = sql('SELECT message_id FROM email ORDER BY id DESC LIMIT 1');
+            $sink = start_sink($direct, '-d', "$folder/sunk.");
+            attempt_now($order);
+            is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{attempts}, 2,
+                'it is sent at the second attempt';
+            stop_sink($sink);
+            my @sunk = glob "$folder/sunk.*";
+            is scalar(@sunk), 1, 'once';
+            like MDL::Test::slurp($sunk[0]) // '', qr/^Message-ID: <\Q$before->[0]\E>/mi,
+                'with the same Message-ID';
+            unlink @sunk;
+        }
+    };
+}
+
+$server->stop;
+$postfix->stop;
+done_testing;
