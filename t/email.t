@@ -63,9 +63,9 @@ start_sink($slow, '-r', 'RCPT');
 my $postfix = MDL::Postfix->new(
     folder => "$folder/postfix",
     boxes  => {
-        'buyer\.test'  => 'buyers/',
-        'example\.com' => 'bounces/',
-        'example\.org' => 'bounces.mbox',
+        'buyer.test'       => 'buyers/',
+        'shop@example.com' => 'bounces/',
+        'shop@example.org' => 'bounces.mbox',
     },
     next_hop => { 'gone.test' => $gone, 'slow.test' => $slow },
 );

@@ -2,14 +2,15 @@
 # change its user, and everything it writes stays below one folder.  A file's owner is then not what
 # Postfix thinks, hence strict_mailbox_ownership.
 #
-#   my $postfix = MDL::Postfix->new(folder => $dir, boxes => { 'example\.com' => 'bounces/' },
+#   my $postfix = MDL::Postfix->new(folder => $dir, boxes => { 'shop@example.com' => 'bounces/' },
 #       next_hop => { 'gone.test' => $port });
 #   $postfix->{port}    # takes mail from this machine
 #   $postfix->box('bounces/')
 #
 # Options:
-#   boxes     where mail to a domain (a pattern) is put: a name that ends in a slash is a Maildir,
-#             another one an mbox.  An address with "unknown" in it has no box: 550 at RCPT
+#   boxes     where mail to an address, with or without "+…" before its "@", or to any address of a
+#             domain is put: a name that ends in a slash is a Maildir, another one an mbox.  An
+#             address of a domain that begins with "unknown" has no box: 550 at RCPT
 #   next_hop  domains whose mail is taken, and passed on to an SMTP server on that port
 # It ends with the test at the latest.
 package MDL::Postfix;
@@ -81,13 +82,15 @@ sub configure
     my $folder = $self->{folder};
     my ($uid, $gid) = (getpwnam 'postfix')[ 2, 3 ];
     my $relayed = join ' ', sort keys %{ $self->{next_hop} };
+    my %boxes   = %{ $self->{boxes} };
+    my $domains = join ' ', map { s/.*@//r } sort keys %boxes;
+    my $single  = join ' ', map { "{$_=$boxes{$_}}" } grep { /@/ } sort keys %boxes;
     write_file("$folder/etc/boxes",
         join '', "if !/^unknown/\n",
-        (map { "/\@$_\$/ $self->{boxes}{$_}\n" } sort keys %{ $self->{boxes} }), "endif\n");
+        (map { "/\@\Q$_\E\$/ $boxes{$_}\n" } grep { !/@/ } sort keys %boxes), "endif\n");
     write_file("$folder/etc/transport",
         join '', map { "/\@\Q$_\E\$/ smtp:[127.0.0.1]:$self->{next_hop}{$_}\n" }
             sort keys %{ $self->{next_hop} });
-    write_file("$folder/etc/domains", join '', map { "/^$_\$/ any\n" } sort keys %{ $self->{boxes} });
     write_file("$folder/etc/main.cf", <<"CONF");
 compatibility_level = 3.6
 queue_directory = $folder/queue
@@ -105,8 +108,9 @@ mydestination =
 local_recipient_maps =
 alias_maps =
 virtual_alias_maps =
-virtual_mailbox_domains = regexp:$folder/etc/domains
-virtual_mailbox_maps = regexp:$folder/etc/boxes
+recipient_delimiter = +
+virtual_mailbox_domains = $domains
+virtual_mailbox_maps = inline:{ $single } regexp:$folder/etc/boxes
 virtual_mailbox_base = $folder/mail
 virtual_uid_maps = static:$uid
 virtual_gid_maps = static:$gid
