@@ -140,7 +140,8 @@ static int render(request_rec *r, int status, const char *name, const mdl_view_c
     mdl_json_t *shop;
 
     if (template == NULL) {
-        return send_text(r, status, "text/plain; charset=utf-8", PLAIN_TEXT);
+        return send_text(r, status == HTTP_OK ? HTTP_INTERNAL_SERVER_ERROR : status,
+                         "text/plain; charset=utf-8", PLAIN_TEXT);
     }
     if (customer != NULL) {
         shop = mdl_json_add_object(data, "shop");
