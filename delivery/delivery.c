@@ -70,13 +70,6 @@ static const char *token_of(apr_pool_t *p, const char *path, int *has_name)
 
 typedef int answer_fn(request_rec *r, const mdl_service_t *service, const char *token);
 
-static int wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
-{
-    (void)service;
-    (void)token;
-    return mdl_view_message(r, HTTP_METHOD_NOT_ALLOWED, "wrong_method", NULL);
-}
-
 static const struct {
     const char *path;
     answer_fn *get;
@@ -85,9 +78,9 @@ static const struct {
     int named;        /* whether a name may stand behind the token */
 } routes[] = {
     {"/o/", mdl_page_show, mdl_page_press, mdl_page_wrong_method, 0},
-    {"/f/", mdl_file_serve, NULL, wrong_method, 1},
-    {"/z/", mdl_file_serve_archive, NULL, wrong_method, 1},
-    {"/l/", mdl_visit_open, NULL, wrong_method, 0},
+    {"/f/", mdl_file_serve, NULL, mdl_file_wrong_method, 1},
+    {"/z/", mdl_file_serve_archive, NULL, mdl_file_wrong_method, 1},
+    {"/l/", mdl_visit_open, NULL, mdl_visit_wrong_method, 0},
 };
 
 static int route(request_rec *r, const mdl_service_t *service, const char *path)

@@ -63,6 +63,7 @@ static const refusal_t refusals[] = {
     [MDL_DOWNLOAD_CAPPED] = {HTTP_FORBIDDEN, "capped"},
     [MDL_DOWNLOAD_CROWDED] = {HTTP_TOO_MANY_REQUESTS, "crowded"},
 };
+static const refusal_t wrong_method = {HTTP_METHOD_NOT_ALLOWED, "wrong_method"};
 static const refusal_t prefetched = {HTTP_FORBIDDEN, "prefetch"};
 static const refusal_t changed = {HTTP_PRECONDITION_FAILED, "file_changed"};
 static const refusal_t beyond = {HTTP_RANGE_NOT_SATISFIABLE, "nothing_left"};
@@ -445,4 +446,17 @@ int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const c
     return mdl_link_archive_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS
                ? serve_link(&serve)
                : mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+}
+
+int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    serve_t serve = {.r = r, .service = service};
+
+    if (mdl_link_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS &&
+        mdl_link_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
+        return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+    }
+    return look(&serve) == APR_SUCCESS
+               ? refuse(&serve, &wrong_method)
+               : mdl_view_message(r, HTTP_METHOD_NOT_ALLOWED, "wrong_method", NULL);
 }

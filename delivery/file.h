@@ -21,4 +21,7 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
 /** The same for a link made by mdl_link_archive; it costs a download of each file. */
 int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const char *token);
 
+/** 405 for any other method, to which the caller adds Allow. */
+int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const char *token);
+
 #endif

@@ -61,10 +61,9 @@ static void log_visit(const visit_t *visit, const char *what)
                   visit->link_id, visit->order->storefront_order_id, visit->order->shop_id, what);
 }
 
-static int refuse(const visit_t *visit, const char *state)
+static int refuse(const visit_t *visit, int status, const char *state)
 {
     mdl_view_customer_t customer = mdl_buyer_customer(visit->service, visit->order, visit->r->pool);
-    int status = strcmp(state, "link_gone") == 0 ? HTTP_NOT_FOUND : HTTP_FORBIDDEN;
 
     log_visit(visit, apr_psprintf(visit->r->pool, "not opened, %d: %s", status, state));
     return mdl_view_message(visit->r, status, state, &customer);
@@ -83,26 +82,49 @@ static int leave(const visit_t *visit, const mdl_order_link_t *link)
     return mdl_view_message(visit->r, HTTP_SEE_OTHER, "link_opens", &customer);
 }
 
+/* Fills the order; APR_ENOENT when the token leads to none. */
+static apr_status_t find(visit_t *visit, const char *token)
+{
+    request_rec *r = visit->r;
+    const char *page_id;
+
+    if (mdl_link_visit_read(visit->service->secret, token, &page_id, &visit->link_id, r->pool) !=
+        APR_SUCCESS) {
+        return APR_ENOENT;
+    }
+    return mdl_buyer_order(r, visit->service, page_id, &visit->order);
+}
+
+static int not_found(request_rec *r, apr_status_t rv)
+{
+    return rv == APR_ENOENT ? mdl_view_message(r, HTTP_NOT_FOUND, "link_not_found", NULL)
+                            : mdl_view_failure(r, rv);
+}
+
 int mdl_visit_open(request_rec *r, const mdl_service_t *service, const char *token)
 {
     visit_t visit = {.r = r, .service = service};
     const mdl_order_link_t *link;
-    const char *page_id, *state;
-    apr_status_t rv = mdl_link_visit_read(service->secret, token, &page_id, &visit.link_id,
-                                          r->pool);
+    const char *state;
+    apr_status_t rv = find(&visit, token);
 
-    if (rv == APR_SUCCESS) {
-        rv = mdl_buyer_order(r, service, page_id, &visit.order);
-    }
-    if (rv == APR_EINVAL || rv == APR_ENOENT) {
-        return mdl_view_message(r, HTTP_NOT_FOUND, "link_not_found", NULL);
-    }
     if (rv != APR_SUCCESS) {
-        return mdl_view_failure(r, rv);
+        return not_found(r, rv);
     }
     if (strcmp(visit.order->access_status, "active") != 0) {
-        return refuse(&visit, visit.order->access_status);
+        return refuse(&visit, HTTP_FORBIDDEN, visit.order->access_status);
     }
-    link = find_link(&visit, &state);
-    return link != NULL ? leave(&visit, link) : refuse(&visit, state);
+    if ((link = find_link(&visit, &state)) != NULL) {
+        return leave(&visit, link);
+    }
+    return refuse(&visit, strcmp(state, "link_gone") == 0 ? HTTP_NOT_FOUND : HTTP_FORBIDDEN, state);
+}
+
+int mdl_visit_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    visit_t visit = {.r = r, .service = service};
+    apr_status_t rv = find(&visit, token);
+
+    return rv == APR_SUCCESS ? refuse(&visit, HTTP_METHOD_NOT_ALLOWED, "wrong_method")
+                             : not_found(r, rv);
 }

@@ -14,4 +14,7 @@
  */
 int mdl_visit_open(request_rec *r, const mdl_service_t *service, const char *token);
 
+/** 405 for any other method, to which the caller adds Allow. */
+int mdl_visit_wrong_method(request_rec *r, const mdl_service_t *service, const char *token);
+
 #endif

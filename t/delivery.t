@@ -219,6 +219,8 @@ subtest 'A method that is not for it is refused with those that are' => sub {
     is($page->{headers}{allow}, 'GET, HEAD, POST', 'Allow of the page');
     is($post->{status}, 405, 'POST of the file');
     is($post->{headers}{allow}, 'GET, HEAD', 'Allow of the file');
+    like($_->{body}, qr/can&#8217;t be done.*\Q$order->{url}\E.*mention order $order->{id}/s,
+        'with the way back and whom to ask') for $page, $post;
 };
 
 # --- the button ------------------------------------------------------------------------------------

@@ -136,6 +136,32 @@ subtest 'A shop has templates of its own' => sub {
         'what a shop has no template of its own for is the general one');
 };
 
+# The names of the sections in a file of the project, or whatever else a pattern finds.
+sub found_in
+{
+    my ($pattern, @paths) = @_;
+    my %found;
+    for my $text (map { MDL::Test::slurp($_) } @paths) {
+        $found{$1} = 1 while $text =~ /$pattern/g;
+    }
+    return join ' ', sort keys %found;
+}
+
+subtest 'Every language has a sentence for every state' => sub {
+    my @german = map { "conf/templates/$_.de.html" } qw(page message);
+    for my $german (@german) {
+        my $section = qr/\{\{[#^](\w+)/;
+        is(found_in($section, $german), found_in($section, $german =~ s/\.de\././r),
+            "$german: what the default has");
+    }
+    my $states = found_in(qr/(?:HTTP_\w+, |(?<![>_])status, |state = )"(\w+)"/, glob 'delivery/*.c');
+    like($states, qr/\blink_old\b.*\bwrong_method\b/, 'those that the code names');
+    my $there  = found_in(qr/^\{\{#(\w+)\}\}\n<h1>/m, 'conf/templates/message.html');
+    my $plain  = 'expired held rejected revoked';
+    is_deeply([ sort split / /, $there ], [ sort keys %{ { map { $_ => 1 } split / /, "$states $plain" } } ],
+        'are those that message.html has');
+};
+
 subtest 'A broken template does not let httpd start, and does not stop it' => sub {
     my $order = order($shop);
     my $good  = MDL::Test::slurp("$folder/page.de.html");
