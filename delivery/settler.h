@@ -28,7 +28,7 @@ apr_time_t mdl_settler_due(apr_time_t now);
 /** That it has done so. */
 void mdl_settler_renewed(apr_time_t until);
 
-/** Says that a transfer has ended. */
+/** Says that there is something to do: a first transfer, or one that has ended. */
 void mdl_settler_wake(void);
 
 #endif

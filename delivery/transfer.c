@@ -41,15 +41,15 @@ struct mdl_transfer_t {
     char id[MDL_TRANSFER_ID + 1];
     char session_id[32];
     apr_int64_t generation;
-    conn_rec *c; /* the client's; NULL once the answer is over, as wire */
+    conn_rec *c; /* the client's; NULL once the answer is over */
     mdl_wire_t *wire;
     int fd; /* borrowed from the connection while the answer runs, then our own */
     int is_stream;
     _Atomic int cut;
-    int reset; /* acknowledged is final */
+    int reset; /* progress is final */
     apr_time_t cut_at;
     apr_time_t ended_at; /* 0: it runs */
-    apr_uint64_t acknowledged;
+    mdl_wire_progress_t progress;
     apr_uint64_t last_wire; /* that the kernel took when the answer was over */
     apr_uint64_t position;  /* passed so far */
     int aborted;
@@ -87,6 +87,7 @@ static void unlink_transfer(mdl_transfer_t *transfer)
 static void let_go(mdl_transfer_t *transfer)
 {
     if (--transfer->holders == 0) {
+        mdl_wire_let_go(transfer->wire);
         free(transfer->marks);
         free(transfer->parts);
         free(transfer);
@@ -108,6 +109,7 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *s
 {
     conn_rec *c = r->connection;
     mdl_transfer_t *transfer = ap_calloc(1, sizeof *transfer);
+    int is_first;
 
     if (c->master == NULL) {
         flush(c);
@@ -125,13 +127,16 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *s
         transfer->marks = ap_calloc(MARKS, sizeof(mark_t));
     }
     transfer->first.wire = mdl_wire_out(transfer->wire);
-    mdl_wire_use(transfer->wire, 1);
+    mdl_wire_hold(transfer->wire);
     mdl_wire_hold_little(transfer->fd);
     ap_set_module_config(r->request_config, &downloads_module, transfer);
     pthread_mutex_lock(&list.mutex);
     append(transfer);
-    list.running++;
+    is_first = list.running++ == 0;
     pthread_mutex_unlock(&list.mutex);
+    if (is_first) {
+        mdl_settler_wake();
+    }
     return transfer;
 }
 
@@ -139,10 +144,8 @@ void mdl_transfer_mark(mdl_transfer_t *transfer)
 {
     if (transfer->marks != NULL) {
         pthread_mutex_lock(&list.mutex);
-        if (transfer->wire != NULL) {
-            transfer->marks[transfer->mark_count++ % MARKS] = (mark_t){
-                .wire = mdl_wire_out(transfer->wire), .position = transfer->position};
-        }
+        transfer->marks[transfer->mark_count++ % MARKS] = (mark_t){
+            .wire = mdl_wire_out(transfer->wire), .position = transfer->position};
         pthread_mutex_unlock(&list.mutex);
     }
 }
@@ -183,7 +186,7 @@ int mdl_transfer_is_cut(const mdl_transfer_t *transfer)
 }
 
 /*
- * The position that the client can have reached when it acknowledged so many bytes.  What was
+ * The position that the client can have reached when so many bytes have come to it.  What was
  * passed behind a mark can't be on the wire before the mark's byte, so a mark and the bytes since
  * then are never too little; nor is the position of the next mark, for it was passed before.
  */
@@ -206,29 +209,25 @@ static apr_uint64_t position_at(const mdl_transfer_t *transfer, apr_uint64_t wir
     return position < most ? position : most;
 }
 
-/* Brings acknowledged up to date; true when it will not change any more. */
+/* Brings progress up to date; true when it will not change any more. */
 static int ask(mdl_transfer_t *transfer)
 {
-    apr_uint64_t acknowledged;
     apr_status_t rv;
 
     if (transfer->reset || transfer->fd < 0) {
         return 1;
     }
-    rv = mdl_wire_acknowledged(transfer->fd, &acknowledged);
-    if (rv == APR_SUCCESS || rv == APR_ECONNABORTED) {
-        transfer->acknowledged = acknowledged;
-    } else {
-        /* Without its word for it the client has all that the kernel took. */
-        transfer->acknowledged = transfer->wire != NULL ? mdl_wire_out(transfer->wire)
-                                                        : transfer->last_wire;
+    rv = mdl_wire_ask(transfer->wire, transfer->fd, &transfer->progress);
+    if (rv != APR_SUCCESS && rv != APR_ECONNABORTED) {
+        /* When nothing is known of it the client has all that the kernel took. */
+        transfer->progress.sent = mdl_wire_out(transfer->wire);
     }
     return rv != APR_SUCCESS;
 }
 
 static mdl_transfer_view_t view_of(const mdl_transfer_t *transfer, apr_pool_t *p)
 {
-    apr_uint64_t reached = position_at(transfer, transfer->acknowledged);
+    apr_uint64_t reached = position_at(transfer, transfer->progress.sent);
     mdl_transfer_view_t view = {.id = apr_pstrdup(p, transfer->id),
                                 .session_id = apr_pstrdup(p, transfer->session_id),
                                 .generation = transfer->generation,
@@ -255,11 +254,12 @@ static mdl_transfer_view_t view_of(const mdl_transfer_t *transfer, apr_pool_t *p
 /* Whether there is nothing to wait for: all has arrived, or no more can. */
 static int is_settled(mdl_transfer_t *transfer, apr_time_t now)
 {
-    if (ask(transfer) || position_at(transfer, transfer->acknowledged) >= transfer->position) {
+    if (ask(transfer) ||
+        position_at(transfer, transfer->progress.acknowledged) >= transfer->position) {
         return 1;
     }
     /* Of a stream that ends well the connection may hold bytes that no kernel took yet. */
-    return (transfer->acknowledged >= transfer->last_wire &&
+    return (transfer->progress.acknowledged >= transfer->last_wire &&
             (!transfer->is_stream || transfer->aborted)) ||
            now - transfer->ended_at > SETTLE_WAIT;
 }
@@ -275,8 +275,6 @@ static void end(mdl_transfer_t *transfer, int aborted)
     } else {
         transfer->fd = fcntl(transfer->fd, F_DUPFD_CLOEXEC, 0);
     }
-    mdl_wire_use(transfer->wire, -1);
-    transfer->wire = NULL;
     transfer->c = NULL;
     list.running--;
     list.ended++;
@@ -306,7 +304,7 @@ int mdl_transfer_close(conn_rec *c)
     const mdl_wire_t *wire = mdl_wire_of(c);
     int ended = 0;
 
-    if (wire == NULL || !mdl_wire_is_used(wire)) {
+    if (wire == NULL || !mdl_wire_is_held(wire)) {
         return DECLINED;
     }
     pthread_mutex_lock(&list.mutex);
@@ -426,7 +424,7 @@ void mdl_transfer_remove(const char *id)
     pthread_mutex_unlock(&list.mutex);
 }
 
-/* What was acknowledged reads as 0 afterwards. */
+/* Nothing can be asked any more afterwards. */
 static void reset(mdl_transfer_t *transfer)
 {
     ask(transfer);

@@ -2,9 +2,9 @@
  * A running answer that sends bytes of a body, and what of them was delivered.
  *
  * What the filter passes on has a position in the answer: the header, parts of the body, and what
- * separates them.  Marks tell at which byte of the connection a position was reached, so what the
- * client's TCP acknowledged tells which parts it has.  Where that is not known to the byte, as with
- * TLS and HTTP/2, it is rounded up.
+ * separates them.  Marks tell at which byte of the connection a position was reached, so how
+ * far the connection's bytes have come tells which parts the client has.  Where that is not known
+ * to the byte, as with TLS and HTTP/2, it is rounded up.
  *
  * All transfers of this process are in one list, for its settler; a mutex guards it.
  */

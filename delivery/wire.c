@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <linux/tcp.h>
+#include <stdlib.h>
 #include <sys/socket.h>
 
 #include <apr_optional.h>
@@ -19,7 +20,7 @@ APLOG_USE_MODULE(downloads);
 
 struct mdl_wire_t {
     _Atomic apr_uint64_t out;
-    _Atomic int users;
+    _Atomic int holders;
 };
 
 static APR_OPTIONAL_FN_TYPE(ap_logio_add_bytes_out) * earlier;
@@ -42,12 +43,42 @@ void mdl_wire_take_over(void)
     apr_dynamic_fn_register("ap_logio_add_bytes_out", (apr_opt_fn_t *)add_bytes_out);
 }
 
+void mdl_wire_hold(mdl_wire_t *wire)
+{
+    atomic_fetch_add(&wire->holders, 1);
+}
+
+void mdl_wire_let_go(mdl_wire_t *wire)
+{
+    if (atomic_fetch_sub(&wire->holders, 1) == 1) {
+        free(wire);
+    }
+}
+
+int mdl_wire_is_held(const mdl_wire_t *wire)
+{
+    return atomic_load(&wire->holders) > 1;
+}
+
+static apr_status_t end(void *data)
+{
+    conn_rec *c = data;
+    mdl_wire_t *wire = ap_get_module_config(c->conn_config, &downloads_module);
+
+    ap_set_module_config(c->conn_config, &downloads_module, NULL);
+    mdl_wire_let_go(wire);
+    return APR_SUCCESS;
+}
+
 int mdl_wire_begin(conn_rec *c, void *socket)
 {
     (void)socket;
     if (c->master == NULL) {
-        ap_set_module_config(c->conn_config, &downloads_module,
-                             apr_pcalloc(c->pool, sizeof(mdl_wire_t)));
+        mdl_wire_t *wire = ap_calloc(1, sizeof *wire);
+
+        wire->holders = 1;
+        ap_set_module_config(c->conn_config, &downloads_module, wire);
+        apr_pool_pre_cleanup_register(c->pool, c, end);
     }
     return OK;
 }
@@ -67,16 +98,6 @@ apr_uint64_t mdl_wire_out(const mdl_wire_t *wire)
     return atomic_load(&wire->out);
 }
 
-void mdl_wire_use(mdl_wire_t *wire, int change)
-{
-    atomic_fetch_add(&wire->users, change);
-}
-
-int mdl_wire_is_used(const mdl_wire_t *wire)
-{
-    return atomic_load(&wire->users) > 0;
-}
-
 int mdl_wire_socket(conn_rec *c)
 {
     apr_socket_t *socket = ap_get_conn_socket(whole_of(c));
@@ -92,15 +113,22 @@ void mdl_wire_hold_little(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
 }
 
-apr_status_t mdl_wire_acknowledged(int fd, apr_uint64_t *acknowledged)
+/* An acknowledgement that is late, or that a reset overtook, says too little: what was sent may
+   have arrived. */
+apr_status_t mdl_wire_ask(const mdl_wire_t *wire, int fd, mdl_wire_progress_t *progress)
 {
+    apr_uint64_t out = mdl_wire_out(wire);
     struct tcp_info info = {0};
     socklen_t length = sizeof info;
 
     if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
         return errno;
     }
-    *acknowledged = info.tcpi_bytes_acked;
+    progress->acknowledged = info.tcpi_bytes_acked;
+    progress->sent = out > info.tcpi_notsent_bytes ? out - info.tcpi_notsent_bytes : 0;
+    if (progress->sent < progress->acknowledged) {
+        progress->sent = progress->acknowledged;
+    }
     return info.tcpi_state == CLOSED ? APR_ECONNABORTED : APR_SUCCESS;
 }
 

@@ -22,9 +22,12 @@ mdl_wire_t *mdl_wire_of(conn_rec *c);
 /** Bytes that the kernel took so far. */
 apr_uint64_t mdl_wire_out(const mdl_wire_t *wire);
 
-/** Adds to how many transfers count by it, and whether any does. */
-void mdl_wire_use(mdl_wire_t *wire, int change);
-int mdl_wire_is_used(const mdl_wire_t *wire);
+/** Holds it beyond its connection, and lets it go. */
+void mdl_wire_hold(mdl_wire_t *wire);
+void mdl_wire_let_go(mdl_wire_t *wire);
+
+/** Whether anybody but its connection holds it. */
+int mdl_wire_is_held(const mdl_wire_t *wire);
 
 /** The descriptor of its socket, -1 for none. */
 int mdl_wire_socket(conn_rec *c);
@@ -32,9 +35,15 @@ int mdl_wire_socket(conn_rec *c);
 /** Lets the kernel hold little that it has not sent, so that what it took has nearly left. */
 void mdl_wire_hold_little(int fd);
 
-/** Bytes that were acknowledged; APR_ECONNABORTED, with *acknowledged, when no more can be, and
+/** How far what the kernel took has come. */
+typedef struct {
+    apr_uint64_t sent;         /* may have arrived */
+    apr_uint64_t acknowledged; /* has arrived */
+} mdl_wire_progress_t;
+
+/** Asks for both, of the connection of fd; APR_ECONNABORTED, with them, when no more is sent, and
     another error when it can't be told. */
-apr_status_t mdl_wire_acknowledged(int fd, apr_uint64_t *acknowledged);
+apr_status_t mdl_wire_ask(const mdl_wire_t *wire, int fd, mdl_wire_progress_t *progress);
 
 /** Ends a connection at once, with all that the kernel still holds for it. */
 void mdl_wire_reset(int fd);
