@@ -23,7 +23,7 @@ typedef struct {
     const char *name;
     apr_size_t name_length;
     const char *value;
-    char buffer[VALUE_MAX + 1];
+    char *buffer; /* VALUE_MAX + 1 bytes, for value */
 } field_t;
 
 /* What the header of a message tells. */
@@ -137,7 +137,8 @@ static void add_addresses(apr_array_header_t *addresses, const char *value, apr_
 static void read_header(text_t *text, header_t *header, apr_array_header_t *addresses,
                         apr_pool_t *p)
 {
-    field_t field;
+    char buffer[VALUE_MAX + 1];
+    field_t field = {.buffer = buffer};
 
     if (begins(text, "From ")) {
         text_t from;
@@ -207,7 +208,8 @@ static const char *failure_of(text_t *text, apr_pool_t *p)
     const char *action = NULL;
     const char *status = "";
     const char *said = "";
-    field_t field;
+    char buffer[VALUE_MAX + 1];
+    field_t field = {.buffer = buffer};
 
     while (next_field(text, &field)) {
         if (is(&field, "Action")) {
@@ -235,7 +237,8 @@ static int read_status(text_t *part, const char **words, apr_pool_t *p)
     static const char *const types[] = {"message/delivery-status",
                                         "message/global-delivery-status"};
     int found = 0;
-    field_t field;
+    char buffer[VALUE_MAX + 1];
+    field_t field = {.buffer = buffer};
 
     while (next_field(part, &field)) {
         for (int i = 0; i < 2 && is(&field, "Content-Type"); i++) {

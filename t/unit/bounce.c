@@ -138,17 +138,16 @@ static void damaged(apr_pool_t *p)
 
     srand(20261121);
     for (size_t i = 0; i < 4 * length; i++) {
-        char *message = malloc(length);
         size_t cut = i < length ? i : length;
+        char *message = malloc(cut > 0 ? cut : 1); /* its end is guarded */
         apr_pool_t *own;
         mdl_dsn_t dsn;
 
         apr_pool_create(&own, p);
-        memcpy(message, report, length);
+        memcpy(message, report, cut);
         for (size_t j = 0; i >= length && j < 1 + i % 7; j++) {
             message[(size_t)rand() % length] = bytes[(size_t)rand() % (sizeof bytes - 1)];
         }
-        message = realloc(message, cut ? cut : 1);
         mdl_dsn_read(&dsn, message, cut, own);
         found += dsn.words != NULL;
         free(message);
