@@ -404,6 +404,19 @@ subtest 'only a failure of a message of ours counts' => sub {
     is email_of($shop, $order)->{last_error}, '550 5.1.1 forged', 'and the first one stays';
 };
 
+subtest 'what comes back before it is known that the email was taken is not forgotten' => sub {
+    my $shop = shop_with_product('Fast');
+    set_shop($shop, '--mail-delay', 60);
+    my $order = order_for($shop, 'fast@buyer.test');
+    sql("UPDATE email SET bounced_at = 1, last_error = '550 faster' WHERE order_id IN "
+        . "(SELECT id FROM orders WHERE storefront_order_id = '$order')");
+    is email_of($shop, $order)->{status}, 'queued', 'it is queued until it was sent';
+    attempt_now($order);
+    my $email = wait_email($shop, $order, sub { $_[0]{status} ne 'queued' });
+    is_deeply [ @$email{qw(status last_error)} ], [ 'bounced', '550 faster' ],
+        'and came back then, with the words';
+};
+
 subtest 'a warning of Postfix that it goes on trying is no failure' => sub {
     my $shop  = shop_with_product('Slow');
     my $order = order_for($shop, 'jane@slow.test');
