@@ -359,7 +359,7 @@ apr_status_t mdl_fraud_recheck(mdl_db_t *db, const mdl_fraud_rules_t *rules, apr
     mdl_rows_t *row;
     apr_status_t rv;
 
-    if ((rv = mdl_db_select_one(db, MDL_Q_FRAUD_LOCK_ORDER, &row, p,
+    if ((rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK_BY_ID, &row, p,
                                 MDL_ARGS(mdl_int(order_id)))) != APR_SUCCESS ||
         (rv = read_subject(db, &subject, p)) != APR_SUCCESS) {
         return rv;

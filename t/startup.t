@@ -93,6 +93,13 @@ for my $mistake (
         undef, qr/DownloadsMailCredentials: .*0600/ ],
     [ 'DownloadsMailTLS required', undef,
         qr/DownloadsMailTLS .* of use only when DownloadsMailTransport is smtp/ ],
+    [ 'DownloadsFraudWindow 59', undef,
+        qr/DownloadsFraudWindow must be a whole number of seconds from 60 to 2592000/ ],
+    [ 'DownloadsFraudIPOrders -1', undef, qr/DownloadsFraudIPOrders must be a whole number of orders/ ],
+    [ "DownloadsFraudDisposableDomains $folder/none", undef,
+        qr/DownloadsFraudDisposableDomains: there is no file \S+none\./ ],
+    [ "DownloadsFraudBlockedDomains $folder/none", undef,
+        qr/DownloadsFraudBlockedDomains: there is no file \S+none\./ ],
     [ "<Location /x>\nSetHandler downloads-apo\n</Location>", undef,
         qr/there is no handler downloads-apo; / ],
 ) {
@@ -158,6 +165,14 @@ subtest 'a secret that others may read is refused' => sub {
     my $server = MDL::Instance->new;
     chmod 0640, "$server->{folder}/secret";
     like refused($server), qr/DownloadsSecretFile: .*chmod 0?600/, 'with a sentence';
+};
+
+subtest 'a file of domains that can\'t be read is refused' => sub {
+    my $server = MDL::Instance->new;
+    MDL::Instance::write_file("$server->{folder}/domains", "blocked.example\n");
+    chmod 0, "$server->{folder}/domains";
+    $server->configure(extra => "DownloadsFraudBlockedDomains $server->{folder}/domains\n");
+    like refused($server), qr/DownloadsFraudBlockedDomains: the file \S+ can't be read: /, 'with a sentence';
 };
 
 subtest 'an empty database is refused unless it is to be filled' => sub {

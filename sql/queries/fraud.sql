@@ -17,9 +17,6 @@ SELECT o.shop_id, o.access_status, o.fraud_decision, o.fraud_signals, o.storefro
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
 WHERE o.id = %lld
 
--- name: fraud_lock_order
-SELECT id FROM orders WHERE id = %lld {{for_no_key_update}}
-
 -- Other orders of the shop since a time, each kind up to a number: of the customer, of customers with
 -- the same address, of the same IP address; and those of the customer that were taken back.
 -- name: fraud_counts
