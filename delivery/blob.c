@@ -69,7 +69,8 @@ static apr_status_t open_file(blob_t *blob, const char *path)
     apr_int32_t flags = APR_FOPEN_READ | APR_FOPEN_BINARY;
     apr_status_t rv;
 
-    if (core->enable_sendfile == ENABLE_SENDFILE_ON) {
+    /* Unless it is switched off: without it httpd holds a thread for as long as a client takes. */
+    if (core->enable_sendfile != ENABLE_SENDFILE_OFF) {
         flags |= APR_FOPEN_SENDFILE_ENABLED;
     }
     rv = apr_file_open(&blob->file, path, flags, APR_FPROT_OS_DEFAULT, blob->r->connection->pool);

@@ -7,6 +7,7 @@
 #include <http_connection.h>
 #include <http_log.h>
 #include <http_protocol.h>
+#include <mpm_common.h>
 
 #include "delivery/file.h"
 #include "delivery/output.h"
@@ -30,12 +31,21 @@ static int take_over(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     return OK;
 }
 
+static void stop(apr_pool_t *p, int graceful)
+{
+    (void)p;
+    if (!graceful) {
+        mdl_settler_stop();
+    }
+}
+
 void mdl_delivery_register(void)
 {
     mdl_output_register();
     ap_hook_pre_config(take_over, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_pre_connection(mdl_wire_begin, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_pre_close_connection(mdl_transfer_close, NULL, NULL, APR_HOOK_FIRST);
+    ap_hook_child_stopping(stop, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_log_transaction(mdl_transfer_end, NULL, NULL, APR_HOOK_FIRST);
 }
 

@@ -314,15 +314,22 @@ void mdl_settler_start(void)
     pthread_mutex_unlock(&settler.mutex);
 }
 
-/* Prefork runs it in a signal handler: so it does nothing but post and wait. */
-static apr_status_t stop(void *unused)
+/* Prefork runs both in a signal handler: so they do nothing but post and wait. */
+void mdl_settler_stop(void)
+{
+    if (settler.started) {
+        atomic_store(&settler.stopping, 1);
+        sem_post(&settler.work);
+    }
+}
+
+static apr_status_t join(void *unused)
 {
     struct timespec deadline;
 
     (void)unused;
     if (settler.started) {
-        atomic_store(&settler.stopping, 1);
-        sem_post(&settler.work);
+        mdl_settler_stop();
         clock_gettime(CLOCK_REALTIME, &deadline);
         deadline.tv_sec += END_WAIT_S;
         pthread_timedjoin_np(settler.thread, NULL, &deadline);
@@ -336,5 +343,5 @@ void mdl_settler_init(apr_pool_t *p, const mdl_service_t *service)
     settler.service = service;
     apr_cpystrn(settler.id, mdl_random_base62(ID_LENGTH, p), sizeof settler.id);
     sem_init(&settler.work, 0, 0);
-    apr_pool_pre_cleanup_register(p, NULL, stop);
+    apr_pool_pre_cleanup_register(p, NULL, join);
 }

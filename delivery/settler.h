@@ -19,6 +19,9 @@ void mdl_settler_init(apr_pool_t *p, const mdl_service_t *service);
 /** Starts the thread unless it runs; before a transfer begins. */
 void mdl_settler_start(void);
 
+/** Cuts all transfers and has the rest written down, for the process ends. */
+void mdl_settler_stop(void);
+
 /** The name of this process's meter. */
 const char *mdl_settler_meter(void);
 

@@ -322,16 +322,23 @@ int mdl_transfer_close(conn_rec *c)
     return DECLINED;
 }
 
+/* A thread that waits for its client would keep the process from ending. */
 void mdl_transfer_end_all(void)
 {
     pthread_mutex_lock(&list.mutex);
     for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
          transfer = transfer->next) {
         if (transfer->ended_at == 0) {
+            int fd = transfer->fd;
+
+            atomic_store(&transfer->cut, 1);
             end(transfer, 1);
+            transfer->reset = 1;
+            mdl_wire_reset(fd);
+        } else {
+            ask(transfer);
+            transfer->reset = 1;
         }
-        ask(transfer);
-        transfer->reset = 1;
     }
     pthread_mutex_unlock(&list.mutex);
 }

@@ -66,7 +66,7 @@ apr_array_header_t *mdl_transfer_settled(int limit, int *waiting, apr_pool_t *p)
 
 void mdl_transfer_remove(const char *id);
 
-/** Ends all that run, as this process does. */
+/** Cuts all that run, as this process ends. */
 void mdl_transfer_end_all(void);
 
 /** Cuts the transfer of that id; true when there is one that was not cut before. */
