@@ -98,6 +98,7 @@ is_shape($read->{json}, 'whole_order', 'the order that is read');
 is_deeply([ map { [ @{$_}{qw(action key_id assignment_ids details)} ] } @{ delete $read->{json}{events} } ],
     [ [ 'assigned', $shop->{key_id}, [$first_id], { send_email => $false, fraud_check => $false } ] ],
     'it tells who made it');
+is_deeply(delete $read->{json}{downloads}, [], 'and that nothing was downloaded');
 $read->{json}{customer}{id} == $customer_id and delete $read->{json}{customer}{id};
 $read->{json}{assignments}[0]{id} == $first_id and delete $read->{json}{assignments}[0]{id};
 is_deeply($read->{json}, $got, 'it is the one that was answered');
