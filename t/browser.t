@@ -1,6 +1,5 @@
 # The customer's page in a real browser, in every state, on a phone, a tablet and a desktop, in light
-# and dark, in English and German.  The pictures are kept: t/logs/screenshots here, and below the
-# folder of logs that the run names at its end.
+# and dark, in English and German.  The pictures are kept in build/screenshots.
 #
 # On SQLite alone: what the page looks like does not depend on the database.
 use strict;
@@ -166,7 +165,7 @@ for my $language ([ 'en-GB', 'en', 3 ], [ 'de-AT', 'de', 4 ]) {
         };
     }
 }
-diag("screenshots: $folder");
+diag("screenshots: $folder; in the end build/screenshots");
 
 subtest 'Without JavaScript the button gives the file, and the link leads away' => sub {
     my $downloads = logs_dir() . '/downloads';
