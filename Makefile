@@ -200,6 +200,11 @@ valgrind: programs ## runs the unit programs under valgrind's memcheck
 	    'valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite' \
 	    $(UNIT_PROGRAMS)
 
+.PHONY: check-large
+check-large: build ## sends an archive of 15 GB and has every program read it (minutes, 16 GB of TMPDIR)
+	@tools/node
+	LARGE=1 TESTS=t/zip_large.t DATABASES=sqlite3 tools/suites
+
 .PHONY: bench-lists
 bench-lists: build ## times the first and the 1,000th page of every list (DB=pgsql)
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/lists

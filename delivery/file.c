@@ -2,6 +2,11 @@
 
 #include <string.h>
 
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
+#include <apr_allocator.h>
 #include <apr_buckets.h>
 #include <apr_strings.h>
 #include <http_core.h>
@@ -36,6 +41,7 @@ static mdl_storage_t *storage;
 
 typedef struct {
     request_rec *r;
+    apr_pool_t *pool; /* of what the database says */
     const mdl_service_t *service;
     mdl_link_file_t link;
     mdl_download_t download;
@@ -298,7 +304,7 @@ static apr_status_t begin(const serve_t *serve, mdl_session_begin_t *begin)
         }
         begin->patient = i > 0;
         begin->leased_until = mdl_settler_due(apr_time_now());
-        rv = mdl_session_begin(mdl_connection_db(connection), begin, serve->r->pool);
+        rv = mdl_session_begin(mdl_connection_db(connection), begin, serve->pool);
         mdl_connection_close(connection);
         if (rv != APR_SUCCESS || begin->verdict != MDL_SESSION_UNSETTLED) {
             break;
@@ -316,7 +322,7 @@ static apr_array_header_t *ids_of(const serve_t *serve)
 {
     const apr_array_header_t *files = serve->download.archive.files;
     int n = is_archive(serve) ? files->nelts : 1;
-    apr_array_header_t *ids = apr_array_make(serve->r->pool, n, sizeof(apr_int64_t));
+    apr_array_header_t *ids = apr_array_make(serve->pool, n, sizeof(apr_int64_t));
 
     for (int i = 0; i < n; i++) {
         APR_ARRAY_PUSH(ids,
@@ -394,9 +400,36 @@ static apr_status_t look(serve_t *serve)
     serve->download = (mdl_download_t){.link = &serve->link,
                                        .default_download_limit = settings->download_limit,
                                        .session_lifetime = settings->session_lifetime};
-    rv = mdl_download_look(mdl_connection_db(connection), &serve->download, serve->r->pool);
+    rv = mdl_download_look(mdl_connection_db(connection), &serve->download, serve->pool);
     mdl_connection_close(connection);
     return rv;
+}
+
+static apr_status_t return_memory(void *data)
+{
+    (void)data;
+#ifdef __GLIBC__
+    malloc_trim(0);
+#endif
+    return APR_SUCCESS;
+}
+
+/*
+ * What an archive of many files is made of takes megabytes.  The pool of a request would leave them
+ * to the connections that come after, and glibc to the thread: each would keep its own.
+ */
+static apr_pool_t *archive_pool(request_rec *r)
+{
+    apr_allocator_t *allocator;
+    apr_pool_t *pool;
+
+    apr_allocator_create(&allocator);
+    apr_allocator_max_free_set(allocator, 1);
+    apr_pool_cleanup_register(r->pool, r, return_memory, apr_pool_cleanup_null);
+    apr_pool_create_ex(&pool, r->pool, NULL, allocator);
+    apr_allocator_owner_set(allocator, pool);
+    apr_pool_tag(pool, "mdl_archive");
+    return pool;
 }
 
 static int serve_link(serve_t *serve)
@@ -432,7 +465,7 @@ static int serve_link(serve_t *serve)
 
 int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token)
 {
-    serve_t serve = {.r = r, .service = service};
+    serve_t serve = {.r = r, .pool = r->pool, .service = service};
 
     return mdl_link_file_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS
                ? serve_link(&serve)
@@ -441,7 +474,7 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
 
 int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const char *token)
 {
-    serve_t serve = {.r = r, .service = service};
+    serve_t serve = {.r = r, .pool = archive_pool(r), .service = service};
 
     return mdl_link_archive_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS
                ? serve_link(&serve)
@@ -450,7 +483,7 @@ int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const c
 
 int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
 {
-    serve_t serve = {.r = r, .service = service};
+    serve_t serve = {.r = r, .pool = archive_pool(r), .service = service};
 
     if (mdl_link_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS &&
         mdl_link_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {

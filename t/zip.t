@@ -275,4 +275,46 @@ subtest 'A file that is missing from the storage is found before the first byte'
     }
 };
 
+subtest 'It costs a download of each file, or of none' => sub {
+    my ($order) = an_order(3, download_limit => 2);
+    my ($first, $second, $third) = map { link_of($shop, $order) } 1 .. 3;
+
+    page('HEAD', $first);
+    part($first, '99999999-');
+    page('GET', $first, headers => { 'if-none-match' => '*' });
+    is(used($order), '0 0 0', 'HEAD, 416 and 304 cost nothing');
+    my $whole = page('GET', $first);
+    is(used($order), '1 1 1', 'the whole costs one of each');
+    part($first, '10-500');
+    is(used($order), '1 1 1', 'a part of it once more nothing');
+    my $seen = wait_for(sub {
+        my ($last) = sql("SELECT status, COALESCE(asset_id, 0), size FROM download_session "
+            . "WHERE assignment_id = $order->{assignment}");
+        return $last->[0] eq 'counted' && $last;
+    }, 20, 'the download to be settled');
+    is("@$seen[1, 2]", '0 ' . length $whole->{body}, 'it is one download, of no single file');
+    page('GET', $second);
+    is(used($order), '2 2 2', 'another link costs another');
+    is(page('GET', $third)->{status}, 403, 'then none is left');
+    is(used($order), '2 2 2', 'and none is taken');
+    unlike(page('GET', $order->{path})->{body}, qr/name="zip"/, 'nor offered');
+
+    ($order) = an_order(3, download_limit => 1);
+    my ($archive, $file) = (link_of($shop, $order), urls($shop, $order)->{files}[1]{url});
+    page('GET', $file);
+    is(used($order), '0 1 0', 'where one file was had by itself');
+    is(page('GET', $archive)->{status}, 403, 'there is no archive of all');
+    is(used($order), '0 1 0', 'and the others are left');
+};
+
+subtest 'Of 20 at once with one download left one is let in' => sub {
+    my ($order) = an_order(6, download_limit => 1);
+    my @links = map { link_of($shop, $order) } 1 .. 20;
+    my @statuses = parallel(scalar @links, sub { page('GET', $links[ $_[0] ])->{status} });
+
+    is(scalar(grep { $_ == 200 } @statuses), 1, 'one') or diag("@statuses");
+    is(scalar(grep { $_ == 403 } @statuses), 19, 'and the others are told why not');
+    is(used($order), '1 1 1 1 1 1', 'each file is used once');
+};
+
 done_testing();
