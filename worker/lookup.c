@@ -126,5 +126,6 @@ const mdl_job_kind_t mdl_kind_lookup = {
     .prepare = prepare,
     .start = start,
     .stop = stop,
+    .alone = 1, /* a customer, then an order, then its license key tags */
     .settle = settle,
 };

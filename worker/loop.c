@@ -273,23 +273,47 @@ static void settle_alone(worker_t *worker, mdl_task_t *task)
             task->job->id, rv == APR_SUCCESS ? "it has failed" : "it is done again later");
 }
 
-static void settle_ended(worker_t *worker)
+/* Writes a list of tasks down in one transaction; what the database can't take now is kept for the
+   next turn, and meanwhile the leases may pass to others. */
+static void settle_list(worker_t *worker, mdl_task_t *task)
 {
-    apr_status_t rv = write_effect(worker, mdl_outcome_write, worker->ended);
-    mdl_task_t *task = worker->ended;
+    apr_status_t rv = write_effect(worker, mdl_outcome_write, task);
+    int keep = rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_EFULL;
     mdl_task_t *next;
 
-    if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_EFULL) {
-        return; /* kept for the next turn; meanwhile the leases may pass to others */
-    }
-    worker->ended = NULL;
     for (; task != NULL; task = next) {
         next = task->next;
+        if (keep) {
+            end_task(worker, task, task->outcome);
+            continue;
+        }
         task->next = NULL;
         if (rv != APR_SUCCESS) {
             settle_alone(worker, task);
         }
         forget(worker, task);
+    }
+}
+
+static void settle_ended(worker_t *worker)
+{
+    mdl_task_t *task = worker->ended;
+    mdl_task_t *group = NULL;
+    mdl_task_t *next;
+
+    worker->ended = NULL;
+    for (; task != NULL; task = next) {
+        next = task->next;
+        if (task->kind != NULL && task->kind->alone) {
+            task->next = NULL;
+            settle_list(worker, task);
+        } else {
+            task->next = group;
+            group = task;
+        }
+    }
+    if (group != NULL) {
+        settle_list(worker, group);
     }
 }
 

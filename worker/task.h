@@ -67,6 +67,9 @@ struct mdl_job_kind_t {
     /** In the lane's thread: breaks off work that was begun; mdl_runner_done has not been called
        and will be by the caller. */
     void (*stop)(mdl_task_t *task);
+    /** Whether settle locks what must not be locked together with another job's: then each job is
+        written down by itself. */
+    int alone;
     /** In the control thread, inside the transaction that ends the job: what else it means. */
     apr_status_t (*settle)(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p);
     /** In the control thread: removes what a cancelled job may have left that nobody works on any

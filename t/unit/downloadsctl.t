@@ -268,6 +268,36 @@ sub test_check
     return;
 }
 
+# The token may be read by root alone, and comes from a file or a pipe, never from the command line.
+sub test_storefront
+{
+    my ($id) = @_;
+    my $token = 'shpat_0123456789';
+    my @file = ('--storefront-token-file', write_file("$temp/token", "$token\r\n", 0600));
+    my $set = ctl('shop', 'set', $id, '--storefront', 'https://Shop.example/', @file);
+    is($set->{code}, 0, 'a storefront is set');
+    like($set->{out}, qr{its storefront is https://Shop\.example\.$}, 'people read which');
+    unlike("$set->{out}$set->{err}", qr/shpat/, 'and nothing of the token');
+    my $sealed = sub { return (sql("SELECT storefront_token FROM shop WHERE id = $id"))[0] // '' };
+    my $before = $sealed->();
+    like($before, qr/^v1\./, 'which is stored sealed');
+    open my $stdin, '<&', \*STDIN or die $!;
+    open STDIN, '<', "$temp/token" or die $!;
+    is(ctl('shop', 'set', $id, '--storefront-token-file', '-')->{code}, 0,
+        'it is read from standard input');
+    open STDIN, '<&', $stdin or die $!;
+    isnt($sealed->(), $before, 'and replaces the one there was');
+    refuses(5, qr/needs its access token too/, 'shop', 'set', $id, '--storefront', 'https://b.example');
+    refuses(5, qr/visible ASCII/, 'shop', 'set', $id, '--storefront-token-file',
+        write_file("$temp/bad", "a\0b", 0600));
+    refuses(1, qr/too large/, 'shop', 'set', $id, '--storefront-token-file',
+        write_file("$temp/bad", 'x' x 5000, 0600));
+    refuses(1, qr/can't be read/, 'shop', 'set', $id, '--storefront-token-file', "$temp/none");
+    is(succeeds_json('shop', 'set', $id, '--storefront', '')->{storefront_url}, undef,
+        'nothing ends the connection');
+    return;
+}
+
 sub test_shops
 {
     is(ctl('shop', 'list')->{out}, "There is no shop yet.\n", 'no shop is no table');
@@ -286,7 +316,8 @@ sub test_shops
             sender_name => undef,
             reply_to    => undef,
             mail_delay  => 0,
-            hold_at     => 'high'
+            hold_at     => 'high',
+            storefront_url => undef,
         },
         'and all that was given'
     );
@@ -312,6 +343,7 @@ sub test_shops
     refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--sender-name', "a\r\nBcc: b");
     refuses(1, qr/0 to 60, not "61"/,        'shop', 'set', $id, '--mail-delay', 61);
     refuses(1, qr/medium or high, not "low"/, 'shop', 'set', $id, '--hold-at',    'low');
+    test_storefront($id);
 
     refuses(5, qr/domain already/, 'shop', 'add', 'C', 'a.example');
     refuses_json(5, 'conflict',        'shop', 'add', 'C', 'a.example');

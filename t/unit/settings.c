@@ -535,6 +535,11 @@ static void test_credentials(void)
     is_str(problems_of(s), "", "the sender's local part may have 31 bytes then");
     set(s, "DownloadsMailFrom", "a.sender-of-thirty-two-bytes.abc@example.com");
     ok(strstr(problems_of(s), "DownloadsMailFrom may have 31 bytes"), "and no more");
+
+    s = good();
+    set(s, "DownloadsStorefrontCAFile", path_of("none.pem"));
+    ok(strstr(problems_of(s), "DownloadsStorefrontCAFile: there is no file"),
+       "an absent file of certificates for storefronts is a problem");
 }
 
 static mdl_settings_t *read_settings(const char *text, const char **why)
