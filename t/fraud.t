@@ -447,11 +447,13 @@ subtest 'an order that passed is held by a later check' => sub {
     my $key   = $order->{assignments}[0]{license_keys}[0];
     my $link  = button($order, $shop)->{headers}{location};
     is(verdict($order), 'passed none', 'it passes');
+    is(verdict(checked($shop, @same, email => undef)), 'passed none', 'and again');
     is(verdict(ordered($shop, @same, email => address('blocked.example'))), 'passed none',
         'unasked it is not checked again');
     my $held = checked($shop, @same, email => undef);
     is(verdict($held), 'held high blocked_domain:high', 'asked it is');
     is($held->{access}{status}, 'held', 'and held');
+    is(verdict(checked($shop, @same, email => undef)), 'held high blocked_domain:high', 'and again');
     is(page('GET', $link)->{status}, 403, 'a link from before gives nothing');
     unlike(page_of($order)->{body}, qr/\Q$key\E/, 'nor does the page');
     is(verdict(checked($shop, @same, email => address())), 'held high blocked_domain:high', 'no check lifts it');
