@@ -1,0 +1,135 @@
+# Buyers of files: an order with one file, its links, and what the service says it has cost.
+#
+#   my $file = new_file($shop, 8 * MB);
+#   my $buy  = buy($shop, $file, limit => 1);
+#   my $path = link_of($buy);          # presses the button
+#   …
+#   my $account = settled($buy);       # { used, sessions => [ … ] }
+package MDL::Buyer;
+
+use strict;
+use warnings;
+
+use Digest::SHA qw(sha256_hex);
+use Exporter qw(import);
+use MDL::Test;
+
+our @EXPORT = qw(new_file buy link_of account settled left);
+
+my $number = int(time) * 10;
+my %products;
+
+sub random_bytes
+{
+    my ($size) = @_;
+    open my $in, '<:raw', '/dev/urandom' or die "/dev/urandom: $!";
+    read($in, my $bytes, $size) == $size or die "/dev/urandom is short\n";
+    return $bytes;
+}
+
+# An asset of so many random bytes, or of these; returns { id, size, sha256, etag, bytes, path }, the
+# last a copy on disk.
+sub new_file
+{
+    my ($shop, $size, %more) = @_;
+    my $bytes = delete $more{bytes} // random_bytes($size);
+    my $name  = 'bought-' . ++$number . '.bin';
+    my $url   = source($name, $bytes);
+    my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url, %more });
+    die "import: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
+    my $job = wait_job($shop, $reply->{json}{job}{id});
+    die "import: $job->{error}{message}\n" if $job->{status} ne 'succeeded';
+    my $sha256 = sha256_hex($bytes);
+    return {
+        id     => $reply->{json}{asset}{id},
+        size   => length $bytes,
+        bytes  => $bytes,
+        sha256 => $sha256,
+        etag   => qq("$sha256"),
+        path   => logs_dir() . "/source/$name",
+    };
+}
+
+# A new order of this file, with a limit of downloads; returns { id, path, assignment, file, … }.
+sub buy
+{
+    my ($shop, $file, %opt) = @_;
+    my $limit   = $opt{limit} // 3;
+    my $product = $products{"$file->{id} $limit"} //= new_product($shop, $file, $limit);
+    my $id      = '' . ++$number;
+    my $reply   = api('POST', "/orders/$id/assignments", key => $shop->{token}, json => {
+        storefront_customer_id => $id,
+        items => [ { storefront_product_id => $product } ],
+    });
+    die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    my $order = $reply->{json}{order};
+    my ($path) = $order->{download_page_url} =~ m{^https?://[^/]+(/.+)$}
+        or die "no page: $order->{download_page_url}\n";
+    my $assignment = $order->{assignments}[0]{id};
+    return {
+        shop       => $shop,
+        id         => $id,
+        path       => $path,
+        url        => $order->{download_page_url},
+        assignment => $assignment,
+        button     => "$assignment-$file->{id}",
+        file       => $file,
+        limit      => $limit,
+    };
+}
+
+sub new_product
+{
+    my ($shop, $file, $limit) = @_;
+    my $id    = 'gid://shop/Product/' . ++$number;
+    my $reply = api('POST', '/mappings', key => $shop->{token}, json => {
+        storefront_product_id => $id, file_ids => [ $file->{id} ], download_limit => $limit,
+        download_type => 'FILES',
+    });
+    die "mapping: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    return $id;
+}
+
+# Presses the button; returns the path that it leads to.
+sub link_of
+{
+    my ($buy) = @_;
+    my $reply = page('POST', $buy->{path}, form => { file => $buy->{button} });
+    my ($path) = ($reply->{headers}{location} // '') =~ m{^https?://[^/]+(/.+)$};
+    die "the button: $reply->{status} $reply->{body}\n" if $reply->{status} != 303 || !$path;
+    return $path;
+}
+
+# What the order says of its downloads: { used, sessions }, the latter newest first.
+sub account
+{
+    my ($buy) = @_;
+    my $reply = api('GET', "/orders/$buy->{id}", key => $buy->{shop}{token});
+    die "order: $reply->{status} $reply->{body}\n" if $reply->{status} != 200;
+    return {
+        used     => $reply->{json}{assignments}[0]{files}[0]{downloads_used},
+        sessions => $reply->{json}{downloads},
+    };
+}
+
+# The same once no session is open any more.  It is read once more then: the order's files and its
+# sessions are not of the same moment.
+sub settled
+{
+    my ($buy, $seconds) = @_;
+    wait_for(
+        sub { return !grep { $_->{status} eq 'open' } @{ account($buy)->{sessions} } },
+        $seconds // 20, "the end of the sessions of order $buy->{id}"
+    );
+    return account($buy);
+}
+
+# The number of downloads left, as the customer's page has it.
+sub left
+{
+    my ($buy) = @_;
+    my ($left) = page('GET', $buy->{path})->{body} =~ /(\d+) of \d+ downloads? left/;
+    return $left;
+}
+
+1;

@@ -1,0 +1,97 @@
+// Opens an order's page in a browser, presses its button and sees the download through.
+//
+//   node t/node/browser-download.mjs '{ "page": "https://localhost:1234/d/o/…", "folder": "…",
+//       "instead": "127.0.0.1:2345", "certificate": "…", "resume": true }'
+//
+// folder is where the browser keeps its profile and puts the file; instead is the address that it
+// connects to for the page's host; certificate is the file of the one that it trusts.  With resume a download that was interrupted is taken up again by
+// hand, as people do it on the browser's page of downloads.  Writes what came of it as a line of JSON:
+// { "states": [ … ], "name": "…", "path": "…" }.
+import { createHash, X509Certificate } from 'node:crypto';
+import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
+
+import { chromium } from 'playwright-core';
+
+const PATIENCE = 60_000;
+
+const wish = JSON.parse(process.argv[2]);
+const downloads = `${wish.folder}/downloads`;
+
+// Each state of the download in turn; next() waits for the end of one attempt.
+async function watch(context) {
+    const states = [];
+    let told = () => {};
+    const session = await context.newCDPSession(context.pages()[0]);
+    session.on('Browser.downloadProgress', ({ state }) => {
+        if (states.at(-1) !== state) {
+            states.push(state);
+        }
+        told();
+    });
+    await session.send('Browser.setDownloadBehavior',
+        { behavior: 'allow', downloadPath: downloads, eventsEnabled: true });
+    const next = () => new Promise((resolve, reject) => {
+        const over = setTimeout(() => reject(new Error(`no end of the download: ${states}`)), PATIENCE);
+        told = () => {
+            if (states.at(-1) !== 'inProgress') {
+                clearTimeout(over);
+                resolve();
+            }
+        };
+    });
+    return { states, next };
+}
+
+async function resumeByHand(context) {
+    const page = await context.newPage();
+    await page.goto('chrome://downloads');
+    await page.locator('#more-actions').click();
+    await page.locator('#pause-or-resume').click();
+    await whole();
+}
+
+// A download that was interrupted sends no more events: a file under its own name is whole.
+async function whole() {
+    const until = Date.now() + PATIENCE;
+    while (readdirSync(downloads).some((name) => name.endsWith('.crdownload'))) {
+        if (Date.now() > until) {
+            throw new Error('the download is not taken up again');
+        }
+        await new Promise((resolve) => { setTimeout(resolve, 20); });
+    }
+}
+
+async function perform(context) {
+    const { states, next } = await watch(context);
+    const [page] = context.pages();
+    await page.goto(wish.page);
+    const ended = next();
+    await page.locator('button').click();
+    await ended;
+    if (wish.resume && states.at(-1) === 'canceled') {
+        await resumeByHand(context);
+    }
+    const [name] = readdirSync(downloads);
+    return { states, name, path: `${downloads}/${name}` };
+}
+
+function trusted(path) {
+    const { publicKey } = new X509Certificate(readFileSync(path));
+    return createHash('sha256').update(publicKey.export({ type: 'spki', format: 'der' })).digest('base64');
+}
+
+mkdirSync(downloads, { recursive: true });
+const { host } = new URL(wish.page);
+const context = await chromium.launchPersistentContext(`${wish.folder}/profile`, {
+    executablePath: '/usr/bin/chromium',
+    chromiumSandbox: false,
+    args: [
+        `--host-resolver-rules=MAP ${host} ${wish.instead}`,
+        `--ignore-certificate-errors-spki-list=${trusted(wish.certificate)}`,
+    ],
+});
+try {
+    console.log(JSON.stringify(await perform(context)));
+} finally {
+    await context.close();
+}

@@ -1,0 +1,109 @@
+// A client of HTTP/2 that reads as much of each stream as it is told, over as many connections.
+//
+//   node t/node/http2-reader.mjs <certificate>
+//
+// Takes commands and tells events, each a line of JSON:
+//   { "do": "get", "id": "a", "on": "one", "origin": "https://localhost:1234", "path": "/…",
+//     "headers": { … }, "until": 1000, "rate": 100000 }
+//                     opens a stream on the connection "one"; reads so many bytes, or all, so many a second
+//   { "do": "go", "id": "a", "until": …, "rate": … }    reads on
+//   { "do": "reset", "id": "a" }                        ends the stream
+//   { "do": "drop", "on": "one" }                       ends the connection
+//   { "event": "paused" | "end" | "failed", "id": "a", "status", "bytes", "sha256", "error" }
+//   { "event": "closed", "on": "one" }
+import { createHash } from 'node:crypto';
+import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
+import { connect, constants } from 'node:http2';
+import { createInterface } from 'node:readline';
+
+const PIECE = 16384;
+
+const ca = readFileSync(process.argv[2]);
+const connections = {};
+const streams = {};
+
+function tell(event) {
+    process.stdout.write(`${JSON.stringify(event)}\n`);
+}
+
+function connection(on, origin) {
+    if (!connections[on]) {
+        const session = connect(origin, { ca });
+        session.on('error', () => {});
+        session.on('close', () => {
+            delete connections[on];
+            tell({ event: 'closed', on });
+        });
+        connections[on] = session;
+    }
+    return connections[on];
+}
+
+function report(reader, event) {
+    const { id, status, bytes, hash, error } = reader;
+    tell({ event, id, status, bytes, sha256: hash.copy().digest('hex'), error });
+}
+
+// Reads up to reader.until; what is told to go on while it reads changes that.
+async function read(reader) {
+    const { stream } = reader;
+    reader.reading = true;
+    while (reader.bytes < reader.until && !reader.over) {
+        const count = Math.min(stream.readableLength, reader.until - reader.bytes, PIECE);
+        if (count === 0) {
+            stream.read(0);
+            await Promise.race([once(stream, 'readable'), reader.closed]);
+        } else {
+            const piece = stream.read(count);
+            reader.bytes += piece.length;
+            reader.hash.update(piece);
+            if (reader.rate) {
+                await new Promise((resolve) => { setTimeout(resolve, 1000 * piece.length / reader.rate); });
+            }
+        }
+        reader.over ||= stream.readableLength === 0 && (stream.readableEnded || stream.closed);
+    }
+    reader.reading = false;
+    if (!reader.over) {
+        report(reader, 'paused');
+    }
+}
+
+function get({ id, on, origin, path, headers, until, rate }) {
+    const stream = connection(on, origin).request({ ':path': path, ...headers });
+    const reader = { id, stream, bytes: 0, hash: createHash('sha256'), until: until ?? Infinity, rate };
+    streams[id] = reader;
+    stream.on('response', (answer) => { reader.status = answer[':status']; });
+    stream.on('error', (error) => { reader.error = String(error.code ?? error); });
+    reader.closed = new Promise((resolve) => {
+        stream.on('end', resolve);
+        stream.on('close', () => {
+            reader.over = true;
+            report(reader, stream.rstCode === constants.NGHTTP2_NO_ERROR && !reader.error ? 'end' : 'failed');
+            resolve();
+        });
+    });
+    read(reader);
+}
+
+function go({ id, until, rate }) {
+    const reader = streams[id];
+    Object.assign(reader, { until: until ?? Infinity, rate });
+    if (!reader.reading) {
+        read(reader);
+    }
+}
+
+const commands = {
+    get,
+    go,
+    reset: ({ id }) => streams[id].stream.close(constants.NGHTTP2_CANCEL),
+    drop: ({ on }) => connections[on]?.destroy(),
+};
+
+for await (const line of createInterface({ input: process.stdin })) {
+    const command = JSON.parse(line);
+    commands[command.do](command);
+}
+process.exit(0);
