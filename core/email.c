@@ -146,6 +146,16 @@ apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
     return mdl_db_exec(db, MDL_Q_EMAIL_AWAIT, NULL, p, MDL_ARGS(mdl_int(order_id)));
 }
 
+apr_status_t mdl_email_is_delayed(mdl_db_t *db, apr_int64_t order_id, int *delayed, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_DELAYED, &row, p,
+                                        MDL_ARGS(mdl_int(apr_time_now()), mdl_int(order_id)));
+
+    *delayed = rv == APR_SUCCESS;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
 apr_status_t mdl_email_find(mdl_db_t *db, apr_int64_t id, mdl_email_t *email, apr_pool_t *p)
 {
     mdl_rows_t *row;

@@ -66,6 +66,10 @@ apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *w
 /** Has an order's newest email, when it had no recipient, wait for an address again. */
 apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
 
+/** Finds whether an order's newest email still waits for the end of the shop's delay.  If so it
+    tells of everything that this transaction adds to the order. */
+apr_status_t mdl_email_is_delayed(mdl_db_t *db, apr_int64_t order_id, int *delayed, apr_pool_t *p);
+
 /** An email to be sent. */
 typedef struct {
     apr_int64_t id;

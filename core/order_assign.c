@@ -214,6 +214,30 @@ static apr_status_t put_assignments(mdl_db_t *db, run_t *run, apr_pool_t *p)
                : rv;
 }
 
+/* Whether there is to be another email beside the order's newest. */
+static apr_status_t is_wanted(mdl_db_t *db, const run_t *run, const mdl_email_state_t *last,
+                              int *wanted, apr_pool_t *p)
+{
+    int created = run->assign->created > 0;
+    int delayed = 0;
+    apr_status_t rv = APR_SUCCESS;
+
+    if (strcmp(last->status, MDL_EMAIL_NOT_REQUESTED) == 0) {
+        *wanted = 1;
+    } else if (strcmp(last->status, MDL_EMAIL_NO_RECIPIENT) == 0) {
+        *wanted = created || run->email != NULL || run->looking_up;
+    } else if (!created || strcmp(last->status, MDL_EMAIL_HELD) == 0 ||
+               mdl_email_is_awaited(last)) {
+        *wanted = 0; /* one that is held, or has no address yet, will tell of everything */
+    } else {
+        if (run->email != NULL && last->to != NULL && strcmp(run->email, last->to) == 0) {
+            rv = mdl_email_is_delayed(db, run->order_id, &delayed, p);
+        }
+        *wanted = !delayed;
+    }
+    return rv;
+}
+
 static apr_status_t queue_email(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     const mdl_order_assign_t *assign = run->assign;
@@ -234,14 +258,8 @@ static apr_status_t queue_email(mdl_db_t *db, run_t *run, apr_pool_t *p)
         run->queued = 1;
         return mdl_email_address(db, assign->shop_id, run->order_id, email.to, p);
     }
-    if (strcmp(last.status, MDL_EMAIL_NOT_REQUESTED) == 0) {
-        wanted = 1;
-    } else if (strcmp(last.status, MDL_EMAIL_NO_RECIPIENT) == 0) {
-        wanted = assign->created > 0 || email.to != NULL || run->looking_up;
-    } else {
-        /* One that is held, or has no address yet, will tell of everything. */
-        wanted = assign->created > 0 && strcmp(last.status, MDL_EMAIL_HELD) != 0 &&
-                 !mdl_email_is_awaited(&last);
+    if ((rv = is_wanted(db, run, &last, &wanted, p)) != APR_SUCCESS) {
+        return rv;
     }
     run->queued = wanted;
     return wanted ? mdl_email_queue(db, &email, p) : APR_SUCCESS;

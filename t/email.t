@@ -8,7 +8,7 @@ use utf8;
 use Encode qw(decode_utf8 encode_utf8);
 use File::Path qw(make_path);
 use JSON::PP;
-use MDL::Contract qw(assign);
+use MDL::Contract qw(assign mapping_of ready_asset);
 use MDL::Instance;
 use MDL::Mail;
 use MDL::Postfix;
@@ -219,6 +219,19 @@ subtest 'a shop delays its emails' => sub {
         'overtakes it without delay';
     attempt_now($order);
     ok arrived('later@buyer.test'), 'the delayed one comes when it is due';
+
+    # Two products in one order, one after the other.
+    my $key   = { token => $shop->{token} };
+    my $asset = ready_asset($key, 'second.pdf', 'the bytes of another');
+    my $next  = mapping_of($key, [ $asset->{id} ])->{storefront_product_id};
+    $order = order_for($shop, 'twice@buyer.test');
+    assign($shop, $order, [$next], send_email => $true);
+    attempt_now($order);
+    my $mail = read_by_python(arrived('twice@buyer.test'));
+    like $mail->{parts}[0]{text}, qr/guide\.pdf.*second\.pdf/s,
+        'what was added meanwhile is in it as well';
+    is((sql("SELECT count(*) FROM email e JOIN orders o ON o.id = e.order_id "
+        . "WHERE o.storefront_order_id = '$order'"))[0][0], 1, 'and there is no second one');
 
     set_shop($shop, '--mail-delay', 0);
     order_for($shop, 'soon@buyer.test');

@@ -57,6 +57,12 @@ FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id = %lld
 -- name: email_delay
 SELECT e.created_at, s.mail_delay FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id = %lld
 
+-- The update keeps the workers off the job until the transaction's end.
+-- name: email_delayed
+UPDATE job SET due_at = due_at WHERE status = 'queued' AND attempts = 0 AND due_at > %lld
+    AND email_id = (SELECT max(id) FROM email WHERE order_id = %lld)
+RETURNING id
+
 -- A bounce can be there before the result that the message was accepted.
 -- name: email_result
 UPDATE email SET status = %s, attempts = %lld,
