@@ -80,12 +80,16 @@ static apr_size_t utf8_length(const char *s)
     return length;
 }
 
-static int breaks_line(const char *s, apr_size_t length)
+/** Whether a character ends a line, or turns the direction of the text behind it, so that a name
+    could rewrite what stands beside it: U+2028 to U+202E, U+2066 to U+2069. */
+static int disturbs_line(const char *s, apr_size_t length)
 {
     const unsigned char *u = (const unsigned char *)s;
 
     return (length == 1 && apr_iscntrl(*s)) || (length == 2 && u[0] == 0xC2 && u[1] < 0xA0) ||
-           (length == 3 && u[0] == 0xE2 && u[1] == 0x80 && (u[2] == 0xA8 || u[2] == 0xA9));
+           (length == 3 && u[0] == 0xE2 &&
+            ((u[1] == 0x80 && u[2] >= 0xA8 && u[2] <= 0xAE) ||
+             (u[1] == 0x81 && u[2] >= 0xA6 && u[2] <= 0xA9)));
 }
 
 /** What may stand in a header: one line of UTF-8 without spaces at its ends. */
@@ -103,7 +107,7 @@ static const char *one_line(const char *text, apr_pool_t *p)
             text++;
             continue;
         }
-        if (breaks_line(text, length)) {
+        if (disturbs_line(text, length)) {
             *end++ = ' ';
         } else {
             memcpy(end, text, length);

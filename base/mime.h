@@ -36,10 +36,11 @@ int mdl_mime_domain_valid(const char *domain);
 /**
  * Builds the message with CRLF line ends and in ASCII, no line longer than 78 bytes unless a single
  * address or message id is.  Names and subject are encoded words (RFC 2047) where they are not
- * plain ASCII or don't fit their line; CR, LF, other control characters and U+2028 and U+2029 in
- * them become spaces, spaces at their ends go, and a byte that is not UTF-8 becomes U+FFFD.  The
- * boundary comes from the message id.  Returns APR_EINVAL for an address or message id that is not
- * valid (a message id has an address's form).
+ * plain ASCII or don't fit their line; CR, LF, other control characters and those that end lines
+ * or turn the direction of text (U+2028 to U+202E, U+2066 to U+2069) in them become spaces, spaces
+ * at their ends go, and a byte that is not UTF-8 becomes U+FFFD.  The boundary comes from the
+ * message id.  Returns APR_EINVAL for an address or message id that is not valid (a message id has
+ * an address's form).
  */
 apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_mime_mail_t *mail,
                             apr_pool_t *p);

@@ -36,6 +36,8 @@ static const naughty_t lines[] = {
      "c\x7F"
      "d\x1B[31m",
      "a b c d [31m"},
+    {"an override and an isolate of the text's direction", "a\u202Efdp.exe\u2066b", "a fdp.exe b"},
+    {"marks of a direction, which names need", "\u05D0\u200F1", NULL},
     {"U+0085, U+2028, U+2029",
      "a\xC2\x85"
      "b\u2028c\u2029d",
