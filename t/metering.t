@@ -298,4 +298,32 @@ subtest 'What was delivered before a kill is known about to the second' => sub {
     like($partial->[0], qr/^0-\d+$/, 'to be joined with what comes later');
 };
 
+# --- beside other modules --------------------------------------------------------------------------
+
+$server->stop;
+$server->configure(modules => [qw(deflate ratelimit env)], extra => <<'END');
+<Location /d>
+    SetOutputFilter RATE_LIMIT;DEFLATE
+    SetEnv rate-limit 8192
+</Location>
+END
+$server->start;
+
+for my $protocol (qw(http tls h2)) {
+    subtest "$protocol: mod_deflate and mod_ratelimit change neither bytes nor what is counted" => sub {
+        my $order = order(download_limit => 2);
+        my $link  = link_of($order);
+        my $half  = MDL::Reader->new($server, $protocol, $link, 'accept-encoding' => 'gzip',
+            range => 'bytes=' . SIZE / 2 . '-');
+        ok($half->all eq substr($bytes, SIZE / 2), 'a part comes as it is');
+        wait_settled($order);
+        is(delivered($order), SIZE / 2, 'which is counted to the byte');
+        my $first = MDL::Reader->new($server, $protocol, $link, 'accept-encoding' => 'gzip',
+            range => 'bytes=0-' . (SIZE / 2 - 1));
+        ok($first->all eq substr($bytes, 0, SIZE / 2), 'the other part, too');
+        wait_states($order, 'counted');
+        is(used($order), 1, 'and both are one download');
+    };
+}
+
 done_testing();
