@@ -202,15 +202,14 @@ for my $case ([ 'HTTP/1.1', 50, 64 * KB ], [ 'TLS', 15, 160 * KB ], [ 'HTTP/2', 
     };
 }
 
-subtest 'Half by one link and half by another is one download' => sub {
+subtest 'A client breaks off and comes back by another link' => sub {
     my $buy = buy($shop, $file, limit => 1);
     my ($first, $second) = map { link_of($buy) } 1 .. 2;
     my $client = begin('HTTP/1.1', $first, 5 * MB);
-    $client->{leave}->(1);
-    costs($buy, 0, 'the first gives back what it took');
-    resume($second, 5 * MB, $file->{bytes});
-    my $account = costs($buy, 1, 'the second makes it whole');
-    is $account->{sessions}[0]{status}, 'counted', 'and is counted';
+    my $read   = $client->{leave}->(1);
+    cmp_ok $read, '<', $file->{size}, "the client leaves with $read bytes";
+    $buy->{link} = $second;
+    gives_back('It came back by another link', $buy, $read);
 };
 
 # --- bounds ----------------------------------------------------------------------------------------
@@ -250,6 +249,15 @@ sub revoke
     return;
 }
 
+# That the server ends the request, which would go on for a minute and more.
+sub is_cut
+{
+    my ($path) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    return ok eval { wait_for(sub { requests_ended($path) }, 20, 'the end of the request') },
+        'the server ends the request';
+}
+
 # A reader in a process of its own, at 1 MB a second, which tells at its end how much it has got.
 sub slow_reader
 {
@@ -285,7 +293,7 @@ for my $way (sort keys %PORT) {
         my $path = link_of($buy);
         my $got  = slow_reader($path, $PORT{$way}->());
         revoke($buy);
-        wait_for(sub { requests_ended($path) }, 20, 'the end of the request');
+        is_cut($path) or return;
         my $bytes = $got->();
         cmp_ok $bytes, '<', $large->{size} / 2, "the client is cut off after $bytes bytes";
         gives_back('The order was revoked', $buy, 0, final => 1);
@@ -296,7 +304,7 @@ for my $way (sort keys %PORT) {
         my $path   = link_of($buy);
         my $client = begin($way, $path, 100 * KB);
         revoke($buy);
-        wait_for(sub { requests_ended($path) }, 20, 'the end of the request');
+        is_cut($path) or return;
         my ($whole, undef, $bytes) = $client->{rest}->();
         ok !$whole, "the client is cut off after $bytes bytes";
         cmp_ok $bytes, '<', MB, 'and gets hardly more than it had read';
@@ -330,7 +338,7 @@ subtest 'Over HTTP/2 a revoke cuts a transfer that stands still' => sub {
     my $path = link_of($buy);
     my $client = begin('HTTP/2', $path, 100 * KB);
     revoke($buy);
-    wait_for(sub { requests_ended($path) }, 20, 'the end of the request');
+    is_cut($path) or return;
     my ($whole, undef, $bytes) = $client->{rest}->();
     ok !$whole, "the client is cut off after $bytes bytes";
     gives_back('The order was revoked', $buy, 0, final => 1);
@@ -341,7 +349,7 @@ subtest 'What was cut off and is restored goes on' => sub {
     my $path   = link_of($buy);
     my $client = begin('HTTP/1.1', $path, 5 * MB);
     revoke($buy);
-    wait_for(sub { requests_ended($path) }, 20, 'the end of the request');
+    is_cut($path) or return;
     api('POST', "/orders/$buy->{id}/restore", key => $shop->{token}, json => {});
     resume($path, 5 * MB, $file->{bytes});
     costs($buy, 1);
