@@ -509,7 +509,7 @@ static const directive_t directives[] = {
     {"DownloadsLinkLifetime", "300", set_seconds, AT(link_lifetime), 10, DAY, " of seconds", 0},
     {"DownloadsSessionLifetime", "86400", set_seconds, AT(session_lifetime), 60, 30 * DAY,
      " of seconds", 0},
-    {"DownloadsSessionIdle", "600", set_seconds, AT(session_idle), 1, DAY, " of seconds", 0},
+    {"DownloadsSessionIdle", "60", set_seconds, AT(session_idle), 1, DAY, " of seconds", 0},
     {"DownloadsLeaseTime", "30", set_seconds, AT(lease_time), 2, 3600, " of seconds", 0},
     {"DownloadsPollInterval", "2", set_seconds, AT(poll_interval), 1, 60, " of seconds", 0},
 };

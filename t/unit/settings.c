@@ -132,7 +132,7 @@ static void test_defaults(void)
     is_int(s->download_limit, 10, "a purchase includes 10 downloads");
     is_int(s->link_lifetime, apr_time_from_sec(300), "a link lives 5 min");
     is_int(s->session_lifetime, apr_time_from_sec(86400), "a session lives a day");
-    is_int(s->session_idle, apr_time_from_sec(600), "and may be idle for ten minutes");
+    is_int(s->session_idle, apr_time_from_sec(60), "and may be idle for a minute");
     is_int(s->lease_time, apr_time_from_sec(30), "a lease lasts 30 s");
     is_int(s->poll_interval, apr_time_from_sec(2), "other nodes' jobs are looked for every 2 s");
 }
