@@ -13,7 +13,7 @@ use MDL::Test;
 
 use constant { MB => 1 << 20, SIZE => 8 << 20 };
 
-my $server = MDL::Instance->new(tls => 1, extra => "DownloadsSessionIdle 3\n")->start;
+my $server = MDL::Instance->new(tls => 1, extra => "DownloadsSessionIdle 2\n")->start;
 my $shop   = new_shop(name => 'Metered');
 my $bytes  = join '', map { pack 'N', $_ } 1 .. SIZE / 4;
 my $asset  = ready_asset($shop, 'metered.bin', $bytes);

@@ -118,10 +118,11 @@ for my $case (@names) {
     };
     push @presses, { do => 'press', url => $order->{url}, folder => "$folder/" . @presses, click => 'button' };
     api('POST', "/orders/$order->{id}/revoke", key => $shop->{token}, json => {});
-    sql("UPDATE orders SET access_reason = " . quoted($name) . " WHERE storefront_order_id = '$order->{id}'");
+    my $row = "shop_id = $shop->{shop_id} AND storefront_order_id = '$order->{id}'";
+    sql("UPDATE orders SET access_reason = " . quoted($name) . " WHERE $row");
     push @revoked, page('GET', $order->{url})->{body};
-    sql("UPDATE orders SET access_status = 'active' WHERE storefront_order_id = '$order->{id}'");
-    sql("UPDATE assignment SET status = 'active' WHERE order_id = (SELECT id FROM orders WHERE storefront_order_id = '$order->{id}')");
+    sql("UPDATE orders SET access_status = 'active' WHERE $row");
+    sql("UPDATE assignment SET status = 'active' WHERE order_id = (SELECT id FROM orders WHERE $row)");
 }
 
 for my $kind ([ 'the page', @pages ], [ 'the page of what was revoked', @revoked ]) {

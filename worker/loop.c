@@ -459,6 +459,13 @@ static int wait_for_work(worker_t *worker, int stop_fd)
     return fds[0].revents != 0;
 }
 
+static apr_interval_time_t downloads_interval(const worker_t *worker)
+{
+    apr_interval_time_t idle = worker->service->settings->session_idle;
+
+    return idle < DOWNLOADS ? idle : DOWNLOADS;
+}
+
 /* After an outage leases are renewed before anything is claimed: else our own jobs, whose leases
    have ended meanwhile, would be claimed and done anew. */
 static void see_database(worker_t *worker)
@@ -467,7 +474,8 @@ static void see_database(worker_t *worker)
 
     if (connections != 0 && connections != worker->connections) {
         worker->next_tick = 0;
-        worker->next_downloads = apr_time_now() + DOWNLOADS; /* their processes come first, too */
+        /* the processes that deliver come first, too */
+        worker->next_downloads = apr_time_now() + downloads_interval(worker);
         look_everywhere(worker);
     }
     worker->connections = connections;
@@ -510,7 +518,7 @@ static void turn(worker_t *worker)
         mdl_chores_sweep_blobs(worker->storage, worker->database, worker->turn);
     }
     if (now >= worker->next_downloads) {
-        worker->next_downloads = now + DOWNLOADS;
+        worker->next_downloads = now + downloads_interval(worker);
         mdl_chores_sweep_downloads(worker->service, worker->database, worker->turn);
     }
     if (now >= worker->next_prune) {
