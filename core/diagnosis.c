@@ -103,7 +103,7 @@ static void check_email(look_t *look)
             "The delivery email waits for the customer's address from the storefront.");
     } else if (is(email->status, MDL_EMAIL_HELD)) {
         say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
-            apr_psprintf(p, "The delivery email to %s is sent once the order is approved.",
+            apr_psprintf(p, "The delivery email to %s is sent once the order is released.",
                          email->to));
     } else if (is(email->status, "queued") && email->last_error == NULL) {
         say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,

@@ -65,8 +65,8 @@ typedef struct {
 } mdl_session_begin_t;
 
 /**
- * Effect: begins a transfer just before its first byte.  arg is a mdl_session_begin_t.  Of 50
- * sessions that begin at once with one download left, one is let in.  Use mdl_session_begin.
+ * Begins a transfer just before its first byte, in a transaction of its own.  Of 50 sessions that
+ * begin at once with one download left, one is let in.
  */
 apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p);
 

@@ -65,7 +65,7 @@ typedef struct {
 
     int download_limit;                   /* 0: unlimited */
     apr_interval_time_t link_lifetime;    /* until a signed file URL must have been used */
-    apr_interval_time_t session_lifetime; /* resumes cost nothing for so long */
+    apr_interval_time_t session_lifetime; /* a link serves bytes for so long */
     apr_interval_time_t session_idle;     /* what is not whole then gives its download back */
     apr_interval_time_t lease_time;
     apr_interval_time_t poll_interval;
@@ -117,7 +117,7 @@ typedef struct {
     X("DownloadsFraudBlockedDomains", "file of domains whose addresses are not trusted")           \
     X("DownloadsDownloadLimit", "downloads of each file that a purchase includes, 0: unlimited")   \
     X("DownloadsLinkLifetime", "seconds within which a file's link must be used")                  \
-    X("DownloadsSessionLifetime", "seconds within which resuming a download costs nothing")        \
+    X("DownloadsSessionLifetime", "seconds for which a link that began to send goes on")           \
     X("DownloadsSessionIdle",                                                                      \
       "seconds after which a download that stopped before its end is given back")                  \
     X("DownloadsLeaseTime", "seconds after which a silent worker's job is taken over")             \

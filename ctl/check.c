@@ -175,7 +175,8 @@ static int check_bounces(mdl_ctl_t *ctl, const char **words)
     return 1;
 }
 
-static const char *const lanes[] = {MDL_LANE_SMALL, MDL_LANE_BULK, MDL_LANE_MAIL, MDL_LANE_LOOKUP};
+static const char *const lanes[] = {MDL_LANE_SMALL, MDL_LANE_BULK, MDL_LANE_HASH, MDL_LANE_MAIL,
+                                    MDL_LANE_LOOKUP};
 
 #define LANES (sizeof(lanes) / sizeof(*lanes))
 

@@ -258,7 +258,7 @@ static int send_blob(const serve_t *serve)
     request_rec *r = serve->r;
     apr_status_t rv = mdl_output_send(r, serve->body, serve->transfer);
 
-    if (rv != APR_SUCCESS && r->status == HTTP_OK && !r->connection->aborted) {
+    if (rv != APR_SUCCESS && !r->connection->aborted) {
         ap_log_rerror(APLOG_MARK, APLOG_WARNING, rv, r, "MDL0407: a file was not sent whole");
         return AP_FILTER_ERROR;
     }

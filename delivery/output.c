@@ -134,6 +134,10 @@ static apr_status_t write_body(ap_filter_t *f, apr_bucket_brigade *in)
     if (rv == APR_SUCCESS) {
         rv = pass(&output, 0);
     }
+    if (rv != APR_SUCCESS) {
+        /* The length was announced: what came next would be taken for the rest. */
+        f->c->keepalive = AP_CONN_CLOSE;
+    }
     apr_brigade_destroy(output.taken);
     apr_brigade_destroy(output.out);
     return rv;

@@ -1,5 +1,6 @@
 /*
- * A request's Range header (RFC 9110 section 14.2), where it asks for nothing that there is.
+ * A request's Range header (RFC 9110 section 14.2), where it asks for nothing that there is, or for
+ * all.
  */
 #ifndef MDL_DELIVERY_RANGE_H
 #define MDL_DELIVERY_RANGE_H

@@ -10,6 +10,7 @@ use utf8;
 use Digest::SHA qw(sha256_hex);
 use Encode qw(encode_utf8);
 use File::Temp ();
+use IO::Socket::INET;
 use Test::More;
 use Time::HiRes qw(time);
 
@@ -21,6 +22,7 @@ use MDL::Zip;
 my $folder = File::Temp->newdir;
 my $shop   = new_shop();
 my $number = int(time);
+my $log_start = error_log_size();
 
 # --- what the cases are made of --------------------------------------------------------------------
 
@@ -108,6 +110,30 @@ subtest 'A link that was not given out leads nowhere' => sub {
 };
 
 # --- the answer ------------------------------------------------------------------------------------
+
+subtest 'One whose files go while it is sent ends its connection, and nothing else is taken for the rest' => sub {
+    my @files = map { sparse_file("large-$_.bin", 16 * 2**20, "begin $_", "end $_") } 1 .. 3;
+    stock($shop, @files);
+    my $order = order_of($shop, \@files);
+    my $path  = link_of($shop, $order);
+    for my $range ('', "Range: bytes=1-\r\n") {
+        my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port()) or die "$@\n";
+        print $socket "GET $path HTTP/1.1\r\nHost: localhost\r\n$range\r\nGET $order->{path} HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        $socket->flush;
+        sysread $socket, my $answer, 65536;
+        my ($length) = $answer =~ /^Content-Length: (\d+)\r$/m;
+        my ($head)   = split /\r\n\r\n/, $answer;
+        my $last = MDL::Zip::blob_path($files[-1]);
+        rename $last, "$last.away" or die "$last: $!\n";
+        my $got = length($answer) - length($head) - 4;
+        my $pages = 0;
+        while (sysread $socket, my $more, 65536) { $got += length $more; $pages += $more =~ /<!DOCTYPE/ }
+        rename "$last.away", $last or die "$last: $!\n";
+        cmp_ok($got, '<', $length, 'it ends before its end');
+        is($pages, 0, 'and no page comes behind it');
+    }
+    like(error_log_since($log_start), qr/MDL0407/, 'the log says so');
+};
 
 subtest 'The answer has the headers of a file' => sub {
     my ($order, @files) = an_order(3);

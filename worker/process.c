@@ -226,7 +226,7 @@ static void end_predecessor(const retained_t *data)
 
     if (data->alive && waitpid(pid, NULL, WNOHANG) == 0) {
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, main_server,
-                     "MDL0340: the background process hangs and is killed, pid %" APR_PID_T_FMT,
+                     "MDL0345: the background process hangs and is killed, pid %" APR_PID_T_FMT,
                      pid);
         kill(pid, SIGKILL);
     }

@@ -8,9 +8,11 @@ SELECT id FROM download_meter WHERE leased_until <= %lld ORDER BY leased_until L
 -- name: meter_remove
 DELETE FROM download_meter WHERE id = %s AND leased_until <= %lld
 
+-- Its id is its own: it is there when a transaction is repeated whose end was not heard of.
 -- name: transfer_begin
 INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, ranges, bytes)
 VALUES (%s, %s, %lld, %lld, %s, '', 0)
+ON CONFLICT (id) DO NOTHING
 
 -- How many of a link run, and what those of its last session have delivered so far.
 -- name: transfers_of_session

@@ -454,6 +454,10 @@ sub test_jobs
     is(json('check')->{code}, 0, 'nor one that waits for a slot of a worker that has others');
     sql("DELETE FROM job WHERE id = 'job_100'");
     check_finds('worker', qr/No background process seems to take jobs.*bulk/, 'a job waits long');
+    for my $lane (qw(small hash mail lookup)) {
+        sql("UPDATE job SET lane = '$lane' WHERE id = 'job_101'");
+        check_finds('worker', qr/No background process seems to take jobs.*$lane/, "so in the lane $lane");
+    }
     sql('DELETE FROM job');
     return;
 }
