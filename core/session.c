@@ -364,11 +364,15 @@ static apr_status_t get(mdl_db_t *db, const char *id, apr_int64_t generation,
     return rv == APR_SUCCESS ? read_session(row, id, session) : rv;
 }
 
+/* One that was settled before, by who took it for lost or by a COMMIT whose answer was, adds its
+   ranges, which may be more by now, and no bytes. */
 static apr_status_t settle(mdl_db_t *db, const mdl_session_delivery_t *delivery, apr_time_t until,
                            apr_pool_t *p)
 {
+    mdl_session_delivery_t rest = *delivery;
     mdl_session_t session;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_TRANSFER_END, NULL, p,
+    apr_int64_t ended;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_TRANSFER_END, &ended, p,
                                   MDL_ARGS(mdl_text(delivery->transfer_id)));
 
     if (rv == APR_SUCCESS) {
@@ -377,7 +381,8 @@ static apr_status_t settle(mdl_db_t *db, const mdl_session_delivery_t *delivery,
     if (rv == APR_ENOENT) {
         return APR_SUCCESS;
     }
-    return rv == APR_SUCCESS ? add_delivery(db, &session, delivery, until, p) : rv;
+    rest.bytes = ended ? delivery->bytes : 0;
+    return rv == APR_SUCCESS ? add_delivery(db, &session, &rest, until, p) : rv;
 }
 
 /* All sessions are locked before anything else is: so two of these can't wait for each other. */

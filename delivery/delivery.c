@@ -13,7 +13,6 @@
 #include "delivery/output.h"
 #include "delivery/page.h"
 #include "delivery/settler.h"
-#include "delivery/transfer.h"
 #include "delivery/view.h"
 #include "delivery/visit.h"
 #include "delivery/wire.h"
@@ -44,9 +43,7 @@ void mdl_delivery_register(void)
     mdl_output_register();
     ap_hook_pre_config(take_over, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_pre_connection(mdl_wire_begin, NULL, NULL, APR_HOOK_FIRST);
-    ap_hook_pre_close_connection(mdl_transfer_close, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_child_stopping(stop, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_log_transaction(mdl_transfer_end, NULL, NULL, APR_HOOK_FIRST);
 }
 
 void mdl_delivery_child_init(apr_pool_t *p, const mdl_service_t *service)

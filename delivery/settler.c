@@ -145,50 +145,59 @@ static apr_array_header_t *deliveries_of(const apr_array_header_t *views, apr_po
     return deliveries;
 }
 
+static apr_status_t settle(work_t *work, const apr_array_header_t *deliveries)
+{
+    mdl_session_settle_t settle = {.deliveries = deliveries,
+                                   .idle = settler.service->settings->session_idle};
+
+    return run(work, 1, mdl_session_settle, &settle);
+}
+
+static int is_for_later(apr_status_t rv)
+{
+    return rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_EFULL;
+}
+
 /* One that the database refuses must not keep the others. */
-static void settle_alone(work_t *work, const mdl_session_delivery_t *delivery)
+static int settle_alone(work_t *work, const mdl_session_delivery_t *delivery)
 {
     apr_array_header_t *one = apr_array_make(work->turn, 1, sizeof(mdl_session_delivery_t));
-    mdl_session_settle_t settle = {.deliveries = one,
-                                   .idle = settler.service->settings->session_idle};
     apr_status_t rv;
 
     APR_ARRAY_PUSH(one, mdl_session_delivery_t) = *delivery;
-    rv = run(work, 1, mdl_session_settle, &settle);
+    rv = settle(work, one);
+    if (is_for_later(rv)) {
+        return 0;
+    }
     if (rv != APR_SUCCESS) {
         mdl_log(MDL_LOG_ERR, rv, "MDL0411: what transfer %s delivered can't be written down",
                 delivery->transfer_id);
     }
     mdl_transfer_remove(delivery->transfer_id);
+    return 1;
 }
 
 /* Writes down what has ended; returns how many were written down. */
 static int settle_some(work_t *work, int *waiting)
 {
     apr_array_header_t *views = mdl_transfer_settled(BATCH, waiting, work->turn);
-    mdl_session_settle_t settle = {.deliveries = deliveries_of(views, work->turn),
-                                   .idle = settler.service->settings->session_idle};
-    apr_status_t rv;
+    apr_array_header_t *deliveries = deliveries_of(views, work->turn);
+    apr_status_t rv = deliveries->nelts > 0 ? settle(work, deliveries) : APR_SUCCESS;
+    int settled = 0;
 
-    if (views->nelts == 0) {
-        return 0;
-    }
-    rv = run(work, 1, mdl_session_settle, &settle);
-    if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_EFULL) {
-        *waiting += views->nelts;
-        return 0;
-    }
-    for (int i = 0; i < views->nelts; i++) {
-        const mdl_session_delivery_t *delivery = &APR_ARRAY_IDX(settle.deliveries, i,
+    for (int i = 0; i < deliveries->nelts && !is_for_later(rv); i++) {
+        const mdl_session_delivery_t *delivery = &APR_ARRAY_IDX(deliveries, i,
                                                                 mdl_session_delivery_t);
 
         if (rv == APR_SUCCESS) {
             mdl_transfer_remove(delivery->transfer_id);
+            settled++;
         } else {
-            settle_alone(work, delivery);
+            settled += settle_alone(work, delivery);
         }
     }
-    return views->nelts;
+    *waiting += deliveries->nelts - settled;
+    return settled;
 }
 
 /* The second's work. */
@@ -227,7 +236,7 @@ static void turn(work_t *work)
     int running, ended, waiting = 0;
 
     mdl_transfer_count(&running, &ended);
-    if (running > 0 && now >= work->next_tick) {
+    if (running + ended > 0 && now >= work->next_tick) {
         work->next_tick = now + TICK;
         cut_forbidden(work);
         mdl_transfer_press();

@@ -9,15 +9,11 @@
 #include <unistd.h>
 
 #include <apr_strings.h>
-#include <http_config.h>
-#include <http_log.h>
 #include <http_ssl.h>
 #include <util_filter.h>
 
 #include "delivery/settler.h"
 #include "delivery/wire.h"
-
-APLOG_USE_MODULE(downloads);
 
 #define MARKS       256 /* of the last 16 MB at least, which is more than a kernel has under way */
 #define SETTLE_WAIT apr_time_from_sec(60)
@@ -41,16 +37,17 @@ struct mdl_transfer_t {
     char id[MDL_TRANSFER_ID + 1];
     char session_id[32];
     apr_int64_t generation;
-    conn_rec *c; /* the client's; NULL once the answer is over */
+    request_rec *r; /* NULL once it has ended */
     mdl_wire_t *wire;
-    int fd; /* borrowed from the connection while the answer runs, then our own */
+    int fd; /* our own of the connection's socket, which httpd may close first; -1 for want of one
+             */
     int is_stream;
     _Atomic int cut;
-    int reset; /* progress is final */
+    int final; /* progress is, and nothing is asked any more */
     apr_time_t cut_at;
-    apr_time_t ended_at; /* 0: it runs */
+    apr_time_t moved_at; /* when it ended, or an acknowledgement came after that */
     mdl_wire_progress_t progress;
-    apr_uint64_t last_wire; /* that the kernel took when the answer was over */
+    apr_uint64_t last_wire; /* that the kernel took when it ended */
     apr_uint64_t position;  /* passed so far */
     int aborted;
     apr_int64_t seen; /* bytes when it was looked at last */
@@ -67,7 +64,8 @@ static struct {
     mdl_transfer_t head; /* of a ring */
     int running;
     int ended;
-} list = {.mutex = PTHREAD_MUTEX_INITIALIZER, .head = {.next = &list.head, .previous = &list.head}};
+} list = {.mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP,
+          .head = {.next = &list.head, .previous = &list.head}};
 
 static void append(mdl_transfer_t *transfer)
 {
@@ -94,6 +92,132 @@ static void let_go(mdl_transfer_t *transfer)
     }
 }
 
+/*
+ * The position that the client can have reached when so many bytes have come to it.  What was
+ * passed behind a mark can't be on the wire before the mark's byte, so a mark and the bytes since
+ * then are never too little; nor is the position of the next mark, for it was passed before.
+ */
+static apr_uint64_t position_at(const mdl_transfer_t *transfer, apr_uint64_t wire)
+{
+    const mark_t *mark = &transfer->first;
+    apr_uint64_t most = transfer->position, ahead;
+    int oldest = transfer->mark_count > MARKS ? transfer->mark_count - MARKS : 0;
+
+    for (int i = transfer->mark_count - 1; i >= oldest; i--) {
+        const mark_t *candidate = &transfer->marks[i % MARKS];
+
+        if (candidate->wire <= wire) {
+            mark = candidate;
+            break;
+        }
+        most = candidate->position;
+    }
+    ahead = wire > mark->wire ? wire - mark->wire : 0;
+    return mark->position + (ahead < most - mark->position ? ahead : most - mark->position);
+}
+
+/* What the client has once all that was handed over has come to it. */
+static apr_uint64_t handed_over(const mdl_transfer_t *transfer)
+{
+    if (transfer->r != NULL) {
+        return mdl_wire_out(transfer->wire);
+    }
+    /* Of a stream that ended well the connection may hold bytes that no kernel took yet. */
+    return transfer->is_stream && !transfer->aborted ? UINT64_MAX : transfer->last_wire;
+}
+
+/* Brings progress up to date; true when it will not change any more. */
+static int ask(mdl_transfer_t *transfer)
+{
+    apr_uint64_t acknowledged = transfer->progress.acknowledged;
+    apr_status_t rv;
+
+    if (transfer->final) {
+        return 1;
+    }
+    rv = mdl_wire_ask(transfer->wire, transfer->fd, &transfer->progress);
+    if (rv != APR_SUCCESS && rv != APR_ECONNABORTED) {
+        transfer->progress.sent = handed_over(transfer);
+    }
+    if (transfer->progress.acknowledged != acknowledged) {
+        transfer->moved_at = apr_time_now();
+    }
+    return rv != APR_SUCCESS;
+}
+
+/* Ends its connection at once, of whose transfers the last word is taken before. */
+static void reset(const mdl_transfer_t *one)
+{
+    for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
+         transfer = transfer->next) {
+        if (transfer->wire == one->wire) {
+            ask(transfer);
+            transfer->final = 1;
+        }
+    }
+    mdl_wire_reset(one->fd);
+}
+
+static mdl_transfer_view_t view_of(const mdl_transfer_t *transfer, apr_pool_t *p)
+{
+    apr_uint64_t reached = position_at(transfer, transfer->progress.sent);
+    mdl_transfer_view_t view = {.id = apr_pstrdup(p, transfer->id),
+                                .session_id = apr_pstrdup(p, transfer->session_id),
+                                .generation = transfer->generation,
+                                .coverage = mdl_coverage_make(p)};
+
+    for (int i = 0; i < transfer->part_count; i++) {
+        const part_t *part = &transfer->parts[i];
+
+        if (reached > part->position) {
+            apr_uint64_t length = reached - part->position;
+
+            if (length > (apr_uint64_t)part->length) {
+                length = (apr_uint64_t)part->length;
+            }
+            mdl_coverage_add(view.coverage, part->offset, part->offset + (apr_int64_t)length);
+            view.bytes += (apr_int64_t)length;
+        }
+    }
+    return view;
+}
+
+/* Ending. */
+
+/* Under the mutex: no more is handed over. */
+static void end(mdl_transfer_t *transfer, int aborted)
+{
+    transfer->r = NULL;
+    transfer->aborted = aborted;
+    transfer->last_wire = mdl_wire_out(transfer->wire);
+    transfer->moved_at = apr_time_now();
+    list.running--;
+    list.ended++;
+    if (aborted && !transfer->is_stream) {
+        reset(transfer);
+    }
+}
+
+/* As the request's pool goes, which is after its last byte was handed to the kernel.  Prefork ends
+   its children in a signal handler, maybe of the very thread that holds the mutex. */
+static apr_status_t end_answer(void *data)
+{
+    mdl_transfer_t *transfer = data;
+
+    if (pthread_mutex_lock(&list.mutex) != 0) {
+        return APR_SUCCESS;
+    }
+    if (transfer->r != NULL) {
+        const conn_rec *c = transfer->r->connection;
+
+        end(transfer, transfer->cut || c->aborted || (c->master != NULL && c->master->aborted));
+    }
+    let_go(transfer);
+    pthread_mutex_unlock(&list.mutex);
+    mdl_settler_wake();
+    return APR_SUCCESS;
+}
+
 /* What earlier answers left in httpd's hands would be taken for this one's. */
 static void flush(conn_rec *c)
 {
@@ -114,14 +238,14 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *s
     if (c->master == NULL) {
         flush(c);
     }
+    transfer->r = r;
     transfer->holders = 2;
     apr_cpystrn(transfer->id, id, sizeof transfer->id);
     apr_cpystrn(transfer->session_id, session_id, sizeof transfer->session_id);
     transfer->generation = generation;
     transfer->is_stream = c->master != NULL;
-    transfer->c = transfer->is_stream ? c->master : c;
     transfer->wire = mdl_wire_of(c);
-    transfer->fd = mdl_wire_socket(c);
+    transfer->fd = fcntl(mdl_wire_socket(c), F_DUPFD_CLOEXEC, 0);
     transfer->seen = -1;
     if (transfer->is_stream || ap_ssl_conn_is_ssl(c)) {
         transfer->marks = ap_calloc(MARKS, sizeof(mark_t));
@@ -129,11 +253,11 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *s
     transfer->first.wire = mdl_wire_out(transfer->wire);
     mdl_wire_hold(transfer->wire);
     mdl_wire_hold_little(transfer->fd);
-    ap_set_module_config(r->request_config, &downloads_module, transfer);
     pthread_mutex_lock(&list.mutex);
     append(transfer);
     is_first = list.running++ == 0;
     pthread_mutex_unlock(&list.mutex);
+    apr_pool_pre_cleanup_register(r->pool, transfer, end_answer);
     if (is_first) {
         mdl_settler_wake();
     }
@@ -186,161 +310,55 @@ int mdl_transfer_is_cut(const mdl_transfer_t *transfer)
 }
 
 /*
- * The position that the client can have reached when so many bytes have come to it.  What was
- * passed behind a mark can't be on the wire before the mark's byte, so a mark and the bytes since
- * then are never too little; nor is the position of the next mark, for it was passed before.
+ * A thread that waits for its client would keep the process from ending, so what runs is cut.  What
+ * has ended is the kernel's to bring to the client.
  */
-static apr_uint64_t position_at(const mdl_transfer_t *transfer, apr_uint64_t wire)
+void mdl_transfer_end_all(void)
 {
-    const mark_t *mark = &transfer->first;
-    apr_uint64_t most = transfer->position, position;
-    int oldest = transfer->mark_count > MARKS ? transfer->mark_count - MARKS : 0;
+    mdl_transfer_t *transfer;
 
-    for (int i = transfer->mark_count - 1; i >= oldest; i--) {
-        const mark_t *candidate = &transfer->marks[i % MARKS];
-
-        if (candidate->wire <= wire) {
-            mark = candidate;
-            break;
-        }
-        most = candidate->position;
-    }
-    position = wire > mark->wire ? mark->position + (wire - mark->wire) : mark->position;
-    return position < most ? position : most;
-}
-
-/* Brings progress up to date; true when it will not change any more. */
-static int ask(mdl_transfer_t *transfer)
-{
-    apr_status_t rv;
-
-    if (transfer->reset || transfer->fd < 0) {
-        return 1;
-    }
-    rv = mdl_wire_ask(transfer->wire, transfer->fd, &transfer->progress);
-    if (rv != APR_SUCCESS && rv != APR_ECONNABORTED) {
-        /* When nothing is known of it the client has all that the kernel took. */
-        transfer->progress.sent = mdl_wire_out(transfer->wire);
-    }
-    return rv != APR_SUCCESS;
-}
-
-static mdl_transfer_view_t view_of(const mdl_transfer_t *transfer, apr_pool_t *p)
-{
-    apr_uint64_t reached = position_at(transfer, transfer->progress.sent);
-    mdl_transfer_view_t view = {.id = apr_pstrdup(p, transfer->id),
-                                .session_id = apr_pstrdup(p, transfer->session_id),
-                                .generation = transfer->generation,
-                                .coverage = mdl_coverage_make(p)};
-
-    for (int i = 0; i < transfer->part_count; i++) {
-        const part_t *part = &transfer->parts[i];
-
-        if (reached > part->position) {
-            apr_uint64_t length = reached - part->position;
-
-            if (length > (apr_uint64_t)part->length) {
-                length = (apr_uint64_t)part->length;
-            }
-            mdl_coverage_add(view.coverage, part->offset, part->offset + (apr_int64_t)length);
-            view.bytes += (apr_int64_t)length;
+    pthread_mutex_lock(&list.mutex);
+    for (transfer = list.head.next; transfer != &list.head; transfer = transfer->next) {
+        if (transfer->r != NULL) {
+            atomic_store(&transfer->cut, 1);
+            end(transfer, 1);
+            reset(transfer);
         }
     }
-    return view;
+    for (transfer = list.head.next; transfer != &list.head; transfer = transfer->next) {
+        if (!transfer->final) {
+            transfer->progress.sent = handed_over(transfer);
+            transfer->final = 1;
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
 }
 
-/* Ending. */
+/* When nothing has come to the client for long: what the kernel holds does not come to it any more,
+   and what the connection of a stream holds may at any time. */
+static void give_up(mdl_transfer_t *transfer)
+{
+    if (transfer->is_stream && transfer->progress.acknowledged >= transfer->last_wire) {
+        transfer->progress.sent = handed_over(transfer);
+        transfer->final = 1;
+    } else {
+        reset(transfer);
+    }
+}
 
 /* Whether there is nothing to wait for: all has arrived, or no more can. */
 static int is_settled(mdl_transfer_t *transfer, apr_time_t now)
 {
     if (ask(transfer) ||
-        position_at(transfer, transfer->progress.acknowledged) >= transfer->position) {
+        position_at(transfer, transfer->progress.acknowledged) >= transfer->position ||
+        (transfer->progress.acknowledged >= transfer->last_wire &&
+         (!transfer->is_stream || transfer->aborted))) {
         return 1;
     }
-    /* Of a stream that ends well the connection may hold bytes that no kernel took yet. */
-    return (transfer->progress.acknowledged >= transfer->last_wire &&
-            (!transfer->is_stream || transfer->aborted)) ||
-           now - transfer->ended_at > SETTLE_WAIT;
-}
-
-/* Under the mutex, before the connection closes its socket. */
-static void end(mdl_transfer_t *transfer, int aborted)
-{
-    transfer->ended_at = apr_time_now();
-    transfer->aborted = aborted;
-    transfer->last_wire = mdl_wire_out(transfer->wire);
-    if (is_settled(transfer, transfer->ended_at)) {
-        transfer->fd = -1;
-    } else {
-        transfer->fd = fcntl(transfer->fd, F_DUPFD_CLOEXEC, 0);
+    if (now - transfer->moved_at > SETTLE_WAIT) {
+        give_up(transfer);
     }
-    transfer->c = NULL;
-    list.running--;
-    list.ended++;
-}
-
-int mdl_transfer_end(request_rec *r)
-{
-    for (; r != NULL; r = r->next) {
-        mdl_transfer_t *transfer = ap_get_module_config(r->request_config, &downloads_module);
-
-        if (transfer != NULL) {
-            ap_set_module_config(r->request_config, &downloads_module, NULL);
-            pthread_mutex_lock(&list.mutex);
-            if (transfer->ended_at == 0) {
-                end(transfer, r->connection->aborted || transfer->cut);
-            }
-            let_go(transfer);
-            pthread_mutex_unlock(&list.mutex);
-            mdl_settler_wake();
-        }
-    }
-    return DECLINED;
-}
-
-int mdl_transfer_close(conn_rec *c)
-{
-    const mdl_wire_t *wire = mdl_wire_of(c);
-    int ended = 0;
-
-    if (wire == NULL || !mdl_wire_is_held(wire)) {
-        return DECLINED;
-    }
-    pthread_mutex_lock(&list.mutex);
-    for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
-         transfer = transfer->next) {
-        if (transfer->c == c) {
-            end(transfer, 1);
-            ended = 1;
-        }
-    }
-    pthread_mutex_unlock(&list.mutex);
-    if (ended) {
-        mdl_settler_wake();
-    }
-    return DECLINED;
-}
-
-/* A thread that waits for its client would keep the process from ending. */
-void mdl_transfer_end_all(void)
-{
-    pthread_mutex_lock(&list.mutex);
-    for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
-         transfer = transfer->next) {
-        if (transfer->ended_at == 0) {
-            int fd = transfer->fd;
-
-            atomic_store(&transfer->cut, 1);
-            end(transfer, 1);
-            transfer->reset = 1;
-            mdl_wire_reset(fd);
-        } else {
-            ask(transfer);
-            transfer->reset = 1;
-        }
-    }
-    pthread_mutex_unlock(&list.mutex);
+    return transfer->final;
 }
 
 /* The settler's. */
@@ -363,7 +381,7 @@ apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p)
     for (transfer = list.head.next; transfer != &list.head && views->nelts < limit;
          transfer = next) {
         next = transfer == last ? &list.head : transfer->next;
-        if (transfer->ended_at == 0) {
+        if (transfer->r != NULL) {
             mdl_transfer_view_t view;
 
             ask(transfer);
@@ -391,7 +409,7 @@ apr_array_header_t *mdl_transfer_settled(int limit, int *waiting, apr_pool_t *p)
     for (mdl_transfer_t *transfer = list.head.next;
          transfer != &list.head && views->nelts < limit && list.ended > 0;
          transfer = transfer->next) {
-        if (transfer->ended_at == 0) {
+        if (transfer->r != NULL) {
             continue;
         }
         if (is_settled(transfer, now)) {
@@ -431,14 +449,6 @@ void mdl_transfer_remove(const char *id)
     pthread_mutex_unlock(&list.mutex);
 }
 
-/* Nothing can be asked any more afterwards. */
-static void reset(mdl_transfer_t *transfer)
-{
-    ask(transfer);
-    transfer->reset = 1;
-    mdl_wire_reset(transfer->fd);
-}
-
 int mdl_transfer_cut(const char *id)
 {
     mdl_transfer_t *transfer;
@@ -446,7 +456,7 @@ int mdl_transfer_cut(const char *id)
 
     pthread_mutex_lock(&list.mutex);
     transfer = find(id);
-    if (transfer != NULL && transfer->ended_at == 0 && !transfer->cut) {
+    if (transfer != NULL && transfer->r != NULL && !transfer->cut) {
         is_new = 1;
         transfer->cut_at = apr_time_now();
         atomic_store(&transfer->cut, 1);
@@ -458,23 +468,7 @@ int mdl_transfer_cut(const char *id)
     return is_new;
 }
 
-/* A stream whose client takes nothing waits where it does not see that it was cut; its connection
-   has other transfers, whose last word is taken before. */
-static void press(const mdl_transfer_t *stalled)
-{
-    conn_rec *c = stalled->c;
-    int fd = stalled->fd;
-
-    for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
-         transfer = transfer->next) {
-        if (transfer->c == c) {
-            ask(transfer);
-            transfer->reset = 1;
-        }
-    }
-    mdl_wire_reset(fd);
-}
-
+/* A stream whose client takes nothing waits where it does not see that it was cut. */
 void mdl_transfer_press(void)
 {
     apr_time_t now = apr_time_now();
@@ -482,9 +476,9 @@ void mdl_transfer_press(void)
     pthread_mutex_lock(&list.mutex);
     for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
          transfer = transfer->next) {
-        if (transfer->ended_at == 0 && transfer->cut && !transfer->reset &&
+        if (transfer->r != NULL && transfer->cut && !transfer->final &&
             now - transfer->cut_at >= CUT_WAIT) {
-            press(transfer);
+            reset(transfer);
         }
     }
     pthread_mutex_unlock(&list.mutex);

@@ -19,7 +19,7 @@
 
 typedef struct mdl_transfer_t mdl_transfer_t;
 
-/** Begins one just before the answer to r, for a row of the database. */
+/** Begins one just before the answer to r, for a row of the database.  It ends with r's pool. */
 mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,
                                    apr_int64_t generation);
 
@@ -36,12 +36,6 @@ void mdl_transfer_add_other(mdl_transfer_t *transfer, apr_uint64_t length);
 
 /** Whether it has to end, for the buyer may not have the file any more. */
 int mdl_transfer_is_cut(const mdl_transfer_t *transfer);
-
-/** In log_transaction: the answer is over, and may still be on its way. */
-int mdl_transfer_end(request_rec *r);
-
-/** In pre_close_connection: no descriptor is to be touched any more. */
-int mdl_transfer_close(conn_rec *c);
 
 /* For the settler. */
 

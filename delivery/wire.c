@@ -55,11 +55,6 @@ void mdl_wire_let_go(mdl_wire_t *wire)
     }
 }
 
-int mdl_wire_is_held(const mdl_wire_t *wire)
-{
-    return atomic_load(&wire->holders) > 1;
-}
-
 static apr_status_t end(void *data)
 {
     conn_rec *c = data;

@@ -26,9 +26,6 @@ apr_uint64_t mdl_wire_out(const mdl_wire_t *wire);
 void mdl_wire_hold(mdl_wire_t *wire);
 void mdl_wire_let_go(mdl_wire_t *wire);
 
-/** Whether anybody but its connection holds it. */
-int mdl_wire_is_held(const mdl_wire_t *wire);
-
 /** The descriptor of its socket, -1 for none. */
 int mdl_wire_socket(conn_rec *c);
 

@@ -217,6 +217,9 @@ static void test_lost(apr_pool_t *p)
     settle(&lost, "0-999", 1000, p);
     is_int(status(link, p), MDL_SESSION_COUNTED, "one that was not lost after all is counted");
     is_int(left(&bought, 1, p), 0, "and takes its download");
+    settle(&lost, "0-999", 1000, p);
+    mdl_session_find(db, link->session, &session, p);
+    is_int(session.bytes, 800, "what is settled again adds no bytes");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)
