@@ -47,6 +47,7 @@ typedef struct {
     mdl_download_t download;
     mdl_body_t *body;
     const char *etag;
+    mdl_range_t range;
     mdl_transfer_t *transfer; /* NULL where no bytes are sent */
 } serve_t;
 
@@ -344,7 +345,7 @@ static apr_status_t take(serve_t *serve, const refusal_t **refusal)
                                    .limit = download->limit,
                                    .etag = serve->etag,
                                    .size = download->size,
-                                   .whole = mdl_range_is_whole(r, download->size, serve->etag),
+                                   .whole = serve->range == MDL_RANGE_WHOLE,
                                    .lifetime = settings->session_lifetime,
                                    .idle = settings->session_idle,
                                    .meter_id = mdl_settler_meter(),
@@ -385,7 +386,8 @@ static const refusal_t *decide(serve_t *serve)
     if ((status = ap_meets_conditions(serve->r)) != OK) {
         return status == HTTP_NOT_MODIFIED ? &unchanged : &changed;
     }
-    return mdl_range_is_unsatisfiable(serve->r, serve->download.size, serve->etag) ? &beyond : NULL;
+    serve->range = mdl_range_read(serve->r, serve->download.size);
+    return serve->range == MDL_RANGE_BEYOND ? &beyond : NULL;
 }
 
 static apr_status_t look(serve_t *serve)

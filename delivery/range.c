@@ -5,6 +5,7 @@
 
 #include <apr_lib.h>
 #include <apr_strings.h>
+#include <http_protocol.h>
 
 #include "core/coverage.h"
 
@@ -23,86 +24,60 @@ static const char *skip_blanks(const char *text)
     return text + strspn(text, " \t");
 }
 
-/* "a-" or "a-b" with a at or behind the end; NULL for anything else, else what follows it. */
-static const char *pass_spec(const char *text, apr_int64_t size)
+/* "a-b", "a-" or "-n": adds it to what is asked for and returns what follows; NULL for anything
+   else.  *any becomes true where the range has a byte, or would have one of a longer file. */
+static const char *read_spec(const char *text, apr_int64_t size, mdl_coverage_t *asked, int *any)
 {
     apr_int64_t first, last;
-    const char *end = read_number(text, &first);
+    const char *dash = read_number(text, &first);
+    const char *end;
 
-    if (end == text || *end != '-' || first < size) {
+    if (*dash != '-') {
         return NULL;
     }
-    text = end + 1;
-    end = read_number(text, &last);
-    return end > text && last < first ? NULL : end;
-}
-
-int mdl_range_is_unsatisfiable(request_rec *r, apr_int64_t size, const char *etag)
-{
-    const char *text = apr_table_get(r->headers_in, "Range");
-    const char *condition = apr_table_get(r->headers_in, "If-Range");
-
-    if (text == NULL || strncasecmp(text, "bytes=", 6) != 0 ||
-        (condition != NULL && strcmp(condition, etag) != 0)) {
-        return 0;
-    }
-    text += 6;
-    do {
-        text = pass_spec(skip_blanks(text), size);
-        if (text == NULL) {
-            return 0;
-        }
-        text = skip_blanks(text);
-    } while (*text++ == ',');
-    return text[-1] == '\0';
-}
-
-/* "a-b", "a-" or "-n": adds it to coverage and returns what follows; NULL for anything else. */
-static const char *read_spec(const char *text, apr_int64_t size, mdl_coverage_t *coverage)
-{
-    apr_int64_t first, last;
-    const char *end = read_number(text, &first);
-    int is_suffix = end == text;
-
-    if (*end != '-') {
-        return NULL;
-    }
-    text = end + 1;
-    end = read_number(text, &last);
-    if (end == text) {
-        last = APR_INT64_MAX;
-        if (is_suffix) {
+    end = read_number(dash + 1, &last);
+    if (dash == text) {
+        if (end == dash + 1) {
             return NULL;
         }
+        *any |= last > 0;
+        mdl_coverage_add(asked, last < size ? size - last : 0, size);
+        return end;
     }
-    if (is_suffix) {
-        first = last < size ? size - last : 0;
+    if (end == dash + 1) {
         last = APR_INT64_MAX;
     }
     if (last < first) {
         return NULL;
     }
-    mdl_coverage_add(coverage, first, last < size ? last + 1 : size);
+    *any |= first < size;
+    mdl_coverage_add(asked, first, last < size ? last + 1 : size);
     return end;
 }
 
-int mdl_range_is_whole(request_rec *r, apr_int64_t size, const char *etag)
+mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size)
 {
     const char *text = apr_table_get(r->headers_in, "Range");
-    const char *condition = apr_table_get(r->headers_in, "If-Range");
-    mdl_coverage_t *coverage = mdl_coverage_make(r->pool);
+    mdl_coverage_t *asked = mdl_coverage_make(r->pool);
+    int any = 0;
 
     if (text == NULL || strncasecmp(text, "bytes=", 6) != 0 ||
-        (condition != NULL && strcmp(condition, etag) != 0)) {
-        return 1;
+        ap_condition_if_range(r, r->headers_out) == AP_CONDITION_NOMATCH) {
+        return MDL_RANGE_WHOLE;
     }
     text += 6;
     do {
-        text = read_spec(skip_blanks(text), size, coverage);
+        text = read_spec(skip_blanks(text), size, asked, &any);
         if (text == NULL) {
-            return 1;
+            return MDL_RANGE_WHOLE;
         }
         text = skip_blanks(text);
     } while (*text++ == ',');
-    return text[-1] != '\0' || mdl_coverage_is_whole(coverage, size);
+    if (text[-1] != '\0') {
+        return MDL_RANGE_WHOLE;
+    }
+    if (!any) {
+        return MDL_RANGE_BEYOND;
+    }
+    return mdl_coverage_is_whole(asked, size) ? MDL_RANGE_WHOLE : MDL_RANGE_PART;
 }

@@ -7,17 +7,15 @@
 
 #include <httpd.h>
 
-/**
- * Whether a file of that size and entity tag has to be refused with 416: the header is well-formed,
- * each of its ranges lies behind the end, and no If-Range makes it void.  Everything else is for
- * httpd's byterange filter to decide.
- */
-int mdl_range_is_unsatisfiable(request_rec *r, apr_int64_t size, const char *etag);
+typedef enum { MDL_RANGE_WHOLE, MDL_RANGE_PART, MDL_RANGE_BEYOND } mdl_range_t;
 
 /**
- * Whether all of such a file is asked for: without a range, by one from its first byte to its last,
- * by several that make it up, or by a header that httpd may pass over.
+ * What is asked for of a file of that size, whose validators stand in headers_out: BEYOND where it
+ * has to be refused with 416, for the header is well-formed and each of its ranges lies behind the
+ * end; WHOLE without a range, by one from its first byte to its last, by several that make it up,
+ * by an If-Range that does not match (section 13.1.5), or by a header that httpd may pass over.
+ * Which bytes are sent is for httpd's byterange filter to decide.
  */
-int mdl_range_is_whole(request_rec *r, apr_int64_t size, const char *etag);
+mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size);
 
 #endif

@@ -334,7 +334,7 @@ subtest 'What sends no bytes of the file costs nothing' => sub {
         'If-Modified-Since');
     is_page($with->('If-Match' => '"other"'), 412, qr/anew/, 'If-Match of another file');
 
-    for my $range ('bytes=10-', 'bytes=10-20', 'bytes=99-, 100-200', 'bytes=99999999999999999999-') {
+    for my $range ('bytes=10-', 'bytes=10-20', 'bytes=-0', 'bytes=99-, 100-200', 'bytes=99999999999999999999-') {
         my $beyond = $with->(Range => $range);
         is($beyond->{status}, 416, "Range: $range");
         is($beyond->{headers}{'content-range'}, 'bytes */10', 'with how long the file is');
@@ -403,6 +403,35 @@ subtest 'A range beyond the end with an If-Range of another file is the whole fi
     is($reply->{status}, 200, 'it is the whole');
     is($reply->{body}, 'if-range', 'with its bytes');
     is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'and has cost one download');
+};
+
+subtest 'An If-Range with a date is for the file that has it' => sub {
+    my ($order, $asset, $file) = one_file('if-range', download_limit => 9);
+    my $link = link_of($order, $file);
+    my $with = sub { page('GET', $link, headers => {@_}) };
+    my $cost = sub { counted_sql($order->{assignments}[0], $asset->{id}) };
+    my $date = sub { page('HEAD', $link)->{headers}{'last-modified'} };
+    my $new  = $date->();
+
+    is($with->()->{body}, 'if-range', 'the whole comes');
+    is($with->(Range => 'bytes=3-', 'If-Range' => $new)->{status}, 200,
+        'by a date of this minute it comes again, for the file may have changed within the second');
+    is($cost->(), 2, 'which is a download');
+
+    sql("UPDATE asset SET updated_at = updated_at - 3600000000 WHERE id = $asset->{id}");
+    my $old  = $date->();
+    my $part = $with->(Range => 'bytes=3-', 'If-Range' => $old);
+    is($part->{status}, 206, 'by an older one a part comes');
+    is($part->{body}, 'range', 'with its bytes');
+    is($cost->(), 2, 'at no cost');
+    my $beyond = $with->(Range => 'bytes=8-', 'If-Range' => $old);
+    is($beyond->{status}, 416, 'and a part behind the end is refused');
+    is($beyond->{headers}{'content-range'}, 'bytes */8', 'with how long the file is');
+    is($cost->(), 2, 'at no cost, too');
+
+    is($with->(Range => 'bytes=3-', 'If-Range' => $new)->{body}, 'if-range',
+        'by the date of another file the whole comes');
+    is($cost->(), 3, 'which is a download');
 };
 
 subtest 'A range of the last bytes of nothing asked for before counts like any' => sub {
