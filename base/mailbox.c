@@ -82,7 +82,7 @@ static apr_status_t fail(round_t *round, const char *what, const char *path, int
     return error;
 }
 
-static apr_status_t hand_over(round_t *round, apr_size_t length)
+static apr_status_t hand_over(round_t *round, const char *message, apr_size_t length)
 {
     apr_pool_t *p;
     apr_status_t rv = apr_pool_create(&p, round->p);
@@ -91,7 +91,7 @@ static apr_status_t hand_over(round_t *round, apr_size_t length)
         return rv;
     }
     apr_pool_tag(p, "mdl_mailbox_message");
-    rv = round->take(round->baton, round->box->buffer, length, p);
+    rv = round->take(round->baton, message, length, p);
     apr_pool_destroy(p);
     return rv;
 }
@@ -170,7 +170,7 @@ static apr_status_t take_file(round_t *round, const char *name)
     if (length < 0) {
         return APR_SUCCESS;
     }
-    rv = hand_over(round, (apr_size_t)length);
+    rv = hand_over(round, round->box->buffer, (apr_size_t)length);
     if (rv == APR_SUCCESS && put_away(round, path, name) == APR_SUCCESS) {
         round->left--;
     }
@@ -231,6 +231,22 @@ static int lock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
     return 0;
 }
 
+static void unlock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
+{
+    struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+
+    unlink(lock_path(box, p));
+    fcntl(file, F_SETLK, &whole);
+}
+
+/* What stands in the buffer: a message, or a piece of one that is too long. */
+typedef struct {
+    const char *message; /* NULL: to be passed over */
+    apr_size_t length;
+    apr_size_t step; /* to what follows; 0: nothing was read */
+    int within;
+} piece_t;
+
 /* Where in a piece of an mbox the next message begins; 0 when none does. */
 static apr_size_t next_message(const char *piece, apr_size_t length)
 {
@@ -239,41 +255,36 @@ static apr_size_t next_message(const char *piece, apr_size_t length)
     return found ? (apr_size_t)(found - piece) + 2 : 0;
 }
 
-/* Takes one message, or passes over a piece of one that is too long; *looked grows by the bytes. */
-static apr_status_t take_piece(round_t *round, int file, off_t size, apr_size_t *looked)
+static apr_status_t read_piece(round_t *round, int file, off_t size, piece_t *piece)
 {
-    mdl_mailbox_t *box = round->box;
-    ssize_t length = read_at(box, file, box->offset);
-    apr_size_t next, step;
-    int begins;
-    apr_status_t rv;
+    const mdl_mailbox_t *box = round->box;
+    ssize_t got = read_at(box, file, box->offset);
+    apr_size_t length, next, blank = 0;
 
-    if (length <= 0) {
-        return fail(round, "The mailbox can't be read:", box->file, length < 0 ? errno : EIO);
+    if (got <= 0) {
+        return fail(round, "The mailbox can't be read:", box->file, got < 0 ? errno : EIO);
     }
-    begins = !box->within && length > 5 && memcmp(box->buffer, "From ", 5) == 0;
-    next = next_message(box->buffer, (apr_size_t)length);
-    step = next ? next : (apr_size_t)length;
-    if (begins) {
-        if ((rv = hand_over(round, step)) != APR_SUCCESS) {
-            return rv;
-        }
-        round->left--;
+    length = (apr_size_t)got;
+    while (!box->within && blank < length && box->buffer[blank] == '\n') {
+        blank++; /* before a message that came after the last one was taken */
     }
-    box->within = !next && box->offset + length < size;
-    if (box->within) {
-        step -= SEPARATOR_SIZE - 1; /* one may begin in this piece and end in the next */
+    next = next_message(box->buffer + blank, length - blank);
+    piece->step = next ? blank + next : length;
+    piece->within = !next && box->offset + got < size;
+    if (!box->within && length - blank > 5 && memcmp(box->buffer + blank, "From ", 5) == 0) {
+        piece->message = box->buffer + blank;
+        piece->length = piece->step - blank;
     }
-    box->offset += (off_t)step;
-    *looked += step;
+    if (piece->within) {
+        piece->step -= SEPARATOR_SIZE - 1; /* one may begin in this piece and end in the next */
+    }
     return APR_SUCCESS;
 }
 
-static apr_status_t read_locked(round_t *round, int file)
+/* Reads what follows, or empties a file of which all was taken. */
+static apr_status_t read_locked(round_t *round, int file, piece_t *piece)
 {
     mdl_mailbox_t *box = round->box;
-    apr_status_t rv = APR_SUCCESS;
-    apr_size_t looked = 0;
     struct stat info, named;
 
     /* The lock was of no use if the file was replaced meanwhile. */
@@ -285,20 +296,42 @@ static apr_status_t read_locked(round_t *round, int file)
         box->offset = 0;
         box->within = 0;
     }
-    while (rv == APR_SUCCESS && box->offset < info.st_size && round->left > 0 &&
-           looked < ROUND_MAX) {
-        rv = take_piece(round, file, info.st_size, &looked);
+    if (box->offset < info.st_size) {
+        return read_piece(round, file, info.st_size, piece);
     }
-    if (looked >= ROUND_MAX) {
-        round->left = 0; /* there is more */
+    if (info.st_size > 0 && ftruncate(file, 0) != 0) {
+        return fail(round, "The mailbox can't be emptied:", box->file, errno);
     }
-    if (rv == APR_SUCCESS && box->offset >= info.st_size) {
-        if (ftruncate(file, 0) != 0) {
-            return fail(round, "The mailbox can't be emptied:", box->file, errno);
+    box->offset = 0;
+    box->within = 0;
+    return APR_SUCCESS;
+}
+
+/* A piece at a time, and not locked while it is taken: a mail server gives up soon. */
+static apr_status_t read_pieces(round_t *round, int file)
+{
+    mdl_mailbox_t *box = round->box;
+    apr_size_t looked = 0;
+    apr_status_t rv = APR_SUCCESS;
+
+    while (round->left > 0 && lock(box, file, round->p)) {
+        piece_t piece = {.step = 0};
+
+        rv = read_locked(round, file, &piece);
+        unlock(box, file, round->p);
+        if (rv == APR_SUCCESS && piece.message) {
+            rv = hand_over(round, piece.message, piece.length);
+            round->left--;
         }
-        box->offset = 0;
-        box->within = 0;
-        round->left = round->left > 0 ? round->left : 1;
+        if (rv != APR_SUCCESS || piece.step == 0) {
+            break;
+        }
+        box->offset += (off_t)piece.step;
+        box->within = piece.within;
+        looked += piece.step;
+        if (looked >= ROUND_MAX) {
+            round->left = 0; /* there is more */
+        }
     }
     return rv;
 }
@@ -315,9 +348,8 @@ static apr_status_t read_mbox(round_t *round)
                    ? APR_SUCCESS
                    : fail(round, "The mailbox can't be opened:", box->file, errno);
     }
-    if (fstat(file, &info) == 0 && info.st_size > 0 && lock(box, file, round->p)) {
-        rv = read_locked(round, file);
-        unlink(lock_path(box, round->p));
+    if (fstat(file, &info) == 0 && info.st_size > 0) {
+        rv = read_pieces(round, file);
     }
     close(file);
     return rv;

@@ -24,10 +24,10 @@ typedef apr_status_t mdl_mailbox_take_fn(void *baton, const char *message, apr_s
 /**
  * Hands at most limit messages to take, each with a pool of its own; *more says whether there may
  * be others.  A box that is not there yet is empty, and so is an mbox while another program holds
- * its lock.  Each message is handed over at least once: again after a crash before it was put away.
- * Links and what is no regular file are not followed.  Returns take's error at once; another one,
- * with a sentence in *why, when something in the box can't be read or put away (in a Maildir after
- * the messages that can).
+ * its lock; it is not locked while take runs.  Each message is handed over at least once: again
+ * after a crash before it was put away. Links and what is no regular file are not followed. Returns
+ * take's error at once; another one, with a sentence in *why, when something in the box can't be
+ * read or put away (in a Maildir after the messages that can).
  */
 apr_status_t mdl_mailbox_read(mdl_mailbox_t *box, int limit, mdl_mailbox_take_fn *take, void *baton,
                               int *more, const char **why, apr_pool_t *p);

@@ -203,6 +203,70 @@ static void locked(apr_pool_t *p)
     close(ends[1]);
 }
 
+/* As a mail server does, which is another process: takes both locks and appends a message. */
+static int deliver(const char *path, const char *text)
+{
+    int status = -1;
+    pid_t server = fork();
+
+    if (server == 0) {
+        struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        char dot[300];
+        int file = open(path, O_RDWR | O_APPEND);
+
+        snprintf(dot, sizeof dot, "%s.lock", path);
+        if (open(dot, O_WRONLY | O_CREAT | O_EXCL, 0600) < 0 || fcntl(file, F_SETLK, &whole) != 0) {
+            _exit(1);
+        }
+        status = write(file, text, strlen(text)) == (ssize_t)strlen(text) ? 0 : 2;
+        _exit(unlink(dot) == 0 ? status : 3);
+    }
+    return waitpid(server, &status, 0) == server && status == 0;
+}
+
+/* Takes messages, and has another one delivered meanwhile. */
+typedef struct {
+    const char *path;
+    const char *const *texts; /* up to NULL */
+    int delivered;
+    int taken;
+    int readable; /* how many of them began as a message does */
+} visited_t;
+
+static apr_status_t take_visited(void *baton, const char *message, apr_size_t length, apr_pool_t *p)
+{
+    visited_t *visited = baton;
+
+    (void)p;
+    visited->taken++;
+    visited->readable += length > 5 && memcmp(message, "From ", 5) == 0;
+    if (*visited->texts) {
+        visited->delivered += deliver(visited->path, *visited->texts++);
+    }
+    return APR_SUCCESS;
+}
+
+static void delivered_meanwhile(apr_pool_t *p)
+{
+    static const char *const texts[] = {"From c@d.test\n\ntwo\n\n", "From c@d.test\n\nthree\n",
+                                        "\nFrom c@d.test\n\nfour\n", "\n\nFrom c@d.test\n\nfive",
+                                        NULL};
+    const char *path = in_folder("visited", p);
+    mdl_mailbox_t *box = mdl_mailbox_create(apr_pstrcat(p, "mbox:", path, NULL), p);
+    visited_t visited = {.path = path, .texts = texts};
+    const char *why;
+    int more;
+
+    put(path, "From a@b.test\n\none\n\n");
+    do {
+        mdl_mailbox_read(box, 20, take_visited, &visited, &more, &why, p);
+    } while (more);
+    is_int(visited.delivered, 4, "a mail server can deliver while a message is taken");
+    is_int(visited.taken, 5, "what it delivered is taken, too");
+    is_int(visited.readable, 5, "from its beginning");
+    is_int(size_of(path), 0, "and the file is empty then");
+}
+
 static void large(apr_pool_t *p)
 {
     const char *path = in_folder("large", p);
@@ -249,6 +313,7 @@ int main(void)
         unreadable(p);
         mbox(p);
         locked(p);
+        delivered_meanwhile(p);
         large(p);
         remove_tree(folder);
     }
