@@ -108,12 +108,27 @@ static int downloads_left(const mdl_order_file_t *file)
     return left > 0 ? left : 0;
 }
 
+static int is_ready(const mdl_order_file_t *file)
+{
+    return strcmp(file->status, "ready") == 0;
+}
+
 static file_state_t state_of(const mdl_order_file_t *file)
 {
-    if (strcmp(file->status, "ready") != 0) {
+    if (!is_ready(file)) {
         return strcmp(file->status, "failed") == 0 ? FAILED : PREPARING;
     }
     return file->download_limit > 0 && downloads_left(file) == 0 ? EXHAUSTED : READY;
+}
+
+static int has_exhausted(const mdl_assignment_t *assignment)
+{
+    for (int i = 0; i < assignment->files->nelts; i++) {
+        if (state_of(APR_ARRAY_IDX(assignment->files, i, const mdl_order_file_t *)) == EXHAUSTED) {
+            return 1;
+        }
+    }
+    return 0;
 }
 
 static const char *id_of(const mdl_order_file_t *file, apr_pool_t *p)
@@ -155,42 +170,78 @@ static void add_file(mdl_json_t *files, const mdl_order_file_t *file, apr_pool_t
     }
 }
 
-/* An assignment's archive, while each of its files can be had. */
-static void add_archive(mdl_json_t *archives, const mdl_assignment_t *assignment, apr_pool_t *p)
+/* Which file an archive begins with, and what it holds besides: where there are several. */
+static void add_contents(mdl_json_t *object, const mdl_assignment_t *assignment, int count)
 {
-    apr_int64_t size = mdl_archive_size(assignment, p);
-    mdl_json_t *object;
-    int ready = 0;
+    mdl_json_t *contents = mdl_json_add_object(object, "contents");
 
     for (int i = 0; i < assignment->files->nelts; i++) {
-        file_state_t state = state_of(APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *));
+        const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, i,
+                                                     const mdl_order_file_t *);
 
-        if (state == EXHAUSTED) {
-            return;
+        if (is_ready(file)) {
+            mdl_json_add_string(contents, "title", file->title);
+            break;
         }
-        ready += state == READY;
     }
-    if (size > 0) {
-        object = mdl_json_add_object(archives, NULL);
-        mdl_json_add_int(object, "id", assignment->id);
-        mdl_json_add_int(object, "count", ready);
-        mdl_words_add_size(object, "size", size);
+    mdl_json_add_int(contents, "more", count - 1);
+    mdl_json_add_bool(contents, "one", count == 2);
+}
+
+typedef struct {
+    const mdl_assignment_t *assignment;
+    apr_int64_t size;
+} archive_t;
+
+static void add_archive(mdl_json_t *archives, const archive_t *archive, int several)
+{
+    const mdl_assignment_t *assignment = archive->assignment;
+    mdl_json_t *object = mdl_json_add_object(archives, NULL);
+    int count = 0;
+
+    for (int i = 0; i < assignment->files->nelts; i++) {
+        count += is_ready(APR_ARRAY_IDX(assignment->files, i, const mdl_order_file_t *));
+    }
+    mdl_json_add_int(object, "id", assignment->id);
+    mdl_json_add_int(object, "count", count);
+    mdl_words_add_size(object, "size", archive->size);
+    mdl_json_add_bool(object, "ready", !has_exhausted(assignment));
+    mdl_json_add_bool(object, "exhausted", has_exhausted(assignment));
+    if (several) {
+        add_contents(object, assignment, count);
+    } else {
+        mdl_json_add_null(object, "contents");
+    }
+}
+
+static void add_archives(mdl_json_t *data, const page_t *page)
+{
+    mdl_json_t *archives = mdl_json_add_array(data, "archives");
+    apr_pool_t *p = page->r->pool;
+    apr_array_header_t *found = apr_array_make(p, 2, sizeof(archive_t));
+
+    for (int i = 0; page->access == ACTIVE && i < page->order->assignments->nelts; i++) {
+        archive_t archive = {.assignment = assignment_at(page, i)};
+
+        if (is_shown(page, archive.assignment) &&
+            (archive.size = mdl_archive_size(archive.assignment, p)) > 0) {
+            APR_ARRAY_PUSH(found, archive_t) = archive;
+        }
+    }
+    for (int i = 0; i < found->nelts; i++) {
+        add_archive(archives, &APR_ARRAY_IDX(found, i, archive_t), found->nelts > 1);
     }
 }
 
 /* Returns how many of the files are still being prepared. */
 static int add_files(mdl_json_t *data, const page_t *page)
 {
-    mdl_json_t *archives = mdl_json_add_array(data, "archives");
     mdl_json_t *files = mdl_json_add_array(data, "files");
     int preparing = 0;
 
     for (int i = 0; page->access == ACTIVE && i < page->order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = assignment_at(page, i);
 
-        if (is_shown(page, assignment)) {
-            add_archive(archives, assignment, page->r->pool);
-        }
         for (int j = 0; is_shown(page, assignment) && j < assignment->files->nelts; j++) {
             const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, j,
                                                          const mdl_order_file_t *);
@@ -209,6 +260,7 @@ static void add_content(mdl_json_t *data, const page_t *page)
     int has_more = page->access == ACTIVE && mdl_order_content_add(data, page->order, page->service,
                                                                    page->now, page->r->pool);
 
+    add_archives(data, page);
     mdl_json_add_bool(data, "has_files", has_files);
     mdl_json_add_bool(data, "empty", !has_files && !has_more);
     mdl_json_add_bool(data, "refreshes", preparing > 0);
@@ -384,7 +436,6 @@ static int press_file(const page_t *page, const char *id)
                                       &link, file->filename, page->r->pool));
 }
 
-/* Whether every file of an archive can still be had is found out when its link is used. */
 static int press_archive(const page_t *page, const char *id)
 {
     apr_pool_t *p = page->r->pool;
@@ -401,6 +452,9 @@ static int press_archive(const page_t *page, const char *id)
         }
         if (mdl_archive_size(assignment, p) == 0) {
             return show(page, HTTP_CONFLICT);
+        }
+        if (has_exhausted(assignment)) {
+            return show(page, HTTP_FORBIDDEN);
         }
         return redirect(page, mdl_link_archive_url(
                                   page->service->secret, page->service->settings->public_url, &link,

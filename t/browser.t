@@ -98,10 +98,13 @@ my %order = (
     failed    => order([ fresh('failed') ]),
     empty     => order([]),
     missing   => order([ fresh('missing') ]),
+    archives  => order([ $book, $audio ], download_limit => 1),
 );
+assign($shop, $order{archives}{id}, [ { storefront_product_id =>
+    mapping_of($shop, [ map { $_->{id} } $audio, fresh('score') ])->{storefront_product_id} } ]);
 my %link = map { $_ => link_of($order{$_}, $order{$_}{assets}[0]) } qw(active exhausted preparing failed missing);
 page('GET', $link{exhausted})->{status} == 200 or die "no download\n";
-page('GET', link_of($order{active}, $audio));
+page('GET', link_of($order{$_}, $audio)) for qw(active archives);
 pending($order{preparing}{assets}[0], 'pending');
 pending($order{failed}{assets}[0], 'failed');
 sql("UPDATE assignment SET expires_at = 1700000000000000 WHERE id = $order{expired}{assignment}");
@@ -118,6 +121,7 @@ my @cases = (
         [ 'rejected',  qr/not released.*stolen/s,         qr/nicht freigegeben.*stolen/s ],
         [ 'expired',   qr/until 14 November 2023, 22:13/, qr/bis 14\. November 2023, 22:13 Uhr/ ],
         [ 'exhausted', qr/limit of this file is reached/, qr/Limit dieser Datei ist erreicht/ ],
+        [ 'archives',  qr/Download Audio and 1 more as ZIP/, qr/Audio und 1 weitere als ZIP/ ],
         [ 'preparing', qr/file is being prepared/,        qr/wird gerade vorbereitet/ ],
         [ 'failed',    qr/could not be prepared/,         qr/konnte nicht vorbereitet werden/ ],
         [ 'empty',     qr/nothing to download/,           qr/nichts herunterzuladen/ ]),

@@ -283,6 +283,31 @@ subtest 'Names are safe for every system' => sub {
 
 # --- what is missing, and what it costs ------------------------------------------------------------
 
+subtest 'Of several archives each says what it holds' => sub {
+    my @sets = map { my $set = $_; [ map { { name => "$set-$_.txt", bytes => "$set $_" } } 1 .. 3 ] } qw(book <b>score);
+    pop @{ $sets[0] };
+    stock($shop, @$_) for @sets;
+    my @products = map { mapping_of($shop, [ map { $_->{id} } @$_ ], download_limit => 1)->{storefront_product_id} } @sets;
+    my $id    = digits();
+    my $reply = assign($shop, $id, [ map { { storefront_product_id => $_ } } @products ]);
+    my $order = $reply->{json}{order};
+    my ($path) = $order->{download_page_url} =~ m{^http://[^/]+(/.+)$};
+    my $shown = sub { page('GET', $path, headers => { 'accept-language' => shift })->{body} };
+
+    like($shown->('en'), qr{>Download <bdi>book-1\.txt</bdi> and 1 more as ZIP \(2 files, }, 'in English, one');
+    like($shown->('en'), qr{>Download <bdi>&lt;b&gt;score-1\.txt</bdi> and 2 more as ZIP \(3 files, }, 'and the other');
+    like($shown->('de'), qr{><bdi>book-1\.txt</bdi> und 1 weitere als ZIP herunterladen \(2 Dateien, }, 'in German, one');
+
+    my $score = $order->{assignments}[1]{id};
+    my $urls  = "/orders/$id/assignments/$score/download-urls";
+    page('GET', api('GET', $urls, key => $shop->{token})->{json}{files}[1]{url});
+    like($shown->('en'), qr{<bdi>&lt;b&gt;score-1\.txt</bdi> and 2 more files can&#8217;t be downloaded together},
+        'once a file of it is used up, which one is not there any more');
+    like($shown->('de'), qr{score-1\.txt</bdi> und 2 weitere Dateien zusammen gibt es nicht mehr als ZIP},
+        'in German, too');
+    like($shown->('en'), qr{>Download <bdi>book-1\.txt</bdi> and 1 more}, 'and the other stays');
+};
+
 subtest 'A file that is missing from the storage is found before the first byte' => sub {
     my ($order, @files) = an_order(4, download_limit => 2);
     my $path = link_of($shop, $order);
@@ -323,13 +348,19 @@ subtest 'It costs a download of each file, or of none' => sub {
     is(used($order), '2 2 2', 'another link costs another');
     is(page('GET', $third)->{status}, 403, 'then none is left');
     is(used($order), '2 2 2', 'and none is taken');
-    unlike(page('GET', $order->{path})->{body}, qr/name="zip"/, 'nor offered');
+    my $page = page('GET', $order->{path})->{body};
+    unlike($page, qr/name="zip"/, 'nor offered');
+    like($page, qr/All files can&#8217;t be downloaded together as ZIP any more, because the download limit/,
+        'which the page explains');
+    is(page('POST', $order->{path}, form => { zip => $order->{assignment} })->{status}, 403,
+        'and the button, pressed all the same, answers as the link');
 
     ($order) = an_order(3, download_limit => 1);
     my ($archive, $file) = (link_of($shop, $order), urls($shop, $order)->{files}[1]{url});
     page('GET', $file);
     is(used($order), '0 1 0', 'where one file was had by itself');
     is(page('GET', $archive)->{status}, 403, 'there is no archive of all');
+    like(page('GET', $order->{path})->{body}, qr/ZIP any more/, 'which the page explains');
     is(used($order), '0 1 0', 'and the others are left');
 };
 
