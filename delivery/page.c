@@ -424,7 +424,7 @@ static int press_file(const page_t *page, const char *id)
     if (file == NULL) {
         return not_in_order(page);
     }
-    if (!open) {
+    if (!open || state_of(file) == EXHAUSTED) {
         return show(page, HTTP_FORBIDDEN);
     }
     if (state_of(file) != READY) {

@@ -149,7 +149,7 @@ subtest 'exhausted, granted more' => sub {
     my $order = new_order();
     my $link  = link_of($order);
     is page('GET', link_of($order))->{body}, "bought\n", 'the one download is had';
-    is_state($order, $link, says => qr/limit of this file is reached/, offers => 0, press => 409,
+    is_state($order, $link, says => qr/limit of this file is reached/, offers => 0, press => 403,
         link => [ 403, qr/limit is reached/ ], urls => [200], access => 'active', fraud => 'passed',
         failure => 'allowance');
     act($order, 'grant-downloads', downloads => 1);

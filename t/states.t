@@ -129,7 +129,7 @@ my @states = (
     [ 'held and expired', [ \&held, \&expired ], 'held held',
         '409 order_held 409 order_held 200 403 403', fraud => qr/^The order is under review/ ],
     [ 'exhausted', [ \&exhausted ], 'active not_checked',
-        '200 - 202 - 200 409 403', allowance => qr/^All 2 downloads of states-.* are used up, 1 of 1 file: grant more\.$/ ],
+        '200 - 202 - 200 403 403', allowance => qr/^All 2 downloads of states-.* are used up, 1 of 1 file: grant more\.$/ ],
     [ 'exhausted, then granted more', [ \&exhausted, act('grant-downloads', downloads => 5) ], 'active not_checked',
         $good, undef ],
     [ 'exhausted and revoked', [ \&exhausted, act('revoke') ], 'revoked not_checked',
