@@ -230,7 +230,7 @@ subtest 'A link that nobody gave out leads nowhere' => sub {
 subtest 'The email has them in its text and in its HTML' => sub {
     my $link  = link_of('The <b>Forum</b>', 'https://mail.example/?a=1&b=2');
     my $tag   = tag_of('CCCC-<3>');
-    my $to    = digits() . '@buyer.example';
+    my $to    = 'content-' . digits() . '@buyer.example';
     my $order = order_of([ { link_ids => [$link], license_key_tag_ids => [$tag] } ], quantity => 2,
         send_email => JSON::PP::true(), customer => { email => $to });
     my $mail  = wait_mail($to);
@@ -251,7 +251,7 @@ subtest 'The email has them in its text and in its HTML' => sub {
 
 subtest 'An email of files alone speaks of neither' => sub {
     my $asset = ready_asset($shop, 'alone.pdf', 'alone');
-    my $to    = digits() . '@buyer.example';
+    my $to    = 'content-' . digits() . '@buyer.example';
     my $product = mapping_of($shop, [ $asset->{id} ])->{storefront_product_id};
     assign($shop, digits(), [$product], send_email => JSON::PP::true(), customer => { email => $to });
     my $mail = wait_mail($to);
