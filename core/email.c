@@ -102,6 +102,22 @@ apr_status_t mdl_email_hold(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
                : rv;
 }
 
+apr_status_t mdl_email_hold_again(mdl_db_t *db, apr_int64_t id, const char *job_id, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_LOCK_ORDER, &row, p, MDL_ARGS(mdl_int(id)));
+
+    if (rv != APR_SUCCESS || strcmp(mdl_rows_text(row, 0), "held") != 0) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    rv = mdl_db_exec(db, MDL_Q_EMAIL_CANCEL_JOB, NULL, p,
+                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(job_id)));
+    return rv == APR_SUCCESS
+               ? mdl_db_exec(db, MDL_Q_EMAIL_HOLD, NULL, p,
+                             MDL_ARGS(mdl_text(apr_psprintf(p, "[%" APR_INT64_T_FMT "]", id))))
+               : rv;
+}
+
 apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
                                apr_pool_t *p)
 {

@@ -70,6 +70,10 @@ apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
     tells of everything that this transaction adds to the order. */
 apr_status_t mdl_email_is_delayed(mdl_db_t *db, apr_int64_t order_id, int *delayed, apr_pool_t *p);
 
+/** Takes an email back whose job has just been put back into the queue, when its order is held
+    meanwhile.  Locks the order. */
+apr_status_t mdl_email_hold_again(mdl_db_t *db, apr_int64_t id, const char *job_id, apr_pool_t *p);
+
 /** An email to be sent. */
 typedef struct {
     apr_int64_t id;

@@ -286,5 +286,51 @@ subtest 'a background process that dies before the answer sends the same message
     close $_ for $first, $second, $mock;
 };
 
+# As in the moment in which the fraud check holds an order: its email's job is on its way already.
+sub hold
+{
+    my ($order) = @_;
+    sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held' "
+        . "WHERE storefront_order_id = '$order'");
+    return;
+}
+
+sub held_then_approved
+{
+    my ($order, $address) = @_;
+    my $job = "email_id IN (SELECT e.id FROM email e JOIN orders o ON o.id = e.order_id "
+        . "WHERE o.storefront_order_id = '$order')";
+    my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'held' });
+    is $email->{status}, 'held', 'it is held';
+    is_deeply [ sql("SELECT status FROM job WHERE $job") ], [ ['cancelled'] ], 'and nobody tries to send it';
+    $peer = start_peer();
+    is api('POST', "/orders/$order/approve", key => $shop->{token}, json => {})->{status}, 200,
+        'the order is approved';
+    is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'it is sent';
+    is scalar(my @mails = accepted($address)), 1, 'and arrives once';
+    stop_peer($peer);
+    return $email;
+}
+
+subtest 'an email whose job runs when its order is held is held, too' => sub {
+    my $order = order_for($shop, 'review@buyer.example');
+    wait_email($shop, $order, sub { $_[0]{attempts} == 1 });
+    hold($order);
+    attempt_now($order);
+    my $email = held_then_approved($order, 'review@buyer.example');
+    is $email->{attempts}, 1, 'it was not tried once more';
+};
+
+subtest 'so is one that the server did not take meanwhile' => sub {
+    my $mock = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $smtp_port, Listen => 5,
+        ReuseAddr => 1) or die "port $smtp_port: $!";
+    my $order  = order_for($shop, 'refused@buyer.example');
+    my $client = $mock->accept or die "accept: $!";
+    hold($order);
+    print $client "421 later\r\n";
+    close $_ for $client, $mock;
+    held_then_approved($order, 'refused@buyer.example');
+};
+
 $server->stop;
 done_testing;

@@ -353,8 +353,8 @@ wait_mail($newer);
 
 # --- an email that is overtaken --------------------------------------------------------------------
 
-for my $case ([ 'revoked', 'revoked' ], [ 'held', 'put under review' ], [ 'rejected', 'rejected' ]) {
-    my ($status, $words) = @$case;
+for my $case ([ 'revoked', 'failed' ], [ 'rejected', 'failed' ], [ 'held', 'held' ]) {
+    my ($status, $end) = @$case;
     ($id) = new_order();
     # In one transaction the email is there and the order is closed, so that no worker is faster.
     my ($row) = sql('SELECT o.id FROM orders o WHERE ' . where($id));
@@ -367,9 +367,10 @@ for my $case ([ 'revoked', 'revoked' ], [ 'held', 'put under review' ], [ 'rejec
         . " lease_token, bytes_received, created_at) VALUES ('$job', $shop->{shop_id}, 'email', 'mail', $email,"
         . " 'queued', 0, 5, 1, 0, 0, 1); COMMIT");
     assign($shop, $foreign, \@products, storefront_customer_id => $foreign);    # wakes the worker
-    my $failed = wait_for(sub { my $look = order($id)->{email}; $look->{status} eq 'failed' ? $look : undef }, 15,
-        'the email to be given up');
-    like($failed->{last_error}, qr/\b\Q$words\E\b/, "an email whose order was $status meanwhile says so");
+    my $ended = wait_for(sub { my $look = order($id)->{email}; $look->{status} eq $end ? $look : undef }, 15,
+        "the email to be $end");
+    is($ended->{attempts}, $end eq 'failed' ? 1 : 0, "an email whose order was $status meanwhile is $end");
+    like($ended->{last_error} // $end, qr/\b$status\b/, 'and says so');
 }
 is(scalar(mails('late@buyer.example')), 0, 'none of them was sent');
 

@@ -150,12 +150,9 @@ static const char *envelope_sender(const mdl_task_t *task)
                                     task->pool);
 }
 
-/* Why nothing of an order can be given to its customer now, or NULL. */
+/* Why nothing of an order will be given to its customer, or NULL. */
 static const char *closed(const mdl_order_t *order)
 {
-    if (strcmp(order->access_status, "held") == 0) {
-        return "The order was put under review before the email was sent.";
-    }
     if (strcmp(order->access_status, "rejected") == 0) {
         return "The order was rejected before the email was sent.";
     }
@@ -183,6 +180,11 @@ static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
     find.id = mail->email.order_id;
     if ((rv = mdl_order_find(db, task->pool, &find)) != APR_SUCCESS) {
         return rv;
+    }
+    if (strcmp(find.order->access_status, "held") == 0) {
+        task->job->due_at = apr_time_now();
+        task->outcome = MDL_TASK_RELEASED; /* settle takes it back, unless it is approved by then */
+        return APR_EOF;
     }
     if ((why = closed(find.order)) != NULL) {
         return end_unsent(task, MDL_TASK_FAILED, "access", why);
@@ -234,8 +236,15 @@ static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     const char *status = task->outcome == MDL_TASK_SUCCEEDED ? "sent"
                          : task->outcome == MDL_TASK_FAILED  ? "failed"
                                                              : "queued";
+    apr_status_t rv = APR_SUCCESS;
 
-    return mdl_email_result(db, job->email_id, status, job->attempts, job->error_message, p);
+    if (task->outcome != MDL_TASK_RELEASED) {
+        rv = mdl_email_result(db, job->email_id, status, job->attempts, job->error_message, p);
+    }
+    if (rv == APR_SUCCESS && strcmp(status, "queued") == 0) {
+        rv = mdl_email_hold_again(db, job->email_id, job->id, p);
+    }
+    return rv;
 }
 
 const mdl_job_kind_t mdl_kind_mail = {

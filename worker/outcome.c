@@ -49,11 +49,12 @@ static apr_status_t write_outcome(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
         rv = mdl_job_retry_later(db, job, p);
         break;
     case MDL_TASK_RELEASED:
-        return mdl_job_release(db, job, p);
+        rv = mdl_job_release(db, job, p);
+        break;
     default:
         return APR_SUCCESS;
     }
-    return rv == APR_SUCCESS ? task->kind->settle(db, task, p) : rv;
+    return rv == APR_SUCCESS && task->kind != NULL ? task->kind->settle(db, task, p) : rv;
 }
 
 apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, void *arg)

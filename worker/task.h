@@ -70,7 +70,8 @@ struct mdl_job_kind_t {
     /** Whether settle locks what must not be locked together with another job's: then each job is
         written down by itself. */
     int alone;
-    /** In the control thread, inside the transaction that ends the job: what else it means. */
+    /** In the control thread, inside the transaction that ends the job or puts it back: what else
+        the outcome means. */
     apr_status_t (*settle)(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p);
     /** In the control thread: removes what a cancelled job may have left that nobody works on any
         more.  May be NULL. */

@@ -19,7 +19,17 @@ WHERE status = 'queued'
 RETURNING email_id
 
 -- name: email_hold
-UPDATE email SET held = 1 WHERE id {{in_given}}
+UPDATE email SET held = 1, status = 'queued' WHERE id {{in_given}}
+
+-- An approval waits for the transaction's end, or has been there before.
+-- name: email_lock_order
+SELECT o.access_status FROM orders o
+WHERE o.id = (SELECT order_id FROM email WHERE id = %lld)
+{{for_no_key_update}}
+
+-- name: email_cancel_job
+UPDATE job SET status = 'cancelled', due_at = NULL, finished_at = %lld
+WHERE id = %s AND status = 'queued'
 
 -- Held emails go to the address that the customer has by now.
 -- name: email_release
