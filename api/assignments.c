@@ -47,6 +47,7 @@ const mdl_route_t mdl_route_assignment_list = {
     .path = "/orders/{}/assignments",
     .resource = &resource,
     .parse = parse_list,
+    .snapshot = 1,
     .effect = mdl_assignment_list,
     .write = mdl_list_write,
 };
@@ -91,6 +92,7 @@ const mdl_route_t mdl_route_assignment = {
     .method = "GET",
     .path = "/orders/{}/assignments/{}",
     .parse = parse_one,
+    .snapshot = 1,
     .effect = read_one,
     .write = write_one,
 };
@@ -168,6 +170,7 @@ const mdl_route_t mdl_route_download_urls = {
     .method = "GET",
     .path = "/orders/{}/assignments/{}/download-urls",
     .parse = parse_one,
+    .snapshot = 1,
     .effect = read_urls,
     .write = write_urls,
 };

@@ -47,13 +47,14 @@ typedef struct {
 
 /**
  * An operation.  parse checks the members and fills call->arg, or refuses; effect runs in the
- * gate's transaction (a GET's without one), perhaps twice; write fills the answer from call->arg.
- * An answer with the status 204 has no body.
+ * gate's transaction (a GET's without one, or in one that reads of one moment), perhaps twice;
+ * write fills the answer from call->arg. An answer with the status 204 has no body.
  */
 struct mdl_route_t {
     const char *method;
     const char *path;                        /* "/jobs/{}": a parameter is one segment */
     int no_key;                              /* open to everybody */
+    int snapshot;                            /* a GET whose effect has several statements */
     int wakes;                               /* commits a job */
     int optional_body;                       /* a write without a body counts as {} */
     apr_size_t max_body;                     /* bytes; 0: MDL_MAX_BODY */

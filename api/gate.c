@@ -146,9 +146,11 @@ static apr_status_t read_effect(mdl_call_t *call, mdl_connection_t **connection)
 {
     apr_status_t rv = take(call, connection);
 
-    return rv == APR_SUCCESS ? mdl_db_read(mdl_connection_db(*connection), call->route->effect,
-                                           call->arg, call->r->pool)
-                             : rv;
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    return (call->route->snapshot ? mdl_db_snapshot : mdl_db_read)(
+        mdl_connection_db(*connection), call->route->effect, call->arg, call->r->pool);
 }
 
 static apr_status_t pass_read(mdl_call_t *call, mdl_connection_t **connection, mdl_answer_t *answer)

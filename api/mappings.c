@@ -114,6 +114,7 @@ const mdl_route_t mdl_route_mapping_list = {
     .path = "/mappings",
     .resource = &resource,
     .parse = parse_list,
+    .snapshot = 1,
     .effect = mdl_mapping_list,
     .write = mdl_list_write,
 };
@@ -131,6 +132,7 @@ const mdl_route_t mdl_route_mapping = {
     .path = "/mappings/{}",
     .resource = &resource,
     .parse = mdl_resource_parse,
+    .snapshot = 1,
     .effect = mdl_mapping_find,
     .write = mdl_resource_write,
 };

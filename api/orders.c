@@ -30,6 +30,7 @@ const mdl_route_t mdl_route_order_list = {
     .path = "/orders",
     .resource = &resource,
     .parse = parse_list,
+    .snapshot = 1,
     .effect = mdl_order_list,
     .write = mdl_list_write,
 };
@@ -77,6 +78,7 @@ const mdl_route_t mdl_route_order = {
     .method = "GET",
     .path = "/orders/{}",
     .parse = parse_get,
+    .snapshot = 1,
     .effect = read_order,
     .write = write_get,
 };
@@ -108,6 +110,7 @@ const mdl_route_t mdl_route_order_diagnosis = {
     .method = "GET",
     .path = "/orders/{}/diagnosis",
     .parse = parse_diagnosis,
+    .snapshot = 1,
     .effect = read_order,
     .write = write_diagnosis,
 };

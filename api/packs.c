@@ -47,6 +47,7 @@ const mdl_route_t mdl_route_pack_list = {
     .path = "/packs",
     .resource = &resource,
     .parse = mdl_list_parse,
+    .snapshot = 1,
     .effect = mdl_pack_page,
     .write = mdl_list_write,
 };
@@ -65,6 +66,7 @@ const mdl_route_t mdl_route_pack = {
     .path = "/packs/{}",
     .resource = &resource,
     .parse = mdl_resource_parse,
+    .snapshot = 1,
     .effect = mdl_pack_find,
     .write = mdl_resource_write,
 };

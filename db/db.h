@@ -123,6 +123,10 @@ apr_status_t mdl_db_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_po
 /** Runs reading statements with the same mending, without a transaction. */
 apr_status_t mdl_db_read(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
 
+/** The same in a transaction, so that all of them see the database as it was at the first one: for
+    what is read by several.  It takes a round trip to the server more at either end. */
+apr_status_t mdl_db_snapshot(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
+
 /** Runs one command of SQL text, such as a migration's: no arguments, no rows. */
 apr_status_t mdl_db_command(mdl_db_t *db, const char *sql);
 

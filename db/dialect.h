@@ -23,7 +23,8 @@ typedef struct {
     const char *(*words)(void *native);
     /** Makes a lost connection anew; MDL_DB_EGONE when it can't. */
     apr_status_t (*reset)(void *native);
-    const char *begin;
+    const char *begin;          /* a transaction that may write */
+    const char *begin_snapshot; /* one whose statements see the same moment */
 } mdl_dialect_ops_t;
 
 extern const mdl_dialect_ops_t mdl_dialect_sqlite3;

@@ -81,5 +81,6 @@ static apr_status_t reset(void *native)
     return PQstatus(native) == CONNECTION_OK ? APR_SUCCESS : MDL_DB_EGONE;
 }
 
-const mdl_dialect_ops_t mdl_dialect_pgsql = {"pgsql", session, command, classify,
-                                             words,   reset,   "BEGIN"};
+const mdl_dialect_ops_t mdl_dialect_pgsql = {
+    "pgsql", session, command, classify,
+    words,   reset,   "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"};

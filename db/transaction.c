@@ -56,7 +56,18 @@ static void unlock_writer(mdl_db_t *db)
     }
 }
 
-static apr_status_t begin(mdl_db_t *db)
+typedef enum { NONE, SNAPSHOT, WRITE } transaction_t;
+
+static apr_status_t begin_snapshot(mdl_db_t *db)
+{
+    apr_status_t rv = mdl_db_begin_session(db);
+
+    return rv == APR_SUCCESS && db->ops->command(db->native, db->ops->begin_snapshot)
+               ? mdl_db_note_failure(db, "BEGIN")
+               : rv;
+}
+
+static apr_status_t begin_write(mdl_db_t *db)
 {
     apr_status_t rv = mdl_db_begin_session(db);
 
@@ -107,17 +118,29 @@ static apr_status_t mend(mdl_db_t *db, apr_status_t rv)
     return db->ops->reset(db->native);
 }
 
-static apr_status_t run(mdl_db_t *db, int transaction, mdl_effect_fn *effect, void *arg,
+static apr_status_t begin(mdl_db_t *db, transaction_t transaction)
+{
+    switch (transaction) {
+    case SNAPSHOT:
+        return begin_snapshot(db);
+    case WRITE:
+        return begin_write(db);
+    default:
+        return APR_SUCCESS;
+    }
+}
+
+static apr_status_t run(mdl_db_t *db, transaction_t transaction, mdl_effect_fn *effect, void *arg,
                         apr_pool_t *p)
 {
-    apr_status_t rv = transaction ? begin(db) : APR_SUCCESS;
+    apr_status_t rv = begin(db, transaction);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
     db->failed = APR_SUCCESS;
     rv = effect(db, p, arg);
-    return transaction ? end(db, rv) : rv;
+    return transaction != NONE ? end(db, rv) : rv;
 }
 
 /* Whether a second try on a mended connection may do. */
@@ -126,8 +149,8 @@ static int is_mendable(apr_status_t rv)
     return rv == MDL_DB_EGONE || rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY;
 }
 
-static apr_status_t run_mended(mdl_db_t *db, int transaction, mdl_effect_fn *effect, void *arg,
-                               apr_pool_t *p)
+static apr_status_t run_mended(mdl_db_t *db, transaction_t transaction, mdl_effect_fn *effect,
+                               void *arg, apr_pool_t *p)
 {
     apr_status_t rv = run(db, transaction, effect, arg, p);
 
@@ -255,7 +278,7 @@ static void lead(mdl_db_t *db, entry_t *own)
 {
     entry_t *batch = NULL;
     entry_t *next;
-    apr_status_t rv = run_mended(db, 1, run_batch, &batch, own->pool);
+    apr_status_t rv = run_mended(db, WRITE, run_batch, &batch, own->pool);
 
     /* No transaction was to be had: for nobody, when others hold the lock; but a connection that is
        lost is this thread's alone. */
@@ -304,10 +327,15 @@ static apr_status_t write_in_group(mdl_db_t *db, mdl_effect_fn *effect, void *ar
 apr_status_t mdl_db_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
     return db->dialect == MDL_SQLITE3 ? write_in_group(db, effect, arg, p)
-                                      : run_mended(db, 1, effect, arg, p);
+                                      : run_mended(db, WRITE, effect, arg, p);
 }
 
 apr_status_t mdl_db_read(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
-    return run_mended(db, 0, effect, arg, p);
+    return run_mended(db, NONE, effect, arg, p);
+}
+
+apr_status_t mdl_db_snapshot(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
+{
+    return run_mended(db, SNAPSHOT, effect, arg, p);
 }

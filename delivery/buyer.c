@@ -15,7 +15,7 @@ apr_status_t mdl_buyer_order(request_rec *r, const mdl_service_t *service, const
     if (connection == NULL) {
         return MDL_DB_EGONE;
     }
-    rv = mdl_db_read(mdl_connection_db(connection), mdl_order_find, &find, r->pool);
+    rv = mdl_db_snapshot(mdl_connection_db(connection), mdl_order_find, &find, r->pool);
     mdl_connection_close(connection);
     *order = find.order;
     return rv;

@@ -386,6 +386,21 @@ for my $round (1 .. 5) {
     }
 }
 
+# Revoking and restoring change the order and its purchases in one transaction each.
+($id) = new_order();
+my @seen = parallel(6, sub {
+    my ($i) = @_;
+    if ($i == 0) {
+        act($id, $_ % 2 ? 'revoke' : 'restore') for 1 .. 40;
+        return [];
+    }
+    my %seen;
+    $seen{ access(order($id)) }++ for 1 .. 60;
+    return [ keys %seen ];
+});
+my %mixed = map { $_ => 1 } grep { !/^(?:active - \S+(?: active)+|revoked - \S+(?: revoked)+)$/ } map { @$_ } @seen;
+is_deeply([ sort keys %mixed ], [], 'who reads an order meanwhile sees it of one moment');
+
 # --- a life ----------------------------------------------------------------------------------------
 
 my $second_key = MDL::Test::new_key($shop->{shop_id});

@@ -313,6 +313,47 @@ static void test_migrate_at_once(const database_t *database, apr_pool_t *p)
     is_int(version, mdl_migrate_latest(), "and the schema is there");
 }
 
+/* Reads the counter before and after another connection has changed it. */
+typedef struct {
+    mdl_db_t *other;
+    apr_int64_t before;
+    apr_int64_t after;
+} twice_t;
+
+static apr_status_t read_twice(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    twice_t *twice = arg;
+    apr_status_t rv = read_count(on, p, &twice->before);
+
+    if (rv == APR_SUCCESS && (rv = mdl_db_write(twice->other, bump_once, NULL, p)) == APR_SUCCESS) {
+        rv = read_count(on, p, &twice->after);
+    }
+    return rv;
+}
+
+static apr_status_t refuse_to_read(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    apr_int64_t n;
+
+    (void)arg;
+    return read_count(on, p, &n) == APR_SUCCESS ? APR_ENOENT : APR_EGENERAL;
+}
+
+static void test_snapshot(const database_t *database, apr_pool_t *p)
+{
+    twice_t twice = {.other = database_open(database, p)};
+
+    is_int(mdl_db_snapshot(db, read_twice, &twice, p), APR_SUCCESS,
+           "another connection writes while one reads a snapshot");
+    is_int(twice.after, twice.before, "which sees nothing of it");
+    is_int(count(db, p), twice.before + 1, "but afterwards");
+    is_int(mdl_db_read(db, read_twice, &twice, p), APR_SUCCESS, "without a snapshot");
+    is_int(twice.after, twice.before + 1, "each statement sees what was committed before it");
+    is_int(mdl_db_snapshot(db, refuse_to_read, NULL, p), APR_ENOENT,
+           "what an effect returns comes back from a snapshot");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "and the connection can write then");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     test_migrate(database, p);
@@ -322,6 +363,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_errors(p);
     test_arguments_refused(p);
     test_transactions(database, p);
+    test_snapshot(database, p);
     test_open(database, p);
     test_attach(database, p);
     test_migrate_at_once(database, p);

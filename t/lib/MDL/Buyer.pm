@@ -112,16 +112,16 @@ sub account
     };
 }
 
-# The same once no session is open any more.  It is read once more then: the order's files and its
-# sessions are not of the same moment.
+# The same once no session is open any more.
 sub settled
 {
     my ($buy, $seconds) = @_;
+    my $account;
     wait_for(
-        sub { return !grep { $_->{status} eq 'open' } @{ account($buy)->{sessions} } },
+        sub { $account = account($buy); return !grep { $_->{status} eq 'open' } @{ $account->{sessions} } },
         $seconds // 20, "the end of the sessions of order $buy->{id}"
     );
-    return account($buy);
+    return $account;
 }
 
 # The number of downloads left, as the customer's page has it.
