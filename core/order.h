@@ -72,7 +72,7 @@ typedef struct {
     mdl_customer_t customer;
     apr_int64_t shop_id;
     const char *shop_name;
-    const char *shop_email; /* or NULL */
+    const char *shop_email; /* where customers write to; or NULL */
     mdl_email_state_t email;
     apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id */
     apr_array_header_t *events;      /* mdl_event_t *; NULL unless asked for */

@@ -34,6 +34,21 @@ static int domain_valid(const char *domain)
            strspn(domain, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length;
 }
 
+static apr_status_t check_name(const char *name, mdl_refusal_t *refusal)
+{
+    return mdl_words_is_name(name, 200)
+               ? APR_SUCCESS
+               : mdl_refuse(refusal, 400, "invalid_request",
+                            "A shop's name has 1 to 200 bytes and no control characters.");
+}
+
+static apr_status_t check_email(const char *email, mdl_refusal_t *refusal)
+{
+    return email == NULL || mdl_mime_address_valid(email)
+               ? APR_SUCCESS
+               : mdl_refuse(refusal, 400, "invalid_request", "The shop's email is not an address.");
+}
+
 apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_shop_add_t *add = arg;
@@ -42,17 +57,15 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_rows_t *row;
     apr_status_t rv;
 
-    if (!mdl_words_is_name(shop->name, 200)) {
-        return mdl_refuse(add->refusal, 400, "invalid_request",
-                          "A shop's name has 1 to 200 bytes and no control characters.");
+    if ((rv = check_name(shop->name, add->refusal)) != APR_SUCCESS) {
+        return rv;
     }
     if (!domain_valid(shop->domain)) {
         return mdl_refuse(add->refusal, 400, "invalid_request",
                           "A shop's domain is a host name in lower case.");
     }
-    if (shop->email != NULL && !mdl_mime_address_valid(shop->email)) {
-        return mdl_refuse(add->refusal, 400, "invalid_request",
-                          "The shop's email is not an address.");
+    if ((rv = check_email(shop->email, add->refusal)) != APR_SUCCESS) {
+        return rv;
     }
     now = apr_time_now();
     rv = mdl_db_select_one(db, MDL_Q_SHOP_INSERT, &row, p,
@@ -109,6 +122,12 @@ static const char *changed_text(const char *now, const char *given)
 
 static apr_status_t check_set(const mdl_shop_set_t *set)
 {
+    apr_status_t rv = set->name != NULL ? check_name(set->name, set->refusal) : APR_SUCCESS;
+
+    if (rv != APR_SUCCESS ||
+        (rv = check_email(changed_text(NULL, set->email), set->refusal)) != APR_SUCCESS) {
+        return rv;
+    }
     if (set->sender_name != NULL && *set->sender_name != '\0' &&
         !mdl_words_is_name(set->sender_name, 200)) {
         return mdl_refuse(set->refusal, 400, "invalid_request",
@@ -140,12 +159,15 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, void *arg)
                                  set->refusal, p)) != APR_SUCCESS) {
         return rv;
     }
+    shop->name = set->name != NULL ? set->name : shop->name;
+    shop->email = changed_text(shop->email, set->email);
     shop->sender_name = changed_text(shop->sender_name, set->sender_name);
     shop->reply_to = changed_text(shop->reply_to, set->reply_to);
     shop->mail_delay = set->mail_delay >= 0 ? set->mail_delay : shop->mail_delay;
     shop->hold_at = set->hold_at != NULL ? set->hold_at : shop->hold_at;
     return mdl_db_exec(db, MDL_Q_SHOP_SET, NULL, p,
-                       MDL_ARGS(mdl_text(shop->sender_name), mdl_text(shop->reply_to),
+                       MDL_ARGS(mdl_text(shop->name), mdl_text(shop->email),
+                                mdl_text(shop->sender_name), mdl_text(shop->reply_to),
                                 mdl_int(shop->mail_delay), mdl_text(shop->hold_at),
                                 mdl_int(apr_time_now()), mdl_int(shop->id)));
 }

@@ -16,7 +16,7 @@ typedef struct {
     const char *status; /* "pending", "approved", "suspended" */
     apr_time_t created_at;
     const char *sender_name;    /* of its emails; NULL: name */
-    const char *reply_to;       /* likewise; NULL: email */
+    const char *reply_to;       /* in them and on the page, in place of email; NULL: email */
     int mail_delay;             /* minutes between an order and its email */
     const char *hold_at;        /* the level at which the fraud check holds: "medium", "high" */
     const char *storefront_url; /* NULL: there is no connection */
@@ -42,10 +42,12 @@ apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, void *arg);
     such shop. */
 typedef struct {
     apr_int64_t id;
-    const char *sender_name; /* NULL keeps what there is, "" clears it; these two */
+    const char *name;  /* NULL keeps what there is, as all below */
+    const char *email; /* "" clears it, as the next two */
+    const char *sender_name;
     const char *reply_to;
-    int mail_delay;      /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */
-    const char *hold_at; /* NULL keeps it */
+    int mail_delay; /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */
+    const char *hold_at;
     mdl_storefront_set_t storefront;
     mdl_shop_t *shop; /* out */
     mdl_refusal_t *refusal;

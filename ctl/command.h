@@ -41,7 +41,8 @@ typedef struct {
     /* The command line, checked. */
     const char *const *words; /* the arguments that are no options */
     apr_int64_t id;           /* the first of them, for a command that takes a number */
-    const char *email;        /* options: NULL or 0 when not given */
+    const char *name;         /* options: NULL or 0 when not given */
+    const char *email;
     const char *scope;
     const char *status;
     apr_int64_t shop_id;

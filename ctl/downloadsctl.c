@@ -38,6 +38,7 @@ enum {
     LETTER_EXPIRES,
     LETTER_STATUS,
     LETTER_SHOP,
+    LETTER_NAME,
     LETTER_SENDER_NAME,
     LETTER_REPLY_TO,
     LETTER_MAIL_DELAY,
@@ -56,6 +57,7 @@ static const apr_getopt_option_t options[] = {
     {"expires", LETTER_EXPIRES, 1, NULL},
     {"status", LETTER_STATUS, 1, NULL},
     {"shop", LETTER_SHOP, 1, NULL},
+    {"name", LETTER_NAME, 1, NULL},
     {"sender-name", LETTER_SENDER_NAME, 1, NULL},
     {"reply-to", LETTER_REPLY_TO, 1, NULL},
     {"mail-delay", LETTER_MAIL_DELAY, 1, NULL},
@@ -80,9 +82,10 @@ static const command_t commands[] = {
     {"shop", "add", "NAME DOMAIN [--email ADDRESS]", 2, 0, OPTION_EMAIL, 0, mdl_ctl_shop_add},
     {"shop", "list", "", 0, 0, 0, 0, mdl_ctl_shop_list},
     {"shop", "set",
-     "ID [--sender-name TEXT] [--reply-to ADDRESS] [--mail-delay MINUTES] [--hold-at medium|high] "
-     "[--storefront URL] [--storefront-token-file FILE|-]",
-     1, 1, OPTION_SET, 0, mdl_ctl_shop_set},
+     "ID [--name TEXT] [--email ADDRESS] [--sender-name TEXT] [--reply-to ADDRESS] "
+     "[--mail-delay MINUTES] [--hold-at medium|high] [--storefront URL] "
+     "[--storefront-token-file FILE|-]",
+     1, 1, OPTION_SET | OPTION_EMAIL, 0, mdl_ctl_shop_set},
     {"shop", "approve", "ID", 1, 1, 0, 0, mdl_ctl_shop_approve},
     {"shop", "suspend", "ID", 1, 1, 0, 0, mdl_ctl_shop_suspend},
     {"key", "create", "SHOP_ID NAME [--scope full|read] [--expires SECONDS]", 2, 1,
@@ -211,6 +214,9 @@ static int take_set(mdl_ctl_t *ctl, int letter, const char *value)
     static const char *const levels[] = {"medium", "high", NULL};
 
     switch (letter) {
+    case LETTER_NAME:
+        ctl->name = value;
+        return is_utf8(value, ctl->p) ? MDL_EXIT_DONE : misused(ctl, "--name is not UTF-8.");
     case LETTER_SENDER_NAME:
         ctl->sender_name = value;
         return is_utf8(value, ctl->p) ? MDL_EXIT_DONE : misused(ctl, "--sender-name is not UTF-8.");

@@ -91,6 +91,8 @@ int mdl_ctl_shop_set(mdl_ctl_t *ctl)
 {
     mdl_refusal_t refusal = {0};
     mdl_shop_set_t set = {.id = ctl->id,
+                          .name = ctl->name,
+                          .email = ctl->email,
                           .sender_name = ctl->sender_name,
                           .reply_to = ctl->reply_to,
                           .mail_delay = ctl->mail_delay,

@@ -453,6 +453,27 @@ subtest 'A connection serves one file after the other' => sub {
 
 # --- limits ----------------------------------------------------------------------------------------
 
+subtest 'Page and messages say where to write to' => sub {
+    my $first = asset('support');
+    my $order = order(product([ $first, asset('second') ], download_limit => 1));
+    my $file  = "$order->{assignments}[0]-$first->{id}";
+    my $links = api('GET', "/orders/$order->{id}/assignments/$order->{assignments}[0]/download-urls",
+        key => $shop->{token})->{json};
+    my @urls  = ($order->{path}, link_of($order, $file), $links->{zip}{url});
+    my $said  = sub {
+        my %said = map { $_ => 1 } map { page('GET', $_)->{body} =~ /href="mailto:([^"]+)"/g } @urls;
+        return join ' ', sort keys %said;
+    };
+    page('GET', link_of($order, $file));
+
+    is($said->(), '', 'a shop without an address has none');
+    MDL::Test::ctl_or_die('shop', 'set', $shop->{shop_id}, '--email', 'owner@shop.example');
+    is($said->(), 'owner@shop.example', 'that of the shop');
+    MDL::Test::ctl_or_die('shop', 'set', $shop->{shop_id}, '--reply-to', 'answers@shop.example');
+    is($said->(), 'answers@shop.example', 'or the one that emails are answered to');
+    MDL::Test::ctl_or_die('shop', 'set', $shop->{shop_id}, '--reply-to', '', '--email', '');
+};
+
 subtest 'When the limit is reached the button is gone and the links are void' => sub {
     my ($order, $asset, $file) = one_file('limited', download_limit => 1);
     my ($first, $second) = map { link_of($order, $file) } 1 .. 2;

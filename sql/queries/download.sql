@@ -1,7 +1,7 @@
 -- Everything that decides over one download; a row only when the file belongs to the assignment.
 -- name: download_grant
 SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
-    b.size, s.updated_at, m.download_limit, o.page_id, h.name, h.email,
+    b.size, s.updated_at, m.download_limit, o.page_id, h.name, COALESCE(h.reply_to, h.email),
     COALESCE(w.downloads_used, 0), COALESCE(w.downloads_extra, 0),
     h.id, o.storefront_order_id, o.access_reason, c.locale
 FROM assignment a
@@ -89,7 +89,7 @@ WHERE %lld = 0 OR allowance.downloads_used < %lld + allowance.downloads_extra
 
 -- Everything that decides over an archive of an assignment's files, but the files.
 -- name: archive_grant
-SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, h.name, h.email, h.id,
+SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, h.name, COALESCE(h.reply_to, h.email), h.id,
     o.storefront_order_id, o.access_reason, c.locale
 FROM assignment a
 JOIN orders o ON o.id = a.order_id

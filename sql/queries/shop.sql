@@ -18,7 +18,8 @@ SELECT {{shop_columns}} FROM shop ORDER BY id
 UPDATE shop SET status = %s, updated_at = %lld WHERE id = %lld AND status <> %s
 
 -- name: shop_set
-UPDATE shop SET sender_name = %s, reply_to = %s, mail_delay = %lld, hold_at = %s, updated_at = %lld
+UPDATE shop SET name = %s, email = %s, sender_name = %s, reply_to = %s, mail_delay = %lld,
+    hold_at = %s, updated_at = %lld
 WHERE id = %lld
 
 -- What the assets of a shop take, kept with each change of them.  Nothing changes when it would grow

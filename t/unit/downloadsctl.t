@@ -335,12 +335,20 @@ sub test_shops
         [ 'A & B', 're@a.example', 15, 'medium' ], 'and the rest kept');
     $set = succeeds_json('shop', 'set', $id, '--sender-name', '', '--mail-delay', 0);
     is_deeply([ @$set{qw(sender_name mail_delay)} ], [ undef, 0 ], 'nothing clears it');
+    $set = succeeds_json('shop', 'set', $id, '--name', 'Cafe Oil', '--email', 'new@a.example');
+    is_deeply([ @$set{qw(name email reply_to)} ], [ 'Cafe Oil', 'new@a.example', 're@a.example' ],
+        'a shop can get another name and email');
+    is(succeeds_json('shop', 'set', $id, '--email', '')->{email}, undef, 'or no email');
+    is(succeeds_json('shop', 'list')->[0]{name}, 'Cafe Oil', 'which is kept');
+    succeeds_json('shop', 'set', $id, '--name', 'Café Ä');
     like(ctl('shop', 'set', $id)->{out},
         qr/emails from "Café Ä", answered to re\@a\.example, sent after 0 min; orders are held at medium/,
         'people read how it stands');
     refuses_json(4, 'not_found',       'shop', 'set', 999, '--mail-delay', 1);
     refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--reply-to',    'nobody');
     refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--sender-name', "a\r\nBcc: b");
+    refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--email',       'nobody');
+    refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--name',        '');
     refuses(1, qr/0 to 60, not "61"/,        'shop', 'set', $id, '--mail-delay', 61);
     refuses(1, qr/medium or high, not "low"/, 'shop', 'set', $id, '--hold-at',    'low');
     test_storefront($id);
