@@ -248,7 +248,7 @@ static void check_templates(check_t *check)
     if (!folder || !check_folder(check, "DownloadsTemplates", folder, &info)) {
         return;
     }
-    mdl_templates_read(folder, problems, check->ptemp);
+    mdl_templates_read(folder, mdl_settings_template_names, problems, check->ptemp);
     for (int i = 0; i < problems->nelts; i++) {
         add(check->errors, apr_pstrcat(check->ptemp, "DownloadsTemplates: ",
                                        APR_ARRAY_IDX(problems, i, const char *), NULL));

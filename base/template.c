@@ -28,25 +28,32 @@ struct mdl_template_t {
 
 /* One tag as it stands in the text: "{{#name}}". */
 typedef struct {
-    char sigil; /* '#', '^', '/', '!', '{', or '\0' for a plain value */
+    char sigil; /* '#', '^', '/', '!', '>', '{', or '\0' for a plain value */
     const char *name;
     const char *begin;
     const char *end;
 } tag_t;
 
-typedef struct {
+/* One file; a partial's has the parser of what it stands in. */
+typedef struct parser_t {
     mdl_template_t *t;
+    const mdl_template_file_t *file;
+    const struct parser_t *outer;
     const char *at;
+    const char *end;
     int line;
     int open[MAX_DEPTH]; /* indexes of the sections that are not closed yet */
     int depth;
+    mdl_template_partial_t *partial;
+    void *baton;
     const char **why;
     apr_pool_t *p;
 } parser_t;
 
 static apr_status_t refuse(const parser_t *parser, int line, const char *what)
 {
-    *parser->why = apr_psprintf(parser->p, "Line %d: %s.", line, what);
+    *parser->why = apr_psprintf(parser->p, "The template %s is not valid. Line %d: %s.",
+                                parser->file->path, line, what);
     return APR_EINVAL;
 }
 
@@ -81,7 +88,7 @@ static apr_status_t read_tag(const parser_t *parser, const char *begin, tag_t *t
 
     tag->begin = begin;
     tag->name = "";
-    tag->sigil = *inner != '\0' && strchr("#^/!{", *inner) ? *inner++ : '\0';
+    tag->sigil = *inner != '\0' && strchr("#^/!>{", *inner) ? *inner++ : '\0';
     if (tag->sigil == '{') {
         closing = "}}}";
     }
@@ -159,6 +166,33 @@ static apr_status_t close_section(parser_t *parser, const tag_t *tag)
     return APR_SUCCESS;
 }
 
+static apr_status_t parse_file(parser_t *parser);
+
+static apr_status_t add_partial(const parser_t *outer, const char *name)
+{
+    const mdl_template_file_t *file = outer->partial(outer->baton, name);
+    parser_t parser = *outer;
+    apr_size_t length;
+
+    if (file == NULL) {
+        return refuse(outer, outer->line,
+                      apr_psprintf(outer->p, "there is no partial \"%s\"", name));
+    }
+    for (const parser_t *around = outer; around != NULL; around = around->outer) {
+        if (around->file == file) {
+            return refuse(outer, outer->line,
+                          apr_psprintf(outer->p, "the partial \"%s\" is inside of itself", name));
+        }
+    }
+    length = strlen(file->text);
+    length -= length > 0 && file->text[length - 1] == '\n';
+    length -= length > 0 && file->text[length - 1] == '\r';
+    parser.file = file;
+    parser.outer = outer;
+    parser.end = file->text + length;
+    return parse_file(&parser);
+}
+
 static apr_status_t add_tag(parser_t *parser, const tag_t *tag)
 {
     switch (tag->sigil) {
@@ -169,6 +203,8 @@ static apr_status_t add_tag(parser_t *parser, const tag_t *tag)
         return close_section(parser, tag);
     case '!':
         return APR_SUCCESS;
+    case '>':
+        return add_partial(parser, tag->name);
     default:
         add_piece(parser, tag->sigil == '{' ? PIECE_RAW : PIECE_VALUE, tag->name,
                   strlen(tag->name));
@@ -176,8 +212,9 @@ static apr_status_t add_tag(parser_t *parser, const tag_t *tag)
     }
 }
 
-static apr_status_t parse_pieces(parser_t *parser, const char *text)
+static apr_status_t parse_pieces(parser_t *parser)
 {
+    const char *text = parser->file->text;
     const char *begin;
 
     while ((begin = strstr(parser->at, "{{")) != NULL) {
@@ -191,7 +228,8 @@ static apr_status_t parse_pieces(parser_t *parser, const char *text)
         if (rv != APR_SUCCESS) {
             return rv;
         }
-        if (tag.sigil == '\0' || tag.sigil == '{' || !stands_alone(text, &tag, &before, &after)) {
+        if (tag.sigil == '\0' || strchr(">{", tag.sigil) ||
+            !stands_alone(text, &tag, &before, &after)) {
             before = begin;
             after = tag.end;
         }
@@ -205,34 +243,41 @@ static apr_status_t parse_pieces(parser_t *parser, const char *text)
         parser->line += count_lines(begin, after);
         parser->at = after;
     }
-    add_piece(parser, PIECE_TEXT, parser->at, strlen(parser->at));
+    if (parser->end > parser->at) {
+        add_piece(parser, PIECE_TEXT, parser->at, (apr_size_t)(parser->end - parser->at));
+    }
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind, const char *text,
-                                const char **why, apr_pool_t *p)
+static apr_status_t parse_file(parser_t *parser)
 {
-    parser_t parser = {.line = 1, .why = why, .p = p};
     apr_status_t rv;
 
-    text = apr_pstrdup(p, text);
-    parser.at = text;
-    parser.t = apr_pcalloc(p, sizeof(*parser.t));
-    parser.t->kind = kind;
-    parser.t->pieces = apr_array_make(p, 32, sizeof(piece_t));
-    rv = parse_pieces(&parser, text);
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    if (parser.depth > 0) {
-        const piece_t *piece = &APR_ARRAY_IDX(parser.t->pieces, parser.open[parser.depth - 1],
+    parser->at = parser->file->text;
+    parser->line = 1;
+    parser->depth = 0;
+    rv = parse_pieces(parser);
+    if (rv == APR_SUCCESS && parser->depth > 0) {
+        const piece_t *piece = &APR_ARRAY_IDX(parser->t->pieces, parser->open[parser->depth - 1],
                                               piece_t);
 
-        return refuse(&parser, piece->line,
-                      apr_psprintf(p, "the section \"%s\" is not closed", piece->text));
+        return refuse(parser, piece->line,
+                      apr_psprintf(parser->p, "the section \"%s\" is not closed", piece->text));
     }
-    *t = parser.t;
-    return APR_SUCCESS;
+    return rv;
+}
+
+apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
+                                const mdl_template_file_t *file, mdl_template_partial_t *partial,
+                                void *baton, const char **why, apr_pool_t *p)
+{
+    parser_t parser = {.file = file, .partial = partial, .baton = baton, .why = why, .p = p};
+
+    parser.end = file->text + strlen(file->text);
+    parser.t = *t = apr_pcalloc(p, sizeof(*parser.t));
+    parser.t->kind = kind;
+    parser.t->pieces = apr_array_make(p, 32, sizeof(piece_t));
+    return parse_file(&parser);
 }
 
 static apr_status_t read_whole(const char *path, const char **text, apr_pool_t *p)
@@ -260,8 +305,8 @@ static apr_status_t read_whole(const char *path, const char **text, apr_pool_t *
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_template_read(mdl_template_t **t, mdl_template_kind_t kind, const char *path,
-                               const char **why, apr_pool_t *p)
+apr_status_t mdl_template_read(mdl_template_file_t *file, const char *path, const char **why,
+                               apr_pool_t *p)
 {
     const char *text;
     apr_pool_t *ptemp;
@@ -281,12 +326,8 @@ apr_status_t mdl_template_read(mdl_template_t **t, mdl_template_kind_t kind, con
         *why = apr_psprintf(p, "The template %s can't be read: %s.", path,
                             apr_strerror(rv, error, sizeof(error)));
     } else {
-        const char *sentence;
-
-        rv = mdl_template_parse(t, kind, text, &sentence, p);
-        if (rv != APR_SUCCESS) {
-            *why = apr_psprintf(p, "The template %s is not valid. %s", path, sentence);
-        }
+        file->path = apr_pstrdup(p, path);
+        file->text = apr_pstrdup(p, text);
     }
     apr_pool_destroy(ptemp);
     return rv;

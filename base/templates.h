@@ -5,8 +5,10 @@
  *   page.de.html       for customers who read German; any tag of RFC 5646, "de-AT" as well
  *   shop-7/page.html   instead of all of the general ones, for shop 7
  *   shop-7/page.de.html  where shop-7 has no page.html: instead of that one general file
+ *   month.mustache     a partial, {{> month}}: chosen in the same way, so that shop 7's own is also
+ *   month.de.mustache  in what it gets of the general templates
  *
- * Which names there are, and what each is given: docs/templates.md.
+ * What each template is given: docs/templates.md.
  */
 #ifndef MDL_BASE_TEMPLATES_H
 #define MDL_BASE_TEMPLATES_H
@@ -20,13 +22,14 @@
 typedef struct mdl_templates_t mdl_templates_t;
 
 /**
- * Reads all of a folder's templates, into p; other files are passed over.  For each that can't be
- * used, and for each of the names without a language that is not there, a sentence (const char *)
- * is appended to problems that says what is wrong and where; the rest of the set is good all the
- * same.  It doesn't change any more and can be used by several threads.
+ * Reads a folder's templates of these names (ended by NULL; "….html" is HTML, all else text) and
+ * its partials, into p; other files are passed over.  For each that can't be used, and for each of
+ * the names without a language that is not there, a sentence (const char *) is appended to problems
+ * that says what is wrong and where; the rest of the set is good all the same.  It doesn't change
+ * any more and can be used by several threads.
  */
-mdl_templates_t *mdl_templates_read(const char *folder, apr_array_header_t *problems,
-                                    apr_pool_t *p);
+mdl_templates_t *mdl_templates_read(const char *folder, const char *const *names,
+                                    apr_array_header_t *problems, apr_pool_t *p);
 
 /**
  * The template of that name ("page.html") for a customer of a shop (0: of none that is known) in

@@ -452,6 +452,9 @@ static const char *set_db_params(mdl_settings_t *settings, const directive_t *di
 #define DAY        86400
 #define GIB        (APR_INT64_C(1) << 30)
 
+const char *const mdl_settings_template_names[] = {"email.subject", "email.txt",    "email.html",
+                                                   "page.html",     "message.html", NULL};
+
 static const directive_t directives[] = {
     {"DBDriver", NULL, set_db_driver, AT(db_driver), 0, 0, "", 0},
     {"DBDParams", NULL, set_db_params, AT(db_params), 0, 0, "", 0},

@@ -15,6 +15,9 @@
 #include "base/http_client.h"
 #include "base/mailer.h"
 
+/** The templates that DownloadsTemplates has to hold, ended by NULL: docs/templates.md. */
+extern const char *const mdl_settings_template_names[];
+
 typedef struct {
     int configured; /* whether any Downloads* directive was given */
 

@@ -114,7 +114,7 @@ static int check_templates(mdl_ctl_t *ctl, const char **words)
         *words = "Not tried: DownloadsTemplates is missing.";
         return 0;
     }
-    mdl_templates_read(folder, problems, ctl->p);
+    mdl_templates_read(folder, mdl_settings_template_names, problems, ctl->p);
     *words = problems->nelts ? apr_array_pstrcat(ctl->p, problems, ' ') : folder;
     return problems->nelts == 0;
 }

@@ -36,7 +36,8 @@ void mdl_view_init(apr_pool_t *p, const mdl_settings_t *settings)
     apr_array_header_t *problems = apr_array_make(p, 2, sizeof(const char *));
     apr_uri_t uri;
 
-    view.templates = mdl_templates_read(settings->templates, problems, p);
+    view.templates = mdl_templates_read(settings->templates, mdl_settings_template_names, problems,
+                                        p);
     for (int i = 0; i < problems->nelts; i++) {
         ap_log_error(APLOG_MARK, APLOG_ERR, 0, ap_server_conf,
                      "MDL0402: %s Customers see another template or plain text until it is "

@@ -117,18 +117,23 @@ subtest "A file's own name says nothing of what is sent" => sub {
 subtest 'A shop has templates of its own' => sub {
     my $other = new_shop();
     my $half  = new_shop();
+    my $look  = new_shop();
     my $own   = "$folder/shop-$other->{shop_id}";
-    make_path($own, "$folder/shop-$half->{shop_id}");
+    make_path($own, map { "$folder/shop-$_->{shop_id}" } $half, $look);
     MDL::Instance::write_file("$own/page.html",
         '<html lang="en"><title>{{order_id}}</title><main>{{#shop}}{{name}}{{/shop}} own</main>');
     MDL::Instance::write_file("$folder/shop-$half->{shop_id}/page.de.html", '<html lang="de">eigen');
-    my @orders = map { order($_) } $shop, $other, $half;
+    MDL::Instance::write_file("$folder/shop-$look->{shop_id}/style.mustache", "<style>p {}</style>\n");
+    my @orders = map { order($_) } $shop, $other, $half, $look;
     httpd_graceful();
-    my ($general, $its, $halfs) = map { my $url = $_->{url}; sub { asked($url, @_)->{body} } } @orders;
+    my ($general, $its, $halfs, $looks) = map { my $url = $_->{url}; sub { asked($url, @_)->{body} } } @orders;
 
     is($its->('en'), qq(<html lang="en"><title>$orders[1]{id}</title><main>$other->{name} own</main>),
         'its page is used');
     is($its->('de'), $its->('en'), 'in place of all the general ones');
+    like($looks->('en'), qr{<style>p \{\}</style>.*Your downloads}s, 'a style of its own is in the general page');
+    like($looks->('de'), qr{<style>p \{\}</style>.*Ihre Downloads}s, 'of every language');
+    unlike($general->('en'), qr/<style>p /, 'of no other shop');
     like($halfs->('de'), qr/eigen/, 'a page in one language is used for that');
     like($halfs->('en'), qr/Your downloads/, 'and the general one for others');
     like($general->('de'), qr/Ihre Downloads/, 'the other shops have nothing of it');
@@ -149,7 +154,7 @@ sub found_in
 
 subtest 'Every language has a sentence for every state' => sub {
     my @german = glob 'conf/templates/*.de.*';
-    is(scalar @german, 5, 'there is German for everything');
+    is(scalar @german, 6, 'there is German for everything');
     for my $german (@german) {
         my $section = qr/\{\{[#^](\w+)/;
         is(found_in($section, $german), found_in($section, $german =~ s/\.de\././r),
@@ -166,10 +171,18 @@ subtest 'Every language has a sentence for every state' => sub {
 subtest 'A broken template does not let httpd start, and does not stop it' => sub {
     my $order = order($shop);
     my $good  = MDL::Test::slurp("$folder/page.de.html");
+    my $style = MDL::Test::slurp("$folder/style.mustache");
     MDL::Instance::write_file("$folder/page.de.html", "<p>\n{{#active}}");
     my ($code, $said) = $server->httpd('-t');
     isnt($code, 0, 'httpd -t refuses it');
     like($said, qr{page\.de\.html is not valid\. Line 2: }, 'and says where the fault is');
+    unlink "$folder/style.mustache";
+    like(($server->httpd('-t'))[1], qr{/page\.html is not valid\. Line 8: there is no partial "style"},
+        'also that a partial is missing');
+    MDL::Instance::write_file("$folder/style.mustache", "\n{{> style}}");
+    like(($server->httpd('-t'))[1], qr{/style\.mustache is not valid\. Line 2: the partial "style" is inside of itself},
+        'or inside of itself');
+    MDL::Instance::write_file("$folder/style.mustache", $style);
 
     # Those that are made later read the folder as it is then.
     my %before = map { $_ => 1 } server_pids();

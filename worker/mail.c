@@ -77,8 +77,8 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
 static mdl_templates_t *read_templates(const mdl_task_t *task)
 {
     apr_array_header_t *problems = apr_array_make(task->pool, 1, sizeof(const char *));
-    mdl_templates_t *templates = mdl_templates_read(task->service->settings->templates, problems,
-                                                    task->pool);
+    mdl_templates_t *templates = mdl_templates_read(
+        task->service->settings->templates, mdl_settings_template_names, problems, task->pool);
 
     for (int i = 0; i < problems->nelts; i++) {
         mdl_log(MDL_LOG_ERR, 0, "MDL0311: %s", APR_ARRAY_IDX(problems, i, const char *));

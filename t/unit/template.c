@@ -8,6 +8,7 @@
 #include <apr_strings.h>
 
 #include "base/template.h"
+#include "base/templates.h"
 
 static mdl_json_t *data_of(const char *text, apr_pool_t *p)
 {
@@ -20,13 +21,35 @@ static mdl_json_t *data_of(const char *text, apr_pool_t *p)
     return data;
 }
 
+/* The partials of the test's templates. */
+static const mdl_template_file_t *partial(void *baton, const char *name)
+{
+    static const mdl_template_file_t partials[] = {
+        {"hello", "Hello {{name}}\n"}, {"twice", "{{> hello}}, {{> hello}}\r\n"},
+        {"lines", "<1>\n<2>\n"},       {"empty", ""},
+        {"list", "{{#a}}{{n}}{{/a}}"}, {"unclosed", "\n{{#a}}"},
+        {"closing", "{{/a}}"},         {"itself", "\n{{> itself}}"},
+        {"round", "{{> and_round}}"},  {"and_round", "{{> round}}"},
+        {"half", "\n{{> nowhere}}"},   {"alone", "{{#a}}\nx\n{{/a}}\n"},
+    };
+
+    (void)baton;
+    for (apr_size_t i = 0; i < sizeof partials / sizeof *partials; i++) {
+        if (strcmp(partials[i].path, name) == 0) {
+            return &partials[i];
+        }
+    }
+    return NULL;
+}
+
 static const char *render(mdl_template_kind_t kind, const char *text, const char *data,
                           apr_pool_t *p)
 {
+    const mdl_template_file_t file = {"test", text};
     mdl_template_t *t;
     const char *why = NULL;
 
-    if (mdl_template_parse(&t, kind, text, &why, p) != APR_SUCCESS) {
+    if (mdl_template_parse(&t, kind, &file, partial, NULL, &why, p) != APR_SUCCESS) {
         return apr_pstrcat(p, "refused: ", why, NULL);
     }
     return mdl_template_render(t, data_of(data, p), p);
@@ -111,17 +134,19 @@ static void lines(apr_pool_t *p)
 
 static void faults(apr_pool_t *p)
 {
-    is_str(html("a\nb {{name", "{}", p), "refused: Line 2: a tag is not closed.",
+    is_str(html("a\nb {{name", "{}", p),
+           "refused: The template test is not valid. Line 2: a tag is not closed.",
            "an open tag is refused with its line");
     is_str(html("a\n{{#x}}\nb\n{{#y}}{{/y}}", "{}", p),
-           "refused: Line 2: the section \"x\" is not closed.", "an open section is refused");
+           "refused: The template test is not valid. Line 2: the section \"x\" is not closed.",
+           "an open section is refused");
     is_str(html("{{#x}}\n{{#y}}\n{{/x}}\n{{/y}}", "{}", p),
-           "refused: Line 3: \"x\" is closed where \"y\" of line 2 is open.",
+           "refused: The template test is not valid. Line 3: \"x\" is closed where \"y\" of line 2 "
+           "is open.",
            "a section closed out of order is refused");
     is_str(html("{{! two\nlines }}\n{{/x}}", "{}", p),
-           "refused: Line 3: a section is closed that is not open.",
+           "refused: The template test is not valid. Line 3: a section is closed that is not open.",
            "a section that was never open is refused");
-    ok(strncmp(html("{{> part}}", "{}", p), "refused: ", 9) == 0, "a partial is refused");
     ok(strncmp(html("{{&a}}", "{}", p), "refused: ", 9) == 0, "an ampersand tag is refused");
     ok(strncmp(html("{{a b}}", "{}", p), "refused: ", 9) == 0, "a name of two words is refused");
     ok(strncmp(html("{{}}", "{}", p), "refused: ", 9) == 0, "a tag without a name is refused");
@@ -130,8 +155,58 @@ static void faults(apr_pool_t *p)
     ok(strncmp(html("{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}"
                     "{{#a}}{{#a}}{{#a}}{{#a}}{{#a}}",
                     "{}", p),
-               "refused: Line 1: sections are nested", 36) == 0,
+               "refused: The template test is not valid. Line 1: sections are nested", 67) == 0,
        "sections nested 17 deep are refused");
+}
+
+static void partials(apr_pool_t *p)
+{
+    const char *naughty = "{\"name\":\"<&>\"}";
+
+    is_str(html("{{> hello}}!", "{\"name\":\"you\"}", p), "Hello you!",
+           "a partial stands where its tag is, without the end of its last line");
+    is_str(html("{{>twice}}!", "{\"name\":\"you\"}", p), "Hello you, Hello you!",
+           "a partial may have partials, one of them twice");
+    is_str(html("a\n{{> lines}}\nb\n{{> empty}}\nc", "{}", p), "a\n<1>\n<2>\nb\n\nc",
+           "one alone on its line has that line's end");
+    is_str(html("{{> hello}}", naughty, p), "Hello &lt;&amp;&gt;", "a partial of HTML escapes");
+    is_str(render(MDL_TEMPLATE_TEXT, "{{> hello}}", naughty, p), "Hello <&>",
+           "and one of text does not");
+    is_str(html("{{#a}}{{> hello}};{{/a}}", "{\"a\":[{\"name\":\"x\"},{\"name\":\"y\"}]}", p),
+           "Hello x;Hello y;", "it sees what the section around it has");
+    is_str(html("[{{> list}}]{{#n}}no{{/n}}", "{\"a\":[{\"n\":1},{\"n\":2}]}", p), "[12]",
+           "its sections are its own");
+    is_str(html("[{{> alone}}]", "{\"a\":true}", p), "[x\n]",
+           "also where one ends with its last line");
+}
+
+static void partial_faults(apr_pool_t *p)
+{
+    is_str(html("\n{{> nowhere}}", "{}", p),
+           "refused: The template test is not valid. Line 2: there is no partial \"nowhere\".",
+           "a partial that is not there is refused where it is named");
+    is_str(html("{{> half}}", "{}", p),
+           "refused: The template half is not valid. Line 2: there is no partial \"nowhere\".",
+           "also in a partial");
+    is_str(html("{{> unclosed}}{{/a}}", "{}", p),
+           "refused: The template unclosed is not valid. Line 2: the section \"a\" is not closed.",
+           "a section does not reach out of its partial");
+    is_str(html("{{#a}}{{> closing}}", "{}", p),
+           "refused: The template closing is not valid. Line 1: a section is closed that is not "
+           "open.",
+           "nor into it");
+    is_str(html("{{> itself}}", "{}", p),
+           "refused: The template itself is not valid. Line 2: the partial \"itself\" is inside of "
+           "itself.",
+           "a partial that names itself is refused");
+    is_str(html("{{> round}}", "{}", p),
+           "refused: The template and_round is not valid. Line 1: the partial \"round\" is inside "
+           "of itself.",
+           "and one that another one of its own names");
+    is_str(html("{{> a b}}", "{}", p),
+           "refused: The template test is not valid. Line 1: a tag has no name of letters, digits "
+           "and \"_\".",
+           "a partial's name is like any other");
 }
 
 static void write_file(const char *path, const char *bytes, apr_size_t length)
@@ -150,7 +225,7 @@ static void files(apr_pool_t *p)
     char *large = apr_palloc(p, 1024 * 1024 + 1);
     const char *why = NULL;
     const char *path;
-    mdl_template_t *t;
+    mdl_template_file_t file = {NULL, NULL};
 
     if (!mkdtemp(folder)) {
         ok(0, "a temporary folder can be made");
@@ -158,29 +233,20 @@ static void files(apr_pool_t *p)
     }
     path = apr_pstrcat(p, folder, "/page.html", NULL);
     write_file(path, "<p>{{a}}</p>\n", 13);
-    is_int(mdl_template_read(&t, MDL_TEMPLATE_HTML, path, &why, p), APR_SUCCESS, "a file is read");
-    is_str(mdl_template_render(t, data_of("{\"a\":\"&\"}", p), p), "<p>&amp;</p>\n",
-           "what was read renders");
-    write_file(path, "\n{{#a}}", 7);
-    is_int(mdl_template_read(&t, MDL_TEMPLATE_HTML, path, &why, p), APR_EINVAL,
-           "a file with a fault is refused");
-    is_str(why,
-           apr_pstrcat(p, "The template ", path,
-                       " is not valid. Line 2: the section \"a\" is not closed.", NULL),
-           "the sentence names the file and the line");
+    is_int(mdl_template_read(&file, path, &why, p), APR_SUCCESS, "a file is read");
+    is_str(file.text, "<p>{{a}}</p>\n", "as it is");
+    is_str(file.path, path, "with its path");
     memset(large, 'x', 1024 * 1024 + 1);
     write_file(path, large, 1024 * 1024);
-    is_int(mdl_template_read(&t, MDL_TEMPLATE_HTML, path, &why, p), APR_SUCCESS,
-           "a file of 1 MiB is read");
-    is_int(strlen(mdl_template_render(t, data_of("{}", p), p)), 1024 * 1024, "and renders whole");
+    is_int(mdl_template_read(&file, path, &why, p), APR_SUCCESS, "a file of 1 MiB is read");
+    is_int(strlen(file.text), 1024 * 1024, "whole");
     write_file(path, large, 1024 * 1024 + 1);
-    is_int(mdl_template_read(&t, MDL_TEMPLATE_HTML, path, &why, p), APR_EINVAL,
+    is_int(mdl_template_read(&file, path, &why, p), APR_EINVAL,
            "a file of one byte more is refused");
     write_file(path, "a\0b", 3);
-    is_int(mdl_template_read(&t, MDL_TEMPLATE_HTML, path, &why, p), APR_EINVAL,
-           "a file with a NUL is refused");
+    is_int(mdl_template_read(&file, path, &why, p), APR_EINVAL, "a file with a NUL is refused");
     unlink(path);
-    ok(APR_STATUS_IS_ENOENT(mdl_template_read(&t, MDL_TEMPLATE_HTML, path, &why, p)),
+    ok(APR_STATUS_IS_ENOENT(mdl_template_read(&file, path, &why, p)),
        "a missing file is reported as such");
     ok(strstr(why, path) != NULL, "and named");
     rmdir(folder);
@@ -198,18 +264,17 @@ static const char *style_of(const char *page, apr_pool_t *p)
     return apr_pstrmemdup(p, begin, (apr_size_t)(end - begin));
 }
 
-static const char *shipped(const char *name, mdl_template_kind_t kind, const char *data,
-                           apr_pool_t *p)
+static const char *shipped(const char *name, const char *data, apr_pool_t *p)
 {
-    const char *path = apr_pstrcat(p, "conf/templates/", name, NULL);
-    const char *why = NULL;
-    mdl_template_t *t;
+    static const char *const names[] = {"email.subject", "email.txt",    "email.html",
+                                        "page.html",     "message.html", NULL};
+    apr_array_header_t *problems = apr_array_make(p, 1, sizeof(const char *));
+    const mdl_templates_t *templates = mdl_templates_read("conf/templates", names, problems, p);
+    const char *language;
 
-    if (mdl_template_read(&t, kind, path, &why, p) != APR_SUCCESS) {
-        printf("# %s\n", why);
-        return "";
-    }
-    return mdl_template_render(t, data_of(data, p), p);
+    is_str(apr_array_pstrcat(p, problems, ' '), "", "the templates have no fault");
+    return mdl_template_render(mdl_templates_get(templates, name, 0, NULL, &language, p),
+                               data_of(data, p), p);
 }
 
 static void shipped_emails(apr_pool_t *p)
@@ -221,11 +286,11 @@ static void shipped_emails(apr_pool_t *p)
         "\"files\":[{\"title\":\"Book "
         "<1>\",\"filename\":\"b.pdf\",\"size\":{\"whole\":2,\"tenth\":0,\"unit\":\"MB\"}}],"
         "\"expires\":null}";
-    const char *text = shipped("email.txt", MDL_TEMPLATE_TEXT, data, p);
-    const char *page = shipped("email.html", MDL_TEMPLATE_HTML, data, p);
+    const char *text = shipped("email.txt", data, p);
+    const char *page = shipped("email.html", data, p);
 
-    is_str(shipped("email.subject", MDL_TEMPLATE_TEXT, data, p),
-           "Your downloads from Tea & Co (order 1001)\n", "the subject is one line");
+    is_str(shipped("email.subject", data, p), "Your downloads from Tea & Co (order 1001)\n",
+           "the subject is one line");
     ok(strncmp(text, "Hello,\n", 7) == 0, "a customer without a name is greeted all the same");
     ok(strstr(text, "\nhttps://dl.test/d/abc?x=1&y=2\n") != NULL,
        "the text has the page's address on a line of its own, unescaped");
@@ -243,7 +308,7 @@ static void shipped_emails(apr_pool_t *p)
 static void shipped_pages(apr_pool_t *p)
 {
     const char *page = shipped(
-        "page.html", MDL_TEMPLATE_HTML,
+        "page.html",
         "{\"shop\":{\"name\":\"Tea\",\"support_email\":\"help@tea.test\"},\"order_id\":\"1001\","
         "\"active\":true,\"revoked\":false,\"held\":false,\"expired\":false,\"rejected\":false,"
         "\"reason\":null,\"has_files\":true,\"expires\":null,\"action\":\"/d/abc\",\"files\":["
@@ -254,12 +319,12 @@ static void shipped_pages(apr_pool_t *p)
         "\"ready\":false,\"exhausted\":true}]}",
         p);
     const char *withdrawn = shipped(
-        "page.html", MDL_TEMPLATE_HTML,
+        "page.html",
         "{\"shop\":{\"name\":\"Tea\"},\"order_id\":\"1\",\"revoked\":true,"
         "\"reason\":\"Refunded <today>\",\"action\":\"/d/abc\","
         "\"files\":[{\"id\":7,\"ready\":true}]}",
         p);
-    const char *message = shipped("message.html", MDL_TEMPLATE_HTML,
+    const char *message = shipped("message.html",
                                   "{\"page_not_found\":true,\"status\":404,\"page_url\":null}", p);
     const char *form = strstr(page, "<form method=\"post\" action=\"/d/abc\">");
 
@@ -287,6 +352,8 @@ int main(void)
     sections(p);
     lines(p);
     faults(p);
+    partials(p);
+    partial_faults(p);
     files(p);
     shipped_emails(p);
     shipped_pages(p);

@@ -15,6 +15,8 @@
 
 #define PAGE "<html lang=\"en\">"
 
+static const char *const names[] = {"email.txt", "page.html", NULL};
+
 typedef struct {
     apr_pool_t *p;
     const char *folder;
@@ -45,14 +47,13 @@ static void take_away(const set_t *set, const char *name)
 /* A folder with every template that has to be there; a page says where it comes from. */
 static set_t folder_of(apr_pool_t *p)
 {
-    static const char *const names[] = {"email.subject", "email.txt", "email.html", "message.html"};
     const char *temp = getenv("TMPDIR");
     char *folder = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/templates-XXXXXX", NULL);
     set_t set = {.p = p};
 
     set.folder = mkdtemp(folder);
-    for (apr_size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        put(&set, names[i], "text");
+    for (const char *const *name = names; *name != NULL; name++) {
+        put(&set, *name, "text");
     }
     put(&set, "page.html", PAGE "general");
     return set;
@@ -61,7 +62,7 @@ static set_t folder_of(apr_pool_t *p)
 static void read_set(set_t *set)
 {
     set->problems = apr_array_make(set->p, 1, sizeof(const char *));
-    set->templates = mdl_templates_read(set->folder, set->problems, set->p);
+    set->templates = mdl_templates_read(set->folder, names, set->problems, set->p);
 }
 
 static apr_array_header_t *list(const char *languages, apr_pool_t *p)
@@ -143,9 +144,66 @@ static void shops(apr_pool_t *p)
     is_str(page(&set, 9, "de"), "de: German", "another shop has nothing of it");
 }
 
+/* Two languages and three shops, in which a partial says whose it is. */
+static set_t folder_with_partials(apr_pool_t *p)
+{
+    set_t set = folder_of(p);
+
+    put(&set, "page.html", PAGE "{{> month}}");
+    put(&set, "page.de.html", "{{> month}}");
+    put(&set, "page.de-AT.html", "{{> month}}");
+    put(&set, "page.fr.html", "{{> month}}");
+    put(&set, "month.mustache", "June\n");
+    put(&set, "month.de.mustache", "Juni\n");
+    for (const char *const *name = (const char *const[]){"shop-7", "shop-8", "shop-9", NULL};
+         *name != NULL; name++) {
+        apr_dir_make(apr_pstrcat(p, set.folder, "/", *name, NULL), APR_FPROT_OS_DEFAULT, p);
+    }
+    put(&set, "shop-7/month.mustache", "sixth\n");
+    put(&set, "shop-8/month.DE.mustache", "Brachet\n");
+    put(&set, "shop-9/page.html", PAGE "its own {{> month}}");
+    return set;
+}
+
+static void partials(apr_pool_t *p)
+{
+    set_t set = folder_with_partials(p);
+
+    read_set(&set);
+    is_int(set.problems->nelts, 0, "a folder with partials has no problem");
+    is_str(page(&set, 0, "en"), "en: June", "a partial stands in the page");
+    is_str(page(&set, 0, "de"), "de: Juni", "in its language");
+    is_str(page(&set, 0, "de-AT"), "de-AT: Juni", "or the nearest that is more general");
+    is_str(page(&set, 0, "fr"), "fr: June", "or without one");
+    is_str(page(&set, 7, "en"), "en: sixth", "a shop's own partial is in the general page");
+    is_str(page(&set, 7, "de"), "de: sixth", "in whatever language");
+    is_str(page(&set, 8, "de-AT"), "de-AT: Brachet", "one in a language is in the page of that");
+    is_str(page(&set, 8, "en"), "en: June", "and leaves the others the general one");
+    is_str(page(&set, 9, "de"), "en: its own June", "a shop's own page has the general partials");
+}
+
 static int said(const set_t *set, const char *words)
 {
     return strstr(apr_array_pstrcat(set->p, set->problems, ' '), words) != NULL;
+}
+
+static void partial_faults(apr_pool_t *p)
+{
+    set_t set = folder_with_partials(p);
+
+    put(&set, "shop-7/month.mustache", "{{> month}}");
+    read_set(&set);
+    is_int(set.problems->nelts, 1, "a fault of a partial is said once");
+    ok(said(&set, "/shop-7/month.mustache is not valid. Line 1: the partial \"month\" is inside"),
+       "and where it is");
+    is_str(page(&set, 7, "de"), "de: Juni", "the shop's customers get the general page");
+
+    take_away(&set, "month.mustache");
+    read_set(&set);
+    ok(said(&set, "/page.html is not valid. Line 1: there is no partial \"month\""),
+       "a template without its partial is named");
+    is_str(page(&set, 0, "de"), "de: Juni", "one that has it is good");
+    is_str(page(&set, 0, "en"), "none", "the other one is not");
 }
 
 static void faults(apr_pool_t *p)
@@ -199,16 +257,15 @@ static void accept_language(apr_pool_t *p)
 
 static const char *size(apr_int64_t bytes, apr_pool_t *p)
 {
+    static const mdl_template_file_t file = {
+        "size", "{{#size}}{{whole}}{{#tenth}}.{{tenth}}{{/tenth}} "
+                "{{unit}}{{^unit}}{{#one}}byte{{/one}}{{^one}}bytes{{/one}}{{/unit}}{{/size}}"};
     mdl_json_t *data = mdl_json_object(p);
     mdl_template_t *t;
     const char *why;
 
     mdl_words_add_size(data, "size", bytes);
-    mdl_template_parse(
-        &t, MDL_TEMPLATE_TEXT,
-        "{{#size}}{{whole}}{{#tenth}}.{{tenth}}{{/tenth}} "
-        "{{unit}}{{^unit}}{{#one}}byte{{/one}}{{^one}}bytes{{/one}}{{/unit}}{{/size}}",
-        &why, p);
+    mdl_template_parse(&t, MDL_TEMPLATE_TEXT, &file, NULL, NULL, &why, p);
     return mdl_template_render(t, data, p);
 }
 
@@ -246,6 +303,8 @@ int main(void)
 
     languages(p);
     shops(p);
+    partials(p);
+    partial_faults(p);
     faults(p);
     accept_language(p);
     sizes(p);
