@@ -266,13 +266,10 @@ static void check_access(look_t *look)
         return;
     }
     for (int i = 0; i < all; i++) {
-        const mdl_assignment_t *assignment = assignment_at(look, i);
+        mdl_verdict_t verdict = mdl_assignment_verdict(assignment_at(look, i), look->now);
 
-        if (!is(assignment->status, "active")) {
-            revoked++;
-        } else if (!mdl_assignment_open(assignment, look->now)) {
-            expired++;
-        }
+        revoked += verdict == MDL_VERDICT_REVOKED;
+        expired += verdict == MDL_VERDICT_EXPIRED;
     }
     if (revoked + expired > 0) {
         say(look, MDL_CHECK_ACCESS, share(revoked + expired, all),

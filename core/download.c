@@ -1,21 +1,10 @@
 #include "core/download.h"
 
-#include <string.h>
-
 #include <apr_time.h>
 
 #include "core/session.h"
 
-typedef struct {
-    const char *access_status;
-    const char *assignment_status;
-    apr_time_t expires_at;
-    const char *asset_status;
-    int used;
-    int extra;
-} grant_t;
-
-static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download, grant_t *grant,
+static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download, mdl_claim_t *claim,
                                        apr_pool_t *p)
 {
     mdl_archive_t *archive = &download->archive;
@@ -26,9 +15,9 @@ static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download, g
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    grant->access_status = mdl_rows_text(row, 0);
-    grant->assignment_status = mdl_rows_text(row, 1);
-    grant->expires_at = mdl_rows_int(row, 2);
+    claim->access_status = mdl_rows_text(row, 0);
+    claim->assignment_status = mdl_rows_text(row, 1);
+    claim->expires_at = mdl_rows_int(row, 2);
     download->limit = mdl_rows_null(row, 3) ? download->default_download_limit
                                             : (int)mdl_rows_int(row, 3);
     download->page_id = mdl_rows_text(row, 4);
@@ -44,13 +33,13 @@ static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download, g
     download->sha256 = archive->tag;
     download->size = mdl_zip_size(archive->zip);
     download->updated_at = archive->updated_at;
-    grant->asset_status = archive->files->nelts > 0 ? "ready" : "pending";
-    grant->used = archive->downloads_used;
-    grant->extra = archive->downloads_extra;
+    claim->asset_status = archive->files->nelts > 0 ? "ready" : "pending";
+    claim->downloads_used = archive->downloads_used;
+    claim->download_limit = download->limit > 0 ? download->limit + archive->downloads_extra : 0;
     return rv;
 }
 
-static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, grant_t *grant,
+static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, mdl_claim_t *claim,
                                apr_pool_t *p)
 {
     mdl_rows_t *row;
@@ -61,14 +50,14 @@ static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, grant_t *
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    grant->access_status = mdl_rows_text(row, 0);
-    grant->assignment_status = mdl_rows_text(row, 1);
-    grant->expires_at = mdl_rows_int(row, 2);
-    grant->asset_status = mdl_rows_text(row, 3);
-    grant->used = (int)mdl_rows_int(row, 13);
-    grant->extra = (int)mdl_rows_int(row, 14);
+    claim->access_status = mdl_rows_text(row, 0);
+    claim->assignment_status = mdl_rows_text(row, 1);
+    claim->expires_at = mdl_rows_int(row, 2);
+    claim->asset_status = mdl_rows_text(row, 3);
     download->limit = mdl_rows_null(row, 9) ? download->default_download_limit
                                             : (int)mdl_rows_int(row, 9);
+    claim->downloads_used = (int)mdl_rows_int(row, 13);
+    claim->download_limit = download->limit > 0 ? download->limit + (int)mdl_rows_int(row, 14) : 0;
     download->filename = mdl_rows_text(row, 4);
     download->content_type = mdl_rows_text(row, 5);
     download->sha256 = mdl_rows_text(row, 6);
@@ -84,54 +73,32 @@ static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, grant_t *
     return APR_SUCCESS;
 }
 
-static mdl_download_verdict_t judge(const grant_t *grant, apr_time_t now)
-{
-    if (strcmp(grant->access_status, "held") == 0) {
-        return MDL_DOWNLOAD_HELD;
-    }
-    if (strcmp(grant->access_status, "rejected") == 0) {
-        return MDL_DOWNLOAD_REJECTED;
-    }
-    if (strcmp(grant->access_status, "active") != 0 ||
-        strcmp(grant->assignment_status, "active") != 0) {
-        return MDL_DOWNLOAD_REVOKED;
-    }
-    if (grant->expires_at != 0 && grant->expires_at <= now) {
-        return MDL_DOWNLOAD_EXPIRED;
-    }
-    if (strcmp(grant->asset_status, "failed") == 0) {
-        return MDL_DOWNLOAD_FAILED;
-    }
-    return strcmp(grant->asset_status, "ready") == 0 ? MDL_DOWNLOAD_OK : MDL_DOWNLOAD_NOT_READY;
-}
-
 static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_download_t *download = arg;
     apr_time_t now = apr_time_now();
     mdl_session_t session;
-    grant_t grant;
+    mdl_claim_t claim;
     apr_status_t rv;
 
     download->page_id = NULL;
-    download->verdict = MDL_DOWNLOAD_GONE;
-    rv = download->link->asset_id == 0 ? read_archive_grant(db, download, &grant, p)
-                                       : read_grant(db, download, &grant, p);
+    download->verdict = MDL_VERDICT_GONE;
+    rv = download->link->asset_id == 0 ? read_archive_grant(db, download, &claim, p)
+                                       : read_grant(db, download, &claim, p);
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    download->verdict = judge(&grant, now);
-    if (download->verdict != MDL_DOWNLOAD_OK) {
+    download->verdict = mdl_verdict_of(&claim, now);
+    if (download->verdict != MDL_VERDICT_OK && download->verdict != MDL_VERDICT_EXHAUSTED) {
         return APR_SUCCESS;
     }
     rv = mdl_session_find(db, download->link->session, &session, p);
-    if (rv == APR_SUCCESS && session.opened_at + download->session_lifetime <= now) {
-        download->verdict = MDL_DOWNLOAD_LINK_OLD;
+    if (rv == APR_SUCCESS) { /* its download is taken */
+        download->verdict = session.opened_at + download->session_lifetime > now
+                                ? MDL_VERDICT_OK
+                                : MDL_VERDICT_LINK_OLD;
     } else if (rv == APR_ENOENT && download->link->expires_at <= now) {
-        download->verdict = MDL_DOWNLOAD_LINK_OLD;
-    } else if (rv == APR_ENOENT && download->limit > 0 &&
-               grant.used >= download->limit + grant.extra) {
-        download->verdict = MDL_DOWNLOAD_EXHAUSTED;
+        download->verdict = MDL_VERDICT_LINK_OLD;
     }
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }

@@ -7,33 +7,19 @@
 
 #include "core/archive.h"
 #include "core/link.h"
+#include "core/verdict.h"
 #include "db/db.h"
-
-typedef enum {
-    MDL_DOWNLOAD_OK,
-    MDL_DOWNLOAD_GONE,    /* no such file in the order any more */
-    MDL_DOWNLOAD_REVOKED, /* these four: the order's page says why */
-    MDL_DOWNLOAD_REJECTED,
-    MDL_DOWNLOAD_HELD,
-    MDL_DOWNLOAD_EXPIRED,
-    MDL_DOWNLOAD_LINK_OLD,  /* the link was not used in time, or its session is over */
-    MDL_DOWNLOAD_NOT_READY, /* the file is being prepared */
-    MDL_DOWNLOAD_FAILED,    /* its import failed */
-    MDL_DOWNLOAD_EXHAUSTED, /* no download is left */
-    MDL_DOWNLOAD_CAPPED,    /* this download has sent its bytes too often */
-    MDL_DOWNLOAD_CROWDED    /* too many parts of it are being sent at once */
-} mdl_download_verdict_t;
 
 typedef struct {
     const mdl_link_file_t *link;
     int default_download_limit;
     apr_interval_time_t session_lifetime;
-    mdl_download_verdict_t verdict; /* out, as all below */
-    int limit;                      /* without what was granted extra; 0: unlimited */
-    const char *page_id;            /* of the order; NULL when the verdict is GONE, as all below */
-    const char *order_id;           /* the storefront's */
-    const char *reason;             /* the shop's, for its access; or NULL, as the next two */
-    const char *locale;             /* the customer's */
+    mdl_verdict_t verdict; /* out, as all below */
+    int limit;             /* without what was granted extra; 0: unlimited */
+    const char *page_id;   /* of the order; NULL when the verdict is GONE, as all below */
+    const char *order_id;  /* the storefront's */
+    const char *reason;    /* the shop's, for its access; or NULL, as the next two */
+    const char *locale;    /* the customer's */
     const char *shop_email;
     const char *shop_name;
     apr_int64_t shop_id;

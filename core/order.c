@@ -370,10 +370,22 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? read_content(db, &assignments, list->default_download_limit) : rv;
 }
 
+mdl_verdict_t mdl_assignment_verdict(const mdl_assignment_t *assignment, apr_time_t now)
+{
+    mdl_claim_t claim = {.assignment_status = assignment->status,
+                         .expires_at = assignment->expires_at};
+
+    return mdl_verdict_of(&claim, now);
+}
+
+mdl_verdict_t mdl_order_verdict(const mdl_order_t *order)
+{
+    return mdl_verdict_of(&(mdl_claim_t){.access_status = order->access_status}, 0);
+}
+
 int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now)
 {
-    return strcmp(assignment->status, "active") == 0 &&
-           (assignment->expires_at == 0 || assignment->expires_at > now);
+    return mdl_assignment_verdict(assignment, now) == MDL_VERDICT_OK;
 }
 
 int mdl_order_has_open(const mdl_order_t *order, apr_time_t now)
@@ -388,17 +400,17 @@ int mdl_order_has_open(const mdl_order_t *order, apr_time_t now)
 
 apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_refusal_t *refusal)
 {
-    if (strcmp(order->access_status, "held") == 0) {
+    switch (mdl_order_verdict(order)) {
+    case MDL_VERDICT_OK:
+        return APR_SUCCESS;
+    case MDL_VERDICT_HELD:
         return mdl_refuse(refusal, 409, "order_held",
                           "This order is under review; approve it first.");
-    }
-    if (strcmp(order->access_status, "rejected") == 0) {
+    case MDL_VERDICT_REJECTED:
         return mdl_refuse(refusal, 409, "access_revoked",
                           "This order was rejected; approve it first.");
-    }
-    if (strcmp(order->access_status, "active") != 0) {
+    default:
         return mdl_refuse(refusal, 409, "access_revoked",
                           "Access to this order was revoked; restore it first.");
     }
-    return APR_SUCCESS;
 }

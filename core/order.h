@@ -7,6 +7,7 @@
 #include "core/email.h"
 #include "core/page.h"
 #include "core/refusal.h"
+#include "core/verdict.h"
 #include "db/db.h"
 
 typedef struct {
@@ -123,7 +124,11 @@ typedef struct {
 } mdl_assignment_list_t;
 apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Whether an assignment gives anything at a time: it is active and has not expired. */
+/** Whether the order's access is open, whatever its assignments are. */
+mdl_verdict_t mdl_order_verdict(const mdl_order_t *order);
+
+/** Whether an assignment gives anything at a time, if its order's access is open. */
+mdl_verdict_t mdl_assignment_verdict(const mdl_assignment_t *assignment, apr_time_t now);
 int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now);
 
 /** Whether any assignment of an order is open. */

@@ -58,17 +58,17 @@ typedef struct {
 } refusal_t;
 
 static const refusal_t refusals[] = {
-    [MDL_DOWNLOAD_GONE] = {HTTP_NOT_FOUND, "file_gone"},
-    [MDL_DOWNLOAD_REVOKED] = {HTTP_FORBIDDEN, "revoked"},
-    [MDL_DOWNLOAD_REJECTED] = {HTTP_FORBIDDEN, "rejected"},
-    [MDL_DOWNLOAD_HELD] = {HTTP_FORBIDDEN, "held"},
-    [MDL_DOWNLOAD_EXPIRED] = {HTTP_FORBIDDEN, "expired"},
-    [MDL_DOWNLOAD_LINK_OLD] = {HTTP_GONE, "link_old"},
-    [MDL_DOWNLOAD_NOT_READY] = {HTTP_CONFLICT, "preparing"},
-    [MDL_DOWNLOAD_FAILED] = {HTTP_CONFLICT, "failed"},
-    [MDL_DOWNLOAD_EXHAUSTED] = {HTTP_FORBIDDEN, "exhausted"},
-    [MDL_DOWNLOAD_CAPPED] = {HTTP_FORBIDDEN, "capped"},
-    [MDL_DOWNLOAD_CROWDED] = {HTTP_TOO_MANY_REQUESTS, "crowded"},
+    [MDL_VERDICT_GONE] = {HTTP_NOT_FOUND, "file_gone"},
+    [MDL_VERDICT_REVOKED] = {HTTP_FORBIDDEN, "revoked"},
+    [MDL_VERDICT_REJECTED] = {HTTP_FORBIDDEN, "rejected"},
+    [MDL_VERDICT_HELD] = {HTTP_FORBIDDEN, "held"},
+    [MDL_VERDICT_EXPIRED] = {HTTP_FORBIDDEN, "expired"},
+    [MDL_VERDICT_LINK_OLD] = {HTTP_GONE, "link_old"},
+    [MDL_VERDICT_NOT_READY] = {HTTP_CONFLICT, "preparing"},
+    [MDL_VERDICT_FAILED] = {HTTP_CONFLICT, "failed"},
+    [MDL_VERDICT_EXHAUSTED] = {HTTP_FORBIDDEN, "exhausted"},
+    [MDL_VERDICT_CAPPED] = {HTTP_FORBIDDEN, "capped"},
+    [MDL_VERDICT_CROWDED] = {HTTP_TOO_MANY_REQUESTS, "crowded"},
 };
 static const refusal_t wrong_method = {HTTP_METHOD_NOT_ALLOWED, "wrong_method"};
 static const refusal_t prefetched = {HTTP_FORBIDDEN, "prefetch"};
@@ -116,8 +116,8 @@ static void unset_validators(request_rec *r)
 static mdl_view_customer_t customer_of(const serve_t *serve)
 {
     const mdl_download_t *download = &serve->download;
-    int has_reason = download->verdict == MDL_DOWNLOAD_REVOKED ||
-                     download->verdict == MDL_DOWNLOAD_REJECTED;
+    int has_reason = download->verdict == MDL_VERDICT_REVOKED ||
+                     download->verdict == MDL_VERDICT_REJECTED;
 
     return (mdl_view_customer_t){
         .shop_id = download->shop_id,
@@ -275,19 +275,19 @@ static int send_unchanged(const serve_t *serve)
     return OK;
 }
 
-static mdl_download_verdict_t verdict_of(mdl_session_verdict_t verdict)
+static mdl_verdict_t verdict_of(mdl_session_verdict_t verdict)
 {
     switch (verdict) {
     case MDL_SESSION_EXHAUSTED:
-        return MDL_DOWNLOAD_EXHAUSTED;
+        return MDL_VERDICT_EXHAUSTED;
     case MDL_SESSION_OVER:
-        return MDL_DOWNLOAD_LINK_OLD;
+        return MDL_VERDICT_LINK_OLD;
     case MDL_SESSION_CAPPED:
-        return MDL_DOWNLOAD_CAPPED;
+        return MDL_VERDICT_CAPPED;
     case MDL_SESSION_CROWDED:
-        return MDL_DOWNLOAD_CROWDED;
+        return MDL_VERDICT_CROWDED;
     default:
-        return MDL_DOWNLOAD_OK;
+        return MDL_VERDICT_OK;
     }
 }
 
@@ -372,7 +372,7 @@ static const refusal_t *decide(serve_t *serve)
     int status;
     apr_status_t rv;
 
-    if (serve->download.verdict != MDL_DOWNLOAD_OK) {
+    if (serve->download.verdict != MDL_VERDICT_OK) {
         return &refusals[serve->download.verdict];
     }
     if (is_prefetch(serve->r)) {

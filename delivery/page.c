@@ -22,40 +22,31 @@
 #define FORM_MAX_FIELDS 16
 #define REFRESH_AFTER   "10" /* seconds */
 
-typedef enum { ACTIVE, REVOKED, HELD, EXPIRED, REJECTED } access_t;
-static const char *const access_names[] = {"active", "revoked", "held", "expired", "rejected"};
-
-typedef enum { READY, EXHAUSTED, PREPARING, FAILED } file_state_t;
-static const char *const file_state_names[] = {"ready", "exhausted", "preparing", "failed"};
+/* What a template calls them; for OK there is one name of an order and another of a file. */
+static const char *const names[] = {
+    [MDL_VERDICT_HELD] = "held",           [MDL_VERDICT_REJECTED] = "rejected",
+    [MDL_VERDICT_REVOKED] = "revoked",     [MDL_VERDICT_EXPIRED] = "expired",
+    [MDL_VERDICT_NOT_READY] = "preparing", [MDL_VERDICT_FAILED] = "failed",
+    [MDL_VERDICT_EXHAUSTED] = "exhausted"};
 
 typedef struct {
     request_rec *r;
     const mdl_service_t *service;
     const char *token;
     mdl_order_t *order;
-    access_t access;
+    mdl_verdict_t access;
     apr_time_t expires_at; /* of what is shown; 0: never */
     apr_time_t now;
 } page_t;
-
-static int is_revoked(const mdl_assignment_t *assignment)
-{
-    return strcmp(assignment->status, "active") != 0;
-}
-
-static int is_expired(const mdl_assignment_t *assignment, apr_time_t now)
-{
-    return assignment->expires_at != 0 && assignment->expires_at <= now;
-}
 
 static const mdl_assignment_t *assignment_at(const page_t *page, int i)
 {
     return APR_ARRAY_IDX(page->order->assignments, i, const mdl_assignment_t *);
 }
 
-static int is_shown(const page_t *page, const mdl_assignment_t *assignment)
+static mdl_verdict_t verdict_at(const page_t *page, int i)
 {
-    return !is_revoked(assignment) && !is_expired(assignment, page->now);
+    return mdl_assignment_verdict(assignment_at(page, i), page->now);
 }
 
 static void set_expiry(page_t *page)
@@ -65,8 +56,10 @@ static void set_expiry(page_t *page)
     page->expires_at = 0;
     for (int i = 0; i < page->order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = assignment_at(page, i);
+        mdl_verdict_t verdict = verdict_at(page, i);
 
-        if (page->access == ACTIVE ? !is_shown(page, assignment) : is_revoked(assignment)) {
+        if (verdict == MDL_VERDICT_REVOKED ||
+            (verdict == MDL_VERDICT_EXPIRED && page->access == MDL_VERDICT_OK)) {
             continue;
         }
         endless |= assignment->expires_at == 0;
@@ -79,26 +72,19 @@ static void set_expiry(page_t *page)
     }
 }
 
-static access_t access_of(const page_t *page)
+static mdl_verdict_t access_of(const page_t *page)
 {
-    const char *status = page->order->access_status;
-    int shown = 0, expired = 0;
+    mdl_verdict_t access = mdl_order_verdict(page->order);
+    int all = page->order->assignments->nelts, shown = 0, expired = 0;
 
-    for (access_t access = ACTIVE; access <= REJECTED; access++) {
-        if (access != ACTIVE && strcmp(status, access_names[access]) == 0) {
-            return access;
-        }
+    for (int i = 0; i < all; i++) {
+        shown += verdict_at(page, i) == MDL_VERDICT_OK;
+        expired += verdict_at(page, i) == MDL_VERDICT_EXPIRED;
     }
-    for (int i = 0; i < page->order->assignments->nelts; i++) {
-        const mdl_assignment_t *assignment = assignment_at(page, i);
-
-        shown += is_shown(page, assignment);
-        expired += !is_revoked(assignment) && is_expired(assignment, page->now);
+    if (access != MDL_VERDICT_OK || shown > 0 || all == 0) {
+        return access;
     }
-    if (shown > 0 || page->order->assignments->nelts == 0) {
-        return ACTIVE;
-    }
-    return expired > 0 ? EXPIRED : REVOKED;
+    return expired > 0 ? MDL_VERDICT_EXPIRED : MDL_VERDICT_REVOKED;
 }
 
 static int downloads_left(const mdl_order_file_t *file)
@@ -113,18 +99,20 @@ static int is_ready(const mdl_order_file_t *file)
     return strcmp(file->status, "ready") == 0;
 }
 
-static file_state_t state_of(const mdl_order_file_t *file)
+static mdl_verdict_t verdict_of_file(const mdl_order_file_t *file)
 {
-    if (!is_ready(file)) {
-        return strcmp(file->status, "failed") == 0 ? FAILED : PREPARING;
-    }
-    return file->download_limit > 0 && downloads_left(file) == 0 ? EXHAUSTED : READY;
+    mdl_claim_t claim = {.asset_status = file->status,
+                         .downloads_used = file->downloads_used,
+                         .download_limit = file->download_limit};
+
+    return mdl_verdict_of(&claim, 0);
 }
 
 static int has_exhausted(const mdl_assignment_t *assignment)
 {
     for (int i = 0; i < assignment->files->nelts; i++) {
-        if (state_of(APR_ARRAY_IDX(assignment->files, i, const mdl_order_file_t *)) == EXHAUSTED) {
+        if (verdict_of_file(APR_ARRAY_IDX(assignment->files, i, const mdl_order_file_t *)) ==
+            MDL_VERDICT_EXHAUSTED) {
             return 1;
         }
     }
@@ -165,8 +153,10 @@ static void add_file(mdl_json_t *files, const mdl_order_file_t *file, apr_pool_t
     }
     mdl_json_add_string(object, "sha256", file->sha256);
     add_limit(object, file);
-    for (file_state_t state = READY; state <= FAILED; state++) {
-        mdl_json_add_bool(object, file_state_names[state], state_of(file) == state);
+    mdl_json_add_bool(object, "ready", verdict_of_file(file) == MDL_VERDICT_OK);
+    for (mdl_verdict_t verdict = MDL_VERDICT_NOT_READY; verdict <= MDL_VERDICT_EXHAUSTED;
+         verdict++) {
+        mdl_json_add_bool(object, names[verdict], verdict_of_file(file) == verdict);
     }
 }
 
@@ -220,10 +210,10 @@ static void add_archives(mdl_json_t *data, const page_t *page)
     apr_pool_t *p = page->r->pool;
     apr_array_header_t *found = apr_array_make(p, 2, sizeof(archive_t));
 
-    for (int i = 0; page->access == ACTIVE && i < page->order->assignments->nelts; i++) {
+    for (int i = 0; page->access == MDL_VERDICT_OK && i < page->order->assignments->nelts; i++) {
         archive_t archive = {.assignment = assignment_at(page, i)};
 
-        if (is_shown(page, archive.assignment) &&
+        if (verdict_at(page, i) == MDL_VERDICT_OK &&
             (archive.size = mdl_archive_size(archive.assignment, p)) > 0) {
             APR_ARRAY_PUSH(found, archive_t) = archive;
         }
@@ -239,15 +229,16 @@ static int add_files(mdl_json_t *data, const page_t *page)
     mdl_json_t *files = mdl_json_add_array(data, "files");
     int preparing = 0;
 
-    for (int i = 0; page->access == ACTIVE && i < page->order->assignments->nelts; i++) {
+    for (int i = 0; page->access == MDL_VERDICT_OK && i < page->order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = assignment_at(page, i);
 
-        for (int j = 0; is_shown(page, assignment) && j < assignment->files->nelts; j++) {
+        for (int j = 0; verdict_at(page, i) == MDL_VERDICT_OK && j < assignment->files->nelts;
+             j++) {
             const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, j,
                                                          const mdl_order_file_t *);
 
             add_file(files, file, page->r->pool);
-            preparing += state_of(file) == PREPARING;
+            preparing += verdict_of_file(file) == MDL_VERDICT_NOT_READY;
         }
     }
     return preparing;
@@ -257,8 +248,9 @@ static void add_content(mdl_json_t *data, const page_t *page)
 {
     int preparing = add_files(data, page);
     int has_files = mdl_json_length(mdl_json_member(data, "files")) > 0;
-    int has_more = page->access == ACTIVE && mdl_order_content_add(data, page->order, page->service,
-                                                                   page->now, page->r->pool);
+    int has_more = page->access == MDL_VERDICT_OK &&
+                   mdl_order_content_add(data, page->order, page->service, page->now,
+                                         page->r->pool);
 
     add_archives(data, page);
     mdl_json_add_bool(data, "has_files", has_files);
@@ -275,8 +267,9 @@ static int show(const page_t *page, int status)
     mdl_view_customer_t customer = mdl_buyer_customer(page->service, page->order, page->r->pool);
     mdl_json_t *data = mdl_json_object(r->pool);
 
-    for (access_t access = ACTIVE; access <= REJECTED; access++) {
-        mdl_json_add_bool(data, access_names[access], page->access == access);
+    mdl_json_add_bool(data, "active", page->access == MDL_VERDICT_OK);
+    for (mdl_verdict_t verdict = MDL_VERDICT_HELD; verdict <= MDL_VERDICT_EXPIRED; verdict++) {
+        mdl_json_add_bool(data, names[verdict], page->access == verdict);
     }
     mdl_json_add_string(data, "reason", customer.reason);
     mdl_words_add_date(data, "expires", page->expires_at);
@@ -385,7 +378,7 @@ static const mdl_order_file_t *file_of(const page_t *page, const char *id, int *
                                                          const mdl_order_file_t *);
 
             if (strcmp(id_of(file, page->r->pool), id) == 0) {
-                *open = is_shown(page, assignment);
+                *open = verdict_at(page, i) == MDL_VERDICT_OK;
                 return file;
             }
         }
@@ -427,7 +420,7 @@ static int press_file(const page_t *page, const char *id)
     if (!open || state_of(file) == EXHAUSTED) {
         return show(page, HTTP_FORBIDDEN);
     }
-    if (state_of(file) != READY) {
+    if (verdict_of_file(file) != MDL_VERDICT_OK) {
         return show(page, HTTP_CONFLICT);
     }
     link = link_to(page, file->assignment_id, file->asset_id);
@@ -447,7 +440,7 @@ static int press_archive(const page_t *page, const char *id)
         if (strcmp(apr_psprintf(p, "%" APR_INT64_T_FMT, assignment->id), id) != 0) {
             continue;
         }
-        if (!is_shown(page, assignment)) {
+        if (verdict_at(page, i) != MDL_VERDICT_OK) {
             return show(page, HTTP_FORBIDDEN);
         }
         if (mdl_archive_size(assignment, p) == 0) {
@@ -476,7 +469,7 @@ int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *tok
     if ((status = read_form(r, &is_archive, &id)) != OK) {
         return say(&page, status, "no_button");
     }
-    if (page.access != ACTIVE) {
+    if (page.access != MDL_VERDICT_OK) {
         return show(&page, HTTP_FORBIDDEN);
     }
     return is_archive ? press_archive(&page, id) : press_file(&page, id);

@@ -42,12 +42,13 @@ static const mdl_order_link_t *find_link(const visit_t *visit, const char **stat
         const mdl_assignment_t *assignment = APR_ARRAY_IDX(visit->order->assignments, i,
                                                            const mdl_assignment_t *);
         const mdl_order_link_t *link = link_of(visit, assignment);
+        mdl_verdict_t verdict = mdl_assignment_verdict(assignment, now);
 
-        if (link != NULL && mdl_assignment_open(assignment, now)) {
+        if (link != NULL && verdict == MDL_VERDICT_OK) {
             return link;
         }
         if (link != NULL) {
-            *state = strcmp(assignment->status, "active") == 0 ? "expired" : "revoked";
+            *state = verdict == MDL_VERDICT_EXPIRED ? "expired" : "revoked";
         }
     }
     return NULL;
@@ -111,7 +112,7 @@ int mdl_visit_open(request_rec *r, const mdl_service_t *service, const char *tok
     if (rv != APR_SUCCESS) {
         return not_found(r, rv);
     }
-    if (strcmp(visit.order->access_status, "active") != 0) {
+    if (mdl_order_verdict(visit.order) != MDL_VERDICT_OK) {
         return refuse(&visit, HTTP_FORBIDDEN, visit.order->access_status);
     }
     if ((link = find_link(&visit, &state)) != NULL) {

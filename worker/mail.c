@@ -153,17 +153,17 @@ static const char *envelope_sender(const mdl_task_t *task)
 /* Why nothing of an order will be given to its customer, or NULL. */
 static const char *closed(const mdl_order_t *order)
 {
-    if (strcmp(order->access_status, "rejected") == 0) {
+    switch (mdl_order_verdict(order)) {
+    case MDL_VERDICT_OK:
+        return mdl_order_has_open(order, apr_time_now())
+                   ? NULL
+                   : "Access to everything in the order was revoked or expired before the email "
+                     "was sent.";
+    case MDL_VERDICT_REJECTED:
         return "The order was rejected before the email was sent.";
-    }
-    if (strcmp(order->access_status, "active") != 0) {
+    default:
         return "Access to the order was revoked before the email was sent.";
     }
-    if (!mdl_order_has_open(order, apr_time_now())) {
-        return "Access to everything in the order was revoked or expired before the email was "
-               "sent.";
-    }
-    return NULL;
 }
 
 static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
@@ -181,7 +181,7 @@ static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
     if ((rv = mdl_order_find(db, task->pool, &find)) != APR_SUCCESS) {
         return rv;
     }
-    if (strcmp(find.order->access_status, "held") == 0) {
+    if (mdl_order_verdict(find.order) == MDL_VERDICT_HELD) {
         task->job->due_at = apr_time_now();
         task->outcome = MDL_TASK_RELEASED; /* settle takes it back, unless it is approved by then */
         return APR_EOF;

@@ -48,7 +48,7 @@ static mdl_download_t look(const mdl_link_file_t *link, apr_pool_t *p)
     return download;
 }
 
-static mdl_download_verdict_t verdict(const mdl_link_file_t *link, apr_pool_t *p)
+static mdl_verdict_t verdict(const mdl_link_file_t *link, apr_pool_t *p)
 {
     return look(link, p).verdict;
 }
@@ -74,13 +74,13 @@ static mdl_session_verdict_t begin(const mdl_link_file_t *link, int limit, apr_p
 }
 
 /* As a request for the bytes does it. */
-static mdl_download_verdict_t fetch(const mdl_link_file_t *link, apr_pool_t *p)
+static mdl_verdict_t fetch(const mdl_link_file_t *link, apr_pool_t *p)
 {
     mdl_download_t download = look(link, p);
 
-    if (download.verdict == MDL_DOWNLOAD_OK &&
+    if (download.verdict == MDL_VERDICT_OK &&
         begin(link, download.limit, p) == MDL_SESSION_EXHAUSTED) {
-        return MDL_DOWNLOAD_EXHAUSTED;
+        return MDL_VERDICT_EXHAUSTED;
     }
     return download.verdict;
 }
@@ -124,7 +124,7 @@ static void test_sessions(apr_pool_t *p)
     mdl_link_file_t *second = new_link(&bought, p);
     mdl_download_t download = look(first, p);
 
-    is_int(download.verdict, MDL_DOWNLOAD_OK, "a file that was bought may be had");
+    is_int(download.verdict, MDL_VERDICT_OK, "a file that was bought may be had");
     is_str(download.filename, "a.pdf", "with its name");
     is_int(download.size, 4321, "its size");
     is_int(strlen(download.sha256), 64, "and its digest");
@@ -132,14 +132,14 @@ static void test_sessions(apr_pool_t *p)
     ok(download.page_id != NULL && strcmp(download.shop_name, "A shop") == 0,
        "from its order and shop");
     is_int(used(first, p), 0, "to look costs nothing");
-    is_int(fetch(first, p), MDL_DOWNLOAD_OK, "the first fetch");
+    is_int(fetch(first, p), MDL_VERDICT_OK, "the first fetch");
     is_int(used(first, p), 1, "costs one download");
-    is_int(fetch(first, p), MDL_DOWNLOAD_OK, "the next one in this session");
+    is_int(fetch(first, p), MDL_VERDICT_OK, "the next one in this session");
     is_int(used(first, p), 1, "costs nothing");
-    is_int(fetch(second, p), MDL_DOWNLOAD_OK, "another session");
+    is_int(fetch(second, p), MDL_VERDICT_OK, "another session");
     is_int(used(first, p), 2, "costs another");
-    is_int(fetch(new_link(&bought, p), p), MDL_DOWNLOAD_EXHAUSTED, "then none is left");
-    is_int(fetch(first, p), MDL_DOWNLOAD_OK, "but the open sessions go on");
+    is_int(fetch(new_link(&bought, p), p), MDL_VERDICT_EXHAUSTED, "then none is left");
+    is_int(fetch(first, p), MDL_VERDICT_OK, "but the open sessions go on");
     is_int(used(first, p), 2, "and no more than the limit was used");
 }
 
@@ -152,21 +152,21 @@ static void test_limits(apr_pool_t *p)
     int n = 0;
 
     for (int i = 0; i < 20; i++) {
-        n += fetch(new_link(&unlimited, p), p) == MDL_DOWNLOAD_OK;
+        n += fetch(new_link(&unlimited, p), p) == MDL_VERDICT_OK;
     }
     is_int(n, 20, "a limit of 0 has no end");
     is_int(used(&unlimited, p), 20, "though what is used is counted");
-    for (n = 0; n < 10 && fetch(new_link(&usual, p), p) == MDL_DOWNLOAD_OK; n++) {
+    for (n = 0; n < 10 && fetch(new_link(&usual, p), p) == MDL_VERDICT_OK; n++) {
     }
     is_int(n, 3, "without a limit of its own a mapping has the shop's");
 
     fetch(new_link(&granted, p), p);
     late = look(new_link(&granted, p), p);
-    is_int(late.verdict, MDL_DOWNLOAD_EXHAUSTED, "after one of one download none is left");
+    is_int(late.verdict, MDL_VERDICT_EXHAUSTED, "after one of one download none is left");
     is_int(begin(late.link, late.limit, p), MDL_SESSION_EXHAUSTED,
            "who saw one left before it was taken gets none either");
     mdl_db_command(db, "UPDATE allowance SET downloads_extra = 2 WHERE downloads_used = 1");
-    for (n = 0; n < 10 && fetch(new_link(&granted, p), p) == MDL_DOWNLOAD_OK; n++) {
+    for (n = 0; n < 10 && fetch(new_link(&granted, p), p) == MDL_VERDICT_OK; n++) {
     }
     is_int(n, 2, "downloads that were granted extra are had, and no more");
 }
@@ -180,27 +180,27 @@ static void test_verdicts(apr_pool_t *p)
     mdl_link_file_t foreign = *link;
 
     foreign.asset_id = pending;
-    is_int(verdict(&foreign, p), MDL_DOWNLOAD_GONE, "a file that is not the assignment's is gone");
+    is_int(verdict(&foreign, p), MDL_VERDICT_GONE, "a file that is not the assignment's is gone");
     foreign.assignment_id = 999999;
-    is_int(verdict(&foreign, p), MDL_DOWNLOAD_GONE, "as is one of no assignment");
+    is_int(verdict(&foreign, p), MDL_VERDICT_GONE, "as is one of no assignment");
     is_str(look(&foreign, p).page_id, NULL, "without a page");
-    is_int(verdict(new_link(&early, p), p), MDL_DOWNLOAD_NOT_READY,
+    is_int(verdict(new_link(&early, p), p), MDL_VERDICT_NOT_READY,
            "a file that is being imported is not ready");
 
     set_order(link, "held", p);
-    is_int(verdict(link, p), MDL_DOWNLOAD_HELD, "a held order is held");
+    is_int(verdict(link, p), MDL_VERDICT_HELD, "a held order is held");
     set_order(link, "revoked", p);
-    is_int(verdict(link, p), MDL_DOWNLOAD_REVOKED, "a revoked one revoked");
+    is_int(verdict(link, p), MDL_VERDICT_REVOKED, "a revoked one revoked");
     set_order(link, "rejected", p);
-    is_int(verdict(link, p), MDL_DOWNLOAD_REJECTED, "a rejected one rejected");
+    is_int(verdict(link, p), MDL_VERDICT_REJECTED, "a rejected one rejected");
     set_order(link, "active", p);
     set_assignment(link, "status = 'revoked'", p);
-    is_int(verdict(link, p), MDL_DOWNLOAD_REVOKED, "as is a revoked assignment");
+    is_int(verdict(link, p), MDL_VERDICT_REVOKED, "as is a revoked assignment");
     ok(look(link, p).page_id != NULL, "with its page, which says so");
     set_assignment(link, "status = 'active', expires_at = 1", p);
-    is_int(verdict(link, p), MDL_DOWNLOAD_EXPIRED, "access that ended has expired");
+    is_int(verdict(link, p), MDL_VERDICT_EXPIRED, "access that ended has expired");
     set_assignment(link, "expires_at = NULL", p);
-    is_int(verdict(link, p), MDL_DOWNLOAD_OK, "without all that it may be had");
+    is_int(verdict(link, p), MDL_VERDICT_OK, "without all that it may be had");
 }
 
 static void test_content(apr_pool_t *p)
@@ -216,12 +216,12 @@ static void test_content(apr_pool_t *p)
     live->mapping.file_ids = pinned->mapping.file_ids = ids_of(p, 1, newer);
     make_mapping(db, live, p);
     make_mapping(db, pinned, p);
-    is_int(verdict(new_link(&followed, p), p), MDL_DOWNLOAD_GONE,
+    is_int(verdict(new_link(&followed, p), p), MDL_VERDICT_GONE,
            "live content that left the mapping is gone");
-    is_int(verdict(new_link(&kept, p), p), MDL_DOWNLOAD_OK, "pinned content is there");
+    is_int(verdict(new_link(&kept, p), p), MDL_VERDICT_OK, "pinned content is there");
     followed.asset_id = kept.asset_id = newer;
-    is_int(verdict(new_link(&followed, p), p), MDL_DOWNLOAD_OK, "what came into it is live's");
-    is_int(verdict(new_link(&kept, p), p), MDL_DOWNLOAD_GONE, "and not pinned's");
+    is_int(verdict(new_link(&followed, p), p), MDL_VERDICT_OK, "what came into it is live's");
+    is_int(verdict(new_link(&kept, p), p), MDL_VERDICT_GONE, "and not pinned's");
 }
 
 static void test_times(apr_pool_t *p)
@@ -232,11 +232,11 @@ static void test_times(apr_pool_t *p)
 
     fetch(used_in_time, p);
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(301));
-    is_int(verdict(unused, p), MDL_DOWNLOAD_LINK_OLD, "a link that was not used in time is old");
-    is_int(verdict(used_in_time, p), MDL_DOWNLOAD_OK, "one that was goes on");
+    is_int(verdict(unused, p), MDL_VERDICT_LINK_OLD, "a link that was not used in time is old");
+    is_int(verdict(used_in_time, p), MDL_VERDICT_OK, "one that was goes on");
     atomic_fetch_add(&clock_ahead, SESSION);
-    is_int(verdict(used_in_time, p), MDL_DOWNLOAD_LINK_OLD, "to the end of its session");
-    is_int(verdict(new_link(&bought, p), p), MDL_DOWNLOAD_OK, "a new link is good");
+    is_int(verdict(used_in_time, p), MDL_VERDICT_LINK_OLD, "to the end of its session");
+    is_int(verdict(new_link(&bought, p), p), MDL_VERDICT_OK, "a new link is good");
 }
 
 /* Buyers' clicks at once. */
