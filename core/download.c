@@ -21,13 +21,7 @@ static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download, m
     download->limit = mdl_rows_null(row, 3) ? download->default_download_limit
                                             : (int)mdl_rows_int(row, 3);
     download->page_id = mdl_rows_text(row, 4);
-    download->shop_name = mdl_rows_text(row, 5);
-    download->shop_email = mdl_rows_text(row, 6);
-    download->shop_id = mdl_rows_int(row, 7);
-    download->order_id = mdl_rows_text(row, 8);
-    download->reason = mdl_rows_text(row, 9);
-    download->locale = mdl_rows_text(row, 10);
-    download->filename = mdl_archive_filename(download->order_id, p);
+    download->filename = mdl_archive_filename(mdl_rows_text(row, 5), p);
     download->content_type = "application/zip";
     rv = mdl_archive_read(db, download->link->assignment_id, archive, p);
     download->sha256 = archive->tag;
@@ -56,20 +50,14 @@ static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, mdl_claim
     claim->asset_status = mdl_rows_text(row, 3);
     download->limit = mdl_rows_null(row, 9) ? download->default_download_limit
                                             : (int)mdl_rows_int(row, 9);
-    claim->downloads_used = (int)mdl_rows_int(row, 13);
-    claim->download_limit = download->limit > 0 ? download->limit + (int)mdl_rows_int(row, 14) : 0;
+    claim->downloads_used = (int)mdl_rows_int(row, 11);
+    claim->download_limit = download->limit > 0 ? download->limit + (int)mdl_rows_int(row, 12) : 0;
     download->filename = mdl_rows_text(row, 4);
     download->content_type = mdl_rows_text(row, 5);
     download->sha256 = mdl_rows_text(row, 6);
     download->size = mdl_rows_int(row, 7);
     download->updated_at = mdl_rows_int(row, 8);
     download->page_id = mdl_rows_text(row, 10);
-    download->shop_name = mdl_rows_text(row, 11);
-    download->shop_email = mdl_rows_text(row, 12);
-    download->shop_id = mdl_rows_int(row, 15);
-    download->order_id = mdl_rows_text(row, 16);
-    download->reason = mdl_rows_text(row, 17);
-    download->locale = mdl_rows_text(row, 18);
     return APR_SUCCESS;
 }
 

@@ -17,12 +17,6 @@ typedef struct {
     mdl_verdict_t verdict; /* out, as all below */
     int limit;             /* without what was granted extra; 0: unlimited */
     const char *page_id;   /* of the order; NULL when the verdict is GONE, as all below */
-    const char *order_id;  /* the storefront's */
-    const char *reason;    /* the shop's, for its access; or NULL, as the next two */
-    const char *locale;    /* the customer's */
-    const char *shop_email;
-    const char *shop_name;
-    apr_int64_t shop_id;
     const char *filename;
     const char *content_type;
     const char *sha256; /* of an archive: its tag */

@@ -274,17 +274,27 @@ static apr_status_t select_order(mdl_db_t *db, const mdl_order_find_t *find, mdl
                              MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
 }
 
+apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_order_find_t *find = arg;
+    mdl_rows_t *row;
+    apr_status_t rv = select_order(db, find, &row, p);
+
+    if (rv == APR_SUCCESS) {
+        find->order = order_of_row(row, p);
+    }
+    return rv;
+}
+
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_order_find_t *find = arg;
     apr_array_header_t *orders = apr_array_make(p, 1, sizeof(mdl_order_t *));
-    mdl_rows_t *row;
-    apr_status_t rv;
+    apr_status_t rv = mdl_order_head(db, p, find);
 
-    if ((rv = select_order(db, find, &row, p)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS) {
         return rv;
     }
-    find->order = order_of_row(row, p);
     APR_ARRAY_PUSH(orders, mdl_order_t *) = find->order;
     rv = read_orders(db, orders, find->default_download_limit, p);
     if (rv == APR_SUCCESS && find->with_events) {
@@ -355,10 +365,10 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_rows_t *rows;
     apr_status_t rv;
 
-    if ((rv = select_order(db, &find, &rows, p)) != APR_SUCCESS) {
+    if ((rv = mdl_order_head(db, p, &find)) != APR_SUCCESS) {
         return rv == APR_ENOENT ? not_found(list->refusal) : rv;
     }
-    list->order = order_of_row(rows, p);
+    list->order = find.order;
     list->page.found = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
     rv = select_assignments(db, list, &rows, p);
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {

@@ -98,6 +98,9 @@ typedef struct {
 /** Effect that reads an order with everything in it: APR_ENOENT when there is none. */
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg);
 
+/** Effect: the same, but without its assignments, its email and what comes by with_…. */
+apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, void *arg);
+
 /**
  * Locks an order of a shop up to the transaction's end and reads it.  Refused: 404 order_not_found.
  */

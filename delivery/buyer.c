@@ -5,7 +5,7 @@
 #include "connection.h"
 
 apr_status_t mdl_buyer_order(request_rec *r, const mdl_service_t *service, const char *page_id,
-                             mdl_order_t **order)
+                             mdl_effect_fn *effect, mdl_order_t **order)
 {
     mdl_order_find_t find = {.page_id = page_id,
                              .default_download_limit = service->settings->download_limit};
@@ -15,7 +15,7 @@ apr_status_t mdl_buyer_order(request_rec *r, const mdl_service_t *service, const
     if (connection == NULL) {
         return MDL_DB_EGONE;
     }
-    rv = mdl_db_snapshot(mdl_connection_db(connection), mdl_order_find, &find, r->pool);
+    rv = mdl_db_snapshot(mdl_connection_db(connection), effect, &find, r->pool);
     mdl_connection_close(connection);
     *order = find.order;
     return rv;

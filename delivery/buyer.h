@@ -10,9 +10,10 @@
 #include "core/service.h"
 #include "delivery/view.h"
 
-/** Reads the order of a page id, with everything in it: APR_ENOENT when there is none. */
+/** Reads the order of a page id by mdl_order_find or mdl_order_head: APR_ENOENT when there is
+    none. */
 apr_status_t mdl_buyer_order(request_rec *r, const mdl_service_t *service, const char *page_id,
-                             mdl_order_t **order);
+                             mdl_effect_fn *effect, mdl_order_t **order);
 
 /** Whom an answer about this order is for. */
 mdl_view_customer_t mdl_buyer_customer(const mdl_service_t *service, const mdl_order_t *order,

@@ -24,6 +24,7 @@
 #include "core/session.h"
 #include "delivery/archive.h"
 #include "delivery/blob.h"
+#include "delivery/buyer.h"
 #include "delivery/output.h"
 #include "delivery/range.h"
 #include "delivery/settler.h"
@@ -113,26 +114,12 @@ static void unset_validators(request_rec *r)
     apr_table_unset(r->headers_out, "Last-Modified");
 }
 
-static mdl_view_customer_t customer_of(const serve_t *serve)
-{
-    const mdl_download_t *download = &serve->download;
-    int has_reason = download->verdict == MDL_VERDICT_REVOKED ||
-                     download->verdict == MDL_VERDICT_REJECTED;
-
-    return (mdl_view_customer_t){
-        .shop_id = download->shop_id,
-        .shop_name = download->shop_name,
-        .shop_email = download->shop_email,
-        .locale = download->locale,
-        .order_id = download->order_id,
-        .page_url = mdl_view_page_url(serve->service, download->page_id, serve->r->pool),
-        .reason = has_reason ? download->reason : NULL};
-}
-
 static int refuse(const serve_t *serve, const refusal_t *refusal)
 {
     request_rec *r = serve->r;
+    const char *page_id = serve->download.page_id;
     mdl_view_customer_t customer;
+    mdl_order_t *order;
 
     unset_validators(r);
     if (refusal == &beyond) {
@@ -143,10 +130,11 @@ static int refuse(const serve_t *serve, const refusal_t *refusal)
         apr_table_setn(r->headers_out, "Retry-After", CROWD_WAIT);
     }
     log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", refusal->status, refusal->state));
-    if (serve->download.page_id == NULL) {
+    if (page_id == NULL ||
+        mdl_buyer_order(r, serve->service, page_id, mdl_order_head, &order) != APR_SUCCESS) {
         return mdl_view_message(r, refusal->status, refusal->state, NULL);
     }
-    customer = customer_of(serve);
+    customer = mdl_buyer_customer(serve->service, order, r->pool);
     return mdl_view_message(r, refusal->status, refusal->state, &customer);
 }
 

@@ -283,9 +283,9 @@ static int show(const page_t *page, int status)
 static apr_status_t find(page_t *page)
 {
     const char *page_id = mdl_link_page_id(page->service->secret, page->token, page->r->pool);
-    apr_status_t rv = page_id != NULL
-                          ? mdl_buyer_order(page->r, page->service, page_id, &page->order)
-                          : APR_ENOENT;
+    apr_status_t rv = page_id != NULL ? mdl_buyer_order(page->r, page->service, page_id,
+                                                        mdl_order_find, &page->order)
+                                      : APR_ENOENT;
 
     if (rv == APR_SUCCESS) {
         page->now = apr_time_now();

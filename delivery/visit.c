@@ -93,7 +93,7 @@ static apr_status_t find(visit_t *visit, const char *token)
         APR_SUCCESS) {
         return APR_ENOENT;
     }
-    return mdl_buyer_order(r, visit->service, page_id, &visit->order);
+    return mdl_buyer_order(r, visit->service, page_id, mdl_order_find, &visit->order);
 }
 
 static int not_found(request_rec *r, apr_status_t rv)

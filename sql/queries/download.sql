@@ -1,13 +1,10 @@
 -- Everything that decides over one download; a row only when the file belongs to the assignment.
 -- name: download_grant
 SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
-    b.size, s.updated_at, m.download_limit, o.page_id, h.name, COALESCE(h.reply_to, h.email),
-    COALESCE(w.downloads_used, 0), COALESCE(w.downloads_extra, 0),
-    h.id, o.storefront_order_id, o.access_reason, c.locale
+    b.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
+    COALESCE(w.downloads_extra, 0)
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
-JOIN customer c ON c.id = o.customer_id
-JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
 JOIN asset s ON s.id = %lld AND s.deleted_at IS NULL
 LEFT JOIN blob b ON b.sha256 = s.sha256
@@ -89,12 +86,9 @@ WHERE %lld = 0 OR allowance.downloads_used < %lld + allowance.downloads_extra
 
 -- Everything that decides over an archive of an assignment's files, but the files.
 -- name: archive_grant
-SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, h.name, COALESCE(h.reply_to, h.email), h.id,
-    o.storefront_order_id, o.access_reason, c.locale
+SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, o.storefront_order_id
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
-JOIN customer c ON c.id = o.customer_id
-JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
 WHERE a.id = %lld
 
