@@ -86,17 +86,9 @@ static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *t
     mdl_json_add_string(to, "filename", asset->filename);
     mdl_json_add_string(to, "title", asset->title);
     mdl_json_add_string(to, "content_type", asset->content_type);
-    if (asset->sha256 != NULL) {
-        mdl_json_add_int(to, "size", asset->size);
-    } else {
-        mdl_json_add_null(to, "size");
-    }
+    mdl_json_add_int_if(to, "size", asset->size, asset->sha256 != NULL);
     mdl_json_add_string(to, "sha256", asset->sha256);
-    if (asset->category_id != 0) {
-        mdl_json_add_int(to, "category_id", asset->category_id);
-    } else {
-        mdl_json_add_null(to, "category_id");
-    }
+    mdl_json_add_int_if(to, "category_id", asset->category_id, asset->category_id != 0);
     mdl_json_add_string(to, "source_url", asset->source_url);
     mdl_json_add_int(to, "version", asset->version);
     mdl_json_add_time(to, "created_at", asset->created_at);

@@ -25,11 +25,7 @@ static void write_members(mdl_json_t *to, const mdl_job_t *job)
     mdl_json_add_string(to, "id", job->id);
     mdl_json_add_string(to, "type", job->type);
     mdl_json_add_string(to, "status", job->status);
-    if (job->asset_id != 0) {
-        mdl_json_add_int(to, "asset_id", job->asset_id);
-    } else {
-        mdl_json_add_null(to, "asset_id");
-    }
+    mdl_json_add_int_if(to, "asset_id", job->asset_id, job->asset_id != 0);
     mdl_json_add_string(to, "storefront_order_id", job->storefront_order_id);
     object = mdl_json_add_object(to, "progress");
     mdl_json_add_int(object, "bytes_received", job->bytes_received);

@@ -19,11 +19,8 @@ static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *t
     mdl_json_add_string(to, "name", tag->name);
     mdl_json_add_int(to, "available", tag->available);
     mdl_json_add_int(to, "assigned", tag->assigned);
-    if (tag->low_stock_threshold < 0) {
-        mdl_json_add_null(to, "low_stock_threshold");
-    } else {
-        mdl_json_add_int(to, "low_stock_threshold", tag->low_stock_threshold);
-    }
+    mdl_json_add_int_if(to, "low_stock_threshold", tag->low_stock_threshold,
+                        tag->low_stock_threshold >= 0);
     mdl_json_add_time(to, "created_at", tag->created_at);
     mdl_json_add_time(to, "updated_at", tag->updated_at);
     return mdl_resource_id(call, tag->id);

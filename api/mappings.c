@@ -60,15 +60,6 @@ static apr_status_t parse_list(mdl_call_t *call)
     return mdl_list_end(query, &list->page);
 }
 
-static void write_number(mdl_json_t *to, const char *name, int value)
-{
-    if (value < 0) {
-        mdl_json_add_null(to, name);
-    } else {
-        mdl_json_add_int(to, name, value);
-    }
-}
-
 static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
 {
     const mdl_mapping_t *mapping = thing;
@@ -87,8 +78,9 @@ static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *t
     mdl_ids_add(to, "license_key_tag_ids", mapping->license_key_tag_ids);
     mdl_json_add_string(to, "download_type", mapping->download_type);
     mdl_json_add_bool(to, "is_active", mapping->is_active);
-    write_number(to, "download_limit", mapping->download_limit);
-    write_number(to, "access_days", mapping->access_days);
+    mdl_json_add_int_if(to, "download_limit", mapping->download_limit,
+                        mapping->download_limit >= 0);
+    mdl_json_add_int_if(to, "access_days", mapping->access_days, mapping->access_days >= 0);
     mdl_json_add_string(to, "content", mapping->content);
     mdl_json_add_time(to, "created_at", mapping->created_at);
     mdl_json_add_time(to, "updated_at", mapping->updated_at);

@@ -12,11 +12,7 @@ static void write_file(mdl_json_t *to, const mdl_order_file_t *file)
 {
     mdl_json_add_int(to, "file_id", file->asset_id);
     mdl_json_add_string(to, "filename", file->filename);
-    if (file->sha256 != NULL) {
-        mdl_json_add_int(to, "size", file->size);
-    } else {
-        mdl_json_add_null(to, "size");
-    }
+    mdl_json_add_int_if(to, "size", file->size, file->sha256 != NULL);
     mdl_json_add_string(to, "sha256", file->sha256);
     mdl_json_add_string(to, "status", file->status);
     mdl_json_add_int(to, "downloads_used", file->downloads_used);
@@ -107,11 +103,7 @@ static void write_downloads(mdl_json_t *to, const apr_array_header_t *downloads)
         mdl_json_t *object = mdl_json_add_object(to, NULL);
 
         mdl_json_add_int(object, "assignment_id", session->assignment_id);
-        if (session->asset_id != 0) {
-            mdl_json_add_int(object, "file_id", session->asset_id);
-        } else {
-            mdl_json_add_null(object, "file_id");
-        }
+        mdl_json_add_int_if(object, "file_id", session->asset_id, session->asset_id != 0);
         mdl_json_add_string(object, "status", session->status);
         mdl_json_add_int(object, "bytes_delivered", session->bytes);
         mdl_json_add_int(object, "size", session->size);

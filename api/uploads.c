@@ -25,15 +25,6 @@ static apr_status_t check_storage(mdl_call_t *call)
                                                      "The service can't reach its storage.");
 }
 
-static void add_int(mdl_json_t *to, const char *name, apr_int64_t value, int present)
-{
-    if (present) {
-        mdl_json_add_int(to, name, value);
-    } else {
-        mdl_json_add_null(to, name);
-    }
-}
-
 /* The address is the right to write: only who could have begun the upload gets it, and only while
    there is something to write. */
 static const char *url_of(const mdl_call_t *call, const mdl_upload_t *upload)
@@ -58,8 +49,8 @@ static void write_upload(mdl_json_t *to, const mdl_call_t *call, const mdl_uploa
     mdl_json_add_string(to, "filename", upload->filename);
     mdl_json_add_string(to, "title", upload->title);
     mdl_json_add_string(to, "content_type", upload->content_type);
-    add_int(to, "category_id", upload->category_id, upload->category_id != 0);
-    add_int(to, "size", upload->size, upload->size >= 0);
+    mdl_json_add_int_if(to, "category_id", upload->category_id, upload->category_id != 0);
+    mdl_json_add_int_if(to, "size", upload->size, upload->size >= 0);
     mdl_json_add_string(to, "sha256",
                         upload->sha256 != NULL ? upload->sha256 : upload->expected_sha256);
     mdl_json_add_int(to, "offset", offset);
@@ -74,7 +65,7 @@ static void write_upload(mdl_json_t *to, const mdl_call_t *call, const mdl_uploa
     mdl_json_add_string(protocols, NULL, "tus-1.0.0");
     mdl_json_add_int(to, "max_size",
                      upload->size >= 0 ? upload->size : call->service->settings->upload_max_size);
-    add_int(to, "asset_id", upload->asset_id, upload->asset_id != 0);
+    mdl_json_add_int_if(to, "asset_id", upload->asset_id, upload->asset_id != 0);
     mdl_json_add_time(to, "created_at", upload->created_at);
     mdl_json_add_time(to, "expires_at", upload->expires_at);
 }

@@ -5,37 +5,25 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
-/* The bytes of a character that no name may have, which would be a path, the end of a header's
-   line, or turn the direction of text so that "exe" reads as if it ended in "pdf"; 0 for any other.
- */
-static apr_size_t unsafe_length(const unsigned char *at)
-{
-    if (at[0] < 0x20 || at[0] == 0x7f || at[0] == '/' || at[0] == '\\') {
-        return 1;
-    }
-    if ((at[0] == 0xc2 && at[1] >= 0x80 && at[1] < 0xa0) || (at[0] == 0xd8 && at[1] == 0x9c)) {
-        return 2; /* U+0080 to U+009F; U+061C */
-    }
-    if (at[0] == 0xe2 && at[1] == 0x80) {
-        /* U+200E, U+200F, U+2028 to U+202E */
-        return at[2] == 0x8e || at[2] == 0x8f || (at[2] >= 0xa8 && at[2] <= 0xae) ? 3 : 0;
-    }
-    if (at[0] == 0xe2 && at[1] == 0x81) {
-        return at[2] >= 0xa6 && at[2] <= 0xa9 ? 3 : 0; /* U+2066 to U+2069 */
-    }
-    return at[0] == 0xef && at[1] == 0xbb && at[2] == 0xbf ? 3 : 0; /* U+FEFF */
-}
+#include "base/utf8.h"
 
+/* With "_" for what would be a path, the end of a header's line, or turn the direction of text. */
 static char *safe(const char *filename, apr_pool_t *p)
 {
     char *name = apr_palloc(p, strlen(filename) + 1);
     char *to = name;
 
     while (*filename != '\0') {
-        apr_size_t length = unsafe_length((const unsigned char *)filename);
+        apr_uint32_t c;
+        apr_size_t length = mdl_utf8_read(filename, &c);
 
-        *to++ = length > 0 ? '_' : *filename;
-        filename += length > 0 ? length : 1;
+        if (c == '/' || c == '\\' || mdl_utf8_disturbs_filename(c)) {
+            *to++ = '_';
+        } else {
+            memcpy(to, filename, length);
+            to += length;
+        }
+        filename += length;
     }
     *to = '\0';
     return name;

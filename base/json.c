@@ -209,6 +209,11 @@ void mdl_json_add_int(mdl_json_t *to, const char *name, apr_int64_t value)
     add(to, name, json_integer(value));
 }
 
+void mdl_json_add_int_if(mdl_json_t *to, const char *name, apr_int64_t value, int there)
+{
+    add(to, name, there ? json_integer(value) : json_null());
+}
+
 void mdl_json_add_bool(mdl_json_t *to, const char *name, int value)
 {
     add(to, name, json_boolean(value));

@@ -37,6 +37,8 @@ mdl_json_t *mdl_json_add_array(mdl_json_t *to, const char *name);
 /** NULL adds null.  value must be UTF-8; anything else is added as null. */
 void mdl_json_add_string(mdl_json_t *to, const char *name, const char *value);
 void mdl_json_add_int(mdl_json_t *to, const char *name, apr_int64_t value);
+/** Unless it is there: null. */
+void mdl_json_add_int_if(mdl_json_t *to, const char *name, apr_int64_t value, int there);
 void mdl_json_add_bool(mdl_json_t *to, const char *name, int value);
 void mdl_json_add_null(mdl_json_t *to, const char *name);
 /** RFC 3339; 0 adds null. */

@@ -7,6 +7,7 @@
 #include <apr_strings.h>
 
 #include "base/clock.h"
+#include "base/utf8.h"
 
 #define ADDRESS_MAX      254
 #define LINE_MAX_LENGTH  78
@@ -59,39 +60,6 @@ int mdl_mime_address_valid(const char *address)
     return mdl_mime_domain_valid(at + 1);
 }
 
-/** Bytes of the UTF-8 character at s (RFC 3629), 0 when it is none; a NUL ends every sequence. */
-static apr_size_t utf8_length(const char *s)
-{
-    const unsigned char *u = (const unsigned char *)s;
-    apr_size_t length = u[0] < 0x80 ? 1 : u[0] < 0xC2 ? 0 : u[0] < 0xE0 ? 2 : u[0] < 0xF0 ? 3 : 4;
-
-    if (u[0] > 0xF4) {
-        return 0;
-    }
-    for (apr_size_t i = 1; i < length; i++) {
-        if ((u[i] & 0xC0) != 0x80) {
-            return 0;
-        }
-    }
-    if ((u[0] == 0xE0 && u[1] < 0xA0) || (u[0] == 0xED && u[1] > 0x9F) ||
-        (u[0] == 0xF0 && u[1] < 0x90) || (u[0] == 0xF4 && u[1] > 0x8F)) {
-        return 0;
-    }
-    return length;
-}
-
-/** Whether a character ends a line, or turns the direction of the text behind it, so that a name
-    could rewrite what stands beside it: U+2028 to U+202E, U+2066 to U+2069. */
-static int disturbs_line(const char *s, apr_size_t length)
-{
-    const unsigned char *u = (const unsigned char *)s;
-
-    return (length == 1 && apr_iscntrl(*s)) || (length == 2 && u[0] == 0xC2 && u[1] < 0xA0) ||
-           (length == 3 && u[0] == 0xE2 &&
-            ((u[1] == 0x80 && u[2] >= 0xA8 && u[2] <= 0xAE) ||
-             (u[1] == 0x81 && u[2] >= 0xA6 && u[2] <= 0xA9)));
-}
-
 /** What may stand in a header: one line of UTF-8 without spaces at its ends. */
 static const char *one_line(const char *text, apr_pool_t *p)
 {
@@ -99,15 +67,13 @@ static const char *one_line(const char *text, apr_pool_t *p)
     char *end = line;
 
     while (*text) {
-        apr_size_t length = utf8_length(text);
+        apr_uint32_t c;
+        apr_size_t length = mdl_utf8_read(text, &c);
 
-        if (length == 0) {
+        if (c == 0xfffd) {
             memcpy(end, REPLACEMENT, 3);
             end += 3;
-            text++;
-            continue;
-        }
-        if (disturbs_line(text, length)) {
+        } else if (mdl_utf8_disturbs(c)) {
             *end++ = ' ';
         } else {
             memcpy(end, text, length);
@@ -162,7 +128,8 @@ static apr_size_t encoded_words(apr_bucket_brigade *out, const char *line, apr_s
     apr_brigade_puts(out, NULL, NULL, begin);
     while (*line) {
         char q[12];
-        apr_size_t bytes = utf8_length(line);
+        apr_uint32_t c;
+        apr_size_t bytes = mdl_utf8_read(line, &c);
         apr_size_t q_length = q_character(q, line, bytes);
         apr_size_t after = length + q_length + 2;
 
@@ -250,6 +217,7 @@ static void quoted_printable(apr_bucket_brigade *out, const char *text)
 
     while (*text) {
         char encoded[12];
+        apr_uint32_t c;
         apr_size_t length = 0;
         apr_size_t bytes = newline_length(text);
 
@@ -259,8 +227,7 @@ static void quoted_printable(apr_bucket_brigade *out, const char *text)
             column = 0;
             continue;
         }
-        bytes = utf8_length(text);
-        bytes = bytes ? bytes : 1;
+        bytes = mdl_utf8_read(text, &c);
         /* A dot at a line's beginning is encoded too: then no transport needs to stuff it. */
         if (bytes == 1 && (apr_isgraph(*text) || *text == ' ') && (unsigned char)*text < 0x80 &&
             *text != '=' && !(*text == ' ' && (text[1] == '\0' || newline_length(text + 1))) &&

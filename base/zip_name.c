@@ -8,6 +8,7 @@
 #include <apr_strings.h>
 
 #include "base/crypto.h"
+#include "base/utf8.h"
 #include "base/zip.h"
 
 #define EXTENSION_MAX 32 /* bytes with the dot; what is longer is no extension */
@@ -27,32 +28,6 @@ struct mdl_zip_names_t {
     apr_size_t count;
     locale_t any_case; /* 0 where the system has none for UTF-8: only ASCII is folded then */
 };
-
-/* --- UTF-8 ------------------------------------------------------------------------------------ */
-
-/* Reads a character; 0xfffd and one byte on where it is not well-formed (RFC 3629). */
-static const unsigned char *decode(const unsigned char *from, apr_uint32_t *c)
-{
-    static const apr_uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-    int length = *from < 0x80 ? 1 : *from >= 0xf0 ? 4 : *from >= 0xe0 ? 3 : 2;
-    apr_uint32_t value = length == 1 ? *from : *from & (0x7fu >> length);
-
-    *c = 0xfffd;
-    if (*from >= 0xf8 || (*from >= 0x80 && *from < 0xc0)) {
-        return from + 1;
-    }
-    for (int i = 1; i < length; i++) {
-        if ((from[i] & 0xc0) != 0x80) {
-            return from + 1;
-        }
-        value = value << 6 | (from[i] & 0x3f);
-    }
-    if (value < least[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
-        return from + 1;
-    }
-    *c = value;
-    return from + length;
-}
 
 static char *encode(char *to, apr_uint32_t c)
 {
@@ -77,30 +52,21 @@ static char *encode(char *to, apr_uint32_t c)
 
 /* --- safe names ------------------------------------------------------------------------------- */
 
-static int is_between(apr_uint32_t c, apr_uint32_t first, apr_uint32_t last)
-{
-    return c >= first && c <= last;
-}
-
-/* Separators and what Windows refuses; controls; what turns the direction of text or ends a line;
-   what is no character. */
+/* Separators and what Windows refuses; what disturbs; what is no character. */
 static int is_unsafe(apr_uint32_t c)
 {
-    return (c < 0x80 && strchr("/\\\"<>:|?*", (int)c) != NULL) || c < 0x20 ||
-           is_between(c, 0x7f, 0x9f) || c == 0x061c || is_between(c, 0x200e, 0x200f) ||
-           is_between(c, 0x2028, 0x202e) || is_between(c, 0x2066, 0x2069) || c == 0xfeff ||
-           is_between(c, 0xfffd, 0xffff);
+    return (c < 0x80 && strchr("/\\\"<>:|?*", (int)c) != NULL) || mdl_utf8_disturbs_filename(c) ||
+           (c >= 0xfffd && c <= 0xffff);
 }
 
 static char *replace_unsafe(const char *filename, apr_pool_t *p)
 {
-    const unsigned char *from = (const unsigned char *)filename;
     char *name = apr_palloc(p, strlen(filename) + 1);
     char *to = name;
     apr_uint32_t c;
 
-    while (*from != '\0') {
-        from = decode(from, &c);
+    while (*filename != '\0') {
+        filename += mdl_utf8_read(filename, &c);
         to = encode(to, is_unsafe(c) ? '_' : c);
     }
     *to = '\0';
@@ -179,13 +145,12 @@ static const char *assemble(const char *name, const char *insertion, apr_pool_t 
 /* Names that a system without upper and lower case takes for the same are the same by this. */
 static const char *fold(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
 {
-    const unsigned char *from = (const unsigned char *)name;
     char *folded = apr_palloc(p, 4 * strlen(name) + 1);
     char *to = folded;
     apr_uint32_t c;
 
-    while (*from != '\0') {
-        from = decode(from, &c);
+    while (*name != '\0') {
+        name += mdl_utf8_read(name, &c);
         if (c < 0x80) {
             c = c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c;
         } else if (names->any_case != (locale_t)0) {

@@ -49,11 +49,6 @@ static apr_array_header_t *jobs_of_rows(mdl_rows_t *rows, apr_pool_t *p)
     return jobs;
 }
 
-static mdl_arg_t total_of(const mdl_job_t *job)
-{
-    return job->bytes_total < 0 ? mdl_null() : mdl_int(job->bytes_total);
-}
-
 mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p)
 {
     mdl_job_t *copy = apr_pmemdup(p, job, sizeof *job);
@@ -179,8 +174,9 @@ apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_interval_time
     apr_int64_t changed = 0;
     apr_status_t rv = mdl_db_exec(
         db, MDL_Q_JOB_RENEW, &changed, p,
-        MDL_ARGS(mdl_int(apr_time_now() + lease), mdl_int(job->bytes_received), total_of(job),
-                 mdl_text(job->validator), mdl_text(job->id), mdl_int(job->lease_token)));
+        MDL_ARGS(mdl_int(apr_time_now() + lease), mdl_int(job->bytes_received),
+                 mdl_count_or_null(job->bytes_total), mdl_text(job->validator), mdl_text(job->id),
+                 mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
 }
@@ -188,11 +184,11 @@ apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_interval_time
 apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
 {
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_RELEASE, &changed, p,
-                                  MDL_ARGS(mdl_text(job->lane), mdl_int(job->due_at),
-                                           mdl_int(job->bytes_received), total_of(job),
-                                           mdl_text(job->validator), mdl_text(job->id),
-                                           mdl_int(job->lease_token)));
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_JOB_RELEASE, &changed, p,
+        MDL_ARGS(mdl_text(job->lane), mdl_int(job->due_at), mdl_int(job->bytes_received),
+                 mdl_count_or_null(job->bytes_total), mdl_text(job->validator), mdl_text(job->id),
+                 mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
 }
@@ -202,9 +198,10 @@ apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t 
     apr_int64_t changed = 0;
     apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_RETRY_LATER, &changed, p,
                                   MDL_ARGS(mdl_int(job->due_at), mdl_int(job->bytes_received),
-                                           total_of(job), mdl_text(job->validator),
-                                           mdl_text(job->error_code), mdl_text(job->error_message),
-                                           mdl_text(job->id), mdl_int(job->lease_token)));
+                                           mdl_count_or_null(job->bytes_total),
+                                           mdl_text(job->validator), mdl_text(job->error_code),
+                                           mdl_text(job->error_message), mdl_text(job->id),
+                                           mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
 }
@@ -214,9 +211,10 @@ apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
     apr_int64_t changed = 0;
     apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_FINISH, &changed, p,
                                   MDL_ARGS(mdl_text(job->status), mdl_int(job->bytes_received),
-                                           total_of(job), mdl_text(job->error_code),
-                                           mdl_text(job->error_message), mdl_int(apr_time_now()),
-                                           mdl_text(job->id), mdl_int(job->lease_token)));
+                                           mdl_count_or_null(job->bytes_total),
+                                           mdl_text(job->error_code), mdl_text(job->error_message),
+                                           mdl_int(apr_time_now()), mdl_text(job->id),
+                                           mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
 }

@@ -19,11 +19,6 @@ static mdl_license_tag_t *tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return tag;
 }
 
-static mdl_arg_t threshold_or_null(const mdl_license_tag_edit_t *edit)
-{
-    return edit->low_stock_threshold < 0 ? mdl_null() : mdl_int(edit->low_stock_threshold);
-}
-
 /* Runs a statement that gives the tag. */
 static apr_status_t select_one(mdl_db_t *db, mdl_one_t *one, mdl_statement_t statement,
                                apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
@@ -48,7 +43,7 @@ apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     return select_one(db, &edit->one, MDL_Q_LICENSE_TAG_INSERT, p,
                       MDL_ARGS(mdl_int(edit->one.shop_id), mdl_text(edit->name),
-                               threshold_or_null(edit), now, now));
+                               mdl_count_or_null(edit->low_stock_threshold), now, now));
 }
 
 apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -68,8 +63,9 @@ apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     return select_one(db, &edit->one, MDL_Q_LICENSE_TAG_CHANGE, p,
                       MDL_ARGS(mdl_text(edit->name), mdl_int(edit->set_threshold),
-                               threshold_or_null(edit), mdl_int(apr_time_now()),
-                               mdl_int(edit->one.id), mdl_int(edit->one.shop_id)));
+                               mdl_count_or_null(edit->low_stock_threshold),
+                               mdl_int(apr_time_now()), mdl_int(edit->one.id),
+                               mdl_int(edit->one.shop_id)));
 }
 
 apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg)

@@ -108,11 +108,6 @@ static apr_status_t insert_lists(mdl_db_t *db, mdl_mapping_t *mapping, apr_pool_
     return rv;
 }
 
-static mdl_arg_t number_or_null(int value)
-{
-    return value < 0 ? mdl_null() : mdl_int(value);
-}
-
 static void read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)
 {
     put->mapping.id = mdl_rows_int(row, 0);
@@ -135,8 +130,8 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, void *arg)
                            MDL_ARGS(mdl_int(put->shop_id), mdl_text(mapping->storefront_product_id),
                                     mdl_text(hash_of(mapping->storefront_variant_ids, p)),
                                     mdl_text(mapping->download_type), mdl_int(mapping->is_active),
-                                    number_or_null(mapping->download_limit),
-                                    number_or_null(mapping->access_days),
+                                    mdl_count_or_null(mapping->download_limit),
+                                    mdl_count_or_null(mapping->access_days),
                                     mdl_text(mapping->content), mdl_int(now), mdl_int(now)));
     if (rv != APR_SUCCESS) {
         return rv;
@@ -164,8 +159,8 @@ static apr_status_t replace_row(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t
                            MDL_ARGS(mdl_text(mapping->storefront_product_id),
                                     mdl_text(hash_of(mapping->storefront_variant_ids, p)),
                                     mdl_text(mapping->download_type), mdl_int(mapping->is_active),
-                                    number_or_null(mapping->download_limit),
-                                    number_or_null(mapping->access_days),
+                                    mdl_count_or_null(mapping->download_limit),
+                                    mdl_count_or_null(mapping->access_days),
                                     mdl_text(mapping->content), mdl_int(apr_time_now()),
                                     mdl_int(mapping->id), mdl_int(put->shop_id)));
     if (rv == MDL_DB_EUNIQUE) {

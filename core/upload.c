@@ -75,9 +75,8 @@ apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, void *arg)
                                 mdl_text(upload->filename), mdl_text(upload->title),
                                 mdl_text(upload->content_type),
                                 mdl_int_or_null(upload->category_id),
-                                upload->size < 0 ? mdl_null() : mdl_int(upload->size),
-                                mdl_text(upload->expected_sha256), mdl_int(upload->created_at),
-                                mdl_int(upload->expires_at)));
+                                mdl_count_or_null(upload->size), mdl_text(upload->expected_sha256),
+                                mdl_int(upload->created_at), mdl_int(upload->expires_at)));
 }
 
 apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload, apr_pool_t *p)

@@ -85,6 +85,12 @@ static inline mdl_arg_t mdl_int_or_null(apr_int64_t value)
     return value ? mdl_int(value) : mdl_null();
 }
 
+/** An integer that is negative for NULL, such as a length that nobody knows yet. */
+static inline mdl_arg_t mdl_count_or_null(apr_int64_t value)
+{
+    return value < 0 ? mdl_null() : mdl_int(value);
+}
+
 /** The arguments of one call, as its last two parameters. */
 #define MDL_ARGS(...)                                                                              \
     (const mdl_arg_t[]){__VA_ARGS__}, sizeof((const mdl_arg_t[]){__VA_ARGS__}) / sizeof(mdl_arg_t)

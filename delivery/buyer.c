@@ -21,6 +21,19 @@ apr_status_t mdl_buyer_order(request_rec *r, const mdl_service_t *service, const
     return rv;
 }
 
+static int names_prefetch(request_rec *r, const char *header)
+{
+    const char *value = apr_table_get(r->headers_in, header);
+
+    return value != NULL && ap_strcasestr(value, "prefetch") != NULL;
+}
+
+int mdl_buyer_prefetches(request_rec *r)
+{
+    return names_prefetch(r, "Sec-Purpose") || names_prefetch(r, "Purpose") ||
+           names_prefetch(r, "X-Moz");
+}
+
 static int shows_reason(const mdl_order_t *order)
 {
     return strcmp(order->access_status, "revoked") == 0 ||

@@ -15,6 +15,9 @@
 apr_status_t mdl_buyer_order(request_rec *r, const mdl_service_t *service, const char *page_id,
                              mdl_effect_fn *effect, mdl_order_t **order);
 
+/** Whether a browser asks before its owner does. */
+int mdl_buyer_prefetches(request_rec *r);
+
 /** Whom an answer about this order is for. */
 mdl_view_customer_t mdl_buyer_customer(const mdl_service_t *service, const mdl_order_t *order,
                                        apr_pool_t *p);

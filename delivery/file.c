@@ -138,19 +138,6 @@ static int refuse(const serve_t *serve, const refusal_t *refusal)
     return mdl_view_message(r, refusal->status, refusal->state, &customer);
 }
 
-static int names_prefetch(request_rec *r, const char *header)
-{
-    const char *value = apr_table_get(r->headers_in, header);
-
-    return value != NULL && ap_strcasestr(value, "prefetch") != NULL;
-}
-
-static int is_prefetch(request_rec *r)
-{
-    return names_prefetch(r, "Sec-Purpose") || names_prefetch(r, "Purpose") ||
-           names_prefetch(r, "X-Moz");
-}
-
 static void log_missing(const serve_t *serve, apr_status_t rv)
 {
     ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, serve->r,
@@ -202,19 +189,12 @@ static void set_validators(serve_t *serve)
     ap_set_last_modified(r);
 }
 
-static int hex_value(char c)
-{
-    return c <= '9' ? c - '0' : c - 'a' + 10;
-}
-
 /* RFC 9530: of the whole file, also where a part of it is sent. */
 static const char *repr_digest(const char *sha256, apr_pool_t *p)
 {
     unsigned char digest[MDL_SHA256_LENGTH];
 
-    for (int i = 0; i < MDL_SHA256_LENGTH; i++) {
-        digest[i] = (unsigned char)(hex_value(sha256[2 * i]) << 4 | hex_value(sha256[2 * i + 1]));
-    }
+    mdl_hex_decode(digest, sizeof digest, sha256);
     return apr_pstrcat(p, "sha-256=:", mdl_base64(digest, sizeof digest, p), ":", NULL);
 }
 
@@ -363,7 +343,7 @@ static const refusal_t *decide(serve_t *serve)
     if (serve->download.verdict != MDL_VERDICT_OK) {
         return &refusals[serve->download.verdict];
     }
-    if (is_prefetch(serve->r)) {
+    if (mdl_buyer_prefetches(serve->r)) {
         return &prefetched;
     }
     rv = is_archive(serve) ? open_archive(serve) : open_file(serve);

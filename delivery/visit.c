@@ -73,12 +73,10 @@ static int refuse(const visit_t *visit, int status, const char *state)
 static int leave(const visit_t *visit, const mdl_order_link_t *link)
 {
     mdl_view_customer_t customer = mdl_buyer_customer(visit->service, visit->order, visit->r->pool);
-    const char *purpose = apr_table_get(visit->r->headers_in, "Sec-Purpose");
 
-    log_visit(visit, visit->r->header_only ? "HEAD, no visit"
-                     : purpose != NULL && ap_strcasestr(purpose, "prefetch") != NULL
-                         ? "prefetch, no visit"
-                         : "visited");
+    log_visit(visit, visit->r->header_only            ? "HEAD, no visit"
+                     : mdl_buyer_prefetches(visit->r) ? "prefetch, no visit"
+                                                      : "visited");
     apr_table_setn(visit->r->headers_out, "Location", link->url);
     return mdl_view_message(visit->r, HTTP_SEE_OTHER, "link_opens", &customer);
 }
