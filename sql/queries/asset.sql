@@ -15,12 +15,7 @@ WHERE a.id = %lld AND a.shop_id = %lld AND a.deleted_at IS NULL
 -- Locks an asset, also against new references to it.  Its bytes are read by a statement of their own
 -- after that: one that had to wait would join the new row with the blob of before.
 -- name: asset_lock
--- dialect: sqlite3
-SELECT id FROM asset WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
-
--- name: asset_lock
--- dialect: pgsql
-SELECT id FROM asset WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL FOR UPDATE
+SELECT id FROM asset WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL {{for_update}}
 
 -- The list, a statement for each filter that may lead, so that each goes by an index of its own;
 -- further filters are looked at row by row.
@@ -62,12 +57,7 @@ WHERE id = %lld
 
 -- Locks the asset that new bytes are for; references to it may be made meanwhile.
 -- name: asset_lock_bytes
--- dialect: sqlite3
-SELECT id FROM asset WHERE id = %lld AND deleted_at IS NULL
-
--- name: asset_lock_bytes
--- dialect: pgsql
-SELECT id FROM asset WHERE id = %lld AND deleted_at IS NULL FOR NO KEY UPDATE
+SELECT id FROM asset WHERE id = %lld AND deleted_at IS NULL {{for_no_key_update}}
 
 -- What new bytes of an asset begin from: its shop, what it takes so far, whether these are not its
 -- first, and those before.

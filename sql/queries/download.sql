@@ -32,12 +32,7 @@ SELECT {{session_columns}} FROM download_session s WHERE s.id = %s AND s.generat
 
 -- The first session of a link stands for all of them.
 -- name: download_session_lock
--- dialect: sqlite3
-SELECT generation FROM download_session WHERE id = %s AND generation = 1
-
--- name: download_session_lock
--- dialect: pgsql
-SELECT generation FROM download_session WHERE id = %s AND generation = 1 FOR UPDATE
+SELECT generation FROM download_session WHERE id = %s AND generation = 1 {{for_update}}
 
 -- name: download_session_open
 INSERT INTO download_session (id, generation, assignment_id, asset_id, taken, etag, size, status,
@@ -102,17 +97,8 @@ LEFT JOIN allowance w ON w.assignment_id = %lld AND w.asset_id = s.id
 WHERE s.id {{in_given}} AND s.status = 'ready' AND s.deleted_at IS NULL
 
 -- name: allowance_give_back
--- dialect: sqlite3
 UPDATE allowance SET downloads_used = downloads_used - 1
-WHERE assignment_id = %lld AND asset_id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
-    AND downloads_used > 0
-
--- name: allowance_give_back
--- dialect: pgsql
-UPDATE allowance SET downloads_used = downloads_used - 1
-WHERE assignment_id = %lld
-    AND asset_id IN (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
-    AND downloads_used > 0
+WHERE assignment_id = %lld AND asset_id {{in_given}} AND downloads_used > 0
 
 -- name: download_partial_find
 SELECT ranges FROM download_partial WHERE assignment_id = %lld AND asset_id = %lld AND etag = %s

@@ -76,35 +76,27 @@ SELECT {{mapping_columns}} FROM mapping
 WHERE shop_id = %lld AND storefront_product_id = %s AND deleted_at IS NULL AND id < %lld
 ORDER BY id DESC LIMIT %lld
 
+-- part: in_rows
+-- dialect: sqlite3
+IN (SELECT id FROM given_rows)
+
+-- part: in_rows
+-- dialect: pgsql
+= ANY (ARRAY(SELECT id FROM given_rows))
+
 -- The lists of a JSON array's mappings, numbered as in core/mapping.c, each in its order.
 -- name: mapping_lists
--- dialect: sqlite3
-WITH id_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+{{given_rows}}
 SELECT mapping_id, 0, storefront_variant_id, position
-    FROM mapping_variant WHERE mapping_id IN (SELECT id FROM id_rows)
+    FROM mapping_variant WHERE mapping_id {{in_rows}}
 UNION ALL SELECT mapping_id, 1, CAST(asset_id AS TEXT), position
-    FROM mapping_file WHERE mapping_id IN (SELECT id FROM id_rows)
+    FROM mapping_file WHERE mapping_id {{in_rows}}
 UNION ALL SELECT mapping_id, 2, CAST(pack_id AS TEXT), position
-    FROM mapping_pack WHERE mapping_id IN (SELECT id FROM id_rows)
+    FROM mapping_pack WHERE mapping_id {{in_rows}}
 UNION ALL SELECT mapping_id, 3, CAST(link_id AS TEXT), position
-    FROM mapping_link WHERE mapping_id IN (SELECT id FROM id_rows)
+    FROM mapping_link WHERE mapping_id {{in_rows}}
 UNION ALL SELECT mapping_id, 4, CAST(tag_id AS TEXT), position
-    FROM mapping_license_key_tag WHERE mapping_id IN (SELECT id FROM id_rows)
-ORDER BY 1 DESC, 2, 4
-
--- name: mapping_lists
--- dialect: pgsql
-WITH id_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
-SELECT mapping_id, 0, storefront_variant_id, position
-    FROM mapping_variant WHERE mapping_id = ANY (ARRAY(SELECT id FROM id_rows))
-UNION ALL SELECT mapping_id, 1, CAST(asset_id AS TEXT), position
-    FROM mapping_file WHERE mapping_id = ANY (ARRAY(SELECT id FROM id_rows))
-UNION ALL SELECT mapping_id, 2, CAST(pack_id AS TEXT), position
-    FROM mapping_pack WHERE mapping_id = ANY (ARRAY(SELECT id FROM id_rows))
-UNION ALL SELECT mapping_id, 3, CAST(link_id AS TEXT), position
-    FROM mapping_link WHERE mapping_id = ANY (ARRAY(SELECT id FROM id_rows))
-UNION ALL SELECT mapping_id, 4, CAST(tag_id AS TEXT), position
-    FROM mapping_license_key_tag WHERE mapping_id = ANY (ARRAY(SELECT id FROM id_rows))
+    FROM mapping_license_key_tag WHERE mapping_id {{in_rows}}
 ORDER BY 1 DESC, 2, 4
 
 -- Before one looks for its assignments: one that is just being made is waited for.
