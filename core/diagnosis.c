@@ -8,7 +8,6 @@
 
 #include "base/json.h"
 #include "base/words.h"
-#include "core/fraud.h"
 #include "storage/storage.h"
 
 const char *const mdl_check_names[MDL_CHECKS] = {"recipient", "email",  "page",      "mapping",
@@ -188,31 +187,29 @@ static void check_mapping(look_t *look)
     }
 }
 
-/* What the fraud check saw, a sentence each with a space before it; *waits tells whether it is not
-   done yet. */
-static const char *signal_words(const look_t *look, int *waits)
+/* What the fraud check saw, a sentence each with a space before it. */
+static const char *signal_words(const look_t *look)
 {
     const char *text = look->order->fraud_signals, *words = "", *why;
     mdl_json_t *signals = NULL;
 
-    *waits = 0;
     if (text != NULL) {
         mdl_json_parse(&signals, text, strlen(text), &why, look->pool);
     }
     for (apr_size_t i = 0; i < mdl_json_length(signals); i++) {
-        const mdl_json_t *signal = mdl_json_element(signals, i);
-
-        *waits |= is(mdl_json_string(mdl_json_member(signal, "code")), MDL_FRAUD_PENDING);
-        words = apr_pstrcat(look->pool, words, " ",
-                            mdl_json_string(mdl_json_member(signal, "message")), NULL);
+        words = apr_pstrcat(
+            look->pool, words, " ",
+            mdl_json_string(mdl_json_member(mdl_json_element(signals, i), "message")), NULL);
     }
     return words;
 }
 
-static const char *decision_words(const char *decision, int waits)
+static const char *decision_words(const mdl_order_t *order)
 {
+    const char *decision = order->fraud_decision;
+
     if (is(decision, "held")) {
-        return waits
+        return order->risk_pending
                    ? "The fraud check is done once the storefront has answered; the order is held "
                      "until then."
                    : "The order is under review: approve or reject it.";
@@ -230,11 +227,10 @@ static const char *decision_words(const char *decision, int waits)
 static void check_fraud(look_t *look)
 {
     const char *decision = look->order->fraud_decision;
-    int failed = is(decision, "held") || is(decision, "rejected"), waits;
-    const char *seen = signal_words(look, &waits);
+    int failed = is(decision, "held") || is(decision, "rejected");
 
     say(look, MDL_CHECK_FRAUD, failed ? MDL_CHECK_FAIL : MDL_CHECK_OK,
-        apr_pstrcat(look->pool, decision_words(decision, waits), seen, NULL));
+        apr_pstrcat(look->pool, decision_words(look->order), signal_words(look), NULL));
 }
 
 static const char *closed_words(const look_t *look, int revoked, int expired, int all)

@@ -27,6 +27,7 @@ typedef struct {
     const char *email;   /* or NULL */
     level_t hold_at;
     int has_storefront;
+    int pending; /* the check before waited for it */
     int orders_of_customer;
     int orders_of_address;
     int orders_of_ip;
@@ -101,6 +102,7 @@ static apr_status_t read_subject(mdl_db_t *db, subject_t *subject, apr_pool_t *p
         subject->email = mdl_rows_text(row, 5);
         subject->hold_at = level_of(mdl_rows_text(row, 6));
         subject->has_storefront = mdl_rows_int(row, 7) != 0;
+        subject->pending = mdl_rows_int(row, 8) != 0;
     }
     return rv;
 }
@@ -231,7 +233,7 @@ static void look_at_risk(finding_t *finding, const subject_t *subject, int asked
         add(finding, "risk_unknown", LOW, "The storefront did not tell the order's risk.");
     } else if (subject->has_storefront) {
         finding->pending = 1;
-        add(finding, MDL_FRAUD_PENDING, NONE,
+        add(finding, "risk_pending", NONE,
             "The storefront's rating of the order's risk is awaited.");
     }
 }
@@ -274,7 +276,8 @@ static apr_status_t store(mdl_db_t *db, const subject_t *subject, const finding_
                        MDL_ARGS(mdl_text(subject->access_status), mdl_text(subject->decision),
                                 mdl_text(level_names[finding->level]),
                                 mdl_text(mdl_json_text(finding->signals, NULL, p)),
-                                mdl_int(apr_time_now()), mdl_int(subject->id)));
+                                mdl_int(finding->pending), mdl_int(apr_time_now()),
+                                mdl_int(subject->id)));
 }
 
 static int is_to_be_held(const subject_t *subject, const finding_t *finding)
@@ -364,7 +367,7 @@ apr_status_t mdl_fraud_recheck(mdl_db_t *db, const mdl_fraud_rules_t *rules, apr
         (rv = read_subject(db, &subject, p)) != APR_SUCCESS) {
         return rv;
     }
-    if (subject.signals == NULL || strstr(subject.signals, "\"" MDL_FRAUD_PENDING "\"") == NULL) {
+    if (!subject.pending) {
         return APR_SUCCESS;
     }
     rv = inspect(db, rules, &subject, 1, &finding, p);

@@ -28,9 +28,6 @@
 #include "core/settings.h"
 #include "db/db.h"
 
-/** The signal of a check that is not done yet. */
-#define MDL_FRAUD_PENDING "risk_pending"
-
 /** What a check goes by; serves every thread, and processes that are forked later. */
 typedef struct {
     const mdl_settings_t *settings;

@@ -34,6 +34,7 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
     order->shop_email = mdl_rows_text(row, 15);
     order->fraud_level = mdl_rows_text(row, 16);
     order->fraud_signals = mdl_rows_text(row, 17);
+    order->risk_pending = mdl_rows_int(row, 18) != 0;
     order->email.status = MDL_EMAIL_NOT_REQUESTED;
     order->assignments = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
     return order;

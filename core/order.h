@@ -68,6 +68,7 @@ typedef struct {
     const char *fraud_decision;
     const char *fraud_level;   /* see core/fraud.h; NULL, as the signals, until it is checked */
     const char *fraud_signals; /* a JSON array of {"code","level","message"}, as text */
+    int risk_pending;          /* the storefront is yet to say its opinion of it */
     apr_time_t created_at;
     apr_time_t expires_at; /* when the last assignment's access ends; 0: never */
     mdl_customer_t customer;

@@ -14,6 +14,7 @@ ALTER TABLE orders ADD COLUMN storefront_risk TEXT
 ALTER TABLE orders ADD COLUMN fraud_level TEXT
     CHECK (fraud_level IN ('none', 'low', 'medium', 'high'));
 ALTER TABLE orders ADD COLUMN fraud_signals TEXT; -- a JSON array
+ALTER TABLE orders ADD COLUMN risk_pending INTEGER NOT NULL DEFAULT 0; -- the storefront is yet to answer
 CREATE INDEX orders_customer ON orders (customer_id, created_at);
 -- The first 19 characters are an IPv4 address, or the network that an IPv6 one belongs to.
 CREATE INDEX orders_client_ip ON orders (shop_id, substr(client_ip, 1, 19), created_at)

@@ -19,7 +19,6 @@ CREATE TABLE download_session (
     PRIMARY KEY (id, generation)
 );
 CREATE INDEX download_session_assignment ON download_session (assignment_id, opened_at);
-CREATE INDEX download_session_asset ON download_session (asset_id);
 CREATE INDEX download_session_idle ON download_session (idle_at) WHERE status = 'open';
 
 -- What sessions that gave their download back had delivered: it counts once it is whole.
@@ -50,4 +49,3 @@ CREATE TABLE download_transfer (
 );
 CREATE INDEX download_transfer_session ON download_transfer (session_id, generation);
 CREATE INDEX download_transfer_meter ON download_transfer (meter_id);
-CREATE INDEX download_transfer_assignment ON download_transfer (assignment_id);

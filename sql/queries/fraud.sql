@@ -13,7 +13,7 @@ pg_advisory_xact_lock(hashtext('mod_downloads network'),
 
 -- name: fraud_subject
 SELECT o.shop_id, o.access_status, o.fraud_decision, o.fraud_signals, o.storefront_risk, c.email,
-    s.hold_at, CASE WHEN s.storefront_url IS NULL THEN 0 ELSE 1 END, {{fraud_locks}}
+    s.hold_at, CASE WHEN s.storefront_url IS NULL THEN 0 ELSE 1 END, o.risk_pending, {{fraud_locks}}
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
 WHERE o.id = %lld
 
@@ -41,5 +41,5 @@ WHERE o.id = %lld
 
 -- name: fraud_result
 UPDATE orders SET access_status = %s, fraud_decision = %s, fraud_level = %s, fraud_signals = %s,
-    updated_at = %lld
+    risk_pending = %lld, updated_at = %lld
 WHERE id = %lld

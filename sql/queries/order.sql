@@ -32,7 +32,7 @@ WHERE id = %lld
 -- part: order_columns
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
 o.created_at, c.id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
-s.id, s.name, COALESCE(s.reply_to, s.email), o.fraud_level, o.fraud_signals
+s.id, s.name, COALESCE(s.reply_to, s.email), o.fraud_level, o.fraud_signals, o.risk_pending
 
 -- name: order_by_storefront_id
 SELECT {{order_columns}}

@@ -14,8 +14,7 @@ SELECT status, error_message FROM job WHERE order_id = %lld ORDER BY id DESC LIM
 -- name: lookup_subject
 SELECT o.shop_id, o.storefront_order_id, o.customer_id, c.storefront_customer_id, c.email,
     s.storefront_url, s.storefront_token,
-    CASE WHEN o.fraud_decision = 'held' AND o.fraud_signals LIKE '%%"risk_pending"%%'
-        THEN 1 ELSE 0 END,
+    CASE WHEN o.fraud_decision = 'held' THEN o.risk_pending ELSE 0 END,
     (SELECT count(*) FROM email e
      WHERE e.order_id = o.id AND e.recipient IS NULL AND e.status = 'queued')
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
