@@ -5,11 +5,13 @@
 // Takes commands and tells events, each a line of JSON:
 //   { "do": "get", "id": "a", "on": "one", "origin": "https://localhost:1234", "path": "/…",
 //     "headers": { … }, "until": 1000, "rate": 100000 }
-//                     opens a stream on the connection "one"; reads so many bytes, or all, so many a second
+//                     opens a stream on the connection "one"; reads so many bytes, or all, so many a
+//                     second, once the head of the answer has come
 //   { "do": "go", "id": "a", "until": …, "rate": … }    reads on
 //   { "do": "reset", "id": "a" }                        ends the stream
 //   { "do": "drop", "on": "one" }                       ends the connection
-//   { "event": "paused" | "end" | "failed", "id": "a", "status", "bytes", "sha256", "error" }
+//   { "event": "paused" | "end" | "failed", "id": "a", "status", "bytes", "sha256", "arrived", "error" }
+//                     arrived is what has come over the stream's connection, read or not, with its frames
 //   { "event": "closed", "on": "one" }
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -31,6 +33,7 @@ function connection(on, origin) {
     if (!connections[on]) {
         const session = connect(origin, { ca });
         session.on('error', () => {});
+        session.on('connect', (_, socket) => { session.arrived = () => socket.bytesRead; });
         // Node 18 drops what runs when it closes a session because of GOAWAY; the server closes it.
         session.close = () => {};
         session.on('close', () => {
@@ -42,15 +45,25 @@ function connection(on, origin) {
     return connections[on];
 }
 
+// A stream ends once; node does not close one of which all came before any was read.
+function finish(reader, event) {
+    reader.over = true;
+    if (!reader.finished) {
+        reader.finished = true;
+        report(reader, event);
+    }
+}
+
 function report(reader, event) {
-    const { id, status, bytes, hash, error } = reader;
-    tell({ event, id, status, bytes, sha256: hash.copy().digest('hex'), error });
+    const { id, session, status, bytes, hash, error } = reader;
+    tell({ event, id, status, bytes, sha256: hash.copy().digest('hex'), arrived: session.arrived?.(), error });
 }
 
 // Reads up to reader.until; what is told to go on while it reads changes that.
 async function read(reader) {
     const { stream } = reader;
     reader.reading = true;
+    await Promise.race([reader.answered, reader.closed]);
     while (reader.bytes < reader.until && !reader.over) {
         const count = Math.min(stream.readableLength, reader.until - reader.bytes, PIECE);
         if (count === 0) {
@@ -69,20 +82,29 @@ async function read(reader) {
     reader.reading = false;
     if (!reader.over) {
         report(reader, 'paused');
+    } else if (reader.bytes === reader.size) {
+        finish(reader, 'end');
     }
 }
 
 function get({ id, on, origin, path, headers, until, rate }) {
-    const stream = connection(on, origin).request({ ':path': path, ...headers });
-    const reader = { id, stream, bytes: 0, hash: createHash('sha256'), until: until ?? Infinity, rate };
+    const session = connection(on, origin);
+    const stream = session.request({ ':path': path, ...headers });
+    const hash = createHash('sha256');
+    const reader = { id, session, stream, bytes: 0, hash, until: until ?? Infinity, rate };
     streams[id] = reader;
-    stream.on('response', (answer) => { reader.status = answer[':status']; });
+    reader.answered = new Promise((resolve) => {
+        stream.on('response', (answer) => {
+            reader.status = answer[':status'];
+            reader.size = Number(answer['content-length']);
+            resolve();
+        });
+    });
     stream.on('error', (error) => { reader.error = String(error.code ?? error); });
     reader.closed = new Promise((resolve) => {
         stream.on('end', resolve);
         stream.on('close', () => {
-            reader.over = true;
-            report(reader, stream.rstCode === constants.NGHTTP2_NO_ERROR && !reader.error ? 'end' : 'failed');
+            finish(reader, stream.rstCode === constants.NGHTTP2_NO_ERROR && !reader.error ? 'end' : 'failed');
             resolve();
         });
     });

@@ -55,7 +55,7 @@ sub buy
 {
     my ($shop, $file, %opt) = @_;
     my $limit   = $opt{limit} // 3;
-    my $product = $products{"$file->{id} $limit"} //= new_product($shop, $file, $limit);
+    my $product = $products{"$file->{id} $file->{sha256} $limit"} //= new_product($shop, $file, $limit);
     my $id      = '' . ++$number;
     my $reply   = api('POST', "/orders/$id/assignments", key => $shop->{token}, json => {
         storefront_customer_id => $id,

@@ -4,6 +4,9 @@
 #   $streams->get('a', path => $path, until => 100_000);    # on a connection of its own
 #   my $event = $streams->event('a');                       # { event => 'paused', bytes => 100000, … }
 #   $streams->tell(do => 'reset', id => 'a');
+#   my $leaver = $streams->leaver($path);                   # as MDL::Leaver has them, by one at a time
+#
+# Over TLS, or without it where origin => $streams->plain is given.
 package MDL::Streams;
 
 use strict;
@@ -21,6 +24,7 @@ sub new
     my ($class, $server) = @_;
     my $self = bless { seen => [], text => '', owner => $$ }, $class;
     $self->{origin} = 'https://localhost:' . $server->tls_port;
+    $self->{plain}  = 'http://localhost:' . $server->{vars}{port};
     $self->{pid} = open2($self->{out}, $self->{in}, 'tools/node', 't/node/http2-reader.mjs',
         $server->certificate);
     return $self;
@@ -38,6 +42,19 @@ sub get
 {
     my ($self, $id, %more) = @_;
     return $self->tell(do => 'get', id => $id, on => "that of $id", origin => $self->{origin}, %more);
+}
+
+sub plain { return shift->{plain} }
+
+# A stream that was answered and of which nothing is read, on a connection of its own.
+sub leaver
+{
+    my ($self, $path, %more) = @_;
+    my $leaver = bless { streams => $self, id => ++$self->{leavers} . " $path" }, 'MDL::Streams::Leaver';
+    $self->get($leaver->{id}, path => $path, until => 0, %more);
+    $leaver->{last} = $self->event($leaver->{id});
+    die "no answer: $leaver->{last}{error}\n" if !defined $leaver->{last}{status};
+    return $leaver;
 }
 
 # The next event of this stream, or of the connection of this name.
@@ -69,5 +86,48 @@ sub stop
 }
 
 sub DESTROY { return shift->stop }
+
+package MDL::Streams::Leaver;
+
+sub go
+{
+    my ($self, %how) = @_;
+    $self->{streams}->tell(do => 'go', id => $self->{id}, %how);
+    return $self->{last} = $self->{streams}->event($self->{id});
+}
+
+sub read_until
+{
+    my ($self, $until) = @_;
+    my $event = $self->go(until => $until);
+    die "the stream $event->{event} after $event->{bytes} bytes\n" if $event->{bytes} < $until;
+    return $self;
+}
+
+sub rest
+{
+    my ($self) = @_;
+    return $self->{last}{event} eq 'end' || $self->go->{event} eq 'end';
+}
+
+# Ends the connection; or the stream alone, which is the gentler end that HTTP/2 has.
+sub leave
+{
+    my ($self, $connection) = @_;
+    return $self->{last}{bytes} if $self->{last}{event} ne 'paused';
+    $self->{streams}->tell($connection ? (do => 'drop', on => "that of $self->{id}")
+        : (do => 'reset', id => $self->{id}));
+    $self->{last} = $self->{streams}->event($self->{id});
+    return $self->{last}{bytes};
+}
+
+# With what else came over its connection, and with the frames.
+# What the server's kernel holds, and what the connection holds before it.
+sub at_most { return shift->arrived + 2 * 131072 }
+
+sub arrived    { return shift->{last}{arrived} }
+sub read_bytes { return shift->{last}{bytes} }
+sub status     { return shift->{last}{status} }
+sub sha256     { return shift->{last}{sha256} }
 
 1;
