@@ -8,6 +8,7 @@ use warnings;
 
 use Digest::SHA qw(sha256_hex);
 use Test::More;
+use Time::HiRes qw(sleep);
 
 use MDL::Buyer;
 use MDL::Contract;
@@ -103,6 +104,60 @@ sub goes_on
     return;
 }
 
+# Requests for the whole behind which something else stands in the same connection, or nothing may: each
+# { name, what is asked for, the requests for the whole that are answered }.
+my @ASKED = (
+    [ 'one right behind the other', sub { my ($get) = @_; return (behind => $get) }, 2 ],
+    [ 'a part right behind the whole', sub { (behind => $_[1]) }, 1 ],
+    [ 'Connection: close', sub { (headers => { Connection => 'close' }) }, 1 ],
+    [ 'HTTP/1.0', sub { (version => '1.0') }, 1 ],
+);
+
+sub asked_otherwise
+{
+    my ($way) = @_;
+    for (@ASKED) {
+        my ($name, $more, $downloads) = @$_;
+        my $buy  = buy($shop, $file, limit => 3);
+        my $path = link_of($buy);
+        my $get  = "GET $path HTTP/1.1\r\nHost: localhost\r\n";
+        my %more = $more->("$get\r\n", "${get}Range: bytes=5-9999\r\n\r\n");
+        my $answer = MDL::Leaver->over($way, $server, $path, %more);
+        is_rest($answer, 0, $name);
+        is_rest($answer->read_head, $downloads == 1 ? 5 : 0, "$name: the second") if $more{behind};
+        costs($buy, $downloads, join ' ', ('counted') x $downloads);
+    }
+    return;
+}
+
+# A client that has sent all that it will ever send, and more than was asked of it, has the end of its
+# sending side read before what it asked for has left.
+sub closed_half
+{
+    my ($way) = @_;
+    for ([ 'closes its sending side' ], [ 'sends a byte more and closes it', behind => 'X' ]) {
+        my ($name, @more) = @$_;
+        my $buy = buy($shop, $file, limit => 1);
+        my ($path, $other) = map { link_of($buy) } 1 .. 2;
+        my $answer = MDL::Leaver->over($way, $server, $path, half => 1, @more);
+        for (my $pieces = 0; $answer->read_bytes < $file->{size}; $pieces++) {
+            $answer->read_some($file->{size} - $answer->read_bytes) or last;
+            sleep 0.002 if $pieces % 8 == 0;
+        }
+        my $read = $answer->read_bytes;
+        if ($read == $file->{size}) {
+            is_part($answer, 0, "$name: all of it comes");
+            costs($buy, 1, 'counted');
+            is answer($way, $other)->status, 403, 'another link gives it no more';
+        }
+        else {
+            my $session = costs($buy, 0, 'returned')->{sessions}[0];
+            cmp_ok $session->{bytes_delivered}, '>=', $read, "$name: no less than came was delivered";
+        }
+    }
+    return;
+}
+
 # Four who get a part of it and leave; what becomes of it is to be seen by parts_joined.
 sub parts_begun
 {
@@ -143,6 +198,10 @@ for my $mpm (sort keys %WAYS) {
     for my $way (@{ $WAYS{$mpm} }) {
         subtest "$mpm, $way: two parts by two links are one, once they are the whole" =>
             sub { parts_joined($way, @{ $begun{$way} }) };
+    }
+    for my $way ('HTTP/1.1', 'TLS') {
+        subtest "$mpm, $way: a client that closes its sending side" => sub { closed_half($way) };
+        subtest "$mpm, $way: each whole one of a connection counts once" => sub { asked_otherwise($way) };
     }
     $server->stop if $mpm ne 'worker';
 }
