@@ -162,7 +162,9 @@ for my $mpm (qw(prefork worker event)) {
 
     subtest "The server is stopped in mid-transfer, $mpm" => sub {
         my @buys = transfers($mpm);
+        my $offset = error_log_size();
         $server->stop;
+        unlike error_log_since($offset), qr/sending a SIGKILL/, 'each of its processes ends by itself';
         $server->start;
         for my $buy (@buys) {
             is_cut_off($buy);
