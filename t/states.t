@@ -1,9 +1,10 @@
-# Every state that an order can be in, as the shop's system sees it: what the order says, the status
-# and code of the requests that need its access, what its diagnosis names first and in which words;
-# and the status of the page, its button and a link from before.
+# Every state that an order can be in: as the shop's system sees it, what the order says, the status and
+# code of the requests that need its access, what its diagnosis names first and in which words; as the
+# customer sees it, what the page says and whether it has a button, and the status of the page, of its
+# button and of a link from before, with its words.
 #
-# The sentences of the page are t/delivery.t's, how an order comes to be held is t/fraud.t's, what
-# the actions do in detail t/order_access.t's, each check of the diagnosis t/diagnosis.t's.
+# How an order comes to be held is t/fraud.t's, what the actions do in detail t/order_access.t's, each
+# check of the diagnosis t/diagnosis.t's.
 use strict;
 use warnings;
 
@@ -12,7 +13,13 @@ use MDL::Contract;
 use MDL::Test;
 use Test::More;
 
-my $shop = new_shop();
+my $contact = 'help@states.example';
+my $shop    = do {
+    my ($code, $made) = ctl('shop', 'add', 'States', digits() . '.states.example', '--email', $contact);
+    my $id = ($made->{shop} // $made)->{id};
+    ctl('shop', 'approve', $id);
+    +{ shop_id => $id, %{ MDL::Test::new_key($id) } };
+};
 
 # An order of one file, whose email was sent: { id, page, assignment, file, link, sha256, … }.
 sub order_of
@@ -98,58 +105,59 @@ my $risk = qr/The storefront rates the order's risk as high\./;
 my $good = '200 - 202 - 200 303 200';
 
 # name, what happens to the order; access and decision; download-urls, resend, page, button, link,
-# each a status, the first two with their codes; the first failure, and what the diagnosis says.
+# each a status, the first two with their codes; what the page says; the first failure, and what the
+# diagnosis says.
 my @states = (
-    [ 'as it was assigned', [], 'active not_checked', $good, undef ],
+    [ 'as it was assigned', [], 'active not_checked', $good, qr/2 of 2 downloads left/, undef ],
     [ 'held', [ \&held ], 'held held',
-        '409 order_held 409 order_held 200 403 403', fraud => qr/^The order is under review.* $risk$/ ],
-    [ 'approved', [ \&held, act('approve') ], 'active approved', $good, undef ],
+        '409 order_held 409 order_held 200 403 403', qr/under review/, fraud => qr/^The order is under review.* $risk$/ ],
+    [ 'approved', [ \&held, act('approve') ], 'active approved', $good, qr/2 of 2 downloads left/, undef ],
     [ 'rejected', [ \&held, act('reject', reason => 'stolen') ], 'rejected rejected',
-        '409 access_revoked 409 access_revoked 200 403 403', fraud => qr/^The order was rejected.* $risk$/ ],
-    [ 'rejected, then approved', [ \&held, act('reject'), act('approve') ], 'active approved', $good, undef ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/not released.*stolen/s, fraud => qr/^The order was rejected.* $risk$/ ],
+    [ 'rejected, then approved', [ \&held, act('reject'), act('approve') ], 'active approved', $good, qr/2 of 2 downloads left/, undef ],
     [ 'revoked', [ act('revoke', reason => 'refunded') ], 'revoked not_checked',
-        '409 access_revoked 409 access_revoked 200 403 403', access => qr/^Access to the order is revoked: refunded$/ ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn.*refunded/s, access => qr/^Access to the order is revoked: refunded$/ ],
     [ 'revoked without a reason', [ act('revoke') ], 'revoked not_checked',
-        '409 access_revoked 409 access_revoked 200 403 403', access => qr/^Access to the order is revoked\.$/ ],
-    [ 'revoked, then restored', [ act('revoke'), act('restore') ], 'active not_checked', $good, undef ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, access => qr/^Access to the order is revoked\.$/ ],
+    [ 'revoked, then restored', [ act('revoke'), act('restore') ], 'active not_checked', $good, qr/2 of 2 downloads left/, undef ],
     [ 'held, then revoked', [ \&held, act('revoke') ], 'revoked held',
-        '409 access_revoked 409 access_revoked 200 403 403', fraud => qr/^The order is under review/ ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, fraud => qr/^The order is under review/ ],
     [ 'held, revoked, restored', [ \&held, act('revoke'), act('restore') ], 'held held',
-        '409 order_held 409 order_held 200 403 403', fraud => qr/^The order is under review/ ],
+        '409 order_held 409 order_held 200 403 403', qr/under review/, fraud => qr/^The order is under review/ ],
     [ 'held, revoked, approved', [ \&held, act('revoke'), act('approve') ], 'revoked approved',
-        '409 access_revoked 409 access_revoked 200 403 403', access => qr/revoked/ ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, access => qr/revoked/ ],
     [ 'approved, then revoked', [ \&held, act('approve'), act('revoke') ], 'revoked approved',
-        '409 access_revoked 409 access_revoked 200 403 403', access => qr/revoked/ ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, access => qr/revoked/ ],
     [ 'with its only assignment revoked', [ \&unassign ], 'active not_checked',
-        '409 access_revoked 409 access_revoked 200 403 403', access => qr/^Every assignment is revoked/ ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, access => qr/^Every assignment is revoked/ ],
     [ 'expired', [ \&expired ], 'active not_checked',
-        '409 access_revoked 409 access_revoked 200 403 403', access => qr/^Access has expired.*extend_days/ ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/have expired/, access => qr/^Access has expired.*extend_days/ ],
     [ 'expired, then extended', [ \&expired, act('grant-downloads', extend_days => 1) ], 'active not_checked',
-        $good, undef ],
+        $good, qr/available until/, undef ],
     [ 'held and expired', [ \&held, \&expired ], 'held held',
-        '409 order_held 409 order_held 200 403 403', fraud => qr/^The order is under review/ ],
+        '409 order_held 409 order_held 200 403 403', qr/under review/, fraud => qr/^The order is under review/ ],
     [ 'exhausted', [ \&exhausted ], 'active not_checked',
-        '200 - 202 - 200 403 403', allowance => qr/^All 2 downloads of states-.* are used up, 1 of 1 file: grant more\.$/ ],
+        '200 - 202 - 200 403 403', qr/limit of this file is reached/, allowance => qr/^All 2 downloads of states-.* are used up, 1 of 1 file: grant more\.$/ ],
     [ 'exhausted, then granted more', [ \&exhausted, act('grant-downloads', downloads => 5) ], 'active not_checked',
-        $good, undef ],
+        $good, qr/5 of 7 downloads left/, undef ],
     [ 'exhausted and revoked', [ \&exhausted, act('revoke') ], 'revoked not_checked',
-        '409 access_revoked 409 access_revoked 200 403 403', access => qr/revoked/ ],
+        '409 access_revoked 409 access_revoked 200 403 403', qr/withdrawn/, access => qr/revoked/ ],
     [ 'with a file that is missing', [ \&lost ], 'active not_checked',
-        '200 - 202 - 200 303 500', file => qr/is missing on the server's disk: 1 of 1 file\.$/ ],
-    [ 'with a file that was missing', [ \&lost, \&found ], 'active not_checked', $good, undef ],
+        '200 - 202 - 200 303 500', qr/2 of 2 downloads left/, file => qr/is missing on the server's disk: 1 of 1 file\.$/ ],
+    [ 'with a file that was missing', [ \&lost, \&found ], 'active not_checked', $good, qr/2 of 2 downloads left/, undef ],
     [ 'with a file that is being imported', [ set_asset('pending') ], 'active not_checked',
-        '200 - 202 - 200 409 409', file => qr/is still being imported/ ],
+        '200 - 202 - 200 409 409', qr/being prepared/, file => qr/is still being imported/ ],
     [ 'with a file that could not be imported', [ set_asset('failed') ], 'active not_checked',
-        '200 - 202 - 200 409 409', file => qr/could not be imported/ ],
-    [ 'whose mapping was deleted', [ \&stop_mapping ], 'active not_checked', $good, undef ],
+        '200 - 202 - 200 409 409', qr/could not be prepared/, file => qr/could not be imported/ ],
+    [ 'whose mapping was deleted', [ \&stop_mapping ], 'active not_checked', $good, qr/2 of 2 downloads left/, undef ],
     [ 'whose mapping was emptied', [ \&empty_mapping ], 'active not_checked',
-        '200 - 202 - 200 404 404', mapping => qr/has no content/ ],
+        '200 - 202 - 200 404 404', qr/nothing to download/, mapping => qr/has no content/ ],
 );
 
 sub answer { my ($reply) = @_; return $reply->{status}, $reply->{json}{error}{code} // '-' }
 
 for my $state (@states) {
-    my ($name, $steps, $access, $statuses, $first, $words) = @$state;
+    my ($name, $steps, $access, $statuses, $says, $first, $words) = @$state;
     subtest "an order $name" => sub {
         my $order = order_of($name);
         $_->($order) for @$steps;
@@ -167,9 +175,20 @@ for my $state (@states) {
         my $resend = api('POST', "/orders/$order->{id}/resend", key => $shop->{token}, json => {});
         my $page   = page('GET', $order->{page});
         is(page('HEAD', $order->{page})->{status}, $page->{status}, 'HEAD of the page has the same status');
-        is(join(' ', answer($urls), answer($resend), $page->{status}, press($order)->{status},
-            page('GET', $order->{link})->{status}), $statuses,
-            'download-urls, resend, page, button and link have the right statuses');
+        my $pressed = press($order);
+        my $link    = page('GET', $order->{link});
+        is(join(' ', answer($urls), answer($resend), map { $_->{status} } $page, $pressed, $link),
+            $statuses, 'download-urls, resend, page, button and link have the right statuses');
+        like($page->{body}, $says, 'the page says it');
+        like($page->{body}, qr/\Q$contact\E/, 'with whom to ask');
+        like($page->{body}, qr/\Q$order->{id}\E/, 'and the number of the order');
+        is($page->{body} =~ /<button/ ? 1 : 0, $pressed->{status} == 303 ? 1 : 0,
+            'it has a button where pressing it leads on');
+        unlike($page->{body}, qr/\Q$order->{asset}{filename}\E/, 'it names no file')
+            if $urls->{status} == 409;
+        unlike($page->{body}, qr/risk/, 'nor why it is held');
+        like($link->{body}, qr/\Q$contact\E/, 'the link says whom to ask')
+            if $link->{status} !~ /^(?:200|404)$/;
         return if $urls->{status} != 200;
         my @urls = map { $_->{url} } @{ $urls->{json}{files} };
         is(join(' ', map { page('GET', $_)->{status} } @urls), $statuses =~ /(200|403|500)$/ ? $1 : '',
