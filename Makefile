@@ -205,6 +205,11 @@ check-large: build ## sends an archive of 15 GB and has every program read it (m
 	@tools/node
 	LARGE=1 TESTS=t/zip_large.t DATABASES=sqlite3 tools/suites
 
+.PHONY: check-slow
+check-slow: build ## waits for what the service waits for minutes for, on both databases
+	@tools/node
+	SLOW=1 TESTS=t/patience.t tools/suites
+
 .PHONY: bench-lists
 bench-lists: build ## times the first and the 1,000th page of every list (DB=pgsql)
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/lists
