@@ -228,7 +228,7 @@ postman: $(BUILD)/mod_downloads.postman_collection.json ## makes a Postman colle
 $(BUILD)/mod_downloads.postman_collection.json: $(BUILD)/gen/api/stamp tools/postman t/node/postman.mjs
 	tools/postman $(BUILD)/gen/api/openapi.json $@
 
-install: build ## installs module, command, man page, sql, conf and templates (DESTDIR PREFIX)
+install: build ## installs module, command, man page, docs, sql, conf and templates (DESTDIR PREFIX)
 	APXS='$(APXS)' BUILD='$(BUILD)' tools/install
 
 clean: ## removes what make made
