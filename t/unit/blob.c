@@ -108,7 +108,8 @@ static void test_alone(apr_pool_t *p)
 
 static void tests(const database_t *database, apr_pool_t *p)
 {
-    char *folder = apr_pstrdup(p, "/tmp/mdl-blob.XXXXXX");
+    const char *temp = getenv("TMPDIR");
+    char *folder = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/mdl-blob.XXXXXX", NULL);
 
     if (mkdtemp(folder) == NULL || mdl_storage_open(&storage, folder, p) != APR_SUCCESS) {
         printf("Bail out! storage\n");
