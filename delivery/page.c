@@ -417,7 +417,7 @@ static int press_file(const page_t *page, const char *id)
     if (file == NULL) {
         return not_in_order(page);
     }
-    if (!open || state_of(file) == EXHAUSTED) {
+    if (!open || verdict_of_file(file) == MDL_VERDICT_EXHAUSTED) {
         return show(page, HTTP_FORBIDDEN);
     }
     if (verdict_of_file(file) != MDL_VERDICT_OK) {
