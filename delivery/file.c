@@ -321,6 +321,7 @@ static apr_status_t take(serve_t *serve, const refusal_t **refusal)
     apr_status_t rv;
 
     mdl_settler_start();
+    mdl_transfer_flush(r->connection);
     if ((rv = begin(serve, &session)) != APR_SUCCESS) {
         return rv;
     }

@@ -218,14 +218,16 @@ static apr_status_t end_answer(void *data)
     return APR_SUCCESS;
 }
 
-/* What earlier answers left in httpd's hands would be taken for this one's. */
-static void flush(conn_rec *c)
+void mdl_transfer_flush(conn_rec *c)
 {
-    apr_bucket_brigade *brigade = apr_brigade_create(c->pool, c->bucket_alloc);
+    apr_bucket_brigade *brigade;
 
-    APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_flush_create(c->bucket_alloc));
-    ap_pass_brigade(c->output_filters, brigade);
-    apr_brigade_destroy(brigade);
+    if (c->master == NULL) {
+        brigade = apr_brigade_create(c->pool, c->bucket_alloc);
+        APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_flush_create(c->bucket_alloc));
+        ap_pass_brigade(c->output_filters, brigade);
+        apr_brigade_destroy(brigade);
+    }
 }
 
 mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,
@@ -235,9 +237,6 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *s
     mdl_transfer_t *transfer = ap_calloc(1, sizeof *transfer);
     int is_first;
 
-    if (c->master == NULL) {
-        flush(c);
-    }
     transfer->r = r;
     transfer->holders = 2;
     apr_cpystrn(transfer->id, id, sizeof transfer->id);
