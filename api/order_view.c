@@ -129,6 +129,7 @@ void mdl_order_write(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *order)
     mdl_json_add_string(object, "email", order->customer.email);
     mdl_json_add_string(object, "first_name", order->customer.first_name);
     mdl_json_add_string(object, "last_name", order->customer.last_name);
+    mdl_json_add_string(object, "locale", order->customer.locale);
     list = mdl_json_add_array(to, "assignments");
     for (int i = 0; i < order->assignments->nelts; i++) {
         mdl_assignment_write(mdl_json_add_object(list, NULL),

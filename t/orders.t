@@ -68,7 +68,8 @@ is_deeply($got->{email},
     'no email was asked for');
 my $customer_id = delete $got->{customer}{id};
 is_deeply($got->{customer},
-    { storefront_customer_id => '77', email => undef, first_name => undef, last_name => undef },
+    { storefront_customer_id => '77', email => undef, first_name => undef, last_name => undef,
+        locale => undef },
     'the customer was made, of whom nothing more is known');
 like($got->{download_page_url}, qr{^\Q@{[ public_url() ]}\E/\S+\z}, 'the page is under the public URL');
 unlike($got->{download_page_url}, qr/450789469/, 'and does not tell the order');
@@ -146,8 +147,8 @@ is_answer($large, 201, 'an assignment with everything');
 is_shape($large->{json}{order}, 'order', 'the order with everything');
 $got = $large->{json}{order};
 is($got->{storefront_order_id}, '12345678901234567890', 'an order id of twenty digits');
-is_deeply([ @{ $got->{customer} }{qw(storefront_customer_id email first_name last_name)} ],
-    [ '98765432109876543210', $buyer, "Zo\x{eb}", "O\x{2019}Neill \x{1f600}" ], 'the customer');
+is_deeply([ @{ $got->{customer} }{qw(storefront_customer_id email first_name last_name locale)} ],
+    [ '98765432109876543210', $buyer, "Zo\x{eb}", "O\x{2019}Neill \x{1f600}", 'de-CH' ], 'the customer');
 is($got->{assignments}[0]{quantity}, 1000, 'the quantity');
 is($got->{fraud}{decision}, 'passed', 'a fraud check was asked for, and passed');
 is_deeply($got->{email},
@@ -176,10 +177,11 @@ is(order('12345678901234567890')->{json}{email}{status}, 'sent', 'and the first 
 
 my @with = (storefront_customer_id => '500');
 is_answer(assign($shop, digits(), [ $none->{storefront_product_id} ], @with,
-    customer => { email => 'first@buyer.example', first_name => 'Ada' }), 201, 'a customer');
+    customer => { email => 'first@buyer.example', first_name => 'Ada', locale => 'en' }), 201, 'a customer');
 my $known = assign($shop, digits(), [ $none->{storefront_product_id} ], @with,
     customer => { last_name => 'Lovelace', email => undef })->{json}{order}{customer};
-is_deeply([ @{$known}{qw(email first_name last_name)} ], [ 'first@buyer.example', 'Ada', 'Lovelace' ],
+is_deeply([ @{$known}{qw(email first_name last_name locale)} ],
+    [ 'first@buyer.example', 'Ada', 'Lovelace', 'en' ],
     'what is left out stays, what is new is added');
 is(assign($shop, digits(), [ $none->{storefront_product_id} ], @with)->{json}{order}{customer}{id},
     $known->{id}, 'a customer is one over orders');

@@ -113,7 +113,8 @@ subtest 'a customer whom nobody told of is looked up, and gets the email' => sub
     my $mail = wait_mail('zoe@buyer.example');
     like $mail->{text}, qr/guide\.pdf/, 'and names the file';
     my $of = order($shop, $order)->{customer};
-    is_deeply [ @$of{qw(email first_name last_name)} ], [ 'zoe@buyer.example', 'Zoë', 'Müller' ],
+    is_deeply [ @$of{qw(email first_name last_name locale)} ],
+        [ 'zoe@buyer.example', 'Zoë', 'Müller', 'de-AT' ],
         'the order has the customer';
     is_deeply [ map { $_->[0] }
             sql("SELECT locale FROM customer WHERE storefront_customer_id = '$customer'") ],

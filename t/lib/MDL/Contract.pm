@@ -125,6 +125,7 @@ my %SHAPES = (
             email                  => 'text?',
             first_name             => 'text?',
             last_name              => 'text?',
+            locale                 => 'text?',
         },
         assignments => ['assignment'],
         fraud => {
