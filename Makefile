@@ -166,7 +166,7 @@ $(BUILD)/openapi.checked: api/openapi.yaml t/node/spectral.yaml t/node/redocly.y
 	@touch $@
 
 check-docs: # the guides quote what the files say
-	tools/check-docs README.md CONTRIBUTING.md
+	tools/check-docs README.md CONTRIBUTING.md docs/*.md
 
 check-code: $(BUILD)/gen/stamp $(BUILD)/gen/api/stamp # cppcheck; tools/cppcheck.suppressions says why something is let through
 	tools/check-code $(BUILD) $(SOURCES)
