@@ -8,21 +8,18 @@
 #include "storage/storage.h"
 #include "worker/database.h"
 
-/** Writes down when keys were used last. */
-void mdl_chores_report_keys(const mdl_service_t *service, mdl_worker_db_t *database, apr_pool_t *p);
+typedef struct mdl_chores_t mdl_chores_t;
 
-/** Aborts uploads that have expired, and removes the partial files of uploads and jobs that are
-    over. */
-void mdl_chores_sweep_uploads(mdl_storage_t *storage, mdl_worker_db_t *database, apr_pool_t *p);
+mdl_chores_t *mdl_chores_create(const mdl_service_t *service, mdl_storage_t *storage,
+                                mdl_worker_db_t *database, apr_pool_t *p);
 
-/** Removes what nothing refers to any more from storage, an hour after it was let go. */
-void mdl_chores_sweep_blobs(mdl_storage_t *storage, mdl_worker_db_t *database, apr_pool_t *p);
+/** Does what is due; connections as mdl_worker_db_connect has just said. */
+void mdl_chores_run(mdl_chores_t *chores, int connections, apr_pool_t *p);
 
-/** Ends download sessions that are idle, and settles the transfers of processes that are gone. */
-void mdl_chores_sweep_downloads(const mdl_service_t *service, mdl_worker_db_t *database,
-                                apr_pool_t *p);
+/** When to run them even if there is nothing else to do: when emails that came back are read. */
+apr_time_t mdl_chores_due(const mdl_chores_t *chores);
 
-/** Deletes answers past their retention, for a bounded time; true when there are more. */
-int mdl_chores_prune(const mdl_service_t *service, mdl_worker_db_t *database, apr_pool_t *p);
+/** The last one. */
+void mdl_chores_finish(mdl_chores_t *chores, apr_pool_t *p);
 
 #endif

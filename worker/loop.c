@@ -10,7 +10,6 @@
 #include <apr_time.h>
 
 #include "base/log.h"
-#include "worker/bounces.h"
 #include "worker/chores.h"
 #include "worker/cleanup.h"
 #include "worker/database.h"
@@ -19,18 +18,25 @@
 
 #define TICK        apr_time_from_sec(1)
 #define MINUTE      apr_time_from_sec(60)
-#define DOWNLOADS   apr_time_from_sec(5)
-#define LANES       5
 #define MAX_RUNNERS 2
-#define SMALL_SLOTS 16
-#define HASH_SLOTS  4
-#define MAIL_SLOTS  8
 
-/* Each may wait for a storefront that is slow, and costs no more than a socket. */
-#define LOOKUP_SLOTS 64
+/* Slots of 0: DownloadsIngestConcurrency. */
+static const struct {
+    const char *name;
+    mdl_runner_kind_t kind;
+    int runners;
+    int slots;
+} lanes[] = {
+    {MDL_LANE_SMALL, MDL_RUNNER_TRANSFER, 1, 16},
+    {MDL_LANE_BULK, MDL_RUNNER_TRANSFER, MAX_RUNNERS, 0},
+    {MDL_LANE_HASH, MDL_RUNNER_HASH, 1, 4},
+    {MDL_LANE_MAIL, MDL_RUNNER_MAIL, 1, 8},
+    /* Each may wait for a storefront that is slow, and costs no more than a socket. */
+    {MDL_LANE_LOOKUP, MDL_RUNNER_TRANSFER, 1, 64},
+};
+#define LANES (int)(sizeof lanes / sizeof *lanes)
 
 typedef struct {
-    const char *name;
     int slots;
     int runner_count;
     mdl_runner_t *runners[MAX_RUNNERS];
@@ -47,8 +53,8 @@ typedef struct {
     const char *owner;
     const char *boot_id;
     mdl_worker_db_t *database;
-    mdl_bounces_t *bounces; /* NULL: none are read */
-    int connections;        /* of database, as last seen; 0 while it is away */
+    mdl_chores_t *chores;
+    int connections; /* of database, as last seen; 0 while it is away */
     lane_t lanes[LANES];
     int look_cancelled; /* there may be cancelled jobs to see to */
     mdl_queue_t *done;
@@ -57,11 +63,6 @@ typedef struct {
     apr_time_t tick_at;
     apr_time_t next_poll;
     apr_time_t next_tick;
-    apr_time_t next_report;
-    apr_time_t next_sweep;
-    apr_time_t next_prune;
-    apr_time_t next_downloads;
-    apr_time_t next_bounces;
 } worker_t;
 
 static void look_everywhere(worker_t *worker)
@@ -217,7 +218,7 @@ static apr_status_t claim(mdl_db_t *db, apr_pool_t *p, void *arg)
 static void claim_lane(worker_t *worker, int index)
 {
     lane_t *lane = &worker->lanes[index];
-    look_t look = {.claim = {.lane = lane->name,
+    look_t look = {.claim = {.lane = lanes[index].name,
                              .owner = worker->owner,
                              .lease = worker->service->settings->lease_time,
                              .limit = lane->slots - lane->busy}};
@@ -433,8 +434,8 @@ static int wait_for_work(worker_t *worker, int stop_fd)
     apr_time_t until = worker->next_poll;
     apr_uint64_t count;
 
-    if (worker->bounces != NULL && worker->connections != 0 && worker->next_bounces < until) {
-        until = worker->next_bounces;
+    if (worker->connections != 0 && mdl_chores_due(worker->chores) < until) {
+        until = mdl_chores_due(worker->chores);
     }
     if ((worker->active != NULL || worker->ended != NULL) && worker->next_tick < until) {
         until = worker->next_tick;
@@ -459,13 +460,6 @@ static int wait_for_work(worker_t *worker, int stop_fd)
     return fds[0].revents != 0;
 }
 
-static apr_interval_time_t downloads_interval(const worker_t *worker)
-{
-    apr_interval_time_t idle = worker->service->settings->session_idle;
-
-    return idle < DOWNLOADS ? idle : DOWNLOADS;
-}
-
 /* After an outage leases are renewed before anything is claimed: else our own jobs, whose leases
    have ended meanwhile, would be claimed and done anew. */
 static void see_database(worker_t *worker)
@@ -474,8 +468,6 @@ static void see_database(worker_t *worker)
 
     if (connections != 0 && connections != worker->connections) {
         worker->next_tick = 0;
-        /* the processes that deliver come first, too */
-        worker->next_downloads = apr_time_now() + downloads_interval(worker);
         look_everywhere(worker);
     }
     worker->connections = connections;
@@ -508,30 +500,7 @@ static void turn(worker_t *worker)
             claim_lane(worker, i);
         }
     }
-    if (now >= worker->next_report) {
-        worker->next_report = now + MINUTE;
-        mdl_chores_report_keys(worker->service, worker->database, worker->turn);
-    }
-    if (now >= worker->next_sweep) {
-        worker->next_sweep = now + MINUTE;
-        mdl_chores_sweep_uploads(worker->storage, worker->database, worker->turn);
-        mdl_chores_sweep_blobs(worker->storage, worker->database, worker->turn);
-    }
-    if (now >= worker->next_downloads) {
-        worker->next_downloads = now + downloads_interval(worker);
-        mdl_chores_sweep_downloads(worker->service, worker->database, worker->turn);
-    }
-    if (now >= worker->next_prune) {
-        int more = mdl_chores_prune(worker->service, worker->database, worker->turn);
-
-        /* soon again, but leases come first */
-        worker->next_prune = now + (more ? TICK / 10 : MINUTE);
-    }
-    if (worker->bounces != NULL && worker->connections != 0 && now >= worker->next_bounces) {
-        int more = mdl_bounces_read(worker->bounces, worker->turn);
-
-        worker->next_bounces = now + (more ? TICK / 10 : worker->service->settings->poll_interval);
-    }
+    mdl_chores_run(worker->chores, worker->connections, worker->turn);
     apr_pool_clear(worker->turn);
 }
 
@@ -557,26 +526,8 @@ static void finish(worker_t *worker)
         settle_ended(worker);
     }
     see_cancelled(worker);
-    mdl_chores_report_keys(worker->service, worker->database, worker->turn);
+    mdl_chores_finish(worker->chores, worker->turn);
     mdl_worker_db_close(worker->database);
-}
-
-static apr_status_t start_lane(worker_t *worker, lane_t *lane, const char *name, int slots,
-                               mdl_runner_kind_t kind, int runners)
-{
-    lane->name = name;
-    lane->slots = slots;
-    lane->look = 1;
-    for (int i = 0; i < runners; i++) {
-        apr_status_t rv = mdl_runner_start(&lane->runners[i], kind, worker->service, worker->done,
-                                           worker->pool);
-
-        if (rv != APR_SUCCESS) {
-            return rv;
-        }
-        lane->runner_count++;
-    }
-    return APR_SUCCESS;
 }
 
 static const char *read_boot_id(apr_pool_t *p)
@@ -601,25 +552,25 @@ static const char *owner_name(const mdl_settings_t *settings, apr_pool_t *p)
     return apr_pstrcat(p, host, ":", settings->storage, NULL);
 }
 
-static apr_status_t start_all(worker_t *worker)
+static apr_status_t start_lanes(worker_t *worker)
 {
-    const mdl_settings_t *settings = worker->service->settings;
-    apr_status_t rv;
+    for (int i = 0; i < LANES; i++) {
+        lane_t *lane = &worker->lanes[i];
 
-    if ((rv = mdl_http_global_init(worker->pool)) != APR_SUCCESS ||
-        (rv = mdl_queue_create(&worker->done, worker->pool)) != APR_SUCCESS ||
-        (rv = start_lane(worker, &worker->lanes[0], MDL_LANE_SMALL, SMALL_SLOTS,
-                         MDL_RUNNER_TRANSFER, 1)) != APR_SUCCESS ||
-        (rv = start_lane(worker, &worker->lanes[1], MDL_LANE_BULK, settings->ingest_concurrency,
-                         MDL_RUNNER_TRANSFER, 2)) != APR_SUCCESS ||
-        (rv = start_lane(worker, &worker->lanes[2], MDL_LANE_HASH, HASH_SLOTS, MDL_RUNNER_HASH,
-                         1)) != APR_SUCCESS ||
-        (rv = start_lane(worker, &worker->lanes[3], MDL_LANE_MAIL, MAIL_SLOTS, MDL_RUNNER_MAIL,
-                         1)) != APR_SUCCESS) {
-        return rv;
+        lane->slots = lanes[i].slots != 0 ? lanes[i].slots
+                                          : worker->service->settings->ingest_concurrency;
+        lane->look = 1;
+        for (int j = 0; j < lanes[i].runners; j++) {
+            apr_status_t rv = mdl_runner_start(&lane->runners[j], lanes[i].kind, worker->service,
+                                               worker->done, worker->pool);
+
+            if (rv != APR_SUCCESS) {
+                return rv;
+            }
+            lane->runner_count++;
+        }
     }
-    return start_lane(worker, &worker->lanes[4], MDL_LANE_LOOKUP, LOOKUP_SLOTS, MDL_RUNNER_TRANSFER,
-                      1);
+    return APR_SUCCESS;
 }
 
 apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_t *p)
@@ -632,7 +583,6 @@ apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_
     apr_pool_create(&worker->turn, p);
     apr_pool_tag(worker->turn, "mdl_worker_turn");
     worker->database = mdl_worker_db_create(service->settings, p);
-    worker->bounces = mdl_bounces_create(service, worker->database, p);
     worker->owner = owner_name(service->settings, p);
     worker->boot_id = read_boot_id(p);
     if ((rv = mdl_storage_open(&worker->storage, service->settings->storage, p)) != APR_SUCCESS) {
@@ -641,12 +591,14 @@ apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_
                 service->settings->storage);
         return rv;
     }
-    if ((rv = start_all(worker)) != APR_SUCCESS) {
+    worker->chores = mdl_chores_create(service, worker->storage, worker->database, p);
+    if ((rv = mdl_http_global_init(p)) != APR_SUCCESS ||
+        (rv = mdl_queue_create(&worker->done, p)) != APR_SUCCESS ||
+        (rv = start_lanes(worker)) != APR_SUCCESS) {
         mdl_log(MDL_LOG_ERR, rv, "MDL0327: can't start the background process's threads");
         stop_runners(worker);
         return rv;
     }
-    worker->next_report = worker->next_prune = apr_time_now() + MINUTE;
     write_effect(worker, mdl_job_inherit, (void *)worker->owner);
     do {
         turn(worker);
