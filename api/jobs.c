@@ -6,6 +6,7 @@
 #include "api/members.h"
 #include "api/resource.h"
 #include "base/ulid.h"
+#include "core/job_act.h"
 
 typedef struct {
     mdl_call_t *call;

@@ -5,7 +5,7 @@
 
 #include <apr_strings.h>
 
-#include "core/job.h"
+#include "core/job_act.h"
 #include "core/shop.h"
 
 #define SHOWN    50

@@ -2,7 +2,7 @@
 
 #include "base/ulid.h"
 #include "core/import.h"
-#include "core/job.h"
+#include "core/job_act.h"
 
 #define LEASE apr_time_from_sec(60)
 
