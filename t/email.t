@@ -290,8 +290,8 @@ subtest 'no name, title or word of an order gets into a header' => sub {
             customer => { email => $to }) if $reply->{status} != 201;
         is $reply->{status}, 201, 'an order of ' . shown($evil) or diag $reply->{body};
         $taken++ if $code == 0 || $title->{status} == 200;
-        is_untouched($to, shown($evil));
     }
+    is_untouched("evil$_\@buyer.test", shown($injections[ $_ - 1 ])) for 1 .. $n;
     cmp_ok $taken, '>=', 8, "the API took $taken of them, and refused the others";
 };
 
@@ -361,17 +361,21 @@ subtest 'an address that is refused at once fails at once' => sub {
     is $email->{attempts}, 1, 'after one attempt';
 };
 
-# A message for the box, as the mail server would deliver it.
+# Messages for the box, as the mail server would deliver them; all have been read then.
 my $put = 0;
 sub deliver
 {
-    my ($text) = @_;
-    my $name = 'put' . ++$put;
-    open my $out, '>:raw', "$bounces/tmp/$name" or die $!;
-    print $out $text;
-    close $out or die $!;
-    rename "$bounces/tmp/$name", "$bounces/new/$name" or die $!;
-    wait_for(sub { -e "$bounces/cur/$name:2,S" }, 20, "the message $name to be read");
+    my (@texts) = @_;
+    my @names = map { 'put' . ++$put } @texts;
+    for my $i (0 .. $#texts) {
+        open my $out, '>:raw', "$bounces/tmp/$names[$i]" or die $!;
+        print $out $texts[$i];
+        close $out or die $!;
+        rename "$bounces/tmp/$names[$i]", "$bounces/new/$names[$i]" or die $!;
+    }
+    for my $name (@names) {
+        wait_for(sub { -e "$bounces/cur/$name:2,S" }, 20, "the message $name to be read");
+    }
     return;
 }
 
@@ -397,19 +401,20 @@ subtest 'only a failure of a message of ours counts' => sub {
         'no token'                  => 'shop@example.com',
         'the token of another form' => $path =~ s/\+/-/r,
     );
-    for my $what (sort keys %forged) {
-        deliver(report($forged{$what}, $failed));
-        is email_of($shop, $order)->{status}, 'sent', "$what does nothing";
+    my %harmless = map { $_ => report($forged{$_}, $failed =~ s/forged/$_/r) } keys %forged;
+    $harmless{'a delay'} = report($path, "Action: delayed\nStatus: 4.4.1\n");
+    $harmless{'somebody away from home'}
+        = "Return-Path: <>\nTo: $path\nAuto-Submitted: auto-replied\n\nI am away. 550 5.1.1\n";
+    $harmless{'a customer who answers'}
+        = "Return-Path: <fine\@buyer.test>\nTo: $path\n\nI got 550 5.1.1 here, help!\n";
+    $harmless{'noise'}   = "\0\xff\n" x 100_000;
+    $harmless{'nothing'} = '';
+    deliver(map { $harmless{$_} } sort keys %harmless);
+    for ($order, $other) {
+        my $email = email_of($shop, $_);
+        is $email->{status}, 'sent', 'none does anything: ' . join ', ', sort keys %harmless
+            or diag $email->{last_error};
     }
-    deliver(report($path, "Action: delayed\nStatus: 4.4.1\n"));
-    is email_of($shop, $order)->{status}, 'sent', 'nor does a delay';
-    deliver("Return-Path: <>\nTo: $path\nAuto-Submitted: auto-replied\n\nI am away. 550 5.1.1\n");
-    is email_of($shop, $order)->{status}, 'sent', 'nor does somebody away from home';
-    deliver("Return-Path: <fine\@buyer.test>\nTo: $path\n\nI got 550 5.1.1 here, help!\n");
-    is email_of($shop, $order)->{status}, 'sent', 'nor a customer who answers';
-    deliver("\0\xff\n" x 100_000);
-    deliver('');
-    is email_of($shop, $other)->{status}, 'sent', 'nor the other one, for whom nothing came';
     deliver(report(uc $path, $failed));
     my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'bounced' });
     is $email->{last_error}, '550 5.1.1 forged', 'a failure does, in capitals as well';
