@@ -11,7 +11,7 @@
 //   { "do": "reset", "id": "a" }                        ends the stream
 //   { "do": "drop", "on": "one" }                       ends the connection
 //   { "event": "paused" | "end" | "failed", "id": "a", "status", "bytes", "sha256", "arrived", "error" }
-//                     arrived is what has come over the stream's connection, read or not, with its frames
+//                     end is the end of all that was announced; arrived is what has come over the stream's connection, read or not, with its frames
 //   { "event": "closed", "on": "one" }
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -104,7 +104,7 @@ function get({ id, on, origin, path, headers, until, rate }) {
     reader.closed = new Promise((resolve) => {
         stream.on('end', resolve);
         stream.on('close', () => {
-            finish(reader, stream.rstCode === constants.NGHTTP2_NO_ERROR && !reader.error ? 'end' : 'failed');
+            finish(reader, reader.bytes === reader.size ? 'end' : 'failed');
             resolve();
         });
     });
