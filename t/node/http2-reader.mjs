@@ -11,7 +11,8 @@
 //   { "do": "reset", "id": "a" }                        ends the stream
 //   { "do": "drop", "on": "one" }                       ends the connection
 //   { "event": "paused" | "end" | "failed", "id": "a", "status", "bytes", "sha256", "arrived", "error" }
-//                     end is the end of all that was announced; arrived is what has come over the stream's connection, read or not, with its frames
+//                     end: all that was announced has come; arrived: what came over the stream's
+//                     connection, read or not, with its frames
 //   { "event": "closed", "on": "one" }
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
