@@ -61,6 +61,17 @@ static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, mdl_claim
     return APR_SUCCESS;
 }
 
+/* The page of an order that does not have the file any more. */
+static apr_status_t find_page(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_PAGE, &row, p,
+                                        MDL_ARGS(mdl_int(download->link->assignment_id)));
+
+    download->page_id = rv == APR_SUCCESS ? mdl_rows_text(row, 0) : NULL;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
 static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_download_t *download = arg;
@@ -74,7 +85,7 @@ static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
     rv = download->link->asset_id == 0 ? read_archive_grant(db, download, &claim, p)
                                        : read_grant(db, download, &claim, p);
     if (rv != APR_SUCCESS) {
-        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+        return rv == APR_ENOENT ? find_page(db, download, p) : rv;
     }
     download->verdict = mdl_verdict_of(&claim, now);
     if (download->verdict != MDL_VERDICT_OK && download->verdict != MDL_VERDICT_EXHAUSTED) {

@@ -15,8 +15,8 @@ typedef struct {
     int default_download_limit;
     apr_interval_time_t session_lifetime;
     mdl_verdict_t verdict; /* out, as all below */
-    int limit;             /* without what was granted extra; 0: unlimited */
-    const char *page_id;   /* of the order; NULL when the verdict is GONE, as all below */
+    const char *page_id;   /* of the order; NULL for none */
+    int limit; /* without what was granted extra; 0: unlimited; not of GONE, as all below */
     const char *filename;
     const char *content_type;
     const char *sha256; /* of an archive: its tag */

@@ -87,6 +87,9 @@ JOIN orders o ON o.id = a.order_id
 JOIN mapping m ON m.id = a.mapping_id
 WHERE a.id = %lld
 
+-- name: assignment_page
+SELECT o.page_id FROM assignment a JOIN orders o ON o.id = a.order_id WHERE a.id = %lld
+
 -- What an archive has to know of files; only of those that are ready.
 -- name: archive_files
 SELECT s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0),
