@@ -1,14 +1,12 @@
 #include "core/archive.h"
 
-#include <stdlib.h>
 #include <string.h>
 
-#include <apr_hash.h>
 #include <apr_strings.h>
 
 #include "base/json.h"
 
-#define BATCH 200 /* files whose rows are held at once */
+#define BATCH 100 /* files whose rows are held at once */
 
 /* Another way to make the bytes of an archive needs another number here. */
 #define FORMAT "mod_downloads zip 1\n"
@@ -16,66 +14,83 @@
 /* --- which files -------------------------------------------------------------------------------
  */
 
-typedef struct {
-    apr_int64_t id;
-    int place;
-} place_t;
-
-static int by_id_and_place(const void *one, const void *other)
+static int count_of(const char *ids)
 {
-    const place_t *a = one, *b = other;
+    int n = *ids != '\0';
 
-    return a->id != b->id ? (a->id < b->id ? -1 : 1) : a->place - b->place;
-}
-
-/* Sets every id to 0 that was there before. */
-static void drop_doubles(apr_array_header_t *ids, apr_pool_t *p)
-{
-    place_t *places = apr_palloc(p, (apr_size_t)ids->nelts * sizeof *places);
-
-    for (int i = 0; i < ids->nelts; i++) {
-        places[i] = (place_t){APR_ARRAY_IDX(ids, i, apr_int64_t), i};
-    }
-    qsort(places, (apr_size_t)ids->nelts, sizeof *places, by_id_and_place);
-    for (int i = 1; i < ids->nelts; i++) {
-        if (places[i].id == places[i - 1].id) {
-            APR_ARRAY_IDX(ids, places[i].place, apr_int64_t) = 0;
-        }
-    }
-}
-
-static int count_of(const char *text)
-{
-    int n = *text != '\0';
-
-    while ((text = strchr(text, ',')) != NULL) {
-        text++;
+    while ((ids = strchr(ids, ',')) != NULL) {
+        ids++;
         n++;
     }
     return n;
 }
 
+/* Whether it is not in the set yet, where it is put: open addressing, and no id is 0. */
+static int is_new(apr_int64_t *set, apr_size_t mask, apr_int64_t id)
+{
+    apr_size_t i = (apr_size_t)id & mask;
+
+    while (set[i] != 0 && set[i] != id) {
+        i = (i + 1) & mask;
+    }
+    if (set[i] == id) {
+        return 0;
+    }
+    set[i] = id;
+    return 1;
+}
+
+/* Those of all lists, each where it comes first. */
+static void add_ids(apr_array_header_t *ids, const apr_array_header_t *lists, apr_pool_t *p)
+{
+    apr_size_t size = 64;
+    apr_int64_t *set;
+
+    while (size * 3 / 4 < (apr_size_t)ids->nalloc) {
+        size *= 2;
+    }
+    set = apr_pcalloc(p, size * sizeof *set);
+    for (int i = 0; i < lists->nelts; i++) {
+        const char *text = APR_ARRAY_IDX(lists, i, const char *);
+
+        while (*text != '\0') {
+            char *end;
+            apr_int64_t id = apr_strtoi64(text, &end, 10);
+
+            if (is_new(set, size - 1, id)) {
+                APR_ARRAY_PUSH(ids, apr_int64_t) = id;
+            }
+            text = *end == ',' ? end + 1 : "";
+        }
+    }
+}
+
 static apr_status_t read_ids(mdl_db_t *db, apr_int64_t assignment_id, apr_array_header_t **ids,
                              apr_pool_t *p)
 {
-    const char *given = apr_psprintf(p, "[%" APR_INT64_T_FMT "]", assignment_id);
-    const char *text = NULL;
-    mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSETS_OF_ASSIGNMENT, &row, p,
-                                        MDL_ARGS(mdl_text(given)));
+    apr_array_header_t *lists;
+    apr_pool_t *scratch;
+    int count = 0;
+    mdl_rows_t *rows;
+    apr_status_t rv;
 
-    if (rv == APR_SUCCESS) {
-        text = mdl_rows_text(row, 0);
-    }
-    text = text != NULL ? text : "";
-    *ids = apr_array_make(p, count_of(text), sizeof(apr_int64_t));
-    while (*text != '\0') {
-        char *end;
+    apr_pool_create(&scratch, p);
+    apr_pool_tag(scratch, "mdl_archive_ids");
+    lists = apr_array_make(scratch, 64, sizeof(const char *));
+    rv = mdl_db_select(
+        db, MDL_Q_ARCHIVE_LISTS, &rows, scratch,
+        MDL_ARGS(mdl_int(assignment_id), mdl_int(assignment_id), mdl_int(assignment_id)));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        const char *list = mdl_rows_text(rows, 1);
 
-        APR_ARRAY_PUSH(*ids, apr_int64_t) = apr_strtoi64(text, &end, 10);
-        text = *end == ',' ? end + 1 : "";
+        if (list != NULL) {
+            APR_ARRAY_PUSH(lists, const char *) = list;
+            count += count_of(list);
+        }
     }
-    drop_doubles(*ids, p);
+    *ids = apr_array_make(p, count, sizeof(apr_int64_t));
+    add_ids(*ids, lists, scratch);
+    apr_pool_destroy(scratch);
     return rv;
 }
 
@@ -97,20 +112,17 @@ typedef struct {
     int downloads_extra;
 } row_t;
 
-static row_t *row_of(const mdl_rows_t *rows, apr_pool_t *p)
+static void read_row(const mdl_rows_t *rows, row_t *row)
 {
-    row_t *row = apr_pcalloc(p, sizeof *row);
-
-    row->file.asset_id = mdl_rows_int(rows, 0);
-    row->filename = mdl_rows_text(rows, 1);
+    row->file.asset_id = mdl_rows_int(rows, 1);
+    row->filename = mdl_rows_text(rows, 2);
     /* What is no digest stays one of zeros, and is missing from the storage. */
-    mdl_hex_decode(row->file.sha256, sizeof row->file.sha256, mdl_rows_text(rows, 2));
-    row->file.size = mdl_rows_int(rows, 3);
-    row->crc32 = (apr_uint32_t)mdl_rows_int(rows, 4);
-    row->updated_at = mdl_rows_int(rows, 5);
-    row->downloads_used = (int)mdl_rows_int(rows, 6);
-    row->downloads_extra = (int)mdl_rows_int(rows, 7);
-    return row;
+    mdl_hex_decode(row->file.sha256, sizeof row->file.sha256, mdl_rows_text(rows, 3));
+    row->file.size = mdl_rows_int(rows, 4);
+    row->crc32 = (apr_uint32_t)mdl_rows_int(rows, 5);
+    row->updated_at = mdl_rows_int(rows, 6);
+    row->downloads_used = (int)mdl_rows_int(rows, 7);
+    row->downloads_extra = (int)mdl_rows_int(rows, 8);
 }
 
 static void add(building_t *building, const row_t *row)
@@ -140,7 +152,7 @@ static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t as
                               const apr_int64_t *ids, int n, apr_pool_t *p)
 {
     mdl_json_t *given = mdl_json_array(p);
-    apr_hash_t *by_id = apr_hash_make(p);
+    row_t *rows_of = apr_pcalloc(p, (apr_size_t)n * sizeof *rows_of);
     mdl_rows_t *rows;
     apr_status_t rv;
 
@@ -148,17 +160,13 @@ static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t as
         mdl_json_add_int(given, NULL, ids[i]);
     }
     rv = mdl_db_select(db, MDL_Q_ARCHIVE_FILES, &rows, p,
-                       MDL_ARGS(mdl_int(assignment_id), mdl_text(mdl_json_text(given, NULL, p))));
+                       MDL_ARGS(mdl_text(mdl_json_text(given, NULL, p)), mdl_int(assignment_id)));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        row_t *row = row_of(rows, p);
-
-        apr_hash_set(by_id, &row->file.asset_id, sizeof row->file.asset_id, row);
+        read_row(rows, &rows_of[mdl_rows_int(rows, 0)]);
     }
     for (int i = 0; rv == APR_SUCCESS && i < n; i++) {
-        const row_t *row = apr_hash_get(by_id, &ids[i], sizeof ids[i]);
-
-        if (row != NULL) {
-            add(building, row);
+        if (rows_of[i].filename != NULL) {
+            add(building, &rows_of[i]);
         }
     }
     return rv;

@@ -27,8 +27,8 @@ typedef struct {
 } mdl_archive_t;
 
 /**
- * Reads the archive of an assignment, some hundred files at a time: beside what comes back, some
- * 100 bytes a file, no more than these are held.
+ * Reads the archive of an assignment, a hundred files at a time: beside what comes back, some 100
+ * bytes a file, no more than these and 50 bytes for each file are held.
  */
 apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
                               apr_pool_t *p);

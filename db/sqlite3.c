@@ -32,9 +32,10 @@ static apr_status_t session(void *native)
 
     /* WAL is a property of the file; asking for it again costs nothing.  The change to it is
        refused without a call of the busy handler when another connection makes it at the same time.
-     */
+       The cache is small, for another connection's write throws all of it away, and each thread's
+       arena would keep the room of a large one; the kernel has the pages, too. */
     while (command(native, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                           "PRAGMA foreign_keys = ON")) {
+                           "PRAGMA foreign_keys = ON; PRAGMA cache_size = -128")) {
         if (sqlite3_errcode(native) != SQLITE_BUSY || !wait_for_others(NULL, naps++)) {
             return MDL_DB_EGONE;
         }

@@ -7,7 +7,7 @@
 /* What one call gives at most. */
 #define FILES        16
 #define FILE_BYTES   (8 * 1024 * 1024)
-#define HEADER_BYTES (64 * 1024)
+#define HEADER_BYTES (32 * 1024)
 
 typedef struct {
     mdl_body_t body; /* first: it is a body */

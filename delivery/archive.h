@@ -11,9 +11,9 @@
 #include "storage/storage.h"
 
 /**
- * Makes a body of an archive, which must live as long as the request, and looks for each of its
- * files first: APR_ENOENT where one is not there and APR_EINCOMPLETE where it has another length,
- * with its place in *missing.  The body opens files as they are sent, 16 at a time.
+ * Makes a body of an archive, which must live until it was sent, and looks for each of its files
+ * first: APR_ENOENT where one is not there and APR_EINCOMPLETE where it has another length, with
+ * its place in *missing.  The body opens files as they are sent, 16 at a time.
  */
 apr_status_t mdl_archive_body(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
                               const mdl_archive_t *archive, int *missing);

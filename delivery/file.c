@@ -2,10 +2,6 @@
 
 #include <string.h>
 
-#ifdef __GLIBC__
-#include <malloc.h>
-#endif
-
 #include <apr_allocator.h>
 #include <apr_buckets.h>
 #include <apr_strings.h>
@@ -33,7 +29,8 @@
 
 APLOG_USE_MODULE(downloads);
 
-#define CROWD_WAIT    "5" /* seconds */
+#define CROWD_WAIT    "5"          /* seconds */
+#define ARCHIVE_SPARE (128 * 1024) /* bytes that the pool of an archive keeps to use again */
 #define SETTLE_NAP    apr_time_from_msec(20)
 #define SETTLE_ROUNDS 25
 
@@ -261,7 +258,7 @@ static mdl_verdict_t verdict_of(mdl_session_verdict_t verdict)
 
 /* With a connection to the database, and none while it waits: others that were sent a moment ago
    are settled meanwhile, which decides whether this is a repeat of the whole. */
-static apr_status_t begin(const serve_t *serve, mdl_session_begin_t *begin)
+static apr_status_t begin(const serve_t *serve, mdl_session_begin_t *begin, apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;
 
@@ -273,7 +270,7 @@ static apr_status_t begin(const serve_t *serve, mdl_session_begin_t *begin)
         }
         begin->patient = i > 0;
         begin->leased_until = mdl_settler_due(apr_time_now());
-        rv = mdl_session_begin(mdl_connection_db(connection), begin, serve->pool);
+        rv = mdl_session_begin(mdl_connection_db(connection), begin, p);
         mdl_connection_close(connection);
         if (rv != APR_SUCCESS || begin->verdict != MDL_SESSION_UNSETTLED) {
             break;
@@ -287,11 +284,11 @@ static apr_status_t begin(const serve_t *serve, mdl_session_begin_t *begin)
 }
 
 /* Of which a download is taken. */
-static apr_array_header_t *ids_of(const serve_t *serve)
+static apr_array_header_t *ids_of(const serve_t *serve, apr_pool_t *p)
 {
     const apr_array_header_t *files = serve->download.archive.files;
     int n = is_archive(serve) ? files->nelts : 1;
-    apr_array_header_t *ids = apr_array_make(serve->pool, n, sizeof(apr_int64_t));
+    apr_array_header_t *ids = apr_array_make(p, n, sizeof(apr_int64_t));
 
     for (int i = 0; i < n; i++) {
         APR_ARRAY_PUSH(ids,
@@ -302,14 +299,25 @@ static apr_array_header_t *ids_of(const serve_t *serve)
     return ids;
 }
 
+/* Of what the ids of thousands of files take nothing has to last until they are sent. */
+static apr_pool_t *scratch_pool(const serve_t *serve)
+{
+    apr_pool_t *pool;
+
+    apr_pool_create(&pool, serve->pool);
+    apr_pool_tag(pool, "mdl_file_take");
+    return pool;
+}
+
 /* Takes what sending bytes costs. */
 static apr_status_t take(serve_t *serve, const refusal_t **refusal)
 {
+    apr_pool_t *scratch = scratch_pool(serve);
     const mdl_settings_t *settings = serve->service->settings;
     const mdl_download_t *download = &serve->download;
     request_rec *r = serve->r;
     mdl_session_begin_t session = {.link = &serve->link,
-                                   .files = ids_of(serve),
+                                   .files = ids_of(serve, scratch),
                                    .limit = download->limit,
                                    .etag = serve->etag,
                                    .size = download->size,
@@ -322,7 +330,9 @@ static apr_status_t take(serve_t *serve, const refusal_t **refusal)
 
     mdl_settler_start();
     mdl_transfer_flush(r->connection);
-    if ((rv = begin(serve, &session)) != APR_SUCCESS) {
+    rv = begin(serve, &session, scratch);
+    apr_pool_destroy(scratch);
+    if (rv != APR_SUCCESS) {
         return rv;
     }
     if (session.verdict != MDL_SESSION_BEGUN) {
@@ -376,18 +386,9 @@ static apr_status_t look(serve_t *serve)
     return rv;
 }
 
-static apr_status_t return_memory(void *data)
-{
-    (void)data;
-#ifdef __GLIBC__
-    malloc_trim(0);
-#endif
-    return APR_SUCCESS;
-}
-
 /*
- * What an archive of many files is made of takes megabytes.  The pool of a request would leave them
- * to the connections that come after, and glibc to the thread: each would keep its own.
+ * What an archive of many files is made of takes megabytes, which the pool of a request would leave
+ * to the connections that come after: each would keep its own.
  */
 static apr_pool_t *archive_pool(request_rec *r)
 {
@@ -395,8 +396,7 @@ static apr_pool_t *archive_pool(request_rec *r)
     apr_pool_t *pool;
 
     apr_allocator_create(&allocator);
-    apr_allocator_max_free_set(allocator, 1);
-    apr_pool_cleanup_register(r->pool, r, return_memory, apr_pool_cleanup_null);
+    apr_allocator_max_free_set(allocator, ARCHIVE_SPARE);
     apr_pool_create_ex(&pool, r->pool, NULL, allocator);
     apr_allocator_owner_set(allocator, pool);
     apr_pool_tag(pool, "mdl_archive");
@@ -445,11 +445,16 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
 
 int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const char *token)
 {
-    serve_t serve = {.r = r, .pool = archive_pool(r), .service = service};
+    serve_t serve = {.r = r, .service = service};
+    int status;
 
-    return mdl_link_archive_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS
-               ? serve_link(&serve)
-               : mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+    if (mdl_link_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
+        return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+    }
+    serve.pool = archive_pool(r);
+    status = serve_link(&serve);
+    apr_pool_destroy(serve.pool); /* the client may be back before the request ends */
+    return status;
 }
 
 int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)

@@ -98,6 +98,20 @@ subtest 'An archive is offered where the mapping wants it and two files are read
         'nor of what the order does not have');
 };
 
+subtest 'It has the files of the mapping before those of its packs, each once and in its order' => sub {
+    stock($shop, my @files = files(7));
+    my @id = map { $_->{id} } @files;
+    my ($first, $second) = map {
+        MDL::Zip::made($shop, 'POST', '/packs', { name => 'Some', file_ids => $_ })->{pack}{id}
+    } [ @id[ 2, 0, 5 ] ], [ @id[ 5, 6, 1, 3 ] ];
+    for my $content (qw(live pinned)) {
+        my $order = order_of($shop, [], content => $content, file_ids => [ @id[ 4, 1 ] ],
+            pack_ids => [ $second, $first ]);
+        my ($yauzl) = read_all((fetched($order))[1]);
+        is_deeply([ map { $_->[0] } @$yauzl ], [ map { "file-$_.txt" } 5, 2, 6, 7, 4, 3, 1 ], $content);
+    }
+};
+
 subtest 'A link that was not given out leads nowhere' => sub {
     my ($order) = an_order(2);
     my $path = link_of($shop, $order);

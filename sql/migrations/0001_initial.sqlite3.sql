@@ -146,6 +146,7 @@ CREATE TABLE assignment_file (
     PRIMARY KEY (assignment_id, asset_id)
 ) WITHOUT ROWID;
 CREATE INDEX assignment_file_asset ON assignment_file (asset_id);
+CREATE INDEX assignment_file_position ON assignment_file (assignment_id, position);
 
 CREATE TABLE allowance (
     assignment_id INTEGER NOT NULL REFERENCES assignment (id),

@@ -90,14 +90,79 @@ WHERE a.id = %lld
 -- name: assignment_page
 SELECT o.page_id FROM assignment a JOIN orders o ON o.id = a.order_id WHERE a.id = %lld
 
--- What an archive has to know of files; only of those that are ready.
--- name: archive_files
-SELECT s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0),
+-- The ids of an assignment's files, whether they follow the mapping or were pinned: a text of each
+-- list, the mapping's own before those of its packs.  One of all files would have to be sorted,
+-- which takes SQLite megabytes that the thread keeps.  A file that is there twice comes twice.
+-- name: archive_lists
+-- dialect: sqlite3
+SELECT -1 AS pack, (
+    SELECT group_concat(asset_id, ',') FROM (
+        SELECT asset_id FROM mapping_file WHERE mapping_id = a.mapping_id ORDER BY position
+    )
+)
+FROM assignment a WHERE a.id = %lld AND a.content = 'live'
+UNION ALL
+SELECT mp.position, (
+    SELECT group_concat(asset_id, ',') FROM (
+        SELECT asset_id FROM pack_file WHERE pack_id = mp.pack_id ORDER BY position
+    )
+)
+FROM assignment a JOIN mapping_pack mp ON mp.mapping_id = a.mapping_id
+WHERE a.id = %lld AND a.content = 'live'
+UNION ALL
+SELECT -1, (
+    SELECT group_concat(asset_id, ',') FROM (
+        SELECT asset_id FROM assignment_file WHERE assignment_id = a.id ORDER BY position
+    )
+)
+FROM assignment a WHERE a.id = %lld AND a.content = 'pinned'
+ORDER BY pack
+
+-- name: archive_lists
+-- dialect: pgsql
+SELECT -1 AS pack, (
+    SELECT string_agg(asset_id::text, ',' ORDER BY position)
+    FROM mapping_file WHERE mapping_id = a.mapping_id
+)
+FROM assignment a WHERE a.id = %lld AND a.content = 'live'
+UNION ALL
+SELECT mp.position, (
+    SELECT string_agg(asset_id::text, ',' ORDER BY position)
+    FROM pack_file WHERE pack_id = mp.pack_id
+)
+FROM assignment a JOIN mapping_pack mp ON mp.mapping_id = a.mapping_id
+WHERE a.id = %lld AND a.content = 'live'
+UNION ALL
+SELECT -1, (
+    SELECT string_agg(asset_id::text, ',' ORDER BY position)
+    FROM assignment_file WHERE assignment_id = a.id
+)
+FROM assignment a WHERE a.id = %lld AND a.content = 'pinned'
+ORDER BY pack
+
+-- What an archive has to know of files, with their places in the JSON array of ids; only of those
+-- that are ready.
+-- part: archive_columns
+s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0),
     COALESCE(w.downloads_extra, 0)
-FROM asset s
+
+-- part: archive_joins
 JOIN blob b ON b.sha256 = s.sha256
 LEFT JOIN allowance w ON w.assignment_id = %lld AND w.asset_id = s.id
-WHERE s.id {{in_given}} AND s.status = 'ready' AND s.deleted_at IS NULL
+WHERE s.status = 'ready' AND s.deleted_at IS NULL
+
+-- name: archive_files
+-- dialect: sqlite3
+SELECT given_rows.key, {{archive_columns}}
+FROM json_each(%s) given_rows CROSS JOIN asset s ON s.id = CAST(given_rows.value AS INTEGER)
+{{archive_joins}}
+
+-- name: archive_files
+-- dialect: pgsql
+SELECT given_rows.place - 1, {{archive_columns}}
+FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY given_rows (id, place)
+JOIN asset s ON s.id = given_rows.id::bigint
+{{archive_joins}}
 
 -- name: allowance_give_back
 UPDATE allowance SET downloads_used = downloads_used - 1

@@ -187,21 +187,6 @@ LEFT JOIN allowance w
     ON w.assignment_id = f_rows.assignment_id AND w.asset_id = f_rows.asset_id
 ORDER BY f_rows.assignment_id, f_rows.pack, f_rows.position
 
--- In the same order, as one text: rows of 10,000 would take their memory.  A file that is there
--- twice comes twice.
--- name: assets_of_assignment
--- dialect: sqlite3
-{{a_rows}}
-SELECT group_concat(asset_id, ',') FROM (
-    SELECT f_rows.asset_id FROM {{f_rows}} ORDER BY f_rows.pack, f_rows.position
-) ordered_rows
-
--- name: assets_of_assignment
--- dialect: pgsql
-{{a_rows}}
-SELECT string_agg(f_rows.asset_id::text, ',' ORDER BY f_rows.pack, f_rows.position)
-FROM {{f_rows}}
-
 -- name: links_of_assignments
 {{a_rows}}
 SELECT f_rows.assignment_id, l.id, l.title, l.url
