@@ -182,9 +182,8 @@ apr_status_t mdl_email_find(mdl_db_t *db, apr_int64_t id, mdl_email_t *email, ap
         email->order_id = mdl_rows_int(row, 0);
         email->to = mdl_rows_text(row, 1);
         email->message_id = mdl_rows_text(row, 2);
-        email->created_at = mdl_rows_int(row, 3);
-        email->from_name = mdl_rows_text(row, 4);
-        email->reply_to = mdl_rows_text(row, 5);
+        email->from_name = mdl_rows_text(row, 3);
+        email->reply_to = mdl_rows_text(row, 4);
     }
     return rv;
 }

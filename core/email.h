@@ -80,7 +80,6 @@ typedef struct {
     apr_int64_t order_id;
     const char *to;
     const char *message_id;
-    apr_time_t created_at;
     const char *from_name;
     const char *reply_to; /* or NULL */
 } mdl_email_t;

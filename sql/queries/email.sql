@@ -60,7 +60,7 @@ WHERE id = (SELECT max(l.id) FROM email l WHERE l.order_id = %lld)
     AND recipient IS NULL AND status = 'no_recipient'
 
 -- name: email_by_id
-SELECT e.order_id, e.recipient, e.message_id, e.created_at, COALESCE(s.sender_name, s.name),
+SELECT e.order_id, e.recipient, e.message_id, COALESCE(s.sender_name, s.name),
     COALESCE(s.reply_to, s.email)
 FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id = %lld
 
