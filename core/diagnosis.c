@@ -172,6 +172,11 @@ static void check_mapping(look_t *look)
                          " has no content, so that assignment %" APR_INT64_T_FMT
                          " gives nothing: %d of %d assignment%s.",
                          last->mapping_id, last->id, empty, all, all == 1 ? "" : "s"));
+    } else if (pending > 0 && !is(look->order->access_status, "active")) {
+        say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+            apr_psprintf(look->pool,
+                         "%" APR_INT64_T_FMT " license key%s handed out once access is given.",
+                         pending, pending == 1 ? " is" : "s are"));
     } else if (pending > 0) {
         say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
             apr_psprintf(look->pool, "%" APR_INT64_T_FMT " license key%s: add keys to the tag.",

@@ -393,11 +393,18 @@ subtest 'held, then approved' => sub {
         [ 'assigned', $shop->{key_id}, { send_email => $true, fraud_check => $true } ],
     ], 'the audit trail tells of the hold, with the signals');
 
+    my $told = api('GET', "/orders/$order->{storefront_order_id}/diagnosis", key => $shop->{token})->{json};
+    my ($mapping) = grep { $_->{name} eq 'mapping' } @{ $told->{checks} };
+    is($mapping->{message}, '1 license key is handed out once access is given.', 'the diagnosis asks for no keys');
+
+    sql("UPDATE email SET created_at = 1700000000000000 WHERE id = (SELECT max(id) FROM email)");
     my $approved = act($shop, $order, 'approve', reason => 'a known customer');
     is_answer($approved, 200, 'approved');
     is(verdict($approved->{json}{order}), 'approved high blocked_domain:high', 'the decision is that');
     is($approved->{json}{order}{access}{status}, 'active', 'the access is active');
     gives_all($shop, $order, 'approved');
+    unlike(wait_mail($order->{customer}{email})->{headers}{date}, qr/2023/,
+        'the email has the date of its sending, not of the order');
     my ($event) = (events($shop, $order))[-1];
     is_deeply([ @{$event}{qw(action reason details)} ], [ 'approved', 'a known customer', { license_keys => 1 } ],
         'and so does that of the approval');
