@@ -29,7 +29,7 @@ struct directive_t {
     apr_size_t offset; /* of the member that set fills */
     apr_int64_t min;
     apr_int64_t max;
-    const char *unit; /* " of seconds", for the sentence */
+    const char *unit; /* " of seconds", or the path of an example, for the sentence */
     int many;         /* takes several words, each is added */
 };
 
@@ -196,8 +196,8 @@ static const char *set_public_url(mdl_settings_t *settings, const directive_t *d
         (strcasecmp(uri.scheme, "https") != 0 && strcasecmp(uri.scheme, "http") != 0)) {
         return apr_psprintf(p,
                             "must be an absolute URL with https or http, such as "
-                            "https://downloads.example.com/d, not \"%s\".",
-                            word);
+                            "https://downloads.example.com/%s, not \"%s\".",
+                            directive->unit, word);
     }
     if (uri.user || uri.query || uri.fragment) {
         return apr_psprintf(p,
@@ -458,7 +458,7 @@ const char *const mdl_settings_template_names[] = {"email.subject", "email.txt",
 static const directive_t directives[] = {
     {"DBDriver", NULL, set_db_driver, AT(db_driver), 0, 0, "", 0},
     {"DBDParams", NULL, set_db_params, AT(db_params), 0, 0, "", 0},
-    {"DownloadsPublicURL", NULL, set_public_url, AT(public_url), 0, 0, "", 0},
+    {"DownloadsPublicURL", NULL, set_public_url, AT(public_url), 0, 0, "d", 0},
     {"DownloadsSecretFile", NULL, set_path, AT(secret_file), 0, 0, "", 0},
     {"DownloadsStorage", NULL, set_path, AT(storage), 0, 0, "", 0},
     {"DownloadsTemplates", NULL, set_path, AT(templates), 0, 0, "", 0},
@@ -493,7 +493,7 @@ static const directive_t directives[] = {
     {"DownloadsRateRefill", "60", set_int, AT(rate_refill), 1, 1000000, " of tokens", 0},
     {"DownloadsRateReadCost", "1", set_int, AT(rate_read_cost), 1, 1000, " of tokens", 0},
     {"DownloadsRateWriteCost", "2", set_int, AT(rate_write_cost), 1, 1000, " of tokens", 0},
-    {"DownloadsUploadURL", NULL, set_public_url, AT(upload_url), 0, 0, "", 0},
+    {"DownloadsUploadURL", NULL, set_public_url, AT(upload_url), 0, 0, "u", 0},
     {"DownloadsUploadOrigin", NULL, add_origin, AT(upload_origins), 0, 0, "", 1},
     {"DownloadsUploadMaxSize", "5G", set_size, AT(upload_max_size), 1, 16384 * GIB, "", 0},
     {"DownloadsUploadLifetime", "86400", set_seconds, AT(upload_lifetime), 60, 30 * DAY,
