@@ -95,7 +95,9 @@ static int check_storage(mdl_ctl_t *ctl, const char **words)
     if (rv == APR_SUCCESS) {
         rv = mdl_storage_check(storage, ctl->p);
     }
-    if (rv != APR_SUCCESS) {
+    if (APR_STATUS_IS_ENOSPC(rv)) {
+        *words = apr_psprintf(ctl->p, "There is no room in %s: make room, or give it more.", root);
+    } else if (rv != APR_SUCCESS) {
         *words = apr_psprintf(ctl->p,
                               "Files can't be stored in %s (%s): make the folder on one file "
                               "system, give it and what it holds to the user that httpd runs as, "
