@@ -155,7 +155,8 @@ static apr_status_t run_mended(mdl_db_t *db, transaction_t transaction, mdl_effe
     apr_status_t rv = run(db, transaction, effect, arg, p);
 
     if (is_mendable(rv)) {
-        mdl_log(MDL_LOG_INFO, 0, "MDL0109: database: connection is mended after: %s", db->error);
+        mdl_log(MDL_LOG_INFO, 0, "MDL0109: database: a connection is made anew after: %s",
+                db->error);
         if (mend(db, rv) != APR_SUCCESS) {
             mdl_db_keep_words(db);
             mdl_log(MDL_LOG_ERR, 0, "MDL0110: the database is out of reach: %s", db->error);
