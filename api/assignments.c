@@ -9,7 +9,7 @@
 #include "api/order_view.h"
 #include "api/resource.h"
 #include "core/archive.h"
-#include "core/link.h"
+#include "core/capability.h"
 
 static mdl_assignment_list_t *begin(mdl_call_t *call)
 {
@@ -117,7 +117,8 @@ static apr_status_t read_urls(mdl_db_t *db, apr_pool_t *p, void *arg)
     return APR_SUCCESS;
 }
 
-static void write_zip(mdl_call_t *call, const mdl_assignment_list_t *list, mdl_link_file_t *link)
+static void write_zip(mdl_call_t *call, const mdl_assignment_list_t *list,
+                      mdl_capability_file_t *link)
 {
     apr_pool_t *p = call->r->pool;
     apr_int64_t size = mdl_archive_size(found(list), p);
@@ -132,16 +133,16 @@ static void write_zip(mdl_call_t *call, const mdl_assignment_list_t *list, mdl_l
     mdl_json_add_string(zip, "filename", filename);
     mdl_json_add_int(zip, "size", size);
     mdl_json_add_string(zip, "url",
-                        mdl_link_archive_url(call->service->secret,
-                                             call->service->settings->public_url, link, filename,
-                                             p));
+                        mdl_capability_archive_url(call->service->secret,
+                                                   call->service->settings->public_url, link,
+                                                   filename, p));
 }
 
 static void write_urls(mdl_call_t *call)
 {
     const mdl_settings_t *settings = call->service->settings;
     const mdl_assignment_t *assignment = found(call->arg);
-    mdl_link_file_t link = {.assignment_id = assignment->id};
+    mdl_capability_file_t link = {.assignment_id = assignment->id};
     mdl_json_t *files;
 
     link.expires_at = apr_time_from_sec(apr_time_sec(apr_time_now()) +
@@ -160,8 +161,8 @@ static void write_urls(mdl_call_t *call)
         mdl_json_add_int(object, "file_id", file->asset_id);
         mdl_json_add_string(object, "filename", file->filename);
         mdl_json_add_string(object, "url",
-                            mdl_link_file_url(call->service->secret, settings->public_url, &link,
-                                              file->filename, call->r->pool));
+                            mdl_capability_file_url(call->service->secret, settings->public_url,
+                                                    &link, file->filename, call->r->pool));
     }
     write_zip(call, call->arg, &link);
 }

@@ -5,7 +5,7 @@
 #include <apr_uri.h>
 
 #include "core/event.h"
-#include "core/link.h"
+#include "core/capability.h"
 #include "core/session.h"
 
 static void write_file(mdl_json_t *to, const mdl_order_file_t *file)
@@ -141,8 +141,9 @@ void mdl_order_write(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *order)
     add_stored(object, "signals", order->fraud_signals != NULL ? order->fraud_signals : "[]", p);
     write_email(mdl_json_add_object(to, "email"), &order->email);
     mdl_json_add_string(to, "download_page_url",
-                        mdl_link_page_url(call->service->secret,
-                                          call->service->settings->public_url, order->page_id, p));
+                        mdl_capability_page_url(call->service->secret,
+                                                call->service->settings->public_url, order->page_id,
+                                                p));
     mdl_json_add_time(to, "created_at", order->created_at);
     if (order->events != NULL) {
         write_downloads(mdl_json_add_array(to, "downloads"), order->downloads);

@@ -11,7 +11,7 @@
 #include "api/answer.h"
 #include "api/upload_cors.h"
 #include "api/upload_write.h"
-#include "core/link.h"
+#include "core/capability.h"
 #include "request.h"
 
 APLOG_USE_MODULE(downloads);
@@ -173,7 +173,7 @@ static const char *id_of(request_rec *r, const mdl_service_t *service)
     apr_size_t length = strlen(root);
 
     return strncmp(r->uri, root, length) == 0 && r->uri[length] == '/'
-               ? mdl_link_upload_id(service->secret, r->uri + length + 1, r->pool)
+               ? mdl_capability_upload_id(service->secret, r->uri + length + 1, r->pool)
                : NULL;
 }
 

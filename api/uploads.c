@@ -9,7 +9,7 @@
 #include "api/members.h"
 #include "api/upload.h"
 #include "base/ulid.h"
-#include "core/link.h"
+#include "core/capability.h"
 
 #define MAX_INT ((APR_INT64_C(1) << 53) - 1)
 
@@ -35,8 +35,8 @@ static const char *url_of(const mdl_call_t *call, const mdl_upload_t *upload)
         strcmp(upload->status, MDL_UPLOAD_OPEN) != 0) {
         return NULL;
     }
-    return mdl_link_upload_url(call->service->secret, settings->upload_url, upload->id,
-                               call->r->pool);
+    return mdl_capability_upload_url(call->service->secret, settings->upload_url, upload->id,
+                                     call->r->pool);
 }
 
 static void write_upload(mdl_json_t *to, const mdl_call_t *call, const mdl_upload_t *upload,

@@ -6,12 +6,12 @@
 #define MDL_CORE_DOWNLOAD_H
 
 #include "core/archive.h"
-#include "core/link.h"
+#include "core/capability.h"
 #include "core/verdict.h"
 #include "db/db.h"
 
 typedef struct {
-    const mdl_link_file_t *link;
+    const mdl_capability_file_t *link;
     int default_download_limit;
     apr_interval_time_t session_lifetime;
     mdl_verdict_t verdict; /* out, as all below */

@@ -3,7 +3,7 @@
 #include <apr_hash.h>
 #include <apr_uri.h>
 
-#include "core/link.h"
+#include "core/capability.h"
 
 typedef struct {
     const mdl_order_t *order;
@@ -37,9 +37,9 @@ static void add_assignment(content_t *content, const mdl_assignment_t *assignmen
         object = mdl_json_add_object(content->links, NULL);
         mdl_json_add_string(object, "title", link->title);
         mdl_json_add_string(object, "url",
-                            mdl_link_visit_url(content->service->secret,
-                                               content->service->settings->public_url,
-                                               content->order->page_id, link->link_id, content->p));
+                            mdl_capability_visit_url(
+                                content->service->secret, content->service->settings->public_url,
+                                content->order->page_id, link->link_id, content->p));
         mdl_json_add_string(object, "host", host_of(link->url, content->p));
     }
     for (int i = 0; i < assignment->license_keys->nelts; i++) {

@@ -11,7 +11,7 @@
 #define MDL_CORE_SESSION_H
 
 #include "core/coverage.h"
-#include "core/link.h"
+#include "core/capability.h"
 #include "db/db.h"
 
 #define MDL_SESSION_TRANSFERS 16 /* at once, over all processes */
@@ -47,9 +47,9 @@ typedef enum {
 } mdl_session_verdict_t;
 
 typedef struct {
-    const mdl_link_file_t *link;     /* asset_id 0: the archive */
-    const apr_array_header_t *files; /* apr_int64_t: one download of each is taken, or of none */
-    int limit;                       /* of the assignment; 0: unlimited */
+    const mdl_capability_file_t *link; /* asset_id 0: the archive */
+    const apr_array_header_t *files;   /* apr_int64_t: one download of each is taken, or of none */
+    int limit;                         /* of the assignment; 0: unlimited */
     const char *etag;
     apr_int64_t size;
     int whole;   /* all of it is asked for */

@@ -269,12 +269,12 @@ int mdl_ctl_check(mdl_ctl_t *ctl)
         int good = checks[i].check(ctl, &words);
 
         problems += !good;
-        mdl_output_line(ctl->output, "%-11s%s%s", checks[i].name, words, good ? ": ok" : "");
+        mdl_printer_line(ctl->output, "%-11s%s%s", checks[i].name, words, good ? ": ok" : "");
         mdl_json_add_string(entry, "name", checks[i].name);
         mdl_json_add_bool(entry, "ok", good);
         mdl_json_add_string(entry, "message", words);
     }
     mdl_json_add_bool(document, "ok", problems == 0);
-    mdl_output_document(ctl->output, document);
+    mdl_printer_document(ctl->output, document);
     return problems ? MDL_EXIT_PROBLEM : MDL_EXIT_DONE;
 }

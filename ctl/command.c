@@ -39,7 +39,7 @@ void mdl_ctl_configure(mdl_ctl_t *ctl)
 
 int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *message)
 {
-    mdl_output_error(ctl->output, code, message);
+    mdl_printer_error(ctl->output, code, message);
     return exit_code;
 }
 

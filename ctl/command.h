@@ -11,7 +11,7 @@
 #include "base/crypto.h"
 #include "core/refusal.h"
 #include "core/settings.h"
-#include "ctl/output.h"
+#include "ctl/printer.h"
 #include "db/db.h"
 
 /* downloadsctl(8), EXIT STATUS */
@@ -26,7 +26,7 @@
 
 typedef struct {
     apr_pool_t *p;
-    mdl_output_t *output;
+    mdl_printer_t *output;
 
     /* The configuration, and what is wrong with it in sentences. */
     const char *file;

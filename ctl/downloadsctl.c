@@ -309,7 +309,7 @@ static void look_for_json(mdl_ctl_t *ctl, int argc, const char *const *argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--json") == 0) {
-            mdl_output_use_json(ctl->output);
+            mdl_printer_use_json(ctl->output);
         }
     }
 }
@@ -428,13 +428,13 @@ int main(int argc, const char *const *argv)
     mdl_log_set_sink(log_to_stderr);
     apr_pool_create(&ctl.p, NULL);
     apr_pool_tag(ctl.p, "downloadsctl");
-    ctl.output = mdl_output_create(ctl.p);
+    ctl.output = mdl_printer_create(ctl.p);
 
     exit_code = parse(&ctl, argc, argv, &command);
     if (command) {
         exit_code = run(&ctl, command);
     }
-    if (!mdl_output_finish()) {
+    if (!mdl_printer_finish()) {
         fputs("downloadsctl: standard output can't be written.\n", stderr);
         exit_code = MDL_EXIT_OUTPUT;
     }

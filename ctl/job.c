@@ -93,11 +93,11 @@ int mdl_ctl_job_list(mdl_ctl_t *ctl)
         return failed;
     }
     chosen = choose(ctl, of.list.jobs);
-    mdl_output_list(ctl->output, fields, chosen, "There is none.");
+    mdl_printer_list(ctl->output, fields, chosen, "There is none.");
     if (chosen->nelts == SHOWN) {
-        mdl_output_line(ctl->output, "(no more than %d are shown)", SHOWN);
+        mdl_printer_line(ctl->output, "(no more than %d are shown)", SHOWN);
     } else if (of.list.jobs->nelts == SEARCHED) {
-        mdl_output_line(ctl->output, "(only the newest %d jobs were looked at)", SEARCHED);
+        mdl_printer_line(ctl->output, "(only the newest %d jobs were looked at)", SEARCHED);
     }
     return MDL_EXIT_DONE;
 }
@@ -125,7 +125,7 @@ int mdl_ctl_job_show(mdl_ctl_t *ctl)
 
     if (!failed) {
         hide_query(it.job, ctl->p);
-        mdl_output_record(ctl->output, fields, it.job);
+        mdl_printer_record(ctl->output, fields, it.job);
     }
     return failed;
 }
@@ -140,6 +140,6 @@ int mdl_ctl_job_retry(mdl_ctl_t *ctl)
         return failed;
     }
     hide_query(retry.job, ctl->p);
-    mdl_output_result(ctl->output, fields, retry.job, "Job %s is queued again.", retry.job->id);
+    mdl_printer_result(ctl->output, fields, retry.job, "Job %s is queued again.", retry.job->id);
     return MDL_EXIT_DONE;
 }

@@ -39,14 +39,14 @@ int mdl_ctl_key_create(mdl_ctl_t *ctl)
     if ((failed = mdl_ctl_write(ctl, mdl_key_create, &create, &refusal))) {
         return failed;
     }
-    mdl_output_line(ctl->output,
-                    "Key %s of shop %" APR_INT64_T_FMT
-                    ".  Store its token now: it is shown this once and kept nowhere.",
-                    create.key.id, create.key.shop_id);
-    mdl_output_line(ctl->output, "%s", create.token);
-    mdl_output_fill(mdl_json_add_object(document, "key"), fields, &create.key);
+    mdl_printer_line(ctl->output,
+                     "Key %s of shop %" APR_INT64_T_FMT
+                     ".  Store its token now: it is shown this once and kept nowhere.",
+                     create.key.id, create.key.shop_id);
+    mdl_printer_line(ctl->output, "%s", create.token);
+    mdl_printer_fill(mdl_json_add_object(document, "key"), fields, &create.key);
     mdl_json_add_string(document, "token", create.token);
-    mdl_output_document(ctl->output, document);
+    mdl_printer_document(ctl->output, document);
     return MDL_EXIT_DONE;
 }
 
@@ -75,7 +75,7 @@ int mdl_ctl_key_list(mdl_ctl_t *ctl)
     int failed = mdl_ctl_read(ctl, keys_of_shop, &of, &refusal);
 
     if (!failed) {
-        mdl_output_list(ctl->output, fields, of.list.keys, "The shop has no key.");
+        mdl_printer_list(ctl->output, fields, of.list.keys, "The shop has no key.");
     }
     return failed;
 }
@@ -90,7 +90,7 @@ int mdl_ctl_key_revoke(mdl_ctl_t *ctl)
         return failed;
     }
     mdl_ctl_await_epoch();
-    mdl_output_result(ctl->output, fields, revoke.key, "Key %s (%s) is revoked.", revoke.key->id,
-                      revoke.key->name);
+    mdl_printer_result(ctl->output, fields, revoke.key, "Key %s (%s) is revoked.", revoke.key->id,
+                       revoke.key->name);
     return MDL_EXIT_DONE;
 }

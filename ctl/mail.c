@@ -42,8 +42,9 @@ static const mdl_field_t fields[] = {
 static int tell(mdl_ctl_t *ctl, mdl_mail_outcome_t outcome, const sent_t *sent)
 {
     if (outcome == MDL_MAIL_SENT) {
-        mdl_output_result(ctl->output, fields, sent, "%s took the email to %s%s%s", sent->transport,
-                          sent->to, sent->answer ? ": " : ".", sent->answer ? sent->answer : "");
+        mdl_printer_result(ctl->output, fields, sent, "%s took the email to %s%s%s",
+                           sent->transport, sent->to, sent->answer ? ": " : ".",
+                           sent->answer ? sent->answer : "");
         return MDL_EXIT_DONE;
     }
     if (outcome == MDL_MAIL_FAILED) {

@@ -36,7 +36,7 @@ int mdl_ctl_migrate(mdl_ctl_t *ctl)
         return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable",
                             mdl_ctl_database_words(ctl, rv));
     }
-    mdl_output_result(
+    mdl_printer_result(
         ctl->output, fields, &migrated, "%s",
         migrated.applied
             ? apr_psprintf(ctl->p,

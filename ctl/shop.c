@@ -30,11 +30,11 @@ int mdl_ctl_shop_add(mdl_ctl_t *ctl)
     if (failed) {
         return failed;
     }
-    mdl_output_result(ctl->output, fields, &add.shop,
-                      "Shop %" APR_INT64_T_FMT
-                      " (%s) waits for approval: downloadsctl shop approve "
-                      "%" APR_INT64_T_FMT,
-                      add.shop.id, add.shop.name, add.shop.id);
+    mdl_printer_result(ctl->output, fields, &add.shop,
+                       "Shop %" APR_INT64_T_FMT
+                       " (%s) waits for approval: downloadsctl shop approve "
+                       "%" APR_INT64_T_FMT,
+                       add.shop.id, add.shop.name, add.shop.id);
     return MDL_EXIT_DONE;
 }
 
@@ -44,7 +44,7 @@ int mdl_ctl_shop_list(mdl_ctl_t *ctl)
     int failed = mdl_ctl_read(ctl, mdl_shop_list, &shops, NULL);
 
     if (!failed) {
-        mdl_output_list(ctl->output, fields, shops, "There is no shop yet.");
+        mdl_printer_list(ctl->output, fields, shops, "There is no shop yet.");
     }
     return failed;
 }
@@ -67,8 +67,8 @@ int mdl_ctl_shop_approve(mdl_ctl_t *ctl)
     if (failed) {
         return failed;
     }
-    mdl_output_result(ctl->output, fields, shop, "Shop %" APR_INT64_T_FMT " (%s) is approved.",
-                      shop->id, shop->name);
+    mdl_printer_result(ctl->output, fields, shop, "Shop %" APR_INT64_T_FMT " (%s) is approved.",
+                       shop->id, shop->name);
     return MDL_EXIT_DONE;
 }
 
@@ -81,9 +81,9 @@ int mdl_ctl_shop_suspend(mdl_ctl_t *ctl)
         return failed;
     }
     mdl_ctl_await_epoch();
-    mdl_output_result(ctl->output, fields, shop,
-                      "Shop %" APR_INT64_T_FMT " (%s) is suspended: its keys answer 403.", shop->id,
-                      shop->name);
+    mdl_printer_result(ctl->output, fields, shop,
+                       "Shop %" APR_INT64_T_FMT " (%s) is suspended: its keys answer 403.",
+                       shop->id, shop->name);
     return MDL_EXIT_DONE;
 }
 
@@ -110,16 +110,16 @@ int mdl_ctl_shop_set(mdl_ctl_t *ctl)
     if ((failed = mdl_ctl_write(ctl, mdl_shop_set, &set, &refusal))) {
         return failed;
     }
-    mdl_output_result(ctl->output, fields, set.shop,
-                      "Shop %" APR_INT64_T_FMT " (%s): emails from \"%s\", answered to %s, sent "
-                      "after %d min; orders are held at %s; %s%s.",
-                      set.shop->id, set.shop->name,
-                      set.shop->sender_name != NULL ? set.shop->sender_name : set.shop->name,
-                      set.shop->reply_to != NULL ? set.shop->reply_to
-                      : set.shop->email != NULL  ? set.shop->email
-                                                 : "nobody",
-                      set.shop->mail_delay, set.shop->hold_at,
-                      set.shop->storefront_url != NULL ? "its storefront is " : "no storefront",
-                      set.shop->storefront_url != NULL ? set.shop->storefront_url : "");
+    mdl_printer_result(ctl->output, fields, set.shop,
+                       "Shop %" APR_INT64_T_FMT " (%s): emails from \"%s\", answered to %s, sent "
+                       "after %d min; orders are held at %s; %s%s.",
+                       set.shop->id, set.shop->name,
+                       set.shop->sender_name != NULL ? set.shop->sender_name : set.shop->name,
+                       set.shop->reply_to != NULL ? set.shop->reply_to
+                       : set.shop->email != NULL  ? set.shop->email
+                                                  : "nobody",
+                       set.shop->mail_delay, set.shop->hold_at,
+                       set.shop->storefront_url != NULL ? "its storefront is " : "no storefront",
+                       set.shop->storefront_url != NULL ? set.shop->storefront_url : "");
     return MDL_EXIT_DONE;
 }

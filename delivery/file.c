@@ -16,10 +16,10 @@
 #include "base/filename.h"
 #include "connection.h"
 #include "core/download.h"
-#include "core/link.h"
+#include "core/capability.h"
 #include "core/session.h"
-#include "delivery/archive.h"
-#include "delivery/blob.h"
+#include "delivery/body_archive.h"
+#include "delivery/body_blob.h"
 #include "delivery/buyer.h"
 #include "delivery/output.h"
 #include "delivery/range.h"
@@ -41,7 +41,7 @@ typedef struct {
     request_rec *r;
     apr_pool_t *pool; /* of what the database says */
     const mdl_service_t *service;
-    mdl_link_file_t link;
+    mdl_capability_file_t link;
     mdl_download_t download;
     mdl_body_t *body;
     const char *etag;
@@ -146,8 +146,8 @@ static void log_missing(const serve_t *serve, apr_status_t rv)
 
 static apr_status_t open_file(serve_t *serve)
 {
-    apr_status_t rv = mdl_blob_open(&serve->body, serve->r, storage, serve->download.sha256,
-                                    serve->download.size);
+    apr_status_t rv = mdl_body_blob_open(&serve->body, serve->r, storage, serve->download.sha256,
+                                         serve->download.size);
 
     if (rv != APR_SUCCESS) {
         log_missing(serve, rv);
@@ -160,7 +160,7 @@ static apr_status_t open_archive(serve_t *serve)
     const mdl_archive_t *archive = &serve->download.archive;
     const mdl_archive_file_t *file;
     int at;
-    apr_status_t rv = mdl_archive_body(&serve->body, serve->r, storage, archive, &at);
+    apr_status_t rv = mdl_body_archive_open(&serve->body, serve->r, storage, archive, &at);
 
     if (rv != APR_SUCCESS) {
         file = &APR_ARRAY_IDX(archive->files, at, mdl_archive_file_t);
@@ -438,7 +438,7 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
 {
     serve_t serve = {.r = r, .pool = r->pool, .service = service};
 
-    return mdl_link_file_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS
+    return mdl_capability_file_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS
                ? serve_link(&serve)
                : mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
 }
@@ -448,7 +448,7 @@ int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const c
     serve_t serve = {.r = r, .service = service};
     int status;
 
-    if (mdl_link_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
+    if (mdl_capability_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
         return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
     }
     serve.pool = archive_pool(r);
@@ -461,8 +461,8 @@ int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const ch
 {
     serve_t serve = {.r = r, .pool = archive_pool(r), .service = service};
 
-    if (mdl_link_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS &&
-        mdl_link_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
+    if (mdl_capability_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS &&
+        mdl_capability_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
         return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
     }
     return look(&serve) == APR_SUCCESS

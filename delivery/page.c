@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/words.h"
 #include "core/archive.h"
-#include "core/link.h"
+#include "core/capability.h"
 #include "core/order_content.h"
 #include "delivery/buyer.h"
 #include "delivery/view.h"
@@ -282,7 +282,7 @@ static int show(const page_t *page, int status)
 /* Fills the page's order, APR_ENOENT when the token leads to none. */
 static apr_status_t find(page_t *page)
 {
-    const char *page_id = mdl_link_page_id(page->service->secret, page->token, page->r->pool);
+    const char *page_id = mdl_capability_page_id(page->service->secret, page->token, page->r->pool);
     apr_status_t rv = page_id != NULL ? mdl_buyer_order(page->r, page->service, page_id,
                                                         mdl_order_find, &page->order)
                                       : APR_ENOENT;
@@ -394,13 +394,15 @@ static int redirect(const page_t *page, const char *url)
     return say(page, HTTP_SEE_OTHER, "download_begins");
 }
 
-static mdl_link_file_t link_to(const page_t *page, apr_int64_t assignment_id, apr_int64_t asset_id)
+static mdl_capability_file_t link_to(const page_t *page, apr_int64_t assignment_id,
+                                     apr_int64_t asset_id)
 {
     apr_time_t lifetime = apr_time_sec(page->service->settings->link_lifetime);
 
-    return (mdl_link_file_t){.assignment_id = assignment_id,
-                             .asset_id = asset_id,
-                             .expires_at = apr_time_from_sec(apr_time_sec(page->now) + lifetime)};
+    return (mdl_capability_file_t){
+        .assignment_id = assignment_id,
+        .asset_id = asset_id,
+        .expires_at = apr_time_from_sec(apr_time_sec(page->now) + lifetime)};
 }
 
 static int not_in_order(const page_t *page)
@@ -412,7 +414,7 @@ static int press_file(const page_t *page, const char *id)
 {
     int open;
     const mdl_order_file_t *file = file_of(page, id, &open);
-    mdl_link_file_t link;
+    mdl_capability_file_t link;
 
     if (file == NULL) {
         return not_in_order(page);
@@ -424,9 +426,9 @@ static int press_file(const page_t *page, const char *id)
         return show(page, HTTP_CONFLICT);
     }
     link = link_to(page, file->assignment_id, file->asset_id);
-    return redirect(page,
-                    mdl_link_file_url(page->service->secret, page->service->settings->public_url,
-                                      &link, file->filename, page->r->pool));
+    return redirect(page, mdl_capability_file_url(page->service->secret,
+                                                  page->service->settings->public_url, &link,
+                                                  file->filename, page->r->pool));
 }
 
 static int press_archive(const page_t *page, const char *id)
@@ -435,7 +437,7 @@ static int press_archive(const page_t *page, const char *id)
 
     for (int i = 0; i < page->order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = assignment_at(page, i);
-        mdl_link_file_t link = link_to(page, assignment->id, 0);
+        mdl_capability_file_t link = link_to(page, assignment->id, 0);
 
         if (strcmp(apr_psprintf(p, "%" APR_INT64_T_FMT, assignment->id), id) != 0) {
             continue;
@@ -449,7 +451,7 @@ static int press_archive(const page_t *page, const char *id)
         if (has_exhausted(assignment)) {
             return show(page, HTTP_FORBIDDEN);
         }
-        return redirect(page, mdl_link_archive_url(
+        return redirect(page, mdl_capability_archive_url(
                                   page->service->secret, page->service->settings->public_url, &link,
                                   mdl_archive_filename(page->order->storefront_order_id, p), p));
     }

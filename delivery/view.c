@@ -11,7 +11,7 @@
 #include "base/accept_language.h"
 #include "base/crypto.h"
 #include "base/templates.h"
-#include "core/link.h"
+#include "core/capability.h"
 #include "db/db.h"
 #include "request.h"
 
@@ -60,7 +60,7 @@ const char *mdl_view_public_path(void)
 
 const char *mdl_view_page_url(const mdl_service_t *service, const char *page_id, apr_pool_t *p)
 {
-    return mdl_link_page_url(service->secret, service->settings->public_url, page_id, p);
+    return mdl_capability_page_url(service->secret, service->settings->public_url, page_id, p);
 }
 
 /* A source for each style element: a policy by hash allows these very bytes and no others. */

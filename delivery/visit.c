@@ -6,7 +6,7 @@
 #include <apr_time.h>
 #include <http_log.h>
 
-#include "core/link.h"
+#include "core/capability.h"
 #include "delivery/buyer.h"
 #include "delivery/view.h"
 
@@ -87,8 +87,8 @@ static apr_status_t find(visit_t *visit, const char *token)
     request_rec *r = visit->r;
     const char *page_id;
 
-    if (mdl_link_visit_read(visit->service->secret, token, &page_id, &visit->link_id, r->pool) !=
-        APR_SUCCESS) {
+    if (mdl_capability_visit_read(visit->service->secret, token, &page_id, &visit->link_id,
+                                  r->pool) != APR_SUCCESS) {
         return APR_ENOENT;
     }
     return mdl_buyer_order(r, visit->service, page_id, mdl_order_find, &visit->order);

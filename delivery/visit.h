@@ -9,8 +9,8 @@
 #include "core/service.h"
 
 /**
- * GET and HEAD of a link made by mdl_link_visit_url: redirects to the link's page while the order
- * gives it, else says why not as a file's link does.  Each is logged with order and link.
+ * GET and HEAD of a link made by mdl_capability_visit_url: redirects to the link's page while the
+ * order gives it, else says why not as a file's link does.  Each is logged with order and link.
  */
 int mdl_visit_open(request_rec *r, const mdl_service_t *service, const char *token);
 

@@ -12,7 +12,7 @@
 #include "base/templates.h"
 #include "base/words.h"
 #include "core/bounce.h"
-#include "core/link.h"
+#include "core/capability.h"
 #include "core/order_content.h"
 
 #include "worker/runner.h"
@@ -46,8 +46,9 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
     mdl_json_add_string(object, "first_name", order->customer.first_name);
     mdl_json_add_string(data, "order_id", order->storefront_order_id);
     mdl_json_add_string(data, "page_url",
-                        mdl_link_page_url(task->service->secret,
-                                          task->service->settings->public_url, order->page_id, p));
+                        mdl_capability_page_url(task->service->secret,
+                                                task->service->settings->public_url, order->page_id,
+                                                p));
     object = mdl_json_add_array(data, "files");
     for (int i = 0; i < order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = APR_ARRAY_IDX(order->assignments, i,

@@ -10,7 +10,7 @@ static mdl_secret_t *secret;
 static apr_int64_t shop, file, pending;
 
 /* What a buyer has: one file of a mapping that was assigned. */
-static mdl_link_file_t buy(const char *order_id, mdl_mapping_put_t *mapping, apr_pool_t *p)
+static mdl_capability_file_t buy(const char *order_id, mdl_mapping_put_t *mapping, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = new_assignment(shop, order_id, p, 1,
                                                 mapping->mapping.storefront_product_id);
@@ -20,23 +20,23 @@ static mdl_link_file_t buy(const char *order_id, mdl_mapping_put_t *mapping, apr
         printf("Bail out! assign: %s\n", mdl_db_error(db));
         exit(2);
     }
-    return (mdl_link_file_t){
+    return (mdl_capability_file_t){
         .assignment_id = APR_ARRAY_IDX(assign->order->assignments, 0, mdl_assignment_t *)->id,
         .asset_id = APR_ARRAY_IDX(mapping->mapping.file_ids, 0, apr_int64_t),
         .expires_at = apr_time_now() + apr_time_from_sec(300)};
 }
 
 /* Another link to the same file, with a session of its own. */
-static mdl_link_file_t *new_link(const mdl_link_file_t *of, apr_pool_t *p)
+static mdl_capability_file_t *new_link(const mdl_capability_file_t *of, apr_pool_t *p)
 {
-    mdl_link_file_t *link = apr_pmemdup(p, of, sizeof *of);
+    mdl_capability_file_t *link = apr_pmemdup(p, of, sizeof *of);
 
     link->expires_at = apr_time_now() + apr_time_from_sec(300);
-    mdl_link_file(secret, link, p);
+    mdl_capability_file(secret, link, p);
     return link;
 }
 
-static mdl_download_t look(const mdl_link_file_t *link, apr_pool_t *p)
+static mdl_download_t look(const mdl_capability_file_t *link, apr_pool_t *p)
 {
     mdl_download_t download = {
         .link = link, .default_download_limit = 3, .session_lifetime = SESSION};
@@ -48,13 +48,13 @@ static mdl_download_t look(const mdl_link_file_t *link, apr_pool_t *p)
     return download;
 }
 
-static mdl_verdict_t verdict(const mdl_link_file_t *link, apr_pool_t *p)
+static mdl_verdict_t verdict(const mdl_capability_file_t *link, apr_pool_t *p)
 {
     return look(link, p).verdict;
 }
 
 /* Begins a transfer; it runs on. */
-static mdl_session_verdict_t begin(const mdl_link_file_t *link, int limit, apr_pool_t *p)
+static mdl_session_verdict_t begin(const mdl_capability_file_t *link, int limit, apr_pool_t *p)
 {
     mdl_session_begin_t session = {.link = link,
                                    .files = ids_of(p, 1, link->asset_id),
@@ -74,7 +74,7 @@ static mdl_session_verdict_t begin(const mdl_link_file_t *link, int limit, apr_p
 }
 
 /* As a request for the bytes does it. */
-static mdl_verdict_t fetch(const mdl_link_file_t *link, apr_pool_t *p)
+static mdl_verdict_t fetch(const mdl_capability_file_t *link, apr_pool_t *p)
 {
     mdl_download_t download = look(link, p);
 
@@ -85,7 +85,7 @@ static mdl_verdict_t fetch(const mdl_link_file_t *link, apr_pool_t *p)
     return download.verdict;
 }
 
-static int used(const mdl_link_file_t *link, apr_pool_t *p)
+static int used(const mdl_capability_file_t *link, apr_pool_t *p)
 {
     mdl_order_find_t find = {.page_id = look(link, p).page_id, .default_download_limit = 3};
     mdl_assignment_t *assignment;
@@ -103,7 +103,7 @@ static mdl_mapping_put_t *mapping_of(const char *product, int limit, apr_pool_t 
     return mapping;
 }
 
-static void set_order(const mdl_link_file_t *link, const char *access_status, apr_pool_t *p)
+static void set_order(const mdl_capability_file_t *link, const char *access_status, apr_pool_t *p)
 {
     mdl_db_command(db, apr_psprintf(p,
                                     "UPDATE orders SET access_status = '%s' WHERE id = (SELECT "
@@ -111,7 +111,7 @@ static void set_order(const mdl_link_file_t *link, const char *access_status, ap
                                     access_status, link->assignment_id));
 }
 
-static void set_assignment(const mdl_link_file_t *link, const char *what, apr_pool_t *p)
+static void set_assignment(const mdl_capability_file_t *link, const char *what, apr_pool_t *p)
 {
     mdl_db_command(db, apr_psprintf(p, "UPDATE assignment SET %s WHERE id = %" APR_INT64_T_FMT,
                                     what, link->assignment_id));
@@ -119,9 +119,9 @@ static void set_assignment(const mdl_link_file_t *link, const char *what, apr_po
 
 static void test_sessions(apr_pool_t *p)
 {
-    mdl_link_file_t bought = buy("1", mapping_of(PRODUCT("1"), 2, p), p);
-    mdl_link_file_t *first = new_link(&bought, p);
-    mdl_link_file_t *second = new_link(&bought, p);
+    mdl_capability_file_t bought = buy("1", mapping_of(PRODUCT("1"), 2, p), p);
+    mdl_capability_file_t *first = new_link(&bought, p);
+    mdl_capability_file_t *second = new_link(&bought, p);
     mdl_download_t download = look(first, p);
 
     is_int(download.verdict, MDL_VERDICT_OK, "a file that was bought may be had");
@@ -144,9 +144,9 @@ static void test_sessions(apr_pool_t *p)
 
 static void test_limits(apr_pool_t *p)
 {
-    mdl_link_file_t unlimited = buy("2", mapping_of(PRODUCT("2"), 0, p), p);
-    mdl_link_file_t usual = buy("3", mapping_of(PRODUCT("3"), -1, p), p);
-    mdl_link_file_t granted = buy("4", mapping_of(PRODUCT("4"), 1, p), p);
+    mdl_capability_file_t unlimited = buy("2", mapping_of(PRODUCT("2"), 0, p), p);
+    mdl_capability_file_t usual = buy("3", mapping_of(PRODUCT("3"), -1, p), p);
+    mdl_capability_file_t granted = buy("4", mapping_of(PRODUCT("4"), 1, p), p);
     mdl_download_t late;
     int n = 0;
 
@@ -172,11 +172,11 @@ static void test_limits(apr_pool_t *p)
 
 static void test_verdicts(apr_pool_t *p)
 {
-    mdl_link_file_t bought = buy("5", mapping_of(PRODUCT("5"), 0, p), p);
+    mdl_capability_file_t bought = buy("5", mapping_of(PRODUCT("5"), 0, p), p);
     mdl_mapping_put_t *unready = new_mapping(shop, PRODUCT("6"), ids_of(p, 1, pending), p);
-    mdl_link_file_t early = buy("6", unready, p);
-    mdl_link_file_t *link = new_link(&bought, p);
-    mdl_link_file_t foreign = *link;
+    mdl_capability_file_t early = buy("6", unready, p);
+    mdl_capability_file_t *link = new_link(&bought, p);
+    mdl_capability_file_t foreign = *link;
 
     foreign.asset_id = pending;
     is_int(verdict(&foreign, p), MDL_VERDICT_GONE, "a file that is not the assignment's is gone");
@@ -207,7 +207,7 @@ static void test_content(apr_pool_t *p)
     apr_int64_t newer = make_asset(db, shop, "new.pdf", 1, p);
     mdl_mapping_put_t *live = mapping_of(PRODUCT("7"), 0, p);
     mdl_mapping_put_t *pinned = mapping_of(PRODUCT("8"), 0, p);
-    mdl_link_file_t followed, kept;
+    mdl_capability_file_t followed, kept;
 
     pinned->mapping.content = "pinned";
     followed = buy("7", live, p);
@@ -225,9 +225,9 @@ static void test_content(apr_pool_t *p)
 
 static void test_times(apr_pool_t *p)
 {
-    mdl_link_file_t bought = buy("9", mapping_of(PRODUCT("9"), 0, p), p);
-    mdl_link_file_t *used_in_time = new_link(&bought, p);
-    mdl_link_file_t *unused = new_link(&bought, p);
+    mdl_capability_file_t bought = buy("9", mapping_of(PRODUCT("9"), 0, p), p);
+    mdl_capability_file_t *used_in_time = new_link(&bought, p);
+    mdl_capability_file_t *unused = new_link(&bought, p);
 
     fetch(used_in_time, p);
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(301));
@@ -243,10 +243,10 @@ static void test_times(apr_pool_t *p)
 #define CLICKERS 4
 #define CLICKS   12
 
-static int click_at_once(const database_t *database, const mdl_link_file_t *bought, int one_session,
-                         apr_pool_t *p)
+static int click_at_once(const database_t *database, const mdl_capability_file_t *bought,
+                         int one_session, apr_pool_t *p)
 {
-    const mdl_link_file_t *shared = new_link(bought, p);
+    const mdl_capability_file_t *shared = new_link(bought, p);
     pid_t children[CLICKERS];
     int results[2], let_in = 0;
     char byte;
@@ -278,8 +278,8 @@ static int click_at_once(const database_t *database, const mdl_link_file_t *boug
 
 static void test_at_once(const database_t *database, apr_pool_t *p)
 {
-    mdl_link_file_t bought = buy("10", mapping_of(PRODUCT("10"), 1, p), p);
-    mdl_link_file_t shared = buy("11", mapping_of(PRODUCT("11"), 1, p), p);
+    mdl_capability_file_t bought = buy("10", mapping_of(PRODUCT("10"), 1, p), p);
+    mdl_capability_file_t shared = buy("11", mapping_of(PRODUCT("11"), 1, p), p);
 
     is_int(click_at_once(database, &bought, 0, p), 1,
            "of 48 sessions that begin at once with one download left, one is let in");

@@ -14,7 +14,7 @@ static mdl_secret_t *secret;
 static apr_int64_t shop, file;
 static const char *etag = "\"one\"";
 
-static mdl_link_file_t buy(const char *order_id, const char *product, apr_pool_t *p)
+static mdl_capability_file_t buy(const char *order_id, const char *product, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = new_assignment(shop, order_id, p, 1, product);
 
@@ -23,20 +23,21 @@ static mdl_link_file_t buy(const char *order_id, const char *product, apr_pool_t
         printf("Bail out! assign: %s\n", mdl_db_error(db));
         exit(2);
     }
-    return (mdl_link_file_t){
+    return (mdl_capability_file_t){
         .assignment_id = APR_ARRAY_IDX(assign->order->assignments, 0, mdl_assignment_t *)->id,
         .asset_id = file};
 }
 
-static mdl_link_file_t *link_to(const mdl_link_file_t *bought, apr_pool_t *p)
+static mdl_capability_file_t *link_to(const mdl_capability_file_t *bought, apr_pool_t *p)
 {
-    mdl_link_file_t *link = apr_pmemdup(p, bought, sizeof *bought);
+    mdl_capability_file_t *link = apr_pmemdup(p, bought, sizeof *bought);
 
-    mdl_link_file(secret, link, p);
+    mdl_capability_file(secret, link, p);
     return link;
 }
 
-static mdl_session_begin_t begin(const mdl_link_file_t *link, int limit, int whole, apr_pool_t *p)
+static mdl_session_begin_t begin(const mdl_capability_file_t *link, int limit, int whole,
+                                 apr_pool_t *p)
 {
     mdl_session_begin_t session = {.link = link,
                                    .files = ids_of(p, 1, link->asset_id),
@@ -77,7 +78,7 @@ static void settle(const mdl_session_begin_t *session, const char *ranges, apr_i
 }
 
 /* Begins and ends a transfer; returns the verdict. */
-static mdl_session_verdict_t fetch(const mdl_link_file_t *link, int limit, const char *ranges,
+static mdl_session_verdict_t fetch(const mdl_capability_file_t *link, int limit, const char *ranges,
                                    apr_int64_t bytes, apr_pool_t *p)
 {
     mdl_session_begin_t session = begin(link, limit, bytes >= SIZE, p);
@@ -96,7 +97,7 @@ static void sweep(apr_pool_t *p)
     mdl_db_write(db, mdl_session_sweep, &idle, p);
 }
 
-static mdl_session_status_t status(const mdl_link_file_t *link, apr_pool_t *p)
+static mdl_session_status_t status(const mdl_capability_file_t *link, apr_pool_t *p)
 {
     mdl_session_t session = {0};
 
@@ -105,7 +106,7 @@ static mdl_session_status_t status(const mdl_link_file_t *link, apr_pool_t *p)
 }
 
 /* How many downloads could be had more, of a limit. */
-static int left(const mdl_link_file_t *bought, int limit, apr_pool_t *p)
+static int left(const mdl_capability_file_t *bought, int limit, apr_pool_t *p)
 {
     int n = 0;
 
@@ -117,8 +118,8 @@ static int left(const mdl_link_file_t *bought, int limit, apr_pool_t *p)
 
 static void test_counting(apr_pool_t *p)
 {
-    mdl_link_file_t bought = buy("1", PRODUCT("1"), p);
-    mdl_link_file_t *link = link_to(&bought, p);
+    mdl_capability_file_t bought = buy("1", PRODUCT("1"), p);
+    mdl_capability_file_t *link = link_to(&bought, p);
 
     is_int(fetch(link, 4, "0-499", 500, p), MDL_SESSION_BEGUN, "a half");
     is_int(status(link, p), MDL_SESSION_OPEN, "leaves its session open");
@@ -133,8 +134,8 @@ static void test_counting(apr_pool_t *p)
 
 static void test_giving_back(apr_pool_t *p)
 {
-    mdl_link_file_t bought = buy("2", PRODUCT("2"), p);
-    mdl_link_file_t *first = link_to(&bought, p), *second = link_to(&bought, p);
+    mdl_capability_file_t bought = buy("2", PRODUCT("2"), p);
+    mdl_capability_file_t *first = link_to(&bought, p), *second = link_to(&bought, p);
 
     fetch(first, 1, "0-899", 900, p);
     is_int(fetch(second, 1, "", 0, p), MDL_SESSION_EXHAUSTED, "an open session holds its download");
@@ -150,8 +151,8 @@ static void test_giving_back(apr_pool_t *p)
 
 static void test_joining(apr_pool_t *p)
 {
-    mdl_link_file_t bought = buy("3", PRODUCT("3"), p);
-    mdl_link_file_t *last = link_to(&bought, p);
+    mdl_capability_file_t bought = buy("3", PRODUCT("3"), p);
+    mdl_capability_file_t *last = link_to(&bought, p);
 
     fetch(link_to(&bought, p), 2, "0-499", 500, p);
     sweep(p);
@@ -167,8 +168,8 @@ static void test_joining(apr_pool_t *p)
 
 static void test_caps(apr_pool_t *p)
 {
-    mdl_link_file_t bought = buy("4", PRODUCT("4"), p);
-    mdl_link_file_t *link = link_to(&bought, p);
+    mdl_capability_file_t bought = buy("4", PRODUCT("4"), p);
+    mdl_capability_file_t *link = link_to(&bought, p);
     mdl_session_begin_t running;
     int n = 0;
 
@@ -193,8 +194,8 @@ static void test_caps(apr_pool_t *p)
 
 static void test_lost(apr_pool_t *p)
 {
-    mdl_link_file_t bought = buy("5", PRODUCT("5"), p);
-    mdl_link_file_t *link = link_to(&bought, p);
+    mdl_capability_file_t bought = buy("5", PRODUCT("5"), p);
+    mdl_capability_file_t *link = link_to(&bought, p);
     mdl_session_begin_t lost = begin(link, 1, 1, p);
     apr_array_header_t *moved = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
     mdl_meter_tick_t tick = {

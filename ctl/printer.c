@@ -1,4 +1,4 @@
-#include "ctl/output.h"
+#include "ctl/printer.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -13,25 +13,25 @@
 #define GAP  "  "
 #define NONE "-"
 
-struct mdl_output_t {
+struct mdl_printer_t {
     apr_pool_t *p;
     int json;
 };
 
-mdl_output_t *mdl_output_create(apr_pool_t *p)
+mdl_printer_t *mdl_printer_create(apr_pool_t *p)
 {
-    mdl_output_t *output = apr_pcalloc(p, sizeof(*output));
+    mdl_printer_t *output = apr_pcalloc(p, sizeof(*output));
 
     output->p = p;
     return output;
 }
 
-void mdl_output_use_json(mdl_output_t *output)
+void mdl_printer_use_json(mdl_printer_t *output)
 {
     output->json = 1;
 }
 
-int mdl_output_is_json(const mdl_output_t *output)
+int mdl_printer_is_json(const mdl_printer_t *output)
 {
     return output->json;
 }
@@ -89,7 +89,7 @@ static const char *text_of(const mdl_field_t *field, const void *record, apr_poo
                                          : apr_psprintf(p, "%" APR_INT64_T_FMT, value);
 }
 
-void mdl_output_fill(mdl_json_t *object, const mdl_field_t *fields, const void *record)
+void mdl_printer_fill(mdl_json_t *object, const mdl_field_t *fields, const void *record)
 {
     for (const mdl_field_t *field = fields; field->name; field++) {
         apr_int64_t value;
@@ -149,7 +149,7 @@ static const char *heading_of(const mdl_field_t *field, apr_pool_t *p)
 }
 
 /* The listed fields, their headings and every record's cells, row by row. */
-static void print_table(const mdl_output_t *output, const mdl_field_t *fields,
+static void print_table(const mdl_printer_t *output, const mdl_field_t *fields,
                         const apr_array_header_t *records)
 {
     apr_array_header_t *columns = apr_array_make(output->p, 8, sizeof(const mdl_field_t *));
@@ -183,17 +183,17 @@ static void print_table(const mdl_output_t *output, const mdl_field_t *fields,
     }
 }
 
-void mdl_output_list(mdl_output_t *output, const mdl_field_t *fields,
-                     const apr_array_header_t *records, const char *empty)
+void mdl_printer_list(mdl_printer_t *output, const mdl_field_t *fields,
+                      const apr_array_header_t *records, const char *empty)
 {
     if (output->json) {
         mdl_json_t *array = mdl_json_array(output->p);
 
         for (int i = 0; i < records->nelts; i++) {
-            mdl_output_fill(mdl_json_add_object(array, NULL), fields,
-                            APR_ARRAY_IDX(records, i, const void *));
+            mdl_printer_fill(mdl_json_add_object(array, NULL), fields,
+                             APR_ARRAY_IDX(records, i, const void *));
         }
-        mdl_output_document(output, array);
+        mdl_printer_document(output, array);
     } else if (records->nelts == 0) {
         puts(empty);
     } else {
@@ -201,15 +201,15 @@ void mdl_output_list(mdl_output_t *output, const mdl_field_t *fields,
     }
 }
 
-void mdl_output_record(mdl_output_t *output, const mdl_field_t *fields, const void *record)
+void mdl_printer_record(mdl_printer_t *output, const mdl_field_t *fields, const void *record)
 {
     int width = 0;
 
     if (output->json) {
         mdl_json_t *object = mdl_json_object(output->p);
 
-        mdl_output_fill(object, fields, record);
-        mdl_output_document(output, object);
+        mdl_printer_fill(object, fields, record);
+        mdl_printer_document(output, object);
         return;
     }
     for (const mdl_field_t *field = fields; field->name; field++) {
@@ -221,18 +221,18 @@ void mdl_output_record(mdl_output_t *output, const mdl_field_t *fields, const vo
     }
 }
 
-static void print_line(const mdl_output_t *output, const char *format, va_list arguments)
+static void print_line(const mdl_printer_t *output, const char *format, va_list arguments)
 {
     puts(harmless(apr_pvsprintf(output->p, format, arguments), output->p));
 }
 
-void mdl_output_result(mdl_output_t *output, const mdl_field_t *fields, const void *record,
-                       const char *format, ...)
+void mdl_printer_result(mdl_printer_t *output, const mdl_field_t *fields, const void *record,
+                        const char *format, ...)
 {
     va_list arguments;
 
     if (output->json) {
-        mdl_output_record(output, fields, record);
+        mdl_printer_record(output, fields, record);
         return;
     }
     va_start(arguments, format);
@@ -240,7 +240,7 @@ void mdl_output_result(mdl_output_t *output, const mdl_field_t *fields, const vo
     va_end(arguments);
 }
 
-void mdl_output_line(mdl_output_t *output, const char *format, ...)
+void mdl_printer_line(mdl_printer_t *output, const char *format, ...)
 {
     va_list arguments;
 
@@ -252,14 +252,14 @@ void mdl_output_line(mdl_output_t *output, const char *format, ...)
     va_end(arguments);
 }
 
-void mdl_output_document(mdl_output_t *output, const mdl_json_t *document)
+void mdl_printer_document(mdl_printer_t *output, const mdl_json_t *document)
 {
     if (output->json) {
         puts(mdl_json_pretty(document, output->p));
     }
 }
 
-void mdl_output_error(mdl_output_t *output, const char *code, const char *message)
+void mdl_printer_error(mdl_printer_t *output, const char *code, const char *message)
 {
     mdl_json_t *document = mdl_json_object(output->p);
     mdl_json_t *error = mdl_json_add_object(document, "error");
@@ -270,10 +270,10 @@ void mdl_output_error(mdl_output_t *output, const char *code, const char *messag
     }
     mdl_json_add_string(error, "code", code);
     mdl_json_add_string(error, "message", message);
-    mdl_output_document(output, document);
+    mdl_printer_document(output, document);
 }
 
-int mdl_output_finish(void)
+int mdl_printer_finish(void)
 {
     return fflush(stdout) == 0 && !ferror(stdout);
 }

@@ -1,4 +1,4 @@
-#include "core/link.h"
+#include "core/capability.h"
 
 #include <string.h>
 
@@ -40,7 +40,7 @@ static int verify(const mdl_secret_t *secret, const char *purpose, const char *t
     return mdl_equal(bytes + length, mac, MAC_LENGTH);
 }
 
-const char *mdl_link_page(const mdl_secret_t *secret, const char *page_id, apr_pool_t *p)
+const char *mdl_capability_page(const mdl_secret_t *secret, const char *page_id, apr_pool_t *p)
 {
     unsigned char bytes[ID_LENGTH + MAC_LENGTH];
 
@@ -50,13 +50,13 @@ const char *mdl_link_page(const mdl_secret_t *secret, const char *page_id, apr_p
     return sign(secret, "page-link", bytes, ID_LENGTH, p);
 }
 
-const char *mdl_link_page_url(const mdl_secret_t *secret, const char *public_url,
-                              const char *page_id, apr_pool_t *p)
+const char *mdl_capability_page_url(const mdl_secret_t *secret, const char *public_url,
+                                    const char *page_id, apr_pool_t *p)
 {
-    return apr_pstrcat(p, public_url, "/o/", mdl_link_page(secret, page_id, p), NULL);
+    return apr_pstrcat(p, public_url, "/o/", mdl_capability_page(secret, page_id, p), NULL);
 }
 
-const char *mdl_link_page_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
+const char *mdl_capability_page_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
 {
     unsigned char bytes[ID_LENGTH + MAC_LENGTH];
 
@@ -82,8 +82,8 @@ static apr_int64_t get_number(const unsigned char *from)
     return (apr_int64_t)value;
 }
 
-static const char *make_link(const mdl_secret_t *secret, const char *purpose, mdl_link_file_t *link,
-                             apr_pool_t *p)
+static const char *make_link(const mdl_secret_t *secret, const char *purpose,
+                             mdl_capability_file_t *link, apr_pool_t *p)
 {
     unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
 
@@ -96,7 +96,7 @@ static const char *make_link(const mdl_secret_t *secret, const char *purpose, md
 }
 
 static apr_status_t read_link(const mdl_secret_t *secret, const char *purpose, const char *token,
-                              mdl_link_file_t *link, apr_pool_t *p)
+                              mdl_capability_file_t *link, apr_pool_t *p)
 {
     unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
 
@@ -110,8 +110,8 @@ static apr_status_t read_link(const mdl_secret_t *secret, const char *purpose, c
     return APR_SUCCESS;
 }
 
-const char *mdl_link_visit_url(const mdl_secret_t *secret, const char *public_url,
-                               const char *page_id, apr_int64_t link_id, apr_pool_t *p)
+const char *mdl_capability_visit_url(const mdl_secret_t *secret, const char *public_url,
+                                     const char *page_id, apr_int64_t link_id, apr_pool_t *p)
 {
     unsigned char bytes[VISIT_LENGTH + MAC_LENGTH];
 
@@ -123,8 +123,8 @@ const char *mdl_link_visit_url(const mdl_secret_t *secret, const char *public_ur
                        NULL);
 }
 
-apr_status_t mdl_link_visit_read(const mdl_secret_t *secret, const char *token,
-                                 const char **page_id, apr_int64_t *link_id, apr_pool_t *p)
+apr_status_t mdl_capability_visit_read(const mdl_secret_t *secret, const char *token,
+                                       const char **page_id, apr_int64_t *link_id, apr_pool_t *p)
 {
     unsigned char bytes[VISIT_LENGTH + MAC_LENGTH];
 
@@ -136,45 +136,49 @@ apr_status_t mdl_link_visit_read(const mdl_secret_t *secret, const char *token,
     return APR_SUCCESS;
 }
 
-const char *mdl_link_file(const mdl_secret_t *secret, mdl_link_file_t *file, apr_pool_t *p)
+const char *mdl_capability_file(const mdl_secret_t *secret, mdl_capability_file_t *file,
+                                apr_pool_t *p)
 {
     return make_link(secret, FILE_PURPOSE, file, p);
 }
 
-const char *mdl_link_file_url(const mdl_secret_t *secret, const char *public_url,
-                              mdl_link_file_t *file, const char *filename, apr_pool_t *p)
+const char *mdl_capability_file_url(const mdl_secret_t *secret, const char *public_url,
+                                    mdl_capability_file_t *file, const char *filename,
+                                    apr_pool_t *p)
 {
-    return apr_pstrcat(p, public_url, "/f/", mdl_link_file(secret, file, p),
+    return apr_pstrcat(p, public_url, "/f/", mdl_capability_file(secret, file, p),
                        mdl_filename_segment(filename, p), NULL);
 }
 
-apr_status_t mdl_link_file_read(const mdl_secret_t *secret, const char *token,
-                                mdl_link_file_t *file, apr_pool_t *p)
+apr_status_t mdl_capability_file_read(const mdl_secret_t *secret, const char *token,
+                                      mdl_capability_file_t *file, apr_pool_t *p)
 {
     return read_link(secret, FILE_PURPOSE, token, file, p);
 }
 
-const char *mdl_link_archive(const mdl_secret_t *secret, mdl_link_file_t *archive, apr_pool_t *p)
+const char *mdl_capability_archive(const mdl_secret_t *secret, mdl_capability_file_t *archive,
+                                   apr_pool_t *p)
 {
     archive->asset_id = 0;
     return make_link(secret, ARCHIVE_PURPOSE, archive, p);
 }
 
-const char *mdl_link_archive_url(const mdl_secret_t *secret, const char *public_url,
-                                 mdl_link_file_t *archive, const char *filename, apr_pool_t *p)
+const char *mdl_capability_archive_url(const mdl_secret_t *secret, const char *public_url,
+                                       mdl_capability_file_t *archive, const char *filename,
+                                       apr_pool_t *p)
 {
-    return apr_pstrcat(p, public_url, "/z/", mdl_link_archive(secret, archive, p),
+    return apr_pstrcat(p, public_url, "/z/", mdl_capability_archive(secret, archive, p),
                        mdl_filename_segment(filename, p), NULL);
 }
 
-apr_status_t mdl_link_archive_read(const mdl_secret_t *secret, const char *token,
-                                   mdl_link_file_t *archive, apr_pool_t *p)
+apr_status_t mdl_capability_archive_read(const mdl_secret_t *secret, const char *token,
+                                         mdl_capability_file_t *archive, apr_pool_t *p)
 {
     return read_link(secret, ARCHIVE_PURPOSE, token, archive, p);
 }
 
-const char *mdl_link_upload_url(const mdl_secret_t *secret, const char *upload_url, const char *id,
-                                apr_pool_t *p)
+const char *mdl_capability_upload_url(const mdl_secret_t *secret, const char *upload_url,
+                                      const char *id, apr_pool_t *p)
 {
     unsigned char bytes[MDL_ULID_LENGTH + MAC_LENGTH];
 
@@ -183,7 +187,7 @@ const char *mdl_link_upload_url(const mdl_secret_t *secret, const char *upload_u
                        NULL);
 }
 
-const char *mdl_link_upload_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
+const char *mdl_capability_upload_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
 {
     unsigned char bytes[MDL_ULID_LENGTH + MAC_LENGTH];
 

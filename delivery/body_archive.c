@@ -1,4 +1,4 @@
-#include "delivery/archive.h"
+#include "delivery/body_archive.h"
 
 #include <apr_file_info.h>
 #include <apr_file_io.h>
@@ -108,8 +108,8 @@ static apr_status_t look_for(const archive_t *archive, int i, apr_pool_t *p)
                : APR_EINCOMPLETE;
 }
 
-apr_status_t mdl_archive_body(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
-                              const mdl_archive_t *archive, int *missing)
+apr_status_t mdl_body_archive_open(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
+                                   const mdl_archive_t *archive, int *missing)
 {
     archive_t *made = apr_pcalloc(r->pool, sizeof *made);
     apr_pool_t *scratch;
@@ -124,7 +124,7 @@ apr_status_t mdl_archive_body(mdl_body_t **body, request_rec *r, mdl_storage_t *
     *body = &made->body;
     *missing = 0;
     apr_pool_create(&scratch, r->pool);
-    apr_pool_tag(scratch, "mdl_archive_body");
+    apr_pool_tag(scratch, "mdl_body_archive_open");
     for (int i = 0; rv == APR_SUCCESS && i < archive->files->nelts; i++) {
         *missing = i;
         rv = look_for(made, i, scratch);

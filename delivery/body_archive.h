@@ -1,8 +1,8 @@
 /*
  * The archive of an assignment's files as what a request sends.
  */
-#ifndef MDL_DELIVERY_ARCHIVE_H
-#define MDL_DELIVERY_ARCHIVE_H
+#ifndef MDL_DELIVERY_BODY_ARCHIVE_H
+#define MDL_DELIVERY_BODY_ARCHIVE_H
 
 #include <httpd.h>
 
@@ -15,7 +15,7 @@
  * first: APR_ENOENT where one is not there and APR_EINCOMPLETE where it has another length, with
  * its place in *missing.  The body opens files as they are sent, 16 at a time.
  */
-apr_status_t mdl_archive_body(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
-                              const mdl_archive_t *archive, int *missing);
+apr_status_t mdl_body_archive_open(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
+                                   const mdl_archive_t *archive, int *missing);
 
 #endif

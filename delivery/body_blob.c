@@ -1,4 +1,4 @@
-#include "delivery/blob.h"
+#include "delivery/body_blob.h"
 
 #include <http_core.h>
 
@@ -80,8 +80,8 @@ static apr_status_t open_file(blob_t *blob, const char *path)
     return rv;
 }
 
-apr_status_t mdl_blob_open(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
-                           const char *sha256, apr_int64_t size)
+apr_status_t mdl_body_blob_open(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
+                                const char *sha256, apr_int64_t size)
 {
     blob_t *blob = apr_pcalloc(r->pool, sizeof *blob);
     const char *path = storage != NULL ? mdl_storage_path(storage, sha256, r->pool) : NULL;
