@@ -139,6 +139,11 @@ const char *mdl_zip_name(const mdl_zip_t *zip, int entry)
     return entry_at(zip, entry)->name;
 }
 
+apr_int64_t mdl_zip_data(const mdl_zip_t *zip, int entry)
+{
+    return entry_at(zip, entry)->local + local_length(entry_at(zip, entry));
+}
+
 /* --- bytes ------------------------------------------------------------------------------------ */
 
 /* Little-endian, as all of the format. */
@@ -315,7 +320,7 @@ void mdl_zip_piece(const mdl_zip_t *zip, apr_int64_t offset, mdl_zip_piece_t *pi
     }
     piece->entry = find(zip, local_of, offset);
     entry = entry_at(zip, piece->entry);
-    data = entry->local + local_length(entry);
+    data = mdl_zip_data(zip, piece->entry);
     if (offset < data) {
         set_header(piece, put_local(piece->header, entry), offset - entry->local);
         return;

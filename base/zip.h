@@ -36,6 +36,9 @@ apr_int64_t mdl_zip_size(const mdl_zip_t *zip);
 /** The name that an entry, counted from 0, has in the archive. */
 const char *mdl_zip_name(const mdl_zip_t *zip, int entry);
 
+/** Where the bytes of an entry's file begin in the archive. */
+apr_int64_t mdl_zip_data(const mdl_zip_t *zip, int entry);
+
 /** The largest header: that of the central directory, with the longest name and a ZIP64 field. */
 #define MDL_ZIP_HEADER_MAX (46 + MDL_ZIP_NAME_MAX + 28)
 

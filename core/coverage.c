@@ -117,3 +117,37 @@ int mdl_coverage_is_whole(const mdl_coverage_t *coverage, apr_int64_t size)
     return size == 0 || (coverage->nelts == 1 && range_at(coverage, 0)->from == 0 &&
                          range_at(coverage, 0)->to >= size);
 }
+
+mdl_coverage_t *mdl_coverage_part(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to,
+                                  apr_pool_t *p)
+{
+    mdl_coverage_t *part = mdl_coverage_make(p);
+
+    for (int i = 0; i < coverage->nelts; i++) {
+        const mdl_coverage_range_t *range = range_at(coverage, i);
+
+        mdl_coverage_add(part, range->from > from ? range->from - from : 0,
+                         (range->to < to ? range->to : to) - from);
+    }
+    return part;
+}
+
+int mdl_coverage_has(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to)
+{
+    int i = 0;
+
+    while (i < coverage->nelts && range_at(coverage, i)->to < to) {
+        i++;
+    }
+    return i < coverage->nelts && range_at(coverage, i)->from <= from;
+}
+
+apr_int64_t mdl_coverage_bytes(const mdl_coverage_t *coverage)
+{
+    apr_int64_t bytes = 0;
+
+    for (int i = 0; i < coverage->nelts; i++) {
+        bytes += range_at(coverage, i)->to - range_at(coverage, i)->from;
+    }
+    return bytes;
+}

@@ -34,6 +34,16 @@ void mdl_coverage_add(mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to
 /** Adds all of other. */
 void mdl_coverage_join(mdl_coverage_t *coverage, const mdl_coverage_t *other);
 
+/** What of it lies between the two, counted from the first. */
+mdl_coverage_t *mdl_coverage_part(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to,
+                                  apr_pool_t *p);
+
+/** Whether all that lies between the two is in it. */
+int mdl_coverage_has(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to);
+
+/** How many bytes it is. */
+apr_int64_t mdl_coverage_bytes(const mdl_coverage_t *coverage);
+
 /** Whether it is all of a representation of that size. */
 int mdl_coverage_is_whole(const mdl_coverage_t *coverage, apr_int64_t size);
 

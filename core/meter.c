@@ -2,17 +2,22 @@
 
 apr_status_t mdl_meter_renew(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    const mdl_meter_tick_t *tick = arg;
+    mdl_meter_tick_t *tick = arg;
+    apr_int64_t known;
     apr_status_t rv = mdl_db_exec(db, MDL_Q_METER_RENEW, NULL, p,
                                   MDL_ARGS(mdl_text(tick->id), mdl_int(tick->leased_until)));
 
+    tick->lost = apr_array_make(p, 4, sizeof(const char *));
     for (int i = 0; i < tick->progress->nelts && rv == APR_SUCCESS; i++) {
         const mdl_session_delivery_t *moved = &APR_ARRAY_IDX(tick->progress, i,
                                                              mdl_session_delivery_t);
 
         rv = mdl_db_exec(
-            db, MDL_Q_TRANSFER_PROGRESS, NULL, p,
+            db, MDL_Q_TRANSFER_PROGRESS, &known, p,
             MDL_ARGS(mdl_text(moved->ranges), mdl_int(moved->bytes), mdl_text(moved->transfer_id)));
+        if (rv == APR_SUCCESS && !known) {
+            APR_ARRAY_PUSH(tick->lost, const char *) = moved->transfer_id;
+        }
     }
     return rv;
 }
@@ -21,8 +26,9 @@ apr_status_t mdl_meter_forbidden(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_meter_tick_t *tick = arg;
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_TRANSFERS_FORBIDDEN, &rows, p,
-                                    MDL_ARGS(mdl_text(tick->id), mdl_int(apr_time_now())));
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_TRANSFERS_FORBIDDEN, &rows, p,
+        MDL_ARGS(mdl_text(tick->id), mdl_int(apr_time_now()), mdl_int(MDL_SESSION_FACTOR)));
 
     tick->forbidden = apr_array_make(p, 4, sizeof(const char *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {

@@ -14,12 +14,15 @@ typedef struct {
     apr_time_t leased_until;
     const apr_array_header_t *progress; /* mdl_session_delivery_t: transfers that moved */
     apr_array_header_t *forbidden;      /* out: const char *, ids of transfers to be cut */
+    apr_array_header_t *lost; /* out: ids of those that others have settled, to be cut, too */
 } mdl_meter_tick_t;
 
-/** Effect: renews the lease and writes down progress; arg is a mdl_meter_tick_t. */
+/** Effect: renews the lease and writes down progress; arg is a mdl_meter_tick_t.  A transfer is
+   lost when the lease ended in between: its session may have given its download back. */
 apr_status_t mdl_meter_renew(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect, reading: the transfers whose buyer may not have the file any more. */
+/** Effect, reading: the transfers whose buyer may not have the file any more, and those whose link
+    has sent MDL_SESSION_FACTOR times its size. */
 apr_status_t mdl_meter_forbidden(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 typedef struct {

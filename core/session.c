@@ -5,6 +5,10 @@
 
 #include <apr_strings.h>
 
+#include "core/delivered.h"
+#include "core/division.h"
+#include "core/ids.h"
+
 static const char *const names[] = {"open", "counted", "returned"};
 
 static apr_status_t read_session(mdl_rows_t *row, const char *id, mdl_session_t *session)
@@ -21,7 +25,8 @@ static apr_status_t read_session(mdl_rows_t *row, const char *id, mdl_session_t 
                                .asset_id = mdl_rows_int(row, 7),
                                .taken = mdl_rows_text(row, 8),
                                .opened_at = mdl_rows_int(row, 9),
-                               .idle_at = mdl_rows_int(row, 10)};
+                               .idle_at = mdl_rows_int(row, 10),
+                               .kept = mdl_rows_text(row, 11)};
     while (strcmp(names[session->status], status) != 0) {
         session->status++;
     }
@@ -46,17 +51,6 @@ static apr_status_t lock(mdl_db_t *db, const char *id, apr_pool_t *p)
 
 /* Allowances. */
 
-static const char *json_of(const apr_array_header_t *ids, apr_pool_t *p)
-{
-    apr_array_header_t *words = apr_array_make(p, ids->nelts, sizeof(const char *));
-
-    for (int i = 0; i < ids->nelts; i++) {
-        APR_ARRAY_PUSH(words, const char *) = apr_psprintf(p, "%" APR_INT64_T_FMT,
-                                                           APR_ARRAY_IDX(ids, i, apr_int64_t));
-    }
-    return apr_pstrcat(p, "[", apr_array_pstrcat(p, words, ','), "]", NULL);
-}
-
 static apr_status_t take(mdl_db_t *db, apr_int64_t assignment_id, const char *ids, int limit,
                          apr_int64_t *taken, apr_pool_t *p)
 {
@@ -66,46 +60,18 @@ static apr_status_t take(mdl_db_t *db, apr_int64_t assignment_id, const char *id
 }
 
 /* All or none: an error rolls back. */
-static apr_status_t take_all(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
+static apr_status_t take_all(mdl_db_t *db, mdl_session_begin_t *begin,
+                             const apr_array_header_t *files, apr_pool_t *p)
 {
     apr_int64_t taken;
-    apr_status_t rv = take(db, begin->link->assignment_id, json_of(begin->files, p), begin->limit,
+    apr_status_t rv = take(db, begin->link->assignment_id, mdl_ids_json(files, p), begin->limit,
                            &taken, p);
 
-    if (rv == APR_SUCCESS && taken != begin->files->nelts) {
+    if (rv == APR_SUCCESS && taken != files->nelts) {
         begin->verdict = MDL_SESSION_EXHAUSTED;
         return APR_EGENERAL;
     }
     return rv;
-}
-
-/* The assignment's partial. */
-
-static apr_status_t find_partial(mdl_db_t *db, const mdl_session_t *session,
-                                 mdl_coverage_t **partial, apr_pool_t *p)
-{
-    mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_PARTIAL_FIND, &row, p,
-                                        MDL_ARGS(mdl_int(session->assignment_id),
-                                                 mdl_int(session->asset_id),
-                                                 mdl_text(session->etag)));
-
-    *partial = mdl_coverage_read(rv == APR_SUCCESS ? mdl_rows_text(row, 0) : "", p);
-    return rv == APR_ENOENT ? APR_SUCCESS : rv;
-}
-
-static apr_status_t keep_partial(mdl_db_t *db, const mdl_session_t *session,
-                                 const mdl_coverage_t *partial, apr_pool_t *p)
-{
-    return mdl_db_exec(db, MDL_Q_DOWNLOAD_PARTIAL_KEEP, NULL, p,
-                       MDL_ARGS(mdl_int(session->assignment_id), mdl_int(session->asset_id),
-                                mdl_text(session->etag), mdl_text(mdl_coverage_text(partial, p))));
-}
-
-static apr_status_t remove_partial(mdl_db_t *db, const mdl_session_t *session, apr_pool_t *p)
-{
-    return mdl_db_exec(db, MDL_Q_DOWNLOAD_PARTIAL_REMOVE, NULL, p,
-                       MDL_ARGS(mdl_int(session->assignment_id), mdl_int(session->asset_id)));
 }
 
 /* Beginning. */
@@ -139,13 +105,14 @@ static apr_status_t resume(mdl_db_t *db, const mdl_session_begin_t *begin,
 static apr_status_t open_next(mdl_db_t *db, mdl_session_begin_t *begin, const mdl_session_t *last,
                               apr_time_t now, apr_pool_t *p)
 {
-    const char *taken = last->status == MDL_SESSION_OPEN ? last->taken : json_of(begin->files, p);
+    const char *taken = last->status == MDL_SESSION_OPEN ? last->taken
+                                                         : mdl_ids_json(begin->files, p);
     apr_int64_t opened;
     apr_status_t rv;
 
     begin->generation = last->generation + 1;
     if (last->status != MDL_SESSION_OPEN) {
-        if ((rv = take_all(db, begin, p)) != APR_SUCCESS) {
+        if ((rv = take_all(db, begin, begin->files, p)) != APR_SUCCESS) {
             return rv;
         }
         begin->why = "counted, another download by the same link";
@@ -160,6 +127,21 @@ static apr_status_t open_next(mdl_db_t *db, mdl_session_begin_t *begin, const md
         }
     }
     return open_generation(db, begin, taken, &opened, now, p);
+}
+
+/* The files of which a session that goes on has no download any more. */
+static apr_array_header_t *given_back(const mdl_session_begin_t *begin, const mdl_session_t *last,
+                                      apr_pool_t *p)
+{
+    const mdl_coverage_t *kept = mdl_coverage_read(last->kept, p);
+    apr_array_header_t *files = apr_array_make(p, begin->files->nelts, sizeof(apr_int64_t));
+
+    for (int i = 0; i < begin->files->nelts; i++) {
+        if (!mdl_coverage_has(kept, i, i + 1)) {
+            APR_ARRAY_PUSH(files, apr_int64_t) = APR_ARRAY_IDX(begin->files, i, apr_int64_t);
+        }
+    }
+    return files;
 }
 
 typedef struct {
@@ -229,7 +211,7 @@ static apr_status_t go_on(mdl_db_t *db, mdl_session_begin_t *begin, apr_time_t n
     begin->generation = last.generation;
     status = last.status;
     if (status == MDL_SESSION_RETURNED) {
-        if ((rv = take_all(db, begin, p)) != APR_SUCCESS) {
+        if ((rv = take_all(db, begin, given_back(begin, &last, p), p)) != APR_SUCCESS) {
             return rv;
         }
         status = MDL_SESSION_OPEN;
@@ -251,10 +233,10 @@ static apr_status_t begin_transfer(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     begin->verdict = MDL_SESSION_BEGUN;
     begin->generation = 1;
-    rv = open_generation(db, begin, json_of(begin->files, p), &opened, now, p);
+    rv = open_generation(db, begin, mdl_ids_json(begin->files, p), &opened, now, p);
     if (rv == APR_SUCCESS && opened) {
         begin->why = "counted";
-        rv = take_all(db, begin, p);
+        rv = take_all(db, begin, begin->files, p);
     } else if (rv == APR_SUCCESS) {
         rv = go_on(db, begin, now, p);
     }
@@ -280,38 +262,20 @@ apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_poo
 
 /* Settling. */
 
-/* Whether the session is whole by what it delivered, or together with what others gave back: that
-   is used up then. */
+/* Whether the session is whole by what it delivered, or together with what others gave back. */
 static apr_status_t is_whole(mdl_db_t *db, const mdl_session_t *session,
                              const mdl_coverage_t *coverage, int *whole, apr_pool_t *p)
 {
-    mdl_coverage_t *partial;
-    apr_status_t rv;
+    mdl_delivered_t file = {.assignment_id = session->assignment_id,
+                            .asset_id = session->asset_id,
+                            .etag = session->etag,
+                            .size = session->size};
 
-    *whole = mdl_coverage_is_whole(coverage, session->size);
-    if (*whole) {
+    if (session->asset_id == 0) {
+        *whole = mdl_coverage_is_whole(coverage, session->size);
         return APR_SUCCESS;
     }
-    if ((rv = find_partial(db, session, &partial, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    mdl_coverage_join(partial, coverage);
-    *whole = mdl_coverage_is_whole(partial, session->size);
-    return *whole ? remove_partial(db, session, p) : APR_SUCCESS;
-}
-
-/* What the session delivered goes to the partial. */
-static apr_status_t give_ranges(mdl_db_t *db, const mdl_session_t *session,
-                                const mdl_coverage_t *coverage, apr_pool_t *p)
-{
-    mdl_coverage_t *partial;
-    apr_status_t rv = find_partial(db, session, &partial, p);
-
-    if (rv != APR_SUCCESS || coverage->nelts == 0) {
-        return rv;
-    }
-    mdl_coverage_join(partial, coverage);
-    return keep_partial(db, session, partial, p);
+    return mdl_delivered_complete(db, &file, coverage, whole, p);
 }
 
 static apr_status_t store(mdl_db_t *db, const mdl_session_t *session,
@@ -325,28 +289,51 @@ static apr_status_t store(mdl_db_t *db, const mdl_session_t *session,
                                 mdl_int(session->generation)));
 }
 
-/* A transfer that was given up on and ends after all finds its session returned: the download that
-   it made whole has to be taken all the same. */
+/* Ends a session; what it has delivered is divided up, and is its own no more. */
+static apr_status_t close_session(mdl_db_t *db, mdl_session_t *session, mdl_coverage_t *coverage,
+                                  mdl_division_t *division, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_divide(db, session, coverage, division, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    session->status = division->returned->nelts == 0 ? MDL_SESSION_COUNTED : MDL_SESSION_RETURNED;
+    if (session->status == MDL_SESSION_RETURNED) {
+        apr_array_clear(coverage);
+    }
+    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_KEEP, NULL, p,
+                       MDL_ARGS(mdl_text(mdl_coverage_text(division->kept, p)),
+                                mdl_text(session->id), mdl_int(session->generation)));
+}
+
+/* A transfer that was given up on and ends after all finds its session returned: what it made whole
+   has to be taken all the same. */
+static apr_status_t close_again(mdl_db_t *db, mdl_session_t *session, mdl_coverage_t *coverage,
+                                apr_pool_t *p)
+{
+    mdl_division_t division;
+    apr_int64_t taken;
+    apr_status_t rv = close_session(db, session, coverage, &division, p);
+
+    return rv == APR_SUCCESS && division.counted->nelts > 0
+               ? take(db, session->assignment_id, mdl_ids_json(division.counted, p), 0, &taken, p)
+               : rv;
+}
+
 static apr_status_t add_delivery(mdl_db_t *db, mdl_session_t *session,
                                  const mdl_session_delivery_t *delivery, apr_time_t until,
                                  apr_pool_t *p)
 {
     mdl_coverage_t *coverage = mdl_coverage_read(session->ranges, p);
     int whole = 0;
-    apr_int64_t taken;
     apr_status_t rv = APR_SUCCESS;
 
     mdl_coverage_join(coverage, mdl_coverage_read(delivery->ranges, p));
-    if (session->status != MDL_SESSION_COUNTED) {
+    if (session->status == MDL_SESSION_OPEN) {
         rv = is_whole(db, session, coverage, &whole, p);
-    }
-    if (rv == APR_SUCCESS && session->status == MDL_SESSION_RETURNED) {
-        if (whole) {
-            rv = take(db, session->assignment_id, session->taken, 0, &taken, p);
-        } else {
-            rv = give_ranges(db, session, coverage, p);
-            apr_array_clear(coverage);
-        }
+    } else if (session->status == MDL_SESSION_RETURNED) {
+        rv = close_again(db, session, coverage, p);
     }
     if (whole) {
         session->status = MDL_SESSION_COUNTED;
@@ -414,7 +401,7 @@ static apr_status_t end_idle(mdl_db_t *db, const mdl_session_t *idle, apr_time_t
     mdl_session_t session;
     mdl_coverage_t *coverage;
     running_t running;
-    int whole;
+    mdl_division_t division;
     apr_status_t rv;
 
     if ((rv = lock(db, idle->id, p)) != APR_SUCCESS ||
@@ -426,18 +413,14 @@ static apr_status_t end_idle(mdl_db_t *db, const mdl_session_t *idle, apr_time_t
         return APR_SUCCESS; /* it was resumed meanwhile */
     }
     coverage = mdl_coverage_read(session.ranges, p);
-    if ((rv = is_whole(db, &session, coverage, &whole, p)) != APR_SUCCESS) {
-        return rv;
+    rv = close_session(db, &session, coverage, &division, p);
+    if (rv == APR_SUCCESS && division.returned->nelts > 0) {
+        rv = mdl_db_exec(
+            db, MDL_Q_ALLOWANCE_GIVE_BACK, NULL, p,
+            MDL_ARGS(mdl_int(session.assignment_id), mdl_text(mdl_ids_json(division.returned, p))));
     }
-    session.status = whole ? MDL_SESSION_COUNTED : MDL_SESSION_RETURNED;
-    if (!whole) {
-        if ((rv = give_ranges(db, &session, coverage, p)) != APR_SUCCESS ||
-            (rv = mdl_db_exec(db, MDL_Q_ALLOWANCE_GIVE_BACK, NULL, p,
-                              MDL_ARGS(mdl_int(session.assignment_id), mdl_text(session.taken)))) !=
-                APR_SUCCESS) {
-            return rv;
-        }
-        apr_array_clear(coverage);
+    if (rv != APR_SUCCESS) {
+        return rv;
     }
     return store(db, &session, coverage, 0, session.idle_at, p);
 }

@@ -3,9 +3,9 @@
  *
  * It begins with the first bytes that a link sends, which takes one download of each of its files,
  * and is pinned to the entity tag and the size of then.  Once what its transfers delivered is the
- * whole it is counted for good.  One that is idle before that gives its downloads back and what it
- * delivered to the assignment's partial: two halves by two links are one download.  A request for
- * the whole, once that was counted, begins the link's next generation.
+ * whole it is counted for good.  One that is idle before that gives its downloads back, but for the
+ * files of an archive that it delivered.  A request for the whole, once that was counted, begins
+ * the link's next generation.
  */
 #ifndef MDL_CORE_SESSION_H
 #define MDL_CORE_SESSION_H
@@ -32,6 +32,7 @@ typedef struct {
     const char *taken;    /* JSON array of asset ids */
     apr_time_t opened_at; /* of the link's first generation */
     apr_time_t idle_at;
+    const char *kept; /* places in taken of what counts though it was returned, as a coverage */
 } mdl_session_t;
 
 /** A link's last session; APR_ENOENT when it has none. */

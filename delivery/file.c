@@ -329,8 +329,10 @@ static apr_status_t take(serve_t *serve, const refusal_t **refusal)
     apr_status_t rv;
 
     mdl_settler_start();
-    mdl_transfer_flush(r->connection);
-    rv = begin(serve, &session, scratch);
+    rv = mdl_transfer_flush(r->connection);
+    if (rv == APR_SUCCESS) {
+        rv = begin(serve, &session, scratch);
+    }
     apr_pool_destroy(scratch);
     if (rv != APR_SUCCESS) {
         return rv;

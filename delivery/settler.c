@@ -208,9 +208,20 @@ static void renew(work_t *work)
     mdl_meter_tick_t tick = {.id = settler.id, .leased_until = now + MDL_METER_LEASE};
 
     tick.progress = deliveries_of(mdl_transfer_moved(MOVED_MAX, work->turn), work->turn);
-    if ((tick.progress->nelts > 0 || mdl_settler_due(now) != 0) &&
-        run(work, 1, mdl_meter_renew, &tick) == APR_SUCCESS) {
-        mdl_settler_renewed(tick.leased_until);
+    if ((tick.progress->nelts == 0 && mdl_settler_due(now) == 0) ||
+        run(work, 1, mdl_meter_renew, &tick) != APR_SUCCESS) {
+        return;
+    }
+    mdl_settler_renewed(tick.leased_until);
+    for (int i = 0; i < tick.lost->nelts; i++) {
+        const char *id = APR_ARRAY_IDX(tick.lost, i, const char *);
+
+        if (mdl_transfer_cut(id)) {
+            mdl_log(MDL_LOG_WARNING, 0,
+                    "MDL0413: transfer %s is cut: this process stood still for so long that it was "
+                    "taken for lost",
+                    id);
+        }
     }
 }
 
@@ -225,7 +236,10 @@ static void cut_forbidden(work_t *work)
         const char *id = APR_ARRAY_IDX(tick.forbidden, i, const char *);
 
         if (mdl_transfer_cut(id)) {
-            mdl_log(MDL_LOG_INFO, 0, "MDL0412: transfer %s is cut: access to it has ended", id);
+            mdl_log(MDL_LOG_INFO, 0,
+                    "MDL0412: transfer %s is cut: access to it has ended, or its link has sent "
+                    "its size several times",
+                    id);
         }
     }
 }

@@ -218,16 +218,20 @@ static apr_status_t end_answer(void *data)
     return APR_SUCCESS;
 }
 
-void mdl_transfer_flush(conn_rec *c)
+apr_status_t mdl_transfer_flush(conn_rec *c)
 {
     apr_bucket_brigade *brigade;
 
+    if (mdl_wire_of(c) == NULL) {
+        return APR_ECONNABORTED;
+    }
     if (c->master == NULL) {
         brigade = apr_brigade_create(c->pool, c->bucket_alloc);
         APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_flush_create(c->bucket_alloc));
         ap_pass_brigade(c->output_filters, brigade);
         apr_brigade_destroy(brigade);
     }
+    return APR_SUCCESS;
 }
 
 mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,

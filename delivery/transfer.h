@@ -20,8 +20,9 @@
 typedef struct mdl_transfer_t mdl_transfer_t;
 
 /** Sends what earlier answers left in httpd's hands: it would be taken for the next one's, and
-   their transfers have to end before it is decided whether that is another download. */
-void mdl_transfer_flush(conn_rec *c);
+   their transfers have to end before it is decided whether that is another download.
+   APR_ECONNABORTED for a stream whose connection is gone. */
+apr_status_t mdl_transfer_flush(conn_rec *c);
 
 /** Begins one just before the answer to r, for a row of the database.  It ends with r's pool. */
 mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,

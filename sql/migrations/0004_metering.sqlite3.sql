@@ -12,6 +12,7 @@ CREATE TABLE download_session (
     status TEXT NOT NULL CHECK (status IN ('open', 'counted', 'returned')),
     ranges TEXT NOT NULL, -- what it delivered, as in core/coverage.h
     bytes INTEGER NOT NULL, -- with what was delivered twice
+    kept TEXT NOT NULL, -- of an archive the places of files that count, as ranges in the same way
     transfers INTEGER NOT NULL,
     opened_at INTEGER NOT NULL,
     updated_at INTEGER NOT NULL,
@@ -24,9 +25,10 @@ CREATE INDEX download_session_idle ON download_session (idle_at) WHERE status = 
 -- What sessions that gave their download back had delivered: it counts once it is whole.
 CREATE TABLE download_partial (
     assignment_id INTEGER NOT NULL REFERENCES assignment (id),
-    asset_id INTEGER NOT NULL, -- 0: the archive
+    asset_id INTEGER NOT NULL REFERENCES asset (id),
     etag TEXT NOT NULL,
     ranges TEXT NOT NULL,
+    bytes INTEGER NOT NULL, -- of each session what it covered
     PRIMARY KEY (assignment_id, asset_id)
 );
 

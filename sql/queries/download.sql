@@ -21,7 +21,8 @@ WHERE a.id = %lld AND (
 -- A link's last session, with when its first one began.
 -- part: session_columns
 s.generation, s.status, s.etag, s.size, s.ranges, s.bytes, s.assignment_id, s.asset_id, s.taken,
-(SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1), s.idle_at
+(SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1), s.idle_at,
+s.kept
 
 -- name: download_session_find
 SELECT {{session_columns}} FROM download_session s WHERE s.id = %s
@@ -36,8 +37,8 @@ SELECT generation FROM download_session WHERE id = %s AND generation = 1 {{for_u
 
 -- name: download_session_open
 INSERT INTO download_session (id, generation, assignment_id, asset_id, taken, etag, size, status,
-    ranges, bytes, transfers, opened_at, updated_at, idle_at)
-VALUES (%s, %lld, %lld, %lld, %s, %s, %lld, 'open', '', 0, 1, %lld, %lld, %lld)
+    ranges, bytes, kept, transfers, opened_at, updated_at, idle_at)
+VALUES (%s, %lld, %lld, %lld, %s, %s, %lld, 'open', '', 0, '', 1, %lld, %lld, %lld)
 ON CONFLICT (id, generation) DO NOTHING
 
 -- name: download_session_resume
@@ -48,6 +49,9 @@ WHERE id = %s AND generation = %lld
 UPDATE download_session SET status = %s, ranges = %s, bytes = bytes + %lld, updated_at = %lld,
     idle_at = %lld
 WHERE id = %s AND generation = %lld
+
+-- name: download_session_keep
+UPDATE download_session SET kept = %s WHERE id = %s AND generation = %lld
 
 -- name: download_sessions_idle
 SELECT s.id, s.generation FROM download_session s
@@ -168,12 +172,17 @@ JOIN asset s ON s.id = given_rows.id::bigint
 UPDATE allowance SET downloads_used = downloads_used - 1
 WHERE assignment_id = %lld AND asset_id {{in_given}} AND downloads_used > 0
 
+-- name: assignment_lock
+SELECT id FROM assignment WHERE id = %lld {{for_no_key_update}}
+
 -- name: download_partial_find
-SELECT ranges FROM download_partial WHERE assignment_id = %lld AND asset_id = %lld AND etag = %s
+SELECT ranges, bytes FROM download_partial WHERE assignment_id = %lld AND asset_id = %lld AND etag = %s
 
 -- name: download_partial_keep
-INSERT INTO download_partial (assignment_id, asset_id, etag, ranges) VALUES (%lld, %lld, %s, %s)
-ON CONFLICT (assignment_id, asset_id) DO UPDATE SET etag = excluded.etag, ranges = excluded.ranges
+INSERT INTO download_partial (assignment_id, asset_id, etag, ranges, bytes)
+VALUES (%lld, %lld, %s, %s, %lld)
+ON CONFLICT (assignment_id, asset_id) DO UPDATE SET etag = excluded.etag, ranges = excluded.ranges,
+    bytes = excluded.bytes
 
 -- name: download_partial_remove
 DELETE FROM download_partial WHERE assignment_id = %lld AND asset_id = %lld

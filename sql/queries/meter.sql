@@ -30,10 +30,13 @@ UPDATE download_transfer SET ranges = %s, bytes = %lld WHERE id = %s
 -- name: transfer_end
 DELETE FROM download_transfer WHERE id = %s
 
--- Those whose buyer may not have the file any more.
+-- Those whose buyer may not have the file any more, or whose link has sent too much of it.
 -- name: transfers_forbidden
 SELECT t.id FROM download_transfer t
 JOIN assignment a ON a.id = t.assignment_id
 JOIN orders o ON o.id = a.order_id
+JOIN download_session s ON s.id = t.session_id AND s.generation = t.generation
 WHERE t.meter_id = %s AND (o.access_status <> 'active' OR a.status <> 'active'
-    OR a.expires_at <= %lld)
+    OR a.expires_at <= %lld
+    OR s.bytes + (SELECT SUM(r.bytes) FROM download_transfer r
+        WHERE r.session_id = t.session_id AND r.generation = t.generation) > s.size * %lld)

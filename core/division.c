@@ -1,0 +1,109 @@
+#include "core/division.h"
+
+#include <string.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+#include "core/archive.h"
+#include "core/delivered.h"
+
+static apr_array_header_t *read_ids(const char *json, apr_pool_t *p)
+{
+    apr_array_header_t *ids = apr_array_make(p, 4, sizeof(apr_int64_t));
+
+    for (json++; apr_isdigit(*json);) {
+        char *end;
+
+        APR_ARRAY_PUSH(ids, apr_int64_t) = apr_strtoi64(json, &end, 10);
+        json = *end == ',' ? end + 1 : end;
+    }
+    return ids;
+}
+
+/* APR_ENOENT when it is another one by now: what was delivered of the last one can't be told. */
+static apr_status_t find_archive(mdl_db_t *db, const mdl_session_t *session, mdl_archive_t *archive,
+                                 apr_pool_t *p)
+{
+    apr_status_t rv = mdl_archive_read(db, session->assignment_id, archive, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    return strcmp(session->etag, apr_pstrcat(p, "\"", archive->tag, "\"", NULL)) == 0 ? APR_SUCCESS
+                                                                                      : APR_ENOENT;
+}
+
+static apr_status_t add_file(mdl_db_t *db, const mdl_session_t *session,
+                             const mdl_coverage_t *coverage, int *counts, apr_pool_t *p)
+{
+    mdl_delivered_t file = {.assignment_id = session->assignment_id,
+                            .asset_id = session->asset_id,
+                            .etag = session->etag,
+                            .size = session->size};
+
+    return mdl_delivered_add(db, &file, coverage, counts, p);
+}
+
+/* An empty file is there once its header is. */
+static apr_status_t add_entry(mdl_db_t *db, const mdl_session_t *session,
+                              const mdl_archive_t *archive, int place,
+                              const mdl_coverage_t *coverage, int *counts, apr_pool_t *p)
+{
+    const mdl_archive_file_t *entry = &APR_ARRAY_IDX(archive->files, place, mdl_archive_file_t);
+    apr_int64_t from = mdl_zip_data(archive->zip, place), to = from + entry->size;
+    mdl_delivered_t file = {
+        .assignment_id = session->assignment_id, .asset_id = entry->asset_id, .size = entry->size};
+    mdl_coverage_t *part;
+
+    *counts = mdl_coverage_has(coverage, entry->size > 0 ? from : from - 1, to);
+    part = *counts ? NULL : mdl_coverage_part(coverage, from, to, p);
+    if (*counts || part->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    file.etag = apr_pstrcat(p, "\"", mdl_hex(entry->sha256, sizeof entry->sha256, p), "\"", NULL);
+    return mdl_delivered_add(db, &file, part, counts, p);
+}
+
+apr_status_t mdl_divide(mdl_db_t *db, const mdl_session_t *session, const mdl_coverage_t *coverage,
+                        mdl_division_t *division, apr_pool_t *p)
+{
+    const apr_array_header_t *taken = read_ids(session->taken, p);
+    const mdl_coverage_t *earlier = mdl_coverage_read(session->kept, p);
+    int is_archive = session->asset_id == 0, known;
+    mdl_archive_t archive;
+    apr_status_t rv = APR_SUCCESS;
+
+    if (is_archive && coverage->nelts > 0) {
+        rv = find_archive(db, session, &archive, p);
+    }
+    known = rv == APR_SUCCESS && coverage->nelts > 0;
+    division->counted = apr_array_make(p, taken->nelts, sizeof(apr_int64_t));
+    division->returned = apr_array_make(p, taken->nelts, sizeof(apr_int64_t));
+    division->kept = mdl_coverage_read(session->kept, p);
+    for (int i = 0; i < taken->nelts && known; i++) {
+        int counts = 1;
+
+        if (!mdl_coverage_has(earlier, i, i + 1)) {
+            rv = session->asset_id == 0 ? add_entry(db, session, &archive, i, coverage, &counts, p)
+                                        : add_file(db, session, coverage, &counts, p);
+        }
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+        if (counts) {
+            mdl_coverage_add(division->kept, i, i + 1);
+        }
+    }
+    /* By what is kept of the places, which may be rounded up. */
+    for (int i = 0; i < taken->nelts; i++) {
+        if (!mdl_coverage_has(earlier, i, i + 1)) {
+            apr_array_header_t *those = mdl_coverage_has(division->kept, i, i + 1)
+                                            ? division->counted
+                                            : division->returned;
+
+            APR_ARRAY_PUSH(those, apr_int64_t) = APR_ARRAY_IDX(taken, i, apr_int64_t);
+        }
+    }
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
