@@ -254,4 +254,23 @@ subtest 'A session is open as long as it is not idle, and takes its download aga
     is answer('HTTP/1.1', $other)->status, 403, 'which was the only one';
 };
 
+# --- what is never whole ---------------------------------------------------------------------------
+
+subtest 'All but the last byte, again and again, is a download once it is three times the whole' => sub {
+    my $small = new_file($shop, 100 * KB);
+    my $buy   = buy($shop, $small, limit => 1);
+    my $all_but_one = '0-' . ($small->{size} - 2);
+    for my $time (1 .. 4) {
+        my $reply = page('GET', link_of($buy), headers => { Range => "bytes=$all_but_one" });
+        is length $reply->{body}, $small->{size} - 1, "all but a byte comes, time $time";
+        my $account = costs($buy, $time < 4 ? 0 : 1,
+            join ' ', ('counted') x ($time > 3), ('returned') x ($time < 4 ? $time : 3));
+        my $sum = 0;
+        $sum += $_->{bytes_delivered} for @{ $account->{sessions} };
+        ok $sum >= 3 * $small->{size} == ($time > 3), "by then $sum bytes were delivered";
+    }
+    my $reply = page('POST', $buy->{path}, form => { file => $buy->{button} });
+    is $reply->{status}, 403, 'and none is left';
+};
+
 done_testing();
