@@ -265,6 +265,34 @@ subtest 'A link gives three times the size of the file' => sub {
     is $status, 403, 'then it gives no more';
 };
 
+# What a client gets that reads no more than 800 KB a second.
+sub read_slowly
+{
+    my ($path) = @_;
+    my $client = MDL::Leaver->over('HTTP/1.1', $server, $path, buffer => 64 * KB);
+    while ($client->read_bytes < $client->{length}) {
+        $client->read_some(16 * KB) or last;
+        sleep 0.02;
+    }
+    return { status => $client->status, read => $client->read_bytes };
+}
+
+subtest 'Sixteen slow transfers of a link are cut once they have sent three times the size' => sub {
+    my $film = new_file($shop, 20 * MB);
+    my $buy  = buy($shop, $film, limit => 1);
+    my $path = link_of($buy);
+    my $log  = error_log_size();
+    my @got  = parallel(16, sub { return read_slowly($path) });
+    my $sum  = 0;
+    $sum += $_->{read} // 0 for @got;
+    is scalar(grep { ($_->{status} // 0) == 200 } @got), 16, 'sixteen are served' or diag explain \@got;
+    is scalar(grep { ($_->{read} // $film->{size}) >= $film->{size} } @got), 0, 'none gets the whole';
+    cmp_ok $sum, '>', 2 * $film->{size}, "together they get $sum bytes: more than twice the file";
+    cmp_ok $sum, '<', 5 * $film->{size}, 'but less than five times';
+    like error_log_since($log), qr/MDL0412/, 'the log says that they were cut';
+    costs($buy, 1);
+};
+
 # --- the order is revoked --------------------------------------------------------------------------
 
 sub revoke
