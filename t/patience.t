@@ -1,12 +1,15 @@
 # A client that leaves the end of a file in the server's kernel for longer than the service waits for
-# what it has sent (a minute) has it counted, or does not get it.  It takes the minute: make check-slow.
+# what it has sent (a minute) has it counted, or does not get it.  Nor does one get the rest for nothing
+# from a process that stood still until it was taken for dead.  Both take their time: make check-slow.
 use strict;
 use warnings;
 
+use Digest::SHA qw(sha256_hex);
 use MDL::Buyer;
 use MDL::Instance;
 use MDL::Leaver;
 use MDL::Test;
+use Socket qw(unpack_sockaddr_in);
 use Test::More;
 
 use constant { KB => 1024, MB => 1024 * 1024 };
@@ -21,6 +24,74 @@ my %WAYS = (
 
 # Bytes that it leaves: what both kernels can hold between them, and less.
 my @LEFT = (1, 20 * KB, 60 * KB, 120 * KB);
+
+# --- processes that stand still --------------------------------------------------------------------
+
+# The child of httpd that serves this client.
+sub child_of
+{
+    my ($client) = @_;
+    my ($port)  = unpack_sockaddr_in(getsockname $client->{socket});
+    my $ends    = sprintf ':%04X \\S+:%04X 01 ', $client->{port}, $port;
+    my ($inode) = map { (split)[9] } grep { /$ends/ } map { split /\n/, MDL::Test::slurp($_) // '' }
+        '/proc/net/tcp', '/proc/net/tcp6';
+    my ($child) = grep {
+        my $fds = "/proc/$_/fd";
+        grep { (readlink($_) // '') eq "socket:[$inode]" } glob "$fds/*"
+    } server_pids();
+    return $child // die "no child serves port $port\n";
+}
+
+# What has been written down of the transfers of an order; nothing when there are none.
+sub noted
+{
+    my ($buy) = @_;
+    my ($row) = sql("SELECT bytes FROM download_transfer WHERE assignment_id = $buy->{assignment}");
+    return $row && $row->[0];
+}
+
+# Right after it wrote something down, so that it stands still with nothing locked.
+sub stand_still
+{
+    my ($buy, $client) = @_;
+    wait_for(sub { (noted($buy) // 0) >= $client->read_bytes }, 20, 'what has arrived to be noted');
+    my $child = child_of($client);
+    kill STOP => $child or die "no process $child: $!\n";
+    return $child;
+}
+
+for my $way ('HTTP/1.1', 'TLS') {
+    subtest "A process stands still until its lease has ended, and goes on over $way" => sub {
+        my $server = MDL::Instance->new(tls => 1, mpm => 'event', extra => "DownloadsSessionIdle 1\n")->start;
+        my $shop   = new_shop();
+        my $file   = new_file($shop, 32 * MB);
+        my $buy    = buy($shop, $file, limit => 1);
+        my $path   = link_of($buy);
+        my $client = MDL::Leaver->over($way, $server, $path)->read_until(MB);
+        my $log    = error_log_size();
+        my $child  = stand_still($buy, $client);
+        my $given_back = eval { settled($buy, 60) };
+        my $why = $@;
+        kill CONT => $child;
+        is $given_back && "$given_back->{used} $given_back->{sessions}[0]{status}", '0 returned',
+            'its session is given back' or diag $why;
+        ok eval { wait_for(sub { error_log_since($log) =~ /MDL0413/ }, 20, 'MDL0413 in the log') },
+            'its transfer is cut' or diag $@;
+        ok !$client->rest, 'the client does not get the rest';
+        my $read = $client->read_bytes;
+        cmp_ok $read, '<', $file->{size} / 2, "but $read bytes";
+        is settled($buy)->{used}, 0, 'which cost nothing';
+        my $rest = MDL::Leaver->over($way, $server, $path, buffer => MB,
+            headers => { Range => "bytes=$read-" });
+        ok $rest->rest && $rest->sha256 eq sha256_hex(substr $file->{bytes}, $read), 'the rest comes';
+        my $account = settled($buy);
+        is "$account->{used} $account->{sessions}[0]{status}", '1 counted', 'and makes it one download'
+            or diag explain $account->{sessions};
+        $server->stop;
+    };
+}
+
+# --- clients that stand still ----------------------------------------------------------------------
 
 # All wait at the same time, each at a server of its processing model.
 my @waiting;
