@@ -42,6 +42,22 @@ static void test_whole(apr_pool_t *p)
     ok(mdl_coverage_is_whole(mdl_coverage_read("", p), 0), "unless there is nothing to have");
 }
 
+static void test_parts(apr_pool_t *p)
+{
+    mdl_coverage_t *coverage = mdl_coverage_read("0-9,20-29,50-59", p);
+
+    is_str(mdl_coverage_text(mdl_coverage_part(coverage, 5, 55, p), p), "0-4,15-24,45-49",
+           "a part is counted from where it begins");
+    is_str(mdl_coverage_text(mdl_coverage_part(coverage, 10, 20, p), p), "", "and may be nothing");
+    ok(mdl_coverage_has(coverage, 20, 30) && mdl_coverage_has(coverage, 53, 54),
+       "a range has what lies in it");
+    ok(!mdl_coverage_has(coverage, 19, 30) && !mdl_coverage_has(coverage, 20, 31) &&
+           !mdl_coverage_has(coverage, 5, 25) && !mdl_coverage_has(coverage, 70, 71),
+       "and nothing else");
+    is_int(mdl_coverage_bytes(coverage), 30, "its bytes are counted");
+    is_int(mdl_coverage_bytes(mdl_coverage_make(p)), 0, "down to none");
+}
+
 /* Every byte that was added stays, whatever the order, and the text stays short. */
 static void test_many(apr_pool_t *p)
 {
@@ -79,6 +95,7 @@ int main(void)
 
     test_adding(p);
     test_whole(p);
+    test_parts(p);
     test_many(p);
     return tap_end(p);
 }
