@@ -404,7 +404,7 @@ subtest 'held, then approved' => sub {
     is($approved->{json}{order}{access}{status}, 'active', 'the access is active');
     gives_all($shop, $order, 'approved');
     unlike(wait_mail($order->{customer}{email})->{headers}{date}, qr/2023/,
-        'the email has the date of its sending, not of the order');
+        'the email has the date of its release, not of the order');
     my ($event) = (events($shop, $order))[-1];
     is_deeply([ @{$event}{qw(action reason details)} ], [ 'approved', 'a known customer', { license_keys => 1 } ],
         'and so does that of the approval');

@@ -124,7 +124,7 @@ static apr_status_t build(mdl_task_t *task, const mdl_order_t *order)
                             .reply_to = mail->email.reply_to,
                             .to = mail->email.to,
                             .message_id = mail->email.message_id,
-                            .date = apr_time_now()};
+                            .date = task->job->created_at};
 
     mime.subject = render(task, templates, "email.subject", order, data);
     mime.text = render(task, templates, "email.txt", order, data);
