@@ -3,6 +3,7 @@
  */
 #include "t/unit/fixtures.h"
 
+#include "core/archive.h"
 #include "core/meter.h"
 
 #define SIZE 1000
@@ -14,18 +15,23 @@ static mdl_secret_t *secret;
 static apr_int64_t shop, file;
 static const char *etag = "\"one\"";
 
-static mdl_capability_file_t buy(const char *order_id, const char *product, apr_pool_t *p)
+static apr_int64_t buy_all(const char *order_id, const char *product, apr_array_header_t *files,
+                           apr_pool_t *p)
 {
     mdl_order_assign_t *assign = new_assignment(shop, order_id, p, 1, product);
 
-    make_mapping(db, new_mapping(shop, product, ids_of(p, 1, file), p), p);
+    make_mapping(db, new_mapping(shop, product, files, p), p);
     if (mdl_db_write(db, mdl_order_assign, assign, p) != APR_SUCCESS) {
         printf("Bail out! assign: %s\n", mdl_db_error(db));
         exit(2);
     }
+    return APR_ARRAY_IDX(assign->order->assignments, 0, mdl_assignment_t *)->id;
+}
+
+static mdl_capability_file_t buy(const char *order_id, const char *product, apr_pool_t *p)
+{
     return (mdl_capability_file_t){
-        .assignment_id = APR_ARRAY_IDX(assign->order->assignments, 0, mdl_assignment_t *)->id,
-        .asset_id = file};
+        .assignment_id = buy_all(order_id, product, ids_of(p, 1, file), p), .asset_id = file};
 }
 
 static mdl_capability_file_t *link_to(const mdl_capability_file_t *bought, apr_pool_t *p)
@@ -34,6 +40,44 @@ static mdl_capability_file_t *link_to(const mdl_capability_file_t *bought, apr_p
 
     mdl_capability_file(secret, link, p);
     return link;
+}
+
+typedef struct {
+    apr_int64_t assignment_id;
+    mdl_archive_t archive;
+} read_archive_t;
+
+static apr_status_t read_archive(mdl_db_t *of, apr_pool_t *p, void *arg)
+{
+    read_archive_t *read = arg;
+
+    return mdl_archive_read(of, read->assignment_id, &read->archive, p);
+}
+
+static mdl_archive_t archive_of(apr_int64_t assignment_id, apr_pool_t *p)
+{
+    read_archive_t read = {.assignment_id = assignment_id};
+
+    if (mdl_db_read(db, read_archive, &read, p) != APR_SUCCESS) {
+        printf("Bail out! archive: %s\n", mdl_db_error(db));
+        exit(2);
+    }
+    return read.archive;
+}
+
+/* What a transfer of an archive begins with in place of what a file's does. */
+static void set_archive(mdl_session_begin_t *session, apr_pool_t *p)
+{
+    mdl_archive_t archive = archive_of(session->link->assignment_id, p);
+    apr_array_header_t *ids = ids_of(p, 0);
+
+    for (int i = 0; i < archive.files->nelts; i++) {
+        APR_ARRAY_PUSH(ids,
+                       apr_int64_t) = APR_ARRAY_IDX(archive.files, i, mdl_archive_file_t).asset_id;
+    }
+    session->files = ids;
+    session->etag = apr_pstrcat(p, "\"", archive.tag, "\"", NULL);
+    session->size = mdl_zip_size(archive.zip);
 }
 
 static mdl_session_begin_t begin(const mdl_capability_file_t *link, int limit, int whole,
@@ -52,6 +96,9 @@ static mdl_session_begin_t begin(const mdl_capability_file_t *link, int limit, i
                                    .leased_until = apr_time_now() + MDL_METER_LEASE,
                                    .transfer_id = mdl_random_base62(22, p)};
 
+    if (link->asset_id == 0) {
+        set_archive(&session, p);
+    }
     if (mdl_session_begin(db, &session, p) != APR_SUCCESS) {
         printf("Bail out! begin: %s\n", mdl_db_error(db));
         exit(2);
@@ -223,6 +270,216 @@ static void test_lost(apr_pool_t *p)
     is_int(session.bytes, 800, "what is settled again adds no bytes");
 }
 
+/* --- archives ----------------------------------------------------------------------------------
+ */
+
+#define FILE_SIZE 4321 /* of each of these, in the order of the archive */
+
+static apr_int64_t files[3];
+static apr_int64_t at[3];    /* where their bytes begin in it */
+static apr_int64_t zip_size; /* of it */
+
+static mdl_capability_file_t buy_archive(const char *order_id, const char *product, apr_pool_t *p)
+{
+    apr_array_header_t *all = ids_of(p, 3, files[0], files[1], files[2]);
+    mdl_capability_file_t bought = {.assignment_id = buy_all(order_id, product, all, p)};
+    mdl_archive_t archive = archive_of(bought.assignment_id, p);
+
+    for (int i = 0; i < 3; i++) {
+        at[i] = mdl_zip_data(archive.zip, i);
+    }
+    zip_size = mdl_zip_size(archive.zip);
+    return bought;
+}
+
+static mdl_capability_file_t *zip_link(const mdl_capability_file_t *bought, apr_pool_t *p)
+{
+    mdl_capability_file_t *link = apr_pmemdup(p, bought, sizeof *bought);
+
+    mdl_capability_archive(secret, link, p);
+    return link;
+}
+
+static const char *range(apr_int64_t from, apr_int64_t to, apr_pool_t *p)
+{
+    return apr_psprintf(p, "%" APR_INT64_T_FMT "-%" APR_INT64_T_FMT, from, to - 1);
+}
+
+static mdl_session_verdict_t fetch_part(const mdl_capability_file_t *link, int limit,
+                                        apr_int64_t from, apr_int64_t to, apr_pool_t *p)
+{
+    mdl_session_begin_t session = begin(link, limit, to - from >= zip_size, p);
+
+    if (session.verdict == MDL_SESSION_BEGUN) {
+        settle(&session, range(from, to, p), to - from, p);
+    }
+    return session.verdict;
+}
+
+typedef struct {
+    apr_int64_t assignment_id;
+    char text[32];
+} read_used_t;
+
+static apr_status_t read_used(mdl_db_t *of, apr_pool_t *p, void *arg)
+{
+    read_used_t *read = arg;
+    mdl_rows_t *rows;
+    apr_int64_t used[3] = {-1, -1, -1};
+    apr_status_t rv = mdl_db_select(
+        of, MDL_Q_ARCHIVE_FILES, &rows, p,
+        MDL_ARGS(mdl_text(apr_psprintf(
+                     p, "[%" APR_INT64_T_FMT ",%" APR_INT64_T_FMT ",%" APR_INT64_T_FMT "]",
+                     files[0], files[1], files[2])),
+                 mdl_int(read->assignment_id)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        used[mdl_rows_int(rows, 0)] = mdl_rows_int(rows, 7);
+    }
+    apr_snprintf(read->text, sizeof read->text,
+                 "%" APR_INT64_T_FMT " %" APR_INT64_T_FMT " %" APR_INT64_T_FMT, used[0], used[1],
+                 used[2]);
+    return rv;
+}
+
+/* How many downloads of each file are used. */
+static void is_used(const mdl_capability_file_t *bought, const char *expected, const char *name,
+                    apr_pool_t *p)
+{
+    read_used_t read = {.assignment_id = bought->assignment_id};
+
+    mdl_db_read(db, read_used, &read, p);
+    is_str(read.text, expected, name);
+}
+
+static mdl_capability_file_t *link_of_file(const mdl_capability_file_t *bought, int i,
+                                           apr_pool_t *p)
+{
+    mdl_capability_file_t one = {.assignment_id = bought->assignment_id, .asset_id = files[i]};
+
+    return link_to(&one, p);
+}
+
+/* Bytes of one of the files by a link of its own. */
+static void fetch_file(const mdl_capability_file_t *link, int i, apr_int64_t from, apr_int64_t to,
+                       apr_pool_t *p)
+{
+    mdl_archive_t archive = archive_of(link->assignment_id, p);
+    const mdl_archive_file_t *entry = &APR_ARRAY_IDX(archive.files, i, mdl_archive_file_t);
+    mdl_session_begin_t session = {
+        .link = link,
+        .files = ids_of(p, 1, link->asset_id),
+        .etag = apr_pstrcat(p, "\"", mdl_hex(entry->sha256, sizeof entry->sha256, p), "\"", NULL),
+        .size = entry->size,
+        .whole = to - from >= entry->size,
+        .patient = 1,
+        .lifetime = DAY,
+        .idle = IDLE,
+        .meter_id = "meter",
+        .leased_until = apr_time_now() + MDL_METER_LEASE,
+        .transfer_id = mdl_random_base62(22, p)};
+
+    if (mdl_session_begin(db, &session, p) == APR_SUCCESS && session.verdict == MDL_SESSION_BEGUN) {
+        settle(&session, range(from, to, p), to - from, p);
+    }
+}
+
+static void test_archive(apr_pool_t *p)
+{
+    mdl_capability_file_t bought = buy_archive("6", PRODUCT("6"), p);
+    mdl_capability_file_t *first = zip_link(&bought, p), *second = zip_link(&bought, p);
+    apr_int64_t middle = at[1] + FILE_SIZE / 2;
+
+    fetch_part(first, 2, 0, middle, p);
+    is_used(&bought, "1 1 1", "an archive takes one download of each file", p);
+    sweep(p);
+    is_used(&bought, "1 0 0", "once it is idle, a file that was delivered counts", p);
+    is_int(status(first, p), MDL_SESSION_RETURNED, "and the others are given back");
+    fetch_part(first, 1, middle, middle + 1, p);
+    is_used(&bought, "1 1 1", "the same link goes on without taking that file again", p);
+    sweep(p);
+    is_used(&bought, "1 0 0", "nor is it given back when the link has nothing more of it", p);
+    fetch_part(first, 1, middle + 1, zip_size, p);
+    sweep(p);
+    is_used(&bought, "1 1 1", "with the rest each counts once", p);
+    is_int(status(first, p), MDL_SESSION_COUNTED, "and the archive does");
+    is_int(fetch_part(second, 1, 0, 1, p), MDL_SESSION_EXHAUSTED, "another one is one too many");
+
+    is_int(fetch_part(second, 2, 0, zip_size - 22, p), MDL_SESSION_BEGUN,
+           "of two there is another");
+    sweep(p);
+    is_used(&bought, "2 2 2", "which counts without the end of its directory", p);
+    is_int(status(second, p), MDL_SESSION_COUNTED, "as a whole");
+    is_int(begin(second, 2, 0, p).generation, 1, "a part of it is free");
+    is_int(fetch_part(second, 2, 0, zip_size, p), MDL_SESSION_EXHAUSTED, "the whole is not");
+    is_int(begin(second, 3, 1, p).generation, 2, "but another download");
+    is_used(&bought, "3 3 3", "of each file", p);
+}
+
+static void test_archive_and_files(apr_pool_t *p)
+{
+    mdl_capability_file_t bought = buy_archive("7", PRODUCT("7"), p);
+    mdl_capability_file_t *zip = zip_link(&bought, p);
+    mdl_capability_file_t *lone = link_of_file(&bought, 1, p);
+
+    fetch_part(zip, 0, at[1], at[1] + 2000, p);
+    sweep(p);
+    is_used(&bought, "0 0 0", "a part of a file in an archive costs nothing", p);
+    fetch_file(lone, 1, 2000, FILE_SIZE, p);
+    is_int(status(lone, p), MDL_SESSION_COUNTED, "the rest by its own link makes it whole");
+    is_used(&bought, "0 1 0", "and one download", p);
+    fetch_file(link_of_file(&bought, 1, p), 1, 2000, FILE_SIZE, p);
+    sweep(p);
+    is_used(&bought, "0 1 0", "which the part is not there for again", p);
+
+    fetch_file(link_of_file(&bought, 0, p), 0, 0, 4000, p);
+    fetch_part(zip, 0, at[0] + 4000, at[0] + FILE_SIZE, p);
+    is_used(&bought, "2 2 1", "two sessions of a file hold a download each", p);
+    sweep(p);
+    is_used(&bought, "1 1 0", "and together are one, whichever ends first", p);
+}
+
+static void test_archive_by_three(apr_pool_t *p)
+{
+    mdl_capability_file_t bought = buy_archive("8", PRODUCT("8"), p);
+    int n = 0;
+
+    do {
+        fetch_part(zip_link(&bought, p), 0, at[2], at[2] + FILE_SIZE - 1, p);
+        sweep(p);
+        is_used(&bought, n < 3 ? "0 0 0" : "0 0 1",
+                n < 3 ? "all of a file but its last byte is free"
+                      : "until it was delivered three times over",
+                p);
+    } while (++n < 4);
+    fetch_file(link_of_file(&bought, 2, p), 2, FILE_SIZE - 1, FILE_SIZE, p);
+    sweep(p);
+    is_used(&bought, "0 0 1", "then the last byte by itself is free", p);
+}
+
+static void test_archive_lost(apr_pool_t *p)
+{
+    mdl_capability_file_t bought = buy_archive("9", PRODUCT("9"), p);
+    mdl_capability_file_t *link = zip_link(&bought, p);
+    mdl_session_begin_t slow = begin(link, 1, 1, p);
+    mdl_session_t session = {0};
+
+    settle(&slow, range(0, at[1], p), at[1], p);
+    sweep(p);
+    is_used(&bought, "1 0 0", "of a transfer that was given up on one file counts", p);
+    settle(&slow, range(0, at[1] + FILE_SIZE, p), at[1] + FILE_SIZE, p);
+    is_used(&bought, "1 1 0", "when it has gone on after all, the second is taken", p);
+    settle(&slow, range(0, at[1] + FILE_SIZE, p), at[1] + FILE_SIZE, p);
+    is_used(&bought, "1 1 0", "once", p);
+    is_int(status(link, p), MDL_SESSION_RETURNED, "the archive is not whole");
+    settle(&slow, range(0, zip_size, p), zip_size, p);
+    settle(&slow, range(0, zip_size, p), zip_size, p);
+    is_used(&bought, "1 1 1", "nor is any taken twice when it is", p);
+    is_int(status(link, p), MDL_SESSION_COUNTED, "which is counted");
+    mdl_session_find(db, link->session, &session, p);
+    is_int(session.bytes, at[1], "with the bytes of the first time");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     db = database_ready(database, p);
@@ -233,6 +490,13 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_joining(p);
     test_caps(p);
     test_lost(p);
+    for (int i = 0; i < 3; i++) {
+        files[i] = make_asset(db, shop, apr_psprintf(p, "part-%d.pdf", i), 1, p);
+    }
+    test_archive(p);
+    test_archive_and_files(p);
+    test_archive_by_three(p);
+    test_archive_lost(p);
 }
 
 int main(void)
