@@ -2,24 +2,11 @@
 
 #include <string.h>
 
-#include <apr_lib.h>
 #include <apr_strings.h>
 
 #include "core/archive.h"
 #include "core/delivered.h"
-
-static apr_array_header_t *read_ids(const char *json, apr_pool_t *p)
-{
-    apr_array_header_t *ids = apr_array_make(p, 4, sizeof(apr_int64_t));
-
-    for (json++; apr_isdigit(*json);) {
-        char *end;
-
-        APR_ARRAY_PUSH(ids, apr_int64_t) = apr_strtoi64(json, &end, 10);
-        json = *end == ',' ? end + 1 : end;
-    }
-    return ids;
-}
+#include "core/ids.h"
 
 /* APR_ENOENT when it is another one by now: what was delivered of the last one can't be told. */
 static apr_status_t find_archive(mdl_db_t *db, const mdl_session_t *session, mdl_archive_t *archive,
@@ -65,10 +52,17 @@ static apr_status_t add_entry(mdl_db_t *db, const mdl_session_t *session,
     return mdl_delivered_add(db, &file, part, counts, p);
 }
 
+/* A session that went on with another archive may have taken what is not in this one. */
+static int is_there(const mdl_archive_t *archive, int place, apr_int64_t asset_id)
+{
+    return place < archive->files->nelts &&
+           APR_ARRAY_IDX(archive->files, place, mdl_archive_file_t).asset_id == asset_id;
+}
+
 apr_status_t mdl_divide(mdl_db_t *db, const mdl_session_t *session, const mdl_coverage_t *coverage,
                         mdl_division_t *division, apr_pool_t *p)
 {
-    const apr_array_header_t *taken = read_ids(session->taken, p);
+    const apr_array_header_t *taken = mdl_ids_read(session->taken, p);
     const mdl_coverage_t *earlier = mdl_coverage_read(session->kept, p);
     int is_archive = session->asset_id == 0, known;
     mdl_archive_t archive;
@@ -84,7 +78,9 @@ apr_status_t mdl_divide(mdl_db_t *db, const mdl_session_t *session, const mdl_co
     for (int i = 0; i < taken->nelts && known; i++) {
         int counts = 1;
 
-        if (!mdl_coverage_has(earlier, i, i + 1)) {
+        if (is_archive && !is_there(&archive, i, APR_ARRAY_IDX(taken, i, apr_int64_t))) {
+            counts = 0;
+        } else if (!mdl_coverage_has(earlier, i, i + 1)) {
             rv = session->asset_id == 0 ? add_entry(db, session, &archive, i, coverage, &counts, p)
                                         : add_file(db, session, coverage, &counts, p);
         }

@@ -1,6 +1,7 @@
 #include "core/ids.h"
 
 #include <apr_hash.h>
+#include <apr_lib.h>
 #include <apr_strings.h>
 
 static void fill(mdl_json_t *array, const apr_array_header_t *ids)
@@ -25,6 +26,19 @@ const char *mdl_ids_json(const apr_array_header_t *ids, apr_pool_t *p)
                                                            APR_ARRAY_IDX(ids, i, apr_int64_t));
     }
     return apr_pstrcat(p, "[", apr_array_pstrcat(p, words, ','), "]", NULL);
+}
+
+apr_array_header_t *mdl_ids_read(const char *json, apr_pool_t *p)
+{
+    apr_array_header_t *ids = apr_array_make(p, 4, sizeof(apr_int64_t));
+
+    for (json++; apr_isdigit(*json);) {
+        char *end;
+
+        APR_ARRAY_PUSH(ids, apr_int64_t) = apr_strtoi64(json, &end, 10);
+        json = *end == ',' ? end + 1 : end;
+    }
+    return ids;
 }
 
 apr_status_t mdl_ids_check(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop_id,

@@ -14,6 +14,9 @@ void mdl_ids_add(mdl_json_t *to, const char *name, const apr_array_header_t *ids
 /** The ids as a JSON array, for statements that take a list. */
 const char *mdl_ids_json(const apr_array_header_t *ids, apr_pool_t *p);
 
+/** Reads such a text. */
+apr_array_header_t *mdl_ids_read(const char *json, apr_pool_t *p);
+
 /**
  * Adds a detail unknown_reference at /<member>/<n> for each of ids that is not the shop's.  known
  * is the statement that finds those that are (shop, JSON array); on PostgreSQL it keeps them from

@@ -49,6 +49,44 @@ static apr_status_t lock(mdl_db_t *db, const char *id, apr_pool_t *p)
     return mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_LOCK, &row, p, MDL_ARGS(mdl_text(id)));
 }
 
+static int by_number(const void *one, const void *other)
+{
+    apr_int64_t a = *(const apr_int64_t *)one, b = *(const apr_int64_t *)other;
+
+    return (a > b) - (a < b);
+}
+
+/* Sessions, by their ids, and then their assignments: so two of these can't wait for each other. */
+static apr_status_t lock_all(mdl_db_t *db, const apr_array_header_t *ids, apr_pool_t *p)
+{
+    apr_array_header_t *assignments = apr_array_make(p, ids->nelts, sizeof(apr_int64_t));
+    apr_status_t rv = APR_SUCCESS;
+    mdl_rows_t *row;
+
+    for (int i = 0; i < ids->nelts; i++) {
+        rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_LOCK, &row, p,
+                               MDL_ARGS(mdl_text(APR_ARRAY_IDX(ids, i, const char *))));
+        if (rv == APR_SUCCESS) {
+            APR_ARRAY_PUSH(assignments, apr_int64_t) = mdl_rows_int(row, 0);
+        } else if (rv != APR_ENOENT) {
+            return rv;
+        }
+    }
+    qsort(assignments->elts, (size_t)assignments->nelts, sizeof(apr_int64_t), by_number);
+    for (int i = 0; i < assignments->nelts; i++) {
+        apr_int64_t id = APR_ARRAY_IDX(assignments, i, apr_int64_t);
+
+        if (i > 0 && APR_ARRAY_IDX(assignments, i - 1, apr_int64_t) == id) {
+            continue;
+        }
+        rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_LOCK, &row, p, MDL_ARGS(mdl_int(id)));
+        if (rv != APR_SUCCESS && rv != APR_ENOENT) {
+            return rv;
+        }
+    }
+    return APR_SUCCESS;
+}
+
 /* Allowances. */
 
 static apr_status_t take(mdl_db_t *db, apr_int64_t assignment_id, const char *ids, int limit,
@@ -101,12 +139,51 @@ static apr_status_t resume(mdl_db_t *db, const mdl_session_begin_t *begin,
                                 mdl_text(begin->link->session), mdl_int(begin->generation)));
 }
 
+static int has_id(const apr_array_header_t *ids, apr_int64_t id)
+{
+    for (int i = 0; i < ids->nelts; i++) {
+        if (APR_ARRAY_IDX(ids, i, apr_int64_t) == id) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Another archive may be of other files: what the last one's session holds is given back, and what
+   the new one needs is taken, but for the files that count. */
+static apr_status_t exchange(mdl_db_t *db, mdl_session_begin_t *begin, const mdl_session_t *last,
+                             mdl_coverage_t *kept, apr_pool_t *p)
+{
+    const apr_array_header_t *taken = mdl_ids_read(last->taken, p);
+    const mdl_coverage_t *earlier = mdl_coverage_read(last->kept, p);
+    apr_array_header_t *back = apr_array_make(p, taken->nelts, sizeof(apr_int64_t));
+    apr_array_header_t *counted = apr_array_make(p, taken->nelts, sizeof(apr_int64_t));
+    apr_array_header_t *wanted = apr_array_make(p, begin->files->nelts, sizeof(apr_int64_t));
+    apr_status_t rv;
+
+    for (int i = 0; i < taken->nelts; i++) {
+        APR_ARRAY_PUSH(mdl_coverage_has(earlier, i, i + 1) ? counted : back,
+                       apr_int64_t) = APR_ARRAY_IDX(taken, i, apr_int64_t);
+    }
+    for (int i = 0; i < begin->files->nelts; i++) {
+        apr_int64_t id = APR_ARRAY_IDX(begin->files, i, apr_int64_t);
+
+        if (has_id(counted, id)) {
+            mdl_coverage_add(kept, i, i + 1);
+        } else {
+            APR_ARRAY_PUSH(wanted, apr_int64_t) = id;
+        }
+    }
+    rv = mdl_db_exec(db, MDL_Q_ALLOWANCE_GIVE_BACK, NULL, p,
+                     MDL_ARGS(mdl_int(last->assignment_id), mdl_text(mdl_ids_json(back, p))));
+    return rv == APR_SUCCESS ? take_all(db, begin, wanted, p) : rv;
+}
+
 /* The link's next session; what is taken of the last one stands for it when that is still open. */
 static apr_status_t open_next(mdl_db_t *db, mdl_session_begin_t *begin, const mdl_session_t *last,
                               apr_time_t now, apr_pool_t *p)
 {
-    const char *taken = last->status == MDL_SESSION_OPEN ? last->taken
-                                                         : mdl_ids_json(begin->files, p);
+    mdl_coverage_t *kept = mdl_coverage_make(p);
     apr_int64_t opened;
     apr_status_t rv;
 
@@ -122,11 +199,19 @@ static apr_status_t open_next(mdl_db_t *db, mdl_session_begin_t *begin, const md
                          MDL_ARGS(mdl_text(names[MDL_SESSION_RETURNED]), mdl_text(last->ranges),
                                   mdl_int(0), mdl_int(now), mdl_int(now), mdl_text(last->id),
                                   mdl_int(last->generation)));
+        if (rv == APR_SUCCESS && last->asset_id == 0) {
+            rv = exchange(db, begin, last, kept, p);
+        }
         if (rv != APR_SUCCESS) {
             return rv;
         }
     }
-    return open_generation(db, begin, taken, &opened, now, p);
+    rv = open_generation(db, begin, mdl_ids_json(begin->files, p), &opened, now, p);
+    return rv == APR_SUCCESS && kept->nelts > 0
+               ? mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_KEEP, NULL, p,
+                             MDL_ARGS(mdl_text(mdl_coverage_text(kept, p)), mdl_text(last->id),
+                                      mdl_int(begin->generation)))
+               : rv;
 }
 
 /* The files of which a session that goes on has no download any more. */
@@ -377,13 +462,16 @@ apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     const mdl_session_settle_t *all = arg;
     apr_time_t until = apr_time_now() + all->idle;
-    apr_status_t rv = APR_SUCCESS;
+    apr_array_header_t *ids = apr_array_make(p, all->deliveries->nelts, sizeof(const char *));
+    apr_status_t rv;
 
     for (int i = 0; i < all->deliveries->nelts; i++) {
-        rv = lock(db, APR_ARRAY_IDX(all->deliveries, i, mdl_session_delivery_t).session_id, p);
-        if (rv != APR_SUCCESS && rv != APR_ENOENT) {
-            return rv;
-        }
+        APR_ARRAY_PUSH(
+            ids,
+            const char *) = APR_ARRAY_IDX(all->deliveries, i, mdl_session_delivery_t).session_id;
+    }
+    if ((rv = lock_all(db, ids, p)) != APR_SUCCESS) {
+        return rv;
     }
     for (int i = 0; i < all->deliveries->nelts; i++) {
         rv = settle(db, &APR_ARRAY_IDX(all->deliveries, i, mdl_session_delivery_t), until, p);
@@ -448,14 +536,16 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_session_sweep_t *sweep = arg;
     apr_array_header_t *sessions = apr_array_make(p, sweep->limit, sizeof(mdl_session_t));
+    apr_array_header_t *ids = apr_array_make(p, sweep->limit, sizeof(const char *));
     apr_time_t now = apr_time_now();
     apr_status_t rv = find_idle(db, sweep->limit, now, sessions, p);
 
     sweep->settled = sessions->nelts;
     qsort(sessions->elts, (size_t)sessions->nelts, sizeof(mdl_session_t), by_id);
-    for (int i = 0; i < sessions->nelts && rv == APR_SUCCESS; i++) {
-        rv = lock(db, APR_ARRAY_IDX(sessions, i, mdl_session_t).id, p);
+    for (int i = 0; i < sessions->nelts; i++) {
+        APR_ARRAY_PUSH(ids, const char *) = APR_ARRAY_IDX(sessions, i, mdl_session_t).id;
     }
+    rv = rv == APR_SUCCESS ? lock_all(db, ids, p) : rv;
     for (int i = 0; i < sessions->nelts && rv == APR_SUCCESS; i++) {
         rv = end_idle(db, &APR_ARRAY_IDX(sessions, i, mdl_session_t), now, p);
     }

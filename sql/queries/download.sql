@@ -33,7 +33,7 @@ SELECT {{session_columns}} FROM download_session s WHERE s.id = %s AND s.generat
 
 -- The first session of a link stands for all of them.
 -- name: download_session_lock
-SELECT generation FROM download_session WHERE id = %s AND generation = 1 {{for_update}}
+SELECT assignment_id FROM download_session WHERE id = %s AND generation = 1 {{for_update}}
 
 -- name: download_session_open
 INSERT INTO download_session (id, generation, assignment_id, asset_id, taken, etag, size, status,

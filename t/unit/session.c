@@ -480,6 +480,66 @@ static void test_archive_lost(apr_pool_t *p)
     is_int(session.bytes, at[1], "with the bytes of the first time");
 }
 
+static void change_archive(const mdl_capability_file_t *bought, const char *product,
+                           apr_array_header_t *these, apr_pool_t *p)
+{
+    mdl_archive_t archive;
+
+    make_mapping(db, new_mapping(shop, product, these, p), p);
+    archive = archive_of(bought->assignment_id, p);
+    for (int i = 0; i < archive.files->nelts; i++) {
+        at[i] = mdl_zip_data(archive.zip, i);
+    }
+    zip_size = mdl_zip_size(archive.zip);
+}
+
+static void test_archive_changed(apr_pool_t *p)
+{
+    mdl_capability_file_t bought = buy_archive("10", PRODUCT("10"), p);
+    mdl_capability_file_t *link = zip_link(&bought, p);
+
+    fetch_part(link, 0, 0, 10, p);
+    change_archive(&bought, PRODUCT("10"), ids_of(p, 2, files[1], files[2]), p);
+    fetch_part(link, 0, 0, at[0] + FILE_SIZE, p);
+    sweep(p);
+    is_used(&bought, "0 1 0", "of an archive that lost a file what was delivered counts", p);
+
+    bought = buy_archive("11", PRODUCT("11"), p);
+    link = zip_link(&bought, p);
+    fetch_part(link, 0, 0, at[1], p);
+    sweep(p);
+    fetch_part(link, 0, at[1], at[1] + 1, p);
+    is_used(&bought, "1 1 1", "one file counts and its link goes on", p);
+    change_archive(&bought, PRODUCT("11"), ids_of(p, 2, files[0], files[2]), p);
+    fetch_part(link, 0, 0, 10, p);
+    sweep(p);
+    is_used(&bought, "1 0 0", "what counts is not given back as the archive changes", p);
+
+    bought = buy_archive("12", PRODUCT("12"), p);
+    change_archive(&bought, PRODUCT("12"), ids_of(p, 2, files[1], files[2]), p);
+    link = zip_link(&bought, p);
+    fetch_part(link, 1, 0, 10, p);
+    change_archive(&bought, PRODUCT("12"), ids_of(p, 3, files[0], files[1], files[2]), p);
+    fetch_part(link, 1, 0, zip_size, p);
+    is_used(&bought, "1 1 1", "a file that came to the archive meanwhile is taken, too", p);
+}
+
+static void test_late(apr_pool_t *p)
+{
+    mdl_capability_file_t bought = buy("13", PRODUCT("13"), p);
+    mdl_capability_file_t *other = link_to(&bought, p);
+    mdl_session_begin_t slow = begin(link_to(&bought, p), 0, 1, p);
+
+    settle(&slow, "0-799", 800, p);
+    sweep(p);
+    settle(&slow, "0-999", 1000, p);
+    is_int(status(slow.link, p), MDL_SESSION_COUNTED, "one that ends late and whole is counted");
+    fetch(other, 0, "800-999", 200, p);
+    sweep(p);
+    is_int(status(other, p), MDL_SESSION_RETURNED,
+           "and what it gave back makes nothing else whole");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     db = database_ready(database, p);
@@ -497,6 +557,8 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_archive_and_files(p);
     test_archive_by_three(p);
     test_archive_lost(p);
+    test_archive_changed(p);
+    test_late(p);
 }
 
 int main(void)
