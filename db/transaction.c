@@ -143,7 +143,8 @@ static apr_status_t run(mdl_db_t *db, transaction_t transaction, mdl_effect_fn *
     return transaction != NONE ? end(db, rv) : rv;
 }
 
-/* Whether a second try on a mended connection may do. */
+/* Whether another try on a mended connection may do: others may change the schema, or take a lock,
+   again and again. */
 static int is_mendable(apr_status_t rv)
 {
     return rv == MDL_DB_EGONE || rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY;
@@ -154,17 +155,16 @@ static apr_status_t run_mended(mdl_db_t *db, transaction_t transaction, mdl_effe
 {
     apr_status_t rv = run(db, transaction, effect, arg, p);
 
-    if (is_mendable(rv)) {
-        mdl_log(MDL_LOG_INFO, 0, "MDL0109: database: a connection is made anew after: %s",
-                db->error);
+    for (int i = 0; is_mendable(rv) && i <= MORE_TRIES && (i == 0 || rv != MDL_DB_EGONE); i++) {
+        if (i == 0) {
+            mdl_log(MDL_LOG_INFO, 0, "MDL0109: database: a connection is made anew after: %s",
+                    db->error);
+        }
         if (mend(db, rv) != APR_SUCCESS) {
             mdl_db_keep_words(db);
             mdl_log(MDL_LOG_ERR, 0, "MDL0110: the database is out of reach: %s", db->error);
             return MDL_DB_EGONE;
         }
-        rv = run(db, transaction, effect, arg, p);
-    }
-    for (int i = 0; rv == MDL_DB_ERETRY && i < MORE_TRIES; i++) {
         rv = run(db, transaction, effect, arg, p);
     }
     return rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY ? MDL_DB_EOTHER : rv;
