@@ -236,6 +236,7 @@ subtest 'a database that is away at the start' => sub {
     my $reply = api('GET', '/health');
     is $reply->{status}, 503, 'the server starts, and answers 503';
     like $reply->{headers}{'retry-after'} // 'none', qr/^\d+$/, 'with Retry-After';
+    wait_for(sub { $server->error_log =~ /MDL0320/ }, 20, 'the background process to say it');
     is scalar(() = $server->error_log =~ /MDL0320/g), 1, 'the background process says it once';
     like $server->error_log, qr/MDL0339/, 'and so does the start';
     database() eq 'sqlite3' ? rename "$home.away", $home : start_database();
