@@ -260,7 +260,7 @@ static mdl_session_verdict_t judge(const mdl_session_begin_t *begin, const mdl_s
         return MDL_SESSION_OVER;
     }
     if (running->count >= MDL_SESSION_TRANSFERS) {
-        return MDL_SESSION_CROWDED;
+        return begin->patient ? MDL_SESSION_UNSETTLED : MDL_SESSION_CROWDED;
     }
     if (!is_another && last->size > 0 &&
         last->bytes + running->bytes >= last->size * MDL_SESSION_FACTOR) {

@@ -44,7 +44,7 @@ typedef enum {
     MDL_SESSION_OVER,      /* its time is over */
     MDL_SESSION_CAPPED,    /* it has sent MDL_SESSION_FACTOR times its size */
     MDL_SESSION_CROWDED,   /* MDL_SESSION_TRANSFERS run */
-    MDL_SESSION_UNSETTLED  /* others run that may have made it whole: ask again soon */
+    MDL_SESSION_UNSETTLED  /* others run that may have ended, or made it whole: ask again soon */
 } mdl_session_verdict_t;
 
 typedef struct {

@@ -9,7 +9,7 @@
 //                     second, once the head of the answer has come
 //   { "do": "go", "id": "a", "until": …, "rate": … }    reads on
 //   { "do": "reset", "id": "a" }                        ends the stream
-//   { "do": "drop", "on": "one" }                       ends the connection
+//   { "do": "drop", "id": "a", "on": "one" }            ends the stream's connection
 //   { "event": "paused" | "end" | "failed", "id": "a", "status", "bytes", "sha256", "arrived", "error" }
 //                     end: all that was announced has come; arrived: what came over the stream's
 //                     connection, read or not, with its frames
@@ -40,10 +40,17 @@ function connection(on, origin) {
         session.on('close', () => {
             delete connections[on];
             tell({ event: 'closed', on });
+            Object.values(streams).filter((reader) => reader.session === session).forEach(lose);
         });
         connections[on] = session;
     }
     return connections[on];
+}
+
+// Nothing more comes over its connection, of which node does not always tell the stream.
+function lose(reader) {
+    reader.lost = true;
+    reader.wake();
 }
 
 // A stream ends once; node does not close one of which all came before any was read.
@@ -78,13 +85,16 @@ async function read(reader) {
                 await new Promise((resolve) => { setTimeout(resolve, 1000 * piece.length / reader.rate); });
             }
         }
-        reader.over ||= stream.readableLength === 0 && (stream.readableEnded || stream.closed);
+        reader.over ||= stream.readableLength === 0
+            && (stream.readableEnded || stream.closed || reader.lost);
     }
     reader.reading = false;
     if (!reader.over) {
         report(reader, 'paused');
     } else if (reader.bytes === reader.size) {
         finish(reader, 'end');
+    } else if (reader.lost) {
+        finish(reader, 'failed');
     }
 }
 
@@ -103,6 +113,7 @@ function get({ id, on, origin, path, headers, until, rate }) {
     });
     stream.on('error', (error) => { reader.error = String(error.code ?? error); });
     reader.closed = new Promise((resolve) => {
+        reader.wake = resolve;
         stream.on('end', resolve);
         stream.on('close', () => {
             finish(reader, reader.bytes === reader.size ? 'end' : 'failed');
@@ -124,7 +135,10 @@ const commands = {
     get,
     go,
     reset: ({ id }) => streams[id].stream.close(constants.NGHTTP2_CANCEL),
-    drop: ({ on }) => connections[on]?.destroy(),
+    drop: ({ id, on }) => {
+        connections[on]?.destroy();
+        finish(streams[id], 'failed');
+    },
 };
 
 for await (const line of createInterface({ input: process.stdin })) {

@@ -228,7 +228,7 @@ static void test_caps(apr_pool_t *p)
         n++;
     }
     is_int(n, MDL_SESSION_TRANSFERS, "so many transfers run at once");
-    is_int(begin(link, 0, 0, p).verdict, MDL_SESSION_CROWDED, "one more has to wait");
+    is_int(begin(link, 0, 0, p).verdict, MDL_SESSION_UNSETTLED, "one more has to wait");
 
     link = link_to(&bought, p);
     for (n = 0; n < 10 && fetch(link, 0, "0-898", 899, p) == MDL_SESSION_BEGUN; n++) {

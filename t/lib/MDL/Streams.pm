@@ -115,8 +115,8 @@ sub leave
 {
     my ($self, $connection) = @_;
     return $self->{last}{bytes} if $self->{last}{event} ne 'paused';
-    $self->{streams}->tell($connection ? (do => 'drop', on => "that of $self->{id}")
-        : (do => 'reset', id => $self->{id}));
+    $self->{streams}->tell(id => $self->{id},
+        $connection ? (do => 'drop', on => "that of $self->{id}") : (do => 'reset'));
     $self->{last} = $self->{streams}->event($self->{id});
     return $self->{last}{bytes};
 }
