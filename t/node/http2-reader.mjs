@@ -21,6 +21,7 @@ import { connect, constants } from 'node:http2';
 import { createInterface } from 'node:readline';
 
 const PIECE = 16384;
+const PATIENCE = 10_000; // ms
 
 const ca = readFileSync(process.argv[2]);
 const connections = {};
@@ -53,6 +54,16 @@ function lose(reader) {
     reader.wake();
 }
 
+// Node misses the end of a connection that goes while it is written to: who answers no ping is gone.
+function probe(reader) {
+    const gone = setTimeout(lose, PATIENCE, reader);
+    try {
+        reader.session.ping(() => clearTimeout(gone));
+    } catch {
+        lose(reader);
+    }
+}
+
 // A stream ends once; node does not close one of which all came before any was read.
 function finish(reader, event) {
     reader.over = true;
@@ -76,7 +87,9 @@ async function read(reader) {
         const count = Math.min(stream.readableLength, reader.until - reader.bytes, PIECE);
         if (count === 0) {
             stream.read(0);
+            const silence = setTimeout(probe, PATIENCE, reader);
             await Promise.race([once(stream, 'readable'), reader.closed]);
+            clearTimeout(silence);
         } else {
             const piece = stream.read(count);
             reader.bytes += piece.length;
