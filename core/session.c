@@ -538,6 +538,7 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_array_header_t *sessions = apr_array_make(p, sweep->limit, sizeof(mdl_session_t));
     apr_array_header_t *ids = apr_array_make(p, sweep->limit, sizeof(const char *));
     apr_time_t now = apr_time_now();
+    apr_pool_t *each;
     apr_status_t rv = find_idle(db, sweep->limit, now, sessions, p);
 
     sweep->settled = sessions->nelts;
@@ -546,9 +547,12 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, void *arg)
         APR_ARRAY_PUSH(ids, const char *) = APR_ARRAY_IDX(sessions, i, mdl_session_t).id;
     }
     rv = rv == APR_SUCCESS ? lock_all(db, ids, p) : rv;
+    apr_pool_create(&each, p);
     for (int i = 0; i < sessions->nelts && rv == APR_SUCCESS; i++) {
-        rv = end_idle(db, &APR_ARRAY_IDX(sessions, i, mdl_session_t), now, p);
+        apr_pool_clear(each);
+        rv = end_idle(db, &APR_ARRAY_IDX(sessions, i, mdl_session_t), now, each);
     }
+    apr_pool_destroy(each);
     return rv;
 }
 

@@ -18,7 +18,8 @@
 #define FILE_BATCH      500
 #define BLOB_BATCH      500
 #define BLOB_REST       apr_time_from_sec(3600) /* transfers that began before go on */
-#define DOWNLOAD_BATCH  100
+#define TRANSFER_BATCH  100
+#define SESSION_BATCH   10 /* of an archive each file is looked at, under SQLite's one lock */
 #define DOWNLOAD_ROUNDS 20
 
 enum { REPORT_KEYS, SWEEP_UPLOADS, SWEEP_BLOBS, SWEEP_DOWNLOADS, PRUNE, READ_BOUNCES, CHORES };
@@ -139,8 +140,8 @@ static apr_interval_time_t downloads_interval(const mdl_chores_t *chores)
 static apr_interval_time_t sweep_downloads(mdl_chores_t *chores, apr_pool_t *p)
 {
     mdl_meter_sweep_t lost = {.idle = chores->service->settings->session_idle,
-                              .limit = DOWNLOAD_BATCH};
-    mdl_session_sweep_t idle = {.limit = DOWNLOAD_BATCH};
+                              .limit = TRANSFER_BATCH};
+    mdl_session_sweep_t idle = {.limit = SESSION_BATCH};
 
     for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
         if (mdl_worker_db_write(chores->database, mdl_meter_sweep, &lost, p) != APR_SUCCESS ||
@@ -150,11 +151,11 @@ static apr_interval_time_t sweep_downloads(mdl_chores_t *chores, apr_pool_t *p)
     }
     for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
         if (mdl_worker_db_write(chores->database, mdl_session_sweep, &idle, p) != APR_SUCCESS ||
-            idle.settled < DOWNLOAD_BATCH) {
-            break;
+            idle.settled < SESSION_BATCH) {
+            return downloads_interval(chores);
         }
     }
-    return downloads_interval(chores);
+    return SOON;
 }
 
 /* Deletes answers past their retention. */
