@@ -336,7 +336,8 @@ static apr_status_t publish(write_t *write)
     if (rv == APR_SUCCESS) {
         rv = mdl_upload_commit(write->request, mdl_upload_finish, &finish);
     }
-    if (rv == APR_ENOENT) { /* aborted by now, with its file or without */
+    /* Aborted by now, without its file or with it. */
+    if (rv == APR_ENOENT || (rv == APR_SUCCESS && finish.late)) {
         return finished(write->call);
     }
     if (rv == APR_SUCCESS) {

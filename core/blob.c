@@ -35,6 +35,13 @@ apr_status_t mdl_blob_release(mdl_db_t *db, const char *sha256, apr_pool_t *p)
                                         MDL_ARGS(mdl_int(apr_time_now()), mdl_text(sha256)));
 }
 
+apr_status_t mdl_blob_leave(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
+{
+    apr_status_t rv = blob != NULL ? mdl_blob_insert(db, blob, p) : APR_SUCCESS;
+
+    return rv == APR_SUCCESS && blob != NULL ? mdl_blob_release(db, blob->sha256, p) : rv;
+}
+
 apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_blob_released_t *find = arg;

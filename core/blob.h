@@ -22,6 +22,10 @@ apr_status_t mdl_blob_check(const mdl_storage_t *storage, const char *sha256, ap
 /** Notes that a reference to a blob is gone; NULL is taken too. */
 apr_status_t mdl_blob_release(mdl_db_t *db, const char *sha256, apr_pool_t *p);
 
+/** Notes a blob that was put into storage in vain: unless somebody else refers to it, it is swept.
+    NULL is taken too. */
+apr_status_t mdl_blob_leave(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p);
+
 /** Effect that reads up to limit blobs that were released before a time. */
 typedef struct {
     apr_time_t before;

@@ -157,11 +157,6 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_blob_release(db, get->upload->sha256, p);
 }
 
-static apr_status_t absent_if_unchanged(apr_status_t rv, apr_int64_t changed)
-{
-    return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
-}
-
 apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     const mdl_upload_size_t *set = arg;
@@ -170,12 +165,12 @@ apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, void *arg)
         db, MDL_Q_UPLOAD_SET_SIZE, &changed, p,
         MDL_ARGS(mdl_int(set->size), mdl_text(set->id), mdl_text(MDL_UPLOAD_OPEN)));
 
-    return absent_if_unchanged(rv, changed);
+    return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
 }
 
 apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    const mdl_upload_finish_t *finish = arg;
+    mdl_upload_finish_t *finish = arg;
     const mdl_blob_t *blob = &finish->blob;
     apr_int64_t changed = 0;
     apr_status_t rv = mdl_blob_insert(db, blob, p);
@@ -185,10 +180,12 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg)
                          MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size), mdl_text(finish->id),
                                   mdl_text(MDL_UPLOAD_OPEN), mdl_int(blob->size)));
     }
-    if ((rv = absent_if_unchanged(rv, changed)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS) {
         return rv;
     }
-    return mdl_blob_check(finish->storage, blob->sha256, p);
+    finish->late = changed == 0;
+    return finish->late ? mdl_blob_release(db, blob->sha256, p)
+                        : mdl_blob_check(finish->storage, blob->sha256, p);
 }
 
 /* What a second request to complete finds. */

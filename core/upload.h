@@ -75,12 +75,12 @@ typedef struct {
 } mdl_upload_size_t;
 apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect: notes that all bytes have come and are a blob.  APR_ENOENT when the upload is over or of
-    another size, APR_EINCOMPLETE as mdl_blob_check. */
+/** Effect: notes that all bytes have come and are a blob.  APR_EINCOMPLETE as mdl_blob_check. */
 typedef struct {
     const char *id;
     const mdl_storage_t *storage;
     mdl_blob_t blob;
+    int late; /* out: the upload is over, or of another size; the blob is left to the sweep */
 } mdl_upload_finish_t;
 apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg);
 

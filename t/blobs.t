@@ -3,10 +3,13 @@ use strict;
 use warnings;
 
 use Digest::SHA qw(sha256_hex);
+use Fcntl qw(:flock);
 use MDL::Contract;
 use MDL::Instance;
+use MDL::Source;
 use MDL::Test;
 use MDL::Upload;
+use POSIX ();
 use Test::More;
 
 my $server = MDL::Instance->new(extra => "DownloadsRetryDelay 50\n")->start;
@@ -39,6 +42,24 @@ sub sweep
     httpd_graceful();
     wait_for(sub { !sql('SELECT sha256 FROM blob WHERE released_at = 1') }, 20, 'a sweep');
     return;
+}
+
+# Nobody else writes to the rows of a statement before what comes back is called: then it is done.
+sub hold_writes
+{
+    my ($statement) = @_;
+    my $params = MDL::Test::vars()->{db_params};
+    if (database() eq 'sqlite3') {
+        open my $lock, '>>', "$params-writer" or die "$params-writer: $!\n";
+        flock $lock, LOCK_EX or die "flock: $!\n";
+        return sub { sql($statement); return flock $lock, LOCK_UN };
+    }
+    open my $psql, '|-', 'psql', '-q', '-o', '/dev/null', '-d', $params or die "psql: $!\n";
+    $psql->autoflush;
+    print $psql "BEGIN; $statement;\n";
+    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE query LIKE 'UPDATE %'
+            AND state = 'idle in transaction'}) }, 10, 'the lock');
+    return sub { print $psql "COMMIT;\n"; return close $psql };
 }
 
 subtest 'the bytes of a deleted asset are removed' => sub {
@@ -96,6 +117,40 @@ subtest 'those of one that expired too, and not those of one that became an asse
     sweep();
     ok !-e blob('late'), 'the bytes that are late are gone';
     ok -e blob('kept'), 'the others are there';
+};
+
+subtest 'the bytes of an import that is cancelled when they are stored are removed' => sub {
+    my $bytes  = 'stored in vain';
+    my $source = MDL::Source->new;
+    my $reply  = api('POST', '/assets', key => $shop->{token},
+        json => { source_url => $source->offer('in-vain', { body => $bytes, hold => 3 }) });
+    my $cancel = "UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = 1, finished_at = 1"
+        . " WHERE id = '$reply->{json}{job}{id}'";
+    wait_for(sub { $source->requests('in-vain') }, 10, 'the import to begin');
+    my $lock = hold_writes($cancel);
+    $source->release('in-vain');
+    wait_for(sub { -e blob($bytes) }, 10, 'its bytes to be stored');
+    $lock->();
+    wait_for(sub { sql(q{SELECT 1 FROM blob WHERE sha256 = '} . sha256_hex($bytes) . q{'}) }, 10,
+        'the worker to see that it was cancelled');
+    sweep();
+    ok !-e blob($bytes), 'they are gone';
+};
+
+subtest 'the bytes of an upload that is aborted when they are stored are removed' => sub {
+    my $bytes  = 'put in vain';
+    my $upload = begin_upload($shop, size => length $bytes);
+    my $lock   = hold_writes("UPDATE upload SET status = 'aborted' WHERE id = '$upload->{id}'");
+    my $pid    = open(my $put, '-|') // die "fork: $!\n";
+    if (!$pid) {
+        syswrite STDOUT, put_bytes($upload, $bytes)->{status};
+        POSIX::_exit(0);
+    }
+    wait_for(sub { -e blob($bytes) }, 10, 'the bytes to be stored');
+    $lock->();
+    is <$put>, 409, 'who uploads them is told';
+    sweep();
+    ok !-e blob($bytes), 'they are gone';
 };
 
 subtest 'bytes that come again after they were removed are stored again' => sub {

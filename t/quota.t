@@ -107,6 +107,11 @@ is(stored_bytes(), 80 * KB, 'the other is counted');
 my ($rows) = sql("SELECT sum(b.size) FROM asset a JOIN blob b ON b.sha256 = a.sha256 "
         . "WHERE a.shop_id = $shop->{shop_id} AND a.deleted_at IS NULL");
 is($rows->[0], 80 * KB, 'exactly as the assets say');
+my ($left) = glob storage_dir() . '/blobs/*/' . MDL::Source::sha256(40 * KB, $failed->{id} eq $made[0]{job}{id} ? $count - 1 : $count);
+ok(-e $left, 'the bytes of the one that failed are in storage');
+sql('UPDATE blob SET released_at = 1 WHERE released_at IS NOT NULL');
+httpd_graceful();
+ok(wait_for(sub { !-e $left }, 20, 'a sweep'), 'until they are swept, an hour later');
 
 my $other = new_shop();
 is(wait_job($other, api('POST', '/assets', key => $other->{token},

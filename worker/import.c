@@ -121,6 +121,7 @@ static void whole(mdl_task_t *task)
         disk_failed(task, rv);
         return;
     }
+    task->stored = &import->blob;
     atomic_store(&task->total, import->blob.size);
     mdl_runner_done(task, MDL_TASK_SUCCEEDED);
 }
@@ -262,7 +263,7 @@ static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 
     switch (task->outcome) {
     case MDL_TASK_SUCCEEDED:
-        return mdl_outcome_ready(db, task, &import->blob, import->content_type, p);
+        return mdl_outcome_ready(db, task, import->content_type, p);
     case MDL_TASK_FAILED:
         mdl_partial_remove(task->storage, task->job->id, p);
         return mdl_asset_failed(db, task->job->asset_id, p);

@@ -66,18 +66,20 @@ apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, void *arg)
             mdl_log(MDL_LOG_NOTICE, 0,
                     "MDL0323: job %s was cancelled, or taken over by another worker",
                     task->job->id);
-        } else if (rv != APR_SUCCESS) {
+            rv = mdl_blob_leave(db, task->stored, p);
+        }
+        if (rv != APR_SUCCESS) {
             return rv;
         }
     }
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_outcome_ready(mdl_db_t *db, const mdl_task_t *task, const mdl_blob_t *blob,
-                               const char *content_type, apr_pool_t *p)
+apr_status_t mdl_outcome_ready(mdl_db_t *db, const mdl_task_t *task, const char *content_type,
+                               apr_pool_t *p)
 {
     mdl_job_t *job = task->job;
-    const mdl_asset_bytes_t bytes = {.blob = *blob,
+    const mdl_asset_bytes_t bytes = {.blob = *task->stored,
                                      .content_type = content_type,
                                      .source_url = job->source_url,
                                      .job_id = job->id,
@@ -85,13 +87,16 @@ apr_status_t mdl_outcome_ready(mdl_db_t *db, const mdl_task_t *task, const mdl_b
     apr_status_t rv = mdl_asset_ready(db, job->asset_id, &bytes, p);
 
     if (rv == APR_ENOENT) {
-        return APR_SUCCESS; /* it was deleted in the same moment */
+        return mdl_blob_leave(db, task->stored, p); /* it was deleted in the same moment */
     }
     if (rv != APR_ENOSPC) {
-        return rv == APR_SUCCESS ? mdl_blob_check(task->storage, blob->sha256, p) : rv;
+        return rv == APR_SUCCESS ? mdl_blob_check(task->storage, task->stored->sha256, p) : rv;
     }
     job->error_code = MDL_QUOTA_CODE;
     job->error_message = MDL_QUOTA_MESSAGE;
-    rv = mdl_job_fail(db, job, p);
-    return rv == APR_SUCCESS ? mdl_asset_failed(db, job->asset_id, p) : rv;
+    if ((rv = mdl_job_fail(db, job, p)) != APR_SUCCESS ||
+        (rv = mdl_asset_failed(db, job->asset_id, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_blob_leave(db, task->stored, p);
 }

@@ -15,14 +15,15 @@ void mdl_outcome_progress(mdl_task_t *task);
 
 /**
  * Effect: writes down the outcomes of all tasks of a list (mdl_task_t *, linked by next), which
- * costs one fsync for many small jobs.  A job whose lease is lost is passed over.
+ * costs one fsync for many small jobs.  A job whose lease is lost is passed over, but for what it
+ * has stored.
  */
 apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** For settle: makes the task's asset ready with its blob.  Where the quota does not allow it the
-    job has failed instead; an asset that was deleted meanwhile gets nothing.  APR_EINCOMPLETE as
-    mdl_blob_check: the job is to be run again. */
-apr_status_t mdl_outcome_ready(mdl_db_t *db, const mdl_task_t *task, const mdl_blob_t *blob,
-                               const char *content_type, apr_pool_t *p);
+/** For settle: makes the task's asset ready with what it has stored.  Where the quota does not
+   allow it the job has failed instead; an asset that was deleted meanwhile gets nothing.
+   APR_EINCOMPLETE as mdl_blob_check: the job is to be run again. */
+apr_status_t mdl_outcome_ready(mdl_db_t *db, const mdl_task_t *task, const char *content_type,
+                               apr_pool_t *p);
 
 #endif

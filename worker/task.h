@@ -35,6 +35,7 @@ struct mdl_task_t {
     mdl_storage_t *storage;
     const char *boot_id;             /* of this machine's running kernel */
     void *data;                      /* of the kind */
+    const mdl_blob_t *stored;        /* what the lane's thread has put into storage, or NULL */
     apr_interval_time_t retry_after; /* before the next attempt; 0: the usual back-off */
     mdl_outcome_t outcome;
 

@@ -81,6 +81,7 @@ static void compare(mdl_task_t *task)
         disk_failed(task, rv);
         return;
     }
+    task->stored = &verify->blob;
     atomic_store(&task->received, verify->blob.size);
     mdl_runner_done(task, MDL_TASK_SUCCEEDED);
 }
@@ -122,7 +123,7 @@ static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 
     switch (task->outcome) {
     case MDL_TASK_SUCCEEDED:
-        return mdl_outcome_ready(db, task, &verify->blob, verify->upload->content_type, p);
+        return mdl_outcome_ready(db, task, verify->upload->content_type, p);
     case MDL_TASK_FAILED:
         return mdl_asset_failed(db, task->job->asset_id, p);
     default:

@@ -39,12 +39,9 @@ static apr_status_t refer(mdl_db_t *in, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? mdl_blob_check(storage, to->blob.sha256, p) : rv;
 }
 
-static apr_status_t release(mdl_db_t *in, apr_pool_t *p, void *arg)
+static apr_status_t leave(mdl_db_t *in, apr_pool_t *p, void *arg)
 {
-    const mdl_blob_t *blob = arg;
-    apr_status_t rv = mdl_blob_insert(in, blob, p);
-
-    return rv == APR_SUCCESS ? mdl_blob_release(in, blob->sha256, p) : rv;
+    return mdl_blob_leave(in, arg, p);
 }
 
 static int is_released(const char *sha256, apr_pool_t *p)
@@ -65,7 +62,7 @@ static mdl_blob_t unused_blob(const char *text, apr_pool_t *p)
     mdl_blob_t blob = make_blob(text, p);
 
     make_file(&blob, p);
-    is_int(mdl_db_write(db, release, &blob, p), APR_SUCCESS, "  and let go");
+    is_int(mdl_db_write(db, leave, &blob, p), APR_SUCCESS, "  and let go");
     return blob;
 }
 
