@@ -10,9 +10,11 @@
 #include <apr_strings.h>
 #include <openssl/core_names.h>
 #include <openssl/crypto.h>
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/rand.h>
+#include <openssl/x509_vfy.h>
 
 #include "base/log.h"
 
@@ -245,6 +247,21 @@ void mdl_secret_mac(const mdl_secret_t *secret, const char *purpose, const void 
     }
     context_mac(context, data, length, mac);
     EVP_MAC_CTX_free(__atomic_exchange_n(&entry->spare, context, __ATOMIC_ACQ_REL));
+}
+
+int mdl_certificates_in(const char *path)
+{
+    X509_STORE *store = X509_STORE_new();
+    X509_LOOKUP *lookup = store ? X509_STORE_add_lookup(store, X509_LOOKUP_file()) : NULL;
+    int count;
+
+    if (!lookup) {
+        give_up("X509_STORE_add_lookup");
+    }
+    count = X509_load_cert_file(lookup, path, X509_FILETYPE_PEM);
+    X509_STORE_free(store);
+    ERR_clear_error(); /* mod_ssl and libcurl look into the same queue */
+    return count;
 }
 
 void mdl_random(void *buffer, apr_size_t length)

@@ -1,6 +1,6 @@
 /*
- * The wrapper of OpenSSL: random bytes, SHA-256 and HMAC-SHA-256, constant-time comparison, and
- * the two alphabets in which binary values travel.
+ * The wrapper of OpenSSL: random bytes, SHA-256 and HMAC-SHA-256, constant-time comparison, files
+ * of certificates, and the two alphabets in which binary values travel.
  */
 #ifndef MDL_BASE_CRYPTO_H
 #define MDL_BASE_CRYPTO_H
@@ -30,6 +30,10 @@ apr_status_t mdl_secret_read(mdl_secret_t **secret, const char *path, const char
  */
 void mdl_secret_mac(const mdl_secret_t *secret, const char *purpose, const void *data,
                     apr_size_t length, unsigned char mac[MDL_SHA256_LENGTH]);
+
+/** How many certificates in PEM form (RFC 7468 section 5) a file holds; 0 also when one of them is
+    broken, or when the file can't be read. */
+int mdl_certificates_in(const char *path);
 
 /** Fills buffer with random bytes; aborts the process when the system has none. */
 void mdl_random(void *buffer, apr_size_t length);

@@ -7,6 +7,7 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
+#include "base/crypto.h"
 #include "core/bounce.h"
 
 #define MAX_CREDENTIALS_SIZE 1024
@@ -163,14 +164,43 @@ static void check_rate(mdl_settings_t *settings, apr_array_header_t *problems)
     }
 }
 
-static void check_file(const char *directive, const char *path, apr_array_header_t *problems,
-                       apr_pool_t *p)
+static int is_file(const char *path, apr_pool_t *p)
 {
     apr_finfo_t info;
 
-    if (path &&
-        (apr_stat(&info, path, APR_FINFO_TYPE, p) != APR_SUCCESS || info.filetype != APR_REG)) {
+    return apr_stat(&info, path, APR_FINFO_TYPE, p) == APR_SUCCESS && info.filetype == APR_REG;
+}
+
+static void check_file(const char *directive, const char *path, apr_array_header_t *problems,
+                       apr_pool_t *p)
+{
+    if (path && !is_file(path, p)) {
         add_problem(problems, apr_psprintf(p, "%s: there is no file %s.", directive, path));
+    }
+}
+
+static void check_certificates(const char *directive, const char *path,
+                               apr_array_header_t *problems, apr_pool_t *p)
+{
+    const char *why = NULL;
+    apr_file_t *file;
+    apr_status_t rv;
+
+    check_file(directive, path, problems, p);
+    if (!path || !is_file(path, p)) {
+        return;
+    }
+    rv = apr_file_open(&file, path, APR_FOPEN_READ, APR_OS_DEFAULT, p);
+    if (rv != APR_SUCCESS) {
+        why = unreadable(rv, p);
+    } else {
+        apr_file_close(file);
+        if (mdl_certificates_in(path) == 0) {
+            why = "must hold certificates in PEM form, and none that is broken";
+        }
+    }
+    if (why) {
+        add_problem(problems, apr_psprintf(p, "%s: the file %s %s.", directive, path, why));
     }
 }
 
@@ -200,7 +230,7 @@ static void check_mail(mdl_settings_t *settings, apr_array_header_t *problems, a
         add_problem(problems, apr_psprintf(p, "DownloadsMailCredentials: the file %s %s.",
                                            settings->mail_credentials, why));
     }
-    check_file("DownloadsMailCAFile", settings->mail.ca_file, problems, p);
+    check_certificates("DownloadsMailCAFile", settings->mail.ca_file, problems, p);
 }
 
 static void check_bounces(const mdl_settings_t *settings, apr_array_header_t *problems,
@@ -223,7 +253,7 @@ void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, 
     check_times(settings, problems, p);
     check_rate(settings, problems);
     check_mail(settings, problems, p);
-    check_file("DownloadsStorefrontCAFile", settings->storefront_ca_file, problems, p);
+    check_certificates("DownloadsStorefrontCAFile", settings->storefront_ca_file, problems, p);
     check_file("DownloadsFraudDisposableDomains", settings->fraud_disposable_domains, problems, p);
     check_file("DownloadsFraudBlockedDomains", settings->fraud_blocked_domains, problems, p);
     check_bounces(settings, problems, p);

@@ -103,6 +103,11 @@ for my $mistake (
         qr/DownloadsFraudDisposableDomains: there is no file \S+none\./ ],
     [ "DownloadsFraudBlockedDomains $folder/none", undef,
         qr/DownloadsFraudBlockedDomains: there is no file \S+none\./ ],
+    [ 'DownloadsStorefrontCAFile ' . file('empty.pem', ''), undef,
+        qr/DownloadsStorefrontCAFile: the file \S+empty\.pem must hold certificates in PEM form/ ],
+    [ "DownloadsMailTransport smtp://localhost\nDownloadsMailCAFile "
+            . file('words.pem', "no certificate\n"),
+        undef, qr/DownloadsMailCAFile: the file \S+words\.pem must hold certificates in PEM form/ ],
     [ "<Location /x>\nSetHandler downloads-apo\n</Location>", undef,
         qr/there is no handler downloads-apo; / ],
 ) {

@@ -295,6 +295,36 @@ static void digests_have_names(void)
        "other names are not known");
 }
 
+/* How many certificates all.pem holds after a shell's commands in the folder. */
+static int certificates_after(const char *commands)
+{
+    if (system(apr_psprintf(p, "cd '%s' && %s", folder, commands)) != 0) {
+        return -1;
+    }
+    return mdl_certificates_in(apr_pstrcat(p, folder, "/all.pem", NULL));
+}
+
+static void certificates_are_counted(void)
+{
+    static const char make[] = "for name in one two; do openssl req -x509 -newkey ec "
+                               "-pkeyopt ec_paramgen_curve:P-256 -nodes -subj /CN=$name "
+                               "-keyout key.pem -out $name.pem 2>/dev/null || exit 1; done; "
+                               "cp one.pem all.pem";
+
+    is_int(certificates_after(make), 1, "a certificate is counted");
+    is_int(certificates_after("cat key.pem one.pem two.pem one.pem >all.pem"), 3,
+           "several are, beside what else is in the file");
+    is_int(certificates_after("cp key.pem all.pem"), 0, "a key is none");
+    is_int(certificates_after("cat one.pem two.pem >all.pem && sed -i 5d all.pem"), 0,
+           "a broken one spoils the file");
+    is_int(certificates_after("openssl x509 -in two.pem -outform DER -out all.pem"), 0,
+           "one in DER is not in PEM");
+    is_int(certificates_after("echo words >all.pem"), 0, "words hold none");
+    is_int(certificates_after(": >all.pem"), 0, "nor does an empty file");
+    is_int(certificates_after("rm all.pem && mkdir all.pem"), 0, "nor a folder");
+    is_int(certificates_after("rmdir all.pem"), 0, "nor what is not there");
+}
+
 static void comparison_sees_each_byte(void)
 {
     unsigned char a[32] = {0};
@@ -387,6 +417,7 @@ int main(void)
     a_secret_ends_with_its_pool();
     digests_are_sha256();
     digests_have_names();
+    certificates_are_counted();
     comparison_sees_each_byte();
     encodings_are_the_standard_ones();
     hexadecimal_is_lower_case();

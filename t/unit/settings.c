@@ -511,6 +511,14 @@ static void test_credentials(void)
     set(s, "DownloadsMailCAFile", path_of("none.pem"));
     ok(strstr(problems_of(s), "DownloadsMailCAFile: there is no file"),
        "an absent file of certificates is a problem");
+    set(s, "DownloadsMailCAFile", write_file("some.pem", "", 0600));
+    is_str(problems_of(s),
+           apr_pstrcat(pool, "DownloadsMailCAFile: the file ", path_of("some.pem"),
+                       " must hold certificates in PEM form, and none that is broken.", NULL),
+           "a file without certificates is a problem");
+    chmod(path_of("some.pem"), 0);
+    ok(geteuid() == 0 || strstr(problems_of(s), "can't be read (Permission denied); run as root"),
+       "a file of certificates that can't be read is another");
     s = good();
     set(s, "DownloadsFraudDisposableDomains", path_of("none.domains"));
     set(s, "DownloadsFraudBlockedDomains", folder);
@@ -540,6 +548,10 @@ static void test_credentials(void)
     set(s, "DownloadsStorefrontCAFile", path_of("none.pem"));
     ok(strstr(problems_of(s), "DownloadsStorefrontCAFile: there is no file"),
        "an absent file of certificates for storefronts is a problem");
+    set(s, "DownloadsStorefrontCAFile", write_file("other.pem", "no PEM\n", 0600));
+    ok(strstr(problems_of(s), "DownloadsStorefrontCAFile: the file ") &&
+           strstr(problems_of(s), "other.pem must hold certificates in PEM form"),
+       "and so is one without certificates");
 }
 
 static mdl_settings_t *read_settings(const char *text, const char **why)
