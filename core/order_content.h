@@ -1,5 +1,5 @@
 /*
- * What an order gives its customer besides files, as the templates of page and email show it.
+ * What an order gives its customer, as the templates of page and email show it.
  */
 #ifndef MDL_CORE_ORDER_CONTENT_H
 #define MDL_CORE_ORDER_CONTENT_H
@@ -8,11 +8,27 @@
 #include "core/order.h"
 #include "core/service.h"
 
+/** Whether a file can be had by an assignment that is open, and if not, why: MDL_VERDICT_OK,
+    …_NOT_READY, …_FAILED or …_EXHAUSTED. */
+mdl_verdict_t mdl_order_file_verdict(const mdl_order_file_t *file);
+
+/** What the page's button for a file sends: "{assignment id}-{asset id}". */
+const char *mdl_order_file_id(const mdl_order_file_t *file, apr_pool_t *p);
+
 /**
  * Adds to data, of the assignments that are open at that time:
  *
- *   has_links, links               [{"title","url","host"}], no link twice; url is ours and leads
- *                                  there, host is whose page it is
+ *   expires                        the date when all of them end, or null where none does or where
+ *                                  they end at different times; then files and links have their own
+ *   has_files, files               [{"id","title","filename","size","sha256","limit","expires",
+ *                                  "ready","preparing","failed","exhausted"}]; what several
+ *                                  assignments give up to the same minute is there once, with the
+ *                                  sum of their downloads and the id of one that has any left
+ *   complete                       no file is being prepared, and none has failed
+ *   in_preparation                 files to come, or null: {"count","one": it is a single one,
+ *                                  "all": there are no others}
+ *   has_links, links               [{"title","url","host","expires"}], no link twice; url is ours
+ *                                  and leads there, host is whose page it is
  *   has_license_keys, license_keys [{"license_key"}]; has_license_keys also when all are pending
  *   pending                        keys to come, or null: {"count","one": it is a single one,
  *                                  "more": some have come already}

@@ -3,6 +3,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include <apr_hash.h>
 #include <apr_strings.h>
 #include <apr_time.h>
 #include <http_protocol.h>
@@ -22,12 +23,11 @@
 #define FORM_MAX_FIELDS 16
 #define REFRESH_AFTER   "10" /* seconds */
 
-/* What a template calls them; for OK there is one name of an order and another of a file. */
-static const char *const names[] = {
-    [MDL_VERDICT_HELD] = "held",           [MDL_VERDICT_REJECTED] = "rejected",
-    [MDL_VERDICT_REVOKED] = "revoked",     [MDL_VERDICT_EXPIRED] = "expired",
-    [MDL_VERDICT_NOT_READY] = "preparing", [MDL_VERDICT_FAILED] = "failed",
-    [MDL_VERDICT_EXHAUSTED] = "exhausted"};
+/* What a template calls an order that is not open. */
+static const char *const names[] = {[MDL_VERDICT_HELD] = "held",
+                                    [MDL_VERDICT_REJECTED] = "rejected",
+                                    [MDL_VERDICT_REVOKED] = "revoked",
+                                    [MDL_VERDICT_EXPIRED] = "expired"};
 
 typedef struct {
     request_rec *r;
@@ -35,7 +35,6 @@ typedef struct {
     const char *token;
     mdl_order_t *order;
     mdl_verdict_t access;
-    apr_time_t expires_at; /* of what is shown; 0: never */
     apr_time_t now;
 } page_t;
 
@@ -47,29 +46,6 @@ static const mdl_assignment_t *assignment_at(const page_t *page, int i)
 static mdl_verdict_t verdict_at(const page_t *page, int i)
 {
     return mdl_assignment_verdict(assignment_at(page, i), page->now);
-}
-
-static void set_expiry(page_t *page)
-{
-    int endless = 0;
-
-    page->expires_at = 0;
-    for (int i = 0; i < page->order->assignments->nelts; i++) {
-        const mdl_assignment_t *assignment = assignment_at(page, i);
-        mdl_verdict_t verdict = verdict_at(page, i);
-
-        if (verdict == MDL_VERDICT_REVOKED ||
-            (verdict == MDL_VERDICT_EXPIRED && page->access == MDL_VERDICT_OK)) {
-            continue;
-        }
-        endless |= assignment->expires_at == 0;
-        if (assignment->expires_at > page->expires_at) {
-            page->expires_at = assignment->expires_at;
-        }
-    }
-    if (endless) {
-        page->expires_at = 0;
-    }
 }
 
 static mdl_verdict_t access_of(const page_t *page)
@@ -87,11 +63,18 @@ static mdl_verdict_t access_of(const page_t *page)
     return expired > 0 ? MDL_VERDICT_EXPIRED : MDL_VERDICT_REVOKED;
 }
 
-static int downloads_left(const mdl_order_file_t *file)
+/* When the last of what has expired did. */
+static apr_time_t expired_at(const page_t *page)
 {
-    int left = file->download_limit - file->downloads_used;
+    apr_time_t last = 0;
 
-    return left > 0 ? left : 0;
+    for (int i = 0; i < page->order->assignments->nelts; i++) {
+        if (verdict_at(page, i) == MDL_VERDICT_EXPIRED &&
+            assignment_at(page, i)->expires_at > last) {
+            last = assignment_at(page, i)->expires_at;
+        }
+    }
+    return last;
 }
 
 static int is_ready(const mdl_order_file_t *file)
@@ -99,19 +82,10 @@ static int is_ready(const mdl_order_file_t *file)
     return strcmp(file->status, "ready") == 0;
 }
 
-static mdl_verdict_t verdict_of_file(const mdl_order_file_t *file)
-{
-    mdl_claim_t claim = {.asset_status = file->status,
-                         .downloads_used = file->downloads_used,
-                         .download_limit = file->download_limit};
-
-    return mdl_verdict_of(&claim, 0);
-}
-
 static int has_exhausted(const mdl_assignment_t *assignment)
 {
     for (int i = 0; i < assignment->files->nelts; i++) {
-        if (verdict_of_file(APR_ARRAY_IDX(assignment->files, i, const mdl_order_file_t *)) ==
+        if (mdl_order_file_verdict(APR_ARRAY_IDX(assignment->files, i, const mdl_order_file_t *)) ==
             MDL_VERDICT_EXHAUSTED) {
             return 1;
         }
@@ -119,48 +93,7 @@ static int has_exhausted(const mdl_assignment_t *assignment)
     return 0;
 }
 
-static const char *id_of(const mdl_order_file_t *file, apr_pool_t *p)
-{
-    return apr_psprintf(p, "%" APR_INT64_T_FMT "-%" APR_INT64_T_FMT, file->assignment_id,
-                        file->asset_id);
-}
-
-static void add_limit(mdl_json_t *object, const mdl_order_file_t *file)
-{
-    mdl_json_t *limit;
-
-    if (file->download_limit == 0) {
-        mdl_json_add_null(object, "limit");
-        return;
-    }
-    limit = mdl_json_add_object(object, "limit");
-    mdl_json_add_int(limit, "left", downloads_left(file));
-    mdl_json_add_int(limit, "total", file->download_limit);
-    mdl_json_add_bool(limit, "one", file->download_limit == 1);
-}
-
-static void add_file(mdl_json_t *files, const mdl_order_file_t *file, apr_pool_t *p)
-{
-    mdl_json_t *object = mdl_json_add_object(files, NULL);
-
-    mdl_json_add_string(object, "id", id_of(file, p));
-    mdl_json_add_string(object, "title", file->title);
-    mdl_json_add_string(object, "filename", file->filename);
-    if (file->sha256 != NULL) {
-        mdl_words_add_size(object, "size", file->size);
-    } else {
-        mdl_json_add_null(object, "size");
-    }
-    mdl_json_add_string(object, "sha256", file->sha256);
-    add_limit(object, file);
-    mdl_json_add_bool(object, "ready", verdict_of_file(file) == MDL_VERDICT_OK);
-    for (mdl_verdict_t verdict = MDL_VERDICT_NOT_READY; verdict <= MDL_VERDICT_EXHAUSTED;
-         verdict++) {
-        mdl_json_add_bool(object, names[verdict], verdict_of_file(file) == verdict);
-    }
-}
-
-/* Which file an archive begins with, and what it holds besides: where there are several. */
+/* Which file an archive begins with, and what it holds besides. */
 static void add_contents(mdl_json_t *object, const mdl_assignment_t *assignment, int count)
 {
     mdl_json_t *contents = mdl_json_add_object(object, "contents");
@@ -183,7 +116,7 @@ typedef struct {
     apr_int64_t size;
 } archive_t;
 
-static void add_archive(mdl_json_t *archives, const archive_t *archive, int several)
+static void add_archive(mdl_json_t *archives, const archive_t *archive, int is_all)
 {
     const mdl_assignment_t *assignment = archive->assignment;
     mdl_json_t *object = mdl_json_add_object(archives, NULL);
@@ -197,11 +130,67 @@ static void add_archive(mdl_json_t *archives, const archive_t *archive, int seve
     mdl_words_add_size(object, "size", archive->size);
     mdl_json_add_bool(object, "ready", !has_exhausted(assignment));
     mdl_json_add_bool(object, "exhausted", has_exhausted(assignment));
-    if (several) {
-        add_contents(object, assignment, count);
-    } else {
+    if (is_all) {
         mdl_json_add_null(object, "contents");
+    } else {
+        add_contents(object, assignment, count);
     }
+}
+
+/* Whether an assignment has every file of another. */
+static int has_files_of(const mdl_assignment_t *assignment, const mdl_assignment_t *other,
+                        apr_pool_t *p)
+{
+    apr_hash_t *ids = apr_hash_make(p);
+
+    for (int i = 0; i < assignment->files->nelts; i++) {
+        const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, i,
+                                                     const mdl_order_file_t *);
+
+        apr_hash_set(ids, &file->asset_id, sizeof file->asset_id, file);
+    }
+    for (int i = 0; i < other->files->nelts; i++) {
+        const mdl_order_file_t *file = APR_ARRAY_IDX(other->files, i, const mdl_order_file_t *);
+
+        if (apr_hash_get(ids, &file->asset_id, sizeof file->asset_id) == NULL) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int same_files(const mdl_assignment_t *assignment, const mdl_assignment_t *other,
+                      apr_pool_t *p)
+{
+    return assignment->files->nelts == other->files->nelts && has_files_of(assignment, other, p);
+}
+
+/* Whether no other purchase has files that are not in it. */
+static int is_all(const page_t *page, const mdl_assignment_t *archived)
+{
+    for (int i = 0; i < page->order->assignments->nelts; i++) {
+        if (verdict_at(page, i) == MDL_VERDICT_OK &&
+            !has_files_of(archived, assignment_at(page, i), page->r->pool)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/* The same archive of several purchases is there once, of one that has downloads left. */
+static void take_archive(apr_array_header_t *found, const archive_t *archive, apr_pool_t *p)
+{
+    for (int i = 0; i < found->nelts; i++) {
+        archive_t *other = &APR_ARRAY_IDX(found, i, archive_t);
+
+        if (same_files(other->assignment, archive->assignment, p)) {
+            if (has_exhausted(other->assignment)) {
+                *other = *archive;
+            }
+            return;
+        }
+    }
+    APR_ARRAY_PUSH(found, archive_t) = *archive;
 }
 
 static void add_archives(mdl_json_t *data, const page_t *page)
@@ -210,53 +199,31 @@ static void add_archives(mdl_json_t *data, const page_t *page)
     apr_pool_t *p = page->r->pool;
     apr_array_header_t *found = apr_array_make(p, 2, sizeof(archive_t));
 
-    for (int i = 0; page->access == MDL_VERDICT_OK && i < page->order->assignments->nelts; i++) {
+    for (int i = 0; i < page->order->assignments->nelts; i++) {
         archive_t archive = {.assignment = assignment_at(page, i)};
 
         if (verdict_at(page, i) == MDL_VERDICT_OK &&
             (archive.size = mdl_archive_size(archive.assignment, p)) > 0) {
-            APR_ARRAY_PUSH(found, archive_t) = archive;
+            take_archive(found, &archive, p);
         }
     }
     for (int i = 0; i < found->nelts; i++) {
-        add_archive(archives, &APR_ARRAY_IDX(found, i, archive_t), found->nelts > 1);
+        const archive_t *archive = &APR_ARRAY_IDX(found, i, archive_t);
+
+        add_archive(archives, archive, is_all(page, archive->assignment));
     }
-}
-
-/* Returns how many of the files are still being prepared. */
-static int add_files(mdl_json_t *data, const page_t *page)
-{
-    mdl_json_t *files = mdl_json_add_array(data, "files");
-    int preparing = 0;
-
-    for (int i = 0; page->access == MDL_VERDICT_OK && i < page->order->assignments->nelts; i++) {
-        const mdl_assignment_t *assignment = assignment_at(page, i);
-
-        for (int j = 0; verdict_at(page, i) == MDL_VERDICT_OK && j < assignment->files->nelts;
-             j++) {
-            const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, j,
-                                                         const mdl_order_file_t *);
-
-            add_file(files, file, page->r->pool);
-            preparing += verdict_of_file(file) == MDL_VERDICT_NOT_READY;
-        }
-    }
-    return preparing;
 }
 
 static void add_content(mdl_json_t *data, const page_t *page)
 {
-    int preparing = add_files(data, page);
-    int has_files = mdl_json_length(mdl_json_member(data, "files")) > 0;
-    int has_more = page->access == MDL_VERDICT_OK &&
-                   mdl_order_content_add(data, page->order, page->service, page->now,
-                                         page->r->pool);
+    int something = mdl_order_content_add(data, page->order, page->service, page->now,
+                                          page->r->pool);
+    int preparing = mdl_json_type(mdl_json_member(data, "in_preparation")) == MDL_JSON_OBJECT;
 
     add_archives(data, page);
-    mdl_json_add_bool(data, "has_files", has_files);
-    mdl_json_add_bool(data, "empty", !has_files && !has_more);
-    mdl_json_add_bool(data, "refreshes", preparing > 0);
-    if (preparing > 0) {
+    mdl_json_add_bool(data, "empty", !something);
+    mdl_json_add_bool(data, "refreshes", preparing);
+    if (preparing) {
         apr_table_setn(page->r->headers_out, "Refresh", REFRESH_AFTER);
     }
 }
@@ -272,10 +239,13 @@ static int show(const page_t *page, int status)
         mdl_json_add_bool(data, names[verdict], page->access == verdict);
     }
     mdl_json_add_string(data, "reason", customer.reason);
-    mdl_words_add_date(data, "expires", page->expires_at);
     mdl_json_add_string(data, "action",
                         apr_pstrcat(r->pool, mdl_view_public_path(), "/o/", page->token, NULL));
-    add_content(data, page);
+    if (page->access == MDL_VERDICT_OK) {
+        add_content(data, page);
+    } else {
+        mdl_words_add_date(data, "expires", expired_at(page));
+    }
     return mdl_view_page(r, status, &customer, data);
 }
 
@@ -290,7 +260,6 @@ static apr_status_t find(page_t *page)
     if (rv == APR_SUCCESS) {
         page->now = apr_time_now();
         page->access = access_of(page);
-        set_expiry(page);
     }
     return rv;
 }
@@ -377,7 +346,7 @@ static const mdl_order_file_t *file_of(const page_t *page, const char *id, int *
             const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, j,
                                                          const mdl_order_file_t *);
 
-            if (strcmp(id_of(file, page->r->pool), id) == 0) {
+            if (strcmp(mdl_order_file_id(file, page->r->pool), id) == 0) {
                 *open = verdict_at(page, i) == MDL_VERDICT_OK;
                 return file;
             }
@@ -410,52 +379,105 @@ static int not_in_order(const page_t *page)
     return say(page, HTTP_NOT_FOUND, "not_in_order");
 }
 
+/* What a download of a file is taken from: its own purchase or, where that has none left by now,
+   another of the order that gives the file.  NULL: none does. */
+static const mdl_order_file_t *file_to_take(const page_t *page, const mdl_order_file_t *file,
+                                            int open)
+{
+    if (open && mdl_order_file_verdict(file) == MDL_VERDICT_OK) {
+        return file;
+    }
+    for (int i = 0; i < page->order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = assignment_at(page, i);
+
+        for (int j = 0; verdict_at(page, i) == MDL_VERDICT_OK && j < assignment->files->nelts;
+             j++) {
+            const mdl_order_file_t *other = APR_ARRAY_IDX(assignment->files, j,
+                                                          const mdl_order_file_t *);
+
+            if (other->asset_id == file->asset_id &&
+                mdl_order_file_verdict(other) == MDL_VERDICT_OK) {
+                return other;
+            }
+        }
+    }
+    return NULL;
+}
+
 static int press_file(const page_t *page, const char *id)
 {
     int open;
-    const mdl_order_file_t *file = file_of(page, id, &open);
+    const mdl_order_file_t *file = file_of(page, id, &open), *taken;
     mdl_capability_file_t link;
 
     if (file == NULL) {
         return not_in_order(page);
     }
-    if (!open || verdict_of_file(file) == MDL_VERDICT_EXHAUSTED) {
-        return show(page, HTTP_FORBIDDEN);
+    taken = file_to_take(page, file, open);
+    if (taken == NULL) {
+        return show(page, open && mdl_order_file_verdict(file) != MDL_VERDICT_EXHAUSTED
+                              ? HTTP_CONFLICT
+                              : HTTP_FORBIDDEN);
     }
-    if (verdict_of_file(file) != MDL_VERDICT_OK) {
-        return show(page, HTTP_CONFLICT);
-    }
-    link = link_to(page, file->assignment_id, file->asset_id);
+    link = link_to(page, taken->assignment_id, taken->asset_id);
     return redirect(page, mdl_capability_file_url(page->service->secret,
                                                   page->service->settings->public_url, &link,
-                                                  file->filename, page->r->pool));
+                                                  taken->filename, page->r->pool));
+}
+
+/* The index of the purchase with that id; -1: there is none. */
+static int purchase_of(const page_t *page, const char *id)
+{
+    for (int i = 0; i < page->order->assignments->nelts; i++) {
+        if (strcmp(apr_psprintf(page->r->pool, "%" APR_INT64_T_FMT, assignment_at(page, i)->id),
+                   id) == 0) {
+            return i;
+        }
+    }
+    return -1;
+}
+
+static int has_archive(const page_t *page, int i)
+{
+    return verdict_at(page, i) == MDL_VERDICT_OK && !has_exhausted(assignment_at(page, i)) &&
+           mdl_archive_size(assignment_at(page, i), page->r->pool) > 0;
+}
+
+/* As file_to_take does it for a file: an index, or -1. */
+static int archive_to_take(const page_t *page, int purchase)
+{
+    if (has_archive(page, purchase)) {
+        return purchase;
+    }
+    for (int i = 0; i < page->order->assignments->nelts; i++) {
+        if (same_files(assignment_at(page, i), assignment_at(page, purchase), page->r->pool) &&
+            has_archive(page, i)) {
+            return i;
+        }
+    }
+    return -1;
 }
 
 static int press_archive(const page_t *page, const char *id)
 {
     apr_pool_t *p = page->r->pool;
+    int purchase = purchase_of(page, id), taken;
+    mdl_capability_file_t link;
 
-    for (int i = 0; i < page->order->assignments->nelts; i++) {
-        const mdl_assignment_t *assignment = assignment_at(page, i);
-        mdl_capability_file_t link = link_to(page, assignment->id, 0);
-
-        if (strcmp(apr_psprintf(p, "%" APR_INT64_T_FMT, assignment->id), id) != 0) {
-            continue;
-        }
-        if (verdict_at(page, i) != MDL_VERDICT_OK) {
-            return show(page, HTTP_FORBIDDEN);
-        }
-        if (mdl_archive_size(assignment, p) == 0) {
-            return show(page, HTTP_CONFLICT);
-        }
-        if (has_exhausted(assignment)) {
-            return show(page, HTTP_FORBIDDEN);
-        }
-        return redirect(page, mdl_capability_archive_url(
-                                  page->service->secret, page->service->settings->public_url, &link,
-                                  mdl_archive_filename(page->order->storefront_order_id, p), p));
+    if (purchase < 0) {
+        return not_in_order(page);
     }
-    return not_in_order(page);
+    taken = archive_to_take(page, purchase);
+    if (taken < 0) {
+        return show(page, verdict_at(page, purchase) == MDL_VERDICT_OK &&
+                                  mdl_archive_size(assignment_at(page, purchase), p) == 0
+                              ? HTTP_CONFLICT
+                              : HTTP_FORBIDDEN);
+    }
+    link = link_to(page, assignment_at(page, taken)->id, 0);
+    return redirect(page, mdl_capability_archive_url(
+                              page->service->secret, page->service->settings->public_url, &link,
+                              mdl_archive_filename(page->order->storefront_order_id, p), p));
 }
 
 int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *token)

@@ -99,9 +99,13 @@ my %order = (
     empty     => order([]),
     missing   => order([ fresh('missing') ]),
     archives  => order([ $book, $audio ], download_limit => 1),
+    terms     => order([ $book, $audio ], access_days => 30, link_ids => [$link]),
 );
 assign($shop, $order{archives}{id}, [ { storefront_product_id =>
     mapping_of($shop, [ map { $_->{id} } $audio, fresh('score') ])->{storefront_product_id} } ]);
+assign($shop, $order{terms}{id}, [ { storefront_product_id =>
+    mapping_of($shop, [ $audio->{id} ], download_limit => 1)->{storefront_product_id} } ]);
+sql("UPDATE assignment SET expires_at = 4098377580000000 WHERE id = $order{terms}{assignment}");
 my %link = map { $_ => link_of($order{$_}, $order{$_}{assets}[0]) } qw(active exhausted preparing failed missing);
 page('GET', $link{exhausted})->{status} == 200 or die "no download\n";
 page('GET', link_of($order{$_}, $audio)) for qw(active archives);
@@ -122,6 +126,7 @@ my @cases = (
         [ 'expired',   qr/until 14 November 2023, 22:13/, qr/bis 14\. November 2023, 22:13 Uhr/ ],
         [ 'exhausted', qr/limit of this file is reached/, qr/Limit dieser Datei ist erreicht/ ],
         [ 'archives',  qr/Download Audio and 1 more as ZIP/, qr/Audio und 1 weitere als ZIP/ ],
+        [ 'terms',     qr/Available until 14 November 2099/, qr/Verfügbar bis 14\. November 2099/ ],
         [ 'preparing', qr/file is being prepared/,        qr/wird gerade vorbereitet/ ],
         [ 'failed',    qr/could not be prepared/,         qr/konnte nicht vorbereitet werden/ ],
         [ 'empty',     qr/nothing to download/,           qr/nichts herunterzuladen/ ]),

@@ -154,7 +154,7 @@ sub found_in
 
 subtest 'Every language has a sentence for every state' => sub {
     my @german = glob 'conf/templates/*.de.*';
-    is(scalar @german, 6, 'there is German for everything');
+    is(scalar @german, 7, 'there is German for everything');
     for my $german (@german) {
         my $section = qr/\{\{[#^](\w+)/;
         is(found_in($section, $german), found_in($section, $german =~ s/\.de\././r),

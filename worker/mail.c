@@ -10,7 +10,6 @@
 #include "base/log.h"
 #include "base/mime.h"
 #include "base/templates.h"
-#include "base/words.h"
 #include "core/bounce.h"
 #include "core/capability.h"
 #include "core/order_content.h"
@@ -38,7 +37,6 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
     apr_pool_t *p = task->pool;
     mdl_json_t *data = mdl_json_object(p);
     mdl_json_t *object = mdl_json_add_object(data, "shop");
-    int files = 0;
 
     mdl_json_add_string(object, "name", order->shop_name);
     mdl_json_add_string(object, "support_email", order->shop_email);
@@ -49,29 +47,7 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
                         mdl_capability_page_url(task->service->secret,
                                                 task->service->settings->public_url, order->page_id,
                                                 p));
-    object = mdl_json_add_array(data, "files");
-    for (int i = 0; i < order->assignments->nelts; i++) {
-        const mdl_assignment_t *assignment = APR_ARRAY_IDX(order->assignments, i,
-                                                           mdl_assignment_t *);
-
-        if (!mdl_assignment_open(assignment, apr_time_now())) {
-            continue;
-        }
-        for (int j = 0; j < assignment->files->nelts; j++) {
-            const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, j, mdl_order_file_t *);
-            mdl_json_t *entry = mdl_json_add_object(object, NULL);
-
-            mdl_json_add_string(entry, "title", file->title);
-            mdl_json_add_string(entry, "filename", file->filename);
-            if (file->sha256 != NULL) {
-                mdl_words_add_size(entry, "size", file->size);
-            }
-            files++;
-        }
-    }
-    mdl_json_add_bool(data, "has_files", files > 0);
     mdl_order_content_add(data, order, task->service, apr_time_now(), p);
-    mdl_words_add_date(data, "expires", order->expires_at);
     return data;
 }
 

@@ -1,0 +1,235 @@
+# What the order's page and its email say of files: until when, which are yet to come, and one that is
+# there by several purchases (contract, section 8).
+use strict;
+use warnings;
+
+use MDL::Contract;
+use MDL::Source;
+use MDL::Test;
+use Test::More;
+
+my $shop   = new_shop();
+my $source = MDL::Source->new;
+my $true   = JSON::PP::true();
+
+# An order of mappings, each [ [ asset ids ], members ]; returns { id, url, assignments }.
+sub order_of
+{
+    my (@mappings) = @_;
+    my $id    = digits();
+    my @items = map { mapping_of($shop, $_->[0], %{ $_->[1] // {} })->{storefront_product_id} } @mappings;
+    my $reply = assign($shop, $id, \@items);
+    $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
+    my $order = $reply->{json}{order};
+    return { id => $id, url => $order->{download_page_url},
+        assignments => [ map { $_->{id} } @{ $order->{assignments} } ] };
+}
+
+# Has access end at these times, microseconds since 1970 or 'NULL', one for each assignment.
+sub ends
+{
+    my ($order, @times) = @_;
+    for my $id (@{ $order->{assignments} }) {
+        my $time = shift @times;
+        sql("UPDATE assignment SET expires_at = $time WHERE id = $id");
+    }
+    return;
+}
+
+sub shown { my ($order) = @_; return page('GET', $order->{url})->{body} }
+
+# The page's files: what stands between the heading of one and the next, in order.
+sub files_of { my ($order) = @_; return shown($order) =~ m{<li>\n(<h3>.*?)</li>}sg }
+
+# An email of what the order gives now, to an address of its own.
+sub mail_of
+{
+    my ($order) = @_;
+    my $to = 'files-' . digits() . '@buyer.example';
+    my $reply = api('POST', "/orders/$order->{id}/resend", key => $shop->{token}, json => { email => $to });
+    $reply->{status} =~ /^2/ or die "resend: $reply->{status} $reply->{body}\n";
+    my $mail = wait_mail($to);
+    $mail->{text} =~ s/\r//g;
+    return $mail;
+}
+
+sub press { my ($order, %form) = @_; return page('POST', $order->{url}, form => \%form) }
+sub count_of { my ($text, $part) = @_; return scalar(() = $text =~ /$part/g) }
+
+sub asset { my ($title, %more) = @_; return ready_asset($shop, digits() . '.txt', "bytes of $title", title => $title, %more) }
+
+sub link_of
+{
+    my ($title) = @_;
+    return api('POST', '/links', key => $shop->{token}, json => { title => $title, url => 'https://x.example/' })
+        ->{json}{link}{id};
+}
+
+# 22:13 on 14 and 15 November 2099, and a moment later in the same minute.
+my ($first, $same, $second) = (4_098_377_580_000_000, 4_098_377_620_000_000, 4_098_463_980_000_000);
+my ($first_words, $second_words) = map { "$_ November 2099, 22:13 UTC" } 14, 15;
+
+subtest 'What ends all at once says so once' => sub {
+    my $order = order_of([ [ asset('One')->{id} ] ], [ [ asset('Two')->{id} ], { link_ids => [ link_of('Forum') ] } ]);
+    ends($order, $first, $same);
+    my ($page, $mail) = (shown($order), mail_of($order));
+
+    like($page, qr/Order $order->{id} &middot; available until <time[^>]*>$first_words</, 'at the top of the page');
+    is(count_of($page, 'available until'), 1, 'and nowhere else on it');
+    like($mail->{text}, qr/^You can download until $first_words\.$/m, 'in the text of the email');
+    like($mail->{html}, qr/You can download until <strong>$first_words</, 'and in its HTML');
+    is(count_of("$mail->{text} $mail->{html}", 'available until'), 0, 'there, too, nowhere else');
+};
+
+subtest 'What ends at different times has its own dates' => sub {
+    my $forum = link_of('Forum');
+    my $order = order_of([ [ asset('Soon')->{id} ], { link_ids => [$forum] } ],
+        [ [ asset('Later')->{id} ], { link_ids => [ $forum, link_of('Chat') ] } ], [ [ asset('Never')->{id} ] ]);
+    ends($order, $first, $second, 'NULL');
+    my ($soon, $later, $never) = files_of($order);
+    my ($page, $mail) = (shown($order), mail_of($order));
+
+    like($page, qr{<p class="soft">Order $order->{id}</p>}, 'there is none at the top of the page');
+    like($soon, qr/>Soon<.*>Available until <time[^>]*>$first_words</s, 'the first file has its own');
+    like($later, qr/>Later<.*>Available until <time[^>]*>$second_words</s, 'so has the second');
+    unlike($never, qr/available until/i, 'the one that never ends has none');
+    like($page, qr/>Forum<.*?until <time[^>]*>$second_words<.*>Chat<.*?until <time[^>]*>$second_words</s,
+        'a link ends with the last that gives it');
+    like($mail->{text}, qr/^- Soon \(\d+ bytes\), available until $first_words\n- Later \(\d+ bytes\), available until $second_words\n- Never \(\d+ bytes\)$/m,
+        'the email has them in its text');
+    like($mail->{text}, qr/^- Forum \(available until $second_words\): http/m, 'those of links, too');
+    like($mail->{html}, qr/Soon<.*?, available until $first_words<.*Later<.*?, available until $second_words</s,
+        'and in its HTML');
+    unlike("$mail->{text} $mail->{html}", qr/download until/, 'without one for all');
+};
+
+subtest 'What was revoked says nothing of when the others end' => sub {
+    my $order = order_of([ [ asset('Kept')->{id} ] ], [ [ asset('Withdrawn')->{id} ] ]);
+    ends($order, $first, 'NULL');
+    sql("UPDATE assignment SET status = 'revoked' WHERE id = $order->{assignments}[1]");
+
+    like(shown($order), qr/Order $order->{id} &middot; available until <time[^>]*>$first_words</, 'on the page');
+    like(mail_of($order)->{text}, qr/^You can download until $first_words\.$/m, 'nor in the email');
+};
+
+# An asset whose import goes on until released.
+sub imported
+{
+    my ($title) = @_;
+    my $name  = "held-$title";
+    my $url   = $source->offer($name, { size => 1000, hold => 10 });
+    my $made = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url, title => $title });
+    return { id => $made->{json}{asset}{id}, job => $made->{json}{job}{id}, name => $name };
+}
+
+subtest 'The email does not call ready what is not' => sub {
+    my ($coming, $more) = map { imported($_) } qw(Coming More);
+    my $there = asset('There');
+    my $only  = order_of([ [ $coming->{id} ] ]);
+    my $some  = order_of([ [ $coming->{id}, $there->{id} ] ]);
+    my $many  = order_of([ [ $coming->{id}, $more->{id} ] ]);
+
+    my $mail = mail_of($only);
+    like($mail->{text}, qr/^thank you .*\. Your file is still being prepared\. It will be on your download page as soon as it is ready\.$/m,
+        'the only file is yet to come');
+    unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting/, 'and nothing is called ready');
+    $mail = mail_of($some);
+    like($mail->{text}, qr/ One of your files is still being prepared\. It will be /, 'one of several is');
+    like($mail->{text}, qr/^- Coming: still being prepared\n- There \(\d+ bytes\)$/m, 'the text says which');
+    like($mail->{html}, qr/One of your files is still .*>Coming<[^ ]*: still being prepared<.*>There</s, 'the HTML as well');
+    unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting/, 'not all is called ready');
+    $mail = mail_of($many);
+    like($mail->{text}, qr/ Your files are still being prepared\. They will be /, 'all of several are');
+
+    $source->release($_->{name}), wait_job($shop, $_->{job}) for $coming, $more;
+    $mail = mail_of($many);
+    like($mail->{text}, qr/^thank you .*\. Your downloads are ready\.$/m, 'when they have come they are ready');
+    like($mail->{html}, qr/<h1[^>]*>Your downloads are ready<.*Everything is waiting on your download page/s, 'in the HTML, too');
+    unlike("$mail->{text} $mail->{html}", qr/being prepared/, 'and nothing is yet to come');
+};
+
+subtest 'Nor what could not be fetched' => sub {
+    my $asset = asset('Broken');
+    my $order = order_of([ [ $asset->{id}, asset('Whole')->{id} ] ]);
+    sql("UPDATE asset SET status = 'failed' WHERE id = $asset->{id}");
+    my $mail = mail_of($order);
+
+    like($mail->{text}, qr/^- Broken.*: could not be prepared$/m, 'the text says which it is');
+    unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting|being prepared/, 'and no more than is true');
+};
+
+subtest 'A file of two purchases is there once, with the downloads of both' => sub {
+    my $asset = asset('Twice');
+    my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ], [ [ $asset->{id} ], { download_limit => 2 } ]);
+    my ($file) = my @files = files_of($order);
+    my ($id)   = $file =~ /name="file" value="([^"]+)"/;
+
+    is(@files, 1, 'once');
+    like($file, qr/3 of 3 downloads left/, 'with the sum');
+    is(count_of(mail_of($order)->{text}, '- Twice'), 1, 'in the email as well');
+    for my $left (2, 1, 0) {
+        my $pressed = press($order, file => $id);
+        is($pressed->{status}, 303, 'the button that was there at first leads to it');
+        is(page('GET', $pressed->{headers}{location})->{body}, 'bytes of Twice', 'and it comes');
+        like((files_of($order))[0], qr/$left of 3 downloads left/, "$left are left");
+    }
+    my @used = sql("SELECT downloads_used FROM allowance WHERE asset_id = $asset->{id} ORDER BY assignment_id");
+    is_deeply(\@used, [ [1], [2] ], 'each purchase has given its own');
+    is(press($order, file => $id)->{status}, 403, 'with none left it is refused');
+    like((files_of($order))[0], qr/limit of this file is reached/, 'and the page says so');
+};
+
+subtest 'A purchase without a limit makes the file one without' => sub {
+    my $asset = asset('Free');
+    my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ], [ [ $asset->{id} ], { download_limit => 0 } ],
+        [ [ $asset->{id} ], { download_limit => 1 } ]);
+    my ($file) = my @files = files_of($order);
+
+    is(@files, 1, 'it is there once');
+    unlike($file, qr/downloads? left/, 'and counts no downloads');
+    like($file, qr/value="$order->{assignments}[1]-/, 'which are taken from that purchase');
+};
+
+subtest 'Purchases that end at different times are told apart by that' => sub {
+    my $asset = asset('Both');
+    my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ], [ [ $asset->{id} ], { download_limit => 2 } ]);
+    ends($order, $first, $second);
+    my @files = files_of($order);
+
+    is(@files, 2, 'the file is there twice');
+    like($files[0], qr/1 of 1 download left<.*>Available until <time[^>]*>$first_words</s, 'as the one gives it');
+    like($files[1], qr/2 of 2 downloads left<.*>Available until <time[^>]*>$second_words</s, 'and as the other does');
+    ends($order, 1, $second);
+    is_deeply([ map { /(\d of \d downloads left)/ } files_of($order) ], ['2 of 2 downloads left'],
+        'when the one has expired the other is left');
+    my $pressed = press($order, file => "$order->{assignments}[0]-$asset->{id}");
+    is(page('GET', $pressed->{headers}{location} // '/')->{status}, 200, 'also for the button of the one');
+};
+
+subtest 'An archive of several purchases is there once, too' => sub {
+    my @ids   = map { asset($_)->{id} } qw(Left Right);
+    my $order = order_of(map { [ $_, { download_limit => 1 } ] } \@ids, \@ids, [ reverse @ids ]);
+    my ($id) = my @archives = shown($order) =~ /name="zip" value="(\d+)"/g;
+
+    is(@archives, 1, 'once, whatever their order is');
+    for my $n (1 .. 3) {
+        my $pressed = press($order, zip => $id);
+        is($pressed->{status}, 303, 'the button that was there at first leads to it');
+        is(page('GET', $pressed->{headers}{location} // '/')->{status}, 200, "and it comes, $n");
+    }
+    is(press($order, zip => $id)->{status}, 403, 'when all have given theirs it is refused');
+    like(shown($order), qr/can&#8217;t be downloaded together/, 'and the page says so');
+};
+
+subtest 'An archive says that it is all only where it is' => sub {
+    my @ids  = map { asset($_)->{id} } qw(Left Right);
+    my $all  = qr/Download all as ZIP \(2 files/;
+    my $some = order_of([ \@ids ], [ [ $ids[1], asset('Single')->{id} ], { download_type => 'FILES' } ]);
+
+    like(shown(order_of([ \@ids ], [ [ $ids[1] ] ])), $all, 'beside a purchase of one of its files');
+    like(shown($some), qr/Download <bdi>Left<\/bdi> and 1 more as ZIP \(2 files/, 'not beside a third file');
+    sql("UPDATE assignment SET status = 'revoked' WHERE id = $some->{assignments}[1]");
+    like(shown($some), $all, 'until that is withdrawn');
+};
+
+done_testing();
