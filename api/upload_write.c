@@ -212,11 +212,8 @@ static apr_status_t admit_put(write_t *write)
     return mdl_partial_truncate(write->partial, 0);
 }
 
-static apr_status_t set_size(write_t *write, apr_int64_t current)
+static apr_status_t check_size(write_t *write, apr_int64_t current)
 {
-    mdl_upload_size_t set = {.id = write->upload->id, .size = write->set_size};
-    apr_status_t rv;
-
     if (write->set_size < 0 || write->set_size == write->upload->size) {
         return APR_SUCCESS;
     }
@@ -224,13 +221,14 @@ static apr_status_t set_size(write_t *write, apr_int64_t current)
         return invalid(write->call, "Upload-Length can't be changed, nor be less than what has "
                                     "arrived.");
     }
-    if (write->set_size > limit_of(write)) {
-        return too_large(write);
-    }
-    rv = mdl_upload_commit(write->request, mdl_upload_set_size, &set);
-    if (rv == APR_SUCCESS) {
-        write->upload->size = write->set_size;
-    }
+    return write->set_size > limit_of(write) ? too_large(write) : APR_SUCCESS;
+}
+
+static apr_status_t set_size(write_t *write)
+{
+    mdl_upload_size_t set = {.id = write->upload->id, .size = write->upload->size};
+    apr_status_t rv = mdl_upload_commit(write->request, mdl_upload_set_size, &set);
+
     return rv == APR_ENOENT ? finished(write->call) : rv;
 }
 
@@ -238,7 +236,7 @@ static apr_status_t admit_patch(write_t *write)
 {
     apr_int64_t current = is_over(write->upload) ? write->upload->size
                                                  : mdl_partial_size(write->partial);
-    apr_off_t announced = mdl_request_announced(write->r);
+    apr_int64_t size = write->upload->size;
     apr_status_t rv;
 
     if (write->begin != current) {
@@ -249,10 +247,14 @@ static apr_status_t admit_patch(write_t *write)
                                        "from there.",
                                        current));
     }
-    if ((rv = set_size(write, current)) != APR_SUCCESS) {
+    if ((rv = check_size(write, current)) != APR_SUCCESS) {
         return rv;
     }
-    return announced > limit_of(write) - current ? too_large(write) : APR_SUCCESS;
+    write->upload->size = write->set_size >= 0 ? write->set_size : size;
+    if (mdl_request_announced(write->r) > limit_of(write) - current) {
+        return too_large(write);
+    }
+    return write->upload->size != size ? set_size(write) : APR_SUCCESS;
 }
 
 /* The bytes. */

@@ -1,8 +1,8 @@
 /*
  * The requests that write an upload's bytes: PUT, which brings all of them, and tus's PATCH, which
  * brings a piece.  One request at a time writes an upload.  Bytes that arrived before a cut are
- * kept.  What is refused changes nothing, but for a PUT that turns out too long or malformed on its
- * way: it has replaced what was there.
+ * kept.  What is refused changes nothing, but for what turns out too long or malformed on its way:
+ * a PUT has replaced what was there, and a PATCH has set the upload's length if it told one.
  */
 #ifndef MDL_API_UPLOAD_WRITE_H
 #define MDL_API_UPLOAD_WRITE_H

@@ -250,6 +250,7 @@ is_error(patch_bytes($unknown, 3, 'x', 'Upload-Length' => MAX_SIZE + 1), 413, 'r
 is_error(patch_bytes($unknown, 3, 'xyz', 'Upload-Length' => 4), 413, 'request_too_large', 'a length less than what comes');
 is_error(answer_on(begun($unknown, 'PUT', { 'Content-Length' => MAX_SIZE + 1 })), 413, 'request_too_large', 'a body beyond the largest');
 is(-s partial($unknown), 3, 'none of which changes the bytes');
+is(tus('HEAD', $unknown)->{headers}{'upload-defer-length'}, 1, 'nor gives the upload a length');
 
 # In chunks nobody knows how much comes.
 my $chunked = begin_upload($shop, size => 10);
