@@ -101,26 +101,17 @@ static apr_status_t receive(mdl_call_t *call, char **body, apr_size_t *length)
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_body_read(mdl_call_t *call)
+static apr_status_t no_json(mdl_call_t *call)
+{
+    return mdl_refuse(&call->refusal, 415, "unsupported_media_type",
+                      "Send the body as Content-Type: application/json.");
+}
+
+static apr_status_t parse(mdl_call_t *call, const char *text, apr_size_t length)
 {
     const char *why;
-    char *text = NULL;
-    apr_size_t length = 0;
     mdl_json_t *json;
-    apr_status_t rv;
 
-    if (call->route->optional_body &&
-        (!ap_request_has_body(call->r) || mdl_request_announced(call->r) == 0)) {
-        call->body = mdl_json_object(call->r->pool);
-        return APR_SUCCESS;
-    }
-    if (!is_json(apr_table_get(call->r->headers_in, "Content-Type"))) {
-        return mdl_refuse(&call->refusal, 415, "unsupported_media_type",
-                          "Send the body as Content-Type: application/json.");
-    }
-    if ((rv = receive(call, &text, &length)) != APR_SUCCESS) {
-        return rv;
-    }
     if (mdl_json_parse(&json, text, length, &why, call->r->pool) != APR_SUCCESS) {
         return mdl_refuse(&call->refusal, 400, "invalid_json", why);
     }
@@ -130,4 +121,27 @@ apr_status_t mdl_body_read(mdl_call_t *call)
     }
     call->body = json;
     return APR_SUCCESS;
+}
+
+apr_status_t mdl_body_read(mdl_call_t *call)
+{
+    apr_off_t announced = ap_request_has_body(call->r) ? mdl_request_announced(call->r) : 0;
+    int typed = is_json(apr_table_get(call->r->headers_in, "Content-Type"));
+    /* One in chunks, or of HTTP/2, may turn out to be none. */
+    int may_be_none = call->route->optional_body && announced <= 0;
+    apr_size_t length = 0;
+    char *text = NULL;
+    apr_status_t rv;
+
+    if (!typed && !may_be_none) {
+        return no_json(call);
+    }
+    if (announced != 0 && (rv = receive(call, &text, &length)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (may_be_none && length == 0) {
+        call->body = mdl_json_object(call->r->pool);
+        return APR_SUCCESS;
+    }
+    return typed ? parse(call, text, length) : no_json(call);
 }

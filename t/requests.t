@@ -116,6 +116,19 @@ refused(
         'Content-Length: 2' ], '{}'),
     415, 'unsupported_media_type', 'no Content-Type'
 );
+# A body in chunks is known to be empty only once it has ended; over HTTP/2 that is an everyday thing.
+for my $type ([], ['Content-Type: application/json']) {
+    my @headers = ("Authorization: Bearer $token", 'Transfer-Encoding: chunked', @$type);
+    refused(sent('POST /api/v1/orders/1/revoke', [ @headers, 'Idempotency-Key: ' . idem() ], "0\r\n\r\n"),
+        404, 'order_not_found', "an empty body in chunks is none, @$type");
+    refused(sent('POST /api/v1/mappings', [ @headers, 'Idempotency-Key: ' . idem() ], "0\r\n\r\n"),
+        @$type ? (400, 'invalid_json') : (415, 'unsupported_media_type'), "where one is needed, @$type");
+}
+refused(
+    sent('POST /api/v1/orders/1/revoke', [ "Authorization: Bearer $token", 'Transfer-Encoding: chunked',
+        'Idempotency-Key: ' . idem() ], "2\r\n{}\r\n0\r\n\r\n"),
+    415, 'unsupported_media_type', 'a body in chunks without a Content-Type'
+);
 for my $type ('application/json', 'Application/JSON', 'application/json;charset=utf-8',
     'application/json; charset=UTF-8', 'application/json; charset="utf-8"')
 {
