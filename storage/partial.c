@@ -417,6 +417,12 @@ static int blob_exists(const char *path, apr_int64_t size)
     return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == size;
 }
 
+/* The second name of a file that is published, on its way to the blob's place. */
+static const char *second_name(const char *path, apr_pool_t *p)
+{
+    return apr_pstrcat(p, path, ".blob", NULL);
+}
+
 /* Makes the file a blob at path: moves it there, or gives it a second name.  Either way what may
    stand there in a wrong size is replaced. */
 static apr_status_t place(mdl_partial_t *partial, const char *path, int stays)
@@ -428,7 +434,7 @@ static apr_status_t place(mdl_partial_t *partial, const char *path, int stays)
         return APR_ENOENT;
     }
     if (rv == APR_SUCCESS && stays) {
-        from = apr_pstrcat(partial->pool, partial->path, ".blob", NULL);
+        from = second_name(partial->path, partial->pool);
         unlink(from); /* of a process that was killed here */
         rv = link(partial->path, from) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
     }
@@ -483,5 +489,6 @@ apr_status_t mdl_partial_remove(mdl_storage_t *storage, const char *id, apr_pool
     if (!path) {
         return APR_EINVAL;
     }
+    unlink(second_name(path, p)); /* of a process that was killed in place() */
     return unlink(path) == 0 || errno == ENOENT ? APR_SUCCESS : mdl_storage_status(errno);
 }

@@ -342,7 +342,10 @@ static void a_published_file_stays(void)
     mdl_partial_digest(partial, &blob, p);
     is_int(mdl_partial_publish(partial, &blob), APR_SUCCESS, "is published again");
     ok(holds(path, "published", 9), "and is whole");
+    ok(link(in_folder("partial/upl_published"), in_folder("partial/upl_published.blob")) == 0,
+       "where a process was killed before it had moved the second name");
     mdl_partial_remove(storage, "upl_published", p);
+    ok(!exists(in_folder("partial/upl_published.blob")), "that goes with the partial file");
 }
 
 static void one_writer_at_a_time(void)
