@@ -1,6 +1,5 @@
 #include "api/list.h"
 
-#include <ctype.h>
 #include <string.h>
 
 #include <apr_strings.h>
@@ -8,6 +7,8 @@
 
 #include "api/members.h"
 #include "api/resource.h"
+#include "base/utf8.h"
+#include "base/words.h"
 
 #define DEFAULT_LIMIT 25
 #define MAX_LIMIT     100
@@ -113,40 +114,11 @@ mdl_list_t *mdl_list_begin(mdl_call_t *call)
     return list;
 }
 
-static int is_utf8(const char *text, apr_pool_t *p)
-{
-    mdl_json_t *array = mdl_json_array(p);
-
-    mdl_json_add_string(array, NULL, text);
-    return mdl_json_type(mdl_json_element(array, 0)) == MDL_JSON_STRING;
-}
-
-/* Percent-encodes all but unreserved characters (RFC 3986 section 2.3). */
-static const char *encode(const char *text, apr_pool_t *p)
-{
-    char *encoded = apr_palloc(p, 3 * strlen(text) + 1);
-    char *to = encoded;
-
-    for (; *text != '\0'; text++) {
-        unsigned char c = (unsigned char)*text;
-
-        if (isalnum(c) || strchr("-._~", c) != NULL) {
-            *to++ = (char)c;
-        } else {
-            *to++ = '%';
-            *to++ = "0123456789ABCDEF"[c >> 4];
-            *to++ = "0123456789ABCDEF"[c & 15];
-        }
-    }
-    *to = '\0';
-    return encoded;
-}
-
 static void remember(mdl_list_t *list, const char *name, const char *value)
 {
     list->filters = apr_pstrcat(list->pool, list->filters, name, "=", value, "\n", NULL);
-    list->link = apr_pstrcat(list->pool, list->link, name, "=", encode(value, list->pool), "&",
-                             NULL);
+    list->link = apr_pstrcat(list->pool, list->link, name, "=",
+                             ap_escape_urlencoded(list->pool, value), "&", NULL);
 }
 
 const char *mdl_list_text(mdl_list_t *list, const char *name, apr_size_t max)
@@ -156,12 +128,7 @@ const char *mdl_list_text(mdl_list_t *list, const char *name, apr_size_t max)
     if (value == NULL) {
         return NULL;
     }
-    for (const char *c = value; *c != '\0'; c++) {
-        if (iscntrl((unsigned char)*c)) {
-            max = 0;
-        }
-    }
-    if (*value == '\0' || strlen(value) > max || !is_utf8(value, list->pool)) {
+    if (!mdl_words_is_name(value, max) || !mdl_utf8_valid(value)) {
         mdl_list_fault(list, name, "invalid",
                        "This parameter has no value that can be looked for.");
         return NULL;

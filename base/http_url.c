@@ -5,6 +5,8 @@
 
 #include <apr_strings.h>
 
+#include "base/utf8.h"
+
 #define MAX_HOST_LENGTH 253
 
 static int host_is_well_formed(const char *host)
@@ -147,30 +149,17 @@ mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, CURLU *bas
     return MDL_HTTP_OK;
 }
 
-/* RFC 3629: no overlong form, no surrogate, nothing above U+10FFFF; here no control either. */
-static int is_printable_utf8(const unsigned char *text, apr_size_t length)
+static int has_controls(const char *text)
 {
-    for (apr_size_t i = 0; i < length;) {
-        unsigned int c = text[i++];
-        int more = c < 0x80 ? 0 : c >= 0xf0 ? 3 : c >= 0xe0 ? 2 : 1;
-        unsigned int point = more == 0 ? c : c & (0x3fU >> more);
-        static const unsigned int smallest[] = {0x20, 0x80, 0x800, 0x10000};
+    while (*text != '\0') {
+        apr_uint32_t c;
 
-        if ((c >= 0x80 && c < 0xc2) || c > 0xf4 || (apr_size_t)more > length - i) {
-            return 0;
-        }
-        for (int k = 0; k < more; k++, i++) {
-            if ((text[i] & 0xc0) != 0x80) {
-                return 0;
-            }
-            point = point << 6 | (text[i] & 0x3fU);
-        }
-        if (point < smallest[more] || (point >= 0x7f && point < 0xa0) || point > 0x10ffff ||
-            (point >= 0xd800 && point <= 0xdfff)) {
-            return 0;
+        text += mdl_utf8_read(text, &c);
+        if (c < 0x20 || (c >= 0x7f && c < 0xa0)) {
+            return 1;
         }
     }
-    return 1;
+    return 0;
 }
 
 static const char *url_filename(CURLU *url, apr_pool_t *p)
@@ -181,8 +170,9 @@ static const char *url_filename(CURLU *url, apr_pool_t *p)
     int length = 0;
     char *name = segment ? curl_easy_unescape(NULL, segment + 1, 0, &length) : NULL;
 
-    if (name && length > 0 && is_printable_utf8((const unsigned char *)name, (apr_size_t)length) &&
-        !strpbrk(name, "/\\") && strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
+    if (name && length > 0 && strlen(name) == (apr_size_t)length && mdl_utf8_valid(name) &&
+        !has_controls(name) && !strpbrk(name, "/\\") && strcmp(name, ".") != 0 &&
+        strcmp(name, "..") != 0) {
         filename = apr_pstrdup(p, name);
     }
     curl_free(name);

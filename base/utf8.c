@@ -24,6 +24,20 @@ apr_size_t mdl_utf8_read(const char *text, apr_uint32_t *c)
     return length;
 }
 
+int mdl_utf8_valid(const char *text)
+{
+    while (*text != '\0') {
+        apr_uint32_t c;
+        apr_size_t length = mdl_utf8_read(text, &c);
+
+        if (c == 0xfffd && length == 1) {
+            return 0;
+        }
+        text += length;
+    }
+    return 1;
+}
+
 static int is_between(apr_uint32_t c, apr_uint32_t first, apr_uint32_t last)
 {
     return c >= first && c <= last;

@@ -9,6 +9,9 @@
 /** Reads the character at text and returns its bytes; U+FFFD and 1 where it is not well-formed. */
 apr_size_t mdl_utf8_read(const char *text, apr_uint32_t *c);
 
+/** Whether all of a text is well-formed. */
+int mdl_utf8_valid(const char *text);
+
 /** Whether a character is a control, ends a line, or turns the direction of the text behind it, so
     that a name could rewrite what stands beside it, or "exe" reads as if it ended in "pdf". */
 int mdl_utf8_disturbs(apr_uint32_t c);

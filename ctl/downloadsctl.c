@@ -10,6 +10,7 @@
 #include <apr_strings.h>
 
 #include "base/log.h"
+#include "base/utf8.h"
 #include "core/shop.h"
 #include "ctl/check.h"
 #include "ctl/command.h"
@@ -157,15 +158,6 @@ static int is_one_of(const char *text, const char *const *words)
     return *words != NULL;
 }
 
-/* base/json takes nothing but UTF-8, and neither must the database. */
-static int is_utf8(const char *text, apr_pool_t *p)
-{
-    mdl_json_t *array = mdl_json_array(p);
-
-    mdl_json_add_string(array, NULL, text);
-    return mdl_json_type(mdl_json_element(array, 0)) == MDL_JSON_STRING;
-}
-
 static int parse_mail_delay(mdl_ctl_t *ctl, const char *value)
 {
     apr_int64_t minutes = 0;
@@ -216,18 +208,18 @@ static int take_set(mdl_ctl_t *ctl, int letter, const char *value)
     switch (letter) {
     case LETTER_NAME:
         ctl->name = value;
-        return is_utf8(value, ctl->p) ? MDL_EXIT_DONE : misused(ctl, "--name is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--name is not UTF-8.");
     case LETTER_SENDER_NAME:
         ctl->sender_name = value;
-        return is_utf8(value, ctl->p) ? MDL_EXIT_DONE : misused(ctl, "--sender-name is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--sender-name is not UTF-8.");
     case LETTER_REPLY_TO:
         ctl->reply_to = value;
-        return is_utf8(value, ctl->p) ? MDL_EXIT_DONE : misused(ctl, "--reply-to is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--reply-to is not UTF-8.");
     case LETTER_MAIL_DELAY:
         return parse_mail_delay(ctl, value);
     case LETTER_STOREFRONT:
         ctl->storefront = value;
-        return is_utf8(value, ctl->p) ? MDL_EXIT_DONE : misused(ctl, "--storefront is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--storefront is not UTF-8.");
     case LETTER_STOREFRONT_TOKEN:
         return read_token(ctl, value);
     default:
@@ -252,7 +244,7 @@ static int take_option(mdl_ctl_t *ctl, int letter, const char *value, int *given
     case LETTER_EMAIL:
         *given |= OPTION_EMAIL;
         ctl->email = value;
-        return is_utf8(value, ctl->p) ? MDL_EXIT_DONE : misused(ctl, "--email is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--email is not UTF-8.");
     case LETTER_SCOPE:
         *given |= OPTION_SCOPE;
         ctl->scope = value;
@@ -349,7 +341,7 @@ static int take_words(mdl_ctl_t *ctl, const char *const *words, int count, int g
                        ctl->words[0]);
     }
     for (int i = 0; i < found->count; i++) {
-        if (!is_utf8(ctl->words[i], ctl->p)) {
+        if (!mdl_utf8_valid(ctl->words[i])) {
             return misused(ctl, "An argument is not UTF-8.");
         }
     }
