@@ -33,9 +33,9 @@ sub order_of
 
 sub import_into
 {
-    my ($shop) = @_;
+    my ($shop, %more) = @_;
     my $reply = api('POST', '/assets', key => $shop->{token},
-        json => { source_url => source_url('lists.bin') });
+        json => { source_url => source_url('lists.bin'), %more });
     die "POST /assets was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
     return $reply->{json};
 }
@@ -191,5 +191,14 @@ for my $list (sort keys %make) {
         'and Link asks for no other number');
     is(@{ ids(get($shop, "$path?limit=100")) }, 26, '100 may be asked for');
 }
+
+# --- filters ---
+my $shop = new_shop();
+import_into($shop);
+my @named = map { import_into($shop, filename => "a&b=c+d %\x{e9}.txt") } 1 .. 3;
+import_into($shop);
+is_deeply([ walk($shop, '/assets?limit=2&filename=a%26b%3Dc%2Bd%20%25%C3%A9.txt') ],
+    [ [ map { $_->{asset}{id} } @named[ 2, 1 ] ], [ $named[0]{asset}{id} ] ],
+    'Link repeats a filter, whatever characters it has');
 
 done_testing();
