@@ -28,7 +28,7 @@ typedef enum { MDL_SQLITE3 = 0, MDL_PGSQL = 1 } mdl_dialect_t;
    error or warning where an operator has to know, else at debug. */
 #define MDL_DB_EUNIQUE (APR_OS_START_USERERR + 101) /* a unique constraint */
 #define MDL_DB_EBUSY   (APR_OS_START_USERERR + 102) /* a lock was not had within 5 s */
-#define MDL_DB_EGONE   (APR_OS_START_USERERR + 103) /* the database is out of reach */
+#define MDL_DB_EGONE   (APR_OS_START_USERERR + 103) /* it is out of reach, or may only be read */
 #define MDL_DB_EFULL   (APR_OS_START_USERERR + 104) /* its disk is full */
 #define MDL_DB_EOTHER                                                                              \
     (APR_OS_START_USERERR + 105) /* a fault of ours, of the schema or of the disk */

@@ -167,6 +167,9 @@ static apr_status_t run_mended(mdl_db_t *db, transaction_t transaction, mdl_effe
         }
         rv = run(db, transaction, effect, arg, p);
     }
+    if (rv == MDL_DB_EGONE) {
+        mdl_log(MDL_LOG_ERR, 0, "MDL0110: the database is out of reach: %s", db->error);
+    }
     return rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY ? MDL_DB_EOTHER : rv;
 }
 

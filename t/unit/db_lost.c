@@ -204,6 +204,7 @@ static void test_pgsql_classes(apr_pool_t *p)
         {"23505", 9, MDL_DB_EUNIQUE, 0, "a unique constraint is MDL_DB_EUNIQUE"},
         {"22012", 9, MDL_DB_EOTHER, 0, "another error is MDL_DB_EOTHER"},
         {"57P03", 9, MDL_DB_EGONE, 0, "a server that starts up is MDL_DB_EGONE"},
+        {"25006", 9, MDL_DB_EGONE, 0, "one that may only be read is, too"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -213,6 +214,17 @@ static void test_pgsql_classes(apr_pool_t *p)
         is_int(count(db, p) - before, cases[i].result == APR_SUCCESS,
                cases[i].result == APR_SUCCESS ? "and counts once" : "and leaves nothing");
     }
+}
+
+/* As after a failover that left the connection on what is a standby now. */
+static void test_pgsql_read_only(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+
+    mdl_db_command(db, "SET default_transaction_read_only = on");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
+           "a connection that may only read is made anew");
+    is_int(count(db, p), before + 1, "and counts once");
 }
 
 static void test_pgsql_out_of_reach(apr_pool_t *p)
@@ -269,6 +281,7 @@ static void tests(const database_t *on, apr_pool_t *p)
         test_pgsql_deallocated(p);
         test_pgsql_settings(p);
         test_pgsql_classes(p);
+        test_pgsql_read_only(p);
         test_pgsql_out_of_reach(p);
         test_pgsql_restarted(p);
     }
