@@ -213,8 +213,6 @@ mdl_http_fetch_t *mdl_http_fetch(mdl_http_client_t *client, const char *url, apr
     apr_pool_t *pool = mdl_http_transfer_pool(client, "mdl_http_fetch");
     mdl_http_fetch_t *fetch = apr_pcalloc(pool, sizeof(*fetch));
     mdl_http_transfer_t *transfer = &fetch->transfer;
-    mdl_http_result_t result;
-    const char *host;
 
     mdl_http_transfer_init(transfer, client, NULL, pool);
     transfer->judge = on_judge;
@@ -227,15 +225,8 @@ mdl_http_fetch_t *mdl_http_fetch(mdl_http_client_t *client, const char *url, apr
         fetch->offset = offset;
         fetch->etag = apr_pstrdup(pool, etag);
     }
-    result = mdl_http_url_parse(transfer->policy, NULL, url, &transfer->url, &host, pool);
-    if (result == MDL_HTTP_OK) {
-        begin(fetch);
-    } else {
-        decide(fetch, result, "The URL is not one that may be fetched.");
-    }
-    if (transfer->detail) {
-        mdl_http_transfer_failed(transfer);
-    }
+    fetch->total = -1;
+    mdl_http_transfer_start(transfer, url, set_range);
     return fetch;
 }
 

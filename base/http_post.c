@@ -6,7 +6,6 @@
 
 #include "base/http_response.h"
 #include "base/http_transfer.h"
-#include "base/http_url.h"
 
 #define FIRST_BYTES      4096
 #define MAX_RETRY_DIGITS 6
@@ -123,8 +122,6 @@ mdl_http_post_t *mdl_http_post(mdl_http_client_t *client, const mdl_http_policy_
     apr_pool_t *pool = mdl_http_transfer_pool(client, "mdl_http_post");
     mdl_http_post_t *post = apr_pcalloc(pool, sizeof(*post));
     mdl_http_transfer_t *transfer = &post->transfer;
-    mdl_http_result_t result;
-    const char *host;
 
     mdl_http_transfer_init(transfer, client, policy, pool);
     transfer->judge = on_judge;
@@ -137,15 +134,7 @@ mdl_http_post_t *mdl_http_post(mdl_http_client_t *client, const mdl_http_policy_
     post->request = apr_pstrdup(pool, request->body);
     post->answer.retry_after_s = -1;
     post->answer.body = "";
-    result = mdl_http_url_parse(policy, NULL, request->url, &transfer->url, &host, pool);
-    if (result == MDL_HTTP_OK) {
-        mdl_http_transfer_begin(transfer, set_post);
-    } else {
-        mdl_http_transfer_decide(transfer, result, "The URL is not one that may be called.");
-    }
-    if (transfer->detail) {
-        mdl_http_transfer_failed(transfer);
-    }
+    mdl_http_transfer_start(transfer, request->url, set_post);
     return post;
 }
 

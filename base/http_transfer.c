@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/http_url.h"
+
 #define USER_AGENT        "mod_downloads"
 #define BUFFER_BYTES      16384L
 #define MAX_HEADER_BYTES  (64 * 1024)
@@ -198,7 +200,7 @@ void mdl_http_transfer_begin(mdl_http_transfer_t *transfer,
     transfer->easy = curl_easy_init();
     if (!transfer->easy || !set_guards(transfer->easy, transfer) ||
         !set_limits(transfer->easy, transfer) || !set_request(transfer->easy, transfer) ||
-        (more && !more(transfer)) ||
+        !more(transfer) ||
         curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers) != CURLE_OK ||
         curl_multi_add_handle(transfer->client->multi, transfer->easy) != CURLM_OK) {
         mdl_http_transfer_decide(transfer, MDL_HTTP_UNAVAILABLE, "A transfer could not be set up.");
@@ -273,7 +275,7 @@ void mdl_http_transfer_init(mdl_http_transfer_t *transfer, mdl_http_client_t *cl
     apr_pool_cleanup_register(pool, transfer, transfer_cleanup, apr_pool_cleanup_null);
 }
 
-void mdl_http_transfer_failed(mdl_http_transfer_t *transfer)
+static void append_failed(mdl_http_transfer_t *transfer)
 {
     mdl_http_transfer_t **end = &transfer->client->failed;
 
@@ -281,6 +283,23 @@ void mdl_http_transfer_failed(mdl_http_transfer_t *transfer)
         end = &(*end)->next_failed;
     }
     *end = transfer;
+}
+
+void mdl_http_transfer_start(mdl_http_transfer_t *transfer, const char *url,
+                             int (*more)(mdl_http_transfer_t *transfer))
+{
+    const char *host;
+    mdl_http_result_t result = mdl_http_url_parse(transfer->policy, NULL, url, &transfer->url,
+                                                  &host, transfer->pool);
+
+    if (result == MDL_HTTP_OK) {
+        mdl_http_transfer_begin(transfer, more);
+    } else {
+        mdl_http_transfer_decide(transfer, result, "The URL is not one that may be called.");
+    }
+    if (transfer->detail) {
+        append_failed(transfer);
+    }
 }
 
 /* --- The client ---------------------------------------------------------------------------- */

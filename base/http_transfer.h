@@ -57,15 +57,16 @@ void mdl_http_transfer_decide_by_code(mdl_http_transfer_t *transfer, CURLcode co
 /** Adds a request header before a begin. */
 int mdl_http_transfer_header(mdl_http_transfer_t *transfer, const char *line);
 
-/** Makes the handle, with every guard, and hands it to more (NULL: nothing more) for what is the
-    request's own; then it runs.  Decides when that fails. */
+/** Makes the handle, with every guard, and hands it to more for what is the request's own; then it
+    runs.  Decides when that fails. */
 void mdl_http_transfer_begin(mdl_http_transfer_t *transfer,
                              int (*more)(mdl_http_transfer_t *transfer));
 
 /** Ends the request that is under way. */
 void mdl_http_transfer_end(mdl_http_transfer_t *transfer);
 
-/** Has the next run report a transfer that was decided before it ran. */
-void mdl_http_transfer_failed(mdl_http_transfer_t *transfer);
+/** Checks a URL and begins with it.  What that decides already is reported by the next run. */
+void mdl_http_transfer_start(mdl_http_transfer_t *transfer, const char *url,
+                             int (*more)(mdl_http_transfer_t *transfer));
 
 #endif

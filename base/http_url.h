@@ -1,7 +1,7 @@
 /*
  * The URL of a fetch: one parse by libcurl's parser, checked, and from then on handed around in
  * parsed form, so that what was checked is what libcurl connects to.  http_url.c holds
- * mdl_http_url_check of base/http_client.h as well.  For base/http_client.c alone.
+ * mdl_http_url_check of base/http_client.h as well.  For base/http_*.c alone.
  */
 #ifndef MDL_BASE_HTTP_URL_H
 #define MDL_BASE_HTTP_URL_H
