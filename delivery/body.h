@@ -14,6 +14,7 @@ typedef struct mdl_body_t mdl_body_t;
 struct mdl_body_t {
     apr_int64_t size;
     int lasting; /* what take gave stays valid after the next call, too */
+    int is_read; /* out: a filter between has read it, and passes on bytes of its own */
 
     /**
      * Appends buckets for at least 1 and at most length bytes from offset, and says how many in

@@ -1,5 +1,7 @@
 #include "delivery/output.h"
 
+#include <stdio.h>
+
 #include <http_ssl.h>
 #include <util_filter.h>
 
@@ -8,9 +10,19 @@
 
 static ap_filter_rec_t *filter;
 
+/* What is sent, over all calls of the filter. */
+typedef struct {
+    mdl_transfer_t *transfer;
+    mdl_body_t *body;
+    int counting;     /* what another filter made of the body; of that the next byte is taken for */
+    apr_int64_t next; /* this one of the body's, */
+    apr_int64_t end;  /* up to this one */
+} answer_t;
+
 /* One call of the filter. */
 typedef struct {
     ap_filter_t *f;
+    answer_t *answer;
     mdl_transfer_t *transfer;
     apr_bucket_brigade *out;   /* what waits to be passed */
     apr_bucket_brigade *taken; /* what a body gave */
@@ -97,20 +109,66 @@ static apr_status_t expand(output_t *output, mdl_body_t *body, apr_int64_t offse
     return rv;
 }
 
+/* Which bytes of the body an answer has that another filter has made of it. */
+static void begin_counting(const output_t *output)
+{
+    const char *range = apr_table_get(output->f->r->headers_out, "Content-Range");
+    answer_t *answer = output->answer;
+    apr_int64_t first, last;
+
+    answer->counting = 1;
+    answer->end = answer->body->size;
+    if (range != NULL &&
+        sscanf(range, "bytes %" APR_INT64_T_FMT "-%" APR_INT64_T_FMT "/", &first, &last) == 2) {
+        answer->next = first;
+        answer->end = last < answer->end ? last + 1 : answer->end;
+    }
+}
+
+/* Another filter's bytes: they are taken for as many of the body, and the last for the rest. */
+static void add_made(const output_t *output, apr_int64_t length, int is_last)
+{
+    answer_t *answer = output->answer;
+    apr_int64_t left, part;
+
+    if (!answer->counting) {
+        begin_counting(output);
+    }
+    left = answer->end - answer->next;
+    part = length < left ? length : left;
+    if (part > 0) {
+        mdl_transfer_add_part(output->transfer, answer->next, part);
+    }
+    mdl_transfer_add_other(output->transfer, (apr_uint64_t)(length - part));
+    answer->next += part;
+    if (is_last && part < left) {
+        mdl_transfer_add_rest(output->transfer, answer->next, left - part);
+        answer->next = answer->end;
+    }
+}
+
 static void keep(output_t *output, apr_bucket *bucket)
 {
+    int has_bytes = !APR_BUCKET_IS_METADATA(bucket) && bucket->length != (apr_size_t)-1;
+
     APR_BUCKET_REMOVE(bucket);
     APR_BRIGADE_INSERT_TAIL(output->out, bucket);
-    if (output->transfer != NULL && !APR_BUCKET_IS_METADATA(bucket) &&
-        bucket->length != (apr_size_t)-1) {
+    if (output->transfer == NULL) {
+        return;
+    }
+    if (output->answer->body->is_read && (has_bytes || APR_BUCKET_IS_EOS(bucket))) {
+        add_made(output, has_bytes ? (apr_int64_t)bucket->length : 0, !has_bytes);
+    } else if (has_bytes) {
         mdl_transfer_add_other(output->transfer, bucket->length);
     }
 }
 
 static apr_status_t write_body(ap_filter_t *f, apr_bucket_brigade *in)
 {
+    answer_t *answer = f->ctx;
     output_t output = {.f = f,
-                       .transfer = f->ctx,
+                       .answer = answer,
+                       .transfer = answer->transfer,
                        .out = apr_brigade_create(f->r->pool, in->bucket_alloc),
                        .taken = apr_brigade_create(f->r->pool, in->bucket_alloc)};
     apr_status_t rv = APR_SUCCESS;
@@ -152,8 +210,10 @@ apr_status_t mdl_output_send(request_rec *r, mdl_body_t *body, mdl_transfer_t *t
 {
     apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, alloc);
+    answer_t *answer = apr_pcalloc(r->pool, sizeof *answer);
 
-    ap_add_output_filter_handle(filter, transfer, r, r->connection);
+    *answer = (answer_t){.transfer = transfer, .body = body};
+    ap_add_output_filter_handle(filter, answer, r, r->connection);
     APR_BRIGADE_INSERT_TAIL(brigade, mdl_body_bucket(body, alloc));
     APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(alloc));
     return ap_pass_brigade(r->output_filters, brigade);

@@ -28,6 +28,7 @@ typedef struct {
     apr_uint64_t position;
     apr_int64_t offset;
     apr_int64_t length;
+    int at_once; /* all of it has arrived as soon as a byte behind position has */
 } part_t;
 
 struct mdl_transfer_t {
@@ -172,7 +173,7 @@ static mdl_transfer_view_t view_of(const mdl_transfer_t *transfer, apr_pool_t *p
         if (reached > part->position) {
             apr_uint64_t length = reached - part->position;
 
-            if (length > (apr_uint64_t)part->length) {
+            if (part->at_once || length > (apr_uint64_t)part->length) {
                 length = (apr_uint64_t)part->length;
             }
             mdl_coverage_add(view.coverage, part->offset, part->offset + (apr_int64_t)length);
@@ -277,6 +278,16 @@ void mdl_transfer_mark(mdl_transfer_t *transfer)
     }
 }
 
+/* Under the mutex. */
+static void append_part(mdl_transfer_t *transfer, part_t part)
+{
+    if (transfer->part_count == transfer->part_room) {
+        transfer->part_room = 2 * transfer->part_room + 1;
+        transfer->parts = ap_realloc(transfer->parts, (size_t)transfer->part_room * sizeof(part_t));
+    }
+    transfer->parts[transfer->part_count++] = part;
+}
+
 void mdl_transfer_add_part(mdl_transfer_t *transfer, apr_int64_t offset, apr_int64_t length)
 {
     part_t *last = transfer->part_count > 0 ? &transfer->parts[transfer->part_count - 1] : NULL;
@@ -286,15 +297,20 @@ void mdl_transfer_add_part(mdl_transfer_t *transfer, apr_int64_t offset, apr_int
         last->offset + last->length == offset) {
         last->length += length;
     } else {
-        if (transfer->part_count == transfer->part_room) {
-            transfer->part_room = 2 * transfer->part_room + 1;
-            transfer->parts = ap_realloc(transfer->parts,
-                                         (size_t)transfer->part_room * sizeof(part_t));
-        }
-        transfer->parts[transfer->part_count++] = (part_t){
-            .position = transfer->position, .offset = offset, .length = length};
+        append_part(transfer,
+                    (part_t){.position = transfer->position, .offset = offset, .length = length});
     }
     transfer->position += (apr_uint64_t)length;
+    pthread_mutex_unlock(&list.mutex);
+}
+
+void mdl_transfer_add_rest(mdl_transfer_t *transfer, apr_int64_t offset, apr_int64_t length)
+{
+    pthread_mutex_lock(&list.mutex);
+    append_part(transfer, (part_t){.position = transfer->position > 0 ? transfer->position - 1 : 0,
+                                   .offset = offset,
+                                   .length = length,
+                                   .at_once = 1});
     pthread_mutex_unlock(&list.mutex);
 }
 

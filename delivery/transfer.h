@@ -36,6 +36,9 @@ void mdl_transfer_mark(mdl_transfer_t *transfer);
 /** That a part of the body is passed. */
 void mdl_transfer_add_part(mdl_transfer_t *transfer, apr_int64_t offset, apr_int64_t length);
 
+/** That the client has a part of the body once it has all that was passed. */
+void mdl_transfer_add_rest(mdl_transfer_t *transfer, apr_int64_t offset, apr_int64_t length);
+
 /** That other bytes are passed. */
 void mdl_transfer_add_other(mdl_transfer_t *transfer, apr_uint64_t length);
 

@@ -1,0 +1,92 @@
+# Output filters of others, which an operator has put before the service's own and which read what it
+# sends: what they pass on is metered all the same.
+use strict;
+use warnings;
+
+use Test::More;
+
+use MDL::Buyer;
+use MDL::Instance;
+use MDL::Leaver;
+use MDL::Test;
+
+use constant SIZE => 1_000_000;
+
+my $server = MDL::Instance->new(modules => [qw(filter buffer substitute)], mpm => 'event', tls => 1,
+    extra => <<'END')->start;
+DownloadsSessionIdle 1
+<Location /d>
+    BufferSize 10000000
+    AddOutputFilterByType BUFFER text/plain
+    AddOutputFilterByType SUBSTITUTE text/html
+    Substitute "s/ and this goes//n"
+</Location>
+END
+my $shop = new_shop();
+
+# --- what the cases are made of --------------------------------------------------------------------
+
+sub text_file
+{
+    my ($type, $line) = @_;
+    return new_file($shop, 0, bytes => $line x (SIZE / length $line) . $$, content_type => $type);
+}
+
+# What an HTTP client gets of a link over one of its ways: the status, and the length of the body.
+sub got
+{
+    my ($way, $path, @more) = @_;
+    my @curl = (qw(curl -sk -m 60 -o /dev/null -w), '%{http_code} %{size_download}', @more,
+        $way eq 'HTTP/2'
+        ? ('--http2', 'https://localhost:' . $server->tls_port . $path)
+        : ('--http1.1', "http://localhost:$server->{vars}{port}$path"));
+    open my $out, '-|', @curl or die "curl: $!\n";
+    my $said = readline $out;
+    close $out;
+    return $said;
+}
+
+sub costs
+{
+    my ($buy, $downloads, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $account = settled($buy);
+    return is($account->{used}, $downloads, $name) || diag explain $account->{sessions};
+}
+
+# --- the cases -------------------------------------------------------------------------------------
+
+my $plain = text_file('text/plain', "a line that stays as it is\n");
+my $html  = text_file('text/html',  "one that stays and this goes\n");
+my $short = $html->{bytes} =~ s/ and this goes//gr;
+
+for my $way ('HTTP/1.1', 'HTTP/2') {
+    subtest "One that reads, over $way" => sub {
+        my $buy = buy($shop, $plain, limit => 1);
+        is got($way, link_of($buy)), "200 $plain->{size}", 'the whole comes';
+        costs($buy, 1, 'and is a download');
+
+        $buy = buy($shop, $plain, limit => 1);
+        my $path = link_of($buy);
+        is got($way, $path, '-r', '0-499999'), '206 500000', 'a half comes';
+        costs($buy, 0, 'and is none');
+        is got($way, $path, '-r', '500000-'), '206 ' . ($plain->{size} - 500_000), 'so does the other';
+        costs($buy, 1, 'both are one');
+    };
+
+    subtest "One that makes less of it, over $way" => sub {
+        my $buy = buy($shop, $html, limit => 1);
+        is got($way, link_of($buy)), '200 ' . length $short, 'it comes';
+        costs($buy, 1, 'and is a download');
+    };
+}
+
+subtest 'Who breaks off has not got the whole' => sub {
+    my $buy    = buy($shop, $html, limit => 1);
+    my $answer = MDL::Leaver->over('HTTP/1.1', $server, link_of($buy));
+    $answer->read_until(20_000)->leave;
+    costs($buy, 0, 'it costs nothing');
+};
+
+$server->stop;
+done_testing();
