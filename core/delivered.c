@@ -52,7 +52,7 @@ apr_status_t mdl_delivered_add(mdl_db_t *db, const mdl_delivered_t *file,
 
     *counts = mdl_coverage_is_whole(coverage, file->size);
     if (*counts || coverage->nelts == 0) {
-        return APR_SUCCESS;
+        return *counts ? forget(db, file, p) : APR_SUCCESS;
     }
     if ((rv = find(db, file, &sum, p)) != APR_SUCCESS) {
         return rv;

@@ -22,8 +22,8 @@ typedef struct {
 apr_status_t mdl_delivered_complete(mdl_db_t *db, const mdl_delivered_t *file,
                                     const mdl_coverage_t *coverage, int *whole, apr_pool_t *p);
 
-/** Adds what a session delivered that is over.  *counts says whether that is a download, by itself
-   or together with what was delivered before, which is forgotten only then. */
+/** Adds what a session delivered that is over.  *counts says whether all of it is a download by
+   now; then it is forgotten, for it may be this session's own. */
 apr_status_t mdl_delivered_add(mdl_db_t *db, const mdl_delivered_t *file,
                                const mdl_coverage_t *coverage, int *counts, apr_pool_t *p);
 
