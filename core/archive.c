@@ -172,19 +172,17 @@ static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t as
     return rv;
 }
 
-apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
-                              apr_pool_t *p)
+apr_status_t mdl_archive_of(mdl_db_t *db, apr_int64_t assignment_id, const apr_array_header_t *ids,
+                            mdl_archive_t *archive, apr_pool_t *p)
 {
     building_t building = {archive, NULL};
     unsigned char digest[MDL_SHA256_LENGTH];
     apr_pool_t *scratch, *batch;
-    apr_array_header_t *ids;
-    apr_status_t rv;
+    apr_status_t rv = APR_SUCCESS;
 
     apr_pool_create(&scratch, p);
     apr_pool_tag(scratch, "mdl_archive");
     apr_pool_create(&batch, scratch);
-    rv = read_ids(db, assignment_id, &ids, scratch);
     *archive = (mdl_archive_t){.zip = mdl_zip_begin(ids->nelts, p)};
     archive->files = apr_array_make(p, ids->nelts, sizeof(mdl_archive_file_t));
     building.tag = mdl_sha256_begin(scratch);
@@ -198,6 +196,23 @@ apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archi
     mdl_zip_end(archive->zip);
     mdl_sha256_end(building.tag, digest);
     archive->tag = mdl_hex(digest, sizeof digest, p);
+    apr_pool_destroy(scratch);
+    return rv;
+}
+
+apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
+                              apr_pool_t *p)
+{
+    apr_array_header_t *ids;
+    apr_pool_t *scratch;
+    apr_status_t rv;
+
+    apr_pool_create(&scratch, p);
+    apr_pool_tag(scratch, "mdl_archive_read");
+    rv = read_ids(db, assignment_id, &ids, scratch);
+    if (rv == APR_SUCCESS) {
+        rv = mdl_archive_of(db, assignment_id, ids, archive, p);
+    }
     apr_pool_destroy(scratch);
     return rv;
 }

@@ -33,6 +33,10 @@ typedef struct {
 apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
                               apr_pool_t *p);
 
+/** The same for these files of it (apr_int64_t), as they are now; some may be missing. */
+apr_status_t mdl_archive_of(mdl_db_t *db, apr_int64_t assignment_id, const apr_array_header_t *ids,
+                            mdl_archive_t *archive, apr_pool_t *p);
+
 /** The length of an assignment's archive; 0 when there is none to offer, for its files are to be
     had one by one or fewer than two are ready. */
 apr_int64_t mdl_archive_size(const mdl_assignment_t *assignment, apr_pool_t *p);

@@ -1,24 +1,25 @@
 #include "core/division.h"
 
-#include <string.h>
-
 #include <apr_strings.h>
 
 #include "core/archive.h"
 #include "core/delivered.h"
 #include "core/ids.h"
 
-/* APR_ENOENT when it is another one by now: what was delivered of the last one can't be told. */
-static apr_status_t find_archive(mdl_db_t *db, const mdl_session_t *session, mdl_archive_t *archive,
+/* The archive that the session was of, from the files that it has taken: names and sizes say where
+   each is in it.  APR_ENOENT when one of them has changed: then nothing can be told. */
+static apr_status_t find_archive(mdl_db_t *db, const mdl_session_t *session,
+                                 const apr_array_header_t *taken, mdl_archive_t *archive,
                                  apr_pool_t *p)
 {
-    apr_status_t rv = mdl_archive_read(db, session->assignment_id, archive, p);
+    apr_status_t rv = mdl_archive_of(db, session->assignment_id, taken, archive, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    return strcmp(session->etag, apr_pstrcat(p, "\"", archive->tag, "\"", NULL)) == 0 ? APR_SUCCESS
-                                                                                      : APR_ENOENT;
+    return archive->files->nelts == taken->nelts && mdl_zip_size(archive->zip) == session->size
+               ? APR_SUCCESS
+               : APR_ENOENT;
 }
 
 static apr_status_t add_file(mdl_db_t *db, const mdl_session_t *session,
@@ -52,13 +53,6 @@ static apr_status_t add_entry(mdl_db_t *db, const mdl_session_t *session,
     return mdl_delivered_add(db, &file, part, counts, p);
 }
 
-/* A session that went on with another archive may have taken what is not in this one. */
-static int is_there(const mdl_archive_t *archive, int place, apr_int64_t asset_id)
-{
-    return place < archive->files->nelts &&
-           APR_ARRAY_IDX(archive->files, place, mdl_archive_file_t).asset_id == asset_id;
-}
-
 apr_status_t mdl_divide(mdl_db_t *db, const mdl_session_t *session, const mdl_coverage_t *coverage,
                         mdl_division_t *division, apr_pool_t *p)
 {
@@ -69,7 +63,7 @@ apr_status_t mdl_divide(mdl_db_t *db, const mdl_session_t *session, const mdl_co
     apr_status_t rv = APR_SUCCESS;
 
     if (is_archive && coverage->nelts > 0) {
-        rv = find_archive(db, session, &archive, p);
+        rv = find_archive(db, session, taken, &archive, p);
     }
     known = rv == APR_SUCCESS && coverage->nelts > 0;
     division->counted = apr_array_make(p, taken->nelts, sizeof(apr_int64_t));
@@ -78,11 +72,9 @@ apr_status_t mdl_divide(mdl_db_t *db, const mdl_session_t *session, const mdl_co
     for (int i = 0; i < taken->nelts && known; i++) {
         int counts = 1;
 
-        if (is_archive && !is_there(&archive, i, APR_ARRAY_IDX(taken, i, apr_int64_t))) {
-            counts = 0;
-        } else if (!mdl_coverage_has(earlier, i, i + 1)) {
-            rv = session->asset_id == 0 ? add_entry(db, session, &archive, i, coverage, &counts, p)
-                                        : add_file(db, session, coverage, &counts, p);
+        if (!mdl_coverage_has(earlier, i, i + 1)) {
+            rv = is_archive ? add_entry(db, session, &archive, i, coverage, &counts, p)
+                            : add_file(db, session, coverage, &counts, p);
         }
         if (rv != APR_SUCCESS) {
             return rv;

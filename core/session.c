@@ -112,6 +112,55 @@ static apr_status_t take_all(mdl_db_t *db, mdl_session_begin_t *begin,
     return rv;
 }
 
+/* Ending. */
+
+static apr_status_t store(mdl_db_t *db, const mdl_session_t *session,
+                          const mdl_coverage_t *coverage, apr_int64_t bytes, apr_time_t until,
+                          apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_SETTLE, NULL, p,
+                       MDL_ARGS(mdl_text(names[session->status]),
+                                mdl_text(mdl_coverage_text(coverage, p)), mdl_int(bytes),
+                                mdl_int(apr_time_now()), mdl_int(until), mdl_text(session->id),
+                                mdl_int(session->generation)));
+}
+
+/* Ends a session; what it has delivered is divided up, and is its own no more. */
+static apr_status_t close_session(mdl_db_t *db, mdl_session_t *session, mdl_coverage_t *coverage,
+                                  mdl_division_t *division, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_divide(db, session, coverage, division, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    session->status = division->returned->nelts == 0 ? MDL_SESSION_COUNTED : MDL_SESSION_RETURNED;
+    if (session->status == MDL_SESSION_RETURNED) {
+        apr_array_clear(coverage);
+    }
+    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_KEEP, NULL, p,
+                       MDL_ARGS(mdl_text(mdl_coverage_text(division->kept, p)),
+                                mdl_text(session->id), mdl_int(session->generation)));
+}
+
+/* Gives back what a session holds that has not become a download; *kept are the places in taken of
+   what has. */
+static apr_status_t end_session(mdl_db_t *db, mdl_session_t *session, apr_time_t until,
+                                const mdl_coverage_t **kept, apr_pool_t *p)
+{
+    mdl_coverage_t *coverage = mdl_coverage_read(session->ranges, p);
+    mdl_division_t division;
+    apr_status_t rv = close_session(db, session, coverage, &division, p);
+
+    *kept = division.kept;
+    if (rv == APR_SUCCESS && division.returned->nelts > 0) {
+        rv = mdl_db_exec(db, MDL_Q_ALLOWANCE_GIVE_BACK, NULL, p,
+                         MDL_ARGS(mdl_int(session->assignment_id),
+                                  mdl_text(mdl_ids_json(division.returned, p))));
+    }
+    return rv == APR_SUCCESS ? store(db, session, coverage, 0, until, p) : rv;
+}
+
 /* Beginning. */
 
 static apr_time_t idle_at(const mdl_session_begin_t *begin, apr_time_t now)
@@ -152,18 +201,22 @@ static int has_id(const apr_array_header_t *ids, apr_int64_t id)
 /* Another archive may be of other files: what the last one's session holds is given back, and what
    the new one needs is taken, but for the files that count. */
 static apr_status_t exchange(mdl_db_t *db, mdl_session_begin_t *begin, const mdl_session_t *last,
-                             mdl_coverage_t *kept, apr_pool_t *p)
+                             mdl_coverage_t *kept, apr_time_t now, apr_pool_t *p)
 {
     const apr_array_header_t *taken = mdl_ids_read(last->taken, p);
-    const mdl_coverage_t *earlier = mdl_coverage_read(last->kept, p);
-    apr_array_header_t *back = apr_array_make(p, taken->nelts, sizeof(apr_int64_t));
     apr_array_header_t *counted = apr_array_make(p, taken->nelts, sizeof(apr_int64_t));
     apr_array_header_t *wanted = apr_array_make(p, begin->files->nelts, sizeof(apr_int64_t));
-    apr_status_t rv;
+    mdl_session_t session = *last;
+    const mdl_coverage_t *earlier;
+    apr_status_t rv = end_session(db, &session, now, &earlier, p);
 
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
     for (int i = 0; i < taken->nelts; i++) {
-        APR_ARRAY_PUSH(mdl_coverage_has(earlier, i, i + 1) ? counted : back,
-                       apr_int64_t) = APR_ARRAY_IDX(taken, i, apr_int64_t);
+        if (mdl_coverage_has(earlier, i, i + 1)) {
+            APR_ARRAY_PUSH(counted, apr_int64_t) = APR_ARRAY_IDX(taken, i, apr_int64_t);
+        }
     }
     for (int i = 0; i < begin->files->nelts; i++) {
         apr_int64_t id = APR_ARRAY_IDX(begin->files, i, apr_int64_t);
@@ -174,9 +227,16 @@ static apr_status_t exchange(mdl_db_t *db, mdl_session_begin_t *begin, const mdl
             APR_ARRAY_PUSH(wanted, apr_int64_t) = id;
         }
     }
-    rv = mdl_db_exec(db, MDL_Q_ALLOWANCE_GIVE_BACK, NULL, p,
-                     MDL_ARGS(mdl_int(last->assignment_id), mdl_text(mdl_ids_json(back, p))));
-    return rv == APR_SUCCESS ? take_all(db, begin, wanted, p) : rv;
+    return take_all(db, begin, wanted, p);
+}
+
+/* What the file's last version has taken stands for the new one. */
+static apr_status_t hand_on(mdl_db_t *db, const mdl_session_t *last, apr_time_t now, apr_pool_t *p)
+{
+    mdl_session_t session = *last;
+
+    session.status = MDL_SESSION_RETURNED;
+    return store(db, &session, mdl_coverage_read(last->ranges, p), 0, now, p);
 }
 
 /* The link's next session; what is taken of the last one stands for it when that is still open. */
@@ -189,24 +249,16 @@ static apr_status_t open_next(mdl_db_t *db, mdl_session_begin_t *begin, const md
 
     begin->generation = last->generation + 1;
     if (last->status != MDL_SESSION_OPEN) {
-        if ((rv = take_all(db, begin, begin->files, p)) != APR_SUCCESS) {
-            return rv;
-        }
         begin->why = "counted, another download by the same link";
+        rv = take_all(db, begin, begin->files, p);
     } else {
         begin->why = "not counted, its session goes on with the file's new version";
-        rv = mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_SETTLE, NULL, p,
-                         MDL_ARGS(mdl_text(names[MDL_SESSION_RETURNED]), mdl_text(last->ranges),
-                                  mdl_int(0), mdl_int(now), mdl_int(now), mdl_text(last->id),
-                                  mdl_int(last->generation)));
-        if (rv == APR_SUCCESS && last->asset_id == 0) {
-            rv = exchange(db, begin, last, kept, p);
-        }
-        if (rv != APR_SUCCESS) {
-            return rv;
-        }
+        rv = last->asset_id == 0 ? exchange(db, begin, last, kept, now, p)
+                                 : hand_on(db, last, now, p);
     }
-    rv = open_generation(db, begin, mdl_ids_json(begin->files, p), &opened, now, p);
+    if (rv == APR_SUCCESS) {
+        rv = open_generation(db, begin, mdl_ids_json(begin->files, p), &opened, now, p);
+    }
     return rv == APR_SUCCESS && kept->nelts > 0
                ? mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_KEEP, NULL, p,
                              MDL_ARGS(mdl_text(mdl_coverage_text(kept, p)), mdl_text(last->id),
@@ -363,35 +415,6 @@ static apr_status_t is_whole(mdl_db_t *db, const mdl_session_t *session,
     return mdl_delivered_complete(db, &file, coverage, whole, p);
 }
 
-static apr_status_t store(mdl_db_t *db, const mdl_session_t *session,
-                          const mdl_coverage_t *coverage, apr_int64_t bytes, apr_time_t until,
-                          apr_pool_t *p)
-{
-    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_SETTLE, NULL, p,
-                       MDL_ARGS(mdl_text(names[session->status]),
-                                mdl_text(mdl_coverage_text(coverage, p)), mdl_int(bytes),
-                                mdl_int(apr_time_now()), mdl_int(until), mdl_text(session->id),
-                                mdl_int(session->generation)));
-}
-
-/* Ends a session; what it has delivered is divided up, and is its own no more. */
-static apr_status_t close_session(mdl_db_t *db, mdl_session_t *session, mdl_coverage_t *coverage,
-                                  mdl_division_t *division, apr_pool_t *p)
-{
-    apr_status_t rv = mdl_divide(db, session, coverage, division, p);
-
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    session->status = division->returned->nelts == 0 ? MDL_SESSION_COUNTED : MDL_SESSION_RETURNED;
-    if (session->status == MDL_SESSION_RETURNED) {
-        apr_array_clear(coverage);
-    }
-    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_KEEP, NULL, p,
-                       MDL_ARGS(mdl_text(mdl_coverage_text(division->kept, p)),
-                                mdl_text(session->id), mdl_int(session->generation)));
-}
-
 /* A transfer that was given up on and ends after all finds its session returned: what it made whole
    has to be taken all the same. */
 static apr_status_t close_again(mdl_db_t *db, mdl_session_t *session, mdl_coverage_t *coverage,
@@ -484,33 +507,35 @@ apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 /* Sessions that are idle. */
 
+/* Whether a transfer of it is there; those of the link's other sessions don't keep it open. */
+static apr_status_t is_running(mdl_db_t *db, const mdl_session_t *session, int *running,
+                               apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(
+        db, MDL_Q_TRANSFER_OF_SESSION, &row, p,
+        MDL_ARGS(mdl_text(session->id), mdl_int(session->generation)));
+
+    *running = rv == APR_SUCCESS;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
 static apr_status_t end_idle(mdl_db_t *db, const mdl_session_t *idle, apr_time_t now, apr_pool_t *p)
 {
     mdl_session_t session;
-    mdl_coverage_t *coverage;
-    running_t running;
-    mdl_division_t division;
+    const mdl_coverage_t *kept;
+    int running;
     apr_status_t rv;
 
     if ((rv = lock(db, idle->id, p)) != APR_SUCCESS ||
         (rv = get(db, idle->id, idle->generation, &session, p)) != APR_SUCCESS ||
-        (rv = find_running(db, &session, now, &running, p)) != APR_SUCCESS) {
+        (rv = is_running(db, &session, &running, p)) != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    if (session.status != MDL_SESSION_OPEN || session.idle_at > now || running.count > 0) {
+    if (session.status != MDL_SESSION_OPEN || session.idle_at > now || running) {
         return APR_SUCCESS; /* it was resumed meanwhile */
     }
-    coverage = mdl_coverage_read(session.ranges, p);
-    rv = close_session(db, &session, coverage, &division, p);
-    if (rv == APR_SUCCESS && division.returned->nelts > 0) {
-        rv = mdl_db_exec(
-            db, MDL_Q_ALLOWANCE_GIVE_BACK, NULL, p,
-            MDL_ARGS(mdl_int(session.assignment_id), mdl_text(mdl_ids_json(division.returned, p))));
-    }
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    return store(db, &session, coverage, 0, session.idle_at, p);
+    return end_session(db, &session, session.idle_at, &kept, p);
 }
 
 static apr_status_t find_idle(mdl_db_t *db, int limit, apr_time_t now, apr_array_header_t *sessions,

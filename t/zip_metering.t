@@ -5,6 +5,7 @@ use warnings;
 use Test::More;
 
 use MDL::Instance;
+use MDL::Leaver;
 use MDL::Test;
 use MDL::Zip;
 
@@ -173,6 +174,37 @@ subtest 'Two halves of a file out of two archives are one' => sub {
     costs($order, '0 0', 'returned', 'which costs nothing');
     is_part(link_of($shop, $order), "$half-" . ($end[0] - 1), 'the other half by another link');
     costs($order, '1 0', 'returned returned', 'together they are a download of it');
+};
+
+# An order by a pack, whose content the shop changes while its archive is under way.
+sub an_order_by_pack
+{
+    my $pack  = MDL::Zip::made($shop, 'POST', '/packs', { name => 'Changing', file_ids => [ $files[0]{id} ] })->{pack};
+    my $order = order_of($shop, [ $files[0], $files[1] ], pack_ids => [ $pack->{id} ], download_limit => 1);
+    my $third = { name => 'part-3.bin', bytes => random_bytes(1000) };
+    stock($shop, $third);
+    $order->{change} = sub {
+        MDL::Zip::made($shop, 'PATCH', "/packs/$pack->{id}", { file_ids => [ $third->{id} ] });
+    };
+    return $order;
+}
+
+subtest 'What was delivered counts though the archive is another one before it is idle' => sub {
+    my $order = an_order_by_pack();
+    is_part(link_of($shop, $order), '0-' . ($size - 24), 'all but the end');
+    $order->{change}->();
+    costs($order, '1 1 0', 'counted', 'the files that came count');
+};
+
+subtest 'What is on its way counts though its link has gone on with another archive' => sub {
+    my $order  = an_order_by_pack();
+    my $path   = link_of($shop, $order);
+    my $answer = MDL::Leaver->over('HTTP/1.1', $server, $path);
+    $answer->read_until(100 * KB);
+    $order->{change}->();
+    is part($path, '0-0')->{status}, 206, 'a byte of the new one';
+    ok $answer->rest, 'the whole of the old one comes';
+    costs($order, '1 1 0', 'returned counted', 'its files count');
 };
 
 $server->stop;

@@ -20,6 +20,9 @@ SELECT COUNT(*), COALESCE(SUM(CASE WHEN t.generation = %lld THEN t.bytes ELSE 0 
 FROM download_transfer t JOIN download_meter m ON m.id = t.meter_id
 WHERE t.session_id = %s AND m.leased_until > %lld
 
+-- name: transfer_of_session
+SELECT id FROM download_transfer WHERE session_id = %s AND generation = %lld LIMIT 1
+
 -- name: transfers_of_meter
 SELECT id, session_id, generation, ranges, bytes FROM download_transfer
 WHERE meter_id = %s ORDER BY session_id LIMIT %lld

@@ -540,6 +540,31 @@ static void test_late(apr_pool_t *p)
            "and what it gave back makes nothing else whole");
 }
 
+/* A link's earlier session sends on while its later one is idle. */
+static void test_slow_beside_idle(apr_pool_t *p)
+{
+    mdl_capability_file_t bought = buy("15", PRODUCT("15"), p);
+    mdl_capability_file_t *link = link_to(&bought, p), *other = link_to(&bought, p);
+    mdl_session_begin_t slow = begin(link, 0, 0, p);
+    mdl_session_sweep_t one = {.limit = 1};
+
+    fetch(link, 0, "0-499", 500, p);
+    fetch(link, 0, "500-999", 500, p);
+    fetch(link, 0, "0-9", SIZE, p);
+    atomic_fetch_add(&clock_ahead, 1);
+    fetch(other, 0, "0-9", 10, p);
+    atomic_fetch_add(&clock_ahead, IDLE + 1);
+    mdl_db_write(db, mdl_meter_renew,
+                 &(mdl_meter_tick_t){.id = slow.meter_id,
+                                     .leased_until = apr_time_now() + MDL_METER_LEASE,
+                                     .progress = ids_of(p, 0)},
+                 p);
+    mdl_db_write(db, mdl_session_sweep, &one, p);
+    is_int(status(link, p), MDL_SESSION_RETURNED, "the idle one of two sessions of a link ends");
+    mdl_db_write(db, mdl_session_sweep, &one, p);
+    is_int(status(other, p), MDL_SESSION_RETURNED, "and holds nobody else's up");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     db = database_ready(database, p);
@@ -559,6 +584,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_archive_lost(p);
     test_archive_changed(p);
     test_late(p);
+    test_slow_beside_idle(p);
 }
 
 int main(void)
