@@ -81,7 +81,7 @@ static void take_file(content_t *content, const mdl_order_file_t *file, apr_time
     if (offer->total == 0) {
         return;
     }
-    if (file->download_limit == 0 || mdl_order_file_verdict(offer->file) != MDL_VERDICT_OK) {
+    if (file->download_limit == 0 || left_of(file) > left_of(offer->file)) {
         offer->file = file;
     }
     offer->left += left_of(file);

@@ -23,7 +23,8 @@ const char *mdl_order_file_id(const mdl_order_file_t *file, apr_pool_t *p);
  *   has_files, files               [{"id","title","filename","size","sha256","limit","expires",
  *                                  "ready","preparing","failed","exhausted"}]; what several
  *                                  assignments give up to the same minute is there once, with the
- *                                  sum of their downloads and the id of one that has any left
+ *                                  sum of their downloads and the id of the one with most left, for
+ *                                  an archive to last longest
  *   complete                       no file is being prepared, and none has failed
  *   in_preparation                 files to come, or null: {"count","one": it is a single one,
  *                                  "all": there are no others}

@@ -179,6 +179,22 @@ subtest 'A file of two purchases is there once, with the downloads of both' => s
     like((files_of($order))[0], qr/limit of this file is reached/, 'and the page says so');
 };
 
+subtest 'Its downloads are taken from where most are left, and an archive lasts' => sub {
+    my @ids   = map { asset($_)->{id} } qw(Left Right);
+    my $order = order_of([ \@ids, { download_limit => 1 } ], [ [ $ids[1] ], { download_limit => 3 } ]);
+    my $right = sub { my ($file) = grep { />Right</ } files_of($order); $file };
+
+    for my $left (3, 2) {
+        my ($id) = $right->() =~ /name="file" value="([^"]+)"/;
+        page('GET', press($order, file => $id)->{headers}{location});
+        like($right->(), qr/$left of 4 downloads left/, "$left are left");
+    }
+    my ($zip) = shown($order) =~ /name="zip" value="(\d+)"/;
+    is($zip, $order->{assignments}[0], 'and the archive is still there');
+    is(page('GET', press($order, zip => $zip)->{headers}{location})->{status}, 200, 'and comes');
+    like(shown($order), qr/downloads of that purchase are used up/, 'which it did once');
+};
+
 subtest 'A purchase without a limit makes the file one without' => sub {
     my $asset = asset('Free');
     my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ], [ [ $asset->{id} ], { download_limit => 0 } ],

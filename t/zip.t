@@ -364,7 +364,7 @@ subtest 'It costs a download of each file, or of none' => sub {
     is(used($order), '2 2 2', 'and none is taken');
     my $page = page('GET', $order->{path})->{body};
     unlike($page, qr/name="zip"/, 'nor offered');
-    like($page, qr/The files can&#8217;t be downloaded together as ZIP any more, because the download limit/,
+    like($page, qr/The files can&#8217;t be downloaded together as ZIP any more, because the downloads of that purchase are used up/,
         'which the page explains');
     is(page('POST', $order->{path}, form => { zip => $order->{assignment} })->{status}, 403,
         'and the button, pressed all the same, answers as the link');
