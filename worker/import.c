@@ -42,13 +42,6 @@ static const char *etag_of(const mdl_task_t *task)
     return validator + length + 1;
 }
 
-static void end_with(mdl_task_t *task, mdl_outcome_t outcome, const char *code, const char *message)
-{
-    task->job->error_code = code;
-    task->job->error_message = message;
-    mdl_runner_done(task, outcome);
-}
-
 /* Whether a body of so many bytes (-1: not known) is one too many, for the lane or for the quota.
  */
 static int is_too_large(mdl_task_t *task, apr_int64_t size)
@@ -96,8 +89,8 @@ static void disk_failed(mdl_task_t *task, apr_status_t rv)
 {
     mdl_log(MDL_LOG_ERR, rv, "MDL0301: import %s: can't write to %s", task->job->id,
             task->service->settings->storage);
-    end_with(task, MDL_TASK_RETRY, "insufficient_storage",
-             "The service had no room to store the file.");
+    mdl_runner_done_with(task, MDL_TASK_RETRY, "insufficient_storage",
+                         "The service had no room to store the file.");
 }
 
 static void whole(mdl_task_t *task)
@@ -108,8 +101,8 @@ static void whole(mdl_task_t *task)
 
     if (rv == APR_SUCCESS && expected != NULL && strcmp(expected, import->blob.sha256) != 0) {
         mdl_partial_keep(import->partial);
-        end_with(task, MDL_TASK_FAILED, "checksum_mismatch",
-                 "The file's SHA-256 is not the one that was given.");
+        mdl_runner_done_with(task, MDL_TASK_FAILED, "checksum_mismatch",
+                             "The file's SHA-256 is not the one that was given.");
         return;
     }
     if (rv != APR_SUCCESS) {
@@ -160,7 +153,7 @@ static void on_done(void *baton, mdl_http_result_t result, const char *detail)
     }
     if (result == MDL_HTTP_STOPPED && import->too_large_for_quota) {
         mdl_partial_keep(import->partial);
-        end_with(task, MDL_TASK_FAILED, MDL_QUOTA_CODE, MDL_QUOTA_MESSAGE);
+        mdl_runner_done_with(task, MDL_TASK_FAILED, MDL_QUOTA_CODE, MDL_QUOTA_MESSAGE);
         return;
     }
     if (result == MDL_HTTP_STOPPED && import->too_large_for_lane) {
@@ -178,7 +171,8 @@ static void on_done(void *baton, mdl_http_result_t result, const char *detail)
     mdl_log(MDL_LOG_NOTICE, 0, "MDL0302: import %s, attempt %d: %s (%s)", task->job->id,
             task->job->attempts, meanings[result].code, detail);
     mdl_partial_keep(import->partial);
-    end_with(task, meanings[result].outcome, meanings[result].code, meanings[result].message);
+    mdl_runner_done_with(task, meanings[result].outcome, meanings[result].code,
+                         meanings[result].message);
 }
 
 static int is_stopping(void *baton)

@@ -201,12 +201,6 @@ static void start(mdl_task_t *task)
     mdl_runner_done(task, meanings[outcome].outcome);
 }
 
-/* A message is sent in one go: there is nothing to break off. */
-static void stop(mdl_task_t *task)
-{
-    (void)task;
-}
-
 static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 {
     const mdl_job_t *job = task->job;
@@ -228,6 +222,5 @@ const mdl_job_kind_t mdl_kind_mail = {
     .type = MDL_JOB_EMAIL,
     .prepare = prepare,
     .start = start,
-    .stop = stop,
     .settle = settle,
 };

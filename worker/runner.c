@@ -131,6 +131,14 @@ void mdl_runner_done(mdl_task_t *task, mdl_outcome_t outcome)
     mdl_queue_put(runner->done, task);
 }
 
+void mdl_runner_done_with(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
+                          const char *message)
+{
+    task->job->error_code = code;
+    task->job->error_message = message;
+    mdl_runner_done(task, outcome);
+}
+
 static void start_new(mdl_runner_t *runner)
 {
     mdl_task_t *next;

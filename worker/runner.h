@@ -50,5 +50,8 @@ mdl_mailer_t *mdl_runner_mailer(mdl_runner_t *runner);
 int mdl_runner_stopping(const mdl_runner_t *runner);
 /** Ends a task with an outcome. */
 void mdl_runner_done(mdl_task_t *task, mdl_outcome_t outcome);
+/** The same with what its job is to say of an error. */
+void mdl_runner_done_with(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
+                          const char *message);
 
 #endif

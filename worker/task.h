@@ -66,7 +66,7 @@ struct mdl_job_kind_t {
     /** In the lane's thread: begins the work, and ends it by mdl_runner_done now or later. */
     void (*start)(mdl_task_t *task);
     /** In the lane's thread: breaks off work that was begun; mdl_runner_done has not been called
-       and will be by the caller. */
+       and will be by the caller.  NULL where start does not return before the work is done. */
     void (*stop)(mdl_task_t *task);
     /** Whether settle locks what must not be locked together with another job's: then each job is
         written down by itself. */

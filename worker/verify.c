@@ -29,13 +29,6 @@ static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
     return mdl_upload_find(db, task->job->upload_id, &verify->upload, task->pool);
 }
 
-static void end_with(mdl_task_t *task, mdl_outcome_t outcome, const char *code, const char *message)
-{
-    task->job->error_code = code;
-    task->job->error_message = message;
-    mdl_runner_done(task, outcome);
-}
-
 /* Asked after each step of a MiB. */
 static int is_stopping(void *baton)
 {
@@ -56,8 +49,8 @@ static void disk_failed(mdl_task_t *task, apr_status_t rv)
 {
     mdl_log(MDL_LOG_ERR, rv, "MDL0304: job %s: can't read or keep the upload %s in %s",
             task->job->id, task->job->upload_id, task->service->settings->storage);
-    end_with(task, MDL_TASK_RETRY, "insufficient_storage",
-             "The service could not read or keep the file.");
+    mdl_runner_done_with(task, MDL_TASK_RETRY, "insufficient_storage",
+                         "The service could not read or keep the file.");
 }
 
 static void compare(mdl_task_t *task)
@@ -68,8 +61,8 @@ static void compare(mdl_task_t *task)
 
     if (rv == APR_SUCCESS && expected != NULL && strcmp(expected, verify->blob.sha256) != 0) {
         mdl_partial_keep(verify->partial);
-        end_with(task, MDL_TASK_FAILED, "checksum_mismatch",
-                 "The file's SHA-256 is not the one that was given.");
+        mdl_runner_done_with(task, MDL_TASK_FAILED, "checksum_mismatch",
+                             "The file's SHA-256 is not the one that was given.");
         return;
     }
     if (rv == APR_SUCCESS) {
@@ -104,17 +97,11 @@ static void start(mdl_task_t *task)
         disk_failed(task, rv);
     } else if (mdl_partial_size(verify->partial) != verify->upload->size) {
         mdl_partial_discard(verify->partial);
-        end_with(task, MDL_TASK_FAILED, "upload_incomplete",
-                 "The upload's bytes are no longer there; upload the file again.");
+        mdl_runner_done_with(task, MDL_TASK_FAILED, "upload_incomplete",
+                             "The upload's bytes are no longer there; upload the file again.");
     } else {
         compare(task);
     }
-}
-
-/* Never called: start does not return before the work is done. */
-static void stop(mdl_task_t *task)
-{
-    (void)task;
 }
 
 static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
@@ -135,6 +122,5 @@ const mdl_job_kind_t mdl_kind_verify = {
     .type = MDL_JOB_VERIFY,
     .prepare = prepare,
     .start = start,
-    .stop = stop,
     .settle = settle,
 };
