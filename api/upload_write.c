@@ -398,8 +398,9 @@ static apr_status_t disk_failed(write_t *write, apr_status_t rv)
 {
     ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, write->r, "MDL0210: upload %s: can't write to %s",
                   write->request->id, write->call->service->settings->storage);
-    return mdl_refuse(&write->call->refusal, 507, "insufficient_storage",
-                      "The service has no room to store this.");
+    return APR_STATUS_IS_ENOSPC(rv) ? mdl_refuse(&write->call->refusal, 507, "insufficient_storage",
+                                                 "The service has no room to store this.")
+                                    : rv;
 }
 
 apr_status_t mdl_upload_write(mdl_upload_request_t *request)
@@ -424,7 +425,7 @@ apr_status_t mdl_upload_write(mdl_upload_request_t *request)
     } else if (write.partial != NULL) {
         mdl_partial_keep(write.partial);
     }
-    return APR_STATUS_IS_ENOSPC(rv) ? disk_failed(&write, rv) : rv;
+    return rv > 0 && rv < APR_OS_START_ERROR ? disk_failed(&write, rv) : rv; /* the system's */
 }
 
 void mdl_upload_show(request_rec *r, const mdl_upload_t *upload, apr_int64_t offset)

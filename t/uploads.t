@@ -313,6 +313,20 @@ unlink partial($lost);
 $reply = complete_upload($shop, $lost);
 is_error($reply, 409, 'upload_incomplete', 'bytes that the disk has lost', '/offset', '/size');
 
+# --- the storage -----------------------------------------------------------------------------------
+
+subtest 'a storage folder that can not be written to is named in the log' => sub {
+    my $upload = begin_upload($shop, size => 3);
+    my $before = error_log_size();
+    chmod 0500, storage_dir() . '/partial' or die "chmod: $!\n";
+    my $reply = put_bytes($upload, 'abc');
+    chmod 0750, storage_dir() . '/partial' or die "chmod: $!\n";
+    is_error($reply, 500, 'internal_error', 'it is no fault of the client');
+    like(error_log_since($before), qr/\(13\)Permission denied.*MDL0210: upload $upload->{id}: .*storage/,
+        'the log says where and why');
+    is(put_bytes($upload, 'abc')->{status}, 204, 'it goes on once that is mended');
+};
+
 # --- without an address, and with a quota ----------------------------------------------------------
 
 my $server = MDL::Instance->new(without => qr/^DownloadsUploadURL/);
