@@ -62,7 +62,7 @@ typedef struct {
     const char *transfer_id;
     mdl_session_verdict_t verdict; /* out, as all below */
     apr_int64_t generation;
-    const char *why; /* of BEGUN: how it counts */
+    const char *why; /* of BEGUN: how it counts; NULL when the database took nothing of it */
 } mdl_session_begin_t;
 
 /**

@@ -336,7 +336,7 @@ static apr_status_t take(serve_t *serve, const refusal_t **refusal)
     apr_pool_destroy(scratch);
     if (rv != APR_SUCCESS) {
         /* The answer to a COMMIT may have been lost: what it began is ended by the settler, too. */
-        if (rv == MDL_DB_EGONE) {
+        if (rv == MDL_DB_EGONE && session.why != NULL) {
             mdl_transfer_begin(r, session.transfer_id, serve->link.session, session.generation);
         }
         return rv;

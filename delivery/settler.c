@@ -112,6 +112,7 @@ static apr_status_t run(work_t *work, int writing, mdl_effect_fn *effect, void *
         rv = writing ? mdl_db_write(work->db, effect, arg, work->turn)
                      : mdl_db_read(work->db, effect, arg, work->turn);
         if (rv == MDL_DB_EGONE) {
+            work->next_attempt = apr_time_now() + TICK;
             disconnect(work);
         }
     }

@@ -98,6 +98,7 @@ int mdl_worker_db_connect(mdl_worker_db_t *database)
 static apr_status_t closed_if_lost(mdl_worker_db_t *database, apr_status_t rv)
 {
     if (rv == MDL_DB_EGONE) {
+        database->next_attempt = apr_time_now() + PAUSE;
         mdl_worker_db_close(database);
     }
     return rv;

@@ -1,0 +1,56 @@
+# PostgreSQL that may only be read for a while, as a standby: what is asked for meanwhile is refused,
+# and the server holds nothing for it.
+use strict;
+use warnings;
+
+use Test::More;
+
+use MDL::Buyer;
+use MDL::Instance;
+use MDL::Test;
+
+use constant TRIES => 40;
+
+plan skip_all => 'SQLite has no such state' if database() ne 'pgsql';
+
+my $server = MDL::Instance->new(mpm => 'event', extra => "DownloadsSessionIdle 1\n")->start;
+my $shop   = new_shop();
+my $file   = new_file($shop, 100_000);
+my $buy    = buy($shop, $file, limit => 1);
+my $path   = link_of($buy);
+my ($name) = $server->{vars}{db_params} =~ /dbname=(\S+)/;
+
+sub make_readonly
+{
+    my ($value) = @_;
+    sql('BEGIN READ WRITE; '
+            . "ALTER DATABASE $name SET default_transaction_read_only = $value; COMMIT");
+    sql('SELECT pg_terminate_backend(pid) FROM pg_stat_activity '
+            . 'WHERE datname = current_database() AND pid <> pg_backend_pid()');
+    return;
+}
+
+# That the server's processes have, and are no listeners.
+sub sockets
+{
+    my ($pid) = MDL::Test::slurp($server->{vars}{t_pid_file}) =~ /(\d+)/;
+    my $children = MDL::Test::slurp("/proc/$pid/task/$pid/children");
+    return grep { (readlink($_) // '') =~ /^socket:/ } map { glob "/proc/$_/fd/*" } split ' ', $children;
+}
+
+page('GET', $path, headers => { Range => 'bytes=0-9' });
+is settled($buy)->{used}, 0, 'it costs nothing yet';
+make_readonly('on');
+my %answers;
+page('GET', $path)->{status} == 503 or fail('a first one is refused');
+my $before = sockets();
+$answers{ page('GET', $path)->{status} }++ for 1 .. TRIES;
+is_deeply \%answers, { 503 => TRIES }, 'who asks for a download is to come back';
+cmp_ok sockets(), '<', $before + TRIES / 2, 'and no socket is held for it' or diag "$before before";
+
+make_readonly('off');
+wait_for(sub { page('GET', $path)->{status} == 200 }, 10, 'the download');
+is settled($buy)->{used}, 1, 'the customer gets the file, for one download';
+
+$server->stop;
+done_testing();
