@@ -1,6 +1,7 @@
 #include "delivery/output.h"
 
 #include <stdio.h>
+#include <strings.h>
 
 #include <http_ssl.h>
 #include <util_filter.h>
@@ -17,6 +18,7 @@ typedef struct {
     int counting;     /* what another filter made of the body; of that the next byte is taken for */
     apr_int64_t next; /* this one of the body's, */
     apr_int64_t end;  /* up to this one */
+    int in_parts;     /* several ranges, of which it can't be told which those are */
 } answer_t;
 
 /* One call of the filter. */
@@ -112,12 +114,15 @@ static apr_status_t expand(output_t *output, mdl_body_t *body, apr_int64_t offse
 /* Which bytes of the body an answer has that another filter has made of it. */
 static void begin_counting(const output_t *output)
 {
-    const char *range = apr_table_get(output->f->r->headers_out, "Content-Range");
+    const request_rec *r = output->f->r;
+    const char *range = apr_table_get(r->headers_out, "Content-Range");
     answer_t *answer = output->answer;
     apr_int64_t first, last;
 
     answer->counting = 1;
     answer->end = answer->body->size;
+    answer->in_parts = r->content_type != NULL &&
+                       strncasecmp(r->content_type, "multipart/byteranges", 20) == 0;
     if (range != NULL &&
         sscanf(range, "bytes %" APR_INT64_T_FMT "-%" APR_INT64_T_FMT "/", &first, &last) == 2) {
         answer->next = first;
@@ -125,7 +130,8 @@ static void begin_counting(const output_t *output)
     }
 }
 
-/* Another filter's bytes: they are taken for as many of the body, and the last for the rest. */
+/* Another filter's bytes: they are taken for as many of the body, and the last for the rest, but
+   not where that was not asked for. */
 static void add_made(const output_t *output, apr_int64_t length, int is_last)
 {
     answer_t *answer = output->answer;
@@ -141,7 +147,7 @@ static void add_made(const output_t *output, apr_int64_t length, int is_last)
     }
     mdl_transfer_add_other(output->transfer, (apr_uint64_t)(length - part));
     answer->next += part;
-    if (is_last && part < left) {
+    if (is_last && part < left && !answer->in_parts) {
         mdl_transfer_add_rest(output->transfer, answer->next, left - part);
         answer->next = answer->end;
     }
@@ -156,7 +162,8 @@ static void keep(output_t *output, apr_bucket *bucket)
     if (output->transfer == NULL) {
         return;
     }
-    if (output->answer->body->is_read && (has_bytes || APR_BUCKET_IS_EOS(bucket))) {
+    if (output->answer->body->is_read && output->f->r->sent_bodyct &&
+        (has_bytes || APR_BUCKET_IS_EOS(bucket))) {
         add_made(output, has_bytes ? (apr_int64_t)bucket->length : 0, !has_bytes);
     } else if (has_bytes) {
         mdl_transfer_add_other(output->transfer, bucket->length);

@@ -79,6 +79,14 @@ for my $way ('HTTP/1.1', 'HTTP/2') {
         is got($way, link_of($buy)), '200 ' . length $short, 'it comes';
         costs($buy, 1, 'and is a download');
     };
+
+    subtest "Two bytes of one that reads, over $way" => sub {
+        my $buy = buy($shop, $plain, limit => 1);
+        my ($status, $length) = split / /, got($way, link_of($buy), '-r', '0-0,500000-500000');
+        is $status, 206, 'they come in parts';
+        costs($buy, 0, 'and are no download');
+        is account($buy)->{sessions}[0]{bytes_delivered}, $length, 'the answer\'s head counts for nothing';
+    };
 }
 
 subtest 'Who breaks off has not got the whole' => sub {
