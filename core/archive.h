@@ -14,6 +14,7 @@ typedef struct {
     apr_int64_t asset_id;
     apr_int64_t size;
     unsigned char sha256[MDL_SHA256_LENGTH];
+    apr_time_t updated_at;
 } mdl_archive_file_t;
 
 /** What an archive is made of.  Two that are equal have the same tag, and the same bytes. */

@@ -1,5 +1,7 @@
 #include "core/division.h"
 
+#include <string.h>
+
 #include <apr_strings.h>
 
 #include "core/archive.h"
@@ -33,6 +35,15 @@ static apr_status_t add_file(mdl_db_t *db, const mdl_session_t *session,
     return mdl_delivered_add(db, &file, coverage, counts, p);
 }
 
+/* Whether the bytes that were sent are those that the file has: in another archive of the same size
+   it may have got others. */
+static int is_unchanged(const mdl_session_t *session, const mdl_archive_t *archive,
+                        const mdl_archive_file_t *entry, apr_pool_t *p)
+{
+    return entry->updated_at <= session->opened_at ||
+           strcmp(session->etag, apr_pstrcat(p, "\"", archive->tag, "\"", NULL)) == 0;
+}
+
 /* An empty file is there once its header is. */
 static apr_status_t add_entry(mdl_db_t *db, const mdl_session_t *session,
                               const mdl_archive_t *archive, int place,
@@ -46,7 +57,7 @@ static apr_status_t add_entry(mdl_db_t *db, const mdl_session_t *session,
 
     *counts = mdl_coverage_has(coverage, entry->size > 0 ? from : from - 1, to);
     part = *counts ? NULL : mdl_coverage_part(coverage, from, to, p);
-    if (*counts || part->nelts == 0) {
+    if (*counts || part->nelts == 0 || !is_unchanged(session, archive, entry, p)) {
         return APR_SUCCESS;
     }
     file.etag = apr_pstrcat(p, "\"", mdl_hex(entry->sha256, sizeof entry->sha256, p), "\"", NULL);

@@ -524,6 +524,37 @@ static void test_archive_changed(apr_pool_t *p)
     is_used(&bought, "1 1 1", "a file that came to the archive meanwhile is taken, too", p);
 }
 
+static apr_status_t replace_second(mdl_db_t *of, apr_pool_t *p, void *arg)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+    mdl_asset_bytes_t bytes = {.blob = {.size = FILE_SIZE}};
+
+    (void)arg;
+    mdl_sha256("another version", 15, digest);
+    bytes.blob.sha256 = mdl_hex(digest, sizeof digest, p);
+    return mdl_asset_ready(of, files[1], &bytes, p);
+}
+
+static void test_archive_of_other_bytes(apr_pool_t *p)
+{
+    mdl_capability_file_t bought = buy_archive("16", PRODUCT("16"), p);
+    mdl_capability_file_t *link = zip_link(&bought, p);
+
+    fetch_part(link, 0, at[1], at[1] + FILE_SIZE / 2, p);
+    atomic_fetch_add(&clock_ahead, 1);
+    is_int(mdl_db_write(db, replace_second, NULL, p), APR_SUCCESS,
+           "a file gets other bytes, as many");
+    sweep(p);
+    fetch_file(link_of_file(&bought, 1, p), 1, FILE_SIZE / 2, FILE_SIZE, p);
+    sweep(p);
+    is_used(&bought, "0 0 0", "two halves of different bytes are no download", p);
+
+    fetch_part(link, 0, at[1], at[1] + FILE_SIZE, p);
+    is_used(&bought, "1 1 1", "the link goes on with the new ones", p);
+    sweep(p);
+    is_used(&bought, "0 1 0", "which count", p);
+}
+
 static void test_late(apr_pool_t *p)
 {
     mdl_capability_file_t bought = buy("13", PRODUCT("13"), p);
@@ -583,6 +614,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_archive_by_three(p);
     test_archive_lost(p);
     test_archive_changed(p);
+    test_archive_of_other_bytes(p);
     test_late(p);
     test_slow_beside_idle(p);
 }
