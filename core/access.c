@@ -336,7 +336,8 @@ static apr_status_t check_files(const mdl_access_grant_t *grant, const grant_t *
                                      "The request names files that are not in this order.");
 }
 
-/* *changed tells whether anything did: access for ever is not extended. */
+/* *changed tells whether anything did: access for ever is not extended.  Assignments are locked
+   before their allowances, as by downloads. */
 static apr_status_t write_grant(mdl_db_t *db, const mdl_access_grant_t *grant,
                                 const grant_t *chosen, int *changed, apr_pool_t *p)
 {
@@ -344,17 +345,17 @@ static apr_status_t write_grant(mdl_db_t *db, const mdl_access_grant_t *grant,
     apr_status_t rv = APR_SUCCESS;
 
     *changed = 0;
-    if (grant->downloads > 0 && mdl_json_length(chosen->pairs) > 0) {
+    if (grant->extend_days > 0) {
+        rv = mdl_db_exec(db, MDL_Q_ASSIGNMENTS_EXTEND, &rows, p,
+                         MDL_ARGS(mdl_int(apr_time_now()), mdl_int(grant->extend_days * DAY),
+                                  mdl_text(mdl_ids_json(chosen->assignments, p))));
+        *changed = rows > 0;
+    }
+    if (rv == APR_SUCCESS && grant->downloads > 0 && mdl_json_length(chosen->pairs) > 0) {
         rv = mdl_db_exec(
             db, MDL_Q_ALLOWANCE_GRANT, NULL, p,
             MDL_ARGS(mdl_int(grant->downloads), mdl_text(mdl_json_text(chosen->pairs, NULL, p))));
         *changed = 1;
-    }
-    if (rv == APR_SUCCESS && grant->extend_days > 0) {
-        rv = mdl_db_exec(db, MDL_Q_ASSIGNMENTS_EXTEND, &rows, p,
-                         MDL_ARGS(mdl_int(apr_time_now()), mdl_int(grant->extend_days * DAY),
-                                  mdl_text(mdl_ids_json(chosen->assignments, p))));
-        *changed |= rows > 0;
     }
     return rv;
 }

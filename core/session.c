@@ -207,10 +207,11 @@ static apr_status_t exchange(mdl_db_t *db, mdl_session_begin_t *begin, const mdl
     apr_array_header_t *counted = apr_array_make(p, taken->nelts, sizeof(apr_int64_t));
     apr_array_header_t *wanted = apr_array_make(p, begin->files->nelts, sizeof(apr_int64_t));
     mdl_session_t session = *last;
-    const mdl_coverage_t *earlier;
-    apr_status_t rv = end_session(db, &session, now, &earlier, p);
+    const mdl_coverage_t *earlier = mdl_coverage_read(last->kept, p);
+    apr_status_t rv;
 
-    if (rv != APR_SUCCESS) {
+    if (session.status == MDL_SESSION_OPEN &&
+        (rv = end_session(db, &session, now, &earlier, p)) != APR_SUCCESS) {
         return rv;
     }
     for (int i = 0; i < taken->nelts; i++) {
@@ -239,7 +240,8 @@ static apr_status_t hand_on(mdl_db_t *db, const mdl_session_t *last, apr_time_t 
     return store(db, &session, mdl_coverage_read(last->ranges, p), 0, now, p);
 }
 
-/* The link's next session; what is taken of the last one stands for it when that is still open. */
+/* The link's next session; what is taken of the last one stands for it when that is still open, and
+   of an archive's what counts. */
 static apr_status_t open_next(mdl_db_t *db, mdl_session_begin_t *begin, const mdl_session_t *last,
                               apr_time_t now, apr_pool_t *p)
 {
@@ -248,13 +250,15 @@ static apr_status_t open_next(mdl_db_t *db, mdl_session_begin_t *begin, const md
     apr_status_t rv;
 
     begin->generation = last->generation + 1;
-    if (last->status != MDL_SESSION_OPEN) {
-        begin->why = "counted, another download by the same link";
-        rv = take_all(db, begin, begin->files, p);
+    begin->why = last->status == MDL_SESSION_OPEN
+                     ? "not counted, its session goes on with the file's new version"
+                     : "counted, another download by the same link";
+    if (last->asset_id == 0 && last->status != MDL_SESSION_COUNTED) {
+        rv = exchange(db, begin, last, kept, now, p);
+    } else if (last->status == MDL_SESSION_OPEN) {
+        rv = hand_on(db, last, now, p);
     } else {
-        begin->why = "not counted, its session goes on with the file's new version";
-        rv = last->asset_id == 0 ? exchange(db, begin, last, kept, now, p)
-                                 : hand_on(db, last, now, p);
+        rv = take_all(db, begin, begin->files, p);
     }
     if (rv == APR_SUCCESS) {
         rv = open_generation(db, begin, mdl_ids_json(begin->files, p), &opened, now, p);

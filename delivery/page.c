@@ -141,22 +141,26 @@ static void add_archive(mdl_json_t *archives, const archive_t *archive, int is_a
 static int has_files_of(const mdl_assignment_t *assignment, const mdl_assignment_t *other,
                         apr_pool_t *p)
 {
-    apr_hash_t *ids = apr_hash_make(p);
+    apr_pool_t *scratch;
+    apr_hash_t *ids;
+    int has_all = 1;
 
+    apr_pool_create(&scratch, p);
+    apr_pool_tag(scratch, "mdl_page_files");
+    ids = apr_hash_make(scratch);
     for (int i = 0; i < assignment->files->nelts; i++) {
         const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, i,
                                                      const mdl_order_file_t *);
 
         apr_hash_set(ids, &file->asset_id, sizeof file->asset_id, file);
     }
-    for (int i = 0; i < other->files->nelts; i++) {
+    for (int i = 0; i < other->files->nelts && has_all; i++) {
         const mdl_order_file_t *file = APR_ARRAY_IDX(other->files, i, const mdl_order_file_t *);
 
-        if (apr_hash_get(ids, &file->asset_id, sizeof file->asset_id) == NULL) {
-            return 0;
-        }
+        has_all = apr_hash_get(ids, &file->asset_id, sizeof file->asset_id) != NULL;
     }
-    return 1;
+    apr_pool_destroy(scratch);
+    return has_all;
 }
 
 static int same_files(const mdl_assignment_t *assignment, const mdl_assignment_t *other,

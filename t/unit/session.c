@@ -515,6 +515,14 @@ static void test_archive_changed(apr_pool_t *p)
     sweep(p);
     is_used(&bought, "1 0 0", "what counts is not given back as the archive changes", p);
 
+    bought = buy_archive("17", PRODUCT("17"), p);
+    link = zip_link(&bought, p);
+    fetch_part(link, 0, 0, at[1], p);
+    sweep(p);
+    change_archive(&bought, PRODUCT("17"), ids_of(p, 2, files[0], files[2]), p);
+    fetch_part(link, 0, 0, 10, p);
+    is_used(&bought, "1 0 1", "nor taken again when its link goes on with another archive", p);
+
     bought = buy_archive("12", PRODUCT("12"), p);
     change_archive(&bought, PRODUCT("12"), ids_of(p, 2, files[1], files[2]), p);
     link = zip_link(&bought, p);
