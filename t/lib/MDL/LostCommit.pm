@@ -13,9 +13,9 @@ use strict;
 use warnings;
 
 use File::Temp ();
-use IO::Select;
 use IO::Socket::UNIX;
-use POSIX ();
+
+use parent 'MDL::Relay';
 
 use constant { PIECE => 65536, NAME => '.s.PGSQL.5432' };
 
@@ -27,19 +27,8 @@ sub new
     chmod 0755, "$folder";
     my $listener = IO::Socket::UNIX->new(Local => "$folder/${\ NAME}", Listen => 64)
         or die "no socket in $folder: $!\n";
-    pipe my $watch, my $hold or die "pipe: $!";
-    my $self = bless { to => "$host/${\ NAME}", folder => $folder, listener => $listener,
-        params => $params =~ s/\bhost=\S+/host=$folder/r, owner => $$ }, $class;
-    my $pid = fork // die "fork: $!";
-    if (!$pid) {
-        close $hold;
-        $self->carry($watch);
-        POSIX::_exit(0);
-    }
-    close delete $self->{listener};
-    # It ends when this is closed, however that happens.
-    @$self{qw(pid hold)} = ($pid, $hold);
-    return $self;
+    return $class->begin($listener, to => "$host/${\ NAME}", folder => $folder,
+        params => $params =~ s/\bhost=\S+/host=$folder/r);
 }
 
 sub params { return shift->{params} }
@@ -55,52 +44,14 @@ sub lose
     return rename "$self->{folder}/new", "$self->{folder}/lose";
 }
 
-sub stop
-{
-    my ($self) = @_;
-    return if !$self->{hold} || $$ != $self->{owner};
-    close delete $self->{hold};
-    local $?;
-    waitpid $self->{pid}, 0;
-    return;
-}
-
-sub DESTROY { return shift->stop }
-
-sub carry
-{
-    my ($self, $watch) = @_;
-    local $SIG{PIPE} = 'IGNORE';
-    my $select = IO::Select->new($watch, $self->{listener});
-    while (1) {
-        for my $ready ($select->can_read) {
-            return if $ready == $watch;
-            if ($ready == $self->{listener}) {
-                $select->add($self->open_pair);
-            }
-            elsif (my $end = $self->{ends}{$ready}) {
-                next if $self->pass($end);
-                $select->remove(@{ $end->{pair} }{qw(client server)});
-                $self->close_pair($end->{pair});
-            }
-        }
-    }
-    return;
-}
-
 sub open_pair
 {
-    my ($self) = @_;
-    my $client = $self->{listener}->accept or return;
-    my $server = $self->lost ? undef : IO::Socket::UNIX->new(Peer => $self->{to});
-    return if !$server;
-    my $pair = { client => $client, server => $server, said => '' };
-    $self->{ends}{$client} = { from => $client, to => $server, pair => $pair, up => 1 };
-    $self->{ends}{$server} = { from => $server, to => $client, pair => $pair };
-    return ($client, $server);
+    my ($self, $client) = @_;
+    return if $self->lost;
+    my $server = IO::Socket::UNIX->new(Peer => $self->{to}) or return;
+    return $self->add_pair($client, $server);
 }
 
-# False when the two have to be parted.
 sub pass
 {
     my ($self, $end) = @_;
@@ -111,10 +62,7 @@ sub pass
         rename "$self->{folder}/lose", "$self->{folder}/lost" or die "$self->{folder}: $!\n";
         return 0;
     }
-    for (my $done = 0; $done < length $bytes;) {
-        $done += syswrite($end->{to}, $bytes, length($bytes) - $done, $done) // return 0;
-    }
-    return 1;
+    return MDL::Relay::write_all($end->{to}, $bytes);
 }
 
 # What a client says in a transaction; it sends nothing behind a COMMIT before the answer to it.
@@ -126,16 +74,6 @@ sub listen
     return if $bytes !~ /Q....COMMIT\0$/s;
     open my $in, '<', "$self->{folder}/lose" or return;
     $pair->{doomed} = index($pair->{said}, readline $in) >= 0;
-    return;
-}
-
-sub close_pair
-{
-    my ($self, $pair) = @_;
-    for (@$pair{qw(server client)}) {
-        delete $self->{ends}{$_};
-        close $_;
-    }
     return;
 }
 

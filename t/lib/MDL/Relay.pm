@@ -1,0 +1,94 @@
+# A process that carries bytes between clients and a server, and changes what its kind wants.  A kind
+# opens a pair of connections (open_pair), lists the ends of it with add_pair, and passes what one of
+# them brings (pass), false when the two have to be parted.
+#
+#   my $self = $class->begin($listener, %members);
+#   $self->stop;
+package MDL::Relay;
+
+use strict;
+use warnings;
+
+use IO::Select;
+use POSIX ();
+
+sub begin
+{
+    my ($class, $listener, %members) = @_;
+    pipe my $watch, my $hold or die "pipe: $!";
+    my $self = bless { %members, owner => $$ }, $class;
+    my $pid = fork // die "fork: $!";
+    if (!$pid) {
+        close $hold;
+        $self->carry($listener, $watch);
+        POSIX::_exit(0);
+    }
+    # It ends when this is closed, however that happens.
+    @$self{qw(pid hold)} = ($pid, $hold);
+    return $self;
+}
+
+sub stop
+{
+    my ($self) = @_;
+    return if !$self->{hold} || $$ != $self->{owner};
+    close delete $self->{hold};
+    local $?;
+    waitpid $self->{pid}, 0;
+    return;
+}
+
+sub DESTROY { return shift->stop }
+
+sub carry
+{
+    my ($self, $listener, $watch) = @_;
+    local $SIG{PIPE} = 'IGNORE';
+    my $select = IO::Select->new($watch, $listener);
+    while (1) {
+        for my $ready ($select->can_read) {
+            return if $ready == $watch;
+            if ($ready == $listener) {
+                my $client = $listener->accept or next;
+                $select->add($self->open_pair($client));
+            }
+            elsif (my $end = $self->{ends}{ fileno $ready }) {
+                next if $self->pass($end);
+                $select->remove(@{ $end->{pair} }{qw(client server)});
+                $self->close_pair($end->{pair});
+            }
+        }
+    }
+    return;
+}
+
+sub add_pair
+{
+    my ($self, $client, $server) = @_;
+    my $pair = { client => $client, server => $server };
+    $self->{ends}{ fileno $client } = { from => $client, to => $server, pair => $pair, up => 1 };
+    $self->{ends}{ fileno $server } = { from => $server, to => $client, pair => $pair };
+    return ($client, $server);
+}
+
+sub close_pair
+{
+    my ($self, $pair) = @_;
+    for (@$pair{qw(server client)}) {
+        delete $self->{ends}{ fileno $_ };
+        close $_;
+    }
+    return;
+}
+
+# Whether all of it was taken.
+sub write_all
+{
+    my ($to, $bytes) = @_;
+    for (my $done = 0; $done < length $bytes;) {
+        $done += syswrite($to, $bytes, length($bytes) - $done, $done) // return 0;
+    }
+    return 1;
+}
+
+1;
