@@ -131,20 +131,19 @@ sub look_back
     my $logs = getcwd() . '/t/logs';
     my @found;
 
-    my ($excused, @cores) = ('none');
+    my %excused;
     for my $core (glob("$logs/cores/*"), grep { -f } glob("$logs/core*")) {
         my $pid = $self->mpm_race($core);
-        $pid ? $excused = $pid : push @cores, $core;
+        $pid ? $excused{$pid} = 1 : push @found, "core file: $core";
     }
-    push @found, map { "core file: $_" } @cores;
 
     # Also of the suites' own instances (MDL::Instance).
     for my $path (glob "$logs/error_log $logs/instance-*/error_log") {
         open my $in, '<', $path or next;
         while (<$in>) {
             chomp;
-            push @found, "$path:$.: $_"
-                if $_ =~ $BAD_LINE && !/ child pid $excused exit signal Segmentation /;
+            next if !/$BAD_LINE/ || (/ child pid (\d+) exit signal Segmentation / && $excused{$1});
+            push @found, "$path:$.: $_";
         }
     }
 
