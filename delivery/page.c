@@ -225,6 +225,7 @@ static void add_content(mdl_json_t *data, const page_t *page)
     int preparing = mdl_json_type(mdl_json_member(data, "in_preparation")) == MDL_JSON_OBJECT;
 
     add_archives(data, page);
+    mdl_words_add_date(data, "ended", expired_at(page));
     mdl_json_add_bool(data, "empty", !something);
     mdl_json_add_bool(data, "refreshes", preparing);
     if (preparing) {

@@ -213,11 +213,13 @@ subtest 'Purchases that end at different times are told apart by that' => sub {
     my @files = files_of($order);
 
     is(@files, 2, 'the file is there twice');
+    unlike(shown($order), qr/has expired/, 'and nothing has expired');
     like($files[0], qr/1 of 1 download left<.*>Available until <time[^>]*>$first_words</s, 'as the one gives it');
     like($files[1], qr/2 of 2 downloads left<.*>Available until <time[^>]*>$second_words</s, 'and as the other does');
     ends($order, 1, $second);
     is_deeply([ map { /(\d of \d downloads left)/ } files_of($order) ], ['2 of 2 downloads left'],
         'when the one has expired the other is left');
+    like(shown($order), qr/A part of this order was available until <time[^>]*>[^<]+</, 'and the page says so');
     my $pressed = press($order, file => "$order->{assignments}[0]-$asset->{id}");
     is(page('GET', $pressed->{headers}{location} // '/')->{status}, 200, 'also for the button of the one');
 };
