@@ -27,7 +27,7 @@ sub new
     chmod 0755, "$folder";
     my $listener = IO::Socket::UNIX->new(Local => "$folder/${\ NAME}", Listen => 64)
         or die "no socket in $folder: $!\n";
-    return $class->begin($listener, to => "$host/${\ NAME}", folder => $folder,
+    return $class->carry($listener, to => "$host/${\ NAME}", folder => $folder,
         params => $params =~ s/\bhost=\S+/host=$folder/r);
 }
 

@@ -24,7 +24,7 @@ sub new
     my ($class, %opt) = @_;
     my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 64)
         or die "no free port: $!\n";
-    return $class->begin($listener, %opt, port => $listener->sockport);
+    return $class->carry($listener, %opt, port => $listener->sockport);
 }
 
 sub port { return shift->{port} }

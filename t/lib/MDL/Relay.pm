@@ -2,7 +2,7 @@
 # opens a pair of connections (open_pair), lists the ends of it with add_pair, and passes what one of
 # them brings (pass), false when the two have to be parted.
 #
-#   my $self = $class->begin($listener, %members);
+#   my $self = $class->carry($listener, %members);
 #   $self->stop;
 package MDL::Relay;
 
@@ -10,37 +10,16 @@ use strict;
 use warnings;
 
 use IO::Select;
-use POSIX ();
 
-sub begin
-{
-    my ($class, $listener, %members) = @_;
-    pipe my $watch, my $hold or die "pipe: $!";
-    my $self = bless { %members, owner => $$ }, $class;
-    my $pid = fork // die "fork: $!";
-    if (!$pid) {
-        close $hold;
-        $self->carry($listener, $watch);
-        POSIX::_exit(0);
-    }
-    # It ends when this is closed, however that happens.
-    @$self{qw(pid hold)} = ($pid, $hold);
-    return $self;
-}
-
-sub stop
-{
-    my ($self) = @_;
-    return if !$self->{hold} || $$ != $self->{owner};
-    close delete $self->{hold};
-    local $?;
-    waitpid $self->{pid}, 0;
-    return;
-}
-
-sub DESTROY { return shift->stop }
+use parent 'MDL::Helper';
 
 sub carry
+{
+    my ($class, $listener, %members) = @_;
+    return $class->begin(sub { my ($self, $watch) = @_; $self->run($listener, $watch) }, %members);
+}
+
+sub run
 {
     my ($self, $listener, $watch) = @_;
     local $SIG{PIPE} = 'IGNORE';

@@ -35,6 +35,8 @@ use Time::HiRes qw(sleep time);
 
 use MDL::Test ();
 
+use parent 'MDL::Helper';
+
 use constant { BLOCK => 4096, PIECE => 65536, SEND_BUFFER => 131072 };
 
 my $count = 0;
@@ -49,32 +51,17 @@ sub new
         LocalPort => 0,
         Listen    => 128,
     ) or die "no port for a source: $@\n";
-    pipe my $watch, my $hold or die "pipe: $!";
-    my $self = bless { folder => $folder, port => $listener->sockport, owner => $$ }, $class;
-    my $pid = fork // die "fork: $!";
-    if (!$pid) {
-        close $hold;
-        $self->accept_all($listener, $watch);
-        POSIX::_exit(0);
-    }
-    # The server and its children end when this one's copy is closed, however that happens.
-    $self->{hold} = $hold;
-    $self->{pid}  = $pid;
-    return $self;
+    # Its children watch, too.
+    return $class->begin(sub { my ($self, $watch) = @_; $self->accept_all($listener, $watch) },
+        folder => $folder, port => $listener->sockport);
 }
 
 sub stop
 {
     my ($self) = @_;
-    return if !$self->{hold} || $$ != $self->{owner};
-    close delete $self->{hold};
-    local $?;
-    waitpid $self->{pid}, 0;
-    remove_tree($self->{folder});
+    remove_tree($self->{folder}) if $self->SUPER::stop;
     return;
 }
-
-sub DESTROY { return shift->stop }
 
 # --- what the test says and asks ------------------------------------------------------------------
 

@@ -26,6 +26,8 @@ use JSON::PP;
 
 use MDL::Test ();
 
+use parent 'MDL::Helper';
+
 my $count = 0;
 
 sub new
@@ -43,25 +45,13 @@ sub new
         plan   => { token => "shpat_token-of-$$-$count", customers => {}, orders => {} },
     }, $class;
     $self->write_plan;
-    $self->{pid} = open2($self->{from}, $self->{to}, 'tools/node', 't/node/storefront.mjs', $folder,
-        "$folder/cert.pem", "$folder/key.pem");
+    $self->{pid} = open2($self->{from}, $self->{hold}, 'tools/node', 't/node/storefront.mjs',
+        $folder, "$folder/cert.pem", "$folder/key.pem");
     my $from = $self->{from};
     @$self{qw(plain secure)} = (readline($from) // '') =~ /^(\d+) (\d+)$/
         or die "the storefront does not start\n";
     return $self;
 }
-
-sub stop
-{
-    my ($self) = @_;
-    return if !$self->{to} || $$ != $self->{owner};
-    close delete $self->{to};
-    local $?;
-    waitpid $self->{pid}, 0;
-    return;
-}
-
-sub DESTROY { return shift->stop }
 
 sub url         { return 'http://localhost:' . shift->{plain} }
 sub secure_url  { return 'https://localhost:' . shift->{secure} }

@@ -17,6 +17,8 @@ use IPC::Open2;
 use JSON::PP;
 use MDL::Test ();
 
+use parent 'MDL::Helper';
+
 use constant PATIENCE => 60;
 
 sub new
@@ -25,7 +27,7 @@ sub new
     my $self = bless { seen => [], text => '', owner => $$ }, $class;
     $self->{origin} = 'https://localhost:' . $server->tls_port;
     $self->{plain}  = 'http://localhost:' . $server->{vars}{port};
-    $self->{pid} = open2($self->{out}, $self->{in}, 'tools/node', 't/node/http2-reader.mjs',
+    $self->{pid} = open2($self->{out}, $self->{hold}, 'tools/node', 't/node/http2-reader.mjs',
         $server->certificate);
     return $self;
 }
@@ -34,7 +36,7 @@ sub tell
 {
     my ($self, %command) = @_;
     local $SIG{PIPE} = 'IGNORE';
-    syswrite $self->{in}, encode_json(\%command) . "\n" or die "the streams are gone: $!\n";
+    syswrite $self->{hold}, encode_json(\%command) . "\n" or die "the streams are gone: $!\n";
     return;
 }
 
@@ -74,18 +76,6 @@ sub event
     }
     return;
 }
-
-sub stop
-{
-    my ($self) = @_;
-    return if !$self->{in} || $$ != $self->{owner};
-    close delete $self->{in};
-    local $?;
-    waitpid $self->{pid}, 0;
-    return;
-}
-
-sub DESTROY { return shift->stop }
 
 package MDL::Streams::Leaver;
 
