@@ -21,7 +21,8 @@ typedef struct {
     apr_status_t (*classify)(void *native);
     /** The words of the last error, borrowed until the next call. */
     const char *(*words)(void *native);
-    /** Makes a lost connection anew; MDL_DB_EGONE when it can't. */
+    /** Makes a lost connection anew; MDL_DB_EGONE when it can't.  NULL where apr_dbd has no way to,
+        for SQLite opens its file but once. */
     apr_status_t (*reset)(void *native);
     const char *begin;          /* a transaction that may write */
     const char *begin_snapshot; /* one whose statements see the same moment */

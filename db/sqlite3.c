@@ -74,11 +74,5 @@ static const char *words(void *native)
     return sqlite3_errmsg(native);
 }
 
-static apr_status_t reset(void *native)
-{
-    (void)native;
-    return MDL_DB_EGONE; /* apr_dbd has no way to open the file again on this handle */
-}
-
 const mdl_dialect_ops_t mdl_dialect_sqlite3 = {"sqlite3", session, command,           classify,
-                                               words,     reset,   "BEGIN IMMEDIATE", "BEGIN"};
+                                               words,     NULL,    "BEGIN IMMEDIATE", "BEGIN"};

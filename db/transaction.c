@@ -115,7 +115,20 @@ static apr_status_t mend(mdl_db_t *db, apr_status_t rv)
     if (rv == MDL_DB_ESTALE) {
         return db->dialect == MDL_SQLITE3 ? APR_SUCCESS : mdl_db_command(db, "DEALLOCATE ALL");
     }
-    return db->ops->reset(db->native);
+    if (db->ops->reset == NULL) {
+        return MDL_DB_EGONE;
+    }
+    if ((rv = db->ops->reset(db->native)) != APR_SUCCESS) {
+        mdl_db_keep_words(db);
+    }
+    return rv;
+}
+
+static apr_status_t out_of_reach(const mdl_db_t *db)
+{
+    mdl_log(MDL_LOG_ERR, 0, "MDL0110: the database is out of reach: %s%s", db->error,
+            db->ops->reset == NULL ? "; when that is mended, restart httpd" : "");
+    return MDL_DB_EGONE;
 }
 
 static apr_status_t begin(mdl_db_t *db, transaction_t transaction)
@@ -161,14 +174,12 @@ static apr_status_t run_mended(mdl_db_t *db, transaction_t transaction, mdl_effe
                     db->error);
         }
         if (mend(db, rv) != APR_SUCCESS) {
-            mdl_db_keep_words(db);
-            mdl_log(MDL_LOG_ERR, 0, "MDL0110: the database is out of reach: %s", db->error);
-            return MDL_DB_EGONE;
+            return out_of_reach(db);
         }
         rv = run(db, transaction, effect, arg, p);
     }
     if (rv == MDL_DB_EGONE) {
-        mdl_log(MDL_LOG_ERR, 0, "MDL0110: the database is out of reach: %s", db->error);
+        return out_of_reach(db);
     }
     return rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY ? MDL_DB_EOTHER : rv;
 }

@@ -1,5 +1,5 @@
-# PostgreSQL that may only be read for a while, as a standby: what is asked for meanwhile is refused,
-# and the server holds nothing for it.
+# A database that may only be read for a while, as a standby, or a file of somebody else's: what is
+# asked for meanwhile is refused, and the server holds nothing for it.
 use strict;
 use warnings;
 
@@ -11,18 +11,23 @@ use MDL::Test;
 
 use constant TRIES => 40;
 
-plan skip_all => 'SQLite has no such state' if database() ne 'pgsql';
-
 my $server = MDL::Instance->new(mpm => 'event', extra => "DownloadsSessionIdle 1\n")->start;
 my $shop   = new_shop();
 my $file   = new_file($shop, 100_000);
 my $buy    = buy($shop, $file, limit => 1);
 my $path   = link_of($buy);
-my ($name) = $server->{vars}{db_params} =~ /dbname=(\S+)/;
 
+# Of connections that are made from now on; the others are ended.  SQLite's end with their process.
 sub make_readonly
 {
     my ($value) = @_;
+    my $params = $server->{vars}{db_params};
+    if (database() eq 'sqlite3') {
+        # SQLite gives -wal and -shm the mode that the file has when it makes them.
+        chmod $value eq 'on' ? 0440 : 0640, $params, grep { -e } map { "$params-$_" } qw(wal shm);
+        return httpd_graceful();
+    }
+    my ($name) = $params =~ /dbname=(\S+)/;
     sql('BEGIN READ WRITE; '
             . "ALTER DATABASE $name SET default_transaction_read_only = $value; COMMIT");
     sql('SELECT pg_terminate_backend(pid) FROM pg_stat_activity '
@@ -46,6 +51,8 @@ page('GET', $path)->{status} == 503 or fail('a first one is refused');
 my $before = sockets();
 $answers{ page('GET', $path)->{status} }++ for 1 .. TRIES;
 is_deeply \%answers, { 503 => TRIES }, 'who asks for a download is to come back';
+my $told = database() eq 'pgsql' ? qr/read-only transaction$/ : qr/readonly database; .* restart httpd$/;
+like $server->error_log, qr/MDL0110: .*$told/m, 'the log says what it is';
 cmp_ok sockets(), '<', $before + TRIES / 2, 'and no socket is held for it' or diag "$before before";
 
 make_readonly('off');
