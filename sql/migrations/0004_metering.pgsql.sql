@@ -10,7 +10,7 @@ CREATE TABLE download_session (
     etag TEXT NOT NULL,
     size BIGINT NOT NULL,
     status TEXT NOT NULL CHECK (status IN ('open', 'counted', 'returned')),
-    ranges TEXT NOT NULL, -- what it delivered, as in core/coverage.h
+    ranges TEXT NOT NULL, -- what it delivered, as in mod_downloads/core/download/coverage.h
     bytes BIGINT NOT NULL, -- with what was delivered twice
     kept TEXT NOT NULL, -- of an archive the places of files that count, as ranges in the same way
     transfers INTEGER NOT NULL,

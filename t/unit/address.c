@@ -4,8 +4,8 @@
 
 #include <apr_strings.h>
 
-#include "base/address.h"
-#include "base/http_client.h"
+#include "base/http/address.h"
+#include "base/http/client.h"
 #include "t/unit/tap.h"
 
 typedef struct {

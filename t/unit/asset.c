@@ -5,8 +5,8 @@
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
 
-#include "core/category.h"
-#include "core/import.h"
+#include "core/catalog/category.h"
+#include "core/catalog/import.h"
 
 static mdl_db_t *db;
 static apr_int64_t shop;

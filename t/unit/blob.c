@@ -4,7 +4,7 @@
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
 
-#include "core/blob.h"
+#include "core/catalog/blob.h"
 
 static mdl_db_t *db;
 static apr_int64_t shop;

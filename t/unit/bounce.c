@@ -9,8 +9,9 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
-#include "base/dsn.h"
-#include "core/bounce.h"
+#include "base/mail/bounce_report.h"
+#include "core/order/bounce.h"
+#include "core/settings/settings.h"
 
 #define HEAD                                                                                       \
     "Return-Path: <>\nX-Original-To: shop+token@example.com\nDelivered-To: box@example.com\n"      \
@@ -222,9 +223,9 @@ static void tokens(apr_pool_t *p)
     is_int(mdl_bounce_email_id(secret, "shop@example.com"), 0, "nor is no token");
     is_int(mdl_bounce_email_id(secret, "+@"), 0, "nor an empty one");
     is_int(mdl_bounce_email_id(secret, ""), 0, "nor nothing");
-    address = apr_pstrcat(p,
-                          apr_pstrndup(p, "abcdefghijklmnopqrstuvwxyz12345", MDL_BOUNCE_LOCAL_MAX),
-                          "@example.com", NULL);
+    address = apr_pstrcat(
+        p, apr_pstrndup(p, "abcdefghijklmnopqrstuvwxyz12345", MDL_MAIL_FROM_LOCAL_MAX),
+        "@example.com", NULL);
     address = apr_pstrdup(p, mdl_bounce_address(secret, address, 7, p));
     is_int(strchr(address, '@') - address, 64, "the longest local part has 64 bytes");
 }

@@ -3,7 +3,7 @@
  */
 #include "t/unit/tap.h"
 
-#include "core/coverage.h"
+#include "core/download/coverage.h"
 
 static const char *text_after(const char *before, apr_int64_t from, apr_int64_t to, apr_pool_t *p)
 {

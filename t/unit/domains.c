@@ -1,5 +1,5 @@
 /* Lists of mail domains, which are read again when their file changes. */
-#include "core/domains.h"
+#include "core/settings/domains.h"
 
 #include <pthread.h>
 #include <sys/stat.h>

@@ -1,7 +1,7 @@
 #include "t/unit/fixtures.h"
 
-#include "core/download.h"
-#include "core/session.h"
+#include "core/download/download.h"
+#include "core/download/session.h"
 
 #define SESSION apr_time_from_sec(86400)
 

@@ -9,10 +9,10 @@
 #include <fcntl.h>
 
 #include "base/crypto.h"
-#include "core/asset.h"
-#include "core/mapping.h"
-#include "core/order_assign.h"
-#include "core/shop.h"
+#include "core/catalog/asset.h"
+#include "core/catalog/mapping.h"
+#include "core/order/assignment.h"
+#include "core/shop/shop.h"
 
 #define PRODUCT(n) "gid://shopfront/Product/" n
 #define VARIANT(n) "gid://shopfront/ProductVariant/" n

@@ -1,15 +1,15 @@
 /*
  * The fraud check as no request can show it: the wait for the storefront's answer, and orders that
- * are checked at once.  What a shop sees of it is in t/api/fraud.t.
+ * are checked at once.  What a shop sees of it is in t/fraud.t.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
 
-#include "base/address.h"
-#include "core/access.h"
-#include "core/event.h"
-#include "core/fraud.h"
-#include "core/license.h"
+#include "base/http/address.h"
+#include "core/order/access.h"
+#include "core/order/event.h"
+#include "core/order/fraud.h"
+#include "core/catalog/license.h"
 
 static mdl_db_t *db;
 static apr_int64_t shop;

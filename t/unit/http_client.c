@@ -1,7 +1,7 @@
 /* Fetching from a real server: files, ranges, redirects; the caller's side; addresses. */
 #include <fcntl.h>
 
-#include "base/http_client.h"
+#include "base/http/client.h"
 #include "t/unit/http_peers.h"
 #include "t/unit/http_take.h"
 #include "t/unit/tap.h"

@@ -3,7 +3,7 @@
 
 #include <apr_strings.h>
 
-#include "base/http_client.h"
+#include "base/http/client.h"
 #include "t/unit/tap.h"
 
 #define GOOD    MDL_HTTP_OK

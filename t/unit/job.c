@@ -1,8 +1,8 @@
 #include "t/unit/fixtures.h"
 
 #include "base/ulid.h"
-#include "core/import.h"
-#include "core/job_act.h"
+#include "core/catalog/import.h"
+#include "core/job_control.h"
 
 #define LEASE apr_time_from_sec(60)
 

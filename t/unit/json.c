@@ -2,7 +2,7 @@
 
 #include <apr_strings.h>
 
-#include "base/json.h"
+#include "base/text/json.h"
 #include "t/unit/tap.h"
 
 #define BODY_LIMIT 262144

@@ -1,7 +1,7 @@
 #include "t/unit/fixtures.h"
 
-#include "base/crc32.h"
-#include "core/key.h"
+#include "base/zip/crc32.h"
+#include "core/shop/key.h"
 
 static const char base62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 static mdl_secret_t *secret;

@@ -9,7 +9,7 @@
 #include <apr_shm.h>
 #include <apr_strings.h>
 
-#include "core/key_cache.h"
+#include "core/shop/key_cache.h"
 
 #define ID  "0123456789abcdef"
 #define MS  APR_TIME_C(1000)

@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-#include "core/license.h"
+#include "core/catalog/license.h"
 
 static mdl_db_t *db;
 static apr_int64_t shop, mapping; /* the mapping's tags are tag_a and tag_b */

@@ -13,7 +13,7 @@
 
 #include <apr_strings.h>
 
-#include "base/mailer.h"
+#include "base/mail/mailer.h"
 
 #define FROM    "shop@example.test"
 #define TO      "jane@example.test"

@@ -7,7 +7,7 @@
 #include <sys/stat.h>
 #include <utime.h>
 
-#include "base/mailbox.h"
+#include "base/mail/mailbox.h"
 
 /* What take was given. */
 typedef struct {

@@ -1,7 +1,7 @@
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
 
-#include "core/pack.h"
+#include "core/catalog/pack.h"
 
 static mdl_db_t *db;
 static apr_int64_t shop, other_shop;

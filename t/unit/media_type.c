@@ -1,5 +1,5 @@
 /* Media types: what is taken from a client or a source, and what is not. */
-#include "base/media_type.h"
+#include "base/http/media_type.h"
 #include "t/unit/tap.h"
 
 int main(void)

@@ -12,7 +12,7 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
-#include "base/mime.h"
+#include "base/mail/mime.h"
 
 #define LONG_WORD                                                                                  \
     "abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnop"

@@ -1,6 +1,6 @@
 /* The bucket of a key: what it lets through, when tokens come back, and that no thread or process
    gets one too many. */
-#include "core/rate_limit.h"
+#include "core/shop/rate_limit.h"
 
 #include <pthread.h>
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  */
 #include "t/unit/fixtures.h"
 
-#include "core/archive.h"
-#include "core/meter.h"
+#include "core/download/archive.h"
+#include "core/download/lease.h"
 
 #define SIZE 1000
 #define IDLE apr_time_from_sec(600)

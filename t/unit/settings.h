@@ -5,7 +5,7 @@
 #ifndef MDL_T_UNIT_SETTINGS_H
 #define MDL_T_UNIT_SETTINGS_H
 
-#include "core/settings.h"
+#include "core/settings/settings.h"
 
 #include <stdlib.h>
 #include <sys/stat.h>

@@ -10,7 +10,7 @@
 
 #include <apr_strings.h>
 
-#include "base/crc32.h"
+#include "base/zip/crc32.h"
 #include "storage/storage.h"
 #include "t/unit/tap.h"
 

@@ -7,8 +7,8 @@
 #include <apr_file_io.h>
 #include <apr_strings.h>
 
-#include "base/template.h"
-#include "base/templates.h"
+#include "base/text/template.h"
+#include "base/text/templates.h"
 
 static mdl_json_t *data_of(const char *text, apr_pool_t *p)
 {

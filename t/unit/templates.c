@@ -8,10 +8,10 @@
 #include <apr_file_io.h>
 #include <apr_strings.h>
 
-#include "base/accept_language.h"
-#include "base/json.h"
-#include "base/templates.h"
-#include "base/words.h"
+#include "base/http/accept_language.h"
+#include "base/text/json.h"
+#include "base/text/templates.h"
+#include "base/text/present.h"
 
 #define PAGE "<html lang=\"en\">"
 

@@ -1,10 +1,10 @@
 /* The plan of a ZIP archive: its bytes, where ZIP64 begins, and the names.  That real programs read
-   what it makes is in t/delivery/zip.t. */
+   what it makes is t/zip.t's. */
 #include <apr_strings.h>
 #include <apr_tables.h>
 
-#include "base/crc32.h"
-#include "base/zip.h"
+#include "base/zip/crc32.h"
+#include "base/zip/zip.h"
 #include "t/unit/tap.h"
 
 #define GIB (APR_INT64_C(1) << 30)

@@ -1,0 +1,111 @@
+# What is asked of apxs, and the rules that compile, link and install by its answers.
+#
+#   APXS=/path  another httpd's apxs; its answers are kept in $(BUILD)/apxs, and others rebuild
+
+APXS   ?= $(firstword $(wildcard /usr/bin/apxs /usr/bin/apxs2) apxs)
+BUILD  ?= build
+CFLAGS ?= -O2 -g
+
+# --- sources: a new file in one of these folders needs no change here ---------------------------
+
+room = $(wildcard $(foreach folder,$(1),mod_downloads/$(folder)/*.c))
+
+LIB_SOURCES    := $(call room,base base/* storage db core core/*)
+START_SOURCES  := mod_downloads/worker/process.c mod_downloads/worker/schema.c
+JOB_SOURCES    := $(filter-out $(START_SOURCES),$(call room,worker))
+HTTPD_SOURCES  := $(wildcard mod_downloads/*.c) $(call room,api upload delivery metering) $(START_SOURCES)
+MODULE_SOURCES := $(HTTPD_SOURCES) $(JOB_SOURCES)
+CTL_SOURCES    := $(call room,ctl)
+UNIT_SOURCES   := $(wildcard t/unit/*.c)
+SOURCES        := $(LIB_SOURCES) $(MODULE_SOURCES) $(CTL_SOURCES) $(UNIT_SOURCES)
+SQL            := $(wildcard sql/*.sql sql/queries/*.sql sql/migrations/*.sql)
+
+# --- flags --------------------------------------------------------------------------------------
+
+# apxs is asked once, and only by a goal that compiles: `make help` and `make clean` work on a bare
+# machine.  Headers of the system's: httpd's and APR's macros cause warnings that are not ours.
+LIBRARY_FLAGS = $(eval LIBRARY_FLAGS := $(patsubst -I%,-isystem %,$(filter-out -I/usr/include,$(shell \
+              $(or $(shell $(APXS) -q APR_CONFIG),apr-1-config) --cppflags --includes; \
+              $(or $(shell $(APXS) -q APU_CONFIG),apu-1-config) --includes; \
+              pg_config --includedir | sed s/^/-I/))))$(LIBRARY_FLAGS)
+HTTPD_FLAGS   = $(eval HTTPD_FLAGS := -isystem $(shell $(APXS) -q INCLUDEDIR))$(HTTPD_FLAGS)
+
+# Where downloadsctl looks for the configuration unless it is told: where tools/install puts it.
+SYSCONFDIR    = $(eval SYSCONFDIR := $(shell $(APXS) -q SYSCONFDIR))$(SYSCONFDIR)
+CONF_FILE     = $(SYSCONFDIR)/$(if $(filter /etc/apache2,$(SYSCONFDIR)),mods-enabled/downloads,extra/mod_downloads).conf
+
+WARNINGS      := -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror)
+ALL_CFLAGS     = -std=gnu11 $(CFLAGS) $(WARNINGS) -fvisibility=hidden -fPIC -pthread \
+                 -Imod_downloads -I. -I$(BUILD)/gen $(LIBRARY_FLAGS) $(CPPFLAGS)
+LIBRARIES     := -lcurl -ljansson -lcrypto -ldeflate -lsqlite3 -lpq -laprutil-1 -lapr-1
+
+# --- files --------------------------------------------------------------------------------------
+
+object = $(patsubst %.c,$(BUILD)/obj/%.o,$(1))
+
+GENERATED     := $(BUILD)/gen/db/statements.c $(BUILD)/gen/db/migrations.c
+GEN_OBJECTS   := $(patsubst $(BUILD)/gen/%.c,$(BUILD)/obj/gen/%.o,$(GENERATED))
+API_OBJECT    := $(BUILD)/obj/gen/api/openapi_text.o
+LIB_OBJECTS   := $(call object,$(LIB_SOURCES)) $(GEN_OBJECTS)
+UNIT_PROGRAMS := $(patsubst t/unit/%.c,$(BUILD)/unit/%,$(UNIT_SOURCES))
+OBJECTS       := $(call object,$(SOURCES)) $(GEN_OBJECTS) $(API_OBJECT)
+
+$(call object,$(HTTPD_SOURCES)): ALL_CFLAGS += $(HTTPD_FLAGS)
+$(call object,mod_downloads/ctl/downloadsctl.c): ALL_CFLAGS += -DMDL_CONF_FILE='"$(CONF_FILE)"'
+
+# --- rules --------------------------------------------------------------------------------------
+
+# A line for each file; V=1 shows the commands.
+say = $(if $(V),,@echo '  $(CC) $(1)';)
+
+$(BUILD)/mod_downloads.so: $(call object,$(MODULE_SOURCES)) $(API_OBJECT) $(BUILD)/libmdl.a
+	$(call say,$@)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread -o $@ $^ $(LIBRARIES)
+
+$(BUILD)/downloadsctl: $(call object,$(CTL_SOURCES)) $(BUILD)/libmdl.a
+	$(call say,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ $(LIBRARIES)
+
+$(UNIT_PROGRAMS): $(BUILD)/unit/%: $(BUILD)/obj/t/unit/%.o $(BUILD)/libmdl.a
+	@mkdir -p $(@D)
+	$(call say,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ $(LIBRARIES)
+
+# Removed first: ar would keep the members whose sources are gone.
+$(BUILD)/libmdl.a: $(LIB_OBJECTS)
+	@rm -f $@
+	$(call say,$@)$(AR) rcs $@ $^
+
+$(call object,$(SOURCES)): $(BUILD)/obj/%.o: %.c $(BUILD)/apxs | $(BUILD)/gen/stamp
+	@mkdir -p $(@D)
+	$(call say,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+$(GEN_OBJECTS) $(API_OBJECT): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/apxs
+	@mkdir -p $(@D)
+	$(call say,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
+
+# What apxs has said.  It is written only when that is something else than the last time, so that
+# another httpd's module is built anew.
+.PHONY: ask-apxs
+$(BUILD)/apxs: ask-apxs
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(LIBRARY_FLAGS) $(HTTPD_FLAGS) $(CONF_FILE)' >$@.new
+	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+
+# sql2c leaves a file alone that would not change, so a new query rebuilds what includes its name.
+$(BUILD)/gen/stamp: tools/sql2c $(SQL) $(wildcard sql/queries sql/migrations)
+	tools/sql2c sql $(BUILD)/gen/db
+	@touch $@
+
+$(GENERATED) $(BUILD)/gen/db/statements.h: $(BUILD)/gen/stamp ;
+
+# Only api/openapi.c includes what is made here; check-code reads it too.
+$(BUILD)/gen/api/stamp: tools/yaml2c mod_downloads/api/openapi.yaml
+	tools/yaml2c mod_downloads/api/openapi.yaml $(BUILD)/gen/api
+	@touch $@
+
+$(BUILD)/gen/api/openapi_text.c $(BUILD)/gen/api/openapi_text.h: $(BUILD)/gen/api/stamp ;
+$(call object,mod_downloads/api/openapi.c): | $(BUILD)/gen/api/stamp
+
+-include $(OBJECTS:.o=.d)
+
+.PHONY: install
+install: build ## installs module, command, man page, docs, sql, conf and templates (DESTDIR PREFIX)
+	APXS='$(APXS)' BUILD='$(BUILD)' tools/install

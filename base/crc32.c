@@ -1,9 +1,0 @@
-#include "base/crc32.h"
-
-#include <libdeflate.h>
-
-apr_uint32_t mdl_crc32(apr_uint32_t crc, const void *data, apr_size_t length)
-{
-    /* libdeflate takes a NULL buffer for a wish to begin anew, even in the middle. */
-    return length == 0 ? crc : libdeflate_crc32(crc, data, length);
-}

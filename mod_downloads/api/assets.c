@@ -1,0 +1,174 @@
+#include "api/assets.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+
+#include "api/list.h"
+#include "api/resource.h"
+#include "base/http/media_type.h"
+
+#define MAX_FILENAME 255
+#define MAX_TITLE    255
+#define SHA256_CHARS "0123456789abcdefABCDEF"
+
+int mdl_asset_filename_valid(const char *name)
+{
+    return strlen(name) <= MAX_FILENAME && strpbrk(name, "/\\") == NULL && strcmp(name, ".") != 0 &&
+           strcmp(name, "..") != 0;
+}
+
+const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence)
+{
+    const char *name = mdl_members_text(members, "filename", presence, MAX_FILENAME);
+
+    if (name != NULL && !mdl_asset_filename_valid(name)) {
+        mdl_members_fault(members, "filename", "invalid",
+                          "This member must be a file's name without a path.");
+        return NULL;
+    }
+    return name;
+}
+
+const char *mdl_asset_title(mdl_members_t *members, mdl_presence_t presence)
+{
+    return mdl_members_text(members, "title", presence, MAX_TITLE);
+}
+
+const char *mdl_asset_content_type(mdl_members_t *members)
+{
+    const char *type = mdl_members_text(members, "content_type", MDL_OPTIONAL, MDL_MEDIA_TYPE_MAX);
+
+    if (type != NULL && !mdl_media_type_valid(type)) {
+        mdl_members_fault(members, "content_type", "invalid",
+                          "This member must be a media type such as video/mp4.");
+        return NULL;
+    }
+    return type;
+}
+
+apr_int64_t mdl_asset_category_id(mdl_members_t *members)
+{
+    return mdl_members_int(members, "category_id", 1, (APR_INT64_C(1) << 53) - 1, 0);
+}
+
+static int is_sha256(const char *text)
+{
+    return strlen(text) == 64 && strspn(text, SHA256_CHARS) == 64;
+}
+
+static const char *lower(const char *text, apr_pool_t *p)
+{
+    char *copy = apr_pstrdup(p, text);
+
+    ap_str_tolower(copy);
+    return copy;
+}
+
+const char *mdl_asset_sha256(mdl_members_t *members, apr_pool_t *p)
+{
+    const char *text = mdl_members_text(members, "sha256", MDL_OPTIONAL, 64);
+
+    if (text != NULL && !is_sha256(text)) {
+        mdl_members_fault(members, "sha256", "invalid",
+                          "This member must be 64 hexadecimal digits.");
+        return NULL;
+    }
+    return text != NULL ? lower(text, p) : NULL;
+}
+
+static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+{
+    const mdl_asset_t *asset = thing;
+
+    mdl_json_add_int(to, "id", asset->id);
+    mdl_json_add_string(to, "status", asset->status);
+    mdl_json_add_string(to, "filename", asset->filename);
+    mdl_json_add_string(to, "title", asset->title);
+    mdl_json_add_string(to, "content_type", asset->content_type);
+    mdl_json_add_int_if(to, "size", asset->size, asset->sha256 != NULL);
+    mdl_json_add_string(to, "sha256", asset->sha256);
+    mdl_json_add_int_if(to, "category_id", asset->category_id, asset->category_id != 0);
+    mdl_json_add_string(to, "source_url", asset->source_url);
+    mdl_json_add_int(to, "version", asset->version);
+    mdl_json_add_time(to, "created_at", asset->created_at);
+    mdl_json_add_time(to, "updated_at", asset->updated_at);
+    return mdl_resource_id(call, asset->id);
+}
+
+static const mdl_resource_t resource = {"asset", write_members};
+
+void mdl_asset_write(mdl_call_t *call, const mdl_asset_t *asset)
+{
+    write_members(mdl_json_add_object(call->answer, resource.noun), call, asset);
+}
+
+static apr_status_t parse_list(mdl_call_t *call)
+{
+    static const char *const statuses[] = {"pending", "ready", "failed", NULL};
+    mdl_asset_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
+    mdl_list_t *query = mdl_list_begin(call);
+    const char *sha256 = mdl_list_text(query, "sha256", 64);
+
+    list->status = mdl_list_choice(query, "status", statuses);
+    list->category_id = mdl_list_id(query, "category_id");
+    list->filename = mdl_list_text(query, "filename", MAX_FILENAME);
+    if (sha256 != NULL && !is_sha256(sha256)) {
+        mdl_list_fault(query, "sha256", "invalid", "This parameter must be 64 hexadecimal digits.");
+    } else if (sha256 != NULL) {
+        list->sha256 = lower(sha256, call->r->pool);
+    }
+    call->arg = list;
+    return mdl_list_end(query, &list->page);
+}
+
+const mdl_route_t mdl_route_asset_list = {
+    .method = "GET",
+    .path = "/assets",
+    .resource = &resource,
+    .parse = parse_list,
+    .effect = mdl_asset_list,
+    .write = mdl_list_write,
+};
+
+const mdl_route_t mdl_route_asset = {
+    .method = "GET",
+    .path = "/assets/{}",
+    .resource = &resource,
+    .parse = mdl_resource_parse,
+    .effect = mdl_asset_get,
+    .write = mdl_resource_write,
+};
+
+static apr_status_t parse_change(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_asset_change_t *change = mdl_resource_begin(call, sizeof *change);
+
+    change->filename = mdl_asset_filename(members, mdl_members_if_given(members, "filename"));
+    change->title = mdl_asset_title(members, mdl_members_if_given(members, "title"));
+    change->set_content_type = mdl_members_given(members, "content_type");
+    change->content_type = mdl_asset_content_type(members);
+    change->set_category = mdl_members_given(members, "category_id");
+    change->category_id = mdl_asset_category_id(members);
+    return mdl_members_end(members);
+}
+
+const mdl_route_t mdl_route_asset_change = {
+    .method = "PATCH",
+    .path = "/assets/{}",
+    .resource = &resource,
+    .parse = parse_change,
+    .effect = mdl_asset_change,
+    .write = mdl_resource_write_changed,
+};
+
+const mdl_route_t mdl_route_asset_delete = {
+    .method = "DELETE",
+    .path = "/assets/{}",
+    .wakes = 1,
+    .optional_body = 1,
+    .parse = mdl_resource_parse_delete,
+    .effect = mdl_asset_delete,
+    .write = mdl_resource_write_deleted,
+};

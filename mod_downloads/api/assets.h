@@ -1,0 +1,31 @@
+/*
+ * The resource assets: GET /assets, GET, PATCH and DELETE /assets/{id}; and what other resources
+ * share with it.
+ */
+#ifndef MDL_API_ASSETS_H
+#define MDL_API_ASSETS_H
+
+#include "api/members.h"
+#include "core/catalog/asset.h"
+
+extern const mdl_route_t mdl_route_asset_list;
+extern const mdl_route_t mdl_route_asset;
+extern const mdl_route_t mdl_route_asset_change;
+extern const mdl_route_t mdl_route_asset_delete;
+
+/** Adds an asset to the answer, as its member "asset". */
+void mdl_asset_write(mdl_call_t *call, const mdl_asset_t *asset);
+
+/** Whether a name is that of a file and leads out of no folder, for a customer's browser will save
+    it as that. */
+int mdl_asset_filename_valid(const char *name);
+
+/* Members that a body has of an asset, read and checked; NULL, or 0, when absent or faulty. */
+const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence);
+const char *mdl_asset_title(mdl_members_t *members, mdl_presence_t presence);
+const char *mdl_asset_content_type(mdl_members_t *members);
+apr_int64_t mdl_asset_category_id(mdl_members_t *members);
+/** In lower case, whatever was sent. */
+const char *mdl_asset_sha256(mdl_members_t *members, apr_pool_t *p);
+
+#endif

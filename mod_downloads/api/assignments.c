@@ -1,0 +1,178 @@
+#include "api/assignments.h"
+
+#include <string.h>
+
+#include <apr_time.h>
+
+#include "api/list.h"
+#include "api/members.h"
+#include "api/order_view.h"
+#include "api/resource.h"
+#include "core/download/archive.h"
+#include "core/download/signed_url.h"
+#include "core/order/offer.h"
+
+static mdl_assignment_list_t *begin(mdl_call_t *call)
+{
+    mdl_assignment_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
+
+    list->page.shop_id = call->caller.shop_id;
+    list->storefront_order_id = call->parameters[0];
+    list->default_download_limit = call->service->settings->download_limit;
+    list->refusal = &call->refusal;
+    call->arg = list;
+    return list;
+}
+
+static apr_status_t parse_list(mdl_call_t *call)
+{
+    mdl_assignment_list_t *list = begin(call);
+
+    return mdl_members_is_digits(call->parameters[0])
+               ? mdl_list_end(mdl_list_begin(call), &list->page)
+               : mdl_order_not_found(call);
+}
+
+static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+{
+    const mdl_assignment_t *assignment = thing;
+
+    mdl_assignment_write(to, assignment);
+    return mdl_resource_id(call, assignment->id);
+}
+
+static const mdl_resource_t resource = {"assignment", write_members};
+
+const mdl_route_t mdl_route_assignment_list = {
+    .method = "GET",
+    .path = "/orders/{}/assignments",
+    .resource = &resource,
+    .parse = parse_list,
+    .snapshot = 1,
+    .effect = mdl_assignment_list,
+    .write = mdl_list_write,
+};
+
+static apr_status_t parse_one(mdl_call_t *call)
+{
+    mdl_assignment_list_t *list = begin(call);
+
+    if (!mdl_members_is_digits(call->parameters[0])) {
+        return mdl_order_not_found(call);
+    }
+    list->id = mdl_members_path_id(call->parameters[1]);
+    /* An id that none can have still asks whether there is such an order. */
+    if (list->id == 0) {
+        list->id = -1;
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t read_one(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_assignment_list_t *list = arg;
+    apr_status_t rv = mdl_assignment_list(db, p, list);
+
+    return rv == APR_SUCCESS && list->page.found->nelts == 0
+               ? mdl_refuse(list->refusal, 404, "assignment_not_found",
+                            "There is no such assignment.")
+               : rv;
+}
+
+static const mdl_assignment_t *found(const mdl_assignment_list_t *list)
+{
+    return APR_ARRAY_IDX(list->page.found, 0, const mdl_assignment_t *);
+}
+
+static void write_one(mdl_call_t *call)
+{
+    mdl_assignment_write(call->answer, found(call->arg));
+}
+
+const mdl_route_t mdl_route_assignment = {
+    .method = "GET",
+    .path = "/orders/{}/assignments/{}",
+    .parse = parse_one,
+    .snapshot = 1,
+    .effect = read_one,
+    .write = write_one,
+};
+
+static apr_status_t read_urls(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_assignment_list_t *list = arg;
+    apr_status_t rv;
+
+    if ((rv = read_one(db, p, list)) != APR_SUCCESS ||
+        (rv = mdl_order_check_active(list->order, list->refusal)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (strcmp(found(list)->status, "active") != 0) {
+        return mdl_refuse(list->refusal, 409, "access_revoked",
+                          "This assignment was revoked; restore it first.");
+    }
+    if (!mdl_assignment_open(found(list), apr_time_now())) {
+        return mdl_refuse(list->refusal, 409, "access_revoked",
+                          "Access to this assignment has expired; extend it first.");
+    }
+    return APR_SUCCESS;
+}
+
+static void write_zip(mdl_call_t *call, const mdl_assignment_list_t *list,
+                      mdl_capability_file_t *link)
+{
+    apr_pool_t *p = call->r->pool;
+    apr_int64_t size = mdl_order_archive_size(found(list), p);
+    const char *filename = mdl_archive_filename(list->order->storefront_order_id, p);
+    mdl_json_t *zip;
+
+    if (size == 0) {
+        mdl_json_add_null(call->answer, "zip");
+        return;
+    }
+    zip = mdl_json_add_object(call->answer, "zip");
+    mdl_json_add_string(zip, "filename", filename);
+    mdl_json_add_int(zip, "size", size);
+    mdl_json_add_string(zip, "url",
+                        mdl_capability_archive_url(call->service->secret,
+                                                   call->service->settings->public_url, link,
+                                                   filename, p));
+}
+
+static void write_urls(mdl_call_t *call)
+{
+    const mdl_settings_t *settings = call->service->settings;
+    const mdl_assignment_t *assignment = found(call->arg);
+    mdl_capability_file_t link = {.assignment_id = assignment->id};
+    mdl_json_t *files;
+
+    link.expires_at = apr_time_from_sec(apr_time_sec(apr_time_now()) +
+                                        apr_time_sec(settings->link_lifetime));
+    mdl_json_add_time(call->answer, "expires_at", link.expires_at);
+    files = mdl_json_add_array(call->answer, "files");
+    for (int i = 0; i < assignment->files->nelts; i++) {
+        const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *);
+        mdl_json_t *object;
+
+        if (strcmp(file->status, "ready") != 0) {
+            continue;
+        }
+        link.asset_id = file->asset_id;
+        object = mdl_json_add_object(files, NULL);
+        mdl_json_add_int(object, "file_id", file->asset_id);
+        mdl_json_add_string(object, "filename", file->filename);
+        mdl_json_add_string(object, "url",
+                            mdl_capability_file_url(call->service->secret, settings->public_url,
+                                                    &link, file->filename, call->r->pool));
+    }
+    write_zip(call, call->arg, &link);
+}
+
+const mdl_route_t mdl_route_download_urls = {
+    .method = "GET",
+    .path = "/orders/{}/assignments/{}/download-urls",
+    .parse = parse_one,
+    .snapshot = 1,
+    .effect = read_urls,
+    .write = write_urls,
+};

@@ -1,0 +1,147 @@
+#include "api/body.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <apr_strings.h>
+#include <http_protocol.h>
+
+#include "request_body.h"
+
+static int is_json(const char *type)
+{
+    apr_size_t length = type != NULL ? strcspn(type, "; \t") : 0;
+    const char *charset;
+
+    if (length != strlen("application/json") ||
+        strncasecmp(type, "application/json", length) != 0) {
+        return 0;
+    }
+    charset = ap_strcasestr(type, "charset=");
+    return charset == NULL || strcasecmp(charset, "charset=utf-8") == 0 ||
+           strcasecmp(charset, "charset=\"utf-8\"") == 0;
+}
+
+static apr_size_t limit_of(const mdl_call_t *call)
+{
+    return call->route->max_body != 0 ? call->route->max_body : MDL_MAX_BODY;
+}
+
+static apr_status_t too_large(mdl_call_t *call)
+{
+    call->r->connection->keepalive = AP_CONN_CLOSE;
+    return mdl_refuse(&call->refusal, 413, "request_too_large",
+                      apr_psprintf(call->r->pool,
+                                   "The body of this request may have at most %" APR_SIZE_T_FMT
+                                   " KiB.",
+                                   limit_of(call) / 1024));
+}
+
+apr_status_t mdl_body_not_received(mdl_call_t *call, apr_status_t rv)
+{
+    call->r->connection->keepalive = AP_CONN_CLOSE;
+    if (rv == AP_FILTER_ERROR) {
+        return rv; /* httpd itself has answered a body that is not well-formed */
+    }
+    if (APR_STATUS_IS_TIMEUP(rv)) {
+        return mdl_refuse(&call->refusal, 408, "request_timeout",
+                          "The body did not arrive in time.");
+    }
+    return mdl_refuse(&call->refusal, 400, "invalid_request", "The body did not arrive whole.");
+}
+
+/* Reads the whole body into a buffer of the pool. */
+static apr_status_t receive(mdl_call_t *call, char **body, apr_size_t *length)
+{
+    request_rec *r = call->r;
+    apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
+    apr_size_t room = limit_of(call);
+    int ended = 0;
+
+    if (mdl_request_announced(r) > (apr_off_t)room) {
+        return too_large(call);
+    }
+    if (mdl_request_announced(r) >= 0) {
+        room = (apr_size_t)mdl_request_announced(r);
+    }
+    *body = apr_palloc(r->pool, room + 1);
+    *length = 0;
+    while (!ended) {
+        apr_status_t rv = ap_get_brigade(r->input_filters, brigade, AP_MODE_READBYTES,
+                                         APR_BLOCK_READ, 65536);
+
+        if (rv != APR_SUCCESS) {
+            return mdl_body_not_received(call, rv);
+        }
+        for (apr_bucket *b = APR_BRIGADE_FIRST(brigade); b != APR_BRIGADE_SENTINEL(brigade);
+             b = APR_BUCKET_NEXT(b)) {
+            const char *data;
+            apr_size_t got;
+
+            if (APR_BUCKET_IS_EOS(b)) {
+                ended = 1;
+                break;
+            }
+            if (APR_BUCKET_IS_METADATA(b)) {
+                continue;
+            }
+            if ((rv = apr_bucket_read(b, &data, &got, APR_BLOCK_READ)) != APR_SUCCESS) {
+                return mdl_body_not_received(call, rv);
+            }
+            if (got > room - *length) {
+                return too_large(call);
+            }
+            memcpy(*body + *length, data, got);
+            *length += got;
+        }
+        apr_brigade_cleanup(brigade);
+    }
+    (*body)[*length] = '\0';
+    return APR_SUCCESS;
+}
+
+static apr_status_t no_json(mdl_call_t *call)
+{
+    return mdl_refuse(&call->refusal, 415, "unsupported_media_type",
+                      "Send the body as Content-Type: application/json.");
+}
+
+static apr_status_t parse(mdl_call_t *call, const char *text, apr_size_t length)
+{
+    const char *why;
+    mdl_json_t *json;
+
+    if (mdl_json_parse(&json, text, length, &why, call->r->pool) != APR_SUCCESS) {
+        return mdl_refuse(&call->refusal, 400, "invalid_json", why);
+    }
+    if (mdl_json_type(json) != MDL_JSON_OBJECT) {
+        return mdl_refuse(&call->refusal, 400, "invalid_request",
+                          "The body must be a JSON object.");
+    }
+    call->body = json;
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_body_read(mdl_call_t *call)
+{
+    apr_off_t announced = ap_request_has_body(call->r) ? mdl_request_announced(call->r) : 0;
+    int typed = is_json(apr_table_get(call->r->headers_in, "Content-Type"));
+    /* One in chunks, or of HTTP/2, may turn out to be none. */
+    int may_be_none = call->route->optional_body && announced <= 0;
+    apr_size_t length = 0;
+    char *text = NULL;
+    apr_status_t rv;
+
+    if (!typed && !may_be_none) {
+        return no_json(call);
+    }
+    if (announced != 0 && (rv = receive(call, &text, &length)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (may_be_none && length == 0) {
+        call->body = mdl_json_object(call->r->pool);
+        return APR_SUCCESS;
+    }
+    return typed ? parse(call, text, length) : no_json(call);
+}

@@ -1,0 +1,85 @@
+#include "api/categories.h"
+
+#include "api/list.h"
+#include "api/members.h"
+#include "api/resource.h"
+#include "core/catalog/category.h"
+
+#define MAX_NAME 255
+
+static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+{
+    const mdl_category_t *category = thing;
+
+    mdl_json_add_int(to, "id", category->id);
+    mdl_json_add_string(to, "name", category->name);
+    mdl_json_add_time(to, "created_at", category->created_at);
+    mdl_json_add_time(to, "updated_at", category->updated_at);
+    return mdl_resource_id(call, category->id);
+}
+
+static const mdl_resource_t resource = {"category", write_members};
+
+static apr_status_t parse_create(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_category_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+
+    edit->name = mdl_members_text(members, "name", MDL_REQUIRED, MAX_NAME);
+    return mdl_members_end(members);
+}
+
+static apr_status_t parse_change(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_category_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+
+    edit->name = mdl_members_text(members, "name", mdl_members_if_given(members, "name"), MAX_NAME);
+    return mdl_members_end(members);
+}
+
+const mdl_route_t mdl_route_category_list = {
+    .method = "GET",
+    .path = "/categories",
+    .resource = &resource,
+    .parse = mdl_list_parse,
+    .effect = mdl_category_page,
+    .write = mdl_list_write,
+};
+
+const mdl_route_t mdl_route_category_create = {
+    .method = "POST",
+    .path = "/categories",
+    .resource = &resource,
+    .parse = parse_create,
+    .effect = mdl_category_create,
+    .write = mdl_resource_write_created,
+};
+
+const mdl_route_t mdl_route_category = {
+    .method = "GET",
+    .path = "/categories/{}",
+    .resource = &resource,
+    .parse = mdl_resource_parse,
+    .effect = mdl_category_find,
+    .write = mdl_resource_write,
+};
+
+const mdl_route_t mdl_route_category_change = {
+    .method = "PATCH",
+    .path = "/categories/{}",
+    .resource = &resource,
+    .parse = parse_change,
+    .effect = mdl_category_change,
+    .write = mdl_resource_write_changed,
+};
+
+const mdl_route_t mdl_route_category_delete = {
+    .method = "DELETE",
+    .path = "/categories/{}",
+    .optional_body = 1,
+    .resource = &resource,
+    .parse = mdl_resource_parse_delete,
+    .effect = mdl_category_delete,
+    .write = mdl_resource_write_deleted,
+};

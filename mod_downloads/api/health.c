@@ -1,0 +1,58 @@
+#include "api/health.h"
+
+#include <apr_time.h>
+
+static apr_status_t parse_health(mdl_call_t *call)
+{
+    call->arg = apr_pcalloc(call->r->pool, sizeof(apr_int64_t));
+    return APR_SUCCESS;
+}
+
+static void write_health(mdl_call_t *call)
+{
+    mdl_json_add_string(call->answer, "status", "ok");
+}
+
+const mdl_route_t mdl_route_health = {
+    .method = "GET",
+    .path = "/health",
+    .no_key = 1,
+    .parse = parse_health,
+    .effect = mdl_key_epoch,
+    .write = write_health,
+};
+
+static apr_status_t parse_ping(mdl_call_t *call)
+{
+    mdl_key_look_up_t *look_up = apr_pcalloc(call->r->pool, sizeof *look_up);
+
+    look_up->id = call->caller.key_id;
+    call->arg = look_up;
+    return APR_SUCCESS;
+}
+
+static void write_ping(mdl_call_t *call)
+{
+    const mdl_key_record_t *record = &((mdl_key_look_up_t *)call->arg)->record;
+    mdl_json_t *object;
+
+    mdl_json_add_bool(call->answer, "ok", 1);
+    object = mdl_json_add_object(call->answer, "shop");
+    mdl_json_add_int(object, "id", record->key.shop_id);
+    mdl_json_add_string(object, "name", record->shop_name);
+    mdl_json_add_string(object, "domain", record->shop_domain);
+    object = mdl_json_add_object(call->answer, "key");
+    mdl_json_add_string(object, "id", record->key.id);
+    mdl_json_add_string(object, "name", record->key.name);
+    mdl_json_add_string(object, "scope", record->key.scope);
+    mdl_json_add_string(call->answer, "api_version", "v1");
+    mdl_json_add_time(call->answer, "server_time", apr_time_now());
+}
+
+const mdl_route_t mdl_route_ping = {
+    .method = "GET",
+    .path = "/ping",
+    .parse = parse_ping,
+    .effect = mdl_key_look_up,
+    .write = write_ping,
+};

@@ -1,0 +1,12 @@
+/*
+ * GET /health and GET /ping.
+ */
+#ifndef MDL_API_HEALTH_H
+#define MDL_API_HEALTH_H
+
+#include "api/request.h"
+
+extern const mdl_route_t mdl_route_health;
+extern const mdl_route_t mdl_route_ping;
+
+#endif

@@ -1,0 +1,18 @@
+/*
+ * The resource jobs: GET /jobs, GET /jobs/{id}, POST /jobs/{id}/cancel and /retry.
+ */
+#ifndef MDL_API_JOBS_H
+#define MDL_API_JOBS_H
+
+#include "api/request.h"
+#include "core/job.h"
+
+extern const mdl_route_t mdl_route_job_list;
+extern const mdl_route_t mdl_route_job;
+extern const mdl_route_t mdl_route_job_cancel;
+extern const mdl_route_t mdl_route_job_retry;
+
+/** Adds a job to the answer, as its member "job". */
+void mdl_job_write(mdl_call_t *call, const mdl_job_t *job);
+
+#endif

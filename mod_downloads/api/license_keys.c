@@ -1,0 +1,127 @@
+#include "api/license_keys.h"
+
+#include "api/list.h"
+#include "api/members.h"
+#include "api/resource.h"
+#include "core/catalog/license.h"
+
+#define MAX_NAME      255
+#define MAX_THRESHOLD 1000000000
+#define MAX_KEYS      10000
+#define MAX_KEY       512
+#define MAX_KEYS_BODY (8 * 1024 * 1024)
+
+static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+{
+    const mdl_license_tag_t *tag = thing;
+
+    mdl_json_add_int(to, "id", tag->id);
+    mdl_json_add_string(to, "name", tag->name);
+    mdl_json_add_int(to, "available", tag->available);
+    mdl_json_add_int(to, "assigned", tag->assigned);
+    mdl_json_add_int_if(to, "low_stock_threshold", tag->low_stock_threshold,
+                        tag->low_stock_threshold >= 0);
+    mdl_json_add_time(to, "created_at", tag->created_at);
+    mdl_json_add_time(to, "updated_at", tag->updated_at);
+    return mdl_resource_id(call, tag->id);
+}
+
+static const mdl_resource_t resource = {"license_key_tag", write_members};
+
+static apr_status_t parse(mdl_call_t *call, mdl_members_t *members, mdl_presence_t name)
+{
+    mdl_license_tag_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+
+    edit->name = mdl_members_text(members, "name", name, MAX_NAME);
+    edit->set_threshold = mdl_members_given(members, "low_stock_threshold");
+    edit->low_stock_threshold = mdl_members_int(members, "low_stock_threshold", 0, MAX_THRESHOLD,
+                                                -1);
+    return mdl_members_end(members);
+}
+
+static apr_status_t parse_create(mdl_call_t *call)
+{
+    return parse(call, mdl_members_begin(call, call->body, ""), MDL_REQUIRED);
+}
+
+static apr_status_t parse_change(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+
+    return parse(call, members, mdl_members_if_given(members, "name"));
+}
+
+const mdl_route_t mdl_route_license_tags = {
+    .method = "GET",
+    .path = "/license-key-tags",
+    .resource = &resource,
+    .parse = mdl_list_parse,
+    .effect = mdl_license_tag_page,
+    .write = mdl_list_write,
+};
+
+const mdl_route_t mdl_route_license_tag_create = {
+    .method = "POST",
+    .path = "/license-key-tags",
+    .resource = &resource,
+    .parse = parse_create,
+    .effect = mdl_license_tag_create,
+    .write = mdl_resource_write_created,
+};
+
+const mdl_route_t mdl_route_license_tag = {
+    .method = "GET",
+    .path = "/license-key-tags/{}",
+    .resource = &resource,
+    .parse = mdl_resource_parse,
+    .effect = mdl_license_tag_find,
+    .write = mdl_resource_write,
+};
+
+const mdl_route_t mdl_route_license_tag_change = {
+    .method = "PATCH",
+    .path = "/license-key-tags/{}",
+    .resource = &resource,
+    .parse = parse_change,
+    .effect = mdl_license_tag_change,
+    .write = mdl_resource_write_changed,
+};
+
+const mdl_route_t mdl_route_license_tag_delete = {
+    .method = "DELETE",
+    .path = "/license-key-tags/{}",
+    .optional_body = 1,
+    .resource = &resource,
+    .parse = mdl_resource_parse_delete,
+    .effect = mdl_license_tag_delete,
+    .write = mdl_resource_write_deleted,
+};
+
+/* Adding keys. */
+
+static apr_status_t parse_add(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_license_add_t *add = mdl_resource_begin(call, sizeof *add);
+
+    add->key_id = call->caller.key_id;
+    add->keys = mdl_members_texts(members, "keys", MAX_KEYS, MAX_KEY);
+    return mdl_members_end(members);
+}
+
+static void write_add(mdl_call_t *call)
+{
+    const mdl_license_add_t *add = call->arg;
+
+    mdl_json_add_int(call->answer, "added", add->added);
+    mdl_json_add_int(call->answer, "duplicates", add->duplicates);
+}
+
+const mdl_route_t mdl_route_license_keys_add = {
+    .method = "POST",
+    .path = "/license-key-tags/{}/keys",
+    .max_body = MAX_KEYS_BODY,
+    .parse = parse_add,
+    .effect = mdl_license_add,
+    .write = write_add,
+};

@@ -1,0 +1,103 @@
+#include "api/links.h"
+
+#include "api/list.h"
+#include "api/members.h"
+#include "api/resource.h"
+#include "base/http/client.h"
+#include "core/catalog/link.h"
+
+#define MAX_TITLE 255
+#define MAX_URL   2048
+
+static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+{
+    const mdl_web_link_t *link = thing;
+
+    mdl_json_add_int(to, "id", link->id);
+    mdl_json_add_string(to, "title", link->title);
+    mdl_json_add_string(to, "url", link->url);
+    mdl_json_add_time(to, "created_at", link->created_at);
+    mdl_json_add_time(to, "updated_at", link->updated_at);
+    return mdl_resource_id(call, link->id);
+}
+
+static const mdl_resource_t resource = {"link", write_members};
+
+static const char *url_of(mdl_members_t *members, mdl_presence_t presence)
+{
+    const char *url = mdl_members_text(members, "url", presence, MAX_URL);
+
+    if (url != NULL && !mdl_http_url_is_https(url)) {
+        mdl_members_fault(members, "url", "invalid",
+                          "This member must be an absolute https URL with a host, without user or "
+                          "password, in ASCII.");
+    }
+    return url;
+}
+
+static apr_status_t parse_create(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_web_link_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+
+    edit->title = mdl_members_text(members, "title", MDL_REQUIRED, MAX_TITLE);
+    edit->url = url_of(members, MDL_REQUIRED);
+    return mdl_members_end(members);
+}
+
+static apr_status_t parse_change(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_web_link_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+
+    edit->title = mdl_members_text(members, "title", mdl_members_if_given(members, "title"),
+                                   MAX_TITLE);
+    edit->url = url_of(members, mdl_members_if_given(members, "url"));
+    return mdl_members_end(members);
+}
+
+const mdl_route_t mdl_route_link_list = {
+    .method = "GET",
+    .path = "/links",
+    .resource = &resource,
+    .parse = mdl_list_parse,
+    .effect = mdl_web_link_page,
+    .write = mdl_list_write,
+};
+
+const mdl_route_t mdl_route_link_create = {
+    .method = "POST",
+    .path = "/links",
+    .resource = &resource,
+    .parse = parse_create,
+    .effect = mdl_web_link_create,
+    .write = mdl_resource_write_created,
+};
+
+const mdl_route_t mdl_route_link = {
+    .method = "GET",
+    .path = "/links/{}",
+    .resource = &resource,
+    .parse = mdl_resource_parse,
+    .effect = mdl_web_link_find,
+    .write = mdl_resource_write,
+};
+
+const mdl_route_t mdl_route_link_change = {
+    .method = "PATCH",
+    .path = "/links/{}",
+    .resource = &resource,
+    .parse = parse_change,
+    .effect = mdl_web_link_change,
+    .write = mdl_resource_write_changed,
+};
+
+const mdl_route_t mdl_route_link_delete = {
+    .method = "DELETE",
+    .path = "/links/{}",
+    .optional_body = 1,
+    .resource = &resource,
+    .parse = mdl_resource_parse_delete,
+    .effect = mdl_web_link_delete,
+    .write = mdl_resource_write_deleted,
+};

@@ -1,0 +1,266 @@
+#include "api/list.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_tables.h>
+
+#include "api/members.h"
+#include "api/resource.h"
+#include "base/text/utf8.h"
+#include "base/text/present.h"
+
+#define DEFAULT_LIMIT 25
+#define MAX_LIMIT     100
+#define MAC_LENGTH    16
+#define MAX_POSITION  64
+#define NEWEST        "~" /* after every id that is text */
+#define WORD          "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+
+typedef struct {
+    const char *name; /* NULL once it was asked for */
+    const char *value;
+} parameter_t;
+
+struct mdl_list_t {
+    mdl_call_t *call;
+    apr_pool_t *pool;
+    apr_array_header_t *given; /* parameter_t, of the query */
+    const char *filters;       /* name=value lines, what a cursor is bound to */
+    const char *link;          /* the same parameters as a query again, each with "&" behind it */
+    int limit;
+    const char *after; /* position; NULL: from the newest */
+};
+
+void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const char *message)
+{
+    mdl_refusal_detail(&list->call->refusal, apr_pstrcat(list->pool, "/", name, NULL), code,
+                       message, list->pool);
+}
+
+/* A name that a client made up, as far as it can be part of a pointer. */
+static const char *shown(const char *name)
+{
+    return strspn(name, WORD) == strlen(name) ? name : "";
+}
+
+static parameter_t *find(const mdl_list_t *list, const char *name)
+{
+    for (int i = 0; i < list->given->nelts; i++) {
+        parameter_t *parameter = &APR_ARRAY_IDX(list->given, i, parameter_t);
+
+        if (parameter->name != NULL && strcmp(parameter->name, name) == 0) {
+            return parameter;
+        }
+    }
+    return NULL;
+}
+
+static void read_parameter(mdl_list_t *list, char *pair)
+{
+    char *value = strchr(pair, '=');
+
+    if (value != NULL) {
+        *value++ = '\0';
+    }
+    if (*pair == '\0' || value == NULL || ap_unescape_urlencoded(pair) != OK ||
+        ap_unescape_urlencoded(value) != OK) {
+        mdl_list_fault(list, "", "invalid", "The query must be of the form name=value&name=value.");
+    } else if (find(list, pair) != NULL) {
+        mdl_list_fault(list, shown(pair), "duplicate", "This parameter stands in the query twice.");
+    } else {
+        APR_ARRAY_PUSH(list->given, parameter_t) = (parameter_t){pair, value};
+    }
+}
+
+/* Takes a parameter out of those that are left; NULL when it is absent. */
+static const char *ask(mdl_list_t *list, const char *name)
+{
+    parameter_t *parameter = find(list, name);
+
+    if (parameter == NULL) {
+        return NULL;
+    }
+    parameter->name = NULL;
+    return parameter->value;
+}
+
+mdl_list_t *mdl_list_begin(mdl_call_t *call)
+{
+    mdl_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
+    char *query = apr_pstrdup(call->r->pool, call->r->args != NULL ? call->r->args : "");
+    char *rest = NULL;
+    const char *limit;
+
+    call->list = list;
+    list->call = call;
+    list->pool = call->r->pool;
+    list->given = apr_array_make(list->pool, 4, sizeof(parameter_t));
+    list->filters = "";
+    list->limit = DEFAULT_LIMIT;
+    for (char *pair = apr_strtok(query, "&", &rest); pair != NULL;
+         pair = apr_strtok(NULL, "&", &rest)) {
+        read_parameter(list, pair);
+    }
+    limit = ask(list, "limit");
+    list->link = "";
+    if (limit != NULL) {
+        list->limit = (int)mdl_members_path_id(limit);
+        list->link = apr_psprintf(list->pool, "limit=%d&", list->limit);
+        if (list->limit < 1 || list->limit > MAX_LIMIT || strlen(limit) > 3) {
+            mdl_list_fault(list, "limit", "out_of_range", "limit must be from 1 to 100.");
+        }
+    }
+    return list;
+}
+
+static void remember(mdl_list_t *list, const char *name, const char *value)
+{
+    list->filters = apr_pstrcat(list->pool, list->filters, name, "=", value, "\n", NULL);
+    list->link = apr_pstrcat(list->pool, list->link, name, "=",
+                             ap_escape_urlencoded(list->pool, value), "&", NULL);
+}
+
+const char *mdl_list_text(mdl_list_t *list, const char *name, apr_size_t max)
+{
+    const char *value = ask(list, name);
+
+    if (value == NULL) {
+        return NULL;
+    }
+    if (!mdl_words_is_name(value, max) || !mdl_utf8_valid(value)) {
+        mdl_list_fault(list, name, "invalid",
+                       "This parameter has no value that can be looked for.");
+        return NULL;
+    }
+    remember(list, name, value);
+    return value;
+}
+
+const char *mdl_list_choice(mdl_list_t *list, const char *name, const char *const *choices)
+{
+    const char *value = ask(list, name);
+    const char *names = "";
+
+    if (value == NULL) {
+        return NULL;
+    }
+    for (const char *const *choice = choices; *choice != NULL; choice++) {
+        if (strcmp(value, *choice) == 0) {
+            remember(list, name, *choice);
+            return *choice;
+        }
+        names = apr_pstrcat(list->pool, names, *names != '\0' ? ", " : "", *choice, NULL);
+    }
+    mdl_list_fault(list, name, "invalid",
+                   apr_pstrcat(list->pool, "This parameter must be one of: ", names, ".", NULL));
+    return NULL;
+}
+
+apr_int64_t mdl_list_id(mdl_list_t *list, const char *name)
+{
+    const char *value = ask(list, name);
+    apr_int64_t id = value != NULL ? mdl_members_path_id(value) : 0;
+
+    if (value != NULL && id == 0) {
+        mdl_list_fault(list, name, "invalid", "This parameter must be an id, an integer.");
+    } else if (value != NULL) {
+        remember(list, name, value);
+    }
+    return id;
+}
+
+/* The authenticator of a position in this list, of this shop, under these filters. */
+static void sign(const mdl_list_t *list, const char *position, unsigned char mac[MDL_SHA256_LENGTH])
+{
+    const char *text = apr_psprintf(list->pool, "%" APR_INT64_T_FMT "\n%s\n%s%s",
+                                    list->call->caller.shop_id, list->call->path, list->filters,
+                                    position);
+
+    mdl_secret_mac(list->call->service->secret, "cursor", text, strlen(text), mac);
+}
+
+static const char *cursor_of(const mdl_list_t *list, const char *position)
+{
+    unsigned char bytes[MDL_SHA256_LENGTH + MAX_POSITION];
+    apr_size_t length = strlen(position);
+
+    sign(list, position, bytes);
+    memcpy(bytes + MAC_LENGTH, position, length);
+    return mdl_base64url(bytes, MAC_LENGTH + length, list->pool);
+}
+
+/* The position that a cursor names; NULL unless we made it, for this list. */
+static const char *read_cursor(const mdl_list_t *list, const char *cursor)
+{
+    unsigned char bytes[MAC_LENGTH + MAX_POSITION + 1];
+    const char *position = (const char *)bytes + MAC_LENGTH;
+    unsigned char mac[MDL_SHA256_LENGTH];
+    apr_size_t length = strlen(cursor) * 3 / 4;
+
+    if (length <= MAC_LENGTH || length > MAC_LENGTH + MAX_POSITION ||
+        mdl_base64url_decode(bytes, length, cursor) != APR_SUCCESS) {
+        return NULL;
+    }
+    bytes[length] = '\0';
+    /* With more than an id in it a position could pass for filters and a position. */
+    if (strspn(position, WORD) != length - MAC_LENGTH) {
+        return NULL;
+    }
+    sign(list, position, mac);
+    return mdl_equal(bytes, mac, MAC_LENGTH) ? apr_pstrdup(list->pool, position) : NULL;
+}
+
+apr_status_t mdl_list_end(mdl_list_t *list, mdl_page_t *page)
+{
+    const char *cursor = ask(list, "cursor");
+
+    for (int i = 0; i < list->given->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(list->given, i, parameter_t).name;
+
+        if (name != NULL) {
+            mdl_list_fault(list, shown(name), "unknown_parameter", "There is no such parameter.");
+        }
+    }
+    if (list->call->refusal.details != NULL) {
+        return mdl_refuse(&list->call->refusal, 400, "invalid_request",
+                          "The query has faulty parameters; see details.");
+    }
+    if (cursor != NULL && (list->after = read_cursor(list, cursor)) == NULL) {
+        return mdl_refuse(&list->call->refusal, 400, "invalid_cursor",
+                          "This cursor does not belong to this list; begin without one.");
+    }
+    page->shop_id = list->call->caller.shop_id;
+    page->before = list->after != NULL ? apr_atoi64(list->after) : APR_INT64_MAX;
+    page->before_text = list->after != NULL ? list->after : NEWEST;
+    page->rows = list->limit + 1;
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_list_parse(mdl_call_t *call)
+{
+    call->arg = apr_pcalloc(call->r->pool, sizeof(mdl_page_t));
+    return mdl_list_end(mdl_list_begin(call), call->arg);
+}
+
+void mdl_list_write(mdl_call_t *call)
+{
+    const mdl_list_t *list = call->list;
+    const apr_array_header_t *rows = ((const mdl_page_t *)call->arg)->found;
+    mdl_json_t *data = mdl_json_add_array(call->answer, "data");
+    int more = rows->nelts > list->limit;
+    const char *last = NULL, *cursor;
+
+    for (int i = 0; i < (more ? list->limit : rows->nelts); i++) {
+        last = call->route->resource->write(mdl_json_add_object(data, NULL), call,
+                                            APR_ARRAY_IDX(rows, i, const void *));
+    }
+    cursor = more ? cursor_of(list, last) : NULL;
+    mdl_json_add_bool(call->answer, "has_more", more);
+    mdl_json_add_string(call->answer, "next_cursor", cursor);
+    if (more) {
+        apr_table_setn(call->r->headers_out, "Link",
+                       apr_pstrcat(list->pool, "<", call->root, call->path, "?", list->link,
+                                   "cursor=", cursor, ">; rel=\"next\"", NULL));
+    }
+}

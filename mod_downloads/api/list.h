@@ -1,0 +1,38 @@
+/*
+ * Lists (contract, section 1): the query's parameters, cursors, pages.  Newest first; a page ends
+ * at a row's position, so that rows which are added meanwhile move nothing.
+ */
+#ifndef MDL_API_LIST_H
+#define MDL_API_LIST_H
+
+#include "api/request.h"
+#include "core/page.h"
+
+/** Begins with the query of a GET: parameters are asked for by name, each once. */
+mdl_list_t *mdl_list_begin(mdl_call_t *call);
+
+/* Filters; NULL or 0 when absent or faulty.  A cursor belongs to the filters it was made with. */
+
+/** 1 to max bytes of UTF-8 without control characters. */
+const char *mdl_list_text(mdl_list_t *list, const char *name, apr_size_t max);
+/** One of a NULL-terminated list. */
+const char *mdl_list_choice(mdl_list_t *list, const char *name, const char *const *choices);
+/** An integer from 1 to below 2^53. */
+apr_int64_t mdl_list_id(mdl_list_t *list, const char *name);
+
+/** Notes a fault of a parameter. */
+void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const char *message);
+
+/** Ends the reading, and begins with the page that is asked for; one row more than it has is read,
+    to see whether another follows.  Refuses with 400 invalid_request (a fault, a parameter that was
+    not asked for) or 400 invalid_cursor. */
+apr_status_t mdl_list_end(mdl_list_t *list, mdl_page_t *page);
+
+/** The whole parse of a list without filters: call->arg becomes an mdl_page_t. */
+apr_status_t mdl_list_parse(mdl_call_t *call);
+
+/** Writes the page that call->arg is, or begins with, by the route's resource, and the Link header
+    of RFC 8288. */
+void mdl_list_write(mdl_call_t *call);
+
+#endif

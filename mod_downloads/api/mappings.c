@@ -1,0 +1,147 @@
+#include "api/mappings.h"
+
+#include <apr_strings.h>
+
+#include "api/list.h"
+#include "api/members.h"
+#include "api/resource.h"
+#include "core/ids.h"
+#include "core/catalog/mapping.h"
+
+#define MAX_PRODUCT 255
+
+static apr_status_t parse_put(mdl_call_t *call)
+{
+    static const char *const types[] = {"ZIP", "FILES", NULL};
+    static const char *const contents[] = {"live", "pinned", NULL};
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_mapping_put_t *put = apr_pcalloc(call->r->pool, sizeof *put);
+    mdl_mapping_t *mapping = &put->mapping;
+
+    mapping->storefront_product_id = mdl_members_product(members, "storefront_product_id");
+    mapping->storefront_variant_ids = mdl_members_variants(members, "storefront_variant_ids",
+                                                           mapping->storefront_product_id);
+    mapping->file_ids = mdl_members_ids(members, "file_ids");
+    mapping->pack_ids = mdl_members_ids(members, "pack_ids");
+    mapping->link_ids = mdl_members_ids(members, "link_ids");
+    mapping->license_key_tag_ids = mdl_members_ids(members, "license_key_tag_ids");
+    mapping->download_type = mdl_members_choice(members, "download_type", types, "ZIP");
+    mapping->is_active = mdl_members_bool(members, "is_active", 1);
+    mapping->download_limit = (int)mdl_members_int(members, "download_limit", 0, 1000000, -1);
+    mapping->access_days = (int)mdl_members_int(members, "access_days", 1, 36500, -1);
+    mapping->content = mdl_members_choice(members, "content", contents, "live");
+    put->shop_id = call->caller.shop_id;
+    put->refusal = &call->refusal;
+    call->arg = put;
+    return mdl_members_end(members);
+}
+
+static apr_status_t parse_replace(mdl_call_t *call)
+{
+    apr_status_t rv = parse_put(call);
+
+    ((mdl_mapping_put_t *)call->arg)->mapping.id = mdl_members_path_id(call->parameters[0]);
+    return rv;
+}
+
+static apr_status_t parse_list(mdl_call_t *call)
+{
+    static const char filter[] = "storefront_product_id";
+    mdl_list_t *query = mdl_list_begin(call);
+    mdl_mapping_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
+    const char *product = mdl_list_text(query, filter, MAX_PRODUCT);
+
+    if (product != NULL && !mdl_members_is_product(product)) {
+        mdl_list_fault(query, filter, "invalid",
+                       "This parameter must be like gid://platform/Product/123.");
+    }
+    list->storefront_product_id = product;
+    call->arg = list;
+    return mdl_list_end(query, &list->page);
+}
+
+static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+{
+    const mdl_mapping_t *mapping = thing;
+    mdl_json_t *list;
+
+    mdl_json_add_int(to, "id", mapping->id);
+    mdl_json_add_string(to, "storefront_product_id", mapping->storefront_product_id);
+    list = mdl_json_add_array(to, "storefront_variant_ids");
+    for (int i = 0; i < mapping->storefront_variant_ids->nelts; i++) {
+        mdl_json_add_string(list, NULL,
+                            APR_ARRAY_IDX(mapping->storefront_variant_ids, i, const char *));
+    }
+    mdl_ids_add(to, "file_ids", mapping->file_ids);
+    mdl_ids_add(to, "pack_ids", mapping->pack_ids);
+    mdl_ids_add(to, "link_ids", mapping->link_ids);
+    mdl_ids_add(to, "license_key_tag_ids", mapping->license_key_tag_ids);
+    mdl_json_add_string(to, "download_type", mapping->download_type);
+    mdl_json_add_bool(to, "is_active", mapping->is_active);
+    mdl_json_add_int_if(to, "download_limit", mapping->download_limit,
+                        mapping->download_limit >= 0);
+    mdl_json_add_int_if(to, "access_days", mapping->access_days, mapping->access_days >= 0);
+    mdl_json_add_string(to, "content", mapping->content);
+    mdl_json_add_time(to, "created_at", mapping->created_at);
+    mdl_json_add_time(to, "updated_at", mapping->updated_at);
+    return mdl_resource_id(call, mapping->id);
+}
+
+static const mdl_resource_t resource = {"mapping", write_members};
+
+static void write_put(mdl_call_t *call)
+{
+    const mdl_mapping_put_t *put = call->arg;
+    const char *id = write_members(mdl_json_add_object(call->answer, resource.noun), call,
+                                   &put->mapping);
+
+    if (put->created) {
+        call->status = HTTP_CREATED;
+        call->location = apr_pstrcat(call->r->pool, call->root, call->path, "/", id, NULL);
+    }
+}
+
+const mdl_route_t mdl_route_mapping_list = {
+    .method = "GET",
+    .path = "/mappings",
+    .resource = &resource,
+    .parse = parse_list,
+    .snapshot = 1,
+    .effect = mdl_mapping_list,
+    .write = mdl_list_write,
+};
+
+const mdl_route_t mdl_route_mapping_put = {
+    .method = "POST",
+    .path = "/mappings",
+    .parse = parse_put,
+    .effect = mdl_mapping_put,
+    .write = write_put,
+};
+
+const mdl_route_t mdl_route_mapping = {
+    .method = "GET",
+    .path = "/mappings/{}",
+    .resource = &resource,
+    .parse = mdl_resource_parse,
+    .snapshot = 1,
+    .effect = mdl_mapping_find,
+    .write = mdl_resource_write,
+};
+
+const mdl_route_t mdl_route_mapping_replace = {
+    .method = "PUT",
+    .path = "/mappings/{}",
+    .parse = parse_replace,
+    .effect = mdl_mapping_replace,
+    .write = write_put,
+};
+
+const mdl_route_t mdl_route_mapping_delete = {
+    .method = "DELETE",
+    .path = "/mappings/{}",
+    .optional_body = 1,
+    .parse = mdl_resource_parse_delete,
+    .effect = mdl_mapping_delete,
+    .write = mdl_resource_write_deleted,
+};

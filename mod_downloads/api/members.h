@@ -1,0 +1,93 @@
+/*
+ * The members of a request's body: read by name and type, each fault noted with its pointer, so
+ * that a client sees them all at once.  What a function returns for a faulty or absent member is
+ * its fallback, so that reading goes on.
+ */
+#ifndef MDL_API_MEMBERS_H
+#define MDL_API_MEMBERS_H
+
+#include "api/request.h"
+
+typedef struct mdl_members_t mdl_members_t;
+
+typedef enum { MDL_OPTIONAL, MDL_REQUIRED } mdl_presence_t;
+
+/** Begins with an object at a pointer ("" for the body itself). */
+mdl_members_t *mdl_members_begin(mdl_call_t *call, const mdl_json_t *object, const char *pointer);
+
+/**
+ * Ends: members that were not asked for are faults.  For the body itself (pointer "") returns
+ * MDL_EREFUSED with 400 invalid_request when there was any fault, also in nested objects.
+ */
+apr_status_t mdl_members_end(mdl_members_t *members);
+
+/** Notes a fault of a member. */
+void mdl_members_fault(mdl_members_t *members, const char *name, const char *code,
+                       const char *message);
+
+/** Whether a member is there, if only as null: what a PATCH changes. */
+int mdl_members_given(const mdl_members_t *members, const char *name);
+
+/** For a member of a PATCH that can't be null: required where it is given at all. */
+mdl_presence_t mdl_members_if_given(mdl_members_t *members, const char *name);
+
+/** Text of 1 to max bytes without control characters; NULL when absent or null. */
+const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
+                             apr_size_t max);
+
+/** Text that is one of a NULL-terminated list. */
+const char *mdl_members_choice(mdl_members_t *members, const char *name, const char *const *choices,
+                               const char *fallback);
+
+int mdl_members_bool(mdl_members_t *members, const char *name, int fallback);
+
+/** An integer from min to max; fallback when absent or null. */
+apr_int64_t mdl_members_int(mdl_members_t *members, const char *name, apr_int64_t min,
+                            apr_int64_t max, apr_int64_t fallback);
+
+/** 1 to 20 decimal digits without a leading zero, as text (contract, section 1). */
+const char *mdl_members_digits(mdl_members_t *members, const char *name, mdl_presence_t presence);
+
+/** gid://<platform>/Product/<n>. */
+const char *mdl_members_product(mdl_members_t *members, const char *name);
+
+/** gid://<platform>/ProductVariant/<n> or the bare number; answered as the gid of the product's
+    platform.  NULL when absent or null. */
+const char *mdl_members_variant(mdl_members_t *members, const char *name, const char *product);
+
+/** A list of distinct variants (const char *), as above; empty when absent. */
+apr_array_header_t *mdl_members_variants(mdl_members_t *members, const char *name,
+                                         const char *product);
+
+/** A list of distinct ids (apr_int64_t) below 2^53; empty when absent. */
+apr_array_header_t *mdl_members_ids(mdl_members_t *members, const char *name);
+
+/** The same of a PATCH: NULL when absent. */
+apr_array_header_t *mdl_members_new_ids(mdl_members_t *members, const char *name);
+
+/** An array of 1 to max objects; NULL when absent or faulty.  An element that is no object was
+    noted and is to be passed over. */
+const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
+                                      mdl_presence_t presence, apr_size_t max);
+
+/** A required array of 1 to max texts, each as mdl_members_text with at most max_bytes; NULL when
+    it is none.  A faulty element was noted. */
+const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
+                                    apr_size_t max_bytes);
+
+/** An object; NULL when absent, null or faulty. */
+const mdl_json_t *mdl_members_object(mdl_members_t *members, const char *name);
+
+/** An id of a path: from 1 to below 2^53, without a leading zero; else 0. */
+apr_int64_t mdl_members_path_id(const char *text);
+
+/** Ends the reading of a body that may have no member at all: begin and end in one. */
+apr_status_t mdl_members_none(mdl_call_t *call);
+
+/** Whether text is gid://<platform>/Product/<n>, for a list's filter. */
+int mdl_members_is_product(const char *text);
+
+/** Whether text is 1 to 20 digits without a leading zero, for ids in a path. */
+int mdl_members_is_digits(const char *text);
+
+#endif

@@ -1,0 +1,204 @@
+#include "api/order_actions.h"
+
+#include "api/members.h"
+#include "api/order_view.h"
+#include "base/mail/mime.h"
+#include "core/order/access.h"
+#include "core/order/resend.h"
+
+#define MAX_REASON 500
+
+/* Ids, or NULL when the member is absent.  An empty list is refused: it means none to one and all
+   to another. */
+static const apr_array_header_t *ids_of(mdl_members_t *members, mdl_call_t *call, const char *name)
+{
+    const apr_array_header_t *ids = mdl_members_ids(members, name);
+    const mdl_json_t *given = mdl_json_member(call->body, name);
+
+    if (mdl_json_type(given) == MDL_JSON_ARRAY && mdl_json_length(given) == 0) {
+        mdl_members_fault(members, name, "wrong_length", "This member must not be empty.");
+    }
+    return ids->nelts > 0 ? ids : NULL;
+}
+
+static const char *reason_of(mdl_members_t *members)
+{
+    return mdl_members_text(members, "reason", MDL_OPTIONAL, MAX_REASON);
+}
+
+static void read_access(mdl_access_t *access, mdl_members_t *members, mdl_call_t *call)
+{
+    access->shop_id = call->caller.shop_id;
+    access->storefront_order_id = call->parameters[0];
+    access->key_id = call->caller.key_id;
+    access->default_download_limit = call->service->settings->download_limit;
+    access->refusal = &call->refusal;
+    access->reason = reason_of(members);
+}
+
+/* An order that can't be comes after the members' faults, as one that is not there does. */
+static apr_status_t end(mdl_members_t *members, mdl_call_t *call)
+{
+    apr_status_t rv = mdl_members_end(members);
+
+    if (rv == APR_SUCCESS && !mdl_members_is_digits(call->parameters[0])) {
+        return mdl_order_not_found(call);
+    }
+    return rv;
+}
+
+static apr_status_t parse_access(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_access_t *access = apr_pcalloc(call->r->pool, sizeof *access);
+
+    read_access(access, members, call);
+    access->assignment_ids = ids_of(members, call, "assignment_ids");
+    call->arg = access;
+    return end(members, call);
+}
+
+static apr_status_t parse_review(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_access_t *access = apr_pcalloc(call->r->pool, sizeof *access);
+
+    read_access(access, members, call);
+    call->arg = access;
+    return end(members, call);
+}
+
+static void write_access(mdl_call_t *call)
+{
+    mdl_order_write(mdl_json_add_object(call->answer, "order"), call,
+                    ((mdl_access_t *)call->arg)->order);
+}
+
+const mdl_route_t mdl_route_order_revoke = {
+    .method = "POST",
+    .path = "/orders/{}/revoke",
+    .optional_body = 1,
+    .parse = parse_access,
+    .effect = mdl_access_revoke,
+    .write = write_access,
+};
+
+const mdl_route_t mdl_route_order_restore = {
+    .method = "POST",
+    .path = "/orders/{}/restore",
+    .wakes = 1,
+    .optional_body = 1,
+    .parse = parse_access,
+    .effect = mdl_access_restore,
+    .write = write_access,
+};
+
+const mdl_route_t mdl_route_order_approve = {
+    .method = "POST",
+    .path = "/orders/{}/approve",
+    .wakes = 1,
+    .optional_body = 1,
+    .parse = parse_review,
+    .effect = mdl_access_approve,
+    .write = write_access,
+};
+
+const mdl_route_t mdl_route_order_reject = {
+    .method = "POST",
+    .path = "/orders/{}/reject",
+    .optional_body = 1,
+    .parse = parse_review,
+    .effect = mdl_access_reject,
+    .write = write_access,
+};
+
+static int is_given(const mdl_call_t *call, const char *name)
+{
+    mdl_json_type_t type = mdl_json_type(mdl_json_member(call->body, name));
+
+    return type != MDL_JSON_ABSENT && type != MDL_JSON_NULL;
+}
+
+static apr_status_t parse_grant(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_access_grant_t *grant = apr_pcalloc(call->r->pool, sizeof *grant);
+
+    read_access(&grant->access, members, call);
+    grant->access.assignment_ids = ids_of(members, call, "assignment_ids");
+    grant->file_ids = ids_of(members, call, "file_ids");
+    grant->downloads = (int)mdl_members_int(members, "downloads", 1, 1000, 0);
+    grant->extend_days = (int)mdl_members_int(members, "extend_days", 1, 3650, 0);
+    if (!is_given(call, "downloads") && !is_given(call, "extend_days")) {
+        mdl_members_fault(members, "downloads", "required",
+                          "Give downloads, extend_days or both: there is nothing to grant.");
+    }
+    call->arg = grant;
+    return end(members, call);
+}
+
+static void write_grant(mdl_call_t *call)
+{
+    mdl_order_write(mdl_json_add_object(call->answer, "order"), call,
+                    ((mdl_access_grant_t *)call->arg)->access.order);
+}
+
+const mdl_route_t mdl_route_order_grant = {
+    .method = "POST",
+    .path = "/orders/{}/grant-downloads",
+    .parse = parse_grant,
+    .effect = mdl_access_grant,
+    .write = write_grant,
+};
+
+typedef struct {
+    mdl_call_t *call;
+    mdl_order_resend_t resend;
+} resend_t;
+
+static apr_status_t parse_resend(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    resend_t *own = apr_pcalloc(call->r->pool, sizeof *own);
+
+    own->call = call;
+    own->resend.shop_id = call->caller.shop_id;
+    own->resend.storefront_order_id = call->parameters[0];
+    own->resend.key_id = call->caller.key_id;
+    own->resend.mail_host = mdl_order_mail_host(call);
+    own->resend.default_download_limit = call->service->settings->download_limit;
+    own->resend.refusal = &call->refusal;
+    own->resend.reason = reason_of(members);
+    own->resend.to = mdl_members_text(members, "email", MDL_OPTIONAL, 254);
+    if (own->resend.to != NULL && !mdl_mime_address_valid(own->resend.to)) {
+        mdl_members_fault(members, "email", "invalid", "This member must be an email address.");
+    }
+    call->arg = own;
+    return end(members, call);
+}
+
+static apr_status_t resend(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    resend_t *own = arg;
+    apr_status_t rv = mdl_order_resend(db, p, &own->resend);
+
+    own->call->retry_after = own->resend.retry_after;
+    return rv;
+}
+
+static void write_resend(mdl_call_t *call)
+{
+    call->status = 202;
+    mdl_order_write(mdl_json_add_object(call->answer, "order"), call,
+                    ((resend_t *)call->arg)->resend.order);
+}
+
+const mdl_route_t mdl_route_order_resend = {
+    .method = "POST",
+    .path = "/orders/{}/resend",
+    .wakes = 1,
+    .optional_body = 1,
+    .parse = parse_resend,
+    .effect = resend,
+    .write = write_resend,
+};

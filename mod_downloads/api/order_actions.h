@@ -1,0 +1,17 @@
+/*
+ * What can be done to an order: POST /orders/{id}/revoke, /restore, /grant-downloads, /resend,
+ * /approve and /reject.
+ */
+#ifndef MDL_API_ORDER_ACTIONS_H
+#define MDL_API_ORDER_ACTIONS_H
+
+#include "api/request.h"
+
+extern const mdl_route_t mdl_route_order_revoke;
+extern const mdl_route_t mdl_route_order_restore;
+extern const mdl_route_t mdl_route_order_grant;
+extern const mdl_route_t mdl_route_order_resend;
+extern const mdl_route_t mdl_route_order_approve;
+extern const mdl_route_t mdl_route_order_reject;
+
+#endif

@@ -1,0 +1,133 @@
+#include "api/order_assign.h"
+
+#include <apr_hash.h>
+#include <apr_strings.h>
+
+#include "api/members.h"
+#include "api/order_view.h"
+#include "base/http/address.h"
+#include "base/mail/mime.h"
+#include "core/order/assignment.h"
+
+#define MAX_ITEMS 250
+
+static apr_array_header_t *parse_items(mdl_call_t *call, mdl_members_t *members)
+{
+    const mdl_json_t *array = mdl_members_objects(members, "items", MDL_REQUIRED, MAX_ITEMS);
+    apr_array_header_t *items = apr_array_make(call->r->pool, 4, sizeof(mdl_order_item_t));
+    apr_hash_t *seen = apr_hash_make(call->r->pool);
+
+    for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
+        const char *pointer = apr_psprintf(call->r->pool, "/items/%" APR_SIZE_T_FMT, i);
+        mdl_members_t *each = mdl_members_begin(call, mdl_json_element(array, i), pointer);
+        mdl_order_item_t item;
+        const char *key;
+
+        if (mdl_json_type(mdl_json_element(array, i)) != MDL_JSON_OBJECT) {
+            continue;
+        }
+        item.storefront_product_id = mdl_members_product(each, "storefront_product_id");
+        item.storefront_variant_id = mdl_members_variant(each, "storefront_variant_id",
+                                                         item.storefront_product_id);
+        item.quantity = (int)mdl_members_int(each, "quantity", 1, 1000, 1);
+        mdl_members_end(each);
+        if (item.storefront_variant_id == NULL) {
+            item.storefront_variant_id = "";
+        }
+        if (item.storefront_product_id == NULL) {
+            continue;
+        }
+        key = apr_pstrcat(call->r->pool, item.storefront_product_id, " ",
+                          item.storefront_variant_id, NULL);
+        if (apr_hash_get(seen, key, APR_HASH_KEY_STRING) != NULL) {
+            mdl_members_fault(each, "storefront_product_id", "duplicate",
+                              "This product and variant stand in the list already; use quantity.");
+        }
+        apr_hash_set(seen, key, APR_HASH_KEY_STRING, key);
+        APR_ARRAY_PUSH(items, mdl_order_item_t) = item;
+    }
+    return items;
+}
+
+static void parse_customer(mdl_call_t *call, mdl_members_t *members, mdl_customer_t *customer,
+                           int *given)
+{
+    const mdl_json_t *object = mdl_members_object(members, "customer");
+    mdl_members_t *each;
+
+    if (object == NULL) {
+        return;
+    }
+    *given = 1;
+    each = mdl_members_begin(call, object, "/customer");
+    customer->email = mdl_members_text(each, "email", MDL_OPTIONAL, 254);
+    if (customer->email != NULL && !mdl_mime_address_valid(customer->email)) {
+        mdl_members_fault(each, "email", "invalid", "This member must be an email address.");
+    }
+    customer->first_name = mdl_members_text(each, "first_name", MDL_OPTIONAL, 100);
+    customer->last_name = mdl_members_text(each, "last_name", MDL_OPTIONAL, 100);
+    customer->locale = mdl_members_text(each, "locale", MDL_OPTIONAL, 35);
+    mdl_members_end(each);
+}
+
+static const char *parse_client_ip(mdl_call_t *call, mdl_members_t *members)
+{
+    const char *text = mdl_members_text(members, "client_ip", MDL_OPTIONAL, 45);
+    const char *address = text != NULL ? mdl_address_text(text, call->r->pool) : NULL;
+
+    if (text != NULL && address == NULL) {
+        mdl_members_fault(members, "client_ip", "invalid",
+                          "This member must be an IPv4 or IPv6 address.");
+    }
+    return address;
+}
+
+static apr_status_t parse_assign(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_order_assign_t *assign = apr_pcalloc(call->r->pool, sizeof *assign);
+    apr_status_t rv;
+
+    assign->shop_id = call->caller.shop_id;
+    assign->storefront_order_id = call->parameters[0];
+    assign->customer.storefront_customer_id = mdl_members_digits(members, "storefront_customer_id",
+                                                                 MDL_REQUIRED);
+    assign->items = parse_items(call, members);
+    assign->send_email = mdl_members_bool(members, "send_email", 0);
+    assign->fraud_check = mdl_members_bool(members, "fraud_check", 0);
+    assign->client_ip = parse_client_ip(call, members);
+    parse_customer(call, members, &assign->customer, &assign->customer_given);
+    assign->fraud_rules = call->service->fraud;
+    assign->default_download_limit = call->service->settings->download_limit;
+    assign->mail_host = mdl_order_mail_host(call);
+    assign->key_id = call->caller.key_id;
+    assign->refusal = &call->refusal;
+    call->arg = assign;
+    rv = mdl_members_end(members);
+    if (!mdl_members_is_digits(assign->storefront_order_id)) {
+        return mdl_refuse(&call->refusal, 400, "invalid_request",
+                          "The order's id in the path must be 1 to 20 decimal digits.");
+    }
+    return rv;
+}
+
+static void write_assign(mdl_call_t *call)
+{
+    const mdl_order_assign_t *assign = call->arg;
+
+    if (assign->created > 0) {
+        call->status = 201;
+        call->location = apr_pstrcat(call->r->pool, call->root, "/orders/",
+                                     assign->storefront_order_id, NULL);
+    }
+    mdl_order_write(mdl_json_add_object(call->answer, "order"), call, assign->order);
+}
+
+const mdl_route_t mdl_route_order_assign = {
+    .method = "POST",
+    .path = "/orders/{}/assignments",
+    .wakes = 1,
+    .parse = parse_assign,
+    .effect = mdl_order_assign,
+    .write = write_assign,
+};

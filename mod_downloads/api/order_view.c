@@ -1,0 +1,167 @@
+#include "api/order_view.h"
+
+#include <string.h>
+
+#include <apr_uri.h>
+
+#include "core/order/event.h"
+#include "core/download/signed_url.h"
+#include "core/download/session.h"
+
+static void write_file(mdl_json_t *to, const mdl_order_file_t *file)
+{
+    mdl_json_add_int(to, "file_id", file->asset_id);
+    mdl_json_add_string(to, "filename", file->filename);
+    mdl_json_add_int_if(to, "size", file->size, file->sha256 != NULL);
+    mdl_json_add_string(to, "sha256", file->sha256);
+    mdl_json_add_string(to, "status", file->status);
+    mdl_json_add_int(to, "downloads_used", file->downloads_used);
+    mdl_json_add_int(to, "download_limit", file->download_limit);
+}
+
+static void write_links(mdl_json_t *to, const apr_array_header_t *links)
+{
+    for (int i = 0; i < links->nelts; i++) {
+        const mdl_order_link_t *link = APR_ARRAY_IDX(links, i, mdl_order_link_t *);
+        mdl_json_t *object = mdl_json_add_object(to, NULL);
+
+        mdl_json_add_int(object, "link_id", link->link_id);
+        mdl_json_add_string(object, "title", link->title);
+        mdl_json_add_string(object, "url", link->url);
+    }
+}
+
+void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment)
+{
+    mdl_json_t *list;
+
+    mdl_json_add_int(to, "id", assignment->id);
+    mdl_json_add_string(to, "storefront_product_id", assignment->storefront_product_id);
+    mdl_json_add_string(
+        to, "storefront_variant_id",
+        *assignment->storefront_variant_id != '\0' ? assignment->storefront_variant_id : NULL);
+    mdl_json_add_int(to, "quantity", assignment->quantity);
+    mdl_json_add_string(to, "status", assignment->status);
+    mdl_json_add_int(to, "mapping_id", assignment->mapping_id);
+    mdl_json_add_string(to, "download_type", assignment->download_type);
+    list = mdl_json_add_array(to, "files");
+    for (int i = 0; i < assignment->files->nelts; i++) {
+        write_file(mdl_json_add_object(list, NULL),
+                   APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *));
+    }
+    write_links(mdl_json_add_array(to, "links"), assignment->links);
+    list = mdl_json_add_array(to, "license_keys");
+    for (int i = 0; i < assignment->license_keys->nelts; i++) {
+        mdl_json_add_string(list, NULL, APR_ARRAY_IDX(assignment->license_keys, i, const char *));
+    }
+    mdl_json_add_int(to, "license_keys_pending", assignment->license_keys_pending);
+    mdl_json_add_time(to, "created_at", assignment->created_at);
+    mdl_json_add_time(to, "expires_at", assignment->expires_at);
+}
+
+static void write_email(mdl_json_t *to, const mdl_email_state_t *email)
+{
+    mdl_json_add_string(to, "status", email->status);
+    mdl_json_add_string(to, "to", email->to);
+    mdl_json_add_int(to, "attempts", email->attempts);
+    mdl_json_add_string(to, "last_error", email->last_error);
+    mdl_json_add_time(to, "sent_at", email->sent_at);
+}
+
+/* A document that was stored as text; NULL is null. */
+static void add_stored(mdl_json_t *to, const char *name, const char *text, apr_pool_t *p)
+{
+    mdl_json_t *value = NULL;
+    const char *why;
+
+    if (text != NULL) {
+        mdl_json_parse(&value, text, strlen(text), &why, p);
+    }
+    mdl_json_add_copy(to, name, value);
+}
+
+static void write_events(mdl_json_t *to, const apr_array_header_t *events, apr_pool_t *p)
+{
+    for (int i = 0; i < events->nelts; i++) {
+        const mdl_event_t *event = APR_ARRAY_IDX(events, i, mdl_event_t *);
+        mdl_json_t *object = mdl_json_add_object(to, NULL);
+
+        mdl_json_add_int(object, "id", event->id);
+        mdl_json_add_string(object, "action", event->action);
+        add_stored(object, "assignment_ids", event->assignment_ids, p);
+        mdl_json_add_string(object, "key_id", event->key_id);
+        mdl_json_add_string(object, "reason", event->reason);
+        add_stored(object, "details", event->details, p);
+        mdl_json_add_time(object, "created_at", event->created_at);
+    }
+}
+
+static void write_downloads(mdl_json_t *to, const apr_array_header_t *downloads)
+{
+    for (int i = 0; i < downloads->nelts; i++) {
+        const mdl_session_view_t *session = &APR_ARRAY_IDX(downloads, i, mdl_session_view_t);
+        mdl_json_t *object = mdl_json_add_object(to, NULL);
+
+        mdl_json_add_int(object, "assignment_id", session->assignment_id);
+        mdl_json_add_int_if(object, "file_id", session->asset_id, session->asset_id != 0);
+        mdl_json_add_string(object, "status", session->status);
+        mdl_json_add_int(object, "bytes_delivered", session->bytes);
+        mdl_json_add_int(object, "size", session->size);
+        mdl_json_add_int(object, "transfers", session->transfers);
+        mdl_json_add_time(object, "opened_at", session->opened_at);
+        mdl_json_add_time(object, "updated_at", session->updated_at);
+    }
+}
+
+void mdl_order_write(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *order)
+{
+    apr_pool_t *p = call->r->pool;
+    mdl_json_t *object, *list;
+
+    mdl_json_add_string(to, "storefront_order_id", order->storefront_order_id);
+    object = mdl_json_add_object(to, "access");
+    mdl_json_add_string(object, "status", order->access_status);
+    mdl_json_add_string(object, "reason", order->access_reason);
+    mdl_json_add_time(object, "expires_at", order->expires_at);
+    object = mdl_json_add_object(to, "customer");
+    mdl_json_add_int(object, "id", order->customer.id);
+    mdl_json_add_string(object, "storefront_customer_id", order->customer.storefront_customer_id);
+    mdl_json_add_string(object, "email", order->customer.email);
+    mdl_json_add_string(object, "first_name", order->customer.first_name);
+    mdl_json_add_string(object, "last_name", order->customer.last_name);
+    mdl_json_add_string(object, "locale", order->customer.locale);
+    list = mdl_json_add_array(to, "assignments");
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        mdl_assignment_write(mdl_json_add_object(list, NULL),
+                             APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *));
+    }
+    object = mdl_json_add_object(to, "fraud");
+    mdl_json_add_string(object, "decision", order->fraud_decision);
+    mdl_json_add_string(object, "level", order->fraud_level);
+    add_stored(object, "signals", order->fraud_signals != NULL ? order->fraud_signals : "[]", p);
+    write_email(mdl_json_add_object(to, "email"), &order->email);
+    mdl_json_add_string(to, "download_page_url",
+                        mdl_capability_page_url(call->service->secret,
+                                                call->service->settings->public_url, order->page_id,
+                                                p));
+    mdl_json_add_time(to, "created_at", order->created_at);
+    if (order->events != NULL) {
+        write_downloads(mdl_json_add_array(to, "downloads"), order->downloads);
+        write_events(mdl_json_add_array(to, "events"), order->events, p);
+    }
+}
+
+apr_status_t mdl_order_not_found(mdl_call_t *call)
+{
+    return mdl_refuse(&call->refusal, 404, "order_not_found", "There is no such order.");
+}
+
+const char *mdl_order_mail_host(mdl_call_t *call)
+{
+    apr_uri_t uri;
+
+    return apr_uri_parse(call->r->pool, call->service->settings->public_url, &uri) == APR_SUCCESS &&
+                   uri.hostname != NULL
+               ? uri.hostname
+               : "localhost";
+}

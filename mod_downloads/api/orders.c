@@ -1,0 +1,116 @@
+#include "api/orders.h"
+
+#include "api/list.h"
+#include "api/members.h"
+#include "api/order_view.h"
+#include "api/resource.h"
+#include "core/order/diagnosis.h"
+
+static apr_status_t parse_list(mdl_call_t *call)
+{
+    mdl_order_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
+
+    list->default_download_limit = call->service->settings->download_limit;
+    call->arg = list;
+    return mdl_list_end(mdl_list_begin(call), &list->page);
+}
+
+static const char *write_row(mdl_json_t *to, mdl_call_t *call, const void *row)
+{
+    const mdl_order_t *order = row;
+
+    mdl_order_write(to, call, order);
+    return mdl_resource_id(call, order->id);
+}
+
+static const mdl_resource_t resource = {"order", write_row};
+
+const mdl_route_t mdl_route_order_list = {
+    .method = "GET",
+    .path = "/orders",
+    .resource = &resource,
+    .parse = parse_list,
+    .snapshot = 1,
+    .effect = mdl_order_list,
+    .write = mdl_list_write,
+};
+
+typedef struct {
+    mdl_call_t *call;
+    mdl_order_find_t find;
+} get_t;
+
+static apr_status_t parse_get(mdl_call_t *call)
+{
+    get_t *get = apr_pcalloc(call->r->pool, sizeof *get);
+
+    get->call = call;
+    get->find.shop_id = call->caller.shop_id;
+    get->find.storefront_order_id = call->parameters[0];
+    get->find.default_download_limit = call->service->settings->download_limit;
+    get->find.with_events = 1;
+    call->arg = get;
+    return mdl_members_is_digits(call->parameters[0]) ? APR_SUCCESS : mdl_order_not_found(call);
+}
+
+static apr_status_t parse_diagnosis(mdl_call_t *call)
+{
+    apr_status_t rv = parse_get(call);
+
+    ((get_t *)call->arg)->find.with_lookup = 1;
+    return rv;
+}
+
+static apr_status_t read_order(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    get_t *get = arg;
+    apr_status_t rv = mdl_order_find(db, p, &get->find);
+
+    return rv == APR_ENOENT ? mdl_order_not_found(get->call) : rv;
+}
+
+static void write_get(mdl_call_t *call)
+{
+    mdl_order_write(call->answer, call, ((get_t *)call->arg)->find.order);
+}
+
+const mdl_route_t mdl_route_order = {
+    .method = "GET",
+    .path = "/orders/{}",
+    .parse = parse_get,
+    .snapshot = 1,
+    .effect = read_order,
+    .write = write_get,
+};
+
+static void write_diagnosis(mdl_call_t *call)
+{
+    static const char *const statuses[] = {
+        [MDL_CHECK_OK] = "ok", [MDL_CHECK_WARN] = "warn", [MDL_CHECK_FAIL] = "fail"};
+    const mdl_order_t *order = ((get_t *)call->arg)->find.order;
+    const mdl_diagnosis_t *diagnosis = mdl_diagnosis_make(order, call->service->settings->storage,
+                                                          call->r->pool);
+    mdl_json_t *checks;
+
+    mdl_json_add_string(call->answer, "storefront_order_id", order->storefront_order_id);
+    checks = mdl_json_add_array(call->answer, "checks");
+    for (int i = 0; i < MDL_CHECKS; i++) {
+        mdl_json_t *object = mdl_json_add_object(checks, NULL);
+
+        mdl_json_add_string(object, "name", mdl_check_names[i]);
+        mdl_json_add_string(object, "status", statuses[diagnosis->checks[i].status]);
+        mdl_json_add_string(object, "message", diagnosis->checks[i].message);
+    }
+    mdl_json_add_string(
+        call->answer, "first_failure",
+        diagnosis->first_failure < MDL_CHECKS ? mdl_check_names[diagnosis->first_failure] : NULL);
+}
+
+const mdl_route_t mdl_route_order_diagnosis = {
+    .method = "GET",
+    .path = "/orders/{}/diagnosis",
+    .parse = parse_diagnosis,
+    .snapshot = 1,
+    .effect = read_order,
+    .write = write_diagnosis,
+};

@@ -1,0 +1,91 @@
+#include "api/packs.h"
+
+#include "api/list.h"
+#include "api/members.h"
+#include "api/resource.h"
+#include "core/ids.h"
+#include "core/catalog/pack.h"
+
+#define MAX_NAME 255
+
+static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+{
+    const mdl_pack_t *pack = thing;
+
+    mdl_json_add_int(to, "id", pack->id);
+    mdl_json_add_string(to, "name", pack->name);
+    mdl_ids_add(to, "file_ids", pack->file_ids);
+    mdl_json_add_time(to, "created_at", pack->created_at);
+    mdl_json_add_time(to, "updated_at", pack->updated_at);
+    return mdl_resource_id(call, pack->id);
+}
+
+static const mdl_resource_t resource = {"pack", write_members};
+
+static apr_status_t parse_create(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_pack_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+
+    edit->name = mdl_members_text(members, "name", MDL_REQUIRED, MAX_NAME);
+    edit->file_ids = mdl_members_ids(members, "file_ids");
+    return mdl_members_end(members);
+}
+
+static apr_status_t parse_change(mdl_call_t *call)
+{
+    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_pack_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+
+    edit->name = mdl_members_text(members, "name", mdl_members_if_given(members, "name"), MAX_NAME);
+    edit->file_ids = mdl_members_new_ids(members, "file_ids");
+    return mdl_members_end(members);
+}
+
+const mdl_route_t mdl_route_pack_list = {
+    .method = "GET",
+    .path = "/packs",
+    .resource = &resource,
+    .parse = mdl_list_parse,
+    .snapshot = 1,
+    .effect = mdl_pack_page,
+    .write = mdl_list_write,
+};
+
+const mdl_route_t mdl_route_pack_create = {
+    .method = "POST",
+    .path = "/packs",
+    .resource = &resource,
+    .parse = parse_create,
+    .effect = mdl_pack_create,
+    .write = mdl_resource_write_created,
+};
+
+const mdl_route_t mdl_route_pack = {
+    .method = "GET",
+    .path = "/packs/{}",
+    .resource = &resource,
+    .parse = mdl_resource_parse,
+    .snapshot = 1,
+    .effect = mdl_pack_find,
+    .write = mdl_resource_write,
+};
+
+const mdl_route_t mdl_route_pack_change = {
+    .method = "PATCH",
+    .path = "/packs/{}",
+    .resource = &resource,
+    .parse = parse_change,
+    .effect = mdl_pack_change,
+    .write = mdl_resource_write_changed,
+};
+
+const mdl_route_t mdl_route_pack_delete = {
+    .method = "DELETE",
+    .path = "/packs/{}",
+    .optional_body = 1,
+    .resource = &resource,
+    .parse = mdl_resource_parse_delete,
+    .effect = mdl_pack_delete,
+    .write = mdl_resource_write_deleted,
+};

@@ -1,0 +1,67 @@
+/*
+ * One request of the API on its way: router → gate → a resource's parse, effect and write.
+ */
+#ifndef MDL_API_REQUEST_H
+#define MDL_API_REQUEST_H
+
+#include <httpd.h>
+
+#include "base/text/json.h"
+#include "core/problem.h"
+#include "core/service.h"
+#include "db/db.h"
+
+#define MDL_MAX_PARAMETERS 2
+
+typedef struct mdl_route_t mdl_route_t;
+typedef struct mdl_resource_t mdl_resource_t;
+typedef struct mdl_list_t mdl_list_t;
+
+/** Who calls: the shop that every query is scoped to. */
+typedef struct {
+    char key_id[MDL_KEY_ID_LENGTH + 1];
+    apr_int64_t shop_id;
+    int read_only;
+} mdl_caller_t;
+
+typedef struct {
+    request_rec *r;
+    const mdl_service_t *service;
+    const char *request_id;
+    const char *root; /* path of the API's root, as the client knows it: "/api/v1" */
+    const char *path; /* behind it */
+    const mdl_route_t *route;
+    const char *parameters[MDL_MAX_PARAMETERS]; /* of the path, in order */
+    mdl_caller_t caller;
+    const mdl_json_t *body; /* of a write: an object */
+    void *arg;              /* what parse made for the effect */
+    mdl_list_t *list;       /* the query of a list */
+    mdl_refusal_t refusal;
+    /* The answer. */
+    int status;
+    const char *location; /* or NULL */
+    mdl_json_t *answer;
+    const char *text; /* an answer that is text already, instead of answer */
+    int retry_after;  /* seconds; 0 for none */
+} mdl_call_t;
+
+/**
+ * An operation.  parse checks the members and fills call->arg, or refuses; effect runs in the
+ * gate's transaction (a GET's without one, or in one that reads of one moment), perhaps twice;
+ * write fills the answer from call->arg. An answer with the status 204 has no body.
+ */
+struct mdl_route_t {
+    const char *method;
+    const char *path;                        /* "/jobs/{}": a parameter is one segment */
+    int no_key;                              /* open to everybody */
+    int snapshot;                            /* a GET whose effect has several statements */
+    int wakes;                               /* commits a job */
+    int optional_body;                       /* a write without a body counts as {} */
+    apr_size_t max_body;                     /* bytes; 0: MDL_MAX_BODY */
+    const mdl_resource_t *resource;          /* for those who write it by api/resource.h */
+    apr_status_t (*parse)(mdl_call_t *call); /* NULL: nothing to parse */
+    mdl_effect_fn *effect;                   /* NULL of a GET: no connection is needed */
+    void (*write)(mdl_call_t *call);
+};
+
+#endif

@@ -1,0 +1,23 @@
+/*
+ * The resource uploads: POST /assets/uploads, GET and DELETE /assets/uploads/{id}, POST
+ * /assets/uploads/{id}/complete.
+ */
+#ifndef MDL_API_UPLOADS_H
+#define MDL_API_UPLOADS_H
+
+#include "api/request.h"
+#include "core/catalog/upload.h"
+
+extern const mdl_route_t mdl_route_upload_begin;
+extern const mdl_route_t mdl_route_upload;
+extern const mdl_route_t mdl_route_upload_abort;
+extern const mdl_route_t mdl_route_upload_complete;
+
+/** Fills what an effect needs to complete an upload.  Refused with 503 where there is no storage.
+ */
+apr_status_t mdl_upload_prepare(mdl_call_t *call, mdl_upload_complete_t *complete, const char *id);
+
+/** Writes the asset of a completed upload, with its job while that is to be done. */
+void mdl_upload_write_asset(mdl_call_t *call, const mdl_upload_complete_t *complete);
+
+#endif

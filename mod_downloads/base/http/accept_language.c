@@ -1,0 +1,86 @@
+#include "base/http/accept_language.h"
+
+#include <string.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+#define MAX_RANGES 32
+
+typedef struct {
+    const char *range;
+    int weight; /* in thousandths */
+} choice_t;
+
+/* RFC 9110 section 12.4.2: 0 to 1 with up to three digits; -1 for anything else. */
+static int weight_of(const char *text)
+{
+    int weight, scale = 100;
+
+    if (*text != '0' && *text != '1') {
+        return -1;
+    }
+    weight = (*text++ - '0') * 1000;
+    if (*text == '.') {
+        for (text++; apr_isdigit(*text) && scale > 0; text++, scale /= 10) {
+            weight += (*text - '0') * scale;
+        }
+    }
+    return *text == '\0' && weight <= 1000 ? weight : -1;
+}
+
+/* Reads "de-AT;q=0.8"; false for what is not wanted or makes no sense. */
+static int read_choice(char *text, choice_t *choice)
+{
+    char *semicolon = strchr(text, ';');
+
+    choice->weight = 1000;
+    if (semicolon != NULL) {
+        char *parameter = semicolon + 1 + strspn(semicolon + 1, " \t");
+
+        if (apr_tolower(parameter[0]) != 'q' || parameter[1] != '=') {
+            return 0;
+        }
+        choice->weight = weight_of(parameter + 2);
+        *semicolon = '\0';
+    }
+    apr_collapse_spaces(text, text);
+    choice->range = text;
+    return choice->weight > 0 && apr_isalpha(*text);
+}
+
+/* Behind those of the same weight. */
+static void insert(choice_t *choices, int count, choice_t choice)
+{
+    int at = count;
+
+    for (; at > 0 && choices[at - 1].weight < choice.weight; at--) {
+        choices[at] = choices[at - 1];
+    }
+    choices[at] = choice;
+}
+
+apr_array_header_t *mdl_accept_language(const char *value, apr_pool_t *p)
+{
+    apr_array_header_t *ranges = apr_array_make(p, 4, sizeof(const char *));
+    choice_t choices[MAX_RANGES];
+    int count = 0;
+    char *last;
+
+    for (char *text = value != NULL ? apr_strtok(apr_pstrdup(p, value), ",", &last) : NULL;
+         text != NULL && count < MAX_RANGES; text = apr_strtok(NULL, ",", &last)) {
+        choice_t choice;
+
+        text += strspn(text, " \t");
+        for (apr_size_t end = strlen(text); end > 0 && strchr(" \t", text[end - 1]) != NULL;) {
+            text[--end] = '\0';
+        }
+        if (read_choice(text, &choice)) {
+            insert(choices, count++, choice);
+        }
+    }
+    for (int i = 0; i < count; i++) {
+        APR_ARRAY_PUSH(ranges, const char *) = choices[i].range;
+    }
+    return ranges;
+}

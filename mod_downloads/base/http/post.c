@@ -1,0 +1,144 @@
+#include "base/http/post.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+
+#include "base/http/response.h"
+#include "base/http/transfer.h"
+
+#define FIRST_BYTES      4096
+#define MAX_RETRY_DIGITS 6
+
+struct mdl_http_post_t {
+    mdl_http_transfer_t transfer; /* first: what is handed a transfer has the post */
+    mdl_http_post_done_fn *done;
+    void *baton;
+    const char *credential;
+    const char *request;
+    mdl_http_answer_t answer;
+    char *body;
+    apr_size_t room; /* of body */
+};
+
+static mdl_http_post_t *post_of(mdl_http_transfer_t *transfer)
+{
+    return (mdl_http_post_t *)(void *)transfer;
+}
+
+/* RFC 9110 section 10.2.3; the form with a date is rare and needs a clock that agrees. */
+static int seconds_of(const char *text)
+{
+    apr_size_t digits = text ? strspn(text, "0123456789") : 0;
+
+    if (digits == 0 || text[digits] != '\0') {
+        return -1;
+    }
+    return digits > MAX_RETRY_DIGITS ? 999999 : (int)apr_atoi64(text);
+}
+
+static int on_judge(mdl_http_transfer_t *transfer)
+{
+    mdl_http_post_t *post = post_of(transfer);
+    long status = 0;
+
+    curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
+    post->answer.status = (int)status;
+    post->answer.retry_after_s = seconds_of(
+        mdl_http_response_header(transfer->easy, "Retry-After", 0));
+    if (status >= 300 && status < 400) {
+        mdl_http_transfer_decide(transfer, MDL_HTTP_REFUSED,
+                                 "The answer is a redirect, which is not followed.");
+    } else if (mdl_http_response_is_encoded(transfer->easy)) {
+        mdl_http_transfer_decide(transfer, MDL_HTTP_REFUSED, "The answer's body is encoded.");
+    }
+    return 1;
+}
+
+static size_t on_body(char *data, size_t unit, size_t count, void *baton)
+{
+    mdl_http_post_t *post = baton;
+    size_t size = unit * count;
+    apr_size_t needed = post->answer.length + size;
+
+    if (needed > (apr_size_t)post->transfer.policy->max_size) {
+        mdl_http_transfer_decide(&post->transfer, MDL_HTTP_TOO_LARGE, "The answer is too large.");
+        return 0;
+    }
+    if (needed >= post->room) {
+        char *larger;
+
+        while (needed >= post->room) {
+            post->room = post->room ? post->room * 2 : FIRST_BYTES;
+        }
+        larger = apr_palloc(post->transfer.pool, post->room);
+        if (post->body) {
+            memcpy(larger, post->body, post->answer.length);
+        }
+        post->body = larger;
+    }
+    memcpy(post->body + post->answer.length, data, size);
+    post->answer.length = needed;
+    return size;
+}
+
+static void on_ended(mdl_http_transfer_t *transfer, CURLcode code)
+{
+    mdl_http_transfer_decide_by_code(transfer, code);
+    mdl_http_transfer_decide(transfer, MDL_HTTP_OK, "The answer is complete.");
+}
+
+static void on_report(mdl_http_transfer_t *transfer)
+{
+    mdl_http_post_t *post = post_of(transfer);
+
+    post->answer.result = transfer->result;
+    post->answer.detail = transfer->detail;
+    if (post->body) {
+        post->body[post->answer.length] = '\0';
+        post->answer.body = post->body;
+    }
+    post->done(post->baton, &post->answer);
+}
+
+/* "Expect:" without a value keeps libcurl from waiting for a 100. */
+static int set_post(mdl_http_transfer_t *transfer)
+{
+    const mdl_http_post_t *post = post_of(transfer);
+
+    return mdl_http_transfer_header(transfer, "Content-Type: application/json") &&
+           mdl_http_transfer_header(transfer, "Accept: application/json") &&
+           mdl_http_transfer_header(transfer, "Expect:") &&
+           mdl_http_transfer_header(transfer, post->credential) &&
+           curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDSIZE_LARGE,
+                            (curl_off_t)strlen(post->request)) == CURLE_OK &&
+           curl_easy_setopt(transfer->easy, CURLOPT_POSTFIELDS, post->request) == CURLE_OK;
+}
+
+mdl_http_post_t *mdl_http_post(mdl_http_client_t *client, const mdl_http_policy_t *policy,
+                               const mdl_http_request_t *request, mdl_http_post_done_fn *done,
+                               void *baton)
+{
+    apr_pool_t *pool = mdl_http_transfer_pool(client, "mdl_http_post");
+    mdl_http_post_t *post = apr_pcalloc(pool, sizeof(*post));
+    mdl_http_transfer_t *transfer = &post->transfer;
+
+    mdl_http_transfer_init(transfer, client, policy, pool);
+    transfer->judge = on_judge;
+    transfer->body = on_body;
+    transfer->ended = on_ended;
+    transfer->report = on_report;
+    post->done = done;
+    post->baton = baton;
+    post->credential = apr_pstrdup(pool, request->credential);
+    post->request = apr_pstrdup(pool, request->body);
+    post->answer.retry_after_s = -1;
+    post->answer.body = "";
+    mdl_http_transfer_start(transfer, request->url, set_post);
+    return post;
+}
+
+void mdl_http_post_cancel(mdl_http_post_t *post)
+{
+    apr_pool_destroy(post->transfer.pool);
+}

@@ -1,0 +1,219 @@
+#include "base/http/url.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <apr_strings.h>
+
+#include "base/text/utf8.h"
+
+#define MAX_HOST_LENGTH 253
+
+static int host_is_well_formed(const char *host)
+{
+    const char *label = host;
+    apr_size_t length = strlen(host);
+
+    if (length == 0 || length > MAX_HOST_LENGTH || host[length - 1] == '.') {
+        return 0;
+    }
+    for (const char *c = host; *c; c++) {
+        if (*c == '.') {
+            if (c == label) {
+                return 0;
+            }
+            label = c + 1;
+        } else if (!((*c >= 'a' && *c <= 'z') || (*c >= '0' && *c <= '9') || *c == '-' ||
+                     *c == '_')) {
+            return 0;
+        }
+    }
+    /* A last label that is a number makes the whole an IPv4 address to some resolver or other. */
+    return label[strspn(label, "0123456789")] != '\0' &&
+           !(label[0] == '0' && label[1] == 'x' &&
+             label[2 + strspn(label + 2, "0123456789abcdef")] == '\0');
+}
+
+static int host_is_listed(const mdl_http_policy_t *policy, const char *host)
+{
+    apr_size_t length = strlen(host);
+
+    for (int i = 0; policy->hosts && i < policy->hosts->nelts; i++) {
+        const char *entry = APR_ARRAY_IDX(policy->hosts, i, const char *);
+
+        if (entry[0] == '*' && entry[1] == '.') {
+            apr_size_t suffix = strlen(entry + 1);
+
+            if (length > suffix && strcmp(host + length - suffix, entry + 1) == 0) {
+                return 1;
+            }
+        } else if (strcmp(host, entry) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int port_is_allowed(const mdl_http_policy_t *policy, int port, int default_port)
+{
+    if (port == default_port || policy->any_port) {
+        return 1;
+    }
+    for (int i = 0; policy->ports && i < policy->ports->nelts; i++) {
+        if (port == APR_ARRAY_IDX(policy->ports, i, int)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* A part of url, copied; NULL when it has none. */
+static const char *url_part(CURLU *url, CURLUPart part, unsigned int flags, apr_pool_t *p)
+{
+    char *text = NULL;
+    const char *copy = NULL;
+
+    if (curl_url_get(url, part, &text, flags) == CURLUE_OK) {
+        copy = apr_pstrdup(p, text);
+        curl_free(text);
+    }
+    return copy;
+}
+
+static mdl_http_result_t url_allowed(const mdl_http_policy_t *policy, CURLU *url, const char **host,
+                                     apr_pool_t *p)
+{
+    const char *scheme = url_part(url, CURLUPART_SCHEME, 0, p);
+    const char *port = url_part(url, CURLUPART_PORT, CURLU_DEFAULT_PORT, p);
+    char *name = apr_pstrdup(p, url_part(url, CURLUPART_HOST, 0, p));
+    int secure;
+
+    if (!scheme || !name) {
+        return MDL_HTTP_URL_INVALID;
+    }
+    secure = strcmp(scheme, "https") == 0;
+    if (!secure && !(policy->allow_http && strcmp(scheme, "http") == 0)) {
+        return MDL_HTTP_HOST_NOT_ALLOWED;
+    }
+    for (char *c = name; *c; c++) {
+        *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + ('a' - 'A') : *c);
+    }
+    if (!host_is_well_formed(name) || !port || atoi(port) == 0) {
+        return MDL_HTTP_URL_INVALID;
+    }
+    if (!host_is_listed(policy, name) || !port_is_allowed(policy, atoi(port), secure ? 443 : 80)) {
+        return MDL_HTTP_HOST_NOT_ALLOWED;
+    }
+    *host = name;
+    return MDL_HTTP_OK;
+}
+
+static int is_ascii(const char *text)
+{
+    for (; *text; text++) {
+        if ((unsigned char)*text >= 0x80) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, CURLU *base, const char *text,
+                                     CURLU **url, const char **host, apr_pool_t *p)
+{
+    /* Location headers with raw UTF-8 or blanks in the path are common; a host stays as it is. */
+    unsigned int flags = base ? CURLU_URLENCODE | CURLU_ALLOW_SPACE : 0;
+    CURLU *parsed = base ? curl_url_dup(base) : curl_url();
+    mdl_http_result_t result = MDL_HTTP_URL_INVALID;
+    CURLUcode code;
+
+    if (!parsed) {
+        return MDL_HTTP_UNAVAILABLE;
+    }
+    /* RFC 3986 knows ASCII alone, and libidn2 would map other bytes of a host behind our back. */
+    if (!base && !is_ascii(text)) {
+        curl_url_cleanup(parsed);
+        return MDL_HTTP_URL_INVALID;
+    }
+    code = curl_url_set(parsed, CURLUPART_URL, text, CURLU_DISALLOW_USER | flags);
+    if (code == CURLUE_OK) {
+        result = url_allowed(policy, parsed, host, p);
+    } else if (code == CURLUE_UNSUPPORTED_SCHEME) {
+        result = MDL_HTTP_HOST_NOT_ALLOWED;
+    }
+    if (result != MDL_HTTP_OK) {
+        curl_url_cleanup(parsed);
+        return result;
+    }
+    *url = parsed;
+    return MDL_HTTP_OK;
+}
+
+static int has_controls(const char *text)
+{
+    while (*text != '\0') {
+        apr_uint32_t c;
+
+        text += mdl_utf8_read(text, &c);
+        if (c < 0x20 || (c >= 0x7f && c < 0xa0)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static const char *url_filename(CURLU *url, apr_pool_t *p)
+{
+    const char *path = url_part(url, CURLUPART_PATH, 0, p);
+    const char *segment = path ? strrchr(path, '/') : NULL;
+    const char *filename = NULL;
+    int length = 0;
+    char *name = segment ? curl_easy_unescape(NULL, segment + 1, 0, &length) : NULL;
+
+    if (name && length > 0 && strlen(name) == (apr_size_t)length && mdl_utf8_valid(name) &&
+        !has_controls(name) && !strpbrk(name, "/\\") && strcmp(name, ".") != 0 &&
+        strcmp(name, "..") != 0) {
+        filename = apr_pstrdup(p, name);
+    }
+    curl_free(name);
+    return filename;
+}
+
+mdl_http_result_t mdl_http_url_check(const mdl_http_policy_t *policy, const char *url,
+                                     const char **host, const char **filename, apr_pool_t *p)
+{
+    const char *name = NULL;
+    const char *last = NULL;
+    CURLU *parsed;
+    mdl_http_result_t result = mdl_http_url_parse(policy, NULL, url, &parsed, &name, p);
+
+    if (result == MDL_HTTP_OK) {
+        last = filename ? url_filename(parsed, p) : NULL;
+        curl_url_cleanup(parsed);
+    }
+    if (host) {
+        *host = name;
+    }
+    if (filename) {
+        *filename = last;
+    }
+    return result;
+}
+
+int mdl_http_url_is_https(const char *text)
+{
+    static const char characters[] =
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
+        "-._~:/?#[]@!$&'()*+,;=%";
+    CURLU *url;
+    int valid;
+
+    /* libcurl would also take one slash, or three. */
+    if (strncmp(text, "https://", 8) != 0 || strchr("/?#", text[8]) != NULL ||
+        text[strspn(text, characters)] != '\0' || (url = curl_url()) == NULL) {
+        return 0;
+    }
+    valid = curl_url_set(url, CURLUPART_URL, text, CURLU_DISALLOW_USER) == CURLUE_OK;
+    curl_url_cleanup(url);
+    return valid;
+}

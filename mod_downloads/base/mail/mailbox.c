@@ -1,0 +1,391 @@
+#include "base/mail/mailbox.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+
+#define MESSAGE_MAX    (256 * 1024)
+#define ROUND_MAX      (8 * 1024 * 1024) /* bytes of an mbox that one round looks at */
+#define STALE_LOCK_S   500
+#define OPEN_FLAGS     (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
+#define SEPARATOR      "\n\nFrom "
+#define SEPARATOR_SIZE (sizeof(SEPARATOR) - 1)
+
+static const char maildir_prefix[] = "maildir:";
+static const char mbox_prefix[] = "mbox:";
+
+struct mdl_mailbox_t {
+    const char *folder; /* of a Maildir, or NULL */
+    const char *file;   /* the mbox, or NULL */
+    char *buffer;       /* MESSAGE_MAX bytes */
+
+    /* How far an mbox has been taken, while it is the same file. */
+    ino_t inode;
+    off_t offset;
+    int within; /* at offset a message goes on whose beginning was taken */
+};
+
+/* One round of reading. */
+typedef struct {
+    mdl_mailbox_t *box;
+    mdl_mailbox_take_fn *take;
+    void *baton;
+    int left;
+    const char *why;
+    apr_status_t error; /* of the box, behind why */
+    apr_pool_t *p;
+} round_t;
+
+static const char *after(const char *text, const char *prefix)
+{
+    apr_size_t length = strlen(prefix);
+
+    return strncmp(text, prefix, length) == 0 ? text + length : NULL;
+}
+
+int mdl_mailbox_valid(const char *place, const char **why, apr_pool_t *p)
+{
+    const char *path = after(place, maildir_prefix);
+
+    path = path ? path : after(place, mbox_prefix);
+    if (!path || path[0] != '/' || path[1] == '\0') {
+        *why = apr_psprintf(p, "\"%s\" is neither maildir:/path nor mbox:/path.", place);
+        return 0;
+    }
+    return 1;
+}
+
+mdl_mailbox_t *mdl_mailbox_create(const char *place, apr_pool_t *p)
+{
+    mdl_mailbox_t *box = apr_pcalloc(p, sizeof(*box));
+
+    box->folder = after(place, maildir_prefix);
+    box->file = after(place, mbox_prefix);
+    box->buffer = apr_palloc(p, MESSAGE_MAX);
+    return box;
+}
+
+static apr_status_t fail(round_t *round, const char *what, const char *path, int error)
+{
+    char text[120];
+
+    round->why = apr_psprintf(round->p, "%s %s: %s.", what, path,
+                              apr_strerror(error, text, sizeof(text)));
+    round->error = error;
+    return error;
+}
+
+static apr_status_t hand_over(round_t *round, const char *message, apr_size_t length)
+{
+    apr_pool_t *p;
+    apr_status_t rv = apr_pool_create(&p, round->p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    apr_pool_tag(p, "mdl_mailbox_message");
+    rv = round->take(round->baton, message, length, p);
+    apr_pool_destroy(p);
+    return rv;
+}
+
+/* Up to MESSAGE_MAX bytes from an offset; -1 with errno. */
+static ssize_t read_at(const mdl_mailbox_t *box, int file, off_t offset)
+{
+    apr_size_t length = 0;
+
+    while (length < MESSAGE_MAX) {
+        ssize_t got = pread(file, box->buffer + length, MESSAGE_MAX - length,
+                            offset + (off_t)length);
+
+        if (got == 0) {
+            break;
+        }
+        if (got < 0 && errno != EINTR) {
+            return -1;
+        }
+        length += got > 0 ? (apr_size_t)got : 0;
+    }
+    return (ssize_t)length;
+}
+
+/* A regular file, opened; -1 with errno, 0 for what is none. */
+static int open_regular(const char *path, int flags)
+{
+    int file = open(path, flags | OPEN_FLAGS);
+    struct stat info;
+
+    if (file < 0) {
+        return errno == ELOOP || errno == ENXIO ? 0 : -1;
+    }
+    if (fstat(file, &info) != 0 || !S_ISREG(info.st_mode)) {
+        close(file);
+        return 0;
+    }
+    return file;
+}
+
+/* Maildir. */
+
+static apr_status_t put_away(round_t *round, const char *path, const char *name)
+{
+    const char *folder = apr_pstrcat(round->p, round->box->folder, "/cur", NULL);
+    const char *seen = apr_pstrcat(round->p, folder, "/", name, strchr(name, ':') ? "" : ":2,S",
+                                   NULL);
+
+    mkdir(folder, S_IRWXU);
+    /* Another node that reads the same box may have been faster. */
+    return rename(path, seen) != 0 && errno != ENOENT
+               ? fail(round, "A message can't be moved to", seen, errno)
+               : APR_SUCCESS;
+}
+
+/* Returns what take says; what is wrong with the box is noted in the round. */
+static apr_status_t take_file(round_t *round, const char *name)
+{
+    const char *path = apr_pstrcat(round->p, round->box->folder, "/new/", name, NULL);
+    int file = open_regular(path, O_RDONLY);
+    ssize_t length;
+    apr_status_t rv;
+
+    if (file == 0 || (file < 0 && errno == ENOENT)) {
+        return APR_SUCCESS;
+    }
+    if (file < 0) {
+        fail(round, "A message can't be read:", path, errno);
+        return APR_SUCCESS;
+    }
+    length = read_at(round->box, file, 0);
+    if (length < 0) {
+        fail(round, "A message can't be read:", path, errno);
+    }
+    close(file);
+    if (length < 0) {
+        return APR_SUCCESS;
+    }
+    rv = hand_over(round, round->box->buffer, (apr_size_t)length);
+    if (rv == APR_SUCCESS && put_away(round, path, name) == APR_SUCCESS) {
+        round->left--;
+    }
+    return rv;
+}
+
+static apr_status_t read_maildir(round_t *round)
+{
+    const char *path = apr_pstrcat(round->p, round->box->folder, "/new", NULL);
+    apr_status_t rv = APR_SUCCESS;
+    const struct dirent *entry;
+    DIR *folder = opendir(path);
+
+    if (!folder) {
+        return errno == ENOENT ? APR_SUCCESS : fail(round, "No folder of new mail:", path, errno);
+    }
+    while (rv == APR_SUCCESS && round->left > 0 && (entry = readdir(folder)) != NULL) {
+        if (entry->d_name[0] != '.') {
+            rv = take_file(round, entry->d_name);
+        }
+    }
+    closedir(folder);
+    return rv == APR_SUCCESS ? round->error : rv;
+}
+
+/* mbox. */
+
+static const char *lock_path(const mdl_mailbox_t *box, apr_pool_t *p)
+{
+    return apr_pstrcat(p, box->file, ".lock", NULL);
+}
+
+/* Both locks that mail servers take (Debian policy 11.6); none is waited for. */
+static int lock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
+{
+    struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    const char *path = lock_path(box, p);
+    int dot = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    struct stat info;
+
+    if (dot < 0 && errno == EEXIST) {
+        if (lstat(path, &info) == 0 && time(NULL) - info.st_mtime > STALE_LOCK_S) {
+            unlink(path);
+        }
+        return 0;
+    }
+    if (dot >= 0) {
+        close(dot);
+    } else if (errno != EACCES && errno != EPERM && errno != EROFS) {
+        return 0; /* who may not make the one has to do with the other */
+    }
+    if (fcntl(file, F_SETLK, &whole) == 0) {
+        return 1;
+    }
+    if (dot >= 0) {
+        unlink(path);
+    }
+    return 0;
+}
+
+static void unlock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
+{
+    struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
+
+    unlink(lock_path(box, p));
+    fcntl(file, F_SETLK, &whole);
+}
+
+/* What stands in the buffer: a message, or a piece of one that is too long. */
+typedef struct {
+    const char *message; /* NULL: to be passed over */
+    apr_size_t length;
+    apr_size_t step; /* to what follows; 0: nothing was read */
+    int within;
+} piece_t;
+
+/* Where in a piece of an mbox the next message begins; 0 when none does. */
+static apr_size_t next_message(const char *piece, apr_size_t length)
+{
+    const char *found = memmem(piece, length, SEPARATOR, SEPARATOR_SIZE);
+
+    return found ? (apr_size_t)(found - piece) + 2 : 0;
+}
+
+static apr_status_t read_piece(round_t *round, int file, off_t size, piece_t *piece)
+{
+    const mdl_mailbox_t *box = round->box;
+    ssize_t got = read_at(box, file, box->offset);
+    apr_size_t length, next, blank = 0;
+
+    if (got <= 0) {
+        return fail(round, "The mailbox can't be read:", box->file, got < 0 ? errno : EIO);
+    }
+    length = (apr_size_t)got;
+    while (!box->within && blank < length && box->buffer[blank] == '\n') {
+        blank++; /* before a message that came after the last one was taken */
+    }
+    next = next_message(box->buffer + blank, length - blank);
+    piece->step = next ? blank + next : length;
+    piece->within = !next && box->offset + got < size;
+    if (!box->within && length - blank > 5 && memcmp(box->buffer + blank, "From ", 5) == 0) {
+        piece->message = box->buffer + blank;
+        piece->length = piece->step - blank;
+    }
+    if (piece->within) {
+        piece->step -= SEPARATOR_SIZE - 1; /* one may begin in this piece and end in the next */
+    }
+    return APR_SUCCESS;
+}
+
+/* Reads what follows, or empties a file of which all was taken. */
+static apr_status_t read_locked(round_t *round, int file, piece_t *piece)
+{
+    mdl_mailbox_t *box = round->box;
+    struct stat info, named;
+
+    /* The lock was of no use if the file was replaced meanwhile. */
+    if (fstat(file, &info) != 0 || stat(box->file, &named) != 0 || info.st_ino != named.st_ino) {
+        return APR_SUCCESS;
+    }
+    if (info.st_ino != box->inode || info.st_size < box->offset) {
+        box->inode = info.st_ino;
+        box->offset = 0;
+        box->within = 0;
+    }
+    if (box->offset < info.st_size) {
+        return read_piece(round, file, info.st_size, piece);
+    }
+    if (info.st_size > 0 && ftruncate(file, 0) != 0) {
+        return fail(round, "The mailbox can't be emptied:", box->file, errno);
+    }
+    box->offset = 0;
+    box->within = 0;
+    return APR_SUCCESS;
+}
+
+/* A piece at a time, and not locked while it is taken: a mail server gives up soon. */
+static apr_status_t read_pieces(round_t *round, int file)
+{
+    mdl_mailbox_t *box = round->box;
+    apr_size_t looked = 0;
+    apr_status_t rv = APR_SUCCESS;
+
+    while (round->left > 0 && lock(box, file, round->p)) {
+        piece_t piece = {.step = 0};
+
+        rv = read_locked(round, file, &piece);
+        unlock(box, file, round->p);
+        if (rv == APR_SUCCESS && piece.message) {
+            rv = hand_over(round, piece.message, piece.length);
+            round->left--;
+        }
+        if (rv != APR_SUCCESS || piece.step == 0) {
+            break;
+        }
+        box->offset += (off_t)piece.step;
+        box->within = piece.within;
+        looked += piece.step;
+        if (looked >= ROUND_MAX) {
+            round->left = 0; /* there is more */
+        }
+    }
+    return rv;
+}
+
+static apr_status_t read_mbox(round_t *round)
+{
+    const mdl_mailbox_t *box = round->box;
+    int file = open_regular(box->file, O_RDWR);
+    apr_status_t rv = APR_SUCCESS;
+    struct stat info;
+
+    if (file <= 0) {
+        return file == 0 || errno == ENOENT
+                   ? APR_SUCCESS
+                   : fail(round, "The mailbox can't be opened:", box->file, errno);
+    }
+    if (fstat(file, &info) == 0 && info.st_size > 0) {
+        rv = read_pieces(round, file);
+    }
+    close(file);
+    return rv;
+}
+
+apr_status_t mdl_mailbox_read(mdl_mailbox_t *box, int limit, mdl_mailbox_take_fn *take, void *baton,
+                              int *more, const char **why, apr_pool_t *p)
+{
+    round_t round = {.box = box, .take = take, .baton = baton, .left = limit, .p = p};
+    apr_status_t rv = box->folder ? read_maildir(&round) : read_mbox(&round);
+
+    *more = rv == APR_SUCCESS && round.left == 0;
+    *why = round.why;
+    return rv;
+}
+
+apr_status_t mdl_mailbox_check(const mdl_mailbox_t *box, const char **why, apr_pool_t *p)
+{
+    const char *const folders[] = {box->folder ? apr_pstrcat(p, box->folder, "/new", NULL) : NULL,
+                                   box->folder ? apr_pstrcat(p, box->folder, "/cur", NULL) : NULL};
+    const char *path = box->file;
+    int bad = 0;
+
+    if (box->file) {
+        bad = faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0;
+    }
+    for (int i = 0; i < 2 && box->folder && !bad; i++) {
+        path = folders[i];
+        bad = faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) != 0;
+    }
+    if (bad) {
+        round_t round = {.p = p};
+
+        fail(&round, "Returned mail can't be read from", path, errno);
+        *why = round.why;
+        return APR_EGENERAL;
+    }
+    return APR_SUCCESS;
+}

@@ -1,0 +1,201 @@
+#include "base/mail/maildir.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <apr_atomic.h>
+#include <apr_file_info.h>
+#include <apr_file_io.h>
+#include <apr_network_io.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#define NAME_ATTEMPTS 100
+
+static const char *failure(const char *what, const char *path, int error, apr_pool_t *p)
+{
+    char text[120];
+
+    return apr_psprintf(p, "%s %s: %s.", what, path, apr_strerror(error, text, sizeof(text)));
+}
+
+/** The host as a Maildir name may hold it. */
+static const char *host_name(apr_pool_t *p)
+{
+    char host[APRMAXHOSTLEN + 1];
+    char *name = apr_palloc(p, sizeof(host) * 4);
+    char *end = name;
+
+    if (apr_gethostname(host, sizeof(host), p) != APR_SUCCESS || host[0] == '\0') {
+        return "localhost";
+    }
+    for (const char *c = host; *c; c++) {
+        if (*c == '/' || *c == ':') {
+            end += sprintf(end, "\\%03o", (unsigned int)*c);
+        } else {
+            *end++ = *c;
+        }
+    }
+    *end = '\0';
+    return name;
+}
+
+/** time.MmicrosecondsPpidQcounter.host: unique over the hosts and processes that deliver here. */
+static const char *unique_name(apr_pool_t *p)
+{
+    static apr_uint32_t counter;
+    apr_time_t now = apr_time_now();
+
+    return apr_psprintf(p, "%" APR_TIME_T_FMT ".M%" APR_TIME_T_FMT "P%" APR_PID_T_FMT "Q%u.%s",
+                        apr_time_sec(now), apr_time_usec(now), getpid(), apr_atomic_inc32(&counter),
+                        host_name(p));
+}
+
+static apr_status_t make_folders(const char *folder, const char **words, apr_pool_t *p)
+{
+    static const char *const names[] = {"tmp", "new", "cur"};
+
+    for (int i = 0; i < 3; i++) {
+        const char *path = apr_pstrcat(p, folder, "/", names[i], NULL);
+        apr_status_t rv = apr_dir_make_recursive(
+            path, APR_FPROT_UREAD | APR_FPROT_UWRITE | APR_FPROT_UEXECUTE, p);
+
+        if (rv != APR_SUCCESS) {
+            *words = failure("The Maildir has no folder", path, rv, p);
+            return rv;
+        }
+    }
+    return APR_SUCCESS;
+}
+
+static int write_whole(int file, const char *data, apr_size_t length)
+{
+    while (length > 0) {
+        ssize_t written = write(file, data, length);
+
+        if (written < 0 && errno == EINTR) {
+            continue;
+        }
+        if (written < 0) {
+            return errno;
+        }
+        data += written;
+        length -= (apr_size_t)written;
+    }
+    return 0;
+}
+
+/** What the file holds; *length gets its bytes. */
+static const char *file_bytes(const char *from, const char *to, const char *message,
+                              apr_size_t *length, apr_pool_t *p)
+{
+    const char *head = apr_psprintf(p, "Return-Path: <%s>\nDelivered-To: %s\n", from, to);
+    char *bytes = apr_palloc(p, strlen(head) + *length);
+    char *end = bytes + strlen(head);
+
+    memcpy(bytes, head, strlen(head));
+    for (apr_size_t i = 0; i < *length; i++) {
+        if (message[i] != '\r') {
+            *end++ = message[i];
+        }
+    }
+    *length = (apr_size_t)(end - bytes);
+    return bytes;
+}
+
+static int sync_folder(const char *path)
+{
+    int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    int error = folder < 0 || fsync(folder) != 0 ? errno : 0;
+
+    if (folder >= 0) {
+        close(folder);
+    }
+    return error;
+}
+
+/** Makes and syncs a file of its own in tmp/; *name gets its name. */
+static int write_temporary(const char *folder, const char *bytes, apr_size_t length,
+                           const char **name, apr_pool_t *p)
+{
+    const char *path;
+    int attempts = 0;
+    int error;
+    int file;
+
+    do {
+        *name = unique_name(p);
+        path = apr_pstrcat(p, folder, "/tmp/", *name, NULL);
+        file = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
+    } while (file < 0 && errno == EEXIST && ++attempts < NAME_ATTEMPTS);
+    if (file < 0) {
+        return errno;
+    }
+    error = write_whole(file, bytes, length);
+    if (error == 0 && fsync(file) != 0) {
+        error = errno;
+    }
+    if (close(file) != 0 && error == 0) {
+        error = errno;
+    }
+    if (error != 0) {
+        unlink(path);
+    }
+    return error;
+}
+
+mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const char *to,
+                                    const char *message, apr_size_t length, const char **words,
+                                    apr_pool_t *p)
+{
+    const char *new_folder = apr_pstrcat(p, folder, "/new", NULL);
+    const char *temporary;
+    const char *bytes;
+    const char *name;
+    int error;
+
+    if (make_folders(folder, words, p) != APR_SUCCESS) {
+        return MDL_MAIL_LATER;
+    }
+    bytes = file_bytes(from, to, message, &length, p);
+    error = write_temporary(folder, bytes, length, &name, p);
+    if (error != 0) {
+        *words = failure("No message can be written to the Maildir", folder, error, p);
+        return MDL_MAIL_LATER;
+    }
+    /* link and not rename: it never replaces a message that is already there. */
+    temporary = apr_pstrcat(p, folder, "/tmp/", name, NULL);
+    error = link(temporary, apr_pstrcat(p, new_folder, "/", name, NULL)) != 0 ? errno : 0;
+    unlink(temporary);
+    if (error != 0) {
+        *words = failure("No message can be delivered to the Maildir", folder, error, p);
+        return MDL_MAIL_LATER;
+    }
+    error = sync_folder(new_folder);
+    if (error != 0) {
+        *words = failure("The message may not last in the Maildir", folder, error, p);
+        return MDL_MAIL_UNKNOWN;
+    }
+    return MDL_MAIL_SENT;
+}
+
+apr_status_t mdl_maildir_check(const char *folder, const char **words, apr_pool_t *p)
+{
+    const char *name;
+    int error;
+
+    if (make_folders(folder, words, p) != APR_SUCCESS) {
+        return APR_EGENERAL;
+    }
+    error = write_temporary(folder, "", 0, &name, p);
+    if (error != 0) {
+        *words = failure("No message can be written to the Maildir", folder, error, p);
+        return APR_EGENERAL;
+    }
+    unlink(apr_pstrcat(p, folder, "/tmp/", name, NULL));
+    return APR_SUCCESS;
+}

@@ -1,0 +1,197 @@
+#include "base/mail/mailer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+#include "base/mail/maildir.h"
+#include "base/mail/mime.h"
+#include "base/mail/sendmail.h"
+#include "base/mail/smtp.h"
+
+#define WORDS_MAX 500
+#define HOST_MAX  253
+
+static const char sendmail_prefix[] = "sendmail:";
+static const char maildir_prefix[] = "maildir:";
+
+struct mdl_mailer_t {
+    mdl_mailer_config_t config;
+    mdl_smtp_t *smtp;    /* or NULL */
+    const char *program; /* or NULL */
+    const char *folder;  /* or NULL */
+};
+
+/** What follows prefix in text, or NULL. */
+static const char *after(const char *text, const char *prefix)
+{
+    apr_size_t length = strlen(prefix);
+
+    return strncmp(text, prefix, length) == 0 ? text + length : NULL;
+}
+
+static int port_valid(const char *port)
+{
+    apr_size_t length = strspn(port, "0123456789");
+
+    return length > 0 && length <= 5 && port[length] == '\0' && atoi(port) > 0 &&
+           atoi(port) <= 65535;
+}
+
+/** host[:port]; an IPv6 address stands in brackets. */
+static int authority_valid(const char *authority)
+{
+    apr_size_t length;
+
+    if (*authority == '[') {
+        length = strspn(authority + 1, "0123456789abcdefABCDEF:.");
+        if (length == 0 || authority[length + 1] != ']') {
+            return 0;
+        }
+        length += 2;
+    } else {
+        length = strcspn(authority, ":");
+        for (apr_size_t i = 0; i < length; i++) {
+            if (!apr_isalnum(authority[i]) && authority[i] != '.' && authority[i] != '-') {
+                return 0;
+            }
+        }
+    }
+    return length > 0 && length <= HOST_MAX &&
+           (authority[length] == '\0' ||
+            (authority[length] == ':' && port_valid(authority + length + 1)));
+}
+
+int mdl_mailer_transport_valid(const char *transport, const char **why, apr_pool_t *p)
+{
+    const char *rest;
+
+    if ((rest = after(transport, "smtp://")) != NULL ||
+        (rest = after(transport, "smtps://")) != NULL) {
+        if (!authority_valid(rest)) {
+            *why = apr_psprintf(p,
+                                "\"%s\" is not smtp://host or smtp://host:port; a user, a path or "
+                                "a query can't be part of it.",
+                                transport);
+            return 0;
+        }
+        return 1;
+    }
+    if ((rest = after(transport, sendmail_prefix)) != NULL ||
+        (rest = after(transport, maildir_prefix)) != NULL) {
+        if (*rest != '/') {
+            *why = apr_psprintf(p, "\"%s\" needs an absolute path after the colon.", transport);
+            return 0;
+        }
+        return 1;
+    }
+    *why = apr_psprintf(p,
+                        "\"%s\" is no mail transport; known are smtp://host[:port], "
+                        "smtps://host[:port], sendmail:/path and maildir:/path.",
+                        transport);
+    return 0;
+}
+
+apr_status_t mdl_mailer_create(mdl_mailer_t **mailer, const mdl_mailer_config_t *config,
+                               apr_pool_t *p)
+{
+    mdl_mailer_t *made = apr_pcalloc(p, sizeof(*made));
+    const char *why;
+    apr_status_t rv;
+
+    if (!mdl_mailer_transport_valid(config->transport, &why, p)) {
+        return APR_EINVAL;
+    }
+    made->config = *config;
+    made->program = after(config->transport, sendmail_prefix);
+    made->folder = after(config->transport, maildir_prefix);
+    if (!made->program && !made->folder) {
+        rv = mdl_smtp_create(&made->smtp, &made->config, p);
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    *mailer = made;
+    return APR_SUCCESS;
+}
+
+/** Only CRLF may end a line: servers disagree on where a bare CR or LF ends one. */
+static int line_ends_valid(const char *message, apr_size_t length)
+{
+    for (apr_size_t i = 0; i < length; i++) {
+        if (message[i] == '\0' || (message[i] == '\n' && (i == 0 || message[i - 1] != '\r')) ||
+            (message[i] == '\r' && (i + 1 == length || message[i + 1] != '\n'))) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+/** A reason as it may be shown: printable ASCII, cut at 500 bytes. */
+static const char *printable(const char *words, apr_pool_t *p)
+{
+    char *result = apr_pstrndup(p, words ? words : "No reason was given.", WORDS_MAX);
+    apr_size_t length = strlen(result);
+
+    while (length > 0 && apr_isspace(result[length - 1])) {
+        result[--length] = '\0';
+    }
+    for (char *c = result; *c; c++) {
+        if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7E) {
+            *c = '?';
+        }
+    }
+    return result;
+}
+
+mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const char *to,
+                                   const char *message, apr_size_t length, const char **words,
+                                   apr_pool_t *p)
+{
+    mdl_mail_outcome_t outcome;
+    const char *said = NULL;
+
+    *words = NULL;
+    if (!mdl_mime_address_valid(from) || !mdl_mime_address_valid(to)) {
+        *words = apr_psprintf(p, "The %s address is not valid.",
+                              mdl_mime_address_valid(from) ? "recipient's" : "sender's");
+        return MDL_MAIL_FAILED;
+    }
+    if (!line_ends_valid(message, length)) {
+        *words = "The message has a NUL, or a CR or LF that is not part of a CRLF.";
+        return MDL_MAIL_FAILED;
+    }
+    if (mailer->program) {
+        outcome = mdl_sendmail_send(mailer->program, &mailer->config, from, to, message, length,
+                                    &said, p);
+    } else if (mailer->folder) {
+        outcome = mdl_maildir_send(mailer->folder, from, to, message, length, &said, p);
+    } else {
+        outcome = mdl_smtp_send(mailer->smtp, from, to, message, length, &said, p);
+    }
+    if (outcome != MDL_MAIL_SENT || said != NULL) {
+        *words = printable(said, p);
+    }
+    return outcome;
+}
+
+apr_status_t mdl_mailer_check(mdl_mailer_t *mailer, const char **words, apr_pool_t *p)
+{
+    const char *said = NULL;
+    apr_status_t rv;
+
+    *words = NULL;
+    if (mailer->program) {
+        rv = mdl_sendmail_check(mailer->program, &said, p);
+    } else if (mailer->folder) {
+        rv = mdl_maildir_check(mailer->folder, &said, p);
+    } else {
+        rv = mdl_smtp_check(mailer->smtp, &said, p);
+    }
+    if (rv != APR_SUCCESS) {
+        *words = printable(said, p);
+    }
+    return rv;
+}

@@ -1,0 +1,324 @@
+#include "base/mail/mime.h"
+
+#include <string.h>
+
+#include <apr_buckets.h>
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+#include "base/clock.h"
+#include "base/text/utf8.h"
+
+#define ADDRESS_MAX      254
+#define LINE_MAX_LENGTH  78
+#define WORD_MAX_LENGTH  75 /* RFC 2047 section 2 */
+#define QP_LINE_LENGTH   76 /* RFC 2045 section 6.7 (5) */
+#define BOUNDARY_ID_MAX  60
+#define LABEL_MAX_LENGTH 63
+#define REPLACEMENT      "\xEF\xBF\xBD"
+
+static const char hex_digits[] = "0123456789ABCDEF";
+
+static int is_atext(char c)
+{
+    return apr_isalnum(c) || (c != '\0' && strchr("!#$%&'*+-/=?^_`{|}~", c) != NULL);
+}
+
+int mdl_mime_domain_valid(const char *domain)
+{
+    while (1) {
+        apr_size_t length = strcspn(domain, ".");
+
+        if (length == 0 || length > LABEL_MAX_LENGTH || domain[0] == '-' ||
+            domain[length - 1] == '-') {
+            return 0;
+        }
+        for (apr_size_t i = 0; i < length; i++) {
+            if (!apr_isalnum(domain[i]) && domain[i] != '-') {
+                return 0;
+            }
+        }
+        if (domain[length] == '\0') {
+            return 1;
+        }
+        domain += length + 1;
+    }
+}
+
+int mdl_mime_address_valid(const char *address)
+{
+    const char *at = address ? strchr(address, '@') : NULL;
+
+    if (!at || at == address || address[0] == '.' || strlen(address) > ADDRESS_MAX) {
+        return 0;
+    }
+    for (const char *c = address; c < at; c++) {
+        if (!is_atext(*c) && *c != '.') {
+            return 0;
+        }
+    }
+    return mdl_mime_domain_valid(at + 1);
+}
+
+/** What may stand in a header: one line of UTF-8 without spaces at its ends. */
+static const char *one_line(const char *text, apr_pool_t *p)
+{
+    char *line = apr_palloc(p, strlen(text) * 3 + 1);
+    char *end = line;
+
+    while (*text) {
+        apr_uint32_t c;
+        apr_size_t length = mdl_utf8_read(text, &c);
+
+        if (c == 0xfffd) {
+            memcpy(end, REPLACEMENT, 3);
+            end += 3;
+        } else if (mdl_utf8_disturbs(c)) {
+            *end++ = ' ';
+        } else {
+            memcpy(end, text, length);
+            end += length;
+        }
+        text += length;
+    }
+    while (end > line && end[-1] == ' ') {
+        end--;
+    }
+    *end = '\0';
+    return line + strspn(line, " ");
+}
+
+static int is_plain_ascii(const char *line)
+{
+    for (const char *c = line; *c; c++) {
+        if (!apr_isprint(*c) || (unsigned char)*c >= 0x80) {
+            return 0;
+        }
+    }
+    /* What looks like an encoded word would be decoded by the reader. */
+    return strstr(line, "=?") == NULL;
+}
+
+/** One character in the Q encoding as it may stand in a phrase (RFC 2047 section 5 (3)). */
+static apr_size_t q_character(char *out, const char *s, apr_size_t length)
+{
+    apr_size_t written = 0;
+
+    for (apr_size_t i = 0; i < length; i++) {
+        if (s[i] == ' ') {
+            out[written++] = '_';
+        } else if (apr_isalnum(s[i]) || (s[i] != '\0' && strchr("!*+-/", s[i]) != NULL)) {
+            out[written++] = s[i];
+        } else {
+            out[written++] = '=';
+            out[written++] = hex_digits[(unsigned char)s[i] >> 4];
+            out[written++] = hex_digits[(unsigned char)s[i] & 15];
+        }
+    }
+    return written;
+}
+
+/** Writes a line as encoded words, folded between them; column is where the first one begins. */
+static apr_size_t encoded_words(apr_bucket_brigade *out, const char *line, apr_size_t column)
+{
+    static const char begin[] = "=?utf-8?Q?";
+    const apr_size_t begin_length = sizeof(begin) - 1;
+    apr_size_t length = begin_length;
+
+    apr_brigade_puts(out, NULL, NULL, begin);
+    while (*line) {
+        char q[12];
+        apr_uint32_t c;
+        apr_size_t bytes = mdl_utf8_read(line, &c);
+        apr_size_t q_length = q_character(q, line, bytes);
+        apr_size_t after = length + q_length + 2;
+
+        if (after > WORD_MAX_LENGTH || column + after > LINE_MAX_LENGTH) {
+            apr_brigade_puts(out, NULL, NULL, "?=\r\n ");
+            apr_brigade_puts(out, NULL, NULL, begin);
+            length = begin_length;
+            column = 1;
+        }
+        apr_brigade_write(out, NULL, NULL, q, q_length);
+        length += q_length;
+        line += bytes;
+    }
+    apr_brigade_puts(out, NULL, NULL, "?=");
+    return column + length + 2;
+}
+
+static void header_text(apr_bucket_brigade *out, const char *name, const char *text, apr_pool_t *p)
+{
+    const char *line = one_line(text, p);
+    apr_size_t column = strlen(name) + 2;
+
+    apr_brigade_putstrs(out, NULL, NULL, name, ": ", NULL);
+    if (is_plain_ascii(line) && column + strlen(line) <= LINE_MAX_LENGTH) {
+        apr_brigade_puts(out, NULL, NULL, line);
+    } else {
+        encoded_words(out, line, column);
+    }
+    apr_brigade_puts(out, NULL, NULL, "\r\n");
+}
+
+/** A display name as RFC 5322 quoted-string. */
+static const char *quoted(const char *line, apr_pool_t *p)
+{
+    char *result = apr_palloc(p, strlen(line) * 2 + 3);
+    char *end = result;
+
+    *end++ = '"';
+    for (; *line; line++) {
+        if (*line == '"' || *line == '\\') {
+            *end++ = '\\';
+        }
+        *end++ = *line;
+    }
+    *end++ = '"';
+    *end = '\0';
+    return result;
+}
+
+static void header_mailbox(apr_bucket_brigade *out, const char *name, const char *display,
+                           const char *address, apr_pool_t *p)
+{
+    const char *line = display ? one_line(display, p) : "";
+    apr_size_t column = strlen(name) + 2;
+
+    apr_brigade_putstrs(out, NULL, NULL, name, ": ", NULL);
+    if (*line) {
+        const char *phrase = quoted(line, p);
+
+        if (is_plain_ascii(line) && column + strlen(phrase) <= LINE_MAX_LENGTH) {
+            apr_brigade_puts(out, NULL, NULL, phrase);
+            column += strlen(phrase);
+        } else {
+            column = encoded_words(out, line, column);
+        }
+        apr_brigade_puts(out, NULL, NULL,
+                         column + strlen(address) + 3 <= LINE_MAX_LENGTH ? " " : "\r\n ");
+    }
+    apr_brigade_putstrs(out, NULL, NULL, "<", address, ">\r\n", NULL);
+}
+
+/** Bytes of the line end at s: CR LF, CR, or LF. */
+static apr_size_t newline_length(const char *s)
+{
+    if (s[0] == '\r') {
+        return s[1] == '\n' ? 2 : 1;
+    }
+    return s[0] == '\n';
+}
+
+/** Quoted-printable; a character is never cut by a soft line break. */
+static void quoted_printable(apr_bucket_brigade *out, const char *text)
+{
+    apr_size_t column = 0;
+
+    while (*text) {
+        char encoded[12];
+        apr_uint32_t c;
+        apr_size_t length = 0;
+        apr_size_t bytes = newline_length(text);
+
+        if (bytes) {
+            apr_brigade_puts(out, NULL, NULL, "\r\n");
+            text += bytes;
+            column = 0;
+            continue;
+        }
+        bytes = mdl_utf8_read(text, &c);
+        /* A dot at a line's beginning is encoded too: then no transport needs to stuff it. */
+        if (bytes == 1 && (apr_isgraph(*text) || *text == ' ') && (unsigned char)*text < 0x80 &&
+            *text != '=' && !(*text == ' ' && (text[1] == '\0' || newline_length(text + 1))) &&
+            !(*text == '.' && (column == 0 || column == QP_LINE_LENGTH - 1))) {
+            encoded[length++] = *text;
+        } else {
+            for (apr_size_t i = 0; i < bytes; i++) {
+                encoded[length++] = '=';
+                encoded[length++] = hex_digits[(unsigned char)text[i] >> 4];
+                encoded[length++] = hex_digits[(unsigned char)text[i] & 15];
+            }
+        }
+        if (column + length > QP_LINE_LENGTH - 1) {
+            apr_brigade_puts(out, NULL, NULL, "=\r\n");
+            column = 0;
+        }
+        apr_brigade_write(out, NULL, NULL, encoded, length);
+        column += length;
+        text += bytes;
+    }
+}
+
+/** "=_" never occurs in quoted-printable, so neither does the boundary (RFC 2045 section 6.7). */
+static const char *boundary_of(const char *message_id, apr_pool_t *p)
+{
+    char id[BOUNDARY_ID_MAX + 1];
+    apr_size_t length = 0;
+
+    for (; *message_id && length < BOUNDARY_ID_MAX; message_id++) {
+        if (apr_isalnum(*message_id)) {
+            id[length++] = *message_id;
+        }
+    }
+    id[length] = '\0';
+    return apr_pstrcat(p, "=_", id, NULL);
+}
+
+static void part(apr_bucket_brigade *out, const char *boundary, const char *type, const char *text)
+{
+    apr_brigade_putstrs(out, NULL, NULL, "--", boundary, "\r\nContent-Type: ", type,
+                        "; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n",
+                        NULL);
+    quoted_printable(out, text);
+    apr_brigade_puts(out, NULL, NULL, "\r\n");
+}
+
+apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_mime_mail_t *mail,
+                            apr_pool_t *p)
+{
+    apr_bucket_brigade *out;
+    const char *boundary;
+    apr_pool_t *ptemp;
+    apr_status_t rv;
+    char *bytes;
+
+    if (!mdl_mime_address_valid(mail->from) || !mdl_mime_address_valid(mail->to) ||
+        !mdl_mime_address_valid(mail->message_id) ||
+        (mail->reply_to && !mdl_mime_address_valid(mail->reply_to))) {
+        return APR_EINVAL;
+    }
+    rv = apr_pool_create(&ptemp, p);
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    apr_pool_tag(ptemp, "mdl_mime_build");
+    out = apr_brigade_create(ptemp, apr_bucket_alloc_create(ptemp));
+    boundary = boundary_of(mail->message_id, ptemp);
+
+    apr_brigade_putstrs(out, NULL, NULL, "Date: ", mdl_clock_rfc5322(mail->date, ptemp), "\r\n",
+                        NULL);
+    header_mailbox(out, "From", mail->from_name, mail->from, ptemp);
+    if (mail->reply_to) {
+        header_mailbox(out, "Reply-To", NULL, mail->reply_to, ptemp);
+    }
+    header_mailbox(out, "To", mail->to_name, mail->to, ptemp);
+    header_text(out, "Subject", mail->subject, ptemp);
+    apr_brigade_putstrs(out, NULL, NULL, "Message-ID: <", mail->message_id,
+                        ">\r\nAuto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n"
+                        "Content-Type: multipart/alternative;\r\n boundary=\"",
+                        boundary, "\"\r\n\r\n", NULL);
+    part(out, boundary, "text/plain", mail->text);
+    part(out, boundary, "text/html", mail->html);
+    apr_brigade_putstrs(out, NULL, NULL, "--", boundary, "--\r\n", NULL);
+    apr_brigade_putc(out, NULL, NULL, '\0');
+
+    rv = apr_brigade_pflatten(out, &bytes, length, p);
+    apr_pool_destroy(ptemp);
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    *message = bytes;
+    (*length)--;
+    return APR_SUCCESS;
+}

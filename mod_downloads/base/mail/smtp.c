@@ -1,0 +1,285 @@
+#include "base/mail/smtp.h"
+
+#include <string.h>
+#include <sys/socket.h>
+
+#include <apr_strings.h>
+#include <curl/curl.h>
+
+#define CONNECT_TIMEOUT_S  30L
+#define RESPONSE_TIMEOUT_S 600L /* RFC 5321 section 4.5.3.2.6: after the final dot */
+#define TOTAL_TIMEOUT_S    660L
+#define LINE_SIZE          512
+
+struct mdl_smtp_t {
+    const mdl_mailer_config_t *config;
+    CURL *easy;
+};
+
+/* One attempt, as libcurl's callbacks see it. */
+typedef struct {
+    mdl_smtp_t *smtp;
+    const char *message;
+    apr_size_t length;
+    apr_size_t offset;
+    int begun; /* libcurl has asked for the message: DATA was accepted */
+    char reply[LINE_SIZE];
+    char error[CURL_ERROR_SIZE];
+    CURLcode code;
+    long status;
+    long connects;
+} attempt_t;
+
+static int is_stopped(const mdl_smtp_t *smtp)
+{
+    return smtp->config->stopped && smtp->config->stopped(smtp->config->baton);
+}
+
+static size_t give_message(char *buffer, size_t size, size_t count, void *baton)
+{
+    attempt_t *attempt = baton;
+    apr_size_t length = attempt->length - attempt->offset;
+
+    if (length > size * count) {
+        length = size * count;
+    }
+    attempt->begun = 1;
+    memcpy(buffer, attempt->message + attempt->offset, length);
+    attempt->offset += length;
+    return length;
+}
+
+static size_t take_reply(char *line, size_t size, size_t count, void *baton)
+{
+    attempt_t *attempt = baton;
+    apr_size_t length = size * count;
+
+    while (length > 0 && (line[length - 1] == '\r' || line[length - 1] == '\n')) {
+        length--;
+    }
+    /* The goodbye after a refusal is not the reason. */
+    if (length >= 3 && memcmp(line, "221", 3) == 0) {
+        return size * count;
+    }
+    if (length >= sizeof(attempt->reply)) {
+        length = sizeof(attempt->reply) - 1;
+    }
+    memcpy(attempt->reply, line, length);
+    attempt->reply[length] = '\0';
+    return size * count;
+}
+
+static size_t drop_body(char *data, size_t size, size_t count, void *baton)
+{
+    (void)data;
+    (void)baton;
+    return size * count;
+}
+
+static int on_progress(void *baton, curl_off_t total, curl_off_t now, curl_off_t upload_total,
+                       curl_off_t upload_now)
+{
+    (void)total;
+    (void)now;
+    (void)upload_total;
+    (void)upload_now;
+    return is_stopped(baton);
+}
+
+static apr_status_t close_easy(void *data)
+{
+    mdl_smtp_t *smtp = data;
+    curl_socket_t socket = CURL_SOCKET_BAD;
+
+    /* curl_easy_cleanup says QUIT and waits two minutes for a silent server's answer. */
+    if (is_stopped(smtp) &&
+        curl_easy_getinfo(smtp->easy, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK &&
+        socket != CURL_SOCKET_BAD) {
+        shutdown(socket, SHUT_RDWR);
+    }
+    curl_easy_cleanup(smtp->easy);
+    return APR_SUCCESS;
+}
+
+static long tls_of(const mdl_mailer_config_t *config)
+{
+    if (config->tls == MDL_MAIL_TLS_OFF) {
+        return CURLUSESSL_NONE;
+    }
+    return config->tls == MDL_MAIL_TLS_TRY && !config->user ? CURLUSESSL_TRY : CURLUSESSL_ALL;
+}
+
+apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mailer_config_t *config, apr_pool_t *p)
+{
+    mdl_smtp_t *made = apr_pcalloc(p, sizeof(*made));
+
+    made->config = config;
+    made->easy = curl_easy_init();
+    if (!made->easy) {
+        return APR_ENOMEM;
+    }
+    apr_pool_cleanup_register(p, made, close_easy, apr_pool_cleanup_null);
+    *smtp = made;
+    return APR_SUCCESS;
+}
+
+/** Everything but the message.  Kept connections survive the reset. */
+static void set_options(mdl_smtp_t *smtp, attempt_t *attempt)
+{
+    const mdl_mailer_config_t *config = smtp->config;
+    CURL *easy = smtp->easy;
+
+    curl_easy_reset(easy);
+    curl_easy_setopt(easy, CURLOPT_URL, config->transport);
+    curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
+    curl_easy_setopt(easy, CURLOPT_PROXY, "");
+    curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
+    curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+    curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
+    curl_easy_setopt(easy, CURLOPT_USE_SSL, tls_of(config));
+    curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
+    curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S);
+    curl_easy_setopt(easy, CURLOPT_SERVER_RESPONSE_TIMEOUT, RESPONSE_TIMEOUT_S);
+    curl_easy_setopt(easy, CURLOPT_TIMEOUT, TOTAL_TIMEOUT_S);
+    curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
+    curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
+    curl_easy_setopt(easy, CURLOPT_XFERINFODATA, smtp);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_reply);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, attempt);
+    curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, drop_body);
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, attempt->error);
+    if (config->ca_file) {
+        curl_easy_setopt(easy, CURLOPT_CAINFO, config->ca_file);
+    }
+    if (config->user) {
+        curl_easy_setopt(easy, CURLOPT_USERNAME, config->user);
+        curl_easy_setopt(easy, CURLOPT_PASSWORD, config->password ? config->password : "");
+    }
+}
+
+static void perform(attempt_t *attempt)
+{
+    CURL *easy = attempt->smtp->easy;
+
+    attempt->code = curl_easy_perform(easy);
+    curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &attempt->status);
+    curl_easy_getinfo(easy, CURLINFO_NUM_CONNECTS, &attempt->connects);
+    /* The attempt is the caller's local: libcurl must not write into it when it closes later. */
+    curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, NULL);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, drop_body);
+    curl_easy_setopt(easy, CURLOPT_HEADERDATA, NULL);
+}
+
+static void attempt_send(attempt_t *attempt, mdl_smtp_t *smtp, const char *from, const char *to,
+                         const char *message, apr_size_t length, int fresh)
+{
+    struct curl_slist *recipients = curl_slist_append(NULL, to);
+    CURL *easy = smtp->easy;
+
+    memset(attempt, 0, sizeof(*attempt));
+    attempt->smtp = smtp;
+    attempt->message = message;
+    attempt->length = length;
+    if (!recipients) {
+        attempt->code = CURLE_OUT_OF_MEMORY;
+        return;
+    }
+    set_options(smtp, attempt);
+    curl_easy_setopt(easy, CURLOPT_MAIL_FROM, from);
+    curl_easy_setopt(easy, CURLOPT_MAIL_RCPT, recipients);
+    curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_message);
+    curl_easy_setopt(easy, CURLOPT_READDATA, attempt);
+    curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)length);
+    curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, (long)fresh);
+    perform(attempt);
+    curl_easy_setopt(easy, CURLOPT_MAIL_RCPT, NULL);
+    curl_slist_free_all(recipients);
+}
+
+/** A kept connection that the server gave up meanwhile says nothing of the message. */
+static int met_stale_connection(const attempt_t *attempt)
+{
+    return attempt->code != CURLE_OK && attempt->code != CURLE_ABORTED_BY_CALLBACK &&
+           attempt->connects == 0 && !attempt->begun &&
+           (attempt->status < 400 || attempt->status == 421);
+}
+
+/** Replies about the login and TLS (RFC 4954, RFC 3207): the configuration's fault, no mail's. */
+static int is_login_reply(long status)
+{
+    return status == 530 || status == 534 || status == 535 || status == 538;
+}
+
+static const char *reason(const attempt_t *attempt, apr_pool_t *p)
+{
+    const char *error = attempt->error[0] ? attempt->error : curl_easy_strerror(attempt->code);
+
+    if (attempt->code == CURLE_ABORTED_BY_CALLBACK) {
+        return "The worker was stopped during the transfer.";
+    }
+    if (attempt->code == CURLE_USE_SSL_FAILED) {
+        return "The SMTP server offers no STARTTLS, which is required.";
+    }
+    if (attempt->code == CURLE_LOGIN_DENIED || is_login_reply(attempt->status)) {
+        return apr_psprintf(p, "The SMTP server refused the login: %s", attempt->reply);
+    }
+    if (attempt->code == CURLE_PEER_FAILED_VERIFICATION ||
+        attempt->code == CURLE_SSL_CONNECT_ERROR || attempt->code == CURLE_SSL_CACERT_BADFILE) {
+        return apr_psprintf(p, "No TLS with the SMTP server: %s", error);
+    }
+    if (attempt->begun && attempt->status == 354) {
+        return apr_psprintf(p,
+                            "The connection ended before the SMTP server answered for the "
+                            "message: %s",
+                            error);
+    }
+    if (attempt->status >= 400) {
+        return apr_pstrdup(p, attempt->reply);
+    }
+    return apr_psprintf(p, "No SMTP transfer: %s", error);
+}
+
+mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char *to,
+                                 const char *message, apr_size_t length, const char **words,
+                                 apr_pool_t *p)
+{
+    attempt_t attempt;
+
+    attempt_send(&attempt, smtp, from, to, message, length, 0);
+    if (met_stale_connection(&attempt)) {
+        attempt_send(&attempt, smtp, from, to, message, length, 1);
+    }
+    if (attempt.code == CURLE_OK) {
+        *words = apr_pstrdup(p, attempt.reply);
+        return MDL_MAIL_SENT;
+    }
+    *words = reason(&attempt, p);
+    /* The status is the last reply's: a 354 is stale by now, a 2xx says nothing. */
+    if (attempt.begun && attempt.status == 354) {
+        return MDL_MAIL_UNKNOWN;
+    }
+    if (attempt.status >= 500 && attempt.status < 600 && !is_login_reply(attempt.status) &&
+        attempt.code != CURLE_LOGIN_DENIED) {
+        return MDL_MAIL_FAILED;
+    }
+    return MDL_MAIL_LATER;
+}
+
+apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **words, apr_pool_t *p)
+{
+    attempt_t attempt;
+
+    memset(&attempt, 0, sizeof(attempt));
+    attempt.smtp = smtp;
+    set_options(smtp, &attempt);
+    curl_easy_setopt(smtp->easy, CURLOPT_CUSTOMREQUEST, "NOOP");
+    curl_easy_setopt(smtp->easy, CURLOPT_NOBODY, 1L);
+    curl_easy_setopt(smtp->easy, CURLOPT_FRESH_CONNECT, 1L);
+    perform(&attempt);
+    if (attempt.code == CURLE_OK) {
+        return APR_SUCCESS;
+    }
+    *words = reason(&attempt, p);
+    return APR_EGENERAL;
+}

@@ -1,0 +1,312 @@
+#include "base/text/json.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <apr_strings.h>
+#include <jansson.h>
+
+#include "base/clock.h"
+
+static apr_status_t release(void *data)
+{
+    json_decref(data);
+    return APR_SUCCESS;
+}
+
+/* What was made belongs to p from here on.  Making a value fails only without memory. */
+static mdl_json_t *owned(json_t *json, apr_pool_t *p)
+{
+    if (!json) {
+        abort();
+    }
+    apr_pool_cleanup_register(p, json, release, apr_pool_cleanup_null);
+    return json;
+}
+
+/*
+ * Where nesting first exceeds the limit, or NULL.  jansson recurses by level and has only a limit
+ * of its own, far above ours, so depth is checked before it sees the text.
+ */
+static const char *too_deep(const char *text, apr_size_t length)
+{
+    int depth = 0;
+    int in_string = 0;
+
+    for (apr_size_t i = 0; i < length; i++) {
+        char c = text[i];
+
+        if (in_string) {
+            if (c == '\\') {
+                i++;
+            } else if (c == '"') {
+                in_string = 0;
+            }
+        } else if (c == '"') {
+            in_string = 1;
+        } else if (c == '[' || c == '{') {
+            if (++depth > MDL_JSON_MAX_DEPTH) {
+                return text + i;
+            }
+        } else if (c == ']' || c == '}') {
+            depth--;
+        }
+    }
+    return NULL;
+}
+
+static const char *too_deep_sentence(const char *text, const char *at, apr_pool_t *p)
+{
+    int line = 1;
+    int column = 1;
+
+    for (; text < at; text++) {
+        if (*text == '\n') {
+            line++;
+            column = 1;
+        } else if (((unsigned char)*text & 0xC0) != 0x80) {
+            column++;
+        }
+    }
+    return apr_psprintf(p, "Line %d, column %d: nested deeper than %d levels.", line, column,
+                        MDL_JSON_MAX_DEPTH);
+}
+
+/* jansson quotes the text near an error; only plain printable ASCII of it is repeated. */
+static int printable(const char *text)
+{
+    for (; *text; text++) {
+        if (*text < 0x20 || *text > 0x7E) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static const char *reason(const json_error_t *error)
+{
+    switch (json_error_code(error)) {
+    case json_error_invalid_utf8:
+        return "not valid UTF-8";
+    case json_error_null_character:
+    case json_error_null_byte_in_key:
+        return "a NUL character is not allowed";
+    case json_error_duplicate_key:
+        return "a member stands twice in one object";
+    case json_error_numeric_overflow:
+        return "a number is out of range";
+    case json_error_end_of_input_expected:
+        return "something follows the end of the JSON text";
+    case json_error_premature_end_of_input:
+        return "the JSON text ends too early";
+    default:
+        return printable(error->text) ? error->text : "not valid JSON";
+    }
+}
+
+apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t length,
+                            const char **why, apr_pool_t *p)
+{
+    json_error_t error;
+    const char *deep;
+    json_t *root;
+
+    *json = NULL;
+    *why = NULL;
+    if (length == 0) {
+        *why = "Line 1, column 1: the JSON text is empty.";
+        return APR_EINVAL;
+    }
+    deep = too_deep(text, length);
+    if (deep) {
+        *why = too_deep_sentence(text, deep, p);
+        return APR_EINVAL;
+    }
+    root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
+    if (!root) {
+        *why = apr_psprintf(p, "Line %d, column %d: %s.", error.line < 1 ? 1 : error.line,
+                            error.column < 1 ? 1 : error.column, reason(&error));
+        return APR_EINVAL;
+    }
+    *json = owned(root, p);
+    return APR_SUCCESS;
+}
+
+static const char *dump(const mdl_json_t *json, size_t flags, apr_size_t *length, apr_pool_t *p)
+{
+    char *text = json_dumps(json, flags | JSON_ENCODE_ANY);
+    apr_size_t size;
+    const char *copy;
+
+    if (!text) {
+        abort();
+    }
+    size = strlen(text);
+    copy = apr_pstrmemdup(p, text, size);
+    free(text);
+    if (length) {
+        *length = size;
+    }
+    return copy;
+}
+
+const char *mdl_json_canonical(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p)
+{
+    return dump(json, JSON_COMPACT | JSON_SORT_KEYS, length, p);
+}
+
+const char *mdl_json_text(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p)
+{
+    return dump(json, JSON_COMPACT, length, p);
+}
+
+const char *mdl_json_pretty(const mdl_json_t *json, apr_pool_t *p)
+{
+    return dump(json, JSON_INDENT(2), NULL, p);
+}
+
+mdl_json_t *mdl_json_object(apr_pool_t *p)
+{
+    return owned(json_object(), p);
+}
+
+mdl_json_t *mdl_json_array(apr_pool_t *p)
+{
+    return owned(json_array(), p);
+}
+
+/* Gives value to its parent, or frees it where the parent can't take it: then NULL. */
+static mdl_json_t *add(mdl_json_t *to, const char *name, json_t *value)
+{
+    int rc;
+
+    if (!value) {
+        abort();
+    }
+    rc = name ? json_object_set_new(to, name, value) : json_array_append_new(to, value);
+    return rc == 0 ? value : NULL;
+}
+
+mdl_json_t *mdl_json_add_object(mdl_json_t *to, const char *name)
+{
+    return add(to, name, json_object());
+}
+
+mdl_json_t *mdl_json_add_array(mdl_json_t *to, const char *name)
+{
+    return add(to, name, json_array());
+}
+
+void mdl_json_add_string(mdl_json_t *to, const char *name, const char *value)
+{
+    json_t *string = value ? json_string(value) : NULL;
+
+    add(to, name, string ? string : json_null());
+}
+
+void mdl_json_add_int(mdl_json_t *to, const char *name, apr_int64_t value)
+{
+    add(to, name, json_integer(value));
+}
+
+void mdl_json_add_int_if(mdl_json_t *to, const char *name, apr_int64_t value, int there)
+{
+    add(to, name, there ? json_integer(value) : json_null());
+}
+
+void mdl_json_add_bool(mdl_json_t *to, const char *name, int value)
+{
+    add(to, name, json_boolean(value));
+}
+
+void mdl_json_add_null(mdl_json_t *to, const char *name)
+{
+    add(to, name, json_null());
+}
+
+void mdl_json_add_time(mdl_json_t *to, const char *name, apr_time_t value)
+{
+    char text[MDL_CLOCK_RFC3339_LENGTH + 1];
+
+    if (value == 0) {
+        mdl_json_add_null(to, name);
+        return;
+    }
+    mdl_clock_rfc3339_to(text, value);
+    mdl_json_add_string(to, name, text);
+}
+
+void mdl_json_add_copy(mdl_json_t *to, const char *name, const mdl_json_t *value)
+{
+    add(to, name, value ? json_deep_copy(value) : json_null());
+}
+
+mdl_json_type_t mdl_json_type(const mdl_json_t *json)
+{
+    if (!json) {
+        return MDL_JSON_ABSENT;
+    }
+    switch (json_typeof(json)) {
+    case JSON_OBJECT:
+        return MDL_JSON_OBJECT;
+    case JSON_ARRAY:
+        return MDL_JSON_ARRAY;
+    case JSON_STRING:
+        return MDL_JSON_STRING;
+    case JSON_INTEGER:
+        return MDL_JSON_INT;
+    case JSON_REAL:
+        return MDL_JSON_REAL;
+    case JSON_TRUE:
+    case JSON_FALSE:
+        return MDL_JSON_BOOL;
+    case JSON_NULL:
+        return MDL_JSON_NULL;
+    }
+    return MDL_JSON_ABSENT;
+}
+
+mdl_json_t *mdl_json_member(const mdl_json_t *object, const char *name)
+{
+    return json_object_get(object, name);
+}
+
+apr_size_t mdl_json_length(const mdl_json_t *array)
+{
+    return json_array_size(array);
+}
+
+mdl_json_t *mdl_json_element(const mdl_json_t *array, apr_size_t index)
+{
+    return json_array_get(array, index);
+}
+
+void mdl_json_each(const mdl_json_t *object,
+                   void (*visit)(void *baton, const char *name, mdl_json_t *value), void *baton)
+{
+    json_t *json = (json_t *)object;
+
+    for (void *at = json_object_iter(json); at; at = json_object_iter_next(json, at)) {
+        visit(baton, json_object_iter_key(at), json_object_iter_value(at));
+    }
+}
+
+const char *mdl_json_string(const mdl_json_t *json)
+{
+    return json_string_value(json);
+}
+
+apr_int64_t mdl_json_int(const mdl_json_t *json)
+{
+    return json_integer_value(json);
+}
+
+int mdl_json_bool(const mdl_json_t *json)
+{
+    return json_is_true(json);
+}
+
+double mdl_json_number(const mdl_json_t *json)
+{
+    return json_number_value(json);
+}

@@ -1,0 +1,81 @@
+/*
+ * The wrapper of jansson.  A document belongs to the pool that it was parsed or made in; what a
+ * function hands out of it is borrowed and lives as long.
+ */
+#ifndef MDL_BASE_TEXT_JSON_H
+#define MDL_BASE_TEXT_JSON_H
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+#include <apr_time.h>
+
+typedef struct json_t mdl_json_t;
+
+#define MDL_JSON_MAX_DEPTH 16
+
+/**
+ * Parses one JSON text (RFC 8259): strict UTF-8, no duplicate members, no trailing bytes, no NUL in
+ * a string, at most 16 levels, integers within 64 bits.  Any value may be the root.  Returns
+ * APR_EINVAL and in *why a sentence with line and column, in printable ASCII.
+ */
+apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t length,
+                            const char **why, apr_pool_t *p);
+
+/** Members sorted, no insignificant space: equal documents give equal bytes. */
+const char *mdl_json_canonical(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p);
+
+/* Making a document.  The root belongs to p; members keep the order in which they are added. */
+mdl_json_t *mdl_json_object(apr_pool_t *p);
+mdl_json_t *mdl_json_array(apr_pool_t *p);
+
+/*
+ * Adding to an object under name, or to an array's end when name is NULL.  Names are UTF-8.  What
+ * comes back is borrowed from the root; NULL, and nothing is added, where the parent can't take it.
+ */
+mdl_json_t *mdl_json_add_object(mdl_json_t *to, const char *name);
+mdl_json_t *mdl_json_add_array(mdl_json_t *to, const char *name);
+/** NULL adds null.  value must be UTF-8; anything else is added as null. */
+void mdl_json_add_string(mdl_json_t *to, const char *name, const char *value);
+void mdl_json_add_int(mdl_json_t *to, const char *name, apr_int64_t value);
+/** Unless it is there: null. */
+void mdl_json_add_int_if(mdl_json_t *to, const char *name, apr_int64_t value, int there);
+void mdl_json_add_bool(mdl_json_t *to, const char *name, int value);
+void mdl_json_add_null(mdl_json_t *to, const char *name);
+/** RFC 3339; 0 adds null. */
+void mdl_json_add_time(mdl_json_t *to, const char *name, apr_time_t value);
+
+/** Adds a copy of another document, or of a part of one; NULL adds null. */
+void mdl_json_add_copy(mdl_json_t *to, const char *name, const mdl_json_t *value);
+
+/** The document as compact text, allocated from p, with a closing NUL. */
+const char *mdl_json_text(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p);
+/** The document indented by two spaces, for people. */
+const char *mdl_json_pretty(const mdl_json_t *json, apr_pool_t *p);
+
+/* Reading.  A NULL json is absent; each function says no to a value of another type. */
+typedef enum {
+    MDL_JSON_ABSENT,
+    MDL_JSON_NULL,
+    MDL_JSON_BOOL,
+    MDL_JSON_INT,
+    MDL_JSON_REAL,
+    MDL_JSON_STRING,
+    MDL_JSON_ARRAY,
+    MDL_JSON_OBJECT
+} mdl_json_type_t;
+
+mdl_json_type_t mdl_json_type(const mdl_json_t *json);
+/** The member of that name, or NULL. */
+mdl_json_t *mdl_json_member(const mdl_json_t *object, const char *name);
+apr_size_t mdl_json_length(const mdl_json_t *array);
+mdl_json_t *mdl_json_element(const mdl_json_t *array, apr_size_t index);
+/** Calls visit with each member's name and value, in the document's order. */
+void mdl_json_each(const mdl_json_t *object,
+                   void (*visit)(void *baton, const char *name, mdl_json_t *value), void *baton);
+const char *mdl_json_string(const mdl_json_t *json);
+apr_int64_t mdl_json_int(const mdl_json_t *json);
+int mdl_json_bool(const mdl_json_t *json);
+/** An integer or a real; 0 for anything else. */
+double mdl_json_number(const mdl_json_t *json);
+
+#endif

@@ -1,0 +1,86 @@
+#include "base/text/present.h"
+
+#include <string.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+#include "base/clock.h"
+
+int mdl_words_is_name(const char *text, apr_size_t max)
+{
+    apr_size_t length = strlen(text);
+
+    if (length == 0 || length > max) {
+        return 0;
+    }
+    for (; *text != '\0'; text++) {
+        if (apr_iscntrl(*text)) {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+void mdl_words_add_size(mdl_json_t *to, const char *name, apr_int64_t bytes)
+{
+    static const char *const units[] = {NULL, "kB", "MB", "GB", "TB", "PB", "EB"};
+    mdl_json_t *size = mdl_json_add_object(to, name);
+    double value = (double)bytes;
+    int unit = 0, tenths;
+
+    /* 999.5 would be shown as 1000 */
+    while (value >= (unit == 0 ? 1000 : 999.5)) {
+        value /= 1000;
+        unit++;
+    }
+    tenths = unit > 0 && value < 99.95;
+    value += tenths ? 0.05 : unit > 0 ? 0.5 : 0;
+    mdl_json_add_int(size, "bytes", bytes);
+    mdl_json_add_int(size, "whole", (apr_int64_t)value);
+    if (tenths) {
+        mdl_json_add_int(size, "tenth", (apr_int64_t)(value * 10) % 10);
+    } else {
+        mdl_json_add_null(size, "tenth");
+    }
+    mdl_json_add_string(size, "unit", units[unit]);
+    mdl_json_add_bool(size, "one", bytes == 1);
+}
+
+void mdl_words_add_date(mdl_json_t *to, const char *name, apr_time_t when)
+{
+    static const char *const months[] = {"january",   "february", "march",    "april",
+                                         "may",       "june",     "july",     "august",
+                                         "september", "october",  "november", "december"};
+    mdl_json_t *date;
+    apr_time_exp_t t;
+    char text[8];
+
+    if (when == 0) {
+        mdl_json_add_null(to, name);
+        return;
+    }
+    apr_time_exp_gmt(&t, when);
+    date = mdl_json_add_object(to, name);
+    mdl_json_add_int(date, "year", t.tm_year + 1900);
+    apr_snprintf(text, sizeof text, "%02d", t.tm_mon + 1);
+    mdl_json_add_string(date, "month", text);
+    apr_snprintf(text, sizeof text, "%02d", t.tm_mday);
+    mdl_json_add_string(date, "day", text);
+    mdl_json_add_int(date, "day_number", t.tm_mday);
+    mdl_json_add_bool(date, months[t.tm_mon], 1);
+    apr_snprintf(text, sizeof text, "%02d:%02d", t.tm_hour, t.tm_min);
+    mdl_json_add_string(date, "time", text);
+    mdl_json_add_time(date, "rfc3339", when);
+}
+
+const char *mdl_words_date(apr_time_t when, apr_pool_t *p)
+{
+    static const char *const months[] = {"January",   "February", "March",    "April",
+                                         "May",       "June",     "July",     "August",
+                                         "September", "October",  "November", "December"};
+    apr_time_exp_t t;
+
+    apr_time_exp_gmt(&t, when);
+    return apr_psprintf(p, "%d %s %d", t.tm_mday, months[t.tm_mon], t.tm_year + 1900);
+}

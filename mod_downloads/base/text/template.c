@@ -1,0 +1,510 @@
+#include "base/text/template.h"
+
+#include <string.h>
+
+#include <apr_buckets.h>
+#include <apr_file_io.h>
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <apr_tables.h>
+
+#define FILE_MAX_SIZE (1024 * 1024)
+#define MAX_DEPTH     16
+
+typedef enum { PIECE_TEXT, PIECE_VALUE, PIECE_RAW, PIECE_SECTION, PIECE_INVERTED } piece_type_t;
+
+typedef struct {
+    piece_type_t type;
+    const char *text; /* the text itself, or the tag's name with a closing NUL */
+    apr_size_t length;
+    int line;
+    int end; /* a section: index of the first piece after it */
+} piece_t;
+
+struct mdl_template_t {
+    mdl_template_kind_t kind;
+    apr_array_header_t *pieces;
+};
+
+/* One tag as it stands in the text: "{{#name}}". */
+typedef struct {
+    char sigil; /* '#', '^', '/', '!', '>', '{', or '\0' for a plain value */
+    const char *name;
+    const char *begin;
+    const char *end;
+} tag_t;
+
+/* One file; a partial's has the parser of what it stands in. */
+typedef struct parser_t {
+    mdl_template_t *t;
+    const mdl_template_file_t *file;
+    const struct parser_t *outer;
+    const char *at;
+    const char *end;
+    int line;
+    int open[MAX_DEPTH]; /* indexes of the sections that are not closed yet */
+    int depth;
+    mdl_template_partial_t *partial;
+    void *baton;
+    const char **why;
+    apr_pool_t *p;
+} parser_t;
+
+static apr_status_t refuse(const parser_t *parser, int line, const char *what)
+{
+    *parser->why = apr_psprintf(parser->p, "The template %s is not valid. Line %d: %s.",
+                                parser->file->path, line, what);
+    return APR_EINVAL;
+}
+
+static piece_t *add_piece(parser_t *parser, piece_type_t type, const char *text, apr_size_t length)
+{
+    piece_t *piece = apr_array_push(parser->t->pieces);
+
+    *piece = (piece_t){type, text, length, parser->line, 0};
+    return piece;
+}
+
+static int count_lines(const char *begin, const char *end)
+{
+    int lines = 0;
+
+    for (; begin < end; begin++) {
+        lines += *begin == '\n';
+    }
+    return lines;
+}
+
+static const char *skip_blanks(const char *s)
+{
+    return s + strspn(s, " \t\r\n");
+}
+
+/** Reads the tag whose braces open at begin. */
+static apr_status_t read_tag(const parser_t *parser, const char *begin, tag_t *tag)
+{
+    const char *inner = begin + 2;
+    const char *closing = "}}";
+
+    tag->begin = begin;
+    tag->name = "";
+    tag->sigil = *inner != '\0' && strchr("#^/!>{", *inner) ? *inner++ : '\0';
+    if (tag->sigil == '{') {
+        closing = "}}}";
+    }
+    tag->end = strstr(inner, closing);
+    if (!tag->end) {
+        return refuse(parser, parser->line, "a tag is not closed");
+    }
+    if (tag->sigil != '!') {
+        apr_size_t length = 0;
+
+        inner = skip_blanks(inner);
+        while (apr_isalnum(inner[length]) || inner[length] == '_') {
+            length++;
+        }
+        if (length == 0 || skip_blanks(inner + length) != tag->end) {
+            return refuse(parser, parser->line, "a tag has no name of letters, digits and \"_\"");
+        }
+        tag->name = apr_pstrmemdup(parser->p, inner, length);
+    }
+    tag->end += strlen(closing);
+    return APR_SUCCESS;
+}
+
+/**
+ * Whether nothing but blanks is beside the tag on its line.  *before gets the line's beginning and
+ * *after the next line's.
+ */
+static int stands_alone(const char *text, const tag_t *tag, const char **before, const char **after)
+{
+    const char *left = tag->begin;
+    const char *right = tag->end + strspn(tag->end, " \t");
+
+    while (left > text && (left[-1] == ' ' || left[-1] == '\t')) {
+        left--;
+    }
+    if (left > text && left[-1] != '\n') {
+        return 0;
+    }
+    if (right[0] == '\r' && right[1] == '\n') {
+        right++;
+    }
+    if (*right != '\n' && *right != '\0') {
+        return 0;
+    }
+    *before = left;
+    *after = *right == '\n' ? right + 1 : right;
+    return 1;
+}
+
+static apr_status_t open_section(parser_t *parser, const tag_t *tag)
+{
+    if (parser->depth == MAX_DEPTH) {
+        return refuse(parser, parser->line, "sections are nested too deep");
+    }
+    parser->open[parser->depth++] = parser->t->pieces->nelts;
+    add_piece(parser, tag->sigil == '#' ? PIECE_SECTION : PIECE_INVERTED, tag->name,
+              strlen(tag->name));
+    return APR_SUCCESS;
+}
+
+static apr_status_t close_section(parser_t *parser, const tag_t *tag)
+{
+    piece_t *piece;
+
+    if (parser->depth == 0) {
+        return refuse(parser, parser->line, "a section is closed that is not open");
+    }
+    piece = &APR_ARRAY_IDX(parser->t->pieces, parser->open[--parser->depth], piece_t);
+    if (strcmp(piece->text, tag->name) != 0) {
+        return refuse(parser, parser->line,
+                      apr_psprintf(parser->p, "\"%s\" is closed where \"%s\" of line %d is open",
+                                   tag->name, piece->text, piece->line));
+    }
+    piece->end = parser->t->pieces->nelts;
+    return APR_SUCCESS;
+}
+
+static apr_status_t parse_file(parser_t *parser);
+
+static apr_status_t add_partial(const parser_t *outer, const char *name)
+{
+    const mdl_template_file_t *file = outer->partial(outer->baton, name);
+    parser_t parser = *outer;
+    apr_size_t length;
+
+    if (file == NULL) {
+        return refuse(outer, outer->line,
+                      apr_psprintf(outer->p, "there is no partial \"%s\"", name));
+    }
+    for (const parser_t *around = outer; around != NULL; around = around->outer) {
+        if (around->file == file) {
+            return refuse(outer, outer->line,
+                          apr_psprintf(outer->p, "the partial \"%s\" is inside of itself", name));
+        }
+    }
+    length = strlen(file->text);
+    length -= length > 0 && file->text[length - 1] == '\n';
+    length -= length > 0 && file->text[length - 1] == '\r';
+    parser.file = file;
+    parser.outer = outer;
+    parser.end = file->text + length;
+    return parse_file(&parser);
+}
+
+static apr_status_t add_tag(parser_t *parser, const tag_t *tag)
+{
+    switch (tag->sigil) {
+    case '#':
+    case '^':
+        return open_section(parser, tag);
+    case '/':
+        return close_section(parser, tag);
+    case '!':
+        return APR_SUCCESS;
+    case '>':
+        return add_partial(parser, tag->name);
+    default:
+        add_piece(parser, tag->sigil == '{' ? PIECE_RAW : PIECE_VALUE, tag->name,
+                  strlen(tag->name));
+        return APR_SUCCESS;
+    }
+}
+
+static apr_status_t parse_pieces(parser_t *parser)
+{
+    const char *text = parser->file->text;
+    const char *begin;
+
+    while ((begin = strstr(parser->at, "{{")) != NULL) {
+        const char *before = begin;
+        const char *after;
+        apr_status_t rv;
+        tag_t tag;
+
+        parser->line += count_lines(parser->at, begin);
+        rv = read_tag(parser, begin, &tag);
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+        if (tag.sigil == '\0' || strchr(">{", tag.sigil) ||
+            !stands_alone(text, &tag, &before, &after)) {
+            before = begin;
+            after = tag.end;
+        }
+        if (before > parser->at) {
+            add_piece(parser, PIECE_TEXT, parser->at, (apr_size_t)(before - parser->at));
+        }
+        rv = add_tag(parser, &tag);
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+        parser->line += count_lines(begin, after);
+        parser->at = after;
+    }
+    if (parser->end > parser->at) {
+        add_piece(parser, PIECE_TEXT, parser->at, (apr_size_t)(parser->end - parser->at));
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t parse_file(parser_t *parser)
+{
+    apr_status_t rv;
+
+    parser->at = parser->file->text;
+    parser->line = 1;
+    parser->depth = 0;
+    rv = parse_pieces(parser);
+    if (rv == APR_SUCCESS && parser->depth > 0) {
+        const piece_t *piece = &APR_ARRAY_IDX(parser->t->pieces, parser->open[parser->depth - 1],
+                                              piece_t);
+
+        return refuse(parser, piece->line,
+                      apr_psprintf(parser->p, "the section \"%s\" is not closed", piece->text));
+    }
+    return rv;
+}
+
+apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
+                                const mdl_template_file_t *file, mdl_template_partial_t *partial,
+                                void *baton, const char **why, apr_pool_t *p)
+{
+    parser_t parser = {.file = file, .partial = partial, .baton = baton, .why = why, .p = p};
+
+    parser.end = file->text + strlen(file->text);
+    parser.t = *t = apr_pcalloc(p, sizeof(*parser.t));
+    parser.t->kind = kind;
+    parser.t->pieces = apr_array_make(p, 32, sizeof(piece_t));
+    return parse_file(&parser);
+}
+
+static apr_status_t read_whole(const char *path, const char **text, apr_pool_t *p)
+{
+    apr_status_t rv;
+    apr_file_t *file;
+    apr_size_t length;
+    char *bytes;
+
+    rv = apr_file_open(&file, path, APR_FOPEN_READ, APR_FPROT_OS_DEFAULT, p);
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    bytes = apr_palloc(p, FILE_MAX_SIZE + 2);
+    rv = apr_file_read_full(file, bytes, FILE_MAX_SIZE + 1, &length);
+    apr_file_close(file);
+    if (rv != APR_SUCCESS && !APR_STATUS_IS_EOF(rv)) {
+        return rv;
+    }
+    bytes[length] = '\0';
+    if (length > FILE_MAX_SIZE || strlen(bytes) != length) {
+        return APR_EINVAL;
+    }
+    *text = bytes;
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_template_read(mdl_template_file_t *file, const char *path, const char **why,
+                               apr_pool_t *p)
+{
+    const char *text;
+    apr_pool_t *ptemp;
+    apr_status_t rv;
+    char error[120];
+
+    rv = apr_pool_create(&ptemp, p);
+    if (rv != APR_SUCCESS) {
+        *why = apr_psprintf(p, "The template %s can't be read: out of memory.", path);
+        return rv;
+    }
+    apr_pool_tag(ptemp, "mdl_template_read");
+    rv = read_whole(path, &text, ptemp);
+    if (rv == APR_EINVAL) {
+        *why = apr_psprintf(p, "The template %s is larger than 1 MiB or is not text.", path);
+    } else if (rv != APR_SUCCESS) {
+        *why = apr_psprintf(p, "The template %s can't be read: %s.", path,
+                            apr_strerror(rv, error, sizeof(error)));
+    } else {
+        file->path = apr_pstrdup(p, path);
+        file->text = apr_pstrdup(p, text);
+    }
+    apr_pool_destroy(ptemp);
+    return rv;
+}
+
+/* The sections around a piece, innermost first. */
+typedef struct scope_t {
+    const mdl_json_t *data;
+    const struct scope_t *outer;
+} scope_t;
+
+typedef struct {
+    const mdl_template_t *t;
+    apr_bucket_brigade *out;
+} renderer_t;
+
+static const mdl_json_t *look_up(const scope_t *scope, const char *name)
+{
+    for (; scope; scope = scope->outer) {
+        const mdl_json_t *value = mdl_json_type(scope->data) == MDL_JSON_OBJECT
+                                      ? mdl_json_member(scope->data, name)
+                                      : NULL;
+
+        if (value) {
+            return value;
+        }
+    }
+    return NULL;
+}
+
+static int is_shown(const mdl_json_t *value)
+{
+    switch (mdl_json_type(value)) {
+    case MDL_JSON_ABSENT:
+    case MDL_JSON_NULL:
+        return 0;
+    case MDL_JSON_BOOL:
+        return mdl_json_bool(value);
+    case MDL_JSON_STRING:
+        return *mdl_json_string(value) != '\0';
+    case MDL_JSON_ARRAY:
+        return mdl_json_length(value) > 0;
+    default:
+        return 1;
+    }
+}
+
+/* What takes the place of a byte or two that HTML gives a meaning to, or doesn't allow; NULL: it
+   may stay. */
+static const char *replacement(const unsigned char *at, apr_size_t *length)
+{
+    *length = 1;
+    switch (at[0]) {
+    case '&':
+        return "&amp;";
+    case '<':
+        return "&lt;";
+    case '>':
+        return "&gt;";
+    case '"':
+        return "&quot;";
+    case '\'':
+        return "&#39;";
+    case '\t':
+    case '\n':
+    case '\r':
+        return NULL;
+    case 0xc2:
+        *length = 2;
+        return at[1] >= 0x80 && at[1] < 0xa0 ? "\xef\xbf\xbd" : NULL;
+    default:
+        return at[0] < 0x20 || at[0] == 0x7f ? "\xef\xbf\xbd" : NULL;
+    }
+}
+
+static void put_escaped(apr_bucket_brigade *out, const char *text)
+{
+    const char *begin = text;
+
+    while (*text != '\0') {
+        apr_size_t length;
+        const char *instead = replacement((const unsigned char *)text, &length);
+
+        if (instead == NULL) {
+            text++;
+            continue;
+        }
+        apr_brigade_write(out, NULL, NULL, begin, (apr_size_t)(text - begin));
+        apr_brigade_puts(out, NULL, NULL, instead);
+        begin = text += length;
+    }
+    apr_brigade_write(out, NULL, NULL, begin, (apr_size_t)(text - begin));
+}
+
+static void put_value(const renderer_t *renderer, const mdl_json_t *value, int raw)
+{
+    switch (mdl_json_type(value)) {
+    case MDL_JSON_STRING:
+        if (raw || renderer->t->kind == MDL_TEMPLATE_TEXT) {
+            apr_brigade_puts(renderer->out, NULL, NULL, mdl_json_string(value));
+        } else {
+            put_escaped(renderer->out, mdl_json_string(value));
+        }
+        break;
+    case MDL_JSON_INT:
+        apr_brigade_printf(renderer->out, NULL, NULL, "%" APR_INT64_T_FMT, mdl_json_int(value));
+        break;
+    case MDL_JSON_BOOL:
+        apr_brigade_puts(renderer->out, NULL, NULL, mdl_json_bool(value) ? "true" : "false");
+        break;
+    default:
+        break;
+    }
+}
+
+static void render_range(const renderer_t *renderer, int from, int to, const scope_t *scope);
+
+static void render_section(const renderer_t *renderer, int from, int to, const mdl_json_t *value,
+                           const scope_t *scope)
+{
+    scope_t inner = {value, scope};
+
+    if (mdl_json_type(value) != MDL_JSON_ARRAY) {
+        render_range(renderer, from, to, &inner);
+        return;
+    }
+    for (apr_size_t i = 0; i < mdl_json_length(value); i++) {
+        inner.data = mdl_json_element(value, i);
+        render_range(renderer, from, to, &inner);
+    }
+}
+
+static void render_range(const renderer_t *renderer, int from, int to, const scope_t *scope)
+{
+    int i = from;
+
+    while (i < to) {
+        const piece_t *piece = &APR_ARRAY_IDX(renderer->t->pieces, i, piece_t);
+        const mdl_json_t *value = piece->type == PIECE_TEXT ? NULL : look_up(scope, piece->text);
+
+        switch (piece->type) {
+        case PIECE_TEXT:
+            apr_brigade_write(renderer->out, NULL, NULL, piece->text, piece->length);
+            break;
+        case PIECE_VALUE:
+        case PIECE_RAW:
+            put_value(renderer, value, piece->type == PIECE_RAW);
+            break;
+        case PIECE_SECTION:
+            if (is_shown(value)) {
+                render_section(renderer, i + 1, piece->end, value, scope);
+            }
+            break;
+        case PIECE_INVERTED:
+            if (!is_shown(value)) {
+                render_range(renderer, i + 1, piece->end, scope);
+            }
+            break;
+        }
+        i = piece->type == PIECE_SECTION || piece->type == PIECE_INVERTED ? piece->end : i + 1;
+    }
+}
+
+const char *mdl_template_render(const mdl_template_t *t, const mdl_json_t *data, apr_pool_t *p)
+{
+    scope_t scope = {data, NULL};
+    renderer_t renderer = {.t = t};
+    apr_size_t length;
+    apr_pool_t *ptemp;
+    char *result;
+
+    apr_pool_create(&ptemp, p);
+    apr_pool_tag(ptemp, "mdl_template_render");
+    renderer.out = apr_brigade_create(ptemp, apr_bucket_alloc_create(ptemp));
+    render_range(&renderer, 0, t->pieces->nelts, &scope);
+    apr_brigade_putc(renderer.out, NULL, NULL, '\0');
+    apr_brigade_pflatten(renderer.out, &result, &length, p);
+    apr_pool_destroy(ptemp);
+    return result;
+}

@@ -1,0 +1,412 @@
+#include "base/text/templates.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <apr_file_info.h>
+#include <apr_hash.h>
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+#include "base/text/json.h"
+
+#define TAG_MAX_LENGTH 35 /* RFC 4646 section 4.3.1 */
+#define SHOP_PREFIX    "shop-"
+#define GENERAL        "" /* the prefix of what is in the folder itself */
+#define PARTIAL        ".mustache"
+
+/* What stands in a file. */
+typedef struct {
+    mdl_template_file_t file;
+    const char *name; /* "page.html", "month.mustache" */
+    const char *tag;  /* "de-AT", or "" */
+    const char *key;  /* "page.de-at.html" */
+} source_t;
+
+/* A template whose partials have been put in. */
+typedef struct {
+    const mdl_template_t *template;
+    const char *language;
+} entry_t;
+
+/* A set is what a customer can get: of a shop, with the general ones that it has no other for. */
+struct mdl_templates_t {
+    apr_hash_t *sets; /* by prefix; each by "page.html", "page.de.html", tags in lower case */
+};
+
+typedef struct {
+    const char *folder;
+    const char *const *names;
+    apr_array_header_t *problems;
+    apr_array_header_t
+        *sources;        /* source_t *, in the order of their names, the general ones first */
+    apr_hash_t *by_path; /* by prefix and key */
+    apr_pool_t *p;
+    apr_pool_t *ptemp;
+} reader_t;
+
+static char *lower(const char *text, apr_pool_t *p)
+{
+    char *copy = apr_pstrdup(p, text);
+
+    for (char *at = copy; *at != '\0'; at++) {
+        *at = *at == '_' ? '-' : (char)apr_tolower(*at);
+    }
+    return copy;
+}
+
+/* "page.html" and "de": "page.de.html". */
+static const char *with_tag(const char *name, const char *tag, apr_pool_t *p)
+{
+    const char *dot = strchr(name, '.');
+
+    return *tag == '\0' ? name : apr_psprintf(p, "%.*s.%s%s", (int)(dot - name), name, tag, dot);
+}
+
+static int is_tag(const char *text, apr_size_t length)
+{
+    if (length == 0 || length > TAG_MAX_LENGTH || !apr_isalpha(*text)) {
+        return 0;
+    }
+    for (apr_size_t i = 0; i < length; i++) {
+        if (!apr_isalnum(text[i]) && text[i] != '-') {
+            return 0;
+        }
+    }
+    return 1;
+}
+
+static int ends_with(const char *text, const char *ending)
+{
+    apr_size_t length = strlen(text), tail = strlen(ending);
+
+    return length > tail && strcmp(text + length - tail, ending) == 0;
+}
+
+/* "page.de.html": "page.html" and "de".  Whether it is one of the names, or a partial. */
+static int split(const reader_t *reader, const char *file, const char **name, const char **tag)
+{
+    const char *dot = strchr(file, '.'), *ending = strrchr(file, '.');
+
+    *name = apr_pstrdup(reader->p, file);
+    *tag = "";
+    if (dot != ending) {
+        if (!is_tag(dot + 1, (apr_size_t)(ending - dot - 1))) {
+            return 0;
+        }
+        *tag = apr_pstrmemdup(reader->p, dot + 1, (apr_size_t)(ending - dot - 1));
+        *name = apr_psprintf(reader->p, "%.*s%s", (int)(dot - file), file, ending);
+    }
+    for (const char *const *known = reader->names; *known != NULL; known++) {
+        if (strcmp(*name, *known) == 0) {
+            return 1;
+        }
+    }
+    return ends_with(*name, PARTIAL);
+}
+
+static int is_shop(const char *folder)
+{
+    const char *id = folder + strlen(SHOP_PREFIX);
+
+    return strncmp(folder, SHOP_PREFIX, strlen(SHOP_PREFIX)) == 0 && *id >= '1' && *id <= '9' &&
+           id[strspn(id, "0123456789")] == '\0';
+}
+
+/* What <html lang="…"> says of a template without a tag. */
+static const char *own_language(const mdl_template_t *template, apr_pool_t *p)
+{
+    const char *html = mdl_template_render(template, mdl_json_object(p), p);
+    const char *lang = strstr(html, "<html lang=\"");
+    apr_size_t length;
+
+    if (lang == NULL) {
+        return "";
+    }
+    lang += strlen("<html lang=\"");
+    length = strcspn(lang, "\"");
+    return is_tag(lang, length) ? apr_pstrmemdup(p, lang, length) : "";
+}
+
+/* A partial's fault is one of every template that it stands in: said once. */
+static void add_problem(const reader_t *reader, const char *why)
+{
+    for (int i = 0; i < reader->problems->nelts; i++) {
+        if (strcmp(APR_ARRAY_IDX(reader->problems, i, const char *), why) == 0) {
+            return;
+        }
+    }
+    APR_ARRAY_PUSH(reader->problems, const char *) = why;
+}
+
+static const source_t *own(const reader_t *reader, const char *prefix, const char *name,
+                           const char *tag)
+{
+    return apr_hash_get(
+        reader->by_path,
+        apr_pstrcat(reader->ptemp, prefix, with_tag(name, tag, reader->ptemp), NULL),
+        APR_HASH_KEY_STRING);
+}
+
+static void read_file(const reader_t *reader, const char *prefix, const char *file)
+{
+    source_t *source = apr_palloc(reader->p, sizeof *source);
+    const char *why;
+
+    if (!split(reader, file, &source->name, &source->tag)) {
+        return;
+    }
+    source->key = with_tag(source->name, lower(source->tag, reader->p), reader->p);
+    if (mdl_template_read(&source->file,
+                          apr_pstrcat(reader->ptemp, reader->folder, "/", prefix, file, NULL), &why,
+                          reader->p) != APR_SUCCESS) {
+        add_problem(reader, why);
+        return;
+    }
+    APR_ARRAY_PUSH(reader->sources, source_t *) = source;
+    apr_hash_set(reader->by_path, apr_pstrcat(reader->p, prefix, source->key, NULL),
+                 APR_HASH_KEY_STRING, source);
+}
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorted, for of two files whose names differ in case alone always the same one is to win. */
+static apr_array_header_t *list(const reader_t *reader, const char *prefix)
+{
+    apr_array_header_t *found = apr_array_make(reader->ptemp, 16, sizeof(const char *));
+    const char *path = apr_pstrcat(reader->ptemp, reader->folder, "/", prefix, NULL);
+    apr_finfo_t info;
+    apr_dir_t *dir;
+    apr_status_t rv = apr_dir_open(&dir, path, reader->ptemp);
+    char error[120];
+
+    if (rv != APR_SUCCESS) {
+        APR_ARRAY_PUSH(reader->problems,
+                       const char *) = apr_psprintf(reader->p, "The folder %s can't be read: %s.",
+                                                    path, apr_strerror(rv, error, sizeof error));
+        return found;
+    }
+    while ((rv = apr_dir_read(&info, APR_FINFO_NAME, dir)) == APR_SUCCESS || rv == APR_INCOMPLETE) {
+        APR_ARRAY_PUSH(found, const char *) = apr_pstrdup(reader->ptemp, info.name);
+    }
+    apr_dir_close(dir);
+    qsort(found->elts, (size_t)found->nelts, sizeof(const char *), by_name);
+    return found;
+}
+
+/* RFC 4647 section 3.4: without its last subtag, nor a single letter that would then be the last.
+ */
+static int shorten(char *tag)
+{
+    char *dash = strrchr(tag, '-');
+
+    if (dash == NULL) {
+        return 0;
+    }
+    if (dash - tag >= 2 && dash[-2] == '-') {
+        dash -= 2;
+    }
+    *dash = '\0';
+    return 1;
+}
+
+/* Whom a template is compiled for. */
+typedef struct {
+    const reader_t *reader;
+    const char *prefix;
+    const char *tag;
+} audience_t;
+
+static const mdl_template_file_t *partial_for(void *baton, const char *name)
+{
+    const audience_t *audience = baton;
+    const reader_t *reader = audience->reader;
+    const char *file = apr_pstrcat(reader->ptemp, name, PARTIAL, NULL);
+    char *tag = lower(audience->tag, reader->ptemp);
+
+    for (;;) {
+        const source_t *source = own(reader, audience->prefix, file, tag);
+
+        if (source == NULL && own(reader, audience->prefix, file, "") == NULL) {
+            source = own(reader, GENERAL, file, tag);
+        }
+        if (source != NULL || *tag == '\0') {
+            return source != NULL ? &source->file : NULL;
+        }
+        if (!shorten(tag)) {
+            *tag = '\0';
+        }
+    }
+}
+
+static const entry_t *compile(const reader_t *reader, const char *prefix, const source_t *source)
+{
+    audience_t audience = {reader, prefix, source->tag};
+    mdl_template_t *template;
+    const char *why;
+    entry_t *entry;
+
+    if (mdl_template_parse(&template,
+                           ends_with(source->name, ".html") ? MDL_TEMPLATE_HTML : MDL_TEMPLATE_TEXT,
+                           &source->file, partial_for, &audience, &why, reader->p) != APR_SUCCESS) {
+        add_problem(reader, why);
+        return NULL;
+    }
+    entry = apr_palloc(reader->p, sizeof *entry);
+    entry->template = template;
+    entry->language = *source->tag != '\0'
+                          ? source->tag
+                          : apr_pstrdup(reader->p, own_language(template, reader->ptemp));
+    return entry;
+}
+
+static void read_files(const reader_t *reader, const char *prefix, const apr_array_header_t *files)
+{
+    for (int i = 0; i < files->nelts; i++) {
+        read_file(reader, prefix, APR_ARRAY_IDX(files, i, const char *));
+    }
+}
+
+/* From the sources of those indexes, for a prefix's customers. */
+static apr_hash_t *compile_all(const reader_t *reader, const char *prefix, int from, int to)
+{
+    apr_hash_t *set = apr_hash_make(reader->p);
+
+    for (int i = from; i < to; i++) {
+        const source_t *source = APR_ARRAY_IDX(reader->sources, i, const source_t *);
+
+        if (!ends_with(source->name, PARTIAL)) {
+            apr_hash_set(set, source->key, APR_HASH_KEY_STRING, compile(reader, prefix, source));
+        }
+    }
+    return set;
+}
+
+/* What a shop has, and, where it has nothing, the general ones with its partials. */
+static apr_hash_t *shop_set(const reader_t *reader, const char *prefix, apr_hash_t *general)
+{
+    apr_hash_t *own_set, *rest = apr_hash_make(reader->p);
+    int first = reader->sources->nelts, partials = 0;
+
+    read_files(reader, prefix, list(reader, prefix));
+    for (int i = first; i < reader->sources->nelts; i++) {
+        partials += ends_with(APR_ARRAY_IDX(reader->sources, i, source_t *)->name, PARTIAL);
+    }
+    own_set = compile_all(reader, prefix, first, reader->sources->nelts);
+    if (partials > 0) {
+        general = apr_hash_overlay(reader->p, compile_all(reader, prefix, 0, first), general);
+    }
+    for (int i = 0; i < first; i++) {
+        const source_t *source = APR_ARRAY_IDX(reader->sources, i, source_t *);
+
+        if (apr_hash_get(own_set, source->name, APR_HASH_KEY_STRING) == NULL) {
+            apr_hash_set(rest, source->key, APR_HASH_KEY_STRING,
+                         apr_hash_get(general, source->key, APR_HASH_KEY_STRING));
+        }
+    }
+    reader->sources->nelts = first;
+    return apr_hash_overlay(reader->p, own_set, rest);
+}
+
+mdl_templates_t *mdl_templates_read(const char *folder, const char *const *names,
+                                    apr_array_header_t *problems, apr_pool_t *p)
+{
+    mdl_templates_t *templates = apr_pcalloc(p, sizeof *templates);
+    reader_t reader = {.folder = folder, .names = names, .problems = problems, .p = p};
+    apr_array_header_t *files;
+    apr_hash_t *general;
+
+    templates->sets = apr_hash_make(p);
+    apr_pool_create(&reader.ptemp, p);
+    apr_pool_tag(reader.ptemp, "mdl_templates_read");
+    reader.sources = apr_array_make(reader.ptemp, 32, sizeof(source_t *));
+    reader.by_path = apr_hash_make(reader.ptemp);
+    files = list(&reader, GENERAL);
+    read_files(&reader, GENERAL, files);
+    for (; *names != NULL; names++) {
+        if (own(&reader, GENERAL, *names, "") == NULL) {
+            read_file(&reader, GENERAL, *names);
+        }
+    }
+    general = compile_all(&reader, GENERAL, 0, reader.sources->nelts);
+    apr_hash_set(templates->sets, GENERAL, APR_HASH_KEY_STRING, general);
+    for (int i = 0; i < files->nelts; i++) {
+        const char *shop = APR_ARRAY_IDX(files, i, const char *);
+
+        if (is_shop(shop)) {
+            const char *prefix = apr_pstrcat(p, shop, "/", NULL);
+
+            apr_hash_set(templates->sets, prefix, APR_HASH_KEY_STRING,
+                         shop_set(&reader, prefix, general));
+        }
+    }
+    apr_pool_destroy(reader.ptemp);
+    return templates;
+}
+
+/* What is there for a shop's customers (0: of none that is known). */
+static apr_hash_t *set_for(const mdl_templates_t *templates, apr_int64_t shop_id, apr_pool_t *p)
+{
+    apr_hash_t *set = apr_hash_get(templates->sets,
+                                   apr_psprintf(p, SHOP_PREFIX "%" APR_INT64_T_FMT "/", shop_id),
+                                   APR_HASH_KEY_STRING);
+
+    return set != NULL ? set : apr_hash_get(templates->sets, GENERAL, APR_HASH_KEY_STRING);
+}
+
+static const entry_t *entry_in(apr_hash_t *set, const char *name, const char *tag, apr_pool_t *p)
+{
+    const entry_t *entry = apr_hash_get(set, with_tag(name, tag, p), APR_HASH_KEY_STRING);
+
+    if (entry != NULL) {
+        return entry;
+    }
+    entry = apr_hash_get(set, name, APR_HASH_KEY_STRING);
+    return entry != NULL && strcmp(lower(entry->language, p), tag) == 0 ? entry : NULL;
+}
+
+static const entry_t *match(apr_hash_t *set, const char *name, const apr_array_header_t *languages,
+                            apr_pool_t *p)
+{
+    for (int i = 0; languages != NULL && i < languages->nelts; i++) {
+        char *tag = lower(APR_ARRAY_IDX(languages, i, const char *), p);
+
+        if (!is_tag(tag, strlen(tag))) {
+            continue;
+        }
+        do {
+            const entry_t *entry = entry_in(set, name, tag, p);
+
+            if (entry != NULL) {
+                return entry;
+            }
+        } while (shorten(tag));
+    }
+    return NULL;
+}
+
+static const mdl_template_t *result(const entry_t *entry, const char **language)
+{
+    *language = entry != NULL ? entry->language : "";
+    return entry != NULL ? entry->template : NULL;
+}
+
+const mdl_template_t *mdl_templates_match(const mdl_templates_t *templates, const char *name,
+                                          apr_int64_t shop_id, const apr_array_header_t *languages,
+                                          const char **language, apr_pool_t *p)
+{
+    return result(match(set_for(templates, shop_id, p), name, languages, p), language);
+}
+
+const mdl_template_t *mdl_templates_get(const mdl_templates_t *templates, const char *name,
+                                        apr_int64_t shop_id, const apr_array_header_t *languages,
+                                        const char **language, apr_pool_t *p)
+{
+    apr_hash_t *set = set_for(templates, shop_id, p);
+    const entry_t *entry = match(set, name, languages, p);
+
+    return result(entry != NULL ? entry : apr_hash_get(set, name, APR_HASH_KEY_STRING), language);
+}

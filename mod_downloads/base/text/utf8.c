@@ -1,0 +1,55 @@
+#include "base/text/utf8.h"
+
+apr_size_t mdl_utf8_read(const char *text, apr_uint32_t *c)
+{
+    static const apr_uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+    const unsigned char *from = (const unsigned char *)text;
+    apr_size_t length = *from < 0x80 ? 1 : *from >= 0xf0 ? 4 : *from >= 0xe0 ? 3 : 2;
+    apr_uint32_t value = length == 1 ? *from : *from & (0x7fu >> length);
+
+    *c = 0xfffd;
+    if (*from >= 0xf8 || (*from >= 0x80 && *from < 0xc0)) {
+        return 1;
+    }
+    for (apr_size_t i = 1; i < length; i++) {
+        if ((from[i] & 0xc0) != 0x80) {
+            return 1;
+        }
+        value = value << 6 | (from[i] & 0x3f);
+    }
+    if (value < least[length] || value > 0x10ffff || (value >= 0xd800 && value < 0xe000)) {
+        return 1;
+    }
+    *c = value;
+    return length;
+}
+
+int mdl_utf8_valid(const char *text)
+{
+    while (*text != '\0') {
+        apr_uint32_t c;
+        apr_size_t length = mdl_utf8_read(text, &c);
+
+        if (c == 0xfffd && length == 1) {
+            return 0;
+        }
+        text += length;
+    }
+    return 1;
+}
+
+static int is_between(apr_uint32_t c, apr_uint32_t first, apr_uint32_t last)
+{
+    return c >= first && c <= last;
+}
+
+int mdl_utf8_disturbs(apr_uint32_t c)
+{
+    return c < 0x20 || is_between(c, 0x7f, 0x9f) || is_between(c, 0x2028, 0x202e) ||
+           is_between(c, 0x2066, 0x2069);
+}
+
+int mdl_utf8_disturbs_filename(apr_uint32_t c)
+{
+    return mdl_utf8_disturbs(c) || c == 0x061c || is_between(c, 0x200e, 0x200f) || c == 0xfeff;
+}

@@ -1,0 +1,258 @@
+#include "base/zip/name.h"
+
+#include <locale.h>
+#include <string.h>
+#include <strings.h>
+#include <wctype.h>
+
+#include <apr_strings.h>
+
+#include "base/crypto.h"
+#include "base/text/utf8.h"
+#include "base/zip/zip.h"
+
+#define EXTENSION_MAX 32 /* bytes with the dot; what is longer is no extension */
+#define NAMELESS      "file"
+
+/* A name that is taken, by its digest: the names themselves would take more than all the rest. */
+typedef struct {
+    unsigned char digest[12];
+    int number; /* that its next double tries first; 0: nothing is here */
+} taken_t;
+
+struct mdl_zip_names_t {
+    apr_pool_t *pool;
+    apr_pool_t *scratch;
+    taken_t *taken; /* open addressing */
+    apr_size_t mask;
+    apr_size_t count;
+    locale_t any_case; /* 0 where the system has none for UTF-8: only ASCII is folded then */
+};
+
+static char *encode(char *to, apr_uint32_t c)
+{
+    if (c < 0x80) {
+        *to++ = (char)c;
+        return to;
+    }
+    if (c >= 0x10000) {
+        *to++ = (char)(0xf0 | c >> 18);
+        *to++ = (char)(0x80 | (c >> 12 & 0x3f));
+    } else if (c >= 0x800) {
+        *to++ = (char)(0xe0 | c >> 12);
+    }
+    if (c >= 0x800) {
+        *to++ = (char)(0x80 | (c >> 6 & 0x3f));
+    } else {
+        *to++ = (char)(0xc0 | c >> 6);
+    }
+    *to++ = (char)(0x80 | (c & 0x3f));
+    return to;
+}
+
+/* --- safe names ------------------------------------------------------------------------------- */
+
+/* Separators and what Windows refuses; what disturbs; what is no character. */
+static int is_unsafe(apr_uint32_t c)
+{
+    return (c < 0x80 && strchr("/\\\"<>:|?*", (int)c) != NULL) || mdl_utf8_disturbs_filename(c) ||
+           (c >= 0xfffd && c <= 0xffff);
+}
+
+static char *replace_unsafe(const char *filename, apr_pool_t *p)
+{
+    char *name = apr_palloc(p, strlen(filename) + 1);
+    char *to = name;
+    apr_uint32_t c;
+
+    while (*filename != '\0') {
+        filename += mdl_utf8_read(filename, &c);
+        to = encode(to, is_unsafe(c) ? '_' : c);
+    }
+    *to = '\0';
+    return name;
+}
+
+/* Windows drops dots and spaces at the end, so that two names could become one. */
+static apr_size_t trimmed_length(const char *name, apr_size_t length)
+{
+    while (length > 0 && (name[length - 1] == '.' || name[length - 1] == ' ')) {
+        length--;
+    }
+    return length;
+}
+
+/* Windows takes these for devices, whatever extension they have. */
+static int is_device(const char *name)
+{
+    static const char *const devices[] = {"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"};
+    static const char *const numbers[] = {"0", "1", "2", "3",        "4",        "5",       "6",
+                                          "7", "8", "9", "\xc2\xb9", "\xc2\xb2", "\xc2\xb3"};
+    apr_size_t length = trimmed_length(name, strcspn(name, "."));
+
+    for (apr_size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
+        if (strlen(devices[i]) == length && strncasecmp(name, devices[i], length) == 0) {
+            return 1;
+        }
+    }
+    if (length < 4 || (strncasecmp(name, "COM", 3) != 0 && strncasecmp(name, "LPT", 3) != 0)) {
+        return 0;
+    }
+    for (apr_size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        if (strlen(numbers[i]) == length - 3 && strncmp(name + 3, numbers[i], length - 3) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static const char *safe_name(const char *filename, apr_pool_t *p)
+{
+    char *name = replace_unsafe(filename, p);
+
+    name[trimmed_length(name, strlen(name))] = '\0';
+    if (*name == '\0') {
+        return NAMELESS;
+    }
+    return is_device(name) ? apr_pstrcat(p, "_", name, NULL) : name;
+}
+
+/* --- doubles ---------------------------------------------------------------------------------- */
+
+static apr_size_t extension_length(const char *name)
+{
+    const char *dot = strrchr(name, '.');
+
+    return dot != NULL && dot > name && strlen(dot) <= EXTENSION_MAX ? strlen(dot) : 0;
+}
+
+/* The name with an insertion before its extension, cut so that it fits. */
+static const char *assemble(const char *name, const char *insertion, apr_pool_t *p)
+{
+    apr_size_t extension = extension_length(name);
+    apr_size_t stem = strlen(name) - extension;
+    apr_size_t room = MDL_ZIP_NAME_MAX - extension - strlen(insertion);
+
+    if (stem > room) {
+        for (stem = room; stem > 0 && (name[stem] & 0xc0) == 0x80; stem--) {
+        }
+        stem = trimmed_length(name, stem);
+    }
+    return apr_pstrcat(p, apr_pstrmemdup(p, name, stem), insertion, name + strlen(name) - extension,
+                       NULL);
+}
+
+/* Names that a system without upper and lower case takes for the same are the same by this. */
+static const char *fold(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
+{
+    char *folded = apr_palloc(p, 4 * strlen(name) + 1);
+    char *to = folded;
+    apr_uint32_t c;
+
+    while (*name != '\0') {
+        name += mdl_utf8_read(name, &c);
+        if (c < 0x80) {
+            c = c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c;
+        } else if (names->any_case != (locale_t)0) {
+            c = towlower_l(towupper_l(c, names->any_case), names->any_case);
+        }
+        to = encode(to, c);
+    }
+    *to = '\0';
+    return folded;
+}
+
+static apr_status_t free_locale(void *locale)
+{
+    freelocale(locale);
+    return APR_SUCCESS;
+}
+
+static taken_t *find(const mdl_zip_names_t *names, const unsigned char *digest)
+{
+    apr_size_t i;
+
+    for (memcpy(&i, digest, sizeof i);; i++) {
+        taken_t *taken = &names->taken[i & names->mask];
+
+        if (taken->number == 0 || memcmp(taken->digest, digest, sizeof taken->digest) == 0) {
+            return taken;
+        }
+    }
+}
+
+static void make_room(mdl_zip_names_t *names, apr_size_t size)
+{
+    mdl_zip_names_t old = *names;
+
+    names->mask = size - 1;
+    names->taken = apr_pcalloc(names->scratch, size * sizeof(taken_t));
+    for (apr_size_t i = 0; old.taken != NULL && i <= old.mask; i++) {
+        if (old.taken[i].number != 0) {
+            *find(names, old.taken[i].digest) = old.taken[i];
+        }
+    }
+}
+
+/* Where a name stands, or would. */
+static taken_t *look_up(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
+{
+    const char *folded = fold(names, name, p);
+    unsigned char digest[MDL_SHA256_LENGTH];
+    taken_t *taken;
+
+    mdl_sha256(folded, strlen(folded), digest);
+    taken = find(names, digest);
+    if (taken->number == 0) {
+        memcpy(taken->digest, digest, sizeof taken->digest);
+    }
+    return taken;
+}
+
+mdl_zip_names_t *mdl_zip_names_begin(int expected, apr_pool_t *p)
+{
+    mdl_zip_names_t *names = apr_pcalloc(p, sizeof *names);
+    apr_size_t size = 64;
+
+    names->pool = p;
+    apr_pool_create(&names->scratch, p);
+    apr_pool_tag(names->scratch, "mdl_zip_names");
+    while (size * 3 / 4 < (apr_size_t)expected) {
+        size *= 2;
+    }
+    make_room(names, size);
+    names->any_case = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (names->any_case != (locale_t)0) {
+        apr_pool_cleanup_register(names->scratch, names->any_case, free_locale,
+                                  apr_pool_cleanup_null);
+    }
+    return names;
+}
+
+const char *mdl_zip_names_add(mdl_zip_names_t *names, const char *filename)
+{
+    apr_pool_t *p;
+    const char *wanted, *name;
+    taken_t *first, *taken;
+
+    apr_pool_create(&p, names->scratch);
+    wanted = safe_name(filename, p);
+    name = assemble(wanted, "", p);
+    first = taken = look_up(names, name, p);
+    while (taken->number != 0) {
+        name = assemble(wanted, apr_psprintf(p, " (%d)", first->number++), p);
+        taken = look_up(names, name, p);
+    }
+    taken->number = 2;
+    name = apr_pstrdup(names->pool, name);
+    apr_pool_destroy(p);
+    if (++names->count > names->mask / 4 * 3) {
+        make_room(names, 2 * (names->mask + 1));
+    }
+    return name;
+}
+
+void mdl_zip_names_end(mdl_zip_names_t *names)
+{
+    apr_pool_destroy(names->scratch);
+}

@@ -1,0 +1,56 @@
+/*
+ * The plan of a ZIP archive (PKWARE's APPNOTE.TXT 6.3) of stored entries: from names, sizes,
+ * checksums and times it tells the archive's length and which bytes stand at any offset, so that a
+ * part can be made without what is before it.  ZIP64 fields (section 4.5.3) stand where a number
+ * needs them and nowhere else.  The same entries in the same order give the same bytes.
+ */
+#ifndef MDL_BASE_ZIP_ZIP_H
+#define MDL_BASE_ZIP_ZIP_H
+
+#include <apr_pools.h>
+#include <apr_time.h>
+
+#define MDL_ZIP_NAME_MAX 255 /* bytes; what file systems take */
+
+typedef struct mdl_zip_t mdl_zip_t;
+
+/** Begins a plan of about so many entries.  It lives in p: some 50 bytes for each, and its name. */
+mdl_zip_t *mdl_zip_begin(int entries, apr_pool_t *p);
+
+/**
+ * Adds an entry.  filename is any text; the entry's name is one that every system can write in the
+ * folder that it unpacks into: UTF-8, no separator, no control or text-direction character, none of
+ * "<>:|?*, no name of a Windows device, no dot or space at its end, and no name twice, whatever the
+ * case of its letters: the second one becomes "name (2).ext".  modified_at is told in UTC, to two
+ * seconds, between 1980 and 2107.
+ */
+void mdl_zip_add(mdl_zip_t *zip, const char *filename, apr_int64_t size, apr_uint32_t crc32,
+                 apr_time_t modified_at);
+
+/** Ends the plan; it changes no more, and threads may read it at once. */
+void mdl_zip_end(mdl_zip_t *zip);
+
+/** The archive's length in bytes. */
+apr_int64_t mdl_zip_size(const mdl_zip_t *zip);
+
+/** The name that an entry, counted from 0, has in the archive. */
+const char *mdl_zip_name(const mdl_zip_t *zip, int entry);
+
+/** Where the bytes of an entry's file begin in the archive. */
+apr_int64_t mdl_zip_data(const mdl_zip_t *zip, int entry);
+
+/** The largest header: that of the central directory, with the longest name and a ZIP64 field. */
+#define MDL_ZIP_HEADER_MAX (46 + MDL_ZIP_NAME_MAX + 28)
+
+/** What stands at an offset: bytes of an entry's file, or of a header. */
+typedef struct {
+    int entry;          /* whose file; -1: a header */
+    apr_int64_t offset; /* in the file */
+    apr_int64_t length; /* up to the end of the file or header; never 0 */
+    unsigned char header[MDL_ZIP_HEADER_MAX];
+} mdl_zip_piece_t;
+
+/** The piece that begins at an offset, which is less than the archive's length. */
+void mdl_zip_piece(const mdl_zip_t *zip, apr_int64_t offset, mdl_zip_piece_t *piece);
+
+#endif

@@ -1,0 +1,17 @@
+/*
+ * The storage folder as an httpd child has it open: one handle for uploads, the API and downloads.
+ */
+#ifndef MDL_CHILD_STORAGE_H
+#define MDL_CHILD_STORAGE_H
+
+#include "core/settings/settings.h"
+#include "storage/storage.h"
+
+/** Opens the folder, or logs MDL0211; for each httpd child, before its threads.  It lives as long
+   as p. */
+void mdl_child_storage_init(apr_pool_t *p, const mdl_settings_t *settings);
+
+/** The storage of this child; NULL when the folder could not be opened. */
+mdl_storage_t *mdl_child_storage(void);
+
+#endif

@@ -1,0 +1,322 @@
+#include "config.h"
+
+#include <string.h>
+#include <unistd.h>
+
+#include <apr_file_info.h>
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+#include <ap_mpm.h>
+#include <http_core.h>
+#include <http_log.h>
+#include <unixd.h>
+
+#include "base/crypto.h"
+#include "base/text/templates.h"
+
+extern module AP_MODULE_DECLARE_DATA downloads_module;
+APLOG_USE_MODULE(downloads);
+
+#define HTTPD_MAX_WORDS  64 /* server/config.c drops what is beyond it without a word */
+#define DBD_DEFAULT_MIN  1
+#define DBD_DEFAULT_KEEP 2
+#define DBD_DEFAULT_MAX  10 /* mod_dbd's */
+
+static const char *set_directive(cmd_parms *cmd, void *unused, int argc, char *const argv[])
+{
+    mdl_settings_t *settings = mdl_config(cmd->server);
+    const char *why = ap_check_cmd_context(cmd, GLOBAL_ONLY);
+
+    (void)unused;
+    if (why) {
+        return why;
+    }
+    if (argc >= HTTPD_MAX_WORDS) {
+        return apr_psprintf(cmd->pool, "%s takes at most %d words in one line: repeat it for more.",
+                            cmd->cmd->name, HTTPD_MAX_WORDS - 1);
+    }
+    why = mdl_settings_set(settings, cmd->cmd->name, argc, (const char *const *)argv, cmd->pool);
+    return why ? apr_pstrcat(cmd->pool, cmd->cmd->name, " ", why, NULL) : NULL;
+}
+
+#define COMMAND(name, help) AP_INIT_TAKE_ARGV(name, set_directive, NULL, RSRC_CONF, help),
+
+const command_rec mdl_config_commands[] = {MDL_DIRECTIVES(COMMAND){.name = NULL}};
+
+void *mdl_config_create_server(apr_pool_t *p, server_rec *s)
+{
+    (void)s;
+    return mdl_settings_create(p);
+}
+
+/*
+ * The directives are refused inside of <VirtualHost>, so a virtual host never has a configuration
+ * of its own for this module, and httpd hands it the main server's.
+ */
+mdl_settings_t *mdl_config(server_rec *s)
+{
+    return ap_get_module_config(s->module_config, &downloads_module);
+}
+
+/* What one check gathers. */
+typedef struct {
+    mdl_settings_t *settings;
+    apr_array_header_t *errors; /* const char *: sentences */
+    apr_array_header_t *warnings;
+    apr_int64_t db_min; /* of mod_dbd's pool of connections: DBDMin, DBDKeep, DBDMax */
+    apr_int64_t db_keep;
+    apr_int64_t db_max;
+    int api; /* whether a handler stands somewhere */
+    int delivery;
+    int upload;
+    apr_pool_t *pconf;
+    apr_pool_t *ptemp;
+} check_t;
+
+static void add(apr_array_header_t *sentences, const char *sentence)
+{
+    APR_ARRAY_PUSH(sentences, const char *) = sentence;
+}
+
+static void take_database(check_t *check, const ap_directive_t *node)
+{
+    const char *args = node->args;
+    const char *word = ap_getword_conf(check->ptemp, &args);
+    const char *why;
+
+    if (strcasecmp(node->directive, "DBDMin") == 0) {
+        check->db_min = apr_atoi64(word);
+    } else if (strcasecmp(node->directive, "DBDKeep") == 0) {
+        check->db_keep = apr_atoi64(word);
+    } else if (strcasecmp(node->directive, "DBDMax") == 0) {
+        check->db_max = apr_atoi64(word);
+    } else if (strcasecmp(node->directive, "DBDriver") == 0 ||
+               strcasecmp(node->directive, "DBDParams") == 0) {
+        why = mdl_settings_set(check->settings, node->directive, 1, &word, check->pconf);
+        if (why) {
+            add(check->errors, apr_psprintf(check->ptemp, "%s:%d: %s %s", node->filename,
+                                            node->line_num, node->directive, why));
+        }
+    }
+}
+
+static void take_handler(check_t *check, const ap_directive_t *node)
+{
+    const char *args = node->args;
+    const char *word;
+
+    if (strcasecmp(node->directive, "SetHandler") != 0 &&
+        strcasecmp(node->directive, "AddHandler") != 0) {
+        return;
+    }
+    word = ap_getword_conf(check->ptemp, &args);
+    if (strcasecmp(word, "downloads-api") == 0) {
+        check->api = 1;
+    } else if (strcasecmp(word, "downloads-delivery") == 0) {
+        check->delivery = 1;
+    } else if (strcasecmp(word, "downloads-upload") == 0) {
+        check->upload = 1;
+    } else if (strncasecmp(word, "downloads-", 10) == 0) {
+        add(check->errors,
+            apr_psprintf(check->ptemp,
+                         "%s:%d: %s: there is no handler %s; there are downloads-api, "
+                         "downloads-delivery and downloads-upload.",
+                         node->filename, node->line_num, node->directive, word));
+    }
+}
+
+/* <IfModule>, Include and their like are gone from the tree by now; other sections are nodes. */
+static void walk(check_t *check, const ap_directive_t *node, int in_virtual_host)
+{
+    for (; node; node = node->next) {
+        if (!in_virtual_host) {
+            take_database(check, node);
+        }
+        take_handler(check, node);
+        if (node->first_child) {
+            walk(check, node->first_child,
+                 in_virtual_host || strcasecmp(node->directive, "<VirtualHost") == 0);
+        }
+    }
+}
+
+static void check_modules(check_t *check)
+{
+    int threads = 0;
+
+    if (!ap_find_linked_module("mod_dbd.c")) {
+        add(check->errors, "mod_dbd is not loaded, and mod_downloads can do nothing without it: "
+                           "add \"LoadModule dbd_module modules/mod_dbd.so\" (Debian: a2enmod "
+                           "dbd).");
+    }
+    if (!check->api) {
+        add(check->warnings, "There is no \"SetHandler downloads-api\" in a <Location>: the API "
+                             "can't be reached.");
+    }
+    if (!check->delivery) {
+        add(check->warnings, "There is no \"SetHandler downloads-delivery\" in a <Location>: "
+                             "customers can't reach their downloads.");
+    }
+    if (check->settings->upload_url != NULL && !check->upload) {
+        add(check->warnings, "DownloadsUploadURL is set, but there is no \"SetHandler "
+                             "downloads-upload\" in a <Location>: uploads can be begun and never "
+                             "sent.");
+    }
+    if (check->db_min > check->db_keep || check->db_keep > check->db_max) {
+        add(check->errors,
+            apr_psprintf(check->ptemp,
+                         "DBDMin (%" APR_INT64_T_FMT ") must not exceed DBDKeep (%" APR_INT64_T_FMT
+                         "), nor that DBDMax (%" APR_INT64_T_FMT
+                         "): mod_dbd would make no connection at all.",
+                         check->db_min, check->db_keep, check->db_max));
+    }
+    if (ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads) == APR_SUCCESS && threads > check->db_max) {
+        add(check->warnings,
+            apr_psprintf(check->ptemp,
+                         "DBDMax (%" APR_INT64_T_FMT ") is less than ThreadsPerChild (%d): "
+                         "requests wait for a connection under load. Set DBDMax to at least %d.",
+                         check->db_max, threads, threads));
+    }
+}
+
+/* Another user than root and the owner can test a configuration but not read its secret. */
+static void check_secret(check_t *check)
+{
+    int testing = ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_TEST;
+    mdl_secret_t *secret;
+    const char *why = NULL;
+    apr_status_t rv;
+
+    if (!check->settings->secret_file) {
+        return;
+    }
+    rv = mdl_secret_read(&secret, check->settings->secret_file, &why, check->ptemp);
+    if (rv == APR_SUCCESS) {
+        return;
+    }
+    why = apr_pstrcat(check->ptemp, "DownloadsSecretFile: ", why, NULL);
+    add(testing && geteuid() != 0 && APR_STATUS_IS_EACCES(rv) ? check->warnings : check->errors,
+        why);
+}
+
+/* Returns whether path is a folder; if not, an error is added. */
+static int check_folder(check_t *check, const char *directive, const char *path, apr_finfo_t *info)
+{
+    char words[120];
+    apr_status_t rv = apr_stat(info, path, APR_FINFO_TYPE | APR_FINFO_PROT | APR_FINFO_OWNER,
+                               check->ptemp);
+
+    if (rv != APR_SUCCESS && rv != APR_INCOMPLETE) {
+        add(check->errors, apr_psprintf(check->ptemp, "%s: the folder %s can't be used: %s.",
+                                        directive, path, apr_strerror(rv, words, sizeof(words))));
+        return 0;
+    }
+    if (info->filetype != APR_DIR) {
+        add(check->errors, apr_psprintf(check->ptemp, "%s: %s is not a folder.", directive, path));
+        return 0;
+    }
+    return 1;
+}
+
+static void check_storage(check_t *check)
+{
+    uid_t user = geteuid() == 0 ? ap_unixd_config.user_id : geteuid();
+    const char *path = check->settings->storage;
+    apr_finfo_t info;
+
+    /* As anybody else than root the test can't know whom the server will run as. */
+    if (!path || !check_folder(check, "DownloadsStorage", path, &info) ||
+        (geteuid() != 0 && ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_TEST)) {
+        return;
+    }
+    if (info.user != user || !(info.protection & APR_FPROT_UWRITE)) {
+        add(check->errors, apr_psprintf(check->ptemp,
+                                        "DownloadsStorage: %s must belong to the user that httpd "
+                                        "runs as (uid %" APR_UINT64_T_FMT
+                                        "), who must be able to write to it: chown and chmod it.",
+                                        path, (apr_uint64_t)user));
+    }
+}
+
+static void check_templates(check_t *check)
+{
+    apr_array_header_t *problems = apr_array_make(check->ptemp, 2, sizeof(const char *));
+    const char *folder = check->settings->templates;
+    apr_finfo_t info;
+
+    if (!folder || !check_folder(check, "DownloadsTemplates", folder, &info)) {
+        return;
+    }
+    mdl_templates_read(folder, mdl_settings_template_names, problems, check->ptemp);
+    for (int i = 0; i < problems->nelts; i++) {
+        add(check->errors, apr_pstrcat(check->ptemp, "DownloadsTemplates: ",
+                                       APR_ARRAY_IDX(problems, i, const char *), NULL));
+    }
+}
+
+/* Only a program can be looked at: a Maildir is made when the first email comes. */
+static void check_sendmail(check_t *check)
+{
+    const char *transport = check->settings->mail.transport;
+
+    if (transport && strncmp(transport, "sendmail:", 9) == 0 && access(transport + 9, X_OK) != 0) {
+        add(check->errors,
+            apr_psprintf(check->ptemp, "DownloadsMailTransport: there is no program %s.",
+                         transport + 9));
+    }
+}
+
+static void log_sentences(const check_t *check)
+{
+    int testing = ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_TEST;
+    int first_pass = ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG;
+    int i;
+
+    for (i = 0; i < check->errors->nelts; i++) {
+        ap_log_error(APLOG_MARK, APLOG_ERR | APLOG_STARTUP, 0, NULL, "MDL0001: %s",
+                     APR_ARRAY_IDX(check->errors, i, const char *));
+    }
+    /* A start runs this twice: a warning is said once, in the pass whose log lasts. */
+    for (i = 0; i < check->warnings->nelts && (testing || !first_pass); i++) {
+        ap_log_error(APLOG_MARK, APLOG_WARNING | APLOG_STARTUP, 0, NULL, "MDL0002: %s",
+                     APR_ARRAY_IDX(check->warnings, i, const char *));
+    }
+}
+
+int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
+{
+    check_t check = {.settings = mdl_config(s),
+                     .errors = apr_array_make(ptemp, 8, sizeof(const char *)),
+                     .warnings = apr_array_make(ptemp, 8, sizeof(const char *)),
+                     .db_min = DBD_DEFAULT_MIN,
+                     .db_keep = DBD_DEFAULT_KEEP,
+                     .db_max = DBD_DEFAULT_MAX,
+                     .pconf = pconf,
+                     .ptemp = ptemp};
+
+    (void)plog;
+    /* -S, -M and -L only show things, and are what one looks with when something is wrong. */
+    if (ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_DUMP) {
+        return OK;
+    }
+    walk(&check, ap_conftree, 0);
+    check.settings->db_max = (int)check.db_max;
+    if (!check.settings->configured) {
+        check.errors->nelts = 0;
+        if (check.api || check.delivery || check.upload) {
+            add(check.warnings, "A downloads- handler is set, but no Downloads* directive is: "
+                                "mod_downloads does nothing.");
+        }
+        log_sentences(&check);
+        return OK;
+    }
+    mdl_settings_check(check.settings, check.errors, pconf);
+    check_modules(&check);
+    check_secret(&check);
+    check_storage(&check);
+    check_templates(&check);
+    check_sendmail(&check);
+    log_sentences(&check);
+    return check.errors->nelts == 0 ? OK : !OK;
+}

@@ -1,0 +1,284 @@
+#include "core/catalog/asset.h"
+
+#include <apr_time.h>
+
+#include "core/catalog/blob.h"
+#include "core/catalog/category.h"
+#include "core/catalog/references.h"
+#include "core/job.h"
+#include "core/shop/shop.h"
+
+#define ANY_JOB "~" /* after every id */
+
+static mdl_asset_t *asset_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_asset_t *asset = apr_pcalloc(p, sizeof *asset);
+
+    asset->id = mdl_rows_int(row, 0);
+    asset->status = mdl_rows_text(row, 1);
+    asset->filename = mdl_rows_text(row, 2);
+    asset->title = mdl_rows_text(row, 3);
+    asset->content_type = mdl_rows_text(row, 4);
+    asset->sha256 = mdl_rows_text(row, 5);
+    asset->size = mdl_rows_int(row, 6);
+    asset->source_url = mdl_rows_text(row, 7);
+    asset->version = (int)mdl_rows_int(row, 8);
+    asset->category_id = mdl_rows_int(row, 9);
+    asset->created_at = mdl_rows_int(row, 10);
+    asset->updated_at = mdl_rows_int(row, 11);
+    return asset;
+}
+
+static apr_status_t not_found(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 404, "asset_not_found", "There is no such asset.");
+}
+
+apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *asset,
+                              mdl_refusal_t *refusal, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_category_hold(db, shop_id, asset->category_id, refusal, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    asset->status = "pending";
+    asset->version = 1;
+    asset->created_at = asset->updated_at = apr_time_now();
+    rv = mdl_db_select_one(db, MDL_Q_ASSET_INSERT, &row, p,
+                           MDL_ARGS(mdl_int(shop_id), mdl_text(asset->filename),
+                                    mdl_text(asset->title), mdl_text(asset->content_type),
+                                    mdl_int_or_null(asset->category_id),
+                                    mdl_text(asset->source_url), mdl_int(asset->created_at),
+                                    mdl_int(asset->updated_at)));
+    if (rv == APR_SUCCESS) {
+        asset->id = mdl_rows_int(row, 0);
+    }
+    return rv;
+}
+
+apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
+                            mdl_refusal_t *refusal, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSET_BY_ID, &row, p,
+                                        MDL_ARGS(mdl_int(id), mdl_int(shop_id)));
+
+    if (rv == APR_SUCCESS) {
+        *asset = asset_of_row(row, p);
+    }
+    return rv == APR_ENOENT ? not_found(refusal) : rv;
+}
+
+apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
+                            mdl_refusal_t *refusal, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSET_LOCK, &row, p,
+                                        MDL_ARGS(mdl_int(id), mdl_int(shop_id)));
+
+    if (rv == APR_SUCCESS) {
+        return mdl_asset_find(db, shop_id, id, asset, refusal, p);
+    }
+    return rv == APR_ENOENT ? not_found(refusal) : rv;
+}
+
+/* By the filter that leaves the fewest rows. */
+static apr_status_t select_list(mdl_db_t *db, const mdl_asset_list_t *list, mdl_rows_t **rows,
+                                apr_pool_t *p)
+{
+    mdl_arg_t shop = mdl_int(list->page.shop_id);
+    mdl_arg_t before = mdl_int(list->page.before);
+    mdl_arg_t limit = mdl_int(list->page.rows);
+    mdl_arg_t filename = mdl_text(list->filename);
+    mdl_arg_t category = mdl_int_or_null(list->category_id);
+    mdl_arg_t status = mdl_text(list->status);
+
+    if (list->sha256 != NULL) {
+        return mdl_db_select(db, MDL_Q_ASSET_LIST_OF_SHA256, rows, p,
+                             MDL_ARGS(shop, mdl_text(list->sha256), before, filename, filename,
+                                      category, category, status, status, limit));
+    }
+    if (list->filename != NULL) {
+        return mdl_db_select(
+            db, MDL_Q_ASSET_LIST_OF_FILENAME, rows, p,
+            MDL_ARGS(shop, filename, before, category, category, status, status, limit));
+    }
+    if (list->category_id != 0) {
+        return mdl_db_select(db, MDL_Q_ASSET_LIST_OF_CATEGORY, rows, p,
+                             MDL_ARGS(shop, category, before, status, status, limit));
+    }
+    if (list->status != NULL) {
+        return mdl_db_select(db, MDL_Q_ASSET_LIST_OF_STATUS, rows, p,
+                             MDL_ARGS(shop, status, before, limit));
+    }
+    return mdl_db_select(db, MDL_Q_ASSET_LIST, rows, p, MDL_ARGS(shop, before, limit));
+}
+
+apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_asset_list_t *list = arg;
+    mdl_page_t *page = &list->page;
+    mdl_rows_t *rows;
+    apr_status_t rv = select_list(db, list, &rows, p);
+
+    page->found = apr_array_make(p, page->rows, sizeof(mdl_asset_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(page->found, mdl_asset_t *) = asset_of_row(rows, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_one_t *one = arg;
+    mdl_asset_t *asset = NULL;
+    apr_status_t rv = mdl_asset_find(db, one->shop_id, one->id, &asset, one->refusal, p);
+
+    one->found = asset;
+    return rv;
+}
+
+static apr_status_t lock_one(mdl_db_t *db, mdl_one_t *one, apr_pool_t *p)
+{
+    mdl_asset_t *asset = NULL;
+    apr_status_t rv = mdl_asset_lock(db, one->shop_id, one->id, &asset, one->refusal, p);
+
+    one->found = asset;
+    return rv;
+}
+
+/* The category before the asset, as when a category is deleted: else the two could wait for each
+   other. */
+apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_asset_change_t *change = arg;
+    mdl_one_t *one = &change->one;
+    apr_status_t rv = mdl_asset_get(db, p, one);
+
+    if (rv != APR_SUCCESS || (change->filename == NULL && change->title == NULL &&
+                              !change->set_content_type && !change->set_category)) {
+        return rv;
+    }
+    if ((rv = mdl_category_hold(db, one->shop_id, change->category_id, one->refusal, p)) !=
+            APR_SUCCESS ||
+        (rv = lock_one(db, one, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_db_exec(db, MDL_Q_ASSET_CHANGE, NULL, p,
+                     MDL_ARGS(mdl_text(change->filename), mdl_text(change->title),
+                              mdl_int(change->set_content_type), mdl_text(change->content_type),
+                              mdl_int(change->set_category), mdl_int_or_null(change->category_id),
+                              mdl_int(apr_time_now()), mdl_int(one->id)));
+    return rv == APR_SUCCESS ? mdl_asset_get(db, p, one) : rv;
+}
+
+/* Jobs before the asset and the asset before its shop, as everywhere: else two transactions could
+   wait for each other.  A job that was queued meanwhile is cancelled once no other can come. */
+apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    static const mdl_holder_t holders[] = {{MDL_Q_ASSET_MAPPINGS, MDL_HOLDER_MAPPING},
+                                           {MDL_Q_ASSET_PACKS, MDL_HOLDER_PACK},
+                                           {MDL_Q_ASSET_ORDERS, MDL_HOLDER_ORDER},
+                                           {MDL_Q_ASSET_PINNED_ORDERS, MDL_HOLDER_ORDER}};
+    mdl_one_t *one = arg;
+    mdl_arg_t now = mdl_int(apr_time_now());
+    const mdl_asset_t *asset;
+    apr_status_t rv;
+
+    if ((rv = mdl_asset_get(db, p, one)) != APR_SUCCESS ||
+        (rv = mdl_job_cancel_of_asset(db, one->id, p)) != APR_SUCCESS ||
+        (rv = lock_one(db, one, p)) != APR_SUCCESS ||
+        (rv = mdl_job_cancel_of_asset(db, one->id, p)) != APR_SUCCESS ||
+        (rv = mdl_holder_check(db, one, holders, sizeof holders / sizeof *holders, "asset_in_use",
+                               "asset", p)) != APR_SUCCESS ||
+        (rv = mdl_db_exec(db, MDL_Q_ASSET_DELETE, NULL, p, MDL_ARGS(now, now, mdl_int(one->id)))) !=
+            APR_SUCCESS) {
+        return rv;
+    }
+    asset = one->found;
+    if ((rv = mdl_shop_store(db, one->shop_id, -asset->size, 0, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_blob_release(db, asset->sha256, p);
+}
+
+typedef struct {
+    apr_int64_t shop_id;
+    apr_int64_t size;
+    const char *sha256; /* NULL: none yet */
+    int has_version;    /* new bytes are another one */
+} before_t;
+
+static apr_status_t find_before(mdl_db_t *db, apr_int64_t id, const char *job_id, before_t *before,
+                                apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSET_LOCK_BYTES, &row, p, MDL_ARGS(mdl_int(id)));
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select_one(db, MDL_Q_ASSET_BEFORE, &row, p,
+                               MDL_ARGS(mdl_text(job_id != NULL ? job_id : ANY_JOB), mdl_int(id)));
+    }
+    if (rv == APR_SUCCESS) {
+        before->shop_id = mdl_rows_int(row, 0);
+        before->size = mdl_rows_int(row, 1);
+        before->has_version = mdl_rows_int(row, 2) != 0;
+        before->sha256 = mdl_rows_text(row, 3);
+    }
+    return rv;
+}
+
+apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, const mdl_asset_bytes_t *bytes,
+                             apr_pool_t *p)
+{
+    const mdl_blob_t *blob = &bytes->blob;
+    before_t before;
+    apr_status_t rv = find_before(db, id, bytes->job_id, &before, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_shop_store(db, before.shop_id, blob->size - before.size, bytes->quota, p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_blob_insert(db, blob, p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_ASSET_READY, NULL, p,
+                         MDL_ARGS(mdl_text(blob->sha256), mdl_text(bytes->content_type),
+                                  mdl_text(bytes->source_url), mdl_int(before.has_version),
+                                  mdl_int(apr_time_now()), mdl_int(id)));
+    }
+    return rv == APR_SUCCESS ? mdl_blob_release(db, before.sha256, p) : rv;
+}
+
+apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_int64_t *room,
+                            apr_pool_t *p)
+{
+    apr_int64_t left;
+    before_t before;
+    apr_status_t rv;
+
+    *room = -1;
+    if (quota == 0) {
+        return APR_SUCCESS;
+    }
+    if ((rv = find_before(db, id, NULL, &before, p)) != APR_SUCCESS ||
+        (rv = mdl_shop_room(db, before.shop_id, quota, &left, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    *room = before.size + left;
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_asset_failed(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_ASSET_FAILED, NULL, p,
+                       MDL_ARGS(mdl_int(apr_time_now()), mdl_int(id)));
+}
+
+apr_status_t mdl_asset_retry(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_ASSET_RETRY, NULL, p,
+                       MDL_ARGS(mdl_int(apr_time_now()), mdl_int(id)));
+}

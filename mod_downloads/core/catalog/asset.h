@@ -1,0 +1,101 @@
+/*
+ * An asset: a file of a shop, its bytes in one version after the other.  A deleted asset stays as a
+ * row, for what names it, and is found by nothing here.
+ */
+#ifndef MDL_CORE_CATALOG_ASSET_H
+#define MDL_CORE_CATALOG_ASSET_H
+
+#include <apr_tables.h>
+
+#include "core/entity_ref.h"
+#include "core/page.h"
+#include "db/db.h"
+#include "storage/storage.h"
+
+typedef struct {
+    apr_int64_t id;
+    const char *status; /* "pending", "ready", "failed" */
+    const char *filename;
+    const char *title;
+    const char *content_type; /* NULL: what the source will say */
+    const char *sha256;       /* NULL until ready */
+    apr_int64_t size;
+    const char *source_url; /* NULL: it was uploaded */
+    int version;
+    apr_int64_t category_id; /* 0 for none */
+    apr_time_t created_at;
+    apr_time_t updated_at;
+} mdl_asset_t;
+
+/** Inserts a pending asset: source_url, filename, title, content_type and category_id are given,
+   the rest is set.  Refused with 422 unknown_reference when the category is not the shop's. */
+apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *asset,
+                              mdl_refusal_t *refusal, apr_pool_t *p);
+
+/** An asset of the shop; refused with 404 asset_not_found. */
+apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
+                            mdl_refusal_t *refusal, apr_pool_t *p);
+
+/** The same, and locked for a change: nobody else changes it or begins to refer to it before the
+    transaction's end. */
+apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
+                            mdl_refusal_t *refusal, apr_pool_t *p);
+
+/** Effect that reads a page of mdl_asset_t. */
+typedef struct {
+    mdl_page_t page;
+    const char *status; /* filters: NULL, or 0, for none */
+    apr_int64_t category_id;
+    const char *filename;
+    const char *sha256;
+} mdl_asset_list_t;
+apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect on an mdl_one_t: reads an mdl_asset_t.  Refused: 404 asset_not_found. */
+apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: changes what is set here.  Refused: 404 asset_not_found, 422 unknown_reference. */
+typedef struct {
+    mdl_one_t one;        /* found: mdl_asset_t */
+    const char *filename; /* NULL: as it is, as title */
+    const char *title;
+    int set_content_type; /* also to NULL */
+    const char *content_type;
+    int set_category; /* also to 0, none */
+    apr_int64_t category_id;
+} mdl_asset_change_t;
+apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect on an mdl_one_t: deletes an asset and cancels its open job.  Refused: 404
+    asset_not_found, 409 asset_in_use with a detail for each mapping, pack and order that holds it.
+ */
+apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Bytes for an asset. */
+typedef struct {
+    mdl_blob_t blob;
+    const char *content_type; /* counts where the asset has none; NULL */
+    const char *source_url;   /* that they came from; NULL: they were uploaded */
+    const char *job_id;       /* that brought them; NULL: the request itself */
+    apr_int64_t quota;        /* of the shop's storage; 0: none */
+} mdl_asset_bytes_t;
+
+/**
+ * Makes an asset ready with its bytes; they are another version unless they are its first.  The sum
+ * that the shop stores follows.  APR_ENOSPC when the quota does not allow it, APR_ENOENT when the
+ * asset was deleted meanwhile: then nothing is changed.
+ */
+apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, const mdl_asset_bytes_t *bytes,
+                             apr_pool_t *p);
+
+/** Reads how large new bytes of an asset may be; *room is -1 when there is no quota. */
+apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_int64_t *room,
+                            apr_pool_t *p);
+
+/** Marks a pending asset failed. */
+apr_status_t mdl_asset_failed(mdl_db_t *db, apr_int64_t id, apr_pool_t *p);
+
+/** Marks a failed asset pending again. */
+apr_status_t mdl_asset_retry(mdl_db_t *db, apr_int64_t id, apr_pool_t *p);
+
+#endif

@@ -1,0 +1,91 @@
+#include "core/catalog/blob.h"
+
+#include <apr_time.h>
+
+#include "core/catalog/upload.h"
+
+apr_status_t mdl_blob_insert(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    /* Between the two statements a sweep can end. */
+    do {
+        rv = mdl_db_exec(db, MDL_Q_BLOB_INSERT, NULL, p,
+                         MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
+                                  mdl_int((apr_int64_t)blob->crc32), mdl_int(apr_time_now())));
+        if (rv == APR_SUCCESS) {
+            rv = mdl_db_select_one(db, MDL_Q_BLOB_HOLD, &row, p, MDL_ARGS(mdl_text(blob->sha256)));
+        }
+    } while (rv == APR_ENOENT);
+    return rv;
+}
+
+apr_status_t mdl_blob_check(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_storage_find(storage, sha256, p);
+
+    return APR_STATUS_IS_ENOENT(rv) ? APR_EINCOMPLETE : rv;
+}
+
+apr_status_t mdl_blob_release(mdl_db_t *db, const char *sha256, apr_pool_t *p)
+{
+    return sha256 == NULL ? APR_SUCCESS
+                          : mdl_db_exec(db, MDL_Q_BLOB_RELEASE, NULL, p,
+                                        MDL_ARGS(mdl_int(apr_time_now()), mdl_text(sha256)));
+}
+
+apr_status_t mdl_blob_leave(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
+{
+    apr_status_t rv = blob != NULL ? mdl_blob_insert(db, blob, p) : APR_SUCCESS;
+
+    return rv == APR_SUCCESS && blob != NULL ? mdl_blob_release(db, blob->sha256, p) : rv;
+}
+
+apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_blob_released_t *find = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_BLOB_RELEASED, &rows, p,
+                                    MDL_ARGS(mdl_int(find->before), mdl_int(find->limit)));
+
+    find->released = apr_array_make(p, find->limit, sizeof(const char *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(find->released, const char *) = mdl_rows_text(rows, 0);
+    }
+    return rv;
+}
+
+/* Those that are left are of deleted assets and of uploads that are over. */
+static apr_status_t delete_row(mdl_db_t *db, mdl_arg_t sha256, apr_pool_t *p)
+{
+    static const mdl_statement_t queries[] = {MDL_Q_BLOB_LEAVE_ASSETS, MDL_Q_BLOB_LEAVE_UPLOADS,
+                                              MDL_Q_BLOB_DELETE};
+    apr_status_t rv = APR_SUCCESS;
+
+    for (apr_size_t i = 0; i < sizeof queries / sizeof *queries && rv == APR_SUCCESS; i++) {
+        rv = mdl_db_exec(db, queries[i], NULL, p, MDL_ARGS(sha256));
+    }
+    return rv;
+}
+
+apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const mdl_blob_sweep_t *sweep = arg;
+    mdl_arg_t sha256 = mdl_text(sweep->sha256);
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_BLOB_LOCK, &row, p, MDL_ARGS(sha256));
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_BLOB_USED, &row, p,
+                           MDL_ARGS(sha256, sha256, mdl_text(MDL_UPLOAD_OPEN)));
+    if (rv == APR_SUCCESS) {
+        return mdl_db_exec(db, MDL_Q_BLOB_KEEP, NULL, p, MDL_ARGS(sha256));
+    }
+    if (rv != APR_ENOENT || (rv = delete_row(db, sha256, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_storage_remove(sweep->storage, sweep->sha256, p);
+}

@@ -1,0 +1,45 @@
+/*
+ * The bytes that assets and finished uploads refer to, each kept once.  What nobody refers to any
+ * more is removed: the file while the row is locked, so that whoever stores the same bytes
+ * meanwhile either keeps it or finds it gone.
+ */
+#ifndef MDL_CORE_CATALOG_BLOB_H
+#define MDL_CORE_CATALOG_BLOB_H
+
+#include "db/db.h"
+#include "storage/storage.h"
+
+/** Notes a blob that storage has, and keeps it from being swept up to the transaction's end. */
+apr_status_t mdl_blob_insert(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p);
+
+/**
+ * Whether the file of a blob is there.  To be asked in the transaction that refers to it, after it
+ * does: a sweep can't come in between then.  APR_EINCOMPLETE when the file was swept before it did,
+ * and has to be stored again.
+ */
+apr_status_t mdl_blob_check(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
+
+/** Notes that a reference to a blob is gone; NULL is taken too. */
+apr_status_t mdl_blob_release(mdl_db_t *db, const char *sha256, apr_pool_t *p);
+
+/** Notes a blob that was put into storage in vain: unless somebody else refers to it, it is swept.
+    NULL is taken too. */
+apr_status_t mdl_blob_leave(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p);
+
+/** Effect that reads up to limit blobs that were released before a time. */
+typedef struct {
+    apr_time_t before;
+    int limit;
+    apr_array_header_t *released; /* out: const char *, their SHA-256 */
+} mdl_blob_released_t;
+apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: removes a blob and its file, unless somebody refers to it.  APR_ENOENT when there is
+    none. */
+typedef struct {
+    const mdl_storage_t *storage;
+    const char *sha256;
+} mdl_blob_sweep_t;
+apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+#endif

@@ -1,0 +1,108 @@
+#include "core/catalog/category.h"
+
+#include <apr_time.h>
+
+static mdl_category_t *category_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_category_t *category = apr_pcalloc(p, sizeof *category);
+
+    category->id = mdl_rows_int(row, 0);
+    category->name = mdl_rows_text(row, 1);
+    category->created_at = mdl_rows_int(row, 2);
+    category->updated_at = mdl_rows_int(row, 3);
+    return category;
+}
+
+/* Runs a statement that gives the category. */
+static apr_status_t select_one(mdl_db_t *db, mdl_one_t *one, mdl_statement_t statement,
+                               apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
+
+    if (rv == APR_ENOENT) {
+        return mdl_refuse(one->refusal, 404, "category_not_found", "There is no such category.");
+    }
+    if (rv == APR_SUCCESS) {
+        one->found = category_of_row(row, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_category_edit_t *edit = arg;
+    mdl_arg_t now = mdl_int(apr_time_now());
+
+    return select_one(db, &edit->one, MDL_Q_CATEGORY_INSERT, p,
+                      MDL_ARGS(mdl_int(edit->one.shop_id), mdl_text(edit->name), now, now));
+}
+
+apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_one_t *one = arg;
+
+    return select_one(db, one, MDL_Q_CATEGORY_BY_ID, p,
+                      MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
+}
+
+apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_category_edit_t *edit = arg;
+
+    if (edit->name == NULL) {
+        return mdl_category_find(db, p, &edit->one);
+    }
+    return select_one(db, &edit->one, MDL_Q_CATEGORY_CHANGE, p,
+                      MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()), mdl_int(edit->one.id),
+                               mdl_int(edit->one.shop_id)));
+}
+
+apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    static const mdl_statement_t statements[] = {
+        MDL_Q_CATEGORY_LEAVE_ASSETS, MDL_Q_CATEGORY_LEAVE_UPLOADS, MDL_Q_CATEGORY_DELETE};
+    mdl_one_t *one = arg;
+    apr_status_t rv = select_one(db, one, MDL_Q_CATEGORY_LOCK, p,
+                                 MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
+
+    for (apr_size_t i = 0; rv == APR_SUCCESS && i < sizeof statements / sizeof *statements; i++) {
+        rv = mdl_db_exec(db, statements[i], NULL, p, MDL_ARGS(mdl_int(one->id)));
+    }
+    return rv;
+}
+
+apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
+                               mdl_refusal_t *refusal, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    if (category_id == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_CATEGORY_HOLD, &row, p,
+                           MDL_ARGS(mdl_int(category_id), mdl_int(shop_id)));
+    if (rv != APR_ENOENT) {
+        return rv;
+    }
+    mdl_refusal_detail(refusal, "/category_id", "unknown_reference",
+                       "There is no such category in this shop.", p);
+    return mdl_refuse(refusal, 422, "unknown_reference",
+                      "The asset names a category that this shop does not have.");
+}
+
+apr_status_t mdl_category_page(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_page_t *page = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_CATEGORY_PAGE, &rows, p,
+        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->rows)));
+
+    page->found = apr_array_make(p, page->rows, sizeof(mdl_category_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(page->found, mdl_category_t *) = category_of_row(rows, p);
+    }
+    return rv;
+}

@@ -1,0 +1,272 @@
+#include "core/catalog/license.h"
+
+#include <apr_time.h>
+
+#include "core/catalog/references.h"
+#include "core/ids.h"
+
+static mdl_license_tag_t *tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_license_tag_t *tag = apr_pcalloc(p, sizeof *tag);
+
+    tag->id = mdl_rows_int(row, 0);
+    tag->name = mdl_rows_text(row, 1);
+    tag->available = mdl_rows_int(row, 2);
+    tag->assigned = mdl_rows_int(row, 3);
+    tag->low_stock_threshold = mdl_rows_null(row, 4) ? -1 : mdl_rows_int(row, 4);
+    tag->created_at = mdl_rows_int(row, 5);
+    tag->updated_at = mdl_rows_int(row, 6);
+    return tag;
+}
+
+/* Runs a statement that gives the tag. */
+static apr_status_t select_one(mdl_db_t *db, mdl_one_t *one, mdl_statement_t statement,
+                               apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
+
+    if (rv == APR_ENOENT) {
+        return mdl_refuse(one->refusal, 404, "license_key_tag_not_found",
+                          "There is no such license key tag.");
+    }
+    if (rv == APR_SUCCESS) {
+        one->found = tag_of_row(row, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_license_tag_edit_t *edit = arg;
+    mdl_arg_t now = mdl_int(apr_time_now());
+
+    return select_one(db, &edit->one, MDL_Q_LICENSE_TAG_INSERT, p,
+                      MDL_ARGS(mdl_int(edit->one.shop_id), mdl_text(edit->name),
+                               mdl_count_or_null(edit->low_stock_threshold), now, now));
+}
+
+apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_one_t *one = arg;
+
+    return select_one(db, one, MDL_Q_LICENSE_TAG_BY_ID, p,
+                      MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
+}
+
+apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_license_tag_edit_t *edit = arg;
+
+    if (edit->name == NULL && !edit->set_threshold) {
+        return mdl_license_tag_find(db, p, &edit->one);
+    }
+    return select_one(db, &edit->one, MDL_Q_LICENSE_TAG_CHANGE, p,
+                      MDL_ARGS(mdl_text(edit->name), mdl_int(edit->set_threshold),
+                               mdl_count_or_null(edit->low_stock_threshold),
+                               mdl_int(apr_time_now()), mdl_int(edit->one.id),
+                               mdl_int(edit->one.shop_id)));
+}
+
+apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    static const mdl_holder_t holders[] = {{MDL_Q_LICENSE_TAG_MAPPINGS, MDL_HOLDER_MAPPING},
+                                           {MDL_Q_LICENSE_TAG_ORDERS, MDL_HOLDER_WAITING_ORDER}};
+    mdl_one_t *one = arg;
+    apr_status_t rv = select_one(db, one, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p,
+                                 MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_holder_check(db, one, holders, sizeof holders / sizeof *holders,
+                              "license_key_tag_in_use", "license key tag", p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_CLOSE, NULL, p, MDL_ARGS(mdl_int(one->id)));
+    }
+    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_LICENSE_TAG_DELETE, NULL, p,
+                                           MDL_ARGS(mdl_int(apr_time_now()), mdl_int(one->id)))
+                             : rv;
+}
+
+apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_page_t *page = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_LICENSE_TAG_PAGE, &rows, p,
+        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->rows)));
+
+    page->found = apr_array_make(p, page->rows, sizeof(mdl_license_tag_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(page->found, mdl_license_tag_t *) = tag_of_row(rows, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_license_lock(mdl_db_t *db, apr_int64_t order_id,
+                              const apr_array_header_t *mapping_ids, apr_array_header_t **tags,
+                              apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_LICENSE_TAGS_OF_ORDER, &rows, p,
+        MDL_ARGS(mdl_text(mdl_ids_json(mapping_ids, p)), mdl_int(order_id)));
+
+    *tags = apr_array_make(p, 4, sizeof(apr_int64_t));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(*tags, apr_int64_t) = mdl_rows_int(rows, 0);
+    }
+    return rv;
+}
+
+apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64_t mapping_id,
+                              int quantity, const apr_array_header_t *tags, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_INSERT, NULL, p,
+                       MDL_ARGS(mdl_int(assignment_id), mdl_int(quantity), mdl_int(mapping_id),
+                                mdl_text(mdl_ids_json(tags, p))));
+}
+
+/* Locks a tag; *available gets how many keys it has to give.  APR_ENOENT when it was deleted. */
+static apr_status_t lock_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t *available,
+                             apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_LOCK, &row, p,
+                                        MDL_ARGS(mdl_int(tag_id)));
+
+    if (rv == APR_SUCCESS) {
+        *available = mdl_rows_int(row, 0);
+    }
+    return rv;
+}
+
+static apr_status_t count(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t available,
+                          apr_int64_t assigned, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_LICENSE_TAG_COUNT, NULL, p,
+                       MDL_ARGS(mdl_int(available), mdl_int(assigned), mdl_int(tag_id)));
+}
+
+/* The rows of who gets which key as a JSON object, key → assignment. */
+static const char *read_pairs(mdl_rows_t *rows, apr_int64_t *given, apr_pool_t *p)
+{
+    mdl_json_t *pairs = mdl_json_object(p);
+
+    for (*given = 0; mdl_rows_next(rows); ++*given) {
+        mdl_json_add_int(pairs, mdl_rows_text(rows, 0), mdl_rows_int(rows, 1));
+    }
+    return mdl_json_text(pairs, NULL, p);
+}
+
+/* Gives keys of a tag to whom the pairs say. */
+static apr_status_t give(mdl_db_t *db, apr_int64_t tag_id, const char *pairs, apr_int64_t given,
+                         apr_pool_t *p)
+{
+    apr_status_t rv;
+
+    if (given == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_GIVE, NULL, p,
+                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(pairs)));
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_COUNT, NULL, p,
+                         MDL_ARGS(mdl_text(pairs), mdl_int(tag_id)));
+    }
+    return rv == APR_SUCCESS ? count(db, tag_id, -given, given, p) : rv;
+}
+
+static apr_status_t fill_order_from(mdl_db_t *db, apr_int64_t order_id, apr_int64_t tag_id,
+                                    apr_int64_t *given, apr_pool_t *p)
+{
+    apr_int64_t available;
+    const char *pairs;
+    mdl_rows_t *rows;
+    apr_status_t rv = lock_tag(db, tag_id, &available, p);
+
+    *given = 0;
+    if (rv == APR_ENOENT || (rv == APR_SUCCESS && available == 0)) {
+        return APR_SUCCESS;
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select(
+            db, MDL_Q_LICENSE_PAIRS_OF_ORDER, &rows, p,
+            MDL_ARGS(mdl_int(order_id), mdl_int(tag_id), mdl_int(available), mdl_int(tag_id)));
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    pairs = read_pairs(rows, given, p);
+    return give(db, tag_id, pairs, *given, p);
+}
+
+apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int64_t *given,
+                                    apr_pool_t *p)
+{
+    mdl_rows_t *tags;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_LICENSE_CLAIMS_OF_ORDER, &tags, p,
+                                    MDL_ARGS(mdl_int(order_id)));
+
+    *given = 0;
+    while (rv == APR_SUCCESS && mdl_rows_next(tags)) {
+        apr_int64_t n;
+
+        rv = fill_order_from(db, order_id, mdl_rows_int(tags, 0), &n, p);
+        *given += n;
+    }
+    return rv;
+}
+
+/* Gives a tag's keys to all that wait for them, and notes that with their orders. */
+static apr_status_t fill_tag(mdl_db_t *db, const mdl_license_add_t *add, apr_int64_t available,
+                             apr_pool_t *p)
+{
+    apr_int64_t given;
+    const char *pairs;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_LICENSE_PAIRS_OF_TAG, &rows, p,
+        MDL_ARGS(mdl_int(add->one.id), mdl_int(available), mdl_int(add->one.id)));
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    pairs = read_pairs(rows, &given, p);
+    rv = give(db, add->one.id, pairs, given, p);
+    return rv != APR_SUCCESS || given == 0
+               ? rv
+               : mdl_db_exec(
+                     db, MDL_Q_LICENSE_EVENTS_INSERT, NULL, p,
+                     MDL_ARGS(mdl_text(add->key_id), mdl_int(apr_time_now()), mdl_text(pairs)));
+}
+
+apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_license_add_t *add = arg;
+    apr_int64_t tag_id = add->one.id;
+    apr_int64_t available;
+    apr_status_t rv;
+
+    if ((rv = mdl_license_tag_find(db, p, &add->one)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = lock_tag(db, tag_id, &available, p);
+    if (rv == APR_ENOENT) { /* deleted in the same moment */
+        return mdl_license_tag_find(db, p, &add->one);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_INSERT, &add->added, p,
+                         MDL_ARGS(mdl_int(tag_id), mdl_int(apr_time_now()),
+                                  mdl_text(mdl_json_text(add->keys, NULL, p))));
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    add->duplicates = (apr_int64_t)mdl_json_length(add->keys) - add->added;
+    if (add->added == 0) {
+        return APR_SUCCESS;
+    }
+    rv = count(db, tag_id, add->added, 0, p);
+    return rv == APR_SUCCESS ? fill_tag(db, add, available + add->added, p) : rv;
+}

@@ -1,0 +1,92 @@
+/*
+ * License keys: a tag is a named stock of keys; a claim says how many keys of a tag an assignment
+ * is to have, and has.  Keys go to claims oldest assignment first, a key to one assignment for
+ * ever, and only while the assignment and its order are active.
+ *
+ * A tag's counts change with its keys in one transaction, and whoever takes or adds keys of a tag
+ * holds its row from before the first key to the commit.  So assignments that come at once share
+ * exactly the keys there are.  Several tags are locked in ascending order of their ids.
+ */
+#ifndef MDL_CORE_CATALOG_LICENSE_H
+#define MDL_CORE_CATALOG_LICENSE_H
+
+#include "base/text/json.h"
+#include "core/entity_ref.h"
+#include "core/page.h"
+#include "db/db.h"
+
+typedef struct {
+    apr_int64_t id;
+    const char *name;
+    apr_int64_t available;           /* keys that nobody has */
+    apr_int64_t assigned;            /* keys given away */
+    apr_int64_t low_stock_threshold; /* -1: none */
+    apr_time_t created_at;
+    apr_time_t updated_at; /* of name and threshold; keys come and go without it */
+} mdl_license_tag_t;
+
+/** What create and change take.  Refused, as find and delete: 404 license_key_tag_not_found. */
+typedef struct {
+    mdl_one_t one;                   /* found: mdl_license_tag_t */
+    const char *name;                /* NULL: as it was */
+    int set_threshold;               /* of change: whether low_stock_threshold counts */
+    apr_int64_t low_stock_threshold; /* -1: none */
+} mdl_license_tag_edit_t;
+
+/** Makes a tag without keys. */
+apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect on an mdl_one_t: reads. */
+apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/**
+ * Effect on an mdl_one_t; the keys that were given stay with their assignments.  Refused: 409
+ * license_key_tag_in_use with the mappings that hold it and the orders that wait for its keys.
+ */
+apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect that reads a page (mdl_page_t) of mdl_license_tag_t. */
+apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/**
+ * Effect: adds keys to a tag, gives them to the claims that wait, and adds an event
+ * license_keys_assigned to each order that got some.  Refused: 404.
+ */
+typedef struct {
+    mdl_one_t one;          /* the tag; found: mdl_license_tag_t, as it was before */
+    const char *key_id;     /* the API key that asks; NULL: the service */
+    const mdl_json_t *keys; /* an array of strings */
+    apr_int64_t added;      /* out */
+    apr_int64_t duplicates; /* out: keys that the tag had, or that stand twice in the array */
+} mdl_license_add_t;
+apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/**
+ * Locks the tags of some mappings (apr_int64_t) and those that an order waits for, until the
+ * transaction ends.  To be called before the order's assignments are made; *tags gets the ids of
+ * the tags (apr_int64_t): where there are none, neither mdl_license_want nor mdl_license_fill_order
+ * has anything to do.
+ */
+apr_status_t mdl_license_lock(mdl_db_t *db, apr_int64_t order_id,
+                              const apr_array_header_t *mapping_ids, apr_array_header_t **tags,
+                              apr_pool_t *p);
+
+/**
+ * Notes that a new assignment is to have quantity keys of each tag of its mapping that is among
+ * those locked.  Gives none: mdl_license_fill_order does, once all assignments of a request are
+ * made.
+ */
+apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64_t mapping_id,
+                              int quantity, const apr_array_header_t *tags, apr_pool_t *p);
+
+/**
+ * Gives keys to the claims of an order that wait, as far as there are keys; nothing when order or
+ * assignment is not active.  To be called in the transaction that assigns, restores or approves,
+ * after its changes.  *given gets the number of keys; no event is added.
+ */
+apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int64_t *given,
+                                    apr_pool_t *p);
+
+#endif

@@ -1,0 +1,343 @@
+#include "core/catalog/mapping.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/crypto.h"
+#include "base/text/json.h"
+#include "core/ids.h"
+
+/* What a mapping delivers, list by list. */
+static const struct {
+    const char *member;
+    mdl_statement_t known, insert, delete;
+} contents[] = {
+    {"file_ids", MDL_Q_ASSET_KNOWN, MDL_Q_MAPPING_FILES_INSERT, MDL_Q_MAPPING_FILES_DELETE},
+    {"pack_ids", MDL_Q_PACK_KNOWN, MDL_Q_MAPPING_PACKS_INSERT, MDL_Q_MAPPING_PACKS_DELETE},
+    {"link_ids", MDL_Q_LINK_KNOWN, MDL_Q_MAPPING_LINKS_INSERT, MDL_Q_MAPPING_LINKS_DELETE},
+    {"license_key_tag_ids", MDL_Q_LICENSE_TAG_KNOWN, MDL_Q_MAPPING_LICENSE_TAGS_INSERT,
+     MDL_Q_MAPPING_LICENSE_TAGS_DELETE},
+};
+#define CONTENTS (sizeof contents / sizeof *contents)
+
+/* The list of ids that contents[i] is about. */
+static apr_array_header_t **list_of(mdl_mapping_t *mapping, apr_size_t i)
+{
+    apr_array_header_t **lists[CONTENTS] = {&mapping->file_ids, &mapping->pack_ids,
+                                            &mapping->link_ids, &mapping->license_key_tag_ids};
+
+    return lists[i];
+}
+
+static int compare(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* One value for a set, whatever its order. */
+static const char *hash_of(const apr_array_header_t *variants, apr_pool_t *p)
+{
+    apr_array_header_t *sorted = apr_array_copy(p, variants);
+    unsigned char digest[MDL_SHA256_LENGTH];
+    const char *joined;
+
+    if (variants->nelts == 0) {
+        return "";
+    }
+    qsort(sorted->elts, (size_t)sorted->nelts, sizeof(char *), compare);
+    joined = apr_array_pstrcat(p, sorted, ',');
+    mdl_sha256(joined, strlen(joined), digest);
+    return mdl_base64url(digest, sizeof digest, p);
+}
+
+static apr_status_t check_references(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
+{
+    apr_status_t rv = APR_SUCCESS;
+
+    for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
+        rv = mdl_ids_check(db, contents[i].known, put->shop_id, *list_of(&put->mapping, i),
+                           contents[i].member, put->refusal, p);
+    }
+    return rv == APR_SUCCESS && put->refusal->details != NULL
+               ? mdl_refuse(put->refusal, 422, "unknown_reference",
+                            "The mapping names content that this shop does not have.")
+               : rv;
+}
+
+static apr_status_t delete_lists(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_DELETE, NULL, p,
+                                  MDL_ARGS(mdl_int(id)));
+
+    for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
+        rv = mdl_db_exec(db, contents[i].delete, NULL, p, MDL_ARGS(mdl_int(id)));
+    }
+    return rv;
+}
+
+static apr_status_t insert_variants(mdl_db_t *db, const mdl_mapping_t *mapping, apr_pool_t *p)
+{
+    const apr_array_header_t *variants = mapping->storefront_variant_ids;
+    mdl_json_t *array = mdl_json_array(p);
+
+    if (variants->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    for (int i = 0; i < variants->nelts; i++) {
+        mdl_json_add_string(array, NULL, APR_ARRAY_IDX(variants, i, const char *));
+    }
+    return mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_INSERT, NULL, p,
+                       MDL_ARGS(mdl_int(mapping->id), mdl_text(mdl_json_text(array, NULL, p))));
+}
+
+static apr_status_t insert_lists(mdl_db_t *db, mdl_mapping_t *mapping, apr_pool_t *p)
+{
+    apr_status_t rv = insert_variants(db, mapping, p);
+
+    for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
+        const apr_array_header_t *ids = *list_of(mapping, i);
+
+        if (ids != NULL && ids->nelts > 0) {
+            rv = mdl_db_exec(db, contents[i].insert, NULL, p,
+                             MDL_ARGS(mdl_int(mapping->id), mdl_text(mdl_ids_json(ids, p))));
+        }
+    }
+    return rv;
+}
+
+static void read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)
+{
+    put->mapping.id = mdl_rows_int(row, 0);
+    put->mapping.created_at = mdl_rows_int(row, 1);
+    put->mapping.updated_at = mdl_rows_int(row, 2);
+}
+
+apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_mapping_put_t *put = arg;
+    mdl_mapping_t *mapping = &put->mapping;
+    apr_time_t now = apr_time_now();
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    if ((rv = check_references(db, put, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_MAPPING_UPSERT, &row, p,
+                           MDL_ARGS(mdl_int(put->shop_id), mdl_text(mapping->storefront_product_id),
+                                    mdl_text(hash_of(mapping->storefront_variant_ids, p)),
+                                    mdl_text(mapping->download_type), mdl_int(mapping->is_active),
+                                    mdl_count_or_null(mapping->download_limit),
+                                    mdl_count_or_null(mapping->access_days),
+                                    mdl_text(mapping->content), mdl_int(now), mdl_int(now)));
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    read_written(put, row);
+    put->created = mapping->updated_at == mapping->created_at;
+    if (!put->created && (rv = delete_lists(db, mapping->id, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return insert_lists(db, mapping, p);
+}
+
+static apr_status_t not_found(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 404, "mapping_not_found", "There is no such mapping.");
+}
+
+static apr_status_t replace_row(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
+{
+    const mdl_mapping_t *mapping = &put->mapping;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    rv = mdl_db_select_one(db, MDL_Q_MAPPING_REPLACE, &row, p,
+                           MDL_ARGS(mdl_text(mapping->storefront_product_id),
+                                    mdl_text(hash_of(mapping->storefront_variant_ids, p)),
+                                    mdl_text(mapping->download_type), mdl_int(mapping->is_active),
+                                    mdl_count_or_null(mapping->download_limit),
+                                    mdl_count_or_null(mapping->access_days),
+                                    mdl_text(mapping->content), mdl_int(apr_time_now()),
+                                    mdl_int(mapping->id), mdl_int(put->shop_id)));
+    if (rv == MDL_DB_EUNIQUE) {
+        return mdl_refuse(put->refusal, 409, "mapping_exists",
+                          "Another mapping has this product and set of variants.");
+    }
+    if (rv == APR_SUCCESS) {
+        read_written(put, row);
+    }
+    return rv == APR_ENOENT ? not_found(put->refusal) : rv;
+}
+
+apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_mapping_put_t *put = arg;
+    apr_status_t rv;
+
+    put->created = 0;
+    if ((rv = replace_row(db, put, p)) != APR_SUCCESS ||
+        (rv = check_references(db, put, p)) != APR_SUCCESS ||
+        (rv = delete_lists(db, put->mapping.id, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return insert_lists(db, &put->mapping, p);
+}
+
+static mdl_mapping_t *mapping_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_mapping_t *mapping = apr_pcalloc(p, sizeof *mapping);
+
+    mapping->id = mdl_rows_int(row, 0);
+    mapping->storefront_product_id = mdl_rows_text(row, 1);
+    mapping->download_type = mdl_rows_text(row, 2);
+    mapping->is_active = (int)mdl_rows_int(row, 3);
+    mapping->download_limit = mdl_rows_null(row, 4) ? -1 : (int)mdl_rows_int(row, 4);
+    mapping->access_days = mdl_rows_null(row, 5) ? -1 : (int)mdl_rows_int(row, 5);
+    mapping->content = mdl_rows_text(row, 6);
+    mapping->created_at = mdl_rows_int(row, 7);
+    mapping->updated_at = mdl_rows_int(row, 8);
+    mapping->storefront_variant_ids = apr_array_make(p, 2, sizeof(const char *));
+    for (apr_size_t i = 0; i < CONTENTS; i++) {
+        *list_of(mapping, i) = apr_array_make(p, 2, sizeof(apr_int64_t));
+    }
+    return mapping;
+}
+
+/* One element of a list: 0 is the variants', 1 and up those of contents. */
+static void add_element(mdl_mapping_t *mapping, apr_size_t list, const char *element)
+{
+    if (list == 0) {
+        APR_ARRAY_PUSH(mapping->storefront_variant_ids, const char *) = element;
+    } else {
+        APR_ARRAY_PUSH(*list_of(mapping, list - 1), apr_int64_t) = apr_atoi64(element);
+    }
+}
+
+/* The lists of mappings (mdl_mapping_t *) that are there in descending order of their ids. */
+static apr_status_t read_lists(mdl_db_t *db, const apr_array_header_t *mappings, apr_pool_t *p)
+{
+    apr_array_header_t *ids = apr_array_make(p, mappings->nelts, sizeof(apr_int64_t));
+    int at = 0;
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    for (int i = 0; i < mappings->nelts; i++) {
+        APR_ARRAY_PUSH(ids, apr_int64_t) = APR_ARRAY_IDX(mappings, i, const mdl_mapping_t *)->id;
+    }
+    if (ids->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_select(db, MDL_Q_MAPPING_LISTS, &rows, p, MDL_ARGS(mdl_text(mdl_ids_json(ids, p))));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        while (APR_ARRAY_IDX(ids, at, apr_int64_t) != mdl_rows_int(rows, 0)) {
+            at++;
+        }
+        add_element(APR_ARRAY_IDX(mappings, at, mdl_mapping_t *), (apr_size_t)mdl_rows_int(rows, 1),
+                    mdl_rows_text(rows, 2));
+    }
+    return rv;
+}
+
+apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_one_t *find = arg;
+    apr_array_header_t *mappings = apr_array_make(p, 1, sizeof(mdl_mapping_t *));
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MAPPING_BY_ID, &row, p,
+                                        MDL_ARGS(mdl_int(find->id), mdl_int(find->shop_id)));
+
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? not_found(find->refusal) : rv;
+    }
+    APR_ARRAY_PUSH(mappings, mdl_mapping_t *) = find->found = mapping_of_row(row, p);
+    return read_lists(db, mappings, p);
+}
+
+/* Keeps the row for the orders that were made under the mapping, and of its lists only what those
+   with live content still deliver. */
+static apr_status_t retire(mdl_db_t *db, apr_int64_t id, int live, apr_pool_t *p)
+{
+    apr_time_t now = apr_time_now();
+    apr_status_t rv;
+
+    if (!live) {
+        rv = delete_lists(db, id, p);
+    } else {
+        rv = mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_DELETE, NULL, p, MDL_ARGS(mdl_int(id)));
+        if (rv == APR_SUCCESS) {
+            rv = mdl_db_exec(db, MDL_Q_MAPPING_LICENSE_TAGS_DELETE, NULL, p, MDL_ARGS(mdl_int(id)));
+        }
+    }
+    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_MAPPING_RETIRE, NULL, p,
+                                           MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(id)))
+                             : rv;
+}
+
+apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_one_t *find = arg;
+    mdl_arg_t id = mdl_int(find->id);
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    rv = mdl_db_select_one(db, MDL_Q_MAPPING_LOCK, &row, p, MDL_ARGS(id, mdl_int(find->shop_id)));
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? not_found(find->refusal) : rv;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_MAPPING_ASSIGNED, &row, p, MDL_ARGS(id, id));
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (mdl_rows_int(row, 0)) {
+        return retire(db, find->id, (int)mdl_rows_int(row, 1), p);
+    }
+    rv = delete_lists(db, find->id, p);
+    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_MAPPING_DELETE, NULL, p, MDL_ARGS(id)) : rv;
+}
+
+static apr_status_t select_page(mdl_db_t *db, const mdl_mapping_list_t *list, mdl_rows_t **rows,
+                                apr_pool_t *p)
+{
+    mdl_arg_t shop = mdl_int(list->page.shop_id);
+    mdl_arg_t before = mdl_int(list->page.before);
+    mdl_arg_t limit = mdl_int(list->page.rows);
+
+    return list->storefront_product_id != NULL
+               ? mdl_db_select(db, MDL_Q_MAPPING_PAGE_OF_PRODUCT, rows, p,
+                               MDL_ARGS(shop, mdl_text(list->storefront_product_id), before, limit))
+               : mdl_db_select(db, MDL_Q_MAPPING_PAGE, rows, p, MDL_ARGS(shop, before, limit));
+}
+
+apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_mapping_list_t *list = arg;
+    apr_array_header_t *found = apr_array_make(p, list->page.rows, sizeof(mdl_mapping_t *));
+    mdl_rows_t *rows;
+    apr_status_t rv = select_page(db, list, &rows, p);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(found, mdl_mapping_t *) = mapping_of_row(rows, p);
+    }
+    list->page.found = found;
+    return rv == APR_SUCCESS ? read_lists(db, found, p) : rv;
+}
+
+apr_status_t mdl_mapping_match(mdl_db_t *db, apr_int64_t shop_id, const char *product_id,
+                               const char *variant_id, mdl_mapping_match_t *match, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    rv = mdl_db_select_one(db, MDL_Q_MAPPING_FOR_ITEM, &row, p,
+                           MDL_ARGS(mdl_text(variant_id), mdl_int(shop_id), mdl_text(product_id)));
+    if (rv == APR_SUCCESS) {
+        match->id = mdl_rows_int(row, 0);
+        match->content = mdl_rows_text(row, 1);
+        match->access_days = mdl_rows_null(row, 2) ? -1 : (int)mdl_rows_int(row, 2);
+    }
+    return rv;
+}

@@ -1,0 +1,74 @@
+/*
+ * A mapping: which content a storefront product delivers.  Its natural key is (shop, product, set
+ * of variants); to write it again replaces it.
+ */
+#ifndef MDL_CORE_CATALOG_MAPPING_H
+#define MDL_CORE_CATALOG_MAPPING_H
+
+#include "core/entity_ref.h"
+#include "core/page.h"
+#include "db/db.h"
+
+typedef struct {
+    apr_int64_t id;
+    const char *storefront_product_id;
+    apr_array_header_t *storefront_variant_ids; /* const char *; as gids, no duplicates */
+    apr_array_header_t *file_ids;               /* apr_int64_t, no duplicates; NULL: none */
+    apr_array_header_t *pack_ids;               /* these three likewise */
+    apr_array_header_t *link_ids;
+    apr_array_header_t *license_key_tag_ids;
+    const char *download_type; /* "ZIP" or "FILES" */
+    int is_active;
+    int download_limit;  /* -1: the shop's default, 0: unlimited */
+    int access_days;     /* -1: for ever */
+    const char *content; /* "live" or "pinned" */
+    apr_time_t created_at;
+    apr_time_t updated_at;
+} mdl_mapping_t;
+
+/** What the effects that write a mapping take and give. */
+typedef struct {
+    apr_int64_t shop_id;
+    mdl_mapping_t mapping; /* in: all but times, and the id of replace alone; out: all */
+    int created;           /* out */
+    mdl_refusal_t *refusal;
+} mdl_mapping_put_t;
+
+/** Effect: creates the mapping, or replaces the one with its natural key.  Refused: 422
+    unknown_reference with each faulty id. */
+apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: replaces the mapping with that id, its natural key too.  Refused: 404 mapping_not_found,
+    409 mapping_exists when another has the key, 422 as above. */
+apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect on an mdl_one_t: reads an mdl_mapping_t.  Refused: 404 mapping_not_found. */
+apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect on an mdl_one_t: it serves no new assignment.  Orders that were made under it keep what
+    they have.  Refused: 404 mapping_not_found. */
+apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect that reads a page of mdl_mapping_t. */
+typedef struct {
+    mdl_page_t page;
+    const char *storefront_product_id; /* filter; NULL for none */
+} mdl_mapping_list_t;
+apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** What an assignment needs of the mapping that serves it. */
+typedef struct {
+    apr_int64_t id;
+    const char *content;
+    int access_days; /* -1: for ever */
+} mdl_mapping_match_t;
+
+/**
+ * Finds the active mapping of a product, one that names the variant before one for the whole
+ * product; it is not deleted before the transaction ends.  variant_id may be "".  APR_ENOENT when
+ * there is none.
+ */
+apr_status_t mdl_mapping_match(mdl_db_t *db, apr_int64_t shop_id, const char *product_id,
+                               const char *variant_id, mdl_mapping_match_t *match, apr_pool_t *p);
+
+#endif

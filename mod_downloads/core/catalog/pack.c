@@ -1,0 +1,164 @@
+#include "core/catalog/pack.h"
+
+#include <apr_time.h>
+
+#include "core/catalog/references.h"
+#include "core/ids.h"
+
+static mdl_pack_t *pack_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_pack_t *pack = apr_pcalloc(p, sizeof *pack);
+
+    pack->id = mdl_rows_int(row, 0);
+    pack->name = mdl_rows_text(row, 1);
+    pack->created_at = mdl_rows_int(row, 2);
+    pack->updated_at = mdl_rows_int(row, 3);
+    pack->file_ids = apr_array_make(p, 8, sizeof(apr_int64_t));
+    return pack;
+}
+
+/* The files of packs (mdl_pack_t *) that are there in descending order of their ids. */
+static apr_status_t read_files(mdl_db_t *db, const apr_array_header_t *packs, apr_pool_t *p)
+{
+    apr_array_header_t *ids = apr_array_make(p, packs->nelts, sizeof(apr_int64_t));
+    int at = 0;
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    for (int i = 0; i < packs->nelts; i++) {
+        APR_ARRAY_PUSH(ids, apr_int64_t) = APR_ARRAY_IDX(packs, i, const mdl_pack_t *)->id;
+    }
+    if (ids->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_select(db, MDL_Q_PACK_FILES, &rows, p, MDL_ARGS(mdl_text(mdl_ids_json(ids, p))));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        while (APR_ARRAY_IDX(ids, at, apr_int64_t) != mdl_rows_int(rows, 0)) {
+            at++;
+        }
+        APR_ARRAY_PUSH(APR_ARRAY_IDX(packs, at, mdl_pack_t *)->file_ids,
+                       apr_int64_t) = mdl_rows_int(rows, 1);
+    }
+    return rv;
+}
+
+/* Runs a statement that gives the pack, without its files. */
+static apr_status_t select_one(mdl_db_t *db, mdl_one_t *one, mdl_statement_t statement,
+                               apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
+
+    if (rv == APR_ENOENT) {
+        return mdl_refuse(one->refusal, 404, "pack_not_found", "There is no such pack.");
+    }
+    if (rv == APR_SUCCESS) {
+        one->found = pack_of_row(row, p);
+    }
+    return rv;
+}
+
+static apr_status_t put_files(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_pool_t *p)
+{
+    const mdl_pack_t *pack = edit->one.found;
+    apr_status_t rv = mdl_ids_check(db, MDL_Q_ASSET_KNOWN, edit->one.shop_id, edit->file_ids,
+                                    "file_ids", edit->one.refusal, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (edit->one.refusal->details != NULL) {
+        return mdl_refuse(edit->one.refusal, 422, "unknown_reference",
+                          "The pack names files that this shop does not have.");
+    }
+    if (edit->file_ids == NULL || edit->file_ids->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    return mdl_db_exec(db, MDL_Q_PACK_FILES_INSERT, NULL, p,
+                       MDL_ARGS(mdl_int(pack->id), mdl_text(mdl_ids_json(edit->file_ids, p))));
+}
+
+/* With its files, as they are now. */
+static apr_status_t complete(mdl_db_t *db, const mdl_one_t *one, apr_pool_t *p)
+{
+    apr_array_header_t *packs = apr_array_make(p, 1, sizeof(mdl_pack_t *));
+
+    APR_ARRAY_PUSH(packs, mdl_pack_t *) = one->found;
+    return read_files(db, packs, p);
+}
+
+apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_pack_edit_t *edit = arg;
+    mdl_arg_t now = mdl_int(apr_time_now());
+    apr_status_t rv = select_one(
+        db, &edit->one, MDL_Q_PACK_INSERT, p,
+        MDL_ARGS(mdl_int(edit->one.shop_id), mdl_text(edit->name), now, now));
+
+    if (rv == APR_SUCCESS && (rv = put_files(db, edit, p)) == APR_SUCCESS) {
+        rv = complete(db, &edit->one, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_one_t *one = arg;
+    apr_status_t rv = select_one(db, one, MDL_Q_PACK_BY_ID, p,
+                                 MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
+
+    return rv == APR_SUCCESS ? complete(db, one, p) : rv;
+}
+
+apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_pack_edit_t *edit = arg;
+    apr_status_t rv;
+
+    if (edit->name == NULL && edit->file_ids == NULL) {
+        return mdl_pack_find(db, p, &edit->one);
+    }
+    rv = select_one(db, &edit->one, MDL_Q_PACK_CHANGE, p,
+                    MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()), mdl_int(edit->one.id),
+                             mdl_int(edit->one.shop_id)));
+    if (rv == APR_SUCCESS && edit->file_ids != NULL) {
+        rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->one.id)));
+    }
+    if (rv == APR_SUCCESS && (rv = put_files(db, edit, p)) == APR_SUCCESS) {
+        rv = complete(db, &edit->one, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    static const mdl_holder_t holders[] = {{MDL_Q_PACK_MAPPINGS, MDL_HOLDER_MAPPING},
+                                           {MDL_Q_PACK_ORDERS, MDL_HOLDER_ORDER}};
+    mdl_one_t *one = arg;
+    mdl_arg_t id = mdl_int(one->id);
+    apr_status_t rv;
+
+    if ((rv = select_one(db, one, MDL_Q_PACK_LOCK, p, MDL_ARGS(id, mdl_int(one->shop_id)))) !=
+            APR_SUCCESS ||
+        (rv = mdl_holder_check(db, one, holders, sizeof holders / sizeof *holders, "pack_in_use",
+                               "pack", p)) != APR_SUCCESS ||
+        (rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(id))) != APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_db_exec(db, MDL_Q_PACK_DELETE, NULL, p, MDL_ARGS(id));
+}
+
+apr_status_t mdl_pack_page(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_page_t *page = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_PACK_PAGE, &rows, p,
+        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->rows)));
+
+    page->found = apr_array_make(p, page->rows, sizeof(mdl_pack_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(page->found, mdl_pack_t *) = pack_of_row(rows, p);
+    }
+    return rv == APR_SUCCESS ? read_files(db, page->found, p) : rv;
+}

@@ -1,0 +1,41 @@
+/*
+ * A pack: files under one name, which mappings deliver together and in order.
+ */
+#ifndef MDL_CORE_CATALOG_PACK_H
+#define MDL_CORE_CATALOG_PACK_H
+
+#include "core/entity_ref.h"
+#include "core/page.h"
+#include "db/db.h"
+
+typedef struct {
+    apr_int64_t id;
+    const char *name;
+    apr_array_header_t *file_ids; /* apr_int64_t, no duplicates */
+    apr_time_t created_at;
+    apr_time_t updated_at;
+} mdl_pack_t;
+
+/** What create and change take.  Refused: 422 unknown_reference with each faulty id, and as find
+    and delete 404 pack_not_found. */
+typedef struct {
+    mdl_one_t one; /* found: mdl_pack_t */
+    const char *name;
+    const apr_array_header_t *file_ids;
+} mdl_pack_edit_t;
+
+apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** What is NULL stays. */
+apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect on an mdl_one_t: reads. */
+apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect on an mdl_one_t.  Refused: 409 pack_in_use with the mappings and orders that hold it. */
+apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect that reads a page (mdl_page_t) of mdl_pack_t. */
+apr_status_t mdl_pack_page(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+#endif

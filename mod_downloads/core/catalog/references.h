@@ -1,0 +1,31 @@
+/*
+ * Who holds a thing that is to be deleted: mappings, packs and orders.
+ */
+#ifndef MDL_CORE_CATALOG_REFERENCES_H
+#define MDL_CORE_CATALOG_REFERENCES_H
+
+#include "core/entity_ref.h"
+#include "db/db.h"
+
+typedef enum {
+    MDL_HOLDER_MAPPING,
+    MDL_HOLDER_PACK,
+    MDL_HOLDER_ORDER,
+    MDL_HOLDER_WAITING_ORDER /* it waits for license keys */
+} mdl_holder_kind_t;
+
+/** Where holders are found: the statement's parameters are the thing's id and how many rows at
+    most, its column is the holder's id. */
+typedef struct {
+    mdl_statement_t statement;
+    mdl_holder_kind_t kind;
+} mdl_holder_t;
+
+/**
+ * Refuses with 409 and code when anything holds the thing, with a detail for each holder such as
+ * held_by_mapping at /mappings/12, "Mapping 12 holds this pack."; noun is "pack".
+ */
+apr_status_t mdl_holder_check(mdl_db_t *db, const mdl_one_t *thing, const mdl_holder_t *holders,
+                              apr_size_t n, const char *code, const char *noun, apr_pool_t *p);
+
+#endif

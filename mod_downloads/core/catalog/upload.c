@@ -1,0 +1,389 @@
+#include "core/catalog/upload.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/text/json.h"
+#include "base/ulid.h"
+#include "core/catalog/blob.h"
+#include "core/catalog/category.h"
+#include "core/catalog/import.h"
+#include "core/shop/shop.h"
+
+static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_upload_t *upload = apr_pcalloc(p, sizeof *upload);
+
+    upload->id = mdl_rows_text(row, 0);
+    upload->shop_id = mdl_rows_int(row, 1);
+    upload->status = mdl_rows_text(row, 2);
+    upload->filename = mdl_rows_text(row, 3);
+    upload->title = mdl_rows_text(row, 4);
+    upload->content_type = mdl_rows_text(row, 5);
+    upload->category_id = mdl_rows_int(row, 6);
+    upload->size = mdl_rows_null(row, 7) ? -1 : mdl_rows_int(row, 7);
+    upload->expected_sha256 = mdl_rows_text(row, 8);
+    upload->sha256 = mdl_rows_text(row, 9);
+    upload->asset_id = mdl_rows_int(row, 10);
+    upload->created_at = mdl_rows_int(row, 11);
+    upload->expires_at = mdl_rows_int(row, 12);
+    return upload;
+}
+
+static apr_status_t not_found(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 404, "upload_not_found", "There is no such upload.");
+}
+
+static apr_status_t finished(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 409, "upload_finished",
+                      "The upload has been completed or aborted already.");
+}
+
+static apr_status_t over_quota(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 422, "storage_quota_exceeded",
+                      "The file is larger than what is left of the shop's storage quota.");
+}
+
+apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_upload_begin_t *begin = arg;
+    mdl_upload_t *upload = &begin->upload;
+    apr_int64_t room;
+    apr_status_t rv;
+
+    rv = mdl_category_hold(db, upload->shop_id, upload->category_id, begin->refusal, p);
+    if (rv == APR_SUCCESS && begin->quota != 0 && upload->size > 0) {
+        rv = mdl_shop_room(db, upload->shop_id, begin->quota, &room, p);
+        if (rv == APR_SUCCESS && upload->size > room) {
+            rv = over_quota(begin->refusal);
+        }
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    upload->id = mdl_ulid("upl_", p);
+    upload->status = MDL_UPLOAD_OPEN;
+    upload->created_at = apr_time_now();
+    upload->expires_at = upload->created_at + begin->lifetime;
+    return mdl_db_exec(db, MDL_Q_UPLOAD_INSERT, NULL, p,
+                       MDL_ARGS(mdl_text(upload->id), mdl_int(upload->shop_id),
+                                mdl_text(upload->filename), mdl_text(upload->title),
+                                mdl_text(upload->content_type),
+                                mdl_int_or_null(upload->category_id),
+                                mdl_count_or_null(upload->size), mdl_text(upload->expected_sha256),
+                                mdl_int(upload->created_at), mdl_int(upload->expires_at)));
+}
+
+apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_UPLOAD_BY_ID, &row, p, MDL_ARGS(mdl_text(id)));
+
+    if (rv == APR_SUCCESS) {
+        *upload = upload_of_row(row, p);
+    }
+    return rv;
+}
+
+static int is(const mdl_upload_t *upload, const char *status)
+{
+    return strcmp(upload->status, status) == 0;
+}
+
+int mdl_upload_expired(const mdl_upload_t *upload)
+{
+    return !is(upload, MDL_UPLOAD_COMPLETED) && upload->expires_at <= apr_time_now();
+}
+
+static apr_status_t count_bytes(mdl_storage_t *storage, const mdl_upload_t *upload,
+                                apr_int64_t *bytes, apr_pool_t *p)
+{
+    apr_status_t rv;
+
+    *bytes = upload->size;
+    if (upload->sha256 != NULL) {
+        return APR_SUCCESS;
+    }
+    *bytes = 0;
+    rv = mdl_partial_length(storage, upload->id, bytes, p);
+    return APR_STATUS_IS_ENOENT(rv) ? APR_SUCCESS : rv;
+}
+
+apr_status_t mdl_upload_offset(mdl_storage_t *storage, const mdl_upload_t *upload,
+                               apr_int64_t *offset, apr_pool_t *p)
+{
+    *offset = is(upload, MDL_UPLOAD_COMPLETED) ? upload->size : 0;
+    return is(upload, MDL_UPLOAD_OPEN) ? count_bytes(storage, upload, offset, p) : APR_SUCCESS;
+}
+
+static apr_status_t find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_upload_find(db, get->id, &get->upload, p);
+
+    if (rv == APR_ENOENT || (rv == APR_SUCCESS && (get->upload->shop_id != get->shop_id ||
+                                                   mdl_upload_expired(get->upload)))) {
+        return not_found(get->refusal);
+    }
+    return rv;
+}
+
+apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_upload_get_t *get = arg;
+    apr_status_t rv = find_of_shop(db, get, p);
+
+    return rv == APR_SUCCESS ? mdl_upload_offset(get->storage, get->upload, &get->offset, p) : rv;
+}
+
+apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_upload_get_t *get = arg;
+    apr_int64_t changed = 0;
+    apr_status_t rv = find_of_shop(db, get, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(
+            db, MDL_Q_UPLOAD_ABORT, &changed, p,
+            MDL_ARGS(mdl_text(get->id), mdl_text(MDL_UPLOAD_OPEN), mdl_int(apr_time_now())));
+    }
+    if (rv != APR_SUCCESS || changed == 0) {
+        return rv == APR_SUCCESS ? finished(get->refusal) : rv;
+    }
+    return mdl_blob_release(db, get->upload->sha256, p);
+}
+
+apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const mdl_upload_size_t *set = arg;
+    apr_int64_t changed = 0;
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_UPLOAD_SET_SIZE, &changed, p,
+        MDL_ARGS(mdl_int(set->size), mdl_text(set->id), mdl_text(MDL_UPLOAD_OPEN)));
+
+    return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
+}
+
+apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_upload_finish_t *finish = arg;
+    const mdl_blob_t *blob = &finish->blob;
+    apr_int64_t changed = 0;
+    apr_status_t rv = mdl_blob_insert(db, blob, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_UPLOAD_FINISH, &changed, p,
+                         MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size), mdl_text(finish->id),
+                                  mdl_text(MDL_UPLOAD_OPEN), mdl_int(blob->size)));
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    finish->late = changed == 0;
+    return finish->late ? mdl_blob_release(db, blob->sha256, p)
+                        : mdl_blob_check(finish->storage, blob->sha256, p);
+}
+
+/* What a second request to complete finds. */
+static apr_status_t find_completed(mdl_db_t *db, mdl_upload_complete_t *complete, apr_pool_t *p)
+{
+    mdl_upload_get_t get = {
+        .id = complete->id, .shop_id = complete->shop_id, .refusal = complete->refusal};
+    apr_status_t rv = find_of_shop(db, &get, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (is(get.upload, MDL_UPLOAD_ABORTED) || complete->asset_id != 0) {
+        return finished(complete->refusal);
+    }
+    complete->repeated = 1;
+    return mdl_asset_find(db, complete->shop_id, get.upload->asset_id, &complete->asset,
+                          complete->refusal, p);
+}
+
+static apr_status_t incomplete(mdl_refusal_t *refusal, const mdl_upload_t *upload,
+                               apr_int64_t bytes, apr_pool_t *p)
+{
+    const char *arrived = apr_psprintf(p, "%" APR_INT64_T_FMT " bytes have arrived", bytes);
+    const char *announced = upload->size < 0
+                                ? "its size is not known yet"
+                                : apr_psprintf(p, "its size is %" APR_INT64_T_FMT, upload->size);
+
+    mdl_refusal_detail(refusal, "/offset", "offset", apr_pstrcat(p, arrived, ".", NULL), p);
+    mdl_refusal_detail(refusal, "/size", "size",
+                       upload->size < 0
+                           ? "The size is not known yet."
+                           : apr_psprintf(p, "The size is %" APR_INT64_T_FMT ".", upload->size),
+                       p);
+    return mdl_refuse(
+        refusal, 409, "upload_incomplete",
+        apr_pstrcat(p, "The upload is not complete: ", arrived, ", ", announced, ".", NULL));
+}
+
+static apr_status_t check_bytes(const mdl_upload_complete_t *complete, const mdl_upload_t *upload,
+                                apr_pool_t *p)
+{
+    apr_int64_t bytes;
+    apr_status_t rv = count_bytes(complete->storage, upload, &bytes, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (upload->size < 0 || bytes < upload->size) {
+        return incomplete(complete->refusal, upload, bytes, p);
+    }
+    if (upload->expected_sha256 != NULL && upload->sha256 != NULL &&
+        strcmp(upload->expected_sha256, upload->sha256) != 0) {
+        return mdl_refuse(complete->refusal, 422, "checksum_mismatch",
+                          "The SHA-256 of the bytes that arrived is not the one that was given; "
+                          "begin another upload.");
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t find_asset(mdl_db_t *db, mdl_upload_complete_t *complete,
+                               const mdl_upload_t *upload, apr_pool_t *p)
+{
+    mdl_asset_t *asset;
+
+    if (complete->asset_id != 0) {
+        return mdl_version_await(db, complete->shop_id, complete->asset_id, &complete->asset,
+                                 complete->refusal, p);
+    }
+    asset = complete->asset = apr_pcalloc(p, sizeof *asset);
+    asset->filename = upload->filename;
+    asset->title = upload->title;
+    asset->content_type = upload->content_type;
+    asset->category_id = upload->category_id;
+    return mdl_asset_insert(db, complete->shop_id, asset, complete->refusal, p);
+}
+
+/* The blob is there already: its row came with its digest. */
+static apr_status_t make_ready(mdl_db_t *db, mdl_upload_complete_t *complete,
+                               const mdl_upload_t *upload, apr_pool_t *p)
+{
+    mdl_asset_bytes_t bytes = {.blob = {.sha256 = upload->sha256, .size = upload->size},
+                               .content_type = upload->content_type,
+                               .quota = complete->quota};
+    apr_status_t rv = mdl_asset_ready(db, complete->asset->id, &bytes, p);
+
+    if (rv == APR_ENOSPC) {
+        return over_quota(complete->refusal);
+    }
+    return rv == APR_SUCCESS ? mdl_asset_find(db, complete->shop_id, complete->asset->id,
+                                              &complete->asset, complete->refusal, p)
+                             : rv;
+}
+
+static apr_status_t queue_verification(mdl_db_t *db, mdl_upload_complete_t *complete,
+                                       const mdl_upload_t *upload, apr_pool_t *p)
+{
+    apr_int64_t room;
+    apr_status_t rv = mdl_asset_room(db, complete->asset->id, complete->quota, &room, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (room >= 0 && upload->size > room) {
+        return over_quota(complete->refusal);
+    }
+    complete->job = apr_pcalloc(p, sizeof *complete->job);
+    *complete->job = (mdl_job_t){.id = mdl_ulid("job_", p),
+                                 .type = MDL_JOB_VERIFY,
+                                 .lane = MDL_LANE_HASH,
+                                 .shop_id = complete->shop_id,
+                                 .asset_id = complete->asset->id,
+                                 .upload_id = upload->id,
+                                 .expected_sha256 = upload->expected_sha256,
+                                 .max_attempts = complete->max_attempts};
+    return mdl_job_insert(db, complete->job, p);
+}
+
+/* The category before the upload, as who deletes a category takes them.  One that is gone by now is
+   none. */
+static apr_status_t hold_category(mdl_db_t *db, const mdl_upload_complete_t *complete,
+                                  apr_pool_t *p)
+{
+    mdl_refusal_t unused = {0};
+    mdl_upload_t *upload;
+    apr_status_t rv = mdl_upload_find(db, complete->id, &upload, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_category_hold(db, complete->shop_id, upload->category_id, &unused, p);
+    }
+    return rv == APR_ENOENT || rv == MDL_EREFUSED ? APR_SUCCESS : rv;
+}
+
+apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_upload_complete_t *complete = arg;
+    mdl_upload_t *upload;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    complete->repeated = 0;
+    complete->job = NULL;
+    if ((rv = hold_category(db, complete, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_UPLOAD_COMPLETE, &row, p,
+                           MDL_ARGS(mdl_text(complete->id), mdl_int(complete->shop_id),
+                                    mdl_text(MDL_UPLOAD_OPEN), mdl_int(apr_time_now())));
+    if (rv == APR_ENOENT) {
+        return find_completed(db, complete, p);
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    upload = upload_of_row(row, p);
+    if ((rv = check_bytes(complete, upload, p)) != APR_SUCCESS ||
+        (rv = find_asset(db, complete, upload, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = upload->sha256 != NULL ? make_ready(db, complete, upload, p)
+                                : queue_verification(db, complete, upload, p);
+    return rv == APR_SUCCESS
+               ? mdl_db_exec(db, MDL_Q_UPLOAD_SET_ASSET, NULL, p,
+                             MDL_ARGS(mdl_int(complete->asset->id), mdl_text(upload->id)))
+               : rv;
+}
+
+apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_upload_expire_t *expire = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_UPLOAD_EXPIRE, &rows, p,
+                                    MDL_ARGS(mdl_int(apr_time_now()), mdl_int(expire->limit)));
+
+    expire->aborted = 0;
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        expire->aborted++;
+        rv = mdl_blob_release(db, mdl_rows_text(rows, 0), p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_upload_over(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_upload_over_t *over = arg;
+    mdl_json_t *array = mdl_json_array(p);
+    const char *ids;
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    for (int i = 0; i < over->ids->nelts; i++) {
+        mdl_json_add_string(array, NULL, APR_ARRAY_IDX(over->ids, i, const char *));
+    }
+    ids = mdl_json_text(array, NULL, p);
+    rv = mdl_db_select(db, MDL_Q_UPLOAD_OVER, &rows, p, MDL_ARGS(mdl_text(ids), mdl_text(ids)));
+    over->over = apr_array_make(p, 16, sizeof(const char *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(over->over, const char *) = mdl_rows_text(rows, 0);
+    }
+    return rv;
+}

@@ -1,0 +1,122 @@
+/*
+ * A direct upload: a client writes a file's bytes to an address of its own, at once or in pieces,
+ * and then makes an asset of it.  Its bytes are a partial file (storage) of the upload's id.
+ */
+#ifndef MDL_CORE_CATALOG_UPLOAD_H
+#define MDL_CORE_CATALOG_UPLOAD_H
+
+#include "core/catalog/asset.h"
+#include "core/job.h"
+#include "core/problem.h"
+#include "db/db.h"
+#include "storage/storage.h"
+
+#define MDL_UPLOAD_OPEN      "open"
+#define MDL_UPLOAD_COMPLETED "completed"
+#define MDL_UPLOAD_ABORTED   "aborted"
+
+typedef struct {
+    const char *id;
+    apr_int64_t shop_id;
+    const char *status;
+    const char *filename;
+    const char *title;
+    const char *content_type;    /* NULL for none */
+    apr_int64_t category_id;     /* 0 for none */
+    apr_int64_t size;            /* as announced, or as it came; -1: not known yet */
+    const char *expected_sha256; /* as announced; NULL */
+    const char *sha256;          /* of all bytes once they came in one piece; NULL */
+    apr_int64_t asset_id;        /* that it became; 0 */
+    apr_time_t created_at;
+    apr_time_t expires_at;
+} mdl_upload_t;
+
+/** Effect: begins an upload.  Refused: 422 unknown_reference, 422 storage_quota_exceeded. */
+typedef struct {
+    apr_interval_time_t lifetime;
+    apr_int64_t quota;   /* of the shop's storage; 0: none */
+    mdl_upload_t upload; /* in: shop_id, filename, title, content_type, category_id, size,
+                            expected_sha256; out: all */
+    mdl_refusal_t *refusal;
+} mdl_upload_begin_t;
+apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** An upload of any shop, also one that is over; APR_ENOENT. */
+apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload, apr_pool_t *p);
+
+/** Whether it expired without having been completed. */
+int mdl_upload_expired(const mdl_upload_t *upload);
+
+/** How many bytes have arrived, in *offset: 0 of one that was aborted. */
+apr_status_t mdl_upload_offset(mdl_storage_t *storage, const mdl_upload_t *upload,
+                               apr_int64_t *offset, apr_pool_t *p);
+
+/** Effect that reads an upload as its shop may see it.  Refused: 404 upload_not_found, also when it
+    expired. */
+typedef struct {
+    const char *id;
+    apr_int64_t shop_id;
+    mdl_storage_t *storage;
+    mdl_upload_t *upload; /* out */
+    apr_int64_t offset;   /* out */
+    mdl_refusal_t *refusal;
+} mdl_upload_get_t;
+apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: aborts an upload; its bytes are swept.  Refused: 404 upload_not_found, 409
+    upload_finished. */
+apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg /* mdl_upload_get_t */);
+
+/** Effect: notes the size of an upload that began without.  APR_ENOENT when it is over or has one
+    already. */
+typedef struct {
+    const char *id;
+    apr_int64_t size;
+} mdl_upload_size_t;
+apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: notes that all bytes have come and are a blob.  APR_EINCOMPLETE as mdl_blob_check. */
+typedef struct {
+    const char *id;
+    const mdl_storage_t *storage;
+    mdl_blob_t blob;
+    int late; /* out: the upload is over, or of another size; the blob is left to the sweep */
+} mdl_upload_finish_t;
+apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/**
+ * Effect: makes an asset of an upload, or new bytes for one.  The asset is ready where all bytes
+ * came in one piece; else a job hashes them first.  Refused: 404 upload_not_found, 409
+ * upload_incomplete, 409 upload_finished, 422 checksum_mismatch, 422 storage_quota_exceeded, and as
+ * mdl_asset_insert and mdl_version_await are.
+ */
+typedef struct {
+    const char *id;
+    apr_int64_t shop_id;
+    apr_int64_t asset_id; /* that gets the bytes; 0: a new one */
+    mdl_storage_t *storage;
+    apr_int64_t quota; /* of the shop's storage; 0: none */
+    int max_attempts;
+    int repeated;       /* out: the upload had been completed before, into the asset */
+    mdl_asset_t *asset; /* out */
+    mdl_job_t *job;     /* out: NULL when there is nothing left to do */
+    mdl_refusal_t *refusal;
+} mdl_upload_complete_t;
+apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: aborts up to limit open uploads that have expired. */
+typedef struct {
+    int limit;
+    apr_int64_t aborted; /* out */
+} mdl_upload_expire_t;
+apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect that reads which of these partial files (ids, const char *) belong to nothing any more.
+ */
+typedef struct {
+    const apr_array_header_t *ids;
+    apr_array_header_t *over; /* out: const char * */
+} mdl_upload_over_t;
+apr_status_t mdl_upload_over(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+#endif

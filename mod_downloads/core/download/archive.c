@@ -1,0 +1,222 @@
+#include "core/download/archive.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+
+#include "base/text/json.h"
+
+#define BATCH 100 /* files whose rows are held at once */
+
+/* Another way to make the bytes of an archive needs another number here. */
+#define FORMAT "mod_downloads zip 1\n"
+
+/* --- which files -------------------------------------------------------------------------------
+ */
+
+static int count_of(const char *ids)
+{
+    int n = *ids != '\0';
+
+    while ((ids = strchr(ids, ',')) != NULL) {
+        ids++;
+        n++;
+    }
+    return n;
+}
+
+/* Whether it is not in the set yet, where it is put: open addressing, and no id is 0. */
+static int is_new(apr_int64_t *set, apr_size_t mask, apr_int64_t id)
+{
+    apr_size_t i = (apr_size_t)id & mask;
+
+    while (set[i] != 0 && set[i] != id) {
+        i = (i + 1) & mask;
+    }
+    if (set[i] == id) {
+        return 0;
+    }
+    set[i] = id;
+    return 1;
+}
+
+/* Those of all lists, each where it comes first. */
+static void add_ids(apr_array_header_t *ids, const apr_array_header_t *lists, apr_pool_t *p)
+{
+    apr_size_t size = 64;
+    apr_int64_t *set;
+
+    while (size * 3 / 4 < (apr_size_t)ids->nalloc) {
+        size *= 2;
+    }
+    set = apr_pcalloc(p, size * sizeof *set);
+    for (int i = 0; i < lists->nelts; i++) {
+        const char *text = APR_ARRAY_IDX(lists, i, const char *);
+
+        while (*text != '\0') {
+            char *end;
+            apr_int64_t id = apr_strtoi64(text, &end, 10);
+
+            if (is_new(set, size - 1, id)) {
+                APR_ARRAY_PUSH(ids, apr_int64_t) = id;
+            }
+            text = *end == ',' ? end + 1 : "";
+        }
+    }
+}
+
+static apr_status_t read_ids(mdl_db_t *db, apr_int64_t assignment_id, apr_array_header_t **ids,
+                             apr_pool_t *p)
+{
+    apr_array_header_t *lists;
+    apr_pool_t *scratch;
+    int count = 0;
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    apr_pool_create(&scratch, p);
+    apr_pool_tag(scratch, "mdl_archive_ids");
+    lists = apr_array_make(scratch, 64, sizeof(const char *));
+    rv = mdl_db_select(
+        db, MDL_Q_ARCHIVE_LISTS, &rows, scratch,
+        MDL_ARGS(mdl_int(assignment_id), mdl_int(assignment_id), mdl_int(assignment_id)));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        const char *list = mdl_rows_text(rows, 1);
+
+        if (list != NULL) {
+            APR_ARRAY_PUSH(lists, const char *) = list;
+            count += count_of(list);
+        }
+    }
+    *ids = apr_array_make(p, count, sizeof(apr_int64_t));
+    add_ids(*ids, lists, scratch);
+    apr_pool_destroy(scratch);
+    return rv;
+}
+
+/* --- what is in them ---------------------------------------------------------------------------
+ */
+
+typedef struct {
+    mdl_archive_t *archive;
+    mdl_sha256_t *tag;
+} building_t;
+
+/* A row of archive_files, kept until its place among the others has come. */
+typedef struct {
+    mdl_archive_file_t file;
+    const char *filename;
+    apr_uint32_t crc32;
+    int downloads_used;
+    int downloads_extra;
+} row_t;
+
+static void read_row(const mdl_rows_t *rows, row_t *row)
+{
+    row->file.asset_id = mdl_rows_int(rows, 1);
+    row->filename = mdl_rows_text(rows, 2);
+    /* What is no digest stays one of zeros, and is missing from the storage. */
+    mdl_hex_decode(row->file.sha256, sizeof row->file.sha256, mdl_rows_text(rows, 3));
+    row->file.size = mdl_rows_int(rows, 4);
+    row->crc32 = (apr_uint32_t)mdl_rows_int(rows, 5);
+    row->file.updated_at = mdl_rows_int(rows, 6);
+    row->downloads_used = (int)mdl_rows_int(rows, 7);
+    row->downloads_extra = (int)mdl_rows_int(rows, 8);
+}
+
+static void add(building_t *building, const row_t *row)
+{
+    mdl_archive_t *archive = building->archive;
+    apr_int64_t numbers[] = {row->file.size, row->crc32, row->file.updated_at};
+    const char *name;
+
+    mdl_zip_add(archive->zip, row->filename, row->file.size, row->crc32, row->file.updated_at);
+    name = mdl_zip_name(archive->zip, archive->files->nelts);
+    APR_ARRAY_PUSH(archive->files, mdl_archive_file_t) = row->file;
+    if (row->file.updated_at > archive->updated_at) {
+        archive->updated_at = row->file.updated_at;
+    }
+    if (archive->files->nelts == 1 || row->downloads_used - row->downloads_extra >
+                                          archive->downloads_used - archive->downloads_extra) {
+        archive->downloads_used = row->downloads_used;
+        archive->downloads_extra = row->downloads_extra;
+    }
+    mdl_sha256_update(building->tag, name, strlen(name) + 1);
+    mdl_sha256_update(building->tag, row->file.sha256, sizeof row->file.sha256);
+    mdl_sha256_update(building->tag, numbers, sizeof numbers);
+}
+
+/* Adds the files of n ids, in their order. */
+static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t assignment_id,
+                              const apr_int64_t *ids, int n, apr_pool_t *p)
+{
+    mdl_json_t *given = mdl_json_array(p);
+    row_t *rows_of = apr_pcalloc(p, (apr_size_t)n * sizeof *rows_of);
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    for (int i = 0; i < n; i++) {
+        mdl_json_add_int(given, NULL, ids[i]);
+    }
+    rv = mdl_db_select(db, MDL_Q_ARCHIVE_FILES, &rows, p,
+                       MDL_ARGS(mdl_text(mdl_json_text(given, NULL, p)), mdl_int(assignment_id)));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        read_row(rows, &rows_of[mdl_rows_int(rows, 0)]);
+    }
+    for (int i = 0; rv == APR_SUCCESS && i < n; i++) {
+        if (rows_of[i].filename != NULL) {
+            add(building, &rows_of[i]);
+        }
+    }
+    return rv;
+}
+
+apr_status_t mdl_archive_of(mdl_db_t *db, apr_int64_t assignment_id, const apr_array_header_t *ids,
+                            mdl_archive_t *archive, apr_pool_t *p)
+{
+    building_t building = {archive, NULL};
+    unsigned char digest[MDL_SHA256_LENGTH];
+    apr_pool_t *scratch, *batch;
+    apr_status_t rv = APR_SUCCESS;
+
+    apr_pool_create(&scratch, p);
+    apr_pool_tag(scratch, "mdl_archive");
+    apr_pool_create(&batch, scratch);
+    *archive = (mdl_archive_t){.zip = mdl_zip_begin(ids->nelts, p)};
+    archive->files = apr_array_make(p, ids->nelts, sizeof(mdl_archive_file_t));
+    building.tag = mdl_sha256_begin(scratch);
+    mdl_sha256_update(building.tag, FORMAT, strlen(FORMAT));
+    for (int i = 0; rv == APR_SUCCESS && i < ids->nelts; i += BATCH) {
+        int n = ids->nelts - i < BATCH ? ids->nelts - i : BATCH;
+
+        rv = add_batch(db, &building, assignment_id, &APR_ARRAY_IDX(ids, i, apr_int64_t), n, batch);
+        apr_pool_clear(batch);
+    }
+    mdl_zip_end(archive->zip);
+    mdl_sha256_end(building.tag, digest);
+    archive->tag = mdl_hex(digest, sizeof digest, p);
+    apr_pool_destroy(scratch);
+    return rv;
+}
+
+apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
+                              apr_pool_t *p)
+{
+    apr_array_header_t *ids;
+    apr_pool_t *scratch;
+    apr_status_t rv;
+
+    apr_pool_create(&scratch, p);
+    apr_pool_tag(scratch, "mdl_archive_read");
+    rv = read_ids(db, assignment_id, &ids, scratch);
+    if (rv == APR_SUCCESS) {
+        rv = mdl_archive_of(db, assignment_id, ids, archive, p);
+    }
+    apr_pool_destroy(scratch);
+    return rv;
+}
+
+const char *mdl_archive_filename(const char *storefront_order_id, apr_pool_t *p)
+{
+    return apr_pstrcat(p, "order-", storefront_order_id, ".zip", NULL);
+}

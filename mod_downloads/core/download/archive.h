@@ -1,0 +1,46 @@
+/*
+ * All files of an assignment as one ZIP archive.
+ */
+#ifndef MDL_CORE_DOWNLOAD_ARCHIVE_H
+#define MDL_CORE_DOWNLOAD_ARCHIVE_H
+
+#include <apr_tables.h>
+#include <apr_time.h>
+
+#include "base/crypto.h"
+#include "base/zip/zip.h"
+#include "db/db.h"
+
+/** A file in it; its place is that of the entry in the plan. */
+typedef struct {
+    apr_int64_t asset_id;
+    apr_int64_t size;
+    unsigned char sha256[MDL_SHA256_LENGTH];
+    apr_time_t updated_at;
+} mdl_archive_file_t;
+
+/** What an archive is made of.  Two that are equal have the same tag, and the same bytes. */
+typedef struct {
+    mdl_zip_t *zip;
+    apr_array_header_t *files; /* mdl_archive_file_t; those that are ready */
+    const char *tag;           /* 64 hexadecimal digits, for an entity tag */
+    apr_time_t updated_at;     /* when the newest of the files was */
+    int downloads_used;        /* these two of the file with the fewest downloads left */
+    int downloads_extra;
+} mdl_archive_t;
+
+/**
+ * Reads the archive of an assignment, a hundred files at a time: beside what comes back, some 100
+ * bytes a file, no more than these and 50 bytes for each file are held.
+ */
+apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
+                              apr_pool_t *p);
+
+/** The same for these files of it (apr_int64_t), as they are now; some may be missing. */
+apr_status_t mdl_archive_of(mdl_db_t *db, apr_int64_t assignment_id, const apr_array_header_t *ids,
+                            mdl_archive_t *archive, apr_pool_t *p);
+
+/** The name of the archives of an order. */
+const char *mdl_archive_filename(const char *storefront_order_id, apr_pool_t *p);
+
+#endif

@@ -1,0 +1,108 @@
+#include "core/download/download.h"
+
+#include <apr_time.h>
+
+#include "core/download/session.h"
+
+static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download, mdl_claim_t *claim,
+                                       apr_pool_t *p)
+{
+    mdl_archive_t *archive = &download->archive;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ARCHIVE_GRANT, &row, p,
+                                        MDL_ARGS(mdl_int(download->link->assignment_id)));
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    claim->access_status = mdl_rows_text(row, 0);
+    claim->assignment_status = mdl_rows_text(row, 1);
+    claim->expires_at = mdl_rows_int(row, 2);
+    download->limit = mdl_rows_null(row, 3) ? download->default_download_limit
+                                            : (int)mdl_rows_int(row, 3);
+    download->page_id = mdl_rows_text(row, 4);
+    download->filename = mdl_archive_filename(mdl_rows_text(row, 5), p);
+    download->content_type = "application/zip";
+    rv = mdl_archive_read(db, download->link->assignment_id, archive, p);
+    download->sha256 = archive->tag;
+    download->size = mdl_zip_size(archive->zip);
+    download->updated_at = archive->updated_at;
+    claim->asset_status = archive->files->nelts > 0 ? "ready" : "pending";
+    claim->downloads_used = archive->downloads_used;
+    claim->download_limit = download->limit > 0 ? download->limit + archive->downloads_extra : 0;
+    return rv;
+}
+
+static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, mdl_claim_t *claim,
+                               apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(
+        db, MDL_Q_DOWNLOAD_GRANT, &row, p,
+        MDL_ARGS(mdl_int(download->link->asset_id), mdl_int(download->link->assignment_id)));
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    claim->access_status = mdl_rows_text(row, 0);
+    claim->assignment_status = mdl_rows_text(row, 1);
+    claim->expires_at = mdl_rows_int(row, 2);
+    claim->asset_status = mdl_rows_text(row, 3);
+    download->limit = mdl_rows_null(row, 9) ? download->default_download_limit
+                                            : (int)mdl_rows_int(row, 9);
+    claim->downloads_used = (int)mdl_rows_int(row, 11);
+    claim->download_limit = download->limit > 0 ? download->limit + (int)mdl_rows_int(row, 12) : 0;
+    download->filename = mdl_rows_text(row, 4);
+    download->content_type = mdl_rows_text(row, 5);
+    download->sha256 = mdl_rows_text(row, 6);
+    download->size = mdl_rows_int(row, 7);
+    download->updated_at = mdl_rows_int(row, 8);
+    download->page_id = mdl_rows_text(row, 10);
+    return APR_SUCCESS;
+}
+
+/* The page of an order that does not have the file any more. */
+static apr_status_t find_page(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_PAGE, &row, p,
+                                        MDL_ARGS(mdl_int(download->link->assignment_id)));
+
+    download->page_id = rv == APR_SUCCESS ? mdl_rows_text(row, 0) : NULL;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_download_t *download = arg;
+    apr_time_t now = apr_time_now();
+    mdl_session_t session;
+    mdl_claim_t claim;
+    apr_status_t rv;
+
+    download->page_id = NULL;
+    download->verdict = MDL_VERDICT_GONE;
+    rv = download->link->asset_id == 0 ? read_archive_grant(db, download, &claim, p)
+                                       : read_grant(db, download, &claim, p);
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? find_page(db, download, p) : rv;
+    }
+    download->verdict = mdl_verdict_of(&claim, now);
+    if (download->verdict != MDL_VERDICT_OK && download->verdict != MDL_VERDICT_EXHAUSTED) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_session_find(db, download->link->session, &session, p);
+    if (rv == APR_SUCCESS) { /* its download is taken */
+        download->verdict = session.opened_at + download->session_lifetime > now
+                                ? MDL_VERDICT_OK
+                                : MDL_VERDICT_LINK_OLD;
+    } else if (rv == APR_ENOENT && download->link->expires_at <= now) {
+        download->verdict = MDL_VERDICT_LINK_OLD;
+    }
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
+{
+    return mdl_db_read(db, decide, download, p);
+}

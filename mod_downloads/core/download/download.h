@@ -1,0 +1,34 @@
+/*
+ * One download of a file, or of an archive of all files of an assignment: who may have it.  What it
+ * costs is session.h's.
+ */
+#ifndef MDL_CORE_DOWNLOAD_DOWNLOAD_H
+#define MDL_CORE_DOWNLOAD_DOWNLOAD_H
+
+#include "core/download/archive.h"
+#include "core/download/signed_url.h"
+#include "core/download/entitlement.h"
+#include "db/db.h"
+
+typedef struct {
+    const mdl_capability_file_t *link;
+    int default_download_limit;
+    apr_interval_time_t session_lifetime;
+    mdl_verdict_t verdict; /* out, as all below */
+    const char *page_id;   /* of the order; NULL for none */
+    int limit; /* without what was granted extra; 0: unlimited; not of GONE, as all below */
+    const char *filename;
+    const char *content_type;
+    const char *sha256; /* of an archive: its tag */
+    apr_int64_t size;
+    apr_time_t updated_at;
+    mdl_archive_t archive; /* where the link is one's */
+} mdl_download_t;
+
+/**
+ * Decides over a request for a file, and changes nothing.  Returns APR_SUCCESS with a verdict, or
+ * an error of the database.
+ */
+apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p);
+
+#endif

@@ -1,0 +1,82 @@
+#include "core/download/lease.h"
+
+apr_status_t mdl_meter_renew(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_meter_tick_t *tick = arg;
+    apr_int64_t known;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_METER_RENEW, NULL, p,
+                                  MDL_ARGS(mdl_text(tick->id), mdl_int(tick->leased_until)));
+
+    tick->lost = apr_array_make(p, 4, sizeof(const char *));
+    for (int i = 0; i < tick->progress->nelts && rv == APR_SUCCESS; i++) {
+        const mdl_session_delivery_t *moved = &APR_ARRAY_IDX(tick->progress, i,
+                                                             mdl_session_delivery_t);
+
+        rv = mdl_db_exec(
+            db, MDL_Q_TRANSFER_PROGRESS, &known, p,
+            MDL_ARGS(mdl_text(moved->ranges), mdl_int(moved->bytes), mdl_text(moved->transfer_id)));
+        if (rv == APR_SUCCESS && !known) {
+            APR_ARRAY_PUSH(tick->lost, const char *) = moved->transfer_id;
+        }
+    }
+    return rv;
+}
+
+apr_status_t mdl_meter_forbidden(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_meter_tick_t *tick = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_TRANSFERS_FORBIDDEN, &rows, p,
+        MDL_ARGS(mdl_text(tick->id), mdl_int(apr_time_now()), mdl_int(MDL_SESSION_FACTOR)));
+
+    tick->forbidden = apr_array_make(p, 4, sizeof(const char *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(tick->forbidden, const char *) = mdl_rows_text(rows, 0);
+    }
+    return rv;
+}
+
+static apr_status_t settle_lost(mdl_db_t *db, const char *meter_id, mdl_meter_sweep_t *sweep,
+                                apr_pool_t *p)
+{
+    apr_array_header_t *lost = apr_array_make(p, 16, sizeof(mdl_session_delivery_t));
+    mdl_session_settle_t settle = {.deliveries = lost, .idle = sweep->idle};
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_TRANSFERS_OF_METER, &rows, p,
+                                    MDL_ARGS(mdl_text(meter_id), mdl_int(sweep->limit)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(lost, mdl_session_delivery_t) = (mdl_session_delivery_t){
+            .transfer_id = mdl_rows_text(rows, 0),
+            .session_id = mdl_rows_text(rows, 1),
+            .generation = mdl_rows_int(rows, 2),
+            .ranges = mdl_rows_text(rows, 3),
+            .bytes = mdl_rows_int(rows, 4)};
+    }
+    sweep->more = lost->nelts == sweep->limit;
+    return rv == APR_SUCCESS ? mdl_session_settle(db, p, &settle) : rv;
+}
+
+/* One meter at a time: its row goes once nothing is left of it. */
+apr_status_t mdl_meter_sweep(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_meter_sweep_t *sweep = arg;
+    apr_time_t now = apr_time_now();
+    mdl_rows_t *row;
+    const char *id;
+    apr_status_t rv;
+
+    sweep->more = 0;
+    rv = mdl_db_select_one(db, MDL_Q_METERS_LOST, &row, p, MDL_ARGS(mdl_int(now), mdl_int(1)));
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    id = mdl_rows_text(row, 0);
+    rv = settle_lost(db, id, sweep, p);
+    if (rv == APR_SUCCESS && !sweep->more) {
+        rv = mdl_db_exec(db, MDL_Q_METER_REMOVE, NULL, p, MDL_ARGS(mdl_text(id), mdl_int(now)));
+    }
+    sweep->more = 1;
+    return rv;
+}

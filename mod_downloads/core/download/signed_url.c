@@ -1,0 +1,197 @@
+#include "core/download/signed_url.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+
+#include "base/text/filename.h"
+#include "base/ulid.h"
+
+#define ID_LENGTH    16
+#define MAC_LENGTH   16
+#define FILE_LENGTH  (ID_LENGTH + 3 * 8)
+#define VISIT_LENGTH (ID_LENGTH + 8)
+
+#define FILE_PURPOSE    "file-link"
+#define ARCHIVE_PURPOSE "archive-link"
+
+#define UPLOAD_PREFIX "upl_"
+
+static const char *sign(const mdl_secret_t *secret, const char *purpose, unsigned char *bytes,
+                        apr_size_t length, apr_pool_t *p)
+{
+    unsigned char mac[MDL_SHA256_LENGTH];
+
+    mdl_secret_mac(secret, purpose, bytes, length, mac);
+    memcpy(bytes + length, mac, MAC_LENGTH);
+    return mdl_base64url(bytes, length + MAC_LENGTH, p);
+}
+
+/* Decodes a token into bytes; false unless the MAC behind length bytes is ours. */
+static int verify(const mdl_secret_t *secret, const char *purpose, const char *token,
+                  unsigned char *bytes, apr_size_t length)
+{
+    unsigned char mac[MDL_SHA256_LENGTH];
+
+    if (mdl_base64url_decode(bytes, length + MAC_LENGTH, token) != APR_SUCCESS) {
+        return 0;
+    }
+    mdl_secret_mac(secret, purpose, bytes, length, mac);
+    return mdl_equal(bytes + length, mac, MAC_LENGTH);
+}
+
+const char *mdl_capability_page(const mdl_secret_t *secret, const char *page_id, apr_pool_t *p)
+{
+    unsigned char bytes[ID_LENGTH + MAC_LENGTH];
+
+    if (mdl_base64url_decode(bytes, ID_LENGTH, page_id) != APR_SUCCESS) {
+        return NULL;
+    }
+    return sign(secret, "page-link", bytes, ID_LENGTH, p);
+}
+
+const char *mdl_capability_page_url(const mdl_secret_t *secret, const char *public_url,
+                                    const char *page_id, apr_pool_t *p)
+{
+    return apr_pstrcat(p, public_url, "/o/", mdl_capability_page(secret, page_id, p), NULL);
+}
+
+const char *mdl_capability_page_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
+{
+    unsigned char bytes[ID_LENGTH + MAC_LENGTH];
+
+    return verify(secret, "page-link", token, bytes, ID_LENGTH) ? mdl_base64url(bytes, ID_LENGTH, p)
+                                                                : NULL;
+}
+
+static void put_number(unsigned char *to, apr_int64_t value)
+{
+    for (int i = 7; i >= 0; i--) {
+        to[i] = (unsigned char)(value & 0xff);
+        value >>= 8;
+    }
+}
+
+static apr_int64_t get_number(const unsigned char *from)
+{
+    apr_uint64_t value = 0;
+
+    for (int i = 0; i < 8; i++) {
+        value = value << 8 | from[i];
+    }
+    return (apr_int64_t)value;
+}
+
+static const char *make_link(const mdl_secret_t *secret, const char *purpose,
+                             mdl_capability_file_t *link, apr_pool_t *p)
+{
+    unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
+
+    mdl_random(bytes, ID_LENGTH);
+    put_number(bytes + ID_LENGTH, link->assignment_id);
+    put_number(bytes + ID_LENGTH + 8, link->asset_id);
+    put_number(bytes + ID_LENGTH + 16, apr_time_sec(link->expires_at));
+    link->session = mdl_base64url(bytes, ID_LENGTH, p);
+    return sign(secret, purpose, bytes, FILE_LENGTH, p);
+}
+
+static apr_status_t read_link(const mdl_secret_t *secret, const char *purpose, const char *token,
+                              mdl_capability_file_t *link, apr_pool_t *p)
+{
+    unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
+
+    if (!verify(secret, purpose, token, bytes, FILE_LENGTH)) {
+        return APR_EINVAL;
+    }
+    link->session = mdl_base64url(bytes, ID_LENGTH, p);
+    link->assignment_id = get_number(bytes + ID_LENGTH);
+    link->asset_id = get_number(bytes + ID_LENGTH + 8);
+    link->expires_at = apr_time_from_sec(get_number(bytes + ID_LENGTH + 16));
+    return APR_SUCCESS;
+}
+
+const char *mdl_capability_visit_url(const mdl_secret_t *secret, const char *public_url,
+                                     const char *page_id, apr_int64_t link_id, apr_pool_t *p)
+{
+    unsigned char bytes[VISIT_LENGTH + MAC_LENGTH];
+
+    if (mdl_base64url_decode(bytes, ID_LENGTH, page_id) != APR_SUCCESS) {
+        return NULL;
+    }
+    put_number(bytes + ID_LENGTH, link_id);
+    return apr_pstrcat(p, public_url, "/l/", sign(secret, "visit-link", bytes, VISIT_LENGTH, p),
+                       NULL);
+}
+
+apr_status_t mdl_capability_visit_read(const mdl_secret_t *secret, const char *token,
+                                       const char **page_id, apr_int64_t *link_id, apr_pool_t *p)
+{
+    unsigned char bytes[VISIT_LENGTH + MAC_LENGTH];
+
+    if (!verify(secret, "visit-link", token, bytes, VISIT_LENGTH)) {
+        return APR_EINVAL;
+    }
+    *page_id = mdl_base64url(bytes, ID_LENGTH, p);
+    *link_id = get_number(bytes + ID_LENGTH);
+    return APR_SUCCESS;
+}
+
+const char *mdl_capability_file(const mdl_secret_t *secret, mdl_capability_file_t *file,
+                                apr_pool_t *p)
+{
+    return make_link(secret, FILE_PURPOSE, file, p);
+}
+
+const char *mdl_capability_file_url(const mdl_secret_t *secret, const char *public_url,
+                                    mdl_capability_file_t *file, const char *filename,
+                                    apr_pool_t *p)
+{
+    return apr_pstrcat(p, public_url, "/f/", mdl_capability_file(secret, file, p),
+                       mdl_filename_segment(filename, p), NULL);
+}
+
+apr_status_t mdl_capability_file_read(const mdl_secret_t *secret, const char *token,
+                                      mdl_capability_file_t *file, apr_pool_t *p)
+{
+    return read_link(secret, FILE_PURPOSE, token, file, p);
+}
+
+const char *mdl_capability_archive(const mdl_secret_t *secret, mdl_capability_file_t *archive,
+                                   apr_pool_t *p)
+{
+    archive->asset_id = 0;
+    return make_link(secret, ARCHIVE_PURPOSE, archive, p);
+}
+
+const char *mdl_capability_archive_url(const mdl_secret_t *secret, const char *public_url,
+                                       mdl_capability_file_t *archive, const char *filename,
+                                       apr_pool_t *p)
+{
+    return apr_pstrcat(p, public_url, "/z/", mdl_capability_archive(secret, archive, p),
+                       mdl_filename_segment(filename, p), NULL);
+}
+
+apr_status_t mdl_capability_archive_read(const mdl_secret_t *secret, const char *token,
+                                         mdl_capability_file_t *archive, apr_pool_t *p)
+{
+    return read_link(secret, ARCHIVE_PURPOSE, token, archive, p);
+}
+
+const char *mdl_capability_upload_url(const mdl_secret_t *secret, const char *upload_url,
+                                      const char *id, apr_pool_t *p)
+{
+    unsigned char bytes[MDL_ULID_LENGTH + MAC_LENGTH];
+
+    memcpy(bytes, id + strlen(UPLOAD_PREFIX), MDL_ULID_LENGTH);
+    return apr_pstrcat(p, upload_url, "/", sign(secret, "upload-link", bytes, MDL_ULID_LENGTH, p),
+                       NULL);
+}
+
+const char *mdl_capability_upload_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
+{
+    unsigned char bytes[MDL_ULID_LENGTH + MAC_LENGTH];
+
+    return verify(secret, "upload-link", token, bytes, MDL_ULID_LENGTH)
+               ? apr_psprintf(p, UPLOAD_PREFIX "%.*s", MDL_ULID_LENGTH, (const char *)bytes)
+               : NULL;
+}

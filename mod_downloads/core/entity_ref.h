@@ -1,0 +1,17 @@
+/*
+ * One of a shop's things, by its id: what the effects on it take and give.  An effect that takes
+ * more has a struct of its own, which begins with this one.
+ */
+#ifndef MDL_CORE_ENTITY_REF_H
+#define MDL_CORE_ENTITY_REF_H
+
+#include "core/problem.h"
+
+typedef struct {
+    apr_int64_t shop_id;
+    apr_int64_t id; /* 0 to create one */
+    mdl_refusal_t *refusal;
+    void *found; /* out: the thing as it is then; nothing when it was deleted */
+} mdl_one_t;
+
+#endif

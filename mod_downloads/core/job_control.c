@@ -1,0 +1,96 @@
+#include "core/job_control.h"
+
+#include <string.h>
+
+#include <apr_time.h>
+
+#include "core/catalog/asset.h"
+#include "core/order/lookup.h"
+
+static apr_status_t not_found(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 404, "job_not_found", "There is no such job.");
+}
+
+static apr_status_t find_for(mdl_db_t *db, mdl_job_act_t *act, apr_pool_t *p)
+{
+    apr_status_t rv = act->shop_id != 0
+                          ? mdl_job_find_of_shop(db, act->shop_id, act->id, &act->job, p)
+                          : mdl_job_find(db, act->id, &act->job, p);
+
+    return rv == APR_ENOENT ? not_found(act->refusal) : rv;
+}
+
+/* What waited for a job that was cancelled waits no more. */
+static apr_status_t ended(mdl_db_t *db, const mdl_job_act_t *cancel, apr_pool_t *p)
+{
+    const mdl_job_t *job = cancel->job;
+
+    if (job->order_id != 0) {
+        return mdl_lookup_cancelled(db, cancel->rules, job->order_id, p);
+    }
+    return job->asset_id != 0 ? mdl_asset_failed(db, job->asset_id, p) : APR_SUCCESS;
+}
+
+apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_job_act_t *cancel = arg;
+    apr_time_t now = apr_time_now();
+    apr_int64_t changed;
+    apr_status_t rv;
+
+    rv = mdl_db_exec(
+        db, MDL_Q_JOB_CANCEL, &changed, p,
+        MDL_ARGS(mdl_int(now), mdl_int(now), mdl_text(cancel->id), mdl_int(cancel->shop_id)));
+    if (rv != APR_SUCCESS || (rv = find_for(db, cancel, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (changed > 0) {
+        return ended(db, cancel, p);
+    }
+    return strcmp(cancel->job->status, "cancelled") == 0
+               ? APR_SUCCESS
+               : mdl_refuse(cancel->refusal, 409, "job_finished", "The job has finished already.");
+}
+
+/* The asset of a job that is queued again waits for it, and for no other. */
+static apr_status_t await_again(mdl_db_t *db, const mdl_job_act_t *retry, apr_pool_t *p)
+{
+    const mdl_job_t *job = retry->job;
+    mdl_asset_t *asset;
+    int open;
+    apr_status_t rv = mdl_asset_lock(db, job->shop_id, job->asset_id, &asset, retry->refusal, p);
+
+    if (rv == MDL_EREFUSED) {
+        return mdl_refuse(retry->refusal, 409, "job_finished", "The job's asset was deleted.");
+    }
+    if (rv != APR_SUCCESS ||
+        (rv = mdl_job_open_of_asset(db, job->asset_id, job->id, &open, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return open ? mdl_refuse(retry->refusal, 409, "asset_not_ready",
+                             "Another job of the asset is under way.")
+                : mdl_asset_retry(db, job->asset_id, p);
+}
+
+apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_job_act_t *retry = arg;
+    apr_int64_t changed;
+    apr_status_t rv;
+
+    rv = mdl_db_exec(db, MDL_Q_JOB_RETRY, &changed, p,
+                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(retry->id), mdl_int(retry->shop_id),
+                              mdl_int(retry->shop_id)));
+    if (rv != APR_SUCCESS || (rv = find_for(db, retry, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (changed == 0) {
+        return mdl_refuse(retry->refusal, 409, "job_finished",
+                          "Only a job that failed or was cancelled can be tried again.");
+    }
+    if (retry->job->order_id != 0) {
+        return mdl_lookup_retried(db, retry->job, retry->refusal, p);
+    }
+    return retry->job->asset_id != 0 ? await_again(db, retry, p) : APR_SUCCESS;
+}

@@ -1,0 +1,28 @@
+/*
+ * What people do with a job, and what that means for the asset or the order that waits for it.
+ */
+#ifndef MDL_CORE_JOB_CONTROL_H
+#define MDL_CORE_JOB_CONTROL_H
+
+#include "core/order/fraud.h"
+#include "core/job.h"
+#include "core/problem.h"
+
+/** What cancelling and retrying have in common. */
+typedef struct {
+    const char *id;
+    apr_int64_t shop_id;            /* 0: an operator retries, who may have any job */
+    const mdl_fraud_rules_t *rules; /* to cancel by */
+    mdl_job_t *job;                 /* out */
+    mdl_refusal_t *refusal;
+} mdl_job_act_t;
+
+/** Effect: cancels a shop's open job; a cancelled one stays so.  Refused: 404, 409 job_finished.
+    Whoever works on it stops when it is woken. */
+apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: queues a failed or cancelled job anew.  Refused: 404, 409 job_finished, 409
+    asset_not_ready when another job fills its asset. */
+apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+#endif

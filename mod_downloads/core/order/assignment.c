@@ -1,0 +1,310 @@
+#include "core/order/assignment.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/crypto.h"
+#include "base/text/json.h"
+#include "core/order/event.h"
+#include "core/catalog/license.h"
+#include "core/order/lookup.h"
+#include "core/catalog/mapping.h"
+
+#define PAGE_ID_LENGTH 16
+
+/* What one run of the effect has found and done. */
+typedef struct {
+    mdl_order_assign_t *assign;
+    mdl_mapping_match_t *matches; /* of each item */
+    apr_time_t now;
+    apr_int64_t order_id;
+    apr_int64_t customer_id;
+    const char *email; /* of the customer, or NULL */
+    int held;
+    int pending;              /* the fraud check waits for the storefront */
+    int queued;               /* an email */
+    int looking_up;           /* the storefront is being asked */
+    apr_array_header_t *tags; /* of license keys, locked */
+    mdl_json_t *ids;          /* of the assignments made */
+} run_t;
+
+/* The mapping of an item; its id is 0 where none serves the product any more and the item was
+   assigned before.  APR_ENOENT when it can't be assigned. */
+static apr_status_t match_item(mdl_db_t *db, const mdl_order_assign_t *assign,
+                               const mdl_order_item_t *item, mdl_mapping_match_t *match,
+                               apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_mapping_match(db, assign->shop_id, item->storefront_product_id,
+                                        item->storefront_variant_id, match, p);
+
+    if (rv != APR_ENOENT) {
+        return rv;
+    }
+    match->id = 0;
+    return mdl_db_select_one(
+        db, MDL_Q_ASSIGNMENT_OF_ITEM, &row, p,
+        MDL_ARGS(mdl_int(assign->shop_id), mdl_text(assign->storefront_order_id),
+                 mdl_text(item->storefront_product_id), mdl_text(item->storefront_variant_id)));
+}
+
+/* Finds each item's mapping, or says of every item that has none. */
+static apr_status_t match_items(mdl_db_t *db, mdl_order_assign_t *assign,
+                                mdl_mapping_match_t *matches, apr_pool_t *p)
+{
+    int missing = 0;
+
+    for (int i = 0; i < assign->items->nelts; i++) {
+        const mdl_order_item_t *item = &APR_ARRAY_IDX(assign->items, i, mdl_order_item_t);
+        apr_status_t rv = match_item(db, assign, item, &matches[i], p);
+
+        if (rv == APR_ENOENT) {
+            missing = 1;
+            mdl_refusal_detail(assign->refusal,
+                               apr_psprintf(p, "/items/%d/storefront_product_id", i),
+                               "product_not_mapped", "No active mapping serves this product.", p);
+        } else if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return missing ? mdl_refuse(assign->refusal, 422, "product_not_mapped",
+                                "Map each product to its content before assigning it.")
+                   : APR_SUCCESS;
+}
+
+static apr_status_t put_customer(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    const mdl_customer_t *customer = &run->assign->customer;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    rv = mdl_db_select_one(db, MDL_Q_CUSTOMER_UPSERT, &row, p,
+                           MDL_ARGS(mdl_int(run->assign->shop_id),
+                                    mdl_text(customer->storefront_customer_id),
+                                    mdl_text(customer->email), mdl_text(customer->first_name),
+                                    mdl_text(customer->last_name), mdl_text(customer->locale),
+                                    mdl_int(run->now), mdl_int(run->now)));
+    if (rv == APR_SUCCESS) {
+        run->customer_id = mdl_rows_int(row, 0);
+        run->email = mdl_rows_text(row, 1);
+    }
+    return rv;
+}
+
+static apr_status_t check_fraud(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    mdl_fraud_check_t check = {.rules = run->assign->fraud_rules,
+                               .order_id = run->order_id,
+                               .key_id = run->assign->key_id};
+    apr_status_t rv = mdl_fraud_check(db, &check, p);
+
+    run->held = check.held;
+    run->pending = check.pending;
+    return rv;
+}
+
+static apr_status_t put_order(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    mdl_order_assign_t *assign = run->assign;
+    unsigned char page_id[PAGE_ID_LENGTH];
+    const char *access;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    mdl_random(page_id, sizeof page_id);
+    rv = mdl_db_select_one(
+        db, MDL_Q_ORDER_UPSERT, &row, p,
+        MDL_ARGS(mdl_int(assign->shop_id), mdl_text(assign->storefront_order_id),
+                 mdl_int(run->customer_id), mdl_text(mdl_base64url(page_id, sizeof page_id, p)),
+                 mdl_text(assign->client_ip), mdl_int(run->now), mdl_int(run->now)));
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    run->order_id = mdl_rows_int(row, 0);
+    if (mdl_rows_int(row, 1) != run->customer_id) {
+        mdl_refusal_detail(assign->refusal, "/storefront_customer_id", "other_customer",
+                           "The order belongs to another customer.", p);
+        return mdl_refuse(assign->refusal, 400, "invalid_request",
+                          "The order was assigned to another customer before.");
+    }
+    access = mdl_rows_text(row, 2);
+    if (strcmp(access, "revoked") == 0 || strcmp(access, "rejected") == 0) {
+        return mdl_refuse(assign->refusal, 409, "access_revoked",
+                          "Access to this order was revoked; restore it first.");
+    }
+    run->held = strcmp(access, "held") == 0;
+    return assign->fraud_check ? check_fraud(db, run, p) : APR_SUCCESS;
+}
+
+/* Has the storefront asked for what neither the request nor an earlier one has told. */
+static apr_status_t look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    const mdl_order_assign_t *assign = run->assign;
+    mdl_lookup_want_t want = {.shop_id = assign->shop_id,
+                              .order_id = run->order_id,
+                              .wanted = run->pending || (assign->send_email && run->email == NULL &&
+                                                         !assign->customer_given)};
+    apr_status_t rv = mdl_lookup_want(db, &want, p);
+
+    run->looking_up = want.open;
+    return rv;
+}
+
+static apr_status_t put_assignment(mdl_db_t *db, run_t *run, int index, apr_pool_t *p)
+{
+    const mdl_order_item_t *item = &APR_ARRAY_IDX(run->assign->items, index, mdl_order_item_t);
+    const mdl_mapping_match_t *match = &run->matches[index];
+    apr_time_t expires_at = match->access_days < 0
+                                ? 0
+                                : run->now +
+                                      apr_time_from_sec((apr_time_t)match->access_days * 86400);
+    mdl_rows_t *row;
+    apr_int64_t id;
+    apr_status_t rv;
+
+    if (match->id == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_INSERT, &row, p,
+                           MDL_ARGS(mdl_int(run->order_id), mdl_text(item->storefront_product_id),
+                                    mdl_text(item->storefront_variant_id), mdl_int(item->quantity),
+                                    mdl_int(match->id), mdl_text(match->content),
+                                    mdl_int_or_null(expires_at), mdl_int(run->now)));
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv; /* it was assigned before */
+    }
+    id = mdl_rows_int(row, 0);
+    mdl_json_add_int(run->ids, NULL, id);
+    run->assign->created++;
+    if (strcmp(match->content, "pinned") == 0) {
+        if ((rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_FILES, NULL, p,
+                              MDL_ARGS(mdl_int(id), mdl_int(id)))) != APR_SUCCESS ||
+            (rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_LINKS, NULL, p, MDL_ARGS(mdl_int(id)))) !=
+                APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return run->tags->nelts > 0 ? mdl_license_want(db, id, match->id, item->quantity, run->tags, p)
+                                : APR_SUCCESS;
+}
+
+static apr_status_t lock_license_tags(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    int items = run->assign->items->nelts;
+    apr_array_header_t *mappings = apr_array_make(p, items, sizeof(apr_int64_t));
+
+    for (int i = 0; i < items; i++) {
+        APR_ARRAY_PUSH(mappings, apr_int64_t) = run->matches[i].id;
+    }
+    return mdl_license_lock(db, run->order_id, mappings, &run->tags, p);
+}
+
+static apr_status_t put_assignments(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    apr_int64_t given;
+    apr_status_t rv = lock_license_tags(db, run, p);
+
+    for (int i = 0; rv == APR_SUCCESS && i < run->assign->items->nelts; i++) {
+        rv = put_assignment(db, run, i, p);
+    }
+    return rv == APR_SUCCESS && run->tags->nelts > 0
+               ? mdl_license_fill_order(db, run->order_id, &given, p)
+               : rv;
+}
+
+/* Whether there is to be another email beside the order's newest. */
+static apr_status_t is_wanted(mdl_db_t *db, const run_t *run, const mdl_email_state_t *last,
+                              int *wanted, apr_pool_t *p)
+{
+    int created = run->assign->created > 0;
+    int delayed = 0;
+    apr_status_t rv = APR_SUCCESS;
+
+    if (strcmp(last->status, MDL_EMAIL_NOT_REQUESTED) == 0) {
+        *wanted = 1;
+    } else if (strcmp(last->status, MDL_EMAIL_NO_RECIPIENT) == 0) {
+        *wanted = created || run->email != NULL || run->looking_up;
+    } else if (!created || strcmp(last->status, MDL_EMAIL_HELD) == 0 ||
+               mdl_email_is_awaited(last)) {
+        *wanted = 0; /* one that is held, or has no address yet, will tell of everything */
+    } else {
+        if (run->email != NULL && last->to != NULL && strcmp(run->email, last->to) == 0) {
+            rv = mdl_email_is_delayed(db, run->order_id, &delayed, p);
+        }
+        *wanted = !delayed;
+    }
+    return rv;
+}
+
+static apr_status_t queue_email(mdl_db_t *db, run_t *run, apr_pool_t *p)
+{
+    const mdl_order_assign_t *assign = run->assign;
+    mdl_email_new_t email = {.shop_id = assign->shop_id,
+                             .order_id = run->order_id,
+                             .to = run->email,
+                             .host = assign->mail_host,
+                             .held = run->held,
+                             .awaited = run->looking_up};
+    mdl_email_state_t last;
+    int wanted;
+    apr_status_t rv;
+
+    if ((rv = mdl_email_state(db, run->order_id, &last, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (mdl_email_is_awaited(&last) && email.to != NULL) {
+        run->queued = 1;
+        return mdl_email_address(db, assign->shop_id, run->order_id, email.to, p);
+    }
+    if ((rv = is_wanted(db, run, &last, &wanted, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    run->queued = wanted;
+    return wanted ? mdl_email_queue(db, &email, p) : APR_SUCCESS;
+}
+
+static apr_status_t add_event(mdl_db_t *db, const run_t *run, apr_pool_t *p)
+{
+    mdl_json_t *details = mdl_json_object(p);
+    mdl_event_t event = {.action = "assigned",
+                         .assignment_ids = mdl_json_text(run->ids, NULL, p),
+                         .key_id = run->assign->key_id};
+
+    if (run->assign->created == 0 && !run->queued) {
+        return APR_SUCCESS;
+    }
+    mdl_json_add_bool(details, "send_email", run->assign->send_email);
+    mdl_json_add_bool(details, "fraud_check", run->assign->fraud_check);
+    event.details = mdl_json_text(details, NULL, p);
+    return mdl_event_add(db, run->order_id, &event, p);
+}
+
+apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_order_assign_t *assign = arg;
+    run_t run = {.assign = assign, .now = apr_time_now(), .ids = mdl_json_array(p)};
+    mdl_order_find_t find = {.default_download_limit = assign->default_download_limit};
+    apr_status_t rv;
+
+    assign->created = 0;
+    run.matches = apr_pcalloc(p, (apr_size_t)assign->items->nelts * sizeof *run.matches);
+    if ((rv = match_items(db, assign, run.matches, p)) != APR_SUCCESS ||
+        (rv = put_customer(db, &run, p)) != APR_SUCCESS ||
+        (rv = put_order(db, &run, p)) != APR_SUCCESS ||
+        (rv = look_up(db, &run, p)) != APR_SUCCESS ||
+        (rv = put_assignments(db, &run, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (assign->send_email && (rv = queue_email(db, &run, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if ((rv = add_event(db, &run, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    find.id = run.order_id;
+    rv = mdl_order_find(db, p, &find);
+    assign->order = find.order;
+    return rv;
+}

@@ -1,0 +1,78 @@
+#include "core/order/bounce.h"
+
+#include <string.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#define ID_LENGTH    8
+#define MAC_LENGTH   8
+#define TOKEN_LENGTH (2 * (ID_LENGTH + MAC_LENGTH))
+#define PURPOSE      "mail-bounce"
+
+static void sign(const mdl_secret_t *secret, apr_int64_t email_id, unsigned char *bytes)
+{
+    unsigned char mac[MDL_SHA256_LENGTH];
+
+    for (int i = 0; i < ID_LENGTH; i++) {
+        bytes[i] = (unsigned char)((apr_uint64_t)email_id >> (8 * (ID_LENGTH - 1 - i)));
+    }
+    mdl_secret_mac(secret, PURPOSE, bytes, ID_LENGTH, mac);
+    memcpy(bytes + ID_LENGTH, mac, MAC_LENGTH);
+}
+
+const char *mdl_bounce_address(const mdl_secret_t *secret, const char *mail_from,
+                               apr_int64_t email_id, apr_pool_t *p)
+{
+    unsigned char bytes[ID_LENGTH + MAC_LENGTH];
+    const char *at = strchr(mail_from, '@');
+
+    sign(secret, email_id, bytes);
+    return apr_pstrcat(p, apr_pstrmemdup(p, mail_from, (apr_size_t)(at - mail_from)), "+",
+                       mdl_hex(bytes, sizeof bytes, p), at, NULL);
+}
+
+/* The value of a hexadecimal digit in either case, -1 for another character. */
+static int digit_of(char c)
+{
+    static const char digits[] = "0123456789abcdef";
+    const char *found = c != '\0' ? strchr(digits, apr_tolower(c)) : NULL;
+
+    return found != NULL ? (int)(found - digits) : -1;
+}
+
+apr_int64_t mdl_bounce_email_id(const mdl_secret_t *secret, const char *address)
+{
+    unsigned char bytes[ID_LENGTH + MAC_LENGTH], ours[ID_LENGTH + MAC_LENGTH];
+    const char *at = strrchr(address, '@');
+    apr_uint64_t id = 0;
+    const char *token;
+
+    if (at == NULL || at - address <= TOKEN_LENGTH || at[-TOKEN_LENGTH - 1] != '+') {
+        return 0;
+    }
+    token = at - TOKEN_LENGTH;
+    for (int i = 0; i < ID_LENGTH + MAC_LENGTH; i++) {
+        int high = digit_of(token[2 * i]), low = digit_of(token[2 * i + 1]);
+
+        if (high < 0 || low < 0) {
+            return 0;
+        }
+        bytes[i] = (unsigned char)(high << 4 | low);
+    }
+    for (int i = 0; i < ID_LENGTH; i++) {
+        id = id << 8 | bytes[i];
+    }
+    sign(secret, (apr_int64_t)id, ours);
+    return mdl_equal(bytes, ours, sizeof ours) ? (apr_int64_t)id : 0;
+}
+
+apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const mdl_bounce_t *bounce = arg;
+
+    return mdl_db_exec(
+        db, MDL_Q_EMAIL_BOUNCED, NULL, p,
+        MDL_ARGS(mdl_int(apr_time_now()), mdl_text(bounce->words), mdl_int(bounce->email_id)));
+}

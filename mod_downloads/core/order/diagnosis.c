@@ -1,0 +1,407 @@
+#include "core/order/diagnosis.h"
+
+#include <string.h>
+
+#include <apr_file_info.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/text/json.h"
+#include "base/text/present.h"
+#include "storage/storage.h"
+
+const char *const mdl_check_names[MDL_CHECKS] = {"recipient", "email",  "page",      "mapping",
+                                                 "fraud",     "access", "allowance", "file"};
+
+typedef struct {
+    const mdl_order_t *order;
+    const char *storage;
+    apr_time_t now;
+    apr_pool_t *pool;
+    mdl_diagnosis_t *diagnosis;
+} look_t;
+
+static void say(look_t *look, mdl_check_name_t name, mdl_check_status_t status, const char *message)
+{
+    look->diagnosis->checks[name].status = status;
+    look->diagnosis->checks[name].message = message;
+}
+
+/* Of things that are faulty in part: none, some or all. */
+static mdl_check_status_t share(int faulty, int all)
+{
+    if (faulty == 0) {
+        return MDL_CHECK_OK;
+    }
+    return faulty == all ? MDL_CHECK_FAIL : MDL_CHECK_WARN;
+}
+
+static const mdl_assignment_t *assignment_at(const look_t *look, int i)
+{
+    return APR_ARRAY_IDX(look->order->assignments, i, const mdl_assignment_t *);
+}
+
+static int is(const char *text, const char *other)
+{
+    return strcmp(text, other) == 0;
+}
+
+static void check_recipient(look_t *look)
+{
+    const char *email = look->order->customer.email;
+    const char *status = look->order->lookup_status;
+
+    if (email == NULL && status != NULL && (is(status, "queued") || is(status, "running"))) {
+        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_WARN,
+            look->order->lookup_error == NULL
+                ? "The storefront is being asked for the customer's email address."
+                : apr_pstrcat(look->pool,
+                              "The storefront is asked again for the customer's email address; so "
+                              "far: ",
+                              look->order->lookup_error, NULL));
+    } else if (email == NULL && look->order->lookup_error != NULL) {
+        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+            apr_pstrcat(look->pool,
+                        "The customer has no email address, for the storefront could not be "
+                        "asked: ",
+                        look->order->lookup_error, NULL));
+    } else if (email == NULL && status != NULL && is(status, "succeeded")) {
+        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+            "The storefront knows no email address of the customer: assign again with "
+            "customer.email, or hand over the download page's address yourself.");
+    } else if (email == NULL) {
+        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+            "The customer has no email address: assign again with customer.email, or hand over the "
+            "download page's address yourself.");
+    } else {
+        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_OK,
+            apr_psprintf(look->pool, "The customer's address is %s.", email));
+    }
+}
+
+static const char *words_of(const mdl_email_state_t *email)
+{
+    return email->last_error != NULL ? email->last_error : "no reason is known";
+}
+
+static void check_email(look_t *look)
+{
+    const mdl_email_state_t *email = &look->order->email;
+    apr_pool_t *p = look->pool;
+
+    if (is(email->status, "sent")) {
+        say(look, MDL_CHECK_EMAIL, MDL_CHECK_OK,
+            apr_psprintf(p, "The delivery email to %s was handed over on %s.", email->to,
+                         mdl_words_date(email->sent_at, p)));
+    } else if (is(email->status, MDL_EMAIL_NOT_REQUESTED)) {
+        say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+            "No delivery email was asked for: the customer knows the page only if you gave its "
+            "address.");
+    } else if (mdl_email_is_awaited(email)) {
+        say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+            "The delivery email waits for the customer's address from the storefront.");
+    } else if (is(email->status, MDL_EMAIL_HELD)) {
+        say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+            apr_psprintf(p, "The delivery email to %s is sent once the order is released.",
+                         email->to));
+    } else if (is(email->status, "queued") && email->last_error == NULL) {
+        say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+            apr_psprintf(p, "The delivery email to %s waits to be sent.", email->to));
+    } else if (is(email->status, "queued")) {
+        say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+            apr_psprintf(p, "The delivery email to %s is tried again; so far: %s", email->to,
+                         email->last_error));
+    } else if (is(email->status, MDL_EMAIL_NO_RECIPIENT)) {
+        say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
+            email->last_error == NULL
+                ? "The delivery email was not sent, for there was no address then: resend it."
+                : apr_pstrcat(p, "The delivery email was not sent, for there was no address: ",
+                              email->last_error, NULL));
+    } else if (is(email->status, MDL_EMAIL_BOUNCED)) {
+        say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
+            apr_psprintf(p, "The delivery email to %s came back: %s", email->to, words_of(email)));
+    } else {
+        say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
+            apr_psprintf(p, "The delivery email to %s was not delivered: %s", email->to,
+                         words_of(email)));
+    }
+}
+
+static void check_page(look_t *look)
+{
+    int assignments = look->order->assignments->nelts;
+
+    if (assignments == 0) {
+        say(look, MDL_CHECK_PAGE, MDL_CHECK_FAIL,
+            "The download page is empty: nothing is assigned to the order.");
+    } else {
+        say(look, MDL_CHECK_PAGE, MDL_CHECK_OK,
+            apr_psprintf(look->pool, "The download page is there, with %d assignment%s.",
+                         assignments, assignments == 1 ? "" : "s"));
+    }
+}
+
+static int is_empty(const mdl_assignment_t *assignment)
+{
+    return assignment->files->nelts == 0 && assignment->links->nelts == 0 &&
+           assignment->license_keys->nelts == 0 && assignment->license_keys_pending == 0;
+}
+
+static void check_mapping(look_t *look)
+{
+    int all = look->order->assignments->nelts, empty = 0;
+    const mdl_assignment_t *last = NULL, *inactive = NULL;
+    apr_int64_t pending = 0;
+
+    for (int i = 0; i < all; i++) {
+        const mdl_assignment_t *assignment = assignment_at(look, i);
+
+        if (is_empty(assignment)) {
+            empty++;
+            last = assignment;
+        }
+        if (!assignment->mapping_active) {
+            inactive = assignment;
+        }
+        pending += assignment->license_keys_pending;
+    }
+    if (empty > 0) {
+        say(look, MDL_CHECK_MAPPING, share(empty, all),
+            apr_psprintf(look->pool,
+                         "Mapping %" APR_INT64_T_FMT
+                         " has no content, so that assignment %" APR_INT64_T_FMT
+                         " gives nothing: %d of %d assignment%s.",
+                         last->mapping_id, last->id, empty, all, all == 1 ? "" : "s"));
+    } else if (pending > 0 && !is(look->order->access_status, "active")) {
+        say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+            apr_psprintf(look->pool,
+                         "%" APR_INT64_T_FMT " license key%s handed out once access is given.",
+                         pending, pending == 1 ? " is" : "s are"));
+    } else if (pending > 0) {
+        say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+            apr_psprintf(look->pool, "%" APR_INT64_T_FMT " license key%s: add keys to the tag.",
+                         pending, pending == 1 ? " is still missing" : "s are still missing"));
+    } else if (inactive != NULL) {
+        say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+            apr_psprintf(look->pool,
+                         "Mapping %" APR_INT64_T_FMT
+                         " is not active: it serves this order, but no new one.",
+                         inactive->mapping_id));
+    } else {
+        say(look, MDL_CHECK_MAPPING, MDL_CHECK_OK, "Every assignment has content.");
+    }
+}
+
+/* What the fraud check saw, a sentence each with a space before it. */
+static const char *signal_words(const look_t *look)
+{
+    const char *text = look->order->fraud_signals, *words = "", *why;
+    mdl_json_t *signals = NULL;
+
+    if (text != NULL) {
+        mdl_json_parse(&signals, text, strlen(text), &why, look->pool);
+    }
+    for (apr_size_t i = 0; i < mdl_json_length(signals); i++) {
+        words = apr_pstrcat(
+            look->pool, words, " ",
+            mdl_json_string(mdl_json_member(mdl_json_element(signals, i), "message")), NULL);
+    }
+    return words;
+}
+
+static const char *decision_words(const mdl_order_t *order)
+{
+    const char *decision = order->fraud_decision;
+
+    if (is(decision, "held")) {
+        return order->risk_pending
+                   ? "The fraud check is done once the storefront has answered; the order is held "
+                     "until then."
+                   : "The order is under review: approve or reject it.";
+    }
+    if (is(decision, "rejected")) {
+        return "The order was rejected: approve it to release its downloads.";
+    }
+    if (is(decision, "not_checked")) {
+        return "No fraud check was asked for.";
+    }
+    return is(decision, "approved") ? "The order was held and is approved."
+                                    : "The fraud check is passed.";
+}
+
+static void check_fraud(look_t *look)
+{
+    const char *decision = look->order->fraud_decision;
+    int failed = is(decision, "held") || is(decision, "rejected");
+
+    say(look, MDL_CHECK_FRAUD, failed ? MDL_CHECK_FAIL : MDL_CHECK_OK,
+        apr_pstrcat(look->pool, decision_words(look->order), signal_words(look), NULL));
+}
+
+static const char *closed_words(const look_t *look, int revoked, int expired, int all)
+{
+    if (revoked == all) {
+        return "Every assignment is revoked: restore them.";
+    }
+    if (expired == all) {
+        return "Access has expired: extend it by grant-downloads with extend_days.";
+    }
+    return apr_psprintf(look->pool, "Of %d assignment%s, %d revoked and %d expired.", all,
+                        all == 1 ? "" : "s", revoked, expired);
+}
+
+static void check_access(look_t *look)
+{
+    const mdl_order_t *order = look->order;
+    int all = order->assignments->nelts, revoked = 0, expired = 0;
+
+    if (is(order->access_status, "revoked")) {
+        say(look, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
+            apr_pstrcat(look->pool, "Access to the order is revoked",
+                        order->access_reason != NULL ? ": " : ".", order->access_reason, NULL));
+        return;
+    }
+    if (!is(order->access_status, "active")) {
+        say(look, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
+            apr_psprintf(look->pool, "Access to the order is %s.", order->access_status));
+        return;
+    }
+    for (int i = 0; i < all; i++) {
+        mdl_verdict_t verdict = mdl_assignment_verdict(assignment_at(look, i), look->now);
+
+        revoked += verdict == MDL_VERDICT_REVOKED;
+        expired += verdict == MDL_VERDICT_EXPIRED;
+    }
+    if (revoked + expired > 0) {
+        say(look, MDL_CHECK_ACCESS, share(revoked + expired, all),
+            closed_words(look, revoked, expired, all));
+    } else {
+        say(look, MDL_CHECK_ACCESS, MDL_CHECK_OK, "Access is given.");
+    }
+}
+
+/* Calls visit with each file of the assignments that are open, or with each at all when none is. */
+static void each_file(look_t *look,
+                      void (*visit)(look_t *look, const mdl_order_file_t *file, void *baton),
+                      void *baton)
+{
+    int any = mdl_order_has_open(look->order, look->now);
+
+    for (int i = 0; i < look->order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = assignment_at(look, i);
+
+        for (int j = 0; j < assignment->files->nelts; j++) {
+            if (!any || mdl_assignment_open(assignment, look->now)) {
+                visit(look, APR_ARRAY_IDX(assignment->files, j, const mdl_order_file_t *), baton);
+            }
+        }
+    }
+}
+
+typedef struct {
+    int all;
+    int faulty;
+    const mdl_order_file_t *last; /* faulty one */
+    const char *fault;
+    mdl_storage_t *storage;
+} tally_t;
+
+static void tally_allowance(look_t *look, const mdl_order_file_t *file, void *baton)
+{
+    tally_t *tally = baton;
+
+    (void)look;
+    tally->all++;
+    if (file->download_limit > 0 && file->downloads_used >= file->download_limit) {
+        tally->faulty++;
+        tally->last = file;
+    }
+}
+
+static void check_allowance(look_t *look)
+{
+    tally_t tally = {0};
+
+    each_file(look, tally_allowance, &tally);
+    if (tally.faulty == 0) {
+        say(look, MDL_CHECK_ALLOWANCE, MDL_CHECK_OK, "There are downloads left of every file.");
+        return;
+    }
+    say(look, MDL_CHECK_ALLOWANCE, share(tally.faulty, tally.all),
+        apr_psprintf(look->pool,
+                     "All %d download%s of %s (file %" APR_INT64_T_FMT
+                     ") are used up, %d of %d file%s: grant more.",
+                     tally.last->download_limit, tally.last->download_limit == 1 ? "" : "s",
+                     tally.last->filename, tally.last->asset_id, tally.faulty, tally.all,
+                     tally.all == 1 ? "" : "s"));
+}
+
+/* Whether the bytes are where they should be, whole. */
+static int has_bytes(const tally_t *tally, const mdl_order_file_t *file, apr_pool_t *p)
+{
+    const char *path = mdl_storage_path(tally->storage, file->sha256, p);
+    apr_finfo_t info;
+
+    return path != NULL && apr_stat(&info, path, APR_FINFO_SIZE, p) == APR_SUCCESS &&
+           info.size == file->size;
+}
+
+static void tally_file(look_t *look, const mdl_order_file_t *file, void *baton)
+{
+    tally_t *tally = baton;
+    const char *fault = NULL;
+
+    tally->all++;
+    if (is(file->status, "pending")) {
+        fault = "is still being imported";
+    } else if (!is(file->status, "ready")) {
+        fault = "could not be imported";
+    } else if (!has_bytes(tally, file, look->pool)) {
+        fault = "is missing on the server's disk";
+    }
+    if (fault != NULL) {
+        tally->faulty++;
+        tally->last = file;
+        tally->fault = fault;
+    }
+}
+
+static void check_file(look_t *look)
+{
+    tally_t tally = {0};
+
+    if (mdl_storage_open(&tally.storage, look->storage, look->pool) != APR_SUCCESS) {
+        say(look, MDL_CHECK_FILE, MDL_CHECK_FAIL, "The server's storage can't be read.");
+        return;
+    }
+    each_file(look, tally_file, &tally);
+    if (tally.faulty == 0) {
+        say(look, MDL_CHECK_FILE, MDL_CHECK_OK, "Every file is there.");
+        return;
+    }
+    say(look, MDL_CHECK_FILE, share(tally.faulty, tally.all),
+        apr_psprintf(look->pool, "%s (file %" APR_INT64_T_FMT ") %s: %d of %d file%s.",
+                     tally.last->filename, tally.last->asset_id, tally.fault, tally.faulty,
+                     tally.all, tally.all == 1 ? "" : "s"));
+}
+
+const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order, const char *storage,
+                                          apr_pool_t *p)
+{
+    static void (*const checks[])(look_t * look) = {check_recipient, check_email, check_page,
+                                                    check_mapping,   check_fraud, check_access,
+                                                    check_allowance, check_file};
+    look_t look = {.order = order, .storage = storage, .now = apr_time_now(), .pool = p};
+
+    look.diagnosis = apr_pcalloc(p, sizeof *look.diagnosis);
+    look.diagnosis->first_failure = MDL_CHECKS;
+    for (int i = 0; i < MDL_CHECKS; i++) {
+        checks[i](&look);
+    }
+    for (int i = MDL_CHECKS - 1; i >= 0; i--) {
+        if (look.diagnosis->checks[i].status == MDL_CHECK_FAIL) {
+            look.diagnosis->first_failure = (mdl_check_name_t)i;
+        }
+    }
+    return look.diagnosis;
+}

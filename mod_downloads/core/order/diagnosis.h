@@ -1,0 +1,41 @@
+/*
+ * Why can't this customer download?  Eight checks along the way from the customer's address to the
+ * bytes.
+ */
+#ifndef MDL_CORE_ORDER_DIAGNOSIS_H
+#define MDL_CORE_ORDER_DIAGNOSIS_H
+
+#include "core/order/order.h"
+
+typedef enum {
+    MDL_CHECK_RECIPIENT,
+    MDL_CHECK_EMAIL,
+    MDL_CHECK_PAGE,
+    MDL_CHECK_MAPPING,
+    MDL_CHECK_FRAUD,
+    MDL_CHECK_ACCESS,
+    MDL_CHECK_ALLOWANCE,
+    MDL_CHECK_FILE,
+    MDL_CHECKS
+} mdl_check_name_t;
+
+extern const char *const mdl_check_names[MDL_CHECKS];
+
+/** A warning is about a part of the order, or about something that mends itself; a failure keeps
+    the customer from everything that the check is about. */
+typedef enum { MDL_CHECK_OK, MDL_CHECK_WARN, MDL_CHECK_FAIL } mdl_check_status_t;
+
+typedef struct {
+    struct {
+        mdl_check_status_t status;
+        const char *message; /* a sentence or two */
+    } checks[MDL_CHECKS];
+    mdl_check_name_t first_failure; /* MDL_CHECKS: none */
+} mdl_diagnosis_t;
+
+/** Looks at an order as mdl_order_find reads it, and whether the bytes of its files are in the
+    storage folder. */
+const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order, const char *storage,
+                                          apr_pool_t *p);
+
+#endif

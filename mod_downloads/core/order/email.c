@@ -1,0 +1,199 @@
+#include "core/order/email.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/ulid.h"
+#include "core/ids.h"
+
+/* 1, 5, 15, 30 min, then hourly up to 5 days: 4 attempts in the first hour, 120 after it. */
+#define MAX_ATTEMPTS 124
+
+void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int first)
+{
+    state->status = mdl_rows_int(row, first + 5) != 0 ? MDL_EMAIL_HELD : mdl_rows_text(row, first);
+    if (!mdl_rows_null(row, first + 6) && strcmp(state->status, "sent") == 0) {
+        state->status = MDL_EMAIL_BOUNCED;
+    }
+    state->to = mdl_rows_text(row, first + 1);
+    state->attempts = (int)mdl_rows_int(row, first + 2);
+    state->last_error = mdl_rows_text(row, first + 3);
+    state->sent_at = mdl_rows_int(row, first + 4);
+}
+
+apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state_t *state,
+                             apr_pool_t *p)
+{
+    const char *ids = apr_psprintf(p, "[%" APR_INT64_T_FMT "]", order_id);
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAILS_LATEST, &row, p, MDL_ARGS(mdl_text(ids)));
+
+    *state = (mdl_email_state_t){.status = MDL_EMAIL_NOT_REQUESTED};
+    if (rv == APR_SUCCESS) {
+        mdl_email_state_of_row(state, row, 1);
+    }
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+static apr_status_t insert_job_at(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t email_id,
+                                  apr_time_t due_at, apr_pool_t *p)
+{
+    mdl_job_t job = {.id = mdl_ulid("job_", p),
+                     .type = MDL_JOB_EMAIL,
+                     .lane = MDL_LANE_MAIL,
+                     .shop_id = shop_id,
+                     .email_id = email_id,
+                     .due_at = due_at,
+                     .max_attempts = MAX_ATTEMPTS};
+
+    return mdl_job_insert(db, &job, p);
+}
+
+/* Due when the shop's delay, counted from when the email was asked for, is over. */
+static apr_status_t insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t email_id,
+                               apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_DELAY, &row, p,
+                                        MDL_ARGS(mdl_int(email_id)));
+
+    return rv == APR_SUCCESS
+               ? insert_job_at(db, shop_id, email_id,
+                               mdl_rows_int(row, 0) + apr_time_from_sec(60 * mdl_rows_int(row, 1)),
+                               p)
+               : rv;
+}
+
+apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_pool_t *p)
+{
+    const char *message_id = apr_pstrcat(p, mdl_ulid("", p), "@", email->host, NULL);
+    int to_be_sent = email->to != NULL || email->awaited;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    rv = mdl_db_select_one(
+        db, MDL_Q_EMAIL_INSERT, &row, p,
+        MDL_ARGS(mdl_int(email->shop_id), mdl_int(email->order_id), mdl_text(email->to),
+                 mdl_text(message_id),
+                 mdl_text(to_be_sent ? MDL_EMAIL_QUEUED : MDL_EMAIL_NO_RECIPIENT),
+                 mdl_int(to_be_sent && email->held), mdl_int(apr_time_now())));
+    if (rv == APR_SUCCESS && email->to != NULL && !email->held) {
+        rv = email->at_once ? insert_job_at(db, email->shop_id, mdl_rows_int(row, 0), 0, p)
+                            : insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_email_hold(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
+{
+    apr_array_header_t *ids = apr_array_make(p, 2, sizeof(apr_int64_t));
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAIL_CANCEL_JOBS, &rows, p,
+                                    MDL_ARGS(mdl_int(apr_time_now()), mdl_int(order_id)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(ids, apr_int64_t) = mdl_rows_int(rows, 0);
+    }
+    return rv == APR_SUCCESS && ids->nelts > 0
+               ? mdl_db_exec(db, MDL_Q_EMAIL_HOLD, NULL, p,
+                             MDL_ARGS(mdl_text(mdl_ids_json(ids, p))))
+               : rv;
+}
+
+apr_status_t mdl_email_hold_again(mdl_db_t *db, apr_int64_t id, const char *job_id, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_LOCK_ORDER, &row, p, MDL_ARGS(mdl_int(id)));
+
+    if (rv != APR_SUCCESS || strcmp(mdl_rows_text(row, 0), "held") != 0) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    rv = mdl_db_exec(db, MDL_Q_EMAIL_CANCEL_JOB, NULL, p,
+                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(job_id)));
+    return rv == APR_SUCCESS
+               ? mdl_db_exec(db, MDL_Q_EMAIL_HOLD, NULL, p,
+                             MDL_ARGS(mdl_text(apr_psprintf(p, "[%" APR_INT64_T_FMT "]", id))))
+               : rv;
+}
+
+apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
+                               apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAIL_RELEASE, &rows, p, MDL_ARGS(mdl_int(order_id)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        rv = mdl_rows_null(rows, 1) ? APR_SUCCESS
+                                    : insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
+    }
+    return rv;
+}
+
+int mdl_email_is_awaited(const mdl_email_state_t *state)
+{
+    return state->to == NULL && (strcmp(state->status, MDL_EMAIL_QUEUED) == 0 ||
+                                 strcmp(state->status, MDL_EMAIL_HELD) == 0);
+}
+
+apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
+                               const char *to, apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAIL_ADDRESS, &rows, p,
+                                    MDL_ARGS(mdl_text(to), mdl_int(order_id)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        rv = mdl_rows_int(rows, 1) != 0 ? APR_SUCCESS
+                                        : insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *why, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_EMAIL_NO_RECIPIENT, NULL, p,
+                       MDL_ARGS(mdl_text(why), mdl_int(order_id)));
+}
+
+apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_EMAIL_AWAIT, NULL, p, MDL_ARGS(mdl_int(order_id)));
+}
+
+apr_status_t mdl_email_is_delayed(mdl_db_t *db, apr_int64_t order_id, int *delayed, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_DELAYED, &row, p,
+                                        MDL_ARGS(mdl_int(apr_time_now()), mdl_int(order_id)));
+
+    *delayed = rv == APR_SUCCESS;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+apr_status_t mdl_email_find(mdl_db_t *db, apr_int64_t id, mdl_email_t *email, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_BY_ID, &row, p, MDL_ARGS(mdl_int(id)));
+
+    if (rv == APR_SUCCESS) {
+        email->id = id;
+        email->order_id = mdl_rows_int(row, 0);
+        email->to = mdl_rows_text(row, 1);
+        email->message_id = mdl_rows_text(row, 2);
+        email->from_name = mdl_rows_text(row, 3);
+        email->reply_to = mdl_rows_text(row, 4);
+    }
+    return rv;
+}
+
+apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, const char *status, int attempts,
+                              const char *words, apr_pool_t *p)
+{
+    int sent = strcmp(status, "sent") == 0;
+
+    return mdl_db_exec(db, MDL_Q_EMAIL_RESULT, NULL, p,
+                       MDL_ARGS(mdl_text(status), mdl_int(attempts), mdl_text(words),
+                                sent ? mdl_int(apr_time_now()) : mdl_null(), mdl_int(id)));
+}

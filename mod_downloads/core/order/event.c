@@ -1,0 +1,49 @@
+#include "core/order/event.h"
+
+apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *event, apr_pool_t *p)
+{
+    event->created_at = apr_time_now();
+    return mdl_db_exec(db, MDL_Q_EVENT_INSERT, NULL, p,
+                       MDL_ARGS(mdl_int(order_id), mdl_text(event->action),
+                                mdl_text(event->assignment_ids), mdl_text(event->key_id),
+                                mdl_text(event->reason), mdl_text(event->details),
+                                mdl_int(event->created_at)));
+}
+
+apr_status_t mdl_event_latest(mdl_db_t *db, apr_int64_t order_id, apr_array_header_t **events,
+                              apr_pool_t *p)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_EVENT_LATEST, &rows, p,
+                                    MDL_ARGS(mdl_int(order_id), mdl_int(MDL_EVENTS_SHOWN)));
+
+    *events = apr_array_make(p, 8, sizeof(mdl_event_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_event_t *event = apr_pcalloc(p, sizeof *event);
+
+        event->id = mdl_rows_int(rows, 0);
+        event->action = mdl_rows_text(rows, 1);
+        event->assignment_ids = mdl_rows_text(rows, 2);
+        event->key_id = mdl_rows_text(rows, 3);
+        event->reason = mdl_rows_text(rows, 4);
+        event->details = mdl_rows_text(rows, 5);
+        event->created_at = mdl_rows_int(rows, 6);
+        APR_ARRAY_PUSH(*events, mdl_event_t *) = event;
+    }
+    return rv;
+}
+
+apr_status_t mdl_event_count(mdl_db_t *db, apr_int64_t order_id, const char *action,
+                             apr_time_t since, int *count, apr_time_t *oldest, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(
+        db, MDL_Q_EVENT_COUNT, &row, p,
+        MDL_ARGS(mdl_int(order_id), mdl_text(action), mdl_int(since)));
+
+    if (rv == APR_SUCCESS) {
+        *count = (int)mdl_rows_int(row, 0);
+        *oldest = mdl_rows_int(row, 1);
+    }
+    return rv;
+}

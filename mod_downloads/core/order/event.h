@@ -1,0 +1,35 @@
+/*
+ * The audit trail of an order: who did what to it, when and why.  Events are added in the
+ * transaction of what they tell, and never changed.
+ */
+#ifndef MDL_CORE_ORDER_EVENT_H
+#define MDL_CORE_ORDER_EVENT_H
+
+#include <apr_tables.h>
+
+#include "base/text/json.h"
+#include "db/db.h"
+
+#define MDL_EVENTS_SHOWN 50
+
+typedef struct {
+    apr_int64_t id;
+    const char *action;         /* "assigned", "revoked", … */
+    const char *assignment_ids; /* a JSON array as text; NULL: the whole order */
+    const char *key_id;         /* the API key that asked; NULL: the service itself */
+    const char *reason;         /* as the caller gave it, or NULL */
+    const char *details;        /* a JSON object as text, or NULL */
+    apr_time_t created_at;      /* set by mdl_event_add */
+} mdl_event_t;
+
+apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *event, apr_pool_t *p);
+
+/** Reads the newest events of an order (mdl_event_t *), at most MDL_EVENTS_SHOWN, newest first. */
+apr_status_t mdl_event_latest(mdl_db_t *db, apr_int64_t order_id, apr_array_header_t **events,
+                              apr_pool_t *p);
+
+/** Counts an order's events of an action since a time; *oldest gets the time of the first. */
+apr_status_t mdl_event_count(mdl_db_t *db, apr_int64_t order_id, const char *action,
+                             apr_time_t since, int *count, apr_time_t *oldest, apr_pool_t *p);
+
+#endif

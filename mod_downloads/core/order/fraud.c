@@ -1,0 +1,375 @@
+#include "core/order/fraud.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/text/json.h"
+#include "core/order/email.h"
+#include "core/order/event.h"
+#include "core/catalog/license.h"
+
+#define REVOKED_MEDIUM 1
+
+typedef enum { NONE, LOW, MEDIUM, HIGH, LEVELS } level_t;
+
+static const char *const level_names[LEVELS] = {"none", "low", "medium", "high"};
+
+/* An order and all that a check looks at. */
+typedef struct {
+    apr_int64_t id;
+    apr_int64_t shop_id;
+    const char *access_status;
+    const char *decision;
+    const char *signals; /* of the check before, or NULL */
+    const char *risk;    /* the storefront's word, or NULL */
+    const char *email;   /* or NULL */
+    level_t hold_at;
+    int has_storefront;
+    int pending; /* the check before waited for it */
+    int orders_of_customer;
+    int orders_of_address;
+    int orders_of_ip;
+    int orders_refused;
+} subject_t;
+
+/* What it comes to. */
+typedef struct {
+    mdl_json_t *signals;
+    level_t level;
+    int pending;
+    apr_pool_t *pool;
+} finding_t;
+
+static int is(const char *text, const char *other)
+{
+    return strcmp(text, other) == 0;
+}
+
+static level_t level_of(const char *name)
+{
+    level_t level = HIGH;
+
+    while (level > NONE && !is(level_names[level], name)) {
+        level--;
+    }
+    return level;
+}
+
+static apr_status_t open_domains(mdl_domains_t **domains, const char *directive, const char *path,
+                                 const char **why, apr_pool_t *p)
+{
+    char words[120];
+    apr_status_t rv = path != NULL ? mdl_domains_open(domains, path, p) : APR_SUCCESS;
+
+    if (rv != APR_SUCCESS) {
+        *why = apr_psprintf(p, "%s: the file %s can't be read: %s.", directive, path,
+                            apr_strerror(rv, words, sizeof words));
+    }
+    return rv;
+}
+
+apr_status_t mdl_fraud_rules_open(const mdl_fraud_rules_t **rules, const mdl_settings_t *settings,
+                                  const char **why, apr_pool_t *p)
+{
+    mdl_fraud_rules_t *made = apr_pcalloc(p, sizeof *made);
+    apr_status_t rv;
+
+    made->settings = settings;
+    if ((rv = open_domains(&made->disposable, "DownloadsFraudDisposableDomains",
+                           settings->fraud_disposable_domains, why, p)) != APR_SUCCESS ||
+        (rv = open_domains(&made->blocked, "DownloadsFraudBlockedDomains",
+                           settings->fraud_blocked_domains, why, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    *rules = made;
+    return APR_SUCCESS;
+}
+
+static apr_status_t read_subject(mdl_db_t *db, subject_t *subject, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_FRAUD_SUBJECT, &row, p,
+                                        MDL_ARGS(mdl_int(subject->id)));
+
+    if (rv == APR_SUCCESS) {
+        subject->shop_id = mdl_rows_int(row, 0);
+        subject->access_status = mdl_rows_text(row, 1);
+        subject->decision = mdl_rows_text(row, 2);
+        subject->signals = mdl_rows_text(row, 3);
+        subject->risk = mdl_rows_text(row, 4);
+        subject->email = mdl_rows_text(row, 5);
+        subject->hold_at = level_of(mdl_rows_text(row, 6));
+        subject->has_storefront = mdl_rows_int(row, 7) != 0;
+        subject->pending = mdl_rows_int(row, 8) != 0;
+    }
+    return rv;
+}
+
+/* Nobody needs to know how far beyond twice the number a count goes. */
+static apr_int64_t most(int number)
+{
+    return 2 * (apr_int64_t)number;
+}
+
+static apr_status_t count(mdl_db_t *db, const mdl_settings_t *settings, subject_t *subject,
+                          apr_pool_t *p)
+{
+    apr_time_t since = apr_time_now() - settings->fraud_window;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(
+        db, MDL_Q_FRAUD_COUNTS, &row, p,
+        MDL_ARGS(mdl_int(since), mdl_int(most(settings->fraud_customer_orders)), mdl_int(since),
+                 mdl_int(most(settings->fraud_address_orders)), mdl_int(since),
+                 mdl_int(most(settings->fraud_ip_orders)), mdl_int(most(REVOKED_MEDIUM)),
+                 mdl_int(subject->id)));
+
+    if (rv == APR_SUCCESS) {
+        subject->orders_of_customer = (int)mdl_rows_int(row, 0);
+        subject->orders_of_address = (int)mdl_rows_int(row, 1);
+        subject->orders_of_ip = (int)mdl_rows_int(row, 2);
+        subject->orders_refused = (int)mdl_rows_int(row, 3);
+    }
+    return rv;
+}
+
+static void add(finding_t *finding, const char *code, level_t level, const char *message)
+{
+    mdl_json_t *signal = mdl_json_add_object(finding->signals, NULL);
+
+    mdl_json_add_string(signal, "code", code);
+    mdl_json_add_string(signal, "level", level_names[level]);
+    mdl_json_add_string(signal, "message", message);
+    if (level > finding->level) {
+        finding->level = level;
+    }
+}
+
+static const char *window_words(apr_interval_time_t window, apr_pool_t *p)
+{
+    static const struct {
+        int seconds;
+        const char *name;
+    } units[] = {{3600, "hour"}, {60, "minute"}, {1, "second"}};
+    int seconds = (int)apr_time_sec(window), unit = 0;
+
+    while (seconds % units[unit].seconds != 0) {
+        unit++;
+    }
+    seconds /= units[unit].seconds;
+    return seconds == 1 ? apr_pstrcat(p, "the last ", units[unit].name, NULL)
+                        : apr_psprintf(p, "the last %d %ss", seconds, units[unit].name);
+}
+
+/* "5 other orders", "10 or more other orders": what is behind it is the sentence's. */
+static const char *orders_words(int orders, int number, apr_pool_t *p)
+{
+    return apr_psprintf(p, "%d%s other order%s", orders, orders == most(number) ? " or more" : "",
+                        orders == 1 ? "" : "s");
+}
+
+static void look_at_count(finding_t *finding, const char *code, int orders, int number,
+                          const char *whose, apr_interval_time_t window)
+{
+    apr_pool_t *p = finding->pool;
+
+    if (number > 0 && orders >= number) {
+        add(finding, code, orders >= most(number) ? HIGH : MEDIUM,
+            apr_psprintf(p, "%s %s in %s.", orders_words(orders, number, p), whose,
+                         window_words(window, p)));
+    }
+}
+
+static void look_at_counts(finding_t *finding, const mdl_settings_t *settings,
+                           const subject_t *subject)
+{
+    apr_interval_time_t window = settings->fraud_window;
+    int refused = subject->orders_refused;
+
+    look_at_count(finding, "customer_orders", subject->orders_of_customer,
+                  settings->fraud_customer_orders, "of this customer", window);
+    look_at_count(finding, "address_orders", subject->orders_of_address,
+                  settings->fraud_address_orders, "with this email address", window);
+    look_at_count(finding, "ip_orders", subject->orders_of_ip, settings->fraud_ip_orders,
+                  "from this IP address", window);
+    if (refused >= REVOKED_MEDIUM) {
+        add(finding, "revoked_orders", refused >= most(REVOKED_MEDIUM) ? HIGH : MEDIUM,
+            apr_psprintf(finding->pool, "%s of this customer %s revoked or rejected.",
+                         orders_words(refused, REVOKED_MEDIUM, finding->pool),
+                         refused == 1 ? "was" : "were"));
+    }
+}
+
+static void look_at_domain(finding_t *finding, const mdl_fraud_rules_t *rules,
+                           const subject_t *subject)
+{
+    const char *domain = subject->email != NULL ? strchr(subject->email, '@') : NULL;
+    apr_pool_t *p = finding->pool;
+
+    if (domain == NULL) {
+        return;
+    }
+    domain++;
+    if (rules->disposable != NULL && mdl_domains_has(rules->disposable, domain)) {
+        add(finding, "disposable_domain", MEDIUM,
+            apr_pstrcat(p, "Email addresses of ", domain, " are thrown away after use.", NULL));
+    }
+    if (rules->blocked != NULL && mdl_domains_has(rules->blocked, domain)) {
+        add(finding, "blocked_domain", HIGH,
+            apr_pstrcat(p, "The domain ", domain, " of the email address is blocked.", NULL));
+    }
+}
+
+static void look_at_risk(finding_t *finding, const subject_t *subject, int asked)
+{
+    if (subject->risk != NULL) {
+        if (!is(subject->risk, level_names[NONE])) {
+            add(finding, "storefront_risk", level_of(subject->risk),
+                apr_psprintf(finding->pool, "The storefront rates the order's risk as %s.",
+                             subject->risk));
+        }
+    } else if (asked) {
+        add(finding, "risk_unknown", LOW, "The storefront did not tell the order's risk.");
+    } else if (subject->has_storefront) {
+        finding->pending = 1;
+        add(finding, "risk_pending", NONE,
+            "The storefront's rating of the order's risk is awaited.");
+    }
+}
+
+static apr_status_t inspect(mdl_db_t *db, const mdl_fraud_rules_t *rules, subject_t *subject,
+                            int asked, finding_t *finding, apr_pool_t *p)
+{
+    apr_status_t rv = count(db, rules->settings, subject, p);
+
+    if (rv == APR_SUCCESS) {
+        *finding = (finding_t){.signals = mdl_json_array(p), .pool = p};
+        look_at_risk(finding, subject, asked);
+        look_at_counts(finding, rules->settings, subject);
+        look_at_domain(finding, rules, subject);
+    }
+    return rv;
+}
+
+static apr_status_t add_event(mdl_db_t *db, const subject_t *subject, const finding_t *finding,
+                              const char *key_id, apr_int64_t license_keys, apr_pool_t *p)
+{
+    mdl_json_t *details = mdl_json_object(p);
+    mdl_event_t event = {.action = is(subject->decision, "held") ? "fraud_held" : "fraud_passed",
+                         .key_id = key_id};
+
+    mdl_json_add_string(details, "level", level_names[finding->level]);
+    mdl_json_add_copy(details, "signals", finding->signals);
+    if (license_keys > 0) {
+        mdl_json_add_int(details, "license_keys", license_keys);
+    }
+    event.details = mdl_json_text(details, NULL, p);
+    return mdl_event_add(db, subject->id, &event, p);
+}
+
+/* Stores the subject as it is to be, with what was found. */
+static apr_status_t store(mdl_db_t *db, const subject_t *subject, const finding_t *finding,
+                          apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_FRAUD_RESULT, NULL, p,
+                       MDL_ARGS(mdl_text(subject->access_status), mdl_text(subject->decision),
+                                mdl_text(level_names[finding->level]),
+                                mdl_text(mdl_json_text(finding->signals, NULL, p)),
+                                mdl_int(finding->pending), mdl_int(apr_time_now()),
+                                mdl_int(subject->id)));
+}
+
+static int is_to_be_held(const subject_t *subject, const finding_t *finding)
+{
+    return finding->pending || finding->level >= subject->hold_at;
+}
+
+static int is_news(const subject_t *subject, const finding_t *finding, const char *decision,
+                   apr_pool_t *p)
+{
+    return !is(subject->decision, decision) || subject->signals == NULL ||
+           !is(subject->signals, mdl_json_text(finding->signals, NULL, p));
+}
+
+static apr_status_t decide(mdl_db_t *db, mdl_fraud_check_t *check, subject_t *subject,
+                           const finding_t *finding, apr_pool_t *p)
+{
+    int held = is_to_be_held(subject, finding);
+    int was_held = is(subject->access_status, "held");
+    const char *decision = held ? "held" : "passed";
+    apr_status_t rv;
+
+    check->held = held || was_held;
+    check->pending = finding->pending;
+    if ((was_held && !held) || !is_news(subject, finding, decision, p)) {
+        return APR_SUCCESS;
+    }
+    subject->decision = decision;
+    subject->access_status = held ? "held" : subject->access_status;
+    if ((rv = store(db, subject, finding, p)) != APR_SUCCESS ||
+        (rv = add_event(db, subject, finding, check->key_id, 0, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return held && !was_held ? mdl_email_hold(db, subject->id, p) : APR_SUCCESS;
+}
+
+apr_status_t mdl_fraud_check(mdl_db_t *db, mdl_fraud_check_t *check, apr_pool_t *p)
+{
+    subject_t subject = {.id = check->order_id};
+    finding_t finding;
+    apr_status_t rv;
+
+    check->held = check->pending = 0;
+    if ((rv = read_subject(db, &subject, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (is(subject.decision, "approved")) {
+        return APR_SUCCESS;
+    }
+    rv = inspect(db, check->rules, &subject, 0, &finding, p);
+    return rv == APR_SUCCESS ? decide(db, check, &subject, &finding, p) : rv;
+}
+
+/* A hold by the rest of the signals stays, until somebody decides. */
+static apr_status_t end_wait(mdl_db_t *db, subject_t *subject, const finding_t *finding,
+                             apr_pool_t *p)
+{
+    int held = is_to_be_held(subject, finding);
+    apr_int64_t given = 0;
+    apr_status_t rv;
+
+    if (!is(subject->decision, "held")) {
+        return store(db, subject, finding, p);
+    }
+    subject->decision = held ? "held" : "passed";
+    if (!held && is(subject->access_status, "held")) {
+        subject->access_status = "active";
+    }
+    rv = store(db, subject, finding, p);
+    if (rv == APR_SUCCESS && is(subject->access_status, "active") &&
+        (rv = mdl_email_release(db, subject->shop_id, subject->id, p)) == APR_SUCCESS) {
+        rv = mdl_license_fill_order(db, subject->id, &given, p);
+    }
+    return rv == APR_SUCCESS ? add_event(db, subject, finding, NULL, given, p) : rv;
+}
+
+apr_status_t mdl_fraud_recheck(mdl_db_t *db, const mdl_fraud_rules_t *rules, apr_int64_t order_id,
+                               apr_pool_t *p)
+{
+    subject_t subject = {.id = order_id};
+    finding_t finding;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    if ((rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK_BY_ID, &row, p,
+                                MDL_ARGS(mdl_int(order_id)))) != APR_SUCCESS ||
+        (rv = read_subject(db, &subject, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (!subject.pending) {
+        return APR_SUCCESS;
+    }
+    rv = inspect(db, rules, &subject, 1, &finding, p);
+    return rv == APR_SUCCESS ? end_wait(db, &subject, &finding, p) : rv;
+}

@@ -1,0 +1,172 @@
+#include "core/order/lookup.h"
+
+#include <apr_time.h>
+
+#include "base/ulid.h"
+#include "core/order/email.h"
+
+/* With the default delay, which doubles, an outage of some six hours. */
+#define MAX_ATTEMPTS 12
+
+static apr_status_t find_open(mdl_db_t *db, apr_int64_t order_id, const char *but, int *open,
+                              apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LOOKUP_OPEN, &row, p,
+                                        MDL_ARGS(mdl_int(order_id), mdl_text(but)));
+
+    *open = rv == APR_SUCCESS;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+static apr_status_t insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
+                               apr_pool_t *p)
+{
+    mdl_job_t job = {.id = mdl_ulid("job_", p),
+                     .type = MDL_JOB_LOOKUP,
+                     .lane = MDL_LANE_LOOKUP,
+                     .shop_id = shop_id,
+                     .order_id = order_id,
+                     .max_attempts = MAX_ATTEMPTS};
+
+    return mdl_job_insert(db, &job, p);
+}
+
+apr_status_t mdl_lookup_want(mdl_db_t *db, mdl_lookup_want_t *want, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = find_open(db, want->order_id, "", &want->open, p);
+
+    if (rv != APR_SUCCESS || want->open || !want->wanted) {
+        return rv;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_STOREFRONT_OF_SHOP, &row, p, MDL_ARGS(mdl_int(want->shop_id)));
+    if (rv == APR_SUCCESS && !mdl_rows_null(row, 0)) {
+        want->open = 1;
+        rv = insert_job(db, want->shop_id, want->order_id, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_lookup_find(mdl_db_t *db, apr_int64_t order_id, mdl_lookup_t *lookup,
+                             apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LOOKUP_SUBJECT, &row, p,
+                                        MDL_ARGS(mdl_int(order_id)));
+
+    if (rv == APR_SUCCESS) {
+        lookup->order_id = order_id;
+        lookup->shop_id = mdl_rows_int(row, 0);
+        lookup->storefront_order_id = mdl_rows_text(row, 1);
+        lookup->customer_id = mdl_rows_int(row, 2);
+        lookup->storefront_customer_id = mdl_rows_text(row, 3);
+        lookup->email = mdl_rows_text(row, 4);
+        lookup->url = mdl_rows_text(row, 5);
+        lookup->sealed = mdl_rows_text(row, 6);
+        lookup->for_risk = mdl_rows_int(row, 7) != 0;
+        lookup->for_email = mdl_rows_int(row, 8) != 0;
+    }
+    return rv;
+}
+
+/* The customer comes before the order, as in an assignment. */
+static apr_status_t keep(mdl_db_t *db, const mdl_lookup_t *lookup,
+                         const mdl_storefront_found_t *found, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = APR_SUCCESS;
+
+    if (found->email != NULL || found->first_name != NULL || found->last_name != NULL ||
+        found->locale != NULL) {
+        rv = mdl_db_exec(db, MDL_Q_CUSTOMER_COMPLETE, NULL, p,
+                         MDL_ARGS(mdl_text(found->email), mdl_text(found->first_name),
+                                  mdl_text(found->last_name), mdl_text(found->locale),
+                                  mdl_int(apr_time_now()), mdl_int(lookup->customer_id)));
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK_BY_ID, &row, p,
+                               MDL_ARGS(mdl_int(lookup->order_id)));
+    }
+    return rv == APR_SUCCESS
+               ? mdl_db_exec(db, MDL_Q_ORDER_SET_STOREFRONT, NULL, p,
+                             MDL_ARGS(mdl_text(found->risk), mdl_text(found->client_ip),
+                                      mdl_int(lookup->order_id)))
+               : rv;
+}
+
+static apr_status_t settle_emails(mdl_db_t *db, const mdl_lookup_t *lookup,
+                                  const mdl_lookup_result_t *result, apr_pool_t *p)
+{
+    if (!lookup->for_email) {
+        return APR_SUCCESS;
+    }
+    return lookup->email != NULL
+               ? mdl_email_address(db, lookup->shop_id, lookup->order_id, lookup->email, p)
+               : mdl_email_give_up(db, lookup->order_id,
+                                   result->failure != NULL
+                                       ? result->failure
+                                       : "The storefront knows no email address of the customer "
+                                         "that can be written to.",
+                                   p);
+}
+
+apr_status_t mdl_lookup_settle(mdl_db_t *db, apr_int64_t order_id,
+                               const mdl_lookup_result_t *result, apr_pool_t *p)
+{
+    mdl_lookup_t lookup;
+    apr_status_t rv;
+
+    if ((rv = mdl_lookup_find(db, order_id, &lookup, p)) != APR_SUCCESS ||
+        (rv = keep(db, &lookup, result->found, p)) != APR_SUCCESS ||
+        /* what an assignment wrote before the order was locked is to be seen */
+        (rv = mdl_lookup_find(db, order_id, &lookup, p)) != APR_SUCCESS ||
+        (rv = settle_emails(db, &lookup, result, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    /* A fraud check that came while the storefront was asked for the customer alone. */
+    if (result->failure == NULL && lookup.for_risk && !result->asked_risk && lookup.url != NULL) {
+        return insert_job(db, lookup.shop_id, order_id, p);
+    }
+    return mdl_fraud_recheck(db, result->rules, order_id, p);
+}
+
+apr_status_t mdl_lookup_cancelled(mdl_db_t *db, const mdl_fraud_rules_t *rules,
+                                  apr_int64_t order_id, apr_pool_t *p)
+{
+    static const mdl_storefront_found_t nothing;
+    const mdl_lookup_result_t result = {.rules = rules,
+                                        .found = &nothing,
+                                        .failure = "The look-up at the storefront was cancelled."};
+
+    return mdl_lookup_settle(db, order_id, &result, p);
+}
+
+apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_refusal_t *refusal,
+                                apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    int open;
+    apr_status_t rv;
+
+    if ((rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK_BY_ID, &row, p,
+                                MDL_ARGS(mdl_int(job->order_id)))) != APR_SUCCESS ||
+        (rv = find_open(db, job->order_id, job->id, &open, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return open ? mdl_refuse(refusal, 409, "job_finished",
+                             "Another look-up of the order is under way.")
+                : mdl_email_await(db, job->order_id, p);
+}
+
+apr_status_t mdl_lookup_latest(mdl_db_t *db, apr_int64_t order_id, const char **status,
+                               const char **error, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LOOKUP_LATEST, &row, p,
+                                        MDL_ARGS(mdl_int(order_id)));
+
+    *status = rv == APR_SUCCESS ? mdl_rows_text(row, 0) : NULL;
+    *error = rv == APR_SUCCESS ? mdl_rows_text(row, 1) : NULL;
+    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}

@@ -1,0 +1,427 @@
+#include "core/order/order.h"
+
+#include <string.h>
+
+#include <apr_hash.h>
+#include <apr_strings.h>
+
+#include "base/text/json.h"
+#include "core/order/event.h"
+#include "core/order/lookup.h"
+#include "core/download/session.h"
+
+#define DOWNLOADS_SHOWN 50
+
+static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_order_t *order = apr_pcalloc(p, sizeof *order);
+
+    order->id = mdl_rows_int(row, 0);
+    order->storefront_order_id = mdl_rows_text(row, 1);
+    order->page_id = mdl_rows_text(row, 2);
+    order->access_status = mdl_rows_text(row, 3);
+    order->access_reason = mdl_rows_text(row, 4);
+    order->fraud_decision = mdl_rows_text(row, 5);
+    order->created_at = mdl_rows_int(row, 6);
+    order->customer.id = mdl_rows_int(row, 7);
+    order->customer.storefront_customer_id = mdl_rows_text(row, 8);
+    order->customer.email = mdl_rows_text(row, 9);
+    order->customer.first_name = mdl_rows_text(row, 10);
+    order->customer.last_name = mdl_rows_text(row, 11);
+    order->customer.locale = mdl_rows_text(row, 12);
+    order->shop_id = mdl_rows_int(row, 13);
+    order->shop_name = mdl_rows_text(row, 14);
+    order->shop_email = mdl_rows_text(row, 15);
+    order->fraud_level = mdl_rows_text(row, 16);
+    order->fraud_signals = mdl_rows_text(row, 17);
+    order->risk_pending = mdl_rows_int(row, 18) != 0;
+    order->email.status = MDL_EMAIL_NOT_REQUESTED;
+    order->assignments = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
+    return order;
+}
+
+static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_assignment_t *assignment = apr_pcalloc(p, sizeof *assignment);
+
+    assignment->id = mdl_rows_int(row, 0);
+    assignment->order_id = mdl_rows_int(row, 1);
+    assignment->storefront_product_id = mdl_rows_text(row, 2);
+    assignment->storefront_variant_id = mdl_rows_text(row, 3);
+    assignment->quantity = (int)mdl_rows_int(row, 4);
+    assignment->status = mdl_rows_text(row, 5);
+    assignment->mapping_id = mdl_rows_int(row, 6);
+    assignment->download_type = mdl_rows_text(row, 7);
+    assignment->expires_at = mdl_rows_int(row, 8);
+    assignment->created_at = mdl_rows_int(row, 9);
+    assignment->mapping_active = mdl_rows_int(row, 10) != 0;
+    assignment->files = apr_array_make(p, 4, sizeof(mdl_order_file_t *));
+    assignment->links = apr_array_make(p, 0, sizeof(mdl_order_link_t *));
+    assignment->license_keys = apr_array_make(p, 0, sizeof(const char *));
+    return assignment;
+}
+
+static mdl_order_file_t *file_of_row(const mdl_rows_t *row, int default_limit, apr_pool_t *p)
+{
+    mdl_order_file_t *file = apr_pcalloc(p, sizeof *file);
+
+    file->assignment_id = mdl_rows_int(row, 0);
+    file->asset_id = mdl_rows_int(row, 1);
+    file->filename = mdl_rows_text(row, 2);
+    file->title = mdl_rows_text(row, 3);
+    file->content_type = mdl_rows_text(row, 4);
+    file->status = mdl_rows_text(row, 5);
+    file->sha256 = mdl_rows_text(row, 6);
+    file->size = mdl_rows_int(row, 7);
+    file->downloads_used = (int)mdl_rows_int(row, 8);
+    file->download_limit = mdl_rows_null(row, 9) ? default_limit : (int)mdl_rows_int(row, 9);
+    if (file->download_limit > 0) {
+        file->download_limit += (int)mdl_rows_int(row, 10);
+    }
+    file->updated_at = mdl_rows_int(row, 11);
+    return file;
+}
+
+/* Things by their ids, so that the rows of a whole page find to whom they belong. */
+typedef struct {
+    apr_hash_t *by_id;
+    mdl_json_t *ids;
+    apr_pool_t *pool;
+} index_t;
+
+static index_t index_make(apr_pool_t *p)
+{
+    return (index_t){apr_hash_make(p), mdl_json_array(p), p};
+}
+
+static void index_add(index_t *index, const apr_int64_t *id, const void *thing)
+{
+    mdl_json_add_int(index->ids, NULL, *id);
+    apr_hash_set(index->by_id, id, sizeof *id, thing);
+}
+
+/* Whom a row's first column names: NULL for one made since. */
+static void *index_find(const index_t *index, apr_int64_t id)
+{
+    return apr_hash_get(index->by_id, &id, sizeof id);
+}
+
+static apr_status_t select_for(mdl_db_t *db, mdl_statement_t statement, const index_t *index,
+                               mdl_rows_t **rows)
+{
+    return mdl_db_select(db, statement, rows, index->pool,
+                         MDL_ARGS(mdl_text(mdl_json_text(index->ids, NULL, index->pool))));
+}
+
+static apr_status_t read_files(mdl_db_t *db, const index_t *assignments, int default_limit)
+{
+    apr_pool_t *p = assignments->pool;
+    apr_hash_t *seen = apr_hash_make(p);
+    mdl_rows_t *rows;
+    apr_status_t rv = select_for(db, MDL_Q_FILES_OF_ASSIGNMENTS, assignments, &rows);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
+        apr_int64_t pair[] = {mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};
+
+        if (assignment != NULL && apr_hash_get(seen, pair, sizeof pair) == NULL) {
+            apr_hash_set(seen, apr_pmemdup(p, pair, sizeof pair), sizeof pair, assignment);
+            APR_ARRAY_PUSH(assignment->files, mdl_order_file_t *) = file_of_row(rows, default_limit,
+                                                                                p);
+        }
+    }
+    return rv;
+}
+
+static apr_status_t read_links(mdl_db_t *db, const index_t *assignments)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = select_for(db, MDL_Q_LINKS_OF_ASSIGNMENTS, assignments, &rows);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
+        mdl_order_link_t *link = apr_pcalloc(assignments->pool, sizeof *link);
+
+        link->link_id = mdl_rows_int(rows, 1);
+        link->title = mdl_rows_text(rows, 2);
+        link->url = mdl_rows_text(rows, 3);
+        if (assignment != NULL) {
+            APR_ARRAY_PUSH(assignment->links, mdl_order_link_t *) = link;
+        }
+    }
+    return rv;
+}
+
+static apr_status_t read_license_keys(mdl_db_t *db, const index_t *assignments)
+{
+    mdl_assignment_t *assignment;
+    mdl_rows_t *rows;
+    apr_status_t rv = select_for(db, MDL_Q_LICENSE_KEYS_OF_ASSIGNMENTS, assignments, &rows);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        if ((assignment = index_find(assignments, mdl_rows_int(rows, 0))) != NULL) {
+            APR_ARRAY_PUSH(assignment->license_keys, const char *) = mdl_rows_text(rows, 1);
+        }
+    }
+    if (rv == APR_SUCCESS) {
+        rv = select_for(db, MDL_Q_LICENSE_KEYS_PENDING, assignments, &rows);
+    }
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        if ((assignment = index_find(assignments, mdl_rows_int(rows, 0))) != NULL) {
+            assignment->license_keys_pending = mdl_rows_int(rows, 1);
+        }
+    }
+    return rv;
+}
+
+/* Fills assignments, which have an index, with what they give. */
+static apr_status_t read_content(mdl_db_t *db, const index_t *assignments, int default_limit)
+{
+    apr_status_t rv;
+
+    if (mdl_json_length(assignments->ids) == 0) {
+        return APR_SUCCESS;
+    }
+    if ((rv = read_files(db, assignments, default_limit)) == APR_SUCCESS &&
+        (rv = read_links(db, assignments)) == APR_SUCCESS) {
+        rv = read_license_keys(db, assignments);
+    }
+    return rv;
+}
+
+static apr_status_t read_assignments(mdl_db_t *db, const index_t *orders, int default_limit)
+{
+    index_t assignments = index_make(orders->pool);
+    mdl_rows_t *rows;
+    apr_status_t rv = select_for(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, orders, &rows);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_assignment_t *assignment = assignment_of_row(rows, orders->pool);
+        mdl_order_t *order = index_find(orders, assignment->order_id);
+
+        if (order != NULL) {
+            APR_ARRAY_PUSH(order->assignments, mdl_assignment_t *) = assignment;
+            index_add(&assignments, &assignment->id, assignment);
+        }
+    }
+    return rv == APR_SUCCESS ? read_content(db, &assignments, default_limit) : rv;
+}
+
+static apr_status_t read_emails(mdl_db_t *db, const index_t *orders)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = select_for(db, MDL_Q_EMAILS_LATEST, orders, &rows);
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_order_t *order = index_find(orders, mdl_rows_int(rows, 0));
+
+        if (order != NULL) {
+            mdl_email_state_of_row(&order->email, rows, 1);
+        }
+    }
+    return rv;
+}
+
+static void set_expiry(mdl_order_t *order)
+{
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        apr_time_t end = APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *)->expires_at;
+
+        if (end == 0) {
+            order->expires_at = 0;
+            return;
+        }
+        if (end > order->expires_at) {
+            order->expires_at = end;
+        }
+    }
+}
+
+/* Fills orders (mdl_order_t *) with all that belongs to them but events. */
+static apr_status_t read_orders(mdl_db_t *db, const apr_array_header_t *orders, int default_limit,
+                                apr_pool_t *p)
+{
+    index_t index = index_make(p);
+    apr_status_t rv;
+
+    for (int i = 0; i < orders->nelts; i++) {
+        mdl_order_t *order = APR_ARRAY_IDX(orders, i, mdl_order_t *);
+
+        index_add(&index, &order->id, order);
+    }
+    if (orders->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    if ((rv = read_assignments(db, &index, default_limit)) != APR_SUCCESS) {
+        return rv;
+    }
+    for (int i = 0; i < orders->nelts; i++) {
+        set_expiry(APR_ARRAY_IDX(orders, i, mdl_order_t *));
+    }
+    return read_emails(db, &index);
+}
+
+static apr_status_t select_order(mdl_db_t *db, const mdl_order_find_t *find, mdl_rows_t **row,
+                                 apr_pool_t *p)
+{
+    if (find->page_id != NULL) {
+        return mdl_db_select_one(db, MDL_Q_ORDER_BY_PAGE_ID, row, p,
+                                 MDL_ARGS(mdl_text(find->page_id)));
+    }
+    if (find->id != 0) {
+        return mdl_db_select_one(db, MDL_Q_ORDER_BY_ID, row, p, MDL_ARGS(mdl_int(find->id)));
+    }
+    return mdl_db_select_one(db, MDL_Q_ORDER_BY_STOREFRONT_ID, row, p,
+                             MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
+}
+
+apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_order_find_t *find = arg;
+    mdl_rows_t *row;
+    apr_status_t rv = select_order(db, find, &row, p);
+
+    if (rv == APR_SUCCESS) {
+        find->order = order_of_row(row, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_order_find_t *find = arg;
+    apr_array_header_t *orders = apr_array_make(p, 1, sizeof(mdl_order_t *));
+    apr_status_t rv = mdl_order_head(db, p, find);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    APR_ARRAY_PUSH(orders, mdl_order_t *) = find->order;
+    rv = read_orders(db, orders, find->default_download_limit, p);
+    if (rv == APR_SUCCESS && find->with_events) {
+        rv = mdl_event_latest(db, find->order->id, &find->order->events, p);
+    }
+    if (rv == APR_SUCCESS && find->with_events) {
+        rv = mdl_session_list(db, find->order->id, DOWNLOADS_SHOWN, &find->order->downloads, p);
+    }
+    return rv == APR_SUCCESS && find->with_lookup
+               ? mdl_lookup_latest(db, find->order->id, &find->order->lookup_status,
+                                   &find->order->lookup_error, p)
+               : rv;
+}
+
+static apr_status_t not_found(mdl_refusal_t *refusal)
+{
+    return mdl_refuse(refusal, 404, "order_not_found", "There is no such order.");
+}
+
+apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_refusal_t *refusal,
+                            apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK, &row, p,
+                           MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
+    if (rv == APR_ENOENT) {
+        return not_found(refusal);
+    }
+    return rv == APR_SUCCESS ? mdl_order_find(db, p, find) : rv;
+}
+
+apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_order_list_t *list = arg;
+    mdl_page_t *page = &list->page;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_ORDER_LIST, &rows, p,
+        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->rows)));
+
+    page->found = apr_array_make(p, page->rows, sizeof(mdl_order_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(page->found, mdl_order_t *) = order_of_row(rows, p);
+    }
+    return rv == APR_SUCCESS ? read_orders(db, page->found, list->default_download_limit, p) : rv;
+}
+
+static apr_status_t select_assignments(mdl_db_t *db, const mdl_assignment_list_t *list,
+                                       mdl_rows_t **rows, apr_pool_t *p)
+{
+    mdl_arg_t order = mdl_int(list->order->id);
+
+    return list->id != 0 ? mdl_db_select(db, MDL_Q_ASSIGNMENT_OF_ORDER, rows, p,
+                                         MDL_ARGS(order, mdl_int(list->id)))
+                         : mdl_db_select(db, MDL_Q_ASSIGNMENT_LIST, rows, p,
+                                         MDL_ARGS(order, mdl_int(list->page.before),
+                                                  mdl_int(list->page.rows)));
+}
+
+apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_assignment_list_t *list = arg;
+    mdl_order_find_t find = {.shop_id = list->page.shop_id,
+                             .storefront_order_id = list->storefront_order_id};
+    index_t assignments = index_make(p);
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    if ((rv = mdl_order_head(db, p, &find)) != APR_SUCCESS) {
+        return rv == APR_ENOENT ? not_found(list->refusal) : rv;
+    }
+    list->order = find.order;
+    list->page.found = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
+    rv = select_assignments(db, list, &rows, p);
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_assignment_t *assignment = assignment_of_row(rows, p);
+
+        APR_ARRAY_PUSH(list->page.found, mdl_assignment_t *) = assignment;
+        index_add(&assignments, &assignment->id, assignment);
+    }
+    return rv == APR_SUCCESS ? read_content(db, &assignments, list->default_download_limit) : rv;
+}
+
+mdl_verdict_t mdl_assignment_verdict(const mdl_assignment_t *assignment, apr_time_t now)
+{
+    mdl_claim_t claim = {.assignment_status = assignment->status,
+                         .expires_at = assignment->expires_at};
+
+    return mdl_verdict_of(&claim, now);
+}
+
+mdl_verdict_t mdl_order_verdict(const mdl_order_t *order)
+{
+    return mdl_verdict_of(&(mdl_claim_t){.access_status = order->access_status}, 0);
+}
+
+int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now)
+{
+    return mdl_assignment_verdict(assignment, now) == MDL_VERDICT_OK;
+}
+
+int mdl_order_has_open(const mdl_order_t *order, apr_time_t now)
+{
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        if (mdl_assignment_open(APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *), now)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_refusal_t *refusal)
+{
+    switch (mdl_order_verdict(order)) {
+    case MDL_VERDICT_OK:
+        return APR_SUCCESS;
+    case MDL_VERDICT_HELD:
+        return mdl_refuse(refusal, 409, "order_held",
+                          "This order is under review; approve it first.");
+    case MDL_VERDICT_REJECTED:
+        return mdl_refuse(refusal, 409, "access_revoked",
+                          "This order was rejected; approve it first.");
+    default:
+        return mdl_refuse(refusal, 409, "access_revoked",
+                          "Access to this order was revoked; restore it first.");
+    }
+}

@@ -1,0 +1,144 @@
+/*
+ * An order with what was assigned to it: the customer's right to content.
+ */
+#ifndef MDL_CORE_ORDER_ORDER_H
+#define MDL_CORE_ORDER_ORDER_H
+
+#include "core/order/email.h"
+#include "core/page.h"
+#include "core/problem.h"
+#include "core/download/entitlement.h"
+#include "db/db.h"
+
+typedef struct {
+    apr_int64_t id;
+    const char *storefront_customer_id;
+    const char *email; /* these four may be NULL */
+    const char *first_name;
+    const char *last_name;
+    const char *locale;
+} mdl_customer_t;
+
+/** A file that an assignment gives. */
+typedef struct {
+    apr_int64_t assignment_id;
+    apr_int64_t asset_id;
+    const char *filename;
+    const char *title;
+    const char *content_type; /* NULL, as size and sha256, until ready */
+    const char *status;       /* of the asset */
+    const char *sha256;
+    apr_int64_t size;
+    int downloads_used;
+    int download_limit; /* with what was granted extra; 0: unlimited */
+    apr_time_t updated_at;
+} mdl_order_file_t;
+
+/** A link that an assignment gives. */
+typedef struct {
+    apr_int64_t link_id;
+    const char *title;
+    const char *url;
+} mdl_order_link_t;
+
+typedef struct {
+    apr_int64_t id;
+    apr_int64_t order_id;
+    const char *storefront_product_id;
+    const char *storefront_variant_id; /* "" for none */
+    int quantity;
+    const char *status; /* "active", "revoked" */
+    apr_int64_t mapping_id;
+    int mapping_active; /* whether new orders are served by it */
+    const char *download_type;
+    apr_time_t expires_at; /* 0: never */
+    apr_time_t created_at;
+    apr_array_header_t *files;        /* mdl_order_file_t *; no file twice */
+    apr_array_header_t *links;        /* mdl_order_link_t * */
+    apr_array_header_t *license_keys; /* const char * */
+    apr_int64_t license_keys_pending;
+} mdl_assignment_t;
+
+typedef struct {
+    apr_int64_t id;
+    const char *storefront_order_id;
+    const char *page_id;
+    const char *access_status; /* "active", "held", "revoked", "rejected" */
+    const char *access_reason; /* or NULL */
+    const char *fraud_decision;
+    const char *fraud_level; /* see core/order/fraud.h; NULL, as the signals, until it is checked */
+    const char *fraud_signals; /* a JSON array of {"code","level","message"}, as text */
+    int risk_pending;          /* the storefront is yet to say its opinion of it */
+    apr_time_t created_at;
+    apr_time_t expires_at; /* when the last assignment's access ends; 0: never */
+    mdl_customer_t customer;
+    apr_int64_t shop_id;
+    const char *shop_name;
+    const char *shop_email; /* where customers write to; or NULL */
+    mdl_email_state_t email;
+    apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id */
+    apr_array_header_t *events;      /* mdl_event_t *; NULL unless asked for */
+    apr_array_header_t *downloads;   /* mdl_session_view_t; with events */
+    const char *lookup_status; /* of the job that asks the storefront; NULL for none, or unless
+                                  asked for */
+    const char *lookup_error;  /* why it failed, or NULL */
+} mdl_order_t;
+
+/** Which order an effect is about; exactly one way to name it. */
+typedef struct {
+    apr_int64_t shop_id; /* with storefront_order_id */
+    const char *storefront_order_id;
+    const char *page_id;
+    apr_int64_t id;
+    int default_download_limit;
+    int with_events; /* and downloads */
+    int with_lookup;
+    mdl_order_t *order; /* out */
+} mdl_order_find_t;
+
+/** Effect that reads an order with everything in it: APR_ENOENT when there is none. */
+apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: the same, but without its assignments, its email and what comes by with_…. */
+apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/**
+ * Locks an order of a shop up to the transaction's end and reads it.  Refused: 404 order_not_found.
+ */
+apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_refusal_t *refusal,
+                            apr_pool_t *p);
+
+/** Effect that reads a page of a shop's orders with everything in them but events, by as many
+    statements as one order takes. */
+typedef struct {
+    mdl_page_t page; /* of mdl_order_t */
+    int default_download_limit;
+} mdl_order_list_t;
+apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect that reads assignments of an order: one of them, or a page.  Refused: 404
+    order_not_found. */
+typedef struct {
+    mdl_page_t page; /* of mdl_assignment_t */
+    const char *storefront_order_id;
+    apr_int64_t id; /* that one; 0: a page */
+    int default_download_limit;
+    mdl_order_t *order; /* out: without assignments and email */
+    mdl_refusal_t *refusal;
+} mdl_assignment_list_t;
+apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Whether the order's access is open, whatever its assignments are. */
+mdl_verdict_t mdl_order_verdict(const mdl_order_t *order);
+
+/** Whether an assignment gives anything at a time, if its order's access is open. */
+mdl_verdict_t mdl_assignment_verdict(const mdl_assignment_t *assignment, apr_time_t now);
+int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now);
+
+/** Whether any assignment of an order is open. */
+int mdl_order_has_open(const mdl_order_t *order, apr_time_t now);
+
+/** Refuses unless the order's access is active: 409 order_held or access_revoked. */
+apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_refusal_t *refusal);
+
+#endif

@@ -1,0 +1,87 @@
+#include "core/order/resend.h"
+
+#include <apr_time.h>
+
+#include "base/text/json.h"
+#include "core/order/event.h"
+
+#define ACTION "email_resent"
+#define HOUR   apr_time_from_sec(3600)
+
+static apr_status_t check_open(const mdl_order_resend_t *resend)
+{
+    apr_status_t rv = mdl_order_check_active(resend->order, resend->refusal);
+
+    return rv == APR_SUCCESS && !mdl_order_has_open(resend->order, apr_time_now())
+               ? mdl_refuse(resend->refusal, 409, "access_revoked",
+                            "Access to everything in this order was revoked or has expired; "
+                            "restore or extend it first.")
+               : rv;
+}
+
+static apr_status_t check_rate(mdl_db_t *db, mdl_order_resend_t *resend, apr_pool_t *p)
+{
+    apr_time_t now = apr_time_now();
+    apr_time_t oldest;
+    int count;
+    apr_status_t rv = mdl_event_count(db, resend->order->id, ACTION, now - HOUR, &count, &oldest,
+                                      p);
+
+    if (rv != APR_SUCCESS || count < MDL_RESENDS_AN_HOUR) {
+        return rv;
+    }
+    resend->retry_after = (int)apr_time_sec(oldest + HOUR - now) + 1;
+    return mdl_refuse(resend->refusal, 429, "rate_limited",
+                      "The email of an order is sent again 3 times in an hour at most.");
+}
+
+static apr_status_t queue(mdl_db_t *db, const mdl_order_resend_t *resend, const char *to,
+                          apr_pool_t *p)
+{
+    mdl_json_t *details = mdl_json_object(p);
+    mdl_email_new_t email = {.shop_id = resend->shop_id,
+                             .order_id = resend->order->id,
+                             .to = to,
+                             .host = resend->mail_host,
+                             .at_once = 1};
+    mdl_event_t event = {.action = ACTION, .key_id = resend->key_id, .reason = resend->reason};
+    apr_status_t rv = mdl_email_queue(db, &email, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    mdl_json_add_string(details, "to", to);
+    event.details = mdl_json_text(details, NULL, p);
+    return mdl_event_add(db, resend->order->id, &event, p);
+}
+
+apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_order_resend_t *resend = arg;
+    mdl_order_find_t find = {.shop_id = resend->shop_id,
+                             .storefront_order_id = resend->storefront_order_id,
+                             .default_download_limit = resend->default_download_limit};
+    const char *to;
+    apr_status_t rv;
+
+    resend->retry_after = 0;
+    if ((rv = mdl_order_lock(db, &find, resend->refusal, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    resend->order = find.order;
+    if ((rv = check_open(resend)) != APR_SUCCESS) {
+        return rv;
+    }
+    to = resend->to != NULL ? resend->to : find.order->customer.email;
+    if (to == NULL) {
+        return mdl_refuse(resend->refusal, 422, "no_recipient",
+                          "The customer has no email address; give one with the request.");
+    }
+    if ((rv = check_rate(db, resend, p)) != APR_SUCCESS ||
+        (rv = queue(db, resend, to, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_order_find(db, p, &find);
+    resend->order = find.order;
+    return rv;
+}

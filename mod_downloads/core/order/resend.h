@@ -1,0 +1,32 @@
+/*
+ * Sending an order's delivery email once more.
+ */
+#ifndef MDL_CORE_ORDER_RESEND_H
+#define MDL_CORE_ORDER_RESEND_H
+
+#include "core/order/order.h"
+
+/** Of one order in an hour. */
+#define MDL_RESENDS_AN_HOUR 3
+
+/**
+ * Effect: queues another delivery email and adds the event "email_resent".  The customer's address
+ * stays what it is.  Refused: 404 order_not_found; 409 order_held, access_revoked (also when
+ * nothing of the order can be downloaded any more); 422 no_recipient; 429 rate_limited with
+ * retry_after.
+ */
+typedef struct {
+    apr_int64_t shop_id;
+    const char *storefront_order_id;
+    const char *key_id;
+    const char *reason;    /* or NULL */
+    const char *to;        /* NULL: the customer's address */
+    const char *mail_host; /* right side of the Message-ID */
+    int default_download_limit;
+    int retry_after;    /* out: seconds */
+    mdl_order_t *order; /* out */
+    mdl_refusal_t *refusal;
+} mdl_order_resend_t;
+apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * What the parts of a running service share: made once by httpd's parent, inherited by its
+ * children and by the background process.
+ */
+#ifndef MDL_CORE_SERVICE_H
+#define MDL_CORE_SERVICE_H
+
+#include "base/crypto.h"
+#include "core/order/fraud.h"
+#include "core/shop/key_cache.h"
+#include "core/shop/rate_limit.h"
+#include "core/settings/settings.h"
+
+typedef struct {
+    const mdl_settings_t *settings;
+    const mdl_secret_t *secret;
+    mdl_key_cache_t *key_cache;
+    mdl_rate_limit_t *rate_limit;
+    const mdl_fraud_rules_t *fraud;
+    int wake_fd; /* eventfd: write to it once a job is committed */
+} mdl_service_t;
+
+/** Reads the secret and the files of domains and makes what is in shared memory, in p; on an error
+ * *why is a sentence. */
+apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *settings, int wake_fd,
+                              const char **why, apr_pool_t *p);
+
+/** Tells the background process of this node that there is a job; never blocks. */
+void mdl_service_wake(const mdl_service_t *service);
+
+#endif

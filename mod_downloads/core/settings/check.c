@@ -1,0 +1,259 @@
+#include "core/settings/settings.h"
+
+#include <string.h>
+
+#include <apr_file_info.h>
+#include <apr_file_io.h>
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+#include "base/crypto.h"
+
+#define MAX_CREDENTIALS_SIZE 1024
+
+static int has_control_character(const char *text)
+{
+    for (; *text; text++) {
+        if (apr_iscntrl(*text)) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static void add_problem(apr_array_header_t *problems, const char *sentence)
+{
+    APR_ARRAY_PUSH(problems, const char *) = sentence;
+}
+
+static void check_required(const mdl_settings_t *settings, apr_array_header_t *problems)
+{
+    const struct {
+        const char *value;
+        const char *sentence;
+    } required[] = {
+        {settings->public_url, "DownloadsPublicURL is missing: give the URL under which customers "
+                               "reach the downloads-delivery handler, such as "
+                               "https://downloads.example.com/d."},
+        {settings->secret_file, "DownloadsSecretFile is missing: give the absolute path of a file "
+                                "of 32 or more random bytes, mode 0600."},
+        {settings->storage, "DownloadsStorage is missing: give the absolute path of the folder "
+                            "where files are stored."},
+        {settings->templates, "DownloadsTemplates is missing: give the absolute path of the folder "
+                              "of page and email templates."},
+        {settings->mail.transport,
+         "DownloadsMailTransport is missing: give smtp://host[:port], "
+         "smtps://host[:port], sendmail:/path/of/the/program or maildir:/path."},
+        {settings->mail_from, "DownloadsMailFrom is missing: give the address that emails come "
+                              "from, such as shop@example.com."},
+        {settings->db_driver, "DBDriver is missing: give sqlite3 or pgsql, outside of any "
+                              "<VirtualHost>."},
+        {settings->db_params, "DBDParams is missing: give the database's absolute path for "
+                              "sqlite3, or a connection string for pgsql, outside of any "
+                              "<VirtualHost>."},
+    };
+    apr_size_t i;
+
+    for (i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
+        if (!required[i].value) {
+            add_problem(problems, required[i].sentence);
+        }
+    }
+}
+
+/* A relative path means another file to httpd, to its background process and to downloadsctl. */
+static void check_database(const mdl_settings_t *settings, apr_array_header_t *problems)
+{
+    if (settings->db_driver && settings->db_params && strcmp(settings->db_driver, "sqlite3") == 0 &&
+        settings->db_params[0] != '/') {
+        add_problem(problems, "DBDParams must be the database file's absolute path, beginning with "
+                              "a slash, when DBDriver is sqlite3.");
+    }
+}
+
+static void check_times(const mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
+{
+    const mdl_http_policy_t *ingest = &settings->ingest;
+
+    if (settings->poll_interval >= settings->lease_time) {
+        add_problem(problems,
+                    apr_psprintf(p,
+                                 "DownloadsPollInterval (%d s) must be less than "
+                                 "DownloadsLeaseTime (%d s), or leases run out before they are "
+                                 "renewed.",
+                                 (int)apr_time_sec(settings->poll_interval),
+                                 (int)apr_time_sec(settings->lease_time)));
+    }
+    if (ingest->connect_timeout_s > ingest->total_timeout_s) {
+        add_problem(problems, apr_psprintf(p,
+                                           "DownloadsIngestConnectTimeout (%d s) must not be more "
+                                           "than DownloadsIngestTimeout (%d s).",
+                                           ingest->connect_timeout_s, ingest->total_timeout_s));
+    }
+    if (ingest->stall_timeout_s > ingest->total_timeout_s) {
+        add_problem(problems, apr_psprintf(p,
+                                           "DownloadsIngestStallTimeout (%d s) must not be more "
+                                           "than DownloadsIngestTimeout (%d s).",
+                                           ingest->stall_timeout_s, ingest->total_timeout_s));
+    }
+}
+
+static const char *unreadable(apr_status_t rv, apr_pool_t *p)
+{
+    char words[120];
+
+    return apr_psprintf(p, "can't be read (%s)%s", apr_strerror(rv, words, sizeof(words)),
+                        APR_STATUS_IS_EACCES(rv) ? "; run as root or as its owner" : "");
+}
+
+/* Returns NULL, or what is wrong with the file, without repeating any of its words. */
+static const char *read_credentials(mdl_settings_t *settings, apr_pool_t *p)
+{
+    char line[MAX_CREDENTIALS_SIZE + 2];
+    apr_size_t length = sizeof(line) - 1;
+    apr_finfo_t info;
+    apr_file_t *file;
+    apr_status_t rv;
+    char *colon;
+
+    rv = apr_stat(&info, settings->mail_credentials, APR_FINFO_TYPE | APR_FINFO_PROT, p);
+    if (rv != APR_SUCCESS && rv != APR_INCOMPLETE) {
+        return unreadable(rv, p);
+    }
+    if (info.filetype != APR_REG) {
+        return "is not a regular file";
+    }
+    if (info.protection &
+        (APR_FPROT_GREAD | APR_FPROT_GWRITE | APR_FPROT_WREAD | APR_FPROT_WWRITE)) {
+        return "is open to others than its owner: chmod 0600";
+    }
+    rv = apr_file_open(&file, settings->mail_credentials, APR_FOPEN_READ, APR_OS_DEFAULT, p);
+    if (rv == APR_SUCCESS) {
+        rv = apr_file_read_full(file, line, length, &length);
+        apr_file_close(file);
+    }
+    if (rv != APR_SUCCESS && !APR_STATUS_IS_EOF(rv)) {
+        return unreadable(rv, p);
+    }
+    if (length > MAX_CREDENTIALS_SIZE || memchr(line, '\0', length)) {
+        return "is longer than 1,024 bytes or has a NUL in it";
+    }
+    line[length] = '\0';
+    if (length > 0 && line[length - 1] == '\n') {
+        line[length - 1] = '\0';
+    }
+    colon = strchr(line, ':');
+    if (!colon || colon == line || !colon[1] || has_control_character(line)) {
+        return "must be one line user:password, neither of them empty";
+    }
+    *colon = '\0';
+    settings->mail.user = apr_pstrdup(p, line);
+    settings->mail.password = apr_pstrdup(p, colon + 1);
+    memset(line, 0, sizeof(line));
+    return NULL;
+}
+
+static void check_rate(mdl_settings_t *settings, apr_array_header_t *problems)
+{
+    if (settings->rate_limit && (settings->rate_burst < settings->rate_read_cost ||
+                                 settings->rate_burst < settings->rate_write_cost)) {
+        add_problem(problems, "DownloadsRateBurst is less than one request costs, so that none "
+                              "would ever be let in: make it at least DownloadsRateReadCost and "
+                              "DownloadsRateWriteCost.");
+    }
+}
+
+static int is_file(const char *path, apr_pool_t *p)
+{
+    apr_finfo_t info;
+
+    return apr_stat(&info, path, APR_FINFO_TYPE, p) == APR_SUCCESS && info.filetype == APR_REG;
+}
+
+static void check_file(const char *directive, const char *path, apr_array_header_t *problems,
+                       apr_pool_t *p)
+{
+    if (path && !is_file(path, p)) {
+        add_problem(problems, apr_psprintf(p, "%s: there is no file %s.", directive, path));
+    }
+}
+
+static void check_certificates(const char *directive, const char *path,
+                               apr_array_header_t *problems, apr_pool_t *p)
+{
+    const char *why = NULL;
+    apr_file_t *file;
+    apr_status_t rv;
+
+    check_file(directive, path, problems, p);
+    if (!path || !is_file(path, p)) {
+        return;
+    }
+    rv = apr_file_open(&file, path, APR_FOPEN_READ, APR_OS_DEFAULT, p);
+    if (rv != APR_SUCCESS) {
+        why = unreadable(rv, p);
+    } else {
+        apr_file_close(file);
+        if (mdl_certificates_in(path) == 0) {
+            why = "must hold certificates in PEM form, and none that is broken";
+        }
+    }
+    if (why) {
+        add_problem(problems, apr_psprintf(p, "%s: the file %s %s.", directive, path, why));
+    }
+}
+
+static void check_mail(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
+{
+    const char *transport = settings->mail.transport;
+    int smtp = transport && strncmp(transport, "smtp", 4) == 0;
+    int smtps = transport && strncmp(transport, "smtps:", 6) == 0;
+    const char *why;
+
+    if (!settings->mail_tls_given) {
+        settings->mail.tls = settings->mail_credentials ? MDL_MAIL_TLS_REQUIRED : MDL_MAIL_TLS_TRY;
+    }
+    if (transport && !smtp && settings->mail_credentials) {
+        add_problem(problems, "DownloadsMailCredentials is of use only when DownloadsMailTransport "
+                              "is smtp:// or smtps://: remove one of the two.");
+    }
+    if (transport && !smtp && (settings->mail_tls_given || settings->mail.ca_file)) {
+        add_problem(problems, "DownloadsMailTLS and DownloadsMailCAFile are of use only when "
+                              "DownloadsMailTransport is smtp:// or smtps://: remove them.");
+    }
+    if (smtps && settings->mail_tls_given && settings->mail.tls == MDL_MAIL_TLS_OFF) {
+        add_problem(problems, "DownloadsMailTLS off contradicts smtps:// in "
+                              "DownloadsMailTransport: write smtp://, or remove DownloadsMailTLS.");
+    }
+    if (settings->mail_credentials && (why = read_credentials(settings, p))) {
+        add_problem(problems, apr_psprintf(p, "DownloadsMailCredentials: the file %s %s.",
+                                           settings->mail_credentials, why));
+    }
+    check_certificates("DownloadsMailCAFile", settings->mail.ca_file, problems, p);
+}
+
+static void check_bounces(const mdl_settings_t *settings, apr_array_header_t *problems,
+                          apr_pool_t *p)
+{
+    if (settings->mail_bounces && settings->mail_from &&
+        strchr(settings->mail_from, '@') - settings->mail_from > MDL_MAIL_FROM_LOCAL_MAX) {
+        add_problem(problems, apr_psprintf(p,
+                                           "DownloadsMailFrom may have %d bytes before the \"@\" "
+                                           "with DownloadsMailBounces, for each email has a longer "
+                                           "address of its own to come back to.",
+                                           MDL_MAIL_FROM_LOCAL_MAX));
+    }
+}
+
+void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
+{
+    check_required(settings, problems);
+    check_database(settings, problems);
+    check_times(settings, problems, p);
+    check_rate(settings, problems);
+    check_mail(settings, problems, p);
+    check_certificates("DownloadsStorefrontCAFile", settings->storefront_ca_file, problems, p);
+    check_file("DownloadsFraudDisposableDomains", settings->fraud_disposable_domains, problems, p);
+    check_file("DownloadsFraudBlockedDomains", settings->fraud_blocked_domains, problems, p);
+    check_bounces(settings, problems, p);
+}

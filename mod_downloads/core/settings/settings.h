@@ -1,0 +1,164 @@
+/*
+ * Every Downloads* directive: one table of names, ranges and defaults, for the module and for
+ * downloadsctl alike.  httpd hands each directive's words to mdl_settings_set; the command reads
+ * the same file by mdl_settings_read.
+ *
+ * The directives are global to the server: one httpd runs one downloads service.
+ */
+#ifndef MDL_CORE_SETTINGS_SETTINGS_H
+#define MDL_CORE_SETTINGS_SETTINGS_H
+
+#include <apr_errno.h>
+#include <apr_pools.h>
+#include <apr_tables.h>
+
+#include "base/http/client.h"
+#include "base/mail/mailer.h"
+
+/** The most bytes that the local part of DownloadsMailFrom may have where bounces are read, so that
+    with a bounce's token (core/order/bounce.h) it has the 64 that RFC 5321 section 4.5.3.1.1
+    allows. */
+#define MDL_MAIL_FROM_LOCAL_MAX 31
+
+/** The templates that DownloadsTemplates has to hold, ended by NULL: docs/templates.md. */
+extern const char *const mdl_settings_template_names[];
+
+typedef struct {
+    int configured; /* whether any Downloads* directive was given */
+
+    const char *db_driver; /* DBDriver and DBDParams, mod_dbd's own directives */
+    const char *db_params;
+    int db_max; /* DBDMax: connections of one process */
+
+    const char *public_url;  /* no trailing slash */
+    const char *secret_file; /* absolute paths, these three */
+    const char *storage;
+    const char *templates;
+    int migrate; /* at start */
+    int worker;
+
+    mdl_http_policy_t ingest; /* allowlist, networks, sizes and times */
+    int ingest_concurrency;   /* bulk transfers at once */
+    int ingest_max_attempts;
+    apr_interval_time_t retry_delay; /* before the second attempt; doubles each time */
+
+    const char *storefront_ca_file; /* path; NULL: the system's */
+
+    mdl_mailer_config_t mail;     /* transport, user, password, tls, ca_file */
+    int mail_tls_given;           /* else mail.tls follows from the credentials */
+    const char *mail_credentials; /* path, or NULL */
+    const char *mail_from;        /* address */
+    const char *mail_bounces;     /* "maildir:/path", "mbox:/path"; NULL: not read */
+
+    apr_interval_time_t idempotency_retention;
+
+    int rate_limit; /* whether there is one; tokens, these four */
+    int rate_burst;
+    int rate_refill; /* each minute */
+    int rate_read_cost;
+    int rate_write_cost;
+
+    const char *upload_url;             /* no trailing slash; NULL: no direct uploads */
+    apr_array_header_t *upload_origins; /* const char *: "https://host[:port]" or "*" */
+    apr_int64_t upload_max_size;
+    apr_interval_time_t upload_lifetime;
+    apr_int64_t storage_quota; /* bytes of one shop; 0: no limit */
+
+    apr_interval_time_t fraud_window; /* of what these three count; 0: never a signal */
+    int fraud_customer_orders;
+    int fraud_address_orders;
+    int fraud_ip_orders;
+    const char *fraud_disposable_domains; /* path, or NULL, these two */
+    const char *fraud_blocked_domains;
+
+    int download_limit;                   /* 0: unlimited */
+    apr_interval_time_t link_lifetime;    /* until a signed file URL must have been used */
+    apr_interval_time_t session_lifetime; /* a link serves bytes for so long */
+    apr_interval_time_t session_idle;     /* what is not whole then gives its download back */
+    apr_interval_time_t lease_time;
+    apr_interval_time_t poll_interval;
+} mdl_settings_t;
+
+/** A name and its help text, for httpd's command table. */
+#define MDL_DIRECTIVES(X)                                                                          \
+    X("DownloadsPublicURL", "the URL under which customers reach the downloads-delivery handler")  \
+    X("DownloadsSecretFile", "file of 32 or more random bytes, mode 0600")                         \
+    X("DownloadsStorage", "folder where files are stored; the httpd user must own it")             \
+    X("DownloadsTemplates", "folder of page and email templates")                                  \
+    X("DownloadsMigrate", "On: bring the database's schema up to date at start")                   \
+    X("DownloadsWorker", "On: run the background process")                                         \
+    X("DownloadsIngestAllowHost", "hosts to import from: exact names or *.suffix")                 \
+    X("DownloadsIngestAllowNetwork", "private networks that imports may reach, as CIDR")           \
+    X("DownloadsIngestAllowHTTP", "On: import over plain http too")                                \
+    X("DownloadsIngestAllowPort", "ports beside 443 (and 80 with http), or * for every port")      \
+    X("DownloadsIngestMaxSize", "largest file to import, in bytes or with K, M, G")                \
+    X("DownloadsIngestConnectTimeout", "seconds")                                                  \
+    X("DownloadsIngestStallTimeout", "seconds under 1 KiB/s before a transfer is given up")        \
+    X("DownloadsIngestTimeout", "seconds that one attempt may take in all")                        \
+    X("DownloadsIngestConcurrency", "large transfers at once")                                     \
+    X("DownloadsIngestAttempts", "attempts before an import fails")                                \
+    X("DownloadsRetryDelay", "milliseconds before the second attempt; doubles each time")          \
+    X("DownloadsStorefrontCAFile",                                                                 \
+      "certificates to trust for storefronts instead of the system's")                             \
+    X("DownloadsMailTransport", "smtp://, smtps://, sendmail:/path or maildir:/path")              \
+    X("DownloadsMailFrom", "the address that emails come from")                                    \
+    X("DownloadsMailCredentials", "file with one line user:password, mode 0600")                   \
+    X("DownloadsMailTLS", "required, try or off")                                                  \
+    X("DownloadsMailCAFile", "certificates to trust for SMTP instead of the system's")             \
+    X("DownloadsMailBounces", "maildir:/path or mbox:/path where mail that comes back is put")     \
+    X("DownloadsIdempotencyRetention", "seconds that an Idempotency-Key is remembered")            \
+    X("DownloadsRateLimit", "On: limit the requests of each API key")                              \
+    X("DownloadsRateBurst", "tokens that a key can save up")                                       \
+    X("DownloadsRateRefill", "tokens that a key gets each minute")                                 \
+    X("DownloadsRateReadCost", "tokens of a GET")                                                  \
+    X("DownloadsRateWriteCost", "tokens of any other request")                                     \
+    X("DownloadsUploadURL", "the URL under which clients reach the downloads-upload handler")      \
+    X("DownloadsUploadOrigin", "origins whose pages may upload from a browser, or *")              \
+    X("DownloadsUploadMaxSize", "largest file to upload, in bytes or with K, M, G")                \
+    X("DownloadsUploadLifetime", "seconds within which an upload must be completed")               \
+    X("DownloadsStorageQuota", "bytes that the assets of one shop may take, 0: no limit")          \
+    X("DownloadsFraudWindow", "seconds in which the fraud check counts orders")                    \
+    X("DownloadsFraudCustomerOrders", "further orders of a customer that are a signal, 0: none")   \
+    X("DownloadsFraudAddressOrders", "further orders with an email address, likewise")             \
+    X("DownloadsFraudIPOrders", "further orders from an IP address, likewise")                     \
+    X("DownloadsFraudDisposableDomains", "file of domains that give out throw-away addresses")     \
+    X("DownloadsFraudBlockedDomains", "file of domains whose addresses are not trusted")           \
+    X("DownloadsDownloadLimit", "downloads of each file that a purchase includes, 0: unlimited")   \
+    X("DownloadsLinkLifetime", "seconds within which a file's link must be used")                  \
+    X("DownloadsSessionLifetime", "seconds for which a link that began to send goes on")           \
+    X("DownloadsSessionIdle",                                                                      \
+      "seconds after which a download that stopped before its end is given back")                  \
+    X("DownloadsLeaseTime", "seconds after which a silent worker's job is taken over")             \
+    X("DownloadsPollInterval", "seconds between looks for jobs of other nodes")
+
+/** Settings with every default, in p; the strings without one are NULL. */
+mdl_settings_t *mdl_settings_create(apr_pool_t *p);
+
+/**
+ * Sets one directive from its words; names compare without case, and DBDriver and DBDParams are
+ * taken too.  A directive that takes several words adds to what an earlier line gave; of the others
+ * the last line counts.  Returns NULL, or a full sentence (without the directive's name before it)
+ * that says what is wrong and what is allowed.  No file is read and no name looked up.  Words are
+ * copied to p.
+ */
+const char *mdl_settings_set(mdl_settings_t *settings, const char *name, int argc,
+                             const char *const *argv, apr_pool_t *p);
+
+/**
+ * Checks what can be checked after all directives were set, without a database: what is missing,
+ * what contradicts, the credentials file, the files of certificates and of domains.  Appends a
+ * sentence (const char *) that names the directive to problems for each; none means good.  Fills
+ * mail.user, mail.password and mail.tls.
+ */
+void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p);
+
+/**
+ * Reads a configuration file for downloadsctl: lines of httpd's syntax (comments, quotes, a
+ * backslash at a line's end, ${NAME} from the environment or an earlier Define); Downloads*,
+ * DBDriver and DBDParams are set, other directives and sections' tags are passed over, and so is
+ * what <VirtualHost> holds.  Include and IncludeOptional are followed (one level of wildcard in the
+ * last segment), relative to the file's folder.  Returns NULL or "file:line: sentence".
+ */
+const char *mdl_settings_read(mdl_settings_t *settings, const char *path, apr_pool_t *p);
+
+#endif

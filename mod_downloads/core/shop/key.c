@@ -1,0 +1,215 @@
+#include "core/shop/key.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/zip/crc32.h"
+#include "base/text/present.h"
+
+#define PREFIX          "adk_live_"
+#define PREFIX_LENGTH   (sizeof PREFIX - 1)
+#define CHECKSUM_LENGTH 6
+
+static const char base62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+static void checksum_of(const char *text, apr_size_t length, char checksum[CHECKSUM_LENGTH + 1])
+{
+    apr_uint32_t crc = mdl_crc32(0, text, length);
+
+    for (int i = CHECKSUM_LENGTH - 1; i >= 0; i--) {
+        checksum[i] = base62[crc % 62];
+        crc /= 62;
+    }
+    checksum[CHECKSUM_LENGTH] = '\0';
+}
+
+int mdl_token_parse(const char *text, mdl_token_t *token)
+{
+    const apr_size_t body = PREFIX_LENGTH + MDL_KEY_ID_LENGTH + 1 + MDL_KEY_SECRET_LENGTH;
+    const char *id = text + PREFIX_LENGTH;
+    const char *secret = id + MDL_KEY_ID_LENGTH + 1;
+    char checksum[CHECKSUM_LENGTH + 1];
+
+    if (strlen(text) != body + CHECKSUM_LENGTH || memcmp(text, PREFIX, PREFIX_LENGTH) != 0 ||
+        strspn(id, base62) != MDL_KEY_ID_LENGTH || secret[-1] != '_' ||
+        strspn(secret, base62) != MDL_KEY_SECRET_LENGTH + CHECKSUM_LENGTH) {
+        return 0;
+    }
+    checksum_of(text, body, checksum);
+    if (memcmp(text + body, checksum, CHECKSUM_LENGTH) != 0) {
+        return 0;
+    }
+    apr_cpystrn(token->id, id, sizeof token->id);
+    apr_cpystrn(token->secret, secret, sizeof token->secret);
+    return 1;
+}
+
+void mdl_token_mac(const mdl_secret_t *secret, const mdl_token_t *token,
+                   unsigned char mac[MDL_SHA256_LENGTH])
+{
+    mdl_secret_mac(secret, "api-key", token->secret, MDL_KEY_SECRET_LENGTH, mac);
+}
+
+static apr_status_t check_shop(mdl_db_t *db, mdl_key_create_t *create, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    rv = mdl_db_select_one(db, MDL_Q_API_KEY_LOCK_SHOP, &row, p,
+                           MDL_ARGS(mdl_int(create->key.shop_id)));
+    if (rv == APR_ENOENT) {
+        return mdl_refuse(create->refusal, 404, "not_found", "There is no such shop.");
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (strcmp(mdl_rows_text(row, 0), "approved") != 0) {
+        return mdl_refuse(create->refusal, 403, "shop_not_approved",
+                          "The shop must be approved before it can have keys.");
+    }
+    rv = mdl_db_select_one(db, MDL_Q_API_KEY_COUNT_LIVE, &row, p,
+                           MDL_ARGS(mdl_int(create->key.shop_id), mdl_int(apr_time_now())));
+    if (rv == APR_SUCCESS && mdl_rows_int(row, 0) >= MDL_KEYS_PER_SHOP) {
+        return mdl_refuse(create->refusal, 409, "too_many_keys",
+                          "The shop has 10 live keys; revoke one first.");
+    }
+    return rv;
+}
+
+apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_key_create_t *create = arg;
+    mdl_key_t *key = &create->key;
+    unsigned char mac[MDL_SHA256_LENGTH];
+    char checksum[CHECKSUM_LENGTH + 1];
+    mdl_token_t token;
+    const char *body;
+    apr_status_t rv;
+
+    if (!mdl_words_is_name(key->name, 100)) {
+        return mdl_refuse(create->refusal, 400, "invalid_request",
+                          "A key's name has 1 to 100 bytes and no control characters.");
+    }
+    if ((rv = check_shop(db, create, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    key->id = mdl_random_base62(MDL_KEY_ID_LENGTH, p);
+    key->created_at = apr_time_now();
+    apr_cpystrn(token.secret, mdl_random_base62(MDL_KEY_SECRET_LENGTH, p), sizeof token.secret);
+    body = apr_pstrcat(p, PREFIX, key->id, "_", token.secret, NULL);
+    checksum_of(body, strlen(body), checksum);
+    create->token = apr_pstrcat(p, body, checksum, NULL);
+    mdl_token_mac(create->secret, &token, mac);
+    return mdl_db_exec(db, MDL_Q_API_KEY_INSERT, NULL, p,
+                       MDL_ARGS(mdl_text(key->id), mdl_int(key->shop_id), mdl_text(key->name),
+                                mdl_text(key->scope), mdl_text(mdl_base64url(mac, sizeof mac, p)),
+                                mdl_int(key->created_at), mdl_int_or_null(key->expires_at)));
+}
+
+static mdl_key_t *key_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_key_t *key = apr_pcalloc(p, sizeof *key);
+
+    key->id = mdl_rows_text(row, 0);
+    key->shop_id = mdl_rows_int(row, 1);
+    key->name = mdl_rows_text(row, 2);
+    key->scope = mdl_rows_text(row, 3);
+    key->created_at = mdl_rows_int(row, 4);
+    key->last_used_at = mdl_rows_int(row, 5);
+    key->expires_at = mdl_rows_int(row, 6);
+    key->revoked_at = mdl_rows_int(row, 7);
+    return key;
+}
+
+apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_key_revoke_t *revoke = arg;
+    apr_int64_t changed;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    rv = mdl_db_exec(db, MDL_Q_API_KEY_REVOKE, &changed, p,
+                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(revoke->id)));
+    if (rv == APR_SUCCESS && changed > 0) {
+        rv = mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS);
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_API_KEY_BY_ID, &row, p, MDL_ARGS(mdl_text(revoke->id)));
+    if (rv == APR_ENOENT) {
+        return mdl_refuse(revoke->refusal, 404, "not_found", "There is no such key.");
+    }
+    if (rv == APR_SUCCESS) {
+        revoke->key = key_of_row(row, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_key_list_t *list = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_API_KEY_LIST, &rows, p,
+                                    MDL_ARGS(mdl_int(list->shop_id)));
+
+    list->keys = apr_array_make(p, MDL_KEYS_PER_SHOP, sizeof(mdl_key_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(list->keys, mdl_key_t *) = key_of_row(rows, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_key_epoch(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EPOCH_READ, &row, p, MDL_NO_ARGS);
+
+    if (rv == APR_SUCCESS) {
+        *(apr_int64_t *)arg = mdl_rows_int(row, 0);
+    }
+    return rv;
+}
+
+apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_key_look_up_t *look_up = arg;
+    mdl_key_record_t *record = &look_up->record;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    memset(record, 0, sizeof *record);
+    if ((rv = mdl_key_epoch(db, p, &record->epoch)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_API_KEY_VERIFY, &row, p, MDL_ARGS(mdl_text(look_up->id)));
+    if (rv == APR_ENOENT) {
+        return APR_SUCCESS;
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    record->known = mdl_base64url_decode(record->mac, sizeof record->mac, mdl_rows_text(row, 0)) ==
+                    APR_SUCCESS;
+    record->key.id = look_up->id;
+    record->key.shop_id = mdl_rows_int(row, 1);
+    record->key.scope = mdl_rows_text(row, 2);
+    record->key.name = mdl_rows_text(row, 3);
+    record->key.expires_at = mdl_rows_int(row, 4);
+    record->key.revoked_at = mdl_rows_int(row, 5);
+    record->shop_name = mdl_rows_text(row, 6);
+    record->shop_domain = mdl_rows_text(row, 7);
+    record->shop_status = mdl_rows_text(row, 8);
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_key_touch(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const mdl_key_touch_t *touch = arg;
+
+    return mdl_db_exec(
+        db, MDL_Q_API_KEY_TOUCH, NULL, p,
+        MDL_ARGS(mdl_int(touch->used_at), mdl_text(touch->id), mdl_int(touch->used_at)));
+}

@@ -1,0 +1,95 @@
+/*
+ * An API key: adk_live_<keyId>_<secret> (contract, section 2).  The service keeps the key id and
+ * an HMAC of the secret; the token is shown once.
+ */
+#ifndef MDL_CORE_SHOP_KEY_H
+#define MDL_CORE_SHOP_KEY_H
+
+#include "base/crypto.h"
+#include "core/problem.h"
+#include "db/db.h"
+
+#define MDL_KEY_ID_LENGTH     16
+#define MDL_KEY_SECRET_LENGTH 43
+#define MDL_KEYS_PER_SHOP     10
+
+typedef struct {
+    const char *id;
+    apr_int64_t shop_id;
+    const char *name;
+    const char *scope; /* "full" or "read" */
+    apr_time_t created_at;
+    apr_time_t last_used_at; /* these three: 0 for never */
+    apr_time_t expires_at;
+    apr_time_t revoked_at;
+} mdl_key_t;
+
+/** The parts of a token. */
+typedef struct {
+    char id[MDL_KEY_ID_LENGTH + 1];
+    char secret[MDL_KEY_SECRET_LENGTH + 1];
+} mdl_token_t;
+
+/** Takes a token apart; false when its form or its checksum is wrong. */
+int mdl_token_parse(const char *text, mdl_token_t *token);
+
+/** The MAC of a token's secret, under the server's secret. */
+void mdl_token_mac(const mdl_secret_t *secret, const mdl_token_t *token,
+                   unsigned char mac[MDL_SHA256_LENGTH]);
+
+/**
+ * Effect: creates a key.  Refused: 404 no such shop, 403 shop_not_approved, 409 when the shop has
+ * MDL_KEYS_PER_SHOP live keys, 400 for a faulty name.
+ */
+typedef struct {
+    const mdl_secret_t *secret;
+    mdl_key_t key;     /* in: shop_id, name, scope, expires_at; out: all */
+    const char *token; /* out: the only time it is seen */
+    mdl_refusal_t *refusal;
+} mdl_key_create_t;
+apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: revokes a key and moves the epoch; again is no error.  Refused with 404. */
+typedef struct {
+    const char *id;
+    mdl_key_t *key; /* out */
+    mdl_refusal_t *refusal;
+} mdl_key_revoke_t;
+apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect that reads the keys of a shop (mdl_key_t *), oldest first. */
+typedef struct {
+    apr_int64_t shop_id;
+    apr_array_header_t *keys; /* out */
+} mdl_key_list_t;
+apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** What the database knows of a key id: the other half of a verification. */
+typedef struct {
+    int known;
+    unsigned char mac[MDL_SHA256_LENGTH];
+    mdl_key_t key;
+    const char *shop_name;
+    const char *shop_domain;
+    const char *shop_status;
+    apr_int64_t epoch; /* read before the key: a revocation between the two is not missed */
+} mdl_key_record_t;
+
+/** Effect that reads a record; known is 0 for an id that there is not. */
+typedef struct {
+    const char *id;
+    mdl_key_record_t record; /* out */
+} mdl_key_look_up_t;
+apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect that reads the epoch into *(apr_int64_t *)arg. */
+apr_status_t mdl_key_epoch(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: notes that a key was used at a time. */
+typedef struct {
+    const char *id;
+    apr_time_t used_at;
+} mdl_key_touch_t;
+apr_status_t mdl_key_touch(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+#endif

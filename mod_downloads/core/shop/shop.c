@@ -1,0 +1,211 @@
+#include "core/shop/shop.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/mail/mime.h"
+#include "base/text/present.h"
+
+static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_shop_t *shop = apr_pcalloc(p, sizeof *shop);
+
+    shop->id = mdl_rows_int(row, 0);
+    shop->name = mdl_rows_text(row, 1);
+    shop->domain = mdl_rows_text(row, 2);
+    shop->email = mdl_rows_text(row, 3);
+    shop->status = mdl_rows_text(row, 4);
+    shop->created_at = mdl_rows_int(row, 5);
+    shop->sender_name = mdl_rows_text(row, 6);
+    shop->reply_to = mdl_rows_text(row, 7);
+    shop->mail_delay = (int)mdl_rows_int(row, 8);
+    shop->hold_at = mdl_rows_text(row, 9);
+    shop->storefront_url = mdl_rows_text(row, 10);
+    return shop;
+}
+
+static int domain_valid(const char *domain)
+{
+    apr_size_t length = strlen(domain);
+
+    return length > 0 && length <= 253 && domain[0] != '.' && domain[0] != '-' &&
+           strspn(domain, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length;
+}
+
+static apr_status_t check_name(const char *name, mdl_refusal_t *refusal)
+{
+    return mdl_words_is_name(name, 200)
+               ? APR_SUCCESS
+               : mdl_refuse(refusal, 400, "invalid_request",
+                            "A shop's name has 1 to 200 bytes and no control characters.");
+}
+
+static apr_status_t check_email(const char *email, mdl_refusal_t *refusal)
+{
+    return email == NULL || mdl_mime_address_valid(email)
+               ? APR_SUCCESS
+               : mdl_refuse(refusal, 400, "invalid_request", "The shop's email is not an address.");
+}
+
+apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_shop_add_t *add = arg;
+    mdl_shop_t *shop = &add->shop;
+    apr_time_t now;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    if ((rv = check_name(shop->name, add->refusal)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (!domain_valid(shop->domain)) {
+        return mdl_refuse(add->refusal, 400, "invalid_request",
+                          "A shop's domain is a host name in lower case.");
+    }
+    if ((rv = check_email(shop->email, add->refusal)) != APR_SUCCESS) {
+        return rv;
+    }
+    now = apr_time_now();
+    rv = mdl_db_select_one(db, MDL_Q_SHOP_INSERT, &row, p,
+                           MDL_ARGS(mdl_text(shop->name), mdl_text(shop->domain),
+                                    mdl_text(shop->email), mdl_int(now), mdl_int(now)));
+    if (rv == APR_ENOENT) {
+        return mdl_refuse(add->refusal, 409, "conflict", "There is a shop of that domain already.");
+    }
+    if (rv == APR_SUCCESS) {
+        *shop = *shop_of_row(row, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_SHOP_BY_ID, &row, p, MDL_ARGS(mdl_int(id)));
+
+    if (rv == APR_SUCCESS) {
+        *shop = shop_of_row(row, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_shop_set_status_t *set = arg;
+    apr_int64_t changed;
+    apr_status_t rv;
+
+    rv = mdl_db_exec(db, MDL_Q_SHOP_SET_STATUS, &changed, p,
+                     MDL_ARGS(mdl_text(set->status), mdl_int(apr_time_now()), mdl_int(set->id),
+                              mdl_text(set->status)));
+    if (rv == APR_SUCCESS && changed > 0) {
+        rv = mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS);
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_shop_find(db, set->id, &set->shop, p);
+    return rv == APR_ENOENT ? mdl_refuse(set->refusal, 404, "not_found", "There is no such shop.")
+                            : rv;
+}
+
+/* What is in place of a text: it stays unless another is given, and "" is none. */
+static const char *changed_text(const char *now, const char *given)
+{
+    if (given == NULL) {
+        return now;
+    }
+    return *given != '\0' ? given : NULL;
+}
+
+static apr_status_t check_set(const mdl_shop_set_t *set)
+{
+    apr_status_t rv = set->name != NULL ? check_name(set->name, set->refusal) : APR_SUCCESS;
+
+    if (rv != APR_SUCCESS ||
+        (rv = check_email(changed_text(NULL, set->email), set->refusal)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (set->sender_name != NULL && *set->sender_name != '\0' &&
+        !mdl_words_is_name(set->sender_name, 200)) {
+        return mdl_refuse(set->refusal, 400, "invalid_request",
+                          "A sender's name has up to 200 bytes and no control characters.");
+    }
+    if (set->reply_to != NULL && *set->reply_to != '\0' && !mdl_mime_address_valid(set->reply_to)) {
+        return mdl_refuse(set->refusal, 400, "invalid_request",
+                          "What replies go to is not an address.");
+    }
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_shop_set_t *set = arg;
+    mdl_shop_t *shop;
+    apr_status_t rv;
+
+    if ((rv = check_set(set)) != APR_SUCCESS) {
+        return rv;
+    }
+    if ((rv = mdl_shop_find(db, set->id, &shop, p)) != APR_SUCCESS) {
+        return rv == APR_ENOENT
+                   ? mdl_refuse(set->refusal, 404, "not_found", "There is no such shop.")
+                   : rv;
+    }
+    set->shop = shop;
+    if ((rv = mdl_storefront_set(db, shop->id, &set->storefront, &shop->storefront_url,
+                                 set->refusal, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    shop->name = set->name != NULL ? set->name : shop->name;
+    shop->email = changed_text(shop->email, set->email);
+    shop->sender_name = changed_text(shop->sender_name, set->sender_name);
+    shop->reply_to = changed_text(shop->reply_to, set->reply_to);
+    shop->mail_delay = set->mail_delay >= 0 ? set->mail_delay : shop->mail_delay;
+    shop->hold_at = set->hold_at != NULL ? set->hold_at : shop->hold_at;
+    return mdl_db_exec(db, MDL_Q_SHOP_SET, NULL, p,
+                       MDL_ARGS(mdl_text(shop->name), mdl_text(shop->email),
+                                mdl_text(shop->sender_name), mdl_text(shop->reply_to),
+                                mdl_int(shop->mail_delay), mdl_text(shop->hold_at),
+                                mdl_int(apr_time_now()), mdl_int(shop->id)));
+}
+
+apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr_int64_t quota,
+                            apr_pool_t *p)
+{
+    apr_int64_t changed;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_SHOP_STORE, &changed, p,
+                                  MDL_ARGS(mdl_int(bytes), mdl_int(id), mdl_int(bytes),
+                                           mdl_int(quota), mdl_int(bytes), mdl_int(quota)));
+
+    return rv == APR_SUCCESS && changed == 0 ? APR_ENOSPC : rv;
+}
+
+apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_int64_t *room,
+                           apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_SHOP_STORED, &row, p, MDL_ARGS(mdl_int(id)));
+
+    if (rv == APR_SUCCESS) {
+        apr_int64_t stored = mdl_rows_int(row, 0);
+
+        *room = stored < quota ? quota - stored : 0;
+    }
+    return rv;
+}
+
+apr_status_t mdl_shop_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    apr_array_header_t **shops = arg;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_SHOP_LIST, &rows, p, MDL_NO_ARGS);
+
+    *shops = apr_array_make(p, 16, sizeof(mdl_shop_t *));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(*shops, mdl_shop_t *) = shop_of_row(rows, p);
+    }
+    return rv;
+}

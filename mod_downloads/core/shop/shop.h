@@ -1,0 +1,74 @@
+/*
+ * A shop: what every key, asset, mapping and order belongs to.
+ */
+#ifndef MDL_CORE_SHOP_SHOP_H
+#define MDL_CORE_SHOP_SHOP_H
+
+#include "core/problem.h"
+#include "core/shop/storefront.h"
+#include "db/db.h"
+
+typedef struct {
+    apr_int64_t id;
+    const char *name;
+    const char *domain;
+    const char *email;  /* what customers may write to; NULL */
+    const char *status; /* "pending", "approved", "suspended" */
+    apr_time_t created_at;
+    const char *sender_name;    /* of its emails; NULL: name */
+    const char *reply_to;       /* in them and on the page, in place of email; NULL: email */
+    int mail_delay;             /* minutes between an order and its email */
+    const char *hold_at;        /* the level at which the fraud check holds: "medium", "high" */
+    const char *storefront_url; /* NULL: there is no connection */
+} mdl_shop_t;
+
+/** Effect: adds a pending shop.  Refused with 409 when the domain is taken, 400 when faulty. */
+typedef struct {
+    mdl_shop_t shop; /* in: name, domain, email; out: all */
+    mdl_refusal_t *refusal;
+} mdl_shop_add_t;
+apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: sets the status and moves the epoch.  Refused with 404 when there is no such shop. */
+typedef struct {
+    apr_int64_t id;
+    const char *status;
+    mdl_shop_t *shop; /* out */
+    mdl_refusal_t *refusal;
+} mdl_shop_set_status_t;
+apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+/** Effect: changes what a shop's staff decide.  Refused with 400 when faulty, 404 when there is no
+    such shop. */
+typedef struct {
+    apr_int64_t id;
+    const char *name;  /* NULL keeps what there is, as all below */
+    const char *email; /* "" clears it, as the next two */
+    const char *sender_name;
+    const char *reply_to;
+    int mail_delay; /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */
+    const char *hold_at;
+    mdl_storefront_set_t storefront;
+    mdl_shop_t *shop; /* out */
+    mdl_refusal_t *refusal;
+} mdl_shop_set_t;
+apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+#define MDL_SHOP_MAIL_DELAY_MAX 60
+
+/** APR_ENOENT when there is none. */
+apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p);
+
+/** Adds to the bytes that a shop stores, or takes from them.  APR_ENOSPC when it would grow beyond
+    the quota (0: none). */
+apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr_int64_t quota,
+                            apr_pool_t *p);
+
+/** Reads how many bytes a quota leaves to a shop, 0 also when it stores more. */
+apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_int64_t *room,
+                           apr_pool_t *p);
+
+/** Effect that reads: every shop (mdl_shop_t *), oldest first, into *(apr_array_header_t **)arg. */
+apr_status_t mdl_shop_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+
+#endif

@@ -1,0 +1,167 @@
+#include "core/shop/storefront.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+#include <apr_uri.h>
+
+#include "base/text/json.h"
+#include "base/seal.h"
+
+#define PURPOSE         "storefront-token"
+#define MAX_URL         400
+#define MAX_TOKEN       512
+#define CONNECT_LIMIT_S 10
+#define TOTAL_LIMIT_S   20
+#define MAX_ANSWER      (1024 * 1024)
+
+static int at_most(int setting, int limit)
+{
+    return setting < limit ? setting : limit;
+}
+
+const mdl_http_policy_t *mdl_storefront_policy(const mdl_settings_t *settings, const char *url,
+                                               apr_pool_t *p)
+{
+    mdl_http_policy_t *policy = apr_pmemdup(p, &settings->ingest, sizeof *policy);
+    apr_array_header_t *hosts = apr_array_make(p, 1, sizeof(const char *));
+    apr_uri_t uri;
+
+    if (apr_uri_parse(p, url, &uri) == APR_SUCCESS && uri.hostname != NULL) {
+        char *host = apr_pstrdup(p, uri.hostname);
+
+        for (char *c = host; *c != '\0'; c++) {
+            *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + ('a' - 'A') : *c);
+        }
+        APR_ARRAY_PUSH(hosts, const char *) = host;
+    }
+    policy->hosts = hosts;
+    policy->max_redirects = 0;
+    policy->connect_timeout_s = at_most(policy->connect_timeout_s, CONNECT_LIMIT_S);
+    policy->total_timeout_s = at_most(policy->total_timeout_s, TOTAL_LIMIT_S);
+    policy->stall_timeout_s = 0; /* an answer is short, and the total is */
+    policy->max_size = MAX_ANSWER;
+    policy->ca_file = settings->storefront_ca_file;
+    return policy;
+}
+
+/* The base URL without slashes at its end, or NULL. */
+static const char *base_of(const mdl_settings_t *settings, const char *url, apr_pool_t *p)
+{
+    char *base = apr_pstrdup(p, url);
+    apr_size_t length = strlen(base);
+
+    while (length > 0 && base[length - 1] == '/') {
+        base[--length] = '\0';
+    }
+    return length <= MAX_URL && strpbrk(base, "?#") == NULL &&
+                   mdl_http_url_check(mdl_storefront_policy(settings, base, p), base, NULL, NULL,
+                                      p) == MDL_HTTP_OK
+               ? base
+               : NULL;
+}
+
+/* It becomes a header's value: visible ASCII alone. */
+static int token_is_valid(const char *token)
+{
+    apr_size_t length = strlen(token);
+
+    for (const char *c = token; *c != '\0'; c++) {
+        if (*c <= ' ' || *c >= 0x7f) {
+            return 0;
+        }
+    }
+    return length > 0 && length <= MAX_TOKEN;
+}
+
+/* With the URL, so that a changed row does not send the token to another host. */
+static const char *owner_of(apr_int64_t shop_id, const char *url, apr_pool_t *p)
+{
+    return apr_psprintf(p, "%" APR_INT64_T_FMT " %s", shop_id, url);
+}
+
+apr_status_t mdl_storefront_token(const mdl_secret_t *secret, apr_int64_t shop_id, const char *url,
+                                  const char *sealed, const char **token, apr_pool_t *p)
+{
+    return mdl_unseal(secret, PURPOSE, owner_of(shop_id, url, p), sealed, token, p);
+}
+
+static apr_status_t refuse(mdl_refusal_t *refusal, const char *message)
+{
+    return mdl_refuse(refusal, 400, "invalid_request", message);
+}
+
+static apr_status_t write_connection(mdl_db_t *db, apr_int64_t shop_id, const char *url,
+                                     const char *sealed, apr_pool_t *p)
+{
+    return mdl_db_exec(
+        db, MDL_Q_STOREFRONT_SET, NULL, p,
+        MDL_ARGS(mdl_text(url), mdl_text(sealed), mdl_int(apr_time_now()), mdl_int(shop_id)));
+}
+
+apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_storefront_set_t *set,
+                                const char **url, mdl_refusal_t *refusal, apr_pool_t *p)
+{
+    const char *now;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_STOREFRONT_OF_SHOP, &row, p,
+                                        MDL_ARGS(mdl_int(shop_id)));
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    now = mdl_rows_text(row, 0);
+    *url = set->url == NULL ? now : *set->url == '\0' ? NULL : base_of(set->settings, set->url, p);
+    if (set->url != NULL && *set->url == '\0') {
+        return set->token == NULL ? write_connection(db, shop_id, NULL, NULL, p)
+                                  : refuse(refusal, "A connection that is ended has no token.");
+    }
+    if (set->url != NULL && *url == NULL) {
+        return refuse(refusal,
+                      "The storefront's URL is the base of its Admin API, such as "
+                      "https://shop.example: a host name without user, query or fragment, with a "
+                      "scheme and a port that imports may use.");
+    }
+    if (set->token == NULL) {
+        return *url == NULL || (now != NULL && strcmp(now, *url) == 0)
+                   ? APR_SUCCESS
+                   : refuse(refusal, "A new storefront needs its access token too.");
+    }
+    if (*url == NULL) {
+        return refuse(refusal, "The shop has no storefront yet: give its URL with the token.");
+    }
+    if (!token_is_valid(set->token)) {
+        return refuse(refusal, "An access token is one line of up to 512 visible ASCII "
+                               "characters.");
+    }
+    return write_connection(
+        db, shop_id, *url,
+        mdl_seal(set->secret, PURPOSE, owner_of(shop_id, *url, p), set->token, p), p);
+}
+
+/* The order is asked for only where its risk is wanted: then a token that may read customers alone
+   is enough for a shop without fraud checks. */
+static const char query[] =
+    "query Lookup($customer: ID!, $order: ID!, $withOrder: Boolean!) {"
+    " customer(id: $customer) { firstName lastName locale defaultEmailAddress { emailAddress } }"
+    " order(id: $order) @include(if: $withOrder) { clientIp risk { assessments { riskLevel } } } "
+    "}";
+
+void mdl_storefront_ask(mdl_http_request_t *request, const char *url, const char *token,
+                        const char *customer_id, const char *order_id, int with_order,
+                        apr_pool_t *p)
+{
+    mdl_json_t *document = mdl_json_object(p);
+    mdl_json_t *variables;
+
+    mdl_json_add_string(document, "query", query);
+    variables = mdl_json_add_object(document, "variables");
+    mdl_json_add_string(variables, "customer",
+                        apr_pstrcat(p, "gid://shopify/Customer/", customer_id, NULL));
+    mdl_json_add_string(variables, "order", apr_pstrcat(p, "gid://shopify/Order/", order_id, NULL));
+    mdl_json_add_bool(variables, "withOrder", with_order);
+    request->url = apr_pstrcat(p, url, "/admin/api/" MDL_STOREFRONT_API "/graphql.json", NULL);
+    request->credential = apr_pstrcat(p, "X-Shopify-Access-Token: ", token, NULL);
+    request->body = mdl_json_text(document, NULL, p);
+}

@@ -1,0 +1,77 @@
+/*
+ * A shop's connection to its storefront, whose Admin GraphQL API (Shopify's shape) knows the
+ * customer of an order and how risky the order looks.
+ */
+#ifndef MDL_CORE_SHOP_STOREFRONT_H
+#define MDL_CORE_SHOP_STOREFRONT_H
+
+#include "base/crypto.h"
+#include "base/http/post.h"
+#include "core/problem.h"
+#include "core/settings/settings.h"
+#include "db/db.h"
+
+/* Each version is answered for a year, and from then on by the oldest that is. */
+#define MDL_STOREFRONT_API "2026-10"
+
+/** What is to become of a shop's connection. */
+typedef struct {
+    const char *url;   /* the base, "https://shop.example"; NULL keeps it, "" ends the connection */
+    const char *token; /* NULL keeps it; a new URL needs one */
+    const mdl_secret_t *secret; /* seals the token */
+    const mdl_settings_t *settings;
+} mdl_storefront_set_t;
+
+/**
+ * Changes the connection of a shop, in the transaction of its caller; *url gets the base URL that
+ * stands then, or NULL.  Refused with 400 when URL or token can't be used.
+ */
+apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_storefront_set_t *set,
+                                const char **url, mdl_refusal_t *refusal, apr_pool_t *p);
+
+/**
+ * Opens a sealed token.  APR_EINVAL when it belongs to another shop or URL, or was sealed with
+ * another secret.
+ */
+apr_status_t mdl_storefront_token(const mdl_secret_t *secret, apr_int64_t shop_id, const char *url,
+                                  const char *sealed, const char **token, apr_pool_t *p);
+
+/** Where a call may go: the host of url alone, on the addresses, ports and schemes that imports may
+    use. */
+const mdl_http_policy_t *mdl_storefront_policy(const mdl_settings_t *settings, const char *url,
+                                               apr_pool_t *p);
+
+/** The question for a customer and, with_order, for an order; both ids are digits. */
+void mdl_storefront_ask(mdl_http_request_t *request, const char *url, const char *token,
+                        const char *customer_id, const char *order_id, int with_order,
+                        apr_pool_t *p);
+
+/** What a storefront has told; NULL for what it does not know, or what can't be used. */
+typedef struct {
+    const char *email; /* one that can be written to */
+    const char *first_name;
+    const char *last_name;
+    const char *locale;
+    const char *risk;      /* "none", "low", "medium", "high" */
+    const char *client_ip; /* as mdl_address_text writes it */
+} mdl_storefront_found_t;
+
+typedef enum {
+    MDL_STOREFRONT_ANSWERED,
+    MDL_STOREFRONT_LATER, /* to be asked again */
+    MDL_STOREFRONT_REFUSED
+} mdl_storefront_outcome_t;
+
+typedef struct {
+    mdl_storefront_outcome_t outcome;
+    const char *code; /* but for ANSWERED; a sentence without anything of the answer's in message */
+    const char *message;
+    apr_interval_time_t retry_after; /* 0: not said */
+    mdl_storefront_found_t found;    /* in part also when it was not ANSWERED */
+} mdl_storefront_answer_t;
+
+/** Reads an answer; nothing in it is trusted. */
+void mdl_storefront_read(mdl_storefront_answer_t *answer, const mdl_http_answer_t *http,
+                         int with_order, apr_pool_t *p);
+
+#endif

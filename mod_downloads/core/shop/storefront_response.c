@@ -1,0 +1,280 @@
+/*
+ * Reading what a storefront answers (core/shop/storefront.h): HTTP's status, GraphQL's errors, and
+ * the data, each part of which may be of any type and length.
+ */
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/http/address.h"
+#include "base/text/json.h"
+#include "base/mail/mime.h"
+#include "base/text/present.h"
+#include "core/shop/storefront.h"
+
+#define MAX_NAME   100 /* bytes, as in a request */
+#define MAX_LOCALE 35
+#define LOCALE     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
+#define MIN_WAIT_S 1
+#define MAX_WAIT_S 3600
+
+static void later(mdl_storefront_answer_t *answer, const char *code, const char *message)
+{
+    answer->outcome = MDL_STOREFRONT_LATER;
+    answer->code = code;
+    answer->message = message;
+}
+
+static void refused(mdl_storefront_answer_t *answer, const char *code, const char *message)
+{
+    answer->outcome = MDL_STOREFRONT_REFUSED;
+    answer->code = code;
+    answer->message = message;
+}
+
+static void invalid(mdl_storefront_answer_t *answer)
+{
+    later(answer, "storefront_invalid",
+          "The storefront's answer is not one of its Admin GraphQL API.");
+}
+
+static void token_refused(mdl_storefront_answer_t *answer)
+{
+    refused(answer, "storefront_refused",
+            "The storefront refuses the access token, or the token may not read customers and "
+            "orders: the operator has to set a new one.");
+}
+
+static apr_interval_time_t bounded(double seconds)
+{
+    if (seconds >= MAX_WAIT_S) {
+        return apr_time_from_sec(MAX_WAIT_S);
+    }
+    return seconds <= MIN_WAIT_S ? apr_time_from_sec(MIN_WAIT_S)
+                                 : (apr_interval_time_t)(seconds * APR_USEC_PER_SEC);
+}
+
+/* Answers that are no answer to the question; false for one that may be. */
+static int read_status(mdl_storefront_answer_t *answer, const mdl_http_answer_t *http)
+{
+    int status = http->status;
+
+    if (status == 200) {
+        return 0;
+    }
+    answer->retry_after = http->retry_after_s >= 0 ? bounded(http->retry_after_s) : 0;
+    if (status == 429) {
+        later(answer, "storefront_throttled", "The storefront wants fewer requests.");
+    } else if (status >= 500 || status == 408 || status == 425) {
+        later(answer, "storefront_unavailable", "The storefront can't answer now.");
+    } else if (status == 401 || status == 403) {
+        token_refused(answer);
+    } else if (status == 404) {
+        refused(answer, "storefront_not_found",
+                "There is no Admin GraphQL API at the storefront's URL: the operator has to "
+                "correct it.");
+    } else {
+        refused(answer, "storefront_refused", "The storefront refuses the request.");
+    }
+    return 1;
+}
+
+/* What became of a call without an answer; false where there is one. */
+static int read_result(mdl_storefront_answer_t *answer, const mdl_http_answer_t *http)
+{
+    switch (http->result) {
+    case MDL_HTTP_OK:
+        return 0;
+    case MDL_HTTP_ADDRESS_FORBIDDEN:
+        refused(answer, "storefront_address_forbidden",
+                "The storefront's name leads to an address that is not allowed.");
+        break;
+    case MDL_HTTP_HOST_NOT_ALLOWED:
+    case MDL_HTTP_URL_INVALID:
+        refused(answer, "storefront_not_allowed",
+                "The storefront's URL is not allowed any more: the operator has to correct it.");
+        break;
+    case MDL_HTTP_TIMEOUT:
+        later(answer, "storefront_timeout", "The storefront took too long.");
+        break;
+    case MDL_HTTP_TOO_LARGE:
+    case MDL_HTTP_REFUSED:
+        invalid(answer);
+        break;
+    default:
+        later(answer, "storefront_unavailable", "The storefront can't be reached, or broke off.");
+    }
+    return 1;
+}
+
+/* How long the storefront needs to have what the query costs. */
+static apr_interval_time_t restoring(const mdl_json_t *document)
+{
+    const mdl_json_t *cost = mdl_json_member(mdl_json_member(document, "extensions"), "cost");
+    const mdl_json_t *throttle = mdl_json_member(cost, "throttleStatus");
+    double asked = mdl_json_number(mdl_json_member(cost, "requestedQueryCost"));
+    double there = mdl_json_number(mdl_json_member(throttle, "currentlyAvailable"));
+    double rate = mdl_json_number(mdl_json_member(throttle, "restoreRate"));
+
+    return rate > 0 ? bounded((asked - there) / rate) : 0;
+}
+
+static int is(const char *text, const char *other)
+{
+    return text != NULL && strcmp(text, other) == 0;
+}
+
+/* One of GraphQL's errors; throttling outweighs the others, and what passes those that don't. */
+static void read_error(mdl_storefront_answer_t *answer, const mdl_json_t *document,
+                       const mdl_json_t *error)
+{
+    const char *code = mdl_json_string(
+        mdl_json_member(mdl_json_member(error, "extensions"), "code"));
+
+    if (is(answer->code, "storefront_throttled")) {
+        return;
+    }
+    if (is(code, "THROTTLED") ||
+        (code == NULL && is(mdl_json_string(mdl_json_member(error, "message")), "Throttled"))) {
+        later(answer, "storefront_throttled", "The storefront wants fewer requests.");
+        answer->retry_after = restoring(document);
+    } else if (is(code, "INTERNAL_SERVER_ERROR")) {
+        later(answer, "storefront_unavailable", "The storefront can't answer now.");
+    } else if (answer->outcome != MDL_STOREFRONT_LATER && is(code, "ACCESS_DENIED")) {
+        token_refused(answer);
+    } else if (answer->outcome == MDL_STOREFRONT_ANSWERED) {
+        refused(answer, "storefront_refused", "The storefront refuses the request.");
+    }
+}
+
+/* Whether a member is a string, or null or absent: what a nullable one may be. */
+static int is_text(const mdl_json_t *object, const char *name)
+{
+    mdl_json_type_t type = mdl_json_type(mdl_json_member(object, name));
+
+    return type == MDL_JSON_STRING || type == MDL_JSON_NULL || type == MDL_JSON_ABSENT;
+}
+
+static int is_object_or_null(const mdl_json_t *json)
+{
+    mdl_json_type_t type = mdl_json_type(json);
+
+    return type == MDL_JSON_OBJECT || type == MDL_JSON_NULL || type == MDL_JSON_ABSENT;
+}
+
+static const char *text_of(const mdl_json_t *object, const char *name, apr_size_t max,
+                           apr_pool_t *p)
+{
+    const char *text = mdl_json_string(mdl_json_member(object, name));
+
+    return text != NULL && mdl_words_is_name(text, max) ? apr_pstrdup(p, text) : NULL;
+}
+
+static int read_customer(mdl_storefront_found_t *found, const mdl_json_t *customer, apr_pool_t *p)
+{
+    const mdl_json_t *address = mdl_json_member(customer, "defaultEmailAddress");
+    const char *email = mdl_json_string(mdl_json_member(address, "emailAddress"));
+    const char *locale;
+
+    if (!is_object_or_null(customer) || !is_object_or_null(address) ||
+        !is_text(address, "emailAddress") || !is_text(customer, "firstName") ||
+        !is_text(customer, "lastName") || !is_text(customer, "locale")) {
+        return 0;
+    }
+    found->email = email != NULL && mdl_mime_address_valid(email) ? apr_pstrdup(p, email) : NULL;
+    found->first_name = text_of(customer, "firstName", MAX_NAME, p);
+    found->last_name = text_of(customer, "lastName", MAX_NAME, p);
+    locale = text_of(customer, "locale", MAX_LOCALE, p);
+    found->locale = locale != NULL && strspn(locale, LOCALE) == strlen(locale) ? locale : NULL;
+    return 1;
+}
+
+/* The worst of the assessments; *pending when one is still under way. */
+static int read_risk(mdl_storefront_found_t *found, const mdl_json_t *risk, int *pending)
+{
+    static const struct {
+        const char *name;
+        const char *level;
+    } levels[] = {{"NONE", "none"}, {"LOW", "low"}, {"MEDIUM", "medium"}, {"HIGH", "high"}};
+    const mdl_json_t *assessments = mdl_json_member(risk, "assessments");
+    int worst = 0;
+
+    if (mdl_json_type(assessments) != MDL_JSON_ARRAY) {
+        return 0;
+    }
+    for (apr_size_t i = 0; i < mdl_json_length(assessments); i++) {
+        const char *name = mdl_json_string(
+            mdl_json_member(mdl_json_element(assessments, i), "riskLevel"));
+        int level = 3;
+
+        while (level >= 0 && !is(name, levels[level].name)) {
+            level--;
+        }
+        if (level < 0 && !is(name, "PENDING")) {
+            return 0;
+        }
+        *pending |= level < 0;
+        worst = level > worst ? level : worst;
+    }
+    *pending &= worst < 3; /* it can't become worse */
+    found->risk = *pending ? NULL : levels[worst].level;
+    return 1;
+}
+
+static int read_order(mdl_storefront_found_t *found, const mdl_json_t *order, int *pending,
+                      apr_pool_t *p)
+{
+    const char *ip;
+
+    if (!is_object_or_null(order) || !is_text(order, "clientIp")) {
+        return 0;
+    }
+    if (mdl_json_type(order) != MDL_JSON_OBJECT) {
+        return 1;
+    }
+    ip = mdl_json_string(mdl_json_member(order, "clientIp"));
+    found->client_ip = ip != NULL ? mdl_address_text(ip, p) : NULL;
+    return read_risk(found, mdl_json_member(order, "risk"), pending);
+}
+
+static void read_data(mdl_storefront_answer_t *answer, const mdl_json_t *data, int with_order,
+                      apr_pool_t *p)
+{
+    int pending = 0;
+
+    if (mdl_json_type(data) != MDL_JSON_OBJECT ||
+        !read_customer(&answer->found, mdl_json_member(data, "customer"), p) ||
+        (with_order && !read_order(&answer->found, mdl_json_member(data, "order"), &pending, p))) {
+        answer->found = (mdl_storefront_found_t){0};
+        if (answer->outcome == MDL_STOREFRONT_ANSWERED) {
+            invalid(answer);
+        }
+    } else if (pending && answer->outcome == MDL_STOREFRONT_ANSWERED) {
+        later(answer, "storefront_risk_pending",
+              "The storefront has not assessed the order's risk yet.");
+    }
+}
+
+void mdl_storefront_read(mdl_storefront_answer_t *answer, const mdl_http_answer_t *http,
+                         int with_order, apr_pool_t *p)
+{
+    const mdl_json_t *errors;
+    mdl_json_t *document;
+    const char *why;
+
+    *answer = (mdl_storefront_answer_t){.outcome = MDL_STOREFRONT_ANSWERED};
+    if (read_result(answer, http) || read_status(answer, http)) {
+        return;
+    }
+    if (mdl_json_parse(&document, http->body, http->length, &why, p) != APR_SUCCESS ||
+        mdl_json_type(document) != MDL_JSON_OBJECT) {
+        invalid(answer);
+        return;
+    }
+    errors = mdl_json_member(document, "errors");
+    for (apr_size_t i = 0; i < mdl_json_length(errors); i++) {
+        read_error(answer, document, mdl_json_element(errors, i));
+    }
+    read_data(answer, mdl_json_member(document, "data"), with_order, p);
+}

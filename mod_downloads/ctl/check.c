@@ -1,0 +1,280 @@
+#include "ctl/check.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <apr_signal.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/http/client.h"
+#include "base/mail/mailbox.h"
+#include "base/mail/mailer.h"
+#include "base/text/templates.h"
+#include "core/job.h"
+#include "storage/storage.h"
+
+#define PATIENCE apr_time_from_sec(60) /* how long a due job may wait for a worker */
+#define SEARCHED 1000
+
+/* One check: whether all is well, and in *words a sentence of what to do, or, if so, what there is
+   to say (NULL for nothing). */
+typedef int check_fn(mdl_ctl_t *ctl, const char **words);
+
+static int check_settings(mdl_ctl_t *ctl, const char **words)
+{
+    *words = ctl->problems->nelts ? apr_array_pstrcat(ctl->p, ctl->problems, ' ') : ctl->file;
+    return ctl->problems->nelts == 0;
+}
+
+static int check_secret(mdl_ctl_t *ctl, const char **words)
+{
+    *words = ctl->no_secret ? ctl->no_secret : ctl->settings->secret_file;
+    return !ctl->no_secret;
+}
+
+/* What follows would leave files behind that are root's. */
+static int is_root(const mdl_ctl_t *ctl, const char **words)
+{
+    if (ctl->no_owner) {
+        *words = "Not tried as root: mend the storage folder first.";
+    }
+    return ctl->no_owner != NULL;
+}
+
+static int check_database(mdl_ctl_t *ctl, const char **words)
+{
+    const char *driver = ctl->settings->db_driver;
+    const char *params = ctl->settings->db_params;
+    const char *folder;
+    int version;
+
+    if (is_root(ctl, words)) {
+        return 0;
+    }
+    if (!driver || !params) {
+        *words = "Not tried: DBDriver or DBDParams is missing.";
+        return 0;
+    }
+    if (strcmp(driver, "sqlite3") == 0 && strchr(params, '/')) {
+        folder = apr_pstrmemdup(ctl->p, params, (apr_size_t)(strrchr(params, '/') + 1 - params));
+        if (faccessat(AT_FDCWD, folder, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
+            *words = apr_psprintf(ctl->p,
+                                  "SQLite makes files beside the database, and the folder %s can't "
+                                  "be written to: make it, and give it to the user that httpd runs "
+                                  "as.",
+                                  folder);
+            return 0;
+        }
+    }
+    if (mdl_ctl_check_schema(ctl, &version, words) != MDL_EXIT_DONE) {
+        return 0;
+    }
+    *words = apr_psprintf(ctl->p, "%s, schema version %d", driver, version);
+    return 1;
+}
+
+static int check_storage(mdl_ctl_t *ctl, const char **words)
+{
+    const char *root = ctl->settings->storage;
+    mdl_storage_t *storage;
+    apr_status_t rv;
+    char text[120];
+
+    *words = ctl->no_owner ? ctl->no_owner : root;
+    if (ctl->no_owner) {
+        return 0;
+    }
+    if (!root) {
+        *words = "Not tried: DownloadsStorage is missing.";
+        return 0;
+    }
+    rv = mdl_storage_open(&storage, root, ctl->p);
+    if (rv == APR_SUCCESS) {
+        rv = mdl_storage_check(storage, ctl->p);
+    }
+    if (APR_STATUS_IS_ENOSPC(rv)) {
+        *words = apr_psprintf(ctl->p, "There is no room in %s: make room, or give it more.", root);
+    } else if (rv != APR_SUCCESS) {
+        *words = apr_psprintf(ctl->p,
+                              "Files can't be stored in %s (%s): make the folder on one file "
+                              "system, give it and what it holds to the user that httpd runs as, "
+                              "and run this as root or as that user.",
+                              root, apr_strerror(rv, text, sizeof(text)));
+    }
+    return rv == APR_SUCCESS;
+}
+
+static int check_templates(mdl_ctl_t *ctl, const char **words)
+{
+    const char *folder = ctl->settings->templates;
+    apr_array_header_t *problems = apr_array_make(ctl->p, 5, sizeof(const char *));
+
+    if (!folder) {
+        *words = "Not tried: DownloadsTemplates is missing.";
+        return 0;
+    }
+    mdl_templates_read(folder, mdl_settings_template_names, problems, ctl->p);
+    *words = problems->nelts ? apr_array_pstrcat(ctl->p, problems, ' ') : folder;
+    return problems->nelts == 0;
+}
+
+static int check_mail(mdl_ctl_t *ctl, const char **words)
+{
+    const mdl_mailer_config_t *config = &ctl->settings->mail;
+    mdl_mailer_t *mailer;
+    apr_size_t length;
+    apr_status_t rv;
+
+    if (is_root(ctl, words)) {
+        return 0;
+    }
+    if (!config->transport) {
+        *words = "Not tried: DownloadsMailTransport is missing.";
+        return 0;
+    }
+    apr_signal(SIGPIPE, SIG_IGN);
+    *words = "No mailer can be made.";
+    rv = mdl_http_global_init(ctl->p);
+    if (rv == APR_SUCCESS) {
+        rv = mdl_mailer_create(&mailer, config, ctl->p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_mailer_check(mailer, words, ctl->p);
+    }
+    if (rv != APR_SUCCESS) {
+        length = strlen(*words);
+        *words = apr_psprintf(
+            ctl->p, "%s%s  Correct DownloadsMailTransport (%s), or what it names.", *words,
+            length && (*words)[length - 1] != '.' ? "." : "", config->transport);
+        return 0;
+    }
+    *words = config->transport;
+    return 1;
+}
+
+static int check_bounces(mdl_ctl_t *ctl, const char **words)
+{
+    const char *place = ctl->settings->mail_bounces;
+
+    if (is_root(ctl, words)) {
+        return 0;
+    }
+    if (!place) {
+        *words = "mail that comes back is not read";
+        return 1;
+    }
+    if (mdl_mailbox_check(mdl_mailbox_create(place, ctl->p), words, ctl->p) != APR_SUCCESS) {
+        *words = apr_psprintf(ctl->p,
+                              "%s  Have the mail server deliver there (a Maildir's new/ and cur/ "
+                              "can be made by hand), and let httpd's user read and write it.",
+                              *words);
+        return 0;
+    }
+    *words = place;
+    return 1;
+}
+
+static const char *const lanes[] = {MDL_LANE_SMALL, MDL_LANE_BULK, MDL_LANE_HASH, MDL_LANE_MAIL,
+                                    MDL_LANE_LOOKUP};
+
+#define LANES (sizeof(lanes) / sizeof(*lanes))
+
+typedef struct {
+    apr_time_t due_at[LANES];
+    mdl_job_list_t newest;
+} queue_t;
+
+static apr_status_t read_queue(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    queue_t *queue = arg;
+    apr_status_t rv = mdl_job_list(db, p, &queue->newest);
+
+    for (apr_size_t i = 0; i < LANES && rv == APR_SUCCESS; i++) {
+        rv = mdl_job_next_due(db, lanes[i], &queue->due_at[i], p);
+    }
+    return rv;
+}
+
+/* Whether a worker holds a job of the lane: then the others wait for a slot and not for it. */
+static int is_worked_on(const queue_t *queue, const char *lane, apr_time_t now)
+{
+    for (int i = 0; i < queue->newest.jobs->nelts; i++) {
+        const mdl_job_t *job = APR_ARRAY_IDX(queue->newest.jobs, i, const mdl_job_t *);
+
+        if (strcmp(job->lane, lane) == 0 && strcmp(job->status, "running") == 0 &&
+            job->due_at > now) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static int check_worker(mdl_ctl_t *ctl, const char **words)
+{
+    apr_time_t now = apr_time_now();
+    queue_t queue = {.newest = {.limit = SEARCHED}};
+    const char *why;
+    int version;
+    apr_status_t rv;
+
+    if (is_root(ctl, words)) {
+        return 0;
+    }
+    if (!ctl->settings->db_driver || !ctl->settings->db_params ||
+        mdl_ctl_check_schema(ctl, &version, &why) != MDL_EXIT_DONE) {
+        *words = "Not tried: the database comes first.";
+        return 0;
+    }
+    rv = mdl_db_read(ctl->db, read_queue, &queue, ctl->p);
+    if (rv != APR_SUCCESS) {
+        *words = mdl_ctl_database_words(ctl, rv);
+        return 0;
+    }
+    for (apr_size_t i = 0; i < LANES; i++) {
+        if (queue.due_at[i] && now - queue.due_at[i] > PATIENCE &&
+            !is_worked_on(&queue, lanes[i], now)) {
+            *words = apr_psprintf(ctl->p,
+                                  "No background process seems to take jobs: the oldest of lane %s "
+                                  "has waited for %" APR_INT64_T_FMT " seconds.  Start httpd with "
+                                  "DownloadsWorker On, and look into its error log.",
+                                  lanes[i], apr_time_sec(now - queue.due_at[i]));
+            return 0;
+        }
+    }
+    *words = "no job waits for a background process";
+    return 1;
+}
+
+static const struct {
+    const char *name;
+    check_fn *check;
+} checks[] = {
+    {"settings", check_settings}, {"secret", check_secret},       {"database", check_database},
+    {"storage", check_storage},   {"templates", check_templates}, {"mail", check_mail},
+    {"bounces", check_bounces},   {"worker", check_worker},
+};
+
+int mdl_ctl_check(mdl_ctl_t *ctl)
+{
+    mdl_json_t *document = mdl_json_object(ctl->p);
+    mdl_json_t *list = mdl_json_add_array(document, "checks");
+    int problems = 0;
+
+    for (apr_size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
+        mdl_json_t *entry = mdl_json_add_object(list, NULL);
+        const char *words = NULL;
+        int good = checks[i].check(ctl, &words);
+
+        problems += !good;
+        mdl_printer_line(ctl->output, "%-11s%s%s", checks[i].name, words, good ? ": ok" : "");
+        mdl_json_add_string(entry, "name", checks[i].name);
+        mdl_json_add_bool(entry, "ok", good);
+        mdl_json_add_string(entry, "message", words);
+    }
+    mdl_json_add_bool(document, "ok", problems == 0);
+    mdl_printer_document(ctl->output, document);
+    return problems ? MDL_EXIT_PROBLEM : MDL_EXIT_DONE;
+}

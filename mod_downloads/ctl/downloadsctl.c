@@ -1,0 +1,434 @@
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <apr_file_io.h>
+#include <apr_general.h>
+#include <apr_getopt.h>
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+#include "base/log.h"
+#include "base/text/utf8.h"
+#include "core/shop/shop.h"
+#include "ctl/check.h"
+#include "ctl/command.h"
+#include "ctl/job.h"
+#include "ctl/key.h"
+#include "ctl/mail.h"
+#include "ctl/migrate.h"
+#include "ctl/shop.h"
+
+#define MAX_ID      APR_INT64_C(9007199254740991) /* 2^53 - 1 */
+#define MAX_EXPIRES APR_INT64_C(3153600000)       /* 100 years in seconds */
+
+#define MAX_TOKEN_FILE 4096
+
+/* Options that belong to some commands alone. */
+#define OPTION_EMAIL   1
+#define OPTION_SCOPE   2
+#define OPTION_EXPIRES 4
+#define OPTION_STATUS  8
+#define OPTION_SHOP    16
+#define OPTION_SET     32 /* those of shop set */
+
+enum {
+    LETTER_EMAIL = 256,
+    LETTER_SCOPE,
+    LETTER_EXPIRES,
+    LETTER_STATUS,
+    LETTER_SHOP,
+    LETTER_NAME,
+    LETTER_SENDER_NAME,
+    LETTER_REPLY_TO,
+    LETTER_MAIL_DELAY,
+    LETTER_HOLD_AT,
+    LETTER_STOREFRONT,
+    LETTER_STOREFRONT_TOKEN,
+    LETTER_JSON
+};
+
+static const apr_getopt_option_t options[] = {
+    {NULL, 'f', 1, NULL},
+    {"json", LETTER_JSON, 0, NULL},
+    {"help", 'h', 0, NULL},
+    {"email", LETTER_EMAIL, 1, NULL},
+    {"scope", LETTER_SCOPE, 1, NULL},
+    {"expires", LETTER_EXPIRES, 1, NULL},
+    {"status", LETTER_STATUS, 1, NULL},
+    {"shop", LETTER_SHOP, 1, NULL},
+    {"name", LETTER_NAME, 1, NULL},
+    {"sender-name", LETTER_SENDER_NAME, 1, NULL},
+    {"reply-to", LETTER_REPLY_TO, 1, NULL},
+    {"mail-delay", LETTER_MAIL_DELAY, 1, NULL},
+    {"hold-at", LETTER_HOLD_AT, 1, NULL},
+    {"storefront", LETTER_STOREFRONT, 1, NULL},
+    {"storefront-token-file", LETTER_STOREFRONT_TOKEN, 1, NULL},
+    {NULL, 0, 0, NULL},
+};
+
+typedef struct {
+    const char *noun;
+    const char *verb; /* or NULL */
+    const char *arguments;
+    int count;     /* of the arguments that are no options */
+    int numbered;  /* the first of them is a number */
+    int options;   /* OPTION_… */
+    int diagnoses; /* tells itself what is wrong with the configuration */
+    int (*run)(mdl_ctl_t *ctl);
+} command_t;
+
+static const command_t commands[] = {
+    {"shop", "add", "NAME DOMAIN [--email ADDRESS]", 2, 0, OPTION_EMAIL, 0, mdl_ctl_shop_add},
+    {"shop", "list", "", 0, 0, 0, 0, mdl_ctl_shop_list},
+    {"shop", "set",
+     "ID [--name TEXT] [--email ADDRESS] [--sender-name TEXT] [--reply-to ADDRESS] "
+     "[--mail-delay MINUTES] [--hold-at medium|high] [--storefront URL] "
+     "[--storefront-token-file FILE|-]",
+     1, 1, OPTION_SET | OPTION_EMAIL, 0, mdl_ctl_shop_set},
+    {"shop", "approve", "ID", 1, 1, 0, 0, mdl_ctl_shop_approve},
+    {"shop", "suspend", "ID", 1, 1, 0, 0, mdl_ctl_shop_suspend},
+    {"key", "create", "SHOP_ID NAME [--scope full|read] [--expires SECONDS]", 2, 1,
+     OPTION_SCOPE | OPTION_EXPIRES, 0, mdl_ctl_key_create},
+    {"key", "list", "SHOP_ID", 1, 1, 0, 0, mdl_ctl_key_list},
+    {"key", "revoke", "KEY_ID", 1, 0, 0, 0, mdl_ctl_key_revoke},
+    {"migrate", NULL, "", 0, 0, 0, 0, mdl_ctl_migrate},
+    {"check", NULL, "", 0, 0, 0, 1, mdl_ctl_check},
+    {"mail", "test", "ADDRESS", 1, 0, 0, 0, mdl_ctl_mail_test},
+    {"job", "list", "[--status STATUS] [--shop ID]", 0, 0, OPTION_STATUS | OPTION_SHOP, 0,
+     mdl_ctl_job_list},
+    {"job", "show", "ID", 1, 0, 0, 0, mdl_ctl_job_show},
+    {"job", "retry", "ID", 1, 0, 0, 0, mdl_ctl_job_retry},
+};
+
+#define COMMANDS (sizeof(commands) / sizeof(*commands))
+
+static const char *name_of(const command_t *command, apr_pool_t *p)
+{
+    return apr_pstrcat(p, command->noun, command->verb ? " " : "",
+                       command->verb ? command->verb : "", NULL);
+}
+
+static const char *synopsis_of(const command_t *command, apr_pool_t *p)
+{
+    return apr_pstrcat(p, name_of(command, p), *command->arguments ? " " : "", command->arguments,
+                       NULL);
+}
+
+static int print_help(mdl_ctl_t *ctl)
+{
+    puts("usage: downloadsctl [-f FILE] [--json] COMMAND [ARGUMENT ...]\n");
+    for (apr_size_t i = 0; i < COMMANDS; i++) {
+        printf("  %s\n", synopsis_of(&commands[i], ctl->p));
+    }
+    puts("\ndownloadsctl(8) explains them.");
+    return MDL_EXIT_DONE;
+}
+
+static int misused(mdl_ctl_t *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+static int misused(mdl_ctl_t *ctl, const char *format, ...)
+{
+    va_list arguments;
+    const char *message;
+
+    va_start(arguments, format);
+    message = apr_pvsprintf(ctl->p, format, arguments);
+    va_end(arguments);
+    return mdl_ctl_fail(ctl, MDL_EXIT_USAGE, "usage", message);
+}
+
+/* Digits alone, without a sign, a space or a zero in front, from 1 to max. */
+static int parse_number(const char *text, apr_int64_t max, apr_int64_t *value)
+{
+    if (*text == '0' || *text == '\0' || strlen(text) > 16 ||
+        strspn(text, "0123456789") != strlen(text)) {
+        return 0;
+    }
+    *value = apr_atoi64(text);
+    return *value <= max;
+}
+
+static int is_one_of(const char *text, const char *const *words)
+{
+    while (*words && strcmp(text, *words) != 0) {
+        words++;
+    }
+    return *words != NULL;
+}
+
+static int parse_mail_delay(mdl_ctl_t *ctl, const char *value)
+{
+    apr_int64_t minutes = 0;
+
+    if (strcmp(value, "0") != 0 && !parse_number(value, MDL_SHOP_MAIL_DELAY_MAX, &minutes)) {
+        return misused(ctl, "--mail-delay is a whole number of minutes from 0 to %d, not \"%s\".",
+                       MDL_SHOP_MAIL_DELAY_MAX, value);
+    }
+    ctl->mail_delay = (int)minutes;
+    return MDL_EXIT_DONE;
+}
+
+/* Reads a token before root is given up: the file may be root's alone.  Nothing of it is repeated.
+ */
+static int read_token(mdl_ctl_t *ctl, const char *path)
+{
+    char text[MAX_TOKEN_FILE + 1];
+    char words[120];
+    apr_size_t length = sizeof(text);
+    apr_file_t *file;
+    apr_status_t rv = strcmp(path, "-") == 0 ? apr_file_open_stdin(&file, ctl->p)
+                                             : apr_file_open(&file, path, APR_FOPEN_READ,
+                                                             APR_FPROT_OS_DEFAULT, ctl->p);
+
+    if (rv == APR_SUCCESS) {
+        rv = apr_file_read_full(file, text, length, &length);
+    }
+    if (rv == APR_SUCCESS) {
+        return misused(ctl, "--storefront-token-file: %s is too large to be a token.", path);
+    }
+    if (rv != APR_EOF) {
+        return misused(ctl, "--storefront-token-file: %s can't be read (%s).", path,
+                       apr_strerror(rv, words, sizeof(words)));
+    }
+    while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r')) {
+        length--;
+    }
+    /* A NUL would end it where it stands: then it is none. */
+    ctl->storefront_token = memchr(text, '\0', length) ? "" : apr_pstrmemdup(ctl->p, text, length);
+    return MDL_EXIT_DONE;
+}
+
+/* Takes one option of shop set. */
+static int take_set(mdl_ctl_t *ctl, int letter, const char *value)
+{
+    static const char *const levels[] = {"medium", "high", NULL};
+
+    switch (letter) {
+    case LETTER_NAME:
+        ctl->name = value;
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--name is not UTF-8.");
+    case LETTER_SENDER_NAME:
+        ctl->sender_name = value;
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--sender-name is not UTF-8.");
+    case LETTER_REPLY_TO:
+        ctl->reply_to = value;
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--reply-to is not UTF-8.");
+    case LETTER_MAIL_DELAY:
+        return parse_mail_delay(ctl, value);
+    case LETTER_STOREFRONT:
+        ctl->storefront = value;
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--storefront is not UTF-8.");
+    case LETTER_STOREFRONT_TOKEN:
+        return read_token(ctl, value);
+    default:
+        ctl->hold_at = value;
+        return is_one_of(value, levels)
+                   ? MDL_EXIT_DONE
+                   : misused(ctl, "--hold-at is medium or high, not \"%s\".", value);
+    }
+}
+
+/* Takes one option; *given gets the bit of those that belong to some commands alone. */
+static int take_option(mdl_ctl_t *ctl, int letter, const char *value, int *given)
+{
+    static const char *const scopes[] = {"full", "read", NULL};
+    static const char *const statuses[] = {"queued", "running",   "succeeded",
+                                           "failed", "cancelled", NULL};
+
+    switch (letter) {
+    case 'f':
+        ctl->file = value;
+        return MDL_EXIT_DONE;
+    case LETTER_EMAIL:
+        *given |= OPTION_EMAIL;
+        ctl->email = value;
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--email is not UTF-8.");
+    case LETTER_SCOPE:
+        *given |= OPTION_SCOPE;
+        ctl->scope = value;
+        return is_one_of(value, scopes)
+                   ? MDL_EXIT_DONE
+                   : misused(ctl, "--scope is full or read, not \"%s\".", value);
+    case LETTER_EXPIRES:
+        *given |= OPTION_EXPIRES;
+        return parse_number(value, MAX_EXPIRES, &ctl->expires_s)
+                   ? MDL_EXIT_DONE
+                   : misused(ctl,
+                             "--expires is a whole number of seconds from 1 to %" APR_INT64_T_FMT
+                             ", not \"%s\".",
+                             MAX_EXPIRES, value);
+    case LETTER_STATUS:
+        *given |= OPTION_STATUS;
+        ctl->status = value;
+        return is_one_of(value, statuses)
+                   ? MDL_EXIT_DONE
+                   : misused(ctl,
+                             "--status is queued, running, succeeded, failed or cancelled, not "
+                             "\"%s\".",
+                             value);
+    case LETTER_SHOP:
+        *given |= OPTION_SHOP;
+        return parse_number(value, MAX_ID, &ctl->shop_id)
+                   ? MDL_EXIT_DONE
+                   : misused(ctl, "--shop is the number of a shop, not \"%s\".", value);
+    default:
+        *given |= OPTION_SET;
+        return take_set(ctl, letter, value);
+    }
+}
+
+/* Keeps what apr_getopt has to say, without the program's name and the line's end. */
+static void keep_words(void *baton, const char *format, ...)
+{
+    mdl_ctl_t *ctl = baton;
+    va_list arguments;
+    const char *words;
+    const char *start;
+
+    va_start(arguments, format);
+    words = apr_pvsprintf(ctl->p, format, arguments);
+    va_end(arguments);
+    start = strstr(words, ": ");
+    start = start ? start + 2 : words;
+    misused(ctl, "%s; try downloadsctl --help.",
+            apr_pstrmemdup(ctl->p, start, strcspn(start, "\n")));
+}
+
+/* Asked before the options are: a mistake in those is told as JSON too. */
+static void look_for_json(mdl_ctl_t *ctl, int argc, const char *const *argv)
+{
+    for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
+        if (strcmp(argv[i], "--json") == 0) {
+            mdl_printer_use_json(ctl->output);
+        }
+    }
+}
+
+static const command_t *find_command(const char *const *words, int count)
+{
+    for (apr_size_t i = 0; i < COMMANDS; i++) {
+        const command_t *command = &commands[i];
+
+        if (count > 0 && strcmp(words[0], command->noun) == 0 &&
+            (!command->verb || (count > 1 && strcmp(words[1], command->verb) == 0))) {
+            return command;
+        }
+    }
+    return NULL;
+}
+
+/* Checks the words of the command line against the command that they name. */
+static int take_words(mdl_ctl_t *ctl, const char *const *words, int count, int given,
+                      const command_t **command)
+{
+    const command_t *found = find_command(words, count);
+    int own;
+
+    if (!found) {
+        return count ? misused(ctl, "There is no command \"%s%s%s\"; try downloadsctl --help.",
+                               words[0], count > 1 ? " " : "", count > 1 ? words[1] : "")
+                     : misused(ctl, "A command is missing; try downloadsctl --help.");
+    }
+    own = found->verb ? 2 : 1;
+    ctl->words = words + own;
+    if (count - own != found->count || (given & ~found->options)) {
+        return misused(ctl, "usage: downloadsctl %s", synopsis_of(found, ctl->p));
+    }
+    if (found->numbered && !parse_number(ctl->words[0], MAX_ID, &ctl->id)) {
+        return misused(ctl, "%s takes the number of a shop, not \"%s\".", name_of(found, ctl->p),
+                       ctl->words[0]);
+    }
+    for (int i = 0; i < found->count; i++) {
+        if (!mdl_utf8_valid(ctl->words[i])) {
+            return misused(ctl, "An argument is not UTF-8.");
+        }
+    }
+    *command = found;
+    return MDL_EXIT_DONE;
+}
+
+/* Leaves *command NULL when there is nothing more to do. */
+static int parse(mdl_ctl_t *ctl, int argc, const char *const *argv, const command_t **command)
+{
+    apr_getopt_t *parser;
+    const char *value;
+    int failed = MDL_EXIT_DONE;
+    int given = 0;
+    int letter;
+    apr_status_t rv;
+
+    look_for_json(ctl, argc, argv);
+    apr_getopt_init(&parser, ctl->p, argc, argv);
+    parser->interleave = 1;
+    parser->errfn = keep_words;
+    parser->errarg = ctl;
+    while ((rv = apr_getopt_long(parser, options, &letter, &value)) == APR_SUCCESS) {
+        if (letter == 'h') {
+            return print_help(ctl);
+        }
+        if (letter != LETTER_JSON && (failed = take_option(ctl, letter, value, &given))) {
+            return failed;
+        }
+    }
+    if (rv != APR_EOF) {
+        return MDL_EXIT_USAGE;
+    }
+    return take_words(ctl, parser->argv + parser->ind, argc - parser->ind, given, command);
+}
+
+static int run(mdl_ctl_t *ctl, const command_t *command)
+{
+    mdl_ctl_configure(ctl);
+    if (!command->diagnoses) {
+        if (ctl->problems->nelts) {
+            return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration",
+                                apr_array_pstrcat(ctl->p, ctl->problems, ' '));
+        }
+        if (ctl->no_owner) {
+            return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_owner);
+        }
+    }
+    return command->run(ctl);
+}
+
+static void log_to_stderr(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
+                          const char *message)
+{
+    char words[120];
+
+    (void)file;
+    (void)line;
+    if (level <= MDL_LOG_WARNING) {
+        fprintf(stderr, "downloadsctl: %s%s%s\n", message, rv ? ": " : "",
+                rv ? apr_strerror(rv, words, sizeof(words)) : "");
+    }
+}
+
+int main(int argc, const char *const *argv)
+{
+    const command_t *command = NULL;
+    mdl_ctl_t ctl = {.file = MDL_CONF_FILE, .mail_delay = -1};
+    int exit_code;
+
+    if (apr_app_initialize(&argc, &argv, NULL) != APR_SUCCESS) {
+        fputs("downloadsctl: APR can't be initialized.\n", stderr);
+        return MDL_EXIT_CONFIGURATION;
+    }
+    atexit(apr_terminate);
+    mdl_log_set_sink(log_to_stderr);
+    apr_pool_create(&ctl.p, NULL);
+    apr_pool_tag(ctl.p, "downloadsctl");
+    ctl.output = mdl_printer_create(ctl.p);
+
+    exit_code = parse(&ctl, argc, argv, &command);
+    if (command) {
+        exit_code = run(&ctl, command);
+    }
+    if (!mdl_printer_finish()) {
+        fputs("downloadsctl: standard output can't be written.\n", stderr);
+        exit_code = MDL_EXIT_OUTPUT;
+    }
+    return exit_code;
+}

@@ -1,0 +1,145 @@
+#include "ctl/job.h"
+
+#include <stddef.h>
+#include <string.h>
+
+#include <apr_strings.h>
+
+#include "core/job_control.h"
+#include "core/shop/shop.h"
+
+#define SHOWN    50
+#define SEARCHED 1000 /* jobs among which those of a status are looked for */
+
+static const mdl_field_t fields[] = {
+    {"id", MDL_FIELD_TEXT, offsetof(mdl_job_t, id), 1},
+    {"type", MDL_FIELD_TEXT, offsetof(mdl_job_t, type), 1},
+    {"status", MDL_FIELD_TEXT, offsetof(mdl_job_t, status), 1},
+    {"lane", MDL_FIELD_TEXT, offsetof(mdl_job_t, lane), 0},
+    {"shop_id", MDL_FIELD_NUMBER, offsetof(mdl_job_t, shop_id), 1},
+    {"asset_id", MDL_FIELD_ID, offsetof(mdl_job_t, asset_id), 0},
+    {"email_id", MDL_FIELD_ID, offsetof(mdl_job_t, email_id), 0},
+    {"order_id", MDL_FIELD_ID, offsetof(mdl_job_t, order_id), 0},
+    {"source_url", MDL_FIELD_TEXT, offsetof(mdl_job_t, source_url), 0},
+    {"expected_sha256", MDL_FIELD_TEXT, offsetof(mdl_job_t, expected_sha256), 0},
+    {"bytes_received", MDL_FIELD_NUMBER, offsetof(mdl_job_t, bytes_received), 0},
+    {"bytes_total", MDL_FIELD_SIZE, offsetof(mdl_job_t, bytes_total), 0},
+    {"attempts", MDL_FIELD_INT, offsetof(mdl_job_t, attempts), 1},
+    {"max_attempts", MDL_FIELD_INT, offsetof(mdl_job_t, max_attempts), 0},
+    {"lease_token", MDL_FIELD_NUMBER, offsetof(mdl_job_t, lease_token), 0},
+    {"due_at", MDL_FIELD_TIME, offsetof(mdl_job_t, due_at), 0},
+    {"created_at", MDL_FIELD_TIME, offsetof(mdl_job_t, created_at), 1},
+    {"started_at", MDL_FIELD_TIME, offsetof(mdl_job_t, started_at), 0},
+    {"finished_at", MDL_FIELD_TIME, offsetof(mdl_job_t, finished_at), 0},
+    {"error_code", MDL_FIELD_TEXT, offsetof(mdl_job_t, error_code), 1},
+    {"error_message", MDL_FIELD_TEXT, offsetof(mdl_job_t, error_message), 0},
+    {0},
+};
+
+/* A signed URL carries its right in the query, and what is printed here ends up in tickets. */
+static void hide_query(mdl_job_t *job, apr_pool_t *p)
+{
+    const char *query = job->source_url ? strchr(job->source_url, '?') : NULL;
+
+    if (query) {
+        job->source_url = apr_pstrmemdup(p, job->source_url, (apr_size_t)(query - job->source_url));
+    }
+}
+
+typedef struct {
+    mdl_job_list_t list;
+    mdl_refusal_t *refusal;
+} jobs_of_shop_t;
+
+/* An unknown shop is an error, not an empty list. */
+static apr_status_t jobs_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    jobs_of_shop_t *of = arg;
+    mdl_shop_t *shop;
+    apr_status_t rv = of->list.shop_id ? mdl_shop_find(db, of->list.shop_id, &shop, p)
+                                       : APR_SUCCESS;
+
+    if (rv == APR_ENOENT) {
+        return mdl_refuse(of->refusal, 404, "not_found", "There is no such shop.");
+    }
+    return rv == APR_SUCCESS ? mdl_job_list(db, p, &of->list) : rv;
+}
+
+/* The first SHOWN jobs of the status asked for. */
+static apr_array_header_t *choose(const mdl_ctl_t *ctl, const apr_array_header_t *jobs)
+{
+    apr_array_header_t *chosen = apr_array_make(ctl->p, SHOWN, sizeof(mdl_job_t *));
+
+    for (int i = 0; i < jobs->nelts && chosen->nelts < SHOWN; i++) {
+        mdl_job_t *job = APR_ARRAY_IDX(jobs, i, mdl_job_t *);
+
+        if (!ctl->status || strcmp(job->status, ctl->status) == 0) {
+            hide_query(job, ctl->p);
+            APR_ARRAY_PUSH(chosen, mdl_job_t *) = job;
+        }
+    }
+    return chosen;
+}
+
+int mdl_ctl_job_list(mdl_ctl_t *ctl)
+{
+    mdl_refusal_t refusal = {0};
+    jobs_of_shop_t of = {.list = {.shop_id = ctl->shop_id, .limit = ctl->status ? SEARCHED : SHOWN},
+                         .refusal = &refusal};
+    const apr_array_header_t *chosen;
+    int failed = mdl_ctl_read(ctl, jobs_of_shop, &of, &refusal);
+
+    if (failed) {
+        return failed;
+    }
+    chosen = choose(ctl, of.list.jobs);
+    mdl_printer_list(ctl->output, fields, chosen, "There is none.");
+    if (chosen->nelts == SHOWN) {
+        mdl_printer_line(ctl->output, "(no more than %d are shown)", SHOWN);
+    } else if (of.list.jobs->nelts == SEARCHED) {
+        mdl_printer_line(ctl->output, "(only the newest %d jobs were looked at)", SEARCHED);
+    }
+    return MDL_EXIT_DONE;
+}
+
+typedef struct {
+    const char *id;
+    mdl_job_t *job; /* out */
+    mdl_refusal_t *refusal;
+} job_find_t;
+
+static apr_status_t find(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    job_find_t *it = arg;
+    apr_status_t rv = mdl_job_find(db, it->id, &it->job, p);
+
+    return rv == APR_ENOENT ? mdl_refuse(it->refusal, 404, "job_not_found", "There is no such job.")
+                            : rv;
+}
+
+int mdl_ctl_job_show(mdl_ctl_t *ctl)
+{
+    mdl_refusal_t refusal = {0};
+    job_find_t it = {.id = ctl->words[0], .refusal = &refusal};
+    int failed = mdl_ctl_read(ctl, find, &it, &refusal);
+
+    if (!failed) {
+        hide_query(it.job, ctl->p);
+        mdl_printer_record(ctl->output, fields, it.job);
+    }
+    return failed;
+}
+
+int mdl_ctl_job_retry(mdl_ctl_t *ctl)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_job_act_t retry = {.id = ctl->words[0], .refusal = &refusal};
+    int failed = mdl_ctl_write(ctl, mdl_job_retry, &retry, &refusal);
+
+    if (failed) {
+        return failed;
+    }
+    hide_query(retry.job, ctl->p);
+    mdl_printer_result(ctl->output, fields, retry.job, "Job %s is queued again.", retry.job->id);
+    return MDL_EXIT_DONE;
+}

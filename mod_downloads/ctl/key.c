@@ -1,0 +1,96 @@
+#include "ctl/key.h"
+
+#include <stddef.h>
+
+#include <apr_time.h>
+
+#include "core/shop/key.h"
+#include "core/shop/shop.h"
+
+static const mdl_field_t fields[] = {
+    {"id", MDL_FIELD_TEXT, offsetof(mdl_key_t, id), 1},
+    {"shop_id", MDL_FIELD_NUMBER, offsetof(mdl_key_t, shop_id), 0},
+    {"name", MDL_FIELD_TEXT, offsetof(mdl_key_t, name), 1},
+    {"scope", MDL_FIELD_TEXT, offsetof(mdl_key_t, scope), 1},
+    {"created_at", MDL_FIELD_TIME, offsetof(mdl_key_t, created_at), 1},
+    {"last_used_at", MDL_FIELD_TIME, offsetof(mdl_key_t, last_used_at), 1},
+    {"expires_at", MDL_FIELD_TIME, offsetof(mdl_key_t, expires_at), 1},
+    {"revoked_at", MDL_FIELD_TIME, offsetof(mdl_key_t, revoked_at), 1},
+    {0},
+};
+
+int mdl_ctl_key_create(mdl_ctl_t *ctl)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_key_create_t create = {.secret = ctl->secret,
+                               .key = {.shop_id = ctl->id,
+                                       .name = ctl->words[1],
+                                       .scope = ctl->scope ? ctl->scope : "full"},
+                               .refusal = &refusal};
+    mdl_json_t *document = mdl_json_object(ctl->p);
+    int failed;
+
+    if (!ctl->secret) {
+        return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
+    }
+    if (ctl->expires_s) {
+        create.key.expires_at = apr_time_now() + apr_time_from_sec(ctl->expires_s);
+    }
+    if ((failed = mdl_ctl_write(ctl, mdl_key_create, &create, &refusal))) {
+        return failed;
+    }
+    mdl_printer_line(ctl->output,
+                     "Key %s of shop %" APR_INT64_T_FMT
+                     ".  Store its token now: it is shown this once and kept nowhere.",
+                     create.key.id, create.key.shop_id);
+    mdl_printer_line(ctl->output, "%s", create.token);
+    mdl_printer_fill(mdl_json_add_object(document, "key"), fields, &create.key);
+    mdl_json_add_string(document, "token", create.token);
+    mdl_printer_document(ctl->output, document);
+    return MDL_EXIT_DONE;
+}
+
+typedef struct {
+    mdl_key_list_t list;
+    mdl_refusal_t *refusal;
+} keys_of_shop_t;
+
+/* An unknown shop is an error, not an empty list. */
+static apr_status_t keys_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    keys_of_shop_t *of = arg;
+    mdl_shop_t *shop;
+    apr_status_t rv = mdl_shop_find(db, of->list.shop_id, &shop, p);
+
+    if (rv == APR_ENOENT) {
+        return mdl_refuse(of->refusal, 404, "not_found", "There is no such shop.");
+    }
+    return rv == APR_SUCCESS ? mdl_key_list(db, p, &of->list) : rv;
+}
+
+int mdl_ctl_key_list(mdl_ctl_t *ctl)
+{
+    mdl_refusal_t refusal = {0};
+    keys_of_shop_t of = {.list = {.shop_id = ctl->id}, .refusal = &refusal};
+    int failed = mdl_ctl_read(ctl, keys_of_shop, &of, &refusal);
+
+    if (!failed) {
+        mdl_printer_list(ctl->output, fields, of.list.keys, "The shop has no key.");
+    }
+    return failed;
+}
+
+int mdl_ctl_key_revoke(mdl_ctl_t *ctl)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_key_revoke_t revoke = {.id = ctl->words[0], .refusal = &refusal};
+    int failed = mdl_ctl_write(ctl, mdl_key_revoke, &revoke, &refusal);
+
+    if (failed) {
+        return failed;
+    }
+    mdl_ctl_await_epoch();
+    mdl_printer_result(ctl->output, fields, revoke.key, "Key %s (%s) is revoked.", revoke.key->id,
+                       revoke.key->name);
+    return MDL_EXIT_DONE;
+}

@@ -1,0 +1,90 @@
+#include "ctl/mail.h"
+
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <apr_signal.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/http/client.h"
+#include "base/mail/mailer.h"
+#include "base/mail/mime.h"
+#include "base/ulid.h"
+
+static const char text[] =
+    "This is a test: mod_downloads can send email with these settings.\n"
+    "\n"
+    "It was asked for by `downloadsctl mail test`. Nobody needs to answer.\n";
+
+static const char html[] =
+    "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Test</title></head>\n"
+    "<body><p>This is a test: mod_downloads can send email with these settings.</p>\n"
+    "<p>It was asked for by <code>downloadsctl mail test</code>. Nobody needs to answer.</p>\n"
+    "</body></html>\n";
+
+typedef struct {
+    const char *to;
+    const char *transport;
+    const char *message_id;
+    const char *answer; /* of the mail server; NULL: it gave none */
+} sent_t;
+
+static const mdl_field_t fields[] = {
+    {"to", MDL_FIELD_TEXT, offsetof(sent_t, to), 1},
+    {"transport", MDL_FIELD_TEXT, offsetof(sent_t, transport), 1},
+    {"message_id", MDL_FIELD_TEXT, offsetof(sent_t, message_id), 1},
+    {"answer", MDL_FIELD_TEXT, offsetof(sent_t, answer), 1},
+    {0},
+};
+
+static int tell(mdl_ctl_t *ctl, mdl_mail_outcome_t outcome, const sent_t *sent)
+{
+    if (outcome == MDL_MAIL_SENT) {
+        mdl_printer_result(ctl->output, fields, sent, "%s took the email to %s%s%s",
+                           sent->transport, sent->to, sent->answer ? ": " : ".",
+                           sent->answer ? sent->answer : "");
+        return MDL_EXIT_DONE;
+    }
+    if (outcome == MDL_MAIL_FAILED) {
+        return mdl_ctl_fail(ctl, MDL_EXIT_REFUSED, "refused", sent->answer);
+    }
+    return mdl_ctl_fail(ctl, MDL_EXIT_PROBLEM,
+                        outcome == MDL_MAIL_UNKNOWN ? "result_unknown" : "not_accepted_yet",
+                        sent->answer);
+}
+
+int mdl_ctl_mail_test(mdl_ctl_t *ctl)
+{
+    const mdl_settings_t *settings = ctl->settings;
+    sent_t sent = {.to = ctl->words[0], .transport = settings->mail.transport};
+    mdl_mime_mail_t mail = {.from_name = "mod_downloads",
+                            .from = settings->mail_from,
+                            .to = sent.to,
+                            .subject = "Test of the email settings",
+                            .date = apr_time_now(),
+                            .text = text,
+                            .html = html};
+    mdl_mail_outcome_t outcome;
+    mdl_mailer_t *mailer;
+    const char *message;
+    apr_size_t length;
+
+    if (!mdl_mime_address_valid(sent.to)) {
+        return mdl_ctl_fail(ctl, MDL_EXIT_REFUSED, "invalid_request",
+                            "What to send to is not an address.");
+    }
+    sent.message_id = apr_pstrcat(ctl->p, mdl_ulid("", ctl->p), strchr(settings->mail_from, '@'),
+                                  NULL);
+    mail.message_id = sent.message_id;
+    apr_signal(SIGPIPE, SIG_IGN);
+    if (mdl_mime_build(&message, &length, &mail, ctl->p) != APR_SUCCESS ||
+        mdl_http_global_init(ctl->p) != APR_SUCCESS ||
+        mdl_mailer_create(&mailer, &settings->mail, ctl->p) != APR_SUCCESS) {
+        return mdl_ctl_fail(ctl, MDL_EXIT_PROBLEM, "internal_error", "No mailer can be made.");
+    }
+    outcome = mdl_mailer_send(mailer, settings->mail_from, sent.to, message, length, &sent.answer,
+                              ctl->p);
+    return tell(ctl, outcome, &sent);
+}

@@ -1,0 +1,125 @@
+#include "ctl/shop.h"
+
+#include <stddef.h>
+
+#include "core/shop/shop.h"
+
+static const mdl_field_t fields[] = {
+    {"id", MDL_FIELD_NUMBER, offsetof(mdl_shop_t, id), 1},
+    {"name", MDL_FIELD_TEXT, offsetof(mdl_shop_t, name), 1},
+    {"domain", MDL_FIELD_TEXT, offsetof(mdl_shop_t, domain), 1},
+    {"email", MDL_FIELD_TEXT, offsetof(mdl_shop_t, email), 1},
+    {"status", MDL_FIELD_TEXT, offsetof(mdl_shop_t, status), 1},
+    {"created_at", MDL_FIELD_TIME, offsetof(mdl_shop_t, created_at), 1},
+    {"sender_name", MDL_FIELD_TEXT, offsetof(mdl_shop_t, sender_name), 0},
+    {"reply_to", MDL_FIELD_TEXT, offsetof(mdl_shop_t, reply_to), 0},
+    {"mail_delay", MDL_FIELD_INT, offsetof(mdl_shop_t, mail_delay), 0},
+    {"hold_at", MDL_FIELD_TEXT, offsetof(mdl_shop_t, hold_at), 0},
+    {"storefront_url", MDL_FIELD_TEXT, offsetof(mdl_shop_t, storefront_url), 1},
+    {0},
+};
+
+int mdl_ctl_shop_add(mdl_ctl_t *ctl)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_shop_add_t add = {
+        .shop = {.name = ctl->words[0], .domain = ctl->words[1], .email = ctl->email},
+        .refusal = &refusal};
+    int failed = mdl_ctl_write(ctl, mdl_shop_add, &add, &refusal);
+
+    if (failed) {
+        return failed;
+    }
+    mdl_printer_result(ctl->output, fields, &add.shop,
+                       "Shop %" APR_INT64_T_FMT
+                       " (%s) waits for approval: downloadsctl shop approve "
+                       "%" APR_INT64_T_FMT,
+                       add.shop.id, add.shop.name, add.shop.id);
+    return MDL_EXIT_DONE;
+}
+
+int mdl_ctl_shop_list(mdl_ctl_t *ctl)
+{
+    apr_array_header_t *shops = NULL;
+    int failed = mdl_ctl_read(ctl, mdl_shop_list, &shops, NULL);
+
+    if (!failed) {
+        mdl_printer_list(ctl->output, fields, shops, "There is no shop yet.");
+    }
+    return failed;
+}
+
+static int set_status(mdl_ctl_t *ctl, const char *status, mdl_shop_t **shop)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_shop_set_status_t set = {.id = ctl->id, .status = status, .refusal = &refusal};
+    int failed = mdl_ctl_write(ctl, mdl_shop_set_status, &set, &refusal);
+
+    *shop = set.shop;
+    return failed;
+}
+
+int mdl_ctl_shop_approve(mdl_ctl_t *ctl)
+{
+    mdl_shop_t *shop;
+    int failed = set_status(ctl, "approved", &shop);
+
+    if (failed) {
+        return failed;
+    }
+    mdl_printer_result(ctl->output, fields, shop, "Shop %" APR_INT64_T_FMT " (%s) is approved.",
+                       shop->id, shop->name);
+    return MDL_EXIT_DONE;
+}
+
+int mdl_ctl_shop_suspend(mdl_ctl_t *ctl)
+{
+    mdl_shop_t *shop;
+    int failed = set_status(ctl, "suspended", &shop);
+
+    if (failed) {
+        return failed;
+    }
+    mdl_ctl_await_epoch();
+    mdl_printer_result(ctl->output, fields, shop,
+                       "Shop %" APR_INT64_T_FMT " (%s) is suspended: its keys answer 403.",
+                       shop->id, shop->name);
+    return MDL_EXIT_DONE;
+}
+
+int mdl_ctl_shop_set(mdl_ctl_t *ctl)
+{
+    mdl_refusal_t refusal = {0};
+    mdl_shop_set_t set = {.id = ctl->id,
+                          .name = ctl->name,
+                          .email = ctl->email,
+                          .sender_name = ctl->sender_name,
+                          .reply_to = ctl->reply_to,
+                          .mail_delay = ctl->mail_delay,
+                          .hold_at = ctl->hold_at,
+                          .storefront = {.url = ctl->storefront,
+                                         .token = ctl->storefront_token,
+                                         .secret = ctl->secret,
+                                         .settings = ctl->settings},
+                          .refusal = &refusal};
+    int failed;
+
+    if (ctl->storefront_token && !ctl->secret) {
+        return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
+    }
+    if ((failed = mdl_ctl_write(ctl, mdl_shop_set, &set, &refusal))) {
+        return failed;
+    }
+    mdl_printer_result(ctl->output, fields, set.shop,
+                       "Shop %" APR_INT64_T_FMT " (%s): emails from \"%s\", answered to %s, sent "
+                       "after %d min; orders are held at %s; %s%s.",
+                       set.shop->id, set.shop->name,
+                       set.shop->sender_name != NULL ? set.shop->sender_name : set.shop->name,
+                       set.shop->reply_to != NULL ? set.shop->reply_to
+                       : set.shop->email != NULL  ? set.shop->email
+                                                  : "nobody",
+                       set.shop->mail_delay, set.shop->hold_at,
+                       set.shop->storefront_url != NULL ? "its storefront is " : "no storefront",
+                       set.shop->storefront_url != NULL ? set.shop->storefront_url : "");
+    return MDL_EXIT_DONE;
+}

@@ -1,0 +1,53 @@
+#include "delivery/customer.h"
+
+#include <string.h>
+
+#include "connection.h"
+
+apr_status_t mdl_buyer_order(request_rec *r, const mdl_service_t *service, const char *page_id,
+                             mdl_effect_fn *effect, mdl_order_t **order)
+{
+    mdl_order_find_t find = {.page_id = page_id,
+                             .default_download_limit = service->settings->download_limit};
+    mdl_connection_t *connection = mdl_connection_open(r);
+    apr_status_t rv;
+
+    if (connection == NULL) {
+        return MDL_DB_EGONE;
+    }
+    rv = mdl_db_snapshot(mdl_connection_db(connection), effect, &find, r->pool);
+    mdl_connection_close(connection);
+    *order = find.order;
+    return rv;
+}
+
+static int names_prefetch(request_rec *r, const char *header)
+{
+    const char *value = apr_table_get(r->headers_in, header);
+
+    return value != NULL && ap_strcasestr(value, "prefetch") != NULL;
+}
+
+int mdl_buyer_prefetches(request_rec *r)
+{
+    return names_prefetch(r, "Sec-Purpose") || names_prefetch(r, "Purpose") ||
+           names_prefetch(r, "X-Moz");
+}
+
+static int shows_reason(const mdl_order_t *order)
+{
+    return strcmp(order->access_status, "revoked") == 0 ||
+           strcmp(order->access_status, "rejected") == 0;
+}
+
+mdl_view_customer_t mdl_buyer_customer(const mdl_service_t *service, const mdl_order_t *order,
+                                       apr_pool_t *p)
+{
+    return (mdl_view_customer_t){.shop_id = order->shop_id,
+                                 .shop_name = order->shop_name,
+                                 .shop_email = order->shop_email,
+                                 .locale = order->customer.locale,
+                                 .order_id = order->storefront_order_id,
+                                 .page_url = mdl_view_page_url(service, order->page_id, p),
+                                 .reason = shows_reason(order) ? order->access_reason : NULL};
+}

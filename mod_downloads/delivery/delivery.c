@@ -1,0 +1,137 @@
+#include "delivery/delivery.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <http_config.h>
+#include <http_connection.h>
+#include <http_log.h>
+#include <http_protocol.h>
+#include <mpm_common.h>
+
+#include "delivery/file.h"
+#include "delivery/output.h"
+#include "delivery/page.h"
+#include "metering/settler.h"
+#include "delivery/view.h"
+#include "delivery/link.h"
+#include "metering/socket_bytes.h"
+
+APLOG_USE_MODULE(downloads);
+
+static const char *root; /* path of the public URL, decoded as r->uri is; "" for none */
+
+static int take_over(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
+{
+    (void)plog;
+    (void)ptemp;
+    (void)pconf;
+    mdl_wire_take_over();
+    return OK;
+}
+
+static void stop(apr_pool_t *p, int graceful)
+{
+    (void)p;
+    if (!graceful) {
+        mdl_settler_stop();
+    }
+}
+
+void mdl_delivery_register(void)
+{
+    mdl_output_register();
+    ap_hook_pre_config(take_over, NULL, NULL, APR_HOOK_REALLY_LAST);
+    ap_hook_pre_connection(mdl_wire_begin, NULL, NULL, APR_HOOK_FIRST);
+    ap_hook_child_stopping(stop, NULL, NULL, APR_HOOK_MIDDLE);
+}
+
+void mdl_delivery_child_init(apr_pool_t *p, const mdl_service_t *service)
+{
+    char *path;
+
+    mdl_view_init(p, service->settings);
+    mdl_settler_init(p, service);
+    path = apr_pstrdup(p, mdl_view_public_path());
+    root = ap_unescape_url(path) == OK ? path : mdl_view_public_path();
+}
+
+static int not_found(request_rec *r)
+{
+    return mdl_view_message(r, HTTP_NOT_FOUND, "page_not_found", NULL);
+}
+
+/* Cuts path at its first slash; the rest is the name that clients like to see in a URL. */
+static const char *token_of(apr_pool_t *p, const char *path, int *has_name)
+{
+    const char *slash = strchr(path, '/');
+
+    *has_name = slash != NULL;
+    if (slash == NULL) {
+        return path;
+    }
+    return strchr(slash + 1, '/') == NULL ? apr_pstrmemdup(p, path, (apr_size_t)(slash - path))
+                                          : NULL;
+}
+
+typedef int answer_fn(request_rec *r, const mdl_service_t *service, const char *token);
+
+static const struct {
+    const char *path;
+    answer_fn *get;
+    answer_fn *post;  /* or NULL */
+    answer_fn *other; /* refuses other methods */
+    int named;        /* whether a name may stand behind the token */
+} routes[] = {
+    {"/o/", mdl_page_show, mdl_page_press, mdl_page_wrong_method, 0},
+    {"/f/", mdl_file_serve, NULL, mdl_file_wrong_method, 1},
+    {"/z/", mdl_file_serve_archive, NULL, mdl_file_wrong_method, 1},
+    {"/l/", mdl_visit_open, NULL, mdl_visit_wrong_method, 0},
+};
+
+static int route(request_rec *r, const mdl_service_t *service, const char *path)
+{
+    apr_size_t i = 0;
+    int has_name;
+    const char *token;
+
+    while (i < sizeof routes / sizeof *routes && strncmp(path, routes[i].path, 3) != 0) {
+        i++;
+    }
+    if (i == sizeof routes / sizeof *routes) {
+        return not_found(r);
+    }
+    token = token_of(r->pool, path + 3, &has_name);
+    if (token == NULL || (has_name && !routes[i].named)) {
+        return not_found(r);
+    }
+    if (r->method_number == M_GET) {
+        return routes[i].get(r, service, token);
+    }
+    if (r->method_number == M_POST && routes[i].post != NULL) {
+        return routes[i].post(r, service, token);
+    }
+    apr_table_setn(r->headers_out, "Allow",
+                   routes[i].post != NULL ? "GET, HEAD, POST" : "GET, HEAD");
+    return routes[i].other(r, service, token);
+}
+
+int mdl_delivery_handle(request_rec *r, const mdl_service_t *service)
+{
+    apr_size_t length = strlen(root);
+
+    /* It may hold the page's token, and httpd would add it to each line of its logs. */
+    apr_table_unset(r->headers_in, "Referer");
+    /* mod_mime's, of the name in the URL, which is not what is sent. */
+    r->content_languages = NULL;
+    r->content_encoding = NULL;
+    if (strncmp(r->uri, root, length) != 0 || (r->uri[length] != '/' && r->uri[length] != '\0')) {
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
+                      "MDL0401: the <Location> of the handler " MDL_DELIVERY_HANDLER
+                      " and DownloadsPublicURL %s disagree: requests come for a path that is not "
+                      "under \"%s/\"",
+                      service->settings->public_url, root);
+        return not_found(r);
+    }
+    return route(r, service, r->uri + length);
+}

@@ -1,0 +1,28 @@
+/*
+ * What a customer opens, under DownloadsPublicURL (contract, section 8):
+ *
+ *   GET, HEAD  /o/{token}          the order's page: page.h
+ *   POST       /o/{token}          its button
+ *   GET, HEAD  /f/{token}[/name]   a file: file.h; the name is for the client alone
+ *   GET, HEAD  /z/{token}[/name]   an archive of all files of an assignment, likewise
+ *   GET, HEAD  /l/{token}          the way to a link: visit.h
+ */
+#ifndef MDL_DELIVERY_DELIVERY_H
+#define MDL_DELIVERY_DELIVERY_H
+
+#include <httpd.h>
+
+#include "core/service.h"
+
+#define MDL_DELIVERY_HANDLER "downloads-delivery"
+
+/** Registers what httpd is to call of it; with the hooks. */
+void mdl_delivery_register(void);
+
+/** Reads the templates; for each httpd child, before its threads. */
+void mdl_delivery_child_init(apr_pool_t *p, const mdl_service_t *service);
+
+/** Answers a request for that handler; whatever goes wrong is a page too. */
+int mdl_delivery_handle(request_rec *r, const mdl_service_t *service);
+
+#endif

@@ -1,0 +1,463 @@
+#include "delivery/file.h"
+
+#include <string.h>
+
+#include <apr_allocator.h>
+#include <apr_buckets.h>
+#include <apr_strings.h>
+#include <http_core.h>
+#include <http_log.h>
+#include <http_main.h>
+#include <http_protocol.h>
+#include <http_request.h>
+#include <util_filter.h>
+
+#include "base/crypto.h"
+#include "base/text/filename.h"
+#include "connection.h"
+#include "core/download/download.h"
+#include "core/download/signed_url.h"
+#include "core/download/session.h"
+#include "child_storage.h"
+#include "delivery/body_archive.h"
+#include "delivery/body_blob.h"
+#include "delivery/customer.h"
+#include "delivery/output.h"
+#include "delivery/range.h"
+#include "metering/settler.h"
+#include "delivery/view.h"
+
+APLOG_USE_MODULE(downloads);
+
+#define CROWD_WAIT    "5"          /* seconds */
+#define ARCHIVE_SPARE (128 * 1024) /* bytes that the pool of an archive keeps to use again */
+#define SETTLE_NAP    apr_time_from_msec(20)
+#define SETTLE_ROUNDS 25
+
+typedef struct {
+    request_rec *r;
+    apr_pool_t *pool; /* of what the database says */
+    const mdl_service_t *service;
+    mdl_capability_file_t link;
+    mdl_download_t download;
+    mdl_body_t *body;
+    const char *etag;
+    mdl_range_t range;
+    mdl_transfer_t *transfer; /* NULL where no bytes are sent */
+} serve_t;
+
+/* Each state has its sentences in message.html. */
+typedef struct {
+    int status;
+    const char *state;
+} refusal_t;
+
+static const refusal_t refusals[] = {
+    [MDL_VERDICT_GONE] = {HTTP_NOT_FOUND, "file_gone"},
+    [MDL_VERDICT_REVOKED] = {HTTP_FORBIDDEN, "revoked"},
+    [MDL_VERDICT_REJECTED] = {HTTP_FORBIDDEN, "rejected"},
+    [MDL_VERDICT_HELD] = {HTTP_FORBIDDEN, "held"},
+    [MDL_VERDICT_EXPIRED] = {HTTP_FORBIDDEN, "expired"},
+    [MDL_VERDICT_LINK_OLD] = {HTTP_GONE, "link_old"},
+    [MDL_VERDICT_NOT_READY] = {HTTP_CONFLICT, "preparing"},
+    [MDL_VERDICT_FAILED] = {HTTP_CONFLICT, "failed"},
+    [MDL_VERDICT_EXHAUSTED] = {HTTP_FORBIDDEN, "exhausted"},
+    [MDL_VERDICT_CAPPED] = {HTTP_FORBIDDEN, "capped"},
+    [MDL_VERDICT_CROWDED] = {HTTP_TOO_MANY_REQUESTS, "crowded"},
+};
+static const refusal_t wrong_method = {HTTP_METHOD_NOT_ALLOWED, "wrong_method"};
+static const refusal_t prefetched = {HTTP_FORBIDDEN, "prefetch"};
+static const refusal_t changed = {HTTP_PRECONDITION_FAILED, "file_changed"};
+static const refusal_t beyond = {HTTP_RANGE_NOT_SATISFIABLE, "nothing_left"};
+static const refusal_t unchanged = {HTTP_NOT_MODIFIED, NULL};
+static const refusal_t missing = {HTTP_INTERNAL_SERVER_ERROR, "file_missing"};
+
+static int is_archive(const serve_t *serve)
+{
+    return serve->link.asset_id == 0;
+}
+
+/* One line for each request, with why it did or did not cost a download. */
+static void log_hit(const serve_t *serve, const char *why)
+{
+    const char *what = is_archive(serve) ? "all files"
+                                         : apr_psprintf(serve->r->pool, "asset %" APR_INT64_T_FMT,
+                                                        serve->link.asset_id);
+
+    ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, serve->r,
+                  "MDL0405: download of %s for assignment %" APR_INT64_T_FMT ": %s", what,
+                  serve->link.assignment_id, why);
+}
+
+/* They belong to the file and not to a page that is sent in its place. */
+static void unset_validators(request_rec *r)
+{
+    apr_table_unset(r->headers_out, "ETag");
+    apr_table_unset(r->headers_out, "Last-Modified");
+}
+
+static int refuse(const serve_t *serve, const refusal_t *refusal)
+{
+    request_rec *r = serve->r;
+    const char *page_id = serve->download.page_id;
+    mdl_view_customer_t customer;
+    mdl_order_t *order;
+
+    unset_validators(r);
+    if (refusal == &beyond) {
+        apr_table_setn(r->headers_out, "Content-Range",
+                       apr_psprintf(r->pool, "bytes */%" APR_INT64_T_FMT, serve->download.size));
+    }
+    if (refusal->status == HTTP_TOO_MANY_REQUESTS) {
+        apr_table_setn(r->headers_out, "Retry-After", CROWD_WAIT);
+    }
+    log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", refusal->status, refusal->state));
+    if (page_id == NULL ||
+        mdl_buyer_order(r, serve->service, page_id, mdl_order_head, &order) != APR_SUCCESS) {
+        return mdl_view_message(r, refusal->status, refusal->state, NULL);
+    }
+    customer = mdl_buyer_customer(serve->service, order, r->pool);
+    return mdl_view_message(r, refusal->status, refusal->state, &customer);
+}
+
+static void log_missing(const serve_t *serve, apr_status_t rv)
+{
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, serve->r,
+                  "MDL0406: asset %" APR_INT64_T_FMT ": the file %s of %" APR_INT64_T_FMT
+                  " bytes is not in DownloadsStorage or can't be read whole; restore it from a "
+                  "backup, or import the asset again",
+                  serve->link.asset_id, serve->download.sha256, serve->download.size);
+}
+
+static apr_status_t open_file(serve_t *serve)
+{
+    apr_status_t rv = mdl_body_blob_open(&serve->body, serve->r, mdl_child_storage(),
+                                         serve->download.sha256, serve->download.size);
+
+    if (rv != APR_SUCCESS) {
+        log_missing(serve, rv);
+    }
+    return rv;
+}
+
+static apr_status_t open_archive(serve_t *serve)
+{
+    const mdl_archive_t *archive = &serve->download.archive;
+    const mdl_archive_file_t *file;
+    int at;
+    apr_status_t rv = mdl_body_archive_open(&serve->body, serve->r, mdl_child_storage(), archive,
+                                            &at);
+
+    if (rv != APR_SUCCESS) {
+        file = &APR_ARRAY_IDX(archive->files, at, mdl_archive_file_t);
+        ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, serve->r,
+                      "MDL0440: asset %" APR_INT64_T_FMT ", one of %d in an archive of assignment "
+                      "%" APR_INT64_T_FMT ": the file %s of %" APR_INT64_T_FMT
+                      " bytes is not in DownloadsStorage or can't be read whole; restore it from a "
+                      "backup, or import the asset again",
+                      file->asset_id, archive->files->nelts, serve->link.assignment_id,
+                      mdl_hex(file->sha256, sizeof file->sha256, serve->r->pool), file->size);
+    }
+    return rv;
+}
+
+/* What conditional requests are compared with. */
+static void set_validators(serve_t *serve)
+{
+    request_rec *r = serve->r;
+
+    serve->etag = apr_pstrcat(r->pool, "\"", serve->download.sha256, "\"", NULL);
+    apr_table_setn(r->headers_out, "ETag", serve->etag);
+    ap_update_mtime(r, serve->download.updated_at);
+    ap_set_last_modified(r);
+}
+
+/* RFC 9530: of the whole file, also where a part of it is sent. */
+static const char *repr_digest(const char *sha256, apr_pool_t *p)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+
+    mdl_hex_decode(digest, sizeof digest, sha256);
+    return apr_pstrcat(p, "sha-256=:", mdl_base64(digest, sizeof digest, p), ":", NULL);
+}
+
+static void set_headers(const serve_t *serve)
+{
+    const mdl_download_t *download = &serve->download;
+    request_rec *r = serve->r;
+    apr_table_t *headers = r->headers_out;
+    const char *type = download->content_type;
+
+    apr_table_setn(r->subprocess_env, "no-gzip", "1");
+    apr_table_setn(r->subprocess_env, "no-brotli", "1");
+    ap_set_content_type(r, type != NULL ? type : "application/octet-stream");
+    ap_set_content_length(r, download->size);
+    ap_set_accept_ranges(r);
+    apr_table_setn(headers, "Content-Disposition",
+                   mdl_filename_disposition(download->filename, r->pool));
+    if (!is_archive(serve)) {
+        apr_table_setn(headers, "Repr-Digest", repr_digest(download->sha256, r->pool));
+    }
+    apr_table_setn(headers, "X-Content-Type-Options", "nosniff");
+    apr_table_setn(headers, "Content-Security-Policy", "sandbox");
+    apr_table_setn(headers, "Referrer-Policy", "no-referrer");
+    apr_table_setn(headers, "Cache-Control", "private");
+    apr_table_setn(headers, "Cross-Origin-Resource-Policy", "same-origin");
+}
+
+static int send_blob(const serve_t *serve)
+{
+    request_rec *r = serve->r;
+    apr_status_t rv = mdl_output_send(r, serve->body, serve->transfer);
+
+    if (rv != APR_SUCCESS && !r->connection->aborted) {
+        ap_log_rerror(APLOG_MARK, APLOG_WARNING, rv, r, "MDL0407: a file was not sent whole");
+        return AP_FILTER_ERROR;
+    }
+    return OK;
+}
+
+/* With the entity tag and the date that were compared. */
+static int send_unchanged(const serve_t *serve)
+{
+    log_hit(serve, "not counted, not modified");
+    apr_table_setn(serve->r->headers_out, "Cache-Control", "private");
+    serve->r->status = HTTP_NOT_MODIFIED;
+    return OK;
+}
+
+static mdl_verdict_t verdict_of(mdl_session_verdict_t verdict)
+{
+    switch (verdict) {
+    case MDL_SESSION_EXHAUSTED:
+        return MDL_VERDICT_EXHAUSTED;
+    case MDL_SESSION_OVER:
+        return MDL_VERDICT_LINK_OLD;
+    case MDL_SESSION_CAPPED:
+        return MDL_VERDICT_CAPPED;
+    case MDL_SESSION_CROWDED:
+        return MDL_VERDICT_CROWDED;
+    default:
+        return MDL_VERDICT_OK;
+    }
+}
+
+/* With a connection to the database, and none while it waits: others that were sent a moment ago
+   are settled meanwhile, which decides whether this is a repeat of the whole. */
+static apr_status_t begin(const serve_t *serve, mdl_session_begin_t *begin, apr_pool_t *p)
+{
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = SETTLE_ROUNDS; i >= 0; i--) {
+        mdl_connection_t *connection = mdl_connection_open(serve->r);
+
+        if (connection == NULL) {
+            return MDL_DB_EGONE;
+        }
+        begin->patient = i > 0;
+        begin->leased_until = mdl_settler_due(apr_time_now());
+        rv = mdl_session_begin(mdl_connection_db(connection), begin, p);
+        mdl_connection_close(connection);
+        if (rv != APR_SUCCESS || begin->verdict != MDL_SESSION_UNSETTLED) {
+            break;
+        }
+        apr_sleep(SETTLE_NAP);
+    }
+    if (rv == APR_SUCCESS && begin->verdict == MDL_SESSION_BEGUN && begin->leased_until != 0) {
+        mdl_settler_renewed(begin->leased_until);
+    }
+    return rv;
+}
+
+/* Of which a download is taken. */
+static apr_array_header_t *ids_of(const serve_t *serve, apr_pool_t *p)
+{
+    const apr_array_header_t *files = serve->download.archive.files;
+    int n = is_archive(serve) ? files->nelts : 1;
+    apr_array_header_t *ids = apr_array_make(p, n, sizeof(apr_int64_t));
+
+    for (int i = 0; i < n; i++) {
+        APR_ARRAY_PUSH(ids,
+                       apr_int64_t) = is_archive(serve)
+                                          ? APR_ARRAY_IDX(files, i, mdl_archive_file_t).asset_id
+                                          : serve->link.asset_id;
+    }
+    return ids;
+}
+
+/* Of what the ids of thousands of files take nothing has to last until they are sent. */
+static apr_pool_t *scratch_pool(const serve_t *serve)
+{
+    apr_pool_t *pool;
+
+    apr_pool_create(&pool, serve->pool);
+    apr_pool_tag(pool, "mdl_file_take");
+    return pool;
+}
+
+/* Takes what sending bytes costs. */
+static apr_status_t take(serve_t *serve, const refusal_t **refusal)
+{
+    apr_pool_t *scratch = scratch_pool(serve);
+    const mdl_settings_t *settings = serve->service->settings;
+    const mdl_download_t *download = &serve->download;
+    request_rec *r = serve->r;
+    mdl_session_begin_t session = {.link = &serve->link,
+                                   .files = ids_of(serve, scratch),
+                                   .limit = download->limit,
+                                   .etag = serve->etag,
+                                   .size = download->size,
+                                   .whole = serve->range == MDL_RANGE_WHOLE,
+                                   .lifetime = settings->session_lifetime,
+                                   .idle = settings->session_idle,
+                                   .meter_id = mdl_settler_meter(),
+                                   .transfer_id = mdl_random_base62(MDL_TRANSFER_ID, r->pool)};
+    apr_status_t rv;
+
+    mdl_settler_start();
+    rv = mdl_transfer_flush(r->connection);
+    if (rv == APR_SUCCESS) {
+        rv = begin(serve, &session, scratch);
+    }
+    apr_pool_destroy(scratch);
+    if (rv != APR_SUCCESS) {
+        /* The answer to a COMMIT may have been lost: what it began is ended by the settler, too. */
+        if (rv == MDL_DB_EGONE && session.why != NULL) {
+            mdl_transfer_begin(r, session.transfer_id, serve->link.session, session.generation);
+        }
+        return rv;
+    }
+    if (session.verdict != MDL_SESSION_BEGUN) {
+        *refusal = &refusals[verdict_of(session.verdict)];
+        return APR_SUCCESS;
+    }
+    log_hit(serve, session.why);
+    serve->transfer = mdl_transfer_begin(r, session.transfer_id, serve->link.session,
+                                         session.generation);
+    return APR_SUCCESS;
+}
+
+/* Everything that decides and costs nothing. */
+static const refusal_t *decide(serve_t *serve)
+{
+    int status;
+    apr_status_t rv;
+
+    if (serve->download.verdict != MDL_VERDICT_OK) {
+        return &refusals[serve->download.verdict];
+    }
+    if (mdl_buyer_prefetches(serve->r)) {
+        return &prefetched;
+    }
+    rv = is_archive(serve) ? open_archive(serve) : open_file(serve);
+    if (rv != APR_SUCCESS) {
+        return &missing;
+    }
+    set_validators(serve);
+    if ((status = ap_meets_conditions(serve->r)) != OK) {
+        return status == HTTP_NOT_MODIFIED ? &unchanged : &changed;
+    }
+    serve->range = mdl_range_read(serve->r, serve->download.size);
+    return serve->range == MDL_RANGE_BEYOND ? &beyond : NULL;
+}
+
+static apr_status_t look(serve_t *serve)
+{
+    const mdl_settings_t *settings = serve->service->settings;
+    mdl_connection_t *connection = mdl_connection_open(serve->r);
+    apr_status_t rv;
+
+    if (connection == NULL) {
+        return MDL_DB_EGONE;
+    }
+    serve->download = (mdl_download_t){.link = &serve->link,
+                                       .default_download_limit = settings->download_limit,
+                                       .session_lifetime = settings->session_lifetime};
+    rv = mdl_download_look(mdl_connection_db(connection), &serve->download, serve->pool);
+    mdl_connection_close(connection);
+    return rv;
+}
+
+/*
+ * What an archive of many files is made of takes megabytes, which the pool of a request would leave
+ * to the connections that come after: each would keep its own.
+ */
+static apr_pool_t *archive_pool(request_rec *r)
+{
+    apr_allocator_t *allocator;
+    apr_pool_t *pool;
+
+    apr_allocator_create(&allocator);
+    apr_allocator_max_free_set(allocator, ARCHIVE_SPARE);
+    apr_pool_create_ex(&pool, r->pool, NULL, allocator);
+    apr_allocator_owner_set(allocator, pool);
+    apr_pool_tag(pool, "mdl_archive");
+    return pool;
+}
+
+static int serve_link(serve_t *serve)
+{
+    request_rec *r = serve->r;
+    const refusal_t *refusal = NULL;
+    apr_status_t rv;
+
+    /* RFC 9110 section 14.2: ranges are GET's alone, which the byterange filter doesn't know. */
+    if (r->header_only) {
+        apr_table_unset(r->headers_in, "Range");
+    }
+    if ((rv = look(serve)) == APR_SUCCESS && (refusal = decide(serve)) == NULL) {
+        if (r->header_only) {
+            log_hit(serve, "not counted, HEAD");
+        } else {
+            rv = take(serve, &refusal); /* last, when nothing else can go wrong */
+        }
+    }
+    if (rv != APR_SUCCESS) {
+        unset_validators(r);
+        return mdl_view_failure(r, rv);
+    }
+    if (refusal == &unchanged) {
+        return send_unchanged(serve);
+    }
+    if (refusal != NULL) {
+        return refuse(serve, refusal);
+    }
+    set_headers(serve);
+    return send_blob(serve);
+}
+
+int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    serve_t serve = {.r = r, .pool = r->pool, .service = service};
+
+    return mdl_capability_file_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS
+               ? serve_link(&serve)
+               : mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+}
+
+int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    serve_t serve = {.r = r, .service = service};
+    int status;
+
+    if (mdl_capability_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
+        return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+    }
+    serve.pool = archive_pool(r);
+    status = serve_link(&serve);
+    apr_pool_destroy(serve.pool); /* the client may be back before the request ends */
+    return status;
+}
+
+int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    serve_t serve = {.r = r, .pool = archive_pool(r), .service = service};
+
+    if (mdl_capability_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS &&
+        mdl_capability_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
+        return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+    }
+    return look(&serve) == APR_SUCCESS
+               ? refuse(&serve, &wrong_method)
+               : mdl_view_message(r, HTTP_METHOD_NOT_ALLOWED, "wrong_method", NULL);
+}

@@ -1,0 +1,129 @@
+#include "delivery/link.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+#include <http_log.h>
+
+#include "core/download/signed_url.h"
+#include "delivery/customer.h"
+#include "delivery/view.h"
+
+APLOG_USE_MODULE(downloads);
+
+typedef struct {
+    request_rec *r;
+    const mdl_service_t *service;
+    apr_int64_t link_id;
+    mdl_order_t *order;
+} visit_t;
+
+static const mdl_order_link_t *link_of(const visit_t *visit, const mdl_assignment_t *assignment)
+{
+    for (int i = 0; i < assignment->links->nelts; i++) {
+        const mdl_order_link_t *link = APR_ARRAY_IDX(assignment->links, i,
+                                                     const mdl_order_link_t *);
+
+        if (link->link_id == visit->link_id) {
+            return link;
+        }
+    }
+    return NULL;
+}
+
+/* The link, where an assignment gives it now; else NULL and in *state why none does. */
+static const mdl_order_link_t *find_link(const visit_t *visit, const char **state)
+{
+    apr_time_t now = apr_time_now();
+
+    *state = "link_gone";
+    for (int i = 0; i < visit->order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = APR_ARRAY_IDX(visit->order->assignments, i,
+                                                           const mdl_assignment_t *);
+        const mdl_order_link_t *link = link_of(visit, assignment);
+        mdl_verdict_t verdict = mdl_assignment_verdict(assignment, now);
+
+        if (link != NULL && verdict == MDL_VERDICT_OK) {
+            return link;
+        }
+        if (link != NULL) {
+            *state = verdict == MDL_VERDICT_EXPIRED ? "expired" : "revoked";
+        }
+    }
+    return NULL;
+}
+
+/* One line for each request. */
+static void log_visit(const visit_t *visit, const char *what)
+{
+    ap_log_rerror(APLOG_MARK, APLOG_INFO, 0, visit->r,
+                  "MDL0450: link %" APR_INT64_T_FMT " of order %s of shop %" APR_INT64_T_FMT ": %s",
+                  visit->link_id, visit->order->storefront_order_id, visit->order->shop_id, what);
+}
+
+static int refuse(const visit_t *visit, int status, const char *state)
+{
+    mdl_view_customer_t customer = mdl_buyer_customer(visit->service, visit->order, visit->r->pool);
+
+    log_visit(visit, apr_psprintf(visit->r->pool, "not opened, %d: %s", status, state));
+    return mdl_view_message(visit->r, status, state, &customer);
+}
+
+static int leave(const visit_t *visit, const mdl_order_link_t *link)
+{
+    mdl_view_customer_t customer = mdl_buyer_customer(visit->service, visit->order, visit->r->pool);
+
+    log_visit(visit, visit->r->header_only            ? "HEAD, no visit"
+                     : mdl_buyer_prefetches(visit->r) ? "prefetch, no visit"
+                                                      : "visited");
+    apr_table_setn(visit->r->headers_out, "Location", link->url);
+    return mdl_view_message(visit->r, HTTP_SEE_OTHER, "link_opens", &customer);
+}
+
+/* Fills the order; APR_ENOENT when the token leads to none. */
+static apr_status_t find(visit_t *visit, const char *token)
+{
+    request_rec *r = visit->r;
+    const char *page_id;
+
+    if (mdl_capability_visit_read(visit->service->secret, token, &page_id, &visit->link_id,
+                                  r->pool) != APR_SUCCESS) {
+        return APR_ENOENT;
+    }
+    return mdl_buyer_order(r, visit->service, page_id, mdl_order_find, &visit->order);
+}
+
+static int not_found(request_rec *r, apr_status_t rv)
+{
+    return rv == APR_ENOENT ? mdl_view_message(r, HTTP_NOT_FOUND, "link_not_found", NULL)
+                            : mdl_view_failure(r, rv);
+}
+
+int mdl_visit_open(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    visit_t visit = {.r = r, .service = service};
+    const mdl_order_link_t *link;
+    const char *state;
+    apr_status_t rv = find(&visit, token);
+
+    if (rv != APR_SUCCESS) {
+        return not_found(r, rv);
+    }
+    if (mdl_order_verdict(visit.order) != MDL_VERDICT_OK) {
+        return refuse(&visit, HTTP_FORBIDDEN, visit.order->access_status);
+    }
+    if ((link = find_link(&visit, &state)) != NULL) {
+        return leave(&visit, link);
+    }
+    return refuse(&visit, strcmp(state, "link_gone") == 0 ? HTTP_NOT_FOUND : HTTP_FORBIDDEN, state);
+}
+
+int mdl_visit_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
+{
+    visit_t visit = {.r = r, .service = service};
+    apr_status_t rv = find(&visit, token);
+
+    return rv == APR_SUCCESS ? refuse(&visit, HTTP_METHOD_NOT_ALLOWED, "wrong_method")
+                             : not_found(r, rv);
+}

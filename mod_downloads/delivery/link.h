@@ -1,0 +1,20 @@
+/*
+ * The way from an order to one of its links, which hides where the customer comes from.
+ */
+#ifndef MDL_DELIVERY_LINK_H
+#define MDL_DELIVERY_LINK_H
+
+#include <httpd.h>
+
+#include "core/service.h"
+
+/**
+ * GET and HEAD of a link made by mdl_capability_visit_url: redirects to the link's page while the
+ * order gives it, else says why not as a file's link does.  Each is logged with order and link.
+ */
+int mdl_visit_open(request_rec *r, const mdl_service_t *service, const char *token);
+
+/** 405 for any other method, to which the caller adds Allow. */
+int mdl_visit_wrong_method(request_rec *r, const mdl_service_t *service, const char *token);
+
+#endif

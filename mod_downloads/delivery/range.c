@@ -1,0 +1,83 @@
+#include "delivery/range.h"
+
+#include <string.h>
+#include <strings.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <http_protocol.h>
+
+#include "core/download/coverage.h"
+
+/* Reads digits into *number, which stays at its largest once it is out of bounds. */
+static const char *read_number(const char *text, apr_int64_t *number)
+{
+    *number = 0;
+    for (; apr_isdigit(*text); text++) {
+        *number = *number > (APR_INT64_MAX - 9) / 10 ? APR_INT64_MAX : *number * 10 + *text - '0';
+    }
+    return text;
+}
+
+static const char *skip_blanks(const char *text)
+{
+    return text + strspn(text, " \t");
+}
+
+/* "a-b", "a-" or "-n": adds it to what is asked for and returns what follows; NULL for anything
+   else.  *any becomes true where the range has a byte, or would have one of a longer file. */
+static const char *read_spec(const char *text, apr_int64_t size, mdl_coverage_t *asked, int *any)
+{
+    apr_int64_t first, last;
+    const char *dash = read_number(text, &first);
+    const char *end;
+
+    if (*dash != '-') {
+        return NULL;
+    }
+    end = read_number(dash + 1, &last);
+    if (dash == text) {
+        if (end == dash + 1) {
+            return NULL;
+        }
+        *any |= last > 0;
+        mdl_coverage_add(asked, last < size ? size - last : 0, size);
+        return end;
+    }
+    if (end == dash + 1) {
+        last = APR_INT64_MAX;
+    }
+    if (last < first) {
+        return NULL;
+    }
+    *any |= first < size;
+    mdl_coverage_add(asked, first, last < size ? last + 1 : size);
+    return end;
+}
+
+mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size)
+{
+    const char *text = apr_table_get(r->headers_in, "Range");
+    mdl_coverage_t *asked = mdl_coverage_make(r->pool);
+    int any = 0;
+
+    if (text == NULL || strncasecmp(text, "bytes=", 6) != 0 ||
+        ap_condition_if_range(r, r->headers_out) == AP_CONDITION_NOMATCH) {
+        return MDL_RANGE_WHOLE;
+    }
+    text += 6;
+    do {
+        text = read_spec(skip_blanks(text), size, asked, &any);
+        if (text == NULL) {
+            return MDL_RANGE_WHOLE;
+        }
+        text = skip_blanks(text);
+    } while (*text++ == ',');
+    if (text[-1] != '\0') {
+        return MDL_RANGE_WHOLE;
+    }
+    if (!any) {
+        return MDL_RANGE_BEYOND;
+    }
+    return mdl_coverage_is_whole(asked, size) ? MDL_RANGE_WHOLE : MDL_RANGE_PART;
+}

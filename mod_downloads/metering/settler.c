@@ -1,0 +1,371 @@
+#include "metering/settler.h"
+
+#include <stdatomic.h>
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <apr_strings.h>
+
+#include "base/crypto.h"
+#include "base/log.h"
+#include "core/download/lease.h"
+#include "metering/transfer.h"
+
+#define TICK       apr_time_from_sec(1)
+#define FIRST_NAP  apr_time_from_msec(5)
+#define LAST_NAP   apr_time_from_msec(100)
+#define END_WAIT_S 3
+#define BATCH      100
+#define MOVED_MAX  200
+#define ID_LENGTH  22
+
+static struct {
+    const mdl_service_t *service;
+    char id[ID_LENGTH + 1];
+    pthread_mutex_t mutex;
+    pthread_t thread;
+    _Atomic int started;
+    sem_t work;
+    _Atomic int stopping;
+    _Atomic apr_time_t leased_until;
+} settler = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* The thread's own. */
+typedef struct {
+    apr_pool_t *connection_pool;
+    apr_pool_t *turn;
+    mdl_db_t *db; /* NULL while there is none */
+    int away;
+    apr_time_t next_attempt;
+    apr_time_t next_tick;
+    apr_interval_time_t nap;
+} work_t;
+
+const char *mdl_settler_meter(void)
+{
+    return settler.id;
+}
+
+apr_time_t mdl_settler_due(apr_time_t now)
+{
+    return atomic_load(&settler.leased_until) - now > MDL_METER_LEASE / 2 ? 0
+                                                                          : now + MDL_METER_LEASE;
+}
+
+void mdl_settler_renewed(apr_time_t until)
+{
+    atomic_store(&settler.leased_until, until);
+}
+
+void mdl_settler_wake(void)
+{
+    sem_post(&settler.work);
+}
+
+/* The database. */
+
+static void disconnect(work_t *work)
+{
+    apr_pool_clear(work->connection_pool);
+    work->db = NULL;
+}
+
+static int connect_db(work_t *work)
+{
+    const mdl_settings_t *settings = settler.service->settings;
+    const char *why;
+
+    if (work->db != NULL) {
+        return 1;
+    }
+    if (apr_time_now() < work->next_attempt) {
+        return 0;
+    }
+    if (mdl_db_open(&work->db, settings->db_driver, settings->db_params, &why,
+                    work->connection_pool) != APR_SUCCESS) {
+        if (!work->away) {
+            mdl_log(MDL_LOG_ERR, 0,
+                    "MDL0410: what was delivered can't be written down, and is kept until the "
+                    "database can be reached: %s",
+                    why);
+        }
+        work->away = 1;
+        work->next_attempt = apr_time_now() + TICK;
+        disconnect(work);
+        return 0;
+    }
+    work->away = 0;
+    return 1;
+}
+
+static apr_status_t run(work_t *work, int writing, mdl_effect_fn *effect, void *arg)
+{
+    apr_status_t rv = MDL_DB_EGONE;
+
+    if (connect_db(work)) {
+        rv = writing ? mdl_db_write(work->db, effect, arg, work->turn)
+                     : mdl_db_read(work->db, effect, arg, work->turn);
+        if (rv == MDL_DB_EGONE) {
+            work->next_attempt = apr_time_now() + TICK;
+            disconnect(work);
+        }
+    }
+    return rv;
+}
+
+/* Settling. */
+
+static int by_session(const void *one, const void *other)
+{
+    return strcmp(((const mdl_session_delivery_t *)one)->session_id,
+                  ((const mdl_session_delivery_t *)other)->session_id);
+}
+
+static apr_array_header_t *deliveries_of(const apr_array_header_t *views, apr_pool_t *p)
+{
+    apr_array_header_t *deliveries = apr_array_make(p, views->nelts,
+                                                    sizeof(mdl_session_delivery_t));
+
+    for (int i = 0; i < views->nelts; i++) {
+        const mdl_transfer_view_t *view = &APR_ARRAY_IDX(views, i, mdl_transfer_view_t);
+
+        APR_ARRAY_PUSH(deliveries, mdl_session_delivery_t) = (mdl_session_delivery_t){
+            .transfer_id = view->id,
+            .session_id = view->session_id,
+            .generation = view->generation,
+            .ranges = mdl_coverage_text(view->coverage, p),
+            .bytes = view->bytes};
+    }
+    qsort(deliveries->elts, (size_t)deliveries->nelts, sizeof(mdl_session_delivery_t), by_session);
+    return deliveries;
+}
+
+static apr_status_t settle(work_t *work, const apr_array_header_t *deliveries)
+{
+    mdl_session_settle_t settle = {.deliveries = deliveries,
+                                   .idle = settler.service->settings->session_idle};
+
+    return run(work, 1, mdl_session_settle, &settle);
+}
+
+static int is_for_later(apr_status_t rv)
+{
+    return rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_EFULL;
+}
+
+/* One that the database refuses must not keep the others. */
+static int settle_alone(work_t *work, const mdl_session_delivery_t *delivery)
+{
+    apr_array_header_t *one = apr_array_make(work->turn, 1, sizeof(mdl_session_delivery_t));
+    apr_status_t rv;
+
+    APR_ARRAY_PUSH(one, mdl_session_delivery_t) = *delivery;
+    rv = settle(work, one);
+    if (is_for_later(rv)) {
+        return 0;
+    }
+    if (rv != APR_SUCCESS) {
+        mdl_log(MDL_LOG_ERR, rv, "MDL0411: what transfer %s delivered can't be written down",
+                delivery->transfer_id);
+    }
+    mdl_transfer_remove(delivery->transfer_id);
+    return 1;
+}
+
+/* Writes down what has ended; returns how many were written down. */
+static int settle_some(work_t *work, int *waiting)
+{
+    apr_array_header_t *views = mdl_transfer_settled(BATCH, waiting, work->turn);
+    apr_array_header_t *deliveries = deliveries_of(views, work->turn);
+    apr_status_t rv = deliveries->nelts > 0 ? settle(work, deliveries) : APR_SUCCESS;
+    int settled = 0;
+
+    for (int i = 0; i < deliveries->nelts && !is_for_later(rv); i++) {
+        const mdl_session_delivery_t *delivery = &APR_ARRAY_IDX(deliveries, i,
+                                                                mdl_session_delivery_t);
+
+        if (rv == APR_SUCCESS) {
+            mdl_transfer_remove(delivery->transfer_id);
+            settled++;
+        } else {
+            settled += settle_alone(work, delivery);
+        }
+    }
+    *waiting += deliveries->nelts - settled;
+    return settled;
+}
+
+/* The second's work. */
+
+static void renew(work_t *work)
+{
+    apr_time_t now = apr_time_now();
+    mdl_meter_tick_t tick = {.id = settler.id, .leased_until = now + MDL_METER_LEASE};
+
+    tick.progress = deliveries_of(mdl_transfer_moved(MOVED_MAX, work->turn), work->turn);
+    if ((tick.progress->nelts == 0 && mdl_settler_due(now) == 0) ||
+        run(work, 1, mdl_meter_renew, &tick) != APR_SUCCESS) {
+        return;
+    }
+    mdl_settler_renewed(tick.leased_until);
+    for (int i = 0; i < tick.lost->nelts; i++) {
+        const char *id = APR_ARRAY_IDX(tick.lost, i, const char *);
+
+        if (mdl_transfer_cut(id)) {
+            mdl_log(MDL_LOG_WARNING, 0,
+                    "MDL0413: transfer %s is cut: this process stood still for so long that it was "
+                    "taken for lost",
+                    id);
+        }
+    }
+}
+
+static void cut_forbidden(work_t *work)
+{
+    mdl_meter_tick_t tick = {.id = settler.id};
+
+    if (run(work, 0, mdl_meter_forbidden, &tick) != APR_SUCCESS) {
+        return;
+    }
+    for (int i = 0; i < tick.forbidden->nelts; i++) {
+        const char *id = APR_ARRAY_IDX(tick.forbidden, i, const char *);
+
+        if (mdl_transfer_cut(id)) {
+            mdl_log(MDL_LOG_INFO, 0,
+                    "MDL0412: transfer %s is cut: access to it has ended, or its link has sent "
+                    "its size several times",
+                    id);
+        }
+    }
+}
+
+static void turn(work_t *work)
+{
+    apr_time_t now = apr_time_now();
+    int running, ended, waiting = 0;
+
+    mdl_transfer_count(&running, &ended);
+    if (running + ended > 0 && now >= work->next_tick) {
+        work->next_tick = now + TICK;
+        cut_forbidden(work);
+        mdl_transfer_press();
+        renew(work);
+        apr_pool_clear(work->turn);
+    }
+    while (ended > 0 && settle_some(work, &waiting) == BATCH) {
+        apr_pool_clear(work->turn);
+    }
+    apr_pool_clear(work->turn);
+    if (waiting == 0) {
+        work->nap = TICK;
+    } else {
+        work->nap = work->nap == TICK ? FIRST_NAP : work->nap * 2;
+        work->nap = work->nap > LAST_NAP ? LAST_NAP : work->nap;
+    }
+}
+
+static void wait_for_work(const work_t *work)
+{
+    struct timespec until;
+    apr_time_t when = apr_time_now() + work->nap;
+    int running, ended;
+
+    mdl_transfer_count(&running, &ended);
+    if (running == 0 && ended == 0) {
+        while (sem_wait(&settler.work) != 0 && errno == EINTR) {
+        }
+    } else {
+        until.tv_sec = apr_time_sec(when);
+        until.tv_nsec = apr_time_usec(when) * 1000;
+        while (sem_timedwait(&settler.work, &until) != 0 && errno == EINTR) {
+        }
+    }
+    while (sem_trywait(&settler.work) == 0) {
+    }
+}
+
+static void finish(work_t *work)
+{
+    int waiting;
+
+    mdl_transfer_end_all();
+    while (settle_some(work, &waiting) > 0) {
+        apr_pool_clear(work->turn);
+    }
+}
+
+static void *work_until_stopped(void *unused)
+{
+    work_t work = {.nap = TICK};
+
+    (void)unused;
+    apr_pool_create_unmanaged_ex(&work.connection_pool, NULL, NULL);
+    apr_pool_tag(work.connection_pool, "mdl_settler");
+    apr_pool_create_unmanaged_ex(&work.turn, NULL, NULL);
+    apr_pool_tag(work.turn, "mdl_settler_turn");
+    while (!atomic_load(&settler.stopping)) {
+        turn(&work);
+        if (!atomic_load(&settler.stopping)) {
+            wait_for_work(&work);
+        }
+    }
+    finish(&work);
+    apr_pool_destroy(work.turn);
+    apr_pool_destroy(work.connection_pool);
+    return NULL;
+}
+
+void mdl_settler_start(void)
+{
+    sigset_t all, before;
+
+    if (settler.started) {
+        return;
+    }
+    pthread_mutex_lock(&settler.mutex);
+    if (!settler.started) {
+        sigfillset(&all);
+        pthread_sigmask(SIG_SETMASK, &all, &before);
+        settler.started = pthread_create(&settler.thread, NULL, work_until_stopped, NULL) == 0;
+        pthread_sigmask(SIG_SETMASK, &before, NULL);
+    }
+    pthread_mutex_unlock(&settler.mutex);
+}
+
+/* Prefork runs both in a signal handler: so they do nothing but post and wait. */
+void mdl_settler_stop(void)
+{
+    if (settler.started) {
+        atomic_store(&settler.stopping, 1);
+        sem_post(&settler.work);
+    }
+}
+
+static apr_status_t join(void *unused)
+{
+    struct timespec deadline;
+
+    (void)unused;
+    if (settler.started) {
+        mdl_settler_stop();
+        clock_gettime(CLOCK_REALTIME, &deadline);
+        deadline.tv_sec += END_WAIT_S;
+        pthread_timedjoin_np(settler.thread, NULL, &deadline);
+        settler.started = 0;
+    }
+    return APR_SUCCESS;
+}
+
+void mdl_settler_init(apr_pool_t *p, const mdl_service_t *service)
+{
+    settler.service = service;
+    apr_cpystrn(settler.id, mdl_random_base62(ID_LENGTH, p), sizeof settler.id);
+    sem_init(&settler.work, 0, 0);
+    apr_pool_pre_cleanup_register(p, NULL, join);
+}

@@ -1,0 +1,136 @@
+#include "metering/socket_bytes.h"
+
+#include <stdatomic.h>
+
+#include <errno.h>
+#include <linux/tcp.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+
+#include <apr_optional.h>
+#include <apr_portable.h>
+#include <http_config.h>
+#include <http_core.h>
+#include <http_log.h>
+
+APLOG_USE_MODULE(downloads);
+
+#define UNSENT_MAX 131072 /* bytes */
+#define CLOSED     7      /* TCP_CLOSE, which <linux/tcp.h> does not tell */
+
+struct mdl_wire_t {
+    _Atomic apr_uint64_t out;
+    _Atomic int holders;
+};
+
+static APR_OPTIONAL_FN_TYPE(ap_logio_add_bytes_out) * earlier;
+
+static void add_bytes_out(conn_rec *c, apr_off_t bytes)
+{
+    mdl_wire_t *wire = ap_get_module_config(c->conn_config, &downloads_module);
+
+    if (wire != NULL) {
+        atomic_fetch_add(&wire->out, (apr_uint64_t)bytes);
+    }
+    if (earlier != NULL) {
+        earlier(c, bytes);
+    }
+}
+
+void mdl_wire_take_over(void)
+{
+    earlier = APR_RETRIEVE_OPTIONAL_FN(ap_logio_add_bytes_out);
+    apr_dynamic_fn_register("ap_logio_add_bytes_out", (apr_opt_fn_t *)add_bytes_out);
+}
+
+void mdl_wire_hold(mdl_wire_t *wire)
+{
+    atomic_fetch_add(&wire->holders, 1);
+}
+
+void mdl_wire_let_go(mdl_wire_t *wire)
+{
+    if (atomic_fetch_sub(&wire->holders, 1) == 1) {
+        free(wire);
+    }
+}
+
+static apr_status_t end(void *data)
+{
+    conn_rec *c = data;
+    mdl_wire_t *wire = ap_get_module_config(c->conn_config, &downloads_module);
+
+    ap_set_module_config(c->conn_config, &downloads_module, NULL);
+    mdl_wire_let_go(wire);
+    return APR_SUCCESS;
+}
+
+int mdl_wire_begin(conn_rec *c, void *socket)
+{
+    (void)socket;
+    if (c->master == NULL) {
+        mdl_wire_t *wire = ap_calloc(1, sizeof *wire);
+
+        wire->holders = 1;
+        ap_set_module_config(c->conn_config, &downloads_module, wire);
+        apr_pool_pre_cleanup_register(c->pool, c, end);
+    }
+    return OK;
+}
+
+static conn_rec *whole_of(conn_rec *c)
+{
+    return c->master != NULL ? c->master : c;
+}
+
+mdl_wire_t *mdl_wire_of(conn_rec *c)
+{
+    return ap_get_module_config(whole_of(c)->conn_config, &downloads_module);
+}
+
+apr_uint64_t mdl_wire_out(const mdl_wire_t *wire)
+{
+    return atomic_load(&wire->out);
+}
+
+int mdl_wire_socket(conn_rec *c)
+{
+    apr_socket_t *socket = ap_get_conn_socket(whole_of(c));
+    int fd;
+
+    return socket != NULL && apr_os_sock_get(&fd, socket) == APR_SUCCESS ? fd : -1;
+}
+
+void mdl_wire_hold_little(int fd)
+{
+    int bytes = UNSENT_MAX;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
+}
+
+/* An acknowledgement that is late, or that a reset overtook, says too little: what was sent may
+   have arrived. */
+apr_status_t mdl_wire_ask(const mdl_wire_t *wire, int fd, mdl_wire_progress_t *progress)
+{
+    apr_uint64_t out = mdl_wire_out(wire);
+    struct tcp_info info = {0};
+    socklen_t length = sizeof info;
+
+    if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &length) != 0) {
+        return errno;
+    }
+    progress->acknowledged = info.tcpi_bytes_acked;
+    progress->sent = out > info.tcpi_notsent_bytes ? out - info.tcpi_notsent_bytes : 0;
+    if (progress->sent < progress->acknowledged) {
+        progress->sent = progress->acknowledged;
+    }
+    return info.tcpi_state == CLOSED ? APR_ECONNABORTED : APR_SUCCESS;
+}
+
+/* shutdown() would let the kernel go on with what it holds, up to megabytes. */
+void mdl_wire_reset(int fd)
+{
+    struct sockaddr none = {.sa_family = AF_UNSPEC};
+
+    connect(fd, &none, sizeof none);
+}

@@ -1,0 +1,504 @@
+#include "metering/transfer.h"
+
+#include <stdatomic.h>
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+#include <http_ssl.h>
+#include <util_filter.h>
+
+#include "metering/settler.h"
+#include "metering/socket_bytes.h"
+
+#define MARKS       256 /* of the last 16 MB at least, which is more than a kernel has under way */
+#define SETTLE_WAIT apr_time_from_sec(60)
+#define CUT_WAIT    apr_time_from_msec(2500)
+
+typedef struct {
+    apr_uint64_t wire;
+    apr_uint64_t position;
+} mark_t;
+
+typedef struct {
+    apr_uint64_t position;
+    apr_int64_t offset;
+    apr_int64_t length;
+    int at_once; /* all of it has arrived as soon as a byte behind position has */
+} part_t;
+
+struct mdl_transfer_t {
+    mdl_transfer_t *next;
+    mdl_transfer_t *previous;
+    int holders; /* the list, and the request until it is logged */
+    char id[MDL_TRANSFER_ID + 1];
+    char session_id[32];
+    apr_int64_t generation;
+    request_rec *r; /* NULL once it has ended */
+    mdl_wire_t *wire;
+    int fd; /* our own of the connection's socket, which httpd may close first; -1 for want of one
+             */
+    int is_stream;
+    _Atomic int cut;
+    int final; /* progress is, and nothing is asked any more */
+    apr_time_t cut_at;
+    apr_time_t moved_at; /* when it ended, or an acknowledgement came after that */
+    mdl_wire_progress_t progress;
+    apr_uint64_t last_wire; /* that the kernel took when it ended */
+    apr_uint64_t position;  /* passed so far */
+    int aborted;
+    apr_int64_t seen; /* bytes when it was looked at last */
+    part_t *parts;
+    int part_count;
+    int part_room;
+    mark_t first;
+    mark_t *marks; /* a ring, of what is not plain */
+    int mark_count;
+};
+
+static struct {
+    pthread_mutex_t mutex;
+    mdl_transfer_t head; /* of a ring */
+    int running;
+    int ended;
+} list = {.mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP,
+          .head = {.next = &list.head, .previous = &list.head}};
+
+static void append(mdl_transfer_t *transfer)
+{
+    transfer->previous = list.head.previous;
+    transfer->next = &list.head;
+    transfer->previous->next = transfer;
+    list.head.previous = transfer;
+}
+
+static void unlink_transfer(mdl_transfer_t *transfer)
+{
+    transfer->previous->next = transfer->next;
+    transfer->next->previous = transfer->previous;
+}
+
+/* Under the mutex. */
+static void let_go(mdl_transfer_t *transfer)
+{
+    if (--transfer->holders == 0) {
+        mdl_wire_let_go(transfer->wire);
+        free(transfer->marks);
+        free(transfer->parts);
+        free(transfer);
+    }
+}
+
+/*
+ * The position that the client can have reached when so many bytes have come to it.  What was
+ * passed behind a mark can't be on the wire before the mark's byte, so a mark and the bytes since
+ * then are never too little; nor is the position of the next mark, for it was passed before.
+ */
+static apr_uint64_t position_at(const mdl_transfer_t *transfer, apr_uint64_t wire)
+{
+    const mark_t *mark = &transfer->first;
+    apr_uint64_t most = transfer->position, ahead;
+    int oldest = transfer->mark_count > MARKS ? transfer->mark_count - MARKS : 0;
+
+    for (int i = transfer->mark_count - 1; i >= oldest; i--) {
+        const mark_t *candidate = &transfer->marks[i % MARKS];
+
+        if (candidate->wire <= wire) {
+            mark = candidate;
+            break;
+        }
+        most = candidate->position;
+    }
+    ahead = wire > mark->wire ? wire - mark->wire : 0;
+    return mark->position + (ahead < most - mark->position ? ahead : most - mark->position);
+}
+
+/* What the client has once all that was handed over has come to it. */
+static apr_uint64_t handed_over(const mdl_transfer_t *transfer)
+{
+    if (transfer->r != NULL) {
+        return mdl_wire_out(transfer->wire);
+    }
+    /* Of a stream that ended well the connection may hold bytes that no kernel took yet. */
+    return transfer->is_stream && !transfer->aborted ? UINT64_MAX : transfer->last_wire;
+}
+
+/* Brings progress up to date; true when it will not change any more. */
+static int ask(mdl_transfer_t *transfer)
+{
+    apr_uint64_t acknowledged = transfer->progress.acknowledged;
+    apr_status_t rv;
+
+    if (transfer->final) {
+        return 1;
+    }
+    rv = mdl_wire_ask(transfer->wire, transfer->fd, &transfer->progress);
+    if (rv != APR_SUCCESS && rv != APR_ECONNABORTED) {
+        transfer->progress.sent = handed_over(transfer);
+    }
+    if (transfer->progress.acknowledged != acknowledged) {
+        transfer->moved_at = apr_time_now();
+    }
+    return rv != APR_SUCCESS;
+}
+
+/* Ends its connection at once, of whose transfers the last word is taken before. */
+static void reset(const mdl_transfer_t *one)
+{
+    for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
+         transfer = transfer->next) {
+        if (transfer->wire == one->wire) {
+            ask(transfer);
+            transfer->final = 1;
+        }
+    }
+    mdl_wire_reset(one->fd);
+}
+
+static mdl_transfer_view_t view_of(const mdl_transfer_t *transfer, apr_pool_t *p)
+{
+    apr_uint64_t reached = position_at(transfer, transfer->progress.sent);
+    mdl_transfer_view_t view = {.id = apr_pstrdup(p, transfer->id),
+                                .session_id = apr_pstrdup(p, transfer->session_id),
+                                .generation = transfer->generation,
+                                .coverage = mdl_coverage_make(p)};
+
+    for (int i = 0; i < transfer->part_count; i++) {
+        const part_t *part = &transfer->parts[i];
+
+        if (reached > part->position) {
+            apr_uint64_t length = reached - part->position;
+
+            if (part->at_once || length > (apr_uint64_t)part->length) {
+                length = (apr_uint64_t)part->length;
+            }
+            mdl_coverage_add(view.coverage, part->offset, part->offset + (apr_int64_t)length);
+            view.bytes += (apr_int64_t)length;
+        }
+    }
+    return view;
+}
+
+/* Ending. */
+
+/* Under the mutex: no more is handed over. */
+static void end(mdl_transfer_t *transfer, int aborted)
+{
+    transfer->r = NULL;
+    transfer->aborted = aborted;
+    transfer->last_wire = mdl_wire_out(transfer->wire);
+    transfer->moved_at = apr_time_now();
+    list.running--;
+    list.ended++;
+    if (aborted && !transfer->is_stream) {
+        reset(transfer);
+    }
+}
+
+/* As the request's pool goes, which is after its last byte was handed to the kernel.  Prefork ends
+   its children in a signal handler, maybe of the very thread that holds the mutex. */
+static apr_status_t end_answer(void *data)
+{
+    mdl_transfer_t *transfer = data;
+
+    if (pthread_mutex_lock(&list.mutex) != 0) {
+        return APR_SUCCESS;
+    }
+    if (transfer->r != NULL) {
+        const conn_rec *c = transfer->r->connection;
+
+        end(transfer, transfer->cut || c->aborted || (c->master != NULL && c->master->aborted));
+    }
+    let_go(transfer);
+    pthread_mutex_unlock(&list.mutex);
+    mdl_settler_wake();
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_transfer_flush(conn_rec *c)
+{
+    apr_bucket_brigade *brigade;
+
+    if (mdl_wire_of(c) == NULL) {
+        return APR_ECONNABORTED;
+    }
+    if (c->master == NULL) {
+        brigade = apr_brigade_create(c->pool, c->bucket_alloc);
+        APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_flush_create(c->bucket_alloc));
+        ap_pass_brigade(c->output_filters, brigade);
+        apr_brigade_destroy(brigade);
+    }
+    return APR_SUCCESS;
+}
+
+mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,
+                                   apr_int64_t generation)
+{
+    conn_rec *c = r->connection;
+    mdl_transfer_t *transfer = ap_calloc(1, sizeof *transfer);
+    int is_first;
+
+    transfer->r = r;
+    transfer->holders = 2;
+    apr_cpystrn(transfer->id, id, sizeof transfer->id);
+    apr_cpystrn(transfer->session_id, session_id, sizeof transfer->session_id);
+    transfer->generation = generation;
+    transfer->is_stream = c->master != NULL;
+    transfer->wire = mdl_wire_of(c);
+    transfer->fd = fcntl(mdl_wire_socket(c), F_DUPFD_CLOEXEC, 0);
+    transfer->seen = -1;
+    if (transfer->is_stream || ap_ssl_conn_is_ssl(c)) {
+        transfer->marks = ap_calloc(MARKS, sizeof(mark_t));
+    }
+    transfer->first.wire = mdl_wire_out(transfer->wire);
+    mdl_wire_hold(transfer->wire);
+    mdl_wire_hold_little(transfer->fd);
+    pthread_mutex_lock(&list.mutex);
+    append(transfer);
+    is_first = list.running++ == 0;
+    pthread_mutex_unlock(&list.mutex);
+    apr_pool_pre_cleanup_register(r->pool, transfer, end_answer);
+    if (is_first) {
+        mdl_settler_wake();
+    }
+    return transfer;
+}
+
+void mdl_transfer_mark(mdl_transfer_t *transfer)
+{
+    if (transfer->marks != NULL) {
+        pthread_mutex_lock(&list.mutex);
+        transfer->marks[transfer->mark_count++ % MARKS] = (mark_t){
+            .wire = mdl_wire_out(transfer->wire), .position = transfer->position};
+        pthread_mutex_unlock(&list.mutex);
+    }
+}
+
+/* Under the mutex. */
+static void append_part(mdl_transfer_t *transfer, part_t part)
+{
+    if (transfer->part_count == transfer->part_room) {
+        transfer->part_room = 2 * transfer->part_room + 1;
+        transfer->parts = ap_realloc(transfer->parts, (size_t)transfer->part_room * sizeof(part_t));
+    }
+    transfer->parts[transfer->part_count++] = part;
+}
+
+void mdl_transfer_add_part(mdl_transfer_t *transfer, apr_int64_t offset, apr_int64_t length)
+{
+    part_t *last = transfer->part_count > 0 ? &transfer->parts[transfer->part_count - 1] : NULL;
+
+    pthread_mutex_lock(&list.mutex);
+    if (last != NULL && last->position + (apr_uint64_t)last->length == transfer->position &&
+        last->offset + last->length == offset) {
+        last->length += length;
+    } else {
+        append_part(transfer,
+                    (part_t){.position = transfer->position, .offset = offset, .length = length});
+    }
+    transfer->position += (apr_uint64_t)length;
+    pthread_mutex_unlock(&list.mutex);
+}
+
+void mdl_transfer_add_rest(mdl_transfer_t *transfer, apr_int64_t offset, apr_int64_t length)
+{
+    pthread_mutex_lock(&list.mutex);
+    append_part(transfer, (part_t){.position = transfer->position > 0 ? transfer->position - 1 : 0,
+                                   .offset = offset,
+                                   .length = length,
+                                   .at_once = 1});
+    pthread_mutex_unlock(&list.mutex);
+}
+
+void mdl_transfer_add_other(mdl_transfer_t *transfer, apr_uint64_t length)
+{
+    if (length > 0) {
+        pthread_mutex_lock(&list.mutex);
+        transfer->position += length;
+        pthread_mutex_unlock(&list.mutex);
+    }
+}
+
+int mdl_transfer_is_cut(const mdl_transfer_t *transfer)
+{
+    return atomic_load(&transfer->cut);
+}
+
+/*
+ * A thread that waits for its client would keep the process from ending, so what runs is cut.  What
+ * has ended is the kernel's to bring to the client.
+ */
+void mdl_transfer_end_all(void)
+{
+    mdl_transfer_t *transfer;
+
+    pthread_mutex_lock(&list.mutex);
+    for (transfer = list.head.next; transfer != &list.head; transfer = transfer->next) {
+        if (transfer->r != NULL) {
+            atomic_store(&transfer->cut, 1);
+            end(transfer, 1);
+            reset(transfer);
+        }
+    }
+    for (transfer = list.head.next; transfer != &list.head; transfer = transfer->next) {
+        if (!transfer->final) {
+            transfer->progress.sent = handed_over(transfer);
+            transfer->final = 1;
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
+}
+
+/* When nothing has come to the client for long: what the kernel holds does not come to it any more,
+   and what the connection of a stream holds may at any time. */
+static void give_up(mdl_transfer_t *transfer)
+{
+    if (transfer->is_stream && transfer->progress.acknowledged >= transfer->last_wire) {
+        transfer->progress.sent = handed_over(transfer);
+        transfer->final = 1;
+    } else {
+        reset(transfer);
+    }
+}
+
+/* Whether there is nothing to wait for: all has arrived, or no more can. */
+static int is_settled(mdl_transfer_t *transfer, apr_time_t now)
+{
+    if (ask(transfer) ||
+        position_at(transfer, transfer->progress.acknowledged) >= transfer->position ||
+        (transfer->progress.acknowledged >= transfer->last_wire &&
+         (!transfer->is_stream || transfer->aborted))) {
+        return 1;
+    }
+    if (now - transfer->moved_at > SETTLE_WAIT) {
+        give_up(transfer);
+    }
+    return transfer->final;
+}
+
+/* The settler's. */
+
+void mdl_transfer_count(int *running, int *ended)
+{
+    pthread_mutex_lock(&list.mutex);
+    *running = list.running;
+    *ended = list.ended;
+    pthread_mutex_unlock(&list.mutex);
+}
+
+apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p)
+{
+    apr_array_header_t *views = apr_array_make(p, 16, sizeof(mdl_transfer_view_t));
+    mdl_transfer_t *transfer, *next, *last;
+
+    pthread_mutex_lock(&list.mutex);
+    last = list.head.previous;
+    for (transfer = list.head.next; transfer != &list.head && views->nelts < limit;
+         transfer = next) {
+        next = transfer == last ? &list.head : transfer->next;
+        if (transfer->r != NULL) {
+            mdl_transfer_view_t view;
+
+            ask(transfer);
+            view = view_of(transfer, p);
+            if (view.bytes != transfer->seen) {
+                transfer->seen = view.bytes;
+                APR_ARRAY_PUSH(views, mdl_transfer_view_t) = view;
+                /* behind the others, whose turn it is next time */
+                unlink_transfer(transfer);
+                append(transfer);
+            }
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
+    return views;
+}
+
+apr_array_header_t *mdl_transfer_settled(int limit, int *waiting, apr_pool_t *p)
+{
+    apr_array_header_t *views = apr_array_make(p, 16, sizeof(mdl_transfer_view_t));
+    apr_time_t now = apr_time_now();
+
+    *waiting = 0;
+    pthread_mutex_lock(&list.mutex);
+    for (mdl_transfer_t *transfer = list.head.next;
+         transfer != &list.head && views->nelts < limit && list.ended > 0;
+         transfer = transfer->next) {
+        if (transfer->r != NULL) {
+            continue;
+        }
+        if (is_settled(transfer, now)) {
+            APR_ARRAY_PUSH(views, mdl_transfer_view_t) = view_of(transfer, p);
+        } else {
+            ++*waiting;
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
+    return views;
+}
+
+static mdl_transfer_t *find(const char *id)
+{
+    mdl_transfer_t *transfer = list.head.next;
+
+    while (transfer != &list.head && strcmp(transfer->id, id) != 0) {
+        transfer = transfer->next;
+    }
+    return transfer != &list.head ? transfer : NULL;
+}
+
+void mdl_transfer_remove(const char *id)
+{
+    mdl_transfer_t *transfer;
+
+    pthread_mutex_lock(&list.mutex);
+    if ((transfer = find(id)) != NULL) {
+        unlink_transfer(transfer);
+        list.ended--;
+        if (transfer->fd >= 0) {
+            close(transfer->fd);
+            transfer->fd = -1;
+        }
+        let_go(transfer);
+    }
+    pthread_mutex_unlock(&list.mutex);
+}
+
+int mdl_transfer_cut(const char *id)
+{
+    mdl_transfer_t *transfer;
+    int is_new = 0;
+
+    pthread_mutex_lock(&list.mutex);
+    transfer = find(id);
+    if (transfer != NULL && transfer->r != NULL && !transfer->cut) {
+        is_new = 1;
+        transfer->cut_at = apr_time_now();
+        atomic_store(&transfer->cut, 1);
+        if (!transfer->is_stream) {
+            reset(transfer);
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
+    return is_new;
+}
+
+/* A stream whose client takes nothing waits where it does not see that it was cut. */
+void mdl_transfer_press(void)
+{
+    apr_time_t now = apr_time_now();
+
+    pthread_mutex_lock(&list.mutex);
+    for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
+         transfer = transfer->next) {
+        if (transfer->r != NULL && transfer->cut && !transfer->final &&
+            now - transfer->cut_at >= CUT_WAIT) {
+            reset(transfer);
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
+}

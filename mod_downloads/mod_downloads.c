@@ -1,0 +1,109 @@
+/*
+ * The module record, the hooks and the order in which a server starts.
+ */
+#include <string.h>
+
+#include <httpd.h>
+#include <http_config.h>
+#include <http_core.h>
+#include <http_log.h>
+#include <http_protocol.h>
+
+#include "api/router.h"
+#include "base/log.h"
+#include "child_storage.h"
+#include "config.h"
+#include "connection.h"
+#include "core/service.h"
+#include "delivery/delivery.h"
+#include "upload/upload_url.h"
+#include "worker/process.h"
+#include "worker/schema.h"
+
+APLOG_USE_MODULE(downloads);
+
+/* Made in post_config, inherited by the children; NULL when the module is not configured. */
+static mdl_service_t *service;
+static server_rec *main_server;
+
+static void to_error_log(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
+                         const char *message)
+{
+    ap_log_error_(file, line, APLOG_MODULE_INDEX, (int)level, rv, main_server, "%s", message);
+}
+
+static int post_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, server_rec *s)
+{
+    const mdl_settings_t *settings = mdl_config(s);
+    const char *why;
+    int status;
+
+    (void)plog;
+    service = NULL;
+    if (ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG || !settings->configured) {
+        return OK;
+    }
+    main_server = s;
+    mdl_log_set_sink(to_error_log);
+    mdl_connection_init(settings->db_max);
+    if (mdl_service_open(&service, settings, mdl_process_wake_fd(), &why, pconf) != APR_SUCCESS) {
+        ap_log_error(APLOG_MARK, APLOG_STARTUP | APLOG_EMERG, 0, s, "MDL0001: %s", why);
+        return HTTP_INTERNAL_SERVER_ERROR;
+    }
+    if ((status = mdl_schema_prepare(settings, s, ptemp)) != OK) {
+        return status;
+    }
+    if (settings->worker && mdl_process_start(service, s, pconf) != APR_SUCCESS) {
+        return HTTP_INTERNAL_SERVER_ERROR;
+    }
+    return OK;
+}
+
+static void child_init(apr_pool_t *p, server_rec *s)
+{
+    (void)s;
+    if (service != NULL) {
+        mdl_child_storage_init(p, service->settings);
+        mdl_delivery_child_init(p, service);
+        mdl_upload_child_init(p, service);
+    }
+}
+
+static int handle(request_rec *r)
+{
+    if (r->handler == NULL || service == NULL) {
+        return DECLINED;
+    }
+    if (strcmp(r->handler, MDL_API_HANDLER) == 0) {
+        return mdl_router_handle(r, service);
+    }
+    if (strcmp(r->handler, MDL_DELIVERY_HANDLER) == 0) {
+        return mdl_delivery_handle(r, service);
+    }
+    if (strcmp(r->handler, MDL_UPLOAD_HANDLER) == 0) {
+        return mdl_upload_handle(r, service);
+    }
+    return DECLINED;
+}
+
+static void register_hooks(apr_pool_t *p)
+{
+    (void)p;
+    ap_hook_check_config(mdl_config_check, NULL, NULL, APR_HOOK_LAST);
+    ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_LAST);
+    ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_handler(handle, NULL, NULL, APR_HOOK_MIDDLE);
+    mdl_delivery_register();
+}
+
+/* The one symbol that httpd is to find. */
+__attribute__((visibility("default"))) module AP_MODULE_DECLARE_DATA downloads_module = {
+    STANDARD20_MODULE_STUFF,
+    NULL, /* per-directory configuration: none */
+    NULL,
+    mdl_config_create_server,
+    NULL, /* the directives are global: a virtual host inherits the main server's */
+    mdl_config_commands,
+    register_hooks,
+    AP_MODULE_FLAG_NONE,
+};

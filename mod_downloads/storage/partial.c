@@ -1,0 +1,494 @@
+#include "storage/private.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <apr_file_info.h>
+#include <apr_strings.h>
+
+#include "base/zip/crc32.h"
+#include "base/crypto.h"
+
+#define FILE_MODE     0640
+#define GATHER_SIZE   ((apr_size_t)256 * 1024)
+#define WRITE_OUT     APR_INT64_C(8388608) /* dirty bytes after which write-out is started */
+#define OPEN_ATTEMPTS 100
+#define PARTIAL_CHARS "abcdefghijklmnopqrstuvwxyz0123456789_"
+
+struct mdl_partial_t {
+    apr_pool_t *pool; /* its own: destroying it closes the file */
+    const mdl_storage_t *storage;
+    const char *path;
+    int fd;
+    apr_int64_t written; /* bytes in the file */
+    int hashed;          /* whether all of them are in the digests */
+    int published;       /* whether the file is a blob's too, so that its bytes must not change */
+    apr_int64_t written_out; /* bytes whose write-out was started */
+    apr_size_t gathered;     /* bytes that wait in buffer */
+    char *buffer;
+    mdl_sha256_t *sha;
+    apr_uint32_t crc;
+    const char *sha256; /* the digest once it was asked for, else NULL */
+};
+
+static const char *partial_path(const mdl_storage_t *storage, const char *id, apr_pool_t *p)
+{
+    if (!*id || id[strspn(id, PARTIAL_CHARS)]) {
+        return NULL;
+    }
+    return apr_pstrcat(p, storage->partial, "/", id, NULL);
+}
+
+/* Whether the path still leads to the open file. */
+static int same_file(int fd, const char *path)
+{
+    struct stat opened;
+    struct stat named;
+
+    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 && opened.st_dev == named.st_dev &&
+           opened.st_ino == named.st_ino;
+}
+
+/*
+ * Opens and locks.  Between the two, the file's former writer may have made a blob of it or removed
+ * it: then the lock is worth nothing, and the name is opened again.
+ */
+static apr_status_t open_locked(int *fd, const char *path)
+{
+    for (int i = 0; i < OPEN_ATTEMPTS; i++) {
+        apr_status_t rv = APR_SUCCESS;
+        int opened = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, FILE_MODE);
+
+        if (opened < 0) {
+            return mdl_storage_status(errno);
+        }
+        if (flock(opened, LOCK_EX | LOCK_NB) != 0) {
+            rv = errno == EWOULDBLOCK ? APR_EAGAIN : mdl_storage_status(errno);
+        } else if (same_file(opened, path)) {
+            *fd = opened;
+            return APR_SUCCESS;
+        }
+        close(opened);
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return APR_EAGAIN;
+}
+
+static void take_in(mdl_partial_t *partial, const char *data, apr_size_t length)
+{
+    if (partial->hashed) {
+        mdl_sha256_update(partial->sha, data, length);
+        partial->crc = mdl_crc32(partial->crc, data, length);
+    }
+    partial->written += (apr_int64_t)length;
+}
+
+static apr_status_t read_back(mdl_partial_t *partial, int (*stopped)(void *baton), void *baton)
+{
+    apr_status_t rv = APR_SUCCESS;
+    char *buffer;
+    ssize_t n;
+
+    buffer = malloc(MDL_PARTIAL_STEP);
+    if (!buffer) {
+        return APR_ENOMEM;
+    }
+    do {
+        n = pread(partial->fd, buffer, MDL_PARTIAL_STEP, (off_t)partial->written);
+        if (n > 0) {
+            take_in(partial, buffer, (apr_size_t)n);
+        } else if (n < 0 && errno != EINTR) {
+            rv = mdl_storage_status(errno);
+        }
+        if (rv == APR_SUCCESS && stopped != NULL && stopped(baton)) {
+            rv = APR_EINTR;
+        }
+    } while (n != 0 && rv == APR_SUCCESS);
+    free(buffer);
+    return rv;
+}
+
+static apr_status_t partial_close(void *data)
+{
+    mdl_partial_t *partial = data;
+    int fd = partial->fd;
+
+    partial->fd = -1;
+    return fd >= 0 && close(fd) != 0 ? mdl_storage_status(errno) : APR_SUCCESS;
+}
+
+/* Opens the file, locks it and looks whether it is a blob's other name. */
+static apr_status_t open_file(mdl_partial_t *partial)
+{
+    apr_status_t rv = partial->path ? open_locked(&partial->fd, partial->path) : APR_EINVAL;
+    struct stat st;
+
+    if (rv == APR_SUCCESS && fstat(partial->fd, &st) != 0) {
+        rv = mdl_storage_status(errno);
+    }
+    if (rv == APR_SUCCESS) {
+        partial->published = st.st_nlink > 1;
+        partial->written_out = (apr_int64_t)st.st_size;
+    }
+    return rv;
+}
+
+static apr_status_t open_partial(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
+                                 apr_pool_t *p)
+{
+    mdl_partial_t *opened;
+    apr_pool_t *pool;
+    apr_status_t rv;
+
+    *partial = NULL;
+    apr_pool_create(&pool, p);
+    apr_pool_tag(pool, "mdl_partial");
+    opened = apr_pcalloc(pool, sizeof(*opened));
+    opened->pool = pool;
+    opened->storage = storage;
+    opened->fd = -1;
+    opened->path = partial_path(storage, id, pool);
+    apr_pool_cleanup_register(pool, opened, partial_close, apr_pool_cleanup_null);
+    rv = open_file(opened);
+    if (rv != APR_SUCCESS) {
+        apr_pool_destroy(pool);
+        return rv;
+    }
+    opened->buffer = apr_palloc(pool, GATHER_SIZE);
+    opened->sha = mdl_sha256_begin(pool);
+    opened->hashed = 1;
+    *partial = opened;
+    return APR_SUCCESS;
+}
+
+/* Gives an opened file back to the caller unless rv says that it is of no use. */
+static apr_status_t opened_if(apr_status_t rv, mdl_partial_t **partial)
+{
+    if (rv != APR_SUCCESS) {
+        apr_pool_destroy((*partial)->pool);
+        *partial = NULL;
+    }
+    return rv;
+}
+
+apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
+                              int (*stopped)(void *baton), void *baton, apr_pool_t *p)
+{
+    apr_status_t rv = open_partial(partial, storage, id, p);
+
+    return rv == APR_SUCCESS ? opened_if(read_back(*partial, stopped, baton), partial) : rv;
+}
+
+apr_status_t mdl_partial_append(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
+                                apr_pool_t *p)
+{
+    apr_status_t rv = open_partial(partial, storage, id, p);
+
+    if (rv == APR_SUCCESS) {
+        (*partial)->written = (*partial)->written_out;
+        (*partial)->hashed = (*partial)->written == 0;
+    }
+    return rv;
+}
+
+static apr_status_t stat_partial(mdl_storage_t *storage, const char *id, apr_finfo_t *info,
+                                 apr_pool_t *p)
+{
+    const char *path = partial_path(storage, id, p);
+
+    return path ? apr_stat(info, path, APR_FINFO_MTIME | APR_FINFO_SIZE, p) : APR_EINVAL;
+}
+
+apr_status_t mdl_partial_written_at(mdl_storage_t *storage, const char *id, apr_time_t *when,
+                                    apr_pool_t *p)
+{
+    apr_finfo_t info;
+    apr_status_t rv = stat_partial(storage, id, &info, p);
+
+    if (rv == APR_SUCCESS) {
+        *when = info.mtime;
+    }
+    return rv;
+}
+
+apr_status_t mdl_partial_length(mdl_storage_t *storage, const char *id, apr_int64_t *length,
+                                apr_pool_t *p)
+{
+    apr_finfo_t info;
+    apr_status_t rv = stat_partial(storage, id, &info, p);
+
+    if (rv == APR_SUCCESS) {
+        *length = info.size;
+    }
+    return rv;
+}
+
+apr_status_t mdl_partial_list(mdl_storage_t *storage, apr_array_header_t **ids, apr_pool_t *p)
+{
+    apr_finfo_t entry;
+    apr_dir_t *folder;
+    apr_status_t rv = apr_dir_open(&folder, storage->partial, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    *ids = apr_array_make(p, 16, sizeof(const char *));
+    while (apr_dir_read(&entry, APR_FINFO_NAME, folder) == APR_SUCCESS) {
+        if (partial_path(storage, entry.name, p)) {
+            APR_ARRAY_PUSH(*ids, const char *) = apr_pstrdup(p, entry.name);
+        }
+    }
+    return apr_dir_close(folder);
+}
+
+apr_int64_t mdl_partial_size(const mdl_partial_t *partial)
+{
+    return partial->written + (apr_int64_t)partial->gathered;
+}
+
+int mdl_partial_hashed(const mdl_partial_t *partial)
+{
+    return partial->hashed;
+}
+
+/* Starts writing out early and waits for nothing, so that the last fsync finds little to do. */
+static void start_write_out(mdl_partial_t *partial)
+{
+    apr_int64_t dirty = partial->written - partial->written_out;
+
+    if (dirty >= WRITE_OUT) {
+        sync_file_range(partial->fd, partial->written_out, dirty, SYNC_FILE_RANGE_WRITE);
+        partial->written_out = partial->written;
+    }
+}
+
+/* Digests and file stay equal whatever happens: what could not be written remains gathered. */
+static apr_status_t flush(mdl_partial_t *partial)
+{
+    apr_status_t rv = APR_SUCCESS;
+    apr_size_t done = 0;
+
+    while (done < partial->gathered && rv == APR_SUCCESS) {
+        ssize_t n = pwrite(partial->fd, partial->buffer + done, partial->gathered - done,
+                           (off_t)partial->written);
+
+        if (n > 0) {
+            take_in(partial, partial->buffer + done, (apr_size_t)n);
+            done += (apr_size_t)n;
+        } else if (n == 0) {
+            rv = APR_ENOSPC;
+        } else if (errno != EINTR) {
+            rv = mdl_storage_status(errno);
+        }
+    }
+    partial->gathered -= done;
+    memmove(partial->buffer, partial->buffer + done, partial->gathered);
+    start_write_out(partial);
+    return rv;
+}
+
+apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_size_t length)
+{
+    if (partial->sha256 || partial->published) {
+        return APR_EINVAL;
+    }
+    while (length > 0) {
+        apr_size_t room = GATHER_SIZE - partial->gathered;
+        apr_size_t n = length < room ? length : room;
+
+        memcpy(partial->buffer + partial->gathered, data, n);
+        partial->gathered += n;
+        data += n;
+        length -= n;
+        if (partial->gathered == GATHER_SIZE) {
+            apr_status_t rv = flush(partial);
+
+            if (rv != APR_SUCCESS) {
+                return rv;
+            }
+        }
+    }
+    return APR_SUCCESS;
+}
+
+/* Unlinks by name, but only what is ours: the id may have been removed and begun anew. */
+static apr_status_t remove_own(const mdl_partial_t *partial)
+{
+    if (same_file(partial->fd, partial->path) && unlink(partial->path) != 0) {
+        return mdl_storage_status(errno);
+    }
+    return APR_SUCCESS;
+}
+
+static void hash_anew(mdl_partial_t *partial)
+{
+    unsigned char unused[MDL_SHA256_LENGTH];
+
+    mdl_sha256_end(partial->sha, unused);
+    partial->crc = 0;
+    partial->hashed = 1;
+    partial->sha256 = NULL;
+}
+
+/* Leaves the file to the blob that it is. */
+static apr_status_t begin_another(mdl_partial_t *partial)
+{
+    apr_status_t rv = remove_own(partial);
+
+    if (rv == APR_SUCCESS) {
+        rv = partial_close(partial);
+    }
+    return rv == APR_SUCCESS ? open_file(partial) : rv;
+}
+
+apr_status_t mdl_partial_truncate(mdl_partial_t *partial, apr_int64_t size)
+{
+    if (size > 0 && size >= partial->written) {
+        partial->gathered = (apr_size_t)(size - partial->written);
+        return APR_SUCCESS;
+    }
+    if (partial->published) {
+        apr_status_t rv = size == 0 ? begin_another(partial) : APR_EINVAL;
+
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    } else if (ftruncate(partial->fd, (off_t)size) != 0) {
+        return mdl_storage_status(errno);
+    }
+    partial->written = size;
+    partial->written_out = size;
+    partial->gathered = 0;
+    partial->hashed = 0;
+    if (size == 0) {
+        hash_anew(partial);
+    }
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_partial_keep(mdl_partial_t *partial)
+{
+    apr_status_t rv = flush(partial);
+    apr_status_t closed = apr_pool_cleanup_run(partial->pool, partial, partial_close);
+
+    apr_pool_destroy(partial->pool);
+    return rv != APR_SUCCESS ? rv : closed;
+}
+
+void mdl_partial_discard(mdl_partial_t *partial)
+{
+    remove_own(partial);
+    apr_pool_destroy(partial->pool);
+}
+
+apr_status_t mdl_partial_digest(mdl_partial_t *partial, mdl_blob_t *blob, apr_pool_t *p)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+    apr_status_t rv = flush(partial);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (!partial->hashed) {
+        return APR_EINVAL;
+    }
+    if (!partial->sha256) {
+        mdl_sha256_end(partial->sha, digest);
+        partial->sha256 = mdl_hex(digest, sizeof(digest), partial->pool);
+    }
+    blob->sha256 = apr_pstrdup(p, partial->sha256);
+    blob->size = partial->written;
+    blob->crc32 = partial->crc;
+    return APR_SUCCESS;
+}
+
+static int blob_exists(const char *path, apr_int64_t size)
+{
+    struct stat st;
+
+    return lstat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_size == size;
+}
+
+/* The second name of a file that is published, on its way to the blob's place. */
+static const char *second_name(const char *path, apr_pool_t *p)
+{
+    return apr_pstrcat(p, path, ".blob", NULL);
+}
+
+/* Makes the file a blob at path: moves it there, or gives it a second name.  Either way what may
+   stand there in a wrong size is replaced. */
+static apr_status_t place(mdl_partial_t *partial, const char *path, int stays)
+{
+    const char *from = partial->path;
+    apr_status_t rv = mdl_storage_sync_file(partial->fd);
+
+    if (rv == APR_SUCCESS && !same_file(partial->fd, partial->path)) {
+        return APR_ENOENT;
+    }
+    if (rv == APR_SUCCESS && stays) {
+        from = second_name(partial->path, partial->pool);
+        unlink(from); /* of a process that was killed here */
+        rv = link(partial->path, from) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
+    }
+    if (rv == APR_SUCCESS && rename(from, path) != 0) {
+        rv = mdl_storage_status(errno);
+    }
+    return rv;
+}
+
+static apr_status_t commit(mdl_partial_t *partial, const mdl_blob_t *blob, int stays)
+{
+    const char *path;
+    apr_status_t rv = APR_SUCCESS;
+
+    if (!partial->sha256 || strcmp(partial->sha256, blob->sha256) != 0) {
+        return APR_EINVAL;
+    }
+    path = mdl_storage_path(partial->storage, partial->sha256, partial->pool);
+    if (!blob_exists(path, partial->written)) {
+        rv = place(partial, path, stays);
+    } else if (!stays) {
+        rv = remove_own(partial);
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    /* A blob that was there may be so new that its own writer has yet to sync the folder. */
+    return mdl_storage_sync_folder(
+        mdl_storage_shard(partial->storage, partial->sha256[0], partial->pool));
+}
+
+apr_status_t mdl_partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob)
+{
+    apr_status_t rv = commit(partial, blob, 0);
+
+    apr_pool_destroy(partial->pool);
+    return rv;
+}
+
+apr_status_t mdl_partial_publish(mdl_partial_t *partial, const mdl_blob_t *blob)
+{
+    apr_status_t rv = commit(partial, blob, 1);
+
+    apr_pool_destroy(partial->pool);
+    return rv;
+}
+
+apr_status_t mdl_partial_remove(mdl_storage_t *storage, const char *id, apr_pool_t *p)
+{
+    const char *path = partial_path(storage, id, p);
+
+    if (!path) {
+        return APR_EINVAL;
+    }
+    unlink(second_name(path, p)); /* of a process that was killed in place() */
+    return unlink(path) == 0 || errno == ENOENT ? APR_SUCCESS : mdl_storage_status(errno);
+}

@@ -1,0 +1,15 @@
+/*
+ * What a browser has to be told before a page of another origin may write to an upload URL.
+ */
+#ifndef MDL_UPLOAD_CORS_H
+#define MDL_UPLOAD_CORS_H
+
+#include <httpd.h>
+
+#include "core/settings/settings.h"
+
+/** Sets the headers of the answer for the request's origin, if that is one of
+    DownloadsUploadOrigin; those of a preflight too when the request is one. */
+void mdl_upload_cors(request_rec *r, const mdl_settings_t *settings);
+
+#endif

@@ -1,0 +1,26 @@
+/*
+ * Upload URLs (contract, section 7): DownloadsUploadURL and a token, which is the right to write
+ * one upload.  PUT with the whole body, or tus 1.0.0 with the extensions expiration, checksum and
+ * termination:
+ *
+ *   OPTIONS          what the server can do, and a browser's preflight
+ *   HEAD             how many bytes have arrived
+ *   PATCH, PUT       upload_write.h
+ *   DELETE           aborts the upload
+ */
+#ifndef MDL_UPLOAD_UPLOAD_URL_H
+#define MDL_UPLOAD_UPLOAD_URL_H
+
+#include <httpd.h>
+
+#include "core/service.h"
+
+#define MDL_UPLOAD_HANDLER "downloads-upload"
+
+/** Reads DownloadsUploadURL; for each httpd child, before its threads. */
+void mdl_upload_child_init(apr_pool_t *p, const mdl_service_t *service);
+
+/** Answers a request for that handler; errors come in the API's envelope. */
+int mdl_upload_handle(request_rec *r, const mdl_service_t *service);
+
+#endif

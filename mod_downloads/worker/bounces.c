@@ -1,0 +1,88 @@
+#include "worker/bounces.h"
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/mail/bounce_report.h"
+#include "base/log.h"
+#include "base/mail/mailbox.h"
+#include "core/order/bounce.h"
+
+#define BATCH          20
+#define COMPLAIN_AFTER apr_time_from_sec(60)
+
+struct mdl_bounces_t {
+    const mdl_service_t *service;
+    mdl_worker_db_t *database;
+    mdl_mailbox_t *box;
+    apr_time_t complained_at;
+};
+
+mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_worker_db_t *database,
+                                  apr_pool_t *p)
+{
+    mdl_bounces_t *bounces;
+
+    if (service->settings->mail_bounces == NULL) {
+        return NULL;
+    }
+    bounces = apr_pcalloc(p, sizeof *bounces);
+    bounces->service = service;
+    bounces->database = database;
+    bounces->box = mdl_mailbox_create(service->settings->mail_bounces, p);
+    return bounces;
+}
+
+/* The email that a message is about, 0 for none of ours. */
+static apr_int64_t email_of(const mdl_bounces_t *bounces, const mdl_dsn_t *dsn)
+{
+    apr_int64_t id = 0;
+
+    for (int i = 0; i < dsn->addresses->nelts && id == 0; i++) {
+        id = mdl_bounce_email_id(bounces->service->secret,
+                                 APR_ARRAY_IDX(dsn->addresses, i, const char *));
+    }
+    return id;
+}
+
+static apr_status_t take(void *baton, const char *message, apr_size_t length, apr_pool_t *p)
+{
+    const mdl_bounces_t *bounces = baton;
+    mdl_bounce_t bounce;
+    mdl_dsn_t dsn;
+    apr_status_t rv;
+
+    mdl_dsn_read(&dsn, message, length, p);
+    bounce.email_id = email_of(bounces, &dsn);
+    bounce.words = dsn.words;
+    if (bounce.email_id == 0) {
+        mdl_log(MDL_LOG_INFO, 0, "MDL0341: a returned message is about no email of ours");
+        return APR_SUCCESS;
+    }
+    if (bounce.words == NULL) {
+        mdl_log(MDL_LOG_INFO, 0,
+                "MDL0342: a message about email %" APR_INT64_T_FMT " tells of no failure",
+                bounce.email_id);
+        return APR_SUCCESS;
+    }
+    rv = mdl_worker_db_write(bounces->database, mdl_bounce_note, &bounce, p);
+    if (rv == APR_SUCCESS) {
+        mdl_log(MDL_LOG_NOTICE, 0, "MDL0343: email %" APR_INT64_T_FMT " came back: %s",
+                bounce.email_id, bounce.words);
+    }
+    return rv;
+}
+
+int mdl_bounces_read(mdl_bounces_t *bounces, apr_pool_t *p)
+{
+    apr_time_t now = apr_time_now();
+    const char *why;
+    int more;
+
+    mdl_mailbox_read(bounces->box, BATCH, take, bounces, &more, &why, p);
+    if (why != NULL && now - bounces->complained_at > COMPLAIN_AFTER) {
+        bounces->complained_at = now;
+        mdl_log(MDL_LOG_ERR, 0, "MDL0344: DownloadsMailBounces: %s", why);
+    }
+    return more;
+}

@@ -1,0 +1,131 @@
+/*
+ * The job storefront_lookup: asks a shop's storefront for the customer of an order and, where the
+ * fraud check waits for it, for the order's risk.
+ */
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/http/post.h"
+#include "base/log.h"
+#include "core/order/lookup.h"
+#include "worker/runner.h"
+#include "worker/task.h"
+
+typedef struct {
+    mdl_lookup_t subject;
+    const char *token;
+    mdl_http_post_t *post;
+    mdl_storefront_found_t found;
+} lookup_t;
+
+/* Ends an attempt without a call; returns what prepare is to return. */
+static apr_status_t end_unasked(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
+                                const char *words)
+{
+    task->job->error_code = code;
+    task->job->error_message = words;
+    task->outcome = outcome;
+    return APR_EOF;
+}
+
+static int is_needed(const mdl_lookup_t *subject)
+{
+    return subject->for_risk || (subject->for_email && subject->email == NULL);
+}
+
+static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
+{
+    lookup_t *lookup = apr_pcalloc(task->pool, sizeof *lookup);
+    mdl_lookup_t *subject = &lookup->subject;
+    apr_status_t rv;
+
+    task->data = lookup;
+    if ((rv = mdl_lookup_find(db, task->job->order_id, subject, task->pool)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (!is_needed(subject)) {
+        return end_unasked(task, MDL_TASK_SUCCEEDED, NULL, NULL);
+    }
+    if (subject->url == NULL) {
+        return end_unasked(task, MDL_TASK_FAILED, "storefront_not_connected",
+                           "The shop has no connection to its storefront any more.");
+    }
+    if (mdl_storefront_token(task->service->secret, subject->shop_id, subject->url, subject->sealed,
+                             &lookup->token, task->pool) != APR_SUCCESS) {
+        mdl_log(MDL_LOG_ERR, 0,
+                "MDL0360: the storefront token of shop %" APR_INT64_T_FMT
+                " can't be opened: it was sealed with another secret than that of "
+                "DownloadsSecretFile, or changed; set it anew with downloadsctl shop set",
+                subject->shop_id);
+        return end_unasked(task, MDL_TASK_FAILED, "storefront_token_unreadable",
+                           "The storefront's access token can't be opened with the server's "
+                           "secret: the operator has to set it anew.");
+    }
+    return APR_SUCCESS;
+}
+
+static void on_done(void *baton, const mdl_http_answer_t *http)
+{
+    static const mdl_outcome_t outcomes[] = {
+        [MDL_STOREFRONT_ANSWERED] = MDL_TASK_SUCCEEDED,
+        [MDL_STOREFRONT_LATER] = MDL_TASK_RETRY,
+        [MDL_STOREFRONT_REFUSED] = MDL_TASK_FAILED,
+    };
+    mdl_task_t *task = baton;
+    lookup_t *lookup = task->data;
+    mdl_storefront_answer_t answer;
+
+    lookup->post = NULL;
+    mdl_storefront_read(&answer, http, lookup->subject.for_risk, task->pool);
+    lookup->found = answer.found;
+    task->retry_after = answer.retry_after;
+    task->job->error_code = answer.code;
+    task->job->error_message = answer.message;
+    if (answer.outcome != MDL_STOREFRONT_ANSWERED) {
+        mdl_log(MDL_LOG_NOTICE, 0, "MDL0361: look-up %s, attempt %d: %s (status %d, %s)",
+                task->job->id, task->job->attempts, answer.code, http->status, http->detail);
+    }
+    mdl_runner_done(task, outcomes[answer.outcome]);
+}
+
+static void start(mdl_task_t *task)
+{
+    lookup_t *lookup = task->data;
+    const mdl_lookup_t *subject = &lookup->subject;
+    const mdl_http_policy_t *policy = mdl_storefront_policy(task->service->settings, subject->url,
+                                                            task->pool);
+    mdl_http_request_t request;
+
+    mdl_storefront_ask(&request, subject->url, lookup->token, subject->storefront_customer_id,
+                       subject->storefront_order_id, subject->for_risk, task->pool);
+    lookup->post = mdl_http_post(mdl_runner_http(task->runner), policy, &request, on_done, task);
+}
+
+static void stop(mdl_task_t *task)
+{
+    mdl_http_post_cancel(((lookup_t *)task->data)->post);
+}
+
+static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+{
+    static const lookup_t unprepared;
+    const lookup_t *lookup = task->data != NULL ? task->data : &unprepared;
+    const mdl_lookup_result_t result = {
+        .rules = task->service->fraud,
+        .found = &lookup->found,
+        .failure = task->outcome == MDL_TASK_FAILED ? task->job->error_message : NULL,
+        .asked_risk = lookup->subject.for_risk};
+
+    return task->outcome == MDL_TASK_SUCCEEDED || task->outcome == MDL_TASK_FAILED
+               ? mdl_lookup_settle(db, task->job->order_id, &result, p)
+               : APR_SUCCESS;
+}
+
+const mdl_job_kind_t mdl_kind_lookup = {
+    .type = MDL_JOB_LOOKUP,
+    .prepare = prepare,
+    .start = start,
+    .stop = stop,
+    .alone = 1, /* a customer, then an order, then its license key tags */
+    .settle = settle,
+};

@@ -1,0 +1,227 @@
+/*
+ * The job email (contract, section 10): renders an order's delivery email and sends it.
+ */
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/text/json.h"
+#include "base/log.h"
+#include "base/mail/mime.h"
+#include "base/text/templates.h"
+#include "core/order/bounce.h"
+#include "core/download/signed_url.h"
+#include "core/order/offer.h"
+
+#include "worker/runner.h"
+#include "worker/task.h"
+
+typedef struct {
+    mdl_email_t email;
+    const char *message;
+    apr_size_t length;
+} mail_t;
+
+/* 1, 5, 15, 30 minutes, then hourly. */
+static apr_interval_time_t delay_after(int attempts)
+{
+    static const int minutes[] = {1, 5, 15, 30};
+    int index = attempts - 1;
+
+    return apr_time_from_sec(60 * (index < 4 ? minutes[index < 0 ? 0 : index] : 60));
+}
+
+static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
+{
+    apr_pool_t *p = task->pool;
+    mdl_json_t *data = mdl_json_object(p);
+    mdl_json_t *object = mdl_json_add_object(data, "shop");
+
+    mdl_json_add_string(object, "name", order->shop_name);
+    mdl_json_add_string(object, "support_email", order->shop_email);
+    object = mdl_json_add_object(data, "customer");
+    mdl_json_add_string(object, "first_name", order->customer.first_name);
+    mdl_json_add_string(data, "order_id", order->storefront_order_id);
+    mdl_json_add_string(data, "page_url",
+                        mdl_capability_page_url(task->service->secret,
+                                                task->service->settings->public_url, order->page_id,
+                                                p));
+    mdl_order_content_add(data, order, task->service->secret, task->service->settings->public_url,
+                          apr_time_now(), p);
+    return data;
+}
+
+static mdl_templates_t *read_templates(const mdl_task_t *task)
+{
+    apr_array_header_t *problems = apr_array_make(task->pool, 1, sizeof(const char *));
+    mdl_templates_t *templates = mdl_templates_read(
+        task->service->settings->templates, mdl_settings_template_names, problems, task->pool);
+
+    for (int i = 0; i < problems->nelts; i++) {
+        mdl_log(MDL_LOG_ERR, 0, "MDL0311: %s", APR_ARRAY_IDX(problems, i, const char *));
+    }
+    return templates;
+}
+
+/* In the customer's language where there is a template for it. */
+static const char *render(const mdl_task_t *task, const mdl_templates_t *templates,
+                          const char *name, const mdl_order_t *order, const mdl_json_t *data)
+{
+    apr_array_header_t *languages = apr_array_make(task->pool, 1, sizeof(const char *));
+    const mdl_template_t *template;
+    const char *language;
+
+    if (order->customer.locale != NULL) {
+        APR_ARRAY_PUSH(languages, const char *) = order->customer.locale;
+    }
+    template = mdl_templates_get(templates, name, order->shop_id, languages, &language, task->pool);
+    return template != NULL ? mdl_template_render(template, data, task->pool) : NULL;
+}
+
+/* Ends an attempt without having sent anything; returns what prepare is to return. */
+static apr_status_t end_unsent(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
+                               const char *words)
+{
+    task->job->error_code = code;
+    task->job->error_message = words;
+    task->retry_after = delay_after(task->job->attempts);
+    task->outcome = outcome;
+    return APR_EOF;
+}
+
+static apr_status_t build(mdl_task_t *task, const mdl_order_t *order)
+{
+    const mdl_settings_t *settings = task->service->settings;
+    mail_t *mail = task->data;
+    const mdl_json_t *data = data_of(task, order);
+    const mdl_templates_t *templates = read_templates(task);
+    mdl_mime_mail_t mime = {.from_name = mail->email.from_name,
+                            .from = settings->mail_from,
+                            .reply_to = mail->email.reply_to,
+                            .to = mail->email.to,
+                            .message_id = mail->email.message_id,
+                            .date = task->job->created_at};
+
+    mime.subject = render(task, templates, "email.subject", order, data);
+    mime.text = render(task, templates, "email.txt", order, data);
+    mime.html = render(task, templates, "email.html", order, data);
+    if (mime.subject == NULL || mime.text == NULL || mime.html == NULL) {
+        return end_unsent(task, MDL_TASK_RETRY, "template",
+                          "A template of the email can't be read.");
+    }
+    if (mdl_mime_build(&mail->message, &mail->length, &mime, task->pool) != APR_SUCCESS) {
+        return end_unsent(task, MDL_TASK_FAILED, "address", "The address can't be written to.");
+    }
+    return APR_SUCCESS;
+}
+
+/* Whom the mail server tells when the email can't be delivered. */
+static const char *envelope_sender(const mdl_task_t *task)
+{
+    const mdl_settings_t *settings = task->service->settings;
+    const mail_t *mail = task->data;
+
+    return settings->mail_bounces == NULL
+               ? settings->mail_from
+               : mdl_bounce_address(task->service->secret, settings->mail_from, mail->email.id,
+                                    task->pool);
+}
+
+/* Why nothing of an order will be given to its customer, or NULL. */
+static const char *closed(const mdl_order_t *order)
+{
+    switch (mdl_order_verdict(order)) {
+    case MDL_VERDICT_OK:
+        return mdl_order_has_open(order, apr_time_now())
+                   ? NULL
+                   : "Access to everything in the order was revoked or expired before the email "
+                     "was sent.";
+    case MDL_VERDICT_REJECTED:
+        return "The order was rejected before the email was sent.";
+    default:
+        return "Access to the order was revoked before the email was sent.";
+    }
+}
+
+static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
+{
+    mail_t *mail = apr_pcalloc(task->pool, sizeof *mail);
+    mdl_order_find_t find = {.default_download_limit = task->service->settings->download_limit};
+    const char *why;
+    apr_status_t rv;
+
+    task->data = mail;
+    if ((rv = mdl_email_find(db, task->job->email_id, &mail->email, task->pool)) != APR_SUCCESS) {
+        return rv;
+    }
+    find.id = mail->email.order_id;
+    if ((rv = mdl_order_find(db, task->pool, &find)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (mdl_order_verdict(find.order) == MDL_VERDICT_HELD) {
+        task->job->due_at = apr_time_now();
+        task->outcome = MDL_TASK_RELEASED; /* settle takes it back, unless it is approved by then */
+        return APR_EOF;
+    }
+    if ((why = closed(find.order)) != NULL) {
+        return end_unsent(task, MDL_TASK_FAILED, "access", why);
+    }
+    return build(task, find.order);
+}
+
+static void start(mdl_task_t *task)
+{
+    static const struct {
+        mdl_outcome_t outcome;
+        const char *code;
+    } meanings[] = {
+        [MDL_MAIL_SENT] = {MDL_TASK_SUCCEEDED, NULL},
+        [MDL_MAIL_LATER] = {MDL_TASK_RETRY, "not_accepted_yet"},
+        [MDL_MAIL_UNKNOWN] = {MDL_TASK_RETRY, "result_unknown"},
+        [MDL_MAIL_FAILED] = {MDL_TASK_FAILED, "refused"},
+    };
+    mail_t *mail = task->data;
+    const char *words;
+    mdl_mail_outcome_t outcome = mdl_mailer_send(mdl_runner_mailer(task->runner),
+                                                 envelope_sender(task), mail->email.to,
+                                                 mail->message, mail->length, &words, task->pool);
+
+    if (outcome == MDL_MAIL_LATER && mdl_runner_stopping(task->runner)) {
+        mdl_runner_done(task, MDL_TASK_RELEASED);
+        return;
+    }
+    if (outcome != MDL_MAIL_SENT) {
+        mdl_log(MDL_LOG_WARNING, 0, "MDL0312: email of job %s, attempt %d: %s: %s", task->job->id,
+                task->job->attempts, meanings[outcome].code, words);
+        end_unsent(task, meanings[outcome].outcome, meanings[outcome].code, words);
+    } else {
+        mdl_log(MDL_LOG_INFO, 0, "MDL0340: email of job %s was accepted%s%s", task->job->id,
+                words != NULL ? ": " : "", words != NULL ? words : "");
+    }
+    mdl_runner_done(task, meanings[outcome].outcome);
+}
+
+static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+{
+    const mdl_job_t *job = task->job;
+    const char *status = task->outcome == MDL_TASK_SUCCEEDED ? "sent"
+                         : task->outcome == MDL_TASK_FAILED  ? "failed"
+                                                             : "queued";
+    apr_status_t rv = APR_SUCCESS;
+
+    if (task->outcome != MDL_TASK_RELEASED) {
+        rv = mdl_email_result(db, job->email_id, status, job->attempts, job->error_message, p);
+    }
+    if (rv == APR_SUCCESS && strcmp(status, "queued") == 0) {
+        rv = mdl_email_hold_again(db, job->email_id, job->id, p);
+    }
+    return rv;
+}
+
+const mdl_job_kind_t mdl_kind_mail = {
+    .type = MDL_JOB_EMAIL,
+    .prepare = prepare,
+    .start = start,
+    .settle = settle,
+};

@@ -1,0 +1,228 @@
+#include "worker/maintenance.h"
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/log.h"
+#include "core/catalog/blob.h"
+#include "core/idempotency.h"
+#include "core/download/lease.h"
+#include "core/catalog/upload.h"
+#include "worker/bounces.h"
+
+#define SOON            apr_time_from_msec(100) /* leases come first */
+#define MINUTE          apr_time_from_sec(60)
+#define DOWNLOADS       apr_time_from_sec(5)
+#define PRUNE_BATCHES   20
+#define UPLOAD_BATCH    100
+#define FILE_BATCH      500
+#define BLOB_BATCH      500
+#define BLOB_REST       apr_time_from_sec(3600) /* transfers that began before go on */
+#define TRANSFER_BATCH  100
+#define SESSION_BATCH   10 /* of an archive each file is looked at, under SQLite's one lock */
+#define DOWNLOAD_ROUNDS 20
+
+enum { REPORT_KEYS, SWEEP_UPLOADS, SWEEP_BLOBS, SWEEP_DOWNLOADS, PRUNE, READ_BOUNCES, CHORES };
+
+struct mdl_chores_t {
+    const mdl_service_t *service;
+    mdl_storage_t *storage;
+    mdl_worker_db_t *database;
+    mdl_bounces_t *bounces; /* NULL: none are read */
+    int connections;        /* of database, as last seen; 0 while it is away */
+    apr_time_t next[CHORES];
+};
+
+/* Each returns after what time it is to be done again. */
+
+static apr_status_t touch_all(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    apr_array_header_t *used = arg;
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = 0; i < used->nelts && rv == APR_SUCCESS; i++) {
+        rv = mdl_key_touch(db, p, &APR_ARRAY_IDX(used, i, mdl_key_touch_t));
+    }
+    return rv;
+}
+
+/* Writes down when keys were used last. */
+static apr_interval_time_t report_keys(mdl_chores_t *chores, apr_pool_t *p)
+{
+    apr_array_header_t *used = apr_array_make(p, 16, sizeof(mdl_key_touch_t));
+    char id[MDL_KEY_ID_LENGTH + 1];
+    apr_time_t used_at;
+    int index = 0;
+
+    while (mdl_key_cache_next_used(chores->service->key_cache, &index, id, &used_at)) {
+        APR_ARRAY_PUSH(used, mdl_key_touch_t) = (mdl_key_touch_t){.id = apr_pstrdup(p, id),
+                                                                  .used_at = used_at};
+    }
+    if (used->nelts > 0) {
+        mdl_worker_db_write(chores->database, touch_all, used, p);
+    }
+    return MINUTE;
+}
+
+static void remove_over(mdl_chores_t *chores, const apr_array_header_t *ids, apr_pool_t *p)
+{
+    mdl_upload_over_t over = {.ids = ids};
+
+    if (mdl_worker_db_read(chores->database, mdl_upload_over, &over, p) != APR_SUCCESS) {
+        return;
+    }
+    for (int i = 0; i < over.over->nelts; i++) {
+        const char *id = APR_ARRAY_IDX(over.over, i, const char *);
+        apr_status_t rv = mdl_partial_remove(chores->storage, id, p);
+
+        if (rv != APR_SUCCESS) {
+            mdl_log(MDL_LOG_ERR, rv, "MDL0305: can't remove the partial file %s", id);
+        }
+    }
+}
+
+/* Aborts uploads that have expired, and removes the partial files of uploads and jobs that are
+   over. */
+static apr_interval_time_t sweep_uploads(mdl_chores_t *chores, apr_pool_t *p)
+{
+    mdl_upload_expire_t expire = {.limit = UPLOAD_BATCH};
+    apr_array_header_t *ids;
+    apr_status_t rv;
+
+    do {
+        rv = mdl_worker_db_write(chores->database, mdl_upload_expire, &expire, p);
+    } while (rv == APR_SUCCESS && expire.aborted == UPLOAD_BATCH);
+    if (rv != APR_SUCCESS || mdl_partial_list(chores->storage, &ids, p) != APR_SUCCESS) {
+        return MINUTE;
+    }
+    for (int at = 0; at < ids->nelts; at += FILE_BATCH) {
+        apr_array_header_t batch = *ids;
+
+        batch.elts += (apr_size_t)at * sizeof(const char *);
+        batch.nelts = ids->nelts - at < FILE_BATCH ? ids->nelts - at : FILE_BATCH;
+        remove_over(chores, &batch, p);
+    }
+    return MINUTE;
+}
+
+/* Removes what nothing refers to any more from storage, an hour after it was let go. */
+static apr_interval_time_t sweep_blobs(mdl_chores_t *chores, apr_pool_t *p)
+{
+    mdl_blob_released_t find = {.before = apr_time_now() - BLOB_REST, .limit = BLOB_BATCH};
+
+    if (mdl_worker_db_read(chores->database, mdl_blob_released, &find, p) != APR_SUCCESS) {
+        return MINUTE;
+    }
+    for (int i = 0; i < find.released->nelts; i++) {
+        mdl_blob_sweep_t sweep = {.storage = chores->storage,
+                                  .sha256 = APR_ARRAY_IDX(find.released, i, const char *)};
+        apr_status_t rv = mdl_worker_db_write(chores->database, mdl_blob_sweep, &sweep, p);
+
+        if (rv != APR_SUCCESS && rv != APR_ENOENT) {
+            mdl_log(MDL_LOG_ERR, rv,
+                    "MDL0306: can't remove the file %s, which nothing refers to, from "
+                    "DownloadsStorage; it is tried again",
+                    sweep.sha256);
+        }
+    }
+    return MINUTE;
+}
+
+static apr_interval_time_t downloads_interval(const mdl_chores_t *chores)
+{
+    apr_interval_time_t idle = chores->service->settings->session_idle;
+
+    return idle < DOWNLOADS ? idle : DOWNLOADS;
+}
+
+/* Settles the transfers of processes that are gone, then ends download sessions that are idle:
+   theirs are not before. */
+static apr_interval_time_t sweep_downloads(mdl_chores_t *chores, apr_pool_t *p)
+{
+    mdl_meter_sweep_t lost = {.idle = chores->service->settings->session_idle,
+                              .limit = TRANSFER_BATCH};
+    mdl_session_sweep_t idle = {.limit = SESSION_BATCH};
+
+    for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
+        if (mdl_worker_db_write(chores->database, mdl_meter_sweep, &lost, p) != APR_SUCCESS ||
+            !lost.more) {
+            break;
+        }
+    }
+    for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
+        if (mdl_worker_db_write(chores->database, mdl_session_sweep, &idle, p) != APR_SUCCESS ||
+            idle.settled < SESSION_BATCH) {
+            return downloads_interval(chores);
+        }
+    }
+    return SOON;
+}
+
+/* Deletes answers past their retention. */
+static apr_interval_time_t prune_answers(mdl_chores_t *chores, apr_pool_t *p)
+{
+    mdl_idempotency_prune_t prune = {.before = apr_time_now() -
+                                               chores->service->settings->idempotency_retention};
+
+    for (int i = 0; i < PRUNE_BATCHES; i++) {
+        if (mdl_worker_db_write(chores->database, mdl_idempotency_prune, &prune, p) !=
+                APR_SUCCESS ||
+            prune.removed == 0) {
+            return MINUTE;
+        }
+    }
+    return SOON;
+}
+
+static apr_interval_time_t read_bounces(mdl_chores_t *chores, apr_pool_t *p)
+{
+    if (chores->bounces == NULL || chores->connections == 0) {
+        return 0;
+    }
+    return mdl_bounces_read(chores->bounces, p) ? SOON : chores->service->settings->poll_interval;
+}
+
+static apr_interval_time_t (*const chores_of[CHORES])(mdl_chores_t *chores, apr_pool_t *p) = {
+    [REPORT_KEYS] = report_keys, [SWEEP_UPLOADS] = sweep_uploads,
+    [SWEEP_BLOBS] = sweep_blobs, [SWEEP_DOWNLOADS] = sweep_downloads,
+    [PRUNE] = prune_answers,     [READ_BOUNCES] = read_bounces,
+};
+
+mdl_chores_t *mdl_chores_create(const mdl_service_t *service, mdl_storage_t *storage,
+                                mdl_worker_db_t *database, apr_pool_t *p)
+{
+    mdl_chores_t *chores = apr_pcalloc(p, sizeof *chores);
+
+    chores->service = service;
+    chores->storage = storage;
+    chores->database = database;
+    chores->bounces = mdl_bounces_create(service, database, p);
+    chores->next[REPORT_KEYS] = chores->next[PRUNE] = apr_time_now() + MINUTE;
+    return chores;
+}
+
+void mdl_chores_run(mdl_chores_t *chores, int connections, apr_pool_t *p)
+{
+    apr_time_t now = apr_time_now();
+
+    /* After an outage processes that deliver renew their leases before others settle for them. */
+    if (connections != 0 && connections != chores->connections) {
+        chores->next[SWEEP_DOWNLOADS] = now + downloads_interval(chores);
+    }
+    chores->connections = connections;
+    for (int i = 0; i < CHORES; i++) {
+        if (chores->next[i] <= now) {
+            chores->next[i] = now + chores_of[i](chores, p);
+        }
+    }
+}
+
+apr_time_t mdl_chores_due(const mdl_chores_t *chores)
+{
+    return chores->bounces != NULL ? chores->next[READ_BOUNCES] : APR_INT64_MAX;
+}
+
+void mdl_chores_finish(mdl_chores_t *chores, apr_pool_t *p)
+{
+    report_keys(chores, p);
+}

@@ -1,0 +1,57 @@
+/*
+ * The threads that do the work of a lane: a transfer runner has many imports or look-ups under way
+ * on one multi handle, a hash runner reads one upload after the other, a mail runner sends one
+ * message after the other.
+ */
+#ifndef MDL_WORKER_RUNNER_H
+#define MDL_WORKER_RUNNER_H
+
+#include "base/http/client.h"
+#include "base/mail/mailer.h"
+#include "worker/task.h"
+
+typedef enum { MDL_RUNNER_TRANSFER, MDL_RUNNER_HASH, MDL_RUNNER_MAIL } mdl_runner_kind_t;
+
+/** A queue of tasks that threads share; put wakes whoever polls the descriptor. */
+typedef struct mdl_queue_t mdl_queue_t;
+apr_status_t mdl_queue_create(mdl_queue_t **queue, apr_pool_t *p);
+int mdl_queue_fd(const mdl_queue_t *queue);
+void mdl_queue_put(mdl_queue_t *queue, mdl_task_t *task);
+/** Takes everything, oldest first, and clears the descriptor; NULL when empty. */
+mdl_task_t *mdl_queue_take(mdl_queue_t *queue);
+
+/** Starts a runner's thread; its tasks come back through done. */
+apr_status_t mdl_runner_start(mdl_runner_t **runner, mdl_runner_kind_t kind,
+                              const mdl_service_t *service, mdl_queue_t *done, apr_pool_t *p);
+
+/** Hands over a task, from the control thread. */
+void mdl_runner_put(mdl_runner_t *runner, mdl_task_t *task);
+
+/** Tasks handed over that have not come back; for the control thread. */
+int mdl_runner_load(const mdl_runner_t *runner);
+
+/** To be called by the control thread for each task that came back. */
+void mdl_runner_took_back(mdl_runner_t *runner);
+
+/** Has the runner look at its tasks' lost marks now. */
+void mdl_runner_wake(mdl_runner_t *runner);
+
+/** Asks a runner to give back all it has and end; returns at once. */
+void mdl_runner_stop(mdl_runner_t *runner);
+
+/** Waits for its end. */
+void mdl_runner_join(mdl_runner_t *runner);
+
+/* For the kinds of jobs, in the runner's thread. */
+
+mdl_http_client_t *mdl_runner_http(mdl_runner_t *runner);
+mdl_mailer_t *mdl_runner_mailer(mdl_runner_t *runner);
+/** Whether the runner is asked to end. */
+int mdl_runner_stopping(const mdl_runner_t *runner);
+/** Ends a task with an outcome. */
+void mdl_runner_done(mdl_task_t *task, mdl_outcome_t outcome);
+/** The same with what its job is to say of an error. */
+void mdl_runner_done_with(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
+                          const char *message);
+
+#endif

@@ -1,0 +1,19 @@
+/*
+ * The database's schema when a server starts.
+ */
+#ifndef MDL_WORKER_SCHEMA_H
+#define MDL_WORKER_SCHEMA_H
+
+#include <httpd.h>
+
+#include "core/settings/settings.h"
+
+/**
+ * Brings the schema up to date, or checks that it is, in a short-lived child that runs as the httpd
+ * user, so that no file of the database belongs to root and no handle of it crosses a fork.
+ * Returns OK, or what post_config is to return so that httpd does not start; what is wrong has been
+ * logged.  A database out of reach is not wrong, and a server that served before goes on.
+ */
+int mdl_schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p);
+
+#endif

@@ -1,0 +1,126 @@
+/*
+ * The job upload_verification (contract, section 9): an upload that came in several pieces is read,
+ * digested and becomes its asset's blob.  Nobody could send the bytes again, so the partial file
+ * stays until the job is over; a chore removes it then.
+ */
+#include <string.h>
+
+#include <apr_time.h>
+
+#include "base/log.h"
+#include "core/catalog/upload.h"
+#include "worker/outcome.h"
+#include "worker/runner.h"
+#include "worker/task.h"
+
+#define PARTIAL_IN_USE apr_time_from_msec(500)
+
+typedef struct {
+    mdl_upload_t *upload;
+    mdl_partial_t *partial;
+    mdl_blob_t blob;
+} verify_t;
+
+static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
+{
+    verify_t *verify = apr_pcalloc(task->pool, sizeof *verify);
+
+    task->data = verify;
+    return mdl_upload_find(db, task->job->upload_id, &verify->upload, task->pool);
+}
+
+/* Asked after each step of a MiB. */
+static int is_stopping(void *baton)
+{
+    mdl_task_t *task = baton;
+    long long received = atomic_load(&task->received) + MDL_PARTIAL_STEP;
+    long long total = atomic_load(&task->total);
+
+    atomic_store(&task->received, received < total ? received : total);
+    return mdl_runner_stopping(task->runner) || atomic_load(&task->lost);
+}
+
+static void break_off(mdl_task_t *task)
+{
+    mdl_runner_done(task, atomic_load(&task->lost) ? MDL_TASK_ABANDONED : MDL_TASK_RELEASED);
+}
+
+static void disk_failed(mdl_task_t *task, apr_status_t rv)
+{
+    mdl_log(MDL_LOG_ERR, rv, "MDL0304: job %s: can't read or keep the upload %s in %s",
+            task->job->id, task->job->upload_id, task->service->settings->storage);
+    mdl_runner_done_with(task, MDL_TASK_RETRY, "insufficient_storage",
+                         "The service could not read or keep the file.");
+}
+
+static void compare(mdl_task_t *task)
+{
+    verify_t *verify = task->data;
+    const char *expected = task->job->expected_sha256;
+    apr_status_t rv = mdl_partial_digest(verify->partial, &verify->blob, task->pool);
+
+    if (rv == APR_SUCCESS && expected != NULL && strcmp(expected, verify->blob.sha256) != 0) {
+        mdl_partial_keep(verify->partial);
+        mdl_runner_done_with(task, MDL_TASK_FAILED, "checksum_mismatch",
+                             "The file's SHA-256 is not the one that was given.");
+        return;
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_partial_publish(verify->partial, &verify->blob);
+    } else {
+        mdl_partial_keep(verify->partial);
+    }
+    if (rv != APR_SUCCESS) {
+        disk_failed(task, rv);
+        return;
+    }
+    task->stored = &verify->blob;
+    atomic_store(&task->received, verify->blob.size);
+    mdl_runner_done(task, MDL_TASK_SUCCEEDED);
+}
+
+static void start(mdl_task_t *task)
+{
+    verify_t *verify = task->data;
+    apr_status_t rv;
+
+    atomic_store(&task->total, verify->upload->size);
+    atomic_store(&task->received, 0);
+    rv = mdl_partial_open(&verify->partial, task->storage, verify->upload->id, is_stopping, task,
+                          task->pool);
+    if (APR_STATUS_IS_EINTR(rv)) {
+        break_off(task);
+    } else if (APR_STATUS_IS_EAGAIN(rv)) {
+        task->job->due_at = apr_time_now() + PARTIAL_IN_USE;
+        mdl_runner_done(task, MDL_TASK_RELEASED);
+    } else if (rv != APR_SUCCESS) {
+        disk_failed(task, rv);
+    } else if (mdl_partial_size(verify->partial) != verify->upload->size) {
+        mdl_partial_discard(verify->partial);
+        mdl_runner_done_with(task, MDL_TASK_FAILED, "upload_incomplete",
+                             "The upload's bytes are no longer there; upload the file again.");
+    } else {
+        compare(task);
+    }
+}
+
+static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+{
+    const verify_t *verify = task->data;
+
+    switch (task->outcome) {
+    case MDL_TASK_SUCCEEDED:
+        return mdl_outcome_ready(db, task, verify->upload->content_type, p);
+    case MDL_TASK_FAILED:
+        return mdl_asset_failed(db, task->job->asset_id, p);
+    default:
+        return APR_SUCCESS;
+    }
+}
+
+const mdl_job_kind_t mdl_kind_verify = {
+    .type = MDL_JOB_VERIFY,
+    .prepare = prepare,
+    .start = start,
+    .settle = settle,
+};

@@ -1,0 +1,338 @@
+# The OpenAPI document against the running service: the router has what it describes and nothing
+# else, and every operation is called, so that it succeeds and so that it is refused; each answer is
+# what the document declares.
+use strict;
+use warnings;
+
+use Digest::SHA qw(sha256_hex);
+use HTTP::Tiny;
+use JSON::PP;
+use MDL::Contract;
+use MDL::OpenApi;
+use MDL::Operations;
+use MDL::Source;
+use MDL::Test;
+use Test::More;
+
+my $shop  = new_shop();
+my $other = new_shop();
+my (undef, $read) = ctl('key', 'create', $shop->{shop_id}, 'reader', '--scope', 'read');
+
+# --- how it is served ------------------------------------------------------------------------------
+
+my $served = api('GET', '/openapi.json');
+is_answer($served, 200, 'the document, without a key');
+like($served->{json}{openapi}, qr/^3\.1\.\d+\z/, 'it is of OpenAPI 3.1');
+my $etag = $served->{headers}{etag};
+like($etag, qr/^"[0-9a-f]+"\z/, 'with a strong entity tag');
+my $same = api('GET', '/openapi.json', headers => { 'If-None-Match' => $etag });
+is("$same->{status} $same->{body}", '304 ', 'with that tag it is not sent again');
+is($same->{headers}{etag}, $etag, 'and 304 has the tag too');
+fits(operation('getOpenapi'), $same, 'with If-None-Match');
+is(api('GET', '/openapi.json', headers => { 'If-None-Match' => '"x"' })->{status}, 200, 'with another it is');
+my $head = api('HEAD', '/openapi.json');
+is("$head->{status} $head->{body}", '200 ', 'HEAD has no body');
+is($head->{headers}{'content-length'}, length $served->{body}, 'but says how long it is');
+
+# --- the router and the document -------------------------------------------------------------------
+
+sub source_of
+{
+    my ($path) = @_;
+    open my $in, '<', $path or die "$path: $!";
+    local $/;
+    return <$in>;
+}
+
+my %routed;
+for my $path (glob "mod_downloads/{api,upload}/*.c") {
+    my $text = source_of($path);
+    while ($text =~ /^const mdl_route_t (\w+) = \{(.*?)^\};/gms) {
+        my ($name, $members) = ($1, $2);
+        my ($method) = $members =~ /\.method = "(\w+)"/;
+        my ($form)   = $members =~ /\.path = "([^"]+)"/;
+        $routed{"$method $form"} = $name;
+    }
+}
+my %described = map { ("$_->{method} $_->{form}" => 1) } operations();
+is(join("\n", grep { !$described{$_} } sort keys %routed), '', 'every route is in the document');
+is(join("\n", grep { !$routed{$_} } sort keys %described), '', 'every operation has a route');
+my ($table) = source_of('mod_downloads/api/router.c') =~ /\broutes\[\] = \{(.*?)\};/s;
+is(join(' ', sort $table =~ /&(\w+)/g), join(' ', sort values %routed), 'and the router knows them all');
+
+my %ids;
+$ids{ $_->{id} }++ for operations();
+is(join(' ', grep { $ids{$_} > 1 } sort keys %ids), '', 'no two operations have one id');
+
+# --- every operation: it succeeds ------------------------------------------------------------------
+
+my $UNKNOWN = { digits => '99999999999999999999', id => '9007199254740991' };
+
+# The path with its last id replaced by one that nothing has.
+sub unknown_path
+{
+    my ($operation, $path) = @_;
+    my @form = split m{/}, $operation->{form};
+    my @path = split m{/}, $path;
+    my ($last) = grep { ($form[$_] // '') eq '{}' } reverse 0 .. $#form;
+    my $id = $path[$last];
+    $path[$last]
+        = $id =~ /^(job_|upl_)/   ? $1 . '0' x 26
+        : $operation->{path} =~ /\{storefront_order_id\}/ && $last == 2 ? $UNKNOWN->{digits}
+        :                           $UNKNOWN->{id};
+    return join '/', @path;
+}
+
+sub code_of { my ($reply) = @_; return "$reply->{status} " . ($reply->{json}{error}{code} // 'no error') }
+
+sub refused_with
+{
+    my ($operation, $reply, $wanted, $name) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    is(code_of($reply), $wanted, "$operation->{id}: $name") or diag($reply->{body});
+    return fits($operation, $reply, $name);
+}
+
+sub without_id { my ($reply) = @_; return $reply->{body} =~ s/"request_id":"[^"]*"//r }
+
+# A shop whose approval was taken back.
+my $closed = new_shop();
+my ($suspended) = ctl('shop', 'suspend', $closed->{shop_id});
+is($suspended, 0, 'a shop is suspended');
+
+# A body that is announced as larger than any operation takes; it need not come to be refused.
+sub announce
+{
+    my ($operation, $path) = @_;
+    return parse_reply(raw(join "\r\n", "$operation->{method} /api/v1$path HTTP/1.1", 'Host: localhost',
+        "Authorization: Bearer $shop->{token}", 'Idempotency-Key: ' . idem(), 'Content-Type: application/json',
+        'Content-Length: 9000000', 'Connection: close', '', ''));
+}
+
+for my $operation (operations()) {
+    my ($id, $method) = @$operation{qw(id method)};
+    my $request = eval { request_for($operation, $shop) };
+    if (!$request) {
+        fail("$id can be prepared");
+        diag($@);
+        next;
+    }
+    my $path = $request->{path};
+    my $send = sub { send_request($operation, $request, key => $shop->{token}, @_) };
+    my $has_id = $operation->{codes}{404};
+
+    # Refused, and for no shop but its own.
+    if (!$operation->{open}) {
+        refused_with($operation, $send->(key => undef), '401 unauthorized', 'without a key');
+        refused_with($operation, $send->(key => $closed->{token}), '403 shop_not_approved', 'of a suspended shop');
+    }
+    if ($operation->{write}) {
+        refused_with($operation, $send->(key => $read->{token}), '403 insufficient_scope', 'with a key that may only read');
+        refused_with($operation, $send->(idem => undef), '400 idempotency_key_required', 'without Idempotency-Key');
+        refused_with($operation, $send->(body => '{}', headers => { 'content-type' => 'text/plain' }),
+            '415 unsupported_media_type', 'with text');
+        refused_with($operation, $send->(body => '[1,'), '400 invalid_json', 'with half a list');
+        refused_with($operation, $send->(body => '{"nonsense":true}'), '400 invalid_request', 'with an unknown member');
+        refused_with($operation, announce($operation, $path), '413 request_too_large', 'with more than 8 MiB');
+    }
+    if ($operation->{lists}) {
+        refused_with($operation, $send->(), '200 no error', 'the first page');
+        for (qw(limit=0 limit=101 limit=x nonsense=1)) {
+            refused_with($operation, api('GET', "$path?$_", key => $shop->{token}), '400 invalid_request', "with $_");
+        }
+        refused_with($operation, api('GET', "$path?cursor=AAAA", key => $shop->{token}), '400 invalid_cursor', 'with a strange cursor');
+    }
+    if ($has_id) {
+        my $nobody = send_request($operation, { %$request, path => unknown_path($operation, $path) }, key => $shop->{token});
+        like(code_of($nobody), qr/^404 \w+_not_found\z/, "$id: an unknown id") or diag($nobody->{body});
+        fits($operation, $nobody, 'an unknown id');
+        my $stranger = $send->(key => $other->{token});
+        my $alien = send_request($operation, { %$request, path => unknown_path($operation, $path) }, key => $other->{token});
+        like(code_of($stranger), qr/^404 \w+_not_found\z/, "$id: of another shop") or diag($stranger->{body});
+        fits($operation, $stranger, 'of another shop');
+        is(without_id($stranger), without_id($alien), "$id: is as if it were not there")
+            if $operation->{form} =~ tr/{// == 1;
+    }
+
+    # Allowed.
+    my $options = api('OPTIONS', $path);
+    is($options->{status}, 204, "$id: OPTIONS");
+    my %allowed = map { $_ => 1 } split /, /, $options->{headers}{allow} // '';
+    ok($allowed{$method}, "$id: OPTIONS tells of $method");
+    my @beside = grep { !/^(?:HEAD|OPTIONS)$/ && !$described{"$_ $operation->{form}"} } sort keys %allowed;
+    is("@beside", '', "$id: and of nothing that the document lacks") if $path ne '/assets/uploads';
+    my $wrong = api('TRACK', $path, key => $shop->{token});
+    is(code_of($wrong), '405 method_not_allowed', "$id: another method");
+    is($wrong->{headers}{allow}, $options->{headers}{allow}, "$id: which tells the same");
+
+    my $reply = $send->();
+    like($reply->{status}, qr/^2/, "$id succeeds") or diag($reply->{body});
+    fits($operation, $reply, 'what it is for');
+    if ($method eq 'GET') {
+        my $head = api('HEAD', $path, key => $shop->{token});
+        is("$head->{status} " . length $head->{body}, "$reply->{status} 0", "$id: HEAD has the status and no body");
+    }
+}
+
+# --- what else is declared -------------------------------------------------------------------------
+
+# One request of an operation, refused or not, for each code that needs a case of its own.
+sub call_of
+{
+    my ($id, $path, $wanted, $name, %request) = @_;
+    local $Test::Builder::Level = $Test::Builder::Level + 1;
+    my $operation = operation($id);
+    my $reply = api($operation->{method}, $path, key => $shop->{token}, %request);
+    refused_with($operation, $reply, $wanted, $name);
+    return $reply->{json};
+}
+
+sub path_of { my ($id) = @_; return request_for(operation($id), $shop)->{path} }
+
+my $file    = ready_asset($shop, "openapi-$$.txt", bytes())->{id};
+my $foreign = $UNKNOWN->{id} + 0;
+my $tag     = created($shop, '/license-key-tags', { name => 'T' })->{id};
+my $pack    = created($shop, '/packs', { name => 'P', file_ids => [$file] })->{id};
+my $link    = created($shop, '/links', { title => 'L', url => 'https://example.com/' })->{id};
+my $mapping = created($shop, '/mappings', { storefront_product_id => product(), file_ids => [$file],
+    pack_ids => [$pack], link_ids => [$link], license_key_tag_ids => [$tag] });
+
+call_of('importAsset', '/assets', '422 source_host_not_allowed', 'from anywhere',
+    json => { source_url => 'https://elsewhere.example/x' });
+call_of('importAsset', '/assets', '422 unknown_reference', 'into an unknown category',
+    json => { source_url => source_url('x'), category_id => $foreign });
+call_of('updateAsset', "/assets/$file", '422 unknown_reference', 'into an unknown category', json => { category_id => $foreign });
+call_of('deleteAsset', "/assets/$file", '409 asset_in_use', 'held by a mapping and a pack');
+call_of('deletePack', "/packs/$pack", '409 pack_in_use', 'held by a mapping');
+call_of('deleteLink', "/links/$link", '409 link_in_use', 'held by a mapping');
+call_of('deleteLicenseKeyTag', "/license-key-tags/$tag", '409 license_key_tag_in_use', 'held by a mapping');
+call_of('createPack', '/packs', '422 unknown_reference', 'with an unknown file', json => { name => 'P', file_ids => [$foreign] });
+call_of('updatePack', "/packs/$pack", '422 unknown_reference', 'with an unknown file', json => { file_ids => [$foreign] });
+call_of('putMapping', '/mappings', '422 unknown_reference', 'with an unknown link',
+    json => { storefront_product_id => product(), link_ids => [$foreign] });
+call_of('putMapping', '/mappings', '200 no error', 'once more', json => {
+    storefront_product_id => $mapping->{storefront_product_id}, license_key_tag_ids => [$tag], file_ids => [$file],
+    pack_ids => [$pack], link_ids => [$link] });
+call_of('replaceMapping', "/mappings/$mapping->{id}", '422 unknown_reference', 'with an unknown tag',
+    json => { storefront_product_id => product(), license_key_tag_ids => [$foreign] });
+my $second = created($shop, '/mappings', { storefront_product_id => product() });
+call_of('replaceMapping', "/mappings/$second->{id}", '409 mapping_exists', 'in place of another',
+    json => { storefront_product_id => $mapping->{storefront_product_id} });
+
+call_of('listAssets', "/assets?status=ready&filename=openapi-$$.txt&limit=1", '200 no error', 'with filters');
+my $page = call_of('listAssets', '/assets?limit=1', '200 no error', 'with pages');
+ok($page->{has_more}, 'there is a second page');
+call_of('listAssets', "/assets?limit=1&cursor=$page->{next_cursor}", '200 no error', 'the second page');
+
+my $waiting = path_of('getJob');
+my $pending = api('GET', $waiting, key => $shop->{token})->{json}{asset_id};
+call_of('createAssetVersion', "/assets/$pending/versions", '409 asset_not_ready', 'of one that has no bytes yet',
+    json => { source_url => source_url('x') });
+call_of('createAssetVersion', "/assets/$file/versions", '422 source_host_not_allowed', 'from anywhere',
+    json => { source_url => 'https://elsewhere.example/x' });
+call_of('createAssetVersion', "/assets/$file/versions", '422 unknown_reference', 'from an unknown upload',
+    json => { upload_id => 'upl_' . '0' x 26 });
+call_of('retryJob', "$waiting/retry", '409 job_finished', 'of a job that waits');
+my $failed = path_of('retryJob') =~ s{/retry\z}{}r;
+my $unready = api('GET', $failed, key => $shop->{token})->{json}{asset_id};
+my $source = MDL::Source->new;
+my $busy = call_of('createAssetVersion', "/assets/$unready/versions", '202 no error', 'of one whose import failed',
+    json => { source_url => $source->offer('busy', { status => 503 }) });
+call_of('retryJob', "$failed/retry", '409 asset_not_ready', 'beside another job of the asset');
+call_of('cancelJob', "/jobs/$busy->{job}{id}/cancel", '200 no error', 'of a job that is under way');
+my $imported = api('POST', '/assets', key => $shop->{token}, json => { source_url => source('done.txt', bytes()) });
+wait_job($shop, $imported->{json}{job}{id});
+call_of('cancelJob', "/jobs/$imported->{json}{job}{id}/cancel", '409 job_finished', 'of a job that has succeeded');
+call_of('getJob', "/jobs/$imported->{json}{job}{id}", '200 no error', 'that has succeeded');
+
+call_of('beginUpload', '/assets/uploads', '422 unknown_reference', 'into an unknown category',
+    json => { filename => 'x', category_id => $foreign });
+call_of('beginUpload', '/assets/uploads', '413 request_too_large', 'of a file that is too large',
+    json => { filename => 'x', size => 4503599627370496 });
+my $bytes = bytes();
+my $half = upload_of($shop, undef, size => 100);
+call_of('completeUpload', "/assets/uploads/$half/complete", '409 upload_incomplete', 'without bytes');
+call_of('createAssetVersion', "/assets/$file/versions", '409 upload_incomplete', 'from an upload without bytes',
+    json => { upload_id => $half });
+call_of('abortUpload', "/assets/uploads/$half", '204 no error', 'that is not whole');
+call_of('completeUpload', "/assets/uploads/$half/complete", '409 upload_finished', 'that was aborted');
+my $whole = upload_of($shop, $bytes, sha256 => sha256_hex('other bytes'));
+call_of('completeUpload', "/assets/uploads/$whole/complete", '422 checksum_mismatch', 'with other bytes');
+call_of('createAssetVersion', "/assets/$file/versions", '422 checksum_mismatch', 'from such an upload',
+    json => { upload_id => $whole });
+$whole = upload_of($shop, $bytes);
+call_of('createAssetVersion', "/assets/$file/versions", '200 no error', 'from an upload', json => { upload_id => $whole });
+call_of('createAssetVersion', "/assets/$file/versions", '409 upload_finished', 'from an upload that was used',
+    json => { upload_id => $whole });
+$whole = upload_of($shop, $bytes);
+call_of('completeUpload', "/assets/uploads/$whole/complete", '201 no error', 'whole');
+call_of('completeUpload', "/assets/uploads/$whole/complete", '200 no error', 'once more');
+my $pieces = upload_in_pieces($shop, bytes(), 5);
+call_of('completeUpload', "/assets/uploads/$pieces/complete", '202 no error', 'in two pieces');
+call_of('abortUpload', "/assets/uploads/$whole", '409 upload_finished', 'that is completed');
+call_of('getUpload', "/assets/uploads/$whole", '200 no error', 'that is completed');
+
+my $order = digits();
+my %assign = (storefront_customer_id => digits(), items => [ { storefront_product_id => $mapping->{storefront_product_id}, quantity => 2 } ]);
+call_of('assignOrder', "/orders/$order/assignments", '422 product_not_mapped', 'of an unknown product',
+    json => { %assign, items => [ { storefront_product_id => product() } ] });
+my $made = call_of('assignOrder', "/orders/$order/assignments", '201 no error', 'with everything', json => \%assign);
+my $item = $made->{order}{assignments}[0]{id};
+call_of('assignOrder', "/orders/$order/assignments", '200 no error', 'once more', json => \%assign);
+call_of('addLicenseKeys', "/license-key-tags/$tag/keys", '200 no error', 'that somebody waits for', json => { keys => [ 'K1', 'K2', 'K2' ] });
+call_of('getAssignment', "/orders/$order/assignments/$item", '200 no error', 'with license keys');
+call_of('resendEmail', "/orders/$order/resend", '422 no_recipient', 'to nobody');
+call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address', json => { email => 'ada@buyer.example' });
+call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address', json => { email => 'ada@buyer.example' }) for 1 .. 2;
+call_of('resendEmail', "/orders/$order/resend", '429 rate_limited', 'a fourth time', json => { email => 'ada@buyer.example' });
+call_of('grantDownloads', "/orders/$order/grant-downloads", '200 no error', 'with everything',
+    json => { downloads => 1, extend_days => 2, assignment_ids => [$item], file_ids => [$file], reason => 'why' });
+call_of('grantDownloads', "/orders/$order/grant-downloads", '400 invalid_request', 'of nothing', json => {});
+call_of('grantDownloads', "/orders/$order/grant-downloads", '422 unknown_reference', 'of an unknown file',
+    json => { downloads => 1, file_ids => [$foreign] });
+call_of('approveOrder', "/orders/$order/approve", '409 order_not_held', 'never held');
+call_of('rejectOrder', "/orders/$order/reject", '409 order_not_held', 'never held');
+call_of($_->[0], "/orders/$order/$_->[1]", '422 unknown_reference', 'of an unknown assignment',
+    json => { assignment_ids => [$foreign] }) for [ 'revokeOrder', 'revoke' ], [ 'restoreOrder', 'restore' ];
+call_of('revokeOrder', "/orders/$order/revoke", '200 no error', 'one assignment', json => { assignment_ids => [$item], reason => 'why' });
+call_of('restoreOrder', "/orders/$order/restore", '200 no error', 'one assignment', json => { assignment_ids => [$item] });
+call_of('revokeOrder', "/orders/$order/revoke", '200 no error', 'the whole order');
+call_of('getDownloadUrls', "/orders/$order/assignments/$item/download-urls", '409 access_revoked', 'of a revoked order');
+call_of('resendEmail', "/orders/$order/resend", '409 access_revoked', 'of a revoked order');
+call_of('assignOrder', "/orders/$order/assignments", '409 access_revoked', 'to a revoked order', json => \%assign);
+call_of($_->[0], "/orders/$order/assignments/$foreign$_->[1]", '404 assignment_not_found', 'an unknown assignment')
+    for [ 'getAssignment', '' ], [ 'getDownloadUrls', '/download-urls' ];
+call_of('getAssignment', "/orders/$UNKNOWN->{digits}/assignments/1", '404 order_not_found', 'of an unknown order');
+call_of('getDownloadUrls', "/orders/$UNKNOWN->{digits}/assignments/1/download-urls", '404 order_not_found', 'of an unknown order');
+call_of('getOrder', "/orders/$order", '200 no error', 'with a story');
+call_of('diagnoseOrder', "/orders/$order/diagnosis", '200 no error', 'of a revoked order');
+call_of('listOrders', '/orders', '200 no error', 'with a story');
+
+my $held = held_order($shop);
+my ($held_item) = map { $_->{id} } @{ api('GET', "/orders/$held", key => $shop->{token})->{json}{assignments} };
+call_of('getDownloadUrls', "/orders/$held/assignments/$held_item/download-urls", '409 order_held', 'of a held order');
+call_of('resendEmail', "/orders/$held/resend", '409 order_held', 'of a held order');
+call_of('restoreOrder', "/orders/$held/restore", '409 order_held', 'of a held order');
+call_of('rejectOrder', "/orders/$held/reject", '200 no error', 'that is held', json => { reason => 'why' });
+call_of('restoreOrder', "/orders/$held/restore", '409 access_revoked', 'of a rejected order');
+call_of('getOrder', "/orders/$held", '200 no error', 'that was rejected');
+call_of('diagnoseOrder', "/orders/$held/diagnosis", '200 no error', 'that was rejected');
+
+# --- what was seen ---------------------------------------------------------------------------------
+
+# Answers that need a time, a fault or a full disk have suites of their own: idempotency.t, rate.t,
+# requests.t, database.t, assets.t, uploads.t.
+my $ELSEWHERE = qr/^(?:idempotency_\w+|request_timeout|rate_limited|internal_error|service_unavailable
+    |insufficient_storage|storage_quota_exceeded)\z/x;
+my @unseen;
+for my $operation (operations()) {
+    for my $status (sort keys %{ $operation->{codes} }) {
+        push @unseen, map { "$operation->{id} $status $_" }
+            grep { $_ !~ $ELSEWHERE && !seen()->{"$operation->{id} $status $_"} } @{ $operation->{codes}{$status} };
+    }
+    push @unseen, map { "$operation->{id} $_" }
+        grep { /^[23]/ && !seen()->{"$operation->{id} $_ "} } @{ $operation->{responses} };
+}
+is(join("\n", @unseen), '', 'every answer that the document declares was given, but for those of other suites');
+
+done_testing();

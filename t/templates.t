@@ -1,0 +1,214 @@
+# Which template a customer gets: by his language, by his shop, and what happens when one is broken.
+use strict;
+use warnings;
+use utf8;
+
+use Encode qw(decode);
+use File::Path qw(make_path);
+use Test::More;
+
+use MDL::Contract;
+use MDL::Instance;
+use MDL::Test;
+
+# A folder of templates of its own, and a server whose mod_mime reads languages out of names.
+my $server = MDL::Instance->new(extra => <<'END');
+DownloadsTemplates "@t_logs@/templates"
+AddLanguage de .de
+AddEncoding x-gzip .gz
+<Location /d>
+    ModMimeUsePathInfo On
+</Location>
+END
+my $folder = "$server->{folder}/templates";
+system('cp', '-r', 'conf/templates', $folder) == 0 or die "no templates\n";
+$server->start;
+my $shop = new_shop(name => 'Bücher');
+
+# An order of one file; returns its address.
+sub order
+{
+    my ($of, %customer) = @_;
+    my $asset = ready_asset($of, digits() . '.txt', 'x' x 1500);
+    my $product = mapping_of($of, [ $asset->{id} ], download_limit => 1)->{storefront_product_id};
+    my %more = %customer ? (customer => \%customer) : ();
+    my $reply = assign($of, digits(), [$product], storefront_customer_id => digits(), %more);
+    $reply->{status} == 201 or die "assign: $reply->{status} $reply->{body}\n";
+    my $order = $reply->{json}{order};
+    return { url => $order->{download_page_url}, id => $order->{storefront_order_id},
+        file => "$order->{assignments}[0]{id}-$asset->{id}" };
+}
+
+# The page for these languages of a browser; none for undef.
+sub asked
+{
+    my ($url, $languages, $method) = @_;
+    return page($method // 'GET', $url,
+        headers => defined $languages ? { 'Accept-Language' => $languages } : {});
+}
+
+# Is it in that language, for that reason?
+sub is_in
+{
+    my ($reply, $language, $varies, $name) = @_;
+    my %headers = %{ $reply->{headers} };
+    subtest $name => sub {
+        is($headers{'content-language'}, $language, "Content-Language is $language");
+        is($headers{vary}, $varies ? 'Accept-Language' : undef,
+            $varies ? 'it varies by what the browser asks for' : 'it is the same for every browser');
+        like(decode('UTF-8', $reply->{body}), qr/<html lang="$language">/, 'and so does the page say');
+    };
+    return;
+}
+
+subtest "A customer's locale decides" => sub {
+    my $austrian = order($shop, locale => 'de-AT');
+    my $page     = asked($austrian->{url}, 'en');
+
+    is_in($page, 'de', 0, 'de-AT, with a browser that wants English');
+    like(decode('UTF-8', $page->{body}), qr/Ihre Downloads.*1,5&nbsp;kB.*noch 1 von 1 Download\b/s,
+        'sentences, number and plural are German');
+    is_in(asked(order($shop, locale => 'de_CH')->{url}, 'en'), 'de', 0, 'as other systems write it');
+    is_in(asked(order($shop, locale => 'en-US')->{url}, 'de'), 'en', 0, 'English is what has no suffix');
+    is_in(asked(order($shop, locale => 'fr')->{url}, 'de'), 'de', 1,
+        'a locale without a template leaves it to the browser');
+
+    my $link = sub { page('POST', $austrian->{url}, form => { file => $austrian->{file} }) };
+    my @links = map { $link->()->{headers}{location} } 1 .. 2;
+    is_in($link->(), 'de', 0, 'the page beside the redirect');
+    is(page('GET', $links[0])->{status}, 200, 'the one download is had');
+    my $refused = asked($links[1], 'en');
+    is_in($refused, 'de', 0, 'what a link of a file says');
+    like(decode('UTF-8', $refused->{body}), qr/Das Download-Limit ist erreicht/, 'in German, too');
+};
+
+subtest 'Without a locale the browser decides' => sub {
+    my $order = order($shop);
+    for my $case (
+        [ undef,                     'en', 'nothing asked for' ],
+        [ 'de',                      'de', 'German' ],
+        [ 'de-DE,de;q=0.9,en;q=0.8', 'de', 'as a German browser asks' ],
+        [ 'en-GB,en;q=0.9,de;q=0.8', 'en', 'as one asks whose owner also reads German' ],
+        [ 'fr, en;q=0.2, de;q=0.3',  'de', 'by weight' ],
+        [ 'fr;q=1.0, de;q=0',        'en', 'what is not wanted is not given' ],
+        [ '*',                       'en', 'any' ],
+        [ ';;q=x, ../../x, %, de;;, -',    'en', 'nonsense' ],
+    ) {
+        my ($languages, $language, $name) = @$case;
+        is_in(asked($order->{url}, $languages), $language, 1, $name);
+    }
+    is_in(asked("$order->{url}x", 'de'), 'de', 1, 'a page that there is not');
+    is_in(asked($order->{url}, 'de', 'PUT'), 'de', 1, 'a method that is not for it');
+};
+
+subtest "A file's own name says nothing of what is sent" => sub {
+    my $asset = ready_asset($shop, 'plain.txt', 'not packed', filename => 'brief.de.gz');
+    my $product = mapping_of($shop, [ $asset->{id} ])->{storefront_product_id};
+    my $order = assign($shop, digits(), [$product])->{json}{order};
+    my $reply = page('POST', $order->{download_page_url},
+        form => { file => "$order->{assignments}[0]{id}-$asset->{id}" });
+    my $got = page('GET', $reply->{headers}{location});
+
+    is($got->{body}, 'not packed', 'the bytes come as they are');
+    is($got->{headers}{'content-encoding'}, undef, 'not said to be packed');
+    is($got->{headers}{'content-language'}, undef, 'nor to be German');
+};
+
+subtest 'A shop has templates of its own' => sub {
+    my $other = new_shop();
+    my $half  = new_shop();
+    my $look  = new_shop();
+    my $own   = "$folder/shop-$other->{shop_id}";
+    make_path($own, map { "$folder/shop-$_->{shop_id}" } $half, $look);
+    MDL::Instance::write_file("$own/page.html",
+        '<html lang="en"><title>{{order_id}}</title><main>{{#shop}}{{name}}{{/shop}} own</main>');
+    MDL::Instance::write_file("$folder/shop-$half->{shop_id}/page.de.html", '<html lang="de">eigen');
+    MDL::Instance::write_file("$folder/shop-$look->{shop_id}/style.mustache", "<style>p {}</style>\n");
+    my @orders = map { order($_) } $shop, $other, $half, $look;
+    httpd_graceful();
+    my ($general, $its, $halfs, $looks) = map { my $url = $_->{url}; sub { asked($url, @_)->{body} } } @orders;
+
+    is($its->('en'), qq(<html lang="en"><title>$orders[1]{id}</title><main>$other->{name} own</main>),
+        'its page is used');
+    is($its->('de'), $its->('en'), 'in place of all the general ones');
+    like($looks->('en'), qr{<style>p \{\}</style>.*Your downloads}s, 'a style of its own is in the general page');
+    like($looks->('de'), qr{<style>p \{\}</style>.*Ihre Downloads}s, 'of every language');
+    unlike($general->('en'), qr/<style>p /, 'of no other shop');
+    like($halfs->('de'), qr/eigen/, 'a page in one language is used for that');
+    like($halfs->('en'), qr/Your downloads/, 'and the general one for others');
+    like($general->('de'), qr/Ihre Downloads/, 'the other shops have nothing of it');
+    like(asked("$orders[1]{url}", 'de', 'PUT')->{body}, qr/Das geht hier nicht/,
+        'what a shop has no template of its own for is the general one');
+};
+
+# The names of the sections in a file of the project, or whatever else a pattern finds.
+sub found_in
+{
+    my ($pattern, @paths) = @_;
+    my %found;
+    for my $text (map { MDL::Test::slurp($_) } @paths) {
+        $found{$1} = 1 while $text =~ /$pattern/g;
+    }
+    return join ' ', sort keys %found;
+}
+
+subtest 'Every language has a sentence for every state' => sub {
+    my @german = glob 'conf/templates/*.de.*';
+    is(scalar @german, 7, 'there is German for everything');
+    for my $german (@german) {
+        my $section = qr/\{\{[#^](\w+)/;
+        is(found_in($section, $german), found_in($section, $german =~ s/\.de\././r),
+            "$german: what the default has");
+    }
+    my $states = found_in(qr/(?:HTTP_\w+, |(?<![>_])status, |state = )"(\w+)"/, glob 'mod_downloads/delivery/*.c');
+    like($states, qr/\blink_old\b.*\bwrong_method\b/, 'those that the code names');
+    my $there  = found_in(qr/^\{\{#(\w+)\}\}\n<h1>/m, 'conf/templates/message.html');
+    my $plain  = 'expired held rejected revoked';
+    is_deeply([ sort split / /, $there ], [ sort keys %{ { map { $_ => 1 } split / /, "$states $plain" } } ],
+        'are those that message.html has');
+};
+
+subtest 'A broken template does not let httpd start, and does not stop it' => sub {
+    my $order = order($shop);
+    my $good  = MDL::Test::slurp("$folder/page.de.html");
+    my $style = MDL::Test::slurp("$folder/style.mustache");
+    MDL::Instance::write_file("$folder/page.de.html", "<p>\n{{#active}}");
+    my ($code, $said) = $server->httpd('-t');
+    isnt($code, 0, 'httpd -t refuses it');
+    like($said, qr{page\.de\.html is not valid\. Line 2: }, 'and says where the fault is');
+    unlink "$folder/style.mustache";
+    like(($server->httpd('-t'))[1], qr{/page\.html is not valid\. Line 8: there is no partial "style"},
+        'also that a partial is missing');
+    MDL::Instance::write_file("$folder/style.mustache", "\n{{> style}}");
+    like(($server->httpd('-t'))[1], qr{/style\.mustache is not valid\. Line 2: the partial "style" is inside of itself},
+        'or inside of itself');
+    MDL::Instance::write_file("$folder/style.mustache", $style);
+
+    # Those that are made later read the folder as it is then.
+    my %before = map { $_ => 1 } server_pids();
+    my $since  = error_log_size();
+    kill KILL => keys %before;
+    wait_for(sub { my @new = grep { !$before{$_} } server_pids(); @new && asked($order->{url})->{status} == 200 },
+        20, 'new children');
+    like(error_log_since($since), qr/MDL0402: .*page\.de\.html is not valid\. Line 2: .*downloadsctl check/,
+        'the log says what to do');
+    is_in(asked($order->{url}, 'de'), 'en', 1, 'who would have got it gets another language');
+
+    unlink "$folder/page.html", "$folder/message.html";
+    MDL::Instance::write_file("$folder/message.de.html", '{{');
+    %before = map { $_ => 1 } server_pids();
+    kill KILL => keys %before;
+    wait_for(sub { my @new = grep { !$before{$_} } server_pids(); @new && asked($order->{url})->{status} != 599 },
+        20, 'new children');
+    my $plain = asked($order->{url});
+    is($plain->{headers}{'content-type'}, 'text/plain; charset=utf-8', 'and plain text where there is none');
+    is($plain->{status}, 500, 'which is an error');
+    like($plain->{body}, qr/write to the shop/, 'that says whom to ask');
+    is(asked("$order->{url}x")->{status}, 404, 'with the status that it always has');
+    my $pressed = page('POST', $order->{url}, form => { file => $order->{file} });
+    is(page('GET', $pressed->{headers}{location})->{status}, 200, 'the files can be had all the same');
+    MDL::Instance::write_file("$folder/page.de.html", $good);
+};
+
+$server->stop;
+done_testing();
