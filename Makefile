@@ -9,7 +9,7 @@
 #   TESTS="t/ping.t"   test: these suites only     DATABASES=pgsql  test: on this database only
 #   INSTANCE=dir DB=pgsql RATE_LIMIT=off           run
 #   INSTANCE=dir KEEP=1                            demo
-#   DESTDIR=dir PREFIX=/usr                        install
+#   DESTDIR=dir PREFIX=/usr                        install, uninstall
 
 SHELL := /bin/sh
 MAKEFLAGS += --no-builtin-rules

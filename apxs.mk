@@ -106,6 +106,9 @@ $(call object,mod_downloads/api/openapi.c): | $(BUILD)/gen/api/stamp
 
 -include $(OBJECTS:.o=.d)
 
-.PHONY: install
+.PHONY: install uninstall
 install: build ## installs module, command, man page, docs, sql, conf and templates (DESTDIR PREFIX)
 	APXS='$(APXS)' BUILD='$(BUILD)' tools/install
+
+uninstall: ## removes what install put, but for what was edited since (DESTDIR PREFIX)
+	APXS='$(APXS)' tools/install remove

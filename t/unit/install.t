@@ -1,22 +1,22 @@
 #!/usr/bin/perl
-# What `make install` puts where, into a folder of its own.
+# What `make install` puts where, what an upgrade replaces, and what `make uninstall` leaves; all in
+# a folder of its own.
 use strict;
 use warnings;
 
 use File::Basename qw(basename);
+use File::Path qw(make_path);
 use File::Temp qw(tempdir);
 use FindBin;
 use Test::More;
 
 chdir "$FindBin::Bin/../.." or die "chdir: $!\n";
-my $dest  = tempdir(CLEANUP => 1);
 my $build = tempdir(CLEANUP => 1);
-my ($apxs) = $ENV{APXS} // grep { -x } qw(/usr/bin/apxs /usr/bin/apxs2);
+our ($apxs) = $ENV{APXS} // grep { -x } qw(/usr/bin/apxs /usr/bin/apxs2);
+our ($tree, $dest);
 
 # What is built is only copied.
-for my $name (qw(mod_downloads.so downloadsctl)) {
-    open my $out, '>', "$build/$name" or die "$name: $!\n";
-}
+write_file("$build/$_", "built $_") for qw(mod_downloads.so downloadsctl);
 
 sub slurp
 {
@@ -26,33 +26,176 @@ sub slurp
     return scalar <$in>;
 }
 
+sub write_file
+{
+    my ($path, $text) = @_;
+    open my $out, '>', $path or die "$path: $!\n";
+    print $out $text;
+    close $out or die "$path: $!\n";
+    return;
+}
+
+# A checkout, to be changed, and a place to install into.
+sub fresh
+{
+    ($tree, $dest) = map { tempdir(CLEANUP => 1) } 1 .. 2;
+    my @parts = ('tools/install', 'tools/templates.sha256', 'conf', 'docs', 'sql', 'mod_downloads/ctl/downloadsctl.8');
+    system('cp', '-R', '--parents', @parts, $tree) == 0 or die "cp\n";
+    return;
+}
+
+sub run_tool
+{
+    my (@arguments) = @_;
+    local @ENV{qw(APXS BUILD DESTDIR)} = ($apxs // 'apxs', $build, $dest);
+    delete local $ENV{PREFIX};
+    my $said = qx('$tree/tools/install' @arguments 2>&1);
+    return ($?, split /\n/, $said);
+}
+
 sub install
 {
-    local @ENV{qw(APXS BUILD DESTDIR PREFIX)} = ($apxs // 'apxs', $build, $dest, '/usr');
-    my $said = qx(tools/install 2>&1);
-    is($?, 0, 'it ends well') or diag($said);
-    return split /\n/, $said;
+    my ($status, @said) = run_tool();
+    is($status, 0, 'it ends well') or diag("@said");
+    return @said;
 }
 
-my @put = install();
-is_deeply([ grep { !m{^\Q$dest\E/} } @put ], [], 'everything is put below DESTDIR');
-is_deeply([ grep { !-f } @put ], [], 'and is there');
-
-my $docs = "$dest/usr/share/doc/mod_downloads";
-for my $file (glob 'docs/*.md') {
-    is(slurp("$docs/" . basename($file)), slurp($file), "$file is among the documentation");
+sub remove
+{
+    my ($status, @said) = run_tool('remove');
+    is($status, 0, 'it ends well') or diag("@said");
+    return @said;
 }
 
-my ($sample) = grep { m{/etc/.*downloads\.conf$} || m{/extra/mod_downloads\.conf$} } @put;
-my @named = slurp($sample) =~ m{(\S*\.md)\b}g;
-ok(@named > 0, 'the configuration refers to it');
-is_deeply([ grep { !m{^/} || !-f "$dest$_" } @named ], [], 'by where it is');
+sub files
+{
+    return sort map { s/^\Q$dest\E//r } split /\n/, qx(find '$dest' -type f -o -type l);
+}
 
-open my $out, '>>', $sample or die "$sample: $!\n";
-print $out "# mine\n";
-close $out;
-install();
-like(slurp($sample), qr/^# mine$/m, 'a configuration that was changed is kept');
-ok(-f "$sample.new", 'with the new one beside it');
+# As an httpd that was built from source answers.
+sub apxs_of_source
+{
+    my %value = (
+        LIBEXECDIR => '/opt/httpd/modules',
+        SYSCONFDIR => '/opt/httpd/conf',
+        PREFIX     => '/opt/httpd',
+    );
+    my $path = "$build/apxs";
+    write_file($path, "#!/bin/sh\ncase \$2 in\n"
+            . join('', map { "$_) echo '$value{$_}' ;;\n" } sort keys %value) . "esac\n");
+    chmod 0755, $path;
+    return $path;
+}
+
+subtest 'everything is put below DESTDIR, where the guides say' => sub {
+    fresh();
+    my @put = install();
+    is_deeply([ grep { !m{^\Q$dest\E/} } @put ], [], 'everything is put below DESTDIR');
+    is_deeply([ grep { !-f } @put ], [], 'and is there');
+    is_deeply([ sort map { s/^\Q$dest\E//r } @put ], [ files() ], 'and nothing else');
+
+    my $docs = "$dest/usr/share/doc/mod_downloads";
+    for my $file (glob 'docs/*.md') {
+        is(slurp("$docs/" . basename($file)), slurp($file), "$file is among the documentation");
+    }
+
+    my ($sample) = grep { m{/etc/.*downloads\.conf$} || m{/extra/mod_downloads\.conf$} } @put;
+    my @named = slurp($sample) =~ m{(\S*\.md)\b}g;
+    ok(@named > 0, 'the configuration refers to it');
+    is_deeply([ grep { !m{^/} || !-f "$dest$_" } @named ], [], 'by where it is');
+
+    open my $out, '>>', $sample or die "$sample: $!\n";
+    print $out "# mine\n";
+    close $out;
+    install();
+    like(slurp($sample), qr/^# mine$/m, 'a configuration that was changed is kept');
+    ok(-f "$sample.new", 'with the new one beside it');
+};
+
+subtest 'an upgrade replaces the templates that nobody edited' => sub {
+    fresh();
+    install();
+    my $templates = "$dest/etc/apache2/downloads/templates";
+    write_file("$templates/email.html", 'my email');
+    write_file("$tree/conf/templates/$_", "new $_") for qw(page.html email.html message.html);
+    unlink "$tree/conf/templates/date.de.mustache";
+    my ($said) = grep { /kept/ } install();
+    is(slurp("$templates/page.html"), 'new page.html', 'one that is as it was installed is replaced');
+    ok(!-e "$templates/page.html.new", 'and there is none beside it');
+    is(slurp("$templates/email.html"), 'my email', 'one that was edited is kept');
+    is(slurp("$templates/email.html.new"), 'new email.html', 'the new one is beside it');
+    like($said, qr/was edited and is kept; the new one is \S+email\.html\.new$/, 'as is said');
+    ok(!-e "$templates/date.de.mustache", 'one that this version has no more is removed');
+
+    rename "$templates/email.html.new", "$templates/email.html" or die "rename: $!\n";
+    write_file("$templates/page.html", 'my page');
+    write_file("$tree/conf/templates/$_", "newer $_") for qw(page.html email.html);
+    install();
+    is(slurp("$templates/email.html"), 'newer email.html', 'one that was taken over is replaced again');
+    is(slurp("$templates/page.html"), 'my page', 'and one that was edited later is kept');
+    is(slurp("$templates/page.html.new"), 'newer page.html', 'with the new one beside it');
+    write_file("$templates/page.html", 'newer page.html');
+    install();
+    ok(!-e "$templates/page.html.new", 'which goes when it is of no more use');
+};
+
+subtest 'a template of the versions without a manifest is known by its digest' => sub {
+    fresh();
+    my $templates = "$dest/etc/apache2/downloads/templates";
+    make_path($templates);
+    write_file("$templates/email.subject",
+        "Your downloads from {{#shop}}{{name}}{{/shop}} (order {{order_id}})\n");
+    write_file("$templates/email.de.subject", 'mine');
+    write_file("$tree/conf/templates/$_", "new $_") for qw(email.subject email.de.subject);
+    install();
+    is(slurp("$templates/email.subject"), 'new email.subject', 'one that nobody edited is replaced');
+    is(slurp("$templates/email.de.subject"), 'mine', 'one that was edited is kept');
+};
+
+subtest 'uninstalling removes what was installed and leaves what was edited' => sub {
+    fresh();
+    my ($status, @said) = run_tool('remove');
+    isnt($status, 0, 'nothing can be removed before anything was installed');
+    like("@said", qr/no \S+manifest.*make install/, 'as is said');
+
+    install();
+    my $etc = "$dest/etc/apache2";
+    write_file("$etc/mods-available/downloads.conf", 'mine');
+    write_file("$etc/downloads/templates/page.html", 'mine');
+    write_file("$etc/downloads/templates/page.fr.html", 'mine');
+    write_file("$etc/downloads.secret", 'secret');
+    mkdir "$etc/mods-enabled" or die "mkdir: $!\n";
+    symlink "../mods-available/downloads.$_", "$etc/mods-enabled/downloads.$_" for qw(load conf);
+    write_file("$tree/conf/templates/page.html", 'new');
+    install();
+    @said = remove();
+    is_deeply(
+        [ files() ],
+        [   map { "/etc/apache2/$_" } 'downloads.secret', 'downloads/templates/page.fr.html',
+            'downloads/templates/page.html', 'mods-available/downloads.conf'
+        ],
+        'only what somebody edited or added is left'
+    );
+    is_deeply(
+        [ sort grep { /kept/ } @said ],
+        [   map { "$etc/$_ was edited and is kept" } 'downloads/templates/page.html',
+            'mods-available/downloads.conf'
+        ],
+        'as is said'
+    );
+    ok(!-e "$dest/usr/share/mod_downloads" && !-e "$dest/usr/share/doc/mod_downloads",
+        'folders of its own are gone');
+    ok(-d "$etc/mods-available", 'others are not');
+};
+
+subtest 'an httpd that was built from source has all in its own prefix' => sub {
+    local $apxs = apxs_of_source();
+    fresh();
+    install();
+    is_deeply([ grep { !m{^/opt/httpd/} } files() ], [], 'all is below it');
+    ok(-f "$dest/opt/httpd/conf/extra/mod_downloads.conf", 'the configuration is one to include');
+    remove();
+    is_deeply([ files() ], [], 'and can be removed');
+};
 
 done_testing();
