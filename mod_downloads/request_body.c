@@ -5,7 +5,7 @@
 
 #define WORTH_READING 65536 /* bytes that cost less than another connection */
 
-apr_off_t mdl_request_announced(request_rec *r)
+apr_off_t mdl_request_body_length(request_rec *r)
 {
     const char *length = apr_table_get(r->headers_in, "Content-Length");
 
@@ -30,10 +30,10 @@ static int drain(request_rec *r)
     return ended;
 }
 
-void mdl_request_leave_body(request_rec *r)
+void mdl_request_body_discard(request_rec *r)
 {
     if (ap_request_has_body(r) &&
-        (r->expecting_100 || mdl_request_announced(r) > WORTH_READING || !drain(r))) {
+        (r->expecting_100 || mdl_request_body_length(r) > WORTH_READING || !drain(r))) {
         r->connection->keepalive = AP_CONN_CLOSE;
     }
 }

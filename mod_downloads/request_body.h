@@ -7,12 +7,12 @@
 #include <httpd.h>
 
 /** The Content-Length, -1 for none. */
-apr_off_t mdl_request_announced(request_rec *r);
+apr_off_t mdl_request_body_length(request_rec *r);
 
 /**
  * Before an answer to a request whose body nobody wants: reads away what has arrived of a short
  * one, and has the connection closed rather than wait for the rest or take in a long one.
  */
-void mdl_request_leave_body(request_rec *r);
+void mdl_request_body_discard(request_rec *r);
 
 #endif

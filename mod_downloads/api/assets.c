@@ -77,7 +77,7 @@ const char *mdl_asset_sha256(mdl_members_t *members, apr_pool_t *p)
     return text != NULL ? lower(text, p) : NULL;
 }
 
-static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
 {
     const mdl_asset_t *asset = thing;
 
@@ -93,21 +93,21 @@ static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *t
     mdl_json_add_int(to, "version", asset->version);
     mdl_json_add_time(to, "created_at", asset->created_at);
     mdl_json_add_time(to, "updated_at", asset->updated_at);
-    return mdl_resource_id(call, asset->id);
+    return mdl_resource_id(request, asset->id);
 }
 
 static const mdl_resource_t resource = {"asset", write_members};
 
-void mdl_asset_write(mdl_call_t *call, const mdl_asset_t *asset)
+void mdl_asset_write(mdl_request_t *request, const mdl_asset_t *asset)
 {
-    write_members(mdl_json_add_object(call->answer, resource.noun), call, asset);
+    write_members(mdl_json_add_object(request->response, resource.noun), request, asset);
 }
 
-static apr_status_t parse_list(mdl_call_t *call)
+static apr_status_t parse_list(mdl_request_t *request)
 {
     static const char *const statuses[] = {"pending", "ready", "failed", NULL};
-    mdl_asset_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
-    mdl_list_t *query = mdl_list_begin(call);
+    mdl_asset_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
+    mdl_list_t *query = mdl_list_begin(request);
     const char *sha256 = mdl_list_text(query, "sha256", 64);
 
     list->status = mdl_list_choice(query, "status", statuses);
@@ -116,9 +116,9 @@ static apr_status_t parse_list(mdl_call_t *call)
     if (sha256 != NULL && !is_sha256(sha256)) {
         mdl_list_fault(query, "sha256", "invalid", "This parameter must be 64 hexadecimal digits.");
     } else if (sha256 != NULL) {
-        list->sha256 = lower(sha256, call->r->pool);
+        list->sha256 = lower(sha256, request->r->pool);
     }
-    call->arg = list;
+    request->arg = list;
     return mdl_list_end(query, &list->page);
 }
 
@@ -140,10 +140,10 @@ const mdl_route_t mdl_route_asset = {
     .write = mdl_resource_write,
 };
 
-static apr_status_t parse_change(mdl_call_t *call)
+static apr_status_t parse_change(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_asset_change_t *change = mdl_resource_begin(call, sizeof *change);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_asset_change_t *change = mdl_resource_begin(request, sizeof *change);
 
     change->filename = mdl_asset_filename(members, mdl_members_if_given(members, "filename"));
     change->title = mdl_asset_title(members, mdl_members_if_given(members, "title"));

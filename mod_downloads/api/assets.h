@@ -13,8 +13,8 @@ extern const mdl_route_t mdl_route_asset;
 extern const mdl_route_t mdl_route_asset_change;
 extern const mdl_route_t mdl_route_asset_delete;
 
-/** Adds an asset to the answer, as its member "asset". */
-void mdl_asset_write(mdl_call_t *call, const mdl_asset_t *asset);
+/** Adds an asset to the response, as its member "asset". */
+void mdl_asset_write(mdl_request_t *request, const mdl_asset_t *asset);
 
 /** Whether a name is that of a file and leads out of no folder, for a customer's browser will save
     it as that. */

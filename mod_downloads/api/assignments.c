@@ -12,33 +12,33 @@
 #include "core/download/signed_url.h"
 #include "core/order/offer.h"
 
-static mdl_assignment_list_t *begin(mdl_call_t *call)
+static mdl_assignment_list_t *begin(mdl_request_t *request)
 {
-    mdl_assignment_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
+    mdl_assignment_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
 
-    list->page.shop_id = call->caller.shop_id;
-    list->storefront_order_id = call->parameters[0];
-    list->default_download_limit = call->service->settings->download_limit;
-    list->refusal = &call->refusal;
-    call->arg = list;
+    list->page.shop_id = request->caller.shop_id;
+    list->storefront_order_id = request->parameters[0];
+    list->default_download_limit = request->service->settings->download_limit;
+    list->problem = &request->problem;
+    request->arg = list;
     return list;
 }
 
-static apr_status_t parse_list(mdl_call_t *call)
+static apr_status_t parse_list(mdl_request_t *request)
 {
-    mdl_assignment_list_t *list = begin(call);
+    mdl_assignment_list_t *list = begin(request);
 
-    return mdl_members_is_digits(call->parameters[0])
-               ? mdl_list_end(mdl_list_begin(call), &list->page)
-               : mdl_order_not_found(call);
+    return mdl_members_is_digits(request->parameters[0])
+               ? mdl_list_end(mdl_list_begin(request), &list->page)
+               : mdl_order_not_found(request);
 }
 
-static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
 {
     const mdl_assignment_t *assignment = thing;
 
     mdl_assignment_write(to, assignment);
-    return mdl_resource_id(call, assignment->id);
+    return mdl_resource_id(request, assignment->id);
 }
 
 static const mdl_resource_t resource = {"assignment", write_members};
@@ -53,14 +53,14 @@ const mdl_route_t mdl_route_assignment_list = {
     .write = mdl_list_write,
 };
 
-static apr_status_t parse_one(mdl_call_t *call)
+static apr_status_t parse_one(mdl_request_t *request)
 {
-    mdl_assignment_list_t *list = begin(call);
+    mdl_assignment_list_t *list = begin(request);
 
-    if (!mdl_members_is_digits(call->parameters[0])) {
-        return mdl_order_not_found(call);
+    if (!mdl_members_is_digits(request->parameters[0])) {
+        return mdl_order_not_found(request);
     }
-    list->id = mdl_members_path_id(call->parameters[1]);
+    list->id = mdl_members_path_id(request->parameters[1]);
     /* An id that none can have still asks whether there is such an order. */
     if (list->id == 0) {
         list->id = -1;
@@ -74,8 +74,8 @@ static apr_status_t read_one(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv = mdl_assignment_list(db, p, list);
 
     return rv == APR_SUCCESS && list->page.found->nelts == 0
-               ? mdl_refuse(list->refusal, 404, "assignment_not_found",
-                            "There is no such assignment.")
+               ? mdl_problem_set(list->problem, 404, "assignment_not_found",
+                                 "There is no such assignment.")
                : rv;
 }
 
@@ -84,9 +84,9 @@ static const mdl_assignment_t *found(const mdl_assignment_list_t *list)
     return APR_ARRAY_IDX(list->page.found, 0, const mdl_assignment_t *);
 }
 
-static void write_one(mdl_call_t *call)
+static void write_one(mdl_request_t *request)
 {
-    mdl_assignment_write(call->answer, found(call->arg));
+    mdl_assignment_write(request->response, found(request->arg));
 }
 
 const mdl_route_t mdl_route_assignment = {
@@ -104,52 +104,52 @@ static apr_status_t read_urls(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv;
 
     if ((rv = read_one(db, p, list)) != APR_SUCCESS ||
-        (rv = mdl_order_check_active(list->order, list->refusal)) != APR_SUCCESS) {
+        (rv = mdl_order_check_active(list->order, list->problem)) != APR_SUCCESS) {
         return rv;
     }
     if (strcmp(found(list)->status, "active") != 0) {
-        return mdl_refuse(list->refusal, 409, "access_revoked",
-                          "This assignment was revoked; restore it first.");
+        return mdl_problem_set(list->problem, 409, "access_revoked",
+                               "This assignment was revoked; restore it first.");
     }
     if (!mdl_assignment_open(found(list), apr_time_now())) {
-        return mdl_refuse(list->refusal, 409, "access_revoked",
-                          "Access to this assignment has expired; extend it first.");
+        return mdl_problem_set(list->problem, 409, "access_revoked",
+                               "Access to this assignment has expired; extend it first.");
     }
     return APR_SUCCESS;
 }
 
-static void write_zip(mdl_call_t *call, const mdl_assignment_list_t *list,
-                      mdl_capability_file_t *link)
+static void write_zip(mdl_request_t *request, const mdl_assignment_list_t *list,
+                      mdl_signed_file_t *link)
 {
-    apr_pool_t *p = call->r->pool;
-    apr_int64_t size = mdl_order_archive_size(found(list), p);
+    apr_pool_t *p = request->r->pool;
+    apr_int64_t size = mdl_offer_archive_size(found(list), p);
     const char *filename = mdl_archive_filename(list->order->storefront_order_id, p);
     mdl_json_t *zip;
 
     if (size == 0) {
-        mdl_json_add_null(call->answer, "zip");
+        mdl_json_add_null(request->response, "zip");
         return;
     }
-    zip = mdl_json_add_object(call->answer, "zip");
+    zip = mdl_json_add_object(request->response, "zip");
     mdl_json_add_string(zip, "filename", filename);
     mdl_json_add_int(zip, "size", size);
     mdl_json_add_string(zip, "url",
-                        mdl_capability_archive_url(call->service->secret,
-                                                   call->service->settings->public_url, link,
-                                                   filename, p));
+                        mdl_signed_url_archive(request->service->secret,
+                                               request->service->settings->public_url, link,
+                                               filename, p));
 }
 
-static void write_urls(mdl_call_t *call)
+static void write_urls(mdl_request_t *request)
 {
-    const mdl_settings_t *settings = call->service->settings;
-    const mdl_assignment_t *assignment = found(call->arg);
-    mdl_capability_file_t link = {.assignment_id = assignment->id};
+    const mdl_settings_t *settings = request->service->settings;
+    const mdl_assignment_t *assignment = found(request->arg);
+    mdl_signed_file_t link = {.assignment_id = assignment->id};
     mdl_json_t *files;
 
     link.expires_at = apr_time_from_sec(apr_time_sec(apr_time_now()) +
                                         apr_time_sec(settings->link_lifetime));
-    mdl_json_add_time(call->answer, "expires_at", link.expires_at);
-    files = mdl_json_add_array(call->answer, "files");
+    mdl_json_add_time(request->response, "expires_at", link.expires_at);
+    files = mdl_json_add_array(request->response, "files");
     for (int i = 0; i < assignment->files->nelts; i++) {
         const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *);
         mdl_json_t *object;
@@ -162,10 +162,10 @@ static void write_urls(mdl_call_t *call)
         mdl_json_add_int(object, "file_id", file->asset_id);
         mdl_json_add_string(object, "filename", file->filename);
         mdl_json_add_string(object, "url",
-                            mdl_capability_file_url(call->service->secret, settings->public_url,
-                                                    &link, file->filename, call->r->pool));
+                            mdl_signed_url_file(request->service->secret, settings->public_url,
+                                                &link, file->filename, request->r->pool));
     }
-    write_zip(call, call->arg, &link);
+    write_zip(request, request->arg, &link);
 }
 
 const mdl_route_t mdl_route_download_urls = {

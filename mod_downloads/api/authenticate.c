@@ -6,11 +6,11 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
-static apr_status_t unauthorized(mdl_call_t *call)
+static apr_status_t unauthorized(mdl_request_t *request)
 {
-    apr_table_setn(call->r->headers_out, "WWW-Authenticate", "Bearer realm=\"downloads\"");
-    return mdl_refuse(&call->refusal, 401, "unauthorized",
-                      "A valid API key is required: Authorization: Bearer adk_live_…");
+    apr_table_setn(request->r->headers_out, "WWW-Authenticate", "Bearer realm=\"downloads\"");
+    return mdl_problem_set(&request->problem, 401, "unauthorized",
+                           "A valid API key is required: Authorization: Bearer adk_live_…");
 }
 
 static int bearer(request_rec *r, mdl_token_t *token)
@@ -25,47 +25,48 @@ static int bearer(request_rec *r, mdl_token_t *token)
     return mdl_token_parse(header, token);
 }
 
-static apr_status_t take_connection(mdl_call_t *call, mdl_connection_t **connection)
+static apr_status_t take_connection(mdl_request_t *request, mdl_connection_t **connection)
 {
     if (*connection == NULL) {
-        *connection = mdl_connection_open(call->r);
+        *connection = mdl_connection_open(request->r);
     }
     return *connection != NULL ? APR_SUCCESS : MDL_DB_EGONE;
 }
 
 /* Asks for the epoch when it is this request's turn.  Success means that the cache may be used. */
-static apr_status_t refresh_epoch(mdl_call_t *call, mdl_connection_t **connection, apr_time_t now)
+static apr_status_t refresh_epoch(mdl_request_t *request, mdl_connection_t **connection,
+                                  apr_time_t now)
 {
-    mdl_epoch_state_t state = mdl_key_cache_state(call->service->key_cache, now);
+    mdl_epoch_state_t state = mdl_key_cache_state(request->service->key_cache, now);
     apr_int64_t epoch;
     apr_status_t rv;
 
     if (state == MDL_EPOCH_CURRENT) {
         return APR_SUCCESS;
     }
-    rv = take_connection(call, connection);
+    rv = take_connection(request, connection);
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_read(mdl_connection_db(*connection), mdl_key_epoch, &epoch, call->r->pool);
+        rv = mdl_db_read(mdl_connection_db(*connection), mdl_key_epoch, &epoch, request->r->pool);
     }
     if (rv == APR_SUCCESS) {
-        mdl_key_cache_set_epoch(call->service->key_cache, epoch, now);
+        mdl_key_cache_set_epoch(request->service->key_cache, epoch, now);
     }
     return state == MDL_EPOCH_EXPIRED ? rv : APR_SUCCESS;
 }
 
-static void remember(mdl_call_t *call, const mdl_key_record_t *record, apr_time_t asked_at)
+static void remember(mdl_request_t *request, const mdl_key_record_t *record, apr_time_t asked_at)
 {
     mdl_cached_key_t key = {.shop_id = record->key.shop_id,
                             .expires_at = record->key.expires_at,
-                            .read_only = call->caller.read_only};
+                            .read_only = request->caller.read_only};
 
     apr_cpystrn(key.id, record->key.id, sizeof key.id);
     memcpy(key.mac, record->mac, sizeof key.mac);
-    mdl_key_cache_set_epoch(call->service->key_cache, record->epoch, asked_at);
-    mdl_key_cache_put(call->service->key_cache, &key, record->epoch);
+    mdl_key_cache_set_epoch(request->service->key_cache, record->epoch, asked_at);
+    mdl_key_cache_put(request->service->key_cache, &key, record->epoch);
 }
 
-static apr_status_t verify_by_database(mdl_call_t *call, mdl_connection_t **connection,
+static apr_status_t verify_by_database(mdl_request_t *request, mdl_connection_t **connection,
                                        const mdl_token_t *token, const unsigned char *mac,
                                        apr_time_t now)
 {
@@ -74,55 +75,55 @@ static apr_status_t verify_by_database(mdl_call_t *call, mdl_connection_t **conn
     int equal;
     apr_status_t rv;
 
-    if ((rv = take_connection(call, connection)) != APR_SUCCESS ||
+    if ((rv = take_connection(request, connection)) != APR_SUCCESS ||
         (rv = mdl_db_read(mdl_connection_db(*connection), mdl_key_look_up, &look_up,
-                          call->r->pool)) != APR_SUCCESS) {
+                          request->r->pool)) != APR_SUCCESS) {
         return rv;
     }
     /* An unknown key is compared too, with a MAC of zeros. */
     equal = mdl_equal(mac, record->mac, sizeof record->mac);
     if (!equal || !record->known || record->key.revoked_at != 0 ||
         (record->key.expires_at != 0 && record->key.expires_at <= now)) {
-        return unauthorized(call);
+        return unauthorized(request);
     }
-    apr_cpystrn(call->caller.key_id, token->id, sizeof call->caller.key_id);
+    apr_cpystrn(request->caller.key_id, token->id, sizeof request->caller.key_id);
     if (strcmp(record->shop_status, "approved") != 0) {
-        return mdl_refuse(&call->refusal, 403, "shop_not_approved",
-                          "This shop is not approved to use the API.");
+        return mdl_problem_set(&request->problem, 403, "shop_not_approved",
+                               "This shop is not approved to use the API.");
     }
-    call->caller.shop_id = record->key.shop_id;
-    call->caller.read_only = strcmp(record->key.scope, "read") == 0;
-    remember(call, record, now);
+    request->caller.shop_id = record->key.shop_id;
+    request->caller.read_only = strcmp(record->key.scope, "read") == 0;
+    remember(request, record, now);
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_authenticate(mdl_call_t *call, mdl_connection_t **connection)
+apr_status_t mdl_authenticate(mdl_request_t *request, mdl_connection_t **connection)
 {
     apr_time_t now = apr_time_now();
     unsigned char mac[MDL_SHA256_LENGTH];
     mdl_token_t token = {.id = ""};
     mdl_cached_key_t key;
-    int well_formed = bearer(call->r, &token);
+    int well_formed = bearer(request->r, &token);
     apr_status_t rv;
 
-    mdl_token_mac(call->service->secret, &token, mac);
+    mdl_token_mac(request->service->secret, &token, mac);
     if (!well_formed) {
-        return unauthorized(call);
+        return unauthorized(request);
     }
-    if ((rv = refresh_epoch(call, connection, now)) != APR_SUCCESS) {
+    if ((rv = refresh_epoch(request, connection, now)) != APR_SUCCESS) {
         return rv;
     }
     /* A wrong secret goes the way of an unknown key, so that time does not tell them apart. */
-    if (mdl_key_cache_get(call->service->key_cache, token.id, &key) &&
+    if (mdl_key_cache_get(request->service->key_cache, token.id, &key) &&
         mdl_equal(mac, key.mac, sizeof mac) && (key.expires_at == 0 || key.expires_at > now)) {
-        apr_cpystrn(call->caller.key_id, token.id, sizeof call->caller.key_id);
-        call->caller.shop_id = key.shop_id;
-        call->caller.read_only = key.read_only;
+        apr_cpystrn(request->caller.key_id, token.id, sizeof request->caller.key_id);
+        request->caller.shop_id = key.shop_id;
+        request->caller.read_only = key.read_only;
     } else {
-        rv = verify_by_database(call, connection, &token, mac, now);
+        rv = verify_by_database(request, connection, &token, mac, now);
     }
     if (rv == APR_SUCCESS) {
-        mdl_key_cache_used(call->service->key_cache, token.id, now);
+        mdl_key_cache_used(request->service->key_cache, token.id, now);
     }
     return rv;
 }

@@ -23,47 +23,48 @@ static int is_json(const char *type)
            strcasecmp(charset, "charset=\"utf-8\"") == 0;
 }
 
-static apr_size_t limit_of(const mdl_call_t *call)
+static apr_size_t limit_of(const mdl_request_t *request)
 {
-    return call->route->max_body != 0 ? call->route->max_body : MDL_MAX_BODY;
+    return request->route->max_body != 0 ? request->route->max_body : MDL_MAX_BODY;
 }
 
-static apr_status_t too_large(mdl_call_t *call)
+static apr_status_t too_large(mdl_request_t *request)
 {
-    call->r->connection->keepalive = AP_CONN_CLOSE;
-    return mdl_refuse(&call->refusal, 413, "request_too_large",
-                      apr_psprintf(call->r->pool,
-                                   "The body of this request may have at most %" APR_SIZE_T_FMT
-                                   " KiB.",
-                                   limit_of(call) / 1024));
+    request->r->connection->keepalive = AP_CONN_CLOSE;
+    return mdl_problem_set(&request->problem, 413, "request_too_large",
+                           apr_psprintf(request->r->pool,
+                                        "The body of this request may have at most %" APR_SIZE_T_FMT
+                                        " KiB.",
+                                        limit_of(request) / 1024));
 }
 
-apr_status_t mdl_body_not_received(mdl_call_t *call, apr_status_t rv)
+apr_status_t mdl_body_not_received(mdl_request_t *request, apr_status_t rv)
 {
-    call->r->connection->keepalive = AP_CONN_CLOSE;
+    request->r->connection->keepalive = AP_CONN_CLOSE;
     if (rv == AP_FILTER_ERROR) {
         return rv; /* httpd itself has answered a body that is not well-formed */
     }
     if (APR_STATUS_IS_TIMEUP(rv)) {
-        return mdl_refuse(&call->refusal, 408, "request_timeout",
-                          "The body did not arrive in time.");
+        return mdl_problem_set(&request->problem, 408, "request_timeout",
+                               "The body did not arrive in time.");
     }
-    return mdl_refuse(&call->refusal, 400, "invalid_request", "The body did not arrive whole.");
+    return mdl_problem_set(&request->problem, 400, "invalid_request",
+                           "The body did not arrive whole.");
 }
 
 /* Reads the whole body into a buffer of the pool. */
-static apr_status_t receive(mdl_call_t *call, char **body, apr_size_t *length)
+static apr_status_t receive(mdl_request_t *request, char **body, apr_size_t *length)
 {
-    request_rec *r = call->r;
+    request_rec *r = request->r;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
-    apr_size_t room = limit_of(call);
+    apr_size_t room = limit_of(request);
     int ended = 0;
 
-    if (mdl_request_announced(r) > (apr_off_t)room) {
-        return too_large(call);
+    if (mdl_request_body_length(r) > (apr_off_t)room) {
+        return too_large(request);
     }
-    if (mdl_request_announced(r) >= 0) {
-        room = (apr_size_t)mdl_request_announced(r);
+    if (mdl_request_body_length(r) >= 0) {
+        room = (apr_size_t)mdl_request_body_length(r);
     }
     *body = apr_palloc(r->pool, room + 1);
     *length = 0;
@@ -72,7 +73,7 @@ static apr_status_t receive(mdl_call_t *call, char **body, apr_size_t *length)
                                          APR_BLOCK_READ, 65536);
 
         if (rv != APR_SUCCESS) {
-            return mdl_body_not_received(call, rv);
+            return mdl_body_not_received(request, rv);
         }
         for (apr_bucket *b = APR_BRIGADE_FIRST(brigade); b != APR_BRIGADE_SENTINEL(brigade);
              b = APR_BUCKET_NEXT(b)) {
@@ -87,10 +88,10 @@ static apr_status_t receive(mdl_call_t *call, char **body, apr_size_t *length)
                 continue;
             }
             if ((rv = apr_bucket_read(b, &data, &got, APR_BLOCK_READ)) != APR_SUCCESS) {
-                return mdl_body_not_received(call, rv);
+                return mdl_body_not_received(request, rv);
             }
             if (got > room - *length) {
-                return too_large(call);
+                return too_large(request);
             }
             memcpy(*body + *length, data, got);
             *length += got;
@@ -101,47 +102,47 @@ static apr_status_t receive(mdl_call_t *call, char **body, apr_size_t *length)
     return APR_SUCCESS;
 }
 
-static apr_status_t no_json(mdl_call_t *call)
+static apr_status_t no_json(mdl_request_t *request)
 {
-    return mdl_refuse(&call->refusal, 415, "unsupported_media_type",
-                      "Send the body as Content-Type: application/json.");
+    return mdl_problem_set(&request->problem, 415, "unsupported_media_type",
+                           "Send the body as Content-Type: application/json.");
 }
 
-static apr_status_t parse(mdl_call_t *call, const char *text, apr_size_t length)
+static apr_status_t parse(mdl_request_t *request, const char *text, apr_size_t length)
 {
     const char *why;
     mdl_json_t *json;
 
-    if (mdl_json_parse(&json, text, length, &why, call->r->pool) != APR_SUCCESS) {
-        return mdl_refuse(&call->refusal, 400, "invalid_json", why);
+    if (mdl_json_parse(&json, text, length, &why, request->r->pool) != APR_SUCCESS) {
+        return mdl_problem_set(&request->problem, 400, "invalid_json", why);
     }
     if (mdl_json_type(json) != MDL_JSON_OBJECT) {
-        return mdl_refuse(&call->refusal, 400, "invalid_request",
-                          "The body must be a JSON object.");
+        return mdl_problem_set(&request->problem, 400, "invalid_request",
+                               "The body must be a JSON object.");
     }
-    call->body = json;
+    request->body = json;
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_body_read(mdl_call_t *call)
+apr_status_t mdl_body_read(mdl_request_t *request)
 {
-    apr_off_t announced = ap_request_has_body(call->r) ? mdl_request_announced(call->r) : 0;
-    int typed = is_json(apr_table_get(call->r->headers_in, "Content-Type"));
+    apr_off_t announced = ap_request_has_body(request->r) ? mdl_request_body_length(request->r) : 0;
+    int typed = is_json(apr_table_get(request->r->headers_in, "Content-Type"));
     /* One in chunks, or of HTTP/2, may turn out to be none. */
-    int may_be_none = call->route->optional_body && announced <= 0;
+    int may_be_none = request->route->optional_body && announced <= 0;
     apr_size_t length = 0;
     char *text = NULL;
     apr_status_t rv;
 
     if (!typed && !may_be_none) {
-        return no_json(call);
+        return no_json(request);
     }
-    if (announced != 0 && (rv = receive(call, &text, &length)) != APR_SUCCESS) {
+    if (announced != 0 && (rv = receive(request, &text, &length)) != APR_SUCCESS) {
         return rv;
     }
     if (may_be_none && length == 0) {
-        call->body = mdl_json_object(call->r->pool);
+        request->body = mdl_json_object(request->r->pool);
         return APR_SUCCESS;
     }
-    return typed ? parse(call, text, length) : no_json(call);
+    return typed ? parse(request, text, length) : no_json(request);
 }

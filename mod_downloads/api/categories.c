@@ -7,7 +7,7 @@
 
 #define MAX_NAME 255
 
-static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
 {
     const mdl_category_t *category = thing;
 
@@ -15,24 +15,24 @@ static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *t
     mdl_json_add_string(to, "name", category->name);
     mdl_json_add_time(to, "created_at", category->created_at);
     mdl_json_add_time(to, "updated_at", category->updated_at);
-    return mdl_resource_id(call, category->id);
+    return mdl_resource_id(request, category->id);
 }
 
 static const mdl_resource_t resource = {"category", write_members};
 
-static apr_status_t parse_create(mdl_call_t *call)
+static apr_status_t parse_create(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_category_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_category_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
     edit->name = mdl_members_text(members, "name", MDL_REQUIRED, MAX_NAME);
     return mdl_members_end(members);
 }
 
-static apr_status_t parse_change(mdl_call_t *call)
+static apr_status_t parse_change(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_category_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_category_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
     edit->name = mdl_members_text(members, "name", mdl_members_if_given(members, "name"), MAX_NAME);
     return mdl_members_end(members);

@@ -2,15 +2,15 @@
 
 #include <apr_time.h>
 
-static apr_status_t parse_health(mdl_call_t *call)
+static apr_status_t parse_health(mdl_request_t *request)
 {
-    call->arg = apr_pcalloc(call->r->pool, sizeof(apr_int64_t));
+    request->arg = apr_pcalloc(request->r->pool, sizeof(apr_int64_t));
     return APR_SUCCESS;
 }
 
-static void write_health(mdl_call_t *call)
+static void write_health(mdl_request_t *request)
 {
-    mdl_json_add_string(call->answer, "status", "ok");
+    mdl_json_add_string(request->response, "status", "ok");
 }
 
 const mdl_route_t mdl_route_health = {
@@ -22,31 +22,31 @@ const mdl_route_t mdl_route_health = {
     .write = write_health,
 };
 
-static apr_status_t parse_ping(mdl_call_t *call)
+static apr_status_t parse_ping(mdl_request_t *request)
 {
-    mdl_key_look_up_t *look_up = apr_pcalloc(call->r->pool, sizeof *look_up);
+    mdl_key_look_up_t *look_up = apr_pcalloc(request->r->pool, sizeof *look_up);
 
-    look_up->id = call->caller.key_id;
-    call->arg = look_up;
+    look_up->id = request->caller.key_id;
+    request->arg = look_up;
     return APR_SUCCESS;
 }
 
-static void write_ping(mdl_call_t *call)
+static void write_ping(mdl_request_t *request)
 {
-    const mdl_key_record_t *record = &((mdl_key_look_up_t *)call->arg)->record;
+    const mdl_key_record_t *record = &((mdl_key_look_up_t *)request->arg)->record;
     mdl_json_t *object;
 
-    mdl_json_add_bool(call->answer, "ok", 1);
-    object = mdl_json_add_object(call->answer, "shop");
+    mdl_json_add_bool(request->response, "ok", 1);
+    object = mdl_json_add_object(request->response, "shop");
     mdl_json_add_int(object, "id", record->key.shop_id);
     mdl_json_add_string(object, "name", record->shop_name);
     mdl_json_add_string(object, "domain", record->shop_domain);
-    object = mdl_json_add_object(call->answer, "key");
+    object = mdl_json_add_object(request->response, "key");
     mdl_json_add_string(object, "id", record->key.id);
     mdl_json_add_string(object, "name", record->key.name);
     mdl_json_add_string(object, "scope", record->key.scope);
-    mdl_json_add_string(call->answer, "api_version", "v1");
-    mdl_json_add_time(call->answer, "server_time", apr_time_now());
+    mdl_json_add_string(request->response, "api_version", "v1");
+    mdl_json_add_time(request->response, "server_time", apr_time_now());
 }
 
 const mdl_route_t mdl_route_ping = {

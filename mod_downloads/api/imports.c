@@ -21,8 +21,9 @@ typedef struct {
 
 /* Reads source_url; *host gets what the allowlist says to it, *filename its last segment or NULL.
  */
-static const char *source_of(mdl_call_t *call, mdl_members_t *members, mdl_presence_t presence,
-                             mdl_http_result_t *host, const char **filename)
+static const char *source_of(mdl_request_t *request, mdl_members_t *members,
+                             mdl_presence_t presence, mdl_http_result_t *host,
+                             const char **filename)
 {
     const char *url = mdl_members_text(members, "source_url", presence, MAX_URL);
 
@@ -31,8 +32,8 @@ static const char *source_of(mdl_call_t *call, mdl_members_t *members, mdl_prese
     if (url == NULL) {
         return NULL;
     }
-    *host = mdl_http_url_check(&call->service->settings->ingest, url, NULL, filename,
-                               call->r->pool);
+    *host = mdl_http_url_check(&request->service->settings->ingest, url, NULL, filename,
+                               request->r->pool);
     if (*host == MDL_HTTP_URL_INVALID) {
         mdl_members_fault(members, "source_url", "invalid",
                           "This member must be an absolute https URL with a host name, without "
@@ -41,42 +42,43 @@ static const char *source_of(mdl_call_t *call, mdl_members_t *members, mdl_prese
     return url;
 }
 
-static apr_status_t check_host(mdl_call_t *call, mdl_members_t *members, mdl_http_result_t host)
+static apr_status_t check_host(mdl_request_t *request, mdl_members_t *members,
+                               mdl_http_result_t host)
 {
     if (host != MDL_HTTP_HOST_NOT_ALLOWED) {
         return APR_SUCCESS;
     }
     mdl_members_fault(members, "source_url", "source_host_not_allowed",
                       "Imports from this host, port or scheme are not allowed.");
-    return mdl_refuse(&call->refusal, 422, "source_host_not_allowed",
-                      "The source's host is not on the allowlist.");
+    return mdl_problem_set(&request->problem, 422, "source_host_not_allowed",
+                           "The source's host is not on the allowlist.");
 }
 
-static void prepare(mdl_call_t *call, mdl_members_t *members, mdl_import_t *import)
+static void prepare(mdl_request_t *request, mdl_members_t *members, mdl_import_t *import)
 {
-    import->shop_id = call->caller.shop_id;
-    import->expected_sha256 = mdl_asset_sha256(members, call->r->pool);
-    import->max_attempts = call->service->settings->ingest_max_attempts;
-    import->refusal = &call->refusal;
+    import->shop_id = request->caller.shop_id;
+    import->expected_sha256 = mdl_asset_sha256(members, request->r->pool);
+    import->max_attempts = request->service->settings->ingest_max_attempts;
+    import->problem = &request->problem;
 }
 
-static apr_status_t parse_import(mdl_call_t *call)
+static apr_status_t parse_import(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_import_t *import = apr_pcalloc(call->r->pool, sizeof *import);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_import_t *import = apr_pcalloc(request->r->pool, sizeof *import);
     mdl_asset_t *asset = &import->asset;
     mdl_http_result_t host;
     const char *last_segment;
     apr_status_t rv;
 
-    prepare(call, members, import);
-    asset->source_url = source_of(call, members, MDL_REQUIRED, &host, &last_segment);
+    prepare(request, members, import);
+    asset->source_url = source_of(request, members, MDL_REQUIRED, &host, &last_segment);
     asset->filename = mdl_asset_filename(members, MDL_OPTIONAL);
     asset->content_type = mdl_asset_content_type(members);
     asset->title = mdl_asset_title(members, MDL_OPTIONAL);
     asset->category_id = mdl_asset_category_id(members);
     if ((rv = mdl_members_end(members)) != APR_SUCCESS ||
-        (rv = check_host(call, members, host)) != APR_SUCCESS) {
+        (rv = check_host(request, members, host)) != APR_SUCCESS) {
         return rv;
     }
     if (asset->filename == NULL) {
@@ -87,21 +89,22 @@ static apr_status_t parse_import(mdl_call_t *call)
     if (asset->title == NULL) {
         asset->title = asset->filename;
     }
-    call->arg = import;
+    request->arg = import;
     return APR_SUCCESS;
 }
 
-static void write_queued(mdl_call_t *call, const mdl_import_t *import)
+static void write_queued(mdl_request_t *request, const mdl_import_t *import)
 {
-    call->status = 202;
-    call->location = apr_pstrcat(call->r->pool, call->root, "/jobs/", import->job.id, NULL);
-    mdl_asset_write(call, &import->asset);
-    mdl_job_write(call, &import->job);
+    request->status = 202;
+    request->location = apr_pstrcat(request->r->pool, request->root, "/jobs/", import->job.id,
+                                    NULL);
+    mdl_asset_write(request, &import->asset);
+    mdl_job_write(request, &import->job);
 }
 
-static void write_import(mdl_call_t *call)
+static void write_import(mdl_request_t *request)
 {
-    write_queued(call, call->arg);
+    write_queued(request, request->arg);
 }
 
 const mdl_route_t mdl_route_asset_import = {
@@ -113,50 +116,50 @@ const mdl_route_t mdl_route_asset_import = {
     .write = write_import,
 };
 
-static apr_status_t unknown_upload(mdl_refusal_t *refusal, apr_pool_t *p)
+static apr_status_t unknown_upload(mdl_problem_t *problem, apr_pool_t *p)
 {
-    mdl_refusal_detail(refusal, "/upload_id", "unknown_reference",
-                       "There is no such upload in this shop.", p);
-    return mdl_refuse(refusal, 422, "unknown_reference",
-                      "The version names an upload that this shop does not have.");
+    mdl_problem_add_detail(problem, "/upload_id", "unknown_reference",
+                           "There is no such upload in this shop.", p);
+    return mdl_problem_set(problem, 422, "unknown_reference",
+                           "The version names an upload that this shop does not have.");
 }
 
-static apr_status_t parse_version(mdl_call_t *call)
+static apr_status_t parse_version(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    new_version_t *new = apr_pcalloc(call->r->pool, sizeof *new);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    new_version_t *new = apr_pcalloc(request->r->pool, sizeof *new);
     mdl_version_t *version = &new->version;
     const char *last_segment;
     const char *upload_id = mdl_members_text(members, "upload_id", MDL_OPTIONAL, MAX_UPLOAD_ID);
     mdl_http_result_t host;
     apr_status_t rv;
 
-    prepare(call, members, &version->import);
-    version->asset_id = mdl_members_path_id(call->parameters[0]);
-    version->source_url = source_of(call, members, upload_id != NULL ? MDL_OPTIONAL : MDL_REQUIRED,
-                                    &host, &last_segment);
+    prepare(request, members, &version->import);
+    version->asset_id = mdl_members_path_id(request->parameters[0]);
+    version->source_url = source_of(
+        request, members, upload_id != NULL ? MDL_OPTIONAL : MDL_REQUIRED, &host, &last_segment);
     if (upload_id != NULL &&
         (version->source_url != NULL || version->import.expected_sha256 != NULL)) {
         mdl_members_fault(members, "upload_id", "invalid",
                           "This member stands alone: an upload is no import.");
     }
     if ((rv = mdl_members_end(members)) != APR_SUCCESS ||
-        (rv = check_host(call, members, host)) != APR_SUCCESS) {
+        (rv = check_host(request, members, host)) != APR_SUCCESS) {
         return rv;
     }
-    call->arg = new;
+    request->arg = new;
     if (upload_id == NULL) {
         return APR_SUCCESS;
     }
     new->upload.asset_id = version->asset_id;
-    return mdl_ulid_valid("upl_", upload_id) ? mdl_upload_prepare(call, &new->upload, upload_id)
-                                             : unknown_upload(&call->refusal, call->r->pool);
+    return mdl_ulid_valid("upl_", upload_id) ? mdl_upload_prepare(request, &new->upload, upload_id)
+                                             : unknown_upload(&request->problem, request->r->pool);
 }
 
 static apr_status_t version_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     new_version_t *new = arg;
-    mdl_refusal_t *refusal = new->upload.refusal;
+    mdl_problem_t *problem = new->upload.problem;
     apr_status_t rv;
 
     if (new->upload.id == NULL) {
@@ -164,21 +167,21 @@ static apr_status_t version_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     rv = mdl_upload_complete(db, p, &new->upload);
     /* What the path does not name but the body is another code. */
-    if (rv == MDL_EREFUSED && strcmp(refusal->code, "upload_not_found") == 0) {
-        mdl_refusal_clear(refusal);
-        return unknown_upload(refusal, p);
+    if (rv == MDL_EPROBLEM && strcmp(problem->code, "upload_not_found") == 0) {
+        mdl_problem_clear(problem);
+        return unknown_upload(problem, p);
     }
     return rv;
 }
 
-static void write_version(mdl_call_t *call)
+static void write_version(mdl_request_t *request)
 {
-    const new_version_t *new = call->arg;
+    const new_version_t *new = request->arg;
 
     if (new->upload.id != NULL) {
-        mdl_upload_write_asset(call, &new->upload);
+        mdl_upload_write_asset(request, &new->upload);
     } else {
-        write_queued(call, &new->version.import);
+        write_queued(request, &new->version.import);
     }
 }
 

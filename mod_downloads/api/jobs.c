@@ -9,7 +9,7 @@
 #include "core/job_control.h"
 
 typedef struct {
-    mdl_call_t *call;
+    mdl_request_t *request;
     const char *id;
     mdl_job_t *job;
 } get_t;
@@ -54,42 +54,42 @@ static void write_members(mdl_json_t *to, const mdl_job_t *job)
     mdl_json_add_time(to, "finished_at", job->finished_at);
 }
 
-void mdl_job_write(mdl_call_t *call, const mdl_job_t *job)
+void mdl_job_write(mdl_request_t *request, const mdl_job_t *job)
 {
-    write_members(mdl_json_add_object(call->answer, "job"), job);
+    write_members(mdl_json_add_object(request->response, "job"), job);
 }
 
-static apr_status_t not_found(mdl_call_t *call)
+static apr_status_t not_found(mdl_request_t *request)
 {
-    return mdl_refuse(&call->refusal, 404, "job_not_found", "There is no such job.");
+    return mdl_problem_set(&request->problem, 404, "job_not_found", "There is no such job.");
 }
 
-static apr_status_t parse(mdl_call_t *call)
+static apr_status_t parse(mdl_request_t *request)
 {
-    get_t *get = apr_pcalloc(call->r->pool, sizeof *get);
+    get_t *get = apr_pcalloc(request->r->pool, sizeof *get);
 
-    get->call = call;
-    get->id = call->parameters[0];
-    call->arg = get;
-    return mdl_ulid_valid("job_", get->id) ? APR_SUCCESS : not_found(call);
+    get->request = request;
+    get->id = request->parameters[0];
+    request->arg = get;
+    return mdl_ulid_valid("job_", get->id) ? APR_SUCCESS : not_found(request);
 }
 
 static apr_status_t effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     get_t *get = arg;
-    apr_status_t rv = mdl_job_find_of_shop(db, get->call->caller.shop_id, get->id, &get->job, p);
+    apr_status_t rv = mdl_job_find_of_shop(db, get->request->caller.shop_id, get->id, &get->job, p);
 
-    return rv == APR_ENOENT ? not_found(get->call) : rv;
+    return rv == APR_ENOENT ? not_found(get->request) : rv;
 }
 
-static void write_answer(mdl_call_t *call)
+static void write_answer(mdl_request_t *request)
 {
-    const mdl_job_t *job = ((get_t *)call->arg)->job;
+    const mdl_job_t *job = ((get_t *)request->arg)->job;
 
     if (is_open(job)) {
-        call->retry_after = 1;
+        request->retry_after = 1;
     }
-    write_members(call->answer, job);
+    write_members(request->response, job);
 }
 
 const mdl_route_t mdl_route_job = {
@@ -100,11 +100,11 @@ const mdl_route_t mdl_route_job = {
     .write = write_answer,
 };
 
-static const char *write_row(mdl_json_t *to, mdl_call_t *call, const void *row)
+static const char *write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
 {
     const mdl_job_t *job = row;
 
-    (void)call;
+    (void)request;
     write_members(to, job);
     return job->id;
 }
@@ -120,31 +120,31 @@ const mdl_route_t mdl_route_job_list = {
     .write = mdl_list_write,
 };
 
-static apr_status_t parse_act(mdl_call_t *call)
+static apr_status_t parse_act(mdl_request_t *request)
 {
-    mdl_job_act_t *act = apr_pcalloc(call->r->pool, sizeof *act);
-    apr_status_t rv = mdl_members_none(call);
+    mdl_job_control_t *act = apr_pcalloc(request->r->pool, sizeof *act);
+    apr_status_t rv = mdl_members_none(request);
 
-    act->id = call->parameters[0];
-    act->shop_id = call->caller.shop_id;
-    act->rules = call->service->fraud;
-    act->refusal = &call->refusal;
-    call->arg = act;
+    act->id = request->parameters[0];
+    act->shop_id = request->caller.shop_id;
+    act->rules = request->service->fraud;
+    act->problem = &request->problem;
+    request->arg = act;
     if (rv == APR_SUCCESS && !mdl_ulid_valid("job_", act->id)) {
-        rv = not_found(call);
+        rv = not_found(request);
     }
     return rv;
 }
 
-static void write_cancel(mdl_call_t *call)
+static void write_cancel(mdl_request_t *request)
 {
-    mdl_job_write(call, ((mdl_job_act_t *)call->arg)->job);
+    mdl_job_write(request, ((mdl_job_control_t *)request->arg)->job);
 }
 
-static void write_retry(mdl_call_t *call)
+static void write_retry(mdl_request_t *request)
 {
-    call->status = 202;
-    write_cancel(call);
+    request->status = 202;
+    write_cancel(request);
 }
 
 const mdl_route_t mdl_route_job_cancel = {

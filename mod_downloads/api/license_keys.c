@@ -11,7 +11,7 @@
 #define MAX_KEY       512
 #define MAX_KEYS_BODY (8 * 1024 * 1024)
 
-static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
 {
     const mdl_license_tag_t *tag = thing;
 
@@ -23,14 +23,14 @@ static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *t
                         tag->low_stock_threshold >= 0);
     mdl_json_add_time(to, "created_at", tag->created_at);
     mdl_json_add_time(to, "updated_at", tag->updated_at);
-    return mdl_resource_id(call, tag->id);
+    return mdl_resource_id(request, tag->id);
 }
 
 static const mdl_resource_t resource = {"license_key_tag", write_members};
 
-static apr_status_t parse(mdl_call_t *call, mdl_members_t *members, mdl_presence_t name)
+static apr_status_t parse(mdl_request_t *request, mdl_members_t *members, mdl_presence_t name)
 {
-    mdl_license_tag_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+    mdl_license_tag_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
     edit->name = mdl_members_text(members, "name", name, MAX_NAME);
     edit->set_threshold = mdl_members_given(members, "low_stock_threshold");
@@ -39,16 +39,16 @@ static apr_status_t parse(mdl_call_t *call, mdl_members_t *members, mdl_presence
     return mdl_members_end(members);
 }
 
-static apr_status_t parse_create(mdl_call_t *call)
+static apr_status_t parse_create(mdl_request_t *request)
 {
-    return parse(call, mdl_members_begin(call, call->body, ""), MDL_REQUIRED);
+    return parse(request, mdl_members_begin(request, request->body, ""), MDL_REQUIRED);
 }
 
-static apr_status_t parse_change(mdl_call_t *call)
+static apr_status_t parse_change(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
 
-    return parse(call, members, mdl_members_if_given(members, "name"));
+    return parse(request, members, mdl_members_if_given(members, "name"));
 }
 
 const mdl_route_t mdl_route_license_tags = {
@@ -99,22 +99,22 @@ const mdl_route_t mdl_route_license_tag_delete = {
 
 /* Adding keys. */
 
-static apr_status_t parse_add(mdl_call_t *call)
+static apr_status_t parse_add(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_license_add_t *add = mdl_resource_begin(call, sizeof *add);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_license_add_t *add = mdl_resource_begin(request, sizeof *add);
 
-    add->key_id = call->caller.key_id;
+    add->key_id = request->caller.key_id;
     add->keys = mdl_members_texts(members, "keys", MAX_KEYS, MAX_KEY);
     return mdl_members_end(members);
 }
 
-static void write_add(mdl_call_t *call)
+static void write_add(mdl_request_t *request)
 {
-    const mdl_license_add_t *add = call->arg;
+    const mdl_license_add_t *add = request->arg;
 
-    mdl_json_add_int(call->answer, "added", add->added);
-    mdl_json_add_int(call->answer, "duplicates", add->duplicates);
+    mdl_json_add_int(request->response, "added", add->added);
+    mdl_json_add_int(request->response, "duplicates", add->duplicates);
 }
 
 const mdl_route_t mdl_route_license_keys_add = {

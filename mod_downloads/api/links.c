@@ -9,16 +9,16 @@
 #define MAX_TITLE 255
 #define MAX_URL   2048
 
-static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
 {
-    const mdl_web_link_t *link = thing;
+    const mdl_link_t *link = thing;
 
     mdl_json_add_int(to, "id", link->id);
     mdl_json_add_string(to, "title", link->title);
     mdl_json_add_string(to, "url", link->url);
     mdl_json_add_time(to, "created_at", link->created_at);
     mdl_json_add_time(to, "updated_at", link->updated_at);
-    return mdl_resource_id(call, link->id);
+    return mdl_resource_id(request, link->id);
 }
 
 static const mdl_resource_t resource = {"link", write_members};
@@ -35,20 +35,20 @@ static const char *url_of(mdl_members_t *members, mdl_presence_t presence)
     return url;
 }
 
-static apr_status_t parse_create(mdl_call_t *call)
+static apr_status_t parse_create(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_web_link_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_link_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
     edit->title = mdl_members_text(members, "title", MDL_REQUIRED, MAX_TITLE);
     edit->url = url_of(members, MDL_REQUIRED);
     return mdl_members_end(members);
 }
 
-static apr_status_t parse_change(mdl_call_t *call)
+static apr_status_t parse_change(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_web_link_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_link_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
     edit->title = mdl_members_text(members, "title", mdl_members_if_given(members, "title"),
                                    MAX_TITLE);
@@ -61,7 +61,7 @@ const mdl_route_t mdl_route_link_list = {
     .path = "/links",
     .resource = &resource,
     .parse = mdl_list_parse,
-    .effect = mdl_web_link_page,
+    .effect = mdl_link_page,
     .write = mdl_list_write,
 };
 
@@ -70,7 +70,7 @@ const mdl_route_t mdl_route_link_create = {
     .path = "/links",
     .resource = &resource,
     .parse = parse_create,
-    .effect = mdl_web_link_create,
+    .effect = mdl_link_create,
     .write = mdl_resource_write_created,
 };
 
@@ -79,7 +79,7 @@ const mdl_route_t mdl_route_link = {
     .path = "/links/{}",
     .resource = &resource,
     .parse = mdl_resource_parse,
-    .effect = mdl_web_link_find,
+    .effect = mdl_link_find,
     .write = mdl_resource_write,
 };
 
@@ -88,7 +88,7 @@ const mdl_route_t mdl_route_link_change = {
     .path = "/links/{}",
     .resource = &resource,
     .parse = parse_change,
-    .effect = mdl_web_link_change,
+    .effect = mdl_link_change,
     .write = mdl_resource_write_changed,
 };
 
@@ -98,6 +98,6 @@ const mdl_route_t mdl_route_link_delete = {
     .optional_body = 1,
     .resource = &resource,
     .parse = mdl_resource_parse_delete,
-    .effect = mdl_web_link_delete,
+    .effect = mdl_link_delete,
     .write = mdl_resource_write_deleted,
 };

@@ -23,7 +23,7 @@ typedef struct {
 } parameter_t;
 
 struct mdl_list_t {
-    mdl_call_t *call;
+    mdl_request_t *request;
     apr_pool_t *pool;
     apr_array_header_t *given; /* parameter_t, of the query */
     const char *filters;       /* name=value lines, what a cursor is bound to */
@@ -34,8 +34,8 @@ struct mdl_list_t {
 
 void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const char *message)
 {
-    mdl_refusal_detail(&list->call->refusal, apr_pstrcat(list->pool, "/", name, NULL), code,
-                       message, list->pool);
+    mdl_problem_add_detail(&list->request->problem, apr_pstrcat(list->pool, "/", name, NULL), code,
+                           message, list->pool);
 }
 
 /* A name that a client made up, as far as it can be part of a pointer. */
@@ -85,16 +85,16 @@ static const char *ask(mdl_list_t *list, const char *name)
     return parameter->value;
 }
 
-mdl_list_t *mdl_list_begin(mdl_call_t *call)
+mdl_list_t *mdl_list_begin(mdl_request_t *request)
 {
-    mdl_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
-    char *query = apr_pstrdup(call->r->pool, call->r->args != NULL ? call->r->args : "");
+    mdl_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
+    char *query = apr_pstrdup(request->r->pool, request->r->args != NULL ? request->r->args : "");
     char *rest = NULL;
     const char *limit;
 
-    call->list = list;
-    list->call = call;
-    list->pool = call->r->pool;
+    request->list = list;
+    list->request = request;
+    list->pool = request->r->pool;
     list->given = apr_array_make(list->pool, 4, sizeof(parameter_t));
     list->filters = "";
     list->limit = DEFAULT_LIMIT;
@@ -128,7 +128,7 @@ const char *mdl_list_text(mdl_list_t *list, const char *name, apr_size_t max)
     if (value == NULL) {
         return NULL;
     }
-    if (!mdl_words_is_name(value, max) || !mdl_utf8_valid(value)) {
+    if (!mdl_text_is_name(value, max) || !mdl_utf8_valid(value)) {
         mdl_list_fault(list, name, "invalid",
                        "This parameter has no value that can be looked for.");
         return NULL;
@@ -174,10 +174,10 @@ apr_int64_t mdl_list_id(mdl_list_t *list, const char *name)
 static void sign(const mdl_list_t *list, const char *position, unsigned char mac[MDL_SHA256_LENGTH])
 {
     const char *text = apr_psprintf(list->pool, "%" APR_INT64_T_FMT "\n%s\n%s%s",
-                                    list->call->caller.shop_id, list->call->path, list->filters,
-                                    position);
+                                    list->request->caller.shop_id, list->request->path,
+                                    list->filters, position);
 
-    mdl_secret_mac(list->call->service->secret, "cursor", text, strlen(text), mac);
+    mdl_secret_mac(list->request->service->secret, "cursor", text, strlen(text), mac);
 }
 
 static const char *cursor_of(const mdl_list_t *list, const char *position)
@@ -211,7 +211,7 @@ static const char *read_cursor(const mdl_list_t *list, const char *cursor)
     return mdl_equal(bytes, mac, MAC_LENGTH) ? apr_pstrdup(list->pool, position) : NULL;
 }
 
-apr_status_t mdl_list_end(mdl_list_t *list, mdl_page_t *page)
+apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page)
 {
     const char *cursor = ask(list, "cursor");
 
@@ -222,45 +222,45 @@ apr_status_t mdl_list_end(mdl_list_t *list, mdl_page_t *page)
             mdl_list_fault(list, shown(name), "unknown_parameter", "There is no such parameter.");
         }
     }
-    if (list->call->refusal.details != NULL) {
-        return mdl_refuse(&list->call->refusal, 400, "invalid_request",
-                          "The query has faulty parameters; see details.");
+    if (list->request->problem.details != NULL) {
+        return mdl_problem_set(&list->request->problem, 400, "invalid_request",
+                               "The query has faulty parameters; see details.");
     }
     if (cursor != NULL && (list->after = read_cursor(list, cursor)) == NULL) {
-        return mdl_refuse(&list->call->refusal, 400, "invalid_cursor",
-                          "This cursor does not belong to this list; begin without one.");
+        return mdl_problem_set(&list->request->problem, 400, "invalid_cursor",
+                               "This cursor does not belong to this list; begin without one.");
     }
-    page->shop_id = list->call->caller.shop_id;
+    page->shop_id = list->request->caller.shop_id;
     page->before = list->after != NULL ? apr_atoi64(list->after) : APR_INT64_MAX;
     page->before_text = list->after != NULL ? list->after : NEWEST;
     page->rows = list->limit + 1;
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_list_parse(mdl_call_t *call)
+apr_status_t mdl_list_parse(mdl_request_t *request)
 {
-    call->arg = apr_pcalloc(call->r->pool, sizeof(mdl_page_t));
-    return mdl_list_end(mdl_list_begin(call), call->arg);
+    request->arg = apr_pcalloc(request->r->pool, sizeof(mdl_list_page_t));
+    return mdl_list_end(mdl_list_begin(request), request->arg);
 }
 
-void mdl_list_write(mdl_call_t *call)
+void mdl_list_write(mdl_request_t *request)
 {
-    const mdl_list_t *list = call->list;
-    const apr_array_header_t *rows = ((const mdl_page_t *)call->arg)->found;
-    mdl_json_t *data = mdl_json_add_array(call->answer, "data");
+    const mdl_list_t *list = request->list;
+    const apr_array_header_t *rows = ((const mdl_list_page_t *)request->arg)->found;
+    mdl_json_t *data = mdl_json_add_array(request->response, "data");
     int more = rows->nelts > list->limit;
     const char *last = NULL, *cursor;
 
     for (int i = 0; i < (more ? list->limit : rows->nelts); i++) {
-        last = call->route->resource->write(mdl_json_add_object(data, NULL), call,
-                                            APR_ARRAY_IDX(rows, i, const void *));
+        last = request->route->resource->write(mdl_json_add_object(data, NULL), request,
+                                               APR_ARRAY_IDX(rows, i, const void *));
     }
     cursor = more ? cursor_of(list, last) : NULL;
-    mdl_json_add_bool(call->answer, "has_more", more);
-    mdl_json_add_string(call->answer, "next_cursor", cursor);
+    mdl_json_add_bool(request->response, "has_more", more);
+    mdl_json_add_string(request->response, "next_cursor", cursor);
     if (more) {
-        apr_table_setn(call->r->headers_out, "Link",
-                       apr_pstrcat(list->pool, "<", call->root, call->path, "?", list->link,
+        apr_table_setn(request->r->headers_out, "Link",
+                       apr_pstrcat(list->pool, "<", request->root, request->path, "?", list->link,
                                    "cursor=", cursor, ">; rel=\"next\"", NULL));
     }
 }

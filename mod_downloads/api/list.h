@@ -6,10 +6,10 @@
 #define MDL_API_LIST_H
 
 #include "api/request.h"
-#include "core/page.h"
+#include "core/list_page.h"
 
 /** Begins with the query of a GET: parameters are asked for by name, each once. */
-mdl_list_t *mdl_list_begin(mdl_call_t *call);
+mdl_list_t *mdl_list_begin(mdl_request_t *request);
 
 /* Filters; NULL or 0 when absent or faulty.  A cursor belongs to the filters it was made with. */
 
@@ -26,13 +26,13 @@ void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const 
 /** Ends the reading, and begins with the page that is asked for; one row more than it has is read,
     to see whether another follows.  Refuses with 400 invalid_request (a fault, a parameter that was
     not asked for) or 400 invalid_cursor. */
-apr_status_t mdl_list_end(mdl_list_t *list, mdl_page_t *page);
+apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page);
 
-/** The whole parse of a list without filters: call->arg becomes an mdl_page_t. */
-apr_status_t mdl_list_parse(mdl_call_t *call);
+/** The whole parse of a list without filters: request->arg becomes an mdl_list_page_t. */
+apr_status_t mdl_list_parse(mdl_request_t *request);
 
-/** Writes the page that call->arg is, or begins with, by the route's resource, and the Link header
-    of RFC 8288. */
-void mdl_list_write(mdl_call_t *call);
+/** Writes the page that request->arg is, or begins with, by the route's resource, and the Link
+   header of RFC 8288. */
+void mdl_list_write(mdl_request_t *request);
 
 #endif

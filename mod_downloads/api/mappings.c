@@ -10,12 +10,12 @@
 
 #define MAX_PRODUCT 255
 
-static apr_status_t parse_put(mdl_call_t *call)
+static apr_status_t parse_put(mdl_request_t *request)
 {
     static const char *const types[] = {"ZIP", "FILES", NULL};
     static const char *const contents[] = {"live", "pinned", NULL};
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_mapping_put_t *put = apr_pcalloc(call->r->pool, sizeof *put);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_mapping_put_t *put = apr_pcalloc(request->r->pool, sizeof *put);
     mdl_mapping_t *mapping = &put->mapping;
 
     mapping->storefront_product_id = mdl_members_product(members, "storefront_product_id");
@@ -30,25 +30,25 @@ static apr_status_t parse_put(mdl_call_t *call)
     mapping->download_limit = (int)mdl_members_int(members, "download_limit", 0, 1000000, -1);
     mapping->access_days = (int)mdl_members_int(members, "access_days", 1, 36500, -1);
     mapping->content = mdl_members_choice(members, "content", contents, "live");
-    put->shop_id = call->caller.shop_id;
-    put->refusal = &call->refusal;
-    call->arg = put;
+    put->shop_id = request->caller.shop_id;
+    put->problem = &request->problem;
+    request->arg = put;
     return mdl_members_end(members);
 }
 
-static apr_status_t parse_replace(mdl_call_t *call)
+static apr_status_t parse_replace(mdl_request_t *request)
 {
-    apr_status_t rv = parse_put(call);
+    apr_status_t rv = parse_put(request);
 
-    ((mdl_mapping_put_t *)call->arg)->mapping.id = mdl_members_path_id(call->parameters[0]);
+    ((mdl_mapping_put_t *)request->arg)->mapping.id = mdl_members_path_id(request->parameters[0]);
     return rv;
 }
 
-static apr_status_t parse_list(mdl_call_t *call)
+static apr_status_t parse_list(mdl_request_t *request)
 {
     static const char filter[] = "storefront_product_id";
-    mdl_list_t *query = mdl_list_begin(call);
-    mdl_mapping_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
+    mdl_list_t *query = mdl_list_begin(request);
+    mdl_mapping_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
     const char *product = mdl_list_text(query, filter, MAX_PRODUCT);
 
     if (product != NULL && !mdl_members_is_product(product)) {
@@ -56,11 +56,11 @@ static apr_status_t parse_list(mdl_call_t *call)
                        "This parameter must be like gid://platform/Product/123.");
     }
     list->storefront_product_id = product;
-    call->arg = list;
+    request->arg = list;
     return mdl_list_end(query, &list->page);
 }
 
-static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
 {
     const mdl_mapping_t *mapping = thing;
     mdl_json_t *list;
@@ -84,20 +84,21 @@ static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *t
     mdl_json_add_string(to, "content", mapping->content);
     mdl_json_add_time(to, "created_at", mapping->created_at);
     mdl_json_add_time(to, "updated_at", mapping->updated_at);
-    return mdl_resource_id(call, mapping->id);
+    return mdl_resource_id(request, mapping->id);
 }
 
 static const mdl_resource_t resource = {"mapping", write_members};
 
-static void write_put(mdl_call_t *call)
+static void write_put(mdl_request_t *request)
 {
-    const mdl_mapping_put_t *put = call->arg;
-    const char *id = write_members(mdl_json_add_object(call->answer, resource.noun), call,
+    const mdl_mapping_put_t *put = request->arg;
+    const char *id = write_members(mdl_json_add_object(request->response, resource.noun), request,
                                    &put->mapping);
 
     if (put->created) {
-        call->status = HTTP_CREATED;
-        call->location = apr_pstrcat(call->r->pool, call->root, call->path, "/", id, NULL);
+        request->status = HTTP_CREATED;
+        request->location = apr_pstrcat(request->r->pool, request->root, request->path, "/", id,
+                                        NULL);
     }
 }
 

@@ -8,10 +8,10 @@
 
 #define MAX_ID   ((APR_INT64_C(1) << 53) - 1)
 #define MAX_LIST 250
-#define MAX_NAME 200 /* bytes of a name that an answer repeats */
+#define MAX_NAME 200 /* bytes of a name that a response repeats */
 
 struct mdl_members_t {
-    mdl_call_t *call;
+    mdl_request_t *request;
     apr_pool_t *pool;
     const mdl_json_t *object;
     const char *pointer;
@@ -41,12 +41,13 @@ static const char *escape(const char *name, apr_pool_t *p)
     return out;
 }
 
-mdl_members_t *mdl_members_begin(mdl_call_t *call, const mdl_json_t *object, const char *pointer)
+mdl_members_t *mdl_members_begin(mdl_request_t *request, const mdl_json_t *object,
+                                 const char *pointer)
 {
-    mdl_members_t *members = apr_pcalloc(call->r->pool, sizeof *members);
+    mdl_members_t *members = apr_pcalloc(request->r->pool, sizeof *members);
 
-    members->call = call;
-    members->pool = call->r->pool;
+    members->request = request;
+    members->pool = request->r->pool;
     members->object = object;
     members->pointer = pointer;
     members->asked = apr_hash_make(members->pool);
@@ -59,7 +60,7 @@ void mdl_members_fault(mdl_members_t *members, const char *name, const char *cod
     const char *pointer = apr_pstrcat(members->pool, members->pointer, "/",
                                       escape(name, members->pool), NULL);
 
-    mdl_refusal_detail(&members->call->refusal, pointer, code, message, members->pool);
+    mdl_problem_add_detail(&members->request->problem, pointer, code, message, members->pool);
 }
 
 static void fault_at(mdl_members_t *members, const char *name, apr_size_t index, const char *code,
@@ -68,7 +69,7 @@ static void fault_at(mdl_members_t *members, const char *name, apr_size_t index,
     const char *pointer = apr_psprintf(members->pool, "%s/%s/%" APR_SIZE_T_FMT, members->pointer,
                                        escape(name, members->pool), index);
 
-    mdl_refusal_detail(&members->call->refusal, pointer, code, message, members->pool);
+    mdl_problem_add_detail(&members->request->problem, pointer, code, message, members->pool);
 }
 
 static void check_asked(void *baton, const char *name, mdl_json_t *value)
@@ -84,11 +85,11 @@ static void check_asked(void *baton, const char *name, mdl_json_t *value)
 apr_status_t mdl_members_end(mdl_members_t *members)
 {
     mdl_json_each(members->object, check_asked, members);
-    if (*members->pointer != '\0' || members->call->refusal.details == NULL) {
+    if (*members->pointer != '\0' || members->request->problem.details == NULL) {
         return APR_SUCCESS;
     }
-    return mdl_refuse(&members->call->refusal, 400, "invalid_request",
-                      "The request has faulty members; see details.");
+    return mdl_problem_set(&members->request->problem, 400, "invalid_request",
+                           "The request has faulty members; see details.");
 }
 
 /* The member, or NULL when it is absent or null; notes a required one that is. */
@@ -230,9 +231,9 @@ apr_int64_t mdl_members_path_id(const char *text)
     return id <= MAX_ID ? id : 0;
 }
 
-apr_status_t mdl_members_none(mdl_call_t *call)
+apr_status_t mdl_members_none(mdl_request_t *request)
 {
-    return mdl_members_end(mdl_members_begin(call, call->body, ""));
+    return mdl_members_end(mdl_members_begin(request, request->body, ""));
 }
 
 const char *mdl_members_digits(mdl_members_t *members, const char *name, mdl_presence_t presence)

@@ -13,11 +13,12 @@ typedef struct mdl_members_t mdl_members_t;
 typedef enum { MDL_OPTIONAL, MDL_REQUIRED } mdl_presence_t;
 
 /** Begins with an object at a pointer ("" for the body itself). */
-mdl_members_t *mdl_members_begin(mdl_call_t *call, const mdl_json_t *object, const char *pointer);
+mdl_members_t *mdl_members_begin(mdl_request_t *request, const mdl_json_t *object,
+                                 const char *pointer);
 
 /**
  * Ends: members that were not asked for are faults.  For the body itself (pointer "") returns
- * MDL_EREFUSED with 400 invalid_request when there was any fault, also in nested objects.
+ * MDL_EPROBLEM with 400 invalid_request when there was any fault, also in nested objects.
  */
 apr_status_t mdl_members_end(mdl_members_t *members);
 
@@ -82,7 +83,7 @@ const mdl_json_t *mdl_members_object(mdl_members_t *members, const char *name);
 apr_int64_t mdl_members_path_id(const char *text);
 
 /** Ends the reading of a body that may have no member at all: begin and end in one. */
-apr_status_t mdl_members_none(mdl_call_t *call);
+apr_status_t mdl_members_none(mdl_request_t *request);
 
 /** Whether text is gid://<platform>/Product/<n>, for a list's filter. */
 int mdl_members_is_product(const char *text);

@@ -4,14 +4,14 @@
 
 #include "api/openapi_text.h"
 
-static void write_document(mdl_call_t *call)
+static void write_document(mdl_request_t *request)
 {
-    apr_table_setn(call->r->headers_out, "ETag", mdl_openapi_etag);
-    if (ap_meets_conditions(call->r) == HTTP_NOT_MODIFIED) {
-        call->status = HTTP_NOT_MODIFIED;
-        call->text = "";
+    apr_table_setn(request->r->headers_out, "ETag", mdl_openapi_etag);
+    if (ap_meets_conditions(request->r) == HTTP_NOT_MODIFIED) {
+        request->status = HTTP_NOT_MODIFIED;
+        request->text = "";
     } else {
-        call->text = mdl_openapi_text;
+        request->text = mdl_openapi_text;
     }
 }
 

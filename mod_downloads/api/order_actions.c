@@ -10,10 +10,11 @@
 
 /* Ids, or NULL when the member is absent.  An empty list is refused: it means none to one and all
    to another. */
-static const apr_array_header_t *ids_of(mdl_members_t *members, mdl_call_t *call, const char *name)
+static const apr_array_header_t *ids_of(mdl_members_t *members, mdl_request_t *request,
+                                        const char *name)
 {
     const apr_array_header_t *ids = mdl_members_ids(members, name);
-    const mdl_json_t *given = mdl_json_member(call->body, name);
+    const mdl_json_t *given = mdl_json_member(request->body, name);
 
     if (mdl_json_type(given) == MDL_JSON_ARRAY && mdl_json_length(given) == 0) {
         mdl_members_fault(members, name, "wrong_length", "This member must not be empty.");
@@ -26,52 +27,52 @@ static const char *reason_of(mdl_members_t *members)
     return mdl_members_text(members, "reason", MDL_OPTIONAL, MAX_REASON);
 }
 
-static void read_access(mdl_access_t *access, mdl_members_t *members, mdl_call_t *call)
+static void read_access(mdl_access_t *access, mdl_members_t *members, mdl_request_t *request)
 {
-    access->shop_id = call->caller.shop_id;
-    access->storefront_order_id = call->parameters[0];
-    access->key_id = call->caller.key_id;
-    access->default_download_limit = call->service->settings->download_limit;
-    access->refusal = &call->refusal;
+    access->shop_id = request->caller.shop_id;
+    access->storefront_order_id = request->parameters[0];
+    access->key_id = request->caller.key_id;
+    access->default_download_limit = request->service->settings->download_limit;
+    access->problem = &request->problem;
     access->reason = reason_of(members);
 }
 
 /* An order that can't be comes after the members' faults, as one that is not there does. */
-static apr_status_t end(mdl_members_t *members, mdl_call_t *call)
+static apr_status_t end(mdl_members_t *members, mdl_request_t *request)
 {
     apr_status_t rv = mdl_members_end(members);
 
-    if (rv == APR_SUCCESS && !mdl_members_is_digits(call->parameters[0])) {
-        return mdl_order_not_found(call);
+    if (rv == APR_SUCCESS && !mdl_members_is_digits(request->parameters[0])) {
+        return mdl_order_not_found(request);
     }
     return rv;
 }
 
-static apr_status_t parse_access(mdl_call_t *call)
+static apr_status_t parse_access(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_access_t *access = apr_pcalloc(call->r->pool, sizeof *access);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_access_t *access = apr_pcalloc(request->r->pool, sizeof *access);
 
-    read_access(access, members, call);
-    access->assignment_ids = ids_of(members, call, "assignment_ids");
-    call->arg = access;
-    return end(members, call);
+    read_access(access, members, request);
+    access->assignment_ids = ids_of(members, request, "assignment_ids");
+    request->arg = access;
+    return end(members, request);
 }
 
-static apr_status_t parse_review(mdl_call_t *call)
+static apr_status_t parse_review(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_access_t *access = apr_pcalloc(call->r->pool, sizeof *access);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_access_t *access = apr_pcalloc(request->r->pool, sizeof *access);
 
-    read_access(access, members, call);
-    call->arg = access;
-    return end(members, call);
+    read_access(access, members, request);
+    request->arg = access;
+    return end(members, request);
 }
 
-static void write_access(mdl_call_t *call)
+static void write_access(mdl_request_t *request)
 {
-    mdl_order_write(mdl_json_add_object(call->answer, "order"), call,
-                    ((mdl_access_t *)call->arg)->order);
+    mdl_order_write(mdl_json_add_object(request->response, "order"), request,
+                    ((mdl_access_t *)request->arg)->order);
 }
 
 const mdl_route_t mdl_route_order_revoke = {
@@ -112,35 +113,35 @@ const mdl_route_t mdl_route_order_reject = {
     .write = write_access,
 };
 
-static int is_given(const mdl_call_t *call, const char *name)
+static int is_given(const mdl_request_t *request, const char *name)
 {
-    mdl_json_type_t type = mdl_json_type(mdl_json_member(call->body, name));
+    mdl_json_type_t type = mdl_json_type(mdl_json_member(request->body, name));
 
     return type != MDL_JSON_ABSENT && type != MDL_JSON_NULL;
 }
 
-static apr_status_t parse_grant(mdl_call_t *call)
+static apr_status_t parse_grant(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_access_grant_t *grant = apr_pcalloc(call->r->pool, sizeof *grant);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_access_grant_t *grant = apr_pcalloc(request->r->pool, sizeof *grant);
 
-    read_access(&grant->access, members, call);
-    grant->access.assignment_ids = ids_of(members, call, "assignment_ids");
-    grant->file_ids = ids_of(members, call, "file_ids");
+    read_access(&grant->access, members, request);
+    grant->access.assignment_ids = ids_of(members, request, "assignment_ids");
+    grant->file_ids = ids_of(members, request, "file_ids");
     grant->downloads = (int)mdl_members_int(members, "downloads", 1, 1000, 0);
     grant->extend_days = (int)mdl_members_int(members, "extend_days", 1, 3650, 0);
-    if (!is_given(call, "downloads") && !is_given(call, "extend_days")) {
+    if (!is_given(request, "downloads") && !is_given(request, "extend_days")) {
         mdl_members_fault(members, "downloads", "required",
                           "Give downloads, extend_days or both: there is nothing to grant.");
     }
-    call->arg = grant;
-    return end(members, call);
+    request->arg = grant;
+    return end(members, request);
 }
 
-static void write_grant(mdl_call_t *call)
+static void write_grant(mdl_request_t *request)
 {
-    mdl_order_write(mdl_json_add_object(call->answer, "order"), call,
-                    ((mdl_access_grant_t *)call->arg)->access.order);
+    mdl_order_write(mdl_json_add_object(request->response, "order"), request,
+                    ((mdl_access_grant_t *)request->arg)->access.order);
 }
 
 const mdl_route_t mdl_route_order_grant = {
@@ -152,29 +153,29 @@ const mdl_route_t mdl_route_order_grant = {
 };
 
 typedef struct {
-    mdl_call_t *call;
+    mdl_request_t *request;
     mdl_order_resend_t resend;
 } resend_t;
 
-static apr_status_t parse_resend(mdl_call_t *call)
+static apr_status_t parse_resend(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    resend_t *own = apr_pcalloc(call->r->pool, sizeof *own);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    resend_t *own = apr_pcalloc(request->r->pool, sizeof *own);
 
-    own->call = call;
-    own->resend.shop_id = call->caller.shop_id;
-    own->resend.storefront_order_id = call->parameters[0];
-    own->resend.key_id = call->caller.key_id;
-    own->resend.mail_host = mdl_order_mail_host(call);
-    own->resend.default_download_limit = call->service->settings->download_limit;
-    own->resend.refusal = &call->refusal;
+    own->request = request;
+    own->resend.shop_id = request->caller.shop_id;
+    own->resend.storefront_order_id = request->parameters[0];
+    own->resend.key_id = request->caller.key_id;
+    own->resend.mail_host = mdl_order_mail_host(request);
+    own->resend.default_download_limit = request->service->settings->download_limit;
+    own->resend.problem = &request->problem;
     own->resend.reason = reason_of(members);
     own->resend.to = mdl_members_text(members, "email", MDL_OPTIONAL, 254);
     if (own->resend.to != NULL && !mdl_mime_address_valid(own->resend.to)) {
         mdl_members_fault(members, "email", "invalid", "This member must be an email address.");
     }
-    call->arg = own;
-    return end(members, call);
+    request->arg = own;
+    return end(members, request);
 }
 
 static apr_status_t resend(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -182,15 +183,15 @@ static apr_status_t resend(mdl_db_t *db, apr_pool_t *p, void *arg)
     resend_t *own = arg;
     apr_status_t rv = mdl_order_resend(db, p, &own->resend);
 
-    own->call->retry_after = own->resend.retry_after;
+    own->request->retry_after = own->resend.retry_after;
     return rv;
 }
 
-static void write_resend(mdl_call_t *call)
+static void write_resend(mdl_request_t *request)
 {
-    call->status = 202;
-    mdl_order_write(mdl_json_add_object(call->answer, "order"), call,
-                    ((resend_t *)call->arg)->resend.order);
+    request->status = 202;
+    mdl_order_write(mdl_json_add_object(request->response, "order"), request,
+                    ((resend_t *)request->arg)->resend.order);
 }
 
 const mdl_route_t mdl_route_order_resend = {

@@ -11,15 +11,15 @@
 
 #define MAX_ITEMS 250
 
-static apr_array_header_t *parse_items(mdl_call_t *call, mdl_members_t *members)
+static apr_array_header_t *parse_items(mdl_request_t *request, mdl_members_t *members)
 {
     const mdl_json_t *array = mdl_members_objects(members, "items", MDL_REQUIRED, MAX_ITEMS);
-    apr_array_header_t *items = apr_array_make(call->r->pool, 4, sizeof(mdl_order_item_t));
-    apr_hash_t *seen = apr_hash_make(call->r->pool);
+    apr_array_header_t *items = apr_array_make(request->r->pool, 4, sizeof(mdl_order_item_t));
+    apr_hash_t *seen = apr_hash_make(request->r->pool);
 
     for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
-        const char *pointer = apr_psprintf(call->r->pool, "/items/%" APR_SIZE_T_FMT, i);
-        mdl_members_t *each = mdl_members_begin(call, mdl_json_element(array, i), pointer);
+        const char *pointer = apr_psprintf(request->r->pool, "/items/%" APR_SIZE_T_FMT, i);
+        mdl_members_t *each = mdl_members_begin(request, mdl_json_element(array, i), pointer);
         mdl_order_item_t item;
         const char *key;
 
@@ -37,7 +37,7 @@ static apr_array_header_t *parse_items(mdl_call_t *call, mdl_members_t *members)
         if (item.storefront_product_id == NULL) {
             continue;
         }
-        key = apr_pstrcat(call->r->pool, item.storefront_product_id, " ",
+        key = apr_pstrcat(request->r->pool, item.storefront_product_id, " ",
                           item.storefront_variant_id, NULL);
         if (apr_hash_get(seen, key, APR_HASH_KEY_STRING) != NULL) {
             mdl_members_fault(each, "storefront_product_id", "duplicate",
@@ -49,7 +49,7 @@ static apr_array_header_t *parse_items(mdl_call_t *call, mdl_members_t *members)
     return items;
 }
 
-static void parse_customer(mdl_call_t *call, mdl_members_t *members, mdl_customer_t *customer,
+static void parse_customer(mdl_request_t *request, mdl_members_t *members, mdl_customer_t *customer,
                            int *given)
 {
     const mdl_json_t *object = mdl_members_object(members, "customer");
@@ -59,7 +59,7 @@ static void parse_customer(mdl_call_t *call, mdl_members_t *members, mdl_custome
         return;
     }
     *given = 1;
-    each = mdl_members_begin(call, object, "/customer");
+    each = mdl_members_begin(request, object, "/customer");
     customer->email = mdl_members_text(each, "email", MDL_OPTIONAL, 254);
     if (customer->email != NULL && !mdl_mime_address_valid(customer->email)) {
         mdl_members_fault(each, "email", "invalid", "This member must be an email address.");
@@ -70,10 +70,10 @@ static void parse_customer(mdl_call_t *call, mdl_members_t *members, mdl_custome
     mdl_members_end(each);
 }
 
-static const char *parse_client_ip(mdl_call_t *call, mdl_members_t *members)
+static const char *parse_client_ip(mdl_request_t *request, mdl_members_t *members)
 {
     const char *text = mdl_members_text(members, "client_ip", MDL_OPTIONAL, 45);
-    const char *address = text != NULL ? mdl_address_text(text, call->r->pool) : NULL;
+    const char *address = text != NULL ? mdl_address_text(text, request->r->pool) : NULL;
 
     if (text != NULL && address == NULL) {
         mdl_members_fault(members, "client_ip", "invalid",
@@ -82,45 +82,45 @@ static const char *parse_client_ip(mdl_call_t *call, mdl_members_t *members)
     return address;
 }
 
-static apr_status_t parse_assign(mdl_call_t *call)
+static apr_status_t parse_assign(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_order_assign_t *assign = apr_pcalloc(call->r->pool, sizeof *assign);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_order_assign_t *assign = apr_pcalloc(request->r->pool, sizeof *assign);
     apr_status_t rv;
 
-    assign->shop_id = call->caller.shop_id;
-    assign->storefront_order_id = call->parameters[0];
+    assign->shop_id = request->caller.shop_id;
+    assign->storefront_order_id = request->parameters[0];
     assign->customer.storefront_customer_id = mdl_members_digits(members, "storefront_customer_id",
                                                                  MDL_REQUIRED);
-    assign->items = parse_items(call, members);
+    assign->items = parse_items(request, members);
     assign->send_email = mdl_members_bool(members, "send_email", 0);
     assign->fraud_check = mdl_members_bool(members, "fraud_check", 0);
-    assign->client_ip = parse_client_ip(call, members);
-    parse_customer(call, members, &assign->customer, &assign->customer_given);
-    assign->fraud_rules = call->service->fraud;
-    assign->default_download_limit = call->service->settings->download_limit;
-    assign->mail_host = mdl_order_mail_host(call);
-    assign->key_id = call->caller.key_id;
-    assign->refusal = &call->refusal;
-    call->arg = assign;
+    assign->client_ip = parse_client_ip(request, members);
+    parse_customer(request, members, &assign->customer, &assign->customer_given);
+    assign->fraud_rules = request->service->fraud;
+    assign->default_download_limit = request->service->settings->download_limit;
+    assign->mail_host = mdl_order_mail_host(request);
+    assign->key_id = request->caller.key_id;
+    assign->problem = &request->problem;
+    request->arg = assign;
     rv = mdl_members_end(members);
     if (!mdl_members_is_digits(assign->storefront_order_id)) {
-        return mdl_refuse(&call->refusal, 400, "invalid_request",
-                          "The order's id in the path must be 1 to 20 decimal digits.");
+        return mdl_problem_set(&request->problem, 400, "invalid_request",
+                               "The order's id in the path must be 1 to 20 decimal digits.");
     }
     return rv;
 }
 
-static void write_assign(mdl_call_t *call)
+static void write_assign(mdl_request_t *request)
 {
-    const mdl_order_assign_t *assign = call->arg;
+    const mdl_order_assign_t *assign = request->arg;
 
     if (assign->created > 0) {
-        call->status = 201;
-        call->location = apr_pstrcat(call->r->pool, call->root, "/orders/",
-                                     assign->storefront_order_id, NULL);
+        request->status = 201;
+        request->location = apr_pstrcat(request->r->pool, request->root, "/orders/",
+                                        assign->storefront_order_id, NULL);
     }
-    mdl_order_write(mdl_json_add_object(call->answer, "order"), call, assign->order);
+    mdl_order_write(mdl_json_add_object(request->response, "order"), request, assign->order);
 }
 
 const mdl_route_t mdl_route_order_assign = {

@@ -113,9 +113,9 @@ static void write_downloads(mdl_json_t *to, const apr_array_header_t *downloads)
     }
 }
 
-void mdl_order_write(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *order)
+void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *order)
 {
-    apr_pool_t *p = call->r->pool;
+    apr_pool_t *p = request->r->pool;
     mdl_json_t *object, *list;
 
     mdl_json_add_string(to, "storefront_order_id", order->storefront_order_id);
@@ -141,9 +141,9 @@ void mdl_order_write(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *order)
     add_stored(object, "signals", order->fraud_signals != NULL ? order->fraud_signals : "[]", p);
     write_email(mdl_json_add_object(to, "email"), &order->email);
     mdl_json_add_string(to, "download_page_url",
-                        mdl_capability_page_url(call->service->secret,
-                                                call->service->settings->public_url, order->page_id,
-                                                p));
+                        mdl_signed_url_page(request->service->secret,
+                                            request->service->settings->public_url, order->page_id,
+                                            p));
     mdl_json_add_time(to, "created_at", order->created_at);
     if (order->events != NULL) {
         write_downloads(mdl_json_add_array(to, "downloads"), order->downloads);
@@ -151,16 +151,17 @@ void mdl_order_write(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *order)
     }
 }
 
-apr_status_t mdl_order_not_found(mdl_call_t *call)
+apr_status_t mdl_order_not_found(mdl_request_t *request)
 {
-    return mdl_refuse(&call->refusal, 404, "order_not_found", "There is no such order.");
+    return mdl_problem_set(&request->problem, 404, "order_not_found", "There is no such order.");
 }
 
-const char *mdl_order_mail_host(mdl_call_t *call)
+const char *mdl_order_mail_host(mdl_request_t *request)
 {
     apr_uri_t uri;
 
-    return apr_uri_parse(call->r->pool, call->service->settings->public_url, &uri) == APR_SUCCESS &&
+    return apr_uri_parse(request->r->pool, request->service->settings->public_url, &uri) ==
+                       APR_SUCCESS &&
                    uri.hostname != NULL
                ? uri.hostname
                : "localhost";

@@ -8,15 +8,15 @@
 #include "core/order/order.h"
 
 /** Adds an order's members; its events and downloads too, when they were read. */
-void mdl_order_write(mdl_json_t *to, mdl_call_t *call, const mdl_order_t *order);
+void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *order);
 
 /** Adds an assignment's members. */
 void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment);
 
 /** Refuses with 404 order_not_found. */
-apr_status_t mdl_order_not_found(mdl_call_t *call);
+apr_status_t mdl_order_not_found(mdl_request_t *request);
 
 /** What stands right of a Message-ID's @: the host of DownloadsPublicURL. */
-const char *mdl_order_mail_host(mdl_call_t *call);
+const char *mdl_order_mail_host(mdl_request_t *request);
 
 #endif

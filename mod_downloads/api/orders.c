@@ -6,21 +6,21 @@
 #include "api/resource.h"
 #include "core/order/diagnosis.h"
 
-static apr_status_t parse_list(mdl_call_t *call)
+static apr_status_t parse_list(mdl_request_t *request)
 {
-    mdl_order_list_t *list = apr_pcalloc(call->r->pool, sizeof *list);
+    mdl_order_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
 
-    list->default_download_limit = call->service->settings->download_limit;
-    call->arg = list;
-    return mdl_list_end(mdl_list_begin(call), &list->page);
+    list->default_download_limit = request->service->settings->download_limit;
+    request->arg = list;
+    return mdl_list_end(mdl_list_begin(request), &list->page);
 }
 
-static const char *write_row(mdl_json_t *to, mdl_call_t *call, const void *row)
+static const char *write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
 {
     const mdl_order_t *order = row;
 
-    mdl_order_write(to, call, order);
-    return mdl_resource_id(call, order->id);
+    mdl_order_write(to, request, order);
+    return mdl_resource_id(request, order->id);
 }
 
 static const mdl_resource_t resource = {"order", write_row};
@@ -36,28 +36,29 @@ const mdl_route_t mdl_route_order_list = {
 };
 
 typedef struct {
-    mdl_call_t *call;
+    mdl_request_t *request;
     mdl_order_find_t find;
 } get_t;
 
-static apr_status_t parse_get(mdl_call_t *call)
+static apr_status_t parse_get(mdl_request_t *request)
 {
-    get_t *get = apr_pcalloc(call->r->pool, sizeof *get);
+    get_t *get = apr_pcalloc(request->r->pool, sizeof *get);
 
-    get->call = call;
-    get->find.shop_id = call->caller.shop_id;
-    get->find.storefront_order_id = call->parameters[0];
-    get->find.default_download_limit = call->service->settings->download_limit;
+    get->request = request;
+    get->find.shop_id = request->caller.shop_id;
+    get->find.storefront_order_id = request->parameters[0];
+    get->find.default_download_limit = request->service->settings->download_limit;
     get->find.with_events = 1;
-    call->arg = get;
-    return mdl_members_is_digits(call->parameters[0]) ? APR_SUCCESS : mdl_order_not_found(call);
+    request->arg = get;
+    return mdl_members_is_digits(request->parameters[0]) ? APR_SUCCESS
+                                                         : mdl_order_not_found(request);
 }
 
-static apr_status_t parse_diagnosis(mdl_call_t *call)
+static apr_status_t parse_diagnosis(mdl_request_t *request)
 {
-    apr_status_t rv = parse_get(call);
+    apr_status_t rv = parse_get(request);
 
-    ((get_t *)call->arg)->find.with_lookup = 1;
+    ((get_t *)request->arg)->find.with_lookup = 1;
     return rv;
 }
 
@@ -66,12 +67,12 @@ static apr_status_t read_order(mdl_db_t *db, apr_pool_t *p, void *arg)
     get_t *get = arg;
     apr_status_t rv = mdl_order_find(db, p, &get->find);
 
-    return rv == APR_ENOENT ? mdl_order_not_found(get->call) : rv;
+    return rv == APR_ENOENT ? mdl_order_not_found(get->request) : rv;
 }
 
-static void write_get(mdl_call_t *call)
+static void write_get(mdl_request_t *request)
 {
-    mdl_order_write(call->answer, call, ((get_t *)call->arg)->find.order);
+    mdl_order_write(request->response, request, ((get_t *)request->arg)->find.order);
 }
 
 const mdl_route_t mdl_route_order = {
@@ -83,17 +84,17 @@ const mdl_route_t mdl_route_order = {
     .write = write_get,
 };
 
-static void write_diagnosis(mdl_call_t *call)
+static void write_diagnosis(mdl_request_t *request)
 {
     static const char *const statuses[] = {
         [MDL_CHECK_OK] = "ok", [MDL_CHECK_WARN] = "warn", [MDL_CHECK_FAIL] = "fail"};
-    const mdl_order_t *order = ((get_t *)call->arg)->find.order;
-    const mdl_diagnosis_t *diagnosis = mdl_diagnosis_make(order, call->service->settings->storage,
-                                                          call->r->pool);
+    const mdl_order_t *order = ((get_t *)request->arg)->find.order;
+    const mdl_diagnosis_t *diagnosis = mdl_diagnosis_make(
+        order, request->service->settings->storage, request->r->pool);
     mdl_json_t *checks;
 
-    mdl_json_add_string(call->answer, "storefront_order_id", order->storefront_order_id);
-    checks = mdl_json_add_array(call->answer, "checks");
+    mdl_json_add_string(request->response, "storefront_order_id", order->storefront_order_id);
+    checks = mdl_json_add_array(request->response, "checks");
     for (int i = 0; i < MDL_CHECKS; i++) {
         mdl_json_t *object = mdl_json_add_object(checks, NULL);
 
@@ -102,7 +103,7 @@ static void write_diagnosis(mdl_call_t *call)
         mdl_json_add_string(object, "message", diagnosis->checks[i].message);
     }
     mdl_json_add_string(
-        call->answer, "first_failure",
+        request->response, "first_failure",
         diagnosis->first_failure < MDL_CHECKS ? mdl_check_names[diagnosis->first_failure] : NULL);
 }
 

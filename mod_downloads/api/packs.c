@@ -8,7 +8,7 @@
 
 #define MAX_NAME 255
 
-static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *thing)
+static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
 {
     const mdl_pack_t *pack = thing;
 
@@ -17,25 +17,25 @@ static const char *write_members(mdl_json_t *to, mdl_call_t *call, const void *t
     mdl_ids_add(to, "file_ids", pack->file_ids);
     mdl_json_add_time(to, "created_at", pack->created_at);
     mdl_json_add_time(to, "updated_at", pack->updated_at);
-    return mdl_resource_id(call, pack->id);
+    return mdl_resource_id(request, pack->id);
 }
 
 static const mdl_resource_t resource = {"pack", write_members};
 
-static apr_status_t parse_create(mdl_call_t *call)
+static apr_status_t parse_create(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_pack_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_pack_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
     edit->name = mdl_members_text(members, "name", MDL_REQUIRED, MAX_NAME);
     edit->file_ids = mdl_members_ids(members, "file_ids");
     return mdl_members_end(members);
 }
 
-static apr_status_t parse_change(mdl_call_t *call)
+static apr_status_t parse_change(mdl_request_t *request)
 {
-    mdl_members_t *members = mdl_members_begin(call, call->body, "");
-    mdl_pack_edit_t *edit = mdl_resource_begin(call, sizeof *edit);
+    mdl_members_t *members = mdl_members_begin(request, request->body, "");
+    mdl_pack_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
     edit->name = mdl_members_text(members, "name", mdl_members_if_given(members, "name"), MAX_NAME);
     edit->file_ids = mdl_members_new_ids(members, "file_ids");

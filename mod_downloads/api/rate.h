@@ -8,9 +8,9 @@
 #include "api/request.h"
 
 /** Charges the request to its key and tells the client; refuses with 429 rate_limited. */
-apr_status_t mdl_rate_charge(mdl_call_t *call, int writes);
+apr_status_t mdl_rate_charge(mdl_request_t *request, int writes);
 
 /** Tells the client how its key stands, and charges nothing. */
-void mdl_rate_show(mdl_call_t *call);
+void mdl_rate_show(mdl_request_t *request);
 
 #endif

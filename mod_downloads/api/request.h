@@ -36,32 +36,32 @@ typedef struct {
     const mdl_json_t *body; /* of a write: an object */
     void *arg;              /* what parse made for the effect */
     mdl_list_t *list;       /* the query of a list */
-    mdl_refusal_t refusal;
-    /* The answer. */
+    mdl_problem_t problem;
+    /* The response. */
     int status;
     const char *location; /* or NULL */
-    mdl_json_t *answer;
-    const char *text; /* an answer that is text already, instead of answer */
+    mdl_json_t *response;
+    const char *text; /* a response that is text already, instead of answer */
     int retry_after;  /* seconds; 0 for none */
-} mdl_call_t;
+} mdl_request_t;
 
 /**
- * An operation.  parse checks the members and fills call->arg, or refuses; effect runs in the
+ * An operation.  parse checks the members and fills request->arg, or refuses; effect runs in the
  * gate's transaction (a GET's without one, or in one that reads of one moment), perhaps twice;
- * write fills the answer from call->arg. An answer with the status 204 has no body.
+ * write fills the response from request->arg. An answer with the status 204 has no body.
  */
 struct mdl_route_t {
     const char *method;
-    const char *path;                        /* "/jobs/{}": a parameter is one segment */
-    int no_key;                              /* open to everybody */
-    int snapshot;                            /* a GET whose effect has several statements */
-    int wakes;                               /* commits a job */
-    int optional_body;                       /* a write without a body counts as {} */
-    apr_size_t max_body;                     /* bytes; 0: MDL_MAX_BODY */
-    const mdl_resource_t *resource;          /* for those who write it by api/resource.h */
-    apr_status_t (*parse)(mdl_call_t *call); /* NULL: nothing to parse */
-    mdl_effect_fn *effect;                   /* NULL of a GET: no connection is needed */
-    void (*write)(mdl_call_t *call);
+    const char *path;                              /* "/jobs/{}": a parameter is one segment */
+    int no_key;                                    /* open to everybody */
+    int snapshot;                                  /* a GET whose effect has several statements */
+    int wakes;                                     /* commits a job */
+    int optional_body;                             /* a write without a body counts as {} */
+    apr_size_t max_body;                           /* bytes; 0: MDL_MAX_BODY */
+    const mdl_resource_t *resource;                /* for those who write it by api/resource.h */
+    apr_status_t (*parse)(mdl_request_t *request); /* NULL: nothing to parse */
+    mdl_effect_fn *effect;                         /* NULL of a GET: no connection is needed */
+    void (*write)(mdl_request_t *request);
 };
 
 #endif

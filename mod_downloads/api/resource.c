@@ -4,60 +4,62 @@
 
 #include "api/members.h"
 
-const char *mdl_resource_id(const mdl_call_t *call, apr_int64_t id)
+const char *mdl_resource_id(const mdl_request_t *request, apr_int64_t id)
 {
-    return apr_psprintf(call->r->pool, "%" APR_INT64_T_FMT, id);
+    return apr_psprintf(request->r->pool, "%" APR_INT64_T_FMT, id);
 }
 
-void *mdl_resource_begin(mdl_call_t *call, apr_size_t size)
+void *mdl_resource_begin(mdl_request_t *request, apr_size_t size)
 {
-    mdl_one_t *one = apr_pcalloc(call->r->pool, size);
+    mdl_entity_ref_t *ref = apr_pcalloc(request->r->pool, size);
 
-    one->shop_id = call->caller.shop_id;
-    one->refusal = &call->refusal;
-    if (call->parameters[0] != NULL) {
-        one->id = mdl_members_path_id(call->parameters[0]);
+    ref->shop_id = request->caller.shop_id;
+    ref->problem = &request->problem;
+    if (request->parameters[0] != NULL) {
+        ref->id = mdl_members_path_id(request->parameters[0]);
     }
-    call->arg = one;
-    return one;
+    request->arg = ref;
+    return ref;
 }
 
-apr_status_t mdl_resource_parse(mdl_call_t *call)
+apr_status_t mdl_resource_parse(mdl_request_t *request)
 {
-    mdl_resource_begin(call, sizeof(mdl_one_t));
+    mdl_resource_begin(request, sizeof(mdl_entity_ref_t));
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_resource_parse_delete(mdl_call_t *call)
+apr_status_t mdl_resource_parse_delete(mdl_request_t *request)
 {
-    mdl_resource_begin(call, sizeof(mdl_one_t));
-    return mdl_members_none(call);
+    mdl_resource_begin(request, sizeof(mdl_entity_ref_t));
+    return mdl_members_none(request);
 }
 
-static const char *write_to(mdl_call_t *call, mdl_json_t *to)
+static const char *write_to(mdl_request_t *request, mdl_json_t *to)
 {
-    return call->route->resource->write(to, call, ((const mdl_one_t *)call->arg)->found);
+    return request->route->resource->write(to, request,
+                                           ((const mdl_entity_ref_t *)request->arg)->found);
 }
 
-void mdl_resource_write(mdl_call_t *call)
+void mdl_resource_write(mdl_request_t *request)
 {
-    write_to(call, call->answer);
+    write_to(request, request->response);
 }
 
-void mdl_resource_write_changed(mdl_call_t *call)
+void mdl_resource_write_changed(mdl_request_t *request)
 {
-    write_to(call, mdl_json_add_object(call->answer, call->route->resource->noun));
+    write_to(request, mdl_json_add_object(request->response, request->route->resource->noun));
 }
 
-void mdl_resource_write_created(mdl_call_t *call)
+void mdl_resource_write_created(mdl_request_t *request)
 {
-    const char *id = write_to(call, mdl_json_add_object(call->answer, call->route->resource->noun));
+    const char *id = write_to(
+        request, mdl_json_add_object(request->response, request->route->resource->noun));
 
-    call->status = HTTP_CREATED;
-    call->location = apr_pstrcat(call->r->pool, call->root, call->path, "/", id, NULL);
+    request->status = HTTP_CREATED;
+    request->location = apr_pstrcat(request->r->pool, request->root, request->path, "/", id, NULL);
 }
 
-void mdl_resource_write_deleted(mdl_call_t *call)
+void mdl_resource_write_deleted(mdl_request_t *request)
 {
-    call->status = HTTP_NO_CONTENT;
+    request->status = HTTP_NO_CONTENT;
 }

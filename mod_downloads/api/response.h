@@ -8,15 +8,15 @@
 #include "api/request.h"
 
 /** The id of a request: mod_unique_id's, so that logs can be joined, or one made here. */
-const char *mdl_answer_request_id(request_rec *r);
+const char *mdl_response_request_id(request_rec *r);
 
-/** Sends call->status with a body, of length 0 for none. */
-int mdl_answer_send(mdl_call_t *call, const char *body, apr_size_t length);
+/** Sends request->status with a body, of length 0 for none. */
+int mdl_response_send(mdl_request_t *request, const char *body, apr_size_t length);
 
-/** Sends call->refusal as an error. */
-int mdl_answer_refusal(mdl_call_t *call);
+/** Sends request->problem as an error. */
+int mdl_response_problem(mdl_request_t *request);
 
-/** Fills call->refusal for an error of the database, and call->retry_after. */
-void mdl_answer_failure(mdl_call_t *call, apr_status_t rv);
+/** Fills request->problem for an error of the database, and request->retry_after. */
+void mdl_response_failure(mdl_request_t *request, apr_status_t rv);
 
 #endif

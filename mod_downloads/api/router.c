@@ -108,31 +108,32 @@ static int match(const char *form, const char *path, const char **parameters, ap
 }
 
 /* Splits r->uri at the API's root, wherever that is mounted. */
-static int split_path(mdl_call_t *call)
+static int split_path(mdl_request_t *request)
 {
-    const char *at = strstr(call->r->uri, MDL_API_ROOT);
+    const char *at = strstr(request->r->uri, MDL_API_ROOT);
 
     if (at == NULL) {
         return 0;
     }
     at += strlen(MDL_API_ROOT);
-    call->root = apr_pstrmemdup(call->r->pool, call->r->uri, (apr_size_t)(at - call->r->uri));
-    call->path = at;
+    request->root = apr_pstrmemdup(request->r->pool, request->r->uri,
+                                   (apr_size_t)(at - request->r->uri));
+    request->path = at;
     return 1;
 }
 
 /* Finds the route of path and method; *allow gets the methods that the path has.  A segment that is
    written out comes before one that varies: "/assets/uploads" is no asset. */
-static const mdl_route_t *find(mdl_call_t *call, const char **allow)
+static const mdl_route_t *find(mdl_request_t *request, const char **allow)
 {
-    const char *method = call->r->method_number == M_GET ? "GET" : call->r->method;
+    const char *method = request->r->method_number == M_GET ? "GET" : request->r->method;
     const mdl_route_t *found = NULL;
     int fewest = MDL_MAX_PARAMETERS;
 
     *allow = NULL;
     for (apr_size_t i = 0; i < ROUTES; i++) {
         const char *parameters[MDL_MAX_PARAMETERS] = {NULL};
-        int n = match(routes[i]->path, call->path, parameters, call->r->pool);
+        int n = match(routes[i]->path, request->path, parameters, request->r->pool);
 
         if (n < 0 || n > fewest) {
             continue;
@@ -142,52 +143,53 @@ static const mdl_route_t *find(mdl_call_t *call, const char **allow)
             found = NULL;
             fewest = n;
         }
-        *allow = *allow == NULL ? routes[i]->method
-                                : apr_pstrcat(call->r->pool, *allow, ", ", routes[i]->method, NULL);
+        *allow = *allow == NULL
+                     ? routes[i]->method
+                     : apr_pstrcat(request->r->pool, *allow, ", ", routes[i]->method, NULL);
         if (strcmp(routes[i]->method, "GET") == 0) {
-            *allow = apr_pstrcat(call->r->pool, *allow, ", HEAD", NULL);
+            *allow = apr_pstrcat(request->r->pool, *allow, ", HEAD", NULL);
         }
         if (strcmp(routes[i]->method, method) == 0) {
-            memcpy(call->parameters, parameters, sizeof parameters);
+            memcpy(request->parameters, parameters, sizeof parameters);
             found = routes[i];
         }
     }
     if (*allow != NULL) {
-        *allow = apr_pstrcat(call->r->pool, *allow, ", OPTIONS", NULL);
+        *allow = apr_pstrcat(request->r->pool, *allow, ", OPTIONS", NULL);
     }
     return found;
 }
 
-static int refuse(mdl_call_t *call, int status, const char *code, const char *message)
+static int refuse(mdl_request_t *request, int status, const char *code, const char *message)
 {
-    mdl_request_leave_body(call->r);
-    mdl_refuse(&call->refusal, status, code, message);
-    return mdl_answer_refusal(call);
+    mdl_request_body_discard(request->r);
+    mdl_problem_set(&request->problem, status, code, message);
+    return mdl_response_problem(request);
 }
 
 int mdl_router_handle(request_rec *r, const mdl_service_t *service)
 {
-    mdl_call_t *call = apr_pcalloc(r->pool, sizeof *call);
+    mdl_request_t *request = apr_pcalloc(r->pool, sizeof *request);
     const char *allow = NULL;
 
-    call->r = r;
-    call->service = service;
-    call->request_id = mdl_answer_request_id(r);
-    if (split_path(call)) {
-        call->route = find(call, &allow);
+    request->r = r;
+    request->service = service;
+    request->request_id = mdl_response_request_id(r);
+    if (split_path(request)) {
+        request->route = find(request, &allow);
     }
     if (allow == NULL) {
-        return refuse(call, 404, "not_found", "There is no such path in this API.");
+        return refuse(request, 404, "not_found", "There is no such path in this API.");
     }
     if (r->method_number == M_OPTIONS) {
-        mdl_request_leave_body(r);
+        mdl_request_body_discard(r);
         apr_table_setn(r->headers_out, "Allow", allow);
-        call->status = HTTP_NO_CONTENT;
-        return mdl_answer_send(call, NULL, 0);
+        request->status = HTTP_NO_CONTENT;
+        return mdl_response_send(request, NULL, 0);
     }
-    if (call->route == NULL) {
+    if (request->route == NULL) {
         apr_table_setn(r->headers_out, "Allow", allow);
-        return refuse(call, 405, "method_not_allowed", "This path does not have that method.");
+        return refuse(request, 405, "method_not_allowed", "This path does not have that method.");
     }
-    return mdl_gate_run(call);
+    return mdl_gate_run(request);
 }

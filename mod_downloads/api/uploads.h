@@ -15,9 +15,10 @@ extern const mdl_route_t mdl_route_upload_complete;
 
 /** Fills what an effect needs to complete an upload.  Refused with 503 where there is no storage.
  */
-apr_status_t mdl_upload_prepare(mdl_call_t *call, mdl_upload_complete_t *complete, const char *id);
+apr_status_t mdl_upload_prepare(mdl_request_t *request, mdl_upload_complete_t *complete,
+                                const char *id);
 
 /** Writes the asset of a completed upload, with its job while that is to be done. */
-void mdl_upload_write_asset(mdl_call_t *call, const mdl_upload_complete_t *complete);
+void mdl_upload_write_asset(mdl_request_t *request, const mdl_upload_complete_t *complete);
 
 #endif

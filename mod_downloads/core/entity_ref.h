@@ -10,8 +10,8 @@
 typedef struct {
     apr_int64_t shop_id;
     apr_int64_t id; /* 0 to create one */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
     void *found; /* out: the thing as it is then; nothing when it was deleted */
-} mdl_one_t;
+} mdl_entity_ref_t;
 
 #endif

@@ -68,7 +68,7 @@ static void halves_of(const char *key, apr_int64_t *hi, apr_int64_t *lo)
 }
 
 apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempotency,
-                                  mdl_answer_t *answer, apr_pool_t *p)
+                                  mdl_stored_response_t *response, apr_pool_t *p)
 {
     apr_int64_t hi, lo;
     mdl_rows_t *row;
@@ -84,14 +84,14 @@ apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempot
     if (strcmp(mdl_rows_text(row, 0), idempotency->fingerprint) != 0) {
         return APR_EMISMATCH;
     }
-    answer->status = (int)mdl_rows_int(row, 1);
-    answer->location = mdl_rows_text(row, 2);
-    answer->body = mdl_rows_text(row, 3);
+    response->status = (int)mdl_rows_int(row, 1);
+    response->location = mdl_rows_text(row, 2);
+    response->body = mdl_rows_text(row, 3);
     return APR_SUCCESS;
 }
 
 apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempotency,
-                                   const mdl_answer_t *answer, apr_pool_t *p)
+                                   const mdl_stored_response_t *response, apr_pool_t *p)
 {
     apr_int64_t hi, lo, changed;
     apr_status_t rv;
@@ -99,8 +99,8 @@ apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempo
     halves_of(idempotency->key, &hi, &lo);
     rv = mdl_db_exec(db, MDL_Q_IDEMPOTENCY_INSERT, &changed, p,
                      MDL_ARGS(mdl_int(idempotency->shop_id), mdl_int(hi), mdl_int(lo),
-                              mdl_text(idempotency->fingerprint), mdl_int(answer->status),
-                              mdl_text(answer->location), mdl_text(answer->body),
+                              mdl_text(idempotency->fingerprint), mdl_int(response->status),
+                              mdl_text(response->location), mdl_text(response->body),
                               mdl_int(idempotency->now),
                               mdl_int(idempotency->now - idempotency->retention)));
     return rv == APR_SUCCESS && changed == 0 ? APR_EEXIST : rv;

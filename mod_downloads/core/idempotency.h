@@ -1,6 +1,6 @@
 /*
- * An Idempotency-Key and the successful answer that belongs to it (contract, section 3): stored in
- * the transaction of its effect, so that an effect without its answer, or the other way round,
+ * An Idempotency-Key and the successful response that belongs to it (contract, section 3): stored
+ * in the transaction of its effect, so that an effect without its response, or the other way round,
  * cannot be.
  */
 #ifndef MDL_CORE_IDEMPOTENCY_H
@@ -12,7 +12,7 @@ typedef struct {
     int status;
     const char *location; /* or NULL */
     const char *body;
-} mdl_answer_t;
+} mdl_stored_response_t;
 
 typedef struct {
     apr_int64_t shop_id;
@@ -33,15 +33,15 @@ const char *mdl_idempotency_fingerprint(const char *method, const char *path, co
                                         apr_size_t length, apr_pool_t *p);
 
 /**
- * Looks for an earlier answer.  Returns APR_SUCCESS and the answer, APR_ENOENT when there is none,
- * APR_EMISMATCH when the key was used with another request.
+ * Looks for an earlier answer.  Returns APR_SUCCESS and the response, APR_ENOENT when there is
+ * none, APR_EMISMATCH when the key was used with another request.
  */
 apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempotency,
-                                  mdl_answer_t *answer, apr_pool_t *p);
+                                  mdl_stored_response_t *response, apr_pool_t *p);
 
-/** Stores an answer.  Returns APR_EEXIST when another transaction stored one meanwhile. */
+/** Stores a response.  Returns APR_EEXIST when another transaction stored one meanwhile. */
 apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempotency,
-                                   const mdl_answer_t *answer, apr_pool_t *p);
+                                   const mdl_stored_response_t *response, apr_pool_t *p);
 
 /** Effect: deletes a batch of answers past their retention; removed tells how many. */
 typedef struct {

@@ -43,7 +43,7 @@ apr_array_header_t *mdl_ids_read(const char *json, apr_pool_t *p)
 
 apr_status_t mdl_ids_check(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop_id,
                            const apr_array_header_t *ids, const char *member,
-                           mdl_refusal_t *refusal, apr_pool_t *p)
+                           mdl_problem_t *problem, apr_pool_t *p)
 {
     apr_hash_t *found = apr_hash_make(p);
     mdl_rows_t *rows;
@@ -65,8 +65,8 @@ apr_status_t mdl_ids_check(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop
     }
     for (int i = 0; i < ids->nelts; i++) {
         if (apr_hash_get(found, &APR_ARRAY_IDX(ids, i, apr_int64_t), sizeof(apr_int64_t)) == NULL) {
-            mdl_refusal_detail(refusal, apr_psprintf(p, "/%s/%d", member, i), "unknown_reference",
-                               "There is no such id in this shop.", p);
+            mdl_problem_add_detail(problem, apr_psprintf(p, "/%s/%d", member, i),
+                                   "unknown_reference", "There is no such id in this shop.", p);
         }
     }
     return APR_SUCCESS;

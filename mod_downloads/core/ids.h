@@ -24,6 +24,6 @@ apr_array_header_t *mdl_ids_read(const char *json, apr_pool_t *p);
  */
 apr_status_t mdl_ids_check(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop_id,
                            const apr_array_header_t *ids, const char *member,
-                           mdl_refusal_t *refusal, apr_pool_t *p);
+                           mdl_problem_t *problem, apr_pool_t *p);
 
 #endif

@@ -119,7 +119,7 @@ apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_page_t *page = arg;
+    mdl_list_page_t *page = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_JOB_PAGE, &rows, p,

@@ -7,7 +7,7 @@
 #ifndef MDL_CORE_JOB_H
 #define MDL_CORE_JOB_H
 
-#include "core/page.h"
+#include "core/list_page.h"
 #include "db/db.h"
 
 #define MDL_JOB_IMPORT "asset_import"
@@ -118,7 +118,7 @@ apr_status_t mdl_job_fail(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 apr_status_t mdl_job_open_of_asset(mdl_db_t *db, apr_int64_t asset_id, const char *but, int *open,
                                    apr_pool_t *p);
 
-/** Effect that reads a page (mdl_page_t) of mdl_job_t, as the shop may see them. */
+/** Effect that reads a page (mdl_list_page_t) of mdl_job_t, as the shop may see them. */
 apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** Cancels the open jobs of an asset. */

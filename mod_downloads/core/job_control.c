@@ -7,22 +7,22 @@
 #include "core/catalog/asset.h"
 #include "core/order/lookup.h"
 
-static apr_status_t not_found(mdl_refusal_t *refusal)
+static apr_status_t not_found(mdl_problem_t *problem)
 {
-    return mdl_refuse(refusal, 404, "job_not_found", "There is no such job.");
+    return mdl_problem_set(problem, 404, "job_not_found", "There is no such job.");
 }
 
-static apr_status_t find_for(mdl_db_t *db, mdl_job_act_t *act, apr_pool_t *p)
+static apr_status_t find_for(mdl_db_t *db, mdl_job_control_t *act, apr_pool_t *p)
 {
     apr_status_t rv = act->shop_id != 0
                           ? mdl_job_find_of_shop(db, act->shop_id, act->id, &act->job, p)
                           : mdl_job_find(db, act->id, &act->job, p);
 
-    return rv == APR_ENOENT ? not_found(act->refusal) : rv;
+    return rv == APR_ENOENT ? not_found(act->problem) : rv;
 }
 
 /* What waited for a job that was cancelled waits no more. */
-static apr_status_t ended(mdl_db_t *db, const mdl_job_act_t *cancel, apr_pool_t *p)
+static apr_status_t ended(mdl_db_t *db, const mdl_job_control_t *cancel, apr_pool_t *p)
 {
     const mdl_job_t *job = cancel->job;
 
@@ -34,7 +34,7 @@ static apr_status_t ended(mdl_db_t *db, const mdl_job_act_t *cancel, apr_pool_t 
 
 apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_job_act_t *cancel = arg;
+    mdl_job_control_t *cancel = arg;
     apr_time_t now = apr_time_now();
     apr_int64_t changed;
     apr_status_t rv;
@@ -50,32 +50,33 @@ apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     return strcmp(cancel->job->status, "cancelled") == 0
                ? APR_SUCCESS
-               : mdl_refuse(cancel->refusal, 409, "job_finished", "The job has finished already.");
+               : mdl_problem_set(cancel->problem, 409, "job_finished",
+                                 "The job has finished already.");
 }
 
 /* The asset of a job that is queued again waits for it, and for no other. */
-static apr_status_t await_again(mdl_db_t *db, const mdl_job_act_t *retry, apr_pool_t *p)
+static apr_status_t await_again(mdl_db_t *db, const mdl_job_control_t *retry, apr_pool_t *p)
 {
     const mdl_job_t *job = retry->job;
     mdl_asset_t *asset;
     int open;
-    apr_status_t rv = mdl_asset_lock(db, job->shop_id, job->asset_id, &asset, retry->refusal, p);
+    apr_status_t rv = mdl_asset_lock(db, job->shop_id, job->asset_id, &asset, retry->problem, p);
 
-    if (rv == MDL_EREFUSED) {
-        return mdl_refuse(retry->refusal, 409, "job_finished", "The job's asset was deleted.");
+    if (rv == MDL_EPROBLEM) {
+        return mdl_problem_set(retry->problem, 409, "job_finished", "The job's asset was deleted.");
     }
     if (rv != APR_SUCCESS ||
         (rv = mdl_job_open_of_asset(db, job->asset_id, job->id, &open, p)) != APR_SUCCESS) {
         return rv;
     }
-    return open ? mdl_refuse(retry->refusal, 409, "asset_not_ready",
-                             "Another job of the asset is under way.")
+    return open ? mdl_problem_set(retry->problem, 409, "asset_not_ready",
+                                  "Another job of the asset is under way.")
                 : mdl_asset_retry(db, job->asset_id, p);
 }
 
 apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_job_act_t *retry = arg;
+    mdl_job_control_t *retry = arg;
     apr_int64_t changed;
     apr_status_t rv;
 
@@ -86,11 +87,11 @@ apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, void *arg)
         return rv;
     }
     if (changed == 0) {
-        return mdl_refuse(retry->refusal, 409, "job_finished",
-                          "Only a job that failed or was cancelled can be tried again.");
+        return mdl_problem_set(retry->problem, 409, "job_finished",
+                               "Only a job that failed or was cancelled can be tried again.");
     }
     if (retry->job->order_id != 0) {
-        return mdl_lookup_retried(db, retry->job, retry->refusal, p);
+        return mdl_lookup_retried(db, retry->job, retry->problem, p);
     }
     return retry->job->asset_id != 0 ? await_again(db, retry, p) : APR_SUCCESS;
 }

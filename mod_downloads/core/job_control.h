@@ -14,8 +14,8 @@ typedef struct {
     apr_int64_t shop_id;            /* 0: an operator retries, who may have any job */
     const mdl_fraud_rules_t *rules; /* to cancel by */
     mdl_job_t *job;                 /* out */
-    mdl_refusal_t *refusal;
-} mdl_job_act_t;
+    mdl_problem_t *problem;
+} mdl_job_control_t;
 
 /** Effect: cancels a shop's open job; a cancelled one stays so.  Refused: 404, 409 job_finished.
     Whoever works on it stops when it is woken. */

@@ -1,26 +1,28 @@
 #include "core/problem.h"
 
-apr_status_t mdl_refuse(mdl_refusal_t *refusal, int status, const char *code, const char *message)
+apr_status_t mdl_problem_set(mdl_problem_t *problem, int status, const char *code,
+                             const char *message)
 {
-    refusal->status = status;
-    refusal->code = code;
-    refusal->message = message;
-    return MDL_EREFUSED;
+    problem->status = status;
+    problem->code = code;
+    problem->message = message;
+    return MDL_EPROBLEM;
 }
 
-void mdl_refusal_detail(mdl_refusal_t *refusal, const char *pointer, const char *code,
-                        const char *message, apr_pool_t *p)
+void mdl_problem_add_detail(mdl_problem_t *problem, const char *pointer, const char *code,
+                            const char *message, apr_pool_t *p)
 {
-    if (refusal->details == NULL) {
-        refusal->details = apr_array_make(p, 4, sizeof(mdl_detail_t));
+    if (problem->details == NULL) {
+        problem->details = apr_array_make(p, 4, sizeof(mdl_problem_detail_t));
     }
-    if (refusal->details->nelts == MDL_MAX_DETAILS) {
+    if (problem->details->nelts == MDL_PROBLEM_DETAILS_MAX) {
         return;
     }
-    APR_ARRAY_PUSH(refusal->details, mdl_detail_t) = (mdl_detail_t){pointer, code, message};
+    APR_ARRAY_PUSH(problem->details, mdl_problem_detail_t) = (mdl_problem_detail_t){pointer, code,
+                                                                                    message};
 }
 
-void mdl_refusal_clear(mdl_refusal_t *refusal)
+void mdl_problem_clear(mdl_problem_t *problem)
 {
-    *refusal = (mdl_refusal_t){0};
+    *problem = (mdl_problem_t){0};
 }

@@ -8,33 +8,34 @@
 #include <apr_errno.h>
 #include <apr_tables.h>
 
-/** What an effect returns once it has filled its refusal; its transaction is rolled back. */
-#define MDL_EREFUSED (APR_OS_START_USERERR + 1)
+/** What an effect returns once it has filled its problem; its transaction is rolled back. */
+#define MDL_EPROBLEM (APR_OS_START_USERERR + 1)
 
 typedef struct {
     const char *pointer; /* JSON pointer (RFC 6901) of the faulty member, or NULL */
     const char *code;
     const char *message;
-} mdl_detail_t;
+} mdl_problem_detail_t;
 
 typedef struct {
     int status;       /* of HTTP */
     const char *code; /* one of the contract's, section 4 */
     const char *message;
-    apr_array_header_t *details; /* of mdl_detail_t, NULL for none */
-} mdl_refusal_t;
+    apr_array_header_t *details; /* of mdl_problem_detail_t, NULL for none */
+} mdl_problem_t;
 
-/** Fills refusal and returns MDL_EREFUSED.  Details that are there already stay. */
-apr_status_t mdl_refuse(mdl_refusal_t *refusal, int status, const char *code, const char *message);
+/** Fills problem and returns MDL_EPROBLEM.  Details that are there already stay. */
+apr_status_t mdl_problem_set(mdl_problem_t *problem, int status, const char *code,
+                             const char *message);
 
 /** More details than these are not worth their bytes. */
-#define MDL_MAX_DETAILS 100
+#define MDL_PROBLEM_DETAILS_MAX 100
 
-/** Adds a detail, up to MDL_MAX_DETAILS; the strings must live as long as p. */
-void mdl_refusal_detail(mdl_refusal_t *refusal, const char *pointer, const char *code,
-                        const char *message, apr_pool_t *p);
+/** Adds a detail, up to MDL_PROBLEM_DETAILS_MAX; the strings must live as long as p. */
+void mdl_problem_add_detail(mdl_problem_t *problem, const char *pointer, const char *code,
+                            const char *message, apr_pool_t *p);
 
 /** Empties it for another run of an effect. */
-void mdl_refusal_clear(mdl_refusal_t *refusal);
+void mdl_problem_clear(mdl_problem_t *problem);
 
 #endif

@@ -135,7 +135,7 @@ int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why)
 }
 
 static int run(mdl_ctl_t *ctl, int transaction, mdl_effect_fn *effect, void *arg,
-               mdl_refusal_t *refusal)
+               mdl_problem_t *problem)
 {
     const char *why = NULL;
     int version;
@@ -150,22 +150,22 @@ static int run(mdl_ctl_t *ctl, int transaction, mdl_effect_fn *effect, void *arg
     if (rv == APR_SUCCESS) {
         return MDL_EXIT_DONE;
     }
-    if (rv == MDL_EREFUSED) {
-        return mdl_ctl_fail(ctl, refusal->status == 404 ? MDL_EXIT_ABSENT : MDL_EXIT_REFUSED,
-                            refusal->code, refusal->message);
+    if (rv == MDL_EPROBLEM) {
+        return mdl_ctl_fail(ctl, problem->status == 404 ? MDL_EXIT_ABSENT : MDL_EXIT_REFUSED,
+                            problem->code, problem->message);
     }
     return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable",
                         mdl_ctl_database_words(ctl, rv));
 }
 
-int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_refusal_t *refusal)
+int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
 {
-    return run(ctl, 1, effect, arg, refusal);
+    return run(ctl, 1, effect, arg, problem);
 }
 
-int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_refusal_t *refusal)
+int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
 {
-    return run(ctl, 0, effect, arg, refusal);
+    return run(ctl, 0, effect, arg, problem);
 }
 
 void mdl_ctl_await_epoch(void)

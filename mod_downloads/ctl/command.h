@@ -77,12 +77,12 @@ const char *mdl_ctl_database_words(const mdl_ctl_t *ctl, apr_status_t rv);
 
 /**
  * Runs an effect in a transaction, once the schema is known to be this program's.  Tells what goes
- * wrong and returns the exit code; refusal is the one in arg.
+ * wrong and returns the exit code; problem is the one in arg.
  */
-int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_refusal_t *refusal);
+int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
 
 /** The same without a transaction, for an effect that reads. */
-int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_refusal_t *refusal);
+int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
 
 /** Waits until no process of this node trusts what it remembers of keys (core/shop/key_cache.h). */
 void mdl_ctl_await_epoch(void);

@@ -48,7 +48,7 @@ static void hide_query(mdl_job_t *job, apr_pool_t *p)
 
 typedef struct {
     mdl_job_list_t list;
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } jobs_of_shop_t;
 
 /* An unknown shop is an error, not an empty list. */
@@ -60,7 +60,7 @@ static apr_status_t jobs_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
                                        : APR_SUCCESS;
 
     if (rv == APR_ENOENT) {
-        return mdl_refuse(of->refusal, 404, "not_found", "There is no such shop.");
+        return mdl_problem_set(of->problem, 404, "not_found", "There is no such shop.");
     }
     return rv == APR_SUCCESS ? mdl_job_list(db, p, &of->list) : rv;
 }
@@ -83,11 +83,11 @@ static apr_array_header_t *choose(const mdl_ctl_t *ctl, const apr_array_header_t
 
 int mdl_ctl_job_list(mdl_ctl_t *ctl)
 {
-    mdl_refusal_t refusal = {0};
+    mdl_problem_t problem = {0};
     jobs_of_shop_t of = {.list = {.shop_id = ctl->shop_id, .limit = ctl->status ? SEARCHED : SHOWN},
-                         .refusal = &refusal};
+                         .problem = &problem};
     const apr_array_header_t *chosen;
-    int failed = mdl_ctl_read(ctl, jobs_of_shop, &of, &refusal);
+    int failed = mdl_ctl_read(ctl, jobs_of_shop, &of, &problem);
 
     if (failed) {
         return failed;
@@ -105,7 +105,7 @@ int mdl_ctl_job_list(mdl_ctl_t *ctl)
 typedef struct {
     const char *id;
     mdl_job_t *job; /* out */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } job_find_t;
 
 static apr_status_t find(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -113,15 +113,16 @@ static apr_status_t find(mdl_db_t *db, apr_pool_t *p, void *arg)
     job_find_t *it = arg;
     apr_status_t rv = mdl_job_find(db, it->id, &it->job, p);
 
-    return rv == APR_ENOENT ? mdl_refuse(it->refusal, 404, "job_not_found", "There is no such job.")
-                            : rv;
+    return rv == APR_ENOENT
+               ? mdl_problem_set(it->problem, 404, "job_not_found", "There is no such job.")
+               : rv;
 }
 
 int mdl_ctl_job_show(mdl_ctl_t *ctl)
 {
-    mdl_refusal_t refusal = {0};
-    job_find_t it = {.id = ctl->words[0], .refusal = &refusal};
-    int failed = mdl_ctl_read(ctl, find, &it, &refusal);
+    mdl_problem_t problem = {0};
+    job_find_t it = {.id = ctl->words[0], .problem = &problem};
+    int failed = mdl_ctl_read(ctl, find, &it, &problem);
 
     if (!failed) {
         hide_query(it.job, ctl->p);
@@ -132,9 +133,9 @@ int mdl_ctl_job_show(mdl_ctl_t *ctl)
 
 int mdl_ctl_job_retry(mdl_ctl_t *ctl)
 {
-    mdl_refusal_t refusal = {0};
-    mdl_job_act_t retry = {.id = ctl->words[0], .refusal = &refusal};
-    int failed = mdl_ctl_write(ctl, mdl_job_retry, &retry, &refusal);
+    mdl_problem_t problem = {0};
+    mdl_job_control_t retry = {.id = ctl->words[0], .problem = &problem};
+    int failed = mdl_ctl_write(ctl, mdl_job_retry, &retry, &problem);
 
     if (failed) {
         return failed;

@@ -21,12 +21,12 @@ static const mdl_field_t fields[] = {
 
 int mdl_ctl_key_create(mdl_ctl_t *ctl)
 {
-    mdl_refusal_t refusal = {0};
+    mdl_problem_t problem = {0};
     mdl_key_create_t create = {.secret = ctl->secret,
                                .key = {.shop_id = ctl->id,
                                        .name = ctl->words[1],
                                        .scope = ctl->scope ? ctl->scope : "full"},
-                               .refusal = &refusal};
+                               .problem = &problem};
     mdl_json_t *document = mdl_json_object(ctl->p);
     int failed;
 
@@ -36,7 +36,7 @@ int mdl_ctl_key_create(mdl_ctl_t *ctl)
     if (ctl->expires_s) {
         create.key.expires_at = apr_time_now() + apr_time_from_sec(ctl->expires_s);
     }
-    if ((failed = mdl_ctl_write(ctl, mdl_key_create, &create, &refusal))) {
+    if ((failed = mdl_ctl_write(ctl, mdl_key_create, &create, &problem))) {
         return failed;
     }
     mdl_printer_line(ctl->output,
@@ -52,7 +52,7 @@ int mdl_ctl_key_create(mdl_ctl_t *ctl)
 
 typedef struct {
     mdl_key_list_t list;
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } keys_of_shop_t;
 
 /* An unknown shop is an error, not an empty list. */
@@ -63,16 +63,16 @@ static apr_status_t keys_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv = mdl_shop_find(db, of->list.shop_id, &shop, p);
 
     if (rv == APR_ENOENT) {
-        return mdl_refuse(of->refusal, 404, "not_found", "There is no such shop.");
+        return mdl_problem_set(of->problem, 404, "not_found", "There is no such shop.");
     }
     return rv == APR_SUCCESS ? mdl_key_list(db, p, &of->list) : rv;
 }
 
 int mdl_ctl_key_list(mdl_ctl_t *ctl)
 {
-    mdl_refusal_t refusal = {0};
-    keys_of_shop_t of = {.list = {.shop_id = ctl->id}, .refusal = &refusal};
-    int failed = mdl_ctl_read(ctl, keys_of_shop, &of, &refusal);
+    mdl_problem_t problem = {0};
+    keys_of_shop_t of = {.list = {.shop_id = ctl->id}, .problem = &problem};
+    int failed = mdl_ctl_read(ctl, keys_of_shop, &of, &problem);
 
     if (!failed) {
         mdl_printer_list(ctl->output, fields, of.list.keys, "The shop has no key.");
@@ -82,9 +82,9 @@ int mdl_ctl_key_list(mdl_ctl_t *ctl)
 
 int mdl_ctl_key_revoke(mdl_ctl_t *ctl)
 {
-    mdl_refusal_t refusal = {0};
-    mdl_key_revoke_t revoke = {.id = ctl->words[0], .refusal = &refusal};
-    int failed = mdl_ctl_write(ctl, mdl_key_revoke, &revoke, &refusal);
+    mdl_problem_t problem = {0};
+    mdl_key_revoke_t revoke = {.id = ctl->words[0], .problem = &problem};
+    int failed = mdl_ctl_write(ctl, mdl_key_revoke, &revoke, &problem);
 
     if (failed) {
         return failed;

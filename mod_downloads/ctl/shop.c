@@ -21,11 +21,11 @@ static const mdl_field_t fields[] = {
 
 int mdl_ctl_shop_add(mdl_ctl_t *ctl)
 {
-    mdl_refusal_t refusal = {0};
+    mdl_problem_t problem = {0};
     mdl_shop_add_t add = {
         .shop = {.name = ctl->words[0], .domain = ctl->words[1], .email = ctl->email},
-        .refusal = &refusal};
-    int failed = mdl_ctl_write(ctl, mdl_shop_add, &add, &refusal);
+        .problem = &problem};
+    int failed = mdl_ctl_write(ctl, mdl_shop_add, &add, &problem);
 
     if (failed) {
         return failed;
@@ -51,9 +51,9 @@ int mdl_ctl_shop_list(mdl_ctl_t *ctl)
 
 static int set_status(mdl_ctl_t *ctl, const char *status, mdl_shop_t **shop)
 {
-    mdl_refusal_t refusal = {0};
-    mdl_shop_set_status_t set = {.id = ctl->id, .status = status, .refusal = &refusal};
-    int failed = mdl_ctl_write(ctl, mdl_shop_set_status, &set, &refusal);
+    mdl_problem_t problem = {0};
+    mdl_shop_set_status_t set = {.id = ctl->id, .status = status, .problem = &problem};
+    int failed = mdl_ctl_write(ctl, mdl_shop_set_status, &set, &problem);
 
     *shop = set.shop;
     return failed;
@@ -89,7 +89,7 @@ int mdl_ctl_shop_suspend(mdl_ctl_t *ctl)
 
 int mdl_ctl_shop_set(mdl_ctl_t *ctl)
 {
-    mdl_refusal_t refusal = {0};
+    mdl_problem_t problem = {0};
     mdl_shop_set_t set = {.id = ctl->id,
                           .name = ctl->name,
                           .email = ctl->email,
@@ -101,13 +101,13 @@ int mdl_ctl_shop_set(mdl_ctl_t *ctl)
                                          .token = ctl->storefront_token,
                                          .secret = ctl->secret,
                                          .settings = ctl->settings},
-                          .refusal = &refusal};
+                          .problem = &problem};
     int failed;
 
     if (ctl->storefront_token && !ctl->secret) {
         return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
     }
-    if ((failed = mdl_ctl_write(ctl, mdl_shop_set, &set, &refusal))) {
+    if ((failed = mdl_ctl_write(ctl, mdl_shop_set, &set, &problem))) {
         return failed;
     }
     mdl_printer_result(ctl->output, fields, set.shop,

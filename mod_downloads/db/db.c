@@ -20,15 +20,15 @@ struct mdl_rows_t {
 };
 
 /* Keeps the first line of what the database said: the rest can hold a customer's data. */
-void mdl_db_keep_words(mdl_db_t *db)
+void mdl_db_keep_error(mdl_db_t *db)
 {
-    const char *words = db->ops->words(db->native);
-    apr_size_t length = strcspn(words, "\n");
+    const char *error_text = db->ops->error_text(db->native);
+    apr_size_t length = strcspn(error_text, "\n");
 
     if (length >= sizeof db->error) {
         length = sizeof db->error - 1;
     }
-    memcpy(db->error, words, length);
+    memcpy(db->error, error_text, length);
     db->error[length] = '\0';
 }
 
@@ -36,7 +36,7 @@ apr_status_t mdl_db_note_failure(mdl_db_t *db, const char *what)
 {
     apr_status_t rv = db->ops->classify(db->native);
 
-    mdl_db_keep_words(db);
+    mdl_db_keep_error(db);
     if (db->failed == APR_SUCCESS) {
         db->failed = rv;
     }

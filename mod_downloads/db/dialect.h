@@ -20,7 +20,7 @@ typedef struct {
     /** The class of the last error. */
     apr_status_t (*classify)(void *native);
     /** The words of the last error, borrowed until the next call. */
-    const char *(*words)(void *native);
+    const char *(*error_text)(void *native);
     /** Makes a lost connection anew; MDL_DB_EGONE when it can't.  NULL where apr_dbd has no way to,
         for SQLite opens its file but once. */
     apr_status_t (*reset)(void *native);

@@ -70,7 +70,7 @@ static apr_status_t classify(void *native)
     return MDL_DB_EOTHER;
 }
 
-static const char *words(void *native)
+static const char *error_text(void *native)
 {
     return PQerrorMessage(native);
 }
@@ -82,5 +82,5 @@ static apr_status_t reset(void *native)
 }
 
 const mdl_dialect_ops_t mdl_dialect_pgsql = {
-    "pgsql", session, command, classify,
-    words,   reset,   "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"};
+    "pgsql",    session, command, classify,
+    error_text, reset,   "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"};

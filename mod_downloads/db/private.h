@@ -33,6 +33,6 @@ apr_uint64_t mdl_db_file_id(const mdl_db_t *db);
 apr_status_t mdl_db_note_failure(mdl_db_t *db, const char *what);
 
 /** Keeps what the database said, for mdl_db_error. */
-void mdl_db_keep_words(mdl_db_t *db);
+void mdl_db_keep_error(mdl_db_t *db);
 
 #endif

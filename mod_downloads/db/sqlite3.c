@@ -69,10 +69,10 @@ static apr_status_t classify(void *native)
     }
 }
 
-static const char *words(void *native)
+static const char *error_text(void *native)
 {
     return sqlite3_errmsg(native);
 }
 
-const mdl_dialect_ops_t mdl_dialect_sqlite3 = {"sqlite3", session, command,           classify,
-                                               words,     NULL,    "BEGIN IMMEDIATE", "BEGIN"};
+const mdl_dialect_ops_t mdl_dialect_sqlite3 = {"sqlite3",  session, command,           classify,
+                                               error_text, NULL,    "BEGIN IMMEDIATE", "BEGIN"};

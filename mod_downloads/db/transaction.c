@@ -119,7 +119,7 @@ static apr_status_t mend(mdl_db_t *db, apr_status_t rv)
         return MDL_DB_EGONE;
     }
     if ((rv = db->ops->reset(db->native)) != APR_SUCCESS) {
-        mdl_db_keep_words(db);
+        mdl_db_keep_error(db);
     }
     return rv;
 }

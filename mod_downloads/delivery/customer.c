@@ -4,8 +4,8 @@
 
 #include "connection.h"
 
-apr_status_t mdl_buyer_order(request_rec *r, const mdl_service_t *service, const char *page_id,
-                             mdl_effect_fn *effect, mdl_order_t **order)
+apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, const char *page_id,
+                                mdl_effect_fn *effect, mdl_order_t **order)
 {
     mdl_order_find_t find = {.page_id = page_id,
                              .default_download_limit = service->settings->download_limit};
@@ -28,7 +28,7 @@ static int names_prefetch(request_rec *r, const char *header)
     return value != NULL && ap_strcasestr(value, "prefetch") != NULL;
 }
 
-int mdl_buyer_prefetches(request_rec *r)
+int mdl_customer_prefetches(request_rec *r)
 {
     return names_prefetch(r, "Sec-Purpose") || names_prefetch(r, "Purpose") ||
            names_prefetch(r, "X-Moz");
@@ -40,8 +40,8 @@ static int shows_reason(const mdl_order_t *order)
            strcmp(order->access_status, "rejected") == 0;
 }
 
-mdl_view_customer_t mdl_buyer_customer(const mdl_service_t *service, const mdl_order_t *order,
-                                       apr_pool_t *p)
+mdl_view_customer_t mdl_customer_view(const mdl_service_t *service, const mdl_order_t *order,
+                                      apr_pool_t *p)
 {
     return (mdl_view_customer_t){.shop_id = order->shop_id,
                                  .shop_name = order->shop_name,

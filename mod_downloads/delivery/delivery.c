@@ -26,7 +26,7 @@ static int take_over(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     (void)plog;
     (void)ptemp;
     (void)pconf;
-    mdl_wire_take_over();
+    mdl_socket_bytes_take_over();
     return OK;
 }
 
@@ -42,7 +42,7 @@ void mdl_delivery_register(void)
 {
     mdl_output_register();
     ap_hook_pre_config(take_over, NULL, NULL, APR_HOOK_REALLY_LAST);
-    ap_hook_pre_connection(mdl_wire_begin, NULL, NULL, APR_HOOK_FIRST);
+    ap_hook_pre_connection(mdl_socket_bytes_begin, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_child_stopping(stop, NULL, NULL, APR_HOOK_MIDDLE);
 }
 
@@ -86,7 +86,7 @@ static const struct {
     {"/o/", mdl_page_show, mdl_page_press, mdl_page_wrong_method, 0},
     {"/f/", mdl_file_serve, NULL, mdl_file_wrong_method, 1},
     {"/z/", mdl_file_serve_archive, NULL, mdl_file_wrong_method, 1},
-    {"/l/", mdl_visit_open, NULL, mdl_visit_wrong_method, 0},
+    {"/l/", mdl_link_serve, NULL, mdl_link_wrong_method, 0},
 };
 
 static int route(request_rec *r, const mdl_service_t *service, const char *path)

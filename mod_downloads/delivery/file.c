@@ -38,7 +38,7 @@ typedef struct {
     request_rec *r;
     apr_pool_t *pool; /* of what the database says */
     const mdl_service_t *service;
-    mdl_capability_file_t link;
+    mdl_signed_file_t link;
     mdl_download_t download;
     mdl_body_t *body;
     const char *etag;
@@ -53,17 +53,17 @@ typedef struct {
 } refusal_t;
 
 static const refusal_t refusals[] = {
-    [MDL_VERDICT_GONE] = {HTTP_NOT_FOUND, "file_gone"},
-    [MDL_VERDICT_REVOKED] = {HTTP_FORBIDDEN, "revoked"},
-    [MDL_VERDICT_REJECTED] = {HTTP_FORBIDDEN, "rejected"},
-    [MDL_VERDICT_HELD] = {HTTP_FORBIDDEN, "held"},
-    [MDL_VERDICT_EXPIRED] = {HTTP_FORBIDDEN, "expired"},
-    [MDL_VERDICT_LINK_OLD] = {HTTP_GONE, "link_old"},
-    [MDL_VERDICT_NOT_READY] = {HTTP_CONFLICT, "preparing"},
-    [MDL_VERDICT_FAILED] = {HTTP_CONFLICT, "failed"},
-    [MDL_VERDICT_EXHAUSTED] = {HTTP_FORBIDDEN, "exhausted"},
-    [MDL_VERDICT_CAPPED] = {HTTP_FORBIDDEN, "capped"},
-    [MDL_VERDICT_CROWDED] = {HTTP_TOO_MANY_REQUESTS, "crowded"},
+    [MDL_ENTITLEMENT_GONE] = {HTTP_NOT_FOUND, "file_gone"},
+    [MDL_ENTITLEMENT_REVOKED] = {HTTP_FORBIDDEN, "revoked"},
+    [MDL_ENTITLEMENT_REJECTED] = {HTTP_FORBIDDEN, "rejected"},
+    [MDL_ENTITLEMENT_HELD] = {HTTP_FORBIDDEN, "held"},
+    [MDL_ENTITLEMENT_EXPIRED] = {HTTP_FORBIDDEN, "expired"},
+    [MDL_ENTITLEMENT_LINK_OLD] = {HTTP_GONE, "link_old"},
+    [MDL_ENTITLEMENT_NOT_READY] = {HTTP_CONFLICT, "preparing"},
+    [MDL_ENTITLEMENT_FAILED] = {HTTP_CONFLICT, "failed"},
+    [MDL_ENTITLEMENT_EXHAUSTED] = {HTTP_FORBIDDEN, "exhausted"},
+    [MDL_ENTITLEMENT_CAPPED] = {HTTP_FORBIDDEN, "capped"},
+    [MDL_ENTITLEMENT_CROWDED] = {HTTP_TOO_MANY_REQUESTS, "crowded"},
 };
 static const refusal_t wrong_method = {HTTP_METHOD_NOT_ALLOWED, "wrong_method"};
 static const refusal_t prefetched = {HTTP_FORBIDDEN, "prefetch"};
@@ -96,7 +96,7 @@ static void unset_validators(request_rec *r)
     apr_table_unset(r->headers_out, "Last-Modified");
 }
 
-static int refuse(const serve_t *serve, const refusal_t *refusal)
+static int refuse(const serve_t *serve, const refusal_t *problem)
 {
     request_rec *r = serve->r;
     const char *page_id = serve->download.page_id;
@@ -104,20 +104,20 @@ static int refuse(const serve_t *serve, const refusal_t *refusal)
     mdl_order_t *order;
 
     unset_validators(r);
-    if (refusal == &beyond) {
+    if (problem == &beyond) {
         apr_table_setn(r->headers_out, "Content-Range",
                        apr_psprintf(r->pool, "bytes */%" APR_INT64_T_FMT, serve->download.size));
     }
-    if (refusal->status == HTTP_TOO_MANY_REQUESTS) {
+    if (problem->status == HTTP_TOO_MANY_REQUESTS) {
         apr_table_setn(r->headers_out, "Retry-After", CROWD_WAIT);
     }
-    log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", refusal->status, refusal->state));
+    log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", problem->status, problem->state));
     if (page_id == NULL ||
-        mdl_buyer_order(r, serve->service, page_id, mdl_order_head, &order) != APR_SUCCESS) {
-        return mdl_view_message(r, refusal->status, refusal->state, NULL);
+        mdl_customer_order(r, serve->service, page_id, mdl_order_head, &order) != APR_SUCCESS) {
+        return mdl_view_message(r, problem->status, problem->state, NULL);
     }
-    customer = mdl_buyer_customer(serve->service, order, r->pool);
-    return mdl_view_message(r, refusal->status, refusal->state, &customer);
+    customer = mdl_customer_view(serve->service, order, r->pool);
+    return mdl_view_message(r, problem->status, problem->state, &customer);
 }
 
 static void log_missing(const serve_t *serve, apr_status_t rv)
@@ -226,19 +226,19 @@ static int send_unchanged(const serve_t *serve)
     return OK;
 }
 
-static mdl_verdict_t verdict_of(mdl_session_verdict_t verdict)
+static mdl_entitlement_t verdict_of(mdl_session_verdict_t verdict)
 {
     switch (verdict) {
     case MDL_SESSION_EXHAUSTED:
-        return MDL_VERDICT_EXHAUSTED;
+        return MDL_ENTITLEMENT_EXHAUSTED;
     case MDL_SESSION_OVER:
-        return MDL_VERDICT_LINK_OLD;
+        return MDL_ENTITLEMENT_LINK_OLD;
     case MDL_SESSION_CAPPED:
-        return MDL_VERDICT_CAPPED;
+        return MDL_ENTITLEMENT_CAPPED;
     case MDL_SESSION_CROWDED:
-        return MDL_VERDICT_CROWDED;
+        return MDL_ENTITLEMENT_CROWDED;
     default:
-        return MDL_VERDICT_OK;
+        return MDL_ENTITLEMENT_OK;
     }
 }
 
@@ -296,7 +296,7 @@ static apr_pool_t *scratch_pool(const serve_t *serve)
 }
 
 /* Takes what sending bytes costs. */
-static apr_status_t take(serve_t *serve, const refusal_t **refusal)
+static apr_status_t take(serve_t *serve, const refusal_t **problem)
 {
     apr_pool_t *scratch = scratch_pool(serve);
     const mdl_settings_t *settings = serve->service->settings;
@@ -310,7 +310,7 @@ static apr_status_t take(serve_t *serve, const refusal_t **refusal)
                                    .whole = serve->range == MDL_RANGE_WHOLE,
                                    .lifetime = settings->session_lifetime,
                                    .idle = settings->session_idle,
-                                   .meter_id = mdl_settler_meter(),
+                                   .meter_id = mdl_settler_lease_id(),
                                    .transfer_id = mdl_random_base62(MDL_TRANSFER_ID, r->pool)};
     apr_status_t rv;
 
@@ -328,7 +328,7 @@ static apr_status_t take(serve_t *serve, const refusal_t **refusal)
         return rv;
     }
     if (session.verdict != MDL_SESSION_BEGUN) {
-        *refusal = &refusals[verdict_of(session.verdict)];
+        *problem = &refusals[verdict_of(session.verdict)];
         return APR_SUCCESS;
     }
     log_hit(serve, session.why);
@@ -343,10 +343,10 @@ static const refusal_t *decide(serve_t *serve)
     int status;
     apr_status_t rv;
 
-    if (serve->download.verdict != MDL_VERDICT_OK) {
+    if (serve->download.verdict != MDL_ENTITLEMENT_OK) {
         return &refusals[serve->download.verdict];
     }
-    if (mdl_buyer_prefetches(serve->r)) {
+    if (mdl_customer_prefetches(serve->r)) {
         return &prefetched;
     }
     rv = is_archive(serve) ? open_archive(serve) : open_file(serve);
@@ -398,29 +398,29 @@ static apr_pool_t *archive_pool(request_rec *r)
 static int serve_link(serve_t *serve)
 {
     request_rec *r = serve->r;
-    const refusal_t *refusal = NULL;
+    const refusal_t *problem = NULL;
     apr_status_t rv;
 
     /* RFC 9110 section 14.2: ranges are GET's alone, which the byterange filter doesn't know. */
     if (r->header_only) {
         apr_table_unset(r->headers_in, "Range");
     }
-    if ((rv = look(serve)) == APR_SUCCESS && (refusal = decide(serve)) == NULL) {
+    if ((rv = look(serve)) == APR_SUCCESS && (problem = decide(serve)) == NULL) {
         if (r->header_only) {
             log_hit(serve, "not counted, HEAD");
         } else {
-            rv = take(serve, &refusal); /* last, when nothing else can go wrong */
+            rv = take(serve, &problem); /* last, when nothing else can go wrong */
         }
     }
     if (rv != APR_SUCCESS) {
         unset_validators(r);
         return mdl_view_failure(r, rv);
     }
-    if (refusal == &unchanged) {
+    if (problem == &unchanged) {
         return send_unchanged(serve);
     }
-    if (refusal != NULL) {
-        return refuse(serve, refusal);
+    if (problem != NULL) {
+        return refuse(serve, problem);
     }
     set_headers(serve);
     return send_blob(serve);
@@ -430,7 +430,7 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
 {
     serve_t serve = {.r = r, .pool = r->pool, .service = service};
 
-    return mdl_capability_file_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS
+    return mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS
                ? serve_link(&serve)
                : mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
 }
@@ -440,7 +440,7 @@ int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const c
     serve_t serve = {.r = r, .service = service};
     int status;
 
-    if (mdl_capability_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
+    if (mdl_signed_url_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
         return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
     }
     serve.pool = archive_pool(r);
@@ -453,8 +453,8 @@ int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const ch
 {
     serve_t serve = {.r = r, .pool = archive_pool(r), .service = service};
 
-    if (mdl_capability_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS &&
-        mdl_capability_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
+    if (mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS &&
+        mdl_signed_url_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
         return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
     }
     return look(&serve) == APR_SUCCESS

@@ -9,13 +9,13 @@
 #include "core/service.h"
 
 /**
- * GET and HEAD of a link made by mdl_capability_file.  A GET that sends bytes of the file opens the
- * link's session, which costs a download; HEAD, a prefetch, 304, 412, 416 and a file that is
- * missing on our side cost nothing.
+ * GET and HEAD of a link made by mdl_signed_url_file_token.  A GET that sends bytes of the file
+ * opens the link's session, which costs a download; HEAD, a prefetch, 304, 412, 416 and a file that
+ * is missing on our side cost nothing.
  */
 int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token);
 
-/** The same for a link made by mdl_capability_archive; it costs a download of each file. */
+/** The same for a link made by mdl_signed_url_archive_token; it costs a download of each file. */
 int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const char *token);
 
 /** 405 for any other method, to which the caller adds Allow. */

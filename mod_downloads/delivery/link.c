@@ -42,13 +42,13 @@ static const mdl_order_link_t *find_link(const visit_t *visit, const char **stat
         const mdl_assignment_t *assignment = APR_ARRAY_IDX(visit->order->assignments, i,
                                                            const mdl_assignment_t *);
         const mdl_order_link_t *link = link_of(visit, assignment);
-        mdl_verdict_t verdict = mdl_assignment_verdict(assignment, now);
+        mdl_entitlement_t verdict = mdl_assignment_verdict(assignment, now);
 
-        if (link != NULL && verdict == MDL_VERDICT_OK) {
+        if (link != NULL && verdict == MDL_ENTITLEMENT_OK) {
             return link;
         }
         if (link != NULL) {
-            *state = verdict == MDL_VERDICT_EXPIRED ? "expired" : "revoked";
+            *state = verdict == MDL_ENTITLEMENT_EXPIRED ? "expired" : "revoked";
         }
     }
     return NULL;
@@ -64,7 +64,7 @@ static void log_visit(const visit_t *visit, const char *what)
 
 static int refuse(const visit_t *visit, int status, const char *state)
 {
-    mdl_view_customer_t customer = mdl_buyer_customer(visit->service, visit->order, visit->r->pool);
+    mdl_view_customer_t customer = mdl_customer_view(visit->service, visit->order, visit->r->pool);
 
     log_visit(visit, apr_psprintf(visit->r->pool, "not opened, %d: %s", status, state));
     return mdl_view_message(visit->r, status, state, &customer);
@@ -72,11 +72,11 @@ static int refuse(const visit_t *visit, int status, const char *state)
 
 static int leave(const visit_t *visit, const mdl_order_link_t *link)
 {
-    mdl_view_customer_t customer = mdl_buyer_customer(visit->service, visit->order, visit->r->pool);
+    mdl_view_customer_t customer = mdl_customer_view(visit->service, visit->order, visit->r->pool);
 
-    log_visit(visit, visit->r->header_only            ? "HEAD, no visit"
-                     : mdl_buyer_prefetches(visit->r) ? "prefetch, no visit"
-                                                      : "visited");
+    log_visit(visit, visit->r->header_only               ? "HEAD, no visit"
+                     : mdl_customer_prefetches(visit->r) ? "prefetch, no visit"
+                                                         : "visited");
     apr_table_setn(visit->r->headers_out, "Location", link->url);
     return mdl_view_message(visit->r, HTTP_SEE_OTHER, "link_opens", &customer);
 }
@@ -87,11 +87,11 @@ static apr_status_t find(visit_t *visit, const char *token)
     request_rec *r = visit->r;
     const char *page_id;
 
-    if (mdl_capability_visit_read(visit->service->secret, token, &page_id, &visit->link_id,
-                                  r->pool) != APR_SUCCESS) {
+    if (mdl_signed_url_link_read(visit->service->secret, token, &page_id, &visit->link_id,
+                                 r->pool) != APR_SUCCESS) {
         return APR_ENOENT;
     }
-    return mdl_buyer_order(r, visit->service, page_id, mdl_order_find, &visit->order);
+    return mdl_customer_order(r, visit->service, page_id, mdl_order_find, &visit->order);
 }
 
 static int not_found(request_rec *r, apr_status_t rv)
@@ -100,7 +100,7 @@ static int not_found(request_rec *r, apr_status_t rv)
                             : mdl_view_failure(r, rv);
 }
 
-int mdl_visit_open(request_rec *r, const mdl_service_t *service, const char *token)
+int mdl_link_serve(request_rec *r, const mdl_service_t *service, const char *token)
 {
     visit_t visit = {.r = r, .service = service};
     const mdl_order_link_t *link;
@@ -110,7 +110,7 @@ int mdl_visit_open(request_rec *r, const mdl_service_t *service, const char *tok
     if (rv != APR_SUCCESS) {
         return not_found(r, rv);
     }
-    if (mdl_order_verdict(visit.order) != MDL_VERDICT_OK) {
+    if (mdl_order_entitlement(visit.order) != MDL_ENTITLEMENT_OK) {
         return refuse(&visit, HTTP_FORBIDDEN, visit.order->access_status);
     }
     if ((link = find_link(&visit, &state)) != NULL) {
@@ -119,7 +119,7 @@ int mdl_visit_open(request_rec *r, const mdl_service_t *service, const char *tok
     return refuse(&visit, strcmp(state, "link_gone") == 0 ? HTTP_NOT_FOUND : HTTP_FORBIDDEN, state);
 }
 
-int mdl_visit_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
+int mdl_link_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
 {
     visit_t visit = {.r = r, .service = service};
     apr_status_t rv = find(&visit, token);

@@ -9,12 +9,12 @@
 #include "core/service.h"
 
 /**
- * GET and HEAD of a link made by mdl_capability_visit_url: redirects to the link's page while the
+ * GET and HEAD of a link made by mdl_signed_url_link: redirects to the link's page while the
  * order gives it, else says why not as a file's link does.  Each is logged with order and link.
  */
-int mdl_visit_open(request_rec *r, const mdl_service_t *service, const char *token);
+int mdl_link_serve(request_rec *r, const mdl_service_t *service, const char *token);
 
 /** 405 for any other method, to which the caller adds Allow. */
-int mdl_visit_wrong_method(request_rec *r, const mdl_service_t *service, const char *token);
+int mdl_link_wrong_method(request_rec *r, const mdl_service_t *service, const char *token);
 
 #endif

@@ -24,17 +24,17 @@
 #define REFRESH_AFTER   "10" /* seconds */
 
 /* What a template calls an order that is not open. */
-static const char *const names[] = {[MDL_VERDICT_HELD] = "held",
-                                    [MDL_VERDICT_REJECTED] = "rejected",
-                                    [MDL_VERDICT_REVOKED] = "revoked",
-                                    [MDL_VERDICT_EXPIRED] = "expired"};
+static const char *const names[] = {[MDL_ENTITLEMENT_HELD] = "held",
+                                    [MDL_ENTITLEMENT_REJECTED] = "rejected",
+                                    [MDL_ENTITLEMENT_REVOKED] = "revoked",
+                                    [MDL_ENTITLEMENT_EXPIRED] = "expired"};
 
 typedef struct {
     request_rec *r;
     const mdl_service_t *service;
     const char *token;
     mdl_order_t *order;
-    mdl_verdict_t access;
+    mdl_entitlement_t access;
     apr_time_t now;
 } page_t;
 
@@ -43,24 +43,24 @@ static const mdl_assignment_t *assignment_at(const page_t *page, int i)
     return APR_ARRAY_IDX(page->order->assignments, i, const mdl_assignment_t *);
 }
 
-static mdl_verdict_t verdict_at(const page_t *page, int i)
+static mdl_entitlement_t verdict_at(const page_t *page, int i)
 {
     return mdl_assignment_verdict(assignment_at(page, i), page->now);
 }
 
-static mdl_verdict_t access_of(const page_t *page)
+static mdl_entitlement_t access_of(const page_t *page)
 {
-    mdl_verdict_t access = mdl_order_verdict(page->order);
+    mdl_entitlement_t access = mdl_order_entitlement(page->order);
     int all = page->order->assignments->nelts, shown = 0, expired = 0;
 
     for (int i = 0; i < all; i++) {
-        shown += verdict_at(page, i) == MDL_VERDICT_OK;
-        expired += verdict_at(page, i) == MDL_VERDICT_EXPIRED;
+        shown += verdict_at(page, i) == MDL_ENTITLEMENT_OK;
+        expired += verdict_at(page, i) == MDL_ENTITLEMENT_EXPIRED;
     }
-    if (access != MDL_VERDICT_OK || shown > 0 || all == 0) {
+    if (access != MDL_ENTITLEMENT_OK || shown > 0 || all == 0) {
         return access;
     }
-    return expired > 0 ? MDL_VERDICT_EXPIRED : MDL_VERDICT_REVOKED;
+    return expired > 0 ? MDL_ENTITLEMENT_EXPIRED : MDL_ENTITLEMENT_REVOKED;
 }
 
 /* When the last of what has expired did. */
@@ -69,7 +69,7 @@ static apr_time_t expired_at(const page_t *page)
     apr_time_t last = 0;
 
     for (int i = 0; i < page->order->assignments->nelts; i++) {
-        if (verdict_at(page, i) == MDL_VERDICT_EXPIRED &&
+        if (verdict_at(page, i) == MDL_ENTITLEMENT_EXPIRED &&
             assignment_at(page, i)->expires_at > last) {
             last = assignment_at(page, i)->expires_at;
         }
@@ -85,8 +85,8 @@ static int is_ready(const mdl_order_file_t *file)
 static int has_exhausted(const mdl_assignment_t *assignment)
 {
     for (int i = 0; i < assignment->files->nelts; i++) {
-        if (mdl_order_file_verdict(APR_ARRAY_IDX(assignment->files, i, const mdl_order_file_t *)) ==
-            MDL_VERDICT_EXHAUSTED) {
+        if (mdl_offer_file_entitlement(APR_ARRAY_IDX(
+                assignment->files, i, const mdl_order_file_t *)) == MDL_ENTITLEMENT_EXHAUSTED) {
             return 1;
         }
     }
@@ -127,7 +127,7 @@ static void add_archive(mdl_json_t *archives, const archive_t *archive, int is_a
     }
     mdl_json_add_int(object, "id", assignment->id);
     mdl_json_add_int(object, "count", count);
-    mdl_words_add_size(object, "size", archive->size);
+    mdl_present_size(object, "size", archive->size);
     mdl_json_add_bool(object, "ready", !has_exhausted(assignment));
     mdl_json_add_bool(object, "exhausted", has_exhausted(assignment));
     if (is_all) {
@@ -173,7 +173,7 @@ static int same_files(const mdl_assignment_t *assignment, const mdl_assignment_t
 static int is_all(const page_t *page, const mdl_assignment_t *archived)
 {
     for (int i = 0; i < page->order->assignments->nelts; i++) {
-        if (verdict_at(page, i) == MDL_VERDICT_OK &&
+        if (verdict_at(page, i) == MDL_ENTITLEMENT_OK &&
             !has_files_of(archived, assignment_at(page, i), page->r->pool)) {
             return 0;
         }
@@ -206,8 +206,8 @@ static void add_archives(mdl_json_t *data, const page_t *page)
     for (int i = 0; i < page->order->assignments->nelts; i++) {
         archive_t archive = {.assignment = assignment_at(page, i)};
 
-        if (verdict_at(page, i) == MDL_VERDICT_OK &&
-            (archive.size = mdl_order_archive_size(archive.assignment, p)) > 0) {
+        if (verdict_at(page, i) == MDL_ENTITLEMENT_OK &&
+            (archive.size = mdl_offer_archive_size(archive.assignment, p)) > 0) {
             take_archive(found, &archive, p);
         }
     }
@@ -220,13 +220,12 @@ static void add_archives(mdl_json_t *data, const page_t *page)
 
 static void add_content(mdl_json_t *data, const page_t *page)
 {
-    int something = mdl_order_content_add(data, page->order, page->service->secret,
-                                          page->service->settings->public_url, page->now,
-                                          page->r->pool);
+    int something = mdl_offer_add(data, page->order, page->service->secret,
+                                  page->service->settings->public_url, page->now, page->r->pool);
     int preparing = mdl_json_type(mdl_json_member(data, "in_preparation")) == MDL_JSON_OBJECT;
 
     add_archives(data, page);
-    mdl_words_add_date(data, "ended", expired_at(page));
+    mdl_present_date(data, "ended", expired_at(page));
     mdl_json_add_bool(data, "empty", !something);
     mdl_json_add_bool(data, "refreshes", preparing);
     if (preparing) {
@@ -237,20 +236,21 @@ static void add_content(mdl_json_t *data, const page_t *page)
 static int show(const page_t *page, int status)
 {
     request_rec *r = page->r;
-    mdl_view_customer_t customer = mdl_buyer_customer(page->service, page->order, page->r->pool);
+    mdl_view_customer_t customer = mdl_customer_view(page->service, page->order, page->r->pool);
     mdl_json_t *data = mdl_json_object(r->pool);
 
-    mdl_json_add_bool(data, "active", page->access == MDL_VERDICT_OK);
-    for (mdl_verdict_t verdict = MDL_VERDICT_HELD; verdict <= MDL_VERDICT_EXPIRED; verdict++) {
+    mdl_json_add_bool(data, "active", page->access == MDL_ENTITLEMENT_OK);
+    for (mdl_entitlement_t verdict = MDL_ENTITLEMENT_HELD; verdict <= MDL_ENTITLEMENT_EXPIRED;
+         verdict++) {
         mdl_json_add_bool(data, names[verdict], page->access == verdict);
     }
     mdl_json_add_string(data, "reason", customer.reason);
     mdl_json_add_string(data, "action",
                         apr_pstrcat(r->pool, mdl_view_public_path(), "/o/", page->token, NULL));
-    if (page->access == MDL_VERDICT_OK) {
+    if (page->access == MDL_ENTITLEMENT_OK) {
         add_content(data, page);
     } else {
-        mdl_words_add_date(data, "expires", expired_at(page));
+        mdl_present_date(data, "expires", expired_at(page));
     }
     return mdl_view_page(r, status, &customer, data);
 }
@@ -258,9 +258,9 @@ static int show(const page_t *page, int status)
 /* Fills the page's order, APR_ENOENT when the token leads to none. */
 static apr_status_t find(page_t *page)
 {
-    const char *page_id = mdl_capability_page_id(page->service->secret, page->token, page->r->pool);
-    apr_status_t rv = page_id != NULL ? mdl_buyer_order(page->r, page->service, page_id,
-                                                        mdl_order_find, &page->order)
+    const char *page_id = mdl_signed_url_page_id(page->service->secret, page->token, page->r->pool);
+    apr_status_t rv = page_id != NULL ? mdl_customer_order(page->r, page->service, page_id,
+                                                           mdl_order_find, &page->order)
                                       : APR_ENOENT;
 
     if (rv == APR_SUCCESS) {
@@ -278,7 +278,7 @@ static int not_found(request_rec *r, apr_status_t rv)
 
 static int say(const page_t *page, int status, const char *state)
 {
-    mdl_view_customer_t customer = mdl_buyer_customer(page->service, page->order, page->r->pool);
+    mdl_view_customer_t customer = mdl_customer_view(page->service, page->order, page->r->pool);
 
     return mdl_view_message(page->r, status, state, &customer);
 }
@@ -304,7 +304,7 @@ int mdl_page_wrong_method(request_rec *r, const mdl_service_t *service, const ch
 static int check_form(request_rec *r)
 {
     const char *type = apr_table_get(r->headers_in, "Content-Type");
-    apr_off_t length = mdl_request_announced(r);
+    apr_off_t length = mdl_request_body_length(r);
 
     if (type == NULL || strncasecmp(type, FORM_TYPE, strlen(FORM_TYPE)) != 0 ||
         strchr("; \t", type[strlen(FORM_TYPE)]) == NULL) {
@@ -352,8 +352,8 @@ static const mdl_order_file_t *file_of(const page_t *page, const char *id, int *
             const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, j,
                                                          const mdl_order_file_t *);
 
-            if (strcmp(mdl_order_file_id(file, page->r->pool), id) == 0) {
-                *open = verdict_at(page, i) == MDL_VERDICT_OK;
+            if (strcmp(mdl_offer_file_id(file, page->r->pool), id) == 0) {
+                *open = verdict_at(page, i) == MDL_ENTITLEMENT_OK;
                 return file;
             }
         }
@@ -369,15 +369,14 @@ static int redirect(const page_t *page, const char *url)
     return say(page, HTTP_SEE_OTHER, "download_begins");
 }
 
-static mdl_capability_file_t link_to(const page_t *page, apr_int64_t assignment_id,
-                                     apr_int64_t asset_id)
+static mdl_signed_file_t link_to(const page_t *page, apr_int64_t assignment_id,
+                                 apr_int64_t asset_id)
 {
     apr_time_t lifetime = apr_time_sec(page->service->settings->link_lifetime);
 
-    return (mdl_capability_file_t){
-        .assignment_id = assignment_id,
-        .asset_id = asset_id,
-        .expires_at = apr_time_from_sec(apr_time_sec(page->now) + lifetime)};
+    return (mdl_signed_file_t){.assignment_id = assignment_id,
+                               .asset_id = asset_id,
+                               .expires_at = apr_time_from_sec(apr_time_sec(page->now) + lifetime)};
 }
 
 static int not_in_order(const page_t *page)
@@ -390,19 +389,19 @@ static int not_in_order(const page_t *page)
 static const mdl_order_file_t *file_to_take(const page_t *page, const mdl_order_file_t *file,
                                             int open)
 {
-    if (open && mdl_order_file_verdict(file) == MDL_VERDICT_OK) {
+    if (open && mdl_offer_file_entitlement(file) == MDL_ENTITLEMENT_OK) {
         return file;
     }
     for (int i = 0; i < page->order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = assignment_at(page, i);
 
-        for (int j = 0; verdict_at(page, i) == MDL_VERDICT_OK && j < assignment->files->nelts;
+        for (int j = 0; verdict_at(page, i) == MDL_ENTITLEMENT_OK && j < assignment->files->nelts;
              j++) {
             const mdl_order_file_t *other = APR_ARRAY_IDX(assignment->files, j,
                                                           const mdl_order_file_t *);
 
             if (other->asset_id == file->asset_id &&
-                mdl_order_file_verdict(other) == MDL_VERDICT_OK) {
+                mdl_offer_file_entitlement(other) == MDL_ENTITLEMENT_OK) {
                 return other;
             }
         }
@@ -414,21 +413,21 @@ static int press_file(const page_t *page, const char *id)
 {
     int open;
     const mdl_order_file_t *file = file_of(page, id, &open), *taken;
-    mdl_capability_file_t link;
+    mdl_signed_file_t link;
 
     if (file == NULL) {
         return not_in_order(page);
     }
     taken = file_to_take(page, file, open);
     if (taken == NULL) {
-        return show(page, open && mdl_order_file_verdict(file) != MDL_VERDICT_EXHAUSTED
+        return show(page, open && mdl_offer_file_entitlement(file) != MDL_ENTITLEMENT_EXHAUSTED
                               ? HTTP_CONFLICT
                               : HTTP_FORBIDDEN);
     }
     link = link_to(page, taken->assignment_id, taken->asset_id);
-    return redirect(page, mdl_capability_file_url(page->service->secret,
-                                                  page->service->settings->public_url, &link,
-                                                  taken->filename, page->r->pool));
+    return redirect(page,
+                    mdl_signed_url_file(page->service->secret, page->service->settings->public_url,
+                                        &link, taken->filename, page->r->pool));
 }
 
 /* The index of the purchase with that id; -1: there is none. */
@@ -445,8 +444,8 @@ static int purchase_of(const page_t *page, const char *id)
 
 static int has_archive(const page_t *page, int i)
 {
-    return verdict_at(page, i) == MDL_VERDICT_OK && !has_exhausted(assignment_at(page, i)) &&
-           mdl_order_archive_size(assignment_at(page, i), page->r->pool) > 0;
+    return verdict_at(page, i) == MDL_ENTITLEMENT_OK && !has_exhausted(assignment_at(page, i)) &&
+           mdl_offer_archive_size(assignment_at(page, i), page->r->pool) > 0;
 }
 
 /* As file_to_take does it for a file: an index, or -1. */
@@ -468,20 +467,20 @@ static int press_archive(const page_t *page, const char *id)
 {
     apr_pool_t *p = page->r->pool;
     int purchase = purchase_of(page, id), taken;
-    mdl_capability_file_t link;
+    mdl_signed_file_t link;
 
     if (purchase < 0) {
         return not_in_order(page);
     }
     taken = archive_to_take(page, purchase);
     if (taken < 0) {
-        return show(page, verdict_at(page, purchase) == MDL_VERDICT_OK &&
-                                  mdl_order_archive_size(assignment_at(page, purchase), p) == 0
+        return show(page, verdict_at(page, purchase) == MDL_ENTITLEMENT_OK &&
+                                  mdl_offer_archive_size(assignment_at(page, purchase), p) == 0
                               ? HTTP_CONFLICT
                               : HTTP_FORBIDDEN);
     }
     link = link_to(page, assignment_at(page, taken)->id, 0);
-    return redirect(page, mdl_capability_archive_url(
+    return redirect(page, mdl_signed_url_archive(
                               page->service->secret, page->service->settings->public_url, &link,
                               mdl_archive_filename(page->order->storefront_order_id, p), p));
 }
@@ -499,7 +498,7 @@ int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *tok
     if ((status = read_form(r, &is_archive, &id)) != OK) {
         return say(&page, status, "no_button");
     }
-    if (page.access != MDL_VERDICT_OK) {
+    if (page.access != MDL_ENTITLEMENT_OK) {
         return show(&page, HTTP_FORBIDDEN);
     }
     return is_archive ? press_archive(&page, id) : press_file(&page, id);

@@ -60,7 +60,7 @@ const char *mdl_view_public_path(void)
 
 const char *mdl_view_page_url(const mdl_service_t *service, const char *page_id, apr_pool_t *p)
 {
-    return mdl_capability_page_url(service->secret, service->settings->public_url, page_id, p);
+    return mdl_signed_url_page(service->secret, service->settings->public_url, page_id, p);
 }
 
 /* A source for each style element: a policy by hash allows these very bytes and no others. */
@@ -95,7 +95,7 @@ static int send_text(request_rec *r, int status, const char *type, const char *t
     apr_size_t length = strlen(text);
     apr_table_t *headers = r->headers_out;
 
-    mdl_request_leave_body(r);
+    mdl_request_body_discard(r);
     r->status = status;
     apr_table_setn(headers, "Cache-Control", "private, no-store");
     apr_table_setn(headers, "Referrer-Policy", "no-referrer");

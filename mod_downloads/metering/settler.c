@@ -47,15 +47,14 @@ typedef struct {
     apr_interval_time_t nap;
 } work_t;
 
-const char *mdl_settler_meter(void)
+const char *mdl_settler_lease_id(void)
 {
     return settler.id;
 }
 
 apr_time_t mdl_settler_due(apr_time_t now)
 {
-    return atomic_load(&settler.leased_until) - now > MDL_METER_LEASE / 2 ? 0
-                                                                          : now + MDL_METER_LEASE;
+    return atomic_load(&settler.leased_until) - now > MDL_LEASE_TIME / 2 ? 0 : now + MDL_LEASE_TIME;
 }
 
 void mdl_settler_renewed(apr_time_t until)
@@ -206,11 +205,11 @@ static int settle_some(work_t *work, int *waiting)
 static void renew(work_t *work)
 {
     apr_time_t now = apr_time_now();
-    mdl_meter_tick_t tick = {.id = settler.id, .leased_until = now + MDL_METER_LEASE};
+    mdl_lease_tick_t tick = {.id = settler.id, .leased_until = now + MDL_LEASE_TIME};
 
     tick.progress = deliveries_of(mdl_transfer_moved(MOVED_MAX, work->turn), work->turn);
     if ((tick.progress->nelts == 0 && mdl_settler_due(now) == 0) ||
-        run(work, 1, mdl_meter_renew, &tick) != APR_SUCCESS) {
+        run(work, 1, mdl_lease_renew, &tick) != APR_SUCCESS) {
         return;
     }
     mdl_settler_renewed(tick.leased_until);
@@ -228,9 +227,9 @@ static void renew(work_t *work)
 
 static void cut_forbidden(work_t *work)
 {
-    mdl_meter_tick_t tick = {.id = settler.id};
+    mdl_lease_tick_t tick = {.id = settler.id};
 
-    if (run(work, 0, mdl_meter_forbidden, &tick) != APR_SUCCESS) {
+    if (run(work, 0, mdl_lease_forbidden, &tick) != APR_SUCCESS) {
         return;
     }
     for (int i = 0; i < tick.forbidden->nelts; i++) {
@@ -254,7 +253,7 @@ static void turn(work_t *work)
     if (running + ended > 0 && now >= work->next_tick) {
         work->next_tick = now + TICK;
         cut_forbidden(work);
-        mdl_transfer_press();
+        mdl_transfer_reset_stalled();
         renew(work);
         apr_pool_clear(work->turn);
     }

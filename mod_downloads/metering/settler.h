@@ -1,7 +1,7 @@
 /*
  * The settler: a thread of each httpd child that has delivered, with a connection to the database
  * of its own.  It writes down what transfers deliver and, when they have ended, what they did; it
- * renews this process's lease; and each second it cuts the transfers of buyers who may not have
+ * renews this process's lease; and each second it cuts the transfers of customers who may not have
  * their file any more.
  */
 #ifndef MDL_METERING_SETTLER_H
@@ -23,7 +23,7 @@ void mdl_settler_start(void);
 void mdl_settler_stop(void);
 
 /** The name of this process's meter. */
-const char *mdl_settler_meter(void);
+const char *mdl_settler_lease_id(void);
 
 /** What a transfer that begins now has to renew the lease to; 0 when the lease is good. */
 apr_time_t mdl_settler_due(apr_time_t now);

@@ -18,7 +18,7 @@ APLOG_USE_MODULE(downloads);
 #define UNSENT_MAX 131072 /* bytes */
 #define CLOSED     7      /* TCP_CLOSE, which <linux/tcp.h> does not tell */
 
-struct mdl_wire_t {
+struct mdl_socket_bytes_t {
     _Atomic apr_uint64_t out;
     _Atomic int holders;
 };
@@ -27,52 +27,52 @@ static APR_OPTIONAL_FN_TYPE(ap_logio_add_bytes_out) * earlier;
 
 static void add_bytes_out(conn_rec *c, apr_off_t bytes)
 {
-    mdl_wire_t *wire = ap_get_module_config(c->conn_config, &downloads_module);
+    mdl_socket_bytes_t *socket_bytes = ap_get_module_config(c->conn_config, &downloads_module);
 
-    if (wire != NULL) {
-        atomic_fetch_add(&wire->out, (apr_uint64_t)bytes);
+    if (socket_bytes != NULL) {
+        atomic_fetch_add(&socket_bytes->out, (apr_uint64_t)bytes);
     }
     if (earlier != NULL) {
         earlier(c, bytes);
     }
 }
 
-void mdl_wire_take_over(void)
+void mdl_socket_bytes_take_over(void)
 {
     earlier = APR_RETRIEVE_OPTIONAL_FN(ap_logio_add_bytes_out);
     apr_dynamic_fn_register("ap_logio_add_bytes_out", (apr_opt_fn_t *)add_bytes_out);
 }
 
-void mdl_wire_hold(mdl_wire_t *wire)
+void mdl_socket_bytes_retain(mdl_socket_bytes_t *socket_bytes)
 {
-    atomic_fetch_add(&wire->holders, 1);
+    atomic_fetch_add(&socket_bytes->holders, 1);
 }
 
-void mdl_wire_let_go(mdl_wire_t *wire)
+void mdl_socket_bytes_release(mdl_socket_bytes_t *socket_bytes)
 {
-    if (atomic_fetch_sub(&wire->holders, 1) == 1) {
-        free(wire);
+    if (atomic_fetch_sub(&socket_bytes->holders, 1) == 1) {
+        free(socket_bytes);
     }
 }
 
 static apr_status_t end(void *data)
 {
     conn_rec *c = data;
-    mdl_wire_t *wire = ap_get_module_config(c->conn_config, &downloads_module);
+    mdl_socket_bytes_t *socket_bytes = ap_get_module_config(c->conn_config, &downloads_module);
 
     ap_set_module_config(c->conn_config, &downloads_module, NULL);
-    mdl_wire_let_go(wire);
+    mdl_socket_bytes_release(socket_bytes);
     return APR_SUCCESS;
 }
 
-int mdl_wire_begin(conn_rec *c, void *socket)
+int mdl_socket_bytes_begin(conn_rec *c, void *socket)
 {
     (void)socket;
     if (c->master == NULL) {
-        mdl_wire_t *wire = ap_calloc(1, sizeof *wire);
+        mdl_socket_bytes_t *socket_bytes = ap_calloc(1, sizeof *socket_bytes);
 
-        wire->holders = 1;
-        ap_set_module_config(c->conn_config, &downloads_module, wire);
+        socket_bytes->holders = 1;
+        ap_set_module_config(c->conn_config, &downloads_module, socket_bytes);
         apr_pool_pre_cleanup_register(c->pool, c, end);
     }
     return OK;
@@ -83,17 +83,17 @@ static conn_rec *whole_of(conn_rec *c)
     return c->master != NULL ? c->master : c;
 }
 
-mdl_wire_t *mdl_wire_of(conn_rec *c)
+mdl_socket_bytes_t *mdl_socket_bytes_of(conn_rec *c)
 {
     return ap_get_module_config(whole_of(c)->conn_config, &downloads_module);
 }
 
-apr_uint64_t mdl_wire_out(const mdl_wire_t *wire)
+apr_uint64_t mdl_socket_bytes_out(const mdl_socket_bytes_t *socket_bytes)
 {
-    return atomic_load(&wire->out);
+    return atomic_load(&socket_bytes->out);
 }
 
-int mdl_wire_socket(conn_rec *c)
+int mdl_socket_bytes_socket(conn_rec *c)
 {
     apr_socket_t *socket = ap_get_conn_socket(whole_of(c));
     int fd;
@@ -101,7 +101,7 @@ int mdl_wire_socket(conn_rec *c)
     return socket != NULL && apr_os_sock_get(&fd, socket) == APR_SUCCESS ? fd : -1;
 }
 
-void mdl_wire_hold_little(int fd)
+void mdl_socket_bytes_set_notsent_lowat(int fd)
 {
     int bytes = UNSENT_MAX;
 
@@ -110,9 +110,10 @@ void mdl_wire_hold_little(int fd)
 
 /* An acknowledgement that is late, or that a reset overtook, says too little: what was sent may
    have arrived. */
-apr_status_t mdl_wire_ask(const mdl_wire_t *wire, int fd, mdl_wire_progress_t *progress)
+apr_status_t mdl_socket_bytes_ask(const mdl_socket_bytes_t *socket_bytes, int fd,
+                                  mdl_socket_progress_t *progress)
 {
-    apr_uint64_t out = mdl_wire_out(wire);
+    apr_uint64_t out = mdl_socket_bytes_out(socket_bytes);
     struct tcp_info info = {0};
     socklen_t length = sizeof info;
 
@@ -128,7 +129,7 @@ apr_status_t mdl_wire_ask(const mdl_wire_t *wire, int fd, mdl_wire_progress_t *p
 }
 
 /* shutdown() would let the kernel go on with what it holds, up to megabytes. */
-void mdl_wire_reset(int fd)
+void mdl_socket_bytes_reset(int fd)
 {
     struct sockaddr none = {.sa_family = AF_UNSPEC};
 

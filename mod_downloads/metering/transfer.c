@@ -20,7 +20,7 @@
 #define CUT_WAIT    apr_time_from_msec(2500)
 
 typedef struct {
-    apr_uint64_t wire;
+    apr_uint64_t socket_bytes;
     apr_uint64_t position;
 } mark_t;
 
@@ -39,7 +39,7 @@ struct mdl_transfer_t {
     char session_id[32];
     apr_int64_t generation;
     request_rec *r; /* NULL once it has ended */
-    mdl_wire_t *wire;
+    mdl_socket_bytes_t *socket_bytes;
     int fd; /* our own of the connection's socket, which httpd may close first; -1 for want of one
              */
     int is_stream;
@@ -47,7 +47,7 @@ struct mdl_transfer_t {
     int final; /* progress is, and nothing is asked any more */
     apr_time_t cut_at;
     apr_time_t moved_at; /* when it ended, or an acknowledgement came after that */
-    mdl_wire_progress_t progress;
+    mdl_socket_progress_t progress;
     apr_uint64_t last_wire; /* that the kernel took when it ended */
     apr_uint64_t position;  /* passed so far */
     int aborted;
@@ -86,7 +86,7 @@ static void unlink_transfer(mdl_transfer_t *transfer)
 static void let_go(mdl_transfer_t *transfer)
 {
     if (--transfer->holders == 0) {
-        mdl_wire_let_go(transfer->wire);
+        mdl_socket_bytes_release(transfer->socket_bytes);
         free(transfer->marks);
         free(transfer->parts);
         free(transfer);
@@ -98,7 +98,7 @@ static void let_go(mdl_transfer_t *transfer)
  * passed behind a mark can't be on the wire before the mark's byte, so a mark and the bytes since
  * then are never too little; nor is the position of the next mark, for it was passed before.
  */
-static apr_uint64_t position_at(const mdl_transfer_t *transfer, apr_uint64_t wire)
+static apr_uint64_t position_at(const mdl_transfer_t *transfer, apr_uint64_t socket_bytes)
 {
     const mark_t *mark = &transfer->first;
     apr_uint64_t most = transfer->position, ahead;
@@ -107,13 +107,13 @@ static apr_uint64_t position_at(const mdl_transfer_t *transfer, apr_uint64_t wir
     for (int i = transfer->mark_count - 1; i >= oldest; i--) {
         const mark_t *candidate = &transfer->marks[i % MARKS];
 
-        if (candidate->wire <= wire) {
+        if (candidate->socket_bytes <= socket_bytes) {
             mark = candidate;
             break;
         }
         most = candidate->position;
     }
-    ahead = wire > mark->wire ? wire - mark->wire : 0;
+    ahead = socket_bytes > mark->socket_bytes ? socket_bytes - mark->socket_bytes : 0;
     return mark->position + (ahead < most - mark->position ? ahead : most - mark->position);
 }
 
@@ -121,7 +121,7 @@ static apr_uint64_t position_at(const mdl_transfer_t *transfer, apr_uint64_t wir
 static apr_uint64_t handed_over(const mdl_transfer_t *transfer)
 {
     if (transfer->r != NULL) {
-        return mdl_wire_out(transfer->wire);
+        return mdl_socket_bytes_out(transfer->socket_bytes);
     }
     /* Of a stream that ended well the connection may hold bytes that no kernel took yet. */
     return transfer->is_stream && !transfer->aborted ? UINT64_MAX : transfer->last_wire;
@@ -136,7 +136,7 @@ static int ask(mdl_transfer_t *transfer)
     if (transfer->final) {
         return 1;
     }
-    rv = mdl_wire_ask(transfer->wire, transfer->fd, &transfer->progress);
+    rv = mdl_socket_bytes_ask(transfer->socket_bytes, transfer->fd, &transfer->progress);
     if (rv != APR_SUCCESS && rv != APR_ECONNABORTED) {
         transfer->progress.sent = handed_over(transfer);
     }
@@ -151,12 +151,12 @@ static void reset(const mdl_transfer_t *one)
 {
     for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
          transfer = transfer->next) {
-        if (transfer->wire == one->wire) {
+        if (transfer->socket_bytes == one->socket_bytes) {
             ask(transfer);
             transfer->final = 1;
         }
     }
-    mdl_wire_reset(one->fd);
+    mdl_socket_bytes_reset(one->fd);
 }
 
 static mdl_transfer_view_t view_of(const mdl_transfer_t *transfer, apr_pool_t *p)
@@ -190,7 +190,7 @@ static void end(mdl_transfer_t *transfer, int aborted)
 {
     transfer->r = NULL;
     transfer->aborted = aborted;
-    transfer->last_wire = mdl_wire_out(transfer->wire);
+    transfer->last_wire = mdl_socket_bytes_out(transfer->socket_bytes);
     transfer->moved_at = apr_time_now();
     list.running--;
     list.ended++;
@@ -223,7 +223,7 @@ apr_status_t mdl_transfer_flush(conn_rec *c)
 {
     apr_bucket_brigade *brigade;
 
-    if (mdl_wire_of(c) == NULL) {
+    if (mdl_socket_bytes_of(c) == NULL) {
         return APR_ECONNABORTED;
     }
     if (c->master == NULL) {
@@ -248,15 +248,15 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *s
     apr_cpystrn(transfer->session_id, session_id, sizeof transfer->session_id);
     transfer->generation = generation;
     transfer->is_stream = c->master != NULL;
-    transfer->wire = mdl_wire_of(c);
-    transfer->fd = fcntl(mdl_wire_socket(c), F_DUPFD_CLOEXEC, 0);
+    transfer->socket_bytes = mdl_socket_bytes_of(c);
+    transfer->fd = fcntl(mdl_socket_bytes_socket(c), F_DUPFD_CLOEXEC, 0);
     transfer->seen = -1;
     if (transfer->is_stream || ap_ssl_conn_is_ssl(c)) {
         transfer->marks = ap_calloc(MARKS, sizeof(mark_t));
     }
-    transfer->first.wire = mdl_wire_out(transfer->wire);
-    mdl_wire_hold(transfer->wire);
-    mdl_wire_hold_little(transfer->fd);
+    transfer->first.socket_bytes = mdl_socket_bytes_out(transfer->socket_bytes);
+    mdl_socket_bytes_retain(transfer->socket_bytes);
+    mdl_socket_bytes_set_notsent_lowat(transfer->fd);
     pthread_mutex_lock(&list.mutex);
     append(transfer);
     is_first = list.running++ == 0;
@@ -273,7 +273,8 @@ void mdl_transfer_mark(mdl_transfer_t *transfer)
     if (transfer->marks != NULL) {
         pthread_mutex_lock(&list.mutex);
         transfer->marks[transfer->mark_count++ % MARKS] = (mark_t){
-            .wire = mdl_wire_out(transfer->wire), .position = transfer->position};
+            .socket_bytes = mdl_socket_bytes_out(transfer->socket_bytes),
+            .position = transfer->position};
         pthread_mutex_unlock(&list.mutex);
     }
 }
@@ -488,7 +489,7 @@ int mdl_transfer_cut(const char *id)
 }
 
 /* A stream whose client takes nothing waits where it does not see that it was cut. */
-void mdl_transfer_press(void)
+void mdl_transfer_reset_stalled(void)
 {
     apr_time_t now = apr_time_now();
 

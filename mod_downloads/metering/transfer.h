@@ -42,7 +42,7 @@ void mdl_transfer_add_rest(mdl_transfer_t *transfer, apr_int64_t offset, apr_int
 /** That other bytes are passed. */
 void mdl_transfer_add_other(mdl_transfer_t *transfer, apr_uint64_t length);
 
-/** Whether it has to end, for the buyer may not have the file any more. */
+/** Whether it has to end, for the customer may not have the file any more. */
 int mdl_transfer_is_cut(const mdl_transfer_t *transfer);
 
 /* For the settler. */
@@ -75,6 +75,6 @@ void mdl_transfer_end_all(void);
 int mdl_transfer_cut(const char *id);
 
 /** Resets the connections of those that were cut for a while and have not ended. */
-void mdl_transfer_press(void);
+void mdl_transfer_reset_stalled(void);
 
 #endif

@@ -19,19 +19,19 @@ static const char *allowed(const apr_array_header_t *origins, const char *origin
 
 void mdl_upload_cors(request_rec *r, const mdl_settings_t *settings)
 {
-    /* Sent whatever the status is, and whoever makes the answer. */
+    /* Sent whatever the status is, and whoever makes the response. */
     apr_table_t *headers = r->err_headers_out;
     const char *origin = apr_table_get(r->headers_in, "Origin");
-    const char *answer;
+    const char *response;
 
     if (settings->upload_origins->nelts == 0) {
         return;
     }
     apr_table_mergen(headers, "Vary", "Origin");
-    if (origin == NULL || (answer = allowed(settings->upload_origins, origin)) == NULL) {
+    if (origin == NULL || (response = allowed(settings->upload_origins, origin)) == NULL) {
         return;
     }
-    apr_table_setn(headers, "Access-Control-Allow-Origin", answer);
+    apr_table_setn(headers, "Access-Control-Allow-Origin", response);
     apr_table_setn(headers, "Access-Control-Expose-Headers",
                    "Retry-After, Tus-Checksum-Algorithm, Tus-Extension, Tus-Max-Size, "
                    "Tus-Resumable, Tus-Version, Upload-Defer-Length, Upload-Expires, "

@@ -8,7 +8,7 @@
 
 #include "core/settings/settings.h"
 
-/** Sets the headers of the answer for the request's origin, if that is one of
+/** Sets the headers of the response for the request's origin, if that is one of
     DownloadsUploadOrigin; those of a preflight too when the request is one. */
 void mdl_upload_cors(request_rec *r, const mdl_settings_t *settings);
 

@@ -18,8 +18,8 @@ APLOG_USE_MODULE(downloads);
 #define MAX_DIGITS 18
 
 typedef struct {
-    mdl_upload_request_t *request;
-    mdl_call_t *call;
+    mdl_upload_exchange_t *exchange;
+    mdl_request_t *request;
     request_rec *r;
     mdl_partial_t *partial;
     mdl_upload_t *upload;
@@ -29,15 +29,15 @@ typedef struct {
     mdl_digest_t *digest;
 } write_t;
 
-static apr_status_t invalid(mdl_call_t *call, const char *message)
+static apr_status_t invalid(mdl_request_t *request, const char *message)
 {
-    return mdl_refuse(&call->refusal, 400, "invalid_request", message);
+    return mdl_problem_set(&request->problem, 400, "invalid_request", message);
 }
 
-static apr_status_t finished(mdl_call_t *call)
+static apr_status_t finished(mdl_request_t *request)
 {
-    return mdl_refuse(&call->refusal, 409, "upload_finished",
-                      "All bytes of this upload have arrived, or it has been aborted.");
+    return mdl_problem_set(&request->problem, 409, "upload_finished",
+                           "All bytes of this upload have arrived, or it has been aborted.");
 }
 
 /* The database. */
@@ -56,10 +56,10 @@ static apr_status_t find(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 typedef apr_status_t run_fn(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
 
-static apr_status_t run(mdl_upload_request_t *request, run_fn *how, mdl_effect_fn *effect,
+static apr_status_t run(mdl_upload_exchange_t *exchange, run_fn *how, mdl_effect_fn *effect,
                         void *arg)
 {
-    request_rec *r = request->call.r;
+    request_rec *r = exchange->request.r;
     mdl_connection_t *connection = mdl_connection_open(r);
     apr_status_t rv = MDL_DB_EGONE;
 
@@ -70,29 +70,29 @@ static apr_status_t run(mdl_upload_request_t *request, run_fn *how, mdl_effect_f
     return rv;
 }
 
-apr_status_t mdl_upload_commit(mdl_upload_request_t *request, mdl_effect_fn *effect, void *arg)
+apr_status_t mdl_upload_commit(mdl_upload_exchange_t *exchange, mdl_effect_fn *effect, void *arg)
 {
-    return run(request, mdl_db_write, effect, arg);
+    return run(exchange, mdl_db_write, effect, arg);
 }
 
-apr_status_t mdl_upload_read(mdl_upload_request_t *request, mdl_upload_t **upload)
+apr_status_t mdl_upload_read(mdl_upload_exchange_t *exchange, mdl_upload_t **upload)
 {
-    find_t look = {.id = request->id};
-    apr_status_t rv = run(request, mdl_db_read, find, &look);
+    find_t look = {.id = exchange->id};
+    apr_status_t rv = run(exchange, mdl_db_read, find, &look);
 
     if (rv == APR_ENOENT) {
-        return mdl_refuse(&request->call.refusal, 404, "upload_not_found",
-                          "There is no such upload.");
+        return mdl_problem_set(&exchange->request.problem, 404, "upload_not_found",
+                               "There is no such upload.");
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (request->put && strcmp(look.upload->status, MDL_UPLOAD_ABORTED) == 0) {
-        return finished(&request->call);
+    if (exchange->put && strcmp(look.upload->status, MDL_UPLOAD_ABORTED) == 0) {
+        return finished(&exchange->request);
     }
     if (mdl_upload_expired(look.upload) || strcmp(look.upload->status, MDL_UPLOAD_ABORTED) == 0) {
-        return mdl_refuse(&request->call.refusal, 410, "upload_gone",
-                          "This upload has expired or was aborted; begin another.");
+        return mdl_problem_set(&exchange->request.problem, 410, "upload_gone",
+                               "This upload has expired or was aborted; begin another.");
     }
     *upload = look.upload;
     return APR_SUCCESS;
@@ -137,8 +137,8 @@ static apr_status_t take_checksum(write_t *write)
     }
     if (write->digest == NULL || strlen(write->checksum) != length ||
         write->checksum[strspn(write->checksum, alphabet)] != '\0') {
-        return invalid(write->call, "Upload-Checksum must be \"sha1 \" or \"sha256 \" and the "
-                                    "digest in base64.");
+        return invalid(write->request, "Upload-Checksum must be \"sha1 \" or \"sha256 \" and the "
+                                       "digest in base64.");
     }
     return APR_SUCCESS;
 }
@@ -148,16 +148,16 @@ static apr_status_t parse_patch(write_t *write)
     const char *type = apr_table_get(write->r->headers_in, "Content-Type");
 
     if (type == NULL || strcasecmp(type, "application/offset+octet-stream") != 0) {
-        return mdl_refuse(&write->call->refusal, 415, "unsupported_media_type",
-                          "Send a piece as Content-Type: application/offset+octet-stream.");
+        return mdl_problem_set(&write->request->problem, 415, "unsupported_media_type",
+                               "Send a piece as Content-Type: application/offset+octet-stream.");
     }
     write->begin = number_of(write->r, "Upload-Offset");
     if (write->begin < 0) {
-        return invalid(write->call, "Upload-Offset must be a number of bytes.");
+        return invalid(write->request, "Upload-Offset must be a number of bytes.");
     }
     write->set_size = number_of(write->r, "Upload-Length");
     if (write->set_size < -1) {
-        return invalid(write->call, "Upload-Length must be a number of bytes.");
+        return invalid(write->request, "Upload-Length must be a number of bytes.");
     }
     return take_checksum(write);
 }
@@ -166,7 +166,7 @@ static apr_status_t parse_put(write_t *write)
 {
     write->set_size = -1;
     if (apr_table_get(write->r->headers_in, "Content-Range") != NULL) {
-        return invalid(write->call, "PUT takes the whole file; a part of it can't be put.");
+        return invalid(write->request, "PUT takes the whole file; a part of it can't be put.");
     }
     return APR_SUCCESS;
 }
@@ -176,16 +176,16 @@ static apr_status_t parse_put(write_t *write)
 static apr_int64_t limit_of(const write_t *write)
 {
     return write->upload->size >= 0 ? write->upload->size
-                                    : write->call->service->settings->upload_max_size;
+                                    : write->request->service->settings->upload_max_size;
 }
 
 static apr_status_t too_large(write_t *write)
 {
     write->r->connection->keepalive = AP_CONN_CLOSE;
-    return mdl_refuse(&write->call->refusal, 413, "request_too_large",
-                      apr_psprintf(write->r->pool,
-                                   "This upload takes %" APR_INT64_T_FMT " bytes and no more.",
-                                   limit_of(write)));
+    return mdl_problem_set(&write->request->problem, 413, "request_too_large",
+                           apr_psprintf(write->r->pool,
+                                        "This upload takes %" APR_INT64_T_FMT " bytes and no more.",
+                                        limit_of(write)));
 }
 
 static int is_over(const mdl_upload_t *upload)
@@ -196,16 +196,16 @@ static int is_over(const mdl_upload_t *upload)
 static apr_status_t admit_put(write_t *write)
 {
     apr_int64_t size = write->upload->size;
-    apr_off_t announced = mdl_request_announced(write->r);
+    apr_off_t announced = mdl_request_body_length(write->r);
 
     if (is_over(write->upload) || (size > 0 && mdl_partial_size(write->partial) == size)) {
-        return finished(write->call);
+        return finished(write->request);
     }
     if (announced > limit_of(write)) {
         return too_large(write);
     }
     if (announced >= 0 && size >= 0 && announced < size) {
-        return invalid(write->call,
+        return invalid(write->request,
                        apr_psprintf(write->r->pool,
                                     "PUT takes the whole file, %" APR_INT64_T_FMT " bytes.", size));
     }
@@ -218,8 +218,8 @@ static apr_status_t check_size(write_t *write, apr_int64_t current)
         return APR_SUCCESS;
     }
     if (write->upload->size >= 0 || write->set_size < current) {
-        return invalid(write->call, "Upload-Length can't be changed, nor be less than what has "
-                                    "arrived.");
+        return invalid(write->request, "Upload-Length can't be changed, nor be less than what has "
+                                       "arrived.");
     }
     return write->set_size > limit_of(write) ? too_large(write) : APR_SUCCESS;
 }
@@ -227,9 +227,9 @@ static apr_status_t check_size(write_t *write, apr_int64_t current)
 static apr_status_t set_size(write_t *write)
 {
     mdl_upload_size_t set = {.id = write->upload->id, .size = write->upload->size};
-    apr_status_t rv = mdl_upload_commit(write->request, mdl_upload_set_size, &set);
+    apr_status_t rv = mdl_upload_commit(write->exchange, mdl_upload_set_size, &set);
 
-    return rv == APR_ENOENT ? finished(write->call) : rv;
+    return rv == APR_ENOENT ? finished(write->request) : rv;
 }
 
 static apr_status_t admit_patch(write_t *write)
@@ -241,17 +241,18 @@ static apr_status_t admit_patch(write_t *write)
 
     if (write->begin != current) {
         mdl_upload_show(write->r, write->upload, current);
-        return mdl_refuse(&write->call->refusal, 409, "upload_offset_conflict",
-                          apr_psprintf(write->r->pool,
-                                       "The upload has %" APR_INT64_T_FMT " bytes by now; go on "
-                                       "from there.",
-                                       current));
+        return mdl_problem_set(&write->request->problem, 409, "upload_offset_conflict",
+                               apr_psprintf(write->r->pool,
+                                            "The upload has %" APR_INT64_T_FMT
+                                            " bytes by now; go on "
+                                            "from there.",
+                                            current));
     }
     if ((rv = check_size(write, current)) != APR_SUCCESS) {
         return rv;
     }
     write->upload->size = write->set_size >= 0 ? write->set_size : size;
-    if (mdl_request_announced(write->r) > limit_of(write) - current) {
+    if (mdl_request_body_length(write->r) > limit_of(write) - current) {
         return too_large(write);
     }
     return write->upload->size != size ? set_size(write) : APR_SUCCESS;
@@ -272,7 +273,7 @@ static apr_status_t take_bytes(write_t *write, apr_bucket_brigade *brigade, int 
             continue;
         }
         if ((rv = apr_bucket_read(b, &data, &length, APR_BLOCK_READ)) != APR_SUCCESS) {
-            return mdl_body_not_received(write->call, rv);
+            return mdl_body_not_received(write->request, rv);
         }
         if ((apr_int64_t)length > limit_of(write) - mdl_partial_size(write->partial)) {
             mdl_partial_truncate(write->partial, write->begin);
@@ -299,7 +300,7 @@ static apr_status_t receive(write_t *write)
         rv = ap_get_brigade(r->input_filters, brigade, AP_MODE_READBYTES, APR_BLOCK_READ,
                             READ_SIZE);
         rv = rv == APR_SUCCESS ? take_bytes(write, brigade, &ended)
-                               : mdl_body_not_received(write->call, rv);
+                               : mdl_body_not_received(write->request, rv);
         apr_brigade_cleanup(brigade);
     }
     return rv;
@@ -313,11 +314,12 @@ static apr_status_t check_bytes(write_t *write)
     if (write->digest != NULL &&
         strcmp(mdl_digest_end(write->digest, write->r->pool), write->checksum) != 0) {
         mdl_partial_truncate(write->partial, write->begin);
-        return mdl_refuse(&write->call->refusal, 460, "checksum_mismatch",
-                          "The piece does not have the checksum that was given; send it again.");
+        return mdl_problem_set(
+            &write->request->problem, 460, "checksum_mismatch",
+            "The piece does not have the checksum that was given; send it again.");
     }
-    if (write->request->put && size < write->upload->size) {
-        return invalid(write->call, "The body ended before the file did.");
+    if (write->exchange->put && size < write->upload->size) {
+        return invalid(write->request, "The body ended before the file did.");
     }
     return APR_SUCCESS;
 }
@@ -326,7 +328,7 @@ static apr_status_t check_bytes(write_t *write)
    stays as it is, so that an outage loses nothing. */
 static apr_status_t publish(write_t *write)
 {
-    mdl_upload_finish_t finish = {.id = write->upload->id, .storage = write->request->storage};
+    mdl_upload_finish_t finish = {.id = write->upload->id, .storage = write->exchange->storage};
     mdl_partial_t *partial = write->partial;
     apr_status_t rv = mdl_partial_digest(partial, &finish.blob, write->r->pool);
 
@@ -336,14 +338,14 @@ static apr_status_t publish(write_t *write)
     write->partial = NULL;
     rv = mdl_partial_publish(partial, &finish.blob);
     if (rv == APR_SUCCESS) {
-        rv = mdl_upload_commit(write->request, mdl_upload_finish, &finish);
+        rv = mdl_upload_commit(write->exchange, mdl_upload_finish, &finish);
     }
     /* Aborted by now, without its file or with it. */
     if (rv == APR_ENOENT || (rv == APR_SUCCESS && finish.late)) {
-        return finished(write->call);
+        return finished(write->request);
     }
     if (rv == APR_SUCCESS) {
-        mdl_partial_remove(write->request->storage, write->upload->id, write->r->pool);
+        mdl_partial_remove(write->exchange->storage, write->upload->id, write->r->pool);
     }
     return rv;
 }
@@ -361,7 +363,7 @@ static apr_status_t store(write_t *write)
     }
     end = mdl_partial_size(write->partial);
     mdl_upload_show(write->r, write->upload, end);
-    if ((write->request->put || end == size) && mdl_partial_hashed(write->partial)) {
+    if ((write->exchange->put || end == size) && mdl_partial_hashed(write->partial)) {
         return publish(write);
     }
     rv = mdl_partial_keep(write->partial);
@@ -372,8 +374,8 @@ static apr_status_t store(write_t *write)
 /* Nothing but an empty piece goes to an upload that has all. */
 static apr_status_t add_nothing(write_t *write)
 {
-    mdl_request_leave_body(write->r);
-    if (mdl_request_announced(write->r) != 0 && ap_request_has_body(write->r)) {
+    mdl_request_body_discard(write->r);
+    if (mdl_request_body_length(write->r) != 0 && ap_request_has_body(write->r)) {
         return too_large(write);
     }
     mdl_upload_show(write->r, write->upload, write->upload->size);
@@ -383,10 +385,10 @@ static apr_status_t add_nothing(write_t *write)
 /* With the file locked, so that what is read of the upload holds until the bytes are in. */
 static apr_status_t write_locked(write_t *write)
 {
-    apr_status_t rv = mdl_upload_read(write->request, &write->upload);
+    apr_status_t rv = mdl_upload_read(write->exchange, &write->upload);
 
     if (rv == APR_SUCCESS) {
-        rv = write->request->put ? admit_put(write) : admit_patch(write);
+        rv = write->exchange->put ? admit_put(write) : admit_patch(write);
     }
     if (rv != APR_SUCCESS) {
         return rv;
@@ -397,25 +399,26 @@ static apr_status_t write_locked(write_t *write)
 static apr_status_t disk_failed(write_t *write, apr_status_t rv)
 {
     ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, write->r, "MDL0210: upload %s: can't write to %s",
-                  write->request->id, write->call->service->settings->storage);
-    return APR_STATUS_IS_ENOSPC(rv) ? mdl_refuse(&write->call->refusal, 507, "insufficient_storage",
-                                                 "The service has no room to store this.")
-                                    : rv;
+                  write->exchange->id, write->request->service->settings->storage);
+    return APR_STATUS_IS_ENOSPC(rv)
+               ? mdl_problem_set(&write->request->problem, 507, "insufficient_storage",
+                                 "The service has no room to store this.")
+               : rv;
 }
 
-apr_status_t mdl_upload_write(mdl_upload_request_t *request)
+apr_status_t mdl_upload_write(mdl_upload_exchange_t *exchange)
 {
-    write_t write = {.request = request, .call = &request->call, .r = request->call.r};
-    apr_status_t rv = request->put ? parse_put(&write) : parse_patch(&write);
+    write_t write = {.exchange = exchange, .request = &exchange->request, .r = exchange->request.r};
+    apr_status_t rv = exchange->put ? parse_put(&write) : parse_patch(&write);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_partial_append(&write.partial, request->storage, request->id, write.r->pool);
+    rv = mdl_partial_append(&write.partial, exchange->storage, exchange->id, write.r->pool);
     if (APR_STATUS_IS_EAGAIN(rv)) {
-        write.call->retry_after = 1;
-        return mdl_refuse(&write.call->refusal, 423, "upload_locked",
-                          "Another request is writing this upload.");
+        write.request->retry_after = 1;
+        return mdl_problem_set(&write.request->problem, 423, "upload_locked",
+                               "Another request is writing this upload.");
     }
     if (rv == APR_SUCCESS) {
         rv = write_locked(&write);

@@ -38,56 +38,56 @@ void mdl_upload_child_init(apr_pool_t *p, const mdl_service_t *service)
     }
 }
 
-static int refuse(mdl_upload_request_t *request)
+static int refuse(mdl_upload_exchange_t *exchange)
 {
-    mdl_call_t *call = &request->call;
+    mdl_request_t *request = &exchange->request;
 
-    mdl_request_leave_body(call->r);
-    if (call->refusal.status == 460) {
-        call->r->status_line = "460 Checksum Mismatch"; /* httpd knows no such status */
+    mdl_request_body_discard(request->r);
+    if (request->problem.status == 460) {
+        request->r->status_line = "460 Checksum Mismatch"; /* httpd knows no such status */
     }
-    return mdl_answer_refusal(call);
+    return mdl_response_problem(request);
 }
 
-static int answer(mdl_upload_request_t *request, apr_status_t rv, int status)
+static int response(mdl_upload_exchange_t *exchange, apr_status_t rv, int status)
 {
     if (rv == AP_FILTER_ERROR) {
         return rv;
     }
-    if (rv != APR_SUCCESS && rv != MDL_EREFUSED) {
-        mdl_answer_failure(&request->call, rv);
+    if (rv != APR_SUCCESS && rv != MDL_EPROBLEM) {
+        mdl_response_failure(&exchange->request, rv);
     }
     if (rv != APR_SUCCESS) {
-        return refuse(request);
+        return refuse(exchange);
     }
-    request->call.status = status;
-    return mdl_answer_send(&request->call, NULL, 0);
+    exchange->request.status = status;
+    return mdl_response_send(&exchange->request, NULL, 0);
 }
 
-static int tell_options(mdl_upload_request_t *request)
+static int tell_options(mdl_upload_exchange_t *exchange)
 {
-    request_rec *r = request->call.r;
+    request_rec *r = exchange->request.r;
 
-    mdl_request_leave_body(r);
+    mdl_request_body_discard(r);
     apr_table_setn(r->headers_out, "Allow", ALLOW);
     apr_table_setn(r->headers_out, "Tus-Version", TUS_VERSION);
     apr_table_setn(r->headers_out, "Tus-Extension", "expiration,checksum,termination");
     apr_table_setn(r->headers_out, "Tus-Checksum-Algorithm", "sha1,sha256");
     apr_table_setn(r->headers_out, "Tus-Max-Size",
                    apr_psprintf(r->pool, "%" APR_INT64_T_FMT,
-                                request->call.service->settings->upload_max_size));
-    return answer(request, APR_SUCCESS, HTTP_NO_CONTENT);
+                                exchange->request.service->settings->upload_max_size));
+    return response(exchange, APR_SUCCESS, HTTP_NO_CONTENT);
 }
 
-static apr_status_t tell_offset(mdl_upload_request_t *request)
+static apr_status_t tell_offset(mdl_upload_exchange_t *exchange)
 {
-    request_rec *r = request->call.r;
+    request_rec *r = exchange->request.r;
     mdl_upload_t *upload;
     apr_int64_t offset;
-    apr_status_t rv = mdl_upload_read(request, &upload);
+    apr_status_t rv = mdl_upload_read(exchange, &upload);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_upload_offset(request->storage, upload, &offset, r->pool);
+        rv = mdl_upload_offset(exchange->storage, upload, &offset, r->pool);
     }
     if (rv != APR_SUCCESS) {
         return rv;
@@ -102,58 +102,58 @@ static apr_status_t tell_offset(mdl_upload_request_t *request)
     return APR_SUCCESS;
 }
 
-static apr_status_t terminate(mdl_upload_request_t *request)
+static apr_status_t terminate(mdl_upload_exchange_t *exchange)
 {
-    mdl_upload_get_t get = {.id = request->id, .refusal = &request->call.refusal};
+    mdl_upload_get_t get = {.id = exchange->id, .problem = &exchange->request.problem};
     mdl_upload_t *upload;
-    apr_status_t rv = mdl_upload_read(request, &upload);
+    apr_status_t rv = mdl_upload_read(exchange, &upload);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
     get.shop_id = upload->shop_id;
-    rv = mdl_upload_commit(request, mdl_upload_abort, &get);
+    rv = mdl_upload_commit(exchange, mdl_upload_abort, &get);
     return rv == APR_SUCCESS
-               ? mdl_partial_remove(request->storage, request->id, request->call.r->pool)
+               ? mdl_partial_remove(exchange->storage, exchange->id, exchange->request.r->pool)
                : rv;
 }
 
 /* tus: every request but OPTIONS names the version that it speaks. */
-static int speaks_tus(mdl_upload_request_t *request)
+static int speaks_tus(mdl_upload_exchange_t *exchange)
 {
-    const char *version = apr_table_get(request->call.r->headers_in, "Tus-Resumable");
+    const char *version = apr_table_get(exchange->request.r->headers_in, "Tus-Resumable");
 
     if (version != NULL && strcmp(version, TUS_VERSION) == 0) {
         return 1;
     }
-    apr_table_setn(request->call.r->headers_out, "Tus-Version", TUS_VERSION);
-    mdl_refuse(&request->call.refusal, 412, "tus_version_unsupported",
-               "Send Tus-Resumable: " TUS_VERSION ", or PUT the whole file.");
+    apr_table_setn(exchange->request.r->headers_out, "Tus-Version", TUS_VERSION);
+    mdl_problem_set(&exchange->request.problem, 412, "tus_version_unsupported",
+                    "Send Tus-Resumable: " TUS_VERSION ", or PUT the whole file.");
     return 0;
 }
 
-static int dispatch(mdl_upload_request_t *request, const char *method)
+static int dispatch(mdl_upload_exchange_t *exchange, const char *method)
 {
-    request->put = strcmp(method, "PUT") == 0;
-    if (request->put) {
-        return answer(request, mdl_upload_write(request), HTTP_NO_CONTENT);
+    exchange->put = strcmp(method, "PUT") == 0;
+    if (exchange->put) {
+        return response(exchange, mdl_upload_write(exchange), HTTP_NO_CONTENT);
     }
     if (strcmp(method, "HEAD") != 0 && strcmp(method, "PATCH") != 0 &&
         strcmp(method, "DELETE") != 0) {
-        apr_table_setn(request->call.r->headers_out, "Allow", ALLOW);
-        mdl_refuse(&request->call.refusal, 405, "method_not_allowed",
-                   "An upload URL does not have that method.");
-        return refuse(request);
+        apr_table_setn(exchange->request.r->headers_out, "Allow", ALLOW);
+        mdl_problem_set(&exchange->request.problem, 405, "method_not_allowed",
+                        "An upload URL does not have that method.");
+        return refuse(exchange);
     }
-    if (!speaks_tus(request)) {
-        return refuse(request);
+    if (!speaks_tus(exchange)) {
+        return refuse(exchange);
     }
     if (strcmp(method, "PATCH") == 0) {
-        return answer(request, mdl_upload_write(request), HTTP_NO_CONTENT);
+        return response(exchange, mdl_upload_write(exchange), HTTP_NO_CONTENT);
     }
-    mdl_request_leave_body(request->call.r);
-    return strcmp(method, "HEAD") == 0 ? answer(request, tell_offset(request), HTTP_OK)
-                                       : answer(request, terminate(request), HTTP_NO_CONTENT);
+    mdl_request_body_discard(exchange->request.r);
+    return strcmp(method, "HEAD") == 0 ? response(exchange, tell_offset(exchange), HTTP_OK)
+                                       : response(exchange, terminate(exchange), HTTP_NO_CONTENT);
 }
 
 /* The upload's id of r->uri; NULL unless its token is ours. */
@@ -162,32 +162,33 @@ static const char *id_of(request_rec *r, const mdl_service_t *service)
     apr_size_t length = strlen(root);
 
     return strncmp(r->uri, root, length) == 0 && r->uri[length] == '/'
-               ? mdl_capability_upload_id(service->secret, r->uri + length + 1, r->pool)
+               ? mdl_signed_url_upload_id(service->secret, r->uri + length + 1, r->pool)
                : NULL;
 }
 
 int mdl_upload_handle(request_rec *r, const mdl_service_t *service)
 {
-    mdl_upload_request_t *request = apr_pcalloc(r->pool, sizeof *request);
+    mdl_upload_exchange_t *exchange = apr_pcalloc(r->pool, sizeof *exchange);
     const char *method = apr_table_get(r->headers_in, "X-HTTP-Method-Override");
 
-    request->call = (mdl_call_t){
-        .r = r, .service = service, .request_id = mdl_answer_request_id(r), .path = "an upload"};
-    request->storage = mdl_child_storage();
+    exchange->request = (mdl_request_t){
+        .r = r, .service = service, .request_id = mdl_response_request_id(r), .path = "an upload"};
+    exchange->storage = mdl_child_storage();
     method = method != NULL ? method : r->method;
     apr_table_setn(r->err_headers_out, "Tus-Resumable", TUS_VERSION);
     mdl_upload_cors(r, service->settings);
     if (strcmp(method, "OPTIONS") == 0) {
-        return tell_options(request);
+        return tell_options(exchange);
     }
-    if (request->storage == NULL) {
-        mdl_refuse(&request->call.refusal, 503, "service_unavailable",
-                   "The service can't reach its storage.");
-        return refuse(request);
+    if (exchange->storage == NULL) {
+        mdl_problem_set(&exchange->request.problem, 503, "service_unavailable",
+                        "The service can't reach its storage.");
+        return refuse(exchange);
     }
-    if ((request->id = id_of(r, service)) == NULL) {
-        mdl_refuse(&request->call.refusal, 404, "upload_not_found", "There is no such upload.");
-        return refuse(request);
+    if ((exchange->id = id_of(r, service)) == NULL) {
+        mdl_problem_set(&exchange->request.problem, 404, "upload_not_found",
+                        "There is no such upload.");
+        return refuse(exchange);
     }
-    return dispatch(request, method);
+    return dispatch(exchange, method);
 }

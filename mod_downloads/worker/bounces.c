@@ -34,7 +34,7 @@ mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_worker_db_t 
 }
 
 /* The email that a message is about, 0 for none of ours. */
-static apr_int64_t email_of(const mdl_bounces_t *bounces, const mdl_dsn_t *dsn)
+static apr_int64_t email_of(const mdl_bounces_t *bounces, const mdl_bounce_report_t *dsn)
 {
     apr_int64_t id = 0;
 
@@ -49,10 +49,10 @@ static apr_status_t take(void *baton, const char *message, apr_size_t length, ap
 {
     const mdl_bounces_t *bounces = baton;
     mdl_bounce_t bounce;
-    mdl_dsn_t dsn;
+    mdl_bounce_report_t dsn;
     apr_status_t rv;
 
-    mdl_dsn_read(&dsn, message, length, p);
+    mdl_bounce_report_read(&dsn, message, length, p);
     bounce.email_id = email_of(bounces, &dsn);
     bounce.words = dsn.words;
     if (bounce.email_id == 0) {

@@ -15,13 +15,13 @@ apr_status_t mdl_cleanup_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 static apr_status_t clean(mdl_db_t *db, const mdl_cleanup_t *cleanup, const mdl_job_t *job,
                           apr_pool_t *p)
 {
-    const mdl_job_kind_t *kind = mdl_kind_of(job);
+    const mdl_job_handler_t *handler = mdl_handler_of(job);
     apr_status_t rv = mdl_job_cleaned(db, job, p);
 
-    if (rv != APR_SUCCESS || kind == NULL || kind->clean == NULL) {
+    if (rv != APR_SUCCESS || handler == NULL || handler->clean == NULL) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    if ((rv = kind->clean(cleanup->storage, job, p)) != APR_SUCCESS) {
+    if ((rv = handler->clean(cleanup->storage, job, p)) != APR_SUCCESS) {
         mdl_log(MDL_LOG_ERR, rv, "MDL0328: can't remove what the cancelled job %s has left",
                 job->id);
     }

@@ -2,14 +2,14 @@
 
 #include <string.h>
 
-static const mdl_job_kind_t *const kinds[] = {&mdl_kind_import, &mdl_kind_verify, &mdl_kind_mail,
-                                              &mdl_kind_lookup};
+static const mdl_job_handler_t *const handlers[] = {&mdl_handler_import, &mdl_handler_verify,
+                                                    &mdl_handler_mail, &mdl_handler_lookup};
 
-const mdl_job_kind_t *mdl_kind_of(const mdl_job_t *job)
+const mdl_job_handler_t *mdl_handler_of(const mdl_job_t *job)
 {
-    for (apr_size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        if (strcmp(kinds[i]->type, job->type) == 0) {
-            return kinds[i];
+    for (apr_size_t i = 0; i < sizeof handlers / sizeof *handlers; i++) {
+        if (strcmp(handlers[i]->type, job->type) == 0) {
+            return handlers[i];
         }
     }
     return NULL;

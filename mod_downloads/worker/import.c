@@ -271,7 +271,7 @@ static apr_status_t clean(mdl_storage_t *storage, const mdl_job_t *job, apr_pool
     return mdl_partial_remove(storage, job->id, p);
 }
 
-const mdl_job_kind_t mdl_kind_import = {
+const mdl_job_handler_t mdl_handler_import = {
     .type = MDL_JOB_IMPORT,
     .prepare = prepare,
     .start = start,

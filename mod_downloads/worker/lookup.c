@@ -121,7 +121,7 @@ static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
                : APR_SUCCESS;
 }
 
-const mdl_job_kind_t mdl_kind_lookup = {
+const mdl_job_handler_t mdl_handler_lookup = {
     .type = MDL_JOB_LOOKUP,
     .prepare = prepare,
     .start = start,

@@ -23,7 +23,7 @@
 /* Slots of 0: DownloadsIngestConcurrency. */
 static const struct {
     const char *name;
-    mdl_runner_kind_t kind;
+    mdl_runner_kind_t handler;
     int runners;
     int slots;
 } lanes[] = {
@@ -53,7 +53,7 @@ typedef struct {
     const char *owner;
     const char *boot_id;
     mdl_worker_db_t *database;
-    mdl_chores_t *chores;
+    mdl_maintenance_t *maintenance;
     int connections; /* of database, as last seen; 0 while it is away */
     lane_t lanes[LANES];
     int look_cancelled; /* there may be cancelled jobs to see to */
@@ -93,7 +93,7 @@ static mdl_task_t *make_task(worker_t *worker, const mdl_job_t *job, int lane)
     task->job = mdl_job_copy(job, pool);
     atomic_store(&task->leased_until, job->due_at);
     task->job->due_at = apr_time_now(); /* given back, it is due at once */
-    task->kind = mdl_kind_of(job);
+    task->handler = mdl_handler_of(job);
     task->service = worker->service;
     task->storage = worker->storage;
     task->boot_id = worker->boot_id;
@@ -117,7 +117,7 @@ static apr_status_t prepare(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_task_t *task = arg;
 
     (void)p;
-    return task->kind->prepare(db, task);
+    return task->handler->prepare(db, task);
 }
 
 static mdl_runner_t *least_loaded(const lane_t *lane)
@@ -138,7 +138,7 @@ static apr_status_t check_task(worker_t *worker, mdl_task_t *task)
     mdl_job_t *job = task->job;
     apr_status_t rv = APR_SUCCESS;
 
-    if (task->kind == NULL) {
+    if (task->handler == NULL) {
         /* of a newer release that works on the same database */
         job->due_at = apr_time_now() + MINUTE;
         task->outcome = MDL_TASK_RELEASED;
@@ -152,7 +152,7 @@ static apr_status_t check_task(worker_t *worker, mdl_task_t *task)
         task->outcome = MDL_TASK_FAILED;
         return APR_EOF;
     }
-    if (task->kind->prepare != NULL) {
+    if (task->handler->prepare != NULL) {
         rv = mdl_worker_db_read(worker->database, prepare, task, worker->turn);
     }
     if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY) {
@@ -305,7 +305,7 @@ static void settle_ended(worker_t *worker)
     worker->ended = NULL;
     for (; task != NULL; task = next) {
         next = task->next;
-        if (task->kind != NULL && task->kind->alone) {
+        if (task->handler != NULL && task->handler->alone) {
             task->next = NULL;
             settle_list(worker, task);
         } else {
@@ -434,8 +434,8 @@ static int wait_for_work(worker_t *worker, int stop_fd)
     apr_time_t until = worker->next_poll;
     apr_uint64_t count;
 
-    if (worker->connections != 0 && mdl_chores_due(worker->chores) < until) {
-        until = mdl_chores_due(worker->chores);
+    if (worker->connections != 0 && mdl_maintenance_due(worker->maintenance) < until) {
+        until = mdl_maintenance_due(worker->maintenance);
     }
     if ((worker->active != NULL || worker->ended != NULL) && worker->next_tick < until) {
         until = worker->next_tick;
@@ -500,7 +500,7 @@ static void turn(worker_t *worker)
             claim_lane(worker, i);
         }
     }
-    mdl_chores_run(worker->chores, worker->connections, worker->turn);
+    mdl_maintenance_run(worker->maintenance, worker->connections, worker->turn);
     apr_pool_clear(worker->turn);
 }
 
@@ -526,7 +526,7 @@ static void finish(worker_t *worker)
         settle_ended(worker);
     }
     see_cancelled(worker);
-    mdl_chores_finish(worker->chores, worker->turn);
+    mdl_maintenance_finish(worker->maintenance, worker->turn);
     mdl_worker_db_close(worker->database);
 }
 
@@ -561,7 +561,7 @@ static apr_status_t start_lanes(worker_t *worker)
                                           : worker->service->settings->ingest_concurrency;
         lane->look = 1;
         for (int j = 0; j < lanes[i].runners; j++) {
-            apr_status_t rv = mdl_runner_start(&lane->runners[j], lanes[i].kind, worker->service,
+            apr_status_t rv = mdl_runner_start(&lane->runners[j], lanes[i].handler, worker->service,
                                                worker->done, worker->pool);
 
             if (rv != APR_SUCCESS) {
@@ -591,7 +591,7 @@ apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_
                 service->settings->storage);
         return rv;
     }
-    worker->chores = mdl_chores_create(service, worker->storage, worker->database, p);
+    worker->maintenance = mdl_maintenance_create(service, worker->storage, worker->database, p);
     if ((rv = mdl_http_global_init(p)) != APR_SUCCESS ||
         (rv = mdl_queue_create(&worker->done, p)) != APR_SUCCESS ||
         (rv = start_lanes(worker)) != APR_SUCCESS) {

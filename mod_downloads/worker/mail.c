@@ -44,11 +44,11 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
     mdl_json_add_string(object, "first_name", order->customer.first_name);
     mdl_json_add_string(data, "order_id", order->storefront_order_id);
     mdl_json_add_string(data, "page_url",
-                        mdl_capability_page_url(task->service->secret,
-                                                task->service->settings->public_url, order->page_id,
-                                                p));
-    mdl_order_content_add(data, order, task->service->secret, task->service->settings->public_url,
-                          apr_time_now(), p);
+                        mdl_signed_url_page(task->service->secret,
+                                            task->service->settings->public_url, order->page_id,
+                                            p));
+    mdl_offer_add(data, order, task->service->secret, task->service->settings->public_url,
+                  apr_time_now(), p);
     return data;
 }
 
@@ -131,13 +131,13 @@ static const char *envelope_sender(const mdl_task_t *task)
 /* Why nothing of an order will be given to its customer, or NULL. */
 static const char *closed(const mdl_order_t *order)
 {
-    switch (mdl_order_verdict(order)) {
-    case MDL_VERDICT_OK:
+    switch (mdl_order_entitlement(order)) {
+    case MDL_ENTITLEMENT_OK:
         return mdl_order_has_open(order, apr_time_now())
                    ? NULL
                    : "Access to everything in the order was revoked or expired before the email "
                      "was sent.";
-    case MDL_VERDICT_REJECTED:
+    case MDL_ENTITLEMENT_REJECTED:
         return "The order was rejected before the email was sent.";
     default:
         return "Access to the order was revoked before the email was sent.";
@@ -159,7 +159,7 @@ static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
     if ((rv = mdl_order_find(db, task->pool, &find)) != APR_SUCCESS) {
         return rv;
     }
-    if (mdl_order_verdict(find.order) == MDL_VERDICT_HELD) {
+    if (mdl_order_entitlement(find.order) == MDL_ENTITLEMENT_HELD) {
         task->job->due_at = apr_time_now();
         task->outcome = MDL_TASK_RELEASED; /* settle takes it back, unless it is approved by then */
         return APR_EOF;
@@ -219,7 +219,7 @@ static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     return rv;
 }
 
-const mdl_job_kind_t mdl_kind_mail = {
+const mdl_job_handler_t mdl_handler_mail = {
     .type = MDL_JOB_EMAIL,
     .prepare = prepare,
     .start = start,

@@ -24,7 +24,7 @@
 
 enum { REPORT_KEYS, SWEEP_UPLOADS, SWEEP_BLOBS, SWEEP_DOWNLOADS, PRUNE, READ_BOUNCES, CHORES };
 
-struct mdl_chores_t {
+struct mdl_maintenance_t {
     const mdl_service_t *service;
     mdl_storage_t *storage;
     mdl_worker_db_t *database;
@@ -47,33 +47,34 @@ static apr_status_t touch_all(mdl_db_t *db, apr_pool_t *p, void *arg)
 }
 
 /* Writes down when keys were used last. */
-static apr_interval_time_t report_keys(mdl_chores_t *chores, apr_pool_t *p)
+static apr_interval_time_t report_keys(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     apr_array_header_t *used = apr_array_make(p, 16, sizeof(mdl_key_touch_t));
     char id[MDL_KEY_ID_LENGTH + 1];
     apr_time_t used_at;
     int index = 0;
 
-    while (mdl_key_cache_next_used(chores->service->key_cache, &index, id, &used_at)) {
+    while (mdl_key_cache_next_used(maintenance->service->key_cache, &index, id, &used_at)) {
         APR_ARRAY_PUSH(used, mdl_key_touch_t) = (mdl_key_touch_t){.id = apr_pstrdup(p, id),
                                                                   .used_at = used_at};
     }
     if (used->nelts > 0) {
-        mdl_worker_db_write(chores->database, touch_all, used, p);
+        mdl_worker_db_write(maintenance->database, touch_all, used, p);
     }
     return MINUTE;
 }
 
-static void remove_over(mdl_chores_t *chores, const apr_array_header_t *ids, apr_pool_t *p)
+static void remove_over(mdl_maintenance_t *maintenance, const apr_array_header_t *ids,
+                        apr_pool_t *p)
 {
     mdl_upload_over_t over = {.ids = ids};
 
-    if (mdl_worker_db_read(chores->database, mdl_upload_over, &over, p) != APR_SUCCESS) {
+    if (mdl_worker_db_read(maintenance->database, mdl_upload_over, &over, p) != APR_SUCCESS) {
         return;
     }
     for (int i = 0; i < over.over->nelts; i++) {
         const char *id = APR_ARRAY_IDX(over.over, i, const char *);
-        apr_status_t rv = mdl_partial_remove(chores->storage, id, p);
+        apr_status_t rv = mdl_partial_remove(maintenance->storage, id, p);
 
         if (rv != APR_SUCCESS) {
             mdl_log(MDL_LOG_ERR, rv, "MDL0305: can't remove the partial file %s", id);
@@ -83,16 +84,16 @@ static void remove_over(mdl_chores_t *chores, const apr_array_header_t *ids, apr
 
 /* Aborts uploads that have expired, and removes the partial files of uploads and jobs that are
    over. */
-static apr_interval_time_t sweep_uploads(mdl_chores_t *chores, apr_pool_t *p)
+static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_upload_expire_t expire = {.limit = UPLOAD_BATCH};
     apr_array_header_t *ids;
     apr_status_t rv;
 
     do {
-        rv = mdl_worker_db_write(chores->database, mdl_upload_expire, &expire, p);
+        rv = mdl_worker_db_write(maintenance->database, mdl_upload_expire, &expire, p);
     } while (rv == APR_SUCCESS && expire.aborted == UPLOAD_BATCH);
-    if (rv != APR_SUCCESS || mdl_partial_list(chores->storage, &ids, p) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || mdl_partial_list(maintenance->storage, &ids, p) != APR_SUCCESS) {
         return MINUTE;
     }
     for (int at = 0; at < ids->nelts; at += FILE_BATCH) {
@@ -100,23 +101,23 @@ static apr_interval_time_t sweep_uploads(mdl_chores_t *chores, apr_pool_t *p)
 
         batch.elts += (apr_size_t)at * sizeof(const char *);
         batch.nelts = ids->nelts - at < FILE_BATCH ? ids->nelts - at : FILE_BATCH;
-        remove_over(chores, &batch, p);
+        remove_over(maintenance, &batch, p);
     }
     return MINUTE;
 }
 
 /* Removes what nothing refers to any more from storage, an hour after it was let go. */
-static apr_interval_time_t sweep_blobs(mdl_chores_t *chores, apr_pool_t *p)
+static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_blob_released_t find = {.before = apr_time_now() - BLOB_REST, .limit = BLOB_BATCH};
 
-    if (mdl_worker_db_read(chores->database, mdl_blob_released, &find, p) != APR_SUCCESS) {
+    if (mdl_worker_db_read(maintenance->database, mdl_blob_released, &find, p) != APR_SUCCESS) {
         return MINUTE;
     }
     for (int i = 0; i < find.released->nelts; i++) {
-        mdl_blob_sweep_t sweep = {.storage = chores->storage,
+        mdl_blob_sweep_t sweep = {.storage = maintenance->storage,
                                   .sha256 = APR_ARRAY_IDX(find.released, i, const char *)};
-        apr_status_t rv = mdl_worker_db_write(chores->database, mdl_blob_sweep, &sweep, p);
+        apr_status_t rv = mdl_worker_db_write(maintenance->database, mdl_blob_sweep, &sweep, p);
 
         if (rv != APR_SUCCESS && rv != APR_ENOENT) {
             mdl_log(MDL_LOG_ERR, rv,
@@ -128,44 +129,45 @@ static apr_interval_time_t sweep_blobs(mdl_chores_t *chores, apr_pool_t *p)
     return MINUTE;
 }
 
-static apr_interval_time_t downloads_interval(const mdl_chores_t *chores)
+static apr_interval_time_t downloads_interval(const mdl_maintenance_t *maintenance)
 {
-    apr_interval_time_t idle = chores->service->settings->session_idle;
+    apr_interval_time_t idle = maintenance->service->settings->session_idle;
 
     return idle < DOWNLOADS ? idle : DOWNLOADS;
 }
 
 /* Settles the transfers of processes that are gone, then ends download sessions that are idle:
    theirs are not before. */
-static apr_interval_time_t sweep_downloads(mdl_chores_t *chores, apr_pool_t *p)
+static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
-    mdl_meter_sweep_t lost = {.idle = chores->service->settings->session_idle,
+    mdl_lease_sweep_t lost = {.idle = maintenance->service->settings->session_idle,
                               .limit = TRANSFER_BATCH};
     mdl_session_sweep_t idle = {.limit = SESSION_BATCH};
 
     for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
-        if (mdl_worker_db_write(chores->database, mdl_meter_sweep, &lost, p) != APR_SUCCESS ||
+        if (mdl_worker_db_write(maintenance->database, mdl_lease_sweep, &lost, p) != APR_SUCCESS ||
             !lost.more) {
             break;
         }
     }
     for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
-        if (mdl_worker_db_write(chores->database, mdl_session_sweep, &idle, p) != APR_SUCCESS ||
+        if (mdl_worker_db_write(maintenance->database, mdl_session_sweep, &idle, p) !=
+                APR_SUCCESS ||
             idle.settled < SESSION_BATCH) {
-            return downloads_interval(chores);
+            return downloads_interval(maintenance);
         }
     }
     return SOON;
 }
 
 /* Deletes answers past their retention. */
-static apr_interval_time_t prune_answers(mdl_chores_t *chores, apr_pool_t *p)
+static apr_interval_time_t prune_answers(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
-    mdl_idempotency_prune_t prune = {.before = apr_time_now() -
-                                               chores->service->settings->idempotency_retention};
+    mdl_idempotency_prune_t prune = {
+        .before = apr_time_now() - maintenance->service->settings->idempotency_retention};
 
     for (int i = 0; i < PRUNE_BATCHES; i++) {
-        if (mdl_worker_db_write(chores->database, mdl_idempotency_prune, &prune, p) !=
+        if (mdl_worker_db_write(maintenance->database, mdl_idempotency_prune, &prune, p) !=
                 APR_SUCCESS ||
             prune.removed == 0) {
             return MINUTE;
@@ -174,55 +176,58 @@ static apr_interval_time_t prune_answers(mdl_chores_t *chores, apr_pool_t *p)
     return SOON;
 }
 
-static apr_interval_time_t read_bounces(mdl_chores_t *chores, apr_pool_t *p)
+static apr_interval_time_t read_bounces(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
-    if (chores->bounces == NULL || chores->connections == 0) {
+    if (maintenance->bounces == NULL || maintenance->connections == 0) {
         return 0;
     }
-    return mdl_bounces_read(chores->bounces, p) ? SOON : chores->service->settings->poll_interval;
+    return mdl_bounces_read(maintenance->bounces, p)
+               ? SOON
+               : maintenance->service->settings->poll_interval;
 }
 
-static apr_interval_time_t (*const chores_of[CHORES])(mdl_chores_t *chores, apr_pool_t *p) = {
+static apr_interval_time_t (*const chores_of[CHORES])(mdl_maintenance_t *maintenance,
+                                                      apr_pool_t *p) = {
     [REPORT_KEYS] = report_keys, [SWEEP_UPLOADS] = sweep_uploads,
     [SWEEP_BLOBS] = sweep_blobs, [SWEEP_DOWNLOADS] = sweep_downloads,
     [PRUNE] = prune_answers,     [READ_BOUNCES] = read_bounces,
 };
 
-mdl_chores_t *mdl_chores_create(const mdl_service_t *service, mdl_storage_t *storage,
-                                mdl_worker_db_t *database, apr_pool_t *p)
+mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_storage_t *storage,
+                                          mdl_worker_db_t *database, apr_pool_t *p)
 {
-    mdl_chores_t *chores = apr_pcalloc(p, sizeof *chores);
+    mdl_maintenance_t *maintenance = apr_pcalloc(p, sizeof *maintenance);
 
-    chores->service = service;
-    chores->storage = storage;
-    chores->database = database;
-    chores->bounces = mdl_bounces_create(service, database, p);
-    chores->next[REPORT_KEYS] = chores->next[PRUNE] = apr_time_now() + MINUTE;
-    return chores;
+    maintenance->service = service;
+    maintenance->storage = storage;
+    maintenance->database = database;
+    maintenance->bounces = mdl_bounces_create(service, database, p);
+    maintenance->next[REPORT_KEYS] = maintenance->next[PRUNE] = apr_time_now() + MINUTE;
+    return maintenance;
 }
 
-void mdl_chores_run(mdl_chores_t *chores, int connections, apr_pool_t *p)
+void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_pool_t *p)
 {
     apr_time_t now = apr_time_now();
 
     /* After an outage processes that deliver renew their leases before others settle for them. */
-    if (connections != 0 && connections != chores->connections) {
-        chores->next[SWEEP_DOWNLOADS] = now + downloads_interval(chores);
+    if (connections != 0 && connections != maintenance->connections) {
+        maintenance->next[SWEEP_DOWNLOADS] = now + downloads_interval(maintenance);
     }
-    chores->connections = connections;
+    maintenance->connections = connections;
     for (int i = 0; i < CHORES; i++) {
-        if (chores->next[i] <= now) {
-            chores->next[i] = now + chores_of[i](chores, p);
+        if (maintenance->next[i] <= now) {
+            maintenance->next[i] = now + chores_of[i](maintenance, p);
         }
     }
 }
 
-apr_time_t mdl_chores_due(const mdl_chores_t *chores)
+apr_time_t mdl_maintenance_due(const mdl_maintenance_t *maintenance)
 {
-    return chores->bounces != NULL ? chores->next[READ_BOUNCES] : APR_INT64_MAX;
+    return maintenance->bounces != NULL ? maintenance->next[READ_BOUNCES] : APR_INT64_MAX;
 }
 
-void mdl_chores_finish(mdl_chores_t *chores, apr_pool_t *p)
+void mdl_maintenance_finish(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
-    report_keys(chores, p);
+    report_keys(maintenance, p);
 }

@@ -54,7 +54,7 @@ static apr_status_t write_outcome(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     default:
         return APR_SUCCESS;
     }
-    return rv == APR_SUCCESS && task->kind != NULL ? task->kind->settle(db, task, p) : rv;
+    return rv == APR_SUCCESS && task->handler != NULL ? task->handler->settle(db, task, p) : rv;
 }
 
 apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, void *arg)

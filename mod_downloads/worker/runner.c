@@ -19,7 +19,7 @@ struct mdl_queue_t {
 };
 
 struct mdl_runner_t {
-    mdl_runner_kind_t kind;
+    mdl_runner_kind_t handler;
     const mdl_service_t *service;
     apr_pool_t *pool;
     apr_thread_t *thread;
@@ -152,7 +152,7 @@ static void start_new(mdl_runner_t *runner)
         } else if (atomic_load(&task->lost) || apr_time_now() > atomic_load(&task->leased_until)) {
             mdl_runner_done(task, MDL_TASK_ABANDONED); /* it may be another worker's by now */
         } else {
-            task->kind->start(task);
+            task->handler->start(task);
         }
     }
 }
@@ -167,7 +167,7 @@ static void stop_some(mdl_runner_t *runner, int all)
 
         next = task->next;
         if (all || lost) {
-            task->kind->stop(task);
+            task->handler->stop(task);
             mdl_runner_done(task, lost ? MDL_TASK_ABANDONED : MDL_TASK_RELEASED);
         }
     }
@@ -177,7 +177,7 @@ static void wait_for_work(mdl_runner_t *runner)
 {
     struct pollfd inbox = {.fd = runner->inbox->fd, .events = POLLIN};
 
-    if (runner->kind == MDL_RUNNER_TRANSFER) {
+    if (runner->handler == MDL_RUNNER_TRANSFER) {
         mdl_http_client_run(runner->http, LOOK_MS);
     } else {
         poll(&inbox, 1, LOOK_MS);
@@ -209,10 +209,10 @@ static apr_status_t equip(mdl_runner_t *runner)
     const mdl_settings_t *settings = runner->service->settings;
     mdl_mailer_config_t *config;
 
-    if (runner->kind == MDL_RUNNER_TRANSFER) {
+    if (runner->handler == MDL_RUNNER_TRANSFER) {
         return mdl_http_client_create(&runner->http, &settings->ingest, runner->pool);
     }
-    if (runner->kind == MDL_RUNNER_HASH) {
+    if (runner->handler == MDL_RUNNER_HASH) {
         return APR_SUCCESS;
     }
     config = apr_pmemdup(runner->pool, &settings->mail, sizeof *config);
@@ -221,13 +221,13 @@ static apr_status_t equip(mdl_runner_t *runner)
     return mdl_mailer_create(&runner->mailer, config, runner->pool);
 }
 
-apr_status_t mdl_runner_start(mdl_runner_t **made, mdl_runner_kind_t kind,
+apr_status_t mdl_runner_start(mdl_runner_t **made, mdl_runner_kind_t handler,
                               const mdl_service_t *service, mdl_queue_t *done, apr_pool_t *p)
 {
     mdl_runner_t *runner = apr_pcalloc(p, sizeof *runner);
     apr_status_t rv;
 
-    runner->kind = kind;
+    runner->handler = handler;
     runner->service = service;
     runner->done = done;
     /* The thread's own pool: what it allocates must not race with the control thread. */
@@ -263,7 +263,7 @@ void mdl_runner_took_back(mdl_runner_t *runner)
 
 void mdl_runner_wake(mdl_runner_t *runner)
 {
-    if (runner->kind == MDL_RUNNER_TRANSFER) {
+    if (runner->handler == MDL_RUNNER_TRANSFER) {
         mdl_http_client_wake(runner->http);
     }
 }

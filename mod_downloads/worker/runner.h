@@ -21,7 +21,7 @@ void mdl_queue_put(mdl_queue_t *queue, mdl_task_t *task);
 mdl_task_t *mdl_queue_take(mdl_queue_t *queue);
 
 /** Starts a runner's thread; its tasks come back through done. */
-apr_status_t mdl_runner_start(mdl_runner_t **runner, mdl_runner_kind_t kind,
+apr_status_t mdl_runner_start(mdl_runner_t **runner, mdl_runner_kind_t handler,
                               const mdl_service_t *service, mdl_queue_t *done, apr_pool_t *p);
 
 /** Hands over a task, from the control thread. */

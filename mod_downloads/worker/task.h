@@ -17,7 +17,7 @@
 
 typedef struct mdl_task_t mdl_task_t;
 typedef struct mdl_runner_t mdl_runner_t;
-typedef struct mdl_job_kind_t mdl_job_kind_t;
+typedef struct mdl_job_handler_t mdl_job_handler_t;
 
 typedef enum {
     MDL_TASK_SUCCEEDED,
@@ -30,7 +30,7 @@ typedef enum {
 struct mdl_task_t {
     apr_pool_t *pool; /* of the task alone, with its own allocator */
     mdl_job_t *job;
-    const mdl_job_kind_t *kind;
+    const mdl_job_handler_t *handler;
     const mdl_service_t *service;
     mdl_storage_t *storage;
     const char *boot_id;             /* of this machine's running kernel */
@@ -58,7 +58,7 @@ struct mdl_task_t {
 };
 
 /** What the worker does with one type of job. */
-struct mdl_job_kind_t {
+struct mdl_job_handler_t {
     const char *type;
     /** In the control thread, before the lane: reads what the work needs.  An error of the database
         releases the job; a task that needs no work gets its outcome and APR_EOF.  May be NULL. */
@@ -79,12 +79,12 @@ struct mdl_job_kind_t {
     apr_status_t (*clean)(mdl_storage_t *storage, const mdl_job_t *job, apr_pool_t *p);
 };
 
-extern const mdl_job_kind_t mdl_kind_import;
-extern const mdl_job_kind_t mdl_kind_verify;
-extern const mdl_job_kind_t mdl_kind_mail;
-extern const mdl_job_kind_t mdl_kind_lookup;
+extern const mdl_job_handler_t mdl_handler_import;
+extern const mdl_job_handler_t mdl_handler_verify;
+extern const mdl_job_handler_t mdl_handler_mail;
+extern const mdl_job_handler_t mdl_handler_lookup;
 
 /** The kind of a job; NULL for a type that is not known. */
-const mdl_job_kind_t *mdl_kind_of(const mdl_job_t *job);
+const mdl_job_handler_t *mdl_handler_of(const mdl_job_t *job);
 
 #endif

@@ -118,7 +118,7 @@ static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     }
 }
 
-const mdl_job_kind_t mdl_kind_verify = {
+const mdl_job_handler_t mdl_handler_verify = {
     .type = MDL_JOB_VERIFY,
     .prepare = prepare,
     .start = start,

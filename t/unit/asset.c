@@ -38,8 +38,8 @@ static void test_bytes_stored(const database_t *database, apr_pool_t *p)
 {
     bytes_t first = {make_asset(db, shop, "a.pdf", 0, p), 1000};
     bytes_t second = {first.asset_id, 3000}, third = {first.asset_id, 5000};
-    mdl_refusal_t refusal = {0};
-    mdl_one_t delete = {.shop_id = shop, .id = first.asset_id, .refusal = &refusal};
+    mdl_problem_t problem = {0};
+    mdl_entity_ref_t delete = {.shop_id = shop, .id = first.asset_id, .problem = &problem};
 
     meets(db, (meeting_t){database, take_bytes, &first, take_bytes, &second, APR_SUCCESS, NULL, 0},
           "an asset gets its bytes, and others", p);
@@ -53,11 +53,11 @@ static void test_bytes_stored(const database_t *database, apr_pool_t *p)
 
 static void test_job_and_deletion(const database_t *database, apr_pool_t *p)
 {
-    mdl_refusal_t refusal = {0};
+    mdl_problem_t problem = {0};
     mdl_version_t version = {.asset_id = make_asset(db, shop, "c.pdf", 1, p),
                              .source_url = "https://files.test/c",
-                             .import = {.shop_id = shop, .max_attempts = 3, .refusal = &refusal}};
-    mdl_one_t delete = {.shop_id = shop, .id = version.asset_id, .refusal = &refusal};
+                             .import = {.shop_id = shop, .max_attempts = 3, .problem = &problem}};
+    mdl_entity_ref_t delete = {.shop_id = shop, .id = version.asset_id, .problem = &problem};
     int open = 1;
 
     meets(db,
@@ -77,21 +77,21 @@ static apr_status_t lock_category(mdl_db_t *in, apr_pool_t *p, void *arg)
 
 static void test_category(const database_t *database, apr_pool_t *p)
 {
-    mdl_refusal_t refusal = {0};
-    mdl_category_edit_t category = {.one = {.shop_id = shop, .refusal = &refusal},
+    mdl_problem_t problem = {0};
+    mdl_category_edit_t category = {.ref = {.shop_id = shop, .problem = &problem},
                                     .name = "A category"};
-    mdl_asset_change_t change = {.one = {.shop_id = shop, .refusal = &refusal}, .set_category = 1};
+    mdl_asset_change_t change = {.ref = {.shop_id = shop, .problem = &problem}, .set_category = 1};
     meeting_t meeting = {database, lock_category, NULL, mdl_asset_change,
                          &change,  APR_SUCCESS,   NULL, 0};
 
     mdl_db_write(db, mdl_category_create, &category, p);
-    change.category_id = ((mdl_category_t *)category.one.found)->id;
-    change.one.id = make_asset(db, shop, "b.pdf", 1, p);
+    change.category_id = ((mdl_category_t *)category.ref.found)->id;
+    change.ref.id = make_asset(db, shop, "b.pdf", 1, p);
     meeting.first_arg = apr_psprintf(
         p, "SELECT id FROM category WHERE id = %" APR_INT64_T_FMT " FOR UPDATE",
         change.category_id);
     meeting.free = apr_psprintf(
-        p, "SELECT id FROM asset WHERE id = %" APR_INT64_T_FMT " FOR UPDATE NOWAIT", change.one.id);
+        p, "SELECT id FROM asset WHERE id = %" APR_INT64_T_FMT " FOR UPDATE NOWAIT", change.ref.id);
     meets(db, meeting, "a category is locked, and an asset put into it", p);
 }
 

@@ -89,9 +89,9 @@ static void kinds(apr_pool_t *p)
         const char *message = messages[i].message;
         char *crlf = apr_palloc(p, strlen(message) * 2 + 1);
         char *end = crlf;
-        mdl_dsn_t dsn;
+        mdl_bounce_report_t dsn;
 
-        mdl_dsn_read(&dsn, message, strlen(message), p);
+        mdl_bounce_report_read(&dsn, message, strlen(message), p);
         is_str(dsn.words, messages[i].words, messages[i].name);
         for (const char *c = message; *c; c++) {
             if (*c == '\n') {
@@ -99,7 +99,7 @@ static void kinds(apr_pool_t *p)
             }
             *end++ = *c;
         }
-        mdl_dsn_read(&dsn, crlf, (apr_size_t)(end - crlf), p);
+        mdl_bounce_report_read(&dsn, crlf, (apr_size_t)(end - crlf), p);
         is_str(dsn.words, messages[i].words, "and the same with CRLF");
     }
 }
@@ -113,10 +113,10 @@ static void addresses(apr_pool_t *p)
     static const char *const expected[] = {"one@a.test",  "two@a.test",  "three@a.test",
                                            "four@a.test", "five@a.test", "six@a.test"};
     apr_array_header_t *many = apr_array_make(p, 5000, sizeof(const char *));
-    mdl_dsn_t dsn;
+    mdl_bounce_report_t dsn;
     const char *text;
 
-    mdl_dsn_read(&dsn, message, sizeof message - 1, p);
+    mdl_bounce_report_read(&dsn, message, sizeof message - 1, p);
     is_int(dsn.addresses->nelts, 6, "whom a message was for stands in five fields of its header");
     for (int i = 0; i < 6 && i < dsn.addresses->nelts; i++) {
         is_str(APR_ARRAY_IDX(dsn.addresses, i, const char *), expected[i], "with every address");
@@ -125,7 +125,7 @@ static void addresses(apr_pool_t *p)
         APR_ARRAY_PUSH(many, const char *) = "To: a@b.test\n";
     }
     text = apr_array_pstrcat(p, many, 0);
-    mdl_dsn_read(&dsn, text, strlen(text), p);
+    mdl_bounce_report_read(&dsn, text, strlen(text), p);
     is_int(dsn.addresses->nelts, 50, "of very many 50 are kept");
 }
 
@@ -142,14 +142,14 @@ static void damaged(apr_pool_t *p)
         size_t cut = i < length ? i : length;
         char *message = malloc(cut > 0 ? cut : 1); /* its end is guarded */
         apr_pool_t *own;
-        mdl_dsn_t dsn;
+        mdl_bounce_report_t dsn;
 
         apr_pool_create(&own, p);
         memcpy(message, report, cut);
         for (size_t j = 0; i >= length && j < 1 + i % 7; j++) {
             message[(size_t)rand() % length] = bytes[(size_t)rand() % (sizeof bytes - 1)];
         }
-        mdl_dsn_read(&dsn, message, cut, own);
+        mdl_bounce_report_read(&dsn, message, cut, own);
         found += dsn.words != NULL;
         free(message);
         apr_pool_destroy(own);
@@ -162,14 +162,14 @@ static void words_are_bounded(apr_pool_t *p)
 {
     char *fill = apr_pcalloc(p, 200001);
     const char *message;
-    mdl_dsn_t dsn;
+    mdl_bounce_report_t dsn;
 
     memset(fill, 'x', 200000);
     message = apr_pstrcat(p,
                           HEAD "--AB/mx.test\nContent-Type: message/delivery-status\n\n"
                                "Action: failed\nDiagnostic-Code: smtp; 5.1.1 ",
                           fill, "\n", NULL);
-    mdl_dsn_read(&dsn, message, strlen(message), p);
+    mdl_bounce_report_read(&dsn, message, strlen(message), p);
     ok(dsn.words && strlen(dsn.words) == 500, "of endless words 500 bytes are kept");
 }
 

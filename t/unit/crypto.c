@@ -45,7 +45,7 @@ static const char *file_of(const char *name, const void *data, apr_size_t length
 }
 
 /* The sentence with which a secret file is refused, or NULL where the status is another. */
-static const char *refusal(const char *path, apr_status_t expected)
+static const char *problem(const char *path, apr_status_t expected)
 {
     mdl_secret_t *secret;
     const char *why;
@@ -70,22 +70,22 @@ static void secret_files_are_checked(void)
 
     memset(bytes, 'k', sizeof(bytes));
     path = file_of("open", bytes, 32, 0644);
-    ok(names(refusal(path, APR_EINVAL), path), "a file that others may read is refused");
+    ok(names(problem(path, APR_EINVAL), path), "a file that others may read is refused");
     path = file_of("group", bytes, 32, 0640);
-    ok(names(refusal(path, APR_EINVAL), path), "a file that the group may read is refused");
+    ok(names(problem(path, APR_EINVAL), path), "a file that the group may read is refused");
     path = file_of("short", bytes, 31, 0600);
-    ok(names(refusal(path, APR_EINVAL), path), "31 bytes are too few");
+    ok(names(problem(path, APR_EINVAL), path), "31 bytes are too few");
     path = file_of("long", bytes, 1025, 0600);
-    ok(names(refusal(path, APR_EINVAL), path), "1,025 bytes are too many");
+    ok(names(problem(path, APR_EINVAL), path), "1,025 bytes are too many");
     path = apr_pstrcat(p, folder, "/missing", NULL);
-    ok(names(refusal(path, APR_ENOENT), path), "a missing file is absent");
+    ok(names(problem(path, APR_ENOENT), path), "a missing file is absent");
     path = apr_pstrcat(p, folder, "/short/x", NULL);
-    ok(names(refusal(path, APR_ENOENT), path), "a file where the folder should be: absent too");
-    ok(names(refusal(folder, APR_EINVAL), folder), "a folder is refused");
-    ok(strstr(refusal(folder, APR_EINVAL), "not a regular file"), "for what it is");
+    ok(names(problem(path, APR_ENOENT), path), "a file where the folder should be: absent too");
+    ok(names(problem(folder, APR_EINVAL), folder), "a folder is refused");
+    ok(strstr(problem(folder, APR_EINVAL), "not a regular file"), "for what it is");
     path = apr_pstrcat(p, folder, "/pipe", NULL);
     mkfifo(path, 0600);
-    ok(names(refusal(path, APR_EINVAL), path), "a named pipe is refused without waiting for it");
+    ok(names(problem(path, APR_EINVAL), path), "a named pipe is refused without waiting for it");
 
     path = file_of("smallest", bytes, 32, 0600);
     is_int(mdl_secret_read(&secret, path, &why, p), APR_SUCCESS, "32 bytes are taken");

@@ -9,8 +9,8 @@ static mdl_db_t *db;
 static mdl_secret_t *secret;
 static apr_int64_t shop, file, pending;
 
-/* What a buyer has: one file of a mapping that was assigned. */
-static mdl_capability_file_t buy(const char *order_id, mdl_mapping_put_t *mapping, apr_pool_t *p)
+/* What a customer has: one file of a mapping that was assigned. */
+static mdl_signed_file_t buy(const char *order_id, mdl_mapping_put_t *mapping, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = new_assignment(shop, order_id, p, 1,
                                                 mapping->mapping.storefront_product_id);
@@ -20,23 +20,23 @@ static mdl_capability_file_t buy(const char *order_id, mdl_mapping_put_t *mappin
         printf("Bail out! assign: %s\n", mdl_db_error(db));
         exit(2);
     }
-    return (mdl_capability_file_t){
+    return (mdl_signed_file_t){
         .assignment_id = APR_ARRAY_IDX(assign->order->assignments, 0, mdl_assignment_t *)->id,
         .asset_id = APR_ARRAY_IDX(mapping->mapping.file_ids, 0, apr_int64_t),
         .expires_at = apr_time_now() + apr_time_from_sec(300)};
 }
 
 /* Another link to the same file, with a session of its own. */
-static mdl_capability_file_t *new_link(const mdl_capability_file_t *of, apr_pool_t *p)
+static mdl_signed_file_t *new_link(const mdl_signed_file_t *of, apr_pool_t *p)
 {
-    mdl_capability_file_t *link = apr_pmemdup(p, of, sizeof *of);
+    mdl_signed_file_t *link = apr_pmemdup(p, of, sizeof *of);
 
     link->expires_at = apr_time_now() + apr_time_from_sec(300);
-    mdl_capability_file(secret, link, p);
+    mdl_signed_url_file_token(secret, link, p);
     return link;
 }
 
-static mdl_download_t look(const mdl_capability_file_t *link, apr_pool_t *p)
+static mdl_download_t look(const mdl_signed_file_t *link, apr_pool_t *p)
 {
     mdl_download_t download = {
         .link = link, .default_download_limit = 3, .session_lifetime = SESSION};
@@ -48,13 +48,13 @@ static mdl_download_t look(const mdl_capability_file_t *link, apr_pool_t *p)
     return download;
 }
 
-static mdl_verdict_t verdict(const mdl_capability_file_t *link, apr_pool_t *p)
+static mdl_entitlement_t verdict(const mdl_signed_file_t *link, apr_pool_t *p)
 {
     return look(link, p).verdict;
 }
 
 /* Begins a transfer; it runs on. */
-static mdl_session_verdict_t begin(const mdl_capability_file_t *link, int limit, apr_pool_t *p)
+static mdl_session_verdict_t begin(const mdl_signed_file_t *link, int limit, apr_pool_t *p)
 {
     mdl_session_begin_t session = {.link = link,
                                    .files = ids_of(p, 1, link->asset_id),
@@ -74,18 +74,18 @@ static mdl_session_verdict_t begin(const mdl_capability_file_t *link, int limit,
 }
 
 /* As a request for the bytes does it. */
-static mdl_verdict_t fetch(const mdl_capability_file_t *link, apr_pool_t *p)
+static mdl_entitlement_t fetch(const mdl_signed_file_t *link, apr_pool_t *p)
 {
     mdl_download_t download = look(link, p);
 
-    if (download.verdict == MDL_VERDICT_OK &&
+    if (download.verdict == MDL_ENTITLEMENT_OK &&
         begin(link, download.limit, p) == MDL_SESSION_EXHAUSTED) {
-        return MDL_VERDICT_EXHAUSTED;
+        return MDL_ENTITLEMENT_EXHAUSTED;
     }
     return download.verdict;
 }
 
-static int used(const mdl_capability_file_t *link, apr_pool_t *p)
+static int used(const mdl_signed_file_t *link, apr_pool_t *p)
 {
     mdl_order_find_t find = {.page_id = look(link, p).page_id, .default_download_limit = 3};
     mdl_assignment_t *assignment;
@@ -103,7 +103,7 @@ static mdl_mapping_put_t *mapping_of(const char *product, int limit, apr_pool_t 
     return mapping;
 }
 
-static void set_order(const mdl_capability_file_t *link, const char *access_status, apr_pool_t *p)
+static void set_order(const mdl_signed_file_t *link, const char *access_status, apr_pool_t *p)
 {
     mdl_db_command(db, apr_psprintf(p,
                                     "UPDATE orders SET access_status = '%s' WHERE id = (SELECT "
@@ -111,7 +111,7 @@ static void set_order(const mdl_capability_file_t *link, const char *access_stat
                                     access_status, link->assignment_id));
 }
 
-static void set_assignment(const mdl_capability_file_t *link, const char *what, apr_pool_t *p)
+static void set_assignment(const mdl_signed_file_t *link, const char *what, apr_pool_t *p)
 {
     mdl_db_command(db, apr_psprintf(p, "UPDATE assignment SET %s WHERE id = %" APR_INT64_T_FMT,
                                     what, link->assignment_id));
@@ -119,87 +119,88 @@ static void set_assignment(const mdl_capability_file_t *link, const char *what, 
 
 static void test_sessions(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy("1", mapping_of(PRODUCT("1"), 2, p), p);
-    mdl_capability_file_t *first = new_link(&bought, p);
-    mdl_capability_file_t *second = new_link(&bought, p);
+    mdl_signed_file_t bought = buy("1", mapping_of(PRODUCT("1"), 2, p), p);
+    mdl_signed_file_t *first = new_link(&bought, p);
+    mdl_signed_file_t *second = new_link(&bought, p);
     mdl_download_t download = look(first, p);
 
-    is_int(download.verdict, MDL_VERDICT_OK, "a file that was bought may be had");
+    is_int(download.verdict, MDL_ENTITLEMENT_OK, "a file that was bought may be had");
     is_str(download.filename, "a.pdf", "with its name");
     is_int(download.size, 4321, "its size");
     is_int(strlen(download.sha256), 64, "and its digest");
     is_str(download.content_type, "application/pdf", "and type");
     ok(download.page_id != NULL, "from its order");
     is_int(used(first, p), 0, "to look costs nothing");
-    is_int(fetch(first, p), MDL_VERDICT_OK, "the first fetch");
+    is_int(fetch(first, p), MDL_ENTITLEMENT_OK, "the first fetch");
     is_int(used(first, p), 1, "costs one download");
-    is_int(fetch(first, p), MDL_VERDICT_OK, "the next one in this session");
+    is_int(fetch(first, p), MDL_ENTITLEMENT_OK, "the next one in this session");
     is_int(used(first, p), 1, "costs nothing");
-    is_int(fetch(second, p), MDL_VERDICT_OK, "another session");
+    is_int(fetch(second, p), MDL_ENTITLEMENT_OK, "another session");
     is_int(used(first, p), 2, "costs another");
-    is_int(fetch(new_link(&bought, p), p), MDL_VERDICT_EXHAUSTED, "then none is left");
-    is_int(fetch(first, p), MDL_VERDICT_OK, "but the open sessions go on");
+    is_int(fetch(new_link(&bought, p), p), MDL_ENTITLEMENT_EXHAUSTED, "then none is left");
+    is_int(fetch(first, p), MDL_ENTITLEMENT_OK, "but the open sessions go on");
     is_int(used(first, p), 2, "and no more than the limit was used");
 }
 
 static void test_limits(apr_pool_t *p)
 {
-    mdl_capability_file_t unlimited = buy("2", mapping_of(PRODUCT("2"), 0, p), p);
-    mdl_capability_file_t usual = buy("3", mapping_of(PRODUCT("3"), -1, p), p);
-    mdl_capability_file_t granted = buy("4", mapping_of(PRODUCT("4"), 1, p), p);
+    mdl_signed_file_t unlimited = buy("2", mapping_of(PRODUCT("2"), 0, p), p);
+    mdl_signed_file_t usual = buy("3", mapping_of(PRODUCT("3"), -1, p), p);
+    mdl_signed_file_t granted = buy("4", mapping_of(PRODUCT("4"), 1, p), p);
     mdl_download_t late;
     int n = 0;
 
     for (int i = 0; i < 20; i++) {
-        n += fetch(new_link(&unlimited, p), p) == MDL_VERDICT_OK;
+        n += fetch(new_link(&unlimited, p), p) == MDL_ENTITLEMENT_OK;
     }
     is_int(n, 20, "a limit of 0 has no end");
     is_int(used(&unlimited, p), 20, "though what is used is counted");
-    for (n = 0; n < 10 && fetch(new_link(&usual, p), p) == MDL_VERDICT_OK; n++) {
+    for (n = 0; n < 10 && fetch(new_link(&usual, p), p) == MDL_ENTITLEMENT_OK; n++) {
     }
     is_int(n, 3, "without a limit of its own a mapping has the shop's");
 
     fetch(new_link(&granted, p), p);
     late = look(new_link(&granted, p), p);
-    is_int(late.verdict, MDL_VERDICT_EXHAUSTED, "after one of one download none is left");
+    is_int(late.verdict, MDL_ENTITLEMENT_EXHAUSTED, "after one of one download none is left");
     is_int(begin(late.link, late.limit, p), MDL_SESSION_EXHAUSTED,
            "who saw one left before it was taken gets none either");
     mdl_db_command(db, "UPDATE allowance SET downloads_extra = 2 WHERE downloads_used = 1");
-    for (n = 0; n < 10 && fetch(new_link(&granted, p), p) == MDL_VERDICT_OK; n++) {
+    for (n = 0; n < 10 && fetch(new_link(&granted, p), p) == MDL_ENTITLEMENT_OK; n++) {
     }
     is_int(n, 2, "downloads that were granted extra are had, and no more");
 }
 
 static void test_verdicts(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy("5", mapping_of(PRODUCT("5"), 0, p), p);
+    mdl_signed_file_t bought = buy("5", mapping_of(PRODUCT("5"), 0, p), p);
     mdl_mapping_put_t *unready = new_mapping(shop, PRODUCT("6"), ids_of(p, 1, pending), p);
-    mdl_capability_file_t early = buy("6", unready, p);
-    mdl_capability_file_t *link = new_link(&bought, p);
-    mdl_capability_file_t foreign = *link;
+    mdl_signed_file_t early = buy("6", unready, p);
+    mdl_signed_file_t *link = new_link(&bought, p);
+    mdl_signed_file_t foreign = *link;
 
     foreign.asset_id = pending;
-    is_int(verdict(&foreign, p), MDL_VERDICT_GONE, "a file that is not the assignment's is gone");
+    is_int(verdict(&foreign, p), MDL_ENTITLEMENT_GONE,
+           "a file that is not the assignment's is gone");
     foreign.assignment_id = 999999;
-    is_int(verdict(&foreign, p), MDL_VERDICT_GONE, "as is one of no assignment");
+    is_int(verdict(&foreign, p), MDL_ENTITLEMENT_GONE, "as is one of no assignment");
     is_str(look(&foreign, p).page_id, NULL, "without a page");
-    is_int(verdict(new_link(&early, p), p), MDL_VERDICT_NOT_READY,
+    is_int(verdict(new_link(&early, p), p), MDL_ENTITLEMENT_NOT_READY,
            "a file that is being imported is not ready");
 
     set_order(link, "held", p);
-    is_int(verdict(link, p), MDL_VERDICT_HELD, "a held order is held");
+    is_int(verdict(link, p), MDL_ENTITLEMENT_HELD, "a held order is held");
     set_order(link, "revoked", p);
-    is_int(verdict(link, p), MDL_VERDICT_REVOKED, "a revoked one revoked");
+    is_int(verdict(link, p), MDL_ENTITLEMENT_REVOKED, "a revoked one revoked");
     set_order(link, "rejected", p);
-    is_int(verdict(link, p), MDL_VERDICT_REJECTED, "a rejected one rejected");
+    is_int(verdict(link, p), MDL_ENTITLEMENT_REJECTED, "a rejected one rejected");
     set_order(link, "active", p);
     set_assignment(link, "status = 'revoked'", p);
-    is_int(verdict(link, p), MDL_VERDICT_REVOKED, "as is a revoked assignment");
+    is_int(verdict(link, p), MDL_ENTITLEMENT_REVOKED, "as is a revoked assignment");
     ok(look(link, p).page_id != NULL, "with its page, which says so");
     set_assignment(link, "status = 'active', expires_at = 1", p);
-    is_int(verdict(link, p), MDL_VERDICT_EXPIRED, "access that ended has expired");
+    is_int(verdict(link, p), MDL_ENTITLEMENT_EXPIRED, "access that ended has expired");
     set_assignment(link, "expires_at = NULL", p);
-    is_int(verdict(link, p), MDL_VERDICT_OK, "without all that it may be had");
+    is_int(verdict(link, p), MDL_ENTITLEMENT_OK, "without all that it may be had");
 }
 
 static void test_content(apr_pool_t *p)
@@ -207,7 +208,7 @@ static void test_content(apr_pool_t *p)
     apr_int64_t newer = make_asset(db, shop, "new.pdf", 1, p);
     mdl_mapping_put_t *live = mapping_of(PRODUCT("7"), 0, p);
     mdl_mapping_put_t *pinned = mapping_of(PRODUCT("8"), 0, p);
-    mdl_capability_file_t followed, kept;
+    mdl_signed_file_t followed, kept;
 
     pinned->mapping.content = "pinned";
     followed = buy("7", live, p);
@@ -215,27 +216,27 @@ static void test_content(apr_pool_t *p)
     live->mapping.file_ids = pinned->mapping.file_ids = ids_of(p, 1, newer);
     make_mapping(db, live, p);
     make_mapping(db, pinned, p);
-    is_int(verdict(new_link(&followed, p), p), MDL_VERDICT_GONE,
+    is_int(verdict(new_link(&followed, p), p), MDL_ENTITLEMENT_GONE,
            "live content that left the mapping is gone");
-    is_int(verdict(new_link(&kept, p), p), MDL_VERDICT_OK, "pinned content is there");
+    is_int(verdict(new_link(&kept, p), p), MDL_ENTITLEMENT_OK, "pinned content is there");
     followed.asset_id = kept.asset_id = newer;
-    is_int(verdict(new_link(&followed, p), p), MDL_VERDICT_OK, "what came into it is live's");
-    is_int(verdict(new_link(&kept, p), p), MDL_VERDICT_GONE, "and not pinned's");
+    is_int(verdict(new_link(&followed, p), p), MDL_ENTITLEMENT_OK, "what came into it is live's");
+    is_int(verdict(new_link(&kept, p), p), MDL_ENTITLEMENT_GONE, "and not pinned's");
 }
 
 static void test_times(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy("9", mapping_of(PRODUCT("9"), 0, p), p);
-    mdl_capability_file_t *used_in_time = new_link(&bought, p);
-    mdl_capability_file_t *unused = new_link(&bought, p);
+    mdl_signed_file_t bought = buy("9", mapping_of(PRODUCT("9"), 0, p), p);
+    mdl_signed_file_t *used_in_time = new_link(&bought, p);
+    mdl_signed_file_t *unused = new_link(&bought, p);
 
     fetch(used_in_time, p);
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(301));
-    is_int(verdict(unused, p), MDL_VERDICT_LINK_OLD, "a link that was not used in time is old");
-    is_int(verdict(used_in_time, p), MDL_VERDICT_OK, "one that was goes on");
+    is_int(verdict(unused, p), MDL_ENTITLEMENT_LINK_OLD, "a link that was not used in time is old");
+    is_int(verdict(used_in_time, p), MDL_ENTITLEMENT_OK, "one that was goes on");
     atomic_fetch_add(&clock_ahead, SESSION);
-    is_int(verdict(used_in_time, p), MDL_VERDICT_LINK_OLD, "to the end of its session");
-    is_int(verdict(new_link(&bought, p), p), MDL_VERDICT_OK, "a new link is good");
+    is_int(verdict(used_in_time, p), MDL_ENTITLEMENT_LINK_OLD, "to the end of its session");
+    is_int(verdict(new_link(&bought, p), p), MDL_ENTITLEMENT_OK, "a new link is good");
 }
 
 /* Buyers' clicks at once. */
@@ -243,10 +244,10 @@ static void test_times(apr_pool_t *p)
 #define CLICKERS 4
 #define CLICKS   12
 
-static int click_at_once(const database_t *database, const mdl_capability_file_t *bought,
+static int click_at_once(const database_t *database, const mdl_signed_file_t *bought,
                          int one_session, apr_pool_t *p)
 {
-    const mdl_capability_file_t *shared = new_link(bought, p);
+    const mdl_signed_file_t *shared = new_link(bought, p);
     pid_t children[CLICKERS];
     int results[2], let_in = 0;
     char byte;
@@ -278,8 +279,8 @@ static int click_at_once(const database_t *database, const mdl_capability_file_t
 
 static void test_at_once(const database_t *database, apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy("10", mapping_of(PRODUCT("10"), 1, p), p);
-    mdl_capability_file_t shared = buy("11", mapping_of(PRODUCT("11"), 1, p), p);
+    mdl_signed_file_t bought = buy("10", mapping_of(PRODUCT("10"), 1, p), p);
+    mdl_signed_file_t shared = buy("11", mapping_of(PRODUCT("11"), 1, p), p);
 
     is_int(click_at_once(database, &bought, 0, p), 1,
            "of 48 sessions that begin at once with one download left, one is let in");

@@ -40,8 +40,8 @@ static inline mdl_secret_t *make_secret(char byte, apr_pool_t *p)
 static inline apr_status_t set_shop_status(mdl_db_t *db, apr_int64_t id, const char *status,
                                            apr_pool_t *p)
 {
-    mdl_refusal_t refusal = {0};
-    mdl_shop_set_status_t set = {.id = id, .status = status, .refusal = &refusal};
+    mdl_problem_t problem = {0};
+    mdl_shop_set_status_t set = {.id = id, .status = status, .problem = &problem};
 
     return mdl_db_write(db, mdl_shop_set_status, &set, p);
 }
@@ -49,8 +49,8 @@ static inline apr_status_t set_shop_status(mdl_db_t *db, apr_int64_t id, const c
 /** An approved shop. */
 static inline apr_int64_t make_shop(mdl_db_t *db, const char *domain, apr_pool_t *p)
 {
-    mdl_refusal_t refusal = {0};
-    mdl_shop_add_t add = {.shop = {.name = "A shop", .domain = domain}, .refusal = &refusal};
+    mdl_problem_t problem = {0};
+    mdl_shop_add_t add = {.shop = {.name = "A shop", .domain = domain}, .problem = &problem};
 
     if (mdl_db_write(db, mdl_shop_add, &add, p) != APR_SUCCESS ||
         set_shop_status(db, add.shop.id, "approved", p) != APR_SUCCESS) {
@@ -73,13 +73,13 @@ static inline apr_status_t insert_asset(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_asset_bytes_t bytes = {.blob = {.size = 4321, .crc32 = 0xfedcba98},
                                .content_type = "application/pdf",
                                .source_url = "https://files.test/x"};
-    mdl_refusal_t refusal = {0};
+    mdl_problem_t problem = {0};
     unsigned char digest[MDL_SHA256_LENGTH];
     apr_status_t rv;
 
     new->asset = (mdl_asset_t){
         .filename = new->filename, .title = new->filename, .source_url = "https://files.test/x"};
-    rv = mdl_asset_insert(db, new->shop_id, &new->asset, &refusal, p);
+    rv = mdl_asset_insert(db, new->shop_id, &new->asset, &problem, p);
     if (rv != APR_SUCCESS || !new->ready) {
         return rv;
     }
@@ -142,7 +142,7 @@ static inline mdl_mapping_put_t *new_mapping(apr_int64_t shop_id, const char *pr
                                    .download_limit = -1,
                                    .access_days = -1,
                                    .content = "live"};
-    put->refusal = apr_pcalloc(p, sizeof *put->refusal);
+    put->problem = apr_pcalloc(p, sizeof *put->problem);
     return put;
 }
 
@@ -178,7 +178,7 @@ static inline mdl_order_assign_t *new_assignment(apr_int64_t shop_id, const char
                                    .items = items,
                                    .default_download_limit = 5,
                                    .mail_host = "shop.test",
-                                   .refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+                                   .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
     return assign;
 }
 

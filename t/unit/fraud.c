@@ -99,9 +99,9 @@ static void answer(const mdl_order_t *order, const char *risk, apr_pool_t *p)
 
 static apr_status_t decide(mdl_effect_fn *effect, const char *order_id, apr_pool_t *p)
 {
-    mdl_refusal_t refusal = {0};
+    mdl_problem_t problem = {0};
     mdl_access_t access = {
-        .shop_id = shop, .storefront_order_id = order_id, .key_id = "key", .refusal = &refusal};
+        .shop_id = shop, .storefront_order_id = order_id, .key_id = "key", .problem = &problem};
 
     return mdl_db_write(db, effect, &access, p);
 }
@@ -285,7 +285,7 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
 
 static void make_stock(apr_pool_t *p)
 {
-    mdl_license_tag_edit_t edit = {.one = {shop, 0, apr_pcalloc(p, sizeof(mdl_refusal_t)), NULL},
+    mdl_license_tag_edit_t edit = {.ref = {shop, 0, apr_pcalloc(p, sizeof(mdl_problem_t)), NULL},
                                    .name = "stock",
                                    .low_stock_threshold = -1};
     mdl_license_add_t add = {.keys = mdl_json_array(p)};
@@ -293,11 +293,11 @@ static void make_stock(apr_pool_t *p)
     apr_int64_t tag;
 
     mdl_db_write(db, mdl_license_tag_create, &edit, p);
-    tag = ((mdl_license_tag_t *)edit.one.found)->id;
+    tag = ((mdl_license_tag_t *)edit.ref.found)->id;
     for (int i = 0; i < 100; i++) {
         mdl_json_add_string((mdl_json_t *)add.keys, NULL, apr_psprintf(p, "KEY-%d", i));
     }
-    add.one = (mdl_one_t){shop, tag, apr_pcalloc(p, sizeof(mdl_refusal_t)), NULL};
+    add.ref = (mdl_entity_ref_t){shop, tag, apr_pcalloc(p, sizeof(mdl_problem_t)), NULL};
     mdl_db_write(db, mdl_license_add, &add, p);
     put->mapping.license_key_tag_ids = ids_of(p, 1, tag);
     make_mapping(db, put, p);

@@ -68,9 +68,9 @@ static void test_store(mdl_db_t *db, apr_int64_t shop, apr_int64_t other_shop, a
 {
     mdl_idempotency_t idempotency = entry(shop, "first");
     mdl_idempotency_t elsewhere = entry(other_shop, "first");
-    mdl_answer_t in = {.status = 201, .location = NULL, .body = "{\"caf\xc3\xa9\":1}"};
-    mdl_answer_t second = {.status = 202, .location = "https://x.test/1", .body = "{}"};
-    mdl_answer_t out = {0};
+    mdl_stored_response_t in = {.status = 201, .location = NULL, .body = "{\"caf\xc3\xa9\":1}"};
+    mdl_stored_response_t second = {.status = 202, .location = "https://x.test/1", .body = "{}"};
+    mdl_stored_response_t out = {0};
 
     is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_ENOENT, "a new key has no answer");
     is_int(mdl_idempotency_store(db, &idempotency, &in, p), APR_SUCCESS, "an answer is stored");
@@ -98,8 +98,8 @@ static void test_store(mdl_db_t *db, apr_int64_t shop, apr_int64_t other_shop, a
 static void test_expired(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     mdl_idempotency_t idempotency = entry(shop, "expiring");
-    mdl_answer_t in = {.status = 201, .body = "old"};
-    mdl_answer_t out = {0};
+    mdl_stored_response_t in = {.status = 201, .body = "old"};
+    mdl_stored_response_t out = {0};
 
     mdl_idempotency_store(db, &idempotency, &in, p);
     idempotency.now = NOW + 24 * HOUR - 1;
@@ -124,14 +124,14 @@ typedef struct {
 static apr_status_t store_many(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     const stored_t *stored = arg;
-    mdl_answer_t answer = {.status = 200, .body = "{}"};
+    mdl_stored_response_t response = {.status = 200, .body = "{}"};
     apr_status_t rv = APR_SUCCESS;
 
     for (int i = 0; i < stored->answers && rv == APR_SUCCESS; i++) {
         mdl_idempotency_t idempotency = entry(stored->shop_id, apr_psprintf(p, "many-%d", i));
 
         idempotency.now = i + 1;
-        rv = mdl_idempotency_store(db, &idempotency, &answer, p);
+        rv = mdl_idempotency_store(db, &idempotency, &response, p);
     }
     return rv;
 }
@@ -141,7 +141,7 @@ static void test_prune(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     stored_t stored = {.shop_id = shop, .answers = 600};
     mdl_idempotency_prune_t prune = {.before = 550};
     mdl_idempotency_t kept = entry(shop, "many-550");
-    mdl_answer_t out;
+    mdl_stored_response_t out;
     apr_int64_t total = 0;
     int batches = 0, largest = 0;
 

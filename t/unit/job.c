@@ -293,12 +293,12 @@ static void test_retry_later(apr_pool_t *p)
 static void test_finish(apr_pool_t *p)
 {
     const char *id = make_job(MDL_LANE_SMALL, 0, p);
-    mdl_job_act_t retry = {.id = id, .refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+    mdl_job_control_t retry = {.id = id, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
     mdl_job_t *job = claim_one("w", p);
 
-    is_int(mdl_db_write(db, mdl_job_retry, &retry, p), MDL_EREFUSED,
+    is_int(mdl_db_write(db, mdl_job_retry, &retry, p), MDL_EPROBLEM,
            "a running job is not tried again");
-    is_int(retry.refusal->status, 409, "with 409");
+    is_int(retry.problem->status, 409, "with 409");
     job->status = "failed";
     job->error_code = "source_not_found";
     job->error_message = "It answered 404.";
@@ -320,8 +320,8 @@ static void test_finish(apr_pool_t *p)
     job = claim_one("w", p);
     ok(job != NULL && strcmp(job->id, id) == 0, "and claimed");
     retry.id = "job_none";
-    is_int(mdl_db_write(db, mdl_job_retry, &retry, p), MDL_EREFUSED, "one that is not, is refused");
-    is_int(retry.refusal->status, 404, "with 404");
+    is_int(mdl_db_write(db, mdl_job_retry, &retry, p), MDL_EPROBLEM, "one that is not, is refused");
+    is_int(retry.problem->status, 404, "with 404");
     forget_jobs();
 }
 
@@ -365,8 +365,8 @@ static int to_clean(const char *owner, apr_pool_t *p)
 static const char *cancelled_job(apr_pool_t *p, int claimed)
 {
     const char *id = make_job(MDL_LANE_SMALL, 0, p);
-    mdl_job_act_t cancel = {
-        .id = id, .shop_id = shop, .refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+    mdl_job_control_t cancel = {
+        .id = id, .shop_id = shop, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
 
     if (claimed) {
         claim_one("node-1", p);
@@ -380,7 +380,7 @@ static void test_cancel(apr_pool_t *p)
 {
     const char *id = cancelled_job(p, 1);
     mdl_job_t *job = find(id, p);
-    mdl_job_act_t retry = {.id = id, .refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+    mdl_job_control_t retry = {.id = id, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
 
     job->status = "succeeded";
     is_int(work(renew, job, p), APR_ENOENT, "its worker can't renew the lease");

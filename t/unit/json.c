@@ -35,7 +35,7 @@ static const char *refusal_of(const char *text, apr_size_t length)
     return rv == APR_EINVAL && !json ? why : NULL;
 }
 
-static const char *refusal(const char *text)
+static const char *problem(const char *text)
 {
     return refusal_of(text, strlen(text));
 }
@@ -62,23 +62,23 @@ static int printable(const char *text)
 
 static void parsing_is_strict(void)
 {
-    ok(refusal(""), "an empty text is refused");
-    ok(refusal(" \n"), "white space alone is refused");
-    ok(refusal("{\"a\":1} x"), "trailing bytes are refused");
-    ok(refusal("{\"a\":1}{}"), "a second document is refused");
-    ok(!refusal("{\"a\":1} \n"), "trailing white space is taken");
-    ok(refusal("{\"a\":1,\"a\":1}"), "a member that stands twice is refused");
-    ok(refusal("{\"a\":1,\"\\u0061\":1}"), "and so is one that is only spelled differently");
-    ok(!refusal("[{\"a\":1},{\"a\":1}]"), "the same name in two objects is taken");
-    ok(refusal("{\"a\":1,}"), "a trailing comma is refused");
-    ok(refusal("{'a':1}"), "single quotes are refused");
-    ok(refusal("{\"a\":NaN}"), "NaN is refused");
-    ok(refusal("[01]"), "a leading zero is refused");
-    ok(refusal("[1.]"), "a number that ends in its point is refused");
-    ok(refusal("[\"\t\"]"), "a bare control character in a string is refused");
-    ok(refusal("\xEF\xBB\xBF{}"), "a byte order mark is refused");
-    ok(refusal("[\"a\\u0000b\"]"), "an escaped NUL in a string is refused");
-    ok(refusal("{\"a\\u0000\":1}"), "an escaped NUL in a name is refused");
+    ok(problem(""), "an empty text is refused");
+    ok(problem(" \n"), "white space alone is refused");
+    ok(problem("{\"a\":1} x"), "trailing bytes are refused");
+    ok(problem("{\"a\":1}{}"), "a second document is refused");
+    ok(!problem("{\"a\":1} \n"), "trailing white space is taken");
+    ok(problem("{\"a\":1,\"a\":1}"), "a member that stands twice is refused");
+    ok(problem("{\"a\":1,\"\\u0061\":1}"), "and so is one that is only spelled differently");
+    ok(!problem("[{\"a\":1},{\"a\":1}]"), "the same name in two objects is taken");
+    ok(problem("{\"a\":1,}"), "a trailing comma is refused");
+    ok(problem("{'a':1}"), "single quotes are refused");
+    ok(problem("{\"a\":NaN}"), "NaN is refused");
+    ok(problem("[01]"), "a leading zero is refused");
+    ok(problem("[1.]"), "a number that ends in its point is refused");
+    ok(problem("[\"\t\"]"), "a bare control character in a string is refused");
+    ok(problem("\xEF\xBB\xBF{}"), "a byte order mark is refused");
+    ok(problem("[\"a\\u0000b\"]"), "an escaped NUL in a string is refused");
+    ok(problem("{\"a\\u0000\":1}"), "an escaped NUL in a name is refused");
     ok(refusal_of("[\"a\0b\"]", 7), "a bare NUL in a string is refused");
     ok(refusal_of("[1]\0", 4), "a NUL behind the document is refused");
     is_str(mdl_json_string(parse("\"x\"")), "x", "a scalar may be the root");
@@ -91,30 +91,30 @@ static void utf8_is_strict(void)
            "UTF-8 goes through as it is");
     is_str(mdl_json_string(parse("\"\\ud83c\\udfb5\"")), "\xF0\x9F\x8E\xB5",
            "an escaped surrogate pair is one character");
-    ok(refusal("[\"\\ud83c\"]"), "a lone high surrogate is refused");
-    ok(refusal("[\"\\udfb5\"]"), "a lone low surrogate is refused");
-    ok(refusal("[\"\xFF\"]"), "a byte that is no UTF-8 is refused");
-    ok(refusal("[\"\xC0\xAF\"]"), "an overlong form is refused");
-    ok(refusal("[\"\xED\xA0\x80\"]"), "an encoded surrogate is refused");
-    ok(refusal("[\"\xF4\x90\x80\x80\"]"), "a code point above U+10FFFF is refused");
-    ok(refusal("[\"\xE2\x82\"]"), "a cut character is refused");
+    ok(problem("[\"\\ud83c\"]"), "a lone high surrogate is refused");
+    ok(problem("[\"\\udfb5\"]"), "a lone low surrogate is refused");
+    ok(problem("[\"\xFF\"]"), "a byte that is no UTF-8 is refused");
+    ok(problem("[\"\xC0\xAF\"]"), "an overlong form is refused");
+    ok(problem("[\"\xED\xA0\x80\"]"), "an encoded surrogate is refused");
+    ok(problem("[\"\xF4\x90\x80\x80\"]"), "a code point above U+10FFFF is refused");
+    ok(problem("[\"\xE2\x82\"]"), "a cut character is refused");
 }
 
 static void depth_is_limited(void)
 {
     char *brackets = malloc(BODY_LIMIT);
 
-    ok(!refusal(nested(16, "[", "]")), "16 levels of arrays are taken");
-    ok(refusal(nested(17, "[", "]")), "17 levels of arrays are refused");
-    ok(!refusal(nested(16, "{\"a\":", "}")), "16 levels of objects are taken");
-    ok(refusal(nested(17, "{\"a\":", "}")), "17 levels of objects are refused");
-    ok(!refusal(nested(8, "[{\"a\":", "}]")), "objects and arrays count together: 16 are taken");
-    ok(refusal(nested(9, "[{\"a\":", "}]")), "objects and arrays count together: 18 are refused");
-    ok(!refusal("[\"[[[[[[[[[[[[[[[[[[[[\\\"{{{{{{{{{{{{{{{{{{{{\"]"),
+    ok(!problem(nested(16, "[", "]")), "16 levels of arrays are taken");
+    ok(problem(nested(17, "[", "]")), "17 levels of arrays are refused");
+    ok(!problem(nested(16, "{\"a\":", "}")), "16 levels of objects are taken");
+    ok(problem(nested(17, "{\"a\":", "}")), "17 levels of objects are refused");
+    ok(!problem(nested(8, "[{\"a\":", "}]")), "objects and arrays count together: 16 are taken");
+    ok(problem(nested(9, "[{\"a\":", "}]")), "objects and arrays count together: 18 are refused");
+    ok(!problem("[\"[[[[[[[[[[[[[[[[[[[[\\\"{{{{{{{{{{{{{{{{{{{{\"]"),
        "brackets in strings do not count");
-    ok(!refusal("[[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[]]"),
+    ok(!problem("[[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[]]"),
        "arrays beside each other do not count");
-    is_str(refusal("[\n [[[[[[[[[[[[[[[[\n]]]]]]]]]]]]]]]]]"),
+    is_str(problem("[\n [[[[[[[[[[[[[[[[\n]]]]]]]]]]]]]]]]]"),
            "Line 2, column 17: nested deeper than 16 levels.",
            "the refusal says where and how many levels");
 
@@ -134,10 +134,10 @@ static void numbers_keep_their_value(void)
 {
     is_int(mdl_json_int(parse("9223372036854775807")), APR_INT64_MAX, "the largest integer");
     is_int(mdl_json_int(parse("-9223372036854775808")), APR_INT64_MIN, "the smallest integer");
-    is_str(refusal("[9223372036854775808]"), "Line 1, column 20: a number is out of range.",
+    is_str(problem("[9223372036854775808]"), "Line 1, column 20: a number is out of range.",
            "an integer beyond 64 bits is refused with a sentence");
-    ok(refusal("[-9223372036854775809]"), "a negative integer beyond 64 bits is refused");
-    ok(refusal("[1e999]"), "a real beyond a double is refused");
+    ok(problem("[-9223372036854775809]"), "a negative integer beyond 64 bits is refused");
+    ok(problem("[1e999]"), "a real beyond a double is refused");
     is_int(mdl_json_type(parse("1.5")), MDL_JSON_REAL, "a real is taken");
     is_int(mdl_json_type(parse("1e2")), MDL_JSON_REAL, "an exponent makes a real");
     is_int(mdl_json_int(parse("1.5")), 0, "a real is not an integer");
@@ -145,14 +145,14 @@ static void numbers_keep_their_value(void)
 
 static void sentences_are_clean(void)
 {
-    ok(printable(refusal("[\"\xFF\"]")), "the sentence on a bad byte is printable");
-    ok(printable(refusal("{\"a\": \xC3\xA9}")),
+    ok(printable(problem("[\"\xFF\"]")), "the sentence on a bad byte is printable");
+    ok(printable(problem("{\"a\": \xC3\xA9}")),
        "the sentence near a foreign character is printable");
-    ok(printable(refusal("{\"\xC3\xA9\":1,\"\xC3\xA9\":1}")),
+    ok(printable(problem("{\"\xC3\xA9\":1,\"\xC3\xA9\":1}")),
        "the sentence on a member that stands twice is printable");
-    ok(printable(refusal("[\"a\x01\x1B[31m\"]")),
+    ok(printable(problem("[\"a\x01\x1B[31m\"]")),
        "the sentence on control characters is printable");
-    is_str(refusal("{\"a\":1,\n\"a\":2}"), "Line 2, column 3: a member stands twice in one object.",
+    is_str(problem("{\"a\":1,\n\"a\":2}"), "Line 2, column 3: a member stands twice in one object.",
            "line and column are given");
 }
 

@@ -10,7 +10,7 @@ static mdl_key_create_t new_key(apr_int64_t shop_id, apr_pool_t *p)
 {
     return (mdl_key_create_t){.secret = secret,
                               .key = {.shop_id = shop_id, .name = "till", .scope = "full"},
-                              .refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+                              .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
 }
 
 static apr_status_t create(mdl_db_t *db, mdl_key_create_t *key, apr_pool_t *p)
@@ -123,19 +123,19 @@ static void test_refused(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     mdl_key_create_t key = new_key(shop, p);
 
     key.key.name = "";
-    is_int(create(db, &key, p), MDL_EREFUSED, "a key without a name is refused");
-    is_int(key.refusal->status, 400, "with 400");
+    is_int(create(db, &key, p), MDL_EPROBLEM, "a key without a name is refused");
+    is_int(key.problem->status, 400, "with 400");
     key = new_key(shop, p);
     key.key.name = memset(apr_pcalloc(p, 102), 'n', 101);
-    is_int(create(db, &key, p), MDL_EREFUSED, "a name of 101 bytes is refused");
+    is_int(create(db, &key, p), MDL_EPROBLEM, "a name of 101 bytes is refused");
     key = new_key(shop + 1000, p);
-    is_int(create(db, &key, p), MDL_EREFUSED, "a key of no shop is refused");
-    is_int(key.refusal->status, 404, "with 404");
+    is_int(create(db, &key, p), MDL_EPROBLEM, "a key of no shop is refused");
+    is_int(key.problem->status, 404, "with 404");
     key = new_key(shop, p);
     set_shop_status(db, shop, "suspended", p);
-    is_int(create(db, &key, p), MDL_EREFUSED, "a key of a suspended shop is refused");
-    is_str(key.refusal->code, "shop_not_approved", "because it is not approved");
-    is_int(key.refusal->status, 403, "with 403");
+    is_int(create(db, &key, p), MDL_EPROBLEM, "a key of a suspended shop is refused");
+    is_str(key.problem->code, "shop_not_approved", "because it is not approved");
+    is_int(key.problem->status, 403, "with 403");
     set_shop_status(db, shop, "approved", p);
 }
 
@@ -143,7 +143,7 @@ static void test_limit(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     mdl_key_create_t key = new_key(shop, p);
     mdl_key_list_t list = {.shop_id = shop};
-    mdl_key_revoke_t revoke = {.refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+    mdl_key_revoke_t revoke = {.problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
 
     mdl_db_read(db, mdl_key_list, &list, p);
     for (int n = list.keys->nelts; n < MDL_KEYS_PER_SHOP; n++) {
@@ -154,15 +154,15 @@ static void test_limit(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(list.keys->nelts, 10, "a shop can have ten keys");
     is_str(APR_ARRAY_IDX(list.keys, 9, mdl_key_t *)->id, key.key.id, "listed oldest first");
     key = new_key(shop, p);
-    is_int(create(db, &key, p), MDL_EREFUSED, "the eleventh is refused");
-    is_int(key.refusal->status, 409, "with 409");
+    is_int(create(db, &key, p), MDL_EPROBLEM, "the eleventh is refused");
+    is_int(key.problem->status, 409, "with 409");
 
     revoke.id = APR_ARRAY_IDX(list.keys, 9, mdl_key_t *)->id;
     mdl_db_write(db, mdl_key_revoke, &revoke, p);
     key = new_key(shop, p);
     is_int(create(db, &key, p), APR_SUCCESS, "a revoked key makes room");
     key = new_key(shop, p);
-    is_int(create(db, &key, p), MDL_EREFUSED, "for one");
+    is_int(create(db, &key, p), MDL_EPROBLEM, "for one");
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(120));
     key = new_key(shop, p);
     is_int(create(db, &key, p), APR_SUCCESS, "an expired key makes room");
@@ -173,7 +173,7 @@ static void test_limit(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 static void test_revoke(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     mdl_key_create_t key = new_key(shop, p);
-    mdl_key_revoke_t revoke = {.refusal = apr_pcalloc(p, sizeof(mdl_refusal_t))};
+    mdl_key_revoke_t revoke = {.problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
     apr_int64_t before;
     apr_time_t revoked_at;
 
@@ -189,9 +189,9 @@ static void test_revoke(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(revoke.key->revoked_at, revoked_at, "and changes nothing");
     is_int(epoch(db, p), before + 1, "not the epoch either");
     revoke.id = "0000000000000000";
-    is_int(mdl_db_write(db, mdl_key_revoke, &revoke, p), MDL_EREFUSED,
+    is_int(mdl_db_write(db, mdl_key_revoke, &revoke, p), MDL_EPROBLEM,
            "a key that there is not is refused");
-    is_int(revoke.refusal->status, 404, "with 404");
+    is_int(revoke.problem->status, 404, "with 404");
 }
 
 static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -204,7 +204,7 @@ static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(epoch(db, p), before + 1, "again does not");
     set_shop_status(db, shop, "approved", p);
     is_int(epoch(db, p), before + 2, "to approve it does");
-    is_int(set_shop_status(db, shop + 1000, "approved", p), MDL_EREFUSED,
+    is_int(set_shop_status(db, shop + 1000, "approved", p), MDL_EPROBLEM,
            "a shop that there is not is refused");
 }
 

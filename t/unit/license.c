@@ -15,13 +15,13 @@ static apr_int64_t tag_a, tag_b;
 static apr_int64_t make_tag(const char *name, apr_pool_t *p)
 {
     mdl_license_tag_edit_t create = {
-        .one = {.shop_id = shop}, .name = name, .low_stock_threshold = -1};
+        .ref = {.shop_id = shop}, .name = name, .low_stock_threshold = -1};
 
     if (mdl_db_write(db, mdl_license_tag_create, &create, p) != APR_SUCCESS) {
         printf("Bail out! tag %s: %s\n", name, mdl_db_error(db));
         exit(2);
     }
-    return ((mdl_license_tag_t *)create.one.found)->id;
+    return ((mdl_license_tag_t *)create.ref.found)->id;
 }
 
 static void hold_tag(apr_int64_t tag_id, int position, apr_pool_t *p)
@@ -35,8 +35,8 @@ static void hold_tag(apr_int64_t tag_id, int position, apr_pool_t *p)
 
 static mdl_license_tag_t stock_of(apr_int64_t tag_id, apr_pool_t *p)
 {
-    mdl_refusal_t refusal = {0};
-    mdl_one_t find = {.shop_id = shop, .id = tag_id, .refusal = &refusal};
+    mdl_problem_t problem = {0};
+    mdl_entity_ref_t find = {.shop_id = shop, .id = tag_id, .problem = &problem};
 
     mdl_db_read(db, mdl_license_tag_find, &find, p);
     return *(mdl_license_tag_t *)find.found;
@@ -60,7 +60,7 @@ static apr_status_t add(mdl_db_t *to_db, apr_int64_t tag_id, const char *prefix,
     for (int i = from; i < to; i++) {
         mdl_json_add_string(keys, NULL, apr_psprintf(p, "%s-%d", prefix, i));
     }
-    *added = (mdl_license_add_t){.one = {shop, tag_id, apr_pcalloc(p, sizeof(mdl_refusal_t)), NULL},
+    *added = (mdl_license_add_t){.ref = {shop, tag_id, apr_pcalloc(p, sizeof(mdl_problem_t)), NULL},
                                  .keys = keys};
     return mdl_db_write(to_db, mdl_license_add, added, p);
 }
@@ -252,8 +252,8 @@ static void test_order_of_tags(const database_t *database, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = new_assignment(shop, "9000", p, 1, PRODUCT("2"));
     apr_int64_t tag_c = make_tag("C", p);
-    mdl_refusal_t refusal = {0};
-    mdl_license_add_t key = {.one = {.shop_id = shop, .id = tag_a, .refusal = &refusal},
+    mdl_problem_t problem = {0};
+    mdl_license_add_t key = {.ref = {.shop_id = shop, .id = tag_a, .problem = &problem},
                              .keys = mdl_json_array(p)};
     meeting_t meeting = {database, mdl_license_add, &key, mdl_order_assign,
                          assign,   APR_SUCCESS,     NULL, 0};

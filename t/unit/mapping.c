@@ -97,31 +97,33 @@ static void test_refused(apr_pool_t *p)
         shop, PRODUCT("3"), ids_of(p, 3, file_a, foreign, APR_INT64_C(987654321)), p);
     const apr_array_header_t *details;
 
-    is_int(put(mapping, p), MDL_EREFUSED, "a mapping to content that the shop has not is refused");
-    is_int(mapping->refusal->status, 422, "with 422");
-    is_str(mapping->refusal->code, "unknown_reference", "and its code");
-    details = mapping->refusal->details;
+    is_int(put(mapping, p), MDL_EPROBLEM, "a mapping to content that the shop has not is refused");
+    is_int(mapping->problem->status, 422, "with 422");
+    is_str(mapping->problem->code, "unknown_reference", "and its code");
+    details = mapping->problem->details;
     is_int(details->nelts, 2, "each faulty id is listed");
-    is_str(APR_ARRAY_IDX(details, 0, mdl_detail_t).pointer, "/file_ids/1", "another shop's");
-    is_str(APR_ARRAY_IDX(details, 1, mdl_detail_t).pointer, "/file_ids/2", "like one of nobody");
+    is_str(APR_ARRAY_IDX(details, 0, mdl_problem_detail_t).pointer, "/file_ids/1",
+           "another shop's");
+    is_str(APR_ARRAY_IDX(details, 1, mdl_problem_detail_t).pointer, "/file_ids/2",
+           "like one of nobody");
     is_int(match_of(shop, PRODUCT("3"), "", p), 0, "and nothing is stored");
 
     mapping = new_mapping(shop, PRODUCT("3"), ids_of(p, 1, file_a), p);
     mapping->mapping.pack_ids = ids_of(p, 1, APR_INT64_C(1));
     mapping->mapping.link_ids = ids_of(p, 1, APR_INT64_C(1));
     mapping->mapping.license_key_tag_ids = ids_of(p, 1, APR_INT64_C(1));
-    is_int(put(mapping, p), MDL_EREFUSED, "packs, links and tags that there are not are refused");
-    details = mapping->refusal->details;
+    is_int(put(mapping, p), MDL_EPROBLEM, "packs, links and tags that there are not are refused");
+    details = mapping->problem->details;
     is_int(details->nelts, 3, "each is listed");
-    is_str(APR_ARRAY_IDX(details, 2, mdl_detail_t).pointer, "/license_key_tag_ids/0",
+    is_str(APR_ARRAY_IDX(details, 2, mdl_problem_detail_t).pointer, "/license_key_tag_ids/0",
            "by its place");
 }
 
 static void test_orders_and_deletion(const database_t *database, apr_pool_t *p)
 {
     mdl_mapping_put_t *mapping = new_mapping(shop, PRODUCT("40"), ids_of(p, 1, file_a), p);
-    mdl_refusal_t refusal = {0};
-    mdl_one_t find = {.shop_id = shop, .refusal = &refusal};
+    mdl_problem_t problem = {0};
+    mdl_entity_ref_t find = {.shop_id = shop, .problem = &problem};
     mdl_order_assign_t *assign = new_assignment(shop, "40", p, 1, PRODUCT("40"));
 
     find.id = make_mapping(db, mapping, p);
@@ -134,7 +136,7 @@ static void test_orders_and_deletion(const database_t *database, apr_pool_t *p)
     find.id = make_mapping(db, mapping, p);
     assign = new_assignment(shop, "41", p, 1, PRODUCT("40"));
     meets(db,
-          (meeting_t){database, mdl_mapping_delete, &find, mdl_order_assign, assign, MDL_EREFUSED,
+          (meeting_t){database, mdl_mapping_delete, &find, mdl_order_assign, assign, MDL_EPROBLEM,
                       NULL, 0},
           "a mapping is deleted, and an order under it", p);
 }
@@ -142,22 +144,22 @@ static void test_orders_and_deletion(const database_t *database, apr_pool_t *p)
 static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
 {
     mdl_mapping_put_t *mapping = new_mapping(shop, PRODUCT("41"), ids_of(p, 0), p);
-    mdl_refusal_t refusal = {0};
-    mdl_pack_edit_t pack = {.one = {.shop_id = shop, .refusal = &refusal}, .name = "A pack"};
+    mdl_problem_t problem = {0};
+    mdl_pack_edit_t pack = {.ref = {.shop_id = shop, .problem = &problem}, .name = "A pack"};
 
     mdl_db_write(db, mdl_pack_create, &pack, p);
-    pack.one.id = ((mdl_pack_t *)pack.one.found)->id;
-    mapping->mapping.pack_ids = ids_of(p, 1, pack.one.id);
+    pack.ref.id = ((mdl_pack_t *)pack.ref.found)->id;
+    mapping->mapping.pack_ids = ids_of(p, 1, pack.ref.id);
     meets(db,
-          (meeting_t){database, mdl_mapping_put, mapping, mdl_pack_delete, &pack, MDL_EREFUSED,
+          (meeting_t){database, mdl_mapping_put, mapping, mdl_pack_delete, &pack, MDL_EPROBLEM,
                       NULL, 0},
           "a mapping takes a pack up, and the pack is deleted", p);
 
     mapping->mapping.pack_ids = ids_of(p, 0);
     make_mapping(db, mapping, p);
-    mapping->mapping.pack_ids = ids_of(p, 1, pack.one.id);
+    mapping->mapping.pack_ids = ids_of(p, 1, pack.ref.id);
     meets(db,
-          (meeting_t){database, mdl_pack_delete, &pack, mdl_mapping_put, mapping, MDL_EREFUSED,
+          (meeting_t){database, mdl_pack_delete, &pack, mdl_mapping_put, mapping, MDL_EPROBLEM,
                       NULL, 0},
           "a pack is deleted, and a mapping takes it up", p);
 }

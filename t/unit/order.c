@@ -106,26 +106,26 @@ static void test_refused(apr_pool_t *p)
     mdl_order_assign_t *foreign = new_assignment(other_shop, "1001", p, 1, PRODUCT("1"));
     const apr_array_header_t *details;
 
-    is_int(assign(unknown, p), MDL_EREFUSED, "products without a mapping are refused");
-    is_int(unknown->refusal->status, 422, "with 422");
-    is_str(unknown->refusal->code, "product_not_mapped", "and its code");
-    details = unknown->refusal->details;
+    is_int(assign(unknown, p), MDL_EPROBLEM, "products without a mapping are refused");
+    is_int(unknown->problem->status, 422, "with 422");
+    is_str(unknown->problem->code, "product_not_mapped", "and its code");
+    details = unknown->problem->details;
     is_int(details->nelts, 2, "each is listed");
-    is_str(APR_ARRAY_IDX(details, 1, mdl_detail_t).pointer, "/items/2/storefront_product_id",
-           "by its place");
+    is_str(APR_ARRAY_IDX(details, 1, mdl_problem_detail_t).pointer,
+           "/items/2/storefront_product_id", "by its place");
     ok(find("1002", p) == NULL, "and nothing of the order is made");
-    is_int(assign(foreign, p), MDL_EREFUSED, "another shop's mapping serves nobody here");
+    is_int(assign(foreign, p), MDL_EPROBLEM, "another shop's mapping serves nobody here");
 
     other->customer.storefront_customer_id = "78";
-    is_int(assign(other, p), MDL_EREFUSED, "an order of another customer is refused");
-    is_int(other->refusal->status, 400, "with 400");
+    is_int(assign(other, p), MDL_EPROBLEM, "an order of another customer is refused");
+    is_int(other->problem->status, 400, "with 400");
     is_str(find("1001", p)->customer.storefront_customer_id, "77", "and stays the first one's");
 
     mdl_db_command(db, "UPDATE orders SET access_status = 'revoked' "
                        "WHERE storefront_order_id = '1001'");
-    is_int(assign(revoked, p), MDL_EREFUSED, "an order whose access was revoked is refused");
-    is_int(revoked->refusal->status, 409, "with 409");
-    is_str(revoked->refusal->code, "access_revoked", "and its code");
+    is_int(assign(revoked, p), MDL_EPROBLEM, "an order whose access was revoked is refused");
+    is_int(revoked->problem->status, 409, "with 409");
+    is_str(revoked->problem->code, "access_revoked", "and its code");
     mdl_db_command(db, "UPDATE orders SET access_status = 'active'");
 }
 

@@ -28,17 +28,17 @@ static apr_int64_t buy_all(const char *order_id, const char *product, apr_array_
     return APR_ARRAY_IDX(assign->order->assignments, 0, mdl_assignment_t *)->id;
 }
 
-static mdl_capability_file_t buy(const char *order_id, const char *product, apr_pool_t *p)
+static mdl_signed_file_t buy(const char *order_id, const char *product, apr_pool_t *p)
 {
-    return (mdl_capability_file_t){
-        .assignment_id = buy_all(order_id, product, ids_of(p, 1, file), p), .asset_id = file};
+    return (mdl_signed_file_t){.assignment_id = buy_all(order_id, product, ids_of(p, 1, file), p),
+                               .asset_id = file};
 }
 
-static mdl_capability_file_t *link_to(const mdl_capability_file_t *bought, apr_pool_t *p)
+static mdl_signed_file_t *link_to(const mdl_signed_file_t *bought, apr_pool_t *p)
 {
-    mdl_capability_file_t *link = apr_pmemdup(p, bought, sizeof *bought);
+    mdl_signed_file_t *link = apr_pmemdup(p, bought, sizeof *bought);
 
-    mdl_capability_file(secret, link, p);
+    mdl_signed_url_file_token(secret, link, p);
     return link;
 }
 
@@ -80,8 +80,7 @@ static void set_archive(mdl_session_begin_t *session, apr_pool_t *p)
     session->size = mdl_zip_size(archive.zip);
 }
 
-static mdl_session_begin_t begin(const mdl_capability_file_t *link, int limit, int whole,
-                                 apr_pool_t *p)
+static mdl_session_begin_t begin(const mdl_signed_file_t *link, int limit, int whole, apr_pool_t *p)
 {
     mdl_session_begin_t session = {.link = link,
                                    .files = ids_of(p, 1, link->asset_id),
@@ -93,7 +92,7 @@ static mdl_session_begin_t begin(const mdl_capability_file_t *link, int limit, i
                                    .lifetime = DAY,
                                    .idle = IDLE,
                                    .meter_id = "meter",
-                                   .leased_until = apr_time_now() + MDL_METER_LEASE,
+                                   .leased_until = apr_time_now() + MDL_LEASE_TIME,
                                    .transfer_id = mdl_random_base62(22, p)};
 
     if (link->asset_id == 0) {
@@ -125,7 +124,7 @@ static void settle(const mdl_session_begin_t *session, const char *ranges, apr_i
 }
 
 /* Begins and ends a transfer; returns the verdict. */
-static mdl_session_verdict_t fetch(const mdl_capability_file_t *link, int limit, const char *ranges,
+static mdl_session_verdict_t fetch(const mdl_signed_file_t *link, int limit, const char *ranges,
                                    apr_int64_t bytes, apr_pool_t *p)
 {
     mdl_session_begin_t session = begin(link, limit, bytes >= SIZE, p);
@@ -144,7 +143,7 @@ static void sweep(apr_pool_t *p)
     mdl_db_write(db, mdl_session_sweep, &idle, p);
 }
 
-static mdl_session_status_t status(const mdl_capability_file_t *link, apr_pool_t *p)
+static mdl_session_status_t status(const mdl_signed_file_t *link, apr_pool_t *p)
 {
     mdl_session_t session = {0};
 
@@ -153,7 +152,7 @@ static mdl_session_status_t status(const mdl_capability_file_t *link, apr_pool_t
 }
 
 /* How many downloads could be had more, of a limit. */
-static int left(const mdl_capability_file_t *bought, int limit, apr_pool_t *p)
+static int left(const mdl_signed_file_t *bought, int limit, apr_pool_t *p)
 {
     int n = 0;
 
@@ -165,8 +164,8 @@ static int left(const mdl_capability_file_t *bought, int limit, apr_pool_t *p)
 
 static void test_counting(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy("1", PRODUCT("1"), p);
-    mdl_capability_file_t *link = link_to(&bought, p);
+    mdl_signed_file_t bought = buy("1", PRODUCT("1"), p);
+    mdl_signed_file_t *link = link_to(&bought, p);
 
     is_int(fetch(link, 4, "0-499", 500, p), MDL_SESSION_BEGUN, "a half");
     is_int(status(link, p), MDL_SESSION_OPEN, "leaves its session open");
@@ -181,8 +180,8 @@ static void test_counting(apr_pool_t *p)
 
 static void test_giving_back(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy("2", PRODUCT("2"), p);
-    mdl_capability_file_t *first = link_to(&bought, p), *second = link_to(&bought, p);
+    mdl_signed_file_t bought = buy("2", PRODUCT("2"), p);
+    mdl_signed_file_t *first = link_to(&bought, p), *second = link_to(&bought, p);
 
     fetch(first, 1, "0-899", 900, p);
     is_int(fetch(second, 1, "", 0, p), MDL_SESSION_EXHAUSTED, "an open session holds its download");
@@ -198,8 +197,8 @@ static void test_giving_back(apr_pool_t *p)
 
 static void test_joining(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy("3", PRODUCT("3"), p);
-    mdl_capability_file_t *last = link_to(&bought, p);
+    mdl_signed_file_t bought = buy("3", PRODUCT("3"), p);
+    mdl_signed_file_t *last = link_to(&bought, p);
 
     fetch(link_to(&bought, p), 2, "0-499", 500, p);
     sweep(p);
@@ -215,8 +214,8 @@ static void test_joining(apr_pool_t *p)
 
 static void test_caps(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy("4", PRODUCT("4"), p);
-    mdl_capability_file_t *link = link_to(&bought, p);
+    mdl_signed_file_t bought = buy("4", PRODUCT("4"), p);
+    mdl_signed_file_t *link = link_to(&bought, p);
     mdl_session_begin_t running;
     int n = 0;
 
@@ -241,23 +240,23 @@ static void test_caps(apr_pool_t *p)
 
 static void test_lost(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy("5", PRODUCT("5"), p);
-    mdl_capability_file_t *link = link_to(&bought, p);
+    mdl_signed_file_t bought = buy("5", PRODUCT("5"), p);
+    mdl_signed_file_t *link = link_to(&bought, p);
     mdl_session_begin_t lost = begin(link, 1, 1, p);
     apr_array_header_t *moved = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
-    mdl_meter_tick_t tick = {
-        .id = "meter", .leased_until = apr_time_now() + MDL_METER_LEASE, .progress = moved};
-    mdl_meter_sweep_t settled = {.idle = IDLE, .limit = 100};
+    mdl_lease_tick_t tick = {
+        .id = "meter", .leased_until = apr_time_now() + MDL_LEASE_TIME, .progress = moved};
+    mdl_lease_sweep_t settled = {.idle = IDLE, .limit = 100};
     mdl_session_t session = {0};
 
     APR_ARRAY_PUSH(moved, mdl_session_delivery_t) = (mdl_session_delivery_t){
         .transfer_id = lost.transfer_id, .ranges = "0-799", .bytes = 800};
-    mdl_db_write(db, mdl_meter_renew, &tick, p);
-    mdl_db_write(db, mdl_meter_sweep, &settled, p);
+    mdl_db_write(db, mdl_lease_renew, &tick, p);
+    mdl_db_write(db, mdl_lease_sweep, &settled, p);
     mdl_session_find(db, link->session, &session, p);
     is_int(session.bytes, 0, "what a live process sends is left to it");
-    atomic_fetch_add(&clock_ahead, MDL_METER_LEASE);
-    mdl_db_write(db, mdl_meter_sweep, &settled, p);
+    atomic_fetch_add(&clock_ahead, MDL_LEASE_TIME);
+    mdl_db_write(db, mdl_lease_sweep, &settled, p);
     mdl_session_find(db, link->session, &session, p);
     is_str(session.ranges, "0-799", "of a lost one the last progress is settled");
     sweep(p);
@@ -279,10 +278,10 @@ static apr_int64_t files[3];
 static apr_int64_t at[3];    /* where their bytes begin in it */
 static apr_int64_t zip_size; /* of it */
 
-static mdl_capability_file_t buy_archive(const char *order_id, const char *product, apr_pool_t *p)
+static mdl_signed_file_t buy_archive(const char *order_id, const char *product, apr_pool_t *p)
 {
     apr_array_header_t *all = ids_of(p, 3, files[0], files[1], files[2]);
-    mdl_capability_file_t bought = {.assignment_id = buy_all(order_id, product, all, p)};
+    mdl_signed_file_t bought = {.assignment_id = buy_all(order_id, product, all, p)};
     mdl_archive_t archive = archive_of(bought.assignment_id, p);
 
     for (int i = 0; i < 3; i++) {
@@ -292,11 +291,11 @@ static mdl_capability_file_t buy_archive(const char *order_id, const char *produ
     return bought;
 }
 
-static mdl_capability_file_t *zip_link(const mdl_capability_file_t *bought, apr_pool_t *p)
+static mdl_signed_file_t *zip_link(const mdl_signed_file_t *bought, apr_pool_t *p)
 {
-    mdl_capability_file_t *link = apr_pmemdup(p, bought, sizeof *bought);
+    mdl_signed_file_t *link = apr_pmemdup(p, bought, sizeof *bought);
 
-    mdl_capability_archive(secret, link, p);
+    mdl_signed_url_archive_token(secret, link, p);
     return link;
 }
 
@@ -305,8 +304,8 @@ static const char *range(apr_int64_t from, apr_int64_t to, apr_pool_t *p)
     return apr_psprintf(p, "%" APR_INT64_T_FMT "-%" APR_INT64_T_FMT, from, to - 1);
 }
 
-static mdl_session_verdict_t fetch_part(const mdl_capability_file_t *link, int limit,
-                                        apr_int64_t from, apr_int64_t to, apr_pool_t *p)
+static mdl_session_verdict_t fetch_part(const mdl_signed_file_t *link, int limit, apr_int64_t from,
+                                        apr_int64_t to, apr_pool_t *p)
 {
     mdl_session_begin_t session = begin(link, limit, to - from >= zip_size, p);
 
@@ -343,7 +342,7 @@ static apr_status_t read_used(mdl_db_t *of, apr_pool_t *p, void *arg)
 }
 
 /* How many downloads of each file are used. */
-static void is_used(const mdl_capability_file_t *bought, const char *expected, const char *name,
+static void is_used(const mdl_signed_file_t *bought, const char *expected, const char *name,
                     apr_pool_t *p)
 {
     read_used_t read = {.assignment_id = bought->assignment_id};
@@ -352,16 +351,15 @@ static void is_used(const mdl_capability_file_t *bought, const char *expected, c
     is_str(read.text, expected, name);
 }
 
-static mdl_capability_file_t *link_of_file(const mdl_capability_file_t *bought, int i,
-                                           apr_pool_t *p)
+static mdl_signed_file_t *link_of_file(const mdl_signed_file_t *bought, int i, apr_pool_t *p)
 {
-    mdl_capability_file_t one = {.assignment_id = bought->assignment_id, .asset_id = files[i]};
+    mdl_signed_file_t one = {.assignment_id = bought->assignment_id, .asset_id = files[i]};
 
     return link_to(&one, p);
 }
 
 /* Bytes of one of the files by a link of its own. */
-static void fetch_file(const mdl_capability_file_t *link, int i, apr_int64_t from, apr_int64_t to,
+static void fetch_file(const mdl_signed_file_t *link, int i, apr_int64_t from, apr_int64_t to,
                        apr_pool_t *p)
 {
     mdl_archive_t archive = archive_of(link->assignment_id, p);
@@ -376,7 +374,7 @@ static void fetch_file(const mdl_capability_file_t *link, int i, apr_int64_t fro
         .lifetime = DAY,
         .idle = IDLE,
         .meter_id = "meter",
-        .leased_until = apr_time_now() + MDL_METER_LEASE,
+        .leased_until = apr_time_now() + MDL_LEASE_TIME,
         .transfer_id = mdl_random_base62(22, p)};
 
     if (mdl_session_begin(db, &session, p) == APR_SUCCESS && session.verdict == MDL_SESSION_BEGUN) {
@@ -386,8 +384,8 @@ static void fetch_file(const mdl_capability_file_t *link, int i, apr_int64_t fro
 
 static void test_archive(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy_archive("6", PRODUCT("6"), p);
-    mdl_capability_file_t *first = zip_link(&bought, p), *second = zip_link(&bought, p);
+    mdl_signed_file_t bought = buy_archive("6", PRODUCT("6"), p);
+    mdl_signed_file_t *first = zip_link(&bought, p), *second = zip_link(&bought, p);
     apr_int64_t middle = at[1] + FILE_SIZE / 2;
 
     fetch_part(first, 2, 0, middle, p);
@@ -418,9 +416,9 @@ static void test_archive(apr_pool_t *p)
 
 static void test_archive_and_files(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy_archive("7", PRODUCT("7"), p);
-    mdl_capability_file_t *zip = zip_link(&bought, p);
-    mdl_capability_file_t *lone = link_of_file(&bought, 1, p);
+    mdl_signed_file_t bought = buy_archive("7", PRODUCT("7"), p);
+    mdl_signed_file_t *zip = zip_link(&bought, p);
+    mdl_signed_file_t *lone = link_of_file(&bought, 1, p);
 
     fetch_part(zip, 0, at[1], at[1] + 2000, p);
     sweep(p);
@@ -441,7 +439,7 @@ static void test_archive_and_files(apr_pool_t *p)
 
 static void test_archive_by_three(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy_archive("8", PRODUCT("8"), p);
+    mdl_signed_file_t bought = buy_archive("8", PRODUCT("8"), p);
     int n = 0;
 
     do {
@@ -459,8 +457,8 @@ static void test_archive_by_three(apr_pool_t *p)
 
 static void test_archive_lost(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy_archive("9", PRODUCT("9"), p);
-    mdl_capability_file_t *link = zip_link(&bought, p);
+    mdl_signed_file_t bought = buy_archive("9", PRODUCT("9"), p);
+    mdl_signed_file_t *link = zip_link(&bought, p);
     mdl_session_begin_t slow = begin(link, 1, 1, p);
     mdl_session_t session = {0};
 
@@ -480,7 +478,7 @@ static void test_archive_lost(apr_pool_t *p)
     is_int(session.bytes, at[1], "with the bytes of the first time");
 }
 
-static void change_archive(const mdl_capability_file_t *bought, const char *product,
+static void change_archive(const mdl_signed_file_t *bought, const char *product,
                            apr_array_header_t *these, apr_pool_t *p)
 {
     mdl_archive_t archive;
@@ -495,8 +493,8 @@ static void change_archive(const mdl_capability_file_t *bought, const char *prod
 
 static void test_archive_changed(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy_archive("10", PRODUCT("10"), p);
-    mdl_capability_file_t *link = zip_link(&bought, p);
+    mdl_signed_file_t bought = buy_archive("10", PRODUCT("10"), p);
+    mdl_signed_file_t *link = zip_link(&bought, p);
 
     fetch_part(link, 0, 0, 10, p);
     change_archive(&bought, PRODUCT("10"), ids_of(p, 2, files[1], files[2]), p);
@@ -545,8 +543,8 @@ static apr_status_t replace_second(mdl_db_t *of, apr_pool_t *p, void *arg)
 
 static void test_archive_of_other_bytes(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy_archive("16", PRODUCT("16"), p);
-    mdl_capability_file_t *link = zip_link(&bought, p);
+    mdl_signed_file_t bought = buy_archive("16", PRODUCT("16"), p);
+    mdl_signed_file_t *link = zip_link(&bought, p);
 
     fetch_part(link, 0, at[1], at[1] + FILE_SIZE / 2, p);
     atomic_fetch_add(&clock_ahead, 1);
@@ -565,8 +563,8 @@ static void test_archive_of_other_bytes(apr_pool_t *p)
 
 static void test_late(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy("13", PRODUCT("13"), p);
-    mdl_capability_file_t *other = link_to(&bought, p);
+    mdl_signed_file_t bought = buy("13", PRODUCT("13"), p);
+    mdl_signed_file_t *other = link_to(&bought, p);
     mdl_session_begin_t slow = begin(link_to(&bought, p), 0, 1, p);
 
     settle(&slow, "0-799", 800, p);
@@ -582,8 +580,8 @@ static void test_late(apr_pool_t *p)
 /* A link's earlier session sends on while its later one is idle. */
 static void test_slow_beside_idle(apr_pool_t *p)
 {
-    mdl_capability_file_t bought = buy("15", PRODUCT("15"), p);
-    mdl_capability_file_t *link = link_to(&bought, p), *other = link_to(&bought, p);
+    mdl_signed_file_t bought = buy("15", PRODUCT("15"), p);
+    mdl_signed_file_t *link = link_to(&bought, p), *other = link_to(&bought, p);
     mdl_session_begin_t slow = begin(link, 0, 0, p);
     mdl_session_sweep_t one = {.limit = 1};
 
@@ -593,9 +591,9 @@ static void test_slow_beside_idle(apr_pool_t *p)
     atomic_fetch_add(&clock_ahead, 1);
     fetch(other, 0, "0-9", 10, p);
     atomic_fetch_add(&clock_ahead, IDLE + 1);
-    mdl_db_write(db, mdl_meter_renew,
-                 &(mdl_meter_tick_t){.id = slow.meter_id,
-                                     .leased_until = apr_time_now() + MDL_METER_LEASE,
+    mdl_db_write(db, mdl_lease_renew,
+                 &(mdl_lease_tick_t){.id = slow.meter_id,
+                                     .leased_until = apr_time_now() + MDL_LEASE_TIME,
                                      .progress = ids_of(p, 0)},
                  p);
     mdl_db_write(db, mdl_session_sweep, &one, p);

@@ -264,7 +264,7 @@ static const char *size(apr_int64_t bytes, apr_pool_t *p)
     mdl_template_t *t;
     const char *why;
 
-    mdl_words_add_size(data, "size", bytes);
+    mdl_present_size(data, "size", bytes);
     mdl_template_parse(&t, MDL_TEMPLATE_TEXT, &file, NULL, NULL, &why, p);
     return mdl_template_render(t, data, p);
 }
@@ -288,8 +288,8 @@ static void dates(apr_pool_t *p)
     mdl_json_t *data = mdl_json_object(p);
     apr_size_t length;
 
-    mdl_words_add_date(data, "a", apr_time_from_sec(1793876400));
-    mdl_words_add_date(data, "b", 0);
+    mdl_present_date(data, "a", apr_time_from_sec(1793876400));
+    mdl_present_date(data, "b", 0);
     is_str(
         mdl_json_text(data, &length, p),
         "{\"a\":{\"year\":2026,\"month\":\"11\",\"day\":\"05\",\"day_number\":5,\"november\":true,"

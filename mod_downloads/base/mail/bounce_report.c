@@ -298,7 +298,8 @@ static const char *words_of_text(text_t *text, apr_pool_t *p)
     return NULL;
 }
 
-void mdl_dsn_read(mdl_dsn_t *dsn, const char *message, apr_size_t length, apr_pool_t *p)
+void mdl_bounce_report_read(mdl_bounce_report_t *dsn, const char *message, apr_size_t length,
+                            apr_pool_t *p)
 {
     text_t text = {message, message + length};
     header_t header = {0};
@@ -310,7 +311,7 @@ void mdl_dsn_read(mdl_dsn_t *dsn, const char *message, apr_size_t length, apr_po
 
     dsn->addresses = apr_array_make(p, 4, sizeof(const char *));
     apr_pool_create(&ptemp, p);
-    apr_pool_tag(ptemp, "mdl_dsn_read");
+    apr_pool_tag(ptemp, "mdl_bounce_report_read");
     read_header(&text, &header, dsn->addresses, p);
     boundary = boundary_of(header.content_type, p);
     if (boundary) {

@@ -14,7 +14,7 @@ typedef struct {
                                       Envelope-To, To and Return-Path, at most 50 */
     const char *words;             /* why the delivery has failed, as the mail server says it, in
                                       printable ASCII of at most 500 bytes; NULL: it has not */
-} mdl_dsn_t;
+} mdl_bounce_report_t;
 
 /**
  * Reads a message, with CRLF or LF line ends, with or without an mbox's From line.
@@ -27,6 +27,7 @@ typedef struct {
  * A message without such a part tells one when it comes from the null sender, is no automatic reply
  * (RFC 3834), and has a line with 5.x.x or 55x before the message that it returns begins.
  */
-void mdl_dsn_read(mdl_dsn_t *dsn, const char *message, apr_size_t length, apr_pool_t *p);
+void mdl_bounce_report_read(mdl_bounce_report_t *dsn, const char *message, apr_size_t length,
+                            apr_pool_t *p);
 
 #endif

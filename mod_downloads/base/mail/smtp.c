@@ -57,7 +57,7 @@ static size_t take_reply(char *line, size_t size, size_t count, void *baton)
     while (length > 0 && (line[length - 1] == '\r' || line[length - 1] == '\n')) {
         length--;
     }
-    /* The goodbye after a refusal is not the reason. */
+    /* The goodbye after a problem is not the reason. */
     if (length >= 3 && memcmp(line, "221", 3) == 0) {
         return size * count;
     }

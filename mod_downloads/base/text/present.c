@@ -7,7 +7,7 @@
 
 #include "base/clock.h"
 
-int mdl_words_is_name(const char *text, apr_size_t max)
+int mdl_text_is_name(const char *text, apr_size_t max)
 {
     apr_size_t length = strlen(text);
 
@@ -22,7 +22,7 @@ int mdl_words_is_name(const char *text, apr_size_t max)
     return 1;
 }
 
-void mdl_words_add_size(mdl_json_t *to, const char *name, apr_int64_t bytes)
+void mdl_present_size(mdl_json_t *to, const char *name, apr_int64_t bytes)
 {
     static const char *const units[] = {NULL, "kB", "MB", "GB", "TB", "PB", "EB"};
     mdl_json_t *size = mdl_json_add_object(to, name);
@@ -47,7 +47,7 @@ void mdl_words_add_size(mdl_json_t *to, const char *name, apr_int64_t bytes)
     mdl_json_add_bool(size, "one", bytes == 1);
 }
 
-void mdl_words_add_date(mdl_json_t *to, const char *name, apr_time_t when)
+void mdl_present_date(mdl_json_t *to, const char *name, apr_time_t when)
 {
     static const char *const months[] = {"january",   "february", "march",    "april",
                                          "may",       "june",     "july",     "august",
@@ -74,7 +74,7 @@ void mdl_words_add_date(mdl_json_t *to, const char *name, apr_time_t when)
     mdl_json_add_time(date, "rfc3339", when);
 }
 
-const char *mdl_words_date(apr_time_t when, apr_pool_t *p)
+const char *mdl_present_date_text(apr_time_t when, apr_pool_t *p)
 {
     static const char *const months[] = {"January",   "February", "March",    "April",
                                          "May",       "June",     "July",     "August",

@@ -29,16 +29,16 @@ static mdl_asset_t *asset_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return asset;
 }
 
-static apr_status_t not_found(mdl_refusal_t *refusal)
+static apr_status_t not_found(mdl_problem_t *problem)
 {
-    return mdl_refuse(refusal, 404, "asset_not_found", "There is no such asset.");
+    return mdl_problem_set(problem, 404, "asset_not_found", "There is no such asset.");
 }
 
 apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *asset,
-                              mdl_refusal_t *refusal, apr_pool_t *p)
+                              mdl_problem_t *problem, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_category_hold(db, shop_id, asset->category_id, refusal, p);
+    apr_status_t rv = mdl_category_hold(db, shop_id, asset->category_id, problem, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -59,7 +59,7 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
 }
 
 apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
-                            mdl_refusal_t *refusal, apr_pool_t *p)
+                            mdl_problem_t *problem, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSET_BY_ID, &row, p,
@@ -68,20 +68,20 @@ apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
     if (rv == APR_SUCCESS) {
         *asset = asset_of_row(row, p);
     }
-    return rv == APR_ENOENT ? not_found(refusal) : rv;
+    return rv == APR_ENOENT ? not_found(problem) : rv;
 }
 
 apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
-                            mdl_refusal_t *refusal, apr_pool_t *p)
+                            mdl_problem_t *problem, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSET_LOCK, &row, p,
                                         MDL_ARGS(mdl_int(id), mdl_int(shop_id)));
 
     if (rv == APR_SUCCESS) {
-        return mdl_asset_find(db, shop_id, id, asset, refusal, p);
+        return mdl_asset_find(db, shop_id, id, asset, problem, p);
     }
-    return rv == APR_ENOENT ? not_found(refusal) : rv;
+    return rv == APR_ENOENT ? not_found(problem) : rv;
 }
 
 /* By the filter that leaves the fewest rows. */
@@ -119,7 +119,7 @@ static apr_status_t select_list(mdl_db_t *db, const mdl_asset_list_t *list, mdl_
 apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_asset_list_t *list = arg;
-    mdl_page_t *page = &list->page;
+    mdl_list_page_t *page = &list->page;
     mdl_rows_t *rows;
     apr_status_t rv = select_list(db, list, &rows, p);
 
@@ -132,20 +132,20 @@ apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_one_t *one = arg;
+    mdl_entity_ref_t *ref = arg;
     mdl_asset_t *asset = NULL;
-    apr_status_t rv = mdl_asset_find(db, one->shop_id, one->id, &asset, one->refusal, p);
+    apr_status_t rv = mdl_asset_find(db, ref->shop_id, ref->id, &asset, ref->problem, p);
 
-    one->found = asset;
+    ref->found = asset;
     return rv;
 }
 
-static apr_status_t lock_one(mdl_db_t *db, mdl_one_t *one, apr_pool_t *p)
+static apr_status_t lock_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     mdl_asset_t *asset = NULL;
-    apr_status_t rv = mdl_asset_lock(db, one->shop_id, one->id, &asset, one->refusal, p);
+    apr_status_t rv = mdl_asset_lock(db, ref->shop_id, ref->id, &asset, ref->problem, p);
 
-    one->found = asset;
+    ref->found = asset;
     return rv;
 }
 
@@ -154,51 +154,52 @@ static apr_status_t lock_one(mdl_db_t *db, mdl_one_t *one, apr_pool_t *p)
 apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_asset_change_t *change = arg;
-    mdl_one_t *one = &change->one;
-    apr_status_t rv = mdl_asset_get(db, p, one);
+    mdl_entity_ref_t *ref = &change->ref;
+    apr_status_t rv = mdl_asset_get(db, p, ref);
 
     if (rv != APR_SUCCESS || (change->filename == NULL && change->title == NULL &&
                               !change->set_content_type && !change->set_category)) {
         return rv;
     }
-    if ((rv = mdl_category_hold(db, one->shop_id, change->category_id, one->refusal, p)) !=
+    if ((rv = mdl_category_hold(db, ref->shop_id, change->category_id, ref->problem, p)) !=
             APR_SUCCESS ||
-        (rv = lock_one(db, one, p)) != APR_SUCCESS) {
+        (rv = lock_one(db, ref, p)) != APR_SUCCESS) {
         return rv;
     }
     rv = mdl_db_exec(db, MDL_Q_ASSET_CHANGE, NULL, p,
                      MDL_ARGS(mdl_text(change->filename), mdl_text(change->title),
                               mdl_int(change->set_content_type), mdl_text(change->content_type),
                               mdl_int(change->set_category), mdl_int_or_null(change->category_id),
-                              mdl_int(apr_time_now()), mdl_int(one->id)));
-    return rv == APR_SUCCESS ? mdl_asset_get(db, p, one) : rv;
+                              mdl_int(apr_time_now()), mdl_int(ref->id)));
+    return rv == APR_SUCCESS ? mdl_asset_get(db, p, ref) : rv;
 }
 
 /* Jobs before the asset and the asset before its shop, as everywhere: else two transactions could
    wait for each other.  A job that was queued meanwhile is cancelled once no other can come. */
 apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    static const mdl_holder_t holders[] = {{MDL_Q_ASSET_MAPPINGS, MDL_HOLDER_MAPPING},
-                                           {MDL_Q_ASSET_PACKS, MDL_HOLDER_PACK},
-                                           {MDL_Q_ASSET_ORDERS, MDL_HOLDER_ORDER},
-                                           {MDL_Q_ASSET_PINNED_ORDERS, MDL_HOLDER_ORDER}};
-    mdl_one_t *one = arg;
+    static const mdl_reference_query_t holders[] = {
+        {MDL_Q_ASSET_MAPPINGS, MDL_REFERENCE_MAPPING},
+        {MDL_Q_ASSET_PACKS, MDL_REFERENCE_PACK},
+        {MDL_Q_ASSET_ORDERS, MDL_REFERENCE_ORDER},
+        {MDL_Q_ASSET_PINNED_ORDERS, MDL_REFERENCE_ORDER}};
+    mdl_entity_ref_t *ref = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
     const mdl_asset_t *asset;
     apr_status_t rv;
 
-    if ((rv = mdl_asset_get(db, p, one)) != APR_SUCCESS ||
-        (rv = mdl_job_cancel_of_asset(db, one->id, p)) != APR_SUCCESS ||
-        (rv = lock_one(db, one, p)) != APR_SUCCESS ||
-        (rv = mdl_job_cancel_of_asset(db, one->id, p)) != APR_SUCCESS ||
-        (rv = mdl_holder_check(db, one, holders, sizeof holders / sizeof *holders, "asset_in_use",
-                               "asset", p)) != APR_SUCCESS ||
-        (rv = mdl_db_exec(db, MDL_Q_ASSET_DELETE, NULL, p, MDL_ARGS(now, now, mdl_int(one->id)))) !=
+    if ((rv = mdl_asset_get(db, p, ref)) != APR_SUCCESS ||
+        (rv = mdl_job_cancel_of_asset(db, ref->id, p)) != APR_SUCCESS ||
+        (rv = lock_one(db, ref, p)) != APR_SUCCESS ||
+        (rv = mdl_job_cancel_of_asset(db, ref->id, p)) != APR_SUCCESS ||
+        (rv = mdl_references_check(db, ref, holders, sizeof holders / sizeof *holders,
+                                   "asset_in_use", "asset", p)) != APR_SUCCESS ||
+        (rv = mdl_db_exec(db, MDL_Q_ASSET_DELETE, NULL, p, MDL_ARGS(now, now, mdl_int(ref->id)))) !=
             APR_SUCCESS) {
         return rv;
     }
-    asset = one->found;
-    if ((rv = mdl_shop_store(db, one->shop_id, -asset->size, 0, p)) != APR_SUCCESS) {
+    asset = ref->found;
+    if ((rv = mdl_shop_store(db, ref->shop_id, -asset->size, 0, p)) != APR_SUCCESS) {
         return rv;
     }
     return mdl_blob_release(db, asset->sha256, p);

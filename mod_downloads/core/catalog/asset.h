@@ -8,7 +8,7 @@
 #include <apr_tables.h>
 
 #include "core/entity_ref.h"
-#include "core/page.h"
+#include "core/list_page.h"
 #include "db/db.h"
 #include "storage/storage.h"
 
@@ -30,20 +30,20 @@ typedef struct {
 /** Inserts a pending asset: source_url, filename, title, content_type and category_id are given,
    the rest is set.  Refused with 422 unknown_reference when the category is not the shop's. */
 apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *asset,
-                              mdl_refusal_t *refusal, apr_pool_t *p);
+                              mdl_problem_t *problem, apr_pool_t *p);
 
 /** An asset of the shop; refused with 404 asset_not_found. */
 apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
-                            mdl_refusal_t *refusal, apr_pool_t *p);
+                            mdl_problem_t *problem, apr_pool_t *p);
 
 /** The same, and locked for a change: nobody else changes it or begins to refer to it before the
     transaction's end. */
 apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
-                            mdl_refusal_t *refusal, apr_pool_t *p);
+                            mdl_problem_t *problem, apr_pool_t *p);
 
 /** Effect that reads a page of mdl_asset_t. */
 typedef struct {
-    mdl_page_t page;
+    mdl_list_page_t page;
     const char *status; /* filters: NULL, or 0, for none */
     apr_int64_t category_id;
     const char *filename;
@@ -51,12 +51,12 @@ typedef struct {
 } mdl_asset_list_t;
 apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect on an mdl_one_t: reads an mdl_asset_t.  Refused: 404 asset_not_found. */
+/** Effect on an mdl_entity_ref_t: reads an mdl_asset_t.  Refused: 404 asset_not_found. */
 apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** Effect: changes what is set here.  Refused: 404 asset_not_found, 422 unknown_reference. */
 typedef struct {
-    mdl_one_t one;        /* found: mdl_asset_t */
+    mdl_entity_ref_t ref; /* found: mdl_asset_t */
     const char *filename; /* NULL: as it is, as title */
     const char *title;
     int set_content_type; /* also to NULL */
@@ -66,7 +66,7 @@ typedef struct {
 } mdl_asset_change_t;
 apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect on an mdl_one_t: deletes an asset and cancels its open job.  Refused: 404
+/** Effect on an mdl_entity_ref_t: deletes an asset and cancels its open job.  Refused: 404
     asset_not_found, 409 asset_in_use with a detail for each mapping, pack and order that holds it.
  */
 apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg);

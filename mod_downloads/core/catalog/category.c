@@ -14,17 +14,18 @@ static mdl_category_t *category_of_row(const mdl_rows_t *row, apr_pool_t *p)
 }
 
 /* Runs a statement that gives the category. */
-static apr_status_t select_one(mdl_db_t *db, mdl_one_t *one, mdl_statement_t statement,
+static apr_status_t select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_statement_t statement,
                                apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
 
     if (rv == APR_ENOENT) {
-        return mdl_refuse(one->refusal, 404, "category_not_found", "There is no such category.");
+        return mdl_problem_set(ref->problem, 404, "category_not_found",
+                               "There is no such category.");
     }
     if (rv == APR_SUCCESS) {
-        one->found = category_of_row(row, p);
+        ref->found = category_of_row(row, p);
     }
     return rv;
 }
@@ -34,16 +35,16 @@ apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_category_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
 
-    return select_one(db, &edit->one, MDL_Q_CATEGORY_INSERT, p,
-                      MDL_ARGS(mdl_int(edit->one.shop_id), mdl_text(edit->name), now, now));
+    return select_one(db, &edit->ref, MDL_Q_CATEGORY_INSERT, p,
+                      MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name), now, now));
 }
 
 apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_one_t *one = arg;
+    mdl_entity_ref_t *ref = arg;
 
-    return select_one(db, one, MDL_Q_CATEGORY_BY_ID, p,
-                      MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
+    return select_one(db, ref, MDL_Q_CATEGORY_BY_ID, p,
+                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 }
 
 apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -51,29 +52,29 @@ apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_category_edit_t *edit = arg;
 
     if (edit->name == NULL) {
-        return mdl_category_find(db, p, &edit->one);
+        return mdl_category_find(db, p, &edit->ref);
     }
-    return select_one(db, &edit->one, MDL_Q_CATEGORY_CHANGE, p,
-                      MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()), mdl_int(edit->one.id),
-                               mdl_int(edit->one.shop_id)));
+    return select_one(db, &edit->ref, MDL_Q_CATEGORY_CHANGE, p,
+                      MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()), mdl_int(edit->ref.id),
+                               mdl_int(edit->ref.shop_id)));
 }
 
 apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     static const mdl_statement_t statements[] = {
         MDL_Q_CATEGORY_LEAVE_ASSETS, MDL_Q_CATEGORY_LEAVE_UPLOADS, MDL_Q_CATEGORY_DELETE};
-    mdl_one_t *one = arg;
-    apr_status_t rv = select_one(db, one, MDL_Q_CATEGORY_LOCK, p,
-                                 MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
+    mdl_entity_ref_t *ref = arg;
+    apr_status_t rv = select_one(db, ref, MDL_Q_CATEGORY_LOCK, p,
+                                 MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < sizeof statements / sizeof *statements; i++) {
-        rv = mdl_db_exec(db, statements[i], NULL, p, MDL_ARGS(mdl_int(one->id)));
+        rv = mdl_db_exec(db, statements[i], NULL, p, MDL_ARGS(mdl_int(ref->id)));
     }
     return rv;
 }
 
 apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
-                               mdl_refusal_t *refusal, apr_pool_t *p)
+                               mdl_problem_t *problem, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv;
@@ -86,15 +87,15 @@ apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t ca
     if (rv != APR_ENOENT) {
         return rv;
     }
-    mdl_refusal_detail(refusal, "/category_id", "unknown_reference",
-                       "There is no such category in this shop.", p);
-    return mdl_refuse(refusal, 422, "unknown_reference",
-                      "The asset names a category that this shop does not have.");
+    mdl_problem_add_detail(problem, "/category_id", "unknown_reference",
+                           "There is no such category in this shop.", p);
+    return mdl_problem_set(problem, 422, "unknown_reference",
+                           "The asset names a category that this shop does not have.");
 }
 
 apr_status_t mdl_category_page(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_page_t *page = arg;
+    mdl_list_page_t *page = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_CATEGORY_PAGE, &rows, p,

@@ -5,7 +5,7 @@
 #define MDL_CORE_CATALOG_CATEGORY_H
 
 #include "core/entity_ref.h"
-#include "core/page.h"
+#include "core/list_page.h"
 #include "db/db.h"
 
 typedef struct {
@@ -17,7 +17,7 @@ typedef struct {
 
 /** What create and change take.  Refused, as find and delete: 404 category_not_found. */
 typedef struct {
-    mdl_one_t one; /* found: mdl_category_t */
+    mdl_entity_ref_t ref; /* found: mdl_category_t */
     const char *name;
 } mdl_category_edit_t;
 
@@ -26,18 +26,18 @@ apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, void *arg);
 /** A name of NULL changes nothing. */
 apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect on an mdl_one_t: reads. */
+/** Effect on an mdl_entity_ref_t: reads. */
 apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect on an mdl_one_t.  Its assets and uploads have no category from then on. */
+/** Effect on an mdl_entity_ref_t.  Its assets and uploads have no category from then on. */
 apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** Sees to it that an asset's category is the shop's and stays up to the transaction's end; 0 is
     none.  Refused: 422 unknown_reference at /category_id. */
 apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
-                               mdl_refusal_t *refusal, apr_pool_t *p);
+                               mdl_problem_t *problem, apr_pool_t *p);
 
-/** Effect that reads a page (mdl_page_t) of mdl_category_t. */
+/** Effect that reads a page (mdl_list_page_t) of mdl_category_t. */
 apr_status_t mdl_category_page(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 #endif

@@ -20,36 +20,37 @@ static apr_status_t queue(mdl_db_t *db, mdl_import_t *import, const char *source
 apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_import_t *import = arg;
-    apr_status_t rv = mdl_asset_insert(db, import->shop_id, &import->asset, import->refusal, p);
+    apr_status_t rv = mdl_asset_insert(db, import->shop_id, &import->asset, import->problem, p);
 
     return rv == APR_SUCCESS ? queue(db, import, import->asset.source_url, p) : rv;
 }
 
 /* An asset that waits for bytes would not know which of two jobs is to give it the last word. */
 static apr_status_t check_not_waiting(mdl_db_t *db, const mdl_asset_t *asset,
-                                      mdl_refusal_t *refusal, apr_pool_t *p)
+                                      mdl_problem_t *problem, apr_pool_t *p)
 {
     int open = 1;
     apr_status_t rv = strcmp(asset->status, "pending") != 0
                           ? mdl_job_open_of_asset(db, asset->id, NULL, &open, p)
                           : APR_SUCCESS;
 
-    return rv == APR_SUCCESS && open ? mdl_refuse(refusal, 409, "asset_not_ready",
-                                                  "The asset waits for the bytes of another job.")
-                                     : rv;
+    return rv == APR_SUCCESS && open
+               ? mdl_problem_set(problem, 409, "asset_not_ready",
+                                 "The asset waits for the bytes of another job.")
+               : rv;
 }
 
 apr_status_t mdl_version_await(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id,
-                               mdl_asset_t **asset, mdl_refusal_t *refusal, apr_pool_t *p)
+                               mdl_asset_t **asset, mdl_problem_t *problem, apr_pool_t *p)
 {
-    apr_status_t rv = mdl_asset_lock(db, shop_id, id, asset, refusal, p);
+    apr_status_t rv = mdl_asset_lock(db, shop_id, id, asset, problem, p);
 
     if (rv == APR_SUCCESS) {
-        rv = check_not_waiting(db, *asset, refusal, p);
+        rv = check_not_waiting(db, *asset, problem, p);
     }
     if (rv == APR_SUCCESS && strcmp((*asset)->status, "failed") == 0 &&
         (rv = mdl_asset_retry(db, id, p)) == APR_SUCCESS) {
-        rv = mdl_asset_find(db, shop_id, id, asset, refusal, p);
+        rv = mdl_asset_find(db, shop_id, id, asset, problem, p);
     }
     return rv;
 }
@@ -60,7 +61,7 @@ apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_import_t *import = &version->import;
     mdl_asset_t *asset;
     apr_status_t rv = mdl_version_await(db, import->shop_id, version->asset_id, &asset,
-                                        import->refusal, p);
+                                        import->problem, p);
 
     if (rv != APR_SUCCESS) {
         return rv;

@@ -20,18 +20,18 @@ static mdl_license_tag_t *tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
 }
 
 /* Runs a statement that gives the tag. */
-static apr_status_t select_one(mdl_db_t *db, mdl_one_t *one, mdl_statement_t statement,
+static apr_status_t select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_statement_t statement,
                                apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
 
     if (rv == APR_ENOENT) {
-        return mdl_refuse(one->refusal, 404, "license_key_tag_not_found",
-                          "There is no such license key tag.");
+        return mdl_problem_set(ref->problem, 404, "license_key_tag_not_found",
+                               "There is no such license key tag.");
     }
     if (rv == APR_SUCCESS) {
-        one->found = tag_of_row(row, p);
+        ref->found = tag_of_row(row, p);
     }
     return rv;
 }
@@ -41,17 +41,17 @@ apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_license_tag_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
 
-    return select_one(db, &edit->one, MDL_Q_LICENSE_TAG_INSERT, p,
-                      MDL_ARGS(mdl_int(edit->one.shop_id), mdl_text(edit->name),
+    return select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_INSERT, p,
+                      MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name),
                                mdl_count_or_null(edit->low_stock_threshold), now, now));
 }
 
 apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_one_t *one = arg;
+    mdl_entity_ref_t *ref = arg;
 
-    return select_one(db, one, MDL_Q_LICENSE_TAG_BY_ID, p,
-                      MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
+    return select_one(db, ref, MDL_Q_LICENSE_TAG_BY_ID, p,
+                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 }
 
 apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -59,38 +59,39 @@ apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_license_tag_edit_t *edit = arg;
 
     if (edit->name == NULL && !edit->set_threshold) {
-        return mdl_license_tag_find(db, p, &edit->one);
+        return mdl_license_tag_find(db, p, &edit->ref);
     }
-    return select_one(db, &edit->one, MDL_Q_LICENSE_TAG_CHANGE, p,
+    return select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_CHANGE, p,
                       MDL_ARGS(mdl_text(edit->name), mdl_int(edit->set_threshold),
                                mdl_count_or_null(edit->low_stock_threshold),
-                               mdl_int(apr_time_now()), mdl_int(edit->one.id),
-                               mdl_int(edit->one.shop_id)));
+                               mdl_int(apr_time_now()), mdl_int(edit->ref.id),
+                               mdl_int(edit->ref.shop_id)));
 }
 
 apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    static const mdl_holder_t holders[] = {{MDL_Q_LICENSE_TAG_MAPPINGS, MDL_HOLDER_MAPPING},
-                                           {MDL_Q_LICENSE_TAG_ORDERS, MDL_HOLDER_WAITING_ORDER}};
-    mdl_one_t *one = arg;
-    apr_status_t rv = select_one(db, one, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p,
-                                 MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
+    static const mdl_reference_query_t holders[] = {
+        {MDL_Q_LICENSE_TAG_MAPPINGS, MDL_REFERENCE_MAPPING},
+        {MDL_Q_LICENSE_TAG_ORDERS, MDL_REFERENCE_WAITING_ORDER}};
+    mdl_entity_ref_t *ref = arg;
+    apr_status_t rv = select_one(db, ref, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p,
+                                 MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_holder_check(db, one, holders, sizeof holders / sizeof *holders,
-                              "license_key_tag_in_use", "license key tag", p);
+        rv = mdl_references_check(db, ref, holders, sizeof holders / sizeof *holders,
+                                  "license_key_tag_in_use", "license key tag", p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_CLOSE, NULL, p, MDL_ARGS(mdl_int(one->id)));
+        rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_CLOSE, NULL, p, MDL_ARGS(mdl_int(ref->id)));
     }
     return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_LICENSE_TAG_DELETE, NULL, p,
-                                           MDL_ARGS(mdl_int(apr_time_now()), mdl_int(one->id)))
+                                           MDL_ARGS(mdl_int(apr_time_now()), mdl_int(ref->id)))
                              : rv;
 }
 
 apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_page_t *page = arg;
+    mdl_list_page_t *page = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_LICENSE_TAG_PAGE, &rows, p,
@@ -227,13 +228,13 @@ static apr_status_t fill_tag(mdl_db_t *db, const mdl_license_add_t *add, apr_int
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_LICENSE_PAIRS_OF_TAG, &rows, p,
-        MDL_ARGS(mdl_int(add->one.id), mdl_int(available), mdl_int(add->one.id)));
+        MDL_ARGS(mdl_int(add->ref.id), mdl_int(available), mdl_int(add->ref.id)));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
     pairs = read_pairs(rows, &given, p);
-    rv = give(db, add->one.id, pairs, given, p);
+    rv = give(db, add->ref.id, pairs, given, p);
     return rv != APR_SUCCESS || given == 0
                ? rv
                : mdl_db_exec(
@@ -244,16 +245,16 @@ static apr_status_t fill_tag(mdl_db_t *db, const mdl_license_add_t *add, apr_int
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_license_add_t *add = arg;
-    apr_int64_t tag_id = add->one.id;
+    apr_int64_t tag_id = add->ref.id;
     apr_int64_t available;
     apr_status_t rv;
 
-    if ((rv = mdl_license_tag_find(db, p, &add->one)) != APR_SUCCESS) {
+    if ((rv = mdl_license_tag_find(db, p, &add->ref)) != APR_SUCCESS) {
         return rv;
     }
     rv = lock_tag(db, tag_id, &available, p);
     if (rv == APR_ENOENT) { /* deleted in the same moment */
-        return mdl_license_tag_find(db, p, &add->one);
+        return mdl_license_tag_find(db, p, &add->ref);
     }
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_LICENSE_KEYS_INSERT, &add->added, p,

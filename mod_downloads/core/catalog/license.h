@@ -12,7 +12,7 @@
 
 #include "base/text/json.h"
 #include "core/entity_ref.h"
-#include "core/page.h"
+#include "core/list_page.h"
 #include "db/db.h"
 
 typedef struct {
@@ -27,7 +27,7 @@ typedef struct {
 
 /** What create and change take.  Refused, as find and delete: 404 license_key_tag_not_found. */
 typedef struct {
-    mdl_one_t one;                   /* found: mdl_license_tag_t */
+    mdl_entity_ref_t ref;            /* found: mdl_license_tag_t */
     const char *name;                /* NULL: as it was */
     int set_threshold;               /* of change: whether low_stock_threshold counts */
     apr_int64_t low_stock_threshold; /* -1: none */
@@ -38,16 +38,16 @@ apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect on an mdl_one_t: reads. */
+/** Effect on an mdl_entity_ref_t: reads. */
 apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /**
- * Effect on an mdl_one_t; the keys that were given stay with their assignments.  Refused: 409
- * license_key_tag_in_use with the mappings that hold it and the orders that wait for its keys.
+ * Effect on an mdl_entity_ref_t; the keys that were given stay with their assignments.  Refused:
+ * 409 license_key_tag_in_use with the mappings that hold it and the orders that wait for its keys.
  */
 apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect that reads a page (mdl_page_t) of mdl_license_tag_t. */
+/** Effect that reads a page (mdl_list_page_t) of mdl_license_tag_t. */
 apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /**
@@ -55,7 +55,7 @@ apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, void *arg);
  * license_keys_assigned to each order that got some.  Refused: 404.
  */
 typedef struct {
-    mdl_one_t one;          /* the tag; found: mdl_license_tag_t, as it was before */
+    mdl_entity_ref_t ref;   /* the tag; found: mdl_license_tag_t, as it was before */
     const char *key_id;     /* the API key that asks; NULL: the service */
     const mdl_json_t *keys; /* an array of strings */
     apr_int64_t added;      /* out */

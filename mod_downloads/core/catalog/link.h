@@ -5,7 +5,7 @@
 #define MDL_CORE_CATALOG_LINK_H
 
 #include "core/entity_ref.h"
-#include "core/page.h"
+#include "core/list_page.h"
 #include "db/db.h"
 
 typedef struct {
@@ -14,27 +14,28 @@ typedef struct {
     const char *url;
     apr_time_t created_at;
     apr_time_t updated_at;
-} mdl_web_link_t;
+} mdl_link_t;
 
 /** What create and change take.  Refused, as find and delete: 404 link_not_found. */
 typedef struct {
-    mdl_one_t one; /* found: mdl_web_link_t */
+    mdl_entity_ref_t ref; /* found: mdl_link_t */
     const char *title;
     const char *url;
-} mdl_web_link_edit_t;
+} mdl_link_edit_t;
 
-apr_status_t mdl_web_link_create(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_link_create(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** What is NULL stays. */
-apr_status_t mdl_web_link_change(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect on an mdl_one_t: reads. */
-apr_status_t mdl_web_link_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+/** Effect on an mdl_entity_ref_t: reads. */
+apr_status_t mdl_link_find(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect on an mdl_one_t.  Refused: 409 link_in_use with the mappings and orders that hold it. */
-apr_status_t mdl_web_link_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
+/** Effect on an mdl_entity_ref_t.  Refused: 409 link_in_use with the mappings and orders that hold
+ * it. */
+apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect that reads a page (mdl_page_t) of mdl_web_link_t. */
-apr_status_t mdl_web_link_page(mdl_db_t *db, apr_pool_t *p, void *arg);
+/** Effect that reads a page (mdl_list_page_t) of mdl_link_t. */
+apr_status_t mdl_link_page(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 #endif

@@ -59,11 +59,11 @@ static apr_status_t check_references(mdl_db_t *db, mdl_mapping_put_t *put, apr_p
 
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
         rv = mdl_ids_check(db, contents[i].known, put->shop_id, *list_of(&put->mapping, i),
-                           contents[i].member, put->refusal, p);
+                           contents[i].member, put->problem, p);
     }
-    return rv == APR_SUCCESS && put->refusal->details != NULL
-               ? mdl_refuse(put->refusal, 422, "unknown_reference",
-                            "The mapping names content that this shop does not have.")
+    return rv == APR_SUCCESS && put->problem->details != NULL
+               ? mdl_problem_set(put->problem, 422, "unknown_reference",
+                                 "The mapping names content that this shop does not have.")
                : rv;
 }
 
@@ -144,9 +144,9 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, void *arg)
     return insert_lists(db, mapping, p);
 }
 
-static apr_status_t not_found(mdl_refusal_t *refusal)
+static apr_status_t not_found(mdl_problem_t *problem)
 {
-    return mdl_refuse(refusal, 404, "mapping_not_found", "There is no such mapping.");
+    return mdl_problem_set(problem, 404, "mapping_not_found", "There is no such mapping.");
 }
 
 static apr_status_t replace_row(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
@@ -164,13 +164,13 @@ static apr_status_t replace_row(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t
                                     mdl_text(mapping->content), mdl_int(apr_time_now()),
                                     mdl_int(mapping->id), mdl_int(put->shop_id)));
     if (rv == MDL_DB_EUNIQUE) {
-        return mdl_refuse(put->refusal, 409, "mapping_exists",
-                          "Another mapping has this product and set of variants.");
+        return mdl_problem_set(put->problem, 409, "mapping_exists",
+                               "Another mapping has this product and set of variants.");
     }
     if (rv == APR_SUCCESS) {
         read_written(put, row);
     }
-    return rv == APR_ENOENT ? not_found(put->refusal) : rv;
+    return rv == APR_ENOENT ? not_found(put->problem) : rv;
 }
 
 apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -244,14 +244,14 @@ static apr_status_t read_lists(mdl_db_t *db, const apr_array_header_t *mappings,
 
 apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_one_t *find = arg;
+    mdl_entity_ref_t *find = arg;
     apr_array_header_t *mappings = apr_array_make(p, 1, sizeof(mdl_mapping_t *));
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_MAPPING_BY_ID, &row, p,
                                         MDL_ARGS(mdl_int(find->id), mdl_int(find->shop_id)));
 
     if (rv != APR_SUCCESS) {
-        return rv == APR_ENOENT ? not_found(find->refusal) : rv;
+        return rv == APR_ENOENT ? not_found(find->problem) : rv;
     }
     APR_ARRAY_PUSH(mappings, mdl_mapping_t *) = find->found = mapping_of_row(row, p);
     return read_lists(db, mappings, p);
@@ -279,14 +279,14 @@ static apr_status_t retire(mdl_db_t *db, apr_int64_t id, int live, apr_pool_t *p
 
 apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_one_t *find = arg;
+    mdl_entity_ref_t *find = arg;
     mdl_arg_t id = mdl_int(find->id);
     mdl_rows_t *row;
     apr_status_t rv;
 
     rv = mdl_db_select_one(db, MDL_Q_MAPPING_LOCK, &row, p, MDL_ARGS(id, mdl_int(find->shop_id)));
     if (rv != APR_SUCCESS) {
-        return rv == APR_ENOENT ? not_found(find->refusal) : rv;
+        return rv == APR_ENOENT ? not_found(find->problem) : rv;
     }
     rv = mdl_db_select_one(db, MDL_Q_MAPPING_ASSIGNED, &row, p, MDL_ARGS(id, id));
     if (rv != APR_SUCCESS) {

@@ -6,7 +6,7 @@
 #define MDL_CORE_CATALOG_MAPPING_H
 
 #include "core/entity_ref.h"
-#include "core/page.h"
+#include "core/list_page.h"
 #include "db/db.h"
 
 typedef struct {
@@ -31,7 +31,7 @@ typedef struct {
     apr_int64_t shop_id;
     mdl_mapping_t mapping; /* in: all but times, and the id of replace alone; out: all */
     int created;           /* out */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_mapping_put_t;
 
 /** Effect: creates the mapping, or replaces the one with its natural key.  Refused: 422
@@ -42,16 +42,16 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, void *arg);
     409 mapping_exists when another has the key, 422 as above. */
 apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect on an mdl_one_t: reads an mdl_mapping_t.  Refused: 404 mapping_not_found. */
+/** Effect on an mdl_entity_ref_t: reads an mdl_mapping_t.  Refused: 404 mapping_not_found. */
 apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect on an mdl_one_t: it serves no new assignment.  Orders that were made under it keep what
-    they have.  Refused: 404 mapping_not_found. */
+/** Effect on an mdl_entity_ref_t: it serves no new assignment.  Orders that were made under it keep
+   what they have.  Refused: 404 mapping_not_found. */
 apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** Effect that reads a page of mdl_mapping_t. */
 typedef struct {
-    mdl_page_t page;
+    mdl_list_page_t page;
     const char *storefront_product_id; /* filter; NULL for none */
 } mdl_mapping_list_t;
 apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, void *arg);

@@ -43,33 +43,33 @@ static apr_status_t read_files(mdl_db_t *db, const apr_array_header_t *packs, ap
 }
 
 /* Runs a statement that gives the pack, without its files. */
-static apr_status_t select_one(mdl_db_t *db, mdl_one_t *one, mdl_statement_t statement,
+static apr_status_t select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_statement_t statement,
                                apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
 
     if (rv == APR_ENOENT) {
-        return mdl_refuse(one->refusal, 404, "pack_not_found", "There is no such pack.");
+        return mdl_problem_set(ref->problem, 404, "pack_not_found", "There is no such pack.");
     }
     if (rv == APR_SUCCESS) {
-        one->found = pack_of_row(row, p);
+        ref->found = pack_of_row(row, p);
     }
     return rv;
 }
 
 static apr_status_t put_files(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_pool_t *p)
 {
-    const mdl_pack_t *pack = edit->one.found;
-    apr_status_t rv = mdl_ids_check(db, MDL_Q_ASSET_KNOWN, edit->one.shop_id, edit->file_ids,
-                                    "file_ids", edit->one.refusal, p);
+    const mdl_pack_t *pack = edit->ref.found;
+    apr_status_t rv = mdl_ids_check(db, MDL_Q_ASSET_KNOWN, edit->ref.shop_id, edit->file_ids,
+                                    "file_ids", edit->ref.problem, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (edit->one.refusal->details != NULL) {
-        return mdl_refuse(edit->one.refusal, 422, "unknown_reference",
-                          "The pack names files that this shop does not have.");
+    if (edit->ref.problem->details != NULL) {
+        return mdl_problem_set(edit->ref.problem, 422, "unknown_reference",
+                               "The pack names files that this shop does not have.");
     }
     if (edit->file_ids == NULL || edit->file_ids->nelts == 0) {
         return APR_SUCCESS;
@@ -79,11 +79,11 @@ static apr_status_t put_files(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_poo
 }
 
 /* With its files, as they are now. */
-static apr_status_t complete(mdl_db_t *db, const mdl_one_t *one, apr_pool_t *p)
+static apr_status_t complete(mdl_db_t *db, const mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     apr_array_header_t *packs = apr_array_make(p, 1, sizeof(mdl_pack_t *));
 
-    APR_ARRAY_PUSH(packs, mdl_pack_t *) = one->found;
+    APR_ARRAY_PUSH(packs, mdl_pack_t *) = ref->found;
     return read_files(db, packs, p);
 }
 
@@ -92,22 +92,22 @@ apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_pack_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
     apr_status_t rv = select_one(
-        db, &edit->one, MDL_Q_PACK_INSERT, p,
-        MDL_ARGS(mdl_int(edit->one.shop_id), mdl_text(edit->name), now, now));
+        db, &edit->ref, MDL_Q_PACK_INSERT, p,
+        MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name), now, now));
 
     if (rv == APR_SUCCESS && (rv = put_files(db, edit, p)) == APR_SUCCESS) {
-        rv = complete(db, &edit->one, p);
+        rv = complete(db, &edit->ref, p);
     }
     return rv;
 }
 
 apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_one_t *one = arg;
-    apr_status_t rv = select_one(db, one, MDL_Q_PACK_BY_ID, p,
-                                 MDL_ARGS(mdl_int(one->id), mdl_int(one->shop_id)));
+    mdl_entity_ref_t *ref = arg;
+    apr_status_t rv = select_one(db, ref, MDL_Q_PACK_BY_ID, p,
+                                 MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
-    return rv == APR_SUCCESS ? complete(db, one, p) : rv;
+    return rv == APR_SUCCESS ? complete(db, ref, p) : rv;
 }
 
 apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -116,32 +116,32 @@ apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv;
 
     if (edit->name == NULL && edit->file_ids == NULL) {
-        return mdl_pack_find(db, p, &edit->one);
+        return mdl_pack_find(db, p, &edit->ref);
     }
-    rv = select_one(db, &edit->one, MDL_Q_PACK_CHANGE, p,
-                    MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()), mdl_int(edit->one.id),
-                             mdl_int(edit->one.shop_id)));
+    rv = select_one(db, &edit->ref, MDL_Q_PACK_CHANGE, p,
+                    MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()), mdl_int(edit->ref.id),
+                             mdl_int(edit->ref.shop_id)));
     if (rv == APR_SUCCESS && edit->file_ids != NULL) {
-        rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->one.id)));
+        rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->ref.id)));
     }
     if (rv == APR_SUCCESS && (rv = put_files(db, edit, p)) == APR_SUCCESS) {
-        rv = complete(db, &edit->one, p);
+        rv = complete(db, &edit->ref, p);
     }
     return rv;
 }
 
 apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    static const mdl_holder_t holders[] = {{MDL_Q_PACK_MAPPINGS, MDL_HOLDER_MAPPING},
-                                           {MDL_Q_PACK_ORDERS, MDL_HOLDER_ORDER}};
-    mdl_one_t *one = arg;
-    mdl_arg_t id = mdl_int(one->id);
+    static const mdl_reference_query_t holders[] = {{MDL_Q_PACK_MAPPINGS, MDL_REFERENCE_MAPPING},
+                                                    {MDL_Q_PACK_ORDERS, MDL_REFERENCE_ORDER}};
+    mdl_entity_ref_t *ref = arg;
+    mdl_arg_t id = mdl_int(ref->id);
     apr_status_t rv;
 
-    if ((rv = select_one(db, one, MDL_Q_PACK_LOCK, p, MDL_ARGS(id, mdl_int(one->shop_id)))) !=
+    if ((rv = select_one(db, ref, MDL_Q_PACK_LOCK, p, MDL_ARGS(id, mdl_int(ref->shop_id)))) !=
             APR_SUCCESS ||
-        (rv = mdl_holder_check(db, one, holders, sizeof holders / sizeof *holders, "pack_in_use",
-                               "pack", p)) != APR_SUCCESS ||
+        (rv = mdl_references_check(db, ref, holders, sizeof holders / sizeof *holders,
+                                   "pack_in_use", "pack", p)) != APR_SUCCESS ||
         (rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(id))) != APR_SUCCESS) {
         return rv;
     }
@@ -150,7 +150,7 @@ apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 apr_status_t mdl_pack_page(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_page_t *page = arg;
+    mdl_list_page_t *page = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_PACK_PAGE, &rows, p,

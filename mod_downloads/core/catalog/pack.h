@@ -5,7 +5,7 @@
 #define MDL_CORE_CATALOG_PACK_H
 
 #include "core/entity_ref.h"
-#include "core/page.h"
+#include "core/list_page.h"
 #include "db/db.h"
 
 typedef struct {
@@ -19,7 +19,7 @@ typedef struct {
 /** What create and change take.  Refused: 422 unknown_reference with each faulty id, and as find
     and delete 404 pack_not_found. */
 typedef struct {
-    mdl_one_t one; /* found: mdl_pack_t */
+    mdl_entity_ref_t ref; /* found: mdl_pack_t */
     const char *name;
     const apr_array_header_t *file_ids;
 } mdl_pack_edit_t;
@@ -29,13 +29,14 @@ apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, void *arg);
 /** What is NULL stays. */
 apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect on an mdl_one_t: reads. */
+/** Effect on an mdl_entity_ref_t: reads. */
 apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect on an mdl_one_t.  Refused: 409 pack_in_use with the mappings and orders that hold it. */
+/** Effect on an mdl_entity_ref_t.  Refused: 409 pack_in_use with the mappings and orders that hold
+ * it. */
 apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect that reads a page (mdl_page_t) of mdl_pack_t. */
+/** Effect that reads a page (mdl_list_page_t) of mdl_pack_t. */
 apr_status_t mdl_pack_page(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 #endif

@@ -7,54 +7,56 @@
 static const struct {
     const char *code, *path, *name, *verb;
 } kinds[] = {
-    [MDL_HOLDER_MAPPING] = {"held_by_mapping", "/mappings/", "Mapping", "holds"},
-    [MDL_HOLDER_PACK] = {"held_by_pack", "/packs/", "Pack", "holds"},
-    [MDL_HOLDER_ORDER] = {"held_by_order", "/orders/", "Order", "holds"},
-    [MDL_HOLDER_WAITING_ORDER] = {"held_by_order", "/orders/", "Order", "waits for keys of"},
+    [MDL_REFERENCE_MAPPING] = {"held_by_mapping", "/mappings/", "Mapping", "holds"},
+    [MDL_REFERENCE_PACK] = {"held_by_pack", "/packs/", "Pack", "holds"},
+    [MDL_REFERENCE_ORDER] = {"held_by_order", "/orders/", "Order", "holds"},
+    [MDL_REFERENCE_WAITING_ORDER] = {"held_by_order", "/orders/", "Order", "waits for keys of"},
 };
 
-static int is_noted(const mdl_refusal_t *refusal, const char *pointer)
+static int is_noted(const mdl_problem_t *problem, const char *pointer)
 {
-    for (int i = 0; refusal->details != NULL && i < refusal->details->nelts; i++) {
-        if (strcmp(APR_ARRAY_IDX(refusal->details, i, mdl_detail_t).pointer, pointer) == 0) {
+    for (int i = 0; problem->details != NULL && i < problem->details->nelts; i++) {
+        if (strcmp(APR_ARRAY_IDX(problem->details, i, mdl_problem_detail_t).pointer, pointer) ==
+            0) {
             return 1;
         }
     }
     return 0;
 }
 
-static apr_status_t note(mdl_db_t *db, const mdl_one_t *thing, const mdl_holder_t *holder,
-                         const char *noun, apr_pool_t *p)
+static apr_status_t note(mdl_db_t *db, const mdl_entity_ref_t *thing,
+                         const mdl_reference_query_t *holder, const char *noun, apr_pool_t *p)
 {
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, holder->statement, &rows, p,
-                                    MDL_ARGS(mdl_int(thing->id), mdl_int(MDL_MAX_DETAILS)));
+                                    MDL_ARGS(mdl_int(thing->id), mdl_int(MDL_PROBLEM_DETAILS_MAX)));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const char *id = mdl_rows_text(rows, 0);
         const char *pointer = apr_pstrcat(p, kinds[holder->kind].path, id, NULL);
 
-        if (!is_noted(thing->refusal, pointer)) {
-            mdl_refusal_detail(thing->refusal, pointer, kinds[holder->kind].code,
-                               apr_psprintf(p, "%s %s %s this %s.", kinds[holder->kind].name, id,
-                                            kinds[holder->kind].verb, noun),
-                               p);
+        if (!is_noted(thing->problem, pointer)) {
+            mdl_problem_add_detail(thing->problem, pointer, kinds[holder->kind].code,
+                                   apr_psprintf(p, "%s %s %s this %s.", kinds[holder->kind].name,
+                                                id, kinds[holder->kind].verb, noun),
+                                   p);
         }
     }
     return rv;
 }
 
-apr_status_t mdl_holder_check(mdl_db_t *db, const mdl_one_t *thing, const mdl_holder_t *holders,
-                              apr_size_t n, const char *code, const char *noun, apr_pool_t *p)
+apr_status_t mdl_references_check(mdl_db_t *db, const mdl_entity_ref_t *thing,
+                                  const mdl_reference_query_t *holders, apr_size_t n,
+                                  const char *code, const char *noun, apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;
 
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < n; i++) {
         rv = note(db, thing, &holders[i], noun, p);
     }
-    return rv == APR_SUCCESS && thing->refusal->details != NULL
-               ? mdl_refuse(
-                     thing->refusal, 409, code,
+    return rv == APR_SUCCESS && thing->problem->details != NULL
+               ? mdl_problem_set(
+                     thing->problem, 409, code,
                      apr_psprintf(p, "The %s is in use; see details for what holds it.", noun))
                : rv;
 }

@@ -8,24 +8,25 @@
 #include "db/db.h"
 
 typedef enum {
-    MDL_HOLDER_MAPPING,
-    MDL_HOLDER_PACK,
-    MDL_HOLDER_ORDER,
-    MDL_HOLDER_WAITING_ORDER /* it waits for license keys */
-} mdl_holder_kind_t;
+    MDL_REFERENCE_MAPPING,
+    MDL_REFERENCE_PACK,
+    MDL_REFERENCE_ORDER,
+    MDL_REFERENCE_WAITING_ORDER /* it waits for license keys */
+} mdl_reference_kind_t;
 
 /** Where holders are found: the statement's parameters are the thing's id and how many rows at
     most, its column is the holder's id. */
 typedef struct {
     mdl_statement_t statement;
-    mdl_holder_kind_t kind;
-} mdl_holder_t;
+    mdl_reference_kind_t kind;
+} mdl_reference_query_t;
 
 /**
  * Refuses with 409 and code when anything holds the thing, with a detail for each holder such as
  * held_by_mapping at /mappings/12, "Mapping 12 holds this pack."; noun is "pack".
  */
-apr_status_t mdl_holder_check(mdl_db_t *db, const mdl_one_t *thing, const mdl_holder_t *holders,
-                              apr_size_t n, const char *code, const char *noun, apr_pool_t *p);
+apr_status_t mdl_references_check(mdl_db_t *db, const mdl_entity_ref_t *thing,
+                                  const mdl_reference_query_t *holders, apr_size_t n,
+                                  const char *code, const char *noun, apr_pool_t *p);
 
 #endif

@@ -32,21 +32,21 @@ static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return upload;
 }
 
-static apr_status_t not_found(mdl_refusal_t *refusal)
+static apr_status_t not_found(mdl_problem_t *problem)
 {
-    return mdl_refuse(refusal, 404, "upload_not_found", "There is no such upload.");
+    return mdl_problem_set(problem, 404, "upload_not_found", "There is no such upload.");
 }
 
-static apr_status_t finished(mdl_refusal_t *refusal)
+static apr_status_t finished(mdl_problem_t *problem)
 {
-    return mdl_refuse(refusal, 409, "upload_finished",
-                      "The upload has been completed or aborted already.");
+    return mdl_problem_set(problem, 409, "upload_finished",
+                           "The upload has been completed or aborted already.");
 }
 
-static apr_status_t over_quota(mdl_refusal_t *refusal)
+static apr_status_t over_quota(mdl_problem_t *problem)
 {
-    return mdl_refuse(refusal, 422, "storage_quota_exceeded",
-                      "The file is larger than what is left of the shop's storage quota.");
+    return mdl_problem_set(problem, 422, "storage_quota_exceeded",
+                           "The file is larger than what is left of the shop's storage quota.");
 }
 
 apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -56,11 +56,11 @@ apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_int64_t room;
     apr_status_t rv;
 
-    rv = mdl_category_hold(db, upload->shop_id, upload->category_id, begin->refusal, p);
+    rv = mdl_category_hold(db, upload->shop_id, upload->category_id, begin->problem, p);
     if (rv == APR_SUCCESS && begin->quota != 0 && upload->size > 0) {
         rv = mdl_shop_room(db, upload->shop_id, begin->quota, &room, p);
         if (rv == APR_SUCCESS && upload->size > room) {
-            rv = over_quota(begin->refusal);
+            rv = over_quota(begin->problem);
         }
     }
     if (rv != APR_SUCCESS) {
@@ -127,7 +127,7 @@ static apr_status_t find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr_pool_t
 
     if (rv == APR_ENOENT || (rv == APR_SUCCESS && (get->upload->shop_id != get->shop_id ||
                                                    mdl_upload_expired(get->upload)))) {
-        return not_found(get->refusal);
+        return not_found(get->problem);
     }
     return rv;
 }
@@ -152,7 +152,7 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)
             MDL_ARGS(mdl_text(get->id), mdl_text(MDL_UPLOAD_OPEN), mdl_int(apr_time_now())));
     }
     if (rv != APR_SUCCESS || changed == 0) {
-        return rv == APR_SUCCESS ? finished(get->refusal) : rv;
+        return rv == APR_SUCCESS ? finished(get->problem) : rv;
     }
     return mdl_blob_release(db, get->upload->sha256, p);
 }
@@ -192,21 +192,21 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg)
 static apr_status_t find_completed(mdl_db_t *db, mdl_upload_complete_t *complete, apr_pool_t *p)
 {
     mdl_upload_get_t get = {
-        .id = complete->id, .shop_id = complete->shop_id, .refusal = complete->refusal};
+        .id = complete->id, .shop_id = complete->shop_id, .problem = complete->problem};
     apr_status_t rv = find_of_shop(db, &get, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
     if (is(get.upload, MDL_UPLOAD_ABORTED) || complete->asset_id != 0) {
-        return finished(complete->refusal);
+        return finished(complete->problem);
     }
     complete->repeated = 1;
     return mdl_asset_find(db, complete->shop_id, get.upload->asset_id, &complete->asset,
-                          complete->refusal, p);
+                          complete->problem, p);
 }
 
-static apr_status_t incomplete(mdl_refusal_t *refusal, const mdl_upload_t *upload,
+static apr_status_t incomplete(mdl_problem_t *problem, const mdl_upload_t *upload,
                                apr_int64_t bytes, apr_pool_t *p)
 {
     const char *arrived = apr_psprintf(p, "%" APR_INT64_T_FMT " bytes have arrived", bytes);
@@ -214,14 +214,14 @@ static apr_status_t incomplete(mdl_refusal_t *refusal, const mdl_upload_t *uploa
                                 ? "its size is not known yet"
                                 : apr_psprintf(p, "its size is %" APR_INT64_T_FMT, upload->size);
 
-    mdl_refusal_detail(refusal, "/offset", "offset", apr_pstrcat(p, arrived, ".", NULL), p);
-    mdl_refusal_detail(refusal, "/size", "size",
-                       upload->size < 0
-                           ? "The size is not known yet."
-                           : apr_psprintf(p, "The size is %" APR_INT64_T_FMT ".", upload->size),
-                       p);
-    return mdl_refuse(
-        refusal, 409, "upload_incomplete",
+    mdl_problem_add_detail(problem, "/offset", "offset", apr_pstrcat(p, arrived, ".", NULL), p);
+    mdl_problem_add_detail(problem, "/size", "size",
+                           upload->size < 0
+                               ? "The size is not known yet."
+                               : apr_psprintf(p, "The size is %" APR_INT64_T_FMT ".", upload->size),
+                           p);
+    return mdl_problem_set(
+        problem, 409, "upload_incomplete",
         apr_pstrcat(p, "The upload is not complete: ", arrived, ", ", announced, ".", NULL));
 }
 
@@ -235,13 +235,14 @@ static apr_status_t check_bytes(const mdl_upload_complete_t *complete, const mdl
         return rv;
     }
     if (upload->size < 0 || bytes < upload->size) {
-        return incomplete(complete->refusal, upload, bytes, p);
+        return incomplete(complete->problem, upload, bytes, p);
     }
     if (upload->expected_sha256 != NULL && upload->sha256 != NULL &&
         strcmp(upload->expected_sha256, upload->sha256) != 0) {
-        return mdl_refuse(complete->refusal, 422, "checksum_mismatch",
-                          "The SHA-256 of the bytes that arrived is not the one that was given; "
-                          "begin another upload.");
+        return mdl_problem_set(
+            complete->problem, 422, "checksum_mismatch",
+            "The SHA-256 of the bytes that arrived is not the one that was given; "
+            "begin another upload.");
     }
     return APR_SUCCESS;
 }
@@ -253,14 +254,14 @@ static apr_status_t find_asset(mdl_db_t *db, mdl_upload_complete_t *complete,
 
     if (complete->asset_id != 0) {
         return mdl_version_await(db, complete->shop_id, complete->asset_id, &complete->asset,
-                                 complete->refusal, p);
+                                 complete->problem, p);
     }
     asset = complete->asset = apr_pcalloc(p, sizeof *asset);
     asset->filename = upload->filename;
     asset->title = upload->title;
     asset->content_type = upload->content_type;
     asset->category_id = upload->category_id;
-    return mdl_asset_insert(db, complete->shop_id, asset, complete->refusal, p);
+    return mdl_asset_insert(db, complete->shop_id, asset, complete->problem, p);
 }
 
 /* The blob is there already: its row came with its digest. */
@@ -273,10 +274,10 @@ static apr_status_t make_ready(mdl_db_t *db, mdl_upload_complete_t *complete,
     apr_status_t rv = mdl_asset_ready(db, complete->asset->id, &bytes, p);
 
     if (rv == APR_ENOSPC) {
-        return over_quota(complete->refusal);
+        return over_quota(complete->problem);
     }
     return rv == APR_SUCCESS ? mdl_asset_find(db, complete->shop_id, complete->asset->id,
-                                              &complete->asset, complete->refusal, p)
+                                              &complete->asset, complete->problem, p)
                              : rv;
 }
 
@@ -290,7 +291,7 @@ static apr_status_t queue_verification(mdl_db_t *db, mdl_upload_complete_t *comp
         return rv;
     }
     if (room >= 0 && upload->size > room) {
-        return over_quota(complete->refusal);
+        return over_quota(complete->problem);
     }
     complete->job = apr_pcalloc(p, sizeof *complete->job);
     *complete->job = (mdl_job_t){.id = mdl_ulid("job_", p),
@@ -309,14 +310,14 @@ static apr_status_t queue_verification(mdl_db_t *db, mdl_upload_complete_t *comp
 static apr_status_t hold_category(mdl_db_t *db, const mdl_upload_complete_t *complete,
                                   apr_pool_t *p)
 {
-    mdl_refusal_t unused = {0};
+    mdl_problem_t unused = {0};
     mdl_upload_t *upload;
     apr_status_t rv = mdl_upload_find(db, complete->id, &upload, p);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_category_hold(db, complete->shop_id, upload->category_id, &unused, p);
     }
-    return rv == APR_ENOENT || rv == MDL_EREFUSED ? APR_SUCCESS : rv;
+    return rv == APR_ENOENT || rv == MDL_EPROBLEM ? APR_SUCCESS : rv;
 }
 
 apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg)

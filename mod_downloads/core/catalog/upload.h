@@ -37,7 +37,7 @@ typedef struct {
     apr_int64_t quota;   /* of the shop's storage; 0: none */
     mdl_upload_t upload; /* in: shop_id, filename, title, content_type, category_id, size,
                             expected_sha256; out: all */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_upload_begin_t;
 apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, void *arg);
 
@@ -59,7 +59,7 @@ typedef struct {
     mdl_storage_t *storage;
     mdl_upload_t *upload; /* out */
     apr_int64_t offset;   /* out */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_upload_get_t;
 apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, void *arg);
 
@@ -100,7 +100,7 @@ typedef struct {
     int repeated;       /* out: the upload had been completed before, into the asset */
     mdl_asset_t *asset; /* out */
     mdl_job_t *job;     /* out: NULL when there is nothing left to do */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_upload_complete_t;
 apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg);
 

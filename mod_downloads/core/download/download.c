@@ -4,8 +4,8 @@
 
 #include "core/download/session.h"
 
-static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download, mdl_claim_t *claim,
-                                       apr_pool_t *p)
+static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download,
+                                       mdl_entitlement_facts_t *facts, apr_pool_t *p)
 {
     mdl_archive_t *archive = &download->archive;
     mdl_rows_t *row;
@@ -15,9 +15,9 @@ static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download, m
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    claim->access_status = mdl_rows_text(row, 0);
-    claim->assignment_status = mdl_rows_text(row, 1);
-    claim->expires_at = mdl_rows_int(row, 2);
+    facts->access_status = mdl_rows_text(row, 0);
+    facts->assignment_status = mdl_rows_text(row, 1);
+    facts->expires_at = mdl_rows_int(row, 2);
     download->limit = mdl_rows_null(row, 3) ? download->default_download_limit
                                             : (int)mdl_rows_int(row, 3);
     download->page_id = mdl_rows_text(row, 4);
@@ -27,14 +27,14 @@ static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download, m
     download->sha256 = archive->tag;
     download->size = mdl_zip_size(archive->zip);
     download->updated_at = archive->updated_at;
-    claim->asset_status = archive->files->nelts > 0 ? "ready" : "pending";
-    claim->downloads_used = archive->downloads_used;
-    claim->download_limit = download->limit > 0 ? download->limit + archive->downloads_extra : 0;
+    facts->asset_status = archive->files->nelts > 0 ? "ready" : "pending";
+    facts->downloads_used = archive->downloads_used;
+    facts->download_limit = download->limit > 0 ? download->limit + archive->downloads_extra : 0;
     return rv;
 }
 
-static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, mdl_claim_t *claim,
-                               apr_pool_t *p)
+static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download,
+                               mdl_entitlement_facts_t *facts, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
@@ -44,14 +44,14 @@ static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download, mdl_claim
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    claim->access_status = mdl_rows_text(row, 0);
-    claim->assignment_status = mdl_rows_text(row, 1);
-    claim->expires_at = mdl_rows_int(row, 2);
-    claim->asset_status = mdl_rows_text(row, 3);
+    facts->access_status = mdl_rows_text(row, 0);
+    facts->assignment_status = mdl_rows_text(row, 1);
+    facts->expires_at = mdl_rows_int(row, 2);
+    facts->asset_status = mdl_rows_text(row, 3);
     download->limit = mdl_rows_null(row, 9) ? download->default_download_limit
                                             : (int)mdl_rows_int(row, 9);
-    claim->downloads_used = (int)mdl_rows_int(row, 11);
-    claim->download_limit = download->limit > 0 ? download->limit + (int)mdl_rows_int(row, 12) : 0;
+    facts->downloads_used = (int)mdl_rows_int(row, 11);
+    facts->download_limit = download->limit > 0 ? download->limit + (int)mdl_rows_int(row, 12) : 0;
     download->filename = mdl_rows_text(row, 4);
     download->content_type = mdl_rows_text(row, 5);
     download->sha256 = mdl_rows_text(row, 6);
@@ -77,27 +77,27 @@ static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_download_t *download = arg;
     apr_time_t now = apr_time_now();
     mdl_session_t session;
-    mdl_claim_t claim;
+    mdl_entitlement_facts_t facts;
     apr_status_t rv;
 
     download->page_id = NULL;
-    download->verdict = MDL_VERDICT_GONE;
-    rv = download->link->asset_id == 0 ? read_archive_grant(db, download, &claim, p)
-                                       : read_grant(db, download, &claim, p);
+    download->verdict = MDL_ENTITLEMENT_GONE;
+    rv = download->link->asset_id == 0 ? read_archive_grant(db, download, &facts, p)
+                                       : read_grant(db, download, &facts, p);
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? find_page(db, download, p) : rv;
     }
-    download->verdict = mdl_verdict_of(&claim, now);
-    if (download->verdict != MDL_VERDICT_OK && download->verdict != MDL_VERDICT_EXHAUSTED) {
+    download->verdict = mdl_entitlement_of(&facts, now);
+    if (download->verdict != MDL_ENTITLEMENT_OK && download->verdict != MDL_ENTITLEMENT_EXHAUSTED) {
         return APR_SUCCESS;
     }
     rv = mdl_session_find(db, download->link->session, &session, p);
     if (rv == APR_SUCCESS) { /* its download is taken */
         download->verdict = session.opened_at + download->session_lifetime > now
-                                ? MDL_VERDICT_OK
-                                : MDL_VERDICT_LINK_OLD;
+                                ? MDL_ENTITLEMENT_OK
+                                : MDL_ENTITLEMENT_LINK_OLD;
     } else if (rv == APR_ENOENT && download->link->expires_at <= now) {
-        download->verdict = MDL_VERDICT_LINK_OLD;
+        download->verdict = MDL_ENTITLEMENT_LINK_OLD;
     }
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }

@@ -11,11 +11,11 @@
 #include "db/db.h"
 
 typedef struct {
-    const mdl_capability_file_t *link;
+    const mdl_signed_file_t *link;
     int default_download_limit;
     apr_interval_time_t session_lifetime;
-    mdl_verdict_t verdict; /* out, as all below */
-    const char *page_id;   /* of the order; NULL for none */
+    mdl_entitlement_t verdict; /* out, as all below */
+    const char *page_id;       /* of the order; NULL for none */
     int limit; /* without what was granted extra; 0: unlimited; not of GONE, as all below */
     const char *filename;
     const char *content_type;

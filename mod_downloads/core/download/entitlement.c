@@ -12,27 +12,27 @@ static int is(const char *status, const char *other)
     return status != NULL && strcmp(status, other) == 0;
 }
 
-mdl_verdict_t mdl_verdict_of(const mdl_claim_t *claim, apr_time_t now)
+mdl_entitlement_t mdl_entitlement_of(const mdl_entitlement_facts_t *facts, apr_time_t now)
 {
-    if (is(claim->access_status, "held")) {
-        return MDL_VERDICT_HELD;
+    if (is(facts->access_status, "held")) {
+        return MDL_ENTITLEMENT_HELD;
     }
-    if (is(claim->access_status, "rejected")) {
-        return MDL_VERDICT_REJECTED;
+    if (is(facts->access_status, "rejected")) {
+        return MDL_ENTITLEMENT_REJECTED;
     }
-    if (differs(claim->access_status, "active") || differs(claim->assignment_status, "active")) {
-        return MDL_VERDICT_REVOKED;
+    if (differs(facts->access_status, "active") || differs(facts->assignment_status, "active")) {
+        return MDL_ENTITLEMENT_REVOKED;
     }
-    if (claim->expires_at != 0 && claim->expires_at <= now) {
-        return MDL_VERDICT_EXPIRED;
+    if (facts->expires_at != 0 && facts->expires_at <= now) {
+        return MDL_ENTITLEMENT_EXPIRED;
     }
-    if (is(claim->asset_status, "failed")) {
-        return MDL_VERDICT_FAILED;
+    if (is(facts->asset_status, "failed")) {
+        return MDL_ENTITLEMENT_FAILED;
     }
-    if (differs(claim->asset_status, "ready")) {
-        return MDL_VERDICT_NOT_READY;
+    if (differs(facts->asset_status, "ready")) {
+        return MDL_ENTITLEMENT_NOT_READY;
     }
-    return claim->download_limit > 0 && claim->downloads_used >= claim->download_limit
-               ? MDL_VERDICT_EXHAUSTED
-               : MDL_VERDICT_OK;
+    return facts->download_limit > 0 && facts->downloads_used >= facts->download_limit
+               ? MDL_ENTITLEMENT_EXHAUSTED
+               : MDL_ENTITLEMENT_OK;
 }

@@ -7,20 +7,20 @@
 #include <apr_time.h>
 
 typedef enum {
-    MDL_VERDICT_OK,
-    MDL_VERDICT_HELD, /* these four: the order, or what was bought, is not open */
-    MDL_VERDICT_REJECTED,
-    MDL_VERDICT_REVOKED,
-    MDL_VERDICT_EXPIRED,
-    MDL_VERDICT_NOT_READY, /* these three: the file is being prepared, its import failed, no
+    MDL_ENTITLEMENT_OK,
+    MDL_ENTITLEMENT_HELD, /* these four: the order, or what was bought, is not open */
+    MDL_ENTITLEMENT_REJECTED,
+    MDL_ENTITLEMENT_REVOKED,
+    MDL_ENTITLEMENT_EXPIRED,
+    MDL_ENTITLEMENT_NOT_READY, /* these three: the file is being prepared, its import failed, no
                               download is left */
-    MDL_VERDICT_FAILED,
-    MDL_VERDICT_EXHAUSTED,
-    MDL_VERDICT_GONE,     /* these four are a link's: no such file in the order any more */
-    MDL_VERDICT_LINK_OLD, /* it was not used in time, or its session is over */
-    MDL_VERDICT_CAPPED,   /* it has sent its bytes too often */
-    MDL_VERDICT_CROWDED   /* too many parts of it are being sent at once */
-} mdl_verdict_t;
+    MDL_ENTITLEMENT_FAILED,
+    MDL_ENTITLEMENT_EXHAUSTED,
+    MDL_ENTITLEMENT_GONE,     /* these four are a link's: no such file in the order any more */
+    MDL_ENTITLEMENT_LINK_OLD, /* it was not used in time, or its session is over */
+    MDL_ENTITLEMENT_CAPPED,   /* it has sent its bytes too often */
+    MDL_ENTITLEMENT_CROWDED   /* too many parts of it are being sent at once */
+} mdl_entitlement_t;
 
 /** What it depends on; what is left out is not asked. */
 typedef struct {
@@ -30,9 +30,9 @@ typedef struct {
     const char *asset_status;
     int downloads_used;
     int download_limit; /* with what was granted extra; 0: unlimited */
-} mdl_claim_t;
+} mdl_entitlement_facts_t;
 
 /** One of the first eight. */
-mdl_verdict_t mdl_verdict_of(const mdl_claim_t *claim, apr_time_t now);
+mdl_entitlement_t mdl_entitlement_of(const mdl_entitlement_facts_t *facts, apr_time_t now);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "core/download/session.h"
 
-#define MDL_METER_LEASE apr_time_from_sec(15)
+#define MDL_LEASE_TIME apr_time_from_sec(15)
 
 typedef struct {
     const char *id;
@@ -15,23 +15,23 @@ typedef struct {
     const apr_array_header_t *progress; /* mdl_session_delivery_t: transfers that moved */
     apr_array_header_t *forbidden;      /* out: const char *, ids of transfers to be cut */
     apr_array_header_t *lost; /* out: ids of those that others have settled, to be cut, too */
-} mdl_meter_tick_t;
+} mdl_lease_tick_t;
 
-/** Effect: renews the lease and writes down progress; arg is a mdl_meter_tick_t.  A transfer is
+/** Effect: renews the lease and writes down progress; arg is a mdl_lease_tick_t.  A transfer is
    lost when the lease ended in between: its session may have given its download back. */
-apr_status_t mdl_meter_renew(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, void *arg);
 
-/** Effect, reading: the transfers whose buyer may not have the file any more, and those whose link
-    has sent MDL_SESSION_FACTOR times its size. */
-apr_status_t mdl_meter_forbidden(mdl_db_t *db, apr_pool_t *p, void *arg);
+/** Effect, reading: the transfers whose customer may not have the file any more, and those whose
+   link has sent MDL_SESSION_FACTOR times its size. */
+apr_status_t mdl_lease_forbidden(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 typedef struct {
     apr_interval_time_t idle;
     int limit;
     int more; /* out: there may be others */
-} mdl_meter_sweep_t;
+} mdl_lease_sweep_t;
 
-/** Effect: settles what meters left whose lease has ended; arg is a mdl_meter_sweep_t. */
-apr_status_t mdl_meter_sweep(mdl_db_t *db, apr_pool_t *p, void *arg);
+/** Effect: settles what meters left whose lease has ended; arg is a mdl_lease_sweep_t. */
+apr_status_t mdl_lease_sweep(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 #endif

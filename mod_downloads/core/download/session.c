@@ -171,7 +171,7 @@ static apr_time_t idle_at(const mdl_session_begin_t *begin, apr_time_t now)
 static apr_status_t open_generation(mdl_db_t *db, mdl_session_begin_t *begin, const char *taken,
                                     apr_int64_t *opened, apr_time_t now, apr_pool_t *p)
 {
-    const mdl_capability_file_t *link = begin->link;
+    const mdl_signed_file_t *link = begin->link;
 
     return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_OPEN, opened, p,
                        MDL_ARGS(mdl_text(link->session), mdl_int(begin->generation),
@@ -367,7 +367,7 @@ static apr_status_t go_on(mdl_db_t *db, mdl_session_begin_t *begin, apr_time_t n
 static apr_status_t begin_transfer(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_session_begin_t *begin = arg;
-    const mdl_capability_file_t *link = begin->link;
+    const mdl_signed_file_t *link = begin->link;
     apr_time_t now = apr_time_now();
     apr_int64_t opened;
     apr_status_t rv;

@@ -48,9 +48,9 @@ typedef enum {
 } mdl_session_verdict_t;
 
 typedef struct {
-    const mdl_capability_file_t *link; /* asset_id 0: the archive */
-    const apr_array_header_t *files;   /* apr_int64_t: one download of each is taken, or of none */
-    int limit;                         /* of the assignment; 0: unlimited */
+    const mdl_signed_file_t *link;   /* asset_id 0: the archive */
+    const apr_array_header_t *files; /* apr_int64_t: one download of each is taken, or of none */
+    int limit;                       /* of the assignment; 0: unlimited */
     const char *etag;
     apr_int64_t size;
     int whole;   /* all of it is asked for */

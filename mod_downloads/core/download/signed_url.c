@@ -40,7 +40,8 @@ static int verify(const mdl_secret_t *secret, const char *purpose, const char *t
     return mdl_equal(bytes + length, mac, MAC_LENGTH);
 }
 
-const char *mdl_capability_page(const mdl_secret_t *secret, const char *page_id, apr_pool_t *p)
+const char *mdl_signed_url_page_token(const mdl_secret_t *secret, const char *page_id,
+                                      apr_pool_t *p)
 {
     unsigned char bytes[ID_LENGTH + MAC_LENGTH];
 
@@ -50,13 +51,13 @@ const char *mdl_capability_page(const mdl_secret_t *secret, const char *page_id,
     return sign(secret, "page-link", bytes, ID_LENGTH, p);
 }
 
-const char *mdl_capability_page_url(const mdl_secret_t *secret, const char *public_url,
-                                    const char *page_id, apr_pool_t *p)
+const char *mdl_signed_url_page(const mdl_secret_t *secret, const char *public_url,
+                                const char *page_id, apr_pool_t *p)
 {
-    return apr_pstrcat(p, public_url, "/o/", mdl_capability_page(secret, page_id, p), NULL);
+    return apr_pstrcat(p, public_url, "/o/", mdl_signed_url_page_token(secret, page_id, p), NULL);
 }
 
-const char *mdl_capability_page_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
+const char *mdl_signed_url_page_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
 {
     unsigned char bytes[ID_LENGTH + MAC_LENGTH];
 
@@ -83,7 +84,7 @@ static apr_int64_t get_number(const unsigned char *from)
 }
 
 static const char *make_link(const mdl_secret_t *secret, const char *purpose,
-                             mdl_capability_file_t *link, apr_pool_t *p)
+                             mdl_signed_file_t *link, apr_pool_t *p)
 {
     unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
 
@@ -96,7 +97,7 @@ static const char *make_link(const mdl_secret_t *secret, const char *purpose,
 }
 
 static apr_status_t read_link(const mdl_secret_t *secret, const char *purpose, const char *token,
-                              mdl_capability_file_t *link, apr_pool_t *p)
+                              mdl_signed_file_t *link, apr_pool_t *p)
 {
     unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
 
@@ -110,8 +111,8 @@ static apr_status_t read_link(const mdl_secret_t *secret, const char *purpose, c
     return APR_SUCCESS;
 }
 
-const char *mdl_capability_visit_url(const mdl_secret_t *secret, const char *public_url,
-                                     const char *page_id, apr_int64_t link_id, apr_pool_t *p)
+const char *mdl_signed_url_link(const mdl_secret_t *secret, const char *public_url,
+                                const char *page_id, apr_int64_t link_id, apr_pool_t *p)
 {
     unsigned char bytes[VISIT_LENGTH + MAC_LENGTH];
 
@@ -123,8 +124,8 @@ const char *mdl_capability_visit_url(const mdl_secret_t *secret, const char *pub
                        NULL);
 }
 
-apr_status_t mdl_capability_visit_read(const mdl_secret_t *secret, const char *token,
-                                       const char **page_id, apr_int64_t *link_id, apr_pool_t *p)
+apr_status_t mdl_signed_url_link_read(const mdl_secret_t *secret, const char *token,
+                                      const char **page_id, apr_int64_t *link_id, apr_pool_t *p)
 {
     unsigned char bytes[VISIT_LENGTH + MAC_LENGTH];
 
@@ -136,49 +137,47 @@ apr_status_t mdl_capability_visit_read(const mdl_secret_t *secret, const char *t
     return APR_SUCCESS;
 }
 
-const char *mdl_capability_file(const mdl_secret_t *secret, mdl_capability_file_t *file,
-                                apr_pool_t *p)
+const char *mdl_signed_url_file_token(const mdl_secret_t *secret, mdl_signed_file_t *file,
+                                      apr_pool_t *p)
 {
     return make_link(secret, FILE_PURPOSE, file, p);
 }
 
-const char *mdl_capability_file_url(const mdl_secret_t *secret, const char *public_url,
-                                    mdl_capability_file_t *file, const char *filename,
-                                    apr_pool_t *p)
+const char *mdl_signed_url_file(const mdl_secret_t *secret, const char *public_url,
+                                mdl_signed_file_t *file, const char *filename, apr_pool_t *p)
 {
-    return apr_pstrcat(p, public_url, "/f/", mdl_capability_file(secret, file, p),
+    return apr_pstrcat(p, public_url, "/f/", mdl_signed_url_file_token(secret, file, p),
                        mdl_filename_segment(filename, p), NULL);
 }
 
-apr_status_t mdl_capability_file_read(const mdl_secret_t *secret, const char *token,
-                                      mdl_capability_file_t *file, apr_pool_t *p)
+apr_status_t mdl_signed_url_file_read(const mdl_secret_t *secret, const char *token,
+                                      mdl_signed_file_t *file, apr_pool_t *p)
 {
     return read_link(secret, FILE_PURPOSE, token, file, p);
 }
 
-const char *mdl_capability_archive(const mdl_secret_t *secret, mdl_capability_file_t *archive,
-                                   apr_pool_t *p)
+const char *mdl_signed_url_archive_token(const mdl_secret_t *secret, mdl_signed_file_t *archive,
+                                         apr_pool_t *p)
 {
     archive->asset_id = 0;
     return make_link(secret, ARCHIVE_PURPOSE, archive, p);
 }
 
-const char *mdl_capability_archive_url(const mdl_secret_t *secret, const char *public_url,
-                                       mdl_capability_file_t *archive, const char *filename,
-                                       apr_pool_t *p)
+const char *mdl_signed_url_archive(const mdl_secret_t *secret, const char *public_url,
+                                   mdl_signed_file_t *archive, const char *filename, apr_pool_t *p)
 {
-    return apr_pstrcat(p, public_url, "/z/", mdl_capability_archive(secret, archive, p),
+    return apr_pstrcat(p, public_url, "/z/", mdl_signed_url_archive_token(secret, archive, p),
                        mdl_filename_segment(filename, p), NULL);
 }
 
-apr_status_t mdl_capability_archive_read(const mdl_secret_t *secret, const char *token,
-                                         mdl_capability_file_t *archive, apr_pool_t *p)
+apr_status_t mdl_signed_url_archive_read(const mdl_secret_t *secret, const char *token,
+                                         mdl_signed_file_t *archive, apr_pool_t *p)
 {
     return read_link(secret, ARCHIVE_PURPOSE, token, archive, p);
 }
 
-const char *mdl_capability_upload_url(const mdl_secret_t *secret, const char *upload_url,
-                                      const char *id, apr_pool_t *p)
+const char *mdl_signed_url_upload(const mdl_secret_t *secret, const char *upload_url,
+                                  const char *id, apr_pool_t *p)
 {
     unsigned char bytes[MDL_ULID_LENGTH + MAC_LENGTH];
 
@@ -187,7 +186,7 @@ const char *mdl_capability_upload_url(const mdl_secret_t *secret, const char *up
                        NULL);
 }
 
-const char *mdl_capability_upload_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
+const char *mdl_signed_url_upload_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
 {
     unsigned char bytes[MDL_ULID_LENGTH + MAC_LENGTH];
 

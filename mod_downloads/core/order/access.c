@@ -47,21 +47,21 @@ static apr_status_t check_assignments(const mdl_access_t *access, apr_pool_t *p)
         }
         if (!known) {
             unknown++;
-            mdl_refusal_detail(access->refusal, apr_psprintf(p, "/assignment_ids/%d", i),
-                               "unknown_reference", "The order has no such assignment.", p);
+            mdl_problem_add_detail(access->problem, apr_psprintf(p, "/assignment_ids/%d", i),
+                                   "unknown_reference", "The order has no such assignment.", p);
         }
     }
     return unknown == 0 ? APR_SUCCESS
-                        : mdl_refuse(access->refusal, 422, "unknown_reference",
-                                     "The request names assignments that this order does not "
-                                     "have.");
+                        : mdl_problem_set(access->problem, 422, "unknown_reference",
+                                          "The request names assignments that this order does not "
+                                          "have.");
 }
 
 /* Locks and reads the order, and sees to it that the assignments named are its own. */
 static apr_status_t begin(mdl_db_t *db, mdl_access_t *access, apr_pool_t *p)
 {
     mdl_order_find_t find = find_of(access);
-    apr_status_t rv = mdl_order_lock(db, &find, access->refusal, p);
+    apr_status_t rv = mdl_order_lock(db, &find, access->problem, p);
 
     access->order = find.order;
     return rv == APR_SUCCESS ? check_assignments(access, p) : rv;
@@ -219,12 +219,12 @@ apr_status_t mdl_access_restore(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     state = state_of(access->order, "restored");
     if (is(state.access_status, "held")) {
-        return mdl_refuse(access->refusal, 409, "order_held",
-                          "This order is under review; approve it instead.");
+        return mdl_problem_set(access->problem, 409, "order_held",
+                               "This order is under review; approve it instead.");
     }
     if (is(state.fraud_decision, "rejected")) {
-        return mdl_refuse(access->refusal, 409, "access_revoked",
-                          "This order was rejected; approve it first.");
+        return mdl_problem_set(access->problem, 409, "access_revoked",
+                               "This order was rejected; approve it first.");
     }
     state.assignment_status = "active";
     if (is(state.access_status, "revoked")) {
@@ -236,8 +236,8 @@ apr_status_t mdl_access_restore(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 static apr_status_t refuse_not_held(mdl_access_t *access)
 {
-    return mdl_refuse(access->refusal, 409, "order_not_held",
-                      "This order is not under review, so there is nothing to decide.");
+    return mdl_problem_set(access->problem, 409, "order_not_held",
+                           "This order is not under review, so there is nothing to decide.");
 }
 
 apr_status_t mdl_access_approve(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -327,13 +327,14 @@ static apr_status_t check_files(const mdl_access_grant_t *grant, const grant_t *
         }
         if (!known) {
             unknown++;
-            mdl_refusal_detail(grant->access.refusal, apr_psprintf(p, "/file_ids/%d", i),
-                               "unknown_reference", "None of the assignments gives this file.", p);
+            mdl_problem_add_detail(grant->access.problem, apr_psprintf(p, "/file_ids/%d", i),
+                                   "unknown_reference", "None of the assignments gives this file.",
+                                   p);
         }
     }
     return unknown == 0 ? APR_SUCCESS
-                        : mdl_refuse(grant->access.refusal, 422, "unknown_reference",
-                                     "The request names files that are not in this order.");
+                        : mdl_problem_set(grant->access.problem, 422, "unknown_reference",
+                                          "The request names files that are not in this order.");
 }
 
 /* *changed tells whether anything did: access for ever is not extended.  Assignments are locked

@@ -15,7 +15,7 @@ typedef struct {
     const apr_array_header_t *assignment_ids; /* apr_int64_t; NULL: the whole order */
     int default_download_limit;
     mdl_order_t *order; /* out */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_access_t;
 
 /*

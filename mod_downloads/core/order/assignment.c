@@ -62,15 +62,15 @@ static apr_status_t match_items(mdl_db_t *db, mdl_order_assign_t *assign,
 
         if (rv == APR_ENOENT) {
             missing = 1;
-            mdl_refusal_detail(assign->refusal,
-                               apr_psprintf(p, "/items/%d/storefront_product_id", i),
-                               "product_not_mapped", "No active mapping serves this product.", p);
+            mdl_problem_add_detail(
+                assign->problem, apr_psprintf(p, "/items/%d/storefront_product_id", i),
+                "product_not_mapped", "No active mapping serves this product.", p);
         } else if (rv != APR_SUCCESS) {
             return rv;
         }
     }
-    return missing ? mdl_refuse(assign->refusal, 422, "product_not_mapped",
-                                "Map each product to its content before assigning it.")
+    return missing ? mdl_problem_set(assign->problem, 422, "product_not_mapped",
+                                     "Map each product to its content before assigning it.")
                    : APR_SUCCESS;
 }
 
@@ -124,15 +124,15 @@ static apr_status_t put_order(mdl_db_t *db, run_t *run, apr_pool_t *p)
     }
     run->order_id = mdl_rows_int(row, 0);
     if (mdl_rows_int(row, 1) != run->customer_id) {
-        mdl_refusal_detail(assign->refusal, "/storefront_customer_id", "other_customer",
-                           "The order belongs to another customer.", p);
-        return mdl_refuse(assign->refusal, 400, "invalid_request",
-                          "The order was assigned to another customer before.");
+        mdl_problem_add_detail(assign->problem, "/storefront_customer_id", "other_customer",
+                               "The order belongs to another customer.", p);
+        return mdl_problem_set(assign->problem, 400, "invalid_request",
+                               "The order was assigned to another customer before.");
     }
     access = mdl_rows_text(row, 2);
     if (strcmp(access, "revoked") == 0 || strcmp(access, "rejected") == 0) {
-        return mdl_refuse(assign->refusal, 409, "access_revoked",
-                          "Access to this order was revoked; restore it first.");
+        return mdl_problem_set(assign->problem, 409, "access_revoked",
+                               "Access to this order was revoked; restore it first.");
     }
     run->held = strcmp(access, "held") == 0;
     return assign->fraud_check ? check_fraud(db, run, p) : APR_SUCCESS;

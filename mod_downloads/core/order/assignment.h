@@ -39,7 +39,7 @@ typedef struct {
     const char *key_id;    /* the API key that asks */
     int created;           /* out: number of assignments made */
     mdl_order_t *order;    /* out */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_order_assign_t;
 apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, void *arg);
 

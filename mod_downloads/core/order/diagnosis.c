@@ -92,7 +92,7 @@ static void check_email(look_t *look)
     if (is(email->status, "sent")) {
         say(look, MDL_CHECK_EMAIL, MDL_CHECK_OK,
             apr_psprintf(p, "The delivery email to %s was handed over on %s.", email->to,
-                         mdl_words_date(email->sent_at, p)));
+                         mdl_present_date_text(email->sent_at, p)));
     } else if (is(email->status, MDL_EMAIL_NOT_REQUESTED)) {
         say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
             "No delivery email was asked for: the customer knows the page only if you gave its "
@@ -267,10 +267,10 @@ static void check_access(look_t *look)
         return;
     }
     for (int i = 0; i < all; i++) {
-        mdl_verdict_t verdict = mdl_assignment_verdict(assignment_at(look, i), look->now);
+        mdl_entitlement_t verdict = mdl_assignment_verdict(assignment_at(look, i), look->now);
 
-        revoked += verdict == MDL_VERDICT_REVOKED;
-        expired += verdict == MDL_VERDICT_EXPIRED;
+        revoked += verdict == MDL_ENTITLEMENT_REVOKED;
+        expired += verdict == MDL_ENTITLEMENT_EXPIRED;
     }
     if (revoked + expired > 0) {
         say(look, MDL_CHECK_ACCESS, share(revoked + expired, all),

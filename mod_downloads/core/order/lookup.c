@@ -142,7 +142,7 @@ apr_status_t mdl_lookup_cancelled(mdl_db_t *db, const mdl_fraud_rules_t *rules,
     return mdl_lookup_settle(db, order_id, &result, p);
 }
 
-apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_refusal_t *refusal,
+apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_problem_t *problem,
                                 apr_pool_t *p)
 {
     mdl_rows_t *row;
@@ -154,8 +154,8 @@ apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_refusal_
         (rv = find_open(db, job->order_id, job->id, &open, p)) != APR_SUCCESS) {
         return rv;
     }
-    return open ? mdl_refuse(refusal, 409, "job_finished",
-                             "Another look-up of the order is under way.")
+    return open ? mdl_problem_set(problem, 409, "job_finished",
+                                  "Another look-up of the order is under way.")
                 : mdl_email_await(db, job->order_id, p);
 }
 

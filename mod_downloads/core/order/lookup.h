@@ -60,7 +60,7 @@ apr_status_t mdl_lookup_cancelled(mdl_db_t *db, const mdl_fraud_rules_t *rules,
 
 /** In the transaction that queues a look-up anew: what had no recipient waits again.  Refused: 409
     job_finished when the order has another one under way. */
-apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_refusal_t *refusal,
+apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_problem_t *problem,
                                 apr_pool_t *p);
 
 /** Reads how the newest look-up of an order stands, and why it failed; both NULL when there is

@@ -39,16 +39,16 @@ typedef struct {
     apr_time_t expires_at;
 } content_t;
 
-mdl_verdict_t mdl_order_file_verdict(const mdl_order_file_t *file)
+mdl_entitlement_t mdl_offer_file_entitlement(const mdl_order_file_t *file)
 {
-    mdl_claim_t claim = {.asset_status = file->status,
-                         .downloads_used = file->downloads_used,
-                         .download_limit = file->download_limit};
+    mdl_entitlement_facts_t facts = {.asset_status = file->status,
+                                     .downloads_used = file->downloads_used,
+                                     .download_limit = file->download_limit};
 
-    return mdl_verdict_of(&claim, 0);
+    return mdl_entitlement_of(&facts, 0);
 }
 
-const char *mdl_order_file_id(const mdl_order_file_t *file, apr_pool_t *p)
+const char *mdl_offer_file_id(const mdl_order_file_t *file, apr_pool_t *p)
 {
     return apr_psprintf(p, "%" APR_INT64_T_FMT "-%" APR_INT64_T_FMT, file->assignment_id,
                         file->asset_id);
@@ -146,24 +146,24 @@ static void add_limit(mdl_json_t *object, const file_offer_t *offer)
 static void add_file(mdl_json_t *files, const file_offer_t *offer, const content_t *content)
 {
     const mdl_order_file_t *file = offer->file;
-    mdl_verdict_t verdict = mdl_order_file_verdict(file);
+    mdl_entitlement_t verdict = mdl_offer_file_entitlement(file);
     mdl_json_t *object = mdl_json_add_object(files, NULL);
 
-    mdl_json_add_string(object, "id", mdl_order_file_id(file, content->p));
+    mdl_json_add_string(object, "id", mdl_offer_file_id(file, content->p));
     mdl_json_add_string(object, "title", file->title);
     mdl_json_add_string(object, "filename", file->filename);
     if (file->sha256 != NULL) {
-        mdl_words_add_size(object, "size", file->size);
+        mdl_present_size(object, "size", file->size);
     } else {
         mdl_json_add_null(object, "size");
     }
     mdl_json_add_string(object, "sha256", file->sha256);
     add_limit(object, offer);
-    mdl_words_add_date(object, "expires", content->differ ? offer->expires_at : 0);
-    mdl_json_add_bool(object, "ready", verdict == MDL_VERDICT_OK);
-    mdl_json_add_bool(object, "preparing", verdict == MDL_VERDICT_NOT_READY);
-    mdl_json_add_bool(object, "failed", verdict == MDL_VERDICT_FAILED);
-    mdl_json_add_bool(object, "exhausted", verdict == MDL_VERDICT_EXHAUSTED);
+    mdl_present_date(object, "expires", content->differ ? offer->expires_at : 0);
+    mdl_json_add_bool(object, "ready", verdict == MDL_ENTITLEMENT_OK);
+    mdl_json_add_bool(object, "preparing", verdict == MDL_ENTITLEMENT_NOT_READY);
+    mdl_json_add_bool(object, "failed", verdict == MDL_ENTITLEMENT_FAILED);
+    mdl_json_add_bool(object, "exhausted", verdict == MDL_ENTITLEMENT_EXHAUSTED);
 }
 
 static void add_files(mdl_json_t *data, const content_t *content)
@@ -175,8 +175,8 @@ static void add_files(mdl_json_t *data, const content_t *content)
         const file_offer_t *offer = APR_ARRAY_IDX(content->files, i, const file_offer_t *);
 
         add_file(files, offer, content);
-        preparing += mdl_order_file_verdict(offer->file) == MDL_VERDICT_NOT_READY;
-        failed += mdl_order_file_verdict(offer->file) == MDL_VERDICT_FAILED;
+        preparing += mdl_offer_file_entitlement(offer->file) == MDL_ENTITLEMENT_NOT_READY;
+        failed += mdl_offer_file_entitlement(offer->file) == MDL_ENTITLEMENT_FAILED;
     }
     mdl_json_add_bool(data, "has_files", all > 0);
     mdl_json_add_bool(data, "complete", preparing + failed == 0);
@@ -209,11 +209,11 @@ static void add_links(mdl_json_t *data, const content_t *content)
 
         mdl_json_add_string(object, "title", offer->link->title);
         mdl_json_add_string(object, "url",
-                            mdl_capability_visit_url(content->secret, content->public_url,
-                                                     content->order->page_id, offer->link->link_id,
-                                                     content->p));
+                            mdl_signed_url_link(content->secret, content->public_url,
+                                                content->order->page_id, offer->link->link_id,
+                                                content->p));
         mdl_json_add_string(object, "host", host_of(offer->link->url, content->p));
-        mdl_words_add_date(object, "expires", content->differ ? offer->expires_at : 0);
+        mdl_present_date(object, "expires", content->differ ? offer->expires_at : 0);
     }
     mdl_json_add_bool(data, "has_links", content->links->nelts > 0);
 }
@@ -232,7 +232,7 @@ static void add_pending(mdl_json_t *data, const content_t *content)
     mdl_json_add_bool(pending, "more", mdl_json_length(content->license_keys) > 0);
 }
 
-apr_int64_t mdl_order_archive_size(const mdl_assignment_t *assignment, apr_pool_t *p)
+apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_t *p)
 {
     apr_int64_t size = 0;
     apr_pool_t *scratch;
@@ -243,7 +243,7 @@ apr_int64_t mdl_order_archive_size(const mdl_assignment_t *assignment, apr_pool_
         return 0;
     }
     apr_pool_create(&scratch, p);
-    apr_pool_tag(scratch, "mdl_order_archive_size");
+    apr_pool_tag(scratch, "mdl_offer_archive_size");
     zip = mdl_zip_begin(assignment->files->nelts, scratch);
     for (int i = 0; i < assignment->files->nelts; i++) {
         const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, i,
@@ -260,8 +260,8 @@ apr_int64_t mdl_order_archive_size(const mdl_assignment_t *assignment, apr_pool_
     return size;
 }
 
-int mdl_order_content_add(mdl_json_t *data, const mdl_order_t *order, const mdl_secret_t *secret,
-                          const char *public_url, apr_time_t now, apr_pool_t *p)
+int mdl_offer_add(mdl_json_t *data, const mdl_order_t *order, const mdl_secret_t *secret,
+                  const char *public_url, apr_time_t now, apr_pool_t *p)
 {
     content_t content = {.order = order,
                          .secret = secret,
@@ -283,7 +283,7 @@ int mdl_order_content_add(mdl_json_t *data, const mdl_order_t *order, const mdl_
         }
     }
     has_keys = mdl_json_length(content.license_keys) > 0 || content.pending > 0;
-    mdl_words_add_date(data, "expires", content.differ ? 0 : content.expires_at);
+    mdl_present_date(data, "expires", content.differ ? 0 : content.expires_at);
     add_files(data, &content);
     add_links(data, &content);
     mdl_json_add_bool(data, "has_license_keys", has_keys);

@@ -8,16 +8,16 @@
 #include "base/text/json.h"
 #include "core/order/order.h"
 
-/** Whether a file can be had by an assignment that is open, and if not, why: MDL_VERDICT_OK,
+/** Whether a file can be had by an assignment that is open, and if not, why: MDL_ENTITLEMENT_OK,
     …_NOT_READY, …_FAILED or …_EXHAUSTED. */
-mdl_verdict_t mdl_order_file_verdict(const mdl_order_file_t *file);
+mdl_entitlement_t mdl_offer_file_entitlement(const mdl_order_file_t *file);
 
 /** What the page's button for a file sends: "{assignment id}-{asset id}". */
-const char *mdl_order_file_id(const mdl_order_file_t *file, apr_pool_t *p);
+const char *mdl_offer_file_id(const mdl_order_file_t *file, apr_pool_t *p);
 
 /** The length of an assignment's archive; 0 when none is offered, because its files are offered one
     by one or fewer than two are ready. */
-apr_int64_t mdl_order_archive_size(const mdl_assignment_t *assignment, apr_pool_t *p);
+apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_t *p);
 
 /**
  * Adds to data, of the assignments that are open at that time:
@@ -40,7 +40,7 @@ apr_int64_t mdl_order_archive_size(const mdl_assignment_t *assignment, apr_pool_
  *
  * Returns whether there is anything of it.
  */
-int mdl_order_content_add(mdl_json_t *data, const mdl_order_t *order, const mdl_secret_t *secret,
-                          const char *public_url, apr_time_t now, apr_pool_t *p);
+int mdl_offer_add(mdl_json_t *data, const mdl_order_t *order, const mdl_secret_t *secret,
+                  const char *public_url, apr_time_t now, apr_pool_t *p);
 
 #endif

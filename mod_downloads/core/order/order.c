@@ -310,12 +310,12 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg)
                : rv;
 }
 
-static apr_status_t not_found(mdl_refusal_t *refusal)
+static apr_status_t not_found(mdl_problem_t *problem)
 {
-    return mdl_refuse(refusal, 404, "order_not_found", "There is no such order.");
+    return mdl_problem_set(problem, 404, "order_not_found", "There is no such order.");
 }
 
-apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_refusal_t *refusal,
+apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t *problem,
                             apr_pool_t *p)
 {
     mdl_rows_t *row;
@@ -324,7 +324,7 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_refusal_t 
     rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK, &row, p,
                            MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
     if (rv == APR_ENOENT) {
-        return not_found(refusal);
+        return not_found(problem);
     }
     return rv == APR_SUCCESS ? mdl_order_find(db, p, find) : rv;
 }
@@ -332,7 +332,7 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_refusal_t 
 apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_order_list_t *list = arg;
-    mdl_page_t *page = &list->page;
+    mdl_list_page_t *page = &list->page;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_ORDER_LIST, &rows, p,
@@ -367,7 +367,7 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv;
 
     if ((rv = mdl_order_head(db, p, &find)) != APR_SUCCESS) {
-        return rv == APR_ENOENT ? not_found(list->refusal) : rv;
+        return rv == APR_ENOENT ? not_found(list->problem) : rv;
     }
     list->order = find.order;
     list->page.found = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
@@ -381,22 +381,22 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? read_content(db, &assignments, list->default_download_limit) : rv;
 }
 
-mdl_verdict_t mdl_assignment_verdict(const mdl_assignment_t *assignment, apr_time_t now)
+mdl_entitlement_t mdl_assignment_verdict(const mdl_assignment_t *assignment, apr_time_t now)
 {
-    mdl_claim_t claim = {.assignment_status = assignment->status,
-                         .expires_at = assignment->expires_at};
+    mdl_entitlement_facts_t facts = {.assignment_status = assignment->status,
+                                     .expires_at = assignment->expires_at};
 
-    return mdl_verdict_of(&claim, now);
+    return mdl_entitlement_of(&facts, now);
 }
 
-mdl_verdict_t mdl_order_verdict(const mdl_order_t *order)
+mdl_entitlement_t mdl_order_entitlement(const mdl_order_t *order)
 {
-    return mdl_verdict_of(&(mdl_claim_t){.access_status = order->access_status}, 0);
+    return mdl_entitlement_of(&(mdl_entitlement_facts_t){.access_status = order->access_status}, 0);
 }
 
 int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now)
 {
-    return mdl_assignment_verdict(assignment, now) == MDL_VERDICT_OK;
+    return mdl_assignment_verdict(assignment, now) == MDL_ENTITLEMENT_OK;
 }
 
 int mdl_order_has_open(const mdl_order_t *order, apr_time_t now)
@@ -409,19 +409,19 @@ int mdl_order_has_open(const mdl_order_t *order, apr_time_t now)
     return 0;
 }
 
-apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_refusal_t *refusal)
+apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_problem_t *problem)
 {
-    switch (mdl_order_verdict(order)) {
-    case MDL_VERDICT_OK:
+    switch (mdl_order_entitlement(order)) {
+    case MDL_ENTITLEMENT_OK:
         return APR_SUCCESS;
-    case MDL_VERDICT_HELD:
-        return mdl_refuse(refusal, 409, "order_held",
-                          "This order is under review; approve it first.");
-    case MDL_VERDICT_REJECTED:
-        return mdl_refuse(refusal, 409, "access_revoked",
-                          "This order was rejected; approve it first.");
+    case MDL_ENTITLEMENT_HELD:
+        return mdl_problem_set(problem, 409, "order_held",
+                               "This order is under review; approve it first.");
+    case MDL_ENTITLEMENT_REJECTED:
+        return mdl_problem_set(problem, 409, "access_revoked",
+                               "This order was rejected; approve it first.");
     default:
-        return mdl_refuse(refusal, 409, "access_revoked",
-                          "Access to this order was revoked; restore it first.");
+        return mdl_problem_set(problem, 409, "access_revoked",
+                               "Access to this order was revoked; restore it first.");
     }
 }

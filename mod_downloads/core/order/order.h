@@ -5,7 +5,7 @@
 #define MDL_CORE_ORDER_ORDER_H
 
 #include "core/order/email.h"
-#include "core/page.h"
+#include "core/list_page.h"
 #include "core/problem.h"
 #include "core/download/entitlement.h"
 #include "db/db.h"
@@ -105,13 +105,13 @@ apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, void *arg);
 /**
  * Locks an order of a shop up to the transaction's end and reads it.  Refused: 404 order_not_found.
  */
-apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_refusal_t *refusal,
+apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t *problem,
                             apr_pool_t *p);
 
 /** Effect that reads a page of a shop's orders with everything in them but events, by as many
     statements as one order takes. */
 typedef struct {
-    mdl_page_t page; /* of mdl_order_t */
+    mdl_list_page_t page; /* of mdl_order_t */
     int default_download_limit;
 } mdl_order_list_t;
 apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, void *arg);
@@ -119,26 +119,26 @@ apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, void *arg);
 /** Effect that reads assignments of an order: one of them, or a page.  Refused: 404
     order_not_found. */
 typedef struct {
-    mdl_page_t page; /* of mdl_assignment_t */
+    mdl_list_page_t page; /* of mdl_assignment_t */
     const char *storefront_order_id;
     apr_int64_t id; /* that one; 0: a page */
     int default_download_limit;
     mdl_order_t *order; /* out: without assignments and email */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_assignment_list_t;
 apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** Whether the order's access is open, whatever its assignments are. */
-mdl_verdict_t mdl_order_verdict(const mdl_order_t *order);
+mdl_entitlement_t mdl_order_entitlement(const mdl_order_t *order);
 
 /** Whether an assignment gives anything at a time, if its order's access is open. */
-mdl_verdict_t mdl_assignment_verdict(const mdl_assignment_t *assignment, apr_time_t now);
+mdl_entitlement_t mdl_assignment_verdict(const mdl_assignment_t *assignment, apr_time_t now);
 int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now);
 
 /** Whether any assignment of an order is open. */
 int mdl_order_has_open(const mdl_order_t *order, apr_time_t now);
 
 /** Refuses unless the order's access is active: 409 order_held or access_revoked. */
-apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_refusal_t *refusal);
+apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_problem_t *problem);
 
 #endif

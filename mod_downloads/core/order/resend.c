@@ -10,12 +10,12 @@
 
 static apr_status_t check_open(const mdl_order_resend_t *resend)
 {
-    apr_status_t rv = mdl_order_check_active(resend->order, resend->refusal);
+    apr_status_t rv = mdl_order_check_active(resend->order, resend->problem);
 
     return rv == APR_SUCCESS && !mdl_order_has_open(resend->order, apr_time_now())
-               ? mdl_refuse(resend->refusal, 409, "access_revoked",
-                            "Access to everything in this order was revoked or has expired; "
-                            "restore or extend it first.")
+               ? mdl_problem_set(resend->problem, 409, "access_revoked",
+                                 "Access to everything in this order was revoked or has expired; "
+                                 "restore or extend it first.")
                : rv;
 }
 
@@ -31,8 +31,8 @@ static apr_status_t check_rate(mdl_db_t *db, mdl_order_resend_t *resend, apr_poo
         return rv;
     }
     resend->retry_after = (int)apr_time_sec(oldest + HOUR - now) + 1;
-    return mdl_refuse(resend->refusal, 429, "rate_limited",
-                      "The email of an order is sent again 3 times in an hour at most.");
+    return mdl_problem_set(resend->problem, 429, "rate_limited",
+                           "The email of an order is sent again 3 times in an hour at most.");
 }
 
 static apr_status_t queue(mdl_db_t *db, const mdl_order_resend_t *resend, const char *to,
@@ -65,7 +65,7 @@ apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv;
 
     resend->retry_after = 0;
-    if ((rv = mdl_order_lock(db, &find, resend->refusal, p)) != APR_SUCCESS) {
+    if ((rv = mdl_order_lock(db, &find, resend->problem, p)) != APR_SUCCESS) {
         return rv;
     }
     resend->order = find.order;
@@ -74,8 +74,8 @@ apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     to = resend->to != NULL ? resend->to : find.order->customer.email;
     if (to == NULL) {
-        return mdl_refuse(resend->refusal, 422, "no_recipient",
-                          "The customer has no email address; give one with the request.");
+        return mdl_problem_set(resend->problem, 422, "no_recipient",
+                               "The customer has no email address; give one with the request.");
     }
     if ((rv = check_rate(db, resend, p)) != APR_SUCCESS ||
         (rv = queue(db, resend, to, p)) != APR_SUCCESS) {

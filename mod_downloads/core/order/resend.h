@@ -25,7 +25,7 @@ typedef struct {
     int default_download_limit;
     int retry_after;    /* out: seconds */
     mdl_order_t *order; /* out */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_order_resend_t;
 apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, void *arg);
 

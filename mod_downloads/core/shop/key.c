@@ -60,20 +60,20 @@ static apr_status_t check_shop(mdl_db_t *db, mdl_key_create_t *create, apr_pool_
     rv = mdl_db_select_one(db, MDL_Q_API_KEY_LOCK_SHOP, &row, p,
                            MDL_ARGS(mdl_int(create->key.shop_id)));
     if (rv == APR_ENOENT) {
-        return mdl_refuse(create->refusal, 404, "not_found", "There is no such shop.");
+        return mdl_problem_set(create->problem, 404, "not_found", "There is no such shop.");
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
     if (strcmp(mdl_rows_text(row, 0), "approved") != 0) {
-        return mdl_refuse(create->refusal, 403, "shop_not_approved",
-                          "The shop must be approved before it can have keys.");
+        return mdl_problem_set(create->problem, 403, "shop_not_approved",
+                               "The shop must be approved before it can have keys.");
     }
     rv = mdl_db_select_one(db, MDL_Q_API_KEY_COUNT_LIVE, &row, p,
                            MDL_ARGS(mdl_int(create->key.shop_id), mdl_int(apr_time_now())));
     if (rv == APR_SUCCESS && mdl_rows_int(row, 0) >= MDL_KEYS_PER_SHOP) {
-        return mdl_refuse(create->refusal, 409, "too_many_keys",
-                          "The shop has 10 live keys; revoke one first.");
+        return mdl_problem_set(create->problem, 409, "too_many_keys",
+                               "The shop has 10 live keys; revoke one first.");
     }
     return rv;
 }
@@ -88,9 +88,9 @@ apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, void *arg)
     const char *body;
     apr_status_t rv;
 
-    if (!mdl_words_is_name(key->name, 100)) {
-        return mdl_refuse(create->refusal, 400, "invalid_request",
-                          "A key's name has 1 to 100 bytes and no control characters.");
+    if (!mdl_text_is_name(key->name, 100)) {
+        return mdl_problem_set(create->problem, 400, "invalid_request",
+                               "A key's name has 1 to 100 bytes and no control characters.");
     }
     if ((rv = check_shop(db, create, p)) != APR_SUCCESS) {
         return rv;
@@ -140,7 +140,7 @@ apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     rv = mdl_db_select_one(db, MDL_Q_API_KEY_BY_ID, &row, p, MDL_ARGS(mdl_text(revoke->id)));
     if (rv == APR_ENOENT) {
-        return mdl_refuse(revoke->refusal, 404, "not_found", "There is no such key.");
+        return mdl_problem_set(revoke->problem, 404, "not_found", "There is no such key.");
     }
     if (rv == APR_SUCCESS) {
         revoke->key = key_of_row(row, p);

@@ -45,7 +45,7 @@ typedef struct {
     const mdl_secret_t *secret;
     mdl_key_t key;     /* in: shop_id, name, scope, expires_at; out: all */
     const char *token; /* out: the only time it is seen */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_key_create_t;
 apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, void *arg);
 
@@ -53,7 +53,7 @@ apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, void *arg);
 typedef struct {
     const char *id;
     mdl_key_t *key; /* out */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_key_revoke_t;
 apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, void *arg);
 

@@ -34,19 +34,20 @@ static int domain_valid(const char *domain)
            strspn(domain, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length;
 }
 
-static apr_status_t check_name(const char *name, mdl_refusal_t *refusal)
+static apr_status_t check_name(const char *name, mdl_problem_t *problem)
 {
-    return mdl_words_is_name(name, 200)
+    return mdl_text_is_name(name, 200)
                ? APR_SUCCESS
-               : mdl_refuse(refusal, 400, "invalid_request",
-                            "A shop's name has 1 to 200 bytes and no control characters.");
+               : mdl_problem_set(problem, 400, "invalid_request",
+                                 "A shop's name has 1 to 200 bytes and no control characters.");
 }
 
-static apr_status_t check_email(const char *email, mdl_refusal_t *refusal)
+static apr_status_t check_email(const char *email, mdl_problem_t *problem)
 {
     return email == NULL || mdl_mime_address_valid(email)
                ? APR_SUCCESS
-               : mdl_refuse(refusal, 400, "invalid_request", "The shop's email is not an address.");
+               : mdl_problem_set(problem, 400, "invalid_request",
+                                 "The shop's email is not an address.");
 }
 
 apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -57,14 +58,14 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_rows_t *row;
     apr_status_t rv;
 
-    if ((rv = check_name(shop->name, add->refusal)) != APR_SUCCESS) {
+    if ((rv = check_name(shop->name, add->problem)) != APR_SUCCESS) {
         return rv;
     }
     if (!domain_valid(shop->domain)) {
-        return mdl_refuse(add->refusal, 400, "invalid_request",
-                          "A shop's domain is a host name in lower case.");
+        return mdl_problem_set(add->problem, 400, "invalid_request",
+                               "A shop's domain is a host name in lower case.");
     }
-    if ((rv = check_email(shop->email, add->refusal)) != APR_SUCCESS) {
+    if ((rv = check_email(shop->email, add->problem)) != APR_SUCCESS) {
         return rv;
     }
     now = apr_time_now();
@@ -72,7 +73,8 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg)
                            MDL_ARGS(mdl_text(shop->name), mdl_text(shop->domain),
                                     mdl_text(shop->email), mdl_int(now), mdl_int(now)));
     if (rv == APR_ENOENT) {
-        return mdl_refuse(add->refusal, 409, "conflict", "There is a shop of that domain already.");
+        return mdl_problem_set(add->problem, 409, "conflict",
+                               "There is a shop of that domain already.");
     }
     if (rv == APR_SUCCESS) {
         *shop = *shop_of_row(row, p);
@@ -107,8 +109,9 @@ apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, void *arg)
         return rv;
     }
     rv = mdl_shop_find(db, set->id, &set->shop, p);
-    return rv == APR_ENOENT ? mdl_refuse(set->refusal, 404, "not_found", "There is no such shop.")
-                            : rv;
+    return rv == APR_ENOENT
+               ? mdl_problem_set(set->problem, 404, "not_found", "There is no such shop.")
+               : rv;
 }
 
 /* What is in place of a text: it stays unless another is given, and "" is none. */
@@ -122,20 +125,20 @@ static const char *changed_text(const char *now, const char *given)
 
 static apr_status_t check_set(const mdl_shop_set_t *set)
 {
-    apr_status_t rv = set->name != NULL ? check_name(set->name, set->refusal) : APR_SUCCESS;
+    apr_status_t rv = set->name != NULL ? check_name(set->name, set->problem) : APR_SUCCESS;
 
     if (rv != APR_SUCCESS ||
-        (rv = check_email(changed_text(NULL, set->email), set->refusal)) != APR_SUCCESS) {
+        (rv = check_email(changed_text(NULL, set->email), set->problem)) != APR_SUCCESS) {
         return rv;
     }
     if (set->sender_name != NULL && *set->sender_name != '\0' &&
-        !mdl_words_is_name(set->sender_name, 200)) {
-        return mdl_refuse(set->refusal, 400, "invalid_request",
-                          "A sender's name has up to 200 bytes and no control characters.");
+        !mdl_text_is_name(set->sender_name, 200)) {
+        return mdl_problem_set(set->problem, 400, "invalid_request",
+                               "A sender's name has up to 200 bytes and no control characters.");
     }
     if (set->reply_to != NULL && *set->reply_to != '\0' && !mdl_mime_address_valid(set->reply_to)) {
-        return mdl_refuse(set->refusal, 400, "invalid_request",
-                          "What replies go to is not an address.");
+        return mdl_problem_set(set->problem, 400, "invalid_request",
+                               "What replies go to is not an address.");
     }
     return APR_SUCCESS;
 }
@@ -151,12 +154,12 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     if ((rv = mdl_shop_find(db, set->id, &shop, p)) != APR_SUCCESS) {
         return rv == APR_ENOENT
-                   ? mdl_refuse(set->refusal, 404, "not_found", "There is no such shop.")
+                   ? mdl_problem_set(set->problem, 404, "not_found", "There is no such shop.")
                    : rv;
     }
     set->shop = shop;
     if ((rv = mdl_storefront_set(db, shop->id, &set->storefront, &shop->storefront_url,
-                                 set->refusal, p)) != APR_SUCCESS) {
+                                 set->problem, p)) != APR_SUCCESS) {
         return rv;
     }
     shop->name = set->name != NULL ? set->name : shop->name;

@@ -25,7 +25,7 @@ typedef struct {
 /** Effect: adds a pending shop.  Refused with 409 when the domain is taken, 400 when faulty. */
 typedef struct {
     mdl_shop_t shop; /* in: name, domain, email; out: all */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_shop_add_t;
 apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg);
 
@@ -34,7 +34,7 @@ typedef struct {
     apr_int64_t id;
     const char *status;
     mdl_shop_t *shop; /* out */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_shop_set_status_t;
 apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, void *arg);
 
@@ -50,7 +50,7 @@ typedef struct {
     const char *hold_at;
     mdl_storefront_set_t storefront;
     mdl_shop_t *shop; /* out */
-    mdl_refusal_t *refusal;
+    mdl_problem_t *problem;
 } mdl_shop_set_t;
 apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, void *arg);
 

@@ -87,9 +87,9 @@ apr_status_t mdl_storefront_token(const mdl_secret_t *secret, apr_int64_t shop_i
     return mdl_unseal(secret, PURPOSE, owner_of(shop_id, url, p), sealed, token, p);
 }
 
-static apr_status_t refuse(mdl_refusal_t *refusal, const char *message)
+static apr_status_t refuse(mdl_problem_t *problem, const char *message)
 {
-    return mdl_refuse(refusal, 400, "invalid_request", message);
+    return mdl_problem_set(problem, 400, "invalid_request", message);
 }
 
 static apr_status_t write_connection(mdl_db_t *db, apr_int64_t shop_id, const char *url,
@@ -101,7 +101,7 @@ static apr_status_t write_connection(mdl_db_t *db, apr_int64_t shop_id, const ch
 }
 
 apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_storefront_set_t *set,
-                                const char **url, mdl_refusal_t *refusal, apr_pool_t *p)
+                                const char **url, mdl_problem_t *problem, apr_pool_t *p)
 {
     const char *now;
     mdl_rows_t *row;
@@ -115,10 +115,10 @@ apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_sto
     *url = set->url == NULL ? now : *set->url == '\0' ? NULL : base_of(set->settings, set->url, p);
     if (set->url != NULL && *set->url == '\0') {
         return set->token == NULL ? write_connection(db, shop_id, NULL, NULL, p)
-                                  : refuse(refusal, "A connection that is ended has no token.");
+                                  : refuse(problem, "A connection that is ended has no token.");
     }
     if (set->url != NULL && *url == NULL) {
-        return refuse(refusal,
+        return refuse(problem,
                       "The storefront's URL is the base of its Admin API, such as "
                       "https://shop.example: a host name without user, query or fragment, with a "
                       "scheme and a port that imports may use.");
@@ -126,13 +126,13 @@ apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_sto
     if (set->token == NULL) {
         return *url == NULL || (now != NULL && strcmp(now, *url) == 0)
                    ? APR_SUCCESS
-                   : refuse(refusal, "A new storefront needs its access token too.");
+                   : refuse(problem, "A new storefront needs its access token too.");
     }
     if (*url == NULL) {
-        return refuse(refusal, "The shop has no storefront yet: give its URL with the token.");
+        return refuse(problem, "The shop has no storefront yet: give its URL with the token.");
     }
     if (!token_is_valid(set->token)) {
-        return refuse(refusal, "An access token is one line of up to 512 visible ASCII "
+        return refuse(problem, "An access token is one line of up to 512 visible ASCII "
                                "characters.");
     }
     return write_connection(

@@ -27,7 +27,7 @@ typedef struct {
  * stands then, or NULL.  Refused with 400 when URL or token can't be used.
  */
 apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_storefront_set_t *set,
-                                const char **url, mdl_refusal_t *refusal, apr_pool_t *p);
+                                const char **url, mdl_problem_t *problem, apr_pool_t *p);
 
 /**
  * Opens a sealed token.  APR_EINVAL when it belongs to another shop or URL, or was sealed with

@@ -168,7 +168,7 @@ static const char *text_of(const mdl_json_t *object, const char *name, apr_size_
 {
     const char *text = mdl_json_string(mdl_json_member(object, name));
 
-    return text != NULL && mdl_words_is_name(text, max) ? apr_pstrdup(p, text) : NULL;
+    return text != NULL && mdl_text_is_name(text, max) ? apr_pstrdup(p, text) : NULL;
 }
 
 static int read_customer(mdl_storefront_found_t *found, const mdl_json_t *customer, apr_pool_t *p)
