@@ -74,7 +74,7 @@ typedef struct {
     apr_pool_t *ptemp;
 } check_t;
 
-static void add(apr_array_header_t *sentences, const char *sentence)
+static void config_add(apr_array_header_t *sentences, const char *sentence)
 {
     APR_ARRAY_PUSH(sentences, const char *) = sentence;
 }
@@ -95,8 +95,8 @@ static void take_database(check_t *check, const ap_directive_t *node)
                strcasecmp(node->directive, "DBDParams") == 0) {
         why = mdl_settings_set(check->settings, node->directive, 1, &word, check->pconf);
         if (why) {
-            add(check->errors, apr_psprintf(check->ptemp, "%s:%d: %s %s", node->filename,
-                                            node->line_num, node->directive, why));
+            config_add(check->errors, apr_psprintf(check->ptemp, "%s:%d: %s %s", node->filename,
+                                                   node->line_num, node->directive, why));
         }
     }
 }
@@ -118,16 +118,16 @@ static void take_handler(check_t *check, const ap_directive_t *node)
     } else if (strcasecmp(word, "downloads-upload") == 0) {
         check->upload = 1;
     } else if (strncasecmp(word, "downloads-", 10) == 0) {
-        add(check->errors,
-            apr_psprintf(check->ptemp,
-                         "%s:%d: %s: there is no handler %s; there are downloads-api, "
-                         "downloads-delivery and downloads-upload.",
-                         node->filename, node->line_num, node->directive, word));
+        config_add(check->errors,
+                   apr_psprintf(check->ptemp,
+                                "%s:%d: %s: there is no handler %s; there are downloads-api, "
+                                "downloads-delivery and downloads-upload.",
+                                node->filename, node->line_num, node->directive, word));
     }
 }
 
 /* <IfModule>, Include and their like are gone from the tree by now; other sections are nodes. */
-static void walk(check_t *check, const ap_directive_t *node, int in_virtual_host)
+static void config_walk(check_t *check, const ap_directive_t *node, int in_virtual_host)
 {
     for (; node; node = node->next) {
         if (!in_virtual_host) {
@@ -135,8 +135,8 @@ static void walk(check_t *check, const ap_directive_t *node, int in_virtual_host
         }
         take_handler(check, node);
         if (node->first_child) {
-            walk(check, node->first_child,
-                 in_virtual_host || strcasecmp(node->directive, "<VirtualHost") == 0);
+            config_walk(check, node->first_child,
+                        in_virtual_host || strcasecmp(node->directive, "<VirtualHost") == 0);
         }
     }
 }
@@ -146,33 +146,38 @@ static void check_modules(check_t *check)
     int threads = 0;
 
     if (!ap_find_linked_module("mod_dbd.c")) {
-        add(check->errors, "mod_dbd is not loaded, and mod_downloads can do nothing without it: "
-                           "add \"LoadModule dbd_module modules/mod_dbd.so\" (Debian: a2enmod "
-                           "dbd).");
+        config_add(check->errors,
+                   "mod_dbd is not loaded, and mod_downloads can do nothing without it: "
+                   "add \"LoadModule dbd_module modules/mod_dbd.so\" (Debian: a2enmod "
+                   "dbd).");
     }
     if (!check->api) {
-        add(check->warnings, "There is no \"SetHandler downloads-api\" in a <Location>: the API "
-                             "can't be reached.");
+        config_add(check->warnings,
+                   "There is no \"SetHandler downloads-api\" in a <Location>: the API "
+                   "can't be reached.");
     }
     if (!check->delivery) {
-        add(check->warnings, "There is no \"SetHandler downloads-delivery\" in a <Location>: "
-                             "customers can't reach their downloads.");
+        config_add(check->warnings,
+                   "There is no \"SetHandler downloads-delivery\" in a <Location>: "
+                   "customers can't reach their downloads.");
     }
     if (check->settings->upload_url != NULL && !check->upload) {
-        add(check->warnings, "DownloadsUploadURL is set, but there is no \"SetHandler "
-                             "downloads-upload\" in a <Location>: uploads can be begun and never "
-                             "sent.");
+        config_add(check->warnings,
+                   "DownloadsUploadURL is set, but there is no \"SetHandler "
+                   "downloads-upload\" in a <Location>: uploads can be begun and never "
+                   "sent.");
     }
     if (check->db_min > check->db_keep || check->db_keep > check->db_max) {
-        add(check->errors,
-            apr_psprintf(check->ptemp,
-                         "DBDMin (%" APR_INT64_T_FMT ") must not exceed DBDKeep (%" APR_INT64_T_FMT
-                         "), nor that DBDMax (%" APR_INT64_T_FMT
-                         "): mod_dbd would make no connection at all.",
-                         check->db_min, check->db_keep, check->db_max));
+        config_add(check->errors, apr_psprintf(check->ptemp,
+                                               "DBDMin (%" APR_INT64_T_FMT
+                                               ") must not exceed DBDKeep (%" APR_INT64_T_FMT
+                                               "), nor that DBDMax (%" APR_INT64_T_FMT
+                                               "): mod_dbd would make no connection at all.",
+                                               check->db_min, check->db_keep, check->db_max));
     }
     if (ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads) == APR_SUCCESS && threads > check->db_max) {
-        add(check->warnings,
+        config_add(
+            check->warnings,
             apr_psprintf(check->ptemp,
                          "DBDMax (%" APR_INT64_T_FMT ") is less than ThreadsPerChild (%d): "
                          "requests wait for a connection under load. Set DBDMax to at least %d.",
@@ -181,7 +186,7 @@ static void check_modules(check_t *check)
 }
 
 /* Another user than root and the owner can test a configuration but not read its secret. */
-static void check_secret(check_t *check)
+static void config_check_secret(check_t *check)
 {
     int testing = ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_TEST;
     mdl_secret_t *secret;
@@ -196,8 +201,9 @@ static void check_secret(check_t *check)
         return;
     }
     why = apr_pstrcat(check->ptemp, "DownloadsSecretFile: ", why, NULL);
-    add(testing && geteuid() != 0 && APR_STATUS_IS_EACCES(rv) ? check->warnings : check->errors,
-        why);
+    config_add(testing && geteuid() != 0 && APR_STATUS_IS_EACCES(rv) ? check->warnings
+                                                                     : check->errors,
+               why);
 }
 
 /* Returns whether path is a folder; if not, an error is added. */
@@ -208,18 +214,20 @@ static int check_folder(check_t *check, const char *directive, const char *path,
                                check->ptemp);
 
     if (rv != APR_SUCCESS && rv != APR_INCOMPLETE) {
-        add(check->errors, apr_psprintf(check->ptemp, "%s: the folder %s can't be used: %s.",
-                                        directive, path, apr_strerror(rv, words, sizeof(words))));
+        config_add(check->errors,
+                   apr_psprintf(check->ptemp, "%s: the folder %s can't be used: %s.", directive,
+                                path, apr_strerror(rv, words, sizeof(words))));
         return 0;
     }
     if (info->filetype != APR_DIR) {
-        add(check->errors, apr_psprintf(check->ptemp, "%s: %s is not a folder.", directive, path));
+        config_add(check->errors,
+                   apr_psprintf(check->ptemp, "%s: %s is not a folder.", directive, path));
         return 0;
     }
     return 1;
 }
 
-static void check_storage(check_t *check)
+static void config_check_storage(check_t *check)
 {
     uid_t user = geteuid() == 0 ? ap_unixd_config.user_id : geteuid();
     const char *path = check->settings->storage;
@@ -231,15 +239,16 @@ static void check_storage(check_t *check)
         return;
     }
     if (info.user != user || !(info.protection & APR_FPROT_UWRITE)) {
-        add(check->errors, apr_psprintf(check->ptemp,
-                                        "DownloadsStorage: %s must belong to the user that httpd "
-                                        "runs as (uid %" APR_UINT64_T_FMT
-                                        "), who must be able to write to it: chown and chmod it.",
-                                        path, (apr_uint64_t)user));
+        config_add(check->errors,
+                   apr_psprintf(check->ptemp,
+                                "DownloadsStorage: %s must belong to the user that httpd "
+                                "runs as (uid %" APR_UINT64_T_FMT
+                                "), who must be able to write to it: chown and chmod it.",
+                                path, (apr_uint64_t)user));
     }
 }
 
-static void check_templates(check_t *check)
+static void config_check_templates(check_t *check)
 {
     apr_array_header_t *problems = apr_array_make(check->ptemp, 2, sizeof(const char *));
     const char *folder = check->settings->templates;
@@ -250,8 +259,8 @@ static void check_templates(check_t *check)
     }
     mdl_templates_read(folder, mdl_settings_template_names, problems, check->ptemp);
     for (int i = 0; i < problems->nelts; i++) {
-        add(check->errors, apr_pstrcat(check->ptemp, "DownloadsTemplates: ",
-                                       APR_ARRAY_IDX(problems, i, const char *), NULL));
+        config_add(check->errors, apr_pstrcat(check->ptemp, "DownloadsTemplates: ",
+                                              APR_ARRAY_IDX(problems, i, const char *), NULL));
     }
 }
 
@@ -261,9 +270,9 @@ static void check_sendmail(check_t *check)
     const char *transport = check->settings->mail.transport;
 
     if (transport && strncmp(transport, "sendmail:", 9) == 0 && access(transport + 9, X_OK) != 0) {
-        add(check->errors,
-            apr_psprintf(check->ptemp, "DownloadsMailTransport: there is no program %s.",
-                         transport + 9));
+        config_add(check->errors,
+                   apr_psprintf(check->ptemp, "DownloadsMailTransport: there is no program %s.",
+                                transport + 9));
     }
 }
 
@@ -300,22 +309,23 @@ int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, ser
     if (ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_DUMP) {
         return OK;
     }
-    walk(&check, ap_conftree, 0);
+    config_walk(&check, ap_conftree, 0);
     check.settings->db_max = (int)check.db_max;
     if (!check.settings->configured) {
         check.errors->nelts = 0;
         if (check.api || check.delivery || check.upload) {
-            add(check.warnings, "A downloads- handler is set, but no Downloads* directive is: "
-                                "mod_downloads does nothing.");
+            config_add(check.warnings,
+                       "A downloads- handler is set, but no Downloads* directive is: "
+                       "mod_downloads does nothing.");
         }
         log_sentences(&check);
         return OK;
     }
     mdl_settings_check(check.settings, check.errors, pconf);
     check_modules(&check);
-    check_secret(&check);
-    check_storage(&check);
-    check_templates(&check);
+    config_check_secret(&check);
+    config_check_storage(&check);
+    config_check_templates(&check);
     check_sendmail(&check);
     log_sentences(&check);
     return check.errors->nelts == 0 ? OK : !OK;

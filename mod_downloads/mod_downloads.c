@@ -69,7 +69,7 @@ static void child_init(apr_pool_t *p, server_rec *s)
     }
 }
 
-static int handle(request_rec *r)
+static int module_handle(request_rec *r)
 {
     if (r->handler == NULL || service == NULL) {
         return DECLINED;
@@ -92,7 +92,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_check_config(mdl_config_check, NULL, NULL, APR_HOOK_LAST);
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
-    ap_hook_handler(handle, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_handler(module_handle, NULL, NULL, APR_HOOK_MIDDLE);
     mdl_delivery_register();
 }
 

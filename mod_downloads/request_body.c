@@ -13,7 +13,7 @@ apr_off_t mdl_request_body_length(request_rec *r)
 }
 
 /* Takes what has arrived, as far as that is worth it and without waiting; true when that is all. */
-static int drain(request_rec *r)
+static int request_body_drain(request_rec *r)
 {
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
     apr_off_t length, taken = 0;
@@ -32,8 +32,8 @@ static int drain(request_rec *r)
 
 void mdl_request_body_discard(request_rec *r)
 {
-    if (ap_request_has_body(r) &&
-        (r->expecting_100 || mdl_request_body_length(r) > WORTH_READING || !drain(r))) {
+    if (ap_request_has_body(r) && (r->expecting_100 || mdl_request_body_length(r) > WORTH_READING ||
+                                   !request_body_drain(r))) {
         r->connection->keepalive = AP_CONN_CLOSE;
     }
 }

@@ -57,7 +57,7 @@ static int is_sha256(const char *text)
     return strlen(text) == 64 && strspn(text, SHA256_CHARS) == 64;
 }
 
-static const char *lower(const char *text, apr_pool_t *p)
+static const char *asset_lower(const char *text, apr_pool_t *p)
 {
     char *copy = apr_pstrdup(p, text);
 
@@ -74,10 +74,10 @@ const char *mdl_asset_sha256(mdl_members_t *members, apr_pool_t *p)
                           "This member must be 64 hexadecimal digits.");
         return NULL;
     }
-    return text != NULL ? lower(text, p) : NULL;
+    return text != NULL ? asset_lower(text, p) : NULL;
 }
 
-static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
+static const char *asset_write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
 {
     const mdl_asset_t *asset = thing;
 
@@ -96,14 +96,14 @@ static const char *write_members(mdl_json_t *to, mdl_request_t *request, const v
     return mdl_resource_id(request, asset->id);
 }
 
-static const mdl_resource_t resource = {"asset", write_members};
+static const mdl_resource_t resource = {"asset", asset_write_members};
 
 void mdl_asset_write(mdl_request_t *request, const mdl_asset_t *asset)
 {
-    write_members(mdl_json_add_object(request->response, resource.noun), request, asset);
+    asset_write_members(mdl_json_add_object(request->response, resource.noun), request, asset);
 }
 
-static apr_status_t parse_list(mdl_request_t *request)
+static apr_status_t asset_parse_list(mdl_request_t *request)
 {
     static const char *const statuses[] = {"pending", "ready", "failed", NULL};
     mdl_asset_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
@@ -116,7 +116,7 @@ static apr_status_t parse_list(mdl_request_t *request)
     if (sha256 != NULL && !is_sha256(sha256)) {
         mdl_list_fault(query, "sha256", "invalid", "This parameter must be 64 hexadecimal digits.");
     } else if (sha256 != NULL) {
-        list->sha256 = lower(sha256, request->r->pool);
+        list->sha256 = asset_lower(sha256, request->r->pool);
     }
     request->arg = list;
     return mdl_list_end(query, &list->page);
@@ -126,7 +126,7 @@ const mdl_route_t mdl_route_asset_list = {
     .method = "GET",
     .path = "/assets",
     .resource = &resource,
-    .parse = parse_list,
+    .parse = asset_parse_list,
     .effect = mdl_asset_list,
     .write = mdl_list_write,
 };
@@ -140,7 +140,7 @@ const mdl_route_t mdl_route_asset = {
     .write = mdl_resource_write,
 };
 
-static apr_status_t parse_change(mdl_request_t *request)
+static apr_status_t asset_parse_change(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_asset_change_t *change = mdl_resource_begin(request, sizeof *change);
@@ -158,7 +158,7 @@ const mdl_route_t mdl_route_asset_change = {
     .method = "PATCH",
     .path = "/assets/{}",
     .resource = &resource,
-    .parse = parse_change,
+    .parse = asset_parse_change,
     .effect = mdl_asset_change,
     .write = mdl_resource_write_changed,
 };

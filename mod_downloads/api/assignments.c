@@ -12,7 +12,7 @@
 #include "core/download/signed_url.h"
 #include "core/order/offer.h"
 
-static mdl_assignment_list_t *begin(mdl_request_t *request)
+static mdl_assignment_list_t *assignment_begin(mdl_request_t *request)
 {
     mdl_assignment_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
 
@@ -24,16 +24,17 @@ static mdl_assignment_list_t *begin(mdl_request_t *request)
     return list;
 }
 
-static apr_status_t parse_list(mdl_request_t *request)
+static apr_status_t assignment_parse_list(mdl_request_t *request)
 {
-    mdl_assignment_list_t *list = begin(request);
+    mdl_assignment_list_t *list = assignment_begin(request);
 
     return mdl_members_is_digits(request->parameters[0])
                ? mdl_list_end(mdl_list_begin(request), &list->page)
                : mdl_order_not_found(request);
 }
 
-static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
+static const char *assignment_write_members(mdl_json_t *to, mdl_request_t *request,
+                                            const void *thing)
 {
     const mdl_assignment_t *assignment = thing;
 
@@ -41,13 +42,13 @@ static const char *write_members(mdl_json_t *to, mdl_request_t *request, const v
     return mdl_resource_id(request, assignment->id);
 }
 
-static const mdl_resource_t resource = {"assignment", write_members};
+static const mdl_resource_t resource = {"assignment", assignment_write_members};
 
 const mdl_route_t mdl_route_assignment_list = {
     .method = "GET",
     .path = "/orders/{}/assignments",
     .resource = &resource,
-    .parse = parse_list,
+    .parse = assignment_parse_list,
     .snapshot = 1,
     .effect = mdl_assignment_list,
     .write = mdl_list_write,
@@ -55,7 +56,7 @@ const mdl_route_t mdl_route_assignment_list = {
 
 static apr_status_t parse_one(mdl_request_t *request)
 {
-    mdl_assignment_list_t *list = begin(request);
+    mdl_assignment_list_t *list = assignment_begin(request);
 
     if (!mdl_members_is_digits(request->parameters[0])) {
         return mdl_order_not_found(request);
@@ -79,14 +80,14 @@ static apr_status_t read_one(mdl_db_t *db, apr_pool_t *p, void *arg)
                : rv;
 }
 
-static const mdl_assignment_t *found(const mdl_assignment_list_t *list)
+static const mdl_assignment_t *assignment_found(const mdl_assignment_list_t *list)
 {
     return APR_ARRAY_IDX(list->page.found, 0, const mdl_assignment_t *);
 }
 
 static void write_one(mdl_request_t *request)
 {
-    mdl_assignment_write(request->response, found(request->arg));
+    mdl_assignment_write(request->response, assignment_found(request->arg));
 }
 
 const mdl_route_t mdl_route_assignment = {
@@ -107,11 +108,11 @@ static apr_status_t read_urls(mdl_db_t *db, apr_pool_t *p, void *arg)
         (rv = mdl_order_check_active(list->order, list->problem)) != APR_SUCCESS) {
         return rv;
     }
-    if (strcmp(found(list)->status, "active") != 0) {
+    if (strcmp(assignment_found(list)->status, "active") != 0) {
         return mdl_problem_set(list->problem, 409, "access_revoked",
                                "This assignment was revoked; restore it first.");
     }
-    if (!mdl_assignment_open(found(list), apr_time_now())) {
+    if (!mdl_assignment_open(assignment_found(list), apr_time_now())) {
         return mdl_problem_set(list->problem, 409, "access_revoked",
                                "Access to this assignment has expired; extend it first.");
     }
@@ -122,7 +123,7 @@ static void write_zip(mdl_request_t *request, const mdl_assignment_list_t *list,
                       mdl_signed_file_t *link)
 {
     apr_pool_t *p = request->r->pool;
-    apr_int64_t size = mdl_offer_archive_size(found(list), p);
+    apr_int64_t size = mdl_offer_archive_size(assignment_found(list), p);
     const char *filename = mdl_archive_filename(list->order->storefront_order_id, p);
     mdl_json_t *zip;
 
@@ -142,7 +143,7 @@ static void write_zip(mdl_request_t *request, const mdl_assignment_list_t *list,
 static void write_urls(mdl_request_t *request)
 {
     const mdl_settings_t *settings = request->service->settings;
-    const mdl_assignment_t *assignment = found(request->arg);
+    const mdl_assignment_t *assignment = assignment_found(request->arg);
     mdl_signed_file_t link = {.assignment_id = assignment->id};
     mdl_json_t *files;
 

@@ -6,14 +6,14 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
-static apr_status_t unauthorized(mdl_request_t *request)
+static apr_status_t authenticate_unauthorized(mdl_request_t *request)
 {
     apr_table_setn(request->r->headers_out, "WWW-Authenticate", "Bearer realm=\"downloads\"");
     return mdl_problem_set(&request->problem, 401, "unauthorized",
                            "A valid API key is required: Authorization: Bearer adk_live_…");
 }
 
-static int bearer(request_rec *r, mdl_token_t *token)
+static int authenticate_bearer(request_rec *r, mdl_token_t *token)
 {
     const char *header = apr_table_get(r->headers_in, "Authorization");
 
@@ -54,7 +54,8 @@ static apr_status_t refresh_epoch(mdl_request_t *request, mdl_connection_t **con
     return state == MDL_EPOCH_EXPIRED ? rv : APR_SUCCESS;
 }
 
-static void remember(mdl_request_t *request, const mdl_key_record_t *record, apr_time_t asked_at)
+static void authenticate_remember(mdl_request_t *request, const mdl_key_record_t *record,
+                                  apr_time_t asked_at)
 {
     mdl_cached_key_t key = {.shop_id = record->key.shop_id,
                             .expires_at = record->key.expires_at,
@@ -84,7 +85,7 @@ static apr_status_t verify_by_database(mdl_request_t *request, mdl_connection_t 
     equal = mdl_equal(mac, record->mac, sizeof record->mac);
     if (!equal || !record->known || record->key.revoked_at != 0 ||
         (record->key.expires_at != 0 && record->key.expires_at <= now)) {
-        return unauthorized(request);
+        return authenticate_unauthorized(request);
     }
     apr_cpystrn(request->caller.key_id, token->id, sizeof request->caller.key_id);
     if (strcmp(record->shop_status, "approved") != 0) {
@@ -93,7 +94,7 @@ static apr_status_t verify_by_database(mdl_request_t *request, mdl_connection_t 
     }
     request->caller.shop_id = record->key.shop_id;
     request->caller.read_only = strcmp(record->key.scope, "read") == 0;
-    remember(request, record, now);
+    authenticate_remember(request, record, now);
     return APR_SUCCESS;
 }
 
@@ -103,12 +104,12 @@ apr_status_t mdl_authenticate(mdl_request_t *request, mdl_connection_t **connect
     unsigned char mac[MDL_SHA256_LENGTH];
     mdl_token_t token = {.id = ""};
     mdl_cached_key_t key;
-    int well_formed = bearer(request->r, &token);
+    int well_formed = authenticate_bearer(request->r, &token);
     apr_status_t rv;
 
     mdl_token_mac(request->service->secret, &token, mac);
     if (!well_formed) {
-        return unauthorized(request);
+        return authenticate_unauthorized(request);
     }
     if ((rv = refresh_epoch(request, connection, now)) != APR_SUCCESS) {
         return rv;

@@ -23,19 +23,19 @@ static int is_json(const char *type)
            strcasecmp(charset, "charset=\"utf-8\"") == 0;
 }
 
-static apr_size_t limit_of(const mdl_request_t *request)
+static apr_size_t body_limit_of(const mdl_request_t *request)
 {
     return request->route->max_body != 0 ? request->route->max_body : MDL_MAX_BODY;
 }
 
-static apr_status_t too_large(mdl_request_t *request)
+static apr_status_t body_too_large(mdl_request_t *request)
 {
     request->r->connection->keepalive = AP_CONN_CLOSE;
     return mdl_problem_set(&request->problem, 413, "request_too_large",
                            apr_psprintf(request->r->pool,
                                         "The body of this request may have at most %" APR_SIZE_T_FMT
                                         " KiB.",
-                                        limit_of(request) / 1024));
+                                        body_limit_of(request) / 1024));
 }
 
 apr_status_t mdl_body_not_received(mdl_request_t *request, apr_status_t rv)
@@ -53,15 +53,15 @@ apr_status_t mdl_body_not_received(mdl_request_t *request, apr_status_t rv)
 }
 
 /* Reads the whole body into a buffer of the pool. */
-static apr_status_t receive(mdl_request_t *request, char **body, apr_size_t *length)
+static apr_status_t body_receive(mdl_request_t *request, char **body, apr_size_t *length)
 {
     request_rec *r = request->r;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
-    apr_size_t room = limit_of(request);
+    apr_size_t room = body_limit_of(request);
     int ended = 0;
 
     if (mdl_request_body_length(r) > (apr_off_t)room) {
-        return too_large(request);
+        return body_too_large(request);
     }
     if (mdl_request_body_length(r) >= 0) {
         room = (apr_size_t)mdl_request_body_length(r);
@@ -91,7 +91,7 @@ static apr_status_t receive(mdl_request_t *request, char **body, apr_size_t *len
                 return mdl_body_not_received(request, rv);
             }
             if (got > room - *length) {
-                return too_large(request);
+                return body_too_large(request);
             }
             memcpy(*body + *length, data, got);
             *length += got;
@@ -108,7 +108,7 @@ static apr_status_t no_json(mdl_request_t *request)
                            "Send the body as Content-Type: application/json.");
 }
 
-static apr_status_t parse(mdl_request_t *request, const char *text, apr_size_t length)
+static apr_status_t body_parse(mdl_request_t *request, const char *text, apr_size_t length)
 {
     const char *why;
     mdl_json_t *json;
@@ -137,12 +137,12 @@ apr_status_t mdl_body_read(mdl_request_t *request)
     if (!typed && !may_be_none) {
         return no_json(request);
     }
-    if (announced != 0 && (rv = receive(request, &text, &length)) != APR_SUCCESS) {
+    if (announced != 0 && (rv = body_receive(request, &text, &length)) != APR_SUCCESS) {
         return rv;
     }
     if (may_be_none && length == 0) {
         request->body = mdl_json_object(request->r->pool);
         return APR_SUCCESS;
     }
-    return typed ? parse(request, text, length) : no_json(request);
+    return typed ? body_parse(request, text, length) : no_json(request);
 }

@@ -7,7 +7,7 @@
 
 #define MAX_NAME 255
 
-static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
+static const char *category_write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
 {
     const mdl_category_t *category = thing;
 
@@ -18,9 +18,9 @@ static const char *write_members(mdl_json_t *to, mdl_request_t *request, const v
     return mdl_resource_id(request, category->id);
 }
 
-static const mdl_resource_t resource = {"category", write_members};
+static const mdl_resource_t resource = {"category", category_write_members};
 
-static apr_status_t parse_create(mdl_request_t *request)
+static apr_status_t category_parse_create(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_category_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
@@ -29,7 +29,7 @@ static apr_status_t parse_create(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
-static apr_status_t parse_change(mdl_request_t *request)
+static apr_status_t category_parse_change(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_category_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
@@ -51,7 +51,7 @@ const mdl_route_t mdl_route_category_create = {
     .method = "POST",
     .path = "/categories",
     .resource = &resource,
-    .parse = parse_create,
+    .parse = category_parse_create,
     .effect = mdl_category_create,
     .write = mdl_resource_write_created,
 };
@@ -69,7 +69,7 @@ const mdl_route_t mdl_route_category_change = {
     .method = "PATCH",
     .path = "/categories/{}",
     .resource = &resource,
-    .parse = parse_change,
+    .parse = category_parse_change,
     .effect = mdl_category_change,
     .write = mdl_resource_write_changed,
 };

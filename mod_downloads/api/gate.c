@@ -38,13 +38,13 @@ static apr_status_t key_of_request(mdl_request_t *request, const char **key)
     return APR_SUCCESS;
 }
 
-static apr_status_t conflict(mdl_request_t *request)
+static apr_status_t gate_conflict(mdl_request_t *request)
 {
     return mdl_problem_set(&request->problem, 409, "idempotency_conflict",
                            "This Idempotency-Key was used with another request.");
 }
 
-static void write_answer(mdl_request_t *request, mdl_stored_response_t *response)
+static void gate_write_answer(mdl_request_t *request, mdl_stored_response_t *response)
 {
     request->status = 200;
     request->location = NULL;
@@ -62,7 +62,7 @@ static void write_answer(mdl_request_t *request, mdl_stored_response_t *response
 }
 
 /* The transaction of a write: replay, or effect and answer together. */
-static apr_status_t write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t gate_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     write_t *write = arg;
     mdl_request_t *request = write->request;
@@ -70,7 +70,7 @@ static apr_status_t write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     write->replayed = rv == APR_SUCCESS;
     if (rv == APR_EMISMATCH) {
-        return conflict(request);
+        return gate_conflict(request);
     }
     if (rv != APR_ENOENT) {
         return rv;
@@ -79,7 +79,7 @@ static apr_status_t write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     if ((rv = request->route->effect(db, p, request->arg)) != APR_SUCCESS) {
         return rv;
     }
-    write_answer(request, &write->response);
+    gate_write_answer(request, &write->response);
     return mdl_idempotency_store(db, &write->idempotency, &write->response, p);
 }
 
@@ -94,11 +94,11 @@ static apr_status_t find_answer(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 static apr_status_t run_write(mdl_request_t *request, mdl_db_t *db, write_t *write)
 {
-    apr_status_t rv = mdl_db_write(db, write_effect, write, request->r->pool);
+    apr_status_t rv = mdl_db_write(db, gate_write_effect, write, request->r->pool);
 
     /* Another request with this key was first: its response is there now. */
     if (rv == APR_EEXIST) {
-        rv = mdl_db_write(db, write_effect, write, request->r->pool);
+        rv = mdl_db_write(db, gate_write_effect, write, request->r->pool);
     }
     if (rv == MDL_DB_EBUSY && mdl_db_dialect(db) == MDL_PGSQL) {
         request->retry_after = 1;
@@ -134,7 +134,7 @@ static void give_back(mdl_connection_t **connection)
     *connection = NULL;
 }
 
-static apr_status_t take(mdl_request_t *request, mdl_connection_t **connection)
+static apr_status_t gate_take(mdl_request_t *request, mdl_connection_t **connection)
 {
     if (*connection == NULL) {
         *connection = mdl_connection_open(request->r);
@@ -144,7 +144,7 @@ static apr_status_t take(mdl_request_t *request, mdl_connection_t **connection)
 
 static apr_status_t read_effect(mdl_request_t *request, mdl_connection_t **connection)
 {
-    apr_status_t rv = take(request, connection);
+    apr_status_t rv = gate_take(request, connection);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -163,7 +163,7 @@ static apr_status_t pass_read(mdl_request_t *request, mdl_connection_t **connect
     }
     rv = request->route->effect != NULL ? read_effect(request, connection) : APR_SUCCESS;
     if (rv == APR_SUCCESS) {
-        write_answer(request, response);
+        gate_write_answer(request, response);
     }
     return rv;
 }
@@ -182,12 +182,12 @@ static apr_status_t pass_write(mdl_request_t *request, mdl_connection_t **connec
     if (request->route->parse != NULL) {
         rv = request->route->parse(request);
     }
-    if (rv == APR_SUCCESS && (rv = take(request, connection)) == APR_SUCCESS) {
+    if (rv == APR_SUCCESS && (rv = gate_take(request, connection)) == APR_SUCCESS) {
         rv = run_write(request, mdl_connection_db(*connection), &write);
     }
     /* What succeeded once is answered as it was then, though by now it would be refused: its own
        effect, another request or a setting may have made it so. */
-    if (rv == MDL_EPROBLEM && take(request, connection) == APR_SUCCESS &&
+    if (rv == MDL_EPROBLEM && gate_take(request, connection) == APR_SUCCESS &&
         mdl_db_read(mdl_connection_db(*connection), find_answer, &write, request->r->pool) ==
             APR_SUCCESS) {
         rv = APR_SUCCESS;
@@ -204,7 +204,7 @@ static apr_status_t pass_write(mdl_request_t *request, mdl_connection_t **connec
     return APR_SUCCESS;
 }
 
-static apr_status_t admit(mdl_request_t *request, mdl_connection_t **connection, int writes)
+static apr_status_t gate_admit(mdl_request_t *request, mdl_connection_t **connection, int writes)
 {
     apr_status_t rv = mdl_authenticate(request, connection);
 
@@ -223,11 +223,12 @@ static apr_status_t admit(mdl_request_t *request, mdl_connection_t **connection,
 }
 
 /* Everything up to the response.  The connection is the caller's to give back. */
-static apr_status_t pass(mdl_request_t *request, mdl_connection_t **connection,
-                         mdl_stored_response_t *response)
+static apr_status_t gate_pass(mdl_request_t *request, mdl_connection_t **connection,
+                              mdl_stored_response_t *response)
 {
     int writes = request->r->method_number != M_GET;
-    apr_status_t rv = request->route->no_key ? APR_SUCCESS : admit(request, connection, writes);
+    apr_status_t rv = request->route->no_key ? APR_SUCCESS
+                                             : gate_admit(request, connection, writes);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -240,7 +241,7 @@ int mdl_gate_run(mdl_request_t *request)
 {
     mdl_connection_t *connection = NULL;
     mdl_stored_response_t response = {0};
-    apr_status_t rv = pass(request, &connection, &response);
+    apr_status_t rv = gate_pass(request, &connection, &response);
 
     mdl_connection_close(connection);
     if (rv == AP_FILTER_ERROR) {

@@ -54,7 +54,7 @@ static apr_status_t check_host(mdl_request_t *request, mdl_members_t *members,
                            "The source's host is not on the allowlist.");
 }
 
-static void prepare(mdl_request_t *request, mdl_members_t *members, mdl_import_t *import)
+static void import_prepare(mdl_request_t *request, mdl_members_t *members, mdl_import_t *import)
 {
     import->shop_id = request->caller.shop_id;
     import->expected_sha256 = mdl_asset_sha256(members, request->r->pool);
@@ -71,7 +71,7 @@ static apr_status_t parse_import(mdl_request_t *request)
     const char *last_segment;
     apr_status_t rv;
 
-    prepare(request, members, import);
+    import_prepare(request, members, import);
     asset->source_url = source_of(request, members, MDL_REQUIRED, &host, &last_segment);
     asset->filename = mdl_asset_filename(members, MDL_OPTIONAL);
     asset->content_type = mdl_asset_content_type(members);
@@ -134,7 +134,7 @@ static apr_status_t parse_version(mdl_request_t *request)
     mdl_http_result_t host;
     apr_status_t rv;
 
-    prepare(request, members, &version->import);
+    import_prepare(request, members, &version->import);
     version->asset_id = mdl_members_path_id(request->parameters[0]);
     version->source_url = source_of(
         request, members, upload_id != NULL ? MDL_OPTIONAL : MDL_REQUIRED, &host, &last_segment);

@@ -19,7 +19,7 @@ static int is_open(const mdl_job_t *job)
     return strcmp(job->status, "queued") == 0 || strcmp(job->status, "running") == 0;
 }
 
-static void write_members(mdl_json_t *to, const mdl_job_t *job)
+static void job_write_members(mdl_json_t *to, const mdl_job_t *job)
 {
     mdl_json_t *object;
 
@@ -56,60 +56,60 @@ static void write_members(mdl_json_t *to, const mdl_job_t *job)
 
 void mdl_job_write(mdl_request_t *request, const mdl_job_t *job)
 {
-    write_members(mdl_json_add_object(request->response, "job"), job);
+    job_write_members(mdl_json_add_object(request->response, "job"), job);
 }
 
-static apr_status_t not_found(mdl_request_t *request)
+static apr_status_t job_not_found(mdl_request_t *request)
 {
     return mdl_problem_set(&request->problem, 404, "job_not_found", "There is no such job.");
 }
 
-static apr_status_t parse(mdl_request_t *request)
+static apr_status_t job_parse(mdl_request_t *request)
 {
     get_t *get = apr_pcalloc(request->r->pool, sizeof *get);
 
     get->request = request;
     get->id = request->parameters[0];
     request->arg = get;
-    return mdl_ulid_valid("job_", get->id) ? APR_SUCCESS : not_found(request);
+    return mdl_ulid_valid("job_", get->id) ? APR_SUCCESS : job_not_found(request);
 }
 
-static apr_status_t effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t job_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     get_t *get = arg;
     apr_status_t rv = mdl_job_find_of_shop(db, get->request->caller.shop_id, get->id, &get->job, p);
 
-    return rv == APR_ENOENT ? not_found(get->request) : rv;
+    return rv == APR_ENOENT ? job_not_found(get->request) : rv;
 }
 
-static void write_answer(mdl_request_t *request)
+static void job_write_answer(mdl_request_t *request)
 {
     const mdl_job_t *job = ((get_t *)request->arg)->job;
 
     if (is_open(job)) {
         request->retry_after = 1;
     }
-    write_members(request->response, job);
+    job_write_members(request->response, job);
 }
 
 const mdl_route_t mdl_route_job = {
     .method = "GET",
     .path = "/jobs/{}",
-    .parse = parse,
-    .effect = effect,
-    .write = write_answer,
+    .parse = job_parse,
+    .effect = job_effect,
+    .write = job_write_answer,
 };
 
-static const char *write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
+static const char *job_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
 {
     const mdl_job_t *job = row;
 
     (void)request;
-    write_members(to, job);
+    job_write_members(to, job);
     return job->id;
 }
 
-static const mdl_resource_t resource = {"job", write_row};
+static const mdl_resource_t resource = {"job", job_write_row};
 
 const mdl_route_t mdl_route_job_list = {
     .method = "GET",
@@ -131,7 +131,7 @@ static apr_status_t parse_act(mdl_request_t *request)
     act->problem = &request->problem;
     request->arg = act;
     if (rv == APR_SUCCESS && !mdl_ulid_valid("job_", act->id)) {
-        rv = not_found(request);
+        rv = job_not_found(request);
     }
     return rv;
 }

@@ -11,7 +11,8 @@
 #define MAX_KEY       512
 #define MAX_KEYS_BODY (8 * 1024 * 1024)
 
-static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
+static const char *license_key_write_members(mdl_json_t *to, mdl_request_t *request,
+                                             const void *thing)
 {
     const mdl_license_tag_t *tag = thing;
 
@@ -26,9 +27,10 @@ static const char *write_members(mdl_json_t *to, mdl_request_t *request, const v
     return mdl_resource_id(request, tag->id);
 }
 
-static const mdl_resource_t resource = {"license_key_tag", write_members};
+static const mdl_resource_t resource = {"license_key_tag", license_key_write_members};
 
-static apr_status_t parse(mdl_request_t *request, mdl_members_t *members, mdl_presence_t name)
+static apr_status_t license_key_parse(mdl_request_t *request, mdl_members_t *members,
+                                      mdl_presence_t name)
 {
     mdl_license_tag_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
@@ -39,16 +41,16 @@ static apr_status_t parse(mdl_request_t *request, mdl_members_t *members, mdl_pr
     return mdl_members_end(members);
 }
 
-static apr_status_t parse_create(mdl_request_t *request)
+static apr_status_t license_key_parse_create(mdl_request_t *request)
 {
-    return parse(request, mdl_members_begin(request, request->body, ""), MDL_REQUIRED);
+    return license_key_parse(request, mdl_members_begin(request, request->body, ""), MDL_REQUIRED);
 }
 
-static apr_status_t parse_change(mdl_request_t *request)
+static apr_status_t license_key_parse_change(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
 
-    return parse(request, members, mdl_members_if_given(members, "name"));
+    return license_key_parse(request, members, mdl_members_if_given(members, "name"));
 }
 
 const mdl_route_t mdl_route_license_tags = {
@@ -64,7 +66,7 @@ const mdl_route_t mdl_route_license_tag_create = {
     .method = "POST",
     .path = "/license-key-tags",
     .resource = &resource,
-    .parse = parse_create,
+    .parse = license_key_parse_create,
     .effect = mdl_license_tag_create,
     .write = mdl_resource_write_created,
 };
@@ -82,7 +84,7 @@ const mdl_route_t mdl_route_license_tag_change = {
     .method = "PATCH",
     .path = "/license-key-tags/{}",
     .resource = &resource,
-    .parse = parse_change,
+    .parse = license_key_parse_change,
     .effect = mdl_license_tag_change,
     .write = mdl_resource_write_changed,
 };

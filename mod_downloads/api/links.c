@@ -9,7 +9,7 @@
 #define MAX_TITLE 255
 #define MAX_URL   2048
 
-static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
+static const char *link_write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
 {
     const mdl_link_t *link = thing;
 
@@ -21,9 +21,9 @@ static const char *write_members(mdl_json_t *to, mdl_request_t *request, const v
     return mdl_resource_id(request, link->id);
 }
 
-static const mdl_resource_t resource = {"link", write_members};
+static const mdl_resource_t resource = {"link", link_write_members};
 
-static const char *url_of(mdl_members_t *members, mdl_presence_t presence)
+static const char *link_url_of(mdl_members_t *members, mdl_presence_t presence)
 {
     const char *url = mdl_members_text(members, "url", presence, MAX_URL);
 
@@ -35,24 +35,24 @@ static const char *url_of(mdl_members_t *members, mdl_presence_t presence)
     return url;
 }
 
-static apr_status_t parse_create(mdl_request_t *request)
+static apr_status_t link_parse_create(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_link_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
     edit->title = mdl_members_text(members, "title", MDL_REQUIRED, MAX_TITLE);
-    edit->url = url_of(members, MDL_REQUIRED);
+    edit->url = link_url_of(members, MDL_REQUIRED);
     return mdl_members_end(members);
 }
 
-static apr_status_t parse_change(mdl_request_t *request)
+static apr_status_t link_parse_change(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_link_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
 
     edit->title = mdl_members_text(members, "title", mdl_members_if_given(members, "title"),
                                    MAX_TITLE);
-    edit->url = url_of(members, mdl_members_if_given(members, "url"));
+    edit->url = link_url_of(members, mdl_members_if_given(members, "url"));
     return mdl_members_end(members);
 }
 
@@ -69,7 +69,7 @@ const mdl_route_t mdl_route_link_create = {
     .method = "POST",
     .path = "/links",
     .resource = &resource,
-    .parse = parse_create,
+    .parse = link_parse_create,
     .effect = mdl_link_create,
     .write = mdl_resource_write_created,
 };
@@ -87,7 +87,7 @@ const mdl_route_t mdl_route_link_change = {
     .method = "PATCH",
     .path = "/links/{}",
     .resource = &resource,
-    .parse = parse_change,
+    .parse = link_parse_change,
     .effect = mdl_link_change,
     .write = mdl_resource_write_changed,
 };

@@ -39,12 +39,12 @@ void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const 
 }
 
 /* A name that a client made up, as far as it can be part of a pointer. */
-static const char *shown(const char *name)
+static const char *list_shown(const char *name)
 {
     return strspn(name, WORD) == strlen(name) ? name : "";
 }
 
-static parameter_t *find(const mdl_list_t *list, const char *name)
+static parameter_t *list_find(const mdl_list_t *list, const char *name)
 {
     for (int i = 0; i < list->given->nelts; i++) {
         parameter_t *parameter = &APR_ARRAY_IDX(list->given, i, parameter_t);
@@ -66,17 +66,18 @@ static void read_parameter(mdl_list_t *list, char *pair)
     if (*pair == '\0' || value == NULL || ap_unescape_urlencoded(pair) != OK ||
         ap_unescape_urlencoded(value) != OK) {
         mdl_list_fault(list, "", "invalid", "The query must be of the form name=value&name=value.");
-    } else if (find(list, pair) != NULL) {
-        mdl_list_fault(list, shown(pair), "duplicate", "This parameter stands in the query twice.");
+    } else if (list_find(list, pair) != NULL) {
+        mdl_list_fault(list, list_shown(pair), "duplicate",
+                       "This parameter stands in the query twice.");
     } else {
         APR_ARRAY_PUSH(list->given, parameter_t) = (parameter_t){pair, value};
     }
 }
 
 /* Takes a parameter out of those that are left; NULL when it is absent. */
-static const char *ask(mdl_list_t *list, const char *name)
+static const char *list_ask(mdl_list_t *list, const char *name)
 {
-    parameter_t *parameter = find(list, name);
+    parameter_t *parameter = list_find(list, name);
 
     if (parameter == NULL) {
         return NULL;
@@ -102,7 +103,7 @@ mdl_list_t *mdl_list_begin(mdl_request_t *request)
          pair = apr_strtok(NULL, "&", &rest)) {
         read_parameter(list, pair);
     }
-    limit = ask(list, "limit");
+    limit = list_ask(list, "limit");
     list->link = "";
     if (limit != NULL) {
         list->limit = (int)mdl_members_path_id(limit);
@@ -114,7 +115,7 @@ mdl_list_t *mdl_list_begin(mdl_request_t *request)
     return list;
 }
 
-static void remember(mdl_list_t *list, const char *name, const char *value)
+static void list_remember(mdl_list_t *list, const char *name, const char *value)
 {
     list->filters = apr_pstrcat(list->pool, list->filters, name, "=", value, "\n", NULL);
     list->link = apr_pstrcat(list->pool, list->link, name, "=",
@@ -123,7 +124,7 @@ static void remember(mdl_list_t *list, const char *name, const char *value)
 
 const char *mdl_list_text(mdl_list_t *list, const char *name, apr_size_t max)
 {
-    const char *value = ask(list, name);
+    const char *value = list_ask(list, name);
 
     if (value == NULL) {
         return NULL;
@@ -133,13 +134,13 @@ const char *mdl_list_text(mdl_list_t *list, const char *name, apr_size_t max)
                        "This parameter has no value that can be looked for.");
         return NULL;
     }
-    remember(list, name, value);
+    list_remember(list, name, value);
     return value;
 }
 
 const char *mdl_list_choice(mdl_list_t *list, const char *name, const char *const *choices)
 {
-    const char *value = ask(list, name);
+    const char *value = list_ask(list, name);
     const char *names = "";
 
     if (value == NULL) {
@@ -147,7 +148,7 @@ const char *mdl_list_choice(mdl_list_t *list, const char *name, const char *cons
     }
     for (const char *const *choice = choices; *choice != NULL; choice++) {
         if (strcmp(value, *choice) == 0) {
-            remember(list, name, *choice);
+            list_remember(list, name, *choice);
             return *choice;
         }
         names = apr_pstrcat(list->pool, names, *names != '\0' ? ", " : "", *choice, NULL);
@@ -159,19 +160,20 @@ const char *mdl_list_choice(mdl_list_t *list, const char *name, const char *cons
 
 apr_int64_t mdl_list_id(mdl_list_t *list, const char *name)
 {
-    const char *value = ask(list, name);
+    const char *value = list_ask(list, name);
     apr_int64_t id = value != NULL ? mdl_members_path_id(value) : 0;
 
     if (value != NULL && id == 0) {
         mdl_list_fault(list, name, "invalid", "This parameter must be an id, an integer.");
     } else if (value != NULL) {
-        remember(list, name, value);
+        list_remember(list, name, value);
     }
     return id;
 }
 
 /* The authenticator of a position in this list, of this shop, under these filters. */
-static void sign(const mdl_list_t *list, const char *position, unsigned char mac[MDL_SHA256_LENGTH])
+static void list_sign(const mdl_list_t *list, const char *position,
+                      unsigned char mac[MDL_SHA256_LENGTH])
 {
     const char *text = apr_psprintf(list->pool, "%" APR_INT64_T_FMT "\n%s\n%s%s",
                                     list->request->caller.shop_id, list->request->path,
@@ -185,7 +187,7 @@ static const char *cursor_of(const mdl_list_t *list, const char *position)
     unsigned char bytes[MDL_SHA256_LENGTH + MAX_POSITION];
     apr_size_t length = strlen(position);
 
-    sign(list, position, bytes);
+    list_sign(list, position, bytes);
     memcpy(bytes + MAC_LENGTH, position, length);
     return mdl_base64url(bytes, MAC_LENGTH + length, list->pool);
 }
@@ -207,19 +209,20 @@ static const char *read_cursor(const mdl_list_t *list, const char *cursor)
     if (strspn(position, WORD) != length - MAC_LENGTH) {
         return NULL;
     }
-    sign(list, position, mac);
+    list_sign(list, position, mac);
     return mdl_equal(bytes, mac, MAC_LENGTH) ? apr_pstrdup(list->pool, position) : NULL;
 }
 
 apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page)
 {
-    const char *cursor = ask(list, "cursor");
+    const char *cursor = list_ask(list, "cursor");
 
     for (int i = 0; i < list->given->nelts; i++) {
         const char *name = APR_ARRAY_IDX(list->given, i, parameter_t).name;
 
         if (name != NULL) {
-            mdl_list_fault(list, shown(name), "unknown_parameter", "There is no such parameter.");
+            mdl_list_fault(list, list_shown(name), "unknown_parameter",
+                           "There is no such parameter.");
         }
     }
     if (list->request->problem.details != NULL) {

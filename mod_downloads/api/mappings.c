@@ -10,7 +10,7 @@
 
 #define MAX_PRODUCT 255
 
-static apr_status_t parse_put(mdl_request_t *request)
+static apr_status_t mapping_parse_put(mdl_request_t *request)
 {
     static const char *const types[] = {"ZIP", "FILES", NULL};
     static const char *const contents[] = {"live", "pinned", NULL};
@@ -38,13 +38,13 @@ static apr_status_t parse_put(mdl_request_t *request)
 
 static apr_status_t parse_replace(mdl_request_t *request)
 {
-    apr_status_t rv = parse_put(request);
+    apr_status_t rv = mapping_parse_put(request);
 
     ((mdl_mapping_put_t *)request->arg)->mapping.id = mdl_members_path_id(request->parameters[0]);
     return rv;
 }
 
-static apr_status_t parse_list(mdl_request_t *request)
+static apr_status_t mapping_parse_list(mdl_request_t *request)
 {
     static const char filter[] = "storefront_product_id";
     mdl_list_t *query = mdl_list_begin(request);
@@ -60,7 +60,7 @@ static apr_status_t parse_list(mdl_request_t *request)
     return mdl_list_end(query, &list->page);
 }
 
-static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
+static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
 {
     const mdl_mapping_t *mapping = thing;
     mdl_json_t *list;
@@ -87,13 +87,13 @@ static const char *write_members(mdl_json_t *to, mdl_request_t *request, const v
     return mdl_resource_id(request, mapping->id);
 }
 
-static const mdl_resource_t resource = {"mapping", write_members};
+static const mdl_resource_t resource = {"mapping", mapping_write_members};
 
 static void write_put(mdl_request_t *request)
 {
     const mdl_mapping_put_t *put = request->arg;
-    const char *id = write_members(mdl_json_add_object(request->response, resource.noun), request,
-                                   &put->mapping);
+    const char *id = mapping_write_members(mdl_json_add_object(request->response, resource.noun),
+                                           request, &put->mapping);
 
     if (put->created) {
         request->status = HTTP_CREATED;
@@ -106,7 +106,7 @@ const mdl_route_t mdl_route_mapping_list = {
     .method = "GET",
     .path = "/mappings",
     .resource = &resource,
-    .parse = parse_list,
+    .parse = mapping_parse_list,
     .snapshot = 1,
     .effect = mdl_mapping_list,
     .write = mdl_list_write,
@@ -115,7 +115,7 @@ const mdl_route_t mdl_route_mapping_list = {
 const mdl_route_t mdl_route_mapping_put = {
     .method = "POST",
     .path = "/mappings",
-    .parse = parse_put,
+    .parse = mapping_parse_put,
     .effect = mdl_mapping_put,
     .write = write_put,
 };

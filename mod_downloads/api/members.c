@@ -20,7 +20,7 @@ struct mdl_members_t {
 
 /* Escapes a name for a JSON pointer (RFC 6901 section 3); of a client's endless name, the beginning
    up to a whole character. */
-static const char *escape(const char *name, apr_pool_t *p)
+static const char *member_escape(const char *name, apr_pool_t *p)
 {
     char *out = apr_palloc(p, 2 * MAX_NAME + 1);
     char *to = out;
@@ -58,7 +58,7 @@ void mdl_members_fault(mdl_members_t *members, const char *name, const char *cod
                        const char *message)
 {
     const char *pointer = apr_pstrcat(members->pool, members->pointer, "/",
-                                      escape(name, members->pool), NULL);
+                                      member_escape(name, members->pool), NULL);
 
     mdl_problem_add_detail(&members->request->problem, pointer, code, message, members->pool);
 }
@@ -67,7 +67,7 @@ static void fault_at(mdl_members_t *members, const char *name, apr_size_t index,
                      const char *message)
 {
     const char *pointer = apr_psprintf(members->pool, "%s/%s/%" APR_SIZE_T_FMT, members->pointer,
-                                       escape(name, members->pool), index);
+                                       member_escape(name, members->pool), index);
 
     mdl_problem_add_detail(&members->request->problem, pointer, code, message, members->pool);
 }
@@ -93,7 +93,8 @@ apr_status_t mdl_members_end(mdl_members_t *members)
 }
 
 /* The member, or NULL when it is absent or null; notes a required one that is. */
-static const mdl_json_t *ask(mdl_members_t *members, const char *name, mdl_presence_t presence)
+static const mdl_json_t *member_ask(mdl_members_t *members, const char *name,
+                                    mdl_presence_t presence)
 {
     const mdl_json_t *value = mdl_json_member(members->object, name);
 
@@ -119,7 +120,7 @@ mdl_presence_t mdl_members_if_given(mdl_members_t *members, const char *name)
 
 static const char *ask_string(mdl_members_t *members, const char *name, mdl_presence_t presence)
 {
-    const mdl_json_t *value = ask(members, name, presence);
+    const mdl_json_t *value = member_ask(members, name, presence);
 
     if (value != NULL && mdl_json_type(value) != MDL_JSON_STRING) {
         mdl_members_fault(members, name, "wrong_type", "This member must be a string.");
@@ -128,7 +129,7 @@ static const char *ask_string(mdl_members_t *members, const char *name, mdl_pres
     return value != NULL ? mdl_json_string(value) : NULL;
 }
 
-static int has_controls(const char *text)
+static int member_has_controls(const char *text)
 {
     while (*text != '\0' && !iscntrl((unsigned char)*text)) {
         text++;
@@ -151,7 +152,7 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
                                        max));
         return NULL;
     }
-    if (has_controls(text)) {
+    if (member_has_controls(text)) {
         mdl_members_fault(members, name, "invalid",
                           "This member must not have control characters.");
         return NULL;
@@ -181,7 +182,7 @@ const char *mdl_members_choice(mdl_members_t *members, const char *name, const c
 
 int mdl_members_bool(mdl_members_t *members, const char *name, int fallback)
 {
-    const mdl_json_t *value = ask(members, name, MDL_OPTIONAL);
+    const mdl_json_t *value = member_ask(members, name, MDL_OPTIONAL);
 
     if (value == NULL) {
         return fallback;
@@ -196,7 +197,7 @@ int mdl_members_bool(mdl_members_t *members, const char *name, int fallback)
 apr_int64_t mdl_members_int(mdl_members_t *members, const char *name, apr_int64_t min,
                             apr_int64_t max, apr_int64_t fallback)
 {
-    const mdl_json_t *value = ask(members, name, MDL_OPTIONAL);
+    const mdl_json_t *value = member_ask(members, name, MDL_OPTIONAL);
 
     if (value == NULL) {
         return fallback;
@@ -327,7 +328,7 @@ const char *mdl_members_variant(mdl_members_t *members, const char *name, const 
 static const mdl_json_t *ask_array(mdl_members_t *members, const char *name,
                                    mdl_presence_t presence, apr_size_t max)
 {
-    const mdl_json_t *array = ask(members, name, presence);
+    const mdl_json_t *array = member_ask(members, name, presence);
 
     if (array == NULL) {
         return NULL;
@@ -369,7 +370,8 @@ apr_array_header_t *mdl_members_variants(mdl_members_t *members, const char *nam
     return variants;
 }
 
-static apr_array_header_t *ids_of(mdl_members_t *members, const char *name, const mdl_json_t *array)
+static apr_array_header_t *member_ids_of(mdl_members_t *members, const char *name,
+                                         const mdl_json_t *array)
 {
     apr_array_header_t *ids = apr_array_make(members->pool, 4, sizeof(apr_int64_t));
 
@@ -396,7 +398,7 @@ static apr_array_header_t *ids_of(mdl_members_t *members, const char *name, cons
 
 apr_array_header_t *mdl_members_ids(mdl_members_t *members, const char *name)
 {
-    return ids_of(members, name, ask_array(members, name, MDL_OPTIONAL, MAX_LIST));
+    return member_ids_of(members, name, ask_array(members, name, MDL_OPTIONAL, MAX_LIST));
 }
 
 apr_array_header_t *mdl_members_new_ids(mdl_members_t *members, const char *name)
@@ -404,7 +406,7 @@ apr_array_header_t *mdl_members_new_ids(mdl_members_t *members, const char *name
     const mdl_json_t *array = ask_array(members, name, mdl_members_if_given(members, name),
                                         MAX_LIST);
 
-    return array != NULL ? ids_of(members, name, array) : NULL;
+    return array != NULL ? member_ids_of(members, name, array) : NULL;
 }
 
 /* The same with at least one element. */
@@ -436,7 +438,7 @@ const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, ap
                      apr_psprintf(members->pool,
                                   "This element must have 1 to %" APR_SIZE_T_FMT " bytes.",
                                   max_bytes));
-        } else if (has_controls(text)) {
+        } else if (member_has_controls(text)) {
             fault_at(members, name, i, "invalid", "This element must not have control characters.");
         }
     }
@@ -458,7 +460,7 @@ const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
 
 const mdl_json_t *mdl_members_object(mdl_members_t *members, const char *name)
 {
-    const mdl_json_t *value = ask(members, name, MDL_OPTIONAL);
+    const mdl_json_t *value = member_ask(members, name, MDL_OPTIONAL);
 
     if (value != NULL && mdl_json_type(value) != MDL_JSON_OBJECT) {
         mdl_members_fault(members, name, "wrong_type", "This member must be an object.");

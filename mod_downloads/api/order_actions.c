@@ -10,8 +10,8 @@
 
 /* Ids, or NULL when the member is absent.  An empty list is refused: it means none to one and all
    to another. */
-static const apr_array_header_t *ids_of(mdl_members_t *members, mdl_request_t *request,
-                                        const char *name)
+static const apr_array_header_t *order_action_ids_of(mdl_members_t *members, mdl_request_t *request,
+                                                     const char *name)
 {
     const apr_array_header_t *ids = mdl_members_ids(members, name);
     const mdl_json_t *given = mdl_json_member(request->body, name);
@@ -38,7 +38,7 @@ static void read_access(mdl_access_t *access, mdl_members_t *members, mdl_reques
 }
 
 /* An order that can't be comes after the members' faults, as one that is not there does. */
-static apr_status_t end(mdl_members_t *members, mdl_request_t *request)
+static apr_status_t order_action_end(mdl_members_t *members, mdl_request_t *request)
 {
     apr_status_t rv = mdl_members_end(members);
 
@@ -54,9 +54,9 @@ static apr_status_t parse_access(mdl_request_t *request)
     mdl_access_t *access = apr_pcalloc(request->r->pool, sizeof *access);
 
     read_access(access, members, request);
-    access->assignment_ids = ids_of(members, request, "assignment_ids");
+    access->assignment_ids = order_action_ids_of(members, request, "assignment_ids");
     request->arg = access;
-    return end(members, request);
+    return order_action_end(members, request);
 }
 
 static apr_status_t parse_review(mdl_request_t *request)
@@ -66,7 +66,7 @@ static apr_status_t parse_review(mdl_request_t *request)
 
     read_access(access, members, request);
     request->arg = access;
-    return end(members, request);
+    return order_action_end(members, request);
 }
 
 static void write_access(mdl_request_t *request)
@@ -126,8 +126,8 @@ static apr_status_t parse_grant(mdl_request_t *request)
     mdl_access_grant_t *grant = apr_pcalloc(request->r->pool, sizeof *grant);
 
     read_access(&grant->access, members, request);
-    grant->access.assignment_ids = ids_of(members, request, "assignment_ids");
-    grant->file_ids = ids_of(members, request, "file_ids");
+    grant->access.assignment_ids = order_action_ids_of(members, request, "assignment_ids");
+    grant->file_ids = order_action_ids_of(members, request, "file_ids");
     grant->downloads = (int)mdl_members_int(members, "downloads", 1, 1000, 0);
     grant->extend_days = (int)mdl_members_int(members, "extend_days", 1, 3650, 0);
     if (!is_given(request, "downloads") && !is_given(request, "extend_days")) {
@@ -135,10 +135,10 @@ static apr_status_t parse_grant(mdl_request_t *request)
                           "Give downloads, extend_days or both: there is nothing to grant.");
     }
     request->arg = grant;
-    return end(members, request);
+    return order_action_end(members, request);
 }
 
-static void write_grant(mdl_request_t *request)
+static void order_action_write_grant(mdl_request_t *request)
 {
     mdl_order_write(mdl_json_add_object(request->response, "order"), request,
                     ((mdl_access_grant_t *)request->arg)->access.order);
@@ -149,7 +149,7 @@ const mdl_route_t mdl_route_order_grant = {
     .path = "/orders/{}/grant-downloads",
     .parse = parse_grant,
     .effect = mdl_access_grant,
-    .write = write_grant,
+    .write = order_action_write_grant,
 };
 
 typedef struct {
@@ -175,10 +175,10 @@ static apr_status_t parse_resend(mdl_request_t *request)
         mdl_members_fault(members, "email", "invalid", "This member must be an email address.");
     }
     request->arg = own;
-    return end(members, request);
+    return order_action_end(members, request);
 }
 
-static apr_status_t resend(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t order_action_resend(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     resend_t *own = arg;
     apr_status_t rv = mdl_order_resend(db, p, &own->resend);
@@ -200,6 +200,6 @@ const mdl_route_t mdl_route_order_resend = {
     .wakes = 1,
     .optional_body = 1,
     .parse = parse_resend,
-    .effect = resend,
+    .effect = order_action_resend,
     .write = write_resend,
 };

@@ -6,7 +6,7 @@
 #include "api/resource.h"
 #include "core/order/diagnosis.h"
 
-static apr_status_t parse_list(mdl_request_t *request)
+static apr_status_t order_parse_list(mdl_request_t *request)
 {
     mdl_order_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
 
@@ -15,7 +15,7 @@ static apr_status_t parse_list(mdl_request_t *request)
     return mdl_list_end(mdl_list_begin(request), &list->page);
 }
 
-static const char *write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
+static const char *order_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
 {
     const mdl_order_t *order = row;
 
@@ -23,13 +23,13 @@ static const char *write_row(mdl_json_t *to, mdl_request_t *request, const void 
     return mdl_resource_id(request, order->id);
 }
 
-static const mdl_resource_t resource = {"order", write_row};
+static const mdl_resource_t resource = {"order", order_write_row};
 
 const mdl_route_t mdl_route_order_list = {
     .method = "GET",
     .path = "/orders",
     .resource = &resource,
-    .parse = parse_list,
+    .parse = order_parse_list,
     .snapshot = 1,
     .effect = mdl_order_list,
     .write = mdl_list_write,
@@ -40,7 +40,7 @@ typedef struct {
     mdl_order_find_t find;
 } get_t;
 
-static apr_status_t parse_get(mdl_request_t *request)
+static apr_status_t order_parse_get(mdl_request_t *request)
 {
     get_t *get = apr_pcalloc(request->r->pool, sizeof *get);
 
@@ -56,13 +56,13 @@ static apr_status_t parse_get(mdl_request_t *request)
 
 static apr_status_t parse_diagnosis(mdl_request_t *request)
 {
-    apr_status_t rv = parse_get(request);
+    apr_status_t rv = order_parse_get(request);
 
     ((get_t *)request->arg)->find.with_lookup = 1;
     return rv;
 }
 
-static apr_status_t read_order(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t order_read(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     get_t *get = arg;
     apr_status_t rv = mdl_order_find(db, p, &get->find);
@@ -70,7 +70,7 @@ static apr_status_t read_order(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv == APR_ENOENT ? mdl_order_not_found(get->request) : rv;
 }
 
-static void write_get(mdl_request_t *request)
+static void order_write_get(mdl_request_t *request)
 {
     mdl_order_write(request->response, request, ((get_t *)request->arg)->find.order);
 }
@@ -78,10 +78,10 @@ static void write_get(mdl_request_t *request)
 const mdl_route_t mdl_route_order = {
     .method = "GET",
     .path = "/orders/{}",
-    .parse = parse_get,
+    .parse = order_parse_get,
     .snapshot = 1,
-    .effect = read_order,
-    .write = write_get,
+    .effect = order_read,
+    .write = order_write_get,
 };
 
 static void write_diagnosis(mdl_request_t *request)
@@ -112,6 +112,6 @@ const mdl_route_t mdl_route_order_diagnosis = {
     .path = "/orders/{}/diagnosis",
     .parse = parse_diagnosis,
     .snapshot = 1,
-    .effect = read_order,
+    .effect = order_read,
     .write = write_diagnosis,
 };

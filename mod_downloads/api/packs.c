@@ -8,7 +8,7 @@
 
 #define MAX_NAME 255
 
-static const char *write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
+static const char *pack_write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
 {
     const mdl_pack_t *pack = thing;
 
@@ -20,9 +20,9 @@ static const char *write_members(mdl_json_t *to, mdl_request_t *request, const v
     return mdl_resource_id(request, pack->id);
 }
 
-static const mdl_resource_t resource = {"pack", write_members};
+static const mdl_resource_t resource = {"pack", pack_write_members};
 
-static apr_status_t parse_create(mdl_request_t *request)
+static apr_status_t pack_parse_create(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_pack_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
@@ -32,7 +32,7 @@ static apr_status_t parse_create(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
-static apr_status_t parse_change(mdl_request_t *request)
+static apr_status_t pack_parse_change(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_pack_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
@@ -56,7 +56,7 @@ const mdl_route_t mdl_route_pack_create = {
     .method = "POST",
     .path = "/packs",
     .resource = &resource,
-    .parse = parse_create,
+    .parse = pack_parse_create,
     .effect = mdl_pack_create,
     .write = mdl_resource_write_created,
 };
@@ -75,7 +75,7 @@ const mdl_route_t mdl_route_pack_change = {
     .method = "PATCH",
     .path = "/packs/{}",
     .resource = &resource,
-    .parse = parse_change,
+    .parse = pack_parse_change,
     .effect = mdl_pack_change,
     .write = mdl_resource_write_changed,
 };

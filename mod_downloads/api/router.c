@@ -86,7 +86,7 @@ static const mdl_route_t *const routes[] = {
 
 /* How many variable segments, which parameters get, a path has in the form of a route; -1 when it
    does not have that form. */
-static int match(const char *form, const char *path, const char **parameters, apr_pool_t *p)
+static int route_match(const char *form, const char *path, const char **parameters, apr_pool_t *p)
 {
     int n = 0;
 
@@ -124,7 +124,7 @@ static int split_path(mdl_request_t *request)
 
 /* Finds the route of path and method; *allow gets the methods that the path has.  A segment that is
    written out comes before one that varies: "/assets/uploads" is no asset. */
-static const mdl_route_t *find(mdl_request_t *request, const char **allow)
+static const mdl_route_t *route_find(mdl_request_t *request, const char **allow)
 {
     const char *method = request->r->method_number == M_GET ? "GET" : request->r->method;
     const mdl_route_t *found = NULL;
@@ -133,7 +133,7 @@ static const mdl_route_t *find(mdl_request_t *request, const char **allow)
     *allow = NULL;
     for (apr_size_t i = 0; i < ROUTES; i++) {
         const char *parameters[MDL_MAX_PARAMETERS] = {NULL};
-        int n = match(routes[i]->path, request->path, parameters, request->r->pool);
+        int n = route_match(routes[i]->path, request->path, parameters, request->r->pool);
 
         if (n < 0 || n > fewest) {
             continue;
@@ -160,7 +160,7 @@ static const mdl_route_t *find(mdl_request_t *request, const char **allow)
     return found;
 }
 
-static int refuse(mdl_request_t *request, int status, const char *code, const char *message)
+static int route_refuse(mdl_request_t *request, int status, const char *code, const char *message)
 {
     mdl_request_body_discard(request->r);
     mdl_problem_set(&request->problem, status, code, message);
@@ -176,10 +176,10 @@ int mdl_router_handle(request_rec *r, const mdl_service_t *service)
     request->service = service;
     request->request_id = mdl_response_request_id(r);
     if (split_path(request)) {
-        request->route = find(request, &allow);
+        request->route = route_find(request, &allow);
     }
     if (allow == NULL) {
-        return refuse(request, 404, "not_found", "There is no such path in this API.");
+        return route_refuse(request, 404, "not_found", "There is no such path in this API.");
     }
     if (r->method_number == M_OPTIONS) {
         mdl_request_body_discard(r);
@@ -189,7 +189,8 @@ int mdl_router_handle(request_rec *r, const mdl_service_t *service)
     }
     if (request->route == NULL) {
         apr_table_setn(r->headers_out, "Allow", allow);
-        return refuse(request, 405, "method_not_allowed", "This path does not have that method.");
+        return route_refuse(request, 405, "method_not_allowed",
+                            "This path does not have that method.");
     }
     return mdl_gate_run(request);
 }

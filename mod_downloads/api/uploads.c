@@ -13,12 +13,12 @@
 
 #define MAX_INT ((APR_INT64_C(1) << 53) - 1)
 
-static apr_status_t not_found(mdl_request_t *request)
+static apr_status_t upload_not_found(mdl_request_t *request)
 {
     return mdl_problem_set(&request->problem, 404, "upload_not_found", "There is no such upload.");
 }
 
-static apr_status_t check_storage(mdl_request_t *request)
+static apr_status_t upload_check_storage(mdl_request_t *request)
 {
     return mdl_child_storage() != NULL
                ? APR_SUCCESS
@@ -28,7 +28,7 @@ static apr_status_t check_storage(mdl_request_t *request)
 
 /* The address is the right to write: only who could have begun the upload gets it, and only while
    there is something to write. */
-static const char *url_of(const mdl_request_t *request, const mdl_upload_t *upload)
+static const char *upload_url_of(const mdl_request_t *request, const mdl_upload_t *upload)
 {
     const mdl_settings_t *settings = request->service->settings;
 
@@ -55,7 +55,7 @@ static void write_upload(mdl_json_t *to, const mdl_request_t *request, const mdl
     mdl_json_add_string(to, "sha256",
                         upload->sha256 != NULL ? upload->sha256 : upload->expected_sha256);
     mdl_json_add_int(to, "offset", offset);
-    mdl_json_add_string(to, "upload_url", url_of(request, upload));
+    mdl_json_add_string(to, "upload_url", upload_url_of(request, upload));
     mdl_json_add_string(to, "method", "PUT");
     headers = mdl_json_add_object(to, "headers");
     mdl_json_add_string(headers, "Content-Type",
@@ -74,7 +74,8 @@ static void write_upload(mdl_json_t *to, const mdl_request_t *request, const mdl
 
 /* To begin. */
 
-static apr_status_t check_size(mdl_request_t *request, mdl_members_t *members, apr_int64_t size)
+static apr_status_t upload_check_size(mdl_request_t *request, mdl_members_t *members,
+                                      apr_int64_t size)
 {
     const mdl_settings_t *settings = request->service->settings;
 
@@ -103,7 +104,7 @@ static apr_status_t parse_begin(mdl_request_t *request)
     upload->size = mdl_members_int(members, "size", 0, MAX_INT, -1);
     upload->expected_sha256 = mdl_asset_sha256(members, request->r->pool);
     if ((rv = mdl_members_end(members)) != APR_SUCCESS ||
-        (rv = check_size(request, members, upload->size)) != APR_SUCCESS) {
+        (rv = upload_check_size(request, members, upload->size)) != APR_SUCCESS) {
         return rv;
     }
     if (settings->upload_url == NULL) {
@@ -119,7 +120,7 @@ static apr_status_t parse_begin(mdl_request_t *request)
     begin->quota = settings->storage_quota;
     begin->problem = &request->problem;
     request->arg = begin;
-    return check_storage(request);
+    return upload_check_storage(request);
 }
 
 static void write_begin(mdl_request_t *request)
@@ -142,7 +143,7 @@ const mdl_route_t mdl_route_upload_begin = {
 
 /* To look at it and to abort it. */
 
-static apr_status_t parse_get(mdl_request_t *request)
+static apr_status_t upload_parse_get(mdl_request_t *request)
 {
     mdl_upload_get_t *get = apr_pcalloc(request->r->pool, sizeof *get);
 
@@ -151,10 +152,11 @@ static apr_status_t parse_get(mdl_request_t *request)
     get->storage = mdl_child_storage();
     get->problem = &request->problem;
     request->arg = get;
-    return mdl_ulid_valid("upl_", get->id) ? check_storage(request) : not_found(request);
+    return mdl_ulid_valid("upl_", get->id) ? upload_check_storage(request)
+                                           : upload_not_found(request);
 }
 
-static void write_get(mdl_request_t *request)
+static void upload_write_get(mdl_request_t *request)
 {
     const mdl_upload_get_t *get = request->arg;
 
@@ -164,16 +166,16 @@ static void write_get(mdl_request_t *request)
 const mdl_route_t mdl_route_upload = {
     .method = "GET",
     .path = "/assets/uploads/{}",
-    .parse = parse_get,
+    .parse = upload_parse_get,
     .effect = mdl_upload_get,
-    .write = write_get,
+    .write = upload_write_get,
 };
 
 static apr_status_t parse_abort(mdl_request_t *request)
 {
     apr_status_t rv = mdl_members_none(request);
 
-    return rv == APR_SUCCESS ? parse_get(request) : rv;
+    return rv == APR_SUCCESS ? upload_parse_get(request) : rv;
 }
 
 static void write_abort(mdl_request_t *request)
@@ -203,7 +205,7 @@ apr_status_t mdl_upload_prepare(mdl_request_t *request, mdl_upload_complete_t *c
     complete->quota = settings->storage_quota;
     complete->max_attempts = settings->ingest_max_attempts;
     complete->problem = &request->problem;
-    return check_storage(request);
+    return upload_check_storage(request);
 }
 
 void mdl_upload_write_asset(mdl_request_t *request, const mdl_upload_complete_t *complete)
@@ -225,7 +227,7 @@ static apr_status_t parse_complete(mdl_request_t *request)
 
     request->arg = complete;
     if (rv == APR_SUCCESS && !mdl_ulid_valid("upl_", id)) {
-        return not_found(request);
+        return upload_not_found(request);
     }
     return rv == APR_SUCCESS ? mdl_upload_prepare(request, complete, id) : rv;
 }

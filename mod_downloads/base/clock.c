@@ -8,7 +8,7 @@
 #define LAST_SECOND  APR_INT64_C(253402300799)   /* 9999-12-31T23:59:59Z */
 
 /* Splits a time into UTC fields and milliseconds, clamped to four-digit years. */
-static int explode(struct tm *fields, apr_time_t when)
+static int clock_explode(struct tm *fields, apr_time_t when)
 {
     apr_int64_t seconds = when / APR_USEC_PER_SEC;
     apr_int64_t micros = when % APR_USEC_PER_SEC;
@@ -33,7 +33,7 @@ static int explode(struct tm *fields, apr_time_t when)
 void mdl_clock_rfc3339_to(char buffer[MDL_CLOCK_RFC3339_LENGTH + 1], apr_time_t when)
 {
     struct tm f;
-    int millis = explode(&f, when);
+    int millis = clock_explode(&f, when);
 
     apr_snprintf(buffer, MDL_CLOCK_RFC3339_LENGTH + 1, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ",
                  f.tm_year + 1900, f.tm_mon + 1, f.tm_mday, f.tm_hour, f.tm_min, f.tm_sec, millis);
@@ -51,7 +51,7 @@ const char *mdl_clock_rfc5322(apr_time_t when, apr_pool_t *p)
 {
     struct tm f;
 
-    explode(&f, when);
+    clock_explode(&f, when);
     return apr_psprintf(p, "%s, %02d %s %04d %02d:%02d:%02d +0000", apr_day_snames[f.tm_wday],
                         f.tm_mday, apr_month_snames[f.tm_mon], f.tm_year + 1900, f.tm_hour,
                         f.tm_min, f.tm_sec);

@@ -39,7 +39,7 @@ struct mdl_secret_t {
 };
 
 /* There is no safe way on without a primitive of cryptography. */
-static void __attribute__((noreturn)) give_up(const char *what)
+static void __attribute__((noreturn)) crypto_give_up(const char *what)
 {
     mdl_log(MDL_LOG_ERR, 0, "MDL0901: OpenSSL failed in %s, the process ends", what);
     abort();
@@ -168,7 +168,7 @@ static EVP_MAC_CTX *keyed_context(const unsigned char *key, apr_size_t length)
 
     EVP_MAC_free(hmac);
     if (!context || !EVP_MAC_init(context, key, length, parameters)) {
-        give_up("EVP_MAC_init");
+        crypto_give_up("EVP_MAC_init");
     }
     return context;
 }
@@ -181,7 +181,7 @@ static purpose_t *purpose_make(const mdl_secret_t *secret, const char *name)
 
     if (!purpose || !HMAC(EVP_sha256(), secret->bytes, (int)secret->length,
                           (const unsigned char *)name, length, key, NULL)) {
-        give_up("HMAC");
+        crypto_give_up("HMAC");
     }
     memcpy(purpose->purpose, name, length);
     purpose->keyed = keyed_context(key, sizeof(key));
@@ -222,7 +222,7 @@ static void context_mac(EVP_MAC_CTX *context, const void *data, apr_size_t lengt
 {
     if (!EVP_MAC_init(context, NULL, 0, NULL) || !EVP_MAC_update(context, data, length) ||
         !EVP_MAC_final(context, mac, NULL, MDL_SHA256_LENGTH)) {
-        give_up("EVP_MAC");
+        crypto_give_up("EVP_MAC");
     }
 }
 
@@ -242,7 +242,7 @@ void mdl_secret_mac(const mdl_secret_t *secret, const char *purpose, const void 
     if (!context) {
         context = EVP_MAC_CTX_dup(entry->keyed);
         if (!context) {
-            give_up("EVP_MAC_CTX_dup");
+            crypto_give_up("EVP_MAC_CTX_dup");
         }
     }
     context_mac(context, data, length, mac);
@@ -256,7 +256,7 @@ int mdl_certificates_in(const char *path)
     int count;
 
     if (!lookup) {
-        give_up("X509_STORE_add_lookup");
+        crypto_give_up("X509_STORE_add_lookup");
     }
     count = X509_load_cert_file(lookup, path, X509_FILETYPE_PEM);
     X509_STORE_free(store);
@@ -272,7 +272,7 @@ void mdl_random(void *buffer, apr_size_t length)
         int n = length > 65536 ? 65536 : (int)length;
 
         if (RAND_bytes(at, n) != 1) {
-            give_up("RAND_bytes");
+            crypto_give_up("RAND_bytes");
         }
         at += n;
         length -= (apr_size_t)n;
@@ -287,7 +287,7 @@ int mdl_equal(const void *a, const void *b, apr_size_t length)
 void mdl_sha256(const void *data, apr_size_t length, unsigned char digest[MDL_SHA256_LENGTH])
 {
     if (!EVP_Digest(data, length, digest, NULL, EVP_sha256(), NULL)) {
-        give_up("EVP_Digest");
+        crypto_give_up("EVP_Digest");
     }
 }
 
@@ -309,7 +309,7 @@ mdl_sha256_t *mdl_sha256_begin(apr_pool_t *p)
 
     sha->context = EVP_MD_CTX_new();
     if (!sha->context || !EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL)) {
-        give_up("EVP_DigestInit_ex");
+        crypto_give_up("EVP_DigestInit_ex");
     }
     apr_pool_cleanup_register(p, sha, sha256_free, apr_pool_cleanup_null);
     return sha;
@@ -318,7 +318,7 @@ mdl_sha256_t *mdl_sha256_begin(apr_pool_t *p)
 void mdl_sha256_update(mdl_sha256_t *sha, const void *data, apr_size_t length)
 {
     if (!EVP_DigestUpdate(sha->context, data, length)) {
-        give_up("EVP_DigestUpdate");
+        crypto_give_up("EVP_DigestUpdate");
     }
 }
 
@@ -326,7 +326,7 @@ void mdl_sha256_end(mdl_sha256_t *sha, unsigned char digest[MDL_SHA256_LENGTH])
 {
     if (!EVP_DigestFinal_ex(sha->context, digest, NULL) ||
         !EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL)) {
-        give_up("EVP_DigestFinal_ex");
+        crypto_give_up("EVP_DigestFinal_ex");
     }
 }
 
@@ -353,7 +353,7 @@ mdl_digest_t *mdl_digest_begin(const char *algorithm, apr_pool_t *p)
     digest = apr_pcalloc(p, sizeof(*digest));
     digest->context = EVP_MD_CTX_new();
     if (!digest->context || !EVP_DigestInit_ex(digest->context, type, NULL)) {
-        give_up("EVP_DigestInit_ex");
+        crypto_give_up("EVP_DigestInit_ex");
     }
     apr_pool_cleanup_register(p, digest, digest_free, apr_pool_cleanup_null);
     return digest;
@@ -362,7 +362,7 @@ mdl_digest_t *mdl_digest_begin(const char *algorithm, apr_pool_t *p)
 void mdl_digest_update(mdl_digest_t *digest, const void *data, apr_size_t length)
 {
     if (!EVP_DigestUpdate(digest->context, data, length)) {
-        give_up("EVP_DigestUpdate");
+        crypto_give_up("EVP_DigestUpdate");
     }
 }
 
@@ -372,7 +372,7 @@ const char *mdl_digest_end(mdl_digest_t *digest, apr_pool_t *p)
     unsigned int length;
 
     if (!EVP_DigestFinal_ex(digest->context, bytes, &length)) {
-        give_up("EVP_DigestFinal_ex");
+        crypto_give_up("EVP_DigestFinal_ex");
     }
     return mdl_base64(bytes, length, p);
 }
@@ -407,8 +407,8 @@ apr_status_t mdl_hex_decode(void *data, apr_size_t length, const char *text)
 }
 
 /* Encodes with an alphabet; returns the text without padding and its length. */
-static char *encode(const char alphabet[65], const unsigned char *bytes, apr_size_t length,
-                    apr_size_t *size, apr_pool_t *p)
+static char *crypto_encode(const char alphabet[65], const unsigned char *bytes, apr_size_t length,
+                           apr_size_t *size, apr_pool_t *p)
 {
     char *text = apr_palloc(p, (length / 3 + 1) * 4 + 1);
     apr_size_t n = 0;
@@ -438,13 +438,13 @@ const char *mdl_base64url(const void *data, apr_size_t length, apr_pool_t *p)
 {
     apr_size_t size;
 
-    return encode(base64url_alphabet, data, length, &size, p);
+    return crypto_encode(base64url_alphabet, data, length, &size, p);
 }
 
 const char *mdl_base64(const void *data, apr_size_t length, apr_pool_t *p)
 {
     apr_size_t size;
-    char *text = encode(base64_alphabet, data, length, &size, p);
+    char *text = crypto_encode(base64_alphabet, data, length, &size, p);
 
     while (size % 4 != 0) {
         text[size++] = '=';

@@ -14,7 +14,7 @@ void mdl_log_set_sink(mdl_log_sink_fn *sink)
 }
 
 /* What a stranger sent may be in the message: it must not look like a line of its own. */
-static void one_line(char *message)
+static void log_one_line(char *message)
 {
     for (; *message; message++) {
         if ((unsigned char)*message < 0x20 || *message == 0x7F) {
@@ -35,6 +35,6 @@ void mdl_log_write(const char *file, int line, mdl_log_level_t level, apr_status
     va_start(arguments, format);
     vsnprintf(message, sizeof(message), format, arguments);
     va_end(arguments);
-    one_line(message);
+    log_one_line(message);
     current_sink(file, line, level, rv, message);
 }

@@ -17,7 +17,7 @@
 #define MAX_LENGTH   65536
 
 /* There is no safe way on without a primitive of cryptography. */
-static void __attribute__((noreturn)) give_up(void)
+static void __attribute__((noreturn)) seal_give_up(void)
 {
     mdl_log(MDL_LOG_ERR, 0, "MDL0902: OpenSSL failed in AES-256-GCM, the process ends");
     abort();
@@ -25,8 +25,8 @@ static void __attribute__((noreturn)) give_up(void)
 
 /* A context with key, nonce and owner taken in.  The key of a purpose is the MAC of a constant
    under the purpose's own key: 256 bits that nothing else is derived from. */
-static EVP_CIPHER_CTX *begin(const mdl_secret_t *secret, const char *purpose, const char *owner,
-                             const unsigned char *nonce, int sealing)
+static EVP_CIPHER_CTX *seal_begin(const mdl_secret_t *secret, const char *purpose,
+                                  const char *owner, const unsigned char *nonce, int sealing)
 {
     static const char data[] = "AES-256-GCM";
     EVP_CIPHER_CTX *context = EVP_CIPHER_CTX_new();
@@ -37,7 +37,7 @@ static EVP_CIPHER_CTX *begin(const mdl_secret_t *secret, const char *purpose, co
     if (!context || EVP_CipherInit_ex(context, EVP_aes_256_gcm(), NULL, key, nonce, sealing) != 1 ||
         EVP_CipherUpdate(context, NULL, &length, (const unsigned char *)owner,
                          (int)strlen(owner)) != 1) {
-        give_up();
+        seal_give_up();
     }
     OPENSSL_cleanse(key, sizeof(key));
     return context;
@@ -53,11 +53,11 @@ const char *mdl_seal(const mdl_secret_t *secret, const char *purpose, const char
     int written = 0, more = 0;
 
     mdl_random(bytes, NONCE_LENGTH);
-    context = begin(secret, purpose, owner, bytes, 1);
+    context = seal_begin(secret, purpose, owner, bytes, 1);
     if (EVP_CipherUpdate(context, body, &written, (const unsigned char *)text, length) != 1 ||
         EVP_CipherFinal_ex(context, body + written, &more) != 1 || written + more != length ||
         EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_GET_TAG, TAG_LENGTH, body + length) != 1) {
-        give_up();
+        seal_give_up();
     }
     EVP_CIPHER_CTX_free(context);
     return apr_pstrcat(
@@ -86,7 +86,7 @@ apr_status_t mdl_unseal(const mdl_secret_t *secret, const char *purpose, const c
     length = size - NONCE_LENGTH - TAG_LENGTH;
     body = bytes + NONCE_LENGTH;
     plain = apr_pcalloc(p, length + 1);
-    context = begin(secret, purpose, owner, bytes, 0);
+    context = seal_begin(secret, purpose, owner, bytes, 0);
     opened = EVP_CIPHER_CTX_ctrl(context, EVP_CTRL_GCM_SET_TAG, TAG_LENGTH, body + length) == 1 &&
              EVP_CipherUpdate(context, plain, &written, body, (int)length) == 1 &&
              EVP_CipherFinal_ex(context, plain + written, &more) == 1;

@@ -11,7 +11,7 @@
 static const char alphabet[] = "0123456789abcdefghjkmnpqrstvwxyz";
 
 /* 128 bits as 26 digits of five, the first of which has two zero bits in front. */
-static void encode(char text[MDL_ULID_LENGTH], const unsigned char bytes[ULID_BYTES])
+static void ulid_encode(char text[MDL_ULID_LENGTH], const unsigned char bytes[ULID_BYTES])
 {
     unsigned int bits = 0;
     int held = 2;
@@ -37,7 +37,7 @@ const char *mdl_ulid(const char *prefix, apr_pool_t *p)
     }
     mdl_random(bytes + 6, sizeof(bytes) - 6);
     memcpy(text, prefix, length);
-    encode(text + length, bytes);
+    ulid_encode(text + length, bytes);
     text[length + MDL_ULID_LENGTH] = '\0';
     return text;
 }

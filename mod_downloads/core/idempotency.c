@@ -9,7 +9,7 @@
 #define MAX_KEY 255
 #define BATCH   250 /* rows; SQLite's other writers wait that long */
 
-static const char *unquote(const char *header, apr_pool_t *p)
+static const char *idempotency_unquote(const char *header, apr_pool_t *p)
 {
     char *key = apr_palloc(p, strlen(header) + 1);
     char *to = key;
@@ -30,7 +30,7 @@ static const char *unquote(const char *header, apr_pool_t *p)
 
 const char *mdl_idempotency_key(const char *header, apr_pool_t *p)
 {
-    const char *key = *header == '"' ? unquote(header, p) : header;
+    const char *key = *header == '"' ? idempotency_unquote(header, p) : header;
     apr_size_t length = key != NULL ? strlen(key) : 0;
 
     if (length == 0 || length > MAX_KEY) {

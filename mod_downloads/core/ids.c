@@ -4,7 +4,7 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
-static void fill(mdl_json_t *array, const apr_array_header_t *ids)
+static void ids_fill(mdl_json_t *array, const apr_array_header_t *ids)
 {
     for (int i = 0; i < ids->nelts; i++) {
         mdl_json_add_int(array, NULL, APR_ARRAY_IDX(ids, i, apr_int64_t));
@@ -13,7 +13,7 @@ static void fill(mdl_json_t *array, const apr_array_header_t *ids)
 
 void mdl_ids_add(mdl_json_t *to, const char *name, const apr_array_header_t *ids)
 {
-    fill(mdl_json_add_array(to, name), ids);
+    ids_fill(mdl_json_add_array(to, name), ids);
 }
 
 /* Without a JSON value of each: those of thousands are what a thread's allocator keeps for good. */

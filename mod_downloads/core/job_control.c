@@ -7,7 +7,7 @@
 #include "core/catalog/asset.h"
 #include "core/order/lookup.h"
 
-static apr_status_t not_found(mdl_problem_t *problem)
+static apr_status_t job_control_not_found(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 404, "job_not_found", "There is no such job.");
 }
@@ -18,11 +18,11 @@ static apr_status_t find_for(mdl_db_t *db, mdl_job_control_t *act, apr_pool_t *p
                           ? mdl_job_find_of_shop(db, act->shop_id, act->id, &act->job, p)
                           : mdl_job_find(db, act->id, &act->job, p);
 
-    return rv == APR_ENOENT ? not_found(act->problem) : rv;
+    return rv == APR_ENOENT ? job_control_not_found(act->problem) : rv;
 }
 
 /* What waited for a job that was cancelled waits no more. */
-static apr_status_t ended(mdl_db_t *db, const mdl_job_control_t *cancel, apr_pool_t *p)
+static apr_status_t job_control_ended(mdl_db_t *db, const mdl_job_control_t *cancel, apr_pool_t *p)
 {
     const mdl_job_t *job = cancel->job;
 
@@ -46,7 +46,7 @@ apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, void *arg)
         return rv;
     }
     if (changed > 0) {
-        return ended(db, cancel, p);
+        return job_control_ended(db, cancel, p);
     }
     return strcmp(cancel->job->status, "cancelled") == 0
                ? APR_SUCCESS

@@ -134,8 +134,8 @@ int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why)
     return MDL_EXIT_DATABASE;
 }
 
-static int run(mdl_ctl_t *ctl, int transaction, mdl_effect_fn *effect, void *arg,
-               mdl_problem_t *problem)
+static int command_run(mdl_ctl_t *ctl, int transaction, mdl_effect_fn *effect, void *arg,
+                       mdl_problem_t *problem)
 {
     const char *why = NULL;
     int version;
@@ -160,12 +160,12 @@ static int run(mdl_ctl_t *ctl, int transaction, mdl_effect_fn *effect, void *arg
 
 int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
 {
-    return run(ctl, 1, effect, arg, problem);
+    return command_run(ctl, 1, effect, arg, problem);
 }
 
 int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
 {
-    return run(ctl, 0, effect, arg, problem);
+    return command_run(ctl, 0, effect, arg, problem);
 }
 
 void mdl_ctl_await_epoch(void)

@@ -104,7 +104,7 @@ static const command_t commands[] = {
 
 #define COMMANDS (sizeof(commands) / sizeof(*commands))
 
-static const char *name_of(const command_t *command, apr_pool_t *p)
+static const char *ctl_name_of(const command_t *command, apr_pool_t *p)
 {
     return apr_pstrcat(p, command->noun, command->verb ? " " : "",
                        command->verb ? command->verb : "", NULL);
@@ -112,8 +112,8 @@ static const char *name_of(const command_t *command, apr_pool_t *p)
 
 static const char *synopsis_of(const command_t *command, apr_pool_t *p)
 {
-    return apr_pstrcat(p, name_of(command, p), *command->arguments ? " " : "", command->arguments,
-                       NULL);
+    return apr_pstrcat(p, ctl_name_of(command, p), *command->arguments ? " " : "",
+                       command->arguments, NULL);
 }
 
 static int print_help(mdl_ctl_t *ctl)
@@ -126,9 +126,10 @@ static int print_help(mdl_ctl_t *ctl)
     return MDL_EXIT_DONE;
 }
 
-static int misused(mdl_ctl_t *ctl, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int ctl_misused(mdl_ctl_t *ctl, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 
-static int misused(mdl_ctl_t *ctl, const char *format, ...)
+static int ctl_misused(mdl_ctl_t *ctl, const char *format, ...)
 {
     va_list arguments;
     const char *message;
@@ -140,7 +141,7 @@ static int misused(mdl_ctl_t *ctl, const char *format, ...)
 }
 
 /* Digits alone, without a sign, a space or a zero in front, from 1 to max. */
-static int parse_number(const char *text, apr_int64_t max, apr_int64_t *value)
+static int ctl_parse_number(const char *text, apr_int64_t max, apr_int64_t *value)
 {
     if (*text == '0' || *text == '\0' || strlen(text) > 16 ||
         strspn(text, "0123456789") != strlen(text)) {
@@ -162,9 +163,10 @@ static int parse_mail_delay(mdl_ctl_t *ctl, const char *value)
 {
     apr_int64_t minutes = 0;
 
-    if (strcmp(value, "0") != 0 && !parse_number(value, MDL_SHOP_MAIL_DELAY_MAX, &minutes)) {
-        return misused(ctl, "--mail-delay is a whole number of minutes from 0 to %d, not \"%s\".",
-                       MDL_SHOP_MAIL_DELAY_MAX, value);
+    if (strcmp(value, "0") != 0 && !ctl_parse_number(value, MDL_SHOP_MAIL_DELAY_MAX, &minutes)) {
+        return ctl_misused(ctl,
+                           "--mail-delay is a whole number of minutes from 0 to %d, not \"%s\".",
+                           MDL_SHOP_MAIL_DELAY_MAX, value);
     }
     ctl->mail_delay = (int)minutes;
     return MDL_EXIT_DONE;
@@ -186,11 +188,11 @@ static int read_token(mdl_ctl_t *ctl, const char *path)
         rv = apr_file_read_full(file, text, length, &length);
     }
     if (rv == APR_SUCCESS) {
-        return misused(ctl, "--storefront-token-file: %s is too large to be a token.", path);
+        return ctl_misused(ctl, "--storefront-token-file: %s is too large to be a token.", path);
     }
     if (rv != APR_EOF) {
-        return misused(ctl, "--storefront-token-file: %s can't be read (%s).", path,
-                       apr_strerror(rv, words, sizeof(words)));
+        return ctl_misused(ctl, "--storefront-token-file: %s can't be read (%s).", path,
+                           apr_strerror(rv, words, sizeof(words)));
     }
     while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r')) {
         length--;
@@ -208,25 +210,27 @@ static int take_set(mdl_ctl_t *ctl, int letter, const char *value)
     switch (letter) {
     case LETTER_NAME:
         ctl->name = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--name is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : ctl_misused(ctl, "--name is not UTF-8.");
     case LETTER_SENDER_NAME:
         ctl->sender_name = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--sender-name is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE
+                                     : ctl_misused(ctl, "--sender-name is not UTF-8.");
     case LETTER_REPLY_TO:
         ctl->reply_to = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--reply-to is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : ctl_misused(ctl, "--reply-to is not UTF-8.");
     case LETTER_MAIL_DELAY:
         return parse_mail_delay(ctl, value);
     case LETTER_STOREFRONT:
         ctl->storefront = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--storefront is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE
+                                     : ctl_misused(ctl, "--storefront is not UTF-8.");
     case LETTER_STOREFRONT_TOKEN:
         return read_token(ctl, value);
     default:
         ctl->hold_at = value;
         return is_one_of(value, levels)
                    ? MDL_EXIT_DONE
-                   : misused(ctl, "--hold-at is medium or high, not \"%s\".", value);
+                   : ctl_misused(ctl, "--hold-at is medium or high, not \"%s\".", value);
     }
 }
 
@@ -244,35 +248,36 @@ static int take_option(mdl_ctl_t *ctl, int letter, const char *value, int *given
     case LETTER_EMAIL:
         *given |= OPTION_EMAIL;
         ctl->email = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : misused(ctl, "--email is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : ctl_misused(ctl, "--email is not UTF-8.");
     case LETTER_SCOPE:
         *given |= OPTION_SCOPE;
         ctl->scope = value;
         return is_one_of(value, scopes)
                    ? MDL_EXIT_DONE
-                   : misused(ctl, "--scope is full or read, not \"%s\".", value);
+                   : ctl_misused(ctl, "--scope is full or read, not \"%s\".", value);
     case LETTER_EXPIRES:
         *given |= OPTION_EXPIRES;
-        return parse_number(value, MAX_EXPIRES, &ctl->expires_s)
+        return ctl_parse_number(value, MAX_EXPIRES, &ctl->expires_s)
                    ? MDL_EXIT_DONE
-                   : misused(ctl,
-                             "--expires is a whole number of seconds from 1 to %" APR_INT64_T_FMT
-                             ", not \"%s\".",
-                             MAX_EXPIRES, value);
+                   : ctl_misused(
+                         ctl,
+                         "--expires is a whole number of seconds from 1 to %" APR_INT64_T_FMT
+                         ", not \"%s\".",
+                         MAX_EXPIRES, value);
     case LETTER_STATUS:
         *given |= OPTION_STATUS;
         ctl->status = value;
         return is_one_of(value, statuses)
                    ? MDL_EXIT_DONE
-                   : misused(ctl,
-                             "--status is queued, running, succeeded, failed or cancelled, not "
-                             "\"%s\".",
-                             value);
+                   : ctl_misused(ctl,
+                                 "--status is queued, running, succeeded, failed or cancelled, not "
+                                 "\"%s\".",
+                                 value);
     case LETTER_SHOP:
         *given |= OPTION_SHOP;
-        return parse_number(value, MAX_ID, &ctl->shop_id)
+        return ctl_parse_number(value, MAX_ID, &ctl->shop_id)
                    ? MDL_EXIT_DONE
-                   : misused(ctl, "--shop is the number of a shop, not \"%s\".", value);
+                   : ctl_misused(ctl, "--shop is the number of a shop, not \"%s\".", value);
     default:
         *given |= OPTION_SET;
         return take_set(ctl, letter, value);
@@ -292,8 +297,8 @@ static void keep_words(void *baton, const char *format, ...)
     va_end(arguments);
     start = strstr(words, ": ");
     start = start ? start + 2 : words;
-    misused(ctl, "%s; try downloadsctl --help.",
-            apr_pstrmemdup(ctl->p, start, strcspn(start, "\n")));
+    ctl_misused(ctl, "%s; try downloadsctl --help.",
+                apr_pstrmemdup(ctl->p, start, strcspn(start, "\n")));
 }
 
 /* Asked before the options are: a mistake in those is told as JSON too. */
@@ -327,22 +332,22 @@ static int take_words(mdl_ctl_t *ctl, const char *const *words, int count, int g
     int own;
 
     if (!found) {
-        return count ? misused(ctl, "There is no command \"%s%s%s\"; try downloadsctl --help.",
-                               words[0], count > 1 ? " " : "", count > 1 ? words[1] : "")
-                     : misused(ctl, "A command is missing; try downloadsctl --help.");
+        return count ? ctl_misused(ctl, "There is no command \"%s%s%s\"; try downloadsctl --help.",
+                                   words[0], count > 1 ? " " : "", count > 1 ? words[1] : "")
+                     : ctl_misused(ctl, "A command is missing; try downloadsctl --help.");
     }
     own = found->verb ? 2 : 1;
     ctl->words = words + own;
     if (count - own != found->count || (given & ~found->options)) {
-        return misused(ctl, "usage: downloadsctl %s", synopsis_of(found, ctl->p));
+        return ctl_misused(ctl, "usage: downloadsctl %s", synopsis_of(found, ctl->p));
     }
-    if (found->numbered && !parse_number(ctl->words[0], MAX_ID, &ctl->id)) {
-        return misused(ctl, "%s takes the number of a shop, not \"%s\".", name_of(found, ctl->p),
-                       ctl->words[0]);
+    if (found->numbered && !ctl_parse_number(ctl->words[0], MAX_ID, &ctl->id)) {
+        return ctl_misused(ctl, "%s takes the number of a shop, not \"%s\".",
+                           ctl_name_of(found, ctl->p), ctl->words[0]);
     }
     for (int i = 0; i < found->count; i++) {
         if (!mdl_utf8_valid(ctl->words[i])) {
-            return misused(ctl, "An argument is not UTF-8.");
+            return ctl_misused(ctl, "An argument is not UTF-8.");
         }
     }
     *command = found;
@@ -350,7 +355,7 @@ static int take_words(mdl_ctl_t *ctl, const char *const *words, int count, int g
 }
 
 /* Leaves *command NULL when there is nothing more to do. */
-static int parse(mdl_ctl_t *ctl, int argc, const char *const *argv, const command_t **command)
+static int ctl_parse(mdl_ctl_t *ctl, int argc, const char *const *argv, const command_t **command)
 {
     apr_getopt_t *parser;
     const char *value;
@@ -378,7 +383,7 @@ static int parse(mdl_ctl_t *ctl, int argc, const char *const *argv, const comman
     return take_words(ctl, parser->argv + parser->ind, argc - parser->ind, given, command);
 }
 
-static int run(mdl_ctl_t *ctl, const command_t *command)
+static int ctl_run(mdl_ctl_t *ctl, const command_t *command)
 {
     mdl_ctl_configure(ctl);
     if (!command->diagnoses) {
@@ -422,9 +427,9 @@ int main(int argc, const char *const *argv)
     apr_pool_tag(ctl.p, "downloadsctl");
     ctl.output = mdl_printer_create(ctl.p);
 
-    exit_code = parse(&ctl, argc, argv, &command);
+    exit_code = ctl_parse(&ctl, argc, argv, &command);
     if (command) {
-        exit_code = run(&ctl, command);
+        exit_code = ctl_run(&ctl, command);
     }
     if (!mdl_printer_finish()) {
         fputs("downloadsctl: standard output can't be written.\n", stderr);

@@ -66,7 +66,7 @@ static apr_status_t jobs_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
 }
 
 /* The first SHOWN jobs of the status asked for. */
-static apr_array_header_t *choose(const mdl_ctl_t *ctl, const apr_array_header_t *jobs)
+static apr_array_header_t *job_choose(const mdl_ctl_t *ctl, const apr_array_header_t *jobs)
 {
     apr_array_header_t *chosen = apr_array_make(ctl->p, SHOWN, sizeof(mdl_job_t *));
 
@@ -92,7 +92,7 @@ int mdl_ctl_job_list(mdl_ctl_t *ctl)
     if (failed) {
         return failed;
     }
-    chosen = choose(ctl, of.list.jobs);
+    chosen = job_choose(ctl, of.list.jobs);
     mdl_printer_list(ctl->output, fields, chosen, "There is none.");
     if (chosen->nelts == SHOWN) {
         mdl_printer_line(ctl->output, "(no more than %d are shown)", SHOWN);
@@ -108,7 +108,7 @@ typedef struct {
     mdl_problem_t *problem;
 } job_find_t;
 
-static apr_status_t find(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t job_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     job_find_t *it = arg;
     apr_status_t rv = mdl_job_find(db, it->id, &it->job, p);
@@ -122,7 +122,7 @@ int mdl_ctl_job_show(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
     job_find_t it = {.id = ctl->words[0], .problem = &problem};
-    int failed = mdl_ctl_read(ctl, find, &it, &problem);
+    int failed = mdl_ctl_read(ctl, job_find, &it, &problem);
 
     if (!failed) {
         hide_query(it.job, ctl->p);

@@ -39,7 +39,7 @@ static const mdl_field_t fields[] = {
     {0},
 };
 
-static int tell(mdl_ctl_t *ctl, mdl_mail_outcome_t outcome, const sent_t *sent)
+static int mail_tell(mdl_ctl_t *ctl, mdl_mail_outcome_t outcome, const sent_t *sent)
 {
     if (outcome == MDL_MAIL_SENT) {
         mdl_printer_result(ctl->output, fields, sent, "%s took the email to %s%s%s",
@@ -86,5 +86,5 @@ int mdl_ctl_mail_test(mdl_ctl_t *ctl)
     }
     outcome = mdl_mailer_send(mailer, settings->mail_from, sent.to, message, length, &sent.answer,
                               ctl->p);
-    return tell(ctl, outcome, &sent);
+    return mail_tell(ctl, outcome, &sent);
 }

@@ -37,7 +37,7 @@ int mdl_printer_is_json(const mdl_printer_t *output)
 }
 
 /* A shop's name or a source's words must not move a terminal's cursor or break a line. */
-static const char *harmless(const char *text, apr_pool_t *p)
+static const char *printer_harmless(const char *text, apr_pool_t *p)
 {
     char *copy = apr_pstrdup(p, text);
 
@@ -54,15 +54,15 @@ static const char *harmless(const char *text, apr_pool_t *p)
     return copy;
 }
 
-static const void *member_of(const mdl_field_t *field, const void *record)
+static const void *printer_member_of(const mdl_field_t *field, const void *record)
 {
     return (const char *)record + field->offset;
 }
 
 static apr_int64_t integer_of(const mdl_field_t *field, const void *record)
 {
-    return field->type == MDL_FIELD_INT ? *(const int *)member_of(field, record)
-                                        : *(const apr_int64_t *)member_of(field, record);
+    return field->type == MDL_FIELD_INT ? *(const int *)printer_member_of(field, record)
+                                        : *(const apr_int64_t *)printer_member_of(field, record);
 }
 
 /* Whether a number stands for none. */
@@ -72,14 +72,14 @@ static int is_none(const mdl_field_t *field, apr_int64_t value)
            ((field->type == MDL_FIELD_ID || field->type == MDL_FIELD_TIME) && value == 0);
 }
 
-static const char *text_of(const mdl_field_t *field, const void *record, apr_pool_t *p)
+static const char *printer_text_of(const mdl_field_t *field, const void *record, apr_pool_t *p)
 {
     apr_int64_t value;
 
     if (field->type == MDL_FIELD_TEXT) {
-        const char *text = *(const char *const *)member_of(field, record);
+        const char *text = *(const char *const *)printer_member_of(field, record);
 
-        return text && *text ? harmless(text, p) : NONE;
+        return text && *text ? printer_harmless(text, p) : NONE;
     }
     value = integer_of(field, record);
     if (is_none(field, value)) {
@@ -96,7 +96,7 @@ void mdl_printer_fill(mdl_json_t *object, const mdl_field_t *fields, const void 
 
         if (field->type == MDL_FIELD_TEXT) {
             mdl_json_add_string(object, field->name,
-                                *(const char *const *)member_of(field, record));
+                                *(const char *const *)printer_member_of(field, record));
             continue;
         }
         value = integer_of(field, record);
@@ -169,9 +169,10 @@ static void print_table(const mdl_printer_t *output, const mdl_field_t *fields,
     for (int i = 0; i < count * (records->nelts + 1); i++) {
         const mdl_field_t *field = APR_ARRAY_IDX(columns, i % count, const mdl_field_t *);
 
-        cells[i] = i < count ? heading_of(field, output->p)
-                             : text_of(field, APR_ARRAY_IDX(records, i / count - 1, const void *),
-                                       output->p);
+        cells[i] = i < count
+                       ? heading_of(field, output->p)
+                       : printer_text_of(field, APR_ARRAY_IDX(records, i / count - 1, const void *),
+                                         output->p);
         if (width_of(cells[i]) > widths[i % count]) {
             widths[i % count] = width_of(cells[i]);
         }
@@ -217,13 +218,13 @@ void mdl_printer_record(mdl_printer_t *output, const mdl_field_t *fields, const 
     }
     for (const mdl_field_t *field = fields; field->name; field++) {
         print_cell(field->name, width, 0, 0);
-        puts(text_of(field, record, output->p));
+        puts(printer_text_of(field, record, output->p));
     }
 }
 
 static void print_line(const mdl_printer_t *output, const char *format, va_list arguments)
 {
-    puts(harmless(apr_pvsprintf(output->p, format, arguments), output->p));
+    puts(printer_harmless(apr_pvsprintf(output->p, format, arguments), output->p));
 }
 
 void mdl_printer_result(mdl_printer_t *output, const mdl_field_t *fields, const void *record,
@@ -265,7 +266,7 @@ void mdl_printer_error(mdl_printer_t *output, const char *code, const char *mess
     mdl_json_t *error = mdl_json_add_object(document, "error");
 
     if (!output->json) {
-        fprintf(stderr, "downloadsctl: %s\n", harmless(message, output->p));
+        fprintf(stderr, "downloadsctl: %s\n", printer_harmless(message, output->p));
         return;
     }
     mdl_json_add_string(error, "code", code);

@@ -172,7 +172,7 @@ apr_status_t mdl_db_begin_session(mdl_db_t *db)
     return APR_SUCCESS;
 }
 
-static apr_status_t prepare(mdl_db_t *db, mdl_statement_t statement)
+static apr_status_t db_prepare(mdl_db_t *db, mdl_statement_t statement)
 {
     const mdl_statement_text_t *text = &mdl_statements[statement];
     apr_dbd_prepared_t *prepared = NULL;
@@ -223,7 +223,7 @@ apr_status_t mdl_db_exec(mdl_db_t *db, mdl_statement_t statement, apr_int64_t *c
 {
     const void *values[MAX_ARGUMENTS];
     int rows = 0;
-    apr_status_t rv = prepare(db, statement);
+    apr_status_t rv = db_prepare(db, statement);
 
     if (rv != APR_SUCCESS ||
         (rv = bind_arguments(db, &mdl_statements[statement], args, nargs, values))) {
@@ -243,7 +243,7 @@ apr_status_t mdl_db_select(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t *
 {
     const void *values[MAX_ARGUMENTS];
     apr_dbd_results_t *results = NULL;
-    apr_status_t rv = prepare(db, statement);
+    apr_status_t rv = db_prepare(db, statement);
 
     *rows = NULL;
     if (rv != APR_SUCCESS ||

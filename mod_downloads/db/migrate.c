@@ -27,7 +27,7 @@ static apr_status_t read_version(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 /* Lets one process at a time migrate, for as long as it takes; SQLite's transactions do so by
    themselves. */
-static apr_status_t lock(mdl_db_t *db)
+static apr_status_t migration_lock(mdl_db_t *db)
 {
     return mdl_db_dialect(db) == MDL_PGSQL
                ? mdl_db_command(db, "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;"
@@ -35,9 +35,9 @@ static apr_status_t lock(mdl_db_t *db)
                : APR_SUCCESS;
 }
 
-static apr_status_t create(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t migration_create(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    apr_status_t rv = lock(db);
+    apr_status_t rv = migration_lock(db);
 
     (void)p;
     (void)arg;
@@ -58,7 +58,7 @@ static apr_status_t apply_next(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     const mdl_migration_t *next = NULL;
     int version = 0;
-    apr_status_t rv = lock(db);
+    apr_status_t rv = migration_lock(db);
 
     *(int *)arg = 0;
     if (rv != APR_SUCCESS || (rv = read_version(db, p, &version)) != APR_SUCCESS) {
@@ -93,7 +93,7 @@ apr_status_t mdl_migrate(mdl_db_t *db, int *applied, apr_pool_t *p)
     apr_status_t rv;
 
     *applied = 0;
-    if ((rv = mdl_db_write(db, create, NULL, p)) != APR_SUCCESS) {
+    if ((rv = mdl_db_write(db, migration_create, NULL, p)) != APR_SUCCESS) {
         return rv;
     }
     while ((rv = mdl_db_write(db, apply_next, &version, p)) == APR_SUCCESS && version != 0) {

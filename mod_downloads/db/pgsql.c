@@ -5,7 +5,7 @@
 
 #include <libpq-fe.h>
 
-static int command(void *native, const char *sql)
+static int pgsql_command(void *native, const char *sql)
 {
     PGresult *result = PQexec(native, sql);
     ExecStatusType status = PQresultStatus(result);
@@ -14,19 +14,19 @@ static int command(void *native, const char *sql)
     return status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK;
 }
 
-static apr_status_t session(void *native)
+static apr_status_t pgsql_session(void *native)
 {
     /* The verbose form carries the SQLSTATE, which does not change with the server's language. */
     PQsetErrorVerbosity(native, PQERRORS_VERBOSE);
-    return command(native, "SET lock_timeout = 5000; SET statement_timeout = 30000;"
-                           "SET idle_in_transaction_session_timeout = 30000;"
-                           "SET client_min_messages = warning")
+    return pgsql_command(native, "SET lock_timeout = 5000; SET statement_timeout = 30000;"
+                                 "SET idle_in_transaction_session_timeout = 30000;"
+                                 "SET client_min_messages = warning")
                ? MDL_DB_EGONE
                : APR_SUCCESS;
 }
 
 /* Finds the five characters in "ERROR:  23505: duplicate key …". */
-static int sqlstate(const char *message, char state[6])
+static int pgsql_sqlstate(const char *message, char state[6])
 {
     const char *at = strchr(message, ':');
 
@@ -45,7 +45,7 @@ static int sqlstate(const char *message, char state[6])
     return at[5] == ':';
 }
 
-static apr_status_t classify(void *native)
+static apr_status_t pgsql_classify(void *native)
 {
     static const struct {
         const char *state; /* or its first two characters */
@@ -59,7 +59,7 @@ static apr_status_t classify(void *native)
     };
     char state[6];
 
-    if (PQstatus(native) != CONNECTION_OK || !sqlstate(PQerrorMessage(native), state)) {
+    if (PQstatus(native) != CONNECTION_OK || !pgsql_sqlstate(PQerrorMessage(native), state)) {
         return MDL_DB_EGONE;
     }
     for (apr_size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
@@ -70,17 +70,19 @@ static apr_status_t classify(void *native)
     return MDL_DB_EOTHER;
 }
 
-static const char *error_text(void *native)
+static const char *pgsql_error_text(void *native)
 {
     return PQerrorMessage(native);
 }
 
-static apr_status_t reset(void *native)
+static apr_status_t pgsql_reset(void *native)
 {
     PQreset(native);
     return PQstatus(native) == CONNECTION_OK ? APR_SUCCESS : MDL_DB_EGONE;
 }
 
 const mdl_dialect_ops_t mdl_dialect_pgsql = {
-    "pgsql",    session, command, classify,
-    error_text, reset,   "BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"};
+    "pgsql",          pgsql_session,
+    pgsql_command,    pgsql_classify,
+    pgsql_error_text, pgsql_reset,
+    "BEGIN",          "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"};

@@ -16,7 +16,7 @@ static int wait_for_others(void *data, int naps)
 
 /* Others' locks are waited for here alone: inside apr_dbd's calls, which hold a mutex of the whole
    process, a waiting connection would hold up every other one. */
-static int command(void *native, const char *sql)
+static int sqlite3_command(void *native, const char *sql)
 {
     int rv;
 
@@ -26,7 +26,7 @@ static int command(void *native, const char *sql)
     return rv != SQLITE_OK;
 }
 
-static apr_status_t session(void *native)
+static apr_status_t sqlite3_session(void *native)
 {
     int naps = 0;
 
@@ -34,8 +34,8 @@ static apr_status_t session(void *native)
        refused without a call of the busy handler when another connection makes it at the same time.
        The cache is small, for another connection's write throws all of it away, and each thread's
        arena would keep the room of a large one; the kernel has the pages, too. */
-    while (command(native, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
-                           "PRAGMA foreign_keys = ON; PRAGMA cache_size = -128")) {
+    while (sqlite3_command(native, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+                                   "PRAGMA foreign_keys = ON; PRAGMA cache_size = -128")) {
         if (sqlite3_errcode(native) != SQLITE_BUSY || !wait_for_others(NULL, naps++)) {
             return MDL_DB_EGONE;
         }
@@ -43,7 +43,7 @@ static apr_status_t session(void *native)
     return APR_SUCCESS;
 }
 
-static apr_status_t classify(void *native)
+static apr_status_t sqlite3_classify(void *native)
 {
     switch (sqlite3_extended_errcode(native)) {
     case SQLITE_CONSTRAINT_UNIQUE:
@@ -69,10 +69,11 @@ static apr_status_t classify(void *native)
     }
 }
 
-static const char *error_text(void *native)
+static const char *sqlite3_error_text(void *native)
 {
     return sqlite3_errmsg(native);
 }
 
-const mdl_dialect_ops_t mdl_dialect_sqlite3 = {"sqlite3",  session, command,           classify,
-                                               error_text, NULL,    "BEGIN IMMEDIATE", "BEGIN"};
+const mdl_dialect_ops_t mdl_dialect_sqlite3 = {
+    "sqlite3", sqlite3_session,   sqlite3_command, sqlite3_classify, sqlite3_error_text,
+    NULL,      "BEGIN IMMEDIATE", "BEGIN"};

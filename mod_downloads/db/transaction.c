@@ -89,7 +89,7 @@ static apr_status_t begin_write(mdl_db_t *db)
     return APR_SUCCESS;
 }
 
-static apr_status_t end(mdl_db_t *db, apr_status_t rv)
+static apr_status_t transaction_end(mdl_db_t *db, apr_status_t rv)
 {
     if (rv == APR_SUCCESS) {
         rv = db->failed;
@@ -105,7 +105,7 @@ static apr_status_t end(mdl_db_t *db, apr_status_t rv)
 }
 
 /* Makes the connection usable again after the classes that a second try can mend. */
-static apr_status_t mend(mdl_db_t *db, apr_status_t rv)
+static apr_status_t transaction_mend(mdl_db_t *db, apr_status_t rv)
 {
     if (rv == MDL_DB_ERETRY) {
         return APR_SUCCESS;
@@ -131,7 +131,7 @@ static apr_status_t out_of_reach(const mdl_db_t *db)
     return MDL_DB_EGONE;
 }
 
-static apr_status_t begin(mdl_db_t *db, transaction_t transaction)
+static apr_status_t transaction_begin(mdl_db_t *db, transaction_t transaction)
 {
     switch (transaction) {
     case SNAPSHOT:
@@ -143,17 +143,17 @@ static apr_status_t begin(mdl_db_t *db, transaction_t transaction)
     }
 }
 
-static apr_status_t run(mdl_db_t *db, transaction_t transaction, mdl_effect_fn *effect, void *arg,
-                        apr_pool_t *p)
+static apr_status_t transaction_run(mdl_db_t *db, transaction_t transaction, mdl_effect_fn *effect,
+                                    void *arg, apr_pool_t *p)
 {
-    apr_status_t rv = begin(db, transaction);
+    apr_status_t rv = transaction_begin(db, transaction);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
     db->failed = APR_SUCCESS;
     rv = effect(db, p, arg);
-    return transaction != NONE ? end(db, rv) : rv;
+    return transaction != NONE ? transaction_end(db, rv) : rv;
 }
 
 /* Whether another try on a mended connection may do: others may change the schema, or take a lock,
@@ -166,17 +166,17 @@ static int is_mendable(apr_status_t rv)
 static apr_status_t run_mended(mdl_db_t *db, transaction_t transaction, mdl_effect_fn *effect,
                                void *arg, apr_pool_t *p)
 {
-    apr_status_t rv = run(db, transaction, effect, arg, p);
+    apr_status_t rv = transaction_run(db, transaction, effect, arg, p);
 
     for (int i = 0; is_mendable(rv) && i <= MORE_TRIES && (i == 0 || rv != MDL_DB_EGONE); i++) {
         if (i == 0) {
             mdl_log(MDL_LOG_INFO, 0, "MDL0109: database: a connection is made anew after: %s",
                     db->error);
         }
-        if (mend(db, rv) != APR_SUCCESS) {
+        if (transaction_mend(db, rv) != APR_SUCCESS) {
             return out_of_reach(db);
         }
-        rv = run(db, transaction, effect, arg, p);
+        rv = transaction_run(db, transaction, effect, arg, p);
     }
     if (rv == MDL_DB_EGONE) {
         return out_of_reach(db);
@@ -289,7 +289,7 @@ static entry_t *take_own(entry_t *own)
     return own;
 }
 
-static void lead(mdl_db_t *db, entry_t *own)
+static void transaction_lead(mdl_db_t *db, entry_t *own)
 {
     entry_t *batch = NULL;
     entry_t *next;
@@ -327,7 +327,7 @@ static apr_status_t write_in_group(mdl_db_t *db, mdl_effect_fn *effect, void *ar
         }
         group_led = 1;
         pthread_mutex_unlock(&group_mutex);
-        lead(db, &entry);
+        transaction_lead(db, &entry);
         pthread_mutex_lock(&group_mutex);
         group_led = 0;
     }

@@ -7,7 +7,7 @@ typedef struct {
     mdl_body_t *body;
 } part_t;
 
-static void destroy(void *data)
+static void body_destroy(void *data)
 {
     if (apr_bucket_shared_destroy(data)) {
         apr_bucket_free(data);
@@ -21,7 +21,7 @@ static const apr_bucket_type_t type = {
     "MDL_BODY",
     5,
     APR_BUCKET_DATA,
-    destroy,
+    body_destroy,
     read_part,
     apr_bucket_setaside_noop,
     apr_bucket_shared_split,
@@ -73,7 +73,7 @@ static apr_status_t read_part(apr_bucket *bucket, const char **bytes, apr_size_t
         if (wanted < bucket->length) {
             apr_bucket_split(bucket, wanted);
         }
-        destroy(bucket->data);
+        body_destroy(bucket->data);
         apr_bucket_heap_make(bucket, buffer, wanted, apr_bucket_free);
         *length = wanted;
         *bytes = buffer;

@@ -56,14 +56,14 @@ static apr_status_t append_file(archive_t *archive, const mdl_zip_piece_t *piece
     return APR_SUCCESS;
 }
 
-static apr_int64_t least(apr_int64_t a, apr_int64_t b)
+static apr_int64_t archive_body_least(apr_int64_t a, apr_int64_t b)
 {
     return a < b ? a : b;
 }
 
 /* What the last call opened is closed first: reading a file takes memory of its pool. */
-static apr_status_t take(mdl_body_t *body, apr_int64_t offset, apr_int64_t length,
-                         apr_bucket_brigade *to, apr_int64_t *taken)
+static apr_status_t archive_body_take(mdl_body_t *body, apr_int64_t offset, apr_int64_t length,
+                                      apr_bucket_brigade *to, apr_int64_t *taken)
 {
     archive_t *archive = (archive_t *)body;
     apr_int64_t file_bytes = 0, header_bytes = 0;
@@ -76,13 +76,13 @@ static apr_status_t take(mdl_body_t *body, apr_int64_t offset, apr_int64_t lengt
     while (rv == APR_SUCCESS && *taken < length && file_bytes < FILE_BYTES &&
            header_bytes < HEADER_BYTES) {
         mdl_zip_piece(archive->archive->zip, offset + *taken, &piece);
-        piece.length = least(piece.length, length - *taken);
+        piece.length = archive_body_least(piece.length, length - *taken);
         if (piece.entry < 0) {
             rv = apr_brigade_write(to, NULL, NULL, (const char *)piece.header,
                                    (apr_size_t)piece.length);
             header_bytes += piece.length;
         } else if (files++ < FILES) {
-            piece.length = least(piece.length, FILE_BYTES - file_bytes);
+            piece.length = archive_body_least(piece.length, FILE_BYTES - file_bytes);
             rv = append_file(archive, &piece, to);
             file_bytes += piece.length;
         } else {
@@ -115,7 +115,7 @@ apr_status_t mdl_body_archive_open(mdl_body_t **body, request_rec *r, mdl_storag
     apr_pool_t *scratch;
     apr_status_t rv = storage != NULL ? APR_SUCCESS : APR_ENOENT;
 
-    *made = (archive_t){.body = {.size = mdl_zip_size(archive->zip), .take = take},
+    *made = (archive_t){.body = {.size = mdl_zip_size(archive->zip), .take = archive_body_take},
                         .r = r,
                         .storage = storage,
                         .archive = archive};

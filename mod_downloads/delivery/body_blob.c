@@ -36,8 +36,8 @@ static void make_whole(blob_t *blob, apr_bucket_brigade *to)
     }
 }
 
-static apr_status_t take(mdl_body_t *body, apr_int64_t offset, apr_int64_t length,
-                         apr_bucket_brigade *to, apr_int64_t *taken)
+static apr_status_t blob_body_take(mdl_body_t *body, apr_int64_t offset, apr_int64_t length,
+                                   apr_bucket_brigade *to, apr_int64_t *taken)
 {
     blob_t *blob = (blob_t *)body;
     apr_status_t rv;
@@ -63,7 +63,7 @@ static apr_status_t take(mdl_body_t *body, apr_int64_t offset, apr_int64_t lengt
  * aside unless the file's pool is above its own; and closed with the request, since a connection
  * may have many.
  */
-static apr_status_t open_file(blob_t *blob, const char *path)
+static apr_status_t blob_body_open_file(blob_t *blob, const char *path)
 {
     const core_dir_config *core = ap_get_core_module_config(blob->r->per_dir_config);
     apr_int32_t flags = APR_FOPEN_READ | APR_FOPEN_BINARY;
@@ -91,10 +91,10 @@ apr_status_t mdl_body_blob_open(mdl_body_t **body, request_rec *r, mdl_storage_t
     if (path == NULL) {
         return APR_ENOENT;
     }
-    blob->body = (mdl_body_t){.size = size, .lasting = 1, .take = take};
+    blob->body = (mdl_body_t){.size = size, .lasting = 1, .take = blob_body_take};
     blob->r = r;
     *body = &blob->body;
-    if ((rv = open_file(blob, path)) != APR_SUCCESS) {
+    if ((rv = blob_body_open_file(blob, path)) != APR_SUCCESS) {
         return rv;
     }
     rv = apr_file_info_get(&info, APR_FINFO_SIZE, blob->file);

@@ -30,7 +30,7 @@ static int take_over(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
     return OK;
 }
 
-static void stop(apr_pool_t *p, int graceful)
+static void delivery_stop(apr_pool_t *p, int graceful)
 {
     (void)p;
     if (!graceful) {
@@ -43,7 +43,7 @@ void mdl_delivery_register(void)
     mdl_output_register();
     ap_hook_pre_config(take_over, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_pre_connection(mdl_socket_bytes_begin, NULL, NULL, APR_HOOK_FIRST);
-    ap_hook_child_stopping(stop, NULL, NULL, APR_HOOK_MIDDLE);
+    ap_hook_child_stopping(delivery_stop, NULL, NULL, APR_HOOK_MIDDLE);
 }
 
 void mdl_delivery_child_init(apr_pool_t *p, const mdl_service_t *service)
@@ -56,7 +56,7 @@ void mdl_delivery_child_init(apr_pool_t *p, const mdl_service_t *service)
     root = ap_unescape_url(path) == OK ? path : mdl_view_public_path();
 }
 
-static int not_found(request_rec *r)
+static int delivery_not_found(request_rec *r)
 {
     return mdl_view_message(r, HTTP_NOT_FOUND, "page_not_found", NULL);
 }
@@ -89,7 +89,7 @@ static const struct {
     {"/l/", mdl_link_serve, NULL, mdl_link_wrong_method, 0},
 };
 
-static int route(request_rec *r, const mdl_service_t *service, const char *path)
+static int delivery_route(request_rec *r, const mdl_service_t *service, const char *path)
 {
     apr_size_t i = 0;
     int has_name;
@@ -99,11 +99,11 @@ static int route(request_rec *r, const mdl_service_t *service, const char *path)
         i++;
     }
     if (i == sizeof routes / sizeof *routes) {
-        return not_found(r);
+        return delivery_not_found(r);
     }
     token = token_of(r->pool, path + 3, &has_name);
     if (token == NULL || (has_name && !routes[i].named)) {
-        return not_found(r);
+        return delivery_not_found(r);
     }
     if (r->method_number == M_GET) {
         return routes[i].get(r, service, token);
@@ -131,7 +131,7 @@ int mdl_delivery_handle(request_rec *r, const mdl_service_t *service)
                       " and DownloadsPublicURL %s disagree: requests come for a path that is not "
                       "under \"%s/\"",
                       service->settings->public_url, root);
-        return not_found(r);
+        return delivery_not_found(r);
     }
-    return route(r, service, r->uri + length);
+    return delivery_route(r, service, r->uri + length);
 }

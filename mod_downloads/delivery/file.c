@@ -96,7 +96,7 @@ static void unset_validators(request_rec *r)
     apr_table_unset(r->headers_out, "Last-Modified");
 }
 
-static int refuse(const serve_t *serve, const refusal_t *problem)
+static int file_refuse(const serve_t *serve, const refusal_t *problem)
 {
     request_rec *r = serve->r;
     const char *page_id = serve->download.page_id;
@@ -129,7 +129,7 @@ static void log_missing(const serve_t *serve, apr_status_t rv)
                   serve->link.asset_id, serve->download.sha256, serve->download.size);
 }
 
-static apr_status_t open_file(serve_t *serve)
+static apr_status_t file_open(serve_t *serve)
 {
     apr_status_t rv = mdl_body_blob_open(&serve->body, serve->r, mdl_child_storage(),
                                          serve->download.sha256, serve->download.size);
@@ -244,7 +244,7 @@ static mdl_entitlement_t verdict_of(mdl_session_verdict_t verdict)
 
 /* With a connection to the database, and none while it waits: others that were sent a moment ago
    are settled meanwhile, which decides whether this is a repeat of the whole. */
-static apr_status_t begin(const serve_t *serve, mdl_session_begin_t *begin, apr_pool_t *p)
+static apr_status_t file_begin(const serve_t *serve, mdl_session_begin_t *begin, apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;
 
@@ -270,7 +270,7 @@ static apr_status_t begin(const serve_t *serve, mdl_session_begin_t *begin, apr_
 }
 
 /* Of which a download is taken. */
-static apr_array_header_t *ids_of(const serve_t *serve, apr_pool_t *p)
+static apr_array_header_t *file_ids_of(const serve_t *serve, apr_pool_t *p)
 {
     const apr_array_header_t *files = serve->download.archive.files;
     int n = is_archive(serve) ? files->nelts : 1;
@@ -296,14 +296,14 @@ static apr_pool_t *scratch_pool(const serve_t *serve)
 }
 
 /* Takes what sending bytes costs. */
-static apr_status_t take(serve_t *serve, const refusal_t **problem)
+static apr_status_t file_take(serve_t *serve, const refusal_t **problem)
 {
     apr_pool_t *scratch = scratch_pool(serve);
     const mdl_settings_t *settings = serve->service->settings;
     const mdl_download_t *download = &serve->download;
     request_rec *r = serve->r;
     mdl_session_begin_t session = {.link = &serve->link,
-                                   .files = ids_of(serve, scratch),
+                                   .files = file_ids_of(serve, scratch),
                                    .limit = download->limit,
                                    .etag = serve->etag,
                                    .size = download->size,
@@ -317,7 +317,7 @@ static apr_status_t take(serve_t *serve, const refusal_t **problem)
     mdl_settler_start();
     rv = mdl_transfer_flush(r->connection);
     if (rv == APR_SUCCESS) {
-        rv = begin(serve, &session, scratch);
+        rv = file_begin(serve, &session, scratch);
     }
     apr_pool_destroy(scratch);
     if (rv != APR_SUCCESS) {
@@ -338,7 +338,7 @@ static apr_status_t take(serve_t *serve, const refusal_t **problem)
 }
 
 /* Everything that decides and costs nothing. */
-static const refusal_t *decide(serve_t *serve)
+static const refusal_t *file_decide(serve_t *serve)
 {
     int status;
     apr_status_t rv;
@@ -349,7 +349,7 @@ static const refusal_t *decide(serve_t *serve)
     if (mdl_customer_prefetches(serve->r)) {
         return &prefetched;
     }
-    rv = is_archive(serve) ? open_archive(serve) : open_file(serve);
+    rv = is_archive(serve) ? open_archive(serve) : file_open(serve);
     if (rv != APR_SUCCESS) {
         return &missing;
     }
@@ -361,7 +361,7 @@ static const refusal_t *decide(serve_t *serve)
     return serve->range == MDL_RANGE_BEYOND ? &beyond : NULL;
 }
 
-static apr_status_t look(serve_t *serve)
+static apr_status_t file_look(serve_t *serve)
 {
     const mdl_settings_t *settings = serve->service->settings;
     mdl_connection_t *connection = mdl_connection_open(serve->r);
@@ -405,11 +405,11 @@ static int serve_link(serve_t *serve)
     if (r->header_only) {
         apr_table_unset(r->headers_in, "Range");
     }
-    if ((rv = look(serve)) == APR_SUCCESS && (problem = decide(serve)) == NULL) {
+    if ((rv = file_look(serve)) == APR_SUCCESS && (problem = file_decide(serve)) == NULL) {
         if (r->header_only) {
             log_hit(serve, "not counted, HEAD");
         } else {
-            rv = take(serve, &problem); /* last, when nothing else can go wrong */
+            rv = file_take(serve, &problem); /* last, when nothing else can go wrong */
         }
     }
     if (rv != APR_SUCCESS) {
@@ -420,7 +420,7 @@ static int serve_link(serve_t *serve)
         return send_unchanged(serve);
     }
     if (problem != NULL) {
-        return refuse(serve, problem);
+        return file_refuse(serve, problem);
     }
     set_headers(serve);
     return send_blob(serve);
@@ -457,7 +457,7 @@ int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const ch
         mdl_signed_url_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
         return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
     }
-    return look(&serve) == APR_SUCCESS
-               ? refuse(&serve, &wrong_method)
+    return file_look(&serve) == APR_SUCCESS
+               ? file_refuse(&serve, &wrong_method)
                : mdl_view_message(r, HTTP_METHOD_NOT_ALLOWED, "wrong_method", NULL);
 }

@@ -62,7 +62,7 @@ static void log_visit(const visit_t *visit, const char *what)
                   visit->link_id, visit->order->storefront_order_id, visit->order->shop_id, what);
 }
 
-static int refuse(const visit_t *visit, int status, const char *state)
+static int link_refuse(const visit_t *visit, int status, const char *state)
 {
     mdl_view_customer_t customer = mdl_customer_view(visit->service, visit->order, visit->r->pool);
 
@@ -70,7 +70,7 @@ static int refuse(const visit_t *visit, int status, const char *state)
     return mdl_view_message(visit->r, status, state, &customer);
 }
 
-static int leave(const visit_t *visit, const mdl_order_link_t *link)
+static int link_leave(const visit_t *visit, const mdl_order_link_t *link)
 {
     mdl_view_customer_t customer = mdl_customer_view(visit->service, visit->order, visit->r->pool);
 
@@ -82,7 +82,7 @@ static int leave(const visit_t *visit, const mdl_order_link_t *link)
 }
 
 /* Fills the order; APR_ENOENT when the token leads to none. */
-static apr_status_t find(visit_t *visit, const char *token)
+static apr_status_t link_find(visit_t *visit, const char *token)
 {
     request_rec *r = visit->r;
     const char *page_id;
@@ -94,7 +94,7 @@ static apr_status_t find(visit_t *visit, const char *token)
     return mdl_customer_order(r, visit->service, page_id, mdl_order_find, &visit->order);
 }
 
-static int not_found(request_rec *r, apr_status_t rv)
+static int link_not_found(request_rec *r, apr_status_t rv)
 {
     return rv == APR_ENOENT ? mdl_view_message(r, HTTP_NOT_FOUND, "link_not_found", NULL)
                             : mdl_view_failure(r, rv);
@@ -105,25 +105,26 @@ int mdl_link_serve(request_rec *r, const mdl_service_t *service, const char *tok
     visit_t visit = {.r = r, .service = service};
     const mdl_order_link_t *link;
     const char *state;
-    apr_status_t rv = find(&visit, token);
+    apr_status_t rv = link_find(&visit, token);
 
     if (rv != APR_SUCCESS) {
-        return not_found(r, rv);
+        return link_not_found(r, rv);
     }
     if (mdl_order_entitlement(visit.order) != MDL_ENTITLEMENT_OK) {
-        return refuse(&visit, HTTP_FORBIDDEN, visit.order->access_status);
+        return link_refuse(&visit, HTTP_FORBIDDEN, visit.order->access_status);
     }
     if ((link = find_link(&visit, &state)) != NULL) {
-        return leave(&visit, link);
+        return link_leave(&visit, link);
     }
-    return refuse(&visit, strcmp(state, "link_gone") == 0 ? HTTP_NOT_FOUND : HTTP_FORBIDDEN, state);
+    return link_refuse(&visit, strcmp(state, "link_gone") == 0 ? HTTP_NOT_FOUND : HTTP_FORBIDDEN,
+                       state);
 }
 
 int mdl_link_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
 {
     visit_t visit = {.r = r, .service = service};
-    apr_status_t rv = find(&visit, token);
+    apr_status_t rv = link_find(&visit, token);
 
-    return rv == APR_SUCCESS ? refuse(&visit, HTTP_METHOD_NOT_ALLOWED, "wrong_method")
-                             : not_found(r, rv);
+    return rv == APR_SUCCESS ? link_refuse(&visit, HTTP_METHOD_NOT_ALLOWED, "wrong_method")
+                             : link_not_found(r, rv);
 }

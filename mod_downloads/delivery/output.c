@@ -31,7 +31,7 @@ typedef struct {
     apr_int64_t piece;         /* bytes of a body to be passed at a time; 0: as many as it likes */
 } output_t;
 
-static apr_status_t pass(output_t *output, int flush)
+static apr_status_t output_pass(output_t *output, int flush)
 {
     apr_status_t rv;
 
@@ -87,14 +87,14 @@ static apr_status_t expand_piece(output_t *output, mdl_body_t *body, apr_int64_t
     }
     if (is_stream) {
         rv = copy_taken(output, *taken);
-        return rv == APR_SUCCESS ? pass(output, 0) : rv;
+        return rv == APR_SUCCESS ? output_pass(output, 0) : rv;
     }
     APR_BRIGADE_CONCAT(output->out, output->taken);
-    return body->lasting && output->piece == 0 ? APR_SUCCESS : pass(output, 1);
+    return body->lasting && output->piece == 0 ? APR_SUCCESS : output_pass(output, 1);
 }
 
-static apr_status_t expand(output_t *output, mdl_body_t *body, apr_int64_t offset,
-                           apr_int64_t length)
+static apr_status_t output_expand(output_t *output, mdl_body_t *body, apr_int64_t offset,
+                                  apr_int64_t length)
 {
     apr_status_t rv = APR_SUCCESS;
 
@@ -153,7 +153,7 @@ static void add_made(const output_t *output, apr_int64_t length, int is_last)
     }
 }
 
-static void keep(output_t *output, apr_bucket *bucket)
+static void output_keep(output_t *output, apr_bucket *bucket)
 {
     int has_bytes = !APR_BUCKET_IS_METADATA(bucket) && bucket->length != (apr_size_t)-1;
 
@@ -190,14 +190,14 @@ static apr_status_t write_body(ap_filter_t *f, apr_bucket_brigade *in)
         mdl_body_t *body = mdl_body_of(bucket);
 
         if (body != NULL) {
-            rv = expand(&output, body, bucket->start, (apr_int64_t)bucket->length);
+            rv = output_expand(&output, body, bucket->start, (apr_int64_t)bucket->length);
             apr_bucket_delete(bucket);
         } else {
-            keep(&output, bucket);
+            output_keep(&output, bucket);
         }
     }
     if (rv == APR_SUCCESS) {
-        rv = pass(&output, 0);
+        rv = output_pass(&output, 0);
     }
     if (rv != APR_SUCCESS) {
         /* The length was announced: what came next would be taken for the rest. */

@@ -38,14 +38,14 @@ typedef struct {
     apr_time_t now;
 } page_t;
 
-static const mdl_assignment_t *assignment_at(const page_t *page, int i)
+static const mdl_assignment_t *page_assignment_at(const page_t *page, int i)
 {
     return APR_ARRAY_IDX(page->order->assignments, i, const mdl_assignment_t *);
 }
 
 static mdl_entitlement_t verdict_at(const page_t *page, int i)
 {
-    return mdl_assignment_verdict(assignment_at(page, i), page->now);
+    return mdl_assignment_verdict(page_assignment_at(page, i), page->now);
 }
 
 static mdl_entitlement_t access_of(const page_t *page)
@@ -70,8 +70,8 @@ static apr_time_t expired_at(const page_t *page)
 
     for (int i = 0; i < page->order->assignments->nelts; i++) {
         if (verdict_at(page, i) == MDL_ENTITLEMENT_EXPIRED &&
-            assignment_at(page, i)->expires_at > last) {
-            last = assignment_at(page, i)->expires_at;
+            page_assignment_at(page, i)->expires_at > last) {
+            last = page_assignment_at(page, i)->expires_at;
         }
     }
     return last;
@@ -174,7 +174,7 @@ static int is_all(const page_t *page, const mdl_assignment_t *archived)
 {
     for (int i = 0; i < page->order->assignments->nelts; i++) {
         if (verdict_at(page, i) == MDL_ENTITLEMENT_OK &&
-            !has_files_of(archived, assignment_at(page, i), page->r->pool)) {
+            !has_files_of(archived, page_assignment_at(page, i), page->r->pool)) {
             return 0;
         }
     }
@@ -204,7 +204,7 @@ static void add_archives(mdl_json_t *data, const page_t *page)
     apr_array_header_t *found = apr_array_make(p, 2, sizeof(archive_t));
 
     for (int i = 0; i < page->order->assignments->nelts; i++) {
-        archive_t archive = {.assignment = assignment_at(page, i)};
+        archive_t archive = {.assignment = page_assignment_at(page, i)};
 
         if (verdict_at(page, i) == MDL_ENTITLEMENT_OK &&
             (archive.size = mdl_offer_archive_size(archive.assignment, p)) > 0) {
@@ -233,7 +233,7 @@ static void add_content(mdl_json_t *data, const page_t *page)
     }
 }
 
-static int show(const page_t *page, int status)
+static int page_show(const page_t *page, int status)
 {
     request_rec *r = page->r;
     mdl_view_customer_t customer = mdl_customer_view(page->service, page->order, page->r->pool);
@@ -256,7 +256,7 @@ static int show(const page_t *page, int status)
 }
 
 /* Fills the page's order, APR_ENOENT when the token leads to none. */
-static apr_status_t find(page_t *page)
+static apr_status_t page_find(page_t *page)
 {
     const char *page_id = mdl_signed_url_page_id(page->service->secret, page->token, page->r->pool);
     apr_status_t rv = page_id != NULL ? mdl_customer_order(page->r, page->service, page_id,
@@ -270,13 +270,13 @@ static apr_status_t find(page_t *page)
     return rv;
 }
 
-static int not_found(request_rec *r, apr_status_t rv)
+static int page_not_found(request_rec *r, apr_status_t rv)
 {
     return rv == APR_ENOENT ? mdl_view_message(r, HTTP_NOT_FOUND, "page_not_found", NULL)
                             : mdl_view_failure(r, rv);
 }
 
-static int say(const page_t *page, int status, const char *state)
+static int page_say(const page_t *page, int status, const char *state)
 {
     mdl_view_customer_t customer = mdl_customer_view(page->service, page->order, page->r->pool);
 
@@ -286,18 +286,18 @@ static int say(const page_t *page, int status, const char *state)
 int mdl_page_show(request_rec *r, const mdl_service_t *service, const char *token)
 {
     page_t page = {.r = r, .service = service, .token = token};
-    apr_status_t rv = find(&page);
+    apr_status_t rv = page_find(&page);
 
-    return rv == APR_SUCCESS ? show(&page, HTTP_OK) : not_found(r, rv);
+    return rv == APR_SUCCESS ? page_show(&page, HTTP_OK) : page_not_found(r, rv);
 }
 
 int mdl_page_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
 {
     page_t page = {.r = r, .service = service, .token = token};
-    apr_status_t rv = find(&page);
+    apr_status_t rv = page_find(&page);
 
-    return rv == APR_SUCCESS ? say(&page, HTTP_METHOD_NOT_ALLOWED, "wrong_method")
-                             : not_found(r, rv);
+    return rv == APR_SUCCESS ? page_say(&page, HTTP_METHOD_NOT_ALLOWED, "wrong_method")
+                             : page_not_found(r, rv);
 }
 
 /* Checked before it is read: httpd's reader takes in all of a body, however long it is. */
@@ -346,7 +346,7 @@ static int read_form(request_rec *r, int *is_archive, const char **id)
 static const mdl_order_file_t *file_of(const page_t *page, const char *id, int *open)
 {
     for (int i = 0; i < page->order->assignments->nelts; i++) {
-        const mdl_assignment_t *assignment = assignment_at(page, i);
+        const mdl_assignment_t *assignment = page_assignment_at(page, i);
 
         for (int j = 0; j < assignment->files->nelts; j++) {
             const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, j,
@@ -361,12 +361,12 @@ static const mdl_order_file_t *file_of(const page_t *page, const char *id, int *
     return NULL;
 }
 
-static int redirect(const page_t *page, const char *url)
+static int page_redirect(const page_t *page, const char *url)
 {
     request_rec *r = page->r;
 
     apr_table_setn(r->headers_out, "Location", url);
-    return say(page, HTTP_SEE_OTHER, "download_begins");
+    return page_say(page, HTTP_SEE_OTHER, "download_begins");
 }
 
 static mdl_signed_file_t link_to(const page_t *page, apr_int64_t assignment_id,
@@ -381,7 +381,7 @@ static mdl_signed_file_t link_to(const page_t *page, apr_int64_t assignment_id,
 
 static int not_in_order(const page_t *page)
 {
-    return say(page, HTTP_NOT_FOUND, "not_in_order");
+    return page_say(page, HTTP_NOT_FOUND, "not_in_order");
 }
 
 /* What a download of a file is taken from: its own purchase or, where that has none left by now,
@@ -393,7 +393,7 @@ static const mdl_order_file_t *file_to_take(const page_t *page, const mdl_order_
         return file;
     }
     for (int i = 0; i < page->order->assignments->nelts; i++) {
-        const mdl_assignment_t *assignment = assignment_at(page, i);
+        const mdl_assignment_t *assignment = page_assignment_at(page, i);
 
         for (int j = 0; verdict_at(page, i) == MDL_ENTITLEMENT_OK && j < assignment->files->nelts;
              j++) {
@@ -420,22 +420,23 @@ static int press_file(const page_t *page, const char *id)
     }
     taken = file_to_take(page, file, open);
     if (taken == NULL) {
-        return show(page, open && mdl_offer_file_entitlement(file) != MDL_ENTITLEMENT_EXHAUSTED
-                              ? HTTP_CONFLICT
-                              : HTTP_FORBIDDEN);
+        return page_show(page, open && mdl_offer_file_entitlement(file) != MDL_ENTITLEMENT_EXHAUSTED
+                                   ? HTTP_CONFLICT
+                                   : HTTP_FORBIDDEN);
     }
     link = link_to(page, taken->assignment_id, taken->asset_id);
-    return redirect(page,
-                    mdl_signed_url_file(page->service->secret, page->service->settings->public_url,
-                                        &link, taken->filename, page->r->pool));
+    return page_redirect(page, mdl_signed_url_file(page->service->secret,
+                                                   page->service->settings->public_url, &link,
+                                                   taken->filename, page->r->pool));
 }
 
 /* The index of the purchase with that id; -1: there is none. */
 static int purchase_of(const page_t *page, const char *id)
 {
     for (int i = 0; i < page->order->assignments->nelts; i++) {
-        if (strcmp(apr_psprintf(page->r->pool, "%" APR_INT64_T_FMT, assignment_at(page, i)->id),
-                   id) == 0) {
+        if (strcmp(
+                apr_psprintf(page->r->pool, "%" APR_INT64_T_FMT, page_assignment_at(page, i)->id),
+                id) == 0) {
             return i;
         }
     }
@@ -444,8 +445,9 @@ static int purchase_of(const page_t *page, const char *id)
 
 static int has_archive(const page_t *page, int i)
 {
-    return verdict_at(page, i) == MDL_ENTITLEMENT_OK && !has_exhausted(assignment_at(page, i)) &&
-           mdl_offer_archive_size(assignment_at(page, i), page->r->pool) > 0;
+    return verdict_at(page, i) == MDL_ENTITLEMENT_OK &&
+           !has_exhausted(page_assignment_at(page, i)) &&
+           mdl_offer_archive_size(page_assignment_at(page, i), page->r->pool) > 0;
 }
 
 /* As file_to_take does it for a file: an index, or -1. */
@@ -455,7 +457,8 @@ static int archive_to_take(const page_t *page, int purchase)
         return purchase;
     }
     for (int i = 0; i < page->order->assignments->nelts; i++) {
-        if (same_files(assignment_at(page, i), assignment_at(page, purchase), page->r->pool) &&
+        if (same_files(page_assignment_at(page, i), page_assignment_at(page, purchase),
+                       page->r->pool) &&
             has_archive(page, i)) {
             return i;
         }
@@ -474,32 +477,34 @@ static int press_archive(const page_t *page, const char *id)
     }
     taken = archive_to_take(page, purchase);
     if (taken < 0) {
-        return show(page, verdict_at(page, purchase) == MDL_ENTITLEMENT_OK &&
-                                  mdl_offer_archive_size(assignment_at(page, purchase), p) == 0
-                              ? HTTP_CONFLICT
-                              : HTTP_FORBIDDEN);
+        return page_show(page,
+                         verdict_at(page, purchase) == MDL_ENTITLEMENT_OK &&
+                                 mdl_offer_archive_size(page_assignment_at(page, purchase), p) == 0
+                             ? HTTP_CONFLICT
+                             : HTTP_FORBIDDEN);
     }
-    link = link_to(page, assignment_at(page, taken)->id, 0);
-    return redirect(page, mdl_signed_url_archive(
-                              page->service->secret, page->service->settings->public_url, &link,
-                              mdl_archive_filename(page->order->storefront_order_id, p), p));
+    link = link_to(page, page_assignment_at(page, taken)->id, 0);
+    return page_redirect(
+        page,
+        mdl_signed_url_archive(page->service->secret, page->service->settings->public_url, &link,
+                               mdl_archive_filename(page->order->storefront_order_id, p), p));
 }
 
 int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *token)
 {
     page_t page = {.r = r, .service = service, .token = token};
     const char *id;
-    apr_status_t rv = find(&page);
+    apr_status_t rv = page_find(&page);
     int status, is_archive;
 
     if (rv != APR_SUCCESS) {
-        return not_found(r, rv);
+        return page_not_found(r, rv);
     }
     if ((status = read_form(r, &is_archive, &id)) != OK) {
-        return say(&page, status, "no_button");
+        return page_say(&page, status, "no_button");
     }
     if (page.access != MDL_ENTITLEMENT_OK) {
-        return show(&page, HTTP_FORBIDDEN);
+        return page_show(&page, HTTP_FORBIDDEN);
     }
     return is_archive ? press_archive(&page, id) : press_file(&page, id);
 }

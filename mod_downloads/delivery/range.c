@@ -19,7 +19,7 @@ static const char *read_number(const char *text, apr_int64_t *number)
     return text;
 }
 
-static const char *skip_blanks(const char *text)
+static const char *range_skip_blanks(const char *text)
 {
     return text + strspn(text, " \t");
 }
@@ -67,11 +67,11 @@ mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size)
     }
     text += 6;
     do {
-        text = read_spec(skip_blanks(text), size, asked, &any);
+        text = read_spec(range_skip_blanks(text), size, asked, &any);
         if (text == NULL) {
             return MDL_RANGE_WHOLE;
         }
-        text = skip_blanks(text);
+        text = range_skip_blanks(text);
     } while (*text++ == ',');
     if (text[-1] != '\0') {
         return MDL_RANGE_WHOLE;

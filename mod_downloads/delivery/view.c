@@ -110,8 +110,8 @@ static int send_text(request_rec *r, int status, const char *type, const char *t
 }
 
 /* Says by its headers how it was chosen. */
-static const mdl_template_t *choose(request_rec *r, const char *name,
-                                    const mdl_view_customer_t *customer)
+static const mdl_template_t *view_choose(request_rec *r, const char *name,
+                                         const mdl_view_customer_t *customer)
 {
     apr_array_header_t *languages = apr_array_make(r->pool, 1, sizeof(const char *));
     apr_int64_t shop_id = customer != NULL ? customer->shop_id : 0;
@@ -134,10 +134,10 @@ static const mdl_template_t *choose(request_rec *r, const char *name,
     return template;
 }
 
-static int render(request_rec *r, int status, const char *name, const mdl_view_customer_t *customer,
-                  mdl_json_t *data)
+static int view_render(request_rec *r, int status, const char *name,
+                       const mdl_view_customer_t *customer, mdl_json_t *data)
 {
-    const mdl_template_t *template = choose(r, name, customer);
+    const mdl_template_t *template = view_choose(r, name, customer);
     mdl_json_t *shop;
 
     if (template == NULL) {
@@ -156,7 +156,7 @@ static int render(request_rec *r, int status, const char *name, const mdl_view_c
 
 int mdl_view_page(request_rec *r, int status, const mdl_view_customer_t *customer, mdl_json_t *data)
 {
-    return render(r, status, "page.html", customer, data);
+    return view_render(r, status, "page.html", customer, data);
 }
 
 int mdl_view_message(request_rec *r, int status, const char *state,
@@ -170,7 +170,7 @@ int mdl_view_message(request_rec *r, int status, const char *state,
         mdl_json_add_string(data, "page_url", customer->page_url);
         mdl_json_add_string(data, "reason", customer->reason);
     }
-    return render(r, status, "message.html", customer, data);
+    return view_render(r, status, "message.html", customer, data);
 }
 
 int mdl_view_failure(request_rec *r, apr_status_t rv)

@@ -69,7 +69,7 @@ void mdl_settler_wake(void)
 
 /* The database. */
 
-static void disconnect(work_t *work)
+static void settler_disconnect(work_t *work)
 {
     apr_pool_clear(work->connection_pool);
     work->db = NULL;
@@ -96,14 +96,14 @@ static int connect_db(work_t *work)
         }
         work->away = 1;
         work->next_attempt = apr_time_now() + TICK;
-        disconnect(work);
+        settler_disconnect(work);
         return 0;
     }
     work->away = 0;
     return 1;
 }
 
-static apr_status_t run(work_t *work, int writing, mdl_effect_fn *effect, void *arg)
+static apr_status_t settler_run(work_t *work, int writing, mdl_effect_fn *effect, void *arg)
 {
     apr_status_t rv = MDL_DB_EGONE;
 
@@ -112,7 +112,7 @@ static apr_status_t run(work_t *work, int writing, mdl_effect_fn *effect, void *
                      : mdl_db_read(work->db, effect, arg, work->turn);
         if (rv == MDL_DB_EGONE) {
             work->next_attempt = apr_time_now() + TICK;
-            disconnect(work);
+            settler_disconnect(work);
         }
     }
     return rv;
@@ -145,12 +145,12 @@ static apr_array_header_t *deliveries_of(const apr_array_header_t *views, apr_po
     return deliveries;
 }
 
-static apr_status_t settle(work_t *work, const apr_array_header_t *deliveries)
+static apr_status_t settler_settle(work_t *work, const apr_array_header_t *deliveries)
 {
     mdl_session_settle_t settle = {.deliveries = deliveries,
                                    .idle = settler.service->settings->session_idle};
 
-    return run(work, 1, mdl_session_settle, &settle);
+    return settler_run(work, 1, mdl_session_settle, &settle);
 }
 
 static int is_for_later(apr_status_t rv)
@@ -159,13 +159,13 @@ static int is_for_later(apr_status_t rv)
 }
 
 /* One that the database refuses must not keep the others. */
-static int settle_alone(work_t *work, const mdl_session_delivery_t *delivery)
+static int settler_settle_alone(work_t *work, const mdl_session_delivery_t *delivery)
 {
     apr_array_header_t *one = apr_array_make(work->turn, 1, sizeof(mdl_session_delivery_t));
     apr_status_t rv;
 
     APR_ARRAY_PUSH(one, mdl_session_delivery_t) = *delivery;
-    rv = settle(work, one);
+    rv = settler_settle(work, one);
     if (is_for_later(rv)) {
         return 0;
     }
@@ -182,7 +182,7 @@ static int settle_some(work_t *work, int *waiting)
 {
     apr_array_header_t *views = mdl_transfer_settled(BATCH, waiting, work->turn);
     apr_array_header_t *deliveries = deliveries_of(views, work->turn);
-    apr_status_t rv = deliveries->nelts > 0 ? settle(work, deliveries) : APR_SUCCESS;
+    apr_status_t rv = deliveries->nelts > 0 ? settler_settle(work, deliveries) : APR_SUCCESS;
     int settled = 0;
 
     for (int i = 0; i < deliveries->nelts && !is_for_later(rv); i++) {
@@ -193,7 +193,7 @@ static int settle_some(work_t *work, int *waiting)
             mdl_transfer_remove(delivery->transfer_id);
             settled++;
         } else {
-            settled += settle_alone(work, delivery);
+            settled += settler_settle_alone(work, delivery);
         }
     }
     *waiting += deliveries->nelts - settled;
@@ -202,14 +202,14 @@ static int settle_some(work_t *work, int *waiting)
 
 /* The second's work. */
 
-static void renew(work_t *work)
+static void settler_renew(work_t *work)
 {
     apr_time_t now = apr_time_now();
     mdl_lease_tick_t tick = {.id = settler.id, .leased_until = now + MDL_LEASE_TIME};
 
     tick.progress = deliveries_of(mdl_transfer_moved(MOVED_MAX, work->turn), work->turn);
     if ((tick.progress->nelts == 0 && mdl_settler_due(now) == 0) ||
-        run(work, 1, mdl_lease_renew, &tick) != APR_SUCCESS) {
+        settler_run(work, 1, mdl_lease_renew, &tick) != APR_SUCCESS) {
         return;
     }
     mdl_settler_renewed(tick.leased_until);
@@ -229,7 +229,7 @@ static void cut_forbidden(work_t *work)
 {
     mdl_lease_tick_t tick = {.id = settler.id};
 
-    if (run(work, 0, mdl_lease_forbidden, &tick) != APR_SUCCESS) {
+    if (settler_run(work, 0, mdl_lease_forbidden, &tick) != APR_SUCCESS) {
         return;
     }
     for (int i = 0; i < tick.forbidden->nelts; i++) {
@@ -244,7 +244,7 @@ static void cut_forbidden(work_t *work)
     }
 }
 
-static void turn(work_t *work)
+static void settler_turn(work_t *work)
 {
     apr_time_t now = apr_time_now();
     int running, ended, waiting = 0;
@@ -254,7 +254,7 @@ static void turn(work_t *work)
         work->next_tick = now + TICK;
         cut_forbidden(work);
         mdl_transfer_reset_stalled();
-        renew(work);
+        settler_renew(work);
         apr_pool_clear(work->turn);
     }
     while (ended > 0 && settle_some(work, &waiting) == BATCH) {
@@ -269,7 +269,7 @@ static void turn(work_t *work)
     }
 }
 
-static void wait_for_work(const work_t *work)
+static void settler_wait_for_work(const work_t *work)
 {
     struct timespec until;
     apr_time_t when = apr_time_now() + work->nap;
@@ -289,7 +289,7 @@ static void wait_for_work(const work_t *work)
     }
 }
 
-static void finish(work_t *work)
+static void settler_finish(work_t *work)
 {
     int waiting;
 
@@ -309,12 +309,12 @@ static void *work_until_stopped(void *unused)
     apr_pool_create_unmanaged_ex(&work.turn, NULL, NULL);
     apr_pool_tag(work.turn, "mdl_settler_turn");
     while (!atomic_load(&settler.stopping)) {
-        turn(&work);
+        settler_turn(&work);
         if (!atomic_load(&settler.stopping)) {
-            wait_for_work(&work);
+            settler_wait_for_work(&work);
         }
     }
-    finish(&work);
+    settler_finish(&work);
     apr_pool_destroy(work.turn);
     apr_pool_destroy(work.connection_pool);
     return NULL;
@@ -346,7 +346,7 @@ void mdl_settler_stop(void)
     }
 }
 
-static apr_status_t join(void *unused)
+static apr_status_t settler_join(void *unused)
 {
     struct timespec deadline;
 
@@ -366,5 +366,5 @@ void mdl_settler_init(apr_pool_t *p, const mdl_service_t *service)
     settler.service = service;
     apr_cpystrn(settler.id, mdl_random_base62(ID_LENGTH, p), sizeof settler.id);
     sem_init(&settler.work, 0, 0);
-    apr_pool_pre_cleanup_register(p, NULL, join);
+    apr_pool_pre_cleanup_register(p, NULL, settler_join);
 }

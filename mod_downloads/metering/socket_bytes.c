@@ -55,7 +55,7 @@ void mdl_socket_bytes_release(mdl_socket_bytes_t *socket_bytes)
     }
 }
 
-static apr_status_t end(void *data)
+static apr_status_t socket_bytes_end(void *data)
 {
     conn_rec *c = data;
     mdl_socket_bytes_t *socket_bytes = ap_get_module_config(c->conn_config, &downloads_module);
@@ -73,7 +73,7 @@ int mdl_socket_bytes_begin(conn_rec *c, void *socket)
 
         socket_bytes->holders = 1;
         ap_set_module_config(c->conn_config, &downloads_module, socket_bytes);
-        apr_pool_pre_cleanup_register(c->pool, c, end);
+        apr_pool_pre_cleanup_register(c->pool, c, socket_bytes_end);
     }
     return OK;
 }

@@ -68,7 +68,7 @@ static struct {
 } list = {.mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP,
           .head = {.next = &list.head, .previous = &list.head}};
 
-static void append(mdl_transfer_t *transfer)
+static void transfer_append(mdl_transfer_t *transfer)
 {
     transfer->previous = list.head.previous;
     transfer->next = &list.head;
@@ -128,7 +128,7 @@ static apr_uint64_t handed_over(const mdl_transfer_t *transfer)
 }
 
 /* Brings progress up to date; true when it will not change any more. */
-static int ask(mdl_transfer_t *transfer)
+static int transfer_ask(mdl_transfer_t *transfer)
 {
     apr_uint64_t acknowledged = transfer->progress.acknowledged;
     apr_status_t rv;
@@ -147,12 +147,12 @@ static int ask(mdl_transfer_t *transfer)
 }
 
 /* Ends its connection at once, of whose transfers the last word is taken before. */
-static void reset(const mdl_transfer_t *one)
+static void transfer_reset(const mdl_transfer_t *one)
 {
     for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
          transfer = transfer->next) {
         if (transfer->socket_bytes == one->socket_bytes) {
-            ask(transfer);
+            transfer_ask(transfer);
             transfer->final = 1;
         }
     }
@@ -186,7 +186,7 @@ static mdl_transfer_view_t view_of(const mdl_transfer_t *transfer, apr_pool_t *p
 /* Ending. */
 
 /* Under the mutex: no more is handed over. */
-static void end(mdl_transfer_t *transfer, int aborted)
+static void transfer_end(mdl_transfer_t *transfer, int aborted)
 {
     transfer->r = NULL;
     transfer->aborted = aborted;
@@ -195,7 +195,7 @@ static void end(mdl_transfer_t *transfer, int aborted)
     list.running--;
     list.ended++;
     if (aborted && !transfer->is_stream) {
-        reset(transfer);
+        transfer_reset(transfer);
     }
 }
 
@@ -211,7 +211,8 @@ static apr_status_t end_answer(void *data)
     if (transfer->r != NULL) {
         const conn_rec *c = transfer->r->connection;
 
-        end(transfer, transfer->cut || c->aborted || (c->master != NULL && c->master->aborted));
+        transfer_end(transfer,
+                     transfer->cut || c->aborted || (c->master != NULL && c->master->aborted));
     }
     let_go(transfer);
     pthread_mutex_unlock(&list.mutex);
@@ -258,7 +259,7 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *s
     mdl_socket_bytes_retain(transfer->socket_bytes);
     mdl_socket_bytes_set_notsent_lowat(transfer->fd);
     pthread_mutex_lock(&list.mutex);
-    append(transfer);
+    transfer_append(transfer);
     is_first = list.running++ == 0;
     pthread_mutex_unlock(&list.mutex);
     apr_pool_pre_cleanup_register(r->pool, transfer, end_answer);
@@ -341,8 +342,8 @@ void mdl_transfer_end_all(void)
     for (transfer = list.head.next; transfer != &list.head; transfer = transfer->next) {
         if (transfer->r != NULL) {
             atomic_store(&transfer->cut, 1);
-            end(transfer, 1);
-            reset(transfer);
+            transfer_end(transfer, 1);
+            transfer_reset(transfer);
         }
     }
     for (transfer = list.head.next; transfer != &list.head; transfer = transfer->next) {
@@ -356,27 +357,27 @@ void mdl_transfer_end_all(void)
 
 /* When nothing has come to the client for long: what the kernel holds does not come to it any more,
    and what the connection of a stream holds may at any time. */
-static void give_up(mdl_transfer_t *transfer)
+static void transfer_give_up(mdl_transfer_t *transfer)
 {
     if (transfer->is_stream && transfer->progress.acknowledged >= transfer->last_wire) {
         transfer->progress.sent = handed_over(transfer);
         transfer->final = 1;
     } else {
-        reset(transfer);
+        transfer_reset(transfer);
     }
 }
 
 /* Whether there is nothing to wait for: all has arrived, or no more can. */
 static int is_settled(mdl_transfer_t *transfer, apr_time_t now)
 {
-    if (ask(transfer) ||
+    if (transfer_ask(transfer) ||
         position_at(transfer, transfer->progress.acknowledged) >= transfer->position ||
         (transfer->progress.acknowledged >= transfer->last_wire &&
          (!transfer->is_stream || transfer->aborted))) {
         return 1;
     }
     if (now - transfer->moved_at > SETTLE_WAIT) {
-        give_up(transfer);
+        transfer_give_up(transfer);
     }
     return transfer->final;
 }
@@ -404,14 +405,14 @@ apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p)
         if (transfer->r != NULL) {
             mdl_transfer_view_t view;
 
-            ask(transfer);
+            transfer_ask(transfer);
             view = view_of(transfer, p);
             if (view.bytes != transfer->seen) {
                 transfer->seen = view.bytes;
                 APR_ARRAY_PUSH(views, mdl_transfer_view_t) = view;
                 /* behind the others, whose turn it is next time */
                 unlink_transfer(transfer);
-                append(transfer);
+                transfer_append(transfer);
             }
         }
     }
@@ -442,7 +443,7 @@ apr_array_header_t *mdl_transfer_settled(int limit, int *waiting, apr_pool_t *p)
     return views;
 }
 
-static mdl_transfer_t *find(const char *id)
+static mdl_transfer_t *transfer_find(const char *id)
 {
     mdl_transfer_t *transfer = list.head.next;
 
@@ -457,7 +458,7 @@ void mdl_transfer_remove(const char *id)
     mdl_transfer_t *transfer;
 
     pthread_mutex_lock(&list.mutex);
-    if ((transfer = find(id)) != NULL) {
+    if ((transfer = transfer_find(id)) != NULL) {
         unlink_transfer(transfer);
         list.ended--;
         if (transfer->fd >= 0) {
@@ -475,13 +476,13 @@ int mdl_transfer_cut(const char *id)
     int is_new = 0;
 
     pthread_mutex_lock(&list.mutex);
-    transfer = find(id);
+    transfer = transfer_find(id);
     if (transfer != NULL && transfer->r != NULL && !transfer->cut) {
         is_new = 1;
         transfer->cut_at = apr_time_now();
         atomic_store(&transfer->cut, 1);
         if (!transfer->is_stream) {
-            reset(transfer);
+            transfer_reset(transfer);
         }
     }
     pthread_mutex_unlock(&list.mutex);
@@ -498,7 +499,7 @@ void mdl_transfer_reset_stalled(void)
          transfer = transfer->next) {
         if (transfer->r != NULL && transfer->cut && !transfer->final &&
             now - transfer->cut_at >= CUT_WAIT) {
-            reset(transfer);
+            transfer_reset(transfer);
         }
     }
     pthread_mutex_unlock(&list.mutex);

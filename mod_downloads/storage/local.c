@@ -162,7 +162,7 @@ static apr_status_t check_shards(const mdl_storage_t *storage, apr_pool_t *p)
     return APR_SUCCESS;
 }
 
-static apr_status_t check_file(int fd)
+static apr_status_t local_check_file(int fd)
 {
     static const char text[] = "check";
     char back[sizeof(text)];
@@ -210,7 +210,7 @@ apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p)
     if (fd < 0) {
         return mdl_storage_status(errno);
     }
-    rv = check_file(fd);
+    rv = local_check_file(fd);
     close(fd);
     if (rv == APR_SUCCESS) {
         rv = check_link(storage, path, p);

@@ -46,7 +46,7 @@ static const char *partial_path(const mdl_storage_t *storage, const char *id, ap
 }
 
 /* Whether the path still leads to the open file. */
-static int same_file(int fd, const char *path)
+static int partial_same_file(int fd, const char *path)
 {
     struct stat opened;
     struct stat named;
@@ -70,7 +70,7 @@ static apr_status_t open_locked(int *fd, const char *path)
         }
         if (flock(opened, LOCK_EX | LOCK_NB) != 0) {
             rv = errno == EWOULDBLOCK ? APR_EAGAIN : mdl_storage_status(errno);
-        } else if (same_file(opened, path)) {
+        } else if (partial_same_file(opened, path)) {
             *fd = opened;
             return APR_SUCCESS;
         }
@@ -126,7 +126,7 @@ static apr_status_t partial_close(void *data)
 }
 
 /* Opens the file, locks it and looks whether it is a blob's other name. */
-static apr_status_t open_file(mdl_partial_t *partial)
+static apr_status_t partial_open_file(mdl_partial_t *partial)
 {
     apr_status_t rv = partial->path ? open_locked(&partial->fd, partial->path) : APR_EINVAL;
     struct stat st;
@@ -141,7 +141,7 @@ static apr_status_t open_file(mdl_partial_t *partial)
     return rv;
 }
 
-static apr_status_t open_partial(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
+static apr_status_t partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
                                  apr_pool_t *p)
 {
     mdl_partial_t *opened;
@@ -157,7 +157,7 @@ static apr_status_t open_partial(mdl_partial_t **partial, mdl_storage_t *storage
     opened->fd = -1;
     opened->path = partial_path(storage, id, pool);
     apr_pool_cleanup_register(pool, opened, partial_close, apr_pool_cleanup_null);
-    rv = open_file(opened);
+    rv = partial_open_file(opened);
     if (rv != APR_SUCCESS) {
         apr_pool_destroy(pool);
         return rv;
@@ -182,7 +182,7 @@ static apr_status_t opened_if(apr_status_t rv, mdl_partial_t **partial)
 apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
                               int (*stopped)(void *baton), void *baton, apr_pool_t *p)
 {
-    apr_status_t rv = open_partial(partial, storage, id, p);
+    apr_status_t rv = partial_open(partial, storage, id, p);
 
     return rv == APR_SUCCESS ? opened_if(read_back(*partial, stopped, baton), partial) : rv;
 }
@@ -190,7 +190,7 @@ apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, c
 apr_status_t mdl_partial_append(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
                                 apr_pool_t *p)
 {
-    apr_status_t rv = open_partial(partial, storage, id, p);
+    apr_status_t rv = partial_open(partial, storage, id, p);
 
     if (rv == APR_SUCCESS) {
         (*partial)->written = (*partial)->written_out;
@@ -271,7 +271,7 @@ static void start_write_out(mdl_partial_t *partial)
 }
 
 /* Digests and file stay equal whatever happens: what could not be written remains gathered. */
-static apr_status_t flush(mdl_partial_t *partial)
+static apr_status_t partial_flush(mdl_partial_t *partial)
 {
     apr_status_t rv = APR_SUCCESS;
     apr_size_t done = 0;
@@ -309,7 +309,7 @@ apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_siz
         data += n;
         length -= n;
         if (partial->gathered == GATHER_SIZE) {
-            apr_status_t rv = flush(partial);
+            apr_status_t rv = partial_flush(partial);
 
             if (rv != APR_SUCCESS) {
                 return rv;
@@ -322,7 +322,7 @@ apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_siz
 /* Unlinks by name, but only what is ours: the id may have been removed and begun anew. */
 static apr_status_t remove_own(const mdl_partial_t *partial)
 {
-    if (same_file(partial->fd, partial->path) && unlink(partial->path) != 0) {
+    if (partial_same_file(partial->fd, partial->path) && unlink(partial->path) != 0) {
         return mdl_storage_status(errno);
     }
     return APR_SUCCESS;
@@ -346,7 +346,7 @@ static apr_status_t begin_another(mdl_partial_t *partial)
     if (rv == APR_SUCCESS) {
         rv = partial_close(partial);
     }
-    return rv == APR_SUCCESS ? open_file(partial) : rv;
+    return rv == APR_SUCCESS ? partial_open_file(partial) : rv;
 }
 
 apr_status_t mdl_partial_truncate(mdl_partial_t *partial, apr_int64_t size)
@@ -376,7 +376,7 @@ apr_status_t mdl_partial_truncate(mdl_partial_t *partial, apr_int64_t size)
 
 apr_status_t mdl_partial_keep(mdl_partial_t *partial)
 {
-    apr_status_t rv = flush(partial);
+    apr_status_t rv = partial_flush(partial);
     apr_status_t closed = apr_pool_cleanup_run(partial->pool, partial, partial_close);
 
     apr_pool_destroy(partial->pool);
@@ -392,7 +392,7 @@ void mdl_partial_discard(mdl_partial_t *partial)
 apr_status_t mdl_partial_digest(mdl_partial_t *partial, mdl_blob_t *blob, apr_pool_t *p)
 {
     unsigned char digest[MDL_SHA256_LENGTH];
-    apr_status_t rv = flush(partial);
+    apr_status_t rv = partial_flush(partial);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -425,12 +425,12 @@ static const char *second_name(const char *path, apr_pool_t *p)
 
 /* Makes the file a blob at path: moves it there, or gives it a second name.  Either way what may
    stand there in a wrong size is replaced. */
-static apr_status_t place(mdl_partial_t *partial, const char *path, int stays)
+static apr_status_t partial_place(mdl_partial_t *partial, const char *path, int stays)
 {
     const char *from = partial->path;
     apr_status_t rv = mdl_storage_sync_file(partial->fd);
 
-    if (rv == APR_SUCCESS && !same_file(partial->fd, partial->path)) {
+    if (rv == APR_SUCCESS && !partial_same_file(partial->fd, partial->path)) {
         return APR_ENOENT;
     }
     if (rv == APR_SUCCESS && stays) {
@@ -444,7 +444,7 @@ static apr_status_t place(mdl_partial_t *partial, const char *path, int stays)
     return rv;
 }
 
-static apr_status_t commit(mdl_partial_t *partial, const mdl_blob_t *blob, int stays)
+static apr_status_t partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob, int stays)
 {
     const char *path;
     apr_status_t rv = APR_SUCCESS;
@@ -454,7 +454,7 @@ static apr_status_t commit(mdl_partial_t *partial, const mdl_blob_t *blob, int s
     }
     path = mdl_storage_path(partial->storage, partial->sha256, partial->pool);
     if (!blob_exists(path, partial->written)) {
-        rv = place(partial, path, stays);
+        rv = partial_place(partial, path, stays);
     } else if (!stays) {
         rv = remove_own(partial);
     }
@@ -468,7 +468,7 @@ static apr_status_t commit(mdl_partial_t *partial, const mdl_blob_t *blob, int s
 
 apr_status_t mdl_partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob)
 {
-    apr_status_t rv = commit(partial, blob, 0);
+    apr_status_t rv = partial_commit(partial, blob, 0);
 
     apr_pool_destroy(partial->pool);
     return rv;
@@ -476,7 +476,7 @@ apr_status_t mdl_partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob)
 
 apr_status_t mdl_partial_publish(mdl_partial_t *partial, const mdl_blob_t *blob)
 {
-    apr_status_t rv = commit(partial, blob, 1);
+    apr_status_t rv = partial_commit(partial, blob, 1);
 
     apr_pool_destroy(partial->pool);
     return rv;

@@ -5,7 +5,7 @@
 
 #define PREFLIGHT_LIFETIME "7200" /* seconds; no browser keeps it longer */
 
-static const char *allowed(const apr_array_header_t *origins, const char *origin)
+static const char *cors_allowed(const apr_array_header_t *origins, const char *origin)
 {
     for (int i = 0; i < origins->nelts; i++) {
         const char *entry = APR_ARRAY_IDX(origins, i, const char *);
@@ -28,7 +28,7 @@ void mdl_upload_cors(request_rec *r, const mdl_settings_t *settings)
         return;
     }
     apr_table_mergen(headers, "Vary", "Origin");
-    if (origin == NULL || (response = allowed(settings->upload_origins, origin)) == NULL) {
+    if (origin == NULL || (response = cors_allowed(settings->upload_origins, origin)) == NULL) {
         return;
     }
     apr_table_setn(headers, "Access-Control-Allow-Origin", response);

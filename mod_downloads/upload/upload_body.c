@@ -29,12 +29,12 @@ typedef struct {
     mdl_digest_t *digest;
 } write_t;
 
-static apr_status_t invalid(mdl_request_t *request, const char *message)
+static apr_status_t upload_body_invalid(mdl_request_t *request, const char *message)
 {
     return mdl_problem_set(&request->problem, 400, "invalid_request", message);
 }
 
-static apr_status_t finished(mdl_request_t *request)
+static apr_status_t upload_body_finished(mdl_request_t *request)
 {
     return mdl_problem_set(&request->problem, 409, "upload_finished",
                            "All bytes of this upload have arrived, or it has been aborted.");
@@ -47,7 +47,7 @@ typedef struct {
     mdl_upload_t *upload;
 } find_t;
 
-static apr_status_t find(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t upload_body_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     find_t *look = arg;
 
@@ -56,8 +56,8 @@ static apr_status_t find(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 typedef apr_status_t run_fn(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
 
-static apr_status_t run(mdl_upload_exchange_t *exchange, run_fn *how, mdl_effect_fn *effect,
-                        void *arg)
+static apr_status_t upload_body_run(mdl_upload_exchange_t *exchange, run_fn *how,
+                                    mdl_effect_fn *effect, void *arg)
 {
     request_rec *r = exchange->request.r;
     mdl_connection_t *connection = mdl_connection_open(r);
@@ -72,13 +72,13 @@ static apr_status_t run(mdl_upload_exchange_t *exchange, run_fn *how, mdl_effect
 
 apr_status_t mdl_upload_commit(mdl_upload_exchange_t *exchange, mdl_effect_fn *effect, void *arg)
 {
-    return run(exchange, mdl_db_write, effect, arg);
+    return upload_body_run(exchange, mdl_db_write, effect, arg);
 }
 
 apr_status_t mdl_upload_read(mdl_upload_exchange_t *exchange, mdl_upload_t **upload)
 {
     find_t look = {.id = exchange->id};
-    apr_status_t rv = run(exchange, mdl_db_read, find, &look);
+    apr_status_t rv = upload_body_run(exchange, mdl_db_read, upload_body_find, &look);
 
     if (rv == APR_ENOENT) {
         return mdl_problem_set(&exchange->request.problem, 404, "upload_not_found",
@@ -88,7 +88,7 @@ apr_status_t mdl_upload_read(mdl_upload_exchange_t *exchange, mdl_upload_t **upl
         return rv;
     }
     if (exchange->put && strcmp(look.upload->status, MDL_UPLOAD_ABORTED) == 0) {
-        return finished(&exchange->request);
+        return upload_body_finished(&exchange->request);
     }
     if (mdl_upload_expired(look.upload) || strcmp(look.upload->status, MDL_UPLOAD_ABORTED) == 0) {
         return mdl_problem_set(&exchange->request.problem, 410, "upload_gone",
@@ -137,8 +137,9 @@ static apr_status_t take_checksum(write_t *write)
     }
     if (write->digest == NULL || strlen(write->checksum) != length ||
         write->checksum[strspn(write->checksum, alphabet)] != '\0') {
-        return invalid(write->request, "Upload-Checksum must be \"sha1 \" or \"sha256 \" and the "
-                                       "digest in base64.");
+        return upload_body_invalid(write->request,
+                                   "Upload-Checksum must be \"sha1 \" or \"sha256 \" and the "
+                                   "digest in base64.");
     }
     return APR_SUCCESS;
 }
@@ -153,39 +154,40 @@ static apr_status_t parse_patch(write_t *write)
     }
     write->begin = number_of(write->r, "Upload-Offset");
     if (write->begin < 0) {
-        return invalid(write->request, "Upload-Offset must be a number of bytes.");
+        return upload_body_invalid(write->request, "Upload-Offset must be a number of bytes.");
     }
     write->set_size = number_of(write->r, "Upload-Length");
     if (write->set_size < -1) {
-        return invalid(write->request, "Upload-Length must be a number of bytes.");
+        return upload_body_invalid(write->request, "Upload-Length must be a number of bytes.");
     }
     return take_checksum(write);
 }
 
-static apr_status_t parse_put(write_t *write)
+static apr_status_t upload_body_parse_put(write_t *write)
 {
     write->set_size = -1;
     if (apr_table_get(write->r->headers_in, "Content-Range") != NULL) {
-        return invalid(write->request, "PUT takes the whole file; a part of it can't be put.");
+        return upload_body_invalid(write->request,
+                                   "PUT takes the whole file; a part of it can't be put.");
     }
     return APR_SUCCESS;
 }
 
 /* What the upload says to that. */
 
-static apr_int64_t limit_of(const write_t *write)
+static apr_int64_t upload_body_limit_of(const write_t *write)
 {
     return write->upload->size >= 0 ? write->upload->size
                                     : write->request->service->settings->upload_max_size;
 }
 
-static apr_status_t too_large(write_t *write)
+static apr_status_t upload_body_too_large(write_t *write)
 {
     write->r->connection->keepalive = AP_CONN_CLOSE;
     return mdl_problem_set(&write->request->problem, 413, "request_too_large",
                            apr_psprintf(write->r->pool,
                                         "This upload takes %" APR_INT64_T_FMT " bytes and no more.",
-                                        limit_of(write)));
+                                        upload_body_limit_of(write)));
 }
 
 static int is_over(const mdl_upload_t *upload)
@@ -199,37 +201,40 @@ static apr_status_t admit_put(write_t *write)
     apr_off_t announced = mdl_request_body_length(write->r);
 
     if (is_over(write->upload) || (size > 0 && mdl_partial_size(write->partial) == size)) {
-        return finished(write->request);
+        return upload_body_finished(write->request);
     }
-    if (announced > limit_of(write)) {
-        return too_large(write);
+    if (announced > upload_body_limit_of(write)) {
+        return upload_body_too_large(write);
     }
     if (announced >= 0 && size >= 0 && announced < size) {
-        return invalid(write->request,
-                       apr_psprintf(write->r->pool,
-                                    "PUT takes the whole file, %" APR_INT64_T_FMT " bytes.", size));
+        return upload_body_invalid(
+            write->request,
+            apr_psprintf(write->r->pool, "PUT takes the whole file, %" APR_INT64_T_FMT " bytes.",
+                         size));
     }
     return mdl_partial_truncate(write->partial, 0);
 }
 
-static apr_status_t check_size(write_t *write, apr_int64_t current)
+static apr_status_t upload_body_check_size(write_t *write, apr_int64_t current)
 {
     if (write->set_size < 0 || write->set_size == write->upload->size) {
         return APR_SUCCESS;
     }
     if (write->upload->size >= 0 || write->set_size < current) {
-        return invalid(write->request, "Upload-Length can't be changed, nor be less than what has "
-                                       "arrived.");
+        return upload_body_invalid(write->request,
+                                   "Upload-Length can't be changed, nor be less than what has "
+                                   "arrived.");
     }
-    return write->set_size > limit_of(write) ? too_large(write) : APR_SUCCESS;
+    return write->set_size > upload_body_limit_of(write) ? upload_body_too_large(write)
+                                                         : APR_SUCCESS;
 }
 
-static apr_status_t set_size(write_t *write)
+static apr_status_t upload_body_set_size(write_t *write)
 {
     mdl_upload_size_t set = {.id = write->upload->id, .size = write->upload->size};
     apr_status_t rv = mdl_upload_commit(write->exchange, mdl_upload_set_size, &set);
 
-    return rv == APR_ENOENT ? finished(write->request) : rv;
+    return rv == APR_ENOENT ? upload_body_finished(write->request) : rv;
 }
 
 static apr_status_t admit_patch(write_t *write)
@@ -248,14 +253,14 @@ static apr_status_t admit_patch(write_t *write)
                                             "from there.",
                                             current));
     }
-    if ((rv = check_size(write, current)) != APR_SUCCESS) {
+    if ((rv = upload_body_check_size(write, current)) != APR_SUCCESS) {
         return rv;
     }
     write->upload->size = write->set_size >= 0 ? write->set_size : size;
-    if (mdl_request_body_length(write->r) > limit_of(write) - current) {
-        return too_large(write);
+    if (mdl_request_body_length(write->r) > upload_body_limit_of(write) - current) {
+        return upload_body_too_large(write);
     }
-    return write->upload->size != size ? set_size(write) : APR_SUCCESS;
+    return write->upload->size != size ? upload_body_set_size(write) : APR_SUCCESS;
 }
 
 /* The bytes. */
@@ -275,9 +280,9 @@ static apr_status_t take_bytes(write_t *write, apr_bucket_brigade *brigade, int 
         if ((rv = apr_bucket_read(b, &data, &length, APR_BLOCK_READ)) != APR_SUCCESS) {
             return mdl_body_not_received(write->request, rv);
         }
-        if ((apr_int64_t)length > limit_of(write) - mdl_partial_size(write->partial)) {
+        if ((apr_int64_t)length > upload_body_limit_of(write) - mdl_partial_size(write->partial)) {
             mdl_partial_truncate(write->partial, write->begin);
-            return too_large(write);
+            return upload_body_too_large(write);
         }
         if (write->digest != NULL) {
             mdl_digest_update(write->digest, data, length);
@@ -289,7 +294,7 @@ static apr_status_t take_bytes(write_t *write, apr_bucket_brigade *brigade, int 
     return APR_SUCCESS;
 }
 
-static apr_status_t receive(write_t *write)
+static apr_status_t upload_body_receive(write_t *write)
 {
     request_rec *r = write->r;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
@@ -307,7 +312,7 @@ static apr_status_t receive(write_t *write)
 }
 
 /* A piece with a checksum counts only once that was compared. */
-static apr_status_t check_bytes(write_t *write)
+static apr_status_t upload_body_check_bytes(write_t *write)
 {
     apr_int64_t size = mdl_partial_size(write->partial);
 
@@ -319,14 +324,14 @@ static apr_status_t check_bytes(write_t *write)
             "The piece does not have the checksum that was given; send it again.");
     }
     if (write->exchange->put && size < write->upload->size) {
-        return invalid(write->request, "The body ended before the file did.");
+        return upload_body_invalid(write->request, "The body ended before the file did.");
     }
     return APR_SUCCESS;
 }
 
 /* All bytes came in this request: they are a blob at once.  Until the database knows, the file
    stays as it is, so that an outage loses nothing. */
-static apr_status_t publish(write_t *write)
+static apr_status_t upload_body_publish(write_t *write)
 {
     mdl_upload_finish_t finish = {.id = write->upload->id, .storage = write->exchange->storage};
     mdl_partial_t *partial = write->partial;
@@ -342,7 +347,7 @@ static apr_status_t publish(write_t *write)
     }
     /* Aborted by now, without its file or with it. */
     if (rv == APR_ENOENT || (rv == APR_SUCCESS && finish.late)) {
-        return finished(write->request);
+        return upload_body_finished(write->request);
     }
     if (rv == APR_SUCCESS) {
         mdl_partial_remove(write->exchange->storage, write->upload->id, write->r->pool);
@@ -350,21 +355,21 @@ static apr_status_t publish(write_t *write)
     return rv;
 }
 
-static apr_status_t store(write_t *write)
+static apr_status_t upload_body_store(write_t *write)
 {
     apr_int64_t end, size = write->upload->size;
-    apr_status_t rv = receive(write);
+    apr_status_t rv = upload_body_receive(write);
 
     if (rv != APR_SUCCESS && write->digest != NULL) {
         mdl_partial_truncate(write->partial, write->begin);
     }
-    if (rv != APR_SUCCESS || (rv = check_bytes(write)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = upload_body_check_bytes(write)) != APR_SUCCESS) {
         return rv;
     }
     end = mdl_partial_size(write->partial);
     mdl_upload_show(write->r, write->upload, end);
     if ((write->exchange->put || end == size) && mdl_partial_hashed(write->partial)) {
-        return publish(write);
+        return upload_body_publish(write);
     }
     rv = mdl_partial_keep(write->partial);
     write->partial = NULL;
@@ -376,7 +381,7 @@ static apr_status_t add_nothing(write_t *write)
 {
     mdl_request_body_discard(write->r);
     if (mdl_request_body_length(write->r) != 0 && ap_request_has_body(write->r)) {
-        return too_large(write);
+        return upload_body_too_large(write);
     }
     mdl_upload_show(write->r, write->upload, write->upload->size);
     return APR_SUCCESS;
@@ -393,10 +398,10 @@ static apr_status_t write_locked(write_t *write)
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    return is_over(write->upload) ? add_nothing(write) : store(write);
+    return is_over(write->upload) ? add_nothing(write) : upload_body_store(write);
 }
 
-static apr_status_t disk_failed(write_t *write, apr_status_t rv)
+static apr_status_t upload_body_disk_failed(write_t *write, apr_status_t rv)
 {
     ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, write->r, "MDL0210: upload %s: can't write to %s",
                   write->exchange->id, write->request->service->settings->storage);
@@ -409,7 +414,7 @@ static apr_status_t disk_failed(write_t *write, apr_status_t rv)
 apr_status_t mdl_upload_write(mdl_upload_exchange_t *exchange)
 {
     write_t write = {.exchange = exchange, .request = &exchange->request, .r = exchange->request.r};
-    apr_status_t rv = exchange->put ? parse_put(&write) : parse_patch(&write);
+    apr_status_t rv = exchange->put ? upload_body_parse_put(&write) : parse_patch(&write);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -428,7 +433,8 @@ apr_status_t mdl_upload_write(mdl_upload_exchange_t *exchange)
     } else if (write.partial != NULL) {
         mdl_partial_keep(write.partial);
     }
-    return rv > 0 && rv < APR_OS_START_ERROR ? disk_failed(&write, rv) : rv; /* the system's */
+    return rv > 0 && rv < APR_OS_START_ERROR ? upload_body_disk_failed(&write, rv)
+                                             : rv; /* the system's */
 }
 
 void mdl_upload_show(request_rec *r, const mdl_upload_t *upload, apr_int64_t offset)

@@ -38,7 +38,7 @@ void mdl_upload_child_init(apr_pool_t *p, const mdl_service_t *service)
     }
 }
 
-static int refuse(mdl_upload_exchange_t *exchange)
+static int upload_url_refuse(mdl_upload_exchange_t *exchange)
 {
     mdl_request_t *request = &exchange->request;
 
@@ -49,7 +49,7 @@ static int refuse(mdl_upload_exchange_t *exchange)
     return mdl_response_problem(request);
 }
 
-static int response(mdl_upload_exchange_t *exchange, apr_status_t rv, int status)
+static int upload_url_response(mdl_upload_exchange_t *exchange, apr_status_t rv, int status)
 {
     if (rv == AP_FILTER_ERROR) {
         return rv;
@@ -58,7 +58,7 @@ static int response(mdl_upload_exchange_t *exchange, apr_status_t rv, int status
         mdl_response_failure(&exchange->request, rv);
     }
     if (rv != APR_SUCCESS) {
-        return refuse(exchange);
+        return upload_url_refuse(exchange);
     }
     exchange->request.status = status;
     return mdl_response_send(&exchange->request, NULL, 0);
@@ -76,7 +76,7 @@ static int tell_options(mdl_upload_exchange_t *exchange)
     apr_table_setn(r->headers_out, "Tus-Max-Size",
                    apr_psprintf(r->pool, "%" APR_INT64_T_FMT,
                                 exchange->request.service->settings->upload_max_size));
-    return response(exchange, APR_SUCCESS, HTTP_NO_CONTENT);
+    return upload_url_response(exchange, APR_SUCCESS, HTTP_NO_CONTENT);
 }
 
 static apr_status_t tell_offset(mdl_upload_exchange_t *exchange)
@@ -102,7 +102,7 @@ static apr_status_t tell_offset(mdl_upload_exchange_t *exchange)
     return APR_SUCCESS;
 }
 
-static apr_status_t terminate(mdl_upload_exchange_t *exchange)
+static apr_status_t upload_url_terminate(mdl_upload_exchange_t *exchange)
 {
     mdl_upload_get_t get = {.id = exchange->id, .problem = &exchange->request.problem};
     mdl_upload_t *upload;
@@ -132,28 +132,29 @@ static int speaks_tus(mdl_upload_exchange_t *exchange)
     return 0;
 }
 
-static int dispatch(mdl_upload_exchange_t *exchange, const char *method)
+static int upload_url_dispatch(mdl_upload_exchange_t *exchange, const char *method)
 {
     exchange->put = strcmp(method, "PUT") == 0;
     if (exchange->put) {
-        return response(exchange, mdl_upload_write(exchange), HTTP_NO_CONTENT);
+        return upload_url_response(exchange, mdl_upload_write(exchange), HTTP_NO_CONTENT);
     }
     if (strcmp(method, "HEAD") != 0 && strcmp(method, "PATCH") != 0 &&
         strcmp(method, "DELETE") != 0) {
         apr_table_setn(exchange->request.r->headers_out, "Allow", ALLOW);
         mdl_problem_set(&exchange->request.problem, 405, "method_not_allowed",
                         "An upload URL does not have that method.");
-        return refuse(exchange);
+        return upload_url_refuse(exchange);
     }
     if (!speaks_tus(exchange)) {
-        return refuse(exchange);
+        return upload_url_refuse(exchange);
     }
     if (strcmp(method, "PATCH") == 0) {
-        return response(exchange, mdl_upload_write(exchange), HTTP_NO_CONTENT);
+        return upload_url_response(exchange, mdl_upload_write(exchange), HTTP_NO_CONTENT);
     }
     mdl_request_body_discard(exchange->request.r);
-    return strcmp(method, "HEAD") == 0 ? response(exchange, tell_offset(exchange), HTTP_OK)
-                                       : response(exchange, terminate(exchange), HTTP_NO_CONTENT);
+    return strcmp(method, "HEAD") == 0
+               ? upload_url_response(exchange, tell_offset(exchange), HTTP_OK)
+               : upload_url_response(exchange, upload_url_terminate(exchange), HTTP_NO_CONTENT);
 }
 
 /* The upload's id of r->uri; NULL unless its token is ours. */
@@ -183,12 +184,12 @@ int mdl_upload_handle(request_rec *r, const mdl_service_t *service)
     if (exchange->storage == NULL) {
         mdl_problem_set(&exchange->request.problem, 503, "service_unavailable",
                         "The service can't reach its storage.");
-        return refuse(exchange);
+        return upload_url_refuse(exchange);
     }
     if ((exchange->id = id_of(r, service)) == NULL) {
         mdl_problem_set(&exchange->request.problem, 404, "upload_not_found",
                         "There is no such upload.");
-        return refuse(exchange);
+        return upload_url_refuse(exchange);
     }
-    return dispatch(exchange, method);
+    return upload_url_dispatch(exchange, method);
 }

@@ -45,7 +45,7 @@ static apr_int64_t email_of(const mdl_bounces_t *bounces, const mdl_bounce_repor
     return id;
 }
 
-static apr_status_t take(void *baton, const char *message, apr_size_t length, apr_pool_t *p)
+static apr_status_t bounces_take(void *baton, const char *message, apr_size_t length, apr_pool_t *p)
 {
     const mdl_bounces_t *bounces = baton;
     mdl_bounce_t bounce;
@@ -79,7 +79,7 @@ int mdl_bounces_read(mdl_bounces_t *bounces, apr_pool_t *p)
     const char *why;
     int more;
 
-    mdl_mailbox_read(bounces->box, BATCH, take, bounces, &more, &why, p);
+    mdl_mailbox_read(bounces->box, BATCH, bounces_take, bounces, &more, &why, p);
     if (why != NULL && now - bounces->complained_at > COMPLAIN_AFTER) {
         bounces->complained_at = now;
         mdl_log(MDL_LOG_ERR, 0, "MDL0344: DownloadsMailBounces: %s", why);

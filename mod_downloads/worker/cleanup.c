@@ -12,8 +12,8 @@ apr_status_t mdl_cleanup_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 /* The row comes first and stays locked while the file goes: a retry, which would begin the file
    anew, waits until it is gone. */
-static apr_status_t clean(mdl_db_t *db, const mdl_cleanup_t *cleanup, const mdl_job_t *job,
-                          apr_pool_t *p)
+static apr_status_t cleanup_clean(mdl_db_t *db, const mdl_cleanup_t *cleanup, const mdl_job_t *job,
+                                  apr_pool_t *p)
 {
     const mdl_job_handler_t *handler = mdl_handler_of(job);
     apr_status_t rv = mdl_job_cleaned(db, job, p);
@@ -34,7 +34,7 @@ apr_status_t mdl_cleanup_run(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv = APR_SUCCESS;
 
     for (int i = 0; i < cleanup->jobs->nelts && rv == APR_SUCCESS; i++) {
-        rv = clean(db, cleanup, APR_ARRAY_IDX(cleanup->jobs, i, mdl_job_t *), p);
+        rv = cleanup_clean(db, cleanup, APR_ARRAY_IDX(cleanup->jobs, i, mdl_job_t *), p);
     }
     return rv;
 }

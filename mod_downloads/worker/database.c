@@ -37,7 +37,7 @@ void mdl_worker_db_close(mdl_worker_db_t *database)
 }
 
 /* The parent could not when the database was away at its start. */
-static apr_status_t migrate(mdl_worker_db_t *database)
+static apr_status_t worker_db_migrate(mdl_worker_db_t *database)
 {
     int applied;
     apr_status_t rv;
@@ -63,7 +63,7 @@ static apr_status_t open_connection(mdl_worker_db_t *database, const char **why)
         return rv;
     }
     *why = "its schema can't be brought up to date";
-    return migrate(database);
+    return worker_db_migrate(database);
 }
 
 int mdl_worker_db_connect(mdl_worker_db_t *database)

@@ -72,7 +72,7 @@ static apr_status_t on_head(void *baton, const mdl_http_head_t *head)
     return is_too_large(task, head->total) ? APR_EGENERAL : import->disk;
 }
 
-static apr_status_t on_body(void *baton, const char *data, apr_size_t length)
+static apr_status_t import_on_body(void *baton, const char *data, apr_size_t length)
 {
     mdl_task_t *task = baton;
     import_t *import = task->data;
@@ -85,7 +85,7 @@ static apr_status_t on_body(void *baton, const char *data, apr_size_t length)
     return is_too_large(task, atomic_load(&task->received)) ? APR_EGENERAL : APR_SUCCESS;
 }
 
-static void disk_failed(mdl_task_t *task, apr_status_t rv)
+static void import_disk_failed(mdl_task_t *task, apr_status_t rv)
 {
     mdl_log(MDL_LOG_ERR, rv, "MDL0301: import %s: can't write to %s", task->job->id,
             task->service->settings->storage);
@@ -93,7 +93,7 @@ static void disk_failed(mdl_task_t *task, apr_status_t rv)
                          "The service had no room to store the file.");
 }
 
-static void whole(mdl_task_t *task)
+static void import_whole(mdl_task_t *task)
 {
     import_t *import = task->data;
     const char *expected = task->job->expected_sha256;
@@ -111,7 +111,7 @@ static void whole(mdl_task_t *task)
         rv = mdl_partial_commit(import->partial, &import->blob);
     }
     if (rv != APR_SUCCESS) {
-        disk_failed(task, rv);
+        import_disk_failed(task, rv);
         return;
     }
     task->stored = &import->blob;
@@ -141,14 +141,14 @@ static const struct {
                             "The file is larger than this service takes."},
 };
 
-static void on_done(void *baton, mdl_http_result_t result, const char *detail)
+static void import_on_done(void *baton, mdl_http_result_t result, const char *detail)
 {
     mdl_task_t *task = baton;
     import_t *import = task->data;
 
     import->fetch = NULL;
     if (result == MDL_HTTP_OK) {
-        whole(task);
+        import_whole(task);
         return;
     }
     if (result == MDL_HTTP_STOPPED && import->too_large_for_quota) {
@@ -165,7 +165,7 @@ static void on_done(void *baton, mdl_http_result_t result, const char *detail)
     if (result == MDL_HTTP_STOPPED) {
         mdl_partial_discard(import->partial);
         atomic_store(&task->validator, NULL);
-        disk_failed(task, import->disk);
+        import_disk_failed(task, import->disk);
         return;
     }
     mdl_log(MDL_LOG_NOTICE, 0, "MDL0302: import %s, attempt %d: %s (%s)", task->job->id,
@@ -175,7 +175,7 @@ static void on_done(void *baton, mdl_http_result_t result, const char *detail)
                          meanings[result].message);
 }
 
-static int is_stopping(void *baton)
+static int import_is_stopping(void *baton)
 {
     mdl_task_t *task = baton;
 
@@ -185,11 +185,11 @@ static int is_stopping(void *baton)
 /* The file is locked while the worker before us is about to end.  One that hangs instead, so that
    it has not written for a lease's time, keeps what it has: the import begins anew in a file that
    it knows nothing of. */
-static apr_status_t open_partial(mdl_task_t *task, mdl_partial_t **partial)
+static apr_status_t import_open_partial(mdl_task_t *task, mdl_partial_t **partial)
 {
     apr_time_t written_at;
-    apr_status_t rv = mdl_partial_open(partial, task->storage, task->job->id, is_stopping, task,
-                                       task->pool);
+    apr_status_t rv = mdl_partial_open(partial, task->storage, task->job->id, import_is_stopping,
+                                       task, task->pool);
 
     if (!APR_STATUS_IS_EAGAIN(rv) ||
         mdl_partial_written_at(task->storage, task->job->id, &written_at, task->pool) !=
@@ -201,10 +201,11 @@ static apr_status_t open_partial(mdl_task_t *task, mdl_partial_t **partial)
             "MDL0303: import %s begins anew: a worker that has lost it hangs and holds its file",
             task->job->id);
     mdl_partial_remove(task->storage, task->job->id, task->pool);
-    return mdl_partial_open(partial, task->storage, task->job->id, is_stopping, task, task->pool);
+    return mdl_partial_open(partial, task->storage, task->job->id, import_is_stopping, task,
+                            task->pool);
 }
 
-static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
+static apr_status_t import_prepare(mdl_db_t *db, mdl_task_t *task)
 {
     import_t *import = apr_pcalloc(task->pool, sizeof *import);
 
@@ -213,15 +214,15 @@ static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
                           &import->room, task->pool);
 }
 
-static void start(mdl_task_t *task)
+static void import_start(mdl_task_t *task)
 {
-    static const mdl_http_callbacks_t callbacks = {on_head, on_body, on_done};
+    static const mdl_http_callbacks_t callbacks = {on_head, import_on_body, import_on_done};
     import_t *import = task->data;
     const char *etag = etag_of(task);
     apr_status_t rv;
 
     atomic_store(&task->validator, task->job->validator);
-    rv = open_partial(task, &import->partial);
+    rv = import_open_partial(task, &import->partial);
     if (APR_STATUS_IS_EINTR(rv)) {
         mdl_runner_done(task, MDL_TASK_RELEASED);
         return;
@@ -235,7 +236,7 @@ static void start(mdl_task_t *task)
         rv = mdl_partial_truncate(import->partial, 0);
     }
     if (rv != APR_SUCCESS) {
-        disk_failed(task, rv);
+        import_disk_failed(task, rv);
         return;
     }
     atomic_store(&task->received, mdl_partial_size(import->partial));
@@ -243,7 +244,7 @@ static void start(mdl_task_t *task)
                                    mdl_partial_size(import->partial), etag, &callbacks, task);
 }
 
-static void stop(mdl_task_t *task)
+static void import_stop(mdl_task_t *task)
 {
     import_t *import = task->data;
 
@@ -251,7 +252,7 @@ static void stop(mdl_task_t *task)
     mdl_partial_keep(import->partial);
 }
 
-static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+static apr_status_t import_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 {
     const import_t *import = task->data;
 
@@ -266,16 +267,16 @@ static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     }
 }
 
-static apr_status_t clean(mdl_storage_t *storage, const mdl_job_t *job, apr_pool_t *p)
+static apr_status_t import_clean(mdl_storage_t *storage, const mdl_job_t *job, apr_pool_t *p)
 {
     return mdl_partial_remove(storage, job->id, p);
 }
 
 const mdl_job_handler_t mdl_handler_import = {
     .type = MDL_JOB_IMPORT,
-    .prepare = prepare,
-    .start = start,
-    .stop = stop,
-    .settle = settle,
-    .clean = clean,
+    .prepare = import_prepare,
+    .start = import_start,
+    .stop = import_stop,
+    .settle = import_settle,
+    .clean = import_clean,
 };

@@ -33,7 +33,7 @@ static int is_needed(const mdl_lookup_t *subject)
     return subject->for_risk || (subject->for_email && subject->email == NULL);
 }
 
-static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
+static apr_status_t lookup_prepare(mdl_db_t *db, mdl_task_t *task)
 {
     lookup_t *lookup = apr_pcalloc(task->pool, sizeof *lookup);
     mdl_lookup_t *subject = &lookup->subject;
@@ -64,7 +64,7 @@ static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
     return APR_SUCCESS;
 }
 
-static void on_done(void *baton, const mdl_http_answer_t *http)
+static void lookup_on_done(void *baton, const mdl_http_answer_t *http)
 {
     static const mdl_outcome_t outcomes[] = {
         [MDL_STOREFRONT_ANSWERED] = MDL_TASK_SUCCEEDED,
@@ -88,7 +88,7 @@ static void on_done(void *baton, const mdl_http_answer_t *http)
     mdl_runner_done(task, outcomes[answer.outcome]);
 }
 
-static void start(mdl_task_t *task)
+static void lookup_start(mdl_task_t *task)
 {
     lookup_t *lookup = task->data;
     const mdl_lookup_t *subject = &lookup->subject;
@@ -98,15 +98,16 @@ static void start(mdl_task_t *task)
 
     mdl_storefront_ask(&request, subject->url, lookup->token, subject->storefront_customer_id,
                        subject->storefront_order_id, subject->for_risk, task->pool);
-    lookup->post = mdl_http_post(mdl_runner_http(task->runner), policy, &request, on_done, task);
+    lookup->post = mdl_http_post(mdl_runner_http(task->runner), policy, &request, lookup_on_done,
+                                 task);
 }
 
-static void stop(mdl_task_t *task)
+static void lookup_stop(mdl_task_t *task)
 {
     mdl_http_post_cancel(((lookup_t *)task->data)->post);
 }
 
-static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+static apr_status_t lookup_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 {
     static const lookup_t unprepared;
     const lookup_t *lookup = task->data != NULL ? task->data : &unprepared;
@@ -123,9 +124,9 @@ static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 
 const mdl_job_handler_t mdl_handler_lookup = {
     .type = MDL_JOB_LOOKUP,
-    .prepare = prepare,
-    .start = start,
-    .stop = stop,
+    .prepare = lookup_prepare,
+    .start = lookup_start,
+    .stop = lookup_stop,
     .alone = 1, /* a customer, then an order, then its license key tags */
-    .settle = settle,
+    .settle = lookup_settle,
 };

@@ -73,7 +73,7 @@ static void look_everywhere(worker_t *worker)
     worker->look_cancelled = 1;
 }
 
-static apr_status_t write_effect(worker_t *worker, mdl_effect_fn *effect, void *arg)
+static apr_status_t loop_write_effect(worker_t *worker, mdl_effect_fn *effect, void *arg)
 {
     return mdl_worker_db_write(worker->database, effect, arg, worker->turn);
 }
@@ -112,7 +112,7 @@ static void end_task(worker_t *worker, mdl_task_t *task, mdl_outcome_t outcome)
     worker->ended = task;
 }
 
-static apr_status_t prepare(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t loop_prepare(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_task_t *task = arg;
 
@@ -153,7 +153,7 @@ static apr_status_t check_task(worker_t *worker, mdl_task_t *task)
         return APR_EOF;
     }
     if (task->handler->prepare != NULL) {
-        rv = mdl_worker_db_read(worker->database, prepare, task, worker->turn);
+        rv = mdl_worker_db_read(worker->database, loop_prepare, task, worker->turn);
     }
     if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY) {
         job->due_at = apr_time_now() + TICK;
@@ -167,7 +167,7 @@ static apr_status_t check_task(worker_t *worker, mdl_task_t *task)
 }
 
 /* Has the task of a job, if there is one in the lanes' threads, broken off. */
-static int break_off(worker_t *worker, const char *id)
+static int loop_break_off(worker_t *worker, const char *id)
 {
     mdl_task_t *task = worker->active;
 
@@ -188,7 +188,7 @@ static void begin_task(worker_t *worker, mdl_task_t *task)
     lane_t *lane = &worker->lanes[task->lane];
 
     lane->busy++;
-    break_off(worker, task->job->id); /* one that was cancelled and tried again at once */
+    loop_break_off(worker, task->job->id); /* one that was cancelled and tried again at once */
     if (check_task(worker, task) != APR_SUCCESS) {
         end_task(worker, task, task->outcome);
         return;
@@ -203,7 +203,7 @@ typedef struct {
     apr_time_t next_due;
 } look_t;
 
-static apr_status_t claim(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t loop_claim(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     look_t *look = arg;
     apr_status_t rv = mdl_job_claim(db, p, &look->claim);
@@ -226,7 +226,7 @@ static void claim_lane(worker_t *worker, int index)
     if (look.claim.limit <= 0) {
         return;
     }
-    if (write_effect(worker, claim, &look) != APR_SUCCESS) {
+    if (loop_write_effect(worker, loop_claim, &look) != APR_SUCCESS) {
         /* not at once again: the loop would turn without a pause until the database is well */
         lane->look = 0;
         lane->due_at = apr_time_now() + TICK;
@@ -240,7 +240,7 @@ static void claim_lane(worker_t *worker, int index)
     }
 }
 
-static void forget(worker_t *worker, mdl_task_t *task)
+static void loop_forget(worker_t *worker, mdl_task_t *task)
 {
     lane_t *lane = &worker->lanes[task->lane];
 
@@ -251,9 +251,9 @@ static void forget(worker_t *worker, mdl_task_t *task)
 }
 
 /* A result that the database refuses must not be tried for ever: the job fails without it. */
-static void settle_alone(worker_t *worker, mdl_task_t *task)
+static void loop_settle_alone(worker_t *worker, mdl_task_t *task)
 {
-    apr_status_t rv = write_effect(worker, mdl_outcome_write, task);
+    apr_status_t rv = loop_write_effect(worker, mdl_outcome_write, task);
 
     if (rv == APR_SUCCESS) {
         return;
@@ -262,13 +262,13 @@ static void settle_alone(worker_t *worker, mdl_task_t *task)
         task->job->error_code = "internal_error";
         task->job->error_message = "The same bytes were being removed from storage.";
         task->outcome = MDL_TASK_RETRY;
-        rv = write_effect(worker, mdl_outcome_write, task);
+        rv = loop_write_effect(worker, mdl_outcome_write, task);
     } else if (rv == MDL_DB_EOTHER) {
         atomic_store(&task->validator, NULL);
         task->job->error_code = "internal_error";
         task->job->error_message = "The result of the job could not be stored.";
         task->outcome = MDL_TASK_FAILED;
-        rv = write_effect(worker, mdl_outcome_write, task);
+        rv = loop_write_effect(worker, mdl_outcome_write, task);
     }
     mdl_log(MDL_LOG_ERR, 0, "MDL0324: the result of job %s can't be written down; %s",
             task->job->id, rv == APR_SUCCESS ? "it has failed" : "it is done again later");
@@ -278,7 +278,7 @@ static void settle_alone(worker_t *worker, mdl_task_t *task)
    next turn, and meanwhile the leases may pass to others. */
 static void settle_list(worker_t *worker, mdl_task_t *task)
 {
-    apr_status_t rv = write_effect(worker, mdl_outcome_write, task);
+    apr_status_t rv = loop_write_effect(worker, mdl_outcome_write, task);
     int keep = rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_EFULL;
     mdl_task_t *next;
 
@@ -290,9 +290,9 @@ static void settle_list(worker_t *worker, mdl_task_t *task)
         }
         task->next = NULL;
         if (rv != APR_SUCCESS) {
-            settle_alone(worker, task);
+            loop_settle_alone(worker, task);
         }
-        forget(worker, task);
+        loop_forget(worker, task);
     }
 }
 
@@ -356,13 +356,13 @@ static void see_cancelled(worker_t *worker)
     for (int i = 0; i < cleanup.jobs->nelts; i++) {
         mdl_job_t *job = APR_ARRAY_IDX(cleanup.jobs, i, mdl_job_t *);
 
-        if (!break_off(worker, job->id)) {
+        if (!loop_break_off(worker, job->id)) {
             APR_ARRAY_IDX(cleanup.jobs, idle++, mdl_job_t *) = job;
         }
     }
     cleanup.jobs->nelts = idle;
     /* What could not be done now is left to the next poll, or to the end of what was broken off. */
-    if (idle > 0 && write_effect(worker, mdl_cleanup_run, &cleanup) == APR_SUCCESS) {
+    if (idle > 0 && loop_write_effect(worker, mdl_cleanup_run, &cleanup) == APR_SUCCESS) {
         worker->look_cancelled = more;
     }
 }
@@ -400,7 +400,7 @@ static apr_status_t renew_all(mdl_db_t *db, apr_pool_t *p, void *arg)
 static void renew_leases(worker_t *worker)
 {
     worker->tick_at = apr_time_now();
-    if (worker->active == NULL || write_effect(worker, renew_all, worker) != APR_SUCCESS) {
+    if (worker->active == NULL || loop_write_effect(worker, renew_all, worker) != APR_SUCCESS) {
         return;
     }
     for (mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
@@ -426,7 +426,7 @@ static int milliseconds_until(apr_time_t when)
 }
 
 /* Waits for a job, a result or the time of the next chore; true when asked to stop. */
-static int wait_for_work(worker_t *worker, int stop_fd)
+static int loop_wait_for_work(worker_t *worker, int stop_fd)
 {
     struct pollfd fds[] = {{.fd = stop_fd, .events = POLLIN},
                            {.fd = worker->service->wake_fd, .events = POLLIN},
@@ -473,7 +473,7 @@ static void see_database(worker_t *worker)
     worker->connections = connections;
 }
 
-static void turn(worker_t *worker)
+static void loop_turn(worker_t *worker)
 {
     apr_time_t now = apr_time_now();
 
@@ -518,7 +518,7 @@ static void stop_runners(worker_t *worker)
     }
 }
 
-static void finish(worker_t *worker)
+static void loop_finish(worker_t *worker)
 {
     stop_runners(worker);
     take_back(worker);
@@ -599,10 +599,10 @@ apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_
         stop_runners(worker);
         return rv;
     }
-    write_effect(worker, mdl_job_inherit, (void *)worker->owner);
+    loop_write_effect(worker, mdl_job_inherit, (void *)worker->owner);
     do {
-        turn(worker);
-    } while (!wait_for_work(worker, stop_fd));
-    finish(worker);
+        loop_turn(worker);
+    } while (!loop_wait_for_work(worker, stop_fd));
+    loop_finish(worker);
     return APR_SUCCESS;
 }

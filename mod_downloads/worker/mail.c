@@ -65,8 +65,8 @@ static mdl_templates_t *read_templates(const mdl_task_t *task)
 }
 
 /* In the customer's language where there is a template for it. */
-static const char *render(const mdl_task_t *task, const mdl_templates_t *templates,
-                          const char *name, const mdl_order_t *order, const mdl_json_t *data)
+static const char *mail_render(const mdl_task_t *task, const mdl_templates_t *templates,
+                               const char *name, const mdl_order_t *order, const mdl_json_t *data)
 {
     apr_array_header_t *languages = apr_array_make(task->pool, 1, sizeof(const char *));
     const mdl_template_t *template;
@@ -90,7 +90,7 @@ static apr_status_t end_unsent(mdl_task_t *task, mdl_outcome_t outcome, const ch
     return APR_EOF;
 }
 
-static apr_status_t build(mdl_task_t *task, const mdl_order_t *order)
+static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order)
 {
     const mdl_settings_t *settings = task->service->settings;
     mail_t *mail = task->data;
@@ -103,9 +103,9 @@ static apr_status_t build(mdl_task_t *task, const mdl_order_t *order)
                             .message_id = mail->email.message_id,
                             .date = task->job->created_at};
 
-    mime.subject = render(task, templates, "email.subject", order, data);
-    mime.text = render(task, templates, "email.txt", order, data);
-    mime.html = render(task, templates, "email.html", order, data);
+    mime.subject = mail_render(task, templates, "email.subject", order, data);
+    mime.text = mail_render(task, templates, "email.txt", order, data);
+    mime.html = mail_render(task, templates, "email.html", order, data);
     if (mime.subject == NULL || mime.text == NULL || mime.html == NULL) {
         return end_unsent(task, MDL_TASK_RETRY, "template",
                           "A template of the email can't be read.");
@@ -129,7 +129,7 @@ static const char *envelope_sender(const mdl_task_t *task)
 }
 
 /* Why nothing of an order will be given to its customer, or NULL. */
-static const char *closed(const mdl_order_t *order)
+static const char *mail_closed(const mdl_order_t *order)
 {
     switch (mdl_order_entitlement(order)) {
     case MDL_ENTITLEMENT_OK:
@@ -144,7 +144,7 @@ static const char *closed(const mdl_order_t *order)
     }
 }
 
-static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
+static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
 {
     mail_t *mail = apr_pcalloc(task->pool, sizeof *mail);
     mdl_order_find_t find = {.default_download_limit = task->service->settings->download_limit};
@@ -164,13 +164,13 @@ static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
         task->outcome = MDL_TASK_RELEASED; /* settle takes it back, unless it is approved by then */
         return APR_EOF;
     }
-    if ((why = closed(find.order)) != NULL) {
+    if ((why = mail_closed(find.order)) != NULL) {
         return end_unsent(task, MDL_TASK_FAILED, "access", why);
     }
-    return build(task, find.order);
+    return mail_build(task, find.order);
 }
 
-static void start(mdl_task_t *task)
+static void mail_start(mdl_task_t *task)
 {
     static const struct {
         mdl_outcome_t outcome;
@@ -202,7 +202,7 @@ static void start(mdl_task_t *task)
     mdl_runner_done(task, meanings[outcome].outcome);
 }
 
-static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+static apr_status_t mail_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 {
     const mdl_job_t *job = task->job;
     const char *status = task->outcome == MDL_TASK_SUCCEEDED ? "sent"
@@ -221,7 +221,7 @@ static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 
 const mdl_job_handler_t mdl_handler_mail = {
     .type = MDL_JOB_EMAIL,
-    .prepare = prepare,
-    .start = start,
-    .settle = settle,
+    .prepare = mail_prepare,
+    .start = mail_start,
+    .settle = mail_settle,
 };

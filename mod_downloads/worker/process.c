@@ -46,7 +46,7 @@ static apr_pool_t *process_pool;
 static int stop_fd = -1;
 static pid_t own_pid;
 
-static retained_t *retained(void)
+static retained_t *process_retained(void)
 {
     retained_t *data = ap_retained_data_get(RETAINED_KEY);
 
@@ -55,7 +55,7 @@ static retained_t *retained(void)
 
 int mdl_process_wake_fd(void)
 {
-    retained_t *data = retained();
+    retained_t *data = process_retained();
 
     if (data->wake_fd == 0) {
         data->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC) + 1;
@@ -112,7 +112,7 @@ static int become_unprivileged(pid_t parent, apr_pool_t *p)
 }
 
 /* A process that keeps dying waits longer and longer before it works. */
-static void delay(int deaths)
+static void process_delay(int deaths)
 {
     struct timespec wait = {.tv_sec = 0};
     sigset_t term;
@@ -130,7 +130,7 @@ static void delay(int deaths)
     sigprocmask(SIG_UNBLOCK, &term, NULL);
 }
 
-static void live(pid_t parent, int deaths, const sigset_t *unblocked)
+static void process_live(pid_t parent, int deaths, const sigset_t *unblocked)
 {
     apr_status_t rv;
     apr_pool_t *pool;
@@ -143,7 +143,7 @@ static void live(pid_t parent, int deaths, const sigset_t *unblocked)
     if (stop_fd < 0 || !become_unprivileged(parent, pool)) {
         _exit(EXIT_GIVE_UP);
     }
-    delay(deaths);
+    process_delay(deaths);
     ap_log_error(APLOG_MARK, APLOG_INFO, 0, main_server,
                  "MDL0331: the background process has started, pid %" APR_PID_T_FMT, getpid());
     rv = mdl_worker_run(service_to_run, stop_fd, pool);
@@ -153,16 +153,16 @@ static void live(pid_t parent, int deaths, const sigset_t *unblocked)
 
 static void on_event(int reason, void *data, apr_wait_t status);
 
-static apr_status_t spawn(void)
+static apr_status_t process_spawn(void)
 {
-    retained_t *data = retained();
+    retained_t *data = process_retained();
     pid_t parent = getpid();
     sigset_t old;
     apr_status_t rv;
 
     rv = mdl_fork(&data->process, process_pool, &old);
     if (rv == APR_INCHILD) {
-        live(parent, data->deaths, &old);
+        process_live(parent, data->deaths, &old);
     }
     if (rv != APR_INPARENT) {
         ap_log_error(APLOG_MARK, APLOG_ERR, rv, main_server,
@@ -208,7 +208,7 @@ static void on_event(int reason, void *baton, apr_wait_t status)
                      "MDL0334: the background process ended unexpectedly (status %d); another is "
                      "started",
                      status);
-        spawn();
+        process_spawn();
         return;
     case APR_OC_REASON_RESTART:
         apr_proc_other_child_unregister(data);
@@ -237,7 +237,7 @@ apr_status_t mdl_process_start(const mdl_service_t *service, server_rec *s, apr_
     service_to_run = service;
     main_server = s;
     process_pool = pconf;
-    retained()->deaths = 0;
-    end_predecessor(retained());
-    return spawn();
+    process_retained()->deaths = 0;
+    end_predecessor(process_retained());
+    return process_spawn();
 }

@@ -60,7 +60,7 @@ int mdl_queue_fd(const mdl_queue_t *queue)
     return queue->fd;
 }
 
-static void ring(int fd)
+static void runner_ring(int fd)
 {
     const apr_uint64_t one = 1;
 
@@ -70,7 +70,7 @@ static void ring(int fd)
     }
 }
 
-static void silence(int fd)
+static void runner_silence(int fd)
 {
     apr_uint64_t count;
 
@@ -86,14 +86,14 @@ void mdl_queue_put(mdl_queue_t *queue, mdl_task_t *task)
     *queue->last = task;
     queue->last = &task->next;
     apr_thread_mutex_unlock(queue->mutex);
-    ring(queue->fd);
+    runner_ring(queue->fd);
 }
 
 mdl_task_t *mdl_queue_take(mdl_queue_t *queue)
 {
     mdl_task_t *first;
 
-    silence(queue->fd);
+    runner_silence(queue->fd);
     apr_thread_mutex_lock(queue->mutex);
     first = queue->first;
     queue->first = NULL;
@@ -173,7 +173,7 @@ static void stop_some(mdl_runner_t *runner, int all)
     }
 }
 
-static void wait_for_work(mdl_runner_t *runner)
+static void runner_wait_for_work(mdl_runner_t *runner)
 {
     struct pollfd inbox = {.fd = runner->inbox->fd, .events = POLLIN};
 
@@ -184,7 +184,7 @@ static void wait_for_work(mdl_runner_t *runner)
     }
 }
 
-static void *APR_THREAD_FUNC run(apr_thread_t *thread, void *data)
+static void *APR_THREAD_FUNC runner_run(apr_thread_t *thread, void *data)
 {
     mdl_runner_t *runner = data;
 
@@ -192,19 +192,19 @@ static void *APR_THREAD_FUNC run(apr_thread_t *thread, void *data)
     while (!mdl_runner_stopping(runner)) {
         start_new(runner);
         stop_some(runner, 0);
-        wait_for_work(runner);
+        runner_wait_for_work(runner);
     }
     start_new(runner);
     stop_some(runner, 1);
     return NULL;
 }
 
-static int is_stopping(void *baton)
+static int runner_is_stopping(void *baton)
 {
     return mdl_runner_stopping(baton);
 }
 
-static apr_status_t equip(mdl_runner_t *runner)
+static apr_status_t runner_equip(mdl_runner_t *runner)
 {
     const mdl_settings_t *settings = runner->service->settings;
     mdl_mailer_config_t *config;
@@ -216,7 +216,7 @@ static apr_status_t equip(mdl_runner_t *runner)
         return APR_SUCCESS;
     }
     config = apr_pmemdup(runner->pool, &settings->mail, sizeof *config);
-    config->stopped = is_stopping;
+    config->stopped = runner_is_stopping;
     config->baton = runner;
     return mdl_mailer_create(&runner->mailer, config, runner->pool);
 }
@@ -236,11 +236,11 @@ apr_status_t mdl_runner_start(mdl_runner_t **made, mdl_runner_kind_t handler,
     }
     apr_pool_tag(runner->pool, "mdl_runner");
     if ((rv = mdl_queue_create(&runner->inbox, runner->pool)) != APR_SUCCESS ||
-        (rv = equip(runner)) != APR_SUCCESS) {
+        (rv = runner_equip(runner)) != APR_SUCCESS) {
         return rv;
     }
     *made = runner;
-    return apr_thread_create(&runner->thread, NULL, run, runner, p);
+    return apr_thread_create(&runner->thread, NULL, runner_run, runner, p);
 }
 
 void mdl_runner_put(mdl_runner_t *runner, mdl_task_t *task)
@@ -271,7 +271,7 @@ void mdl_runner_wake(mdl_runner_t *runner)
 void mdl_runner_stop(mdl_runner_t *runner)
 {
     atomic_store(&runner->stopping, 1);
-    ring(runner->inbox->fd);
+    runner_ring(runner->inbox->fd);
     mdl_runner_wake(runner);
 }
 

@@ -19,7 +19,7 @@ APLOG_USE_MODULE(downloads);
 /* Results of the child, as its exit codes. */
 enum { SCHEMA_CURRENT = 0, SCHEMA_OLD, SCHEMA_NEWER, SCHEMA_FAILED, DATABASE_AWAY };
 
-static int prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
+static int schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
 {
     const char *why;
     mdl_db_t *db;
@@ -47,7 +47,7 @@ static int prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
     return !settings->migrate && count < mdl_migrate_latest() ? SCHEMA_OLD : SCHEMA_CURRENT;
 }
 
-static void live(const mdl_settings_t *settings, server_rec *s, const sigset_t *unblocked)
+static void schema_live(const mdl_settings_t *settings, server_rec *s, const sigset_t *unblocked)
 {
     apr_pool_t *pool;
     int result;
@@ -60,7 +60,7 @@ static void live(const mdl_settings_t *settings, server_rec *s, const sigset_t *
     if (ap_run_drop_privileges(pool, s) != OK) {
         _exit(SCHEMA_FAILED);
     }
-    result = prepare(settings, s, pool);
+    result = schema_prepare(settings, s, pool);
     apr_pool_destroy(pool);
     _exit(result);
 }
@@ -74,7 +74,7 @@ static int run_child(const mdl_settings_t *settings, server_rec *s, apr_pool_t *
     apr_status_t rv = mdl_fork(&process, p, &unblocked);
 
     if (rv == APR_INCHILD) {
-        live(settings, s, &unblocked);
+        schema_live(settings, s, &unblocked);
     }
     if (rv != APR_INPARENT || apr_proc_wait(&process, &status, &why, APR_WAIT) != APR_CHILD_DONE) {
         return SCHEMA_FAILED;

@@ -21,7 +21,7 @@ typedef struct {
     mdl_blob_t blob;
 } verify_t;
 
-static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
+static apr_status_t verify_prepare(mdl_db_t *db, mdl_task_t *task)
 {
     verify_t *verify = apr_pcalloc(task->pool, sizeof *verify);
 
@@ -30,7 +30,7 @@ static apr_status_t prepare(mdl_db_t *db, mdl_task_t *task)
 }
 
 /* Asked after each step of a MiB. */
-static int is_stopping(void *baton)
+static int verify_is_stopping(void *baton)
 {
     mdl_task_t *task = baton;
     long long received = atomic_load(&task->received) + MDL_PARTIAL_STEP;
@@ -40,12 +40,12 @@ static int is_stopping(void *baton)
     return mdl_runner_stopping(task->runner) || atomic_load(&task->lost);
 }
 
-static void break_off(mdl_task_t *task)
+static void verify_break_off(mdl_task_t *task)
 {
     mdl_runner_done(task, atomic_load(&task->lost) ? MDL_TASK_ABANDONED : MDL_TASK_RELEASED);
 }
 
-static void disk_failed(mdl_task_t *task, apr_status_t rv)
+static void verify_disk_failed(mdl_task_t *task, apr_status_t rv)
 {
     mdl_log(MDL_LOG_ERR, rv, "MDL0304: job %s: can't read or keep the upload %s in %s",
             task->job->id, task->job->upload_id, task->service->settings->storage);
@@ -53,7 +53,7 @@ static void disk_failed(mdl_task_t *task, apr_status_t rv)
                          "The service could not read or keep the file.");
 }
 
-static void compare(mdl_task_t *task)
+static void verify_compare(mdl_task_t *task)
 {
     verify_t *verify = task->data;
     const char *expected = task->job->expected_sha256;
@@ -71,7 +71,7 @@ static void compare(mdl_task_t *task)
         mdl_partial_keep(verify->partial);
     }
     if (rv != APR_SUCCESS) {
-        disk_failed(task, rv);
+        verify_disk_failed(task, rv);
         return;
     }
     task->stored = &verify->blob;
@@ -79,32 +79,32 @@ static void compare(mdl_task_t *task)
     mdl_runner_done(task, MDL_TASK_SUCCEEDED);
 }
 
-static void start(mdl_task_t *task)
+static void verify_start(mdl_task_t *task)
 {
     verify_t *verify = task->data;
     apr_status_t rv;
 
     atomic_store(&task->total, verify->upload->size);
     atomic_store(&task->received, 0);
-    rv = mdl_partial_open(&verify->partial, task->storage, verify->upload->id, is_stopping, task,
-                          task->pool);
+    rv = mdl_partial_open(&verify->partial, task->storage, verify->upload->id, verify_is_stopping,
+                          task, task->pool);
     if (APR_STATUS_IS_EINTR(rv)) {
-        break_off(task);
+        verify_break_off(task);
     } else if (APR_STATUS_IS_EAGAIN(rv)) {
         task->job->due_at = apr_time_now() + PARTIAL_IN_USE;
         mdl_runner_done(task, MDL_TASK_RELEASED);
     } else if (rv != APR_SUCCESS) {
-        disk_failed(task, rv);
+        verify_disk_failed(task, rv);
     } else if (mdl_partial_size(verify->partial) != verify->upload->size) {
         mdl_partial_discard(verify->partial);
         mdl_runner_done_with(task, MDL_TASK_FAILED, "upload_incomplete",
                              "The upload's bytes are no longer there; upload the file again.");
     } else {
-        compare(task);
+        verify_compare(task);
     }
 }
 
-static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+static apr_status_t verify_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 {
     const verify_t *verify = task->data;
 
@@ -120,7 +120,7 @@ static apr_status_t settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 
 const mdl_job_handler_t mdl_handler_verify = {
     .type = MDL_JOB_VERIFY,
-    .prepare = prepare,
-    .start = start,
-    .settle = settle,
+    .prepare = verify_prepare,
+    .start = verify_start,
+    .settle = verify_settle,
 };

@@ -50,7 +50,7 @@ static int read_choice(char *text, choice_t *choice)
 }
 
 /* Behind those of the same weight. */
-static void insert(choice_t *choices, int count, choice_t choice)
+static void language_insert(choice_t *choices, int count, choice_t choice)
 {
     int at = count;
 
@@ -76,7 +76,7 @@ apr_array_header_t *mdl_accept_language(const char *value, apr_pool_t *p)
             text[--end] = '\0';
         }
         if (read_choice(text, &choice)) {
-            insert(choices, count++, choice);
+            language_insert(choices, count++, choice);
         }
     }
     for (int i = 0; i < count; i++) {

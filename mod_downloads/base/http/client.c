@@ -27,7 +27,8 @@ static mdl_http_fetch_t *fetch_of(mdl_http_transfer_t *transfer)
     return (mdl_http_fetch_t *)(void *)transfer;
 }
 
-static void decide(mdl_http_fetch_t *fetch, mdl_http_result_t result, const char *detail)
+static void http_client_decide(mdl_http_fetch_t *fetch, mdl_http_result_t result,
+                               const char *detail)
 {
     mdl_http_transfer_decide(&fetch->transfer, result, detail);
 }
@@ -45,11 +46,11 @@ static void decide_by_status(mdl_http_fetch_t *fetch, long status)
                                       status);
 
     if (status == 404 || status == 410) {
-        decide(fetch, MDL_HTTP_NOT_FOUND, detail);
+        http_client_decide(fetch, MDL_HTTP_NOT_FOUND, detail);
     } else if (status >= 500 || status == 408 || status == 425 || status == 429) {
-        decide(fetch, MDL_HTTP_UNAVAILABLE, detail);
+        http_client_decide(fetch, MDL_HTTP_UNAVAILABLE, detail);
     } else {
-        decide(fetch, MDL_HTTP_REFUSED, detail);
+        http_client_decide(fetch, MDL_HTTP_REFUSED, detail);
     }
 }
 
@@ -64,7 +65,7 @@ static void hand_over_head(mdl_http_fetch_t *fetch)
     head.content_type = apr_pstrdup(
         fetch->transfer.pool, mdl_http_response_header(fetch->transfer.easy, "Content-Type", 0));
     if (fetch->callbacks.head(fetch->baton, &head) != APR_SUCCESS) {
-        decide(fetch, MDL_HTTP_STOPPED, "The caller stopped it.");
+        http_client_decide(fetch, MDL_HTTP_STOPPED, "The caller stopped it.");
     }
 }
 
@@ -82,9 +83,9 @@ static void judge_response(mdl_http_fetch_t *fetch)
     } else if (status != 200 && !(status == 206 && fetch->etag)) {
         decide_by_status(fetch, status);
     } else if (mdl_http_response_is_encoded(fetch->transfer.easy)) {
-        decide(fetch, MDL_HTTP_REFUSED, "The source sent an encoded body.");
+        http_client_decide(fetch, MDL_HTTP_REFUSED, "The source sent an encoded body.");
     } else if (!mdl_http_response_length(fetch->transfer.easy, &length)) {
-        decide(fetch, MDL_HTTP_REFUSED, "The source sent a body without a length.");
+        http_client_decide(fetch, MDL_HTTP_REFUSED, "The source sent a body without a length.");
     } else if (status == 206 && !mdl_http_response_is_rest(fetch->transfer.easy, fetch->offset,
                                                            fetch->etag, length, &fetch->total)) {
         fetch->next = NEXT_RESTART;
@@ -94,31 +95,32 @@ static void judge_response(mdl_http_fetch_t *fetch)
             fetch->total = length;
         }
         if (fetch->total > fetch->transfer.policy->max_size) {
-            decide(fetch, MDL_HTTP_TOO_LARGE, "The source announced more than the limit.");
+            http_client_decide(fetch, MDL_HTTP_TOO_LARGE,
+                               "The source announced more than the limit.");
             return;
         }
         hand_over_head(fetch);
     }
 }
 
-static int on_judge(mdl_http_transfer_t *transfer)
+static int http_client_on_judge(mdl_http_transfer_t *transfer)
 {
     judge_response(fetch_of(transfer));
     return fetch_of(transfer)->next == NEXT_FINISH;
 }
 
-static size_t on_body(char *data, size_t unit, size_t count, void *baton)
+static size_t http_client_on_body(char *data, size_t unit, size_t count, void *baton)
 {
     mdl_http_fetch_t *fetch = baton;
     size_t size = unit * count;
 
     fetch->received += (apr_int64_t)size;
     if (fetch->offset + fetch->received > fetch->transfer.policy->max_size) {
-        decide(fetch, MDL_HTTP_TOO_LARGE, "The source sent more than the limit.");
+        http_client_decide(fetch, MDL_HTTP_TOO_LARGE, "The source sent more than the limit.");
     } else if (fetch->total >= 0 && fetch->offset + fetch->received > fetch->total) {
-        decide(fetch, MDL_HTTP_REFUSED, "The source sent more than it announced.");
+        http_client_decide(fetch, MDL_HTTP_REFUSED, "The source sent more than it announced.");
     } else if (fetch->callbacks.body(fetch->baton, data, size) != APR_SUCCESS) {
-        decide(fetch, MDL_HTTP_STOPPED, "The caller stopped it.");
+        http_client_decide(fetch, MDL_HTTP_STOPPED, "The caller stopped it.");
     }
     return fetch->transfer.detail ? 0 : size;
 }
@@ -137,7 +139,7 @@ static int set_range(mdl_http_transfer_t *transfer)
                                      apr_psprintf(transfer->pool, "If-Range: %s", fetch->etag)));
 }
 
-static void begin(mdl_http_fetch_t *fetch)
+static void http_client_begin(mdl_http_fetch_t *fetch)
 {
     fetch->next = NEXT_FINISH;
     fetch->received = 0;
@@ -153,23 +155,23 @@ static void follow_redirect(mdl_http_fetch_t *fetch)
     mdl_http_result_t result;
 
     if (!location) {
-        decide(fetch, MDL_HTTP_REFUSED, "The source sent a redirect without a target.");
+        http_client_decide(fetch, MDL_HTTP_REFUSED, "The source sent a redirect without a target.");
         return;
     }
     if (fetch->redirects++ >= fetch->transfer.policy->max_redirects) {
-        decide(fetch, MDL_HTTP_REFUSED, "The source sent too many redirects.");
+        http_client_decide(fetch, MDL_HTTP_REFUSED, "The source sent too many redirects.");
         return;
     }
     result = mdl_http_url_parse(fetch->transfer.policy, fetch->transfer.url, location, &url, &host,
                                 fetch->transfer.pool);
     if (result != MDL_HTTP_OK) {
-        decide(fetch, result, "The source redirects to where fetches may not go.");
+        http_client_decide(fetch, result, "The source redirects to where fetches may not go.");
         return;
     }
     mdl_http_transfer_end(&fetch->transfer);
     curl_url_cleanup(fetch->transfer.url);
     fetch->transfer.url = url;
-    begin(fetch);
+    http_client_begin(fetch);
 }
 
 static void restart_from_zero(mdl_http_fetch_t *fetch)
@@ -177,10 +179,10 @@ static void restart_from_zero(mdl_http_fetch_t *fetch)
     mdl_http_transfer_end(&fetch->transfer);
     fetch->etag = NULL;
     fetch->offset = 0;
-    begin(fetch);
+    http_client_begin(fetch);
 }
 
-static void on_ended(mdl_http_transfer_t *transfer, CURLcode code)
+static void http_client_on_ended(mdl_http_transfer_t *transfer, CURLcode code)
 {
     mdl_http_fetch_t *fetch = fetch_of(transfer);
 
@@ -194,12 +196,12 @@ static void on_ended(mdl_http_transfer_t *transfer, CURLcode code)
     }
     mdl_http_transfer_decide_by_code(transfer, code);
     if (!transfer->detail && fetch->total >= 0 && fetch->offset + fetch->received != fetch->total) {
-        decide(fetch, MDL_HTTP_UNAVAILABLE, "The source sent less than it announced.");
+        http_client_decide(fetch, MDL_HTTP_UNAVAILABLE, "The source sent less than it announced.");
     }
-    decide(fetch, MDL_HTTP_OK, "The body is complete.");
+    http_client_decide(fetch, MDL_HTTP_OK, "The body is complete.");
 }
 
-static void on_report(mdl_http_transfer_t *transfer)
+static void http_client_on_report(mdl_http_transfer_t *transfer)
 {
     mdl_http_fetch_t *fetch = fetch_of(transfer);
 
@@ -215,10 +217,10 @@ mdl_http_fetch_t *mdl_http_fetch(mdl_http_client_t *client, const char *url, apr
     mdl_http_transfer_t *transfer = &fetch->transfer;
 
     mdl_http_transfer_init(transfer, client, NULL, pool);
-    transfer->judge = on_judge;
-    transfer->body = on_body;
-    transfer->ended = on_ended;
-    transfer->report = on_report;
+    transfer->judge = http_client_on_judge;
+    transfer->body = http_client_on_body;
+    transfer->ended = http_client_on_ended;
+    transfer->report = http_client_on_report;
     fetch->callbacks = *callbacks;
     fetch->baton = baton;
     if (offset > 0 && mdl_http_etag_is_strong(etag)) {

@@ -27,7 +27,7 @@ static mdl_http_post_t *post_of(mdl_http_transfer_t *transfer)
 }
 
 /* RFC 9110 section 10.2.3; the form with a date is rare and needs a clock that agrees. */
-static int seconds_of(const char *text)
+static int http_post_seconds_of(const char *text)
 {
     apr_size_t digits = text ? strspn(text, "0123456789") : 0;
 
@@ -37,14 +37,14 @@ static int seconds_of(const char *text)
     return digits > MAX_RETRY_DIGITS ? 999999 : (int)apr_atoi64(text);
 }
 
-static int on_judge(mdl_http_transfer_t *transfer)
+static int http_post_on_judge(mdl_http_transfer_t *transfer)
 {
     mdl_http_post_t *post = post_of(transfer);
     long status = 0;
 
     curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
     post->answer.status = (int)status;
-    post->answer.retry_after_s = seconds_of(
+    post->answer.retry_after_s = http_post_seconds_of(
         mdl_http_response_header(transfer->easy, "Retry-After", 0));
     if (status >= 300 && status < 400) {
         mdl_http_transfer_decide(transfer, MDL_HTTP_REFUSED,
@@ -55,7 +55,7 @@ static int on_judge(mdl_http_transfer_t *transfer)
     return 1;
 }
 
-static size_t on_body(char *data, size_t unit, size_t count, void *baton)
+static size_t http_post_on_body(char *data, size_t unit, size_t count, void *baton)
 {
     mdl_http_post_t *post = baton;
     size_t size = unit * count;
@@ -82,13 +82,13 @@ static size_t on_body(char *data, size_t unit, size_t count, void *baton)
     return size;
 }
 
-static void on_ended(mdl_http_transfer_t *transfer, CURLcode code)
+static void http_post_on_ended(mdl_http_transfer_t *transfer, CURLcode code)
 {
     mdl_http_transfer_decide_by_code(transfer, code);
     mdl_http_transfer_decide(transfer, MDL_HTTP_OK, "The answer is complete.");
 }
 
-static void on_report(mdl_http_transfer_t *transfer)
+static void http_post_on_report(mdl_http_transfer_t *transfer)
 {
     mdl_http_post_t *post = post_of(transfer);
 
@@ -124,10 +124,10 @@ mdl_http_post_t *mdl_http_post(mdl_http_client_t *client, const mdl_http_policy_
     mdl_http_transfer_t *transfer = &post->transfer;
 
     mdl_http_transfer_init(transfer, client, policy, pool);
-    transfer->judge = on_judge;
-    transfer->body = on_body;
-    transfer->ended = on_ended;
-    transfer->report = on_report;
+    transfer->judge = http_post_on_judge;
+    transfer->body = http_post_on_body;
+    transfer->ended = http_post_on_ended;
+    transfer->report = http_post_on_report;
     post->done = done;
     post->baton = baton;
     post->credential = apr_pstrdup(pool, request->credential);

@@ -231,7 +231,7 @@ void mdl_http_transfer_decide_by_code(mdl_http_transfer_t *transfer, CURLcode co
     }
 }
 
-static void report(mdl_http_transfer_t *transfer)
+static void http_transfer_report(mdl_http_transfer_t *transfer)
 {
     mdl_http_transfer_end(transfer);
     transfer->report(transfer);
@@ -358,7 +358,7 @@ static void report_failed(mdl_http_client_t *client)
 
         failed = transfer->next_failed;
         transfer->next_failed = NULL;
-        report(transfer);
+        http_transfer_report(transfer);
     }
 }
 
@@ -381,7 +381,7 @@ void mdl_http_client_run(mdl_http_client_t *client, int timeout_ms)
             transfer = (mdl_http_transfer_t *)(void *)found;
             transfer->ended(transfer, code);
             if (transfer->detail) {
-                report(transfer);
+                http_transfer_report(transfer);
             }
         }
     }

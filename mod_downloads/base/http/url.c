@@ -149,7 +149,7 @@ mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, CURLU *bas
     return MDL_HTTP_OK;
 }
 
-static int has_controls(const char *text)
+static int http_url_has_controls(const char *text)
 {
     while (*text != '\0') {
         apr_uint32_t c;
@@ -171,7 +171,7 @@ static const char *url_filename(CURLU *url, apr_pool_t *p)
     char *name = segment ? curl_easy_unescape(NULL, segment + 1, 0, &length) : NULL;
 
     if (name && length > 0 && strlen(name) == (apr_size_t)length && mdl_utf8_valid(name) &&
-        !has_controls(name) && !strpbrk(name, "/\\") && strcmp(name, ".") != 0 &&
+        !http_url_has_controls(name) && !strpbrk(name, "/\\") && strcmp(name, ".") != 0 &&
         strcmp(name, "..") != 0) {
         filename = apr_pstrdup(p, name);
     }

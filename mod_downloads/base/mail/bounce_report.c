@@ -34,7 +34,7 @@ typedef struct {
 } header_t;
 
 /** Takes a line without its end; 0 when there is none. */
-static int next_line(text_t *text, text_t *line)
+static int report_next_line(text_t *text, text_t *line)
 {
     const char *end;
 
@@ -56,13 +56,13 @@ static apr_size_t length_of(const text_t *text)
     return (apr_size_t)(text->end - text->at);
 }
 
-static int begins(const text_t *text, const char *with)
+static int report_begins(const text_t *text, const char *with)
 {
     return length_of(text) >= strlen(with) && strncasecmp(text->at, with, strlen(with)) == 0;
 }
 
 /** Adds a line to a value of at most VALUE_MAX bytes, with anything but printable ASCII as "?". */
-static void append(char *value, apr_size_t *length, const text_t *line)
+static void report_append(char *value, apr_size_t *length, const text_t *line)
 {
     for (const char *c = line->at; c < line->end && *length < VALUE_MAX; c++) {
         char clean = *c == '\t' ? ' ' : *c;
@@ -80,17 +80,17 @@ static int next_field(text_t *text, field_t *field)
     const char *colon;
     text_t line;
 
-    if (!next_line(text, &line) || length_of(&line) == 0) {
+    if (!report_next_line(text, &line) || length_of(&line) == 0) {
         return 0;
     }
     colon = memchr(line.at, ':', length_of(&line));
     field->name = line.at;
     field->name_length = colon ? (apr_size_t)(colon - line.at) : 0;
     line.at = colon ? colon + 1 : line.end;
-    append(value, &length, &line);
+    report_append(value, &length, &line);
     while (text->at < text->end && (*text->at == ' ' || *text->at == '\t')) {
-        next_line(text, &line);
-        append(value, &length, &line);
+        report_next_line(text, &line);
+        report_append(value, &length, &line);
     }
     while (length > 0 && value[length - 1] == ' ') {
         value[--length] = '\0';
@@ -140,11 +140,12 @@ static void read_header(text_t *text, header_t *header, apr_array_header_t *addr
     char buffer[VALUE_MAX + 1];
     field_t field = {.buffer = buffer};
 
-    if (begins(text, "From ")) {
+    if (report_begins(text, "From ")) {
         text_t from;
 
-        next_line(text, &from);
-        header->null_sender = begins(&from, "From MAILER-DAEMON") || begins(&from, "From <>");
+        report_next_line(text, &from);
+        header->null_sender = report_begins(&from, "From MAILER-DAEMON") ||
+                              report_begins(&from, "From <>");
     }
     while (next_field(text, &field)) {
         if (is_recipient(&field)) {
@@ -161,7 +162,7 @@ static void read_header(text_t *text, header_t *header, apr_array_header_t *addr
 }
 
 /** The boundary of a multipart's type, or NULL. */
-static const char *boundary_of(const char *type, apr_pool_t *p)
+static const char *report_boundary_of(const char *type, apr_pool_t *p)
 {
     const char *at = type;
     apr_size_t length;
@@ -188,7 +189,7 @@ static int next_part(text_t *text, const char *boundary, text_t *part)
     text_t line;
 
     part->at = text->at;
-    while (next_line(text, &line)) {
+    while (report_next_line(text, &line)) {
         if (length_of(&line) >= length + 2 && memcmp(line.at, "--", 2) == 0 &&
             memcmp(line.at + 2, boundary, length) == 0) {
             part->end = line.at;
@@ -232,7 +233,7 @@ static const char *failure_of(text_t *text, apr_pool_t *p)
 }
 
 /** Reads a part that holds a delivery status; 0 when it is another one. */
-static int read_status(text_t *part, const char **words, apr_pool_t *p)
+static int report_read_status(text_t *part, const char **words, apr_pool_t *p)
 {
     static const char *const types[] = {"message/delivery-status",
                                         "message/global-delivery-status"};
@@ -278,20 +279,20 @@ static int names_failure(const text_t *line)
 
 static int begins_returned(const text_t *line)
 {
-    return begins(line, "Received:") || begins(line, "Return-Path:") ||
-           begins(line, "Message-ID:") || begins(line, "Auto-Submitted:");
+    return report_begins(line, "Received:") || report_begins(line, "Return-Path:") ||
+           report_begins(line, "Message-ID:") || report_begins(line, "Auto-Submitted:");
 }
 
 static const char *words_of_text(text_t *text, apr_pool_t *p)
 {
     text_t line;
 
-    while (next_line(text, &line) && !begins_returned(&line)) {
+    while (report_next_line(text, &line) && !begins_returned(&line)) {
         if (names_failure(&line)) {
             char *value = apr_palloc(p, VALUE_MAX + 1);
             apr_size_t length = 0;
 
-            append(value, &length, &line);
+            report_append(value, &length, &line);
             return value + strspn(value, " ");
         }
     }
@@ -313,13 +314,13 @@ void mdl_bounce_report_read(mdl_bounce_report_t *dsn, const char *message, apr_s
     apr_pool_create(&ptemp, p);
     apr_pool_tag(ptemp, "mdl_bounce_report_read");
     read_header(&text, &header, dsn->addresses, p);
-    boundary = boundary_of(header.content_type, p);
+    boundary = report_boundary_of(header.content_type, p);
     if (boundary) {
         text_t body = text;
 
         while (!reported && next_part(&body, boundary, &part)) {
             apr_pool_clear(ptemp);
-            reported = read_status(&part, &words, ptemp);
+            reported = report_read_status(&part, &words, ptemp);
         }
     }
     if (!reported && header.null_sender && !header.automatic_reply) {

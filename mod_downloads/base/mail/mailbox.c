@@ -43,7 +43,7 @@ typedef struct {
     apr_pool_t *p;
 } round_t;
 
-static const char *after(const char *text, const char *prefix)
+static const char *mailbox_after(const char *text, const char *prefix)
 {
     apr_size_t length = strlen(prefix);
 
@@ -52,9 +52,9 @@ static const char *after(const char *text, const char *prefix)
 
 int mdl_mailbox_valid(const char *place, const char **why, apr_pool_t *p)
 {
-    const char *path = after(place, maildir_prefix);
+    const char *path = mailbox_after(place, maildir_prefix);
 
-    path = path ? path : after(place, mbox_prefix);
+    path = path ? path : mailbox_after(place, mbox_prefix);
     if (!path || path[0] != '/' || path[1] == '\0') {
         *why = apr_psprintf(p, "\"%s\" is neither maildir:/path nor mbox:/path.", place);
         return 0;
@@ -66,13 +66,13 @@ mdl_mailbox_t *mdl_mailbox_create(const char *place, apr_pool_t *p)
 {
     mdl_mailbox_t *box = apr_pcalloc(p, sizeof(*box));
 
-    box->folder = after(place, maildir_prefix);
-    box->file = after(place, mbox_prefix);
+    box->folder = mailbox_after(place, maildir_prefix);
+    box->file = mailbox_after(place, mbox_prefix);
     box->buffer = apr_palloc(p, MESSAGE_MAX);
     return box;
 }
 
-static apr_status_t fail(round_t *round, const char *what, const char *path, int error)
+static apr_status_t mailbox_fail(round_t *round, const char *what, const char *path, int error)
 {
     char text[120];
 
@@ -143,12 +143,12 @@ static apr_status_t put_away(round_t *round, const char *path, const char *name)
     mkdir(folder, S_IRWXU);
     /* Another node that reads the same box may have been faster. */
     return rename(path, seen) != 0 && errno != ENOENT
-               ? fail(round, "A message can't be moved to", seen, errno)
+               ? mailbox_fail(round, "A message can't be moved to", seen, errno)
                : APR_SUCCESS;
 }
 
 /* Returns what take says; what is wrong with the box is noted in the round. */
-static apr_status_t take_file(round_t *round, const char *name)
+static apr_status_t mailbox_take_file(round_t *round, const char *name)
 {
     const char *path = apr_pstrcat(round->p, round->box->folder, "/new/", name, NULL);
     int file = open_regular(path, O_RDONLY);
@@ -159,12 +159,12 @@ static apr_status_t take_file(round_t *round, const char *name)
         return APR_SUCCESS;
     }
     if (file < 0) {
-        fail(round, "A message can't be read:", path, errno);
+        mailbox_fail(round, "A message can't be read:", path, errno);
         return APR_SUCCESS;
     }
     length = read_at(round->box, file, 0);
     if (length < 0) {
-        fail(round, "A message can't be read:", path, errno);
+        mailbox_fail(round, "A message can't be read:", path, errno);
     }
     close(file);
     if (length < 0) {
@@ -185,11 +185,12 @@ static apr_status_t read_maildir(round_t *round)
     DIR *folder = opendir(path);
 
     if (!folder) {
-        return errno == ENOENT ? APR_SUCCESS : fail(round, "No folder of new mail:", path, errno);
+        return errno == ENOENT ? APR_SUCCESS
+                               : mailbox_fail(round, "No folder of new mail:", path, errno);
     }
     while (rv == APR_SUCCESS && round->left > 0 && (entry = readdir(folder)) != NULL) {
         if (entry->d_name[0] != '.') {
-            rv = take_file(round, entry->d_name);
+            rv = mailbox_take_file(round, entry->d_name);
         }
     }
     closedir(folder);
@@ -204,7 +205,7 @@ static const char *lock_path(const mdl_mailbox_t *box, apr_pool_t *p)
 }
 
 /* Both locks that mail servers take (Debian policy 11.6); none is waited for. */
-static int lock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
+static int mailbox_lock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     const char *path = lock_path(box, p);
@@ -231,7 +232,7 @@ static int lock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
     return 0;
 }
 
-static void unlock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
+static void mailbox_unlock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
 {
     struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
 
@@ -262,7 +263,7 @@ static apr_status_t read_piece(round_t *round, int file, off_t size, piece_t *pi
     apr_size_t length, next, blank = 0;
 
     if (got <= 0) {
-        return fail(round, "The mailbox can't be read:", box->file, got < 0 ? errno : EIO);
+        return mailbox_fail(round, "The mailbox can't be read:", box->file, got < 0 ? errno : EIO);
     }
     length = (apr_size_t)got;
     while (!box->within && blank < length && box->buffer[blank] == '\n') {
@@ -300,7 +301,7 @@ static apr_status_t read_locked(round_t *round, int file, piece_t *piece)
         return read_piece(round, file, info.st_size, piece);
     }
     if (info.st_size > 0 && ftruncate(file, 0) != 0) {
-        return fail(round, "The mailbox can't be emptied:", box->file, errno);
+        return mailbox_fail(round, "The mailbox can't be emptied:", box->file, errno);
     }
     box->offset = 0;
     box->within = 0;
@@ -314,11 +315,11 @@ static apr_status_t read_pieces(round_t *round, int file)
     apr_size_t looked = 0;
     apr_status_t rv = APR_SUCCESS;
 
-    while (round->left > 0 && lock(box, file, round->p)) {
+    while (round->left > 0 && mailbox_lock(box, file, round->p)) {
         piece_t piece = {.step = 0};
 
         rv = read_locked(round, file, &piece);
-        unlock(box, file, round->p);
+        mailbox_unlock(box, file, round->p);
         if (rv == APR_SUCCESS && piece.message) {
             rv = hand_over(round, piece.message, piece.length);
             round->left--;
@@ -346,7 +347,7 @@ static apr_status_t read_mbox(round_t *round)
     if (file <= 0) {
         return file == 0 || errno == ENOENT
                    ? APR_SUCCESS
-                   : fail(round, "The mailbox can't be opened:", box->file, errno);
+                   : mailbox_fail(round, "The mailbox can't be opened:", box->file, errno);
     }
     if (fstat(file, &info) == 0 && info.st_size > 0) {
         rv = read_pieces(round, file);
@@ -383,7 +384,7 @@ apr_status_t mdl_mailbox_check(const mdl_mailbox_t *box, const char **why, apr_p
     if (bad) {
         round_t round = {.p = p};
 
-        fail(&round, "Returned mail can't be read from", path, errno);
+        mailbox_fail(&round, "Returned mail can't be read from", path, errno);
         *why = round.why;
         return APR_EGENERAL;
     }

@@ -16,7 +16,7 @@
 
 #define NAME_ATTEMPTS 100
 
-static const char *failure(const char *what, const char *path, int error, apr_pool_t *p)
+static const char *maildir_failure(const char *what, const char *path, int error, apr_pool_t *p)
 {
     char text[120];
 
@@ -65,7 +65,7 @@ static apr_status_t make_folders(const char *folder, const char **words, apr_poo
             path, APR_FPROT_UREAD | APR_FPROT_UWRITE | APR_FPROT_UEXECUTE, p);
 
         if (rv != APR_SUCCESS) {
-            *words = failure("The Maildir has no folder", path, rv, p);
+            *words = maildir_failure("The Maildir has no folder", path, rv, p);
             return rv;
         }
     }
@@ -164,7 +164,7 @@ mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const 
     bytes = file_bytes(from, to, message, &length, p);
     error = write_temporary(folder, bytes, length, &name, p);
     if (error != 0) {
-        *words = failure("No message can be written to the Maildir", folder, error, p);
+        *words = maildir_failure("No message can be written to the Maildir", folder, error, p);
         return MDL_MAIL_LATER;
     }
     /* link and not rename: it never replaces a message that is already there. */
@@ -172,12 +172,12 @@ mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const 
     error = link(temporary, apr_pstrcat(p, new_folder, "/", name, NULL)) != 0 ? errno : 0;
     unlink(temporary);
     if (error != 0) {
-        *words = failure("No message can be delivered to the Maildir", folder, error, p);
+        *words = maildir_failure("No message can be delivered to the Maildir", folder, error, p);
         return MDL_MAIL_LATER;
     }
     error = sync_folder(new_folder);
     if (error != 0) {
-        *words = failure("The message may not last in the Maildir", folder, error, p);
+        *words = maildir_failure("The message may not last in the Maildir", folder, error, p);
         return MDL_MAIL_UNKNOWN;
     }
     return MDL_MAIL_SENT;
@@ -193,7 +193,7 @@ apr_status_t mdl_maildir_check(const char *folder, const char **words, apr_pool_
     }
     error = write_temporary(folder, "", 0, &name, p);
     if (error != 0) {
-        *words = failure("No message can be written to the Maildir", folder, error, p);
+        *words = maildir_failure("No message can be written to the Maildir", folder, error, p);
         return APR_EGENERAL;
     }
     unlink(apr_pstrcat(p, folder, "/tmp/", name, NULL));

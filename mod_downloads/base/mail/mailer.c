@@ -25,7 +25,7 @@ struct mdl_mailer_t {
 };
 
 /** What follows prefix in text, or NULL. */
-static const char *after(const char *text, const char *prefix)
+static const char *mailer_after(const char *text, const char *prefix)
 {
     apr_size_t length = strlen(prefix);
 
@@ -68,8 +68,8 @@ int mdl_mailer_transport_valid(const char *transport, const char **why, apr_pool
 {
     const char *rest;
 
-    if ((rest = after(transport, "smtp://")) != NULL ||
-        (rest = after(transport, "smtps://")) != NULL) {
+    if ((rest = mailer_after(transport, "smtp://")) != NULL ||
+        (rest = mailer_after(transport, "smtps://")) != NULL) {
         if (!authority_valid(rest)) {
             *why = apr_psprintf(p,
                                 "\"%s\" is not smtp://host or smtp://host:port; a user, a path or "
@@ -79,8 +79,8 @@ int mdl_mailer_transport_valid(const char *transport, const char **why, apr_pool
         }
         return 1;
     }
-    if ((rest = after(transport, sendmail_prefix)) != NULL ||
-        (rest = after(transport, maildir_prefix)) != NULL) {
+    if ((rest = mailer_after(transport, sendmail_prefix)) != NULL ||
+        (rest = mailer_after(transport, maildir_prefix)) != NULL) {
         if (*rest != '/') {
             *why = apr_psprintf(p, "\"%s\" needs an absolute path after the colon.", transport);
             return 0;
@@ -105,8 +105,8 @@ apr_status_t mdl_mailer_create(mdl_mailer_t **mailer, const mdl_mailer_config_t 
         return APR_EINVAL;
     }
     made->config = *config;
-    made->program = after(config->transport, sendmail_prefix);
-    made->folder = after(config->transport, maildir_prefix);
+    made->program = mailer_after(config->transport, sendmail_prefix);
+    made->folder = mailer_after(config->transport, maildir_prefix);
     if (!made->program && !made->folder) {
         rv = mdl_smtp_create(&made->smtp, &made->config, p);
         if (rv != APR_SUCCESS) {
@@ -130,7 +130,7 @@ static int line_ends_valid(const char *message, apr_size_t length)
 }
 
 /** A reason as it may be shown: printable ASCII, cut at 500 bytes. */
-static const char *printable(const char *words, apr_pool_t *p)
+static const char *mailer_printable(const char *words, apr_pool_t *p)
 {
     char *result = apr_pstrndup(p, words ? words : "No reason was given.", WORDS_MAX);
     apr_size_t length = strlen(result);
@@ -172,7 +172,7 @@ mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const
         outcome = mdl_smtp_send(mailer->smtp, from, to, message, length, &said, p);
     }
     if (outcome != MDL_MAIL_SENT || said != NULL) {
-        *words = printable(said, p);
+        *words = mailer_printable(said, p);
     }
     return outcome;
 }
@@ -191,7 +191,7 @@ apr_status_t mdl_mailer_check(mdl_mailer_t *mailer, const char **words, apr_pool
         rv = mdl_smtp_check(mailer->smtp, &said, p);
     }
     if (rv != APR_SUCCESS) {
-        *words = printable(said, p);
+        *words = mailer_printable(said, p);
     }
     return rv;
 }

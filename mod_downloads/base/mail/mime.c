@@ -61,7 +61,7 @@ int mdl_mime_address_valid(const char *address)
 }
 
 /** What may stand in a header: one line of UTF-8 without spaces at its ends. */
-static const char *one_line(const char *text, apr_pool_t *p)
+static const char *mime_one_line(const char *text, apr_pool_t *p)
 {
     char *line = apr_palloc(p, strlen(text) * 3 + 1);
     char *end = line;
@@ -149,7 +149,7 @@ static apr_size_t encoded_words(apr_bucket_brigade *out, const char *line, apr_s
 
 static void header_text(apr_bucket_brigade *out, const char *name, const char *text, apr_pool_t *p)
 {
-    const char *line = one_line(text, p);
+    const char *line = mime_one_line(text, p);
     apr_size_t column = strlen(name) + 2;
 
     apr_brigade_putstrs(out, NULL, NULL, name, ": ", NULL);
@@ -162,7 +162,7 @@ static void header_text(apr_bucket_brigade *out, const char *name, const char *t
 }
 
 /** A display name as RFC 5322 quoted-string. */
-static const char *quoted(const char *line, apr_pool_t *p)
+static const char *mime_quoted(const char *line, apr_pool_t *p)
 {
     char *result = apr_palloc(p, strlen(line) * 2 + 3);
     char *end = result;
@@ -182,12 +182,12 @@ static const char *quoted(const char *line, apr_pool_t *p)
 static void header_mailbox(apr_bucket_brigade *out, const char *name, const char *display,
                            const char *address, apr_pool_t *p)
 {
-    const char *line = display ? one_line(display, p) : "";
+    const char *line = display ? mime_one_line(display, p) : "";
     apr_size_t column = strlen(name) + 2;
 
     apr_brigade_putstrs(out, NULL, NULL, name, ": ", NULL);
     if (*line) {
-        const char *phrase = quoted(line, p);
+        const char *phrase = mime_quoted(line, p);
 
         if (is_plain_ascii(line) && column + strlen(phrase) <= LINE_MAX_LENGTH) {
             apr_brigade_puts(out, NULL, NULL, phrase);
@@ -251,7 +251,7 @@ static void quoted_printable(apr_bucket_brigade *out, const char *text)
 }
 
 /** "=_" never occurs in quoted-printable, so neither does the boundary (RFC 2045 section 6.7). */
-static const char *boundary_of(const char *message_id, apr_pool_t *p)
+static const char *mime_boundary_of(const char *message_id, apr_pool_t *p)
 {
     char id[BOUNDARY_ID_MAX + 1];
     apr_size_t length = 0;
@@ -265,7 +265,8 @@ static const char *boundary_of(const char *message_id, apr_pool_t *p)
     return apr_pstrcat(p, "=_", id, NULL);
 }
 
-static void part(apr_bucket_brigade *out, const char *boundary, const char *type, const char *text)
+static void mime_part(apr_bucket_brigade *out, const char *boundary, const char *type,
+                      const char *text)
 {
     apr_brigade_putstrs(out, NULL, NULL, "--", boundary, "\r\nContent-Type: ", type,
                         "; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n",
@@ -294,7 +295,7 @@ apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_
     }
     apr_pool_tag(ptemp, "mdl_mime_build");
     out = apr_brigade_create(ptemp, apr_bucket_alloc_create(ptemp));
-    boundary = boundary_of(mail->message_id, ptemp);
+    boundary = mime_boundary_of(mail->message_id, ptemp);
 
     apr_brigade_putstrs(out, NULL, NULL, "Date: ", mdl_clock_rfc5322(mail->date, ptemp), "\r\n",
                         NULL);
@@ -308,8 +309,8 @@ apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_
                         ">\r\nAuto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n"
                         "Content-Type: multipart/alternative;\r\n boundary=\"",
                         boundary, "\"\r\n\r\n", NULL);
-    part(out, boundary, "text/plain", mail->text);
-    part(out, boundary, "text/html", mail->html);
+    mime_part(out, boundary, "text/plain", mail->text);
+    mime_part(out, boundary, "text/html", mail->html);
     apr_brigade_putstrs(out, NULL, NULL, "--", boundary, "--\r\n", NULL);
     apr_brigade_putc(out, NULL, NULL, '\0');
 

@@ -27,7 +27,7 @@ typedef struct {
     apr_size_t last_length;
 } program_t;
 
-static const char *failure(const char *what, int error, apr_pool_t *p)
+static const char *sendmail_failure(const char *what, int error, apr_pool_t *p)
 {
     char text[120];
 
@@ -64,7 +64,7 @@ static FILE *message_file(const char *message, apr_size_t length)
  * Starts the program in a process group of its own.  posix_spawn and not APR's fork, which runs
  * every pool's clean-ups in the copy of a process with threads and keeps our blocked signals.
  */
-static int start(program_t *program, const char *const *arguments, int input, int output)
+static int sendmail_start(program_t *program, const char *const *arguments, int input, int output)
 {
     static const char *const environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C",
                                               NULL};
@@ -166,8 +166,8 @@ static mdl_mail_outcome_t outcome_of(int code)
     }
 }
 
-static mdl_mail_outcome_t finish(program_t *program, const mdl_mailer_config_t *config,
-                                 const char **words, apr_pool_t *p)
+static mdl_mail_outcome_t sendmail_finish(program_t *program, const mdl_mailer_config_t *config,
+                                          const char **words, apr_pool_t *p)
 {
     mdl_mail_outcome_t outcome;
     int status = 0;
@@ -204,7 +204,7 @@ static mdl_mail_outcome_t finish(program_t *program, const mdl_mailer_config_t *
 apr_status_t mdl_sendmail_check(const char *program, const char **words, apr_pool_t *p)
 {
     if (access(program, X_OK) != 0) {
-        *words = failure("The sendmail program can't be run", errno, p);
+        *words = sendmail_failure("The sendmail program can't be run", errno, p);
         return APR_EGENERAL;
     }
     return APR_SUCCESS;
@@ -225,22 +225,22 @@ mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mailer_confi
     }
     input = message_file(message, length);
     if (!input) {
-        *words = failure("The message can't be put into a temporary file", errno, p);
+        *words = sendmail_failure("The message can't be put into a temporary file", errno, p);
         return MDL_MAIL_LATER;
     }
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        *words = failure("No pipe can be made for the sendmail program", errno, p);
+        *words = sendmail_failure("No pipe can be made for the sendmail program", errno, p);
         fclose(input);
         return MDL_MAIL_LATER;
     }
-    error = start(&running, arguments, fileno(input), ends[1]);
+    error = sendmail_start(&running, arguments, fileno(input), ends[1]);
     fclose(input);
     close(ends[1]);
     running.output = ends[0];
     if (error != 0) {
         close(ends[0]);
-        *words = failure("The sendmail program can't be run", error, p);
+        *words = sendmail_failure("The sendmail program can't be run", error, p);
         return MDL_MAIL_LATER;
     }
-    return finish(&running, config, words, p);
+    return sendmail_finish(&running, config, words, p);
 }

@@ -157,7 +157,7 @@ static void set_options(mdl_smtp_t *smtp, attempt_t *attempt)
     }
 }
 
-static void perform(attempt_t *attempt)
+static void smtp_perform(attempt_t *attempt)
 {
     CURL *easy = attempt->smtp->easy;
 
@@ -192,7 +192,7 @@ static void attempt_send(attempt_t *attempt, mdl_smtp_t *smtp, const char *from,
     curl_easy_setopt(easy, CURLOPT_READDATA, attempt);
     curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)length);
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, (long)fresh);
-    perform(attempt);
+    smtp_perform(attempt);
     curl_easy_setopt(easy, CURLOPT_MAIL_RCPT, NULL);
     curl_slist_free_all(recipients);
 }
@@ -211,7 +211,7 @@ static int is_login_reply(long status)
     return status == 530 || status == 534 || status == 535 || status == 538;
 }
 
-static const char *reason(const attempt_t *attempt, apr_pool_t *p)
+static const char *smtp_reason(const attempt_t *attempt, apr_pool_t *p)
 {
     const char *error = attempt->error[0] ? attempt->error : curl_easy_strerror(attempt->code);
 
@@ -254,7 +254,7 @@ mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char 
         *words = apr_pstrdup(p, attempt.reply);
         return MDL_MAIL_SENT;
     }
-    *words = reason(&attempt, p);
+    *words = smtp_reason(&attempt, p);
     /* The status is the last reply's: a 354 is stale by now, a 2xx says nothing. */
     if (attempt.begun && attempt.status == 354) {
         return MDL_MAIL_UNKNOWN;
@@ -276,10 +276,10 @@ apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **words, apr_pool_t *p)
     curl_easy_setopt(smtp->easy, CURLOPT_CUSTOMREQUEST, "NOOP");
     curl_easy_setopt(smtp->easy, CURLOPT_NOBODY, 1L);
     curl_easy_setopt(smtp->easy, CURLOPT_FRESH_CONNECT, 1L);
-    perform(&attempt);
+    smtp_perform(&attempt);
     if (attempt.code == CURLE_OK) {
         return APR_SUCCESS;
     }
-    *words = reason(&attempt, p);
+    *words = smtp_reason(&attempt, p);
     return APR_EGENERAL;
 }

@@ -8,7 +8,7 @@
 #include "base/text/utf8.h"
 
 /* With "_" for what would be a path, the end of a header's line, or turn the direction of text. */
-static char *safe(const char *filename, apr_pool_t *p)
+static char *filename_safe(const char *filename, apr_pool_t *p)
 {
     char *name = apr_palloc(p, strlen(filename) + 1);
     char *to = name;
@@ -30,7 +30,7 @@ static char *safe(const char *filename, apr_pool_t *p)
 }
 
 /* Percent-encodes all but letters, digits and the marks given. */
-static const char *encode(const char *text, const char *marks, apr_pool_t *p)
+static const char *filename_encode(const char *text, const char *marks, apr_pool_t *p)
 {
     static const char digits[] = "0123456789ABCDEF";
     char *encoded = apr_palloc(p, 3 * strlen(text) + 1);
@@ -52,7 +52,7 @@ static const char *encode(const char *text, const char *marks, apr_pool_t *p)
 }
 
 /* One "_" for each character that is not ASCII, and for those that clients read in several ways. */
-static const char *ascii(const char *name, apr_pool_t *p)
+static const char *filename_ascii(const char *name, apr_pool_t *p)
 {
     char *fallback = apr_palloc(p, strlen(name) + 1);
     char *to = fallback;
@@ -70,18 +70,18 @@ static const char *ascii(const char *name, apr_pool_t *p)
 
 const char *mdl_filename_disposition(const char *filename, apr_pool_t *p)
 {
-    const char *name = safe(filename, p);
+    const char *name = filename_safe(filename, p);
 
-    return apr_pstrcat(p, "attachment; filename=\"", ascii(name, p), "\"; filename*=UTF-8''",
-                       encode(name, "!#$&+-.^_`|~", p), NULL);
+    return apr_pstrcat(p, "attachment; filename=\"", filename_ascii(name, p),
+                       "\"; filename*=UTF-8''", filename_encode(name, "!#$&+-.^_`|~", p), NULL);
 }
 
 const char *mdl_filename_segment(const char *filename, apr_pool_t *p)
 {
-    const char *name = safe(filename, p);
+    const char *name = filename_safe(filename, p);
 
     if (*name == '\0' || strcmp(name, ".") == 0 || strcmp(name, "..") == 0) {
         return "";
     }
-    return apr_pstrcat(p, "/", encode(name, "-._~", p), NULL);
+    return apr_pstrcat(p, "/", filename_encode(name, "-._~", p), NULL);
 }

@@ -8,19 +8,19 @@
 
 #include "base/clock.h"
 
-static apr_status_t release(void *data)
+static apr_status_t json_release(void *data)
 {
     json_decref(data);
     return APR_SUCCESS;
 }
 
 /* What was made belongs to p from here on.  Making a value fails only without memory. */
-static mdl_json_t *owned(json_t *json, apr_pool_t *p)
+static mdl_json_t *json_owned(json_t *json, apr_pool_t *p)
 {
     if (!json) {
         abort();
     }
-    apr_pool_cleanup_register(p, json, release, apr_pool_cleanup_null);
+    apr_pool_cleanup_register(p, json, json_release, apr_pool_cleanup_null);
     return json;
 }
 
@@ -73,7 +73,7 @@ static const char *too_deep_sentence(const char *text, const char *at, apr_pool_
 }
 
 /* jansson quotes the text near an error; only plain printable ASCII of it is repeated. */
-static int printable(const char *text)
+static int json_printable(const char *text)
 {
     for (; *text; text++) {
         if (*text < 0x20 || *text > 0x7E) {
@@ -83,7 +83,7 @@ static int printable(const char *text)
     return 1;
 }
 
-static const char *reason(const json_error_t *error)
+static const char *json_reason(const json_error_t *error)
 {
     switch (json_error_code(error)) {
     case json_error_invalid_utf8:
@@ -100,7 +100,7 @@ static const char *reason(const json_error_t *error)
     case json_error_premature_end_of_input:
         return "the JSON text ends too early";
     default:
-        return printable(error->text) ? error->text : "not valid JSON";
+        return json_printable(error->text) ? error->text : "not valid JSON";
     }
 }
 
@@ -125,14 +125,15 @@ apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t leng
     root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (!root) {
         *why = apr_psprintf(p, "Line %d, column %d: %s.", error.line < 1 ? 1 : error.line,
-                            error.column < 1 ? 1 : error.column, reason(&error));
+                            error.column < 1 ? 1 : error.column, json_reason(&error));
         return APR_EINVAL;
     }
-    *json = owned(root, p);
+    *json = json_owned(root, p);
     return APR_SUCCESS;
 }
 
-static const char *dump(const mdl_json_t *json, size_t flags, apr_size_t *length, apr_pool_t *p)
+static const char *json_dump(const mdl_json_t *json, size_t flags, apr_size_t *length,
+                             apr_pool_t *p)
 {
     char *text = json_dumps(json, flags | JSON_ENCODE_ANY);
     apr_size_t size;
@@ -152,31 +153,31 @@ static const char *dump(const mdl_json_t *json, size_t flags, apr_size_t *length
 
 const char *mdl_json_canonical(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p)
 {
-    return dump(json, JSON_COMPACT | JSON_SORT_KEYS, length, p);
+    return json_dump(json, JSON_COMPACT | JSON_SORT_KEYS, length, p);
 }
 
 const char *mdl_json_text(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p)
 {
-    return dump(json, JSON_COMPACT, length, p);
+    return json_dump(json, JSON_COMPACT, length, p);
 }
 
 const char *mdl_json_pretty(const mdl_json_t *json, apr_pool_t *p)
 {
-    return dump(json, JSON_INDENT(2), NULL, p);
+    return json_dump(json, JSON_INDENT(2), NULL, p);
 }
 
 mdl_json_t *mdl_json_object(apr_pool_t *p)
 {
-    return owned(json_object(), p);
+    return json_owned(json_object(), p);
 }
 
 mdl_json_t *mdl_json_array(apr_pool_t *p)
 {
-    return owned(json_array(), p);
+    return json_owned(json_array(), p);
 }
 
 /* Gives value to its parent, or frees it where the parent can't take it: then NULL. */
-static mdl_json_t *add(mdl_json_t *to, const char *name, json_t *value)
+static mdl_json_t *json_add(mdl_json_t *to, const char *name, json_t *value)
 {
     int rc;
 
@@ -189,39 +190,39 @@ static mdl_json_t *add(mdl_json_t *to, const char *name, json_t *value)
 
 mdl_json_t *mdl_json_add_object(mdl_json_t *to, const char *name)
 {
-    return add(to, name, json_object());
+    return json_add(to, name, json_object());
 }
 
 mdl_json_t *mdl_json_add_array(mdl_json_t *to, const char *name)
 {
-    return add(to, name, json_array());
+    return json_add(to, name, json_array());
 }
 
 void mdl_json_add_string(mdl_json_t *to, const char *name, const char *value)
 {
     json_t *string = value ? json_string(value) : NULL;
 
-    add(to, name, string ? string : json_null());
+    json_add(to, name, string ? string : json_null());
 }
 
 void mdl_json_add_int(mdl_json_t *to, const char *name, apr_int64_t value)
 {
-    add(to, name, json_integer(value));
+    json_add(to, name, json_integer(value));
 }
 
 void mdl_json_add_int_if(mdl_json_t *to, const char *name, apr_int64_t value, int there)
 {
-    add(to, name, there ? json_integer(value) : json_null());
+    json_add(to, name, there ? json_integer(value) : json_null());
 }
 
 void mdl_json_add_bool(mdl_json_t *to, const char *name, int value)
 {
-    add(to, name, json_boolean(value));
+    json_add(to, name, json_boolean(value));
 }
 
 void mdl_json_add_null(mdl_json_t *to, const char *name)
 {
-    add(to, name, json_null());
+    json_add(to, name, json_null());
 }
 
 void mdl_json_add_time(mdl_json_t *to, const char *name, apr_time_t value)
@@ -238,7 +239,7 @@ void mdl_json_add_time(mdl_json_t *to, const char *name, apr_time_t value)
 
 void mdl_json_add_copy(mdl_json_t *to, const char *name, const mdl_json_t *value)
 {
-    add(to, name, value ? json_deep_copy(value) : json_null());
+    json_add(to, name, value ? json_deep_copy(value) : json_null());
 }
 
 mdl_json_type_t mdl_json_type(const mdl_json_t *json)

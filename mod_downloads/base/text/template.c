@@ -50,7 +50,7 @@ typedef struct parser_t {
     apr_pool_t *p;
 } parser_t;
 
-static apr_status_t refuse(const parser_t *parser, int line, const char *what)
+static apr_status_t template_refuse(const parser_t *parser, int line, const char *what)
 {
     *parser->why = apr_psprintf(parser->p, "The template %s is not valid. Line %d: %s.",
                                 parser->file->path, line, what);
@@ -75,7 +75,7 @@ static int count_lines(const char *begin, const char *end)
     return lines;
 }
 
-static const char *skip_blanks(const char *s)
+static const char *template_skip_blanks(const char *s)
 {
     return s + strspn(s, " \t\r\n");
 }
@@ -94,17 +94,18 @@ static apr_status_t read_tag(const parser_t *parser, const char *begin, tag_t *t
     }
     tag->end = strstr(inner, closing);
     if (!tag->end) {
-        return refuse(parser, parser->line, "a tag is not closed");
+        return template_refuse(parser, parser->line, "a tag is not closed");
     }
     if (tag->sigil != '!') {
         apr_size_t length = 0;
 
-        inner = skip_blanks(inner);
+        inner = template_skip_blanks(inner);
         while (apr_isalnum(inner[length]) || inner[length] == '_') {
             length++;
         }
-        if (length == 0 || skip_blanks(inner + length) != tag->end) {
-            return refuse(parser, parser->line, "a tag has no name of letters, digits and \"_\"");
+        if (length == 0 || template_skip_blanks(inner + length) != tag->end) {
+            return template_refuse(parser, parser->line,
+                                   "a tag has no name of letters, digits and \"_\"");
         }
         tag->name = apr_pstrmemdup(parser->p, inner, length);
     }
@@ -141,7 +142,7 @@ static int stands_alone(const char *text, const tag_t *tag, const char **before,
 static apr_status_t open_section(parser_t *parser, const tag_t *tag)
 {
     if (parser->depth == MAX_DEPTH) {
-        return refuse(parser, parser->line, "sections are nested too deep");
+        return template_refuse(parser, parser->line, "sections are nested too deep");
     }
     parser->open[parser->depth++] = parser->t->pieces->nelts;
     add_piece(parser, tag->sigil == '#' ? PIECE_SECTION : PIECE_INVERTED, tag->name,
@@ -154,13 +155,14 @@ static apr_status_t close_section(parser_t *parser, const tag_t *tag)
     piece_t *piece;
 
     if (parser->depth == 0) {
-        return refuse(parser, parser->line, "a section is closed that is not open");
+        return template_refuse(parser, parser->line, "a section is closed that is not open");
     }
     piece = &APR_ARRAY_IDX(parser->t->pieces, parser->open[--parser->depth], piece_t);
     if (strcmp(piece->text, tag->name) != 0) {
-        return refuse(parser, parser->line,
-                      apr_psprintf(parser->p, "\"%s\" is closed where \"%s\" of line %d is open",
-                                   tag->name, piece->text, piece->line));
+        return template_refuse(parser, parser->line,
+                               apr_psprintf(parser->p,
+                                            "\"%s\" is closed where \"%s\" of line %d is open",
+                                            tag->name, piece->text, piece->line));
     }
     piece->end = parser->t->pieces->nelts;
     return APR_SUCCESS;
@@ -175,13 +177,14 @@ static apr_status_t add_partial(const parser_t *outer, const char *name)
     apr_size_t length;
 
     if (file == NULL) {
-        return refuse(outer, outer->line,
-                      apr_psprintf(outer->p, "there is no partial \"%s\"", name));
+        return template_refuse(outer, outer->line,
+                               apr_psprintf(outer->p, "there is no partial \"%s\"", name));
     }
     for (const parser_t *around = outer; around != NULL; around = around->outer) {
         if (around->file == file) {
-            return refuse(outer, outer->line,
-                          apr_psprintf(outer->p, "the partial \"%s\" is inside of itself", name));
+            return template_refuse(
+                outer, outer->line,
+                apr_psprintf(outer->p, "the partial \"%s\" is inside of itself", name));
         }
     }
     length = strlen(file->text);
@@ -261,8 +264,9 @@ static apr_status_t parse_file(parser_t *parser)
         const piece_t *piece = &APR_ARRAY_IDX(parser->t->pieces, parser->open[parser->depth - 1],
                                               piece_t);
 
-        return refuse(parser, piece->line,
-                      apr_psprintf(parser->p, "the section \"%s\" is not closed", piece->text));
+        return template_refuse(
+            parser, piece->line,
+            apr_psprintf(parser->p, "the section \"%s\" is not closed", piece->text));
     }
     return rv;
 }
@@ -344,7 +348,7 @@ typedef struct {
     apr_bucket_brigade *out;
 } renderer_t;
 
-static const mdl_json_t *look_up(const scope_t *scope, const char *name)
+static const mdl_json_t *template_look_up(const scope_t *scope, const char *name)
 {
     for (; scope; scope = scope->outer) {
         const mdl_json_t *value = mdl_json_type(scope->data) == MDL_JSON_OBJECT
@@ -377,7 +381,7 @@ static int is_shown(const mdl_json_t *value)
 
 /* What takes the place of a byte or two that HTML gives a meaning to, or doesn't allow; NULL: it
    may stay. */
-static const char *replacement(const unsigned char *at, apr_size_t *length)
+static const char *template_replacement(const unsigned char *at, apr_size_t *length)
 {
     *length = 1;
     switch (at[0]) {
@@ -409,7 +413,7 @@ static void put_escaped(apr_bucket_brigade *out, const char *text)
 
     while (*text != '\0') {
         apr_size_t length;
-        const char *instead = replacement((const unsigned char *)text, &length);
+        const char *instead = template_replacement((const unsigned char *)text, &length);
 
         if (instead == NULL) {
             text++;
@@ -466,7 +470,8 @@ static void render_range(const renderer_t *renderer, int from, int to, const sco
 
     while (i < to) {
         const piece_t *piece = &APR_ARRAY_IDX(renderer->t->pieces, i, piece_t);
-        const mdl_json_t *value = piece->type == PIECE_TEXT ? NULL : look_up(scope, piece->text);
+        const mdl_json_t *value = piece->type == PIECE_TEXT ? NULL
+                                                            : template_look_up(scope, piece->text);
 
         switch (piece->type) {
         case PIECE_TEXT:

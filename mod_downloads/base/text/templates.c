@@ -45,7 +45,7 @@ typedef struct {
     apr_pool_t *ptemp;
 } reader_t;
 
-static char *lower(const char *text, apr_pool_t *p)
+static char *templates_lower(const char *text, apr_pool_t *p)
 {
     char *copy = apr_pstrdup(p, text);
 
@@ -84,7 +84,8 @@ static int ends_with(const char *text, const char *ending)
 }
 
 /* "page.de.html": "page.html" and "de".  Whether it is one of the names, or a partial. */
-static int split(const reader_t *reader, const char *file, const char **name, const char **tag)
+static int templates_split(const reader_t *reader, const char *file, const char **name,
+                           const char **tag)
 {
     const char *dot = strchr(file, '.'), *ending = strrchr(file, '.');
 
@@ -129,7 +130,7 @@ static const char *own_language(const mdl_template_t *template, apr_pool_t *p)
 }
 
 /* A partial's fault is one of every template that it stands in: said once. */
-static void add_problem(const reader_t *reader, const char *why)
+static void templates_add_problem(const reader_t *reader, const char *why)
 {
     for (int i = 0; i < reader->problems->nelts; i++) {
         if (strcmp(APR_ARRAY_IDX(reader->problems, i, const char *), why) == 0) {
@@ -139,8 +140,8 @@ static void add_problem(const reader_t *reader, const char *why)
     APR_ARRAY_PUSH(reader->problems, const char *) = why;
 }
 
-static const source_t *own(const reader_t *reader, const char *prefix, const char *name,
-                           const char *tag)
+static const source_t *templates_own(const reader_t *reader, const char *prefix, const char *name,
+                                     const char *tag)
 {
     return apr_hash_get(
         reader->by_path,
@@ -148,19 +149,19 @@ static const source_t *own(const reader_t *reader, const char *prefix, const cha
         APR_HASH_KEY_STRING);
 }
 
-static void read_file(const reader_t *reader, const char *prefix, const char *file)
+static void templates_read_file(const reader_t *reader, const char *prefix, const char *file)
 {
     source_t *source = apr_palloc(reader->p, sizeof *source);
     const char *why;
 
-    if (!split(reader, file, &source->name, &source->tag)) {
+    if (!templates_split(reader, file, &source->name, &source->tag)) {
         return;
     }
-    source->key = with_tag(source->name, lower(source->tag, reader->p), reader->p);
+    source->key = with_tag(source->name, templates_lower(source->tag, reader->p), reader->p);
     if (mdl_template_read(&source->file,
                           apr_pstrcat(reader->ptemp, reader->folder, "/", prefix, file, NULL), &why,
                           reader->p) != APR_SUCCESS) {
-        add_problem(reader, why);
+        templates_add_problem(reader, why);
         return;
     }
     APR_ARRAY_PUSH(reader->sources, source_t *) = source;
@@ -174,7 +175,7 @@ static int by_name(const void *a, const void *b)
 }
 
 /* Sorted, for of two files whose names differ in case alone always the same one is to win. */
-static apr_array_header_t *list(const reader_t *reader, const char *prefix)
+static apr_array_header_t *templates_list(const reader_t *reader, const char *prefix)
 {
     apr_array_header_t *found = apr_array_make(reader->ptemp, 16, sizeof(const char *));
     const char *path = apr_pstrcat(reader->ptemp, reader->folder, "/", prefix, NULL);
@@ -199,7 +200,7 @@ static apr_array_header_t *list(const reader_t *reader, const char *prefix)
 
 /* RFC 4647 section 3.4: without its last subtag, nor a single letter that would then be the last.
  */
-static int shorten(char *tag)
+static int templates_shorten(char *tag)
 {
     char *dash = strrchr(tag, '-');
 
@@ -225,24 +226,25 @@ static const mdl_template_file_t *partial_for(void *baton, const char *name)
     const audience_t *audience = baton;
     const reader_t *reader = audience->reader;
     const char *file = apr_pstrcat(reader->ptemp, name, PARTIAL, NULL);
-    char *tag = lower(audience->tag, reader->ptemp);
+    char *tag = templates_lower(audience->tag, reader->ptemp);
 
     for (;;) {
-        const source_t *source = own(reader, audience->prefix, file, tag);
+        const source_t *source = templates_own(reader, audience->prefix, file, tag);
 
-        if (source == NULL && own(reader, audience->prefix, file, "") == NULL) {
-            source = own(reader, GENERAL, file, tag);
+        if (source == NULL && templates_own(reader, audience->prefix, file, "") == NULL) {
+            source = templates_own(reader, GENERAL, file, tag);
         }
         if (source != NULL || *tag == '\0') {
             return source != NULL ? &source->file : NULL;
         }
-        if (!shorten(tag)) {
+        if (!templates_shorten(tag)) {
             *tag = '\0';
         }
     }
 }
 
-static const entry_t *compile(const reader_t *reader, const char *prefix, const source_t *source)
+static const entry_t *templates_compile(const reader_t *reader, const char *prefix,
+                                        const source_t *source)
 {
     audience_t audience = {reader, prefix, source->tag};
     mdl_template_t *template;
@@ -252,7 +254,7 @@ static const entry_t *compile(const reader_t *reader, const char *prefix, const 
     if (mdl_template_parse(&template,
                            ends_with(source->name, ".html") ? MDL_TEMPLATE_HTML : MDL_TEMPLATE_TEXT,
                            &source->file, partial_for, &audience, &why, reader->p) != APR_SUCCESS) {
-        add_problem(reader, why);
+        templates_add_problem(reader, why);
         return NULL;
     }
     entry = apr_palloc(reader->p, sizeof *entry);
@@ -263,10 +265,11 @@ static const entry_t *compile(const reader_t *reader, const char *prefix, const 
     return entry;
 }
 
-static void read_files(const reader_t *reader, const char *prefix, const apr_array_header_t *files)
+static void templates_read_files(const reader_t *reader, const char *prefix,
+                                 const apr_array_header_t *files)
 {
     for (int i = 0; i < files->nelts; i++) {
-        read_file(reader, prefix, APR_ARRAY_IDX(files, i, const char *));
+        templates_read_file(reader, prefix, APR_ARRAY_IDX(files, i, const char *));
     }
 }
 
@@ -279,7 +282,8 @@ static apr_hash_t *compile_all(const reader_t *reader, const char *prefix, int f
         const source_t *source = APR_ARRAY_IDX(reader->sources, i, const source_t *);
 
         if (!ends_with(source->name, PARTIAL)) {
-            apr_hash_set(set, source->key, APR_HASH_KEY_STRING, compile(reader, prefix, source));
+            apr_hash_set(set, source->key, APR_HASH_KEY_STRING,
+                         templates_compile(reader, prefix, source));
         }
     }
     return set;
@@ -291,7 +295,7 @@ static apr_hash_t *shop_set(const reader_t *reader, const char *prefix, apr_hash
     apr_hash_t *own_set, *rest = apr_hash_make(reader->p);
     int first = reader->sources->nelts, partials = 0;
 
-    read_files(reader, prefix, list(reader, prefix));
+    templates_read_files(reader, prefix, templates_list(reader, prefix));
     for (int i = first; i < reader->sources->nelts; i++) {
         partials += ends_with(APR_ARRAY_IDX(reader->sources, i, source_t *)->name, PARTIAL);
     }
@@ -324,11 +328,11 @@ mdl_templates_t *mdl_templates_read(const char *folder, const char *const *names
     apr_pool_tag(reader.ptemp, "mdl_templates_read");
     reader.sources = apr_array_make(reader.ptemp, 32, sizeof(source_t *));
     reader.by_path = apr_hash_make(reader.ptemp);
-    files = list(&reader, GENERAL);
-    read_files(&reader, GENERAL, files);
+    files = templates_list(&reader, GENERAL);
+    templates_read_files(&reader, GENERAL, files);
     for (; *names != NULL; names++) {
-        if (own(&reader, GENERAL, *names, "") == NULL) {
-            read_file(&reader, GENERAL, *names);
+        if (templates_own(&reader, GENERAL, *names, "") == NULL) {
+            templates_read_file(&reader, GENERAL, *names);
         }
     }
     general = compile_all(&reader, GENERAL, 0, reader.sources->nelts);
@@ -365,14 +369,14 @@ static const entry_t *entry_in(apr_hash_t *set, const char *name, const char *ta
         return entry;
     }
     entry = apr_hash_get(set, name, APR_HASH_KEY_STRING);
-    return entry != NULL && strcmp(lower(entry->language, p), tag) == 0 ? entry : NULL;
+    return entry != NULL && strcmp(templates_lower(entry->language, p), tag) == 0 ? entry : NULL;
 }
 
-static const entry_t *match(apr_hash_t *set, const char *name, const apr_array_header_t *languages,
-                            apr_pool_t *p)
+static const entry_t *templates_match(apr_hash_t *set, const char *name,
+                                      const apr_array_header_t *languages, apr_pool_t *p)
 {
     for (int i = 0; languages != NULL && i < languages->nelts; i++) {
-        char *tag = lower(APR_ARRAY_IDX(languages, i, const char *), p);
+        char *tag = templates_lower(APR_ARRAY_IDX(languages, i, const char *), p);
 
         if (!is_tag(tag, strlen(tag))) {
             continue;
@@ -383,12 +387,12 @@ static const entry_t *match(apr_hash_t *set, const char *name, const apr_array_h
             if (entry != NULL) {
                 return entry;
             }
-        } while (shorten(tag));
+        } while (templates_shorten(tag));
     }
     return NULL;
 }
 
-static const mdl_template_t *result(const entry_t *entry, const char **language)
+static const mdl_template_t *templates_result(const entry_t *entry, const char **language)
 {
     *language = entry != NULL ? entry->language : "";
     return entry != NULL ? entry->template : NULL;
@@ -398,7 +402,8 @@ const mdl_template_t *mdl_templates_match(const mdl_templates_t *templates, cons
                                           apr_int64_t shop_id, const apr_array_header_t *languages,
                                           const char **language, apr_pool_t *p)
 {
-    return result(match(set_for(templates, shop_id, p), name, languages, p), language);
+    return templates_result(templates_match(set_for(templates, shop_id, p), name, languages, p),
+                            language);
 }
 
 const mdl_template_t *mdl_templates_get(const mdl_templates_t *templates, const char *name,
@@ -406,7 +411,8 @@ const mdl_template_t *mdl_templates_get(const mdl_templates_t *templates, const 
                                         const char **language, apr_pool_t *p)
 {
     apr_hash_t *set = set_for(templates, shop_id, p);
-    const entry_t *entry = match(set, name, languages, p);
+    const entry_t *entry = templates_match(set, name, languages, p);
 
-    return result(entry != NULL ? entry : apr_hash_get(set, name, APR_HASH_KEY_STRING), language);
+    return templates_result(entry != NULL ? entry : apr_hash_get(set, name, APR_HASH_KEY_STRING),
+                            language);
 }

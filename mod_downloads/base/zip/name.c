@@ -29,7 +29,7 @@ struct mdl_zip_names_t {
     locale_t any_case; /* 0 where the system has none for UTF-8: only ASCII is folded then */
 };
 
-static char *encode(char *to, apr_uint32_t c)
+static char *zip_name_encode(char *to, apr_uint32_t c)
 {
     if (c < 0x80) {
         *to++ = (char)c;
@@ -67,7 +67,7 @@ static char *replace_unsafe(const char *filename, apr_pool_t *p)
 
     while (*filename != '\0') {
         filename += mdl_utf8_read(filename, &c);
-        to = encode(to, is_unsafe(c) ? '_' : c);
+        to = zip_name_encode(to, is_unsafe(c) ? '_' : c);
     }
     *to = '\0';
     return name;
@@ -127,7 +127,7 @@ static apr_size_t extension_length(const char *name)
 }
 
 /* The name with an insertion before its extension, cut so that it fits. */
-static const char *assemble(const char *name, const char *insertion, apr_pool_t *p)
+static const char *zip_name_assemble(const char *name, const char *insertion, apr_pool_t *p)
 {
     apr_size_t extension = extension_length(name);
     apr_size_t stem = strlen(name) - extension;
@@ -143,7 +143,7 @@ static const char *assemble(const char *name, const char *insertion, apr_pool_t 
 }
 
 /* Names that a system without upper and lower case takes for the same are the same by this. */
-static const char *fold(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
+static const char *zip_name_fold(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
 {
     char *folded = apr_palloc(p, 4 * strlen(name) + 1);
     char *to = folded;
@@ -156,7 +156,7 @@ static const char *fold(const mdl_zip_names_t *names, const char *name, apr_pool
         } else if (names->any_case != (locale_t)0) {
             c = towlower_l(towupper_l(c, names->any_case), names->any_case);
         }
-        to = encode(to, c);
+        to = zip_name_encode(to, c);
     }
     *to = '\0';
     return folded;
@@ -168,7 +168,7 @@ static apr_status_t free_locale(void *locale)
     return APR_SUCCESS;
 }
 
-static taken_t *find(const mdl_zip_names_t *names, const unsigned char *digest)
+static taken_t *zip_name_find(const mdl_zip_names_t *names, const unsigned char *digest)
 {
     apr_size_t i;
 
@@ -189,20 +189,20 @@ static void make_room(mdl_zip_names_t *names, apr_size_t size)
     names->taken = apr_pcalloc(names->scratch, size * sizeof(taken_t));
     for (apr_size_t i = 0; old.taken != NULL && i <= old.mask; i++) {
         if (old.taken[i].number != 0) {
-            *find(names, old.taken[i].digest) = old.taken[i];
+            *zip_name_find(names, old.taken[i].digest) = old.taken[i];
         }
     }
 }
 
 /* Where a name stands, or would. */
-static taken_t *look_up(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
+static taken_t *zip_name_look_up(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
 {
-    const char *folded = fold(names, name, p);
+    const char *folded = zip_name_fold(names, name, p);
     unsigned char digest[MDL_SHA256_LENGTH];
     taken_t *taken;
 
     mdl_sha256(folded, strlen(folded), digest);
-    taken = find(names, digest);
+    taken = zip_name_find(names, digest);
     if (taken->number == 0) {
         memcpy(taken->digest, digest, sizeof taken->digest);
     }
@@ -237,11 +237,11 @@ const char *mdl_zip_names_add(mdl_zip_names_t *names, const char *filename)
 
     apr_pool_create(&p, names->scratch);
     wanted = safe_name(filename, p);
-    name = assemble(wanted, "", p);
-    first = taken = look_up(names, name, p);
+    name = zip_name_assemble(wanted, "", p);
+    first = taken = zip_name_look_up(names, name, p);
     while (taken->number != 0) {
-        name = assemble(wanted, apr_psprintf(p, " (%d)", first->number++), p);
-        taken = look_up(names, name, p);
+        name = zip_name_assemble(wanted, apr_psprintf(p, " (%d)", first->number++), p);
+        taken = zip_name_look_up(names, name, p);
     }
     taken->number = 2;
     name = apr_pstrdup(names->pool, name);

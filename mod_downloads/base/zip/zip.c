@@ -147,7 +147,7 @@ apr_int64_t mdl_zip_data(const mdl_zip_t *zip, int entry)
 /* --- bytes ------------------------------------------------------------------------------------ */
 
 /* Little-endian, as all of the format. */
-static unsigned char *put(unsigned char *to, int bytes, apr_uint64_t value)
+static unsigned char *zip_put(unsigned char *to, int bytes, apr_uint64_t value)
 {
     for (; bytes > 0; bytes--, value >>= 8) {
         *to++ = (unsigned char)value;
@@ -166,28 +166,28 @@ static unsigned char *put_text(unsigned char *to, const char *text)
 /* Or that it stands in the ZIP64 field. */
 static unsigned char *put_32(unsigned char *to, apr_int64_t number)
 {
-    return put(to, 4, needs_64(number) ? NO_32 : (apr_uint64_t)number);
+    return zip_put(to, 4, needs_64(number) ? NO_32 : (apr_uint64_t)number);
 }
 
 /* What local header and central directory have in common; the extra field's length comes last. */
 static unsigned char *put_common(unsigned char *to, const entry_t *entry, int version, int field)
 {
-    to = put(to, 2, (apr_uint64_t)version);
-    to = put(to, 2, UTF8_FLAG);
-    to = put(to, 2, 0); /* stored */
-    to = put(to, 2, entry->time);
-    to = put(to, 2, entry->date);
-    to = put(to, 4, entry->crc32);
+    to = zip_put(to, 2, (apr_uint64_t)version);
+    to = zip_put(to, 2, UTF8_FLAG);
+    to = zip_put(to, 2, 0); /* stored */
+    to = zip_put(to, 2, entry->time);
+    to = zip_put(to, 2, entry->date);
+    to = zip_put(to, 4, entry->crc32);
     to = put_32(to, entry->size);
     to = put_32(to, entry->size);
-    to = put(to, 2, strlen(entry->name));
-    return put(to, 2, (apr_uint64_t)field);
+    to = zip_put(to, 2, strlen(entry->name));
+    return zip_put(to, 2, (apr_uint64_t)field);
 }
 
 static unsigned char *put_sizes_64(unsigned char *to, const entry_t *entry)
 {
-    to = put(to, 8, (apr_uint64_t)entry->size);
-    return put(to, 8, (apr_uint64_t)entry->size);
+    to = zip_put(to, 8, (apr_uint64_t)entry->size);
+    return zip_put(to, 8, (apr_uint64_t)entry->size);
 }
 
 static unsigned char *put_local(unsigned char *to, const entry_t *entry)
@@ -198,8 +198,8 @@ static unsigned char *put_local(unsigned char *to, const entry_t *entry)
     to = put_common(to, entry, large ? VERSION64 : VERSION, large ? 4 + 16 : 0);
     to = put_text(to, entry->name);
     if (large) {
-        to = put(to, 2, FIELD64);
-        to = put(to, 2, 16);
+        to = zip_put(to, 2, FIELD64);
+        to = zip_put(to, 2, 16);
         to = put_sizes_64(to, entry);
     }
     return to;
@@ -211,19 +211,19 @@ static unsigned char *put_central(unsigned char *to, const entry_t *entry)
     int version = field > 0 ? VERSION64 : VERSION;
 
     to = put_text(to, "PK\1\2");
-    to = put(to, 2, (apr_uint64_t)(UNIX << 8 | version));
+    to = zip_put(to, 2, (apr_uint64_t)(UNIX << 8 | version));
     to = put_common(to, entry, version, field);
-    to = put(to, 2, 0); /* comment */
-    to = put(to, 2, 0); /* disk */
-    to = put(to, 2, 0); /* internal attributes */
-    to = put(to, 4, (apr_uint64_t)REGULAR_FILE << 16);
+    to = zip_put(to, 2, 0); /* comment */
+    to = zip_put(to, 2, 0); /* disk */
+    to = zip_put(to, 2, 0); /* internal attributes */
+    to = zip_put(to, 4, (apr_uint64_t)REGULAR_FILE << 16);
     to = put_32(to, entry->local);
     to = put_text(to, entry->name);
     if (field > 0) {
-        to = put(to, 2, FIELD64);
-        to = put(to, 2, (apr_uint64_t)field - 4);
+        to = zip_put(to, 2, FIELD64);
+        to = zip_put(to, 2, (apr_uint64_t)field - 4);
         to = needs_64(entry->size) ? put_sizes_64(to, entry) : to;
-        to = needs_64(entry->local) ? put(to, 8, (apr_uint64_t)entry->local) : to;
+        to = needs_64(entry->local) ? zip_put(to, 8, (apr_uint64_t)entry->local) : to;
     }
     return to;
 }
@@ -233,19 +233,19 @@ static unsigned char *put_end_64(unsigned char *to, const mdl_zip_t *zip)
     apr_uint64_t count = (apr_uint64_t)zip->entries->nelts;
 
     to = put_text(to, "PK\6\6");
-    to = put(to, 8, END64_LENGTH - 12);
-    to = put(to, 2, UNIX << 8 | VERSION64);
-    to = put(to, 2, VERSION64);
-    to = put(to, 4, 0); /* this disk */
-    to = put(to, 4, 0); /* the directory's */
-    to = put(to, 8, count);
-    to = put(to, 8, count);
-    to = put(to, 8, (apr_uint64_t)(zip->end - zip->directory));
-    to = put(to, 8, (apr_uint64_t)zip->directory);
+    to = zip_put(to, 8, END64_LENGTH - 12);
+    to = zip_put(to, 2, UNIX << 8 | VERSION64);
+    to = zip_put(to, 2, VERSION64);
+    to = zip_put(to, 4, 0); /* this disk */
+    to = zip_put(to, 4, 0); /* the directory's */
+    to = zip_put(to, 8, count);
+    to = zip_put(to, 8, count);
+    to = zip_put(to, 8, (apr_uint64_t)(zip->end - zip->directory));
+    to = zip_put(to, 8, (apr_uint64_t)zip->directory);
     to = put_text(to, "PK\6\7");
-    to = put(to, 4, 0);
-    to = put(to, 8, (apr_uint64_t)zip->end);
-    return put(to, 4, 1); /* disks */
+    to = zip_put(to, 4, 0);
+    to = zip_put(to, 8, (apr_uint64_t)zip->end);
+    return zip_put(to, 4, 1); /* disks */
 }
 
 static unsigned char *put_end(unsigned char *to, const mdl_zip_t *zip)
@@ -257,13 +257,13 @@ static unsigned char *put_end(unsigned char *to, const mdl_zip_t *zip)
     }
     count = count < NO_16 ? count : NO_16;
     to = put_text(to, "PK\5\6");
-    to = put(to, 2, 0); /* this disk */
-    to = put(to, 2, 0); /* the directory's */
-    to = put(to, 2, count);
-    to = put(to, 2, count);
+    to = zip_put(to, 2, 0); /* this disk */
+    to = zip_put(to, 2, 0); /* the directory's */
+    to = zip_put(to, 2, count);
+    to = zip_put(to, 2, count);
     to = put_32(to, zip->end - zip->directory);
     to = put_32(to, zip->directory);
-    return put(to, 2, 0); /* comment */
+    return zip_put(to, 2, 0); /* comment */
 }
 
 /* --- pieces ----------------------------------------------------------------------------------- */
@@ -279,7 +279,8 @@ static apr_int64_t central_of(const entry_t *entry)
 }
 
 /* The last entry that begins at or before offset. */
-static int find(const mdl_zip_t *zip, apr_int64_t (*begin_of)(const entry_t *), apr_int64_t offset)
+static int zip_find(const mdl_zip_t *zip, apr_int64_t (*begin_of)(const entry_t *),
+                    apr_int64_t offset)
 {
     int low = 0, high = zip->entries->nelts - 1;
 
@@ -296,7 +297,7 @@ static int find(const mdl_zip_t *zip, apr_int64_t (*begin_of)(const entry_t *), 
 }
 
 /* What is left of a header that ends at end, behind its first bytes. */
-static void set_header(mdl_zip_piece_t *piece, const unsigned char *end, apr_int64_t skip)
+static void zip_set_header(mdl_zip_piece_t *piece, const unsigned char *end, apr_int64_t skip)
 {
     piece->entry = -1;
     piece->offset = 0;
@@ -310,19 +311,19 @@ void mdl_zip_piece(const mdl_zip_t *zip, apr_int64_t offset, mdl_zip_piece_t *pi
     apr_int64_t data;
 
     if (offset >= zip->end) {
-        set_header(piece, put_end(piece->header, zip), offset - zip->end);
+        zip_set_header(piece, put_end(piece->header, zip), offset - zip->end);
         return;
     }
     if (offset >= zip->directory) {
-        entry = entry_at(zip, find(zip, central_of, offset));
-        set_header(piece, put_central(piece->header, entry), offset - entry->central);
+        entry = entry_at(zip, zip_find(zip, central_of, offset));
+        zip_set_header(piece, put_central(piece->header, entry), offset - entry->central);
         return;
     }
-    piece->entry = find(zip, local_of, offset);
+    piece->entry = zip_find(zip, local_of, offset);
     entry = entry_at(zip, piece->entry);
     data = mdl_zip_data(zip, piece->entry);
     if (offset < data) {
-        set_header(piece, put_local(piece->header, entry), offset - entry->local);
+        zip_set_header(piece, put_local(piece->header, entry), offset - entry->local);
         return;
     }
     piece->offset = offset - data;

@@ -29,7 +29,7 @@ static mdl_asset_t *asset_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return asset;
 }
 
-static apr_status_t not_found(mdl_problem_t *problem)
+static apr_status_t asset_not_found(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 404, "asset_not_found", "There is no such asset.");
 }
@@ -68,7 +68,7 @@ apr_status_t mdl_asset_find(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
     if (rv == APR_SUCCESS) {
         *asset = asset_of_row(row, p);
     }
-    return rv == APR_ENOENT ? not_found(problem) : rv;
+    return rv == APR_ENOENT ? asset_not_found(problem) : rv;
 }
 
 apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, mdl_asset_t **asset,
@@ -81,7 +81,7 @@ apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
     if (rv == APR_SUCCESS) {
         return mdl_asset_find(db, shop_id, id, asset, problem, p);
     }
-    return rv == APR_ENOENT ? not_found(problem) : rv;
+    return rv == APR_ENOENT ? asset_not_found(problem) : rv;
 }
 
 /* By the filter that leaves the fewest rows. */

@@ -14,8 +14,9 @@ static mdl_category_t *category_of_row(const mdl_rows_t *row, apr_pool_t *p)
 }
 
 /* Runs a statement that gives the category. */
-static apr_status_t select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_statement_t statement,
-                               apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+static apr_status_t category_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
+                                        mdl_statement_t statement, apr_pool_t *p,
+                                        const mdl_arg_t *args, apr_size_t nargs)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
@@ -35,16 +36,17 @@ apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_category_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
 
-    return select_one(db, &edit->ref, MDL_Q_CATEGORY_INSERT, p,
-                      MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name), now, now));
+    return category_select_one(
+        db, &edit->ref, MDL_Q_CATEGORY_INSERT, p,
+        MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name), now, now));
 }
 
 apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_entity_ref_t *ref = arg;
 
-    return select_one(db, ref, MDL_Q_CATEGORY_BY_ID, p,
-                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    return category_select_one(db, ref, MDL_Q_CATEGORY_BY_ID, p,
+                               MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 }
 
 apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -54,9 +56,9 @@ apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (edit->name == NULL) {
         return mdl_category_find(db, p, &edit->ref);
     }
-    return select_one(db, &edit->ref, MDL_Q_CATEGORY_CHANGE, p,
-                      MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()), mdl_int(edit->ref.id),
-                               mdl_int(edit->ref.shop_id)));
+    return category_select_one(db, &edit->ref, MDL_Q_CATEGORY_CHANGE, p,
+                               MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()),
+                                        mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id)));
 }
 
 apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -64,8 +66,8 @@ apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
     static const mdl_statement_t statements[] = {
         MDL_Q_CATEGORY_LEAVE_ASSETS, MDL_Q_CATEGORY_LEAVE_UPLOADS, MDL_Q_CATEGORY_DELETE};
     mdl_entity_ref_t *ref = arg;
-    apr_status_t rv = select_one(db, ref, MDL_Q_CATEGORY_LOCK, p,
-                                 MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = category_select_one(db, ref, MDL_Q_CATEGORY_LOCK, p,
+                                          MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < sizeof statements / sizeof *statements; i++) {
         rv = mdl_db_exec(db, statements[i], NULL, p, MDL_ARGS(mdl_int(ref->id)));

@@ -4,7 +4,8 @@
 
 #include "base/ulid.h"
 
-static apr_status_t queue(mdl_db_t *db, mdl_import_t *import, const char *source_url, apr_pool_t *p)
+static apr_status_t import_queue(mdl_db_t *db, mdl_import_t *import, const char *source_url,
+                                 apr_pool_t *p)
 {
     import->job = (mdl_job_t){.id = mdl_ulid("job_", p),
                               .type = MDL_JOB_IMPORT,
@@ -22,7 +23,7 @@ apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_import_t *import = arg;
     apr_status_t rv = mdl_asset_insert(db, import->shop_id, &import->asset, import->problem, p);
 
-    return rv == APR_SUCCESS ? queue(db, import, import->asset.source_url, p) : rv;
+    return rv == APR_SUCCESS ? import_queue(db, import, import->asset.source_url, p) : rv;
 }
 
 /* An asset that waits for bytes would not know which of two jobs is to give it the last word. */
@@ -67,5 +68,5 @@ apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, void *arg)
         return rv;
     }
     import->asset = *asset;
-    return queue(db, import, version->source_url, p);
+    return import_queue(db, import, version->source_url, p);
 }

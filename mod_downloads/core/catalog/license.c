@@ -20,8 +20,9 @@ static mdl_license_tag_t *tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
 }
 
 /* Runs a statement that gives the tag. */
-static apr_status_t select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_statement_t statement,
-                               apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+static apr_status_t license_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
+                                       mdl_statement_t statement, apr_pool_t *p,
+                                       const mdl_arg_t *args, apr_size_t nargs)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
@@ -41,17 +42,17 @@ apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_license_tag_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
 
-    return select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_INSERT, p,
-                      MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name),
-                               mdl_count_or_null(edit->low_stock_threshold), now, now));
+    return license_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_INSERT, p,
+                              MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name),
+                                       mdl_count_or_null(edit->low_stock_threshold), now, now));
 }
 
 apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_entity_ref_t *ref = arg;
 
-    return select_one(db, ref, MDL_Q_LICENSE_TAG_BY_ID, p,
-                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    return license_select_one(db, ref, MDL_Q_LICENSE_TAG_BY_ID, p,
+                              MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 }
 
 apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -61,11 +62,11 @@ apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (edit->name == NULL && !edit->set_threshold) {
         return mdl_license_tag_find(db, p, &edit->ref);
     }
-    return select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_CHANGE, p,
-                      MDL_ARGS(mdl_text(edit->name), mdl_int(edit->set_threshold),
-                               mdl_count_or_null(edit->low_stock_threshold),
-                               mdl_int(apr_time_now()), mdl_int(edit->ref.id),
-                               mdl_int(edit->ref.shop_id)));
+    return license_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_CHANGE, p,
+                              MDL_ARGS(mdl_text(edit->name), mdl_int(edit->set_threshold),
+                                       mdl_count_or_null(edit->low_stock_threshold),
+                                       mdl_int(apr_time_now()), mdl_int(edit->ref.id),
+                                       mdl_int(edit->ref.shop_id)));
 }
 
 apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -74,8 +75,8 @@ apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
         {MDL_Q_LICENSE_TAG_MAPPINGS, MDL_REFERENCE_MAPPING},
         {MDL_Q_LICENSE_TAG_ORDERS, MDL_REFERENCE_WAITING_ORDER}};
     mdl_entity_ref_t *ref = arg;
-    apr_status_t rv = select_one(db, ref, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p,
-                                 MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = license_select_one(db, ref, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p,
+                                         MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
     if (rv == APR_SUCCESS) {
         rv = mdl_references_check(db, ref, holders, sizeof holders / sizeof *holders,
@@ -142,8 +143,8 @@ static apr_status_t lock_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t *avai
     return rv;
 }
 
-static apr_status_t count(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t available,
-                          apr_int64_t assigned, apr_pool_t *p)
+static apr_status_t license_count(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t available,
+                                  apr_int64_t assigned, apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_LICENSE_TAG_COUNT, NULL, p,
                        MDL_ARGS(mdl_int(available), mdl_int(assigned), mdl_int(tag_id)));
@@ -161,8 +162,8 @@ static const char *read_pairs(mdl_rows_t *rows, apr_int64_t *given, apr_pool_t *
 }
 
 /* Gives keys of a tag to whom the pairs say. */
-static apr_status_t give(mdl_db_t *db, apr_int64_t tag_id, const char *pairs, apr_int64_t given,
-                         apr_pool_t *p)
+static apr_status_t license_give(mdl_db_t *db, apr_int64_t tag_id, const char *pairs,
+                                 apr_int64_t given, apr_pool_t *p)
 {
     apr_status_t rv;
 
@@ -175,7 +176,7 @@ static apr_status_t give(mdl_db_t *db, apr_int64_t tag_id, const char *pairs, ap
         rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_COUNT, NULL, p,
                          MDL_ARGS(mdl_text(pairs), mdl_int(tag_id)));
     }
-    return rv == APR_SUCCESS ? count(db, tag_id, -given, given, p) : rv;
+    return rv == APR_SUCCESS ? license_count(db, tag_id, -given, given, p) : rv;
 }
 
 static apr_status_t fill_order_from(mdl_db_t *db, apr_int64_t order_id, apr_int64_t tag_id,
@@ -199,7 +200,7 @@ static apr_status_t fill_order_from(mdl_db_t *db, apr_int64_t order_id, apr_int6
         return rv;
     }
     pairs = read_pairs(rows, given, p);
-    return give(db, tag_id, pairs, *given, p);
+    return license_give(db, tag_id, pairs, *given, p);
 }
 
 apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int64_t *given,
@@ -234,7 +235,7 @@ static apr_status_t fill_tag(mdl_db_t *db, const mdl_license_add_t *add, apr_int
         return rv;
     }
     pairs = read_pairs(rows, &given, p);
-    rv = give(db, add->ref.id, pairs, given, p);
+    rv = license_give(db, add->ref.id, pairs, given, p);
     return rv != APR_SUCCESS || given == 0
                ? rv
                : mdl_db_exec(
@@ -268,6 +269,6 @@ apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (add->added == 0) {
         return APR_SUCCESS;
     }
-    rv = count(db, tag_id, add->added, 0, p);
+    rv = license_count(db, tag_id, add->added, 0, p);
     return rv == APR_SUCCESS ? fill_tag(db, add, available + add->added, p) : rv;
 }

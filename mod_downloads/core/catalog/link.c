@@ -17,8 +17,8 @@ static mdl_link_t *link_of_row(const mdl_rows_t *row, apr_pool_t *p)
 }
 
 /* Runs a statement that gives the link. */
-static apr_status_t select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_statement_t statement,
-                               apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+static apr_status_t link_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_statement_t statement,
+                                    apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
@@ -37,7 +37,7 @@ apr_status_t mdl_link_create(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_link_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
 
-    return select_one(
+    return link_select_one(
         db, &edit->ref, MDL_Q_LINK_INSERT, p,
         MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->title), mdl_text(edit->url), now, now));
 }
@@ -46,8 +46,8 @@ apr_status_t mdl_link_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_entity_ref_t *ref = arg;
 
-    return select_one(db, ref, MDL_Q_LINK_BY_ID, p,
-                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    return link_select_one(db, ref, MDL_Q_LINK_BY_ID, p,
+                           MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 }
 
 apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -57,9 +57,10 @@ apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (edit->title == NULL && edit->url == NULL) {
         return mdl_link_find(db, p, &edit->ref);
     }
-    return select_one(db, &edit->ref, MDL_Q_LINK_CHANGE, p,
-                      MDL_ARGS(mdl_text(edit->title), mdl_text(edit->url), mdl_int(apr_time_now()),
-                               mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id)));
+    return link_select_one(db, &edit->ref, MDL_Q_LINK_CHANGE, p,
+                           MDL_ARGS(mdl_text(edit->title), mdl_text(edit->url),
+                                    mdl_int(apr_time_now()), mdl_int(edit->ref.id),
+                                    mdl_int(edit->ref.shop_id)));
 }
 
 apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -69,8 +70,8 @@ apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
         {MDL_Q_LINK_ORDERS, MDL_REFERENCE_ORDER},
         {MDL_Q_LINK_PINNED_ORDERS, MDL_REFERENCE_ORDER}};
     mdl_entity_ref_t *ref = arg;
-    apr_status_t rv = select_one(db, ref, MDL_Q_LINK_LOCK, p,
-                                 MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = link_select_one(db, ref, MDL_Q_LINK_LOCK, p,
+                                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
     if (rv == APR_SUCCESS) {
         rv = mdl_references_check(db, ref, holders, sizeof holders / sizeof *holders, "link_in_use",

@@ -32,7 +32,7 @@ static apr_array_header_t **list_of(mdl_mapping_t *mapping, apr_size_t i)
     return lists[i];
 }
 
-static int compare(const void *a, const void *b)
+static int mapping_compare(const void *a, const void *b)
 {
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
@@ -47,7 +47,7 @@ static const char *hash_of(const apr_array_header_t *variants, apr_pool_t *p)
     if (variants->nelts == 0) {
         return "";
     }
-    qsort(sorted->elts, (size_t)sorted->nelts, sizeof(char *), compare);
+    qsort(sorted->elts, (size_t)sorted->nelts, sizeof(char *), mapping_compare);
     joined = apr_array_pstrcat(p, sorted, ',');
     mdl_sha256(joined, strlen(joined), digest);
     return mdl_base64url(digest, sizeof digest, p);
@@ -144,7 +144,7 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, void *arg)
     return insert_lists(db, mapping, p);
 }
 
-static apr_status_t not_found(mdl_problem_t *problem)
+static apr_status_t mapping_not_found(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 404, "mapping_not_found", "There is no such mapping.");
 }
@@ -170,7 +170,7 @@ static apr_status_t replace_row(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t
     if (rv == APR_SUCCESS) {
         read_written(put, row);
     }
-    return rv == APR_ENOENT ? not_found(put->problem) : rv;
+    return rv == APR_ENOENT ? mapping_not_found(put->problem) : rv;
 }
 
 apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -251,7 +251,7 @@ apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, void *arg)
                                         MDL_ARGS(mdl_int(find->id), mdl_int(find->shop_id)));
 
     if (rv != APR_SUCCESS) {
-        return rv == APR_ENOENT ? not_found(find->problem) : rv;
+        return rv == APR_ENOENT ? mapping_not_found(find->problem) : rv;
     }
     APR_ARRAY_PUSH(mappings, mdl_mapping_t *) = find->found = mapping_of_row(row, p);
     return read_lists(db, mappings, p);
@@ -259,7 +259,7 @@ apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 /* Keeps the row for the orders that were made under the mapping, and of its lists only what those
    with live content still deliver. */
-static apr_status_t retire(mdl_db_t *db, apr_int64_t id, int live, apr_pool_t *p)
+static apr_status_t mapping_retire(mdl_db_t *db, apr_int64_t id, int live, apr_pool_t *p)
 {
     apr_time_t now = apr_time_now();
     apr_status_t rv;
@@ -286,14 +286,14 @@ apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     rv = mdl_db_select_one(db, MDL_Q_MAPPING_LOCK, &row, p, MDL_ARGS(id, mdl_int(find->shop_id)));
     if (rv != APR_SUCCESS) {
-        return rv == APR_ENOENT ? not_found(find->problem) : rv;
+        return rv == APR_ENOENT ? mapping_not_found(find->problem) : rv;
     }
     rv = mdl_db_select_one(db, MDL_Q_MAPPING_ASSIGNED, &row, p, MDL_ARGS(id, id));
     if (rv != APR_SUCCESS) {
         return rv;
     }
     if (mdl_rows_int(row, 0)) {
-        return retire(db, find->id, (int)mdl_rows_int(row, 1), p);
+        return mapping_retire(db, find->id, (int)mdl_rows_int(row, 1), p);
     }
     rv = delete_lists(db, find->id, p);
     return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_MAPPING_DELETE, NULL, p, MDL_ARGS(id)) : rv;

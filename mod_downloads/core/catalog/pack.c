@@ -18,7 +18,7 @@ static mdl_pack_t *pack_of_row(const mdl_rows_t *row, apr_pool_t *p)
 }
 
 /* The files of packs (mdl_pack_t *) that are there in descending order of their ids. */
-static apr_status_t read_files(mdl_db_t *db, const apr_array_header_t *packs, apr_pool_t *p)
+static apr_status_t pack_read_files(mdl_db_t *db, const apr_array_header_t *packs, apr_pool_t *p)
 {
     apr_array_header_t *ids = apr_array_make(p, packs->nelts, sizeof(apr_int64_t));
     int at = 0;
@@ -43,8 +43,8 @@ static apr_status_t read_files(mdl_db_t *db, const apr_array_header_t *packs, ap
 }
 
 /* Runs a statement that gives the pack, without its files. */
-static apr_status_t select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_statement_t statement,
-                               apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+static apr_status_t pack_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_statement_t statement,
+                                    apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
@@ -79,24 +79,24 @@ static apr_status_t put_files(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_poo
 }
 
 /* With its files, as they are now. */
-static apr_status_t complete(mdl_db_t *db, const mdl_entity_ref_t *ref, apr_pool_t *p)
+static apr_status_t pack_complete(mdl_db_t *db, const mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     apr_array_header_t *packs = apr_array_make(p, 1, sizeof(mdl_pack_t *));
 
     APR_ARRAY_PUSH(packs, mdl_pack_t *) = ref->found;
-    return read_files(db, packs, p);
+    return pack_read_files(db, packs, p);
 }
 
 apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_pack_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
-    apr_status_t rv = select_one(
+    apr_status_t rv = pack_select_one(
         db, &edit->ref, MDL_Q_PACK_INSERT, p,
         MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name), now, now));
 
     if (rv == APR_SUCCESS && (rv = put_files(db, edit, p)) == APR_SUCCESS) {
-        rv = complete(db, &edit->ref, p);
+        rv = pack_complete(db, &edit->ref, p);
     }
     return rv;
 }
@@ -104,10 +104,10 @@ apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, void *arg)
 apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_entity_ref_t *ref = arg;
-    apr_status_t rv = select_one(db, ref, MDL_Q_PACK_BY_ID, p,
-                                 MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = pack_select_one(db, ref, MDL_Q_PACK_BY_ID, p,
+                                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
-    return rv == APR_SUCCESS ? complete(db, ref, p) : rv;
+    return rv == APR_SUCCESS ? pack_complete(db, ref, p) : rv;
 }
 
 apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -118,14 +118,14 @@ apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (edit->name == NULL && edit->file_ids == NULL) {
         return mdl_pack_find(db, p, &edit->ref);
     }
-    rv = select_one(db, &edit->ref, MDL_Q_PACK_CHANGE, p,
-                    MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()), mdl_int(edit->ref.id),
-                             mdl_int(edit->ref.shop_id)));
+    rv = pack_select_one(db, &edit->ref, MDL_Q_PACK_CHANGE, p,
+                         MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()),
+                                  mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id)));
     if (rv == APR_SUCCESS && edit->file_ids != NULL) {
         rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->ref.id)));
     }
     if (rv == APR_SUCCESS && (rv = put_files(db, edit, p)) == APR_SUCCESS) {
-        rv = complete(db, &edit->ref, p);
+        rv = pack_complete(db, &edit->ref, p);
     }
     return rv;
 }
@@ -138,7 +138,7 @@ apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_arg_t id = mdl_int(ref->id);
     apr_status_t rv;
 
-    if ((rv = select_one(db, ref, MDL_Q_PACK_LOCK, p, MDL_ARGS(id, mdl_int(ref->shop_id)))) !=
+    if ((rv = pack_select_one(db, ref, MDL_Q_PACK_LOCK, p, MDL_ARGS(id, mdl_int(ref->shop_id)))) !=
             APR_SUCCESS ||
         (rv = mdl_references_check(db, ref, holders, sizeof holders / sizeof *holders,
                                    "pack_in_use", "pack", p)) != APR_SUCCESS ||
@@ -160,5 +160,5 @@ apr_status_t mdl_pack_page(mdl_db_t *db, apr_pool_t *p, void *arg)
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(page->found, mdl_pack_t *) = pack_of_row(rows, p);
     }
-    return rv == APR_SUCCESS ? read_files(db, page->found, p) : rv;
+    return rv == APR_SUCCESS ? pack_read_files(db, page->found, p) : rv;
 }

@@ -24,8 +24,9 @@ static int is_noted(const mdl_problem_t *problem, const char *pointer)
     return 0;
 }
 
-static apr_status_t note(mdl_db_t *db, const mdl_entity_ref_t *thing,
-                         const mdl_reference_query_t *holder, const char *noun, apr_pool_t *p)
+static apr_status_t references_note(mdl_db_t *db, const mdl_entity_ref_t *thing,
+                                    const mdl_reference_query_t *holder, const char *noun,
+                                    apr_pool_t *p)
 {
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, holder->statement, &rows, p,
@@ -52,7 +53,7 @@ apr_status_t mdl_references_check(mdl_db_t *db, const mdl_entity_ref_t *thing,
     apr_status_t rv = APR_SUCCESS;
 
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < n; i++) {
-        rv = note(db, thing, &holders[i], noun, p);
+        rv = references_note(db, thing, &holders[i], noun, p);
     }
     return rv == APR_SUCCESS && thing->problem->details != NULL
                ? mdl_problem_set(

@@ -32,12 +32,12 @@ static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return upload;
 }
 
-static apr_status_t not_found(mdl_problem_t *problem)
+static apr_status_t upload_not_found(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 404, "upload_not_found", "There is no such upload.");
 }
 
-static apr_status_t finished(mdl_problem_t *problem)
+static apr_status_t upload_finished(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 409, "upload_finished",
                            "The upload has been completed or aborted already.");
@@ -127,7 +127,7 @@ static apr_status_t find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr_pool_t
 
     if (rv == APR_ENOENT || (rv == APR_SUCCESS && (get->upload->shop_id != get->shop_id ||
                                                    mdl_upload_expired(get->upload)))) {
-        return not_found(get->problem);
+        return upload_not_found(get->problem);
     }
     return rv;
 }
@@ -152,7 +152,7 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)
             MDL_ARGS(mdl_text(get->id), mdl_text(MDL_UPLOAD_OPEN), mdl_int(apr_time_now())));
     }
     if (rv != APR_SUCCESS || changed == 0) {
-        return rv == APR_SUCCESS ? finished(get->problem) : rv;
+        return rv == APR_SUCCESS ? upload_finished(get->problem) : rv;
     }
     return mdl_blob_release(db, get->upload->sha256, p);
 }
@@ -199,15 +199,15 @@ static apr_status_t find_completed(mdl_db_t *db, mdl_upload_complete_t *complete
         return rv;
     }
     if (is(get.upload, MDL_UPLOAD_ABORTED) || complete->asset_id != 0) {
-        return finished(complete->problem);
+        return upload_finished(complete->problem);
     }
     complete->repeated = 1;
     return mdl_asset_find(db, complete->shop_id, get.upload->asset_id, &complete->asset,
                           complete->problem, p);
 }
 
-static apr_status_t incomplete(mdl_problem_t *problem, const mdl_upload_t *upload,
-                               apr_int64_t bytes, apr_pool_t *p)
+static apr_status_t upload_incomplete(mdl_problem_t *problem, const mdl_upload_t *upload,
+                                      apr_int64_t bytes, apr_pool_t *p)
 {
     const char *arrived = apr_psprintf(p, "%" APR_INT64_T_FMT " bytes have arrived", bytes);
     const char *announced = upload->size < 0
@@ -225,8 +225,8 @@ static apr_status_t incomplete(mdl_problem_t *problem, const mdl_upload_t *uploa
         apr_pstrcat(p, "The upload is not complete: ", arrived, ", ", announced, ".", NULL));
 }
 
-static apr_status_t check_bytes(const mdl_upload_complete_t *complete, const mdl_upload_t *upload,
-                                apr_pool_t *p)
+static apr_status_t upload_check_bytes(const mdl_upload_complete_t *complete,
+                                       const mdl_upload_t *upload, apr_pool_t *p)
 {
     apr_int64_t bytes;
     apr_status_t rv = count_bytes(complete->storage, upload, &bytes, p);
@@ -235,7 +235,7 @@ static apr_status_t check_bytes(const mdl_upload_complete_t *complete, const mdl
         return rv;
     }
     if (upload->size < 0 || bytes < upload->size) {
-        return incomplete(complete->problem, upload, bytes, p);
+        return upload_incomplete(complete->problem, upload, bytes, p);
     }
     if (upload->expected_sha256 != NULL && upload->sha256 != NULL &&
         strcmp(upload->expected_sha256, upload->sha256) != 0) {
@@ -342,7 +342,7 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg)
         return rv;
     }
     upload = upload_of_row(row, p);
-    if ((rv = check_bytes(complete, upload, p)) != APR_SUCCESS ||
+    if ((rv = upload_check_bytes(complete, upload, p)) != APR_SUCCESS ||
         (rv = find_asset(db, complete, upload, p)) != APR_SUCCESS) {
         return rv;
     }

@@ -124,7 +124,7 @@ static void read_row(const mdl_rows_t *rows, row_t *row)
     row->downloads_extra = (int)mdl_rows_int(rows, 8);
 }
 
-static void add(building_t *building, const row_t *row)
+static void archive_add(building_t *building, const row_t *row)
 {
     mdl_archive_t *archive = building->archive;
     apr_int64_t numbers[] = {row->file.size, row->crc32, row->file.updated_at};
@@ -165,7 +165,7 @@ static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t as
     }
     for (int i = 0; rv == APR_SUCCESS && i < n; i++) {
         if (rows_of[i].filename != NULL) {
-            add(building, &rows_of[i]);
+            archive_add(building, &rows_of[i]);
         }
     }
     return rv;

@@ -66,7 +66,7 @@ static void close_narrowest_gap(mdl_coverage_t *coverage)
     remove_ranges(coverage, narrowest + 1, narrowest + 2);
 }
 
-static void insert(mdl_coverage_t *coverage, int at, apr_int64_t from, apr_int64_t to)
+static void coverage_insert(mdl_coverage_t *coverage, int at, apr_int64_t from, apr_int64_t to)
 {
     apr_array_push(coverage);
     memmove(range_at(coverage, at + 1), range_at(coverage, at),
@@ -92,7 +92,7 @@ void mdl_coverage_add(mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to
         last++;
     }
     if (last == first) {
-        insert(coverage, first, from, to);
+        coverage_insert(coverage, first, from, to);
         return;
     }
     if (range_at(coverage, first)->from > from) {

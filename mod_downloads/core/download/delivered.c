@@ -7,7 +7,8 @@ typedef struct {
     apr_int64_t bytes; /* of each session what it covered */
 } sum_t;
 
-static apr_status_t find(mdl_db_t *db, const mdl_delivered_t *file, sum_t *sum, apr_pool_t *p)
+static apr_status_t delivered_find(mdl_db_t *db, const mdl_delivered_t *file, sum_t *sum,
+                                   apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_LOCK, &row, p,
@@ -23,7 +24,7 @@ static apr_status_t find(mdl_db_t *db, const mdl_delivered_t *file, sum_t *sum, 
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
-static apr_status_t forget(mdl_db_t *db, const mdl_delivered_t *file, apr_pool_t *p)
+static apr_status_t delivered_forget(mdl_db_t *db, const mdl_delivered_t *file, apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_DOWNLOAD_PARTIAL_REMOVE, NULL, p,
                        MDL_ARGS(mdl_int(file->assignment_id), mdl_int(file->asset_id)));
@@ -36,12 +37,12 @@ apr_status_t mdl_delivered_complete(mdl_db_t *db, const mdl_delivered_t *file,
     apr_status_t rv;
 
     *whole = mdl_coverage_is_whole(coverage, file->size);
-    if (*whole || (rv = find(db, file, &sum, p)) != APR_SUCCESS) {
+    if (*whole || (rv = delivered_find(db, file, &sum, p)) != APR_SUCCESS) {
         return *whole ? APR_SUCCESS : rv;
     }
     mdl_coverage_join(sum.coverage, coverage);
     *whole = mdl_coverage_is_whole(sum.coverage, file->size);
-    return *whole ? forget(db, file, p) : APR_SUCCESS;
+    return *whole ? delivered_forget(db, file, p) : APR_SUCCESS;
 }
 
 apr_status_t mdl_delivered_add(mdl_db_t *db, const mdl_delivered_t *file,
@@ -52,16 +53,16 @@ apr_status_t mdl_delivered_add(mdl_db_t *db, const mdl_delivered_t *file,
 
     *counts = mdl_coverage_is_whole(coverage, file->size);
     if (*counts || coverage->nelts == 0) {
-        return *counts ? forget(db, file, p) : APR_SUCCESS;
+        return *counts ? delivered_forget(db, file, p) : APR_SUCCESS;
     }
-    if ((rv = find(db, file, &sum, p)) != APR_SUCCESS) {
+    if ((rv = delivered_find(db, file, &sum, p)) != APR_SUCCESS) {
         return rv;
     }
     mdl_coverage_join(sum.coverage, coverage);
     sum.bytes += mdl_coverage_bytes(coverage);
     *counts = mdl_coverage_is_whole(sum.coverage, file->size) ||
               sum.bytes >= MDL_SESSION_FACTOR * file->size;
-    return *counts ? forget(db, file, p)
+    return *counts ? delivered_forget(db, file, p)
                    : mdl_db_exec(db, MDL_Q_DOWNLOAD_PARTIAL_KEEP, NULL, p,
                                  MDL_ARGS(mdl_int(file->assignment_id), mdl_int(file->asset_id),
                                           mdl_text(file->etag),

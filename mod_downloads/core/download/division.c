@@ -24,8 +24,8 @@ static apr_status_t find_archive(mdl_db_t *db, const mdl_session_t *session,
                : APR_ENOENT;
 }
 
-static apr_status_t add_file(mdl_db_t *db, const mdl_session_t *session,
-                             const mdl_coverage_t *coverage, int *counts, apr_pool_t *p)
+static apr_status_t division_add_file(mdl_db_t *db, const mdl_session_t *session,
+                                      const mdl_coverage_t *coverage, int *counts, apr_pool_t *p)
 {
     mdl_delivered_t file = {.assignment_id = session->assignment_id,
                             .asset_id = session->asset_id,
@@ -85,7 +85,7 @@ apr_status_t mdl_divide(mdl_db_t *db, const mdl_session_t *session, const mdl_co
 
         if (!mdl_coverage_has(earlier, i, i + 1)) {
             rv = is_archive ? add_entry(db, session, &archive, i, coverage, &counts, p)
-                            : add_file(db, session, coverage, &counts, p);
+                            : division_add_file(db, session, coverage, &counts, p);
         }
         if (rv != APR_SUCCESS) {
             return rv;

@@ -72,7 +72,7 @@ static apr_status_t find_page(mdl_db_t *db, mdl_download_t *download, apr_pool_t
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
-static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_download_t *download = arg;
     apr_time_t now = apr_time_now();
@@ -104,5 +104,5 @@ static apr_status_t decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
 {
-    return mdl_db_read(db, decide, download, p);
+    return mdl_db_read(db, download_decide, download, p);
 }

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-static int differs(const char *status, const char *from)
+static int entitlement_differs(const char *status, const char *from)
 {
     return status != NULL && strcmp(status, from) != 0;
 }
@@ -20,7 +20,8 @@ mdl_entitlement_t mdl_entitlement_of(const mdl_entitlement_facts_t *facts, apr_t
     if (is(facts->access_status, "rejected")) {
         return MDL_ENTITLEMENT_REJECTED;
     }
-    if (differs(facts->access_status, "active") || differs(facts->assignment_status, "active")) {
+    if (entitlement_differs(facts->access_status, "active") ||
+        entitlement_differs(facts->assignment_status, "active")) {
         return MDL_ENTITLEMENT_REVOKED;
     }
     if (facts->expires_at != 0 && facts->expires_at <= now) {
@@ -29,7 +30,7 @@ mdl_entitlement_t mdl_entitlement_of(const mdl_entitlement_facts_t *facts, apr_t
     if (is(facts->asset_status, "failed")) {
         return MDL_ENTITLEMENT_FAILED;
     }
-    if (differs(facts->asset_status, "ready")) {
+    if (entitlement_differs(facts->asset_status, "ready")) {
         return MDL_ENTITLEMENT_NOT_READY;
     }
     return facts->download_limit > 0 && facts->downloads_used >= facts->download_limit

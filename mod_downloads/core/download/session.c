@@ -42,7 +42,7 @@ apr_status_t mdl_session_find(mdl_db_t *db, const char *id, mdl_session_t *sessi
     return rv == APR_SUCCESS ? read_session(row, id, session) : rv;
 }
 
-static apr_status_t lock(mdl_db_t *db, const char *id, apr_pool_t *p)
+static apr_status_t session_lock(mdl_db_t *db, const char *id, apr_pool_t *p)
 {
     mdl_rows_t *row;
 
@@ -89,8 +89,8 @@ static apr_status_t lock_all(mdl_db_t *db, const apr_array_header_t *ids, apr_po
 
 /* Allowances. */
 
-static apr_status_t take(mdl_db_t *db, apr_int64_t assignment_id, const char *ids, int limit,
-                         apr_int64_t *taken, apr_pool_t *p)
+static apr_status_t session_take(mdl_db_t *db, apr_int64_t assignment_id, const char *ids,
+                                 int limit, apr_int64_t *taken, apr_pool_t *p)
 {
     return mdl_db_exec(
         db, MDL_Q_ALLOWANCE_TAKE, taken, p,
@@ -102,8 +102,8 @@ static apr_status_t take_all(mdl_db_t *db, mdl_session_begin_t *begin,
                              const apr_array_header_t *files, apr_pool_t *p)
 {
     apr_int64_t taken;
-    apr_status_t rv = take(db, begin->link->assignment_id, mdl_ids_json(files, p), begin->limit,
-                           &taken, p);
+    apr_status_t rv = session_take(db, begin->link->assignment_id, mdl_ids_json(files, p),
+                                   begin->limit, &taken, p);
 
     if (rv == APR_SUCCESS && taken != files->nelts) {
         begin->verdict = MDL_SESSION_EXHAUSTED;
@@ -114,9 +114,9 @@ static apr_status_t take_all(mdl_db_t *db, mdl_session_begin_t *begin,
 
 /* Ending. */
 
-static apr_status_t store(mdl_db_t *db, const mdl_session_t *session,
-                          const mdl_coverage_t *coverage, apr_int64_t bytes, apr_time_t until,
-                          apr_pool_t *p)
+static apr_status_t session_store(mdl_db_t *db, const mdl_session_t *session,
+                                  const mdl_coverage_t *coverage, apr_int64_t bytes,
+                                  apr_time_t until, apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_SETTLE, NULL, p,
                        MDL_ARGS(mdl_text(names[session->status]),
@@ -158,7 +158,7 @@ static apr_status_t end_session(mdl_db_t *db, mdl_session_t *session, apr_time_t
                          MDL_ARGS(mdl_int(session->assignment_id),
                                   mdl_text(mdl_ids_json(division.returned, p))));
     }
-    return rv == APR_SUCCESS ? store(db, session, coverage, 0, until, p) : rv;
+    return rv == APR_SUCCESS ? session_store(db, session, coverage, 0, until, p) : rv;
 }
 
 /* Beginning. */
@@ -180,8 +180,8 @@ static apr_status_t open_generation(mdl_db_t *db, mdl_session_begin_t *begin, co
                                 mdl_int(now), mdl_int(now), mdl_int(idle_at(begin, now))));
 }
 
-static apr_status_t resume(mdl_db_t *db, const mdl_session_begin_t *begin,
-                           mdl_session_status_t status, apr_time_t now, apr_pool_t *p)
+static apr_status_t session_resume(mdl_db_t *db, const mdl_session_begin_t *begin,
+                                   mdl_session_status_t status, apr_time_t now, apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_RESUME, NULL, p,
                        MDL_ARGS(mdl_text(names[status]), mdl_int(now), mdl_int(idle_at(begin, now)),
@@ -200,8 +200,9 @@ static int has_id(const apr_array_header_t *ids, apr_int64_t id)
 
 /* Another archive may be of other files: what the last one's session holds is given back, and what
    the new one needs is taken, but for the files that count. */
-static apr_status_t exchange(mdl_db_t *db, mdl_session_begin_t *begin, const mdl_session_t *last,
-                             mdl_coverage_t *kept, apr_time_t now, apr_pool_t *p)
+static apr_status_t session_exchange(mdl_db_t *db, mdl_session_begin_t *begin,
+                                     const mdl_session_t *last, mdl_coverage_t *kept,
+                                     apr_time_t now, apr_pool_t *p)
 {
     const apr_array_header_t *taken = mdl_ids_read(last->taken, p);
     apr_array_header_t *counted = apr_array_make(p, taken->nelts, sizeof(apr_int64_t));
@@ -237,7 +238,7 @@ static apr_status_t hand_on(mdl_db_t *db, const mdl_session_t *last, apr_time_t 
     mdl_session_t session = *last;
 
     session.status = MDL_SESSION_RETURNED;
-    return store(db, &session, mdl_coverage_read(last->ranges, p), 0, now, p);
+    return session_store(db, &session, mdl_coverage_read(last->ranges, p), 0, now, p);
 }
 
 /* The link's next session; what is taken of the last one stands for it when that is still open, and
@@ -254,7 +255,7 @@ static apr_status_t open_next(mdl_db_t *db, mdl_session_begin_t *begin, const md
                      ? "not counted, its session goes on with the file's new version"
                      : "counted, another download by the same link";
     if (last->asset_id == 0 && last->status != MDL_SESSION_COUNTED) {
-        rv = exchange(db, begin, last, kept, now, p);
+        rv = session_exchange(db, begin, last, kept, now, p);
     } else if (last->status == MDL_SESSION_OPEN) {
         rv = hand_on(db, last, now, p);
     } else {
@@ -306,8 +307,9 @@ static apr_status_t find_running(mdl_db_t *db, const mdl_session_t *last, apr_ti
 }
 
 /* Whether it may go on with the session that there is; BEGUN when it may. */
-static mdl_session_verdict_t judge(const mdl_session_begin_t *begin, const mdl_session_t *last,
-                                   const running_t *running, apr_time_t now)
+static mdl_session_verdict_t session_judge(const mdl_session_begin_t *begin,
+                                           const mdl_session_t *last, const running_t *running,
+                                           apr_time_t now)
 {
     int is_another = strcmp(last->etag, begin->etag) != 0 ||
                      (last->status == MDL_SESSION_COUNTED && begin->whole);
@@ -336,12 +338,12 @@ static apr_status_t go_on(mdl_db_t *db, mdl_session_begin_t *begin, apr_time_t n
     running_t running;
     apr_status_t rv;
 
-    if ((rv = lock(db, begin->link->session, p)) != APR_SUCCESS ||
+    if ((rv = session_lock(db, begin->link->session, p)) != APR_SUCCESS ||
         (rv = mdl_session_find(db, begin->link->session, &last, p)) != APR_SUCCESS ||
         (rv = find_running(db, &last, now, &running, p)) != APR_SUCCESS) {
         return rv;
     }
-    begin->verdict = judge(begin, &last, &running, now);
+    begin->verdict = session_judge(begin, &last, &running, now);
     if (begin->verdict != MDL_SESSION_BEGUN) {
         return APR_EGENERAL;
     }
@@ -361,7 +363,7 @@ static apr_status_t go_on(mdl_db_t *db, mdl_session_begin_t *begin, apr_time_t n
         begin->why = status == MDL_SESSION_OPEN ? "not counted, its session is open"
                                                 : "not counted, a part of what was counted";
     }
-    return resume(db, begin, status, now, p);
+    return session_resume(db, begin, status, now, p);
 }
 
 static apr_status_t begin_transfer(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -429,7 +431,8 @@ static apr_status_t close_again(mdl_db_t *db, mdl_session_t *session, mdl_covera
     apr_status_t rv = close_session(db, session, coverage, &division, p);
 
     return rv == APR_SUCCESS && division.counted->nelts > 0
-               ? take(db, session->assignment_id, mdl_ids_json(division.counted, p), 0, &taken, p)
+               ? session_take(db, session->assignment_id, mdl_ids_json(division.counted, p), 0,
+                              &taken, p)
                : rv;
 }
 
@@ -450,11 +453,11 @@ static apr_status_t add_delivery(mdl_db_t *db, mdl_session_t *session,
     if (whole) {
         session->status = MDL_SESSION_COUNTED;
     }
-    return rv == APR_SUCCESS ? store(db, session, coverage, delivery->bytes, until, p) : rv;
+    return rv == APR_SUCCESS ? session_store(db, session, coverage, delivery->bytes, until, p) : rv;
 }
 
-static apr_status_t get(mdl_db_t *db, const char *id, apr_int64_t generation,
-                        mdl_session_t *session, apr_pool_t *p)
+static apr_status_t session_get(mdl_db_t *db, const char *id, apr_int64_t generation,
+                                mdl_session_t *session, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_GET, &row, p,
@@ -465,8 +468,8 @@ static apr_status_t get(mdl_db_t *db, const char *id, apr_int64_t generation,
 
 /* One that was settled before, by who took it for lost or by a COMMIT whose answer was, adds its
    ranges, which may be more by now, and no bytes. */
-static apr_status_t settle(mdl_db_t *db, const mdl_session_delivery_t *delivery, apr_time_t until,
-                           apr_pool_t *p)
+static apr_status_t session_settle(mdl_db_t *db, const mdl_session_delivery_t *delivery,
+                                   apr_time_t until, apr_pool_t *p)
 {
     mdl_session_delivery_t rest = *delivery;
     mdl_session_t session;
@@ -475,7 +478,7 @@ static apr_status_t settle(mdl_db_t *db, const mdl_session_delivery_t *delivery,
                                   MDL_ARGS(mdl_text(delivery->transfer_id)));
 
     if (rv == APR_SUCCESS) {
-        rv = get(db, delivery->session_id, delivery->generation, &session, p);
+        rv = session_get(db, delivery->session_id, delivery->generation, &session, p);
     }
     if (rv == APR_ENOENT) {
         return APR_SUCCESS;
@@ -501,7 +504,8 @@ apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, void *arg)
         return rv;
     }
     for (int i = 0; i < all->deliveries->nelts; i++) {
-        rv = settle(db, &APR_ARRAY_IDX(all->deliveries, i, mdl_session_delivery_t), until, p);
+        rv = session_settle(db, &APR_ARRAY_IDX(all->deliveries, i, mdl_session_delivery_t), until,
+                            p);
         if (rv != APR_SUCCESS) {
             return rv;
         }
@@ -531,8 +535,8 @@ static apr_status_t end_idle(mdl_db_t *db, const mdl_session_t *idle, apr_time_t
     int running;
     apr_status_t rv;
 
-    if ((rv = lock(db, idle->id, p)) != APR_SUCCESS ||
-        (rv = get(db, idle->id, idle->generation, &session, p)) != APR_SUCCESS ||
+    if ((rv = session_lock(db, idle->id, p)) != APR_SUCCESS ||
+        (rv = session_get(db, idle->id, idle->generation, &session, p)) != APR_SUCCESS ||
         (rv = is_running(db, &session, &running, p)) != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }

@@ -17,8 +17,8 @@
 
 #define UPLOAD_PREFIX "upl_"
 
-static const char *sign(const mdl_secret_t *secret, const char *purpose, unsigned char *bytes,
-                        apr_size_t length, apr_pool_t *p)
+static const char *signed_url_sign(const mdl_secret_t *secret, const char *purpose,
+                                   unsigned char *bytes, apr_size_t length, apr_pool_t *p)
 {
     unsigned char mac[MDL_SHA256_LENGTH];
 
@@ -28,8 +28,8 @@ static const char *sign(const mdl_secret_t *secret, const char *purpose, unsigne
 }
 
 /* Decodes a token into bytes; false unless the MAC behind length bytes is ours. */
-static int verify(const mdl_secret_t *secret, const char *purpose, const char *token,
-                  unsigned char *bytes, apr_size_t length)
+static int signed_url_verify(const mdl_secret_t *secret, const char *purpose, const char *token,
+                             unsigned char *bytes, apr_size_t length)
 {
     unsigned char mac[MDL_SHA256_LENGTH];
 
@@ -48,7 +48,7 @@ const char *mdl_signed_url_page_token(const mdl_secret_t *secret, const char *pa
     if (mdl_base64url_decode(bytes, ID_LENGTH, page_id) != APR_SUCCESS) {
         return NULL;
     }
-    return sign(secret, "page-link", bytes, ID_LENGTH, p);
+    return signed_url_sign(secret, "page-link", bytes, ID_LENGTH, p);
 }
 
 const char *mdl_signed_url_page(const mdl_secret_t *secret, const char *public_url,
@@ -61,8 +61,9 @@ const char *mdl_signed_url_page_id(const mdl_secret_t *secret, const char *token
 {
     unsigned char bytes[ID_LENGTH + MAC_LENGTH];
 
-    return verify(secret, "page-link", token, bytes, ID_LENGTH) ? mdl_base64url(bytes, ID_LENGTH, p)
-                                                                : NULL;
+    return signed_url_verify(secret, "page-link", token, bytes, ID_LENGTH)
+               ? mdl_base64url(bytes, ID_LENGTH, p)
+               : NULL;
 }
 
 static void put_number(unsigned char *to, apr_int64_t value)
@@ -93,7 +94,7 @@ static const char *make_link(const mdl_secret_t *secret, const char *purpose,
     put_number(bytes + ID_LENGTH + 8, link->asset_id);
     put_number(bytes + ID_LENGTH + 16, apr_time_sec(link->expires_at));
     link->session = mdl_base64url(bytes, ID_LENGTH, p);
-    return sign(secret, purpose, bytes, FILE_LENGTH, p);
+    return signed_url_sign(secret, purpose, bytes, FILE_LENGTH, p);
 }
 
 static apr_status_t read_link(const mdl_secret_t *secret, const char *purpose, const char *token,
@@ -101,7 +102,7 @@ static apr_status_t read_link(const mdl_secret_t *secret, const char *purpose, c
 {
     unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
 
-    if (!verify(secret, purpose, token, bytes, FILE_LENGTH)) {
+    if (!signed_url_verify(secret, purpose, token, bytes, FILE_LENGTH)) {
         return APR_EINVAL;
     }
     link->session = mdl_base64url(bytes, ID_LENGTH, p);
@@ -120,8 +121,8 @@ const char *mdl_signed_url_link(const mdl_secret_t *secret, const char *public_u
         return NULL;
     }
     put_number(bytes + ID_LENGTH, link_id);
-    return apr_pstrcat(p, public_url, "/l/", sign(secret, "visit-link", bytes, VISIT_LENGTH, p),
-                       NULL);
+    return apr_pstrcat(p, public_url, "/l/",
+                       signed_url_sign(secret, "visit-link", bytes, VISIT_LENGTH, p), NULL);
 }
 
 apr_status_t mdl_signed_url_link_read(const mdl_secret_t *secret, const char *token,
@@ -129,7 +130,7 @@ apr_status_t mdl_signed_url_link_read(const mdl_secret_t *secret, const char *to
 {
     unsigned char bytes[VISIT_LENGTH + MAC_LENGTH];
 
-    if (!verify(secret, "visit-link", token, bytes, VISIT_LENGTH)) {
+    if (!signed_url_verify(secret, "visit-link", token, bytes, VISIT_LENGTH)) {
         return APR_EINVAL;
     }
     *page_id = mdl_base64url(bytes, ID_LENGTH, p);
@@ -182,15 +183,15 @@ const char *mdl_signed_url_upload(const mdl_secret_t *secret, const char *upload
     unsigned char bytes[MDL_ULID_LENGTH + MAC_LENGTH];
 
     memcpy(bytes, id + strlen(UPLOAD_PREFIX), MDL_ULID_LENGTH);
-    return apr_pstrcat(p, upload_url, "/", sign(secret, "upload-link", bytes, MDL_ULID_LENGTH, p),
-                       NULL);
+    return apr_pstrcat(p, upload_url, "/",
+                       signed_url_sign(secret, "upload-link", bytes, MDL_ULID_LENGTH, p), NULL);
 }
 
 const char *mdl_signed_url_upload_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
 {
     unsigned char bytes[MDL_ULID_LENGTH + MAC_LENGTH];
 
-    return verify(secret, "upload-link", token, bytes, MDL_ULID_LENGTH)
+    return signed_url_verify(secret, "upload-link", token, bytes, MDL_ULID_LENGTH)
                ? apr_psprintf(p, UPLOAD_PREFIX "%.*s", MDL_ULID_LENGTH, (const char *)bytes)
                : NULL;
 }

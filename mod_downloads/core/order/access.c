@@ -58,7 +58,7 @@ static apr_status_t check_assignments(const mdl_access_t *access, apr_pool_t *p)
 }
 
 /* Locks and reads the order, and sees to it that the assignments named are its own. */
-static apr_status_t begin(mdl_db_t *db, mdl_access_t *access, apr_pool_t *p)
+static apr_status_t access_begin(mdl_db_t *db, mdl_access_t *access, apr_pool_t *p)
 {
     mdl_order_find_t find = find_of(access);
     apr_status_t rv = mdl_order_lock(db, &find, access->problem, p);
@@ -67,7 +67,7 @@ static apr_status_t begin(mdl_db_t *db, mdl_access_t *access, apr_pool_t *p)
     return rv == APR_SUCCESS ? check_assignments(access, p) : rv;
 }
 
-static apr_status_t end(mdl_db_t *db, mdl_access_t *access, apr_pool_t *p)
+static apr_status_t access_end(mdl_db_t *db, mdl_access_t *access, apr_pool_t *p)
 {
     mdl_order_find_t find = find_of(access);
     apr_status_t rv = mdl_order_find(db, p, &find);
@@ -98,7 +98,7 @@ static state_t state_of(const mdl_order_t *order, const char *action)
                      .fraud_decision = order->fraud_decision};
 }
 
-static int same(const char *text, const char *other)
+static int access_same(const char *text, const char *other)
 {
     return text == NULL || other == NULL ? text == other : strcmp(text, other) == 0;
 }
@@ -107,7 +107,7 @@ static apr_status_t set_order(mdl_db_t *db, const mdl_order_t *order, const stat
                               int *changed, apr_pool_t *p)
 {
     *changed = !is(state->access_status, order->access_status) ||
-               !same(state->access_reason, order->access_reason) ||
+               !access_same(state->access_reason, order->access_reason) ||
                !is(state->fraud_decision, order->fraud_decision);
     if (!*changed) {
         return APR_SUCCESS;
@@ -141,8 +141,8 @@ static apr_status_t set_assignments(mdl_db_t *db, const mdl_access_t *access, co
 }
 
 /* What waited for the order to be active goes on.  *details tells of keys that were given. */
-static apr_status_t release(mdl_db_t *db, const mdl_order_t *order, const char **details,
-                            apr_pool_t *p)
+static apr_status_t access_release(mdl_db_t *db, const mdl_order_t *order, const char **details,
+                                   apr_pool_t *p)
 {
     mdl_json_t *object = mdl_json_object(p);
     apr_int64_t given = 0;
@@ -161,7 +161,8 @@ static apr_status_t release(mdl_db_t *db, const mdl_order_t *order, const char *
 }
 
 /* Brings the order into a state and notes the event, when there was anything to do. */
-static apr_status_t bring(mdl_db_t *db, mdl_access_t *access, const state_t *state, apr_pool_t *p)
+static apr_status_t access_bring(mdl_db_t *db, mdl_access_t *access, const state_t *state,
+                                 apr_pool_t *p)
 {
     mdl_event_t event = {
         .action = state->action, .key_id = access->key_id, .reason = access->reason};
@@ -176,21 +177,21 @@ static apr_status_t bring(mdl_db_t *db, mdl_access_t *access, const state_t *sta
     if (!order_changed && assignments->nelts == 0) {
         return APR_SUCCESS;
     }
-    if (is(state->access_status, "active") && !same(state->assignment_status, "revoked") &&
-        (rv = release(db, access->order, &event.details, p)) != APR_SUCCESS) {
+    if (is(state->access_status, "active") && !access_same(state->assignment_status, "revoked") &&
+        (rv = access_release(db, access->order, &event.details, p)) != APR_SUCCESS) {
         return rv;
     }
     if (access->assignment_ids != NULL) {
         event.assignment_ids = mdl_ids_json(assignments, p);
     }
     rv = mdl_event_add(db, access->order->id, &event, p);
-    return rv == APR_SUCCESS ? end(db, access, p) : rv;
+    return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
 }
 
 apr_status_t mdl_access_revoke(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_access_t *access = arg;
-    apr_status_t rv = begin(db, access, p);
+    apr_status_t rv = access_begin(db, access, p);
     state_t state;
 
     if (rv != APR_SUCCESS) {
@@ -205,13 +206,13 @@ apr_status_t mdl_access_revoke(mdl_db_t *db, apr_pool_t *p, void *arg)
         state.access_reason = again && access->reason == NULL ? state.access_reason
                                                               : access->reason;
     }
-    return bring(db, access, &state, p);
+    return access_bring(db, access, &state, p);
 }
 
 apr_status_t mdl_access_restore(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_access_t *access = arg;
-    apr_status_t rv = begin(db, access, p);
+    apr_status_t rv = access_begin(db, access, p);
     state_t state;
 
     if (rv != APR_SUCCESS) {
@@ -231,7 +232,7 @@ apr_status_t mdl_access_restore(mdl_db_t *db, apr_pool_t *p, void *arg)
         state.access_status = is(state.fraud_decision, "held") ? "held" : "active";
         state.access_reason = NULL;
     }
-    return bring(db, access, &state, p);
+    return access_bring(db, access, &state, p);
 }
 
 static apr_status_t refuse_not_held(mdl_access_t *access)
@@ -243,7 +244,7 @@ static apr_status_t refuse_not_held(mdl_access_t *access)
 apr_status_t mdl_access_approve(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_access_t *access = arg;
-    apr_status_t rv = begin(db, access, p);
+    apr_status_t rv = access_begin(db, access, p);
     state_t state;
 
     if (rv != APR_SUCCESS) {
@@ -259,13 +260,13 @@ apr_status_t mdl_access_approve(mdl_db_t *db, apr_pool_t *p, void *arg)
     } else if (!is(state.fraud_decision, "approved")) {
         return refuse_not_held(access);
     }
-    return bring(db, access, &state, p);
+    return access_bring(db, access, &state, p);
 }
 
 apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_access_t *access = arg;
-    apr_status_t rv = begin(db, access, p);
+    apr_status_t rv = access_begin(db, access, p);
     int again;
     state_t state;
 
@@ -283,7 +284,7 @@ apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, void *arg)
         state.access_reason = again && access->reason == NULL ? state.access_reason
                                                               : access->reason;
     }
-    return bring(db, access, &state, p);
+    return access_bring(db, access, &state, p);
 }
 
 /* What a grant comes to. */
@@ -339,8 +340,8 @@ static apr_status_t check_files(const mdl_access_grant_t *grant, const grant_t *
 
 /* *changed tells whether anything did: access for ever is not extended.  Assignments are locked
    before their allowances, as by downloads. */
-static apr_status_t write_grant(mdl_db_t *db, const mdl_access_grant_t *grant,
-                                const grant_t *chosen, int *changed, apr_pool_t *p)
+static apr_status_t access_write_grant(mdl_db_t *db, const mdl_access_grant_t *grant,
+                                       const grant_t *chosen, int *changed, apr_pool_t *p)
 {
     apr_int64_t rows = 0;
     apr_status_t rv = APR_SUCCESS;
@@ -387,7 +388,7 @@ apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, void *arg)
     int changed;
     apr_status_t rv;
 
-    if ((rv = begin(db, access, p)) != APR_SUCCESS) {
+    if ((rv = access_begin(db, access, p)) != APR_SUCCESS) {
         return rv;
     }
     for (int i = 0; i < access->order->assignments->nelts; i++) {
@@ -399,7 +400,7 @@ apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, void *arg)
         }
     }
     if ((rv = check_files(grant, &chosen, p)) != APR_SUCCESS ||
-        (rv = write_grant(db, grant, &chosen, &changed, p)) != APR_SUCCESS || !changed) {
+        (rv = access_write_grant(db, grant, &chosen, &changed, p)) != APR_SUCCESS || !changed) {
         return rv;
     }
     if (access->assignment_ids != NULL) {
@@ -407,5 +408,5 @@ apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     event.details = details_of(grant, p);
     rv = mdl_event_add(db, access->order->id, &event, p);
-    return rv == APR_SUCCESS ? end(db, access, p) : rv;
+    return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
 }

@@ -93,7 +93,7 @@ static apr_status_t put_customer(mdl_db_t *db, run_t *run, apr_pool_t *p)
     return rv;
 }
 
-static apr_status_t check_fraud(mdl_db_t *db, run_t *run, apr_pool_t *p)
+static apr_status_t assignment_check_fraud(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     mdl_fraud_check_t check = {.rules = run->assign->fraud_rules,
                                .order_id = run->order_id,
@@ -135,11 +135,11 @@ static apr_status_t put_order(mdl_db_t *db, run_t *run, apr_pool_t *p)
                                "Access to this order was revoked; restore it first.");
     }
     run->held = strcmp(access, "held") == 0;
-    return assign->fraud_check ? check_fraud(db, run, p) : APR_SUCCESS;
+    return assign->fraud_check ? assignment_check_fraud(db, run, p) : APR_SUCCESS;
 }
 
 /* Has the storefront asked for what neither the request nor an earlier one has told. */
-static apr_status_t look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
+static apr_status_t assignment_look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     const mdl_order_assign_t *assign = run->assign;
     mdl_lookup_want_t want = {.shop_id = assign->shop_id,
@@ -265,7 +265,7 @@ static apr_status_t queue_email(mdl_db_t *db, run_t *run, apr_pool_t *p)
     return wanted ? mdl_email_queue(db, &email, p) : APR_SUCCESS;
 }
 
-static apr_status_t add_event(mdl_db_t *db, const run_t *run, apr_pool_t *p)
+static apr_status_t assignment_add_event(mdl_db_t *db, const run_t *run, apr_pool_t *p)
 {
     mdl_json_t *details = mdl_json_object(p);
     mdl_event_t event = {.action = "assigned",
@@ -293,14 +293,14 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, void *arg)
     if ((rv = match_items(db, assign, run.matches, p)) != APR_SUCCESS ||
         (rv = put_customer(db, &run, p)) != APR_SUCCESS ||
         (rv = put_order(db, &run, p)) != APR_SUCCESS ||
-        (rv = look_up(db, &run, p)) != APR_SUCCESS ||
+        (rv = assignment_look_up(db, &run, p)) != APR_SUCCESS ||
         (rv = put_assignments(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }
     if (assign->send_email && (rv = queue_email(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }
-    if ((rv = add_event(db, &run, p)) != APR_SUCCESS) {
+    if ((rv = assignment_add_event(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }
     find.id = run.order_id;

@@ -11,7 +11,7 @@
 #define TOKEN_LENGTH (2 * (ID_LENGTH + MAC_LENGTH))
 #define PURPOSE      "mail-bounce"
 
-static void sign(const mdl_secret_t *secret, apr_int64_t email_id, unsigned char *bytes)
+static void bounce_sign(const mdl_secret_t *secret, apr_int64_t email_id, unsigned char *bytes)
 {
     unsigned char mac[MDL_SHA256_LENGTH];
 
@@ -28,7 +28,7 @@ const char *mdl_bounce_address(const mdl_secret_t *secret, const char *mail_from
     unsigned char bytes[ID_LENGTH + MAC_LENGTH];
     const char *at = strchr(mail_from, '@');
 
-    sign(secret, email_id, bytes);
+    bounce_sign(secret, email_id, bytes);
     return apr_pstrcat(p, apr_pstrmemdup(p, mail_from, (apr_size_t)(at - mail_from)), "+",
                        mdl_hex(bytes, sizeof bytes, p), at, NULL);
 }
@@ -64,7 +64,7 @@ apr_int64_t mdl_bounce_email_id(const mdl_secret_t *secret, const char *address)
     for (int i = 0; i < ID_LENGTH; i++) {
         id = id << 8 | bytes[i];
     }
-    sign(secret, (apr_int64_t)id, ours);
+    bounce_sign(secret, (apr_int64_t)id, ours);
     return mdl_equal(bytes, ours, sizeof ours) ? (apr_int64_t)id : 0;
 }
 

@@ -21,14 +21,15 @@ typedef struct {
     mdl_diagnosis_t *diagnosis;
 } look_t;
 
-static void say(look_t *look, mdl_check_name_t name, mdl_check_status_t status, const char *message)
+static void diagnosis_say(look_t *look, mdl_check_name_t name, mdl_check_status_t status,
+                          const char *message)
 {
     look->diagnosis->checks[name].status = status;
     look->diagnosis->checks[name].message = message;
 }
 
 /* Of things that are faulty in part: none, some or all. */
-static mdl_check_status_t share(int faulty, int all)
+static mdl_check_status_t diagnosis_share(int faulty, int all)
 {
     if (faulty == 0) {
         return MDL_CHECK_OK;
@@ -36,7 +37,7 @@ static mdl_check_status_t share(int faulty, int all)
     return faulty == all ? MDL_CHECK_FAIL : MDL_CHECK_WARN;
 }
 
-static const mdl_assignment_t *assignment_at(const look_t *look, int i)
+static const mdl_assignment_t *diagnosis_assignment_at(const look_t *look, int i)
 {
     return APR_ARRAY_IDX(look->order->assignments, i, const mdl_assignment_t *);
 }
@@ -52,7 +53,8 @@ static void check_recipient(look_t *look)
     const char *status = look->order->lookup_status;
 
     if (email == NULL && status != NULL && (is(status, "queued") || is(status, "running"))) {
-        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_WARN,
+        diagnosis_say(
+            look, MDL_CHECK_RECIPIENT, MDL_CHECK_WARN,
             look->order->lookup_error == NULL
                 ? "The storefront is being asked for the customer's email address."
                 : apr_pstrcat(look->pool,
@@ -60,22 +62,24 @@ static void check_recipient(look_t *look)
                               "far: ",
                               look->order->lookup_error, NULL));
     } else if (email == NULL && look->order->lookup_error != NULL) {
-        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+        diagnosis_say(
+            look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
             apr_pstrcat(look->pool,
                         "The customer has no email address, for the storefront could not be "
                         "asked: ",
                         look->order->lookup_error, NULL));
     } else if (email == NULL && status != NULL && is(status, "succeeded")) {
-        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
-            "The storefront knows no email address of the customer: assign again with "
-            "customer.email, or hand over the download page's address yourself.");
+        diagnosis_say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+                      "The storefront knows no email address of the customer: assign again with "
+                      "customer.email, or hand over the download page's address yourself.");
     } else if (email == NULL) {
-        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+        diagnosis_say(
+            look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
             "The customer has no email address: assign again with customer.email, or hand over the "
             "download page's address yourself.");
     } else {
-        say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_OK,
-            apr_psprintf(look->pool, "The customer's address is %s.", email));
+        diagnosis_say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_OK,
+                      apr_psprintf(look->pool, "The customer's address is %s.", email));
     }
 }
 
@@ -84,46 +88,50 @@ static const char *words_of(const mdl_email_state_t *email)
     return email->last_error != NULL ? email->last_error : "no reason is known";
 }
 
-static void check_email(look_t *look)
+static void diagnosis_check_email(look_t *look)
 {
     const mdl_email_state_t *email = &look->order->email;
     apr_pool_t *p = look->pool;
 
     if (is(email->status, "sent")) {
-        say(look, MDL_CHECK_EMAIL, MDL_CHECK_OK,
-            apr_psprintf(p, "The delivery email to %s was handed over on %s.", email->to,
-                         mdl_present_date_text(email->sent_at, p)));
+        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_OK,
+                      apr_psprintf(p, "The delivery email to %s was handed over on %s.", email->to,
+                                   mdl_present_date_text(email->sent_at, p)));
     } else if (is(email->status, MDL_EMAIL_NOT_REQUESTED)) {
-        say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+        diagnosis_say(
+            look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
             "No delivery email was asked for: the customer knows the page only if you gave its "
             "address.");
     } else if (mdl_email_is_awaited(email)) {
-        say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
-            "The delivery email waits for the customer's address from the storefront.");
+        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+                      "The delivery email waits for the customer's address from the storefront.");
     } else if (is(email->status, MDL_EMAIL_HELD)) {
-        say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
-            apr_psprintf(p, "The delivery email to %s is sent once the order is released.",
-                         email->to));
+        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+                      apr_psprintf(p,
+                                   "The delivery email to %s is sent once the order is released.",
+                                   email->to));
     } else if (is(email->status, "queued") && email->last_error == NULL) {
-        say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
-            apr_psprintf(p, "The delivery email to %s waits to be sent.", email->to));
+        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+                      apr_psprintf(p, "The delivery email to %s waits to be sent.", email->to));
     } else if (is(email->status, "queued")) {
-        say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
-            apr_psprintf(p, "The delivery email to %s is tried again; so far: %s", email->to,
-                         email->last_error));
+        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+                      apr_psprintf(p, "The delivery email to %s is tried again; so far: %s",
+                                   email->to, email->last_error));
     } else if (is(email->status, MDL_EMAIL_NO_RECIPIENT)) {
-        say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
+        diagnosis_say(
+            look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
             email->last_error == NULL
                 ? "The delivery email was not sent, for there was no address then: resend it."
                 : apr_pstrcat(p, "The delivery email was not sent, for there was no address: ",
                               email->last_error, NULL));
     } else if (is(email->status, MDL_EMAIL_BOUNCED)) {
-        say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
+        diagnosis_say(
+            look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
             apr_psprintf(p, "The delivery email to %s came back: %s", email->to, words_of(email)));
     } else {
-        say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
-            apr_psprintf(p, "The delivery email to %s was not delivered: %s", email->to,
-                         words_of(email)));
+        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
+                      apr_psprintf(p, "The delivery email to %s was not delivered: %s", email->to,
+                                   words_of(email)));
     }
 }
 
@@ -132,12 +140,12 @@ static void check_page(look_t *look)
     int assignments = look->order->assignments->nelts;
 
     if (assignments == 0) {
-        say(look, MDL_CHECK_PAGE, MDL_CHECK_FAIL,
-            "The download page is empty: nothing is assigned to the order.");
+        diagnosis_say(look, MDL_CHECK_PAGE, MDL_CHECK_FAIL,
+                      "The download page is empty: nothing is assigned to the order.");
     } else {
-        say(look, MDL_CHECK_PAGE, MDL_CHECK_OK,
-            apr_psprintf(look->pool, "The download page is there, with %d assignment%s.",
-                         assignments, assignments == 1 ? "" : "s"));
+        diagnosis_say(look, MDL_CHECK_PAGE, MDL_CHECK_OK,
+                      apr_psprintf(look->pool, "The download page is there, with %d assignment%s.",
+                                   assignments, assignments == 1 ? "" : "s"));
     }
 }
 
@@ -154,7 +162,7 @@ static void check_mapping(look_t *look)
     apr_int64_t pending = 0;
 
     for (int i = 0; i < all; i++) {
-        const mdl_assignment_t *assignment = assignment_at(look, i);
+        const mdl_assignment_t *assignment = diagnosis_assignment_at(look, i);
 
         if (is_empty(assignment)) {
             empty++;
@@ -166,29 +174,31 @@ static void check_mapping(look_t *look)
         pending += assignment->license_keys_pending;
     }
     if (empty > 0) {
-        say(look, MDL_CHECK_MAPPING, share(empty, all),
-            apr_psprintf(look->pool,
-                         "Mapping %" APR_INT64_T_FMT
-                         " has no content, so that assignment %" APR_INT64_T_FMT
-                         " gives nothing: %d of %d assignment%s.",
-                         last->mapping_id, last->id, empty, all, all == 1 ? "" : "s"));
+        diagnosis_say(look, MDL_CHECK_MAPPING, diagnosis_share(empty, all),
+                      apr_psprintf(look->pool,
+                                   "Mapping %" APR_INT64_T_FMT
+                                   " has no content, so that assignment %" APR_INT64_T_FMT
+                                   " gives nothing: %d of %d assignment%s.",
+                                   last->mapping_id, last->id, empty, all, all == 1 ? "" : "s"));
     } else if (pending > 0 && !is(look->order->access_status, "active")) {
-        say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
-            apr_psprintf(look->pool,
-                         "%" APR_INT64_T_FMT " license key%s handed out once access is given.",
-                         pending, pending == 1 ? " is" : "s are"));
+        diagnosis_say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+                      apr_psprintf(look->pool,
+                                   "%" APR_INT64_T_FMT
+                                   " license key%s handed out once access is given.",
+                                   pending, pending == 1 ? " is" : "s are"));
     } else if (pending > 0) {
-        say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+        diagnosis_say(
+            look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
             apr_psprintf(look->pool, "%" APR_INT64_T_FMT " license key%s: add keys to the tag.",
                          pending, pending == 1 ? " is still missing" : "s are still missing"));
     } else if (inactive != NULL) {
-        say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
-            apr_psprintf(look->pool,
-                         "Mapping %" APR_INT64_T_FMT
-                         " is not active: it serves this order, but no new one.",
-                         inactive->mapping_id));
+        diagnosis_say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+                      apr_psprintf(look->pool,
+                                   "Mapping %" APR_INT64_T_FMT
+                                   " is not active: it serves this order, but no new one.",
+                                   inactive->mapping_id));
     } else {
-        say(look, MDL_CHECK_MAPPING, MDL_CHECK_OK, "Every assignment has content.");
+        diagnosis_say(look, MDL_CHECK_MAPPING, MDL_CHECK_OK, "Every assignment has content.");
     }
 }
 
@@ -229,13 +239,13 @@ static const char *decision_words(const mdl_order_t *order)
                                     : "The fraud check is passed.";
 }
 
-static void check_fraud(look_t *look)
+static void diagnosis_check_fraud(look_t *look)
 {
     const char *decision = look->order->fraud_decision;
     int failed = is(decision, "held") || is(decision, "rejected");
 
-    say(look, MDL_CHECK_FRAUD, failed ? MDL_CHECK_FAIL : MDL_CHECK_OK,
-        apr_pstrcat(look->pool, decision_words(look->order), signal_words(look), NULL));
+    diagnosis_say(look, MDL_CHECK_FRAUD, failed ? MDL_CHECK_FAIL : MDL_CHECK_OK,
+                  apr_pstrcat(look->pool, decision_words(look->order), signal_words(look), NULL));
 }
 
 static const char *closed_words(const look_t *look, int revoked, int expired, int all)
@@ -256,27 +266,29 @@ static void check_access(look_t *look)
     int all = order->assignments->nelts, revoked = 0, expired = 0;
 
     if (is(order->access_status, "revoked")) {
-        say(look, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
-            apr_pstrcat(look->pool, "Access to the order is revoked",
-                        order->access_reason != NULL ? ": " : ".", order->access_reason, NULL));
+        diagnosis_say(look, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
+                      apr_pstrcat(look->pool, "Access to the order is revoked",
+                                  order->access_reason != NULL ? ": " : ".", order->access_reason,
+                                  NULL));
         return;
     }
     if (!is(order->access_status, "active")) {
-        say(look, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
-            apr_psprintf(look->pool, "Access to the order is %s.", order->access_status));
+        diagnosis_say(look, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
+                      apr_psprintf(look->pool, "Access to the order is %s.", order->access_status));
         return;
     }
     for (int i = 0; i < all; i++) {
-        mdl_entitlement_t verdict = mdl_assignment_verdict(assignment_at(look, i), look->now);
+        mdl_entitlement_t verdict = mdl_assignment_verdict(diagnosis_assignment_at(look, i),
+                                                           look->now);
 
         revoked += verdict == MDL_ENTITLEMENT_REVOKED;
         expired += verdict == MDL_ENTITLEMENT_EXPIRED;
     }
     if (revoked + expired > 0) {
-        say(look, MDL_CHECK_ACCESS, share(revoked + expired, all),
-            closed_words(look, revoked, expired, all));
+        diagnosis_say(look, MDL_CHECK_ACCESS, diagnosis_share(revoked + expired, all),
+                      closed_words(look, revoked, expired, all));
     } else {
-        say(look, MDL_CHECK_ACCESS, MDL_CHECK_OK, "Access is given.");
+        diagnosis_say(look, MDL_CHECK_ACCESS, MDL_CHECK_OK, "Access is given.");
     }
 }
 
@@ -288,7 +300,7 @@ static void each_file(look_t *look,
     int any = mdl_order_has_open(look->order, look->now);
 
     for (int i = 0; i < look->order->assignments->nelts; i++) {
-        const mdl_assignment_t *assignment = assignment_at(look, i);
+        const mdl_assignment_t *assignment = diagnosis_assignment_at(look, i);
 
         for (int j = 0; j < assignment->files->nelts; j++) {
             if (!any || mdl_assignment_open(assignment, look->now)) {
@@ -324,16 +336,18 @@ static void check_allowance(look_t *look)
 
     each_file(look, tally_allowance, &tally);
     if (tally.faulty == 0) {
-        say(look, MDL_CHECK_ALLOWANCE, MDL_CHECK_OK, "There are downloads left of every file.");
+        diagnosis_say(look, MDL_CHECK_ALLOWANCE, MDL_CHECK_OK,
+                      "There are downloads left of every file.");
         return;
     }
-    say(look, MDL_CHECK_ALLOWANCE, share(tally.faulty, tally.all),
-        apr_psprintf(look->pool,
-                     "All %d download%s of %s (file %" APR_INT64_T_FMT
-                     ") are used up, %d of %d file%s: grant more.",
-                     tally.last->download_limit, tally.last->download_limit == 1 ? "" : "s",
-                     tally.last->filename, tally.last->asset_id, tally.faulty, tally.all,
-                     tally.all == 1 ? "" : "s"));
+    diagnosis_say(look, MDL_CHECK_ALLOWANCE, diagnosis_share(tally.faulty, tally.all),
+                  apr_psprintf(look->pool,
+                               "All %d download%s of %s (file %" APR_INT64_T_FMT
+                               ") are used up, %d of %d file%s: grant more.",
+                               tally.last->download_limit,
+                               tally.last->download_limit == 1 ? "" : "s", tally.last->filename,
+                               tally.last->asset_id, tally.faulty, tally.all,
+                               tally.all == 1 ? "" : "s"));
 }
 
 /* Whether the bytes are where they should be, whole. */
@@ -366,31 +380,31 @@ static void tally_file(look_t *look, const mdl_order_file_t *file, void *baton)
     }
 }
 
-static void check_file(look_t *look)
+static void diagnosis_check_file(look_t *look)
 {
     tally_t tally = {0};
 
     if (mdl_storage_open(&tally.storage, look->storage, look->pool) != APR_SUCCESS) {
-        say(look, MDL_CHECK_FILE, MDL_CHECK_FAIL, "The server's storage can't be read.");
+        diagnosis_say(look, MDL_CHECK_FILE, MDL_CHECK_FAIL, "The server's storage can't be read.");
         return;
     }
     each_file(look, tally_file, &tally);
     if (tally.faulty == 0) {
-        say(look, MDL_CHECK_FILE, MDL_CHECK_OK, "Every file is there.");
+        diagnosis_say(look, MDL_CHECK_FILE, MDL_CHECK_OK, "Every file is there.");
         return;
     }
-    say(look, MDL_CHECK_FILE, share(tally.faulty, tally.all),
-        apr_psprintf(look->pool, "%s (file %" APR_INT64_T_FMT ") %s: %d of %d file%s.",
-                     tally.last->filename, tally.last->asset_id, tally.fault, tally.faulty,
-                     tally.all, tally.all == 1 ? "" : "s"));
+    diagnosis_say(look, MDL_CHECK_FILE, diagnosis_share(tally.faulty, tally.all),
+                  apr_psprintf(look->pool, "%s (file %" APR_INT64_T_FMT ") %s: %d of %d file%s.",
+                               tally.last->filename, tally.last->asset_id, tally.fault,
+                               tally.faulty, tally.all, tally.all == 1 ? "" : "s"));
 }
 
 const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order, const char *storage,
                                           apr_pool_t *p)
 {
-    static void (*const checks[])(look_t * look) = {check_recipient, check_email, check_page,
-                                                    check_mapping,   check_fraud, check_access,
-                                                    check_allowance, check_file};
+    static void (*const checks[])(look_t * look) = {
+        check_recipient,       diagnosis_check_email, check_page,      check_mapping,
+        diagnosis_check_fraud, check_access,          check_allowance, diagnosis_check_file};
     look_t look = {.order = order, .storage = storage, .now = apr_time_now(), .pool = p};
 
     look.diagnosis = apr_pcalloc(p, sizeof *look.diagnosis);

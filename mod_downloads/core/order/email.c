@@ -52,8 +52,8 @@ static apr_status_t insert_job_at(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t
 }
 
 /* Due when the shop's delay, counted from when the email was asked for, is over. */
-static apr_status_t insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t email_id,
-                               apr_pool_t *p)
+static apr_status_t email_insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t email_id,
+                                     apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_DELAY, &row, p,
@@ -81,7 +81,7 @@ apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_poo
                  mdl_int(to_be_sent && email->held), mdl_int(apr_time_now())));
     if (rv == APR_SUCCESS && email->to != NULL && !email->held) {
         rv = email->at_once ? insert_job_at(db, email->shop_id, mdl_rows_int(row, 0), 0, p)
-                            : insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
+                            : email_insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
     }
     return rv;
 }
@@ -126,7 +126,7 @@ apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t or
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         rv = mdl_rows_null(rows, 1) ? APR_SUCCESS
-                                    : insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
+                                    : email_insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
     }
     return rv;
 }
@@ -146,7 +146,7 @@ apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t or
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         rv = mdl_rows_int(rows, 1) != 0 ? APR_SUCCESS
-                                        : insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
+                                        : email_insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
     }
     return rv;
 }

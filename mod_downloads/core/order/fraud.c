@@ -108,22 +108,22 @@ static apr_status_t read_subject(mdl_db_t *db, subject_t *subject, apr_pool_t *p
 }
 
 /* Nobody needs to know how far beyond twice the number a count goes. */
-static apr_int64_t most(int number)
+static apr_int64_t fraud_most(int number)
 {
     return 2 * (apr_int64_t)number;
 }
 
-static apr_status_t count(mdl_db_t *db, const mdl_settings_t *settings, subject_t *subject,
-                          apr_pool_t *p)
+static apr_status_t fraud_count(mdl_db_t *db, const mdl_settings_t *settings, subject_t *subject,
+                                apr_pool_t *p)
 {
     apr_time_t since = apr_time_now() - settings->fraud_window;
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
         db, MDL_Q_FRAUD_COUNTS, &row, p,
-        MDL_ARGS(mdl_int(since), mdl_int(most(settings->fraud_customer_orders)), mdl_int(since),
-                 mdl_int(most(settings->fraud_address_orders)), mdl_int(since),
-                 mdl_int(most(settings->fraud_ip_orders)), mdl_int(most(REVOKED_MEDIUM)),
-                 mdl_int(subject->id)));
+        MDL_ARGS(mdl_int(since), mdl_int(fraud_most(settings->fraud_customer_orders)),
+                 mdl_int(since), mdl_int(fraud_most(settings->fraud_address_orders)),
+                 mdl_int(since), mdl_int(fraud_most(settings->fraud_ip_orders)),
+                 mdl_int(fraud_most(REVOKED_MEDIUM)), mdl_int(subject->id)));
 
     if (rv == APR_SUCCESS) {
         subject->orders_of_customer = (int)mdl_rows_int(row, 0);
@@ -134,7 +134,7 @@ static apr_status_t count(mdl_db_t *db, const mdl_settings_t *settings, subject_
     return rv;
 }
 
-static void add(finding_t *finding, const char *code, level_t level, const char *message)
+static void fraud_add(finding_t *finding, const char *code, level_t level, const char *message)
 {
     mdl_json_t *signal = mdl_json_add_object(finding->signals, NULL);
 
@@ -165,8 +165,8 @@ static const char *window_words(apr_interval_time_t window, apr_pool_t *p)
 /* "5 other orders", "10 or more other orders": what is behind it is the sentence's. */
 static const char *orders_words(int orders, int number, apr_pool_t *p)
 {
-    return apr_psprintf(p, "%d%s other order%s", orders, orders == most(number) ? " or more" : "",
-                        orders == 1 ? "" : "s");
+    return apr_psprintf(p, "%d%s other order%s", orders,
+                        orders == fraud_most(number) ? " or more" : "", orders == 1 ? "" : "s");
 }
 
 static void look_at_count(finding_t *finding, const char *code, int orders, int number,
@@ -175,9 +175,9 @@ static void look_at_count(finding_t *finding, const char *code, int orders, int 
     apr_pool_t *p = finding->pool;
 
     if (number > 0 && orders >= number) {
-        add(finding, code, orders >= most(number) ? HIGH : MEDIUM,
-            apr_psprintf(p, "%s %s in %s.", orders_words(orders, number, p), whose,
-                         window_words(window, p)));
+        fraud_add(finding, code, orders >= fraud_most(number) ? HIGH : MEDIUM,
+                  apr_psprintf(p, "%s %s in %s.", orders_words(orders, number, p), whose,
+                               window_words(window, p)));
     }
 }
 
@@ -194,10 +194,10 @@ static void look_at_counts(finding_t *finding, const mdl_settings_t *settings,
     look_at_count(finding, "ip_orders", subject->orders_of_ip, settings->fraud_ip_orders,
                   "from this IP address", window);
     if (refused >= REVOKED_MEDIUM) {
-        add(finding, "revoked_orders", refused >= most(REVOKED_MEDIUM) ? HIGH : MEDIUM,
-            apr_psprintf(finding->pool, "%s of this customer %s revoked or rejected.",
-                         orders_words(refused, REVOKED_MEDIUM, finding->pool),
-                         refused == 1 ? "was" : "were"));
+        fraud_add(finding, "revoked_orders", refused >= fraud_most(REVOKED_MEDIUM) ? HIGH : MEDIUM,
+                  apr_psprintf(finding->pool, "%s of this customer %s revoked or rejected.",
+                               orders_words(refused, REVOKED_MEDIUM, finding->pool),
+                               refused == 1 ? "was" : "were"));
     }
 }
 
@@ -212,12 +212,13 @@ static void look_at_domain(finding_t *finding, const mdl_fraud_rules_t *rules,
     }
     domain++;
     if (rules->disposable != NULL && mdl_domains_has(rules->disposable, domain)) {
-        add(finding, "disposable_domain", MEDIUM,
+        fraud_add(
+            finding, "disposable_domain", MEDIUM,
             apr_pstrcat(p, "Email addresses of ", domain, " are thrown away after use.", NULL));
     }
     if (rules->blocked != NULL && mdl_domains_has(rules->blocked, domain)) {
-        add(finding, "blocked_domain", HIGH,
-            apr_pstrcat(p, "The domain ", domain, " of the email address is blocked.", NULL));
+        fraud_add(finding, "blocked_domain", HIGH,
+                  apr_pstrcat(p, "The domain ", domain, " of the email address is blocked.", NULL));
     }
 }
 
@@ -225,23 +226,23 @@ static void look_at_risk(finding_t *finding, const subject_t *subject, int asked
 {
     if (subject->risk != NULL) {
         if (!is(subject->risk, level_names[NONE])) {
-            add(finding, "storefront_risk", level_of(subject->risk),
-                apr_psprintf(finding->pool, "The storefront rates the order's risk as %s.",
-                             subject->risk));
+            fraud_add(finding, "storefront_risk", level_of(subject->risk),
+                      apr_psprintf(finding->pool, "The storefront rates the order's risk as %s.",
+                                   subject->risk));
         }
     } else if (asked) {
-        add(finding, "risk_unknown", LOW, "The storefront did not tell the order's risk.");
+        fraud_add(finding, "risk_unknown", LOW, "The storefront did not tell the order's risk.");
     } else if (subject->has_storefront) {
         finding->pending = 1;
-        add(finding, "risk_pending", NONE,
-            "The storefront's rating of the order's risk is awaited.");
+        fraud_add(finding, "risk_pending", NONE,
+                  "The storefront's rating of the order's risk is awaited.");
     }
 }
 
-static apr_status_t inspect(mdl_db_t *db, const mdl_fraud_rules_t *rules, subject_t *subject,
-                            int asked, finding_t *finding, apr_pool_t *p)
+static apr_status_t fraud_inspect(mdl_db_t *db, const mdl_fraud_rules_t *rules, subject_t *subject,
+                                  int asked, finding_t *finding, apr_pool_t *p)
 {
-    apr_status_t rv = count(db, rules->settings, subject, p);
+    apr_status_t rv = fraud_count(db, rules->settings, subject, p);
 
     if (rv == APR_SUCCESS) {
         *finding = (finding_t){.signals = mdl_json_array(p), .pool = p};
@@ -252,8 +253,9 @@ static apr_status_t inspect(mdl_db_t *db, const mdl_fraud_rules_t *rules, subjec
     return rv;
 }
 
-static apr_status_t add_event(mdl_db_t *db, const subject_t *subject, const finding_t *finding,
-                              const char *key_id, apr_int64_t license_keys, apr_pool_t *p)
+static apr_status_t fraud_add_event(mdl_db_t *db, const subject_t *subject,
+                                    const finding_t *finding, const char *key_id,
+                                    apr_int64_t license_keys, apr_pool_t *p)
 {
     mdl_json_t *details = mdl_json_object(p);
     mdl_event_t event = {.action = is(subject->decision, "held") ? "fraud_held" : "fraud_passed",
@@ -269,8 +271,8 @@ static apr_status_t add_event(mdl_db_t *db, const subject_t *subject, const find
 }
 
 /* Stores the subject as it is to be, with what was found. */
-static apr_status_t store(mdl_db_t *db, const subject_t *subject, const finding_t *finding,
-                          apr_pool_t *p)
+static apr_status_t fraud_store(mdl_db_t *db, const subject_t *subject, const finding_t *finding,
+                                apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_FRAUD_RESULT, NULL, p,
                        MDL_ARGS(mdl_text(subject->access_status), mdl_text(subject->decision),
@@ -292,8 +294,8 @@ static int is_news(const subject_t *subject, const finding_t *finding, const cha
            !is(subject->signals, mdl_json_text(finding->signals, NULL, p));
 }
 
-static apr_status_t decide(mdl_db_t *db, mdl_fraud_check_t *check, subject_t *subject,
-                           const finding_t *finding, apr_pool_t *p)
+static apr_status_t fraud_decide(mdl_db_t *db, mdl_fraud_check_t *check, subject_t *subject,
+                                 const finding_t *finding, apr_pool_t *p)
 {
     int held = is_to_be_held(subject, finding);
     int was_held = is(subject->access_status, "held");
@@ -307,8 +309,8 @@ static apr_status_t decide(mdl_db_t *db, mdl_fraud_check_t *check, subject_t *su
     }
     subject->decision = decision;
     subject->access_status = held ? "held" : subject->access_status;
-    if ((rv = store(db, subject, finding, p)) != APR_SUCCESS ||
-        (rv = add_event(db, subject, finding, check->key_id, 0, p)) != APR_SUCCESS) {
+    if ((rv = fraud_store(db, subject, finding, p)) != APR_SUCCESS ||
+        (rv = fraud_add_event(db, subject, finding, check->key_id, 0, p)) != APR_SUCCESS) {
         return rv;
     }
     return held && !was_held ? mdl_email_hold(db, subject->id, p) : APR_SUCCESS;
@@ -327,8 +329,8 @@ apr_status_t mdl_fraud_check(mdl_db_t *db, mdl_fraud_check_t *check, apr_pool_t 
     if (is(subject.decision, "approved")) {
         return APR_SUCCESS;
     }
-    rv = inspect(db, check->rules, &subject, 0, &finding, p);
-    return rv == APR_SUCCESS ? decide(db, check, &subject, &finding, p) : rv;
+    rv = fraud_inspect(db, check->rules, &subject, 0, &finding, p);
+    return rv == APR_SUCCESS ? fraud_decide(db, check, &subject, &finding, p) : rv;
 }
 
 /* A hold by the rest of the signals stays, until somebody decides. */
@@ -340,18 +342,18 @@ static apr_status_t end_wait(mdl_db_t *db, subject_t *subject, const finding_t *
     apr_status_t rv;
 
     if (!is(subject->decision, "held")) {
-        return store(db, subject, finding, p);
+        return fraud_store(db, subject, finding, p);
     }
     subject->decision = held ? "held" : "passed";
     if (!held && is(subject->access_status, "held")) {
         subject->access_status = "active";
     }
-    rv = store(db, subject, finding, p);
+    rv = fraud_store(db, subject, finding, p);
     if (rv == APR_SUCCESS && is(subject->access_status, "active") &&
         (rv = mdl_email_release(db, subject->shop_id, subject->id, p)) == APR_SUCCESS) {
         rv = mdl_license_fill_order(db, subject->id, &given, p);
     }
-    return rv == APR_SUCCESS ? add_event(db, subject, finding, NULL, given, p) : rv;
+    return rv == APR_SUCCESS ? fraud_add_event(db, subject, finding, NULL, given, p) : rv;
 }
 
 apr_status_t mdl_fraud_recheck(mdl_db_t *db, const mdl_fraud_rules_t *rules, apr_int64_t order_id,
@@ -370,6 +372,6 @@ apr_status_t mdl_fraud_recheck(mdl_db_t *db, const mdl_fraud_rules_t *rules, apr
     if (!subject.pending) {
         return APR_SUCCESS;
     }
-    rv = inspect(db, rules, &subject, 1, &finding, p);
+    rv = fraud_inspect(db, rules, &subject, 1, &finding, p);
     return rv == APR_SUCCESS ? end_wait(db, &subject, &finding, p) : rv;
 }

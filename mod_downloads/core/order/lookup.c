@@ -19,8 +19,8 @@ static apr_status_t find_open(mdl_db_t *db, apr_int64_t order_id, const char *bu
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
-static apr_status_t insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
-                               apr_pool_t *p)
+static apr_status_t lookup_insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
+                                      apr_pool_t *p)
 {
     mdl_job_t job = {.id = mdl_ulid("job_", p),
                      .type = MDL_JOB_LOOKUP,
@@ -43,7 +43,7 @@ apr_status_t mdl_lookup_want(mdl_db_t *db, mdl_lookup_want_t *want, apr_pool_t *
     rv = mdl_db_select_one(db, MDL_Q_STOREFRONT_OF_SHOP, &row, p, MDL_ARGS(mdl_int(want->shop_id)));
     if (rv == APR_SUCCESS && !mdl_rows_null(row, 0)) {
         want->open = 1;
-        rv = insert_job(db, want->shop_id, want->order_id, p);
+        rv = lookup_insert_job(db, want->shop_id, want->order_id, p);
     }
     return rv;
 }
@@ -71,8 +71,8 @@ apr_status_t mdl_lookup_find(mdl_db_t *db, apr_int64_t order_id, mdl_lookup_t *l
 }
 
 /* The customer comes before the order, as in an assignment. */
-static apr_status_t keep(mdl_db_t *db, const mdl_lookup_t *lookup,
-                         const mdl_storefront_found_t *found, apr_pool_t *p)
+static apr_status_t lookup_keep(mdl_db_t *db, const mdl_lookup_t *lookup,
+                                const mdl_storefront_found_t *found, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = APR_SUCCESS;
@@ -118,7 +118,7 @@ apr_status_t mdl_lookup_settle(mdl_db_t *db, apr_int64_t order_id,
     apr_status_t rv;
 
     if ((rv = mdl_lookup_find(db, order_id, &lookup, p)) != APR_SUCCESS ||
-        (rv = keep(db, &lookup, result->found, p)) != APR_SUCCESS ||
+        (rv = lookup_keep(db, &lookup, result->found, p)) != APR_SUCCESS ||
         /* what an assignment wrote before the order was locked is to be seen */
         (rv = mdl_lookup_find(db, order_id, &lookup, p)) != APR_SUCCESS ||
         (rv = settle_emails(db, &lookup, result, p)) != APR_SUCCESS) {
@@ -126,7 +126,7 @@ apr_status_t mdl_lookup_settle(mdl_db_t *db, apr_int64_t order_id,
     }
     /* A fraud check that came while the storefront was asked for the customer alone. */
     if (result->failure == NULL && lookup.for_risk && !result->asked_risk && lookup.url != NULL) {
-        return insert_job(db, lookup.shop_id, order_id, p);
+        return lookup_insert_job(db, lookup.shop_id, order_id, p);
     }
     return mdl_fraud_recheck(db, result->rules, order_id, p);
 }

@@ -69,7 +69,7 @@ static int left_of(const mdl_order_file_t *file)
     return left > 0 ? left : 0;
 }
 
-static void take_file(content_t *content, const mdl_order_file_t *file, apr_time_t expires_at)
+static void offer_take_file(content_t *content, const mdl_order_file_t *file, apr_time_t expires_at)
 {
     apr_int64_t key[] = {file->asset_id, minute_of(expires_at)};
     file_offer_t *offer = apr_hash_get(content->files_seen, key, sizeof key);
@@ -113,8 +113,8 @@ static void take_assignment(content_t *content, const mdl_assignment_t *assignme
     }
     content->differ |= minute_of(assignment->expires_at) != minute_of(content->expires_at);
     for (int i = 0; i < assignment->files->nelts; i++) {
-        take_file(content, APR_ARRAY_IDX(assignment->files, i, const mdl_order_file_t *),
-                  assignment->expires_at);
+        offer_take_file(content, APR_ARRAY_IDX(assignment->files, i, const mdl_order_file_t *),
+                        assignment->expires_at);
     }
     for (int i = 0; i < assignment->links->nelts; i++) {
         take_link(content, APR_ARRAY_IDX(assignment->links, i, const mdl_order_link_t *),
@@ -143,7 +143,7 @@ static void add_limit(mdl_json_t *object, const file_offer_t *offer)
     mdl_json_add_bool(limit, "one", offer->total == 1);
 }
 
-static void add_file(mdl_json_t *files, const file_offer_t *offer, const content_t *content)
+static void offer_add_file(mdl_json_t *files, const file_offer_t *offer, const content_t *content)
 {
     const mdl_order_file_t *file = offer->file;
     mdl_entitlement_t verdict = mdl_offer_file_entitlement(file);
@@ -174,7 +174,7 @@ static void add_files(mdl_json_t *data, const content_t *content)
     for (int i = 0; i < all; i++) {
         const file_offer_t *offer = APR_ARRAY_IDX(content->files, i, const file_offer_t *);
 
-        add_file(files, offer, content);
+        offer_add_file(files, offer, content);
         preparing += mdl_offer_file_entitlement(offer->file) == MDL_ENTITLEMENT_NOT_READY;
         failed += mdl_offer_file_entitlement(offer->file) == MDL_ENTITLEMENT_FAILED;
     }

@@ -113,7 +113,7 @@ static apr_status_t select_for(mdl_db_t *db, mdl_statement_t statement, const in
                          MDL_ARGS(mdl_text(mdl_json_text(index->ids, NULL, index->pool))));
 }
 
-static apr_status_t read_files(mdl_db_t *db, const index_t *assignments, int default_limit)
+static apr_status_t order_read_files(mdl_db_t *db, const index_t *assignments, int default_limit)
 {
     apr_pool_t *p = assignments->pool;
     apr_hash_t *seen = apr_hash_make(p);
@@ -182,7 +182,7 @@ static apr_status_t read_content(mdl_db_t *db, const index_t *assignments, int d
     if (mdl_json_length(assignments->ids) == 0) {
         return APR_SUCCESS;
     }
-    if ((rv = read_files(db, assignments, default_limit)) == APR_SUCCESS &&
+    if ((rv = order_read_files(db, assignments, default_limit)) == APR_SUCCESS &&
         (rv = read_links(db, assignments)) == APR_SUCCESS) {
         rv = read_license_keys(db, assignments);
     }
@@ -310,7 +310,7 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg)
                : rv;
 }
 
-static apr_status_t not_found(mdl_problem_t *problem)
+static apr_status_t order_not_found(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 404, "order_not_found", "There is no such order.");
 }
@@ -324,7 +324,7 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
     rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK, &row, p,
                            MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
     if (rv == APR_ENOENT) {
-        return not_found(problem);
+        return order_not_found(problem);
     }
     return rv == APR_SUCCESS ? mdl_order_find(db, p, find) : rv;
 }
@@ -367,7 +367,7 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv;
 
     if ((rv = mdl_order_head(db, p, &find)) != APR_SUCCESS) {
-        return rv == APR_ENOENT ? not_found(list->problem) : rv;
+        return rv == APR_ENOENT ? order_not_found(list->problem) : rv;
     }
     list->order = find.order;
     list->page.found = apr_array_make(p, 4, sizeof(mdl_assignment_t *));

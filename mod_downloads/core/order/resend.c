@@ -19,7 +19,7 @@ static apr_status_t check_open(const mdl_order_resend_t *resend)
                : rv;
 }
 
-static apr_status_t check_rate(mdl_db_t *db, mdl_order_resend_t *resend, apr_pool_t *p)
+static apr_status_t resend_check_rate(mdl_db_t *db, mdl_order_resend_t *resend, apr_pool_t *p)
 {
     apr_time_t now = apr_time_now();
     apr_time_t oldest;
@@ -35,8 +35,8 @@ static apr_status_t check_rate(mdl_db_t *db, mdl_order_resend_t *resend, apr_poo
                            "The email of an order is sent again 3 times in an hour at most.");
 }
 
-static apr_status_t queue(mdl_db_t *db, const mdl_order_resend_t *resend, const char *to,
-                          apr_pool_t *p)
+static apr_status_t resend_queue(mdl_db_t *db, const mdl_order_resend_t *resend, const char *to,
+                                 apr_pool_t *p)
 {
     mdl_json_t *details = mdl_json_object(p);
     mdl_email_new_t email = {.shop_id = resend->shop_id,
@@ -77,8 +77,8 @@ apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, void *arg)
         return mdl_problem_set(resend->problem, 422, "no_recipient",
                                "The customer has no email address; give one with the request.");
     }
-    if ((rv = check_rate(db, resend, p)) != APR_SUCCESS ||
-        (rv = queue(db, resend, to, p)) != APR_SUCCESS) {
+    if ((rv = resend_check_rate(db, resend, p)) != APR_SUCCESS ||
+        (rv = resend_queue(db, resend, to, p)) != APR_SUCCESS) {
         return rv;
     }
     rv = mdl_order_find(db, p, &find);

@@ -11,7 +11,7 @@
 
 #define MAX_CREDENTIALS_SIZE 1024
 
-static int has_control_character(const char *text)
+static int settings_check_has_control_character(const char *text)
 {
     for (; *text; text++) {
         if (apr_iscntrl(*text)) {
@@ -21,7 +21,7 @@ static int has_control_character(const char *text)
     return 0;
 }
 
-static void add_problem(apr_array_header_t *problems, const char *sentence)
+static void settings_check_add_problem(apr_array_header_t *problems, const char *sentence)
 {
     APR_ARRAY_PUSH(problems, const char *) = sentence;
 }
@@ -56,18 +56,20 @@ static void check_required(const mdl_settings_t *settings, apr_array_header_t *p
 
     for (i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
         if (!required[i].value) {
-            add_problem(problems, required[i].sentence);
+            settings_check_add_problem(problems, required[i].sentence);
         }
     }
 }
 
 /* A relative path means another file to httpd, to its background process and to downloadsctl. */
-static void check_database(const mdl_settings_t *settings, apr_array_header_t *problems)
+static void settings_check_check_database(const mdl_settings_t *settings,
+                                          apr_array_header_t *problems)
 {
     if (settings->db_driver && settings->db_params && strcmp(settings->db_driver, "sqlite3") == 0 &&
         settings->db_params[0] != '/') {
-        add_problem(problems, "DBDParams must be the database file's absolute path, beginning with "
-                              "a slash, when DBDriver is sqlite3.");
+        settings_check_add_problem(
+            problems, "DBDParams must be the database file's absolute path, beginning with "
+                      "a slash, when DBDriver is sqlite3.");
     }
 }
 
@@ -76,29 +78,31 @@ static void check_times(const mdl_settings_t *settings, apr_array_header_t *prob
     const mdl_http_policy_t *ingest = &settings->ingest;
 
     if (settings->poll_interval >= settings->lease_time) {
-        add_problem(problems,
-                    apr_psprintf(p,
-                                 "DownloadsPollInterval (%d s) must be less than "
-                                 "DownloadsLeaseTime (%d s), or leases run out before they are "
-                                 "renewed.",
-                                 (int)apr_time_sec(settings->poll_interval),
-                                 (int)apr_time_sec(settings->lease_time)));
+        settings_check_add_problem(
+            problems, apr_psprintf(p,
+                                   "DownloadsPollInterval (%d s) must be less than "
+                                   "DownloadsLeaseTime (%d s), or leases run out before they are "
+                                   "renewed.",
+                                   (int)apr_time_sec(settings->poll_interval),
+                                   (int)apr_time_sec(settings->lease_time)));
     }
     if (ingest->connect_timeout_s > ingest->total_timeout_s) {
-        add_problem(problems, apr_psprintf(p,
-                                           "DownloadsIngestConnectTimeout (%d s) must not be more "
-                                           "than DownloadsIngestTimeout (%d s).",
-                                           ingest->connect_timeout_s, ingest->total_timeout_s));
+        settings_check_add_problem(
+            problems, apr_psprintf(p,
+                                   "DownloadsIngestConnectTimeout (%d s) must not be more "
+                                   "than DownloadsIngestTimeout (%d s).",
+                                   ingest->connect_timeout_s, ingest->total_timeout_s));
     }
     if (ingest->stall_timeout_s > ingest->total_timeout_s) {
-        add_problem(problems, apr_psprintf(p,
-                                           "DownloadsIngestStallTimeout (%d s) must not be more "
-                                           "than DownloadsIngestTimeout (%d s).",
-                                           ingest->stall_timeout_s, ingest->total_timeout_s));
+        settings_check_add_problem(
+            problems, apr_psprintf(p,
+                                   "DownloadsIngestStallTimeout (%d s) must not be more "
+                                   "than DownloadsIngestTimeout (%d s).",
+                                   ingest->stall_timeout_s, ingest->total_timeout_s));
     }
 }
 
-static const char *unreadable(apr_status_t rv, apr_pool_t *p)
+static const char *settings_check_unreadable(apr_status_t rv, apr_pool_t *p)
 {
     char words[120];
 
@@ -118,7 +122,7 @@ static const char *read_credentials(mdl_settings_t *settings, apr_pool_t *p)
 
     rv = apr_stat(&info, settings->mail_credentials, APR_FINFO_TYPE | APR_FINFO_PROT, p);
     if (rv != APR_SUCCESS && rv != APR_INCOMPLETE) {
-        return unreadable(rv, p);
+        return settings_check_unreadable(rv, p);
     }
     if (info.filetype != APR_REG) {
         return "is not a regular file";
@@ -133,7 +137,7 @@ static const char *read_credentials(mdl_settings_t *settings, apr_pool_t *p)
         apr_file_close(file);
     }
     if (rv != APR_SUCCESS && !APR_STATUS_IS_EOF(rv)) {
-        return unreadable(rv, p);
+        return settings_check_unreadable(rv, p);
     }
     if (length > MAX_CREDENTIALS_SIZE || memchr(line, '\0', length)) {
         return "is longer than 1,024 bytes or has a NUL in it";
@@ -143,7 +147,7 @@ static const char *read_credentials(mdl_settings_t *settings, apr_pool_t *p)
         line[length - 1] = '\0';
     }
     colon = strchr(line, ':');
-    if (!colon || colon == line || !colon[1] || has_control_character(line)) {
+    if (!colon || colon == line || !colon[1] || settings_check_has_control_character(line)) {
         return "must be one line user:password, neither of them empty";
     }
     *colon = '\0';
@@ -153,13 +157,14 @@ static const char *read_credentials(mdl_settings_t *settings, apr_pool_t *p)
     return NULL;
 }
 
-static void check_rate(mdl_settings_t *settings, apr_array_header_t *problems)
+static void settings_check_check_rate(mdl_settings_t *settings, apr_array_header_t *problems)
 {
     if (settings->rate_limit && (settings->rate_burst < settings->rate_read_cost ||
                                  settings->rate_burst < settings->rate_write_cost)) {
-        add_problem(problems, "DownloadsRateBurst is less than one request costs, so that none "
-                              "would ever be let in: make it at least DownloadsRateReadCost and "
-                              "DownloadsRateWriteCost.");
+        settings_check_add_problem(
+            problems, "DownloadsRateBurst is less than one request costs, so that none "
+                      "would ever be let in: make it at least DownloadsRateReadCost and "
+                      "DownloadsRateWriteCost.");
     }
 }
 
@@ -170,11 +175,12 @@ static int is_file(const char *path, apr_pool_t *p)
     return apr_stat(&info, path, APR_FINFO_TYPE, p) == APR_SUCCESS && info.filetype == APR_REG;
 }
 
-static void check_file(const char *directive, const char *path, apr_array_header_t *problems,
-                       apr_pool_t *p)
+static void settings_check_check_file(const char *directive, const char *path,
+                                      apr_array_header_t *problems, apr_pool_t *p)
 {
     if (path && !is_file(path, p)) {
-        add_problem(problems, apr_psprintf(p, "%s: there is no file %s.", directive, path));
+        settings_check_add_problem(problems,
+                                   apr_psprintf(p, "%s: there is no file %s.", directive, path));
     }
 }
 
@@ -185,13 +191,13 @@ static void check_certificates(const char *directive, const char *path,
     apr_file_t *file;
     apr_status_t rv;
 
-    check_file(directive, path, problems, p);
+    settings_check_check_file(directive, path, problems, p);
     if (!path || !is_file(path, p)) {
         return;
     }
     rv = apr_file_open(&file, path, APR_FOPEN_READ, APR_OS_DEFAULT, p);
     if (rv != APR_SUCCESS) {
-        why = unreadable(rv, p);
+        why = settings_check_unreadable(rv, p);
     } else {
         apr_file_close(file);
         if (mdl_certificates_in(path) == 0) {
@@ -199,11 +205,13 @@ static void check_certificates(const char *directive, const char *path,
         }
     }
     if (why) {
-        add_problem(problems, apr_psprintf(p, "%s: the file %s %s.", directive, path, why));
+        settings_check_add_problem(problems,
+                                   apr_psprintf(p, "%s: the file %s %s.", directive, path, why));
     }
 }
 
-static void check_mail(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
+static void settings_check_check_mail(mdl_settings_t *settings, apr_array_header_t *problems,
+                                      apr_pool_t *p)
 {
     const char *transport = settings->mail.transport;
     int smtp = transport && strncmp(transport, "smtp", 4) == 0;
@@ -214,46 +222,53 @@ static void check_mail(mdl_settings_t *settings, apr_array_header_t *problems, a
         settings->mail.tls = settings->mail_credentials ? MDL_MAIL_TLS_REQUIRED : MDL_MAIL_TLS_TRY;
     }
     if (transport && !smtp && settings->mail_credentials) {
-        add_problem(problems, "DownloadsMailCredentials is of use only when DownloadsMailTransport "
-                              "is smtp:// or smtps://: remove one of the two.");
+        settings_check_add_problem(
+            problems, "DownloadsMailCredentials is of use only when DownloadsMailTransport "
+                      "is smtp:// or smtps://: remove one of the two.");
     }
     if (transport && !smtp && (settings->mail_tls_given || settings->mail.ca_file)) {
-        add_problem(problems, "DownloadsMailTLS and DownloadsMailCAFile are of use only when "
-                              "DownloadsMailTransport is smtp:// or smtps://: remove them.");
+        settings_check_add_problem(problems,
+                                   "DownloadsMailTLS and DownloadsMailCAFile are of use only when "
+                                   "DownloadsMailTransport is smtp:// or smtps://: remove them.");
     }
     if (smtps && settings->mail_tls_given && settings->mail.tls == MDL_MAIL_TLS_OFF) {
-        add_problem(problems, "DownloadsMailTLS off contradicts smtps:// in "
-                              "DownloadsMailTransport: write smtp://, or remove DownloadsMailTLS.");
+        settings_check_add_problem(
+            problems, "DownloadsMailTLS off contradicts smtps:// in "
+                      "DownloadsMailTransport: write smtp://, or remove DownloadsMailTLS.");
     }
     if (settings->mail_credentials && (why = read_credentials(settings, p))) {
-        add_problem(problems, apr_psprintf(p, "DownloadsMailCredentials: the file %s %s.",
-                                           settings->mail_credentials, why));
+        settings_check_add_problem(problems,
+                                   apr_psprintf(p, "DownloadsMailCredentials: the file %s %s.",
+                                                settings->mail_credentials, why));
     }
     check_certificates("DownloadsMailCAFile", settings->mail.ca_file, problems, p);
 }
 
-static void check_bounces(const mdl_settings_t *settings, apr_array_header_t *problems,
-                          apr_pool_t *p)
+static void settings_check_check_bounces(const mdl_settings_t *settings,
+                                         apr_array_header_t *problems, apr_pool_t *p)
 {
     if (settings->mail_bounces && settings->mail_from &&
         strchr(settings->mail_from, '@') - settings->mail_from > MDL_MAIL_FROM_LOCAL_MAX) {
-        add_problem(problems, apr_psprintf(p,
-                                           "DownloadsMailFrom may have %d bytes before the \"@\" "
-                                           "with DownloadsMailBounces, for each email has a longer "
-                                           "address of its own to come back to.",
-                                           MDL_MAIL_FROM_LOCAL_MAX));
+        settings_check_add_problem(
+            problems, apr_psprintf(p,
+                                   "DownloadsMailFrom may have %d bytes before the \"@\" "
+                                   "with DownloadsMailBounces, for each email has a longer "
+                                   "address of its own to come back to.",
+                                   MDL_MAIL_FROM_LOCAL_MAX));
     }
 }
 
 void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
 {
     check_required(settings, problems);
-    check_database(settings, problems);
+    settings_check_check_database(settings, problems);
     check_times(settings, problems, p);
-    check_rate(settings, problems);
-    check_mail(settings, problems, p);
+    settings_check_check_rate(settings, problems);
+    settings_check_check_mail(settings, problems, p);
     check_certificates("DownloadsStorefrontCAFile", settings->storefront_ca_file, problems, p);
-    check_file("DownloadsFraudDisposableDomains", settings->fraud_disposable_domains, problems, p);
-    check_file("DownloadsFraudBlockedDomains", settings->fraud_blocked_domains, problems, p);
-    check_bounces(settings, problems, p);
+    settings_check_check_file("DownloadsFraudDisposableDomains", settings->fraud_disposable_domains,
+                              problems, p);
+    settings_check_check_file("DownloadsFraudBlockedDomains", settings->fraud_blocked_domains,
+                              problems, p);
+    settings_check_check_bounces(settings, problems, p);
 }

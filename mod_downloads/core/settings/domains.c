@@ -37,13 +37,13 @@ struct mdl_domains_t {
     int lost; /* whether the last look failed; of the thread that looks */
 };
 
-static int same_file(const apr_finfo_t *a, const apr_finfo_t *b)
+static int domains_same_file(const apr_finfo_t *a, const apr_finfo_t *b)
 {
     return a->mtime == b->mtime && a->size == b->size && a->inode == b->inode;
 }
 
 /* Takes one line, without its end; false when it is neither a domain nor empty. */
-static int take_line(reading_t *reading, char *line, apr_size_t length)
+static int domains_take_line(reading_t *reading, char *line, apr_size_t length)
 {
     char *hash = memchr(line, '#', length);
     char *end = hash != NULL ? hash : line + length;
@@ -83,7 +83,8 @@ static void take_lines(reading_t *reading, const char *path, char *text, apr_siz
 
         text = newline != NULL ? newline + 1 : end;
         number++;
-        if (!take_line(reading, line, (apr_size_t)((newline != NULL ? newline : end) - line)) &&
+        if (!domains_take_line(reading, line,
+                               (apr_size_t)((newline != NULL ? newline : end) - line)) &&
             ++bad <= MAX_WARNINGS) {
             mdl_log(MDL_LOG_WARNING, 0, "MDL0380: %s:%d: this line is no domain and is passed over",
                     path, number);
@@ -95,7 +96,7 @@ static void take_lines(reading_t *reading, const char *path, char *text, apr_siz
     }
 }
 
-static apr_status_t read_file(reading_t *reading, const char *path)
+static apr_status_t domains_read_file(reading_t *reading, const char *path)
 {
     apr_size_t length;
     apr_file_t *file;
@@ -136,7 +137,7 @@ static apr_status_t make_reading(reading_t **reading, const char *path)
     *reading = apr_pcalloc(pool, sizeof **reading);
     (*reading)->pool = pool;
     (*reading)->names = apr_hash_make(pool);
-    if ((rv = read_file(*reading, path)) != APR_SUCCESS) {
+    if ((rv = domains_read_file(*reading, path)) != APR_SUCCESS) {
         apr_pool_destroy(pool);
     }
     return rv;
@@ -165,7 +166,7 @@ apr_status_t mdl_domains_open(mdl_domains_t **domains, const char *path, apr_poo
     return APR_SUCCESS;
 }
 
-static void replace(mdl_domains_t *domains, reading_t *reading)
+static void domains_replace(mdl_domains_t *domains, reading_t *reading)
 {
     reading_t *old;
 
@@ -176,7 +177,7 @@ static void replace(mdl_domains_t *domains, reading_t *reading)
     apr_pool_destroy(old->pool);
 }
 
-static void look(mdl_domains_t *domains)
+static void domains_look(mdl_domains_t *domains)
 {
     reading_t *reading;
     apr_finfo_t info;
@@ -188,7 +189,7 @@ static void look(mdl_domains_t *domains)
     }
     rv = apr_stat(&info, domains->path, LOOKED_AT, scratch);
     apr_pool_destroy(scratch);
-    if (rv == APR_SUCCESS && same_file(&info, &domains->reading->info)) {
+    if (rv == APR_SUCCESS && domains_same_file(&info, &domains->reading->info)) {
         domains->lost = 0;
         return;
     }
@@ -197,7 +198,7 @@ static void look(mdl_domains_t *domains)
     }
     if (rv == APR_SUCCESS) {
         domains->lost = 0;
-        replace(domains, reading);
+        domains_replace(domains, reading);
     } else if (!domains->lost) {
         domains->lost = 1;
         mdl_log(MDL_LOG_WARNING, rv,
@@ -212,7 +213,7 @@ static void look_if_due(mdl_domains_t *domains)
     apr_time_t age = apr_time_now() - atomic_load(&domains->looked_at);
 
     if ((age < 0 || age >= LOOK_AGE) && !atomic_flag_test_and_set(&domains->looking)) {
-        look(domains);
+        domains_look(domains);
         atomic_store(&domains->looked_at, apr_time_now());
         atomic_flag_clear(&domains->looking);
     }

@@ -59,7 +59,7 @@ static const char *read_text(char **text, const char *path, apr_pool_t *p)
  * One line without its end, with those that a backslash joins to it; *lines gets their number.
  * It is put together in place, for joining only makes it shorter.
  */
-static char *next_line(char **text, int *lines)
+static char *settings_read_next_line(char **text, int *lines)
 {
     char *line = *text;
     char *end = line;
@@ -112,7 +112,7 @@ static char *next_word(const char **line, apr_pool_t *p)
 }
 
 /* Returns NULL, or a sentence when a ${NAME} can't be found; *line gets the text with values. */
-static const char *expand(const reader_t *reader, const char **line, apr_pool_t *p)
+static const char *settings_read_expand(const reader_t *reader, const char **line, apr_pool_t *p)
 {
     const char *rest = *line;
     const char *done = "";
@@ -146,8 +146,8 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static const char *include(reader_t *reader, const char *from, const char *path, int optional,
-                           apr_pool_t *p)
+static const char *settings_read_include(reader_t *reader, const char *from, const char *path,
+                                         int optional, apr_pool_t *p)
 {
     apr_array_header_t *names = NULL;
     const char *slash;
@@ -191,7 +191,8 @@ static int is_of_settings(const char *name)
            strcasecmp(name, "DBDParams") == 0;
 }
 
-static const char *take_line(reader_t *reader, const char *path, const char *line, apr_pool_t *p)
+static const char *settings_read_take_line(reader_t *reader, const char *path, const char *line,
+                                           apr_pool_t *p)
 {
     const char *name = next_word(&line, p);
     int optional = strcasecmp(name, "IncludeOptional") == 0;
@@ -207,7 +208,7 @@ static const char *take_line(reader_t *reader, const char *path, const char *lin
         return NULL;
     }
 
-    why = expand(reader, &line, p);
+    why = settings_read_expand(reader, &line, p);
     if (why) {
         return apr_pstrcat(p, name, " ", why, NULL);
     }
@@ -225,7 +226,8 @@ static const char *take_line(reader_t *reader, const char *path, const char *lin
         if (words->nelts != 1) {
             return apr_pstrcat(p, name, " takes one path.", NULL);
         }
-        why = include(reader, path, APR_ARRAY_IDX(words, 0, const char *), optional, p);
+        why = settings_read_include(reader, path, APR_ARRAY_IDX(words, 0, const char *), optional,
+                                    p);
         return !why || reader->located ? why : apr_pstrcat(p, name, " ", why, NULL);
     }
     why = mdl_settings_set(reader->settings, name, words->nelts, (const char *const *)words->elts,
@@ -251,9 +253,9 @@ static const char *read_path(reader_t *reader, const char *path)
     }
     reader->depth++;
     for (; *text && !why; number += lines) {
-        const char *line = next_line(&text, &lines);
+        const char *line = settings_read_next_line(&text, &lines);
 
-        why = take_line(reader, path, line, p);
+        why = settings_read_take_line(reader, path, line, p);
         if (why && !reader->located) {
             why = apr_psprintf(p, "%s:%d: %s", path, number, why);
             reader->located = 1;

@@ -33,13 +33,13 @@ struct directive_t {
     int many;         /* takes several words, each is added */
 };
 
-static void *member_of(mdl_settings_t *settings, const directive_t *directive)
+static void *setting_member_of(mdl_settings_t *settings, const directive_t *directive)
 {
     return (char *)settings + directive->offset;
 }
 
 /* apr_strtoi64 would take signs, spaces and a number's beginning. */
-static int parse_number(const char *text, apr_size_t length, apr_int64_t *value)
+static int setting_parse_number(const char *text, apr_size_t length, apr_int64_t *value)
 {
     apr_size_t i;
 
@@ -59,7 +59,7 @@ static int parse_number(const char *text, apr_size_t length, apr_int64_t *value)
 static const char *number_in_range(const directive_t *directive, const char *word,
                                    apr_int64_t *value, apr_pool_t *p)
 {
-    if (parse_number(word, strlen(word), value) && *value >= directive->min &&
+    if (setting_parse_number(word, strlen(word), value) && *value >= directive->min &&
         *value <= directive->max) {
         return NULL;
     }
@@ -78,7 +78,7 @@ static const char *set_int(mdl_settings_t *settings, const directive_t *directiv
     if (why) {
         return why;
     }
-    *(int *)member_of(settings, directive) = (int)value;
+    *(int *)setting_member_of(settings, directive) = (int)value;
     return NULL;
 }
 
@@ -91,7 +91,7 @@ static const char *set_seconds(mdl_settings_t *settings, const directive_t *dire
     if (why) {
         return why;
     }
-    *(apr_interval_time_t *)member_of(settings, directive) = apr_time_from_sec(value);
+    *(apr_interval_time_t *)setting_member_of(settings, directive) = apr_time_from_sec(value);
     return NULL;
 }
 
@@ -104,12 +104,12 @@ static const char *set_milliseconds(mdl_settings_t *settings, const directive_t 
     if (why) {
         return why;
     }
-    *(apr_interval_time_t *)member_of(settings, directive) = apr_time_from_msec(value);
+    *(apr_interval_time_t *)setting_member_of(settings, directive) = apr_time_from_msec(value);
     return NULL;
 }
 
-static const char *set_size(mdl_settings_t *settings, const directive_t *directive,
-                            const char *word, apr_pool_t *p)
+static const char *setting_set_size(mdl_settings_t *settings, const directive_t *directive,
+                                    const char *word, apr_pool_t *p)
 {
     static const char units[] = "KMG";
     apr_size_t length = strlen(word);
@@ -121,7 +121,7 @@ static const char *set_size(mdl_settings_t *settings, const directive_t *directi
         shift = 10 * (int)(unit - units + 1);
         length--;
     }
-    if (!parse_number(word, length, &value) || value > (directive->max >> shift) ||
+    if (!setting_parse_number(word, length, &value) || value > (directive->max >> shift) ||
         (value << shift) < directive->min) {
         return apr_psprintf(p,
                             "must be a number of bytes from %" APR_INT64_T_FMT
@@ -129,14 +129,14 @@ static const char *set_size(mdl_settings_t *settings, const directive_t *directi
                             "G, written as a whole number or with K, M or G after it, not \"%s\".",
                             directive->min, directive->max >> 30, word);
     }
-    *(apr_int64_t *)member_of(settings, directive) = value << shift;
+    *(apr_int64_t *)setting_member_of(settings, directive) = value << shift;
     return NULL;
 }
 
 static const char *set_flag(mdl_settings_t *settings, const directive_t *directive,
                             const char *word, apr_pool_t *p)
 {
-    int *flag = member_of(settings, directive);
+    int *flag = setting_member_of(settings, directive);
 
     if (strcasecmp(word, "On") != 0 && strcasecmp(word, "Off") != 0) {
         return apr_psprintf(p, "must be On or Off, not \"%s\".", word);
@@ -145,7 +145,7 @@ static const char *set_flag(mdl_settings_t *settings, const directive_t *directi
     return NULL;
 }
 
-static int has_control_character(const char *text)
+static int setting_has_control_character(const char *text)
 {
     for (; *text; text++) {
         if (apr_iscntrl(*text)) {
@@ -157,7 +157,8 @@ static int has_control_character(const char *text)
 
 static int is_absolute_path(const char *path)
 {
-    return path[0] == '/' && strlen(path) <= MAX_PATH_LENGTH && !has_control_character(path);
+    return path[0] == '/' && strlen(path) <= MAX_PATH_LENGTH &&
+           !setting_has_control_character(path);
 }
 
 static const char *set_path(mdl_settings_t *settings, const directive_t *directive,
@@ -169,7 +170,7 @@ static const char *set_path(mdl_settings_t *settings, const directive_t *directi
                             "characters, not \"%s\".",
                             word);
     }
-    *(const char **)member_of(settings, directive) = apr_pstrdup(p, word);
+    *(const char **)setting_member_of(settings, directive) = apr_pstrdup(p, word);
     return NULL;
 }
 
@@ -206,8 +207,8 @@ static const char *set_public_url(mdl_settings_t *settings, const directive_t *d
                             word);
     }
     /* apr_uri_parse cuts a large port down to 16 bits. */
-    if (uri.port_str &&
-        (!parse_number(uri.port_str, strlen(uri.port_str), &port) || port < 1 || port > MAX_PORT)) {
+    if (uri.port_str && (!setting_parse_number(uri.port_str, strlen(uri.port_str), &port) ||
+                         port < 1 || port > MAX_PORT)) {
         return apr_psprintf(p, "must have a port from 1 to 65535 or none; it is \"%s\".", word);
     }
 
@@ -218,7 +219,7 @@ static const char *set_public_url(mdl_settings_t *settings, const directive_t *d
     for (length = strlen(url); url[length - 1] == '/'; length--) {
         url[length - 1] = '\0';
     }
-    *(const char **)member_of(settings, directive) = url;
+    *(const char **)setting_member_of(settings, directive) = url;
     return NULL;
 }
 
@@ -269,7 +270,7 @@ static int is_host_name(const char *name)
 static const char *add_host(mdl_settings_t *settings, const directive_t *directive,
                             const char *word, apr_pool_t *p)
 {
-    apr_array_header_t *hosts = *(apr_array_header_t **)member_of(settings, directive);
+    apr_array_header_t *hosts = *(apr_array_header_t **)setting_member_of(settings, directive);
     const char *name = strncmp(word, "*.", 2) == 0 ? word + 2 : word;
     char *host;
 
@@ -291,7 +292,7 @@ static const char *add_host(mdl_settings_t *settings, const directive_t *directi
 static const char *add_network(mdl_settings_t *settings, const directive_t *directive,
                                const char *word, apr_pool_t *p)
 {
-    apr_array_header_t *networks = *(apr_array_header_t **)member_of(settings, directive);
+    apr_array_header_t *networks = *(apr_array_header_t **)setting_member_of(settings, directive);
     const char *slash = strchr(word, '/');
     const char *address = slash ? apr_pstrmemdup(p, word, (apr_size_t)(slash - word)) : word;
     unsigned char binary[16];
@@ -299,7 +300,7 @@ static const char *add_network(mdl_settings_t *settings, const directive_t *dire
     apr_ipsubnet_t *network;
 
     /* apr_ipsubnet_create would take a part of an address too. */
-    if (!slash || !parse_number(slash + 1, strlen(slash + 1), &bits) ||
+    if (!slash || !setting_parse_number(slash + 1, strlen(slash + 1), &bits) ||
         (inet_pton(AF_INET, address, binary) != 1 && inet_pton(AF_INET6, address, binary) != 1) ||
         apr_ipsubnet_create(&network, address, slash + 1, p) != APR_SUCCESS) {
         return apr_psprintf(p,
@@ -314,14 +315,14 @@ static const char *add_network(mdl_settings_t *settings, const directive_t *dire
 static const char *add_port(mdl_settings_t *settings, const directive_t *directive,
                             const char *word, apr_pool_t *p)
 {
-    apr_array_header_t *ports = *(apr_array_header_t **)member_of(settings, directive);
+    apr_array_header_t *ports = *(apr_array_header_t **)setting_member_of(settings, directive);
     apr_int64_t port = 0;
 
     if (strcmp(word, "*") == 0) {
         settings->ingest.any_port = 1;
         return NULL;
     }
-    if (!parse_number(word, strlen(word), &port) || port < directive->min ||
+    if (!setting_parse_number(word, strlen(word), &port) || port < directive->min ||
         port > directive->max) {
         return apr_psprintf(
             p, "must list ports from 1 to 65535, or be * for every port, not \"%s\".", word);
@@ -348,7 +349,7 @@ static char *origin_of(const char *word, apr_pool_t *p)
         return NULL;
     }
     if (uri.port_str) {
-        if (!parse_number(uri.port_str, strlen(uri.port_str), &port) || port < 1 ||
+        if (!setting_parse_number(uri.port_str, strlen(uri.port_str), &port) || port < 1 ||
             port > MAX_PORT) {
             return NULL;
         }
@@ -362,7 +363,7 @@ static char *origin_of(const char *word, apr_pool_t *p)
 static const char *add_origin(mdl_settings_t *settings, const directive_t *directive,
                               const char *word, apr_pool_t *p)
 {
-    apr_array_header_t *origins = *(apr_array_header_t **)member_of(settings, directive);
+    apr_array_header_t *origins = *(apr_array_header_t **)setting_member_of(settings, directive);
     const char *origin = strcmp(word, "*") == 0 ? "*" : origin_of(word, p);
 
     if (!origin) {
@@ -383,7 +384,7 @@ static const char *set_transport(mdl_settings_t *settings, const directive_t *di
     if (!mdl_mailer_transport_valid(word, &why, p)) {
         return apr_pstrcat(p, "is not understood: ", why, NULL);
     }
-    *(const char **)member_of(settings, directive) = apr_pstrdup(p, word);
+    *(const char **)setting_member_of(settings, directive) = apr_pstrdup(p, word);
     return NULL;
 }
 
@@ -395,7 +396,7 @@ static const char *set_mailbox(mdl_settings_t *settings, const directive_t *dire
     if (!mdl_mailbox_valid(word, &why, p)) {
         return apr_pstrcat(p, "is not understood: ", why, NULL);
     }
-    *(const char **)member_of(settings, directive) = apr_pstrdup(p, word);
+    *(const char **)setting_member_of(settings, directive) = apr_pstrdup(p, word);
     return NULL;
 }
 
@@ -408,14 +409,14 @@ static const char *set_mail_from(mdl_settings_t *settings, const directive_t *di
                             "before it is that of the shop.",
                             word);
     }
-    *(const char **)member_of(settings, directive) = apr_pstrdup(p, word);
+    *(const char **)setting_member_of(settings, directive) = apr_pstrdup(p, word);
     return NULL;
 }
 
 static const char *set_tls(mdl_settings_t *settings, const directive_t *directive, const char *word,
                            apr_pool_t *p)
 {
-    mdl_mail_tls_t *tls = member_of(settings, directive);
+    mdl_mail_tls_t *tls = setting_member_of(settings, directive);
 
     if (strcasecmp(word, "required") == 0) {
         *tls = MDL_MAIL_TLS_REQUIRED;
@@ -436,7 +437,7 @@ static const char *set_db_driver(mdl_settings_t *settings, const directive_t *di
     if (strcmp(word, "sqlite3") != 0 && strcmp(word, "pgsql") != 0) {
         return apr_psprintf(p, "must be sqlite3 or pgsql for mod_downloads, not \"%s\".", word);
     }
-    *(const char **)member_of(settings, directive) = apr_pstrdup(p, word);
+    *(const char **)setting_member_of(settings, directive) = apr_pstrdup(p, word);
     return NULL;
 }
 
@@ -444,7 +445,7 @@ static const char *set_db_driver(mdl_settings_t *settings, const directive_t *di
 static const char *set_db_params(mdl_settings_t *settings, const directive_t *directive,
                                  const char *word, apr_pool_t *p)
 {
-    *(const char **)member_of(settings, directive) = apr_pstrdup(p, word);
+    *(const char **)setting_member_of(settings, directive) = apr_pstrdup(p, word);
     return NULL;
 }
 
@@ -468,7 +469,7 @@ static const directive_t directives[] = {
     {"DownloadsIngestAllowNetwork", NULL, add_network, AT(ingest.networks), 0, 0, "", 1},
     {"DownloadsIngestAllowHTTP", "Off", set_flag, AT(ingest.allow_http), 0, 0, "", 0},
     {"DownloadsIngestAllowPort", NULL, add_port, AT(ingest.ports), 1, MAX_PORT, "", 1},
-    {"DownloadsIngestMaxSize", "5G", set_size, AT(ingest.max_size), 1, 16384 * GIB, "", 0},
+    {"DownloadsIngestMaxSize", "5G", setting_set_size, AT(ingest.max_size), 1, 16384 * GIB, "", 0},
     {"DownloadsIngestConnectTimeout", "10", set_int, AT(ingest.connect_timeout_s), 1, 300,
      " of seconds", 0},
     {"DownloadsIngestStallTimeout", "60", set_int, AT(ingest.stall_timeout_s), 1, 3600,
@@ -495,10 +496,10 @@ static const directive_t directives[] = {
     {"DownloadsRateWriteCost", "2", set_int, AT(rate_write_cost), 1, 1000, " of tokens", 0},
     {"DownloadsUploadURL", NULL, set_public_url, AT(upload_url), 0, 0, "u", 0},
     {"DownloadsUploadOrigin", NULL, add_origin, AT(upload_origins), 0, 0, "", 1},
-    {"DownloadsUploadMaxSize", "5G", set_size, AT(upload_max_size), 1, 16384 * GIB, "", 0},
+    {"DownloadsUploadMaxSize", "5G", setting_set_size, AT(upload_max_size), 1, 16384 * GIB, "", 0},
     {"DownloadsUploadLifetime", "86400", set_seconds, AT(upload_lifetime), 60, 30 * DAY,
      " of seconds", 0},
-    {"DownloadsStorageQuota", "0", set_size, AT(storage_quota), 0, 16384 * GIB, "", 0},
+    {"DownloadsStorageQuota", "0", setting_set_size, AT(storage_quota), 0, 16384 * GIB, "", 0},
     {"DownloadsFraudWindow", "86400", set_seconds, AT(fraud_window), 60, 30 * DAY, " of seconds",
      0},
     {"DownloadsFraudCustomerOrders", "5", set_int, AT(fraud_customer_orders), 0, 10000,

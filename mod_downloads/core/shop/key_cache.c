@@ -78,7 +78,7 @@ void mdl_key_cache_set_epoch(mdl_key_cache_t *cache, apr_int64_t epoch, apr_time
     }
 }
 
-static unsigned hash(const char *id)
+static unsigned cache_hash(const char *id)
 {
     apr_ssize_t length = MDL_KEY_ID_LENGTH;
 
@@ -86,7 +86,7 @@ static unsigned hash(const char *id)
 }
 
 /* Copies an entry if it is of that key and nobody writes it meanwhile. */
-static int copy(entry_t *entry, const char *id, mdl_cached_key_t *key, apr_int64_t *version)
+static int cache_copy(entry_t *entry, const char *id, mdl_cached_key_t *key, apr_int64_t *version)
 {
     unsigned before = atomic_load_explicit(&entry->sequence, memory_order_acquire);
 
@@ -102,12 +102,12 @@ static int copy(entry_t *entry, const char *id, mdl_cached_key_t *key, apr_int64
 
 int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, mdl_cached_key_t *key)
 {
-    unsigned at = hash(id);
+    unsigned at = cache_hash(id);
 
     for (unsigned i = 0; i < PROBES; i++) {
         apr_int64_t version;
 
-        if (copy(&cache->table->entries[(at + i) % ENTRIES], id, key, &version)) {
+        if (cache_copy(&cache->table->entries[(at + i) % ENTRIES], id, key, &version)) {
             return version == atomic_load(&cache->table->version);
         }
     }
@@ -117,7 +117,7 @@ int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, mdl_cached_key_t *
 /* The entry that a key has, or should take: an empty or outdated one, else the first. */
 static entry_t *place_of(table_t *table, const char *id)
 {
-    unsigned at = hash(id);
+    unsigned at = cache_hash(id);
     entry_t *vacant = NULL;
 
     for (unsigned i = 0; i < PROBES; i++) {
@@ -155,7 +155,7 @@ void mdl_key_cache_put(mdl_key_cache_t *cache, const mdl_cached_key_t *key, apr_
 
 void mdl_key_cache_used(mdl_key_cache_t *cache, const char *id, apr_time_t now)
 {
-    unsigned at = hash(id);
+    unsigned at = cache_hash(id);
 
     for (unsigned i = 0; i < PROBES; i++) {
         entry_t *entry = &cache->table->entries[(at + i) % ENTRIES];
@@ -175,7 +175,7 @@ int mdl_key_cache_next_used(mdl_key_cache_t *cache, int *index, char *id, apr_ti
         apr_int64_t version;
 
         *used_at = atomic_load(&entry->used_at);
-        if (*used_at > entry->reported_at && copy(entry, entry->key.id, &key, &version)) {
+        if (*used_at > entry->reported_at && cache_copy(entry, entry->key.id, &key, &version)) {
             entry->reported_at = *used_at;
             memcpy(id, key.id, sizeof key.id);
             ++*index;

@@ -38,7 +38,7 @@ apr_status_t mdl_rate_limit_create(mdl_rate_limit_t **limit, const mdl_settings_
 }
 
 /* Of 95 bits of a random id, 64. */
-static unsigned long long name_of(const char *key_id)
+static unsigned long long rate_limit_name_of(const char *key_id)
 {
     unsigned long long name = 14695981039346656037ULL;
 
@@ -52,7 +52,7 @@ static unsigned long long name_of(const char *key_id)
    taken, keys share one: too strict, never too lax. */
 static bucket_t *bucket_of(mdl_rate_limit_t *limit, const char *key_id)
 {
-    unsigned long long name = name_of(key_id);
+    unsigned long long name = rate_limit_name_of(key_id);
 
     for (unsigned i = 0; i < PROBES; i++) {
         bucket_t *bucket = &limit->buckets[(name + i) % BUCKETS];

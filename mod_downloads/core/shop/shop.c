@@ -42,7 +42,7 @@ static apr_status_t check_name(const char *name, mdl_problem_t *problem)
                                  "A shop's name has 1 to 200 bytes and no control characters.");
 }
 
-static apr_status_t check_email(const char *email, mdl_problem_t *problem)
+static apr_status_t shop_check_email(const char *email, mdl_problem_t *problem)
 {
     return email == NULL || mdl_mime_address_valid(email)
                ? APR_SUCCESS
@@ -65,7 +65,7 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg)
         return mdl_problem_set(add->problem, 400, "invalid_request",
                                "A shop's domain is a host name in lower case.");
     }
-    if ((rv = check_email(shop->email, add->problem)) != APR_SUCCESS) {
+    if ((rv = shop_check_email(shop->email, add->problem)) != APR_SUCCESS) {
         return rv;
     }
     now = apr_time_now();
@@ -128,7 +128,7 @@ static apr_status_t check_set(const mdl_shop_set_t *set)
     apr_status_t rv = set->name != NULL ? check_name(set->name, set->problem) : APR_SUCCESS;
 
     if (rv != APR_SUCCESS ||
-        (rv = check_email(changed_text(NULL, set->email), set->problem)) != APR_SUCCESS) {
+        (rv = shop_check_email(changed_text(NULL, set->email), set->problem)) != APR_SUCCESS) {
         return rv;
     }
     if (set->sender_name != NULL && *set->sender_name != '\0' &&

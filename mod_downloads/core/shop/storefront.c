@@ -87,7 +87,7 @@ apr_status_t mdl_storefront_token(const mdl_secret_t *secret, apr_int64_t shop_i
     return mdl_unseal(secret, PURPOSE, owner_of(shop_id, url, p), sealed, token, p);
 }
 
-static apr_status_t refuse(mdl_problem_t *problem, const char *message)
+static apr_status_t storefront_refuse(mdl_problem_t *problem, const char *message)
 {
     return mdl_problem_set(problem, 400, "invalid_request", message);
 }
@@ -114,26 +114,28 @@ apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_sto
     now = mdl_rows_text(row, 0);
     *url = set->url == NULL ? now : *set->url == '\0' ? NULL : base_of(set->settings, set->url, p);
     if (set->url != NULL && *set->url == '\0') {
-        return set->token == NULL ? write_connection(db, shop_id, NULL, NULL, p)
-                                  : refuse(problem, "A connection that is ended has no token.");
+        return set->token == NULL
+                   ? write_connection(db, shop_id, NULL, NULL, p)
+                   : storefront_refuse(problem, "A connection that is ended has no token.");
     }
     if (set->url != NULL && *url == NULL) {
-        return refuse(problem,
-                      "The storefront's URL is the base of its Admin API, such as "
-                      "https://shop.example: a host name without user, query or fragment, with a "
-                      "scheme and a port that imports may use.");
+        return storefront_refuse(
+            problem, "The storefront's URL is the base of its Admin API, such as "
+                     "https://shop.example: a host name without user, query or fragment, with a "
+                     "scheme and a port that imports may use.");
     }
     if (set->token == NULL) {
         return *url == NULL || (now != NULL && strcmp(now, *url) == 0)
                    ? APR_SUCCESS
-                   : refuse(problem, "A new storefront needs its access token too.");
+                   : storefront_refuse(problem, "A new storefront needs its access token too.");
     }
     if (*url == NULL) {
-        return refuse(problem, "The shop has no storefront yet: give its URL with the token.");
+        return storefront_refuse(problem,
+                                 "The shop has no storefront yet: give its URL with the token.");
     }
     if (!token_is_valid(set->token)) {
-        return refuse(problem, "An access token is one line of up to 512 visible ASCII "
-                               "characters.");
+        return storefront_refuse(problem, "An access token is one line of up to 512 visible ASCII "
+                                          "characters.");
     }
     return write_connection(
         db, shop_id, *url,

@@ -19,34 +19,37 @@
 #define MIN_WAIT_S 1
 #define MAX_WAIT_S 3600
 
-static void later(mdl_storefront_answer_t *answer, const char *code, const char *message)
+static void storefront_response_later(mdl_storefront_answer_t *answer, const char *code,
+                                      const char *message)
 {
     answer->outcome = MDL_STOREFRONT_LATER;
     answer->code = code;
     answer->message = message;
 }
 
-static void refused(mdl_storefront_answer_t *answer, const char *code, const char *message)
+static void storefront_response_refused(mdl_storefront_answer_t *answer, const char *code,
+                                        const char *message)
 {
     answer->outcome = MDL_STOREFRONT_REFUSED;
     answer->code = code;
     answer->message = message;
 }
 
-static void invalid(mdl_storefront_answer_t *answer)
+static void storefront_response_invalid(mdl_storefront_answer_t *answer)
 {
-    later(answer, "storefront_invalid",
-          "The storefront's answer is not one of its Admin GraphQL API.");
+    storefront_response_later(answer, "storefront_invalid",
+                              "The storefront's answer is not one of its Admin GraphQL API.");
 }
 
 static void token_refused(mdl_storefront_answer_t *answer)
 {
-    refused(answer, "storefront_refused",
-            "The storefront refuses the access token, or the token may not read customers and "
-            "orders: the operator has to set a new one.");
+    storefront_response_refused(
+        answer, "storefront_refused",
+        "The storefront refuses the access token, or the token may not read customers and "
+        "orders: the operator has to set a new one.");
 }
 
-static apr_interval_time_t bounded(double seconds)
+static apr_interval_time_t storefront_response_bounded(double seconds)
 {
     if (seconds >= MAX_WAIT_S) {
         return apr_time_from_sec(MAX_WAIT_S);
@@ -56,26 +59,33 @@ static apr_interval_time_t bounded(double seconds)
 }
 
 /* Answers that are no answer to the question; false for one that may be. */
-static int read_status(mdl_storefront_answer_t *answer, const mdl_http_answer_t *http)
+static int storefront_response_read_status(mdl_storefront_answer_t *answer,
+                                           const mdl_http_answer_t *http)
 {
     int status = http->status;
 
     if (status == 200) {
         return 0;
     }
-    answer->retry_after = http->retry_after_s >= 0 ? bounded(http->retry_after_s) : 0;
+    answer->retry_after = http->retry_after_s >= 0
+                              ? storefront_response_bounded(http->retry_after_s)
+                              : 0;
     if (status == 429) {
-        later(answer, "storefront_throttled", "The storefront wants fewer requests.");
+        storefront_response_later(answer, "storefront_throttled",
+                                  "The storefront wants fewer requests.");
     } else if (status >= 500 || status == 408 || status == 425) {
-        later(answer, "storefront_unavailable", "The storefront can't answer now.");
+        storefront_response_later(answer, "storefront_unavailable",
+                                  "The storefront can't answer now.");
     } else if (status == 401 || status == 403) {
         token_refused(answer);
     } else if (status == 404) {
-        refused(answer, "storefront_not_found",
-                "There is no Admin GraphQL API at the storefront's URL: the operator has to "
-                "correct it.");
+        storefront_response_refused(
+            answer, "storefront_not_found",
+            "There is no Admin GraphQL API at the storefront's URL: the operator has to "
+            "correct it.");
     } else {
-        refused(answer, "storefront_refused", "The storefront refuses the request.");
+        storefront_response_refused(answer, "storefront_refused",
+                                    "The storefront refuses the request.");
     }
     return 1;
 }
@@ -87,29 +97,32 @@ static int read_result(mdl_storefront_answer_t *answer, const mdl_http_answer_t 
     case MDL_HTTP_OK:
         return 0;
     case MDL_HTTP_ADDRESS_FORBIDDEN:
-        refused(answer, "storefront_address_forbidden",
-                "The storefront's name leads to an address that is not allowed.");
+        storefront_response_refused(
+            answer, "storefront_address_forbidden",
+            "The storefront's name leads to an address that is not allowed.");
         break;
     case MDL_HTTP_HOST_NOT_ALLOWED:
     case MDL_HTTP_URL_INVALID:
-        refused(answer, "storefront_not_allowed",
-                "The storefront's URL is not allowed any more: the operator has to correct it.");
+        storefront_response_refused(
+            answer, "storefront_not_allowed",
+            "The storefront's URL is not allowed any more: the operator has to correct it.");
         break;
     case MDL_HTTP_TIMEOUT:
-        later(answer, "storefront_timeout", "The storefront took too long.");
+        storefront_response_later(answer, "storefront_timeout", "The storefront took too long.");
         break;
     case MDL_HTTP_TOO_LARGE:
     case MDL_HTTP_REFUSED:
-        invalid(answer);
+        storefront_response_invalid(answer);
         break;
     default:
-        later(answer, "storefront_unavailable", "The storefront can't be reached, or broke off.");
+        storefront_response_later(answer, "storefront_unavailable",
+                                  "The storefront can't be reached, or broke off.");
     }
     return 1;
 }
 
 /* How long the storefront needs to have what the query costs. */
-static apr_interval_time_t restoring(const mdl_json_t *document)
+static apr_interval_time_t storefront_response_restoring(const mdl_json_t *document)
 {
     const mdl_json_t *cost = mdl_json_member(mdl_json_member(document, "extensions"), "cost");
     const mdl_json_t *throttle = mdl_json_member(cost, "throttleStatus");
@@ -117,7 +130,7 @@ static apr_interval_time_t restoring(const mdl_json_t *document)
     double there = mdl_json_number(mdl_json_member(throttle, "currentlyAvailable"));
     double rate = mdl_json_number(mdl_json_member(throttle, "restoreRate"));
 
-    return rate > 0 ? bounded((asked - there) / rate) : 0;
+    return rate > 0 ? storefront_response_bounded((asked - there) / rate) : 0;
 }
 
 static int is(const char *text, const char *other)
@@ -137,14 +150,17 @@ static void read_error(mdl_storefront_answer_t *answer, const mdl_json_t *docume
     }
     if (is(code, "THROTTLED") ||
         (code == NULL && is(mdl_json_string(mdl_json_member(error, "message")), "Throttled"))) {
-        later(answer, "storefront_throttled", "The storefront wants fewer requests.");
-        answer->retry_after = restoring(document);
+        storefront_response_later(answer, "storefront_throttled",
+                                  "The storefront wants fewer requests.");
+        answer->retry_after = storefront_response_restoring(document);
     } else if (is(code, "INTERNAL_SERVER_ERROR")) {
-        later(answer, "storefront_unavailable", "The storefront can't answer now.");
+        storefront_response_later(answer, "storefront_unavailable",
+                                  "The storefront can't answer now.");
     } else if (answer->outcome != MDL_STOREFRONT_LATER && is(code, "ACCESS_DENIED")) {
         token_refused(answer);
     } else if (answer->outcome == MDL_STOREFRONT_ANSWERED) {
-        refused(answer, "storefront_refused", "The storefront refuses the request.");
+        storefront_response_refused(answer, "storefront_refused",
+                                    "The storefront refuses the request.");
     }
 }
 
@@ -163,8 +179,8 @@ static int is_object_or_null(const mdl_json_t *json)
     return type == MDL_JSON_OBJECT || type == MDL_JSON_NULL || type == MDL_JSON_ABSENT;
 }
 
-static const char *text_of(const mdl_json_t *object, const char *name, apr_size_t max,
-                           apr_pool_t *p)
+static const char *storefront_response_text_of(const mdl_json_t *object, const char *name,
+                                               apr_size_t max, apr_pool_t *p)
 {
     const char *text = mdl_json_string(mdl_json_member(object, name));
 
@@ -183,9 +199,9 @@ static int read_customer(mdl_storefront_found_t *found, const mdl_json_t *custom
         return 0;
     }
     found->email = email != NULL && mdl_mime_address_valid(email) ? apr_pstrdup(p, email) : NULL;
-    found->first_name = text_of(customer, "firstName", MAX_NAME, p);
-    found->last_name = text_of(customer, "lastName", MAX_NAME, p);
-    locale = text_of(customer, "locale", MAX_LOCALE, p);
+    found->first_name = storefront_response_text_of(customer, "firstName", MAX_NAME, p);
+    found->last_name = storefront_response_text_of(customer, "lastName", MAX_NAME, p);
+    locale = storefront_response_text_of(customer, "locale", MAX_LOCALE, p);
     found->locale = locale != NULL && strspn(locale, LOCALE) == strlen(locale) ? locale : NULL;
     return 1;
 }
@@ -222,8 +238,8 @@ static int read_risk(mdl_storefront_found_t *found, const mdl_json_t *risk, int 
     return 1;
 }
 
-static int read_order(mdl_storefront_found_t *found, const mdl_json_t *order, int *pending,
-                      apr_pool_t *p)
+static int storefront_response_read_order(mdl_storefront_found_t *found, const mdl_json_t *order,
+                                          int *pending, apr_pool_t *p)
 {
     const char *ip;
 
@@ -245,14 +261,15 @@ static void read_data(mdl_storefront_answer_t *answer, const mdl_json_t *data, i
 
     if (mdl_json_type(data) != MDL_JSON_OBJECT ||
         !read_customer(&answer->found, mdl_json_member(data, "customer"), p) ||
-        (with_order && !read_order(&answer->found, mdl_json_member(data, "order"), &pending, p))) {
+        (with_order && !storefront_response_read_order(
+                           &answer->found, mdl_json_member(data, "order"), &pending, p))) {
         answer->found = (mdl_storefront_found_t){0};
         if (answer->outcome == MDL_STOREFRONT_ANSWERED) {
-            invalid(answer);
+            storefront_response_invalid(answer);
         }
     } else if (pending && answer->outcome == MDL_STOREFRONT_ANSWERED) {
-        later(answer, "storefront_risk_pending",
-              "The storefront has not assessed the order's risk yet.");
+        storefront_response_later(answer, "storefront_risk_pending",
+                                  "The storefront has not assessed the order's risk yet.");
     }
 }
 
@@ -264,12 +281,12 @@ void mdl_storefront_read(mdl_storefront_answer_t *answer, const mdl_http_answer_
     const char *why;
 
     *answer = (mdl_storefront_answer_t){.outcome = MDL_STOREFRONT_ANSWERED};
-    if (read_result(answer, http) || read_status(answer, http)) {
+    if (read_result(answer, http) || storefront_response_read_status(answer, http)) {
         return;
     }
     if (mdl_json_parse(&document, http->body, http->length, &why, p) != APR_SUCCESS ||
         mdl_json_type(document) != MDL_JSON_OBJECT) {
-        invalid(answer);
+        storefront_response_invalid(answer);
         return;
     }
     errors = mdl_json_member(document, "errors");
