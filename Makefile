@@ -6,7 +6,7 @@
 #   V=1                shows the commands
 #   BUILD=dir          another output folder       APXS=/path     another httpd's apxs
 #   MPM=worker         test: event (default), worker, prefork
-#   TESTS="t/ping.t"   test: these suites only     DATABASES=pgsql  test: on this database only
+#   TESTS="t/api/lists.t"   test: these suites only     DATABASES=pgsql  test: on this database only
 #   INSTANCE=dir DB=pgsql RATE_LIMIT=off           run
 #   INSTANCE=dir KEEP=1                            demo
 #   DESTDIR=dir PREFIX=/usr                        install, uninstall
@@ -94,7 +94,7 @@ programs: $(UNIT_PROGRAMS)
 unit: programs $(BUILD)/downloadsctl ## runs the unit programs
 	tools/as-user tools/with-postgres prove --timer --exec '' $(UNIT_PROGRAMS) $(wildcard t/unit/*.t)
 
-suites: build ## runs the Apache::Test suites on each database (MPM=worker TESTS="t/ping.t")
+suites: build ## runs the Apache::Test suites on each database (MPM=worker TESTS="t/api/lists.t")
 	@tools/node
 	tools/suites
 
@@ -116,12 +116,12 @@ valgrind: programs ## runs the unit programs under valgrind's memcheck
 .PHONY: check-large
 check-large: build ## sends an archive of 15 GB and has every program read it (minutes, 16 GB of TMPDIR)
 	@tools/node
-	LARGE=1 TESTS=t/zip_large.t DATABASES=sqlite3 tools/suites
+	LARGE=1 TESTS=t/delivery/zip_large.t DATABASES=sqlite3 tools/suites
 
 .PHONY: check-slow
 check-slow: build ## waits for what the service waits for minutes for, on both databases
 	@tools/node
-	SLOW=1 TESTS=t/patience.t tools/suites
+	SLOW=1 TESTS=t/metering/patience.t tools/suites
 
 .PHONY: bench-lists
 bench-lists: build ## times the first and the 1,000th page of every list (DB=pgsql)

@@ -1,6 +1,6 @@
 /*
  * The fraud check as no request can show it: the wait for the storefront's answer, and orders that
- * are checked at once.  What a shop sees of it is in t/fraud.t.
+ * are checked at once.  What a shop sees of it is in t/api/fraud.t.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"

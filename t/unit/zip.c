@@ -1,5 +1,5 @@
 /* The plan of a ZIP archive: its bytes, where ZIP64 begins, and the names.  That real programs read
-   what it makes is t/zip.t's. */
+   what it makes is in t/delivery/zip.t. */
 #include <apr_strings.h>
 #include <apr_tables.h>
 

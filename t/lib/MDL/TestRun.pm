@@ -113,7 +113,7 @@ sub run_tests
     my ($self) = @_;
     return if !$self->{opts}{'run-tests'};
     my @tests = @{ $self->{tests} };
-    @tests = sort glob 't/*.t' if !@tests;
+    @tests = sort glob 't/{api,delivery,metering,worker,operate}/*.t' if !@tests;
     if (!@tests) {
         print "There is no suite.\n";
         return;

@@ -1,8 +1,8 @@
 # What a download costs, by what was delivered (contract, section 8): under each of httpd's processing
 # models, over each protocol that it speaks there.
 #
-# The clients that customers have are t/download_clients.t's; what comes to no good end in great numbers,
-# and what becomes of transfers when the server goes, t/download_cuts.t's.
+# The clients that customers have are in t/delivery/download_clients.t; what comes to no good end in
+# great numbers, and what becomes of transfers when the server goes, in t/metering/download_cuts.t.
 use strict;
 use warnings;
 

@@ -187,7 +187,7 @@ for my $of (@NOUNS) {
         'a deletion without an Idempotency-Key');
 }
 
-# --- lists: t/lists.t has what they have in common --------------------------------------------------
+# --- lists: t/api/lists.t has what they have in common ------------------------------------------------
 
 for my $of (@NOUNS) {
     my ($noun, $list) = @$of{qw(noun list)};

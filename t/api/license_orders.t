@@ -1,5 +1,5 @@
 # License keys and orders (contract, section 6): what assigning, revoking and restoring gives, and
-# fifty buyers at once.  The tags themselves: t/license_keys.t.
+# fifty buyers at once.  The tags themselves: t/api/license_keys.t.
 use strict;
 use warnings;
 

@@ -1,5 +1,5 @@
 # Direct uploads as the API shows them (contract, sections 6 and 7): begun, looked at, aborted,
-# completed.  How the bytes travel is tus.t's.
+# completed.  How the bytes travel is in tus.t.
 use strict;
 use warnings;
 

@@ -1,5 +1,5 @@
 # License keys (contract, section 6): /license-key-tags and the keys in them.  What is given to whom
-# while orders are assigned: t/license_orders.t.
+# while orders are assigned: t/api/license_orders.t.
 use strict;
 use warnings;
 

@@ -3,8 +3,8 @@
 # customer sees it, what the page says and whether it has a button, and the status of the page, of its
 # button and of a link from before, with its words.
 #
-# How an order comes to be held is t/fraud.t's, what the actions do in detail t/order_access.t's, each
-# check of the diagnosis t/diagnosis.t's.
+# How an order comes to be held is in t/api/fraud.t, what the actions do in detail in
+# t/api/order_access.t, each check of the diagnosis in t/api/diagnosis.t.
 use strict;
 use warnings;
 
