@@ -91,7 +91,7 @@ check-warnings: # gcc and clang have nothing to say
 .PHONY: programs
 programs: $(UNIT_PROGRAMS)
 
-unit: programs $(BUILD)/downloadsctl ## runs the unit programs
+unit: build programs ## runs the unit programs
 	tools/as-user tools/with-postgres prove --timer --exec '' $(UNIT_PROGRAMS) $(wildcard t/unit/*.t)
 
 suites: build ## runs the Apache::Test suites on each database (MPM=worker TESTS="t/api/lists.t")
@@ -141,7 +141,9 @@ postman: $(BUILD)/mod_downloads.postman_collection.json ## makes a Postman colle
 $(BUILD)/mod_downloads.postman_collection.json: $(BUILD)/gen/api/stamp tools/postman t/node/postman.mjs
 	tools/postman $(BUILD)/gen/api/openapi.json $@
 
-clean: ## removes what make made
+clean: ## stops what make started and removes what make made (INSTANCE=dir)
+	@tools/instance remove $(or $(INSTANCE),instance)
+	@tools/instance remove $(BUILD)/demo
 	rm -rf $(BUILD) compile_commands.json
 
 help: ## lists the targets

@@ -1,0 +1,113 @@
+#!/usr/bin/perl
+# What make run, make demo and make clean do to each other, in a checkout of their own: a kept demo
+# beside a server that runs, and nothing of both afterwards.
+#
+#   BUILD=dir    where mod_downloads.so and downloadsctl are (build)
+use strict;
+use warnings;
+
+use Cwd qw(abs_path);
+use File::Path qw(make_path);
+use File::Temp qw(tempdir);
+use FindBin;
+use JSON::PP;
+use Test::More;
+
+chdir "$FindBin::Bin/../.." or die "chdir: $!\n";
+my $build = delete $ENV{BUILD} || 'build';
+delete @ENV{qw(INSTANCE DB KEEP MAKEFLAGS MAKELEVEL)};
+
+# Nobody but its owner may enter it: root's instance is elsewhere then.
+my $tree = abs_path(tempdir('mdl-instance.XXXXXX', TMPDIR => 1, CLEANUP => 1));
+make_path("$tree/build", "$tree/mod_downloads", "$tree/t/unit");
+for ("$build/mod_downloads.so", "$build/downloadsctl") {
+    -e or BAIL_OUT("$_ is not there: make build");
+    system('cp', $_, "$tree/build") == 0 or die "cp\n";
+}
+system('cp', '-R', qw(Makefile apxs.mk tools conf), $tree) == 0 or die "cp\n";
+chdir $tree or die "chdir: $!\n";
+
+END {
+    my $status = $?;
+    system "$tree/tools/instance remove $_" for map { "$tree/$_" } 'instance', 'mine', 'build/demo';
+    $? = $status;
+}
+
+sub slurp
+{
+    my ($path) = @_;
+    open my $in, '<', $path or return '';
+    local $/;
+    return scalar <$in> // '';
+}
+
+sub succeeds
+{
+    my ($what, @command) = @_;
+    my $said = qx(@command 2>&1);
+    is($?, 0, $what) or diag($said);
+    return $said;
+}
+
+sub env
+{
+    my ($instance) = @_;
+    return map { /^(\w+)='(.*)'$/ ? ($1 => $2) : () } split /\n/, slurp("$instance/env");
+}
+
+sub ping
+{
+    my %env = @_;
+    my $said = qx(curl -sS -H "Authorization: Bearer $env{API_TOKEN}" $env{BASE_URL}/ping 2>&1);
+    return eval { decode_json($said) } // { error => $said };
+}
+
+sub processes
+{
+    return split /\n/, qx(pgrep -af -- '-f ($_[0])/conf/');
+}
+
+succeeds("make run's server starts",
+    'tools/instance make instance && tools/instance start instance && tools/instance key instance');
+my %run = env('instance');
+succeeds('a demo is performed beside it', 'SIZE=10000 tools/demo');
+ok(!-e 'build/demo', 'and leaves nothing');
+my $said = succeeds('one that is kept, too', 'KEEP=1 SIZE=10000 tools/demo');
+like($said, qr{The server is left up: build/demo/env}, 'says where it is');
+my %demo = env('build/demo');
+is(ping(%demo)->{shop}{name}, 'Field Recordings', 'and answers');
+is_deeply({ env('instance') }, \%run, 'the other one is as it was');
+my $shop = ping(%run)->{shop};
+is("$shop->{id} $shop->{name}", '1 Sample Shop', 'with a shop of its own, its first');
+
+my $folders = join '|', map { readlink("$_/data") // "$tree/$_/data" } 'instance', 'build/demo';
+cmp_ok(scalar processes($folders), '>', 3, 'both have processes');
+unlike($folders, qr{^\Q$tree\E}, "root's lie where httpd's user may enter") if $> == 0;
+
+rename 'instance', 'mine' or die "rename: $!\n";
+mkdir 'instance' or die "mkdir: $!\n";
+open my $out, '>', 'instance/diary' or die "diary: $!\n";
+close $out;
+like(qx(make clean 2>&1), qr/instance was not made by tools\/instance and is left alone/,
+    'make clean leaves alone what is not ours');
+ok(-e 'instance/diary' && -e 'build', 'and goes no further');
+unlink 'instance/diary';
+rmdir 'instance';
+rename 'mine', 'instance' or die "rename: $!\n";
+
+succeeds('make clean succeeds', 'make clean');
+is_deeply([ processes($folders) ], [], 'no process is left');
+is_deeply([ grep { -e } 'build', 'instance', split /\|/, $folders ], [], 'and no file');
+succeeds('and again, with nothing to do', 'make clean');
+
+SKIP: {
+    skip 'only root has folders elsewhere', 2 if $> != 0;
+    succeeds('an instance is made', 'mkdir build && cp /bin/true build/downloadsctl',
+        '&& cp /bin/true build/mod_downloads.so && tools/instance make instance');
+    my $elsewhere = readlink 'instance/data';
+    system 'rm', '-r', 'instance';
+    succeeds('its folder was deleted by hand', 'make clean');
+    ok(!-e $elsewhere, 'what it left elsewhere is removed all the same');
+}
+
+done_testing();
