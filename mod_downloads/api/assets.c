@@ -122,21 +122,31 @@ static apr_status_t asset_parse_list(mdl_request_t *request)
     return mdl_list_end(query, &list->page);
 }
 
+static apr_status_t asset_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_asset_list(db, p, arg);
+}
+
 const mdl_route_t mdl_route_asset_list = {
     .method = "GET",
     .path = "/assets",
     .resource = &resource,
     .parse = asset_parse_list,
-    .effect = mdl_asset_list,
+    .effect = asset_list_effect,
     .write = mdl_list_write,
 };
+
+static apr_status_t asset_get_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_asset_get(db, p, arg);
+}
 
 const mdl_route_t mdl_route_asset = {
     .method = "GET",
     .path = "/assets/{}",
     .resource = &resource,
     .parse = mdl_resource_parse,
-    .effect = mdl_asset_get,
+    .effect = asset_get_effect,
     .write = mdl_resource_write,
 };
 
@@ -154,14 +164,24 @@ static apr_status_t asset_parse_change(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
+static apr_status_t asset_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_asset_change(db, p, arg);
+}
+
 const mdl_route_t mdl_route_asset_change = {
     .method = "PATCH",
     .path = "/assets/{}",
     .resource = &resource,
     .parse = asset_parse_change,
-    .effect = mdl_asset_change,
+    .effect = asset_change_effect,
     .write = mdl_resource_write_changed,
 };
+
+static apr_status_t asset_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_asset_delete(db, p, arg);
+}
 
 const mdl_route_t mdl_route_asset_delete = {
     .method = "DELETE",
@@ -169,6 +189,6 @@ const mdl_route_t mdl_route_asset_delete = {
     .wakes = 1,
     .optional_body = 1,
     .parse = mdl_resource_parse_delete,
-    .effect = mdl_asset_delete,
+    .effect = asset_delete_effect,
     .write = mdl_resource_write_deleted,
 };

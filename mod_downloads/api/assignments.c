@@ -44,13 +44,18 @@ static const char *assignment_write_members(mdl_json_t *to, mdl_request_t *reque
 
 static const mdl_resource_t resource = {"assignment", assignment_write_members};
 
+static apr_status_t assignment_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_assignment_list(db, p, arg);
+}
+
 const mdl_route_t mdl_route_assignment_list = {
     .method = "GET",
     .path = "/orders/{}/assignments",
     .resource = &resource,
     .parse = assignment_parse_list,
     .snapshot = 1,
-    .effect = mdl_assignment_list,
+    .effect = assignment_list_effect,
     .write = mdl_list_write,
 };
 

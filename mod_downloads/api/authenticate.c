@@ -33,6 +33,11 @@ static apr_status_t take_connection(mdl_request_t *request, mdl_connection_t **c
     return *connection != NULL ? APR_SUCCESS : MDL_DB_EGONE;
 }
 
+static apr_status_t key_epoch_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_key_epoch(db, p, arg);
+}
+
 /* Asks for the epoch when it is this request's turn.  Success means that the cache may be used. */
 static apr_status_t refresh_epoch(mdl_request_t *request, mdl_connection_t **connection,
                                   apr_time_t now)
@@ -46,7 +51,8 @@ static apr_status_t refresh_epoch(mdl_request_t *request, mdl_connection_t **con
     }
     rv = take_connection(request, connection);
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_read(mdl_connection_db(*connection), mdl_key_epoch, &epoch, request->r->pool);
+        rv = mdl_db_read(mdl_connection_db(*connection), key_epoch_effect, &epoch,
+                         request->r->pool);
     }
     if (rv == APR_SUCCESS) {
         mdl_key_cache_set_epoch(request->service->key_cache, epoch, now);
@@ -67,6 +73,11 @@ static void authenticate_remember(mdl_request_t *request, const mdl_key_record_t
     mdl_key_cache_put(request->service->key_cache, &key, record->epoch);
 }
 
+static apr_status_t key_look_up_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_key_look_up(db, p, arg);
+}
+
 static apr_status_t verify_by_database(mdl_request_t *request, mdl_connection_t **connection,
                                        const mdl_token_t *token, const unsigned char *mac,
                                        apr_time_t now)
@@ -77,7 +88,7 @@ static apr_status_t verify_by_database(mdl_request_t *request, mdl_connection_t 
     apr_status_t rv;
 
     if ((rv = take_connection(request, connection)) != APR_SUCCESS ||
-        (rv = mdl_db_read(mdl_connection_db(*connection), mdl_key_look_up, &look_up,
+        (rv = mdl_db_read(mdl_connection_db(*connection), key_look_up_effect, &look_up,
                           request->r->pool)) != APR_SUCCESS) {
         return rv;
     }

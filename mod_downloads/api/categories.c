@@ -38,41 +38,66 @@ static apr_status_t category_parse_change(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
+static apr_status_t category_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_category_page(db, p, arg);
+}
+
 const mdl_route_t mdl_route_category_list = {
     .method = "GET",
     .path = "/categories",
     .resource = &resource,
     .parse = mdl_list_parse,
-    .effect = mdl_category_page,
+    .effect = category_page_effect,
     .write = mdl_list_write,
 };
+
+static apr_status_t category_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_category_create(db, p, arg);
+}
 
 const mdl_route_t mdl_route_category_create = {
     .method = "POST",
     .path = "/categories",
     .resource = &resource,
     .parse = category_parse_create,
-    .effect = mdl_category_create,
+    .effect = category_create_effect,
     .write = mdl_resource_write_created,
 };
+
+static apr_status_t category_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_category_find(db, p, arg);
+}
 
 const mdl_route_t mdl_route_category = {
     .method = "GET",
     .path = "/categories/{}",
     .resource = &resource,
     .parse = mdl_resource_parse,
-    .effect = mdl_category_find,
+    .effect = category_find_effect,
     .write = mdl_resource_write,
 };
+
+static apr_status_t category_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_category_change(db, p, arg);
+}
 
 const mdl_route_t mdl_route_category_change = {
     .method = "PATCH",
     .path = "/categories/{}",
     .resource = &resource,
     .parse = category_parse_change,
-    .effect = mdl_category_change,
+    .effect = category_change_effect,
     .write = mdl_resource_write_changed,
 };
+
+static apr_status_t category_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_category_delete(db, p, arg);
+}
 
 const mdl_route_t mdl_route_category_delete = {
     .method = "DELETE",
@@ -80,6 +105,6 @@ const mdl_route_t mdl_route_category_delete = {
     .optional_body = 1,
     .resource = &resource,
     .parse = mdl_resource_parse_delete,
-    .effect = mdl_category_delete,
+    .effect = category_delete_effect,
     .write = mdl_resource_write_deleted,
 };

@@ -13,12 +13,17 @@ static void write_health(mdl_request_t *request)
     mdl_json_add_string(request->response, "status", "ok");
 }
 
+static apr_status_t key_epoch_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_key_epoch(db, p, arg);
+}
+
 const mdl_route_t mdl_route_health = {
     .method = "GET",
     .path = "/health",
     .no_key = 1,
     .parse = parse_health,
-    .effect = mdl_key_epoch,
+    .effect = key_epoch_effect,
     .write = write_health,
 };
 
@@ -49,10 +54,15 @@ static void write_ping(mdl_request_t *request)
     mdl_json_add_time(request->response, "server_time", apr_time_now());
 }
 
+static apr_status_t key_look_up_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_key_look_up(db, p, arg);
+}
+
 const mdl_route_t mdl_route_ping = {
     .method = "GET",
     .path = "/ping",
     .parse = parse_ping,
-    .effect = mdl_key_look_up,
+    .effect = key_look_up_effect,
     .write = write_ping,
 };

@@ -107,12 +107,17 @@ static void write_import(mdl_request_t *request)
     write_queued(request, request->arg);
 }
 
+static apr_status_t import_queue_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_import_queue(db, p, arg);
+}
+
 const mdl_route_t mdl_route_asset_import = {
     .method = "POST",
     .path = "/assets",
     .wakes = 1,
     .parse = parse_import,
-    .effect = mdl_import_queue,
+    .effect = import_queue_effect,
     .write = write_import,
 };
 

@@ -111,12 +111,17 @@ static const char *job_write_row(mdl_json_t *to, mdl_request_t *request, const v
 
 static const mdl_resource_t resource = {"job", job_write_row};
 
+static apr_status_t job_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_job_page(db, p, arg);
+}
+
 const mdl_route_t mdl_route_job_list = {
     .method = "GET",
     .path = "/jobs",
     .resource = &resource,
     .parse = mdl_list_parse,
-    .effect = mdl_job_page,
+    .effect = job_page_effect,
     .write = mdl_list_write,
 };
 
@@ -147,15 +152,25 @@ static void write_retry(mdl_request_t *request)
     write_cancel(request);
 }
 
+static apr_status_t job_cancel_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_job_cancel(db, p, arg);
+}
+
 const mdl_route_t mdl_route_job_cancel = {
     .method = "POST",
     .path = "/jobs/{}/cancel",
     .wakes = 1,
     .optional_body = 1,
     .parse = parse_act,
-    .effect = mdl_job_cancel,
+    .effect = job_cancel_effect,
     .write = write_cancel,
 };
+
+static apr_status_t job_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_job_retry(db, p, arg);
+}
 
 const mdl_route_t mdl_route_job_retry = {
     .method = "POST",
@@ -163,6 +178,6 @@ const mdl_route_t mdl_route_job_retry = {
     .wakes = 1,
     .optional_body = 1,
     .parse = parse_act,
-    .effect = mdl_job_retry,
+    .effect = job_retry_effect,
     .write = write_retry,
 };

@@ -53,41 +53,66 @@ static apr_status_t license_key_parse_change(mdl_request_t *request)
     return license_key_parse(request, members, mdl_members_if_given(members, "name"));
 }
 
+static apr_status_t license_tag_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_license_tag_page(db, p, arg);
+}
+
 const mdl_route_t mdl_route_license_tags = {
     .method = "GET",
     .path = "/license-key-tags",
     .resource = &resource,
     .parse = mdl_list_parse,
-    .effect = mdl_license_tag_page,
+    .effect = license_tag_page_effect,
     .write = mdl_list_write,
 };
+
+static apr_status_t license_tag_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_license_tag_create(db, p, arg);
+}
 
 const mdl_route_t mdl_route_license_tag_create = {
     .method = "POST",
     .path = "/license-key-tags",
     .resource = &resource,
     .parse = license_key_parse_create,
-    .effect = mdl_license_tag_create,
+    .effect = license_tag_create_effect,
     .write = mdl_resource_write_created,
 };
+
+static apr_status_t license_tag_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_license_tag_find(db, p, arg);
+}
 
 const mdl_route_t mdl_route_license_tag = {
     .method = "GET",
     .path = "/license-key-tags/{}",
     .resource = &resource,
     .parse = mdl_resource_parse,
-    .effect = mdl_license_tag_find,
+    .effect = license_tag_find_effect,
     .write = mdl_resource_write,
 };
+
+static apr_status_t license_tag_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_license_tag_change(db, p, arg);
+}
 
 const mdl_route_t mdl_route_license_tag_change = {
     .method = "PATCH",
     .path = "/license-key-tags/{}",
     .resource = &resource,
     .parse = license_key_parse_change,
-    .effect = mdl_license_tag_change,
+    .effect = license_tag_change_effect,
     .write = mdl_resource_write_changed,
 };
+
+static apr_status_t license_tag_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_license_tag_delete(db, p, arg);
+}
 
 const mdl_route_t mdl_route_license_tag_delete = {
     .method = "DELETE",
@@ -95,7 +120,7 @@ const mdl_route_t mdl_route_license_tag_delete = {
     .optional_body = 1,
     .resource = &resource,
     .parse = mdl_resource_parse_delete,
-    .effect = mdl_license_tag_delete,
+    .effect = license_tag_delete_effect,
     .write = mdl_resource_write_deleted,
 };
 
@@ -119,11 +144,16 @@ static void write_add(mdl_request_t *request)
     mdl_json_add_int(request->response, "duplicates", add->duplicates);
 }
 
+static apr_status_t license_add_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_license_add(db, p, arg);
+}
+
 const mdl_route_t mdl_route_license_keys_add = {
     .method = "POST",
     .path = "/license-key-tags/{}/keys",
     .max_body = MAX_KEYS_BODY,
     .parse = parse_add,
-    .effect = mdl_license_add,
+    .effect = license_add_effect,
     .write = write_add,
 };

@@ -56,41 +56,66 @@ static apr_status_t link_parse_change(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
+static apr_status_t link_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_link_page(db, p, arg);
+}
+
 const mdl_route_t mdl_route_link_list = {
     .method = "GET",
     .path = "/links",
     .resource = &resource,
     .parse = mdl_list_parse,
-    .effect = mdl_link_page,
+    .effect = link_page_effect,
     .write = mdl_list_write,
 };
+
+static apr_status_t link_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_link_create(db, p, arg);
+}
 
 const mdl_route_t mdl_route_link_create = {
     .method = "POST",
     .path = "/links",
     .resource = &resource,
     .parse = link_parse_create,
-    .effect = mdl_link_create,
+    .effect = link_create_effect,
     .write = mdl_resource_write_created,
 };
+
+static apr_status_t link_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_link_find(db, p, arg);
+}
 
 const mdl_route_t mdl_route_link = {
     .method = "GET",
     .path = "/links/{}",
     .resource = &resource,
     .parse = mdl_resource_parse,
-    .effect = mdl_link_find,
+    .effect = link_find_effect,
     .write = mdl_resource_write,
 };
+
+static apr_status_t link_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_link_change(db, p, arg);
+}
 
 const mdl_route_t mdl_route_link_change = {
     .method = "PATCH",
     .path = "/links/{}",
     .resource = &resource,
     .parse = link_parse_change,
-    .effect = mdl_link_change,
+    .effect = link_change_effect,
     .write = mdl_resource_write_changed,
 };
+
+static apr_status_t link_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_link_delete(db, p, arg);
+}
 
 const mdl_route_t mdl_route_link_delete = {
     .method = "DELETE",
@@ -98,6 +123,6 @@ const mdl_route_t mdl_route_link_delete = {
     .optional_body = 1,
     .resource = &resource,
     .parse = mdl_resource_parse_delete,
-    .effect = mdl_link_delete,
+    .effect = link_delete_effect,
     .write = mdl_resource_write_deleted,
 };

@@ -102,23 +102,38 @@ static void write_put(mdl_request_t *request)
     }
 }
 
+static apr_status_t mapping_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_mapping_list(db, p, arg);
+}
+
 const mdl_route_t mdl_route_mapping_list = {
     .method = "GET",
     .path = "/mappings",
     .resource = &resource,
     .parse = mapping_parse_list,
     .snapshot = 1,
-    .effect = mdl_mapping_list,
+    .effect = mapping_list_effect,
     .write = mdl_list_write,
 };
+
+static apr_status_t mapping_put_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_mapping_put(db, p, arg);
+}
 
 const mdl_route_t mdl_route_mapping_put = {
     .method = "POST",
     .path = "/mappings",
     .parse = mapping_parse_put,
-    .effect = mdl_mapping_put,
+    .effect = mapping_put_effect,
     .write = write_put,
 };
+
+static apr_status_t mapping_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_mapping_find(db, p, arg);
+}
 
 const mdl_route_t mdl_route_mapping = {
     .method = "GET",
@@ -126,23 +141,33 @@ const mdl_route_t mdl_route_mapping = {
     .resource = &resource,
     .parse = mdl_resource_parse,
     .snapshot = 1,
-    .effect = mdl_mapping_find,
+    .effect = mapping_find_effect,
     .write = mdl_resource_write,
 };
+
+static apr_status_t mapping_replace_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_mapping_replace(db, p, arg);
+}
 
 const mdl_route_t mdl_route_mapping_replace = {
     .method = "PUT",
     .path = "/mappings/{}",
     .parse = parse_replace,
-    .effect = mdl_mapping_replace,
+    .effect = mapping_replace_effect,
     .write = write_put,
 };
+
+static apr_status_t mapping_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_mapping_delete(db, p, arg);
+}
 
 const mdl_route_t mdl_route_mapping_delete = {
     .method = "DELETE",
     .path = "/mappings/{}",
     .optional_body = 1,
     .parse = mdl_resource_parse_delete,
-    .effect = mdl_mapping_delete,
+    .effect = mapping_delete_effect,
     .write = mdl_resource_write_deleted,
 };

@@ -75,14 +75,24 @@ static void write_access(mdl_request_t *request)
                     ((mdl_access_t *)request->arg)->order);
 }
 
+static apr_status_t access_revoke_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_revoke(db, p, arg);
+}
+
 const mdl_route_t mdl_route_order_revoke = {
     .method = "POST",
     .path = "/orders/{}/revoke",
     .optional_body = 1,
     .parse = parse_access,
-    .effect = mdl_access_revoke,
+    .effect = access_revoke_effect,
     .write = write_access,
 };
+
+static apr_status_t access_restore_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_restore(db, p, arg);
+}
 
 const mdl_route_t mdl_route_order_restore = {
     .method = "POST",
@@ -90,9 +100,14 @@ const mdl_route_t mdl_route_order_restore = {
     .wakes = 1,
     .optional_body = 1,
     .parse = parse_access,
-    .effect = mdl_access_restore,
+    .effect = access_restore_effect,
     .write = write_access,
 };
+
+static apr_status_t access_approve_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_approve(db, p, arg);
+}
 
 const mdl_route_t mdl_route_order_approve = {
     .method = "POST",
@@ -100,16 +115,21 @@ const mdl_route_t mdl_route_order_approve = {
     .wakes = 1,
     .optional_body = 1,
     .parse = parse_review,
-    .effect = mdl_access_approve,
+    .effect = access_approve_effect,
     .write = write_access,
 };
+
+static apr_status_t access_reject_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_reject(db, p, arg);
+}
 
 const mdl_route_t mdl_route_order_reject = {
     .method = "POST",
     .path = "/orders/{}/reject",
     .optional_body = 1,
     .parse = parse_review,
-    .effect = mdl_access_reject,
+    .effect = access_reject_effect,
     .write = write_access,
 };
 
@@ -144,11 +164,16 @@ static void order_action_write_grant(mdl_request_t *request)
                     ((mdl_access_grant_t *)request->arg)->access.order);
 }
 
+static apr_status_t access_grant_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_grant(db, p, arg);
+}
+
 const mdl_route_t mdl_route_order_grant = {
     .method = "POST",
     .path = "/orders/{}/grant-downloads",
     .parse = parse_grant,
-    .effect = mdl_access_grant,
+    .effect = access_grant_effect,
     .write = order_action_write_grant,
 };
 

@@ -123,11 +123,16 @@ static void write_assign(mdl_request_t *request)
     mdl_order_write(mdl_json_add_object(request->response, "order"), request, assign->order);
 }
 
+static apr_status_t order_assign_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_order_assign(db, p, arg);
+}
+
 const mdl_route_t mdl_route_order_assign = {
     .method = "POST",
     .path = "/orders/{}/assignments",
     .wakes = 1,
     .parse = parse_assign,
-    .effect = mdl_order_assign,
+    .effect = order_assign_effect,
     .write = write_assign,
 };

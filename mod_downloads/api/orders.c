@@ -25,13 +25,18 @@ static const char *order_write_row(mdl_json_t *to, mdl_request_t *request, const
 
 static const mdl_resource_t resource = {"order", order_write_row};
 
+static apr_status_t order_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_order_list(db, p, arg);
+}
+
 const mdl_route_t mdl_route_order_list = {
     .method = "GET",
     .path = "/orders",
     .resource = &resource,
     .parse = order_parse_list,
     .snapshot = 1,
-    .effect = mdl_order_list,
+    .effect = order_list_effect,
     .write = mdl_list_write,
 };
 

@@ -42,24 +42,39 @@ static apr_status_t pack_parse_change(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
+static apr_status_t pack_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_pack_page(db, p, arg);
+}
+
 const mdl_route_t mdl_route_pack_list = {
     .method = "GET",
     .path = "/packs",
     .resource = &resource,
     .parse = mdl_list_parse,
     .snapshot = 1,
-    .effect = mdl_pack_page,
+    .effect = pack_page_effect,
     .write = mdl_list_write,
 };
+
+static apr_status_t pack_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_pack_create(db, p, arg);
+}
 
 const mdl_route_t mdl_route_pack_create = {
     .method = "POST",
     .path = "/packs",
     .resource = &resource,
     .parse = pack_parse_create,
-    .effect = mdl_pack_create,
+    .effect = pack_create_effect,
     .write = mdl_resource_write_created,
 };
+
+static apr_status_t pack_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_pack_find(db, p, arg);
+}
 
 const mdl_route_t mdl_route_pack = {
     .method = "GET",
@@ -67,18 +82,28 @@ const mdl_route_t mdl_route_pack = {
     .resource = &resource,
     .parse = mdl_resource_parse,
     .snapshot = 1,
-    .effect = mdl_pack_find,
+    .effect = pack_find_effect,
     .write = mdl_resource_write,
 };
+
+static apr_status_t pack_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_pack_change(db, p, arg);
+}
 
 const mdl_route_t mdl_route_pack_change = {
     .method = "PATCH",
     .path = "/packs/{}",
     .resource = &resource,
     .parse = pack_parse_change,
-    .effect = mdl_pack_change,
+    .effect = pack_change_effect,
     .write = mdl_resource_write_changed,
 };
+
+static apr_status_t pack_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_pack_delete(db, p, arg);
+}
 
 const mdl_route_t mdl_route_pack_delete = {
     .method = "DELETE",
@@ -86,6 +111,6 @@ const mdl_route_t mdl_route_pack_delete = {
     .optional_body = 1,
     .resource = &resource,
     .parse = mdl_resource_parse_delete,
-    .effect = mdl_pack_delete,
+    .effect = pack_delete_effect,
     .write = mdl_resource_write_deleted,
 };

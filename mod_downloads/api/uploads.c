@@ -133,11 +133,16 @@ static void write_begin(mdl_request_t *request)
     write_upload(mdl_json_add_object(request->response, "upload"), request, upload, 0);
 }
 
+static apr_status_t upload_begin_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_upload_begin(db, p, arg);
+}
+
 const mdl_route_t mdl_route_upload_begin = {
     .method = "POST",
     .path = "/assets/uploads",
     .parse = parse_begin,
-    .effect = mdl_upload_begin,
+    .effect = upload_begin_effect,
     .write = write_begin,
 };
 
@@ -163,11 +168,16 @@ static void upload_write_get(mdl_request_t *request)
     write_upload(request->response, request, get->upload, get->offset);
 }
 
+static apr_status_t upload_get_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_upload_get(db, p, arg);
+}
+
 const mdl_route_t mdl_route_upload = {
     .method = "GET",
     .path = "/assets/uploads/{}",
     .parse = upload_parse_get,
-    .effect = mdl_upload_get,
+    .effect = upload_get_effect,
     .write = upload_write_get,
 };
 
@@ -244,12 +254,17 @@ static void write_complete(mdl_request_t *request)
     mdl_upload_write_asset(request, complete);
 }
 
+static apr_status_t upload_complete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_upload_complete(db, p, arg);
+}
+
 const mdl_route_t mdl_route_upload_complete = {
     .method = "POST",
     .path = "/assets/uploads/{}/complete",
     .wakes = 1,
     .optional_body = 1,
     .parse = parse_complete,
-    .effect = mdl_upload_complete,
+    .effect = upload_complete_effect,
     .write = write_complete,
 };

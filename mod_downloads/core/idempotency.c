@@ -106,10 +106,8 @@ apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempo
     return rv == APR_SUCCESS && changed == 0 ? APR_EEXIST : rv;
 }
 
-apr_status_t mdl_idempotency_prune(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_idempotency_prune(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_prune_t *prune)
 {
-    mdl_idempotency_prune_t *prune = arg;
-
     return mdl_db_exec(
         db, MDL_Q_IDEMPOTENCY_PRUNE, &prune->removed, p,
         MDL_ARGS(mdl_int(prune->before), mdl_int(BATCH - 1), mdl_int(prune->before)));

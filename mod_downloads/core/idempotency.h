@@ -48,6 +48,6 @@ typedef struct {
     apr_time_t before;
     apr_int64_t removed; /* out */
 } mdl_idempotency_prune_t;
-apr_status_t mdl_idempotency_prune(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_idempotency_prune(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_prune_t *prune);
 
 #endif

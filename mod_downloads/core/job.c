@@ -101,9 +101,8 @@ apr_status_t mdl_job_find_of_shop(mdl_db_t *db, apr_int64_t shop_id, const char 
     return rv;
 }
 
-apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, mdl_job_list_t *list)
 {
-    mdl_job_list_t *list = arg;
     mdl_rows_t *rows;
     apr_status_t rv = list->shop_id != 0
                           ? mdl_db_select(db, MDL_Q_JOB_LIST_OF_SHOP, &rows, p,
@@ -117,9 +116,8 @@ apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
 {
-    mdl_list_page_t *page = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_JOB_PAGE, &rows, p,
@@ -131,9 +129,8 @@ apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim)
 {
-    mdl_job_claim_t *claim = arg;
     apr_time_t now = apr_time_now();
     mdl_rows_t *rows;
     apr_status_t rv;
@@ -214,10 +211,10 @@ apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
     return lost_if_unchanged(rv, changed);
 }
 
-apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const char *worker)
 {
     return mdl_db_exec(db, MDL_Q_JOB_INHERIT, NULL, p,
-                       MDL_ARGS(mdl_int(apr_time_now()), mdl_text(arg)));
+                       MDL_ARGS(mdl_int(apr_time_now()), mdl_text(worker)));
 }
 
 apr_status_t mdl_job_fail(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)

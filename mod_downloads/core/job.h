@@ -75,7 +75,7 @@ typedef struct {
     int limit;
     apr_array_header_t *jobs; /* out */
 } mdl_job_list_t;
-apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, mdl_job_list_t *list);
 
 /** Effect: claims up to limit due jobs of a lane. */
 typedef struct {
@@ -85,7 +85,7 @@ typedef struct {
     int limit;
     apr_array_header_t *jobs; /* out, of mdl_job_t * */
 } mdl_job_claim_t;
-apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim);
 
 /** Reads when the next job of a lane becomes due into *due_at, 0 for never. */
 apr_status_t mdl_job_next_due(mdl_db_t *db, const char *lane, apr_time_t *due_at, apr_pool_t *p);
@@ -108,7 +108,7 @@ apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t 
 apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 
 /** Effect: makes what a dead worker of this owner (const char *) held due at once. */
-apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const char *worker);
 
 /** Turns a job that this transaction has ended well into one that failed, with its error_code and
     error_message. */
@@ -119,7 +119,7 @@ apr_status_t mdl_job_open_of_asset(mdl_db_t *db, apr_int64_t asset_id, const cha
                                    apr_pool_t *p);
 
 /** Effect that reads a page (mdl_list_page_t) of mdl_job_t, as the shop may see them. */
-apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page);
 
 /** Cancels the open jobs of an asset. */
 apr_status_t mdl_job_cancel_of_asset(mdl_db_t *db, apr_int64_t asset_id, apr_pool_t *p);

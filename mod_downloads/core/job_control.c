@@ -32,9 +32,8 @@ static apr_status_t job_control_ended(mdl_db_t *db, const mdl_job_control_t *can
     return job->asset_id != 0 ? mdl_asset_failed(db, job->asset_id, p) : APR_SUCCESS;
 }
 
-apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *cancel)
 {
-    mdl_job_control_t *cancel = arg;
     apr_time_t now = apr_time_now();
     apr_int64_t changed;
     apr_status_t rv;
@@ -74,9 +73,8 @@ static apr_status_t await_again(mdl_db_t *db, const mdl_job_control_t *retry, ap
                 : mdl_asset_retry(db, job->asset_id, p);
 }
 
-apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *retry)
 {
-    mdl_job_control_t *retry = arg;
     apr_int64_t changed;
     apr_status_t rv;
 

@@ -19,10 +19,10 @@ typedef struct {
 
 /** Effect: cancels a shop's open job; a cancelled one stays so.  Refused: 404, 409 job_finished.
     Whoever works on it stops when it is woken. */
-apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *cancel);
 
 /** Effect: queues a failed or cancelled job anew.  Refused: 404, 409 job_finished, 409
     asset_not_ready when another job fills its asset. */
-apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *retry);
 
 #endif

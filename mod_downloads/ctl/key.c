@@ -19,6 +19,11 @@ static const mdl_field_t fields[] = {
     {0},
 };
 
+static apr_status_t key_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_key_create(db, p, arg);
+}
+
 int mdl_ctl_key_create(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
@@ -36,7 +41,7 @@ int mdl_ctl_key_create(mdl_ctl_t *ctl)
     if (ctl->expires_s) {
         create.key.expires_at = apr_time_now() + apr_time_from_sec(ctl->expires_s);
     }
-    if ((failed = mdl_ctl_write(ctl, mdl_key_create, &create, &problem))) {
+    if ((failed = mdl_ctl_write(ctl, key_create_effect, &create, &problem))) {
         return failed;
     }
     mdl_printer_line(ctl->output,
@@ -80,11 +85,16 @@ int mdl_ctl_key_list(mdl_ctl_t *ctl)
     return failed;
 }
 
+static apr_status_t key_revoke_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_key_revoke(db, p, arg);
+}
+
 int mdl_ctl_key_revoke(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
     mdl_key_revoke_t revoke = {.id = ctl->words[0], .problem = &problem};
-    int failed = mdl_ctl_write(ctl, mdl_key_revoke, &revoke, &problem);
+    int failed = mdl_ctl_write(ctl, key_revoke_effect, &revoke, &problem);
 
     if (failed) {
         return failed;

@@ -19,13 +19,18 @@ static const mdl_field_t fields[] = {
     {0},
 };
 
+static apr_status_t shop_add_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_shop_add(db, p, arg);
+}
+
 int mdl_ctl_shop_add(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
     mdl_shop_add_t add = {
         .shop = {.name = ctl->words[0], .domain = ctl->words[1], .email = ctl->email},
         .problem = &problem};
-    int failed = mdl_ctl_write(ctl, mdl_shop_add, &add, &problem);
+    int failed = mdl_ctl_write(ctl, shop_add_effect, &add, &problem);
 
     if (failed) {
         return failed;
@@ -38,10 +43,15 @@ int mdl_ctl_shop_add(mdl_ctl_t *ctl)
     return MDL_EXIT_DONE;
 }
 
+static apr_status_t shop_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_shop_list(db, p, arg);
+}
+
 int mdl_ctl_shop_list(mdl_ctl_t *ctl)
 {
     apr_array_header_t *shops = NULL;
-    int failed = mdl_ctl_read(ctl, mdl_shop_list, &shops, NULL);
+    int failed = mdl_ctl_read(ctl, shop_list_effect, &shops, NULL);
 
     if (!failed) {
         mdl_printer_list(ctl->output, fields, shops, "There is no shop yet.");
@@ -49,11 +59,16 @@ int mdl_ctl_shop_list(mdl_ctl_t *ctl)
     return failed;
 }
 
+static apr_status_t shop_set_status_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_shop_set_status(db, p, arg);
+}
+
 static int set_status(mdl_ctl_t *ctl, const char *status, mdl_shop_t **shop)
 {
     mdl_problem_t problem = {0};
     mdl_shop_set_status_t set = {.id = ctl->id, .status = status, .problem = &problem};
-    int failed = mdl_ctl_write(ctl, mdl_shop_set_status, &set, &problem);
+    int failed = mdl_ctl_write(ctl, shop_set_status_effect, &set, &problem);
 
     *shop = set.shop;
     return failed;
@@ -87,6 +102,11 @@ int mdl_ctl_shop_suspend(mdl_ctl_t *ctl)
     return MDL_EXIT_DONE;
 }
 
+static apr_status_t shop_set_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_shop_set(db, p, arg);
+}
+
 int mdl_ctl_shop_set(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
@@ -107,7 +127,7 @@ int mdl_ctl_shop_set(mdl_ctl_t *ctl)
     if (ctl->storefront_token && !ctl->secret) {
         return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
     }
-    if ((failed = mdl_ctl_write(ctl, mdl_shop_set, &set, &problem))) {
+    if ((failed = mdl_ctl_write(ctl, shop_set_effect, &set, &problem))) {
         return failed;
     }
     mdl_printer_result(ctl->output, fields, set.shop,

@@ -120,7 +120,9 @@ apr_int64_t mdl_rows_int(const mdl_rows_t *rows, int column);
 int mdl_rows_null(const mdl_rows_t *rows, int column);
 
 /** A function of a database, a pool and an argument.  Anything but APR_SUCCESS rolls back.  It must
-    not begin another transaction, on whatever connection: that would wait for its own end. */
+    not begin another transaction, on whatever connection: that would wait for its own end.  Those
+   of core take their argument by its own type; who hands one over writes the three lines that lose
+   the type. */
 typedef apr_status_t mdl_effect_fn(mdl_db_t *db, apr_pool_t *p, void *arg);
 
 /** Runs an effect in a transaction, see above.  What the effect returned comes back. */

@@ -96,6 +96,11 @@ static void unset_validators(request_rec *r)
     apr_table_unset(r->headers_out, "Last-Modified");
 }
 
+static apr_status_t order_head_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_order_head(db, p, arg);
+}
+
 static int file_refuse(const serve_t *serve, const refusal_t *problem)
 {
     request_rec *r = serve->r;
@@ -113,7 +118,7 @@ static int file_refuse(const serve_t *serve, const refusal_t *problem)
     }
     log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", problem->status, problem->state));
     if (page_id == NULL ||
-        mdl_customer_order(r, serve->service, page_id, mdl_order_head, &order) != APR_SUCCESS) {
+        mdl_customer_order(r, serve->service, page_id, order_head_effect, &order) != APR_SUCCESS) {
         return mdl_view_message(r, problem->status, problem->state, NULL);
     }
     customer = mdl_customer_view(serve->service, order, r->pool);

@@ -81,6 +81,11 @@ static int link_leave(const visit_t *visit, const mdl_order_link_t *link)
     return mdl_view_message(visit->r, HTTP_SEE_OTHER, "link_opens", &customer);
 }
 
+static apr_status_t order_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_order_find(db, p, arg);
+}
+
 /* Fills the order; APR_ENOENT when the token leads to none. */
 static apr_status_t link_find(visit_t *visit, const char *token)
 {
@@ -91,7 +96,7 @@ static apr_status_t link_find(visit_t *visit, const char *token)
                                  r->pool) != APR_SUCCESS) {
         return APR_ENOENT;
     }
-    return mdl_customer_order(r, visit->service, page_id, mdl_order_find, &visit->order);
+    return mdl_customer_order(r, visit->service, page_id, order_find_effect, &visit->order);
 }
 
 static int link_not_found(request_rec *r, apr_status_t rv)

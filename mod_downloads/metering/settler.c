@@ -145,12 +145,17 @@ static apr_array_header_t *deliveries_of(const apr_array_header_t *views, apr_po
     return deliveries;
 }
 
+static apr_status_t session_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_session_settle(db, p, arg);
+}
+
 static apr_status_t settler_settle(work_t *work, const apr_array_header_t *deliveries)
 {
     mdl_session_settle_t settle = {.deliveries = deliveries,
                                    .idle = settler.service->settings->session_idle};
 
-    return settler_run(work, 1, mdl_session_settle, &settle);
+    return settler_run(work, 1, session_settle_effect, &settle);
 }
 
 static int is_for_later(apr_status_t rv)
@@ -202,6 +207,11 @@ static int settle_some(work_t *work, int *waiting)
 
 /* The second's work. */
 
+static apr_status_t lease_renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_lease_renew(db, p, arg);
+}
+
 static void settler_renew(work_t *work)
 {
     apr_time_t now = apr_time_now();
@@ -209,7 +219,7 @@ static void settler_renew(work_t *work)
 
     tick.progress = deliveries_of(mdl_transfer_moved(MOVED_MAX, work->turn), work->turn);
     if ((tick.progress->nelts == 0 && mdl_settler_due(now) == 0) ||
-        settler_run(work, 1, mdl_lease_renew, &tick) != APR_SUCCESS) {
+        settler_run(work, 1, lease_renew_effect, &tick) != APR_SUCCESS) {
         return;
     }
     mdl_settler_renewed(tick.leased_until);
@@ -225,11 +235,16 @@ static void settler_renew(work_t *work)
     }
 }
 
+static apr_status_t lease_forbidden_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_lease_forbidden(db, p, arg);
+}
+
 static void cut_forbidden(work_t *work)
 {
     mdl_lease_tick_t tick = {.id = settler.id};
 
-    if (settler_run(work, 0, mdl_lease_forbidden, &tick) != APR_SUCCESS) {
+    if (settler_run(work, 0, lease_forbidden_effect, &tick) != APR_SUCCESS) {
         return;
     }
     for (int i = 0; i < tick.forbidden->nelts; i++) {

@@ -229,10 +229,15 @@ static apr_status_t upload_body_check_size(write_t *write, apr_int64_t current)
                                                          : APR_SUCCESS;
 }
 
+static apr_status_t upload_set_size_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_upload_set_size(db, p, arg);
+}
+
 static apr_status_t upload_body_set_size(write_t *write)
 {
     mdl_upload_size_t set = {.id = write->upload->id, .size = write->upload->size};
-    apr_status_t rv = mdl_upload_commit(write->exchange, mdl_upload_set_size, &set);
+    apr_status_t rv = mdl_upload_commit(write->exchange, upload_set_size_effect, &set);
 
     return rv == APR_ENOENT ? upload_body_finished(write->request) : rv;
 }
@@ -329,6 +334,11 @@ static apr_status_t upload_body_check_bytes(write_t *write)
     return APR_SUCCESS;
 }
 
+static apr_status_t upload_finish_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_upload_finish(db, p, arg);
+}
+
 /* All bytes came in this request: they are a blob at once.  Until the database knows, the file
    stays as it is, so that an outage loses nothing. */
 static apr_status_t upload_body_publish(write_t *write)
@@ -343,7 +353,7 @@ static apr_status_t upload_body_publish(write_t *write)
     write->partial = NULL;
     rv = mdl_partial_publish(partial, &finish.blob);
     if (rv == APR_SUCCESS) {
-        rv = mdl_upload_commit(write->exchange, mdl_upload_finish, &finish);
+        rv = mdl_upload_commit(write->exchange, upload_finish_effect, &finish);
     }
     /* Aborted by now, without its file or with it. */
     if (rv == APR_ENOENT || (rv == APR_SUCCESS && finish.late)) {

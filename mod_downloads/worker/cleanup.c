@@ -2,10 +2,8 @@
 
 #include "base/log.h"
 
-apr_status_t mdl_cleanup_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_cleanup_find(mdl_db_t *db, apr_pool_t *p, mdl_cleanup_t *cleanup)
 {
-    mdl_cleanup_t *cleanup = arg;
-
     return mdl_job_to_clean(db, cleanup->owner, cleanup->overdue, MDL_CLEANUP_BATCH, &cleanup->jobs,
                             p);
 }
@@ -28,9 +26,8 @@ static apr_status_t cleanup_clean(mdl_db_t *db, const mdl_cleanup_t *cleanup, co
     return rv;
 }
 
-apr_status_t mdl_cleanup_run(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_cleanup_run(mdl_db_t *db, apr_pool_t *p, const mdl_cleanup_t *cleanup)
 {
-    const mdl_cleanup_t *cleanup = arg;
     apr_status_t rv = APR_SUCCESS;
 
     for (int i = 0; i < cleanup->jobs->nelts && rv == APR_SUCCESS; i++) {

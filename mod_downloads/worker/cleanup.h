@@ -17,9 +17,9 @@ typedef struct {
 } mdl_cleanup_t;
 
 /** Effect that reads: finds the jobs to clean up after, at most a batch, into jobs. */
-apr_status_t mdl_cleanup_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_cleanup_find(mdl_db_t *db, apr_pool_t *p, mdl_cleanup_t *cleanup);
 
 /** Effect: removes what jobs have left and notes it. */
-apr_status_t mdl_cleanup_run(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_cleanup_run(mdl_db_t *db, apr_pool_t *p, const mdl_cleanup_t *cleanup);
 
 #endif

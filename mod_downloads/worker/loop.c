@@ -250,10 +250,15 @@ static void loop_forget(worker_t *worker, mdl_task_t *task)
     apr_pool_destroy(task->pool);
 }
 
+static apr_status_t outcome_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_outcome_write(db, p, arg);
+}
+
 /* A result that the database refuses must not be tried for ever: the job fails without it. */
 static void loop_settle_alone(worker_t *worker, mdl_task_t *task)
 {
-    apr_status_t rv = loop_write_effect(worker, mdl_outcome_write, task);
+    apr_status_t rv = loop_write_effect(worker, outcome_write_effect, task);
 
     if (rv == APR_SUCCESS) {
         return;
@@ -262,13 +267,13 @@ static void loop_settle_alone(worker_t *worker, mdl_task_t *task)
         task->job->error_code = "internal_error";
         task->job->error_message = "The same bytes were being removed from storage.";
         task->outcome = MDL_TASK_RETRY;
-        rv = loop_write_effect(worker, mdl_outcome_write, task);
+        rv = loop_write_effect(worker, outcome_write_effect, task);
     } else if (rv == MDL_DB_EOTHER) {
         atomic_store(&task->validator, NULL);
         task->job->error_code = "internal_error";
         task->job->error_message = "The result of the job could not be stored.";
         task->outcome = MDL_TASK_FAILED;
-        rv = loop_write_effect(worker, mdl_outcome_write, task);
+        rv = loop_write_effect(worker, outcome_write_effect, task);
     }
     mdl_log(MDL_LOG_ERR, 0, "MDL0324: the result of job %s can't be written down; %s",
             task->job->id, rv == APR_SUCCESS ? "it has failed" : "it is done again later");
@@ -278,7 +283,7 @@ static void loop_settle_alone(worker_t *worker, mdl_task_t *task)
    next turn, and meanwhile the leases may pass to others. */
 static void settle_list(worker_t *worker, mdl_task_t *task)
 {
-    apr_status_t rv = loop_write_effect(worker, mdl_outcome_write, task);
+    apr_status_t rv = loop_write_effect(worker, outcome_write_effect, task);
     int keep = rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_EFULL;
     mdl_task_t *next;
 
@@ -338,6 +343,16 @@ static void take_back(worker_t *worker)
 
 /* Cancelled jobs. */
 
+static apr_status_t cleanup_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_cleanup_find(db, p, arg);
+}
+
+static apr_status_t cleanup_run_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_cleanup_run(db, p, arg);
+}
+
 /* Breaks off what was cancelled; what nobody works on any more is cleaned up after. */
 static void see_cancelled(worker_t *worker)
 {
@@ -348,7 +363,7 @@ static void see_cancelled(worker_t *worker)
     int idle = 0, more;
 
     worker->look_cancelled = 0;
-    if (mdl_worker_db_read(worker->database, mdl_cleanup_find, &cleanup, worker->turn) !=
+    if (mdl_worker_db_read(worker->database, cleanup_find_effect, &cleanup, worker->turn) !=
         APR_SUCCESS) {
         return;
     }
@@ -362,7 +377,7 @@ static void see_cancelled(worker_t *worker)
     }
     cleanup.jobs->nelts = idle;
     /* What could not be done now is left to the next poll, or to the end of what was broken off. */
-    if (idle > 0 && loop_write_effect(worker, mdl_cleanup_run, &cleanup) == APR_SUCCESS) {
+    if (idle > 0 && loop_write_effect(worker, cleanup_run_effect, &cleanup) == APR_SUCCESS) {
         worker->look_cancelled = more;
     }
 }
@@ -573,6 +588,11 @@ static apr_status_t start_lanes(worker_t *worker)
     return APR_SUCCESS;
 }
 
+static apr_status_t job_inherit_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_job_inherit(db, p, arg);
+}
+
 apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_t *p)
 {
     worker_t *worker = apr_pcalloc(p, sizeof *worker);
@@ -599,7 +619,7 @@ apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_
         stop_runners(worker);
         return rv;
     }
-    loop_write_effect(worker, mdl_job_inherit, (void *)worker->owner);
+    loop_write_effect(worker, job_inherit_effect, (void *)worker->owner);
     do {
         loop_turn(worker);
     } while (!loop_wait_for_work(worker, stop_fd));

@@ -64,12 +64,17 @@ static apr_interval_time_t report_keys(mdl_maintenance_t *maintenance, apr_pool_
     return MINUTE;
 }
 
+static apr_status_t upload_over_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_upload_over(db, p, arg);
+}
+
 static void remove_over(mdl_maintenance_t *maintenance, const apr_array_header_t *ids,
                         apr_pool_t *p)
 {
     mdl_upload_over_t over = {.ids = ids};
 
-    if (mdl_worker_db_read(maintenance->database, mdl_upload_over, &over, p) != APR_SUCCESS) {
+    if (mdl_worker_db_read(maintenance->database, upload_over_effect, &over, p) != APR_SUCCESS) {
         return;
     }
     for (int i = 0; i < over.over->nelts; i++) {
@@ -82,6 +87,11 @@ static void remove_over(mdl_maintenance_t *maintenance, const apr_array_header_t
     }
 }
 
+static apr_status_t upload_expire_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_upload_expire(db, p, arg);
+}
+
 /* Aborts uploads that have expired, and removes the partial files of uploads and jobs that are
    over. */
 static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_pool_t *p)
@@ -91,7 +101,7 @@ static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_poo
     apr_status_t rv;
 
     do {
-        rv = mdl_worker_db_write(maintenance->database, mdl_upload_expire, &expire, p);
+        rv = mdl_worker_db_write(maintenance->database, upload_expire_effect, &expire, p);
     } while (rv == APR_SUCCESS && expire.aborted == UPLOAD_BATCH);
     if (rv != APR_SUCCESS || mdl_partial_list(maintenance->storage, &ids, p) != APR_SUCCESS) {
         return MINUTE;
@@ -106,18 +116,28 @@ static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_poo
     return MINUTE;
 }
 
+static apr_status_t blob_released_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_blob_released(db, p, arg);
+}
+
+static apr_status_t blob_sweep_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_blob_sweep(db, p, arg);
+}
+
 /* Removes what nothing refers to any more from storage, an hour after it was let go. */
 static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_blob_released_t find = {.before = apr_time_now() - BLOB_REST, .limit = BLOB_BATCH};
 
-    if (mdl_worker_db_read(maintenance->database, mdl_blob_released, &find, p) != APR_SUCCESS) {
+    if (mdl_worker_db_read(maintenance->database, blob_released_effect, &find, p) != APR_SUCCESS) {
         return MINUTE;
     }
     for (int i = 0; i < find.released->nelts; i++) {
         mdl_blob_sweep_t sweep = {.storage = maintenance->storage,
                                   .sha256 = APR_ARRAY_IDX(find.released, i, const char *)};
-        apr_status_t rv = mdl_worker_db_write(maintenance->database, mdl_blob_sweep, &sweep, p);
+        apr_status_t rv = mdl_worker_db_write(maintenance->database, blob_sweep_effect, &sweep, p);
 
         if (rv != APR_SUCCESS && rv != APR_ENOENT) {
             mdl_log(MDL_LOG_ERR, rv,
@@ -136,6 +156,16 @@ static apr_interval_time_t downloads_interval(const mdl_maintenance_t *maintenan
     return idle < DOWNLOADS ? idle : DOWNLOADS;
 }
 
+static apr_status_t lease_sweep_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_lease_sweep(db, p, arg);
+}
+
+static apr_status_t session_sweep_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_session_sweep(db, p, arg);
+}
+
 /* Settles the transfers of processes that are gone, then ends download sessions that are idle:
    theirs are not before. */
 static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_pool_t *p)
@@ -145,19 +175,25 @@ static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_p
     mdl_session_sweep_t idle = {.limit = SESSION_BATCH};
 
     for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
-        if (mdl_worker_db_write(maintenance->database, mdl_lease_sweep, &lost, p) != APR_SUCCESS ||
+        if (mdl_worker_db_write(maintenance->database, lease_sweep_effect, &lost, p) !=
+                APR_SUCCESS ||
             !lost.more) {
             break;
         }
     }
     for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
-        if (mdl_worker_db_write(maintenance->database, mdl_session_sweep, &idle, p) !=
+        if (mdl_worker_db_write(maintenance->database, session_sweep_effect, &idle, p) !=
                 APR_SUCCESS ||
             idle.settled < SESSION_BATCH) {
             return downloads_interval(maintenance);
         }
     }
     return SOON;
+}
+
+static apr_status_t idempotency_prune_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_idempotency_prune(db, p, arg);
 }
 
 /* Deletes answers past their retention. */
@@ -167,7 +203,7 @@ static apr_interval_time_t prune_answers(mdl_maintenance_t *maintenance, apr_poo
         .before = apr_time_now() - maintenance->service->settings->idempotency_retention};
 
     for (int i = 0; i < PRUNE_BATCHES; i++) {
-        if (mdl_worker_db_write(maintenance->database, mdl_idempotency_prune, &prune, p) !=
+        if (mdl_worker_db_write(maintenance->database, idempotency_prune_effect, &prune, p) !=
                 APR_SUCCESS ||
             prune.removed == 0) {
             return MINUTE;

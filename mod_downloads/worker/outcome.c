@@ -57,9 +57,9 @@ static apr_status_t write_outcome(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     return rv == APR_SUCCESS && task->handler != NULL ? task->handler->settle(db, task, p) : rv;
 }
 
-apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, mdl_task_t *first)
 {
-    for (mdl_task_t *task = arg; task != NULL; task = task->next) {
+    for (mdl_task_t *task = first; task != NULL; task = task->next) {
         apr_status_t rv = write_outcome(db, task, p);
 
         if (rv == APR_ENOENT) {

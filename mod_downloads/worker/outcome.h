@@ -18,7 +18,7 @@ void mdl_outcome_progress(mdl_task_t *task);
  * costs one fsync for many small jobs.  A job whose lease is lost is passed over, but for what it
  * has stored.
  */
-apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_outcome_write(mdl_db_t *db, apr_pool_t *p, mdl_task_t *first);
 
 /** For settle: makes the task's asset ready with what it has stored.  Where the quota does not
    allow it the job has failed instead; an asset that was deleted meanwhile gets nothing.

@@ -7,6 +7,7 @@
 
 #include "core/catalog/category.h"
 #include "core/catalog/import.h"
+#include "t/unit/effects.h"
 
 static mdl_db_t *db;
 static apr_int64_t shop;
@@ -44,10 +45,10 @@ static void test_bytes_stored(const database_t *database, apr_pool_t *p)
     meets(db, (meeting_t){database, take_bytes, &first, take_bytes, &second, APR_SUCCESS, NULL, 0},
           "an asset gets its bytes, and others", p);
     is_int(stored(p), 3000, "the last ones count");
-    meets(
-        db,
-        (meeting_t){database, take_bytes, &third, mdl_asset_delete, &delete, APR_SUCCESS, NULL, 0},
-        "it gets another version, and is deleted", p);
+    meets(db,
+          (meeting_t){database, take_bytes, &third, mdl_asset_delete_effect, &delete, APR_SUCCESS,
+                      NULL, 0},
+          "it gets another version, and is deleted", p);
     is_int(stored(p), 0, "nothing counts any more");
 }
 
@@ -61,8 +62,8 @@ static void test_job_and_deletion(const database_t *database, apr_pool_t *p)
     int open = 1;
 
     meets(db,
-          (meeting_t){database, mdl_version_queue, &version, mdl_asset_delete, &delete, APR_SUCCESS,
-                      NULL, 0},
+          (meeting_t){database, mdl_version_queue_effect, &version, mdl_asset_delete_effect,
+                      &delete, APR_SUCCESS, NULL, 0},
           "a job is queued for an asset, and the asset deleted", p);
     is_int(mdl_job_open_of_asset(db, version.asset_id, NULL, &open, p), APR_SUCCESS,
            "its jobs are asked for");
@@ -81,10 +82,10 @@ static void test_category(const database_t *database, apr_pool_t *p)
     mdl_category_edit_t category = {.ref = {.shop_id = shop, .problem = &problem},
                                     .name = "A category"};
     mdl_asset_change_t change = {.ref = {.shop_id = shop, .problem = &problem}, .set_category = 1};
-    meeting_t meeting = {database, lock_category, NULL, mdl_asset_change,
+    meeting_t meeting = {database, lock_category, NULL, mdl_asset_change_effect,
                          &change,  APR_SUCCESS,   NULL, 0};
 
-    mdl_db_write(db, mdl_category_create, &category, p);
+    mdl_db_write(db, mdl_category_create_effect, &category, p);
     change.category_id = ((mdl_category_t *)category.ref.found)->id;
     change.ref.id = make_asset(db, shop, "b.pdf", 1, p);
     meeting.first_arg = apr_psprintf(

@@ -5,6 +5,7 @@
 #include "t/unit/meeting.h"
 
 #include "core/catalog/blob.h"
+#include "t/unit/effects.h"
 
 static mdl_db_t *db;
 static apr_int64_t shop;
@@ -49,7 +50,7 @@ static int is_released(const char *sha256, apr_pool_t *p)
     mdl_blob_released_t find = {.before = apr_time_now(), .limit = 10};
     int found = 0;
 
-    mdl_db_read(db, mdl_blob_released, &find, p);
+    mdl_db_read(db, mdl_blob_released_effect, &find, p);
     for (int i = 0; i < find.released->nelts; i++) {
         found += strcmp(APR_ARRAY_IDX(find.released, i, const char *), sha256) == 0;
     }
@@ -72,7 +73,8 @@ static void test_referred_first(const database_t *database, apr_pool_t *p)
     refer_t to = {make_asset(db, shop, "first", 0, p), blob};
     mdl_blob_sweep_t sweep = {storage, blob.sha256};
 
-    meets(db, (meeting_t){database, refer, &to, mdl_blob_sweep, &sweep, APR_SUCCESS, NULL, 0},
+    meets(db,
+          (meeting_t){database, refer, &to, mdl_blob_sweep_effect, &sweep, APR_SUCCESS, NULL, 0},
           "bytes are referred to, and swept", p);
     is_int(mdl_storage_find(storage, blob.sha256, p), APR_SUCCESS, "they stay");
     ok(!is_released(blob.sha256, p), "and are looked at no more");
@@ -84,8 +86,10 @@ static void test_swept_first(const database_t *database, apr_pool_t *p)
     refer_t to = {make_asset(db, shop, "second", 0, p), blob};
     mdl_blob_sweep_t sweep = {storage, blob.sha256};
 
-    meets(db, (meeting_t){database, mdl_blob_sweep, &sweep, refer, &to, APR_EINCOMPLETE, NULL, 0},
-          "bytes are swept, and referred to", p);
+    meets(
+        db,
+        (meeting_t){database, mdl_blob_sweep_effect, &sweep, refer, &to, APR_EINCOMPLETE, NULL, 0},
+        "bytes are swept, and referred to", p);
     is_int(mdl_storage_find(storage, blob.sha256, p), APR_ENOENT, "they are gone");
     make_file(&blob, p);
     is_int(mdl_db_write(db, refer, &to, p), APR_SUCCESS, "stored again they can be referred to");
@@ -97,8 +101,8 @@ static void test_alone(apr_pool_t *p)
     mdl_blob_sweep_t sweep = {storage, blob.sha256};
 
     ok(is_released(blob.sha256, p), "it is found");
-    is_int(mdl_db_write(db, mdl_blob_sweep, &sweep, p), APR_SUCCESS, "and swept");
-    is_int(mdl_db_write(db, mdl_blob_sweep, &sweep, p), APR_ENOENT, "once");
+    is_int(mdl_db_write(db, mdl_blob_sweep_effect, &sweep, p), APR_SUCCESS, "and swept");
+    is_int(mdl_db_write(db, mdl_blob_sweep_effect, &sweep, p), APR_ENOENT, "once");
     is_int(mdl_storage_remove(storage, blob.sha256, p), APR_SUCCESS, "no file is left to remove");
     is_int(mdl_storage_remove(storage, "../secret", p), APR_EINVAL, "nor is any other");
 }

@@ -2,6 +2,7 @@
 
 #include "core/download/download.h"
 #include "core/download/session.h"
+#include "t/unit/effects.h"
 
 #define SESSION apr_time_from_sec(86400)
 
@@ -16,7 +17,7 @@ static mdl_signed_file_t buy(const char *order_id, mdl_mapping_put_t *mapping, a
                                                 mapping->mapping.storefront_product_id);
 
     make_mapping(db, mapping, p);
-    if (mdl_db_write(db, mdl_order_assign, assign, p) != APR_SUCCESS) {
+    if (mdl_db_write(db, mdl_order_assign_effect, assign, p) != APR_SUCCESS) {
         printf("Bail out! assign: %s\n", mdl_db_error(db));
         exit(2);
     }
@@ -90,7 +91,7 @@ static int used(const mdl_signed_file_t *link, apr_pool_t *p)
     mdl_order_find_t find = {.page_id = look(link, p).page_id, .default_download_limit = 3};
     mdl_assignment_t *assignment;
 
-    mdl_db_read(db, mdl_order_find, &find, p);
+    mdl_db_read(db, mdl_order_find_effect, &find, p);
     assignment = APR_ARRAY_IDX(find.order->assignments, 0, mdl_assignment_t *);
     return APR_ARRAY_IDX(assignment->files, 0, mdl_order_file_t *)->downloads_used;
 }

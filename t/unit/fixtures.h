@@ -13,6 +13,7 @@
 #include "core/catalog/mapping.h"
 #include "core/order/assignment.h"
 #include "core/shop/shop.h"
+#include "t/unit/effects.h"
 
 #define PRODUCT(n) "gid://shopfront/Product/" n
 #define VARIANT(n) "gid://shopfront/ProductVariant/" n
@@ -43,7 +44,7 @@ static inline apr_status_t set_shop_status(mdl_db_t *db, apr_int64_t id, const c
     mdl_problem_t problem = {0};
     mdl_shop_set_status_t set = {.id = id, .status = status, .problem = &problem};
 
-    return mdl_db_write(db, mdl_shop_set_status, &set, p);
+    return mdl_db_write(db, mdl_shop_set_status_effect, &set, p);
 }
 
 /** An approved shop. */
@@ -52,7 +53,7 @@ static inline apr_int64_t make_shop(mdl_db_t *db, const char *domain, apr_pool_t
     mdl_problem_t problem = {0};
     mdl_shop_add_t add = {.shop = {.name = "A shop", .domain = domain}, .problem = &problem};
 
-    if (mdl_db_write(db, mdl_shop_add, &add, p) != APR_SUCCESS ||
+    if (mdl_db_write(db, mdl_shop_add_effect, &add, p) != APR_SUCCESS ||
         set_shop_status(db, add.shop.id, "approved", p) != APR_SUCCESS) {
         printf("Bail out! shop %s: %s\n", domain, mdl_db_error(db));
         exit(2);
@@ -148,7 +149,7 @@ static inline mdl_mapping_put_t *new_mapping(apr_int64_t shop_id, const char *pr
 
 static inline apr_int64_t make_mapping(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
 {
-    if (mdl_db_write(db, mdl_mapping_put, put, p) != APR_SUCCESS) {
+    if (mdl_db_write(db, mdl_mapping_put_effect, put, p) != APR_SUCCESS) {
         printf("Bail out! mapping: %s\n", mdl_db_error(db));
         exit(2);
     }

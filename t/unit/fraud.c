@@ -10,6 +10,7 @@
 #include "core/order/event.h"
 #include "core/order/fraud.h"
 #include "core/catalog/license.h"
+#include "t/unit/effects.h"
 
 static mdl_db_t *db;
 static apr_int64_t shop;
@@ -40,7 +41,7 @@ static mdl_order_t *checked(const char *order_id, const char *customer_id, const
 {
     mdl_order_assign_t *assign = to_check(order_id, customer_id, email, p);
 
-    if (mdl_db_write(db, mdl_order_assign, assign, p) != APR_SUCCESS) {
+    if (mdl_db_write(db, mdl_order_assign_effect, assign, p) != APR_SUCCESS) {
         printf("Bail out! order %s: %s\n", order_id, mdl_db_error(db));
         exit(2);
     }
@@ -51,7 +52,7 @@ static mdl_order_t *find(const char *order_id, apr_pool_t *p)
 {
     mdl_order_find_t find = {.shop_id = shop, .storefront_order_id = order_id, .with_events = 1};
 
-    return mdl_db_read(db, mdl_order_find, &find, p) == APR_SUCCESS ? find.order : NULL;
+    return mdl_db_read(db, mdl_order_find_effect, &find, p) == APR_SUCCESS ? find.order : NULL;
 }
 
 static int assignment_keys(const mdl_order_t *order)
@@ -147,7 +148,7 @@ static void test_meanwhile(apr_pool_t *p)
 {
     mdl_order_t *order = checked("20", "20", "twenty@example.test", p);
 
-    decide(mdl_access_approve, "20", p);
+    decide(mdl_access_approve_effect, "20", p);
     answer(order, "'high'", p);
     is_str(state("20", p), "active approved high storefront_risk / approved assigned fraud_held",
            "an order that was approved stays so");
@@ -156,18 +157,18 @@ static void test_meanwhile(apr_pool_t *p)
            "also when it is assigned again");
 
     order = checked("21", "21", "one@example.test", p);
-    decide(mdl_access_reject, "21", p);
+    decide(mdl_access_reject_effect, "21", p);
     answer(order, "'none'", p);
     is_str(state("21", p), "rejected rejected none / rejected assigned fraud_held",
            "an order that was rejected stays so");
 
     order = checked("22", "22", "two@example.test", p);
-    decide(mdl_access_revoke, "22", p);
+    decide(mdl_access_revoke_effect, "22", p);
     answer(order, "'none'", p);
     is_str(state("22", p), "revoked passed none / fraud_passed revoked assigned fraud_held",
            "an order that was revoked passes, and stays revoked");
     is_str(find("22", p)->email.status, "held", "its email waits on");
-    decide(mdl_access_restore, "22", p);
+    decide(mdl_access_restore_effect, "22", p);
     is_str(state("22", p), "active passed none / restored fraud_passed revoked assigned fraud_held",
            "until it is restored");
     is_str(find("22", p)->email.status, "queued", "then the email goes");
@@ -179,7 +180,7 @@ static int new_jobs(apr_pool_t *p)
     mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL, .owner = "test", .lease = 1, .limit = 100};
     int jobs = 0;
 
-    if (mdl_db_write(db, mdl_job_claim, &claim, p) != APR_SUCCESS) {
+    if (mdl_db_write(db, mdl_job_claim_effect, &claim, p) != APR_SUCCESS) {
         return -1;
     }
     for (int i = 0; i < claim.jobs->nelts; i++) {
@@ -199,7 +200,7 @@ static void test_held_later(apr_pool_t *p)
     is_str(state("30", p), "active passed none / assigned fraud_passed", "an order passes");
     command("UPDATE orders SET storefront_risk = 'high' WHERE storefront_order_id = '30'");
     assign = to_check("30", "30", NULL, p);
-    mdl_db_write(db, mdl_order_assign, assign, p);
+    mdl_db_write(db, mdl_order_assign_effect, assign, p);
     is_str(state("30", p), "held held high storefront_risk / fraud_held assigned fraud_passed",
            "and is held when it is checked again");
     is_str(assign->order->email.status, "held", "with the email that was queued");
@@ -208,7 +209,7 @@ static void test_held_later(apr_pool_t *p)
     checked("30", "30", NULL, p);
     is_str(state("30", p), "held held high storefront_risk / fraud_held assigned fraud_passed",
            "no check lifts a hold");
-    decide(mdl_access_approve, "30", p);
+    decide(mdl_access_approve_effect, "30", p);
     is_int(new_jobs(p), 1, "once it is approved, the email goes out once");
 }
 
@@ -268,12 +269,12 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
         }
         if (database->dialect == MDL_PGSQL) {
             meets(db,
-                  (meeting_t){database, mdl_order_assign, assign[0], mdl_order_assign, assign[1],
-                              APR_SUCCESS, NULL, 0},
+                  (meeting_t){database, mdl_order_assign_effect, assign[0], mdl_order_assign_effect,
+                              assign[1], APR_SUCCESS, NULL, 0},
                   apr_pstrcat(p, "two orders share ", pairs[i].name, NULL), p);
         } else {
-            mdl_db_write(db, mdl_order_assign, assign[0], p);
-            mdl_db_write(db, mdl_order_assign, assign[1], p);
+            mdl_db_write(db, mdl_order_assign_effect, assign[0], p);
+            mdl_db_write(db, mdl_order_assign_effect, assign[1], p);
         }
         is_str(state(last, p),
                apr_pstrcat(p, "active passed medium ", pairs[i].state, " / assigned fraud_passed",
@@ -292,13 +293,13 @@ static void make_stock(apr_pool_t *p)
     mdl_mapping_put_t *put = new_mapping(shop, PRODUCT("1"), ids_of(p, 0), p);
     apr_int64_t tag;
 
-    mdl_db_write(db, mdl_license_tag_create, &edit, p);
+    mdl_db_write(db, mdl_license_tag_create_effect, &edit, p);
     tag = ((mdl_license_tag_t *)edit.ref.found)->id;
     for (int i = 0; i < 100; i++) {
         mdl_json_add_string((mdl_json_t *)add.keys, NULL, apr_psprintf(p, "KEY-%d", i));
     }
     add.ref = (mdl_entity_ref_t){shop, tag, apr_pcalloc(p, sizeof(mdl_problem_t)), NULL};
-    mdl_db_write(db, mdl_license_add, &add, p);
+    mdl_db_write(db, mdl_license_add_effect, &add, p);
     put->mapping.license_key_tag_ids = ids_of(p, 1, tag);
     make_mapping(db, put, p);
 }

@@ -1,6 +1,7 @@
 #include "t/unit/fixtures.h"
 
 #include "core/idempotency.h"
+#include "t/unit/effects.h"
 
 #define HOUR apr_time_from_sec(3600)
 #define NOW  APR_TIME_C(1700000000000000)
@@ -148,7 +149,7 @@ static void test_prune(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     mdl_db_write(db, store_many, &stored, p);
     kept.now = 600;
     do {
-        if (mdl_db_write(db, mdl_idempotency_prune, &prune, p) != APR_SUCCESS) {
+        if (mdl_db_write(db, mdl_idempotency_prune_effect, &prune, p) != APR_SUCCESS) {
             break;
         }
         total += prune.removed;

@@ -3,6 +3,7 @@
 #include "base/ulid.h"
 #include "core/catalog/import.h"
 #include "core/job_control.h"
+#include "t/unit/effects.h"
 
 #define LEASE apr_time_from_sec(60)
 
@@ -56,7 +57,7 @@ static apr_array_header_t *claim_as(const char *owner, const char *lane, int lim
 {
     mdl_job_claim_t claim = {.lane = lane, .owner = owner, .lease = LEASE, .limit = limit};
 
-    return mdl_db_write(db, mdl_job_claim, &claim, p) == APR_SUCCESS
+    return mdl_db_write(db, mdl_job_claim_effect, &claim, p) == APR_SUCCESS
                ? claim.jobs
                : apr_array_make(p, 1, sizeof(mdl_job_t *));
 }
@@ -296,7 +297,7 @@ static void test_finish(apr_pool_t *p)
     mdl_job_control_t retry = {.id = id, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
     mdl_job_t *job = claim_one("w", p);
 
-    is_int(mdl_db_write(db, mdl_job_retry, &retry, p), MDL_EPROBLEM,
+    is_int(mdl_db_write(db, mdl_job_retry_effect, &retry, p), MDL_EPROBLEM,
            "a running job is not tried again");
     is_int(retry.problem->status, 409, "with 409");
     job->status = "failed";
@@ -312,7 +313,7 @@ static void test_finish(apr_pool_t *p)
     put_clock_forward(LEASE * 2);
     ok(claim_one("w", p) == NULL, "it is never claimed again");
 
-    is_int(mdl_db_write(db, mdl_job_retry, &retry, p), APR_SUCCESS,
+    is_int(mdl_db_write(db, mdl_job_retry_effect, &retry, p), APR_SUCCESS,
            "an operator can have a failed job tried again");
     is_str(retry.job->status, "queued", "it is queued");
     ok(retry.job->attempts == 0 && retry.job->error_code == NULL && retry.job->finished_at == 0,
@@ -320,7 +321,8 @@ static void test_finish(apr_pool_t *p)
     job = claim_one("w", p);
     ok(job != NULL && strcmp(job->id, id) == 0, "and claimed");
     retry.id = "job_none";
-    is_int(mdl_db_write(db, mdl_job_retry, &retry, p), MDL_EPROBLEM, "one that is not, is refused");
+    is_int(mdl_db_write(db, mdl_job_retry_effect, &retry, p), MDL_EPROBLEM,
+           "one that is not, is refused");
     is_int(retry.problem->status, 404, "with 404");
     forget_jobs();
 }
@@ -333,7 +335,7 @@ static void test_inherit(apr_pool_t *p)
 
     make_job(MDL_LANE_SMALL, -apr_time_from_sec(10), p);
     claim_one("node-2", p);
-    mdl_db_write(db, mdl_job_inherit, (void *)"node-1", p);
+    mdl_db_write(db, mdl_job_inherit_effect, (void *)"node-1", p);
     again = claim_one("node-1", p);
     ok(again != NULL && strcmp(again->id, mine) == 0,
        "what a worker held when it died is due at once for its successor");
@@ -371,7 +373,7 @@ static const char *cancelled_job(apr_pool_t *p, int claimed)
     if (claimed) {
         claim_one("node-1", p);
     }
-    is_int(mdl_db_write(db, mdl_job_cancel, &cancel, p), APR_SUCCESS, "a job is cancelled");
+    is_int(mdl_db_write(db, mdl_job_cancel_effect, &cancel, p), APR_SUCCESS, "a job is cancelled");
     is_str(cancel.job->status, "cancelled", "and says so");
     return id;
 }
@@ -396,7 +398,7 @@ static void test_cancel(apr_pool_t *p)
     is_int(to_clean("node-1", p) + to_clean("node-2", p), 0, "it is nobody's");
     is_int(work(mdl_job_cleaned, job, p), APR_ENOENT, "and not done twice");
 
-    is_int(mdl_db_write(db, mdl_job_retry, &retry, p), APR_SUCCESS, "it is tried again");
+    is_int(mdl_db_write(db, mdl_job_retry_effect, &retry, p), APR_SUCCESS, "it is tried again");
     job = claim_one("node-2", p);
     ok(job != NULL && strcmp(job->id, id) == 0, "and claimed as any other");
     forget_jobs();
@@ -404,7 +406,7 @@ static void test_cancel(apr_pool_t *p)
     job = find(cancelled_job(p, 0), p);
     is_int(to_clean("node-2", p), 1, "what nobody works on, anybody cleans up after");
     retry.id = job->id;
-    mdl_db_write(db, mdl_job_retry, &retry, p);
+    mdl_db_write(db, mdl_job_retry_effect, &retry, p);
     is_int(to_clean("node-2", p), 0, "but not what is tried again");
     is_int(work(mdl_job_cleaned, job, p), APR_ENOENT, "not even with a row that was read before");
     forget_jobs();
@@ -421,9 +423,9 @@ static void test_list(apr_pool_t *p)
         usleep(1100); /* ids sort by the millisecond */
         last = make_job(MDL_LANE_SMALL, 0, p);
     }
-    mdl_db_read(db, mdl_job_list, &all, p);
-    mdl_db_read(db, mdl_job_list, &own, p);
-    mdl_db_read(db, mdl_job_list, &others, p);
+    mdl_db_read(db, mdl_job_list_effect, &all, p);
+    mdl_db_read(db, mdl_job_list_effect, &own, p);
+    mdl_db_read(db, mdl_job_list_effect, &others, p);
     is_int(all.jobs->nelts, 2, "the list has no more jobs than asked for");
     is_str(APR_ARRAY_IDX(all.jobs, 0, mdl_job_t *)->id, last, "newest first");
     is_int(own.jobs->nelts, 3, "a shop's list has its jobs");

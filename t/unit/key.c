@@ -2,6 +2,7 @@
 
 #include "base/zip/crc32.h"
 #include "core/shop/key.h"
+#include "t/unit/effects.h"
 
 static const char base62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 static mdl_secret_t *secret;
@@ -15,14 +16,14 @@ static mdl_key_create_t new_key(apr_int64_t shop_id, apr_pool_t *p)
 
 static apr_status_t create(mdl_db_t *db, mdl_key_create_t *key, apr_pool_t *p)
 {
-    return mdl_db_write(db, mdl_key_create, key, p);
+    return mdl_db_write(db, mdl_key_create_effect, key, p);
 }
 
 static apr_int64_t epoch(mdl_db_t *db, apr_pool_t *p)
 {
     apr_int64_t n = -1;
 
-    mdl_db_read(db, mdl_key_epoch, &n, p);
+    mdl_db_read(db, mdl_key_epoch_effect, &n, p);
     return n;
 }
 
@@ -30,7 +31,7 @@ static mdl_key_record_t look_up(mdl_db_t *db, const char *id, apr_pool_t *p)
 {
     mdl_key_look_up_t look_up = {.id = id};
 
-    mdl_db_read(db, mdl_key_look_up, &look_up, p);
+    mdl_db_read(db, mdl_key_look_up_effect, &look_up, p);
     return look_up.record;
 }
 
@@ -145,12 +146,12 @@ static void test_limit(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     mdl_key_list_t list = {.shop_id = shop};
     mdl_key_revoke_t revoke = {.problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
 
-    mdl_db_read(db, mdl_key_list, &list, p);
+    mdl_db_read(db, mdl_key_list_effect, &list, p);
     for (int n = list.keys->nelts; n < MDL_KEYS_PER_SHOP; n++) {
         key = new_key(shop, p);
         create(db, &key, p);
     }
-    mdl_db_read(db, mdl_key_list, &list, p);
+    mdl_db_read(db, mdl_key_list_effect, &list, p);
     is_int(list.keys->nelts, 10, "a shop can have ten keys");
     is_str(APR_ARRAY_IDX(list.keys, 9, mdl_key_t *)->id, key.key.id, "listed oldest first");
     key = new_key(shop, p);
@@ -158,7 +159,7 @@ static void test_limit(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(key.problem->status, 409, "with 409");
 
     revoke.id = APR_ARRAY_IDX(list.keys, 9, mdl_key_t *)->id;
-    mdl_db_write(db, mdl_key_revoke, &revoke, p);
+    mdl_db_write(db, mdl_key_revoke_effect, &revoke, p);
     key = new_key(shop, p);
     is_int(create(db, &key, p), APR_SUCCESS, "a revoked key makes room");
     key = new_key(shop, p);
@@ -180,16 +181,16 @@ static void test_revoke(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     create(db, &key, p);
     before = epoch(db, p);
     revoke.id = key.key.id;
-    is_int(mdl_db_write(db, mdl_key_revoke, &revoke, p), APR_SUCCESS, "a key is revoked");
+    is_int(mdl_db_write(db, mdl_key_revoke_effect, &revoke, p), APR_SUCCESS, "a key is revoked");
     revoked_at = revoke.key->revoked_at;
     ok(revoked_at > 0, "now");
     is_int(look_up(db, key.key.id, p).key.revoked_at, revoked_at, "which its record says");
     is_int(epoch(db, p), before + 1, "and the epoch has moved");
-    is_int(mdl_db_write(db, mdl_key_revoke, &revoke, p), APR_SUCCESS, "again is no error");
+    is_int(mdl_db_write(db, mdl_key_revoke_effect, &revoke, p), APR_SUCCESS, "again is no error");
     is_int(revoke.key->revoked_at, revoked_at, "and changes nothing");
     is_int(epoch(db, p), before + 1, "not the epoch either");
     revoke.id = "0000000000000000";
-    is_int(mdl_db_write(db, mdl_key_revoke, &revoke, p), MDL_EPROBLEM,
+    is_int(mdl_db_write(db, mdl_key_revoke_effect, &revoke, p), MDL_EPROBLEM,
            "a key that there is not is refused");
     is_int(revoke.problem->status, 404, "with 404");
 }
@@ -216,10 +217,10 @@ static void test_touch(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 
     create(db, &key, p);
     touch.id = key.key.id;
-    mdl_db_write(db, mdl_key_touch, &touch, p);
+    mdl_db_write(db, mdl_key_touch_effect, &touch, p);
     touch.used_at = 1000;
-    mdl_db_write(db, mdl_key_touch, &touch, p);
-    mdl_db_read(db, mdl_key_list, &list, p);
+    mdl_db_write(db, mdl_key_touch_effect, &touch, p);
+    mdl_db_read(db, mdl_key_list_effect, &list, p);
     is_int(APR_ARRAY_IDX(list.keys, 0, mdl_key_t *)->last_used_at, 2000,
            "the last use of a key never goes back");
 }

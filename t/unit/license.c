@@ -7,6 +7,7 @@
 #include <sqlite3.h>
 
 #include "core/catalog/license.h"
+#include "t/unit/effects.h"
 
 static mdl_db_t *db;
 static apr_int64_t shop, mapping; /* the mapping's tags are tag_a and tag_b */
@@ -17,7 +18,7 @@ static apr_int64_t make_tag(const char *name, apr_pool_t *p)
     mdl_license_tag_edit_t create = {
         .ref = {.shop_id = shop}, .name = name, .low_stock_threshold = -1};
 
-    if (mdl_db_write(db, mdl_license_tag_create, &create, p) != APR_SUCCESS) {
+    if (mdl_db_write(db, mdl_license_tag_create_effect, &create, p) != APR_SUCCESS) {
         printf("Bail out! tag %s: %s\n", name, mdl_db_error(db));
         exit(2);
     }
@@ -38,7 +39,7 @@ static mdl_license_tag_t stock_of(apr_int64_t tag_id, apr_pool_t *p)
     mdl_problem_t problem = {0};
     mdl_entity_ref_t find = {.shop_id = shop, .id = tag_id, .problem = &problem};
 
-    mdl_db_read(db, mdl_license_tag_find, &find, p);
+    mdl_db_read(db, mdl_license_tag_find_effect, &find, p);
     return *(mdl_license_tag_t *)find.found;
 }
 
@@ -62,7 +63,7 @@ static apr_status_t add(mdl_db_t *to_db, apr_int64_t tag_id, const char *prefix,
     }
     *added = (mdl_license_add_t){.ref = {shop, tag_id, apr_pcalloc(p, sizeof(mdl_problem_t)), NULL},
                                  .keys = keys};
-    return mdl_db_write(to_db, mdl_license_add, added, p);
+    return mdl_db_write(to_db, mdl_license_add_effect, added, p);
 }
 
 /* An order of one product that gives nothing by itself. */
@@ -77,7 +78,7 @@ static wish_t make_order(const char *order_id, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = new_assignment(shop, order_id, p, 1, PRODUCT("1"));
 
-    if (mdl_db_write(db, mdl_order_assign, assign, p) != APR_SUCCESS) {
+    if (mdl_db_write(db, mdl_order_assign_effect, assign, p) != APR_SUCCESS) {
         printf("Bail out! order %s: %s\n", order_id, mdl_db_error(db));
         exit(2);
     }
@@ -255,8 +256,9 @@ static void test_order_of_tags(const database_t *database, apr_pool_t *p)
     mdl_problem_t problem = {0};
     mdl_license_add_t key = {.ref = {.shop_id = shop, .id = tag_a, .problem = &problem},
                              .keys = mdl_json_array(p)};
-    meeting_t meeting = {database, mdl_license_add, &key, mdl_order_assign,
-                         assign,   APR_SUCCESS,     NULL, 0};
+    meeting_t meeting = {
+        database, mdl_license_add_effect, &key, mdl_order_assign_effect, assign, APR_SUCCESS, NULL,
+        0};
 
     meeting.free = apr_psprintf(
         p, "SELECT id FROM license_key_tag WHERE id = %" APR_INT64_T_FMT " FOR UPDATE NOWAIT",

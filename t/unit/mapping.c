@@ -2,6 +2,7 @@
 #include "t/unit/meeting.h"
 
 #include "core/catalog/pack.h"
+#include "t/unit/effects.h"
 
 static mdl_db_t *db;
 static apr_int64_t shop, other_shop;
@@ -9,7 +10,7 @@ static apr_int64_t file_a, file_b, foreign;
 
 static apr_status_t put(mdl_mapping_put_t *mapping, apr_pool_t *p)
 {
-    return mdl_db_write(db, mdl_mapping_put, mapping, p);
+    return mdl_db_write(db, mdl_mapping_put_effect, mapping, p);
 }
 
 typedef struct {
@@ -128,16 +129,16 @@ static void test_orders_and_deletion(const database_t *database, apr_pool_t *p)
 
     find.id = make_mapping(db, mapping, p);
     meets(db,
-          (meeting_t){database, mdl_order_assign, assign, mdl_mapping_delete, &find, APR_SUCCESS,
-                      NULL, 0},
+          (meeting_t){database, mdl_order_assign_effect, assign, mdl_mapping_delete_effect, &find,
+                      APR_SUCCESS, NULL, 0},
           "an order, and its mapping is deleted", p);
     is_int(match_of(shop, PRODUCT("40"), "", p), 0, "the mapping serves nobody else");
 
     find.id = make_mapping(db, mapping, p);
     assign = new_assignment(shop, "41", p, 1, PRODUCT("40"));
     meets(db,
-          (meeting_t){database, mdl_mapping_delete, &find, mdl_order_assign, assign, MDL_EPROBLEM,
-                      NULL, 0},
+          (meeting_t){database, mdl_mapping_delete_effect, &find, mdl_order_assign_effect, assign,
+                      MDL_EPROBLEM, NULL, 0},
           "a mapping is deleted, and an order under it", p);
 }
 
@@ -147,20 +148,20 @@ static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
     mdl_problem_t problem = {0};
     mdl_pack_edit_t pack = {.ref = {.shop_id = shop, .problem = &problem}, .name = "A pack"};
 
-    mdl_db_write(db, mdl_pack_create, &pack, p);
+    mdl_db_write(db, mdl_pack_create_effect, &pack, p);
     pack.ref.id = ((mdl_pack_t *)pack.ref.found)->id;
     mapping->mapping.pack_ids = ids_of(p, 1, pack.ref.id);
     meets(db,
-          (meeting_t){database, mdl_mapping_put, mapping, mdl_pack_delete, &pack, MDL_EPROBLEM,
-                      NULL, 0},
+          (meeting_t){database, mdl_mapping_put_effect, mapping, mdl_pack_delete_effect, &pack,
+                      MDL_EPROBLEM, NULL, 0},
           "a mapping takes a pack up, and the pack is deleted", p);
 
     mapping->mapping.pack_ids = ids_of(p, 0);
     make_mapping(db, mapping, p);
     mapping->mapping.pack_ids = ids_of(p, 1, pack.ref.id);
     meets(db,
-          (meeting_t){database, mdl_pack_delete, &pack, mdl_mapping_put, mapping, MDL_EPROBLEM,
-                      NULL, 0},
+          (meeting_t){database, mdl_pack_delete_effect, &pack, mdl_mapping_put_effect, mapping,
+                      MDL_EPROBLEM, NULL, 0},
           "a pack is deleted, and a mapping takes it up", p);
 }
 

@@ -1,4 +1,5 @@
 #include "t/unit/fixtures.h"
+#include "t/unit/effects.h"
 
 static mdl_db_t *db;
 static apr_int64_t shop, other_shop;
@@ -6,7 +7,7 @@ static apr_int64_t file_a, file_b, file_pending;
 
 static apr_status_t assign(mdl_order_assign_t *assignment, apr_pool_t *p)
 {
-    return mdl_db_write(db, mdl_order_assign, assignment, p);
+    return mdl_db_write(db, mdl_order_assign_effect, assignment, p);
 }
 
 static mdl_order_t *find(const char *order_id, apr_pool_t *p)
@@ -14,7 +15,7 @@ static mdl_order_t *find(const char *order_id, apr_pool_t *p)
     mdl_order_find_t find = {
         .shop_id = shop, .storefront_order_id = order_id, .default_download_limit = 5};
 
-    return mdl_db_read(db, mdl_order_find, &find, p) == APR_SUCCESS ? find.order : NULL;
+    return mdl_db_read(db, mdl_order_find_effect, &find, p) == APR_SUCCESS ? find.order : NULL;
 }
 
 static mdl_assignment_t *assignment_of(const mdl_order_t *order, int n)
@@ -33,7 +34,7 @@ static int emails_queued(apr_pool_t *p)
     mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL, .owner = "test", .lease = 1, .limit = 100};
     int n = 0;
 
-    if (mdl_db_write(db, mdl_job_claim, &claim, p) != APR_SUCCESS) {
+    if (mdl_db_write(db, mdl_job_claim_effect, &claim, p) != APR_SUCCESS) {
         return -1;
     }
     for (int i = 0; i < claim.jobs->nelts; i++) {
@@ -88,13 +89,15 @@ static void test_find(apr_pool_t *p)
     mdl_order_find_t foreign = {.shop_id = other_shop, .storefront_order_id = "1001"};
     mdl_order_find_t none = {.page_id = "AAAAAAAAAAAAAAAAAAAAAA"};
 
-    is_int(mdl_db_read(db, mdl_order_find, &by_page, p), APR_SUCCESS, "an order has its page id");
+    is_int(mdl_db_read(db, mdl_order_find_effect, &by_page, p), APR_SUCCESS,
+           "an order has its page id");
     is_int(by_page.order->id, order->id, "by which it is found");
-    is_int(mdl_db_read(db, mdl_order_find, &by_id, p), APR_SUCCESS, "and by its own");
+    is_int(mdl_db_read(db, mdl_order_find_effect, &by_id, p), APR_SUCCESS, "and by its own");
     is_str(by_id.order->storefront_order_id, "1001", "it is the same");
-    is_int(mdl_db_read(db, mdl_order_find, &foreign, p), APR_ENOENT,
+    is_int(mdl_db_read(db, mdl_order_find_effect, &foreign, p), APR_ENOENT,
            "another shop does not find it");
-    is_int(mdl_db_read(db, mdl_order_find, &none, p), APR_ENOENT, "nor does another page id");
+    is_int(mdl_db_read(db, mdl_order_find_effect, &none, p), APR_ENOENT,
+           "nor does another page id");
 }
 
 static void test_refused(apr_pool_t *p)

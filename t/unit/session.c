@@ -5,6 +5,7 @@
 
 #include "core/download/archive.h"
 #include "core/download/lease.h"
+#include "t/unit/effects.h"
 
 #define SIZE 1000
 #define IDLE apr_time_from_sec(600)
@@ -21,7 +22,7 @@ static apr_int64_t buy_all(const char *order_id, const char *product, apr_array_
     mdl_order_assign_t *assign = new_assignment(shop, order_id, p, 1, product);
 
     make_mapping(db, new_mapping(shop, product, files, p), p);
-    if (mdl_db_write(db, mdl_order_assign, assign, p) != APR_SUCCESS) {
+    if (mdl_db_write(db, mdl_order_assign_effect, assign, p) != APR_SUCCESS) {
         printf("Bail out! assign: %s\n", mdl_db_error(db));
         exit(2);
     }
@@ -117,7 +118,7 @@ static void settle(const mdl_session_begin_t *session, const char *ranges, apr_i
         .generation = session->generation,
         .ranges = ranges,
         .bytes = bytes};
-    if (mdl_db_write(db, mdl_session_settle, &all, p) != APR_SUCCESS) {
+    if (mdl_db_write(db, mdl_session_settle_effect, &all, p) != APR_SUCCESS) {
         printf("Bail out! settle: %s\n", mdl_db_error(db));
         exit(2);
     }
@@ -140,7 +141,7 @@ static void sweep(apr_pool_t *p)
     mdl_session_sweep_t idle = {.limit = 100};
 
     atomic_fetch_add(&clock_ahead, IDLE + 1);
-    mdl_db_write(db, mdl_session_sweep, &idle, p);
+    mdl_db_write(db, mdl_session_sweep_effect, &idle, p);
 }
 
 static mdl_session_status_t status(const mdl_signed_file_t *link, apr_pool_t *p)
@@ -251,12 +252,12 @@ static void test_lost(apr_pool_t *p)
 
     APR_ARRAY_PUSH(moved, mdl_session_delivery_t) = (mdl_session_delivery_t){
         .transfer_id = lost.transfer_id, .ranges = "0-799", .bytes = 800};
-    mdl_db_write(db, mdl_lease_renew, &tick, p);
-    mdl_db_write(db, mdl_lease_sweep, &settled, p);
+    mdl_db_write(db, mdl_lease_renew_effect, &tick, p);
+    mdl_db_write(db, mdl_lease_sweep_effect, &settled, p);
     mdl_session_find(db, link->session, &session, p);
     is_int(session.bytes, 0, "what a live process sends is left to it");
     atomic_fetch_add(&clock_ahead, MDL_LEASE_TIME);
-    mdl_db_write(db, mdl_lease_sweep, &settled, p);
+    mdl_db_write(db, mdl_lease_sweep_effect, &settled, p);
     mdl_session_find(db, link->session, &session, p);
     is_str(session.ranges, "0-799", "of a lost one the last progress is settled");
     sweep(p);
@@ -591,14 +592,14 @@ static void test_slow_beside_idle(apr_pool_t *p)
     atomic_fetch_add(&clock_ahead, 1);
     fetch(other, 0, "0-9", 10, p);
     atomic_fetch_add(&clock_ahead, IDLE + 1);
-    mdl_db_write(db, mdl_lease_renew,
+    mdl_db_write(db, mdl_lease_renew_effect,
                  &(mdl_lease_tick_t){.id = slow.meter_id,
                                      .leased_until = apr_time_now() + MDL_LEASE_TIME,
                                      .progress = ids_of(p, 0)},
                  p);
-    mdl_db_write(db, mdl_session_sweep, &one, p);
+    mdl_db_write(db, mdl_session_sweep_effect, &one, p);
     is_int(status(link, p), MDL_SESSION_RETURNED, "the idle one of two sessions of a link ends");
-    mdl_db_write(db, mdl_session_sweep, &one, p);
+    mdl_db_write(db, mdl_session_sweep_effect, &one, p);
     is_int(status(other, p), MDL_SESSION_RETURNED, "and holds nobody else's up");
 }
 

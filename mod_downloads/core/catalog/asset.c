@@ -116,9 +116,8 @@ static apr_status_t select_list(mdl_db_t *db, const mdl_asset_list_t *list, mdl_
     return mdl_db_select(db, MDL_Q_ASSET_LIST, rows, p, MDL_ARGS(shop, before, limit));
 }
 
-apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, mdl_asset_list_t *list)
 {
-    mdl_asset_list_t *list = arg;
     mdl_list_page_t *page = &list->page;
     mdl_rows_t *rows;
     apr_status_t rv = select_list(db, list, &rows, p);
@@ -130,9 +129,8 @@ apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    mdl_entity_ref_t *ref = arg;
     mdl_asset_t *asset = NULL;
     apr_status_t rv = mdl_asset_find(db, ref->shop_id, ref->id, &asset, ref->problem, p);
 
@@ -151,9 +149,8 @@ static apr_status_t lock_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
 
 /* The category before the asset, as when a category is deleted: else the two could wait for each
    other. */
-apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, mdl_asset_change_t *change)
 {
-    mdl_asset_change_t *change = arg;
     mdl_entity_ref_t *ref = &change->ref;
     apr_status_t rv = mdl_asset_get(db, p, ref);
 
@@ -176,14 +173,13 @@ apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 /* Jobs before the asset and the asset before its shop, as everywhere: else two transactions could
    wait for each other.  A job that was queued meanwhile is cancelled once no other can come. */
-apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
     static const mdl_reference_query_t holders[] = {
         {MDL_Q_ASSET_MAPPINGS, MDL_REFERENCE_MAPPING},
         {MDL_Q_ASSET_PACKS, MDL_REFERENCE_PACK},
         {MDL_Q_ASSET_ORDERS, MDL_REFERENCE_ORDER},
         {MDL_Q_ASSET_PINNED_ORDERS, MDL_REFERENCE_ORDER}};
-    mdl_entity_ref_t *ref = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
     const mdl_asset_t *asset;
     apr_status_t rv;

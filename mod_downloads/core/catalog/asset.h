@@ -49,10 +49,10 @@ typedef struct {
     const char *filename;
     const char *sha256;
 } mdl_asset_list_t;
-apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, mdl_asset_list_t *list);
 
 /** Effect on an mdl_entity_ref_t: reads an mdl_asset_t.  Refused: 404 asset_not_found. */
-apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /** Effect: changes what is set here.  Refused: 404 asset_not_found, 422 unknown_reference. */
 typedef struct {
@@ -64,12 +64,12 @@ typedef struct {
     int set_category; /* also to 0, none */
     apr_int64_t category_id;
 } mdl_asset_change_t;
-apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, mdl_asset_change_t *change);
 
 /** Effect on an mdl_entity_ref_t: deletes an asset and cancels its open job.  Refused: 404
     asset_not_found, 409 asset_in_use with a detail for each mapping, pack and order that holds it.
  */
-apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /** Bytes for an asset. */
 typedef struct {

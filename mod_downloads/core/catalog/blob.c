@@ -42,9 +42,8 @@ apr_status_t mdl_blob_leave(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
     return rv == APR_SUCCESS && blob != NULL ? mdl_blob_release(db, blob->sha256, p) : rv;
 }
 
-apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, mdl_blob_released_t *find)
 {
-    mdl_blob_released_t *find = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, MDL_Q_BLOB_RELEASED, &rows, p,
                                     MDL_ARGS(mdl_int(find->before), mdl_int(find->limit)));
@@ -69,9 +68,8 @@ static apr_status_t delete_row(mdl_db_t *db, mdl_arg_t sha256, apr_pool_t *p)
     return rv;
 }
 
-apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep)
 {
-    const mdl_blob_sweep_t *sweep = arg;
     mdl_arg_t sha256 = mdl_text(sweep->sha256);
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_BLOB_LOCK, &row, p, MDL_ARGS(sha256));

@@ -32,7 +32,7 @@ typedef struct {
     int limit;
     apr_array_header_t *released; /* out: const char *, their SHA-256 */
 } mdl_blob_released_t;
-apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, mdl_blob_released_t *find);
 
 /** Effect: removes a blob and its file, unless somebody refers to it.  APR_ENOENT when there is
     none. */
@@ -40,6 +40,6 @@ typedef struct {
     const mdl_storage_t *storage;
     const char *sha256;
 } mdl_blob_sweep_t;
-apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t *sweep);
 
 #endif

@@ -31,9 +31,8 @@ static apr_status_t category_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
     return rv;
 }
 
-apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_t *edit)
 {
-    mdl_category_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
 
     return category_select_one(
@@ -41,18 +40,14 @@ apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, void *arg)
         MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name), now, now));
 }
 
-apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    mdl_entity_ref_t *ref = arg;
-
     return category_select_one(db, ref, MDL_Q_CATEGORY_BY_ID, p,
                                MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 }
 
-apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_t *edit)
 {
-    mdl_category_edit_t *edit = arg;
-
     if (edit->name == NULL) {
         return mdl_category_find(db, p, &edit->ref);
     }
@@ -61,11 +56,10 @@ apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, void *arg)
                                         mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id)));
 }
 
-apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
     static const mdl_statement_t statements[] = {
         MDL_Q_CATEGORY_LEAVE_ASSETS, MDL_Q_CATEGORY_LEAVE_UPLOADS, MDL_Q_CATEGORY_DELETE};
-    mdl_entity_ref_t *ref = arg;
     apr_status_t rv = category_select_one(db, ref, MDL_Q_CATEGORY_LOCK, p,
                                           MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
@@ -95,9 +89,8 @@ apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t ca
                            "The asset names a category that this shop does not have.");
 }
 
-apr_status_t mdl_category_page(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_category_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
 {
-    mdl_list_page_t *page = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_CATEGORY_PAGE, &rows, p,

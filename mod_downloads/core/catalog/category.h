@@ -21,16 +21,16 @@ typedef struct {
     const char *name;
 } mdl_category_edit_t;
 
-apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_t *edit);
 
 /** A name of NULL changes nothing. */
-apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_t *edit);
 
 /** Effect on an mdl_entity_ref_t: reads. */
-apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /** Effect on an mdl_entity_ref_t.  Its assets and uploads have no category from then on. */
-apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /** Sees to it that an asset's category is the shop's and stays up to the transaction's end; 0 is
     none.  Refused: 422 unknown_reference at /category_id. */
@@ -38,6 +38,6 @@ apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t ca
                                mdl_problem_t *problem, apr_pool_t *p);
 
 /** Effect that reads a page (mdl_list_page_t) of mdl_category_t. */
-apr_status_t mdl_category_page(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_category_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page);
 
 #endif

@@ -18,9 +18,8 @@ static apr_status_t import_queue(mdl_db_t *db, mdl_import_t *import, const char 
     return mdl_job_insert(db, &import->job, p);
 }
 
-apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, mdl_import_t *import)
 {
-    mdl_import_t *import = arg;
     apr_status_t rv = mdl_asset_insert(db, import->shop_id, &import->asset, import->problem, p);
 
     return rv == APR_SUCCESS ? import_queue(db, import, import->asset.source_url, p) : rv;
@@ -56,9 +55,8 @@ apr_status_t mdl_version_await(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id
     return rv;
 }
 
-apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, mdl_version_t *version)
 {
-    mdl_version_t *version = arg;
     mdl_import_t *import = &version->import;
     mdl_asset_t *asset;
     apr_status_t rv = mdl_version_await(db, import->shop_id, version->asset_id, &asset,

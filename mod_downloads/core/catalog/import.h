@@ -17,7 +17,7 @@ typedef struct {
 } mdl_import_t;
 
 /** Effect: makes a pending asset and queues its import.  Refused with 422 unknown_reference. */
-apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, mdl_import_t *import);
 
 /** Locks an asset that is to get new bytes; one that failed is pending again.  Refused: 404
     asset_not_found, 409 asset_not_ready when it is waiting for bytes already. */
@@ -31,6 +31,6 @@ typedef struct {
     const char *source_url;
     mdl_import_t import; /* in: shop_id, expected_sha256, max_attempts, problem; out: asset, job */
 } mdl_version_t;
-apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, mdl_version_t *version);
 
 #endif

@@ -37,9 +37,8 @@ static apr_status_t license_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
     return rv;
 }
 
-apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, mdl_license_tag_edit_t *edit)
 {
-    mdl_license_tag_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
 
     return license_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_INSERT, p,
@@ -47,18 +46,14 @@ apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, void *arg)
                                        mdl_count_or_null(edit->low_stock_threshold), now, now));
 }
 
-apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    mdl_entity_ref_t *ref = arg;
-
     return license_select_one(db, ref, MDL_Q_LICENSE_TAG_BY_ID, p,
                               MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 }
 
-apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, mdl_license_tag_edit_t *edit)
 {
-    mdl_license_tag_edit_t *edit = arg;
-
     if (edit->name == NULL && !edit->set_threshold) {
         return mdl_license_tag_find(db, p, &edit->ref);
     }
@@ -69,12 +64,11 @@ apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg)
                                        mdl_int(edit->ref.shop_id)));
 }
 
-apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
     static const mdl_reference_query_t holders[] = {
         {MDL_Q_LICENSE_TAG_MAPPINGS, MDL_REFERENCE_MAPPING},
         {MDL_Q_LICENSE_TAG_ORDERS, MDL_REFERENCE_WAITING_ORDER}};
-    mdl_entity_ref_t *ref = arg;
     apr_status_t rv = license_select_one(db, ref, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p,
                                          MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
@@ -90,9 +84,8 @@ apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
                              : rv;
 }
 
-apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
 {
-    mdl_list_page_t *page = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_LICENSE_TAG_PAGE, &rows, p,
@@ -243,9 +236,8 @@ static apr_status_t fill_tag(mdl_db_t *db, const mdl_license_add_t *add, apr_int
                      MDL_ARGS(mdl_text(add->key_id), mdl_int(apr_time_now()), mdl_text(pairs)));
 }
 
-apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add)
 {
-    mdl_license_add_t *add = arg;
     apr_int64_t tag_id = add->ref.id;
     apr_int64_t available;
     apr_status_t rv;

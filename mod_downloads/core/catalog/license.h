@@ -34,21 +34,21 @@ typedef struct {
 } mdl_license_tag_edit_t;
 
 /** Makes a tag without keys. */
-apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, mdl_license_tag_edit_t *edit);
 
-apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, mdl_license_tag_edit_t *edit);
 
 /** Effect on an mdl_entity_ref_t: reads. */
-apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /**
  * Effect on an mdl_entity_ref_t; the keys that were given stay with their assignments.  Refused:
  * 409 license_key_tag_in_use with the mappings that hold it and the orders that wait for its keys.
  */
-apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /** Effect that reads a page (mdl_list_page_t) of mdl_license_tag_t. */
-apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page);
 
 /**
  * Effect: adds keys to a tag, gives them to the claims that wait, and adds an event
@@ -61,7 +61,7 @@ typedef struct {
     apr_int64_t added;      /* out */
     apr_int64_t duplicates; /* out: keys that the tag had, or that stand twice in the array */
 } mdl_license_add_t;
-apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add);
 
 /**
  * Locks the tags of some mappings (apr_int64_t) and those that an order waits for, until the

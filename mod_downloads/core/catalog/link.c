@@ -32,9 +32,8 @@ static apr_status_t link_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_sta
     return rv;
 }
 
-apr_status_t mdl_link_create(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_link_create(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit)
 {
-    mdl_link_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
 
     return link_select_one(
@@ -42,18 +41,14 @@ apr_status_t mdl_link_create(mdl_db_t *db, apr_pool_t *p, void *arg)
         MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->title), mdl_text(edit->url), now, now));
 }
 
-apr_status_t mdl_link_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_link_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    mdl_entity_ref_t *ref = arg;
-
     return link_select_one(db, ref, MDL_Q_LINK_BY_ID, p,
                            MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 }
 
-apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit)
 {
-    mdl_link_edit_t *edit = arg;
-
     if (edit->title == NULL && edit->url == NULL) {
         return mdl_link_find(db, p, &edit->ref);
     }
@@ -63,13 +58,12 @@ apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, void *arg)
                                     mdl_int(edit->ref.shop_id)));
 }
 
-apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
     static const mdl_reference_query_t holders[] = {
         {MDL_Q_LINK_MAPPINGS, MDL_REFERENCE_MAPPING},
         {MDL_Q_LINK_ORDERS, MDL_REFERENCE_ORDER},
         {MDL_Q_LINK_PINNED_ORDERS, MDL_REFERENCE_ORDER}};
-    mdl_entity_ref_t *ref = arg;
     apr_status_t rv = link_select_one(db, ref, MDL_Q_LINK_LOCK, p,
                                       MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
@@ -82,9 +76,8 @@ apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
                : rv;
 }
 
-apr_status_t mdl_link_page(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_link_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
 {
-    mdl_list_page_t *page = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_LINK_PAGE, &rows, p,

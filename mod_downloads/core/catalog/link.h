@@ -23,19 +23,19 @@ typedef struct {
     const char *url;
 } mdl_link_edit_t;
 
-apr_status_t mdl_link_create(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_link_create(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit);
 
 /** What is NULL stays. */
-apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit);
 
 /** Effect on an mdl_entity_ref_t: reads. */
-apr_status_t mdl_link_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_link_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /** Effect on an mdl_entity_ref_t.  Refused: 409 link_in_use with the mappings and orders that hold
  * it. */
-apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /** Effect that reads a page (mdl_list_page_t) of mdl_link_t. */
-apr_status_t mdl_link_page(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_link_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page);
 
 #endif

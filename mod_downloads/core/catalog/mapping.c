@@ -115,9 +115,8 @@ static void read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)
     put->mapping.updated_at = mdl_rows_int(row, 2);
 }
 
-apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put)
 {
-    mdl_mapping_put_t *put = arg;
     mdl_mapping_t *mapping = &put->mapping;
     apr_time_t now = apr_time_now();
     mdl_rows_t *row;
@@ -173,9 +172,8 @@ static apr_status_t replace_row(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t
     return rv == APR_ENOENT ? mapping_not_found(put->problem) : rv;
 }
 
-apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put)
 {
-    mdl_mapping_put_t *put = arg;
     apr_status_t rv;
 
     put->created = 0;
@@ -242,9 +240,8 @@ static apr_status_t read_lists(mdl_db_t *db, const apr_array_header_t *mappings,
     return rv;
 }
 
-apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *find)
 {
-    mdl_entity_ref_t *find = arg;
     apr_array_header_t *mappings = apr_array_make(p, 1, sizeof(mdl_mapping_t *));
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_MAPPING_BY_ID, &row, p,
@@ -277,9 +274,8 @@ static apr_status_t mapping_retire(mdl_db_t *db, apr_int64_t id, int live, apr_p
                              : rv;
 }
 
-apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *find)
 {
-    mdl_entity_ref_t *find = arg;
     mdl_arg_t id = mdl_int(find->id);
     mdl_rows_t *row;
     apr_status_t rv;
@@ -312,9 +308,8 @@ static apr_status_t select_page(mdl_db_t *db, const mdl_mapping_list_t *list, md
                : mdl_db_select(db, MDL_Q_MAPPING_PAGE, rows, p, MDL_ARGS(shop, before, limit));
 }
 
-apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, mdl_mapping_list_t *list)
 {
-    mdl_mapping_list_t *list = arg;
     apr_array_header_t *found = apr_array_make(p, list->page.rows, sizeof(mdl_mapping_t *));
     mdl_rows_t *rows;
     apr_status_t rv = select_page(db, list, &rows, p);

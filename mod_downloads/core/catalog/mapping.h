@@ -36,25 +36,25 @@ typedef struct {
 
 /** Effect: creates the mapping, or replaces the one with its natural key.  Refused: 422
     unknown_reference with each faulty id. */
-apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put);
 
 /** Effect: replaces the mapping with that id, its natural key too.  Refused: 404 mapping_not_found,
     409 mapping_exists when another has the key, 422 as above. */
-apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put);
 
 /** Effect on an mdl_entity_ref_t: reads an mdl_mapping_t.  Refused: 404 mapping_not_found. */
-apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *find);
 
 /** Effect on an mdl_entity_ref_t: it serves no new assignment.  Orders that were made under it keep
    what they have.  Refused: 404 mapping_not_found. */
-apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *find);
 
 /** Effect that reads a page of mdl_mapping_t. */
 typedef struct {
     mdl_list_page_t page;
     const char *storefront_product_id; /* filter; NULL for none */
 } mdl_mapping_list_t;
-apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, mdl_mapping_list_t *list);
 
 /** What an assignment needs of the mapping that serves it. */
 typedef struct {

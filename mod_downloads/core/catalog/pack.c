@@ -87,9 +87,8 @@ static apr_status_t pack_complete(mdl_db_t *db, const mdl_entity_ref_t *ref, apr
     return pack_read_files(db, packs, p);
 }
 
-apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit)
 {
-    mdl_pack_edit_t *edit = arg;
     mdl_arg_t now = mdl_int(apr_time_now());
     apr_status_t rv = pack_select_one(
         db, &edit->ref, MDL_Q_PACK_INSERT, p,
@@ -101,18 +100,16 @@ apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    mdl_entity_ref_t *ref = arg;
     apr_status_t rv = pack_select_one(db, ref, MDL_Q_PACK_BY_ID, p,
                                       MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
     return rv == APR_SUCCESS ? pack_complete(db, ref, p) : rv;
 }
 
-apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit)
 {
-    mdl_pack_edit_t *edit = arg;
     apr_status_t rv;
 
     if (edit->name == NULL && edit->file_ids == NULL) {
@@ -130,11 +127,10 @@ apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
     static const mdl_reference_query_t holders[] = {{MDL_Q_PACK_MAPPINGS, MDL_REFERENCE_MAPPING},
                                                     {MDL_Q_PACK_ORDERS, MDL_REFERENCE_ORDER}};
-    mdl_entity_ref_t *ref = arg;
     mdl_arg_t id = mdl_int(ref->id);
     apr_status_t rv;
 
@@ -148,9 +144,8 @@ apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_db_exec(db, MDL_Q_PACK_DELETE, NULL, p, MDL_ARGS(id));
 }
 
-apr_status_t mdl_pack_page(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_pack_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
 {
-    mdl_list_page_t *page = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_PACK_PAGE, &rows, p,

@@ -49,9 +49,8 @@ static apr_status_t over_quota(mdl_problem_t *problem)
                            "The file is larger than what is left of the shop's storage quota.");
 }
 
-apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *begin)
 {
-    mdl_upload_begin_t *begin = arg;
     mdl_upload_t *upload = &begin->upload;
     apr_int64_t room;
     apr_status_t rv;
@@ -132,9 +131,8 @@ static apr_status_t find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr_pool_t
     return rv;
 }
 
-apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get)
 {
-    mdl_upload_get_t *get = arg;
     apr_status_t rv = find_of_shop(db, get, p);
 
     return rv == APR_SUCCESS ? mdl_upload_offset(get->storage, get->upload, &get->offset, p) : rv;
@@ -157,9 +155,8 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_blob_release(db, get->upload->sha256, p);
 }
 
-apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, const mdl_upload_size_t *set)
 {
-    const mdl_upload_size_t *set = arg;
     apr_int64_t changed = 0;
     apr_status_t rv = mdl_db_exec(
         db, MDL_Q_UPLOAD_SET_SIZE, &changed, p,
@@ -168,9 +165,8 @@ apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
 }
 
-apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t *finish)
 {
-    mdl_upload_finish_t *finish = arg;
     const mdl_blob_t *blob = &finish->blob;
     apr_int64_t changed = 0;
     apr_status_t rv = mdl_blob_insert(db, blob, p);
@@ -320,9 +316,8 @@ static apr_status_t hold_category(mdl_db_t *db, const mdl_upload_complete_t *com
     return rv == APR_ENOENT || rv == MDL_EPROBLEM ? APR_SUCCESS : rv;
 }
 
-apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complete_t *complete)
 {
-    mdl_upload_complete_t *complete = arg;
     mdl_upload_t *upload;
     mdl_rows_t *row;
     apr_status_t rv;
@@ -354,9 +349,8 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg)
                : rv;
 }
 
-apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, mdl_upload_expire_t *expire)
 {
-    mdl_upload_expire_t *expire = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, MDL_Q_UPLOAD_EXPIRE, &rows, p,
                                     MDL_ARGS(mdl_int(apr_time_now()), mdl_int(expire->limit)));
@@ -369,9 +363,8 @@ apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-apr_status_t mdl_upload_over(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_upload_over(mdl_db_t *db, apr_pool_t *p, mdl_upload_over_t *over)
 {
-    mdl_upload_over_t *over = arg;
     mdl_json_t *array = mdl_json_array(p);
     const char *ids;
     mdl_rows_t *rows;

@@ -39,7 +39,7 @@ typedef struct {
                             expected_sha256; out: all */
     mdl_problem_t *problem;
 } mdl_upload_begin_t;
-apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *begin);
 
 /** An upload of any shop, also one that is over; APR_ENOENT. */
 apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload, apr_pool_t *p);
@@ -61,7 +61,7 @@ typedef struct {
     apr_int64_t offset;   /* out */
     mdl_problem_t *problem;
 } mdl_upload_get_t;
-apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
 
 /** Effect: aborts an upload; its bytes are swept.  Refused: 404 upload_not_found, 409
     upload_finished. */
@@ -73,7 +73,7 @@ typedef struct {
     const char *id;
     apr_int64_t size;
 } mdl_upload_size_t;
-apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, const mdl_upload_size_t *set);
 
 /** Effect: notes that all bytes have come and are a blob.  APR_EINCOMPLETE as mdl_blob_check. */
 typedef struct {
@@ -82,7 +82,7 @@ typedef struct {
     mdl_blob_t blob;
     int late; /* out: the upload is over, or of another size; the blob is left to the sweep */
 } mdl_upload_finish_t;
-apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t *finish);
 
 /**
  * Effect: makes an asset of an upload, or new bytes for one.  The asset is ready where all bytes
@@ -102,14 +102,14 @@ typedef struct {
     mdl_job_t *job;     /* out: NULL when there is nothing left to do */
     mdl_problem_t *problem;
 } mdl_upload_complete_t;
-apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complete_t *complete);
 
 /** Effect: aborts up to limit open uploads that have expired. */
 typedef struct {
     int limit;
     apr_int64_t aborted; /* out */
 } mdl_upload_expire_t;
-apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, mdl_upload_expire_t *expire);
 
 /** Effect that reads which of these partial files (ids, const char *) belong to nothing any more.
  */
@@ -117,6 +117,6 @@ typedef struct {
     const apr_array_header_t *ids;
     apr_array_header_t *over; /* out: const char * */
 } mdl_upload_over_t;
-apr_status_t mdl_upload_over(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_upload_over(mdl_db_t *db, apr_pool_t *p, mdl_upload_over_t *over);
 
 #endif

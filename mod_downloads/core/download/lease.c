@@ -1,8 +1,7 @@
 #include "core/download/lease.h"
 
-apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick)
 {
-    mdl_lease_tick_t *tick = arg;
     apr_int64_t known;
     apr_status_t rv = mdl_db_exec(db, MDL_Q_METER_RENEW, NULL, p,
                                   MDL_ARGS(mdl_text(tick->id), mdl_int(tick->leased_until)));
@@ -22,9 +21,8 @@ apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-apr_status_t mdl_lease_forbidden(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_lease_forbidden(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick)
 {
-    mdl_lease_tick_t *tick = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_TRANSFERS_FORBIDDEN, &rows, p,
@@ -59,9 +57,8 @@ static apr_status_t settle_lost(mdl_db_t *db, const char *meter_id, mdl_lease_sw
 }
 
 /* One meter at a time: its row goes once nothing is left of it. */
-apr_status_t mdl_lease_sweep(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_lease_sweep(mdl_db_t *db, apr_pool_t *p, mdl_lease_sweep_t *sweep)
 {
-    mdl_lease_sweep_t *sweep = arg;
     apr_time_t now = apr_time_now();
     mdl_rows_t *row;
     const char *id;

@@ -17,13 +17,13 @@ typedef struct {
     apr_array_header_t *lost; /* out: ids of those that others have settled, to be cut, too */
 } mdl_lease_tick_t;
 
-/** Effect: renews the lease and writes down progress; arg is a mdl_lease_tick_t.  A transfer is
+/** Effect: renews the lease and writes down progress.  A transfer is
    lost when the lease ended in between: its session may have given its download back. */
-apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick);
 
 /** Effect, reading: the transfers whose customer may not have the file any more, and those whose
    link has sent MDL_SESSION_FACTOR times its size. */
-apr_status_t mdl_lease_forbidden(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_lease_forbidden(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick);
 
 typedef struct {
     apr_interval_time_t idle;
@@ -31,7 +31,7 @@ typedef struct {
     int more; /* out: there may be others */
 } mdl_lease_sweep_t;
 
-/** Effect: settles what meters left whose lease has ended; arg is a mdl_lease_sweep_t. */
-apr_status_t mdl_lease_sweep(mdl_db_t *db, apr_pool_t *p, void *arg);
+/** Effect: settles what meters left whose lease has ended. */
+apr_status_t mdl_lease_sweep(mdl_db_t *db, apr_pool_t *p, mdl_lease_sweep_t *sweep);
 
 #endif

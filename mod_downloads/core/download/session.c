@@ -488,9 +488,8 @@ static apr_status_t session_settle(mdl_db_t *db, const mdl_session_delivery_t *d
 }
 
 /* All sessions are locked before anything else is: so two of these can't wait for each other. */
-apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_settle_t *all)
 {
-    const mdl_session_settle_t *all = arg;
     apr_time_t until = apr_time_now() + all->idle;
     apr_array_header_t *ids = apr_array_make(p, all->deliveries->nelts, sizeof(const char *));
     apr_status_t rv;
@@ -565,9 +564,8 @@ static int by_id(const void *one, const void *other)
     return strcmp(((const mdl_session_t *)one)->id, ((const mdl_session_t *)other)->id);
 }
 
-apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t *sweep)
 {
-    mdl_session_sweep_t *sweep = arg;
     apr_array_header_t *sessions = apr_array_make(p, sweep->limit, sizeof(mdl_session_t));
     apr_array_header_t *ids = apr_array_make(p, sweep->limit, sizeof(const char *));
     apr_time_t now = apr_time_now();

@@ -85,16 +85,16 @@ typedef struct {
     apr_interval_time_t idle;
 } mdl_session_settle_t;
 
-/** Effect: ends transfers; arg is a mdl_session_settle_t. */
-apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, void *arg);
+/** Effect: ends transfers. */
+apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_settle_t *all);
 
 typedef struct {
     int limit;
     int settled; /* out */
 } mdl_session_sweep_t;
 
-/** Effect: ends sessions that are idle; arg is a mdl_session_sweep_t. */
-apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, void *arg);
+/** Effect: ends sessions that are idle. */
+apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t *sweep);
 
 /** One of an order's, for people to see. */
 typedef struct {

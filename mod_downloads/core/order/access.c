@@ -188,9 +188,8 @@ static apr_status_t access_bring(mdl_db_t *db, mdl_access_t *access, const state
     return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
 }
 
-apr_status_t mdl_access_revoke(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_access_revoke(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
 {
-    mdl_access_t *access = arg;
     apr_status_t rv = access_begin(db, access, p);
     state_t state;
 
@@ -209,9 +208,8 @@ apr_status_t mdl_access_revoke(mdl_db_t *db, apr_pool_t *p, void *arg)
     return access_bring(db, access, &state, p);
 }
 
-apr_status_t mdl_access_restore(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_access_restore(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
 {
-    mdl_access_t *access = arg;
     apr_status_t rv = access_begin(db, access, p);
     state_t state;
 
@@ -241,9 +239,8 @@ static apr_status_t refuse_not_held(mdl_access_t *access)
                            "This order is not under review, so there is nothing to decide.");
 }
 
-apr_status_t mdl_access_approve(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_access_approve(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
 {
-    mdl_access_t *access = arg;
     apr_status_t rv = access_begin(db, access, p);
     state_t state;
 
@@ -263,9 +260,8 @@ apr_status_t mdl_access_approve(mdl_db_t *db, apr_pool_t *p, void *arg)
     return access_bring(db, access, &state, p);
 }
 
-apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
 {
-    mdl_access_t *access = arg;
     apr_status_t rv = access_begin(db, access, p);
     int again;
     state_t state;
@@ -378,9 +374,8 @@ static const char *details_of(const mdl_access_grant_t *grant, apr_pool_t *p)
     return mdl_json_text(details, NULL, p);
 }
 
-apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, mdl_access_grant_t *grant)
 {
-    mdl_access_grant_t *grant = arg;
     mdl_access_t *access = &grant->access;
     grant_t chosen = {apr_array_make(p, 4, sizeof(apr_int64_t)), mdl_json_array(p)};
     mdl_event_t event = {

@@ -25,19 +25,19 @@ typedef struct {
 
 /** Takes the access away: from the whole order, or from assignments of an order that stays as it
     is.  The reason of an order that is revoked already is replaced by another one. */
-apr_status_t mdl_access_revoke(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_access_revoke(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access);
 
 /**
  * Gives access back: to the order, which goes back under review if nobody has decided yet, and to
  * all or some of its assignments.  Then what waited goes on: held emails, license keys.
  * Refused: 409 order_held, access_revoked when the order was rejected.
  */
-apr_status_t mdl_access_restore(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_access_restore(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access);
 
 /** Decides a review, of the whole order; an order that was revoked meanwhile stays so.  Refused:
     409 order_not_held. */
-apr_status_t mdl_access_approve(mdl_db_t *db, apr_pool_t *p, void *arg);
-apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_access_approve(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access);
+apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access);
 
 /**
  * Effect: adds downloads to files of assignments, and days to assignments that expire.  file_ids
@@ -50,6 +50,6 @@ typedef struct {
     int extend_days;                    /* 0: none */
     const apr_array_header_t *file_ids; /* apr_int64_t; NULL: all */
 } mdl_access_grant_t;
-apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, mdl_access_grant_t *grant);
 
 #endif

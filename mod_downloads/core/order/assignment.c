@@ -281,9 +281,8 @@ static apr_status_t assignment_add_event(mdl_db_t *db, const run_t *run, apr_poo
     return mdl_event_add(db, run->order_id, &event, p);
 }
 
-apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *assign)
 {
-    mdl_order_assign_t *assign = arg;
     run_t run = {.assign = assign, .now = apr_time_now(), .ids = mdl_json_array(p)};
     mdl_order_find_t find = {.default_download_limit = assign->default_download_limit};
     apr_status_t rv;

@@ -68,10 +68,8 @@ apr_int64_t mdl_bounce_email_id(const mdl_secret_t *secret, const char *address)
     return mdl_equal(bytes, ours, sizeof ours) ? (apr_int64_t)id : 0;
 }
 
-apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, const mdl_bounce_t *bounce)
 {
-    const mdl_bounce_t *bounce = arg;
-
     return mdl_db_exec(
         db, MDL_Q_EMAIL_BOUNCED, NULL, p,
         MDL_ARGS(mdl_int(apr_time_now()), mdl_text(bounce->words), mdl_int(bounce->email_id)));

@@ -22,6 +22,6 @@ typedef struct {
     apr_int64_t email_id;
     const char *words;
 } mdl_bounce_t;
-apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, const mdl_bounce_t *bounce);
 
 #endif

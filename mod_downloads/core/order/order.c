@@ -275,9 +275,8 @@ static apr_status_t select_order(mdl_db_t *db, const mdl_order_find_t *find, mdl
                              MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
 }
 
-apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
 {
-    mdl_order_find_t *find = arg;
     mdl_rows_t *row;
     apr_status_t rv = select_order(db, find, &row, p);
 
@@ -287,9 +286,8 @@ apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
 {
-    mdl_order_find_t *find = arg;
     apr_array_header_t *orders = apr_array_make(p, 1, sizeof(mdl_order_t *));
     apr_status_t rv = mdl_order_head(db, p, find);
 
@@ -329,9 +327,8 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
     return rv == APR_SUCCESS ? mdl_order_find(db, p, find) : rv;
 }
 
-apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list)
 {
-    mdl_order_list_t *list = arg;
     mdl_list_page_t *page = &list->page;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
@@ -357,9 +354,8 @@ static apr_status_t select_assignments(mdl_db_t *db, const mdl_assignment_list_t
                                                   mdl_int(list->page.rows)));
 }
 
-apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_list_t *list)
 {
-    mdl_assignment_list_t *list = arg;
     mdl_order_find_t find = {.shop_id = list->page.shop_id,
                              .storefront_order_id = list->storefront_order_id};
     index_t assignments = index_make(p);

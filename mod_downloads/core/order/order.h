@@ -97,10 +97,10 @@ typedef struct {
 } mdl_order_find_t;
 
 /** Effect that reads an order with everything in it: APR_ENOENT when there is none. */
-apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
 /** Effect: the same, but without its assignments, its email and what comes by with_…. */
-apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
 /**
  * Locks an order of a shop up to the transaction's end and reads it.  Refused: 404 order_not_found.
@@ -114,7 +114,7 @@ typedef struct {
     mdl_list_page_t page; /* of mdl_order_t */
     int default_download_limit;
 } mdl_order_list_t;
-apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list);
 
 /** Effect that reads assignments of an order: one of them, or a page.  Refused: 404
     order_not_found. */
@@ -126,7 +126,7 @@ typedef struct {
     mdl_order_t *order; /* out: without assignments and email */
     mdl_problem_t *problem;
 } mdl_assignment_list_t;
-apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_list_t *list);
 
 /** Whether the order's access is open, whatever its assignments are. */
 mdl_entitlement_t mdl_order_entitlement(const mdl_order_t *order);

@@ -55,9 +55,8 @@ static apr_status_t resend_queue(mdl_db_t *db, const mdl_order_resend_t *resend,
     return mdl_event_add(db, resend->order->id, &event, p);
 }
 
-apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, mdl_order_resend_t *resend)
 {
-    mdl_order_resend_t *resend = arg;
     mdl_order_find_t find = {.shop_id = resend->shop_id,
                              .storefront_order_id = resend->storefront_order_id,
                              .default_download_limit = resend->default_download_limit};

@@ -27,6 +27,6 @@ typedef struct {
     mdl_order_t *order; /* out */
     mdl_problem_t *problem;
 } mdl_order_resend_t;
-apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, mdl_order_resend_t *resend);
 
 #endif

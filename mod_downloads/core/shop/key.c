@@ -78,9 +78,8 @@ static apr_status_t check_shop(mdl_db_t *db, mdl_key_create_t *create, apr_pool_
     return rv;
 }
 
-apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *create)
 {
-    mdl_key_create_t *create = arg;
     mdl_key_t *key = &create->key;
     unsigned char mac[MDL_SHA256_LENGTH];
     char checksum[CHECKSUM_LENGTH + 1];
@@ -123,9 +122,8 @@ static mdl_key_t *key_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return key;
 }
 
-apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, mdl_key_revoke_t *revoke)
 {
-    mdl_key_revoke_t *revoke = arg;
     apr_int64_t changed;
     mdl_rows_t *row;
     apr_status_t rv;
@@ -148,9 +146,8 @@ apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, mdl_key_list_t *list)
 {
-    mdl_key_list_t *list = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, MDL_Q_API_KEY_LIST, &rows, p,
                                     MDL_ARGS(mdl_int(list->shop_id)));
@@ -162,20 +159,19 @@ apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-apr_status_t mdl_key_epoch(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_key_epoch(mdl_db_t *db, apr_pool_t *p, apr_int64_t *epoch)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_EPOCH_READ, &row, p, MDL_NO_ARGS);
 
     if (rv == APR_SUCCESS) {
-        *(apr_int64_t *)arg = mdl_rows_int(row, 0);
+        *epoch = mdl_rows_int(row, 0);
     }
     return rv;
 }
 
-apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, mdl_key_look_up_t *look_up)
 {
-    mdl_key_look_up_t *look_up = arg;
     mdl_key_record_t *record = &look_up->record;
     mdl_rows_t *row;
     apr_status_t rv;
@@ -205,10 +201,8 @@ apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, void *arg)
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_key_touch(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_key_touch(mdl_db_t *db, apr_pool_t *p, const mdl_key_touch_t *touch)
 {
-    const mdl_key_touch_t *touch = arg;
-
     return mdl_db_exec(
         db, MDL_Q_API_KEY_TOUCH, NULL, p,
         MDL_ARGS(mdl_int(touch->used_at), mdl_text(touch->id), mdl_int(touch->used_at)));

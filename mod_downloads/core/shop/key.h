@@ -47,7 +47,7 @@ typedef struct {
     const char *token; /* out: the only time it is seen */
     mdl_problem_t *problem;
 } mdl_key_create_t;
-apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *create);
 
 /** Effect: revokes a key and moves the epoch; again is no error.  Refused with 404. */
 typedef struct {
@@ -55,14 +55,14 @@ typedef struct {
     mdl_key_t *key; /* out */
     mdl_problem_t *problem;
 } mdl_key_revoke_t;
-apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, mdl_key_revoke_t *revoke);
 
 /** Effect that reads the keys of a shop (mdl_key_t *), oldest first. */
 typedef struct {
     apr_int64_t shop_id;
     apr_array_header_t *keys; /* out */
 } mdl_key_list_t;
-apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, mdl_key_list_t *list);
 
 /** What the database knows of a key id: the other half of a verification. */
 typedef struct {
@@ -80,16 +80,16 @@ typedef struct {
     const char *id;
     mdl_key_record_t record; /* out */
 } mdl_key_look_up_t;
-apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, mdl_key_look_up_t *look_up);
 
 /** Effect that reads the epoch into *(apr_int64_t *)arg. */
-apr_status_t mdl_key_epoch(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_key_epoch(mdl_db_t *db, apr_pool_t *p, apr_int64_t *epoch);
 
 /** Effect: notes that a key was used at a time. */
 typedef struct {
     const char *id;
     apr_time_t used_at;
 } mdl_key_touch_t;
-apr_status_t mdl_key_touch(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_key_touch(mdl_db_t *db, apr_pool_t *p, const mdl_key_touch_t *touch);
 
 #endif

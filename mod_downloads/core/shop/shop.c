@@ -50,9 +50,8 @@ static apr_status_t shop_check_email(const char *email, mdl_problem_t *problem)
                                  "The shop's email is not an address.");
 }
 
-apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add)
 {
-    mdl_shop_add_t *add = arg;
     mdl_shop_t *shop = &add->shop;
     apr_time_t now;
     mdl_rows_t *row;
@@ -93,9 +92,8 @@ apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_
     return rv;
 }
 
-apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_status_t *set)
 {
-    mdl_shop_set_status_t *set = arg;
     apr_int64_t changed;
     apr_status_t rv;
 
@@ -143,9 +141,8 @@ static apr_status_t check_set(const mdl_shop_set_t *set)
     return APR_SUCCESS;
 }
 
-apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
 {
-    mdl_shop_set_t *set = arg;
     mdl_shop_t *shop;
     apr_status_t rv;
 
@@ -200,9 +197,8 @@ apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_
     return rv;
 }
 
-apr_status_t mdl_shop_list(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_shop_list(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **shops)
 {
-    apr_array_header_t **shops = arg;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, MDL_Q_SHOP_LIST, &rows, p, MDL_NO_ARGS);
 

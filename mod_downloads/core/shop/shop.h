@@ -27,7 +27,7 @@ typedef struct {
     mdl_shop_t shop; /* in: name, domain, email; out: all */
     mdl_problem_t *problem;
 } mdl_shop_add_t;
-apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add);
 
 /** Effect: sets the status and moves the epoch.  Refused with 404 when there is no such shop. */
 typedef struct {
@@ -36,7 +36,7 @@ typedef struct {
     mdl_shop_t *shop; /* out */
     mdl_problem_t *problem;
 } mdl_shop_set_status_t;
-apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_status_t *set);
 
 /** Effect: changes what a shop's staff decide.  Refused with 400 when faulty, 404 when there is no
     such shop. */
@@ -52,7 +52,7 @@ typedef struct {
     mdl_shop_t *shop; /* out */
     mdl_problem_t *problem;
 } mdl_shop_set_t;
-apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set);
 
 #define MDL_SHOP_MAIL_DELAY_MAX 60
 
@@ -69,6 +69,6 @@ apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_
                            apr_pool_t *p);
 
 /** Effect that reads: every shop (mdl_shop_t *), oldest first, into *(apr_array_header_t **)arg. */
-apr_status_t mdl_shop_list(mdl_db_t *db, apr_pool_t *p, void *arg);
+apr_status_t mdl_shop_list(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **shops);
 
 #endif

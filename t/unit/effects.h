@@ -1,0 +1,71 @@
+/*
+ * The effects of core that the unit programs run, as the database calls an effect.
+ */
+#ifndef MDL_UNIT_EFFECTS_H
+#define MDL_UNIT_EFFECTS_H
+
+#include "core/catalog/asset.h"
+#include "core/catalog/blob.h"
+#include "core/catalog/category.h"
+#include "core/catalog/import.h"
+#include "core/catalog/license.h"
+#include "core/catalog/mapping.h"
+#include "core/catalog/pack.h"
+#include "core/download/lease.h"
+#include "core/download/session.h"
+#include "core/idempotency.h"
+#include "core/job.h"
+#include "core/job_control.h"
+#include "core/order/access.h"
+#include "core/order/assignment.h"
+#include "core/order/order.h"
+#include "core/shop/key.h"
+#include "core/shop/shop.h"
+
+#define EFFECT(name, type)                                                                         \
+    static inline apr_status_t name##_effect(mdl_db_t *db, apr_pool_t *p, void *arg)               \
+    {                                                                                              \
+        return name(db, p, (type)arg);                                                             \
+    }
+
+EFFECT(mdl_access_approve, mdl_access_t *)
+EFFECT(mdl_access_reject, mdl_access_t *)
+EFFECT(mdl_access_restore, mdl_access_t *)
+EFFECT(mdl_access_revoke, mdl_access_t *)
+EFFECT(mdl_asset_change, mdl_asset_change_t *)
+EFFECT(mdl_asset_delete, mdl_entity_ref_t *)
+EFFECT(mdl_blob_released, mdl_blob_released_t *)
+EFFECT(mdl_blob_sweep, const mdl_blob_sweep_t *)
+EFFECT(mdl_category_create, mdl_category_edit_t *)
+EFFECT(mdl_idempotency_prune, mdl_idempotency_prune_t *)
+EFFECT(mdl_job_cancel, mdl_job_control_t *)
+EFFECT(mdl_job_claim, mdl_job_claim_t *)
+EFFECT(mdl_job_inherit, const char *)
+EFFECT(mdl_job_list, mdl_job_list_t *)
+EFFECT(mdl_job_retry, mdl_job_control_t *)
+EFFECT(mdl_key_create, mdl_key_create_t *)
+EFFECT(mdl_key_epoch, apr_int64_t *)
+EFFECT(mdl_key_list, mdl_key_list_t *)
+EFFECT(mdl_key_look_up, mdl_key_look_up_t *)
+EFFECT(mdl_key_revoke, mdl_key_revoke_t *)
+EFFECT(mdl_key_touch, const mdl_key_touch_t *)
+EFFECT(mdl_lease_renew, mdl_lease_tick_t *)
+EFFECT(mdl_lease_sweep, mdl_lease_sweep_t *)
+EFFECT(mdl_license_add, mdl_license_add_t *)
+EFFECT(mdl_license_tag_create, mdl_license_tag_edit_t *)
+EFFECT(mdl_license_tag_find, mdl_entity_ref_t *)
+EFFECT(mdl_mapping_delete, mdl_entity_ref_t *)
+EFFECT(mdl_mapping_put, mdl_mapping_put_t *)
+EFFECT(mdl_order_assign, mdl_order_assign_t *)
+EFFECT(mdl_order_find, mdl_order_find_t *)
+EFFECT(mdl_pack_create, mdl_pack_edit_t *)
+EFFECT(mdl_pack_delete, mdl_entity_ref_t *)
+EFFECT(mdl_session_settle, const mdl_session_settle_t *)
+EFFECT(mdl_session_sweep, mdl_session_sweep_t *)
+EFFECT(mdl_shop_add, mdl_shop_add_t *)
+EFFECT(mdl_shop_set_status, mdl_shop_set_status_t *)
+EFFECT(mdl_version_queue, mdl_version_t *)
+
+#undef EFFECT
+
+#endif
