@@ -82,22 +82,31 @@ $(GEN_OBJECTS) $(API_OBJECT): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/ap
 	$(call say,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
 # What apxs has said.  It is written only when that is something else than the last time, so that
-# another httpd's module is built anew.
-.PHONY: ask-apxs
-$(BUILD)/apxs: ask-apxs
+# another httpd's module is built anew; then all headers are looked for first.
+$(BUILD)/apxs: find-tools
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(LIBRARY_FLAGS) $(HTTPD_FLAGS) $(CONF_FILE)' >$@.new
-	@if cmp -s $@.new $@; then rm $@.new; else mv $@.new $@; fi
+	@if cmp -s $@.new $@; then rm $@.new; else \
+	    printf '#include <%s>\n' $(HEADERS) | $(CC) $(ALL_CFLAGS) $(HTTPD_FLAGS) -fsyntax-only -x c - || \
+	    { $(call missing,A header); }; mv $@.new $@; fi
+
+HEADERS := httpd.h apr_dbd.h curl/curl.h jansson.h openssl/evp.h libdeflate.h sqlite3.h libpq-fe.h
+missing  = echo '$(1) is missing. On Debian, tools/dependencies build installs what a build needs.' >&2; exit 1
+
+.PHONY: find-tools
+find-tools:
+	@for tool in $(firstword $(CC)) $(APXS) pg_config python3; do \
+	    command -v $$tool >/dev/null || { $(call missing,'"$$tool"'); }; done
 
 # sql2c leaves a file alone that would not change, so a new query rebuilds what includes its name.
-$(BUILD)/gen/stamp: tools/sql2c $(SQL) $(wildcard sql/queries sql/migrations)
+$(BUILD)/gen/stamp: tools/sql2c $(SQL) $(wildcard sql/queries sql/migrations) | find-tools
 	tools/sql2c sql $(BUILD)/gen/db
 	@touch $@
 
 $(GENERATED) $(BUILD)/gen/db/statements.h: $(BUILD)/gen/stamp ;
 
 # Only api/openapi.c includes what is made here; check-code reads it too.
-$(BUILD)/gen/api/stamp: tools/yaml2c mod_downloads/api/openapi.yaml
+$(BUILD)/gen/api/stamp: tools/yaml2c mod_downloads/api/openapi.yaml | find-tools
 	tools/yaml2c mod_downloads/api/openapi.yaml $(BUILD)/gen/api
 	@touch $@
 

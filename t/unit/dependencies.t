@@ -1,0 +1,92 @@
+#!/usr/bin/perl
+# What tools/dependencies does on machines that lack something, with dpkg, apt and sudo that only write
+# down how they were called; and what a build says that lacks something.
+use strict;
+use warnings;
+
+use File::Temp qw(tempdir);
+use FindBin;
+use Test::More;
+
+chdir "$FindBin::Bin/../.." or die "chdir: $!\n";
+my $temp = tempdir(CLEANUP => 1);
+my $bin;
+
+sub write_file
+{
+    my ($path, $text) = @_;
+    open my $out, '>', $path or die "$path: $!\n";
+    print $out $text;
+    close $out or die "$path: $!\n";
+    chmod 0755, $path;
+    return;
+}
+
+# A machine with these programs, each with a line of shell, and what scripts need.
+sub machine
+{
+    my (%program) = @_;
+    $bin = tempdir(DIR => $temp);
+    for my $name (qw(sh env find head)) {
+        my ($path) = grep { -x } "/bin/$name", "/usr/bin/$name";
+        symlink $path, "$bin/$name" or die "$name: $!\n";
+    }
+    write_file("$bin/$_", "#!/bin/sh\n$program{$_}\n") for keys %program;
+    return;
+}
+
+# Returns how it ended, what it said and what it called.
+sub dependencies
+{
+    unlink "$temp/calls";
+    local $ENV{PATH} = $bin;
+    my $said = qx(tools/dependencies build 2>&1);
+    my $status = $?;
+    open my $in, '<', "$temp/calls" or return ($status, $said, '');
+    local $/;
+    return ($status, $said, scalar <$in>);
+}
+
+my $all      = 'shift; shift; shift; for name; do printf "installed=%s " "$name"; done';
+my $without  = 'for name; do case $name in gcc) ;; *) printf "installed=%s " "$name" ;; esac; done; exit 1';
+my $apt      = qq(echo "as \${ROOT:-user}: \$*" >>$temp/calls);
+my $sudo     = 'ROOT=root exec "$@"';
+
+machine('dpkg-query' => $all, id => 'echo 1000');
+is_deeply([ dependencies() ], [ 0, '', '' ], 'nothing is done or said when everything is there');
+
+machine('dpkg-query' => $without, id => 'echo 1000', sudo => $sudo, 'apt-get' => $apt);
+my ($status, $said, $calls) = dependencies();
+is($status, 0, 'a user with sudo can install what is missing') or diag($said);
+is($said, "Installing: gcc\n", 'reads what that is');
+like($calls, qr/^as root: .* install --no-install-recommends gcc$/m, 'and apt is called as root');
+unlike($calls, qr/^as user/m, 'and only so');
+
+machine('dpkg-query' => $without, id => 'echo 0', 'apt-get' => $apt);
+($status, $said, $calls) = dependencies();
+is($status, 0, 'root needs no sudo') or diag($said);
+like($calls, qr/ install --no-install-recommends gcc$/m, 'to install it');
+
+machine('dpkg-query' => $without, id => 'echo 1000', 'apt-get' => $apt);
+($status, $said, $calls) = dependencies();
+isnt($status, 0, 'a user without sudo can not');
+like($said, qr/^    apt-get update && apt-get install gcc$/m, 'and reads what root has to do');
+is($calls, '', 'nothing is installed');
+
+machine();
+($status, $said) = dependencies();
+is($status, 0, 'another system than Debian is left alone');
+like($said, qr/no Debian: .*gcc/, 'and its user reads what is needed');
+
+# What a build says: the compiler, apxs, a header of httpd's.
+write_file("$temp/apxs", "#!/bin/sh\n[ \$2 != INCLUDEDIR ] || echo $temp\n");
+for my $lacking ([ 'CC=no-such-cc', 'no-such-cc' ], [ 'APXS=/no/such/apxs', '/no/such/apxs' ],
+    [ "APXS=$temp/apxs", 'A header' ]) {
+    my ($argument, $name) = @$lacking;
+    $said = qx(MAKEFLAGS= make BUILD=$temp/build $argument build 2>&1);
+    isnt($?, 0, "a build without $name fails");
+    like($said, qr/^\Q$name\E is missing\. On Debian, tools\/dependencies build installs/m,
+        'and says what to do') or diag($said);
+}
+
+done_testing();
