@@ -100,7 +100,7 @@ static apr_status_t run_write(mdl_request_t *request, mdl_db_t *db, write_t *wri
     if (rv == APR_EEXIST) {
         rv = mdl_db_write(db, gate_write_effect, write, request->r->pool);
     }
-    if (rv == MDL_DB_EBUSY && mdl_db_dialect(db) == MDL_PGSQL) {
+    if (rv == MDL_DB_ELOCKED) {
         request->retry_after = 1;
         return mdl_problem_set(&request->problem, 409, "idempotency_conflict_in_progress",
                                "A request that this one has to wait for is still in progress.");

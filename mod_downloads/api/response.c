@@ -77,6 +77,7 @@ void mdl_response_failure(mdl_request_t *request, apr_status_t rv)
     switch (rv) {
     case MDL_DB_EGONE:
     case MDL_DB_EBUSY:
+    case MDL_DB_ELOCKED:
         request->retry_after = 1;
         mdl_problem_set(&request->problem, 503, "service_unavailable",
                         "The service can't reach its database for the moment; try again.");

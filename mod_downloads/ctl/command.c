@@ -55,6 +55,7 @@ const char *mdl_ctl_database_words(const mdl_ctl_t *ctl, apr_status_t rv)
 
     switch (rv) {
     case MDL_DB_EBUSY:
+    case MDL_DB_ELOCKED:
         sentence = "The database is busy: something has held a lock for more than 5 seconds.";
         break;
     case MDL_DB_EFULL:

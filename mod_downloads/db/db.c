@@ -40,9 +40,10 @@ apr_status_t mdl_db_note_failure(mdl_db_t *db, const char *what)
     if (db->failed == APR_SUCCESS) {
         db->failed = rv;
     }
-    if (rv == MDL_DB_EOTHER || rv == MDL_DB_EFULL || rv == MDL_DB_EBUSY) {
-        mdl_log(rv == MDL_DB_EBUSY ? MDL_LOG_WARNING : MDL_LOG_ERR, 0, "MDL0101: database: %s: %s",
-                what, db->error);
+    if (rv == MDL_DB_EOTHER || rv == MDL_DB_EFULL) {
+        mdl_log(MDL_LOG_ERR, 0, "MDL0101: database: %s: %s", what, db->error);
+    } else if (rv == MDL_DB_EBUSY || rv == MDL_DB_ELOCKED) {
+        mdl_log(MDL_LOG_WARNING, 0, "MDL0101: database: %s: %s", what, db->error);
     } else {
         mdl_log(MDL_LOG_DEBUG, 0, "MDL0102: database: %s: %s", what, db->error);
     }

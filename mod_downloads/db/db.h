@@ -27,11 +27,19 @@ typedef enum { MDL_SQLITE3 = 0, MDL_PGSQL = 1 } mdl_dialect_t;
 /* What goes wrong, beside APR's own codes.  It has been logged with the database's words: as an
    error or warning where an operator has to know, else at debug. */
 #define MDL_DB_EUNIQUE (APR_OS_START_USERERR + 101) /* a unique constraint */
-#define MDL_DB_EBUSY   (APR_OS_START_USERERR + 102) /* a lock was not had within 5 s */
+#define MDL_DB_EBUSY   (APR_OS_START_USERERR + 102) /* SQLite: other programs wrote for 5 s */
 #define MDL_DB_EGONE   (APR_OS_START_USERERR + 103) /* it is out of reach, or may only be read */
 #define MDL_DB_EFULL   (APR_OS_START_USERERR + 104) /* its disk is full */
 #define MDL_DB_EOTHER                                                                              \
     (APR_OS_START_USERERR + 105) /* a fault of ours, of the schema or of the disk */
+#define MDL_DB_ELOCKED                                                                             \
+    (APR_OS_START_USERERR + 108) /* PostgreSQL: another transaction held a row for 5 s */
+
+/** Whether the database can't be used for the moment: the same may succeed later. */
+static inline int mdl_db_unavailable(apr_status_t rv)
+{
+    return rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_ELOCKED;
+}
 
 typedef struct mdl_db_t mdl_db_t;
 

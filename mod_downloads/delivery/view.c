@@ -175,7 +175,7 @@ int mdl_view_message(request_rec *r, int status, const char *state,
 
 int mdl_view_failure(request_rec *r, apr_status_t rv)
 {
-    if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY) {
+    if (mdl_db_unavailable(rv)) {
         apr_table_setn(r->headers_out, "Retry-After", RETRY_AFTER);
         return mdl_view_message(r, HTTP_SERVICE_UNAVAILABLE, "try_again", NULL);
     }

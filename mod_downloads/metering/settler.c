@@ -160,7 +160,7 @@ static apr_status_t settler_settle(work_t *work, const apr_array_header_t *deliv
 
 static int is_for_later(apr_status_t rv)
 {
-    return rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_EFULL;
+    return mdl_db_unavailable(rv) || rv == MDL_DB_EFULL;
 }
 
 /* One that the database refuses must not keep the others. */

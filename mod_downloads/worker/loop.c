@@ -155,7 +155,7 @@ static apr_status_t check_task(worker_t *worker, mdl_task_t *task)
     if (task->handler->prepare != NULL) {
         rv = mdl_worker_db_read(worker->database, loop_prepare, task, worker->turn);
     }
-    if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY) {
+    if (mdl_db_unavailable(rv)) {
         job->due_at = apr_time_now() + TICK;
         task->outcome = MDL_TASK_RELEASED;
     } else if (rv != APR_SUCCESS && rv != APR_EOF) {
@@ -284,7 +284,7 @@ static void loop_settle_alone(worker_t *worker, mdl_task_t *task)
 static void settle_list(worker_t *worker, mdl_task_t *task)
 {
     apr_status_t rv = loop_write_effect(worker, outcome_write_effect, task);
-    int keep = rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY || rv == MDL_DB_EFULL;
+    int keep = mdl_db_unavailable(rv) || rv == MDL_DB_EFULL;
     mdl_task_t *next;
 
     for (; task != NULL; task = next) {

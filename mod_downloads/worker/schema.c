@@ -34,7 +34,7 @@ static int schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_poo
     }
     alarm(0);
     rv = settings->migrate ? mdl_migrate(db, &count, p) : mdl_migrate_version(db, &count, p);
-    if (rv == MDL_DB_EGONE || rv == MDL_DB_EBUSY) {
+    if (mdl_db_unavailable(rv)) {
         return DATABASE_AWAY;
     }
     if (rv == APR_EMISMATCH ||
