@@ -16,10 +16,9 @@ SELECT sha256 FROM blob WHERE released_at <= %lld ORDER BY released_at LIMIT %ll
 -- name: blob_lock
 SELECT sha256 FROM blob WHERE sha256 = %s {{for_update}}
 
--- The status is a parameter: written out, it would have the planner go through all open ones.
 -- name: blob_used
 SELECT 1 WHERE EXISTS (SELECT 1 FROM asset WHERE sha256 = %s AND deleted_at IS NULL)
-    OR EXISTS (SELECT 1 FROM upload WHERE sha256 = %s AND status = %s)
+    OR EXISTS (SELECT 1 FROM upload WHERE sha256 = %s AND {{is_open}})
 
 -- name: blob_keep
 UPDATE blob SET released_at = NULL WHERE sha256 = %s

@@ -10,21 +10,20 @@ VALUES (%s, %lld, 'open', %s, %s, %s, %lld, %lld, %s, %lld, %lld)
 -- name: upload_by_id
 SELECT {{upload_columns}} FROM upload WHERE id = %s
 
--- The status is a parameter: written out, it would have the planner go through all open ones.
 -- name: upload_set_size
-UPDATE upload SET size = %lld WHERE id = %s AND status = %s AND size IS NULL
+UPDATE upload SET size = %lld WHERE id = %s AND {{is_open}} AND size IS NULL
 
 -- name: upload_finish
 UPDATE upload SET sha256 = %s, size = %lld
-WHERE id = %s AND status = %s AND (size IS NULL OR size = %lld)
+WHERE id = %s AND {{is_open}} AND (size IS NULL OR size = %lld)
 
 -- name: upload_abort
-UPDATE upload SET status = 'aborted' WHERE id = %s AND status = %s AND expires_at > %lld
+UPDATE upload SET status = 'aborted' WHERE id = %s AND {{is_open}} AND expires_at > %lld
 
 -- Of two that complete at once the second waits here, and finds nothing to do.
 -- name: upload_complete
 UPDATE upload SET status = 'completed'
-WHERE id = %s AND shop_id = %lld AND status = %s AND expires_at > %lld
+WHERE id = %s AND shop_id = %lld AND {{is_open}} AND expires_at > %lld
 RETURNING {{upload_columns}}
 
 -- name: upload_set_asset

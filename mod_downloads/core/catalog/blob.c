@@ -2,8 +2,6 @@
 
 #include <apr_time.h>
 
-#include "core/catalog/upload.h"
-
 apr_status_t mdl_blob_insert(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
 {
     mdl_rows_t *row;
@@ -77,8 +75,7 @@ apr_status_t mdl_blob_sweep(mdl_db_t *db, apr_pool_t *p, const mdl_blob_sweep_t 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_BLOB_USED, &row, p,
-                           MDL_ARGS(sha256, sha256, mdl_text(MDL_UPLOAD_OPEN)));
+    rv = mdl_db_select_one(db, MDL_Q_BLOB_USED, &row, p, MDL_ARGS(sha256, sha256));
     if (rv == APR_SUCCESS) {
         return mdl_db_exec(db, MDL_Q_BLOB_KEEP, NULL, p, MDL_ARGS(sha256));
     }

@@ -145,9 +145,8 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv = find_of_shop(db, get, p);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_db_exec(
-            db, MDL_Q_UPLOAD_ABORT, &changed, p,
-            MDL_ARGS(mdl_text(get->id), mdl_text(MDL_UPLOAD_OPEN), mdl_int(apr_time_now())));
+        rv = mdl_db_exec(db, MDL_Q_UPLOAD_ABORT, &changed, p,
+                         MDL_ARGS(mdl_text(get->id), mdl_int(apr_time_now())));
     }
     if (rv != APR_SUCCESS || changed == 0) {
         return rv == APR_SUCCESS ? upload_finished(get->problem) : rv;
@@ -158,9 +157,8 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)
 apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, const mdl_upload_size_t *set)
 {
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_UPLOAD_SET_SIZE, &changed, p,
-        MDL_ARGS(mdl_int(set->size), mdl_text(set->id), mdl_text(MDL_UPLOAD_OPEN)));
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_UPLOAD_SET_SIZE, &changed, p,
+                                  MDL_ARGS(mdl_int(set->size), mdl_text(set->id)));
 
     return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
 }
@@ -174,7 +172,7 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_UPLOAD_FINISH, &changed, p,
                          MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size), mdl_text(finish->id),
-                                  mdl_text(MDL_UPLOAD_OPEN), mdl_int(blob->size)));
+                                  mdl_int(blob->size)));
     }
     if (rv != APR_SUCCESS) {
         return rv;
@@ -327,9 +325,9 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complet
     if ((rv = hold_category(db, complete, p)) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_UPLOAD_COMPLETE, &row, p,
-                           MDL_ARGS(mdl_text(complete->id), mdl_int(complete->shop_id),
-                                    mdl_text(MDL_UPLOAD_OPEN), mdl_int(apr_time_now())));
+    rv = mdl_db_select_one(
+        db, MDL_Q_UPLOAD_COMPLETE, &row, p,
+        MDL_ARGS(mdl_text(complete->id), mdl_int(complete->shop_id), mdl_int(apr_time_now())));
     if (rv == APR_ENOENT) {
         return find_completed(db, complete, p);
     }
