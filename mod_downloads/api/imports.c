@@ -7,6 +7,7 @@
 #include "api/assets.h"
 #include "api/jobs.h"
 #include "api/uploads.h"
+#include "base/http/url.h"
 #include "base/ulid.h"
 #include "core/catalog/import.h"
 

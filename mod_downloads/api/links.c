@@ -3,7 +3,7 @@
 #include "api/list.h"
 #include "api/members.h"
 #include "api/resource.h"
-#include "base/http/client.h"
+#include "base/http/url.h"
 #include "core/catalog/link.h"
 
 #define MAX_TITLE 255

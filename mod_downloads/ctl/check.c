@@ -123,7 +123,7 @@ static int check_templates(mdl_ctl_t *ctl, const char **words)
 
 static int check_mail(mdl_ctl_t *ctl, const char **words)
 {
-    const mdl_mailer_config_t *config = &ctl->settings->mail;
+    const mdl_mail_config_t *config = &ctl->settings->mail;
     mdl_mailer_t *mailer;
     apr_size_t length;
     apr_status_t rv;

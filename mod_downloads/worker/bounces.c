@@ -34,13 +34,13 @@ mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_worker_db_t 
 }
 
 /* The email that a message is about, 0 for none of ours. */
-static apr_int64_t email_of(const mdl_bounces_t *bounces, const mdl_bounce_report_t *dsn)
+static apr_int64_t email_of(const mdl_bounces_t *bounces, const mdl_bounce_report_t *report)
 {
     apr_int64_t id = 0;
 
-    for (int i = 0; i < dsn->addresses->nelts && id == 0; i++) {
+    for (int i = 0; i < report->addresses->nelts && id == 0; i++) {
         id = mdl_bounce_email_id(bounces->service->secret,
-                                 APR_ARRAY_IDX(dsn->addresses, i, const char *));
+                                 APR_ARRAY_IDX(report->addresses, i, const char *));
     }
     return id;
 }
@@ -54,12 +54,12 @@ static apr_status_t bounces_take(void *baton, const char *message, apr_size_t le
 {
     const mdl_bounces_t *bounces = baton;
     mdl_bounce_t bounce;
-    mdl_bounce_report_t dsn;
+    mdl_bounce_report_t report;
     apr_status_t rv;
 
-    mdl_bounce_report_read(&dsn, message, length, p);
-    bounce.email_id = email_of(bounces, &dsn);
-    bounce.words = dsn.words;
+    mdl_bounce_report_read(&report, message, length, p);
+    bounce.email_id = email_of(bounces, &report);
+    bounce.words = report.reason;
     if (bounce.email_id == 0) {
         mdl_log(MDL_LOG_INFO, 0, "MDL0341: a returned message is about no email of ours");
         return APR_SUCCESS;

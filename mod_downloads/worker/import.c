@@ -7,8 +7,9 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
-#include "base/log.h"
+#include "base/http/fetch.h"
 #include "base/http/media_type.h"
+#include "base/log.h"
 #include "core/catalog/asset.h"
 #include "worker/outcome.h"
 #include "worker/runner.h"
@@ -248,7 +249,7 @@ static void import_stop(mdl_task_t *task)
 {
     import_t *import = task->data;
 
-    mdl_http_cancel(import->fetch);
+    mdl_http_fetch_cancel(import->fetch);
     mdl_partial_keep(import->partial);
 }
 

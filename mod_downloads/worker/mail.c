@@ -81,10 +81,10 @@ static const char *mail_render(const mdl_task_t *task, const mdl_templates_t *te
 
 /* Ends an attempt without having sent anything; returns what prepare is to return. */
 static apr_status_t end_unsent(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
-                               const char *words)
+                               const char *message)
 {
     task->job->error_code = code;
-    task->job->error_message = words;
+    task->job->error_message = message;
     task->retry_after = delay_after(task->job->attempts);
     task->outcome = outcome;
     return APR_EOF;
@@ -182,10 +182,10 @@ static void mail_start(mdl_task_t *task)
         [MDL_MAIL_FAILED] = {MDL_TASK_FAILED, "refused"},
     };
     mail_t *mail = task->data;
-    const char *words;
+    const char *detail;
     mdl_mail_outcome_t outcome = mdl_mailer_send(mdl_runner_mailer(task->runner),
                                                  envelope_sender(task), mail->email.to,
-                                                 mail->message, mail->length, &words, task->pool);
+                                                 mail->message, mail->length, &detail, task->pool);
 
     if (outcome == MDL_MAIL_LATER && mdl_runner_stopping(task->runner)) {
         mdl_runner_done(task, MDL_TASK_RELEASED);
@@ -193,11 +193,11 @@ static void mail_start(mdl_task_t *task)
     }
     if (outcome != MDL_MAIL_SENT) {
         mdl_log(MDL_LOG_WARNING, 0, "MDL0312: email of job %s, attempt %d: %s: %s", task->job->id,
-                task->job->attempts, meanings[outcome].code, words);
-        end_unsent(task, meanings[outcome].outcome, meanings[outcome].code, words);
+                task->job->attempts, meanings[outcome].code, detail);
+        end_unsent(task, meanings[outcome].outcome, meanings[outcome].code, detail);
     } else {
         mdl_log(MDL_LOG_INFO, 0, "MDL0340: email of job %s was accepted%s%s", task->job->id,
-                words != NULL ? ": " : "", words != NULL ? words : "");
+                detail != NULL ? ": " : "", detail != NULL ? detail : "");
     }
     mdl_runner_done(task, meanings[outcome].outcome);
 }

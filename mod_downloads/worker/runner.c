@@ -207,7 +207,7 @@ static int runner_is_stopping(void *baton)
 static apr_status_t runner_equip(mdl_runner_t *runner)
 {
     const mdl_settings_t *settings = runner->service->settings;
-    mdl_mailer_config_t *config;
+    mdl_mail_config_t *config;
 
     if (runner->handler == MDL_RUNNER_TRANSFER) {
         return mdl_http_client_create(&runner->http, &settings->ingest, runner->pool);

@@ -10,7 +10,6 @@
 
 #include <apr_pools.h>
 
-#include "base/mail/mailer.h"
 #include "core/job.h"
 #include "core/service.h"
 #include "storage/storage.h"

@@ -5,7 +5,6 @@
 #include <apr_strings.h>
 
 #include "base/http/address.h"
-#include "base/http/client.h"
 #include "t/unit/tap.h"
 
 typedef struct {

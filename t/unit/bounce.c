@@ -89,18 +89,18 @@ static void kinds(apr_pool_t *p)
         const char *message = messages[i].message;
         char *crlf = apr_palloc(p, strlen(message) * 2 + 1);
         char *end = crlf;
-        mdl_bounce_report_t dsn;
+        mdl_bounce_report_t report;
 
-        mdl_bounce_report_read(&dsn, message, strlen(message), p);
-        is_str(dsn.words, messages[i].words, messages[i].name);
+        mdl_bounce_report_read(&report, message, strlen(message), p);
+        is_str(report.reason, messages[i].words, messages[i].name);
         for (const char *c = message; *c; c++) {
             if (*c == '\n') {
                 *end++ = '\r';
             }
             *end++ = *c;
         }
-        mdl_bounce_report_read(&dsn, crlf, (apr_size_t)(end - crlf), p);
-        is_str(dsn.words, messages[i].words, "and the same with CRLF");
+        mdl_bounce_report_read(&report, crlf, (apr_size_t)(end - crlf), p);
+        is_str(report.reason, messages[i].words, "and the same with CRLF");
     }
 }
 
@@ -113,28 +113,29 @@ static void addresses(apr_pool_t *p)
     static const char *const expected[] = {"one@a.test",  "two@a.test",  "three@a.test",
                                            "four@a.test", "five@a.test", "six@a.test"};
     apr_array_header_t *many = apr_array_make(p, 5000, sizeof(const char *));
-    mdl_bounce_report_t dsn;
+    mdl_bounce_report_t report;
     const char *text;
 
-    mdl_bounce_report_read(&dsn, message, sizeof message - 1, p);
-    is_int(dsn.addresses->nelts, 6, "whom a message was for stands in five fields of its header");
-    for (int i = 0; i < 6 && i < dsn.addresses->nelts; i++) {
-        is_str(APR_ARRAY_IDX(dsn.addresses, i, const char *), expected[i], "with every address");
+    mdl_bounce_report_read(&report, message, sizeof message - 1, p);
+    is_int(report.addresses->nelts, 6,
+           "whom a message was for stands in five fields of its header");
+    for (int i = 0; i < 6 && i < report.addresses->nelts; i++) {
+        is_str(APR_ARRAY_IDX(report.addresses, i, const char *), expected[i], "with every address");
     }
     for (int i = 0; i < 5000; i++) {
         APR_ARRAY_PUSH(many, const char *) = "To: a@b.test\n";
     }
     text = apr_array_pstrcat(p, many, 0);
-    mdl_bounce_report_read(&dsn, text, strlen(text), p);
-    is_int(dsn.addresses->nelts, 50, "of very many 50 are kept");
+    mdl_bounce_report_read(&report, text, strlen(text), p);
+    is_int(report.addresses->nelts, 50, "of very many 50 are kept");
 }
 
 /* Every beginning of a report, and random changes of it: for valgrind and the sanitizers to see. */
 static void damaged(apr_pool_t *p)
 {
-    static const char report[] = REPORT("Action: failed\nStatus: 5.1.1\nDiagnostic-Code: x; y\n");
+    static const char whole[] = REPORT("Action: failed\nStatus: 5.1.1\nDiagnostic-Code: x; y\n");
     static const char bytes[] = "\n\r:;- \t\"=5.<>@\0\xff/A";
-    const size_t length = sizeof report - 1;
+    const size_t length = sizeof whole - 1;
     int found = 0;
 
     srand(20261121);
@@ -142,15 +143,15 @@ static void damaged(apr_pool_t *p)
         size_t cut = i < length ? i : length;
         char *message = malloc(cut > 0 ? cut : 1); /* its end is guarded */
         apr_pool_t *own;
-        mdl_bounce_report_t dsn;
+        mdl_bounce_report_t report;
 
         apr_pool_create(&own, p);
-        memcpy(message, report, cut);
+        memcpy(message, whole, cut);
         for (size_t j = 0; i >= length && j < 1 + i % 7; j++) {
             message[(size_t)rand() % length] = bytes[(size_t)rand() % (sizeof bytes - 1)];
         }
-        mdl_bounce_report_read(&dsn, message, cut, own);
-        found += dsn.words != NULL;
+        mdl_bounce_report_read(&report, message, cut, own);
+        found += report.reason != NULL;
         free(message);
         apr_pool_destroy(own);
     }
@@ -162,15 +163,15 @@ static void words_are_bounded(apr_pool_t *p)
 {
     char *fill = apr_pcalloc(p, 200001);
     const char *message;
-    mdl_bounce_report_t dsn;
+    mdl_bounce_report_t report;
 
     memset(fill, 'x', 200000);
     message = apr_pstrcat(p,
                           HEAD "--AB/mx.test\nContent-Type: message/delivery-status\n\n"
                                "Action: failed\nDiagnostic-Code: smtp; 5.1.1 ",
                           fill, "\n", NULL);
-    mdl_bounce_report_read(&dsn, message, strlen(message), p);
-    ok(dsn.words && strlen(dsn.words) == 500, "of endless words 500 bytes are kept");
+    mdl_bounce_report_read(&report, message, strlen(message), p);
+    ok(report.reason && strlen(report.reason) == 500, "of endless words 500 bytes are kept");
 }
 
 static mdl_secret_t *make_secret(apr_pool_t *p)

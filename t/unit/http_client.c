@@ -1,7 +1,7 @@
 /* Fetching from a real server: files, ranges, redirects; the caller's side; addresses. */
 #include <fcntl.h>
 
-#include "base/http/client.h"
+#include "base/http/fetch.h"
 #include "t/unit/http_peers.h"
 #include "t/unit/http_take.h"
 #include "t/unit/tap.h"
@@ -199,9 +199,9 @@ static void the_caller_stops(mdl_http_client_t *client)
     while (!take.bodies && !take.dones) {
         mdl_http_client_run(client, 1000);
     }
-    mdl_http_cancel(fetch);
+    mdl_http_fetch_cancel(fetch);
     fetch = mdl_http_fetch(client, "no URL", 0, NULL, &callbacks, &take);
-    mdl_http_cancel(fetch);
+    mdl_http_fetch_cancel(fetch);
     take_all(client, at(httpd.base, "/plain.bin"), &other);
     is_int(take.dones, 0, "a fetch that is cancelled has no done()");
     ok(is_plain_bin(&other), "the next fetch goes on");

@@ -1,5 +1,5 @@
 /* Fetching from a mock of servers that misbehave: cut bodies, wrong ranges, silence. */
-#include "base/http/client.h"
+#include "base/http/fetch.h"
 #include "t/unit/http_peers.h"
 #include "t/unit/http_take.h"
 #include "t/unit/tap.h"

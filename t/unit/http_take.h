@@ -9,7 +9,7 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
-#include "base/http/client.h"
+#include "base/http/fetch.h"
 #include "t/unit/tap.h"
 
 #define TAG      "\"v1\""

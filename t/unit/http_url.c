@@ -4,6 +4,7 @@
 #include <apr_strings.h>
 
 #include "base/http/client.h"
+#include "base/http/url.h"
 #include "t/unit/tap.h"
 
 #define GOOD    MDL_HTTP_OK

@@ -76,14 +76,14 @@ static inline void remove_tree(const char *path)
     run(arguments);
 }
 
-static inline mdl_mailer_config_t config_of(const char *transport, mdl_mail_tls_t tls)
+static inline mdl_mail_config_t config_of(const char *transport, mdl_mail_tls_t tls)
 {
-    mdl_mailer_config_t config = {.transport = transport, .tls = tls};
+    mdl_mail_config_t config = {.transport = transport, .tls = tls};
 
     return config;
 }
 
-static inline mdl_mailer_t *mailer_of(const mdl_mailer_config_t *config, apr_pool_t *p)
+static inline mdl_mailer_t *mailer_of(const mdl_mail_config_t *config, apr_pool_t *p)
 {
     mdl_mailer_t *mailer = NULL;
 
@@ -91,10 +91,10 @@ static inline mdl_mailer_t *mailer_of(const mdl_mailer_config_t *config, apr_poo
     return mailer;
 }
 
-static inline mdl_mail_outcome_t send_to(mdl_mailer_t *mailer, const char *to, const char **words,
+static inline mdl_mail_outcome_t send_to(mdl_mailer_t *mailer, const char *to, const char **detail,
                                          apr_pool_t *p)
 {
-    return mdl_mailer_send(mailer, FROM, to, MESSAGE, strlen(MESSAGE), words, p);
+    return mdl_mailer_send(mailer, FROM, to, MESSAGE, strlen(MESSAGE), detail, p);
 }
 
 /** Makes the folder; a test that is cut short leaves it behind. */

@@ -46,15 +46,15 @@ static void sendmail(apr_pool_t *p)
                  {69, MDL_MAIL_FAILED}, {71, MDL_MAIL_LATER},  {75, MDL_MAIL_LATER},
                  {78, MDL_MAIL_LATER}};
     const char *program = write_script(p);
-    mdl_mailer_config_t config = config_of(apr_pstrcat(p, "sendmail:", program, NULL),
-                                           MDL_MAIL_TLS_OFF);
+    mdl_mail_config_t config = config_of(apr_pstrcat(p, "sendmail:", program, NULL),
+                                         MDL_MAIL_TLS_OFF);
     mdl_mailer_t *mailer = mailer_of(&config, p);
     apr_time_t begin;
-    const char *words;
+    const char *detail;
 
-    is_int(send_to(mailer, "$(x)`y`@x.test", &words, p), MDL_MAIL_FAILED,
+    is_int(send_to(mailer, "$(x)`y`@x.test", &detail, p), MDL_MAIL_FAILED,
            "an address for a shell is not valid");
-    is_int(send_to(mailer, "-oQ'x'|`$y`@x.test", &words, p), MDL_MAIL_SENT,
+    is_int(send_to(mailer, "-oQ'x'|`$y`@x.test", &detail, p), MDL_MAIL_SENT,
            "odd but valid characters mean nothing, there is no shell");
     is_str(slurp(in_folder("arguments", p), p), "-i\n-f\n" FROM "\n--\n-oQ'x'|`$y`@x.test\n",
            "the program gets its arguments");
@@ -62,30 +62,30 @@ static void sendmail(apr_pool_t *p)
            "Subject: dots\n\n.\n..\n.leading\nMAIL FROM:<x@y.test>\nend\n",
            "and the message with LF line ends");
     for (apr_size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
-        is_int(send_to(mailer, apr_psprintf(p, "code%d@x.test", codes[i].code), &words, p),
+        is_int(send_to(mailer, apr_psprintf(p, "code%d@x.test", codes[i].code), &detail, p),
                codes[i].outcome, apr_psprintf(p, "exit code %d is understood", codes[i].code));
     }
-    send_to(mailer, "code67@x.test", &words, p);
-    is_str(words, "The sendmail program ended with code 67: so 67",
-           "the words are the program's last");
-    is_int(send_to(mailer, "killed@x.test", &words, p), MDL_MAIL_LATER,
+    send_to(mailer, "code67@x.test", &detail, p);
+    is_str(detail, "The sendmail program ended with code 67: so 67",
+           "the detail is the program's last line");
+    is_int(send_to(mailer, "killed@x.test", &detail, p), MDL_MAIL_LATER,
            "a program that is killed: later");
     begin = apr_time_now();
-    is_int(send_to(mailer, "holds@x.test", &words, p), MDL_MAIL_SENT,
+    is_int(send_to(mailer, "holds@x.test", &detail, p), MDL_MAIL_SENT,
            "a program that leaves a child behind has ended all the same");
     config.stopped = program_hangs;
     config.baton = (void *)in_folder("hangs", p);
     mailer = mailer_of(&config, p);
-    is_int(send_to(mailer, "hangs@x.test", &words, p), MDL_MAIL_UNKNOWN,
+    is_int(send_to(mailer, "hangs@x.test", &detail, p), MDL_MAIL_UNKNOWN,
            "a program that is ended by stopped(): unknown");
     ok(apr_time_now() - begin < apr_time_from_sec(3), "neither makes us wait");
-    is_int(mdl_mailer_check(mailer, &words, p), APR_SUCCESS, "the check finds the program");
+    is_int(mdl_mailer_check(mailer, &detail, p), APR_SUCCESS, "the check finds the program");
     config.transport = apr_pstrcat(p, "sendmail:", in_folder("absent", p), NULL);
     mailer = mailer_of(&config, p);
-    is_int(send_to(mailer, TO, &words, p), MDL_MAIL_LATER, "no such program: later");
-    is_str(words, "The sendmail program can't be run: No such file or directory.",
-           "and the words say so");
-    is_int(mdl_mailer_check(mailer, &words, p), APR_EGENERAL, "the check misses it");
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_LATER, "no such program: later");
+    is_str(detail, "The sendmail program can't be run: No such file or directory.",
+           "and the detail says so");
+    is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL, "the check misses it");
 }
 
 /* The Maildir. */
@@ -111,15 +111,14 @@ static int count_files(const char *path, const char **one, apr_pool_t *p)
 static void maildir(apr_pool_t *p)
 {
     const char *path = in_folder("post/box", p);
-    mdl_mailer_config_t config = config_of(apr_pstrcat(p, "maildir:", path, NULL),
-                                           MDL_MAIL_TLS_OFF);
+    mdl_mail_config_t config = config_of(apr_pstrcat(p, "maildir:", path, NULL), MDL_MAIL_TLS_OFF);
     mdl_mailer_t *mailer = mailer_of(&config, p);
     const char *one = "";
-    const char *words;
+    const char *detail;
 
-    is_int(mdl_mailer_check(mailer, &words, p), APR_SUCCESS, "the check makes the Maildir");
+    is_int(mdl_mailer_check(mailer, &detail, p), APR_SUCCESS, "the check makes the Maildir");
     is_int(count_files(in_folder("post/box/tmp", p), &one, p), 0, "and leaves nothing in it");
-    is_int(send_to(mailer, TO, &words, p), MDL_MAIL_SENT, "a message is delivered");
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_SENT, "a message is delivered");
     is_int(count_files(in_folder("post/box/new", p), &one, p), 1, "into new/");
     is_str(slurp(one, p),
            "Return-Path: <" FROM ">\nDelivered-To: " TO "\n"
@@ -127,7 +126,7 @@ static void maildir(apr_pool_t *p)
            "with its envelope and LF line ends");
     ok(strstr(one, ".M") && strstr(one, "P") && strstr(one, "Q"), "under a Maildir name");
     for (int i = 0; i < 20; i++) {
-        send_to(mailer, TO, &words, p);
+        send_to(mailer, TO, &detail, p);
     }
     is_int(count_files(in_folder("post/box/new", p), &one, p), 21,
            "the same message again is another file each time");
@@ -135,9 +134,9 @@ static void maildir(apr_pool_t *p)
     is_int(count_files(in_folder("post/box/cur", p), &one, p), 0, "cur/ is there for readers");
     config.transport = apr_pstrcat(p, "maildir:", one, "/below", NULL);
     mailer = mailer_of(&config, p);
-    is_int(send_to(mailer, TO, &words, p), MDL_MAIL_LATER, "a folder that can't be made: later");
-    ok(words && strstr(words, "Not a directory"), "and the words say so");
-    is_int(mdl_mailer_check(mailer, &words, p), APR_EGENERAL, "the check says so too");
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_LATER, "a folder that can't be made: later");
+    ok(detail && strstr(detail, "Not a directory"), "and the detail says so");
+    is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL, "the check says so too");
 }
 
 static void transports(apr_pool_t *p)
@@ -175,11 +174,11 @@ static void transports(apr_pool_t *p)
         ok(mdl_mailer_transport_valid(valid[i], &why, p), valid[i]);
     }
     for (apr_size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
-        mdl_mailer_config_t config = config_of(invalid[i], MDL_MAIL_TLS_OFF);
+        mdl_mail_config_t config = config_of(invalid[i], MDL_MAIL_TLS_OFF);
 
         why = NULL;
         ok(!mdl_mailer_transport_valid(invalid[i], &why, p) && why && mailer_of(&config, p) == NULL,
-           apr_psprintf(p, "invalid transport %d is refused in words", (int)i));
+           apr_psprintf(p, "invalid transport %d is refused with a reason", (int)i));
     }
 }
 

@@ -104,29 +104,29 @@ static void count_log(const char *listener, int *mails, int *connections, apr_po
 
 static void smtp_plain(const peer_t *peer, apr_pool_t *p)
 {
-    mdl_mailer_config_t config = config_of(url("smtp", peer->plain, p), MDL_MAIL_TLS_TRY);
+    mdl_mail_config_t config = config_of(url("smtp", peer->plain, p), MDL_MAIL_TLS_TRY);
     mdl_mailer_t *mailer = mailer_of(&config, p);
     char *dots = apr_pcalloc(p, 60001);
     int mails, connections;
-    const char *words;
+    const char *detail;
 
-    is_int(send_to(mailer, TO, &words, p), MDL_MAIL_SENT, "a message is sent");
-    is_str(words, "250 OK", "with what the server said to it");
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_SENT, "a message is sent");
+    is_str(detail, "250 OK", "with what the server said to it");
     is_str(slurp(in_folder("1.eml", p), p), MESSAGE, "it arrives byte for byte, dots and all");
     ok(logged(" " FROM " " TO "\n", p), "from and to are the envelope's");
     memset(dots, '.', 60000);
     for (int i = 1; i < 60000; i += 3) {
         memcpy(dots + i, "\r\n", 2);
     }
-    is_int(mdl_mailer_send(mailer, FROM, TO, dots, 60000, &words, p), MDL_MAIL_SENT,
+    is_int(mdl_mailer_send(mailer, FROM, TO, dots, 60000, &detail, p), MDL_MAIL_SENT,
            "a large message of dots is sent");
     ok(strcmp(slurp(in_folder("2.eml", p), p), dots) == 0, "and arrives byte for byte");
-    send_to(mailer, "b@example.test", &words, p);
-    send_to(mailer, "c@example.test", &words, p);
+    send_to(mailer, "b@example.test", &detail, p);
+    send_to(mailer, "c@example.test", &detail, p);
     count_log("plain", &mails, &connections, p);
     is_int(mails, 4, "four messages are four");
     is_int(connections, 1, "one connection carries them");
-    is_int(mdl_mailer_check(mailer, &words, p), APR_SUCCESS, "the check finds the server");
+    is_int(mdl_mailer_check(mailer, &detail, p), APR_SUCCESS, "the check finds the server");
 }
 
 static void smtp_answers(const peer_t *peer, apr_pool_t *p)
@@ -141,15 +141,16 @@ static void smtp_answers(const peer_t *peer, apr_pool_t *p)
                    {"data451@x.test", MDL_MAIL_LATER, "451 after the message: later"},
                    {"data554@x.test", MDL_MAIL_FAILED, "554 after the message: failed"},
                    {TO, MDL_MAIL_SENT, "after all of them a message is sent"}};
-    mdl_mailer_config_t config = config_of(url("smtp", peer->plain, p), MDL_MAIL_TLS_OFF);
+    mdl_mail_config_t config = config_of(url("smtp", peer->plain, p), MDL_MAIL_TLS_OFF);
     mdl_mailer_t *mailer = mailer_of(&config, p);
-    const char *words;
+    const char *detail;
 
     for (apr_size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
-        is_int(send_to(mailer, answers[i].to, &words, p), answers[i].outcome, answers[i].name);
+        is_int(send_to(mailer, answers[i].to, &detail, p), answers[i].outcome, answers[i].name);
     }
-    send_to(mailer, "rcpt550@x.test", &words, p);
-    is_str(words, "550 1.2.3 the test chose this answer for rcpt", "the words are the server's");
+    send_to(mailer, "rcpt550@x.test", &detail, p);
+    is_str(detail, "550 1.2.3 the test chose this answer for rcpt",
+           "the detail is the server's line");
 }
 
 static void smtp_refusals(const peer_t *peer, apr_pool_t *p)
@@ -157,89 +158,91 @@ static void smtp_refusals(const peer_t *peer, apr_pool_t *p)
     static const char *const bad[] = {"a@b.test>\r\nDATA", "a@b.test\r\nRCPT TO:<c@d.test>",
                                       "a@b.test\n",        "<a@b.test>",
                                       "a b@c.test",        ""};
-    mdl_mailer_config_t config = config_of(url("smtp", peer->plain, p), MDL_MAIL_TLS_OFF);
+    mdl_mail_config_t config = config_of(url("smtp", peer->plain, p), MDL_MAIL_TLS_OFF);
     mdl_mailer_t *mailer = mailer_of(&config, p);
     int mails, after, connections;
-    const char *words;
+    const char *detail;
 
     count_log("plain", &mails, &connections, p);
     for (apr_size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        is_int(send_to(mailer, bad[i], &words, p), MDL_MAIL_FAILED, "a bad recipient is failed");
-        is_int(mdl_mailer_send(mailer, bad[i], TO, MESSAGE, strlen(MESSAGE), &words, p),
+        is_int(send_to(mailer, bad[i], &detail, p), MDL_MAIL_FAILED, "a bad recipient is failed");
+        is_int(mdl_mailer_send(mailer, bad[i], TO, MESSAGE, strlen(MESSAGE), &detail, p),
                MDL_MAIL_FAILED, "and a bad sender");
     }
-    is_int(mdl_mailer_send(mailer, FROM, TO, "a\n.\nb\r\n", 7, &words, p), MDL_MAIL_FAILED,
+    is_int(mdl_mailer_send(mailer, FROM, TO, "a\n.\nb\r\n", 7, &detail, p), MDL_MAIL_FAILED,
            "a message with a bare LF is failed");
-    is_int(mdl_mailer_send(mailer, FROM, TO, "a\r.\r\nb\r\n", 8, &words, p), MDL_MAIL_FAILED,
+    is_int(mdl_mailer_send(mailer, FROM, TO, "a\r.\r\nb\r\n", 8, &detail, p), MDL_MAIL_FAILED,
            "with a bare CR");
-    is_int(mdl_mailer_send(mailer, FROM, TO, "a\0\r\n", 4, &words, p), MDL_MAIL_FAILED,
+    is_int(mdl_mailer_send(mailer, FROM, TO, "a\0\r\n", 4, &detail, p), MDL_MAIL_FAILED,
            "with a NUL");
-    ok(words && strstr(words, "NUL"), "and the words say why");
+    ok(detail && strstr(detail, "NUL"), "and the detail says why");
     count_log("plain", &after, &connections, p);
     is_int(after, mails, "nothing of it reached the server");
 }
 
 static void smtp_tls(const peer_t *peer, apr_pool_t *p)
 {
-    mdl_mailer_config_t config = config_of(url("smtp", peer->starttls, p), MDL_MAIL_TLS_REQUIRED);
+    mdl_mail_config_t config = config_of(url("smtp", peer->starttls, p), MDL_MAIL_TLS_REQUIRED);
     int mails, connections;
     mdl_mailer_t *mailer;
-    const char *words;
+    const char *detail;
 
     config.user = "shop";
     config.password = "secret";
-    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_LATER,
+    is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_LATER,
            "a certificate that nobody vouches for is refused");
-    ok(words && strncmp(words, "No TLS with the SMTP server: ", 29) == 0, "and the words say so");
+    ok(detail && strncmp(detail, "No TLS with the SMTP server: ", 29) == 0,
+       "and the detail says so");
     ok(!logged("starttls login", p), "no login was tried over it");
 
     config.ca_file = peer->ca_file;
     mailer = mailer_of(&config, p);
-    is_int(send_to(mailer, TO, &words, p), MDL_MAIL_SENT, "STARTTLS and AUTH send a message");
-    send_to(mailer, TO, &words, p);
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_SENT, "STARTTLS and AUTH send a message");
+    send_to(mailer, TO, &detail, p);
     count_log("starttls", &mails, &connections, p);
     ok(mails == 2 && connections == 1, "the connection with TLS is used again");
-    is_int(mdl_mailer_check(mailer, &words, p), APR_SUCCESS, "the check logs in");
+    is_int(mdl_mailer_check(mailer, &detail, p), APR_SUCCESS, "the check logs in");
 
     config.transport = url("smtps", peer->smtps, p);
-    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_SENT, "so does smtps");
+    is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_SENT, "so does smtps");
     ok(logged("smtps login", p), "with a login");
 
     config.password = "wrong";
     mailer = mailer_of(&config, p);
-    is_int(send_to(mailer, TO, &words, p), MDL_MAIL_LATER, "a refused login is no mail's fault");
-    ok(words && strncmp(words, "The SMTP server refused the login: 535", 38) == 0,
-       "and the words say so");
-    is_int(mdl_mailer_check(mailer, &words, p), APR_EGENERAL, "the check says so too");
-    ok(words && strstr(words, "refused the login") && !strstr(words, "wrong"),
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_LATER, "a refused login is no mail's fault");
+    ok(detail && strncmp(detail, "The SMTP server refused the login: 535", 38) == 0,
+       "and the detail says so");
+    is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL, "the check says so too");
+    ok(detail && strstr(detail, "refused the login") && !strstr(detail, "wrong"),
        "without the password");
 
     config.user = NULL;
-    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_LATER,
+    is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_LATER,
            "530 for want of a login is no mail's fault either");
 }
 
 static void smtp_clear(const peer_t *peer, apr_pool_t *p)
 {
-    mdl_mailer_config_t config = config_of(url("smtp", peer->clear, p), MDL_MAIL_TLS_REQUIRED);
-    const char *words;
+    mdl_mail_config_t config = config_of(url("smtp", peer->clear, p), MDL_MAIL_TLS_REQUIRED);
+    const char *detail;
 
     config.user = "shop";
     config.password = "secret";
-    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_LATER,
+    is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_LATER,
            "without STARTTLS nothing is sent where TLS is required");
-    is_str(words, "The SMTP server offers no STARTTLS, which is required.", "and the words say so");
+    is_str(detail, "The SMTP server offers no STARTTLS, which is required.",
+           "and the detail says so");
     config.tls = MDL_MAIL_TLS_TRY;
-    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_LATER,
+    is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_LATER,
            "nor with a password where TLS is tried");
     ok(!logged("clear login", p), "no password went in clear");
     config.tls = MDL_MAIL_TLS_OFF;
-    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_SENT,
+    is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_SENT,
            "only where TLS is off, a password goes in clear");
     ok(logged("clear login", p), "as the operator wanted");
     config.tls = MDL_MAIL_TLS_TRY;
     config.user = NULL;
-    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_SENT,
+    is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_SENT,
            "without a password TLS is only tried");
 }
 
@@ -387,9 +390,9 @@ static int mock_is_silent(void *baton)
 }
 
 /** Sends so many messages to a mock; returns the last outcome. */
-static mdl_mail_outcome_t send_to_mock(mock_t *mock, int count, const char **words, apr_pool_t *p)
+static mdl_mail_outcome_t send_to_mock(mock_t *mock, int count, const char **detail, apr_pool_t *p)
 {
-    mdl_mailer_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
+    mdl_mail_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
     mdl_mail_outcome_t outcome = MDL_MAIL_FAILED;
     mdl_mailer_t *mailer;
     apr_pool_t *own;
@@ -399,7 +402,7 @@ static mdl_mail_outcome_t send_to_mock(mock_t *mock, int count, const char **wor
     apr_pool_create(&own, p);
     mailer = mailer_of(&config, own);
     for (int i = 0; i < count; i++) {
-        outcome = send_to(mailer, TO, words, p);
+        outcome = send_to(mailer, TO, detail, p);
     }
     apr_pool_destroy(own);
     end_mock(mock);
@@ -409,22 +412,22 @@ static mdl_mail_outcome_t send_to_mock(mock_t *mock, int count, const char **wor
 static void smtp_broken(apr_pool_t *p)
 {
     mock_t *mock = start_mock(MOCK_DROPS_AT_RCPT, p);
-    const char *words;
+    const char *detail;
 
-    is_int(send_to_mock(mock, 1, &words, p), MDL_MAIL_LATER,
+    is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_LATER,
            "a connection dropped before RCPT is answered: later");
     mock = start_mock(MOCK_DROPS_AFTER_MESSAGE, p);
-    is_int(send_to_mock(mock, 1, &words, p), MDL_MAIL_UNKNOWN,
+    is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_UNKNOWN,
            "a connection dropped after the final dot: unknown");
-    ok(words && strstr(words, "ended before"), "and the words say so");
+    ok(detail && strstr(detail, "ended before"), "and the detail says so");
     mock = start_mock(MOCK_DROPS_SECOND_MAIL, p);
-    is_int(send_to_mock(mock, 2, &words, p), MDL_MAIL_SENT,
+    is_int(send_to_mock(mock, 2, &detail, p), MDL_MAIL_SENT,
            "a kept connection that is gone is replaced by a new one");
     is_int(mock->connections, 2, "which makes two connections");
     is_int(mock->messages, 2, "and each message arrived once");
     mock = start_mock(MOCK_SAYS_MUCH, p);
-    is_int(send_to_mock(mock, 1, &words, p), MDL_MAIL_FAILED, "a long answer of 550: failed");
-    ok(words && strncmp(words, "550 last ?[31m?? xxx", 20) == 0 && strlen(words) <= 500,
+    is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_FAILED, "a long answer of 550: failed");
+    ok(detail && strncmp(detail, "550 last ?[31m?? xxx", 20) == 0 && strlen(detail) <= 500,
        "its last line is kept, printable and cut");
 }
 
@@ -432,29 +435,29 @@ static void smtp_stopped(apr_pool_t *p)
 {
     mock_t *mock = start_mock(MOCK_SILENT_FROM_START, p);
     apr_time_t begin = apr_time_now();
-    const char *words;
+    const char *detail;
 
-    is_int(send_to_mock(mock, 1, &words, p), MDL_MAIL_LATER,
+    is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_LATER,
            "stopped while a server doesn't greet: later");
     mock = start_mock(MOCK_SILENT_AFTER_MESSAGE, p);
-    is_int(send_to_mock(mock, 1, &words, p), MDL_MAIL_UNKNOWN,
+    is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_UNKNOWN,
            "stopped while a server doesn't answer for the message: unknown");
-    ok(words && strstr(words, "stopped"), "and the words say so");
+    ok(detail && strstr(detail, "stopped"), "and the detail says so");
     ok(apr_time_now() - begin < apr_time_from_sec(5), "both within seconds");
 }
 
 static void smtp_no_goodbye(apr_pool_t *p)
 {
     mock_t *mock = start_mock(MOCK_SILENT_AT_QUIT, p);
-    mdl_mailer_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
+    mdl_mail_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
     apr_time_t begin = apr_time_now();
-    const char *words;
+    const char *detail;
     apr_pool_t *own;
 
     config.stopped = mock_is_silent;
     config.baton = mock;
     apr_pool_create(&own, p);
-    is_int(send_to(mailer_of(&config, own), TO, &words, p), MDL_MAIL_SENT, "a message is sent");
+    is_int(send_to(mailer_of(&config, own), TO, &detail, p), MDL_MAIL_SENT, "a message is sent");
     apr_atomic_set32(&mock->silent, 1);
     apr_pool_destroy(own);
     end_mock(mock);
@@ -465,15 +468,15 @@ static void smtp_no_goodbye(apr_pool_t *p)
 static void smtp_nobody_there(apr_pool_t *p)
 {
     mock_t *mock = start_mock(MOCK_SILENT_FROM_START, p);
-    mdl_mailer_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
-    const char *words;
+    mdl_mail_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
+    const char *detail;
 
     end_mock(mock);
-    is_int(send_to(mailer_of(&config, p), TO, &words, p), MDL_MAIL_LATER,
+    is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_LATER,
            "a port where nobody listens: later");
-    ok(words && strncmp(words, "No SMTP transfer: ", 18) == 0, "and the words say so");
-    is_int(mdl_mailer_check(mailer_of(&config, p), &words, p), APR_EGENERAL, "the check fails");
-    ok(words != NULL, "with a reason");
+    ok(detail && strncmp(detail, "No SMTP transfer: ", 18) == 0, "and the detail says so");
+    is_int(mdl_mailer_check(mailer_of(&config, p), &detail, p), APR_EGENERAL, "the check fails");
+    ok(detail != NULL, "with a reason");
 }
 
 int main(void)

@@ -5,8 +5,6 @@
 
 #include <apr_strings.h>
 
-#include "base/http/client.h"
-
 #define IPV4_LENGTH 4
 #define IPV6_LENGTH 16
 

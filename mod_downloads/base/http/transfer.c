@@ -4,6 +4,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "base/http/address.h"
 #include "base/http/url.h"
 
 #define USER_AGENT        "mod_downloads"

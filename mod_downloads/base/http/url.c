@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include <apr_strings.h>
+#include <curl/curl.h>
 
 #include "base/text/utf8.h"
 

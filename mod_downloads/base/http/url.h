@@ -1,22 +1,39 @@
 /*
- * The URL of a fetch: one parse by libcurl's parser, checked, and from then on handed around in
- * parsed form, so that what was checked is what libcurl connects to.  http_url.c holds
- * mdl_http_url_check of base/http/client.h as well.  For base/http_*.c alone.
+ * URLs, parsed once by libcurl's own parser and from then on handed around in parsed form, so that
+ * what was checked is what libcurl connects to.
  */
 #ifndef MDL_BASE_HTTP_URL_H
 #define MDL_BASE_HTTP_URL_H
 
-#include <curl/curl.h>
+#include <apr_pools.h>
 
-#include "base/http/client.h"
+#include "base/http/policy.h"
+
+/** A parsed URL: libcurl's CURLU. */
+typedef struct Curl_URL mdl_http_url_t;
 
 /**
- * Parses text and checks it against policy.  base is the URL that sent a redirect to text, which
- * may then be relative; NULL when text must be absolute.  *url is set with MDL_HTTP_OK only and is
- * the caller's to clean up; *host is its lower-case host, in p.  Returns OK, HOST_NOT_ALLOWED,
- * URL_INVALID, or UNAVAILABLE when there is no memory.
+ * Checks url against policy without any look-up.  *host gets the lower-case host and *filename the
+ * last path segment, percent-decoded; *filename is NULL when there is no segment, it is not UTF-8,
+ * or it can't be a file's name (a control character, a slash, "..").  Either pointer may be NULL;
+ * both results are NULL unless OK is returned.  Returns OK, HOST_NOT_ALLOWED, URL_INVALID, or
+ * UNAVAILABLE when there is no memory.
  */
-mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, CURLU *base, const char *text,
-                                     CURLU **url, const char **host, apr_pool_t *p);
+mdl_http_result_t mdl_http_url_check(const mdl_http_policy_t *policy, const char *url,
+                                     const char **host, const char **filename, apr_pool_t *p);
+
+/** Whether text is a URL for people to follow: absolute, https, of RFC 3986's characters, with a
+    host and without user or password. */
+int mdl_http_url_is_https(const char *text);
+
+/**
+ * Parses text and checks it against policy, for base/http alone.  base is the URL that redirects to
+ * text, which may then be relative; NULL when text must be absolute.  *url is set only with OK, and
+ * the caller cleans it up by curl_url_cleanup; *host is its lower-case host, in p.  Returns as
+ * mdl_http_url_check.
+ */
+mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, mdl_http_url_t *base,
+                                     const char *text, mdl_http_url_t **url, const char **host,
+                                     apr_pool_t *p);
 
 #endif

@@ -55,7 +55,7 @@ static const char *unique_name(apr_pool_t *p)
                         host_name(p));
 }
 
-static apr_status_t make_folders(const char *folder, const char **words, apr_pool_t *p)
+static apr_status_t make_folders(const char *folder, const char **detail, apr_pool_t *p)
 {
     static const char *const names[] = {"tmp", "new", "cur"};
 
@@ -65,7 +65,7 @@ static apr_status_t make_folders(const char *folder, const char **words, apr_poo
             path, APR_FPROT_UREAD | APR_FPROT_UWRITE | APR_FPROT_UEXECUTE, p);
 
         if (rv != APR_SUCCESS) {
-            *words = maildir_failure("The Maildir has no folder", path, rv, p);
+            *detail = maildir_failure("The Maildir has no folder", path, rv, p);
             return rv;
         }
     }
@@ -149,7 +149,7 @@ static int write_temporary(const char *folder, const char *bytes, apr_size_t len
 }
 
 mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const char *to,
-                                    const char *message, apr_size_t length, const char **words,
+                                    const char *message, apr_size_t length, const char **detail,
                                     apr_pool_t *p)
 {
     const char *new_folder = apr_pstrcat(p, folder, "/new", NULL);
@@ -158,13 +158,13 @@ mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const 
     const char *name;
     int error;
 
-    if (make_folders(folder, words, p) != APR_SUCCESS) {
+    if (make_folders(folder, detail, p) != APR_SUCCESS) {
         return MDL_MAIL_LATER;
     }
     bytes = file_bytes(from, to, message, &length, p);
     error = write_temporary(folder, bytes, length, &name, p);
     if (error != 0) {
-        *words = maildir_failure("No message can be written to the Maildir", folder, error, p);
+        *detail = maildir_failure("No message can be written to the Maildir", folder, error, p);
         return MDL_MAIL_LATER;
     }
     /* link and not rename: it never replaces a message that is already there. */
@@ -172,28 +172,28 @@ mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const 
     error = link(temporary, apr_pstrcat(p, new_folder, "/", name, NULL)) != 0 ? errno : 0;
     unlink(temporary);
     if (error != 0) {
-        *words = maildir_failure("No message can be delivered to the Maildir", folder, error, p);
+        *detail = maildir_failure("No message can be delivered to the Maildir", folder, error, p);
         return MDL_MAIL_LATER;
     }
     error = sync_folder(new_folder);
     if (error != 0) {
-        *words = maildir_failure("The message may not last in the Maildir", folder, error, p);
+        *detail = maildir_failure("The message may not last in the Maildir", folder, error, p);
         return MDL_MAIL_UNKNOWN;
     }
     return MDL_MAIL_SENT;
 }
 
-apr_status_t mdl_maildir_check(const char *folder, const char **words, apr_pool_t *p)
+apr_status_t mdl_maildir_check(const char *folder, const char **detail, apr_pool_t *p)
 {
     const char *name;
     int error;
 
-    if (make_folders(folder, words, p) != APR_SUCCESS) {
+    if (make_folders(folder, detail, p) != APR_SUCCESS) {
         return APR_EGENERAL;
     }
     error = write_temporary(folder, "", 0, &name, p);
     if (error != 0) {
-        *words = maildir_failure("No message can be written to the Maildir", folder, error, p);
+        *detail = maildir_failure("No message can be written to the Maildir", folder, error, p);
         return APR_EGENERAL;
     }
     unlink(apr_pstrcat(p, folder, "/tmp/", name, NULL));

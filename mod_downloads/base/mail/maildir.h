@@ -6,7 +6,10 @@
 #ifndef MDL_BASE_MAIL_MAILDIR_H
 #define MDL_BASE_MAIL_MAILDIR_H
 
-#include "base/mail/mailer.h"
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+#include "base/mail/transport.h"
 
 /**
  * Makes the folders where they are missing, for their owner alone.  The file begins with
@@ -14,10 +17,10 @@
  * delivered twice is two files.  No room, no right: later.  from and to are valid addresses.
  */
 mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const char *to,
-                                    const char *message, apr_size_t length, const char **words,
+                                    const char *message, apr_size_t length, const char **detail,
                                     apr_pool_t *p);
 
 /** Makes the folders, and makes and removes a file in tmp/. */
-apr_status_t mdl_maildir_check(const char *folder, const char **words, apr_pool_t *p);
+apr_status_t mdl_maildir_check(const char *folder, const char **detail, apr_pool_t *p);
 
 #endif

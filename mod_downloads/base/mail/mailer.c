@@ -11,14 +11,14 @@
 #include "base/mail/sendmail.h"
 #include "base/mail/smtp.h"
 
-#define WORDS_MAX 500
-#define HOST_MAX  253
+#define DETAIL_MAX 500
+#define HOST_MAX   253
 
 static const char sendmail_prefix[] = "sendmail:";
 static const char maildir_prefix[] = "maildir:";
 
 struct mdl_mailer_t {
-    mdl_mailer_config_t config;
+    mdl_mail_config_t config;
     mdl_smtp_t *smtp;    /* or NULL */
     const char *program; /* or NULL */
     const char *folder;  /* or NULL */
@@ -94,7 +94,7 @@ int mdl_mailer_transport_valid(const char *transport, const char **why, apr_pool
     return 0;
 }
 
-apr_status_t mdl_mailer_create(mdl_mailer_t **mailer, const mdl_mailer_config_t *config,
+apr_status_t mdl_mailer_create(mdl_mailer_t **mailer, const mdl_mail_config_t *config,
                                apr_pool_t *p)
 {
     mdl_mailer_t *made = apr_pcalloc(p, sizeof(*made));
@@ -130,9 +130,9 @@ static int line_ends_valid(const char *message, apr_size_t length)
 }
 
 /** A reason as it may be shown: printable ASCII, cut at 500 bytes. */
-static const char *mailer_printable(const char *words, apr_pool_t *p)
+static const char *mailer_printable(const char *reason, apr_pool_t *p)
 {
-    char *result = apr_pstrndup(p, words ? words : "No reason was given.", WORDS_MAX);
+    char *result = apr_pstrndup(p, reason != NULL ? reason : "No reason was given.", DETAIL_MAX);
     apr_size_t length = strlen(result);
 
     while (length > 0 && apr_isspace(result[length - 1])) {
@@ -147,51 +147,51 @@ static const char *mailer_printable(const char *words, apr_pool_t *p)
 }
 
 mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const char *to,
-                                   const char *message, apr_size_t length, const char **words,
+                                   const char *message, apr_size_t length, const char **detail,
                                    apr_pool_t *p)
 {
     mdl_mail_outcome_t outcome;
-    const char *said = NULL;
+    const char *reason = NULL;
 
-    *words = NULL;
+    *detail = NULL;
     if (!mdl_mime_address_valid(from) || !mdl_mime_address_valid(to)) {
-        *words = apr_psprintf(p, "The %s address is not valid.",
-                              mdl_mime_address_valid(from) ? "recipient's" : "sender's");
+        *detail = apr_psprintf(p, "The %s address is not valid.",
+                               mdl_mime_address_valid(from) ? "recipient's" : "sender's");
         return MDL_MAIL_FAILED;
     }
     if (!line_ends_valid(message, length)) {
-        *words = "The message has a NUL, or a CR or LF that is not part of a CRLF.";
+        *detail = "The message has a NUL, or a CR or LF that is not part of a CRLF.";
         return MDL_MAIL_FAILED;
     }
     if (mailer->program) {
         outcome = mdl_sendmail_send(mailer->program, &mailer->config, from, to, message, length,
-                                    &said, p);
+                                    &reason, p);
     } else if (mailer->folder) {
-        outcome = mdl_maildir_send(mailer->folder, from, to, message, length, &said, p);
+        outcome = mdl_maildir_send(mailer->folder, from, to, message, length, &reason, p);
     } else {
-        outcome = mdl_smtp_send(mailer->smtp, from, to, message, length, &said, p);
+        outcome = mdl_smtp_send(mailer->smtp, from, to, message, length, &reason, p);
     }
-    if (outcome != MDL_MAIL_SENT || said != NULL) {
-        *words = mailer_printable(said, p);
+    if (outcome != MDL_MAIL_SENT || reason != NULL) {
+        *detail = mailer_printable(reason, p);
     }
     return outcome;
 }
 
-apr_status_t mdl_mailer_check(mdl_mailer_t *mailer, const char **words, apr_pool_t *p)
+apr_status_t mdl_mailer_check(mdl_mailer_t *mailer, const char **detail, apr_pool_t *p)
 {
-    const char *said = NULL;
+    const char *reason = NULL;
     apr_status_t rv;
 
-    *words = NULL;
+    *detail = NULL;
     if (mailer->program) {
-        rv = mdl_sendmail_check(mailer->program, &said, p);
+        rv = mdl_sendmail_check(mailer->program, &reason, p);
     } else if (mailer->folder) {
-        rv = mdl_maildir_check(mailer->folder, &said, p);
+        rv = mdl_maildir_check(mailer->folder, &reason, p);
     } else {
-        rv = mdl_smtp_check(mailer->smtp, &said, p);
+        rv = mdl_smtp_check(mailer->smtp, &reason, p);
     }
     if (rv != APR_SUCCESS) {
-        *words = mailer_printable(said, p);
+        *detail = mailer_printable(reason, p);
     }
     return rv;
 }

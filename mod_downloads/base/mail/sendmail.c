@@ -128,7 +128,7 @@ static void read_output(program_t *program, int timeout_ms)
 }
 
 /** Waits for the end; 0 when the program had to be killed, else its wait status in *status. */
-static int wait_for(program_t *program, const mdl_mailer_config_t *config, int *status)
+static int wait_for(program_t *program, const mdl_mail_config_t *config, int *status)
 {
     const apr_time_t deadline = apr_time_now() + TIMEOUT;
 
@@ -166,8 +166,8 @@ static mdl_mail_outcome_t outcome_of(int code)
     }
 }
 
-static mdl_mail_outcome_t sendmail_finish(program_t *program, const mdl_mailer_config_t *config,
-                                          const char **words, apr_pool_t *p)
+static mdl_mail_outcome_t sendmail_finish(program_t *program, const mdl_mail_config_t *config,
+                                          const char **detail, apr_pool_t *p)
 {
     mdl_mail_outcome_t outcome;
     int status = 0;
@@ -185,34 +185,34 @@ static mdl_mail_outcome_t sendmail_finish(program_t *program, const mdl_mailer_c
         close(program->output);
     }
     if (!ended) {
-        *words = "The sendmail program was ended before it had finished.";
+        *detail = "The sendmail program was ended before it had finished.";
         return MDL_MAIL_UNKNOWN;
     }
     if (!WIFEXITED(status)) {
-        *words = apr_psprintf(p, "The sendmail program was ended by signal %d.", WTERMSIG(status));
+        *detail = apr_psprintf(p, "The sendmail program was ended by signal %d.", WTERMSIG(status));
         return MDL_MAIL_LATER;
     }
     outcome = outcome_of(WEXITSTATUS(status));
     if (outcome != MDL_MAIL_SENT) {
-        *words = apr_psprintf(p, "The sendmail program ended with code %d%s%s", WEXITSTATUS(status),
-                              program->last_length ? ": " : ".",
-                              apr_pstrmemdup(p, program->last, program->last_length));
+        *detail = apr_psprintf(p, "The sendmail program ended with code %d%s%s",
+                               WEXITSTATUS(status), program->last_length ? ": " : ".",
+                               apr_pstrmemdup(p, program->last, program->last_length));
     }
     return outcome;
 }
 
-apr_status_t mdl_sendmail_check(const char *program, const char **words, apr_pool_t *p)
+apr_status_t mdl_sendmail_check(const char *program, const char **detail, apr_pool_t *p)
 {
     if (access(program, X_OK) != 0) {
-        *words = sendmail_failure("The sendmail program can't be run", errno, p);
+        *detail = sendmail_failure("The sendmail program can't be run", errno, p);
         return APR_EGENERAL;
     }
     return APR_SUCCESS;
 }
 
-mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mailer_config_t *config,
+mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mail_config_t *config,
                                      const char *from, const char *to, const char *message,
-                                     apr_size_t length, const char **words, apr_pool_t *p)
+                                     apr_size_t length, const char **detail, apr_pool_t *p)
 {
     const char *const arguments[] = {program, "-i", "-f", from, "--", to, NULL};
     program_t running = {.output = -1};
@@ -220,16 +220,16 @@ mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mailer_confi
     int ends[2];
     int error;
 
-    if (mdl_sendmail_check(program, words, p) != APR_SUCCESS) {
+    if (mdl_sendmail_check(program, detail, p) != APR_SUCCESS) {
         return MDL_MAIL_LATER;
     }
     input = message_file(message, length);
     if (!input) {
-        *words = sendmail_failure("The message can't be put into a temporary file", errno, p);
+        *detail = sendmail_failure("The message can't be put into a temporary file", errno, p);
         return MDL_MAIL_LATER;
     }
     if (pipe2(ends, O_CLOEXEC) != 0) {
-        *words = sendmail_failure("No pipe can be made for the sendmail program", errno, p);
+        *detail = sendmail_failure("No pipe can be made for the sendmail program", errno, p);
         fclose(input);
         return MDL_MAIL_LATER;
     }
@@ -239,8 +239,8 @@ mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mailer_confi
     running.output = ends[0];
     if (error != 0) {
         close(ends[0]);
-        *words = sendmail_failure("The sendmail program can't be run", error, p);
+        *detail = sendmail_failure("The sendmail program can't be run", error, p);
         return MDL_MAIL_LATER;
     }
-    return sendmail_finish(&running, config, words, p);
+    return sendmail_finish(&running, config, detail, p);
 }

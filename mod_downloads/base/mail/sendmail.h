@@ -5,7 +5,10 @@
 #ifndef MDL_BASE_MAIL_SENDMAIL_H
 #define MDL_BASE_MAIL_SENDMAIL_H
 
-#include "base/mail/mailer.h"
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+#include "base/mail/transport.h"
 
 /**
  * Runs `program -i -f from -- to` without a shell, the message with LF line ends as its standard
@@ -13,11 +16,11 @@
  * EX_UNAVAILABLE failed; others, and no such program, later.  A program that is ended after 10
  * minutes or by stopped() had the whole message: unknown.  from and to are valid addresses.
  */
-mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mailer_config_t *config,
+mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mail_config_t *config,
                                      const char *from, const char *to, const char *message,
-                                     apr_size_t length, const char **words, apr_pool_t *p);
+                                     apr_size_t length, const char **detail, apr_pool_t *p);
 
 /** Whether program can be run. */
-apr_status_t mdl_sendmail_check(const char *program, const char **words, apr_pool_t *p);
+apr_status_t mdl_sendmail_check(const char *program, const char **detail, apr_pool_t *p);
 
 #endif

@@ -12,7 +12,7 @@
 #define LINE_SIZE          512
 
 struct mdl_smtp_t {
-    const mdl_mailer_config_t *config;
+    const mdl_mail_config_t *config;
     CURL *easy;
 };
 
@@ -101,7 +101,7 @@ static apr_status_t close_easy(void *data)
     return APR_SUCCESS;
 }
 
-static long tls_of(const mdl_mailer_config_t *config)
+static long tls_of(const mdl_mail_config_t *config)
 {
     if (config->tls == MDL_MAIL_TLS_OFF) {
         return CURLUSESSL_NONE;
@@ -109,7 +109,7 @@ static long tls_of(const mdl_mailer_config_t *config)
     return config->tls == MDL_MAIL_TLS_TRY && !config->user ? CURLUSESSL_TRY : CURLUSESSL_ALL;
 }
 
-apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mailer_config_t *config, apr_pool_t *p)
+apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mail_config_t *config, apr_pool_t *p)
 {
     mdl_smtp_t *made = apr_pcalloc(p, sizeof(*made));
 
@@ -126,7 +126,7 @@ apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mailer_config_t *confi
 /** Everything but the message.  Kept connections survive the reset. */
 static void set_options(mdl_smtp_t *smtp, attempt_t *attempt)
 {
-    const mdl_mailer_config_t *config = smtp->config;
+    const mdl_mail_config_t *config = smtp->config;
     CURL *easy = smtp->easy;
 
     curl_easy_reset(easy);
@@ -241,7 +241,7 @@ static const char *smtp_reason(const attempt_t *attempt, apr_pool_t *p)
 }
 
 mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char *to,
-                                 const char *message, apr_size_t length, const char **words,
+                                 const char *message, apr_size_t length, const char **detail,
                                  apr_pool_t *p)
 {
     attempt_t attempt;
@@ -251,10 +251,10 @@ mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char 
         attempt_send(&attempt, smtp, from, to, message, length, 1);
     }
     if (attempt.code == CURLE_OK) {
-        *words = apr_pstrdup(p, attempt.reply);
+        *detail = apr_pstrdup(p, attempt.reply);
         return MDL_MAIL_SENT;
     }
-    *words = smtp_reason(&attempt, p);
+    *detail = smtp_reason(&attempt, p);
     /* The status is the last reply's: a 354 is stale by now, a 2xx says nothing. */
     if (attempt.begun && attempt.status == 354) {
         return MDL_MAIL_UNKNOWN;
@@ -266,7 +266,7 @@ mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char 
     return MDL_MAIL_LATER;
 }
 
-apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **words, apr_pool_t *p)
+apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **detail, apr_pool_t *p)
 {
     attempt_t attempt;
 
@@ -280,6 +280,6 @@ apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **words, apr_pool_t *p)
     if (attempt.code == CURLE_OK) {
         return APR_SUCCESS;
     }
-    *words = smtp_reason(&attempt, p);
+    *detail = smtp_reason(&attempt, p);
     return APR_EGENERAL;
 }

@@ -5,18 +5,21 @@
 #ifndef MDL_BASE_MAIL_SMTP_H
 #define MDL_BASE_MAIL_SMTP_H
 
-#include "base/mail/mailer.h"
+#include <apr_errno.h>
+#include <apr_pools.h>
+
+#include "base/mail/transport.h"
 
 typedef struct mdl_smtp_t mdl_smtp_t;
 
 /** Makes a client in p; config's transport is a valid smtp:// or smtps:// URL. */
-apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mailer_config_t *config, apr_pool_t *p);
+apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mail_config_t *config, apr_pool_t *p);
 
 /** from and to are valid addresses, message has CRLF line ends only. */
 mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char *to,
-                                 const char *message, apr_size_t length, const char **words,
+                                 const char *message, apr_size_t length, const char **detail,
                                  apr_pool_t *p);
 
-apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **words, apr_pool_t *p);
+apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **detail, apr_pool_t *p);
 
 #endif

@@ -9,7 +9,6 @@
 
 #include "base/crypto.h"
 #include "base/text/utf8.h"
-#include "base/zip/zip.h"
 
 #define EXTENSION_MAX 32 /* bytes with the dot; what is longer is no extension */
 #define NAMELESS      "file"

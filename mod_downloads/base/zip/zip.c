@@ -4,8 +4,6 @@
 
 #include <apr_tables.h>
 
-#include "base/zip/name.h"
-
 #define LOCAL_LENGTH     30
 #define CENTRAL_LENGTH   46
 #define END_LENGTH       22

@@ -10,7 +10,7 @@
 #include <apr_pools.h>
 #include <apr_time.h>
 
-#define MDL_ZIP_NAME_MAX 255 /* bytes; what file systems take */
+#include "base/zip/name.h"
 
 typedef struct mdl_zip_t mdl_zip_t;
 
@@ -18,11 +18,8 @@ typedef struct mdl_zip_t mdl_zip_t;
 mdl_zip_t *mdl_zip_begin(int entries, apr_pool_t *p);
 
 /**
- * Adds an entry.  filename is any text; the entry's name is one that every system can write in the
- * folder that it unpacks into: UTF-8, no separator, no control or text-direction character, none of
- * "<>:|?*, no name of a Windows device, no dot or space at its end, and no name twice, whatever the
- * case of its letters: the second one becomes "name (2).ext".  modified_at is told in UTC, to two
- * seconds, between 1980 and 2107.
+ * Adds an entry for a file, under the name that mdl_zip_names_add gives it.  modified_at is stored
+ * in UTC, to two seconds, between 1980 and 2107.
  */
 void mdl_zip_add(mdl_zip_t *zip, const char *filename, apr_int64_t size, apr_uint32_t crc32,
                  apr_time_t modified_at);

@@ -10,6 +10,7 @@
 #include <apr_uri.h>
 
 #include "base/mail/mailbox.h"
+#include "base/mail/mailer.h"
 #include "base/mail/mime.h"
 
 #define MAX_PATH_LENGTH  4000

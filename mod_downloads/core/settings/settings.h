@@ -12,8 +12,8 @@
 #include <apr_pools.h>
 #include <apr_tables.h>
 
-#include "base/http/client.h"
-#include "base/mail/mailer.h"
+#include "base/http/policy.h"
+#include "base/mail/transport.h"
 
 /** The most bytes that the local part of DownloadsMailFrom may have where bounces are read, so that
     with a bounce's token (core/order/bounce.h) it has the 64 that RFC 5321 section 4.5.3.1.1
@@ -44,7 +44,7 @@ typedef struct {
 
     const char *storefront_ca_file; /* path; NULL: the system's */
 
-    mdl_mailer_config_t mail;     /* transport, user, password, tls, ca_file */
+    mdl_mail_config_t mail;       /* transport, user, password, tls, ca_file */
     int mail_tls_given;           /* else mail.tls follows from the credentials */
     const char *mail_credentials; /* path, or NULL */
     const char *mail_from;        /* address */

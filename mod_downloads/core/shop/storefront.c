@@ -6,8 +6,9 @@
 #include <apr_time.h>
 #include <apr_uri.h>
 
-#include "base/text/json.h"
+#include "base/http/url.h"
 #include "base/seal.h"
+#include "base/text/json.h"
 
 #define PURPOSE         "storefront-token"
 #define MAX_URL         400

@@ -1,4 +1,4 @@
-#include "base/http/client.h"
+#include "base/http/fetch.h"
 
 #include <apr_strings.h>
 
@@ -232,7 +232,7 @@ mdl_http_fetch_t *mdl_http_fetch(mdl_http_client_t *client, const char *url, apr
     return fetch;
 }
 
-void mdl_http_cancel(mdl_http_fetch_t *fetch)
+void mdl_http_fetch_cancel(mdl_http_fetch_t *fetch)
 {
     apr_pool_destroy(fetch->transfer.pool);
 }

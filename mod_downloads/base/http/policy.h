@@ -1,0 +1,41 @@
+/*
+ * What an outgoing request may do, and how it can end.
+ */
+#ifndef MDL_BASE_HTTP_POLICY_H
+#define MDL_BASE_HTTP_POLICY_H
+
+#include <apr.h>
+#include <apr_network_io.h>
+#include <apr_tables.h>
+
+/** Where requests may go.  Made once from the configuration, then shared and only read. */
+typedef struct {
+    const apr_array_header_t *hosts;    /* const char *: lower-case "host" or "*.suffix" */
+    const apr_array_header_t *networks; /* apr_ipsubnet_t *: private networks that are allowed */
+    const apr_array_header_t *ports;    /* int: allowed beside the scheme's own */
+    int any_port;                       /* development only */
+    int allow_http;
+    int max_redirects;
+    int connect_timeout_s;
+    int stall_timeout_s;  /* a transfer under 1 KiB/s for so long is given up */
+    int total_timeout_s;  /* of a fetch with its redirects; 0: none */
+    apr_int64_t max_size; /* bytes of the body */
+    const char *ca_file;  /* certificates in PEM to trust; NULL: the system's */
+} mdl_http_policy_t;
+
+typedef enum {
+    MDL_HTTP_OK,
+    MDL_HTTP_HOST_NOT_ALLOWED,  /* host, port or scheme of the URL or of a redirect */
+    MDL_HTTP_URL_INVALID,       /* not a URL that is accepted: userinfo, IP address as host,
+                                   bytes >= 0x80 … */
+    MDL_HTTP_ADDRESS_FORBIDDEN, /* the name resolves to an address that is not allowed */
+    MDL_HTTP_NOT_FOUND,         /* 404, 410 */
+    MDL_HTTP_REFUSED,           /* 4xx but 404, 408, 410, 425, 429; too many redirects; a response
+                                   that is not accepted: encoded body, no length, wrong 206 */
+    MDL_HTTP_UNAVAILABLE,       /* no connection, TLS failure, cut body, 5xx, 408, 425, 429 */
+    MDL_HTTP_TIMEOUT,
+    MDL_HTTP_TOO_LARGE,
+    MDL_HTTP_STOPPED /* by the caller: one of its callbacks failed */
+} mdl_http_result_t;
+
+#endif
