@@ -4,12 +4,12 @@
 
 #include "base/log.h"
 
-/* The one table that stands before every migration. */
+/* The one table that no migration makes. */
 static const char create_table[] = "CREATE TABLE IF NOT EXISTS schema_migration ("
                                    "version INTEGER PRIMARY KEY, name TEXT NOT NULL, "
                                    "applied_at BIGINT NOT NULL)";
 
-static apr_status_t read_version(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t migration_read_version(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_MIGRATION_TABLE_COUNT, &row, p, MDL_NO_ARGS);
@@ -25,8 +25,8 @@ static apr_status_t read_version(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-/* Lets one process at a time migrate, for as long as it takes; SQLite's transactions do so by
-   themselves. */
+/* Lets one process migrate at a time, for as long as that takes; on SQLite every transaction that
+   writes does so. */
 static apr_status_t migration_lock(mdl_db_t *db)
 {
     return mdl_db_dialect(db) == MDL_PGSQL
@@ -35,7 +35,7 @@ static apr_status_t migration_lock(mdl_db_t *db)
                : APR_SUCCESS;
 }
 
-static apr_status_t migration_create(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t migration_create_table(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     apr_status_t rv = migration_lock(db);
 
@@ -46,7 +46,7 @@ static apr_status_t migration_create(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 apr_status_t mdl_migrate_version(mdl_db_t *db, int *version, apr_pool_t *p)
 {
-    return mdl_db_read(db, read_version, version, p);
+    return mdl_db_read(db, migration_read_version, version, p);
 }
 
 int mdl_migrate_latest(void)
@@ -54,14 +54,14 @@ int mdl_migrate_latest(void)
     return mdl_migrations[mdl_migration_count - 1].version;
 }
 
-static apr_status_t apply_next(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t migration_apply_next(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     const mdl_migration_t *next = NULL;
     int version = 0;
     apr_status_t rv = migration_lock(db);
 
     *(int *)arg = 0;
-    if (rv != APR_SUCCESS || (rv = read_version(db, p, &version)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = migration_read_version(db, p, &version)) != APR_SUCCESS) {
         return rv;
     }
     if (version > mdl_migrate_latest()) {
@@ -73,7 +73,7 @@ static apr_status_t apply_next(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (next == NULL) {
         return APR_SUCCESS;
     }
-    for (const char *const *statement = next->statements[mdl_db_dialect(db)]; *statement;
+    for (const char *const *statement = next->statements[mdl_db_dialect(db)]; *statement != NULL;
          statement++) {
         if ((rv = mdl_db_command(db, *statement)) != APR_SUCCESS) {
             mdl_log(MDL_LOG_ERR, 0, "MDL0111: migration %04d (%s) failed: %s", next->version,
@@ -93,10 +93,11 @@ apr_status_t mdl_migrate(mdl_db_t *db, int *applied, apr_pool_t *p)
     apr_status_t rv;
 
     *applied = 0;
-    if ((rv = mdl_db_write(db, migration_create, NULL, p)) != APR_SUCCESS) {
+    if ((rv = mdl_db_write(db, migration_create_table, NULL, p)) != APR_SUCCESS) {
         return rv;
     }
-    while ((rv = mdl_db_write(db, apply_next, &version, p)) == APR_SUCCESS && version != 0) {
+    while ((rv = mdl_db_write(db, migration_apply_next, &version, p)) == APR_SUCCESS &&
+           version != 0) {
         mdl_log(MDL_LOG_NOTICE, 0, "MDL0112: the schema is now at migration %04d", version);
         ++*applied;
     }

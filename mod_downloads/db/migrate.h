@@ -1,6 +1,6 @@
 /*
- * The schema, brought up to date by the migrations of sql/migrations: in order, each in a
- * transaction of its own with its row in schema_migration, so that a kill leaves whole steps.
+ * Brings the schema up to date by sql/migrations: in order, each in a transaction of its own
+ * together with its row in schema_migration, so that a kill leaves whole steps.
  */
 #ifndef MDL_DB_MIGRATE_H
 #define MDL_DB_MIGRATE_H

@@ -16,7 +16,7 @@ static int pgsql_command(void *native, const char *sql)
 
 static apr_status_t pgsql_session(void *native)
 {
-    /* The verbose form carries the SQLSTATE, which does not change with the server's language. */
+    /* Verbose messages have the SQLSTATE, which is the same in every language of the server. */
     PQsetErrorVerbosity(native, PQERRORS_VERBOSE);
     return pgsql_command(native, "SET lock_timeout = 5000; SET statement_timeout = 30000;"
                                  "SET idle_in_transaction_session_timeout = 30000;"
@@ -82,7 +82,13 @@ static apr_status_t pgsql_reset(void *native)
 }
 
 const mdl_dialect_ops_t mdl_dialect_pgsql = {
-    "pgsql",          pgsql_session,
-    pgsql_command,    pgsql_classify,
-    pgsql_error_text, pgsql_reset,
-    "BEGIN",          "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"};
+    .name = "pgsql",
+    .dialect = MDL_PGSQL,
+    .session = pgsql_session,
+    .command = pgsql_command,
+    .classify = pgsql_classify,
+    .error_text = pgsql_error_text,
+    .reset = pgsql_reset,
+    .begin = "BEGIN",
+    .begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
+};

@@ -1,9 +1,10 @@
 /*
- * What db.c and transaction.c know of a connection, and nobody else.
+ * What a connection consists of, for the files of this room alone.
  */
 #ifndef MDL_DB_PRIVATE_H
 #define MDL_DB_PRIVATE_H
 
+#include "db/db.h"
 #include "db/dialect.h"
 
 struct mdl_db_t {
@@ -11,14 +12,13 @@ struct mdl_db_t {
     const apr_dbd_driver_t *driver;
     apr_dbd_t *handle;
     void *native;
-    mdl_dialect_t dialect;
     const mdl_dialect_ops_t *ops;
-    const char *file_path; /* these: of SQLite alone, else NULL */
+    const char *file_path; /* SQLite only, else NULL; lock_path likewise */
     const char *lock_path;
     apr_uint64_t file_id; /* of the file that the session has opened */
-    int lock_fd;
-    int session;         /* whether the session's settings are made */
-    apr_status_t failed; /* of the first statement that failed in this transaction */
+    int lock_fd;          /* -1: not open */
+    int session;          /* whether the session's settings are made */
+    apr_status_t failed;  /* of the first statement that failed in this transaction */
     char error[512];
     apr_dbd_prepared_t *prepared[MDL_Q_COUNT];
 };
@@ -26,13 +26,13 @@ struct mdl_db_t {
 /** Makes the session's settings, once for each new or reset connection. */
 apr_status_t mdl_db_begin_session(mdl_db_t *db);
 
-/** What tells SQLite's file from another of its name; 0 when there is none. */
+/** Tells SQLite's file from another of the same name; 0 if there is none. */
 apr_uint64_t mdl_db_file_id(const mdl_db_t *db);
 
-/** Classes and logs the last error, and marks the transaction failed. */
+/** Classifies and logs the last error, marks the transaction as failed, returns the class. */
 apr_status_t mdl_db_note_failure(mdl_db_t *db, const char *what);
 
-/** Keeps what the database said, for mdl_db_error. */
+/** Keeps the text of the last error for mdl_db_error. */
 void mdl_db_keep_error(mdl_db_t *db);
 
 #endif

@@ -7,20 +7,20 @@
 #define BUSY_WAIT apr_time_from_sec(5)
 #define BUSY_NAP  1000 /* microseconds */
 
-static int wait_for_others(void *data, int naps)
+static int sqlite3_wait_for_others(void *data, int naps)
 {
     (void)data;
     apr_sleep(BUSY_NAP);
     return naps < BUSY_WAIT / BUSY_NAP;
 }
 
-/* Others' locks are waited for here alone: inside apr_dbd's calls, which hold a mutex of the whole
-   process, a waiting connection would hold up every other one. */
+/* Only here does a connection wait for others' locks: apr_dbd's calls hold a mutex of the whole
+   process, so that one that waits inside them would hold up every other. */
 static int sqlite3_command(void *native, const char *sql)
 {
     int rv;
 
-    sqlite3_busy_handler(native, wait_for_others, NULL);
+    sqlite3_busy_handler(native, sqlite3_wait_for_others, NULL);
     rv = sqlite3_exec(native, sql, NULL, NULL, NULL);
     sqlite3_busy_handler(native, NULL, NULL);
     return rv != SQLITE_OK;
@@ -30,13 +30,13 @@ static apr_status_t sqlite3_session(void *native)
 {
     int naps = 0;
 
-    /* WAL is a property of the file; asking for it again costs nothing.  The change to it is
-       refused without a call of the busy handler when another connection makes it at the same time.
-       The cache is small, for another connection's write throws all of it away, and each thread's
-       arena would keep the room of a large one; the kernel has the pages, too. */
+    /* WAL is a property of the file; asking for it again costs nothing.  If another connection
+       makes the change at the same time, it is refused without a call of the busy handler.  The
+       cache is small, since every write of another connection empties it, each thread's malloc
+       arena would keep the memory of a large one, and the kernel caches the pages, too. */
     while (sqlite3_command(native, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                                    "PRAGMA foreign_keys = ON; PRAGMA cache_size = -128")) {
-        if (sqlite3_errcode(native) != SQLITE_BUSY || !wait_for_others(NULL, naps++)) {
+        if (sqlite3_errcode(native) != SQLITE_BUSY || !sqlite3_wait_for_others(NULL, naps++)) {
             return MDL_DB_EGONE;
         }
     }
@@ -57,12 +57,12 @@ static apr_status_t sqlite3_classify(void *native)
     case SQLITE_LOCKED:
         return MDL_DB_EBUSY;
     case SQLITE_SCHEMA:
-    case SQLITE_OK: /* left by a statement that this connection's own change of schema outdated */
+    case SQLITE_OK: /* of a statement that this connection's own change of schema has outdated */
         return MDL_DB_ESTALE;
     case SQLITE_FULL:
         return MDL_DB_EFULL;
     case SQLITE_CANTOPEN:
-    case SQLITE_READONLY: /* the handle stays so, whatever becomes of the file */
+    case SQLITE_READONLY: /* the handle stays read-only, whatever happens to the file */
         return MDL_DB_EGONE;
     default:
         return MDL_DB_EOTHER;
@@ -75,5 +75,12 @@ static const char *sqlite3_error_text(void *native)
 }
 
 const mdl_dialect_ops_t mdl_dialect_sqlite3 = {
-    "sqlite3", sqlite3_session,   sqlite3_command, sqlite3_classify, sqlite3_error_text,
-    NULL,      "BEGIN IMMEDIATE", "BEGIN"};
+    .name = "sqlite3",
+    .dialect = MDL_SQLITE3,
+    .session = sqlite3_session,
+    .command = sqlite3_command,
+    .classify = sqlite3_classify,
+    .error_text = sqlite3_error_text,
+    .begin = "BEGIN IMMEDIATE",
+    .begin_snapshot = "BEGIN",
+};

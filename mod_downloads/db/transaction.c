@@ -14,11 +14,11 @@
 #define LOCK_NAP_MIN 250 /* microseconds */
 #define LOCK_NAP_MAX 1000
 #define GROUP_MAX    64
-#define MORE_TRIES   3 /* beyond the second, where transactions got into each other's way */
+#define MORE_TRIES   3 /* beyond the second, for transactions that deadlock */
 
-/* Waits for this process's turn to write.  flock belongs to the open file, so it holds between the
-   threads of one process as between processes, and a killed holder lets go. */
-static apr_status_t lock_writer(mdl_db_t *db)
+/* Waits for this connection's turn to write.  flock belongs to the open file, so it excludes
+   threads of one process as well as other processes, and ends when its holder is killed. */
+static apr_status_t writer_lock(mdl_db_t *db)
 {
     apr_time_t deadline = apr_time_now() + LOCK_WAIT;
     apr_interval_time_t nap = LOCK_NAP_MIN;
@@ -49,7 +49,7 @@ static apr_status_t lock_writer(mdl_db_t *db)
     return APR_SUCCESS;
 }
 
-static void unlock_writer(mdl_db_t *db)
+static void writer_unlock(mdl_db_t *db)
 {
     if (db->lock_fd >= 0) {
         flock(db->lock_fd, LOCK_UN);
@@ -58,7 +58,7 @@ static void unlock_writer(mdl_db_t *db)
 
 typedef enum { NONE, SNAPSHOT, WRITE } transaction_t;
 
-static apr_status_t begin_snapshot(mdl_db_t *db)
+static apr_status_t transaction_begin_snapshot(mdl_db_t *db)
 {
     apr_status_t rv = mdl_db_begin_session(db);
 
@@ -67,23 +67,23 @@ static apr_status_t begin_snapshot(mdl_db_t *db)
                : rv;
 }
 
-static apr_status_t begin_write(mdl_db_t *db)
+static apr_status_t transaction_begin_write(mdl_db_t *db)
 {
     apr_status_t rv = mdl_db_begin_session(db);
 
-    if (rv != APR_SUCCESS || (rv = lock_writer(db)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = writer_lock(db)) != APR_SUCCESS) {
         return rv;
     }
     if (db->file_path != NULL && mdl_db_file_id(db) != db->file_id) {
         mdl_log(MDL_LOG_ERR, 0,
                 "MDL0113: %s is not the file any more that this process has opened; restart httpd",
                 db->file_path);
-        unlock_writer(db);
+        writer_unlock(db);
         return MDL_DB_EGONE;
     }
     if (db->ops->command(db->native, db->ops->begin)) {
         rv = mdl_db_note_failure(db, "BEGIN");
-        unlock_writer(db);
+        writer_unlock(db);
         return rv;
     }
     return APR_SUCCESS;
@@ -100,20 +100,20 @@ static apr_status_t transaction_end(mdl_db_t *db, apr_status_t rv)
     if (rv != APR_SUCCESS) {
         db->ops->command(db->native, "ROLLBACK");
     }
-    unlock_writer(db);
+    writer_unlock(db);
     return rv;
 }
 
-/* Makes the connection usable again after the classes that a second try can mend. */
+/* Makes the connection usable again after an error that a second try can mend. */
 static apr_status_t transaction_mend(mdl_db_t *db, apr_status_t rv)
 {
     if (rv == MDL_DB_ERETRY) {
         return APR_SUCCESS;
     }
     memset(db->prepared, 0, sizeof db->prepared);
-    db->session = 0; /* statements may be lost because the session is another */
+    db->session = 0; /* a new session would explain why statements are lost */
     if (rv == MDL_DB_ESTALE) {
-        return db->dialect == MDL_SQLITE3 ? APR_SUCCESS : mdl_db_command(db, "DEALLOCATE ALL");
+        return db->ops->dialect == MDL_SQLITE3 ? APR_SUCCESS : mdl_db_command(db, "DEALLOCATE ALL");
     }
     if (db->ops->reset == NULL) {
         return MDL_DB_EGONE;
@@ -124,7 +124,7 @@ static apr_status_t transaction_mend(mdl_db_t *db, apr_status_t rv)
     return rv;
 }
 
-static apr_status_t out_of_reach(const mdl_db_t *db)
+static apr_status_t transaction_out_of_reach(const mdl_db_t *db)
 {
     mdl_log(MDL_LOG_ERR, 0, "MDL0110: the database is out of reach: %s%s", db->error,
             db->ops->reset == NULL ? "; when that is mended, restart httpd" : "");
@@ -135,9 +135,9 @@ static apr_status_t transaction_begin(mdl_db_t *db, transaction_t transaction)
 {
     switch (transaction) {
     case SNAPSHOT:
-        return begin_snapshot(db);
+        return transaction_begin_snapshot(db);
     case WRITE:
-        return begin_write(db);
+        return transaction_begin_write(db);
     default:
         return APR_SUCCESS;
     }
@@ -156,15 +156,14 @@ static apr_status_t transaction_run(mdl_db_t *db, transaction_t transaction, mdl
     return transaction != NONE ? transaction_end(db, rv) : rv;
 }
 
-/* Whether another try on a mended connection may do: others may change the schema, or take a lock,
-   again and again. */
+/* Whether another try on a mended connection may succeed. */
 static int is_mendable(apr_status_t rv)
 {
     return rv == MDL_DB_EGONE || rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY;
 }
 
-static apr_status_t run_mended(mdl_db_t *db, transaction_t transaction, mdl_effect_fn *effect,
-                               void *arg, apr_pool_t *p)
+static apr_status_t transaction_run_mended(mdl_db_t *db, transaction_t transaction,
+                                           mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
     apr_status_t rv = transaction_run(db, transaction, effect, arg, p);
 
@@ -174,42 +173,42 @@ static apr_status_t run_mended(mdl_db_t *db, transaction_t transaction, mdl_effe
                     db->error);
         }
         if (transaction_mend(db, rv) != APR_SUCCESS) {
-            return out_of_reach(db);
+            return transaction_out_of_reach(db);
         }
         rv = transaction_run(db, transaction, effect, arg, p);
     }
     if (rv == MDL_DB_EGONE) {
-        return out_of_reach(db);
+        return transaction_out_of_reach(db);
     }
     return rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY ? MDL_DB_EOTHER : rv;
 }
 
 /*
- * Group commit on SQLite: threads that want to write while another one does queue up, and the next
- * to lead runs what they all want in one transaction, each effect in a savepoint of its own.  One
- * fsync then serves many.  The others sleep meanwhile, so the leader may use their pools.
+ * Group commit on SQLite: threads that want to write while another does queue up.  The next leader
+ * runs all their effects in one transaction, each in a savepoint of its own, so that one fsync
+ * serves many.  The others sleep meanwhile, so the leader may use their pools.
  */
 
-typedef struct entry_t {
+typedef struct group_entry_t {
     mdl_effect_fn *effect;
     void *arg;
     apr_pool_t *pool;
     apr_status_t rv;
     int done;
     pthread_cond_t turn;
-    struct entry_t *next;
-} entry_t;
+    struct group_entry_t *next;
+} group_entry_t;
 
 static pthread_mutex_t group_mutex = PTHREAD_MUTEX_INITIALIZER;
-static entry_t *group_first;
-static entry_t **group_last = &group_first;
-static int group_led; /* by one of the threads */
+static group_entry_t *group_first;
+static group_entry_t **group_last = &group_first;
+static int group_led; /* whether a thread leads now */
 
-/* Takes the first entries of the queue. */
-static entry_t *take_batch(void)
+/* Takes up to GROUP_MAX entries from the queue's head. */
+static group_entry_t *group_take_batch(void)
 {
-    entry_t *batch;
-    entry_t **end = &group_first;
+    group_entry_t *batch;
+    group_entry_t **end = &group_first;
 
     pthread_mutex_lock(&group_mutex);
     for (int n = 0; n < GROUP_MAX && *end != NULL; n++) {
@@ -225,7 +224,7 @@ static entry_t *take_batch(void)
     return batch;
 }
 
-static apr_status_t run_in_savepoint(mdl_db_t *db, entry_t *entry)
+static apr_status_t group_run_in_savepoint(mdl_db_t *db, group_entry_t *entry)
 {
     const char *close = "RELEASE effect";
     apr_status_t failed;
@@ -245,24 +244,24 @@ static apr_status_t run_in_savepoint(mdl_db_t *db, entry_t *entry)
     if (!db->ops->command(db->native, close)) {
         return APR_SUCCESS;
     }
-    /* A full disk has rolled back the whole transaction, savepoints and all. */
+    /* A full disk has rolled back the whole transaction with its savepoints. */
     return failed != APR_SUCCESS ? failed : mdl_db_note_failure(db, close);
 }
 
-/* An effect made of many: what one of them refuses does not concern the others. */
-static apr_status_t run_batch(mdl_db_t *db, apr_pool_t *p, void *arg)
+/* An effect made of many: if one of them fails, the others still count. */
+static apr_status_t group_run_batch(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    entry_t **batch = arg;
+    group_entry_t **batch = arg;
 
     (void)p;
     if (*batch == NULL) {
-        *batch = take_batch();
+        *batch = group_take_batch();
     }
     if ((*batch)->next == NULL) {
         return (*batch)->rv = (*batch)->effect(db, (*batch)->pool, (*batch)->arg);
     }
-    for (entry_t *entry = *batch; entry != NULL; entry = entry->next) {
-        apr_status_t rv = run_in_savepoint(db, entry);
+    for (group_entry_t *entry = *batch; entry != NULL; entry = entry->next) {
+        apr_status_t rv = group_run_in_savepoint(db, entry);
 
         if (rv != APR_SUCCESS || is_mendable(entry->rv)) {
             return rv != APR_SUCCESS ? rv : entry->rv;
@@ -271,11 +270,11 @@ static apr_status_t run_batch(mdl_db_t *db, apr_pool_t *p, void *arg)
     return APR_SUCCESS;
 }
 
-/* Takes one entry out of the queue. */
-static entry_t *take_own(entry_t *own)
+/* Takes the caller's own entry out of the queue. */
+static group_entry_t *group_take_own(group_entry_t *own)
 {
     pthread_mutex_lock(&group_mutex);
-    for (entry_t **at = &group_first; *at != NULL; at = &(*at)->next) {
+    for (group_entry_t **at = &group_first; *at != NULL; at = &(*at)->next) {
         if (*at == own) {
             *at = own->next;
             if (group_last == &own->next) {
@@ -289,21 +288,21 @@ static entry_t *take_own(entry_t *own)
     return own;
 }
 
-static void transaction_lead(mdl_db_t *db, entry_t *own)
+static void group_lead(mdl_db_t *db, group_entry_t *own)
 {
-    entry_t *batch = NULL;
-    entry_t *next;
-    apr_status_t rv = run_mended(db, WRITE, run_batch, &batch, own->pool);
+    group_entry_t *batch = NULL;
+    group_entry_t *next;
+    apr_status_t rv = transaction_run_mended(db, WRITE, group_run_batch, &batch, own->pool);
 
-    /* No transaction was to be had: for nobody, when others hold the lock; but a connection that is
-       lost is this thread's alone. */
+    /* There was no transaction.  If others hold the lock, that concerns everybody who waits; a lost
+       connection is this thread's alone. */
     if (batch == NULL) {
-        batch = rv == MDL_DB_EBUSY ? take_batch() : take_own(own);
+        batch = rv == MDL_DB_EBUSY ? group_take_batch() : group_take_own(own);
     }
     pthread_mutex_lock(&group_mutex);
-    for (entry_t *entry = batch; entry != NULL; entry = next) {
+    for (group_entry_t *entry = batch; entry != NULL; entry = next) {
         next = entry->next;
-        /* What was rolled back counts for nothing, not even what was refused because of it. */
+        /* The transaction was rolled back, so no result of its effects counts. */
         if (rv != APR_SUCCESS) {
             entry->rv = rv;
         }
@@ -313,9 +312,10 @@ static void transaction_lead(mdl_db_t *db, entry_t *own)
     pthread_mutex_unlock(&group_mutex);
 }
 
-static apr_status_t write_in_group(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
+static apr_status_t group_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
-    entry_t entry = {.effect = effect, .arg = arg, .pool = p, .turn = PTHREAD_COND_INITIALIZER};
+    group_entry_t entry = {
+        .effect = effect, .arg = arg, .pool = p, .turn = PTHREAD_COND_INITIALIZER};
 
     pthread_mutex_lock(&group_mutex);
     *group_last = &entry;
@@ -327,7 +327,7 @@ static apr_status_t write_in_group(mdl_db_t *db, mdl_effect_fn *effect, void *ar
         }
         group_led = 1;
         pthread_mutex_unlock(&group_mutex);
-        transaction_lead(db, &entry);
+        group_lead(db, &entry);
         pthread_mutex_lock(&group_mutex);
         group_led = 0;
     }
@@ -341,16 +341,16 @@ static apr_status_t write_in_group(mdl_db_t *db, mdl_effect_fn *effect, void *ar
 
 apr_status_t mdl_db_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
-    return db->dialect == MDL_SQLITE3 ? write_in_group(db, effect, arg, p)
-                                      : run_mended(db, WRITE, effect, arg, p);
+    return db->ops->dialect == MDL_SQLITE3 ? group_write(db, effect, arg, p)
+                                           : transaction_run_mended(db, WRITE, effect, arg, p);
 }
 
 apr_status_t mdl_db_read(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
-    return run_mended(db, NONE, effect, arg, p);
+    return transaction_run_mended(db, NONE, effect, arg, p);
 }
 
 apr_status_t mdl_db_snapshot(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
-    return run_mended(db, SNAPSHOT, effect, arg, p);
+    return transaction_run_mended(db, SNAPSHOT, effect, arg, p);
 }

@@ -1,0 +1,171 @@
+#include "db/private.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <apr_strings.h>
+
+#include "base/log.h"
+
+#define ATTACHED_KEY "mdl_db"
+
+/* The first line alone: the rest can hold a customer's data. */
+void mdl_db_keep_error(mdl_db_t *db)
+{
+    const char *text = db->ops->error_text(db->native);
+
+    apr_cpystrn(db->error, text, sizeof db->error);
+    db->error[strcspn(db->error, "\n")] = '\0';
+}
+
+apr_status_t mdl_db_note_failure(mdl_db_t *db, const char *what)
+{
+    apr_status_t rv = db->ops->classify(db->native);
+
+    mdl_db_keep_error(db);
+    if (db->failed == APR_SUCCESS) {
+        db->failed = rv;
+    }
+    if (rv == MDL_DB_EOTHER || rv == MDL_DB_EFULL) {
+        mdl_log(MDL_LOG_ERR, 0, "MDL0101: database: %s: %s", what, db->error);
+    } else if (rv == MDL_DB_EBUSY || rv == MDL_DB_ELOCKED) {
+        mdl_log(MDL_LOG_WARNING, 0, "MDL0101: database: %s: %s", what, db->error);
+    } else {
+        mdl_log(MDL_LOG_DEBUG, 0, "MDL0102: database: %s: %s", what, db->error);
+    }
+    return rv;
+}
+
+static apr_status_t connection_close_lock(void *data)
+{
+    mdl_db_t *db = data;
+
+    if (db->lock_fd >= 0) {
+        close(db->lock_fd);
+        db->lock_fd = -1;
+    }
+    return APR_SUCCESS;
+}
+
+static const mdl_dialect_ops_t *dialect_of(const apr_dbd_driver_t *driver)
+{
+    const char *name = apr_dbd_name(driver);
+
+    if (strcmp(name, mdl_dialect_sqlite3.name) == 0) {
+        return &mdl_dialect_sqlite3;
+    }
+    return strcmp(name, mdl_dialect_pgsql.name) == 0 ? &mdl_dialect_pgsql : NULL;
+}
+
+/* NULL for a driver that is neither of the two. */
+static mdl_db_t *connection_make(const apr_dbd_driver_t *driver, apr_dbd_t *handle,
+                                 const char *params, apr_pool_t *p)
+{
+    const mdl_dialect_ops_t *ops = dialect_of(driver);
+    mdl_db_t *db;
+
+    if (ops == NULL) {
+        return NULL;
+    }
+    db = apr_pcalloc(p, sizeof *db);
+    db->pool = p;
+    db->driver = driver;
+    db->handle = handle;
+    db->native = apr_dbd_native_handle(driver, handle);
+    db->ops = ops;
+    if (ops->dialect == MDL_SQLITE3) {
+        db->file_path = apr_pstrdup(p, params);
+        db->lock_path = apr_pstrcat(p, params, "-writer", NULL);
+    }
+    db->lock_fd = -1;
+    apr_pool_cleanup_register(p, db, connection_close_lock, apr_pool_cleanup_null);
+    return db;
+}
+
+static apr_status_t connection_close_handle(void *data)
+{
+    mdl_db_t *db = data;
+
+    apr_dbd_close(db->driver, db->handle);
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_db_open(mdl_db_t **db, const char *driver_name, const char *params,
+                         const char **why, apr_pool_t *p)
+{
+    const apr_dbd_driver_t *driver;
+    apr_dbd_t *handle;
+    const char *error = NULL;
+    apr_status_t rv;
+
+    *db = NULL;
+    *why = apr_psprintf(p,
+                        "The driver %s of DBDriver is not installed, or not one of sqlite3 and "
+                        "pgsql.",
+                        driver_name);
+    if ((rv = apr_dbd_init(p)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (apr_dbd_get_driver(p, driver_name, &driver) != APR_SUCCESS) {
+        return APR_EINVAL;
+    }
+    if (apr_dbd_open_ex(driver, p, params, &handle, &error) != APR_SUCCESS) {
+        *why = error != NULL ? apr_pstrndup(p, error, strcspn(error, "\n")) : "It gave no reason.";
+        return MDL_DB_EGONE;
+    }
+    if ((*db = connection_make(driver, handle, params, p)) == NULL) {
+        apr_dbd_close(driver, handle);
+        return APR_EINVAL;
+    }
+    apr_pool_cleanup_register(p, *db, connection_close_handle, apr_pool_cleanup_null);
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_db_attach(mdl_db_t **db, const apr_dbd_driver_t *driver, apr_dbd_t *handle,
+                           const char *params, apr_pool_t *connection_pool)
+{
+    void *found = NULL;
+
+    apr_pool_userdata_get(&found, ATTACHED_KEY, connection_pool);
+    if (found == NULL) {
+        if ((found = connection_make(driver, handle, params, connection_pool)) == NULL) {
+            return APR_EINVAL;
+        }
+        apr_pool_userdata_setn(found, ATTACHED_KEY, NULL, connection_pool);
+    }
+    *db = found;
+    return APR_SUCCESS;
+}
+
+mdl_dialect_t mdl_db_dialect(const mdl_db_t *db)
+{
+    return db->ops->dialect;
+}
+
+const char *mdl_db_error(const mdl_db_t *db)
+{
+    return db->error;
+}
+
+apr_uint64_t mdl_db_file_id(const mdl_db_t *db)
+{
+    struct stat file;
+
+    return db->file_path != NULL && stat(db->file_path, &file) == 0 ? (apr_uint64_t)file.st_ino : 0;
+}
+
+apr_status_t mdl_db_begin_session(mdl_db_t *db)
+{
+    apr_status_t rv;
+
+    if (db->session) {
+        return APR_SUCCESS;
+    }
+    if ((rv = db->ops->session(db->native)) != APR_SUCCESS) {
+        return mdl_db_note_failure(db, "session");
+    }
+    db->session = 1;
+    db->file_id = mdl_db_file_id(db);
+    return APR_SUCCESS;
+}
