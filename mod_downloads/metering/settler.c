@@ -15,6 +15,7 @@
 #include "base/crypto.h"
 #include "base/log.h"
 #include "core/download/lease.h"
+#include "db/reconnect.h"
 #include "metering/transfer.h"
 
 #define TICK       apr_time_from_sec(1)
@@ -38,11 +39,9 @@ static struct {
 
 /* The thread's own. */
 typedef struct {
-    apr_pool_t *connection_pool;
+    apr_pool_t *pool;
     apr_pool_t *turn;
-    mdl_db_t *db; /* NULL while there is none */
-    int away;
-    apr_time_t next_attempt;
+    mdl_reconnect_t *database;
     apr_time_t next_tick;
     apr_interval_time_t nap;
 } work_t;
@@ -65,57 +64,6 @@ void mdl_settler_renewed(apr_time_t until)
 void mdl_settler_wake(void)
 {
     sem_post(&settler.work);
-}
-
-/* The database. */
-
-static void settler_disconnect(work_t *work)
-{
-    apr_pool_clear(work->connection_pool);
-    work->db = NULL;
-}
-
-static int connect_db(work_t *work)
-{
-    const mdl_settings_t *settings = settler.service->settings;
-    const char *why;
-
-    if (work->db != NULL) {
-        return 1;
-    }
-    if (apr_time_now() < work->next_attempt) {
-        return 0;
-    }
-    if (mdl_db_open(&work->db, settings->db_driver, settings->db_params, &why,
-                    work->connection_pool) != APR_SUCCESS) {
-        if (!work->away) {
-            mdl_log(MDL_LOG_ERR, 0,
-                    "MDL0410: what was delivered can't be written down, and is kept until the "
-                    "database can be reached: %s",
-                    why);
-        }
-        work->away = 1;
-        work->next_attempt = apr_time_now() + TICK;
-        settler_disconnect(work);
-        return 0;
-    }
-    work->away = 0;
-    return 1;
-}
-
-static apr_status_t settler_run(work_t *work, int writing, mdl_effect_fn *effect, void *arg)
-{
-    apr_status_t rv = MDL_DB_EGONE;
-
-    if (connect_db(work)) {
-        rv = writing ? mdl_db_write(work->db, effect, arg, work->turn)
-                     : mdl_db_read(work->db, effect, arg, work->turn);
-        if (rv == MDL_DB_EGONE) {
-            work->next_attempt = apr_time_now() + TICK;
-            settler_disconnect(work);
-        }
-    }
-    return rv;
 }
 
 /* Settling. */
@@ -155,7 +103,7 @@ static apr_status_t settler_settle(work_t *work, const apr_array_header_t *deliv
     mdl_session_settle_t settle = {.deliveries = deliveries,
                                    .idle = settler.service->settings->session_idle};
 
-    return settler_run(work, 1, session_settle_effect, &settle);
+    return mdl_reconnect_write(work->database, session_settle_effect, &settle, work->turn);
 }
 
 static int is_for_later(apr_status_t rv)
@@ -219,7 +167,7 @@ static void settler_renew(work_t *work)
 
     tick.progress = deliveries_of(mdl_transfer_moved(MOVED_MAX, work->turn), work->turn);
     if ((tick.progress->nelts == 0 && mdl_settler_due(now) == 0) ||
-        settler_run(work, 1, lease_renew_effect, &tick) != APR_SUCCESS) {
+        mdl_reconnect_write(work->database, lease_renew_effect, &tick, work->turn) != APR_SUCCESS) {
         return;
     }
     mdl_settler_renewed(tick.leased_until);
@@ -244,7 +192,8 @@ static void cut_forbidden(work_t *work)
 {
     mdl_lease_tick_t tick = {.id = settler.id};
 
-    if (settler_run(work, 0, lease_forbidden_effect, &tick) != APR_SUCCESS) {
+    if (mdl_reconnect_read(work->database, lease_forbidden_effect, &tick, work->turn) !=
+        APR_SUCCESS) {
         return;
     }
     for (int i = 0; i < tick.forbidden->nelts; i++) {
@@ -316,11 +265,18 @@ static void settler_finish(work_t *work)
 
 static void *work_until_stopped(void *unused)
 {
+    const mdl_settings_t *settings = settler.service->settings;
+    const mdl_reconnect_config_t config = {
+        .driver = settings->db_driver,
+        .params = settings->db_params,
+        .lost = "MDL0410: what was delivered can't be written down, and is kept until the database "
+                "can be reached"};
     work_t work = {.nap = TICK};
 
     (void)unused;
-    apr_pool_create_unmanaged_ex(&work.connection_pool, NULL, NULL);
-    apr_pool_tag(work.connection_pool, "mdl_settler");
+    apr_pool_create_unmanaged_ex(&work.pool, NULL, NULL);
+    apr_pool_tag(work.pool, "mdl_settler");
+    work.database = mdl_reconnect_create(&config, work.pool);
     apr_pool_create_unmanaged_ex(&work.turn, NULL, NULL);
     apr_pool_tag(work.turn, "mdl_settler_turn");
     while (!atomic_load(&settler.stopping)) {
@@ -331,7 +287,7 @@ static void *work_until_stopped(void *unused)
     }
     settler_finish(&work);
     apr_pool_destroy(work.turn);
-    apr_pool_destroy(work.connection_pool);
+    apr_pool_destroy(work.pool);
     return NULL;
 }
 

@@ -13,12 +13,12 @@
 
 struct mdl_bounces_t {
     const mdl_service_t *service;
-    mdl_worker_db_t *database;
+    mdl_reconnect_t *database;
     mdl_mailbox_t *box;
     apr_time_t complained_at;
 };
 
-mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_worker_db_t *database,
+mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_reconnect_t *database,
                                   apr_pool_t *p)
 {
     mdl_bounces_t *bounces;
@@ -70,7 +70,7 @@ static apr_status_t bounces_take(void *baton, const char *message, apr_size_t le
                 bounce.email_id);
         return APR_SUCCESS;
     }
-    rv = mdl_worker_db_write(bounces->database, bounce_note_effect, &bounce, p);
+    rv = mdl_reconnect_write(bounces->database, bounce_note_effect, &bounce, p);
     if (rv == APR_SUCCESS) {
         mdl_log(MDL_LOG_NOTICE, 0, "MDL0343: email %" APR_INT64_T_FMT " came back: %s",
                 bounce.email_id, bounce.words);

@@ -5,12 +5,12 @@
 #define MDL_WORKER_BOUNCES_H
 
 #include "core/service.h"
-#include "worker/database.h"
+#include "db/reconnect.h"
 
 typedef struct mdl_bounces_t mdl_bounces_t;
 
 /** NULL when the settings name no mailbox. */
-mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_worker_db_t *database,
+mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_reconnect_t *database,
                                   apr_pool_t *p);
 
 /** Notes the emails that came back since, for a bounded time; true when there are more.  A message

@@ -10,9 +10,9 @@
 #include <apr_time.h>
 
 #include "base/log.h"
-#include "worker/maintenance.h"
+#include "db/reconnect.h"
 #include "worker/cleanup.h"
-#include "worker/database.h"
+#include "worker/maintenance.h"
 #include "worker/outcome.h"
 #include "worker/runner.h"
 
@@ -52,7 +52,7 @@ typedef struct {
     mdl_storage_t *storage;
     const char *owner;
     const char *boot_id;
-    mdl_worker_db_t *database;
+    mdl_reconnect_t *database;
     mdl_maintenance_t *maintenance;
     int connections; /* of database, as last seen; 0 while it is away */
     lane_t lanes[LANES];
@@ -75,7 +75,7 @@ static void look_everywhere(worker_t *worker)
 
 static apr_status_t loop_write_effect(worker_t *worker, mdl_effect_fn *effect, void *arg)
 {
-    return mdl_worker_db_write(worker->database, effect, arg, worker->turn);
+    return mdl_reconnect_write(worker->database, effect, arg, worker->turn);
 }
 
 /* Claiming. */
@@ -153,7 +153,7 @@ static apr_status_t check_task(worker_t *worker, mdl_task_t *task)
         return APR_EOF;
     }
     if (task->handler->prepare != NULL) {
-        rv = mdl_worker_db_read(worker->database, loop_prepare, task, worker->turn);
+        rv = mdl_reconnect_read(worker->database, loop_prepare, task, worker->turn);
     }
     if (mdl_db_unavailable(rv)) {
         job->due_at = apr_time_now() + TICK;
@@ -363,7 +363,7 @@ static void see_cancelled(worker_t *worker)
     int idle = 0, more;
 
     worker->look_cancelled = 0;
-    if (mdl_worker_db_read(worker->database, cleanup_find_effect, &cleanup, worker->turn) !=
+    if (mdl_reconnect_read(worker->database, cleanup_find_effect, &cleanup, worker->turn) !=
         APR_SUCCESS) {
         return;
     }
@@ -479,7 +479,7 @@ static int loop_wait_for_work(worker_t *worker, int stop_fd)
    have ended meanwhile, would be claimed and done anew. */
 static void see_database(worker_t *worker)
 {
-    int connections = mdl_worker_db_connect(worker->database);
+    int connections = mdl_reconnect_connect(worker->database);
 
     if (connections != 0 && connections != worker->connections) {
         worker->next_tick = 0;
@@ -542,7 +542,20 @@ static void loop_finish(worker_t *worker)
     }
     see_cancelled(worker);
     mdl_maintenance_finish(worker->maintenance, worker->turn);
-    mdl_worker_db_close(worker->database);
+    mdl_reconnect_close(worker->database);
+}
+
+/* The parent could not migrate if the database was away at its start. */
+static mdl_reconnect_t *database_create(const mdl_settings_t *settings, apr_pool_t *p)
+{
+    const mdl_reconnect_config_t config = {
+        .driver = settings->db_driver,
+        .params = settings->db_params,
+        .migrate = settings->migrate,
+        .lost = "MDL0320: the background process can't reach the database and goes on trying",
+        .found = "MDL0321: the background process reached the database again"};
+
+    return mdl_reconnect_create(&config, p);
 }
 
 static const char *read_boot_id(apr_pool_t *p)
@@ -602,7 +615,7 @@ apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_
     worker->pool = p;
     apr_pool_create(&worker->turn, p);
     apr_pool_tag(worker->turn, "mdl_worker_turn");
-    worker->database = mdl_worker_db_create(service->settings, p);
+    worker->database = database_create(service->settings, p);
     worker->owner = owner_name(service->settings, p);
     worker->boot_id = read_boot_id(p);
     if ((rv = mdl_storage_open(&worker->storage, service->settings->storage, p)) != APR_SUCCESS) {

@@ -27,7 +27,7 @@ enum { REPORT_KEYS, SWEEP_UPLOADS, SWEEP_BLOBS, SWEEP_DOWNLOADS, PRUNE, READ_BOU
 struct mdl_maintenance_t {
     const mdl_service_t *service;
     mdl_storage_t *storage;
-    mdl_worker_db_t *database;
+    mdl_reconnect_t *database;
     mdl_bounces_t *bounces; /* NULL: none are read */
     int connections;        /* of database, as last seen; 0 while it is away */
     apr_time_t next[CHORES];
@@ -59,7 +59,7 @@ static apr_interval_time_t report_keys(mdl_maintenance_t *maintenance, apr_pool_
                                                                   .used_at = used_at};
     }
     if (used->nelts > 0) {
-        mdl_worker_db_write(maintenance->database, touch_all, used, p);
+        mdl_reconnect_write(maintenance->database, touch_all, used, p);
     }
     return MINUTE;
 }
@@ -74,7 +74,7 @@ static void remove_over(mdl_maintenance_t *maintenance, const apr_array_header_t
 {
     mdl_upload_over_t over = {.ids = ids};
 
-    if (mdl_worker_db_read(maintenance->database, upload_over_effect, &over, p) != APR_SUCCESS) {
+    if (mdl_reconnect_read(maintenance->database, upload_over_effect, &over, p) != APR_SUCCESS) {
         return;
     }
     for (int i = 0; i < over.over->nelts; i++) {
@@ -101,7 +101,7 @@ static apr_interval_time_t sweep_uploads(mdl_maintenance_t *maintenance, apr_poo
     apr_status_t rv;
 
     do {
-        rv = mdl_worker_db_write(maintenance->database, upload_expire_effect, &expire, p);
+        rv = mdl_reconnect_write(maintenance->database, upload_expire_effect, &expire, p);
     } while (rv == APR_SUCCESS && expire.aborted == UPLOAD_BATCH);
     if (rv != APR_SUCCESS || mdl_partial_list(maintenance->storage, &ids, p) != APR_SUCCESS) {
         return MINUTE;
@@ -131,13 +131,13 @@ static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_
 {
     mdl_blob_released_t find = {.before = apr_time_now() - BLOB_REST, .limit = BLOB_BATCH};
 
-    if (mdl_worker_db_read(maintenance->database, blob_released_effect, &find, p) != APR_SUCCESS) {
+    if (mdl_reconnect_read(maintenance->database, blob_released_effect, &find, p) != APR_SUCCESS) {
         return MINUTE;
     }
     for (int i = 0; i < find.released->nelts; i++) {
         mdl_blob_sweep_t sweep = {.storage = maintenance->storage,
                                   .sha256 = APR_ARRAY_IDX(find.released, i, const char *)};
-        apr_status_t rv = mdl_worker_db_write(maintenance->database, blob_sweep_effect, &sweep, p);
+        apr_status_t rv = mdl_reconnect_write(maintenance->database, blob_sweep_effect, &sweep, p);
 
         if (rv != APR_SUCCESS && rv != APR_ENOENT) {
             mdl_log(MDL_LOG_ERR, rv,
@@ -175,14 +175,14 @@ static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_p
     mdl_session_sweep_t idle = {.limit = SESSION_BATCH};
 
     for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
-        if (mdl_worker_db_write(maintenance->database, lease_sweep_effect, &lost, p) !=
+        if (mdl_reconnect_write(maintenance->database, lease_sweep_effect, &lost, p) !=
                 APR_SUCCESS ||
             !lost.more) {
             break;
         }
     }
     for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
-        if (mdl_worker_db_write(maintenance->database, session_sweep_effect, &idle, p) !=
+        if (mdl_reconnect_write(maintenance->database, session_sweep_effect, &idle, p) !=
                 APR_SUCCESS ||
             idle.settled < SESSION_BATCH) {
             return downloads_interval(maintenance);
@@ -203,7 +203,7 @@ static apr_interval_time_t prune_answers(mdl_maintenance_t *maintenance, apr_poo
         .before = apr_time_now() - maintenance->service->settings->idempotency_retention};
 
     for (int i = 0; i < PRUNE_BATCHES; i++) {
-        if (mdl_worker_db_write(maintenance->database, idempotency_prune_effect, &prune, p) !=
+        if (mdl_reconnect_write(maintenance->database, idempotency_prune_effect, &prune, p) !=
                 APR_SUCCESS ||
             prune.removed == 0) {
             return MINUTE;
@@ -230,7 +230,7 @@ static apr_interval_time_t (*const chores_of[CHORES])(mdl_maintenance_t *mainten
 };
 
 mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_storage_t *storage,
-                                          mdl_worker_db_t *database, apr_pool_t *p)
+                                          mdl_reconnect_t *database, apr_pool_t *p)
 {
     mdl_maintenance_t *maintenance = apr_pcalloc(p, sizeof *maintenance);
 

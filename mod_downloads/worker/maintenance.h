@@ -5,15 +5,15 @@
 #define MDL_WORKER_MAINTENANCE_H
 
 #include "core/service.h"
+#include "db/reconnect.h"
 #include "storage/storage.h"
-#include "worker/database.h"
 
 typedef struct mdl_maintenance_t mdl_maintenance_t;
 
 mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_storage_t *storage,
-                                          mdl_worker_db_t *database, apr_pool_t *p);
+                                          mdl_reconnect_t *database, apr_pool_t *p);
 
-/** Does what is due; connections as mdl_worker_db_connect has just said. */
+/** Does what is due; connections as mdl_reconnect_connect has just returned. */
 void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_pool_t *p);
 
 /** When to run them even if there is nothing else to do: when emails that came back are read. */
