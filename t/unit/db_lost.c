@@ -236,8 +236,10 @@ static void test_pgsql_out_of_reach(apr_pool_t *p)
 
     pgsql_command(server,
                   apr_pstrcat(p, "ALTER DATABASE ", name, " ALLOW_CONNECTIONS false", NULL));
-    pgsql_command(server, "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
-                          "WHERE datname LIKE 'mdl_unit_%' AND pid <> pg_backend_pid()");
+    pgsql_command(server, apr_psprintf(p,
+                                       "SELECT pg_terminate_backend(pid, 5000) "
+                                       "FROM pg_stat_activity WHERE datname = '%s'",
+                                       name));
     is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EGONE,
            "while the database is out of reach a write is MDL_DB_EGONE");
     is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EGONE, "so is the next");
@@ -248,27 +250,49 @@ static void test_pgsql_out_of_reach(apr_pool_t *p)
     is_int(count(db, p), before + 1, "and counts once");
 }
 
-/* Only for a server of tools/postgres, whose folder is where its socket is. */
+/* What a shell command prints, in one line. */
+static const char *output_of(const char *command, apr_pool_t *p)
+{
+    char line[512] = "";
+    FILE *out = popen(command, "r");
+
+    if (out != NULL && fgets(line, sizeof line, out) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+    }
+    if (out != NULL) {
+        pclose(out);
+    }
+    return apr_pstrdup(p, line);
+}
+
+/* A server of its own, for other programs use the one of MDL_TEST_PGSQL at the same time. */
 static void test_pgsql_restarted(apr_pool_t *p)
 {
-    const char *host = strstr(getenv("MDL_TEST_PGSQL"), "host=");
-    const char *folder = host != NULL ? apr_pstrndup(p, host + 5, strcspn(host + 5, " ")) : "";
-    const char *stop = apr_psprintf(p, "tools/postgres stop '%s' immediate", folder);
-    const char *start = apr_psprintf(p, "tools/postgres start '%s'", folder);
-    apr_int64_t before = count(db, p);
+    const char *folder, *start, *stop;
+    database_t own = *database;
+    apr_int64_t before;
+    mdl_db_t *on;
 
-    if (access(apr_pstrcat(p, folder, "/data/postmaster.pid", NULL), F_OK) != 0 ||
-        access("tools/postgres", X_OK) != 0) {
-        printf("# the server can't be restarted from here\n");
+    if (access("tools/postgres", X_OK) != 0 || geteuid() == 0) {
+        printf("# a server can't be started from here\n");
         return;
     }
-    mdl_db_command(db, "SET synchronous_commit = on");
-    mdl_db_write(db, bump_once, NULL, p);
+    folder = output_of("mktemp -d", p);
+    start = apr_psprintf(p, "tools/postgres start '%s'", folder);
+    stop = apr_psprintf(p, "tools/postgres stop '%s' immediate", folder);
+    ok(system(start) == 0, "a server is started");
+    own.params = output_of(apr_psprintf(p, "tools/postgres params '%s'", folder), p);
+    on = database_ready(&own, p);
+    mdl_db_command(on, "SET synchronous_commit = on");
+    before = count(on, p);
+    mdl_db_write(on, bump_once, NULL, p);
     ok(system(stop) == 0, "the server is stopped");
-    is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EGONE, "a write is MDL_DB_EGONE");
+    is_int(mdl_db_write(on, bump_once, NULL, p), MDL_DB_EGONE, "a write is MDL_DB_EGONE");
     ok(system(start) == 0, "the server is started");
-    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "the next write succeeds");
-    is_int(count(db, p), before + 2, "and what was written before is there");
+    is_int(mdl_db_write(on, bump_once, NULL, p), APR_SUCCESS, "the next write succeeds");
+    is_int(count(on, p), before + 2, "and what was written before is there");
+    (void)!system(stop);
+    (void)!system(apr_psprintf(p, "rm -rf '%s'", folder));
 }
 
 static void tests(const database_t *on, apr_pool_t *p)
