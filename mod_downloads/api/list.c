@@ -8,7 +8,6 @@
 #include "api/members.h"
 #include "api/resource.h"
 #include "base/text/utf8.h"
-#include "base/text/present.h"
 
 #define DEFAULT_LIMIT 25
 #define MAX_LIMIT     100
@@ -129,7 +128,7 @@ const char *mdl_list_text(mdl_list_t *list, const char *name, apr_size_t max)
     if (value == NULL) {
         return NULL;
     }
-    if (!mdl_text_is_name(value, max) || !mdl_utf8_valid(value)) {
+    if (!mdl_utf8_is_name(value, max) || !mdl_utf8_valid(value)) {
         mdl_list_fault(list, name, "invalid",
                        "This parameter has no value that can be looked for.");
         return NULL;

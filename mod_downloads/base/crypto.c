@@ -56,11 +56,11 @@ static apr_status_t secret_wipe(void *data)
 {
     mdl_secret_t *secret = data;
 
-    for (int i = 0; i < PURPOSES_MAX && secret->purposes[i]; i++) {
+    for (int i = 0; i < PURPOSES_MAX && secret->purposes[i] != NULL; i++) {
         purpose_free(secret->purposes[i]);
         secret->purposes[i] = NULL;
     }
-    OPENSSL_cleanse(secret->bytes, sizeof(secret->bytes));
+    OPENSSL_cleanse(secret->bytes, sizeof secret->bytes);
     return APR_SUCCESS;
 }
 
@@ -144,8 +144,8 @@ apr_status_t mdl_secret_read(mdl_secret_t **secret, const char *path, const char
     if (fd < 0) {
         return secret_no_file(path, errno, why, p);
     }
-    made = apr_pcalloc(p, sizeof(*made));
-    made->purposes = apr_pcalloc(p, PURPOSES_MAX * sizeof(*made->purposes));
+    made = apr_pcalloc(p, sizeof *made);
+    made->purposes = apr_pcalloc(p, PURPOSES_MAX * sizeof *made->purposes);
     apr_pool_cleanup_register(p, made, secret_wipe, apr_pool_cleanup_null);
     rv = secret_load(made, fd, path, why, p);
     close(fd);
@@ -160,14 +160,14 @@ apr_status_t mdl_secret_read(mdl_secret_t **secret, const char *path, const char
 static EVP_MAC_CTX *keyed_context(const unsigned char *key, apr_size_t length)
 {
     EVP_MAC *hmac = EVP_MAC_fetch(NULL, OSSL_MAC_NAME_HMAC, NULL);
-    EVP_MAC_CTX *context = hmac ? EVP_MAC_CTX_new(hmac) : NULL;
+    EVP_MAC_CTX *context = hmac != NULL ? EVP_MAC_CTX_new(hmac) : NULL;
     OSSL_PARAM parameters[] = {
         OSSL_PARAM_construct_utf8_string(OSSL_MAC_PARAM_DIGEST, (char *)"SHA256", 0),
         OSSL_PARAM_construct_end(),
     };
 
     EVP_MAC_free(hmac);
-    if (!context || !EVP_MAC_init(context, key, length, parameters)) {
+    if (context == NULL || !EVP_MAC_init(context, key, length, parameters)) {
         crypto_give_up("EVP_MAC_init");
     }
     return context;
@@ -176,16 +176,16 @@ static EVP_MAC_CTX *keyed_context(const unsigned char *key, apr_size_t length)
 static purpose_t *purpose_make(const mdl_secret_t *secret, const char *name)
 {
     apr_size_t length = strlen(name);
-    purpose_t *purpose = calloc(1, sizeof(*purpose) + length + 1);
+    purpose_t *purpose = calloc(1, sizeof *purpose + length + 1);
     unsigned char key[MDL_SHA256_LENGTH];
 
-    if (!purpose || !HMAC(EVP_sha256(), secret->bytes, (int)secret->length,
-                          (const unsigned char *)name, length, key, NULL)) {
+    if (purpose == NULL || HMAC(EVP_sha256(), secret->bytes, (int)secret->length,
+                                (const unsigned char *)name, length, key, NULL) == NULL) {
         crypto_give_up("HMAC");
     }
     memcpy(purpose->purpose, name, length);
-    purpose->keyed = keyed_context(key, sizeof(key));
-    OPENSSL_cleanse(key, sizeof(key));
+    purpose->keyed = keyed_context(key, sizeof key);
+    OPENSSL_cleanse(key, sizeof key);
     return purpose;
 }
 
@@ -197,21 +197,21 @@ static purpose_t *purpose_of(const mdl_secret_t *secret, const char *name)
     for (int i = 0; i < PURPOSES_MAX; i++) {
         purpose_t *found = __atomic_load_n(&secret->purposes[i], __ATOMIC_ACQUIRE);
 
-        if (!found) {
-            made = made ? made : purpose_make(secret, name);
+        if (found == NULL) {
+            made = made != NULL ? made : purpose_make(secret, name);
             if (__atomic_compare_exchange_n(&secret->purposes[i], &found, made, 0, __ATOMIC_ACQ_REL,
                                             __ATOMIC_ACQUIRE)) {
                 return made;
             }
         }
         if (strcmp(found->purpose, name) == 0) {
-            if (made) {
+            if (made != NULL) {
                 purpose_free(made);
             }
             return found;
         }
     }
-    if (made) {
+    if (made != NULL) {
         purpose_free(made);
     }
     return NULL;
@@ -232,16 +232,16 @@ void mdl_secret_mac(const mdl_secret_t *secret, const char *purpose, const void 
     purpose_t *entry = purpose_of(secret, purpose);
     EVP_MAC_CTX *context;
 
-    if (!entry) {
+    if (entry == NULL) {
         entry = purpose_make(secret, purpose);
         context_mac(entry->keyed, data, length, mac);
         purpose_free(entry);
         return;
     }
     context = __atomic_exchange_n(&entry->spare, NULL, __ATOMIC_ACQ_REL);
-    if (!context) {
+    if (context == NULL) {
         context = EVP_MAC_CTX_dup(entry->keyed);
-        if (!context) {
+        if (context == NULL) {
             crypto_give_up("EVP_MAC_CTX_dup");
         }
     }
@@ -252,10 +252,10 @@ void mdl_secret_mac(const mdl_secret_t *secret, const char *purpose, const void 
 int mdl_certificates_in(const char *path)
 {
     X509_STORE *store = X509_STORE_new();
-    X509_LOOKUP *lookup = store ? X509_STORE_add_lookup(store, X509_LOOKUP_file()) : NULL;
+    X509_LOOKUP *lookup = store != NULL ? X509_STORE_add_lookup(store, X509_LOOKUP_file()) : NULL;
     int count;
 
-    if (!lookup) {
+    if (lookup == NULL) {
         crypto_give_up("X509_STORE_add_lookup");
     }
     count = X509_load_cert_file(lookup, path, X509_FILETYPE_PEM);
@@ -305,10 +305,10 @@ static apr_status_t sha256_free(void *data)
 
 mdl_sha256_t *mdl_sha256_begin(apr_pool_t *p)
 {
-    mdl_sha256_t *sha = apr_pcalloc(p, sizeof(*sha));
+    mdl_sha256_t *sha = apr_pcalloc(p, sizeof *sha);
 
     sha->context = EVP_MD_CTX_new();
-    if (!sha->context || !EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL)) {
+    if (sha->context == NULL || !EVP_DigestInit_ex(sha->context, EVP_sha256(), NULL)) {
         crypto_give_up("EVP_DigestInit_ex");
     }
     apr_pool_cleanup_register(p, sha, sha256_free, apr_pool_cleanup_null);
@@ -347,12 +347,12 @@ mdl_digest_t *mdl_digest_begin(const char *algorithm, apr_pool_t *p)
                                                             : NULL;
     mdl_digest_t *digest;
 
-    if (!type) {
+    if (type == NULL) {
         return NULL;
     }
-    digest = apr_pcalloc(p, sizeof(*digest));
+    digest = apr_pcalloc(p, sizeof *digest);
     digest->context = EVP_MD_CTX_new();
-    if (!digest->context || !EVP_DigestInit_ex(digest->context, type, NULL)) {
+    if (digest->context == NULL || !EVP_DigestInit_ex(digest->context, type, NULL)) {
         crypto_give_up("EVP_DigestInit_ex");
     }
     apr_pool_cleanup_register(p, digest, digest_free, apr_pool_cleanup_null);
@@ -477,7 +477,7 @@ apr_status_t mdl_base64url_decode(void *data, apr_size_t length, const char *tex
     if (strlen(text) != (length * 4 + 2) / 3) {
         return APR_EINVAL;
     }
-    for (; *text; text++) {
+    for (; *text != '\0'; text++) {
         int value = base64url_value(*text);
 
         if (value < 0) {
@@ -502,8 +502,8 @@ const char *mdl_random_base62(apr_size_t length, apr_pool_t *p)
     apr_size_t n = 0;
 
     while (n < length) {
-        mdl_random(drawn, sizeof(drawn));
-        for (apr_size_t i = 0; i < sizeof(drawn) && n < length; i++) {
+        mdl_random(drawn, sizeof drawn);
+        for (apr_size_t i = 0; i < sizeof drawn && n < length; i++) {
             /* 248 is the largest multiple of 62 in a byte: what lies above would favour some. */
             if (drawn[i] < 248) {
                 text[n++] = digits[drawn[i] % 62];
@@ -511,6 +511,6 @@ const char *mdl_random_base62(apr_size_t length, apr_pool_t *p)
         }
     }
     text[n] = '\0';
-    OPENSSL_cleanse(drawn, sizeof(drawn));
+    OPENSSL_cleanse(drawn, sizeof drawn);
     return text;
 }

@@ -16,7 +16,7 @@ void mdl_log_set_sink(mdl_log_sink_fn *sink)
 /* What a stranger sent may be in the message: it must not look like a line of its own. */
 static void log_one_line(char *message)
 {
-    for (; *message; message++) {
+    for (; *message != '\0'; message++) {
         if ((unsigned char)*message < 0x20 || *message == 0x7F) {
             *message = ' ';
         }
@@ -29,11 +29,11 @@ void mdl_log_write(const char *file, int line, mdl_log_level_t level, apr_status
     char message[LINE_LENGTH + 1];
     va_list arguments;
 
-    if (!current_sink) {
+    if (current_sink == NULL) {
         return;
     }
     va_start(arguments, format);
-    vsnprintf(message, sizeof(message), format, arguments);
+    vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
     log_one_line(message);
     current_sink(file, line, level, rv, message);

@@ -33,13 +33,14 @@ static EVP_CIPHER_CTX *seal_begin(const mdl_secret_t *secret, const char *purpos
     unsigned char key[MDL_SHA256_LENGTH];
     int length;
 
-    mdl_secret_mac(secret, purpose, data, sizeof(data) - 1, key);
-    if (!context || EVP_CipherInit_ex(context, EVP_aes_256_gcm(), NULL, key, nonce, sealing) != 1 ||
+    mdl_secret_mac(secret, purpose, data, sizeof data - 1, key);
+    if (context == NULL ||
+        EVP_CipherInit_ex(context, EVP_aes_256_gcm(), NULL, key, nonce, sealing) != 1 ||
         EVP_CipherUpdate(context, NULL, &length, (const unsigned char *)owner,
                          (int)strlen(owner)) != 1) {
         seal_give_up();
     }
-    OPENSSL_cleanse(key, sizeof(key));
+    OPENSSL_cleanse(key, sizeof key);
     return context;
 }
 

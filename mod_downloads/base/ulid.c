@@ -35,7 +35,7 @@ const char *mdl_ulid(const char *prefix, apr_pool_t *p)
     for (int i = 0; i < 6; i++) {
         bytes[i] = (unsigned char)(millis >> (40 - 8 * i));
     }
-    mdl_random(bytes + 6, sizeof(bytes) - 6);
+    mdl_random(bytes + 6, sizeof bytes - 6);
     memcpy(text, prefix, length);
     ulid_encode(text + length, bytes);
     text[length + MDL_ULID_LENGTH] = '\0';

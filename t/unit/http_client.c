@@ -284,7 +284,7 @@ static void a_client_ends_with_its_pool(apr_pool_t *p)
 
 static void addresses_are_checked(apr_pool_t *p)
 {
-    const apr_array_header_t *both = policy.networks;
+    apr_array_header_t *both = policy.networks;
     mdl_http_client_t *client;
     take_t take = {0};
     int fd, port;

@@ -86,11 +86,11 @@ int mdl_address_is_public(const apr_sockaddr_t *address)
     const unsigned char *ip = address->ipaddr_ptr;
 
     if (address->family == APR_INET) {
-        return !in_any(ip, special_ipv4, sizeof(special_ipv4) / sizeof(special_ipv4[0]));
+        return !in_any(ip, special_ipv4, sizeof special_ipv4 / sizeof special_ipv4[0]);
     }
     if (address->family == APR_INET6) {
         return in_range(ip, &global_unicast) && !is_isatap(ip) &&
-               !in_any(ip, special_ipv6, sizeof(special_ipv6) / sizeof(special_ipv6[0]));
+               !in_any(ip, special_ipv6, sizeof special_ipv6 / sizeof special_ipv6[0]);
     }
     return 0;
 }
@@ -103,9 +103,9 @@ static int embedded_ipv4(const apr_sockaddr_t *address, apr_sockaddr_t *inside)
     if (address->family != APR_INET6) {
         return 0;
     }
-    for (size_t i = 0; i < sizeof(translated) / sizeof(translated[0]); i++) {
+    for (size_t i = 0; i < sizeof translated / sizeof translated[0]; i++) {
         if (in_range(ip, &translated[i])) {
-            memset(inside, 0, sizeof(*inside));
+            memset(inside, 0, sizeof *inside);
             inside->family = APR_INET;
             inside->ipaddr_ptr = &inside->sa.sin.sin_addr;
             inside->ipaddr_len = IPV4_LENGTH;
@@ -119,7 +119,7 @@ static int embedded_ipv4(const apr_sockaddr_t *address, apr_sockaddr_t *inside)
 static int in_networks(const apr_array_header_t *networks, const apr_sockaddr_t *address)
 {
     /* apr_ipsubnet_test only reads, but its parameters aren't const. */
-    for (int i = 0; networks && i < networks->nelts; i++) {
+    for (int i = 0; networks != NULL && i < networks->nelts; i++) {
         apr_ipsubnet_t *network = APR_ARRAY_IDX(networks, i, apr_ipsubnet_t *);
 
         if (apr_ipsubnet_test(network, (apr_sockaddr_t *)address)) {

@@ -78,9 +78,9 @@ static void judge_response(mdl_http_fetch_t *fetch)
     curl_easy_getinfo(fetch->transfer.easy, CURLINFO_RESPONSE_CODE, &status);
     if (is_redirect(status)) {
         fetch->next = NEXT_REDIRECT;
-    } else if (status == 416 && fetch->etag) {
+    } else if (status == 416 && fetch->etag != NULL) {
         fetch->next = NEXT_RESTART;
-    } else if (status != 200 && !(status == 206 && fetch->etag)) {
+    } else if (status != 200 && !(status == 206 && fetch->etag != NULL)) {
         decide_by_status(fetch, status);
     } else if (mdl_http_response_is_encoded(fetch->transfer.easy)) {
         http_client_decide(fetch, MDL_HTTP_REFUSED, "The source sent an encoded body.");
@@ -122,7 +122,7 @@ static size_t http_client_on_body(char *data, size_t unit, size_t count, void *b
     } else if (fetch->callbacks.body(fetch->baton, data, size) != APR_SUCCESS) {
         http_client_decide(fetch, MDL_HTTP_STOPPED, "The caller stopped it.");
     }
-    return fetch->transfer.detail ? 0 : size;
+    return fetch->transfer.detail != NULL ? 0 : size;
 }
 
 /* --- A fetch: transfers until there is a result -------------------------------------------- */
@@ -131,7 +131,7 @@ static int set_range(mdl_http_transfer_t *transfer)
 {
     const mdl_http_fetch_t *fetch = fetch_of(transfer);
 
-    return !fetch->etag ||
+    return fetch->etag == NULL ||
            (mdl_http_transfer_header(transfer, apr_psprintf(transfer->pool,
                                                             "Range: bytes=%" APR_INT64_T_FMT "-",
                                                             fetch->offset)) &&
@@ -154,7 +154,7 @@ static void follow_redirect(mdl_http_fetch_t *fetch)
     CURLU *url;
     mdl_http_result_t result;
 
-    if (!location) {
+    if (location == NULL) {
         http_client_decide(fetch, MDL_HTTP_REFUSED, "The source sent a redirect without a target.");
         return;
     }
@@ -186,16 +186,17 @@ static void http_client_on_ended(mdl_http_transfer_t *transfer, CURLcode code)
 {
     mdl_http_fetch_t *fetch = fetch_of(transfer);
 
-    if (!transfer->detail && fetch->next == NEXT_REDIRECT) {
+    if (transfer->detail == NULL && fetch->next == NEXT_REDIRECT) {
         follow_redirect(fetch);
         return;
     }
-    if (!transfer->detail && fetch->next == NEXT_RESTART) {
+    if (transfer->detail == NULL && fetch->next == NEXT_RESTART) {
         restart_from_zero(fetch);
         return;
     }
     mdl_http_transfer_decide_by_code(transfer, code);
-    if (!transfer->detail && fetch->total >= 0 && fetch->offset + fetch->received != fetch->total) {
+    if (transfer->detail == NULL && fetch->total >= 0 &&
+        fetch->offset + fetch->received != fetch->total) {
         http_client_decide(fetch, MDL_HTTP_UNAVAILABLE, "The source sent less than it announced.");
     }
     http_client_decide(fetch, MDL_HTTP_OK, "The body is complete.");
@@ -213,7 +214,7 @@ mdl_http_fetch_t *mdl_http_fetch(mdl_http_client_t *client, const char *url, apr
                                  void *baton)
 {
     apr_pool_t *pool = mdl_http_transfer_pool(client, "mdl_http_fetch");
-    mdl_http_fetch_t *fetch = apr_pcalloc(pool, sizeof(*fetch));
+    mdl_http_fetch_t *fetch = apr_pcalloc(pool, sizeof *fetch);
     mdl_http_transfer_t *transfer = &fetch->transfer;
 
     mdl_http_transfer_init(transfer, client, NULL, pool);

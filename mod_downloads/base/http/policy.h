@@ -10,10 +10,10 @@
 
 /** Where requests may go.  Made once from the configuration, then shared and only read. */
 typedef struct {
-    const apr_array_header_t *hosts;    /* const char *: lower-case "host" or "*.suffix" */
-    const apr_array_header_t *networks; /* apr_ipsubnet_t *: private networks that are allowed */
-    const apr_array_header_t *ports;    /* int: allowed beside the scheme's own */
-    int any_port;                       /* development only */
+    apr_array_header_t *hosts;    /* const char *: lower-case "host" or "*.suffix" */
+    apr_array_header_t *networks; /* apr_ipsubnet_t *: private networks that are allowed */
+    apr_array_header_t *ports;    /* int: allowed beside the scheme's own */
+    int any_port;                 /* development only */
     int allow_http;
     int max_redirects;
     int connect_timeout_s;

@@ -36,9 +36,9 @@ int mdl_http_response_length(CURL *easy, apr_int64_t *length)
     apr_int64_t first = -1;
 
     *length = -1;
-    if (coding) {
+    if (coding != NULL) {
         return apr_cstr_casecmp(coding, "chunked") == 0 &&
-               !mdl_http_response_header(easy, "Transfer-Encoding", 1);
+               mdl_http_response_header(easy, "Transfer-Encoding", 1) == NULL;
     }
     for (size_t i = 0; (text = mdl_http_response_header(easy, "Content-Length", i)) != NULL; i++) {
         if (!read_size(&text, length) || *text != '\0' || (i > 0 && *length != first)) {
@@ -64,7 +64,7 @@ int mdl_http_response_is_encoded(CURL *easy)
 
 int mdl_http_etag_is_strong(const char *etag)
 {
-    apr_size_t length = etag ? strlen(etag) : 0;
+    apr_size_t length = etag != NULL ? strlen(etag) : 0;
 
     if (length < 2 || length > MAX_ETAG || etag[0] != '"' || etag[length - 1] != '"') {
         return 0;
@@ -86,8 +86,8 @@ int mdl_http_response_is_rest(CURL *easy, apr_int64_t offset, const char *etag, 
     const char *now = mdl_http_response_header(easy, "ETag", 0);
     apr_int64_t first, last;
 
-    if (!range || mdl_http_response_header(easy, "Content-Range", 1) || !now ||
-        strcmp(now, etag) != 0 || apr_cstr_casecmpn(range, "bytes ", 6) != 0) {
+    if (range == NULL || mdl_http_response_header(easy, "Content-Range", 1) != NULL ||
+        now == NULL || strcmp(now, etag) != 0 || apr_cstr_casecmpn(range, "bytes ", 6) != 0) {
         return 0;
     }
     range += 6;

@@ -18,7 +18,7 @@ static int host_is_well_formed(const char *host)
     if (length == 0 || length > MAX_HOST_LENGTH || host[length - 1] == '.') {
         return 0;
     }
-    for (const char *c = host; *c; c++) {
+    for (const char *c = host; *c != '\0'; c++) {
         if (*c == '.') {
             if (c == label) {
                 return 0;
@@ -39,7 +39,7 @@ static int host_is_listed(const mdl_http_policy_t *policy, const char *host)
 {
     apr_size_t length = strlen(host);
 
-    for (int i = 0; policy->hosts && i < policy->hosts->nelts; i++) {
+    for (int i = 0; policy->hosts != NULL && i < policy->hosts->nelts; i++) {
         const char *entry = APR_ARRAY_IDX(policy->hosts, i, const char *);
 
         if (entry[0] == '*' && entry[1] == '.') {
@@ -60,7 +60,7 @@ static int port_is_allowed(const mdl_http_policy_t *policy, int port, int defaul
     if (port == default_port || policy->any_port) {
         return 1;
     }
-    for (int i = 0; policy->ports && i < policy->ports->nelts; i++) {
+    for (int i = 0; policy->ports != NULL && i < policy->ports->nelts; i++) {
         if (port == APR_ARRAY_IDX(policy->ports, i, int)) {
             return 1;
         }
@@ -89,17 +89,17 @@ static mdl_http_result_t url_allowed(const mdl_http_policy_t *policy, CURLU *url
     char *name = apr_pstrdup(p, url_part(url, CURLUPART_HOST, 0, p));
     int secure;
 
-    if (!scheme || !name) {
+    if (scheme == NULL || name == NULL) {
         return MDL_HTTP_URL_INVALID;
     }
     secure = strcmp(scheme, "https") == 0;
     if (!secure && !(policy->allow_http && strcmp(scheme, "http") == 0)) {
         return MDL_HTTP_HOST_NOT_ALLOWED;
     }
-    for (char *c = name; *c; c++) {
+    for (char *c = name; *c != '\0'; c++) {
         *c = (char)(*c >= 'A' && *c <= 'Z' ? *c + ('a' - 'A') : *c);
     }
-    if (!host_is_well_formed(name) || !port || atoi(port) == 0) {
+    if (!host_is_well_formed(name) || port == NULL || atoi(port) == 0) {
         return MDL_HTTP_URL_INVALID;
     }
     if (!host_is_listed(policy, name) || !port_is_allowed(policy, atoi(port), secure ? 443 : 80)) {
@@ -111,7 +111,7 @@ static mdl_http_result_t url_allowed(const mdl_http_policy_t *policy, CURLU *url
 
 static int is_ascii(const char *text)
 {
-    for (; *text; text++) {
+    for (; *text != '\0'; text++) {
         if ((unsigned char)*text >= 0x80) {
             return 0;
         }
@@ -123,16 +123,16 @@ mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, CURLU *bas
                                      CURLU **url, const char **host, apr_pool_t *p)
 {
     /* Location headers with raw UTF-8 or blanks in the path are common; a host stays as it is. */
-    unsigned int flags = base ? CURLU_URLENCODE | CURLU_ALLOW_SPACE : 0;
-    CURLU *parsed = base ? curl_url_dup(base) : curl_url();
+    unsigned int flags = base != NULL ? CURLU_URLENCODE | CURLU_ALLOW_SPACE : 0;
+    CURLU *parsed = base != NULL ? curl_url_dup(base) : curl_url();
     mdl_http_result_t result = MDL_HTTP_URL_INVALID;
     CURLUcode code;
 
-    if (!parsed) {
+    if (parsed == NULL) {
         return MDL_HTTP_UNAVAILABLE;
     }
     /* RFC 3986 knows ASCII alone, and libidn2 would map other bytes of a host behind our back. */
-    if (!base && !is_ascii(text)) {
+    if (base == NULL && !is_ascii(text)) {
         curl_url_cleanup(parsed);
         return MDL_HTTP_URL_INVALID;
     }
@@ -166,13 +166,13 @@ static int http_url_has_controls(const char *text)
 static const char *url_filename(CURLU *url, apr_pool_t *p)
 {
     const char *path = url_part(url, CURLUPART_PATH, 0, p);
-    const char *segment = path ? strrchr(path, '/') : NULL;
+    const char *segment = path != NULL ? strrchr(path, '/') : NULL;
     const char *filename = NULL;
     int length = 0;
-    char *name = segment ? curl_easy_unescape(NULL, segment + 1, 0, &length) : NULL;
+    char *name = segment != NULL ? curl_easy_unescape(NULL, segment + 1, 0, &length) : NULL;
 
-    if (name && length > 0 && strlen(name) == (apr_size_t)length && mdl_utf8_valid(name) &&
-        !http_url_has_controls(name) && !strpbrk(name, "/\\") && strcmp(name, ".") != 0 &&
+    if (name != NULL && length > 0 && strlen(name) == (apr_size_t)length && mdl_utf8_valid(name) &&
+        !http_url_has_controls(name) && strpbrk(name, "/\\") == NULL && strcmp(name, ".") != 0 &&
         strcmp(name, "..") != 0) {
         filename = apr_pstrdup(p, name);
     }
@@ -189,13 +189,13 @@ mdl_http_result_t mdl_http_url_check(const mdl_http_policy_t *policy, const char
     mdl_http_result_t result = mdl_http_url_parse(policy, NULL, url, &parsed, &name, p);
 
     if (result == MDL_HTTP_OK) {
-        last = filename ? url_filename(parsed, p) : NULL;
+        last = filename != NULL ? url_filename(parsed, p) : NULL;
         curl_url_cleanup(parsed);
     }
-    if (host) {
+    if (host != NULL) {
         *host = name;
     }
-    if (filename) {
+    if (filename != NULL) {
         *filename = last;
     }
     return result;

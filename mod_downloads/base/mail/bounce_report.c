@@ -43,8 +43,8 @@ static int text_next_line(text_t *text, text_t *line)
     }
     end = memchr(text->at, '\n', (apr_size_t)(text->end - text->at));
     line->at = text->at;
-    line->end = end ? end : text->end;
-    text->at = end ? end + 1 : text->end;
+    line->end = end != NULL ? end : text->end;
+    text->at = end != NULL ? end + 1 : text->end;
     if (line->end > line->at && line->end[-1] == '\r') {
         line->end--;
     }
@@ -85,8 +85,8 @@ static int field_next(text_t *text, field_t *field)
     }
     colon = memchr(line.at, ':', text_length(&line));
     field->name = line.at;
-    field->name_length = colon ? (apr_size_t)(colon - line.at) : 0;
-    line.at = colon ? colon + 1 : line.end;
+    field->name_length = colon != NULL ? (apr_size_t)(colon - line.at) : 0;
+    line.at = colon != NULL ? colon + 1 : line.end;
     value_append(value, &length, &line);
     while (text->at < text->end && (*text->at == ' ' || *text->at == '\t')) {
         text_next_line(text, &line);
@@ -110,7 +110,7 @@ static int field_is_recipient(const field_t *field)
     static const char *const names[] = {"Delivered-To", "X-Original-To", "Envelope-To", "To",
                                         "Return-Path"};
 
-    for (apr_size_t i = 0; i < sizeof(names) / sizeof(*names); i++) {
+    for (apr_size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (field_is(field, names[i])) {
             return 1;
         }
@@ -153,7 +153,7 @@ static void header_read(text_t *text, header_t *header, apr_array_header_t *addr
         }
         if (field_is(&field, "Return-Path")) {
             header->null_sender = strncmp(field.value, "<>", 2) == 0;
-        } else if (field_is(&field, "Content-Type") && !header->content_type) {
+        } else if (field_is(&field, "Content-Type") && header->content_type == NULL) {
             header->content_type = apr_pstrdup(p, field.value);
         } else if (field_is(&field, "Auto-Submitted")) {
             header->automatic_reply = strncasecmp(field.value, "auto-replied", 12) == 0;
@@ -167,7 +167,7 @@ static const char *boundary_of(const char *type, apr_pool_t *p)
     const char *at = type;
     apr_size_t length;
 
-    if (!type || strncasecmp(type, "multipart/", 10) != 0) {
+    if (type == NULL || strncasecmp(type, "multipart/", 10) != 0) {
         return NULL;
     }
     while ((at = strchr(at, ';')) != NULL) {
@@ -220,16 +220,18 @@ static const char *recipient_failure(text_t *text, apr_pool_t *p)
         } else if (field_is(&field, "Diagnostic-Code")) {
             const char *type = strchr(field.value, ';');
 
-            diagnosis = apr_pstrdup(p, type ? type + 1 + strspn(type + 1, " ") : field.value);
+            diagnosis = apr_pstrdup(p,
+                                    type != NULL ? type + 1 + strspn(type + 1, " ") : field.value);
         }
     }
-    if (action ? strncasecmp(action, "failed", 6) != 0 : *status != '5') {
+    if (action != NULL ? strncasecmp(action, "failed", 6) != 0 : *status != '5') {
         return NULL;
     }
     if (!*diagnosis) {
         return apr_pstrcat(p, "Status ", *status ? status : "unknown", NULL);
     }
-    return strstr(diagnosis, status) ? diagnosis : apr_pstrcat(p, status, " ", diagnosis, NULL);
+    return strstr(diagnosis, status) != NULL ? diagnosis
+                                             : apr_pstrcat(p, status, " ", diagnosis, NULL);
 }
 
 /* Reads a part that holds a delivery status; 0 when the part holds something else. */
@@ -246,7 +248,7 @@ static int part_read_status(text_t *part, const char **reason, apr_pool_t *p)
             found |= strncasecmp(field.value, types[i], strlen(types[i])) == 0;
         }
     }
-    while (found && !*reason && part->at < part->end) {
+    while (found && *reason == NULL && part->at < part->end) {
         *reason = recipient_failure(part, p);
     }
     return found;
@@ -317,7 +319,7 @@ void mdl_bounce_report_read(mdl_bounce_report_t *report, const char *message, ap
     apr_pool_tag(ptemp, "mdl_bounce_report_read");
     header_read(&text, &header, report->addresses, p);
     boundary = boundary_of(header.content_type, p);
-    if (boundary) {
+    if (boundary != NULL) {
         text_t body = text;
 
         while (!has_status && part_next(&body, boundary, &part)) {
@@ -328,6 +330,6 @@ void mdl_bounce_report_read(mdl_bounce_report_t *report, const char *message, ap
     if (!has_status && header.null_sender && !header.automatic_reply) {
         reason = text_failure(&text, ptemp);
     }
-    report->reason = reason ? apr_pstrndup(p, reason, REASON_MAX) : NULL;
+    report->reason = reason != NULL ? apr_pstrndup(p, reason, REASON_MAX) : NULL;
     apr_pool_destroy(ptemp);
 }

@@ -16,7 +16,7 @@
 #define STALE_LOCK_S   500
 #define OPEN_FLAGS     (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 #define SEPARATOR      "\n\nFrom "
-#define SEPARATOR_SIZE (sizeof(SEPARATOR) - 1)
+#define SEPARATOR_SIZE (sizeof SEPARATOR - 1)
 
 static const char maildir_prefix[] = "maildir:";
 static const char mbox_prefix[] = "mbox:";
@@ -54,8 +54,8 @@ int mdl_mailbox_valid(const char *place, const char **why, apr_pool_t *p)
 {
     const char *path = mailbox_after(place, maildir_prefix);
 
-    path = path ? path : mailbox_after(place, mbox_prefix);
-    if (!path || path[0] != '/' || path[1] == '\0') {
+    path = path != NULL ? path : mailbox_after(place, mbox_prefix);
+    if (path == NULL || path[0] != '/' || path[1] == '\0') {
         *why = apr_psprintf(p, "\"%s\" is neither maildir:/path nor mbox:/path.", place);
         return 0;
     }
@@ -64,7 +64,7 @@ int mdl_mailbox_valid(const char *place, const char **why, apr_pool_t *p)
 
 mdl_mailbox_t *mdl_mailbox_create(const char *place, apr_pool_t *p)
 {
-    mdl_mailbox_t *box = apr_pcalloc(p, sizeof(*box));
+    mdl_mailbox_t *box = apr_pcalloc(p, sizeof *box);
 
     box->folder = mailbox_after(place, maildir_prefix);
     box->file = mailbox_after(place, mbox_prefix);
@@ -77,7 +77,7 @@ static apr_status_t mailbox_fail(round_t *round, const char *what, const char *p
     char text[120];
 
     round->why = apr_psprintf(round->p, "%s %s: %s.", what, path,
-                              apr_strerror(error, text, sizeof(text)));
+                              apr_strerror(error, text, sizeof text));
     round->error = error;
     return error;
 }
@@ -137,8 +137,8 @@ static int open_regular(const char *path, int flags)
 static apr_status_t put_away(round_t *round, const char *path, const char *name)
 {
     const char *folder = apr_pstrcat(round->p, round->box->folder, "/cur", NULL);
-    const char *seen = apr_pstrcat(round->p, folder, "/", name, strchr(name, ':') ? "" : ":2,S",
-                                   NULL);
+    const char *seen = apr_pstrcat(round->p, folder, "/", name,
+                                   strchr(name, ':') != NULL ? "" : ":2,S", NULL);
 
     mkdir(folder, S_IRWXU);
     /* Another node that reads the same box may have been faster. */
@@ -184,7 +184,7 @@ static apr_status_t read_maildir(round_t *round)
     const struct dirent *entry;
     DIR *folder = opendir(path);
 
-    if (!folder) {
+    if (folder == NULL) {
         return errno == ENOENT ? APR_SUCCESS
                                : mailbox_fail(round, "No folder of new mail:", path, errno);
     }
@@ -253,7 +253,7 @@ static apr_size_t next_message(const char *piece, apr_size_t length)
 {
     const char *found = memmem(piece, length, SEPARATOR, SEPARATOR_SIZE);
 
-    return found ? (apr_size_t)(found - piece) + 2 : 0;
+    return found != NULL ? (apr_size_t)(found - piece) + 2 : 0;
 }
 
 static apr_status_t read_piece(round_t *round, int file, off_t size, piece_t *piece)
@@ -320,7 +320,7 @@ static apr_status_t read_pieces(round_t *round, int file)
 
         rv = read_locked(round, file, &piece);
         mailbox_unlock(box, file, round->p);
-        if (rv == APR_SUCCESS && piece.message) {
+        if (rv == APR_SUCCESS && piece.message != NULL) {
             rv = hand_over(round, piece.message, piece.length);
             round->left--;
         }
@@ -360,7 +360,7 @@ apr_status_t mdl_mailbox_read(mdl_mailbox_t *box, int limit, mdl_mailbox_take_fn
                               int *more, const char **why, apr_pool_t *p)
 {
     round_t round = {.box = box, .take = take, .baton = baton, .left = limit, .p = p};
-    apr_status_t rv = box->folder ? read_maildir(&round) : read_mbox(&round);
+    apr_status_t rv = box->folder != NULL ? read_maildir(&round) : read_mbox(&round);
 
     *more = rv == APR_SUCCESS && round.left == 0;
     *why = round.why;
@@ -369,15 +369,16 @@ apr_status_t mdl_mailbox_read(mdl_mailbox_t *box, int limit, mdl_mailbox_take_fn
 
 apr_status_t mdl_mailbox_check(const mdl_mailbox_t *box, const char **why, apr_pool_t *p)
 {
-    const char *const folders[] = {box->folder ? apr_pstrcat(p, box->folder, "/new", NULL) : NULL,
-                                   box->folder ? apr_pstrcat(p, box->folder, "/cur", NULL) : NULL};
+    const char *const folders[] = {
+        box->folder != NULL ? apr_pstrcat(p, box->folder, "/new", NULL) : NULL,
+        box->folder != NULL ? apr_pstrcat(p, box->folder, "/cur", NULL) : NULL};
     const char *path = box->file;
     int bad = 0;
 
-    if (box->file) {
+    if (box->file != NULL) {
         bad = faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) != 0;
     }
-    for (int i = 0; i < 2 && box->folder && !bad; i++) {
+    for (int i = 0; i < 2 && box->folder != NULL && !bad; i++) {
         path = folders[i];
         bad = faccessat(AT_FDCWD, path, R_OK | W_OK | X_OK, AT_EACCESS) != 0;
     }

@@ -20,20 +20,20 @@ static const char *maildir_failure(const char *what, const char *path, int error
 {
     char text[120];
 
-    return apr_psprintf(p, "%s %s: %s.", what, path, apr_strerror(error, text, sizeof(text)));
+    return apr_psprintf(p, "%s %s: %s.", what, path, apr_strerror(error, text, sizeof text));
 }
 
-/** The host as a Maildir name may hold it. */
+/* The host as a Maildir name may hold it. */
 static const char *host_name(apr_pool_t *p)
 {
     char host[APRMAXHOSTLEN + 1];
-    char *name = apr_palloc(p, sizeof(host) * 4);
+    char *name = apr_palloc(p, sizeof host * 4);
     char *end = name;
 
-    if (apr_gethostname(host, sizeof(host), p) != APR_SUCCESS || host[0] == '\0') {
+    if (apr_gethostname(host, sizeof host, p) != APR_SUCCESS || host[0] == '\0') {
         return "localhost";
     }
-    for (const char *c = host; *c; c++) {
+    for (const char *c = host; *c != '\0'; c++) {
         if (*c == '/' || *c == ':') {
             end += sprintf(end, "\\%03o", (unsigned int)*c);
         } else {
@@ -44,7 +44,7 @@ static const char *host_name(apr_pool_t *p)
     return name;
 }
 
-/** time.MmicrosecondsPpidQcounter.host: unique over the hosts and processes that deliver here. */
+/* time.MmicrosecondsPpidQcounter.host: unique over the hosts and processes that deliver here. */
 static const char *unique_name(apr_pool_t *p)
 {
     static apr_uint32_t counter;
@@ -89,7 +89,7 @@ static int write_whole(int file, const char *data, apr_size_t length)
     return 0;
 }
 
-/** What the file holds; *length gets its bytes. */
+/* What the file holds; *length gets its bytes. */
 static const char *file_bytes(const char *from, const char *to, const char *message,
                               apr_size_t *length, apr_pool_t *p)
 {
@@ -118,7 +118,7 @@ static int sync_folder(const char *path)
     return error;
 }
 
-/** Makes and syncs a file of its own in tmp/; *name gets its name. */
+/* Makes and syncs a file of its own in tmp/; *name gets its name. */
 static int write_temporary(const char *folder, const char *bytes, apr_size_t length,
                            const char **name, apr_pool_t *p)
 {

@@ -24,7 +24,7 @@ struct mdl_mailer_t {
     const char *folder;  /* or NULL */
 };
 
-/** What follows prefix in text, or NULL. */
+/* What follows prefix in text, or NULL. */
 static const char *mailer_after(const char *text, const char *prefix)
 {
     apr_size_t length = strlen(prefix);
@@ -40,7 +40,7 @@ static int port_valid(const char *port)
            atoi(port) <= 65535;
 }
 
-/** host[:port]; an IPv6 address stands in brackets. */
+/* host[:port]; an IPv6 address stands in brackets. */
 static int authority_valid(const char *authority)
 {
     apr_size_t length;
@@ -97,7 +97,7 @@ int mdl_mailer_transport_valid(const char *transport, const char **why, apr_pool
 apr_status_t mdl_mailer_create(mdl_mailer_t **mailer, const mdl_mail_config_t *config,
                                apr_pool_t *p)
 {
-    mdl_mailer_t *made = apr_pcalloc(p, sizeof(*made));
+    mdl_mailer_t *made = apr_pcalloc(p, sizeof *made);
     const char *why;
     apr_status_t rv;
 
@@ -107,7 +107,7 @@ apr_status_t mdl_mailer_create(mdl_mailer_t **mailer, const mdl_mail_config_t *c
     made->config = *config;
     made->program = mailer_after(config->transport, sendmail_prefix);
     made->folder = mailer_after(config->transport, maildir_prefix);
-    if (!made->program && !made->folder) {
+    if (made->program == NULL && made->folder == NULL) {
         rv = mdl_smtp_create(&made->smtp, &made->config, p);
         if (rv != APR_SUCCESS) {
             return rv;
@@ -117,7 +117,7 @@ apr_status_t mdl_mailer_create(mdl_mailer_t **mailer, const mdl_mail_config_t *c
     return APR_SUCCESS;
 }
 
-/** Only CRLF may end a line: servers disagree on where a bare CR or LF ends one. */
+/* Only CRLF may end a line: servers disagree on where a bare CR or LF ends one. */
 static int line_ends_valid(const char *message, apr_size_t length)
 {
     for (apr_size_t i = 0; i < length; i++) {
@@ -129,7 +129,7 @@ static int line_ends_valid(const char *message, apr_size_t length)
     return 1;
 }
 
-/** A reason as it may be shown: printable ASCII, cut at 500 bytes. */
+/* A reason as it may be shown: printable ASCII, cut at 500 bytes. */
 static const char *mailer_printable(const char *reason, apr_pool_t *p)
 {
     char *result = apr_pstrndup(p, reason != NULL ? reason : "No reason was given.", DETAIL_MAX);
@@ -138,7 +138,7 @@ static const char *mailer_printable(const char *reason, apr_pool_t *p)
     while (length > 0 && apr_isspace(result[length - 1])) {
         result[--length] = '\0';
     }
-    for (char *c = result; *c; c++) {
+    for (char *c = result; *c != '\0'; c++) {
         if ((unsigned char)*c < 0x20 || (unsigned char)*c > 0x7E) {
             *c = '?';
         }
@@ -163,10 +163,10 @@ mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const
         *detail = "The message has a NUL, or a CR or LF that is not part of a CRLF.";
         return MDL_MAIL_FAILED;
     }
-    if (mailer->program) {
+    if (mailer->program != NULL) {
         outcome = mdl_sendmail_send(mailer->program, &mailer->config, from, to, message, length,
                                     &reason, p);
-    } else if (mailer->folder) {
+    } else if (mailer->folder != NULL) {
         outcome = mdl_maildir_send(mailer->folder, from, to, message, length, &reason, p);
     } else {
         outcome = mdl_smtp_send(mailer->smtp, from, to, message, length, &reason, p);
@@ -183,9 +183,9 @@ apr_status_t mdl_mailer_check(mdl_mailer_t *mailer, const char **detail, apr_poo
     apr_status_t rv;
 
     *detail = NULL;
-    if (mailer->program) {
+    if (mailer->program != NULL) {
         rv = mdl_sendmail_check(mailer->program, &reason, p);
-    } else if (mailer->folder) {
+    } else if (mailer->folder != NULL) {
         rv = mdl_maildir_check(mailer->folder, &reason, p);
     } else {
         rv = mdl_smtp_check(mailer->smtp, &reason, p);

@@ -47,9 +47,9 @@ int mdl_mime_domain_valid(const char *domain)
 
 int mdl_mime_address_valid(const char *address)
 {
-    const char *at = address ? strchr(address, '@') : NULL;
+    const char *at = address != NULL ? strchr(address, '@') : NULL;
 
-    if (!at || at == address || address[0] == '.' || strlen(address) > ADDRESS_MAX) {
+    if (at == NULL || at == address || address[0] == '.' || strlen(address) > ADDRESS_MAX) {
         return 0;
     }
     for (const char *c = address; c < at; c++) {
@@ -60,13 +60,13 @@ int mdl_mime_address_valid(const char *address)
     return mdl_mime_domain_valid(at + 1);
 }
 
-/** What may stand in a header: one line of UTF-8 without spaces at its ends. */
+/* What may stand in a header: one line of UTF-8 without spaces at its ends. */
 static const char *mime_one_line(const char *text, apr_pool_t *p)
 {
     char *line = apr_palloc(p, strlen(text) * 3 + 1);
     char *end = line;
 
-    while (*text) {
+    while (*text != '\0') {
         apr_uint32_t c;
         apr_size_t length = mdl_utf8_read(text, &c);
 
@@ -90,7 +90,7 @@ static const char *mime_one_line(const char *text, apr_pool_t *p)
 
 static int is_plain_ascii(const char *line)
 {
-    for (const char *c = line; *c; c++) {
+    for (const char *c = line; *c != '\0'; c++) {
         if (!apr_isprint(*c) || (unsigned char)*c >= 0x80) {
             return 0;
         }
@@ -99,7 +99,7 @@ static int is_plain_ascii(const char *line)
     return strstr(line, "=?") == NULL;
 }
 
-/** One character in the Q encoding as it may stand in a phrase (RFC 2047 section 5 (3)). */
+/* One character in the Q encoding as it may stand in a phrase (RFC 2047 section 5 (3)). */
 static apr_size_t q_character(char *out, const char *s, apr_size_t length)
 {
     apr_size_t written = 0;
@@ -118,15 +118,15 @@ static apr_size_t q_character(char *out, const char *s, apr_size_t length)
     return written;
 }
 
-/** Writes a line as encoded words, folded between them; column is where the first one begins. */
+/* Writes a line as encoded words, folded between them; column is where the first one begins. */
 static apr_size_t encoded_words(apr_bucket_brigade *out, const char *line, apr_size_t column)
 {
     static const char begin[] = "=?utf-8?Q?";
-    const apr_size_t begin_length = sizeof(begin) - 1;
+    const apr_size_t begin_length = sizeof begin - 1;
     apr_size_t length = begin_length;
 
     apr_brigade_puts(out, NULL, NULL, begin);
-    while (*line) {
+    while (*line != '\0') {
         char q[12];
         apr_uint32_t c;
         apr_size_t bytes = mdl_utf8_read(line, &c);
@@ -161,14 +161,14 @@ static void header_text(apr_bucket_brigade *out, const char *name, const char *t
     apr_brigade_puts(out, NULL, NULL, "\r\n");
 }
 
-/** A display name as RFC 5322 quoted-string. */
+/* A display name as RFC 5322 quoted-string. */
 static const char *mime_quoted(const char *line, apr_pool_t *p)
 {
     char *result = apr_palloc(p, strlen(line) * 2 + 3);
     char *end = result;
 
     *end++ = '"';
-    for (; *line; line++) {
+    for (; *line != '\0'; line++) {
         if (*line == '"' || *line == '\\') {
             *end++ = '\\';
         }
@@ -182,7 +182,7 @@ static const char *mime_quoted(const char *line, apr_pool_t *p)
 static void header_mailbox(apr_bucket_brigade *out, const char *name, const char *display,
                            const char *address, apr_pool_t *p)
 {
-    const char *line = display ? mime_one_line(display, p) : "";
+    const char *line = display != NULL ? mime_one_line(display, p) : "";
     apr_size_t column = strlen(name) + 2;
 
     apr_brigade_putstrs(out, NULL, NULL, name, ": ", NULL);
@@ -201,7 +201,7 @@ static void header_mailbox(apr_bucket_brigade *out, const char *name, const char
     apr_brigade_putstrs(out, NULL, NULL, "<", address, ">\r\n", NULL);
 }
 
-/** Bytes of the line end at s: CR LF, CR, or LF. */
+/* Bytes of the line end at s: CR LF, CR, or LF. */
 static apr_size_t newline_length(const char *s)
 {
     if (s[0] == '\r') {
@@ -210,12 +210,12 @@ static apr_size_t newline_length(const char *s)
     return s[0] == '\n';
 }
 
-/** Quoted-printable; a character is never cut by a soft line break. */
+/* Quoted-printable; a character is never cut by a soft line break. */
 static void quoted_printable(apr_bucket_brigade *out, const char *text)
 {
     apr_size_t column = 0;
 
-    while (*text) {
+    while (*text != '\0') {
         char encoded[12];
         apr_uint32_t c;
         apr_size_t length = 0;
@@ -250,7 +250,7 @@ static void quoted_printable(apr_bucket_brigade *out, const char *text)
     }
 }
 
-/** "=_" never occurs in quoted-printable, so neither does the boundary (RFC 2045 section 6.7). */
+/* "=_" never occurs in quoted-printable, so neither does the boundary (RFC 2045 section 6.7). */
 static const char *mime_boundary_of(const char *message_id, apr_pool_t *p)
 {
     char id[BOUNDARY_ID_MAX + 1];
@@ -286,7 +286,7 @@ apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_
 
     if (!mdl_mime_address_valid(mail->from) || !mdl_mime_address_valid(mail->to) ||
         !mdl_mime_address_valid(mail->message_id) ||
-        (mail->reply_to && !mdl_mime_address_valid(mail->reply_to))) {
+        (mail->reply_to != NULL && !mdl_mime_address_valid(mail->reply_to))) {
         return APR_EINVAL;
     }
     rv = apr_pool_create(&ptemp, p);
@@ -300,7 +300,7 @@ apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_
     apr_brigade_putstrs(out, NULL, NULL, "Date: ", mdl_clock_rfc5322(mail->date, ptemp), "\r\n",
                         NULL);
     header_mailbox(out, "From", mail->from_name, mail->from, ptemp);
-    if (mail->reply_to) {
+    if (mail->reply_to != NULL) {
         header_mailbox(out, "Reply-To", NULL, mail->reply_to, ptemp);
     }
     header_mailbox(out, "To", mail->to_name, mail->to, ptemp);

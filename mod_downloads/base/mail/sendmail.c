@@ -31,10 +31,10 @@ static const char *sendmail_failure(const char *what, int error, apr_pool_t *p)
 {
     char text[120];
 
-    return apr_psprintf(p, "%s: %s.", what, apr_strerror(error, text, sizeof(text)));
+    return apr_psprintf(p, "%s: %s.", what, apr_strerror(error, text, sizeof text));
 }
 
-/**
+/*
  * The message in a file that has no name, ready to be read.  A file and no pipe: should this
  * process die, the program still has the whole message and no half of it.
  */
@@ -42,7 +42,7 @@ static FILE *message_file(const char *message, apr_size_t length)
 {
     FILE *file = tmpfile();
 
-    if (!file) {
+    if (file == NULL) {
         return NULL;
     }
     for (apr_size_t i = 0; i < length; i++) {
@@ -60,7 +60,7 @@ static FILE *message_file(const char *message, apr_size_t length)
     return file;
 }
 
-/**
+/*
  * Starts the program in a process group of its own.  posix_spawn and not APR's fork, which runs
  * every pool's clean-ups in the copy of a process with threads and keeps our blocked signals.
  */
@@ -92,7 +92,7 @@ static int sendmail_start(program_t *program, const char *const *arguments, int 
     return error;
 }
 
-/** Keeps the last line that has anything in it. */
+/* Keeps the last line that has anything in it. */
 static void keep_last_line(program_t *program, const char *data, apr_size_t length)
 {
     for (apr_size_t i = 0; i < length; i++) {
@@ -118,7 +118,7 @@ static void read_output(program_t *program, int timeout_ms)
     if (poll(&ready, 1, timeout_ms) <= 0) {
         return;
     }
-    length = read(program->output, data, sizeof(data));
+    length = read(program->output, data, sizeof data);
     if (length > 0) {
         keep_last_line(program, data, (apr_size_t)length);
     } else if (length == 0 || (errno != EINTR && errno != EAGAIN)) {
@@ -127,7 +127,7 @@ static void read_output(program_t *program, int timeout_ms)
     }
 }
 
-/** Waits for the end; 0 when the program had to be killed, else its wait status in *status. */
+/* Waits for the end; 0 when the program had to be killed, else its wait status in *status. */
 static int wait_for(program_t *program, const mdl_mail_config_t *config, int *status)
 {
     const apr_time_t deadline = apr_time_now() + TIMEOUT;
@@ -143,7 +143,8 @@ static int wait_for(program_t *program, const mdl_mail_config_t *config, int *st
         if (ended == -1 && errno != EINTR) {
             return 0;
         }
-        if (apr_time_now() > deadline || (config->stopped && config->stopped(config->baton))) {
+        if (apr_time_now() > deadline ||
+            (config->stopped != NULL && config->stopped(config->baton))) {
             kill(-program->pid, SIGKILL);
             waitpid(program->pid, status, 0);
             return 0;
@@ -224,7 +225,7 @@ mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mail_config_
         return MDL_MAIL_LATER;
     }
     input = message_file(message, length);
-    if (!input) {
+    if (input == NULL) {
         *detail = sendmail_failure("The message can't be put into a temporary file", errno, p);
         return MDL_MAIL_LATER;
     }

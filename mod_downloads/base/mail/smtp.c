@@ -32,7 +32,7 @@ typedef struct {
 
 static int is_stopped(const mdl_smtp_t *smtp)
 {
-    return smtp->config->stopped && smtp->config->stopped(smtp->config->baton);
+    return smtp->config->stopped != NULL && smtp->config->stopped(smtp->config->baton);
 }
 
 static size_t give_message(char *buffer, size_t size, size_t count, void *baton)
@@ -61,8 +61,8 @@ static size_t take_reply(char *line, size_t size, size_t count, void *baton)
     if (length >= 3 && memcmp(line, "221", 3) == 0) {
         return size * count;
     }
-    if (length >= sizeof(attempt->reply)) {
-        length = sizeof(attempt->reply) - 1;
+    if (length >= sizeof attempt->reply) {
+        length = sizeof attempt->reply - 1;
     }
     memcpy(attempt->reply, line, length);
     attempt->reply[length] = '\0';
@@ -106,16 +106,17 @@ static long tls_of(const mdl_mail_config_t *config)
     if (config->tls == MDL_MAIL_TLS_OFF) {
         return CURLUSESSL_NONE;
     }
-    return config->tls == MDL_MAIL_TLS_TRY && !config->user ? CURLUSESSL_TRY : CURLUSESSL_ALL;
+    return config->tls == MDL_MAIL_TLS_TRY && config->user == NULL ? CURLUSESSL_TRY
+                                                                   : CURLUSESSL_ALL;
 }
 
 apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mail_config_t *config, apr_pool_t *p)
 {
-    mdl_smtp_t *made = apr_pcalloc(p, sizeof(*made));
+    mdl_smtp_t *made = apr_pcalloc(p, sizeof *made);
 
     made->config = config;
     made->easy = curl_easy_init();
-    if (!made->easy) {
+    if (made->easy == NULL) {
         return APR_ENOMEM;
     }
     apr_pool_cleanup_register(p, made, close_easy, apr_pool_cleanup_null);
@@ -123,7 +124,7 @@ apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mail_config_t *config,
     return APR_SUCCESS;
 }
 
-/** Everything but the message.  Kept connections survive the reset. */
+/* Everything but the message.  Kept connections survive the reset. */
 static void set_options(mdl_smtp_t *smtp, attempt_t *attempt)
 {
     const mdl_mail_config_t *config = smtp->config;
@@ -148,10 +149,10 @@ static void set_options(mdl_smtp_t *smtp, attempt_t *attempt)
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, attempt);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, drop_body);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, attempt->error);
-    if (config->ca_file) {
+    if (config->ca_file != NULL) {
         curl_easy_setopt(easy, CURLOPT_CAINFO, config->ca_file);
     }
-    if (config->user) {
+    if (config->user != NULL) {
         curl_easy_setopt(easy, CURLOPT_USERNAME, config->user);
         curl_easy_setopt(easy, CURLOPT_PASSWORD, config->password ? config->password : "");
     }
@@ -176,11 +177,11 @@ static void attempt_send(attempt_t *attempt, mdl_smtp_t *smtp, const char *from,
     struct curl_slist *recipients = curl_slist_append(NULL, to);
     CURL *easy = smtp->easy;
 
-    memset(attempt, 0, sizeof(*attempt));
+    memset(attempt, 0, sizeof *attempt);
     attempt->smtp = smtp;
     attempt->message = message;
     attempt->length = length;
-    if (!recipients) {
+    if (recipients == NULL) {
         attempt->code = CURLE_OUT_OF_MEMORY;
         return;
     }
@@ -197,7 +198,7 @@ static void attempt_send(attempt_t *attempt, mdl_smtp_t *smtp, const char *from,
     curl_slist_free_all(recipients);
 }
 
-/** A kept connection that the server gave up meanwhile says nothing of the message. */
+/* A kept connection that the server gave up meanwhile says nothing of the message. */
 static int met_stale_connection(const attempt_t *attempt)
 {
     return attempt->code != CURLE_OK && attempt->code != CURLE_ABORTED_BY_CALLBACK &&
@@ -205,7 +206,7 @@ static int met_stale_connection(const attempt_t *attempt)
            (attempt->status < 400 || attempt->status == 421);
 }
 
-/** Replies about the login and TLS (RFC 4954, RFC 3207): the configuration's fault, no mail's. */
+/* Replies about the login and TLS (RFC 4954, RFC 3207): the configuration's fault, no mail's. */
 static int is_login_reply(long status)
 {
     return status == 530 || status == 534 || status == 535 || status == 538;
@@ -270,7 +271,7 @@ apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **detail, apr_pool_t *p
 {
     attempt_t attempt;
 
-    memset(&attempt, 0, sizeof(attempt));
+    memset(&attempt, 0, sizeof attempt);
     attempt.smtp = smtp;
     set_options(smtp, &attempt);
     curl_easy_setopt(smtp->easy, CURLOPT_CUSTOMREQUEST, "NOOP");

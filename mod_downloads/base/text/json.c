@@ -17,7 +17,7 @@ static apr_status_t json_release(void *data)
 /* What was made belongs to p from here on.  Making a value fails only without memory. */
 static mdl_json_t *json_owned(json_t *json, apr_pool_t *p)
 {
-    if (!json) {
+    if (json == NULL) {
         abort();
     }
     apr_pool_cleanup_register(p, json, json_release, apr_pool_cleanup_null);
@@ -75,7 +75,7 @@ static const char *too_deep_sentence(const char *text, const char *at, apr_pool_
 /* jansson quotes the text near an error; only plain printable ASCII of it is repeated. */
 static int json_printable(const char *text)
 {
-    for (; *text; text++) {
+    for (; *text != '\0'; text++) {
         if (*text < 0x20 || *text > 0x7E) {
             return 0;
         }
@@ -118,12 +118,12 @@ apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t leng
         return APR_EINVAL;
     }
     deep = too_deep(text, length);
-    if (deep) {
+    if (deep != NULL) {
         *why = too_deep_sentence(text, deep, p);
         return APR_EINVAL;
     }
     root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
-    if (!root) {
+    if (root == NULL) {
         *why = apr_psprintf(p, "Line %d, column %d: %s.", error.line < 1 ? 1 : error.line,
                             error.column < 1 ? 1 : error.column, json_reason(&error));
         return APR_EINVAL;
@@ -139,13 +139,13 @@ static const char *json_dump(const mdl_json_t *json, size_t flags, apr_size_t *l
     apr_size_t size;
     const char *copy;
 
-    if (!text) {
+    if (text == NULL) {
         abort();
     }
     size = strlen(text);
     copy = apr_pstrmemdup(p, text, size);
     free(text);
-    if (length) {
+    if (length != NULL) {
         *length = size;
     }
     return copy;
@@ -181,10 +181,10 @@ static mdl_json_t *json_add(mdl_json_t *to, const char *name, json_t *value)
 {
     int rc;
 
-    if (!value) {
+    if (value == NULL) {
         abort();
     }
-    rc = name ? json_object_set_new(to, name, value) : json_array_append_new(to, value);
+    rc = name != NULL ? json_object_set_new(to, name, value) : json_array_append_new(to, value);
     return rc == 0 ? value : NULL;
 }
 
@@ -200,9 +200,9 @@ mdl_json_t *mdl_json_add_array(mdl_json_t *to, const char *name)
 
 void mdl_json_add_string(mdl_json_t *to, const char *name, const char *value)
 {
-    json_t *string = value ? json_string(value) : NULL;
+    json_t *string = value != NULL ? json_string(value) : NULL;
 
-    json_add(to, name, string ? string : json_null());
+    json_add(to, name, string != NULL ? string : json_null());
 }
 
 void mdl_json_add_int(mdl_json_t *to, const char *name, apr_int64_t value)
@@ -239,12 +239,12 @@ void mdl_json_add_time(mdl_json_t *to, const char *name, apr_time_t value)
 
 void mdl_json_add_copy(mdl_json_t *to, const char *name, const mdl_json_t *value)
 {
-    json_add(to, name, value ? json_deep_copy(value) : json_null());
+    json_add(to, name, value != NULL ? json_deep_copy(value) : json_null());
 }
 
 mdl_json_type_t mdl_json_type(const mdl_json_t *json)
 {
-    if (!json) {
+    if (json == NULL) {
         return MDL_JSON_ABSENT;
     }
     switch (json_typeof(json)) {
@@ -287,7 +287,7 @@ void mdl_json_each(const mdl_json_t *object,
 {
     json_t *json = (json_t *)object;
 
-    for (void *at = json_object_iter(json); at; at = json_object_iter_next(json, at)) {
+    for (void *at = json_object_iter(json); at != NULL; at = json_object_iter_next(json, at)) {
         visit(baton, json_object_iter_key(at), json_object_iter_value(at));
     }
 }

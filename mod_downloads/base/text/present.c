@@ -1,26 +1,8 @@
 #include "base/text/present.h"
 
-#include <string.h>
-
-#include <apr_lib.h>
 #include <apr_strings.h>
 
 #include "base/clock.h"
-
-int mdl_text_is_name(const char *text, apr_size_t max)
-{
-    apr_size_t length = strlen(text);
-
-    if (length == 0 || length > max) {
-        return 0;
-    }
-    for (; *text != '\0'; text++) {
-        if (apr_iscntrl(*text)) {
-            return 0;
-        }
-    }
-    return 1;
-}
 
 void mdl_present_size(mdl_json_t *to, const char *name, apr_int64_t bytes)
 {

@@ -1,5 +1,5 @@
 /*
- * Names, numbers and dates as people read them.
+ * Sizes and dates as people read them.
  */
 #ifndef MDL_BASE_TEXT_PRESENT_H
 #define MDL_BASE_TEXT_PRESENT_H
@@ -9,24 +9,21 @@
 
 #include "base/text/json.h"
 
-/** Whether text is 1 to max bytes without a control character. */
-int mdl_text_is_name(const char *text, apr_size_t max);
-
 /**
  * Adds a size for a template to write in its language, in decimal units as download pages show
- * them: {"bytes":2345678,"whole":2,"tenth":3,"unit":"MB","one":false}.  tenth is null from 100 of a
- * unit on and where unit is: for bytes, of which one says that it is a single one.
+ * them: {"bytes":2345678,"whole":2,"tenth":3,"unit":"MB","one":false}.  tenth is null for 100 units
+ * and more, and for bytes; unit is null for bytes; one is true for a single byte.
  */
 void mdl_present_size(mdl_json_t *to, const char *name, apr_int64_t bytes);
 
 /**
- * Adds a moment in UTC for a template to write in its language, 0 as null: {"year":2026,
- * "month":"11","day":"21","november":true,"day_number":21,"time":"10:15","rfc3339":"2026-…"}, with
- * the member of that month alone.
+ * Adds a time in UTC for a template to write in its language: {"year":2026,"month":"11","day":"21",
+ * "november":true,"day_number":21,"time":"10:15","rfc3339":"2026-…"}, with the member of that month
+ * alone.  0 adds null.
  */
 void mdl_present_date(mdl_json_t *to, const char *name, apr_time_t when);
 
-/** "21 November 2026", in UTC. */
+/** "21 November 2026", in UTC, allocated from p. */
 const char *mdl_present_date_text(apr_time_t when, apr_pool_t *p);
 
 #endif

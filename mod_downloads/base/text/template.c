@@ -80,7 +80,7 @@ static const char *template_skip_blanks(const char *s)
     return s + strspn(s, " \t\r\n");
 }
 
-/** Reads the tag whose braces open at begin. */
+/* Reads the tag whose braces open at begin. */
 static apr_status_t read_tag(const parser_t *parser, const char *begin, tag_t *tag)
 {
     const char *inner = begin + 2;
@@ -88,12 +88,12 @@ static apr_status_t read_tag(const parser_t *parser, const char *begin, tag_t *t
 
     tag->begin = begin;
     tag->name = "";
-    tag->sigil = *inner != '\0' && strchr("#^/!>{", *inner) ? *inner++ : '\0';
+    tag->sigil = *inner != '\0' && strchr("#^/!>{", *inner) != NULL ? *inner++ : '\0';
     if (tag->sigil == '{') {
         closing = "}}}";
     }
     tag->end = strstr(inner, closing);
-    if (!tag->end) {
+    if (tag->end == NULL) {
         return template_refuse(parser, parser->line, "a tag is not closed");
     }
     if (tag->sigil != '!') {
@@ -113,7 +113,7 @@ static apr_status_t read_tag(const parser_t *parser, const char *begin, tag_t *t
     return APR_SUCCESS;
 }
 
-/**
+/*
  * Whether nothing but blanks is beside the tag on its line.  *before gets the line's beginning and
  * *after the next line's.
  */
@@ -231,7 +231,7 @@ static apr_status_t parse_pieces(parser_t *parser)
         if (rv != APR_SUCCESS) {
             return rv;
         }
-        if (tag.sigil == '\0' || strchr(">{", tag.sigil) ||
+        if (tag.sigil == '\0' || strchr(">{", tag.sigil) != NULL ||
             !stands_alone(text, &tag, &before, &after)) {
             before = begin;
             after = tag.end;
@@ -278,7 +278,7 @@ apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
     parser_t parser = {.file = file, .partial = partial, .baton = baton, .why = why, .p = p};
 
     parser.end = file->text + strlen(file->text);
-    parser.t = *t = apr_pcalloc(p, sizeof(*parser.t));
+    parser.t = *t = apr_pcalloc(p, sizeof *parser.t);
     parser.t->kind = kind;
     parser.t->pieces = apr_array_make(p, 32, sizeof(piece_t));
     return parse_file(&parser);
@@ -328,7 +328,7 @@ apr_status_t mdl_template_read(mdl_template_file_t *file, const char *path, cons
         *why = apr_psprintf(p, "The template %s is larger than 1 MiB or is not text.", path);
     } else if (rv != APR_SUCCESS) {
         *why = apr_psprintf(p, "The template %s can't be read: %s.", path,
-                            apr_strerror(rv, error, sizeof(error)));
+                            apr_strerror(rv, error, sizeof error));
     } else {
         file->path = apr_pstrdup(p, path);
         file->text = apr_pstrdup(p, text);
@@ -350,12 +350,12 @@ typedef struct {
 
 static const mdl_json_t *template_look_up(const scope_t *scope, const char *name)
 {
-    for (; scope; scope = scope->outer) {
+    for (; scope != NULL; scope = scope->outer) {
         const mdl_json_t *value = mdl_json_type(scope->data) == MDL_JSON_OBJECT
                                       ? mdl_json_member(scope->data, name)
                                       : NULL;
 
-        if (value) {
+        if (value != NULL) {
             return value;
         }
     }

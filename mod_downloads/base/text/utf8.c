@@ -1,5 +1,9 @@
 #include "base/text/utf8.h"
 
+#include <string.h>
+
+#include <apr_lib.h>
+
 apr_size_t mdl_utf8_read(const char *text, apr_uint32_t *c)
 {
     static const apr_uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
@@ -34,6 +38,21 @@ int mdl_utf8_valid(const char *text)
             return 0;
         }
         text += length;
+    }
+    return 1;
+}
+
+int mdl_utf8_is_name(const char *text, apr_size_t max)
+{
+    apr_size_t length = strlen(text);
+
+    if (length == 0 || length > max) {
+        return 0;
+    }
+    for (; *text != '\0'; text++) {
+        if (apr_iscntrl(*text)) {
+            return 0;
+        }
     }
     return 1;
 }

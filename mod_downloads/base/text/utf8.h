@@ -6,17 +6,22 @@
 
 #include <apr.h>
 
-/** Reads the character at text and returns its bytes; U+FFFD and 1 where it is not well-formed. */
+/** Reads the character at text and returns its length in bytes; U+FFFD and 1 where it is not
+    well-formed. */
 apr_size_t mdl_utf8_read(const char *text, apr_uint32_t *c);
 
 /** Whether all of a text is well-formed. */
 int mdl_utf8_valid(const char *text);
 
+/** Whether text has 1 to max bytes and no ASCII control character, as the names that people give to
+    things.  That it is well-formed is not checked. */
+int mdl_utf8_is_name(const char *text, apr_size_t max);
+
 /** Whether a character is a control, ends a line, or turns the direction of the text behind it, so
     that a name could rewrite what stands beside it, or "exe" reads as if it ended in "pdf". */
 int mdl_utf8_disturbs(apr_uint32_t c);
 
-/** The same, or a mark that can't be seen: people's names need those of a direction, those of files
+/** The same, or an invisible mark.  The names of people need those of direction, the names of files
     don't. */
 int mdl_utf8_disturbs_filename(apr_uint32_t c);
 

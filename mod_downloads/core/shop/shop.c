@@ -6,7 +6,7 @@
 #include <apr_time.h>
 
 #include "base/mail/mime.h"
-#include "base/text/present.h"
+#include "base/text/utf8.h"
 
 static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -36,7 +36,7 @@ static int domain_valid(const char *domain)
 
 static apr_status_t check_name(const char *name, mdl_problem_t *problem)
 {
-    return mdl_text_is_name(name, 200)
+    return mdl_utf8_is_name(name, 200)
                ? APR_SUCCESS
                : mdl_problem_set(problem, 400, "invalid_request",
                                  "A shop's name has 1 to 200 bytes and no control characters.");
@@ -130,7 +130,7 @@ static apr_status_t check_set(const mdl_shop_set_t *set)
         return rv;
     }
     if (set->sender_name != NULL && *set->sender_name != '\0' &&
-        !mdl_text_is_name(set->sender_name, 200)) {
+        !mdl_utf8_is_name(set->sender_name, 200)) {
         return mdl_problem_set(set->problem, 400, "invalid_request",
                                "A sender's name has up to 200 bytes and no control characters.");
     }

@@ -10,7 +10,7 @@
 #include "base/http/address.h"
 #include "base/text/json.h"
 #include "base/mail/mime.h"
-#include "base/text/present.h"
+#include "base/text/utf8.h"
 #include "core/shop/storefront.h"
 
 #define MAX_NAME   100 /* bytes, as in a request */
@@ -184,7 +184,7 @@ static const char *storefront_response_text_of(const mdl_json_t *object, const c
 {
     const char *text = mdl_json_string(mdl_json_member(object, name));
 
-    return text != NULL && mdl_text_is_name(text, max) ? apr_pstrdup(p, text) : NULL;
+    return text != NULL && mdl_utf8_is_name(text, max) ? apr_pstrdup(p, text) : NULL;
 }
 
 static int read_customer(mdl_storefront_found_t *found, const mdl_json_t *customer, apr_pool_t *p)
