@@ -4,6 +4,16 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
+int mdl_ids_has(const apr_array_header_t *ids, apr_int64_t id)
+{
+    for (int i = 0; i < ids->nelts; i++) {
+        if (APR_ARRAY_IDX(ids, i, apr_int64_t) == id) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
 static void ids_fill(mdl_json_t *array, const apr_array_header_t *ids)
 {
     for (int i = 0; i < ids->nelts; i++) {

@@ -8,6 +8,8 @@
 #include "core/problem.h"
 #include "db/db.h"
 
+int mdl_ids_has(const apr_array_header_t *ids, apr_int64_t id);
+
 /** Adds the ids as an array. */
 void mdl_ids_add(mdl_json_t *to, const char *name, const apr_array_header_t *ids);
 

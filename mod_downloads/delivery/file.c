@@ -46,31 +46,31 @@ typedef struct {
     mdl_transfer_t *transfer; /* NULL where no bytes are sent */
 } serve_t;
 
-/* Each state has its sentences in message.html. */
+/* What is sent in place of the bytes: the name of a message in message.html, and its status. */
 typedef struct {
-    int status;
-    const char *state;
-} refusal_t;
+    int status; /* OK: the bytes are sent */
+    const char *name;
+} message_t;
 
-static const refusal_t refusals[] = {
-    [MDL_ENTITLEMENT_GONE] = {HTTP_NOT_FOUND, "file_gone"},
-    [MDL_ENTITLEMENT_REVOKED] = {HTTP_FORBIDDEN, "revoked"},
-    [MDL_ENTITLEMENT_REJECTED] = {HTTP_FORBIDDEN, "rejected"},
-    [MDL_ENTITLEMENT_HELD] = {HTTP_FORBIDDEN, "held"},
-    [MDL_ENTITLEMENT_EXPIRED] = {HTTP_FORBIDDEN, "expired"},
-    [MDL_ENTITLEMENT_LINK_OLD] = {HTTP_GONE, "link_old"},
-    [MDL_ENTITLEMENT_NOT_READY] = {HTTP_CONFLICT, "preparing"},
-    [MDL_ENTITLEMENT_FAILED] = {HTTP_CONFLICT, "failed"},
-    [MDL_ENTITLEMENT_EXHAUSTED] = {HTTP_FORBIDDEN, "exhausted"},
-    [MDL_ENTITLEMENT_CAPPED] = {HTTP_FORBIDDEN, "capped"},
-    [MDL_ENTITLEMENT_CROWDED] = {HTTP_TOO_MANY_REQUESTS, "crowded"},
+static const int statuses[] = {
+    [MDL_ENTITLEMENT_OK] = OK,
+    [MDL_ENTITLEMENT_HELD] = HTTP_FORBIDDEN,
+    [MDL_ENTITLEMENT_REJECTED] = HTTP_FORBIDDEN,
+    [MDL_ENTITLEMENT_REVOKED] = HTTP_FORBIDDEN,
+    [MDL_ENTITLEMENT_EXPIRED] = HTTP_FORBIDDEN,
+    [MDL_ENTITLEMENT_NOT_READY] = HTTP_CONFLICT,
+    [MDL_ENTITLEMENT_FAILED] = HTTP_CONFLICT,
+    [MDL_ENTITLEMENT_EXHAUSTED] = HTTP_FORBIDDEN,
+    [MDL_ENTITLEMENT_GONE] = HTTP_NOT_FOUND,
+    [MDL_ENTITLEMENT_LINK_OLD] = HTTP_GONE,
+    [MDL_ENTITLEMENT_CAPPED] = HTTP_FORBIDDEN,
+    [MDL_ENTITLEMENT_CROWDED] = HTTP_TOO_MANY_REQUESTS,
 };
-static const refusal_t wrong_method = {HTTP_METHOD_NOT_ALLOWED, "wrong_method"};
-static const refusal_t prefetched = {HTTP_FORBIDDEN, "prefetch"};
-static const refusal_t changed = {HTTP_PRECONDITION_FAILED, "file_changed"};
-static const refusal_t beyond = {HTTP_RANGE_NOT_SATISFIABLE, "nothing_left"};
-static const refusal_t unchanged = {HTTP_NOT_MODIFIED, NULL};
-static const refusal_t missing = {HTTP_INTERNAL_SERVER_ERROR, "file_missing"};
+
+static message_t message_of(mdl_entitlement_t entitlement)
+{
+    return (message_t){statuses[entitlement], mdl_entitlement_names[entitlement]};
+}
 
 static int is_archive(const serve_t *serve)
 {
@@ -101,7 +101,7 @@ static apr_status_t order_head_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_order_head(db, p, arg);
 }
 
-static int file_refuse(const serve_t *serve, const refusal_t *problem)
+static int file_refuse(const serve_t *serve, message_t message)
 {
     request_rec *r = serve->r;
     const char *page_id = serve->download.page_id;
@@ -109,20 +109,20 @@ static int file_refuse(const serve_t *serve, const refusal_t *problem)
     mdl_order_t *order;
 
     unset_validators(r);
-    if (problem == &beyond) {
+    if (message.status == HTTP_RANGE_NOT_SATISFIABLE) {
         apr_table_setn(r->headers_out, "Content-Range",
                        apr_psprintf(r->pool, "bytes */%" APR_INT64_T_FMT, serve->download.size));
     }
-    if (problem->status == HTTP_TOO_MANY_REQUESTS) {
+    if (message.status == HTTP_TOO_MANY_REQUESTS) {
         apr_table_setn(r->headers_out, "Retry-After", CROWD_WAIT);
     }
-    log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", problem->status, problem->state));
+    log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", message.status, message.name));
     if (page_id == NULL ||
         mdl_customer_order(r, serve->service, page_id, order_head_effect, &order) != APR_SUCCESS) {
-        return mdl_view_message(r, problem->status, problem->state, NULL);
+        return mdl_view_message(r, message.status, message.name, NULL);
     }
     customer = mdl_customer_view(serve->service, order, r->pool);
-    return mdl_view_message(r, problem->status, problem->state, &customer);
+    return mdl_view_message(r, message.status, message.name, &customer);
 }
 
 static void log_missing(const serve_t *serve, apr_status_t rv)
@@ -171,7 +171,7 @@ static void set_validators(serve_t *serve)
 {
     request_rec *r = serve->r;
 
-    serve->etag = apr_pstrcat(r->pool, "\"", serve->download.sha256, "\"", NULL);
+    serve->etag = apr_pstrcat(r->pool, "\"", serve->download.tag, "\"", NULL);
     apr_table_setn(r->headers_out, "ETag", serve->etag);
     ap_update_mtime(r, serve->download.updated_at);
     ap_set_last_modified(r);
@@ -200,7 +200,7 @@ static void set_headers(const serve_t *serve)
     ap_set_accept_ranges(r);
     apr_table_setn(headers, "Content-Disposition",
                    mdl_filename_disposition(download->filename, r->pool));
-    if (!is_archive(serve)) {
+    if (download->sha256 != NULL) {
         apr_table_setn(headers, "Repr-Digest", repr_digest(download->sha256, r->pool));
     }
     apr_table_setn(headers, "X-Content-Type-Options", "nosniff");
@@ -231,24 +231,8 @@ static int send_unchanged(const serve_t *serve)
     return OK;
 }
 
-static mdl_entitlement_t verdict_of(mdl_session_verdict_t verdict)
-{
-    switch (verdict) {
-    case MDL_SESSION_EXHAUSTED:
-        return MDL_ENTITLEMENT_EXHAUSTED;
-    case MDL_SESSION_OVER:
-        return MDL_ENTITLEMENT_LINK_OLD;
-    case MDL_SESSION_CAPPED:
-        return MDL_ENTITLEMENT_CAPPED;
-    case MDL_SESSION_CROWDED:
-        return MDL_ENTITLEMENT_CROWDED;
-    default:
-        return MDL_ENTITLEMENT_OK;
-    }
-}
-
-/* With a connection to the database, and none while it waits: others that were sent a moment ago
-   are settled meanwhile, which decides whether this is a repeat of the whole. */
+/* Waits without a connection to the database while it is unsettled: what was sent a moment ago is
+   settled meanwhile, which decides whether this is another download. */
 static apr_status_t file_begin(const serve_t *serve, mdl_session_begin_t *begin, apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;
@@ -263,18 +247,18 @@ static apr_status_t file_begin(const serve_t *serve, mdl_session_begin_t *begin,
         begin->leased_until = mdl_settler_due(apr_time_now());
         rv = mdl_session_begin(mdl_connection_db(connection), begin, p);
         mdl_connection_close(connection);
-        if (rv != APR_SUCCESS || begin->verdict != MDL_SESSION_UNSETTLED) {
+        if (rv != APR_SUCCESS || begin->entitlement != MDL_ENTITLEMENT_UNSETTLED) {
             break;
         }
         apr_sleep(SETTLE_NAP);
     }
-    if (rv == APR_SUCCESS && begin->verdict == MDL_SESSION_BEGUN && begin->leased_until != 0) {
+    if (rv == APR_SUCCESS && begin->entitlement == MDL_ENTITLEMENT_OK && begin->leased_until != 0) {
         mdl_settler_renewed(begin->leased_until);
     }
     return rv;
 }
 
-/* Of which a download is taken. */
+/* The files of which a download is taken. */
 static apr_array_header_t *file_ids_of(const serve_t *serve, apr_pool_t *p)
 {
     const apr_array_header_t *files = serve->download.archive.files;
@@ -290,7 +274,7 @@ static apr_array_header_t *file_ids_of(const serve_t *serve, apr_pool_t *p)
     return ids;
 }
 
-/* Of what the ids of thousands of files take nothing has to last until they are sent. */
+/* The ids of thousands of files need not stay in memory until the files are sent. */
 static apr_pool_t *scratch_pool(const serve_t *serve)
 {
     apr_pool_t *pool;
@@ -300,23 +284,24 @@ static apr_pool_t *scratch_pool(const serve_t *serve)
     return pool;
 }
 
-/* Takes what sending bytes costs. */
-static apr_status_t file_take(serve_t *serve, const refusal_t **problem)
+/* Takes what sending bytes costs, or says why it can't. */
+static apr_status_t file_take(serve_t *serve, message_t *message)
 {
     apr_pool_t *scratch = scratch_pool(serve);
     const mdl_settings_t *settings = serve->service->settings;
     const mdl_download_t *download = &serve->download;
     request_rec *r = serve->r;
-    mdl_session_begin_t session = {.link = &serve->link,
-                                   .files = file_ids_of(serve, scratch),
-                                   .limit = download->limit,
-                                   .etag = serve->etag,
-                                   .size = download->size,
-                                   .whole = serve->range == MDL_RANGE_WHOLE,
-                                   .lifetime = settings->session_lifetime,
-                                   .idle = settings->session_idle,
-                                   .meter_id = mdl_settler_lease_id(),
-                                   .transfer_id = mdl_random_base62(MDL_TRANSFER_ID, r->pool)};
+    mdl_session_begin_t session = {
+        .link = &serve->link,
+        .files = file_ids_of(serve, scratch),
+        .limit = download->limit,
+        .etag = serve->etag,
+        .size = download->size,
+        .whole = serve->range == MDL_RANGE_WHOLE,
+        .lifetime = settings->session_lifetime,
+        .idle = settings->session_idle,
+        .lease_id = mdl_settler_lease_id(),
+        .transfer_id = mdl_random_base62(MDL_TRANSFER_ID_LENGTH, r->pool)};
     apr_status_t rv;
 
     mdl_settler_start();
@@ -326,14 +311,14 @@ static apr_status_t file_take(serve_t *serve, const refusal_t **problem)
     }
     apr_pool_destroy(scratch);
     if (rv != APR_SUCCESS) {
-        /* The answer to a COMMIT may have been lost: what it began is ended by the settler, too. */
+        /* If the answer to the COMMIT was lost, the settler ends what may have begun. */
         if (rv == MDL_DB_EGONE && session.why != NULL) {
             mdl_transfer_begin(r, session.transfer_id, serve->link.session, session.generation);
         }
         return rv;
     }
-    if (session.verdict != MDL_SESSION_BEGUN) {
-        *problem = &refusals[verdict_of(session.verdict)];
+    *message = message_of(session.entitlement);
+    if (message->status != OK) {
         return APR_SUCCESS;
     }
     log_hit(serve, session.why);
@@ -343,27 +328,31 @@ static apr_status_t file_take(serve_t *serve, const refusal_t **problem)
 }
 
 /* Everything that decides and costs nothing. */
-static const refusal_t *file_decide(serve_t *serve)
+static message_t file_decide(serve_t *serve)
 {
-    int status;
+    request_rec *r = serve->r;
     apr_status_t rv;
+    int status;
 
-    if (serve->download.verdict != MDL_ENTITLEMENT_OK) {
-        return &refusals[serve->download.verdict];
+    if (serve->download.entitlement != MDL_ENTITLEMENT_OK) {
+        return message_of(serve->download.entitlement);
     }
-    if (mdl_customer_prefetches(serve->r)) {
-        return &prefetched;
+    if (mdl_customer_prefetches(r)) {
+        return (message_t){HTTP_FORBIDDEN, "prefetch"};
     }
     rv = is_archive(serve) ? open_archive(serve) : file_open(serve);
     if (rv != APR_SUCCESS) {
-        return &missing;
+        return (message_t){HTTP_INTERNAL_SERVER_ERROR, "file_missing"};
     }
     set_validators(serve);
-    if ((status = ap_meets_conditions(serve->r)) != OK) {
-        return status == HTTP_NOT_MODIFIED ? &unchanged : &changed;
+    if ((status = ap_meets_conditions(r)) != OK) {
+        return status == HTTP_NOT_MODIFIED ? (message_t){HTTP_NOT_MODIFIED, NULL}
+                                           : (message_t){HTTP_PRECONDITION_FAILED, "file_changed"};
     }
-    serve->range = mdl_range_read(serve->r, serve->download.size);
-    return serve->range == MDL_RANGE_BEYOND ? &beyond : NULL;
+    serve->range = mdl_range_read(r, serve->download.size);
+    return serve->range == MDL_RANGE_BEYOND
+               ? (message_t){HTTP_RANGE_NOT_SATISFIABLE, "nothing_left"}
+               : (message_t){OK, NULL};
 }
 
 static apr_status_t file_look(serve_t *serve)
@@ -403,29 +392,32 @@ static apr_pool_t *archive_pool(request_rec *r)
 static int serve_link(serve_t *serve)
 {
     request_rec *r = serve->r;
-    const refusal_t *problem = NULL;
+    message_t message = {OK, NULL};
     apr_status_t rv;
 
     /* RFC 9110 section 14.2: ranges are GET's alone, which the byterange filter doesn't know. */
     if (r->header_only) {
         apr_table_unset(r->headers_in, "Range");
     }
-    if ((rv = file_look(serve)) == APR_SUCCESS && (problem = file_decide(serve)) == NULL) {
+    if ((rv = file_look(serve)) == APR_SUCCESS) {
+        message = file_decide(serve);
+    }
+    if (rv == APR_SUCCESS && message.status == OK) {
         if (r->header_only) {
             log_hit(serve, "not counted, HEAD");
         } else {
-            rv = file_take(serve, &problem); /* last, when nothing else can go wrong */
+            rv = file_take(serve, &message); /* last, when nothing else can go wrong */
         }
     }
     if (rv != APR_SUCCESS) {
         unset_validators(r);
         return mdl_view_failure(r, rv);
     }
-    if (problem == &unchanged) {
+    if (message.status == HTTP_NOT_MODIFIED) {
         return send_unchanged(serve);
     }
-    if (problem != NULL) {
-        return file_refuse(serve, problem);
+    if (message.status != OK) {
+        return file_refuse(serve, message);
     }
     set_headers(serve);
     return send_blob(serve);
@@ -463,6 +455,6 @@ int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const ch
         return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
     }
     return file_look(&serve) == APR_SUCCESS
-               ? file_refuse(&serve, &wrong_method)
+               ? file_refuse(&serve, (message_t){HTTP_METHOD_NOT_ALLOWED, "wrong_method"})
                : mdl_view_message(r, HTTP_METHOD_NOT_ALLOWED, "wrong_method", NULL);
 }

@@ -28,7 +28,7 @@
 
 static struct {
     const mdl_service_t *service;
-    char id[ID_LENGTH + 1];
+    char lease_id[ID_LENGTH + 1];
     pthread_mutex_t mutex;
     pthread_t thread;
     _Atomic int started;
@@ -37,7 +37,7 @@ static struct {
     _Atomic apr_time_t leased_until;
 } settler = {.mutex = PTHREAD_MUTEX_INITIALIZER};
 
-/* The thread's own. */
+/* What only the thread itself uses. */
 typedef struct {
     apr_pool_t *pool;
     apr_pool_t *turn;
@@ -48,7 +48,7 @@ typedef struct {
 
 const char *mdl_settler_lease_id(void)
 {
-    return settler.id;
+    return settler.lease_id;
 }
 
 apr_time_t mdl_settler_due(apr_time_t now)
@@ -61,35 +61,19 @@ void mdl_settler_renewed(apr_time_t until)
     atomic_store(&settler.leased_until, until);
 }
 
-void mdl_settler_wake(void)
+/* --- settling --- */
+
+static int delivery_compare(const void *a, const void *b)
 {
-    sem_post(&settler.work);
+    return strcmp(((const mdl_session_delivery_t *)a)->session_id,
+                  ((const mdl_session_delivery_t *)b)->session_id);
 }
 
-/* Settling. */
-
-static int by_session(const void *one, const void *other)
+/* By session, the order in which all who write transfers do so: none waits for the other. */
+static apr_array_header_t *deliveries_sorted(apr_array_header_t *deliveries)
 {
-    return strcmp(((const mdl_session_delivery_t *)one)->session_id,
-                  ((const mdl_session_delivery_t *)other)->session_id);
-}
-
-static apr_array_header_t *deliveries_of(const apr_array_header_t *views, apr_pool_t *p)
-{
-    apr_array_header_t *deliveries = apr_array_make(p, views->nelts,
-                                                    sizeof(mdl_session_delivery_t));
-
-    for (int i = 0; i < views->nelts; i++) {
-        const mdl_transfer_view_t *view = &APR_ARRAY_IDX(views, i, mdl_transfer_view_t);
-
-        APR_ARRAY_PUSH(deliveries, mdl_session_delivery_t) = (mdl_session_delivery_t){
-            .transfer_id = view->id,
-            .session_id = view->session_id,
-            .generation = view->generation,
-            .ranges = mdl_coverage_text(view->coverage, p),
-            .bytes = view->bytes};
-    }
-    qsort(deliveries->elts, (size_t)deliveries->nelts, sizeof(mdl_session_delivery_t), by_session);
+    qsort(deliveries->elts, (size_t)deliveries->nelts, sizeof(mdl_session_delivery_t),
+          delivery_compare);
     return deliveries;
 }
 
@@ -106,12 +90,12 @@ static apr_status_t settler_settle(work_t *work, const apr_array_header_t *deliv
     return mdl_reconnect_write(work->database, session_settle_effect, &settle, work->turn);
 }
 
-static int is_for_later(apr_status_t rv)
+static int should_retry(apr_status_t rv)
 {
     return mdl_db_unavailable(rv) || rv == MDL_DB_EFULL;
 }
 
-/* One that the database refuses must not keep the others. */
+/* A delivery that the database refuses must not hold up the others. */
 static int settler_settle_alone(work_t *work, const mdl_session_delivery_t *delivery)
 {
     apr_array_header_t *one = apr_array_make(work->turn, 1, sizeof(mdl_session_delivery_t));
@@ -119,7 +103,7 @@ static int settler_settle_alone(work_t *work, const mdl_session_delivery_t *deli
 
     APR_ARRAY_PUSH(one, mdl_session_delivery_t) = *delivery;
     rv = settler_settle(work, one);
-    if (is_for_later(rv)) {
+    if (should_retry(rv)) {
         return 0;
     }
     if (rv != APR_SUCCESS) {
@@ -130,15 +114,15 @@ static int settler_settle_alone(work_t *work, const mdl_session_delivery_t *deli
     return 1;
 }
 
-/* Writes down what has ended; returns how many were written down. */
-static int settle_some(work_t *work, int *waiting)
+/* Settles transfers that have ended, BATCH at most; returns how many were settled. */
+static int settle_ended(work_t *work, int *waiting)
 {
-    apr_array_header_t *views = mdl_transfer_settled(BATCH, waiting, work->turn);
-    apr_array_header_t *deliveries = deliveries_of(views, work->turn);
+    apr_array_header_t *deliveries = deliveries_sorted(
+        mdl_transfer_settled(BATCH, waiting, work->turn));
     apr_status_t rv = deliveries->nelts > 0 ? settler_settle(work, deliveries) : APR_SUCCESS;
     int settled = 0;
 
-    for (int i = 0; i < deliveries->nelts && !is_for_later(rv); i++) {
+    for (int i = 0; i < deliveries->nelts && !should_retry(rv); i++) {
         const mdl_session_delivery_t *delivery = &APR_ARRAY_IDX(deliveries, i,
                                                                 mdl_session_delivery_t);
 
@@ -153,7 +137,7 @@ static int settle_some(work_t *work, int *waiting)
     return settled;
 }
 
-/* The second's work. */
+/* --- each second --- */
 
 static apr_status_t lease_renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -163,9 +147,9 @@ static apr_status_t lease_renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 static void settler_renew(work_t *work)
 {
     apr_time_t now = apr_time_now();
-    mdl_lease_tick_t tick = {.id = settler.id, .leased_until = now + MDL_LEASE_TIME};
+    mdl_lease_tick_t tick = {.id = settler.lease_id, .leased_until = now + MDL_LEASE_TIME};
 
-    tick.progress = deliveries_of(mdl_transfer_moved(MOVED_MAX, work->turn), work->turn);
+    tick.progress = deliveries_sorted(mdl_transfer_moved(MOVED_MAX, work->turn));
     if ((tick.progress->nelts == 0 && mdl_settler_due(now) == 0) ||
         mdl_reconnect_write(work->database, lease_renew_effect, &tick, work->turn) != APR_SUCCESS) {
         return;
@@ -188,9 +172,9 @@ static apr_status_t lease_forbidden_effect(mdl_db_t *db, apr_pool_t *p, void *ar
     return mdl_lease_forbidden(db, p, arg);
 }
 
-static void cut_forbidden(work_t *work)
+static void settler_cut_forbidden(work_t *work)
 {
-    mdl_lease_tick_t tick = {.id = settler.id};
+    mdl_lease_tick_t tick = {.id = settler.lease_id};
 
     if (mdl_reconnect_read(work->database, lease_forbidden_effect, &tick, work->turn) !=
         APR_SUCCESS) {
@@ -216,12 +200,12 @@ static void settler_turn(work_t *work)
     mdl_transfer_count(&running, &ended);
     if (running + ended > 0 && now >= work->next_tick) {
         work->next_tick = now + TICK;
-        cut_forbidden(work);
+        settler_cut_forbidden(work);
         mdl_transfer_reset_stalled();
         settler_renew(work);
         apr_pool_clear(work->turn);
     }
-    while (ended > 0 && settle_some(work, &waiting) == BATCH) {
+    while (ended > 0 && settle_ended(work, &waiting) == BATCH) {
         apr_pool_clear(work->turn);
     }
     apr_pool_clear(work->turn);
@@ -258,12 +242,12 @@ static void settler_finish(work_t *work)
     int waiting;
 
     mdl_transfer_end_all();
-    while (settle_some(work, &waiting) > 0) {
+    while (settle_ended(work, &waiting) > 0) {
         apr_pool_clear(work->turn);
     }
 }
 
-static void *work_until_stopped(void *unused)
+static void *settler_main(void *unused)
 {
     const mdl_settings_t *settings = settler.service->settings;
     const mdl_reconnect_config_t config = {
@@ -302,13 +286,13 @@ void mdl_settler_start(void)
     if (!settler.started) {
         sigfillset(&all);
         pthread_sigmask(SIG_SETMASK, &all, &before);
-        settler.started = pthread_create(&settler.thread, NULL, work_until_stopped, NULL) == 0;
+        settler.started = pthread_create(&settler.thread, NULL, settler_main, NULL) == 0;
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     pthread_mutex_unlock(&settler.mutex);
 }
 
-/* Prefork runs both in a signal handler: so they do nothing but post and wait. */
+/* Prefork calls this and settler_join in a signal handler, so they only post and wait. */
 void mdl_settler_stop(void)
 {
     if (settler.started) {
@@ -332,10 +316,16 @@ static apr_status_t settler_join(void *unused)
     return APR_SUCCESS;
 }
 
+static void settler_wake(void)
+{
+    sem_post(&settler.work);
+}
+
 void mdl_settler_init(apr_pool_t *p, const mdl_service_t *service)
 {
     settler.service = service;
-    apr_cpystrn(settler.id, mdl_random_base62(ID_LENGTH, p), sizeof settler.id);
+    apr_cpystrn(settler.lease_id, mdl_random_base62(ID_LENGTH, p), sizeof settler.lease_id);
     sem_init(&settler.work, 0, 0);
+    mdl_transfer_on_change(settler_wake);
     apr_pool_pre_cleanup_register(p, NULL, settler_join);
 }

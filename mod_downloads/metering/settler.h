@@ -1,8 +1,8 @@
 /*
- * The settler: a thread of each httpd child that has delivered, with a connection to the database
- * of its own.  It writes down what transfers deliver and, when they have ended, what they did; it
- * renews this process's lease; and each second it cuts the transfers of customers who may not have
- * their file any more.
+ * The settler: a thread in each httpd child that has delivered something, with its own connection
+ * to the database.  It writes down what running transfers have delivered so far, settles those that
+ * have ended, and renews this process's lease.  Each second it cuts the transfers of customers who
+ * may not have their file any more.
  */
 #ifndef MDL_METERING_SETTLER_H
 #define MDL_METERING_SETTLER_H
@@ -12,26 +12,23 @@
 
 #include "core/service.h"
 
-/** For each httpd child, before its threads.  When p goes, what is known is written down, which is
-    given a few seconds. */
+/** In each httpd child, before its threads.  When p is destroyed, the thread gets a few seconds to
+    write down what is known. */
 void mdl_settler_init(apr_pool_t *p, const mdl_service_t *service);
 
 /** Starts the thread unless it runs; before a transfer begins. */
 void mdl_settler_start(void);
 
-/** Cuts all transfers and has the rest written down, for the process ends. */
+/** For the end of the process: cuts all transfers and has the rest written down. */
 void mdl_settler_stop(void);
 
-/** The name of this process's meter. */
+/** The id of this process's lease. */
 const char *mdl_settler_lease_id(void);
 
-/** What a transfer that begins now has to renew the lease to; 0 when the lease is good. */
+/** The time to which a transfer that begins now must renew the lease; 0 when it need not. */
 apr_time_t mdl_settler_due(apr_time_t now);
 
-/** That it has done so. */
+/** Says that the lease was renewed to this time. */
 void mdl_settler_renewed(apr_time_t until);
-
-/** Says that there is something to do: a first transfer, or one that has ended. */
-void mdl_settler_wake(void);
 
 #endif

@@ -12,18 +12,19 @@
 #include <http_ssl.h>
 #include <util_filter.h>
 
-#include "metering/settler.h"
 #include "metering/socket_bytes.h"
 
-#define MARKS       256 /* of the last 16 MB at least, which is more than a kernel has under way */
+#define MARKS       256 /* cover at least the last 16 MB: more than a kernel has under way */
 #define SETTLE_WAIT apr_time_from_sec(60)
 #define CUT_WAIT    apr_time_from_msec(2500)
 
+/* The connection had sent so many bytes when the response had come to this position. */
 typedef struct {
-    apr_uint64_t socket_bytes;
+    apr_uint64_t connection_bytes;
     apr_uint64_t position;
 } mark_t;
 
+/* A part of the body. */
 typedef struct {
     apr_uint64_t position;
     apr_int64_t offset;
@@ -34,29 +35,28 @@ typedef struct {
 struct mdl_transfer_t {
     mdl_transfer_t *next;
     mdl_transfer_t *previous;
-    int holders; /* the list, and the request until it is logged */
-    char id[MDL_TRANSFER_ID + 1];
+    int references; /* by the list, and by the request until it is logged */
+    char id[MDL_TRANSFER_ID_LENGTH + 1];
     char session_id[32];
     apr_int64_t generation;
     request_rec *r; /* NULL once it has ended */
     mdl_socket_bytes_t *socket_bytes;
-    int fd; /* our own of the connection's socket, which httpd may close first; -1 for want of one
-             */
+    int fd; /* a duplicate of the connection's socket, which httpd may close first; -1 for none */
     int is_stream;
     _Atomic int cut;
-    int final; /* progress is, and nothing is asked any more */
     apr_time_t cut_at;
-    apr_time_t moved_at; /* when it ended, or an acknowledgement came after that */
     mdl_socket_progress_t progress;
-    apr_uint64_t last_wire; /* that the kernel took when it ended */
-    apr_uint64_t position;  /* passed so far */
+    int progress_is_final;
+    apr_time_t moved_at;       /* when it ended, or when the last acknowledgement came after that */
+    apr_uint64_t bytes_at_end; /* that the kernel had taken of the connection when it ended */
+    apr_uint64_t position;     /* passed so far */
     int aborted;
-    apr_int64_t seen; /* bytes when it was looked at last */
+    apr_int64_t reported; /* bytes when mdl_transfer_moved reported it last */
     part_t *parts;
     int part_count;
     int part_room;
     mark_t first;
-    mark_t *marks; /* a ring, of what is not plain */
+    mark_t *marks; /* a ring; NULL for plain HTTP/1.1, where every byte passed is one sent */
     int mark_count;
 };
 
@@ -65,8 +65,14 @@ static struct {
     mdl_transfer_t head; /* of a ring */
     int running;
     int ended;
+    mdl_transfer_wake_fn *wake;
 } list = {.mutex = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP,
           .head = {.next = &list.head, .previous = &list.head}};
+
+void mdl_transfer_on_change(mdl_transfer_wake_fn *wake)
+{
+    list.wake = wake;
+}
 
 static void transfer_append(mdl_transfer_t *transfer)
 {
@@ -76,16 +82,16 @@ static void transfer_append(mdl_transfer_t *transfer)
     list.head.previous = transfer;
 }
 
-static void unlink_transfer(mdl_transfer_t *transfer)
+static void transfer_unlink(mdl_transfer_t *transfer)
 {
     transfer->previous->next = transfer->next;
     transfer->next->previous = transfer->previous;
 }
 
 /* Under the mutex. */
-static void let_go(mdl_transfer_t *transfer)
+static void transfer_release(mdl_transfer_t *transfer)
 {
-    if (--transfer->holders == 0) {
+    if (--transfer->references == 0) {
         mdl_socket_bytes_release(transfer->socket_bytes);
         free(transfer->marks);
         free(transfer->parts);
@@ -94,11 +100,13 @@ static void let_go(mdl_transfer_t *transfer)
 }
 
 /*
- * The position that the client can have reached when so many bytes have come to it.  What was
- * passed behind a mark can't be on the wire before the mark's byte, so a mark and the bytes since
- * then are never too little; nor is the position of the next mark, for it was passed before.
+ * The furthest position that the client can have reached once so many bytes of the connection have
+ * come to it.  What was passed behind a mark left behind the mark's byte, so the mark's position
+ * and the bytes since then are never too little; nor is the position of the next mark, for it was
+ * passed before.
  */
-static apr_uint64_t position_at(const mdl_transfer_t *transfer, apr_uint64_t socket_bytes)
+static apr_uint64_t transfer_position_at(const mdl_transfer_t *transfer,
+                                         apr_uint64_t connection_bytes)
 {
     const mark_t *mark = &transfer->first;
     apr_uint64_t most = transfer->position, ahead;
@@ -107,38 +115,40 @@ static apr_uint64_t position_at(const mdl_transfer_t *transfer, apr_uint64_t soc
     for (int i = transfer->mark_count - 1; i >= oldest; i--) {
         const mark_t *candidate = &transfer->marks[i % MARKS];
 
-        if (candidate->socket_bytes <= socket_bytes) {
+        if (candidate->connection_bytes <= connection_bytes) {
             mark = candidate;
             break;
         }
         most = candidate->position;
     }
-    ahead = socket_bytes > mark->socket_bytes ? socket_bytes - mark->socket_bytes : 0;
+    ahead = connection_bytes > mark->connection_bytes ? connection_bytes - mark->connection_bytes
+                                                      : 0;
     return mark->position + (ahead < most - mark->position ? ahead : most - mark->position);
 }
 
-/* What the client has once all that was handed over has come to it. */
-static apr_uint64_t handed_over(const mdl_transfer_t *transfer)
+/* The bytes that will have come to the client if it gets all that was handed over. */
+static apr_uint64_t transfer_handed_over(const mdl_transfer_t *transfer)
 {
     if (transfer->r != NULL) {
         return mdl_socket_bytes_out(transfer->socket_bytes);
     }
-    /* Of a stream that ended well the connection may hold bytes that no kernel took yet. */
-    return transfer->is_stream && !transfer->aborted ? UINT64_MAX : transfer->last_wire;
+    /* The connection may still hold bytes of a stream that ended well, not yet given to a kernel.
+     */
+    return transfer->is_stream && !transfer->aborted ? UINT64_MAX : transfer->bytes_at_end;
 }
 
-/* Brings progress up to date; true when it will not change any more. */
+/* Brings progress up to date; true once it is final. */
 static int transfer_ask(mdl_transfer_t *transfer)
 {
     apr_uint64_t acknowledged = transfer->progress.acknowledged;
     apr_status_t rv;
 
-    if (transfer->final) {
+    if (transfer->progress_is_final) {
         return 1;
     }
     rv = mdl_socket_bytes_ask(transfer->socket_bytes, transfer->fd, &transfer->progress);
     if (rv != APR_SUCCESS && rv != APR_ECONNABORTED) {
-        transfer->progress.sent = handed_over(transfer);
+        transfer->progress.sent = transfer_handed_over(transfer);
     }
     if (transfer->progress.acknowledged != acknowledged) {
         transfer->moved_at = apr_time_now();
@@ -146,26 +156,25 @@ static int transfer_ask(mdl_transfer_t *transfer)
     return rv != APR_SUCCESS;
 }
 
-/* Ends its connection at once, of whose transfers the last word is taken before. */
+/* Resets its connection, after asking for the last time what each transfer on it delivered. */
 static void transfer_reset(const mdl_transfer_t *one)
 {
     for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
          transfer = transfer->next) {
         if (transfer->socket_bytes == one->socket_bytes) {
             transfer_ask(transfer);
-            transfer->final = 1;
+            transfer->progress_is_final = 1;
         }
     }
     mdl_socket_bytes_reset(one->fd);
 }
 
-static mdl_transfer_view_t view_of(const mdl_transfer_t *transfer, apr_pool_t *p)
+/* What it has delivered so far; once progress is final, in the end. */
+static mdl_session_delivery_t transfer_delivery(const mdl_transfer_t *transfer, apr_pool_t *p)
 {
-    apr_uint64_t reached = position_at(transfer, transfer->progress.sent);
-    mdl_transfer_view_t view = {.id = apr_pstrdup(p, transfer->id),
-                                .session_id = apr_pstrdup(p, transfer->session_id),
-                                .generation = transfer->generation,
-                                .coverage = mdl_coverage_make(p)};
+    apr_uint64_t reached = transfer_position_at(transfer, transfer->progress.sent);
+    mdl_coverage_t *coverage = mdl_coverage_make(p);
+    apr_int64_t bytes = 0;
 
     for (int i = 0; i < transfer->part_count; i++) {
         const part_t *part = &transfer->parts[i];
@@ -176,21 +185,25 @@ static mdl_transfer_view_t view_of(const mdl_transfer_t *transfer, apr_pool_t *p
             if (part->at_once || length > (apr_uint64_t)part->length) {
                 length = (apr_uint64_t)part->length;
             }
-            mdl_coverage_add(view.coverage, part->offset, part->offset + (apr_int64_t)length);
-            view.bytes += (apr_int64_t)length;
+            mdl_coverage_add(coverage, part->offset, part->offset + (apr_int64_t)length);
+            bytes += (apr_int64_t)length;
         }
     }
-    return view;
+    return (mdl_session_delivery_t){.transfer_id = apr_pstrdup(p, transfer->id),
+                                    .session_id = apr_pstrdup(p, transfer->session_id),
+                                    .generation = transfer->generation,
+                                    .coverage = coverage,
+                                    .bytes = bytes};
 }
 
-/* Ending. */
+/* --- the request: begin, pass, end --- */
 
-/* Under the mutex: no more is handed over. */
+/* Under the mutex: nothing more is handed over. */
 static void transfer_end(mdl_transfer_t *transfer, int aborted)
 {
     transfer->r = NULL;
     transfer->aborted = aborted;
-    transfer->last_wire = mdl_socket_bytes_out(transfer->socket_bytes);
+    transfer->bytes_at_end = mdl_socket_bytes_out(transfer->socket_bytes);
     transfer->moved_at = apr_time_now();
     list.running--;
     list.ended++;
@@ -199,14 +212,14 @@ static void transfer_end(mdl_transfer_t *transfer, int aborted)
     }
 }
 
-/* As the request's pool goes, which is after its last byte was handed to the kernel.  Prefork ends
-   its children in a signal handler, maybe of the very thread that holds the mutex. */
-static apr_status_t end_answer(void *data)
+/* Runs when the request's pool is destroyed, which is after its last byte was handed to the
+   kernel. */
+static apr_status_t transfer_request_end(void *data)
 {
     mdl_transfer_t *transfer = data;
 
     if (pthread_mutex_lock(&list.mutex) != 0) {
-        return APR_SUCCESS;
+        return APR_SUCCESS; /* prefork ends a child in a signal handler: this thread may hold it */
     }
     if (transfer->r != NULL) {
         const conn_rec *c = transfer->r->connection;
@@ -214,9 +227,9 @@ static apr_status_t end_answer(void *data)
         transfer_end(transfer,
                      transfer->cut || c->aborted || (c->master != NULL && c->master->aborted));
     }
-    let_go(transfer);
+    transfer_release(transfer);
     pthread_mutex_unlock(&list.mutex);
-    mdl_settler_wake();
+    list.wake();
     return APR_SUCCESS;
 }
 
@@ -244,27 +257,27 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *s
     int is_first;
 
     transfer->r = r;
-    transfer->holders = 2;
+    transfer->references = 2;
     apr_cpystrn(transfer->id, id, sizeof transfer->id);
     apr_cpystrn(transfer->session_id, session_id, sizeof transfer->session_id);
     transfer->generation = generation;
     transfer->is_stream = c->master != NULL;
     transfer->socket_bytes = mdl_socket_bytes_of(c);
     transfer->fd = fcntl(mdl_socket_bytes_socket(c), F_DUPFD_CLOEXEC, 0);
-    transfer->seen = -1;
+    transfer->reported = -1;
     if (transfer->is_stream || ap_ssl_conn_is_ssl(c)) {
         transfer->marks = ap_calloc(MARKS, sizeof(mark_t));
     }
-    transfer->first.socket_bytes = mdl_socket_bytes_out(transfer->socket_bytes);
+    transfer->first.connection_bytes = mdl_socket_bytes_out(transfer->socket_bytes);
     mdl_socket_bytes_retain(transfer->socket_bytes);
     mdl_socket_bytes_set_notsent_lowat(transfer->fd);
     pthread_mutex_lock(&list.mutex);
     transfer_append(transfer);
     is_first = list.running++ == 0;
     pthread_mutex_unlock(&list.mutex);
-    apr_pool_pre_cleanup_register(r->pool, transfer, end_answer);
+    apr_pool_pre_cleanup_register(r->pool, transfer, transfer_request_end);
     if (is_first) {
-        mdl_settler_wake();
+        list.wake();
     }
     return transfer;
 }
@@ -274,14 +287,14 @@ void mdl_transfer_mark(mdl_transfer_t *transfer)
     if (transfer->marks != NULL) {
         pthread_mutex_lock(&list.mutex);
         transfer->marks[transfer->mark_count++ % MARKS] = (mark_t){
-            .socket_bytes = mdl_socket_bytes_out(transfer->socket_bytes),
+            .connection_bytes = mdl_socket_bytes_out(transfer->socket_bytes),
             .position = transfer->position};
         pthread_mutex_unlock(&list.mutex);
     }
 }
 
 /* Under the mutex. */
-static void append_part(mdl_transfer_t *transfer, part_t part)
+static void transfer_append_part(mdl_transfer_t *transfer, part_t part)
 {
     if (transfer->part_count == transfer->part_room) {
         transfer->part_room = 2 * transfer->part_room + 1;
@@ -299,8 +312,8 @@ void mdl_transfer_add_part(mdl_transfer_t *transfer, apr_int64_t offset, apr_int
         last->offset + last->length == offset) {
         last->length += length;
     } else {
-        append_part(transfer,
-                    (part_t){.position = transfer->position, .offset = offset, .length = length});
+        transfer_append_part(
+            transfer, (part_t){.position = transfer->position, .offset = offset, .length = length});
     }
     transfer->position += (apr_uint64_t)length;
     pthread_mutex_unlock(&list.mutex);
@@ -309,10 +322,11 @@ void mdl_transfer_add_part(mdl_transfer_t *transfer, apr_int64_t offset, apr_int
 void mdl_transfer_add_rest(mdl_transfer_t *transfer, apr_int64_t offset, apr_int64_t length)
 {
     pthread_mutex_lock(&list.mutex);
-    append_part(transfer, (part_t){.position = transfer->position > 0 ? transfer->position - 1 : 0,
-                                   .offset = offset,
-                                   .length = length,
-                                   .at_once = 1});
+    transfer_append_part(transfer,
+                         (part_t){.position = transfer->position > 0 ? transfer->position - 1 : 0,
+                                  .offset = offset,
+                                  .length = length,
+                                  .at_once = 1});
     pthread_mutex_unlock(&list.mutex);
 }
 
@@ -330,59 +344,34 @@ int mdl_transfer_is_cut(const mdl_transfer_t *transfer)
     return atomic_load(&transfer->cut);
 }
 
-/*
- * A thread that waits for its client would keep the process from ending, so what runs is cut.  What
- * has ended is the kernel's to bring to the client.
- */
-void mdl_transfer_end_all(void)
-{
-    mdl_transfer_t *transfer;
+/* --- for the settler --- */
 
-    pthread_mutex_lock(&list.mutex);
-    for (transfer = list.head.next; transfer != &list.head; transfer = transfer->next) {
-        if (transfer->r != NULL) {
-            atomic_store(&transfer->cut, 1);
-            transfer_end(transfer, 1);
-            transfer_reset(transfer);
-        }
-    }
-    for (transfer = list.head.next; transfer != &list.head; transfer = transfer->next) {
-        if (!transfer->final) {
-            transfer->progress.sent = handed_over(transfer);
-            transfer->final = 1;
-        }
-    }
-    pthread_mutex_unlock(&list.mutex);
-}
-
-/* When nothing has come to the client for long: what the kernel holds does not come to it any more,
-   and what the connection of a stream holds may at any time. */
+/* For a client to which nothing has come for long.  What the kernel holds will not come to it any
+   more; what an HTTP/2 connection holds of a stream still may at any time. */
 static void transfer_give_up(mdl_transfer_t *transfer)
 {
-    if (transfer->is_stream && transfer->progress.acknowledged >= transfer->last_wire) {
-        transfer->progress.sent = handed_over(transfer);
-        transfer->final = 1;
+    if (transfer->is_stream && transfer->progress.acknowledged >= transfer->bytes_at_end) {
+        transfer->progress.sent = transfer_handed_over(transfer);
+        transfer->progress_is_final = 1;
     } else {
         transfer_reset(transfer);
     }
 }
 
-/* Whether there is nothing to wait for: all has arrived, or no more can. */
-static int is_settled(mdl_transfer_t *transfer, apr_time_t now)
+/* Whether it is known what was delivered in the end: all has arrived, or no more can. */
+static int transfer_end_known(mdl_transfer_t *transfer, apr_time_t now)
 {
     if (transfer_ask(transfer) ||
-        position_at(transfer, transfer->progress.acknowledged) >= transfer->position ||
-        (transfer->progress.acknowledged >= transfer->last_wire &&
+        transfer_position_at(transfer, transfer->progress.acknowledged) >= transfer->position ||
+        (transfer->progress.acknowledged >= transfer->bytes_at_end &&
          (!transfer->is_stream || transfer->aborted))) {
         return 1;
     }
     if (now - transfer->moved_at > SETTLE_WAIT) {
         transfer_give_up(transfer);
     }
-    return transfer->final;
+    return transfer->progress_is_final;
 }
-
-/* The settler's. */
 
 void mdl_transfer_count(int *running, int *ended)
 {
@@ -394,53 +383,53 @@ void mdl_transfer_count(int *running, int *ended)
 
 apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p)
 {
-    apr_array_header_t *views = apr_array_make(p, 16, sizeof(mdl_transfer_view_t));
+    apr_array_header_t *deliveries = apr_array_make(p, 16, sizeof(mdl_session_delivery_t));
     mdl_transfer_t *transfer, *next, *last;
 
     pthread_mutex_lock(&list.mutex);
     last = list.head.previous;
-    for (transfer = list.head.next; transfer != &list.head && views->nelts < limit;
+    for (transfer = list.head.next; transfer != &list.head && deliveries->nelts < limit;
          transfer = next) {
         next = transfer == last ? &list.head : transfer->next;
         if (transfer->r != NULL) {
-            mdl_transfer_view_t view;
+            mdl_session_delivery_t delivery;
 
             transfer_ask(transfer);
-            view = view_of(transfer, p);
-            if (view.bytes != transfer->seen) {
-                transfer->seen = view.bytes;
-                APR_ARRAY_PUSH(views, mdl_transfer_view_t) = view;
+            delivery = transfer_delivery(transfer, p);
+            if (delivery.bytes != transfer->reported) {
+                transfer->reported = delivery.bytes;
+                APR_ARRAY_PUSH(deliveries, mdl_session_delivery_t) = delivery;
                 /* behind the others, whose turn it is next time */
-                unlink_transfer(transfer);
+                transfer_unlink(transfer);
                 transfer_append(transfer);
             }
         }
     }
     pthread_mutex_unlock(&list.mutex);
-    return views;
+    return deliveries;
 }
 
 apr_array_header_t *mdl_transfer_settled(int limit, int *waiting, apr_pool_t *p)
 {
-    apr_array_header_t *views = apr_array_make(p, 16, sizeof(mdl_transfer_view_t));
+    apr_array_header_t *deliveries = apr_array_make(p, 16, sizeof(mdl_session_delivery_t));
     apr_time_t now = apr_time_now();
 
     *waiting = 0;
     pthread_mutex_lock(&list.mutex);
     for (mdl_transfer_t *transfer = list.head.next;
-         transfer != &list.head && views->nelts < limit && list.ended > 0;
+         transfer != &list.head && deliveries->nelts < limit && list.ended > 0;
          transfer = transfer->next) {
         if (transfer->r != NULL) {
             continue;
         }
-        if (is_settled(transfer, now)) {
-            APR_ARRAY_PUSH(views, mdl_transfer_view_t) = view_of(transfer, p);
+        if (transfer_end_known(transfer, now)) {
+            APR_ARRAY_PUSH(deliveries, mdl_session_delivery_t) = transfer_delivery(transfer, p);
         } else {
             ++*waiting;
         }
     }
     pthread_mutex_unlock(&list.mutex);
-    return views;
+    return deliveries;
 }
 
 static mdl_transfer_t *transfer_find(const char *id)
@@ -459,13 +448,13 @@ void mdl_transfer_remove(const char *id)
 
     pthread_mutex_lock(&list.mutex);
     if ((transfer = transfer_find(id)) != NULL) {
-        unlink_transfer(transfer);
+        transfer_unlink(transfer);
         list.ended--;
         if (transfer->fd >= 0) {
             close(transfer->fd);
             transfer->fd = -1;
         }
-        let_go(transfer);
+        transfer_release(transfer);
     }
     pthread_mutex_unlock(&list.mutex);
 }
@@ -489,7 +478,28 @@ int mdl_transfer_cut(const char *id)
     return is_new;
 }
 
-/* A stream whose client takes nothing waits where it does not see that it was cut. */
+void mdl_transfer_end_all(void)
+{
+    mdl_transfer_t *transfer;
+
+    pthread_mutex_lock(&list.mutex);
+    for (transfer = list.head.next; transfer != &list.head; transfer = transfer->next) {
+        if (transfer->r != NULL) {
+            atomic_store(&transfer->cut, 1);
+            transfer_end(transfer, 1);
+            transfer_reset(transfer);
+        }
+    }
+    for (transfer = list.head.next; transfer != &list.head; transfer = transfer->next) {
+        if (!transfer->progress_is_final) {
+            transfer->progress.sent = transfer_handed_over(transfer);
+            transfer->progress_is_final = 1;
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
+}
+
+/* A stream whose client takes nothing waits inside httpd, where it does not see that it was cut. */
 void mdl_transfer_reset_stalled(void)
 {
     apr_time_t now = apr_time_now();
@@ -497,7 +507,7 @@ void mdl_transfer_reset_stalled(void)
     pthread_mutex_lock(&list.mutex);
     for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;
          transfer = transfer->next) {
-        if (transfer->r != NULL && transfer->cut && !transfer->final &&
+        if (transfer->r != NULL && transfer->cut && !transfer->progress_is_final &&
             now - transfer->cut_at >= CUT_WAIT) {
             transfer_reset(transfer);
         }

@@ -50,7 +50,7 @@ UPDATE download_session SET status = %s, ranges = %s, bytes = bytes + %lld, upda
     idle_at = %lld
 WHERE id = %s AND generation = %lld
 
--- name: download_session_keep
+-- name: download_session_set_charged
 UPDATE download_session SET kept = %s WHERE id = %s AND generation = %lld
 
 -- name: download_sessions_idle

@@ -49,13 +49,13 @@ static mdl_download_t look(const mdl_signed_file_t *link, apr_pool_t *p)
     return download;
 }
 
-static mdl_entitlement_t verdict(const mdl_signed_file_t *link, apr_pool_t *p)
+static mdl_entitlement_t entitlement(const mdl_signed_file_t *link, apr_pool_t *p)
 {
-    return look(link, p).verdict;
+    return look(link, p).entitlement;
 }
 
 /* Begins a transfer; it runs on. */
-static mdl_session_verdict_t begin(const mdl_signed_file_t *link, int limit, apr_pool_t *p)
+static mdl_entitlement_t begin(const mdl_signed_file_t *link, int limit, apr_pool_t *p)
 {
     mdl_session_begin_t session = {.link = link,
                                    .files = ids_of(p, 1, link->asset_id),
@@ -64,14 +64,14 @@ static mdl_session_verdict_t begin(const mdl_signed_file_t *link, int limit, apr
                                    .size = 4321,
                                    .lifetime = SESSION,
                                    .idle = apr_time_from_sec(600),
-                                   .meter_id = "meter",
+                                   .lease_id = "lease",
                                    .transfer_id = mdl_random_base62(22, p)};
 
     if (mdl_session_begin(db, &session, p) != APR_SUCCESS) {
         printf("# %s\n", mdl_db_error(db));
         exit(2);
     }
-    return session.verdict;
+    return session.entitlement;
 }
 
 /* As a request for the bytes does it. */
@@ -79,11 +79,11 @@ static mdl_entitlement_t fetch(const mdl_signed_file_t *link, apr_pool_t *p)
 {
     mdl_download_t download = look(link, p);
 
-    if (download.verdict == MDL_ENTITLEMENT_OK &&
-        begin(link, download.limit, p) == MDL_SESSION_EXHAUSTED) {
+    if (download.entitlement == MDL_ENTITLEMENT_OK &&
+        begin(link, download.limit, p) == MDL_ENTITLEMENT_EXHAUSTED) {
         return MDL_ENTITLEMENT_EXHAUSTED;
     }
-    return download.verdict;
+    return download.entitlement;
 }
 
 static int used(const mdl_signed_file_t *link, apr_pool_t *p)
@@ -125,7 +125,7 @@ static void test_sessions(apr_pool_t *p)
     mdl_signed_file_t *second = new_link(&bought, p);
     mdl_download_t download = look(first, p);
 
-    is_int(download.verdict, MDL_ENTITLEMENT_OK, "a file that was bought may be had");
+    is_int(download.entitlement, MDL_ENTITLEMENT_OK, "a file that was bought may be had");
     is_str(download.filename, "a.pdf", "with its name");
     is_int(download.size, 4321, "its size");
     is_int(strlen(download.sha256), 64, "and its digest");
@@ -162,8 +162,8 @@ static void test_limits(apr_pool_t *p)
 
     fetch(new_link(&granted, p), p);
     late = look(new_link(&granted, p), p);
-    is_int(late.verdict, MDL_ENTITLEMENT_EXHAUSTED, "after one of one download none is left");
-    is_int(begin(late.link, late.limit, p), MDL_SESSION_EXHAUSTED,
+    is_int(late.entitlement, MDL_ENTITLEMENT_EXHAUSTED, "after one of one download none is left");
+    is_int(begin(late.link, late.limit, p), MDL_ENTITLEMENT_EXHAUSTED,
            "who saw one left before it was taken gets none either");
     mdl_db_command(db, "UPDATE allowance SET downloads_extra = 2 WHERE downloads_used = 1");
     for (n = 0; n < 10 && fetch(new_link(&granted, p), p) == MDL_ENTITLEMENT_OK; n++) {
@@ -171,7 +171,7 @@ static void test_limits(apr_pool_t *p)
     is_int(n, 2, "downloads that were granted extra are had, and no more");
 }
 
-static void test_verdicts(apr_pool_t *p)
+static void test_entitlements(apr_pool_t *p)
 {
     mdl_signed_file_t bought = buy("5", mapping_of(PRODUCT("5"), 0, p), p);
     mdl_mapping_put_t *unready = new_mapping(shop, PRODUCT("6"), ids_of(p, 1, pending), p);
@@ -180,28 +180,28 @@ static void test_verdicts(apr_pool_t *p)
     mdl_signed_file_t foreign = *link;
 
     foreign.asset_id = pending;
-    is_int(verdict(&foreign, p), MDL_ENTITLEMENT_GONE,
+    is_int(entitlement(&foreign, p), MDL_ENTITLEMENT_GONE,
            "a file that is not the assignment's is gone");
     foreign.assignment_id = 999999;
-    is_int(verdict(&foreign, p), MDL_ENTITLEMENT_GONE, "as is one of no assignment");
+    is_int(entitlement(&foreign, p), MDL_ENTITLEMENT_GONE, "as is one of no assignment");
     is_str(look(&foreign, p).page_id, NULL, "without a page");
-    is_int(verdict(new_link(&early, p), p), MDL_ENTITLEMENT_NOT_READY,
+    is_int(entitlement(new_link(&early, p), p), MDL_ENTITLEMENT_NOT_READY,
            "a file that is being imported is not ready");
 
     set_order(link, "held", p);
-    is_int(verdict(link, p), MDL_ENTITLEMENT_HELD, "a held order is held");
+    is_int(entitlement(link, p), MDL_ENTITLEMENT_HELD, "a held order is held");
     set_order(link, "revoked", p);
-    is_int(verdict(link, p), MDL_ENTITLEMENT_REVOKED, "a revoked one revoked");
+    is_int(entitlement(link, p), MDL_ENTITLEMENT_REVOKED, "a revoked one revoked");
     set_order(link, "rejected", p);
-    is_int(verdict(link, p), MDL_ENTITLEMENT_REJECTED, "a rejected one rejected");
+    is_int(entitlement(link, p), MDL_ENTITLEMENT_REJECTED, "a rejected one rejected");
     set_order(link, "active", p);
     set_assignment(link, "status = 'revoked'", p);
-    is_int(verdict(link, p), MDL_ENTITLEMENT_REVOKED, "as is a revoked assignment");
+    is_int(entitlement(link, p), MDL_ENTITLEMENT_REVOKED, "as is a revoked assignment");
     ok(look(link, p).page_id != NULL, "with its page, which says so");
     set_assignment(link, "status = 'active', expires_at = 1", p);
-    is_int(verdict(link, p), MDL_ENTITLEMENT_EXPIRED, "access that ended has expired");
+    is_int(entitlement(link, p), MDL_ENTITLEMENT_EXPIRED, "access that ended has expired");
     set_assignment(link, "expires_at = NULL", p);
-    is_int(verdict(link, p), MDL_ENTITLEMENT_OK, "without all that it may be had");
+    is_int(entitlement(link, p), MDL_ENTITLEMENT_OK, "without all that it may be had");
 }
 
 static void test_content(apr_pool_t *p)
@@ -217,12 +217,13 @@ static void test_content(apr_pool_t *p)
     live->mapping.file_ids = pinned->mapping.file_ids = ids_of(p, 1, newer);
     make_mapping(db, live, p);
     make_mapping(db, pinned, p);
-    is_int(verdict(new_link(&followed, p), p), MDL_ENTITLEMENT_GONE,
+    is_int(entitlement(new_link(&followed, p), p), MDL_ENTITLEMENT_GONE,
            "live content that left the mapping is gone");
-    is_int(verdict(new_link(&kept, p), p), MDL_ENTITLEMENT_OK, "pinned content is there");
+    is_int(entitlement(new_link(&kept, p), p), MDL_ENTITLEMENT_OK, "pinned content is there");
     followed.asset_id = kept.asset_id = newer;
-    is_int(verdict(new_link(&followed, p), p), MDL_ENTITLEMENT_OK, "what came into it is live's");
-    is_int(verdict(new_link(&kept, p), p), MDL_ENTITLEMENT_GONE, "and not pinned's");
+    is_int(entitlement(new_link(&followed, p), p), MDL_ENTITLEMENT_OK,
+           "what came into it is live's");
+    is_int(entitlement(new_link(&kept, p), p), MDL_ENTITLEMENT_GONE, "and not pinned's");
 }
 
 static void test_times(apr_pool_t *p)
@@ -233,14 +234,15 @@ static void test_times(apr_pool_t *p)
 
     fetch(used_in_time, p);
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(301));
-    is_int(verdict(unused, p), MDL_ENTITLEMENT_LINK_OLD, "a link that was not used in time is old");
-    is_int(verdict(used_in_time, p), MDL_ENTITLEMENT_OK, "one that was goes on");
+    is_int(entitlement(unused, p), MDL_ENTITLEMENT_LINK_OLD,
+           "a link that was not used in time is old");
+    is_int(entitlement(used_in_time, p), MDL_ENTITLEMENT_OK, "one that was goes on");
     atomic_fetch_add(&clock_ahead, SESSION);
-    is_int(verdict(used_in_time, p), MDL_ENTITLEMENT_LINK_OLD, "to the end of its session");
-    is_int(verdict(new_link(&bought, p), p), MDL_ENTITLEMENT_OK, "a new link is good");
+    is_int(entitlement(used_in_time, p), MDL_ENTITLEMENT_LINK_OLD, "to the end of its session");
+    is_int(entitlement(new_link(&bought, p), p), MDL_ENTITLEMENT_OK, "a new link is good");
 }
 
-/* Buyers' clicks at once. */
+/* Customers' clicks at once. */
 
 #define CLICKERS 4
 #define CLICKS   12
@@ -261,7 +263,8 @@ static int click_at_once(const database_t *database, const mdl_signed_file_t *bo
             db = database_open(database, p);
             for (int n = 0; n < CLICKS; n++) {
                 /* each as if it had seen one left */
-                byte = begin(one_session ? shared : new_link(bought, p), 1, p) == MDL_SESSION_BEGUN;
+                byte = begin(one_session ? shared : new_link(bought, p), 1, p) ==
+                       MDL_ENTITLEMENT_OK;
                 (void)!write(results[1], &byte, 1);
             }
             child_end(1);
@@ -299,7 +302,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     pending = make_asset(db, shop, "c.pdf", 0, p);
     test_sessions(p);
     test_limits(p);
-    test_verdicts(p);
+    test_entitlements(p);
     test_content(p);
     test_times(p);
     test_at_once(database, p);

@@ -92,7 +92,7 @@ static mdl_session_begin_t begin(const mdl_signed_file_t *link, int limit, int w
                                    .patient = 1,
                                    .lifetime = DAY,
                                    .idle = IDLE,
-                                   .meter_id = "meter",
+                                   .lease_id = "lease",
                                    .leased_until = apr_time_now() + MDL_LEASE_TIME,
                                    .transfer_id = mdl_random_base62(22, p)};
 
@@ -116,7 +116,7 @@ static void settle(const mdl_session_begin_t *session, const char *ranges, apr_i
         .transfer_id = session->transfer_id,
         .session_id = session->link->session,
         .generation = session->generation,
-        .ranges = ranges,
+        .coverage = mdl_coverage_read(ranges, p),
         .bytes = bytes};
     if (mdl_db_write(db, mdl_session_settle_effect, &all, p) != APR_SUCCESS) {
         printf("Bail out! settle: %s\n", mdl_db_error(db));
@@ -124,16 +124,16 @@ static void settle(const mdl_session_begin_t *session, const char *ranges, apr_i
     }
 }
 
-/* Begins and ends a transfer; returns the verdict. */
-static mdl_session_verdict_t fetch(const mdl_signed_file_t *link, int limit, const char *ranges,
-                                   apr_int64_t bytes, apr_pool_t *p)
+/* Begins and ends a transfer; returns the entitlement. */
+static mdl_entitlement_t fetch(const mdl_signed_file_t *link, int limit, const char *ranges,
+                               apr_int64_t bytes, apr_pool_t *p)
 {
     mdl_session_begin_t session = begin(link, limit, bytes >= SIZE, p);
 
-    if (session.verdict == MDL_SESSION_BEGUN) {
+    if (session.entitlement == MDL_ENTITLEMENT_OK) {
         settle(&session, ranges, bytes, p);
     }
-    return session.verdict;
+    return session.entitlement;
 }
 
 static void sweep(apr_pool_t *p)
@@ -157,7 +157,7 @@ static int left(const mdl_signed_file_t *bought, int limit, apr_pool_t *p)
 {
     int n = 0;
 
-    while (n <= limit && begin(link_to(bought, p), limit, 0, p).verdict == MDL_SESSION_BEGUN) {
+    while (n <= limit && begin(link_to(bought, p), limit, 0, p).entitlement == MDL_ENTITLEMENT_OK) {
         n++;
     }
     return n;
@@ -168,7 +168,7 @@ static void test_counting(apr_pool_t *p)
     mdl_signed_file_t bought = buy("1", PRODUCT("1"), p);
     mdl_signed_file_t *link = link_to(&bought, p);
 
-    is_int(fetch(link, 4, "0-499", 500, p), MDL_SESSION_BEGUN, "a half");
+    is_int(fetch(link, 4, "0-499", 500, p), MDL_ENTITLEMENT_OK, "a half");
     is_int(status(link, p), MDL_SESSION_OPEN, "leaves its session open");
     fetch(link, 4, "500-999", 500, p);
     is_int(status(link, p), MDL_SESSION_COUNTED, "both are counted");
@@ -185,13 +185,14 @@ static void test_giving_back(apr_pool_t *p)
     mdl_signed_file_t *first = link_to(&bought, p), *second = link_to(&bought, p);
 
     fetch(first, 1, "0-899", 900, p);
-    is_int(fetch(second, 1, "", 0, p), MDL_SESSION_EXHAUSTED, "an open session holds its download");
+    is_int(fetch(second, 1, "", 0, p), MDL_ENTITLEMENT_EXHAUSTED,
+           "an open session holds its download");
     sweep(p);
     is_int(status(first, p), MDL_SESSION_RETURNED, "one that is idle gives it back");
-    is_int(fetch(second, 1, "0-99", 100, p), MDL_SESSION_BEGUN, "to another one");
-    is_int(fetch(first, 1, "", 0, p), MDL_SESSION_EXHAUSTED, "and does not go on meanwhile");
+    is_int(fetch(second, 1, "0-99", 100, p), MDL_ENTITLEMENT_OK, "to another one");
+    is_int(fetch(first, 1, "", 0, p), MDL_ENTITLEMENT_EXHAUSTED, "and does not go on meanwhile");
     sweep(p);
-    is_int(fetch(first, 1, "890-999", 110, p), MDL_SESSION_BEGUN, "later it does");
+    is_int(fetch(first, 1, "890-999", 110, p), MDL_ENTITLEMENT_OK, "later it does");
     is_int(status(first, p), MDL_SESSION_COUNTED, "and is whole with what it had given");
     is_int(left(&bought, 1, p), 0, "which uses the download");
 }
@@ -221,22 +222,22 @@ static void test_caps(apr_pool_t *p)
     int n = 0;
 
     running = begin(link, 0, 0, p);
-    is_int(begin(link, 0, 1, p).verdict, MDL_SESSION_UNSETTLED,
+    is_int(begin(link, 0, 1, p).entitlement, MDL_ENTITLEMENT_UNSETTLED,
            "the whole waits for what may make it whole");
     settle(&running, "0-9", 10, p);
-    while (n < 30 && begin(link, 0, 0, p).verdict == MDL_SESSION_BEGUN) {
+    while (n < 30 && begin(link, 0, 0, p).entitlement == MDL_ENTITLEMENT_OK) {
         n++;
     }
     is_int(n, MDL_SESSION_TRANSFERS, "so many transfers run at once");
-    is_int(begin(link, 0, 0, p).verdict, MDL_SESSION_UNSETTLED, "one more has to wait");
+    is_int(begin(link, 0, 0, p).entitlement, MDL_ENTITLEMENT_UNSETTLED, "one more has to wait");
 
     link = link_to(&bought, p);
-    for (n = 0; n < 10 && fetch(link, 0, "0-898", 899, p) == MDL_SESSION_BEGUN; n++) {
+    for (n = 0; n < 10 && fetch(link, 0, "0-898", 899, p) == MDL_ENTITLEMENT_OK; n++) {
     }
     is_int(n, 4, "a session ends at three times its size");
-    is_int(fetch(link, 0, "", 0, p), MDL_SESSION_CAPPED, "and says so");
+    is_int(fetch(link, 0, "", 0, p), MDL_ENTITLEMENT_CAPPED, "and says so");
     atomic_fetch_add(&clock_ahead, DAY);
-    is_int(fetch(link, 0, "", 0, p), MDL_SESSION_OVER, "a day later it is over");
+    is_int(fetch(link, 0, "", 0, p), MDL_ENTITLEMENT_LINK_OLD, "a day later it is over");
 }
 
 static void test_lost(apr_pool_t *p)
@@ -246,12 +247,12 @@ static void test_lost(apr_pool_t *p)
     mdl_session_begin_t lost = begin(link, 1, 1, p);
     apr_array_header_t *moved = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
     mdl_lease_tick_t tick = {
-        .id = "meter", .leased_until = apr_time_now() + MDL_LEASE_TIME, .progress = moved};
+        .id = "lease", .leased_until = apr_time_now() + MDL_LEASE_TIME, .progress = moved};
     mdl_lease_sweep_t settled = {.idle = IDLE, .limit = 100};
     mdl_session_t session = {0};
 
     APR_ARRAY_PUSH(moved, mdl_session_delivery_t) = (mdl_session_delivery_t){
-        .transfer_id = lost.transfer_id, .ranges = "0-799", .bytes = 800};
+        .transfer_id = lost.transfer_id, .coverage = mdl_coverage_read("0-799", p), .bytes = 800};
     mdl_db_write(db, mdl_lease_renew_effect, &tick, p);
     mdl_db_write(db, mdl_lease_sweep_effect, &settled, p);
     mdl_session_find(db, link->session, &session, p);
@@ -305,15 +306,15 @@ static const char *range(apr_int64_t from, apr_int64_t to, apr_pool_t *p)
     return apr_psprintf(p, "%" APR_INT64_T_FMT "-%" APR_INT64_T_FMT, from, to - 1);
 }
 
-static mdl_session_verdict_t fetch_part(const mdl_signed_file_t *link, int limit, apr_int64_t from,
-                                        apr_int64_t to, apr_pool_t *p)
+static mdl_entitlement_t fetch_part(const mdl_signed_file_t *link, int limit, apr_int64_t from,
+                                    apr_int64_t to, apr_pool_t *p)
 {
     mdl_session_begin_t session = begin(link, limit, to - from >= zip_size, p);
 
-    if (session.verdict == MDL_SESSION_BEGUN) {
+    if (session.entitlement == MDL_ENTITLEMENT_OK) {
         settle(&session, range(from, to, p), to - from, p);
     }
-    return session.verdict;
+    return session.entitlement;
 }
 
 typedef struct {
@@ -374,11 +375,12 @@ static void fetch_file(const mdl_signed_file_t *link, int i, apr_int64_t from, a
         .patient = 1,
         .lifetime = DAY,
         .idle = IDLE,
-        .meter_id = "meter",
+        .lease_id = "lease",
         .leased_until = apr_time_now() + MDL_LEASE_TIME,
         .transfer_id = mdl_random_base62(22, p)};
 
-    if (mdl_session_begin(db, &session, p) == APR_SUCCESS && session.verdict == MDL_SESSION_BEGUN) {
+    if (mdl_session_begin(db, &session, p) == APR_SUCCESS &&
+        session.entitlement == MDL_ENTITLEMENT_OK) {
         settle(&session, range(from, to, p), to - from, p);
     }
 }
@@ -402,15 +404,16 @@ static void test_archive(apr_pool_t *p)
     sweep(p);
     is_used(&bought, "1 1 1", "with the rest each counts once", p);
     is_int(status(first, p), MDL_SESSION_COUNTED, "and the archive does");
-    is_int(fetch_part(second, 1, 0, 1, p), MDL_SESSION_EXHAUSTED, "another one is one too many");
+    is_int(fetch_part(second, 1, 0, 1, p), MDL_ENTITLEMENT_EXHAUSTED,
+           "another one is one too many");
 
-    is_int(fetch_part(second, 2, 0, zip_size - 22, p), MDL_SESSION_BEGUN,
+    is_int(fetch_part(second, 2, 0, zip_size - 22, p), MDL_ENTITLEMENT_OK,
            "of two there is another");
     sweep(p);
     is_used(&bought, "2 2 2", "which counts without the end of its directory", p);
     is_int(status(second, p), MDL_SESSION_COUNTED, "as a whole");
     is_int(begin(second, 2, 0, p).generation, 1, "a part of it is free");
-    is_int(fetch_part(second, 2, 0, zip_size, p), MDL_SESSION_EXHAUSTED, "the whole is not");
+    is_int(fetch_part(second, 2, 0, zip_size, p), MDL_ENTITLEMENT_EXHAUSTED, "the whole is not");
     is_int(begin(second, 3, 1, p).generation, 2, "but another download");
     is_used(&bought, "3 3 3", "of each file", p);
 }
@@ -593,7 +596,7 @@ static void test_slow_beside_idle(apr_pool_t *p)
     fetch(other, 0, "0-9", 10, p);
     atomic_fetch_add(&clock_ahead, IDLE + 1);
     mdl_db_write(db, mdl_lease_renew_effect,
-                 &(mdl_lease_tick_t){.id = slow.meter_id,
+                 &(mdl_lease_tick_t){.id = slow.lease_id,
                                      .leased_until = apr_time_now() + MDL_LEASE_TIME,
                                      .progress = ids_of(p, 0)},
                  p);

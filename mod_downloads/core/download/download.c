@@ -4,8 +4,8 @@
 
 #include "core/download/session.h"
 
-static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download,
-                                       mdl_entitlement_facts_t *facts, apr_pool_t *p)
+static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download,
+                                          mdl_entitlement_facts_t *facts, apr_pool_t *p)
 {
     mdl_archive_t *archive = &download->archive;
     mdl_rows_t *row;
@@ -24,7 +24,7 @@ static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download,
     download->filename = mdl_archive_filename(mdl_rows_text(row, 5), p);
     download->content_type = "application/zip";
     rv = mdl_archive_read(db, download->link->assignment_id, archive, p);
-    download->sha256 = archive->tag;
+    download->tag = archive->tag;
     download->size = mdl_zip_size(archive->zip);
     download->updated_at = archive->updated_at;
     facts->asset_status = archive->files->nelts > 0 ? "ready" : "pending";
@@ -33,8 +33,8 @@ static apr_status_t read_archive_grant(mdl_db_t *db, mdl_download_t *download,
     return rv;
 }
 
-static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download,
-                               mdl_entitlement_facts_t *facts, apr_pool_t *p)
+static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
+                                       mdl_entitlement_facts_t *facts, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
@@ -54,15 +54,15 @@ static apr_status_t read_grant(mdl_db_t *db, mdl_download_t *download,
     facts->download_limit = download->limit > 0 ? download->limit + (int)mdl_rows_int(row, 12) : 0;
     download->filename = mdl_rows_text(row, 4);
     download->content_type = mdl_rows_text(row, 5);
-    download->sha256 = mdl_rows_text(row, 6);
+    download->sha256 = download->tag = mdl_rows_text(row, 6);
     download->size = mdl_rows_int(row, 7);
     download->updated_at = mdl_rows_int(row, 8);
     download->page_id = mdl_rows_text(row, 10);
     return APR_SUCCESS;
 }
 
-/* The page of an order that does not have the file any more. */
-static apr_status_t find_page(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
+/* The page of the order, for a link whose file is not in it any more. */
+static apr_status_t download_find_page(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_PAGE, &row, p,
@@ -81,23 +81,24 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_status_t rv;
 
     download->page_id = NULL;
-    download->verdict = MDL_ENTITLEMENT_GONE;
-    rv = download->link->asset_id == 0 ? read_archive_grant(db, download, &facts, p)
-                                       : read_grant(db, download, &facts, p);
+    download->entitlement = MDL_ENTITLEMENT_GONE;
+    rv = download->link->asset_id == 0 ? download_read_archive(db, download, &facts, p)
+                                       : download_read_file(db, download, &facts, p);
     if (rv != APR_SUCCESS) {
-        return rv == APR_ENOENT ? find_page(db, download, p) : rv;
+        return rv == APR_ENOENT ? download_find_page(db, download, p) : rv;
     }
-    download->verdict = mdl_entitlement_of(&facts, now);
-    if (download->verdict != MDL_ENTITLEMENT_OK && download->verdict != MDL_ENTITLEMENT_EXHAUSTED) {
+    download->entitlement = mdl_entitlement_of(&facts, now);
+    if (download->entitlement != MDL_ENTITLEMENT_OK &&
+        download->entitlement != MDL_ENTITLEMENT_EXHAUSTED) {
         return APR_SUCCESS;
     }
     rv = mdl_session_find(db, download->link->session, &session, p);
-    if (rv == APR_SUCCESS) { /* its download is taken */
-        download->verdict = session.opened_at + download->session_lifetime > now
-                                ? MDL_ENTITLEMENT_OK
-                                : MDL_ENTITLEMENT_LINK_OLD;
+    if (rv == APR_SUCCESS) { /* its download is reserved */
+        download->entitlement = session.reserved.opened_at + download->session_lifetime > now
+                                    ? MDL_ENTITLEMENT_OK
+                                    : MDL_ENTITLEMENT_LINK_OLD;
     } else if (rv == APR_ENOENT && download->link->expires_at <= now) {
-        download->verdict = MDL_ENTITLEMENT_LINK_OLD;
+        download->entitlement = MDL_ENTITLEMENT_LINK_OLD;
     }
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }

@@ -1,6 +1,6 @@
 /*
- * One download of a file, or of an archive of all files of an assignment: who may have it.  What it
- * costs is session.h's.
+ * Who may download a file, or an archive of all files of an assignment, by a link.  What that costs
+ * is in session.h.
  */
 #ifndef MDL_CORE_DOWNLOAD_DOWNLOAD_H
 #define MDL_CORE_DOWNLOAD_DOWNLOAD_H
@@ -14,20 +14,21 @@ typedef struct {
     const mdl_signed_file_t *link;
     int default_download_limit;
     apr_interval_time_t session_lifetime;
-    mdl_entitlement_t verdict; /* out, as all below */
-    const char *page_id;       /* of the order; NULL for none */
-    int limit; /* without what was granted extra; 0: unlimited; not of GONE, as all below */
+    mdl_entitlement_t entitlement; /* out, as all below */
+    const char *page_id;           /* of the order; NULL for none */
+    int limit; /* without what was granted extra; 0: unlimited; this and all below not of GONE */
     const char *filename;
     const char *content_type;
-    const char *sha256; /* of an archive: its tag */
+    const char *sha256; /* NULL for an archive */
+    const char *tag;    /* for an entity tag: the file's SHA-256, or the archive's tag */
     apr_int64_t size;
     apr_time_t updated_at;
     mdl_archive_t archive; /* where the link is one's */
 } mdl_download_t;
 
 /**
- * Decides over a request for a file, and changes nothing.  Returns APR_SUCCESS with a verdict, or
- * an error of the database.
+ * Decides over a request for a file, and changes nothing.  Returns APR_SUCCESS with an
+ * entitlement, or an error of the database.
  */
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p);
 

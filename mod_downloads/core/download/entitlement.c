@@ -2,6 +2,14 @@
 
 #include <string.h>
 
+const char *const mdl_entitlement_names[MDL_ENTITLEMENTS] = {
+    [MDL_ENTITLEMENT_HELD] = "held",           [MDL_ENTITLEMENT_REJECTED] = "rejected",
+    [MDL_ENTITLEMENT_REVOKED] = "revoked",     [MDL_ENTITLEMENT_EXPIRED] = "expired",
+    [MDL_ENTITLEMENT_NOT_READY] = "preparing", [MDL_ENTITLEMENT_FAILED] = "failed",
+    [MDL_ENTITLEMENT_EXHAUSTED] = "exhausted", [MDL_ENTITLEMENT_GONE] = "file_gone",
+    [MDL_ENTITLEMENT_LINK_OLD] = "link_old",   [MDL_ENTITLEMENT_CAPPED] = "capped",
+    [MDL_ENTITLEMENT_CROWDED] = "crowded"};
+
 static int entitlement_differs(const char *status, const char *from)
 {
     return status != NULL && strcmp(status, from) != 0;

@@ -16,11 +16,17 @@ typedef enum {
                               download is left */
     MDL_ENTITLEMENT_FAILED,
     MDL_ENTITLEMENT_EXHAUSTED,
-    MDL_ENTITLEMENT_GONE,     /* these four are a link's: no such file in the order any more */
-    MDL_ENTITLEMENT_LINK_OLD, /* it was not used in time, or its session is over */
-    MDL_ENTITLEMENT_CAPPED,   /* it has sent its bytes too often */
-    MDL_ENTITLEMENT_CROWDED   /* too many parts of it are being sent at once */
+    MDL_ENTITLEMENT_GONE,      /* these four are a link's: no such file in the order any more */
+    MDL_ENTITLEMENT_LINK_OLD,  /* it was not used in time, or its session is over */
+    MDL_ENTITLEMENT_CAPPED,    /* it has sent its bytes too often */
+    MDL_ENTITLEMENT_CROWDED,   /* too many parts of it are being sent at once */
+    MDL_ENTITLEMENT_UNSETTLED, /* what it sent a moment ago is still being counted: ask again soon
+                                */
+    MDL_ENTITLEMENTS
 } mdl_entitlement_t;
+
+/** What the templates call each of them; NULL for OK and UNSETTLED, which no customer sees. */
+extern const char *const mdl_entitlement_names[MDL_ENTITLEMENTS];
 
 /** What it depends on; what is left out is not asked. */
 typedef struct {

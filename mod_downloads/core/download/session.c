@@ -5,32 +5,36 @@
 
 #include <apr_strings.h>
 
-#include "core/download/delivered.h"
-#include "core/download/division.h"
 #include "core/ids.h"
 
-static const char *const names[] = {"open", "counted", "returned"};
+static const char *const statuses[] = {"open", "counted", "returned", NULL};
 
-static apr_status_t read_session(mdl_rows_t *row, const char *id, mdl_session_t *session)
+static mdl_session_status_t status_read(const mdl_rows_t *row, int column)
 {
-    const char *status = mdl_rows_text(row, 1);
+    const char *text = mdl_rows_text(row, column);
+    int status = MDL_SESSION_OPEN;
 
+    while (statuses[status] != NULL && strcmp(statuses[status], text) != 0) {
+        status++;
+    }
+    return statuses[status] != NULL ? (mdl_session_status_t)status : MDL_SESSION_OPEN;
+}
+
+static void session_read(mdl_rows_t *row, const char *id, mdl_session_t *session)
+{
     *session = (mdl_session_t){.id = id,
                                .generation = mdl_rows_int(row, 0),
-                               .etag = mdl_rows_text(row, 2),
-                               .size = mdl_rows_int(row, 3),
+                               .status = status_read(row, 1),
                                .ranges = mdl_rows_text(row, 4),
                                .bytes = mdl_rows_int(row, 5),
-                               .assignment_id = mdl_rows_int(row, 6),
-                               .asset_id = mdl_rows_int(row, 7),
-                               .taken = mdl_rows_text(row, 8),
-                               .opened_at = mdl_rows_int(row, 9),
-                               .idle_at = mdl_rows_int(row, 10),
-                               .kept = mdl_rows_text(row, 11)};
-    while (strcmp(names[session->status], status) != 0) {
-        session->status++;
-    }
-    return APR_SUCCESS;
+                               .idle_at = mdl_rows_int(row, 10)};
+    session->reserved = (mdl_reservation_t){.etag = mdl_rows_text(row, 2),
+                                            .size = mdl_rows_int(row, 3),
+                                            .assignment_id = mdl_rows_int(row, 6),
+                                            .asset_id = mdl_rows_int(row, 7),
+                                            .files = mdl_rows_text(row, 8),
+                                            .opened_at = mdl_rows_int(row, 9),
+                                            .charged_places = mdl_rows_text(row, 11)};
 }
 
 apr_status_t mdl_session_find(mdl_db_t *db, const char *id, mdl_session_t *session, apr_pool_t *p)
@@ -39,7 +43,10 @@ apr_status_t mdl_session_find(mdl_db_t *db, const char *id, mdl_session_t *sessi
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_FIND, &row, p,
                                         MDL_ARGS(mdl_text(id)));
 
-    return rv == APR_SUCCESS ? read_session(row, id, session) : rv;
+    if (rv == APR_SUCCESS) {
+        session_read(row, id, session);
+    }
+    return rv;
 }
 
 static apr_status_t session_lock(mdl_db_t *db, const char *id, apr_pool_t *p)
@@ -49,15 +56,16 @@ static apr_status_t session_lock(mdl_db_t *db, const char *id, apr_pool_t *p)
     return mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_LOCK, &row, p, MDL_ARGS(mdl_text(id)));
 }
 
-static int by_number(const void *one, const void *other)
+static int id_compare(const void *one, const void *other)
 {
     apr_int64_t a = *(const apr_int64_t *)one, b = *(const apr_int64_t *)other;
 
     return (a > b) - (a < b);
 }
 
-/* Sessions, by their ids, and then their assignments: so two of these can't wait for each other. */
-static apr_status_t lock_all(mdl_db_t *db, const apr_array_header_t *ids, apr_pool_t *p)
+/* Locks the sessions of ids, which are sorted, and then their assignments in the order of theirs:
+   so two transactions never wait for each other. */
+static apr_status_t session_lock_all(mdl_db_t *db, const apr_array_header_t *ids, apr_pool_t *p)
 {
     apr_array_header_t *assignments = apr_array_make(p, ids->nelts, sizeof(apr_int64_t));
     apr_status_t rv = APR_SUCCESS;
@@ -72,7 +80,7 @@ static apr_status_t lock_all(mdl_db_t *db, const apr_array_header_t *ids, apr_po
             return rv;
         }
     }
-    qsort(assignments->elts, (size_t)assignments->nelts, sizeof(apr_int64_t), by_number);
+    qsort(assignments->elts, (size_t)assignments->nelts, sizeof(apr_int64_t), id_compare);
     for (int i = 0; i < assignments->nelts; i++) {
         apr_int64_t id = APR_ARRAY_IDX(assignments, i, apr_int64_t);
 
@@ -87,153 +95,174 @@ static apr_status_t lock_all(mdl_db_t *db, const apr_array_header_t *ids, apr_po
     return APR_SUCCESS;
 }
 
-/* Allowances. */
+/* --- allowances --- */
 
-static apr_status_t session_take(mdl_db_t *db, apr_int64_t assignment_id, const char *ids,
-                                 int limit, apr_int64_t *taken, apr_pool_t *p)
+static apr_status_t allowance_take(mdl_db_t *db, apr_int64_t assignment_id,
+                                   const apr_array_header_t *files, int limit, apr_int64_t *taken,
+                                   apr_pool_t *p)
 {
-    return mdl_db_exec(
-        db, MDL_Q_ALLOWANCE_TAKE, taken, p,
-        MDL_ARGS(mdl_int(assignment_id), mdl_text(ids), mdl_int(limit), mdl_int(limit)));
+    return mdl_db_exec(db, MDL_Q_ALLOWANCE_TAKE, taken, p,
+                       MDL_ARGS(mdl_int(assignment_id), mdl_text(mdl_ids_json(files, p)),
+                                mdl_int(limit), mdl_int(limit)));
 }
 
-/* All or none: an error rolls back. */
-static apr_status_t take_all(mdl_db_t *db, mdl_session_begin_t *begin,
-                             const apr_array_header_t *files, apr_pool_t *p)
+/* Takes one download of each file, or refuses: the error rolls back what was taken. */
+static apr_status_t allowance_take_all(mdl_db_t *db, mdl_session_begin_t *begin,
+                                       const apr_array_header_t *files, apr_pool_t *p)
 {
     apr_int64_t taken;
-    apr_status_t rv = session_take(db, begin->link->assignment_id, mdl_ids_json(files, p),
-                                   begin->limit, &taken, p);
+    apr_status_t rv = allowance_take(db, begin->link->assignment_id, files, begin->limit, &taken,
+                                     p);
 
     if (rv == APR_SUCCESS && taken != files->nelts) {
-        begin->verdict = MDL_SESSION_EXHAUSTED;
+        begin->entitlement = MDL_ENTITLEMENT_EXHAUSTED;
         return APR_EGENERAL;
     }
     return rv;
 }
 
-/* Ending. */
+static apr_status_t allowance_give_back(mdl_db_t *db, apr_int64_t assignment_id,
+                                        const apr_array_header_t *files, apr_pool_t *p)
+{
+    return files->nelts > 0
+               ? mdl_db_exec(db, MDL_Q_ALLOWANCE_GIVE_BACK, NULL, p,
+                             MDL_ARGS(mdl_int(assignment_id), mdl_text(mdl_ids_json(files, p))))
+               : APR_SUCCESS;
+}
+
+/* --- the end --- */
 
 static apr_status_t session_store(mdl_db_t *db, const mdl_session_t *session,
                                   const mdl_coverage_t *coverage, apr_int64_t bytes,
                                   apr_time_t until, apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_SETTLE, NULL, p,
-                       MDL_ARGS(mdl_text(names[session->status]),
+                       MDL_ARGS(mdl_text(statuses[session->status]),
                                 mdl_text(mdl_coverage_text(coverage, p)), mdl_int(bytes),
                                 mdl_int(apr_time_now()), mdl_int(until), mdl_text(session->id),
                                 mdl_int(session->generation)));
 }
 
-/* Ends a session; what it has delivered is divided up, and is its own no more. */
-static apr_status_t close_session(mdl_db_t *db, mdl_session_t *session, mdl_coverage_t *coverage,
-                                  mdl_division_t *division, apr_pool_t *p)
+static apr_status_t session_set_charged(mdl_db_t *db, const char *id, apr_int64_t generation,
+                                        const mdl_coverage_t *places, apr_pool_t *p)
 {
-    apr_status_t rv = mdl_divide(db, session, coverage, division, p);
+    return mdl_db_exec(
+        db, MDL_Q_DOWNLOAD_SESSION_SET_CHARGED, NULL, p,
+        MDL_ARGS(mdl_text(mdl_coverage_text(places, p)), mdl_text(id), mdl_int(generation)));
+}
+
+/* Settles a session that is over.  What it delivered is no longer its own when something is given
+   back, so delivered is emptied then. */
+static apr_status_t session_close(mdl_db_t *db, mdl_session_t *session, mdl_coverage_t *delivered,
+                                  mdl_settlement_t *settlement, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_settlement_of(db, &session->reserved, delivered, settlement, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    session->status = division->returned->nelts == 0 ? MDL_SESSION_COUNTED : MDL_SESSION_RETURNED;
+    session->status = settlement->returned->nelts == 0 ? MDL_SESSION_COUNTED : MDL_SESSION_RETURNED;
     if (session->status == MDL_SESSION_RETURNED) {
-        apr_array_clear(coverage);
+        apr_array_clear(delivered);
     }
-    return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_KEEP, NULL, p,
-                       MDL_ARGS(mdl_text(mdl_coverage_text(division->kept, p)),
-                                mdl_text(session->id), mdl_int(session->generation)));
+    return session_set_charged(db, session->id, session->generation, settlement->charged_places, p);
 }
 
-/* Gives back what a session holds that has not become a download; *kept are the places in taken of
-   what has. */
-static apr_status_t end_session(mdl_db_t *db, mdl_session_t *session, apr_time_t until,
-                                const mdl_coverage_t **kept, apr_pool_t *p)
+/* Ends an open session and gives back what it reserved for nothing.  *charged gets the places in
+   its files of those that are charged. */
+static apr_status_t session_end(mdl_db_t *db, mdl_session_t *session, apr_time_t until,
+                                const mdl_coverage_t **charged, apr_pool_t *p)
 {
-    mdl_coverage_t *coverage = mdl_coverage_read(session->ranges, p);
-    mdl_division_t division;
-    apr_status_t rv = close_session(db, session, coverage, &division, p);
+    mdl_coverage_t *delivered = mdl_coverage_read(session->ranges, p);
+    mdl_settlement_t settlement;
+    apr_status_t rv;
 
-    *kept = division.kept;
-    if (rv == APR_SUCCESS && division.returned->nelts > 0) {
-        rv = mdl_db_exec(db, MDL_Q_ALLOWANCE_GIVE_BACK, NULL, p,
-                         MDL_ARGS(mdl_int(session->assignment_id),
-                                  mdl_text(mdl_ids_json(division.returned, p))));
+    if ((rv = session_close(db, session, delivered, &settlement, p)) != APR_SUCCESS ||
+        (rv = allowance_give_back(db, session->reserved.assignment_id, settlement.returned, p)) !=
+            APR_SUCCESS) {
+        return rv;
     }
-    return rv == APR_SUCCESS ? session_store(db, session, coverage, 0, until, p) : rv;
+    *charged = settlement.charged_places;
+    return session_store(db, session, delivered, 0, until, p);
 }
 
-/* Beginning. */
+/* --- the beginning --- */
 
-static apr_time_t idle_at(const mdl_session_begin_t *begin, apr_time_t now)
+static apr_time_t session_idle_at(const mdl_session_begin_t *begin, apr_time_t now)
 {
     return now + (begin->idle < begin->lifetime ? begin->idle : begin->lifetime);
 }
 
-static apr_status_t open_generation(mdl_db_t *db, mdl_session_begin_t *begin, const char *taken,
-                                    apr_int64_t *opened, apr_time_t now, apr_pool_t *p)
+/* *opened tells whether there was no session of this generation yet. */
+static apr_status_t session_open(mdl_db_t *db, const mdl_session_begin_t *begin,
+                                 apr_int64_t *opened, apr_time_t now, apr_pool_t *p)
 {
     const mdl_signed_file_t *link = begin->link;
 
     return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_OPEN, opened, p,
                        MDL_ARGS(mdl_text(link->session), mdl_int(begin->generation),
                                 mdl_int(link->assignment_id), mdl_int_or_null(link->asset_id),
-                                mdl_text(taken), mdl_text(begin->etag), mdl_int(begin->size),
-                                mdl_int(now), mdl_int(now), mdl_int(idle_at(begin, now))));
+                                mdl_text(mdl_ids_json(begin->files, p)), mdl_text(begin->etag),
+                                mdl_int(begin->size), mdl_int(now), mdl_int(now),
+                                mdl_int(session_idle_at(begin, now))));
 }
 
 static apr_status_t session_resume(mdl_db_t *db, const mdl_session_begin_t *begin,
                                    mdl_session_status_t status, apr_time_t now, apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_RESUME, NULL, p,
-                       MDL_ARGS(mdl_text(names[status]), mdl_int(now), mdl_int(idle_at(begin, now)),
+                       MDL_ARGS(mdl_text(statuses[status]), mdl_int(now),
+                                mdl_int(session_idle_at(begin, now)),
                                 mdl_text(begin->link->session), mdl_int(begin->generation)));
 }
 
-static int has_id(const apr_array_header_t *ids, apr_int64_t id)
+/* The files of an archive's session that were charged, once it has ended. */
+static apr_status_t session_charged_files(mdl_db_t *db, const mdl_session_t *last, apr_time_t now,
+                                          apr_array_header_t **charged, apr_pool_t *p)
 {
-    for (int i = 0; i < ids->nelts; i++) {
-        if (APR_ARRAY_IDX(ids, i, apr_int64_t) == id) {
-            return 1;
+    const apr_array_header_t *files = mdl_ids_read(last->reserved.files, p);
+    const mdl_coverage_t *places = mdl_coverage_read(last->reserved.charged_places, p);
+    mdl_session_t session = *last;
+    apr_status_t rv = APR_SUCCESS;
+
+    if (session.status == MDL_SESSION_OPEN) {
+        rv = session_end(db, &session, now, &places, p);
+    }
+    *charged = apr_array_make(p, files->nelts, sizeof(apr_int64_t));
+    for (int i = 0; rv == APR_SUCCESS && i < files->nelts; i++) {
+        if (mdl_coverage_has(places, i, i + 1)) {
+            APR_ARRAY_PUSH(*charged, apr_int64_t) = APR_ARRAY_IDX(files, i, apr_int64_t);
         }
     }
-    return 0;
+    return rv;
 }
 
-/* Another archive may be of other files: what the last one's session holds is given back, and what
-   the new one needs is taken, but for the files that count. */
+/* Another archive may be of other files: it needs a download of each but those that the last one's
+   session was charged for, whose places in the new archive go to charged_places. */
 static apr_status_t session_exchange(mdl_db_t *db, mdl_session_begin_t *begin,
-                                     const mdl_session_t *last, mdl_coverage_t *kept,
+                                     const mdl_session_t *last, mdl_coverage_t *charged_places,
                                      apr_time_t now, apr_pool_t *p)
 {
-    const apr_array_header_t *taken = mdl_ids_read(last->taken, p);
-    apr_array_header_t *counted = apr_array_make(p, taken->nelts, sizeof(apr_int64_t));
+    apr_array_header_t *charged;
     apr_array_header_t *wanted = apr_array_make(p, begin->files->nelts, sizeof(apr_int64_t));
-    mdl_session_t session = *last;
-    const mdl_coverage_t *earlier = mdl_coverage_read(last->kept, p);
-    apr_status_t rv;
+    apr_status_t rv = session_charged_files(db, last, now, &charged, p);
 
-    if (session.status == MDL_SESSION_OPEN &&
-        (rv = end_session(db, &session, now, &earlier, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    for (int i = 0; i < taken->nelts; i++) {
-        if (mdl_coverage_has(earlier, i, i + 1)) {
-            APR_ARRAY_PUSH(counted, apr_int64_t) = APR_ARRAY_IDX(taken, i, apr_int64_t);
-        }
-    }
-    for (int i = 0; i < begin->files->nelts; i++) {
+    for (int i = 0; rv == APR_SUCCESS && i < begin->files->nelts; i++) {
         apr_int64_t id = APR_ARRAY_IDX(begin->files, i, apr_int64_t);
 
-        if (has_id(counted, id)) {
-            mdl_coverage_add(kept, i, i + 1);
+        if (mdl_ids_has(charged, id)) {
+            mdl_coverage_add(charged_places, i, i + 1);
         } else {
             APR_ARRAY_PUSH(wanted, apr_int64_t) = id;
         }
     }
-    return take_all(db, begin, wanted, p);
+    return rv == APR_SUCCESS ? allowance_take_all(db, begin, wanted, p) : rv;
 }
 
-/* What the file's last version has taken stands for the new one. */
-static apr_status_t hand_on(mdl_db_t *db, const mdl_session_t *last, apr_time_t now, apr_pool_t *p)
+/* Ends the session of a file's last version; the download that it reserved passes on to the next
+   session. */
+static apr_status_t session_pass_on(mdl_db_t *db, const mdl_session_t *last, apr_time_t now,
+                                    apr_pool_t *p)
 {
     mdl_session_t session = *last;
 
@@ -241,12 +270,12 @@ static apr_status_t hand_on(mdl_db_t *db, const mdl_session_t *last, apr_time_t 
     return session_store(db, &session, mdl_coverage_read(last->ranges, p), 0, now, p);
 }
 
-/* The link's next session; what is taken of the last one stands for it when that is still open, and
-   of an archive's what counts. */
-static apr_status_t open_next(mdl_db_t *db, mdl_session_begin_t *begin, const mdl_session_t *last,
-                              apr_time_t now, apr_pool_t *p)
+/* Opens the link's next session.  The reservation of one that is still open passes on to it, and so
+   does what an archive was charged. */
+static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin,
+                                      const mdl_session_t *last, apr_time_t now, apr_pool_t *p)
 {
-    mdl_coverage_t *kept = mdl_coverage_make(p);
+    mdl_coverage_t *charged_places = mdl_coverage_make(p);
     apr_int64_t opened;
     apr_status_t rv;
 
@@ -254,32 +283,30 @@ static apr_status_t open_next(mdl_db_t *db, mdl_session_begin_t *begin, const md
     begin->why = last->status == MDL_SESSION_OPEN
                      ? "not counted, its session goes on with the file's new version"
                      : "counted, another download by the same link";
-    if (last->asset_id == 0 && last->status != MDL_SESSION_COUNTED) {
-        rv = session_exchange(db, begin, last, kept, now, p);
+    if (last->reserved.asset_id == 0 && last->status != MDL_SESSION_COUNTED) {
+        rv = session_exchange(db, begin, last, charged_places, now, p);
     } else if (last->status == MDL_SESSION_OPEN) {
-        rv = hand_on(db, last, now, p);
+        rv = session_pass_on(db, last, now, p);
     } else {
-        rv = take_all(db, begin, begin->files, p);
+        rv = allowance_take_all(db, begin, begin->files, p);
     }
     if (rv == APR_SUCCESS) {
-        rv = open_generation(db, begin, mdl_ids_json(begin->files, p), &opened, now, p);
+        rv = session_open(db, begin, &opened, now, p);
     }
-    return rv == APR_SUCCESS && kept->nelts > 0
-               ? mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_KEEP, NULL, p,
-                             MDL_ARGS(mdl_text(mdl_coverage_text(kept, p)), mdl_text(last->id),
-                                      mdl_int(begin->generation)))
+    return rv == APR_SUCCESS && charged_places->nelts > 0
+               ? session_set_charged(db, last->id, begin->generation, charged_places, p)
                : rv;
 }
 
-/* The files of which a session that goes on has no download any more. */
-static apr_array_header_t *given_back(const mdl_session_begin_t *begin, const mdl_session_t *last,
-                                      apr_pool_t *p)
+/* The files of which a session that was returned has no download any more. */
+static apr_array_header_t *session_returned_files(const mdl_session_begin_t *begin,
+                                                  const mdl_session_t *last, apr_pool_t *p)
 {
-    const mdl_coverage_t *kept = mdl_coverage_read(last->kept, p);
+    const mdl_coverage_t *charged = mdl_coverage_read(last->reserved.charged_places, p);
     apr_array_header_t *files = apr_array_make(p, begin->files->nelts, sizeof(apr_int64_t));
 
     for (int i = 0; i < begin->files->nelts; i++) {
-        if (!mdl_coverage_has(kept, i, i + 1)) {
+        if (!mdl_coverage_has(charged, i, i + 1)) {
             APR_ARRAY_PUSH(files, apr_int64_t) = APR_ARRAY_IDX(begin->files, i, apr_int64_t);
         }
     }
@@ -306,55 +333,51 @@ static apr_status_t find_running(mdl_db_t *db, const mdl_session_t *last, apr_ti
     return rv;
 }
 
-/* Whether it may go on with the session that there is; BEGUN when it may. */
-static mdl_session_verdict_t session_judge(const mdl_session_begin_t *begin,
-                                           const mdl_session_t *last, const running_t *running,
-                                           apr_time_t now)
+/* Whether the request needs a session of its own: the file has changed, or it was counted and the
+   whole is asked for again. */
+static int session_needs_next(const mdl_session_begin_t *begin, const mdl_session_t *last)
 {
-    int is_another = strcmp(last->etag, begin->etag) != 0 ||
-                     (last->status == MDL_SESSION_COUNTED && begin->whole);
-
-    if (last->opened_at + begin->lifetime <= now) {
-        return MDL_SESSION_OVER;
-    }
-    if (running->count >= MDL_SESSION_TRANSFERS) {
-        return begin->patient ? MDL_SESSION_UNSETTLED : MDL_SESSION_CROWDED;
-    }
-    if (!is_another && last->size > 0 &&
-        last->bytes + running->bytes >= last->size * MDL_SESSION_FACTOR) {
-        return MDL_SESSION_CAPPED;
-    }
-    if (!is_another && last->status == MDL_SESSION_OPEN && begin->whole && running->count > 0 &&
-        begin->patient) {
-        return MDL_SESSION_UNSETTLED;
-    }
-    return MDL_SESSION_BEGUN;
+    return strcmp(last->reserved.etag, begin->etag) != 0 ||
+           (last->status == MDL_SESSION_COUNTED && begin->whole);
 }
 
-static apr_status_t go_on(mdl_db_t *db, mdl_session_begin_t *begin, apr_time_t now, apr_pool_t *p)
+/* Whether a request may go on with the session that there is.  That is unsettled as long as running
+   transfers may end: then there is room, or the session is whole and the whole is another download.
+ */
+static mdl_entitlement_t session_entitlement(const mdl_session_begin_t *begin,
+                                             const mdl_session_t *last, const running_t *running,
+                                             apr_time_t now)
 {
-    mdl_session_status_t status;
-    mdl_session_t last;
-    running_t running;
+    apr_int64_t size = last->reserved.size;
+    int is_next = session_needs_next(begin, last);
+
+    if (last->reserved.opened_at + begin->lifetime <= now) {
+        return MDL_ENTITLEMENT_LINK_OLD;
+    }
+    if (running->count >= MDL_SESSION_TRANSFERS) {
+        return begin->patient ? MDL_ENTITLEMENT_UNSETTLED : MDL_ENTITLEMENT_CROWDED;
+    }
+    if (!is_next && size > 0 && last->bytes + running->bytes >= size * MDL_DOWNLOAD_FACTOR) {
+        return MDL_ENTITLEMENT_CAPPED;
+    }
+    if (!is_next && last->status == MDL_SESSION_OPEN && begin->whole && running->count > 0 &&
+        begin->patient) {
+        return MDL_ENTITLEMENT_UNSETTLED;
+    }
+    return MDL_ENTITLEMENT_OK;
+}
+
+/* Goes on with the same session. */
+static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
+                                   const mdl_session_t *last, apr_time_t now, apr_pool_t *p)
+{
+    mdl_session_status_t status = last->status;
     apr_status_t rv;
 
-    if ((rv = session_lock(db, begin->link->session, p)) != APR_SUCCESS ||
-        (rv = mdl_session_find(db, begin->link->session, &last, p)) != APR_SUCCESS ||
-        (rv = find_running(db, &last, now, &running, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    begin->verdict = session_judge(begin, &last, &running, now);
-    if (begin->verdict != MDL_SESSION_BEGUN) {
-        return APR_EGENERAL;
-    }
-    if (strcmp(last.etag, begin->etag) != 0 ||
-        (last.status == MDL_SESSION_COUNTED && begin->whole)) {
-        return open_next(db, begin, &last, now, p);
-    }
-    begin->generation = last.generation;
-    status = last.status;
+    begin->generation = last->generation;
     if (status == MDL_SESSION_RETURNED) {
-        if ((rv = take_all(db, begin, given_back(begin, &last, p), p)) != APR_SUCCESS) {
+        rv = allowance_take_all(db, begin, session_returned_files(begin, last, p), p);
+        if (rv != APR_SUCCESS) {
             return rv;
         }
         status = MDL_SESSION_OPEN;
@@ -366,6 +389,26 @@ static apr_status_t go_on(mdl_db_t *db, mdl_session_begin_t *begin, apr_time_t n
     return session_resume(db, begin, status, now, p);
 }
 
+static apr_status_t session_continue(mdl_db_t *db, mdl_session_begin_t *begin, apr_time_t now,
+                                     apr_pool_t *p)
+{
+    mdl_session_t last;
+    running_t running;
+    apr_status_t rv;
+
+    if ((rv = session_lock(db, begin->link->session, p)) != APR_SUCCESS ||
+        (rv = mdl_session_find(db, begin->link->session, &last, p)) != APR_SUCCESS ||
+        (rv = find_running(db, &last, now, &running, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    begin->entitlement = session_entitlement(begin, &last, &running, now);
+    if (begin->entitlement != MDL_ENTITLEMENT_OK) {
+        return APR_EGENERAL;
+    }
+    return session_needs_next(begin, &last) ? session_open_next(db, begin, &last, now, p)
+                                            : session_rejoin(db, begin, &last, now, p);
+}
+
 static apr_status_t begin_transfer(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_session_begin_t *begin = arg;
@@ -374,24 +417,24 @@ static apr_status_t begin_transfer(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_int64_t opened;
     apr_status_t rv;
 
-    begin->verdict = MDL_SESSION_BEGUN;
+    begin->entitlement = MDL_ENTITLEMENT_OK;
     begin->generation = 1;
-    rv = open_generation(db, begin, mdl_ids_json(begin->files, p), &opened, now, p);
+    rv = session_open(db, begin, &opened, now, p);
     if (rv == APR_SUCCESS && opened) {
         begin->why = "counted";
-        rv = take_all(db, begin, begin->files, p);
+        rv = allowance_take_all(db, begin, begin->files, p);
     } else if (rv == APR_SUCCESS) {
-        rv = go_on(db, begin, now, p);
+        rv = session_continue(db, begin, now, p);
     }
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_TRANSFER_BEGIN, NULL, p,
                          MDL_ARGS(mdl_text(begin->transfer_id), mdl_text(link->session),
                                   mdl_int(begin->generation), mdl_int(link->assignment_id),
-                                  mdl_text(begin->meter_id)));
+                                  mdl_text(begin->lease_id)));
     }
     if (rv == APR_SUCCESS && begin->leased_until != 0) {
-        rv = mdl_db_exec(db, MDL_Q_METER_RENEW, NULL, p,
-                         MDL_ARGS(mdl_text(begin->meter_id), mdl_int(begin->leased_until)));
+        rv = mdl_db_exec(db, MDL_Q_LEASE_RENEW, NULL, p,
+                         MDL_ARGS(mdl_text(begin->lease_id), mdl_int(begin->leased_until)));
     }
     return rv;
 }
@@ -400,60 +443,45 @@ apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_poo
 {
     apr_status_t rv = mdl_db_write(db, begin_transfer, begin, p);
 
-    return rv == APR_EGENERAL && begin->verdict != MDL_SESSION_BEGUN ? APR_SUCCESS : rv;
+    return rv == APR_EGENERAL && begin->entitlement != MDL_ENTITLEMENT_OK ? APR_SUCCESS : rv;
 }
 
-/* Settling. */
+/* --- what transfers delivered --- */
 
-/* Whether the session is whole by what it delivered, or together with what others gave back. */
-static apr_status_t is_whole(mdl_db_t *db, const mdl_session_t *session,
-                             const mdl_coverage_t *coverage, int *whole, apr_pool_t *p)
+/* A transfer that was given up as lost and ends after all finds its session returned: what it makes
+   whole has to be taken all the same, even beyond the limit. */
+static apr_status_t session_close_again(mdl_db_t *db, mdl_session_t *session,
+                                        mdl_coverage_t *delivered, apr_pool_t *p)
 {
-    mdl_delivered_t file = {.assignment_id = session->assignment_id,
-                            .asset_id = session->asset_id,
-                            .etag = session->etag,
-                            .size = session->size};
-
-    if (session->asset_id == 0) {
-        *whole = mdl_coverage_is_whole(coverage, session->size);
-        return APR_SUCCESS;
-    }
-    return mdl_delivered_complete(db, &file, coverage, whole, p);
-}
-
-/* A transfer that was given up on and ends after all finds its session returned: what it made whole
-   has to be taken all the same. */
-static apr_status_t close_again(mdl_db_t *db, mdl_session_t *session, mdl_coverage_t *coverage,
-                                apr_pool_t *p)
-{
-    mdl_division_t division;
+    mdl_settlement_t settlement;
     apr_int64_t taken;
-    apr_status_t rv = close_session(db, session, coverage, &division, p);
+    apr_status_t rv = session_close(db, session, delivered, &settlement, p);
 
-    return rv == APR_SUCCESS && division.counted->nelts > 0
-               ? session_take(db, session->assignment_id, mdl_ids_json(division.counted, p), 0,
-                              &taken, p)
+    return rv == APR_SUCCESS && settlement.charged->nelts > 0
+               ? allowance_take(db, session->reserved.assignment_id, settlement.charged, 0, &taken,
+                                p)
                : rv;
 }
 
-static apr_status_t add_delivery(mdl_db_t *db, mdl_session_t *session,
-                                 const mdl_session_delivery_t *delivery, apr_time_t until,
-                                 apr_pool_t *p)
+static apr_status_t session_add(mdl_db_t *db, mdl_session_t *session,
+                                const mdl_session_delivery_t *delivery, apr_time_t until,
+                                apr_pool_t *p)
 {
-    mdl_coverage_t *coverage = mdl_coverage_read(session->ranges, p);
+    mdl_coverage_t *delivered = mdl_coverage_read(session->ranges, p);
     int whole = 0;
     apr_status_t rv = APR_SUCCESS;
 
-    mdl_coverage_join(coverage, mdl_coverage_read(delivery->ranges, p));
+    mdl_coverage_join(delivered, delivery->coverage);
     if (session->status == MDL_SESSION_OPEN) {
-        rv = is_whole(db, session, coverage, &whole, p);
+        rv = mdl_settlement_is_whole(db, &session->reserved, delivered, &whole, p);
     } else if (session->status == MDL_SESSION_RETURNED) {
-        rv = close_again(db, session, coverage, p);
+        rv = session_close_again(db, session, delivered, p);
     }
     if (whole) {
         session->status = MDL_SESSION_COUNTED;
     }
-    return rv == APR_SUCCESS ? session_store(db, session, coverage, delivery->bytes, until, p) : rv;
+    return rv == APR_SUCCESS ? session_store(db, session, delivered, delivery->bytes, until, p)
+                             : rv;
 }
 
 static apr_status_t session_get(mdl_db_t *db, const char *id, apr_int64_t generation,
@@ -463,13 +491,16 @@ static apr_status_t session_get(mdl_db_t *db, const char *id, apr_int64_t genera
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_GET, &row, p,
                                         MDL_ARGS(mdl_text(id), mdl_int(generation)));
 
-    return rv == APR_SUCCESS ? read_session(row, id, session) : rv;
+    if (rv == APR_SUCCESS) {
+        session_read(row, id, session);
+    }
+    return rv;
 }
 
-/* One that was settled before, by who took it for lost or by a COMMIT whose answer was, adds its
-   ranges, which may be more by now, and no bytes. */
-static apr_status_t session_settle(mdl_db_t *db, const mdl_session_delivery_t *delivery,
-                                   apr_time_t until, apr_pool_t *p)
+/* A transfer that was settled before, because it was taken for lost or because the answer to a
+   COMMIT was, adds its ranges, which may be more by now, but no bytes. */
+static apr_status_t transfer_settle(mdl_db_t *db, const mdl_session_delivery_t *delivery,
+                                    apr_time_t until, apr_pool_t *p)
 {
     mdl_session_delivery_t rest = *delivery;
     mdl_session_t session;
@@ -484,10 +515,10 @@ static apr_status_t session_settle(mdl_db_t *db, const mdl_session_delivery_t *d
         return APR_SUCCESS;
     }
     rest.bytes = ended ? delivery->bytes : 0;
-    return rv == APR_SUCCESS ? add_delivery(db, &session, &rest, until, p) : rv;
+    return rv == APR_SUCCESS ? session_add(db, &session, &rest, until, p) : rv;
 }
 
-/* All sessions are locked before anything else is: so two of these can't wait for each other. */
+/* Locks all sessions before anything else. */
 apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_settle_t *all)
 {
     apr_time_t until = apr_time_now() + all->idle;
@@ -499,12 +530,12 @@ apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_s
             ids,
             const char *) = APR_ARRAY_IDX(all->deliveries, i, mdl_session_delivery_t).session_id;
     }
-    if ((rv = lock_all(db, ids, p)) != APR_SUCCESS) {
+    if ((rv = session_lock_all(db, ids, p)) != APR_SUCCESS) {
         return rv;
     }
     for (int i = 0; i < all->deliveries->nelts; i++) {
-        rv = session_settle(db, &APR_ARRAY_IDX(all->deliveries, i, mdl_session_delivery_t), until,
-                            p);
+        rv = transfer_settle(db, &APR_ARRAY_IDX(all->deliveries, i, mdl_session_delivery_t), until,
+                             p);
         if (rv != APR_SUCCESS) {
             return rv;
         }
@@ -512,11 +543,12 @@ apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_s
     return APR_SUCCESS;
 }
 
-/* Sessions that are idle. */
+/* --- idle sessions --- */
 
-/* Whether a transfer of it is there; those of the link's other sessions don't keep it open. */
-static apr_status_t is_running(mdl_db_t *db, const mdl_session_t *session, int *running,
-                               apr_pool_t *p)
+/* Whether a transfer of this very session runs: those of the link's other sessions don't keep it
+   open. */
+static apr_status_t session_is_running(mdl_db_t *db, const mdl_session_t *session, int *running,
+                                       apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(
@@ -527,22 +559,23 @@ static apr_status_t is_running(mdl_db_t *db, const mdl_session_t *session, int *
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
-static apr_status_t end_idle(mdl_db_t *db, const mdl_session_t *idle, apr_time_t now, apr_pool_t *p)
+static apr_status_t session_end_idle(mdl_db_t *db, const mdl_session_t *idle, apr_time_t now,
+                                     apr_pool_t *p)
 {
     mdl_session_t session;
-    const mdl_coverage_t *kept;
+    const mdl_coverage_t *charged;
     int running;
     apr_status_t rv;
 
     if ((rv = session_lock(db, idle->id, p)) != APR_SUCCESS ||
         (rv = session_get(db, idle->id, idle->generation, &session, p)) != APR_SUCCESS ||
-        (rv = is_running(db, &session, &running, p)) != APR_SUCCESS) {
+        (rv = session_is_running(db, &session, &running, p)) != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
     if (session.status != MDL_SESSION_OPEN || session.idle_at > now || running) {
         return APR_SUCCESS; /* it was resumed meanwhile */
     }
-    return end_session(db, &session, session.idle_at, &kept, p);
+    return session_end(db, &session, session.idle_at, &charged, p);
 }
 
 static apr_status_t find_idle(mdl_db_t *db, int limit, apr_time_t now, apr_array_header_t *sessions,
@@ -559,7 +592,7 @@ static apr_status_t find_idle(mdl_db_t *db, int limit, apr_time_t now, apr_array
     return rv;
 }
 
-static int by_id(const void *one, const void *other)
+static int session_compare(const void *one, const void *other)
 {
     return strcmp(((const mdl_session_t *)one)->id, ((const mdl_session_t *)other)->id);
 }
@@ -573,15 +606,15 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t 
     apr_status_t rv = find_idle(db, sweep->limit, now, sessions, p);
 
     sweep->settled = sessions->nelts;
-    qsort(sessions->elts, (size_t)sessions->nelts, sizeof(mdl_session_t), by_id);
+    qsort(sessions->elts, (size_t)sessions->nelts, sizeof(mdl_session_t), session_compare);
     for (int i = 0; i < sessions->nelts; i++) {
         APR_ARRAY_PUSH(ids, const char *) = APR_ARRAY_IDX(sessions, i, mdl_session_t).id;
     }
-    rv = rv == APR_SUCCESS ? lock_all(db, ids, p) : rv;
+    rv = rv == APR_SUCCESS ? session_lock_all(db, ids, p) : rv;
     apr_pool_create(&each, p);
     for (int i = 0; i < sessions->nelts && rv == APR_SUCCESS; i++) {
         apr_pool_clear(each);
-        rv = end_idle(db, &APR_ARRAY_IDX(sessions, i, mdl_session_t), now, each);
+        rv = session_end_idle(db, &APR_ARRAY_IDX(sessions, i, mdl_session_t), now, each);
     }
     apr_pool_destroy(each);
     return rv;
