@@ -5,14 +5,12 @@
 #define MDL_API_AUTHENTICATE_H
 
 #include "api/request.h"
-#include "connection.h"
 
 /**
- * Verifies the request's key and fills request->caller.  Takes a connection into *connection only
- * when the cache doesn't do.  Returns MDL_EPROBLEM with 401 (one and the same for a key that is
- * missing, malformed, unknown, wrong, expired or revoked) or 403 shop_not_approved, or the
- * database's error.
+ * Verifies the request's key and fills request->caller; its key_id is empty unless the key is
+ * valid.  Returns MDL_EPROBLEM with 401 (one and the same for a key that is missing, malformed,
+ * unknown, wrong, expired or revoked) or 403 shop_not_approved, or the database's error.
  */
-apr_status_t mdl_authenticate(mdl_request_t *request, mdl_connection_t **connection);
+apr_status_t mdl_authenticate(mdl_request_t *request);
 
 #endif

@@ -9,7 +9,6 @@
 #include "api/authenticate.h"
 #include "api/body.h"
 #include "api/rate.h"
-#include "connection.h"
 #include "core/idempotency.h"
 #include "request_body.h"
 
@@ -18,9 +17,9 @@ typedef struct {
     mdl_idempotency_t idempotency;
     mdl_stored_response_t response;
     int replayed;
-} write_t;
+} gate_write_t;
 
-static apr_status_t key_of_request(mdl_request_t *request, const char **key)
+static apr_status_t gate_idempotency_key(mdl_request_t *request, const char **key)
 {
     const char *header = apr_table_get(request->r->headers_in, "Idempotency-Key");
 
@@ -44,7 +43,7 @@ static apr_status_t gate_conflict(mdl_request_t *request)
                            "This Idempotency-Key was used with another request.");
 }
 
-static void gate_write_answer(mdl_request_t *request, mdl_stored_response_t *response)
+static void gate_fill_response(mdl_request_t *request, mdl_stored_response_t *response)
 {
     request->status = 200;
     request->location = NULL;
@@ -61,10 +60,10 @@ static void gate_write_answer(mdl_request_t *request, mdl_stored_response_t *res
     }
 }
 
-/* The transaction of a write: replay, or effect and answer together. */
+/* The transaction of a write: replay, or effect and response together. */
 static apr_status_t gate_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    write_t *write = arg;
+    gate_write_t *write = arg;
     mdl_request_t *request = write->request;
     apr_status_t rv = mdl_idempotency_find(db, &write->idempotency, &write->response, p);
 
@@ -79,26 +78,26 @@ static apr_status_t gate_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     if ((rv = request->route->effect(db, p, request->arg)) != APR_SUCCESS) {
         return rv;
     }
-    gate_write_answer(request, &write->response);
+    gate_fill_response(request, &write->response);
     return mdl_idempotency_store(db, &write->idempotency, &write->response, p);
 }
 
-static apr_status_t find_answer(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t gate_replay_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    write_t *write = arg;
+    gate_write_t *write = arg;
     apr_status_t rv = mdl_idempotency_find(db, &write->idempotency, &write->response, p);
 
     write->replayed = rv == APR_SUCCESS;
     return rv;
 }
 
-static apr_status_t run_write(mdl_request_t *request, mdl_db_t *db, write_t *write)
+static apr_status_t gate_run_write(mdl_request_t *request, gate_write_t *write)
 {
-    apr_status_t rv = mdl_db_write(db, gate_write_effect, write, request->r->pool);
+    apr_status_t rv = mdl_request_run(request, mdl_db_write, gate_write_effect, write);
 
-    /* Another request with this key was first: its response is there now. */
+    /* Another request with this key committed first: its response is there now. */
     if (rv == APR_EEXIST) {
-        rv = mdl_db_write(db, gate_write_effect, write, request->r->pool);
+        rv = mdl_request_run(request, mdl_db_write, gate_write_effect, write);
     }
     if (rv == MDL_DB_ELOCKED) {
         request->retry_after = 1;
@@ -108,13 +107,13 @@ static apr_status_t run_write(mdl_request_t *request, mdl_db_t *db, write_t *wri
     return rv;
 }
 
-static apr_status_t prepare_write(mdl_request_t *request, write_t *write)
+static apr_status_t gate_prepare_write(mdl_request_t *request, gate_write_t *write)
 {
     const char *body;
     apr_size_t length;
     apr_status_t rv;
 
-    if ((rv = key_of_request(request, &write->idempotency.key)) != APR_SUCCESS ||
+    if ((rv = gate_idempotency_key(request, &write->idempotency.key)) != APR_SUCCESS ||
         (rv = mdl_body_read(request)) != APR_SUCCESS) {
         return rv;
     }
@@ -128,68 +127,41 @@ static apr_status_t prepare_write(mdl_request_t *request, write_t *write)
     return APR_SUCCESS;
 }
 
-static void give_back(mdl_connection_t **connection)
+static apr_status_t gate_pass_read(mdl_request_t *request, mdl_stored_response_t *response)
 {
-    mdl_connection_close(*connection);
-    *connection = NULL;
-}
+    const mdl_route_t *route = request->route;
+    apr_status_t rv = route->parse != NULL ? route->parse(request) : APR_SUCCESS;
 
-static apr_status_t gate_take(mdl_request_t *request, mdl_connection_t **connection)
-{
-    if (*connection == NULL) {
-        *connection = mdl_connection_open(request->r);
+    if (rv == APR_SUCCESS && route->effect != NULL) {
+        rv = mdl_request_run(request, route->snapshot ? mdl_db_snapshot : mdl_db_read,
+                             route->effect, request->arg);
     }
-    return *connection != NULL ? APR_SUCCESS : MDL_DB_EGONE;
-}
-
-static apr_status_t read_effect(mdl_request_t *request, mdl_connection_t **connection)
-{
-    apr_status_t rv = gate_take(request, connection);
-
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    return (request->route->snapshot ? mdl_db_snapshot : mdl_db_read)(
-        mdl_connection_db(*connection), request->route->effect, request->arg, request->r->pool);
-}
-
-static apr_status_t pass_read(mdl_request_t *request, mdl_connection_t **connection,
-                              mdl_stored_response_t *response)
-{
-    apr_status_t rv;
-
-    if (request->route->parse != NULL && (rv = request->route->parse(request)) != APR_SUCCESS) {
-        return rv;
-    }
-    rv = request->route->effect != NULL ? read_effect(request, connection) : APR_SUCCESS;
     if (rv == APR_SUCCESS) {
-        gate_write_answer(request, response);
+        gate_fill_response(request, response);
     }
     return rv;
 }
 
-static apr_status_t pass_write(mdl_request_t *request, mdl_connection_t **connection,
-                               mdl_stored_response_t *response)
+static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_t *response)
 {
-    write_t write = {.request = request};
+    gate_write_t write = {.request = request};
     apr_status_t rv;
 
     /* A body may take as long as the client likes, and connections are few. */
-    give_back(connection);
-    if ((rv = prepare_write(request, &write)) != APR_SUCCESS) {
+    mdl_request_release(request);
+    if ((rv = gate_prepare_write(request, &write)) != APR_SUCCESS) {
         return rv;
     }
     if (request->route->parse != NULL) {
         rv = request->route->parse(request);
     }
-    if (rv == APR_SUCCESS && (rv = gate_take(request, connection)) == APR_SUCCESS) {
-        rv = run_write(request, mdl_connection_db(*connection), &write);
+    if (rv == APR_SUCCESS) {
+        rv = gate_run_write(request, &write);
     }
-    /* What succeeded once is answered as it was then, though by now it would be refused: its own
-       effect, another request or a setting may have made it so. */
-    if (rv == MDL_EPROBLEM && gate_take(request, connection) == APR_SUCCESS &&
-        mdl_db_read(mdl_connection_db(*connection), find_answer, &write, request->r->pool) ==
-            APR_SUCCESS) {
+    /* A request that succeeded once gets that response again, even if it would be refused by
+       now: its own effect, another request or a setting may have made it so. */
+    if (rv == MDL_EPROBLEM &&
+        mdl_request_run(request, mdl_db_read, gate_replay_effect, &write) == APR_SUCCESS) {
         rv = APR_SUCCESS;
     }
     if (rv != APR_SUCCESS) {
@@ -204,9 +176,9 @@ static apr_status_t pass_write(mdl_request_t *request, mdl_connection_t **connec
     return APR_SUCCESS;
 }
 
-static apr_status_t gate_admit(mdl_request_t *request, mdl_connection_t **connection, int writes)
+static apr_status_t gate_admit(mdl_request_t *request, int writes)
 {
-    apr_status_t rv = mdl_authenticate(request, connection);
+    apr_status_t rv = mdl_authenticate(request);
 
     if (rv == APR_SUCCESS && writes && request->caller.read_only) {
         rv = mdl_problem_set(&request->problem, 403, "insufficient_scope",
@@ -215,35 +187,31 @@ static apr_status_t gate_admit(mdl_request_t *request, mdl_connection_t **connec
     if (rv == APR_SUCCESS) {
         return mdl_rate_charge(request, writes);
     }
-    /* A valid key is told, even where it may not do what it asks for. */
+    /* The client learns how a valid key stands, even when the request is refused. */
     if (request->caller.key_id[0] != '\0') {
         mdl_rate_show(request);
     }
     return rv;
 }
 
-/* Everything up to the response.  The connection is the caller's to give back. */
-static apr_status_t gate_pass(mdl_request_t *request, mdl_connection_t **connection,
-                              mdl_stored_response_t *response)
+/* Everything up to the response. */
+static apr_status_t gate_pass(mdl_request_t *request, mdl_stored_response_t *response)
 {
     int writes = request->r->method_number != M_GET;
-    apr_status_t rv = request->route->no_key ? APR_SUCCESS
-                                             : gate_admit(request, connection, writes);
+    apr_status_t rv = request->route->no_key ? APR_SUCCESS : gate_admit(request, writes);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    return writes ? pass_write(request, connection, response)
-                  : pass_read(request, connection, response);
+    return writes ? gate_pass_write(request, response) : gate_pass_read(request, response);
 }
 
 int mdl_gate_run(mdl_request_t *request)
 {
-    mdl_connection_t *connection = NULL;
     mdl_stored_response_t response = {0};
-    apr_status_t rv = gate_pass(request, &connection, &response);
+    apr_status_t rv = gate_pass(request, &response);
 
-    mdl_connection_close(connection);
+    mdl_request_release(request);
     if (rv == AP_FILTER_ERROR) {
         return rv;
     }

@@ -7,8 +7,10 @@
 #include <httpd.h>
 
 #include "base/text/json.h"
+#include "connection.h"
 #include "core/problem.h"
 #include "core/service.h"
+#include "core/shop/key_verify.h"
 #include "db/db.h"
 
 #define MDL_MAX_PARAMETERS 2
@@ -16,13 +18,6 @@
 typedef struct mdl_route_t mdl_route_t;
 typedef struct mdl_resource_t mdl_resource_t;
 typedef struct mdl_list_t mdl_list_t;
-
-/** Who calls: the shop that every query is scoped to. */
-typedef struct {
-    char key_id[MDL_KEY_ID_LENGTH + 1];
-    apr_int64_t shop_id;
-    int read_only;
-} mdl_caller_t;
 
 typedef struct {
     request_rec *r;
@@ -33,9 +28,10 @@ typedef struct {
     const mdl_route_t *route;
     const char *parameters[MDL_MAX_PARAMETERS]; /* of the path, in order */
     mdl_caller_t caller;
-    const mdl_json_t *body; /* of a write: an object */
-    void *arg;              /* what parse made for the effect */
-    mdl_list_t *list;       /* the query of a list */
+    mdl_connection_t *connection; /* NULL while none is held */
+    const mdl_json_t *body;       /* of a write: an object */
+    void *arg;                    /* what parse made for the effect */
+    mdl_list_t *list;             /* the query of a list */
     mdl_problem_t problem;
     /* The response. */
     int status;
@@ -63,5 +59,13 @@ struct mdl_route_t {
     mdl_effect_fn *effect;                         /* NULL of a GET: no connection is needed */
     void (*write)(mdl_request_t *request);
 };
+
+/** Runs an effect by mdl_db_read, mdl_db_snapshot or mdl_db_write on the request's connection,
+   which the first call opens.  MDL_DB_EGONE when there is none. */
+apr_status_t mdl_request_run(mdl_request_t *request, mdl_db_run_fn *how, mdl_effect_fn *effect,
+                             void *arg);
+
+/** Closes the connection, if one is open: before anything that a client can draw out. */
+void mdl_request_release(mdl_request_t *request);
 
 #endif

@@ -141,6 +141,9 @@ apr_status_t mdl_db_read(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_poo
    does. It costs one round trip to the server more at either end. */
 apr_status_t mdl_db_snapshot(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
 
+/** One of these three. */
+typedef apr_status_t mdl_db_run_fn(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
+
 /** Runs SQL text without arguments and rows, such as a migration's. */
 apr_status_t mdl_db_command(mdl_db_t *db, const char *sql);
 

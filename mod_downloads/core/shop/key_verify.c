@@ -1,0 +1,122 @@
+#include "core/shop/key_verify.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+typedef struct {
+    mdl_token_t token;
+    unsigned char mac[MDL_SHA256_LENGTH];
+    apr_time_t now;
+} presented_t;
+
+static apr_status_t key_epoch_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_key_epoch(db, p, arg);
+}
+
+static apr_status_t key_look_up_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_key_look_up(db, p, arg);
+}
+
+/* Asks for the epoch when it is this request's turn.  Success means that the cache may be used. */
+static apr_status_t key_refresh_epoch(const mdl_key_verify_t *verify, apr_time_t now)
+{
+    mdl_epoch_state_t state = mdl_key_cache_state(verify->cache, now);
+    apr_int64_t epoch;
+    apr_status_t rv;
+
+    if (state == MDL_EPOCH_CURRENT) {
+        return APR_SUCCESS;
+    }
+    rv = verify->run(verify->baton, mdl_db_read, key_epoch_effect, &epoch);
+    if (rv == APR_SUCCESS) {
+        mdl_key_cache_set_epoch(verify->cache, epoch, now);
+    }
+    return state == MDL_EPOCH_EXPIRED ? rv : APR_SUCCESS;
+}
+
+static int key_matches(const presented_t *presented, const unsigned char *mac,
+                       apr_time_t expires_at)
+{
+    return mdl_equal(presented->mac, mac, MDL_SHA256_LENGTH) &&
+           (expires_at == 0 || expires_at > presented->now);
+}
+
+static void key_set_caller(mdl_key_verify_t *verify, const char *id, apr_int64_t shop_id,
+                           int read_only)
+{
+    verify->validity = MDL_KEY_VALID;
+    verify->caller = (mdl_caller_t){.shop_id = shop_id, .read_only = read_only};
+    apr_cpystrn(verify->caller.key_id, id, sizeof verify->caller.key_id);
+}
+
+static void key_remember(const mdl_key_verify_t *verify, const mdl_key_record_t *record,
+                         apr_time_t asked_at)
+{
+    mdl_cached_key_t key = {.shop_id = record->key.shop_id,
+                            .expires_at = record->key.expires_at,
+                            .read_only = verify->caller.read_only};
+
+    apr_cpystrn(key.id, record->key.id, sizeof key.id);
+    memcpy(key.mac, record->mac, sizeof key.mac);
+    mdl_key_cache_set_epoch(verify->cache, record->epoch, asked_at);
+    mdl_key_cache_put(verify->cache, &key, record->epoch);
+}
+
+static apr_status_t key_verify_by_database(mdl_key_verify_t *verify, const presented_t *presented)
+{
+    mdl_key_look_up_t look_up = {.id = presented->token.id};
+    const mdl_key_record_t *record = &look_up.record;
+    int matches;
+    apr_status_t rv = verify->run(verify->baton, mdl_db_read, key_look_up_effect, &look_up);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    /* An unknown key is compared too, with a MAC of zeros. */
+    matches = key_matches(presented, record->mac, record->key.expires_at);
+    if (!matches || !record->known || record->key.revoked_at != 0) {
+        return APR_SUCCESS;
+    }
+    if (strcmp(record->shop_status, "approved") != 0) {
+        key_set_caller(verify, record->key.id, 0, 0);
+        verify->validity = MDL_KEY_SHOP_NOT_APPROVED;
+        return APR_SUCCESS;
+    }
+    key_set_caller(verify, record->key.id, record->key.shop_id,
+                   strcmp(record->key.scope, "read") == 0);
+    key_remember(verify, record, presented->now);
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_key_verify(mdl_key_verify_t *verify, const char *token)
+{
+    presented_t presented = {.now = apr_time_now()};
+    int well_formed = token != NULL && mdl_token_parse(token, &presented.token);
+    mdl_cached_key_t key;
+    apr_status_t rv;
+
+    verify->validity = MDL_KEY_INVALID;
+    verify->caller = (mdl_caller_t){.key_id = ""};
+    mdl_token_mac(verify->secret, &presented.token, presented.mac);
+    if (!well_formed) {
+        return APR_SUCCESS;
+    }
+    if ((rv = key_refresh_epoch(verify, presented.now)) != APR_SUCCESS) {
+        return rv;
+    }
+    /* A wrong secret goes the way of an unknown key, so that time does not tell them apart. */
+    if (mdl_key_cache_get(verify->cache, presented.token.id, &key) &&
+        key_matches(&presented, key.mac, key.expires_at)) {
+        key_set_caller(verify, key.id, key.shop_id, key.read_only);
+    } else {
+        rv = key_verify_by_database(verify, &presented);
+    }
+    if (verify->validity == MDL_KEY_VALID) {
+        mdl_key_cache_used(verify->cache, presented.token.id, presented.now);
+    }
+    return rv;
+}

@@ -1,0 +1,207 @@
+#include "t/unit/fixtures.h"
+
+#include "base/zip/crc32.h"
+#include "core/shop/key_verify.h"
+#include "t/unit/effects.h"
+
+#define MS APR_TIME_C(1000)
+
+/* A verifier whose database can be taken away, and which counts the effects that it runs. */
+typedef struct {
+    mdl_db_t *db; /* NULL: it is out of reach */
+    int effects;
+    mdl_key_verify_t verify;
+    apr_pool_t *pool;
+} verifier_t;
+
+static mdl_secret_t *secret;
+
+static apr_status_t run(void *baton, mdl_db_run_fn *how, mdl_effect_fn *effect, void *arg)
+{
+    verifier_t *verifier = baton;
+
+    verifier->effects++;
+    return verifier->db != NULL ? how(verifier->db, effect, arg, verifier->pool) : MDL_DB_EGONE;
+}
+
+static verifier_t *new_verifier(mdl_db_t *db, apr_pool_t *p)
+{
+    verifier_t *verifier = apr_pcalloc(p, sizeof *verifier);
+
+    verifier->db = db;
+    verifier->pool = p;
+    verifier->verify = (mdl_key_verify_t){.secret = secret, .run = run, .baton = verifier};
+    if (mdl_key_cache_create(&verifier->verify.cache, p) != APR_SUCCESS) {
+        printf("Bail out! no cache\n");
+        exit(2);
+    }
+    return verifier;
+}
+
+static mdl_key_create_t new_key(mdl_db_t *db, apr_int64_t shop_id, const char *scope, int lifetime,
+                                apr_pool_t *p)
+{
+    mdl_key_create_t key = {.secret = secret,
+                            .key = {.shop_id = shop_id, .name = "till", .scope = scope},
+                            .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
+
+    key.key.expires_at = lifetime != 0 ? apr_time_now() + apr_time_from_sec(lifetime) : 0;
+    is_int(mdl_db_write(db, mdl_key_create_effect, &key, p), APR_SUCCESS, "(a key is created)");
+    return key;
+}
+
+/* A validity, or -1 for an error of the database; verifier->effects counts anew. */
+static int validity_of(verifier_t *verifier, const char *token)
+{
+    apr_status_t rv;
+
+    verifier->effects = 0;
+    rv = mdl_key_verify(&verifier->verify, token);
+    return rv == APR_SUCCESS ? (int)verifier->verify.validity : -1;
+}
+
+/* A well-formed token of a key id and the secret of another token. */
+static const char *token_of(const char *id, const char *other, apr_pool_t *p)
+{
+    static const char base62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+    char *token = apr_psprintf(p, "adk_live_%s_%.43s......", id, other + 26);
+    apr_uint32_t crc = mdl_crc32(0, token, 69);
+
+    for (int i = 74; i >= 69; i--, crc /= 62) {
+        token[i] = base62[crc % 62];
+    }
+    return token;
+}
+
+static void test_valid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
+{
+    verifier_t *verifier = new_verifier(db, p);
+    mdl_key_create_t full = new_key(db, shop, "full", 0, p);
+    mdl_key_create_t read = new_key(db, shop, "read", 0, p);
+    const mdl_caller_t *caller = &verifier->verify.caller;
+    apr_time_t used_at;
+    char used[MDL_KEY_ID_LENGTH + 1];
+    int index = 0;
+
+    is_int(validity_of(verifier, full.token), MDL_KEY_VALID, "a key is valid");
+    is_str(caller->key_id, full.key.id, "its id is told");
+    is_int(caller->shop_id, shop, "its shop");
+    ok(!caller->read_only, "and that it may write");
+    ok(mdl_key_cache_next_used(verifier->verify.cache, &index, used, &used_at), "its use is noted");
+    is_str(used, full.key.id, "as that of this key");
+    is_int(validity_of(verifier, full.token), MDL_KEY_VALID, "it is valid again");
+    is_int(verifier->effects, 0, "without the database");
+    is_int(caller->shop_id, shop, "with the same shop");
+    is_int(validity_of(verifier, read.token), MDL_KEY_VALID, "one of the scope read is valid");
+    ok(caller->read_only, "and may only read");
+    is_int(validity_of(verifier, read.token), MDL_KEY_VALID, "from the cache too");
+    ok(caller->read_only, "it may only read");
+}
+
+static void test_invalid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
+{
+    verifier_t *verifier = new_verifier(db, p);
+    mdl_key_create_t key = new_key(db, shop, "full", 0, p);
+    mdl_key_create_t other = new_key(db, shop, "full", 0, p);
+    const char *wrong = token_of(key.key.id, other.token, p);
+
+    is_int(validity_of(verifier, NULL), MDL_KEY_INVALID, "no token is invalid");
+    is_int(validity_of(verifier, ""), MDL_KEY_INVALID, "so is an empty one");
+    is_int(validity_of(verifier, "adk_live_nonsense"), MDL_KEY_INVALID, "and a malformed one");
+    is_int(verifier->effects, 0, "without the database");
+    is_int(validity_of(verifier, token_of("0000000000000000", key.token, p)), MDL_KEY_INVALID,
+           "an unknown key is invalid");
+    is_int(validity_of(verifier, wrong), MDL_KEY_INVALID, "a wrong secret is invalid");
+    is_str(verifier->verify.caller.key_id, "", "whose key is not told");
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "the right one is valid");
+    is_int(validity_of(verifier, wrong), MDL_KEY_INVALID, "the wrong one stays invalid");
+    is_int(verifier->effects, 1, "and goes the way of an unknown key, to the database");
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "the right one stays valid");
+    is_int(verifier->effects, 0, "in the cache");
+}
+
+static void test_expiry(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
+{
+    verifier_t *verifier = new_verifier(db, p);
+    mdl_key_create_t key = new_key(db, shop, "full", 60, p);
+
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "a key is valid before its end");
+    atomic_fetch_add(&clock_ahead, apr_time_from_sec(59) + 900 * MS);
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "up to its end");
+    atomic_fetch_add(&clock_ahead, 200 * MS);
+    is_int(validity_of(verifier, key.token), MDL_KEY_INVALID, "and not after it, cached or not");
+    is_int(validity_of(new_verifier(db, p), key.token), MDL_KEY_INVALID, "nor without a cache");
+}
+
+static void test_revocation(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
+{
+    verifier_t *verifier = new_verifier(db, p);
+    mdl_key_create_t key = new_key(db, shop, "full", 0, p);
+    mdl_key_revoke_t revoke = {.id = key.key.id, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
+
+    validity_of(verifier, key.token);
+    mdl_db_write(db, mdl_key_revoke_effect, &revoke, p);
+    atomic_fetch_add(&clock_ahead, 300 * MS);
+    is_int(validity_of(verifier, key.token), MDL_KEY_INVALID,
+           "a revoked key is invalid once the epoch is asked for");
+    is_str(verifier->verify.caller.key_id, "", "and not told");
+}
+
+static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
+{
+    verifier_t *verifier = new_verifier(db, p);
+    mdl_key_create_t key = new_key(db, shop, "full", 0, p);
+    mdl_key_create_t other = new_key(db, shop, "full", 0, p);
+
+    validity_of(verifier, key.token);
+    set_shop_status(db, shop, "suspended", p);
+    atomic_fetch_add(&clock_ahead, 300 * MS);
+    is_int(validity_of(verifier, key.token), MDL_KEY_SHOP_NOT_APPROVED,
+           "a key of a suspended shop is told from an invalid one");
+    is_str(verifier->verify.caller.key_id, key.key.id, "its id is told");
+    is_int(verifier->verify.caller.shop_id, 0, "but not its shop");
+    is_int(validity_of(verifier, token_of(key.key.id, other.token, p)), MDL_KEY_INVALID,
+           "with a wrong secret it is invalid");
+    set_shop_status(db, shop, "approved", p);
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "once approved it is valid at once");
+}
+
+static void test_outage(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
+{
+    verifier_t *verifier = new_verifier(db, p);
+    mdl_key_create_t key = new_key(db, shop, "full", 0, p);
+    mdl_key_create_t other = new_key(db, shop, "full", 0, p);
+
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "a key is verified");
+    verifier->db = NULL;
+    is_int(validity_of(verifier, other.token), -1, "without the database no other can be");
+    atomic_fetch_add(&clock_ahead, 1500 * MS);
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "but this one, for 2 s");
+    is_int(verifier->effects, 1, "though the epoch was asked for in vain");
+    atomic_fetch_add(&clock_ahead, 600 * MS);
+    is_int(validity_of(verifier, key.token), -1, "and then no more");
+    verifier->db = db;
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "until the database is back");
+    is_int(verifier->effects, 1, "which was asked for the epoch alone");
+}
+
+static void tests(const database_t *database, apr_pool_t *p)
+{
+    mdl_db_t *db = database_ready(database, p);
+
+    test_valid(db, make_shop(db, "valid.test", p), p);
+    test_invalid(db, make_shop(db, "invalid.test", p), p);
+    test_expiry(db, make_shop(db, "expiry.test", p), p);
+    test_revocation(db, make_shop(db, "revocation.test", p), p);
+    test_approval(db, make_shop(db, "approval.test", p), p);
+    test_outage(db, make_shop(db, "outage.test", p), p);
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    secret = make_secret('s', p);
+    on_each_database(tests, p);
+    return tap_end(p);
+}
