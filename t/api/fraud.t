@@ -1,4 +1,4 @@
-# The fraud check of orders (contract, sections 6 and 11): every signal at its number and one below,
+# The fraud check of orders (contract, section 6): every signal at its number and one below,
 # every level at which a shop may hold, what a held order gives and what becomes of it.
 #
 # What waits for the storefront's answer is in t/unit/fraud.c, what the files of domains may have in
