@@ -65,7 +65,7 @@ static void child_init(apr_pool_t *p, server_rec *s)
     if (service != NULL) {
         mdl_child_storage_init(p, service->settings);
         mdl_delivery_child_init(p, service);
-        mdl_upload_child_init(p, service);
+        mdl_upload_url_child_init(p, service);
     }
 }
 
@@ -81,7 +81,7 @@ static int module_handle(request_rec *r)
         return mdl_delivery_handle(r, service);
     }
     if (strcmp(r->handler, MDL_UPLOAD_HANDLER) == 0) {
-        return mdl_upload_handle(r, service);
+        return mdl_upload_url_handle(r, service);
     }
     return DECLINED;
 }

@@ -10,10 +10,10 @@
 
 #include "api/response.h"
 #include "child_storage.h"
-#include "upload/cors.h"
-#include "upload/upload_body.h"
 #include "core/download/signed_url.h"
 #include "request_body.h"
+#include "upload/cors.h"
+#include "upload/upload_body.h"
 
 APLOG_USE_MODULE(downloads);
 
@@ -24,7 +24,7 @@ APLOG_USE_MODULE(downloads);
    threads. */
 static const char *root;
 
-void mdl_upload_child_init(apr_pool_t *p, const mdl_service_t *service)
+void mdl_upload_url_child_init(apr_pool_t *p, const mdl_service_t *service)
 {
     const mdl_settings_t *settings = service->settings;
     apr_uri_t uri;
@@ -38,10 +38,8 @@ void mdl_upload_child_init(apr_pool_t *p, const mdl_service_t *service)
     }
 }
 
-static int upload_url_refuse(mdl_upload_exchange_t *exchange)
+static int upload_url_refuse(mdl_request_t *request)
 {
-    mdl_request_t *request = &exchange->request;
-
     mdl_request_body_discard(request->r);
     if (request->problem.status == 460) {
         request->r->status_line = "460 Checksum Mismatch"; /* httpd knows no such status */
@@ -49,50 +47,56 @@ static int upload_url_refuse(mdl_upload_exchange_t *exchange)
     return mdl_response_problem(request);
 }
 
-static int upload_url_response(mdl_upload_exchange_t *exchange, apr_status_t rv, int status)
+static int upload_url_respond(mdl_request_t *request, apr_status_t rv, int status)
 {
     if (rv == AP_FILTER_ERROR) {
         return rv;
     }
     if (rv != APR_SUCCESS && rv != MDL_EPROBLEM) {
-        mdl_response_failure(&exchange->request, rv);
+        mdl_response_failure(request, rv);
     }
     if (rv != APR_SUCCESS) {
-        return upload_url_refuse(exchange);
+        return upload_url_refuse(request);
     }
-    exchange->request.status = status;
-    return mdl_response_send(&exchange->request, NULL, 0);
+    request->status = status;
+    return mdl_response_send(request, NULL, 0);
 }
 
-static int tell_options(mdl_upload_exchange_t *exchange)
+static int upload_url_options(mdl_request_t *request)
 {
-    request_rec *r = exchange->request.r;
+    request_rec *r = request->r;
 
     mdl_request_body_discard(r);
     apr_table_setn(r->headers_out, "Allow", ALLOW);
     apr_table_setn(r->headers_out, "Tus-Version", TUS_VERSION);
     apr_table_setn(r->headers_out, "Tus-Extension", "expiration,checksum,termination");
     apr_table_setn(r->headers_out, "Tus-Checksum-Algorithm", "sha1,sha256");
-    apr_table_setn(r->headers_out, "Tus-Max-Size",
-                   apr_psprintf(r->pool, "%" APR_INT64_T_FMT,
-                                exchange->request.service->settings->upload_max_size));
-    return upload_url_response(exchange, APR_SUCCESS, HTTP_NO_CONTENT);
+    apr_table_setn(
+        r->headers_out, "Tus-Max-Size",
+        apr_psprintf(r->pool, "%" APR_INT64_T_FMT, request->service->settings->upload_max_size));
+    return upload_url_respond(request, APR_SUCCESS, HTTP_NO_CONTENT);
 }
 
-static apr_status_t tell_offset(mdl_upload_exchange_t *exchange)
+static apr_status_t upload_find_live_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    request_rec *r = exchange->request.r;
-    mdl_upload_t *upload;
-    apr_int64_t offset;
-    apr_status_t rv = mdl_upload_read(exchange, &upload);
+    return mdl_upload_find_live(db, p, arg);
+}
+
+static apr_status_t upload_url_head(mdl_request_t *request, const char *id)
+{
+    request_rec *r = request->r;
+    mdl_upload_get_t get = {.id = id, .problem = &request->problem};
+    const mdl_upload_t *upload;
+    apr_status_t rv = mdl_upload_body_run(request, mdl_db_read, upload_find_live_effect, &get);
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_upload_offset(exchange->storage, upload, &offset, r->pool);
+        rv = mdl_upload_offset(mdl_child_storage(), get.upload, &get.offset, r->pool);
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    mdl_upload_show(r, upload, offset);
+    upload = get.upload;
+    mdl_upload_body_show(r, upload, get.offset);
     if (upload->size >= 0) {
         apr_table_setn(r->headers_out, "Upload-Length",
                        apr_psprintf(r->pool, "%" APR_INT64_T_FMT, upload->size));
@@ -102,63 +106,66 @@ static apr_status_t tell_offset(mdl_upload_exchange_t *exchange)
     return APR_SUCCESS;
 }
 
-static apr_status_t upload_url_terminate(mdl_upload_exchange_t *exchange)
+static apr_status_t upload_abort_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    mdl_upload_get_t get = {.id = exchange->id, .problem = &exchange->request.problem};
-    mdl_upload_t *upload;
-    apr_status_t rv = mdl_upload_read(exchange, &upload);
+    mdl_upload_get_t *get = arg;
+    apr_status_t rv = mdl_upload_find_live(db, p, get);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    get.shop_id = upload->shop_id;
-    rv = mdl_upload_commit(exchange, mdl_upload_abort, &get);
-    return rv == APR_SUCCESS
-               ? mdl_partial_remove(exchange->storage, exchange->id, exchange->request.r->pool)
-               : rv;
+    get->shop_id = get->upload->shop_id;
+    return mdl_upload_abort(db, p, get);
+}
+
+static apr_status_t upload_url_delete(mdl_request_t *request, const char *id)
+{
+    mdl_upload_get_t get = {.id = id, .problem = &request->problem};
+    apr_status_t rv = mdl_upload_body_run(request, mdl_db_write, upload_abort_effect, &get);
+
+    return rv == APR_SUCCESS ? mdl_partial_remove(mdl_child_storage(), id, request->r->pool) : rv;
 }
 
 /* tus: every request but OPTIONS names the version that it speaks. */
-static int speaks_tus(mdl_upload_exchange_t *exchange)
+static int upload_url_speaks_tus(mdl_request_t *request)
 {
-    const char *version = apr_table_get(exchange->request.r->headers_in, "Tus-Resumable");
+    const char *version = apr_table_get(request->r->headers_in, "Tus-Resumable");
 
     if (version != NULL && strcmp(version, TUS_VERSION) == 0) {
         return 1;
     }
-    apr_table_setn(exchange->request.r->headers_out, "Tus-Version", TUS_VERSION);
-    mdl_problem_set(&exchange->request.problem, 412, "tus_version_unsupported",
+    apr_table_setn(request->r->headers_out, "Tus-Version", TUS_VERSION);
+    mdl_problem_set(&request->problem, 412, "tus_version_unsupported",
                     "Send Tus-Resumable: " TUS_VERSION ", or PUT the whole file.");
     return 0;
 }
 
-static int upload_url_dispatch(mdl_upload_exchange_t *exchange, const char *method)
+static int upload_url_dispatch(mdl_request_t *request, const char *id, const char *method)
 {
-    exchange->put = strcmp(method, "PUT") == 0;
-    if (exchange->put) {
-        return upload_url_response(exchange, mdl_upload_write(exchange), HTTP_NO_CONTENT);
+    if (strcmp(method, "PUT") == 0) {
+        return upload_url_respond(request, mdl_upload_body_write(request, id, 1), HTTP_NO_CONTENT);
     }
     if (strcmp(method, "HEAD") != 0 && strcmp(method, "PATCH") != 0 &&
         strcmp(method, "DELETE") != 0) {
-        apr_table_setn(exchange->request.r->headers_out, "Allow", ALLOW);
-        mdl_problem_set(&exchange->request.problem, 405, "method_not_allowed",
+        apr_table_setn(request->r->headers_out, "Allow", ALLOW);
+        mdl_problem_set(&request->problem, 405, "method_not_allowed",
                         "An upload URL does not have that method.");
-        return upload_url_refuse(exchange);
+        return upload_url_refuse(request);
     }
-    if (!speaks_tus(exchange)) {
-        return upload_url_refuse(exchange);
+    if (!upload_url_speaks_tus(request)) {
+        return upload_url_refuse(request);
     }
     if (strcmp(method, "PATCH") == 0) {
-        return upload_url_response(exchange, mdl_upload_write(exchange), HTTP_NO_CONTENT);
+        return upload_url_respond(request, mdl_upload_body_write(request, id, 0), HTTP_NO_CONTENT);
     }
-    mdl_request_body_discard(exchange->request.r);
+    mdl_request_body_discard(request->r);
     return strcmp(method, "HEAD") == 0
-               ? upload_url_response(exchange, tell_offset(exchange), HTTP_OK)
-               : upload_url_response(exchange, upload_url_terminate(exchange), HTTP_NO_CONTENT);
+               ? upload_url_respond(request, upload_url_head(request, id), HTTP_OK)
+               : upload_url_respond(request, upload_url_delete(request, id), HTTP_NO_CONTENT);
 }
 
-/* The upload's id of r->uri; NULL unless its token is ours. */
-static const char *id_of(request_rec *r, const mdl_service_t *service)
+/* The id in a token of ours behind the root of upload URLs; NULL where there is none. */
+static const char *upload_url_id(request_rec *r, const mdl_service_t *service)
 {
     apr_size_t length = strlen(root);
 
@@ -167,29 +174,30 @@ static const char *id_of(request_rec *r, const mdl_service_t *service)
                : NULL;
 }
 
-int mdl_upload_handle(request_rec *r, const mdl_service_t *service)
+int mdl_upload_url_handle(request_rec *r, const mdl_service_t *service)
 {
-    mdl_upload_exchange_t *exchange = apr_pcalloc(r->pool, sizeof *exchange);
+    mdl_request_t *request = apr_pcalloc(r->pool, sizeof *request);
     const char *method = apr_table_get(r->headers_in, "X-HTTP-Method-Override");
+    const char *id;
 
-    exchange->request = (mdl_request_t){
-        .r = r, .service = service, .request_id = mdl_response_request_id(r), .path = "an upload"};
-    exchange->storage = mdl_child_storage();
+    request->r = r;
+    request->service = service;
+    request->request_id = mdl_response_request_id(r);
+    request->path = "an upload"; /* in the log: the URL is a secret */
     method = method != NULL ? method : r->method;
     apr_table_setn(r->err_headers_out, "Tus-Resumable", TUS_VERSION);
     mdl_upload_cors(r, service->settings);
     if (strcmp(method, "OPTIONS") == 0) {
-        return tell_options(exchange);
+        return upload_url_options(request);
     }
-    if (exchange->storage == NULL) {
-        mdl_problem_set(&exchange->request.problem, 503, "service_unavailable",
+    if (mdl_child_storage() == NULL) {
+        mdl_problem_set(&request->problem, 503, "service_unavailable",
                         "The service can't reach its storage.");
-        return upload_url_refuse(exchange);
+        return upload_url_refuse(request);
     }
-    if ((exchange->id = id_of(r, service)) == NULL) {
-        mdl_problem_set(&exchange->request.problem, 404, "upload_not_found",
-                        "There is no such upload.");
-        return upload_url_refuse(exchange);
+    if ((id = upload_url_id(r, service)) == NULL) {
+        mdl_problem_set(&request->problem, 404, "upload_not_found", "There is no such upload.");
+        return upload_url_refuse(request);
     }
-    return upload_url_dispatch(exchange, method);
+    return upload_url_dispatch(request, id, method);
 }

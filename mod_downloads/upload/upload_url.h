@@ -5,7 +5,7 @@
  *
  *   OPTIONS          what the server can do, and a browser's preflight
  *   HEAD             how many bytes have arrived
- *   PATCH, PUT       upload_write.h
+ *   PATCH, PUT       upload_body.h
  *   DELETE           aborts the upload
  */
 #ifndef MDL_UPLOAD_UPLOAD_URL_H
@@ -18,9 +18,9 @@
 #define MDL_UPLOAD_HANDLER "downloads-upload"
 
 /** Reads DownloadsUploadURL; for each httpd child, before its threads. */
-void mdl_upload_child_init(apr_pool_t *p, const mdl_service_t *service);
+void mdl_upload_url_child_init(apr_pool_t *p, const mdl_service_t *service);
 
 /** Answers a request for that handler; errors come in the API's envelope. */
-int mdl_upload_handle(request_rec *r, const mdl_service_t *service);
+int mdl_upload_url_handle(request_rec *r, const mdl_service_t *service);
 
 #endif

@@ -11,6 +11,7 @@
 #include "core/catalog/license.h"
 #include "core/catalog/mapping.h"
 #include "core/catalog/pack.h"
+#include "core/catalog/upload.h"
 #include "core/download/lease.h"
 #include "core/download/session.h"
 #include "core/idempotency.h"
@@ -64,6 +65,9 @@ EFFECT(mdl_session_settle, const mdl_session_settle_t *)
 EFFECT(mdl_session_sweep, mdl_session_sweep_t *)
 EFFECT(mdl_shop_add, mdl_shop_add_t *)
 EFFECT(mdl_shop_set_status, mdl_shop_set_status_t *)
+EFFECT(mdl_upload_abort, mdl_upload_get_t *)
+EFFECT(mdl_upload_begin, mdl_upload_begin_t *)
+EFFECT(mdl_upload_find_live, mdl_upload_get_t *)
 EFFECT(mdl_version_queue, mdl_version_t *)
 
 #undef EFFECT

@@ -94,7 +94,8 @@ static int is(const mdl_upload_t *upload, const char *status)
     return strcmp(upload->status, status) == 0;
 }
 
-int mdl_upload_expired(const mdl_upload_t *upload)
+/* Without having been completed. */
+static int upload_expired(const mdl_upload_t *upload)
 {
     return !is(upload, MDL_UPLOAD_COMPLETED) && upload->expires_at <= apr_time_now();
 }
@@ -125,7 +126,7 @@ static apr_status_t find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr_pool_t
     apr_status_t rv = mdl_upload_find(db, get->id, &get->upload, p);
 
     if (rv == APR_ENOENT || (rv == APR_SUCCESS && (get->upload->shop_id != get->shop_id ||
-                                                   mdl_upload_expired(get->upload)))) {
+                                                   upload_expired(get->upload)))) {
         return upload_not_found(get->problem);
     }
     return rv;
@@ -136,6 +137,22 @@ apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get)
     apr_status_t rv = find_of_shop(db, get, p);
 
     return rv == APR_SUCCESS ? mdl_upload_offset(get->storage, get->upload, &get->offset, p) : rv;
+}
+
+apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get)
+{
+    apr_status_t rv;
+
+    get->upload = NULL;
+    rv = mdl_upload_find(db, get->id, &get->upload, p);
+    if (rv == APR_ENOENT) {
+        return upload_not_found(get->problem);
+    }
+    if (rv == APR_SUCCESS && (upload_expired(get->upload) || is(get->upload, MDL_UPLOAD_ABORTED))) {
+        return mdl_problem_set(get->problem, 410, "upload_gone",
+                               "This upload has expired or was aborted; begin another.");
+    }
+    return rv;
 }
 
 apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)

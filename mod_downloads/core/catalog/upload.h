@@ -41,11 +41,8 @@ typedef struct {
 } mdl_upload_begin_t;
 apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *begin);
 
-/** An upload of any shop, also one that is over; APR_ENOENT. */
+/** An upload of any shop, in whatever state; APR_ENOENT. */
 apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload, apr_pool_t *p);
-
-/** Whether it expired without having been completed. */
-int mdl_upload_expired(const mdl_upload_t *upload);
 
 /** How many bytes have arrived, in *offset: 0 of one that was aborted. */
 apr_status_t mdl_upload_offset(mdl_storage_t *storage, const mdl_upload_t *upload,
@@ -62,6 +59,11 @@ typedef struct {
     mdl_problem_t *problem;
 } mdl_upload_get_t;
 apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
+
+/** Effect that reads an upload for whoever has its URL: shop_id and storage are not looked at,
+   offset is not set.  Refused: 404 upload_not_found, 410 upload_gone when it expired or was
+   aborted. */
+apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
 
 /** Effect: aborts an upload; its bytes are swept.  Refused: 404 upload_not_found, 409
     upload_finished. */

@@ -1,0 +1,256 @@
+#include "core/catalog/upload_write.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+
+static apr_status_t upload_write_invalid(mdl_upload_write_t *write, const char *message)
+{
+    return mdl_problem_set(write->problem, 400, "invalid_request", message);
+}
+
+static apr_status_t upload_write_finished(mdl_upload_write_t *write)
+{
+    return mdl_problem_set(write->problem, 409, "upload_finished",
+                           "All bytes of this upload have arrived, or it has been aborted.");
+}
+
+static apr_int64_t upload_write_limit(const mdl_upload_write_t *write)
+{
+    return write->upload->size >= 0 ? write->upload->size : write->max_size;
+}
+
+static apr_status_t upload_write_too_large(mdl_upload_write_t *write)
+{
+    return mdl_problem_set(write->problem, 413, "request_too_large",
+                           apr_psprintf(write->pool,
+                                        "This upload takes %" APR_INT64_T_FMT " bytes and no more.",
+                                        upload_write_limit(write)));
+}
+
+/* Whether nothing but an empty piece may come. */
+static int upload_write_is_over(const mdl_upload_write_t *write)
+{
+    return write->upload->sha256 != NULL || strcmp(write->upload->status, MDL_UPLOAD_OPEN) != 0;
+}
+
+static apr_status_t upload_write_close(mdl_upload_write_t *write)
+{
+    mdl_partial_t *partial = write->partial;
+
+    write->partial = NULL;
+    if (partial != NULL && mdl_partial_size(partial) == 0) {
+        mdl_partial_discard(partial);
+        return APR_SUCCESS;
+    }
+    return partial != NULL ? mdl_partial_keep(partial) : APR_SUCCESS;
+}
+
+/* To begin. */
+
+static apr_status_t upload_find_live_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_upload_find_live(db, p, arg);
+}
+
+static apr_status_t upload_write_find(mdl_upload_write_t *write)
+{
+    mdl_upload_get_t get = {.id = write->id, .problem = write->problem};
+    apr_status_t rv = write->run(write->baton, mdl_db_read, upload_find_live_effect, &get);
+
+    write->upload = get.upload;
+    return rv == MDL_EPROBLEM && write->whole && get.upload != NULL &&
+                   strcmp(get.upload->status, MDL_UPLOAD_ABORTED) == 0
+               ? upload_write_finished(write)
+               : rv;
+}
+
+static apr_status_t upload_write_admit_whole(mdl_upload_write_t *write)
+{
+    apr_int64_t size = write->upload->size;
+
+    if (upload_write_is_over(write) || (size > 0 && mdl_partial_size(write->partial) == size)) {
+        return upload_write_finished(write);
+    }
+    if (write->length > upload_write_limit(write)) {
+        return upload_write_too_large(write);
+    }
+    if (write->length >= 0 && size >= 0 && write->length < size) {
+        return upload_write_invalid(
+            write, apr_psprintf(write->pool,
+                                "PUT takes the whole file, %" APR_INT64_T_FMT " bytes.", size));
+    }
+    write->offset = 0;
+    return mdl_partial_truncate(write->partial, 0);
+}
+
+static apr_status_t upload_write_check_size(mdl_upload_write_t *write, apr_int64_t current)
+{
+    if (write->size < 0 || write->size == write->upload->size) {
+        return APR_SUCCESS;
+    }
+    if (write->upload->size >= 0 || write->size < current) {
+        return upload_write_invalid(write, "Upload-Length can't be changed, nor be less than what "
+                                           "has arrived.");
+    }
+    return write->size > upload_write_limit(write) ? upload_write_too_large(write) : APR_SUCCESS;
+}
+
+static apr_status_t upload_set_size_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_upload_set_size(db, p, arg);
+}
+
+static apr_status_t upload_write_set_size(mdl_upload_write_t *write)
+{
+    mdl_upload_size_t set = {.id = write->id, .size = write->upload->size};
+    apr_status_t rv = write->run(write->baton, mdl_db_write, upload_set_size_effect, &set);
+
+    return rv == APR_ENOENT ? upload_write_finished(write) : rv;
+}
+
+static apr_status_t upload_write_admit_piece(mdl_upload_write_t *write)
+{
+    apr_int64_t size = write->upload->size;
+    apr_int64_t current = upload_write_is_over(write) ? size : mdl_partial_size(write->partial);
+    apr_status_t rv;
+
+    if (write->offset != current) {
+        write->arrived = current;
+        return mdl_problem_set(write->problem, 409, "upload_offset_conflict",
+                               apr_psprintf(write->pool,
+                                            "The upload has %" APR_INT64_T_FMT
+                                            " bytes by now; go on from there.",
+                                            current));
+    }
+    if ((rv = upload_write_check_size(write, current)) != APR_SUCCESS) {
+        return rv;
+    }
+    write->upload->size = write->size >= 0 ? write->size : size;
+    if (write->length > upload_write_limit(write) - current) {
+        return upload_write_too_large(write);
+    }
+    return write->upload->size != size ? upload_write_set_size(write) : APR_SUCCESS;
+}
+
+apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_partial_append(&write->partial, write->storage, write->id, p);
+
+    write->pool = p;
+    write->upload = NULL;
+    write->arrived = -1;
+    if (APR_STATUS_IS_EAGAIN(rv)) {
+        return mdl_problem_set(write->problem, 423, "upload_locked",
+                               "Another request is writing this upload.");
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    /* The file is locked: what is read of the upload holds until the bytes are in. */
+    rv = upload_write_find(write);
+    if (rv == APR_SUCCESS) {
+        rv = write->whole ? upload_write_admit_whole(write) : upload_write_admit_piece(write);
+    }
+    if (rv != APR_SUCCESS) {
+        upload_write_close(write);
+    }
+    return rv;
+}
+
+/* The bytes. */
+
+apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data, apr_size_t length)
+{
+    if (length == 0) {
+        return APR_SUCCESS;
+    }
+    if (upload_write_is_over(write)) {
+        return upload_write_too_large(write);
+    }
+    if ((apr_int64_t)length > upload_write_limit(write) - mdl_partial_size(write->partial)) {
+        mdl_partial_truncate(write->partial, write->offset);
+        return upload_write_too_large(write);
+    }
+    if (write->digest != NULL) {
+        mdl_digest_update(write->digest, data, length);
+    }
+    return mdl_partial_write(write->partial, data, length);
+}
+
+void mdl_upload_write_cut(mdl_upload_write_t *write)
+{
+    if (write->digest != NULL && !upload_write_is_over(write)) {
+        mdl_partial_truncate(write->partial, write->offset);
+    }
+    upload_write_close(write);
+}
+
+/* To end. */
+
+static apr_status_t upload_write_check(mdl_upload_write_t *write)
+{
+    if (write->digest != NULL &&
+        strcmp(mdl_digest_end(write->digest, write->pool), write->checksum) != 0) {
+        mdl_partial_truncate(write->partial, write->offset);
+        return mdl_problem_set(
+            write->problem, 460, "checksum_mismatch",
+            "The piece does not have the checksum that was given; send it again.");
+    }
+    if (write->whole && mdl_partial_size(write->partial) < write->upload->size) {
+        return upload_write_invalid(write, "The body ended before the file did.");
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t upload_finish_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_upload_finish(db, p, arg);
+}
+
+/* Until the database knows of the blob the file stays as it is, so that an outage loses nothing. */
+static apr_status_t upload_write_publish(mdl_upload_write_t *write)
+{
+    mdl_upload_finish_t finish = {.id = write->id, .storage = write->storage};
+    mdl_partial_t *partial = write->partial;
+    apr_status_t rv = mdl_partial_digest(partial, &finish.blob, write->pool);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    write->partial = NULL;
+    rv = mdl_partial_publish(partial, &finish.blob);
+    if (rv == APR_SUCCESS) {
+        rv = write->run(write->baton, mdl_db_write, upload_finish_effect, &finish);
+    }
+    /* Aborted by now, without its file or with it. */
+    if (rv == APR_ENOENT || (rv == APR_SUCCESS && finish.late)) {
+        return upload_write_finished(write);
+    }
+    if (rv == APR_SUCCESS) {
+        mdl_partial_remove(write->storage, write->id, write->pool);
+    }
+    return rv;
+}
+
+apr_status_t mdl_upload_write_end(mdl_upload_write_t *write)
+{
+    apr_status_t rv;
+
+    if (upload_write_is_over(write)) {
+        write->arrived = write->upload->size;
+        return upload_write_close(write);
+    }
+    if ((rv = upload_write_check(write)) == APR_SUCCESS) {
+        write->arrived = mdl_partial_size(write->partial);
+        /* A blob at once where all bytes came in this write; else a job hashes them. */
+        if ((write->whole || write->arrived == write->upload->size) &&
+            mdl_partial_hashed(write->partial)) {
+            rv = upload_write_publish(write);
+        } else {
+            rv = upload_write_close(write);
+        }
+    }
+    upload_write_close(write);
+    return rv;
+}
