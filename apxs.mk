@@ -34,6 +34,10 @@ HTTPD_FLAGS   = $(eval HTTPD_FLAGS := -isystem $(shell $(APXS) -q INCLUDEDIR))$(
 SYSCONFDIR    = $(eval SYSCONFDIR := $(shell $(APXS) -q SYSCONFDIR))$(SYSCONFDIR)
 CONF_FILE     = $(SYSCONFDIR)/$(if $(filter /etc/apache2,$(SYSCONFDIR)),mods-enabled/downloads,extra/mod_downloads).conf
 
+# Whom it asks whether httpd would start.
+SBINDIR       = $(eval SBINDIR := $(shell $(APXS) -q SBINDIR))$(SBINDIR)
+HTTPD         = $(SBINDIR)/$(shell $(APXS) -q PROGNAME)
+
 WARNINGS      := -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror)
 ALL_CFLAGS     = -std=gnu11 $(CFLAGS) $(WARNINGS) -fvisibility=hidden -fPIC -pthread \
                  -Imod_downloads -I. -I$(BUILD)/gen $(LIBRARY_FLAGS) $(CPPFLAGS)
@@ -52,6 +56,7 @@ OBJECTS       := $(call object,$(SOURCES)) $(GEN_OBJECTS) $(API_OBJECT)
 
 $(call object,$(HTTPD_SOURCES)): ALL_CFLAGS += $(HTTPD_FLAGS)
 $(call object,mod_downloads/ctl/downloadsctl.c): ALL_CFLAGS += -DMDL_CONF_FILE='"$(CONF_FILE)"'
+$(call object,mod_downloads/ctl/httpd.c): ALL_CFLAGS += -DMDL_HTTPD='"$(HTTPD)"' -DMDL_APACHECTL='"$(SBINDIR)/apachectl"'
 
 # --- rules --------------------------------------------------------------------------------------
 
@@ -85,7 +90,7 @@ $(GEN_OBJECTS) $(API_OBJECT): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/ap
 # another httpd's module is built anew; then all headers are looked for first.
 $(BUILD)/apxs: find-tools
 	@mkdir -p $(@D)
-	@printf '%s\n' '$(LIBRARY_FLAGS) $(HTTPD_FLAGS) $(CONF_FILE)' >$@.new
+	@printf '%s\n' '$(LIBRARY_FLAGS) $(HTTPD_FLAGS) $(CONF_FILE) $(HTTPD)' >$@.new
 	@if cmp -s $@.new $@; then rm $@.new; else \
 	    printf '#include <%s>\n' $(HEADERS) | $(CC) $(ALL_CFLAGS) $(HTTPD_FLAGS) -fsyntax-only -x c - || \
 	    { $(call missing,A header); }; mv $@.new $@; fi

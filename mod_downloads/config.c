@@ -59,6 +59,18 @@ mdl_settings_t *mdl_config(server_rec *s)
     return ap_get_module_config(s->module_config, &downloads_module);
 }
 
+enum { HANDLER_API, HANDLER_DELIVERY, HANDLER_UPLOAD, HANDLERS };
+
+static const char *const handler_names[] = {"downloads-api", "downloads-delivery",
+                                            "downloads-upload"};
+
+/* Where a handler is set. */
+typedef struct {
+    int found;
+    int anywhere;                  /* not in a plain <Location>: its paths can't be told */
+    apr_array_header_t *locations; /* const char *: paths */
+} handler_t;
+
 /* What one check gathers. */
 typedef struct {
     mdl_settings_t *settings;
@@ -67,9 +79,7 @@ typedef struct {
     apr_int64_t db_min; /* of mod_dbd's pool of connections: DBDMin, DBDKeep, DBDMax */
     apr_int64_t db_keep;
     apr_int64_t db_max;
-    int api; /* whether a handler stands somewhere */
-    int delivery;
-    int upload;
+    handler_t handlers[HANDLERS];
     apr_pool_t *pconf;
     apr_pool_t *ptemp;
 } check_t;
@@ -101,7 +111,7 @@ static void take_database(check_t *check, const ap_directive_t *node)
     }
 }
 
-static void take_handler(check_t *check, const ap_directive_t *node)
+static void take_handler(check_t *check, const ap_directive_t *node, const char *location)
 {
     const char *args = node->args;
     const char *word;
@@ -111,13 +121,20 @@ static void take_handler(check_t *check, const ap_directive_t *node)
         return;
     }
     word = ap_getword_conf(check->ptemp, &args);
-    if (strcasecmp(word, "downloads-api") == 0) {
-        check->api = 1;
-    } else if (strcasecmp(word, "downloads-delivery") == 0) {
-        check->delivery = 1;
-    } else if (strcasecmp(word, "downloads-upload") == 0) {
-        check->upload = 1;
-    } else if (strncasecmp(word, "downloads-", 10) == 0) {
+    for (int i = 0; i < HANDLERS; i++) {
+        handler_t *handler = &check->handlers[i];
+
+        if (strcasecmp(word, handler_names[i]) == 0) {
+            handler->found = 1;
+            if (location != NULL) {
+                APR_ARRAY_PUSH(handler->locations, const char *) = location;
+            } else {
+                handler->anywhere = 1;
+            }
+            return;
+        }
+    }
+    if (strncasecmp(word, "downloads-", 10) == 0) {
         config_add(check->errors,
                    apr_psprintf(check->ptemp,
                                 "%s:%d: %s: there is no handler %s; there are downloads-api, "
@@ -126,18 +143,83 @@ static void take_handler(check_t *check, const ap_directive_t *node)
     }
 }
 
+/* The path of <Location>, or NULL for one with a pattern. */
+static const char *location_of(check_t *check, const ap_directive_t *node)
+{
+    const char *args = apr_pstrndup(check->ptemp, node->args, strcspn(node->args, ">"));
+    const char *path = ap_getword_conf(check->ptemp, &args);
+
+    return path[0] == '/' && strpbrk(path, "*?[") == NULL ? path : NULL;
+}
+
 /* <IfModule>, Include and their like are gone from the tree by now; other sections are nodes. */
-static void config_walk(check_t *check, const ap_directive_t *node, int in_virtual_host)
+static void config_walk(check_t *check, const ap_directive_t *node, int in_virtual_host,
+                        const char *location)
 {
     for (; node; node = node->next) {
         if (!in_virtual_host) {
             take_database(check, node);
         }
-        take_handler(check, node);
+        take_handler(check, node, location);
         if (node->first_child) {
             config_walk(check, node->first_child,
-                        in_virtual_host || strcasecmp(node->directive, "<VirtualHost") == 0);
+                        in_virtual_host || strcasecmp(node->directive, "<VirtualHost") == 0,
+                        strcasecmp(node->directive, "<Location") == 0 ? location_of(check, node)
+                                                                      : location);
         }
+    }
+}
+
+static void check_handlers(check_t *check)
+{
+    if (!check->handlers[HANDLER_API].found) {
+        config_add(check->warnings,
+                   "There is no \"SetHandler downloads-api\" in a <Location>: the API "
+                   "can't be reached.");
+    }
+    if (!check->handlers[HANDLER_DELIVERY].found) {
+        config_add(check->warnings,
+                   "There is no \"SetHandler downloads-delivery\" in a <Location>: "
+                   "customers can't reach their downloads.");
+    }
+    if (check->settings->upload_url != NULL && !check->handlers[HANDLER_UPLOAD].found) {
+        config_add(check->warnings,
+                   "DownloadsUploadURL is set, but there is no \"SetHandler "
+                   "downloads-upload\" in a <Location>: uploads can be begun and never "
+                   "sent.");
+    }
+}
+
+/* What is appended to the URL begins with a slash. */
+static int is_served(const handler_t *handler, const char *path)
+{
+    for (int i = 0; i < handler->locations->nelts; i++) {
+        const char *location = APR_ARRAY_IDX(handler->locations, i, const char *);
+        apr_size_t length = strlen(location);
+
+        if (strncmp(path, location, length) == 0 &&
+            (location[length - 1] == '/' || path[length] == '/')) {
+            return 1;
+        }
+    }
+    return handler->anywhere || !handler->found;
+}
+
+static void check_path(check_t *check, const char *directive, const char *url, int handler)
+{
+    const char *path = url != NULL ? strchr(strstr(url, "://") + 3, '/') : NULL;
+
+    path = path != NULL ? path : "";
+    if (url != NULL &&
+        !is_served(&check->handlers[handler], apr_pstrcat(check->ptemp, path, "/", NULL))) {
+        config_add(
+            check->warnings,
+            apr_psprintf(check->ptemp,
+                         "%s leads to %s, and no <Location> with \"SetHandler %s\" serves "
+                         "that path (the first is %s): requests get 404, unless a proxy in "
+                         "front changes the path.",
+                         directive, url, handler_names[handler],
+                         APR_ARRAY_IDX(check->handlers[handler].locations, 0, const char *)));
     }
 }
 
@@ -150,22 +232,6 @@ static void check_modules(check_t *check)
                    "mod_dbd is not loaded, and mod_downloads can do nothing without it: "
                    "add \"LoadModule dbd_module modules/mod_dbd.so\" (Debian: a2enmod "
                    "dbd).");
-    }
-    if (!check->api) {
-        config_add(check->warnings,
-                   "There is no \"SetHandler downloads-api\" in a <Location>: the API "
-                   "can't be reached.");
-    }
-    if (!check->delivery) {
-        config_add(check->warnings,
-                   "There is no \"SetHandler downloads-delivery\" in a <Location>: "
-                   "customers can't reach their downloads.");
-    }
-    if (check->settings->upload_url != NULL && !check->upload) {
-        config_add(check->warnings,
-                   "DownloadsUploadURL is set, but there is no \"SetHandler "
-                   "downloads-upload\" in a <Location>: uploads can be begun and never "
-                   "sent.");
     }
     if (check->db_min > check->db_keep || check->db_keep > check->db_max) {
         config_add(check->errors, apr_psprintf(check->ptemp,
@@ -309,11 +375,15 @@ int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, ser
     if (ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_DUMP) {
         return OK;
     }
-    config_walk(&check, ap_conftree, 0);
+    for (int i = 0; i < HANDLERS; i++) {
+        check.handlers[i].locations = apr_array_make(ptemp, 1, sizeof(const char *));
+    }
+    config_walk(&check, ap_conftree, 0, NULL);
     check.settings->db_max = (int)check.db_max;
     if (!check.settings->configured) {
         check.errors->nelts = 0;
-        if (check.api || check.delivery || check.upload) {
+        if (check.handlers[HANDLER_API].found || check.handlers[HANDLER_DELIVERY].found ||
+            check.handlers[HANDLER_UPLOAD].found) {
             config_add(check.warnings,
                        "A downloads- handler is set, but no Downloads* directive is: "
                        "mod_downloads does nothing.");
@@ -322,7 +392,11 @@ int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, ser
         return OK;
     }
     mdl_settings_check(check.settings, check.errors, pconf);
+    mdl_settings_warn(check.settings, check.warnings, ptemp);
     check_modules(&check);
+    check_handlers(&check);
+    check_path(&check, "DownloadsPublicURL", check.settings->public_url, HANDLER_DELIVERY);
+    check_path(&check, "DownloadsUploadURL", check.settings->upload_url, HANDLER_UPLOAD);
     config_check_secret(&check);
     config_check_storage(&check);
     config_check_templates(&check);

@@ -23,10 +23,65 @@
    to say (NULL for nothing). */
 typedef int check_fn(mdl_ctl_t *ctl, const char **words);
 
+/* httpd may give the same warning as the settings do. */
+static void warning_add(mdl_ctl_t *ctl, const char *sentence)
+{
+    for (int i = 0; i < ctl->warnings->nelts; i++) {
+        if (strcmp(APR_ARRAY_IDX(ctl->warnings, i, const char *), sentence) == 0) {
+            return;
+        }
+    }
+    APR_ARRAY_PUSH(ctl->warnings, const char *) = sentence;
+}
+
 static int check_settings(mdl_ctl_t *ctl, const char **words)
 {
     *words = ctl->problems->nelts ? apr_array_pstrcat(ctl->p, ctl->problems, ' ') : ctl->file;
     return ctl->problems->nelts == 0;
+}
+
+/* httpd knows no directive of a module that is not loaded. */
+static const char *missing_module(const char *words)
+{
+    if (strstr(words, "Invalid command 'DBD")) {
+        return "  mod_dbd is not loaded (Debian: a2enmod dbd).";
+    }
+    if (strstr(words, "Invalid command 'Downloads")) {
+        return "  mod_downloads is not loaded (Debian: a2enmod downloads).";
+    }
+    return "";
+}
+
+static int check_httpd(mdl_ctl_t *ctl, const char **words)
+{
+    const mdl_httpd_report_t *report = &ctl->report;
+    const char *command = ctl->httpd ? ctl->httpd : mdl_httpd_command();
+
+    if (!report->reads_file && ctl->file_given && !ctl->httpd) {
+        *words = apr_psprintf(ctl->p, "not asked, for %s does not read this file (see --httpd)",
+                              command);
+        return 1;
+    }
+    for (int i = 0; i < report->warnings->nelts; i++) {
+        warning_add(ctl, APR_ARRAY_IDX(report->warnings, i, const char *));
+    }
+    if (!report->good) {
+        *words = apr_psprintf(ctl->p, "httpd would not start.  %s -t says: %s%s%s", command,
+                              report->words, missing_module(report->words),
+                              report->as_root ? ""
+                                              : "  (It may be wrong, for only root can read "
+                                                "all that it has to.)");
+        return 0;
+    }
+    if (!report->reads_file) {
+        *words = apr_psprintf(ctl->p,
+                              "%s does not read %s: enable the module (Debian: a2enmod downloads), "
+                              "or have httpd's configuration Include the file.",
+                              command, ctl->file);
+        return 0;
+    }
+    *words = apr_pstrcat(ctl->p, command, " -t", NULL);
+    return 1;
 }
 
 static int check_secret(mdl_ctl_t *ctl, const char **words)
@@ -39,7 +94,8 @@ static int check_secret(mdl_ctl_t *ctl, const char **words)
 static int is_root(const mdl_ctl_t *ctl, const char **words)
 {
     if (ctl->no_owner) {
-        *words = "Not tried as root: mend the storage folder first.";
+        *words = ctl->settings->storage ? "Not tried as root: mend the storage folder first."
+                                        : MDL_SETTINGS_FIRST;
     }
     return ctl->no_owner != NULL;
 }
@@ -55,7 +111,7 @@ static int check_database(mdl_ctl_t *ctl, const char **words)
         return 0;
     }
     if (!driver || !params) {
-        *words = "Not tried: DBDriver or DBDParams is missing.";
+        *words = MDL_SETTINGS_FIRST;
         return 0;
     }
     if (strcmp(driver, "sqlite3") == 0 && strchr(params, '/')) {
@@ -83,17 +139,17 @@ static int check_storage(mdl_ctl_t *ctl, const char **words)
     apr_status_t rv;
     char text[120];
 
-    *words = ctl->no_owner ? ctl->no_owner : root;
-    if (ctl->no_owner) {
-        return 0;
-    }
-    if (!root) {
-        *words = "Not tried: DownloadsStorage is missing.";
+    *words = !root ? MDL_SETTINGS_FIRST : ctl->no_owner ? ctl->no_owner : root;
+    if (!root || ctl->no_owner) {
         return 0;
     }
     rv = mdl_storage_open(&storage, root, ctl->p);
     if (rv == APR_SUCCESS) {
         rv = mdl_storage_check(storage, ctl->p);
+    }
+    /* What it holds may be open while it is closed itself, and httpd refuses that. */
+    if (rv == APR_SUCCESS && faccessat(AT_FDCWD, root, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
+        rv = APR_EACCES;
     }
     if (APR_STATUS_IS_ENOSPC(rv)) {
         *words = apr_psprintf(ctl->p, "There is no room in %s: make room, or give it more.", root);
@@ -113,7 +169,7 @@ static int check_templates(mdl_ctl_t *ctl, const char **words)
     apr_array_header_t *problems = apr_array_make(ctl->p, 5, sizeof(const char *));
 
     if (!folder) {
-        *words = "Not tried: DownloadsTemplates is missing.";
+        *words = MDL_SETTINGS_FIRST;
         return 0;
     }
     mdl_templates_read(folder, mdl_settings_template_names, problems, ctl->p);
@@ -132,7 +188,7 @@ static int check_mail(mdl_ctl_t *ctl, const char **words)
         return 0;
     }
     if (!config->transport) {
-        *words = "Not tried: DownloadsMailTransport is missing.";
+        *words = MDL_SETTINGS_FIRST;
         return 0;
     }
     apr_signal(SIGPIPE, SIG_IGN);
@@ -252,15 +308,16 @@ static const struct {
     const char *name;
     check_fn *check;
 } checks[] = {
-    {"settings", check_settings}, {"secret", check_secret},       {"database", check_database},
-    {"storage", check_storage},   {"templates", check_templates}, {"mail", check_mail},
-    {"bounces", check_bounces},   {"worker", check_worker},
+    {"settings", check_settings}, {"httpd", check_httpd},     {"secret", check_secret},
+    {"database", check_database}, {"storage", check_storage}, {"templates", check_templates},
+    {"mail", check_mail},         {"bounces", check_bounces}, {"worker", check_worker},
 };
 
 int mdl_ctl_check(mdl_ctl_t *ctl)
 {
     mdl_json_t *document = mdl_json_object(ctl->p);
     mdl_json_t *list = mdl_json_add_array(document, "checks");
+    mdl_json_t *warnings;
     int problems = 0;
 
     for (apr_size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
@@ -273,6 +330,13 @@ int mdl_ctl_check(mdl_ctl_t *ctl)
         mdl_json_add_string(entry, "name", checks[i].name);
         mdl_json_add_bool(entry, "ok", good);
         mdl_json_add_string(entry, "message", words);
+    }
+    warnings = mdl_json_add_array(document, "warnings");
+    for (int i = 0; i < ctl->warnings->nelts; i++) {
+        const char *sentence = APR_ARRAY_IDX(ctl->warnings, i, const char *);
+
+        mdl_printer_line(ctl->output, "%-11s%s", "warning", sentence);
+        mdl_json_add_string(warnings, NULL, sentence);
     }
     mdl_json_add_bool(document, "ok", problems == 0);
     mdl_printer_document(ctl->output, document);

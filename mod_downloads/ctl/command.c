@@ -1,7 +1,11 @@
 #include "ctl/command.h"
 
+#include <errno.h>
+#include <fcntl.h>
+#include <pwd.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <apr_file_info.h>
 #include <apr_strings.h>
@@ -13,21 +17,31 @@
 /* A process asks for the epoch every 250 ms; the rest is for a slow answer. */
 #define EPOCH_WAIT apr_time_from_sec(1)
 
-void mdl_ctl_configure(mdl_ctl_t *ctl)
+static void settings_load(mdl_ctl_t *ctl)
 {
-    const char *why;
+    apr_array_header_t *missing = apr_array_make(ctl->p, 4, sizeof(const char *));
+    apr_finfo_t info;
 
     ctl->settings = mdl_settings_create(ctl->p);
     ctl->problems = apr_array_make(ctl->p, 4, sizeof(const char *));
-    why = mdl_settings_read(ctl->settings, ctl->file, ctl->p);
-    mdl_settings_check(ctl->settings, ctl->problems, ctl->p);
-    if (why) {
-        /* What is missing then may stand in the part that was not read. */
-        apr_array_clear(ctl->problems);
-        APR_ARRAY_PUSH(ctl->problems, const char *) = why;
+    ctl->warnings = apr_array_make(ctl->p, 4, sizeof(const char *));
+    mdl_settings_read(ctl->settings, ctl->file, ctl->problems, ctl->p);
+    mdl_settings_check(ctl->settings, missing, ctl->p);
+    mdl_settings_warn(ctl->settings, ctl->warnings, ctl->p);
+    if (ctl->problems->nelts == 0) {
+        ctl->problems = missing;
+    } else if (!ctl->file_given &&
+               APR_STATUS_IS_ENOENT(apr_stat(&info, ctl->file, APR_FINFO_TYPE, ctl->p))) {
+        APR_ARRAY_PUSH(ctl->problems, const char *) =
+            "Enable the module (Debian: a2enmod downloads), or name its configuration with -f.";
     }
+}
+
+void mdl_ctl_configure(mdl_ctl_t *ctl)
+{
+    settings_load(ctl);
     if (!ctl->settings->secret_file) {
-        ctl->no_secret = "DownloadsSecretFile is missing.";
+        ctl->no_secret = MDL_SETTINGS_FIRST;
     } else if (mdl_secret_read(&ctl->secret, ctl->settings->secret_file, &ctl->no_secret, ctl->p) ==
                APR_SUCCESS) {
         ctl->no_secret = NULL;
@@ -71,6 +85,37 @@ const char *mdl_ctl_database_words(const mdl_ctl_t *ctl, apr_status_t rv)
                        NULL);
 }
 
+static const char *user_name(uid_t uid, apr_pool_t *p)
+{
+    const struct passwd *user = getpwuid(uid);
+
+    return user != NULL ? apr_pstrdup(p, user->pw_name) : apr_psprintf(p, "%d", (int)uid);
+}
+
+/* SQLite's own words for a file that may not be written to name neither the file nor what to do. */
+static const char *sqlite_why_closed(const mdl_ctl_t *ctl)
+{
+    static const char *const suffixes[] = {"", "-wal", "-shm", "-writer"};
+    const char *user = user_name(geteuid(), ctl->p);
+    struct stat info;
+
+    for (apr_size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++) {
+        const char *path = apr_pstrcat(ctl->p, ctl->settings->db_params, suffixes[i], NULL);
+
+        if (stat(path, &info) != 0 || faccessat(AT_FDCWD, path, R_OK | W_OK, AT_EACCESS) == 0 ||
+            errno != EACCES) {
+            continue;
+        }
+        return info.st_uid == geteuid()
+                   ? apr_psprintf(ctl->p, "%s can't be written to by its owner: chmod u+rw %s.",
+                                  path, path)
+                   : apr_psprintf(
+                         ctl->p, "%s belongs to %s, and %s can't write to it: chown %s %s*.", path,
+                         user_name(info.st_uid, ctl->p), user, user, ctl->settings->db_params);
+    }
+    return NULL;
+}
+
 int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why)
 {
     const mdl_settings_t *settings = ctl->settings;
@@ -79,6 +124,10 @@ int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why)
 
     if (ctl->db) {
         return MDL_EXIT_DONE;
+    }
+    if (strcmp(settings->db_driver, "sqlite3") == 0 && (words = sqlite_why_closed(ctl)) != NULL) {
+        *why = words;
+        return MDL_EXIT_DATABASE;
     }
     rv = mdl_db_open(&ctl->db, settings->db_driver, settings->db_params, &words, ctl->p);
     if (rv == APR_SUCCESS) {

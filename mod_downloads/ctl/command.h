@@ -11,6 +11,7 @@
 #include "base/crypto.h"
 #include "core/problem.h"
 #include "core/settings/settings.h"
+#include "ctl/httpd.h"
 #include "ctl/printer.h"
 #include "db/db.h"
 
@@ -24,17 +25,27 @@
 #define MDL_EXIT_PROBLEM       6
 #define MDL_EXIT_OUTPUT        7
 
+/* Why something was not tried that needs a setting which is missing or faulty. */
+#define MDL_SETTINGS_FIRST "Not tried: the settings come first."
+
 typedef struct {
     apr_pool_t *p;
     mdl_printer_t *output;
 
     /* The configuration, and what is wrong with it in sentences. */
     const char *file;
+    int file_given; /* by -f */
     mdl_settings_t *settings;
-    apr_array_header_t *problems; /* const char * */
+    apr_array_header_t *problems; /* const char *, these two */
+    apr_array_header_t *warnings;
     mdl_secret_t *secret;
     const char *no_secret; /* why it could not be read, else NULL */
     const char *no_owner;  /* why root could not become the storage folder's owner, else NULL */
+
+    /* For check: the command of the httpd to ask, NULL for the usual one, and what it said.
+     */
+    const char *httpd;
+    mdl_httpd_report_t report;
 
     mdl_db_t *db; /* NULL until first used */
 

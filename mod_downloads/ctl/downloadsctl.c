@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/text/utf8.h"
+#include "base/version.h"
 #include "core/shop/shop.h"
 #include "ctl/check.h"
 #include "ctl/command.h"
@@ -32,6 +33,7 @@
 #define OPTION_STATUS  8
 #define OPTION_SHOP    16
 #define OPTION_SET     32 /* those of shop set */
+#define OPTION_HTTPD   64
 
 enum {
     LETTER_EMAIL = 256,
@@ -39,6 +41,8 @@ enum {
     LETTER_EXPIRES,
     LETTER_STATUS,
     LETTER_SHOP,
+    LETTER_HTTPD,
+    LETTER_VERSION,
     LETTER_NAME,
     LETTER_SENDER_NAME,
     LETTER_REPLY_TO,
@@ -53,6 +57,8 @@ static const apr_getopt_option_t options[] = {
     {NULL, 'f', 1, NULL},
     {"json", LETTER_JSON, 0, NULL},
     {"help", 'h', 0, NULL},
+    {"version", LETTER_VERSION, 0, NULL},
+    {"httpd", LETTER_HTTPD, 1, NULL},
     {"email", LETTER_EMAIL, 1, NULL},
     {"scope", LETTER_SCOPE, 1, NULL},
     {"expires", LETTER_EXPIRES, 1, NULL},
@@ -94,7 +100,7 @@ static const command_t commands[] = {
     {"key", "list", "SHOP_ID", 1, 1, 0, 0, mdl_ctl_key_list},
     {"key", "revoke", "KEY_ID", 1, 0, 0, 0, mdl_ctl_key_revoke},
     {"migrate", NULL, "", 0, 0, 0, 0, mdl_ctl_migrate},
-    {"check", NULL, "", 0, 0, 0, 1, mdl_ctl_check},
+    {"check", NULL, "[--httpd COMMAND]", 0, 0, OPTION_HTTPD, 1, mdl_ctl_check},
     {"mail", "test", "ADDRESS", 1, 0, 0, 0, mdl_ctl_mail_test},
     {"job", "list", "[--status STATUS] [--shop ID]", 0, 0, OPTION_STATUS | OPTION_SHOP, 0,
      mdl_ctl_job_list},
@@ -118,7 +124,8 @@ static const char *synopsis_of(const command_t *command, apr_pool_t *p)
 
 static int print_help(mdl_ctl_t *ctl)
 {
-    puts("usage: downloadsctl [-f FILE] [--json] COMMAND [ARGUMENT ...]\n");
+    puts("usage: downloadsctl [-f FILE] [--json] COMMAND [ARGUMENT ...]");
+    puts("       downloadsctl --help | --version\n");
     for (apr_size_t i = 0; i < COMMANDS; i++) {
         printf("  %s\n", synopsis_of(&commands[i], ctl->p));
     }
@@ -138,6 +145,16 @@ static int ctl_misused(mdl_ctl_t *ctl, const char *format, ...)
     message = apr_pvsprintf(ctl->p, format, arguments);
     va_end(arguments);
     return mdl_ctl_fail(ctl, MDL_EXIT_USAGE, "usage", message);
+}
+
+static int print_version(mdl_ctl_t *ctl)
+{
+    mdl_json_t *document = mdl_json_object(ctl->p);
+
+    mdl_json_add_string(document, "version", MDL_VERSION);
+    mdl_printer_line(ctl->output, "downloadsctl %s", MDL_VERSION);
+    mdl_printer_document(ctl->output, document);
+    return MDL_EXIT_DONE;
 }
 
 /* Digits alone, without a sign, a space or a zero in front, from 1 to max. */
@@ -244,6 +261,11 @@ static int take_option(mdl_ctl_t *ctl, int letter, const char *value, int *given
     switch (letter) {
     case 'f':
         ctl->file = value;
+        ctl->file_given = 1;
+        return MDL_EXIT_DONE;
+    case LETTER_HTTPD:
+        *given |= OPTION_HTTPD;
+        ctl->httpd = value;
         return MDL_EXIT_DONE;
     case LETTER_EMAIL:
         *given |= OPTION_EMAIL;
@@ -373,6 +395,9 @@ static int ctl_parse(mdl_ctl_t *ctl, int argc, const char *const *argv, const co
         if (letter == 'h') {
             return print_help(ctl);
         }
+        if (letter == LETTER_VERSION) {
+            return print_version(ctl);
+        }
         if (letter != LETTER_JSON && (failed = take_option(ctl, letter, value, &given))) {
             return failed;
         }
@@ -385,6 +410,10 @@ static int ctl_parse(mdl_ctl_t *ctl, int argc, const char *const *argv, const co
 
 static int ctl_run(mdl_ctl_t *ctl, const command_t *command)
 {
+    if (command->diagnoses) {
+        mdl_httpd_ask(&ctl->report, ctl->httpd ? ctl->httpd : mdl_httpd_command(), ctl->file,
+                      ctl->p);
+    }
     mdl_ctl_configure(ctl);
     if (!command->diagnoses) {
         if (ctl->problems->nelts) {

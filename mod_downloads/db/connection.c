@@ -101,9 +101,9 @@ apr_status_t mdl_db_open(mdl_db_t **db, const char *driver_name, const char *par
 
     *db = NULL;
     *why = apr_psprintf(p,
-                        "The driver %s of DBDriver is not installed, or not one of sqlite3 and "
-                        "pgsql.",
-                        driver_name);
+                        "apr-util's driver %s is not installed (Debian: apt-get install "
+                        "libaprutil1-dbd-%s), or is not one of sqlite3 and pgsql.",
+                        driver_name, driver_name);
     if ((rv = apr_dbd_init(p)) != APR_SUCCESS) {
         return rv;
     }

@@ -209,6 +209,8 @@ static void test_open(const database_t *database, apr_pool_t *p)
     is_int(mdl_db_open(&none, "nosuchdriver", "x", &why, p), APR_EINVAL,
            "a driver that there is not is APR_EINVAL");
     ok(why != NULL && strstr(why, "nosuchdriver") != NULL, "and named in the reason");
+    ok(why != NULL && strstr(why, "libaprutil1-dbd-nosuchdriver") != NULL,
+       "with the package that would have it");
     is_int(mdl_db_open(&none, database->driver, nowhere, &why, p), MDL_DB_EGONE,
            "a database that does not answer is MDL_DB_EGONE");
     ok(why != NULL && *why != '\0' && strchr(why, '\n') == NULL, "with a line that says why");

@@ -3,7 +3,7 @@
 # when MDL_TEST_PGSQL has libpq's parameters (tools/with-postgres), on PostgreSQL.  Started by root
 # it also shows that the command gives root up.
 #
-#   BUILD=dir    where the command is (build)
+#   BUILD=dir    where the command and the module are (build)
 use strict;
 use warnings;
 
@@ -19,7 +19,9 @@ use Time::HiRes qw(time);
 
 my $top     = abs_path("$FindBin::Bin/../..");
 my $build   = $ENV{BUILD} || 'build';
-my $program = ($build =~ m{^/} ? $build : "$top/$build") . '/downloadsctl';
+my $built   = $build =~ m{^/} ? $build : "$top/$build";
+my $program = "$built/downloadsctl";
+my $module  = "$built/mod_downloads.so";
 my $JSON    = JSON::PP->new->utf8;
 my $TIME    = qr/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/;
 my $TOKEN   = qr/adk_live_[0-9A-Za-z]{16}_[0-9A-Za-z]{49}/;
@@ -156,6 +158,15 @@ sub check_named
     return $found // {};
 }
 
+# Runs `check` and returns its document, which has each name with what was said of it, too.
+sub check
+{
+    my (@arguments) = @_;
+    my $got = json('check', @arguments);
+    $got->{json}{$_->{name}} = $_ for @{ $got->{json}{checks} // [] };
+    return { code => $got->{code}, %{ $got->{json} // {} } };
+}
+
 # `check` finds something with this one and says so; the others are looked at all the same.
 sub check_finds
 {
@@ -164,7 +175,7 @@ sub check_finds
     my $found = check_named($name, $got->{json} // {});
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my $good = $got->{code} eq 6 && defined $found->{ok} && !$found->{ok}
-        && $found->{message} =~ $words && @{ $got->{json}{checks} } == 8;
+        && $found->{message} =~ $words && @{ $got->{json}{checks} } == 9;
     ok($good, "check says what to do when $what") or diag(explain($got));
     return;
 }
@@ -177,6 +188,10 @@ subtest 'the command line is parsed strictly, before anything is read' => sub {
     is($help->{code}, 0, '--help succeeds');
     like($help->{out}, qr/key create SHOP_ID NAME .*\n.*key list SHOP_ID\n/, 'and lists commands');
 
+    my ($version) = slurp("$top/CHANGES") =~ /^(\d+\.\d+\.\d+)/m;
+    is(run('--version')->{out}, "downloadsctl $version\n", '--version tells that of CHANGES');
+    is_deeply(run('--version', '--json')->{json}, { version => $version }, 'to a program as well');
+
     refuses(1, qr/command is missing/);
     refuses(1, qr/no command "shop"/,      'shop');
     refuses(1, qr/no command "shop sell"/, 'shop', 'sell');
@@ -185,6 +200,7 @@ subtest 'the command line is parsed strictly, before anything is read' => sub {
     refuses(1, qr/usage: downloadsctl shop add NAME/, 'shop', 'add', 'a');
     refuses(1, qr/usage: downloadsctl shop list$/,    'shop', 'list', 'a');
     refuses(1, qr/usage: downloadsctl shop list$/,    'shop', 'list', '--scope', 'read');
+    refuses(1, qr/usage: downloadsctl shop list$/,    'shop', 'list', '--httpd', 'httpd');
     for my $bad ('0', '-1', '+1', '01', '1x', ' 1', '1.0', '', 'one', '9007199254740992', '9' x 30) {
         refuses(1, qr/number of a shop/, 'shop', 'approve', '--', $bad);
     }
@@ -212,6 +228,23 @@ subtest 'a mistake in the configuration ends with 2 and is told with its place' 
     $conf = configure(DownloadsMailFrom => undef, DownloadsPublicURL => undef);
     refuses(2, qr/DownloadsPublicURL is missing.*DownloadsMailFrom is missing/, 'shop', 'list');
     check_finds('settings', qr/PublicURL is missing.*MailFrom is missing/, 'directives are missing');
+
+    $conf = configure(DBDriver => 'sqlite', DownloadsLeaseTime => 'soon');
+    my $check = check();
+    like($check->{settings}{message}, qr/DBDriver must be.*DownloadsLeaseTime must be/,
+        'check tells every faulty line');
+    like($check->{database}{message}, qr/Not tried: the settings come first/,
+        'and what it could not try for one');
+    is(join(' ', map { $_->{name} } grep { !$_->{ok} } @{ $check->{checks} }),
+        'settings database worker', 'what does not need the line is tried')
+        or diag(explain($check));
+    unlike(join(' ', map { $_->{message} } @{ $check->{checks} }), qr/missing/,
+        'and nothing is missed that is there');
+SKIP: {
+        skip 'the module is installed here', 1 if -e '/etc/apache2/mods-enabled/downloads.conf';
+        like(run('shop', 'list')->{err}, qr/can't be read: .*a2enmod downloads.* -f\./,
+            'without -f and with the module not enabled it is told what to do');
+    }
 };
 
 subtest 'only what needs the secret asks for it' => sub {
@@ -261,9 +294,9 @@ sub test_check
     my $document = succeeds_json('check');
     ok($document->{ok}, 'a good installation is good');
     is(join(' ', map { $_->{name} } @{ $document->{checks} }),
-        'settings secret database storage templates mail bounces worker', 'everything is looked at');
+        'settings httpd secret database storage templates mail bounces worker', 'everything is looked at');
     my $text = ctl('check');
-    is(scalar(() = $text->{out} =~ /: ok$/mg), 8, 'for people each line ends in ok')
+    is(scalar(() = $text->{out} =~ /: ok$/mg), 9, 'for people each line ends in ok')
         or diag($text->{out});
     return;
 }
@@ -594,7 +627,122 @@ SKIP: {
         chmod 0500, "$dir/data/storage/partial";
         check_finds('storage', qr/Files can't be stored/, 'the storage folder is closed');
         chmod 0700, "$dir/data/storage/partial";
+        chmod 0500, "$dir/data/storage";
+        check_finds('storage', qr/Files can't be stored/, 'it is closed but for what it holds');
+        chmod 0700, "$dir/data/storage";
+        chmod 0400, $params{params};
+        check_finds('database', qr{downloads\.db can't be written to by its owner: chmod u\+rw /},
+            'the database is closed');
+        chmod 0600, $params{params};
     }
+};
+
+# --- check and httpd ------------------------------------------------------------------------------------
+
+# A configuration of httpd's that has these lines besides; returns the command that reads it.
+sub httpd_with
+{
+    my ($lines, $without) = @_;
+    chomp(my $httpd = qx($top/tools/instance httpd));
+    my $modules = qx($top/tools/instance modules);
+    my ($user, $group) = ((getpwuid $owner)[0], (getgrgid((getpwuid $owner)[3]))[0]);
+    my $conf = <<"END";
+ServerRoot "$dir"
+ServerName localhost
+Listen 127.0.0.1:9
+User $user
+Group $group
+DefaultRuntimeDir "$dir"
+ErrorLog "$dir/error.log"
+$modules
+LoadModule downloads_module "$module"
+DBDMax 64
+$lines
+END
+    $conf =~ s/^LoadModule.*\b$without\b.*\n//mg if $without;
+    write_file("$dir/httpd.conf", $conf);
+    return "$httpd -d $dir -f $dir/httpd.conf";
+}
+
+my $HANDLERS = join '', map { "<Location $_->[0]>\nSetHandler downloads-$_->[1]\n</Location>\n" }
+    [ '/api/v1', 'api' ], [ '/d', 'delivery' ], [ '/u', 'upload' ];
+
+subtest 'check asks httpd whether it would start' => sub {
+    fresh('httpd');
+    ctl('migrate');
+    my $include = qq(Include "$dir/downloads.conf"\n$HANDLERS);
+    my $finds   = sub {
+        my ($words, $what, $lines, $without) = @_;
+        my $command = httpd_with($include . ($lines // ''), $without);
+        my $check   = check('--httpd', $command);
+        ok($check->{code} == 6 && !$check->{httpd}{ok}
+                && $check->{httpd}{message} =~ /^httpd would not start\.  \Q$command\E -t says: .*$words/,
+            "it finds $what") or diag(explain($check));
+    };
+
+    my $command = httpd_with($include);
+    my $check   = check('--httpd', $command);
+    is($check->{code}, 0, 'a good configuration is good') or diag(explain($check));
+    is_deeply([ @{ $check->{httpd} }{qw(ok message)} ], [ JSON::PP::true, "$command -t" ], 'as httpd says');
+    is_deeply($check->{warnings}, [], 'there is nothing to warn of');
+
+    $finds->(qr/mod_dbd is not loaded .*a2enmod dbd/, 'that mod_dbd is missing', '', 'dbd_module');
+    $finds->(qr/mod_downloads is not loaded .*a2enmod downloads/, 'that the module is missing itself', '',
+        'downloads_module');
+    $finds->(qr/must not exceed DBDKeep \(8\).*DBDMax/,   'DBDMax below DBDKeep', "DBDMax 5\nDBDKeep 8\n");
+    $finds->(qr/DownloadsWorker cannot occur within <VirtualHost>/, 'a directive in a virtual host',
+        "<VirtualHost *:9>\nDownloadsWorker Off\n</VirtualHost>\n");
+    $finds->(qr/line \d+ of \S+httpd\.conf: Invalid command 'Nonesuch'/, 'what another module is missed for',
+        "Nonesuch on\n");
+    $conf = configure(DBDriver => 'sqlite');
+    $finds->(qr/line 2 of \S+downloads\.conf: Can't load driver file apr_dbd_sqlite/, 'a faulty driver');
+    $conf = configure();
+
+    $check = check('--httpd', httpd_with(''));
+    is($check->{code}, 6, 'an httpd that does not read the file is a problem');
+    like($check->{httpd}{message}, qr{does not read \Q$conf\E: .*a2enmod downloads.*Include}, 'with what to do');
+    $check = check();
+    is($check->{code}, 0, 'unless none was named');
+    like($check->{httpd}{message}, qr/not asked.*--httpd/, 'as is said');
+    $check = check('--httpd', "$dir/nonesuch");
+    ok(!$check->{httpd}{ok} && $check->{httpd}{message} =~ /nonesuch.*not found/, 'nor one that is not there')
+        or diag(explain($check));
+};
+
+subtest 'check warns of settings that work but are probably not meant' => sub {
+    fresh('warnings');
+    ctl('migrate');
+    my $warns = sub {
+        my ($words, $what, $lines, %change) = @_;
+        $conf = configure(%change);
+        my $command = httpd_with(qq(Include "$dir/downloads.conf"\n$lines));
+        my $check   = check('--httpd', $command);
+        ok($check->{code} == 0 && @{ $check->{warnings} } == 1 && $check->{warnings}[0] =~ $words,
+            "of $what") or diag(explain($check));
+    };
+    my @url = (DownloadsPublicURL => 'http://shop.test/downloads');
+    $warns->(qr/DBDMax \(10\) is less than ThreadsPerChild \(25\)/, 'a small DBDMax', "DBDMax 10\n$HANDLERS");
+    $warns->(qr{DownloadsPublicURL leads to http://shop\.test/downloads, and no <Location> .*\(the first is /d\)},
+        'a public URL that nothing serves', $HANDLERS, @url);
+    $warns->(qr{DownloadsUploadURL leads to}, 'an upload URL that nothing serves', $HANDLERS,
+        DownloadsUploadURL => 'http://shop.test/uploads');
+    $warns->(qr{DownloadsPublicURL leads to}, 'a path that only begins like it',
+        $HANDLERS =~ s{/d>}{/down>}r, @url);
+    $warns->(qr/^DownloadsPublicURL is still the sample's, /, "the sample's URL", $HANDLERS,
+        DownloadsPublicURL => 'https://downloads.example.com/d');
+
+    for my $lines (map { $HANDLERS =~ s{<Location /d>}{$_}r } '<Location "/downloads">', '<Location />',
+        '<Location "/downloads/">', '<Location ~ "^/(d|downloads)">', '<Location /down*>')
+    {
+        $conf = configure(@url);
+        my $check = check('--httpd', httpd_with(qq(Include "$dir/downloads.conf"\n$lines)));
+        my ($section) = $lines =~ /(<.*>)\nSetHandler downloads-delivery/;
+        is_deeply([ $check->{code}, $check->{warnings} ], [ 0, [] ], "not of $section")
+            or diag(explain($check));
+    }
+    $conf = configure(DownloadsMailTransport => 'smtp://127.0.0.1:1', DownloadsMailFrom => 'a@example.com');
+    like(ctl('check')->{out}, qr/^warning +DownloadsMailFrom is still the sample's, a\@example\.com/m,
+        "people read of the sample's sender on a line of its own");
 };
 
 subtest 'what can not be written is not passed over' => sub {
@@ -621,6 +769,12 @@ SKIP: {
         cmp_ok(scalar @files, '>', 4, 'there are files');
         is(join(' ', grep { (stat)[4] != $owner } @files), '', "all of them are the owner's");
         is(join(' ', grep { (stat)[5] == 0 && !/storage$/ } @files), '', "and none is root's group's");
+
+        ctl('migrate');
+        chown 0, 0, $params{params};
+        chmod 0600, $params{params};
+        check_finds('database', qr{downloads\.db belongs to root, and nobody can't .*: chown nobody /\S+\.db\*},
+            "the database is root's");
 
         $owner = 54321;
         fresh('nameless');

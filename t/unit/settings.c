@@ -374,9 +374,9 @@ static void test_sample(void)
     is_int(seen, 0 MDL_DIRECTIVES(ONE), "the sample shows every directive once");
 #undef ONE
 
-    is_str(mdl_settings_read(s, sample, pool), NULL, "the sample can be read");
+    is_str(read_file(s, sample), NULL, "the sample can be read");
     is_str(problems_of(s), "", "the sample has no problem");
-    text = mdl_settings_read(shown, path_of("shown.conf"), pool);
+    text = read_file(shown, path_of("shown.conf"));
     is_str(text, NULL, "what the sample shows as defaults can be read");
     s = mdl_settings_create(pool);
     shown->configured = s->configured;

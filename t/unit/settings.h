@@ -88,6 +88,15 @@ static inline const char *problems_of(mdl_settings_t *settings)
     return apr_array_pstrcat(pool, problems, '\n');
 }
 
+/* Reads a file; returns NULL, or what is wrong in it, one problem a line. */
+static inline const char *read_file(mdl_settings_t *settings, const char *path)
+{
+    apr_array_header_t *problems = apr_array_make(pool, 4, sizeof(const char *));
+
+    mdl_settings_read(settings, path, problems, pool);
+    return problems->nelts ? apr_array_pstrcat(pool, problems, '\n') : NULL;
+}
+
 static inline int lines_of(const char *text)
 {
     int lines = *text != '\0';

@@ -40,6 +40,35 @@ static void test_check(void)
            "another database is refused");
 }
 
+static const char *warnings_of(const mdl_settings_t *settings)
+{
+    apr_array_header_t *warnings = apr_array_make(pool, 4, sizeof(const char *));
+
+    mdl_settings_warn(settings, warnings, pool);
+    return apr_array_pstrcat(pool, warnings, '\n');
+}
+
+static void test_warnings(void)
+{
+    mdl_settings_t *s = good();
+
+    set(s, "DownloadsMailFrom", "shop@myexample.com");
+    is_str(warnings_of(s), "", "there is nothing to warn of");
+    is_str(warnings_of(mdl_settings_create(pool)), "", "nor in what is missing");
+    set(s, "DownloadsPublicURL", "https://example.com.shop.test:8443/example.com");
+    is_str(warnings_of(s), "", "nor in a name that only looks like the sample's");
+    set(s, "DownloadsPublicURL", "https://Downloads.Example.com:8443/d");
+    is_str(warnings_of(s),
+           "DownloadsPublicURL is still the sample's, https://downloads.example.com:8443/d: put in "
+           "your own.",
+           "a public URL of the sample's is one");
+    set(s, "DownloadsUploadURL", "https://example.com");
+    set(s, "DownloadsMailFrom", "downloads@example.com");
+    is_int(lines_of(warnings_of(s)), 3, "and so are the others");
+    set(s, "DownloadsMailTransport", "maildir:/tmp/m");
+    is_int(lines_of(warnings_of(s)), 2, "but no sender of emails that stay here");
+}
+
 static void test_credentials(void)
 {
     mdl_settings_t *s = good();
@@ -134,6 +163,7 @@ int main(void)
 {
     begin();
     test_check();
+    test_warnings();
     test_credentials();
     return end();
 }

@@ -5,7 +5,7 @@ static mdl_settings_t *read_settings(const char *text, const char **why)
 {
     mdl_settings_t *s = mdl_settings_create(pool);
 
-    *why = mdl_settings_read(s, write_file("main.conf", text, 0600), pool);
+    *why = read_file(s, write_file("main.conf", text, 0600));
     return s;
 }
 
@@ -41,6 +41,10 @@ static void test_read(void)
     read_settings("\nDownloadsStorage \\\nrelative\nDownloadsWorker maybe\n", &why);
     ok(why && strstr(why, "/main.conf:2: DownloadsStorage must be an absolute path"),
        "a mistake is told with file and line");
+    s = read_settings("DownloadsWorker maybe\nDBDriver sqlite\nDownloadsStorage /s\n", &why);
+    ok(why && strstr(why, ":1: DownloadsWorker must be") && strstr(why, ":2: DBDriver must be"),
+       "every mistake is told");
+    is_str(s->storage, "/s", "and what follows one is read all the same");
     read_settings("DownloadsStorage \\\n/x\n\nDownloadsWorker maybe\n", &why);
     ok(why && strstr(why, "/main.conf:4: DownloadsWorker must be"),
        "lines that a backslash joined are counted");
@@ -56,7 +60,7 @@ static void test_read(void)
     s = read_settings("Define BASE /srv/${MDL_TEST_NAME}\nDownloadsStorage ${BASE}/s\n", &why);
     is_str(s->storage, "/srv/shop/s", "variables come from the environment and from Define");
 
-    is_str(mdl_settings_read(s, path_of("absent"), pool),
+    is_str(read_file(s, path_of("absent")),
            apr_psprintf(pool, "%s/absent: can't be read: No such file or directory.", folder),
            "a file that is not there is told");
 }
@@ -93,6 +97,8 @@ static void test_include(void)
     read_settings("Include main.conf\n", &why);
     ok(why && strstr(why, "Include is more than 20 files deep"),
        "files that include themselves end");
+    read_settings("Include main.conf\nInclude main.conf\n", &why);
+    is_int(lines_of(why), 20, "and so do the problems with them");
 }
 
 int main(void)

@@ -24,7 +24,8 @@ typedef struct {
     apr_status_t (*head)(void *baton, const mdl_http_head_t *head);
     /** Bytes in order, at most 16 KiB a call.  Anything but APR_SUCCESS stops. */
     apr_status_t (*body)(void *baton, const char *data, apr_size_t length);
-    /** Once, last.  detail is a short sentence for the log, without an address; never NULL. */
+    /** Once, last.  detail is a short sentence for the operator's log, without a URL; never NULL.
+        It is valid until done() returns. */
     void (*done)(void *baton, mdl_http_result_t result, const char *detail);
 } mdl_http_callbacks_t;
 

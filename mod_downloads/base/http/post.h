@@ -16,10 +16,10 @@ typedef struct {
 /** What came of it; lives until done() returns. */
 typedef struct {
     mdl_http_result_t result; /* OK also for an answer with a status of an error */
-    const char *detail;       /* a short sentence for the log, without address or credential */
-    int status;               /* 0: there was no answer */
-    int retry_after_s;        /* -1: not said, or not in seconds */
-    const char *body;         /* with a closing NUL */
+    const char *detail; /* a short sentence for the operator's log, without URL or credential */
+    int status;         /* 0: there was no answer */
+    int retry_after_s;  /* -1: not said, or not in seconds */
+    const char *body;   /* with a closing NUL */
     apr_size_t length;
 } mdl_http_answer_t;
 

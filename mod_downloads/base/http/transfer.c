@@ -4,6 +4,8 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include <apr_strings.h>
+
 #include "base/http/address.h"
 #include "base/http/url.h"
 
@@ -51,7 +53,10 @@ static curl_socket_t on_open_socket(void *baton, curlsocktype purpose,
                          : (const void *)&((struct sockaddr_in *)&address->addr)->sin_addr;
 
     if (purpose != CURLSOCKTYPE_IPCXN || !ip_allowed(transfer->policy, address->family, ip)) {
-        transfer->address_refused = 1;
+        if (inet_ntop(address->family, ip, transfer->refused_ip, sizeof transfer->refused_ip) ==
+            NULL) {
+            strcpy(transfer->refused_ip, "?");
+        }
         return CURL_SOCKET_BAD;
     }
     return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
@@ -66,6 +71,17 @@ void mdl_http_transfer_decide(mdl_http_transfer_t *transfer, mdl_http_result_t r
     }
 }
 
+static void transfer_decide_forbidden(mdl_http_transfer_t *transfer, const char *ip)
+{
+    char *host = NULL;
+
+    curl_url_get(transfer->url, CURLUPART_HOST, &host, 0);
+    mdl_http_transfer_decide(transfer, MDL_HTTP_ADDRESS_FORBIDDEN,
+                             apr_psprintf(transfer->pool, "%s leads to %s, which is not allowed.",
+                                          host != NULL ? host : "The name", ip));
+    curl_free(host);
+}
+
 /* The socket callback is silent on a connection that is used again; this one is not. */
 static int on_connected(void *baton, char *remote, char *local, int remote_port, int local_port)
 {
@@ -77,8 +93,7 @@ static int on_connected(void *baton, char *remote, char *local, int remote_port,
     (void)remote_port;
     (void)local_port;
     if (inet_pton(family, remote, ip) != 1 || !ip_allowed(transfer->policy, family, ip)) {
-        mdl_http_transfer_decide(transfer, MDL_HTTP_ADDRESS_FORBIDDEN,
-                                 "The connection leads to a refused address.");
+        transfer_decide_forbidden(transfer, remote);
         return CURL_PREREQFUNC_ABORT;
     }
     return CURL_PREREQFUNC_OK;
@@ -196,7 +211,7 @@ void mdl_http_transfer_begin(mdl_http_transfer_t *transfer,
                              int (*more)(mdl_http_transfer_t *transfer))
 {
     transfer->answered = 0;
-    transfer->address_refused = 0;
+    transfer->refused_ip[0] = '\0';
     transfer->header_bytes = 0;
     transfer->easy = curl_easy_init();
     if (!transfer->easy || !set_guards(transfer->easy, transfer) ||
@@ -219,9 +234,8 @@ void mdl_http_transfer_decide_by_code(mdl_http_transfer_t *transfer, CURLcode co
         mdl_http_transfer_decide(transfer, MDL_HTTP_UNAVAILABLE, "The source's answer was cut.");
     } else if (code == CURLE_OK) {
         return;
-    } else if (transfer->address_refused && connected == 0) {
-        mdl_http_transfer_decide(transfer, MDL_HTTP_ADDRESS_FORBIDDEN,
-                                 "The name leads to a refused address.");
+    } else if (transfer->refused_ip[0] != '\0' && connected == 0) {
+        transfer_decide_forbidden(transfer, transfer->refused_ip);
     } else if (code == CURLE_OPERATION_TIMEDOUT) {
         mdl_http_transfer_decide(transfer, MDL_HTTP_TIMEOUT, detail);
     } else if (code == CURLE_UNSUPPORTED_PROTOCOL || code == CURLE_WEIRD_SERVER_REPLY ||

@@ -5,6 +5,8 @@
 #ifndef MDL_BASE_HTTP_TRANSFER_H
 #define MDL_BASE_HTTP_TRANSFER_H
 
+#include <netinet/in.h>
+
 #include <curl/curl.h>
 
 #include "base/http/client.h"
@@ -31,8 +33,8 @@ struct mdl_http_transfer_t {
     /* Of the request that is under way. */
     CURL *easy;
     struct curl_slist *headers;
-    int answered; /* the final response's headers are complete */
-    int address_refused;
+    int answered;                      /* the final response's headers are complete */
+    char refused_ip[INET6_ADDRSTRLEN]; /* the last address that was not connected to, or "" */
     apr_size_t header_bytes;
 
     const char *detail; /* set together with result; NULL while nothing is decided */

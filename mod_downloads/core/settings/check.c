@@ -272,3 +272,40 @@ void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, 
                               problems, p);
     settings_check_check_bounces(settings, problems, p);
 }
+
+/* RFC 2606 keeps this name and all under it for examples. */
+static int is_example(const char *host)
+{
+    const char *end = host + strcspn(host, ":/");
+    apr_ssize_t before = end - host - 11;
+
+    return before >= 0 && strncasecmp(end - 11, "example.com", 11) == 0 &&
+           (before == 0 || end[-12] == '.');
+}
+
+void mdl_settings_warn(const mdl_settings_t *settings, apr_array_header_t *warnings, apr_pool_t *p)
+{
+    const char *transport = settings->mail.transport;
+    /* What goes into a Maildir reaches nobody. */
+    int sends = transport != NULL && strncmp(transport, "maildir:", 8) != 0;
+    const struct {
+        const char *directive;
+        const char *value;
+        const char *before_host;
+    } named[] = {
+        {"DownloadsPublicURL", settings->public_url, "://"},
+        {"DownloadsUploadURL", settings->upload_url, "://"},
+        {"DownloadsMailFrom", sends ? settings->mail_from : NULL, "@"},
+    };
+
+    for (apr_size_t i = 0; i < sizeof named / sizeof *named; i++) {
+        const char *value = named[i].value;
+        const char *before = named[i].before_host;
+
+        if (value != NULL && is_example(strstr(value, before) + strlen(before))) {
+            settings_check_add_problem(
+                warnings, apr_psprintf(p, "%s is still the sample's, %s: put in your own.",
+                                       named[i].directive, value));
+        }
+    }
+}

@@ -12,17 +12,23 @@
 
 #define MAX_FILE_SIZE     (1024 * 1024)
 #define MAX_INCLUDE_DEPTH 20
+#define MAX_PROBLEMS      20 /* files that include each other would have no end of them */
 
 typedef struct {
     mdl_settings_t *settings;
+    apr_array_header_t *problems;
     apr_table_t *defines;
     int depth;        /* of Include */
     int virtual_host; /* inside of <VirtualHost> */
-    int located;      /* the sentence that comes back names its file already */
     apr_pool_t *p;
 } reader_t;
 
 static const char *read_path(reader_t *reader, const char *path);
+
+static void problem_add(reader_t *reader, const char *sentence)
+{
+    APR_ARRAY_PUSH(reader->problems, const char *) = sentence;
+}
 
 static const char *read_text(char **text, const char *path, apr_pool_t *p)
 {
@@ -228,18 +234,20 @@ static const char *settings_read_take_line(reader_t *reader, const char *path, c
         }
         why = settings_read_include(reader, path, APR_ARRAY_IDX(words, 0, const char *), optional,
                                     p);
-        return !why || reader->located ? why : apr_pstrcat(p, name, " ", why, NULL);
+    } else {
+        why = mdl_settings_set(reader->settings, name, words->nelts,
+                               (const char *const *)words->elts, p);
     }
-    why = mdl_settings_set(reader->settings, name, words->nelts, (const char *const *)words->elts,
-                           reader->p);
     return why ? apr_pstrcat(p, name, " ", why, NULL) : NULL;
 }
 
+/* Adds what is wrong in the file to the problems.  Returns NULL, or what is wrong with including
+ * it. */
 static const char *read_path(reader_t *reader, const char *path)
 {
     apr_pool_t *p = reader->p;
     char *text = NULL;
-    const char *why = NULL;
+    const char *why;
     int number = 1;
     int lines;
 
@@ -248,26 +256,26 @@ static const char *read_path(reader_t *reader, const char *path)
     }
     why = read_text(&text, path, p);
     if (why) {
-        reader->located = 1;
-        return why;
+        problem_add(reader, why);
+        return NULL;
     }
     reader->depth++;
-    for (; *text && !why; number += lines) {
+    for (; *text && reader->problems->nelts < MAX_PROBLEMS; number += lines) {
         const char *line = settings_read_next_line(&text, &lines);
 
         why = settings_read_take_line(reader, path, line, p);
-        if (why && !reader->located) {
-            why = apr_psprintf(p, "%s:%d: %s", path, number, why);
-            reader->located = 1;
+        if (why) {
+            problem_add(reader, apr_psprintf(p, "%s:%d: %s", path, number, why));
         }
     }
     reader->depth--;
-    return why;
+    return NULL;
 }
 
-const char *mdl_settings_read(mdl_settings_t *settings, const char *path, apr_pool_t *p)
+void mdl_settings_read(mdl_settings_t *settings, const char *path, apr_array_header_t *problems,
+                       apr_pool_t *p)
 {
-    reader_t reader = {settings, apr_table_make(p, 4), 0, 0, 0, p};
+    reader_t reader = {settings, problems, apr_table_make(p, 4), 0, 0, p};
 
-    return read_path(&reader, path);
+    read_path(&reader, path);
 }

@@ -153,12 +153,20 @@ const char *mdl_settings_set(mdl_settings_t *settings, const char *name, int arg
 void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p);
 
 /**
+ * Looks for values that are surely not meant: those of the sample configuration.  Appends a
+ * sentence (const char *) to warnings for each.
+ */
+void mdl_settings_warn(const mdl_settings_t *settings, apr_array_header_t *warnings, apr_pool_t *p);
+
+/**
  * Reads a configuration file for downloadsctl: lines of httpd's syntax (comments, quotes, a
  * backslash at a line's end, ${NAME} from the environment or an earlier Define); Downloads*,
  * DBDriver and DBDParams are set, other directives and sections' tags are passed over, and so is
  * what <VirtualHost> holds.  Include and IncludeOptional are followed (one level of wildcard in the
- * last segment), relative to the file's folder.  Returns NULL or "file:line: sentence".
+ * last segment), relative to the file's folder.  Appends "file:line: sentence" (const char *) to
+ * problems for each faulty line, 20 at most; the other lines count.
  */
-const char *mdl_settings_read(mdl_settings_t *settings, const char *path, apr_pool_t *p);
+void mdl_settings_read(mdl_settings_t *settings, const char *path, apr_array_header_t *problems,
+                       apr_pool_t *p);
 
 #endif

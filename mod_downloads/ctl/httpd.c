@@ -1,0 +1,95 @@
+#include "ctl/httpd.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+
+#define WARNING_TAG "MDL0002: "
+#define MAX_LINE    4096
+
+/* Said in every case, and nothing to do with us. */
+static const char *const noise[] = {"Syntax OK", "AH00014: ", "AH00558: "};
+
+typedef void line_fn(void *arg, const char *line, apr_pool_t *p);
+
+const char *mdl_httpd_command(void)
+{
+    return access(MDL_APACHECTL, X_OK) == 0 ? MDL_APACHECTL : MDL_HTTPD;
+}
+
+/* Hands each line of what a command prints to take; returns whether the command ended with 0. */
+static int command_run(const char *command, line_fn *take, void *arg, apr_pool_t *p)
+{
+    char line[MAX_LINE];
+    FILE *out = popen(command, "r");
+
+    if (out == NULL) {
+        return 0;
+    }
+    while (fgets(line, sizeof line, out) != NULL) {
+        line[strcspn(line, "\n")] = '\0';
+        take(arg, line, p);
+    }
+    return pclose(out) == 0;
+}
+
+static void take_said(void *arg, const char *line, apr_pool_t *p)
+{
+    mdl_httpd_report_t *report = arg;
+
+    for (apr_size_t i = 0; i < sizeof noise / sizeof *noise; i++) {
+        if (strncmp(line, noise[i], strlen(noise[i])) == 0) {
+            return;
+        }
+    }
+    if (strncmp(line, WARNING_TAG, strlen(WARNING_TAG)) == 0) {
+        APR_ARRAY_PUSH(report->warnings, const char *) = apr_pstrdup(p, line + strlen(WARNING_TAG));
+        return;
+    }
+    report->words = apr_pstrcat(p, report->words, *report->words ? " " : "", line, NULL);
+}
+
+typedef struct {
+    struct stat file;
+    int found;
+} search_t;
+
+/* A line such as "  (12) /etc/apache2/mods-enabled/downloads.conf". */
+static void take_included(void *arg, const char *line, apr_pool_t *p)
+{
+    search_t *search = arg;
+    const char *path = strstr(line, ") /");
+    struct stat info;
+
+    (void)p;
+    if (path != NULL && stat(path + 2, &info) == 0 && info.st_dev == search->file.st_dev &&
+        info.st_ino == search->file.st_ino) {
+        search->found = 1;
+    }
+}
+
+static int httpd_reads(const char *command, const char *file, apr_pool_t *p)
+{
+    search_t search = {.found = 0};
+
+    if (stat(file, &search.file) != 0) {
+        return 0;
+    }
+    command_run(apr_pstrcat(p, command, " -t -D DUMP_INCLUDES 2>/dev/null", NULL), take_included,
+                &search, p);
+    return search.found;
+}
+
+void mdl_httpd_ask(mdl_httpd_report_t *report, const char *command, const char *file, apr_pool_t *p)
+{
+    report->as_root = geteuid() == 0;
+    report->words = "";
+    report->warnings = apr_array_make(p, 4, sizeof(const char *));
+    report->reads_file = httpd_reads(command, file, p);
+    report->good = command_run(apr_pstrcat(p, command, " -t 2>&1 >/dev/null", NULL), take_said,
+                               report, p);
+}
