@@ -1,6 +1,6 @@
--- What the databases say differently, for every file of queries.
+-- What SQLite and PostgreSQL say differently, and other fragments that every file of queries may name.
 
--- Row locks, which end a statement.  SQLite has one writer at a time and needs none.
+-- Row locks, at the end of a statement.  SQLite has one writer at a time and needs none.
 -- part: for_update
 -- dialect: sqlite3
 
@@ -22,8 +22,8 @@ FOR NO KEY UPDATE
 -- dialect: pgsql
 FOR KEY SHARE
 
--- "WHERE id {{in_given}}": the parameter is a JSON array of ids.  PostgreSQL, which does not know how
--- few they are, goes by an index only from an array.
+-- "WHERE id {{in_given}}": the parameter is a JSON array of ids.  PostgreSQL can't know how few they
+-- are; only with an array does it use an index.
 -- part: in_given
 -- dialect: sqlite3
 IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
@@ -32,7 +32,7 @@ IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
 -- dialect: pgsql
 = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
 
--- The same to begin a statement with, for joins.
+-- The same at the beginning of a statement, for joins.
 -- part: given_rows
 -- dialect: sqlite3
 WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s))

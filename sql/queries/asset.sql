@@ -12,13 +12,13 @@ a.category_id, a.created_at, a.updated_at
 SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
 WHERE a.id = %lld AND a.shop_id = %lld AND a.deleted_at IS NULL
 
--- Locks an asset, also against new references to it.  Its bytes are read by a statement of their own
--- after that: one that had to wait would join the new row with the blob of before.
+-- Locks an asset, also against new references to it.  Its blob is read by a separate statement after
+-- that: a single one that had to wait would join the new row with the former blob.
 -- name: asset_lock
 SELECT id FROM asset WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL {{for_update}}
 
--- The list, a statement for each filter that may lead, so that each goes by an index of its own;
--- further filters are looked at row by row.
+-- The list.  Each filter that may lead has a statement, which goes by an index of its own; further
+-- filters are applied row by row.
 -- name: asset_list
 SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
 WHERE a.shop_id = %lld AND a.deleted_at IS NULL AND a.id < %lld
@@ -59,8 +59,7 @@ WHERE id = %lld
 -- name: asset_lock_bytes
 SELECT id FROM asset WHERE id = %lld AND deleted_at IS NULL {{for_no_key_update}}
 
--- What new bytes of an asset begin from: its shop, what it takes so far, whether these are not its
--- first, and those before.
+-- What an asset has before it gets new bytes: its shop, its size, whether it ever had bytes, and which.
 -- name: asset_before
 SELECT a.shop_id, COALESCE(b.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
     SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END, a.sha256
@@ -81,7 +80,7 @@ UPDATE asset SET status = 'pending', updated_at = %lld WHERE id = %lld AND statu
 -- name: asset_delete
 UPDATE asset SET deleted_at = %lld, updated_at = %lld WHERE id = %lld
 
--- What holds an asset.
+-- What refers to an asset.
 -- name: asset_mappings
 SELECT h.mapping_id FROM mapping_file h
 WHERE h.asset_id = %lld AND (SELECT m.deleted_at FROM mapping m WHERE m.id = h.mapping_id) IS NULL
@@ -91,7 +90,7 @@ LIMIT %lld
 -- name: asset_packs
 SELECT pack_id FROM pack_file WHERE asset_id = %lld ORDER BY pack_id LIMIT %lld
 
--- Those that a deleted mapping goes on serving.
+-- Those that a deleted mapping still serves.
 -- name: asset_orders
 SELECT o.storefront_order_id
 FROM mapping_file h JOIN mapping m ON m.id = h.mapping_id

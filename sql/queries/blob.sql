@@ -2,7 +2,7 @@
 INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s, %lld, %lld, %lld)
 ON CONFLICT (sha256) DO NOTHING
 
--- Against a sweep; it waits for one.
+-- Locks a blob against a sweep, and waits for one that runs.
 -- name: blob_hold
 SELECT sha256 FROM blob WHERE sha256 = %s {{for_key_share}}
 
@@ -12,7 +12,7 @@ UPDATE blob SET released_at = %lld WHERE sha256 = %s
 -- name: blob_released
 SELECT sha256 FROM blob WHERE released_at <= %lld ORDER BY released_at LIMIT %lld
 
--- Against new references, which wait; whether there are any is read by a statement after it.
+-- Locks a blob against new references, which wait.  The next statement reads whether there are any.
 -- name: blob_lock
 SELECT sha256 FROM blob WHERE sha256 = %s {{for_update}}
 

@@ -8,7 +8,7 @@ RETURNING {{category_columns}}
 -- name: category_by_id
 SELECT {{category_columns}} FROM category WHERE id = %lld AND shop_id = %lld
 
--- The same, and it stays until the transaction's end.
+-- The same; the category can't be deleted until the transaction ends.
 -- name: category_hold
 SELECT id FROM category WHERE id = %lld AND shop_id = %lld {{for_key_share}}
 
@@ -20,7 +20,7 @@ ORDER BY id DESC LIMIT %lld
 UPDATE category SET name = %s, updated_at = %lld WHERE id = %lld AND shop_id = %lld
 RETURNING {{category_columns}}
 
--- Before it is emptied: an asset that is just being put into it is waited for.
+-- Before a category is emptied: waits for an asset that is just being put into it.
 -- name: category_lock
 SELECT {{category_columns}} FROM category WHERE id = %lld AND shop_id = %lld {{for_update}}
 

@@ -1,4 +1,5 @@
--- Everything that decides over one download; a row only when the file belongs to the assignment.
+-- Everything that decides about one download; a row only if the file belongs to the assignment, which
+-- is looked up by its key in each list.
 -- name: download_grant
 SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
     b.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
@@ -83,7 +84,7 @@ SELECT %lld, value::bigint, 1, 0 FROM jsonb_array_elements_text(%s::jsonb) ORDER
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = allowance.downloads_used + 1
 WHERE %lld = 0 OR allowance.downloads_used < %lld + allowance.downloads_extra
 
--- Everything that decides over an archive of an assignment's files, but the files.
+-- Everything that decides about an archive of an assignment's files, apart from the files.
 -- name: archive_grant
 SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, o.storefront_order_id
 FROM assignment a
@@ -94,9 +95,9 @@ WHERE a.id = %lld
 -- name: assignment_page
 SELECT o.page_id FROM assignment a JOIN orders o ON o.id = a.order_id WHERE a.id = %lld
 
--- The ids of an assignment's files, whether they follow the mapping or were pinned: a text of each
--- list, the mapping's own before those of its packs.  One of all files would have to be sorted,
--- which takes SQLite megabytes that the thread keeps.  A file that is there twice comes twice.
+-- The ids of an assignment's files, whether they follow the mapping or were pinned: one text for each
+-- list, the mapping's own before those of its packs.  One text for all would take a sort of all, for
+-- which SQLite needs megabytes that the thread keeps.  A file that is there twice comes twice.
 -- name: archive_lists
 -- dialect: sqlite3
 SELECT -1 AS pack, (
@@ -144,7 +145,7 @@ SELECT -1, (
 FROM assignment a WHERE a.id = %lld AND a.content = 'pinned'
 ORDER BY pack
 
--- What an archive has to know of files, with their places in the JSON array of ids; only of those
+-- What an archive has to know about its files, with their places in the JSON array of ids; only those
 -- that are ready.
 -- part: archive_columns
 s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0),

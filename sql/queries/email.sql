@@ -11,7 +11,7 @@ SELECT e.order_id, e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e
 FROM given_rows
 JOIN email e ON e.id = (SELECT max(l.id) FROM email l WHERE l.order_id = given_rows.id)
 
--- An email that is on its way already can't be held any more.
+-- An email that is being sent can't be held any more.
 -- name: email_cancel_jobs
 UPDATE job SET status = 'cancelled', due_at = NULL, finished_at = %lld
 WHERE status = 'queued'
@@ -21,7 +21,7 @@ RETURNING email_id
 -- name: email_hold
 UPDATE email SET held = 1, status = 'queued' WHERE id {{in_given}}
 
--- An approval waits for the transaction's end, or has been there before.
+-- An approval waits until the transaction ends, or came before it.
 -- name: email_lock_order
 SELECT o.access_status FROM orders o
 WHERE o.id = (SELECT order_id FROM email WHERE id = %lld)
@@ -31,7 +31,7 @@ WHERE o.id = (SELECT order_id FROM email WHERE id = %lld)
 UPDATE job SET status = 'cancelled', due_at = NULL, finished_at = %lld
 WHERE id = %s AND status = 'queued'
 
--- Held emails go to the address that the customer has by now.
+-- Held emails go to the customer's current address.
 -- name: email_release
 UPDATE email SET held = 0, recipient = COALESCE((SELECT c.email FROM orders o
     JOIN customer c ON c.id = o.customer_id WHERE o.id = email.order_id), recipient)
@@ -51,7 +51,7 @@ RETURNING id, held
 UPDATE email SET status = 'no_recipient', held = 0, last_error = %s
 WHERE order_id = %lld AND recipient IS NULL AND status = 'queued'
 
--- The newest one alone: it tells of everything.
+-- Only the newest one: it lists everything.
 -- name: email_await
 UPDATE email SET status = 'queued', last_error = NULL,
     held = (SELECT CASE WHEN o.access_status = 'held' THEN 1 ELSE 0 END FROM orders o
@@ -67,13 +67,13 @@ FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id = %lld
 -- name: email_delay
 SELECT e.created_at, s.mail_delay FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id = %lld
 
--- The update keeps the workers off the job until the transaction's end.
+-- The update keeps workers from claiming the job until the transaction ends.
 -- name: email_delayed
 UPDATE job SET due_at = due_at WHERE status = 'queued' AND attempts = 0 AND due_at > %lld
     AND email_id = (SELECT max(id) FROM email WHERE order_id = %lld)
 RETURNING id
 
--- A bounce can be there before the result that the message was accepted.
+-- A bounce can arrive before the result that the message was accepted.
 -- name: email_result
 UPDATE email SET status = %s, attempts = %lld,
     last_error = CASE WHEN bounced_at IS NULL THEN %s ELSE last_error END, sent_at = %lld

@@ -1,5 +1,5 @@
--- Orders that share an address or a network are counted one after the other: each sees those before
--- it.  Always after the order's own lock, the address before the network.
+-- Orders that share an address or a network are counted one after the other, so that each sees those
+-- before it.  These locks come after the order's own, the address before the network.
 -- part: fraud_locks
 -- dialect: sqlite3
 NULL, NULL

@@ -2,7 +2,7 @@
 SELECT fingerprint, status, location, body FROM idempotency
 WHERE shop_id = %lld AND key_hi = %lld AND key_lo = %lld AND created_at > %lld
 
--- An answer past its retention gives its place to the new one.
+-- An answer past its retention is replaced by the new one.
 -- name: idempotency_insert
 INSERT INTO idempotency (shop_id, key_hi, key_lo, fingerprint, status, location, body, created_at)
 VALUES (%lld, %lld, %lld, %s, %lld, %s, %s, %lld)
@@ -11,7 +11,7 @@ ON CONFLICT (shop_id, key_hi, key_lo) DO UPDATE SET
     body = excluded.body, created_at = excluded.created_at
 WHERE idempotency.created_at <= %lld
 
--- The ties of the last row go too.
+-- Rows as old as the last one go too.
 -- name: idempotency_prune
 DELETE FROM idempotency
 WHERE created_at <= %lld AND created_at <= COALESCE(

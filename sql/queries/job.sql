@@ -29,7 +29,8 @@ ORDER BY id DESC LIMIT %lld
 -- name: job_open_of_asset
 SELECT id FROM job WHERE asset_id = %lld AND status IN ('queued', 'running') AND id <> %s LIMIT 1
 
--- A job is claimable once due_at has passed: a queued one's next attempt, a running one's lease.
+-- A job can be claimed once due_at has passed: a queued job's next attempt, the end of a running job's
+-- lease.
 -- name: job_claim
 -- dialect: sqlite3
 UPDATE job SET status = 'running', attempts = attempts + 1, lease_token = lease_token + 1,
@@ -52,7 +53,7 @@ SELECT min(due_at) FROM job WHERE lane = %s AND due_at IS NOT NULL
 UPDATE job SET due_at = %lld, bytes_received = %lld, bytes_total = %lld, validator = %s
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
--- A job that its worker gives back has not used up an attempt.
+-- A job that its worker gives back unfinished has not used up an attempt.
 -- name: job_release
 UPDATE job SET status = 'queued', lane = %s, attempts = attempts - 1, due_at = %lld,
     lease_owner = NULL, bytes_received = %lld, bytes_total = %lld, validator = %s
@@ -68,11 +69,11 @@ UPDATE job SET status = %s, due_at = NULL, lease_owner = NULL, bytes_received = 
     bytes_total = %lld, error_code = %s, error_message = %s, finished_at = %lld
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
--- What a worker of this node held when it died is due at once for its successor.
+-- What a worker of this node held when it died is due for its successor at once.
 -- name: job_inherit
 UPDATE job SET due_at = %lld WHERE lease_owner = %s AND status = 'running'
 
--- A job that was ended well in this transaction, and whose result could not be kept.
+-- A job that succeeded earlier in this transaction, but whose result could not be kept.
 -- name: job_fail
 UPDATE job SET status = 'failed', error_code = %s, error_message = %s WHERE id = %s
 
@@ -98,7 +99,7 @@ UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld, error_code
     error_message = NULL, finished_at = %lld
 WHERE asset_id = %lld AND status IN ('queued', 'running')
 
--- One's own at once; another node's when that has not done it for a lease's time.
+-- A node's own jobs at once, another node's if that has not cleaned up within the time of a lease.
 -- name: job_to_clean
 SELECT {{job_columns}} FROM job
 WHERE lane = 'cleanup' AND due_at IS NOT NULL

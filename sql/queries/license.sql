@@ -23,8 +23,8 @@ UPDATE license_key_tag SET name = COALESCE(%s, name),
 WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
 RETURNING {{tag_columns}}
 
--- Who takes or adds keys of a tag goes one after the other; to insert a row that refers to the tag
--- waits for nobody.
+-- Those who take or add keys of a tag go one after the other; inserting a row that refers to the tag
+-- does not wait for them.
 -- name: license_tag_lock
 SELECT available FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL {{for_no_key_update}}
 
@@ -76,8 +76,8 @@ SELECT %lld, %lld, value FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALI
 ORDER BY ordinality
 ON CONFLICT (tag_id, license_key) DO NOTHING
 
--- Before an order refers to any tag, in one order for all: those of a JSON array's mappings and those
--- that it waits for already.  Else two orders and the deletion of a tag could wait for each other.
+-- Before an order refers to any tag, always in the same sequence: those of a JSON array's mappings and
+-- those that the order waits for already.  Else two orders and the deletion of a tag could deadlock.
 -- name: license_tags_of_order
 -- dialect: sqlite3
 SELECT id FROM license_key_tag
@@ -99,13 +99,13 @@ WHERE deleted_at IS NULL AND id = ANY (ARRAY(
     WHERE a.order_id = %lld AND a.status = 'active' AND c.assigned < c.wanted))
 ORDER BY id FOR NO KEY UPDATE
 
--- Of the tags that are locked: one that the mapping got a moment ago is none.
+-- Only tags that are locked, not one that the mapping got a moment ago.
 -- name: license_claims_insert
 INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id)
 SELECT %lld, %lld, 0, tag_id FROM mapping_license_key_tag
 WHERE mapping_id = %lld AND tag_id {{in_given}}
 
--- Revoked orders may still wait when a tag is deleted: they are given no more.
+-- Revoked orders may still wait when a tag is deleted; they get no more keys.
 -- name: license_claims_close
 UPDATE license_claim SET wanted = assigned WHERE tag_id = %lld AND assigned < wanted
 
@@ -144,7 +144,7 @@ WITH waiting_rows AS (
     ORDER BY c.assignment_id LIMIT %lld
 ) {{pairs}}
 
--- The join is written as a cross join for SQLite, which else goes through all that wait for the tag.
+-- CROSS JOIN keeps SQLite from going through everything that waits for the tag.
 -- name: license_pairs_of_order
 WITH waiting_rows AS (
     SELECT c.assignment_id, c.wanted - c.assigned AS missing

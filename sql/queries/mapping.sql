@@ -1,4 +1,5 @@
--- Updated later than created, whatever the clock says: the two are the same only in a new row.
+-- updated_at is always later than created_at here, whatever the clock says: only in a new row are the
+-- two the same.
 -- name: mapping_upsert
 INSERT INTO mapping (shop_id, storefront_product_id, variants_hash, download_type, is_active,
     download_limit, access_days, content, created_at, updated_at)
@@ -99,7 +100,7 @@ UNION ALL SELECT mapping_id, 4, CAST(tag_id AS TEXT), position
     FROM mapping_license_key_tag WHERE mapping_id {{in_rows}}
 ORDER BY 1 DESC, 2, 4
 
--- Before one looks for its assignments: one that is just being made is waited for.
+-- Before looking for assignments of a mapping: waits for one that is just being made.
 -- name: mapping_lock
 SELECT id FROM mapping WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL {{for_update}}
 

@@ -20,8 +20,8 @@ ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET updated_at = excluded.u
     client_ip = COALESCE(excluded.client_ip, orders.client_ip)
 RETURNING id, customer_id, access_status
 
--- Whoever changes an order holds its row from before the first look to the commit, but not against
--- those who add an event.
+-- Whoever changes an order locks its row before the first look, until the commit; events can be added
+-- meanwhile.
 -- name: order_lock
 SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no_key_update}}
 
@@ -67,21 +67,27 @@ VALUES (%lld, %s, %s, %lld, %lld, %s, 'active', %lld, %lld)
 ON CONFLICT (order_id, storefront_product_id, storefront_variant_id) DO NOTHING
 RETURNING id
 
--- A pack is pinned by its files; one that is there twice keeps its first place.
+-- The files of mappings, given as m_rows (assignment_id, mapping_id): a mapping's own, then those of
+-- its packs.  A view would do on PostgreSQL; SQLite would first collect it for all assignments, and
+-- needs CROSS JOIN to begin with the few that are given.
+-- part: mapping_files
+SELECT m_rows.assignment_id, m_rows.mapping_id, mf.asset_id, -1 AS pack, mf.position
+FROM m_rows CROSS JOIN mapping_file mf
+WHERE mf.mapping_id = m_rows.mapping_id
+UNION ALL
+SELECT m_rows.assignment_id, m_rows.mapping_id, pf.asset_id, mp.position, pf.position
+FROM m_rows CROSS JOIN mapping_pack mp CROSS JOIN pack_file pf
+WHERE mp.mapping_id = m_rows.mapping_id AND pf.pack_id = mp.pack_id
+
+-- A pack is pinned by its files; a file that is there twice keeps its first place.
 -- name: assignment_pin_files
+WITH m_rows (assignment_id, mapping_id) AS (
+    SELECT id, mapping_id FROM assignment WHERE id = %lld AND content = 'pinned'
+)
 INSERT INTO assignment_file (assignment_id, asset_id, position)
 SELECT f_rows.assignment_id, f_rows.asset_id,
     row_number() OVER (ORDER BY f_rows.pack, f_rows.position)
-FROM (
-    SELECT a.id AS assignment_id, mf.asset_id, -1 AS pack, mf.position
-    FROM assignment a JOIN mapping_file mf ON mf.mapping_id = a.mapping_id
-    WHERE a.id = %lld AND a.content = 'pinned'
-    UNION ALL
-    SELECT a.id, pf.asset_id, mp.position, pf.position
-    FROM assignment a JOIN mapping_pack mp ON mp.mapping_id = a.mapping_id
-    JOIN pack_file pf ON pf.pack_id = mp.pack_id
-    WHERE a.id = %lld AND a.content = 'pinned'
-) f_rows
+FROM ({{mapping_files}}) f_rows
 WHERE true
 ORDER BY f_rows.pack, f_rows.position
 ON CONFLICT (assignment_id, asset_id) DO NOTHING
@@ -96,7 +102,8 @@ WHERE a.id = %lld AND a.content = 'pinned'
 UPDATE assignment SET status = %s
 WHERE id {{in_given}}
 
--- Access that has ended begins anew; access for ever stays so; all other ends with the year 9999.
+-- Access that has ended begins anew; access without an end stays so; no other goes beyond the year
+-- 9999.
 -- name: assignments_extend
 -- dialect: sqlite3
 UPDATE assignment SET expires_at = min(max(expires_at, %lld) + %lld, 253402300799999999)
@@ -140,8 +147,8 @@ FROM assignment a JOIN mapping m ON m.id = a.mapping_id
 WHERE a.order_id = %lld AND a.id < %lld
 ORDER BY a.id DESC LIMIT %lld
 
--- What follows is read for a whole page at once: given are the ids of its orders or assignments, a
--- JSON array.
+-- What follows is read for a whole page at once, by a JSON array of the ids of its orders or
+-- assignments.
 
 -- name: assignments_of_orders
 {{given_rows}}
@@ -156,30 +163,21 @@ ORDER BY a.id
     FROM given_rows JOIN assignment a ON a.id = given_rows.id
 )
 
--- Every file of assignments, whether they follow the mapping or were pinned: the mapping's own,
--- then those of its packs.
--- part: f_rows
-(
-    SELECT a_rows.id AS assignment_id, a_rows.mapping_id, mf.asset_id, -1 AS pack, mf.position
-    FROM a_rows JOIN mapping_file mf ON mf.mapping_id = a_rows.mapping_id
-    WHERE a_rows.content = 'live'
-    UNION ALL
-    SELECT a_rows.id, a_rows.mapping_id, pf.asset_id, mp.position, pf.position
-    FROM a_rows JOIN mapping_pack mp ON mp.mapping_id = a_rows.mapping_id
-    JOIN pack_file pf ON pf.pack_id = mp.pack_id
-    WHERE a_rows.content = 'live'
+-- The files of assignments: what the mapping has, or what was pinned.
+-- name: files_of_assignments
+{{a_rows}}, m_rows (assignment_id, mapping_id) AS (
+    SELECT id, mapping_id FROM a_rows WHERE content = 'live'
+)
+SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
+    b.size, COALESCE(w.downloads_used, 0), m.download_limit, COALESCE(w.downloads_extra, 0),
+    s.updated_at
+FROM (
+    {{mapping_files}}
     UNION ALL
     SELECT a_rows.id, a_rows.mapping_id, af.asset_id, -1, af.position
     FROM a_rows JOIN assignment_file af ON af.assignment_id = a_rows.id
     WHERE a_rows.content = 'pinned'
 ) f_rows
-
--- name: files_of_assignments
-{{a_rows}}
-SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
-    b.size, COALESCE(w.downloads_used, 0), m.download_limit, COALESCE(w.downloads_extra, 0),
-    s.updated_at
-FROM {{f_rows}}
 JOIN mapping m ON m.id = f_rows.mapping_id
 JOIN asset s ON s.id = f_rows.asset_id
 LEFT JOIN blob b ON b.sha256 = s.sha256

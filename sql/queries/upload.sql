@@ -20,7 +20,7 @@ WHERE id = %s AND {{is_open}} AND (size IS NULL OR size = %lld)
 -- name: upload_abort
 UPDATE upload SET status = 'aborted' WHERE id = %s AND {{is_open}} AND expires_at > %lld
 
--- Of two that complete at once the second waits here, and finds nothing to do.
+-- If two requests complete an upload at once, the second waits here and then finds nothing to do.
 -- name: upload_complete
 UPDATE upload SET status = 'completed'
 WHERE id = %s AND shop_id = %lld AND {{is_open}} AND expires_at > %lld
@@ -35,8 +35,8 @@ WHERE id IN (SELECT id FROM upload WHERE status = 'open' AND expires_at <= %lld
     ORDER BY expires_at LIMIT %lld)
 RETURNING sha256
 
--- Which partial files of a JSON array of ids nobody needs any more: those of uploads and jobs that
--- are over.  A cancelled job's worker sees to its own.
+-- Which partial files, by a JSON array of ids, nobody needs any more: those of uploads and jobs that are
+-- over.  A cancelled job's worker removes its own.
 -- name: upload_over
 -- dialect: sqlite3
 SELECT u.id FROM upload u

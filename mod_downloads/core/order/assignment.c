@@ -179,8 +179,8 @@ static apr_status_t put_assignment(mdl_db_t *db, run_t *run, int index, apr_pool
     mdl_json_add_int(run->ids, NULL, id);
     run->assign->created++;
     if (strcmp(match->content, "pinned") == 0) {
-        if ((rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_FILES, NULL, p,
-                              MDL_ARGS(mdl_int(id), mdl_int(id)))) != APR_SUCCESS ||
+        if ((rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_FILES, NULL, p, MDL_ARGS(mdl_int(id)))) !=
+                APR_SUCCESS ||
             (rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_LINKS, NULL, p, MDL_ARGS(mdl_int(id)))) !=
                 APR_SUCCESS) {
             return rv;
