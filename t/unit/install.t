@@ -193,7 +193,10 @@ subtest 'an httpd that was built from source has all in its own prefix' => sub {
     fresh();
     install();
     is_deeply([ grep { !m{^/opt/httpd/} } files() ], [], 'all is below it');
-    ok(-f "$dest/opt/httpd/conf/extra/mod_downloads.conf", 'the configuration is one to include');
+    my $sample = slurp("$dest/opt/httpd/conf/extra/mod_downloads.conf");
+    like($sample, qr{^DownloadsSecretFile /opt/httpd/conf/downloads\.secret$}m,
+        'the configuration is one to include, with paths of that httpd');
+    unlike($sample, qr{/etc/apache2/}, 'and none of another');
     remove();
     is_deeply([ files() ], [], 'and can be removed');
 };
