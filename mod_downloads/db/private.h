@@ -18,7 +18,7 @@ struct mdl_db_t {
     apr_uint64_t file_id; /* of the file that the session has opened */
     int lock_fd;          /* -1: not open */
     int session;          /* whether the session's settings are made */
-    apr_status_t failed;  /* of the first statement that failed in this transaction */
+    apr_status_t failed;  /* of what failed first in this transaction */
     char error[512];
     apr_dbd_prepared_t *prepared[MDL_Q_COUNT];
 };

@@ -5,12 +5,14 @@
 #include <apr_strings.h>
 
 #include "base/log.h"
+#include "base/names.h"
 
 #define MAX_ARGUMENTS 32
 
 struct mdl_rows_t {
     mdl_db_t *db;
     apr_pool_t *pool;
+    const char *label; /* of the statement */
     apr_dbd_results_t *results;
     apr_dbd_row_t *row;
 };
@@ -101,6 +103,7 @@ apr_status_t mdl_db_select(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t *
     *rows = apr_pcalloc(p, sizeof **rows);
     (*rows)->db = db;
     (*rows)->pool = p;
+    (*rows)->label = mdl_statements[statement].label;
     (*rows)->results = results;
     return APR_SUCCESS;
 }
@@ -151,6 +154,20 @@ int mdl_rows_null(const mdl_rows_t *rows, int column)
 
     return apr_dbd_datum_get(rows->db->driver, rows->row, column, APR_DBD_TYPE_STRING, &value) ==
            APR_ENOENT;
+}
+
+int mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *names)
+{
+    const char *name = mdl_rows_text(rows, column);
+    int value = mdl_names_find(names, name);
+
+    if (value < 0) {
+        mdl_log(MDL_LOG_ERR, 0, "MDL0114: database: column %d of %s holds an unknown value: %s",
+                column + 1, rows->label, name != NULL ? name : "NULL");
+        rows->db->failed = MDL_DB_EOTHER;
+        return 0;
+    }
+    return value;
 }
 
 apr_status_t mdl_db_command(mdl_db_t *db, const char *sql)

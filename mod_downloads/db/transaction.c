@@ -91,9 +91,6 @@ static apr_status_t transaction_begin_write(mdl_db_t *db)
 
 static apr_status_t transaction_end(mdl_db_t *db, apr_status_t rv)
 {
-    if (rv == APR_SUCCESS) {
-        rv = db->failed;
-    }
     if (rv == APR_SUCCESS && db->ops->command(db->native, "COMMIT")) {
         rv = mdl_db_note_failure(db, "COMMIT");
     }
@@ -153,6 +150,9 @@ static apr_status_t transaction_run(mdl_db_t *db, transaction_t transaction, mdl
     }
     db->failed = APR_SUCCESS;
     rv = effect(db, p, arg);
+    if (rv == APR_SUCCESS) {
+        rv = db->failed;
+    }
     return transaction != NONE ? transaction_end(db, rv) : rv;
 }
 

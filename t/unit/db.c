@@ -102,6 +102,51 @@ static void test_rows(apr_pool_t *p)
            "ON CONFLICT DO NOTHING returns no row");
 }
 
+/* An effect that reads a shop's name as one of an enum's, after a write. */
+typedef struct {
+    apr_int64_t shop;
+    int column;
+    int value;
+} enum_read_t;
+
+static apr_status_t read_enum(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    static const char *const names[] = {"zero", "one", "two", NULL};
+    enum_read_t *read = arg;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(on, MDL_Q_SHOP_BY_ID, &row, p,
+                                        MDL_ARGS(mdl_int(read->shop)));
+
+    if (rv == APR_SUCCESS) {
+        read->value = mdl_rows_enum(row, read->column, names);
+    }
+    return rv;
+}
+
+static apr_status_t write_and_read_enum(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    bump(on, p);
+    return read_enum(on, p, arg);
+}
+
+static void test_enums(apr_pool_t *p)
+{
+    enum_read_t known = {insert_shop("two", "two.test", NULL, p), 1, -1};
+    enum_read_t unknown = {insert_shop("three", "three.test", NULL, p), 1, -1};
+    enum_read_t null = {known.shop, 3, -1};
+    apr_int64_t before = count(db, p);
+
+    is_int(mdl_db_read(db, read_enum, &known, p), APR_SUCCESS, "an enum's name is read");
+    is_int(known.value, 2, "as its value");
+    is_int(mdl_db_read(db, read_enum, &unknown, p), MDL_DB_EOTHER, "an unknown name is an error");
+    is_int(unknown.value, 0, "and reads as 0");
+    is_int(mdl_db_snapshot(db, read_enum, &null, p), MDL_DB_EOTHER, "as NULL is");
+    is_int(mdl_db_write(db, write_and_read_enum, &unknown, p), MDL_DB_EOTHER,
+           "which a transaction does not survive");
+    is_int(count(db, p), before, "and it is rolled back");
+    is_int(mdl_db_write(db, write_and_read_enum, &known, p), APR_SUCCESS, "the next one is not");
+}
+
 static apr_status_t ignore_unique(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     apr_int64_t shop = *(apr_int64_t *)arg;
@@ -362,6 +407,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     db = database_ready(database, p);
     test_values(p);
     test_rows(p);
+    test_enums(p);
     test_errors(p);
     test_arguments_refused(p);
     test_transactions(database, p);
