@@ -82,7 +82,7 @@ static const char *asset_write_members(mdl_json_t *to, mdl_request_t *request, c
     const mdl_asset_t *asset = thing;
 
     mdl_json_add_int(to, "id", asset->id);
-    mdl_json_add_string(to, "status", asset->status);
+    mdl_json_add_string(to, "status", mdl_asset_status_names[asset->status]);
     mdl_json_add_string(to, "filename", asset->filename);
     mdl_json_add_string(to, "title", asset->title);
     mdl_json_add_string(to, "content_type", asset->content_type);
@@ -105,12 +105,11 @@ void mdl_asset_write(mdl_request_t *request, const mdl_asset_t *asset)
 
 static apr_status_t asset_parse_list(mdl_request_t *request)
 {
-    static const char *const statuses[] = {"pending", "ready", "failed", NULL};
     mdl_asset_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
     mdl_list_t *query = mdl_list_begin(request);
     const char *sha256 = mdl_list_text(query, "sha256", 64);
 
-    list->status = mdl_list_choice(query, "status", statuses);
+    list->status = mdl_list_choice(query, "status", mdl_asset_status_names);
     list->category_id = mdl_list_id(query, "category_id");
     list->filename = mdl_list_text(query, "filename", MAX_FILENAME);
     if (sha256 != NULL && !is_sha256(sha256)) {

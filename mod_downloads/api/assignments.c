@@ -1,7 +1,5 @@
 #include "api/assignments.h"
 
-#include <string.h>
-
 #include <apr_time.h>
 
 #include "api/list.h"
@@ -113,7 +111,7 @@ static apr_status_t read_urls(mdl_db_t *db, apr_pool_t *p, void *arg)
         (rv = mdl_order_check_active(list->order, list->problem)) != APR_SUCCESS) {
         return rv;
     }
-    if (strcmp(assignment_found(list)->status, "active") != 0) {
+    if (assignment_found(list)->status != MDL_ASSIGNMENT_ACTIVE) {
         return mdl_problem_set(list->problem, 409, "access_revoked",
                                "This assignment was revoked; restore it first.");
     }
@@ -160,7 +158,7 @@ static void write_urls(mdl_request_t *request)
         const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *);
         mdl_json_t *object;
 
-        if (strcmp(file->status, "ready") != 0) {
+        if (file->status != MDL_ASSET_READY) {
             continue;
         }
         link.asset_id = file->asset_id;

@@ -14,7 +14,7 @@ static void write_file(mdl_json_t *to, const mdl_order_file_t *file)
     mdl_json_add_string(to, "filename", file->filename);
     mdl_json_add_int_if(to, "size", file->size, file->sha256 != NULL);
     mdl_json_add_string(to, "sha256", file->sha256);
-    mdl_json_add_string(to, "status", file->status);
+    mdl_json_add_string(to, "status", mdl_asset_status_names[file->status]);
     mdl_json_add_int(to, "downloads_used", file->downloads_used);
     mdl_json_add_int(to, "download_limit", file->download_limit);
 }
@@ -41,7 +41,7 @@ void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment)
         to, "storefront_variant_id",
         *assignment->storefront_variant_id != '\0' ? assignment->storefront_variant_id : NULL);
     mdl_json_add_int(to, "quantity", assignment->quantity);
-    mdl_json_add_string(to, "status", assignment->status);
+    mdl_json_add_string(to, "status", mdl_assignment_status_names[assignment->status]);
     mdl_json_add_int(to, "mapping_id", assignment->mapping_id);
     mdl_json_add_string(to, "download_type", assignment->download_type);
     list = mdl_json_add_array(to, "files");
@@ -120,7 +120,7 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
 
     mdl_json_add_string(to, "storefront_order_id", order->storefront_order_id);
     object = mdl_json_add_object(to, "access");
-    mdl_json_add_string(object, "status", order->access_status);
+    mdl_json_add_string(object, "status", mdl_order_access_names[order->state.access]);
     mdl_json_add_string(object, "reason", order->access_reason);
     mdl_json_add_time(object, "expires_at", order->expires_at);
     object = mdl_json_add_object(to, "customer");
@@ -136,8 +136,9 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
                              APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *));
     }
     object = mdl_json_add_object(to, "fraud");
-    mdl_json_add_string(object, "decision", order->fraud_decision);
-    mdl_json_add_string(object, "level", order->fraud_level);
+    mdl_json_add_string(object, "decision", mdl_fraud_decision_names[order->state.decision]);
+    mdl_json_add_string(object, "level",
+                        order->fraud_signals != NULL ? mdl_risk_names[order->fraud_level] : NULL);
     add_stored(object, "signals", order->fraud_signals != NULL ? order->fraud_signals : "[]", p);
     write_email(mdl_json_add_object(to, "email"), &order->email);
     mdl_json_add_string(to, "download_page_url",

@@ -1,7 +1,5 @@
 #include "delivery/customer.h"
 
-#include <string.h>
-
 #include "connection.h"
 
 apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, const char *page_id,
@@ -36,8 +34,7 @@ int mdl_customer_prefetches(request_rec *r)
 
 static int shows_reason(const mdl_order_t *order)
 {
-    return strcmp(order->access_status, "revoked") == 0 ||
-           strcmp(order->access_status, "rejected") == 0;
+    return order->state.access == MDL_ORDER_REVOKED || order->state.access == MDL_ORDER_REJECTED;
 }
 
 mdl_view_customer_t mdl_customer_view(const mdl_service_t *service, const mdl_order_t *order,

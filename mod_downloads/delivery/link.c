@@ -42,7 +42,7 @@ static const mdl_order_link_t *find_link(const visit_t *visit, const char **stat
         const mdl_assignment_t *assignment = APR_ARRAY_IDX(visit->order->assignments, i,
                                                            const mdl_assignment_t *);
         const mdl_order_link_t *link = link_of(visit, assignment);
-        mdl_entitlement_t verdict = mdl_assignment_verdict(assignment, now);
+        mdl_entitlement_t verdict = mdl_assignment_entitlement(assignment, now);
 
         if (link != NULL && verdict == MDL_ENTITLEMENT_OK) {
             return link;
@@ -115,8 +115,9 @@ int mdl_link_serve(request_rec *r, const mdl_service_t *service, const char *tok
     if (rv != APR_SUCCESS) {
         return link_not_found(r, rv);
     }
-    if (mdl_order_entitlement(visit.order) != MDL_ENTITLEMENT_OK) {
-        return link_refuse(&visit, HTTP_FORBIDDEN, visit.order->access_status);
+    if (visit.order->state.access != MDL_ORDER_ACTIVE) {
+        return link_refuse(&visit, HTTP_FORBIDDEN,
+                           mdl_order_access_names[visit.order->state.access]);
     }
     if ((link = find_link(&visit, &state)) != NULL) {
         return link_leave(&visit, link);

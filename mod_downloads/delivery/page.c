@@ -23,12 +23,6 @@
 #define FORM_MAX_FIELDS 16
 #define REFRESH_AFTER   "10" /* seconds */
 
-/* What a template calls an order that is not open. */
-static const char *const names[] = {[MDL_ENTITLEMENT_HELD] = "held",
-                                    [MDL_ENTITLEMENT_REJECTED] = "rejected",
-                                    [MDL_ENTITLEMENT_REVOKED] = "revoked",
-                                    [MDL_ENTITLEMENT_EXPIRED] = "expired"};
-
 typedef struct {
     request_rec *r;
     const mdl_service_t *service;
@@ -45,12 +39,12 @@ static const mdl_assignment_t *page_assignment_at(const page_t *page, int i)
 
 static mdl_entitlement_t verdict_at(const page_t *page, int i)
 {
-    return mdl_assignment_verdict(page_assignment_at(page, i), page->now);
+    return mdl_assignment_entitlement(page_assignment_at(page, i), page->now);
 }
 
 static mdl_entitlement_t access_of(const page_t *page)
 {
-    mdl_entitlement_t access = mdl_order_entitlement(page->order);
+    mdl_entitlement_t access = mdl_entitlement_of_order(page->order->state.access);
     int all = page->order->assignments->nelts, shown = 0, expired = 0;
 
     for (int i = 0; i < all; i++) {
@@ -79,7 +73,7 @@ static apr_time_t expired_at(const page_t *page)
 
 static int is_ready(const mdl_order_file_t *file)
 {
-    return strcmp(file->status, "ready") == 0;
+    return file->status == MDL_ASSET_READY;
 }
 
 static int has_exhausted(const mdl_assignment_t *assignment)
@@ -242,7 +236,7 @@ static int page_show(const page_t *page, int status)
     mdl_json_add_bool(data, "active", page->access == MDL_ENTITLEMENT_OK);
     for (mdl_entitlement_t verdict = MDL_ENTITLEMENT_HELD; verdict <= MDL_ENTITLEMENT_EXPIRED;
          verdict++) {
-        mdl_json_add_bool(data, names[verdict], page->access == verdict);
+        mdl_json_add_bool(data, mdl_entitlement_names[verdict], page->access == verdict);
     }
     mdl_json_add_string(data, "reason", customer.reason);
     mdl_json_add_string(data, "action",

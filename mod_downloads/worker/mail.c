@@ -131,13 +131,13 @@ static const char *envelope_sender(const mdl_task_t *task)
 /* Why nothing of an order will be given to its customer, or NULL. */
 static const char *mail_closed(const mdl_order_t *order)
 {
-    switch (mdl_order_entitlement(order)) {
-    case MDL_ENTITLEMENT_OK:
+    switch (order->state.access) {
+    case MDL_ORDER_ACTIVE:
         return mdl_order_has_open(order, apr_time_now())
                    ? NULL
                    : "Access to everything in the order was revoked or expired before the email "
                      "was sent.";
-    case MDL_ENTITLEMENT_REJECTED:
+    case MDL_ORDER_REJECTED:
         return "The order was rejected before the email was sent.";
     default:
         return "Access to the order was revoked before the email was sent.";
@@ -159,7 +159,7 @@ static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
     if ((rv = mdl_order_find(db, task->pool, &find)) != APR_SUCCESS) {
         return rv;
     }
-    if (mdl_order_entitlement(find.order) == MDL_ENTITLEMENT_HELD) {
+    if (find.order->state.access == MDL_ORDER_HELD) {
         task->job->due_at = apr_time_now();
         task->outcome = MDL_TASK_RELEASED; /* settle takes it back, unless it is approved by then */
         return APR_EOF;

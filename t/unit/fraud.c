@@ -66,8 +66,9 @@ static const char *state(const char *order_id, apr_pool_t *p)
     mdl_order_t *order = find(order_id, p);
     mdl_json_t *signals;
     const char *why;
-    char *text = apr_pstrcat(p, order->access_status, " ", order->fraud_decision, " ",
-                             order->fraud_level, NULL);
+    char *text = apr_pstrcat(p, mdl_order_access_names[order->state.access], " ",
+                             mdl_fraud_decision_names[order->state.decision], " ",
+                             mdl_risk_names[order->fraud_level], NULL);
 
     mdl_json_parse(&signals, order->fraud_signals, strlen(order->fraud_signals), &why, p);
     for (apr_size_t i = 0; i < mdl_json_length(signals); i++) {

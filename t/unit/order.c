@@ -59,8 +59,8 @@ static void test_assign(apr_pool_t *p)
     is_str(order->customer.storefront_customer_id, "77", "with its customer");
     is_str(order->customer.first_name, "Jane", "and that one's name");
     is_str(order->customer.last_name, NULL, "as far as it is known");
-    is_str(order->access_status, "active", "access is active");
-    is_str(order->fraud_decision, "not_checked", "fraud was not checked");
+    is_int(order->state.access, MDL_ORDER_ACTIVE, "access is active");
+    is_int(order->state.decision, MDL_FRAUD_NOT_CHECKED, "fraud was not checked");
     is_str(order->email.status, "not_requested", "no email was asked for");
     is_int(order->assignments->nelts, 2, "it has two assignments");
     is_str(assignment_of(order, 1)->storefront_product_id, PRODUCT("2"), "in their order");
@@ -147,7 +147,7 @@ static void test_variants(apr_pool_t *p)
            "the variant's own mapping serves it");
     is_str(assignment_of(both->order, 1)->storefront_variant_id, VARIANT("5"), "it keeps its name");
     is_int(assignment_of(both->order, 1)->quantity, 3, "and its quantity");
-    is_str(file_of(both->order, 1, 0)->status, "pending", "a file may not be ready yet");
+    is_int(file_of(both->order, 1, 0)->status, MDL_ASSET_PENDING, "a file may not be ready yet");
     is_str(file_of(both->order, 1, 0)->sha256, NULL, "and then has no digest");
 }
 
@@ -262,9 +262,10 @@ static void test_fraud_check(apr_pool_t *p)
     assignment->fraud_check = 1;
     assignment->fraud_rules = &(mdl_fraud_rules_t){.settings = mdl_settings_create(p)};
     assign(assignment, p);
-    is_str(assignment->order->fraud_decision, "passed", "an order that is checked is passed");
+    is_int(assignment->order->state.decision, MDL_FRAUD_PASSED,
+           "an order that is checked is passed");
     assign(new_assignment(shop, "3001", p, 1, PRODUCT("2")), p);
-    is_str(find("3001", p)->fraud_decision, "passed", "and stays so");
+    is_int(find("3001", p)->state.decision, MDL_FRAUD_PASSED, "and stays so");
 }
 
 /* Processes that assign the same to one order at once. */

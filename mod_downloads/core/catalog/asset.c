@@ -10,12 +10,17 @@
 
 #define ANY_JOB "~" /* after every id */
 
+const char *const mdl_asset_status_names[] = {[MDL_ASSET_PENDING] = "pending",
+                                              [MDL_ASSET_READY] = "ready",
+                                              [MDL_ASSET_FAILED] = "failed",
+                                              NULL};
+
 static mdl_asset_t *asset_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_asset_t *asset = apr_pcalloc(p, sizeof *asset);
 
     asset->id = mdl_rows_int(row, 0);
-    asset->status = mdl_rows_text(row, 1);
+    asset->status = mdl_rows_enum(row, 1, mdl_asset_status_names);
     asset->filename = mdl_rows_text(row, 2);
     asset->title = mdl_rows_text(row, 3);
     asset->content_type = mdl_rows_text(row, 4);
@@ -43,7 +48,7 @@ apr_status_t mdl_asset_insert(mdl_db_t *db, apr_int64_t shop_id, mdl_asset_t *as
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    asset->status = "pending";
+    asset->status = MDL_ASSET_PENDING;
     asset->version = 1;
     asset->created_at = asset->updated_at = apr_time_now();
     rv = mdl_db_select_one(db, MDL_Q_ASSET_INSERT, &row, p,

@@ -12,9 +12,16 @@
 #include "db/db.h"
 #include "storage/storage.h"
 
+typedef enum {
+    MDL_ASSET_PENDING, /* its first bytes are on their way */
+    MDL_ASSET_READY,
+    MDL_ASSET_FAILED /* they did not come */
+} mdl_asset_status_t;
+extern const char *const mdl_asset_status_names[];
+
 typedef struct {
     apr_int64_t id;
-    const char *status; /* "pending", "ready", "failed" */
+    mdl_asset_status_t status;
     const char *filename;
     const char *title;
     const char *content_type; /* NULL: what the source will say */
@@ -44,7 +51,7 @@ apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
 /** Effect that reads a page of mdl_asset_t. */
 typedef struct {
     mdl_list_page_t page;
-    const char *status; /* filters: NULL, or 0, for none */
+    const char *status; /* filters: NULL, or 0, for none; this one is a name */
     apr_int64_t category_id;
     const char *filename;
     const char *sha256;

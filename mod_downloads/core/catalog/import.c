@@ -30,7 +30,7 @@ static apr_status_t check_not_waiting(mdl_db_t *db, const mdl_asset_t *asset,
                                       mdl_problem_t *problem, apr_pool_t *p)
 {
     int open = 1;
-    apr_status_t rv = strcmp(asset->status, "pending") != 0
+    apr_status_t rv = asset->status != MDL_ASSET_PENDING
                           ? mdl_job_open_of_asset(db, asset->id, NULL, &open, p)
                           : APR_SUCCESS;
 
@@ -48,7 +48,7 @@ apr_status_t mdl_version_await(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id
     if (rv == APR_SUCCESS) {
         rv = check_not_waiting(db, *asset, problem, p);
     }
-    if (rv == APR_SUCCESS && strcmp((*asset)->status, "failed") == 0 &&
+    if (rv == APR_SUCCESS && (*asset)->status == MDL_ASSET_FAILED &&
         (rv = mdl_asset_retry(db, id, p)) == APR_SUCCESS) {
         rv = mdl_asset_find(db, shop_id, id, asset, problem, p);
     }

@@ -15,8 +15,8 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    facts->access_status = mdl_rows_text(row, 0);
-    facts->assignment_status = mdl_rows_text(row, 1);
+    facts->access = mdl_rows_enum(row, 0, mdl_order_access_names);
+    facts->assignment = mdl_rows_enum(row, 1, mdl_assignment_status_names);
     facts->expires_at = mdl_rows_int(row, 2);
     download->limit = mdl_rows_null(row, 3) ? download->default_download_limit
                                             : (int)mdl_rows_int(row, 3);
@@ -27,7 +27,7 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
     download->tag = archive->tag;
     download->size = mdl_zip_size(archive->zip);
     download->updated_at = archive->updated_at;
-    facts->asset_status = archive->files->nelts > 0 ? "ready" : "pending";
+    facts->asset = archive->files->nelts > 0 ? MDL_ASSET_READY : MDL_ASSET_PENDING;
     facts->downloads_used = archive->downloads_used;
     facts->download_limit = download->limit > 0 ? download->limit + archive->downloads_extra : 0;
     return rv;
@@ -44,10 +44,10 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    facts->access_status = mdl_rows_text(row, 0);
-    facts->assignment_status = mdl_rows_text(row, 1);
+    facts->access = mdl_rows_enum(row, 0, mdl_order_access_names);
+    facts->assignment = mdl_rows_enum(row, 1, mdl_assignment_status_names);
     facts->expires_at = mdl_rows_int(row, 2);
-    facts->asset_status = mdl_rows_text(row, 3);
+    facts->asset = mdl_rows_enum(row, 3, mdl_asset_status_names);
     download->limit = mdl_rows_null(row, 9) ? download->default_download_limit
                                             : (int)mdl_rows_int(row, 9);
     facts->downloads_used = (int)mdl_rows_int(row, 11);

@@ -1,6 +1,13 @@
 #include "core/download/entitlement.h"
 
-#include <string.h>
+const char *const mdl_order_access_names[] = {[MDL_ORDER_ACTIVE] = "active",
+                                              [MDL_ORDER_HELD] = "held",
+                                              [MDL_ORDER_REVOKED] = "revoked",
+                                              [MDL_ORDER_REJECTED] = "rejected",
+                                              NULL};
+
+const char *const mdl_assignment_status_names[] = {
+    [MDL_ASSIGNMENT_ACTIVE] = "active", [MDL_ASSIGNMENT_REVOKED] = "revoked", NULL};
 
 const char *const mdl_entitlement_names[MDL_ENTITLEMENTS] = {
     [MDL_ENTITLEMENT_HELD] = "held",           [MDL_ENTITLEMENT_REJECTED] = "rejected",
@@ -10,38 +17,53 @@ const char *const mdl_entitlement_names[MDL_ENTITLEMENTS] = {
     [MDL_ENTITLEMENT_LINK_OLD] = "link_old",   [MDL_ENTITLEMENT_CAPPED] = "capped",
     [MDL_ENTITLEMENT_CROWDED] = "crowded"};
 
-static int entitlement_differs(const char *status, const char *from)
+mdl_entitlement_t mdl_entitlement_of_order(mdl_order_access_t access)
 {
-    return status != NULL && strcmp(status, from) != 0;
+    switch (access) {
+    case MDL_ORDER_ACTIVE:
+        return MDL_ENTITLEMENT_OK;
+    case MDL_ORDER_HELD:
+        return MDL_ENTITLEMENT_HELD;
+    case MDL_ORDER_REJECTED:
+        return MDL_ENTITLEMENT_REJECTED;
+    case MDL_ORDER_REVOKED:
+        break;
+    }
+    return MDL_ENTITLEMENT_REVOKED;
 }
 
-static int is(const char *status, const char *other)
+mdl_entitlement_t mdl_entitlement_of_assignment(mdl_assignment_status_t status,
+                                                apr_time_t expires_at, apr_time_t now)
 {
-    return status != NULL && strcmp(status, other) == 0;
+    if (status != MDL_ASSIGNMENT_ACTIVE) {
+        return MDL_ENTITLEMENT_REVOKED;
+    }
+    return expires_at != 0 && expires_at <= now ? MDL_ENTITLEMENT_EXPIRED : MDL_ENTITLEMENT_OK;
+}
+
+mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, int downloads_used,
+                                          int download_limit)
+{
+    switch (status) {
+    case MDL_ASSET_PENDING:
+        return MDL_ENTITLEMENT_NOT_READY;
+    case MDL_ASSET_FAILED:
+        return MDL_ENTITLEMENT_FAILED;
+    case MDL_ASSET_READY:
+        break;
+    }
+    return download_limit > 0 && downloads_used >= download_limit ? MDL_ENTITLEMENT_EXHAUSTED
+                                                                  : MDL_ENTITLEMENT_OK;
 }
 
 mdl_entitlement_t mdl_entitlement_of(const mdl_entitlement_facts_t *facts, apr_time_t now)
 {
-    if (is(facts->access_status, "held")) {
-        return MDL_ENTITLEMENT_HELD;
+    mdl_entitlement_t entitlement = mdl_entitlement_of_order(facts->access);
+
+    if (entitlement == MDL_ENTITLEMENT_OK) {
+        entitlement = mdl_entitlement_of_assignment(facts->assignment, facts->expires_at, now);
     }
-    if (is(facts->access_status, "rejected")) {
-        return MDL_ENTITLEMENT_REJECTED;
-    }
-    if (entitlement_differs(facts->access_status, "active") ||
-        entitlement_differs(facts->assignment_status, "active")) {
-        return MDL_ENTITLEMENT_REVOKED;
-    }
-    if (facts->expires_at != 0 && facts->expires_at <= now) {
-        return MDL_ENTITLEMENT_EXPIRED;
-    }
-    if (is(facts->asset_status, "failed")) {
-        return MDL_ENTITLEMENT_FAILED;
-    }
-    if (entitlement_differs(facts->asset_status, "ready")) {
-        return MDL_ENTITLEMENT_NOT_READY;
-    }
-    return facts->download_limit > 0 && facts->downloads_used >= facts->download_limit
-               ? MDL_ENTITLEMENT_EXHAUSTED
-               : MDL_ENTITLEMENT_OK;
+    return entitlement == MDL_ENTITLEMENT_OK
+               ? mdl_entitlement_of_file(facts->asset, facts->downloads_used, facts->download_limit)
+               : entitlement;
 }

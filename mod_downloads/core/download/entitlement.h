@@ -1,44 +1,71 @@
 /*
- * Whether a customer may have something of an order now, and if not, why.
+ * Whether a customer may have something of an order now, and if not, why; with the states of orders
+ * and assignments that decide it.
  */
 #ifndef MDL_CORE_DOWNLOAD_ENTITLEMENT_H
 #define MDL_CORE_DOWNLOAD_ENTITLEMENT_H
 
 #include <apr_time.h>
 
+#include "core/catalog/asset.h"
+
+/** Whether access to an order is open.  core/order/state.h says what changes it. */
+typedef enum {
+    MDL_ORDER_ACTIVE,
+    MDL_ORDER_HELD,    /* by the fraud check, for the shop to review */
+    MDL_ORDER_REVOKED, /* by the shop */
+    MDL_ORDER_REJECTED /* by the shop's review */
+} mdl_order_access_t;
+extern const char *const mdl_order_access_names[];
+
+/** Whether access to an assignment is open, in an order whose access is. */
+typedef enum { MDL_ASSIGNMENT_ACTIVE, MDL_ASSIGNMENT_REVOKED } mdl_assignment_status_t;
+extern const char *const mdl_assignment_status_names[];
+
 typedef enum {
     MDL_ENTITLEMENT_OK,
-    MDL_ENTITLEMENT_HELD, /* these four: the order, or what was bought, is not open */
+    MDL_ENTITLEMENT_HELD, /* the order, or the assignment, is not open: these four */
     MDL_ENTITLEMENT_REJECTED,
     MDL_ENTITLEMENT_REVOKED,
     MDL_ENTITLEMENT_EXPIRED,
-    MDL_ENTITLEMENT_NOT_READY, /* these three: the file is being prepared, its import failed, no
-                              download is left */
-    MDL_ENTITLEMENT_FAILED,
-    MDL_ENTITLEMENT_EXHAUSTED,
-    MDL_ENTITLEMENT_GONE,      /* these four are a link's: no such file in the order any more */
-    MDL_ENTITLEMENT_LINK_OLD,  /* it was not used in time, or its session is over */
-    MDL_ENTITLEMENT_CAPPED,    /* it has sent its bytes too often */
-    MDL_ENTITLEMENT_CROWDED,   /* too many parts of it are being sent at once */
-    MDL_ENTITLEMENT_UNSETTLED, /* what it sent a moment ago is still being counted: ask again soon
-                                */
+    MDL_ENTITLEMENT_NOT_READY, /* the file is being prepared */
+    MDL_ENTITLEMENT_FAILED,    /* its import failed */
+    MDL_ENTITLEMENT_EXHAUSTED, /* no download of it is left */
+    MDL_ENTITLEMENT_GONE,      /* the link's file is not in the order any more */
+    MDL_ENTITLEMENT_LINK_OLD,  /* the link was not used in time, or its session is over */
+    MDL_ENTITLEMENT_CAPPED,    /* the link has sent its bytes too often */
+    MDL_ENTITLEMENT_CROWDED,   /* the link is sending too many parts at once */
+    MDL_ENTITLEMENT_UNSETTLED, /* what the link sent a moment ago is still being counted: ask again
+                                  soon */
     MDL_ENTITLEMENTS
 } mdl_entitlement_t;
 
 /** What the templates call each of them; NULL for OK and UNSETTLED, which no customer sees. */
 extern const char *const mdl_entitlement_names[MDL_ENTITLEMENTS];
 
-/** What it depends on; what is left out is not asked. */
+/** OK, HELD, REJECTED or REVOKED. */
+mdl_entitlement_t mdl_entitlement_of_order(mdl_order_access_t access);
+
+/** OK, REVOKED or EXPIRED, of an assignment whose access ends at expires_at; 0: never. */
+mdl_entitlement_t mdl_entitlement_of_assignment(mdl_assignment_status_t status,
+                                                apr_time_t expires_at, apr_time_t now);
+
+/** OK, NOT_READY, FAILED or EXHAUSTED.  download_limit is with what was granted extra; 0:
+    unlimited. */
+mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, int downloads_used,
+                                          int download_limit);
+
+/** All that a download of a file depends on, as the three functions above take it. */
 typedef struct {
-    const char *access_status; /* of the order */
-    const char *assignment_status;
-    apr_time_t expires_at; /* of the assignment; 0: never */
-    const char *asset_status;
+    mdl_order_access_t access;
+    mdl_assignment_status_t assignment;
+    apr_time_t expires_at;
+    mdl_asset_status_t asset;
     int downloads_used;
-    int download_limit; /* with what was granted extra; 0: unlimited */
+    int download_limit;
 } mdl_entitlement_facts_t;
 
-/** One of the first eight. */
+/** The first of the three that is not OK. */
 mdl_entitlement_t mdl_entitlement_of(const mdl_entitlement_facts_t *facts, apr_time_t now);
 
 #endif

@@ -12,11 +12,6 @@
 
 #define DAY apr_time_from_sec(86400)
 
-static int is(const char *text, const char *other)
-{
-    return strcmp(text, other) == 0;
-}
-
 static int is_among(const apr_array_header_t *ids, apr_int64_t id)
 {
     for (int i = 0; i < ids->nelts; i++) {
@@ -81,63 +76,59 @@ static int is_chosen(const mdl_access_t *access, const mdl_assignment_t *assignm
     return access->assignment_ids == NULL || is_among(access->assignment_ids, assignment->id);
 }
 
-/* How an order is to be; what is the same as now is not written. */
+/* A decision of the shop, and what it makes of the order. */
 typedef struct {
-    const char *action;
-    const char *access_status;
-    const char *access_reason;
-    const char *fraud_decision;
-    const char *assignment_status; /* of those chosen; NULL: as they are */
-} state_t;
+    mdl_order_event_t event;
+    mdl_order_state_t state;
+    const char *reason; /* why access is closed; NULL where it is open, or no reason was given */
+} decision_t;
 
-static state_t state_of(const mdl_order_t *order, const char *action)
-{
-    return (state_t){.action = action,
-                     .access_status = order->access_status,
-                     .access_reason = order->access_reason,
-                     .fraud_decision = order->fraud_decision};
-}
-
-static int access_same(const char *text, const char *other)
+static int same_text(const char *text, const char *other)
 {
     return text == NULL || other == NULL ? text == other : strcmp(text, other) == 0;
 }
 
-static apr_status_t set_order(mdl_db_t *db, const mdl_order_t *order, const state_t *state,
+static apr_status_t set_order(mdl_db_t *db, const mdl_order_t *order, const decision_t *decision,
                               int *changed, apr_pool_t *p)
 {
-    *changed = !is(state->access_status, order->access_status) ||
-               !access_same(state->access_reason, order->access_reason) ||
-               !is(state->fraud_decision, order->fraud_decision);
+    *changed = decision->state.access != order->state.access ||
+               decision->state.decision != order->state.decision ||
+               !same_text(decision->reason, order->access_reason);
     if (!*changed) {
         return APR_SUCCESS;
     }
     return mdl_db_exec(db, MDL_Q_ORDER_SET_ACCESS, NULL, p,
-                       MDL_ARGS(mdl_text(state->access_status), mdl_text(state->access_reason),
-                                mdl_text(state->fraud_decision), mdl_int(apr_time_now()),
-                                mdl_int(order->id)));
+                       MDL_ARGS(mdl_text(mdl_order_access_names[decision->state.access]),
+                                mdl_text(decision->reason),
+                                mdl_text(mdl_fraud_decision_names[decision->state.decision]),
+                                mdl_int(apr_time_now()), mdl_int(order->id)));
 }
 
 /* *changed gets the ids of the assignments whose status is another one now. */
-static apr_status_t set_assignments(mdl_db_t *db, const mdl_access_t *access, const state_t *state,
-                                    apr_array_header_t **changed, apr_pool_t *p)
+static apr_status_t set_assignments(mdl_db_t *db, const mdl_access_t *access,
+                                    const decision_t *decision, apr_array_header_t **changed,
+                                    apr_pool_t *p)
 {
     const apr_array_header_t *assignments = access->order->assignments;
+    mdl_assignment_status_t status = decision->event == MDL_ORDER_REVOKE ? MDL_ASSIGNMENT_REVOKED
+                                                                         : MDL_ASSIGNMENT_ACTIVE;
 
     *changed = apr_array_make(p, 4, sizeof(apr_int64_t));
-    for (int i = 0; state->assignment_status != NULL && i < assignments->nelts; i++) {
+    if (decision->event != MDL_ORDER_REVOKE && decision->event != MDL_ORDER_RESTORE) {
+        return APR_SUCCESS;
+    }
+    for (int i = 0; i < assignments->nelts; i++) {
         const mdl_assignment_t *each = APR_ARRAY_IDX(assignments, i, mdl_assignment_t *);
 
-        if (is_chosen(access, each) && !is(each->status, state->assignment_status)) {
+        if (is_chosen(access, each) && each->status != status) {
             APR_ARRAY_PUSH(*changed, apr_int64_t) = each->id;
         }
     }
-    if ((*changed)->nelts == 0) {
-        return APR_SUCCESS;
-    }
-    return mdl_db_exec(
-        db, MDL_Q_ASSIGNMENTS_SET_STATUS, NULL, p,
-        MDL_ARGS(mdl_text(state->assignment_status), mdl_text(mdl_ids_json(*changed, p))));
+    return (*changed)->nelts > 0
+               ? mdl_db_exec(db, MDL_Q_ASSIGNMENTS_SET_STATUS, NULL, p,
+                             MDL_ARGS(mdl_text(mdl_assignment_status_names[status]),
+                                      mdl_text(mdl_ids_json(*changed, p))))
+               : APR_SUCCESS;
 }
 
 /* What waited for the order to be active goes on.  *details tells of keys that were given. */
@@ -160,24 +151,28 @@ static apr_status_t access_release(mdl_db_t *db, const mdl_order_t *order, const
     return APR_SUCCESS;
 }
 
-/* Brings the order into a state and notes the event, when there was anything to do. */
-static apr_status_t access_bring(mdl_db_t *db, mdl_access_t *access, const state_t *state,
+/* Stores a decision and adds its event, when it changes anything. */
+static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decision_t *decision,
                                  apr_pool_t *p)
 {
+    static const char *const actions[] = {[MDL_ORDER_REVOKE] = "revoked",
+                                          [MDL_ORDER_RESTORE] = "restored",
+                                          [MDL_ORDER_APPROVE] = "approved",
+                                          [MDL_ORDER_REJECT] = "rejected"};
     mdl_event_t event = {
-        .action = state->action, .key_id = access->key_id, .reason = access->reason};
+        .action = actions[decision->event], .key_id = access->key_id, .reason = access->reason};
     apr_array_header_t *assignments;
     int order_changed;
     apr_status_t rv;
 
-    if ((rv = set_order(db, access->order, state, &order_changed, p)) != APR_SUCCESS ||
-        (rv = set_assignments(db, access, state, &assignments, p)) != APR_SUCCESS) {
+    if ((rv = set_order(db, access->order, decision, &order_changed, p)) != APR_SUCCESS ||
+        (rv = set_assignments(db, access, decision, &assignments, p)) != APR_SUCCESS) {
         return rv;
     }
     if (!order_changed && assignments->nelts == 0) {
         return APR_SUCCESS;
     }
-    if (is(state->access_status, "active") && !access_same(state->assignment_status, "revoked") &&
+    if (decision->state.access == MDL_ORDER_ACTIVE && decision->event != MDL_ORDER_REVOKE &&
         (rv = access_release(db, access->order, &event.details, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -188,99 +183,59 @@ static apr_status_t access_bring(mdl_db_t *db, mdl_access_t *access, const state
     return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
 }
 
-apr_status_t mdl_access_revoke(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
+/* A reason is kept until access is open again, or closed once more with another reason. */
+static const char *access_reason(const mdl_access_t *access, mdl_order_event_t event,
+                                 mdl_order_access_t after)
 {
+    const mdl_order_t *order = access->order;
+    int closes = event == MDL_ORDER_REVOKE ||
+                 (event == MDL_ORDER_REJECT && after == MDL_ORDER_REJECTED);
+
+    if (after == order->state.access && !(closes && access->reason != NULL)) {
+        return order->access_reason;
+    }
+    return closes ? access->reason : NULL;
+}
+
+static apr_status_t access_decide(mdl_db_t *db, mdl_access_t *access, mdl_order_event_t event,
+                                  apr_pool_t *p)
+{
+    int of_assignments = event == MDL_ORDER_REVOKE && access->assignment_ids != NULL;
+    decision_t decision = {.event = event};
     apr_status_t rv = access_begin(db, access, p);
-    state_t state;
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    state = state_of(access->order, "revoked");
-    state.assignment_status = "revoked";
-    if (access->assignment_ids == NULL) {
-        int again = is(state.access_status, "revoked");
-
-        state.access_status = "revoked";
-        state.access_reason = again && access->reason == NULL ? state.access_reason
-                                                              : access->reason;
+    decision.state = access->order->state;
+    decision.reason = access->order->access_reason;
+    if (!of_assignments) {
+        if ((rv = mdl_order_step(&decision.state, event, access->problem)) != APR_SUCCESS) {
+            return rv;
+        }
+        decision.reason = access_reason(access, event, decision.state.access);
     }
-    return access_bring(db, access, &state, p);
+    return access_store(db, access, &decision, p);
+}
+
+apr_status_t mdl_access_revoke(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
+{
+    return access_decide(db, access, MDL_ORDER_REVOKE, p);
 }
 
 apr_status_t mdl_access_restore(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
 {
-    apr_status_t rv = access_begin(db, access, p);
-    state_t state;
-
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    state = state_of(access->order, "restored");
-    if (is(state.access_status, "held")) {
-        return mdl_problem_set(access->problem, 409, "order_held",
-                               "This order is under review; approve it instead.");
-    }
-    if (is(state.fraud_decision, "rejected")) {
-        return mdl_problem_set(access->problem, 409, "access_revoked",
-                               "This order was rejected; approve it first.");
-    }
-    state.assignment_status = "active";
-    if (is(state.access_status, "revoked")) {
-        state.access_status = is(state.fraud_decision, "held") ? "held" : "active";
-        state.access_reason = NULL;
-    }
-    return access_bring(db, access, &state, p);
-}
-
-static apr_status_t refuse_not_held(mdl_access_t *access)
-{
-    return mdl_problem_set(access->problem, 409, "order_not_held",
-                           "This order is not under review, so there is nothing to decide.");
+    return access_decide(db, access, MDL_ORDER_RESTORE, p);
 }
 
 apr_status_t mdl_access_approve(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
 {
-    apr_status_t rv = access_begin(db, access, p);
-    state_t state;
-
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    state = state_of(access->order, "approved");
-    if (is(state.fraud_decision, "held") || is(state.fraud_decision, "rejected")) {
-        state.fraud_decision = "approved";
-        if (!is(state.access_status, "revoked")) {
-            state.access_status = "active";
-            state.access_reason = NULL;
-        }
-    } else if (!is(state.fraud_decision, "approved")) {
-        return refuse_not_held(access);
-    }
-    return access_bring(db, access, &state, p);
+    return access_decide(db, access, MDL_ORDER_APPROVE, p);
 }
 
 apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
 {
-    apr_status_t rv = access_begin(db, access, p);
-    int again;
-    state_t state;
-
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    state = state_of(access->order, "rejected");
-    again = is(state.fraud_decision, "rejected");
-    if (!again && !is(state.fraud_decision, "held")) {
-        return refuse_not_held(access);
-    }
-    state.fraud_decision = "rejected";
-    if (!is(state.access_status, "revoked")) {
-        state.access_status = "rejected";
-        state.access_reason = again && access->reason == NULL ? state.access_reason
-                                                              : access->reason;
-    }
-    return access_bring(db, access, &state, p);
+    return access_decide(db, access, MDL_ORDER_REJECT, p);
 }
 
 /* What a grant comes to. */

@@ -109,7 +109,7 @@ static apr_status_t put_order(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = run->assign;
     unsigned char page_id[PAGE_ID_LENGTH];
-    const char *access;
+    mdl_order_access_t access;
     mdl_rows_t *row;
     apr_status_t rv;
 
@@ -129,12 +129,12 @@ static apr_status_t put_order(mdl_db_t *db, run_t *run, apr_pool_t *p)
         return mdl_problem_set(assign->problem, 400, "invalid_request",
                                "The order was assigned to another customer before.");
     }
-    access = mdl_rows_text(row, 2);
-    if (strcmp(access, "revoked") == 0 || strcmp(access, "rejected") == 0) {
+    access = mdl_rows_enum(row, 2, mdl_order_access_names);
+    if (access == MDL_ORDER_REVOKED || access == MDL_ORDER_REJECTED) {
         return mdl_problem_set(assign->problem, 409, "access_revoked",
                                "Access to this order was revoked; restore it first.");
     }
-    run->held = strcmp(access, "held") == 0;
+    run->held = access == MDL_ORDER_HELD;
     return assign->fraud_check ? assignment_check_fraud(db, run, p) : APR_SUCCESS;
 }
 

@@ -180,7 +180,7 @@ static void check_mapping(look_t *look)
                                    " has no content, so that assignment %" APR_INT64_T_FMT
                                    " gives nothing: %d of %d assignment%s.",
                                    last->mapping_id, last->id, empty, all, all == 1 ? "" : "s"));
-    } else if (pending > 0 && !is(look->order->access_status, "active")) {
+    } else if (pending > 0 && look->order->state.access != MDL_ORDER_ACTIVE) {
         diagnosis_say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
                       apr_psprintf(look->pool,
                                    "%" APR_INT64_T_FMT
@@ -221,28 +221,28 @@ static const char *signal_words(const look_t *look)
 
 static const char *decision_words(const mdl_order_t *order)
 {
-    const char *decision = order->fraud_decision;
-
-    if (is(decision, "held")) {
-        return order->risk_pending
-                   ? "The fraud check is done once the storefront has answered; the order is held "
-                     "until then."
-                   : "The order is under review: approve or reject it.";
-    }
-    if (is(decision, "rejected")) {
-        return "The order was rejected: approve it to release its downloads.";
-    }
-    if (is(decision, "not_checked")) {
+    switch (order->state.decision) {
+    case MDL_FRAUD_NOT_CHECKED:
         return "No fraud check was asked for.";
+    case MDL_FRAUD_PASSED:
+        return "The fraud check is passed.";
+    case MDL_FRAUD_APPROVED:
+        return "The order was held and is approved.";
+    case MDL_FRAUD_REJECTED:
+        return "The order was rejected: approve it to release its downloads.";
+    case MDL_FRAUD_HELD:
+        break;
     }
-    return is(decision, "approved") ? "The order was held and is approved."
-                                    : "The fraud check is passed.";
+    return order->risk_pending
+               ? "The fraud check is done once the storefront has answered; the order is held "
+                 "until then."
+               : "The order is under review: approve or reject it.";
 }
 
 static void diagnosis_check_fraud(look_t *look)
 {
-    const char *decision = look->order->fraud_decision;
-    int failed = is(decision, "held") || is(decision, "rejected");
+    mdl_fraud_decision_t decision = look->order->state.decision;
+    int failed = decision == MDL_FRAUD_HELD || decision == MDL_FRAUD_REJECTED;
 
     diagnosis_say(look, MDL_CHECK_FRAUD, failed ? MDL_CHECK_FAIL : MDL_CHECK_OK,
                   apr_pstrcat(look->pool, decision_words(look->order), signal_words(look), NULL));
@@ -265,21 +265,22 @@ static void check_access(look_t *look)
     const mdl_order_t *order = look->order;
     int all = order->assignments->nelts, revoked = 0, expired = 0;
 
-    if (is(order->access_status, "revoked")) {
+    if (order->state.access == MDL_ORDER_REVOKED) {
         diagnosis_say(look, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
                       apr_pstrcat(look->pool, "Access to the order is revoked",
                                   order->access_reason != NULL ? ": " : ".", order->access_reason,
                                   NULL));
         return;
     }
-    if (!is(order->access_status, "active")) {
+    if (order->state.access != MDL_ORDER_ACTIVE) {
         diagnosis_say(look, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
-                      apr_psprintf(look->pool, "Access to the order is %s.", order->access_status));
+                      apr_psprintf(look->pool, "Access to the order is %s.",
+                                   mdl_order_access_names[order->state.access]));
         return;
     }
     for (int i = 0; i < all; i++) {
-        mdl_entitlement_t verdict = mdl_assignment_verdict(diagnosis_assignment_at(look, i),
-                                                           look->now);
+        mdl_entitlement_t verdict = mdl_assignment_entitlement(diagnosis_assignment_at(look, i),
+                                                               look->now);
 
         revoked += verdict == MDL_ENTITLEMENT_REVOKED;
         expired += verdict == MDL_ENTITLEMENT_EXPIRED;
@@ -366,9 +367,9 @@ static void tally_file(look_t *look, const mdl_order_file_t *file, void *baton)
     const char *fault = NULL;
 
     tally->all++;
-    if (is(file->status, "pending")) {
+    if (file->status == MDL_ASSET_PENDING) {
         fault = "is still being imported";
-    } else if (!is(file->status, "ready")) {
+    } else if (file->status == MDL_ASSET_FAILED) {
         fault = "could not be imported";
     } else if (!has_bytes(tally, file, look->pool)) {
         fault = "is missing on the server's disk";

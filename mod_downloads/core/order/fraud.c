@@ -8,24 +8,27 @@
 #include "base/text/json.h"
 #include "core/order/email.h"
 #include "core/order/event.h"
+#include "core/order/state.h"
 #include "core/catalog/license.h"
 
 #define REVOKED_MEDIUM 1
 
-typedef enum { NONE, LOW, MEDIUM, HIGH, LEVELS } level_t;
-
-static const char *const level_names[LEVELS] = {"none", "low", "medium", "high"};
+const char *const mdl_risk_names[] = {[MDL_RISK_NONE] = "none",
+                                      [MDL_RISK_LOW] = "low",
+                                      [MDL_RISK_MEDIUM] = "medium",
+                                      [MDL_RISK_HIGH] = "high",
+                                      NULL};
 
 /* An order and all that a check looks at. */
 typedef struct {
     apr_int64_t id;
     apr_int64_t shop_id;
-    const char *access_status;
-    const char *decision;
+    mdl_order_state_t state;
     const char *signals; /* of the check before, or NULL */
-    const char *risk;    /* the storefront's word, or NULL */
-    const char *email;   /* or NULL */
-    level_t hold_at;
+    int rated;           /* whether the storefront has told its opinion: risk */
+    mdl_risk_t risk;
+    const char *email; /* or NULL */
+    mdl_risk_t hold_at;
     int has_storefront;
     int pending; /* the check before waited for it */
     int orders_of_customer;
@@ -37,25 +40,10 @@ typedef struct {
 /* What it comes to. */
 typedef struct {
     mdl_json_t *signals;
-    level_t level;
+    mdl_risk_t level;
     int pending;
     apr_pool_t *pool;
 } finding_t;
-
-static int is(const char *text, const char *other)
-{
-    return strcmp(text, other) == 0;
-}
-
-static level_t level_of(const char *name)
-{
-    level_t level = HIGH;
-
-    while (level > NONE && !is(level_names[level], name)) {
-        level--;
-    }
-    return level;
-}
 
 static apr_status_t open_domains(mdl_domains_t **domains, const char *directive, const char *path,
                                  const char **why, apr_pool_t *p)
@@ -95,12 +83,15 @@ static apr_status_t read_subject(mdl_db_t *db, subject_t *subject, apr_pool_t *p
 
     if (rv == APR_SUCCESS) {
         subject->shop_id = mdl_rows_int(row, 0);
-        subject->access_status = mdl_rows_text(row, 1);
-        subject->decision = mdl_rows_text(row, 2);
+        subject->state.access = mdl_rows_enum(row, 1, mdl_order_access_names);
+        subject->state.decision = mdl_rows_enum(row, 2, mdl_fraud_decision_names);
         subject->signals = mdl_rows_text(row, 3);
-        subject->risk = mdl_rows_text(row, 4);
+        subject->rated = !mdl_rows_null(row, 4);
+        if (subject->rated) {
+            subject->risk = mdl_rows_enum(row, 4, mdl_risk_names);
+        }
         subject->email = mdl_rows_text(row, 5);
-        subject->hold_at = level_of(mdl_rows_text(row, 6));
+        subject->hold_at = mdl_rows_enum(row, 6, mdl_risk_names);
         subject->has_storefront = mdl_rows_int(row, 7) != 0;
         subject->pending = mdl_rows_int(row, 8) != 0;
     }
@@ -134,12 +125,12 @@ static apr_status_t fraud_count(mdl_db_t *db, const mdl_settings_t *settings, su
     return rv;
 }
 
-static void fraud_add(finding_t *finding, const char *code, level_t level, const char *message)
+static void fraud_add(finding_t *finding, const char *code, mdl_risk_t level, const char *message)
 {
     mdl_json_t *signal = mdl_json_add_object(finding->signals, NULL);
 
     mdl_json_add_string(signal, "code", code);
-    mdl_json_add_string(signal, "level", level_names[level]);
+    mdl_json_add_string(signal, "level", mdl_risk_names[level]);
     mdl_json_add_string(signal, "message", message);
     if (level > finding->level) {
         finding->level = level;
@@ -175,7 +166,7 @@ static void look_at_count(finding_t *finding, const char *code, int orders, int 
     apr_pool_t *p = finding->pool;
 
     if (number > 0 && orders >= number) {
-        fraud_add(finding, code, orders >= fraud_most(number) ? HIGH : MEDIUM,
+        fraud_add(finding, code, orders >= fraud_most(number) ? MDL_RISK_HIGH : MDL_RISK_MEDIUM,
                   apr_psprintf(p, "%s %s in %s.", orders_words(orders, number, p), whose,
                                window_words(window, p)));
     }
@@ -194,7 +185,8 @@ static void look_at_counts(finding_t *finding, const mdl_settings_t *settings,
     look_at_count(finding, "ip_orders", subject->orders_of_ip, settings->fraud_ip_orders,
                   "from this IP address", window);
     if (refused >= REVOKED_MEDIUM) {
-        fraud_add(finding, "revoked_orders", refused >= fraud_most(REVOKED_MEDIUM) ? HIGH : MEDIUM,
+        fraud_add(finding, "revoked_orders",
+                  refused >= fraud_most(REVOKED_MEDIUM) ? MDL_RISK_HIGH : MDL_RISK_MEDIUM,
                   apr_psprintf(finding->pool, "%s of this customer %s revoked or rejected.",
                                orders_words(refused, REVOKED_MEDIUM, finding->pool),
                                refused == 1 ? "was" : "were"));
@@ -213,28 +205,29 @@ static void look_at_domain(finding_t *finding, const mdl_fraud_rules_t *rules,
     domain++;
     if (rules->disposable != NULL && mdl_domains_has(rules->disposable, domain)) {
         fraud_add(
-            finding, "disposable_domain", MEDIUM,
+            finding, "disposable_domain", MDL_RISK_MEDIUM,
             apr_pstrcat(p, "Email addresses of ", domain, " are thrown away after use.", NULL));
     }
     if (rules->blocked != NULL && mdl_domains_has(rules->blocked, domain)) {
-        fraud_add(finding, "blocked_domain", HIGH,
+        fraud_add(finding, "blocked_domain", MDL_RISK_HIGH,
                   apr_pstrcat(p, "The domain ", domain, " of the email address is blocked.", NULL));
     }
 }
 
 static void look_at_risk(finding_t *finding, const subject_t *subject, int asked)
 {
-    if (subject->risk != NULL) {
-        if (!is(subject->risk, level_names[NONE])) {
-            fraud_add(finding, "storefront_risk", level_of(subject->risk),
+    if (subject->rated) {
+        if (subject->risk != MDL_RISK_NONE) {
+            fraud_add(finding, "storefront_risk", subject->risk,
                       apr_psprintf(finding->pool, "The storefront rates the order's risk as %s.",
-                                   subject->risk));
+                                   mdl_risk_names[subject->risk]));
         }
     } else if (asked) {
-        fraud_add(finding, "risk_unknown", LOW, "The storefront did not tell the order's risk.");
+        fraud_add(finding, "risk_unknown", MDL_RISK_LOW,
+                  "The storefront did not tell the order's risk.");
     } else if (subject->has_storefront) {
         finding->pending = 1;
-        fraud_add(finding, "risk_pending", NONE,
+        fraud_add(finding, "risk_pending", MDL_RISK_NONE,
                   "The storefront's rating of the order's risk is awaited.");
     }
 }
@@ -258,10 +251,11 @@ static apr_status_t fraud_add_event(mdl_db_t *db, const subject_t *subject,
                                     apr_int64_t license_keys, apr_pool_t *p)
 {
     mdl_json_t *details = mdl_json_object(p);
-    mdl_event_t event = {.action = is(subject->decision, "held") ? "fraud_held" : "fraud_passed",
+    mdl_event_t event = {.action = subject->state.decision == MDL_FRAUD_HELD ? "fraud_held"
+                                                                             : "fraud_passed",
                          .key_id = key_id};
 
-    mdl_json_add_string(details, "level", level_names[finding->level]);
+    mdl_json_add_string(details, "level", mdl_risk_names[finding->level]);
     mdl_json_add_copy(details, "signals", finding->signals);
     if (license_keys > 0) {
         mdl_json_add_int(details, "license_keys", license_keys);
@@ -275,8 +269,9 @@ static apr_status_t fraud_store(mdl_db_t *db, const subject_t *subject, const fi
                                 apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_FRAUD_RESULT, NULL, p,
-                       MDL_ARGS(mdl_text(subject->access_status), mdl_text(subject->decision),
-                                mdl_text(level_names[finding->level]),
+                       MDL_ARGS(mdl_text(mdl_order_access_names[subject->state.access]),
+                                mdl_text(mdl_fraud_decision_names[subject->state.decision]),
+                                mdl_text(mdl_risk_names[finding->level]),
                                 mdl_text(mdl_json_text(finding->signals, NULL, p)),
                                 mdl_int(finding->pending), mdl_int(apr_time_now()),
                                 mdl_int(subject->id)));
@@ -287,33 +282,33 @@ static int is_to_be_held(const subject_t *subject, const finding_t *finding)
     return finding->pending || finding->level >= subject->hold_at;
 }
 
-static int is_news(const subject_t *subject, const finding_t *finding, const char *decision,
-                   apr_pool_t *p)
+static int is_news(const subject_t *subject, const finding_t *finding,
+                   const mdl_order_state_t *state, apr_pool_t *p)
 {
-    return !is(subject->decision, decision) || subject->signals == NULL ||
-           !is(subject->signals, mdl_json_text(finding->signals, NULL, p));
+    return subject->state.decision != state->decision || subject->signals == NULL ||
+           strcmp(subject->signals, mdl_json_text(finding->signals, NULL, p)) != 0;
 }
 
 static apr_status_t fraud_decide(mdl_db_t *db, mdl_fraud_check_t *check, subject_t *subject,
                                  const finding_t *finding, apr_pool_t *p)
 {
-    int held = is_to_be_held(subject, finding);
-    int was_held = is(subject->access_status, "held");
-    const char *decision = held ? "held" : "passed";
+    int holds = is_to_be_held(subject, finding);
+    int was_held = subject->state.access == MDL_ORDER_HELD;
+    mdl_order_state_t state = subject->state;
     apr_status_t rv;
 
-    check->held = held || was_held;
+    mdl_order_step(&state, holds ? MDL_ORDER_CHECK_HOLDS : MDL_ORDER_CHECK_PASSES, NULL);
+    check->held = state.access == MDL_ORDER_HELD;
     check->pending = finding->pending;
-    if ((was_held && !held) || !is_news(subject, finding, decision, p)) {
+    if ((was_held && !holds) || !is_news(subject, finding, &state, p)) {
         return APR_SUCCESS;
     }
-    subject->decision = decision;
-    subject->access_status = held ? "held" : subject->access_status;
+    subject->state = state;
     if ((rv = fraud_store(db, subject, finding, p)) != APR_SUCCESS ||
         (rv = fraud_add_event(db, subject, finding, check->key_id, 0, p)) != APR_SUCCESS) {
         return rv;
     }
-    return held && !was_held ? mdl_email_hold(db, subject->id, p) : APR_SUCCESS;
+    return holds && !was_held ? mdl_email_hold(db, subject->id, p) : APR_SUCCESS;
 }
 
 apr_status_t mdl_fraud_check(mdl_db_t *db, mdl_fraud_check_t *check, apr_pool_t *p)
@@ -326,7 +321,7 @@ apr_status_t mdl_fraud_check(mdl_db_t *db, mdl_fraud_check_t *check, apr_pool_t 
     if ((rv = read_subject(db, &subject, p)) != APR_SUCCESS) {
         return rv;
     }
-    if (is(subject.decision, "approved")) {
+    if (subject.state.decision == MDL_FRAUD_APPROVED) {
         return APR_SUCCESS;
     }
     rv = fraud_inspect(db, check->rules, &subject, 0, &finding, p);
@@ -337,19 +332,17 @@ apr_status_t mdl_fraud_check(mdl_db_t *db, mdl_fraud_check_t *check, apr_pool_t 
 static apr_status_t end_wait(mdl_db_t *db, subject_t *subject, const finding_t *finding,
                              apr_pool_t *p)
 {
-    int held = is_to_be_held(subject, finding);
+    int was_held = subject->state.decision == MDL_FRAUD_HELD;
     apr_int64_t given = 0;
     apr_status_t rv;
 
-    if (!is(subject->decision, "held")) {
-        return fraud_store(db, subject, finding, p);
+    if (!is_to_be_held(subject, finding)) {
+        mdl_order_step(&subject->state, MDL_ORDER_ANSWER_PASSES, NULL);
     }
-    subject->decision = held ? "held" : "passed";
-    if (!held && is(subject->access_status, "held")) {
-        subject->access_status = "active";
+    if ((rv = fraud_store(db, subject, finding, p)) != APR_SUCCESS || !was_held) {
+        return rv;
     }
-    rv = fraud_store(db, subject, finding, p);
-    if (rv == APR_SUCCESS && is(subject->access_status, "active") &&
+    if (subject->state.access == MDL_ORDER_ACTIVE &&
         (rv = mdl_email_release(db, subject->shop_id, subject->id, p)) == APR_SUCCESS) {
         rv = mdl_license_fill_order(db, subject->id, &given, p);
     }

@@ -41,11 +41,7 @@ typedef struct {
 
 mdl_entitlement_t mdl_offer_file_entitlement(const mdl_order_file_t *file)
 {
-    mdl_entitlement_facts_t facts = {.asset_status = file->status,
-                                     .downloads_used = file->downloads_used,
-                                     .download_limit = file->download_limit};
-
-    return mdl_entitlement_of(&facts, 0);
+    return mdl_entitlement_of_file(file->status, file->downloads_used, file->download_limit);
 }
 
 const char *mdl_offer_file_id(const mdl_order_file_t *file, apr_pool_t *p)
@@ -249,7 +245,7 @@ apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_
         const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, i,
                                                      const mdl_order_file_t *);
 
-        if (strcmp(file->status, "ready") == 0) {
+        if (file->status == MDL_ASSET_READY) {
             mdl_zip_add(zip, file->filename, file->size, 0, file->updated_at);
             ready++;
         }

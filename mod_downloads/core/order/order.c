@@ -19,9 +19,9 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
     order->id = mdl_rows_int(row, 0);
     order->storefront_order_id = mdl_rows_text(row, 1);
     order->page_id = mdl_rows_text(row, 2);
-    order->access_status = mdl_rows_text(row, 3);
+    order->state.access = mdl_rows_enum(row, 3, mdl_order_access_names);
     order->access_reason = mdl_rows_text(row, 4);
-    order->fraud_decision = mdl_rows_text(row, 5);
+    order->state.decision = mdl_rows_enum(row, 5, mdl_fraud_decision_names);
     order->created_at = mdl_rows_int(row, 6);
     order->customer.id = mdl_rows_int(row, 7);
     order->customer.storefront_customer_id = mdl_rows_text(row, 8);
@@ -32,8 +32,10 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
     order->shop_id = mdl_rows_int(row, 13);
     order->shop_name = mdl_rows_text(row, 14);
     order->shop_email = mdl_rows_text(row, 15);
-    order->fraud_level = mdl_rows_text(row, 16);
     order->fraud_signals = mdl_rows_text(row, 17);
+    if (order->fraud_signals != NULL) {
+        order->fraud_level = mdl_rows_enum(row, 16, mdl_risk_names);
+    }
     order->risk_pending = mdl_rows_int(row, 18) != 0;
     order->email.status = MDL_EMAIL_NOT_REQUESTED;
     order->assignments = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
@@ -49,7 +51,7 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
     assignment->storefront_product_id = mdl_rows_text(row, 2);
     assignment->storefront_variant_id = mdl_rows_text(row, 3);
     assignment->quantity = (int)mdl_rows_int(row, 4);
-    assignment->status = mdl_rows_text(row, 5);
+    assignment->status = mdl_rows_enum(row, 5, mdl_assignment_status_names);
     assignment->mapping_id = mdl_rows_int(row, 6);
     assignment->download_type = mdl_rows_text(row, 7);
     assignment->expires_at = mdl_rows_int(row, 8);
@@ -70,7 +72,7 @@ static mdl_order_file_t *file_of_row(const mdl_rows_t *row, int default_limit, a
     file->filename = mdl_rows_text(row, 2);
     file->title = mdl_rows_text(row, 3);
     file->content_type = mdl_rows_text(row, 4);
-    file->status = mdl_rows_text(row, 5);
+    file->status = mdl_rows_enum(row, 5, mdl_asset_status_names);
     file->sha256 = mdl_rows_text(row, 6);
     file->size = mdl_rows_int(row, 7);
     file->downloads_used = (int)mdl_rows_int(row, 8);
@@ -377,22 +379,14 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
     return rv == APR_SUCCESS ? read_content(db, &assignments, list->default_download_limit) : rv;
 }
 
-mdl_entitlement_t mdl_assignment_verdict(const mdl_assignment_t *assignment, apr_time_t now)
+mdl_entitlement_t mdl_assignment_entitlement(const mdl_assignment_t *assignment, apr_time_t now)
 {
-    mdl_entitlement_facts_t facts = {.assignment_status = assignment->status,
-                                     .expires_at = assignment->expires_at};
-
-    return mdl_entitlement_of(&facts, now);
-}
-
-mdl_entitlement_t mdl_order_entitlement(const mdl_order_t *order)
-{
-    return mdl_entitlement_of(&(mdl_entitlement_facts_t){.access_status = order->access_status}, 0);
+    return mdl_entitlement_of_assignment(assignment->status, assignment->expires_at, now);
 }
 
 int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now)
 {
-    return mdl_assignment_verdict(assignment, now) == MDL_ENTITLEMENT_OK;
+    return mdl_assignment_entitlement(assignment, now) == MDL_ENTITLEMENT_OK;
 }
 
 int mdl_order_has_open(const mdl_order_t *order, apr_time_t now)
@@ -407,17 +401,18 @@ int mdl_order_has_open(const mdl_order_t *order, apr_time_t now)
 
 apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_problem_t *problem)
 {
-    switch (mdl_order_entitlement(order)) {
-    case MDL_ENTITLEMENT_OK:
+    switch (order->state.access) {
+    case MDL_ORDER_ACTIVE:
         return APR_SUCCESS;
-    case MDL_ENTITLEMENT_HELD:
+    case MDL_ORDER_HELD:
         return mdl_problem_set(problem, 409, "order_held",
                                "This order is under review; approve it first.");
-    case MDL_ENTITLEMENT_REJECTED:
+    case MDL_ORDER_REJECTED:
         return mdl_problem_set(problem, 409, "access_revoked",
                                "This order was rejected; approve it first.");
-    default:
-        return mdl_problem_set(problem, 409, "access_revoked",
-                               "Access to this order was revoked; restore it first.");
+    case MDL_ORDER_REVOKED:
+        break;
     }
+    return mdl_problem_set(problem, 409, "access_revoked",
+                           "Access to this order was revoked; restore it first.");
 }

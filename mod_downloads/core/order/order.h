@@ -4,10 +4,11 @@
 #ifndef MDL_CORE_ORDER_ORDER_H
 #define MDL_CORE_ORDER_ORDER_H
 
-#include "core/order/email.h"
 #include "core/list_page.h"
+#include "core/order/email.h"
+#include "core/order/fraud.h"
+#include "core/order/state.h"
 #include "core/problem.h"
-#include "core/download/entitlement.h"
 #include "db/db.h"
 
 typedef struct {
@@ -26,7 +27,7 @@ typedef struct {
     const char *filename;
     const char *title;
     const char *content_type; /* NULL, as size and sha256, until ready */
-    const char *status;       /* of the asset */
+    mdl_asset_status_t status;
     const char *sha256;
     apr_int64_t size;
     int downloads_used;
@@ -47,7 +48,7 @@ typedef struct {
     const char *storefront_product_id;
     const char *storefront_variant_id; /* "" for none */
     int quantity;
-    const char *status; /* "active", "revoked" */
+    mdl_assignment_status_t status;
     apr_int64_t mapping_id;
     int mapping_active; /* whether new orders are served by it */
     const char *download_type;
@@ -63,11 +64,11 @@ typedef struct {
     apr_int64_t id;
     const char *storefront_order_id;
     const char *page_id;
-    const char *access_status; /* "active", "held", "revoked", "rejected" */
+    mdl_order_state_t state;
     const char *access_reason; /* or NULL */
-    const char *fraud_decision;
-    const char *fraud_level; /* see core/order/fraud.h; NULL, as the signals, until it is checked */
-    const char *fraud_signals; /* a JSON array of {"code","level","message"}, as text */
+    const char *fraud_signals; /* a JSON array of {"code","level","message"}, as text; NULL until
+                                  the order is checked */
+    mdl_risk_t fraud_level;    /* once it is checked */
     int risk_pending;          /* the storefront is yet to say its opinion of it */
     apr_time_t created_at;
     apr_time_t expires_at; /* when the last assignment's access ends; 0: never */
@@ -128,11 +129,8 @@ typedef struct {
 } mdl_assignment_list_t;
 apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_list_t *list);
 
-/** Whether the order's access is open, whatever its assignments are. */
-mdl_entitlement_t mdl_order_entitlement(const mdl_order_t *order);
-
 /** Whether an assignment gives anything at a time, if its order's access is open. */
-mdl_entitlement_t mdl_assignment_verdict(const mdl_assignment_t *assignment, apr_time_t now);
+mdl_entitlement_t mdl_assignment_entitlement(const mdl_assignment_t *assignment, apr_time_t now);
 int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now);
 
 /** Whether any assignment of an order is open. */
