@@ -29,7 +29,7 @@ static APR_OPTIONAL_FN_TYPE(ap_dbd_close) * dbd_close;
    the handler would destroy mod_dbd's pools below a statement that runs. */
 static int single_threaded;
 
-static void hold_signals(int how)
+static void connection_hold_signals(int how)
 {
     sigset_t signals;
 
@@ -45,7 +45,7 @@ static void hold_signals(int how)
    of its own, for it is not shared. */
 static sem_t vacant;
 
-static int take_turn(void)
+static int connection_take_turn(void)
 {
     struct timespec deadline;
 
@@ -78,13 +78,13 @@ mdl_connection_t *mdl_connection_open(request_rec *r)
 {
     mdl_connection_t *connection = apr_pcalloc(r->pool, sizeof *connection);
 
-    if (!take_turn()) {
+    if (!connection_take_turn()) {
         return NULL;
     }
-    hold_signals(SIG_BLOCK);
+    connection_hold_signals(SIG_BLOCK);
     connection->dbd = dbd_open(r->pool, ap_server_conf);
     if (connection->dbd == NULL) {
-        hold_signals(SIG_UNBLOCK);
+        connection_hold_signals(SIG_UNBLOCK);
         sem_post(&vacant);
         return NULL;
     }
@@ -105,7 +105,7 @@ void mdl_connection_close(mdl_connection_t *connection)
 {
     if (connection != NULL) {
         dbd_close(ap_server_conf, connection->dbd);
-        hold_signals(SIG_UNBLOCK);
+        connection_hold_signals(SIG_UNBLOCK);
         sem_post(&vacant);
     }
 }

@@ -9,7 +9,7 @@
 
 #include "request_body.h"
 
-static int is_json(const char *type)
+static int body_is_json(const char *type)
 {
     apr_size_t length = type != NULL ? strcspn(type, "; \t") : 0;
     const char *charset;
@@ -102,7 +102,7 @@ static apr_status_t body_receive(mdl_request_t *request, char **body, apr_size_t
     return APR_SUCCESS;
 }
 
-static apr_status_t no_json(mdl_request_t *request)
+static apr_status_t body_not_json(mdl_request_t *request)
 {
     return mdl_problem_set(&request->problem, 415, "unsupported_media_type",
                            "Send the body as Content-Type: application/json.");
@@ -127,7 +127,7 @@ static apr_status_t body_parse(mdl_request_t *request, const char *text, apr_siz
 apr_status_t mdl_body_read(mdl_request_t *request)
 {
     apr_off_t announced = ap_request_has_body(request->r) ? mdl_request_body_length(request->r) : 0;
-    int typed = is_json(apr_table_get(request->r->headers_in, "Content-Type"));
+    int typed = body_is_json(apr_table_get(request->r->headers_in, "Content-Type"));
     /* One in chunks, or of HTTP/2, may turn out to be none. */
     int may_be_none = request->route->optional_body && announced <= 0;
     apr_size_t length = 0;
@@ -135,7 +135,7 @@ apr_status_t mdl_body_read(mdl_request_t *request)
     apr_status_t rv;
 
     if (!typed && !may_be_none) {
-        return no_json(request);
+        return body_not_json(request);
     }
     if (announced != 0 && (rv = body_receive(request, &text, &length)) != APR_SUCCESS) {
         return rv;
@@ -144,5 +144,5 @@ apr_status_t mdl_body_read(mdl_request_t *request)
         request->body = mdl_json_object(request->r->pool);
         return APR_SUCCESS;
     }
-    return typed ? body_parse(request, text, length) : no_json(request);
+    return typed ? body_parse(request, text, length) : body_not_json(request);
 }

@@ -2,13 +2,13 @@
 
 #include <apr_time.h>
 
-static apr_status_t parse_health(mdl_request_t *request)
+static apr_status_t health_parse(mdl_request_t *request)
 {
     request->arg = apr_pcalloc(request->r->pool, sizeof(apr_int64_t));
     return APR_SUCCESS;
 }
 
-static void write_health(mdl_request_t *request)
+static void health_write(mdl_request_t *request)
 {
     mdl_json_add_string(request->response, "status", "ok");
 }
@@ -22,12 +22,12 @@ const mdl_route_t mdl_route_health = {
     .method = "GET",
     .path = "/health",
     .no_key = 1,
-    .parse = parse_health,
+    .parse = health_parse,
     .effect = key_epoch_effect,
-    .write = write_health,
+    .write = health_write,
 };
 
-static apr_status_t parse_ping(mdl_request_t *request)
+static apr_status_t ping_parse(mdl_request_t *request)
 {
     mdl_key_look_up_t *look_up = apr_pcalloc(request->r->pool, sizeof *look_up);
 
@@ -36,7 +36,7 @@ static apr_status_t parse_ping(mdl_request_t *request)
     return APR_SUCCESS;
 }
 
-static void write_ping(mdl_request_t *request)
+static void ping_write(mdl_request_t *request)
 {
     const mdl_key_record_t *record = &((mdl_key_look_up_t *)request->arg)->record;
     mdl_json_t *object;
@@ -62,7 +62,7 @@ static apr_status_t key_look_up_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_ping = {
     .method = "GET",
     .path = "/ping",
-    .parse = parse_ping,
+    .parse = ping_parse,
     .effect = key_look_up_effect,
-    .write = write_ping,
+    .write = ping_write,
 };

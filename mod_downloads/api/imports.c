@@ -22,9 +22,9 @@ typedef struct {
 
 /* Reads source_url; *host gets what the allowlist says to it, *filename its last segment or NULL.
  */
-static const char *source_of(mdl_request_t *request, mdl_members_t *members,
-                             mdl_presence_t presence, mdl_http_result_t *host,
-                             const char **filename)
+static const char *import_source(mdl_request_t *request, mdl_members_t *members,
+                                 mdl_presence_t presence, mdl_http_result_t *host,
+                                 const char **filename)
 {
     const char *url = mdl_members_text(members, "source_url", presence, MAX_URL);
 
@@ -43,8 +43,8 @@ static const char *source_of(mdl_request_t *request, mdl_members_t *members,
     return url;
 }
 
-static apr_status_t check_host(mdl_request_t *request, mdl_members_t *members,
-                               mdl_http_result_t host)
+static apr_status_t import_check_host(mdl_request_t *request, mdl_members_t *members,
+                                      mdl_http_result_t host)
 {
     if (host != MDL_HTTP_HOST_NOT_ALLOWED) {
         return APR_SUCCESS;
@@ -63,7 +63,7 @@ static void import_prepare(mdl_request_t *request, mdl_members_t *members, mdl_i
     import->problem = &request->problem;
 }
 
-static apr_status_t parse_import(mdl_request_t *request)
+static apr_status_t import_parse(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_import_t *import = apr_pcalloc(request->r->pool, sizeof *import);
@@ -73,13 +73,13 @@ static apr_status_t parse_import(mdl_request_t *request)
     apr_status_t rv;
 
     import_prepare(request, members, import);
-    asset->source_url = source_of(request, members, MDL_REQUIRED, &host, &last_segment);
+    asset->source_url = import_source(request, members, MDL_REQUIRED, &host, &last_segment);
     asset->filename = mdl_asset_filename(members, MDL_OPTIONAL);
     asset->content_type = mdl_asset_content_type(members);
     asset->title = mdl_asset_title(members, MDL_OPTIONAL);
     asset->category_id = mdl_asset_category_id(members);
     if ((rv = mdl_members_end(members)) != APR_SUCCESS ||
-        (rv = check_host(request, members, host)) != APR_SUCCESS) {
+        (rv = import_check_host(request, members, host)) != APR_SUCCESS) {
         return rv;
     }
     if (asset->filename == NULL) {
@@ -94,7 +94,7 @@ static apr_status_t parse_import(mdl_request_t *request)
     return APR_SUCCESS;
 }
 
-static void write_queued(mdl_request_t *request, const mdl_import_t *import)
+static void import_write_queued(mdl_request_t *request, const mdl_import_t *import)
 {
     request->status = 202;
     request->location = apr_pstrcat(request->r->pool, request->root, "/jobs/", import->job.id,
@@ -103,9 +103,9 @@ static void write_queued(mdl_request_t *request, const mdl_import_t *import)
     mdl_job_write(request, &import->job);
 }
 
-static void write_import(mdl_request_t *request)
+static void import_write(mdl_request_t *request)
 {
-    write_queued(request, request->arg);
+    import_write_queued(request, request->arg);
 }
 
 static apr_status_t import_queue_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -117,12 +117,12 @@ const mdl_route_t mdl_route_asset_import = {
     .method = "POST",
     .path = "/assets",
     .wakes = 1,
-    .parse = parse_import,
+    .parse = import_parse,
     .effect = import_queue_effect,
-    .write = write_import,
+    .write = import_write,
 };
 
-static apr_status_t unknown_upload(mdl_problem_t *problem, apr_pool_t *p)
+static apr_status_t version_unknown_upload(mdl_problem_t *problem, apr_pool_t *p)
 {
     mdl_problem_add_detail(problem, "/upload_id", "unknown_reference",
                            "There is no such upload in this shop.", p);
@@ -130,7 +130,7 @@ static apr_status_t unknown_upload(mdl_problem_t *problem, apr_pool_t *p)
                            "The version names an upload that this shop does not have.");
 }
 
-static apr_status_t parse_version(mdl_request_t *request)
+static apr_status_t version_parse(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     new_version_t *new = apr_pcalloc(request->r->pool, sizeof *new);
@@ -142,7 +142,7 @@ static apr_status_t parse_version(mdl_request_t *request)
 
     import_prepare(request, members, &version->import);
     version->asset_id = mdl_members_path_id(request->parameters[0]);
-    version->source_url = source_of(
+    version->source_url = import_source(
         request, members, upload_id != NULL ? MDL_OPTIONAL : MDL_REQUIRED, &host, &last_segment);
     if (upload_id != NULL &&
         (version->source_url != NULL || version->import.expected_sha256 != NULL)) {
@@ -150,7 +150,7 @@ static apr_status_t parse_version(mdl_request_t *request)
                           "This member stands alone: an upload is no import.");
     }
     if ((rv = mdl_members_end(members)) != APR_SUCCESS ||
-        (rv = check_host(request, members, host)) != APR_SUCCESS) {
+        (rv = import_check_host(request, members, host)) != APR_SUCCESS) {
         return rv;
     }
     request->arg = new;
@@ -158,8 +158,9 @@ static apr_status_t parse_version(mdl_request_t *request)
         return APR_SUCCESS;
     }
     new->upload.asset_id = version->asset_id;
-    return mdl_ulid_valid("upl_", upload_id) ? mdl_upload_prepare(request, &new->upload, upload_id)
-                                             : unknown_upload(&request->problem, request->r->pool);
+    return mdl_ulid_valid("upl_", upload_id)
+               ? mdl_upload_prepare(request, &new->upload, upload_id)
+               : version_unknown_upload(&request->problem, request->r->pool);
 }
 
 static apr_status_t version_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -175,19 +176,19 @@ static apr_status_t version_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     /* What the path does not name but the body is another code. */
     if (rv == MDL_EPROBLEM && strcmp(problem->code, "upload_not_found") == 0) {
         mdl_problem_clear(problem);
-        return unknown_upload(problem, p);
+        return version_unknown_upload(problem, p);
     }
     return rv;
 }
 
-static void write_version(mdl_request_t *request)
+static void version_write(mdl_request_t *request)
 {
     const new_version_t *new = request->arg;
 
     if (new->upload.id != NULL) {
         mdl_upload_write_asset(request, &new->upload);
     } else {
-        write_queued(request, &new->version.import);
+        import_write_queued(request, &new->version.import);
     }
 }
 
@@ -195,7 +196,7 @@ const mdl_route_t mdl_route_asset_version = {
     .method = "POST",
     .path = "/assets/{}/versions",
     .wakes = 1,
-    .parse = parse_version,
+    .parse = version_parse,
     .effect = version_effect,
-    .write = write_version,
+    .write = version_write,
 };

@@ -12,9 +12,9 @@ typedef struct {
     mdl_request_t *request;
     const char *id;
     mdl_job_t *job;
-} get_t;
+} job_get_t;
 
-static int is_open(const mdl_job_t *job)
+static int job_is_open(const mdl_job_t *job)
 {
     return strcmp(job->status, "queued") == 0 || strcmp(job->status, "running") == 0;
 }
@@ -66,7 +66,7 @@ static apr_status_t job_not_found(mdl_request_t *request)
 
 static apr_status_t job_parse(mdl_request_t *request)
 {
-    get_t *get = apr_pcalloc(request->r->pool, sizeof *get);
+    job_get_t *get = apr_pcalloc(request->r->pool, sizeof *get);
 
     get->request = request;
     get->id = request->parameters[0];
@@ -76,17 +76,17 @@ static apr_status_t job_parse(mdl_request_t *request)
 
 static apr_status_t job_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    get_t *get = arg;
+    job_get_t *get = arg;
     apr_status_t rv = mdl_job_find_of_shop(db, get->request->caller.shop_id, get->id, &get->job, p);
 
     return rv == APR_ENOENT ? job_not_found(get->request) : rv;
 }
 
-static void job_write_answer(mdl_request_t *request)
+static void job_write_response(mdl_request_t *request)
 {
-    const mdl_job_t *job = ((get_t *)request->arg)->job;
+    const mdl_job_t *job = ((job_get_t *)request->arg)->job;
 
-    if (is_open(job)) {
+    if (job_is_open(job)) {
         request->retry_after = 1;
     }
     job_write_members(request->response, job);
@@ -97,7 +97,7 @@ const mdl_route_t mdl_route_job = {
     .path = "/jobs/{}",
     .parse = job_parse,
     .effect = job_effect,
-    .write = job_write_answer,
+    .write = job_write_response,
 };
 
 static const char *job_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
@@ -125,7 +125,7 @@ const mdl_route_t mdl_route_job_list = {
     .write = mdl_list_write,
 };
 
-static apr_status_t parse_act(mdl_request_t *request)
+static apr_status_t job_parse_control(mdl_request_t *request)
 {
     mdl_job_control_t *act = apr_pcalloc(request->r->pool, sizeof *act);
     apr_status_t rv = mdl_members_none(request);
@@ -141,15 +141,15 @@ static apr_status_t parse_act(mdl_request_t *request)
     return rv;
 }
 
-static void write_cancel(mdl_request_t *request)
+static void job_write_control(mdl_request_t *request)
 {
     mdl_job_write(request, ((mdl_job_control_t *)request->arg)->job);
 }
 
-static void write_retry(mdl_request_t *request)
+static void job_write_retry(mdl_request_t *request)
 {
     request->status = 202;
-    write_cancel(request);
+    job_write_control(request);
 }
 
 static apr_status_t job_cancel_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -162,9 +162,9 @@ const mdl_route_t mdl_route_job_cancel = {
     .path = "/jobs/{}/cancel",
     .wakes = 1,
     .optional_body = 1,
-    .parse = parse_act,
+    .parse = job_parse_control,
     .effect = job_cancel_effect,
-    .write = write_cancel,
+    .write = job_write_control,
 };
 
 static apr_status_t job_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -177,7 +177,7 @@ const mdl_route_t mdl_route_job_retry = {
     .path = "/jobs/{}/retry",
     .wakes = 1,
     .optional_body = 1,
-    .parse = parse_act,
+    .parse = job_parse_control,
     .effect = job_retry_effect,
-    .write = write_retry,
+    .write = job_write_retry,
 };

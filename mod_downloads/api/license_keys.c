@@ -11,7 +11,7 @@
 #define MAX_KEY       512
 #define MAX_KEYS_BODY (8 * 1024 * 1024)
 
-static const char *license_key_write_members(mdl_json_t *to, mdl_request_t *request,
+static const char *license_tag_write_members(mdl_json_t *to, mdl_request_t *request,
                                              const void *thing)
 {
     const mdl_license_tag_t *tag = thing;
@@ -27,9 +27,9 @@ static const char *license_key_write_members(mdl_json_t *to, mdl_request_t *requ
     return mdl_resource_id(request, tag->id);
 }
 
-static const mdl_resource_t resource = {"license_key_tag", license_key_write_members};
+static const mdl_resource_t resource = {"license_key_tag", license_tag_write_members};
 
-static apr_status_t license_key_parse(mdl_request_t *request, mdl_members_t *members,
+static apr_status_t license_tag_parse(mdl_request_t *request, mdl_members_t *members,
                                       mdl_presence_t name)
 {
     mdl_license_tag_edit_t *edit = mdl_resource_begin(request, sizeof *edit);
@@ -41,16 +41,16 @@ static apr_status_t license_key_parse(mdl_request_t *request, mdl_members_t *mem
     return mdl_members_end(members);
 }
 
-static apr_status_t license_key_parse_create(mdl_request_t *request)
+static apr_status_t license_tag_parse_create(mdl_request_t *request)
 {
-    return license_key_parse(request, mdl_members_begin(request, request->body, ""), MDL_REQUIRED);
+    return license_tag_parse(request, mdl_members_begin(request, request->body, ""), MDL_REQUIRED);
 }
 
-static apr_status_t license_key_parse_change(mdl_request_t *request)
+static apr_status_t license_tag_parse_change(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
 
-    return license_key_parse(request, members, mdl_members_if_given(members, "name"));
+    return license_tag_parse(request, members, mdl_members_if_given(members, "name"));
 }
 
 static apr_status_t license_tag_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -76,7 +76,7 @@ const mdl_route_t mdl_route_license_tag_create = {
     .method = "POST",
     .path = "/license-key-tags",
     .resource = &resource,
-    .parse = license_key_parse_create,
+    .parse = license_tag_parse_create,
     .effect = license_tag_create_effect,
     .write = mdl_resource_write_created,
 };
@@ -104,7 +104,7 @@ const mdl_route_t mdl_route_license_tag_change = {
     .method = "PATCH",
     .path = "/license-key-tags/{}",
     .resource = &resource,
-    .parse = license_key_parse_change,
+    .parse = license_tag_parse_change,
     .effect = license_tag_change_effect,
     .write = mdl_resource_write_changed,
 };
@@ -126,7 +126,7 @@ const mdl_route_t mdl_route_license_tag_delete = {
 
 /* Adding keys. */
 
-static apr_status_t parse_add(mdl_request_t *request)
+static apr_status_t license_keys_parse_add(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_license_add_t *add = mdl_resource_begin(request, sizeof *add);
@@ -136,7 +136,7 @@ static apr_status_t parse_add(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
-static void write_add(mdl_request_t *request)
+static void license_keys_write_add(mdl_request_t *request)
 {
     const mdl_license_add_t *add = request->arg;
 
@@ -153,7 +153,7 @@ const mdl_route_t mdl_route_license_keys_add = {
     .method = "POST",
     .path = "/license-key-tags/{}/keys",
     .max_body = MAX_KEYS_BODY,
-    .parse = parse_add,
+    .parse = license_keys_parse_add,
     .effect = license_add_effect,
-    .write = write_add,
+    .write = license_keys_write_add,
 };

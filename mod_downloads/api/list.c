@@ -55,7 +55,7 @@ static parameter_t *list_find(const mdl_list_t *list, const char *name)
     return NULL;
 }
 
-static void read_parameter(mdl_list_t *list, char *pair)
+static void list_read_parameter(mdl_list_t *list, char *pair)
 {
     char *value = strchr(pair, '=');
 
@@ -100,7 +100,7 @@ mdl_list_t *mdl_list_begin(mdl_request_t *request)
     list->limit = DEFAULT_LIMIT;
     for (char *pair = apr_strtok(query, "&", &rest); pair != NULL;
          pair = apr_strtok(NULL, "&", &rest)) {
-        read_parameter(list, pair);
+        list_read_parameter(list, pair);
     }
     limit = list_ask(list, "limit");
     list->link = "";
@@ -181,7 +181,7 @@ static void list_sign(const mdl_list_t *list, const char *position,
     mdl_secret_mac(list->request->service->secret, "cursor", text, strlen(text), mac);
 }
 
-static const char *cursor_of(const mdl_list_t *list, const char *position)
+static const char *list_cursor(const mdl_list_t *list, const char *position)
 {
     unsigned char bytes[MDL_SHA256_LENGTH + MAX_POSITION];
     apr_size_t length = strlen(position);
@@ -192,7 +192,7 @@ static const char *cursor_of(const mdl_list_t *list, const char *position)
 }
 
 /* The position that a cursor names; NULL unless we made it, for this list. */
-static const char *read_cursor(const mdl_list_t *list, const char *cursor)
+static const char *list_read_cursor(const mdl_list_t *list, const char *cursor)
 {
     unsigned char bytes[MAC_LENGTH + MAX_POSITION + 1];
     const char *position = (const char *)bytes + MAC_LENGTH;
@@ -228,7 +228,7 @@ apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page)
         return mdl_problem_set(&list->request->problem, 400, "invalid_request",
                                "The query has faulty parameters; see details.");
     }
-    if (cursor != NULL && (list->after = read_cursor(list, cursor)) == NULL) {
+    if (cursor != NULL && (list->after = list_read_cursor(list, cursor)) == NULL) {
         return mdl_problem_set(&list->request->problem, 400, "invalid_cursor",
                                "This cursor does not belong to this list; begin without one.");
     }
@@ -257,7 +257,7 @@ void mdl_list_write(mdl_request_t *request)
         last = request->route->resource->write(mdl_json_add_object(data, NULL), request,
                                                APR_ARRAY_IDX(rows, i, const void *));
     }
-    cursor = more ? cursor_of(list, last) : NULL;
+    cursor = more ? list_cursor(list, last) : NULL;
     mdl_json_add_bool(request->response, "has_more", more);
     mdl_json_add_string(request->response, "next_cursor", cursor);
     if (more) {

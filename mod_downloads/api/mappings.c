@@ -36,7 +36,7 @@ static apr_status_t mapping_parse_put(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
-static apr_status_t parse_replace(mdl_request_t *request)
+static apr_status_t mapping_parse_replace(mdl_request_t *request)
 {
     apr_status_t rv = mapping_parse_put(request);
 
@@ -89,7 +89,7 @@ static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request,
 
 static const mdl_resource_t resource = {"mapping", mapping_write_members};
 
-static void write_put(mdl_request_t *request)
+static void mapping_write_put(mdl_request_t *request)
 {
     const mdl_mapping_put_t *put = request->arg;
     const char *id = mapping_write_members(mdl_json_add_object(request->response, resource.noun),
@@ -127,7 +127,7 @@ const mdl_route_t mdl_route_mapping_put = {
     .path = "/mappings",
     .parse = mapping_parse_put,
     .effect = mapping_put_effect,
-    .write = write_put,
+    .write = mapping_write_put,
 };
 
 static apr_status_t mapping_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -153,9 +153,9 @@ static apr_status_t mapping_replace_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_mapping_replace = {
     .method = "PUT",
     .path = "/mappings/{}",
-    .parse = parse_replace,
+    .parse = mapping_parse_replace,
     .effect = mapping_replace_effect,
-    .write = write_put,
+    .write = mapping_write_put,
 };
 
 static apr_status_t mapping_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)

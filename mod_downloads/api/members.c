@@ -63,8 +63,8 @@ void mdl_members_fault(mdl_members_t *members, const char *name, const char *cod
     mdl_problem_add_detail(&members->request->problem, pointer, code, message, members->pool);
 }
 
-static void fault_at(mdl_members_t *members, const char *name, apr_size_t index, const char *code,
-                     const char *message)
+static void member_fault_at(mdl_members_t *members, const char *name, apr_size_t index,
+                            const char *code, const char *message)
 {
     const char *pointer = apr_psprintf(members->pool, "%s/%s/%" APR_SIZE_T_FMT, members->pointer,
                                        member_escape(name, members->pool), index);
@@ -72,7 +72,7 @@ static void fault_at(mdl_members_t *members, const char *name, apr_size_t index,
     mdl_problem_add_detail(&members->request->problem, pointer, code, message, members->pool);
 }
 
-static void check_asked(void *baton, const char *name, mdl_json_t *value)
+static void member_check_asked(void *baton, const char *name, mdl_json_t *value)
 {
     mdl_members_t *members = baton;
 
@@ -84,7 +84,7 @@ static void check_asked(void *baton, const char *name, mdl_json_t *value)
 
 apr_status_t mdl_members_end(mdl_members_t *members)
 {
-    mdl_json_each(members->object, check_asked, members);
+    mdl_json_each(members->object, member_check_asked, members);
     if (*members->pointer != '\0' || members->request->problem.details == NULL) {
         return APR_SUCCESS;
     }
@@ -118,7 +118,8 @@ mdl_presence_t mdl_members_if_given(mdl_members_t *members, const char *name)
     return mdl_members_given(members, name) ? MDL_REQUIRED : MDL_OPTIONAL;
 }
 
-static const char *ask_string(mdl_members_t *members, const char *name, mdl_presence_t presence)
+static const char *member_ask_string(mdl_members_t *members, const char *name,
+                                     mdl_presence_t presence)
 {
     const mdl_json_t *value = member_ask(members, name, presence);
 
@@ -140,7 +141,7 @@ static int member_has_controls(const char *text)
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max)
 {
-    const char *text = ask_string(members, name, presence);
+    const char *text = member_ask_string(members, name, presence);
 
     if (text == NULL) {
         return NULL;
@@ -163,7 +164,7 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
 const char *mdl_members_choice(mdl_members_t *members, const char *name, const char *const *choices,
                                const char *fallback)
 {
-    const char *text = ask_string(members, name, MDL_OPTIONAL);
+    const char *text = member_ask_string(members, name, MDL_OPTIONAL);
     const char *list = "";
 
     if (text == NULL) {
@@ -239,7 +240,7 @@ apr_status_t mdl_members_none(mdl_request_t *request)
 
 const char *mdl_members_digits(mdl_members_t *members, const char *name, mdl_presence_t presence)
 {
-    const char *text = ask_string(members, name, presence);
+    const char *text = member_ask_string(members, name, presence);
 
     if (text != NULL && !mdl_members_is_digits(text)) {
         mdl_members_fault(members, name, "invalid",
@@ -250,7 +251,7 @@ const char *mdl_members_digits(mdl_members_t *members, const char *name, mdl_pre
 }
 
 /* Splits gid://<platform>/<kind>/<n>; *platform gets the length of the platform's name. */
-static const char *number_of_gid(const char *gid, const char *kind, apr_size_t *platform)
+static const char *gid_number(const char *gid, const char *kind, apr_size_t *platform)
 {
     const char *at = gid;
 
@@ -274,12 +275,12 @@ int mdl_members_is_product(const char *text)
 {
     apr_size_t platform;
 
-    return number_of_gid(text, "Product", &platform) != NULL;
+    return gid_number(text, "Product", &platform) != NULL;
 }
 
 const char *mdl_members_product(mdl_members_t *members, const char *name)
 {
-    const char *text = ask_string(members, name, MDL_REQUIRED);
+    const char *text = member_ask_string(members, name, MDL_REQUIRED);
 
     if (text != NULL && !mdl_members_is_product(text)) {
         mdl_members_fault(members, name, "invalid",
@@ -290,18 +291,18 @@ const char *mdl_members_product(mdl_members_t *members, const char *name)
 }
 
 /* Returns the gid of a variant, or NULL when it is not one, or of another platform. */
-static const char *variant_of(const char *text, const char *product, apr_pool_t *p)
+static const char *gid_of_variant(const char *text, const char *product, apr_pool_t *p)
 {
     apr_size_t platform = 0, own;
     const char *number = text;
 
     if (!mdl_members_is_digits(text)) {
-        number = number_of_gid(text, "ProductVariant", &platform);
+        number = gid_number(text, "ProductVariant", &platform);
         if (number == NULL) {
             return NULL;
         }
     }
-    if (product == NULL || number_of_gid(product, "Product", &own) == NULL) {
+    if (product == NULL || gid_number(product, "Product", &own) == NULL) {
         return text; /* the product's own fault was noted */
     }
     if (number != text && (platform != own || strncmp(text, product, 6 + own) != 0)) {
@@ -316,8 +317,8 @@ static const char *variant_of(const char *text, const char *product, apr_pool_t 
 
 const char *mdl_members_variant(mdl_members_t *members, const char *name, const char *product)
 {
-    const char *text = ask_string(members, name, MDL_OPTIONAL);
-    const char *variant = text != NULL ? variant_of(text, product, members->pool) : NULL;
+    const char *text = member_ask_string(members, name, MDL_OPTIONAL);
+    const char *variant = text != NULL ? gid_of_variant(text, product, members->pool) : NULL;
 
     if (text != NULL && variant == NULL) {
         mdl_members_fault(members, name, "invalid", VARIANT_FORM);
@@ -356,12 +357,13 @@ apr_array_header_t *mdl_members_variants(mdl_members_t *members, const char *nam
 
     for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
         const char *text = mdl_json_string(mdl_json_element(array, i));
-        const char *variant = text != NULL ? variant_of(text, product, members->pool) : NULL;
+        const char *variant = text != NULL ? gid_of_variant(text, product, members->pool) : NULL;
 
         if (variant == NULL) {
-            fault_at(members, name, i, "invalid", VARIANT_FORM);
+            member_fault_at(members, name, i, "invalid", VARIANT_FORM);
         } else if (apr_hash_get(seen, variant, APR_HASH_KEY_STRING) != NULL) {
-            fault_at(members, name, i, "duplicate", "This element stands in the list already.");
+            member_fault_at(members, name, i, "duplicate",
+                            "This element stands in the list already.");
         } else {
             apr_hash_set(seen, variant, APR_HASH_KEY_STRING, variant);
             APR_ARRAY_PUSH(variants, const char *) = variant;
@@ -381,14 +383,16 @@ static apr_array_header_t *member_ids_of(mdl_members_t *members, const char *nam
         int duplicate = 0;
 
         if (mdl_json_type(element) != MDL_JSON_INT || id < 1 || id > MAX_ID) {
-            fault_at(members, name, i, "wrong_type", "This element must be an id, an integer.");
+            member_fault_at(members, name, i, "wrong_type",
+                            "This element must be an id, an integer.");
             continue;
         }
         for (int j = 0; j < ids->nelts && !duplicate; j++) {
             duplicate = APR_ARRAY_IDX(ids, j, apr_int64_t) == id;
         }
         if (duplicate) {
-            fault_at(members, name, i, "duplicate", "This element stands in the list already.");
+            member_fault_at(members, name, i, "duplicate",
+                            "This element stands in the list already.");
         } else {
             APR_ARRAY_PUSH(ids, apr_int64_t) = id;
         }
@@ -432,14 +436,15 @@ const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, ap
         const char *text = mdl_json_string(mdl_json_element(array, i));
 
         if (text == NULL) {
-            fault_at(members, name, i, "wrong_type", "This element must be a string.");
+            member_fault_at(members, name, i, "wrong_type", "This element must be a string.");
         } else if (*text == '\0' || strlen(text) > max_bytes) {
-            fault_at(members, name, i, "wrong_length",
-                     apr_psprintf(members->pool,
-                                  "This element must have 1 to %" APR_SIZE_T_FMT " bytes.",
-                                  max_bytes));
+            member_fault_at(members, name, i, "wrong_length",
+                            apr_psprintf(members->pool,
+                                         "This element must have 1 to %" APR_SIZE_T_FMT " bytes.",
+                                         max_bytes));
         } else if (member_has_controls(text)) {
-            fault_at(members, name, i, "invalid", "This element must not have control characters.");
+            member_fault_at(members, name, i, "invalid",
+                            "This element must not have control characters.");
         }
     }
     return array;
@@ -452,7 +457,7 @@ const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
 
     for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
         if (mdl_json_type(mdl_json_element(array, i)) != MDL_JSON_OBJECT) {
-            fault_at(members, name, i, "wrong_type", "This element must be an object.");
+            member_fault_at(members, name, i, "wrong_type", "This element must be an object.");
         }
     }
     return array;

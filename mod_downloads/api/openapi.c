@@ -4,7 +4,7 @@
 
 #include "api/openapi_text.h"
 
-static void write_document(mdl_request_t *request)
+static void openapi_write(mdl_request_t *request)
 {
     apr_table_setn(request->r->headers_out, "ETag", mdl_openapi_etag);
     if (ap_meets_conditions(request->r) == HTTP_NOT_MODIFIED) {
@@ -19,5 +19,5 @@ const mdl_route_t mdl_route_openapi = {
     .method = "GET",
     .path = "/openapi.json",
     .no_key = 1,
-    .write = write_document,
+    .write = openapi_write,
 };

@@ -10,8 +10,8 @@
 
 /* Ids, or NULL when the member is absent.  An empty list is refused: it means none to one and all
    to another. */
-static const apr_array_header_t *order_action_ids_of(mdl_members_t *members, mdl_request_t *request,
-                                                     const char *name)
+static const apr_array_header_t *order_action_ids(mdl_members_t *members, mdl_request_t *request,
+                                                  const char *name)
 {
     const apr_array_header_t *ids = mdl_members_ids(members, name);
     const mdl_json_t *given = mdl_json_member(request->body, name);
@@ -22,19 +22,19 @@ static const apr_array_header_t *order_action_ids_of(mdl_members_t *members, mdl
     return ids->nelts > 0 ? ids : NULL;
 }
 
-static const char *reason_of(mdl_members_t *members)
+static const char *order_action_reason(mdl_members_t *members)
 {
     return mdl_members_text(members, "reason", MDL_OPTIONAL, MAX_REASON);
 }
 
-static void read_access(mdl_access_t *access, mdl_members_t *members, mdl_request_t *request)
+static void access_read(mdl_access_t *access, mdl_members_t *members, mdl_request_t *request)
 {
     access->shop_id = request->caller.shop_id;
     access->storefront_order_id = request->parameters[0];
     access->key_id = request->caller.key_id;
     access->default_download_limit = request->service->settings->download_limit;
     access->problem = &request->problem;
-    access->reason = reason_of(members);
+    access->reason = order_action_reason(members);
 }
 
 /* An order that can't be comes after the members' faults, as one that is not there does. */
@@ -48,28 +48,28 @@ static apr_status_t order_action_end(mdl_members_t *members, mdl_request_t *requ
     return rv;
 }
 
-static apr_status_t parse_access(mdl_request_t *request)
+static apr_status_t access_parse(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_access_t *access = apr_pcalloc(request->r->pool, sizeof *access);
 
-    read_access(access, members, request);
-    access->assignment_ids = order_action_ids_of(members, request, "assignment_ids");
+    access_read(access, members, request);
+    access->assignment_ids = order_action_ids(members, request, "assignment_ids");
     request->arg = access;
     return order_action_end(members, request);
 }
 
-static apr_status_t parse_review(mdl_request_t *request)
+static apr_status_t access_parse_review(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_access_t *access = apr_pcalloc(request->r->pool, sizeof *access);
 
-    read_access(access, members, request);
+    access_read(access, members, request);
     request->arg = access;
     return order_action_end(members, request);
 }
 
-static void write_access(mdl_request_t *request)
+static void access_write(mdl_request_t *request)
 {
     mdl_order_write(mdl_json_add_object(request->response, "order"), request,
                     ((mdl_access_t *)request->arg)->order);
@@ -84,9 +84,9 @@ const mdl_route_t mdl_route_order_revoke = {
     .method = "POST",
     .path = "/orders/{}/revoke",
     .optional_body = 1,
-    .parse = parse_access,
+    .parse = access_parse,
     .effect = access_revoke_effect,
-    .write = write_access,
+    .write = access_write,
 };
 
 static apr_status_t access_restore_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -99,9 +99,9 @@ const mdl_route_t mdl_route_order_restore = {
     .path = "/orders/{}/restore",
     .wakes = 1,
     .optional_body = 1,
-    .parse = parse_access,
+    .parse = access_parse,
     .effect = access_restore_effect,
-    .write = write_access,
+    .write = access_write,
 };
 
 static apr_status_t access_approve_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -114,9 +114,9 @@ const mdl_route_t mdl_route_order_approve = {
     .path = "/orders/{}/approve",
     .wakes = 1,
     .optional_body = 1,
-    .parse = parse_review,
+    .parse = access_parse_review,
     .effect = access_approve_effect,
-    .write = write_access,
+    .write = access_write,
 };
 
 static apr_status_t access_reject_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -128,29 +128,30 @@ const mdl_route_t mdl_route_order_reject = {
     .method = "POST",
     .path = "/orders/{}/reject",
     .optional_body = 1,
-    .parse = parse_review,
+    .parse = access_parse_review,
     .effect = access_reject_effect,
-    .write = write_access,
+    .write = access_write,
 };
 
-static int is_given(const mdl_request_t *request, const char *name)
+static int order_action_is_given(const mdl_request_t *request, const char *name)
 {
     mdl_json_type_t type = mdl_json_type(mdl_json_member(request->body, name));
 
     return type != MDL_JSON_ABSENT && type != MDL_JSON_NULL;
 }
 
-static apr_status_t parse_grant(mdl_request_t *request)
+static apr_status_t grant_parse(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_access_grant_t *grant = apr_pcalloc(request->r->pool, sizeof *grant);
 
-    read_access(&grant->access, members, request);
-    grant->access.assignment_ids = order_action_ids_of(members, request, "assignment_ids");
-    grant->file_ids = order_action_ids_of(members, request, "file_ids");
+    access_read(&grant->access, members, request);
+    grant->access.assignment_ids = order_action_ids(members, request, "assignment_ids");
+    grant->file_ids = order_action_ids(members, request, "file_ids");
     grant->downloads = (int)mdl_members_int(members, "downloads", 1, 1000, 0);
     grant->extend_days = (int)mdl_members_int(members, "extend_days", 1, 3650, 0);
-    if (!is_given(request, "downloads") && !is_given(request, "extend_days")) {
+    if (!order_action_is_given(request, "downloads") &&
+        !order_action_is_given(request, "extend_days")) {
         mdl_members_fault(members, "downloads", "required",
                           "Give downloads, extend_days or both: there is nothing to grant.");
     }
@@ -172,7 +173,7 @@ static apr_status_t access_grant_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_grant = {
     .method = "POST",
     .path = "/orders/{}/grant-downloads",
-    .parse = parse_grant,
+    .parse = grant_parse,
     .effect = access_grant_effect,
     .write = order_action_write_grant,
 };
@@ -182,7 +183,7 @@ typedef struct {
     mdl_order_resend_t resend;
 } resend_t;
 
-static apr_status_t parse_resend(mdl_request_t *request)
+static apr_status_t resend_parse(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     resend_t *own = apr_pcalloc(request->r->pool, sizeof *own);
@@ -194,7 +195,7 @@ static apr_status_t parse_resend(mdl_request_t *request)
     own->resend.mail_host = mdl_order_mail_host(request);
     own->resend.default_download_limit = request->service->settings->download_limit;
     own->resend.problem = &request->problem;
-    own->resend.reason = reason_of(members);
+    own->resend.reason = order_action_reason(members);
     own->resend.to = mdl_members_text(members, "email", MDL_OPTIONAL, 254);
     if (own->resend.to != NULL && !mdl_mime_address_valid(own->resend.to)) {
         mdl_members_fault(members, "email", "invalid", "This member must be an email address.");
@@ -212,7 +213,7 @@ static apr_status_t order_action_resend(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-static void write_resend(mdl_request_t *request)
+static void resend_write(mdl_request_t *request)
 {
     request->status = 202;
     mdl_order_write(mdl_json_add_object(request->response, "order"), request,
@@ -224,7 +225,7 @@ const mdl_route_t mdl_route_order_resend = {
     .path = "/orders/{}/resend",
     .wakes = 1,
     .optional_body = 1,
-    .parse = parse_resend,
+    .parse = resend_parse,
     .effect = order_action_resend,
-    .write = write_resend,
+    .write = resend_write,
 };

@@ -11,7 +11,7 @@
 
 #define MAX_ITEMS 250
 
-static apr_array_header_t *parse_items(mdl_request_t *request, mdl_members_t *members)
+static apr_array_header_t *assign_parse_items(mdl_request_t *request, mdl_members_t *members)
 {
     const mdl_json_t *array = mdl_members_objects(members, "items", MDL_REQUIRED, MAX_ITEMS);
     apr_array_header_t *items = apr_array_make(request->r->pool, 4, sizeof(mdl_order_item_t));
@@ -49,8 +49,8 @@ static apr_array_header_t *parse_items(mdl_request_t *request, mdl_members_t *me
     return items;
 }
 
-static void parse_customer(mdl_request_t *request, mdl_members_t *members, mdl_customer_t *customer,
-                           int *given)
+static void assign_parse_customer(mdl_request_t *request, mdl_members_t *members,
+                                  mdl_customer_t *customer, int *given)
 {
     const mdl_json_t *object = mdl_members_object(members, "customer");
     mdl_members_t *each;
@@ -70,7 +70,7 @@ static void parse_customer(mdl_request_t *request, mdl_members_t *members, mdl_c
     mdl_members_end(each);
 }
 
-static const char *parse_client_ip(mdl_request_t *request, mdl_members_t *members)
+static const char *assign_parse_client_ip(mdl_request_t *request, mdl_members_t *members)
 {
     const char *text = mdl_members_text(members, "client_ip", MDL_OPTIONAL, 45);
     const char *address = text != NULL ? mdl_address_text(text, request->r->pool) : NULL;
@@ -82,7 +82,7 @@ static const char *parse_client_ip(mdl_request_t *request, mdl_members_t *member
     return address;
 }
 
-static apr_status_t parse_assign(mdl_request_t *request)
+static apr_status_t assign_parse(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_order_assign_t *assign = apr_pcalloc(request->r->pool, sizeof *assign);
@@ -92,11 +92,11 @@ static apr_status_t parse_assign(mdl_request_t *request)
     assign->storefront_order_id = request->parameters[0];
     assign->customer.storefront_customer_id = mdl_members_digits(members, "storefront_customer_id",
                                                                  MDL_REQUIRED);
-    assign->items = parse_items(request, members);
+    assign->items = assign_parse_items(request, members);
     assign->send_email = mdl_members_bool(members, "send_email", 0);
     assign->fraud_check = mdl_members_bool(members, "fraud_check", 0);
-    assign->client_ip = parse_client_ip(request, members);
-    parse_customer(request, members, &assign->customer, &assign->customer_given);
+    assign->client_ip = assign_parse_client_ip(request, members);
+    assign_parse_customer(request, members, &assign->customer, &assign->customer_given);
     assign->fraud_rules = request->service->fraud;
     assign->default_download_limit = request->service->settings->download_limit;
     assign->mail_host = mdl_order_mail_host(request);
@@ -111,7 +111,7 @@ static apr_status_t parse_assign(mdl_request_t *request)
     return rv;
 }
 
-static void write_assign(mdl_request_t *request)
+static void assign_write(mdl_request_t *request)
 {
     const mdl_order_assign_t *assign = request->arg;
 
@@ -132,7 +132,7 @@ const mdl_route_t mdl_route_order_assign = {
     .method = "POST",
     .path = "/orders/{}/assignments",
     .wakes = 1,
-    .parse = parse_assign,
+    .parse = assign_parse,
     .effect = order_assign_effect,
-    .write = write_assign,
+    .write = assign_write,
 };

@@ -59,7 +59,7 @@ static apr_status_t order_parse_get(mdl_request_t *request)
                                                          : mdl_order_not_found(request);
 }
 
-static apr_status_t parse_diagnosis(mdl_request_t *request)
+static apr_status_t diagnosis_parse(mdl_request_t *request)
 {
     apr_status_t rv = order_parse_get(request);
 
@@ -89,7 +89,7 @@ const mdl_route_t mdl_route_order = {
     .write = order_write_get,
 };
 
-static void write_diagnosis(mdl_request_t *request)
+static void diagnosis_write(mdl_request_t *request)
 {
     static const char *const statuses[] = {
         [MDL_CHECK_OK] = "ok", [MDL_CHECK_WARN] = "warn", [MDL_CHECK_FAIL] = "fail"};
@@ -115,8 +115,8 @@ static void write_diagnosis(mdl_request_t *request)
 const mdl_route_t mdl_route_order_diagnosis = {
     .method = "GET",
     .path = "/orders/{}/diagnosis",
-    .parse = parse_diagnosis,
+    .parse = diagnosis_parse,
     .snapshot = 1,
     .effect = order_read,
-    .write = write_diagnosis,
+    .write = diagnosis_write,
 };

@@ -34,25 +34,26 @@ apr_status_t mdl_resource_parse_delete(mdl_request_t *request)
     return mdl_members_none(request);
 }
 
-static const char *write_to(mdl_request_t *request, mdl_json_t *to)
+static const char *resource_write_into(mdl_request_t *request, mdl_json_t *to)
 {
     return request->route->resource->write(to, request,
-                                           ((const mdl_entity_ref_t *)request->arg)->found);
+                                           ((const mdl_entity_ref_t *)request->arg)->entity);
 }
 
 void mdl_resource_write(mdl_request_t *request)
 {
-    write_to(request, request->response);
+    resource_write_into(request, request->response);
 }
 
 void mdl_resource_write_changed(mdl_request_t *request)
 {
-    write_to(request, mdl_json_add_object(request->response, request->route->resource->noun));
+    resource_write_into(request,
+                        mdl_json_add_object(request->response, request->route->resource->noun));
 }
 
 void mdl_resource_write_created(mdl_request_t *request)
 {
-    const char *id = write_to(
+    const char *id = resource_write_into(
         request, mdl_json_add_object(request->response, request->route->resource->noun));
 
     request->status = HTTP_CREATED;

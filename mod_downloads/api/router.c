@@ -108,7 +108,7 @@ static int route_match(const char *form, const char *path, const char **paramete
 }
 
 /* Splits r->uri at the API's root, wherever that is mounted. */
-static int split_path(mdl_request_t *request)
+static int router_split_path(mdl_request_t *request)
 {
     const char *at = strstr(request->r->uri, MDL_API_ROOT);
 
@@ -160,7 +160,7 @@ static const mdl_route_t *route_find(mdl_request_t *request, const char **allow)
     return found;
 }
 
-static int route_refuse(mdl_request_t *request, int status, const char *code, const char *message)
+static int router_refuse(mdl_request_t *request, int status, const char *code, const char *message)
 {
     mdl_request_body_discard(request->r);
     mdl_problem_set(&request->problem, status, code, message);
@@ -175,11 +175,11 @@ int mdl_router_handle(request_rec *r, const mdl_service_t *service)
     request->r = r;
     request->service = service;
     request->request_id = mdl_response_request_id(r);
-    if (split_path(request)) {
+    if (router_split_path(request)) {
         request->route = route_find(request, &allow);
     }
     if (allow == NULL) {
-        return route_refuse(request, 404, "not_found", "There is no such path in this API.");
+        return router_refuse(request, 404, "not_found", "There is no such path in this API.");
     }
     if (r->method_number == M_OPTIONS) {
         mdl_request_body_discard(r);
@@ -189,8 +189,8 @@ int mdl_router_handle(request_rec *r, const mdl_service_t *service)
     }
     if (request->route == NULL) {
         apr_table_setn(r->headers_out, "Allow", allow);
-        return route_refuse(request, 405, "method_not_allowed",
-                            "This path does not have that method.");
+        return router_refuse(request, 405, "method_not_allowed",
+                             "This path does not have that method.");
     }
     return mdl_gate_run(request);
 }

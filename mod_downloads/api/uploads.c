@@ -40,8 +40,8 @@ static const char *upload_url_of(const mdl_request_t *request, const mdl_upload_
                                  request->r->pool);
 }
 
-static void write_upload(mdl_json_t *to, const mdl_request_t *request, const mdl_upload_t *upload,
-                         apr_int64_t offset)
+static void upload_write_members(mdl_json_t *to, const mdl_request_t *request,
+                                 const mdl_upload_t *upload, apr_int64_t offset)
 {
     mdl_json_t *headers, *protocols;
 
@@ -89,7 +89,7 @@ static apr_status_t upload_check_size(mdl_request_t *request, mdl_members_t *mem
                                         settings->upload_max_size));
 }
 
-static apr_status_t parse_begin(mdl_request_t *request)
+static apr_status_t upload_parse_begin(mdl_request_t *request)
 {
     const mdl_settings_t *settings = request->service->settings;
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
@@ -123,14 +123,14 @@ static apr_status_t parse_begin(mdl_request_t *request)
     return upload_check_storage(request);
 }
 
-static void write_begin(mdl_request_t *request)
+static void upload_write_begin(mdl_request_t *request)
 {
     const mdl_upload_t *upload = &((mdl_upload_begin_t *)request->arg)->upload;
 
     request->status = 201;
     request->location = apr_pstrcat(request->r->pool, request->root, "/assets/uploads/", upload->id,
                                     NULL);
-    write_upload(mdl_json_add_object(request->response, "upload"), request, upload, 0);
+    upload_write_members(mdl_json_add_object(request->response, "upload"), request, upload, 0);
 }
 
 static apr_status_t upload_begin_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -141,9 +141,9 @@ static apr_status_t upload_begin_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_upload_begin = {
     .method = "POST",
     .path = "/assets/uploads",
-    .parse = parse_begin,
+    .parse = upload_parse_begin,
     .effect = upload_begin_effect,
-    .write = write_begin,
+    .write = upload_write_begin,
 };
 
 /* To look at it and to abort it. */
@@ -165,7 +165,7 @@ static void upload_write_get(mdl_request_t *request)
 {
     const mdl_upload_get_t *get = request->arg;
 
-    write_upload(request->response, request, get->upload, get->offset);
+    upload_write_members(request->response, request, get->upload, get->offset);
 }
 
 static apr_status_t upload_get_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -181,14 +181,14 @@ const mdl_route_t mdl_route_upload = {
     .write = upload_write_get,
 };
 
-static apr_status_t parse_abort(mdl_request_t *request)
+static apr_status_t upload_parse_abort(mdl_request_t *request)
 {
     apr_status_t rv = mdl_members_none(request);
 
     return rv == APR_SUCCESS ? upload_parse_get(request) : rv;
 }
 
-static void write_abort(mdl_request_t *request)
+static void upload_write_abort(mdl_request_t *request)
 {
     request->status = HTTP_NO_CONTENT;
 }
@@ -197,9 +197,9 @@ const mdl_route_t mdl_route_upload_abort = {
     .method = "DELETE",
     .path = "/assets/uploads/{}",
     .optional_body = 1,
-    .parse = parse_abort,
+    .parse = upload_parse_abort,
     .effect = mdl_upload_abort,
-    .write = write_abort,
+    .write = upload_write_abort,
 };
 
 /* To complete. */
@@ -229,7 +229,7 @@ void mdl_upload_write_asset(mdl_request_t *request, const mdl_upload_complete_t 
     }
 }
 
-static apr_status_t parse_complete(mdl_request_t *request)
+static apr_status_t upload_parse_complete(mdl_request_t *request)
 {
     mdl_upload_complete_t *complete = apr_pcalloc(request->r->pool, sizeof *complete);
     const char *id = request->parameters[0];
@@ -242,7 +242,7 @@ static apr_status_t parse_complete(mdl_request_t *request)
     return rv == APR_SUCCESS ? mdl_upload_prepare(request, complete, id) : rv;
 }
 
-static void write_complete(mdl_request_t *request)
+static void upload_write_complete(mdl_request_t *request)
 {
     const mdl_upload_complete_t *complete = request->arg;
 
@@ -264,7 +264,7 @@ const mdl_route_t mdl_route_upload_complete = {
     .path = "/assets/uploads/{}/complete",
     .wakes = 1,
     .optional_body = 1,
-    .parse = parse_complete,
+    .parse = upload_parse_complete,
     .effect = upload_complete_effect,
-    .write = write_complete,
+    .write = upload_write_complete,
 };

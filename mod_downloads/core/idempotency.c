@@ -58,7 +58,7 @@ const char *mdl_idempotency_fingerprint(const char *method, const char *path, co
     return mdl_base64url(digest, sizeof digest, p);
 }
 
-static void halves_of(const char *key, apr_int64_t *hi, apr_int64_t *lo)
+static void idempotency_halves(const char *key, apr_int64_t *hi, apr_int64_t *lo)
 {
     unsigned char digest[MDL_SHA256_LENGTH];
 
@@ -74,7 +74,7 @@ apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempot
     mdl_rows_t *row;
     apr_status_t rv;
 
-    halves_of(idempotency->key, &hi, &lo);
+    idempotency_halves(idempotency->key, &hi, &lo);
     rv = mdl_db_select_one(db, MDL_Q_IDEMPOTENCY_FIND, &row, p,
                            MDL_ARGS(mdl_int(idempotency->shop_id), mdl_int(hi), mdl_int(lo),
                                     mdl_int(idempotency->now - idempotency->retention)));
@@ -96,7 +96,7 @@ apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempo
     apr_int64_t hi, lo, changed;
     apr_status_t rv;
 
-    halves_of(idempotency->key, &hi, &lo);
+    idempotency_halves(idempotency->key, &hi, &lo);
     rv = mdl_db_exec(db, MDL_Q_IDEMPOTENCY_INSERT, &changed, p,
                      MDL_ARGS(mdl_int(idempotency->shop_id), mdl_int(hi), mdl_int(lo),
                               mdl_text(idempotency->fingerprint), mdl_int(response->status),

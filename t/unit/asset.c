@@ -86,7 +86,7 @@ static void test_category(const database_t *database, apr_pool_t *p)
                          &change,  APR_SUCCESS,   NULL, 0};
 
     mdl_db_write(db, mdl_category_create_effect, &category, p);
-    change.category_id = ((mdl_category_t *)category.ref.found)->id;
+    change.category_id = ((mdl_category_t *)category.ref.entity)->id;
     change.ref.id = make_asset(db, shop, "b.pdf", 1, p);
     meeting.first_arg = apr_psprintf(
         p, "SELECT id FROM category WHERE id = %" APR_INT64_T_FMT " FOR UPDATE",

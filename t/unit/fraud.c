@@ -295,7 +295,7 @@ static void make_stock(apr_pool_t *p)
     apr_int64_t tag;
 
     mdl_db_write(db, mdl_license_tag_create_effect, &edit, p);
-    tag = ((mdl_license_tag_t *)edit.ref.found)->id;
+    tag = ((mdl_license_tag_t *)edit.ref.entity)->id;
     for (int i = 0; i < 100; i++) {
         mdl_json_add_string((mdl_json_t *)add.keys, NULL, apr_psprintf(p, "KEY-%d", i));
     }

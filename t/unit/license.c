@@ -22,7 +22,7 @@ static apr_int64_t make_tag(const char *name, apr_pool_t *p)
         printf("Bail out! tag %s: %s\n", name, mdl_db_error(db));
         exit(2);
     }
-    return ((mdl_license_tag_t *)create.ref.found)->id;
+    return ((mdl_license_tag_t *)create.ref.entity)->id;
 }
 
 static void hold_tag(apr_int64_t tag_id, int position, apr_pool_t *p)
@@ -40,7 +40,7 @@ static mdl_license_tag_t stock_of(apr_int64_t tag_id, apr_pool_t *p)
     mdl_entity_ref_t find = {.shop_id = shop, .id = tag_id, .problem = &problem};
 
     mdl_db_read(db, mdl_license_tag_find_effect, &find, p);
-    return *(mdl_license_tag_t *)find.found;
+    return *(mdl_license_tag_t *)find.entity;
 }
 
 static void is_stock(apr_int64_t tag_id, int available, int assigned, const char *name,

@@ -149,7 +149,7 @@ static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
     mdl_pack_edit_t pack = {.ref = {.shop_id = shop, .problem = &problem}, .name = "A pack"};
 
     mdl_db_write(db, mdl_pack_create_effect, &pack, p);
-    pack.ref.id = ((mdl_pack_t *)pack.ref.found)->id;
+    pack.ref.id = ((mdl_pack_t *)pack.ref.entity)->id;
     mapping->mapping.pack_ids = ids_of(p, 1, pack.ref.id);
     meets(db,
           (meeting_t){database, mdl_mapping_put_effect, mapping, mdl_pack_delete_effect, &pack,

@@ -90,8 +90,8 @@ apr_status_t mdl_asset_lock(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id, m
 }
 
 /* By the filter that leaves the fewest rows. */
-static apr_status_t select_list(mdl_db_t *db, const mdl_asset_list_t *list, mdl_rows_t **rows,
-                                apr_pool_t *p)
+static apr_status_t asset_select_list(mdl_db_t *db, const mdl_asset_list_t *list, mdl_rows_t **rows,
+                                      apr_pool_t *p)
 {
     mdl_arg_t shop = mdl_int(list->page.shop_id);
     mdl_arg_t before = mdl_int(list->page.before);
@@ -125,7 +125,7 @@ apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, mdl_asset_list_t *list)
 {
     mdl_list_page_t *page = &list->page;
     mdl_rows_t *rows;
-    apr_status_t rv = select_list(db, list, &rows, p);
+    apr_status_t rv = asset_select_list(db, list, &rows, p);
 
     page->found = apr_array_make(p, page->rows, sizeof(mdl_asset_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -139,16 +139,16 @@ apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
     mdl_asset_t *asset = NULL;
     apr_status_t rv = mdl_asset_find(db, ref->shop_id, ref->id, &asset, ref->problem, p);
 
-    ref->found = asset;
+    ref->entity = asset;
     return rv;
 }
 
-static apr_status_t lock_one(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
+static apr_status_t asset_lock_ref(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     mdl_asset_t *asset = NULL;
     apr_status_t rv = mdl_asset_lock(db, ref->shop_id, ref->id, &asset, ref->problem, p);
 
-    ref->found = asset;
+    ref->entity = asset;
     return rv;
 }
 
@@ -165,7 +165,7 @@ apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, mdl_asset_change_t *c
     }
     if ((rv = mdl_category_hold(db, ref->shop_id, change->category_id, ref->problem, p)) !=
             APR_SUCCESS ||
-        (rv = lock_one(db, ref, p)) != APR_SUCCESS) {
+        (rv = asset_lock_ref(db, ref, p)) != APR_SUCCESS) {
         return rv;
     }
     rv = mdl_db_exec(db, MDL_Q_ASSET_CHANGE, NULL, p,
@@ -191,7 +191,7 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
 
     if ((rv = mdl_asset_get(db, p, ref)) != APR_SUCCESS ||
         (rv = mdl_job_cancel_of_asset(db, ref->id, p)) != APR_SUCCESS ||
-        (rv = lock_one(db, ref, p)) != APR_SUCCESS ||
+        (rv = asset_lock_ref(db, ref, p)) != APR_SUCCESS ||
         (rv = mdl_job_cancel_of_asset(db, ref->id, p)) != APR_SUCCESS ||
         (rv = mdl_references_check(db, ref, holders, sizeof holders / sizeof *holders,
                                    "asset_in_use", "asset", p)) != APR_SUCCESS ||
@@ -199,7 +199,7 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
             APR_SUCCESS) {
         return rv;
     }
-    asset = ref->found;
+    asset = ref->entity;
     if ((rv = mdl_shop_store(db, ref->shop_id, -asset->size, 0, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -211,10 +211,10 @@ typedef struct {
     apr_int64_t size;
     const char *sha256; /* NULL: none yet */
     int has_version;    /* new bytes are another one */
-} before_t;
+} asset_before_t;
 
-static apr_status_t find_before(mdl_db_t *db, apr_int64_t id, const char *job_id, before_t *before,
-                                apr_pool_t *p)
+static apr_status_t asset_find_before(mdl_db_t *db, apr_int64_t id, const char *job_id,
+                                      asset_before_t *before, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSET_LOCK_BYTES, &row, p, MDL_ARGS(mdl_int(id)));
@@ -236,8 +236,8 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, const mdl_asset_bytes
                              apr_pool_t *p)
 {
     const mdl_blob_t *blob = &bytes->blob;
-    before_t before;
-    apr_status_t rv = find_before(db, id, bytes->job_id, &before, p);
+    asset_before_t before;
+    apr_status_t rv = asset_find_before(db, id, bytes->job_id, &before, p);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_shop_store(db, before.shop_id, blob->size - before.size, bytes->quota, p);
@@ -258,14 +258,14 @@ apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr
                             apr_pool_t *p)
 {
     apr_int64_t left;
-    before_t before;
+    asset_before_t before;
     apr_status_t rv;
 
     *room = -1;
     if (quota == 0) {
         return APR_SUCCESS;
     }
-    if ((rv = find_before(db, id, NULL, &before, p)) != APR_SUCCESS ||
+    if ((rv = asset_find_before(db, id, NULL, &before, p)) != APR_SUCCESS ||
         (rv = mdl_shop_room(db, before.shop_id, quota, &left, p)) != APR_SUCCESS) {
         return rv;
     }

@@ -63,7 +63,7 @@ apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /** Effect: changes what is set here.  Refused: 404 asset_not_found, 422 unknown_reference. */
 typedef struct {
-    mdl_entity_ref_t ref; /* found: mdl_asset_t */
+    mdl_entity_ref_t ref; /* entity: mdl_asset_t */
     const char *filename; /* NULL: as it is, as title */
     const char *title;
     int set_content_type; /* also to NULL */

@@ -26,7 +26,7 @@ static apr_status_t category_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
                                "There is no such category.");
     }
     if (rv == APR_SUCCESS) {
-        ref->found = category_of_row(row, p);
+        ref->entity = category_of_row(row, p);
     }
     return rv;
 }

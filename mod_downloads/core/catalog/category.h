@@ -17,7 +17,7 @@ typedef struct {
 
 /** What create and change take.  Refused, as find and delete: 404 category_not_found. */
 typedef struct {
-    mdl_entity_ref_t ref; /* found: mdl_category_t */
+    mdl_entity_ref_t ref; /* entity: mdl_category_t */
     const char *name;
 } mdl_category_edit_t;
 

@@ -5,7 +5,7 @@
 #include "core/catalog/references.h"
 #include "core/ids.h"
 
-static mdl_license_tag_t *tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
+static mdl_license_tag_t *license_tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_license_tag_t *tag = apr_pcalloc(p, sizeof *tag);
 
@@ -20,9 +20,9 @@ static mdl_license_tag_t *tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
 }
 
 /* Runs a statement that gives the tag. */
-static apr_status_t license_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
-                                       mdl_statement_t statement, apr_pool_t *p,
-                                       const mdl_arg_t *args, apr_size_t nargs)
+static apr_status_t license_tag_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
+                                           mdl_statement_t statement, apr_pool_t *p,
+                                           const mdl_arg_t *args, apr_size_t nargs)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, statement, &row, p, args, nargs);
@@ -32,7 +32,7 @@ static apr_status_t license_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
                                "There is no such license key tag.");
     }
     if (rv == APR_SUCCESS) {
-        ref->found = tag_of_row(row, p);
+        ref->entity = license_tag_of_row(row, p);
     }
     return rv;
 }
@@ -41,15 +41,15 @@ apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, mdl_license_tag
 {
     mdl_arg_t now = mdl_int(apr_time_now());
 
-    return license_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_INSERT, p,
-                              MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name),
-                                       mdl_count_or_null(edit->low_stock_threshold), now, now));
+    return license_tag_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_INSERT, p,
+                                  MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name),
+                                           mdl_count_or_null(edit->low_stock_threshold), now, now));
 }
 
 apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    return license_select_one(db, ref, MDL_Q_LICENSE_TAG_BY_ID, p,
-                              MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    return license_tag_select_one(db, ref, MDL_Q_LICENSE_TAG_BY_ID, p,
+                                  MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 }
 
 apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, mdl_license_tag_edit_t *edit)
@@ -57,11 +57,11 @@ apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, mdl_license_tag
     if (edit->name == NULL && !edit->set_threshold) {
         return mdl_license_tag_find(db, p, &edit->ref);
     }
-    return license_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_CHANGE, p,
-                              MDL_ARGS(mdl_text(edit->name), mdl_int(edit->set_threshold),
-                                       mdl_count_or_null(edit->low_stock_threshold),
-                                       mdl_int(apr_time_now()), mdl_int(edit->ref.id),
-                                       mdl_int(edit->ref.shop_id)));
+    return license_tag_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_CHANGE, p,
+                                  MDL_ARGS(mdl_text(edit->name), mdl_int(edit->set_threshold),
+                                           mdl_count_or_null(edit->low_stock_threshold),
+                                           mdl_int(apr_time_now()), mdl_int(edit->ref.id),
+                                           mdl_int(edit->ref.shop_id)));
 }
 
 apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
@@ -69,8 +69,8 @@ apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_
     static const mdl_reference_query_t holders[] = {
         {MDL_Q_LICENSE_TAG_MAPPINGS, MDL_REFERENCE_MAPPING},
         {MDL_Q_LICENSE_TAG_ORDERS, MDL_REFERENCE_WAITING_ORDER}};
-    apr_status_t rv = license_select_one(db, ref, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p,
-                                         MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = license_tag_select_one(db, ref, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p,
+                                             MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
     if (rv == APR_SUCCESS) {
         rv = mdl_references_check(db, ref, holders, sizeof holders / sizeof *holders,
@@ -93,7 +93,7 @@ apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *
 
     page->found = apr_array_make(p, page->rows, sizeof(mdl_license_tag_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(page->found, mdl_license_tag_t *) = tag_of_row(rows, p);
+        APR_ARRAY_PUSH(page->found, mdl_license_tag_t *) = license_tag_of_row(rows, p);
     }
     return rv;
 }
@@ -123,8 +123,8 @@ apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64
 }
 
 /* Locks a tag; *available gets how many keys it has to give.  APR_ENOENT when it was deleted. */
-static apr_status_t lock_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t *available,
-                             apr_pool_t *p)
+static apr_status_t license_lock_tag(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t *available,
+                                     apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_LICENSE_TAG_LOCK, &row, p,
@@ -144,7 +144,7 @@ static apr_status_t license_count(mdl_db_t *db, apr_int64_t tag_id, apr_int64_t 
 }
 
 /* The rows of who gets which key as a JSON object, key → assignment. */
-static const char *read_pairs(mdl_rows_t *rows, apr_int64_t *given, apr_pool_t *p)
+static const char *license_read_pairs(mdl_rows_t *rows, apr_int64_t *given, apr_pool_t *p)
 {
     mdl_json_t *pairs = mdl_json_object(p);
 
@@ -172,13 +172,13 @@ static apr_status_t license_give(mdl_db_t *db, apr_int64_t tag_id, const char *p
     return rv == APR_SUCCESS ? license_count(db, tag_id, -given, given, p) : rv;
 }
 
-static apr_status_t fill_order_from(mdl_db_t *db, apr_int64_t order_id, apr_int64_t tag_id,
-                                    apr_int64_t *given, apr_pool_t *p)
+static apr_status_t license_fill_order_from(mdl_db_t *db, apr_int64_t order_id, apr_int64_t tag_id,
+                                            apr_int64_t *given, apr_pool_t *p)
 {
     apr_int64_t available;
     const char *pairs;
     mdl_rows_t *rows;
-    apr_status_t rv = lock_tag(db, tag_id, &available, p);
+    apr_status_t rv = license_lock_tag(db, tag_id, &available, p);
 
     *given = 0;
     if (rv == APR_ENOENT || (rv == APR_SUCCESS && available == 0)) {
@@ -192,7 +192,7 @@ static apr_status_t fill_order_from(mdl_db_t *db, apr_int64_t order_id, apr_int6
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    pairs = read_pairs(rows, given, p);
+    pairs = license_read_pairs(rows, given, p);
     return license_give(db, tag_id, pairs, *given, p);
 }
 
@@ -207,15 +207,15 @@ apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int6
     while (rv == APR_SUCCESS && mdl_rows_next(tags)) {
         apr_int64_t n;
 
-        rv = fill_order_from(db, order_id, mdl_rows_int(tags, 0), &n, p);
+        rv = license_fill_order_from(db, order_id, mdl_rows_int(tags, 0), &n, p);
         *given += n;
     }
     return rv;
 }
 
 /* Gives a tag's keys to all that wait for them, and notes that with their orders. */
-static apr_status_t fill_tag(mdl_db_t *db, const mdl_license_add_t *add, apr_int64_t available,
-                             apr_pool_t *p)
+static apr_status_t license_fill_tag(mdl_db_t *db, const mdl_license_add_t *add,
+                                     apr_int64_t available, apr_pool_t *p)
 {
     apr_int64_t given;
     const char *pairs;
@@ -227,7 +227,7 @@ static apr_status_t fill_tag(mdl_db_t *db, const mdl_license_add_t *add, apr_int
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    pairs = read_pairs(rows, &given, p);
+    pairs = license_read_pairs(rows, &given, p);
     rv = license_give(db, add->ref.id, pairs, given, p);
     return rv != APR_SUCCESS || given == 0
                ? rv
@@ -245,7 +245,7 @@ apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add
     if ((rv = mdl_license_tag_find(db, p, &add->ref)) != APR_SUCCESS) {
         return rv;
     }
-    rv = lock_tag(db, tag_id, &available, p);
+    rv = license_lock_tag(db, tag_id, &available, p);
     if (rv == APR_ENOENT) { /* deleted in the same moment */
         return mdl_license_tag_find(db, p, &add->ref);
     }
@@ -262,5 +262,5 @@ apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add
         return APR_SUCCESS;
     }
     rv = license_count(db, tag_id, add->added, 0, p);
-    return rv == APR_SUCCESS ? fill_tag(db, add, available + add->added, p) : rv;
+    return rv == APR_SUCCESS ? license_fill_tag(db, add, available + add->added, p) : rv;
 }

@@ -27,7 +27,7 @@ typedef struct {
 
 /** What create and change take.  Refused, as find and delete: 404 license_key_tag_not_found. */
 typedef struct {
-    mdl_entity_ref_t ref;            /* found: mdl_license_tag_t */
+    mdl_entity_ref_t ref;            /* entity: mdl_license_tag_t */
     const char *name;                /* NULL: as it was */
     int set_threshold;               /* of change: whether low_stock_threshold counts */
     apr_int64_t low_stock_threshold; /* -1: none */
@@ -55,7 +55,7 @@ apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *
  * license_keys_assigned to each order that got some.  Refused: 404.
  */
 typedef struct {
-    mdl_entity_ref_t ref;   /* the tag; found: mdl_license_tag_t, as it was before */
+    mdl_entity_ref_t ref;   /* the tag; entity: mdl_license_tag_t, as it was before */
     const char *key_id;     /* the API key that asks; NULL: the service */
     const mdl_json_t *keys; /* an array of strings */
     apr_int64_t added;      /* out */

@@ -27,7 +27,7 @@ static apr_status_t link_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_sta
         return mdl_problem_set(ref->problem, 404, "link_not_found", "There is no such link.");
     }
     if (rv == APR_SUCCESS) {
-        ref->found = link_of_row(row, p);
+        ref->entity = link_of_row(row, p);
     }
     return rv;
 }

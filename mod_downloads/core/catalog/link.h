@@ -18,7 +18,7 @@ typedef struct {
 
 /** What create and change take.  Refused, as find and delete: 404 link_not_found. */
 typedef struct {
-    mdl_entity_ref_t ref; /* found: mdl_link_t */
+    mdl_entity_ref_t ref; /* entity: mdl_link_t */
     const char *title;
     const char *url;
 } mdl_link_edit_t;

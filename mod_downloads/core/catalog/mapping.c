@@ -24,7 +24,7 @@ static const struct {
 #define CONTENTS (sizeof contents / sizeof *contents)
 
 /* The list of ids that contents[i] is about. */
-static apr_array_header_t **list_of(mdl_mapping_t *mapping, apr_size_t i)
+static apr_array_header_t **mapping_list_of(mdl_mapping_t *mapping, apr_size_t i)
 {
     apr_array_header_t **lists[CONTENTS] = {&mapping->file_ids, &mapping->pack_ids,
                                             &mapping->link_ids, &mapping->license_key_tag_ids};
@@ -38,7 +38,7 @@ static int mapping_compare(const void *a, const void *b)
 }
 
 /* One value for a set, whatever its order. */
-static const char *hash_of(const apr_array_header_t *variants, apr_pool_t *p)
+static const char *mapping_variants_hash(const apr_array_header_t *variants, apr_pool_t *p)
 {
     apr_array_header_t *sorted = apr_array_copy(p, variants);
     unsigned char digest[MDL_SHA256_LENGTH];
@@ -53,12 +53,12 @@ static const char *hash_of(const apr_array_header_t *variants, apr_pool_t *p)
     return mdl_base64url(digest, sizeof digest, p);
 }
 
-static apr_status_t check_references(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
+static apr_status_t mapping_check_references(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;
 
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
-        rv = mdl_ids_check(db, contents[i].known, put->shop_id, *list_of(&put->mapping, i),
+        rv = mdl_ids_check(db, contents[i].known, put->shop_id, *mapping_list_of(&put->mapping, i),
                            contents[i].member, put->problem, p);
     }
     return rv == APR_SUCCESS && put->problem->details != NULL
@@ -67,7 +67,7 @@ static apr_status_t check_references(mdl_db_t *db, mdl_mapping_put_t *put, apr_p
                : rv;
 }
 
-static apr_status_t delete_lists(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
+static apr_status_t mapping_delete_lists(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 {
     apr_status_t rv = mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_DELETE, NULL, p,
                                   MDL_ARGS(mdl_int(id)));
@@ -78,7 +78,8 @@ static apr_status_t delete_lists(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
     return rv;
 }
 
-static apr_status_t insert_variants(mdl_db_t *db, const mdl_mapping_t *mapping, apr_pool_t *p)
+static apr_status_t mapping_insert_variants(mdl_db_t *db, const mdl_mapping_t *mapping,
+                                            apr_pool_t *p)
 {
     const apr_array_header_t *variants = mapping->storefront_variant_ids;
     mdl_json_t *array = mdl_json_array(p);
@@ -93,12 +94,12 @@ static apr_status_t insert_variants(mdl_db_t *db, const mdl_mapping_t *mapping, 
                        MDL_ARGS(mdl_int(mapping->id), mdl_text(mdl_json_text(array, NULL, p))));
 }
 
-static apr_status_t insert_lists(mdl_db_t *db, mdl_mapping_t *mapping, apr_pool_t *p)
+static apr_status_t mapping_insert_lists(mdl_db_t *db, mdl_mapping_t *mapping, apr_pool_t *p)
 {
-    apr_status_t rv = insert_variants(db, mapping, p);
+    apr_status_t rv = mapping_insert_variants(db, mapping, p);
 
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
-        const apr_array_header_t *ids = *list_of(mapping, i);
+        const apr_array_header_t *ids = *mapping_list_of(mapping, i);
 
         if (ids != NULL && ids->nelts > 0) {
             rv = mdl_db_exec(db, contents[i].insert, NULL, p,
@@ -108,7 +109,7 @@ static apr_status_t insert_lists(mdl_db_t *db, mdl_mapping_t *mapping, apr_pool_
     return rv;
 }
 
-static void read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)
+static void mapping_read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)
 {
     put->mapping.id = mdl_rows_int(row, 0);
     put->mapping.created_at = mdl_rows_int(row, 1);
@@ -122,25 +123,26 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put
     mdl_rows_t *row;
     apr_status_t rv;
 
-    if ((rv = check_references(db, put, p)) != APR_SUCCESS) {
+    if ((rv = mapping_check_references(db, put, p)) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_MAPPING_UPSERT, &row, p,
-                           MDL_ARGS(mdl_int(put->shop_id), mdl_text(mapping->storefront_product_id),
-                                    mdl_text(hash_of(mapping->storefront_variant_ids, p)),
-                                    mdl_text(mapping->download_type), mdl_int(mapping->is_active),
-                                    mdl_count_or_null(mapping->download_limit),
-                                    mdl_count_or_null(mapping->access_days),
-                                    mdl_text(mapping->content), mdl_int(now), mdl_int(now)));
+    rv = mdl_db_select_one(
+        db, MDL_Q_MAPPING_UPSERT, &row, p,
+        MDL_ARGS(mdl_int(put->shop_id), mdl_text(mapping->storefront_product_id),
+                 mdl_text(mapping_variants_hash(mapping->storefront_variant_ids, p)),
+                 mdl_text(mapping->download_type), mdl_int(mapping->is_active),
+                 mdl_count_or_null(mapping->download_limit),
+                 mdl_count_or_null(mapping->access_days), mdl_text(mapping->content), mdl_int(now),
+                 mdl_int(now)));
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    read_written(put, row);
+    mapping_read_written(put, row);
     put->created = mapping->updated_at == mapping->created_at;
-    if (!put->created && (rv = delete_lists(db, mapping->id, p)) != APR_SUCCESS) {
+    if (!put->created && (rv = mapping_delete_lists(db, mapping->id, p)) != APR_SUCCESS) {
         return rv;
     }
-    return insert_lists(db, mapping, p);
+    return mapping_insert_lists(db, mapping, p);
 }
 
 static apr_status_t mapping_not_found(mdl_problem_t *problem)
@@ -148,26 +150,26 @@ static apr_status_t mapping_not_found(mdl_problem_t *problem)
     return mdl_problem_set(problem, 404, "mapping_not_found", "There is no such mapping.");
 }
 
-static apr_status_t replace_row(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
+static apr_status_t mapping_replace_row(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
 {
     const mdl_mapping_t *mapping = &put->mapping;
     mdl_rows_t *row;
     apr_status_t rv;
 
-    rv = mdl_db_select_one(db, MDL_Q_MAPPING_REPLACE, &row, p,
-                           MDL_ARGS(mdl_text(mapping->storefront_product_id),
-                                    mdl_text(hash_of(mapping->storefront_variant_ids, p)),
-                                    mdl_text(mapping->download_type), mdl_int(mapping->is_active),
-                                    mdl_count_or_null(mapping->download_limit),
-                                    mdl_count_or_null(mapping->access_days),
-                                    mdl_text(mapping->content), mdl_int(apr_time_now()),
-                                    mdl_int(mapping->id), mdl_int(put->shop_id)));
+    rv = mdl_db_select_one(
+        db, MDL_Q_MAPPING_REPLACE, &row, p,
+        MDL_ARGS(mdl_text(mapping->storefront_product_id),
+                 mdl_text(mapping_variants_hash(mapping->storefront_variant_ids, p)),
+                 mdl_text(mapping->download_type), mdl_int(mapping->is_active),
+                 mdl_count_or_null(mapping->download_limit),
+                 mdl_count_or_null(mapping->access_days), mdl_text(mapping->content),
+                 mdl_int(apr_time_now()), mdl_int(mapping->id), mdl_int(put->shop_id)));
     if (rv == MDL_DB_EUNIQUE) {
         return mdl_problem_set(put->problem, 409, "mapping_exists",
                                "Another mapping has this product and set of variants.");
     }
     if (rv == APR_SUCCESS) {
-        read_written(put, row);
+        mapping_read_written(put, row);
     }
     return rv == APR_ENOENT ? mapping_not_found(put->problem) : rv;
 }
@@ -177,12 +179,12 @@ apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t 
     apr_status_t rv;
 
     put->created = 0;
-    if ((rv = replace_row(db, put, p)) != APR_SUCCESS ||
-        (rv = check_references(db, put, p)) != APR_SUCCESS ||
-        (rv = delete_lists(db, put->mapping.id, p)) != APR_SUCCESS) {
+    if ((rv = mapping_replace_row(db, put, p)) != APR_SUCCESS ||
+        (rv = mapping_check_references(db, put, p)) != APR_SUCCESS ||
+        (rv = mapping_delete_lists(db, put->mapping.id, p)) != APR_SUCCESS) {
         return rv;
     }
-    return insert_lists(db, &put->mapping, p);
+    return mapping_insert_lists(db, &put->mapping, p);
 }
 
 static mdl_mapping_t *mapping_of_row(const mdl_rows_t *row, apr_pool_t *p)
@@ -200,23 +202,24 @@ static mdl_mapping_t *mapping_of_row(const mdl_rows_t *row, apr_pool_t *p)
     mapping->updated_at = mdl_rows_int(row, 8);
     mapping->storefront_variant_ids = apr_array_make(p, 2, sizeof(const char *));
     for (apr_size_t i = 0; i < CONTENTS; i++) {
-        *list_of(mapping, i) = apr_array_make(p, 2, sizeof(apr_int64_t));
+        *mapping_list_of(mapping, i) = apr_array_make(p, 2, sizeof(apr_int64_t));
     }
     return mapping;
 }
 
 /* One element of a list: 0 is the variants', 1 and up those of contents. */
-static void add_element(mdl_mapping_t *mapping, apr_size_t list, const char *element)
+static void mapping_add_element(mdl_mapping_t *mapping, apr_size_t list, const char *element)
 {
     if (list == 0) {
         APR_ARRAY_PUSH(mapping->storefront_variant_ids, const char *) = element;
     } else {
-        APR_ARRAY_PUSH(*list_of(mapping, list - 1), apr_int64_t) = apr_atoi64(element);
+        APR_ARRAY_PUSH(*mapping_list_of(mapping, list - 1), apr_int64_t) = apr_atoi64(element);
     }
 }
 
 /* The lists of mappings (mdl_mapping_t *) that are there in descending order of their ids. */
-static apr_status_t read_lists(mdl_db_t *db, const apr_array_header_t *mappings, apr_pool_t *p)
+static apr_status_t mapping_read_lists(mdl_db_t *db, const apr_array_header_t *mappings,
+                                       apr_pool_t *p)
 {
     apr_array_header_t *ids = apr_array_make(p, mappings->nelts, sizeof(apr_int64_t));
     int at = 0;
@@ -234,8 +237,8 @@ static apr_status_t read_lists(mdl_db_t *db, const apr_array_header_t *mappings,
         while (APR_ARRAY_IDX(ids, at, apr_int64_t) != mdl_rows_int(rows, 0)) {
             at++;
         }
-        add_element(APR_ARRAY_IDX(mappings, at, mdl_mapping_t *), (apr_size_t)mdl_rows_int(rows, 1),
-                    mdl_rows_text(rows, 2));
+        mapping_add_element(APR_ARRAY_IDX(mappings, at, mdl_mapping_t *),
+                            (apr_size_t)mdl_rows_int(rows, 1), mdl_rows_text(rows, 2));
     }
     return rv;
 }
@@ -250,8 +253,8 @@ apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *fin
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? mapping_not_found(find->problem) : rv;
     }
-    APR_ARRAY_PUSH(mappings, mdl_mapping_t *) = find->found = mapping_of_row(row, p);
-    return read_lists(db, mappings, p);
+    APR_ARRAY_PUSH(mappings, mdl_mapping_t *) = find->entity = mapping_of_row(row, p);
+    return mapping_read_lists(db, mappings, p);
 }
 
 /* Keeps the row for the orders that were made under the mapping, and of its lists only what those
@@ -262,7 +265,7 @@ static apr_status_t mapping_retire(mdl_db_t *db, apr_int64_t id, int live, apr_p
     apr_status_t rv;
 
     if (!live) {
-        rv = delete_lists(db, id, p);
+        rv = mapping_delete_lists(db, id, p);
     } else {
         rv = mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_DELETE, NULL, p, MDL_ARGS(mdl_int(id)));
         if (rv == APR_SUCCESS) {
@@ -291,12 +294,12 @@ apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *f
     if (mdl_rows_int(row, 0)) {
         return mapping_retire(db, find->id, (int)mdl_rows_int(row, 1), p);
     }
-    rv = delete_lists(db, find->id, p);
+    rv = mapping_delete_lists(db, find->id, p);
     return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_MAPPING_DELETE, NULL, p, MDL_ARGS(id)) : rv;
 }
 
-static apr_status_t select_page(mdl_db_t *db, const mdl_mapping_list_t *list, mdl_rows_t **rows,
-                                apr_pool_t *p)
+static apr_status_t mapping_select_page(mdl_db_t *db, const mdl_mapping_list_t *list,
+                                        mdl_rows_t **rows, apr_pool_t *p)
 {
     mdl_arg_t shop = mdl_int(list->page.shop_id);
     mdl_arg_t before = mdl_int(list->page.before);
@@ -312,13 +315,13 @@ apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, mdl_mapping_list_t *l
 {
     apr_array_header_t *found = apr_array_make(p, list->page.rows, sizeof(mdl_mapping_t *));
     mdl_rows_t *rows;
-    apr_status_t rv = select_page(db, list, &rows, p);
+    apr_status_t rv = mapping_select_page(db, list, &rows, p);
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(found, mdl_mapping_t *) = mapping_of_row(rows, p);
     }
     list->page.found = found;
-    return rv == APR_SUCCESS ? read_lists(db, found, p) : rv;
+    return rv == APR_SUCCESS ? mapping_read_lists(db, found, p) : rv;
 }
 
 apr_status_t mdl_mapping_match(mdl_db_t *db, apr_int64_t shop_id, const char *product_id,

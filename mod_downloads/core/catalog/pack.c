@@ -53,14 +53,14 @@ static apr_status_t pack_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_sta
         return mdl_problem_set(ref->problem, 404, "pack_not_found", "There is no such pack.");
     }
     if (rv == APR_SUCCESS) {
-        ref->found = pack_of_row(row, p);
+        ref->entity = pack_of_row(row, p);
     }
     return rv;
 }
 
-static apr_status_t put_files(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_pool_t *p)
+static apr_status_t pack_put_files(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_pool_t *p)
 {
-    const mdl_pack_t *pack = edit->ref.found;
+    const mdl_pack_t *pack = edit->ref.entity;
     apr_status_t rv = mdl_ids_check(db, MDL_Q_ASSET_KNOWN, edit->ref.shop_id, edit->file_ids,
                                     "file_ids", edit->ref.problem, p);
 
@@ -83,7 +83,7 @@ static apr_status_t pack_complete(mdl_db_t *db, const mdl_entity_ref_t *ref, apr
 {
     apr_array_header_t *packs = apr_array_make(p, 1, sizeof(mdl_pack_t *));
 
-    APR_ARRAY_PUSH(packs, mdl_pack_t *) = ref->found;
+    APR_ARRAY_PUSH(packs, mdl_pack_t *) = ref->entity;
     return pack_read_files(db, packs, p);
 }
 
@@ -94,7 +94,7 @@ apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit)
         db, &edit->ref, MDL_Q_PACK_INSERT, p,
         MDL_ARGS(mdl_int(edit->ref.shop_id), mdl_text(edit->name), now, now));
 
-    if (rv == APR_SUCCESS && (rv = put_files(db, edit, p)) == APR_SUCCESS) {
+    if (rv == APR_SUCCESS && (rv = pack_put_files(db, edit, p)) == APR_SUCCESS) {
         rv = pack_complete(db, &edit->ref, p);
     }
     return rv;
@@ -121,7 +121,7 @@ apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit)
     if (rv == APR_SUCCESS && edit->file_ids != NULL) {
         rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->ref.id)));
     }
-    if (rv == APR_SUCCESS && (rv = put_files(db, edit, p)) == APR_SUCCESS) {
+    if (rv == APR_SUCCESS && (rv = pack_put_files(db, edit, p)) == APR_SUCCESS) {
         rv = pack_complete(db, &edit->ref, p);
     }
     return rv;

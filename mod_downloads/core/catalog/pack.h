@@ -19,7 +19,7 @@ typedef struct {
 /** What create and change take.  Refused: 422 unknown_reference with each faulty id, and as find
     and delete 404 pack_not_found. */
 typedef struct {
-    mdl_entity_ref_t ref; /* found: mdl_pack_t */
+    mdl_entity_ref_t ref; /* entity: mdl_pack_t */
     const char *name;
     const apr_array_header_t *file_ids;
 } mdl_pack_edit_t;

@@ -13,7 +13,7 @@ static const struct {
     [MDL_REFERENCE_WAITING_ORDER] = {"held_by_order", "/orders/", "Order", "waits for keys of"},
 };
 
-static int is_noted(const mdl_problem_t *problem, const char *pointer)
+static int references_is_noted(const mdl_problem_t *problem, const char *pointer)
 {
     for (int i = 0; problem->details != NULL && i < problem->details->nelts; i++) {
         if (strcmp(APR_ARRAY_IDX(problem->details, i, mdl_problem_detail_t).pointer, pointer) ==
@@ -36,7 +36,7 @@ static apr_status_t references_note(mdl_db_t *db, const mdl_entity_ref_t *thing,
         const char *id = mdl_rows_text(rows, 0);
         const char *pointer = apr_pstrcat(p, kinds[holder->kind].path, id, NULL);
 
-        if (!is_noted(thing->problem, pointer)) {
+        if (!references_is_noted(thing->problem, pointer)) {
             mdl_problem_add_detail(thing->problem, pointer, kinds[holder->kind].code,
                                    apr_psprintf(p, "%s %s %s this %s.", kinds[holder->kind].name,
                                                 id, kinds[holder->kind].verb, noun),

@@ -43,7 +43,7 @@ static apr_status_t upload_finished(mdl_problem_t *problem)
                            "The upload has been completed or aborted already.");
 }
 
-static apr_status_t over_quota(mdl_problem_t *problem)
+static apr_status_t upload_over_quota(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 422, "storage_quota_exceeded",
                            "The file is larger than what is left of the shop's storage quota.");
@@ -59,7 +59,7 @@ apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *b
     if (rv == APR_SUCCESS && begin->quota != 0 && upload->size > 0) {
         rv = mdl_shop_room(db, upload->shop_id, begin->quota, &room, p);
         if (rv == APR_SUCCESS && upload->size > room) {
-            rv = over_quota(begin->problem);
+            rv = upload_over_quota(begin->problem);
         }
     }
     if (rv != APR_SUCCESS) {
@@ -89,7 +89,7 @@ apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload
     return rv;
 }
 
-static int is(const mdl_upload_t *upload, const char *status)
+static int upload_is(const mdl_upload_t *upload, const char *status)
 {
     return strcmp(upload->status, status) == 0;
 }
@@ -97,11 +97,11 @@ static int is(const mdl_upload_t *upload, const char *status)
 /* Without having been completed. */
 static int upload_expired(const mdl_upload_t *upload)
 {
-    return !is(upload, MDL_UPLOAD_COMPLETED) && upload->expires_at <= apr_time_now();
+    return !upload_is(upload, MDL_UPLOAD_COMPLETED) && upload->expires_at <= apr_time_now();
 }
 
-static apr_status_t count_bytes(mdl_storage_t *storage, const mdl_upload_t *upload,
-                                apr_int64_t *bytes, apr_pool_t *p)
+static apr_status_t upload_count_bytes(mdl_storage_t *storage, const mdl_upload_t *upload,
+                                       apr_int64_t *bytes, apr_pool_t *p)
 {
     apr_status_t rv;
 
@@ -117,11 +117,12 @@ static apr_status_t count_bytes(mdl_storage_t *storage, const mdl_upload_t *uplo
 apr_status_t mdl_upload_offset(mdl_storage_t *storage, const mdl_upload_t *upload,
                                apr_int64_t *offset, apr_pool_t *p)
 {
-    *offset = is(upload, MDL_UPLOAD_COMPLETED) ? upload->size : 0;
-    return is(upload, MDL_UPLOAD_OPEN) ? count_bytes(storage, upload, offset, p) : APR_SUCCESS;
+    *offset = upload_is(upload, MDL_UPLOAD_COMPLETED) ? upload->size : 0;
+    return upload_is(upload, MDL_UPLOAD_OPEN) ? upload_count_bytes(storage, upload, offset, p)
+                                              : APR_SUCCESS;
 }
 
-static apr_status_t find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr_pool_t *p)
+static apr_status_t upload_find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr_pool_t *p)
 {
     apr_status_t rv = mdl_upload_find(db, get->id, &get->upload, p);
 
@@ -134,7 +135,7 @@ static apr_status_t find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr_pool_t
 
 apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get)
 {
-    apr_status_t rv = find_of_shop(db, get, p);
+    apr_status_t rv = upload_find_of_shop(db, get, p);
 
     return rv == APR_SUCCESS ? mdl_upload_offset(get->storage, get->upload, &get->offset, p) : rv;
 }
@@ -148,7 +149,8 @@ apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t 
     if (rv == APR_ENOENT) {
         return upload_not_found(get->problem);
     }
-    if (rv == APR_SUCCESS && (upload_expired(get->upload) || is(get->upload, MDL_UPLOAD_ABORTED))) {
+    if (rv == APR_SUCCESS &&
+        (upload_expired(get->upload) || upload_is(get->upload, MDL_UPLOAD_ABORTED))) {
         return mdl_problem_set(get->problem, 410, "upload_gone",
                                "This upload has expired or was aborted; begin another.");
     }
@@ -159,7 +161,7 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_upload_get_t *get = arg;
     apr_int64_t changed = 0;
-    apr_status_t rv = find_of_shop(db, get, p);
+    apr_status_t rv = upload_find_of_shop(db, get, p);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_UPLOAD_ABORT, &changed, p,
@@ -200,16 +202,17 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
 }
 
 /* What a second request to complete finds. */
-static apr_status_t find_completed(mdl_db_t *db, mdl_upload_complete_t *complete, apr_pool_t *p)
+static apr_status_t upload_find_completed(mdl_db_t *db, mdl_upload_complete_t *complete,
+                                          apr_pool_t *p)
 {
     mdl_upload_get_t get = {
         .id = complete->id, .shop_id = complete->shop_id, .problem = complete->problem};
-    apr_status_t rv = find_of_shop(db, &get, p);
+    apr_status_t rv = upload_find_of_shop(db, &get, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (is(get.upload, MDL_UPLOAD_ABORTED) || complete->asset_id != 0) {
+    if (upload_is(get.upload, MDL_UPLOAD_ABORTED) || complete->asset_id != 0) {
         return upload_finished(complete->problem);
     }
     complete->repeated = 1;
@@ -240,7 +243,7 @@ static apr_status_t upload_check_bytes(const mdl_upload_complete_t *complete,
                                        const mdl_upload_t *upload, apr_pool_t *p)
 {
     apr_int64_t bytes;
-    apr_status_t rv = count_bytes(complete->storage, upload, &bytes, p);
+    apr_status_t rv = upload_count_bytes(complete->storage, upload, &bytes, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -258,8 +261,8 @@ static apr_status_t upload_check_bytes(const mdl_upload_complete_t *complete,
     return APR_SUCCESS;
 }
 
-static apr_status_t find_asset(mdl_db_t *db, mdl_upload_complete_t *complete,
-                               const mdl_upload_t *upload, apr_pool_t *p)
+static apr_status_t upload_make_asset(mdl_db_t *db, mdl_upload_complete_t *complete,
+                                      const mdl_upload_t *upload, apr_pool_t *p)
 {
     mdl_asset_t *asset;
 
@@ -276,8 +279,8 @@ static apr_status_t find_asset(mdl_db_t *db, mdl_upload_complete_t *complete,
 }
 
 /* The blob is there already: its row came with its digest. */
-static apr_status_t make_ready(mdl_db_t *db, mdl_upload_complete_t *complete,
-                               const mdl_upload_t *upload, apr_pool_t *p)
+static apr_status_t upload_make_ready(mdl_db_t *db, mdl_upload_complete_t *complete,
+                                      const mdl_upload_t *upload, apr_pool_t *p)
 {
     mdl_asset_bytes_t bytes = {.blob = {.sha256 = upload->sha256, .size = upload->size},
                                .content_type = upload->content_type,
@@ -285,15 +288,15 @@ static apr_status_t make_ready(mdl_db_t *db, mdl_upload_complete_t *complete,
     apr_status_t rv = mdl_asset_ready(db, complete->asset->id, &bytes, p);
 
     if (rv == APR_ENOSPC) {
-        return over_quota(complete->problem);
+        return upload_over_quota(complete->problem);
     }
     return rv == APR_SUCCESS ? mdl_asset_find(db, complete->shop_id, complete->asset->id,
                                               &complete->asset, complete->problem, p)
                              : rv;
 }
 
-static apr_status_t queue_verification(mdl_db_t *db, mdl_upload_complete_t *complete,
-                                       const mdl_upload_t *upload, apr_pool_t *p)
+static apr_status_t upload_queue_verification(mdl_db_t *db, mdl_upload_complete_t *complete,
+                                              const mdl_upload_t *upload, apr_pool_t *p)
 {
     apr_int64_t room;
     apr_status_t rv = mdl_asset_room(db, complete->asset->id, complete->quota, &room, p);
@@ -302,7 +305,7 @@ static apr_status_t queue_verification(mdl_db_t *db, mdl_upload_complete_t *comp
         return rv;
     }
     if (room >= 0 && upload->size > room) {
-        return over_quota(complete->problem);
+        return upload_over_quota(complete->problem);
     }
     complete->job = apr_pcalloc(p, sizeof *complete->job);
     *complete->job = (mdl_job_t){.id = mdl_ulid("job_", p),
@@ -318,8 +321,8 @@ static apr_status_t queue_verification(mdl_db_t *db, mdl_upload_complete_t *comp
 
 /* The category before the upload, as who deletes a category takes them.  One that is gone by now is
    none. */
-static apr_status_t hold_category(mdl_db_t *db, const mdl_upload_complete_t *complete,
-                                  apr_pool_t *p)
+static apr_status_t upload_hold_category(mdl_db_t *db, const mdl_upload_complete_t *complete,
+                                         apr_pool_t *p)
 {
     mdl_problem_t unused = {0};
     mdl_upload_t *upload;
@@ -339,25 +342,25 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complet
 
     complete->repeated = 0;
     complete->job = NULL;
-    if ((rv = hold_category(db, complete, p)) != APR_SUCCESS) {
+    if ((rv = upload_hold_category(db, complete, p)) != APR_SUCCESS) {
         return rv;
     }
     rv = mdl_db_select_one(
         db, MDL_Q_UPLOAD_COMPLETE, &row, p,
         MDL_ARGS(mdl_text(complete->id), mdl_int(complete->shop_id), mdl_int(apr_time_now())));
     if (rv == APR_ENOENT) {
-        return find_completed(db, complete, p);
+        return upload_find_completed(db, complete, p);
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
     upload = upload_of_row(row, p);
     if ((rv = upload_check_bytes(complete, upload, p)) != APR_SUCCESS ||
-        (rv = find_asset(db, complete, upload, p)) != APR_SUCCESS) {
+        (rv = upload_make_asset(db, complete, upload, p)) != APR_SUCCESS) {
         return rv;
     }
-    rv = upload->sha256 != NULL ? make_ready(db, complete, upload, p)
-                                : queue_verification(db, complete, upload, p);
+    rv = upload->sha256 != NULL ? upload_make_ready(db, complete, upload, p)
+                                : upload_queue_verification(db, complete, upload, p);
     return rv == APR_SUCCESS
                ? mdl_db_exec(db, MDL_Q_UPLOAD_SET_ASSET, NULL, p,
                              MDL_ARGS(mdl_int(complete->asset->id), mdl_text(upload->id)))

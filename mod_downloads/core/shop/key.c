@@ -14,7 +14,7 @@
 
 static const char base62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-static void checksum_of(const char *text, apr_size_t length, char checksum[CHECKSUM_LENGTH + 1])
+static void token_checksum(const char *text, apr_size_t length, char checksum[CHECKSUM_LENGTH + 1])
 {
     apr_uint32_t crc = mdl_crc32(0, text, length);
 
@@ -37,7 +37,7 @@ int mdl_token_parse(const char *text, mdl_token_t *token)
         strspn(secret, base62) != MDL_KEY_SECRET_LENGTH + CHECKSUM_LENGTH) {
         return 0;
     }
-    checksum_of(text, body, checksum);
+    token_checksum(text, body, checksum);
     if (memcmp(text + body, checksum, CHECKSUM_LENGTH) != 0) {
         return 0;
     }
@@ -52,7 +52,7 @@ void mdl_token_mac(const mdl_secret_t *secret, const mdl_token_t *token,
     mdl_secret_mac(secret, "api-key", token->secret, MDL_KEY_SECRET_LENGTH, mac);
 }
 
-static apr_status_t check_shop(mdl_db_t *db, mdl_key_create_t *create, apr_pool_t *p)
+static apr_status_t key_check_shop(mdl_db_t *db, mdl_key_create_t *create, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv;
@@ -91,14 +91,14 @@ apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *creat
         return mdl_problem_set(create->problem, 400, "invalid_request",
                                "A key's name has 1 to 100 bytes and no control characters.");
     }
-    if ((rv = check_shop(db, create, p)) != APR_SUCCESS) {
+    if ((rv = key_check_shop(db, create, p)) != APR_SUCCESS) {
         return rv;
     }
     key->id = mdl_random_base62(MDL_KEY_ID_LENGTH, p);
     key->created_at = apr_time_now();
     apr_cpystrn(token.secret, mdl_random_base62(MDL_KEY_SECRET_LENGTH, p), sizeof token.secret);
     body = apr_pstrcat(p, PREFIX, key->id, "_", token.secret, NULL);
-    checksum_of(body, strlen(body), checksum);
+    token_checksum(body, strlen(body), checksum);
     create->token = apr_pstrcat(p, body, checksum, NULL);
     mdl_token_mac(create->secret, &token, mac);
     return mdl_db_exec(db, MDL_Q_API_KEY_INSERT, NULL, p,

@@ -115,7 +115,7 @@ int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, mdl_cached_key_t *
 }
 
 /* The entry that a key has, or should take: an empty or outdated one, else the first. */
-static entry_t *place_of(table_t *table, const char *id)
+static entry_t *cache_place(table_t *table, const char *id)
 {
     unsigned at = cache_hash(id);
     entry_t *vacant = NULL;
@@ -140,7 +140,7 @@ static entry_t *place_of(table_t *table, const char *id)
 void mdl_key_cache_put(mdl_key_cache_t *cache, const mdl_cached_key_t *key, apr_int64_t epoch)
 {
     long long version = atomic_load(&cache->table->version);
-    entry_t *entry = place_of(cache->table, key->id);
+    entry_t *entry = cache_place(cache->table, key->id);
     unsigned sequence = atomic_load(&entry->sequence);
 
     if (atomic_load(&cache->table->epoch) != epoch || (sequence & 1) ||

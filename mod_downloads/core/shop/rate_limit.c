@@ -38,7 +38,7 @@ apr_status_t mdl_rate_limit_create(mdl_rate_limit_t **limit, const mdl_settings_
 }
 
 /* Of 95 bits of a random id, 64. */
-static unsigned long long rate_limit_name_of(const char *key_id)
+static unsigned long long rate_limit_name(const char *key_id)
 {
     unsigned long long name = 14695981039346656037ULL;
 
@@ -50,9 +50,9 @@ static unsigned long long rate_limit_name_of(const char *key_id)
 
 /* A bucket belongs to the first key that takes it, until httpd restarts.  Where all near places are
    taken, keys share one: too strict, never too lax. */
-static bucket_t *bucket_of(mdl_rate_limit_t *limit, const char *key_id)
+static bucket_t *rate_limit_bucket(mdl_rate_limit_t *limit, const char *key_id)
 {
-    unsigned long long name = rate_limit_name_of(key_id);
+    unsigned long long name = rate_limit_name(key_id);
 
     for (unsigned i = 0; i < PROBES; i++) {
         bucket_t *bucket = &limit->buckets[(name + i) % BUCKETS];
@@ -71,7 +71,7 @@ void mdl_rate_limit_take(mdl_rate_limit_t *limit, const char *key_id, int cost, 
     const mdl_settings_t *settings = limit->settings;
     apr_interval_time_t token = MINUTE / settings->rate_refill;
     apr_interval_time_t whole = token * settings->rate_burst;
-    bucket_t *bucket = bucket_of(limit, key_id);
+    bucket_t *bucket = rate_limit_bucket(limit, key_id);
     long long full_at = atomic_load(&bucket->full_at);
     apr_time_t then;
 

@@ -26,7 +26,7 @@ static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return shop;
 }
 
-static int domain_valid(const char *domain)
+static int shop_domain_valid(const char *domain)
 {
     apr_size_t length = strlen(domain);
 
@@ -34,7 +34,7 @@ static int domain_valid(const char *domain)
            strspn(domain, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length;
 }
 
-static apr_status_t check_name(const char *name, mdl_problem_t *problem)
+static apr_status_t shop_check_name(const char *name, mdl_problem_t *problem)
 {
     return mdl_utf8_is_name(name, 200)
                ? APR_SUCCESS
@@ -57,10 +57,10 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add)
     mdl_rows_t *row;
     apr_status_t rv;
 
-    if ((rv = check_name(shop->name, add->problem)) != APR_SUCCESS) {
+    if ((rv = shop_check_name(shop->name, add->problem)) != APR_SUCCESS) {
         return rv;
     }
-    if (!domain_valid(shop->domain)) {
+    if (!shop_domain_valid(shop->domain)) {
         return mdl_problem_set(add->problem, 400, "invalid_request",
                                "A shop's domain is a host name in lower case.");
     }
@@ -113,7 +113,7 @@ apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_statu
 }
 
 /* What is in place of a text: it stays unless another is given, and "" is none. */
-static const char *changed_text(const char *now, const char *given)
+static const char *shop_changed_text(const char *now, const char *given)
 {
     if (given == NULL) {
         return now;
@@ -121,12 +121,12 @@ static const char *changed_text(const char *now, const char *given)
     return *given != '\0' ? given : NULL;
 }
 
-static apr_status_t check_set(const mdl_shop_set_t *set)
+static apr_status_t shop_check_set(const mdl_shop_set_t *set)
 {
-    apr_status_t rv = set->name != NULL ? check_name(set->name, set->problem) : APR_SUCCESS;
+    apr_status_t rv = set->name != NULL ? shop_check_name(set->name, set->problem) : APR_SUCCESS;
 
     if (rv != APR_SUCCESS ||
-        (rv = shop_check_email(changed_text(NULL, set->email), set->problem)) != APR_SUCCESS) {
+        (rv = shop_check_email(shop_changed_text(NULL, set->email), set->problem)) != APR_SUCCESS) {
         return rv;
     }
     if (set->sender_name != NULL && *set->sender_name != '\0' &&
@@ -146,7 +146,7 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
     mdl_shop_t *shop;
     apr_status_t rv;
 
-    if ((rv = check_set(set)) != APR_SUCCESS) {
+    if ((rv = shop_check_set(set)) != APR_SUCCESS) {
         return rv;
     }
     if ((rv = mdl_shop_find(db, set->id, &shop, p)) != APR_SUCCESS) {
@@ -160,9 +160,9 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
         return rv;
     }
     shop->name = set->name != NULL ? set->name : shop->name;
-    shop->email = changed_text(shop->email, set->email);
-    shop->sender_name = changed_text(shop->sender_name, set->sender_name);
-    shop->reply_to = changed_text(shop->reply_to, set->reply_to);
+    shop->email = shop_changed_text(shop->email, set->email);
+    shop->sender_name = shop_changed_text(shop->sender_name, set->sender_name);
+    shop->reply_to = shop_changed_text(shop->reply_to, set->reply_to);
     shop->mail_delay = set->mail_delay >= 0 ? set->mail_delay : shop->mail_delay;
     shop->hold_at = set->hold_at != NULL ? set->hold_at : shop->hold_at;
     return mdl_db_exec(db, MDL_Q_SHOP_SET, NULL, p,

@@ -17,7 +17,7 @@
 #define TOTAL_LIMIT_S   20
 #define MAX_ANSWER      (1024 * 1024)
 
-static int at_most(int setting, int limit)
+static int storefront_at_most(int setting, int limit)
 {
     return setting < limit ? setting : limit;
 }
@@ -39,8 +39,8 @@ const mdl_http_policy_t *mdl_storefront_policy(const mdl_settings_t *settings, c
     }
     policy->hosts = hosts;
     policy->max_redirects = 0;
-    policy->connect_timeout_s = at_most(policy->connect_timeout_s, CONNECT_LIMIT_S);
-    policy->total_timeout_s = at_most(policy->total_timeout_s, TOTAL_LIMIT_S);
+    policy->connect_timeout_s = storefront_at_most(policy->connect_timeout_s, CONNECT_LIMIT_S);
+    policy->total_timeout_s = storefront_at_most(policy->total_timeout_s, TOTAL_LIMIT_S);
     policy->stall_timeout_s = 0; /* an answer is short, and the total is */
     policy->max_size = MAX_ANSWER;
     policy->ca_file = settings->storefront_ca_file;
@@ -48,7 +48,7 @@ const mdl_http_policy_t *mdl_storefront_policy(const mdl_settings_t *settings, c
 }
 
 /* The base URL without slashes at its end, or NULL. */
-static const char *base_of(const mdl_settings_t *settings, const char *url, apr_pool_t *p)
+static const char *storefront_base(const mdl_settings_t *settings, const char *url, apr_pool_t *p)
 {
     char *base = apr_pstrdup(p, url);
     apr_size_t length = strlen(base);
@@ -64,7 +64,7 @@ static const char *base_of(const mdl_settings_t *settings, const char *url, apr_
 }
 
 /* It becomes a header's value: visible ASCII alone. */
-static int token_is_valid(const char *token)
+static int storefront_token_valid(const char *token)
 {
     apr_size_t length = strlen(token);
 
@@ -77,7 +77,7 @@ static int token_is_valid(const char *token)
 }
 
 /* With the URL, so that a changed row does not send the token to another host. */
-static const char *owner_of(apr_int64_t shop_id, const char *url, apr_pool_t *p)
+static const char *storefront_token_owner(apr_int64_t shop_id, const char *url, apr_pool_t *p)
 {
     return apr_psprintf(p, "%" APR_INT64_T_FMT " %s", shop_id, url);
 }
@@ -85,7 +85,7 @@ static const char *owner_of(apr_int64_t shop_id, const char *url, apr_pool_t *p)
 apr_status_t mdl_storefront_token(const mdl_secret_t *secret, apr_int64_t shop_id, const char *url,
                                   const char *sealed, const char **token, apr_pool_t *p)
 {
-    return mdl_unseal(secret, PURPOSE, owner_of(shop_id, url, p), sealed, token, p);
+    return mdl_unseal(secret, PURPOSE, storefront_token_owner(shop_id, url, p), sealed, token, p);
 }
 
 static apr_status_t storefront_refuse(mdl_problem_t *problem, const char *message)
@@ -93,7 +93,7 @@ static apr_status_t storefront_refuse(mdl_problem_t *problem, const char *messag
     return mdl_problem_set(problem, 400, "invalid_request", message);
 }
 
-static apr_status_t write_connection(mdl_db_t *db, apr_int64_t shop_id, const char *url,
+static apr_status_t storefront_write(mdl_db_t *db, apr_int64_t shop_id, const char *url,
                                      const char *sealed, apr_pool_t *p)
 {
     return mdl_db_exec(
@@ -113,10 +113,12 @@ apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_sto
         return rv;
     }
     now = mdl_rows_text(row, 0);
-    *url = set->url == NULL ? now : *set->url == '\0' ? NULL : base_of(set->settings, set->url, p);
+    *url = set->url == NULL    ? now
+           : *set->url == '\0' ? NULL
+                               : storefront_base(set->settings, set->url, p);
     if (set->url != NULL && *set->url == '\0') {
         return set->token == NULL
-                   ? write_connection(db, shop_id, NULL, NULL, p)
+                   ? storefront_write(db, shop_id, NULL, NULL, p)
                    : storefront_refuse(problem, "A connection that is ended has no token.");
     }
     if (set->url != NULL && *url == NULL) {
@@ -134,13 +136,13 @@ apr_status_t mdl_storefront_set(mdl_db_t *db, apr_int64_t shop_id, const mdl_sto
         return storefront_refuse(problem,
                                  "The shop has no storefront yet: give its URL with the token.");
     }
-    if (!token_is_valid(set->token)) {
+    if (!storefront_token_valid(set->token)) {
         return storefront_refuse(problem, "An access token is one line of up to 512 visible ASCII "
                                           "characters.");
     }
-    return write_connection(
+    return storefront_write(
         db, shop_id, *url,
-        mdl_seal(set->secret, PURPOSE, owner_of(shop_id, *url, p), set->token, p), p);
+        mdl_seal(set->secret, PURPOSE, storefront_token_owner(shop_id, *url, p), set->token, p), p);
 }
 
 /* The order is asked for only where its risk is wanted: then a token that may read customers alone
