@@ -134,13 +134,14 @@ static void write_zip(mdl_request_t *request, const mdl_assignment_list_t *list,
         mdl_json_add_null(request->response, "zip");
         return;
     }
+    link->asset_id = 0;
     zip = mdl_json_add_object(request->response, "zip");
     mdl_json_add_string(zip, "filename", filename);
     mdl_json_add_int(zip, "size", size);
     mdl_json_add_string(zip, "url",
-                        mdl_signed_url_archive(request->service->secret,
-                                               request->service->settings->public_url, link,
-                                               filename, p));
+                        mdl_signed_url_file(request->service->secret,
+                                            request->service->settings->public_url, link, filename,
+                                            p));
 }
 
 static void write_urls(mdl_request_t *request)

@@ -1,8 +1,8 @@
 /*
  * A representation of known length that is made as it is sent: a file, or a ZIP of files.
  *
- * A handler sends it as one bucket of its whole length, which httpd's own filters copy and split to
- * make ranges of it; what is left of it in the end, output.h makes the bytes of.
+ * A handler sends it as one bucket of its whole length.  httpd's own filters copy and split that
+ * into ranges, and output.h turns the ranges into bytes.
  */
 #ifndef MDL_DELIVERY_BODY_H
 #define MDL_DELIVERY_BODY_H
@@ -13,8 +13,8 @@ typedef struct mdl_body_t mdl_body_t;
 
 struct mdl_body_t {
     apr_int64_t size;
-    int lasting; /* what take gave stays valid after the next call, too */
-    int is_read; /* out: a filter between has read it, and passes on bytes of its own */
+    int lasting; /* the buckets that take gave stay valid after its next call, too */
+    int is_read; /* out: a filter in between has read it, and passes on bytes of its own */
 
     /**
      * Appends buckets for at least 1 and at most length bytes from offset, and says how many in
@@ -27,7 +27,7 @@ struct mdl_body_t {
 /** A bucket of all of body, which must outlive the request's buckets: make it in r->pool. */
 apr_bucket *mdl_body_bucket(mdl_body_t *body, apr_bucket_alloc_t *alloc);
 
-/** The body that a bucket is a part of, or NULL: from its member start on, for its length. */
+/** The body that a bucket is a part of, from bucket->start for bucket->length; NULL for none. */
 mdl_body_t *mdl_body_of(const apr_bucket *bucket);
 
 #endif

@@ -4,7 +4,7 @@
 #include <apr_file_io.h>
 #include <http_core.h>
 
-/* What one call gives at most. */
+/* The most that one call of take gives. */
 #define FILES        16
 #define FILE_BYTES   (8 * 1024 * 1024)
 #define HEADER_BYTES (32 * 1024)
@@ -14,7 +14,7 @@ typedef struct {
     request_rec *r;
     mdl_storage_t *storage;
     const mdl_archive_t *archive;
-    apr_pool_t *open; /* of the files of the last call */
+    apr_pool_t *open; /* of the files that the last call opened */
 } archive_t;
 
 static const mdl_archive_file_t *file_at(const mdl_archive_t *archive, int i)
@@ -28,7 +28,7 @@ static const char *path_of(const archive_t *archive, int i, apr_pool_t *p)
                             mdl_hex(file_at(archive->archive, i)->sha256, MDL_SHA256_LENGTH, p), p);
 }
 
-/* A file of an archive is in one piece of a call at most, so each bucket has a file of its own. */
+/* Each bucket has an apr_file_t of its own, for a call takes at most one piece of each file. */
 static apr_status_t append_file(archive_t *archive, const mdl_zip_piece_t *piece,
                                 apr_bucket_brigade *to)
 {
@@ -56,7 +56,7 @@ static apr_status_t append_file(archive_t *archive, const mdl_zip_piece_t *piece
     return APR_SUCCESS;
 }
 
-static apr_int64_t archive_body_least(apr_int64_t a, apr_int64_t b)
+static apr_int64_t least(apr_int64_t a, apr_int64_t b)
 {
     return a < b ? a : b;
 }
@@ -76,13 +76,13 @@ static apr_status_t archive_body_take(mdl_body_t *body, apr_int64_t offset, apr_
     while (rv == APR_SUCCESS && *taken < length && file_bytes < FILE_BYTES &&
            header_bytes < HEADER_BYTES) {
         mdl_zip_piece(archive->archive->zip, offset + *taken, &piece);
-        piece.length = archive_body_least(piece.length, length - *taken);
+        piece.length = least(piece.length, length - *taken);
         if (piece.entry < 0) {
             rv = apr_brigade_write(to, NULL, NULL, (const char *)piece.header,
                                    (apr_size_t)piece.length);
             header_bytes += piece.length;
         } else if (files++ < FILES) {
-            piece.length = archive_body_least(piece.length, FILE_BYTES - file_bytes);
+            piece.length = least(piece.length, FILE_BYTES - file_bytes);
             rv = append_file(archive, &piece, to);
             file_bytes += piece.length;
         } else {
@@ -93,7 +93,7 @@ static apr_status_t archive_body_take(mdl_body_t *body, apr_int64_t offset, apr_
     return rv;
 }
 
-static apr_status_t look_for(const archive_t *archive, int i, apr_pool_t *p)
+static apr_status_t archive_body_check(const archive_t *archive, int i, apr_pool_t *p)
 {
     const char *path = path_of(archive, i, p);
     apr_finfo_t info;
@@ -127,7 +127,7 @@ apr_status_t mdl_body_archive_open(mdl_body_t **body, request_rec *r, mdl_storag
     apr_pool_tag(scratch, "mdl_body_archive_open");
     for (int i = 0; rv == APR_SUCCESS && i < archive->files->nelts; i++) {
         *missing = i;
-        rv = look_for(made, i, scratch);
+        rv = archive_body_check(made, i, scratch);
         apr_pool_clear(scratch);
     }
     apr_pool_destroy(scratch);

@@ -1,5 +1,5 @@
 /*
- * The archive of an assignment's files as what a request sends.
+ * An archive as the body of a response.
  */
 #ifndef MDL_DELIVERY_BODY_ARCHIVE_H
 #define MDL_DELIVERY_BODY_ARCHIVE_H
@@ -11,9 +11,9 @@
 #include "storage/storage.h"
 
 /**
- * Makes a body of an archive, which must live until it was sent, and looks for each of its files
- * first: APR_ENOENT where one is not there and APR_EINCOMPLETE where it has another length, with
- * its place in *missing.  The body opens files as they are sent, 16 at a time.
+ * Makes a body of an archive, which must live until it is sent.  Looks for each of its files first:
+ * APR_ENOENT when one is not there, APR_EINCOMPLETE when it has another length, with its place in
+ * *missing.  Files are opened as they are sent, 16 at a time.
  */
 apr_status_t mdl_body_archive_open(mdl_body_t **body, request_rec *r, mdl_storage_t *storage,
                                    const mdl_archive_t *archive, int *missing);

@@ -17,8 +17,8 @@ static apr_status_t close_file(void *data)
 }
 
 /*
- * One bucket of the whole, of which each call gives a copy of a part: a second bucket made from the
- * same file would lose its descriptor when the first one is set aside.
+ * One bucket of the whole file, of which each call copies a part.  A second bucket of the same
+ * apr_file_t would lose its descriptor when the first one is set aside.
  */
 static void make_whole(blob_t *blob, apr_bucket_brigade *to)
 {
@@ -59,9 +59,9 @@ static apr_status_t blob_body_take(mdl_body_t *body, apr_int64_t offset, apr_int
 }
 
 /*
- * In the connection's pool, since httpd's core copies a descriptor for each bucket that it sets
- * aside unless the file's pool is above its own; and closed with the request, since a connection
- * may have many.
+ * Opens the file in the connection's pool: httpd's core duplicates a descriptor for each bucket
+ * that it sets aside, unless the file's pool is an ancestor of its own.  The file is closed with
+ * the request, for a connection may have many.
  */
 static apr_status_t blob_body_open_file(blob_t *blob, const char *path)
 {
@@ -69,7 +69,7 @@ static apr_status_t blob_body_open_file(blob_t *blob, const char *path)
     apr_int32_t flags = APR_FOPEN_READ | APR_FOPEN_BINARY;
     apr_status_t rv;
 
-    /* Unless it is switched off: without it httpd holds a thread for as long as a client takes. */
+    /* Without sendfile httpd keeps a thread for as long as the client takes. */
     if (core->enable_sendfile != ENABLE_SENDFILE_OFF) {
         flags |= APR_FOPEN_SENDFILE_ENABLED;
     }

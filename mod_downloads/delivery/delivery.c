@@ -21,12 +21,12 @@ APLOG_USE_MODULE(downloads);
 
 static const char *root; /* path of the public URL, decoded as r->uri is; "" for none */
 
-static int take_over(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
+static int delivery_pre_config(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp)
 {
     (void)plog;
     (void)ptemp;
     (void)pconf;
-    mdl_socket_bytes_take_over();
+    mdl_socket_bytes_register();
     return OK;
 }
 
@@ -41,7 +41,7 @@ static void delivery_stop(apr_pool_t *p, int graceful)
 void mdl_delivery_register(void)
 {
     mdl_output_register();
-    ap_hook_pre_config(take_over, NULL, NULL, APR_HOOK_REALLY_LAST);
+    ap_hook_pre_config(delivery_pre_config, NULL, NULL, APR_HOOK_REALLY_LAST);
     ap_hook_pre_connection(mdl_socket_bytes_begin, NULL, NULL, APR_HOOK_FIRST);
     ap_hook_child_stopping(delivery_stop, NULL, NULL, APR_HOOK_MIDDLE);
 }

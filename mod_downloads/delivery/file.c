@@ -423,13 +423,19 @@ static int serve_link(serve_t *serve)
     return send_blob(serve);
 }
 
+static int file_not_found(request_rec *r)
+{
+    return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+}
+
 int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token)
 {
     serve_t serve = {.r = r, .pool = r->pool, .service = service};
 
-    return mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS
+    return mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS &&
+                   !is_archive(&serve)
                ? serve_link(&serve)
-               : mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+               : file_not_found(r);
 }
 
 int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const char *token)
@@ -437,8 +443,9 @@ int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const c
     serve_t serve = {.r = r, .service = service};
     int status;
 
-    if (mdl_signed_url_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
-        return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+    if (mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS ||
+        !is_archive(&serve)) {
+        return file_not_found(r);
     }
     serve.pool = archive_pool(r);
     status = serve_link(&serve);
@@ -450,9 +457,8 @@ int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const ch
 {
     serve_t serve = {.r = r, .pool = archive_pool(r), .service = service};
 
-    if (mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS &&
-        mdl_signed_url_archive_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
-        return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+    if (mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
+        return file_not_found(r);
     }
     return file_look(&serve) == APR_SUCCESS
                ? file_refuse(&serve, (message_t){HTTP_METHOD_NOT_ALLOWED, "wrong_method"})

@@ -1,5 +1,5 @@
 /*
- * A file, or an archive of all files of an assignment, by a link of its own.
+ * A file, or an archive of all files of an assignment, by a signed URL.
  */
 #ifndef MDL_DELIVERY_FILE_H
 #define MDL_DELIVERY_FILE_H
@@ -9,13 +9,13 @@
 #include "core/service.h"
 
 /**
- * GET and HEAD of a link made by mdl_signed_url_file_token.  A GET that sends bytes of the file
- * opens the link's session, which costs a download; HEAD, a prefetch, 304, 412, 416 and a file that
+ * GET and HEAD of a file's URL (core/download/signed_url.h).  A GET that sends bytes of the file
+ * opens the URL's session, which costs a download; HEAD, a prefetch, 304, 412, 416 and a file that
  * is missing on our side cost nothing.
  */
 int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token);
 
-/** The same for a link made by mdl_signed_url_archive_token; it costs a download of each file. */
+/** The same for an archive's URL; it costs a download of each file. */
 int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const char *token);
 
 /** 405 for any other method, to which the caller adds Allow. */

@@ -11,24 +11,26 @@
 
 static ap_filter_rec_t *filter;
 
-/* What is sent, over all calls of the filter. */
+/* A response, over all calls of the filter. */
 typedef struct {
     mdl_transfer_t *transfer;
     mdl_body_t *body;
-    int counting;     /* what another filter made of the body; of that the next byte is taken for */
-    apr_int64_t next; /* this one of the body's, */
-    apr_int64_t end;  /* up to this one */
-    int in_parts;     /* several ranges, of which it can't be told which those are */
-} answer_t;
+    /* When another filter made its own bytes of the body, they are counted as these of the body's:
+     */
+    int counting;
+    apr_int64_t next; /* from this one, */
+    apr_int64_t end;  /* to before this one */
+    int in_parts;     /* several ranges, and there is no telling which */
+} response_t;
 
 /* One call of the filter. */
 typedef struct {
     ap_filter_t *f;
-    answer_t *answer;
+    response_t *response;
     mdl_transfer_t *transfer;
-    apr_bucket_brigade *out;   /* what waits to be passed */
-    apr_bucket_brigade *taken; /* what a body gave */
-    apr_int64_t piece;         /* bytes of a body to be passed at a time; 0: as many as it likes */
+    apr_bucket_brigade *out;   /* waits to be passed */
+    apr_bucket_brigade *taken; /* from the body */
+    apr_int64_t piece; /* bytes of the body that are passed at a time; 0: as many as it gives */
 } output_t;
 
 static apr_status_t output_pass(output_t *output, int flush)
@@ -50,9 +52,9 @@ static apr_status_t output_pass(output_t *output, int flush)
     return rv != APR_SUCCESS || !output->f->c->aborted ? rv : APR_ECONNABORTED;
 }
 
-/* The bytes themselves, for a connection of which this is one stream of many: what only refers to
-   them would have to live until the other threads are done with it. */
-static apr_status_t copy_taken(output_t *output, apr_int64_t length)
+/* Copies the bytes of a stream: its connection belongs to another thread, which may still be
+   sending when the files that buckets refer to are closed. */
+static apr_status_t output_copy(output_t *output, apr_int64_t length)
 {
     apr_bucket_alloc_t *alloc = output->out->bucket_alloc;
     apr_size_t copied = (apr_size_t)length;
@@ -69,9 +71,10 @@ static apr_status_t copy_taken(output_t *output, apr_int64_t length)
     return APR_SUCCESS;
 }
 
-/* Puts up to wanted bytes of the body behind what waits, and passes that unless it may wait. */
-static apr_status_t expand_piece(output_t *output, mdl_body_t *body, apr_int64_t offset,
-                                 apr_int64_t wanted, apr_int64_t *taken)
+/* Appends up to wanted bytes of the body to what waits, and passes that unless it can go on
+ * waiting. */
+static apr_status_t output_expand_piece(output_t *output, mdl_body_t *body, apr_int64_t offset,
+                                        apr_int64_t wanted, apr_int64_t *taken)
 {
     int is_stream = output->f->c->master != NULL;
     apr_status_t rv = body->take(body, offset, wanted, output->taken, taken);
@@ -86,7 +89,7 @@ static apr_status_t expand_piece(output_t *output, mdl_body_t *body, apr_int64_t
         mdl_transfer_add_part(output->transfer, offset, *taken);
     }
     if (is_stream) {
-        rv = copy_taken(output, *taken);
+        rv = output_copy(output, *taken);
         return rv == APR_SUCCESS ? output_pass(output, 0) : rv;
     }
     APR_BRIGADE_CONCAT(output->out, output->taken);
@@ -102,7 +105,7 @@ static apr_status_t output_expand(output_t *output, mdl_body_t *body, apr_int64_
         apr_int64_t wanted = output->piece > 0 && length > output->piece ? output->piece : length;
         apr_int64_t taken;
 
-        rv = expand_piece(output, body, offset, wanted, &taken);
+        rv = output_expand_piece(output, body, offset, wanted, &taken);
         if (rv == APR_SUCCESS) {
             offset += taken;
             length -= taken;
@@ -111,45 +114,45 @@ static apr_status_t output_expand(output_t *output, mdl_body_t *body, apr_int64_
     return rv;
 }
 
-/* Which bytes of the body an answer has that another filter has made of it. */
-static void begin_counting(const output_t *output)
+/* Which bytes of the body a response has that another filter made of it. */
+static void output_begin_counting(const output_t *output)
 {
     const request_rec *r = output->f->r;
     const char *range = apr_table_get(r->headers_out, "Content-Range");
-    answer_t *answer = output->answer;
+    response_t *response = output->response;
     apr_int64_t first, last;
 
-    answer->counting = 1;
-    answer->end = answer->body->size;
-    answer->in_parts = r->content_type != NULL &&
-                       strncasecmp(r->content_type, "multipart/byteranges", 20) == 0;
+    response->counting = 1;
+    response->end = response->body->size;
+    response->in_parts = r->content_type != NULL &&
+                         strncasecmp(r->content_type, "multipart/byteranges", 20) == 0;
     if (range != NULL &&
         sscanf(range, "bytes %" APR_INT64_T_FMT "-%" APR_INT64_T_FMT "/", &first, &last) == 2) {
-        answer->next = first;
-        answer->end = last < answer->end ? last + 1 : answer->end;
+        response->next = first;
+        response->end = last < response->end ? last + 1 : response->end;
     }
 }
 
-/* Another filter's bytes: they are taken for as many of the body, and the last for the rest, but
-   not where that was not asked for. */
-static void add_made(const output_t *output, apr_int64_t length, int is_last)
+/* Counts another filter's bytes as the same number of the body's, and the last as all the rest; but
+   not the rest of several ranges, which nobody asked for. */
+static void output_add_foreign(const output_t *output, apr_int64_t length, int is_last)
 {
-    answer_t *answer = output->answer;
+    response_t *response = output->response;
     apr_int64_t left, part;
 
-    if (!answer->counting) {
-        begin_counting(output);
+    if (!response->counting) {
+        output_begin_counting(output);
     }
-    left = answer->end - answer->next;
+    left = response->end - response->next;
     part = length < left ? length : left;
     if (part > 0) {
-        mdl_transfer_add_part(output->transfer, answer->next, part);
+        mdl_transfer_add_part(output->transfer, response->next, part);
     }
     mdl_transfer_add_other(output->transfer, (apr_uint64_t)(length - part));
-    answer->next += part;
-    if (is_last && part < left && !answer->in_parts) {
-        mdl_transfer_add_rest(output->transfer, answer->next, left - part);
-        answer->next = answer->end;
+    response->next += part;
+    if (is_last && part < left && !response->in_parts) {
+        mdl_transfer_add_rest(output->transfer, response->next, left - part);
+        response->next = response->end;
     }
 }
 
@@ -162,9 +165,9 @@ static void output_keep(output_t *output, apr_bucket *bucket)
     if (output->transfer == NULL) {
         return;
     }
-    if (output->answer->body->is_read && output->f->r->sent_bodyct &&
+    if (output->response->body->is_read && output->f->r->sent_bodyct &&
         (has_bytes || APR_BUCKET_IS_EOS(bucket))) {
-        add_made(output, has_bytes ? (apr_int64_t)bucket->length : 0, !has_bytes);
+        output_add_foreign(output, has_bytes ? (apr_int64_t)bucket->length : 0, !has_bytes);
     } else if (has_bytes) {
         mdl_transfer_add_other(output->transfer, bucket->length);
     }
@@ -172,10 +175,10 @@ static void output_keep(output_t *output, apr_bucket *bucket)
 
 static apr_status_t write_body(ap_filter_t *f, apr_bucket_brigade *in)
 {
-    answer_t *answer = f->ctx;
+    response_t *response = f->ctx;
     output_t output = {.f = f,
-                       .answer = answer,
-                       .transfer = answer->transfer,
+                       .response = response,
+                       .transfer = response->transfer,
                        .out = apr_brigade_create(f->r->pool, in->bucket_alloc),
                        .taken = apr_brigade_create(f->r->pool, in->bucket_alloc)};
     apr_status_t rv = APR_SUCCESS;
@@ -200,7 +203,8 @@ static apr_status_t write_body(ap_filter_t *f, apr_bucket_brigade *in)
         rv = output_pass(&output, 0);
     }
     if (rv != APR_SUCCESS) {
-        /* The length was announced: what came next would be taken for the rest. */
+        /* The client knows the length, and would take the next response for the rest of this one.
+         */
         f->c->keepalive = AP_CONN_CLOSE;
     }
     apr_brigade_destroy(output.taken);
@@ -217,10 +221,10 @@ apr_status_t mdl_output_send(request_rec *r, mdl_body_t *body, mdl_transfer_t *t
 {
     apr_bucket_alloc_t *alloc = r->connection->bucket_alloc;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, alloc);
-    answer_t *answer = apr_pcalloc(r->pool, sizeof *answer);
+    response_t *response = apr_pcalloc(r->pool, sizeof *response);
 
-    *answer = (answer_t){.transfer = transfer, .body = body};
-    ap_add_output_filter_handle(filter, answer, r, r->connection);
+    *response = (response_t){.transfer = transfer, .body = body};
+    ap_add_output_filter_handle(filter, response, r, r->connection);
     APR_BRIGADE_INSERT_TAIL(brigade, mdl_body_bucket(body, alloc));
     APR_BRIGADE_INSERT_TAIL(brigade, apr_bucket_eos_create(alloc));
     return ap_pass_brigade(r->output_filters, brigade);

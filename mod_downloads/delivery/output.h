@@ -1,6 +1,5 @@
 /*
- * Sends a body: the filter behind httpd's byterange filter that makes the bytes of what is left of
- * it there.
+ * Sends a body: a filter after httpd's byterange filter turns what that has left of it into bytes.
  */
 #ifndef MDL_DELIVERY_OUTPUT_H
 #define MDL_DELIVERY_OUTPUT_H
@@ -13,8 +12,8 @@
 /** Registers the filter; with the hooks. */
 void mdl_output_register(void);
 
-/** Answers r with the body, whole or in the ranges that were asked for; its headers are set.  What
-    is passed is noted in transfer, or nowhere when that is NULL, as for HEAD. */
+/** Sends the response to r, whose headers are set: the body, or the ranges of it that were asked
+    for.  What is passed is noted in transfer; NULL, as for HEAD, notes nothing. */
 apr_status_t mdl_output_send(request_rec *r, mdl_body_t *body, mdl_transfer_t *transfer);
 
 #endif

@@ -484,9 +484,8 @@ static int press_archive(const page_t *page, const char *id)
     }
     link = link_to(page, page_assignment_at(page, taken)->id, 0);
     return page_redirect(
-        page,
-        mdl_signed_url_archive(page->service->secret, page->service->settings->public_url, &link,
-                               mdl_archive_filename(page->order->storefront_order_id, p), p));
+        page, mdl_signed_url_file(page->service->secret, page->service->settings->public_url, &link,
+                                  mdl_archive_filename(page->order->storefront_order_id, p), p));
 }
 
 int mdl_page_press(request_rec *r, const mdl_service_t *service, const char *token)

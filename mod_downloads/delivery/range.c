@@ -9,7 +9,7 @@
 
 #include "core/download/coverage.h"
 
-/* Reads digits into *number, which stays at its largest once it is out of bounds. */
+/* Reads digits into *number, which stays at APR_INT64_MAX for a larger one. */
 static const char *read_number(const char *text, apr_int64_t *number)
 {
     *number = 0;
@@ -24,8 +24,9 @@ static const char *range_skip_blanks(const char *text)
     return text + strspn(text, " \t");
 }
 
-/* "a-b", "a-" or "-n": adds it to what is asked for and returns what follows; NULL for anything
-   else.  *any becomes true where the range has a byte, or would have one of a longer file. */
+/* Adds "a-b", "a-" or "-n" to what is asked for, and returns what follows; NULL for anything else.
+ *any becomes true when it
+   is satisfiable (RFC 9110 section 14.1.2). */
 static const char *read_spec(const char *text, apr_int64_t size, mdl_coverage_t *asked, int *any)
 {
     apr_int64_t first, last;

@@ -69,7 +69,7 @@ static int delivery_compare(const void *a, const void *b)
                   ((const mdl_session_delivery_t *)b)->session_id);
 }
 
-/* By session, the order in which all who write transfers do so: none waits for the other. */
+/* By session: everyone writes transfers in this order, so no two wait for each other. */
 static apr_array_header_t *deliveries_sorted(apr_array_header_t *deliveries)
 {
     qsort(deliveries->elts, (size_t)deliveries->nelts, sizeof(mdl_session_delivery_t),

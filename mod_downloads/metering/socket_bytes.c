@@ -16,41 +16,41 @@
 APLOG_USE_MODULE(downloads);
 
 #define UNSENT_MAX 131072 /* bytes */
-#define CLOSED     7      /* TCP_CLOSE, which <linux/tcp.h> does not tell */
+#define CLOSED     7      /* TCP_CLOSE, which <linux/tcp.h> does not define */
 
 struct mdl_socket_bytes_t {
     _Atomic apr_uint64_t out;
-    _Atomic int holders;
+    _Atomic int references;
 };
 
-static APR_OPTIONAL_FN_TYPE(ap_logio_add_bytes_out) * earlier;
+static APR_OPTIONAL_FN_TYPE(ap_logio_add_bytes_out) * next; /* that was registered before */
 
-static void add_bytes_out(conn_rec *c, apr_off_t bytes)
+static void socket_bytes_add(conn_rec *c, apr_off_t bytes)
 {
     mdl_socket_bytes_t *socket_bytes = ap_get_module_config(c->conn_config, &downloads_module);
 
     if (socket_bytes != NULL) {
         atomic_fetch_add(&socket_bytes->out, (apr_uint64_t)bytes);
     }
-    if (earlier != NULL) {
-        earlier(c, bytes);
+    if (next != NULL) {
+        next(c, bytes);
     }
 }
 
-void mdl_socket_bytes_take_over(void)
+void mdl_socket_bytes_register(void)
 {
-    earlier = APR_RETRIEVE_OPTIONAL_FN(ap_logio_add_bytes_out);
-    apr_dynamic_fn_register("ap_logio_add_bytes_out", (apr_opt_fn_t *)add_bytes_out);
+    next = APR_RETRIEVE_OPTIONAL_FN(ap_logio_add_bytes_out);
+    apr_dynamic_fn_register("ap_logio_add_bytes_out", (apr_opt_fn_t *)socket_bytes_add);
 }
 
 void mdl_socket_bytes_retain(mdl_socket_bytes_t *socket_bytes)
 {
-    atomic_fetch_add(&socket_bytes->holders, 1);
+    atomic_fetch_add(&socket_bytes->references, 1);
 }
 
 void mdl_socket_bytes_release(mdl_socket_bytes_t *socket_bytes)
 {
-    if (atomic_fetch_sub(&socket_bytes->holders, 1) == 1) {
+    if (atomic_fetch_sub(&socket_bytes->references, 1) == 1) {
         free(socket_bytes);
     }
 }
@@ -71,21 +71,21 @@ int mdl_socket_bytes_begin(conn_rec *c, void *socket)
     if (c->master == NULL) {
         mdl_socket_bytes_t *socket_bytes = ap_calloc(1, sizeof *socket_bytes);
 
-        socket_bytes->holders = 1;
+        socket_bytes->references = 1;
         ap_set_module_config(c->conn_config, &downloads_module, socket_bytes);
         apr_pool_pre_cleanup_register(c->pool, c, socket_bytes_end);
     }
     return OK;
 }
 
-static conn_rec *whole_of(conn_rec *c)
+static conn_rec *master_of(conn_rec *c)
 {
     return c->master != NULL ? c->master : c;
 }
 
 mdl_socket_bytes_t *mdl_socket_bytes_of(conn_rec *c)
 {
-    return ap_get_module_config(whole_of(c)->conn_config, &downloads_module);
+    return ap_get_module_config(master_of(c)->conn_config, &downloads_module);
 }
 
 apr_uint64_t mdl_socket_bytes_out(const mdl_socket_bytes_t *socket_bytes)
@@ -95,7 +95,7 @@ apr_uint64_t mdl_socket_bytes_out(const mdl_socket_bytes_t *socket_bytes)
 
 int mdl_socket_bytes_socket(conn_rec *c)
 {
-    apr_socket_t *socket = ap_get_conn_socket(whole_of(c));
+    apr_socket_t *socket = ap_get_conn_socket(master_of(c));
     int fd;
 
     return socket != NULL && apr_os_sock_get(&fd, socket) == APR_SUCCESS ? fd : -1;
@@ -108,8 +108,7 @@ void mdl_socket_bytes_set_notsent_lowat(int fd)
     setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof bytes);
 }
 
-/* An acknowledgement that is late, or that a reset overtook, says too little: what was sent may
-   have arrived. */
+/* An acknowledgement may be late, or lost by a reset: what was sent may have arrived anyway. */
 apr_status_t mdl_socket_bytes_ask(const mdl_socket_bytes_t *socket_bytes, int fd,
                                   mdl_socket_progress_t *progress)
 {

@@ -297,7 +297,7 @@ static mdl_signed_file_t *zip_link(const mdl_signed_file_t *bought, apr_pool_t *
 {
     mdl_signed_file_t *link = apr_pmemdup(p, bought, sizeof *bought);
 
-    mdl_signed_url_archive_token(secret, link, p);
+    mdl_signed_url_file_token(secret, link, p);
     return link;
 }
 

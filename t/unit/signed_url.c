@@ -14,7 +14,7 @@ static int file_taken(const char *token, apr_pool_t *p)
 {
     mdl_signed_file_t file;
 
-    return mdl_signed_url_file_read(secret, token, &file, p) == APR_SUCCESS;
+    return mdl_signed_url_file_read(secret, token, &file, p) == APR_SUCCESS && file.asset_id != 0;
 }
 
 /* How many of the tokens with one bit or one character changed are taken. */
@@ -62,7 +62,7 @@ static void test_page(apr_pool_t *p)
     is_str(mdl_signed_url_page_token(secret, "not a page id", p), NULL, "no page id, no token");
 }
 
-static int visit_taken(const char *token, apr_pool_t *p)
+static int link_taken(const char *token, apr_pool_t *p)
 {
     const char *page_id;
     apr_int64_t link_id;
@@ -70,7 +70,7 @@ static int visit_taken(const char *token, apr_pool_t *p)
     return mdl_signed_url_link_read(secret, token, &page_id, &link_id, p) == APR_SUCCESS;
 }
 
-static void test_visit(apr_pool_t *p)
+static void test_link(apr_pool_t *p)
 {
     const char *id = mdl_base64url("0123456789abcdef", 16, p);
     const char *url = mdl_signed_url_link(secret, "https://a.test/d", id, 9007199254740991, p);
@@ -85,10 +85,10 @@ static void test_visit(apr_pool_t *p)
     is_int(link_id, 9007199254740991, "and the link");
     is_str(mdl_signed_url_link(secret, "https://a.test/d", id, link_id, p), url,
            "it is always the same");
-    is_int(corruptions_taken(token, visit_taken, p), 0,
+    is_int(corruptions_taken(token, link_taken, p), 0,
            "with any one character changed it is refused");
-    ok(!others_taken(token, visit_taken, p), "longer, shorter and empty ones are refused");
-    ok(!visit_taken(mdl_signed_url_page_token(secret, id, p), p), "a page's token is none");
+    ok(!others_taken(token, link_taken, p), "longer, shorter and empty ones are refused");
+    ok(!link_taken(mdl_signed_url_page_token(secret, id, p), p), "a page's token is none");
     is_int(mdl_signed_url_link_read(other, token, &page_id, &link_id, p), APR_EINVAL,
            "under another secret it is refused");
     is_str(mdl_signed_url_link(secret, "https://a.test", "no page id", 1, p), NULL,
@@ -144,20 +144,20 @@ static int archive_taken(const char *token, apr_pool_t *p)
 {
     mdl_signed_file_t archive;
 
-    return mdl_signed_url_archive_read(secret, token, &archive, p) == APR_SUCCESS;
+    return mdl_signed_url_file_read(secret, token, &archive, p) == APR_SUCCESS &&
+           archive.asset_id == 0;
 }
 
 static void test_archive(apr_pool_t *p)
 {
-    mdl_signed_file_t in = {.assignment_id = 7, .asset_id = 2, .expires_at = apr_time_from_sec(19)};
-    mdl_signed_file_t out = {0};
-    const char *url = mdl_signed_url_archive(secret, "https://files.test/d", &in, "order-1.zip", p);
+    mdl_signed_file_t in = {.assignment_id = 7, .expires_at = apr_time_from_sec(19)};
+    mdl_signed_file_t out = {.asset_id = 2};
+    const char *url = mdl_signed_url_file(secret, "https://files.test/d", &in, "order-1.zip", p);
     const char *token = apr_pstrmemdup(p, url + 23, strcspn(url + 23, "/"));
 
     is_int(strncmp(url, "https://files.test/d/z/", 23), 0, "an archive has an address of its own");
     is_str(strrchr(url, '/'), "/order-1.zip", "with its name");
-    is_int(mdl_signed_url_archive_read(secret, token, &out, p), APR_SUCCESS,
-           "its token can be read");
+    is_int(mdl_signed_url_file_read(secret, token, &out, p), APR_SUCCESS, "its token can be read");
     ok(out.assignment_id == 7 && out.expires_at == in.expires_at, "it gives assignment and end");
     is_str(out.session, in.session, "its session");
     is_int(out.asset_id, 0, "and no asset");
@@ -186,7 +186,7 @@ int main(void)
     secret = make_secret('s', p);
     other = make_secret('o', p);
     test_page(p);
-    test_visit(p);
+    test_link(p);
     test_file(p);
     test_upload(p);
     test_archive(p);

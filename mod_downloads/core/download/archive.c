@@ -6,27 +6,26 @@
 
 #include "base/text/json.h"
 
-#define BATCH 100 /* files whose rows are held at once */
+#define BATCH 100 /* files whose rows are in memory at once */
 
-/* Another way to make the bytes of an archive needs another number here. */
+/* Change the number when the bytes of an archive are made in another way. */
 #define FORMAT "mod_downloads zip 1\n"
 
-/* --- which files -------------------------------------------------------------------------------
- */
+/* --- which files --- */
 
-static int count_of(const char *ids)
+static int count_ids(const char *list)
 {
-    int n = *ids != '\0';
+    int n = *list != '\0';
 
-    while ((ids = strchr(ids, ',')) != NULL) {
-        ids++;
+    while ((list = strchr(list, ',')) != NULL) {
+        list++;
         n++;
     }
     return n;
 }
 
-/* Whether it is not in the set yet, where it is put: open addressing, and no id is 0. */
-static int is_new(apr_int64_t *set, apr_size_t mask, apr_int64_t id)
+/* Adds an id to a set, by open addressing: no id is 0.  False if it is there already. */
+static int id_set_add(apr_int64_t *set, apr_size_t mask, apr_int64_t id)
 {
     apr_size_t i = (apr_size_t)id & mask;
 
@@ -40,7 +39,7 @@ static int is_new(apr_int64_t *set, apr_size_t mask, apr_int64_t id)
     return 1;
 }
 
-/* Those of all lists, each where it comes first. */
+/* Adds the ids of all lists, each where it comes first. */
 static void add_ids(apr_array_header_t *ids, const apr_array_header_t *lists, apr_pool_t *p)
 {
     apr_size_t size = 64;
@@ -57,7 +56,7 @@ static void add_ids(apr_array_header_t *ids, const apr_array_header_t *lists, ap
             char *end;
             apr_int64_t id = apr_strtoi64(text, &end, 10);
 
-            if (is_new(set, size - 1, id)) {
+            if (id_set_add(set, size - 1, id)) {
                 APR_ARRAY_PUSH(ids, apr_int64_t) = id;
             }
             text = *end == ',' ? end + 1 : "";
@@ -85,7 +84,7 @@ static apr_status_t read_ids(mdl_db_t *db, apr_int64_t assignment_id, apr_array_
 
         if (list != NULL) {
             APR_ARRAY_PUSH(lists, const char *) = list;
-            count += count_of(list);
+            count += count_ids(list);
         }
     }
     *ids = apr_array_make(p, count, sizeof(apr_int64_t));
@@ -94,15 +93,14 @@ static apr_status_t read_ids(mdl_db_t *db, apr_int64_t assignment_id, apr_array_
     return rv;
 }
 
-/* --- what is in them ---------------------------------------------------------------------------
- */
+/* --- what is in them --- */
 
 typedef struct {
     mdl_archive_t *archive;
     mdl_sha256_t *tag;
 } building_t;
 
-/* A row of archive_files, kept until its place among the others has come. */
+/* A row of archive_files: rows come in any order. */
 typedef struct {
     mdl_archive_file_t file;
     const char *filename;
@@ -115,7 +113,7 @@ static void read_row(const mdl_rows_t *rows, row_t *row)
 {
     row->file.asset_id = mdl_rows_int(rows, 1);
     row->filename = mdl_rows_text(rows, 2);
-    /* What is no digest stays one of zeros, and is missing from the storage. */
+    /* What is no digest stays zeros, of which the storage has no file. */
     mdl_hex_decode(row->file.sha256, sizeof row->file.sha256, mdl_rows_text(rows, 3));
     row->file.size = mdl_rows_int(rows, 4);
     row->crc32 = (apr_uint32_t)mdl_rows_int(rows, 5);
@@ -146,7 +144,7 @@ static void archive_add(building_t *building, const row_t *row)
     mdl_sha256_update(building->tag, numbers, sizeof numbers);
 }
 
-/* Adds the files of n ids, in their order. */
+/* Adds the files of n ids, in the order of the ids. */
 static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t assignment_id,
                               const apr_int64_t *ids, int n, apr_pool_t *p)
 {

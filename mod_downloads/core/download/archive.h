@@ -11,7 +11,7 @@
 #include "base/zip/zip.h"
 #include "db/db.h"
 
-/** A file in it; its place is that of the entry in the plan. */
+/** A file in it, at the same place as its entry in the ZIP. */
 typedef struct {
     apr_int64_t asset_id;
     apr_int64_t size;
@@ -19,28 +19,28 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_archive_file_t;
 
-/** What an archive is made of.  Two that are equal have the same tag, and the same bytes. */
+/** What an archive is made of.  Archives with the same tag have the same bytes. */
 typedef struct {
     mdl_zip_t *zip;
     apr_array_header_t *files; /* mdl_archive_file_t; those that are ready */
     const char *tag;           /* 64 hexadecimal digits, for an entity tag */
-    apr_time_t updated_at;     /* when the newest of the files was */
-    int downloads_used;        /* these two of the file with the fewest downloads left */
+    apr_time_t updated_at;     /* of the file that changed last */
+    int downloads_used;        /* these two are of the file with the fewest downloads left */
     int downloads_extra;
 } mdl_archive_t;
 
 /**
- * Reads the archive of an assignment, a hundred files at a time: beside what comes back, some 100
- * bytes a file, no more than these and 50 bytes for each file are held.
+ * Reads the archive of an assignment.  What comes back takes some 100 bytes a file; reading it
+ * takes 50 more, and a hundred rows at a time.
  */
 apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
                               apr_pool_t *p);
 
-/** The same for these files of it (apr_int64_t), as they are now; some may be missing. */
+/** The same of these files (apr_int64_t), as they are now; those that are gone are left out. */
 apr_status_t mdl_archive_of(mdl_db_t *db, apr_int64_t assignment_id, const apr_array_header_t *ids,
                             mdl_archive_t *archive, apr_pool_t *p);
 
-/** The name of the archives of an order. */
+/** The filename of the archives of an order. */
 const char *mdl_archive_filename(const char *storefront_order_id, apr_pool_t *p);
 
 #endif

@@ -42,7 +42,7 @@ const char *mdl_coverage_text(const mdl_coverage_t *coverage, apr_pool_t *p)
     return apr_array_pstrcat(p, words, ',');
 }
 
-/* Cuts the ranges from one to before another. */
+/* Removes the ranges from index from to the one before to. */
 static void remove_ranges(mdl_coverage_t *coverage, int from, int to)
 {
     if (to > from) {

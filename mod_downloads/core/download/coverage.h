@@ -10,7 +10,7 @@
 #include <apr_pools.h>
 #include <apr_tables.h>
 
-/** From the first byte to the one behind the last. */
+/** From the first byte to the one after the last. */
 typedef struct {
     apr_int64_t from;
     apr_int64_t to;
@@ -19,29 +19,29 @@ typedef struct {
 /** mdl_coverage_range_t, ascending, none touches the next. */
 typedef apr_array_header_t mdl_coverage_t;
 
-#define MDL_COVERAGE_RANGES 256 /* beyond that the narrowest gap is taken as delivered, too */
+#define MDL_COVERAGE_RANGES 256 /* with one more, the narrowest gap counts as delivered, too */
 
 mdl_coverage_t *mdl_coverage_make(apr_pool_t *p);
 
-/** Reads its text, as far as it is one. */
+/** Reads its text, up to the first character that does not belong to one. */
 mdl_coverage_t *mdl_coverage_read(const char *text, apr_pool_t *p);
 
 const char *mdl_coverage_text(const mdl_coverage_t *coverage, apr_pool_t *p);
 
-/** Adds what lies between the two; nothing when that is empty. */
+/** Adds the range from one byte to before another; an empty range adds nothing. */
 void mdl_coverage_add(mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to);
 
 /** Adds all of other. */
 void mdl_coverage_join(mdl_coverage_t *coverage, const mdl_coverage_t *other);
 
-/** What of it lies between the two, counted from the first. */
+/** The part of it in that range, with offsets that begin there. */
 mdl_coverage_t *mdl_coverage_part(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to,
                                   apr_pool_t *p);
 
-/** Whether all that lies between the two is in it. */
+/** Whether all of that range is in it. */
 int mdl_coverage_has(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to);
 
-/** How many bytes it is. */
+/** How many bytes it has. */
 apr_int64_t mdl_coverage_bytes(const mdl_coverage_t *coverage);
 
 /** Whether it is all of a representation of that size. */

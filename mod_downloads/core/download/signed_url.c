@@ -7,13 +7,17 @@
 #include "base/text/filename.h"
 #include "base/ulid.h"
 
-#define ID_LENGTH    16
-#define MAC_LENGTH   16
-#define FILE_LENGTH  (ID_LENGTH + 3 * 8)
-#define VISIT_LENGTH (ID_LENGTH + 8)
+#define ID_LENGTH   16
+#define MAC_LENGTH  16
+#define FILE_LENGTH (ID_LENGTH + 3 * 8)
+#define LINK_LENGTH (ID_LENGTH + 8)
 
+/* What a token is for.  Part of what is signed, so a changed one makes all tokens invalid. */
+#define PAGE_PURPOSE    "page-link"
+#define LINK_PURPOSE    "visit-link"
 #define FILE_PURPOSE    "file-link"
 #define ARCHIVE_PURPOSE "archive-link"
+#define UPLOAD_PURPOSE  "upload-link"
 
 #define UPLOAD_PREFIX "upl_"
 
@@ -48,7 +52,7 @@ const char *mdl_signed_url_page_token(const mdl_secret_t *secret, const char *pa
     if (mdl_base64url_decode(bytes, ID_LENGTH, page_id) != APR_SUCCESS) {
         return NULL;
     }
-    return signed_url_sign(secret, "page-link", bytes, ID_LENGTH, p);
+    return signed_url_sign(secret, PAGE_PURPOSE, bytes, ID_LENGTH, p);
 }
 
 const char *mdl_signed_url_page(const mdl_secret_t *secret, const char *public_url,
@@ -61,7 +65,7 @@ const char *mdl_signed_url_page_id(const mdl_secret_t *secret, const char *token
 {
     unsigned char bytes[ID_LENGTH + MAC_LENGTH];
 
-    return signed_url_verify(secret, "page-link", token, bytes, ID_LENGTH)
+    return signed_url_verify(secret, PAGE_PURPOSE, token, bytes, ID_LENGTH)
                ? mdl_base64url(bytes, ID_LENGTH, p)
                : NULL;
 }
@@ -84,53 +88,25 @@ static apr_int64_t get_number(const unsigned char *from)
     return (apr_int64_t)value;
 }
 
-static const char *make_link(const mdl_secret_t *secret, const char *purpose,
-                             mdl_signed_file_t *link, apr_pool_t *p)
-{
-    unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
-
-    mdl_random(bytes, ID_LENGTH);
-    put_number(bytes + ID_LENGTH, link->assignment_id);
-    put_number(bytes + ID_LENGTH + 8, link->asset_id);
-    put_number(bytes + ID_LENGTH + 16, apr_time_sec(link->expires_at));
-    link->session = mdl_base64url(bytes, ID_LENGTH, p);
-    return signed_url_sign(secret, purpose, bytes, FILE_LENGTH, p);
-}
-
-static apr_status_t read_link(const mdl_secret_t *secret, const char *purpose, const char *token,
-                              mdl_signed_file_t *link, apr_pool_t *p)
-{
-    unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
-
-    if (!signed_url_verify(secret, purpose, token, bytes, FILE_LENGTH)) {
-        return APR_EINVAL;
-    }
-    link->session = mdl_base64url(bytes, ID_LENGTH, p);
-    link->assignment_id = get_number(bytes + ID_LENGTH);
-    link->asset_id = get_number(bytes + ID_LENGTH + 8);
-    link->expires_at = apr_time_from_sec(get_number(bytes + ID_LENGTH + 16));
-    return APR_SUCCESS;
-}
-
 const char *mdl_signed_url_link(const mdl_secret_t *secret, const char *public_url,
                                 const char *page_id, apr_int64_t link_id, apr_pool_t *p)
 {
-    unsigned char bytes[VISIT_LENGTH + MAC_LENGTH];
+    unsigned char bytes[LINK_LENGTH + MAC_LENGTH];
 
     if (mdl_base64url_decode(bytes, ID_LENGTH, page_id) != APR_SUCCESS) {
         return NULL;
     }
     put_number(bytes + ID_LENGTH, link_id);
     return apr_pstrcat(p, public_url, "/l/",
-                       signed_url_sign(secret, "visit-link", bytes, VISIT_LENGTH, p), NULL);
+                       signed_url_sign(secret, LINK_PURPOSE, bytes, LINK_LENGTH, p), NULL);
 }
 
 apr_status_t mdl_signed_url_link_read(const mdl_secret_t *secret, const char *token,
                                       const char **page_id, apr_int64_t *link_id, apr_pool_t *p)
 {
-    unsigned char bytes[VISIT_LENGTH + MAC_LENGTH];
+    unsigned char bytes[LINK_LENGTH + MAC_LENGTH];
 
-    if (!signed_url_verify(secret, "visit-link", token, bytes, VISIT_LENGTH)) {
+    if (!signed_url_verify(secret, LINK_PURPOSE, token, bytes, LINK_LENGTH)) {
         return APR_EINVAL;
     }
     *page_id = mdl_base64url(bytes, ID_LENGTH, p);
@@ -141,40 +117,39 @@ apr_status_t mdl_signed_url_link_read(const mdl_secret_t *secret, const char *to
 const char *mdl_signed_url_file_token(const mdl_secret_t *secret, mdl_signed_file_t *file,
                                       apr_pool_t *p)
 {
-    return make_link(secret, FILE_PURPOSE, file, p);
+    unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
+
+    mdl_random(bytes, ID_LENGTH);
+    put_number(bytes + ID_LENGTH, file->assignment_id);
+    put_number(bytes + ID_LENGTH + 8, file->asset_id);
+    put_number(bytes + ID_LENGTH + 16, apr_time_sec(file->expires_at));
+    file->session = mdl_base64url(bytes, ID_LENGTH, p);
+    return signed_url_sign(secret, file->asset_id != 0 ? FILE_PURPOSE : ARCHIVE_PURPOSE, bytes,
+                           FILE_LENGTH, p);
 }
 
 const char *mdl_signed_url_file(const mdl_secret_t *secret, const char *public_url,
                                 mdl_signed_file_t *file, const char *filename, apr_pool_t *p)
 {
-    return apr_pstrcat(p, public_url, "/f/", mdl_signed_url_file_token(secret, file, p),
+    return apr_pstrcat(p, public_url, file->asset_id != 0 ? "/f/" : "/z/",
+                       mdl_signed_url_file_token(secret, file, p),
                        mdl_filename_segment(filename, p), NULL);
 }
 
 apr_status_t mdl_signed_url_file_read(const mdl_secret_t *secret, const char *token,
                                       mdl_signed_file_t *file, apr_pool_t *p)
 {
-    return read_link(secret, FILE_PURPOSE, token, file, p);
-}
+    unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
 
-const char *mdl_signed_url_archive_token(const mdl_secret_t *secret, mdl_signed_file_t *archive,
-                                         apr_pool_t *p)
-{
-    archive->asset_id = 0;
-    return make_link(secret, ARCHIVE_PURPOSE, archive, p);
-}
-
-const char *mdl_signed_url_archive(const mdl_secret_t *secret, const char *public_url,
-                                   mdl_signed_file_t *archive, const char *filename, apr_pool_t *p)
-{
-    return apr_pstrcat(p, public_url, "/z/", mdl_signed_url_archive_token(secret, archive, p),
-                       mdl_filename_segment(filename, p), NULL);
-}
-
-apr_status_t mdl_signed_url_archive_read(const mdl_secret_t *secret, const char *token,
-                                         mdl_signed_file_t *archive, apr_pool_t *p)
-{
-    return read_link(secret, ARCHIVE_PURPOSE, token, archive, p);
+    if (!signed_url_verify(secret, FILE_PURPOSE, token, bytes, FILE_LENGTH) &&
+        !signed_url_verify(secret, ARCHIVE_PURPOSE, token, bytes, FILE_LENGTH)) {
+        return APR_EINVAL;
+    }
+    file->session = mdl_base64url(bytes, ID_LENGTH, p);
+    file->assignment_id = get_number(bytes + ID_LENGTH);
+    file->asset_id = get_number(bytes + ID_LENGTH + 8);
+    file->expires_at = apr_time_from_sec(get_number(bytes + ID_LENGTH + 16));
+    return APR_SUCCESS;
 }
 
 const char *mdl_signed_url_upload(const mdl_secret_t *secret, const char *upload_url,
@@ -184,14 +159,14 @@ const char *mdl_signed_url_upload(const mdl_secret_t *secret, const char *upload
 
     memcpy(bytes, id + strlen(UPLOAD_PREFIX), MDL_ULID_LENGTH);
     return apr_pstrcat(p, upload_url, "/",
-                       signed_url_sign(secret, "upload-link", bytes, MDL_ULID_LENGTH, p), NULL);
+                       signed_url_sign(secret, UPLOAD_PURPOSE, bytes, MDL_ULID_LENGTH, p), NULL);
 }
 
 const char *mdl_signed_url_upload_id(const mdl_secret_t *secret, const char *token, apr_pool_t *p)
 {
     unsigned char bytes[MDL_ULID_LENGTH + MAC_LENGTH];
 
-    return signed_url_verify(secret, "upload-link", token, bytes, MDL_ULID_LENGTH)
+    return signed_url_verify(secret, UPLOAD_PURPOSE, token, bytes, MDL_ULID_LENGTH)
                ? apr_psprintf(p, UPLOAD_PREFIX "%.*s", MDL_ULID_LENGTH, (const char *)bytes)
                : NULL;
 }

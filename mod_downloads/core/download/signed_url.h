@@ -1,9 +1,9 @@
 /*
- * Capability URLs: who has one has the right that it stands for.  A customer gets those of the
- * order's page and of the way to a link of it, which last, and those of a file or of an archive,
- * which must be used soon (contract, section 8); none tells an order, a customer or a product.  A
- * shop gets that of an upload, which is the right to write it (section 7).  All are authenticated
- * by HMAC.
+ * Signed URLs: whoever has one has the right that it stands for, and the token in it is
+ * authenticated by HMAC.  A customer gets those of the order's page and of the page's links, which
+ * last, and those of a file or an archive, which must be used soon (contract, section 8).  A shop
+ * gets that of an upload, which is the right to write it (section 7).  None of them reveals an
+ * order, a customer or a product.
  */
 #ifndef MDL_CORE_DOWNLOAD_SIGNED_URL_H
 #define MDL_CORE_DOWNLOAD_SIGNED_URL_H
@@ -33,34 +33,26 @@ const char *mdl_signed_url_link(const mdl_secret_t *secret, const char *public_u
 apr_status_t mdl_signed_url_link_read(const mdl_secret_t *secret, const char *token,
                                       const char **page_id, apr_int64_t *link_id, apr_pool_t *p);
 
-/** What a file's or an archive's URL says.  session names the download that it opens: one allowance
-    of each file. */
+/** What the URL of a file or of an archive says. */
 typedef struct {
-    const char *session; /* base64url of 16 random bytes */
+    const char *session; /* base64url of 16 random bytes: names the session that the URL opens */
     apr_int64_t assignment_id;
-    apr_int64_t asset_id;  /* 0: all files of the assignment, as an archive */
+    apr_int64_t asset_id;  /* 0: the archive of all files of the assignment */
     apr_time_t expires_at; /* whole seconds */
 } mdl_signed_file_t;
 
-/** A token for a new session of a file; session is made here. */
+/** A token for a new session of a file, or of an archive; session is made here. */
 const char *mdl_signed_url_file_token(const mdl_secret_t *secret, mdl_signed_file_t *file,
                                       apr_pool_t *p);
 
-/** The address below public_url of a new session of a file, with the file's name at its end. */
+/** The address below public_url with such a token, and with the file's name at its end. */
 const char *mdl_signed_url_file(const mdl_secret_t *secret, const char *public_url,
                                 mdl_signed_file_t *file, const char *filename, apr_pool_t *p);
 
-/** Reads a token; APR_EINVAL when it is not one of ours.  Whether it expired is the caller's. */
+/** Reads such a token; APR_EINVAL when it is not one of ours.  Whether it has expired is left to
+   the caller. */
 apr_status_t mdl_signed_url_file_read(const mdl_secret_t *secret, const char *token,
                                       mdl_signed_file_t *file, apr_pool_t *p);
-
-/** The same three for an archive; asset_id is set to 0. */
-const char *mdl_signed_url_archive_token(const mdl_secret_t *secret, mdl_signed_file_t *archive,
-                                         apr_pool_t *p);
-const char *mdl_signed_url_archive(const mdl_secret_t *secret, const char *public_url,
-                                   mdl_signed_file_t *archive, const char *filename, apr_pool_t *p);
-apr_status_t mdl_signed_url_archive_read(const mdl_secret_t *secret, const char *token,
-                                         mdl_signed_file_t *archive, apr_pool_t *p);
 
 /** The address of an upload ("upl_…") below upload_url. */
 const char *mdl_signed_url_upload(const mdl_secret_t *secret, const char *upload_url,
