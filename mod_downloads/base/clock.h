@@ -21,8 +21,8 @@ void mdl_clock_rfc3339_to(char buffer[MDL_CLOCK_RFC3339_LENGTH + 1], apr_time_t 
 /** Formats a time as RFC 5322 section 3.3 wants it in an email's Date, in UTC ("+0000"). */
 const char *mdl_clock_rfc5322(apr_time_t when, apr_pool_t *p);
 
-/** A clock that nobody sets, the same for all processes of this machine until it starts anew: for
-    differences alone. */
+/** A clock that is never set, for differences alone: the same for all processes of this machine,
+    until it reboots. */
 apr_time_t mdl_clock_monotonic(void);
 
 #endif

@@ -23,7 +23,7 @@
 #define PURPOSES_MAX 16
 
 /*
- * The keyed contexts of one purpose.  They hang on the secret and not on threads: a destructor of
+ * The keyed contexts of one purpose.  They belong to the secret, not to threads: a destructor of
  * thread-local data would be called after httpd has unloaded the module.
  */
 typedef struct {
@@ -38,7 +38,7 @@ struct mdl_secret_t {
     purpose_t **purposes; /* PURPOSES_MAX of them, filled from the front, never emptied */
 };
 
-/* There is no safe way on without a primitive of cryptography. */
+/* Without a cryptographic primitive there is no safe way to go on. */
 static void __attribute__((noreturn)) crypto_give_up(const char *what)
 {
     mdl_log(MDL_LOG_ERR, 0, "MDL0901: OpenSSL failed in %s, the process ends", what);
@@ -189,7 +189,7 @@ static purpose_t *purpose_make(const mdl_secret_t *secret, const char *name)
     return purpose;
 }
 
-/* The entry of a purpose, made by whoever asks first.  NULL when the table is full. */
+/* The entry of a purpose, made by the first caller who asks.  NULL when the table is full. */
 static purpose_t *purpose_of(const mdl_secret_t *secret, const char *name)
 {
     purpose_t *made = NULL;
@@ -260,7 +260,7 @@ int mdl_certificates_in(const char *path)
     }
     count = X509_load_cert_file(lookup, path, X509_FILETYPE_PEM);
     X509_STORE_free(store);
-    ERR_clear_error(); /* mod_ssl and libcurl look into the same queue */
+    ERR_clear_error(); /* mod_ssl and libcurl use the same queue */
     return count;
 }
 
@@ -504,7 +504,8 @@ const char *mdl_random_base62(apr_size_t length, apr_pool_t *p)
     while (n < length) {
         mdl_random(drawn, sizeof drawn);
         for (apr_size_t i = 0; i < sizeof drawn && n < length; i++) {
-            /* 248 is the largest multiple of 62 in a byte: what lies above would favour some. */
+            /* 248 is the largest multiple of 62 in a byte: bytes above it would favour some
+             * characters. */
             if (drawn[i] < 248) {
                 text[n++] = digits[drawn[i] % 62];
             }

@@ -11,7 +11,7 @@
 #define MDL_SHA256_LENGTH     32
 #define MDL_SHA256_HEX_LENGTH 64
 
-/** The server's secret; every key that the service uses is derived from it by its purpose. */
+/** The server's secret, from which all keys of the service are derived, each by its purpose. */
 typedef struct mdl_secret_t mdl_secret_t;
 
 /**
@@ -44,41 +44,41 @@ int mdl_equal(const void *a, const void *b, apr_size_t length);
 /** SHA-256 of a buffer. */
 void mdl_sha256(const void *data, apr_size_t length, unsigned char digest[MDL_SHA256_LENGTH]);
 
-/** A running SHA-256, freed with its pool. */
+/** A SHA-256 in steps, freed with its pool. */
 typedef struct mdl_sha256_t mdl_sha256_t;
 mdl_sha256_t *mdl_sha256_begin(apr_pool_t *p);
 void mdl_sha256_update(mdl_sha256_t *sha, const void *data, apr_size_t length);
-/** Writes the digest; the context is at its beginning again. */
+/** Writes the digest and begins anew. */
 void mdl_sha256_end(mdl_sha256_t *sha, unsigned char digest[MDL_SHA256_LENGTH]);
 
-/** A running digest of a named algorithm, "sha1" or "sha256", freed with its pool; NULL for another
-    name. */
+/** A digest in steps by an algorithm's name, "sha1" or "sha256", freed with its pool; NULL for
+    another name. */
 typedef struct mdl_digest_t mdl_digest_t;
 mdl_digest_t *mdl_digest_begin(const char *algorithm, apr_pool_t *p);
 void mdl_digest_update(mdl_digest_t *digest, const void *data, apr_size_t length);
-/** Ends it: the digest in base64 with padding. */
+/** Ends the digest and returns it in base64 with padding, in p. */
 const char *mdl_digest_end(mdl_digest_t *digest, apr_pool_t *p);
 
-/** Lower-case hexadecimal. */
+/** Lower-case hexadecimal, in p. */
 const char *mdl_hex(const void *data, apr_size_t length, apr_pool_t *p);
 
-/** Decodes lower-case hexadecimal into exactly length bytes; APR_EINVAL, and data stays as it is,
-    when text is anything else. */
+/** Decodes lower-case hexadecimal into exactly length bytes.  Returns APR_EINVAL, and leaves data
+    unchanged, when text is anything else. */
 apr_status_t mdl_hex_decode(void *data, apr_size_t length, const char *text);
 
-/** base64url without padding (RFC 4648 section 5). */
+/** base64url without padding (RFC 4648 section 5), in p. */
 const char *mdl_base64url(const void *data, apr_size_t length, apr_pool_t *p);
 
-/** base64 with padding (RFC 4648 section 4). */
+/** base64 with padding (RFC 4648 section 4), in p. */
 const char *mdl_base64(const void *data, apr_size_t length, apr_pool_t *p);
 
 /**
  * Decodes base64url without padding into exactly length bytes.  Returns APR_EINVAL when text is of
- * another length, has a foreign character, or is not the canonical encoding of its bytes.
+ * another length, has another character, or is not the canonical encoding of its bytes.
  */
 apr_status_t mdl_base64url_decode(void *data, apr_size_t length, const char *text);
 
-/** length random characters of [0-9A-Za-z], each equally likely. */
+/** length random characters of [0-9A-Za-z], each equally likely, in p. */
 const char *mdl_random_base62(apr_size_t length, apr_pool_t *p);
 
 #endif

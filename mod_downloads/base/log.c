@@ -1,7 +1,6 @@
 #include "base/log.h"
 
 #include <stdarg.h>
-
 #include <stdio.h>
 
 #define LINE_LENGTH 2000
@@ -13,7 +12,7 @@ void mdl_log_set_sink(mdl_log_sink_fn *sink)
     current_sink = sink;
 }
 
-/* What a stranger sent may be in the message: it must not look like a line of its own. */
+/* The message may repeat what a stranger sent, which must not look like another line of the log. */
 static void log_one_line(char *message)
 {
     for (; *message != '\0'; message++) {

@@ -17,7 +17,7 @@ typedef enum {
     MDL_LOG_DEBUG = 7
 } mdl_log_level_t;
 
-/** Takes one finished line without a newline; must not keep the pointer. */
+/** Writes one finished line, which has no newline; it must not keep the pointers. */
 typedef void mdl_log_sink_fn(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
                              const char *message);
 
@@ -25,8 +25,8 @@ typedef void mdl_log_sink_fn(const char *file, int line, mdl_log_level_t level, 
 void mdl_log_set_sink(mdl_log_sink_fn *sink);
 
 /**
- * Writes one line.  The format begins with the message's own tag, "MDL0001: ".  rv is appended by
- * the sink in words unless it is 0.  Never pass a token, an Authorization header or a signed URL.
+ * Writes one line.  The format begins with the message's own tag, "MDL0001: ".  The sink appends
+ * the text of rv unless it is 0.  Never pass a token, an Authorization header or a signed URL.
  * Lines are cut at 2,000 bytes.
  */
 void mdl_log_write(const char *file, int line, mdl_log_level_t level, apr_status_t rv,

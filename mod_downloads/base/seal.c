@@ -10,20 +10,20 @@
 
 #include "base/log.h"
 
-#define FORM         "v1."
-#define FORM_LENGTH  3
-#define NONCE_LENGTH 12
-#define TAG_LENGTH   16
-#define MAX_LENGTH   65536
+#define VERSION        "v1."
+#define VERSION_LENGTH 3
+#define NONCE_LENGTH   12
+#define TAG_LENGTH     16
+#define MAX_LENGTH     65536
 
-/* There is no safe way on without a primitive of cryptography. */
+/* Without a cryptographic primitive there is no safe way to go on. */
 static void __attribute__((noreturn)) seal_give_up(void)
 {
     mdl_log(MDL_LOG_ERR, 0, "MDL0902: OpenSSL failed in AES-256-GCM, the process ends");
     abort();
 }
 
-/* A context with key, nonce and owner taken in.  The key of a purpose is the MAC of a constant
+/* A context with key, nonce and owner set.  The key of a purpose is the MAC of a constant
    under the purpose's own key: 256 bits that nothing else is derived from. */
 static EVP_CIPHER_CTX *seal_begin(const mdl_secret_t *secret, const char *purpose,
                                   const char *owner, const unsigned char *nonce, int sealing)
@@ -62,7 +62,7 @@ const char *mdl_seal(const mdl_secret_t *secret, const char *purpose, const char
     }
     EVP_CIPHER_CTX_free(context);
     return apr_pstrcat(
-        p, FORM, mdl_base64url(bytes, NONCE_LENGTH + (apr_size_t)length + TAG_LENGTH, p), NULL);
+        p, VERSION, mdl_base64url(bytes, NONCE_LENGTH + (apr_size_t)length + TAG_LENGTH, p), NULL);
 }
 
 apr_status_t mdl_unseal(const mdl_secret_t *secret, const char *purpose, const char *owner,
@@ -75,13 +75,13 @@ apr_status_t mdl_unseal(const mdl_secret_t *secret, const char *purpose, const c
     int written = 0, more = 0, opened;
 
     *text = NULL;
-    if (digits > MAX_LENGTH || strncmp(sealed, FORM, FORM_LENGTH) != 0) {
+    if (digits > MAX_LENGTH || strncmp(sealed, VERSION, VERSION_LENGTH) != 0) {
         return APR_EINVAL;
     }
-    size = (digits - FORM_LENGTH) * 3 / 4;
+    size = (digits - VERSION_LENGTH) * 3 / 4;
     bytes = apr_palloc(p, size + 1);
     if (size < NONCE_LENGTH + TAG_LENGTH ||
-        mdl_base64url_decode(bytes, size, sealed + FORM_LENGTH) != APR_SUCCESS) {
+        mdl_base64url_decode(bytes, size, sealed + VERSION_LENGTH) != APR_SUCCESS) {
         return APR_EINVAL;
     }
     length = size - NONCE_LENGTH - TAG_LENGTH;

@@ -9,7 +9,8 @@
 
 #define MDL_ULID_LENGTH 26
 
-/** Returns prefix followed by a new ULID, allocated from p.  Aborts without random bytes. */
+/** Returns prefix followed by a new ULID, in p.  Ends the process when the system has no random
+    bytes. */
 const char *mdl_ulid(const char *prefix, apr_pool_t *p);
 
 /** Whether text is prefix followed by 26 characters of the alphabet. */

@@ -13,7 +13,7 @@ typedef struct {
 } choice_t;
 
 /* RFC 9110 section 12.4.2: 0 to 1 with up to three digits; -1 for anything else. */
-static int weight_of(const char *text)
+static int weight_parse(const char *text)
 {
     int weight, scale = 100;
 
@@ -29,8 +29,8 @@ static int weight_of(const char *text)
     return *text == '\0' && weight <= 1000 ? weight : -1;
 }
 
-/* Reads "de-AT;q=0.8"; false for what is not wanted or makes no sense. */
-static int read_choice(char *text, choice_t *choice)
+/* Parses "de-AT;q=0.8"; 0 for a range that is malformed or has weight 0. */
+static int choice_parse(char *text, choice_t *choice)
 {
     char *semicolon = strchr(text, ';');
 
@@ -41,7 +41,7 @@ static int read_choice(char *text, choice_t *choice)
         if (apr_tolower(parameter[0]) != 'q' || parameter[1] != '=') {
             return 0;
         }
-        choice->weight = weight_of(parameter + 2);
+        choice->weight = weight_parse(parameter + 2);
         *semicolon = '\0';
     }
     apr_collapse_spaces(text, text);
@@ -49,8 +49,8 @@ static int read_choice(char *text, choice_t *choice)
     return choice->weight > 0 && apr_isalpha(*text);
 }
 
-/* Behind those of the same weight. */
-static void language_insert(choice_t *choices, int count, choice_t choice)
+/* Inserts a choice by its weight, behind those of the same weight. */
+static void choice_insert(choice_t *choices, int count, choice_t choice)
 {
     int at = count;
 
@@ -75,8 +75,8 @@ apr_array_header_t *mdl_accept_language(const char *value, apr_pool_t *p)
         for (apr_size_t end = strlen(text); end > 0 && strchr(" \t", text[end - 1]) != NULL;) {
             text[--end] = '\0';
         }
-        if (read_choice(text, &choice)) {
-            language_insert(choices, count++, choice);
+        if (choice_parse(text, &choice)) {
+            choice_insert(choices, count++, choice);
         }
     }
     for (int i = 0; i < count; i++) {

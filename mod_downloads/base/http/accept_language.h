@@ -1,5 +1,5 @@
 /*
- * A browser's Accept-Language (RFC 9110 section 12.5.4).
+ * What a browser's Accept-Language asks for (RFC 9110 section 12.5.4).
  */
 #ifndef MDL_BASE_HTTP_ACCEPT_LANGUAGE_H
 #define MDL_BASE_HTTP_ACCEPT_LANGUAGE_H
@@ -8,9 +8,9 @@
 #include <apr_tables.h>
 
 /**
- * The language ranges of a header's value (NULL: none) as const char *, the most wanted first and
- * those of equal weight in their order.  What has weight 0, "*", and what is not well-formed is
- * left out; of a header with more than 32 ranges the rest is.
+ * The language ranges of a header's value (NULL: none) as const char *, in p, the one with the most
+ * weight first and those of equal weight in their order.  "*", ranges of weight 0 and malformed
+ * ones are left out, and so is everything behind the first 32.
  */
 apr_array_header_t *mdl_accept_language(const char *value, apr_pool_t *p);
 

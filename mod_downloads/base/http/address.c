@@ -13,7 +13,7 @@ typedef struct {
     unsigned int bits;
 } range_t;
 
-/* The IANA IPv4 special-purpose registry, all of it, then what else is no web server's. */
+/* All of the IANA IPv4 special-purpose registry, then other ranges without public web servers. */
 static const range_t special_ipv4[] = {
     {{0}, 8},                /* this network */
     {{10}, 8},               /* private */
@@ -36,7 +36,7 @@ static const range_t special_ipv4[] = {
     {{168, 63, 129, 16}, 32} /* a metadata service in public space */
 };
 
-/* Within 2000::/3, outside of which no global unicast address has been assigned. */
+/* Ranges within 2000::/3; no global unicast address has been assigned outside of it. */
 static const range_t special_ipv6[] = {
     {{0x20, 0x01, 0x00}, 23},                   /* protocol assignments: Teredo, ORCHID, … */
     {{0x20, 0x01, 0x0d, 0xb8}, 32},             /* documentation */
@@ -47,7 +47,7 @@ static const range_t special_ipv6[] = {
 
 static const range_t global_unicast = {{0x20}, 3};
 
-/* Prefixes that lead to the IPv4 address which follows them. */
+/* Prefixes of addresses that lead to the IPv4 address behind the prefix. */
 static const range_t translated[] = {
     {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff}, 96}, /* v4-mapped */
     {{0x00, 0x64, 0xff, 0x9b}, 96},                   /* NAT64, RFC 6052 */
@@ -65,7 +65,7 @@ static int in_range(const unsigned char *ip, const range_t *range)
     return rest == 0 || (ip[whole] >> (8 - rest)) == (range->prefix[whole] >> (8 - rest));
 }
 
-static int in_any(const unsigned char *ip, const range_t *ranges, size_t count)
+static int in_any_range(const unsigned char *ip, const range_t *ranges, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
         if (in_range(ip, &ranges[i])) {
@@ -86,16 +86,16 @@ int mdl_address_is_public(const apr_sockaddr_t *address)
     const unsigned char *ip = address->ipaddr_ptr;
 
     if (address->family == APR_INET) {
-        return !in_any(ip, special_ipv4, sizeof special_ipv4 / sizeof special_ipv4[0]);
+        return !in_any_range(ip, special_ipv4, sizeof special_ipv4 / sizeof special_ipv4[0]);
     }
     if (address->family == APR_INET6) {
         return in_range(ip, &global_unicast) && !is_isatap(ip) &&
-               !in_any(ip, special_ipv6, sizeof special_ipv6 / sizeof special_ipv6[0]);
+               !in_any_range(ip, special_ipv6, sizeof special_ipv6 / sizeof special_ipv6[0]);
     }
     return 0;
 }
 
-/* Fills inside and returns 1 when address is a prefix with an IPv4 address behind it. */
+/* Whether address has such a prefix; *inside then gets the IPv4 address behind it. */
 static int embedded_ipv4(const apr_sockaddr_t *address, apr_sockaddr_t *inside)
 {
     const unsigned char *ip = address->ipaddr_ptr;
@@ -136,7 +136,7 @@ int mdl_http_address_allowed(const mdl_http_policy_t *policy, const apr_sockaddr
     if (!mdl_address_is_public(address) && !in_networks(policy->networks, address)) {
         return 0;
     }
-    /* Who opens a network of NAT64 or 6to4 doesn't thereby open the private hosts behind it. */
+    /* Allowing a network of NAT64 or 6to4 doesn't allow the private hosts behind it. */
     return !embedded_ipv4(address, &inside) || mdl_http_address_allowed(policy, &inside);
 }
 

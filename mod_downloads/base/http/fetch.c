@@ -6,11 +6,11 @@
 #include "base/http/transfer.h"
 #include "base/http/url.h"
 
-/* What the response headers, or a callback, made of the transfer that is running. */
+/* What follows the transfer that is running. */
 typedef enum { NEXT_FINISH, NEXT_REDIRECT, NEXT_RESTART } next_t;
 
 struct mdl_http_fetch_t {
-    mdl_http_transfer_t transfer; /* first: what is handed a transfer has the fetch */
+    mdl_http_transfer_t transfer; /* must be first: fetch_of converts its address */
     mdl_http_callbacks_t callbacks;
     void *baton;
     int redirects;
@@ -27,8 +27,7 @@ static mdl_http_fetch_t *fetch_of(mdl_http_transfer_t *transfer)
     return (mdl_http_fetch_t *)(void *)transfer;
 }
 
-static void http_client_decide(mdl_http_fetch_t *fetch, mdl_http_result_t result,
-                               const char *detail)
+static void fetch_decide(mdl_http_fetch_t *fetch, mdl_http_result_t result, const char *detail)
 {
     mdl_http_transfer_decide(&fetch->transfer, result, detail);
 }
@@ -40,21 +39,21 @@ static int is_redirect(long status)
     return status == 301 || status == 302 || status == 303 || status == 307 || status == 308;
 }
 
-static void decide_by_status(mdl_http_fetch_t *fetch, long status)
+static void fetch_decide_by_status(mdl_http_fetch_t *fetch, long status)
 {
     const char *detail = apr_psprintf(fetch->transfer.pool, "The source answered with status %ld.",
                                       status);
 
     if (status == 404 || status == 410) {
-        http_client_decide(fetch, MDL_HTTP_NOT_FOUND, detail);
+        fetch_decide(fetch, MDL_HTTP_NOT_FOUND, detail);
     } else if (status >= 500 || status == 408 || status == 425 || status == 429) {
-        http_client_decide(fetch, MDL_HTTP_UNAVAILABLE, detail);
+        fetch_decide(fetch, MDL_HTTP_UNAVAILABLE, detail);
     } else {
-        http_client_decide(fetch, MDL_HTTP_REFUSED, detail);
+        fetch_decide(fetch, MDL_HTTP_REFUSED, detail);
     }
 }
 
-static void hand_over_head(mdl_http_fetch_t *fetch)
+static void head_hand_over(mdl_http_fetch_t *fetch)
 {
     const char *etag = mdl_http_response_header(fetch->transfer.easy, "ETag", 0);
     mdl_http_head_t head;
@@ -65,12 +64,12 @@ static void hand_over_head(mdl_http_fetch_t *fetch)
     head.content_type = apr_pstrdup(
         fetch->transfer.pool, mdl_http_response_header(fetch->transfer.easy, "Content-Type", 0));
     if (fetch->callbacks.head(fetch->baton, &head) != APR_SUCCESS) {
-        http_client_decide(fetch, MDL_HTTP_STOPPED, "The caller stopped it.");
+        fetch_decide(fetch, MDL_HTTP_STOPPED, "The caller stopped it.");
     }
 }
 
-/* Decides, once the headers are complete, whether the body is taken. */
-static void judge_response(mdl_http_fetch_t *fetch)
+/* Decides, once the headers are complete, whether the body is accepted. */
+static void response_judge(mdl_http_fetch_t *fetch)
 {
     apr_int64_t length;
     long status = 0;
@@ -81,11 +80,11 @@ static void judge_response(mdl_http_fetch_t *fetch)
     } else if (status == 416 && fetch->etag != NULL) {
         fetch->next = NEXT_RESTART;
     } else if (status != 200 && !(status == 206 && fetch->etag != NULL)) {
-        decide_by_status(fetch, status);
+        fetch_decide_by_status(fetch, status);
     } else if (mdl_http_response_is_encoded(fetch->transfer.easy)) {
-        http_client_decide(fetch, MDL_HTTP_REFUSED, "The source sent an encoded body.");
+        fetch_decide(fetch, MDL_HTTP_REFUSED, "The source sent an encoded body.");
     } else if (!mdl_http_response_length(fetch->transfer.easy, &length)) {
-        http_client_decide(fetch, MDL_HTTP_REFUSED, "The source sent a body without a length.");
+        fetch_decide(fetch, MDL_HTTP_REFUSED, "The source sent a body without a length.");
     } else if (status == 206 && !mdl_http_response_is_rest(fetch->transfer.easy, fetch->offset,
                                                            fetch->etag, length, &fetch->total)) {
         fetch->next = NEXT_RESTART;
@@ -95,32 +94,31 @@ static void judge_response(mdl_http_fetch_t *fetch)
             fetch->total = length;
         }
         if (fetch->total > fetch->transfer.policy->max_size) {
-            http_client_decide(fetch, MDL_HTTP_TOO_LARGE,
-                               "The source announced more than the limit.");
+            fetch_decide(fetch, MDL_HTTP_TOO_LARGE, "The source announced more than the limit.");
             return;
         }
-        hand_over_head(fetch);
+        head_hand_over(fetch);
     }
 }
 
-static int http_client_on_judge(mdl_http_transfer_t *transfer)
+static int fetch_on_head(mdl_http_transfer_t *transfer)
 {
-    judge_response(fetch_of(transfer));
+    response_judge(fetch_of(transfer));
     return fetch_of(transfer)->next == NEXT_FINISH;
 }
 
-static size_t http_client_on_body(char *data, size_t unit, size_t count, void *baton)
+static size_t fetch_on_body(char *data, size_t unit, size_t count, void *baton)
 {
     mdl_http_fetch_t *fetch = baton;
     size_t size = unit * count;
 
     fetch->received += (apr_int64_t)size;
     if (fetch->offset + fetch->received > fetch->transfer.policy->max_size) {
-        http_client_decide(fetch, MDL_HTTP_TOO_LARGE, "The source sent more than the limit.");
+        fetch_decide(fetch, MDL_HTTP_TOO_LARGE, "The source sent more than the limit.");
     } else if (fetch->total >= 0 && fetch->offset + fetch->received > fetch->total) {
-        http_client_decide(fetch, MDL_HTTP_REFUSED, "The source sent more than it announced.");
+        fetch_decide(fetch, MDL_HTTP_REFUSED, "The source sent more than it announced.");
     } else if (fetch->callbacks.body(fetch->baton, data, size) != APR_SUCCESS) {
-        http_client_decide(fetch, MDL_HTTP_STOPPED, "The caller stopped it.");
+        fetch_decide(fetch, MDL_HTTP_STOPPED, "The caller stopped it.");
     }
     return fetch->transfer.detail != NULL ? 0 : size;
 }
@@ -139,7 +137,7 @@ static int set_range(mdl_http_transfer_t *transfer)
                                      apr_psprintf(transfer->pool, "If-Range: %s", fetch->etag)));
 }
 
-static void http_client_begin(mdl_http_fetch_t *fetch)
+static void fetch_begin(mdl_http_fetch_t *fetch)
 {
     fetch->next = NEXT_FINISH;
     fetch->received = 0;
@@ -155,23 +153,23 @@ static void follow_redirect(mdl_http_fetch_t *fetch)
     mdl_http_result_t result;
 
     if (location == NULL) {
-        http_client_decide(fetch, MDL_HTTP_REFUSED, "The source sent a redirect without a target.");
+        fetch_decide(fetch, MDL_HTTP_REFUSED, "The source sent a redirect without a target.");
         return;
     }
     if (fetch->redirects++ >= fetch->transfer.policy->max_redirects) {
-        http_client_decide(fetch, MDL_HTTP_REFUSED, "The source sent too many redirects.");
+        fetch_decide(fetch, MDL_HTTP_REFUSED, "The source sent too many redirects.");
         return;
     }
     result = mdl_http_url_parse(fetch->transfer.policy, fetch->transfer.url, location, &url, &host,
                                 fetch->transfer.pool);
     if (result != MDL_HTTP_OK) {
-        http_client_decide(fetch, result, "The source redirects to where fetches may not go.");
+        fetch_decide(fetch, result, "The source redirects to where fetches may not go.");
         return;
     }
     mdl_http_transfer_end(&fetch->transfer);
     curl_url_cleanup(fetch->transfer.url);
     fetch->transfer.url = url;
-    http_client_begin(fetch);
+    fetch_begin(fetch);
 }
 
 static void restart_from_zero(mdl_http_fetch_t *fetch)
@@ -179,10 +177,10 @@ static void restart_from_zero(mdl_http_fetch_t *fetch)
     mdl_http_transfer_end(&fetch->transfer);
     fetch->etag = NULL;
     fetch->offset = 0;
-    http_client_begin(fetch);
+    fetch_begin(fetch);
 }
 
-static void http_client_on_ended(mdl_http_transfer_t *transfer, CURLcode code)
+static void fetch_on_ended(mdl_http_transfer_t *transfer, CURLcode code)
 {
     mdl_http_fetch_t *fetch = fetch_of(transfer);
 
@@ -197,12 +195,12 @@ static void http_client_on_ended(mdl_http_transfer_t *transfer, CURLcode code)
     mdl_http_transfer_decide_by_code(transfer, code);
     if (transfer->detail == NULL && fetch->total >= 0 &&
         fetch->offset + fetch->received != fetch->total) {
-        http_client_decide(fetch, MDL_HTTP_UNAVAILABLE, "The source sent less than it announced.");
+        fetch_decide(fetch, MDL_HTTP_UNAVAILABLE, "The source sent less than it announced.");
     }
-    http_client_decide(fetch, MDL_HTTP_OK, "The body is complete.");
+    fetch_decide(fetch, MDL_HTTP_OK, "The body is complete.");
 }
 
-static void http_client_on_report(mdl_http_transfer_t *transfer)
+static void fetch_on_report(mdl_http_transfer_t *transfer)
 {
     mdl_http_fetch_t *fetch = fetch_of(transfer);
 
@@ -218,10 +216,10 @@ mdl_http_fetch_t *mdl_http_fetch(mdl_http_client_t *client, const char *url, apr
     mdl_http_transfer_t *transfer = &fetch->transfer;
 
     mdl_http_transfer_init(transfer, client, NULL, pool);
-    transfer->judge = http_client_on_judge;
-    transfer->body = http_client_on_body;
-    transfer->ended = http_client_on_ended;
-    transfer->report = http_client_on_report;
+    transfer->judge = fetch_on_head;
+    transfer->body = fetch_on_body;
+    transfer->ended = fetch_on_ended;
+    transfer->report = fetch_on_report;
     fetch->callbacks = *callbacks;
     fetch->baton = baton;
     if (offset > 0 && mdl_http_etag_is_strong(etag)) {

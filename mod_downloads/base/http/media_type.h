@@ -4,7 +4,7 @@
 #ifndef MDL_BASE_HTTP_MEDIA_TYPE_H
 #define MDL_BASE_HTTP_MEDIA_TYPE_H
 
-/** The longest that is taken, in bytes. */
+/** The longest media type that is accepted, in bytes. */
 #define MDL_MEDIA_TYPE_MAX 127
 
 /**

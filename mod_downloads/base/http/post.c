@@ -7,11 +7,11 @@
 #include "base/http/response.h"
 #include "base/http/transfer.h"
 
-#define FIRST_BYTES      4096
+#define FIRST_ROOM       4096
 #define MAX_RETRY_DIGITS 6
 
 struct mdl_http_post_t {
-    mdl_http_transfer_t transfer; /* first: what is handed a transfer has the post */
+    mdl_http_transfer_t transfer; /* must be first: post_of converts its address */
     mdl_http_post_done_fn *done;
     void *baton;
     const char *credential;
@@ -26,8 +26,8 @@ static mdl_http_post_t *post_of(mdl_http_transfer_t *transfer)
     return (mdl_http_post_t *)(void *)transfer;
 }
 
-/* RFC 9110 section 10.2.3; the form with a date is rare and needs a clock that agrees. */
-static int http_post_seconds_of(const char *text)
+/* RFC 9110 section 10.2.3.  A date is not accepted: it is rare and needs clocks that agree. */
+static int retry_after_parse(const char *text)
 {
     apr_size_t digits = text ? strspn(text, "0123456789") : 0;
 
@@ -37,14 +37,14 @@ static int http_post_seconds_of(const char *text)
     return digits > MAX_RETRY_DIGITS ? 999999 : (int)apr_atoi64(text);
 }
 
-static int http_post_on_judge(mdl_http_transfer_t *transfer)
+static int post_on_head(mdl_http_transfer_t *transfer)
 {
     mdl_http_post_t *post = post_of(transfer);
     long status = 0;
 
     curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
     post->answer.status = (int)status;
-    post->answer.retry_after_s = http_post_seconds_of(
+    post->answer.retry_after_s = retry_after_parse(
         mdl_http_response_header(transfer->easy, "Retry-After", 0));
     if (status >= 300 && status < 400) {
         mdl_http_transfer_decide(transfer, MDL_HTTP_REFUSED,
@@ -55,7 +55,7 @@ static int http_post_on_judge(mdl_http_transfer_t *transfer)
     return 1;
 }
 
-static size_t http_post_on_body(char *data, size_t unit, size_t count, void *baton)
+static size_t post_on_body(char *data, size_t unit, size_t count, void *baton)
 {
     mdl_http_post_t *post = baton;
     size_t size = unit * count;
@@ -69,7 +69,7 @@ static size_t http_post_on_body(char *data, size_t unit, size_t count, void *bat
         char *larger;
 
         while (needed >= post->room) {
-            post->room = post->room ? post->room * 2 : FIRST_BYTES;
+            post->room = post->room ? post->room * 2 : FIRST_ROOM;
         }
         larger = apr_palloc(post->transfer.pool, post->room);
         if (post->body) {
@@ -82,13 +82,13 @@ static size_t http_post_on_body(char *data, size_t unit, size_t count, void *bat
     return size;
 }
 
-static void http_post_on_ended(mdl_http_transfer_t *transfer, CURLcode code)
+static void post_on_ended(mdl_http_transfer_t *transfer, CURLcode code)
 {
     mdl_http_transfer_decide_by_code(transfer, code);
     mdl_http_transfer_decide(transfer, MDL_HTTP_OK, "The answer is complete.");
 }
 
-static void http_post_on_report(mdl_http_transfer_t *transfer)
+static void post_on_report(mdl_http_transfer_t *transfer)
 {
     mdl_http_post_t *post = post_of(transfer);
 
@@ -124,10 +124,10 @@ mdl_http_post_t *mdl_http_post(mdl_http_client_t *client, const mdl_http_policy_
     mdl_http_transfer_t *transfer = &post->transfer;
 
     mdl_http_transfer_init(transfer, client, policy, pool);
-    transfer->judge = http_post_on_judge;
-    transfer->body = http_post_on_body;
-    transfer->ended = http_post_on_ended;
-    transfer->report = http_post_on_report;
+    transfer->judge = post_on_head;
+    transfer->body = post_on_body;
+    transfer->ended = post_on_ended;
+    transfer->report = post_on_report;
     post->done = done;
     post->baton = baton;
     post->credential = apr_pstrdup(pool, request->credential);

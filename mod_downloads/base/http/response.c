@@ -4,8 +4,7 @@
 
 #include <apr_cstr.h>
 
-#define MAX_ETAG 256 /* bytes; obs-text is not taken either: it is stored as text */
-
+#define MAX_ETAG        256 /* bytes; without obs-text, for the tag is stored as UTF-8 */
 #define MAX_SIZE_DIGITS 18
 
 const char *mdl_http_response_header(CURL *easy, const char *name, size_t index)
@@ -17,8 +16,8 @@ const char *mdl_http_response_header(CURL *easy, const char *name, size_t index)
                : NULL;
 }
 
-/* Digits alone; moves *text behind them. */
-static int read_size(const char **text, apr_int64_t *size)
+/* Parses digits and moves *text behind them. */
+static int size_parse(const char **text, apr_int64_t *size)
 {
     const char *start = *text;
 
@@ -41,7 +40,7 @@ int mdl_http_response_length(CURL *easy, apr_int64_t *length)
                mdl_http_response_header(easy, "Transfer-Encoding", 1) == NULL;
     }
     for (size_t i = 0; (text = mdl_http_response_header(easy, "Content-Length", i)) != NULL; i++) {
-        if (!read_size(&text, length) || *text != '\0' || (i > 0 && *length != first)) {
+        if (!size_parse(&text, length) || *text != '\0' || (i > 0 && *length != first)) {
             return 0;
         }
         first = *length;
@@ -91,7 +90,7 @@ int mdl_http_response_is_rest(CURL *easy, apr_int64_t offset, const char *etag, 
         return 0;
     }
     range += 6;
-    return read_size(&range, &first) && *range++ == '-' && read_size(&range, &last) &&
-           *range++ == '/' && read_size(&range, total) && *range == '\0' && first == offset &&
+    return size_parse(&range, &first) && *range++ == '-' && size_parse(&range, &last) &&
+           *range++ == '/' && size_parse(&range, total) && *range == '\0' && first == offset &&
            last >= first && last == *total - 1 && (length < 0 || length == *total - first);
 }

@@ -1,6 +1,6 @@
 /*
  * Reading the headers of the response that a libcurl handle has just received, as strictly as a
- * file that must arrive whole wants it.  For base/http/client.c alone.
+ * file that must arrive complete requires.  For base/http alone.
  */
 #ifndef MDL_BASE_HTTP_RESPONSE_H
 #define MDL_BASE_HTTP_RESPONSE_H
@@ -8,13 +8,14 @@
 #include <apr.h>
 #include <curl/curl.h>
 
-/** The index-th header of that name in the final response, or NULL; lives as long as the answer. */
+/** The index-th header of that name in the final response, or NULL; valid until the handle is used
+    again. */
 const char *mdl_http_response_header(CURL *easy, const char *name, size_t index);
 
 /**
  * *length gets the body's size, -1 when it is chunked.  Returns 0 when the end of the body could
- * not be told from a cut connection: no length, lengths that differ, a transfer coding but chunked
- * (RFC 9112 section 6.3).
+ * not be told from a cut connection: no length, lengths that differ, a transfer coding other than
+ * chunked (RFC 9112 section 6.3).
  */
 int mdl_http_response_length(CURL *easy, apr_int64_t *length);
 
@@ -23,15 +24,15 @@ int mdl_http_response_is_encoded(CURL *easy);
 
 /**
  * Whether this 206 is the rest from offset up to the end of the file that has etag; length is the
- * body's, from mdl_http_response_length.  *total gets the size of the whole file.  An answer
- * without a total or with less than the rest is lawful (RFC 9110 section 14.4) but not accepted:
- * whether the file is whole could not be told.
+ * body's, from mdl_http_response_length.  *total gets the size of the whole file.  A response
+ * without a total or with less than the rest is valid (RFC 9110 section 14.4) but not accepted: it
+ * could not be told whether the file is complete.
  */
 int mdl_http_response_is_rest(CURL *easy, apr_int64_t offset, const char *etag, apr_int64_t length,
                               apr_int64_t *total);
 
-/** RFC 9110 section 8.8.3: in quotes, not weak, nothing inside that could end a header; not NULL.
- */
+/** Whether etag (NULL: none) is a strong entity tag (RFC 9110 section 8.8.3): in quotes, not weak,
+   at most 256 bytes of printable ASCII. */
 int mdl_http_etag_is_strong(const char *etag);
 
 #endif

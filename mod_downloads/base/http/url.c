@@ -29,7 +29,7 @@ static int host_is_well_formed(const char *host)
             return 0;
         }
     }
-    /* A last label that is a number makes the whole an IPv4 address to some resolver or other. */
+    /* Some resolvers take a name whose last label is a number for an IPv4 address. */
     return label[strspn(label, "0123456789")] != '\0' &&
            !(label[0] == '0' && label[1] == 'x' &&
              label[2 + strspn(label + 2, "0123456789abcdef")] == '\0');
@@ -68,7 +68,7 @@ static int port_is_allowed(const mdl_http_policy_t *policy, int port, int defaul
     return 0;
 }
 
-/* A part of url, copied; NULL when it has none. */
+/* A part of url, copied; NULL when the URL has no such part. */
 static const char *url_part(CURLU *url, CURLUPart part, unsigned int flags, apr_pool_t *p)
 {
     char *text = NULL;
@@ -131,7 +131,7 @@ mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, CURLU *bas
     if (parsed == NULL) {
         return MDL_HTTP_UNAVAILABLE;
     }
-    /* RFC 3986 knows ASCII alone, and libidn2 would map other bytes of a host behind our back. */
+    /* RFC 3986 allows ASCII alone, and libidn2 would silently map other bytes of a host. */
     if (base == NULL && !is_ascii(text)) {
         curl_url_cleanup(parsed);
         return MDL_HTTP_URL_INVALID;
@@ -150,7 +150,7 @@ mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, CURLU *bas
     return MDL_HTTP_OK;
 }
 
-static int http_url_has_controls(const char *text)
+static int has_control_character(const char *text)
 {
     while (*text != '\0') {
         apr_uint32_t c;
@@ -172,7 +172,7 @@ static const char *url_filename(CURLU *url, apr_pool_t *p)
     char *name = segment != NULL ? curl_easy_unescape(NULL, segment + 1, 0, &length) : NULL;
 
     if (name != NULL && length > 0 && strlen(name) == (apr_size_t)length && mdl_utf8_valid(name) &&
-        !http_url_has_controls(name) && strpbrk(name, "/\\") == NULL && strcmp(name, ".") != 0 &&
+        !has_control_character(name) && strpbrk(name, "/\\") == NULL && strcmp(name, ".") != 0 &&
         strcmp(name, "..") != 0) {
         filename = apr_pstrdup(p, name);
     }
@@ -209,7 +209,7 @@ int mdl_http_url_is_https(const char *text)
     CURLU *url;
     int valid;
 
-    /* libcurl would also take one slash, or three. */
+    /* libcurl would also accept one slash, or three. */
     if (strncmp(text, "https://", 8) != 0 || strchr("/?#", text[8]) != NULL ||
         text[strspn(text, characters)] != '\0' || (url = curl_url()) == NULL) {
         return 0;

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include <apr_cstr.h>
 #include <apr_strings.h>
 
 #define MESSAGE_MAX    (256 * 1024)
@@ -26,10 +27,10 @@ struct mdl_mailbox_t {
     const char *file;   /* the mbox, or NULL */
     char *buffer;       /* MESSAGE_MAX bytes */
 
-    /* How far an mbox has been taken, while it is the same file. */
+    /* How far the mbox has been taken, as long as it is the same file. */
     ino_t inode;
     off_t offset;
-    int within; /* at offset a message goes on whose beginning was taken */
+    int within; /* offset is within a message whose beginning was taken */
 };
 
 /* One round of reading. */
@@ -39,40 +40,33 @@ typedef struct {
     void *baton;
     int left;
     const char *why;
-    apr_status_t error; /* of the box, behind why */
+    apr_status_t error; /* of the mailbox, which why describes */
     apr_pool_t *p;
 } round_t;
 
-static const char *mailbox_after(const char *text, const char *prefix)
+int mdl_mailbox_valid(const char *location, const char **why, apr_pool_t *p)
 {
-    apr_size_t length = strlen(prefix);
+    const char *path = apr_cstr_skip_prefix(location, maildir_prefix);
 
-    return strncmp(text, prefix, length) == 0 ? text + length : NULL;
-}
-
-int mdl_mailbox_valid(const char *place, const char **why, apr_pool_t *p)
-{
-    const char *path = mailbox_after(place, maildir_prefix);
-
-    path = path != NULL ? path : mailbox_after(place, mbox_prefix);
+    path = path != NULL ? path : apr_cstr_skip_prefix(location, mbox_prefix);
     if (path == NULL || path[0] != '/' || path[1] == '\0') {
-        *why = apr_psprintf(p, "\"%s\" is neither maildir:/path nor mbox:/path.", place);
+        *why = apr_psprintf(p, "\"%s\" is neither maildir:/path nor mbox:/path.", location);
         return 0;
     }
     return 1;
 }
 
-mdl_mailbox_t *mdl_mailbox_create(const char *place, apr_pool_t *p)
+mdl_mailbox_t *mdl_mailbox_create(const char *location, apr_pool_t *p)
 {
     mdl_mailbox_t *box = apr_pcalloc(p, sizeof *box);
 
-    box->folder = mailbox_after(place, maildir_prefix);
-    box->file = mailbox_after(place, mbox_prefix);
+    box->folder = apr_cstr_skip_prefix(location, maildir_prefix);
+    box->file = apr_cstr_skip_prefix(location, mbox_prefix);
     box->buffer = apr_palloc(p, MESSAGE_MAX);
     return box;
 }
 
-static apr_status_t mailbox_fail(round_t *round, const char *what, const char *path, int error)
+static apr_status_t round_fail(round_t *round, const char *what, const char *path, int error)
 {
     char text[120];
 
@@ -82,7 +76,7 @@ static apr_status_t mailbox_fail(round_t *round, const char *what, const char *p
     return error;
 }
 
-static apr_status_t hand_over(round_t *round, const char *message, apr_size_t length)
+static apr_status_t round_hand_over(round_t *round, const char *message, apr_size_t length)
 {
     apr_pool_t *p;
     apr_status_t rv = apr_pool_create(&p, round->p);
@@ -96,8 +90,8 @@ static apr_status_t hand_over(round_t *round, const char *message, apr_size_t le
     return rv;
 }
 
-/* Up to MESSAGE_MAX bytes from an offset; -1 with errno. */
-static ssize_t read_at(const mdl_mailbox_t *box, int file, off_t offset)
+/* Reads up to MESSAGE_MAX bytes from an offset; -1 with errno. */
+static ssize_t mailbox_read_at(const mdl_mailbox_t *box, int file, off_t offset)
 {
     apr_size_t length = 0;
 
@@ -116,7 +110,7 @@ static ssize_t read_at(const mdl_mailbox_t *box, int file, off_t offset)
     return (ssize_t)length;
 }
 
-/* A regular file, opened; -1 with errno, 0 for what is none. */
+/* Opens a regular file; -1 with errno, 0 for anything else that has this path. */
 static int open_regular(const char *path, int flags)
 {
     int file = open(path, flags | OPEN_FLAGS);
@@ -132,23 +126,23 @@ static int open_regular(const char *path, int flags)
     return file;
 }
 
-/* Maildir. */
+/* --- Maildir --- */
 
-static apr_status_t put_away(round_t *round, const char *path, const char *name)
+static apr_status_t message_put_away(round_t *round, const char *path, const char *name)
 {
     const char *folder = apr_pstrcat(round->p, round->box->folder, "/cur", NULL);
     const char *seen = apr_pstrcat(round->p, folder, "/", name,
                                    strchr(name, ':') != NULL ? "" : ":2,S", NULL);
 
     mkdir(folder, S_IRWXU);
-    /* Another node that reads the same box may have been faster. */
+    /* Another node that reads the same mailbox may have been faster. */
     return rename(path, seen) != 0 && errno != ENOENT
-               ? mailbox_fail(round, "A message can't be moved to", seen, errno)
+               ? round_fail(round, "A message can't be moved to", seen, errno)
                : APR_SUCCESS;
 }
 
-/* Returns what take says; what is wrong with the box is noted in the round. */
-static apr_status_t mailbox_take_file(round_t *round, const char *name)
+/* Returns take's status; what is wrong with the mailbox is noted in the round. */
+static apr_status_t message_take(round_t *round, const char *name)
 {
     const char *path = apr_pstrcat(round->p, round->box->folder, "/new/", name, NULL);
     int file = open_regular(path, O_RDONLY);
@@ -159,25 +153,25 @@ static apr_status_t mailbox_take_file(round_t *round, const char *name)
         return APR_SUCCESS;
     }
     if (file < 0) {
-        mailbox_fail(round, "A message can't be read:", path, errno);
+        round_fail(round, "A message can't be read:", path, errno);
         return APR_SUCCESS;
     }
-    length = read_at(round->box, file, 0);
+    length = mailbox_read_at(round->box, file, 0);
     if (length < 0) {
-        mailbox_fail(round, "A message can't be read:", path, errno);
+        round_fail(round, "A message can't be read:", path, errno);
     }
     close(file);
     if (length < 0) {
         return APR_SUCCESS;
     }
-    rv = hand_over(round, round->box->buffer, (apr_size_t)length);
-    if (rv == APR_SUCCESS && put_away(round, path, name) == APR_SUCCESS) {
+    rv = round_hand_over(round, round->box->buffer, (apr_size_t)length);
+    if (rv == APR_SUCCESS && message_put_away(round, path, name) == APR_SUCCESS) {
         round->left--;
     }
     return rv;
 }
 
-static apr_status_t read_maildir(round_t *round)
+static apr_status_t maildir_read(round_t *round)
 {
     const char *path = apr_pstrcat(round->p, round->box->folder, "/new", NULL);
     apr_status_t rv = APR_SUCCESS;
@@ -186,29 +180,29 @@ static apr_status_t read_maildir(round_t *round)
 
     if (folder == NULL) {
         return errno == ENOENT ? APR_SUCCESS
-                               : mailbox_fail(round, "No folder of new mail:", path, errno);
+                               : round_fail(round, "No folder of new mail:", path, errno);
     }
     while (rv == APR_SUCCESS && round->left > 0 && (entry = readdir(folder)) != NULL) {
         if (entry->d_name[0] != '.') {
-            rv = mailbox_take_file(round, entry->d_name);
+            rv = message_take(round, entry->d_name);
         }
     }
     closedir(folder);
     return rv == APR_SUCCESS ? round->error : rv;
 }
 
-/* mbox. */
+/* --- mbox --- */
 
-static const char *lock_path(const mdl_mailbox_t *box, apr_pool_t *p)
+static const char *mbox_lock_path(const mdl_mailbox_t *box, apr_pool_t *p)
 {
     return apr_pstrcat(p, box->file, ".lock", NULL);
 }
 
-/* Both locks that mail servers take (Debian policy 11.6); none is waited for. */
-static int mailbox_lock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
+/* Takes both locks that mail servers use (Debian policy 11.6), without waiting. */
+static int mbox_lock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-    const char *path = lock_path(box, p);
+    const char *path = mbox_lock_path(box, p);
     int dot = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
     struct stat info;
 
@@ -221,7 +215,7 @@ static int mailbox_lock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
     if (dot >= 0) {
         close(dot);
     } else if (errno != EACCES && errno != EPERM && errno != EROFS) {
-        return 0; /* who may not make the one has to do with the other */
+        return 0; /* without permission to make the lock file, the other lock alone must do */
     }
     if (fcntl(file, F_SETLK, &whole) == 0) {
         return 1;
@@ -232,23 +226,23 @@ static int mailbox_lock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
     return 0;
 }
 
-static void mailbox_unlock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
+static void mbox_unlock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
 {
     struct flock whole = {.l_type = F_UNLCK, .l_whence = SEEK_SET};
 
-    unlink(lock_path(box, p));
+    unlink(mbox_lock_path(box, p));
     fcntl(file, F_SETLK, &whole);
 }
 
-/* What stands in the buffer: a message, or a piece of one that is too long. */
+/* What is in the buffer: a message, or a piece of one that is too long. */
 typedef struct {
-    const char *message; /* NULL: to be passed over */
+    const char *message; /* NULL: the piece is to be skipped */
     apr_size_t length;
     apr_size_t step; /* to what follows; 0: nothing was read */
     int within;
 } piece_t;
 
-/* Where in a piece of an mbox the next message begins; 0 when none does. */
+/* Where in a piece of an mbox the next message begins; 0 when it has no other. */
 static apr_size_t next_message(const char *piece, apr_size_t length)
 {
     const char *found = memmem(piece, length, SEPARATOR, SEPARATOR_SIZE);
@@ -256,18 +250,18 @@ static apr_size_t next_message(const char *piece, apr_size_t length)
     return found != NULL ? (apr_size_t)(found - piece) + 2 : 0;
 }
 
-static apr_status_t read_piece(round_t *round, int file, off_t size, piece_t *piece)
+static apr_status_t piece_read(round_t *round, int file, off_t size, piece_t *piece)
 {
     const mdl_mailbox_t *box = round->box;
-    ssize_t got = read_at(box, file, box->offset);
+    ssize_t got = mailbox_read_at(box, file, box->offset);
     apr_size_t length, next, blank = 0;
 
     if (got <= 0) {
-        return mailbox_fail(round, "The mailbox can't be read:", box->file, got < 0 ? errno : EIO);
+        return round_fail(round, "The mailbox can't be read:", box->file, got < 0 ? errno : EIO);
     }
     length = (apr_size_t)got;
     while (!box->within && blank < length && box->buffer[blank] == '\n') {
-        blank++; /* before a message that came after the last one was taken */
+        blank++; /* it separates the next message from the one taken before */
     }
     next = next_message(box->buffer + blank, length - blank);
     piece->step = next ? blank + next : length;
@@ -277,18 +271,19 @@ static apr_status_t read_piece(round_t *round, int file, off_t size, piece_t *pi
         piece->length = piece->step - blank;
     }
     if (piece->within) {
-        piece->step -= SEPARATOR_SIZE - 1; /* one may begin in this piece and end in the next */
+        piece->step -= SEPARATOR_SIZE -
+                       1; /* a separator may begin in this piece and end in the next */
     }
     return APR_SUCCESS;
 }
 
-/* Reads what follows, or empties a file of which all was taken. */
-static apr_status_t read_locked(round_t *round, int file, piece_t *piece)
+/* Reads the next piece, or empties a file of which everything was taken. */
+static apr_status_t mbox_read_locked(round_t *round, int file, piece_t *piece)
 {
     mdl_mailbox_t *box = round->box;
     struct stat info, named;
 
-    /* The lock was of no use if the file was replaced meanwhile. */
+    /* The lock is useless if the file was replaced meanwhile. */
     if (fstat(file, &info) != 0 || stat(box->file, &named) != 0 || info.st_ino != named.st_ino) {
         return APR_SUCCESS;
     }
@@ -298,30 +293,30 @@ static apr_status_t read_locked(round_t *round, int file, piece_t *piece)
         box->within = 0;
     }
     if (box->offset < info.st_size) {
-        return read_piece(round, file, info.st_size, piece);
+        return piece_read(round, file, info.st_size, piece);
     }
     if (info.st_size > 0 && ftruncate(file, 0) != 0) {
-        return mailbox_fail(round, "The mailbox can't be emptied:", box->file, errno);
+        return round_fail(round, "The mailbox can't be emptied:", box->file, errno);
     }
     box->offset = 0;
     box->within = 0;
     return APR_SUCCESS;
 }
 
-/* A piece at a time, and not locked while it is taken: a mail server gives up soon. */
-static apr_status_t read_pieces(round_t *round, int file)
+/* Piece by piece, and not locked while one is taken: mail servers soon give up on a lock. */
+static apr_status_t mbox_read_pieces(round_t *round, int file)
 {
     mdl_mailbox_t *box = round->box;
     apr_size_t looked = 0;
     apr_status_t rv = APR_SUCCESS;
 
-    while (round->left > 0 && mailbox_lock(box, file, round->p)) {
+    while (round->left > 0 && mbox_lock(box, file, round->p)) {
         piece_t piece = {.step = 0};
 
-        rv = read_locked(round, file, &piece);
-        mailbox_unlock(box, file, round->p);
+        rv = mbox_read_locked(round, file, &piece);
+        mbox_unlock(box, file, round->p);
         if (rv == APR_SUCCESS && piece.message != NULL) {
-            rv = hand_over(round, piece.message, piece.length);
+            rv = round_hand_over(round, piece.message, piece.length);
             round->left--;
         }
         if (rv != APR_SUCCESS || piece.step == 0) {
@@ -331,13 +326,13 @@ static apr_status_t read_pieces(round_t *round, int file)
         box->within = piece.within;
         looked += piece.step;
         if (looked >= ROUND_MAX) {
-            round->left = 0; /* there is more */
+            round->left = 0; /* so that *more is true */
         }
     }
     return rv;
 }
 
-static apr_status_t read_mbox(round_t *round)
+static apr_status_t mbox_read(round_t *round)
 {
     const mdl_mailbox_t *box = round->box;
     int file = open_regular(box->file, O_RDWR);
@@ -347,10 +342,10 @@ static apr_status_t read_mbox(round_t *round)
     if (file <= 0) {
         return file == 0 || errno == ENOENT
                    ? APR_SUCCESS
-                   : mailbox_fail(round, "The mailbox can't be opened:", box->file, errno);
+                   : round_fail(round, "The mailbox can't be opened:", box->file, errno);
     }
     if (fstat(file, &info) == 0 && info.st_size > 0) {
-        rv = read_pieces(round, file);
+        rv = mbox_read_pieces(round, file);
     }
     close(file);
     return rv;
@@ -360,7 +355,7 @@ apr_status_t mdl_mailbox_read(mdl_mailbox_t *box, int limit, mdl_mailbox_take_fn
                               int *more, const char **why, apr_pool_t *p)
 {
     round_t round = {.box = box, .take = take, .baton = baton, .left = limit, .p = p};
-    apr_status_t rv = box->folder != NULL ? read_maildir(&round) : read_mbox(&round);
+    apr_status_t rv = box->folder != NULL ? maildir_read(&round) : mbox_read(&round);
 
     *more = rv == APR_SUCCESS && round.left == 0;
     *why = round.why;
@@ -385,7 +380,7 @@ apr_status_t mdl_mailbox_check(const mdl_mailbox_t *box, const char **why, apr_p
     if (bad) {
         round_t round = {.p = p};
 
-        mailbox_fail(&round, "Returned mail can't be read from", path, errno);
+        round_fail(&round, "Returned mail can't be read from", path, errno);
         *why = round.why;
         return APR_EGENERAL;
     }

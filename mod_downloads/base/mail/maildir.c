@@ -23,8 +23,8 @@ static const char *maildir_failure(const char *what, const char *path, int error
     return apr_psprintf(p, "%s %s: %s.", what, path, apr_strerror(error, text, sizeof text));
 }
 
-/* The host as a Maildir name may hold it. */
-static const char *host_name(apr_pool_t *p)
+/* The name of this host, escaped for the name of a file in a Maildir. */
+static const char *escaped_host(apr_pool_t *p)
 {
     char host[APRMAXHOSTLEN + 1];
     char *name = apr_palloc(p, sizeof host * 4);
@@ -44,7 +44,7 @@ static const char *host_name(apr_pool_t *p)
     return name;
 }
 
-/* time.MmicrosecondsPpidQcounter.host: unique over the hosts and processes that deliver here. */
+/* time.MmicrosecondsPpidQcounter.host: unique among the hosts and processes that deliver here. */
 static const char *unique_name(apr_pool_t *p)
 {
     static apr_uint32_t counter;
@@ -52,10 +52,10 @@ static const char *unique_name(apr_pool_t *p)
 
     return apr_psprintf(p, "%" APR_TIME_T_FMT ".M%" APR_TIME_T_FMT "P%" APR_PID_T_FMT "Q%u.%s",
                         apr_time_sec(now), apr_time_usec(now), getpid(), apr_atomic_inc32(&counter),
-                        host_name(p));
+                        escaped_host(p));
 }
 
-static apr_status_t make_folders(const char *folder, const char **detail, apr_pool_t *p)
+static apr_status_t folders_make(const char *folder, const char **detail, apr_pool_t *p)
 {
     static const char *const names[] = {"tmp", "new", "cur"};
 
@@ -72,7 +72,7 @@ static apr_status_t make_folders(const char *folder, const char **detail, apr_po
     return APR_SUCCESS;
 }
 
-static int write_whole(int file, const char *data, apr_size_t length)
+static int write_all(int file, const char *data, apr_size_t length)
 {
     while (length > 0) {
         ssize_t written = write(file, data, length);
@@ -89,9 +89,9 @@ static int write_whole(int file, const char *data, apr_size_t length)
     return 0;
 }
 
-/* What the file holds; *length gets its bytes. */
-static const char *file_bytes(const char *from, const char *to, const char *message,
-                              apr_size_t *length, apr_pool_t *p)
+/* The content of the file; *length is the length of the message, and gets that of the content. */
+static const char *file_content(const char *from, const char *to, const char *message,
+                                apr_size_t *length, apr_pool_t *p)
 {
     const char *head = apr_psprintf(p, "Return-Path: <%s>\nDelivered-To: %s\n", from, to);
     char *bytes = apr_palloc(p, strlen(head) + *length);
@@ -107,7 +107,7 @@ static const char *file_bytes(const char *from, const char *to, const char *mess
     return bytes;
 }
 
-static int sync_folder(const char *path)
+static int folder_sync(const char *path)
 {
     int folder = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     int error = folder < 0 || fsync(folder) != 0 ? errno : 0;
@@ -118,8 +118,8 @@ static int sync_folder(const char *path)
     return error;
 }
 
-/* Makes and syncs a file of its own in tmp/; *name gets its name. */
-static int write_temporary(const char *folder, const char *bytes, apr_size_t length,
+/* Writes and syncs a new file in tmp/; *name gets its name.  Returns an errno, or 0. */
+static int temporary_write(const char *folder, const char *bytes, apr_size_t length,
                            const char **name, apr_pool_t *p)
 {
     const char *path;
@@ -135,7 +135,7 @@ static int write_temporary(const char *folder, const char *bytes, apr_size_t len
     if (file < 0) {
         return errno;
     }
-    error = write_whole(file, bytes, length);
+    error = write_all(file, bytes, length);
     if (error == 0 && fsync(file) != 0) {
         error = errno;
     }
@@ -158,16 +158,16 @@ mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const 
     const char *name;
     int error;
 
-    if (make_folders(folder, detail, p) != APR_SUCCESS) {
+    if (folders_make(folder, detail, p) != APR_SUCCESS) {
         return MDL_MAIL_LATER;
     }
-    bytes = file_bytes(from, to, message, &length, p);
-    error = write_temporary(folder, bytes, length, &name, p);
+    bytes = file_content(from, to, message, &length, p);
+    error = temporary_write(folder, bytes, length, &name, p);
     if (error != 0) {
         *detail = maildir_failure("No message can be written to the Maildir", folder, error, p);
         return MDL_MAIL_LATER;
     }
-    /* link and not rename: it never replaces a message that is already there. */
+    /* link and not rename, which could replace a message that is already there. */
     temporary = apr_pstrcat(p, folder, "/tmp/", name, NULL);
     error = link(temporary, apr_pstrcat(p, new_folder, "/", name, NULL)) != 0 ? errno : 0;
     unlink(temporary);
@@ -175,7 +175,7 @@ mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const 
         *detail = maildir_failure("No message can be delivered to the Maildir", folder, error, p);
         return MDL_MAIL_LATER;
     }
-    error = sync_folder(new_folder);
+    error = folder_sync(new_folder);
     if (error != 0) {
         *detail = maildir_failure("The message may not last in the Maildir", folder, error, p);
         return MDL_MAIL_UNKNOWN;
@@ -188,10 +188,10 @@ apr_status_t mdl_maildir_check(const char *folder, const char **detail, apr_pool
     const char *name;
     int error;
 
-    if (make_folders(folder, detail, p) != APR_SUCCESS) {
+    if (folders_make(folder, detail, p) != APR_SUCCESS) {
         return APR_EGENERAL;
     }
-    error = write_temporary(folder, "", 0, &name, p);
+    error = temporary_write(folder, "", 0, &name, p);
     if (error != 0) {
         *detail = maildir_failure("No message can be written to the Maildir", folder, error, p);
         return APR_EGENERAL;

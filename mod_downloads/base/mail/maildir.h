@@ -1,7 +1,7 @@
 /*
  * Delivering one message into a Maildir: written and synced in tmp/, then linked into new/ under a
- * name that was never used before.  The transport "maildir" of base/mail/mailer.h, whose contract
- * holds here too.
+ * name that was never used before.  This is the transport "maildir" of base/mail/mailer.h, whose
+ * contract holds here too.
  */
 #ifndef MDL_BASE_MAIL_MAILDIR_H
 #define MDL_BASE_MAIL_MAILDIR_H
@@ -12,15 +12,18 @@
 #include "base/mail/transport.h"
 
 /**
- * Makes the folders where they are missing, for their owner alone.  The file begins with
- * Return-Path (RFC 5321 section 4.4) and Delivered-To and has LF line ends.  A message that is
- * delivered twice is two files.  No room, no right: later.  from and to are valid addresses.
+ * Delivers a message to the Maildir at folder, whose folders are made where they are missing, for
+ * their owner alone.  The file begins with Return-Path (RFC 5321 section 4.4) and Delivered-To and
+ * has LF line ends.  A message that is delivered twice is two files.  LATER when the file can't be
+ * written, UNKNOWN when it may not survive a crash; *detail then says why.  from and to are valid
+ * addresses.
  */
 mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const char *to,
                                     const char *message, apr_size_t length, const char **detail,
                                     apr_pool_t *p);
 
-/** Makes the folders, and makes and removes a file in tmp/. */
+/** Makes the folders, and makes and removes a file in tmp/; APR_EGENERAL and *detail when that
+    fails. */
 apr_status_t mdl_maildir_check(const char *folder, const char **detail, apr_pool_t *p);
 
 #endif

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <apr_cstr.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
 
@@ -23,14 +24,6 @@ struct mdl_mailer_t {
     const char *program; /* or NULL */
     const char *folder;  /* or NULL */
 };
-
-/* What follows prefix in text, or NULL. */
-static const char *mailer_after(const char *text, const char *prefix)
-{
-    apr_size_t length = strlen(prefix);
-
-    return strncmp(text, prefix, length) == 0 ? text + length : NULL;
-}
 
 static int port_valid(const char *port)
 {
@@ -68,8 +61,8 @@ int mdl_mailer_transport_valid(const char *transport, const char **why, apr_pool
 {
     const char *rest;
 
-    if ((rest = mailer_after(transport, "smtp://")) != NULL ||
-        (rest = mailer_after(transport, "smtps://")) != NULL) {
+    if ((rest = apr_cstr_skip_prefix(transport, "smtp://")) != NULL ||
+        (rest = apr_cstr_skip_prefix(transport, "smtps://")) != NULL) {
         if (!authority_valid(rest)) {
             *why = apr_psprintf(p,
                                 "\"%s\" is not smtp://host or smtp://host:port; a user, a path or "
@@ -79,8 +72,8 @@ int mdl_mailer_transport_valid(const char *transport, const char **why, apr_pool
         }
         return 1;
     }
-    if ((rest = mailer_after(transport, sendmail_prefix)) != NULL ||
-        (rest = mailer_after(transport, maildir_prefix)) != NULL) {
+    if ((rest = apr_cstr_skip_prefix(transport, sendmail_prefix)) != NULL ||
+        (rest = apr_cstr_skip_prefix(transport, maildir_prefix)) != NULL) {
         if (*rest != '/') {
             *why = apr_psprintf(p, "\"%s\" needs an absolute path after the colon.", transport);
             return 0;
@@ -105,8 +98,8 @@ apr_status_t mdl_mailer_create(mdl_mailer_t **mailer, const mdl_mail_config_t *c
         return APR_EINVAL;
     }
     made->config = *config;
-    made->program = mailer_after(config->transport, sendmail_prefix);
-    made->folder = mailer_after(config->transport, maildir_prefix);
+    made->program = apr_cstr_skip_prefix(config->transport, sendmail_prefix);
+    made->folder = apr_cstr_skip_prefix(config->transport, maildir_prefix);
     if (made->program == NULL && made->folder == NULL) {
         rv = mdl_smtp_create(&made->smtp, &made->config, p);
         if (rv != APR_SUCCESS) {
@@ -129,8 +122,8 @@ static int line_ends_valid(const char *message, apr_size_t length)
     return 1;
 }
 
-/* A reason as it may be shown: printable ASCII, cut at 500 bytes. */
-static const char *mailer_printable(const char *reason, apr_pool_t *p)
+/* A reason in printable ASCII, cut at 500 bytes. */
+static const char *printable_detail(const char *reason, apr_pool_t *p)
 {
     char *result = apr_pstrndup(p, reason != NULL ? reason : "No reason was given.", DETAIL_MAX);
     apr_size_t length = strlen(result);
@@ -172,7 +165,7 @@ mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const
         outcome = mdl_smtp_send(mailer->smtp, from, to, message, length, &reason, p);
     }
     if (outcome != MDL_MAIL_SENT || reason != NULL) {
-        *detail = mailer_printable(reason, p);
+        *detail = printable_detail(reason, p);
     }
     return outcome;
 }
@@ -191,7 +184,7 @@ apr_status_t mdl_mailer_check(mdl_mailer_t *mailer, const char **detail, apr_poo
         rv = mdl_smtp_check(mailer->smtp, &reason, p);
     }
     if (rv != APR_SUCCESS) {
-        *detail = mailer_printable(reason, p);
+        *detail = printable_detail(reason, p);
     }
     return rv;
 }

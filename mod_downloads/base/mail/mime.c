@@ -60,8 +60,8 @@ int mdl_mime_address_valid(const char *address)
     return mdl_mime_domain_valid(at + 1);
 }
 
-/* What may stand in a header: one line of UTF-8 without spaces at its ends. */
-static const char *mime_one_line(const char *text, apr_pool_t *p)
+/* Text as a header may hold it: one line of UTF-8 without spaces at its ends. */
+static const char *one_line(const char *text, apr_pool_t *p)
 {
     char *line = apr_palloc(p, strlen(text) * 3 + 1);
     char *end = line;
@@ -95,7 +95,7 @@ static int is_plain_ascii(const char *line)
             return 0;
         }
     }
-    /* What looks like an encoded word would be decoded by the reader. */
+    /* Text that looks like an encoded word would be decoded by the recipient's program. */
     return strstr(line, "=?") == NULL;
 }
 
@@ -119,7 +119,7 @@ static apr_size_t q_character(char *out, const char *s, apr_size_t length)
 }
 
 /* Writes a line as encoded words, folded between them; column is where the first one begins. */
-static apr_size_t encoded_words(apr_bucket_brigade *out, const char *line, apr_size_t column)
+static apr_size_t encoded_words_write(apr_bucket_brigade *out, const char *line, apr_size_t column)
 {
     static const char begin[] = "=?utf-8?Q?";
     const apr_size_t begin_length = sizeof begin - 1;
@@ -147,22 +147,23 @@ static apr_size_t encoded_words(apr_bucket_brigade *out, const char *line, apr_s
     return column + length + 2;
 }
 
-static void header_text(apr_bucket_brigade *out, const char *name, const char *text, apr_pool_t *p)
+static void header_write_text(apr_bucket_brigade *out, const char *name, const char *text,
+                              apr_pool_t *p)
 {
-    const char *line = mime_one_line(text, p);
+    const char *line = one_line(text, p);
     apr_size_t column = strlen(name) + 2;
 
     apr_brigade_putstrs(out, NULL, NULL, name, ": ", NULL);
     if (is_plain_ascii(line) && column + strlen(line) <= LINE_MAX_LENGTH) {
         apr_brigade_puts(out, NULL, NULL, line);
     } else {
-        encoded_words(out, line, column);
+        encoded_words_write(out, line, column);
     }
     apr_brigade_puts(out, NULL, NULL, "\r\n");
 }
 
-/* A display name as RFC 5322 quoted-string. */
-static const char *mime_quoted(const char *line, apr_pool_t *p)
+/* A display name as a quoted-string of RFC 5322. */
+static const char *quoted_string(const char *line, apr_pool_t *p)
 {
     char *result = apr_palloc(p, strlen(line) * 2 + 3);
     char *end = result;
@@ -179,21 +180,21 @@ static const char *mime_quoted(const char *line, apr_pool_t *p)
     return result;
 }
 
-static void header_mailbox(apr_bucket_brigade *out, const char *name, const char *display,
-                           const char *address, apr_pool_t *p)
+static void header_write_mailbox(apr_bucket_brigade *out, const char *name, const char *display,
+                                 const char *address, apr_pool_t *p)
 {
-    const char *line = display != NULL ? mime_one_line(display, p) : "";
+    const char *line = display != NULL ? one_line(display, p) : "";
     apr_size_t column = strlen(name) + 2;
 
     apr_brigade_putstrs(out, NULL, NULL, name, ": ", NULL);
     if (*line) {
-        const char *phrase = mime_quoted(line, p);
+        const char *phrase = quoted_string(line, p);
 
         if (is_plain_ascii(line) && column + strlen(phrase) <= LINE_MAX_LENGTH) {
             apr_brigade_puts(out, NULL, NULL, phrase);
             column += strlen(phrase);
         } else {
-            column = encoded_words(out, line, column);
+            column = encoded_words_write(out, line, column);
         }
         apr_brigade_puts(out, NULL, NULL,
                          column + strlen(address) + 3 <= LINE_MAX_LENGTH ? " " : "\r\n ");
@@ -211,7 +212,7 @@ static apr_size_t newline_length(const char *s)
 }
 
 /* Quoted-printable; a character is never cut by a soft line break. */
-static void quoted_printable(apr_bucket_brigade *out, const char *text)
+static void quoted_printable_write(apr_bucket_brigade *out, const char *text)
 {
     apr_size_t column = 0;
 
@@ -228,7 +229,7 @@ static void quoted_printable(apr_bucket_brigade *out, const char *text)
             continue;
         }
         bytes = mdl_utf8_read(text, &c);
-        /* A dot at a line's beginning is encoded too: then no transport needs to stuff it. */
+        /* A dot that begins a line is encoded too: then no transport needs to stuff it. */
         if (bytes == 1 && (apr_isgraph(*text) || *text == ' ') && (unsigned char)*text < 0x80 &&
             *text != '=' && !(*text == ' ' && (text[1] == '\0' || newline_length(text + 1))) &&
             !(*text == '.' && (column == 0 || column == QP_LINE_LENGTH - 1))) {
@@ -251,7 +252,7 @@ static void quoted_printable(apr_bucket_brigade *out, const char *text)
 }
 
 /* "=_" never occurs in quoted-printable, so neither does the boundary (RFC 2045 section 6.7). */
-static const char *mime_boundary_of(const char *message_id, apr_pool_t *p)
+static const char *boundary_of(const char *message_id, apr_pool_t *p)
 {
     char id[BOUNDARY_ID_MAX + 1];
     apr_size_t length = 0;
@@ -265,13 +266,13 @@ static const char *mime_boundary_of(const char *message_id, apr_pool_t *p)
     return apr_pstrcat(p, "=_", id, NULL);
 }
 
-static void mime_part(apr_bucket_brigade *out, const char *boundary, const char *type,
-                      const char *text)
+static void part_write(apr_bucket_brigade *out, const char *boundary, const char *type,
+                       const char *text)
 {
     apr_brigade_putstrs(out, NULL, NULL, "--", boundary, "\r\nContent-Type: ", type,
                         "; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n",
                         NULL);
-    quoted_printable(out, text);
+    quoted_printable_write(out, text);
     apr_brigade_puts(out, NULL, NULL, "\r\n");
 }
 
@@ -295,22 +296,22 @@ apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_
     }
     apr_pool_tag(ptemp, "mdl_mime_build");
     out = apr_brigade_create(ptemp, apr_bucket_alloc_create(ptemp));
-    boundary = mime_boundary_of(mail->message_id, ptemp);
+    boundary = boundary_of(mail->message_id, ptemp);
 
     apr_brigade_putstrs(out, NULL, NULL, "Date: ", mdl_clock_rfc5322(mail->date, ptemp), "\r\n",
                         NULL);
-    header_mailbox(out, "From", mail->from_name, mail->from, ptemp);
+    header_write_mailbox(out, "From", mail->from_name, mail->from, ptemp);
     if (mail->reply_to != NULL) {
-        header_mailbox(out, "Reply-To", NULL, mail->reply_to, ptemp);
+        header_write_mailbox(out, "Reply-To", NULL, mail->reply_to, ptemp);
     }
-    header_mailbox(out, "To", mail->to_name, mail->to, ptemp);
-    header_text(out, "Subject", mail->subject, ptemp);
+    header_write_mailbox(out, "To", mail->to_name, mail->to, ptemp);
+    header_write_text(out, "Subject", mail->subject, ptemp);
     apr_brigade_putstrs(out, NULL, NULL, "Message-ID: <", mail->message_id,
                         ">\r\nAuto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n"
                         "Content-Type: multipart/alternative;\r\n boundary=\"",
                         boundary, "\"\r\n\r\n", NULL);
-    mime_part(out, boundary, "text/plain", mail->text);
-    mime_part(out, boundary, "text/html", mail->html);
+    part_write(out, boundary, "text/plain", mail->text);
+    part_write(out, boundary, "text/html", mail->html);
     apr_brigade_putstrs(out, NULL, NULL, "--", boundary, "--\r\n", NULL);
     apr_brigade_putc(out, NULL, NULL, '\0');
 

@@ -23,14 +23,14 @@ typedef struct {
 } mdl_mime_mail_t;
 
 /**
- * Whether an address can be handed to SMTP and to a header as it is: local@domain, at most 254
- * bytes; the local part of dots and of RFC 5322's atext (so no space, control character, quote,
- * comma, angle bracket or second "@"), not beginning with a dot; the domain of letters, digits,
- * hyphens and single dots (punycode for the rest).
+ * Whether an address (NULL: no) can be put into SMTP and into a header as it is: local@domain, at
+ * most 254 bytes; the local part of dots and of RFC 5322's atext (so no space, control character,
+ * quote, comma, angle bracket or second "@"), not beginning with a dot; the domain of letters,
+ * digits, hyphens and single dots (punycode for the rest).
  */
 int mdl_mime_address_valid(const char *address);
 
-/** Whether it can stand behind the "@" of such an address. */
+/** Whether domain can stand behind the "@" of such an address. */
 int mdl_mime_domain_valid(const char *domain);
 
 /**
@@ -38,9 +38,9 @@ int mdl_mime_domain_valid(const char *domain);
  * address or message id is.  Names and subject are encoded words (RFC 2047) where they are not
  * plain ASCII or don't fit their line; CR, LF, other control characters and those that end lines
  * or turn the direction of text (U+2028 to U+202E, U+2066 to U+2069) in them become spaces, spaces
- * at their ends go, and a byte that is not UTF-8 becomes U+FFFD.  The boundary comes from the
- * message id.  Returns APR_EINVAL for an address or message id that is not valid (a message id has
- * an address's form).
+ * at their ends are removed, and a byte that is not UTF-8 becomes U+FFFD.  The boundary is made of
+ * the message id.  *message lives in p.  Returns APR_EINVAL for an address or message id that is
+ * not valid (a message id has the form of an address).
  */
 apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_mime_mail_t *mail,
                             apr_pool_t *p);

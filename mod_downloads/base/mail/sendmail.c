@@ -14,10 +14,10 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
-#define TIMEOUT       apr_time_from_sec(600)
-#define TICK_MS       250
-#define EXIT_TICK_MS  10
-#define OUTPUT_LENGTH 400
+#define TIMEOUT        apr_time_from_sec(600)
+#define TICK_MS        250
+#define EXITED_TICK_MS 10
+#define OUTPUT_LENGTH  400
 
 /* A running program. */
 typedef struct {
@@ -35,8 +35,8 @@ static const char *sendmail_failure(const char *what, int error, apr_pool_t *p)
 }
 
 /*
- * The message in a file that has no name, ready to be read.  A file and no pipe: should this
- * process die, the program still has the whole message and no half of it.
+ * The message in a file without a name, to be read from its beginning.  Not a pipe: if this process
+ * dies, the program still has the whole message, not half of it.
  */
 static FILE *message_file(const char *message, apr_size_t length)
 {
@@ -64,7 +64,7 @@ static FILE *message_file(const char *message, apr_size_t length)
  * Starts the program in a process group of its own.  posix_spawn and not APR's fork, which runs
  * every pool's clean-ups in the copy of a process with threads and keeps our blocked signals.
  */
-static int sendmail_start(program_t *program, const char *const *arguments, int input, int output)
+static int program_start(program_t *program, const char *const *arguments, int input, int output)
 {
     static const char *const environment[] = {"PATH=/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL=C",
                                               NULL};
@@ -92,8 +92,8 @@ static int sendmail_start(program_t *program, const char *const *arguments, int 
     return error;
 }
 
-/* Keeps the last line that has anything in it. */
-static void keep_last_line(program_t *program, const char *data, apr_size_t length)
+/* Keeps the last line that is not empty. */
+static void output_keep_last_line(program_t *program, const char *data, apr_size_t length)
 {
     for (apr_size_t i = 0; i < length; i++) {
         apr_size_t end = program->last_length;
@@ -109,7 +109,7 @@ static void keep_last_line(program_t *program, const char *data, apr_size_t leng
     }
 }
 
-static void read_output(program_t *program, int timeout_ms)
+static void output_read(program_t *program, int timeout_ms)
 {
     struct pollfd ready = {program->output, POLLIN, 0};
     char data[1024];
@@ -120,22 +120,22 @@ static void read_output(program_t *program, int timeout_ms)
     }
     length = read(program->output, data, sizeof data);
     if (length > 0) {
-        keep_last_line(program, data, (apr_size_t)length);
+        output_keep_last_line(program, data, (apr_size_t)length);
     } else if (length == 0 || (errno != EINTR && errno != EAGAIN)) {
         close(program->output);
         program->output = -1;
     }
 }
 
-/* Waits for the end; 0 when the program had to be killed, else its wait status in *status. */
-static int wait_for(program_t *program, const mdl_mail_config_t *config, int *status)
+/* Waits for the end; 0 when the program had to be killed, else 1 and its wait status in *status. */
+static int program_wait(program_t *program, const mdl_mail_config_t *config, int *status)
 {
     const apr_time_t deadline = apr_time_now() + TIMEOUT;
 
     while (1) {
         pid_t ended;
 
-        read_output(program, program->output == -1 ? EXIT_TICK_MS : TICK_MS);
+        output_read(program, program->output == -1 ? EXITED_TICK_MS : TICK_MS);
         ended = waitpid(program->pid, status, WNOHANG);
         if (ended == program->pid) {
             return 1;
@@ -152,7 +152,7 @@ static int wait_for(program_t *program, const mdl_mail_config_t *config, int *st
     }
 }
 
-static mdl_mail_outcome_t outcome_of(int code)
+static mdl_mail_outcome_t outcome_of_exit(int code)
 {
     switch (code) {
     case EX_OK:
@@ -167,12 +167,12 @@ static mdl_mail_outcome_t outcome_of(int code)
     }
 }
 
-static mdl_mail_outcome_t sendmail_finish(program_t *program, const mdl_mail_config_t *config,
-                                          const char **detail, apr_pool_t *p)
+static mdl_mail_outcome_t program_finish(program_t *program, const mdl_mail_config_t *config,
+                                         const char **detail, apr_pool_t *p)
 {
     mdl_mail_outcome_t outcome;
     int status = 0;
-    int ended = wait_for(program, config, &status);
+    int ended = program_wait(program, config, &status);
 
     while (ended && program->output != -1) {
         struct pollfd ready = {program->output, POLLIN, 0};
@@ -180,7 +180,7 @@ static mdl_mail_outcome_t sendmail_finish(program_t *program, const mdl_mail_con
         if (poll(&ready, 1, 0) <= 0) {
             break;
         }
-        read_output(program, 0);
+        output_read(program, 0);
     }
     if (program->output != -1) {
         close(program->output);
@@ -193,7 +193,7 @@ static mdl_mail_outcome_t sendmail_finish(program_t *program, const mdl_mail_con
         *detail = apr_psprintf(p, "The sendmail program was ended by signal %d.", WTERMSIG(status));
         return MDL_MAIL_LATER;
     }
-    outcome = outcome_of(WEXITSTATUS(status));
+    outcome = outcome_of_exit(WEXITSTATUS(status));
     if (outcome != MDL_MAIL_SENT) {
         *detail = apr_psprintf(p, "The sendmail program ended with code %d%s%s",
                                WEXITSTATUS(status), program->last_length ? ": " : ".",
@@ -234,7 +234,7 @@ mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mail_config_
         fclose(input);
         return MDL_MAIL_LATER;
     }
-    error = sendmail_start(&running, arguments, fileno(input), ends[1]);
+    error = program_start(&running, arguments, fileno(input), ends[1]);
     fclose(input);
     close(ends[1]);
     running.output = ends[0];
@@ -243,5 +243,5 @@ mdl_mail_outcome_t mdl_sendmail_send(const char *program, const mdl_mail_config_
         *detail = sendmail_failure("The sendmail program can't be run", error, p);
         return MDL_MAIL_LATER;
     }
-    return sendmail_finish(&running, config, detail, p);
+    return program_finish(&running, config, detail, p);
 }

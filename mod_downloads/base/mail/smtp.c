@@ -35,7 +35,7 @@ static int is_stopped(const mdl_smtp_t *smtp)
     return smtp->config->stopped != NULL && smtp->config->stopped(smtp->config->baton);
 }
 
-static size_t give_message(char *buffer, size_t size, size_t count, void *baton)
+static size_t message_give(char *buffer, size_t size, size_t count, void *baton)
 {
     attempt_t *attempt = baton;
     apr_size_t length = attempt->length - attempt->offset;
@@ -49,7 +49,7 @@ static size_t give_message(char *buffer, size_t size, size_t count, void *baton)
     return length;
 }
 
-static size_t take_reply(char *line, size_t size, size_t count, void *baton)
+static size_t reply_take(char *line, size_t size, size_t count, void *baton)
 {
     attempt_t *attempt = baton;
     apr_size_t length = size * count;
@@ -57,7 +57,7 @@ static size_t take_reply(char *line, size_t size, size_t count, void *baton)
     while (length > 0 && (line[length - 1] == '\r' || line[length - 1] == '\n')) {
         length--;
     }
-    /* The goodbye after a problem is not the reason. */
+    /* The reply to QUIT is not the reason of a failure. */
     if (length >= 3 && memcmp(line, "221", 3) == 0) {
         return size * count;
     }
@@ -101,7 +101,7 @@ static apr_status_t close_easy(void *data)
     return APR_SUCCESS;
 }
 
-static long tls_of(const mdl_mail_config_t *config)
+static long use_ssl_of(const mdl_mail_config_t *config)
 {
     if (config->tls == MDL_MAIL_TLS_OFF) {
         return CURLUSESSL_NONE;
@@ -125,7 +125,7 @@ apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mail_config_t *config,
 }
 
 /* Everything but the message.  Kept connections survive the reset. */
-static void set_options(mdl_smtp_t *smtp, attempt_t *attempt)
+static void attempt_set_options(mdl_smtp_t *smtp, attempt_t *attempt)
 {
     const mdl_mail_config_t *config = smtp->config;
     CURL *easy = smtp->easy;
@@ -137,7 +137,7 @@ static void set_options(mdl_smtp_t *smtp, attempt_t *attempt)
     curl_easy_setopt(easy, CURLOPT_NOPROXY, "*");
     curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
     curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);
-    curl_easy_setopt(easy, CURLOPT_USE_SSL, tls_of(config));
+    curl_easy_setopt(easy, CURLOPT_USE_SSL, use_ssl_of(config));
     curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
     curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, CONNECT_TIMEOUT_S);
     curl_easy_setopt(easy, CURLOPT_SERVER_RESPONSE_TIMEOUT, RESPONSE_TIMEOUT_S);
@@ -145,7 +145,7 @@ static void set_options(mdl_smtp_t *smtp, attempt_t *attempt)
     curl_easy_setopt(easy, CURLOPT_NOPROGRESS, 0L);
     curl_easy_setopt(easy, CURLOPT_XFERINFOFUNCTION, on_progress);
     curl_easy_setopt(easy, CURLOPT_XFERINFODATA, smtp);
-    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, take_reply);
+    curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, reply_take);
     curl_easy_setopt(easy, CURLOPT_HEADERDATA, attempt);
     curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, drop_body);
     curl_easy_setopt(easy, CURLOPT_ERRORBUFFER, attempt->error);
@@ -158,7 +158,7 @@ static void set_options(mdl_smtp_t *smtp, attempt_t *attempt)
     }
 }
 
-static void smtp_perform(attempt_t *attempt)
+static void attempt_perform(attempt_t *attempt)
 {
     CURL *easy = attempt->smtp->easy;
 
@@ -185,34 +185,35 @@ static void attempt_send(attempt_t *attempt, mdl_smtp_t *smtp, const char *from,
         attempt->code = CURLE_OUT_OF_MEMORY;
         return;
     }
-    set_options(smtp, attempt);
+    attempt_set_options(smtp, attempt);
     curl_easy_setopt(easy, CURLOPT_MAIL_FROM, from);
     curl_easy_setopt(easy, CURLOPT_MAIL_RCPT, recipients);
     curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
-    curl_easy_setopt(easy, CURLOPT_READFUNCTION, give_message);
+    curl_easy_setopt(easy, CURLOPT_READFUNCTION, message_give);
     curl_easy_setopt(easy, CURLOPT_READDATA, attempt);
     curl_easy_setopt(easy, CURLOPT_INFILESIZE_LARGE, (curl_off_t)length);
     curl_easy_setopt(easy, CURLOPT_FRESH_CONNECT, (long)fresh);
-    smtp_perform(attempt);
+    attempt_perform(attempt);
     curl_easy_setopt(easy, CURLOPT_MAIL_RCPT, NULL);
     curl_slist_free_all(recipients);
 }
 
-/* A kept connection that the server gave up meanwhile says nothing of the message. */
-static int met_stale_connection(const attempt_t *attempt)
+/* Whether the attempt failed because the server had closed the kept connection meanwhile: that says
+   nothing about the message. */
+static int attempt_met_stale_connection(const attempt_t *attempt)
 {
     return attempt->code != CURLE_OK && attempt->code != CURLE_ABORTED_BY_CALLBACK &&
            attempt->connects == 0 && !attempt->begun &&
            (attempt->status < 400 || attempt->status == 421);
 }
 
-/* Replies about the login and TLS (RFC 4954, RFC 3207): the configuration's fault, no mail's. */
+/* Replies about login and TLS (RFC 4954, RFC 3207): the configuration is wrong, not the message. */
 static int is_login_reply(long status)
 {
     return status == 530 || status == 534 || status == 535 || status == 538;
 }
 
-static const char *smtp_reason(const attempt_t *attempt, apr_pool_t *p)
+static const char *attempt_reason(const attempt_t *attempt, apr_pool_t *p)
 {
     const char *error = attempt->error[0] ? attempt->error : curl_easy_strerror(attempt->code);
 
@@ -248,15 +249,15 @@ mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char 
     attempt_t attempt;
 
     attempt_send(&attempt, smtp, from, to, message, length, 0);
-    if (met_stale_connection(&attempt)) {
+    if (attempt_met_stale_connection(&attempt)) {
         attempt_send(&attempt, smtp, from, to, message, length, 1);
     }
     if (attempt.code == CURLE_OK) {
         *detail = apr_pstrdup(p, attempt.reply);
         return MDL_MAIL_SENT;
     }
-    *detail = smtp_reason(&attempt, p);
-    /* The status is the last reply's: a 354 is stale by now, a 2xx says nothing. */
+    *detail = attempt_reason(&attempt, p);
+    /* The status is the last reply's: after a 354 or 2xx the message's own reply is missing. */
     if (attempt.begun && attempt.status == 354) {
         return MDL_MAIL_UNKNOWN;
     }
@@ -273,14 +274,14 @@ apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **detail, apr_pool_t *p
 
     memset(&attempt, 0, sizeof attempt);
     attempt.smtp = smtp;
-    set_options(smtp, &attempt);
+    attempt_set_options(smtp, &attempt);
     curl_easy_setopt(smtp->easy, CURLOPT_CUSTOMREQUEST, "NOOP");
     curl_easy_setopt(smtp->easy, CURLOPT_NOBODY, 1L);
     curl_easy_setopt(smtp->easy, CURLOPT_FRESH_CONNECT, 1L);
-    smtp_perform(&attempt);
+    attempt_perform(&attempt);
     if (attempt.code == CURLE_OK) {
         return APR_SUCCESS;
     }
-    *detail = smtp_reason(&attempt, p);
+    *detail = attempt_reason(&attempt, p);
     return APR_EGENERAL;
 }

@@ -1,6 +1,6 @@
 /*
  * Handing one message to an SMTP server with libcurl (RFC 5321; STARTTLS of RFC 3207, AUTH of RFC
- * 4954).  The transport "smtp" of base/mail/mailer.h, whose contract holds here too.
+ * 4954).  This is the transport "smtp" of base/mail/mailer.h, whose contract holds here too.
  */
 #ifndef MDL_BASE_MAIL_SMTP_H
 #define MDL_BASE_MAIL_SMTP_H
@@ -12,14 +12,17 @@
 
 typedef struct mdl_smtp_t mdl_smtp_t;
 
-/** Makes a client in p; config's transport is a valid smtp:// or smtps:// URL. */
+/** Makes a client in p; config, which is kept, has a valid smtp:// or smtps:// URL as its
+   transport. Returns APR_ENOMEM without memory. */
 apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mail_config_t *config, apr_pool_t *p);
 
-/** from and to are valid addresses, message has CRLF line ends only. */
+/** Sends a message.  from and to are valid addresses; the message has CRLF line ends only.  *detail
+    gets the server's last line, or the reason. */
 mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char *to,
                                  const char *message, apr_size_t length, const char **detail,
                                  apr_pool_t *p);
 
+/** Connects, greets and, with a user, logs in; APR_EGENERAL and *detail when that fails. */
 apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **detail, apr_pool_t *p);
 
 #endif

@@ -7,7 +7,7 @@
 
 #include "base/text/utf8.h"
 
-/* With "_" for what would be a path, the end of a header's line, or turn the direction of text. */
+/* The name with "_" for separators and for characters that end a line or turn its direction. */
 static char *filename_safe(const char *filename, apr_pool_t *p)
 {
     char *name = apr_palloc(p, strlen(filename) + 1);
@@ -29,7 +29,7 @@ static char *filename_safe(const char *filename, apr_pool_t *p)
     return name;
 }
 
-/* Percent-encodes all but letters, digits and the marks given. */
+/* Percent-encodes all but letters, digits and the given marks. */
 static const char *filename_encode(const char *text, const char *marks, apr_pool_t *p)
 {
     static const char digits[] = "0123456789ABCDEF";
@@ -51,7 +51,7 @@ static const char *filename_encode(const char *text, const char *marks, apr_pool
     return encoded;
 }
 
-/* One "_" for each character that is not ASCII, and for those that clients read in several ways. */
+/* The name with "_" for each character that is not ASCII or that clients interpret differently. */
 static const char *filename_ascii(const char *name, apr_pool_t *p)
 {
     char *fallback = apr_palloc(p, strlen(name) + 1);

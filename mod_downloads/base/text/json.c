@@ -14,8 +14,8 @@ static apr_status_t json_release(void *data)
     return APR_SUCCESS;
 }
 
-/* What was made belongs to p from here on.  Making a value fails only without memory. */
-static mdl_json_t *json_owned(json_t *json, apr_pool_t *p)
+/* Gives a new value to p.  Making one fails only without memory. */
+static mdl_json_t *json_own(json_t *json, apr_pool_t *p)
 {
     if (json == NULL) {
         abort();
@@ -72,7 +72,7 @@ static const char *too_deep_sentence(const char *text, const char *at, apr_pool_
                         MDL_JSON_MAX_DEPTH);
 }
 
-/* jansson quotes the text near an error; only plain printable ASCII of it is repeated. */
+/* jansson quotes the text near an error, which is repeated only if it is printable ASCII. */
 static int json_printable(const char *text)
 {
     for (; *text != '\0'; text++) {
@@ -128,7 +128,7 @@ apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t leng
                             error.column < 1 ? 1 : error.column, json_reason(&error));
         return APR_EINVAL;
     }
-    *json = json_owned(root, p);
+    *json = json_own(root, p);
     return APR_SUCCESS;
 }
 
@@ -168,15 +168,15 @@ const char *mdl_json_pretty(const mdl_json_t *json, apr_pool_t *p)
 
 mdl_json_t *mdl_json_object(apr_pool_t *p)
 {
-    return json_owned(json_object(), p);
+    return json_own(json_object(), p);
 }
 
 mdl_json_t *mdl_json_array(apr_pool_t *p)
 {
-    return json_owned(json_array(), p);
+    return json_own(json_array(), p);
 }
 
-/* Gives value to its parent, or frees it where the parent can't take it: then NULL. */
+/* Gives value to its parent; frees it and returns NULL when the parent can't take it. */
 static mdl_json_t *json_add(mdl_json_t *to, const char *name, json_t *value)
 {
     int rc;

@@ -1,6 +1,7 @@
 /*
- * The wrapper of jansson.  A document belongs to the pool that it was parsed or made in; what a
- * function hands out of it is borrowed and lives as long.
+ * The wrapper of jansson.  A document belongs to the pool that it was parsed or made in; values and
+ * strings that functions return are borrowed from it and live as long.  Running out of memory ends
+ * the process.
  */
 #ifndef MDL_BASE_TEXT_JSON_H
 #define MDL_BASE_TEXT_JSON_H
@@ -15,29 +16,31 @@ typedef struct json_t mdl_json_t;
 
 /**
  * Parses one JSON text (RFC 8259): strict UTF-8, no duplicate members, no trailing bytes, no NUL in
- * a string, at most 16 levels, integers within 64 bits.  Any value may be the root.  Returns
- * APR_EINVAL and in *why a sentence with line and column, in printable ASCII.
+ * a string, at most 16 levels, integers within 64 bits.  Any value may be the root.  On a fault
+ * returns APR_EINVAL and in *why a sentence with line and column, in printable ASCII.
  */
 apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t length,
                             const char **why, apr_pool_t *p);
 
-/** Members sorted, no insignificant space: equal documents give equal bytes. */
+/** The document with its members sorted and no insignificant space, in p: equal documents give
+   equal bytes.  length may be NULL. */
 const char *mdl_json_canonical(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p);
 
-/* Making a document.  The root belongs to p; members keep the order in which they are added. */
+/* Making a document.  The root belongs to p; members keep the order in which they were added. */
 mdl_json_t *mdl_json_object(apr_pool_t *p);
 mdl_json_t *mdl_json_array(apr_pool_t *p);
 
 /*
- * Adding to an object under name, or to an array's end when name is NULL.  Names are UTF-8.  What
- * comes back is borrowed from the root; NULL, and nothing is added, where the parent can't take it.
+ * Adding to an object under name, or to the end of an array when name is NULL.  Names are UTF-8.
+ * The returned value is borrowed from the root; NULL, and nothing is added, when the parent is
+ * neither.
  */
 mdl_json_t *mdl_json_add_object(mdl_json_t *to, const char *name);
 mdl_json_t *mdl_json_add_array(mdl_json_t *to, const char *name);
 /** NULL adds null.  value must be UTF-8; anything else is added as null. */
 void mdl_json_add_string(mdl_json_t *to, const char *name, const char *value);
 void mdl_json_add_int(mdl_json_t *to, const char *name, apr_int64_t value);
-/** Unless it is there: null. */
+/** Adds value, or null unless there is true. */
 void mdl_json_add_int_if(mdl_json_t *to, const char *name, apr_int64_t value, int there);
 void mdl_json_add_bool(mdl_json_t *to, const char *name, int value);
 void mdl_json_add_null(mdl_json_t *to, const char *name);
@@ -47,12 +50,12 @@ void mdl_json_add_time(mdl_json_t *to, const char *name, apr_time_t value);
 /** Adds a copy of another document, or of a part of one; NULL adds null. */
 void mdl_json_add_copy(mdl_json_t *to, const char *name, const mdl_json_t *value);
 
-/** The document as compact text, allocated from p, with a closing NUL. */
+/** The document as compact text, in p, with a closing NUL.  length may be NULL. */
 const char *mdl_json_text(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p);
-/** The document indented by two spaces, for people. */
+/** The document indented by two spaces, for people, in p. */
 const char *mdl_json_pretty(const mdl_json_t *json, apr_pool_t *p);
 
-/* Reading.  A NULL json is absent; each function says no to a value of another type. */
+/* Reading.  A NULL json is absent; for a value of another type each function returns NULL or 0. */
 typedef enum {
     MDL_JSON_ABSENT,
     MDL_JSON_NULL,

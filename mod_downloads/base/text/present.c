@@ -11,7 +11,7 @@ void mdl_present_size(mdl_json_t *to, const char *name, apr_int64_t bytes)
     double value = (double)bytes;
     int unit = 0, tenths;
 
-    /* 999.5 would be shown as 1000 */
+    /* 999.5 would be shown as 1000. */
     while (value >= (unit == 0 ? 1000 : 999.5)) {
         value /= 1000;
         unit++;

@@ -34,7 +34,7 @@ typedef struct {
     const char *end;
 } tag_t;
 
-/* One file; a partial's has the parser of what it stands in. */
+/* Parses one file; outer is the parser of the file that has it as a partial. */
 typedef struct parser_t {
     mdl_template_t *t;
     const mdl_template_file_t *file;
@@ -114,8 +114,8 @@ static apr_status_t read_tag(const parser_t *parser, const char *begin, tag_t *t
 }
 
 /*
- * Whether nothing but blanks is beside the tag on its line.  *before gets the line's beginning and
- * *after the next line's.
+ * Whether the tag has nothing but blanks beside it on its line.  *before gets the beginning of the
+ * line and *after that of the next.
  */
 static int stands_alone(const char *text, const tag_t *tag, const char **before, const char **after)
 {
@@ -284,7 +284,7 @@ apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
     return parse_file(&parser);
 }
 
-static apr_status_t read_whole(const char *path, const char **text, apr_pool_t *p)
+static apr_status_t file_read_text(const char *path, const char **text, apr_pool_t *p)
 {
     apr_status_t rv;
     apr_file_t *file;
@@ -323,7 +323,7 @@ apr_status_t mdl_template_read(mdl_template_file_t *file, const char *path, cons
         return rv;
     }
     apr_pool_tag(ptemp, "mdl_template_read");
-    rv = read_whole(path, &text, ptemp);
+    rv = file_read_text(path, &text, ptemp);
     if (rv == APR_EINVAL) {
         *why = apr_psprintf(p, "The template %s is larger than 1 MiB or is not text.", path);
     } else if (rv != APR_SUCCESS) {
@@ -379,8 +379,8 @@ static int is_shown(const mdl_json_t *value)
     }
 }
 
-/* What takes the place of a byte or two that HTML gives a meaning to, or doesn't allow; NULL: it
-   may stay. */
+/* What replaces the one or two bytes at at, which are special in HTML or not allowed; NULL: they
+   stay. */
 static const char *template_replacement(const unsigned char *at, apr_size_t *length)
 {
     *length = 1;

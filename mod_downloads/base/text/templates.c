@@ -12,10 +12,10 @@
 
 #define TAG_MAX_LENGTH 35 /* RFC 4646 section 4.3.1 */
 #define SHOP_PREFIX    "shop-"
-#define GENERAL        "" /* the prefix of what is in the folder itself */
+#define GENERAL        "" /* the prefix of the files in the folder itself */
 #define PARTIAL        ".mustache"
 
-/* What stands in a file. */
+/* A file as it was read. */
 typedef struct {
     mdl_template_file_t file;
     const char *name; /* "page.html", "month.mustache" */
@@ -23,13 +23,14 @@ typedef struct {
     const char *key;  /* "page.de-at.html" */
 } source_t;
 
-/* A template whose partials have been put in. */
+/* A compiled template, with its partials. */
 typedef struct {
     const mdl_template_t *template;
     const char *language;
 } entry_t;
 
-/* A set is what a customer can get: of a shop, with the general ones that it has no other for. */
+/* A set has what the customers of one shop can get: the shop's own templates, and the general ones
+   where it has none. */
 struct mdl_templates_t {
     apr_hash_t *sets; /* by prefix; each by "page.html", "page.de.html", tags in lower case */
 };
@@ -45,7 +46,7 @@ typedef struct {
     apr_pool_t *ptemp;
 } reader_t;
 
-static char *templates_lower(const char *text, apr_pool_t *p)
+static char *tag_lower(const char *text, apr_pool_t *p)
 {
     char *copy = apr_pstrdup(p, text);
 
@@ -56,7 +57,7 @@ static char *templates_lower(const char *text, apr_pool_t *p)
 }
 
 /* "page.html" and "de": "page.de.html". */
-static const char *with_tag(const char *name, const char *tag, apr_pool_t *p)
+static const char *name_with_tag(const char *name, const char *tag, apr_pool_t *p)
 {
     const char *dot = strchr(name, '.');
 
@@ -83,9 +84,8 @@ static int ends_with(const char *text, const char *ending)
     return length > tail && strcmp(text + length - tail, ending) == 0;
 }
 
-/* "page.de.html": "page.html" and "de".  Whether it is one of the names, or a partial. */
-static int templates_split(const reader_t *reader, const char *file, const char **name,
-                           const char **tag)
+/* Splits "page.de.html" into "page.html" and "de"; 0 for neither one of the names nor a partial. */
+static int name_split(const reader_t *reader, const char *file, const char **name, const char **tag)
 {
     const char *dot = strchr(file, '.'), *ending = strrchr(file, '.');
 
@@ -106,7 +106,7 @@ static int templates_split(const reader_t *reader, const char *file, const char 
     return ends_with(*name, PARTIAL);
 }
 
-static int is_shop(const char *folder)
+static int is_shop_folder(const char *folder)
 {
     const char *id = folder + strlen(SHOP_PREFIX);
 
@@ -114,8 +114,8 @@ static int is_shop(const char *folder)
            id[strspn(id, "0123456789")] == '\0';
 }
 
-/* What <html lang="…"> says of a template without a tag. */
-static const char *own_language(const mdl_template_t *template, apr_pool_t *p)
+/* The language in <html lang="…"> of a template without a tag, or "". */
+static const char *language_of_html(const mdl_template_t *template, apr_pool_t *p)
 {
     const char *html = mdl_template_render(template, mdl_json_object(p), p);
     const char *lang = strstr(html, "<html lang=\"");
@@ -129,8 +129,8 @@ static const char *own_language(const mdl_template_t *template, apr_pool_t *p)
     return is_tag(lang, length) ? apr_pstrmemdup(p, lang, length) : "";
 }
 
-/* A partial's fault is one of every template that it stands in: said once. */
-static void templates_add_problem(const reader_t *reader, const char *why)
+/* A fault in a partial is found in each template that includes it, but reported once. */
+static void reader_add_problem(const reader_t *reader, const char *why)
 {
     for (int i = 0; i < reader->problems->nelts; i++) {
         if (strcmp(APR_ARRAY_IDX(reader->problems, i, const char *), why) == 0) {
@@ -140,28 +140,28 @@ static void templates_add_problem(const reader_t *reader, const char *why)
     APR_ARRAY_PUSH(reader->problems, const char *) = why;
 }
 
-static const source_t *templates_own(const reader_t *reader, const char *prefix, const char *name,
-                                     const char *tag)
+static const source_t *reader_find(const reader_t *reader, const char *prefix, const char *name,
+                                   const char *tag)
 {
     return apr_hash_get(
         reader->by_path,
-        apr_pstrcat(reader->ptemp, prefix, with_tag(name, tag, reader->ptemp), NULL),
+        apr_pstrcat(reader->ptemp, prefix, name_with_tag(name, tag, reader->ptemp), NULL),
         APR_HASH_KEY_STRING);
 }
 
-static void templates_read_file(const reader_t *reader, const char *prefix, const char *file)
+static void reader_read_file(const reader_t *reader, const char *prefix, const char *file)
 {
     source_t *source = apr_palloc(reader->p, sizeof *source);
     const char *why;
 
-    if (!templates_split(reader, file, &source->name, &source->tag)) {
+    if (!name_split(reader, file, &source->name, &source->tag)) {
         return;
     }
-    source->key = with_tag(source->name, templates_lower(source->tag, reader->p), reader->p);
+    source->key = name_with_tag(source->name, tag_lower(source->tag, reader->p), reader->p);
     if (mdl_template_read(&source->file,
                           apr_pstrcat(reader->ptemp, reader->folder, "/", prefix, file, NULL), &why,
                           reader->p) != APR_SUCCESS) {
-        templates_add_problem(reader, why);
+        reader_add_problem(reader, why);
         return;
     }
     APR_ARRAY_PUSH(reader->sources, source_t *) = source;
@@ -174,8 +174,8 @@ static int by_name(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* Sorted, for of two files whose names differ in case alone always the same one is to win. */
-static apr_array_header_t *templates_list(const reader_t *reader, const char *prefix)
+/* Sorted, so that of two files whose names differ in case alone always the same one is used. */
+static apr_array_header_t *reader_list(const reader_t *reader, const char *prefix)
 {
     apr_array_header_t *found = apr_array_make(reader->ptemp, 16, sizeof(const char *));
     const char *path = apr_pstrcat(reader->ptemp, reader->folder, "/", prefix, NULL);
@@ -198,9 +198,8 @@ static apr_array_header_t *templates_list(const reader_t *reader, const char *pr
     return found;
 }
 
-/* RFC 4647 section 3.4: without its last subtag, nor a single letter that would then be the last.
- */
-static int templates_shorten(char *tag)
+/* RFC 4647 section 3.4: drops the last subtag, and a single letter that would then be the last. */
+static int tag_shorten(char *tag)
 {
     char *dash = strrchr(tag, '-');
 
@@ -214,67 +213,67 @@ static int templates_shorten(char *tag)
     return 1;
 }
 
-/* Whom a template is compiled for. */
+/* The audience of a template that is compiled. */
 typedef struct {
     const reader_t *reader;
     const char *prefix;
     const char *tag;
 } audience_t;
 
-static const mdl_template_file_t *partial_for(void *baton, const char *name)
+static const mdl_template_file_t *partial_find(void *baton, const char *name)
 {
     const audience_t *audience = baton;
     const reader_t *reader = audience->reader;
     const char *file = apr_pstrcat(reader->ptemp, name, PARTIAL, NULL);
-    char *tag = templates_lower(audience->tag, reader->ptemp);
+    char *tag = tag_lower(audience->tag, reader->ptemp);
 
     for (;;) {
-        const source_t *source = templates_own(reader, audience->prefix, file, tag);
+        const source_t *source = reader_find(reader, audience->prefix, file, tag);
 
-        if (source == NULL && templates_own(reader, audience->prefix, file, "") == NULL) {
-            source = templates_own(reader, GENERAL, file, tag);
+        if (source == NULL && reader_find(reader, audience->prefix, file, "") == NULL) {
+            source = reader_find(reader, GENERAL, file, tag);
         }
         if (source != NULL || *tag == '\0') {
             return source != NULL ? &source->file : NULL;
         }
-        if (!templates_shorten(tag)) {
+        if (!tag_shorten(tag)) {
             *tag = '\0';
         }
     }
 }
 
-static const entry_t *templates_compile(const reader_t *reader, const char *prefix,
-                                        const source_t *source)
+static const entry_t *reader_compile(const reader_t *reader, const char *prefix,
+                                     const source_t *source)
 {
     audience_t audience = {reader, prefix, source->tag};
     mdl_template_t *template;
     const char *why;
     entry_t *entry;
 
-    if (mdl_template_parse(&template,
-                           ends_with(source->name, ".html") ? MDL_TEMPLATE_HTML : MDL_TEMPLATE_TEXT,
-                           &source->file, partial_for, &audience, &why, reader->p) != APR_SUCCESS) {
-        templates_add_problem(reader, why);
+    if (mdl_template_parse(
+            &template, ends_with(source->name, ".html") ? MDL_TEMPLATE_HTML : MDL_TEMPLATE_TEXT,
+            &source->file, partial_find, &audience, &why, reader->p) != APR_SUCCESS) {
+        reader_add_problem(reader, why);
         return NULL;
     }
     entry = apr_palloc(reader->p, sizeof *entry);
     entry->template = template;
     entry->language = *source->tag != '\0'
                           ? source->tag
-                          : apr_pstrdup(reader->p, own_language(template, reader->ptemp));
+                          : apr_pstrdup(reader->p, language_of_html(template, reader->ptemp));
     return entry;
 }
 
-static void templates_read_files(const reader_t *reader, const char *prefix,
-                                 const apr_array_header_t *files)
+static void reader_read_files(const reader_t *reader, const char *prefix,
+                              const apr_array_header_t *files)
 {
     for (int i = 0; i < files->nelts; i++) {
-        templates_read_file(reader, prefix, APR_ARRAY_IDX(files, i, const char *));
+        reader_read_file(reader, prefix, APR_ARRAY_IDX(files, i, const char *));
     }
 }
 
-/* From the sources of those indexes, for a prefix's customers. */
-static apr_hash_t *compile_all(const reader_t *reader, const char *prefix, int from, int to)
+/* Compiles the sources of those indexes for the customers of a prefix. */
+static apr_hash_t *reader_compile_all(const reader_t *reader, const char *prefix, int from, int to)
 {
     apr_hash_t *set = apr_hash_make(reader->p);
 
@@ -283,25 +282,26 @@ static apr_hash_t *compile_all(const reader_t *reader, const char *prefix, int f
 
         if (!ends_with(source->name, PARTIAL)) {
             apr_hash_set(set, source->key, APR_HASH_KEY_STRING,
-                         templates_compile(reader, prefix, source));
+                         reader_compile(reader, prefix, source));
         }
     }
     return set;
 }
 
-/* What a shop has, and, where it has nothing, the general ones with its partials. */
-static apr_hash_t *shop_set(const reader_t *reader, const char *prefix, apr_hash_t *general)
+/* The set of a shop: its own templates, else the general ones with its own partials. */
+static apr_hash_t *reader_shop_set(const reader_t *reader, const char *prefix, apr_hash_t *general)
 {
     apr_hash_t *own_set, *rest = apr_hash_make(reader->p);
     int first = reader->sources->nelts, partials = 0;
 
-    templates_read_files(reader, prefix, templates_list(reader, prefix));
+    reader_read_files(reader, prefix, reader_list(reader, prefix));
     for (int i = first; i < reader->sources->nelts; i++) {
         partials += ends_with(APR_ARRAY_IDX(reader->sources, i, source_t *)->name, PARTIAL);
     }
-    own_set = compile_all(reader, prefix, first, reader->sources->nelts);
+    own_set = reader_compile_all(reader, prefix, first, reader->sources->nelts);
     if (partials > 0) {
-        general = apr_hash_overlay(reader->p, compile_all(reader, prefix, 0, first), general);
+        general = apr_hash_overlay(reader->p, reader_compile_all(reader, prefix, 0, first),
+                                   general);
     }
     for (int i = 0; i < first; i++) {
         const source_t *source = APR_ARRAY_IDX(reader->sources, i, source_t *);
@@ -328,31 +328,32 @@ mdl_templates_t *mdl_templates_read(const char *folder, const char *const *names
     apr_pool_tag(reader.ptemp, "mdl_templates_read");
     reader.sources = apr_array_make(reader.ptemp, 32, sizeof(source_t *));
     reader.by_path = apr_hash_make(reader.ptemp);
-    files = templates_list(&reader, GENERAL);
-    templates_read_files(&reader, GENERAL, files);
+    files = reader_list(&reader, GENERAL);
+    reader_read_files(&reader, GENERAL, files);
     for (; *names != NULL; names++) {
-        if (templates_own(&reader, GENERAL, *names, "") == NULL) {
-            templates_read_file(&reader, GENERAL, *names);
+        if (reader_find(&reader, GENERAL, *names, "") == NULL) {
+            reader_read_file(&reader, GENERAL, *names);
         }
     }
-    general = compile_all(&reader, GENERAL, 0, reader.sources->nelts);
+    general = reader_compile_all(&reader, GENERAL, 0, reader.sources->nelts);
     apr_hash_set(templates->sets, GENERAL, APR_HASH_KEY_STRING, general);
     for (int i = 0; i < files->nelts; i++) {
         const char *shop = APR_ARRAY_IDX(files, i, const char *);
 
-        if (is_shop(shop)) {
+        if (is_shop_folder(shop)) {
             const char *prefix = apr_pstrcat(p, shop, "/", NULL);
 
             apr_hash_set(templates->sets, prefix, APR_HASH_KEY_STRING,
-                         shop_set(&reader, prefix, general));
+                         reader_shop_set(&reader, prefix, general));
         }
     }
     apr_pool_destroy(reader.ptemp);
     return templates;
 }
 
-/* What is there for a shop's customers (0: of none that is known). */
-static apr_hash_t *set_for(const mdl_templates_t *templates, apr_int64_t shop_id, apr_pool_t *p)
+/* The set for the customers of a shop (0: the shop is not known). */
+static apr_hash_t *templates_set_for(const mdl_templates_t *templates, apr_int64_t shop_id,
+                                     apr_pool_t *p)
 {
     apr_hash_t *set = apr_hash_get(templates->sets,
                                    apr_psprintf(p, SHOP_PREFIX "%" APR_INT64_T_FMT "/", shop_id),
@@ -361,38 +362,38 @@ static apr_hash_t *set_for(const mdl_templates_t *templates, apr_int64_t shop_id
     return set != NULL ? set : apr_hash_get(templates->sets, GENERAL, APR_HASH_KEY_STRING);
 }
 
-static const entry_t *entry_in(apr_hash_t *set, const char *name, const char *tag, apr_pool_t *p)
+static const entry_t *set_find(apr_hash_t *set, const char *name, const char *tag, apr_pool_t *p)
 {
-    const entry_t *entry = apr_hash_get(set, with_tag(name, tag, p), APR_HASH_KEY_STRING);
+    const entry_t *entry = apr_hash_get(set, name_with_tag(name, tag, p), APR_HASH_KEY_STRING);
 
     if (entry != NULL) {
         return entry;
     }
     entry = apr_hash_get(set, name, APR_HASH_KEY_STRING);
-    return entry != NULL && strcmp(templates_lower(entry->language, p), tag) == 0 ? entry : NULL;
+    return entry != NULL && strcmp(tag_lower(entry->language, p), tag) == 0 ? entry : NULL;
 }
 
-static const entry_t *templates_match(apr_hash_t *set, const char *name,
-                                      const apr_array_header_t *languages, apr_pool_t *p)
+static const entry_t *set_match(apr_hash_t *set, const char *name,
+                                const apr_array_header_t *languages, apr_pool_t *p)
 {
     for (int i = 0; languages != NULL && i < languages->nelts; i++) {
-        char *tag = templates_lower(APR_ARRAY_IDX(languages, i, const char *), p);
+        char *tag = tag_lower(APR_ARRAY_IDX(languages, i, const char *), p);
 
         if (!is_tag(tag, strlen(tag))) {
             continue;
         }
         do {
-            const entry_t *entry = entry_in(set, name, tag, p);
+            const entry_t *entry = set_find(set, name, tag, p);
 
             if (entry != NULL) {
                 return entry;
             }
-        } while (templates_shorten(tag));
+        } while (tag_shorten(tag));
     }
     return NULL;
 }
 
-static const mdl_template_t *templates_result(const entry_t *entry, const char **language)
+static const mdl_template_t *entry_result(const entry_t *entry, const char **language)
 {
     *language = entry != NULL ? entry->language : "";
     return entry != NULL ? entry->template : NULL;
@@ -402,17 +403,17 @@ const mdl_template_t *mdl_templates_match(const mdl_templates_t *templates, cons
                                           apr_int64_t shop_id, const apr_array_header_t *languages,
                                           const char **language, apr_pool_t *p)
 {
-    return templates_result(templates_match(set_for(templates, shop_id, p), name, languages, p),
-                            language);
+    return entry_result(set_match(templates_set_for(templates, shop_id, p), name, languages, p),
+                        language);
 }
 
 const mdl_template_t *mdl_templates_get(const mdl_templates_t *templates, const char *name,
                                         apr_int64_t shop_id, const apr_array_header_t *languages,
                                         const char **language, apr_pool_t *p)
 {
-    apr_hash_t *set = set_for(templates, shop_id, p);
-    const entry_t *entry = templates_match(set, name, languages, p);
+    apr_hash_t *set = templates_set_for(templates, shop_id, p);
+    const entry_t *entry = set_match(set, name, languages, p);
 
-    return templates_result(entry != NULL ? entry : apr_hash_get(set, name, APR_HASH_KEY_STRING),
-                            language);
+    return entry_result(entry != NULL ? entry : apr_hash_get(set, name, APR_HASH_KEY_STRING),
+                        language);
 }

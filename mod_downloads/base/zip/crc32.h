@@ -6,7 +6,7 @@
 
 #include <apr.h>
 
-/** Continues crc (0 to begin) over length bytes. */
+/** Continues crc (0 to begin) over length bytes of data. */
 apr_uint32_t mdl_crc32(apr_uint32_t crc, const void *data, apr_size_t length);
 
 #endif

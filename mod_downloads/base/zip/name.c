@@ -10,13 +10,13 @@
 #include "base/crypto.h"
 #include "base/text/utf8.h"
 
-#define EXTENSION_MAX 32 /* bytes with the dot; what is longer is no extension */
+#define EXTENSION_MAX 32 /* bytes with the dot; a longer one is part of the name */
 #define NAMELESS      "file"
 
-/* A name that is taken, by its digest: the names themselves would take more than all the rest. */
+/* A name that is taken, as a digest: the names themselves would need more memory than all else. */
 typedef struct {
     unsigned char digest[12];
-    int number; /* that its next double tries first; 0: nothing is here */
+    int number; /* that the next duplicate tries first; 0: the slot is free */
 } taken_t;
 
 struct mdl_zip_names_t {
@@ -25,10 +25,10 @@ struct mdl_zip_names_t {
     taken_t *taken; /* open addressing */
     apr_size_t mask;
     apr_size_t count;
-    locale_t any_case; /* 0 where the system has none for UTF-8: only ASCII is folded then */
+    locale_t utf8_locale; /* 0 where the system has none: only the case of ASCII is ignored then */
 };
 
-static char *zip_name_encode(char *to, apr_uint32_t c)
+static char *utf8_put(char *to, apr_uint32_t c)
 {
     if (c < 0x80) {
         *to++ = (char)c;
@@ -51,14 +51,14 @@ static char *zip_name_encode(char *to, apr_uint32_t c)
 
 /* --- safe names ------------------------------------------------------------------------------- */
 
-/* Separators and what Windows refuses; what disturbs; what is no character. */
+/* Separators and characters that Windows refuses, those that disturb, and noncharacters. */
 static int is_unsafe(apr_uint32_t c)
 {
     return (c < 0x80 && strchr("/\\\"<>:|?*", (int)c) != NULL) || mdl_utf8_disturbs_filename(c) ||
            (c >= 0xfffd && c <= 0xffff);
 }
 
-static char *replace_unsafe(const char *filename, apr_pool_t *p)
+static char *name_replace_unsafe(const char *filename, apr_pool_t *p)
 {
     char *name = apr_palloc(p, strlen(filename) + 1);
     char *to = name;
@@ -66,13 +66,13 @@ static char *replace_unsafe(const char *filename, apr_pool_t *p)
 
     while (*filename != '\0') {
         filename += mdl_utf8_read(filename, &c);
-        to = zip_name_encode(to, is_unsafe(c) ? '_' : c);
+        to = utf8_put(to, is_unsafe(c) ? '_' : c);
     }
     *to = '\0';
     return name;
 }
 
-/* Windows drops dots and spaces at the end, so that two names could become one. */
+/* Windows drops dots and spaces at the end, so two names could become the same. */
 static apr_size_t trimmed_length(const char *name, apr_size_t length)
 {
     while (length > 0 && (name[length - 1] == '.' || name[length - 1] == ' ')) {
@@ -81,7 +81,7 @@ static apr_size_t trimmed_length(const char *name, apr_size_t length)
     return length;
 }
 
-/* Windows takes these for devices, whatever extension they have. */
+/* Windows takes these names for devices, with any extension. */
 static int is_device(const char *name)
 {
     static const char *const devices[] = {"CON", "PRN", "AUX", "NUL", "CONIN$", "CONOUT$"};
@@ -105,9 +105,9 @@ static int is_device(const char *name)
     return 0;
 }
 
-static const char *safe_name(const char *filename, apr_pool_t *p)
+static const char *name_make_safe(const char *filename, apr_pool_t *p)
 {
-    char *name = replace_unsafe(filename, p);
+    char *name = name_replace_unsafe(filename, p);
 
     name[trimmed_length(name, strlen(name))] = '\0';
     if (*name == '\0') {
@@ -125,8 +125,8 @@ static apr_size_t extension_length(const char *name)
     return dot != NULL && dot > name && strlen(dot) <= EXTENSION_MAX ? strlen(dot) : 0;
 }
 
-/* The name with an insertion before its extension, cut so that it fits. */
-static const char *zip_name_assemble(const char *name, const char *insertion, apr_pool_t *p)
+/* The name with an insertion before its extension, cut to MDL_ZIP_NAME_MAX. */
+static const char *name_assemble(const char *name, const char *insertion, apr_pool_t *p)
 {
     apr_size_t extension = extension_length(name);
     apr_size_t stem = strlen(name) - extension;
@@ -141,8 +141,8 @@ static const char *zip_name_assemble(const char *name, const char *insertion, ap
                        NULL);
 }
 
-/* Names that a system without upper and lower case takes for the same are the same by this. */
-static const char *zip_name_fold(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
+/* The name in lower case: equal for names that are the same to a system that ignores case. */
+static const char *name_fold(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
 {
     char *folded = apr_palloc(p, 4 * strlen(name) + 1);
     char *to = folded;
@@ -152,22 +152,22 @@ static const char *zip_name_fold(const mdl_zip_names_t *names, const char *name,
         name += mdl_utf8_read(name, &c);
         if (c < 0x80) {
             c = c >= 'A' && c <= 'Z' ? c + 'a' - 'A' : c;
-        } else if (names->any_case != (locale_t)0) {
-            c = towlower_l(towupper_l(c, names->any_case), names->any_case);
+        } else if (names->utf8_locale != (locale_t)0) {
+            c = towlower_l(towupper_l(c, names->utf8_locale), names->utf8_locale);
         }
-        to = zip_name_encode(to, c);
+        to = utf8_put(to, c);
     }
     *to = '\0';
     return folded;
 }
 
-static apr_status_t free_locale(void *locale)
+static apr_status_t locale_free(void *locale)
 {
     freelocale(locale);
     return APR_SUCCESS;
 }
 
-static taken_t *zip_name_find(const mdl_zip_names_t *names, const unsigned char *digest)
+static taken_t *names_slot(const mdl_zip_names_t *names, const unsigned char *digest)
 {
     apr_size_t i;
 
@@ -180,7 +180,7 @@ static taken_t *zip_name_find(const mdl_zip_names_t *names, const unsigned char 
     }
 }
 
-static void make_room(mdl_zip_names_t *names, apr_size_t size)
+static void names_resize(mdl_zip_names_t *names, apr_size_t size)
 {
     mdl_zip_names_t old = *names;
 
@@ -188,20 +188,20 @@ static void make_room(mdl_zip_names_t *names, apr_size_t size)
     names->taken = apr_pcalloc(names->scratch, size * sizeof(taken_t));
     for (apr_size_t i = 0; old.taken != NULL && i <= old.mask; i++) {
         if (old.taken[i].number != 0) {
-            *zip_name_find(names, old.taken[i].digest) = old.taken[i];
+            *names_slot(names, old.taken[i].digest) = old.taken[i];
         }
     }
 }
 
-/* Where a name stands, or would. */
-static taken_t *zip_name_look_up(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
+/* The slot of a name, taken or free; a free one gets its digest. */
+static taken_t *names_look_up(const mdl_zip_names_t *names, const char *name, apr_pool_t *p)
 {
-    const char *folded = zip_name_fold(names, name, p);
+    const char *folded = name_fold(names, name, p);
     unsigned char digest[MDL_SHA256_LENGTH];
     taken_t *taken;
 
     mdl_sha256(folded, strlen(folded), digest);
-    taken = zip_name_find(names, digest);
+    taken = names_slot(names, digest);
     if (taken->number == 0) {
         memcpy(taken->digest, digest, sizeof taken->digest);
     }
@@ -219,10 +219,10 @@ mdl_zip_names_t *mdl_zip_names_begin(int expected, apr_pool_t *p)
     while (size * 3 / 4 < (apr_size_t)expected) {
         size *= 2;
     }
-    make_room(names, size);
-    names->any_case = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
-    if (names->any_case != (locale_t)0) {
-        apr_pool_cleanup_register(names->scratch, names->any_case, free_locale,
+    names_resize(names, size);
+    names->utf8_locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", (locale_t)0);
+    if (names->utf8_locale != (locale_t)0) {
+        apr_pool_cleanup_register(names->scratch, names->utf8_locale, locale_free,
                                   apr_pool_cleanup_null);
     }
     return names;
@@ -235,18 +235,18 @@ const char *mdl_zip_names_add(mdl_zip_names_t *names, const char *filename)
     taken_t *first, *taken;
 
     apr_pool_create(&p, names->scratch);
-    wanted = safe_name(filename, p);
-    name = zip_name_assemble(wanted, "", p);
-    first = taken = zip_name_look_up(names, name, p);
+    wanted = name_make_safe(filename, p);
+    name = name_assemble(wanted, "", p);
+    first = taken = names_look_up(names, name, p);
     while (taken->number != 0) {
-        name = zip_name_assemble(wanted, apr_psprintf(p, " (%d)", first->number++), p);
-        taken = zip_name_look_up(names, name, p);
+        name = name_assemble(wanted, apr_psprintf(p, " (%d)", first->number++), p);
+        taken = names_look_up(names, name, p);
     }
     taken->number = 2;
     name = apr_pstrdup(names->pool, name);
     apr_pool_destroy(p);
     if (++names->count > names->mask / 4 * 3) {
-        make_room(names, 2 * (names->mask + 1));
+        names_resize(names, 2 * (names->mask + 1));
     }
     return name;
 }

@@ -16,7 +16,7 @@
 #define UTF8_FLAG    0x0800
 #define REGULAR_FILE 0100644u /* rw-r--r-- */
 #define FIELD64      0x0001
-#define NO_16        0xffffu /* the number stands in a ZIP64 field */
+#define NO_16        0xffffu /* the number is in a ZIP64 field or record */
 #define NO_32        0xffffffffu
 
 typedef struct {
@@ -31,9 +31,9 @@ typedef struct {
 
 struct mdl_zip_t {
     apr_array_header_t *entries; /* entry_t */
-    mdl_zip_names_t *names;      /* up to the end of the plan */
+    mdl_zip_names_t *names;      /* until mdl_zip_end */
     apr_int64_t directory;       /* where the central directory begins */
-    apr_int64_t end;             /* and the records behind it */
+    apr_int64_t end;             /* where the central directory ends */
     apr_int64_t size;
 };
 
@@ -51,7 +51,7 @@ mdl_zip_t *mdl_zip_begin(int entries, apr_pool_t *p)
     return zip;
 }
 
-static void set_time(entry_t *entry, apr_time_t when)
+static void entry_set_time(entry_t *entry, apr_time_t when)
 {
     apr_time_exp_t t;
 
@@ -73,7 +73,7 @@ void mdl_zip_add(mdl_zip_t *zip, const char *filename, apr_int64_t size, apr_uin
 
     *entry = (entry_t){
         .name = mdl_zip_names_add(zip->names, filename), .size = size, .crc32 = crc32};
-    set_time(entry, modified_at);
+    entry_set_time(entry, modified_at);
 }
 
 /* --- lengths ---------------------------------------------------------------------------------- */
@@ -88,8 +88,8 @@ static apr_int64_t local_length(const entry_t *entry)
     return LOCAL_LENGTH + (apr_int64_t)strlen(entry->name) + (needs_64(entry->size) ? 4 + 16 : 0);
 }
 
-/* Of the ZIP64 field in the central directory, which has only what needs it. */
-static int field_length(const entry_t *entry)
+/* Of the ZIP64 field in the central directory, which has only the numbers that need it. */
+static int field64_length(const entry_t *entry)
 {
     int length = (needs_64(entry->size) ? 16 : 0) + (needs_64(entry->local) ? 8 : 0);
 
@@ -98,7 +98,7 @@ static int field_length(const entry_t *entry)
 
 static apr_int64_t central_length(const entry_t *entry)
 {
-    return CENTRAL_LENGTH + (apr_int64_t)strlen(entry->name) + field_length(entry);
+    return CENTRAL_LENGTH + (apr_int64_t)strlen(entry->name) + field64_length(entry);
 }
 
 static int end_needs_64(const mdl_zip_t *zip)
@@ -144,8 +144,8 @@ apr_int64_t mdl_zip_data(const mdl_zip_t *zip, int entry)
 
 /* --- bytes ------------------------------------------------------------------------------------ */
 
-/* Little-endian, as all of the format. */
-static unsigned char *zip_put(unsigned char *to, int bytes, apr_uint64_t value)
+/* Little-endian, as all numbers of the format. */
+static unsigned char *put(unsigned char *to, int bytes, apr_uint64_t value)
 {
     for (; bytes > 0; bytes--, value >>= 8) {
         *to++ = (unsigned char)value;
@@ -161,31 +161,31 @@ static unsigned char *put_text(unsigned char *to, const char *text)
     return to + length;
 }
 
-/* Or that it stands in the ZIP64 field. */
+/* A number, or the mark that it is in the ZIP64 field. */
 static unsigned char *put_32(unsigned char *to, apr_int64_t number)
 {
-    return zip_put(to, 4, needs_64(number) ? NO_32 : (apr_uint64_t)number);
+    return put(to, 4, needs_64(number) ? NO_32 : (apr_uint64_t)number);
 }
 
-/* What local header and central directory have in common; the extra field's length comes last. */
+/* The fields that the local and the central header share, up to the extra field's length. */
 static unsigned char *put_common(unsigned char *to, const entry_t *entry, int version, int field)
 {
-    to = zip_put(to, 2, (apr_uint64_t)version);
-    to = zip_put(to, 2, UTF8_FLAG);
-    to = zip_put(to, 2, 0); /* stored */
-    to = zip_put(to, 2, entry->time);
-    to = zip_put(to, 2, entry->date);
-    to = zip_put(to, 4, entry->crc32);
+    to = put(to, 2, (apr_uint64_t)version);
+    to = put(to, 2, UTF8_FLAG);
+    to = put(to, 2, 0); /* stored */
+    to = put(to, 2, entry->time);
+    to = put(to, 2, entry->date);
+    to = put(to, 4, entry->crc32);
     to = put_32(to, entry->size);
     to = put_32(to, entry->size);
-    to = zip_put(to, 2, strlen(entry->name));
-    return zip_put(to, 2, (apr_uint64_t)field);
+    to = put(to, 2, strlen(entry->name));
+    return put(to, 2, (apr_uint64_t)field);
 }
 
 static unsigned char *put_sizes_64(unsigned char *to, const entry_t *entry)
 {
-    to = zip_put(to, 8, (apr_uint64_t)entry->size);
-    return zip_put(to, 8, (apr_uint64_t)entry->size);
+    to = put(to, 8, (apr_uint64_t)entry->size);
+    return put(to, 8, (apr_uint64_t)entry->size);
 }
 
 static unsigned char *put_local(unsigned char *to, const entry_t *entry)
@@ -196,8 +196,8 @@ static unsigned char *put_local(unsigned char *to, const entry_t *entry)
     to = put_common(to, entry, large ? VERSION64 : VERSION, large ? 4 + 16 : 0);
     to = put_text(to, entry->name);
     if (large) {
-        to = zip_put(to, 2, FIELD64);
-        to = zip_put(to, 2, 16);
+        to = put(to, 2, FIELD64);
+        to = put(to, 2, 16);
         to = put_sizes_64(to, entry);
     }
     return to;
@@ -205,23 +205,23 @@ static unsigned char *put_local(unsigned char *to, const entry_t *entry)
 
 static unsigned char *put_central(unsigned char *to, const entry_t *entry)
 {
-    int field = field_length(entry);
+    int field = field64_length(entry);
     int version = field > 0 ? VERSION64 : VERSION;
 
     to = put_text(to, "PK\1\2");
-    to = zip_put(to, 2, (apr_uint64_t)(UNIX << 8 | version));
+    to = put(to, 2, (apr_uint64_t)(UNIX << 8 | version));
     to = put_common(to, entry, version, field);
-    to = zip_put(to, 2, 0); /* comment */
-    to = zip_put(to, 2, 0); /* disk */
-    to = zip_put(to, 2, 0); /* internal attributes */
-    to = zip_put(to, 4, (apr_uint64_t)REGULAR_FILE << 16);
+    to = put(to, 2, 0); /* comment */
+    to = put(to, 2, 0); /* disk */
+    to = put(to, 2, 0); /* internal attributes */
+    to = put(to, 4, (apr_uint64_t)REGULAR_FILE << 16);
     to = put_32(to, entry->local);
     to = put_text(to, entry->name);
     if (field > 0) {
-        to = zip_put(to, 2, FIELD64);
-        to = zip_put(to, 2, (apr_uint64_t)field - 4);
+        to = put(to, 2, FIELD64);
+        to = put(to, 2, (apr_uint64_t)field - 4);
         to = needs_64(entry->size) ? put_sizes_64(to, entry) : to;
-        to = needs_64(entry->local) ? zip_put(to, 8, (apr_uint64_t)entry->local) : to;
+        to = needs_64(entry->local) ? put(to, 8, (apr_uint64_t)entry->local) : to;
     }
     return to;
 }
@@ -231,19 +231,19 @@ static unsigned char *put_end_64(unsigned char *to, const mdl_zip_t *zip)
     apr_uint64_t count = (apr_uint64_t)zip->entries->nelts;
 
     to = put_text(to, "PK\6\6");
-    to = zip_put(to, 8, END64_LENGTH - 12);
-    to = zip_put(to, 2, UNIX << 8 | VERSION64);
-    to = zip_put(to, 2, VERSION64);
-    to = zip_put(to, 4, 0); /* this disk */
-    to = zip_put(to, 4, 0); /* the directory's */
-    to = zip_put(to, 8, count);
-    to = zip_put(to, 8, count);
-    to = zip_put(to, 8, (apr_uint64_t)(zip->end - zip->directory));
-    to = zip_put(to, 8, (apr_uint64_t)zip->directory);
+    to = put(to, 8, END64_LENGTH - 12);
+    to = put(to, 2, UNIX << 8 | VERSION64);
+    to = put(to, 2, VERSION64);
+    to = put(to, 4, 0); /* this disk */
+    to = put(to, 4, 0); /* the directory's */
+    to = put(to, 8, count);
+    to = put(to, 8, count);
+    to = put(to, 8, (apr_uint64_t)(zip->end - zip->directory));
+    to = put(to, 8, (apr_uint64_t)zip->directory);
     to = put_text(to, "PK\6\7");
-    to = zip_put(to, 4, 0);
-    to = zip_put(to, 8, (apr_uint64_t)zip->end);
-    return zip_put(to, 4, 1); /* disks */
+    to = put(to, 4, 0);
+    to = put(to, 8, (apr_uint64_t)zip->end);
+    return put(to, 4, 1); /* disks */
 }
 
 static unsigned char *put_end(unsigned char *to, const mdl_zip_t *zip)
@@ -255,13 +255,13 @@ static unsigned char *put_end(unsigned char *to, const mdl_zip_t *zip)
     }
     count = count < NO_16 ? count : NO_16;
     to = put_text(to, "PK\5\6");
-    to = zip_put(to, 2, 0); /* this disk */
-    to = zip_put(to, 2, 0); /* the directory's */
-    to = zip_put(to, 2, count);
-    to = zip_put(to, 2, count);
+    to = put(to, 2, 0); /* this disk */
+    to = put(to, 2, 0); /* the directory's */
+    to = put(to, 2, count);
+    to = put(to, 2, count);
     to = put_32(to, zip->end - zip->directory);
     to = put_32(to, zip->directory);
-    return zip_put(to, 2, 0); /* comment */
+    return put(to, 2, 0); /* comment */
 }
 
 /* --- pieces ----------------------------------------------------------------------------------- */
@@ -277,8 +277,8 @@ static apr_int64_t central_of(const entry_t *entry)
 }
 
 /* The last entry that begins at or before offset. */
-static int zip_find(const mdl_zip_t *zip, apr_int64_t (*begin_of)(const entry_t *),
-                    apr_int64_t offset)
+static int zip_find_entry(const mdl_zip_t *zip, apr_int64_t (*begin_of)(const entry_t *),
+                          apr_int64_t offset)
 {
     int low = 0, high = zip->entries->nelts - 1;
 
@@ -294,8 +294,8 @@ static int zip_find(const mdl_zip_t *zip, apr_int64_t (*begin_of)(const entry_t 
     return low;
 }
 
-/* What is left of a header that ends at end, behind its first bytes. */
-static void zip_set_header(mdl_zip_piece_t *piece, const unsigned char *end, apr_int64_t skip)
+/* Makes the piece the header that ends at end, without its first bytes. */
+static void piece_set_header(mdl_zip_piece_t *piece, const unsigned char *end, apr_int64_t skip)
 {
     piece->entry = -1;
     piece->offset = 0;
@@ -309,19 +309,19 @@ void mdl_zip_piece(const mdl_zip_t *zip, apr_int64_t offset, mdl_zip_piece_t *pi
     apr_int64_t data;
 
     if (offset >= zip->end) {
-        zip_set_header(piece, put_end(piece->header, zip), offset - zip->end);
+        piece_set_header(piece, put_end(piece->header, zip), offset - zip->end);
         return;
     }
     if (offset >= zip->directory) {
-        entry = entry_at(zip, zip_find(zip, central_of, offset));
-        zip_set_header(piece, put_central(piece->header, entry), offset - entry->central);
+        entry = entry_at(zip, zip_find_entry(zip, central_of, offset));
+        piece_set_header(piece, put_central(piece->header, entry), offset - entry->central);
         return;
     }
-    piece->entry = zip_find(zip, local_of, offset);
+    piece->entry = zip_find_entry(zip, local_of, offset);
     entry = entry_at(zip, piece->entry);
     data = mdl_zip_data(zip, piece->entry);
     if (offset < data) {
-        zip_set_header(piece, put_local(piece->header, entry), offset - entry->local);
+        piece_set_header(piece, put_local(piece->header, entry), offset - entry->local);
         return;
     }
     piece->offset = offset - data;

@@ -1,8 +1,8 @@
 /*
- * The plan of a ZIP archive (PKWARE's APPNOTE.TXT 6.3) of stored entries: from names, sizes,
- * checksums and times it tells the archive's length and which bytes stand at any offset, so that a
- * part can be made without what is before it.  ZIP64 fields (section 4.5.3) stand where a number
- * needs them and nowhere else.  The same entries in the same order give the same bytes.
+ * The plan of a ZIP archive (PKWARE's APPNOTE.TXT 6.3) of stored entries.  From their names, sizes,
+ * checksums and times it knows the archive's length and the bytes at any offset, so a part can be
+ * made without the parts before it.  ZIP64 fields (section 4.5.3) are used only where a number
+ * needs them.  The same entries in the same order give the same bytes.
  */
 #ifndef MDL_BASE_ZIP_ZIP_H
 #define MDL_BASE_ZIP_ZIP_H
@@ -14,7 +14,8 @@
 
 typedef struct mdl_zip_t mdl_zip_t;
 
-/** Begins a plan of about so many entries.  It lives in p: some 50 bytes for each, and its name. */
+/** Begins a plan of about so many entries.  It lives in p: some 50 bytes for each entry, and its
+    name. */
 mdl_zip_t *mdl_zip_begin(int entries, apr_pool_t *p);
 
 /**
@@ -24,7 +25,7 @@ mdl_zip_t *mdl_zip_begin(int entries, apr_pool_t *p);
 void mdl_zip_add(mdl_zip_t *zip, const char *filename, apr_int64_t size, apr_uint32_t crc32,
                  apr_time_t modified_at);
 
-/** Ends the plan; it changes no more, and threads may read it at once. */
+/** Ends the plan.  From then on it does not change, and several threads may read it. */
 void mdl_zip_end(mdl_zip_t *zip);
 
 /** The archive's length in bytes. */
@@ -39,9 +40,9 @@ apr_int64_t mdl_zip_data(const mdl_zip_t *zip, int entry);
 /** The largest header: that of the central directory, with the longest name and a ZIP64 field. */
 #define MDL_ZIP_HEADER_MAX (46 + MDL_ZIP_NAME_MAX + 28)
 
-/** What stands at an offset: bytes of an entry's file, or of a header. */
+/** The bytes at an offset: of an entry's file, or of a header. */
 typedef struct {
-    int entry;          /* whose file; -1: a header */
+    int entry;          /* whose file it is; -1: a header */
     apr_int64_t offset; /* in the file */
     apr_int64_t length; /* up to the end of the file or header; never 0 */
     unsigned char header[MDL_ZIP_HEADER_MAX];
