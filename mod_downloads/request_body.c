@@ -12,7 +12,7 @@ apr_off_t mdl_request_body_length(request_rec *r)
     return length != NULL ? (apr_off_t)apr_atoi64(length) : -1;
 }
 
-/* Takes what has arrived, as far as that is worth it and without waiting; true when that is all. */
+/* Reads what has arrived, without waiting and no more than is worth it; true when that was all. */
 static int request_body_drain(request_rec *r)
 {
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);

@@ -10,8 +10,8 @@
 apr_off_t mdl_request_body_length(request_rec *r);
 
 /**
- * Before an answer to a request whose body nobody wants: reads away what has arrived of a short
- * one, and has the connection closed rather than wait for the rest or take in a long one.
+ * Before a response to a request whose body nobody wants: reads what has arrived of a short one,
+ * and has the connection closed rather than wait for the rest or read a long one.
  */
 void mdl_request_body_discard(request_rec *r);
 

@@ -65,7 +65,7 @@ static apr_status_t parse_one(mdl_request_t *request)
         return mdl_order_not_found(request);
     }
     list->id = mdl_members_path_id(request->parameters[1]);
-    /* An id that none can have still asks whether there is such an order. */
+    /* An impossible id is looked up all the same: an unknown order is reported first. */
     if (list->id == 0) {
         list->id = -1;
     }

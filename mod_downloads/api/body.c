@@ -42,7 +42,7 @@ apr_status_t mdl_body_not_received(mdl_request_t *request, apr_status_t rv)
 {
     request->r->connection->keepalive = AP_CONN_CLOSE;
     if (rv == AP_FILTER_ERROR) {
-        return rv; /* httpd itself has answered a body that is not well-formed */
+        return rv; /* httpd has answered a malformed body itself */
     }
     if (APR_STATUS_IS_TIMEUP(rv)) {
         return mdl_problem_set(&request->problem, 408, "request_timeout",
@@ -128,7 +128,7 @@ apr_status_t mdl_body_read(mdl_request_t *request)
 {
     apr_off_t announced = ap_request_has_body(request->r) ? mdl_request_body_length(request->r) : 0;
     int typed = body_is_json(apr_table_get(request->r->headers_in, "Content-Type"));
-    /* One in chunks, or of HTTP/2, may turn out to be none. */
+    /* A body in chunks, or of HTTP/2, may turn out to be empty. */
     int may_be_none = request->route->optional_body && announced <= 0;
     apr_size_t length = 0;
     char *text = NULL;

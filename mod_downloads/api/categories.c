@@ -7,9 +7,10 @@
 
 #define MAX_NAME 255
 
-static const char *category_write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
+static const char *category_write_members(mdl_json_t *to, mdl_request_t *request,
+                                          const void *entity)
 {
-    const mdl_category_t *category = thing;
+    const mdl_category_t *category = entity;
 
     mdl_json_add_int(to, "id", category->id);
     mdl_json_add_string(to, "name", category->name);

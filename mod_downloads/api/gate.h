@@ -1,7 +1,7 @@
 /*
- * The one way through which every operation goes: key, approval, scope, Idempotency-Key, media type
- * and size, JSON, members, effect, in this order (contract, section 4).  The response of a write is
- * stored in the transaction of its effect; no operation can go round that.
+ * Every operation passes here: key, approval, scope, rate, Idempotency-Key, media type and size,
+ * JSON, members, effect, in this order (contract, section 4).  The response of a write is stored in
+ * the transaction of its effect.
  */
 #ifndef MDL_API_GATE_H
 #define MDL_API_GATE_H

@@ -14,14 +14,13 @@
 #define MAX_URL       2048
 #define MAX_UPLOAD_ID 64
 
-/* New bytes for an asset, from either side. */
+/* New bytes for an asset: an import, or an upload when that has an id. */
 typedef struct {
     mdl_version_t version;
-    mdl_upload_complete_t upload; /* instead, when it has an id */
+    mdl_upload_complete_t upload;
 } new_version_t;
 
-/* Reads source_url; *host gets what the allowlist says to it, *filename its last segment or NULL.
- */
+/* Reads source_url; *host gets whether the allowlist has it, *filename its last segment or NULL. */
 static const char *import_source(mdl_request_t *request, mdl_members_t *members,
                                  mdl_presence_t presence, mdl_http_result_t *host,
                                  const char **filename)
@@ -173,7 +172,7 @@ static apr_status_t version_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
         return mdl_version_queue(db, p, &new->version);
     }
     rv = mdl_upload_complete(db, p, &new->upload);
-    /* What the path does not name but the body is another code. */
+    /* An unknown id in the body has another code than one in the path. */
     if (rv == MDL_EPROBLEM && strcmp(problem->code, "upload_not_found") == 0) {
         mdl_problem_clear(problem);
         return version_unknown_upload(problem, p);

@@ -12,9 +12,9 @@
 #define MAX_KEYS_BODY (8 * 1024 * 1024)
 
 static const char *license_tag_write_members(mdl_json_t *to, mdl_request_t *request,
-                                             const void *thing)
+                                             const void *entity)
 {
-    const mdl_license_tag_t *tag = thing;
+    const mdl_license_tag_t *tag = entity;
 
     mdl_json_add_int(to, "id", tag->id);
     mdl_json_add_string(to, "name", tag->name);
@@ -123,8 +123,6 @@ const mdl_route_t mdl_route_license_tag_delete = {
     .effect = license_tag_delete_effect,
     .write = mdl_resource_write_deleted,
 };
-
-/* Adding keys. */
 
 static apr_status_t license_keys_parse_add(mdl_request_t *request)
 {

@@ -9,9 +9,9 @@
 #define MAX_TITLE 255
 #define MAX_URL   2048
 
-static const char *link_write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
+static const char *link_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
 {
-    const mdl_link_t *link = thing;
+    const mdl_link_t *link = entity;
 
     mdl_json_add_int(to, "id", link->id);
     mdl_json_add_string(to, "title", link->title);

@@ -17,7 +17,7 @@
 #define WORD          "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 
 typedef struct {
-    const char *name; /* NULL once it was asked for */
+    const char *name; /* NULL once it was read */
     const char *value;
 } parameter_t;
 
@@ -37,7 +37,7 @@ void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const 
                            message, list->pool);
 }
 
-/* A name that a client made up, as far as it can be part of a pointer. */
+/* A name that a client made up, if it can be part of a pointer; else "". */
 static const char *list_shown(const char *name)
 {
     return strspn(name, WORD) == strlen(name) ? name : "";
@@ -73,7 +73,7 @@ static void list_read_parameter(mdl_list_t *list, char *pair)
     }
 }
 
-/* Takes a parameter out of those that are left; NULL when it is absent. */
+/* Reads a parameter, once; NULL when it is absent. */
 static const char *list_ask(mdl_list_t *list, const char *name)
 {
     parameter_t *parameter = list_find(list, name);
@@ -204,7 +204,7 @@ static const char *list_read_cursor(const mdl_list_t *list, const char *cursor)
         return NULL;
     }
     bytes[length] = '\0';
-    /* With more than an id in it a position could pass for filters and a position. */
+    /* A position with more than an id in it could be taken for filters and a position. */
     if (strspn(position, WORD) != length - MAC_LENGTH) {
         return NULL;
     }

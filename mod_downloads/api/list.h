@@ -23,8 +23,8 @@ apr_int64_t mdl_list_id(mdl_list_t *list, const char *name);
 /** Notes a fault of a parameter. */
 void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const char *message);
 
-/** Ends the reading, and begins with the page that is asked for; one row more than it has is read,
-    to see whether another follows.  Refuses with 400 invalid_request (a fault, a parameter that was
+/** Ends the reading and fills the page to be read: one row more than it shows, to see whether
+    another page follows.  Refuses with 400 invalid_request (a fault, a parameter that was
     not asked for) or 400 invalid_cursor. */
 apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page);
 

@@ -60,9 +60,9 @@ static apr_status_t mapping_parse_list(mdl_request_t *request)
     return mdl_list_end(query, &list->page);
 }
 
-static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
+static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
 {
-    const mdl_mapping_t *mapping = thing;
+    const mdl_mapping_t *mapping = entity;
     mdl_json_t *list;
 
     mdl_json_add_int(to, "id", mapping->id);

@@ -18,8 +18,8 @@ struct mdl_members_t {
     apr_hash_t *asked;
 };
 
-/* Escapes a name for a JSON pointer (RFC 6901 section 3); of a client's endless name, the beginning
-   up to a whole character. */
+/* Escapes a name for a JSON pointer (RFC 6901 section 3); a name that is too long is cut
+   after a whole character. */
 static const char *member_escape(const char *name, apr_pool_t *p)
 {
     char *out = apr_palloc(p, 2 * MAX_NAME + 1);
@@ -92,7 +92,7 @@ apr_status_t mdl_members_end(mdl_members_t *members)
                            "The request has faulty members; see details.");
 }
 
-/* The member, or NULL when it is absent or null; notes a required one that is. */
+/* The member, or NULL when it is absent or null, which is a fault of a required one. */
 static const mdl_json_t *member_ask(mdl_members_t *members, const char *name,
                                     mdl_presence_t presence)
 {

@@ -82,7 +82,7 @@ const mdl_json_t *mdl_members_object(mdl_members_t *members, const char *name);
 /** An id of a path: from 1 to below 2^53, without a leading zero; else 0. */
 apr_int64_t mdl_members_path_id(const char *text);
 
-/** Ends the reading of a body that may have no member at all: begin and end in one. */
+/** Reads a body that has no members: begin and end in one. */
 apr_status_t mdl_members_none(mdl_request_t *request);
 
 /** Whether text is gid://<platform>/Product/<n>, for a list's filter. */

@@ -8,8 +8,8 @@
 
 #define MAX_REASON 500
 
-/* Ids, or NULL when the member is absent.  An empty list is refused: it means none to one and all
-   to another. */
+/* Ids, or NULL when the member is absent.  An empty list is refused: one client means none
+   by it, another all. */
 static const apr_array_header_t *order_action_ids(mdl_members_t *members, mdl_request_t *request,
                                                   const char *name)
 {
@@ -37,7 +37,7 @@ static void access_read(mdl_access_t *access, mdl_members_t *members, mdl_reques
     access->reason = order_action_reason(members);
 }
 
-/* An order that can't be comes after the members' faults, as one that is not there does. */
+/* Reports an invalid order id after the members' faults, like an unknown order. */
 static apr_status_t order_action_end(mdl_members_t *members, mdl_request_t *request)
 {
     apr_status_t rv = mdl_members_end(members);

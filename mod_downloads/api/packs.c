@@ -8,9 +8,9 @@
 
 #define MAX_NAME 255
 
-static const char *pack_write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
+static const char *pack_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
 {
-    const mdl_pack_t *pack = thing;
+    const mdl_pack_t *pack = entity;
 
     mdl_json_add_int(to, "id", pack->id);
     mdl_json_add_string(to, "name", pack->name);

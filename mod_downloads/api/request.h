@@ -37,14 +37,14 @@ typedef struct {
     int status;
     const char *location; /* or NULL */
     mdl_json_t *response;
-    const char *text; /* a response that is text already, instead of answer */
+    const char *text; /* a response that is text already; NULL */
     int retry_after;  /* seconds; 0 for none */
 } mdl_request_t;
 
 /**
  * An operation.  parse checks the members and fills request->arg, or refuses; effect runs in the
- * gate's transaction (a GET's without one, or in one that reads of one moment), perhaps twice;
- * write fills the response from request->arg. An answer with the status 204 has no body.
+ * gate's transaction (a GET's without one, unless it is a snapshot), perhaps more than once; write
+ * fills the response from request->arg.  A response with the status 204 has no body.
  */
 struct mdl_route_t {
     const char *method;

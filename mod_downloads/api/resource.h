@@ -1,6 +1,6 @@
 /*
- * What the resources of a shop have in common: how one is named by its path, and how it stands in
- * a response.  An effect's argument is, or begins with, an mdl_entity_ref_t.
+ * What all resources of a shop share: the id in the path, and the form of a response.  The argument
+ * of an effect is, or begins with, an mdl_entity_ref_t.
  */
 #ifndef MDL_API_RESOURCE_H
 #define MDL_API_RESOURCE_H
@@ -9,9 +9,9 @@
 #include "core/entity_ref.h"
 
 struct mdl_resource_t {
-    const char *noun; /* around it in the response to a write: "pack" */
-    /** Adds the members of a thing; returns its id, which is its position in a list. */
-    const char *(*write)(mdl_json_t *to, mdl_request_t *request, const void *thing);
+    const char *noun; /* the member that has it in the response to a write: "pack" */
+    /** Adds the members of an entity; returns its id, which is its position in a list. */
+    const char *(*write)(mdl_json_t *to, mdl_request_t *request, const void *entity);
 };
 
 /** An id as text. */
@@ -26,8 +26,8 @@ apr_status_t mdl_resource_parse(mdl_request_t *request);
 /** The same of a write without members. */
 apr_status_t mdl_resource_parse_delete(mdl_request_t *request);
 
-/* For its write: the thing that was found, as it is, in its noun, or with 201 and its address
-   below the path of the request. */
+/* For the write of a route: the entity itself; in a member of its noun; the same with 201 and its
+   address as Location. */
 void mdl_resource_write(mdl_request_t *request);
 void mdl_resource_write_changed(mdl_request_t *request);
 void mdl_resource_write_created(mdl_request_t *request);

@@ -1,6 +1,5 @@
 /*
- * What every answer of the API has in common: headers, the error envelope (contract, sections 1
- * and 4).
+ * What all responses of the API share: headers, the error envelope (contract, sections 1 and 4).
  */
 #ifndef MDL_API_RESPONSE_H
 #define MDL_API_RESPONSE_H

@@ -84,8 +84,8 @@ static const mdl_route_t *const routes[] = {
 };
 #define ROUTES (sizeof routes / sizeof *routes)
 
-/* How many variable segments, which parameters get, a path has in the form of a route; -1 when it
-   does not have that form. */
+/* The number of variable segments in a path of a route's form; parameters gets them.  -1 when the
+   path does not have that form. */
 static int route_match(const char *form, const char *path, const char **parameters, apr_pool_t *p)
 {
     int n = 0;
@@ -107,7 +107,7 @@ static int route_match(const char *form, const char *path, const char **paramete
     return *path == '\0' ? n : -1;
 }
 
-/* Splits r->uri at the API's root, wherever that is mounted. */
+/* Splits r->uri behind the API's root, wherever that is mounted. */
 static int router_split_path(mdl_request_t *request)
 {
     const char *at = strstr(request->r->uri, MDL_API_ROOT);
@@ -122,8 +122,8 @@ static int router_split_path(mdl_request_t *request)
     return 1;
 }
 
-/* Finds the route of path and method; *allow gets the methods that the path has.  A segment that is
-   written out comes before one that varies: "/assets/uploads" is no asset. */
+/* Finds the route of path and method; *allow gets the methods that the path has.  A literal
+   segment outranks a variable one: "/assets/uploads" is no asset. */
 static const mdl_route_t *route_find(mdl_request_t *request, const char **allow)
 {
     const char *method = request->r->method_number == M_GET ? "GET" : request->r->method;

@@ -26,8 +26,8 @@ static apr_status_t upload_check_storage(mdl_request_t *request)
                                  "The service can't reach its storage.");
 }
 
-/* The address is the right to write: only who could have begun the upload gets it, and only while
-   there is something to write. */
+/* Whoever has the address may write: only a key that could have begun the upload gets it, and only
+   while the upload is open. */
 static const char *upload_url_of(const mdl_request_t *request, const mdl_upload_t *upload)
 {
     const mdl_settings_t *settings = request->service->settings;
@@ -71,8 +71,6 @@ static void upload_write_members(mdl_json_t *to, const mdl_request_t *request,
     mdl_json_add_time(to, "created_at", upload->created_at);
     mdl_json_add_time(to, "expires_at", upload->expires_at);
 }
-
-/* To begin. */
 
 static apr_status_t upload_check_size(mdl_request_t *request, mdl_members_t *members,
                                       apr_int64_t size)
@@ -146,8 +144,6 @@ const mdl_route_t mdl_route_upload_begin = {
     .write = upload_write_begin,
 };
 
-/* To look at it and to abort it. */
-
 static apr_status_t upload_parse_get(mdl_request_t *request)
 {
     mdl_upload_get_t *get = apr_pcalloc(request->r->pool, sizeof *get);
@@ -201,8 +197,6 @@ const mdl_route_t mdl_route_upload_abort = {
     .effect = mdl_upload_abort,
     .write = upload_write_abort,
 };
-
-/* To complete. */
 
 apr_status_t mdl_upload_prepare(mdl_request_t *request, mdl_upload_complete_t *complete,
                                 const char *id)

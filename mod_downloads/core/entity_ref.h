@@ -1,6 +1,6 @@
 /*
- * One of a shop's things, by its id: what the effects on it take and give.  An effect that takes
- * more has a struct of its own, which begins with this one.
+ * Argument and result of an effect on one entity of a shop, such as an asset or a pack.  An effect
+ * that takes more has a struct of its own, which begins with this one.
  */
 #ifndef MDL_CORE_ENTITY_REF_H
 #define MDL_CORE_ENTITY_REF_H

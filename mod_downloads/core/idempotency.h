@@ -33,7 +33,7 @@ const char *mdl_idempotency_fingerprint(const char *method, const char *path, co
                                         apr_size_t length, apr_pool_t *p);
 
 /**
- * Looks for an earlier answer.  Returns APR_SUCCESS and the response, APR_ENOENT when there is
+ * Looks for an earlier response.  Returns APR_SUCCESS and the response, APR_ENOENT when there is
  * none, APR_EMISMATCH when the key was used with another request.
  */
 apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempotency,
@@ -43,7 +43,7 @@ apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempot
 apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempotency,
                                    const mdl_stored_response_t *response, apr_pool_t *p);
 
-/** Effect: deletes a batch of answers past their retention; removed tells how many. */
+/** Effect: deletes a batch of responses past their retention; removed tells how many. */
 typedef struct {
     apr_time_t before;
     apr_int64_t removed; /* out */

@@ -28,7 +28,7 @@ typedef struct {
 apr_status_t mdl_problem_set(mdl_problem_t *problem, int status, const char *code,
                              const char *message);
 
-/** More details than these are not worth their bytes. */
+/** The most details that a problem has. */
 #define MDL_PROBLEM_DETAILS_MAX 100
 
 /** Adds a detail, up to MDL_PROBLEM_DETAILS_MAX; the strings must live as long as p. */

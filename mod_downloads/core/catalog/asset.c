@@ -180,7 +180,7 @@ apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, mdl_asset_change_t *c
    wait for each other.  A job that was queued meanwhile is cancelled once no other can come. */
 apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    static const mdl_reference_query_t holders[] = {
+    static const mdl_reference_query_t references[] = {
         {MDL_Q_ASSET_MAPPINGS, MDL_REFERENCE_MAPPING},
         {MDL_Q_ASSET_PACKS, MDL_REFERENCE_PACK},
         {MDL_Q_ASSET_ORDERS, MDL_REFERENCE_ORDER},
@@ -193,7 +193,7 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
         (rv = mdl_job_cancel_of_asset(db, ref->id, p)) != APR_SUCCESS ||
         (rv = asset_lock_ref(db, ref, p)) != APR_SUCCESS ||
         (rv = mdl_job_cancel_of_asset(db, ref->id, p)) != APR_SUCCESS ||
-        (rv = mdl_references_check(db, ref, holders, sizeof holders / sizeof *holders,
+        (rv = mdl_references_check(db, ref, references, sizeof references / sizeof *references,
                                    "asset_in_use", "asset", p)) != APR_SUCCESS ||
         (rv = mdl_db_exec(db, MDL_Q_ASSET_DELETE, NULL, p, MDL_ARGS(now, now, mdl_int(ref->id)))) !=
             APR_SUCCESS) {

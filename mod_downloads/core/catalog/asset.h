@@ -1,6 +1,6 @@
 /*
- * An asset: a file of a shop, its bytes in one version after the other.  A deleted asset stays as a
- * row, for what names it, and is found by nothing here.
+ * An asset: a file of a shop, its bytes in one version after the other.  A deleted asset keeps
+ * its row, since others refer to it, but no function here finds it.
  */
 #ifndef MDL_CORE_CATALOG_ASSET_H
 #define MDL_CORE_CATALOG_ASSET_H

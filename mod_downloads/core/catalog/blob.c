@@ -7,7 +7,7 @@ apr_status_t mdl_blob_insert(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p
     mdl_rows_t *row;
     apr_status_t rv;
 
-    /* Between the two statements a sweep can end. */
+    /* A sweep can end between the two statements. */
     do {
         rv = mdl_db_exec(db, MDL_Q_BLOB_INSERT, NULL, p,
                          MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
@@ -53,7 +53,7 @@ apr_status_t mdl_blob_released(mdl_db_t *db, apr_pool_t *p, mdl_blob_released_t 
     return rv;
 }
 
-/* Those that are left are of deleted assets and of uploads that are over. */
+/* What refers to it still are deleted assets, and uploads that are over. */
 static apr_status_t delete_row(mdl_db_t *db, mdl_arg_t sha256, apr_pool_t *p)
 {
     static const mdl_statement_t queries[] = {MDL_Q_BLOB_LEAVE_ASSETS, MDL_Q_BLOB_LEAVE_UPLOADS,

@@ -25,7 +25,7 @@ apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, mdl_import_t *import)
     return rv == APR_SUCCESS ? import_queue(db, import, import->asset.source_url, p) : rv;
 }
 
-/* An asset that waits for bytes would not know which of two jobs is to give it the last word. */
+/* Two open jobs for one asset would race to set its content. */
 static apr_status_t check_not_waiting(mdl_db_t *db, const mdl_asset_t *asset,
                                       mdl_problem_t *problem, apr_pool_t *p)
 {
@@ -36,7 +36,7 @@ static apr_status_t check_not_waiting(mdl_db_t *db, const mdl_asset_t *asset,
 
     return rv == APR_SUCCESS && open
                ? mdl_problem_set(problem, 409, "asset_not_ready",
-                                 "The asset waits for the bytes of another job.")
+                                 "The asset is waiting for the bytes of another job.")
                : rv;
 }
 

@@ -66,14 +66,14 @@ apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, mdl_license_tag
 
 apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    static const mdl_reference_query_t holders[] = {
+    static const mdl_reference_query_t references[] = {
         {MDL_Q_LICENSE_TAG_MAPPINGS, MDL_REFERENCE_MAPPING},
         {MDL_Q_LICENSE_TAG_ORDERS, MDL_REFERENCE_WAITING_ORDER}};
     apr_status_t rv = license_tag_select_one(db, ref, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p,
                                              MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_references_check(db, ref, holders, sizeof holders / sizeof *holders,
+        rv = mdl_references_check(db, ref, references, sizeof references / sizeof *references,
                                   "license_key_tag_in_use", "license key tag", p);
     }
     if (rv == APR_SUCCESS) {

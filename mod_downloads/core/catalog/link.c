@@ -60,7 +60,7 @@ apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit)
 
 apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    static const mdl_reference_query_t holders[] = {
+    static const mdl_reference_query_t references[] = {
         {MDL_Q_LINK_MAPPINGS, MDL_REFERENCE_MAPPING},
         {MDL_Q_LINK_ORDERS, MDL_REFERENCE_ORDER},
         {MDL_Q_LINK_PINNED_ORDERS, MDL_REFERENCE_ORDER}};
@@ -68,8 +68,8 @@ apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
                                       MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
 
     if (rv == APR_SUCCESS) {
-        rv = mdl_references_check(db, ref, holders, sizeof holders / sizeof *holders, "link_in_use",
-                                  "link", p);
+        rv = mdl_references_check(db, ref, references, sizeof references / sizeof *references,
+                                  "link_in_use", "link", p);
     }
     return rv == APR_SUCCESS
                ? mdl_db_exec(db, MDL_Q_LINK_DELETE, NULL, p, MDL_ARGS(mdl_int(ref->id)))

@@ -217,7 +217,7 @@ static void mapping_add_element(mdl_mapping_t *mapping, apr_size_t list, const c
     }
 }
 
-/* The lists of mappings (mdl_mapping_t *) that are there in descending order of their ids. */
+/* Reads the lists of mappings (mdl_mapping_t *), which are in descending order of their ids. */
 static apr_status_t mapping_read_lists(mdl_db_t *db, const apr_array_header_t *mappings,
                                        apr_pool_t *p)
 {

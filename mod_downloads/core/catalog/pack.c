@@ -17,7 +17,7 @@ static mdl_pack_t *pack_of_row(const mdl_rows_t *row, apr_pool_t *p)
     return pack;
 }
 
-/* The files of packs (mdl_pack_t *) that are there in descending order of their ids. */
+/* Reads the files of packs (mdl_pack_t *), which are in descending order of their ids. */
 static apr_status_t pack_read_files(mdl_db_t *db, const apr_array_header_t *packs, apr_pool_t *p)
 {
     apr_array_header_t *ids = apr_array_make(p, packs->nelts, sizeof(apr_int64_t));
@@ -129,14 +129,14 @@ apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit)
 
 apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    static const mdl_reference_query_t holders[] = {{MDL_Q_PACK_MAPPINGS, MDL_REFERENCE_MAPPING},
-                                                    {MDL_Q_PACK_ORDERS, MDL_REFERENCE_ORDER}};
+    static const mdl_reference_query_t references[] = {{MDL_Q_PACK_MAPPINGS, MDL_REFERENCE_MAPPING},
+                                                       {MDL_Q_PACK_ORDERS, MDL_REFERENCE_ORDER}};
     mdl_arg_t id = mdl_int(ref->id);
     apr_status_t rv;
 
     if ((rv = pack_select_one(db, ref, MDL_Q_PACK_LOCK, p, MDL_ARGS(id, mdl_int(ref->shop_id)))) !=
             APR_SUCCESS ||
-        (rv = mdl_references_check(db, ref, holders, sizeof holders / sizeof *holders,
+        (rv = mdl_references_check(db, ref, references, sizeof references / sizeof *references,
                                    "pack_in_use", "pack", p)) != APR_SUCCESS ||
         (rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(id))) != APR_SUCCESS) {
         return rv;

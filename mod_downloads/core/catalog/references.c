@@ -24,40 +24,40 @@ static int references_is_noted(const mdl_problem_t *problem, const char *pointer
     return 0;
 }
 
-static apr_status_t references_note(mdl_db_t *db, const mdl_entity_ref_t *thing,
-                                    const mdl_reference_query_t *holder, const char *noun,
+static apr_status_t references_note(mdl_db_t *db, const mdl_entity_ref_t *ref,
+                                    const mdl_reference_query_t *query, const char *noun,
                                     apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, holder->statement, &rows, p,
-                                    MDL_ARGS(mdl_int(thing->id), mdl_int(MDL_PROBLEM_DETAILS_MAX)));
+    apr_status_t rv = mdl_db_select(db, query->statement, &rows, p,
+                                    MDL_ARGS(mdl_int(ref->id), mdl_int(MDL_PROBLEM_DETAILS_MAX)));
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         const char *id = mdl_rows_text(rows, 0);
-        const char *pointer = apr_pstrcat(p, kinds[holder->kind].path, id, NULL);
+        const char *pointer = apr_pstrcat(p, kinds[query->kind].path, id, NULL);
 
-        if (!references_is_noted(thing->problem, pointer)) {
-            mdl_problem_add_detail(thing->problem, pointer, kinds[holder->kind].code,
-                                   apr_psprintf(p, "%s %s %s this %s.", kinds[holder->kind].name,
-                                                id, kinds[holder->kind].verb, noun),
+        if (!references_is_noted(ref->problem, pointer)) {
+            mdl_problem_add_detail(ref->problem, pointer, kinds[query->kind].code,
+                                   apr_psprintf(p, "%s %s %s this %s.", kinds[query->kind].name, id,
+                                                kinds[query->kind].verb, noun),
                                    p);
         }
     }
     return rv;
 }
 
-apr_status_t mdl_references_check(mdl_db_t *db, const mdl_entity_ref_t *thing,
-                                  const mdl_reference_query_t *holders, apr_size_t n,
+apr_status_t mdl_references_check(mdl_db_t *db, const mdl_entity_ref_t *ref,
+                                  const mdl_reference_query_t *queries, apr_size_t n,
                                   const char *code, const char *noun, apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;
 
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < n; i++) {
-        rv = references_note(db, thing, &holders[i], noun, p);
+        rv = references_note(db, ref, &queries[i], noun, p);
     }
-    return rv == APR_SUCCESS && thing->problem->details != NULL
+    return rv == APR_SUCCESS && ref->problem->details != NULL
                ? mdl_problem_set(
-                     thing->problem, 409, code,
+                     ref->problem, 409, code,
                      apr_psprintf(p, "The %s is in use; see details for what holds it.", noun))
                : rv;
 }

@@ -1,5 +1,5 @@
 /*
- * Who holds a thing that is to be deleted: mappings, packs and orders.
+ * The references that keep an entity from being deleted: those of mappings, packs and orders.
  */
 #ifndef MDL_CORE_CATALOG_REFERENCES_H
 #define MDL_CORE_CATALOG_REFERENCES_H
@@ -14,19 +14,19 @@ typedef enum {
     MDL_REFERENCE_WAITING_ORDER /* it waits for license keys */
 } mdl_reference_kind_t;
 
-/** Where holders are found: the statement's parameters are the thing's id and how many rows at
-    most, its column is the holder's id. */
+/** Finds the references of one kind: the statement's parameters are the entity's id and how many
+    rows at most, its column is the id of the one that refers to it. */
 typedef struct {
     mdl_statement_t statement;
     mdl_reference_kind_t kind;
 } mdl_reference_query_t;
 
 /**
- * Refuses with 409 and code when anything holds the thing, with a detail for each holder such as
- * held_by_mapping at /mappings/12, "Mapping 12 holds this pack."; noun is "pack".
+ * Refuses with 409 and code when anything refers to the entity, with a detail for each reference,
+ * such as held_by_mapping at /mappings/12, "Mapping 12 holds this pack."; noun is "pack".
  */
-apr_status_t mdl_references_check(mdl_db_t *db, const mdl_entity_ref_t *thing,
-                                  const mdl_reference_query_t *holders, apr_size_t n,
+apr_status_t mdl_references_check(mdl_db_t *db, const mdl_entity_ref_t *ref,
+                                  const mdl_reference_query_t *queries, apr_size_t n,
                                   const char *code, const char *noun, apr_pool_t *p);
 
 #endif

@@ -319,8 +319,8 @@ static apr_status_t upload_queue_verification(mdl_db_t *db, mdl_upload_complete_
     return mdl_job_insert(db, complete->job, p);
 }
 
-/* The category before the upload, as who deletes a category takes them.  One that is gone by now is
-   none. */
+/* Locks the category before the upload, in the order in which a deletion of the category does.  A
+   category that is gone by now counts as none. */
 static apr_status_t upload_hold_category(mdl_db_t *db, const mdl_upload_complete_t *complete,
                                          apr_pool_t *p)
 {

@@ -64,7 +64,7 @@ typedef struct {
 } mdl_key_list_t;
 apr_status_t mdl_key_list(mdl_db_t *db, apr_pool_t *p, mdl_key_list_t *list);
 
-/** What the database knows of a key id: the other half of a verification. */
+/** What the database knows of a key. */
 typedef struct {
     int known;
     unsigned char mac[MDL_SHA256_LENGTH];
@@ -75,14 +75,14 @@ typedef struct {
     apr_int64_t epoch; /* read before the key: a revocation between the two is not missed */
 } mdl_key_record_t;
 
-/** Effect that reads a record; known is 0 for an id that there is not. */
+/** Effect that reads a record; known is 0 for an unknown id. */
 typedef struct {
     const char *id;
     mdl_key_record_t record; /* out */
 } mdl_key_look_up_t;
 apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, mdl_key_look_up_t *look_up);
 
-/** Effect that reads the epoch into *(apr_int64_t *)arg. */
+/** Effect that reads the epoch. */
 apr_status_t mdl_key_epoch(mdl_db_t *db, apr_pool_t *p, apr_int64_t *epoch);
 
 /** Effect: notes that a key was used at a time. */

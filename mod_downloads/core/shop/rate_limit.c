@@ -37,7 +37,7 @@ apr_status_t mdl_rate_limit_create(mdl_rate_limit_t **limit, const mdl_settings_
     return APR_SUCCESS;
 }
 
-/* Of 95 bits of a random id, 64. */
+/* 64 of the 95 random bits of a key id. */
 static unsigned long long rate_limit_name(const char *key_id)
 {
     unsigned long long name = 14695981039346656037ULL;

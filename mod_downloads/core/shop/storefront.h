@@ -11,10 +11,10 @@
 #include "core/settings/settings.h"
 #include "db/db.h"
 
-/* Each version is answered for a year, and from then on by the oldest that is. */
+/* A version is served for a year; from then on the oldest that is served answers for it. */
 #define MDL_STOREFRONT_API "2026-10"
 
-/** What is to become of a shop's connection. */
+/** A change of a shop's connection. */
 typedef struct {
     const char *url;   /* the base, "https://shop.example"; NULL keeps it, "" ends the connection */
     const char *token; /* NULL keeps it; a new URL needs one */
@@ -41,12 +41,13 @@ apr_status_t mdl_storefront_token(const mdl_secret_t *secret, apr_int64_t shop_i
 const mdl_http_policy_t *mdl_storefront_policy(const mdl_settings_t *settings, const char *url,
                                                apr_pool_t *p);
 
-/** The question for a customer and, with_order, for an order; both ids are digits. */
+/** Makes the request that asks for a customer and, with_order, for an order; both ids are digits.
+ */
 void mdl_storefront_ask(mdl_http_request_t *request, const char *url, const char *token,
                         const char *customer_id, const char *order_id, int with_order,
                         apr_pool_t *p);
 
-/** What a storefront has told; NULL for what it does not know, or what can't be used. */
+/** What a storefront knows; NULL for what it does not, and for what can't be used. */
 typedef struct {
     const char *email; /* one that can be written to */
     const char *first_name;
@@ -64,8 +65,8 @@ typedef enum {
 
 typedef struct {
     mdl_storefront_outcome_t outcome;
-    const char *code; /* but for ANSWERED; a sentence without anything of the answer's in message */
-    const char *message;
+    const char *code;                /* these two: NULL when ANSWERED */
+    const char *message;             /* a sentence of ours: nothing of the answer is in it */
     apr_interval_time_t retry_after; /* 0: not said */
     mdl_storefront_found_t found;    /* in part also when it was not ANSWERED */
 } mdl_storefront_answer_t;

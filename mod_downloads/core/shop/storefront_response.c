@@ -91,7 +91,8 @@ static int storefront_response_read_status(mdl_storefront_answer_t *answer,
 }
 
 /* What became of a call without an answer; false where there is one. */
-static int read_result(mdl_storefront_answer_t *answer, const mdl_http_answer_t *http)
+static int storefront_response_read_result(mdl_storefront_answer_t *answer,
+                                           const mdl_http_answer_t *http)
 {
     switch (http->result) {
     case MDL_HTTP_OK:
@@ -133,30 +134,32 @@ static apr_interval_time_t storefront_response_restoring(const mdl_json_t *docum
     return rate > 0 ? storefront_response_bounded((asked - there) / rate) : 0;
 }
 
-static int is(const char *text, const char *other)
+static int storefront_response_is(const char *text, const char *other)
 {
     return text != NULL && strcmp(text, other) == 0;
 }
 
-/* One of GraphQL's errors; throttling outweighs the others, and what passes those that don't. */
-static void read_error(mdl_storefront_answer_t *answer, const mdl_json_t *document,
-                       const mdl_json_t *error)
+/* One of GraphQL's errors: throttling outweighs all others, and a passing fault a lasting one. */
+static void storefront_response_read_error(mdl_storefront_answer_t *answer,
+                                           const mdl_json_t *document, const mdl_json_t *error)
 {
     const char *code = mdl_json_string(
         mdl_json_member(mdl_json_member(error, "extensions"), "code"));
 
-    if (is(answer->code, "storefront_throttled")) {
+    if (storefront_response_is(answer->code, "storefront_throttled")) {
         return;
     }
-    if (is(code, "THROTTLED") ||
-        (code == NULL && is(mdl_json_string(mdl_json_member(error, "message")), "Throttled"))) {
+    if (storefront_response_is(code, "THROTTLED") ||
+        (code == NULL &&
+         storefront_response_is(mdl_json_string(mdl_json_member(error, "message")), "Throttled"))) {
         storefront_response_later(answer, "storefront_throttled",
                                   "The storefront wants fewer requests.");
         answer->retry_after = storefront_response_restoring(document);
-    } else if (is(code, "INTERNAL_SERVER_ERROR")) {
+    } else if (storefront_response_is(code, "INTERNAL_SERVER_ERROR")) {
         storefront_response_later(answer, "storefront_unavailable",
                                   "The storefront can't answer now.");
-    } else if (answer->outcome != MDL_STOREFRONT_LATER && is(code, "ACCESS_DENIED")) {
+    } else if (answer->outcome != MDL_STOREFRONT_LATER &&
+               storefront_response_is(code, "ACCESS_DENIED")) {
         token_refused(answer);
     } else if (answer->outcome == MDL_STOREFRONT_ANSWERED) {
         storefront_response_refused(answer, "storefront_refused",
@@ -165,14 +168,14 @@ static void read_error(mdl_storefront_answer_t *answer, const mdl_json_t *docume
 }
 
 /* Whether a member is a string, or null or absent: what a nullable one may be. */
-static int is_text(const mdl_json_t *object, const char *name)
+static int storefront_response_is_text(const mdl_json_t *object, const char *name)
 {
     mdl_json_type_t type = mdl_json_type(mdl_json_member(object, name));
 
     return type == MDL_JSON_STRING || type == MDL_JSON_NULL || type == MDL_JSON_ABSENT;
 }
 
-static int is_object_or_null(const mdl_json_t *json)
+static int storefront_response_is_object(const mdl_json_t *json)
 {
     mdl_json_type_t type = mdl_json_type(json);
 
@@ -187,15 +190,18 @@ static const char *storefront_response_text_of(const mdl_json_t *object, const c
     return text != NULL && mdl_utf8_is_name(text, max) ? apr_pstrdup(p, text) : NULL;
 }
 
-static int read_customer(mdl_storefront_found_t *found, const mdl_json_t *customer, apr_pool_t *p)
+static int storefront_response_read_customer(mdl_storefront_found_t *found,
+                                             const mdl_json_t *customer, apr_pool_t *p)
 {
     const mdl_json_t *address = mdl_json_member(customer, "defaultEmailAddress");
     const char *email = mdl_json_string(mdl_json_member(address, "emailAddress"));
     const char *locale;
 
-    if (!is_object_or_null(customer) || !is_object_or_null(address) ||
-        !is_text(address, "emailAddress") || !is_text(customer, "firstName") ||
-        !is_text(customer, "lastName") || !is_text(customer, "locale")) {
+    if (!storefront_response_is_object(customer) || !storefront_response_is_object(address) ||
+        !storefront_response_is_text(address, "emailAddress") ||
+        !storefront_response_is_text(customer, "firstName") ||
+        !storefront_response_is_text(customer, "lastName") ||
+        !storefront_response_is_text(customer, "locale")) {
         return 0;
     }
     found->email = email != NULL && mdl_mime_address_valid(email) ? apr_pstrdup(p, email) : NULL;
@@ -207,7 +213,8 @@ static int read_customer(mdl_storefront_found_t *found, const mdl_json_t *custom
 }
 
 /* The worst of the assessments; *pending when one is still under way. */
-static int read_risk(mdl_storefront_found_t *found, const mdl_json_t *risk, int *pending)
+static int storefront_response_read_risk(mdl_storefront_found_t *found, const mdl_json_t *risk,
+                                         int *pending)
 {
     static const struct {
         const char *name;
@@ -224,10 +231,10 @@ static int read_risk(mdl_storefront_found_t *found, const mdl_json_t *risk, int 
             mdl_json_member(mdl_json_element(assessments, i), "riskLevel"));
         int level = 3;
 
-        while (level >= 0 && !is(name, levels[level].name)) {
+        while (level >= 0 && !storefront_response_is(name, levels[level].name)) {
             level--;
         }
-        if (level < 0 && !is(name, "PENDING")) {
+        if (level < 0 && !storefront_response_is(name, "PENDING")) {
             return 0;
         }
         *pending |= level < 0;
@@ -243,7 +250,7 @@ static int storefront_response_read_order(mdl_storefront_found_t *found, const m
 {
     const char *ip;
 
-    if (!is_object_or_null(order) || !is_text(order, "clientIp")) {
+    if (!storefront_response_is_object(order) || !storefront_response_is_text(order, "clientIp")) {
         return 0;
     }
     if (mdl_json_type(order) != MDL_JSON_OBJECT) {
@@ -251,16 +258,16 @@ static int storefront_response_read_order(mdl_storefront_found_t *found, const m
     }
     ip = mdl_json_string(mdl_json_member(order, "clientIp"));
     found->client_ip = ip != NULL ? mdl_address_text(ip, p) : NULL;
-    return read_risk(found, mdl_json_member(order, "risk"), pending);
+    return storefront_response_read_risk(found, mdl_json_member(order, "risk"), pending);
 }
 
-static void read_data(mdl_storefront_answer_t *answer, const mdl_json_t *data, int with_order,
-                      apr_pool_t *p)
+static void storefront_response_read_data(mdl_storefront_answer_t *answer, const mdl_json_t *data,
+                                          int with_order, apr_pool_t *p)
 {
     int pending = 0;
 
     if (mdl_json_type(data) != MDL_JSON_OBJECT ||
-        !read_customer(&answer->found, mdl_json_member(data, "customer"), p) ||
+        !storefront_response_read_customer(&answer->found, mdl_json_member(data, "customer"), p) ||
         (with_order && !storefront_response_read_order(
                            &answer->found, mdl_json_member(data, "order"), &pending, p))) {
         answer->found = (mdl_storefront_found_t){0};
@@ -281,7 +288,8 @@ void mdl_storefront_read(mdl_storefront_answer_t *answer, const mdl_http_answer_
     const char *why;
 
     *answer = (mdl_storefront_answer_t){.outcome = MDL_STOREFRONT_ANSWERED};
-    if (read_result(answer, http) || storefront_response_read_status(answer, http)) {
+    if (storefront_response_read_result(answer, http) ||
+        storefront_response_read_status(answer, http)) {
         return;
     }
     if (mdl_json_parse(&document, http->body, http->length, &why, p) != APR_SUCCESS ||
@@ -291,7 +299,7 @@ void mdl_storefront_read(mdl_storefront_answer_t *answer, const mdl_http_answer_
     }
     errors = mdl_json_member(document, "errors");
     for (apr_size_t i = 0; i < mdl_json_length(errors); i++) {
-        read_error(answer, document, mdl_json_element(errors, i));
+        storefront_response_read_error(answer, document, mdl_json_element(errors, i));
     }
-    read_data(answer, mdl_json_member(document, "data"), with_order, p);
+    storefront_response_read_data(answer, mdl_json_member(document, "data"), with_order, p);
 }
