@@ -104,7 +104,7 @@ static void write_downloads(mdl_json_t *to, const apr_array_header_t *downloads)
 
         mdl_json_add_int(object, "assignment_id", session->assignment_id);
         mdl_json_add_int_if(object, "file_id", session->asset_id, session->asset_id != 0);
-        mdl_json_add_string(object, "status", session->status);
+        mdl_json_add_string(object, "status", mdl_session_status_names[session->status]);
         mdl_json_add_int(object, "bytes_delivered", session->bytes);
         mdl_json_add_int(object, "size", session->size);
         mdl_json_add_int(object, "transfers", session->transfers);

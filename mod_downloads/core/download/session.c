@@ -7,24 +7,16 @@
 
 #include "core/ids.h"
 
-static const char *const statuses[] = {"open", "counted", "returned", NULL};
-
-static mdl_session_status_t status_read(const mdl_rows_t *row, int column)
-{
-    const char *text = mdl_rows_text(row, column);
-    int status = MDL_SESSION_OPEN;
-
-    while (statuses[status] != NULL && strcmp(statuses[status], text) != 0) {
-        status++;
-    }
-    return statuses[status] != NULL ? (mdl_session_status_t)status : MDL_SESSION_OPEN;
-}
+const char *const mdl_session_status_names[] = {[MDL_SESSION_OPEN] = "open",
+                                                [MDL_SESSION_COUNTED] = "counted",
+                                                [MDL_SESSION_RETURNED] = "returned",
+                                                NULL};
 
 static void session_read(mdl_rows_t *row, const char *id, mdl_session_t *session)
 {
     *session = (mdl_session_t){.id = id,
                                .generation = mdl_rows_int(row, 0),
-                               .status = status_read(row, 1),
+                               .status = mdl_rows_enum(row, 1, mdl_session_status_names),
                                .ranges = mdl_rows_text(row, 4),
                                .bytes = mdl_rows_int(row, 5),
                                .idle_at = mdl_rows_int(row, 10)};
@@ -137,7 +129,7 @@ static apr_status_t session_store(mdl_db_t *db, const mdl_session_t *session,
                                   apr_time_t until, apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_SETTLE, NULL, p,
-                       MDL_ARGS(mdl_text(statuses[session->status]),
+                       MDL_ARGS(mdl_text(mdl_session_status_names[session->status]),
                                 mdl_text(mdl_coverage_text(coverage, p)), mdl_int(bytes),
                                 mdl_int(apr_time_now()), mdl_int(until), mdl_text(session->id),
                                 mdl_int(session->generation)));
@@ -211,7 +203,7 @@ static apr_status_t session_resume(mdl_db_t *db, const mdl_session_begin_t *begi
                                    mdl_session_status_t status, apr_time_t now, apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_RESUME, NULL, p,
-                       MDL_ARGS(mdl_text(statuses[status]), mdl_int(now),
+                       MDL_ARGS(mdl_text(mdl_session_status_names[status]), mdl_int(now),
                                 mdl_int(session_idle_at(begin, now)),
                                 mdl_text(begin->link->session), mdl_int(begin->generation)));
 }
@@ -632,7 +624,7 @@ apr_status_t mdl_session_list(mdl_db_t *db, apr_int64_t order_id, int limit,
         APR_ARRAY_PUSH(*sessions, mdl_session_view_t) = (mdl_session_view_t){
             .assignment_id = mdl_rows_int(rows, 0),
             .asset_id = mdl_rows_int(rows, 1),
-            .status = mdl_rows_text(rows, 2),
+            .status = mdl_rows_enum(rows, 2, mdl_session_status_names),
             .size = mdl_rows_int(rows, 3),
             .transfers = mdl_rows_int(rows, 4),
             .opened_at = mdl_rows_int(rows, 5),

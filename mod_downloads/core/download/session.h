@@ -20,6 +20,7 @@
 #define MDL_SESSION_TRANSFERS 16 /* at once, over all processes */
 
 typedef enum { MDL_SESSION_OPEN, MDL_SESSION_COUNTED, MDL_SESSION_RETURNED } mdl_session_status_t;
+extern const char *const mdl_session_status_names[];
 
 typedef struct {
     const char *id; /* of the link */
@@ -88,7 +89,7 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t 
 typedef struct {
     apr_int64_t assignment_id;
     apr_int64_t asset_id; /* 0: the archive */
-    const char *status;
+    mdl_session_status_t status;
     apr_int64_t bytes;
     apr_int64_t size;
     apr_int64_t transfers;

@@ -12,16 +12,6 @@
 
 #define DAY apr_time_from_sec(86400)
 
-static int is_among(const apr_array_header_t *ids, apr_int64_t id)
-{
-    for (int i = 0; i < ids->nelts; i++) {
-        if (APR_ARRAY_IDX(ids, i, apr_int64_t) == id) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static mdl_order_find_t find_of(const mdl_access_t *access)
 {
     return (mdl_order_find_t){.shop_id = access->shop_id,
@@ -73,7 +63,7 @@ static apr_status_t access_end(mdl_db_t *db, mdl_access_t *access, apr_pool_t *p
 
 static int is_chosen(const mdl_access_t *access, const mdl_assignment_t *assignment)
 {
-    return access->assignment_ids == NULL || is_among(access->assignment_ids, assignment->id);
+    return access->assignment_ids == NULL || mdl_ids_has(access->assignment_ids, assignment->id);
 }
 
 /* A decision of the shop, and what it makes of the order. */
@@ -253,7 +243,7 @@ static void choose_files(const mdl_access_grant_t *grant, const mdl_assignment_t
         apr_int64_t id = APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *)->asset_id;
         mdl_json_t *pair;
 
-        if (grant->file_ids != NULL && !is_among(grant->file_ids, id)) {
+        if (grant->file_ids != NULL && !mdl_ids_has(grant->file_ids, id)) {
             continue;
         }
         pair = mdl_json_add_array(chosen->pairs, NULL);
