@@ -51,7 +51,7 @@ typedef struct {
     const char *lane;
     const char *source_url;
     const char *expected_sha256;
-    const char *validator; /* of the partial file, see worker/import.c; NULL for none */
+    const char *validator; /* of the partial file, see worker/job_import.c; NULL for none */
     apr_int64_t lease_token;
 } mdl_job_t;
 

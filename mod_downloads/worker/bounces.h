@@ -1,5 +1,5 @@
 /*
- * Reading what the mail server sends back to DownloadsMailBounces.
+ * Reads what mail servers return to DownloadsMailBounces.
  */
 #ifndef MDL_WORKER_BOUNCES_H
 #define MDL_WORKER_BOUNCES_H
@@ -13,8 +13,8 @@ typedef struct mdl_bounces_t mdl_bounces_t;
 mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_reconnect_t *database,
                                   apr_pool_t *p);
 
-/** Notes the emails that came back since, for a bounded time; true when there are more.  A message
-    that is about no email of ours is put away; while the database is away, all of them stay. */
+/** Notes which emails came back, for a bounded time; true if there are more.  A message about no
+    email of ours is put away; while the database is out of reach, all of them stay. */
 int mdl_bounces_read(mdl_bounces_t *bounces, apr_pool_t *p);
 
 #endif

@@ -1,17 +1,30 @@
 #include "worker/cleanup.h"
 
-#include "base/log.h"
+#include <apr_time.h>
 
-apr_status_t mdl_cleanup_find(mdl_db_t *db, apr_pool_t *p, mdl_cleanup_t *cleanup)
+#include "base/log.h"
+#include "worker/handler.h"
+
+#define BATCH 50
+
+typedef struct {
+    const char *owner;
+    apr_time_t overdue; /* another owner's job that has waited since before is ours too */
+    mdl_storage_t *storage;
+    apr_array_header_t *jobs; /* of mdl_job_t * */
+} cleanup_t;
+
+static apr_status_t cleanup_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_job_to_clean(db, cleanup->owner, cleanup->overdue, MDL_CLEANUP_BATCH, &cleanup->jobs,
-                            p);
+    cleanup_t *cleanup = arg;
+
+    return mdl_job_to_clean(db, cleanup->owner, cleanup->overdue, BATCH, &cleanup->jobs, p);
 }
 
 /* The row comes first and stays locked while the file goes: a retry, which would begin the file
    anew, waits until it is gone. */
-static apr_status_t cleanup_clean(mdl_db_t *db, const mdl_cleanup_t *cleanup, const mdl_job_t *job,
-                                  apr_pool_t *p)
+static apr_status_t job_clean(mdl_db_t *db, const cleanup_t *cleanup, const mdl_job_t *job,
+                              apr_pool_t *p)
 {
     const mdl_job_handler_t *handler = mdl_handler_of(job);
     apr_status_t rv = mdl_job_cleaned(db, job, p);
@@ -26,12 +39,39 @@ static apr_status_t cleanup_clean(mdl_db_t *db, const mdl_cleanup_t *cleanup, co
     return rv;
 }
 
-apr_status_t mdl_cleanup_run(mdl_db_t *db, apr_pool_t *p, const mdl_cleanup_t *cleanup)
+static apr_status_t cleanup_run_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
+    const cleanup_t *cleanup = arg;
     apr_status_t rv = APR_SUCCESS;
 
     for (int i = 0; i < cleanup->jobs->nelts && rv == APR_SUCCESS; i++) {
-        rv = cleanup_clean(db, cleanup, APR_ARRAY_IDX(cleanup->jobs, i, mdl_job_t *), p);
+        rv = job_clean(db, cleanup, APR_ARRAY_IDX(cleanup->jobs, i, mdl_job_t *), p);
     }
     return rv;
+}
+
+void mdl_cleanup_cancelled(mdl_worker_t *worker)
+{
+    cleanup_t cleanup = {.owner = worker->owner,
+                         .overdue = apr_time_now() - worker->service->settings->lease_time,
+                         .storage = worker->storage};
+    int idle = 0, more;
+
+    worker->look_cancelled = 0;
+    if (mdl_reconnect_read(worker->database, cleanup_find_effect, &cleanup, worker->turn) !=
+        APR_SUCCESS) {
+        return;
+    }
+    more = cleanup.jobs->nelts == BATCH;
+    for (int i = 0; i < cleanup.jobs->nelts; i++) {
+        mdl_job_t *job = APR_ARRAY_IDX(cleanup.jobs, i, mdl_job_t *);
+
+        if (!mdl_worker_break_off(worker, job->id)) {
+            APR_ARRAY_IDX(cleanup.jobs, idle++, mdl_job_t *) = job;
+        }
+    }
+    cleanup.jobs->nelts = idle;
+    if (idle > 0 && mdl_worker_write(worker, cleanup_run_effect, &cleanup) == APR_SUCCESS) {
+        worker->look_cancelled = more;
+    }
 }

@@ -1,4 +1,4 @@
-#include "worker/task.h"
+#include "worker/handler.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /*
- * The background process's control thread: claims jobs, hands them to the threads of their lanes,
- * renews leases, writes results down.
+ * The loop of the background process's control thread: in each turn it renews leases, settles ended
+ * tasks, claims jobs and does the maintenance that is due; then it waits.
  */
 #ifndef MDL_WORKER_LOOP_H
 #define MDL_WORKER_LOOP_H
@@ -9,8 +9,8 @@
 
 /**
  * Works until stop_fd becomes readable, then gives unfinished jobs back and returns; that takes
- * less than a second.  Returns an error when it could not begin.
+ * less than a second.  Returns an error if it could not begin.
  */
-apr_status_t mdl_worker_run(const mdl_service_t *service, int stop_fd, apr_pool_t *p);
+apr_status_t mdl_loop_run(const mdl_service_t *service, int stop_fd, apr_pool_t *p);
 
 #endif

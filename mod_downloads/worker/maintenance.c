@@ -5,24 +5,24 @@
 
 #include "base/log.h"
 #include "core/catalog/blob.h"
-#include "core/idempotency.h"
-#include "core/download/lease.h"
 #include "core/catalog/upload.h"
+#include "core/download/lease.h"
+#include "core/idempotency.h"
 #include "worker/bounces.h"
 
-#define SOON            apr_time_from_msec(100) /* leases come first */
+#define SOON            apr_time_from_msec(100) /* the loop renews leases first */
 #define MINUTE          apr_time_from_sec(60)
 #define DOWNLOADS       apr_time_from_sec(5)
 #define PRUNE_BATCHES   20
 #define UPLOAD_BATCH    100
 #define FILE_BATCH      500
 #define BLOB_BATCH      500
-#define BLOB_REST       apr_time_from_sec(3600) /* transfers that began before go on */
+#define BLOB_REST       apr_time_from_sec(3600) /* for transfers that began before */
 #define TRANSFER_BATCH  100
-#define SESSION_BATCH   10 /* of an archive each file is looked at, under SQLite's one lock */
+#define SESSION_BATCH   10 /* an archive's every file is looked at, under SQLite's one lock */
 #define DOWNLOAD_ROUNDS 20
 
-enum { REPORT_KEYS, SWEEP_UPLOADS, SWEEP_BLOBS, SWEEP_DOWNLOADS, PRUNE, READ_BOUNCES, CHORES };
+enum { REPORT_KEYS, SWEEP_UPLOADS, SWEEP_BLOBS, SWEEP_DOWNLOADS, PRUNE, READ_BOUNCES, ROUTINES };
 
 struct mdl_maintenance_t {
     const mdl_service_t *service;
@@ -30,10 +30,10 @@ struct mdl_maintenance_t {
     mdl_reconnect_t *database;
     mdl_bounces_t *bounces; /* NULL: none are read */
     int connections;        /* of database, as last seen; 0 while it is away */
-    apr_time_t next[CHORES];
+    apr_time_t next[ROUTINES];
 };
 
-/* Each returns after what time it is to be done again. */
+/* The routines.  Each returns after what time it is due again. */
 
 static apr_status_t touch_all(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -126,7 +126,7 @@ static apr_status_t blob_sweep_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_blob_sweep(db, p, arg);
 }
 
-/* Removes what nothing refers to any more from storage, an hour after it was let go. */
+/* Removes blobs from storage an hour after the last reference to them went. */
 static apr_interval_time_t sweep_blobs(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_blob_released_t find = {.before = apr_time_now() - BLOB_REST, .limit = BLOB_BATCH};
@@ -166,8 +166,8 @@ static apr_status_t session_sweep_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_session_sweep(db, p, arg);
 }
 
-/* Settles the transfers of processes that are gone, then ends download sessions that are idle:
-   theirs are not before. */
+/* Settles the transfers of processes that are gone, then ends idle download sessions: those of
+   these transfers become idle only by that. */
 static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     mdl_lease_sweep_t lost = {.idle = maintenance->service->settings->session_idle,
@@ -222,8 +222,8 @@ static apr_interval_time_t read_bounces(mdl_maintenance_t *maintenance, apr_pool
                : maintenance->service->settings->poll_interval;
 }
 
-static apr_interval_time_t (*const chores_of[CHORES])(mdl_maintenance_t *maintenance,
-                                                      apr_pool_t *p) = {
+static apr_interval_time_t (*const routines[ROUTINES])(mdl_maintenance_t *maintenance,
+                                                       apr_pool_t *p) = {
     [REPORT_KEYS] = report_keys, [SWEEP_UPLOADS] = sweep_uploads,
     [SWEEP_BLOBS] = sweep_blobs, [SWEEP_DOWNLOADS] = sweep_downloads,
     [PRUNE] = prune_answers,     [READ_BOUNCES] = read_bounces,
@@ -246,14 +246,15 @@ void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_po
 {
     apr_time_t now = apr_time_now();
 
-    /* After an outage processes that deliver renew their leases before others settle for them. */
+    /* After an outage, processes that deliver first renew their leases; then others settle for
+       those that are gone. */
     if (connections != 0 && connections != maintenance->connections) {
         maintenance->next[SWEEP_DOWNLOADS] = now + downloads_interval(maintenance);
     }
     maintenance->connections = connections;
-    for (int i = 0; i < CHORES; i++) {
+    for (int i = 0; i < ROUTINES; i++) {
         if (maintenance->next[i] <= now) {
-            maintenance->next[i] = now + chores_of[i](maintenance, p);
+            maintenance->next[i] = now + routines[i](maintenance, p);
         }
     }
 }

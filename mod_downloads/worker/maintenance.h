@@ -1,5 +1,6 @@
 /*
- * What the background process does now and then beside jobs.
+ * What the background process does from time to time beside jobs: it notes when keys were used,
+ * removes what is over, settles downloads that nobody settles, reads returned emails.
  */
 #ifndef MDL_WORKER_MAINTENANCE_H
 #define MDL_WORKER_MAINTENANCE_H
@@ -13,13 +14,14 @@ typedef struct mdl_maintenance_t mdl_maintenance_t;
 mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_storage_t *storage,
                                           mdl_reconnect_t *database, apr_pool_t *p);
 
-/** Does what is due; connections as mdl_reconnect_connect has just returned. */
+/** Does what is due.  connections is what mdl_reconnect_connect has just returned. */
 void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_pool_t *p);
 
-/** When to run them even if there is nothing else to do: when emails that came back are read. */
+/** When to call mdl_maintenance_run even if there is nothing else to do: to read returned emails.
+ */
 apr_time_t mdl_maintenance_due(const mdl_maintenance_t *maintenance);
 
-/** The last one. */
+/** What is done once more before the end. */
 void mdl_maintenance_finish(mdl_maintenance_t *maintenance, apr_pool_t *p);
 
 #endif

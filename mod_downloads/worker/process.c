@@ -76,7 +76,7 @@ static void on_stop(int signal_number)
     errno = saved;
 }
 
-static void set_signal(int signal_number, void (*handler)(int))
+static void signal_set(int signal_number, void (*handler)(int))
 {
     struct sigaction action = {.sa_handler = handler, .sa_flags = SA_RESTART};
 
@@ -88,14 +88,14 @@ static void set_signals(const sigset_t *unblocked)
 {
     own_pid = getpid();
     ap_fatal_signal_child_setup(main_server);
-    set_signal(SIGTERM, on_stop);
-    set_signal(SIGINT, SIG_IGN); /* the parent passes on what concerns us as SIGTERM */
-    set_signal(SIGHUP, SIG_IGN);
-    set_signal(AP_SIG_GRACEFUL, SIG_IGN);
-    set_signal(AP_SIG_GRACEFUL_STOP, SIG_IGN);
-    set_signal(SIGPIPE, SIG_IGN);
-    set_signal(SIGXFSZ, SIG_IGN); /* a file-size limit is an error of write(2) */
-    set_signal(SIGCHLD, SIG_DFL);
+    signal_set(SIGTERM, on_stop);
+    signal_set(SIGINT, SIG_IGN); /* the parent passes on what concerns us as SIGTERM */
+    signal_set(SIGHUP, SIG_IGN);
+    signal_set(AP_SIG_GRACEFUL, SIG_IGN);
+    signal_set(AP_SIG_GRACEFUL_STOP, SIG_IGN);
+    signal_set(SIGPIPE, SIG_IGN);
+    signal_set(SIGXFSZ, SIG_IGN); /* a file-size limit is an error of write(2) */
+    signal_set(SIGCHLD, SIG_DFL);
     sigprocmask(SIG_SETMASK, unblocked, NULL);
 }
 
@@ -146,7 +146,7 @@ static void process_live(pid_t parent, int deaths, const sigset_t *unblocked)
     process_delay(deaths);
     ap_log_error(APLOG_MARK, APLOG_INFO, 0, main_server,
                  "MDL0331: the background process has started, pid %" APR_PID_T_FMT, getpid());
-    rv = mdl_worker_run(service_to_run, stop_fd, pool);
+    rv = mdl_loop_run(service_to_run, stop_fd, pool);
     apr_pool_destroy(pool);
     _exit(rv == APR_SUCCESS ? EXIT_SUCCESS : EXIT_GIVE_UP);
 }

@@ -9,7 +9,9 @@
 #include <apr_thread_mutex.h>
 #include <apr_thread_proc.h>
 
-#define LOOK_MS 500 /* between looks at lost leases while transfers go on */
+#include "worker/handler.h"
+
+#define LOOK_MS 500 /* between looks for lost leases while transfers go on */
 
 struct mdl_queue_t {
     apr_thread_mutex_t *mutex;
@@ -19,7 +21,7 @@ struct mdl_queue_t {
 };
 
 struct mdl_runner_t {
-    mdl_runner_kind_t handler;
+    mdl_runner_kind_t kind;
     const mdl_service_t *service;
     apr_pool_t *pool;
     apr_thread_t *thread;
@@ -32,7 +34,7 @@ struct mdl_runner_t {
     mdl_mailer_t *mailer;
 };
 
-static apr_status_t close_queue(void *data)
+static apr_status_t queue_close(void *data)
 {
     close(((mdl_queue_t *)data)->fd);
     return APR_SUCCESS;
@@ -50,7 +52,7 @@ apr_status_t mdl_queue_create(mdl_queue_t **made, apr_pool_t *p)
     if ((queue->fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) < 0) {
         return errno;
     }
-    apr_pool_cleanup_register(p, queue, close_queue, apr_pool_cleanup_null);
+    apr_pool_cleanup_register(p, queue, queue_close, apr_pool_cleanup_null);
     *made = queue;
     return APR_SUCCESS;
 }
@@ -60,17 +62,17 @@ int mdl_queue_fd(const mdl_queue_t *queue)
     return queue->fd;
 }
 
-static void runner_ring(int fd)
+static void queue_ring(int fd)
 {
     const apr_uint64_t one = 1;
 
-    /* It can only fail when the counter is full, and then it rings already. */
+    /* It only fails if the counter is full, and then it rings already. */
     if (write(fd, &one, sizeof one) < 0) {
         return;
     }
 }
 
-static void runner_silence(int fd)
+static void queue_silence(int fd)
 {
     apr_uint64_t count;
 
@@ -86,14 +88,14 @@ void mdl_queue_put(mdl_queue_t *queue, mdl_task_t *task)
     *queue->last = task;
     queue->last = &task->next;
     apr_thread_mutex_unlock(queue->mutex);
-    runner_ring(queue->fd);
+    queue_ring(queue->fd);
 }
 
 mdl_task_t *mdl_queue_take(mdl_queue_t *queue)
 {
     mdl_task_t *first;
 
-    runner_silence(queue->fd);
+    queue_silence(queue->fd);
     apr_thread_mutex_lock(queue->mutex);
     first = queue->first;
     queue->first = NULL;
@@ -139,7 +141,7 @@ void mdl_runner_done_with(mdl_task_t *task, mdl_outcome_t outcome, const char *c
     mdl_runner_done(task, outcome);
 }
 
-static void start_new(mdl_runner_t *runner)
+static void runner_start_new(mdl_runner_t *runner)
 {
     mdl_task_t *next;
 
@@ -158,7 +160,7 @@ static void start_new(mdl_runner_t *runner)
 }
 
 /* Breaks off the tasks whose lease is lost, or all of them. */
-static void stop_some(mdl_runner_t *runner, int all)
+static void runner_stop_some(mdl_runner_t *runner, int all)
 {
     mdl_task_t *next;
 
@@ -177,7 +179,7 @@ static void runner_wait_for_work(mdl_runner_t *runner)
 {
     struct pollfd inbox = {.fd = runner->inbox->fd, .events = POLLIN};
 
-    if (runner->handler == MDL_RUNNER_TRANSFER) {
+    if (runner->kind == MDL_RUNNER_TRANSFER) {
         mdl_http_client_run(runner->http, LOOK_MS);
     } else {
         poll(&inbox, 1, LOOK_MS);
@@ -190,12 +192,12 @@ static void *APR_THREAD_FUNC runner_run(apr_thread_t *thread, void *data)
 
     (void)thread;
     while (!mdl_runner_stopping(runner)) {
-        start_new(runner);
-        stop_some(runner, 0);
+        runner_start_new(runner);
+        runner_stop_some(runner, 0);
         runner_wait_for_work(runner);
     }
-    start_new(runner);
-    stop_some(runner, 1);
+    runner_start_new(runner);
+    runner_stop_some(runner, 1);
     return NULL;
 }
 
@@ -209,10 +211,10 @@ static apr_status_t runner_equip(mdl_runner_t *runner)
     const mdl_settings_t *settings = runner->service->settings;
     mdl_mail_config_t *config;
 
-    if (runner->handler == MDL_RUNNER_TRANSFER) {
+    if (runner->kind == MDL_RUNNER_TRANSFER) {
         return mdl_http_client_create(&runner->http, &settings->ingest, runner->pool);
     }
-    if (runner->handler == MDL_RUNNER_HASH) {
+    if (runner->kind == MDL_RUNNER_HASH) {
         return APR_SUCCESS;
     }
     config = apr_pmemdup(runner->pool, &settings->mail, sizeof *config);
@@ -221,13 +223,13 @@ static apr_status_t runner_equip(mdl_runner_t *runner)
     return mdl_mailer_create(&runner->mailer, config, runner->pool);
 }
 
-apr_status_t mdl_runner_start(mdl_runner_t **made, mdl_runner_kind_t handler,
+apr_status_t mdl_runner_start(mdl_runner_t **made, mdl_runner_kind_t kind,
                               const mdl_service_t *service, mdl_queue_t *done, apr_pool_t *p)
 {
     mdl_runner_t *runner = apr_pcalloc(p, sizeof *runner);
     apr_status_t rv;
 
-    runner->handler = handler;
+    runner->kind = kind;
     runner->service = service;
     runner->done = done;
     /* The thread's own pool: what it allocates must not race with the control thread. */
@@ -263,7 +265,7 @@ void mdl_runner_took_back(mdl_runner_t *runner)
 
 void mdl_runner_wake(mdl_runner_t *runner)
 {
-    if (runner->handler == MDL_RUNNER_TRANSFER) {
+    if (runner->kind == MDL_RUNNER_TRANSFER) {
         mdl_http_client_wake(runner->http);
     }
 }
@@ -271,7 +273,7 @@ void mdl_runner_wake(mdl_runner_t *runner)
 void mdl_runner_stop(mdl_runner_t *runner)
 {
     atomic_store(&runner->stopping, 1);
-    runner_ring(runner->inbox->fd);
+    queue_ring(runner->inbox->fd);
     mdl_runner_wake(runner);
 }
 

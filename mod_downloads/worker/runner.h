@@ -21,7 +21,7 @@ void mdl_queue_put(mdl_queue_t *queue, mdl_task_t *task);
 mdl_task_t *mdl_queue_take(mdl_queue_t *queue);
 
 /** Starts a runner's thread; its tasks come back through done. */
-apr_status_t mdl_runner_start(mdl_runner_t **runner, mdl_runner_kind_t handler,
+apr_status_t mdl_runner_start(mdl_runner_t **runner, mdl_runner_kind_t kind,
                               const mdl_service_t *service, mdl_queue_t *done, apr_pool_t *p);
 
 /** Hands over a task, from the control thread. */
@@ -33,7 +33,7 @@ int mdl_runner_load(const mdl_runner_t *runner);
 /** To be called by the control thread for each task that came back. */
 void mdl_runner_took_back(mdl_runner_t *runner);
 
-/** Has the runner look at its tasks' lost marks now. */
+/** Has the runner look now which of its tasks are lost. */
 void mdl_runner_wake(mdl_runner_t *runner);
 
 /** Asks a runner to give back all it has and end; returns at once. */
@@ -42,15 +42,15 @@ void mdl_runner_stop(mdl_runner_t *runner);
 /** Waits for its end. */
 void mdl_runner_join(mdl_runner_t *runner);
 
-/* For the kinds of jobs, in the runner's thread. */
+/* For the handlers of jobs, in the runner's thread. */
 
 mdl_http_client_t *mdl_runner_http(mdl_runner_t *runner);
 mdl_mailer_t *mdl_runner_mailer(mdl_runner_t *runner);
 /** Whether the runner is asked to end. */
 int mdl_runner_stopping(const mdl_runner_t *runner);
-/** Ends a task with an outcome. */
+/** Ends a task with an outcome, and hands it back. */
 void mdl_runner_done(mdl_task_t *task, mdl_outcome_t outcome);
-/** The same with what its job is to say of an error. */
+/** The same with the error that its job is to show. */
 void mdl_runner_done_with(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
                           const char *message);
 

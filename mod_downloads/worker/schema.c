@@ -65,7 +65,7 @@ static void schema_live(const mdl_settings_t *settings, server_rec *s, const sig
     _exit(result);
 }
 
-static int run_child(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
+static int schema_run_child(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p)
 {
     apr_proc_t process;
     apr_exit_why_e why;
@@ -98,7 +98,7 @@ int mdl_schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t
                           "it is back.  If its schema is not current, restart httpd then",
     };
     int *served = ap_retained_data_get(SERVED_KEY);
-    int status = run_child(settings, s, p);
+    int status = schema_run_child(settings, s, p);
 
     if (served == NULL) {
         served = ap_retained_data_create(SERVED_KEY, sizeof *served);

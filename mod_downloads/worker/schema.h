@@ -10,9 +10,9 @@
 
 /**
  * Brings the schema up to date, or checks that it is, in a short-lived child that runs as the httpd
- * user, so that no file of the database belongs to root and no handle of it crosses a fork.
- * Returns OK, or what post_config is to return so that httpd does not start; what is wrong has been
- * logged.  A database out of reach is not wrong, and a server that served before goes on.
+ * user: so no file of the database belongs to root, and none of its handles crosses a fork.
+ * Returns OK, or what post_config is to return so that httpd does not start; the reason has been
+ * logged.  A database out of reach is no such reason, and a server that has served before goes on.
  */
 int mdl_schema_prepare(const mdl_settings_t *settings, server_rec *s, apr_pool_t *p);
 

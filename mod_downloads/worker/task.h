@@ -33,7 +33,7 @@ struct mdl_task_t {
     const mdl_service_t *service;
     mdl_storage_t *storage;
     const char *boot_id;             /* of this machine's running kernel */
-    void *data;                      /* of the kind */
+    void *data;                      /* the handler's own */
     const mdl_blob_t *stored;        /* what the lane's thread has put into storage, or NULL */
     apr_interval_time_t retry_after; /* before the next attempt; 0: the usual back-off */
     mdl_outcome_t outcome;
@@ -56,34 +56,16 @@ struct mdl_task_t {
     mdl_task_t *next; /* in the queue that the task is in */
 };
 
-/** What the worker does with one type of job. */
-struct mdl_job_handler_t {
-    const char *type;
-    /** In the control thread, before the lane: reads what the work needs.  An error of the database
-        releases the job; a task that needs no work gets its outcome and APR_EOF.  May be NULL. */
-    apr_status_t (*prepare)(mdl_db_t *db, mdl_task_t *task);
-    /** In the lane's thread: begins the work, and ends it by mdl_runner_done now or later. */
-    void (*start)(mdl_task_t *task);
-    /** In the lane's thread: breaks off work that was begun; mdl_runner_done has not been called
-       and will be by the caller.  NULL where start does not return before the work is done. */
-    void (*stop)(mdl_task_t *task);
-    /** Whether settle locks what must not be locked together with another job's: then each job is
-        written down by itself. */
-    int alone;
-    /** In the control thread, inside the transaction that ends the job or puts it back: what else
-        the outcome means. */
-    apr_status_t (*settle)(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p);
-    /** In the control thread: removes what a cancelled job may have left that nobody works on any
-        more.  May be NULL. */
-    apr_status_t (*clean)(mdl_storage_t *storage, const mdl_job_t *job, apr_pool_t *p);
-};
+/** Takes the progress that the lane's thread has noted over into task->job. */
+void mdl_task_progress(mdl_task_t *task);
 
-extern const mdl_job_handler_t mdl_handler_import;
-extern const mdl_job_handler_t mdl_handler_verify;
-extern const mdl_job_handler_t mdl_handler_mail;
-extern const mdl_job_handler_t mdl_handler_lookup;
+#define MDL_QUOTA_CODE    "storage_quota_exceeded"
+#define MDL_QUOTA_MESSAGE "The file is larger than what is left of the shop's storage quota."
 
-/** The kind of a job; NULL for a type that is not known. */
-const mdl_job_handler_t *mdl_handler_of(const mdl_job_t *job);
+/** For a handler's settle: makes the task's asset ready with the bytes that it has stored.  If the
+    quota does not allow that, the job has failed instead; an asset that was deleted meanwhile gets
+    nothing.  APR_EINCOMPLETE as mdl_blob_check: the job is to be run again. */
+apr_status_t mdl_task_asset_ready(mdl_db_t *db, const mdl_task_t *task, const char *content_type,
+                                  apr_pool_t *p);
 
 #endif

@@ -13,9 +13,8 @@
 #include "core/order/bounce.h"
 #include "core/download/signed_url.h"
 #include "core/order/offer.h"
-
+#include "worker/handler.h"
 #include "worker/runner.h"
-#include "worker/task.h"
 
 typedef struct {
     mdl_email_t email;
@@ -129,7 +128,7 @@ static const char *envelope_sender(const mdl_task_t *task)
 }
 
 /* Why nothing of an order will be given to its customer, or NULL. */
-static const char *mail_closed(const mdl_order_t *order)
+static const char *why_closed(const mdl_order_t *order)
 {
     switch (order->state.access) {
     case MDL_ORDER_ACTIVE:
@@ -164,7 +163,7 @@ static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
         task->outcome = MDL_TASK_RELEASED; /* settle takes it back, unless it is approved by then */
         return APR_EOF;
     }
-    if ((why = mail_closed(find.order)) != NULL) {
+    if ((why = why_closed(find.order)) != NULL) {
         return end_unsent(task, MDL_TASK_FAILED, "access", why);
     }
     return mail_build(task, find.order);

@@ -8,8 +8,8 @@
 #include "base/http/post.h"
 #include "base/log.h"
 #include "core/order/lookup.h"
+#include "worker/handler.h"
 #include "worker/runner.h"
-#include "worker/task.h"
 
 typedef struct {
     mdl_lookup_t subject;
@@ -20,10 +20,10 @@ typedef struct {
 
 /* Ends an attempt without a call; returns what prepare is to return. */
 static apr_status_t end_unasked(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
-                                const char *words)
+                                const char *message)
 {
     task->job->error_code = code;
-    task->job->error_message = words;
+    task->job->error_message = message;
     task->outcome = outcome;
     return APR_EOF;
 }

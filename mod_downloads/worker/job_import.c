@@ -1,6 +1,6 @@
 /*
  * The job asset_import (contract, section 9): a remote file becomes a blob and makes its asset
- * ready.  What arrived is kept over restarts, so that a large import never begins anew for ours.
+ * ready.  What has arrived survives restarts of httpd, so that no large import begins anew by them.
  */
 #include <string.h>
 
@@ -11,9 +11,8 @@
 #include "base/http/media_type.h"
 #include "base/log.h"
 #include "core/catalog/asset.h"
-#include "worker/outcome.h"
+#include "worker/handler.h"
 #include "worker/runner.h"
-#include "worker/task.h"
 
 #define SMALL_LIMIT    (1024 * 1024) /* bytes; what is larger moves to the bulk lane */
 #define PARTIAL_IN_USE apr_time_from_msec(500)
@@ -23,7 +22,7 @@ typedef struct {
     mdl_http_fetch_t *fetch;
     const char *content_type;
     mdl_blob_t blob;
-    apr_status_t disk; /* what the partial file answered last */
+    apr_status_t disk; /* the last result of writing to the partial file */
     int too_large_for_lane;
     apr_int64_t room; /* bytes that the shop's quota takes; -1: any */
     int too_large_for_quota;
@@ -43,8 +42,7 @@ static const char *etag_of(const mdl_task_t *task)
     return validator + length + 1;
 }
 
-/* Whether a body of so many bytes (-1: not known) is one too many, for the lane or for the quota.
- */
+/* Whether a body of so many bytes (-1: not known) is too large for the lane or for the quota. */
 static int is_too_large(mdl_task_t *task, apr_int64_t size)
 {
     import_t *import = task->data;
@@ -54,7 +52,7 @@ static int is_too_large(mdl_task_t *task, apr_int64_t size)
     return import->too_large_for_quota || import->too_large_for_lane;
 }
 
-static apr_status_t on_head(void *baton, const mdl_http_head_t *head)
+static apr_status_t import_on_head(void *baton, const mdl_http_head_t *head)
 {
     mdl_task_t *task = baton;
     import_t *import = task->data;
@@ -183,9 +181,9 @@ static int import_is_stopping(void *baton)
     return mdl_runner_stopping(task->runner) || atomic_load(&task->lost);
 }
 
-/* The file is locked while the worker before us is about to end.  One that hangs instead, so that
-   it has not written for a lease's time, keeps what it has: the import begins anew in a file that
-   it knows nothing of. */
+/* The file is locked while the worker before us is about to end.  If that one hangs instead, so
+   that it has not written for as long as a lease lasts, it keeps its file, and the import begins
+   anew in another of the same name. */
 static apr_status_t import_open_partial(mdl_task_t *task, mdl_partial_t **partial)
 {
     apr_time_t written_at;
@@ -217,7 +215,7 @@ static apr_status_t import_prepare(mdl_db_t *db, mdl_task_t *task)
 
 static void import_start(mdl_task_t *task)
 {
-    static const mdl_http_callbacks_t callbacks = {on_head, import_on_body, import_on_done};
+    static const mdl_http_callbacks_t callbacks = {import_on_head, import_on_body, import_on_done};
     import_t *import = task->data;
     const char *etag = etag_of(task);
     apr_status_t rv;
@@ -259,7 +257,7 @@ static apr_status_t import_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 
     switch (task->outcome) {
     case MDL_TASK_SUCCEEDED:
-        return mdl_outcome_ready(db, task, import->content_type, p);
+        return mdl_task_asset_ready(db, task, import->content_type, p);
     case MDL_TASK_FAILED:
         mdl_partial_remove(task->storage, task->job->id, p);
         return mdl_asset_failed(db, task->job->asset_id, p);

@@ -1,7 +1,7 @@
 /*
  * The job upload_verification (contract, section 9): an upload that came in several pieces is read,
  * digested and becomes its asset's blob.  Nobody could send the bytes again, so the partial file
- * stays until the job is over; a chore removes it then.
+ * stays until the job is over; maintenance removes it then.
  */
 #include <string.h>
 
@@ -9,9 +9,8 @@
 
 #include "base/log.h"
 #include "core/catalog/upload.h"
-#include "worker/outcome.h"
+#include "worker/handler.h"
 #include "worker/runner.h"
-#include "worker/task.h"
 
 #define PARTIAL_IN_USE apr_time_from_msec(500)
 
@@ -110,7 +109,7 @@ static apr_status_t verify_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 
     switch (task->outcome) {
     case MDL_TASK_SUCCEEDED:
-        return mdl_outcome_ready(db, task, verify->upload->content_type, p);
+        return mdl_task_asset_ready(db, task, verify->upload->content_type, p);
     case MDL_TASK_FAILED:
         return mdl_asset_failed(db, task->job->asset_id, p);
     default:

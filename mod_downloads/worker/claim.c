@@ -1,0 +1,206 @@
+#include "worker/claim.h"
+
+#include <apr_time.h>
+
+#include "base/log.h"
+#include "worker/handler.h"
+
+#define SECOND apr_time_from_sec(1)
+#define MINUTE apr_time_from_sec(60)
+
+static apr_status_t job_inherit_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const mdl_worker_t *worker = arg;
+
+    return mdl_job_inherit(db, p, worker->owner);
+}
+
+void mdl_claim_inherit(mdl_worker_t *worker)
+{
+    mdl_worker_write(worker, job_inherit_effect, worker);
+}
+
+static mdl_task_t *task_create(const mdl_worker_t *worker, const mdl_job_t *job, int lane)
+{
+    apr_pool_t *pool;
+    mdl_task_t *task;
+
+    /* A pool with its own allocator, since it goes to another thread. */
+    apr_pool_create_unmanaged_ex(&pool, NULL, NULL);
+    apr_pool_tag(pool, "mdl_task");
+    task = apr_pcalloc(pool, sizeof *task);
+    task->pool = pool;
+    task->job = mdl_job_copy(job, pool);
+    atomic_store(&task->leased_until, job->due_at);
+    task->job->due_at = apr_time_now(); /* given back, it is due at once */
+    task->handler = mdl_handler_of(job);
+    task->service = worker->service;
+    task->storage = worker->storage;
+    task->boot_id = worker->boot_id;
+    task->lane = lane;
+    task->reported = job->bytes_received;
+    atomic_store(&task->received, job->bytes_received);
+    atomic_store(&task->total, job->bytes_total);
+    atomic_store(&task->validator, task->job->validator);
+    return task;
+}
+
+static apr_status_t handler_prepare_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_task_t *task = arg;
+
+    (void)p;
+    return task->handler->prepare(db, task);
+}
+
+/* APR_SUCCESS if the task is to be worked on; else it has its outcome. */
+static apr_status_t task_check(mdl_worker_t *worker, mdl_task_t *task)
+{
+    mdl_job_t *job = task->job;
+    apr_status_t rv = APR_SUCCESS;
+
+    if (task->handler == NULL) {
+        /* of a newer release that works on the same database */
+        job->due_at = apr_time_now() + MINUTE;
+        task->outcome = MDL_TASK_RELEASED;
+        return APR_EOF;
+    }
+    if (job->attempts > job->max_attempts) {
+        mdl_log(MDL_LOG_ERR, 0, "MDL0322: job %s ended the background process %d times; given up",
+                job->id, job->max_attempts);
+        job->error_code = "internal_error";
+        job->error_message = "The job was interrupted too often.";
+        task->outcome = MDL_TASK_FAILED;
+        return APR_EOF;
+    }
+    if (task->handler->prepare != NULL) {
+        rv = mdl_reconnect_read(worker->database, handler_prepare_effect, task, worker->turn);
+    }
+    if (mdl_db_unavailable(rv)) {
+        job->due_at = apr_time_now() + SECOND;
+        task->outcome = MDL_TASK_RELEASED;
+    } else if (rv != APR_SUCCESS && rv != APR_EOF) {
+        job->error_code = "internal_error";
+        job->error_message = "The job could not be prepared.";
+        task->outcome = MDL_TASK_RETRY;
+    }
+    return rv;
+}
+
+static void task_begin(mdl_worker_t *worker, mdl_task_t *task)
+{
+    mdl_lane_t *lane = &worker->lanes[task->lane];
+
+    lane->busy++;
+    /* A job that was cancelled and retried at once may still have its former task. */
+    mdl_worker_break_off(worker, task->job->id);
+    if (task_check(worker, task) != APR_SUCCESS) {
+        mdl_worker_end(worker, task, task->outcome);
+        return;
+    }
+    task->peer = worker->active;
+    worker->active = task;
+    mdl_runner_put(mdl_lane_runner(lane), task);
+}
+
+/* --- claim --------------------------------------------------------------------------------------
+ */
+
+typedef struct {
+    mdl_job_claim_t claim;
+    apr_time_t next_due;
+} lane_claim_t;
+
+static apr_status_t lane_claim_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    lane_claim_t *found = arg;
+    apr_status_t rv = mdl_job_claim(db, p, &found->claim);
+
+    found->next_due = 0;
+    if (rv == APR_SUCCESS && found->claim.jobs->nelts < found->claim.limit) {
+        rv = mdl_job_next_due(db, found->claim.lane, &found->next_due, p);
+    }
+    return rv;
+}
+
+void mdl_claim_lane(mdl_worker_t *worker, int index)
+{
+    mdl_lane_t *lane = &worker->lanes[index];
+    lane_claim_t found = {.claim = {.lane = lane->name,
+                                    .owner = worker->owner,
+                                    .lease = worker->service->settings->lease_time,
+                                    .limit = lane->slots - lane->busy}};
+
+    if (found.claim.limit <= 0) {
+        return;
+    }
+    if (mdl_worker_write(worker, lane_claim_effect, &found) != APR_SUCCESS) {
+        /* Not at once again: the loop would turn without a pause until the database is well. */
+        lane->look = 0;
+        lane->due_at = apr_time_now() + SECOND;
+        return;
+    }
+    lane->look = found.claim.jobs->nelts == found.claim.limit;
+    lane->due_at = found.next_due;
+    for (int i = 0; i < found.claim.jobs->nelts; i++) {
+        task_begin(worker,
+                   task_create(worker, APR_ARRAY_IDX(found.claim.jobs, i, mdl_job_t *), index));
+    }
+}
+
+/* --- renew --------------------------------------------------------------------------------------
+ */
+
+static int task_needs_renewal(const mdl_task_t *task, apr_time_t now)
+{
+    apr_interval_time_t lease = task->service->settings->lease_time;
+
+    return task->reported != atomic_load(&task->received) ||
+           atomic_load(&task->leased_until) - now < lease - lease / 3;
+}
+
+typedef struct {
+    mdl_task_t *active;
+    apr_interval_time_t lease;
+    apr_time_t now;
+} renewal_t;
+
+/* Each task keeps what came of it in task->renewal, which counts once it is committed. */
+static apr_status_t renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const renewal_t *renewal = arg;
+
+    for (mdl_task_t *task = renewal->active; task != NULL; task = task->peer) {
+        task->renewal = APR_EINCOMPLETE;
+        if (!atomic_load(&task->lost) && task_needs_renewal(task, renewal->now)) {
+            mdl_task_progress(task);
+            task->renewal = mdl_job_renew(db, task->job, renewal->lease, p);
+        }
+        if (task->renewal != APR_SUCCESS && task->renewal != APR_ENOENT &&
+            task->renewal != APR_EINCOMPLETE) {
+            return task->renewal;
+        }
+    }
+    return APR_SUCCESS;
+}
+
+void mdl_claim_renew(mdl_worker_t *worker)
+{
+    renewal_t renewal = {.active = worker->active,
+                         .lease = worker->service->settings->lease_time,
+                         .now = apr_time_now()};
+
+    if (worker->active == NULL || mdl_worker_write(worker, renew_effect, &renewal) != APR_SUCCESS) {
+        return;
+    }
+    for (mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
+        if (task->renewal == APR_SUCCESS) {
+            task->reported = task->job->bytes_received;
+            atomic_store(&task->leased_until, renewal.now + renewal.lease);
+        } else if (task->renewal == APR_ENOENT) {
+            mdl_log(MDL_LOG_NOTICE, 0, "MDL0325: job %s: the lease is lost", task->job->id);
+            atomic_store(&task->lost, 1);
+            mdl_runner_wake(task->runner);
+        }
+    }
+}

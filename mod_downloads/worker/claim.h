@@ -1,0 +1,20 @@
+/*
+ * Jobs become tasks: claimed under a lease, checked, handed to a thread of their lane; and leases
+ * are renewed while the tasks run.
+ */
+#ifndef MDL_WORKER_CLAIM_H
+#define MDL_WORKER_CLAIM_H
+
+#include "worker/worker.h"
+
+/** Makes the jobs due at once that a predecessor on this node held when it died. */
+void mdl_claim_inherit(mdl_worker_t *worker);
+
+/** Claims as many due jobs of a lane as it has free slots for. */
+void mdl_claim_lane(mdl_worker_t *worker, int lane);
+
+/** Renews the leases of active tasks that are due for it or have progress to report, and breaks off
+    the tasks whose lease is lost. */
+void mdl_claim_renew(mdl_worker_t *worker);
+
+#endif

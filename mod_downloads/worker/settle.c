@@ -1,0 +1,148 @@
+#include "worker/settle.h"
+
+#include <apr_time.h>
+
+#include "base/log.h"
+#include "core/catalog/blob.h"
+#include "worker/handler.h"
+
+#define MAX_DOUBLINGS 10
+
+static apr_interval_time_t task_back_off(const mdl_task_t *task)
+{
+    int doublings = task->job->attempts - 1;
+
+    if (task->retry_after != 0) {
+        return task->retry_after;
+    }
+    return task->service->settings->retry_delay
+           << (doublings > MAX_DOUBLINGS ? MAX_DOUBLINGS : doublings);
+}
+
+static apr_status_t task_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
+{
+    mdl_job_t *job = task->job;
+    apr_status_t rv;
+
+    mdl_task_progress(task);
+    if (task->outcome == MDL_TASK_RETRY && job->attempts >= job->max_attempts) {
+        task->outcome = MDL_TASK_FAILED;
+    }
+    switch (task->outcome) {
+    case MDL_TASK_SUCCEEDED:
+        job->status = "succeeded";
+        job->error_code = job->error_message = NULL; /* of an attempt before */
+        rv = mdl_job_finish(db, job, p);
+        break;
+    case MDL_TASK_FAILED:
+        job->status = "failed";
+        rv = mdl_job_finish(db, job, p);
+        break;
+    case MDL_TASK_RETRY:
+        job->due_at = apr_time_now() + task_back_off(task);
+        rv = mdl_job_retry_later(db, job, p);
+        break;
+    case MDL_TASK_RELEASED:
+        rv = mdl_job_release(db, job, p);
+        break;
+    default:
+        return APR_SUCCESS;
+    }
+    return rv == APR_SUCCESS && task->handler != NULL ? task->handler->settle(db, task, p) : rv;
+}
+
+/* Settles a list of tasks, linked by next. */
+static apr_status_t list_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    for (mdl_task_t *task = arg; task != NULL; task = task->next) {
+        apr_status_t rv = task_settle(db, task, p);
+
+        if (rv == APR_ENOENT) {
+            mdl_log(MDL_LOG_NOTICE, 0,
+                    "MDL0323: job %s was cancelled, or taken over by another worker",
+                    task->job->id);
+            rv = mdl_blob_leave(db, task->stored, p);
+        }
+        if (rv != APR_SUCCESS) {
+            return rv;
+        }
+    }
+    return APR_SUCCESS;
+}
+
+static void task_forget(mdl_worker_t *worker, mdl_task_t *task)
+{
+    mdl_lane_t *lane = &worker->lanes[task->lane];
+
+    /* A job that changed its lane, or left a slot free, may be followed by another. */
+    mdl_worker_look(worker);
+    lane->busy--;
+    apr_pool_destroy(task->pool);
+}
+
+/* A result that the database refuses must not be tried for ever: the job fails without it. */
+static void task_settle_alone(mdl_worker_t *worker, mdl_task_t *task)
+{
+    apr_status_t rv = mdl_worker_write(worker, list_settle_effect, task);
+
+    if (rv == APR_SUCCESS) {
+        return;
+    }
+    if (rv == APR_EINCOMPLETE) {
+        task->job->error_code = "internal_error";
+        task->job->error_message = "The same bytes were being removed from storage.";
+        task->outcome = MDL_TASK_RETRY;
+        rv = mdl_worker_write(worker, list_settle_effect, task);
+    } else if (rv == MDL_DB_EOTHER) {
+        atomic_store(&task->validator, NULL);
+        task->job->error_code = "internal_error";
+        task->job->error_message = "The result of the job could not be stored.";
+        task->outcome = MDL_TASK_FAILED;
+        rv = mdl_worker_write(worker, list_settle_effect, task);
+    }
+    mdl_log(MDL_LOG_ERR, 0, "MDL0324: the result of job %s can't be written down; %s",
+            task->job->id, rv == APR_SUCCESS ? "it has failed" : "it is done again later");
+}
+
+/* In one transaction.  While the database takes nothing, other workers may get the leases. */
+static void list_settle(mdl_worker_t *worker, mdl_task_t *task)
+{
+    apr_status_t rv = mdl_worker_write(worker, list_settle_effect, task);
+    int keep = mdl_db_unavailable(rv) || rv == MDL_DB_EFULL;
+    mdl_task_t *next;
+
+    for (; task != NULL; task = next) {
+        next = task->next;
+        if (keep) {
+            mdl_worker_end(worker, task, task->outcome);
+            continue;
+        }
+        task->next = NULL;
+        if (rv != APR_SUCCESS) {
+            task_settle_alone(worker, task);
+        }
+        task_forget(worker, task);
+    }
+}
+
+void mdl_settle_ended(mdl_worker_t *worker)
+{
+    mdl_task_t *task = worker->ended;
+    mdl_task_t *group = NULL;
+    mdl_task_t *next;
+
+    worker->ended = NULL;
+    for (; task != NULL; task = next) {
+        next = task->next;
+        if (task->handler != NULL && task->handler->alone) {
+            task->next = NULL;
+            list_settle(worker, task);
+        } else {
+            task->next = group;
+            group = task;
+        }
+    }
+    if (group != NULL) {
+        list_settle(worker, group);
+    }
+}

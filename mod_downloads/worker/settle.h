@@ -1,0 +1,17 @@
+/*
+ * Ended tasks are written down: what became of the job, and what that means for its asset, email or
+ * order.
+ */
+#ifndef MDL_WORKER_SETTLE_H
+#define MDL_WORKER_SETTLE_H
+
+#include "worker/worker.h"
+
+/**
+ * Settles all ended tasks, those that may in one transaction, which costs one fsync for many small
+ * jobs.  A task whose lease is lost leaves nothing but the bytes that it has stored.  What the
+ * database can't take now stays for the next turn.
+ */
+void mdl_settle_ended(mdl_worker_t *worker);
+
+#endif

@@ -1,0 +1,37 @@
+#include "worker/task.h"
+
+#include "core/catalog/asset.h"
+#include "core/catalog/blob.h"
+
+void mdl_task_progress(mdl_task_t *task)
+{
+    task->job->bytes_received = atomic_load(&task->received);
+    task->job->bytes_total = atomic_load(&task->total);
+    task->job->validator = atomic_load(&task->validator);
+}
+
+apr_status_t mdl_task_asset_ready(mdl_db_t *db, const mdl_task_t *task, const char *content_type,
+                                  apr_pool_t *p)
+{
+    mdl_job_t *job = task->job;
+    const mdl_asset_bytes_t bytes = {.blob = *task->stored,
+                                     .content_type = content_type,
+                                     .source_url = job->source_url,
+                                     .job_id = job->id,
+                                     .quota = task->service->settings->storage_quota};
+    apr_status_t rv = mdl_asset_ready(db, job->asset_id, &bytes, p);
+
+    if (rv == APR_ENOENT) {
+        return mdl_blob_leave(db, task->stored, p); /* it was deleted in the same moment */
+    }
+    if (rv != APR_ENOSPC) {
+        return rv == APR_SUCCESS ? mdl_blob_check(task->storage, task->stored->sha256, p) : rv;
+    }
+    job->error_code = MDL_QUOTA_CODE;
+    job->error_message = MDL_QUOTA_MESSAGE;
+    if ((rv = mdl_job_fail(db, job, p)) != APR_SUCCESS ||
+        (rv = mdl_asset_failed(db, job->asset_id, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_blob_leave(db, task->stored, p);
+}

@@ -1,0 +1,125 @@
+#include "worker/worker.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <apr_network_io.h>
+#include <apr_strings.h>
+
+#include "base/log.h"
+
+static const char *read_boot_id(apr_pool_t *p)
+{
+    char id[64] = "unknown";
+    FILE *file = fopen("/proc/sys/kernel/random/boot_id", "re");
+
+    if (file != NULL) {
+        if (fscanf(file, "%63s", id) != 1) {
+            apr_cpystrn(id, "unknown", sizeof id);
+        }
+        fclose(file);
+    }
+    return apr_pstrdup(p, id);
+}
+
+static const char *owner_name(const mdl_settings_t *settings, apr_pool_t *p)
+{
+    char host[APRMAXHOSTLEN + 1] = "localhost";
+
+    apr_gethostname(host, sizeof host, p);
+    return apr_pstrcat(p, host, ":", settings->storage, NULL);
+}
+
+/* The parent could not migrate if the database was away at its start. */
+static mdl_reconnect_t *database_create(const mdl_settings_t *settings, apr_pool_t *p)
+{
+    const mdl_reconnect_config_t config = {
+        .driver = settings->db_driver,
+        .params = settings->db_params,
+        .migrate = settings->migrate,
+        .lost = "MDL0320: the background process can't reach the database and goes on trying",
+        .found = "MDL0321: the background process reached the database again"};
+
+    return mdl_reconnect_create(&config, p);
+}
+
+apr_status_t mdl_worker_create(mdl_worker_t **made, const mdl_service_t *service, apr_pool_t *p)
+{
+    mdl_worker_t *worker = apr_pcalloc(p, sizeof *worker);
+    apr_status_t rv;
+
+    worker->service = service;
+    worker->owner = owner_name(service->settings, p);
+    worker->boot_id = read_boot_id(p);
+    worker->database = database_create(service->settings, p);
+    apr_pool_create(&worker->turn, p);
+    apr_pool_tag(worker->turn, "mdl_worker_turn");
+    if ((rv = mdl_storage_open(&worker->storage, service->settings->storage, p)) != APR_SUCCESS) {
+        mdl_log(MDL_LOG_ERR, rv,
+                "MDL0326: can't use the storage folder %s; the httpd user must own it",
+                service->settings->storage);
+        return rv;
+    }
+    if ((rv = mdl_http_global_init(p)) != APR_SUCCESS ||
+        (rv = mdl_queue_create(&worker->done, p)) != APR_SUCCESS ||
+        (rv = mdl_lanes_start(worker->lanes, service, worker->done, p)) != APR_SUCCESS) {
+        mdl_log(MDL_LOG_ERR, rv, "MDL0327: can't start the background process's threads");
+        mdl_lanes_stop(worker->lanes);
+        return rv;
+    }
+    *made = worker;
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_worker_write(mdl_worker_t *worker, mdl_effect_fn *effect, void *arg)
+{
+    return mdl_reconnect_write(worker->database, effect, arg, worker->turn);
+}
+
+void mdl_worker_look(mdl_worker_t *worker)
+{
+    for (int i = 0; i < MDL_LANES; i++) {
+        worker->lanes[i].look = 1;
+    }
+    worker->look_cancelled = 1;
+}
+
+void mdl_worker_end(mdl_worker_t *worker, mdl_task_t *task, mdl_outcome_t outcome)
+{
+    task->outcome = outcome;
+    task->next = worker->ended;
+    worker->ended = task;
+}
+
+void mdl_worker_take_back(mdl_worker_t *worker)
+{
+    mdl_task_t *next;
+
+    for (mdl_task_t *task = mdl_queue_take(worker->done); task != NULL; task = next) {
+        mdl_task_t **at = &worker->active;
+
+        next = task->next;
+        while (*at != task) {
+            at = &(*at)->peer;
+        }
+        *at = task->peer;
+        mdl_runner_took_back(task->runner);
+        mdl_worker_end(worker, task, task->outcome);
+    }
+}
+
+int mdl_worker_break_off(mdl_worker_t *worker, const char *job_id)
+{
+    mdl_task_t *task = worker->active;
+
+    while (task != NULL && strcmp(task->job->id, job_id) != 0) {
+        task = task->peer;
+    }
+    if (task == NULL) {
+        return 0;
+    }
+    if (!atomic_exchange(&task->lost, 1)) {
+        mdl_runner_wake(task->runner);
+    }
+    return 1;
+}

@@ -1,0 +1,43 @@
+/*
+ * What the control thread has: its connection, the lanes, the tasks under way.  loop.c goes round;
+ * claim.c, settle.c, cleanup.c and maintenance.c do the work of a turn.
+ */
+#ifndef MDL_WORKER_WORKER_H
+#define MDL_WORKER_WORKER_H
+
+#include "db/reconnect.h"
+#include "worker/lane.h"
+
+typedef struct {
+    const mdl_service_t *service;
+    mdl_storage_t *storage;
+    const char *owner;   /* this node, by which leases are told from those of others */
+    const char *boot_id; /* of this machine's running kernel */
+    apr_pool_t *turn;    /* cleared after each turn of the loop */
+    mdl_reconnect_t *database;
+    mdl_lane_t lanes[MDL_LANES];
+    int look_cancelled; /* whether there may be cancelled jobs to clean up after */
+    mdl_queue_t *done;  /* tasks that come back from the lanes */
+    mdl_task_t *active; /* in the lanes' threads */
+    mdl_task_t *ended;  /* back, not yet settled */
+} mdl_worker_t;
+
+/** Opens the storage and starts the lanes' threads.  An error has been logged. */
+apr_status_t mdl_worker_create(mdl_worker_t **worker, const mdl_service_t *service, apr_pool_t *p);
+
+/** Runs an effect by mdl_reconnect_write. */
+apr_status_t mdl_worker_write(mdl_worker_t *worker, mdl_effect_fn *effect, void *arg);
+
+/** Has every lane, and the cancelled jobs, looked at in this turn. */
+void mdl_worker_look(mdl_worker_t *worker);
+
+/** Moves the tasks that the lanes have given back from active to ended. */
+void mdl_worker_take_back(mdl_worker_t *worker);
+
+/** Adds a task to ended, for mdl_settle_ended. */
+void mdl_worker_end(mdl_worker_t *worker, mdl_task_t *task, mdl_outcome_t outcome);
+
+/** Has the task of a job broken off in its lane; false if there is none. */
+int mdl_worker_break_off(mdl_worker_t *worker, const char *job_id);
+
+#endif
