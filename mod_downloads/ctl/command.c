@@ -109,9 +109,9 @@ static const char *sqlite_why_closed(const mdl_ctl_t *ctl)
         return info.st_uid == geteuid()
                    ? apr_psprintf(ctl->p, "%s can't be written to by its owner: chmod u+rw %s.",
                                   path, path)
-                   : apr_psprintf(
-                         ctl->p, "%s belongs to %s, and %s can't write to it: chown %s %s*.", path,
-                         user_name(info.st_uid, ctl->p), user, user, ctl->settings->db_params);
+                   : apr_psprintf(ctl->p,
+                                  "%s belongs to %s, and %s can't write to it: chown %s %s.", path,
+                                  user_name(info.st_uid, ctl->p), user, user, path);
     }
     return NULL;
 }

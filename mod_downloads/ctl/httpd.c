@@ -12,7 +12,7 @@
 #define MAX_LINE    4096
 
 /* Said in every case, and nothing to do with us. */
-static const char *const noise[] = {"Syntax OK", "AH00014: ", "AH00558: "};
+static const char *const noise[] = {"Syntax OK", "AH00014: ", "AH00557: ", "AH00558: "};
 
 typedef void line_fn(void *arg, const char *line, apr_pool_t *p);
 

@@ -773,7 +773,7 @@ SKIP: {
         ctl('migrate');
         chown 0, 0, $params{params};
         chmod 0600, $params{params};
-        check_finds('database', qr{downloads\.db belongs to root, and nobody can't .*: chown nobody /\S+\.db\*},
+        check_finds('database', qr{downloads\.db belongs to root, and nobody can't .*: chown nobody /\S+\.db\.$},
             "the database is root's");
 
         $owner = 54321;
