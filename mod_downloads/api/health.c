@@ -49,7 +49,7 @@ static void ping_write(mdl_request_t *request)
     object = mdl_json_add_object(request->response, "key");
     mdl_json_add_string(object, "id", record->key.id);
     mdl_json_add_string(object, "name", record->key.name);
-    mdl_json_add_string(object, "scope", record->key.scope);
+    mdl_json_add_string(object, "scope", mdl_key_scope_names[record->key.scope]);
     mdl_json_add_string(request->response, "api_version", "v1");
     mdl_json_add_time(request->response, "server_time", apr_time_now());
 }

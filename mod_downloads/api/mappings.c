@@ -12,8 +12,6 @@
 
 static apr_status_t mapping_parse_put(mdl_request_t *request)
 {
-    static const char *const types[] = {"ZIP", "FILES", NULL};
-    static const char *const contents[] = {"live", "pinned", NULL};
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_mapping_put_t *put = apr_pcalloc(request->r->pool, sizeof *put);
     mdl_mapping_t *mapping = &put->mapping;
@@ -25,11 +23,13 @@ static apr_status_t mapping_parse_put(mdl_request_t *request)
     mapping->pack_ids = mdl_members_ids(members, "pack_ids");
     mapping->link_ids = mdl_members_ids(members, "link_ids");
     mapping->license_key_tag_ids = mdl_members_ids(members, "license_key_tag_ids");
-    mapping->download_type = mdl_members_choice(members, "download_type", types, "ZIP");
+    mapping->download_type = mdl_members_choice(members, "download_type", mdl_download_type_names,
+                                                MDL_DOWNLOAD_ZIP);
     mapping->is_active = mdl_members_bool(members, "is_active", 1);
     mapping->download_limit = (int)mdl_members_int(members, "download_limit", 0, 1000000, -1);
     mapping->access_days = (int)mdl_members_int(members, "access_days", 1, 36500, -1);
-    mapping->content = mdl_members_choice(members, "content", contents, "live");
+    mapping->content = mdl_members_choice(members, "content", mdl_mapping_content_names,
+                                          MDL_CONTENT_LIVE);
     put->shop_id = request->caller.shop_id;
     put->problem = &request->problem;
     request->arg = put;
@@ -76,12 +76,12 @@ static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request,
     mdl_ids_add(to, "pack_ids", mapping->pack_ids);
     mdl_ids_add(to, "link_ids", mapping->link_ids);
     mdl_ids_add(to, "license_key_tag_ids", mapping->license_key_tag_ids);
-    mdl_json_add_string(to, "download_type", mapping->download_type);
+    mdl_json_add_string(to, "download_type", mdl_download_type_names[mapping->download_type]);
     mdl_json_add_bool(to, "is_active", mapping->is_active);
     mdl_json_add_int_if(to, "download_limit", mapping->download_limit,
                         mapping->download_limit >= 0);
     mdl_json_add_int_if(to, "access_days", mapping->access_days, mapping->access_days >= 0);
-    mdl_json_add_string(to, "content", mapping->content);
+    mdl_json_add_string(to, "content", mdl_mapping_content_names[mapping->content]);
     mdl_json_add_time(to, "created_at", mapping->created_at);
     mdl_json_add_time(to, "updated_at", mapping->updated_at);
     return mdl_resource_id(request, mapping->id);

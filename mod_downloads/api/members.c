@@ -6,6 +6,8 @@
 #include <apr_hash.h>
 #include <apr_strings.h>
 
+#include "base/names.h"
+
 #define MAX_ID   ((APR_INT64_C(1) << 53) - 1)
 #define MAX_LIST 250
 #define MAX_NAME 200 /* bytes of a name that a response repeats */
@@ -161,20 +163,18 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
     return text;
 }
 
-const char *mdl_members_choice(mdl_members_t *members, const char *name, const char *const *choices,
-                               const char *fallback)
+int mdl_members_choice(mdl_members_t *members, const char *name, const char *const *names,
+                       int fallback)
 {
     const char *text = member_ask_string(members, name, MDL_OPTIONAL);
+    int value = mdl_names_find(names, text);
     const char *list = "";
 
-    if (text == NULL) {
-        return fallback;
+    if (text == NULL || value >= 0) {
+        return text == NULL ? fallback : value;
     }
-    for (const char *const *choice = choices; *choice != NULL; choice++) {
-        if (strcmp(text, *choice) == 0) {
-            return *choice;
-        }
-        list = apr_pstrcat(members->pool, list, *list != '\0' ? ", " : "", *choice, NULL);
+    for (; *names != NULL; names++) {
+        list = apr_pstrcat(members->pool, list, *list != '\0' ? ", " : "", *names, NULL);
     }
     mdl_members_fault(members, name, "invalid",
                       apr_pstrcat(members->pool, "This member must be one of: ", list, ".", NULL));

@@ -36,9 +36,9 @@ mdl_presence_t mdl_members_if_given(mdl_members_t *members, const char *name);
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max);
 
-/** Text that is one of a NULL-terminated list. */
-const char *mdl_members_choice(mdl_members_t *members, const char *name, const char *const *choices,
-                               const char *fallback);
+/** The value of an enum by its name, see base/names.h. */
+int mdl_members_choice(mdl_members_t *members, const char *name, const char *const *names,
+                       int fallback);
 
 int mdl_members_bool(mdl_members_t *members, const char *name, int fallback);
 

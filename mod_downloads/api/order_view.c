@@ -43,7 +43,7 @@ void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment)
     mdl_json_add_int(to, "quantity", assignment->quantity);
     mdl_json_add_string(to, "status", mdl_assignment_status_names[assignment->status]);
     mdl_json_add_int(to, "mapping_id", assignment->mapping_id);
-    mdl_json_add_string(to, "download_type", assignment->download_type);
+    mdl_json_add_string(to, "download_type", mdl_download_type_names[assignment->download_type]);
     list = mdl_json_add_array(to, "files");
     for (int i = 0; i < assignment->files->nelts; i++) {
         write_file(mdl_json_add_object(list, NULL),

@@ -1,7 +1,5 @@
 #include "api/uploads.h"
 
-#include <string.h>
-
 #include <apr_strings.h>
 
 #include "api/assets.h"
@@ -33,7 +31,7 @@ static const char *upload_url_of(const mdl_request_t *request, const mdl_upload_
     const mdl_settings_t *settings = request->service->settings;
 
     if (settings->upload_url == NULL || request->caller.read_only ||
-        strcmp(upload->status, MDL_UPLOAD_OPEN) != 0) {
+        upload->status != MDL_UPLOAD_OPEN) {
         return NULL;
     }
     return mdl_signed_url_upload(request->service->secret, settings->upload_url, upload->id,
@@ -46,7 +44,7 @@ static void upload_write_members(mdl_json_t *to, const mdl_request_t *request,
     mdl_json_t *headers, *protocols;
 
     mdl_json_add_string(to, "id", upload->id);
-    mdl_json_add_string(to, "status", upload->status);
+    mdl_json_add_string(to, "status", mdl_upload_status_names[upload->status]);
     mdl_json_add_string(to, "filename", upload->filename);
     mdl_json_add_string(to, "title", upload->title);
     mdl_json_add_string(to, "content_type", upload->content_type);

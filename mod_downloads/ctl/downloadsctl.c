@@ -12,6 +12,7 @@
 #include "base/log.h"
 #include "base/text/utf8.h"
 #include "base/version.h"
+#include "core/shop/key.h"
 #include "core/shop/shop.h"
 #include "ctl/check.h"
 #include "ctl/command.h"
@@ -254,7 +255,6 @@ static int take_set(mdl_ctl_t *ctl, int letter, const char *value)
 /* Takes one option; *given gets the bit of those that belong to some commands alone. */
 static int take_option(mdl_ctl_t *ctl, int letter, const char *value, int *given)
 {
-    static const char *const scopes[] = {"full", "read", NULL};
     static const char *const statuses[] = {"queued", "running",   "succeeded",
                                            "failed", "cancelled", NULL};
 
@@ -274,7 +274,7 @@ static int take_option(mdl_ctl_t *ctl, int letter, const char *value, int *given
     case LETTER_SCOPE:
         *given |= OPTION_SCOPE;
         ctl->scope = value;
-        return is_one_of(value, scopes)
+        return is_one_of(value, mdl_key_scope_names)
                    ? MDL_EXIT_DONE
                    : ctl_misused(ctl, "--scope is full or read, not \"%s\".", value);
     case LETTER_EXPIRES:

@@ -4,18 +4,19 @@
 
 #include <apr_time.h>
 
+#include "base/names.h"
 #include "core/shop/key.h"
 #include "core/shop/shop.h"
 
 static const mdl_field_t fields[] = {
-    {"id", MDL_FIELD_TEXT, offsetof(mdl_key_t, id), 1},
-    {"shop_id", MDL_FIELD_NUMBER, offsetof(mdl_key_t, shop_id), 0},
-    {"name", MDL_FIELD_TEXT, offsetof(mdl_key_t, name), 1},
-    {"scope", MDL_FIELD_TEXT, offsetof(mdl_key_t, scope), 1},
-    {"created_at", MDL_FIELD_TIME, offsetof(mdl_key_t, created_at), 1},
-    {"last_used_at", MDL_FIELD_TIME, offsetof(mdl_key_t, last_used_at), 1},
-    {"expires_at", MDL_FIELD_TIME, offsetof(mdl_key_t, expires_at), 1},
-    {"revoked_at", MDL_FIELD_TIME, offsetof(mdl_key_t, revoked_at), 1},
+    {"id", MDL_FIELD_TEXT, offsetof(mdl_key_t, id), 1, NULL},
+    {"shop_id", MDL_FIELD_NUMBER, offsetof(mdl_key_t, shop_id), 0, NULL},
+    {"name", MDL_FIELD_TEXT, offsetof(mdl_key_t, name), 1, NULL},
+    {"scope", MDL_FIELD_ENUM, offsetof(mdl_key_t, scope), 1, mdl_key_scope_names},
+    {"created_at", MDL_FIELD_TIME, offsetof(mdl_key_t, created_at), 1, NULL},
+    {"last_used_at", MDL_FIELD_TIME, offsetof(mdl_key_t, last_used_at), 1, NULL},
+    {"expires_at", MDL_FIELD_TIME, offsetof(mdl_key_t, expires_at), 1, NULL},
+    {"revoked_at", MDL_FIELD_TIME, offsetof(mdl_key_t, revoked_at), 1, NULL},
     {0},
 };
 
@@ -27,11 +28,13 @@ static apr_status_t key_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 int mdl_ctl_key_create(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    mdl_key_create_t create = {.secret = ctl->secret,
-                               .key = {.shop_id = ctl->id,
-                                       .name = ctl->words[1],
-                                       .scope = ctl->scope ? ctl->scope : "full"},
-                               .problem = &problem};
+    mdl_key_create_t create = {
+        .secret = ctl->secret,
+        .key = {.shop_id = ctl->id,
+                .name = ctl->words[1],
+                .scope = ctl->scope ? mdl_names_find(mdl_key_scope_names, ctl->scope)
+                                    : MDL_KEY_SCOPE_FULL},
+        .problem = &problem};
     mdl_json_t *document = mdl_json_object(ctl->p);
     int failed;
 

@@ -32,10 +32,10 @@ typedef struct {
 } sent_t;
 
 static const mdl_field_t fields[] = {
-    {"to", MDL_FIELD_TEXT, offsetof(sent_t, to), 1},
-    {"transport", MDL_FIELD_TEXT, offsetof(sent_t, transport), 1},
-    {"message_id", MDL_FIELD_TEXT, offsetof(sent_t, message_id), 1},
-    {"answer", MDL_FIELD_TEXT, offsetof(sent_t, answer), 1},
+    {"to", MDL_FIELD_TEXT, offsetof(sent_t, to), 1, NULL},
+    {"transport", MDL_FIELD_TEXT, offsetof(sent_t, transport), 1, NULL},
+    {"message_id", MDL_FIELD_TEXT, offsetof(sent_t, message_id), 1, NULL},
+    {"answer", MDL_FIELD_TEXT, offsetof(sent_t, answer), 1, NULL},
     {0},
 };
 

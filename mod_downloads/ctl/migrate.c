@@ -12,8 +12,8 @@ typedef struct {
 } migrated_t;
 
 static const mdl_field_t fields[] = {
-    {"applied", MDL_FIELD_INT, offsetof(migrated_t, applied), 0},
-    {"version", MDL_FIELD_INT, offsetof(migrated_t, version), 0},
+    {"applied", MDL_FIELD_INT, offsetof(migrated_t, applied), 0, NULL},
+    {"version", MDL_FIELD_INT, offsetof(migrated_t, version), 0, NULL},
     {0},
 };
 

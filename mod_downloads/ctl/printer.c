@@ -59,6 +59,19 @@ static const void *printer_member_of(const mdl_field_t *field, const void *recor
     return (const char *)record + field->offset;
 }
 
+static int printer_is_text(const mdl_field_t *field)
+{
+    return field->type == MDL_FIELD_TEXT || field->type == MDL_FIELD_ENUM;
+}
+
+static const char *printer_string_of(const mdl_field_t *field, const void *record)
+{
+    const void *member = printer_member_of(field, record);
+
+    return field->type == MDL_FIELD_ENUM ? field->names[*(const int *)member]
+                                         : *(const char *const *)member;
+}
+
 static apr_int64_t integer_of(const mdl_field_t *field, const void *record)
 {
     return field->type == MDL_FIELD_INT ? *(const int *)printer_member_of(field, record)
@@ -76,8 +89,8 @@ static const char *printer_text_of(const mdl_field_t *field, const void *record,
 {
     apr_int64_t value;
 
-    if (field->type == MDL_FIELD_TEXT) {
-        const char *text = *(const char *const *)printer_member_of(field, record);
+    if (printer_is_text(field)) {
+        const char *text = printer_string_of(field, record);
 
         return text && *text ? printer_harmless(text, p) : NONE;
     }
@@ -94,9 +107,8 @@ void mdl_printer_fill(mdl_json_t *object, const mdl_field_t *fields, const void 
     for (const mdl_field_t *field = fields; field->name; field++) {
         apr_int64_t value;
 
-        if (field->type == MDL_FIELD_TEXT) {
-            mdl_json_add_string(object, field->name,
-                                *(const char *const *)printer_member_of(field, record));
+        if (printer_is_text(field)) {
+            mdl_json_add_string(object, field->name, printer_string_of(field, record));
             continue;
         }
         value = integer_of(field, record);
@@ -123,7 +135,7 @@ static int width_of(const char *text)
 
 static int is_right_aligned(const mdl_field_t *field)
 {
-    return field->type != MDL_FIELD_TEXT && field->type != MDL_FIELD_TIME;
+    return !printer_is_text(field) && field->type != MDL_FIELD_TIME;
 }
 
 static void print_cell(const char *text, int width, int right, int last)

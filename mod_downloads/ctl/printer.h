@@ -12,6 +12,7 @@
 
 typedef enum {
     MDL_FIELD_TEXT,   /* const char *, NULL for none */
+    MDL_FIELD_ENUM,   /* an enum, by its names */
     MDL_FIELD_INT,    /* int */
     MDL_FIELD_NUMBER, /* apr_int64_t */
     MDL_FIELD_ID,     /* apr_int64_t, 0 for none */
@@ -22,8 +23,9 @@ typedef enum {
 typedef struct {
     const char *name; /* JSON's; in capitals a column's heading.  NULL ends the list */
     mdl_field_type_t type;
-    apr_size_t offset; /* of the member */
-    int listed;        /* whether a table for people has it */
+    apr_size_t offset;        /* of the member */
+    int listed;               /* whether a table for people has it */
+    const char *const *names; /* of an enum; else NULL */
 } mdl_field_t;
 
 typedef struct mdl_printer_t mdl_printer_t;

@@ -5,17 +5,17 @@
 #include "core/shop/shop.h"
 
 static const mdl_field_t fields[] = {
-    {"id", MDL_FIELD_NUMBER, offsetof(mdl_shop_t, id), 1},
-    {"name", MDL_FIELD_TEXT, offsetof(mdl_shop_t, name), 1},
-    {"domain", MDL_FIELD_TEXT, offsetof(mdl_shop_t, domain), 1},
-    {"email", MDL_FIELD_TEXT, offsetof(mdl_shop_t, email), 1},
-    {"status", MDL_FIELD_TEXT, offsetof(mdl_shop_t, status), 1},
-    {"created_at", MDL_FIELD_TIME, offsetof(mdl_shop_t, created_at), 1},
-    {"sender_name", MDL_FIELD_TEXT, offsetof(mdl_shop_t, sender_name), 0},
-    {"reply_to", MDL_FIELD_TEXT, offsetof(mdl_shop_t, reply_to), 0},
-    {"mail_delay", MDL_FIELD_INT, offsetof(mdl_shop_t, mail_delay), 0},
-    {"hold_at", MDL_FIELD_TEXT, offsetof(mdl_shop_t, hold_at), 0},
-    {"storefront_url", MDL_FIELD_TEXT, offsetof(mdl_shop_t, storefront_url), 1},
+    {"id", MDL_FIELD_NUMBER, offsetof(mdl_shop_t, id), 1, NULL},
+    {"name", MDL_FIELD_TEXT, offsetof(mdl_shop_t, name), 1, NULL},
+    {"domain", MDL_FIELD_TEXT, offsetof(mdl_shop_t, domain), 1, NULL},
+    {"email", MDL_FIELD_TEXT, offsetof(mdl_shop_t, email), 1, NULL},
+    {"status", MDL_FIELD_ENUM, offsetof(mdl_shop_t, status), 1, mdl_shop_status_names},
+    {"created_at", MDL_FIELD_TIME, offsetof(mdl_shop_t, created_at), 1, NULL},
+    {"sender_name", MDL_FIELD_TEXT, offsetof(mdl_shop_t, sender_name), 0, NULL},
+    {"reply_to", MDL_FIELD_TEXT, offsetof(mdl_shop_t, reply_to), 0, NULL},
+    {"mail_delay", MDL_FIELD_INT, offsetof(mdl_shop_t, mail_delay), 0, NULL},
+    {"hold_at", MDL_FIELD_TEXT, offsetof(mdl_shop_t, hold_at), 0, NULL},
+    {"storefront_url", MDL_FIELD_TEXT, offsetof(mdl_shop_t, storefront_url), 1, NULL},
     {0},
 };
 
@@ -64,7 +64,7 @@ static apr_status_t shop_set_status_effect(mdl_db_t *db, apr_pool_t *p, void *ar
     return mdl_shop_set_status(db, p, arg);
 }
 
-static int set_status(mdl_ctl_t *ctl, const char *status, mdl_shop_t **shop)
+static int set_status(mdl_ctl_t *ctl, mdl_shop_status_t status, mdl_shop_t **shop)
 {
     mdl_problem_t problem = {0};
     mdl_shop_set_status_t set = {.id = ctl->id, .status = status, .problem = &problem};
@@ -77,7 +77,7 @@ static int set_status(mdl_ctl_t *ctl, const char *status, mdl_shop_t **shop)
 int mdl_ctl_shop_approve(mdl_ctl_t *ctl)
 {
     mdl_shop_t *shop;
-    int failed = set_status(ctl, "approved", &shop);
+    int failed = set_status(ctl, MDL_SHOP_APPROVED, &shop);
 
     if (failed) {
         return failed;
@@ -90,7 +90,7 @@ int mdl_ctl_shop_approve(mdl_ctl_t *ctl)
 int mdl_ctl_shop_suspend(mdl_ctl_t *ctl)
 {
     mdl_shop_t *shop;
-    int failed = set_status(ctl, "suspended", &shop);
+    int failed = set_status(ctl, MDL_SHOP_SUSPENDED, &shop);
 
     if (failed) {
         return failed;

@@ -32,7 +32,7 @@ void mdl_upload_body_show(request_rec *r, const mdl_upload_t *upload, apr_int64_
 
     apr_table_setn(r->headers_out, "Upload-Offset",
                    apr_psprintf(r->pool, "%" APR_INT64_T_FMT, offset));
-    if (strcmp(upload->status, MDL_UPLOAD_OPEN) == 0 &&
+    if (upload->status == MDL_UPLOAD_OPEN &&
         apr_rfc822_date(date, upload->expires_at) == APR_SUCCESS) {
         apr_table_set(r->headers_out, "Upload-Expires", date);
     }

@@ -211,7 +211,7 @@ static void test_content(apr_pool_t *p)
     mdl_mapping_put_t *pinned = mapping_of(PRODUCT("8"), 0, p);
     mdl_signed_file_t followed, kept;
 
-    pinned->mapping.content = "pinned";
+    pinned->mapping.content = MDL_CONTENT_PINNED;
     followed = buy("7", live, p);
     kept = buy("8", pinned, p);
     live->mapping.file_ids = pinned->mapping.file_ids = ids_of(p, 1, newer);

@@ -38,7 +38,7 @@ static inline mdl_secret_t *make_secret(char byte, apr_pool_t *p)
     return secret;
 }
 
-static inline apr_status_t set_shop_status(mdl_db_t *db, apr_int64_t id, const char *status,
+static inline apr_status_t set_shop_status(mdl_db_t *db, apr_int64_t id, mdl_shop_status_t status,
                                            apr_pool_t *p)
 {
     mdl_problem_t problem = {0};
@@ -54,7 +54,7 @@ static inline apr_int64_t make_shop(mdl_db_t *db, const char *domain, apr_pool_t
     mdl_shop_add_t add = {.shop = {.name = "A shop", .domain = domain}, .problem = &problem};
 
     if (mdl_db_write(db, mdl_shop_add_effect, &add, p) != APR_SUCCESS ||
-        set_shop_status(db, add.shop.id, "approved", p) != APR_SUCCESS) {
+        set_shop_status(db, add.shop.id, MDL_SHOP_APPROVED, p) != APR_SUCCESS) {
         printf("Bail out! shop %s: %s\n", domain, mdl_db_error(db));
         exit(2);
     }
@@ -138,11 +138,11 @@ static inline mdl_mapping_put_t *new_mapping(apr_int64_t shop_id, const char *pr
     put->mapping = (mdl_mapping_t){.storefront_product_id = product,
                                    .storefront_variant_ids = texts_of(p, 0),
                                    .file_ids = files,
-                                   .download_type = "ZIP",
+                                   .download_type = MDL_DOWNLOAD_ZIP,
                                    .is_active = 1,
                                    .download_limit = -1,
                                    .access_days = -1,
-                                   .content = "live"};
+                                   .content = MDL_CONTENT_LIVE};
     put->problem = apr_pcalloc(p, sizeof *put->problem);
     return put;
 }

@@ -9,9 +9,10 @@ static mdl_secret_t *secret;
 
 static mdl_key_create_t new_key(apr_int64_t shop_id, apr_pool_t *p)
 {
-    return (mdl_key_create_t){.secret = secret,
-                              .key = {.shop_id = shop_id, .name = "till", .scope = "full"},
-                              .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
+    return (mdl_key_create_t){
+        .secret = secret,
+        .key = {.shop_id = shop_id, .name = "till", .scope = MDL_KEY_SCOPE_FULL},
+        .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
 }
 
 static apr_status_t create(mdl_db_t *db, mdl_key_create_t *key, apr_pool_t *p)
@@ -110,9 +111,9 @@ static void test_create(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     ok(record.known, "its record is found by its id");
     test_mac(key.token, &record, p);
     is_int(record.key.shop_id, shop, "with its shop");
-    is_str(record.shop_status, "approved", "that shop's status");
+    is_int(record.shop_status, MDL_SHOP_APPROVED, "that shop's status");
     is_str(record.shop_domain, "keys.test", "and domain");
-    is_str(record.key.scope, "full", "its scope");
+    is_int(record.key.scope, MDL_KEY_SCOPE_FULL, "its scope");
     is_int(record.key.expires_at, key.key.expires_at, "its end");
     is_int(record.key.revoked_at, 0, "and that it is not revoked");
     is_int(record.epoch, epoch(db, p), "and the epoch");
@@ -133,11 +134,11 @@ static void test_refused(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(create(db, &key, p), MDL_EPROBLEM, "a key of no shop is refused");
     is_int(key.problem->status, 404, "with 404");
     key = new_key(shop, p);
-    set_shop_status(db, shop, "suspended", p);
+    set_shop_status(db, shop, MDL_SHOP_SUSPENDED, p);
     is_int(create(db, &key, p), MDL_EPROBLEM, "a key of a suspended shop is refused");
     is_str(key.problem->code, "shop_not_approved", "because it is not approved");
     is_int(key.problem->status, 403, "with 403");
-    set_shop_status(db, shop, "approved", p);
+    set_shop_status(db, shop, MDL_SHOP_APPROVED, p);
 }
 
 static void test_limit(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -199,13 +200,13 @@ static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     apr_int64_t before = epoch(db, p);
 
-    set_shop_status(db, shop, "suspended", p);
+    set_shop_status(db, shop, MDL_SHOP_SUSPENDED, p);
     is_int(epoch(db, p), before + 1, "to suspend a shop moves the epoch");
-    set_shop_status(db, shop, "suspended", p);
+    set_shop_status(db, shop, MDL_SHOP_SUSPENDED, p);
     is_int(epoch(db, p), before + 1, "again does not");
-    set_shop_status(db, shop, "approved", p);
+    set_shop_status(db, shop, MDL_SHOP_APPROVED, p);
     is_int(epoch(db, p), before + 2, "to approve it does");
-    is_int(set_shop_status(db, shop + 1000, "approved", p), MDL_EPROBLEM,
+    is_int(set_shop_status(db, shop + 1000, MDL_SHOP_APPROVED, p), MDL_EPROBLEM,
            "a shop that there is not is refused");
 }
 

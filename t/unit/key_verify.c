@@ -38,8 +38,8 @@ static verifier_t *new_verifier(mdl_db_t *db, apr_pool_t *p)
     return verifier;
 }
 
-static mdl_key_create_t new_key(mdl_db_t *db, apr_int64_t shop_id, const char *scope, int lifetime,
-                                apr_pool_t *p)
+static mdl_key_create_t new_key(mdl_db_t *db, apr_int64_t shop_id, mdl_key_scope_t scope,
+                                int lifetime, apr_pool_t *p)
 {
     mdl_key_create_t key = {.secret = secret,
                             .key = {.shop_id = shop_id, .name = "till", .scope = scope},
@@ -76,8 +76,8 @@ static const char *token_of(const char *id, const char *other, apr_pool_t *p)
 static void test_valid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     verifier_t *verifier = new_verifier(db, p);
-    mdl_key_create_t full = new_key(db, shop, "full", 0, p);
-    mdl_key_create_t read = new_key(db, shop, "read", 0, p);
+    mdl_key_create_t full = new_key(db, shop, MDL_KEY_SCOPE_FULL, 0, p);
+    mdl_key_create_t read = new_key(db, shop, MDL_KEY_SCOPE_READ, 0, p);
     const mdl_caller_t *caller = &verifier->verify.caller;
     apr_time_t used_at;
     char used[MDL_KEY_ID_LENGTH + 1];
@@ -101,8 +101,8 @@ static void test_valid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 static void test_invalid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     verifier_t *verifier = new_verifier(db, p);
-    mdl_key_create_t key = new_key(db, shop, "full", 0, p);
-    mdl_key_create_t other = new_key(db, shop, "full", 0, p);
+    mdl_key_create_t key = new_key(db, shop, MDL_KEY_SCOPE_FULL, 0, p);
+    mdl_key_create_t other = new_key(db, shop, MDL_KEY_SCOPE_FULL, 0, p);
     const char *wrong = token_of(key.key.id, other.token, p);
 
     is_int(validity_of(verifier, NULL), MDL_KEY_INVALID, "no token is invalid");
@@ -123,7 +123,7 @@ static void test_invalid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 static void test_expiry(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     verifier_t *verifier = new_verifier(db, p);
-    mdl_key_create_t key = new_key(db, shop, "full", 60, p);
+    mdl_key_create_t key = new_key(db, shop, MDL_KEY_SCOPE_FULL, 60, p);
 
     is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "a key is valid before its end");
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(59) + 900 * MS);
@@ -136,7 +136,7 @@ static void test_expiry(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 static void test_revocation(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     verifier_t *verifier = new_verifier(db, p);
-    mdl_key_create_t key = new_key(db, shop, "full", 0, p);
+    mdl_key_create_t key = new_key(db, shop, MDL_KEY_SCOPE_FULL, 0, p);
     mdl_key_revoke_t revoke = {.id = key.key.id, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
 
     validity_of(verifier, key.token);
@@ -150,11 +150,11 @@ static void test_revocation(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     verifier_t *verifier = new_verifier(db, p);
-    mdl_key_create_t key = new_key(db, shop, "full", 0, p);
-    mdl_key_create_t other = new_key(db, shop, "full", 0, p);
+    mdl_key_create_t key = new_key(db, shop, MDL_KEY_SCOPE_FULL, 0, p);
+    mdl_key_create_t other = new_key(db, shop, MDL_KEY_SCOPE_FULL, 0, p);
 
     validity_of(verifier, key.token);
-    set_shop_status(db, shop, "suspended", p);
+    set_shop_status(db, shop, MDL_SHOP_SUSPENDED, p);
     atomic_fetch_add(&clock_ahead, 300 * MS);
     is_int(validity_of(verifier, key.token), MDL_KEY_SHOP_NOT_APPROVED,
            "a key of a suspended shop is told from an invalid one");
@@ -162,15 +162,15 @@ static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(verifier->verify.caller.shop_id, 0, "but not its shop");
     is_int(validity_of(verifier, token_of(key.key.id, other.token, p)), MDL_KEY_INVALID,
            "with a wrong secret it is invalid");
-    set_shop_status(db, shop, "approved", p);
+    set_shop_status(db, shop, MDL_SHOP_APPROVED, p);
     is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "once approved it is valid at once");
 }
 
 static void test_outage(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     verifier_t *verifier = new_verifier(db, p);
-    mdl_key_create_t key = new_key(db, shop, "full", 0, p);
-    mdl_key_create_t other = new_key(db, shop, "full", 0, p);
+    mdl_key_create_t key = new_key(db, shop, MDL_KEY_SCOPE_FULL, 0, p);
+    mdl_key_create_t other = new_key(db, shop, MDL_KEY_SCOPE_FULL, 0, p);
 
     is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "a key is verified");
     verifier->db = NULL;

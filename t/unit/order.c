@@ -157,7 +157,7 @@ static void test_content(apr_pool_t *p)
     mdl_mapping_put_t *pinned = new_mapping(shop, PRODUCT("21"), ids_of(p, 2, file_b, file_a), p);
     mdl_order_t *order;
 
-    pinned->mapping.content = "pinned";
+    pinned->mapping.content = MDL_CONTENT_PINNED;
     make_mapping(db, live, p);
     make_mapping(db, pinned, p);
     assign(new_assignment(shop, "1004", p, 2, PRODUCT("20"), PRODUCT("21")), p);

@@ -10,6 +10,12 @@
 #include "base/text/json.h"
 #include "core/ids.h"
 
+const char *const mdl_download_type_names[] = {
+    [MDL_DOWNLOAD_ZIP] = "ZIP", [MDL_DOWNLOAD_FILES] = "FILES", NULL};
+
+const char *const mdl_mapping_content_names[] = {
+    [MDL_CONTENT_LIVE] = "live", [MDL_CONTENT_PINNED] = "pinned", NULL};
+
 /* What a mapping delivers, list by list. */
 static const struct {
     const char *member;
@@ -128,12 +134,12 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put
     }
     rv = mdl_db_select_one(
         db, MDL_Q_MAPPING_UPSERT, &row, p,
-        MDL_ARGS(mdl_int(put->shop_id), mdl_text(mapping->storefront_product_id),
-                 mdl_text(mapping_variants_hash(mapping->storefront_variant_ids, p)),
-                 mdl_text(mapping->download_type), mdl_int(mapping->is_active),
-                 mdl_count_or_null(mapping->download_limit),
-                 mdl_count_or_null(mapping->access_days), mdl_text(mapping->content), mdl_int(now),
-                 mdl_int(now)));
+        MDL_ARGS(
+            mdl_int(put->shop_id), mdl_text(mapping->storefront_product_id),
+            mdl_text(mapping_variants_hash(mapping->storefront_variant_ids, p)),
+            mdl_text(mdl_download_type_names[mapping->download_type]), mdl_int(mapping->is_active),
+            mdl_count_or_null(mapping->download_limit), mdl_count_or_null(mapping->access_days),
+            mdl_text(mdl_mapping_content_names[mapping->content]), mdl_int(now), mdl_int(now)));
     if (rv != APR_SUCCESS) {
         return rv;
     }
@@ -160,10 +166,11 @@ static apr_status_t mapping_replace_row(mdl_db_t *db, mdl_mapping_put_t *put, ap
         db, MDL_Q_MAPPING_REPLACE, &row, p,
         MDL_ARGS(mdl_text(mapping->storefront_product_id),
                  mdl_text(mapping_variants_hash(mapping->storefront_variant_ids, p)),
-                 mdl_text(mapping->download_type), mdl_int(mapping->is_active),
-                 mdl_count_or_null(mapping->download_limit),
-                 mdl_count_or_null(mapping->access_days), mdl_text(mapping->content),
-                 mdl_int(apr_time_now()), mdl_int(mapping->id), mdl_int(put->shop_id)));
+                 mdl_text(mdl_download_type_names[mapping->download_type]),
+                 mdl_int(mapping->is_active), mdl_count_or_null(mapping->download_limit),
+                 mdl_count_or_null(mapping->access_days),
+                 mdl_text(mdl_mapping_content_names[mapping->content]), mdl_int(apr_time_now()),
+                 mdl_int(mapping->id), mdl_int(put->shop_id)));
     if (rv == MDL_DB_EUNIQUE) {
         return mdl_problem_set(put->problem, 409, "mapping_exists",
                                "Another mapping has this product and set of variants.");
@@ -193,11 +200,11 @@ static mdl_mapping_t *mapping_of_row(const mdl_rows_t *row, apr_pool_t *p)
 
     mapping->id = mdl_rows_int(row, 0);
     mapping->storefront_product_id = mdl_rows_text(row, 1);
-    mapping->download_type = mdl_rows_text(row, 2);
+    mapping->download_type = mdl_rows_enum(row, 2, mdl_download_type_names);
     mapping->is_active = (int)mdl_rows_int(row, 3);
     mapping->download_limit = mdl_rows_null(row, 4) ? -1 : (int)mdl_rows_int(row, 4);
     mapping->access_days = mdl_rows_null(row, 5) ? -1 : (int)mdl_rows_int(row, 5);
-    mapping->content = mdl_rows_text(row, 6);
+    mapping->content = mdl_rows_enum(row, 6, mdl_mapping_content_names);
     mapping->created_at = mdl_rows_int(row, 7);
     mapping->updated_at = mdl_rows_int(row, 8);
     mapping->storefront_variant_ids = apr_array_make(p, 2, sizeof(const char *));
@@ -334,7 +341,7 @@ apr_status_t mdl_mapping_match(mdl_db_t *db, apr_int64_t shop_id, const char *pr
                            MDL_ARGS(mdl_text(variant_id), mdl_int(shop_id), mdl_text(product_id)));
     if (rv == APR_SUCCESS) {
         match->id = mdl_rows_int(row, 0);
-        match->content = mdl_rows_text(row, 1);
+        match->content = mdl_rows_enum(row, 1, mdl_mapping_content_names);
         match->access_days = mdl_rows_null(row, 2) ? -1 : (int)mdl_rows_int(row, 2);
     }
     return rv;

@@ -9,6 +9,14 @@
 #include "core/list_page.h"
 #include "db/db.h"
 
+/** How a customer gets several files. */
+typedef enum { MDL_DOWNLOAD_ZIP, MDL_DOWNLOAD_FILES } mdl_download_type_t;
+extern const char *const mdl_download_type_names[];
+
+/** Whether an order follows the mapping's changes or keeps what it delivered at first. */
+typedef enum { MDL_CONTENT_LIVE, MDL_CONTENT_PINNED } mdl_mapping_content_t;
+extern const char *const mdl_mapping_content_names[];
+
 typedef struct {
     apr_int64_t id;
     const char *storefront_product_id;
@@ -17,11 +25,11 @@ typedef struct {
     apr_array_header_t *pack_ids;               /* these three likewise */
     apr_array_header_t *link_ids;
     apr_array_header_t *license_key_tag_ids;
-    const char *download_type; /* "ZIP" or "FILES" */
+    mdl_download_type_t download_type;
     int is_active;
-    int download_limit;  /* -1: the shop's default, 0: unlimited */
-    int access_days;     /* -1: for ever */
-    const char *content; /* "live" or "pinned" */
+    int download_limit; /* -1: the shop's default, 0: unlimited */
+    int access_days;    /* -1: for ever */
+    mdl_mapping_content_t content;
     apr_time_t created_at;
     apr_time_t updated_at;
 } mdl_mapping_t;
@@ -59,7 +67,7 @@ apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, mdl_mapping_list_t *l
 /** What an assignment needs of the mapping that serves it. */
 typedef struct {
     apr_int64_t id;
-    const char *content;
+    mdl_mapping_content_t content;
     int access_days; /* -1: for ever */
 } mdl_mapping_match_t;
 

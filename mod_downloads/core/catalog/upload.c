@@ -12,13 +12,18 @@
 #include "core/catalog/import.h"
 #include "core/shop/shop.h"
 
+const char *const mdl_upload_status_names[] = {[MDL_UPLOAD_OPEN] = "open",
+                                               [MDL_UPLOAD_COMPLETED] = "completed",
+                                               [MDL_UPLOAD_ABORTED] = "aborted",
+                                               NULL};
+
 static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_upload_t *upload = apr_pcalloc(p, sizeof *upload);
 
     upload->id = mdl_rows_text(row, 0);
     upload->shop_id = mdl_rows_int(row, 1);
-    upload->status = mdl_rows_text(row, 2);
+    upload->status = mdl_rows_enum(row, 2, mdl_upload_status_names);
     upload->filename = mdl_rows_text(row, 3);
     upload->title = mdl_rows_text(row, 4);
     upload->content_type = mdl_rows_text(row, 5);
@@ -89,15 +94,10 @@ apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload
     return rv;
 }
 
-static int upload_is(const mdl_upload_t *upload, const char *status)
-{
-    return strcmp(upload->status, status) == 0;
-}
-
 /* Without having been completed. */
 static int upload_expired(const mdl_upload_t *upload)
 {
-    return !upload_is(upload, MDL_UPLOAD_COMPLETED) && upload->expires_at <= apr_time_now();
+    return upload->status != MDL_UPLOAD_COMPLETED && upload->expires_at <= apr_time_now();
 }
 
 static apr_status_t upload_count_bytes(mdl_storage_t *storage, const mdl_upload_t *upload,
@@ -117,9 +117,9 @@ static apr_status_t upload_count_bytes(mdl_storage_t *storage, const mdl_upload_
 apr_status_t mdl_upload_offset(mdl_storage_t *storage, const mdl_upload_t *upload,
                                apr_int64_t *offset, apr_pool_t *p)
 {
-    *offset = upload_is(upload, MDL_UPLOAD_COMPLETED) ? upload->size : 0;
-    return upload_is(upload, MDL_UPLOAD_OPEN) ? upload_count_bytes(storage, upload, offset, p)
-                                              : APR_SUCCESS;
+    *offset = upload->status == MDL_UPLOAD_COMPLETED ? upload->size : 0;
+    return upload->status == MDL_UPLOAD_OPEN ? upload_count_bytes(storage, upload, offset, p)
+                                             : APR_SUCCESS;
 }
 
 static apr_status_t upload_find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr_pool_t *p)
@@ -150,7 +150,7 @@ apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t 
         return upload_not_found(get->problem);
     }
     if (rv == APR_SUCCESS &&
-        (upload_expired(get->upload) || upload_is(get->upload, MDL_UPLOAD_ABORTED))) {
+        (upload_expired(get->upload) || get->upload->status == MDL_UPLOAD_ABORTED)) {
         return mdl_problem_set(get->problem, 410, "upload_gone",
                                "This upload has expired or was aborted; begin another.");
     }
@@ -212,7 +212,7 @@ static apr_status_t upload_find_completed(mdl_db_t *db, mdl_upload_complete_t *c
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (upload_is(get.upload, MDL_UPLOAD_ABORTED) || complete->asset_id != 0) {
+    if (get.upload->status == MDL_UPLOAD_ABORTED || complete->asset_id != 0) {
         return upload_finished(complete->problem);
     }
     complete->repeated = 1;

@@ -11,14 +11,17 @@
 #include "db/db.h"
 #include "storage/storage.h"
 
-#define MDL_UPLOAD_OPEN      "open"
-#define MDL_UPLOAD_COMPLETED "completed"
-#define MDL_UPLOAD_ABORTED   "aborted"
+typedef enum {
+    MDL_UPLOAD_OPEN,
+    MDL_UPLOAD_COMPLETED, /* it is an asset, or new bytes of one */
+    MDL_UPLOAD_ABORTED
+} mdl_upload_status_t;
+extern const char *const mdl_upload_status_names[];
 
 typedef struct {
     const char *id;
     apr_int64_t shop_id;
-    const char *status;
+    mdl_upload_status_t status;
     const char *filename;
     const char *title;
     const char *content_type;    /* NULL for none */

@@ -31,7 +31,7 @@ static apr_status_t upload_write_too_large(mdl_upload_write_t *write)
 /* Whether nothing but an empty piece may come. */
 static int upload_write_is_over(const mdl_upload_write_t *write)
 {
-    return write->upload->sha256 != NULL || strcmp(write->upload->status, MDL_UPLOAD_OPEN) != 0;
+    return write->upload->sha256 != NULL || write->upload->status != MDL_UPLOAD_OPEN;
 }
 
 static apr_status_t upload_write_close(mdl_upload_write_t *write)
@@ -60,7 +60,7 @@ static apr_status_t upload_write_find(mdl_upload_write_t *write)
 
     write->upload = get.upload;
     return rv == MDL_EPROBLEM && write->whole && get.upload != NULL &&
-                   strcmp(get.upload->status, MDL_UPLOAD_ABORTED) == 0
+                   get.upload->status == MDL_UPLOAD_ABORTED
                ? upload_write_finished(write)
                : rv;
 }

@@ -170,7 +170,8 @@ static apr_status_t put_assignment(mdl_db_t *db, run_t *run, int index, apr_pool
     rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_INSERT, &row, p,
                            MDL_ARGS(mdl_int(run->order_id), mdl_text(item->storefront_product_id),
                                     mdl_text(item->storefront_variant_id), mdl_int(item->quantity),
-                                    mdl_int(match->id), mdl_text(match->content),
+                                    mdl_int(match->id),
+                                    mdl_text(mdl_mapping_content_names[match->content]),
                                     mdl_int_or_null(expires_at), mdl_int(run->now)));
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv; /* it was assigned before */
@@ -178,7 +179,7 @@ static apr_status_t put_assignment(mdl_db_t *db, run_t *run, int index, apr_pool
     id = mdl_rows_int(row, 0);
     mdl_json_add_int(run->ids, NULL, id);
     run->assign->created++;
-    if (strcmp(match->content, "pinned") == 0) {
+    if (match->content == MDL_CONTENT_PINNED) {
         if ((rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_FILES, NULL, p, MDL_ARGS(mdl_int(id)))) !=
                 APR_SUCCESS ||
             (rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_LINKS, NULL, p, MDL_ARGS(mdl_int(id)))) !=

@@ -1,7 +1,5 @@
 #include "core/order/offer.h"
 
-#include <string.h>
-
 #include <apr_hash.h>
 #include <apr_strings.h>
 #include <apr_uri.h>
@@ -235,7 +233,7 @@ apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_
     mdl_zip_t *zip;
     int ready = 0;
 
-    if (strcmp(assignment->download_type, "ZIP") != 0) {
+    if (assignment->download_type != MDL_DOWNLOAD_ZIP) {
         return 0;
     }
     apr_pool_create(&scratch, p);

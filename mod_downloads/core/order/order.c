@@ -53,7 +53,7 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
     assignment->quantity = (int)mdl_rows_int(row, 4);
     assignment->status = mdl_rows_enum(row, 5, mdl_assignment_status_names);
     assignment->mapping_id = mdl_rows_int(row, 6);
-    assignment->download_type = mdl_rows_text(row, 7);
+    assignment->download_type = mdl_rows_enum(row, 7, mdl_download_type_names);
     assignment->expires_at = mdl_rows_int(row, 8);
     assignment->created_at = mdl_rows_int(row, 9);
     assignment->mapping_active = mdl_rows_int(row, 10) != 0;

@@ -4,6 +4,7 @@
 #ifndef MDL_CORE_ORDER_ORDER_H
 #define MDL_CORE_ORDER_ORDER_H
 
+#include "core/catalog/mapping.h"
 #include "core/list_page.h"
 #include "core/order/email.h"
 #include "core/order/fraud.h"
@@ -51,7 +52,7 @@ typedef struct {
     mdl_assignment_status_t status;
     apr_int64_t mapping_id;
     int mapping_active; /* whether new orders are served by it */
-    const char *download_type;
+    mdl_download_type_t download_type;
     apr_time_t expires_at; /* 0: never */
     apr_time_t created_at;
     apr_array_header_t *files;        /* mdl_order_file_t *; no file twice */

@@ -12,6 +12,9 @@
 #define PREFIX_LENGTH   (sizeof PREFIX - 1)
 #define CHECKSUM_LENGTH 6
 
+const char *const mdl_key_scope_names[] = {
+    [MDL_KEY_SCOPE_FULL] = "full", [MDL_KEY_SCOPE_READ] = "read", NULL};
+
 static const char base62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
 static void token_checksum(const char *text, apr_size_t length, char checksum[CHECKSUM_LENGTH + 1])
@@ -65,7 +68,7 @@ static apr_status_t key_check_shop(mdl_db_t *db, mdl_key_create_t *create, apr_p
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (strcmp(mdl_rows_text(row, 0), "approved") != 0) {
+    if (mdl_rows_enum(row, 0, mdl_shop_status_names) != MDL_SHOP_APPROVED) {
         return mdl_problem_set(create->problem, 403, "shop_not_approved",
                                "The shop must be approved before it can have keys.");
     }
@@ -103,7 +106,8 @@ apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *creat
     mdl_token_mac(create->secret, &token, mac);
     return mdl_db_exec(db, MDL_Q_API_KEY_INSERT, NULL, p,
                        MDL_ARGS(mdl_text(key->id), mdl_int(key->shop_id), mdl_text(key->name),
-                                mdl_text(key->scope), mdl_text(mdl_base64url(mac, sizeof mac, p)),
+                                mdl_text(mdl_key_scope_names[key->scope]),
+                                mdl_text(mdl_base64url(mac, sizeof mac, p)),
                                 mdl_int(key->created_at), mdl_int_or_null(key->expires_at)));
 }
 
@@ -114,7 +118,7 @@ static mdl_key_t *key_of_row(const mdl_rows_t *row, apr_pool_t *p)
     key->id = mdl_rows_text(row, 0);
     key->shop_id = mdl_rows_int(row, 1);
     key->name = mdl_rows_text(row, 2);
-    key->scope = mdl_rows_text(row, 3);
+    key->scope = mdl_rows_enum(row, 3, mdl_key_scope_names);
     key->created_at = mdl_rows_int(row, 4);
     key->last_used_at = mdl_rows_int(row, 5);
     key->expires_at = mdl_rows_int(row, 6);
@@ -191,13 +195,13 @@ apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, mdl_key_look_up_t *loo
                     APR_SUCCESS;
     record->key.id = look_up->id;
     record->key.shop_id = mdl_rows_int(row, 1);
-    record->key.scope = mdl_rows_text(row, 2);
+    record->key.scope = mdl_rows_enum(row, 2, mdl_key_scope_names);
     record->key.name = mdl_rows_text(row, 3);
     record->key.expires_at = mdl_rows_int(row, 4);
     record->key.revoked_at = mdl_rows_int(row, 5);
     record->shop_name = mdl_rows_text(row, 6);
     record->shop_domain = mdl_rows_text(row, 7);
-    record->shop_status = mdl_rows_text(row, 8);
+    record->shop_status = mdl_rows_enum(row, 8, mdl_shop_status_names);
     return APR_SUCCESS;
 }
 

@@ -7,17 +7,21 @@
 
 #include "base/crypto.h"
 #include "core/problem.h"
+#include "core/shop/shop.h"
 #include "db/db.h"
 
 #define MDL_KEY_ID_LENGTH     16
 #define MDL_KEY_SECRET_LENGTH 43
 #define MDL_KEYS_PER_SHOP     10
 
+typedef enum { MDL_KEY_SCOPE_FULL, MDL_KEY_SCOPE_READ } mdl_key_scope_t;
+extern const char *const mdl_key_scope_names[];
+
 typedef struct {
     const char *id;
     apr_int64_t shop_id;
     const char *name;
-    const char *scope; /* "full" or "read" */
+    mdl_key_scope_t scope;
     apr_time_t created_at;
     apr_time_t last_used_at; /* these three: 0 for never */
     apr_time_t expires_at;
@@ -71,7 +75,7 @@ typedef struct {
     mdl_key_t key;
     const char *shop_name;
     const char *shop_domain;
-    const char *shop_status;
+    mdl_shop_status_t shop_status;
     apr_int64_t epoch; /* read before the key: a revocation between the two is not missed */
 } mdl_key_record_t;
 

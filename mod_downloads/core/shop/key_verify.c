@@ -81,13 +81,13 @@ static apr_status_t key_verify_by_database(mdl_key_verify_t *verify, const prese
     if (!matches || !record->known || record->key.revoked_at != 0) {
         return APR_SUCCESS;
     }
-    if (strcmp(record->shop_status, "approved") != 0) {
+    if (record->shop_status != MDL_SHOP_APPROVED) {
         key_set_caller(verify, record->key.id, 0, 0);
         verify->validity = MDL_KEY_SHOP_NOT_APPROVED;
         return APR_SUCCESS;
     }
     key_set_caller(verify, record->key.id, record->key.shop_id,
-                   strcmp(record->key.scope, "read") == 0);
+                   record->key.scope == MDL_KEY_SCOPE_READ);
     key_remember(verify, record, presented->now);
     return APR_SUCCESS;
 }

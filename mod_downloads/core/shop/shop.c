@@ -8,6 +8,11 @@
 #include "base/mail/mime.h"
 #include "base/text/utf8.h"
 
+const char *const mdl_shop_status_names[] = {[MDL_SHOP_PENDING] = "pending",
+                                             [MDL_SHOP_APPROVED] = "approved",
+                                             [MDL_SHOP_SUSPENDED] = "suspended",
+                                             NULL};
+
 static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_shop_t *shop = apr_pcalloc(p, sizeof *shop);
@@ -16,7 +21,7 @@ static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
     shop->name = mdl_rows_text(row, 1);
     shop->domain = mdl_rows_text(row, 2);
     shop->email = mdl_rows_text(row, 3);
-    shop->status = mdl_rows_text(row, 4);
+    shop->status = mdl_rows_enum(row, 4, mdl_shop_status_names);
     shop->created_at = mdl_rows_int(row, 5);
     shop->sender_name = mdl_rows_text(row, 6);
     shop->reply_to = mdl_rows_text(row, 7);
@@ -94,12 +99,12 @@ apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_
 
 apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_status_t *set)
 {
+    mdl_arg_t status = mdl_text(mdl_shop_status_names[set->status]);
     apr_int64_t changed;
     apr_status_t rv;
 
     rv = mdl_db_exec(db, MDL_Q_SHOP_SET_STATUS, &changed, p,
-                     MDL_ARGS(mdl_text(set->status), mdl_int(apr_time_now()), mdl_int(set->id),
-                              mdl_text(set->status)));
+                     MDL_ARGS(status, mdl_int(apr_time_now()), mdl_int(set->id), status));
     if (rv == APR_SUCCESS && changed > 0) {
         rv = mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS);
     }

@@ -8,12 +8,19 @@
 #include "core/shop/storefront.h"
 #include "db/db.h"
 
+typedef enum {
+    MDL_SHOP_PENDING, /* not approved yet */
+    MDL_SHOP_APPROVED,
+    MDL_SHOP_SUSPENDED
+} mdl_shop_status_t;
+extern const char *const mdl_shop_status_names[];
+
 typedef struct {
     apr_int64_t id;
     const char *name;
     const char *domain;
-    const char *email;  /* what customers may write to; NULL */
-    const char *status; /* "pending", "approved", "suspended" */
+    const char *email; /* what customers may write to; NULL */
+    mdl_shop_status_t status;
     apr_time_t created_at;
     const char *sender_name;    /* of its emails; NULL: name */
     const char *reply_to;       /* in them and on the page, in place of email; NULL: email */
@@ -32,7 +39,7 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add);
 /** Effect: sets the status and moves the epoch.  Refused with 404 when there is no such shop. */
 typedef struct {
     apr_int64_t id;
-    const char *status;
+    mdl_shop_status_t status;
     mdl_shop_t *shop; /* out */
     mdl_problem_t *problem;
 } mdl_shop_set_status_t;
