@@ -10,11 +10,11 @@
 #include <mpm_common.h>
 
 #include "delivery/file.h"
+#include "delivery/link.h"
 #include "delivery/output.h"
 #include "delivery/page.h"
-#include "metering/settler.h"
 #include "delivery/view.h"
-#include "delivery/link.h"
+#include "metering/settler.h"
 #include "metering/socket_bytes.h"
 
 APLOG_USE_MODULE(downloads);

@@ -14,18 +14,18 @@
 
 #include "base/crypto.h"
 #include "base/text/filename.h"
+#include "child_storage.h"
 #include "connection.h"
 #include "core/download/download.h"
-#include "core/download/signed_url.h"
 #include "core/download/session.h"
-#include "child_storage.h"
+#include "core/download/signed_url.h"
 #include "delivery/body_archive.h"
 #include "delivery/body_blob.h"
 #include "delivery/customer.h"
 #include "delivery/output.h"
 #include "delivery/range.h"
-#include "metering/settler.h"
 #include "delivery/view.h"
+#include "metering/settler.h"
 
 APLOG_USE_MODULE(downloads);
 
@@ -43,7 +43,7 @@ typedef struct {
     mdl_body_t *body;
     const char *etag;
     mdl_range_t range;
-    mdl_transfer_t *transfer; /* NULL where no bytes are sent */
+    mdl_transfer_t *transfer; /* NULL when no bytes are sent */
 } serve_t;
 
 /* What is sent in place of the bytes: the name of a message in message.html, and its status. */
@@ -77,8 +77,8 @@ static int is_archive(const serve_t *serve)
     return serve->link.asset_id == 0;
 }
 
-/* One line for each request, with why it did or did not cost a download. */
-static void log_hit(const serve_t *serve, const char *why)
+/* Each request has one line, which says why it did or did not cost a download. */
+static void log_request(const serve_t *serve, const char *why)
 {
     const char *what = is_archive(serve) ? "all files"
                                          : apr_psprintf(serve->r->pool, "asset %" APR_INT64_T_FMT,
@@ -89,7 +89,7 @@ static void log_hit(const serve_t *serve, const char *why)
                   serve->link.assignment_id, why);
 }
 
-/* They belong to the file and not to a page that is sent in its place. */
+/* They are the file's, not those of a page that is sent in its place. */
 static void unset_validators(request_rec *r)
 {
     apr_table_unset(r->headers_out, "ETag");
@@ -116,7 +116,7 @@ static int file_refuse(const serve_t *serve, message_t message)
     if (message.status == HTTP_TOO_MANY_REQUESTS) {
         apr_table_setn(r->headers_out, "Retry-After", CROWD_WAIT);
     }
-    log_hit(serve, apr_psprintf(r->pool, "not counted, %d: %s", message.status, message.name));
+    log_request(serve, apr_psprintf(r->pool, "not counted, %d: %s", message.status, message.name));
     if (page_id == NULL ||
         mdl_customer_order(r, serve->service, page_id, order_head_effect, &order) != APR_SUCCESS) {
         return mdl_view_message(r, message.status, message.name, NULL);
@@ -134,7 +134,7 @@ static void log_missing(const serve_t *serve, apr_status_t rv)
                   serve->link.asset_id, serve->download.sha256, serve->download.size);
 }
 
-static apr_status_t file_open(serve_t *serve)
+static apr_status_t file_open_blob(serve_t *serve)
 {
     apr_status_t rv = mdl_body_blob_open(&serve->body, serve->r, mdl_child_storage(),
                                          serve->download.sha256, serve->download.size);
@@ -145,7 +145,7 @@ static apr_status_t file_open(serve_t *serve)
     return rv;
 }
 
-static apr_status_t open_archive(serve_t *serve)
+static apr_status_t file_open_archive(serve_t *serve)
 {
     const mdl_archive_t *archive = &serve->download.archive;
     const mdl_archive_file_t *file;
@@ -166,7 +166,7 @@ static apr_status_t open_archive(serve_t *serve)
     return rv;
 }
 
-/* What conditional requests are compared with. */
+/* Conditional requests are compared with these. */
 static void set_validators(serve_t *serve)
 {
     request_rec *r = serve->r;
@@ -177,7 +177,7 @@ static void set_validators(serve_t *serve)
     ap_set_last_modified(r);
 }
 
-/* RFC 9530: of the whole file, also where a part of it is sent. */
+/* RFC 9530: the digest of the whole file, also when a part of it is sent. */
 static const char *repr_digest(const char *sha256, apr_pool_t *p)
 {
     unsigned char digest[MDL_SHA256_LENGTH];
@@ -210,7 +210,7 @@ static void set_headers(const serve_t *serve)
     apr_table_setn(headers, "Cross-Origin-Resource-Policy", "same-origin");
 }
 
-static int send_blob(const serve_t *serve)
+static int file_send(const serve_t *serve)
 {
     request_rec *r = serve->r;
     apr_status_t rv = mdl_output_send(r, serve->body, serve->transfer);
@@ -222,10 +222,10 @@ static int send_blob(const serve_t *serve)
     return OK;
 }
 
-/* With the entity tag and the date that were compared. */
+/* The entity tag and the date that were compared are sent with it. */
 static int send_unchanged(const serve_t *serve)
 {
-    log_hit(serve, "not counted, not modified");
+    log_request(serve, "not counted, not modified");
     apr_table_setn(serve->r->headers_out, "Cache-Control", "private");
     serve->r->status = HTTP_NOT_MODIFIED;
     return OK;
@@ -321,7 +321,7 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
     if (message->status != OK) {
         return APR_SUCCESS;
     }
-    log_hit(serve, session.why);
+    log_request(serve, session.why);
     serve->transfer = mdl_transfer_begin(r, session.transfer_id, serve->link.session,
                                          session.generation);
     return APR_SUCCESS;
@@ -340,7 +340,7 @@ static message_t file_decide(serve_t *serve)
     if (mdl_customer_prefetches(r)) {
         return (message_t){HTTP_FORBIDDEN, "prefetch"};
     }
-    rv = is_archive(serve) ? open_archive(serve) : file_open(serve);
+    rv = is_archive(serve) ? file_open_archive(serve) : file_open_blob(serve);
     if (rv != APR_SUCCESS) {
         return (message_t){HTTP_INTERNAL_SERVER_ERROR, "file_missing"};
     }
@@ -373,8 +373,8 @@ static apr_status_t file_look(serve_t *serve)
 }
 
 /*
- * What an archive of many files is made of takes megabytes, which the pool of a request would leave
- * to the connections that come after: each would keep its own.
+ * A pool with an allocator of its own.  An archive of many files takes megabytes, which a request's
+ * pool would not return to the system: each connection would keep them for its next requests.
  */
 static apr_pool_t *archive_pool(request_rec *r)
 {
@@ -395,7 +395,7 @@ static int serve_link(serve_t *serve)
     message_t message = {OK, NULL};
     apr_status_t rv;
 
-    /* RFC 9110 section 14.2: ranges are GET's alone, which the byterange filter doesn't know. */
+    /* RFC 9110 section 14.2: only GET has ranges, which the byterange filter does not know. */
     if (r->header_only) {
         apr_table_unset(r->headers_in, "Range");
     }
@@ -404,7 +404,7 @@ static int serve_link(serve_t *serve)
     }
     if (rv == APR_SUCCESS && message.status == OK) {
         if (r->header_only) {
-            log_hit(serve, "not counted, HEAD");
+            log_request(serve, "not counted, HEAD");
         } else {
             rv = file_take(serve, &message); /* last, when nothing else can go wrong */
         }
@@ -420,7 +420,7 @@ static int serve_link(serve_t *serve)
         return file_refuse(serve, message);
     }
     set_headers(serve);
-    return send_blob(serve);
+    return file_send(serve);
 }
 
 static int file_not_found(request_rec *r)

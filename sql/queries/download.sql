@@ -19,7 +19,7 @@ WHERE a.id = %lld AND (
     OR (a.content = 'pinned' AND EXISTS (SELECT 1 FROM assignment_file f
         WHERE f.assignment_id = a.id AND f.asset_id = s.id)))
 
--- A link's last session, with when its first one began.
+-- A session, and when the link's first one was opened.
 -- part: session_columns
 s.generation, s.status, s.etag, s.size, s.ranges, s.bytes, s.assignment_id, s.asset_id, s.taken,
 (SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1), s.idle_at,
@@ -68,7 +68,7 @@ FROM assignment a JOIN download_session s ON s.assignment_id = a.id
 WHERE a.order_id = %lld
 ORDER BY s.opened_at DESC, s.id, s.generation DESC LIMIT %lld
 
--- Takes one download of each asset in a JSON array that has one left; a limit of 0 has no end.
+-- Takes one download of each asset in a JSON array that has any left; a limit of 0 is none.
 -- name: allowance_take
 -- dialect: sqlite3
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)

@@ -24,8 +24,8 @@ typedef struct {
     const char *etag;
     apr_int64_t size;
     const char *files;          /* JSON array of asset ids: one download of each */
-    const char *charged_places; /* of archives: the places in files of those that were charged
-                                   before, as the text of a coverage */
+    const char *charged_places; /* the places in files of those that were charged before, as the
+                                   text of a coverage */
     apr_time_t opened_at;       /* of the link's first session */
 } mdl_reservation_t;
 
@@ -35,8 +35,9 @@ typedef struct {
     mdl_coverage_t *charged_places; /* with those that were charged before */
 } mdl_settlement_t;
 
-/** Settles a reservation by what was delivered since the session was opened or resumed.  What is
-    given back is remembered; what is charged is forgotten. */
+/** Settles a reservation by what was delivered since the session was opened or resumed.  What was
+    delivered of a file that is given back is remembered; of one that is charged, it is forgotten.
+ */
 apr_status_t mdl_settlement_of(mdl_db_t *db, const mdl_reservation_t *reservation,
                                const mdl_coverage_t *delivered, mdl_settlement_t *settlement,
                                apr_pool_t *p);
