@@ -18,18 +18,18 @@
 extern module AP_MODULE_DECLARE_DATA downloads_module;
 APLOG_USE_MODULE(downloads);
 
-#define HTTPD_MAX_WORDS  64 /* server/config.c drops what is beyond it without a word */
+#define HTTPD_MAX_WORDS  64 /* server/config.c silently drops the words behind them */
 #define DBD_DEFAULT_MIN  1
 #define DBD_DEFAULT_KEEP 2
 #define DBD_DEFAULT_MAX  10 /* mod_dbd's */
 
-static const char *set_directive(cmd_parms *cmd, void *unused, int argc, char *const argv[])
+static const char *directive_set(cmd_parms *cmd, void *unused, int argc, char *const argv[])
 {
     mdl_settings_t *settings = mdl_config(cmd->server);
     const char *why = ap_check_cmd_context(cmd, GLOBAL_ONLY);
 
     (void)unused;
-    if (why) {
+    if (why != NULL) {
         return why;
     }
     if (argc >= HTTPD_MAX_WORDS) {
@@ -37,10 +37,10 @@ static const char *set_directive(cmd_parms *cmd, void *unused, int argc, char *c
                             cmd->cmd->name, HTTPD_MAX_WORDS - 1);
     }
     why = mdl_settings_set(settings, cmd->cmd->name, argc, (const char *const *)argv, cmd->pool);
-    return why ? apr_pstrcat(cmd->pool, cmd->cmd->name, " ", why, NULL) : NULL;
+    return why != NULL ? apr_pstrcat(cmd->pool, cmd->cmd->name, " ", why, NULL) : NULL;
 }
 
-#define COMMAND(name, help) AP_INIT_TAKE_ARGV(name, set_directive, NULL, RSRC_CONF, help),
+#define COMMAND(name, help) AP_INIT_TAKE_ARGV(name, directive_set, NULL, RSRC_CONF, help),
 
 const command_rec mdl_config_commands[] = {MDL_DIRECTIVES(COMMAND){.name = NULL}};
 
@@ -71,7 +71,7 @@ typedef struct {
     apr_array_header_t *locations; /* const char *: paths */
 } handler_t;
 
-/* What one check gathers. */
+/* One check and what it has found. */
 typedef struct {
     mdl_settings_t *settings;
     apr_array_header_t *errors; /* const char *: sentences */
@@ -84,12 +84,12 @@ typedef struct {
     apr_pool_t *ptemp;
 } check_t;
 
-static void config_add(apr_array_header_t *sentences, const char *sentence)
+static void sentence_add(apr_array_header_t *sentences, const char *sentence)
 {
     APR_ARRAY_PUSH(sentences, const char *) = sentence;
 }
 
-static void take_database(check_t *check, const ap_directive_t *node)
+static void walk_database(check_t *check, const ap_directive_t *node)
 {
     const char *args = node->args;
     const char *word = ap_getword_conf(check->ptemp, &args);
@@ -104,14 +104,14 @@ static void take_database(check_t *check, const ap_directive_t *node)
     } else if (strcasecmp(node->directive, "DBDriver") == 0 ||
                strcasecmp(node->directive, "DBDParams") == 0) {
         why = mdl_settings_set(check->settings, node->directive, 1, &word, check->pconf);
-        if (why) {
-            config_add(check->errors, apr_psprintf(check->ptemp, "%s:%d: %s %s", node->filename,
-                                                   node->line_num, node->directive, why));
+        if (why != NULL) {
+            sentence_add(check->errors, apr_psprintf(check->ptemp, "%s:%d: %s %s", node->filename,
+                                                     node->line_num, node->directive, why));
         }
     }
 }
 
-static void take_handler(check_t *check, const ap_directive_t *node, const char *location)
+static void walk_handler(check_t *check, const ap_directive_t *node, const char *location)
 {
     const char *args = node->args;
     const char *word;
@@ -135,11 +135,11 @@ static void take_handler(check_t *check, const ap_directive_t *node, const char 
         }
     }
     if (strncasecmp(word, "downloads-", 10) == 0) {
-        config_add(check->errors,
-                   apr_psprintf(check->ptemp,
-                                "%s:%d: %s: there is no handler %s; there are downloads-api, "
-                                "downloads-delivery and downloads-upload.",
-                                node->filename, node->line_num, node->directive, word));
+        sentence_add(check->errors,
+                     apr_psprintf(check->ptemp,
+                                  "%s:%d: %s: there is no handler %s; there are downloads-api, "
+                                  "downloads-delivery and downloads-upload.",
+                                  node->filename, node->line_num, node->directive, word));
     }
 }
 
@@ -152,16 +152,16 @@ static const char *location_of(check_t *check, const ap_directive_t *node)
     return path[0] == '/' && strpbrk(path, "*?[") == NULL ? path : NULL;
 }
 
-/* <IfModule>, Include and their like are gone from the tree by now; other sections are nodes. */
+/* <IfModule>, Include and the like are resolved by now; other sections are nodes of the tree. */
 static void config_walk(check_t *check, const ap_directive_t *node, int in_virtual_host,
                         const char *location)
 {
-    for (; node; node = node->next) {
+    for (; node != NULL; node = node->next) {
         if (!in_virtual_host) {
-            take_database(check, node);
+            walk_database(check, node);
         }
-        take_handler(check, node, location);
-        if (node->first_child) {
+        walk_handler(check, node, location);
+        if (node->first_child != NULL) {
             config_walk(check, node->first_child,
                         in_virtual_host || strcasecmp(node->directive, "<VirtualHost") == 0,
                         strcasecmp(node->directive, "<Location") == 0 ? location_of(check, node)
@@ -173,20 +173,20 @@ static void config_walk(check_t *check, const ap_directive_t *node, int in_virtu
 static void check_handlers(check_t *check)
 {
     if (!check->handlers[HANDLER_API].found) {
-        config_add(check->warnings,
-                   "There is no \"SetHandler downloads-api\" in a <Location>: the API "
-                   "can't be reached.");
+        sentence_add(check->warnings,
+                     "There is no \"SetHandler downloads-api\" in a <Location>: the API "
+                     "can't be reached.");
     }
     if (!check->handlers[HANDLER_DELIVERY].found) {
-        config_add(check->warnings,
-                   "There is no \"SetHandler downloads-delivery\" in a <Location>: "
-                   "customers can't reach their downloads.");
+        sentence_add(check->warnings,
+                     "There is no \"SetHandler downloads-delivery\" in a <Location>: "
+                     "customers can't reach their downloads.");
     }
     if (check->settings->upload_url != NULL && !check->handlers[HANDLER_UPLOAD].found) {
-        config_add(check->warnings,
-                   "DownloadsUploadURL is set, but there is no \"SetHandler "
-                   "downloads-upload\" in a <Location>: uploads can be begun and never "
-                   "sent.");
+        sentence_add(check->warnings,
+                     "DownloadsUploadURL is set, but there is no \"SetHandler "
+                     "downloads-upload\" in a <Location>: uploads can be begun and never "
+                     "sent.");
     }
 }
 
@@ -212,7 +212,7 @@ static void check_path(check_t *check, const char *directive, const char *url, i
     path = path != NULL ? path : "";
     if (url != NULL &&
         !is_served(&check->handlers[handler], apr_pstrcat(check->ptemp, path, "/", NULL))) {
-        config_add(
+        sentence_add(
             check->warnings,
             apr_psprintf(check->ptemp,
                          "%s leads to %s, and no <Location> with \"SetHandler %s\" serves "
@@ -227,22 +227,22 @@ static void check_modules(check_t *check)
 {
     int threads = 0;
 
-    if (!ap_find_linked_module("mod_dbd.c")) {
-        config_add(check->errors,
-                   "mod_dbd is not loaded, and mod_downloads can do nothing without it: "
-                   "add \"LoadModule dbd_module modules/mod_dbd.so\" (Debian: a2enmod "
-                   "dbd).");
+    if (ap_find_linked_module("mod_dbd.c") == NULL) {
+        sentence_add(check->errors,
+                     "mod_dbd is not loaded, and mod_downloads can do nothing without it: "
+                     "add \"LoadModule dbd_module modules/mod_dbd.so\" (Debian: a2enmod "
+                     "dbd).");
     }
     if (check->db_min > check->db_keep || check->db_keep > check->db_max) {
-        config_add(check->errors, apr_psprintf(check->ptemp,
-                                               "DBDMin (%" APR_INT64_T_FMT
-                                               ") must not exceed DBDKeep (%" APR_INT64_T_FMT
-                                               "), nor that DBDMax (%" APR_INT64_T_FMT
-                                               "): mod_dbd would make no connection at all.",
-                                               check->db_min, check->db_keep, check->db_max));
+        sentence_add(check->errors, apr_psprintf(check->ptemp,
+                                                 "DBDMin (%" APR_INT64_T_FMT
+                                                 ") must not exceed DBDKeep (%" APR_INT64_T_FMT
+                                                 "), nor that DBDMax (%" APR_INT64_T_FMT
+                                                 "): mod_dbd would make no connection at all.",
+                                                 check->db_min, check->db_keep, check->db_max));
     }
     if (ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads) == APR_SUCCESS && threads > check->db_max) {
-        config_add(
+        sentence_add(
             check->warnings,
             apr_psprintf(check->ptemp,
                          "DBDMax (%" APR_INT64_T_FMT ") is less than ThreadsPerChild (%d): "
@@ -251,7 +251,8 @@ static void check_modules(check_t *check)
     }
 }
 
-/* Another user than root and the owner can test a configuration but not read its secret. */
+/* Users other than root and the secret's owner can test a configuration, but not read the secret.
+ */
 static void config_check_secret(check_t *check)
 {
     int testing = ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_TEST;
@@ -259,7 +260,7 @@ static void config_check_secret(check_t *check)
     const char *why = NULL;
     apr_status_t rv;
 
-    if (!check->settings->secret_file) {
+    if (check->settings->secret_file == NULL) {
         return;
     }
     rv = mdl_secret_read(&secret, check->settings->secret_file, &why, check->ptemp);
@@ -267,9 +268,9 @@ static void config_check_secret(check_t *check)
         return;
     }
     why = apr_pstrcat(check->ptemp, "DownloadsSecretFile: ", why, NULL);
-    config_add(testing && geteuid() != 0 && APR_STATUS_IS_EACCES(rv) ? check->warnings
-                                                                     : check->errors,
-               why);
+    sentence_add(testing && geteuid() != 0 && APR_STATUS_IS_EACCES(rv) ? check->warnings
+                                                                       : check->errors,
+                 why);
 }
 
 /* Returns whether path is a folder; if not, an error is added. */
@@ -280,14 +281,14 @@ static int check_folder(check_t *check, const char *directive, const char *path,
                                check->ptemp);
 
     if (rv != APR_SUCCESS && rv != APR_INCOMPLETE) {
-        config_add(check->errors,
-                   apr_psprintf(check->ptemp, "%s: the folder %s can't be used: %s.", directive,
-                                path, apr_strerror(rv, words, sizeof(words))));
+        sentence_add(check->errors,
+                     apr_psprintf(check->ptemp, "%s: the folder %s can't be used: %s.", directive,
+                                  path, apr_strerror(rv, words, sizeof words)));
         return 0;
     }
     if (info->filetype != APR_DIR) {
-        config_add(check->errors,
-                   apr_psprintf(check->ptemp, "%s: %s is not a folder.", directive, path));
+        sentence_add(check->errors,
+                     apr_psprintf(check->ptemp, "%s: %s is not a folder.", directive, path));
         return 0;
     }
     return 1;
@@ -299,18 +300,18 @@ static void config_check_storage(check_t *check)
     const char *path = check->settings->storage;
     apr_finfo_t info;
 
-    /* As anybody else than root the test can't know whom the server will run as. */
-    if (!path || !check_folder(check, "DownloadsStorage", path, &info) ||
+    /* Only as root does the test know which user the server will run as. */
+    if (path == NULL || !check_folder(check, "DownloadsStorage", path, &info) ||
         (geteuid() != 0 && ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_TEST)) {
         return;
     }
     if (info.user != user || !(info.protection & APR_FPROT_UWRITE)) {
-        config_add(check->errors,
-                   apr_psprintf(check->ptemp,
-                                "DownloadsStorage: %s must belong to the user that httpd "
-                                "runs as (uid %" APR_UINT64_T_FMT
-                                "), who must be able to write to it: chown and chmod it.",
-                                path, (apr_uint64_t)user));
+        sentence_add(check->errors,
+                     apr_psprintf(check->ptemp,
+                                  "DownloadsStorage: %s must belong to the user that httpd "
+                                  "runs as (uid %" APR_UINT64_T_FMT
+                                  "), who must be able to write to it: chown and chmod it.",
+                                  path, (apr_uint64_t)user));
     }
 }
 
@@ -320,29 +321,30 @@ static void config_check_templates(check_t *check)
     const char *folder = check->settings->templates;
     apr_finfo_t info;
 
-    if (!folder || !check_folder(check, "DownloadsTemplates", folder, &info)) {
+    if (folder == NULL || !check_folder(check, "DownloadsTemplates", folder, &info)) {
         return;
     }
     mdl_templates_read(folder, mdl_settings_template_names, problems, check->ptemp);
     for (int i = 0; i < problems->nelts; i++) {
-        config_add(check->errors, apr_pstrcat(check->ptemp, "DownloadsTemplates: ",
-                                              APR_ARRAY_IDX(problems, i, const char *), NULL));
+        sentence_add(check->errors, apr_pstrcat(check->ptemp, "DownloadsTemplates: ",
+                                                APR_ARRAY_IDX(problems, i, const char *), NULL));
     }
 }
 
-/* Only a program can be looked at: a Maildir is made when the first email comes. */
+/* Only a program can be checked: a Maildir is made with the first email. */
 static void check_sendmail(check_t *check)
 {
     const char *transport = check->settings->mail.transport;
 
-    if (transport && strncmp(transport, "sendmail:", 9) == 0 && access(transport + 9, X_OK) != 0) {
-        config_add(check->errors,
-                   apr_psprintf(check->ptemp, "DownloadsMailTransport: there is no program %s.",
-                                transport + 9));
+    if (transport != NULL && strncmp(transport, "sendmail:", 9) == 0 &&
+        access(transport + 9, X_OK) != 0) {
+        sentence_add(check->errors,
+                     apr_psprintf(check->ptemp, "DownloadsMailTransport: there is no program %s.",
+                                  transport + 9));
     }
 }
 
-static void log_sentences(const check_t *check)
+static void sentences_log(const check_t *check)
 {
     int testing = ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_TEST;
     int first_pass = ap_state_query(AP_SQ_MAIN_STATE) == AP_SQ_MS_CREATE_PRE_CONFIG;
@@ -352,7 +354,7 @@ static void log_sentences(const check_t *check)
         ap_log_error(APLOG_MARK, APLOG_ERR | APLOG_STARTUP, 0, NULL, "MDL0001: %s",
                      APR_ARRAY_IDX(check->errors, i, const char *));
     }
-    /* A start runs this twice: a warning is said once, in the pass whose log lasts. */
+    /* A start runs this twice: warnings are logged once, in the pass whose log is kept. */
     for (i = 0; i < check->warnings->nelts && (testing || !first_pass); i++) {
         ap_log_error(APLOG_MARK, APLOG_WARNING | APLOG_STARTUP, 0, NULL, "MDL0002: %s",
                      APR_ARRAY_IDX(check->warnings, i, const char *));
@@ -371,7 +373,7 @@ int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, ser
                      .ptemp = ptemp};
 
     (void)plog;
-    /* -S, -M and -L only show things, and are what one looks with when something is wrong. */
+    /* -S, -M and -L only show things, and are used to find out what is wrong. */
     if (ap_state_query(AP_SQ_RUN_MODE) == AP_SQ_RM_CONFIG_DUMP) {
         return OK;
     }
@@ -384,11 +386,11 @@ int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, ser
         check.errors->nelts = 0;
         if (check.handlers[HANDLER_API].found || check.handlers[HANDLER_DELIVERY].found ||
             check.handlers[HANDLER_UPLOAD].found) {
-            config_add(check.warnings,
-                       "A downloads- handler is set, but no Downloads* directive is: "
-                       "mod_downloads does nothing.");
+            sentence_add(check.warnings,
+                         "A downloads- handler is set, but no Downloads* directive is: "
+                         "mod_downloads does nothing.");
         }
-        log_sentences(&check);
+        sentences_log(&check);
         return OK;
     }
     mdl_settings_check(check.settings, check.errors, pconf);
@@ -401,6 +403,6 @@ int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, ser
     config_check_storage(&check);
     config_check_templates(&check);
     check_sendmail(&check);
-    log_sentences(&check);
+    sentences_log(&check);
     return check.errors->nelts == 0 ? OK : !OK;
 }

@@ -43,10 +43,10 @@ static int check_settings(mdl_ctl_t *ctl, const char **words)
 /* httpd knows no directive of a module that is not loaded. */
 static const char *missing_module(const char *words)
 {
-    if (strstr(words, "Invalid command 'DBD")) {
+    if (strstr(words, "Invalid command 'DBD") != NULL) {
         return "  mod_dbd is not loaded (Debian: a2enmod dbd).";
     }
-    if (strstr(words, "Invalid command 'Downloads")) {
+    if (strstr(words, "Invalid command 'Downloads") != NULL) {
         return "  mod_downloads is not loaded (Debian: a2enmod downloads).";
     }
     return "";
@@ -55,9 +55,9 @@ static const char *missing_module(const char *words)
 static int check_httpd(mdl_ctl_t *ctl, const char **words)
 {
     const mdl_httpd_report_t *report = &ctl->report;
-    const char *command = ctl->httpd ? ctl->httpd : mdl_httpd_command();
+    const char *command = ctl->httpd != NULL ? ctl->httpd : mdl_httpd_command();
 
-    if (!report->reads_file && ctl->file_given && !ctl->httpd) {
+    if (!report->reads_file && ctl->file_given && ctl->httpd == NULL) {
         *words = apr_psprintf(ctl->p, "not asked, for %s does not read this file (see --httpd)",
                               command);
         return 1;
@@ -86,16 +86,17 @@ static int check_httpd(mdl_ctl_t *ctl, const char **words)
 
 static int check_secret(mdl_ctl_t *ctl, const char **words)
 {
-    *words = ctl->no_secret ? ctl->no_secret : ctl->settings->secret_file;
-    return !ctl->no_secret;
+    *words = ctl->no_secret != NULL ? ctl->no_secret : ctl->settings->secret_file;
+    return ctl->no_secret == NULL;
 }
 
 /* What follows would leave files behind that are root's. */
 static int is_root(const mdl_ctl_t *ctl, const char **words)
 {
-    if (ctl->no_owner) {
-        *words = ctl->settings->storage ? "Not tried as root: mend the storage folder first."
-                                        : MDL_SETTINGS_FIRST;
+    if (ctl->no_owner != NULL) {
+        *words = ctl->settings->storage != NULL
+                     ? "Not tried as root: mend the storage folder first."
+                     : MDL_SETTINGS_FIRST;
     }
     return ctl->no_owner != NULL;
 }
@@ -110,11 +111,11 @@ static int check_database(mdl_ctl_t *ctl, const char **words)
     if (is_root(ctl, words)) {
         return 0;
     }
-    if (!driver || !params) {
+    if (driver == NULL || params == NULL) {
         *words = MDL_SETTINGS_FIRST;
         return 0;
     }
-    if (strcmp(driver, "sqlite3") == 0 && strchr(params, '/')) {
+    if (strcmp(driver, "sqlite3") == 0 && strchr(params, '/') != NULL) {
         folder = apr_pstrmemdup(ctl->p, params, (apr_size_t)(strrchr(params, '/') + 1 - params));
         if (faccessat(AT_FDCWD, folder, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
             *words = apr_psprintf(ctl->p,
@@ -139,8 +140,8 @@ static int check_storage(mdl_ctl_t *ctl, const char **words)
     apr_status_t rv;
     char text[120];
 
-    *words = !root ? MDL_SETTINGS_FIRST : ctl->no_owner ? ctl->no_owner : root;
-    if (!root || ctl->no_owner) {
+    *words = root == NULL ? MDL_SETTINGS_FIRST : ctl->no_owner != NULL ? ctl->no_owner : root;
+    if (root == NULL || ctl->no_owner != NULL) {
         return 0;
     }
     rv = mdl_storage_open(&storage, root, ctl->p);
@@ -158,7 +159,7 @@ static int check_storage(mdl_ctl_t *ctl, const char **words)
                               "Files can't be stored in %s (%s): make the folder on one file "
                               "system, give it and what it holds to the user that httpd runs as, "
                               "and run this as root or as that user.",
-                              root, apr_strerror(rv, text, sizeof(text)));
+                              root, apr_strerror(rv, text, sizeof text));
     }
     return rv == APR_SUCCESS;
 }
@@ -168,7 +169,7 @@ static int check_templates(mdl_ctl_t *ctl, const char **words)
     const char *folder = ctl->settings->templates;
     apr_array_header_t *problems = apr_array_make(ctl->p, 5, sizeof(const char *));
 
-    if (!folder) {
+    if (folder == NULL) {
         *words = MDL_SETTINGS_FIRST;
         return 0;
     }
@@ -187,7 +188,7 @@ static int check_mail(mdl_ctl_t *ctl, const char **words)
     if (is_root(ctl, words)) {
         return 0;
     }
-    if (!config->transport) {
+    if (config->transport == NULL) {
         *words = MDL_SETTINGS_FIRST;
         return 0;
     }
@@ -218,7 +219,7 @@ static int check_bounces(mdl_ctl_t *ctl, const char **words)
     if (is_root(ctl, words)) {
         return 0;
     }
-    if (!place) {
+    if (place == NULL) {
         *words = "mail that comes back is not read";
         return 1;
     }
@@ -236,7 +237,7 @@ static int check_bounces(mdl_ctl_t *ctl, const char **words)
 static const char *const lanes[] = {MDL_LANE_SMALL, MDL_LANE_BULK, MDL_LANE_HASH, MDL_LANE_MAIL,
                                     MDL_LANE_LOOKUP};
 
-#define LANES (sizeof(lanes) / sizeof(*lanes))
+#define LANES (sizeof lanes / sizeof *lanes)
 
 typedef struct {
     apr_time_t due_at[LANES];
@@ -279,7 +280,7 @@ static int check_worker(mdl_ctl_t *ctl, const char **words)
     if (is_root(ctl, words)) {
         return 0;
     }
-    if (!ctl->settings->db_driver || !ctl->settings->db_params ||
+    if (ctl->settings->db_driver == NULL || ctl->settings->db_params == NULL ||
         mdl_ctl_check_schema(ctl, &version, &why) != MDL_EXIT_DONE) {
         *words = "Not tried: the database comes first.";
         return 0;
@@ -320,7 +321,7 @@ int mdl_ctl_check(mdl_ctl_t *ctl)
     mdl_json_t *warnings;
     int problems = 0;
 
-    for (apr_size_t i = 0; i < sizeof(checks) / sizeof(*checks); i++) {
+    for (apr_size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         mdl_json_t *entry = mdl_json_add_object(list, NULL);
         const char *words = NULL;
         int good = checks[i].check(ctl, &words);

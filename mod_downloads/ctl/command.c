@@ -40,7 +40,7 @@ static void settings_load(mdl_ctl_t *ctl)
 void mdl_ctl_configure(mdl_ctl_t *ctl)
 {
     settings_load(ctl);
-    if (!ctl->settings->secret_file) {
+    if (ctl->settings->secret_file == NULL) {
         ctl->no_secret = MDL_SETTINGS_FIRST;
     } else if (mdl_secret_read(&ctl->secret, ctl->settings->secret_file, &ctl->no_secret, ctl->p) ==
                APR_SUCCESS) {
@@ -60,7 +60,7 @@ int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *me
 /* What the database said, as the end of a sentence. */
 static const char *its_words(const char *words, apr_pool_t *p)
 {
-    return words && *words ? apr_pstrcat(p, "  It says: ", words, NULL) : "";
+    return words != NULL && *words ? apr_pstrcat(p, "  It says: ", words, NULL) : "";
 }
 
 const char *mdl_ctl_database_words(const mdl_ctl_t *ctl, apr_status_t rv)
@@ -81,8 +81,8 @@ const char *mdl_ctl_database_words(const mdl_ctl_t *ctl, apr_status_t rv)
     default:
         sentence = "The database can't do that; its log may say more.";
     }
-    return apr_pstrcat(ctl->p, sentence, its_words(ctl->db ? mdl_db_error(ctl->db) : "", ctl->p),
-                       NULL);
+    return apr_pstrcat(ctl->p, sentence,
+                       its_words(ctl->db != NULL ? mdl_db_error(ctl->db) : "", ctl->p), NULL);
 }
 
 static const char *user_name(uid_t uid, apr_pool_t *p)
@@ -122,7 +122,7 @@ int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why)
     const char *words;
     apr_status_t rv;
 
-    if (ctl->db) {
+    if (ctl->db != NULL) {
         return MDL_EXIT_DONE;
     }
     if (strcmp(settings->db_driver, "sqlite3") == 0 && (words = sqlite_why_closed(ctl)) != NULL) {
@@ -147,7 +147,7 @@ static int is_absent(const mdl_ctl_t *ctl)
     const char *slash = strrchr(path, '/');
     apr_finfo_t info;
 
-    return strcmp(ctl->settings->db_driver, "sqlite3") == 0 && slash &&
+    return strcmp(ctl->settings->db_driver, "sqlite3") == 0 && slash != NULL &&
            APR_STATUS_IS_ENOENT(apr_stat(&info, path, APR_FINFO_TYPE, ctl->p)) &&
            apr_stat(&info, apr_pstrmemdup(ctl->p, path, (apr_size_t)(slash + 1 - path)),
                     APR_FINFO_TYPE, ctl->p) == APR_SUCCESS;

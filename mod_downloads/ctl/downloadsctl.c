@@ -109,12 +109,12 @@ static const command_t commands[] = {
     {"job", "retry", "ID", 1, 0, 0, 0, mdl_ctl_job_retry},
 };
 
-#define COMMANDS (sizeof(commands) / sizeof(*commands))
+#define COMMANDS (sizeof commands / sizeof *commands)
 
 static const char *ctl_name_of(const command_t *command, apr_pool_t *p)
 {
-    return apr_pstrcat(p, command->noun, command->verb ? " " : "",
-                       command->verb ? command->verb : "", NULL);
+    return apr_pstrcat(p, command->noun, command->verb != NULL ? " " : "",
+                       command->verb != NULL ? command->verb : "", NULL);
 }
 
 static const char *synopsis_of(const command_t *command, apr_pool_t *p)
@@ -171,7 +171,7 @@ static int ctl_parse_number(const char *text, apr_int64_t max, apr_int64_t *valu
 
 static int is_one_of(const char *text, const char *const *words)
 {
-    while (*words && strcmp(text, *words) != 0) {
+    while (*words != NULL && strcmp(text, *words) != 0) {
         words++;
     }
     return *words != NULL;
@@ -196,7 +196,7 @@ static int read_token(mdl_ctl_t *ctl, const char *path)
 {
     char text[MAX_TOKEN_FILE + 1];
     char words[120];
-    apr_size_t length = sizeof(text);
+    apr_size_t length = sizeof text;
     apr_file_t *file;
     apr_status_t rv = strcmp(path, "-") == 0 ? apr_file_open_stdin(&file, ctl->p)
                                              : apr_file_open(&file, path, APR_FOPEN_READ,
@@ -210,13 +210,15 @@ static int read_token(mdl_ctl_t *ctl, const char *path)
     }
     if (rv != APR_EOF) {
         return ctl_misused(ctl, "--storefront-token-file: %s can't be read (%s).", path,
-                           apr_strerror(rv, words, sizeof(words)));
+                           apr_strerror(rv, words, sizeof words));
     }
     while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r')) {
         length--;
     }
     /* A NUL would end it where it stands: then it is none. */
-    ctl->storefront_token = memchr(text, '\0', length) ? "" : apr_pstrmemdup(ctl->p, text, length);
+    ctl->storefront_token = memchr(text, '\0', length) != NULL
+                                ? ""
+                                : apr_pstrmemdup(ctl->p, text, length);
     return MDL_EXIT_DONE;
 }
 
@@ -318,7 +320,7 @@ static void keep_words(void *baton, const char *format, ...)
     words = apr_pvsprintf(ctl->p, format, arguments);
     va_end(arguments);
     start = strstr(words, ": ");
-    start = start ? start + 2 : words;
+    start = start != NULL ? start + 2 : words;
     ctl_misused(ctl, "%s; try downloadsctl --help.",
                 apr_pstrmemdup(ctl->p, start, strcspn(start, "\n")));
 }
@@ -339,7 +341,7 @@ static const command_t *find_command(const char *const *words, int count)
         const command_t *command = &commands[i];
 
         if (count > 0 && strcmp(words[0], command->noun) == 0 &&
-            (!command->verb || (count > 1 && strcmp(words[1], command->verb) == 0))) {
+            (command->verb == NULL || (count > 1 && strcmp(words[1], command->verb) == 0))) {
             return command;
         }
     }
@@ -353,12 +355,12 @@ static int take_words(mdl_ctl_t *ctl, const char *const *words, int count, int g
     const command_t *found = find_command(words, count);
     int own;
 
-    if (!found) {
+    if (found == NULL) {
         return count ? ctl_misused(ctl, "There is no command \"%s%s%s\"; try downloadsctl --help.",
                                    words[0], count > 1 ? " " : "", count > 1 ? words[1] : "")
                      : ctl_misused(ctl, "A command is missing; try downloadsctl --help.");
     }
-    own = found->verb ? 2 : 1;
+    own = found->verb != NULL ? 2 : 1;
     ctl->words = words + own;
     if (count - own != found->count || (given & ~found->options)) {
         return ctl_misused(ctl, "usage: downloadsctl %s", synopsis_of(found, ctl->p));
@@ -411,8 +413,8 @@ static int ctl_parse(mdl_ctl_t *ctl, int argc, const char *const *argv, const co
 static int ctl_run(mdl_ctl_t *ctl, const command_t *command)
 {
     if (command->diagnoses) {
-        mdl_httpd_ask(&ctl->report, ctl->httpd ? ctl->httpd : mdl_httpd_command(), ctl->file,
-                      ctl->p);
+        mdl_httpd_ask(&ctl->report, ctl->httpd != NULL ? ctl->httpd : mdl_httpd_command(),
+                      ctl->file, ctl->p);
     }
     mdl_ctl_configure(ctl);
     if (!command->diagnoses) {
@@ -420,7 +422,7 @@ static int ctl_run(mdl_ctl_t *ctl, const command_t *command)
             return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration",
                                 apr_array_pstrcat(ctl->p, ctl->problems, ' '));
         }
-        if (ctl->no_owner) {
+        if (ctl->no_owner != NULL) {
             return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_owner);
         }
     }
@@ -436,7 +438,7 @@ static void log_to_stderr(const char *file, int line, mdl_log_level_t level, apr
     (void)line;
     if (level <= MDL_LOG_WARNING) {
         fprintf(stderr, "downloadsctl: %s%s%s\n", message, rv ? ": " : "",
-                rv ? apr_strerror(rv, words, sizeof(words)) : "");
+                rv ? apr_strerror(rv, words, sizeof words) : "");
     }
 }
 
@@ -457,7 +459,7 @@ int main(int argc, const char *const *argv)
     ctl.output = mdl_printer_create(ctl.p);
 
     exit_code = ctl_parse(&ctl, argc, argv, &command);
-    if (command) {
+    if (command != NULL) {
         exit_code = ctl_run(&ctl, command);
     }
     if (!mdl_printer_finish()) {

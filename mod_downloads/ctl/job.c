@@ -39,9 +39,9 @@ static const mdl_field_t fields[] = {
 /* A signed URL carries its right in the query, and what is printed here ends up in tickets. */
 static void hide_query(mdl_job_t *job, apr_pool_t *p)
 {
-    const char *query = job->source_url ? strchr(job->source_url, '?') : NULL;
+    const char *query = job->source_url != NULL ? strchr(job->source_url, '?') : NULL;
 
-    if (query) {
+    if (query != NULL) {
         job->source_url = apr_pstrmemdup(p, job->source_url, (apr_size_t)(query - job->source_url));
     }
 }
@@ -73,7 +73,7 @@ static apr_array_header_t *job_choose(const mdl_ctl_t *ctl, const apr_array_head
     for (int i = 0; i < jobs->nelts && chosen->nelts < SHOWN; i++) {
         mdl_job_t *job = APR_ARRAY_IDX(jobs, i, mdl_job_t *);
 
-        if (!ctl->status || strcmp(job->status, ctl->status) == 0) {
+        if (ctl->status == NULL || strcmp(job->status, ctl->status) == 0) {
             hide_query(job, ctl->p);
             APR_ARRAY_PUSH(chosen, mdl_job_t *) = job;
         }
@@ -84,8 +84,9 @@ static apr_array_header_t *job_choose(const mdl_ctl_t *ctl, const apr_array_head
 int mdl_ctl_job_list(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    jobs_of_shop_t of = {.list = {.shop_id = ctl->shop_id, .limit = ctl->status ? SEARCHED : SHOWN},
-                         .problem = &problem};
+    jobs_of_shop_t of = {
+        .list = {.shop_id = ctl->shop_id, .limit = ctl->status != NULL ? SEARCHED : SHOWN},
+        .problem = &problem};
     const apr_array_header_t *chosen;
     int failed = mdl_ctl_read(ctl, jobs_of_shop, &of, &problem);
 

@@ -43,8 +43,8 @@ static int mail_tell(mdl_ctl_t *ctl, mdl_mail_outcome_t outcome, const sent_t *s
 {
     if (outcome == MDL_MAIL_SENT) {
         mdl_printer_result(ctl->output, fields, sent, "%s took the email to %s%s%s",
-                           sent->transport, sent->to, sent->answer ? ": " : ".",
-                           sent->answer ? sent->answer : "");
+                           sent->transport, sent->to, sent->answer != NULL ? ": " : ".",
+                           sent->answer != NULL ? sent->answer : "");
         return MDL_EXIT_DONE;
     }
     if (outcome == MDL_MAIL_FAILED) {

@@ -33,7 +33,7 @@ const char *mdl_owner_become(const char *folder, apr_pool_t *p)
     if (geteuid() != 0) {
         return NULL;
     }
-    if (!folder) {
+    if (folder == NULL) {
         return "DownloadsStorage is missing, whose owner root has to become first.";
     }
     if (stat(folder, &info) != 0) {
@@ -52,7 +52,7 @@ const char *mdl_owner_become(const char *folder, apr_pool_t *p)
                             folder);
     }
     user = getpwuid(info.st_uid);
-    if (!(user ? become_user(user) : become_number(info.st_uid, info.st_gid))) {
+    if (!(user != NULL ? become_user(user) : become_number(info.st_uid, info.st_gid))) {
         return apr_psprintf(p, "The system does not let root become the owner of %s: %s.", folder,
                             strerror(errno));
     }

@@ -20,7 +20,7 @@ struct mdl_printer_t {
 
 mdl_printer_t *mdl_printer_create(apr_pool_t *p)
 {
-    mdl_printer_t *output = apr_pcalloc(p, sizeof(*output));
+    mdl_printer_t *output = apr_pcalloc(p, sizeof *output);
 
     output->p = p;
     return output;
@@ -41,7 +41,7 @@ static const char *printer_harmless(const char *text, apr_pool_t *p)
 {
     char *copy = apr_pstrdup(p, text);
 
-    for (char *c = copy; *c; c++) {
+    for (char *c = copy; *c != '\0'; c++) {
         unsigned char byte = (unsigned char)*c;
         unsigned char next = (unsigned char)c[1];
 
@@ -92,7 +92,7 @@ static const char *printer_text_of(const mdl_field_t *field, const void *record,
     if (printer_is_text(field)) {
         const char *text = printer_string_of(field, record);
 
-        return text && *text ? printer_harmless(text, p) : NONE;
+        return text != NULL && *text ? printer_harmless(text, p) : NONE;
     }
     value = integer_of(field, record);
     if (is_none(field, value)) {
@@ -104,7 +104,7 @@ static const char *printer_text_of(const mdl_field_t *field, const void *record,
 
 void mdl_printer_fill(mdl_json_t *object, const mdl_field_t *fields, const void *record)
 {
-    for (const mdl_field_t *field = fields; field->name; field++) {
+    for (const mdl_field_t *field = fields; field->name != NULL; field++) {
         apr_int64_t value;
 
         if (printer_is_text(field)) {
@@ -127,7 +127,7 @@ static int width_of(const char *text)
 {
     int width = 0;
 
-    for (; *text; text++) {
+    for (; *text != '\0'; text++) {
         width += ((unsigned char)*text & 0xC0) != 0x80;
     }
     return width;
@@ -154,7 +154,7 @@ static const char *heading_of(const mdl_field_t *field, apr_pool_t *p)
 {
     char *heading = apr_pstrdup(p, field->name);
 
-    for (char *c = heading; *c; c++) {
+    for (char *c = heading; *c != '\0'; c++) {
         *c = *c == '_' ? ' ' : (char)apr_toupper(*c);
     }
     return heading;
@@ -169,15 +169,15 @@ static void print_table(const mdl_printer_t *output, const mdl_field_t *fields,
     int count;
     int *widths;
 
-    for (const mdl_field_t *field = fields; field->name; field++) {
+    for (const mdl_field_t *field = fields; field->name != NULL; field++) {
         if (field->listed) {
             APR_ARRAY_PUSH(columns, const mdl_field_t *) = field;
         }
     }
     count = columns->nelts;
-    widths = apr_pcalloc(output->p, (apr_size_t)count * sizeof(*widths));
+    widths = apr_pcalloc(output->p, (apr_size_t)count * sizeof *widths);
     cells = apr_pcalloc(output->p,
-                        (apr_size_t)count * (apr_size_t)(records->nelts + 1) * sizeof(*cells));
+                        (apr_size_t)count * (apr_size_t)(records->nelts + 1) * sizeof *cells);
     for (int i = 0; i < count * (records->nelts + 1); i++) {
         const mdl_field_t *field = APR_ARRAY_IDX(columns, i % count, const mdl_field_t *);
 
@@ -225,10 +225,10 @@ void mdl_printer_record(mdl_printer_t *output, const mdl_field_t *fields, const 
         mdl_printer_document(output, object);
         return;
     }
-    for (const mdl_field_t *field = fields; field->name; field++) {
+    for (const mdl_field_t *field = fields; field->name != NULL; field++) {
         width = width_of(field->name) > width ? width_of(field->name) : width;
     }
-    for (const mdl_field_t *field = fields; field->name; field++) {
+    for (const mdl_field_t *field = fields; field->name != NULL; field++) {
         print_cell(field->name, width, 0, 0);
         puts(printer_text_of(field, record, output->p));
     }

@@ -124,7 +124,7 @@ int mdl_ctl_shop_set(mdl_ctl_t *ctl)
                           .problem = &problem};
     int failed;
 
-    if (ctl->storefront_token && !ctl->secret) {
+    if (ctl->storefront_token != NULL && ctl->secret == NULL) {
         return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
     }
     if ((failed = mdl_ctl_write(ctl, shop_set_effect, &set, &problem))) {

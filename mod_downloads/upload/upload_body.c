@@ -38,7 +38,7 @@ void mdl_upload_body_show(request_rec *r, const mdl_upload_t *upload, apr_int64_
     }
 }
 
-/* The headers. */
+/* --- the headers --- */
 
 static apr_status_t upload_body_invalid(mdl_request_t *request, const char *message)
 {
@@ -116,7 +116,7 @@ static apr_status_t upload_body_parse_put(mdl_request_t *request, mdl_upload_wri
                                      "PUT takes the whole file; a part of it can't be put.");
 }
 
-/* The bytes. */
+/* --- the bytes --- */
 
 static apr_status_t upload_body_append(mdl_request_t *request, mdl_upload_write_t *write,
                                        apr_bucket_brigade *brigade, int *ended)

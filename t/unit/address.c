@@ -150,16 +150,16 @@ static const row_t by_operator[] = {{"127.0.0.1", 1},
 
 static void parse(const char *ip, apr_sockaddr_t *address)
 {
-    memset(address, 0, sizeof(*address));
-    if (strchr(ip, ':')) {
+    memset(address, 0, sizeof *address);
+    if (strchr(ip, ':') != NULL) {
         address->family = APR_INET6;
         address->ipaddr_ptr = &address->sa.sin6.sin6_addr;
-        address->ipaddr_len = sizeof(address->sa.sin6.sin6_addr);
+        address->ipaddr_len = sizeof address->sa.sin6.sin6_addr;
         inet_pton(AF_INET6, ip, address->ipaddr_ptr);
     } else {
         address->family = APR_INET;
         address->ipaddr_ptr = &address->sa.sin.sin_addr;
-        address->ipaddr_len = sizeof(address->sa.sin.sin_addr);
+        address->ipaddr_len = sizeof address->sa.sin.sin_addr;
         inet_pton(AF_INET, ip, address->ipaddr_ptr);
     }
 }
@@ -193,9 +193,9 @@ int main(void)
     mdl_http_policy_t policy;
     apr_sockaddr_t address;
 
-    memset(&policy, 0, sizeof(policy));
-    check_all(&policy, by_registry, sizeof(by_registry) / sizeof(by_registry[0]),
-              "by the registries", p);
+    memset(&policy, 0, sizeof policy);
+    check_all(&policy, by_registry, sizeof by_registry / sizeof by_registry[0], "by the registries",
+              p);
 
     add_network(networks, "127.0.0.0", "8", p);
     add_network(networks, "10.1.0.0", "16", p);
@@ -203,7 +203,7 @@ int main(void)
     add_network(networks, "64:ff9b::", "96", p);
     add_network(networks, "2002::", "16", p);
     policy.networks = networks;
-    check_all(&policy, by_operator, sizeof(by_operator) / sizeof(by_operator[0]),
+    check_all(&policy, by_operator, sizeof by_operator / sizeof by_operator[0],
               "with the operator's networks", p);
 
     parse("8.8.8.8", &address);

@@ -93,7 +93,7 @@ static void kinds(apr_pool_t *p)
 
         mdl_bounce_report_read(&report, message, strlen(message), p);
         is_str(report.reason, messages[i].words, messages[i].name);
-        for (const char *c = message; *c; c++) {
+        for (const char *c = message; *c != '\0'; c++) {
             if (*c == '\n') {
                 *end++ = '\r';
             }
@@ -177,7 +177,7 @@ static void words_are_bounded(apr_pool_t *p)
 static mdl_secret_t *make_secret(apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");
-    char *path = apr_pstrcat(p, temp ? temp : "/tmp", "/bounce-XXXXXX", NULL);
+    char *path = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/bounce-XXXXXX", NULL);
     int file = mkstemp(path);
     mdl_secret_t *secret = NULL;
     const char *why = NULL;
@@ -201,7 +201,7 @@ static void tokens(apr_pool_t *p)
     for (int i = 0; i < 4; i++) {
         address = apr_pstrdup(p, mdl_bounce_address(secret, "shop@example.com", ids[i], p));
         is_int(mdl_bounce_email_id(secret, address), ids[i], "an address says which email it is");
-        for (char *c = address; *c; c++) {
+        for (char *c = address; *c != '\0'; c++) {
             *c = (char)apr_toupper(*c);
         }
         is_int(mdl_bounce_email_id(secret, address), ids[i], "in capitals as well");
@@ -212,7 +212,7 @@ static void tokens(apr_pool_t *p)
     for (size_t i = 4; i < at; i++) {
         char was = address[i];
 
-        for (const char *c = "0123456789abcdef+@ "; *c; c++) {
+        for (const char *c = "0123456789abcdef+@ "; *c != '\0'; c++) {
             if (*c != was) {
                 address[i] = *c;
                 accepted += mdl_bounce_email_id(secret, address) != 0;

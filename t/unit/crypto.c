@@ -21,10 +21,10 @@ static const char *output_of(const char *command)
     FILE *program = popen(command, "r");
     char line[256] = "";
 
-    if (!program || !fgets(line, sizeof(line), program)) {
+    if (program == NULL || fgets(line, sizeof line, program) == NULL) {
         line[0] = '\0';
     }
-    if (program) {
+    if (program != NULL) {
         pclose(program);
     }
     line[strcspn(line, "\r\n")] = '\0';
@@ -51,14 +51,14 @@ static const char *problem(const char *path, apr_status_t expected)
     const char *why;
     apr_status_t rv = mdl_secret_read(&secret, path, &why, p);
 
-    return rv == expected && !secret ? why : NULL;
+    return rv == expected && secret == NULL ? why : NULL;
 }
 
 static int names(const char *why, const char *path)
 {
-    apr_size_t length = why ? strlen(why) : 0;
+    apr_size_t length = why != NULL ? strlen(why) : 0;
 
-    return length && strstr(why, path) && why[length - 1] == '.';
+    return length && strstr(why, path) != NULL && why[length - 1] == '.';
 }
 
 static void secret_files_are_checked(void)
@@ -68,7 +68,7 @@ static void secret_files_are_checked(void)
     mdl_secret_t *secret;
     const char *why;
 
-    memset(bytes, 'k', sizeof(bytes));
+    memset(bytes, 'k', sizeof bytes);
     path = file_of("open", bytes, 32, 0644);
     ok(names(problem(path, APR_EINVAL), path), "a file that others may read is refused");
     path = file_of("group", bytes, 32, 0640);
@@ -111,7 +111,7 @@ static const char *mac_of(const mdl_secret_t *secret, const char *purpose, const
     unsigned char mac[MDL_SHA256_LENGTH];
 
     mdl_secret_mac(secret, purpose, data, strlen(data), mac);
-    return mdl_hex(mac, sizeof(mac), p);
+    return mdl_hex(mac, sizeof mac, p);
 }
 
 /* openssl(1) takes the derivation's two steps by itself. */
@@ -132,15 +132,15 @@ static void mac_is_the_documented_one(void)
     const char *hex;
     mdl_secret_t *secret;
 
-    memset(key, 0xAA, sizeof(key));
-    hex = mdl_hex(key, sizeof(key), p);
+    memset(key, 0xAA, sizeof key);
+    hex = mdl_hex(key, sizeof key, p);
     is_str(output_of(apr_psprintf(p,
                                   "printf %%s '%s' | openssl dgst -sha256 -mac HMAC -macopt "
                                   "hexkey:%s | sed 's/.* //'",
                                   message, hex)),
            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
            "openssl(1) knows the vector of RFC 4231");
-    secret = secret_of("rfc4231", key, sizeof(key), p);
+    secret = secret_of("rfc4231", key, sizeof key, p);
     is_str(mac_of(secret, message, "data"), mac_by_openssl(hex, message, "data"),
            "the key of a purpose is that vector, and signs the data");
     is_str(mac_of(secret, "api-key", "x"), mac_by_openssl(hex, "api-key", "x"),
@@ -159,8 +159,8 @@ static void many_purposes_work(void)
     const char *first[40];
     int same = 0;
 
-    memset(key, 1, sizeof(key));
-    secret = secret_of("many", key, sizeof(key), p);
+    memset(key, 1, sizeof key);
+    secret = secret_of("many", key, sizeof key, p);
     for (int i = 0; i < 40; i++) {
         first[i] = mac_of(secret, apr_psprintf(p, "purpose-%d", i), "data");
     }
@@ -168,7 +168,7 @@ static void many_purposes_work(void)
         same += !strcmp(first[i], mac_of(secret, apr_psprintf(p, "purpose-%d", i), "data"));
     }
     is_int(same, 40, "more purposes than are kept give the same each time");
-    is_str(first[39], mac_by_openssl(mdl_hex(key, sizeof(key), p), "purpose-39", "data"),
+    is_str(first[39], mac_by_openssl(mdl_hex(key, sizeof key, p), "purpose-39", "data"),
            "and the right thing");
 }
 
@@ -200,7 +200,7 @@ static void *mac_often(void *data)
 
     for (int i = 0; i < 40000; i++) {
         mdl_secret_mac(t->secret, purposes[i % 8], purposes[i % 8], 1, mac);
-        t->wrong += memcmp(mac, t->expected[i % 8], sizeof(mac)) != 0;
+        t->wrong += memcmp(mac, t->expected[i % 8], sizeof mac) != 0;
     }
     return NULL;
 }
@@ -216,9 +216,9 @@ static void threads_and_children_may_call(void)
     int status = -1;
     pid_t child;
 
-    memset(key, 2, sizeof(key));
-    expecting = secret_of("threads", key, sizeof(key), p);
-    fresh = secret_of("threads", key, sizeof(key), p);
+    memset(key, 2, sizeof key);
+    expecting = secret_of("threads", key, sizeof key, p);
+    fresh = secret_of("threads", key, sizeof key, p);
     for (int i = 0; i < THREADS; i++) {
         each[i].secret = fresh;
         each[i].wrong = 0;
@@ -253,12 +253,12 @@ static void a_secret_ends_with_its_pool(void)
     apr_pool_t *sub;
     const char *first;
 
-    memset(key, 3, sizeof(key));
+    memset(key, 3, sizeof key);
     apr_pool_create(&sub, p);
-    first = mac_of(secret_of("first", key, sizeof(key), sub), "purpose", "data");
+    first = mac_of(secret_of("first", key, sizeof key, sub), "purpose", "data");
     apr_pool_clear(sub);
     key[0] = 4;
-    ok(strcmp(mac_of(secret_of("second", key, sizeof(key), sub), "purpose", "data"), first) != 0,
+    ok(strcmp(mac_of(secret_of("second", key, sizeof key, sub), "purpose", "data"), first) != 0,
        "a secret in the memory of a former one has codes of its own");
     apr_pool_destroy(sub);
 }
@@ -271,14 +271,14 @@ static void digests_are_sha256(void)
     const char *nothing = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     mdl_sha256("abc", 3, digest);
-    is_str(mdl_hex(digest, sizeof(digest), p), abc, "SHA-256 of a buffer");
+    is_str(mdl_hex(digest, sizeof digest, p), abc, "SHA-256 of a buffer");
     mdl_sha256_update(sha, "a", 1);
     mdl_sha256_update(sha, "", 0);
     mdl_sha256_update(sha, "bc", 2);
     mdl_sha256_end(sha, digest);
-    is_str(mdl_hex(digest, sizeof(digest), p), abc, "a running one, in pieces");
+    is_str(mdl_hex(digest, sizeof digest, p), abc, "a running one, in pieces");
     mdl_sha256_end(sha, digest);
-    is_str(mdl_hex(digest, sizeof(digest), p), nothing, "it is at its beginning again");
+    is_str(mdl_hex(digest, sizeof digest, p), nothing, "it is at its beginning again");
 }
 
 static void digests_have_names(void)
@@ -331,10 +331,10 @@ static void comparison_sees_each_byte(void)
     unsigned char b[32] = {0};
     int seen = 0;
 
-    ok(mdl_equal(a, b, sizeof(a)), "equal buffers are equal");
-    for (apr_size_t i = 0; i < sizeof(a); i++) {
+    ok(mdl_equal(a, b, sizeof a), "equal buffers are equal");
+    for (apr_size_t i = 0; i < sizeof a; i++) {
         b[i] = 0x80;
-        seen += !mdl_equal(a, b, sizeof(a));
+        seen += !mdl_equal(a, b, sizeof a);
         b[i] = 0;
     }
     is_int(seen, 32, "a difference in any byte is seen");
@@ -356,8 +356,8 @@ static void encodings_are_the_standard_ones(void)
     is_str(mdl_base64("\xFB\xFF\xBF", 3, p), "+/+/", "base64 ends in + and /");
     is_str(mdl_base64url("\xFB\xFF\xBF", 3, p), "-_-_", "base64url ends in - and _");
     is_str(mdl_hex("\x00\x9F\xFF", 3, p), "009fff", "hexadecimal is lower-case");
-    for (apr_size_t length = 0; length <= sizeof(bytes); length++) {
-        mdl_random(bytes, sizeof(bytes));
+    for (apr_size_t length = 0; length <= sizeof bytes; length++) {
+        mdl_random(bytes, sizeof bytes);
         same += mdl_base64url_decode(back, length, mdl_base64url(bytes, length, p)) == 0 &&
                 memcmp(back, bytes, length) == 0;
     }
@@ -381,7 +381,7 @@ static void random_text_is_even(void)
     int worst = 0;
 
     is_int(strlen(text), 620000, "base62 has the length that was asked for");
-    for (const char *c = text; *c; c++) {
+    for (const char *c = text; *c != '\0'; c++) {
         count[(unsigned char)*c]++;
     }
     for (int i = 0; i < 256; i++) {
@@ -405,8 +405,8 @@ int main(void)
     const char *tmp = getenv("TMPDIR");
 
     p = tap_begin();
-    apr_snprintf(folder, sizeof(folder), "%s/mdl-crypto-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder)) {
+    apr_snprintf(folder, sizeof folder, "%s/mdl-crypto-XXXXXX", tmp != NULL ? tmp : "/tmp");
+    if (mkdtemp(folder) == NULL) {
         printf("Bail out! no temporary folder\n");
         return 2;
     }

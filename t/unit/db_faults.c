@@ -93,7 +93,7 @@ static void test_killed_holder(apr_pool_t *p)
     is_int(count(db, p), before + 1, "and leaves nothing");
 }
 
-/* Many at once. */
+/* --- many at once --- */
 
 #define PROCESSES 3
 #define THREADS   4
@@ -241,7 +241,7 @@ static void test_group(apr_pool_t *p)
     is_int(count(db, p), before + 1 + GUESTS / 2, "and only what they wrote is there");
 }
 
-/* SQLite alone. */
+/* --- SQLite alone --- */
 
 static apr_status_t insert_large(mdl_db_t *on, apr_pool_t *p, void *arg)
 {

@@ -96,7 +96,7 @@ static void test_schema_changed(apr_pool_t *p)
     is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "until it is there again");
 }
 
-/* PostgreSQL alone. */
+/* --- PostgreSQL alone --- */
 
 static void terminate(mdl_db_t *on)
 {

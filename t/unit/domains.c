@@ -37,7 +37,7 @@ static void write_list(const char *text, size_t length)
     said[0] = '\0';
 }
 
-#define LIST(text) write_list(text, sizeof(text) - 1)
+#define LIST(text) write_list(text, sizeof text - 1)
 
 static void test_lines(apr_pool_t *p)
 {

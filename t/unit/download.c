@@ -242,7 +242,7 @@ static void test_times(apr_pool_t *p)
     is_int(entitlement(new_link(&bought, p), p), MDL_ENTITLEMENT_OK, "a new link is good");
 }
 
-/* Customers' clicks at once. */
+/* --- customers' clicks at once --- */
 
 #define CLICKERS 4
 #define CLICKS   12

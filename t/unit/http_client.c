@@ -32,7 +32,7 @@ static int is_plain_bin(const take_t *take)
            memcmp(take->data, httpd.bytes + take->offset, take->length) == 0;
 }
 
-/* --- A real server ------------------------------------------------------------------------- */
+/* --- A real server --- */
 
 static void a_file_arrives_whole(mdl_http_client_t *client)
 {
@@ -65,7 +65,7 @@ static void a_fetch_is_resumed(mdl_http_client_t *client)
     char etag[100];
 
     take_all(client, at(httpd.base, "/plain.bin"), &take);
-    apr_cpystrn(etag, take.etag, sizeof(etag));
+    apr_cpystrn(etag, take.etag, sizeof etag);
 
     take_rest(client, at(httpd.base, "/plain.bin"), 100001, etag, &take);
     is_int(take.result, MDL_HTTP_OK, "a file is resumed");
@@ -174,7 +174,7 @@ static void sizes_are_limited(mdl_http_client_t *client)
     free(take.data);
 }
 
-/* --- The caller's side --------------------------------------------------------------------- */
+/* --- the caller's side --- */
 
 static void the_caller_stops(mdl_http_client_t *client)
 {
@@ -194,7 +194,7 @@ static void the_caller_stops(mdl_http_client_t *client)
     is_int(take.bodies, 1, "and is not called again");
 
     free(take.data);
-    memset(&take, 0, sizeof(take));
+    memset(&take, 0, sizeof take);
     fetch = mdl_http_fetch(client, at(mock.base, "/stall"), 0, NULL, &callbacks, &take);
     while (!take.bodies && !take.dones) {
         mdl_http_client_run(client, 1000);
@@ -234,7 +234,7 @@ static void fetches_run_at_once(mdl_http_client_t *client)
 {
     take_t takes[12];
 
-    memset(takes, 0, sizeof(takes));
+    memset(takes, 0, sizeof takes);
     for (int i = 0; i < 12; i++) {
         mdl_http_fetch(client, at(httpd.base, i % 2 ? "/hop1" : "/plain.bin"), 0, NULL, &callbacks,
                        &takes[i]);
@@ -280,7 +280,7 @@ static void a_client_ends_with_its_pool(apr_pool_t *p)
     is_int(take.dones, 0, "a client may go with fetches running, and without done()");
 }
 
-/* --- Addresses ----------------------------------------------------------------------------- */
+/* --- addresses --- */
 
 static void addresses_are_checked(apr_pool_t *p)
 {

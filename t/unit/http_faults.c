@@ -135,7 +135,7 @@ static void odd_answers_are_told_apart(mdl_http_client_t *client, apr_pool_t *p)
                 {"/redirect-flood", MDL_HTTP_OK, "a redirect's body is not waited for"}};
     take_t take = {0};
 
-    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
         int taken = rows[i].result == MDL_HTTP_OK;
 
         take_all(client, at(mock.base, rows[i].path), &take);
@@ -182,7 +182,7 @@ static void wrong_parts_begin_again(mdl_http_client_t *client, apr_pool_t *p)
                                         "/wrong/tagless", "/wrong/416"};
     take_t take = {0};
 
-    for (size_t i = 0; i < sizeof(wrong) / sizeof(wrong[0]); i++) {
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         mock_forget(&mock);
         take_rest(client, at(mock.base, wrong[i]), 5, TAG, &take);
         ok(take.result == MDL_HTTP_OK && is_text(&take, "0123456789") && take.heads == 1 &&
@@ -222,7 +222,7 @@ static void right_parts_are_taken(mdl_http_client_t *client)
     take_rest(client, at(mock.base, "/ignored"), 5, TAG, &take);
     ok(take.result == MDL_HTTP_OK && is_text(&take, "0123456789"), "a 200 brings the whole file");
     is_int(take.offset, 0, "from its beginning");
-    for (size_t i = 0; i < sizeof(weak) / sizeof(weak[0]); i++) {
+    for (size_t i = 0; i < sizeof weak / sizeof weak[0]; i++) {
         mock_forget(&mock);
         take_rest(client, at(mock.base, "/chunked"), 5, weak[i], &take);
         is_int(take.offset, 0, "without a strong entity tag it begins at the beginning");

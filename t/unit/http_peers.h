@@ -31,7 +31,7 @@ static inline int peer_listen(int family, int *port)
     struct sockaddr_in four = {.sin_family = AF_INET};
     struct sockaddr *address = family == AF_INET ? (struct sockaddr *)&four
                                                  : (struct sockaddr *)&six;
-    socklen_t length = family == AF_INET ? sizeof(four) : sizeof(six);
+    socklen_t length = family == AF_INET ? sizeof four : sizeof six;
     int fd = socket(family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
     four.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -43,7 +43,7 @@ static inline int peer_listen(int family, int *port)
     return fd;
 }
 
-/* --- apache2 ------------------------------------------------------------------------------- */
+/* --- apache2 --- */
 
 typedef struct {
     const char *folder;
@@ -99,7 +99,7 @@ static inline void httpd_configure(httpd_t *httpd, int port, int tls_port, apr_p
         httpd->folder, httpd->folder, port, tls_port,
         geteuid() == 0 ? "User nobody\nGroup nogroup\n" : "");
 
-    for (size_t i = 0; i < sizeof(modules) / sizeof(modules[0]); i++) {
+    for (size_t i = 0; i < sizeof modules / sizeof modules[0]; i++) {
         text = apr_psprintf(p, "%sLoadModule %s_module " HTTPD_MODULES "/mod_%s.so\n", text,
                             modules[i], modules[i]);
     }
@@ -135,8 +135,8 @@ static inline int httpd_wait(httpd_t *httpd)
     apr_size_t length = 0;
     ssize_t got;
 
-    while (length < sizeof(seen) - 1 &&
-           (got = read(httpd->log, seen + length, sizeof(seen) - 1 - length)) > 0) {
+    while (length < sizeof seen - 1 &&
+           (got = read(httpd->log, seen + length, sizeof seen - 1 - length)) > 0) {
         length += (apr_size_t)got;
         seen[length] = '\0';
         if (strstr(seen, "resuming normal operations")) {
@@ -203,7 +203,7 @@ static inline void httpd_stop(httpd_t *httpd, apr_pool_t *p)
     }
 }
 
-/* --- The mock ------------------------------------------------------------------------------ */
+/* --- the mock --- */
 
 typedef enum { THEN_CLOSE, THEN_HOLD, THEN_FLOOD } then_t;
 typedef enum { ANY, WITH_RANGE, WITHOUT_RANGE } range_t;
@@ -277,8 +277,8 @@ static inline void mock_answer(mock_t *mock, int fd)
     const route_t *route;
     ssize_t got;
 
-    while (!strstr(request, "\r\n\r\n") && length < sizeof(request) - 1 &&
-           (got = recv(fd, request + length, sizeof(request) - 1 - length, 0)) > 0) {
+    while (!strstr(request, "\r\n\r\n") && length < sizeof request - 1 &&
+           (got = recv(fd, request + length, sizeof request - 1 - length, 0)) > 0) {
         length += (apr_size_t)got;
         request[length] = '\0';
     }
@@ -296,7 +296,7 @@ static inline void mock_answer(mock_t *mock, int fd)
     }
     while (route->then == THEN_FLOOD && mock_send(fd, route->flood)) {
     }
-    while (route->then == THEN_HOLD && recv(fd, rest, sizeof(rest), 0) > 0) {
+    while (route->then == THEN_HOLD && recv(fd, rest, sizeof rest, 0) > 0) {
     }
 }
 
@@ -337,7 +337,7 @@ static inline void mock_forget(mock_t *mock)
 {
     apr_thread_mutex_lock(mock->mutex);
     mock->count = 0;
-    memset(mock->requests, 0, sizeof(mock->requests));
+    memset(mock->requests, 0, sizeof mock->requests);
     apr_thread_mutex_unlock(mock->mutex);
 }
 

@@ -39,8 +39,8 @@ static inline apr_status_t on_head(void *baton, const mdl_http_head_t *head)
     take->heads++;
     take->offset = head->offset;
     take->total = head->total;
-    apr_cpystrn(take->etag, head->etag ? head->etag : "none", sizeof(take->etag));
-    apr_cpystrn(take->type, head->content_type ? head->content_type : "none", sizeof(take->type));
+    apr_cpystrn(take->etag, head->etag ? head->etag : "none", sizeof take->etag);
+    apr_cpystrn(take->type, head->content_type ? head->content_type : "none", sizeof take->type);
     return take->head_says;
 }
 
@@ -64,7 +64,7 @@ static inline void on_done(void *baton, mdl_http_result_t result, const char *de
 
     take->dones++;
     take->result = result;
-    apr_cpystrn(take->detail, detail ? detail : "(null)", sizeof(take->detail));
+    apr_cpystrn(take->detail, detail ? detail : "(null)", sizeof take->detail);
     if (take->then_url) {
         mdl_http_fetch(take->client, take->then_url, 0, NULL, &callbacks, take->then);
     }
@@ -87,7 +87,7 @@ static inline void take_rest(mdl_http_client_t *client, const char *url, apr_int
     apr_status_t head_says = take->head_says, body_says = take->body_says;
 
     free(take->data);
-    memset(take, 0, sizeof(*take));
+    memset(take, 0, sizeof *take);
     take->head_says = head_says;
     take->body_says = body_says;
     mdl_http_fetch(client, url, offset, etag, &callbacks, take);
@@ -103,7 +103,7 @@ static const char *at(const char *base, const char *path)
     static int turn;
 
     turn = (turn + 1) % 4;
-    apr_snprintf(url[turn], sizeof(url[turn]), "%s%s", base, path);
+    apr_snprintf(url[turn], sizeof url[turn], "%s%s", base, path);
     return url[turn];
 }
 
@@ -137,7 +137,7 @@ static inline void policy_for_tests(mdl_http_policy_t *policy, apr_pool_t *p)
     apr_array_header_t *hosts = apr_array_make(p, 1, sizeof(const char *));
 
     APR_ARRAY_PUSH(hosts, const char *) = "localhost";
-    memset(policy, 0, sizeof(*policy));
+    memset(policy, 0, sizeof *policy);
     policy->hosts = hosts;
     policy->networks = networks(1, 1, p);
     policy->any_port = policy->allow_http = 1;

@@ -152,7 +152,7 @@ static const char *readable(const char *text, apr_pool_t *p)
 {
     char *copy = apr_pstrdup(p, text);
 
-    for (char *c = copy; *c; c++) {
+    for (char *c = copy; *c != '\0'; c++) {
         *c = (char)((unsigned char)*c < ' ' || *c == '#' ? '?' : *c);
     }
     return copy;
@@ -190,13 +190,13 @@ int main(void)
     APR_ARRAY_PUSH(hosts, const char *) = "127.0.0.1";
     APR_ARRAY_PUSH(hosts, const char *) = "[::1]";
     APR_ARRAY_PUSH(ports, int) = 8443;
-    memset(&policy, 0, sizeof(policy));
+    memset(&policy, 0, sizeof policy);
     policy.hosts = hosts;
     policy.ports = ports;
-    check_all(&policy, strict, sizeof(strict) / sizeof(strict[0]), p);
+    check_all(&policy, strict, sizeof strict / sizeof strict[0], p);
 
-    memset(label, 'a', sizeof(label) - 1);
-    label[sizeof(label) - 1] = '\0';
+    memset(label, 'a', sizeof label - 1);
+    label[sizeof label - 1] = '\0';
     is_int(mdl_http_url_check(&policy, apr_psprintf(p, "https://%s.cdn.example.net/a", label), NULL,
                               NULL, p),
            BAD, "a host longer than a name can be is invalid");
@@ -205,7 +205,7 @@ int main(void)
 
     policy.allow_http = 1;
     policy.any_port = 1;
-    check_all(&policy, loose, sizeof(loose) / sizeof(loose[0]), p);
+    check_all(&policy, loose, sizeof loose / sizeof loose[0], p);
 
     policy.hosts = NULL;
     is_int(mdl_http_url_check(&policy, "https://files.example.com/a", NULL, NULL, p), FOREIGN,

@@ -84,7 +84,7 @@ static void put_clock_forward(apr_interval_time_t by)
     atomic_fetch_add(&clock_ahead, by);
 }
 
-/* What a worker writes, as an effect. */
+/* --- what a worker writes, as an effect --- */
 
 typedef apr_status_t write_fn(mdl_db_t *on, const mdl_job_t *job, apr_pool_t *p);
 

@@ -22,7 +22,7 @@ static const char *canonical(const char *text)
 {
     mdl_json_t *json = parse(text);
 
-    return json ? mdl_json_canonical(json, NULL, p) : NULL;
+    return json != NULL ? mdl_json_canonical(json, NULL, p) : NULL;
 }
 
 /* The sentence with which a text is refused, or NULL where it is taken. */
@@ -32,7 +32,7 @@ static const char *refusal_of(const char *text, apr_size_t length)
     mdl_json_t *json;
     apr_status_t rv = mdl_json_parse(&json, text, length, &why, p);
 
-    return rv == APR_EINVAL && !json ? why : NULL;
+    return rv == APR_EINVAL && json == NULL ? why : NULL;
 }
 
 static const char *problem(const char *text)
@@ -52,7 +52,7 @@ static const char *nested(int levels, const char *open, const char *close)
 
 static int printable(const char *text)
 {
-    for (; text && *text; text++) {
+    for (; text != NULL && *text; text++) {
         if (*text < 0x20 || *text > 0x7E) {
             return 0;
         }

@@ -21,7 +21,7 @@
 
 static char *folder;
 
-/* Processes and files. */
+/* --- processes and files --- */
 
 static inline const char *in_folder(const char *name, apr_pool_t *p)
 {

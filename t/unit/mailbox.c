@@ -41,7 +41,7 @@ static apr_status_t drain(mdl_mailbox_t *box, taken_t *taken, apr_pool_t *p)
     do {
         rv = mdl_mailbox_read(box, 3, take, taken, &more, &why, p);
     } while (more);
-    if (why) {
+    if (why != NULL) {
         printf("# %s\n", why);
     }
     return rv;
@@ -240,7 +240,7 @@ static apr_status_t take_visited(void *baton, const char *message, apr_size_t le
     (void)p;
     visited->taken++;
     visited->readable += length > 5 && memcmp(message, "From ", 5) == 0;
-    if (*visited->texts) {
+    if (*visited->texts != NULL) {
         visited->delivered += deliver(visited->path, *visited->texts++);
     }
     return APR_SUCCESS;

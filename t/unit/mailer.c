@@ -6,7 +6,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
-/* The sendmail program. */
+/* --- the sendmail program --- */
 
 static const char script[] = "#!/bin/sh\n"
                              "d=$(dirname \"$0\")\n"
@@ -61,7 +61,7 @@ static void sendmail(apr_pool_t *p)
     is_str(slurp(in_folder("body", p), p),
            "Subject: dots\n\n.\n..\n.leading\nMAIL FROM:<x@y.test>\nend\n",
            "and the message with LF line ends");
-    for (apr_size_t i = 0; i < sizeof(codes) / sizeof(codes[0]); i++) {
+    for (apr_size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         is_int(send_to(mailer, apr_psprintf(p, "code%d@x.test", codes[i].code), &detail, p),
                codes[i].outcome, apr_psprintf(p, "exit code %d is understood", codes[i].code));
     }
@@ -88,7 +88,7 @@ static void sendmail(apr_pool_t *p)
     is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL, "the check misses it");
 }
 
-/* The Maildir. */
+/* --- the Maildir --- */
 
 static int count_files(const char *path, const char **one, apr_pool_t *p)
 {
@@ -96,16 +96,16 @@ static int count_files(const char *path, const char **one, apr_pool_t *p)
     struct dirent *entry;
     int count = 0;
 
-    while (open && (entry = readdir(open)) != NULL) {
+    while (open != NULL && (entry = readdir(open)) != NULL) {
         if (entry->d_name[0] != '.') {
             *one = apr_pstrcat(p, path, "/", entry->d_name, NULL);
             count++;
         }
     }
-    if (open) {
+    if (open != NULL) {
         closedir(open);
     }
-    return open ? count : -1;
+    return open != NULL ? count : -1;
 }
 
 static void maildir(apr_pool_t *p)
@@ -170,10 +170,10 @@ static void transports(apr_pool_t *p)
                                           "SMTP//x"};
     const char *why;
 
-    for (apr_size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++) {
+    for (apr_size_t i = 0; i < sizeof valid / sizeof valid[0]; i++) {
         ok(mdl_mailer_transport_valid(valid[i], &why, p), valid[i]);
     }
-    for (apr_size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
+    for (apr_size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++) {
         mdl_mail_config_t config = config_of(invalid[i], MDL_MAIL_TLS_OFF);
 
         why = NULL;

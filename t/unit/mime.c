@@ -107,8 +107,8 @@ static const naughty_t bodies[] = {
     {"HTML", "<p style=\"color:#fff\">a &amp; b</p>\n", NULL},
 };
 
-#define LINES  ((int)(sizeof(lines) / sizeof(lines[0])))
-#define BODIES ((int)(sizeof(bodies) / sizeof(bodies[0])))
+#define LINES  ((int)(sizeof lines / sizeof lines[0]))
+#define BODIES ((int)(sizeof bodies / sizeof bodies[0]))
 #define CASES  (LINES > BODIES ? LINES : BODIES)
 
 static const naughty_t *line_at(int i)
@@ -125,7 +125,7 @@ static const char *put_of(const naughty_t *naughty, apr_pool_t *p)
 {
     char *filler;
 
-    if (naughty->put) {
+    if (naughty->put != NULL) {
         return naughty->put;
     }
     filler = apr_palloc(p, 1201);
@@ -138,7 +138,7 @@ static const char *put_of(const naughty_t *naughty, apr_pool_t *p)
 
 static const char *expected_of(const naughty_t *naughty, apr_pool_t *p)
 {
-    return naughty->expected ? naughty->expected : put_of(naughty, p);
+    return naughty->expected != NULL ? naughty->expected : put_of(naughty, p);
 }
 
 static const char *build(const mdl_mime_mail_t *mail, apr_pool_t *p)
@@ -225,10 +225,10 @@ static void addresses(void)
                                           "a\t@b.test"};
     char longest[256];
 
-    for (apr_size_t i = 0; i < sizeof(valid) / sizeof(valid[0]); i++) {
+    for (apr_size_t i = 0; i < sizeof valid / sizeof valid[0]; i++) {
         ok(mdl_mime_address_valid(valid[i]), valid[i]);
     }
-    for (apr_size_t i = 0; i < sizeof(invalid) / sizeof(invalid[0]); i++) {
+    for (apr_size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++) {
         if (mdl_mime_address_valid(invalid[i])) {
             printf("# invalid address %d was taken\n", (int)i);
             ok(0, "no invalid address is taken");
@@ -316,7 +316,7 @@ static int hex_value(char c)
     return c <= '9' ? c - '0' : c - 'A' + 10;
 }
 
-/** Whether the encoded text from begin to end is whole UTF-8 characters. */
+/* Whether the encoded text from begin to end is whole UTF-8 characters. */
 static int word_is_whole(const char *begin, const char *end)
 {
     int missing = 0;
@@ -340,14 +340,14 @@ static int word_is_whole(const char *begin, const char *end)
     return missing == 0;
 }
 
-/** Whether each encoded word of the header is at most 75 bytes and of whole characters. */
+/* Whether each encoded word of the header is at most 75 bytes and of whole characters. */
 static int words_well_formed(const char *header, const char *end)
 {
     while ((header = strstr(header, "=?utf-8?Q?")) != NULL && header < end) {
         const char *text = header + 10;
         const char *stop = strstr(text, "?=");
 
-        if (!stop || stop + 2 - header > 75 || !word_is_whole(text, stop)) {
+        if (stop == NULL || stop + 2 - header > 75 || !word_is_whole(text, stop)) {
             return 0;
         }
         header = stop + 2;
@@ -355,13 +355,13 @@ static int words_well_formed(const char *header, const char *end)
     return 1;
 }
 
-/** Whether all is ASCII in CRLF lines of at most 78 bytes, in parts 76, none with a dot in front.
+/* Whether all is ASCII in CRLF lines of at most 78 bytes, in parts 76, none with a dot in front.
  */
 static int lines_well_formed(const char *message, const char *body)
 {
     const char *line = message;
 
-    while (*line) {
+    while (*line != '\0') {
         apr_size_t length = strcspn(line, "\r\n");
         int limit = line < body || strncmp(line, "Content-T", 9) == 0 ? 78 : 76;
 
@@ -388,10 +388,12 @@ static void forms(apr_pool_t *p)
     for (int i = 0; i < CASES; i++) {
         mdl_mime_mail_t mail = case_at(i, p);
         const char *message = build(&mail, p);
-        const char *body = message ? strstr(message, "\r\n\r\n") : NULL;
+        const char *body = message != NULL ? strstr(message, "\r\n\r\n") : NULL;
 
-        if (!body || !lines_well_formed(message, body) || !words_well_formed(message, body)) {
-            printf("# %s; %s\n%s\n", line_at(i)->what, body_at(i)->what, message ? message : "");
+        if (body == NULL || !lines_well_formed(message, body) ||
+            !words_well_formed(message, body)) {
+            printf("# %s; %s\n%s\n", line_at(i)->what, body_at(i)->what,
+                   message != NULL ? message : "");
             ok(0, "lines and encoded words are short, ASCII and whole");
             return;
         }
@@ -439,7 +441,7 @@ static const char *slurp(const char *path, apr_pool_t *p)
     FILE *file = fopen(path, "rb");
     size_t length;
 
-    if (!file) {
+    if (file == NULL) {
         return NULL;
     }
     length = fread(bytes, 1, 65535, file);
@@ -492,9 +494,9 @@ static int run_reader(const char *folder)
 static void meanings(apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");
-    char *folder = apr_pstrcat(p, temp ? temp : "/tmp", "/mime-XXXXXX", NULL);
+    char *folder = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/mime-XXXXXX", NULL);
 
-    if (!mkdtemp(folder)) {
+    if (mkdtemp(folder) == NULL) {
         ok(0, "a temporary folder can be made");
         return;
     }
@@ -502,7 +504,7 @@ static void meanings(apr_pool_t *p)
         mdl_mime_mail_t mail = case_at(i, p);
         FILE *file = fopen(path_of(folder, i, "eml", p), "wb");
 
-        if (file) {
+        if (file != NULL) {
             fputs(build(&mail, p), file);
             fclose(file);
         }

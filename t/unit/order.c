@@ -268,7 +268,7 @@ static void test_fraud_check(apr_pool_t *p)
     is_int(find("3001", p)->state.decision, MDL_FRAUD_PASSED, "and stays so");
 }
 
-/* Processes that assign the same to one order at once. */
+/* --- processes that assign the same to one order at once --- */
 
 #define BUYERS 4
 

@@ -155,8 +155,7 @@ static void test_full_table(apr_pool_t *p)
            "and all get some when it fills up again");
 }
 
-/* --- many at once -------------------------------------------------------------------------------
- */
+/* --- many at once --- */
 
 #define THREADS   8
 #define PROCESSES 4

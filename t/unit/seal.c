@@ -32,10 +32,10 @@ static int opens(const mdl_secret_t *secret, const char *purpose, const char *ow
     const char *text = "before";
     apr_status_t rv = mdl_unseal(secret, purpose, owner, sealed, &text, p);
 
-    if (expected) {
+    if (expected != NULL) {
         return rv == APR_SUCCESS && strcmp(text, expected) == 0;
     }
-    return rv != APR_EINVAL || text;
+    return rv != APR_EINVAL || text != NULL;
 }
 
 static void what_is_sealed_is_opened_by_its_owner_alone(const mdl_secret_t *secret,

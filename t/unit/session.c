@@ -271,8 +271,7 @@ static void test_lost(apr_pool_t *p)
     is_int(session.bytes, 800, "what is settled again adds no bytes");
 }
 
-/* --- archives ----------------------------------------------------------------------------------
- */
+/* --- archives --- */
 
 #define FILE_SIZE 4321 /* of each of these, in the order of the archive */
 

@@ -58,11 +58,11 @@ static void test_names(void)
     size_t unknown = 0;
     size_t i;
 
-    for (i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
         const char *why = set(mdl_settings_create(pool), names[i], "\001");
 
-        if (!why || strstr(why, "is no directive") || why[strlen(why) - 1] != '.') {
-            printf("# %s: %s\n", names[i], why ? why : "takes a control character");
+        if (why == NULL || strstr(why, "is no directive") != NULL || why[strlen(why) - 1] != '.') {
+            printf("# %s: %s\n", names[i], why != NULL ? why : "takes a control character");
             unknown++;
         }
     }
@@ -121,7 +121,7 @@ static void test_ranges(void)
     mdl_settings_t *s = mdl_settings_create(pool);
     size_t i;
 
-    for (i = 0; i < sizeof(ranges) / sizeof(ranges[0]); i++) {
+    for (i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
         const char *name = ranges[i].name;
 
         ok(takes(name, ranges[i].min) && takes(name, ranges[i].max),
@@ -240,14 +240,14 @@ static void test_origins(void)
     mdl_settings_t *s = mdl_settings_create(pool);
     size_t i, wrong = 0;
 
-    for (i = 0; i < sizeof(taken) / sizeof(taken[0]); i++) {
+    for (i = 0; i < sizeof taken / sizeof taken[0]; i++) {
         set(s, "DownloadsUploadOrigin", taken[i].word);
         is_int(s->upload_origins->nelts, i + 1,
                apr_pstrcat(pool, taken[i].word, " is taken as an origin", NULL));
         is_str(APR_ARRAY_IDX(s->upload_origins, i, const char *), taken[i].kept,
                "and kept as a browser sends it");
     }
-    for (i = 0; i < sizeof(refused) / sizeof(refused[0]); i++) {
+    for (i = 0; i < sizeof refused / sizeof refused[0]; i++) {
         if (takes("DownloadsUploadOrigin", refused[i])) {
             printf("# takes origin \"%s\"\n", refused[i]);
             wrong++;
@@ -292,7 +292,7 @@ static void test_ingest_lists(void)
            "a host is kept in lower case");
     is_str(APR_ARRAY_IDX(s->ingest.hosts, 1, const char *), "*.cdn.example",
            "a suffix keeps its star");
-    for (i = 0; i < sizeof(bad_hosts) / sizeof(bad_hosts[0]); i++) {
+    for (i = 0; i < sizeof bad_hosts / sizeof bad_hosts[0]; i++) {
         if (takes("DownloadsIngestAllowHost", bad_hosts[i])) {
             printf("# takes host \"%s\"\n", bad_hosts[i]);
             taken++;
@@ -305,7 +305,7 @@ static void test_ingest_lists(void)
     apr_sockaddr_info_get(&address, "127.1.2.3", APR_INET, 0, 0, pool);
     ok(apr_ipsubnet_test(APR_ARRAY_IDX(s->ingest.networks, 0, apr_ipsubnet_t *), address),
        "a network holds its addresses");
-    for (i = taken = 0; i < sizeof(bad_networks) / sizeof(bad_networks[0]); i++) {
+    for (i = taken = 0; i < sizeof bad_networks / sizeof bad_networks[0]; i++) {
         if (takes("DownloadsIngestAllowNetwork", bad_networks[i])) {
             printf("# takes network \"%s\"\n", bad_networks[i]);
             taken++;
@@ -353,7 +353,7 @@ static void test_sample(void)
     FILE *out = fopen(path_of("shown.conf"), "w");
     size_t seen = 0;
 
-    while (in && fgets(line, sizeof(line), in)) {
+    while (in != NULL && fgets(line, sizeof line, in) != NULL) {
         const char *name = line + (line[0] == '#');
         size_t i;
 
@@ -361,7 +361,7 @@ static void test_sample(void)
             continue;
         }
         seen++;
-        for (i = 0; i < EXAMPLES && !strstr(name, examples[i]); i++) {
+        for (i = 0; i < EXAMPLES && strstr(name, examples[i]) == NULL; i++) {
         }
         if (i == EXAMPLES && line[0] == '#') {
             fputs(name, out);
@@ -386,7 +386,7 @@ static void test_sample(void)
     shown->ingest.networks = s->ingest.networks;
     shown->ingest.ports = s->ingest.ports;
     shown->upload_origins = s->upload_origins;
-    ok(memcmp(s, shown, sizeof(*s)) == 0, "what the sample shows as defaults are the defaults");
+    ok(memcmp(s, shown, sizeof *s) == 0, "what the sample shows as defaults are the defaults");
 }
 
 int main(void)

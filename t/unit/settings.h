@@ -1,6 +1,5 @@
 /*
- * What the programs about settings have in common: a folder of their own, and settings to begin
- * with.
+ * What the programs about settings share: a folder of their own, and settings to begin with.
  */
 #ifndef MDL_T_UNIT_SETTINGS_H
 #define MDL_T_UNIT_SETTINGS_H
@@ -41,7 +40,7 @@ static inline void remove_folder(void)
     int i;
 
     apr_match_glob(path_of("*"), &names, pool);
-    for (i = 0; names && i < names->nelts; i++) {
+    for (i = 0; names != NULL && i < names->nelts; i++) {
         unlink(path_of(APR_ARRAY_IDX(names, i, const char *)));
     }
     rmdir(folder);
@@ -57,7 +56,7 @@ static inline int takes(const char *name, const char *word)
     return set(mdl_settings_create(pool), name, word) == NULL;
 }
 
-/* Settings against which nothing can be said. */
+/* Settings without a problem. */
 static inline mdl_settings_t *good(void)
 {
     static const char *const words[][2] = {
@@ -73,13 +72,13 @@ static inline mdl_settings_t *good(void)
     mdl_settings_t *settings = mdl_settings_create(pool);
     size_t i;
 
-    for (i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+    for (i = 0; i < sizeof words / sizeof words[0]; i++) {
         set(settings, words[i][0], words[i][1]);
     }
     return settings;
 }
 
-/* All problems, one a line. */
+/* All problems, one on each line. */
 static inline const char *problems_of(mdl_settings_t *settings)
 {
     apr_array_header_t *problems = apr_array_make(pool, 4, sizeof(const char *));
@@ -101,20 +100,20 @@ static inline int lines_of(const char *text)
 {
     int lines = *text != '\0';
 
-    for (; *text; text++) {
+    for (; *text != '\0'; text++) {
         lines += *text == '\n';
     }
     return lines;
 }
 
-/** Begins the program and makes its folder. */
+/** Begins the program: makes its pool and its folder. */
 static inline void begin(void)
 {
     const char *base = getenv("TMPDIR");
 
     pool = tap_begin();
-    snprintf(folder, sizeof(folder), "%s/mdl-settings-XXXXXX", base ? base : "/tmp");
-    if (!mkdtemp(folder)) {
+    snprintf(folder, sizeof folder, "%s/mdl-settings-XXXXXX", base != NULL ? base : "/tmp");
+    if (mkdtemp(folder) == NULL) {
         perror(folder);
         exit(1);
     }

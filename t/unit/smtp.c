@@ -10,7 +10,7 @@
 #include <apr_atomic.h>
 #include <apr_thread_proc.h>
 
-/* The real server. */
+/* --- the real server --- */
 
 typedef struct {
     pid_t pid;
@@ -56,7 +56,7 @@ static int start_peer(peer_t *peer, apr_pool_t *p)
     peer->input = to[1];
     peer->ca_file = certificate;
     answer = fdopen(from[0], "r");
-    if (!fgets(line, sizeof(line), answer)) {
+    if (fgets(line, sizeof line, answer) == NULL) {
         line[0] = '\0';
     }
     count = sscanf(line, "%d %d %d %d", &peer->plain, &peer->clear, &peer->starttls, &peer->smtps);
@@ -82,7 +82,7 @@ static int logged(const char *text, apr_pool_t *p)
     return strstr(slurp(in_folder("log", p), p), text) != NULL;
 }
 
-/** How many messages the server took, and over how many connections. */
+/* How many messages the server took, and over how many connections. */
 static void count_log(const char *listener, int *mails, int *connections, apr_pool_t *p)
 {
     const char *prefix = apr_pstrcat(p, listener, " mail ", NULL);
@@ -91,7 +91,8 @@ static void count_log(const char *listener, int *mails, int *connections, apr_po
     char *state;
 
     *mails = *connections = 0;
-    for (char *line = apr_strtok(log, "\n", &state); line; line = apr_strtok(NULL, "\n", &state)) {
+    for (char *line = apr_strtok(log, "\n", &state); line != NULL;
+         line = apr_strtok(NULL, "\n", &state)) {
         if (strncmp(line, prefix, strlen(prefix)) == 0) {
             int port = atoi(line + strlen(prefix));
 
@@ -145,7 +146,7 @@ static void smtp_answers(const peer_t *peer, apr_pool_t *p)
     mdl_mailer_t *mailer = mailer_of(&config, p);
     const char *detail;
 
-    for (apr_size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+    for (apr_size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         is_int(send_to(mailer, answers[i].to, &detail, p), answers[i].outcome, answers[i].name);
     }
     send_to(mailer, "rcpt550@x.test", &detail, p);
@@ -164,7 +165,7 @@ static void smtp_refusals(const peer_t *peer, apr_pool_t *p)
     const char *detail;
 
     count_log("plain", &mails, &connections, p);
-    for (apr_size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+    for (apr_size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         is_int(send_to(mailer, bad[i], &detail, p), MDL_MAIL_FAILED, "a bad recipient is failed");
         is_int(mdl_mailer_send(mailer, bad[i], TO, MESSAGE, strlen(MESSAGE), &detail, p),
                MDL_MAIL_FAILED, "and a bad sender");
@@ -246,7 +247,7 @@ static void smtp_clear(const peer_t *peer, apr_pool_t *p)
            "without a password TLS is only tried");
 }
 
-/* The mock server: breaks connections where a real one won't on demand. */
+/* --- the mock server: breaks connections where a real one won't on demand --- */
 
 typedef enum {
     MOCK_DROPS_AT_RCPT,
@@ -274,7 +275,7 @@ static void say(FILE *client, const char *line)
     fflush(client);
 }
 
-/** Waits until the client has gone. */
+/* Waits until the client has gone. */
 static void fall_silent(mock_t *mock, FILE *client)
 {
     apr_atomic_set32(&mock->silent, 1);
@@ -282,13 +283,13 @@ static void fall_silent(mock_t *mock, FILE *client)
     }
 }
 
-/** Reads the message; 0 when the connection is to be dropped. */
+/* Reads the message; 0 when the connection is to be dropped. */
 static int mock_data(mock_t *mock, FILE *client)
 {
     char line[1024];
 
     say(client, "354 go on\r\n");
-    while (fgets(line, sizeof(line), client) && strcmp(line, ".\r\n") != 0) {
+    while (fgets(line, sizeof line, client) != NULL && strcmp(line, ".\r\n") != 0) {
     }
     if (mock->behaviour == MOCK_DROPS_AFTER_MESSAGE) {
         return 0;
@@ -320,7 +321,7 @@ static void mock_session(mock_t *mock, FILE *client)
         return;
     }
     say(client, "220 mock.test\r\n");
-    while (fgets(line, sizeof(line), client)) {
+    while (fgets(line, sizeof line, client) != NULL) {
         if (strncmp(line, "MAIL", 4) == 0 && ++mails == 2 &&
             mock->behaviour == MOCK_DROPS_SECOND_MAIL) {
             return;
@@ -359,8 +360,8 @@ static void *APR_THREAD_FUNC mock_main(apr_thread_t *thread, void *data)
 static mock_t *start_mock(mock_behaviour_t behaviour, apr_pool_t *p)
 {
     struct sockaddr_in address = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    socklen_t length = sizeof(address);
-    mock_t *mock = apr_pcalloc(p, sizeof(*mock));
+    socklen_t length = sizeof address;
+    mock_t *mock = apr_pcalloc(p, sizeof *mock);
 
     mock->behaviour = behaviour;
     mock->listener = socket(AF_INET, SOCK_STREAM, 0);
@@ -374,7 +375,7 @@ static mock_t *start_mock(mock_behaviour_t behaviour, apr_pool_t *p)
     return mock;
 }
 
-/** Call it when the mailer's pool is destroyed: a kept connection would keep the thread. */
+/* Call it when the mailer's pool is destroyed: a kept connection would keep the thread. */
 static void end_mock(mock_t *mock)
 {
     apr_status_t rv;
@@ -389,7 +390,7 @@ static int mock_is_silent(void *baton)
     return (int)apr_atomic_read32(&((mock_t *)baton)->silent);
 }
 
-/** Sends so many messages to a mock; returns the last outcome. */
+/* Sends so many messages to a mock; returns the last outcome. */
 static mdl_mail_outcome_t send_to_mock(mock_t *mock, int count, const char **detail, apr_pool_t *p)
 {
     mdl_mail_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);

@@ -25,10 +25,10 @@ static const char *output_of(const char *command)
     FILE *program = popen(command, "r");
     char line[256] = "";
 
-    if (!program || !fgets(line, sizeof(line), program)) {
+    if (program == NULL || fgets(line, sizeof line, program) == NULL) {
         line[0] = '\0';
     }
-    if (program) {
+    if (program != NULL) {
         pclose(program);
     }
     line[strcspn(line, " \r\n")] = '\0';
@@ -77,10 +77,10 @@ static int holds(const char *path, const char *data, apr_size_t length)
 {
     char *bytes = malloc(length + 1);
     FILE *file = fopen(path, "rb");
-    int same = bytes && file && fread(bytes, 1, length + 1, file) == length &&
+    int same = bytes != NULL && file != NULL && fread(bytes, 1, length + 1, file) == length &&
                memcmp(bytes, data, length) == 0;
 
-    if (file) {
+    if (file != NULL) {
         fclose(file);
     }
     free(bytes);
@@ -92,10 +92,10 @@ static int entries(const char *path)
     DIR *dir = opendir(path);
     int count = -2; /* "." and ".." */
 
-    while (dir && readdir(dir)) {
+    while (dir != NULL && readdir(dir) != NULL) {
         count++;
     }
-    if (dir) {
+    if (dir != NULL) {
         closedir(dir);
     }
     return count;
@@ -175,12 +175,12 @@ static void names_are_ours(void)
     int refused = 0;
     int removed = 0;
 
-    for (apr_size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+    for (apr_size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         refused += mdl_partial_open(&partial, storage, bad[i], NULL, NULL, p) == APR_EINVAL &&
-                   !partial;
+                   partial == NULL;
         removed += mdl_partial_remove(storage, bad[i], p) != APR_EINVAL;
     }
-    is_int(refused, sizeof(bad) / sizeof(*bad), "an id that could be a path is refused");
+    is_int(refused, sizeof bad / sizeof *bad, "an id that could be a path is refused");
     is_int(removed, 0, "also for removal");
     ok(!mdl_storage_path(storage, "../../../../etc/passwd", p),
        "a digest that is none has no path");
@@ -545,8 +545,8 @@ int main(void)
 
     p = tap_begin();
     umask(0);
-    apr_snprintf(folder, sizeof(folder), "%s/mdl-storage-XXXXXX", tmp ? tmp : "/tmp");
-    if (!mkdtemp(folder)) {
+    apr_snprintf(folder, sizeof folder, "%s/mdl-storage-XXXXXX", tmp != NULL ? tmp : "/tmp");
+    if (mkdtemp(folder) == NULL) {
         printf("Bail out! no temporary folder\n");
         return 2;
     }

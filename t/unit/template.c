@@ -213,7 +213,7 @@ static void write_file(const char *path, const char *bytes, apr_size_t length)
 {
     FILE *file = fopen(path, "wb");
 
-    if (!file || fwrite(bytes, 1, length, file) != length || fclose(file) != 0) {
+    if (file == NULL || fwrite(bytes, 1, length, file) != length || fclose(file) != 0) {
         printf("# %s can't be written\n", path);
     }
 }
@@ -221,13 +221,13 @@ static void write_file(const char *path, const char *bytes, apr_size_t length)
 static void files(apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");
-    char *folder = apr_pstrcat(p, temp ? temp : "/tmp", "/template-XXXXXX", NULL);
+    char *folder = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/template-XXXXXX", NULL);
     char *large = apr_palloc(p, 1024 * 1024 + 1);
     const char *why = NULL;
     const char *path;
     mdl_template_file_t file = {NULL, NULL};
 
-    if (!mkdtemp(folder)) {
+    if (mkdtemp(folder) == NULL) {
         ok(0, "a temporary folder can be made");
         return;
     }
@@ -252,13 +252,13 @@ static void files(apr_pool_t *p)
     rmdir(folder);
 }
 
-/** The text between <style> and </style>. */
+/* The text between <style> and </style>. */
 static const char *style_of(const char *page, apr_pool_t *p)
 {
     const char *begin = strstr(page, "<style>");
-    const char *end = begin ? strstr(begin, "</style>") : NULL;
+    const char *end = begin != NULL ? strstr(begin, "</style>") : NULL;
 
-    if (!end || strstr(end, "<style")) {
+    if (end == NULL || strstr(end, "<style") != NULL) {
         return NULL;
     }
     return apr_pstrmemdup(p, begin, (apr_size_t)(end - begin));

@@ -95,7 +95,7 @@ static void keep(const char *file, int line, mdl_log_level_t level, apr_status_t
 {
     (void)file;
     (void)level;
-    apr_cpystrn(logged, message, sizeof(logged));
+    apr_cpystrn(logged, message, sizeof logged);
     logged_line = line;
     logged_rv = rv;
 }

@@ -47,7 +47,7 @@ static mdl_zip_t *plan_of(apr_pool_t *p, int n, const apr_int64_t *sizes)
     return zip;
 }
 
-/* --- bytes ------------------------------------------------------------------------------------ */
+/* --- bytes --- */
 
 static const char *const contents[] = {"one", "", "the third file", ""};
 #define FILES 4
@@ -138,7 +138,7 @@ static void test_empty(apr_pool_t *p)
     ok(memcmp(header_at(zip, 0, p), "PK\5\6\0\0\0\0\0\0\0\0", 12) == 0, "that counts nothing");
 }
 
-/* --- ZIP64 ------------------------------------------------------------------------------------ */
+/* --- ZIP64 --- */
 
 #define LARGEST APR_INT64_C(0xfffffffe) /* what 32 bits can say, for all of them set is a sign */
 
@@ -237,7 +237,7 @@ static void test_many(apr_pool_t *p)
     }
 }
 
-/* --- times ------------------------------------------------------------------------------------ */
+/* --- times --- */
 
 static unsigned date_of(apr_time_t when, apr_pool_t *p)
 {
@@ -259,7 +259,7 @@ static void test_times(apr_pool_t *p)
     is_int(date_of(apr_time_from_sec(APR_INT64_C(4354819200)), p), last, "and what comes after");
 }
 
-/* --- names ------------------------------------------------------------------------------------ */
+/* --- names --- */
 
 static const char *name_of(const char *filename, apr_pool_t *p)
 {

@@ -32,7 +32,7 @@ static void fetch_decide(mdl_http_fetch_t *fetch, mdl_http_result_t result, cons
     mdl_http_transfer_decide(&fetch->transfer, result, detail);
 }
 
-/* --- The response -------------------------------------------------------------------------- */
+/* --- the response --- */
 
 static int is_redirect(long status)
 {
@@ -123,7 +123,7 @@ static size_t fetch_on_body(char *data, size_t unit, size_t count, void *baton)
     return fetch->transfer.detail != NULL ? 0 : size;
 }
 
-/* --- A fetch: transfers until there is a result -------------------------------------------- */
+/* --- A fetch: transfers until there is a result --- */
 
 static int set_range(mdl_http_transfer_t *transfer)
 {
@@ -216,10 +216,10 @@ mdl_http_fetch_t *mdl_http_fetch(mdl_http_client_t *client, const char *url, apr
     mdl_http_transfer_t *transfer = &fetch->transfer;
 
     mdl_http_transfer_init(transfer, client, NULL, pool);
-    transfer->judge = fetch_on_head;
-    transfer->body = fetch_on_body;
-    transfer->ended = fetch_on_ended;
-    transfer->report = fetch_on_report;
+    transfer->on_head = fetch_on_head;
+    transfer->on_body = fetch_on_body;
+    transfer->on_ended = fetch_on_ended;
+    transfer->on_report = fetch_on_report;
     fetch->callbacks = *callbacks;
     fetch->baton = baton;
     if (offset > 0 && mdl_http_etag_is_strong(etag)) {

@@ -29,7 +29,7 @@ static mdl_http_post_t *post_of(mdl_http_transfer_t *transfer)
 /* RFC 9110 section 10.2.3.  A date is not accepted: it is rare and needs clocks that agree. */
 static int retry_after_parse(const char *text)
 {
-    apr_size_t digits = text ? strspn(text, "0123456789") : 0;
+    apr_size_t digits = text != NULL ? strspn(text, "0123456789") : 0;
 
     if (digits == 0 || text[digits] != '\0') {
         return -1;
@@ -72,7 +72,7 @@ static size_t post_on_body(char *data, size_t unit, size_t count, void *baton)
             post->room = post->room ? post->room * 2 : FIRST_ROOM;
         }
         larger = apr_palloc(post->transfer.pool, post->room);
-        if (post->body) {
+        if (post->body != NULL) {
             memcpy(larger, post->body, post->answer.length);
         }
         post->body = larger;
@@ -94,7 +94,7 @@ static void post_on_report(mdl_http_transfer_t *transfer)
 
     post->answer.result = transfer->result;
     post->answer.detail = transfer->detail;
-    if (post->body) {
+    if (post->body != NULL) {
         post->body[post->answer.length] = '\0';
         post->answer.body = post->body;
     }
@@ -120,14 +120,14 @@ mdl_http_post_t *mdl_http_post(mdl_http_client_t *client, const mdl_http_policy_
                                void *baton)
 {
     apr_pool_t *pool = mdl_http_transfer_pool(client, "mdl_http_post");
-    mdl_http_post_t *post = apr_pcalloc(pool, sizeof(*post));
+    mdl_http_post_t *post = apr_pcalloc(pool, sizeof *post);
     mdl_http_transfer_t *transfer = &post->transfer;
 
     mdl_http_transfer_init(transfer, client, policy, pool);
-    transfer->judge = post_on_head;
-    transfer->body = post_on_body;
-    transfer->ended = post_on_ended;
-    transfer->report = post_on_report;
+    transfer->on_head = post_on_head;
+    transfer->on_body = post_on_body;
+    transfer->on_ended = post_on_ended;
+    transfer->on_report = post_on_report;
     post->done = done;
     post->baton = baton;
     post->credential = apr_pstrdup(pool, request->credential);

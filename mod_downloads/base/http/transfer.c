@@ -22,21 +22,21 @@ struct mdl_http_client_t {
     mdl_http_transfer_t *failed; /* could not begin; reported by the next run, oldest first */
 };
 
-/* --- The address --------------------------------------------------------------------------- */
+/* --- the address --- */
 
 static int ip_allowed(const mdl_http_policy_t *policy, int family, const void *ip)
 {
     apr_sockaddr_t address;
 
-    memset(&address, 0, sizeof(address));
+    memset(&address, 0, sizeof address);
     if (family == AF_INET) {
         address.family = APR_INET;
         address.ipaddr_ptr = &address.sa.sin.sin_addr;
-        address.ipaddr_len = sizeof(address.sa.sin.sin_addr);
+        address.ipaddr_len = sizeof address.sa.sin.sin_addr;
     } else if (family == AF_INET6) {
         address.family = APR_INET6;
         address.ipaddr_ptr = &address.sa.sin6.sin6_addr;
-        address.ipaddr_len = sizeof(address.sa.sin6.sin6_addr);
+        address.ipaddr_len = sizeof address.sa.sin6.sin6_addr;
     } else {
         return 0;
     }
@@ -65,7 +65,7 @@ static curl_socket_t on_open_socket(void *baton, curlsocktype purpose,
 void mdl_http_transfer_decide(mdl_http_transfer_t *transfer, mdl_http_result_t result,
                               const char *detail)
 {
-    if (!transfer->detail) {
+    if (transfer->detail == NULL) {
         transfer->result = result;
         transfer->detail = detail;
     }
@@ -82,12 +82,12 @@ static void transfer_decide_forbidden(mdl_http_transfer_t *transfer, const char 
     curl_free(host);
 }
 
-/* The socket callback is silent on a connection that is used again; this one is not. */
+/* The socket callback is not called for a connection that is used again; this one is. */
 static int on_connected(void *baton, char *remote, char *local, int remote_port, int local_port)
 {
     mdl_http_transfer_t *transfer = baton;
     unsigned char ip[sizeof(struct in6_addr)];
-    int family = strchr(remote, ':') ? AF_INET6 : AF_INET;
+    int family = strchr(remote, ':') != NULL ? AF_INET6 : AF_INET;
 
     (void)local;
     (void)remote_port;
@@ -99,10 +99,10 @@ static int on_connected(void *baton, char *remote, char *local, int remote_port,
     return CURL_PREREQFUNC_OK;
 }
 
-/* --- One request and its answer ------------------------------------------------------------ */
+/* --- one request and its answer --- */
 
 /*
- * Returning less than size ends the transfer.  That costs the connection, but the body of an error
+ * Returning less than size ends the transfer.  That closes the connection, but the body of an error
  * or of a redirect may be endless.
  */
 static size_t on_header(char *data, size_t unit, size_t count, void *baton)
@@ -124,12 +124,12 @@ static size_t on_header(char *data, size_t unit, size_t count, void *baton)
         return size;
     }
     transfer->answered = 1;
-    return transfer->judge(transfer) && !transfer->detail ? size : 0;
+    return transfer->on_head(transfer) && transfer->detail == NULL ? size : 0;
 }
 
 void mdl_http_transfer_end(mdl_http_transfer_t *transfer)
 {
-    if (transfer->easy) {
+    if (transfer->easy != NULL) {
         curl_multi_remove_handle(transfer->client->multi, transfer->easy);
         curl_easy_cleanup(transfer->easy);
         transfer->easy = NULL;
@@ -142,17 +142,17 @@ int mdl_http_transfer_header(mdl_http_transfer_t *transfer, const char *line)
 {
     struct curl_slist *longer = curl_slist_append(transfer->headers, line);
 
-    if (longer) {
+    if (longer != NULL) {
         transfer->headers = longer;
     }
     return longer != NULL;
 }
 
-static int set_guards(CURL *easy, mdl_http_transfer_t *transfer)
+static int transfer_set_guards(CURL *easy, mdl_http_transfer_t *transfer)
 {
     const char *schemes = transfer->policy->allow_http ? "http,https" : "https";
 
-    /* NULL would take a proxy from the environment, and a proxy would connect for us. */
+    /* NULL would use a proxy from the environment, which would connect where we must not. */
     return curl_easy_setopt(easy, CURLOPT_PROXY, "") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_NOPROXY, "*") == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, schemes) == CURLE_OK &&
@@ -162,7 +162,7 @@ static int set_guards(CURL *easy, mdl_http_transfer_t *transfer)
            curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_2) == CURLE_OK &&
-           (!transfer->policy->ca_file ||
+           (transfer->policy->ca_file == NULL ||
             curl_easy_setopt(easy, CURLOPT_CAINFO, transfer->policy->ca_file) == CURLE_OK) &&
            curl_easy_setopt(easy, CURLOPT_OPENSOCKETFUNCTION, on_open_socket) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_OPENSOCKETDATA, transfer) == CURLE_OK &&
@@ -170,7 +170,7 @@ static int set_guards(CURL *easy, mdl_http_transfer_t *transfer)
            curl_easy_setopt(easy, CURLOPT_PREREQDATA, transfer) == CURLE_OK;
 }
 
-static int set_limits(CURL *easy, mdl_http_transfer_t *transfer)
+static int transfer_set_limits(CURL *easy, mdl_http_transfer_t *transfer)
 {
     const mdl_http_policy_t *policy = transfer->policy;
     long left = transfer->deadline ? (long)((transfer->deadline - apr_time_now()) / 1000) : 0;
@@ -179,7 +179,7 @@ static int set_limits(CURL *easy, mdl_http_transfer_t *transfer)
     if (transfer->deadline && left < 1) {
         left = 1;
     }
-    /* Without QUICK_EXIT a name server that is silent holds up every transfer of this thread. */
+    /* Without QUICK_EXIT a silent name server would hold up all transfers of this thread. */
     return curl_easy_setopt(easy, CURLOPT_TIMEOUT_MS, left) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT, (long)policy->connect_timeout_s) ==
                CURLE_OK &&
@@ -194,7 +194,7 @@ static int set_limits(CURL *easy, mdl_http_transfer_t *transfer)
            curl_easy_setopt(easy, CURLOPT_TCP_KEEPINTVL, KEEPALIVE_S) == CURLE_OK;
 }
 
-static int set_request(CURL *easy, mdl_http_transfer_t *transfer)
+static int transfer_set_request(CURL *easy, mdl_http_transfer_t *transfer)
 {
     return curl_easy_setopt(easy, CURLOPT_CURLU, transfer->url) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_PRIVATE, transfer) == CURLE_OK &&
@@ -202,11 +202,11 @@ static int set_request(CURL *easy, mdl_http_transfer_t *transfer)
            curl_easy_setopt(easy, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_HEADERFUNCTION, on_header) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_HEADERDATA, transfer) == CURLE_OK &&
-           curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, transfer->body) == CURLE_OK &&
+           curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, transfer->on_body) == CURLE_OK &&
            curl_easy_setopt(easy, CURLOPT_WRITEDATA, transfer) == CURLE_OK;
 }
 
-/* A new handle each time: one that is used again keeps parts of the URL before. */
+/* A new handle each time: one that is used again keeps parts of the previous URL. */
 void mdl_http_transfer_begin(mdl_http_transfer_t *transfer,
                              int (*more)(mdl_http_transfer_t *transfer))
 {
@@ -214,9 +214,9 @@ void mdl_http_transfer_begin(mdl_http_transfer_t *transfer,
     transfer->refused_ip[0] = '\0';
     transfer->header_bytes = 0;
     transfer->easy = curl_easy_init();
-    if (!transfer->easy || !set_guards(transfer->easy, transfer) ||
-        !set_limits(transfer->easy, transfer) || !set_request(transfer->easy, transfer) ||
-        !more(transfer) ||
+    if (transfer->easy == NULL || !transfer_set_guards(transfer->easy, transfer) ||
+        !transfer_set_limits(transfer->easy, transfer) ||
+        !transfer_set_request(transfer->easy, transfer) || !more(transfer) ||
         curl_easy_setopt(transfer->easy, CURLOPT_HTTPHEADER, transfer->headers) != CURLE_OK ||
         curl_multi_add_handle(transfer->client->multi, transfer->easy) != CURLM_OK) {
         mdl_http_transfer_decide(transfer, MDL_HTTP_UNAVAILABLE, "A transfer could not be set up.");
@@ -229,7 +229,7 @@ void mdl_http_transfer_decide_by_code(mdl_http_transfer_t *transfer, CURLcode co
     curl_off_t connected = 0;
 
     curl_easy_getinfo(transfer->easy, CURLINFO_CONNECT_TIME_T, &connected);
-    /* A connection that is cut within the headers is no error to libcurl. */
+    /* To libcurl a connection that is cut within the headers is no error. */
     if (code == CURLE_OK && !transfer->answered) {
         mdl_http_transfer_decide(transfer, MDL_HTTP_UNAVAILABLE, "The source's answer was cut.");
     } else if (code == CURLE_OK) {
@@ -246,10 +246,10 @@ void mdl_http_transfer_decide_by_code(mdl_http_transfer_t *transfer, CURLcode co
     }
 }
 
-static void http_transfer_report(mdl_http_transfer_t *transfer)
+static void transfer_report(mdl_http_transfer_t *transfer)
 {
     mdl_http_transfer_end(transfer);
-    transfer->report(transfer);
+    transfer->on_report(transfer);
     apr_pool_destroy(transfer->pool);
 }
 
@@ -258,10 +258,10 @@ static apr_status_t transfer_cleanup(void *data)
     mdl_http_transfer_t *transfer = data;
     mdl_http_transfer_t **link = &transfer->client->failed;
 
-    while (*link && *link != transfer) {
+    while (*link != NULL && *link != transfer) {
         link = &(*link)->next_failed;
     }
-    if (*link) {
+    if (*link != NULL) {
         *link = transfer->next_failed;
     }
     mdl_http_transfer_end(transfer);
@@ -283,18 +283,18 @@ void mdl_http_transfer_init(mdl_http_transfer_t *transfer, mdl_http_client_t *cl
 {
     transfer->pool = pool;
     transfer->client = client;
-    transfer->policy = policy ? policy : client->policy;
+    transfer->policy = policy != NULL ? policy : client->policy;
     if (transfer->policy->total_timeout_s > 0) {
         transfer->deadline = apr_time_now() + apr_time_from_sec(transfer->policy->total_timeout_s);
     }
     apr_pool_cleanup_register(pool, transfer, transfer_cleanup, apr_pool_cleanup_null);
 }
 
-static void append_failed(mdl_http_transfer_t *transfer)
+static void transfer_append_failed(mdl_http_transfer_t *transfer)
 {
     mdl_http_transfer_t **end = &transfer->client->failed;
 
-    while (*end) {
+    while (*end != NULL) {
         end = &(*end)->next_failed;
     }
     *end = transfer;
@@ -312,12 +312,12 @@ void mdl_http_transfer_start(mdl_http_transfer_t *transfer, const char *url,
     } else {
         mdl_http_transfer_decide(transfer, result, "The URL is not one that may be called.");
     }
-    if (transfer->detail) {
-        append_failed(transfer);
+    if (transfer->detail != NULL) {
+        transfer_append_failed(transfer);
     }
 }
 
-/* --- The client ---------------------------------------------------------------------------- */
+/* --- the client --- */
 
 static apr_status_t global_cleanup(void *data)
 {
@@ -349,12 +349,12 @@ apr_status_t mdl_http_client_create(mdl_http_client_t **client, const mdl_http_p
     apr_pool_t *pool;
     CURLM *multi = curl_multi_init();
 
-    if (!multi) {
+    if (multi == NULL) {
         return APR_ENOMEM;
     }
     apr_pool_create(&pool, p);
     apr_pool_tag(pool, "mdl_http_client");
-    *client = apr_pcalloc(pool, sizeof(**client));
+    *client = apr_pcalloc(pool, sizeof **client);
     (*client)->pool = pool;
     (*client)->policy = policy;
     (*client)->multi = multi;
@@ -363,17 +363,17 @@ apr_status_t mdl_http_client_create(mdl_http_client_t **client, const mdl_http_p
 }
 
 /* A done() may begin a transfer that fails as well: that one is the next run's. */
-static void report_failed(mdl_http_client_t *client)
+static void client_report_failed(mdl_http_client_t *client)
 {
     mdl_http_transfer_t *failed = client->failed;
 
     client->failed = NULL;
-    while (failed) {
+    while (failed != NULL) {
         mdl_http_transfer_t *transfer = failed;
 
         failed = transfer->next_failed;
         transfer->next_failed = NULL;
-        http_transfer_report(transfer);
+        transfer_report(transfer);
     }
 }
 
@@ -382,8 +382,8 @@ void mdl_http_client_run(mdl_http_client_t *client, int timeout_ms)
     CURLMsg *message;
     int running, left;
 
-    curl_multi_poll(client->multi, NULL, 0, client->failed ? 0 : timeout_ms, NULL);
-    report_failed(client);
+    curl_multi_poll(client->multi, NULL, 0, client->failed != NULL ? 0 : timeout_ms, NULL);
+    client_report_failed(client);
     curl_multi_perform(client->multi, &running);
     while ((message = curl_multi_info_read(client->multi, &left)) != NULL) {
         char *found = NULL;
@@ -394,9 +394,9 @@ void mdl_http_client_run(mdl_http_client_t *client, int timeout_ms)
 
             curl_easy_getinfo(message->easy_handle, CURLINFO_PRIVATE, &found);
             transfer = (mdl_http_transfer_t *)(void *)found;
-            transfer->ended(transfer, code);
-            if (transfer->detail) {
-                http_transfer_report(transfer);
+            transfer->on_ended(transfer, code);
+            if (transfer->detail != NULL) {
+                transfer_report(transfer);
             }
         }
     }

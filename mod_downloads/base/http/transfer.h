@@ -1,6 +1,6 @@
 /*
- * One request and its answer on a client's multi handle, under the guards of base/http/client.h:
- * what fetches and posts have in common.  For base/http_*.c alone.
+ * One request and its response on a client's multi handle, under the guards of base/http/client.h:
+ * what fetches and posts have in common.  For base/http alone.
  */
 #ifndef MDL_BASE_HTTP_TRANSFER_H
 #define MDL_BASE_HTTP_TRANSFER_H
@@ -14,23 +14,24 @@
 typedef struct mdl_http_transfer_t mdl_http_transfer_t;
 
 struct mdl_http_transfer_t {
-    apr_pool_t *pool; /* its own, of the client; destroyed behind report */
+    apr_pool_t *pool; /* its own, under the client's; destroyed after report */
     mdl_http_client_t *client;
     const mdl_http_policy_t *policy;
     apr_time_t deadline; /* 0: none */
     CURLU *url;
     mdl_http_transfer_t *next_failed;
 
-    /** The headers of the final response are complete: whether the body is taken. */
-    int (*judge)(mdl_http_transfer_t *transfer);
+    /** Returns whether the body is accepted, once the headers of the final response are complete.
+     */
+    int (*on_head)(mdl_http_transfer_t *transfer);
     /** libcurl's write callback, whose baton is the transfer. */
-    size_t (*body)(char *data, size_t unit, size_t count, void *transfer);
-    /** It has ended: decides, or begins anew. */
-    void (*ended)(mdl_http_transfer_t *transfer, CURLcode code);
-    /** Tells the caller the result. */
-    void (*report)(mdl_http_transfer_t *transfer);
+    size_t (*on_body)(char *data, size_t unit, size_t count, void *transfer);
+    /** Decides the result once the request has ended, or begins another one. */
+    void (*on_ended)(mdl_http_transfer_t *transfer, CURLcode code);
+    /** Tells the result to the caller. */
+    void (*on_report)(mdl_http_transfer_t *transfer);
 
-    /* Of the request that is under way. */
+    /* Of the running request. */
     CURL *easy;
     struct curl_slist *headers;
     int answered;                      /* the final response's headers are complete */
@@ -41,33 +42,34 @@ struct mdl_http_transfer_t {
     mdl_http_result_t result;
 };
 
-/** Fills in a transfer that lives in pool (a pool of the client's that it is to own), which from
-    then on ends with it. */
+/** Initializes a transfer that lives in pool, one of mdl_http_transfer_pool, and is ended when the
+   pool is destroyed.  policy is kept; NULL: the client's. */
 void mdl_http_transfer_init(mdl_http_transfer_t *transfer, mdl_http_client_t *client,
                             const mdl_http_policy_t *policy, apr_pool_t *pool);
 
-/** A pool for a transfer. */
+/** Makes the pool of a transfer. */
 apr_pool_t *mdl_http_transfer_pool(mdl_http_client_t *client, const char *tag);
 
-/** Decides the result, unless that was done before. */
+/** Decides the result, unless it is decided already. */
 void mdl_http_transfer_decide(mdl_http_transfer_t *transfer, mdl_http_result_t result,
                               const char *detail);
 
-/** Decides by what libcurl says, when it was no success. */
+/** Decides by libcurl's code, unless that is success. */
 void mdl_http_transfer_decide_by_code(mdl_http_transfer_t *transfer, CURLcode code);
 
-/** Adds a request header before a begin. */
+/** Adds a header to the request that is about to begin; 0 without memory. */
 int mdl_http_transfer_header(mdl_http_transfer_t *transfer, const char *line);
 
-/** Makes the handle, with every guard, and hands it to more for what is the request's own; then it
-    runs.  Decides when that fails. */
+/** Begins a request: makes its handle with all guards, which more() completes; it returns 0 when
+   that fails.  A failure decides the result. */
 void mdl_http_transfer_begin(mdl_http_transfer_t *transfer,
                              int (*more)(mdl_http_transfer_t *transfer));
 
-/** Ends the request that is under way. */
+/** Ends the running request. */
 void mdl_http_transfer_end(mdl_http_transfer_t *transfer);
 
-/** Checks a URL and begins with it.  What that decides already is reported by the next run. */
+/** Checks a URL and begins a request to it.  A failure is reported by the next mdl_http_client_run.
+ */
 void mdl_http_transfer_start(mdl_http_transfer_t *transfer, const char *url,
                              int (*more)(mdl_http_transfer_t *transfer));
 

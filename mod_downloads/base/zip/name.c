@@ -49,7 +49,7 @@ static char *utf8_put(char *to, apr_uint32_t c)
     return to;
 }
 
-/* --- safe names ------------------------------------------------------------------------------- */
+/* --- safe names --- */
 
 /* Separators and characters that Windows refuses, those that disturb, and noncharacters. */
 static int is_unsafe(apr_uint32_t c)
@@ -116,7 +116,7 @@ static const char *name_make_safe(const char *filename, apr_pool_t *p)
     return is_device(name) ? apr_pstrcat(p, "_", name, NULL) : name;
 }
 
-/* --- doubles ---------------------------------------------------------------------------------- */
+/* --- duplicates --- */
 
 static apr_size_t extension_length(const char *name)
 {

@@ -46,7 +46,7 @@ static apr_status_t upload_write_close(mdl_upload_write_t *write)
     return partial != NULL ? mdl_partial_keep(partial) : APR_SUCCESS;
 }
 
-/* To begin. */
+/* --- beginning --- */
 
 static apr_status_t upload_find_live_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -158,7 +158,7 @@ apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p)
     return rv;
 }
 
-/* The bytes. */
+/* --- the bytes --- */
 
 apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data, apr_size_t length)
 {
@@ -186,7 +186,7 @@ void mdl_upload_write_cut(mdl_upload_write_t *write)
     upload_write_close(write);
 }
 
-/* To end. */
+/* --- ending --- */
 
 static apr_status_t upload_write_check(mdl_upload_write_t *write)
 {

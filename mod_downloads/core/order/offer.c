@@ -54,7 +54,7 @@ static apr_int64_t minute_of(apr_time_t when)
     return when / apr_time_from_sec(60);
 }
 
-/* Gathering. */
+/* --- gathering --- */
 
 static int left_of(const mdl_order_file_t *file)
 {
@@ -121,7 +121,7 @@ static void take_assignment(content_t *content, const mdl_assignment_t *assignme
     content->pending += assignment->license_keys_pending;
 }
 
-/* Showing. */
+/* --- showing --- */
 
 static void add_limit(mdl_json_t *object, const file_offer_t *offer)
 {

@@ -11,9 +11,9 @@
 
 #define MAX_CREDENTIALS_SIZE 1024
 
-static int settings_check_has_control_character(const char *text)
+static int has_control_character(const char *text)
 {
-    for (; *text; text++) {
+    for (; *text != '\0'; text++) {
         if (apr_iscntrl(*text)) {
             return 1;
         }
@@ -21,7 +21,7 @@ static int settings_check_has_control_character(const char *text)
     return 0;
 }
 
-static void settings_check_add_problem(apr_array_header_t *problems, const char *sentence)
+static void problem_add(apr_array_header_t *problems, const char *sentence)
 {
     APR_ARRAY_PUSH(problems, const char *) = sentence;
 }
@@ -52,24 +52,21 @@ static void check_required(const mdl_settings_t *settings, apr_array_header_t *p
                               "sqlite3, or a connection string for pgsql, outside of any "
                               "<VirtualHost>."},
     };
-    apr_size_t i;
 
-    for (i = 0; i < sizeof(required) / sizeof(required[0]); i++) {
-        if (!required[i].value) {
-            settings_check_add_problem(problems, required[i].sentence);
+    for (apr_size_t i = 0; i < sizeof required / sizeof required[0]; i++) {
+        if (required[i].value == NULL) {
+            problem_add(problems, required[i].sentence);
         }
     }
 }
 
-/* A relative path means another file to httpd, to its background process and to downloadsctl. */
-static void settings_check_check_database(const mdl_settings_t *settings,
-                                          apr_array_header_t *problems)
+/* A relative path would be a different file for httpd, its background process and downloadsctl. */
+static void check_database(const mdl_settings_t *settings, apr_array_header_t *problems)
 {
-    if (settings->db_driver && settings->db_params && strcmp(settings->db_driver, "sqlite3") == 0 &&
-        settings->db_params[0] != '/') {
-        settings_check_add_problem(
-            problems, "DBDParams must be the database file's absolute path, beginning with "
-                      "a slash, when DBDriver is sqlite3.");
+    if (settings->db_driver != NULL && settings->db_params != NULL &&
+        strcmp(settings->db_driver, "sqlite3") == 0 && settings->db_params[0] != '/') {
+        problem_add(problems, "DBDParams must be the database file's absolute path, beginning with "
+                              "a slash, when DBDriver is sqlite3.");
     }
 }
 
@@ -78,43 +75,41 @@ static void check_times(const mdl_settings_t *settings, apr_array_header_t *prob
     const mdl_http_policy_t *ingest = &settings->ingest;
 
     if (settings->poll_interval >= settings->lease_time) {
-        settings_check_add_problem(
-            problems, apr_psprintf(p,
-                                   "DownloadsPollInterval (%d s) must be less than "
-                                   "DownloadsLeaseTime (%d s), or leases run out before they are "
-                                   "renewed.",
-                                   (int)apr_time_sec(settings->poll_interval),
-                                   (int)apr_time_sec(settings->lease_time)));
+        problem_add(problems,
+                    apr_psprintf(p,
+                                 "DownloadsPollInterval (%d s) must be less than "
+                                 "DownloadsLeaseTime (%d s), or leases run out before they are "
+                                 "renewed.",
+                                 (int)apr_time_sec(settings->poll_interval),
+                                 (int)apr_time_sec(settings->lease_time)));
     }
     if (ingest->connect_timeout_s > ingest->total_timeout_s) {
-        settings_check_add_problem(
-            problems, apr_psprintf(p,
-                                   "DownloadsIngestConnectTimeout (%d s) must not be more "
-                                   "than DownloadsIngestTimeout (%d s).",
-                                   ingest->connect_timeout_s, ingest->total_timeout_s));
+        problem_add(problems, apr_psprintf(p,
+                                           "DownloadsIngestConnectTimeout (%d s) must not be more "
+                                           "than DownloadsIngestTimeout (%d s).",
+                                           ingest->connect_timeout_s, ingest->total_timeout_s));
     }
     if (ingest->stall_timeout_s > ingest->total_timeout_s) {
-        settings_check_add_problem(
-            problems, apr_psprintf(p,
-                                   "DownloadsIngestStallTimeout (%d s) must not be more "
-                                   "than DownloadsIngestTimeout (%d s).",
-                                   ingest->stall_timeout_s, ingest->total_timeout_s));
+        problem_add(problems, apr_psprintf(p,
+                                           "DownloadsIngestStallTimeout (%d s) must not be more "
+                                           "than DownloadsIngestTimeout (%d s).",
+                                           ingest->stall_timeout_s, ingest->total_timeout_s));
     }
 }
 
-static const char *settings_check_unreadable(apr_status_t rv, apr_pool_t *p)
+static const char *unreadable_sentence(apr_status_t rv, apr_pool_t *p)
 {
     char words[120];
 
-    return apr_psprintf(p, "can't be read (%s)%s", apr_strerror(rv, words, sizeof(words)),
+    return apr_psprintf(p, "can't be read (%s)%s", apr_strerror(rv, words, sizeof words),
                         APR_STATUS_IS_EACCES(rv) ? "; run as root or as its owner" : "");
 }
 
 /* Returns NULL, or what is wrong with the file, without repeating any of its words. */
-static const char *read_credentials(mdl_settings_t *settings, apr_pool_t *p)
+static const char *credentials_read(mdl_settings_t *settings, apr_pool_t *p)
 {
     char line[MAX_CREDENTIALS_SIZE + 2];
-    apr_size_t length = sizeof(line) - 1;
+    apr_size_t length = sizeof line - 1;
     apr_finfo_t info;
     apr_file_t *file;
     apr_status_t rv;
@@ -122,7 +117,7 @@ static const char *read_credentials(mdl_settings_t *settings, apr_pool_t *p)
 
     rv = apr_stat(&info, settings->mail_credentials, APR_FINFO_TYPE | APR_FINFO_PROT, p);
     if (rv != APR_SUCCESS && rv != APR_INCOMPLETE) {
-        return settings_check_unreadable(rv, p);
+        return unreadable_sentence(rv, p);
     }
     if (info.filetype != APR_REG) {
         return "is not a regular file";
@@ -137,9 +132,9 @@ static const char *read_credentials(mdl_settings_t *settings, apr_pool_t *p)
         apr_file_close(file);
     }
     if (rv != APR_SUCCESS && !APR_STATUS_IS_EOF(rv)) {
-        return settings_check_unreadable(rv, p);
+        return unreadable_sentence(rv, p);
     }
-    if (length > MAX_CREDENTIALS_SIZE || memchr(line, '\0', length)) {
+    if (length > MAX_CREDENTIALS_SIZE || memchr(line, '\0', length) != NULL) {
         return "is longer than 1,024 bytes or has a NUL in it";
     }
     line[length] = '\0';
@@ -147,24 +142,23 @@ static const char *read_credentials(mdl_settings_t *settings, apr_pool_t *p)
         line[length - 1] = '\0';
     }
     colon = strchr(line, ':');
-    if (!colon || colon == line || !colon[1] || settings_check_has_control_character(line)) {
+    if (colon == NULL || colon == line || !colon[1] || has_control_character(line)) {
         return "must be one line user:password, neither of them empty";
     }
     *colon = '\0';
     settings->mail.user = apr_pstrdup(p, line);
     settings->mail.password = apr_pstrdup(p, colon + 1);
-    memset(line, 0, sizeof(line));
+    memset(line, 0, sizeof line);
     return NULL;
 }
 
-static void settings_check_check_rate(mdl_settings_t *settings, apr_array_header_t *problems)
+static void check_rate(mdl_settings_t *settings, apr_array_header_t *problems)
 {
     if (settings->rate_limit && (settings->rate_burst < settings->rate_read_cost ||
                                  settings->rate_burst < settings->rate_write_cost)) {
-        settings_check_add_problem(
-            problems, "DownloadsRateBurst is less than one request costs, so that none "
-                      "would ever be let in: make it at least DownloadsRateReadCost and "
-                      "DownloadsRateWriteCost.");
+        problem_add(problems, "DownloadsRateBurst is less than one request costs, so that none "
+                              "would ever be let in: make it at least DownloadsRateReadCost and "
+                              "DownloadsRateWriteCost.");
     }
 }
 
@@ -175,12 +169,11 @@ static int is_file(const char *path, apr_pool_t *p)
     return apr_stat(&info, path, APR_FINFO_TYPE, p) == APR_SUCCESS && info.filetype == APR_REG;
 }
 
-static void settings_check_check_file(const char *directive, const char *path,
-                                      apr_array_header_t *problems, apr_pool_t *p)
+static void check_file(const char *directive, const char *path, apr_array_header_t *problems,
+                       apr_pool_t *p)
 {
-    if (path && !is_file(path, p)) {
-        settings_check_add_problem(problems,
-                                   apr_psprintf(p, "%s: there is no file %s.", directive, path));
+    if (path != NULL && !is_file(path, p)) {
+        problem_add(problems, apr_psprintf(p, "%s: there is no file %s.", directive, path));
     }
 }
 
@@ -191,89 +184,82 @@ static void check_certificates(const char *directive, const char *path,
     apr_file_t *file;
     apr_status_t rv;
 
-    settings_check_check_file(directive, path, problems, p);
-    if (!path || !is_file(path, p)) {
+    check_file(directive, path, problems, p);
+    if (path == NULL || !is_file(path, p)) {
         return;
     }
     rv = apr_file_open(&file, path, APR_FOPEN_READ, APR_OS_DEFAULT, p);
     if (rv != APR_SUCCESS) {
-        why = settings_check_unreadable(rv, p);
+        why = unreadable_sentence(rv, p);
     } else {
         apr_file_close(file);
         if (mdl_certificates_in(path) == 0) {
             why = "must hold certificates in PEM form, and none that is broken";
         }
     }
-    if (why) {
-        settings_check_add_problem(problems,
-                                   apr_psprintf(p, "%s: the file %s %s.", directive, path, why));
+    if (why != NULL) {
+        problem_add(problems, apr_psprintf(p, "%s: the file %s %s.", directive, path, why));
     }
 }
 
-static void settings_check_check_mail(mdl_settings_t *settings, apr_array_header_t *problems,
-                                      apr_pool_t *p)
+static void check_mail(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
 {
     const char *transport = settings->mail.transport;
-    int smtp = transport && strncmp(transport, "smtp", 4) == 0;
-    int smtps = transport && strncmp(transport, "smtps:", 6) == 0;
+    int smtp = transport != NULL && strncmp(transport, "smtp", 4) == 0;
+    int smtps = transport != NULL && strncmp(transport, "smtps:", 6) == 0;
     const char *why;
 
     if (!settings->mail_tls_given) {
-        settings->mail.tls = settings->mail_credentials ? MDL_MAIL_TLS_REQUIRED : MDL_MAIL_TLS_TRY;
+        settings->mail.tls = settings->mail_credentials != NULL ? MDL_MAIL_TLS_REQUIRED
+                                                                : MDL_MAIL_TLS_TRY;
     }
-    if (transport && !smtp && settings->mail_credentials) {
-        settings_check_add_problem(
-            problems, "DownloadsMailCredentials is of use only when DownloadsMailTransport "
-                      "is smtp:// or smtps://: remove one of the two.");
+    if (transport != NULL && !smtp && settings->mail_credentials != NULL) {
+        problem_add(problems, "DownloadsMailCredentials is of use only when DownloadsMailTransport "
+                              "is smtp:// or smtps://: remove one of the two.");
     }
-    if (transport && !smtp && (settings->mail_tls_given || settings->mail.ca_file)) {
-        settings_check_add_problem(problems,
-                                   "DownloadsMailTLS and DownloadsMailCAFile are of use only when "
-                                   "DownloadsMailTransport is smtp:// or smtps://: remove them.");
+    if (transport != NULL && !smtp &&
+        (settings->mail_tls_given || settings->mail.ca_file != NULL)) {
+        problem_add(problems, "DownloadsMailTLS and DownloadsMailCAFile are of use only when "
+                              "DownloadsMailTransport is smtp:// or smtps://: remove them.");
     }
     if (smtps && settings->mail_tls_given && settings->mail.tls == MDL_MAIL_TLS_OFF) {
-        settings_check_add_problem(
-            problems, "DownloadsMailTLS off contradicts smtps:// in "
-                      "DownloadsMailTransport: write smtp://, or remove DownloadsMailTLS.");
+        problem_add(problems, "DownloadsMailTLS off contradicts smtps:// in "
+                              "DownloadsMailTransport: write smtp://, or remove DownloadsMailTLS.");
     }
-    if (settings->mail_credentials && (why = read_credentials(settings, p))) {
-        settings_check_add_problem(problems,
-                                   apr_psprintf(p, "DownloadsMailCredentials: the file %s %s.",
-                                                settings->mail_credentials, why));
+    if (settings->mail_credentials != NULL && (why = credentials_read(settings, p)) != NULL) {
+        problem_add(problems, apr_psprintf(p, "DownloadsMailCredentials: the file %s %s.",
+                                           settings->mail_credentials, why));
     }
     check_certificates("DownloadsMailCAFile", settings->mail.ca_file, problems, p);
 }
 
-static void settings_check_check_bounces(const mdl_settings_t *settings,
-                                         apr_array_header_t *problems, apr_pool_t *p)
+static void check_bounces(const mdl_settings_t *settings, apr_array_header_t *problems,
+                          apr_pool_t *p)
 {
-    if (settings->mail_bounces && settings->mail_from &&
+    if (settings->mail_bounces != NULL && settings->mail_from != NULL &&
         strchr(settings->mail_from, '@') - settings->mail_from > MDL_MAIL_FROM_LOCAL_MAX) {
-        settings_check_add_problem(
-            problems, apr_psprintf(p,
-                                   "DownloadsMailFrom may have %d bytes before the \"@\" "
-                                   "with DownloadsMailBounces, for each email has a longer "
-                                   "address of its own to come back to.",
-                                   MDL_MAIL_FROM_LOCAL_MAX));
+        problem_add(problems, apr_psprintf(p,
+                                           "DownloadsMailFrom may have %d bytes before the \"@\" "
+                                           "with DownloadsMailBounces, for each email has a longer "
+                                           "address of its own to come back to.",
+                                           MDL_MAIL_FROM_LOCAL_MAX));
     }
 }
 
 void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
 {
     check_required(settings, problems);
-    settings_check_check_database(settings, problems);
+    check_database(settings, problems);
     check_times(settings, problems, p);
-    settings_check_check_rate(settings, problems);
-    settings_check_check_mail(settings, problems, p);
+    check_rate(settings, problems);
+    check_mail(settings, problems, p);
     check_certificates("DownloadsStorefrontCAFile", settings->storefront_ca_file, problems, p);
-    settings_check_check_file("DownloadsFraudDisposableDomains", settings->fraud_disposable_domains,
-                              problems, p);
-    settings_check_check_file("DownloadsFraudBlockedDomains", settings->fraud_blocked_domains,
-                              problems, p);
-    settings_check_check_bounces(settings, problems, p);
+    check_file("DownloadsFraudDisposableDomains", settings->fraud_disposable_domains, problems, p);
+    check_file("DownloadsFraudBlockedDomains", settings->fraud_blocked_domains, problems, p);
+    check_bounces(settings, problems, p);
 }
 
-/* RFC 2606 keeps this name and all under it for examples. */
+/* RFC 2606 reserves example.com and all names under it for examples. */
 static int is_example(const char *host)
 {
     const char *end = host + strcspn(host, ":/");
@@ -286,7 +272,7 @@ static int is_example(const char *host)
 void mdl_settings_warn(const mdl_settings_t *settings, apr_array_header_t *warnings, apr_pool_t *p)
 {
     const char *transport = settings->mail.transport;
-    /* What goes into a Maildir reaches nobody. */
+    /* Emails in a Maildir reach nobody. */
     int sends = transport != NULL && strncmp(transport, "maildir:", 8) != 0;
     const struct {
         const char *directive;
@@ -303,9 +289,8 @@ void mdl_settings_warn(const mdl_settings_t *settings, apr_array_header_t *warni
         const char *before = named[i].before_host;
 
         if (value != NULL && is_example(strstr(value, before) + strlen(before))) {
-            settings_check_add_problem(
-                warnings, apr_psprintf(p, "%s is still the sample's, %s: put in your own.",
-                                       named[i].directive, value));
+            problem_add(warnings, apr_psprintf(p, "%s is still the sample's, %s: put in your own.",
+                                               named[i].directive, value));
         }
     }
 }

@@ -23,14 +23,14 @@ typedef struct {
     apr_pool_t *p;
 } reader_t;
 
-static const char *read_path(reader_t *reader, const char *path);
+static const char *file_read(reader_t *reader, const char *path);
 
 static void problem_add(reader_t *reader, const char *sentence)
 {
     APR_ARRAY_PUSH(reader->problems, const char *) = sentence;
 }
 
-static const char *read_text(char **text, const char *path, apr_pool_t *p)
+static const char *file_read_text(char **text, const char *path, apr_pool_t *p)
 {
     apr_finfo_t info;
     apr_file_t *file;
@@ -55,32 +55,32 @@ static const char *read_text(char **text, const char *path, apr_pool_t *p)
     }
     if (rv != APR_SUCCESS && !APR_STATUS_IS_EOF(rv)) {
         return apr_psprintf(p, "%s: can't be read: %s.", path,
-                            apr_strerror(rv, words, sizeof(words)));
+                            apr_strerror(rv, words, sizeof words));
     }
     *text = buffer;
     return NULL;
 }
 
 /*
- * One line without its end, with those that a backslash joins to it; *lines gets their number.
- * It is put together in place, for joining only makes it shorter.
+ * Takes a line without its end, with the lines that a backslash joins to it; *lines gets how many.
+ * The lines are joined in place, since that only makes them shorter.
  */
-static char *settings_read_next_line(char **text, int *lines)
+static char *line_next(char **text, int *lines)
 {
     char *line = *text;
     char *end = line;
 
-    for (*lines = 1; **text; (*lines)++) {
+    for (*lines = 1; **text != '\0'; (*lines)++) {
         char *newline = strchr(*text, '\n');
-        apr_size_t length = newline ? (apr_size_t)(newline - *text) : strlen(*text);
+        apr_size_t length = newline != NULL ? (apr_size_t)(newline - *text) : strlen(*text);
 
         memmove(end, *text, length);
         end += length;
-        *text += newline ? length + 1 : length;
+        *text += newline != NULL ? length + 1 : length;
         if (end > line && end[-1] == '\r') {
             end--;
         }
-        if (!newline || end == line || end[-1] != '\\') {
+        if (newline == NULL || end == line || end[-1] != '\\') {
             break;
         }
         end--;
@@ -92,8 +92,8 @@ static char *settings_read_next_line(char **text, int *lines)
     return line + strspn(line, " \t\v\f\r");
 }
 
-/* httpd's words: a backslash escapes itself, and within quotes the quote. */
-static char *next_word(const char **line, apr_pool_t *p)
+/* Takes a word as httpd does: a backslash escapes itself and, within quotes, the quote. */
+static char *word_next(const char **line, apr_pool_t *p)
 {
     char *word = apr_palloc(p, strlen(*line) + 1);
     char *end = word;
@@ -117,23 +117,24 @@ static char *next_word(const char **line, apr_pool_t *p)
     return word;
 }
 
-/* Returns NULL, or a sentence when a ${NAME} can't be found; *line gets the text with values. */
-static const char *settings_read_expand(const reader_t *reader, const char **line, apr_pool_t *p)
+/* Replaces each ${NAME} in *line by its value; returns NULL, or a sentence when one is not known.
+ */
+static const char *line_expand(const reader_t *reader, const char **line, apr_pool_t *p)
 {
     const char *rest = *line;
     const char *done = "";
     const char *start;
     const char *end;
 
-    while ((start = strstr(rest, "${")) && (end = strchr(start, '}'))) {
+    while ((start = strstr(rest, "${")) != NULL && (end = strchr(start, '}')) != NULL) {
         const char *name = apr_pstrmemdup(p, start + 2, (apr_size_t)(end - start - 2));
         const char *value = apr_table_get(reader->defines, name);
         char *from_environment = NULL;
 
-        if (!value && apr_env_get(&from_environment, name, p) == APR_SUCCESS) {
+        if (value == NULL && apr_env_get(&from_environment, name, p) == APR_SUCCESS) {
             value = from_environment;
         }
-        if (!value) {
+        if (value == NULL) {
             return apr_psprintf(p,
                                 "uses ${%s}, which is neither in the environment nor given by a "
                                 "Define before it.",
@@ -152,8 +153,8 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-static const char *settings_read_include(reader_t *reader, const char *from, const char *path,
-                                         int optional, apr_pool_t *p)
+static const char *include_read(reader_t *reader, const char *from, const char *path, int optional,
+                                apr_pool_t *p)
 {
     apr_array_header_t *names = NULL;
     const char *slash;
@@ -162,7 +163,7 @@ static const char *settings_read_include(reader_t *reader, const char *from, con
 
     if (path[0] != '/') {
         slash = strrchr(from, '/');
-        folder = slash ? apr_pstrmemdup(p, from, (apr_size_t)(slash - from)) : ".";
+        folder = slash != NULL ? apr_pstrmemdup(p, from, (apr_size_t)(slash - from)) : ".";
         path = apr_pstrcat(p, folder, "/", path, NULL);
     }
     slash = strrchr(path, '/');
@@ -172,7 +173,7 @@ static const char *settings_read_include(reader_t *reader, const char *from, con
         if (optional && apr_stat(&info, path, APR_FINFO_TYPE, p) != APR_SUCCESS) {
             return NULL;
         }
-        return read_path(reader, path);
+        return file_read(reader, path);
     }
 
     if (apr_match_glob(path, &names, p) != APR_SUCCESS || names->nelts == 0) {
@@ -181,10 +182,10 @@ static const char *settings_read_include(reader_t *reader, const char *from, con
     qsort(names->elts, (size_t)names->nelts, sizeof(const char *), compare_paths);
     folder = apr_pstrmemdup(p, path, (apr_size_t)(slash + 1 - path));
     for (i = 0; i < names->nelts; i++) {
-        const char *why = read_path(
+        const char *why = file_read(
             reader, apr_pstrcat(p, folder, APR_ARRAY_IDX(names, i, const char *), NULL));
 
-        if (why) {
+        if (why != NULL) {
             return why;
         }
     }
@@ -197,10 +198,9 @@ static int is_of_settings(const char *name)
            strcasecmp(name, "DBDParams") == 0;
 }
 
-static const char *settings_read_take_line(reader_t *reader, const char *path, const char *line,
-                                           apr_pool_t *p)
+static const char *line_take(reader_t *reader, const char *path, const char *line, apr_pool_t *p)
 {
-    const char *name = next_word(&line, p);
+    const char *name = word_next(&line, p);
     int optional = strcasecmp(name, "IncludeOptional") == 0;
     int including = optional || strcasecmp(name, "Include") == 0;
     int defining = strcasecmp(name, "Define") == 0;
@@ -214,12 +214,12 @@ static const char *settings_read_take_line(reader_t *reader, const char *path, c
         return NULL;
     }
 
-    why = settings_read_expand(reader, &line, p);
-    if (why) {
+    why = line_expand(reader, &line, p);
+    if (why != NULL) {
         return apr_pstrcat(p, name, " ", why, NULL);
     }
-    while (*line) {
-        APR_ARRAY_PUSH(words, const char *) = next_word(&line, p);
+    while (*line != '\0') {
+        APR_ARRAY_PUSH(words, const char *) = word_next(&line, p);
     }
     if (defining) {
         if (words->nelts > 0) {
@@ -232,18 +232,17 @@ static const char *settings_read_take_line(reader_t *reader, const char *path, c
         if (words->nelts != 1) {
             return apr_pstrcat(p, name, " takes one path.", NULL);
         }
-        why = settings_read_include(reader, path, APR_ARRAY_IDX(words, 0, const char *), optional,
-                                    p);
+        why = include_read(reader, path, APR_ARRAY_IDX(words, 0, const char *), optional, p);
     } else {
         why = mdl_settings_set(reader->settings, name, words->nelts,
                                (const char *const *)words->elts, p);
     }
-    return why ? apr_pstrcat(p, name, " ", why, NULL) : NULL;
+    return why != NULL ? apr_pstrcat(p, name, " ", why, NULL) : NULL;
 }
 
 /* Adds what is wrong in the file to the problems.  Returns NULL, or what is wrong with including
  * it. */
-static const char *read_path(reader_t *reader, const char *path)
+static const char *file_read(reader_t *reader, const char *path)
 {
     apr_pool_t *p = reader->p;
     char *text = NULL;
@@ -254,17 +253,17 @@ static const char *read_path(reader_t *reader, const char *path)
     if (reader->depth == MAX_INCLUDE_DEPTH) {
         return apr_psprintf(p, "is more than %d files deep at %s.", MAX_INCLUDE_DEPTH, path);
     }
-    why = read_text(&text, path, p);
-    if (why) {
+    why = file_read_text(&text, path, p);
+    if (why != NULL) {
         problem_add(reader, why);
         return NULL;
     }
     reader->depth++;
     for (; *text && reader->problems->nelts < MAX_PROBLEMS; number += lines) {
-        const char *line = settings_read_next_line(&text, &lines);
+        const char *line = line_next(&text, &lines);
 
-        why = settings_read_take_line(reader, path, line, p);
-        if (why) {
+        why = line_take(reader, path, line, p);
+        if (why != NULL) {
             problem_add(reader, apr_psprintf(p, "%s:%d: %s", path, number, why));
         }
     }
@@ -277,5 +276,5 @@ void mdl_settings_read(mdl_settings_t *settings, const char *path, apr_array_hea
 {
     reader_t reader = {settings, problems, apr_table_make(p, 4), 0, 0, p};
 
-    read_path(&reader, path);
+    file_read(&reader, path);
 }

@@ -40,7 +40,7 @@ mdl_setter_fn mdl_set_size;
 /** On or Off, into an int. */
 mdl_setter_fn mdl_set_flag;
 
-/* Into a const char *. */
+/* --- into a const char * --- */
 
 /** Any text.  It may hold a password: no sentence repeats it. */
 mdl_setter_fn mdl_set_text;
@@ -67,7 +67,7 @@ mdl_setter_fn mdl_set_address;
 /** required, try or off, into an mdl_mail_tls_t. */
 mdl_setter_fn mdl_set_tls;
 
-/* Into an apr_array_header_t *. */
+/* --- into an apr_array_header_t * --- */
 
 /** A host name, or "*." before one, in lower case: const char *. */
 mdl_setter_fn mdl_add_host;

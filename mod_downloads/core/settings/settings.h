@@ -31,7 +31,7 @@ typedef struct {
     int db_max; /* DBDMax: connections of one process */
 
     const char *public_url;  /* no trailing slash */
-    const char *secret_file; /* absolute paths, these three */
+    const char *secret_file; /* this and the next two are absolute paths */
     const char *storage;
     const char *templates;
     int migrate; /* at start */
@@ -52,7 +52,7 @@ typedef struct {
 
     apr_interval_time_t idempotency_retention;
 
-    int rate_limit; /* whether there is one; tokens, these four */
+    int rate_limit; /* whether there is one; the next four count tokens */
     int rate_burst;
     int rate_refill; /* each minute */
     int rate_read_cost;
@@ -64,17 +64,17 @@ typedef struct {
     apr_interval_time_t upload_lifetime;
     apr_int64_t storage_quota; /* bytes of one shop; 0: no limit */
 
-    apr_interval_time_t fraud_window; /* of what these three count; 0: never a signal */
+    apr_interval_time_t fraud_window; /* in which the next three count; 0 orders: never a signal */
     int fraud_customer_orders;
     int fraud_address_orders;
     int fraud_ip_orders;
-    const char *fraud_disposable_domains; /* path, or NULL, these two */
+    const char *fraud_disposable_domains; /* this and the next: path, or NULL */
     const char *fraud_blocked_domains;
 
     int download_limit;                   /* 0: unlimited */
     apr_interval_time_t link_lifetime;    /* until a signed file URL must have been used */
-    apr_interval_time_t session_lifetime; /* a link serves bytes for so long */
-    apr_interval_time_t session_idle;     /* what is not whole then gives its download back */
+    apr_interval_time_t session_lifetime; /* how long a link that began to send goes on */
+    apr_interval_time_t session_idle;     /* then an incomplete download is given back */
     apr_interval_time_t lease_time;
     apr_interval_time_t poll_interval;
 } mdl_settings_t;
@@ -135,11 +135,11 @@ typedef struct {
 mdl_settings_t *mdl_settings_create(apr_pool_t *p);
 
 /**
- * Sets one directive from its words; names compare without case, and DBDriver and DBDParams are
- * taken too.  A directive that takes several words adds to what an earlier line gave; of the others
- * the last line counts.  Returns NULL, or a full sentence (without the directive's name before it)
- * that says what is wrong and what is allowed.  No file is read and no name looked up.  Words are
- * copied to p.
+ * Sets one directive, DBDriver and DBDParams among them, from its words.  Letter case of the name
+ * is ignored.  A directive that takes several words adds to those of earlier lines; of the others
+ * the last line counts.  Returns NULL, or a full sentence without the directive's name, which
+ * stands before it, that says what is wrong and what is allowed.  No file is read and no name is
+ * looked up. Words are copied to p.
  */
 const char *mdl_settings_set(mdl_settings_t *settings, const char *name, int argc,
                              const char *const *argv, apr_pool_t *p);
