@@ -77,9 +77,9 @@ const char *mdl_asset_sha256(mdl_members_t *members, apr_pool_t *p)
     return text != NULL ? asset_lower(text, p) : NULL;
 }
 
-static const char *asset_write_members(mdl_json_t *to, mdl_request_t *request, const void *thing)
+static const char *asset_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
 {
-    const mdl_asset_t *asset = thing;
+    const mdl_asset_t *asset = entity;
 
     mdl_json_add_int(to, "id", asset->id);
     mdl_json_add_string(to, "status", mdl_asset_status_names[asset->status]);

@@ -32,9 +32,9 @@ static apr_status_t assignment_parse_list(mdl_request_t *request)
 }
 
 static const char *assignment_write_members(mdl_json_t *to, mdl_request_t *request,
-                                            const void *thing)
+                                            const void *entity)
 {
-    const mdl_assignment_t *assignment = thing;
+    const mdl_assignment_t *assignment = entity;
 
     mdl_assignment_write(to, assignment);
     return mdl_resource_id(request, assignment->id);
@@ -57,7 +57,7 @@ const mdl_route_t mdl_route_assignment_list = {
     .write = mdl_list_write,
 };
 
-static apr_status_t parse_one(mdl_request_t *request)
+static apr_status_t assignment_parse(mdl_request_t *request)
 {
     mdl_assignment_list_t *list = assignment_begin(request);
 
@@ -72,7 +72,7 @@ static apr_status_t parse_one(mdl_request_t *request)
     return APR_SUCCESS;
 }
 
-static apr_status_t read_one(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t assignment_read(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_assignment_list_t *list = arg;
     apr_status_t rv = mdl_assignment_list(db, p, list);
@@ -88,7 +88,7 @@ static const mdl_assignment_t *assignment_found(const mdl_assignment_list_t *lis
     return APR_ARRAY_IDX(list->page.found, 0, const mdl_assignment_t *);
 }
 
-static void write_one(mdl_request_t *request)
+static void assignment_write(mdl_request_t *request)
 {
     mdl_assignment_write(request->response, assignment_found(request->arg));
 }
@@ -96,18 +96,18 @@ static void write_one(mdl_request_t *request)
 const mdl_route_t mdl_route_assignment = {
     .method = "GET",
     .path = "/orders/{}/assignments/{}",
-    .parse = parse_one,
+    .parse = assignment_parse,
     .snapshot = 1,
-    .effect = read_one,
-    .write = write_one,
+    .effect = assignment_read,
+    .write = assignment_write,
 };
 
-static apr_status_t read_urls(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t urls_read(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_assignment_list_t *list = arg;
     apr_status_t rv;
 
-    if ((rv = read_one(db, p, list)) != APR_SUCCESS ||
+    if ((rv = assignment_read(db, p, list)) != APR_SUCCESS ||
         (rv = mdl_order_check_active(list->order, list->problem)) != APR_SUCCESS) {
         return rv;
     }
@@ -122,8 +122,8 @@ static apr_status_t read_urls(mdl_db_t *db, apr_pool_t *p, void *arg)
     return APR_SUCCESS;
 }
 
-static void write_zip(mdl_request_t *request, const mdl_assignment_list_t *list,
-                      mdl_signed_file_t *link)
+static void urls_write_zip(mdl_request_t *request, const mdl_assignment_list_t *list,
+                           mdl_signed_file_t *link)
 {
     apr_pool_t *p = request->r->pool;
     apr_int64_t size = mdl_offer_archive_size(assignment_found(list), p);
@@ -144,7 +144,7 @@ static void write_zip(mdl_request_t *request, const mdl_assignment_list_t *list,
                                             p));
 }
 
-static void write_urls(mdl_request_t *request)
+static void urls_write(mdl_request_t *request)
 {
     const mdl_settings_t *settings = request->service->settings;
     const mdl_assignment_t *assignment = assignment_found(request->arg);
@@ -170,14 +170,14 @@ static void write_urls(mdl_request_t *request)
                             mdl_signed_url_file(request->service->secret, settings->public_url,
                                                 &link, file->filename, request->r->pool));
     }
-    write_zip(request, request->arg, &link);
+    urls_write_zip(request, request->arg, &link);
 }
 
 const mdl_route_t mdl_route_download_urls = {
     .method = "GET",
     .path = "/orders/{}/assignments/{}/download-urls",
-    .parse = parse_one,
+    .parse = assignment_parse,
     .snapshot = 1,
-    .effect = read_urls,
-    .write = write_urls,
+    .effect = urls_read,
+    .write = urls_write,
 };

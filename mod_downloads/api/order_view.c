@@ -8,7 +8,7 @@
 #include "core/download/signed_url.h"
 #include "core/download/session.h"
 
-static void write_file(mdl_json_t *to, const mdl_order_file_t *file)
+static void order_write_file(mdl_json_t *to, const mdl_order_file_t *file)
 {
     mdl_json_add_int(to, "file_id", file->asset_id);
     mdl_json_add_string(to, "filename", file->filename);
@@ -19,7 +19,7 @@ static void write_file(mdl_json_t *to, const mdl_order_file_t *file)
     mdl_json_add_int(to, "download_limit", file->download_limit);
 }
 
-static void write_links(mdl_json_t *to, const apr_array_header_t *links)
+static void order_write_links(mdl_json_t *to, const apr_array_header_t *links)
 {
     for (int i = 0; i < links->nelts; i++) {
         const mdl_order_link_t *link = APR_ARRAY_IDX(links, i, mdl_order_link_t *);
@@ -46,10 +46,10 @@ void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment)
     mdl_json_add_string(to, "download_type", mdl_download_type_names[assignment->download_type]);
     list = mdl_json_add_array(to, "files");
     for (int i = 0; i < assignment->files->nelts; i++) {
-        write_file(mdl_json_add_object(list, NULL),
-                   APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *));
+        order_write_file(mdl_json_add_object(list, NULL),
+                         APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *));
     }
-    write_links(mdl_json_add_array(to, "links"), assignment->links);
+    order_write_links(mdl_json_add_array(to, "links"), assignment->links);
     list = mdl_json_add_array(to, "license_keys");
     for (int i = 0; i < assignment->license_keys->nelts; i++) {
         mdl_json_add_string(list, NULL, APR_ARRAY_IDX(assignment->license_keys, i, const char *));
@@ -59,7 +59,7 @@ void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment)
     mdl_json_add_time(to, "expires_at", assignment->expires_at);
 }
 
-static void write_email(mdl_json_t *to, const mdl_email_state_t *email)
+static void order_write_email(mdl_json_t *to, const mdl_email_state_t *email)
 {
     mdl_json_add_string(to, "status", email->status);
     mdl_json_add_string(to, "to", email->to);
@@ -69,7 +69,7 @@ static void write_email(mdl_json_t *to, const mdl_email_state_t *email)
 }
 
 /* A document that was stored as text; NULL is null. */
-static void add_stored(mdl_json_t *to, const char *name, const char *text, apr_pool_t *p)
+static void order_add_stored(mdl_json_t *to, const char *name, const char *text, apr_pool_t *p)
 {
     mdl_json_t *value = NULL;
     const char *why;
@@ -80,7 +80,7 @@ static void add_stored(mdl_json_t *to, const char *name, const char *text, apr_p
     mdl_json_add_copy(to, name, value);
 }
 
-static void write_events(mdl_json_t *to, const apr_array_header_t *events, apr_pool_t *p)
+static void order_write_events(mdl_json_t *to, const apr_array_header_t *events, apr_pool_t *p)
 {
     for (int i = 0; i < events->nelts; i++) {
         const mdl_event_t *event = APR_ARRAY_IDX(events, i, mdl_event_t *);
@@ -88,15 +88,15 @@ static void write_events(mdl_json_t *to, const apr_array_header_t *events, apr_p
 
         mdl_json_add_int(object, "id", event->id);
         mdl_json_add_string(object, "action", event->action);
-        add_stored(object, "assignment_ids", event->assignment_ids, p);
+        order_add_stored(object, "assignment_ids", event->assignment_ids, p);
         mdl_json_add_string(object, "key_id", event->key_id);
         mdl_json_add_string(object, "reason", event->reason);
-        add_stored(object, "details", event->details, p);
+        order_add_stored(object, "details", event->details, p);
         mdl_json_add_time(object, "created_at", event->created_at);
     }
 }
 
-static void write_downloads(mdl_json_t *to, const apr_array_header_t *downloads)
+static void order_write_downloads(mdl_json_t *to, const apr_array_header_t *downloads)
 {
     for (int i = 0; i < downloads->nelts; i++) {
         const mdl_session_view_t *session = &APR_ARRAY_IDX(downloads, i, mdl_session_view_t);
@@ -139,16 +139,17 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
     mdl_json_add_string(object, "decision", mdl_fraud_decision_names[order->state.decision]);
     mdl_json_add_string(object, "level",
                         order->fraud_signals != NULL ? mdl_risk_names[order->fraud_level] : NULL);
-    add_stored(object, "signals", order->fraud_signals != NULL ? order->fraud_signals : "[]", p);
-    write_email(mdl_json_add_object(to, "email"), &order->email);
+    order_add_stored(object, "signals", order->fraud_signals != NULL ? order->fraud_signals : "[]",
+                     p);
+    order_write_email(mdl_json_add_object(to, "email"), &order->email);
     mdl_json_add_string(to, "download_page_url",
                         mdl_signed_url_page(request->service->secret,
                                             request->service->settings->public_url, order->page_id,
                                             p));
     mdl_json_add_time(to, "created_at", order->created_at);
     if (order->events != NULL) {
-        write_downloads(mdl_json_add_array(to, "downloads"), order->downloads);
-        write_events(mdl_json_add_array(to, "events"), order->events, p);
+        order_write_downloads(mdl_json_add_array(to, "downloads"), order->downloads);
+        order_write_events(mdl_json_add_array(to, "events"), order->events, p);
     }
 }
 

@@ -13,7 +13,7 @@
 #define CHECKSUM_LENGTH 6
 
 const char *const mdl_key_scope_names[] = {
-    [MDL_KEY_SCOPE_FULL] = "full", [MDL_KEY_SCOPE_READ] = "read", NULL};
+    [MDL_KEY_SCOPE_READ] = "read", [MDL_KEY_SCOPE_FULL] = "full", NULL};
 
 static const char base62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 

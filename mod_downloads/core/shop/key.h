@@ -14,7 +14,7 @@
 #define MDL_KEY_SECRET_LENGTH 43
 #define MDL_KEYS_PER_SHOP     10
 
-typedef enum { MDL_KEY_SCOPE_FULL, MDL_KEY_SCOPE_READ } mdl_key_scope_t;
+typedef enum { MDL_KEY_SCOPE_READ, MDL_KEY_SCOPE_FULL } mdl_key_scope_t;
 extern const char *const mdl_key_scope_names[];
 
 typedef struct {
