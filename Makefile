@@ -5,8 +5,7 @@
 #   CC=clang           another compiler            WERROR=1       warnings are errors
 #   V=1                shows the commands
 #   BUILD=dir          another output folder       APXS=/path     another httpd's apxs
-#   MPM=worker         test: event (default), worker, prefork
-#   TESTS="t/api/lists.t"   test: these suites only     DATABASES=pgsql  test: on this database only
+#   TESTS="t/api/lists.t t/worker"  DATABASES=pgsql  MPM=prefork  JOBS=2   suites: only these, only there
 #   INSTANCE=dir DB=pgsql RATE_LIMIT=off           run
 #   INSTANCE=dir KEEP=1                            demo
 #   DESTDIR=dir PREFIX=/usr                        install, uninstall
@@ -25,7 +24,7 @@ FORMATTED := $(SOURCES) $(shell find mod_downloads t/unit -name '*.h')
 
 # --- build --------------------------------------------------------------------------------------
 
-.PHONY: all build run demo test postman clean help format lint unit check-format check-code \
+.PHONY: all build run demo test test-all postman clean help format lint unit check-format check-code \
         check-demo check-rooms check-docs check-openapi check-exports check-warnings suites sanitize sanitize-suites valgrind dependencies
 
 all: build ## builds the module and downloadsctl (the default)
@@ -47,12 +46,23 @@ dependencies: # installs the packages that a build and an instance need
 
 # --- check --------------------------------------------------------------------------------------
 
-test: ## runs everything that checks the project, the same as CI
+# What check-warnings has compiled by gcc is the build that is tested.
+TESTED = $(SUBMAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1
+
+test: ## checks the project, the same as CI (8 minutes on two cores)
+	@echo 'This takes 8 minutes on two cores; when packages are missing, as long as they take besides.'
 	@tools/dependencies test
 	@$(SUBMAKE) lint
-	@$(SUBMAKE) unit
-	@$(SUBMAKE) suites
-	@$(SUBMAKE) check-demo
+	@$(TESTED) unit check-demo
+	@$(TESTED) suites
+
+test-all: ## the same, and each suite on each database, under each MPM and with sanitizers (hours)
+	@tools/dependencies test
+	@$(SUBMAKE) lint
+	@$(TESTED) unit check-demo
+	@$(TESTED) FULL=1 MPM='event worker prefork' suites
+	@$(TESTED) check-slow check-large
+	@$(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo ends well
 	@APXS='$(APXS)' BUILD='$(BUILD)' tools/check-demo
@@ -60,13 +70,13 @@ check-demo: build # the demo ends well
 lint: check-format check-rooms check-docs check-openapi check-code check-warnings check-exports ## every check that runs nothing
 
 check-format: # each file is as clang-format writes it
-	clang-format --dry-run -Werror $(FORMATTED)
+	@clang-format --dry-run -Werror $(FORMATTED)
 
 check-rooms: ## includes go one way, and one library is in one place
 	tools/check-rooms
 
-check-exports: build ## the module exports its record and nothing else
-	tools/check-exports $(BUILD)/mod_downloads.so
+check-exports: check-warnings ## the module exports its record and nothing else
+	tools/check-exports $(BUILD)/gcc/mod_downloads.so
 
 check-openapi: $(BUILD)/openapi.checked ## spectral, with OWASP's rules, and redocly have nothing to say
 
@@ -82,19 +92,20 @@ check-docs: # the guides quote what the files say
 	tools/check-docs README.md CONTRIBUTING.md docs/*.md
 
 check-code: $(BUILD)/gen/stamp $(BUILD)/gen/api/stamp # cppcheck; tools/cppcheck.suppressions says why something is let through
-	tools/check-code $(BUILD) $(SOURCES)
+	@tools/check-code $(BUILD) $(SOURCES)
 
 check-warnings: # gcc and clang have nothing to say
-	@$(SUBMAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1 build programs
-	@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang WERROR=1 build programs
+	@$(TESTED) build programs
+	@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang CFLAGS=-O0 WERROR=1 objects
 
-.PHONY: programs
+.PHONY: programs objects
 programs: $(UNIT_PROGRAMS)
+objects: $(OBJECTS)
 
 unit: build programs ## runs the unit programs
-	tools/as-user tools/with-postgres prove --timer --exec '' $(UNIT_PROGRAMS) $(wildcard t/unit/*.t)
+	tools/as-user tools/with-postgres prove -j4 --timer --exec '' $(wildcard t/unit/*.t) $(UNIT_PROGRAMS)
 
-suites: build ## runs the Apache::Test suites on each database (MPM=worker TESTS="t/api/lists.t")
+suites: build ## runs the Apache::Test suites (TESTS DATABASES MPM JOBS; FULL=1 each on each database)
 	@tools/node
 	tools/suites
 

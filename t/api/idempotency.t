@@ -247,27 +247,28 @@ sub under_way
 sub hold_writes
 {
     if (database() eq 'pgsql') {
-        open my $psql, '|-', 'psql', Apache::Test::vars()->{db_params}, '-qAtX' or die "psql: $!";
+        open my $psql, '|-', MDL::Database::psql(), MDL::Test::vars()->{db_params}, '-qAtX' or die "psql: $!";
         $psql->autoflush;
         print $psql "BEGIN; LOCK TABLE idempotency IN SHARE ROW EXCLUSIVE MODE;\n";
         wait_for(sub {
             my ($row) = sql("SELECT count(*) FROM pg_locks l JOIN pg_class c ON c.oid = l.relation WHERE"
-                . " c.relname = 'idempotency' AND l.mode = 'ShareRowExclusiveLock' AND l.granted");
+                . " c.relname = 'idempotency' AND l.mode = 'ShareRowExclusiveLock' AND l.granted"
+                . ' AND l.database = (SELECT oid FROM pg_database WHERE datname = current_database())');
             $row->[0];
         }, 10, 'the lock');
         return sub { print $psql "COMMIT;\n"; close $psql };
     }
-    my $path = Apache::Test::vars()->{db_params} . '-writer';
+    my $path = MDL::Test::vars()->{db_params} . '-writer';
     open my $file, '+<', $path or die "$path: $!";
     flock $file, LOCK_EX or die "$path: $!";
     return sub { close $file };
 }
 
-# Runs $work in $n processes, as parallel() does, and lets nothing be written before all of their
-# requests have come in.
+# Sends $n requests, each as $request says it, and lets nothing be written before all of them have come
+# in.  Returns the answers, of each what tells it from others.
 sub all_at_once
 {
-    my ($n, $work) = @_;
+    my ($n, $request) = @_;
     pipe my $held_in, my $held_out or die "pipe: $!";
     my $pid = fork // die "fork: $!";
     if (!$pid) {
@@ -275,7 +276,7 @@ sub all_at_once
         close $held_out;
         my $all = eval {
             wait_for(sub { under_way() }, 30, 'the first request');
-            wait_for(sub { under_way() >= $n }, 3, 'the last request');
+            wait_for(sub { under_way() >= $n }, 4, 'the last request');
         };
         $release->();
         require POSIX;
@@ -283,22 +284,27 @@ sub all_at_once
     }
     close $held_out;
     sysread $held_in, my $nothing, 1;
-    my @results = parallel($n, $work);
+    my @replies = api_at_once(map { $request->($_) } 1 .. $n);
     waitpid $pid, 0;
     is($?, 0, "$n requests were under way at once");
-    return @results;
+    return map { +{
+        status   => $_->{status},
+        body     => $_->{body},
+        location => $_->{headers}{location},
+        replayed => replayed($_),
+        $_->{status} ? () : (died => 'no answer'),
+    } } @replies;
 }
 
-# What the parent needs of each answer.
-sub brief
+sub assignment_of
 {
-    my ($reply) = @_;
-    return {
-        status   => $reply->{status},
-        body     => $reply->{body},
-        location => $reply->{headers}{location},
-        replayed => replayed($reply),
-    };
+    my ($order, $product, $to, %more) = @_;
+    return [ 'POST', "/orders/$order/assignments", %more, json => {
+        storefront_customer_id => '77',
+        items      => [ { storefront_product_id => $product } ],
+        send_email => JSON::PP::true(),
+        customer   => { email => $to },
+    } ];
 }
 
 sub different
@@ -324,8 +330,7 @@ my $log    = -s logs_dir() . '/access_log';
 my $import = source("crowd-$$.txt", "for everybody\n");
 $key = idem('crowd');
 my @answers = all_at_once(200, sub {
-    brief(api('POST', '/assets', key => $crowd->{token}, idem => $key, timeout => 60,
-        json => { source_url => $import }))
+    [ 'POST', '/assets', key => $crowd->{token}, idem => $key, json => { source_url => $import } ]
 });
 are_one('200 imports with one key', 202, @answers);
 cmp_ok(processes_since($log, '/api/v1/assets', 200), '>', 1, 'several processes took part');
@@ -342,8 +347,7 @@ my $buyer = "crowd-$$\@buyer.example";
 $log = -s logs_dir() . '/access_log';
 $key = idem('crowd');
 @answers = all_at_once(200, sub {
-    brief(assign($crowd, '9', [ $sold->{storefront_product_id} ], idem => $key, timeout => 60,
-        send_email => JSON::PP::true(), customer => { email => $buyer }))
+    assignment_of('9', $sold->{storefront_product_id}, $buyer, key => $crowd->{token}, idem => $key)
 });
 are_one('200 assignments with one key', 201, @answers);
 cmp_ok(processes_since($log, '/api/v1/orders/9/assignments', 200), '>', 1, 'several processes took part');
@@ -359,8 +363,7 @@ is(rows("job WHERE shop_id = $crowd->{shop_id} AND type = 'email'"), 1, 'and one
 # Without a common key it is the natural keys that hold.
 $buyer   = "natural-$$\@buyer.example";
 @answers = all_at_once(40, sub {
-    brief(assign($crowd, '10', [ $sold->{storefront_product_id} ], timeout => 60,
-        send_email => JSON::PP::true(), customer => { email => $buyer }))
+    assignment_of('10', $sold->{storefront_product_id}, $buyer, key => $crowd->{token})
 });
 is(different('died', @answers), 'none', '40 assignments with 40 keys: every client got an answer');
 is(scalar(grep { $_->{status} == 201 } @answers), 1,  'one of them created something');
@@ -371,8 +374,8 @@ is(rows("email e JOIN orders o ON o.id = e.order_id WHERE o.shop_id = $crowd->{s
 
 my $target = product();
 @answers = all_at_once(40, sub {
-    brief(api('POST', '/mappings', key => $crowd->{token}, timeout => 60,
-        json => { storefront_product_id => $target, file_ids => [ $one->{asset}{id} ] }))
+    [ 'POST', '/mappings', key => $crowd->{token},
+        json => { storefront_product_id => $target, file_ids => [ $one->{asset}{id} ] } ]
 });
 is(different('died', @answers), 'none', '40 mappings with 40 keys: every client got an answer');
 is(scalar(grep { $_->{status} == 201 } @answers), 1, 'one of them created it');
@@ -383,8 +386,8 @@ is(rows("mapping WHERE shop_id = $crowd->{shop_id} AND storefront_product_id = '
 $key = idem('race');
 @answers = all_at_once(40, sub {
     my ($i) = @_;
-    brief(api('POST', '/mappings', key => $crowd->{token}, idem => $key, timeout => 60,
-        json => { storefront_product_id => "gid://storefront/Product/900000$i" }))
+    [ 'POST', '/mappings', key => $crowd->{token}, idem => $key,
+        json => { storefront_product_id => "gid://storefront/Product/900000$i" } ]
 });
 is(scalar(grep { $_->{status} == 201 } @answers), 1, '40 mappings with one key: one is made');
 is(scalar(grep { $_->{status} == 409 && $_->{body} =~ /"idempotency_conflict"/ } @answers), 39,

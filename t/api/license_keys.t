@@ -230,6 +230,7 @@ sub waiting
         . " 'live', 'active', 1 FROM orders WHERE $ours ORDER BY id");
     my $assignments = "SELECT a.id FROM assignment a JOIN orders o ON o.id = a.order_id WHERE o.$ours";
     sql("INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned) SELECT id, $tag_id, $wanted, 0 FROM ($assignments) w");
+    sql('ANALYZE');    # PostgreSQL does so by itself within a minute
     return map { $_->[0] } sql("$assignments ORDER BY a.id");
 }
 

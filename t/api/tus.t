@@ -347,7 +347,7 @@ my $plain = begin_upload($shop, size => 10);
 is(cors(page('OPTIONS', $plain->{upload_url}, headers => { Origin => 'https://shop.example', 'Access-Control-Request-Method' => 'PATCH' })),
     '', 'no origin is allowed unless the operator says so');
 
-my $server = MDL::Instance->new(extra => "DownloadsUploadOrigin https://shop.example https://app.example:8443\n" . "DBDMin 1\nDBDKeep 1\nDBDMax 2\n");
+my $server = MDL::Instance->new(cluster => 1, extra => "DownloadsUploadOrigin https://shop.example https://app.example:8443\n" . "DBDMin 1\nDBDKeep 1\nDBDMax 2\n");
 $server->start;
 $shop  = new_shop();
 $plain = begin_upload($shop, size => 10);

@@ -18,7 +18,7 @@ plan skip_all => 'the page looks the same on every database' if database() ne 's
 plan skip_all => 'a sanitizer in the server has nothing to say of a browser' if $ENV{SANITIZER_RUNTIME};
 
 my $shop    = new_shop(name => 'Books & Bytes');
-my $folder  = logs_dir() . '/screenshots';
+my $folder  = MDL::Target::top_dir() . '/t/logs/screenshots';
 my $reason  = "We refunded your payment on 20 November. Thank you for telling us.";
 my %paper   = (light => 'rgb(255, 255, 255)', dark => 'rgb(31, 41, 55)');
 my @views   = map {

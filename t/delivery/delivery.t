@@ -7,8 +7,10 @@ use MIME::Base64 qw(encode_base64 encode_base64url decode_base64url);
 use Test::More;
 use Time::HiRes qw(time);
 
+use MDL::Instance;
 use MDL::Test;
 
+my $server    = MDL::Instance->new(cluster => 1)->start;
 my $shop      = new_shop(name => 'Books & <Bytes>');
 my $log_start = error_log_size();
 my $number    = int(time);

@@ -12,7 +12,7 @@ use Time::HiRes qw(sleep time);
 
 use constant MB => 1024 * 1024;
 
-my $server = MDL::Instance->new(extra => "DownloadsLeaseTime 2\nDownloadsPollInterval 1\n")->start;
+my $server = MDL::Instance->new(cluster => 1, extra => "DownloadsLeaseTime 2\nDownloadsPollInterval 1\n")->start;
 my $source = MDL::Source->new;
 my $shop   = new_shop();
 my $key    = $shop->{token};
@@ -61,7 +61,7 @@ sub outage
     my $held = import_of($url)->{json}{job}{id};
     wait_for(sub { (-s storage_dir() . "/partial/$held" // 0) > MB }, 10, 'a transfer under way');
 
-    MDL::Test::postgres('stop', $mode);
+    MDL::Database::postgres('stop', $mode);
     my $idem = idem();
     my $reply = import_of($url, idem => $idem);
     is $reply->{status}, 503, 'a write gets 503';
@@ -103,7 +103,7 @@ if (database() eq 'pgsql') {
     subtest 'PostgreSQL is stopped and started' => sub { outage('fast') };
     subtest 'PostgreSQL crashes and is started' => sub { outage('immediate') };
     subtest 'PostgreSQL is restarted between two requests' => sub {
-        MDL::Test::postgres('stop', 'fast');
+        MDL::Database::postgres('stop', 'fast');
         start_database();
         all_answer(200, 202, 24, 'nobody notices');
     };

@@ -227,7 +227,7 @@ subtest 'a body that does not arrive holds no connection of the database' => sub
 };
 
 subtest 'a database that is away at the start' => sub {
-    my $server = MDL::Instance->new;
+    my $server = MDL::Instance->new(cluster => 1);
     my $home   = "$server->{folder}/database";
     if (database() eq 'sqlite3') {
         make_path($home);

@@ -27,7 +27,7 @@ sub machine
 {
     my (%program) = @_;
     $bin = tempdir(DIR => $temp);
-    for my $name (qw(sh env find head)) {
+    for my $name (qw(sh env find grep head)) {
         my ($path) = grep { -x } "/bin/$name", "/usr/bin/$name";
         symlink $path, "$bin/$name" or die "$name: $!\n";
     }
@@ -49,7 +49,8 @@ sub dependencies
 
 my $all      = 'shift; shift; shift; for name; do printf "installed=%s " "$name"; done';
 my $without  = 'for name; do case $name in gcc) ;; *) printf "installed=%s " "$name" ;; esac; done; exit 1';
-my $apt      = qq(echo "as \${ROOT:-user}: \$*" >>$temp/calls);
+my $apt      = qq{echo "as \${ROOT:-user}: \$*" >>$temp/calls; case "\$*" in *--assume-no*)
+    echo "0 upgraded, 3 newly installed"; echo "Need to get 5 MB of archives."; exit 1 ;; esac};
 my $sudo     = 'ROOT=root exec "$@"';
 
 machine('dpkg-query' => $all, id => 'echo 1000');
@@ -58,7 +59,8 @@ is_deeply([ dependencies() ], [ 0, '', '' ], 'nothing is done or said when every
 machine('dpkg-query' => $without, id => 'echo 1000', sudo => $sudo, 'apt-get' => $apt);
 my ($status, $said, $calls) = dependencies();
 is($status, 0, 'a user with sudo can install what is missing') or diag($said);
-is($said, "Installing: gcc\n", 'reads what that is');
+is($said, "Installing: gcc\n0 upgraded, 3 newly installed\nNeed to get 5 MB of archives.\n",
+    'reads what that is, and how much');
 like($calls, qr/^as root: .* install --no-install-recommends gcc$/m, 'and apt is called as root');
 unlike($calls, qr/^as user/m, 'and only so');
 

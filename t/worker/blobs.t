@@ -54,10 +54,10 @@ sub hold_writes
         flock $lock, LOCK_EX or die "flock: $!\n";
         return sub { sql($statement); return flock $lock, LOCK_UN };
     }
-    open my $psql, '|-', 'psql', '-q', '-o', '/dev/null', '-d', $params or die "psql: $!\n";
+    open my $psql, '|-', MDL::Database::psql(), '-q', '-o', '/dev/null', '-d', $params or die "psql: $!\n";
     $psql->autoflush;
     print $psql "BEGIN; $statement;\n";
-    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE query LIKE 'UPDATE %'
+    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'UPDATE %'
             AND state = 'idle in transaction'}) }, 10, 'the lock');
     return sub { print $psql "COMMIT;\n"; return close $psql };
 }
@@ -178,18 +178,18 @@ subtest 'bytes that are removed while they come again are fetched once more' => 
     my $bytes  = 'under the hands';
     my $sha256 = sha256_hex($bytes);
     remove($shop, asset($shop, $bytes));
-    open my $psql, '|-', 'psql', '-q', '-o', '/dev/null', '-d', MDL::Test::vars()->{db_params}
+    open my $psql, '|-', MDL::Database::psql(), '-q', '-o', '/dev/null', '-d', MDL::Test::vars()->{db_params}
         or die "psql: $!\n";
     $psql->autoflush;
     print $psql "BEGIN; UPDATE asset SET sha256 = NULL WHERE sha256 = '$sha256';",
         " DELETE FROM blob WHERE sha256 = '$sha256';\n";
-    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE query LIKE 'DELETE FROM blob%'
+    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'DELETE FROM blob%'
             AND state = 'idle in transaction'}) }, 10, 'a sweep that is not over');
     my $reply = api('POST', '/assets', key => $shop->{token},
         json => { source_url => source('again-' . ++$number, $bytes) });
     is $reply->{status}, 202, 'they come again';
-    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'}) }, 10,
-        'the import to meet the sweep');
+    wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
+            AND wait_event_type = 'Lock'}) }, 10, 'the import to meet the sweep');
     unlink blob($bytes) or die "unlink: $!\n";
     print $psql "COMMIT;\n";
     close $psql;

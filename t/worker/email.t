@@ -24,7 +24,7 @@ binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output
 my $server = MDL::Instance->new;
 my $folder = $server->{folder};
 my $templates = "$folder/templates";
-system('cp', '-r', Apache::Test::vars()->{top_dir} . '/conf/templates', $templates) == 0
+system('cp', '-r', MDL::Target::top_dir() . '/conf/templates', $templates) == 0
     or die 'cp';
 
 my @sinks;

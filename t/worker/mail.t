@@ -110,7 +110,7 @@ system('openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost'
 # Starts the SMTP server; it ends when what is returned is closed.
 sub start_peer
 {
-    my $script = Apache::Test::vars()->{top_dir} . '/t/lib/smtp_peer.py';
+    my $script = MDL::Target::top_dir() . '/t/lib/smtp_peer.py';
     pipe my $in, my $hold or die "pipe: $!";
     pipe my $ports, my $out or die "pipe: $!";
     my $pid = fork // die "fork: $!";

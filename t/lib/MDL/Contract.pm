@@ -18,7 +18,7 @@ use Test::More;
 
 our @EXPORT = qw(
     is_answer is_error is_shape pointers stored refused unstored
-    product variant digits import_of ready_asset mapping_of assign held_by_check parse_reply
+    product variant digits import_of ready_asset mapping_of assign held_by_check
 );
 
 # --- shapes ----------------------------------------------------------------------------------------
@@ -441,22 +441,6 @@ sub held_by_check
         storefront_customer_id => $order->{customer}{storefront_customer_id});
     die "the order is not held: $reply->{body}\n" if $reply->{json}{order}{access}{status} ne 'held';
     return $reply->{json}{order};
-}
-
-# What raw() returned, as api() would have.
-sub parse_reply
-{
-    my ($bytes) = @_;
-    my ($head, $body) = split /\r\n\r\n/, $bytes, 2;
-    my ($first, @lines) = split /\r\n/, $head // '';
-    my %headers = map { /^([^:]+):[ \t]*(.*)\z/ ? (lc $1 => $2) : () } @lines;
-    my ($status) = ($first // '') =~ m{^HTTP/1\.1 (\d{3})\b};
-    return {
-        status  => $status // 0,
-        headers => \%headers,
-        body    => $body // '',
-        json    => scalar eval { JSON::PP->new->utf8->decode($body) },
-    };
 }
 
 1;

@@ -1,5 +1,5 @@
-# An httpd of a suite's own, for what can't be done to the one that all suites share: to be stopped,
-# killed, started with other settings or with mistakes in them.
+# An httpd of a suite's own, with a database of its own: Apache::Test's server of this run once more,
+# from the same templates of t/conf, on another port and with folders of its own.
 #
 #   my $server = MDL::Instance->new(extra => "DownloadsLeaseTime 3\n");
 #   $server->start;     # from here on api(), new_shop(), wait_job() … mean this server
@@ -7,8 +7,8 @@
 # Options:
 #   extra    lines behind t/conf/extra.conf.in: of a directive the last line counts
 #   without  a pattern: lines of that file to leave out
-#   db       sqlite3 or pgsql (that of the run); a database of its own either way
 #   mpm      event, worker or prefork (that of the run)
+#   cluster  1: where the database is PostgreSQL, one that nobody else has and that may be stopped
 #   modules  [ names ] of httpd's modules that it loads besides
 #   tls      1: listens for TLS too, on tls_port(), and speaks HTTP/2 on both ports
 # It ends with the test at the latest.
@@ -17,13 +17,14 @@ package MDL::Instance;
 use strict;
 use warnings;
 
-use Apache::Test ();
-use File::Path qw(make_path remove_tree);
-use IO::Socket::INET;
+use File::Path qw(make_path);
+use HTTP::Tiny;
 use POSIX ();
 use Time::HiRes qw(sleep time);
 
-use MDL::Test ();
+use MDL::Database ();
+use MDL::Ports;
+use MDL::Target qw(slurp suite_dir top_dir wait_for);
 
 my $TLS = <<'END';
 Listen 127.0.0.1:@tls_port@ https
@@ -42,37 +43,29 @@ my @instances;
 sub new
 {
     my ($class, %opt) = @_;
-    my $shared = Apache::Test::vars();
-    my $name   = "instance-$$-" . ++$count;
-    my $top    = $shared->{top_dir};
-    my $logs   = "$top/t/logs/$name";
-    my ($socket, $tls_socket) = map {
-        IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
-            or die "no free port: $!\n"
-    } 1 .. 2;
+    my $logs = suite_dir() . '/server-' . ++$count;
     my $self = bless {
         %opt,
-        name   => $name,
+        name   => join('_', $logs =~ m{/logs/(.*)/server-(\d+)\z}) =~ tr{/-}{__}r,
         folder => $logs,
         owner  => $$,
         vars   => {
-            %$shared,
-            port       => $socket->sockport,
-            tls_port   => $tls_socket->sockport,
+            port       => free_port(),
+            tls_port   => free_port(),
+            top_dir    => top_dir(),
+            t_dir      => top_dir() . '/t',
+            build      => $ENV{BUILD},
             t_logs     => $logs,
             t_pid_file => "$logs/httpd.pid",
             conf_file  => "$logs/extra.conf",
-            db_driver  => $opt{db} // $shared->{db_driver},
+            db_driver  => $ENV{DB},
         },
     }, $class;
-    close $_ for $socket, $tls_socket;
     make_path(map { "$logs/$_" } qw(storage source mail mail/new mail/cur mail/tmp));
     $self->make_database;
     $self->make_certificate if $self->{tls};
-    open my $secret, '>', "$logs/secret" or die "$logs/secret: $!";
+    write_file("$logs/secret", 'a secret of the suites that is long enough for everybody');
     chmod 0600, "$logs/secret";
-    print $secret 'a secret of the suites that is long enough for everybody';
-    close $secret;
     $self->configure;
     push @instances, $self;
     return $self;
@@ -84,13 +77,18 @@ sub make_database
     my $vars = $self->{vars};
     if ($vars->{db_driver} eq 'sqlite3') {
         $vars->{db_params} = "$self->{folder}/downloads.db";
-        return;
     }
-    my $shared = Apache::Test::vars()->{db_params};
-    my $name   = $self->{name} =~ tr/-/_/r;
-    system('psql', $shared, '-qX', '-c', "CREATE DATABASE $name") == 0
-        or die "no database of its own for $self->{name}\n";
-    $vars->{db_params} = $shared =~ s/dbname=\S+/dbname=$name/r;
+    elsif ($self->{cluster}) {
+        $vars->{cluster} = "$self->{folder}/pg";
+        my $postgres = top_dir() . '/tools/postgres';
+        system($postgres, 'start', $vars->{cluster}) == 0 or die "PostgreSQL does not start\n";
+        chomp($vars->{db_params} = qx("$postgres" params "$vars->{cluster}"));
+    }
+    else {
+        system(MDL::Database::psql(), $ENV{MDL_TEST_PGSQL}, '-qX', '-c', "CREATE DATABASE $self->{name}") == 0
+            or die "no database of its own for $self->{name}\n";
+        $vars->{db_params} = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=$self->{name}/r;
+    }
     return;
 }
 
@@ -110,24 +108,23 @@ sub configure
     my ($self, %opt) = @_;
     $self->{$_} = $opt{$_} for keys %opt;
     my $vars = $self->{vars};
-    my $conf = "$vars->{top_dir}/t/conf";
+    my $conf = "$vars->{t_dir}/conf";
 
-    my $modules = MDL::Test::slurp("$conf/modules.list");
-    $modules =~ s/(?<=mpm_)\w+(?=_module |\.so")/$self->{mpm}/g if $self->{mpm};
+    my $extra = $self->fill(slurp("$conf/extra.conf.in"));
+    $extra = join "\n", grep { $_ !~ $self->{without} } split /\n/, $extra if $self->{without};
+    write_file($vars->{conf_file}, "$extra\n" . $self->fill($self->{extra} // ''));
+
+    my $modules = slurp("$conf/modules.list");
+    my $mpm     = $self->{mpm} // $ENV{MPM};
+    $modules =~ s/(?<=mpm_)\w+(?=_module |\.so")/$mpm/g;
     my ($folder) = $modules =~ m{"(.*)/mod_dbd\.so"};
     for my $module (@{ $self->{modules} // [] }, $self->{tls} ? qw(ssl http2) : ()) {
         $modules .= qq(LoadModule ${module}_module "$folder/mod_$module.so"\n);
     }
-    my $extra = $self->fill(MDL::Test::slurp("$conf/extra.conf.in"));
-    $extra = join "\n", grep { $_ !~ $self->{without} } split /\n/, $extra if $self->{without};
-    write_file($vars->{conf_file}, "$extra\n" . $self->fill($self->{extra} // ''));
-
-    my $main = MDL::Test::slurp("$conf/httpd.conf.in");
-    $main =~ s/^CoreDumpDirectory .*/CoreDumpDirectory "$vars->{top_dir}\/t\/logs\/cores"/m;
     write_file("$self->{folder}/httpd.conf",
         "ServerName localhost\n$modules"
             . qq(TypesConfig "$conf/mime.types"\n)
-            . $self->fill($main . ($self->{tls} ? $TLS : ''))
+            . $self->fill(slurp("$conf/httpd.conf.in") . ($self->{tls} ? $TLS : ''))
             . qq(Include "$vars->{conf_file}"\n));
     return;
 }
@@ -135,11 +132,15 @@ sub configure
 sub fill
 {
     my ($self, $text) = @_;
-    my %values = (%{ $self->{vars} }, Port => $self->{vars}{port});
-    $values{ServerName}   = 'localhost';
-    $values{ServerAdmin}  = 'suites@example.com';
-    $values{ServerRoot}   = "$self->{vars}{top_dir}/t";
-    $values{DocumentRoot} = "$self->{folder}/source";
+    my $vars   = $self->{vars};
+    my %values = (
+        %$vars,
+        Port         => $vars->{port},
+        ServerName   => 'localhost',
+        ServerAdmin  => 'suites@example.com',
+        ServerRoot   => $vars->{t_dir},
+        DocumentRoot => "$self->{folder}/source",
+    );
     $text =~ s/\@(\w+)\@/$values{$1} \/\/ die "nothing known of $1\n"/eg;
     return $text;
 }
@@ -157,7 +158,6 @@ sub write_file
 sub httpd
 {
     my ($self, @arguments) = @_;
-    my $vars = $self->{vars};
     local $ENV{LD_PRELOAD}   = $ENV{SANITIZER_RUNTIME} // '';
     local $ENV{ASAN_OPTIONS} = 'detect_leaks=0:abort_on_error=1';
     # Into a file: a pipe would stay open for as long as the server lives.
@@ -167,17 +167,17 @@ sub httpd
         open STDIN,  '<',  '/dev/null';
         open STDOUT, '>',  $said;
         open STDERR, '>&', \*STDOUT;
-        exec($vars->{httpd}, '-f', "$self->{folder}/httpd.conf", @arguments) or POSIX::_exit(127);
+        exec($ENV{HTTPD}, '-f', "$self->{folder}/httpd.conf", @arguments) or POSIX::_exit(127);
     }
     waitpid $pid, 0;
-    return ($? >> 8, MDL::Test::slurp($said));
+    return ($? >> 8, slurp($said));
 }
 
 # Makes the helpers of MDL::Test mean this server.
 sub aim
 {
     my ($self) = @_;
-    MDL::Test::aim($self->{vars});
+    MDL::Target::aim($self->{vars});
     return $self;
 }
 
@@ -188,10 +188,11 @@ sub start
     $self->aim;
     my ($code, $said) = $self->httpd('-k', 'start');
     die "httpd does not start: $said" . $self->tail if $code != 0;
+    my $health = MDL::Target::base_url() . '/health';
     eval {
-        MDL::Test::wait_for(
+        wait_for(
             sub {
-                my $status = MDL::Test::api('GET', '/health', timeout => 10)->{status};
+                my $status = HTTP::Tiny->new(timeout => 10)->get($health)->{status};
                 return $opt{any} ? $status != 599 : $status == 200;
             },
             20, "/health of $self->{name}"
@@ -205,7 +206,7 @@ sub start
 sub pid
 {
     my ($self) = @_;
-    my ($pid) = (MDL::Test::slurp($self->{vars}{t_pid_file}) // '') =~ /(\d+)/ or return;
+    my ($pid) = (slurp($self->{vars}{t_pid_file}) // '') =~ /(\d+)/ or return;
     return (grep { $_ == $pid } $self->processes) ? $pid : undef;
 }
 
@@ -215,7 +216,7 @@ sub processes
     my ($self) = @_;
     my @found;
     for my $path (glob '/proc/[0-9]*') {
-        my $line = MDL::Test::slurp("$path/cmdline") // next;
+        my $line = slurp("$path/cmdline") // next;
         push @found, $path =~ /(\d+)/ if index($line, "$self->{folder}/httpd.conf") >= 0;
     }
     return @found;
@@ -228,7 +229,7 @@ sub stop
     my $began = time;
     my $pid   = $self->pid // return 0;
     kill TERM => $pid;
-    MDL::Test::wait_for(sub { !$self->processes }, 30, "the end of $self->{name}");
+    wait_for(sub { !$self->processes }, 30, "the end of $self->{name}");
     return time - $began;
 }
 
@@ -250,7 +251,7 @@ sub tls_port { return shift->{vars}{tls_port} }
 
 sub certificate { return shift->{folder} . '/tls.crt' }
 
-sub error_log { return MDL::Test::slurp(shift->{folder} . '/error_log') // '' }
+sub error_log { return slurp(shift->{folder} . '/error_log') // '' }
 
 sub tail
 {
@@ -264,6 +265,8 @@ END {
     local $?;
     for my $instance (grep { $_->{owner} == $$ } @instances) {
         $instance->kill_all;
+        my $cluster = $instance->{vars}{cluster} // next;
+        system(top_dir() . '/tools/postgres', 'stop', $cluster, 'immediate');
     }
 }
 

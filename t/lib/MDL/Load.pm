@@ -28,7 +28,7 @@ my $count = 0;
 sub new
 {
     my ($class, %opt) = @_;
-    my $self = bless { %opt, file => MDL::Test::logs_dir() . "/load-$$-" . ++$count }, $class;
+    my $self = bless { %opt, file => MDL::Test::suite_dir() . "/load-$$-" . ++$count }, $class;
     pipe my $watch, my $hold or die "pipe: $!";
     $self->{base} = MDL::Test::base_url();
     for my $i (1 .. $self->{clients}) {

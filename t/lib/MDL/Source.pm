@@ -44,7 +44,7 @@ my $count = 0;
 sub new
 {
     my ($class, %opt) = @_;
-    my $folder = MDL::Test::logs_dir() . "/sources-$$-" . ++$count;
+    my $folder = MDL::Test::suite_dir() . "/sources-$$-" . ++$count;
     make_path($folder);
     my $listener = IO::Socket::IP->new(
         LocalHost => $opt{address} // '127.0.0.1',
@@ -142,7 +142,7 @@ sub bytes
 sub sha256
 {
     my ($size, $version) = @_;
-    my $path = MDL::Test::logs_dir() . "/sha256-$$";
+    my $path = MDL::Test::suite_dir() . "/sha256-$$";
     open my $pipe, '|-', "openssl dgst -sha256 -r >'$path'" or die "openssl: $!";
     binmode $pipe;
     for (my $offset = 0; $offset < $size; $offset += 16 * PIECE) {

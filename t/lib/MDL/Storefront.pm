@@ -33,7 +33,7 @@ my $count = 0;
 sub new
 {
     my ($class) = @_;
-    my $folder = MDL::Test::logs_dir() . "/storefronts-$$-" . ++$count;
+    my $folder = MDL::Test::suite_dir() . "/storefronts-$$-" . ++$count;
     make_path($folder);
     system('openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 1'
             . ' -subj /CN=localhost -addext subjectAltName=DNS:localhost'

@@ -1,5 +1,6 @@
-# What the suites share: requests to the API, shops and keys made by downloadsctl, waiting for jobs
-# and mail, many clients at once.
+# What the suites share: requests to the API, shops and keys made by downloadsctl, waiting for jobs,
+# sources of imports, many clients at once; and the exports of MDL::Target (where things are),
+# MDL::Httpd (its processes), MDL::Database and MDL::Maildir.
 #
 #   use MDL::Test;
 #   use Test::More;
@@ -14,46 +15,25 @@ package MDL::Test;
 use strict;
 use warnings;
 
-use Apache::Test ();
-use Cwd qw(getcwd);
 use Exporter qw(import);
 use HTTP::Tiny;
 use IO::Handle;
 use IO::Socket::INET;
 use JSON::PP;
-use MIME::QuotedPrint qw(decode_qp);
-use Time::HiRes qw(sleep time);
+use Time::HiRes qw(time);
 
-our @EXPORT = qw(
-    api page raw idem new_shop ctl
-    wait_for wait_job wait_mail mails source source_url parallel
-    port base_url public_url database logs_dir mail_dir storage_dir conf_file error_log
-    error_log_size error_log_since
-    httpd_pid httpd_signal httpd_graceful httpd_restart server_pids worker_pids stop_database start_database sql
+use MDL::Database;
+use MDL::Httpd;
+use MDL::Maildir;
+use MDL::Target qw(:DEFAULT slurp suite_dir vars);
+
+our @EXPORT = (
+    qw(api api_at_once page raw parse_reply idem new_shop ctl wait_job source source_url parallel),
+    @MDL::Target::EXPORT, @MDL::Httpd::EXPORT, @MDL::Database::EXPORT, @MDL::Maildir::EXPORT
 );
 
-use constant POLL => 0.02;    # seconds between two looks at something that was not there yet
-
-my $JSON = JSON::PP->new->utf8->canonical->allow_nonref;
-my $top  = getcwd();
+my $JSON   = JSON::PP->new->utf8->canonical->allow_nonref;
 my $unique = 0;
-
-# --- where things are ------------------------------------------------------------------------------
-
-# Of the server that the helpers mean: the shared one, unless MDL::Instance has taken aim at another.
-my $aimed;
-sub aim  { ($aimed) = @_; return }
-sub vars { return $aimed // Apache::Test::vars() }
-
-sub port        { return vars()->{port} }
-sub base_url    { return 'http://127.0.0.1:' . port() . '/api/v1' }
-sub public_url  { return 'http://localhost:' . port() . '/d' }
-sub database    { return vars()->{db_driver} }
-sub logs_dir    { return $aimed ? $aimed->{t_logs} : "$top/t/logs" }
-sub mail_dir    { return logs_dir() . '/mail' }
-sub storage_dir { return logs_dir() . '/storage' }
-sub conf_file   { return $aimed ? $aimed->{conf_file} : "$top/t/conf/extra.conf" }
-sub error_log   { return logs_dir() . '/error_log' }
 
 # --- requests --------------------------------------------------------------------------------------
 
@@ -101,6 +81,15 @@ sub reply_of
 sub api
 {
     my ($method, $path, %opt) = @_;
+    my ($headers, $body) = headers_and_body($method, %opt);
+    my %arguments = (headers => $headers);
+    $arguments{content} = $body if defined $body;
+    return reply_of(client(%opt)->request($method, base_url() . $path, \%arguments));
+}
+
+sub headers_and_body
+{
+    my ($method, %opt) = @_;
     my %headers;
     $headers{'authorization'} = "Bearer $opt{key}" if defined $opt{key};
     my $body = exists $opt{json} ? $JSON->encode($opt{json}) : $opt{body};
@@ -112,9 +101,34 @@ sub api
     my %given = %{ $opt{headers} // {} };
     $headers{ lc $_ } = $given{$_} for keys %given;
     delete $headers{$_} for grep { !defined $headers{$_} } keys %headers;
-    my %arguments = (headers => \%headers);
-    $arguments{content} = $body if defined $body;
-    return reply_of(client(%opt)->request($method, base_url() . $path, \%arguments));
+    return (\%headers, $body);
+}
+
+# Many requests to the API, each [ method, path, options ] and over a connection of its own: all of them
+# are sent before the first answer is read.  Returns the replies in order.
+sub api_at_once
+{
+    my (@requests) = @_;
+    my @bytes = map {
+        my ($method, $path, %opt) = @$_;
+        my ($headers, $body) = headers_and_body($method, %opt);
+        my %all = (host => 'localhost', connection => 'close', %$headers, 'content-length' => length($body // ''));
+        join "\r\n", "$method /api/v1$path HTTP/1.1", (map { "$_: $all{$_}" } sort keys %all), '', $body // '';
+    } @requests;
+    my @sockets = map { connection() } @bytes;
+    print { $sockets[$_] } $bytes[$_] and $sockets[$_]->flush for 0 .. $#bytes;
+    return map { parse_reply(read_all($_, 60)) } @sockets;
+}
+
+# What came over a connection, as api() would return it.
+sub parse_reply
+{
+    my ($bytes) = @_;
+    my ($head, $body) = split /\r\n\r\n/, $bytes, 2;
+    my ($first, @lines) = split /\r\n/, $head // '';
+    my ($status) = ($first // '') =~ m{^HTTP/1\.1 (\d{3})\b};
+    my %headers = map { /^([^:]+):[ \t]*(.*)\z/ ? (lc $1 => $2) : () } @lines;
+    return reply_of({ status => $status // 0, headers => \%headers, content => $body // '' });
 }
 
 # A request to any URL of the server, the buyer's side.  form => { … } is sent as a form would be,
@@ -137,14 +151,25 @@ sub page
 sub raw
 {
     my ($bytes, %opt) = @_;
-    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port(), Timeout => 10)
-        or die "no connection to the server: $!";
+    my $socket = connection();
     local $SIG{PIPE} = 'IGNORE';
-    local $SIG{ALRM} = sub { die "the server did not close the connection in time\n" };
-    alarm($opt{timeout} // 30);
     print $socket $bytes;
     $socket->flush;
     shutdown $socket, 1 if $opt{end};
+    return read_all($socket, $opt{timeout} // 30);
+}
+
+sub connection
+{
+    return IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port(), Timeout => 10)
+        // die "no connection to the server: $!\n";
+}
+
+sub read_all
+{
+    my ($socket, $seconds) = @_;
+    local $SIG{ALRM} = sub { die "the server did not close the connection in time\n" };
+    alarm $seconds;
     local $/;
     my $answer = <$socket>;
     alarm 0;
@@ -201,20 +226,7 @@ sub new_key
     return { key_id => $key->{id}, token => $answer->{token} // $key->{token} };
 }
 
-# --- waiting ----------------------------------------------------------------------------------------
-
-# Calls $look until it returns something true, and returns that; dies after $seconds.
-sub wait_for
-{
-    my ($look, $seconds, $what) = @_;
-    my $until = time + $seconds;
-    while (1) {
-        my $result = $look->();
-        return $result if $result;
-        die "waited $seconds s in vain for $what\n" if time >= $until;
-        sleep POLL;
-    }
-}
+# --- jobs -------------------------------------------------------------------------------------------
 
 # The job once it is finished, however it ended.
 sub wait_job
@@ -232,56 +244,6 @@ sub wait_job
     };
     die "$@last answer: $last\n" if !$job;
     return $job;
-}
-
-# Every email to this address, oldest first: { path, raw, headers, text, html, urls }.
-sub mails
-{
-    my ($to) = @_;
-    my @found;
-    for my $path (sort glob mail_dir() . '/new/*') {
-        my $raw = slurp($path) // next;
-        my $mail = parse_mail($raw);
-        next if defined $to && index(lc($mail->{headers}{to} // ''), lc $to) < 0;
-        push @found, { %$mail, path => $path };
-    }
-    return @found;
-}
-
-sub wait_mail
-{
-    my ($to, $seconds) = @_;
-    return wait_for(sub { my ($first) = mails($to); $first }, $seconds // 15, "an email to $to");
-}
-
-sub parse_part
-{
-    my ($raw) = @_;
-    my ($head, $body) = split /\r?\n\r?\n/, $raw, 2;
-    $head =~ s/\r?\n[ \t]+/ /g;
-    my %headers = map { /^([^:\s]+):\s*(.*?)\s*$/ ? (lc $1 => $2) : () } split /\r?\n/, $head;
-    $body //= '';
-    $body = decode_qp($body)
-        if lc($headers{'content-transfer-encoding'} // '') eq 'quoted-printable';
-    return { headers => \%headers, body => $body };
-}
-
-sub parse_mail
-{
-    my ($raw) = @_;
-    my $whole = parse_part($raw);
-    my %mail = (raw => $raw, headers => $whole->{headers}, text => $whole->{body}, html => '');
-    if (($whole->{headers}{'content-type'} // '') =~ m{^multipart/\S+.*boundary="?([^";]+)}i) {
-        my (undef, @parts) = split /(?:^|\r?\n)--\Q$1\E(?:--)?[ \t]*\r?\n/, $whole->{body};
-        for (@parts) {
-            my $part = parse_part($_);
-            my $type = $part->{headers}{'content-type'} // '';
-            $mail{text} = $part->{body} if $type =~ m{^text/plain}i;
-            $mail{html} = $part->{body} if $type =~ m{^text/html}i;
-        }
-    }
-    $mail{urls} = [ $mail{text} =~ m{(https?://[^\s<>"]+)}g ];
-    return \%mail;
 }
 
 # --- sources ----------------------------------------------------------------------------------------
@@ -343,114 +305,6 @@ sub parallel
     } @results;
     waitpid $_, 0 for @pids;
     return @values;
-}
-
-# --- the server -------------------------------------------------------------------------------------
-
-sub slurp
-{
-    my ($path) = @_;
-    open my $in, '<:raw', $path or return;
-    local $/;
-    return scalar <$in>;
-}
-
-sub httpd_pid
-{
-    my $pid = slurp(vars()->{t_pid_file}) // return;
-    return $pid =~ /(\d+)/ ? $1 : undef;
-}
-
-sub httpd_signal
-{
-    my ($signal) = @_;
-    kill $signal => httpd_pid() or die "httpd is not running\n";
-    return;
-}
-
-sub error_log_size { return -s error_log() // 0 }
-
-# The error log's text from this byte on.
-sub error_log_since
-{
-    my ($offset) = @_;
-    return substr slurp(error_log()) // '', $offset;
-}
-
-# Signals httpd and waits until it has taken its configuration up again and answers.
-sub restart_by
-{
-    my ($signal, $what) = @_;
-    my $offset = error_log_size();
-    httpd_signal($signal);
-    wait_for(sub { error_log_since($offset) =~ /resuming normal operations/ }, 30, $what);
-    wait_for(sub { api('GET', '/health')->{status} == 200 }, 30, "/health after $what");
-    return;
-}
-
-sub httpd_graceful { return restart_by('USR1', 'a graceful restart') }
-sub httpd_restart  { return restart_by('HUP',  'a restart') }
-
-# httpd's children, as (those that serve requests, the background process): the latter has closed
-# the listening socket.
-sub children
-{
-    my $parent = httpd_pid() // return ([], []);
-    my $port   = sprintf ':%04X', port();
-    my %listening;
-    for my $table ('/proc/net/tcp', '/proc/net/tcp6') {
-        for (split /\n/, slurp($table) // '') {
-            my (undef, $local, undef, $state, @more) = split;
-            $listening{"socket:[$more[5]]"} = 1
-                if defined $state && $state eq '0A' && $local =~ /$port$/;
-        }
-    }
-    my (@servers, @workers);
-    for my $path (glob '/proc/[0-9]*') {
-        my $stat = slurp("$path/stat") // next;
-        my ($pid, $state, $ppid) = $stat =~ /^(\d+) \(.*\) (\S) (\d+)/s or next;
-        next if $ppid != $parent || $state eq 'Z';
-        if (grep { $listening{ readlink($_) // '' } } glob "$path/fd/*") {
-            push @servers, $pid;
-        }
-        else {
-            push @workers, $pid;
-        }
-    }
-    return (\@servers, \@workers);
-}
-
-sub server_pids { my ($servers) = children(); return @$servers }
-sub worker_pids { my (undef, $workers) = children(); return @$workers }
-
-# --- the database -----------------------------------------------------------------------------------
-
-sub postgres
-{
-    my ($command, @more) = @_;
-    die "the database is not PostgreSQL\n" if database() ne 'pgsql';
-    system("$top/tools/postgres", $command, "$top/t/logs/pg", @more) == 0
-        or die "tools/postgres $command failed\n";
-    return;
-}
-
-sub stop_database  { return postgres('stop', 'immediate') }
-sub start_database { return postgres('start') }
-
-# Asks the database behind the server's back; returns rows of columns as text.
-# For looking, and for states that no request brings about yet.
-sub sql
-{
-    my ($query) = @_;
-    my $params = vars()->{db_params};
-    my @command
-        = database() eq 'pgsql'
-        ? ('psql', $params, '-qAtX', '-F', "\t", '-c', $query)
-        : ('sqlite3', '-batch', '-separator', "\t", '-cmd', '.timeout 5000', $params, $query);
-    open my $out, '-|', @command or die "$command[0]: $!";
-    my @rows = map { chomp; [ split /\t/, $_, -1 ] } <$out>;
-    close $out or die "$command[0] failed on: $query\n";
-    return @rows;
 }
 
 1;

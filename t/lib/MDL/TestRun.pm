@@ -1,5 +1,10 @@
-# Apache::Test's runner with what our suites need: a private database, state that is fresh for each
-# run, prove for the files, and a look at what httpd left behind.
+# Apache::Test's runner with what our suites need.  It finds httpd, writes its configuration and starts
+# and stops a server with it; the suites have each their own servers, of the same configuration, and
+# databases (MDL::Instance).  So TAP::Harness runs several at once.  Of PostgreSQL they share a private
+# cluster, which none of them stops.
+#
+# Each suite runs on every database and under every MPM that is asked for.  One whose head has a line
+# "# once: why" does so on the first of them alone, unless all of it is asked for.
 package MDL::TestRun;
 
 use strict;
@@ -9,11 +14,14 @@ use parent 'Apache::TestRun';
 
 use Apache::TestTrace qw(error);
 use Cwd qw(getcwd);
+use File::Basename qw(dirname);
 use File::Path qw(make_path remove_tree);
-use IO::Socket::INET;
+use TAP::Harness;
 use Time::HiRes qw(sleep time);
 
-# Those that httpd needs for the suites, besides the MPM and ours, under Debian's names.
+use MDL::Ports;
+
+# Those of httpd's modules that the suites need, besides the MPM and ours, under Debian's names.
 my @MODULES = qw(unixd log_config logio version authz_core alias mime dir env headers setenvif
     unique_id dbd status);
 
@@ -22,37 +30,34 @@ my @MODULES = qw(unixd log_config logio version authz_core alias mime dir env he
 my $BAD_LINE = qr/AddressSanitizer|LeakSanitizer|runtime\ error:|Segmentation|[Aa]ssertion
     |exit\ signal\ (?!Killed|Terminated)|double\ free|corrupted\ /x;
 
-my $PID = $$;
+my $top  = getcwd();
+my $logs = "$top/t/logs";
+my $pid  = $$;
 
 sub apxs
 {
     my ($what) = @_;
     my $apxs = $ENV{APXS} || 'apxs';
-    my $answer = qx($apxs -q $what);
-    chomp $answer;
+    chomp(my $answer = qx($apxs -q $what));
     return $answer;
 }
 
 sub main
 {
-    my ($self, @argv) = @_;
-    my $httpd = apxs('SBINDIR') . '/' . apxs('PROGNAME');
+    my ($self, @arguments) = @_;
     $ENV{APACHE_TEST_ULIMIT_SET} = 1;    # tools/suites has seen to it
-    $SIG{TERM} = sub { exit 143 };
-
-    my $socket = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
-        or die "There is no free port: $!\n";
-    my $port = $socket->sockport;
-    close $socket;
-
-    $self->{httpd} = $httpd;
+    $ENV{MPM}       ||= 'event';
+    $ENV{DATABASES} ||= 'sqlite3 pgsql';
+    $ENV{BUILD}     ||= 'build';
+    $ENV{BUILD} = "$top/$ENV{BUILD}" if $ENV{BUILD} !~ m{^/};
+    $ENV{HTTPD} = $self->{httpd} = apxs('SBINDIR') . '/' . apxs('PROGNAME');
     $self->run(
-        -httpd      => $httpd,
+        -httpd      => $self->{httpd},
         -apxs       => $ENV{APXS} || 'apxs',
-        -port       => $port,
+        -port       => free_port(),
         -servername => 'localhost',
-        -httpd_conf => getcwd() . '/t/conf/modules.list',
-        @argv
+        -httpd_conf => "$top/t/conf/modules.list",
+        @arguments
     );
     my $left = $self->look_back;
     return $self->{failed} || $left ? 1 : 0;
@@ -62,39 +67,27 @@ sub main
 sub pre_configure
 {
     my ($self) = @_;
-    my $top   = getcwd();
-    my $logs  = "$top/t/logs";
-    my $build = $ENV{BUILD} || 'build';
-    my $mpm   = $ENV{MPM} || 'event';
-    my $db    = $ENV{DB} || 'sqlite3';
-
     remove_tree($logs);
     make_path(map { "$logs/$_" } qw(cores storage source mail mail/new mail/cur mail/tmp));
-    write_file("$logs/secret", random_bytes(48), 0600);
+    write_file("$logs/secret", 'a secret of the suites that is long enough for everybody');
+    chmod 0600, "$logs/secret";
 
+    my ($mpm)  = split ' ', $ENV{MPM};
     my $folder = apxs('LIBEXECDIR');
     my @lines;
     for my $module ("mpm_$mpm", @MODULES) {
         my $file = "$folder/mod_$module.so";
         push @lines, qq(LoadModule ${module}_module "$file"\n) if -e $file;
     }
-    my $own = $build =~ m{^/} ? $build : "$top/$build";
-    push @lines, qq(LoadModule downloads_module "$own/mod_downloads.so"\n);
-    write_file("$top/t/conf/modules.list", join('', @lines), 0644);
+    push @lines, qq(LoadModule downloads_module "$ENV{BUILD}/mod_downloads.so"\n);
+    write_file("$top/t/conf/modules.list", @lines);
 
-    my $conf = $self->{conf_opts};
-    if ($db eq 'pgsql') {
-        $self->{postgres} = "$logs/pg";
-        make_path($self->{postgres});
-        system("$top/tools/postgres", 'start', $self->{postgres}) == 0
-            or die "PostgreSQL does not start.\n";
-        chomp($conf->{db_params} = qx("$top/tools/postgres" params "$self->{postgres}"));
+    $self->{conf_opts}{db_driver} = 'sqlite3';
+    $self->{conf_opts}{db_params} = "$logs/downloads.db";
+    if ($ENV{DATABASES} =~ /pgsql/) {
+        system('tools/postgres', 'start', "$logs/pg") == 0 or die "PostgreSQL does not start.\n";
+        chomp($ENV{MDL_TEST_PGSQL} = qx(tools/postgres params "$logs/pg"));
     }
-    else {
-        $conf->{db_params} = "$logs/downloads.db";
-    }
-    $conf->{db_driver} = $db;
-    $conf->{build}     = $own;
     return;
 }
 
@@ -107,38 +100,71 @@ sub start
     return $self->SUPER::start;
 }
 
-# prove instead of Apache::TestHarness: its output is what everybody knows.
+# What is to be run: "database[-mpm] suite".
+sub runs
+{
+    my (@suites) = @_;
+    my ($first, @more) = map {
+        my $mpm = $_;
+        map { $mpm eq 'event' ? $_ : "$_-$mpm" } split ' ', $ENV{DATABASES};
+    } split ' ', $ENV{MPM};
+    return map {
+        my $suite = $_;
+        map { "$_ $suite" } $first, $ENV{FULL} || !is_once($suite) ? @more : ();
+    } @suites;
+}
+
+sub is_once
+{
+    my ($suite) = @_;
+    open my $in, '<', $suite or die "$suite: $!\n";
+    while (my $line = <$in>) {
+        return 0 if $line !~ /^#/;
+        return 1 if $line =~ /^# once: /;
+    }
+    return 0;
+}
+
+sub said { my ($run) = @_; return "$logs/" . $run =~ s{^(\S+) t/(.*)\.t\z}{$1/$2/said}r }
+
+# What a suite says besides its results goes into a file where several run at once, and is shown when it
+# has failed.
 sub run_tests
 {
     my ($self) = @_;
-    return if !$self->{opts}{'run-tests'};
-    my @tests = @{ $self->{tests} };
-    @tests = sort glob 't/{api,delivery,metering,worker,operate}/*.t' if !@tests;
-    if (!@tests) {
-        print "There is no suite.\n";
-        return;
-    }
-    my @verbose = $self->{opts}{verbose} ? ('--verbose') : ();
-    my $status = system('prove', '-It/lib', '--timer', @verbose, @tests);
-    $self->{failed} = $status != 0;
+    my @suites = @{ $self->{tests} };
+    @suites = glob 't/{api,delivery,metering,worker,operate}/*.t' if !@suites;
+    my @runs = runs(@suites);
+    make_path(map { dirname(said($_)) } @runs);
+    my $harness = TAP::Harness->new({
+        jobs      => $ENV{JOBS} || 4,
+        timer     => 1,
+        verbosity => $self->{opts}{verbose} ? 1 : 0,
+        exec      => sub {
+            my (undef, $run) = @_;
+            my ($label, $suite) = split / /, $run;
+            my ($db, $mpm) = split /-/, $label;
+            return [ 'env', "MDL_RUN=$label", "DB=$db", 'MPM=' . ($mpm // 'event'), 'sh', '-c',
+                'exec "$@"' . (@runs > 1 ? " 2>'${\ said($run)}'" : ''), 'sh', $^X, '-It/lib', $suite ];
+        },
+    });
+    my $result = $harness->runtests(@runs);
+    print STDERR "\n--- $_\n", read_file(said($_)) for sort $result->failed;
+    $self->{failed} = !$result->all_passed;
     return;
 }
 
-# After the server has stopped: core files, lines in the error log, processes that are still there.
+# After the servers have stopped: core files, lines in the error logs, processes that are still there.
 sub look_back
 {
     my ($self) = @_;
-    my $logs = getcwd() . '/t/logs';
     my @found;
-
     my %excused;
-    for my $core (glob("$logs/cores/*"), grep { -f } glob("$logs/core*")) {
+    for my $core (glob "$logs/cores/*") {
         my $pid = $self->mpm_race($core);
         $pid ? $excused{$pid} = 1 : push @found, "core file: $core";
     }
-
-    # Also of the suites' own instances (MDL::Instance).
-    for my $path (glob "$logs/error_log $logs/instance-*/error_log") {
+    for my $path (glob "$logs/error_log $logs/*/*/*/server-*/error_log") {
         open my $in, '<', $path or next;
         while (<$in>) {
             chomp;
@@ -146,15 +172,14 @@ sub look_back
             push @found, "$path:$.: $_";
         }
     }
-
-    my @stray = $self->processes;
-    for (my $until = time + 5; @stray && time < $until; @stray = $self->processes) {
+    my @stray = processes();
+    for (my $until = time + 5; @stray && time < $until; @stray = processes()) {
         sleep 0.05;
     }
     push @found, "still running: $_" for @stray;
 
     return 0 if !@found;
-    error "the server left this behind:";
+    error 'the servers left this behind:';
     print STDERR "    $_\n" for @found;
     return 1;
 }
@@ -175,57 +200,46 @@ sub mpm_race
         ? $pid : undef;
 }
 
-# Servers that were started with a configuration file of ours, as "pid command line".
+# Servers that were started with a configuration of ours, as "pid command line".
 sub processes
 {
-    my $conf = getcwd() . '/t/';
     my @found;
     for my $path (glob '/proc/[0-9]*/cmdline') {
-        open my $in, '<', $path or next;
-        my $line = <$in> // next;
-        $line =~ tr/\0/ /;
+        my $line = read_file($path) =~ tr/\0/ /r;
         my ($pid) = $path =~ /(\d+)/;
-        push @found, "$pid $line" if $line =~ m{ \Q$conf\E\S*/httpd\.conf\b} && $line !~ /^\S*perl/;
+        push @found, "$pid $line" if $line =~ m{ \Q$top/t/\E\S*/httpd\.conf\b} && $line !~ /^\S*perl/;
     }
     return @found;
 }
 
 sub write_file
 {
-    my ($path, $text, $mode) = @_;
+    my ($path, @text) = @_;
     open my $out, '>', $path or die "$path: $!\n";
-    chmod $mode, $path;
-    print $out $text;
+    print $out @text;
     close $out or die "$path: $!\n";
     return;
 }
 
-sub random_bytes
+sub read_file
 {
-    my ($count) = @_;
-    open my $in, '<:raw', '/dev/urandom' or die "/dev/urandom: $!\n";
-    read($in, my $bytes, $count) == $count or die "/dev/urandom is short\n";
-    return $bytes;
+    my ($path) = @_;
+    open my $in, '<', $path or return '';
+    local $/;
+    return scalar <$in> // '';
 }
 
 # However the run ends, neither httpd nor PostgreSQL stays.
-my $instance;
-
-sub new
-{
-    my ($class, @args) = @_;
-    return $instance = $class->SUPER::new(@args);
-}
-
+$SIG{TERM} = $SIG{HUP} = sub { exit 143 };
 END {
-    if ($instance && $$ == $PID) {
+    if ($$ == $pid) {
         local ($?, $@);
-        for ($instance->{server} ? $instance->processes : ()) {
-            my ($pid) = /^(\d+)/;
-            kill TERM => $pid;
+        for (processes()) {
+            my ($server) = /^(\d+)/;
+            kill TERM => $server;
         }
-        system('tools/postgres', 'stop', $instance->{postgres}, 'immediate')
-            if $instance->{postgres};
+        system('tools/postgres', 'stop', s{/data/postmaster\.pid\z}{}r, 'immediate')
+            for glob "$logs/pg/data/postmaster.pid $logs/*/*/*/server-*/pg/data/postmaster.pid";
     }
 }
 

@@ -1,0 +1,75 @@
+# The processes of the server that the helpers mean: signals, restarts, who they are.
+package MDL::Httpd;
+
+use strict;
+use warnings;
+
+use Exporter qw(import);
+use HTTP::Tiny;
+
+use MDL::Target qw(:DEFAULT slurp vars);
+
+our @EXPORT = qw(httpd_pid httpd_signal httpd_graceful httpd_restart server_pids worker_pids);
+
+sub httpd_pid
+{
+    my $pid = slurp(vars()->{t_pid_file}) // return;
+    return $pid =~ /(\d+)/ ? $1 : undef;
+}
+
+sub httpd_signal
+{
+    my ($signal) = @_;
+    kill $signal => httpd_pid() or die "httpd is not running\n";
+    return;
+}
+
+sub health { return HTTP::Tiny->new(timeout => 30)->get(base_url() . '/health')->{status} }
+
+# Signals httpd and waits until it has taken its configuration up again and answers.
+sub restart_by
+{
+    my ($signal, $what) = @_;
+    my $offset = error_log_size();
+    httpd_signal($signal);
+    wait_for(sub { error_log_since($offset) =~ /resuming normal operations/ }, 30, $what);
+    wait_for(sub { health() == 200 }, 30, "/health after $what");
+    return;
+}
+
+sub httpd_graceful { return restart_by('USR1', 'a graceful restart') }
+sub httpd_restart  { return restart_by('HUP',  'a restart') }
+
+# httpd's children, as (those that serve requests, the background process): the latter has closed
+# the listening socket.
+sub children
+{
+    my $parent = httpd_pid() // return ([], []);
+    my $port   = sprintf ':%04X', port();
+    my %listening;
+    for my $table ('/proc/net/tcp', '/proc/net/tcp6') {
+        for (split /\n/, slurp($table) // '') {
+            my (undef, $local, undef, $state, @more) = split;
+            $listening{"socket:[$more[5]]"} = 1
+                if defined $state && $state eq '0A' && $local =~ /$port$/;
+        }
+    }
+    my (@servers, @workers);
+    for my $path (glob '/proc/[0-9]*') {
+        my $stat = slurp("$path/stat") // next;
+        my ($pid, $state, $ppid) = $stat =~ /^(\d+) \(.*\) (\S) (\d+)/s or next;
+        next if $ppid != $parent || $state eq 'Z';
+        if (grep { $listening{ readlink($_) // '' } } glob "$path/fd/*") {
+            push @servers, $pid;
+        }
+        else {
+            push @workers, $pid;
+        }
+    }
+    return (\@servers, \@workers);
+}
+
+sub server_pids { my ($servers) = children(); return @$servers }
+sub worker_pids { my (undef, $workers) = children(); return @$workers }
+
+1;

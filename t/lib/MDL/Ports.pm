@@ -1,0 +1,41 @@
+# Ports for servers that are stopped and started again, while other suites look for theirs.
+#
+#   my $port = free_port();    # nobody else's as long as this process lives
+#
+# They lie below those that the kernel gives to connections, so that none of these takes one away
+# while nobody listens on it.
+package MDL::Ports;
+
+use strict;
+use warnings;
+
+use Exporter qw(import);
+use IO::Socket::INET;
+use Socket qw(AF_UNIX SOCK_STREAM pack_sockaddr_un);
+
+our @EXPORT = qw(free_port);
+
+use constant { FIRST => 10_000, COUNT => 22_000 };
+
+my @held;
+
+# Held by an abstract socket, which ends with the process.
+sub hold_port
+{
+    my ($port) = @_;
+    socket my $holder, AF_UNIX, SOCK_STREAM, 0 or die "socket: $!\n";
+    bind $holder, pack_sockaddr_un("\0mod_downloads-port-$port") or return;
+    return push @held, $holder;
+}
+
+sub free_port
+{
+    for (1 .. 1000) {
+        my $port = FIRST + int rand COUNT;
+        next if !IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $port, Listen => 1);
+        return $port if hold_port($port);
+    }
+    die "no free port\n";
+}
+
+1;

@@ -1,0 +1,87 @@
+# The server that the helpers of the suites mean, and where its things are.
+#
+# That is the MDL::Instance which has taken aim last. A suite that makes none has one of its own all the
+# same, which starts when it is first asked for.
+package MDL::Target;
+
+use strict;
+use warnings;
+
+use Cwd qw(getcwd);
+use Exporter qw(import);
+use File::Path qw(make_path);
+use Time::HiRes qw(sleep time);
+
+our @EXPORT = qw(
+    port base_url public_url database logs_dir mail_dir storage_dir conf_file
+    error_log error_log_size error_log_since wait_for
+);
+our @EXPORT_OK = qw(aim slurp suite_dir top_dir vars);
+
+use constant POLL => 0.02;    # seconds between two looks at something that was not there yet
+
+my $top = getcwd();
+my $aimed;
+
+sub top_dir { return $top }
+
+# A folder for whatever the suite leaves: t/logs/sqlite3/api/assets.
+sub suite_dir
+{
+    my ($name) = $0 =~ m{(?:^|/)t/(.+)\.t\z};
+    my $folder = join '/', "$top/t/logs", grep { defined } $ENV{MDL_RUN} // database(), $name // "other-$$";
+    make_path($folder);
+    return $folder;
+}
+
+sub aim { ($aimed) = @_; return }
+
+sub vars
+{
+    return $aimed if $aimed;
+    require MDL::Instance;
+    MDL::Instance->new->start;
+    return $aimed;
+}
+
+sub port        { return vars()->{port} }
+sub base_url    { return 'http://127.0.0.1:' . port() . '/api/v1' }
+sub public_url  { return 'http://localhost:' . port() . '/d' }
+sub database    { return $aimed ? $aimed->{db_driver} : $ENV{DB} || 'sqlite3' }
+sub logs_dir    { return vars()->{t_logs} }
+sub mail_dir    { return logs_dir() . '/mail' }
+sub storage_dir { return logs_dir() . '/storage' }
+sub conf_file   { return vars()->{conf_file} }
+sub error_log   { return logs_dir() . '/error_log' }
+
+sub slurp
+{
+    my ($path) = @_;
+    open my $in, '<:raw', $path or return;
+    local $/;
+    return scalar <$in>;
+}
+
+sub error_log_size { return -s error_log() // 0 }
+
+# The error log's text from this byte on.
+sub error_log_since
+{
+    my ($offset) = @_;
+    return substr slurp(error_log()) // '', $offset;
+}
+
+# Calls $look until it returns something true, and returns that; dies after $seconds.
+sub wait_for
+{
+    my ($look, $seconds, $what) = @_;
+    my $until = time + $seconds;
+    while (1) {
+        my $result = $look->();
+        return $result if $result;
+        die "waited $seconds s in vain for $what\n" if time >= $until;
+        sleep POLL;
+    }
+}
+
+1;
