@@ -11,7 +11,7 @@ typedef struct {
     apr_int64_t shop_id;
     apr_int64_t id; /* 0 to create one */
     mdl_problem_t *problem;
-    void *entity; /* out: as it is then; NULL when it was deleted */
+    void *entity; /* out: as it is after the effect; NULL when it was deleted */
 } mdl_entity_ref_t;
 
 #endif

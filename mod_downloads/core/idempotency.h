@@ -1,7 +1,6 @@
 /*
- * An Idempotency-Key and the successful response that belongs to it (contract, section 3): stored
- * in the transaction of its effect, so that an effect without its response, or the other way round,
- * cannot be.
+ * An Idempotency-Key and the successful response that belongs to it (contract, section 3), which is
+ * stored in the transaction of its effect: neither exists without the other.
  */
 #ifndef MDL_CORE_IDEMPOTENCY_H
 #define MDL_CORE_IDEMPOTENCY_H
@@ -23,8 +22,8 @@ typedef struct {
 } mdl_idempotency_t;
 
 /**
- * Takes over an Idempotency-Key header: a quoted structured-field string (RFC 8941 section 3.3.3)
- * is unquoted.  Returns NULL unless it is 1 to 255 visible ASCII characters.
+ * The key in an Idempotency-Key header, in p: a quoted structured-field string (RFC 8941 section
+ * 3.3.3) is unquoted.  NULL unless it is 1 to 255 visible ASCII characters.
  */
 const char *mdl_idempotency_key(const char *header, apr_pool_t *p);
 

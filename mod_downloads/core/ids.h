@@ -8,21 +8,22 @@
 #include "core/problem.h"
 #include "db/db.h"
 
+/** Whether id is one of ids. */
 int mdl_ids_has(const apr_array_header_t *ids, apr_int64_t id);
 
-/** Adds the ids as an array. */
+/** Adds the ids to a document, as an array. */
 void mdl_ids_add(mdl_json_t *to, const char *name, const apr_array_header_t *ids);
 
 /** The ids as a JSON array, for statements that take a list. */
 const char *mdl_ids_json(const apr_array_header_t *ids, apr_pool_t *p);
 
-/** Reads such a text. */
+/** Parses the text of mdl_ids_json. */
 apr_array_header_t *mdl_ids_read(const char *json, apr_pool_t *p);
 
 /**
- * Adds a detail unknown_reference at /<member>/<n> for each of ids that is not the shop's.  known
- * is the statement that finds those that are (shop, JSON array); on PostgreSQL it keeps them from
- * being deleted until the transaction ends.  ids may be NULL: none.
+ * Adds a detail unknown_reference at /<member>/<n> for each of ids that does not belong to the
+ * shop. known is the statement that finds those that do (shop, JSON array); on PostgreSQL it keeps
+ * them from being deleted until the transaction ends.  ids may be NULL: none.
  */
 apr_status_t mdl_ids_check(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop_id,
                            const apr_array_header_t *ids, const char *member,

@@ -22,7 +22,7 @@
 #define MDL_LANE_HASH  "hash"
 #define MDL_LANE_MAIL  "mail"
 
-/* A storefront that is slow holds up other look-ups at most, and no import. */
+/* Of its own, so that a slow storefront delays other look-ups at most. */
 #define MDL_LANE_LOOKUP "lookup"
 
 /* Where a cancelled job waits until its worker has stopped and left no file. */
@@ -32,7 +32,7 @@ typedef struct {
     const char *id;
     const char *type;
     const char *status;   /* "queued", "running", "succeeded", "failed", "cancelled" */
-    apr_int64_t asset_id; /* 0 for none, as below */
+    apr_int64_t asset_id; /* 0 for none, as the next two */
     apr_int64_t email_id;
     apr_int64_t order_id;
     const char *storefront_order_id; /* of that order; NULL for none, as upload_id */
@@ -43,7 +43,7 @@ typedef struct {
     int attempts;
     int max_attempts;
     apr_time_t due_at;
-    const char *error_code; /* NULL for none, as below */
+    const char *error_code; /* NULL for none, as error_message */
     const char *error_message;
     apr_time_t created_at;
     apr_time_t started_at;
@@ -62,10 +62,10 @@ mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p);
    upload_id, shop_id, max_attempts, … are given. Status and created_at are set. */
 apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p);
 
-/** A job of any kind and shop; APR_ENOENT. */
+/** Reads a job of any type and shop; APR_ENOENT when there is none. */
 apr_status_t mdl_job_find(mdl_db_t *db, const char *id, mdl_job_t **job, apr_pool_t *p);
 
-/** A job that a shop may see; APR_ENOENT also for another shop's. */
+/** Reads a job that a shop may see; APR_ENOENT also for another shop's. */
 apr_status_t mdl_job_find_of_shop(mdl_db_t *db, apr_int64_t shop_id, const char *id,
                                   mdl_job_t **job, apr_pool_t *p);
 
@@ -90,7 +90,7 @@ apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim);
 /** Reads when the next job of a lane becomes due into *due_at, 0 for never. */
 apr_status_t mdl_job_next_due(mdl_db_t *db, const char *lane, apr_time_t *due_at, apr_pool_t *p);
 
-/* What a worker writes.  Each returns APR_ENOENT when the lease is lost. */
+/* --- what a worker writes: each of these returns APR_ENOENT when the lease is lost --- */
 
 /** Renews the lease and notes progress and validator. */
 apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_interval_time_t lease,
@@ -107,14 +107,14 @@ apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t 
 /** Ends a job: status, error_code and error_message, progress as in job. */
 apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 
-/** Effect: makes what a dead worker of this owner (const char *) held due at once. */
+/** Effect: makes the jobs that a dead worker held due at once; worker is its jobs' owner. */
 apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const char *worker);
 
-/** Turns a job that this transaction has ended well into one that failed, with its error_code and
+/** Turns a job that succeeded in this transaction into a failed one, with its error_code and
     error_message. */
 apr_status_t mdl_job_fail(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 
-/** Whether another job of the asset than this one (NULL: any) is open. */
+/** Reads into *open whether an asset has an open job other than this one (NULL: any). */
 apr_status_t mdl_job_open_of_asset(mdl_db_t *db, apr_int64_t asset_id, const char *but, int *open,
                                    apr_pool_t *p);
 

@@ -17,8 +17,8 @@ typedef struct {
     mdl_problem_t *problem;
 } mdl_job_control_t;
 
-/** Effect: cancels a shop's open job; a cancelled one stays so.  Refused: 404, 409 job_finished.
-    Whoever works on it stops when it is woken. */
+/** Effect: cancels a shop's open job; one that is cancelled already stays so.  Refused: 404, 409
+    job_finished.  A worker that is at it stops when it is woken. */
 apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *cancel);
 
 /** Effect: queues a failed or cancelled job anew.  Refused: 404, 409 job_finished, 409

@@ -1,6 +1,6 @@
 /*
- * Why the service says no: what a client reads in the error envelope and an operator on the
- * command line.
+ * A problem: why the service refuses a request.  A client reads it in the error envelope (contract,
+ * section 4), an operator on the command line.
  */
 #ifndef MDL_CORE_PROBLEM_H
 #define MDL_CORE_PROBLEM_H
@@ -24,7 +24,7 @@ typedef struct {
     apr_array_header_t *details; /* of mdl_problem_detail_t, NULL for none */
 } mdl_problem_t;
 
-/** Fills problem and returns MDL_EPROBLEM.  Details that are there already stay. */
+/** Fills problem, keeping the details that were added before, and returns MDL_EPROBLEM. */
 apr_status_t mdl_problem_set(mdl_problem_t *problem, int status, const char *code,
                              const char *message);
 
@@ -35,7 +35,7 @@ apr_status_t mdl_problem_set(mdl_problem_t *problem, int status, const char *cod
 void mdl_problem_add_detail(mdl_problem_t *problem, const char *pointer, const char *code,
                             const char *message, apr_pool_t *p);
 
-/** Empties it for another run of an effect. */
+/** Empties a problem before another run of its effect. */
 void mdl_problem_clear(mdl_problem_t *problem);
 
 #endif

@@ -8,28 +8,13 @@
 #include <apr_strings.h>
 
 #include "base/crypto.h"
+#include "t/unit/program.h"
 #include "t/unit/tap.h"
 
 #define THREADS 4
 
 static apr_pool_t *p;
 static char folder[256];
-
-/* What a program prints, without its line end. */
-static const char *output_of(const char *command)
-{
-    FILE *program = popen(command, "r");
-    char line[256] = "";
-
-    if (program == NULL || fgets(line, sizeof line, program) == NULL) {
-        line[0] = '\0';
-    }
-    if (program != NULL) {
-        pclose(program);
-    }
-    line[strcspn(line, "\r\n")] = '\0';
-    return apr_pstrdup(p, line);
-}
 
 static const char *file_of(const char *name, const void *data, apr_size_t length, mode_t mode)
 {
@@ -119,9 +104,9 @@ static const char *mac_by_openssl(const char *key, const char *purpose, const ch
 {
     const char *step = "printf %%s '%s' | openssl dgst -sha256 -mac HMAC -macopt hexkey:%s"
                        " | sed 's/.* //'";
-    const char *derived = output_of(apr_psprintf(p, step, purpose, key));
+    const char *derived = output_of(apr_psprintf(p, step, purpose, key), p);
 
-    return output_of(apr_psprintf(p, step, data, derived));
+    return output_of(apr_psprintf(p, step, data, derived), p);
 }
 
 static void mac_is_the_documented_one(void)
@@ -137,7 +122,8 @@ static void mac_is_the_documented_one(void)
     is_str(output_of(apr_psprintf(p,
                                   "printf %%s '%s' | openssl dgst -sha256 -mac HMAC -macopt "
                                   "hexkey:%s | sed 's/.* //'",
-                                  message, hex)),
+                                  message, hex),
+                     p),
            "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54",
            "openssl(1) knows the vector of RFC 4231");
     secret = secret_of("rfc4231", key, sizeof key, p);

@@ -2,6 +2,7 @@
  * A connection when the database, or what was prepared in it, is lost.
  */
 #include "t/unit/counter.h"
+#include "t/unit/program.h"
 
 #include <sqlite3.h>
 
@@ -248,21 +249,6 @@ static void test_pgsql_out_of_reach(apr_pool_t *p)
     is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
            "the first write when it is back succeeds");
     is_int(count(db, p), before + 1, "and counts once");
-}
-
-/* What a shell command prints, in one line. */
-static const char *output_of(const char *command, apr_pool_t *p)
-{
-    char line[512] = "";
-    FILE *out = popen(command, "r");
-
-    if (out != NULL && fgets(line, sizeof line, out) != NULL) {
-        line[strcspn(line, "\n")] = '\0';
-    }
-    if (out != NULL) {
-        pclose(out);
-    }
-    return apr_pstrdup(p, line);
 }
 
 /* A server of its own, for other programs use the one of MDL_TEST_PGSQL at the same time. */

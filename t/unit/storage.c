@@ -12,6 +12,7 @@
 
 #include "base/zip/crc32.h"
 #include "storage/storage.h"
+#include "t/unit/program.h"
 #include "t/unit/tap.h"
 
 #define MIB 1048576
@@ -20,31 +21,16 @@ static apr_pool_t *p;
 static char folder[256];
 static mdl_storage_t *storage;
 
-static const char *output_of(const char *command)
-{
-    FILE *program = popen(command, "r");
-    char line[256] = "";
-
-    if (program == NULL || fgets(line, sizeof line, program) == NULL) {
-        line[0] = '\0';
-    }
-    if (program != NULL) {
-        pclose(program);
-    }
-    line[strcspn(line, " \r\n")] = '\0';
-    return apr_pstrdup(p, line);
-}
-
 static const char *sha256sum(const char *path)
 {
-    return output_of(apr_psprintf(p, "sha256sum < '%s'", path));
+    return output_of(apr_psprintf(p, "sha256sum < '%s' | cut -c 1-64", path), p);
 }
 
 static const char *zlib_crc32(const char *path)
 {
     const char *program = "import sys, zlib; print(zlib.crc32(sys.stdin.buffer.read()))";
 
-    return output_of(apr_psprintf(p, "/usr/bin/python3 -c '%s' < '%s'", program, path));
+    return output_of(apr_psprintf(p, "/usr/bin/python3 -c '%s' < '%s'", program, path), p);
 }
 
 static const char *in_folder(const char *name)

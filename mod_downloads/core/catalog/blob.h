@@ -13,13 +13,13 @@
 apr_status_t mdl_blob_insert(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p);
 
 /**
- * Whether the file of a blob is there.  To be asked in the transaction that refers to it, after it
- * does: a sweep can't come in between then.  APR_EINCOMPLETE when the file was swept before it did,
- * and has to be stored again.
+ * Whether the file of a blob is still there.  A transaction must call this after it has inserted
+ * its reference to the blob: from then on the file can't be swept.  APR_EINCOMPLETE when it was
+ * swept before, and has to be stored again.
  */
 apr_status_t mdl_blob_check(const mdl_storage_t *storage, const char *sha256, apr_pool_t *p);
 
-/** Notes that a reference to a blob is gone; NULL is taken too. */
+/** Notes that a reference to a blob is gone; sha256 may be NULL. */
 apr_status_t mdl_blob_release(mdl_db_t *db, const char *sha256, apr_pool_t *p);
 
 /** Notes a blob that was put into storage in vain: unless somebody else refers to it, it is swept.

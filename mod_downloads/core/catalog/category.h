@@ -15,7 +15,8 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_category_t;
 
-/** What create and change take.  Refused, as find and delete: 404 category_not_found. */
+/** Argument of create and change.  These two, find and delete are refused with 404
+    category_not_found. */
 typedef struct {
     mdl_entity_ref_t ref; /* entity: mdl_category_t */
     const char *name;
@@ -26,14 +27,14 @@ apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_
 /** A name of NULL changes nothing. */
 apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_t *edit);
 
-/** Effect on an mdl_entity_ref_t: reads. */
+/** Effect on an mdl_entity_ref_t: reads a category. */
 apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
-/** Effect on an mdl_entity_ref_t.  Its assets and uploads have no category from then on. */
+/** Effect on an mdl_entity_ref_t: deletes a category; its assets and uploads have none then. */
 apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
-/** Sees to it that an asset's category is the shop's and stays up to the transaction's end; 0 is
-    none.  Refused: 422 unknown_reference at /category_id. */
+/** Checks that a category belongs to the shop, and keeps it from being deleted until the
+   transaction ends; 0 is none.  Refused: 422 unknown_reference at /category_id. */
 apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,
                                mdl_problem_t *problem, apr_pool_t *p);
 

@@ -1,7 +1,7 @@
 /*
  * License keys: a tag is a named stock of keys; a claim says how many keys of a tag an assignment
- * is to have, and has.  Keys go to claims oldest assignment first, a key to one assignment for
- * ever, and only while the assignment and its order are active.
+ * must get and has got.  Claims of older assignments get keys first, and only while the assignment
+ * and its order are active; a key stays with its assignment for ever.
  *
  * A tag's counts change with its keys in one transaction, and whoever takes or adds keys of a tag
  * holds its row from before the first key to the commit.  So assignments that come at once share
@@ -25,7 +25,8 @@ typedef struct {
     apr_time_t updated_at; /* of name and threshold; keys come and go without it */
 } mdl_license_tag_t;
 
-/** What create and change take.  Refused, as find and delete: 404 license_key_tag_not_found. */
+/** Argument of create and change.  These two, find and delete are refused with 404
+    license_key_tag_not_found. */
 typedef struct {
     mdl_entity_ref_t ref;            /* entity: mdl_license_tag_t */
     const char *name;                /* NULL: as it was */
@@ -38,7 +39,7 @@ apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, mdl_license_tag
 
 apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, mdl_license_tag_edit_t *edit);
 
-/** Effect on an mdl_entity_ref_t: reads. */
+/** Effect on an mdl_entity_ref_t: reads a tag. */
 apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /**

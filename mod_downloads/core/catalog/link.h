@@ -16,7 +16,8 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_link_t;
 
-/** What create and change take.  Refused, as find and delete: 404 link_not_found. */
+/** Argument of create and change.  These two, find and delete are refused with 404
+    link_not_found. */
 typedef struct {
     mdl_entity_ref_t ref; /* entity: mdl_link_t */
     const char *title;
@@ -25,10 +26,10 @@ typedef struct {
 
 apr_status_t mdl_link_create(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit);
 
-/** What is NULL stays. */
+/** Changes the members that are not NULL. */
 apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit);
 
-/** Effect on an mdl_entity_ref_t: reads. */
+/** Effect on an mdl_entity_ref_t: reads a link. */
 apr_status_t mdl_link_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /** Effect on an mdl_entity_ref_t.  Refused: 409 link_in_use with the mappings and orders that hold

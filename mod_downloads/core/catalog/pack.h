@@ -16,8 +16,8 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_pack_t;
 
-/** What create and change take.  Refused: 422 unknown_reference with each faulty id, and as find
-    and delete 404 pack_not_found. */
+/** Argument of create and change.  Refused: 422 unknown_reference with each faulty id.  Change,
+   find and delete are also refused with 404 pack_not_found. */
 typedef struct {
     mdl_entity_ref_t ref; /* entity: mdl_pack_t */
     const char *name;
@@ -26,10 +26,10 @@ typedef struct {
 
 apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit);
 
-/** What is NULL stays. */
+/** Changes the members that are not NULL. */
 apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit);
 
-/** Effect on an mdl_entity_ref_t: reads. */
+/** Effect on an mdl_entity_ref_t: reads a pack. */
 apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref);
 
 /** Effect on an mdl_entity_ref_t.  Refused: 409 pack_in_use with the mappings and orders that hold
