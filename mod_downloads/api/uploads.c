@@ -187,12 +187,17 @@ static void upload_write_abort(mdl_request_t *request)
     request->status = HTTP_NO_CONTENT;
 }
 
+static apr_status_t upload_abort_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_upload_abort(db, p, arg);
+}
+
 const mdl_route_t mdl_route_upload_abort = {
     .method = "DELETE",
     .path = "/assets/uploads/{}",
     .optional_body = 1,
     .parse = upload_parse_abort,
-    .effect = mdl_upload_abort,
+    .effect = upload_abort_effect,
     .write = upload_write_abort,
 };
 

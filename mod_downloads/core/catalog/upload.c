@@ -157,9 +157,8 @@ apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t 
     return rv;
 }
 
-apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg)
+apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get)
 {
-    mdl_upload_get_t *get = arg;
     apr_int64_t changed = 0;
     apr_status_t rv = upload_find_of_shop(db, get, p);
 

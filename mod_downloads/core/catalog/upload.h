@@ -70,7 +70,7 @@ apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t 
 
 /** Effect: aborts an upload; its bytes are swept.  Refused: 404 upload_not_found, 409
     upload_finished. */
-apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, void *arg /* mdl_upload_get_t */);
+apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
 
 /** Effect: notes the size of an upload that began without.  APR_ENOENT when it is over or has one
     already. */
