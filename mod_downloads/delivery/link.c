@@ -1,12 +1,11 @@
 #include "delivery/link.h"
 
-#include <string.h>
-
 #include <apr_strings.h>
 #include <apr_time.h>
 #include <http_log.h>
 
 #include "core/download/signed_url.h"
+#include "core/order/offer.h"
 #include "delivery/customer.h"
 #include "delivery/view.h"
 
@@ -18,41 +17,6 @@ typedef struct {
     apr_int64_t link_id;
     mdl_order_t *order;
 } visit_t;
-
-static const mdl_order_link_t *link_of(const visit_t *visit, const mdl_assignment_t *assignment)
-{
-    for (int i = 0; i < assignment->links->nelts; i++) {
-        const mdl_order_link_t *link = APR_ARRAY_IDX(assignment->links, i,
-                                                     const mdl_order_link_t *);
-
-        if (link->link_id == visit->link_id) {
-            return link;
-        }
-    }
-    return NULL;
-}
-
-/* The link, where an assignment gives it now; else NULL and in *state why none does. */
-static const mdl_order_link_t *find_link(const visit_t *visit, const char **state)
-{
-    apr_time_t now = apr_time_now();
-
-    *state = "link_gone";
-    for (int i = 0; i < visit->order->assignments->nelts; i++) {
-        const mdl_assignment_t *assignment = APR_ARRAY_IDX(visit->order->assignments, i,
-                                                           const mdl_assignment_t *);
-        const mdl_order_link_t *link = link_of(visit, assignment);
-        mdl_entitlement_t verdict = mdl_assignment_entitlement(assignment, now);
-
-        if (link != NULL && verdict == MDL_ENTITLEMENT_OK) {
-            return link;
-        }
-        if (link != NULL) {
-            *state = verdict == MDL_ENTITLEMENT_EXPIRED ? "expired" : "revoked";
-        }
-    }
-    return NULL;
-}
 
 /* One line for each request. */
 static void log_visit(const visit_t *visit, const char *what)
@@ -109,21 +73,24 @@ int mdl_link_serve(request_rec *r, const mdl_service_t *service, const char *tok
 {
     visit_t visit = {.r = r, .service = service};
     const mdl_order_link_t *link;
-    const char *state;
+    mdl_entitlement_t entitlement;
     apr_status_t rv = link_find(&visit, token);
 
     if (rv != APR_SUCCESS) {
         return link_not_found(r, rv);
     }
-    if (visit.order->state.access != MDL_ORDER_ACTIVE) {
-        return link_refuse(&visit, HTTP_FORBIDDEN,
-                           mdl_order_access_names[visit.order->state.access]);
+    entitlement = mdl_entitlement_of_order(visit.order->state.access);
+    if (entitlement == MDL_ENTITLEMENT_OK) {
+        entitlement = mdl_offer_choose_link(visit.order, visit.link_id, apr_time_now(), &link);
     }
-    if ((link = find_link(&visit, &state)) != NULL) {
+    switch (entitlement) {
+    case MDL_ENTITLEMENT_OK:
         return link_leave(&visit, link);
+    case MDL_ENTITLEMENT_GONE:
+        return link_refuse(&visit, HTTP_NOT_FOUND, "link_gone");
+    default:
+        return link_refuse(&visit, HTTP_FORBIDDEN, mdl_entitlement_names[entitlement]);
     }
-    return link_refuse(&visit, strcmp(state, "link_gone") == 0 ? HTTP_NOT_FOUND : HTTP_FORBIDDEN,
-                       state);
 }
 
 int mdl_link_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)

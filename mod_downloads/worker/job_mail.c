@@ -12,7 +12,7 @@
 #include "base/text/templates.h"
 #include "core/order/bounce.h"
 #include "core/download/signed_url.h"
-#include "core/order/offer.h"
+#include "core/order/offer_json.h"
 #include "worker/handler.h"
 #include "worker/runner.h"
 
@@ -46,8 +46,8 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
                         mdl_signed_url_page(task->service->secret,
                                             task->service->settings->public_url, order->page_id,
                                             p));
-    mdl_offer_add(data, order, task->service->secret, task->service->settings->public_url,
-                  apr_time_now(), p);
+    mdl_offer_json(data, mdl_offer_make(order, apr_time_now(), p), order, task->service->secret,
+                   task->service->settings->public_url, p);
     return data;
 }
 

@@ -2,44 +2,43 @@
 
 #include <apr_hash.h>
 #include <apr_strings.h>
-#include <apr_uri.h>
 
-#include "base/text/present.h"
 #include "base/zip/zip.h"
-#include "core/download/signed_url.h"
 
-/* A file, of one assignment or of several that end in the same minute. */
+/* An offer while it is gathered. */
 typedef struct {
-    const mdl_order_file_t *file; /* what the next download is taken from */
-    apr_time_t expires_at;        /* 0: never */
-    int left;
-    int total; /* 0: unlimited */
-} file_offer_t;
+    mdl_offer_t *offer;
+    apr_hash_t *files; /* mdl_offer_file_t by asset and minute */
+    apr_hash_t *links; /* mdl_offer_link_t by link_id */
+    int assignments;   /* that are open, so far */
+    apr_pool_t *pool;
+} gathering_t;
 
-typedef struct {
-    const mdl_order_link_t *link;
-    apr_time_t expires_at; /* the last of its assignments'; 0: never */
-} link_offer_t;
+static const mdl_assignment_t *assignment_at(const mdl_order_t *order, int i)
+{
+    return APR_ARRAY_IDX(order->assignments, i, const mdl_assignment_t *);
+}
 
-typedef struct {
-    const mdl_order_t *order;
-    const mdl_secret_t *secret;
-    const char *public_url;
-    apr_pool_t *p;
-    apr_array_header_t *files; /* file_offer_t * */
-    apr_array_header_t *links; /* link_offer_t * */
-    apr_hash_t *files_seen;    /* the same by asset and minute */
-    apr_hash_t *links_seen;    /* the same by link_id */
-    mdl_json_t *license_keys;
-    apr_int64_t pending;
-    int assignments; /* that are open */
-    int differ;      /* whether they end at different times */
-    apr_time_t expires_at;
-} content_t;
+static const mdl_order_file_t *file_at(const mdl_assignment_t *assignment, int i)
+{
+    return APR_ARRAY_IDX(assignment->files, i, const mdl_order_file_t *);
+}
 
-mdl_entitlement_t mdl_offer_file_entitlement(const mdl_order_file_t *file)
+static mdl_entitlement_t file_entitlement(const mdl_order_file_t *file)
 {
     return mdl_entitlement_of_file(file->status, file->downloads_used, file->download_limit);
+}
+
+static int file_left(const mdl_order_file_t *file)
+{
+    int left = file->download_limit - file->downloads_used;
+
+    return left > 0 ? left : 0;
+}
+
+static apr_int64_t minute_of(apr_time_t when)
+{
+    return when / apr_time_from_sec(60);
 }
 
 const char *mdl_offer_file_id(const mdl_order_file_t *file, apr_pool_t *p)
@@ -48,183 +47,7 @@ const char *mdl_offer_file_id(const mdl_order_file_t *file, apr_pool_t *p)
                         file->asset_id);
 }
 
-/* Dates are shown to the minute. */
-static apr_int64_t minute_of(apr_time_t when)
-{
-    return when / apr_time_from_sec(60);
-}
-
-/* --- gathering --- */
-
-static int left_of(const mdl_order_file_t *file)
-{
-    int left = file->download_limit - file->downloads_used;
-
-    return left > 0 ? left : 0;
-}
-
-static void offer_take_file(content_t *content, const mdl_order_file_t *file, apr_time_t expires_at)
-{
-    apr_int64_t key[] = {file->asset_id, minute_of(expires_at)};
-    file_offer_t *offer = apr_hash_get(content->files_seen, key, sizeof key);
-
-    if (offer == NULL) {
-        offer = apr_palloc(content->p, sizeof *offer);
-        *offer = (file_offer_t){file, expires_at, left_of(file), file->download_limit};
-        APR_ARRAY_PUSH(content->files, file_offer_t *) = offer;
-        apr_hash_set(content->files_seen, apr_pmemdup(content->p, key, sizeof key), sizeof key,
-                     offer);
-        return;
-    }
-    if (offer->total == 0) {
-        return;
-    }
-    if (file->download_limit == 0 || left_of(file) > left_of(offer->file)) {
-        offer->file = file;
-    }
-    offer->left += left_of(file);
-    offer->total = file->download_limit == 0 ? 0 : offer->total + file->download_limit;
-}
-
-static void take_link(content_t *content, const mdl_order_link_t *link, apr_time_t expires_at)
-{
-    link_offer_t *offer = apr_hash_get(content->links_seen, &link->link_id, sizeof link->link_id);
-
-    if (offer == NULL) {
-        offer = apr_palloc(content->p, sizeof *offer);
-        *offer = (link_offer_t){link, expires_at};
-        APR_ARRAY_PUSH(content->links, link_offer_t *) = offer;
-        apr_hash_set(content->links_seen, &link->link_id, sizeof link->link_id, offer);
-    } else if (offer->expires_at != 0 && (expires_at == 0 || expires_at > offer->expires_at)) {
-        offer->expires_at = expires_at;
-    }
-}
-
-static void take_assignment(content_t *content, const mdl_assignment_t *assignment)
-{
-    if (content->assignments++ == 0) {
-        content->expires_at = assignment->expires_at;
-    }
-    content->differ |= minute_of(assignment->expires_at) != minute_of(content->expires_at);
-    for (int i = 0; i < assignment->files->nelts; i++) {
-        offer_take_file(content, APR_ARRAY_IDX(assignment->files, i, const mdl_order_file_t *),
-                        assignment->expires_at);
-    }
-    for (int i = 0; i < assignment->links->nelts; i++) {
-        take_link(content, APR_ARRAY_IDX(assignment->links, i, const mdl_order_link_t *),
-                  assignment->expires_at);
-    }
-    for (int i = 0; i < assignment->license_keys->nelts; i++) {
-        mdl_json_add_string(mdl_json_add_object(content->license_keys, NULL), "license_key",
-                            APR_ARRAY_IDX(assignment->license_keys, i, const char *));
-    }
-    content->pending += assignment->license_keys_pending;
-}
-
-/* --- showing --- */
-
-static void add_limit(mdl_json_t *object, const file_offer_t *offer)
-{
-    mdl_json_t *limit;
-
-    if (offer->total == 0) {
-        mdl_json_add_null(object, "limit");
-        return;
-    }
-    limit = mdl_json_add_object(object, "limit");
-    mdl_json_add_int(limit, "left", offer->left);
-    mdl_json_add_int(limit, "total", offer->total);
-    mdl_json_add_bool(limit, "one", offer->total == 1);
-}
-
-static void offer_add_file(mdl_json_t *files, const file_offer_t *offer, const content_t *content)
-{
-    const mdl_order_file_t *file = offer->file;
-    mdl_entitlement_t verdict = mdl_offer_file_entitlement(file);
-    mdl_json_t *object = mdl_json_add_object(files, NULL);
-
-    mdl_json_add_string(object, "id", mdl_offer_file_id(file, content->p));
-    mdl_json_add_string(object, "title", file->title);
-    mdl_json_add_string(object, "filename", file->filename);
-    if (file->sha256 != NULL) {
-        mdl_present_size(object, "size", file->size);
-    } else {
-        mdl_json_add_null(object, "size");
-    }
-    mdl_json_add_string(object, "sha256", file->sha256);
-    add_limit(object, offer);
-    mdl_present_date(object, "expires", content->differ ? offer->expires_at : 0);
-    mdl_json_add_bool(object, "ready", verdict == MDL_ENTITLEMENT_OK);
-    mdl_json_add_bool(object, "preparing", verdict == MDL_ENTITLEMENT_NOT_READY);
-    mdl_json_add_bool(object, "failed", verdict == MDL_ENTITLEMENT_FAILED);
-    mdl_json_add_bool(object, "exhausted", verdict == MDL_ENTITLEMENT_EXHAUSTED);
-}
-
-static void add_files(mdl_json_t *data, const content_t *content)
-{
-    mdl_json_t *files = mdl_json_add_array(data, "files");
-    int all = content->files->nelts, preparing = 0, failed = 0;
-
-    for (int i = 0; i < all; i++) {
-        const file_offer_t *offer = APR_ARRAY_IDX(content->files, i, const file_offer_t *);
-
-        offer_add_file(files, offer, content);
-        preparing += mdl_offer_file_entitlement(offer->file) == MDL_ENTITLEMENT_NOT_READY;
-        failed += mdl_offer_file_entitlement(offer->file) == MDL_ENTITLEMENT_FAILED;
-    }
-    mdl_json_add_bool(data, "has_files", all > 0);
-    mdl_json_add_bool(data, "complete", preparing + failed == 0);
-    if (preparing > 0) {
-        mdl_json_t *object = mdl_json_add_object(data, "in_preparation");
-
-        mdl_json_add_int(object, "count", preparing);
-        mdl_json_add_bool(object, "one", preparing == 1);
-        mdl_json_add_bool(object, "all", preparing == all);
-    } else {
-        mdl_json_add_null(data, "in_preparation");
-    }
-}
-
-/* Without a port: people know their sites by name. */
-static const char *host_of(const char *url, apr_pool_t *p)
-{
-    apr_uri_t uri;
-
-    return apr_uri_parse(p, url, &uri) == APR_SUCCESS ? uri.hostname : NULL;
-}
-
-static void add_links(mdl_json_t *data, const content_t *content)
-{
-    mdl_json_t *links = mdl_json_add_array(data, "links");
-
-    for (int i = 0; i < content->links->nelts; i++) {
-        const link_offer_t *offer = APR_ARRAY_IDX(content->links, i, const link_offer_t *);
-        mdl_json_t *object = mdl_json_add_object(links, NULL);
-
-        mdl_json_add_string(object, "title", offer->link->title);
-        mdl_json_add_string(object, "url",
-                            mdl_signed_url_link(content->secret, content->public_url,
-                                                content->order->page_id, offer->link->link_id,
-                                                content->p));
-        mdl_json_add_string(object, "host", host_of(offer->link->url, content->p));
-        mdl_present_date(object, "expires", content->differ ? offer->expires_at : 0);
-    }
-    mdl_json_add_bool(data, "has_links", content->links->nelts > 0);
-}
-
-static void add_pending(mdl_json_t *data, const content_t *content)
-{
-    mdl_json_t *pending;
-
-    if (content->pending == 0) {
-        mdl_json_add_null(data, "pending");
-        return;
-    }
-    pending = mdl_json_add_object(data, "pending");
-    mdl_json_add_int(pending, "count", content->pending);
-    mdl_json_add_bool(pending, "one", content->pending == 1);
-    mdl_json_add_bool(pending, "more", mdl_json_length(content->license_keys) > 0);
-}
+/* --- archives --- */
 
 apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_t *p)
 {
@@ -240,8 +63,7 @@ apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_
     apr_pool_tag(scratch, "mdl_offer_archive_size");
     zip = mdl_zip_begin(assignment->files->nelts, scratch);
     for (int i = 0; i < assignment->files->nelts; i++) {
-        const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, i,
-                                                     const mdl_order_file_t *);
+        const mdl_order_file_t *file = file_at(assignment, i);
 
         if (file->status == MDL_ASSET_READY) {
             mdl_zip_add(zip, file->filename, file->size, 0, file->updated_at);
@@ -254,33 +76,320 @@ apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_
     return size;
 }
 
-int mdl_offer_add(mdl_json_t *data, const mdl_order_t *order, const mdl_secret_t *secret,
-                  const char *public_url, apr_time_t now, apr_pool_t *p)
+/* An archive takes a download of each of its files. */
+static mdl_entitlement_t archive_entitlement(const mdl_assignment_t *assignment)
 {
-    content_t content = {.order = order,
-                         .secret = secret,
-                         .public_url = public_url,
-                         .p = p,
-                         .files = apr_array_make(p, 8, sizeof(file_offer_t *)),
-                         .links = apr_array_make(p, 2, sizeof(link_offer_t *)),
-                         .files_seen = apr_hash_make(p),
-                         .links_seen = apr_hash_make(p),
-                         .license_keys = mdl_json_add_array(data, "license_keys")};
-    int has_keys;
-
-    for (int i = 0; i < order->assignments->nelts; i++) {
-        const mdl_assignment_t *assignment = APR_ARRAY_IDX(order->assignments, i,
-                                                           const mdl_assignment_t *);
-
-        if (mdl_assignment_open(assignment, now)) {
-            take_assignment(&content, assignment);
+    for (int i = 0; i < assignment->files->nelts; i++) {
+        if (file_entitlement(file_at(assignment, i)) == MDL_ENTITLEMENT_EXHAUSTED) {
+            return MDL_ENTITLEMENT_EXHAUSTED;
         }
     }
-    has_keys = mdl_json_length(content.license_keys) > 0 || content.pending > 0;
-    mdl_present_date(data, "expires", content.differ ? 0 : content.expires_at);
-    add_files(data, &content);
-    add_links(data, &content);
-    mdl_json_add_bool(data, "has_license_keys", has_keys);
-    add_pending(data, &content);
-    return content.files->nelts > 0 || content.links->nelts > 0 || has_keys;
+    return MDL_ENTITLEMENT_OK;
+}
+
+static int has_files_of(const mdl_assignment_t *assignment, const mdl_assignment_t *other,
+                        apr_pool_t *p)
+{
+    apr_pool_t *scratch;
+    apr_hash_t *ids;
+    int has_all = 1;
+
+    apr_pool_create(&scratch, p);
+    apr_pool_tag(scratch, "mdl_offer_files");
+    ids = apr_hash_make(scratch);
+    for (int i = 0; i < assignment->files->nelts; i++) {
+        const mdl_order_file_t *file = file_at(assignment, i);
+
+        apr_hash_set(ids, &file->asset_id, sizeof file->asset_id, file);
+    }
+    for (int i = 0; i < other->files->nelts && has_all; i++) {
+        const mdl_order_file_t *file = file_at(other, i);
+
+        has_all = apr_hash_get(ids, &file->asset_id, sizeof file->asset_id) != NULL;
+    }
+    apr_pool_destroy(scratch);
+    return has_all;
+}
+
+static int has_same_files(const mdl_assignment_t *assignment, const mdl_assignment_t *other,
+                          apr_pool_t *p)
+{
+    return assignment->files->nelts == other->files->nelts && has_files_of(assignment, other, p);
+}
+
+static mdl_offer_archive_t *archive_make(const mdl_assignment_t *assignment, apr_int64_t size,
+                                         apr_pool_t *p)
+{
+    mdl_offer_archive_t *archive = apr_pcalloc(p, sizeof *archive);
+
+    archive->assignment = assignment;
+    archive->entitlement = archive_entitlement(assignment);
+    archive->size = size;
+    for (int i = 0; i < assignment->files->nelts; i++) {
+        if (file_at(assignment, i)->status == MDL_ASSET_READY && archive->count++ == 0) {
+            archive->title = file_at(assignment, i)->title;
+        }
+    }
+    return archive;
+}
+
+static void gather_archive(gathering_t *gathering, const mdl_assignment_t *assignment)
+{
+    apr_array_header_t *archives = gathering->offer->archives;
+    apr_int64_t size = mdl_offer_archive_size(assignment, gathering->pool);
+
+    if (size == 0) {
+        return;
+    }
+    for (int i = 0; i < archives->nelts; i++) {
+        mdl_offer_archive_t **same = &APR_ARRAY_IDX(archives, i, mdl_offer_archive_t *);
+
+        if (has_same_files((*same)->assignment, assignment, gathering->pool)) {
+            if ((*same)->entitlement == MDL_ENTITLEMENT_EXHAUSTED) {
+                *same = archive_make(assignment, size, gathering->pool);
+            }
+            return;
+        }
+    }
+    APR_ARRAY_PUSH(archives, mdl_offer_archive_t *) = archive_make(assignment, size,
+                                                                   gathering->pool);
+}
+
+static void mark_whole(const mdl_offer_t *offer, const mdl_order_t *order, apr_time_t now,
+                       apr_pool_t *p)
+{
+    for (int i = 0; i < offer->archives->nelts; i++) {
+        mdl_offer_archive_t *archive = APR_ARRAY_IDX(offer->archives, i, mdl_offer_archive_t *);
+
+        archive->is_all = 1;
+        for (int j = 0; j < order->assignments->nelts && archive->is_all; j++) {
+            archive->is_all = !mdl_assignment_open(assignment_at(order, j), now) ||
+                              has_files_of(archive->assignment, assignment_at(order, j), p);
+        }
+    }
+}
+
+/* --- the offer --- */
+
+static void gather_file(gathering_t *gathering, const mdl_order_file_t *file, apr_time_t expires_at)
+{
+    apr_int64_t key[] = {file->asset_id, minute_of(expires_at)};
+    mdl_offer_file_t *offered = apr_hash_get(gathering->files, key, sizeof key);
+    apr_pool_t *p = gathering->pool;
+
+    if (offered == NULL) {
+        offered = apr_palloc(p, sizeof *offered);
+        *offered = (mdl_offer_file_t){.file = file,
+                                      .entitlement = file_entitlement(file),
+                                      .expires_at = expires_at,
+                                      .left = file_left(file),
+                                      .total = file->download_limit};
+        APR_ARRAY_PUSH(gathering->offer->files, mdl_offer_file_t *) = offered;
+        apr_hash_set(gathering->files, apr_pmemdup(p, key, sizeof key), sizeof key, offered);
+        return;
+    }
+    if (offered->total == 0) {
+        return;
+    }
+    if (file->download_limit == 0 || file_left(file) > file_left(offered->file)) {
+        offered->file = file;
+        offered->entitlement = file_entitlement(file);
+    }
+    offered->left += file_left(file);
+    offered->total = file->download_limit == 0 ? 0 : offered->total + file->download_limit;
+}
+
+static void gather_link(gathering_t *gathering, const mdl_order_link_t *link, apr_time_t expires_at)
+{
+    mdl_offer_link_t *offered = apr_hash_get(gathering->links, &link->link_id,
+                                             sizeof link->link_id);
+
+    if (offered == NULL) {
+        offered = apr_palloc(gathering->pool, sizeof *offered);
+        *offered = (mdl_offer_link_t){link, expires_at};
+        APR_ARRAY_PUSH(gathering->offer->links, mdl_offer_link_t *) = offered;
+        apr_hash_set(gathering->links, &link->link_id, sizeof link->link_id, offered);
+    } else if (offered->expires_at != 0 && (expires_at == 0 || expires_at > offered->expires_at)) {
+        offered->expires_at = expires_at;
+    }
+}
+
+static void gather_assignment(gathering_t *gathering, const mdl_assignment_t *assignment)
+{
+    mdl_offer_t *offer = gathering->offer;
+
+    if (gathering->assignments++ == 0) {
+        offer->expires_at = assignment->expires_at;
+    }
+    offer->ends_differ |= minute_of(assignment->expires_at) != minute_of(offer->expires_at);
+    for (int i = 0; i < assignment->files->nelts; i++) {
+        gather_file(gathering, file_at(assignment, i), assignment->expires_at);
+    }
+    for (int i = 0; i < assignment->links->nelts; i++) {
+        gather_link(gathering, APR_ARRAY_IDX(assignment->links, i, const mdl_order_link_t *),
+                    assignment->expires_at);
+    }
+    apr_array_cat(offer->license_keys, assignment->license_keys);
+    offer->license_keys_pending += assignment->license_keys_pending;
+    gather_archive(gathering, assignment);
+}
+
+const mdl_offer_t *mdl_offer_make(const mdl_order_t *order, apr_time_t now, apr_pool_t *p)
+{
+    mdl_offer_t *offer = apr_pcalloc(p, sizeof *offer);
+    gathering_t gathering = {
+        .offer = offer, .files = apr_hash_make(p), .links = apr_hash_make(p), .pool = p};
+
+    offer->files = apr_array_make(p, 8, sizeof(mdl_offer_file_t *));
+    offer->archives = apr_array_make(p, 2, sizeof(mdl_offer_archive_t *));
+    offer->links = apr_array_make(p, 2, sizeof(mdl_offer_link_t *));
+    offer->license_keys = apr_array_make(p, 2, sizeof(const char *));
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = assignment_at(order, i);
+        mdl_entitlement_t entitlement = mdl_assignment_entitlement(assignment, now);
+
+        if (entitlement == MDL_ENTITLEMENT_OK) {
+            gather_assignment(&gathering, assignment);
+        } else if (entitlement == MDL_ENTITLEMENT_EXPIRED &&
+                   assignment->expires_at > offer->expired_at) {
+            offer->expired_at = assignment->expires_at;
+        }
+    }
+    mark_whole(offer, order, now, p);
+    return offer;
+}
+
+int mdl_offer_is_empty(const mdl_offer_t *offer)
+{
+    return offer->files->nelts == 0 && offer->links->nelts == 0 &&
+           offer->license_keys->nelts == 0 && offer->license_keys_pending == 0;
+}
+
+/* --- what a customer asks for --- */
+
+/* Of an assignment that may not be open. */
+static mdl_entitlement_t entitlement_to_file(const mdl_assignment_t *assignment,
+                                             const mdl_order_file_t *file, apr_time_t now)
+{
+    mdl_entitlement_t entitlement = mdl_assignment_entitlement(assignment, now);
+
+    return entitlement == MDL_ENTITLEMENT_OK ? file_entitlement(file) : entitlement;
+}
+
+static const mdl_order_file_t *find_open_file(const mdl_order_t *order, apr_int64_t asset_id,
+                                              apr_time_t now)
+{
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = assignment_at(order, i);
+
+        for (int j = 0; j < assignment->files->nelts; j++) {
+            const mdl_order_file_t *file = file_at(assignment, j);
+
+            if (file->asset_id == asset_id &&
+                entitlement_to_file(assignment, file, now) == MDL_ENTITLEMENT_OK) {
+                return file;
+            }
+        }
+    }
+    return NULL;
+}
+
+/* The file of an id in an order; NULL when there is none. */
+static const mdl_order_file_t *find_file(const mdl_order_t *order, const char *id,
+                                         const mdl_assignment_t **of, apr_pool_t *p)
+{
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        *of = assignment_at(order, i);
+        for (int j = 0; j < (*of)->files->nelts; j++) {
+            if (strcmp(mdl_offer_file_id(file_at(*of, j), p), id) == 0) {
+                return file_at(*of, j);
+            }
+        }
+    }
+    return NULL;
+}
+
+mdl_entitlement_t mdl_offer_choose_file(const mdl_order_t *order, const char *id, apr_time_t now,
+                                        const mdl_order_file_t **file, apr_pool_t *p)
+{
+    const mdl_assignment_t *assignment;
+    const mdl_order_file_t *other;
+    mdl_entitlement_t entitlement;
+
+    if ((*file = find_file(order, id, &assignment, p)) == NULL) {
+        return MDL_ENTITLEMENT_GONE;
+    }
+    entitlement = entitlement_to_file(assignment, *file, now);
+    if (entitlement != MDL_ENTITLEMENT_OK &&
+        (other = find_open_file(order, (*file)->asset_id, now)) != NULL) {
+        *file = other;
+        return MDL_ENTITLEMENT_OK;
+    }
+    return entitlement;
+}
+
+static mdl_entitlement_t entitlement_to_archive(const mdl_assignment_t *assignment, apr_time_t now,
+                                                apr_pool_t *p)
+{
+    mdl_entitlement_t entitlement = mdl_assignment_entitlement(assignment, now);
+
+    if (entitlement == MDL_ENTITLEMENT_OK && mdl_offer_archive_size(assignment, p) == 0) {
+        return MDL_ENTITLEMENT_NOT_READY;
+    }
+    return entitlement == MDL_ENTITLEMENT_OK ? archive_entitlement(assignment) : entitlement;
+}
+
+static const mdl_assignment_t *find_assignment(const mdl_order_t *order, const char *id,
+                                               apr_pool_t *p)
+{
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = assignment_at(order, i);
+
+        if (strcmp(apr_psprintf(p, "%" APR_INT64_T_FMT, assignment->id), id) == 0) {
+            return assignment;
+        }
+    }
+    return NULL;
+}
+
+mdl_entitlement_t mdl_offer_choose_archive(const mdl_order_t *order, const char *id, apr_time_t now,
+                                           const mdl_assignment_t **assignment, apr_pool_t *p)
+{
+    const mdl_assignment_t *named = find_assignment(order, id, p);
+    mdl_entitlement_t entitlement;
+
+    if ((*assignment = named) == NULL) {
+        return MDL_ENTITLEMENT_GONE;
+    }
+    entitlement = entitlement_to_archive(named, now, p);
+    for (int i = 0; entitlement != MDL_ENTITLEMENT_OK && i < order->assignments->nelts; i++) {
+        *assignment = assignment_at(order, i);
+        if (has_same_files(*assignment, named, p) &&
+            entitlement_to_archive(*assignment, now, p) == MDL_ENTITLEMENT_OK) {
+            return MDL_ENTITLEMENT_OK;
+        }
+    }
+    return entitlement;
+}
+
+mdl_entitlement_t mdl_offer_choose_link(const mdl_order_t *order, apr_int64_t link_id,
+                                        apr_time_t now, const mdl_order_link_t **link)
+{
+    mdl_entitlement_t entitlement = MDL_ENTITLEMENT_GONE;
+
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = assignment_at(order, i);
+
+        for (int j = 0; j < assignment->links->nelts; j++) {
+            *link = APR_ARRAY_IDX(assignment->links, j, const mdl_order_link_t *);
+            if ((*link)->link_id != link_id) {
+                continue;
+            }
+            entitlement = mdl_assignment_entitlement(assignment, now);
+            if (entitlement == MDL_ENTITLEMENT_OK) {
+                return entitlement;
+            }
+        }
+    }
+    return entitlement;
 }

@@ -1,46 +1,79 @@
 /*
- * What an order gives its customer, as the templates of page and email show it.
+ * What an order offers its customer now: the files, archives, links and license keys of those of
+ * its assignments that are open, each of them once, whatever number of assignments gives it.
+ * offer_json.h shows it to templates.
  */
 #ifndef MDL_CORE_ORDER_OFFER_H
 #define MDL_CORE_ORDER_OFFER_H
 
-#include "base/crypto.h"
-#include "base/text/json.h"
 #include "core/order/order.h"
 
-/** Whether a file can be had by an assignment that is open, and if not, why: MDL_ENTITLEMENT_OK,
-    …_NOT_READY, …_FAILED or …_EXHAUSTED. */
-mdl_entitlement_t mdl_offer_file_entitlement(const mdl_order_file_t *file);
+/** A file of one assignment, or of several that end in the same minute: dates are shown to the
+    minute. */
+typedef struct {
+    const mdl_order_file_t *file; /* of the assignment with most downloads left, which the next one
+                                     is taken from, so that an archive lasts longest */
+    mdl_entitlement_t entitlement;
+    apr_time_t expires_at; /* 0: never */
+    int left;              /* downloads, of all these assignments */
+    int total;             /* likewise; 0: unlimited */
+} mdl_offer_file_t;
+
+/** All ready files of an assignment as one ZIP archive, also where several have the same files. */
+typedef struct {
+    const mdl_assignment_t *assignment; /* with downloads left, where one has any */
+    mdl_entitlement_t entitlement;      /* OK or EXHAUSTED */
+    apr_int64_t size;
+    int count;         /* of the files in it */
+    const char *title; /* of the first of them */
+    int is_all;        /* whether it holds every file of the offer */
+} mdl_offer_archive_t;
+
+typedef struct {
+    const mdl_order_link_t *link;
+    apr_time_t expires_at; /* the last of its assignments'; 0: never */
+} mdl_offer_link_t;
+
+typedef struct {
+    apr_array_header_t *files;        /* mdl_offer_file_t *, as the next two are pointers */
+    apr_array_header_t *archives;     /* mdl_offer_archive_t * */
+    apr_array_header_t *links;        /* mdl_offer_link_t * */
+    apr_array_header_t *license_keys; /* const char * */
+    apr_int64_t license_keys_pending;
+    int ends_differ;       /* whether the assignments end at different times */
+    apr_time_t expires_at; /* when they end, unless that differs; 0: never */
+    apr_time_t expired_at; /* when the last assignment that is not open any more expired; 0: none */
+} mdl_offer_t;
+
+/** The offer of an order whose access is open. */
+const mdl_offer_t *mdl_offer_make(const mdl_order_t *order, apr_time_t now, apr_pool_t *p);
+
+/** Whether nothing is offered, not even a license key to come. */
+int mdl_offer_is_empty(const mdl_offer_t *offer);
 
 /** What the page's button for a file sends: "{assignment id}-{asset id}". */
 const char *mdl_offer_file_id(const mdl_order_file_t *file, apr_pool_t *p);
 
+/*
+ * What a customer gets who asks for something that was offered a while ago: of the assignment that
+ * he names or, where that does not give it any more, of another one that does.  OK, or else why the
+ * assignment that he names does not give it; GONE when it is not in the order.
+ */
+
+/** A file, by mdl_offer_file_id. */
+mdl_entitlement_t mdl_offer_choose_file(const mdl_order_t *order, const char *id, apr_time_t now,
+                                        const mdl_order_file_t **file, apr_pool_t *p);
+
+/** An archive, by the assignment's id in digits; NOT_READY when the assignment has none. */
+mdl_entitlement_t mdl_offer_choose_archive(const mdl_order_t *order, const char *id, apr_time_t now,
+                                           const mdl_assignment_t **assignment, apr_pool_t *p);
+
+/** A link, by its id. */
+mdl_entitlement_t mdl_offer_choose_link(const mdl_order_t *order, apr_int64_t link_id,
+                                        apr_time_t now, const mdl_order_link_t **link);
+
 /** The length of an assignment's archive; 0 when none is offered, because its files are offered one
     by one or fewer than two are ready. */
 apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_t *p);
-
-/**
- * Adds to data, of the assignments that are open at that time:
- *
- *   expires                        the date when all of them end, or null where none does or where
- *                                  they end at different times; then files and links have their own
- *   has_files, files               [{"id","title","filename","size","sha256","limit","expires",
- *                                  "ready","preparing","failed","exhausted"}]; what several
- *                                  assignments give up to the same minute is there once, with the
- *                                  sum of their downloads and the id of the one with most left, for
- *                                  an archive to last longest
- *   complete                       no file is being prepared, and none has failed
- *   in_preparation                 files to come, or null: {"count","one": it is a single one,
- *                                  "all": there are no others}
- *   has_links, links               [{"title","url","host","expires"}], no link twice; url is ours
- *                                  and leads there, host is whose page it is
- *   has_license_keys, license_keys [{"license_key"}]; has_license_keys also when all are pending
- *   pending                        keys to come, or null: {"count","one": it is a single one,
- *                                  "more": some have come already}
- *
- * Returns whether there is anything of it.
- */
-int mdl_offer_add(mdl_json_t *data, const mdl_order_t *order, const mdl_secret_t *secret,
-                  const char *public_url, apr_time_t now, apr_pool_t *p);
 
 #endif

@@ -399,6 +399,22 @@ int mdl_order_has_open(const mdl_order_t *order, apr_time_t now)
     return 0;
 }
 
+mdl_entitlement_t mdl_order_entitlement(const mdl_order_t *order, apr_time_t now)
+{
+    mdl_entitlement_t entitlement = mdl_entitlement_of_order(order->state.access);
+    int all = order->assignments->nelts, expired = 0;
+
+    if (entitlement != MDL_ENTITLEMENT_OK || all == 0 || mdl_order_has_open(order, now)) {
+        return entitlement;
+    }
+    for (int i = 0; i < all; i++) {
+        expired += mdl_assignment_entitlement(
+                       APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *), now) ==
+                   MDL_ENTITLEMENT_EXPIRED;
+    }
+    return expired > 0 ? MDL_ENTITLEMENT_EXPIRED : MDL_ENTITLEMENT_REVOKED;
+}
+
 apr_status_t mdl_order_check_active(const mdl_order_t *order, mdl_problem_t *problem)
 {
     switch (order->state.access) {

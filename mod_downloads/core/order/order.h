@@ -134,6 +134,10 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
 mdl_entitlement_t mdl_assignment_entitlement(const mdl_assignment_t *assignment, apr_time_t now);
 int mdl_assignment_open(const mdl_assignment_t *assignment, apr_time_t now);
 
+/** Whether an order gives anything at a time: REVOKED or EXPIRED also where each of its assignments
+    is; EXPIRED if any of them is. */
+mdl_entitlement_t mdl_order_entitlement(const mdl_order_t *order, apr_time_t now);
+
 /** Whether any assignment of an order is open. */
 int mdl_order_has_open(const mdl_order_t *order, apr_time_t now);
 
