@@ -61,7 +61,7 @@ void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment)
 
 static void order_write_email(mdl_json_t *to, const mdl_email_state_t *email)
 {
-    mdl_json_add_string(to, "status", email->status);
+    mdl_json_add_string(to, "status", mdl_email_status_names[email->status]);
     mdl_json_add_string(to, "to", email->to);
     mdl_json_add_int(to, "attempts", email->attempts);
     mdl_json_add_string(to, "last_error", email->last_error);

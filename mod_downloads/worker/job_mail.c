@@ -204,15 +204,15 @@ static void mail_start(mdl_task_t *task)
 static apr_status_t mail_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 {
     const mdl_job_t *job = task->job;
-    const char *status = task->outcome == MDL_TASK_SUCCEEDED ? "sent"
-                         : task->outcome == MDL_TASK_FAILED  ? "failed"
-                                                             : "queued";
+    mdl_email_status_t status = task->outcome == MDL_TASK_SUCCEEDED ? MDL_EMAIL_SENT
+                                : task->outcome == MDL_TASK_FAILED  ? MDL_EMAIL_FAILED
+                                                                    : MDL_EMAIL_QUEUED;
     apr_status_t rv = APR_SUCCESS;
 
     if (task->outcome != MDL_TASK_RELEASED) {
         rv = mdl_email_result(db, job->email_id, status, job->attempts, job->error_message, p);
     }
-    if (rv == APR_SUCCESS && strcmp(status, "queued") == 0) {
+    if (rv == APR_SUCCESS && status == MDL_EMAIL_QUEUED) {
         rv = mdl_email_hold_again(db, job->email_id, job->id, p);
     }
     return rv;

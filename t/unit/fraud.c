@@ -116,13 +116,13 @@ static void test_wait(apr_pool_t *p)
     order = checked("10", "10", "ten@example.test", p);
     is_str(state("10", p), "held held none risk_pending / assigned fraud_held",
            "an order waits for the storefront's answer");
-    is_str(order->email.status, "held", "its email waits too");
+    is_int(order->email.status, MDL_EMAIL_HELD, "its email waits too");
     is_int(assignment_keys(order), 0, "and its license key");
     answer(order, "'low'", p);
     is_str(state("10", p), "active passed low storefront_risk / fraud_passed assigned fraud_held",
            "a low risk releases it");
     order = find("10", p);
-    is_str(order->email.status, "queued", "its email is queued");
+    is_int(order->email.status, MDL_EMAIL_QUEUED, "its email is queued");
     is_int(assignment_keys(order), 1, "it has its license key");
     answer(order, "'high'", p);
     is_str(state("10", p), "active passed low storefront_risk / fraud_passed assigned fraud_held",
@@ -132,7 +132,7 @@ static void test_wait(apr_pool_t *p)
     answer(order, "'high'", p);
     is_str(state("11", p), "held held high storefront_risk / fraud_held assigned fraud_held",
            "a high risk keeps an order held");
-    is_str(find("11", p)->email.status, "held", "and its email");
+    is_int(find("11", p)->email.status, MDL_EMAIL_HELD, "and its email");
 
     order = checked("12", "12", "twelve@example.test", p);
     answer(order, "'none'", p);
@@ -168,11 +168,11 @@ static void test_meanwhile(apr_pool_t *p)
     answer(order, "'none'", p);
     is_str(state("22", p), "revoked passed none / fraud_passed revoked assigned fraud_held",
            "an order that was revoked passes, and stays revoked");
-    is_str(find("22", p)->email.status, "held", "its email waits on");
+    is_int(find("22", p)->email.status, MDL_EMAIL_HELD, "its email waits on");
     decide(mdl_access_restore_effect, "22", p);
     is_str(state("22", p), "active passed none / restored fraud_passed revoked assigned fraud_held",
            "until it is restored");
-    is_str(find("22", p)->email.status, "queued", "then the email goes");
+    is_int(find("22", p)->email.status, MDL_EMAIL_QUEUED, "then the email goes");
 }
 
 /* How many emails are to be sent that were not the last time. */
@@ -204,7 +204,7 @@ static void test_held_later(apr_pool_t *p)
     mdl_db_write(db, mdl_order_assign_effect, assign, p);
     is_str(state("30", p), "held held high storefront_risk / fraud_held assigned fraud_passed",
            "and is held when it is checked again");
-    is_str(assign->order->email.status, "held", "with the email that was queued");
+    is_int(assign->order->email.status, MDL_EMAIL_HELD, "with the email that was queued");
     is_int(new_jobs(p), 0, "which nobody sends");
     command("UPDATE orders SET storefront_risk = 'none' WHERE storefront_order_id = '30'");
     checked("30", "30", NULL, p);

@@ -61,7 +61,7 @@ static void test_assign(apr_pool_t *p)
     is_str(order->customer.last_name, NULL, "as far as it is known");
     is_int(order->state.access, MDL_ORDER_ACTIVE, "access is active");
     is_int(order->state.decision, MDL_FRAUD_NOT_CHECKED, "fraud was not checked");
-    is_str(order->email.status, "not_requested", "no email was asked for");
+    is_int(order->email.status, MDL_EMAIL_NOT_REQUESTED, "no email was asked for");
     is_int(order->assignments->nelts, 2, "it has two assignments");
     is_str(assignment_of(order, 1)->storefront_product_id, PRODUCT("2"), "in their order");
     is_int(assignment_of(order, 0)->files->nelts, 2, "the first gives two files");
@@ -228,7 +228,7 @@ static void test_email(apr_pool_t *p)
     const char *jane = "jane@example.test";
     mdl_order_assign_t *assignment = mailed("2001", jane, PRODUCT("1"), p);
 
-    is_str(assignment->order->email.status, "queued", "the email is queued");
+    is_int(assignment->order->email.status, MDL_EMAIL_QUEUED, "the email is queued");
     is_str(assignment->order->email.to, jane, "to the customer");
     is_int(emails_queued(p), 1, "with one job");
     mailed("2001", jane, PRODUCT("1"), p);
@@ -246,12 +246,14 @@ static void test_email(apr_pool_t *p)
     is_int(emails_queued(p), 1, "a first email can still be asked for");
 
     assignment = mailed("2003", NULL, PRODUCT("1"), p);
-    is_str(assignment->order->email.status, "no_recipient", "without an address that is noted");
+    is_int(assignment->order->email.status, MDL_EMAIL_NO_RECIPIENT,
+           "without an address that is noted");
     is_int(emails_queued(p), 0, "and no job is made");
     mailed("2003", NULL, PRODUCT("1"), p);
     is_int(emails_queued(p), 0, "nor by asking again");
     assignment = mailed("2003", jane, PRODUCT("1"), p);
-    is_str(assignment->order->email.status, "queued", "once there is an address it is queued");
+    is_int(assignment->order->email.status, MDL_EMAIL_QUEUED,
+           "once there is an address it is queued");
     is_int(emails_queued(p), 1, "with its job");
 }
 

@@ -223,12 +223,11 @@ static apr_status_t is_wanted(mdl_db_t *db, const run_t *run, const mdl_email_st
     int delayed = 0;
     apr_status_t rv = APR_SUCCESS;
 
-    if (strcmp(last->status, MDL_EMAIL_NOT_REQUESTED) == 0) {
+    if (last->status == MDL_EMAIL_NOT_REQUESTED) {
         *wanted = 1;
-    } else if (strcmp(last->status, MDL_EMAIL_NO_RECIPIENT) == 0) {
+    } else if (last->status == MDL_EMAIL_NO_RECIPIENT) {
         *wanted = created || run->email != NULL || run->looking_up;
-    } else if (!created || strcmp(last->status, MDL_EMAIL_HELD) == 0 ||
-               mdl_email_is_awaited(last)) {
+    } else if (!created || last->status == MDL_EMAIL_HELD || mdl_email_is_awaited(last)) {
         *wanted = 0; /* one that is held, or has no address yet, will tell of everything */
     } else {
         if (run->email != NULL && last->to != NULL && strcmp(run->email, last->to) == 0) {

@@ -83,55 +83,71 @@ static void check_recipient(look_t *look)
     }
 }
 
-static const char *words_of(const mdl_email_state_t *email)
+static void check_queued_email(look_t *look)
 {
-    return email->last_error != NULL ? email->last_error : "no reason is known";
+    const mdl_email_state_t *email = &look->order->email;
+    apr_pool_t *p = look->pool;
+    const char *words;
+
+    if (mdl_email_is_awaited(email)) {
+        words = "The delivery email waits for the customer's address from the storefront.";
+    } else if (email->status == MDL_EMAIL_HELD) {
+        words = apr_psprintf(p, "The delivery email to %s is sent once the order is released.",
+                             email->to);
+    } else if (email->last_error == NULL) {
+        words = apr_psprintf(p, "The delivery email to %s waits to be sent.", email->to);
+    } else {
+        words = apr_psprintf(p, "The delivery email to %s is tried again; so far: %s", email->to,
+                             email->last_error);
+    }
+    diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN, words);
+}
+
+static void check_failed_email(look_t *look)
+{
+    const mdl_email_state_t *email = &look->order->email;
+    const char *why = email->last_error;
+    apr_pool_t *p = look->pool;
+    const char *words;
+
+    if (email->status == MDL_EMAIL_NO_RECIPIENT && why == NULL) {
+        words = "The delivery email was not sent, for there was no address then: resend it.";
+    } else if (email->status == MDL_EMAIL_NO_RECIPIENT) {
+        words = apr_pstrcat(p, "The delivery email was not sent, for there was no address: ", why,
+                            NULL);
+    } else {
+        words = apr_psprintf(p, "The delivery email to %s %s: %s", email->to,
+                             email->status == MDL_EMAIL_BOUNCED ? "came back" : "was not delivered",
+                             why != NULL ? why : "no reason is known");
+    }
+    diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL, words);
 }
 
 static void diagnosis_check_email(look_t *look)
 {
     const mdl_email_state_t *email = &look->order->email;
-    apr_pool_t *p = look->pool;
 
-    if (is(email->status, "sent")) {
-        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_OK,
-                      apr_psprintf(p, "The delivery email to %s was handed over on %s.", email->to,
-                                   mdl_present_date_text(email->sent_at, p)));
-    } else if (is(email->status, MDL_EMAIL_NOT_REQUESTED)) {
+    switch (email->status) {
+    case MDL_EMAIL_NOT_REQUESTED:
         diagnosis_say(
             look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
             "No delivery email was asked for: the customer knows the page only if you gave its "
             "address.");
-    } else if (mdl_email_is_awaited(email)) {
-        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
-                      "The delivery email waits for the customer's address from the storefront.");
-    } else if (is(email->status, MDL_EMAIL_HELD)) {
-        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
-                      apr_psprintf(p,
-                                   "The delivery email to %s is sent once the order is released.",
-                                   email->to));
-    } else if (is(email->status, "queued") && email->last_error == NULL) {
-        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
-                      apr_psprintf(p, "The delivery email to %s waits to be sent.", email->to));
-    } else if (is(email->status, "queued")) {
-        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
-                      apr_psprintf(p, "The delivery email to %s is tried again; so far: %s",
-                                   email->to, email->last_error));
-    } else if (is(email->status, MDL_EMAIL_NO_RECIPIENT)) {
-        diagnosis_say(
-            look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
-            email->last_error == NULL
-                ? "The delivery email was not sent, for there was no address then: resend it."
-                : apr_pstrcat(p, "The delivery email was not sent, for there was no address: ",
-                              email->last_error, NULL));
-    } else if (is(email->status, MDL_EMAIL_BOUNCED)) {
-        diagnosis_say(
-            look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
-            apr_psprintf(p, "The delivery email to %s came back: %s", email->to, words_of(email)));
-    } else {
-        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL,
-                      apr_psprintf(p, "The delivery email to %s was not delivered: %s", email->to,
-                                   words_of(email)));
+        break;
+    case MDL_EMAIL_QUEUED:
+    case MDL_EMAIL_HELD:
+        check_queued_email(look);
+        break;
+    case MDL_EMAIL_SENT:
+        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_OK,
+                      apr_psprintf(look->pool, "The delivery email to %s was handed over on %s.",
+                                   email->to, mdl_present_date_text(email->sent_at, look->pool)));
+        break;
+    case MDL_EMAIL_FAILED:
+    case MDL_EMAIL_NO_RECIPIENT:
+    case MDL_EMAIL_BOUNCED:
+        check_failed_email(look);
+        break;
     }
 }
 

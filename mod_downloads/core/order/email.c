@@ -1,20 +1,30 @@
 #include "core/order/email.h"
 
-#include <string.h>
-
 #include <apr_strings.h>
 #include <apr_time.h>
 
 #include "base/ulid.h"
+#include "core/download/entitlement.h"
 #include "core/ids.h"
 
 /* 1, 5, 15, 30 min, then hourly up to 5 days: 4 attempts in the first hour, 120 after it. */
 #define MAX_ATTEMPTS 124
 
+const char *const mdl_email_status_names[] = {[MDL_EMAIL_NOT_REQUESTED] = "not_requested",
+                                              [MDL_EMAIL_QUEUED] = "queued",
+                                              [MDL_EMAIL_HELD] = "held",
+                                              [MDL_EMAIL_SENT] = "sent",
+                                              [MDL_EMAIL_FAILED] = "failed",
+                                              [MDL_EMAIL_NO_RECIPIENT] = "no_recipient",
+                                              [MDL_EMAIL_BOUNCED] = "bounced",
+                                              NULL};
+
 void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int first)
 {
-    state->status = mdl_rows_int(row, first + 5) != 0 ? MDL_EMAIL_HELD : mdl_rows_text(row, first);
-    if (!mdl_rows_null(row, first + 6) && strcmp(state->status, "sent") == 0) {
+    state->status = mdl_rows_enum(row, first, mdl_email_status_names);
+    if (mdl_rows_int(row, first + 5) != 0) {
+        state->status = MDL_EMAIL_HELD;
+    } else if (state->status == MDL_EMAIL_SENT && !mdl_rows_null(row, first + 6)) {
         state->status = MDL_EMAIL_BOUNCED;
     }
     state->to = mdl_rows_text(row, first + 1);
@@ -70,15 +80,15 @@ apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_poo
 {
     const char *message_id = apr_pstrcat(p, mdl_ulid("", p), "@", email->host, NULL);
     int to_be_sent = email->to != NULL || email->awaited;
+    mdl_email_status_t status = to_be_sent ? MDL_EMAIL_QUEUED : MDL_EMAIL_NO_RECIPIENT;
     mdl_rows_t *row;
     apr_status_t rv;
 
-    rv = mdl_db_select_one(
-        db, MDL_Q_EMAIL_INSERT, &row, p,
-        MDL_ARGS(mdl_int(email->shop_id), mdl_int(email->order_id), mdl_text(email->to),
-                 mdl_text(message_id),
-                 mdl_text(to_be_sent ? MDL_EMAIL_QUEUED : MDL_EMAIL_NO_RECIPIENT),
-                 mdl_int(to_be_sent && email->held), mdl_int(apr_time_now())));
+    rv = mdl_db_select_one(db, MDL_Q_EMAIL_INSERT, &row, p,
+                           MDL_ARGS(mdl_int(email->shop_id), mdl_int(email->order_id),
+                                    mdl_text(email->to), mdl_text(message_id),
+                                    mdl_text(mdl_email_status_names[status]),
+                                    mdl_int(to_be_sent && email->held), mdl_int(apr_time_now())));
     if (rv == APR_SUCCESS && email->to != NULL && !email->held) {
         rv = email->at_once ? insert_job_at(db, email->shop_id, mdl_rows_int(row, 0), 0, p)
                             : email_insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
@@ -107,7 +117,7 @@ apr_status_t mdl_email_hold_again(mdl_db_t *db, apr_int64_t id, const char *job_
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_LOCK_ORDER, &row, p, MDL_ARGS(mdl_int(id)));
 
-    if (rv != APR_SUCCESS || strcmp(mdl_rows_text(row, 0), "held") != 0) {
+    if (rv != APR_SUCCESS || mdl_rows_enum(row, 0, mdl_order_access_names) != MDL_ORDER_HELD) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
     rv = mdl_db_exec(db, MDL_Q_EMAIL_CANCEL_JOB, NULL, p,
@@ -133,8 +143,8 @@ apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t or
 
 int mdl_email_is_awaited(const mdl_email_state_t *state)
 {
-    return state->to == NULL && (strcmp(state->status, MDL_EMAIL_QUEUED) == 0 ||
-                                 strcmp(state->status, MDL_EMAIL_HELD) == 0);
+    return state->to == NULL &&
+           (state->status == MDL_EMAIL_QUEUED || state->status == MDL_EMAIL_HELD);
 }
 
 apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
@@ -188,12 +198,12 @@ apr_status_t mdl_email_find(mdl_db_t *db, apr_int64_t id, mdl_email_t *email, ap
     return rv;
 }
 
-apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, const char *status, int attempts,
+apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
                               const char *words, apr_pool_t *p)
 {
-    int sent = strcmp(status, "sent") == 0;
+    mdl_arg_t sent_at = status == MDL_EMAIL_SENT ? mdl_int(apr_time_now()) : mdl_null();
 
     return mdl_db_exec(db, MDL_Q_EMAIL_RESULT, NULL, p,
-                       MDL_ARGS(mdl_text(status), mdl_int(attempts), mdl_text(words),
-                                sent ? mdl_int(apr_time_now()) : mdl_null(), mdl_int(id)));
+                       MDL_ARGS(mdl_text(mdl_email_status_names[status]), mdl_int(attempts),
+                                mdl_text(words), sent_at, mdl_int(id)));
 }

@@ -8,15 +8,20 @@
 #include "core/job.h"
 #include "db/db.h"
 
-#define MDL_EMAIL_NOT_REQUESTED "not_requested"
-#define MDL_EMAIL_QUEUED        "queued"
-#define MDL_EMAIL_NO_RECIPIENT  "no_recipient"
-#define MDL_EMAIL_HELD          "held"
-#define MDL_EMAIL_BOUNCED       "bounced"
+typedef enum {
+    MDL_EMAIL_NOT_REQUESTED, /* there is none */
+    MDL_EMAIL_QUEUED,
+    MDL_EMAIL_HELD, /* until the order is released */
+    MDL_EMAIL_SENT,
+    MDL_EMAIL_FAILED,
+    MDL_EMAIL_NO_RECIPIENT,
+    MDL_EMAIL_BOUNCED /* after it was sent */
+} mdl_email_status_t;
+extern const char *const mdl_email_status_names[];
 
 /** How an order's newest email stands. */
 typedef struct {
-    const char *status; /* the above, or "sent", "failed" */
+    mdl_email_status_t status;
     const char *to;
     int attempts;
     const char *last_error;
@@ -26,7 +31,7 @@ typedef struct {
 /** Takes a state over from a row of emails_latest, whose columns begin at first. */
 void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int first);
 
-/** Reads the state of an order's newest email; "not_requested" when there is none. */
+/** Reads the state of an order's newest email. */
 apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state_t *state,
                              apr_pool_t *p);
 
@@ -87,8 +92,8 @@ typedef struct {
 /** APR_ENOENT when there is none. */
 apr_status_t mdl_email_find(mdl_db_t *db, apr_int64_t id, mdl_email_t *email, apr_pool_t *p);
 
-/** Notes the result of an attempt: a status of the above and the server's words. */
-apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, const char *status, int attempts,
+/** Notes the result of an attempt: QUEUED, SENT or FAILED, and the server's words. */
+apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
                               const char *words, apr_pool_t *p);
 
 #endif
