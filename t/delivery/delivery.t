@@ -147,7 +147,7 @@ subtest 'The page lists the files of the order' => sub {
     like($reply->{body}, qr/Order \Q$order->{id}\E/, 'with the number of the order');
     like($reply->{body}, qr/The &lt;b&gt;Book&lt;\/b&gt;/, 'with the title, escaped');
     like($reply->{body}, qr/book\.bin/, 'with the name of the file');
-    like($reply->{body}, qr/2\.3 MB/, 'with its size');
+    like($reply->{body}, qr/2\.3&nbsp;MB/, 'with its size');
     like($reply->{body}, qr/\Q$asset->{sha256}\E/, 'with its SHA-256');
     like($reply->{body}, qr/3 of 3 downloads left/, 'with the downloads left');
     like($reply->{body}, qr/name="file" value="$order->{assignments}[0]-$asset->{id}"/,

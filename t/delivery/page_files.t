@@ -130,7 +130,7 @@ subtest 'The email does not call ready what is not' => sub {
     my $many  = order_of([ [ $coming->{id}, $more->{id} ] ]);
 
     my $mail = mail_of($only);
-    like($mail->{text}, qr/^thank you .*\. Your file is still being prepared\. It will be on your download page as soon as it is ready\.$/m,
+    like($mail->{text}, qr/^Thank you .*\. Your file is still being prepared\. It will be on your download page as soon as it is ready\.$/m,
         'the only file is yet to come');
     unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting/, 'and nothing is called ready');
     $mail = mail_of($some);
@@ -143,7 +143,7 @@ subtest 'The email does not call ready what is not' => sub {
 
     $source->release($_->{name}), wait_job($shop, $_->{job}) for $coming, $more;
     $mail = mail_of($many);
-    like($mail->{text}, qr/^thank you .*\. Your downloads are ready\.$/m, 'when they have come they are ready');
+    like($mail->{text}, qr/^Thank you .*\. Your downloads are ready\.$/m, 'when they have come they are ready');
     like($mail->{html}, qr/<h1[^>]*>Your downloads are ready<.*Everything is waiting on your download page/s, 'in the HTML, too');
     unlike("$mail->{text} $mail->{html}", qr/being prepared/, 'and nothing is yet to come');
 };

@@ -75,7 +75,7 @@ subtest 'An archive is offered where the mapping wants it and two files are read
     is($zip->{filename}, "order-$order->{id}.zip", 'it is named after the order');
     is($zip->{size}, $head->{headers}{'content-length'}, 'its size is known');
     like($zip->{url}, qr{/d/z/[\w-]+/order-$order->{id}\.zip\z}, 'its URL ends with its name');
-    like($page, qr/Download all as ZIP \(3 files, \d+ bytes\)/, 'the page has a button');
+    like($page, qr/Download all as ZIP \(3 files, \d+&nbsp;bytes\)/, 'the page has a button');
     like($page, qr/name="zip" value="$order->{assignment}"/, 'for this assignment');
 
     my $pressed = page('POST', $order->{path}, form => { zip => $order->{assignment} });
