@@ -16,7 +16,7 @@ typedef struct {
 
 static int job_is_open(const mdl_job_t *job)
 {
-    return strcmp(job->status, "queued") == 0 || strcmp(job->status, "running") == 0;
+    return job->status == MDL_JOB_QUEUED || job->status == MDL_JOB_RUNNING;
 }
 
 static void job_write_members(mdl_json_t *to, const mdl_job_t *job)
@@ -24,8 +24,8 @@ static void job_write_members(mdl_json_t *to, const mdl_job_t *job)
     mdl_json_t *object;
 
     mdl_json_add_string(to, "id", job->id);
-    mdl_json_add_string(to, "type", job->type);
-    mdl_json_add_string(to, "status", job->status);
+    mdl_json_add_string(to, "type", mdl_job_type_names[job->type]);
+    mdl_json_add_string(to, "status", mdl_job_status_names[job->status]);
     mdl_json_add_int_if(to, "asset_id", job->asset_id, job->asset_id != 0);
     mdl_json_add_string(to, "storefront_order_id", job->storefront_order_id);
     object = mdl_json_add_object(to, "progress");
@@ -41,7 +41,7 @@ static void job_write_members(mdl_json_t *to, const mdl_job_t *job)
     }
     mdl_json_add_int(to, "attempts", job->attempts);
     mdl_json_add_int(to, "max_attempts", job->max_attempts);
-    mdl_json_add_time(to, "next_attempt_at", strcmp(job->status, "queued") == 0 ? job->due_at : 0);
+    mdl_json_add_time(to, "next_attempt_at", job->status == MDL_JOB_QUEUED ? job->due_at : 0);
     if (job->error_code != NULL) {
         object = mdl_json_add_object(to, "error");
         mdl_json_add_string(object, "code", job->error_code);

@@ -3,13 +3,41 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/names.h"
+
+const char *const mdl_job_type_names[] = {
+    [MDL_JOB_IMPORT] = "asset_import", [MDL_JOB_VERIFY] = "upload_verification",
+    [MDL_JOB_EMAIL] = "email",         [MDL_JOB_LOOKUP] = "storefront_lookup",
+    [MDL_JOB_UNKNOWN] = "unknown",     NULL,
+};
+
+const char *const mdl_job_status_names[] = {
+    [MDL_JOB_QUEUED] = "queued",       [MDL_JOB_RUNNING] = "running",
+    [MDL_JOB_SUCCEEDED] = "succeeded", [MDL_JOB_FAILED] = "failed",
+    [MDL_JOB_CANCELLED] = "cancelled", NULL,
+};
+
+const char *const mdl_job_lane_names[] = {
+    [MDL_LANE_SMALL] = "small",     [MDL_LANE_BULK] = "bulk",
+    [MDL_LANE_HASH] = "hash",       [MDL_LANE_MAIL] = "mail",
+    [MDL_LANE_LOOKUP] = "lookup",   [MDL_LANE_CLEANUP] = "cleanup",
+    [MDL_LANE_UNKNOWN] = "unknown", NULL,
+};
+
+static int value_or(const char *const *names, const char *name, int unknown)
+{
+    int value = mdl_names_find(names, name);
+
+    return value < 0 ? unknown : value;
+}
+
 static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_job_t *job = apr_pcalloc(p, sizeof *job);
 
     job->id = mdl_rows_text(row, 0);
-    job->type = mdl_rows_text(row, 1);
-    job->status = mdl_rows_text(row, 2);
+    job->type = value_or(mdl_job_type_names, mdl_rows_text(row, 1), MDL_JOB_UNKNOWN);
+    job->status = mdl_rows_enum(row, 2, mdl_job_status_names);
     job->asset_id = mdl_rows_int(row, 3);
     job->email_id = mdl_rows_int(row, 4);
     job->shop_id = mdl_rows_int(row, 5);
@@ -23,7 +51,7 @@ static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
     job->created_at = mdl_rows_int(row, 13);
     job->started_at = mdl_rows_int(row, 14);
     job->finished_at = mdl_rows_int(row, 15);
-    job->lane = mdl_rows_text(row, 16);
+    job->lane = value_or(mdl_job_lane_names, mdl_rows_text(row, 16), MDL_LANE_UNKNOWN);
     job->source_url = mdl_rows_text(row, 17);
     job->expected_sha256 = mdl_rows_text(row, 18);
     job->validator = mdl_rows_text(row, 19);
@@ -49,11 +77,8 @@ mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p)
     mdl_job_t *copy = apr_pmemdup(p, job, sizeof *job);
 
     copy->id = apr_pstrdup(p, job->id);
-    copy->type = apr_pstrdup(p, job->type);
-    copy->status = apr_pstrdup(p, job->status);
     copy->error_code = apr_pstrdup(p, job->error_code);
     copy->error_message = apr_pstrdup(p, job->error_message);
-    copy->lane = apr_pstrdup(p, job->lane);
     copy->source_url = apr_pstrdup(p, job->source_url);
     copy->expected_sha256 = apr_pstrdup(p, job->expected_sha256);
     copy->storefront_order_id = apr_pstrdup(p, job->storefront_order_id);
@@ -64,17 +89,18 @@ mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p)
 
 apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p)
 {
-    job->status = "queued";
+    job->status = MDL_JOB_QUEUED;
     job->created_at = apr_time_now();
     job->due_at = job->due_at > job->created_at ? job->due_at : job->created_at;
     job->bytes_total = -1;
-    return mdl_db_exec(db, MDL_Q_JOB_INSERT, NULL, p,
-                       MDL_ARGS(mdl_text(job->id), mdl_int(job->shop_id), mdl_text(job->type),
-                                mdl_text(job->lane), mdl_int_or_null(job->asset_id),
-                                mdl_int_or_null(job->email_id), mdl_int_or_null(job->order_id),
-                                mdl_text(job->upload_id), mdl_text(job->source_url),
-                                mdl_text(job->expected_sha256), mdl_int(job->max_attempts),
-                                mdl_int(job->due_at), mdl_int(job->created_at)));
+    return mdl_db_exec(
+        db, MDL_Q_JOB_INSERT, NULL, p,
+        MDL_ARGS(mdl_text(job->id), mdl_int(job->shop_id), mdl_text(mdl_job_type_names[job->type]),
+                 mdl_text(mdl_job_lane_names[job->lane]), mdl_int_or_null(job->asset_id),
+                 mdl_int_or_null(job->email_id), mdl_int_or_null(job->order_id),
+                 mdl_text(job->upload_id), mdl_text(job->source_url),
+                 mdl_text(job->expected_sha256), mdl_int(job->max_attempts), mdl_int(job->due_at),
+                 mdl_int(job->created_at)));
 }
 
 apr_status_t mdl_job_find(mdl_db_t *db, const char *id, mdl_job_t **job, apr_pool_t *p)
@@ -137,17 +163,19 @@ apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim)
 
     rv = mdl_db_select(db, MDL_Q_JOB_CLAIM, &rows, p,
                        MDL_ARGS(mdl_text(claim->owner), mdl_int(now + claim->lease), mdl_int(now),
-                                mdl_text(claim->lane), mdl_int(now), mdl_int(claim->limit)));
+                                mdl_text(mdl_job_lane_names[claim->lane]), mdl_int(now),
+                                mdl_int(claim->limit)));
     if (rv == APR_SUCCESS) {
         claim->jobs = jobs_of_rows(rows, p);
     }
     return rv;
 }
 
-apr_status_t mdl_job_next_due(mdl_db_t *db, const char *lane, apr_time_t *due_at, apr_pool_t *p)
+apr_status_t mdl_job_next_due(mdl_db_t *db, mdl_job_lane_t lane, apr_time_t *due_at, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_JOB_NEXT_DUE, &row, p, MDL_ARGS(mdl_text(lane)));
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_JOB_NEXT_DUE, &row, p,
+                                        MDL_ARGS(mdl_text(mdl_job_lane_names[lane])));
 
     if (rv == APR_SUCCESS) {
         *due_at = mdl_rows_int(row, 0);
@@ -178,9 +206,9 @@ apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
     apr_int64_t changed = 0;
     apr_status_t rv = mdl_db_exec(
         db, MDL_Q_JOB_RELEASE, &changed, p,
-        MDL_ARGS(mdl_text(job->lane), mdl_int(job->due_at), mdl_int(job->bytes_received),
-                 mdl_count_or_null(job->bytes_total), mdl_text(job->validator), mdl_text(job->id),
-                 mdl_int(job->lease_token)));
+        MDL_ARGS(mdl_text(mdl_job_lane_names[job->lane]), mdl_int(job->due_at),
+                 mdl_int(job->bytes_received), mdl_count_or_null(job->bytes_total),
+                 mdl_text(job->validator), mdl_text(job->id), mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
 }
@@ -201,12 +229,12 @@ apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t 
 apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
 {
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_FINISH, &changed, p,
-                                  MDL_ARGS(mdl_text(job->status), mdl_int(job->bytes_received),
-                                           mdl_count_or_null(job->bytes_total),
-                                           mdl_text(job->error_code), mdl_text(job->error_message),
-                                           mdl_int(apr_time_now()), mdl_text(job->id),
-                                           mdl_int(job->lease_token)));
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_JOB_FINISH, &changed, p,
+        MDL_ARGS(mdl_text(mdl_job_status_names[job->status]), mdl_int(job->bytes_received),
+                 mdl_count_or_null(job->bytes_total), mdl_text(job->error_code),
+                 mdl_text(job->error_message), mdl_int(apr_time_now()), mdl_text(job->id),
+                 mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
 }

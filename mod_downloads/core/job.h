@@ -10,28 +10,46 @@
 #include "core/list_page.h"
 #include "db/db.h"
 
-#define MDL_JOB_IMPORT "asset_import"
-#define MDL_JOB_VERIFY "upload_verification"
-#define MDL_JOB_EMAIL  "email"
-#define MDL_JOB_LOOKUP "storefront_lookup"
+/* Of types and lanes, which a newer release on the same database may have more of, the last value
+   stands for those that are not known here. */
+
+typedef enum {
+    MDL_JOB_IMPORT,
+    MDL_JOB_VERIFY,
+    MDL_JOB_EMAIL,
+    MDL_JOB_LOOKUP,
+    MDL_JOB_UNKNOWN
+} mdl_job_type_t;
+extern const char *const mdl_job_type_names[];
+
+typedef enum {
+    MDL_JOB_QUEUED,
+    MDL_JOB_RUNNING,
+    MDL_JOB_SUCCEEDED,
+    MDL_JOB_FAILED,
+    MDL_JOB_CANCELLED
+} mdl_job_status_t;
+extern const char *const mdl_job_status_names[];
 
 /* A job waits in a lane; each lane has slots of its own, so that small imports never wait for
    large ones. */
-#define MDL_LANE_SMALL "small"
-#define MDL_LANE_BULK  "bulk"
-#define MDL_LANE_HASH  "hash"
-#define MDL_LANE_MAIL  "mail"
+typedef enum {
+    MDL_LANE_SMALL,
+    MDL_LANE_BULK,
+    MDL_LANE_HASH,
+    MDL_LANE_MAIL,
+    MDL_LANE_LOOKUP,  /* a slow storefront holds up other look-ups at most, and no import */
+    MDL_LANE_CLEANUP, /* of cancelled jobs, until their worker has stopped and left no file */
+    MDL_LANE_UNKNOWN
+} mdl_job_lane_t;
+extern const char *const mdl_job_lane_names[];
 
-/* Of its own, so that a slow storefront delays other look-ups at most. */
-#define MDL_LANE_LOOKUP "lookup"
-
-/* Where a cancelled job waits until its worker has stopped and left no file. */
-#define MDL_LANE_CLEANUP "cleanup"
+#define MDL_LANES MDL_LANE_CLEANUP /* how many lanes have slots: those before it */
 
 typedef struct {
     const char *id;
-    const char *type;
-    const char *status;   /* "queued", "running", "succeeded", "failed", "cancelled" */
+    mdl_job_type_t type;
+    mdl_job_status_t status;
     apr_int64_t asset_id; /* 0 for none, as the next two */
     apr_int64_t email_id;
     apr_int64_t order_id;
@@ -48,7 +66,7 @@ typedef struct {
     apr_time_t created_at;
     apr_time_t started_at;
     apr_time_t finished_at;
-    const char *lane;
+    mdl_job_lane_t lane;
     const char *source_url;
     const char *expected_sha256;
     const char *validator; /* of the partial file, see worker/job_import.c; NULL for none */
@@ -79,7 +97,7 @@ apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, mdl_job_list_t *list);
 
 /** Effect: claims up to limit due jobs of a lane. */
 typedef struct {
-    const char *lane;
+    mdl_job_lane_t lane;
     const char *owner;
     apr_interval_time_t lease;
     int limit;
@@ -88,7 +106,7 @@ typedef struct {
 apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim);
 
 /** Reads when the next job of a lane becomes due into *due_at, 0 for never. */
-apr_status_t mdl_job_next_due(mdl_db_t *db, const char *lane, apr_time_t *due_at, apr_pool_t *p);
+apr_status_t mdl_job_next_due(mdl_db_t *db, mdl_job_lane_t lane, apr_time_t *due_at, apr_pool_t *p);
 
 /* --- what a worker writes: each of these returns APR_ENOENT when the lease is lost --- */
 

@@ -1,7 +1,5 @@
 #include "core/job_control.h"
 
-#include <string.h>
-
 #include <apr_time.h>
 
 #include "core/catalog/asset.h"
@@ -47,7 +45,7 @@ apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *canc
     if (changed > 0) {
         return job_control_ended(db, cancel, p);
     }
-    return strcmp(cancel->job->status, "cancelled") == 0
+    return cancel->job->status == MDL_JOB_CANCELLED
                ? APR_SUCCESS
                : mdl_problem_set(cancel->problem, 409, "job_finished",
                                  "The job has finished already.");

@@ -234,13 +234,8 @@ static int check_bounces(mdl_ctl_t *ctl, const char **words)
     return 1;
 }
 
-static const char *const lanes[] = {MDL_LANE_SMALL, MDL_LANE_BULK, MDL_LANE_HASH, MDL_LANE_MAIL,
-                                    MDL_LANE_LOOKUP};
-
-#define LANES (sizeof lanes / sizeof *lanes)
-
 typedef struct {
-    apr_time_t due_at[LANES];
+    apr_time_t due_at[MDL_LANES];
     mdl_job_list_t newest;
 } queue_t;
 
@@ -249,20 +244,19 @@ static apr_status_t read_queue(mdl_db_t *db, apr_pool_t *p, void *arg)
     queue_t *queue = arg;
     apr_status_t rv = mdl_job_list(db, p, &queue->newest);
 
-    for (apr_size_t i = 0; i < LANES && rv == APR_SUCCESS; i++) {
-        rv = mdl_job_next_due(db, lanes[i], &queue->due_at[i], p);
+    for (mdl_job_lane_t i = 0; i < MDL_LANES && rv == APR_SUCCESS; i++) {
+        rv = mdl_job_next_due(db, i, &queue->due_at[i], p);
     }
     return rv;
 }
 
 /* Whether a worker holds a job of the lane: then the others wait for a slot and not for it. */
-static int is_worked_on(const queue_t *queue, const char *lane, apr_time_t now)
+static int is_worked_on(const queue_t *queue, mdl_job_lane_t lane, apr_time_t now)
 {
     for (int i = 0; i < queue->newest.jobs->nelts; i++) {
         const mdl_job_t *job = APR_ARRAY_IDX(queue->newest.jobs, i, const mdl_job_t *);
 
-        if (strcmp(job->lane, lane) == 0 && strcmp(job->status, "running") == 0 &&
-            job->due_at > now) {
+        if (job->lane == lane && job->status == MDL_JOB_RUNNING && job->due_at > now) {
             return 1;
         }
     }
@@ -290,14 +284,13 @@ static int check_worker(mdl_ctl_t *ctl, const char **words)
         *words = mdl_ctl_database_words(ctl, rv);
         return 0;
     }
-    for (apr_size_t i = 0; i < LANES; i++) {
-        if (queue.due_at[i] && now - queue.due_at[i] > PATIENCE &&
-            !is_worked_on(&queue, lanes[i], now)) {
+    for (mdl_job_lane_t i = 0; i < MDL_LANES; i++) {
+        if (queue.due_at[i] && now - queue.due_at[i] > PATIENCE && !is_worked_on(&queue, i, now)) {
             *words = apr_psprintf(ctl->p,
                                   "No background process seems to take jobs: the oldest of lane %s "
                                   "has waited for %" APR_INT64_T_FMT " seconds.  Start httpd with "
                                   "DownloadsWorker On, and look into its error log.",
-                                  lanes[i], apr_time_sec(now - queue.due_at[i]));
+                                  mdl_job_lane_names[i], apr_time_sec(now - queue.due_at[i]));
             return 0;
         }
     }

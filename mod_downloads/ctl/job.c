@@ -13,9 +13,9 @@
 
 static const mdl_field_t fields[] = {
     {"id", MDL_FIELD_TEXT, offsetof(mdl_job_t, id), 1, NULL},
-    {"type", MDL_FIELD_TEXT, offsetof(mdl_job_t, type), 1, NULL},
-    {"status", MDL_FIELD_TEXT, offsetof(mdl_job_t, status), 1, NULL},
-    {"lane", MDL_FIELD_TEXT, offsetof(mdl_job_t, lane), 0, NULL},
+    {"type", MDL_FIELD_ENUM, offsetof(mdl_job_t, type), 1, mdl_job_type_names},
+    {"status", MDL_FIELD_ENUM, offsetof(mdl_job_t, status), 1, mdl_job_status_names},
+    {"lane", MDL_FIELD_ENUM, offsetof(mdl_job_t, lane), 0, mdl_job_lane_names},
     {"shop_id", MDL_FIELD_NUMBER, offsetof(mdl_job_t, shop_id), 1, NULL},
     {"asset_id", MDL_FIELD_ID, offsetof(mdl_job_t, asset_id), 0, NULL},
     {"email_id", MDL_FIELD_ID, offsetof(mdl_job_t, email_id), 0, NULL},
@@ -73,7 +73,7 @@ static apr_array_header_t *job_choose(const mdl_ctl_t *ctl, const apr_array_head
     for (int i = 0; i < jobs->nelts && chosen->nelts < SHOWN; i++) {
         mdl_job_t *job = APR_ARRAY_IDX(jobs, i, mdl_job_t *);
 
-        if (ctl->status == NULL || strcmp(job->status, ctl->status) == 0) {
+        if (ctl->status == NULL || strcmp(mdl_job_status_names[job->status], ctl->status) == 0) {
             hide_query(job, ctl->p);
             APR_ARRAY_PUSH(chosen, mdl_job_t *) = job;
         }

@@ -20,7 +20,8 @@ void mdl_claim_inherit(mdl_worker_t *worker)
     mdl_worker_write(worker, job_inherit_effect, worker);
 }
 
-static mdl_task_t *task_create(const mdl_worker_t *worker, const mdl_job_t *job, int lane)
+static mdl_task_t *task_create(const mdl_worker_t *worker, const mdl_job_t *job,
+                               mdl_job_lane_t lane)
 {
     apr_pool_t *pool;
     mdl_task_t *task;
@@ -123,10 +124,10 @@ static apr_status_t lane_claim_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-void mdl_claim_lane(mdl_worker_t *worker, int index)
+void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
 {
     mdl_lane_t *lane = &worker->lanes[index];
-    lane_claim_t found = {.claim = {.lane = lane->name,
+    lane_claim_t found = {.claim = {.lane = index,
                                     .owner = worker->owner,
                                     .lease = worker->service->settings->lease_time,
                                     .limit = lane->slots - lane->busy}};

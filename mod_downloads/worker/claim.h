@@ -11,7 +11,7 @@
 void mdl_claim_inherit(mdl_worker_t *worker);
 
 /** Claims as many due jobs of a lane as it has free slots for. */
-void mdl_claim_lane(mdl_worker_t *worker, int lane);
+void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t lane);
 
 /** Renews the leases of active tasks that are due for it or have progress to report, and breaks off
     the tasks whose lease is lost. */

@@ -1,16 +1,14 @@
 #include "worker/handler.h"
 
-#include <string.h>
-
-static const mdl_job_handler_t *const handlers[] = {&mdl_handler_import, &mdl_handler_verify,
-                                                    &mdl_handler_mail, &mdl_handler_lookup};
+static const mdl_job_handler_t *const handlers[] = {
+    [MDL_JOB_IMPORT] = &mdl_handler_import,
+    [MDL_JOB_VERIFY] = &mdl_handler_verify,
+    [MDL_JOB_EMAIL] = &mdl_handler_mail,
+    [MDL_JOB_LOOKUP] = &mdl_handler_lookup,
+    [MDL_JOB_UNKNOWN] = NULL,
+};
 
 const mdl_job_handler_t *mdl_handler_of(const mdl_job_t *job)
 {
-    for (apr_size_t i = 0; i < sizeof handlers / sizeof *handlers; i++) {
-        if (strcmp(handlers[i]->type, job->type) == 0) {
-            return handlers[i];
-        }
-    }
-    return NULL;
+    return handlers[job->type];
 }

@@ -1,6 +1,6 @@
 /*
  * A handler is what the worker does with one type of job.  A new one is a file job_….c with its
- * record, the record's declaration below, and its place in the table of handler.c
+ * record, the record's declaration below, and its line in the table of handler.c
  * (docs/extend.md, "Add a kind of job").
  */
 #ifndef MDL_WORKER_HANDLER_H
@@ -9,7 +9,6 @@
 #include "worker/task.h"
 
 struct mdl_job_handler_t {
-    const char *type; /* MDL_JOB_… */
     /** In the control thread, before the lane: reads what the work needs.  An error of the database
         releases the job; a task that needs no work gets its outcome and APR_EOF.  May be NULL. */
     apr_status_t (*prepare)(mdl_db_t *db, mdl_task_t *task);

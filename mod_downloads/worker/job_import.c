@@ -48,7 +48,7 @@ static int is_too_large(mdl_task_t *task, apr_int64_t size)
     import_t *import = task->data;
 
     import->too_large_for_quota = import->room >= 0 && size > import->room;
-    import->too_large_for_lane = strcmp(task->job->lane, MDL_LANE_SMALL) == 0 && size > SMALL_LIMIT;
+    import->too_large_for_lane = task->job->lane == MDL_LANE_SMALL && size > SMALL_LIMIT;
     return import->too_large_for_quota || import->too_large_for_lane;
 }
 
@@ -272,7 +272,6 @@ static apr_status_t import_clean(mdl_storage_t *storage, const mdl_job_t *job, a
 }
 
 const mdl_job_handler_t mdl_handler_import = {
-    .type = MDL_JOB_IMPORT,
     .prepare = import_prepare,
     .start = import_start,
     .stop = import_stop,

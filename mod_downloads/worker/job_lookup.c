@@ -123,7 +123,6 @@ static apr_status_t lookup_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 }
 
 const mdl_job_handler_t mdl_handler_lookup = {
-    .type = MDL_JOB_LOOKUP,
     .prepare = lookup_prepare,
     .start = lookup_start,
     .stop = lookup_stop,

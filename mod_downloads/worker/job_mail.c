@@ -219,7 +219,6 @@ static apr_status_t mail_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 }
 
 const mdl_job_handler_t mdl_handler_mail = {
-    .type = MDL_JOB_EMAIL,
     .prepare = mail_prepare,
     .start = mail_start,
     .settle = mail_settle,

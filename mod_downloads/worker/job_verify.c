@@ -118,7 +118,6 @@ static apr_status_t verify_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 }
 
 const mdl_job_handler_t mdl_handler_verify = {
-    .type = MDL_JOB_VERIFY,
     .prepare = verify_prepare,
     .start = verify_start,
     .settle = verify_settle,

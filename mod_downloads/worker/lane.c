@@ -2,17 +2,16 @@
 
 /* Slots of 0: DownloadsIngestConcurrency. */
 static const struct {
-    const char *name;
     mdl_runner_kind_t kind;
     int runners;
     int slots;
 } table[MDL_LANES] = {
-    {MDL_LANE_SMALL, MDL_RUNNER_TRANSFER, 1, 16},
-    {MDL_LANE_BULK, MDL_RUNNER_TRANSFER, MDL_LANE_MAX_RUNNERS, 0},
-    {MDL_LANE_HASH, MDL_RUNNER_HASH, 1, 4},
-    {MDL_LANE_MAIL, MDL_RUNNER_MAIL, 1, 8},
+    [MDL_LANE_SMALL] = {MDL_RUNNER_TRANSFER, 1, 16},
+    [MDL_LANE_BULK] = {MDL_RUNNER_TRANSFER, MDL_LANE_MAX_RUNNERS, 0},
+    [MDL_LANE_HASH] = {MDL_RUNNER_HASH, 1, 4},
+    [MDL_LANE_MAIL] = {MDL_RUNNER_MAIL, 1, 8},
     /* Each may wait for a storefront that is slow, and costs no more than a socket. */
-    {MDL_LANE_LOOKUP, MDL_RUNNER_TRANSFER, 1, 64},
+    [MDL_LANE_LOOKUP] = {MDL_RUNNER_TRANSFER, 1, 64},
 };
 
 apr_status_t mdl_lanes_start(mdl_lane_t lanes[MDL_LANES], const mdl_service_t *service,
@@ -21,7 +20,6 @@ apr_status_t mdl_lanes_start(mdl_lane_t lanes[MDL_LANES], const mdl_service_t *s
     for (int i = 0; i < MDL_LANES; i++) {
         mdl_lane_t *lane = &lanes[i];
 
-        lane->name = table[i].name;
         lane->slots = table[i].slots != 0 ? table[i].slots : service->settings->ingest_concurrency;
         lane->look = 1;
         for (int j = 0; j < table[i].runners; j++) {

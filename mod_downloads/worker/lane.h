@@ -7,21 +7,19 @@
 
 #include "worker/runner.h"
 
-#define MDL_LANES            5
 #define MDL_LANE_MAX_RUNNERS 2
 
 typedef struct {
-    const char *name; /* MDL_LANE_… */
-    int slots;        /* tasks at a time */
-    int busy;         /* tasks claimed and not yet settled */
+    int slots; /* tasks at a time */
+    int busy;  /* tasks claimed and not yet settled */
     int runner_count;
     mdl_runner_t *runners[MDL_LANE_MAX_RUNNERS];
     int look;          /* whether there may be jobs to claim */
     apr_time_t due_at; /* of the next job that is not due yet; 0: none */
 } mdl_lane_t;
 
-/** Starts the threads of all lanes; their tasks come back through done.  After an error
-    mdl_lanes_stop is to be called all the same. */
+/** Starts the threads of all lanes, which lie at their mdl_job_lane_t; their tasks come back
+   through done.  After an error mdl_lanes_stop is to be called all the same. */
 apr_status_t mdl_lanes_start(mdl_lane_t lanes[MDL_LANES], const mdl_service_t *service,
                              mdl_queue_t *done, apr_pool_t *p);
 

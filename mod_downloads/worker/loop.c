@@ -104,7 +104,7 @@ static void loop_turn(loop_t *loop)
     if (worker->look_cancelled) {
         mdl_cleanup_cancelled(worker);
     }
-    for (int i = 0; i < MDL_LANES; i++) {
+    for (mdl_job_lane_t i = 0; i < MDL_LANES; i++) {
         const mdl_lane_t *lane = &worker->lanes[i];
 
         if (lane->look || (lane->due_at != 0 && lane->due_at <= now)) {

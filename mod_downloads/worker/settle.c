@@ -30,12 +30,12 @@ static apr_status_t task_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     }
     switch (task->outcome) {
     case MDL_TASK_SUCCEEDED:
-        job->status = "succeeded";
+        job->status = MDL_JOB_SUCCEEDED;
         job->error_code = job->error_message = NULL; /* of an attempt before */
         rv = mdl_job_finish(db, job, p);
         break;
     case MDL_TASK_FAILED:
-        job->status = "failed";
+        job->status = MDL_JOB_FAILED;
         rv = mdl_job_finish(db, job, p);
         break;
     case MDL_TASK_RETRY:

@@ -48,8 +48,8 @@ struct mdl_task_t {
     atomic_llong leased_until;
 
     /* Of the control thread. */
-    mdl_task_t *peer; /* the next of the active ones */
-    int lane;
+    mdl_task_t *peer;     /* the next of the active ones */
+    mdl_job_lane_t lane;  /* that it was claimed from */
     apr_status_t renewal; /* of the last attempt */
     apr_int64_t reported; /* bytes, as last written down */
     mdl_runner_t *runner;
