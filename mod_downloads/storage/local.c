@@ -85,7 +85,7 @@ static apr_status_t make_shards(const mdl_storage_t *storage, apr_pool_t *p)
 
 apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_pool_t *p)
 {
-    mdl_storage_t *made = apr_pcalloc(p, sizeof(*made));
+    mdl_storage_t *made = apr_pcalloc(p, sizeof *made);
     int folders = 0;
     apr_status_t rv;
 
@@ -165,23 +165,23 @@ static apr_status_t check_shards(const mdl_storage_t *storage, apr_pool_t *p)
 static apr_status_t local_check_file(int fd)
 {
     static const char text[] = "check";
-    char back[sizeof(text)];
-    ssize_t n = pwrite(fd, text, sizeof(text), 0);
+    char back[sizeof text];
+    ssize_t n = pwrite(fd, text, sizeof text, 0);
     apr_status_t rv;
 
-    if (n != (ssize_t)sizeof(text)) {
+    if (n != (ssize_t)sizeof text) {
         return n < 0 ? mdl_storage_status(errno) : APR_ENOSPC;
     }
     rv = mdl_storage_sync_file(fd);
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    n = pread(fd, back, sizeof(back), 0);
+    n = pread(fd, back, sizeof back, 0);
     if (n < 0) {
         return mdl_storage_status(errno);
     }
-    return n == (ssize_t)sizeof(text) && memcmp(back, text, sizeof(text)) == 0 ? APR_SUCCESS
-                                                                               : APR_EGENERAL;
+    return n == (ssize_t)sizeof text && memcmp(back, text, sizeof text) == 0 ? APR_SUCCESS
+                                                                             : APR_EGENERAL;
 }
 
 /* A finished upload gets its blob's name beside that of its partial file. */

@@ -26,9 +26,9 @@ struct mdl_partial_t {
     const mdl_storage_t *storage;
     const char *path;
     int fd;
-    apr_int64_t written; /* bytes in the file */
-    int hashed;          /* whether all of them are in the digests */
-    int published;       /* whether the file is a blob's too, so that its bytes must not change */
+    apr_int64_t written;     /* bytes in the file */
+    int hashed;              /* whether all of them are in the digests */
+    int published;           /* whether the file is a blob's too: its bytes must not change */
     apr_int64_t written_out; /* bytes whose write-out was started */
     apr_size_t gathered;     /* bytes that wait in buffer */
     char *buffer;
@@ -39,7 +39,7 @@ struct mdl_partial_t {
 
 static const char *partial_path(const mdl_storage_t *storage, const char *id, apr_pool_t *p)
 {
-    if (!*id || id[strspn(id, PARTIAL_CHARS)]) {
+    if (*id == '\0' || id[strspn(id, PARTIAL_CHARS)] != '\0') {
         return NULL;
     }
     return apr_pstrcat(p, storage->partial, "/", id, NULL);
@@ -82,7 +82,7 @@ static apr_status_t open_locked(int *fd, const char *path)
     return APR_EAGAIN;
 }
 
-static void take_in(mdl_partial_t *partial, const char *data, apr_size_t length)
+static void partial_take_in(mdl_partial_t *partial, const char *data, apr_size_t length)
 {
     if (partial->hashed) {
         mdl_sha256_update(partial->sha, data, length);
@@ -91,20 +91,21 @@ static void take_in(mdl_partial_t *partial, const char *data, apr_size_t length)
     partial->written += (apr_int64_t)length;
 }
 
-static apr_status_t read_back(mdl_partial_t *partial, int (*stopped)(void *baton), void *baton)
+static apr_status_t partial_read_back(mdl_partial_t *partial, int (*stopped)(void *baton),
+                                      void *baton)
 {
     apr_status_t rv = APR_SUCCESS;
     char *buffer;
     ssize_t n;
 
     buffer = malloc(MDL_PARTIAL_STEP);
-    if (!buffer) {
+    if (buffer == NULL) {
         return APR_ENOMEM;
     }
     do {
         n = pread(partial->fd, buffer, MDL_PARTIAL_STEP, (off_t)partial->written);
         if (n > 0) {
-            take_in(partial, buffer, (apr_size_t)n);
+            partial_take_in(partial, buffer, (apr_size_t)n);
         } else if (n < 0 && errno != EINTR) {
             rv = mdl_storage_status(errno);
         }
@@ -128,7 +129,7 @@ static apr_status_t partial_close(void *data)
 /* Opens the file, locks it and looks whether it is a blob's other name. */
 static apr_status_t partial_open_file(mdl_partial_t *partial)
 {
-    apr_status_t rv = partial->path ? open_locked(&partial->fd, partial->path) : APR_EINVAL;
+    apr_status_t rv = partial->path != NULL ? open_locked(&partial->fd, partial->path) : APR_EINVAL;
     struct stat st;
 
     if (rv == APR_SUCCESS && fstat(partial->fd, &st) != 0) {
@@ -151,7 +152,7 @@ static apr_status_t partial_open(mdl_partial_t **partial, mdl_storage_t *storage
     *partial = NULL;
     apr_pool_create(&pool, p);
     apr_pool_tag(pool, "mdl_partial");
-    opened = apr_pcalloc(pool, sizeof(*opened));
+    opened = apr_pcalloc(pool, sizeof *opened);
     opened->pool = pool;
     opened->storage = storage;
     opened->fd = -1;
@@ -169,7 +170,7 @@ static apr_status_t partial_open(mdl_partial_t **partial, mdl_storage_t *storage
     return APR_SUCCESS;
 }
 
-/* Gives an opened file back to the caller unless rv says that it is of no use. */
+/* Closes an opened file again if rv says that it is of no use. */
 static apr_status_t opened_if(apr_status_t rv, mdl_partial_t **partial)
 {
     if (rv != APR_SUCCESS) {
@@ -184,7 +185,7 @@ apr_status_t mdl_partial_open(mdl_partial_t **partial, mdl_storage_t *storage, c
 {
     apr_status_t rv = partial_open(partial, storage, id, p);
 
-    return rv == APR_SUCCESS ? opened_if(read_back(*partial, stopped, baton), partial) : rv;
+    return rv == APR_SUCCESS ? opened_if(partial_read_back(*partial, stopped, baton), partial) : rv;
 }
 
 apr_status_t mdl_partial_append(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
@@ -199,19 +200,19 @@ apr_status_t mdl_partial_append(mdl_partial_t **partial, mdl_storage_t *storage,
     return rv;
 }
 
-static apr_status_t stat_partial(mdl_storage_t *storage, const char *id, apr_finfo_t *info,
+static apr_status_t partial_stat(mdl_storage_t *storage, const char *id, apr_finfo_t *info,
                                  apr_pool_t *p)
 {
     const char *path = partial_path(storage, id, p);
 
-    return path ? apr_stat(info, path, APR_FINFO_MTIME | APR_FINFO_SIZE, p) : APR_EINVAL;
+    return path != NULL ? apr_stat(info, path, APR_FINFO_MTIME | APR_FINFO_SIZE, p) : APR_EINVAL;
 }
 
 apr_status_t mdl_partial_written_at(mdl_storage_t *storage, const char *id, apr_time_t *when,
                                     apr_pool_t *p)
 {
     apr_finfo_t info;
-    apr_status_t rv = stat_partial(storage, id, &info, p);
+    apr_status_t rv = partial_stat(storage, id, &info, p);
 
     if (rv == APR_SUCCESS) {
         *when = info.mtime;
@@ -223,7 +224,7 @@ apr_status_t mdl_partial_length(mdl_storage_t *storage, const char *id, apr_int6
                                 apr_pool_t *p)
 {
     apr_finfo_t info;
-    apr_status_t rv = stat_partial(storage, id, &info, p);
+    apr_status_t rv = partial_stat(storage, id, &info, p);
 
     if (rv == APR_SUCCESS) {
         *length = info.size;
@@ -242,7 +243,7 @@ apr_status_t mdl_partial_list(mdl_storage_t *storage, apr_array_header_t **ids, 
     }
     *ids = apr_array_make(p, 16, sizeof(const char *));
     while (apr_dir_read(&entry, APR_FINFO_NAME, folder) == APR_SUCCESS) {
-        if (partial_path(storage, entry.name, p)) {
+        if (partial_path(storage, entry.name, p) != NULL) {
             APR_ARRAY_PUSH(*ids, const char *) = apr_pstrdup(p, entry.name);
         }
     }
@@ -260,7 +261,7 @@ int mdl_partial_hashed(const mdl_partial_t *partial)
 }
 
 /* Starts writing out early and waits for nothing, so that the last fsync finds little to do. */
-static void start_write_out(mdl_partial_t *partial)
+static void partial_start_write_out(mdl_partial_t *partial)
 {
     apr_int64_t dirty = partial->written - partial->written_out;
 
@@ -270,7 +271,7 @@ static void start_write_out(mdl_partial_t *partial)
     }
 }
 
-/* Digests and file stay equal whatever happens: what could not be written remains gathered. */
+/* Digests and file agree whatever happens: what could not be written stays gathered. */
 static apr_status_t partial_flush(mdl_partial_t *partial)
 {
     apr_status_t rv = APR_SUCCESS;
@@ -281,7 +282,7 @@ static apr_status_t partial_flush(mdl_partial_t *partial)
                            (off_t)partial->written);
 
         if (n > 0) {
-            take_in(partial, partial->buffer + done, (apr_size_t)n);
+            partial_take_in(partial, partial->buffer + done, (apr_size_t)n);
             done += (apr_size_t)n;
         } else if (n == 0) {
             rv = APR_ENOSPC;
@@ -291,13 +292,13 @@ static apr_status_t partial_flush(mdl_partial_t *partial)
     }
     partial->gathered -= done;
     memmove(partial->buffer, partial->buffer + done, partial->gathered);
-    start_write_out(partial);
+    partial_start_write_out(partial);
     return rv;
 }
 
 apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_size_t length)
 {
-    if (partial->sha256 || partial->published) {
+    if (partial->sha256 != NULL || partial->published) {
         return APR_EINVAL;
     }
     while (length > 0) {
@@ -320,7 +321,7 @@ apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_siz
 }
 
 /* Unlinks by name, but only what is ours: the id may have been removed and begun anew. */
-static apr_status_t remove_own(const mdl_partial_t *partial)
+static apr_status_t partial_remove_own(const mdl_partial_t *partial)
 {
     if (partial_same_file(partial->fd, partial->path) && unlink(partial->path) != 0) {
         return mdl_storage_status(errno);
@@ -328,7 +329,7 @@ static apr_status_t remove_own(const mdl_partial_t *partial)
     return APR_SUCCESS;
 }
 
-static void hash_anew(mdl_partial_t *partial)
+static void partial_hash_anew(mdl_partial_t *partial)
 {
     unsigned char unused[MDL_SHA256_LENGTH];
 
@@ -338,10 +339,10 @@ static void hash_anew(mdl_partial_t *partial)
     partial->sha256 = NULL;
 }
 
-/* Leaves the file to the blob that it is. */
-static apr_status_t begin_another(mdl_partial_t *partial)
+/* Leaves the file to the blob, and opens a new one. */
+static apr_status_t partial_begin_another(mdl_partial_t *partial)
 {
-    apr_status_t rv = remove_own(partial);
+    apr_status_t rv = partial_remove_own(partial);
 
     if (rv == APR_SUCCESS) {
         rv = partial_close(partial);
@@ -356,7 +357,7 @@ apr_status_t mdl_partial_truncate(mdl_partial_t *partial, apr_int64_t size)
         return APR_SUCCESS;
     }
     if (partial->published) {
-        apr_status_t rv = size == 0 ? begin_another(partial) : APR_EINVAL;
+        apr_status_t rv = size == 0 ? partial_begin_another(partial) : APR_EINVAL;
 
         if (rv != APR_SUCCESS) {
             return rv;
@@ -369,7 +370,7 @@ apr_status_t mdl_partial_truncate(mdl_partial_t *partial, apr_int64_t size)
     partial->gathered = 0;
     partial->hashed = 0;
     if (size == 0) {
-        hash_anew(partial);
+        partial_hash_anew(partial);
     }
     return APR_SUCCESS;
 }
@@ -385,7 +386,7 @@ apr_status_t mdl_partial_keep(mdl_partial_t *partial)
 
 void mdl_partial_discard(mdl_partial_t *partial)
 {
-    remove_own(partial);
+    partial_remove_own(partial);
     apr_pool_destroy(partial->pool);
 }
 
@@ -400,9 +401,9 @@ apr_status_t mdl_partial_digest(mdl_partial_t *partial, mdl_blob_t *blob, apr_po
     if (!partial->hashed) {
         return APR_EINVAL;
     }
-    if (!partial->sha256) {
+    if (partial->sha256 == NULL) {
         mdl_sha256_end(partial->sha, digest);
-        partial->sha256 = mdl_hex(digest, sizeof(digest), partial->pool);
+        partial->sha256 = mdl_hex(digest, sizeof digest, partial->pool);
     }
     blob->sha256 = apr_pstrdup(p, partial->sha256);
     blob->size = partial->written;
@@ -423,8 +424,8 @@ static const char *second_name(const char *path, apr_pool_t *p)
     return apr_pstrcat(p, path, ".blob", NULL);
 }
 
-/* Makes the file a blob at path: moves it there, or gives it a second name.  Either way what may
-   stand there in a wrong size is replaced. */
+/* Makes the file a blob at path: moves it there, or gives it a second name.  Either way a file of
+   the wrong size at path is replaced. */
 static apr_status_t partial_place(mdl_partial_t *partial, const char *path, int stays)
 {
     const char *from = partial->path;
@@ -449,19 +450,19 @@ static apr_status_t partial_commit(mdl_partial_t *partial, const mdl_blob_t *blo
     const char *path;
     apr_status_t rv = APR_SUCCESS;
 
-    if (!partial->sha256 || strcmp(partial->sha256, blob->sha256) != 0) {
+    if (partial->sha256 == NULL || strcmp(partial->sha256, blob->sha256) != 0) {
         return APR_EINVAL;
     }
     path = mdl_storage_path(partial->storage, partial->sha256, partial->pool);
     if (!blob_exists(path, partial->written)) {
         rv = partial_place(partial, path, stays);
     } else if (!stays) {
-        rv = remove_own(partial);
+        rv = partial_remove_own(partial);
     }
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    /* A blob that was there may be so new that its own writer has yet to sync the folder. */
+    /* A blob that existed may be so new that its own writer has yet to sync the folder. */
     return mdl_storage_sync_folder(
         mdl_storage_shard(partial->storage, partial->sha256[0], partial->pool));
 }
@@ -486,9 +487,9 @@ apr_status_t mdl_partial_remove(mdl_storage_t *storage, const char *id, apr_pool
 {
     const char *path = partial_path(storage, id, p);
 
-    if (!path) {
+    if (path == NULL) {
         return APR_EINVAL;
     }
-    unlink(second_name(path, p)); /* of a process that was killed in place() */
+    unlink(second_name(path, p)); /* of a process that was killed in partial_place */
     return unlink(path) == 0 || errno == ENOENT ? APR_SUCCESS : mdl_storage_status(errno);
 }

@@ -308,12 +308,12 @@ static void test_migrate(const database_t *database, apr_pool_t *p)
 #define MIGRATORS 4
 
 /* A database of its own, since the other has its schema. */
-static database_t empty_twin(const database_t *database, apr_pool_t *p)
+static database_t empty_twin(const database_t *database, const char *name, apr_pool_t *p)
 {
     database_t twin = *database;
 
     if (database->dialect == MDL_SQLITE3) {
-        twin.params = apr_pstrcat(p, database->params, "-twin", NULL);
+        twin.params = apr_pstrcat(p, database->params, "-", name, NULL);
     } else {
         pgsql_command(
             database->params,
@@ -324,7 +324,7 @@ static database_t empty_twin(const database_t *database, apr_pool_t *p)
 
 static void test_migrate_at_once(const database_t *database, apr_pool_t *p)
 {
-    database_t twin = empty_twin(database, p);
+    database_t twin = empty_twin(database, "twin", p);
     pid_t children[MIGRATORS];
     int start[2], results[2], total = 0, good = 1, version = 0;
     char byte;
@@ -358,6 +358,61 @@ static void test_migrate_at_once(const database_t *database, apr_pool_t *p)
     is_int(total, mdl_migrate_latest(), "each migration was applied by one of them");
     mdl_migrate_version(database_open(&twin, p), &version, p);
     is_int(version, mdl_migrate_latest(), "and the schema is there");
+}
+
+#define FIRST_DEPLOYED 4 /* the oldest schema that a database in use may have */
+
+/* As the release of a version has left it. */
+static void migrate_to(mdl_db_t *on, int version, apr_pool_t *p)
+{
+    for (int i = 0; i < version; i++) {
+        const mdl_migration_t *migration = &mdl_migrations[i];
+
+        for (const char *const *statement = migration->statements[mdl_db_dialect(on)];
+             *statement != NULL; statement++) {
+            mdl_db_command(on, *statement);
+        }
+        mdl_db_command(on, apr_psprintf(p, "INSERT INTO schema_migration VALUES (%d, '%s', 1)",
+                                        migration->version, migration->name));
+    }
+}
+
+static void test_upgrade(const database_t *database, apr_pool_t *p)
+{
+    static const char create_table[] = "CREATE TABLE schema_migration (version INTEGER PRIMARY "
+                                       "KEY, name TEXT NOT NULL, applied_at BIGINT NOT NULL)";
+    static const char *const rows[] = {
+        "INSERT INTO shop (id, name, domain, status, created_at, updated_at) "
+        "VALUES (7, 'Old', 'old.test', 'approved', 1, 2)",
+        "INSERT INTO customer (id, shop_id, storefront_customer_id, created_at, updated_at) "
+        "VALUES (8, 7, 'c', 1, 2)",
+        "INSERT INTO orders (id, shop_id, storefront_order_id, customer_id, page_id, "
+        "access_status, fraud_decision, created_at, updated_at) "
+        "VALUES (9, 7, 'o', 8, 'page', 'active', 'passed', 1, 2)",
+        "INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, due_at, "
+        "lease_token, bytes_received, created_at) "
+        "VALUES ('job_old', 7, 'asset_import', 'small', 'queued', 0, 5, 1, 0, 0, 1)"};
+
+    for (int version = FIRST_DEPLOYED; version <= mdl_migrate_latest(); version++) {
+        database_t old = empty_twin(database, apr_psprintf(p, "version-%d", version), p);
+        mdl_db_t *on = database_open(&old, p);
+        mdl_rows_t *row;
+        int applied, good = 1;
+
+        mdl_db_command(on, create_table);
+        migrate_to(on, version, p);
+        for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+            good &= mdl_db_command(on, rows[i]) == APR_SUCCESS;
+        }
+        ok(good, apr_psprintf(p, "a database of version %d has data", version));
+        is_int(mdl_migrate(on, &applied, p), APR_SUCCESS, "it is migrated to the newest");
+        is_int(applied, mdl_migrate_latest() - version, "by what was missing");
+        is_int(mdl_db_select_one(on, MDL_Q_ORDER_BY_PAGE_ID, &row, p, MDL_ARGS(mdl_text("page"))),
+               APR_SUCCESS, "an order from before is found");
+        is_int(mdl_rows_int(row, 0), 9, "as it was");
+        is_int(mdl_db_select_one(on, MDL_Q_JOB_BY_ID, &row, p, MDL_ARGS(mdl_text("job_old"))),
+               APR_SUCCESS, "and a job");
+    }
 }
 
 /* Reads the counter before and after another connection has changed it. */
@@ -415,6 +470,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_open(database, p);
     test_attach(database, p);
     test_migrate_at_once(database, p);
+    test_upgrade(database, p);
 }
 
 int main(void)
