@@ -5,11 +5,11 @@
 #include <apr_strings.h>
 #include <http_protocol.h>
 
-#include "api/response.h"
 #include "api/assets.h"
 #include "api/assignments.h"
 #include "api/categories.h"
 #include "api/gate.h"
+#include "api/health.h"
 #include "api/imports.h"
 #include "api/jobs.h"
 #include "api/license_keys.h"
@@ -20,7 +20,7 @@
 #include "api/order_assign.h"
 #include "api/orders.h"
 #include "api/packs.h"
-#include "api/health.h"
+#include "api/response.h"
 #include "api/uploads.h"
 #include "request_body.h"
 

@@ -31,9 +31,9 @@ typedef struct {
 } mdl_key_verify_t;
 
 /**
- * Verifies a token; NULL is an invalid one.  Returns what run does when
- * the cache does not have the key, or has not had news of the epoch for 2 s.  The time it takes
- * does not tell an unknown key from a wrong secret.
+ * Verifies a token; NULL is an invalid one.  Where the cache does not have the key, or has not
+ * heard of the epoch for 2 s, the database is asked, and what run returns is returned.  The time it
+ * takes does not tell an unknown key from a wrong secret.
  */
 apr_status_t mdl_key_verify(mdl_key_verify_t *verify, const char *token);
 
