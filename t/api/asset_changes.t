@@ -1,4 +1,4 @@
-# Assets that are there (contract, section 6): the list, one of them, changing, deleting, versions.
+# Existing assets (contract, section 6): the list, one asset, changing, deleting, versions.
 use strict;
 use warnings;
 
@@ -16,7 +16,7 @@ my $key   = $shop->{token};
 sub get    { my ($path) = @_; return api('GET', $path, key => $key) }
 sub change { my ($id, %to) = @_; return api('PATCH', "/assets/$id", key => $key, json => \%to) }
 
-# What the list answers, as ids; the query is written as it is sent.
+# The ids that the list returns for a query string.
 sub listed
 {
     my ($query) = @_;
@@ -43,7 +43,7 @@ sub blob
     return $sha256;
 }
 
-# An asset as a row; returns its id.
+# Inserts an asset as a row; returns its id.
 sub row_of
 {
     my (%given) = @_;
@@ -55,7 +55,7 @@ sub row_of
     return 0 + $id->[0];
 }
 
-# Whether the sum that the shop's quota goes by is that of its assets.
+# Whether the sum that the quota is checked against is the sum of the shop's assets.
 sub is_stored
 {
     my ($name) = @_;

@@ -16,10 +16,10 @@ my $true  = JSON::PP::true();
 
 sub import_from { my (%members) = @_; return api('POST', '/assets', key => $token, json => \%members) }
 
-# What a job told, as api() gives it: { json, headers … }.
+# GET /jobs/{id}, as api() returns it: { json, headers … }.
 sub job { my ($id, $of) = @_; return api('GET', "/jobs/$id", key => ($of // $shop)->{token}) }
 
-# The asset as an order shows it: there is no other way yet to look at one.
+# The asset as an order shows it.
 sub file_of
 {
     my ($asset_id) = @_;
@@ -28,7 +28,7 @@ sub file_of
     return $reply->{json}{order}{assignments}[0]{files}[0];
 }
 
-# What the database has of an asset; '' for NULL.
+# A column of an asset in the database; '' for NULL.
 sub column
 {
     my ($name, $asset_id) = @_;
@@ -79,7 +79,7 @@ is_deeply(file_of($asset->{id}), {
 is(column('content_type', $asset->{id}), $type, 'its content type is what the source said');
 is($type, 'image/jpeg', 'which is a picture');
 
-# --- what the client says --------------------------------------------------------------------------
+# --- what the client states ------------------------------------------------------------------------
 
 my %said = (
     source_url   => $url,
@@ -111,7 +111,7 @@ wait_job($shop, $reply->{json}{job}{id});
 
 # --- the name in a URL -----------------------------------------------------------------------------
 
-# These end in 404 at the source; the name is taken from the URL at once.
+# The source answers 404 to these; the name is taken from the URL at once.
 my %names = (
     '/source/none.pdf'                => 'none.pdf',
     '/source/none.pdf?name=x.zip#y'   => 'none.pdf',
@@ -246,7 +246,7 @@ is_deeply($foreign->{headers}, $unknown->{headers}, 'and the same headers');
 is(without_id(job($_)), without_id($unknown), "the job '$_'")
     for 'nonsense', uc $queued->{id}, $queued->{id} . '0', 'job_', '%20', '-1', '%27';
 
-# The email's job is the service's own.
+# A shop does not see the job of an email.
 my $mapping = mapping_of($shop, [ $asset->{id} ]);
 is_answer(assign($shop, digits(), [ $mapping->{storefront_product_id} ], send_email => $true,
     customer => { email => "assets-$$\@buyer.example" }), 201, 'an order with an email');

@@ -32,7 +32,7 @@ sub parts_of
     return $of =~ /^adk_live_([0-9A-Za-z]{16})_([0-9A-Za-z]{43})[0-9A-Za-z]{6}\z/;
 }
 
-# Every byte of an answer, with what may differ taken out: the request id and the date.
+# Every byte of an answer but the request id and the date, which may differ.
 sub bytes_of
 {
     my ($method, $path, @headers) = @_;
@@ -235,7 +235,7 @@ my $unused = new_key($shop);
 my $used   = new_key($shop);
 is(last_used($used), undef, 'a key that was not used yet has no last_used_at');
 my ($from, $to) = map { api('GET', '/ping', key => $_)->{json}{server_time} } $token, $used->{token};
-httpd_graceful();    # the background process writes it when it stops, and else once a minute
+httpd_graceful();    # the background process writes it once a minute, and when it stops
 my $noted = wait_for(sub { last_used($used) }, 10, 'last_used_at');
 cmp_ok($noted, 'ge', $from, 'a used key has one, of the time when it was used');
 cmp_ok($noted, 'le', $to, 'and not of a later one');

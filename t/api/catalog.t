@@ -13,7 +13,7 @@ my $LAST = 9007199254740991;    # an id that nobody has
 my $shop  = new_shop();
 my $other = new_shop();
 
-# A call for our shop, or for the one that is given as of.
+# A request of our shop, or of the shop given as "of".
 sub call
 {
     my ($method, $path, %opt) = @_;
@@ -21,7 +21,7 @@ sub call
     return api($method, $path, key => $of->{token}, %opt);
 }
 
-# What is made by POST, of a noun's list; dies when it is not.
+# Creates an entity by POST to a noun's list; dies if that fails.
 sub made
 {
     my ($list, $members, %opt) = @_;
@@ -38,7 +38,7 @@ sub is_gone
     return is("$reply->{status} [$reply->{body}]", '204 []', $name);
 }
 
-# Without what tells two answers of one error apart.
+# An error without the members that differ between two answers.
 sub bytes { my ($reply) = @_; return $reply->{body} =~ s/req_[\w@-]+/req/r }
 
 my @files  = map { ready_asset($shop, "catalog-$$-$_.txt", "file $_\n")->{id} } 1 .. 3;
@@ -143,7 +143,7 @@ for my $of (@NOUNS) {
         'not even the time');
     is_deeply(call('GET', "$list/$thing->{id}")->{json}, \%now, 'what was changed is kept');
 
-    # Faults, of a new one and of a change.
+    # Faulty members, at creation and in a change.
     unstored();
     for (@{ $of->{faults} }) {
         my ($name, $members, @pointers) = @$_;
@@ -193,7 +193,7 @@ for my $of (@NOUNS) {
     my ($noun, $list) = @$of{qw(noun list)};
     my $lister = new_shop();
     my @own = $noun eq 'pack' ? map { ready_asset($lister, "catalog-list-$$-$_.txt", "list $_\n")->{id} } 0 .. 2 : ();
-    # Each pack with other files, so that one that got another's is seen.
+    # Each pack has other files, so that a pack with another's files is noticed.
     my @sets = $noun eq 'pack' ? ([], [ @own[ 2, 0 ] ], [], [ @own[ 0, 1, 2 ] ], [ $own[1] ]) : (undef) x 5;
     my @made = reverse map {
         made($list, { %{ $of->{given} }, $_ ? (file_ids => $_) : () }, of => $lister)
@@ -208,7 +208,7 @@ for my $of (@NOUNS) {
 
 my $category = made('/categories', { name => 'To be deleted' });
 my $kept     = made('/categories', { name => 'To be kept' });
-# Put there behind the service's back, deleted ones too.
+# Inserted into the database directly, deleted ones too.
 sql("UPDATE asset SET category_id = $category->{id} WHERE id IN ($files[0], $files[1])");
 sql("UPDATE asset SET deleted_at = 1 WHERE id = $files[1]");
 sql("UPDATE asset SET category_id = $kept->{id} WHERE id = $files[2]");
@@ -290,7 +290,7 @@ for my $noun (sort keys %held) {
         { map { ("/mappings/$_->{id}" => "held_by_mapping: Mapping $_->{id} holds this $noun.") } @mappings },
         'each of them is named');
 
-    # Deleted mappings: one that nobody bought under, one that an order follows.
+    # Deleted mappings: one without orders, and one whose content an order follows.
     my $order = digits();
     is_answer(assign($shop, $order, [ $mappings[0]{storefront_product_id} ]), 201, 'an order under the first');
     is_gone(call('DELETE', "/mappings/$_->{id}"), 'a mapping is deleted') for @mappings;
@@ -301,7 +301,7 @@ for my $noun (sort keys %held) {
     is_answer(call('PATCH', "/${noun}s/$id", json => {}), 200, 'it is still there');
 }
 
-# A pinned order holds a link by itself.
+# An order with pinned content refers to the link itself.
 my $pinned = made('/links', { title => 'Pinned', url => 'https://pinned.example/' });
 my $pin_order = digits();
 my $live = made('/mappings', { storefront_product_id => product() });
@@ -310,7 +310,7 @@ sql("INSERT INTO assignment_link (assignment_id, link_id, position) SELECT id, $
     . " WHERE mapping_id = $live->{id}");
 is_error(call('DELETE', "/links/$pinned->{id}"), 409, 'link_in_use', 'a link that an order keeps', "/orders/$pin_order");
 
-# What a mapping lets go of, and what never was held.
+# What a mapping no longer refers to, and what nothing ever referred to.
 my $free    = made('/links', { title => 'Free', url => 'https://free.example/' });
 my $mapping = made('/mappings', { storefront_product_id => product(), link_ids => [ $free->{id} ] });
 is_error(call('DELETE', "/links/$free->{id}"), 409, 'link_in_use', 'held', "/mappings/$mapping->{id}");

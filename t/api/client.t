@@ -59,7 +59,7 @@ copy("$top/t/node/client.ts", "$folder/client.ts") or die "client.ts: $!";
 ($code, $text) = run("$top/tools/node", 'tsc', '-p', '.');
 is($code, 0, 'the client compiles with them, strictly') or diag($text);
 
-# A client that mistakes the document does not.
+# A client that contradicts the document does not compile.
 my $client = do { open my $in, '<', "$folder/client.ts" or die "client.ts: $!"; local $/; <$in> };
 my @mistakes = ([ "'FILES'", "'FOLDER'" ], [ 'file_ids', 'asset_ids' ], [ 'urls.files[0]!.url', 'urls.files[0]!.uri' ],
     [ "reason: 'Refunded'", 'reason: 5' ], [ '{ path, header: once() }', '{ path }' ]);

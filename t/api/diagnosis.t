@@ -1,5 +1,5 @@
-# Why can't this customer download? (contract, section 6): GET /orders/{id}/diagnosis, each of its
-# checks failing first once.
+# Why can't this customer download? (contract, section 6): GET /orders/{id}/diagnosis. Each of its
+# checks is once the first to fail.
 use strict;
 use warnings;
 
@@ -36,7 +36,7 @@ sub message
     return $check->{message};
 }
 
-# The first check that fails, those before it, and what it says.
+# Compares the first check that fails, the checks before it, and its explanation.
 sub fails_first
 {
     my ($id, $check, $words, $name) = @_;

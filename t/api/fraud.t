@@ -1,7 +1,7 @@
-# The fraud check of orders (contract, section 6): every signal at its number and one below,
+# The fraud check of orders (contract, section 6): every signal at its threshold and one below,
 # every level at which a shop may hold, what a held order gives and what becomes of it.
 #
-# What waits for the storefront's answer is in t/unit/fraud.c, what the files of domains may have in
+# The wait for the storefront's answer is in t/unit/fraud.c, the syntax of the files of domains in
 # t/unit/domains.c.
 use strict;
 use warnings;
@@ -40,7 +40,7 @@ my $unique = 0;
 sub address { return 'buyer-' . ++$unique . '@' . ($_[0] // 'mail.example') }
 sub ip      { return '10.' . join '.', map { ++$unique >> $_ & 255 } 16, 8, 0 }
 
-# A shop with a product of a file and a license key: { token, product, file }.
+# A shop with a product that has a file and a license key: { token, product, file }.
 sub shop
 {
     my (%opt) = @_;
@@ -119,7 +119,7 @@ sub older
 
 # --- orders in a window ----------------------------------------------------------------------------
 
-# Each way of belonging together: what the orders share, and the sentence about it.
+# Each thing that orders can share, and the sentence about it.
 my @shared = (
     [ 'customer_orders', CUSTOMER, sub { my $id = digits(); sub { (customer => $id, email => undef) } },
         'of this customer' ],
@@ -282,7 +282,7 @@ subtest 'domains' => sub {
 subtest 'the files are read again when they change' => sub {
     my $shop  = shop();
     my $next  = 720_000;
-    # Many at once come to several processes, each of which has a list of its own.
+    # Many requests at once reach several processes, each of which has read the list itself.
     my $seen = sub {
         my ($domain) = @_;
         return sub {
@@ -318,7 +318,7 @@ subtest 'a line that is no domain is told by file and line' => sub {
 
 # --- what a held order gives -----------------------------------------------------------------------
 
-# An order that is held, of a customer who has got an email address of a blocked domain.
+# A held order of a customer whose email address is of a blocked domain.
 sub held
 {
     my ($shop, %opt) = @_;
@@ -510,7 +510,7 @@ sub tally
     return \%count;
 }
 
-# Fifty orders at once of which each shares something: each counts those that came before it.
+# Fifty orders at once that all share something: each counts those that came before it.
 for my $way (@shared[ 0, 1, 2 ]) {
     my ($code, $number, $make) = @$way;
     my $shop = shop();

@@ -1,5 +1,5 @@
-# Idempotency-Key (contract, section 3): what is a key, what is replayed, what is a conflict, and
-# that nothing happens twice, however many ask at once.
+# Idempotency-Key (contract, section 3): which keys are valid, what is replayed, what is a conflict,
+# and that nothing happens twice, however many requests come at once.
 use strict;
 use warnings;
 
@@ -15,7 +15,7 @@ my $url   = source("idempotency-$$.txt", "once\n");
 sub mapping { my (%with) = @_; return api('POST', '/mappings', key => $token, %with) }
 sub replayed { my ($reply) = @_; return $reply->{headers}{'idempotent-replayed'} }
 
-# The second answer is the first one again, byte for byte.
+# The second answer repeats the first byte for byte.
 sub is_replay
 {
     my ($reply, $first, $name) = @_;
@@ -30,7 +30,7 @@ sub is_replay
         "$name: a request id of its own");
 }
 
-# --- what is a key ---------------------------------------------------------------------------------
+# --- which keys are valid --------------------------------------------------------------------------
 
 unstored();
 for my $path ('/assets', '/mappings', '/orders/1/assignments') {
@@ -57,7 +57,7 @@ my %invalid = (
 refused(mapping(idem => $invalid{$_}, json => $body), 400, 'idempotency_key_invalid', $_)
     for sort keys %invalid;
 
-# What HTTP::Tiny does not send.
+# Headers that HTTP::Tiny does not send.
 sub sent_with
 {
     my (@keys) = @_;
@@ -94,7 +94,7 @@ is_answer($first, 200, 'a key with escapes');
 is_replay(mapping(idem => $strange, json => $quoted), $first, 'escapes stand for what they escape');
 isnt(replayed(mapping(idem => uc $plain, json => $quoted)), 'true', 'the case of a key counts');
 
-# --- what is the same ------------------------------------------------------------------------------
+# --- which requests are the same -------------------------------------------------------------------
 
 my $key   = idem('asset');
 my $asset = api('POST', '/assets', key => $token, idem => $key, json => { source_url => $url });
@@ -126,7 +126,7 @@ is_error(mapping(idem => $key, body => $_), 409, 'idempotency_conflict', "anothe
 is(stored(), $before, 'a conflict stores nothing');
 is_replay(mapping(idem => $key, body => $spelling), $first, 'after a conflict');
 
-# Lists have an order, and numbers of another spelling may mean another thing.
+# The order of a list counts, and a number that is spelled differently may mean something else.
 $key = idem('order');
 my @variants = map { variant() } 1 .. 2;
 my $listed   = { storefront_product_id => product(), storefront_variant_ids => [@variants] };
@@ -217,7 +217,7 @@ is_answer(mapping(idem => $key, json => { storefront_product_id => product() }),
 
 # --- many at once ----------------------------------------------------------------------------------
 
-# Which processes answered, by the access log: the last field of a line is the process.
+# The processes that answered, from the access log: the last field of a line.
 sub processes_since
 {
     my ($offset, $uri, $count) = @_;
@@ -235,7 +235,7 @@ sub processes_since
 
 sub rows { my ($from) = @_; my ($row) = sql("SELECT count(*) FROM $from"); return $row->[0] }
 
-# Requests that have come in and were not answered yet.
+# The number of requests that have arrived and are not answered yet.
 sub under_way
 {
     my $port = sprintf ':%04X', port();
@@ -243,7 +243,7 @@ sub under_way
     return scalar grep { (split)[1] =~ /$port\z/ && (split)[3] eq '01' } <$in>;
 }
 
-# Keeps every write from its commit; returns what lets go.
+# Holds up every commit; returns a function that ends the hold.
 sub hold_writes
 {
     if (database() eq 'pgsql') {
@@ -264,8 +264,8 @@ sub hold_writes
     return sub { close $file };
 }
 
-# Sends $n requests, each as $request says it, and lets nothing be written before all of them have come
-# in.  Returns the answers, of each what tells it from others.
+# Sends the $n requests that $request describes, and holds up every write until all have arrived.
+# Returns of each answer what distinguishes it.
 sub all_at_once
 {
     my ($n, $request) = @_;
@@ -360,7 +360,7 @@ is(rows("assignment a JOIN orders o ON o.id = a.order_id WHERE o.shop_id = $crow
     'and one assignment');
 is(rows("job WHERE shop_id = $crowd->{shop_id} AND type = 'email'"), 1, 'and one job for the email');
 
-# Without a common key it is the natural keys that hold.
+# Without a common Idempotency-Key the natural keys prevent duplicates.
 $buyer   = "natural-$$\@buyer.example";
 @answers = all_at_once(40, sub {
     assignment_of('10', $sold->{storefront_product_id}, $buyer, key => $crowd->{token})
@@ -395,7 +395,7 @@ is(scalar(grep { $_->{status} == 409 && $_->{body} =~ /"idempotency_conflict"/ }
 is(rows("mapping WHERE shop_id = $crowd->{shop_id} AND storefront_product_id LIKE '%/900000%'"), 1,
     'and left nothing');
 
-# What succeeded is answered as it was then, although it would be refused by now.
+# A request that succeeded is replayed although it would be refused by now.
 my @before = ($crowd, '11', [ $sold->{storefront_product_id} ]);
 $key = idem('before');
 my $original = assign(@before, idem => $key);

@@ -32,7 +32,7 @@ sub tag
 
 sub add { my ($id, $keys, %opt) = @_; return call('POST', "/$id/keys", json => { keys => $keys }, %opt) }
 
-# A tag's counts as they are answered; its keys have to be just these.
+# Checks a tag's counts, as they are answered and by its keys in the database.
 sub is_stock
 {
     my ($id, $available, $assigned, $name) = @_;
@@ -207,10 +207,10 @@ is_deeply(timed('the same once more', sub { add($bulk->{id}, \@many) })->{json},
     { added => 0, duplicates => 10_000 }, 'once more they are all duplicates');
 is_stock($bulk->{id}, 10_000, 0, 'and nothing is added');
 
-# --- those who wait --------------------------------------------------------------------------------
+# --- assignments that wait for keys ----------------------------------------------------------------
 
-# Makes orders of one assignment each that waits for keys of a tag, behind the server's back; returns
-# the assignments, oldest first.
+# Inserts orders of one assignment each, which waits for keys of a tag; returns the assignments,
+# oldest first.
 my $mapping = mapping_of($shop, []);
 my $first   = assign($shop, digits(), [ $mapping->{storefront_product_id} ])->{json}{order};
 my $group   = 0;
@@ -234,7 +234,7 @@ sub waiting
     return map { $_->[0] } sql("$assignments ORDER BY a.id");
 }
 
-# Of each assignment the keys that it has of a tag, oldest first; and its claim has to say the same.
+# The keys of a tag that each assignment has, oldest first; the number in its claim must agree.
 sub given
 {
     my ($tag_id, @assignments) = @_;

@@ -27,7 +27,7 @@ sub add
 sub order { my ($id) = @_; return api('GET', "/orders/$id", key => $shop->{token})->{json} }
 sub act { my ($id, $action) = @_; return api('POST', "/orders/$id/$action", key => $shop->{token}) }
 
-# The first assignment's keys, and for how many it waits.
+# The first assignment's keys, and the number that it still waits for.
 sub keys_of
 {
     my ($order) = @_;

@@ -1,5 +1,5 @@
-# What all lists have in common (contract, section 1): pages, cursors, the query's parameters.  Each
-# list's own members and filters are its noun's suite's.
+# What all lists have in common (contract, section 1): pages, cursors, the query's parameters.  The
+# members and filters of a single list are tested by its noun's suite.
 use strict;
 use warnings;
 
@@ -7,7 +7,7 @@ use MDL::Contract;
 use MDL::Test;
 use Test::More;
 
-# How a row comes into each list; returns its id.
+# Adds a row to each list; returns its id.
 my %make = (
     assets             => sub { import_into($_[0])->{asset}{id} },
     categories         => sub { made($_[0], 'categories', { name => 'Category' }) },
@@ -19,7 +19,7 @@ my %make = (
     packs  => sub { made($_[0], 'packs', { name => 'Pack', file_ids => [] }) },
 );
 
-# Orders are known by the storefront's number, and need something that can be sold.
+# An order's id is the storefront's, and it needs something that can be sold.
 my %sold;
 
 sub order_of
@@ -61,7 +61,7 @@ sub ids
     return [ map { $_->{id} // $_->{storefront_order_id} } @{ $reply->{json}{data} } ];
 }
 
-# The path behind the API's root of what Link calls the next page; undef without one.
+# The path of the next page by the Link header, without the API's root; undef if there is none.
 sub next_of
 {
     my ($reply) = @_;
@@ -82,8 +82,7 @@ sub walk
     return @pages;
 }
 
-# Whether two cursors could be told apart is nothing that a client may count on, only that ours are
-# taken and others are not.
+# All that a client may rely on is that cursors made by the service are accepted and others are not.
 sub is_bad_cursor
 {
     my ($shop, $path, $cursor, $name) = @_;

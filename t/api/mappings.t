@@ -14,7 +14,7 @@ my $other = new_shop();
 
 sub put { my (%members) = @_; return api('POST', '/mappings', key => $shop->{token}, json => \%members) }
 
-# What the database has of a mapping: its files and variants, in order.
+# The files and variants of a mapping in the database, in order.
 sub kept
 {
     my ($table, $column, $id) = @_;
@@ -22,7 +22,7 @@ sub kept
         sql("SELECT $column FROM $table WHERE mapping_id = $id ORDER BY position");
 }
 
-# A call for our shop, or for the one that is given as of.
+# A request of our shop, or of the shop given as "of".
 sub call
 {
     my ($method, $path, %opt) = @_;
@@ -30,7 +30,7 @@ sub call
     return api($method, $path, key => $of->{token}, %opt);
 }
 
-# What is made by a POST; dies when it is not.
+# Creates an entity by POST; dies if that fails.
 sub made
 {
     my ($list, $members, %opt) = @_;
@@ -47,7 +47,7 @@ sub is_gone
     return is("$reply->{status} [$reply->{body}]", '204 []', $name);
 }
 
-# Without what tells two answers of one error apart.
+# An error without the members that differ between two answers.
 sub bytes { my ($reply) = @_; return $reply->{body} =~ s/req_[\w@-]+/req/r }
 
 my @files = map { ready_asset($shop, "mappings-$$-$_.txt", "file $_\n")->{id} } 1 .. 3;
@@ -254,7 +254,7 @@ is_deeply(call('GET', "/mappings/$foreign_mapping->{id}", of => $other)->{json},
     my $map = sub { return made('/mappings', {@_}, of => $lister) };
     is_deeply($read->('')->{json}, { data => [], has_more => $false, next_cursor => undef }, 'an empty list');
 
-    # Each with other lists, so that one that got another's elements is seen.
+    # Each has other lists, so that a mapping with another's elements is noticed.
     my @own   = map { ready_asset($lister, "mappings-list-$$-$_.txt", "list $_\n")->{id} } 1 .. 3;
     my @packs = map { made('/packs', { name => "Pack $_" }, of => $lister)->{id} } 1 .. 3;
     my @links = map { made('/links', { title => 'L', url => "https://example.com/$_" }, of => $lister)->{id} } 1 .. 3;
@@ -345,7 +345,7 @@ my @twice = map { call('PUT', "/mappings/$old->{id}", json => \%whole, idem => $
 is($twice[1]{body}, $twice[0]{body}, 'a replay answers the same');
 is($twice[1]{headers}{'idempotent-replayed'}, 'true', 'and says so');
 
-# What it serves goes with it.
+# A replaced mapping serves its new product, and no longer the former one.
 my $served = product();
 is_error(assign($shop, digits(), [$served]), 422, 'product_not_mapped', 'a product that is not mapped', '/items/0/storefront_product_id');
 is_answer(replace($old->{id}, storefront_product_id => $served), 200, 'is mapped by a replacement');

@@ -50,7 +50,7 @@ sub trail
         . ' ORDER BY e.id');
 }
 
-# An action that answers the order and adds so many events; those that were there stay as they are.
+# Performs an action that returns the order and adds so many events; earlier events stay unchanged.
 sub acted
 {
     my ($id, $action, $members, $events, $name) = @_;
@@ -356,7 +356,7 @@ wait_mail($newer);
 for my $case ([ 'revoked', 'failed' ], [ 'rejected', 'failed' ], [ 'held', 'held' ]) {
     my ($status, $end) = @$case;
     ($id) = new_order();
-    # In one transaction the email is there and the order is closed, so that no worker is faster.
+    # The email appears in the transaction that closes the order, so that no worker can be faster.
     my ($row) = sql('SELECT o.id FROM orders o WHERE ' . where($id));
     my $job = join q{}, "job_access", $$, $status;
     my $email = "(SELECT max(id) FROM email WHERE order_id = $row->[0])";

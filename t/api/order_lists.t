@@ -26,7 +26,7 @@ sub new_order
     return $id;
 }
 
-# Every page from a path on, by next_cursor; after each page $meanwhile is called.
+# All rows from a path on, following next_cursor; $meanwhile is called after each page.
 sub pages
 {
     my ($path, $shape, $id, $meanwhile) = @_;
@@ -68,7 +68,7 @@ is_error(get('/orders?cursor=nonsense'), 400, 'invalid_cursor', 'a cursor that i
 is_error(get('/orders?limit=0&status=active'), 400, 'invalid_request', 'faulty parameters', '/limit', '/status');
 is_deeply(get('/orders', $other)->{json}{data}, [], 'another shop sees none of them');
 
-# Everything that orders have, each at its own.
+# Orders with different contents, each of which shows its own.
 my @kinds = map { mapping_of($shop, $_) } [ $one->{id}, $two->{id} ], [], [ $three->{id} ];
 my @mixed = map { new_order(map { $_->{storefront_product_id} } @$_) } [ @kinds[ 0, 1 ] ], [ $kinds[2] ], [@kinds];
 api('POST', "/orders/$mixed[1]/resend", key => $shop->{token});

@@ -135,7 +135,7 @@ is_deeply([ @{$new}{qw(mapping_id download_type files)} ], [ $none->{id}, 'FILES
     'the second gives nothing, as its mapping says');
 is_deeply(by_id(@{ assignments_of('450789469')->{json}{data} }), [ $old, $new ], 'the list has both');
 
-# --- everything that can be said --------------------------------------------------------------------
+# --- every member ----------------------------------------------------------------------------------
 
 my $buyer = "orders-$$\@buyer.example";
 my $large = assign($shop, '12345678901234567890',

@@ -1,5 +1,5 @@
-# The rate limit of a key (contract, section 5): exact over all processes, told in every answer to a
-# valid key, and turned off by one word.
+# The rate limit of a key (contract, section 5): exact over all processes, shown in every answer to a
+# valid key, and turned off by DownloadsRateLimit Off.
 use strict;
 use warnings;
 
@@ -15,7 +15,7 @@ use constant BURST => 60;
 
 my @HEADERS = qw(x-ratelimit-limit x-ratelimit-remaining x-ratelimit-reset ratelimit-policy ratelimit);
 
-# One token comes back in a minute: while a check takes seconds, time adds none.
+# One token comes back each minute, so none does during a check of a few seconds.
 my $server = MDL::Instance->new(extra => "DownloadsRateLimit On\nDownloadsRateRefill 1\n")->start;
 my $shop   = new_shop();
 
@@ -43,8 +43,8 @@ sub drain
     return $key;
 }
 
-# What the headers say: { limit, remaining, reset (seconds since 1970), q, w, r, t }.  undef where one
-# of them is missing or has not exactly its form.
+# The values of the headers: { limit, remaining, reset (seconds since 1970), q, w, r, t }; undef if one
+# is missing or malformed.
 sub standing
 {
     my ($reply) = @_;
@@ -129,7 +129,7 @@ is_error($refusal, 403, 'shop_not_approved', 'a valid key of a suspended shop');
 is(headers_of($refusal), $all, 'is told how it stands, too');
 is(left($refusal), BURST, 'and has lost nothing');
 
-# --- no other --------------------------------------------------------------------------------------
+# --- answers without the headers -------------------------------------------------------------------
 
 my $wrong = $key->{token} =~ s/(?<=_).{10}(?=.{39}\z)/0123456789/r;
 is(headers_of(api('GET', '/ping')), '', 'without a key there is none of the headers');
@@ -198,7 +198,7 @@ done($key, $reader, $second);
 
 # --- exact, over all processes ---------------------------------------------------------------------
 
-# Every client sends until it was refused a few times; returns all statuses.
+# Each client sends until it has been refused a few times; returns all statuses.
 sub storm
 {
     my ($clients, $send) = @_;
@@ -216,7 +216,7 @@ sub storm
 
 sub count { my ($status, @of) = @_; return scalar grep { $_ eq $status } @of }
 
-# The processes that have answered since a size of the access log.
+# The processes that have answered since the access log had a given size.
 sub servers_since
 {
     my ($offset) = @_;

@@ -1,5 +1,5 @@
-# What the service says no to before anything happens (contract, sections 1, 3 and 4): order of
-# checks, media type, size, JSON, members.  Nothing that is refused leaves a trace in the database.
+# Requests that are refused before anything happens (contract, sections 1, 3 and 4): order of checks,
+# media type, size, JSON, members.  No refused request leaves a trace in the database.
 use strict;
 use warnings;
 
@@ -8,7 +8,7 @@ use MDL::Test;
 use Test::More;
 
 use constant LIMIT  => 256 * 1024;
-use constant MAX_ID => 9007199254740991;    # 2^53 - 1; written out, for 2**53 is a fraction to Perl
+use constant MAX_ID => 9007199254740991;    # 2^53 - 1, written out because Perl's 2**53 is a float
 
 my $shop  = new_shop();
 my $token = $shop->{token};
@@ -116,7 +116,7 @@ refused(
         'Content-Length: 2' ], '{}'),
     415, 'unsupported_media_type', 'no Content-Type'
 );
-# A body in chunks is known to be empty only once it has ended; over HTTP/2 that is an everyday thing.
+# A chunked body is known to be empty only at its end; over HTTP/2 that is common.
 for my $type ([], ['Content-Type: application/json']) {
     my @headers = ("Authorization: Bearer $token", 'Transfer-Encoding: chunked', @$type);
     refused(sent('POST /api/v1/orders/1/revoke', [ @headers, 'Idempotency-Key: ' . idem() ], "0\r\n\r\n"),
@@ -180,7 +180,7 @@ my $cut = parse_reply(raw(join("\r\n", 'POST /api/v1/mappings HTTP/1.1', 'Host: 
     write_headers(), 'Connection: close', 'Content-Length: 500', '', '') . substr(body_of(500), 0, 80),
     end => 1));
 refused($cut, 400, 'invalid_request', 'a body that ends early');
-# Here httpd itself answers, before the module has its say.
+# httpd itself answers these, before the module is called.
 my $chunk = sent('POST /api/v1/mappings', [ write_headers(), 'Transfer-Encoding: chunked' ],
     "zz\r\n" . body_of(100) . "\r\n0\r\n\r\n");
 is($chunk->{status}, 400, 'a chunk without a length: 400');
@@ -265,7 +265,7 @@ refused(post('/assets', json => { source_url => source_url('x'), sourceUrl => 'x
 refused(post('/mappings', json => { storefront_product_id => product(), id => 5, packs => [] }),
     400, 'invalid_request', 'unknown members of a mapping', '/id', '/packs');
 
-# Each member of each operation, and the kinds of value that are right for it.
+# Each member of each operation, with the kinds of value that it accepts.
 my %kinds = (
     number => 5,
     real   => 1.5,
@@ -442,7 +442,7 @@ refused(
     '/license_key_tag_ids/0'
 );
 
-# --- what messages don't tell ------------------------------------------------------------------------
+# --- what messages don't disclose --------------------------------------------------------------------
 
 my $told = post('/mappings', body => qq({"storefront_product_id":"\xff"}))->{body}
     . api('GET', '/jobs/%27;%20DROP%20TABLE%20job;%20--', key => $token)->{body};

@@ -1,4 +1,4 @@
-# Two shops: what belongs to one is to the other as if it were not there.
+# Two shops: to each of them the other's things do not exist.
 use strict;
 use warnings;
 
@@ -24,7 +24,7 @@ sub create
     return made(api('POST', $path, key => $shop->{token}, json => \%members), $noun);
 }
 
-# One of everything.
+# One of each entity.
 sub furnish
 {
     my ($shop) = @_;
@@ -56,7 +56,7 @@ sub furnish
 my $theirs = furnish($other);
 my $own    = furnish($mine);
 
-# An id of the same form that nobody has.
+# An id of the same form that does not exist.
 my %nobody = (
     (map { $_ => '9007199254740991' } qw(asset category pack link tag mapping assignment)),
     order  => '99999999999999999999',
@@ -64,7 +64,7 @@ my %nobody = (
     upload => 'upl_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
 );
 
-# Every path with an id in it: methods and what they need beside the id.
+# Every path with an id in it: its methods, and what they need besides the id.
 my %put = (storefront_product_id => product());
 my @operations = (
     [ 'GET',    '/assets/{asset}' ],
@@ -105,7 +105,7 @@ sub call_as
     return api($method, $path, key => $shop->{token}, $json ? (json => $json) : ());
 }
 
-# Everything of an answer that may tell one id from another.
+# Everything in an answer by which two ids could be told apart.
 sub told
 {
     my ($reply) = @_;
@@ -172,7 +172,7 @@ for my $body (@bodies) {
     is(told($foreign), told($unknown), "$name: the other shop's id is answered as one of nobody");
 }
 
-# An order's id of the storefront is each shop's own.
+# Two shops may have orders with the same storefront id.
 my $twin = made(assign($mine, $theirs->{order}, [ $own->{product} ]), 'order');
 isnt($twin->{assignments}[0]{id}, $theirs->{assignment}, 'an order of the same number is another order');
 
@@ -193,10 +193,10 @@ is(join("\n", map { api('GET', $_, key => $other->{token})->{body} }
         map { s/\{(\w+)\}/$theirs->{$1}/gr } map { $_->[1] } grep { $_->[0] eq 'GET' && $_->[1] !~ /urls/ } @operations),
     $untouched, 'nothing of the other shop has changed');
 
-# No operation with an id in its path is left out.
+# Every operation with an id in its path is covered.
 my $document = JSON::PP->new->utf8->decode(api('GET', '/openapi.json')->{body});
 my %covered  = map { "$_->[0] " . ($_->[1] =~ s/\{\w+\}/{}/gr) => 1 } @operations;
-$covered{'POST /orders/{}/assignments'} = 1;    # makes an order of its own, see above
+$covered{'POST /orders/{}/assignments'} = 1;    # creates an order of the caller's, see above
 my @missing = grep { !$covered{$_} } map {
     my $path = $_;
     map { uc($_) . ' ' . ($path =~ s/\{\w+\}/{}/gr) }

@@ -1,7 +1,7 @@
-# Every state that an order can be in: as the shop's system sees it, what the order says, the status and
-# code of the requests that need its access, what its diagnosis names first and in which words; as the
-# customer sees it, what the page says and whether it has a button, and the status of the page, of its
-# button and of a link from before, with its words.
+# Every state that an order can be in.  As the shop's system sees it: the order's members, the status
+# and code of requests that need access, and the first failure of the diagnosis with its sentence.  As
+# the customer sees it: the page's sentence, whether it has a button, and the status of the page, of
+# its button and of an earlier link.
 #
 # How an order comes to be held is in t/api/fraud.t, what the actions do in detail in
 # t/api/order_access.t, each check of the diagnosis in t/api/diagnosis.t.
@@ -62,7 +62,7 @@ sub expired
     return;
 }
 
-# Takes a download for each that the order includes.
+# Uses up every download that the order includes.
 sub exhausted
 {
     my ($order) = @_;
@@ -104,9 +104,9 @@ sub empty_mapping
 my $risk = qr/The storefront rates the order's risk as high\./;
 my $good = '200 - 202 - 200 303 200';
 
-# name, what happens to the order; access and decision; download-urls, resend, page, button, link,
-# each a status, the first two with their codes; what the page says; the first failure, and what the
-# diagnosis says.
+# Columns: name; what happens to the order; access and decision; the statuses of download-urls,
+# resend (both with their codes), page, button and link; the page's sentence; the first failure of the
+# diagnosis and its sentence.
 my @states = (
     [ 'as it was assigned', [], 'active not_checked', $good, qr/2 of 2 downloads left/, undef ],
     [ 'held', [ \&held ], 'held held',

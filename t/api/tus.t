@@ -30,7 +30,7 @@ sub completed
     return ref $reply->{json}{asset} ? sha256_of($reply) : "$reply->{status} $reply->{body}";
 }
 
-# A connection on which a request has begun: its head, and as much of its body as is given.
+# Opens a connection and sends a request's head and the given part of its body.
 sub begun
 {
     my ($upload, $method, $headers, $body, %with) = @_;
@@ -66,7 +66,7 @@ sub answer_on
     return parse_reply($answer);
 }
 
-# --- what the server tells about itself --------------------------------------------------------------
+# --- what the server supports ------------------------------------------------------------------------
 
 my $upload = begin_upload($shop, size => $size);
 my $reply = page('OPTIONS', $upload->{upload_url});
@@ -113,7 +113,7 @@ is(patch_bytes($one, 0, $bytes)->{status}, 204, 'all in one piece');
 is(complete_upload($shop, $one)->{status}, 201, 'is hashed as it comes');
 is(complete_upload($shop, $one)->{json}{asset}{sha256}, sha256_hex($bytes), 'rightly');
 
-# A length that is told later.
+# A length that is announced later.
 my $later = begin_upload($shop);
 $reply = tus('HEAD', $later);
 is_deeply([ @{ $reply->{headers} }{qw(upload-length upload-defer-length)} ], [ undef, 1 ], 'a length not yet known');
@@ -252,7 +252,7 @@ is_error(answer_on(begun($unknown, 'PUT', { 'Content-Length' => MAX_SIZE + 1 }))
 is(-s partial($unknown), 3, 'none of which changes the bytes');
 is(tus('HEAD', $unknown)->{headers}{'upload-defer-length'}, 1, 'nor gives the upload a length');
 
-# In chunks nobody knows how much comes.
+# A chunked body does not announce its size.
 my $chunked = begin_upload($shop, size => 10);
 patch_bytes($chunked, 0, 'abc');
 sub chunks { my ($n) = @_; return sprintf("%x\r\n%s\r\n0\r\n\r\n", $n, 'x' x $n) }
@@ -265,7 +265,7 @@ is_error(answer_on(begun($chunked, 'PUT', { 'Transfer-Encoding' => 'chunked' }, 
 is_error(answer_on(begun($chunked, 'PUT', { 'Transfer-Encoding' => 'chunked' }, chunks(11))), 413, 'request_too_large', 'one that does not end in time');
 is(answer_on(begun($chunked, 'PUT', { 'Transfer-Encoding' => 'chunked' }, chunks(10)))->{status}, 204, 'and one that fits');
 
-# Addresses that are none.
+# Invalid addresses.
 my ($root, $token) = $chunked->{upload_url} =~ m{(.*)/(.*)};
 my %strange = (
     'no token'          => "$root/",
@@ -324,7 +324,7 @@ print $slow substr $bytes, 300_000;
 is(answer_on($slow)->{status}, 204, 'the first one is not disturbed');
 is(completed($busy), sha256_hex($bytes), 'and its bytes are right');
 
-# Bytes that nobody has stored yet, so that it is about to.
+# Bytes that are not stored yet, so that this upload has to store them.
 my $doomed = begin_upload($shop, size => $size);
 my $new    = reverse $bytes;
 $slow = begun($doomed, 'PATCH', patch_head(0, $size), substr $new, 0, 300_000);
@@ -415,7 +415,7 @@ my $zeros_digest = Digest::SHA->new(256)->addfile($zeros, 'b')->hexdigest;
 is(complete_upload($shop, $huge)->{json}{asset}{sha256}, $zeros_digest, 'and the digest is right');
 unlink $zeros;
 
-# The database is away when the last byte comes.
+# The database is out of reach when the last byte arrives.
 SKIP: {
     skip 'only PostgreSQL can be stopped', 4 if database() ne 'pgsql';
     my $away = begin_upload($shop, size => $size);

@@ -1,8 +1,8 @@
-# Uploads (contract, section 7) by clients that others wrote: tus-js-client, Uppy in a browser, curl.
-# They and the server are cut off in the middle, and go on.
+# Uploads (contract, section 7) by clients written by others: tus-js-client, Uppy in a browser, curl.
+# The client or the server is cut off in the middle, and the upload goes on.
 #
-# Where an upload's bytes go has nothing to do with the database, so the large files and the browser
-# are for one of them.
+# The bytes of an upload do not touch the database, so the large files and the browser are tested with
+# one database only.
 use strict;
 use warnings;
 
@@ -20,7 +20,7 @@ use constant MB => 1024 * 1024;
 
 plan skip_all => 'performed on SQLite' if database() ne 'sqlite3';
 
-# The page's origin is open before the server starts, which has to know it.
+# The page's port is opened before the server starts, because the origin is in its configuration.
 my $listener = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 16)
     or die "no free port: $!\n";
 my $page_port = $listener->sockport;
@@ -57,7 +57,7 @@ sub sha256_of
 
 sub partial_files { return glob storage_dir() . '/partial/*' }
 
-# Completes it, waits for the job if there is one, and looks at the asset.
+# Completes an upload, waits for its job if there is one, and checks the asset.
 sub completes
 {
     my ($upload, $file, $status) = @_;
@@ -81,7 +81,7 @@ sub completes
 
 # --- clients -----------------------------------------------------------------------------------------
 
-# Starts a program; what it says goes to a file.
+# Starts a program whose output goes to a file.
 sub run
 {
     my (@command) = @_;
@@ -97,7 +97,7 @@ sub run
     return { pid => $pid, said => $said };
 }
 
-# Its exit status, and what it said.
+# Returns its exit status and its output.
 sub ended
 {
     my ($client) = @_;
@@ -128,7 +128,7 @@ sub wait_offset
     return $offset;
 }
 
-# Kills the client after some bytes more than the upload has; returns how many have arrived then.
+# Kills the client once some more bytes have arrived; returns how many there are then.
 sub killed_after
 {
     my ($client, $upload, $bytes) = @_;
@@ -142,8 +142,8 @@ sub killed_after
 
 # --- the server's side ---------------------------------------------------------------------------------
 
-# The requests of this method, of this path where there is one, that have ended since the log was this
-# long: { child, bytes }, the latter with the request's head.
+# The requests of a method (and of a path, if given) that have ended since the log had a given length:
+# { child, bytes }, where bytes includes the request's head.
 sub received
 {
     my ($method, $since, $path) = @_;
@@ -156,7 +156,7 @@ sub bytes_received { return sum0 map { $_->{bytes} } received(@_) }
 
 sub log_size { return -s logs_dir() . '/received_log' // 0 }
 
-# The most memory that any of httpd's children has had, in bytes.
+# The peak memory of httpd's children, in bytes.
 sub peak_memory
 {
     my ($most) = sort { $b <=> $a }
@@ -214,7 +214,7 @@ subtest 'curl -T puts what it reads from a pipe' => sub {
     completes($upload, $small, 201);
 };
 
-# Uppy on a page of that host.
+# Runs Uppy on a page of that host.
 sub uppy
 {
     my ($host, $upload, %more) = @_;
@@ -261,7 +261,7 @@ SKIP: {
         'no child of httpd has needed more memory for the large files than for a small one';
 }
 
-# Uploads while something is done to the server; returns what the client said, and the requests.
+# Uploads while something is done to the server; returns the client's output and the requests.
 sub uploads_over
 {
     my ($how, $do, $status) = @_;
@@ -295,7 +295,7 @@ subtest 'a client that never ends is not heard out' => sub {
     my $since = log_size();
     my $chunk = sprintf "%x\r\n%s\r\n", MB, 'x' x MB;
     local $SIG{PIPE} = 'IGNORE';
-    # More than the server can take at once waits for it.
+    # While the children are stopped, more bytes arrive than they read at once.
     my @children = server_pids();
     kill STOP => @children;
     my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port())

@@ -1,5 +1,5 @@
-# Direct uploads as the API shows them (contract, sections 6 and 7): begun, looked at, aborted,
-# completed.  How the bytes travel is in tus.t.
+# Direct uploads as the API shows them (contract, sections 6 and 7): begun, read, aborted, completed.
+# How the bytes travel is tested in tus.t.
 use strict;
 use warnings;
 
@@ -240,7 +240,7 @@ is_error(complete_upload($shop, $late), 404, 'upload_not_found', 'nor completed'
 is(put_bytes($late, 'abcdefghij')->{status}, 410, 'nor put');
 is(patch_bytes($late, 5, 'fghij')->{status}, 410, 'nor written on');
 is(look($upload)->{json}{status}, 'completed', 'one that became an asset does not expire');
-httpd_graceful();    # the background process sweeps when it begins
+httpd_graceful();    # the background process sweeps when it starts
 ok(wait_for(sub { !-e partial($late) && !-e partial($gone) }, 15, 'the sweep'), 'their files are swept');
 is((sql("SELECT status FROM upload WHERE id = '$late->{id}'"))[0][0], 'aborted', 'the late one is aborted');
 is(-s partial($kept), 5, 'what is still under way stays');
@@ -298,7 +298,7 @@ sub in_pieces
     return $made;
 }
 
-# A worker that was killed between the blob and the database: the job is claimed anew.
+# A worker is killed after storing the blob and before the database knows: the job is claimed again.
 my $again = in_pieces('again');
 $reply = complete_upload($shop, $again);
 wait_job($shop, $reply->{json}{job}{id});

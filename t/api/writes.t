@@ -1,5 +1,5 @@
-# Every operation that writes, by the OpenAPI document: Idempotency-Key, scope, media type. A new
-# operation comes in by itself; t/lib/MDL/Operations.pm says what request of it succeeds.
+# Every writing operation of the OpenAPI document: Idempotency-Key, scope, media type. A new operation
+# is included by itself; t/lib/MDL/Operations.pm has a request of it that succeeds.
 use strict;
 use warnings;
 
@@ -10,7 +10,7 @@ use MDL::Operations;
 use MDL::Test;
 use Test::More;
 
-# Of its own: nobody else's jobs are to change a row.
+# A server of its own, so that no other suite's jobs change a row.
 my $server = MDL::Instance->new;
 $server->start;
 
@@ -20,7 +20,7 @@ is($code, 0, 'a key that may only read is made');
 
 # --- what is stored --------------------------------------------------------------------------------
 
-# Keys note when they were used last, which is no effect of an operation.
+# A key's last use is noted, which is no effect of an operation.
 my @TABLES = grep { !/^(?:api_key|epoch|schema_migration|sqlite_.*)$/ } map { $_->[0] } sql(
     database() eq 'pgsql'
     ? "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
@@ -138,7 +138,7 @@ for my $operation (@writes) {
     settle();
     nothing_changed(\@after, "$id: the same again does nothing");
 
-    # The key for something else.
+    # The same key with another request.
     is_refused($operation, send_request($operation, $other, key => $shop->{token}, idem => $key), 409,
         'idempotency_conflict', 'the key of another request');
     nothing_changed(\@after, "$id: in conflict, it does nothing");
