@@ -163,15 +163,15 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
     return text;
 }
 
-int mdl_members_choice(mdl_members_t *members, const char *name, const char *const *names,
-                       int fallback)
+unsigned mdl_members_choice(mdl_members_t *members, const char *name, const char *const *names,
+                            unsigned fallback)
 {
     const char *text = member_ask_string(members, name, MDL_OPTIONAL);
     int value = mdl_names_find(names, text);
     const char *list = "";
 
     if (text == NULL || value >= 0) {
-        return text == NULL ? fallback : value;
+        return text == NULL ? fallback : (unsigned)value;
     }
     for (; *names != NULL; names++) {
         list = apr_pstrcat(members->pool, list, *list != '\0' ? ", " : "", *names, NULL);

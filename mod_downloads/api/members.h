@@ -37,8 +37,8 @@ const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_prese
                              apr_size_t max);
 
 /** The value of an enum by its name, see base/names.h. */
-int mdl_members_choice(mdl_members_t *members, const char *name, const char *const *names,
-                       int fallback);
+unsigned mdl_members_choice(mdl_members_t *members, const char *name, const char *const *names,
+                            unsigned fallback);
 
 int mdl_members_bool(mdl_members_t *members, const char *name, int fallback);
 

@@ -24,11 +24,11 @@ const char *const mdl_job_lane_names[] = {
     [MDL_LANE_UNKNOWN] = "unknown", NULL,
 };
 
-static int value_or(const char *const *names, const char *name, int unknown)
+static unsigned job_value_or(const char *const *names, const char *name, unsigned unknown)
 {
     int value = mdl_names_find(names, name);
 
-    return value < 0 ? unknown : value;
+    return value < 0 ? unknown : (unsigned)value;
 }
 
 static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
@@ -36,7 +36,7 @@ static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
     mdl_job_t *job = apr_pcalloc(p, sizeof *job);
 
     job->id = mdl_rows_text(row, 0);
-    job->type = value_or(mdl_job_type_names, mdl_rows_text(row, 1), MDL_JOB_UNKNOWN);
+    job->type = job_value_or(mdl_job_type_names, mdl_rows_text(row, 1), MDL_JOB_UNKNOWN);
     job->status = mdl_rows_enum(row, 2, mdl_job_status_names);
     job->asset_id = mdl_rows_int(row, 3);
     job->email_id = mdl_rows_int(row, 4);
@@ -51,7 +51,7 @@ static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
     job->created_at = mdl_rows_int(row, 13);
     job->started_at = mdl_rows_int(row, 14);
     job->finished_at = mdl_rows_int(row, 15);
-    job->lane = value_or(mdl_job_lane_names, mdl_rows_text(row, 16), MDL_LANE_UNKNOWN);
+    job->lane = job_value_or(mdl_job_lane_names, mdl_rows_text(row, 16), MDL_LANE_UNKNOWN);
     job->source_url = mdl_rows_text(row, 17);
     job->expected_sha256 = mdl_rows_text(row, 18);
     job->validator = mdl_rows_text(row, 19);

@@ -32,8 +32,9 @@ int mdl_ctl_key_create(mdl_ctl_t *ctl)
         .secret = ctl->secret,
         .key = {.shop_id = ctl->id,
                 .name = ctl->words[1],
-                .scope = ctl->scope != NULL ? mdl_names_find(mdl_key_scope_names, ctl->scope)
-                                            : MDL_KEY_SCOPE_FULL},
+                .scope = ctl->scope != NULL
+                             ? (mdl_key_scope_t)mdl_names_find(mdl_key_scope_names, ctl->scope)
+                             : MDL_KEY_SCOPE_FULL},
         .problem = &problem};
     mdl_json_t *document = mdl_json_object(ctl->p);
     int failed;

@@ -128,7 +128,7 @@ int mdl_rows_null(const mdl_rows_t *rows, int column);
 
 /** The value of an enum whose name (base/names.h) is in the column.  Any other text is logged and
     reads as 0, and what runs the effect returns MDL_DB_EOTHER in place of APR_SUCCESS. */
-int mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *names);
+unsigned mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *names);
 
 /** An effect, see above.  Anything but APR_SUCCESS rolls back.  It must not begin another
     transaction on any connection: that would wait for the end of this one.  The effects of core

@@ -156,7 +156,7 @@ int mdl_rows_null(const mdl_rows_t *rows, int column)
            APR_ENOENT;
 }
 
-int mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *names)
+unsigned mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *names)
 {
     const char *name = mdl_rows_text(rows, column);
     int value = mdl_names_find(names, name);
@@ -167,7 +167,7 @@ int mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *names)
         rows->db->failed = MDL_DB_EOTHER;
         return 0;
     }
-    return value;
+    return (unsigned)value;
 }
 
 apr_status_t mdl_db_command(mdl_db_t *db, const char *sql)

@@ -106,7 +106,7 @@ static void test_rows(apr_pool_t *p)
 typedef struct {
     apr_int64_t shop;
     int column;
-    int value;
+    unsigned value;
 } enum_read_t;
 
 static apr_status_t read_enum(mdl_db_t *on, apr_pool_t *p, void *arg)
@@ -131,9 +131,9 @@ static apr_status_t write_and_read_enum(mdl_db_t *on, apr_pool_t *p, void *arg)
 
 static void test_enums(apr_pool_t *p)
 {
-    enum_read_t known = {insert_shop("two", "two.test", NULL, p), 1, -1};
-    enum_read_t unknown = {insert_shop("three", "three.test", NULL, p), 1, -1};
-    enum_read_t null = {known.shop, 3, -1};
+    enum_read_t known = {insert_shop("two", "two.test", NULL, p), 1, 99};
+    enum_read_t unknown = {insert_shop("three", "three.test", NULL, p), 1, 99};
+    enum_read_t null = {known.shop, 3, 99};
     apr_int64_t before = count(db, p);
 
     is_int(mdl_db_read(db, read_enum, &known, p), APR_SUCCESS, "an enum's name is read");
