@@ -66,7 +66,7 @@ sub set
     return $order;
 }
 
-# The address of a file's link, as the button gives it.
+# The address that a file's button leads to.
 sub link_of
 {
     my ($order, $asset) = @_;
@@ -116,7 +116,7 @@ my $blob = $order{missing}{assets}[0]{sha256};
 unlink storage_dir() . '/blobs/' . substr($blob, 0, 1) . "/$blob" or die "$blob: $!\n";
 my ($gone) = $link{active} =~ m{^(.*/f/)};
 
-# name, address, status, what stands in English and in German, more of the request
+# name, address, status, text expected in English and in German, further members of the request
 my @cases = (
     (map { [ $_->[0], $order{ $_->[0] }{url}, 200, @$_[ 1, 2 ] ] }
         [ 'active',    qr/4 of 5 downloads left/,         qr/noch 4 von 5 Downloads/ ],
@@ -139,7 +139,7 @@ my @cases = (
 
 # --- the browser -----------------------------------------------------------------------------------
 
-# Has these things done in one browser; returns what says what it said of each.
+# Performs these tasks in one browser; returns a function that returns the result of each.
 sub browser
 {
     my (@tasks) = @_;

@@ -14,11 +14,11 @@ my $server    = MDL::Instance->new(cluster => 1)->start;
 my $shop      = new_shop(name => 'Books & <Bytes>');
 my $log_start = error_log_size();
 my $number    = int(time);
-my @tokens;    # everything that no log may hold
+my @tokens;    # must not be in any log
 
-# --- what the cases are made of --------------------------------------------------------------------
+# --- helpers ---------------------------------------------------------------------------------------
 
-# An asset with these bytes, ready; returns { id, bytes, sha256, … }.
+# A ready asset with these bytes; returns { id, bytes, sha256, … }.
 sub asset
 {
     my ($bytes, %more) = @_;
@@ -93,7 +93,7 @@ sub link_of
     return $path;
 }
 
-# The service's own way to sign, for links that the button never gives.
+# Signs a link as the service does, for links that the button never gives.
 sub forge
 {
     my ($assignment, $asset, $expires) = @_;
@@ -534,7 +534,7 @@ subtest 'A link has to be used in time, and its session ends' => sub {
     is(left($order), 4, 'which costs nothing');
 };
 
-# --- what the order is like ------------------------------------------------------------------------
+# --- the order's state -----------------------------------------------------------------------------
 
 for my $case (
     [ 'held', qr/under review/, 'The shop is checking' ],
@@ -631,7 +631,7 @@ subtest 'A file that was taken out of the product is gone' => sub {
         'the new file comes');
 };
 
-# --- when something is wrong on our side -----------------------------------------------------------
+# --- faults of the service -------------------------------------------------------------------------
 
 subtest 'A file that is missing in the storage costs nothing and is told to the operator' => sub {
     my ($order, $asset, $file) = one_file('missing bytes', download_limit => 1);

@@ -1,7 +1,7 @@
-# What downloads cost (contract, section 8) when the clients are those that customers have: curl, wget,
-# aria2, nghttp, Chromium; what they do that is no download; and httpd's other modules beside ours.
+# What downloads cost (contract, section 8) with the clients that customers use: curl, wget, aria2,
+# nghttp, Chromium; what is not a download; and downloads through other modules of httpd.
 #
-# Which client it is has nothing to do with the database: on PostgreSQL curl stands for all.
+# The client makes no difference to the database: on PostgreSQL curl stands for all.
 use strict;
 use warnings;
 
@@ -18,7 +18,7 @@ use constant { KB => 1024, MB => 1024 * 1024 };
 
 my $every = database() eq 'sqlite3';
 
-# Everything is compressed that can be, and slow for who asks for it.
+# mod_deflate compresses what it can, and mod_ratelimit slows down requests that ask for it.
 my $server = MDL::Instance->new(tls => 1, modules => [qw(deflate ratelimit)], extra => <<'END')->start;
 DownloadsSessionIdle 1
 LogFormat "%m %U %H %>s %X %{Range}i" hits
@@ -57,7 +57,7 @@ sub url
         . $path;
 }
 
-# Starts a program; what it says goes to a file.
+# Starts a program whose output goes to a file.
 sub start
 {
     my (@command) = @_;
@@ -72,7 +72,7 @@ sub start
     return { pid => $pid, said => $said };
 }
 
-# Its exit status, and what it said.
+# Returns its exit status and its output.
 sub ended
 {
     my ($client) = @_;
@@ -89,7 +89,7 @@ sub curl_command
         url($way, $path));
 }
 
-# Adds so many bytes to a file that a program writes to its output, and kills it.
+# Appends so many bytes of a program's output to a file, then kills the program.
 sub read_bytes
 {
     my ($path, $bytes, @command) = @_;
@@ -107,7 +107,7 @@ sub read_bytes
     return;
 }
 
-# What curl has got: its exit status, the status of the answer, how many bytes.
+# Downloads by curl: { exit (status of curl), status (of the answer), path, size }.
 sub curl { my ($way, $path, @options) = @_; return curl_into(target(), $way, $path, @options) }
 
 sub curl_into
@@ -117,7 +117,7 @@ sub curl_into
     return { exit => $status >> 8, status => $said, path => $got, size => -s $got // 0 };
 }
 
-# Kills it once the file has so many bytes; false when it was whole before.
+# Kills the client once its file has so many bytes; false if it had ended before.
 sub killed_at
 {
     my ($client, $got, $bytes) = @_;
@@ -130,7 +130,7 @@ sub killed_at
     return 1;
 }
 
-# --- what came of it -------------------------------------------------------------------------------
+# --- results ---------------------------------------------------------------------------------------
 
 sub same
 {
@@ -200,7 +200,7 @@ for my $way (@ways) {
     };
 }
 
-# This curl can't use a connection of h2c again.
+# Debian 12's curl can't reuse a connection of h2c.
 my @several = grep { $_ ne 'h2c' } @ways;
 
 for my $way (@several) {
@@ -266,7 +266,7 @@ for my $way (@ways) {
     };
 }
 
-# User agents as they call themselves, with what they ask for besides GET.
+# User agents, with what they request besides GET.
 my @PREVIEWS = (
     [ 'facebookexternalhit/1.1 (+http://www.facebook.com/externalhit_uatext.php)', '-r', '0-524287' ],
     [ 'Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)', '-r', '0-32768' ],

@@ -1,6 +1,6 @@
-# Names that somebody chose to do harm, and names that are merely not English: as a file's name, a
-# title, a shop, a customer, a link, a reason.  What comes out is well-formed and safe, and the name
-# is still what it was where it can be.
+# Names chosen to do harm, and names that are merely not English: as a file's name, a title, a shop, a
+# customer, a link, a reason.  What comes out is well-formed and safe, and the name is unchanged where
+# it can be.
 use strict;
 use warnings;
 use utf8;
@@ -18,7 +18,7 @@ binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output
 
 my $shop = new_shop();
 
-# What it is called here, the name, and as what it reaches the disk where that is another.
+# A label, the name, and the name that the file gets on disk if that differs.
 my @names = (
     [ 'harmless',              'manual.pdf' ],
     [ 'Chinese',               '用户手册 第二版.pdf' ],
@@ -43,7 +43,7 @@ my @names = (
 
 sub quoted { my ($text) = @_; return q(') . encode('UTF-8', $text =~ s/'/''/gr) . q(') }
 
-# An order in which everything is called so, whether the API lets it in or not.
+# An order in which everything has this name, even where the API would refuse it.
 sub order_called
 {
     my ($name) = @_;
@@ -64,7 +64,7 @@ sub order_called
         file => "$reply->{json}{order}{assignments}[0]{id}-$asset->{id}" };
 }
 
-# What a parser makes of these pages.
+# These pages as an HTML parser sees them.
 sub shapes
 {
     my (@pages) = @_;

@@ -140,7 +140,7 @@ subtest 'A revoked assignment takes its own away and leaves the others' => sub {
 # The addresses of the links that a page shows.
 sub ways_of { my ($order) = @_; return shown($order) =~ m{href="[^"]*?(/d/l/[^"]+)"}g }
 
-# What the error log says of visits since then.
+# The visits of links that the error log has since then.
 sub visits { my ($since) = @_; return error_log_since($since) =~ /MDL0450: (link .*)/g }
 
 subtest 'A link leads away without a trace, and each visit is logged' => sub {

@@ -1,5 +1,5 @@
-# What the order's page and its email say of files: until when, which are yet to come, and one that is
-# there by several purchases (contract, section 8).
+# What the order's page and its email say of files: the end of access, files that are not ready yet,
+# and a file that several purchases include (contract, section 8).
 use strict;
 use warnings;
 
@@ -38,10 +38,10 @@ sub ends
 
 sub shown { my ($order) = @_; return page('GET', $order->{url})->{body} }
 
-# The page's files: what stands between the heading of one and the next, in order.
+# The page's files, in order: the text from each heading to the end of its item.
 sub files_of { my ($order) = @_; return shown($order) =~ m{<li>\n(<h3>.*?)</li>}sg }
 
-# An email of what the order gives now, to an address of its own.
+# Sends an email of what the order includes now to a new address, and returns it.
 sub mail_of
 {
     my ($order) = @_;
@@ -65,7 +65,7 @@ sub link_of
         ->{json}{link}{id};
 }
 
-# 22:13 on 14 and 15 November 2099, and a moment later in the same minute.
+# 22:13 on 14 November 2099, a moment later in the same minute, and 22:13 on 15 November.
 my ($first, $same, $second) = (4_098_377_580_000_000, 4_098_377_620_000_000, 4_098_463_980_000_000);
 my ($first_words, $second_words) = map { "$_ November 2099, 22:13 UTC" } 14, 15;
 
@@ -112,7 +112,7 @@ subtest 'What was revoked says nothing of when the others end' => sub {
     like(mail_of($order)->{text}, qr/^You can download until $first_words\.$/m, 'nor in the email');
 };
 
-# An asset whose import goes on until released.
+# An asset whose import lasts until it is released.
 sub imported
 {
     my ($title) = @_;

@@ -1,4 +1,4 @@
-# Which template a customer gets: by his language, by his shop, and what happens when one is broken.
+# Which template a customer gets, by language and by shop, and what happens when one is broken.
 use strict;
 use warnings;
 use utf8;
@@ -11,7 +11,7 @@ use MDL::Contract;
 use MDL::Instance;
 use MDL::Test;
 
-# A folder of templates of its own, and a server whose mod_mime reads languages out of names.
+# A separate folder of templates, and a server whose mod_mime derives languages from file names.
 my $server = MDL::Instance->new(extra => <<'END');
 DownloadsTemplates "@t_logs@/templates"
 AddLanguage de .de
@@ -39,7 +39,7 @@ sub order
         file => "$order->{assignments}[0]{id}-$asset->{id}" };
 }
 
-# The page for these languages of a browser; none for undef.
+# The page for this Accept-Language; undef sends none.
 sub asked
 {
     my ($url, $languages, $method) = @_;
@@ -47,7 +47,7 @@ sub asked
         headers => defined $languages ? { 'Accept-Language' => $languages } : {});
 }
 
-# Is it in that language, for that reason?
+# Checks a page's language, and whether it varies by Accept-Language.
 sub is_in
 {
     my ($reply, $language, $varies, $name) = @_;
@@ -141,7 +141,7 @@ subtest 'A shop has templates of its own' => sub {
         'what a shop has no template of its own for is the general one');
 };
 
-# The names of the sections in a file of the project, or whatever else a pattern finds.
+# What a pattern captures in files of the project, for example the names of sections.
 sub found_in
 {
     my ($pattern, @paths) = @_;
@@ -183,7 +183,7 @@ subtest 'A broken template does not let httpd start, and does not stop it' => su
         'or inside of itself');
     MDL::Instance::write_file("$folder/style.mustache", $style);
 
-    # Those that are made later read the folder as it is then.
+    # Processes that start later read the folder as it is by then.
     my %before = map { $_ => 1 } server_pids();
     my $since  = error_log_size();
     kill KILL => keys %before;

@@ -1,8 +1,8 @@
-# The archive of an assignment's files (contract, section 8): of known length, the same bytes at any
-# time and from any byte on, and read by every program that customers have.
+# The archive of an assignment's files (contract, section 8): its length is known, its bytes are the
+# same at any time and from any offset, and every program that customers use reads it.
 #
-# Files are put into the storage folder and the database by the test itself, with names that no
-# request could bring.  Many files and large ones are zip_large.t's.
+# The test puts files into the storage folder and the database itself, with names that no request
+# could bring.  Many files and large files are tested in zip_large.t.
 use strict;
 use warnings;
 use utf8;
@@ -24,7 +24,7 @@ my $shop   = new_shop();
 my $number = int(time);
 my $log_start = error_log_size();
 
-# --- what the cases are made of --------------------------------------------------------------------
+# --- helpers ---------------------------------------------------------------------------------------
 
 sub files { return map { { name => "file-$_.txt", bytes => "This is file $_.\n" x $_ } } 1 .. shift }
 

@@ -1,12 +1,12 @@
-# Archives of many files and of large ones: 10,000 files take the server neither memory nor
-# descriptors, and beyond 4 GB every program still finds what is in it.
+# Archives of many files and of large ones: 10,000 files cost the server hardly any memory and no
+# descriptors, and beyond 4 GB every program still finds all entries.
 #
-# Both are put into the storage folder and the database by the test itself: importing 10,000 files,
-# or 15 GB, would take the time of everything else together.  The large files are holes but for
-# their ends, and so is the copy that the programs look at here.  `make check-large` (LARGE=1) sends
+# The test puts the files into the storage folder and the database itself: importing 10,000 files, or
+# 15 GB, would take as long as all other suites together.  The large files are sparse, with bytes at
+# their ends only, and so is the copy that the programs read here.  `make check-large` (LARGE=1) sends
 # all 15 GB and has each program read every byte, which takes minutes.
 #
-# On SQLite alone: what reads an archive's plan from PostgreSQL is zip.t's.
+# On SQLite alone: zip.t reads an archive's plan from PostgreSQL.
 use strict;
 use warnings;
 
@@ -27,7 +27,7 @@ my $large  = $ENV{LARGE};
 my $folder = File::Temp->newdir;
 my ($modules) = MDL::Test::slurp('t/conf/modules.list') =~ m{(/\S+)/mod_\w+\.so};
 
-# One child, so that all that a transfer takes is to be seen in it.
+# One child, so that its memory is that of the transfers.
 my $server = MDL::Instance->new(mpm => 'event', extra => <<"END")->start;
 ServerLimit 1
 StartServers 1
@@ -46,12 +46,12 @@ sub restart
 {
     $server->stop;
     $server->start;
-    # The background process listens, too, until it has closed what it inherited.
+    # The background process has the listening socket, too, until it has closed what it inherited.
     ($child) = wait_for(sub { my @pids = server_pids(); @pids == 1 && $pids[0] }, 20, 'one child');
     return;
 }
 
-# Of the child, in KB.
+# The child's memory in KB: VmRSS or VmHWM.
 sub memory
 {
     my ($which) = @_;
@@ -59,7 +59,7 @@ sub memory
     return $kb;
 }
 
-# A transfer that was cut holds its plan until the server finds it cut.
+# A transfer keeps its plan in memory until the server notices that the client has gone.
 sub no_transfer
 {
     return wait_for(sub { !sql('SELECT 1 FROM download_transfer LIMIT 1') }, 20, 'the end of transfers');
@@ -69,7 +69,7 @@ sub descriptors { return scalar(() = glob "/proc/$child/fd/*") }
 
 sub address { return 'http://127.0.0.1:' . port() . shift }
 
-# Fetches by curl into a file; returns that and the bytes a second.
+# Downloads by curl into a file; returns the file and the bytes per second.
 sub curl
 {
     my ($path, @options) = @_;
@@ -80,7 +80,7 @@ sub curl
     return ($file, $said);
 }
 
-# A fresh link, by the page's button: the answer of the API names each file.
+# A fresh link by the page's button: the API's answer would also list each file.
 sub pressed
 {
     my ($bought) = @_;
@@ -139,7 +139,7 @@ subtest 'Resumed at 200 random offsets it is the same' => sub {
 };
 my $resumed = memory('VmHWM') - $rss;
 
-# As a person on a train would.
+# Like a customer on a train.
 subtest 'Cut ten times and resumed it is the same' => sub {
     my $path  = shift @links;
     my $bytes = '';
@@ -181,7 +181,7 @@ subtest 'A slow transfer holds a handful of descriptors' => sub {
     note("descriptors: $idle idle, at most $most");
 };
 
-# --- large ones ------------------------------------------------------------------------------------
+# --- large files -----------------------------------------------------------------------------------
 
 my @files = (
     { name => 'before.txt', bytes => 'before' },
@@ -192,7 +192,7 @@ stock($shop, @files);
 my $huge   = order_of($shop, \@files);
 my $length = urls($shop, $huge)->{zip}{size};
 
-# Where each file begins, by the format: a header of 30 bytes, the name, and 20 bytes of ZIP64.
+# The offset of each file by the ZIP format: a header of 30 bytes, the name, and 20 bytes of ZIP64.
 my @begins;
 my $end = 0;
 for my $file (@files) {
@@ -200,7 +200,7 @@ for my $file (@files) {
     $end = $begins[-1] + $file->{size};
 }
 
-# A copy with holes where the archive has zeros.
+# Makes a copy that has holes where the archive has zeros.
 sub sparse_copy
 {
     my $path = "$folder/sparse.zip";
@@ -271,8 +271,8 @@ subtest 'Any part beyond 4 GB can be had' => sub {
     is(substr($reply->{body}, 0, 4), "PK\5\6", 'the end');
 };
 
-# All of the above in one child, whose threads all had their first time in it, one transfer at a time.
-# What it had at the most in the end is only told: HTTP/2 has more threads at work.
+# One child served all of the above, one transfer at a time, so each of its threads has allocated what
+# it needs.  The final peak is only reported: HTTP/2 uses more threads.
 subtest 'It takes the server little memory' => sub {
     plan skip_all => 'the sanitizers take memory of their own' if $ENV{SANITIZER_RUNTIME};
     no_transfer();

@@ -1,5 +1,5 @@
-# What a download costs that comes to no good end (contract, section 8): the client breaks off, the
-# server is stopped or killed, the order is revoked in mid-transfer.
+# What an interrupted download costs (contract, section 8): the client breaks off, the server is
+# stopped or killed, the order is revoked in mid-transfer.
 use strict;
 use warnings;
 
@@ -27,7 +27,7 @@ my @ways    = ('HTTP/1.1', 'TLS', 'HTTP/2');
 
 # --- clients that stop where they are told to ------------------------------------------------------
 
-# A transfer that has brought so many bytes and waits.
+# Begins a transfer and reads so many bytes of it.
 sub begin
 {
     my ($way, $path, $until) = @_;
@@ -61,9 +61,9 @@ sub costs
     return $account;
 }
 
-# What is to give its download back takes its time, so all of it is looked at together, in the end:
-# by the name of the case { buy, read, at_most (of what may be said to be delivered), final => 1 for what
-# can't go on }.
+# A download is given back only after a while, so all cases are checked together at the end.  By name:
+# { buy, read (bytes), at_most (bytes that may be counted as delivered), final => 1 if the order can't be
+# downloaded any more }.
 my (%cases, @cases);
 
 sub gives_back
@@ -104,7 +104,7 @@ sub gave_back
 # mod_http2 does not work under prefork.
 my %WAYS = (event => \@ways, worker => \@ways, prefork => [ 'HTTP/1.1', 'TLS' ]);
 
-# An order whose link is to be used over this way.
+# An order and a link, with the protocol that it will be used over.
 sub buy_over
 {
     my ($way) = @_;
@@ -113,7 +113,7 @@ sub buy_over
     return $buy;
 }
 
-# A transfer over each way that stands in the middle.
+# A transfer over each protocol, each stopped in the middle.
 sub transfers
 {
     my ($mpm) = @_;
@@ -124,7 +124,7 @@ sub transfers
     } @{ $WAYS{$mpm} };
 }
 
-# The bytes of running transfers that would be known if their process was gone.
+# The bytes of running transfers that are written down, and so would survive their process.
 sub noted
 {
     my ($buy) = @_;
@@ -141,7 +141,7 @@ sub is_cut_off
     return ok !$whole, "over $buy->{way} the client gets no more than " . $client->read_bytes . ' bytes';
 }
 
-# So that what takes its time to be given up can do so while the others go on.
+# event comes last; the sessions of the others end meanwhile.
 for my $mpm (qw(prefork worker event)) {
     $server->stop;
     $server->configure(mpm => $mpm);
@@ -196,7 +196,7 @@ for my $mpm (qw(prefork worker event)) {
 
 use constant CLIENTS => 50;
 
-# A client that leaves there, with or without a reset: { read, at_most }.
+# Reads so far and leaves, with or without a reset: { read, at_most }.
 sub leave_at
 {
     my ($buy, $until, $reset) = @_;
@@ -204,7 +204,8 @@ sub leave_at
     return { read => $client->leave($reset), at_most => $client->at_most };
 }
 
-# How near to the end the last of them leaves: what is on its way to it may be taken for delivered.
+# How many bytes before the end a client leaves at the latest, since bytes on their way to it may be
+# counted as delivered.
 my %NEAR = ('HTTP/1.1' => 192 * KB, 'TLS' => 192 * KB, 'HTTP/2' => 448 * KB);
 
 for my $way (@ways) {
@@ -212,7 +213,7 @@ for my $way (@ways) {
         my @buys  = map { buy_over($way) } 1 .. CLIENTS;
         my @until = map { $file->{size} - $NEAR{$way} - int rand(MB - $NEAR{$way}) } @buys;
         my $leave = sub { my ($i) = @_; return leave_at($buys[$i], $until[$i], $i % 2) };
-        # Streams are read by one process for all.
+        # One helper process reads all HTTP/2 streams.
         my @left = map {
             my $ten = 10 * $_;
             $way eq 'HTTP/2' ? (map { $leave->($ten + $_) } 0 .. 9)
@@ -240,7 +241,7 @@ subtest 'A client breaks off and comes back by another link' => sub {
 subtest 'Sixteen transfers of a link run at once' => sub {
     my $buy     = buy($shop, $large, limit => 1);
     my $path    = link_of($buy);
-    # Not the whole of it, for which they would wait for each other.
+    # Not the whole file: such requests would wait for each other.
     my @clients = map {
         MDL::Leaver->over('HTTP/1.1', $server, $path, headers => { Range => "bytes=$_-" })
     } 1 .. 16;
@@ -265,7 +266,7 @@ subtest 'A link gives three times the size of the file' => sub {
     is $status, 403, 'then it gives no more';
 };
 
-# What a client gets that reads no more than 800 KB a second.
+# Reads at most 800 KB a second to the end; returns { status, read }.
 sub read_slowly
 {
     my ($path) = @_;
@@ -302,7 +303,7 @@ sub revoke
     return;
 }
 
-# That the server ends the request, which would go on for a minute and more.
+# Checks that the server ends the request, which would otherwise go on for more than a minute.
 sub is_cut
 {
     my ($path) = @_;
@@ -311,7 +312,7 @@ sub is_cut
         'the server ends the request';
 }
 
-# A reader in a process of its own, at 1 MB a second, which tells at its end how much it has got.
+# A client in a process of its own that reads 1 MB a second and finally reports how much it got.
 sub slow_reader
 {
     my ($way, $path) = @_;
@@ -404,7 +405,7 @@ subtest 'What was cut off and is restored goes on' => sub {
     costs($buy, 1);
 };
 
-# --- what came of it -------------------------------------------------------------------------------
+# --- what became of them ---------------------------------------------------------------------------
 
 for my $case (@cases) {
     subtest $case => sub { gave_back($case) };

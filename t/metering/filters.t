@@ -1,5 +1,5 @@
-# Output filters of others, which an operator has put before the service's own and which read what it
-# sends: what they pass on is metered all the same.
+# Output filters of other modules that an operator has put in front of the service's own and that read
+# what it sends: what they pass on is metered all the same.
 use strict;
 use warnings;
 
@@ -24,7 +24,7 @@ DownloadsSessionIdle 1
 END
 my $shop = new_shop();
 
-# --- what the cases are made of --------------------------------------------------------------------
+# --- helpers ---------------------------------------------------------------------------------------
 
 sub text_file
 {
@@ -32,7 +32,7 @@ sub text_file
     return new_file($shop, 0, bytes => $line x (SIZE / length $line) . $$, content_type => $type);
 }
 
-# What an HTTP client gets of a link over one of its ways: the status, and the length of the body.
+# Downloads a link over a protocol; returns the status and the length of the body.
 sub got
 {
     my ($way, $path, @more) = @_;

@@ -1,5 +1,5 @@
-# A download whose beginning was written down though nobody heard of it, for the connection to the
-# database broke as the answer to COMMIT was on its way.  Nothing was sent: it costs nothing.
+# A download session that was committed although the server never learned of it, because the
+# connection broke while the answer to COMMIT was on its way.  Nothing was sent, so it costs nothing.
 use strict;
 use warnings;
 
@@ -15,7 +15,7 @@ use constant MB => 1024 * 1024;
 
 plan skip_all => 'SQLite is in the process: no answer is lost' if database() ne 'pgsql';
 
-# One child, whose lease another download keeps up: so nobody else settles what it has forgotten.
+# One child, whose lease another download renews, so that no other process settles for it.
 my $server = MDL::Instance->new(mpm => 'event');
 my $way    = MDL::LostCommit->new($server->{vars}{db_params});
 $server->configure(extra => <<"END");
@@ -44,7 +44,7 @@ my $read = 0;
 my $account;
 wait_for(
     sub {
-        $other->read_until($read += 10_000);    # which makes it write to the database, too
+        $other->read_until($read += 10_000);    # so that the child writes to the database, too
         $account = MDL::Buyer::account($buy);
         return !grep { $_->{status} eq 'open' } @{ $account->{sessions} };
     },

@@ -1,6 +1,7 @@
-# A client that leaves the end of a file in the server's kernel for longer than the service waits for
-# what it has sent (a minute) has it counted, or does not get it.  Nor does one get the rest for nothing
-# from a process that stood still until it was taken for dead.  Both take their time: make check-slow.
+# A client may leave the end of a file in the server's kernel for longer than the minute that the
+# service waits for sent bytes to arrive: the download is then counted, or the client does not get the
+# end.  And a client gets nothing free from a process that was stopped until it was taken for dead.
+# Both take minutes: make check-slow.
 use strict;
 use warnings;
 
@@ -22,7 +23,7 @@ my %WAYS = (
     prefork => [ 'HTTP/1.1', 'TLS' ],
 );
 
-# Bytes that it leaves: what both kernels can hold between them, and less.
+# The numbers of bytes left unread: as much as both kernels can hold, and less.
 my @LEFT = (1, 20 * KB, 60 * KB, 120 * KB);
 
 # --- processes that stand still --------------------------------------------------------------------
@@ -42,7 +43,7 @@ sub child_of
     return $child // die "no child serves port $port\n";
 }
 
-# What has been written down of the transfers of an order; nothing when there are none.
+# The bytes written down for the transfer of an order; undef if there is none.
 sub noted
 {
     my ($buy) = @_;
@@ -50,7 +51,7 @@ sub noted
     return $row && $row->[0];
 }
 
-# Right after it wrote something down, so that it stands still with nothing locked.
+# Stops the child right after it has written to the database, so that it holds no lock.
 sub stand_still
 {
     my ($buy, $client) = @_;
@@ -76,7 +77,7 @@ for my $way ('HTTP/1.1', 'TLS') {
         kill CONT => $child;
         is $given_back && "$given_back->{used} $given_back->{sessions}[0]{status}", '0 returned',
             'its session is given back' or diag $why;
-        # Slower than the service looks: 800 KB a second at most.
+        # At most 800 KB a second, so that the service notices before the file ends.
         my $is_cut = sub { $client->read_some(16 * KB); return error_log_since($log) =~ /MDL0413/ };
         ok eval { wait_for($is_cut, 20, 'MDL0413 in the log') }, 'its transfer is cut' or diag $@;
         ok !$client->rest, 'the client does not get the rest';
@@ -95,7 +96,7 @@ for my $way ('HTTP/1.1', 'TLS') {
 
 # --- clients that stand still ----------------------------------------------------------------------
 
-# All wait at the same time, each at a server of its processing model.
+# All clients wait at the same time, on one server for each MPM.
 my @waiting;
 for my $mpm (sort keys %WAYS) {
     my $server = MDL::Instance->new(tls => 1, mpm => $mpm, extra => "DownloadsSessionIdle 1\n")->start;

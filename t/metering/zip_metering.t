@@ -1,4 +1,4 @@
-# What an archive costs: file by file, what was delivered of it (contract, section 8).
+# What an archive costs: each file by what was delivered of it (contract, section 8).
 use strict;
 use warnings;
 
@@ -25,7 +25,7 @@ sub random_bytes
 my @files = map { { name => "part-$_.bin", bytes => random_bytes(300 * KB) } } 1, 2;
 stock($shop, @files);
 
-# --- what the cases are made of --------------------------------------------------------------------
+# --- helpers ---------------------------------------------------------------------------------------
 
 sub an_order { return order_of($shop, \@files, download_limit => 1) }
 
@@ -33,7 +33,7 @@ sub an_order { return order_of($shop, \@files, download_limit => 1) }
 my $archive = page('GET', link_of($shop, order_of($shop, \@files)))->{body};
 my $size    = length $archive;
 
-# Of each file: where its bytes begin in the archive, and where those end.
+# Where each file's bytes begin and end in the archive.
 my @begin = map { index $archive, $_->{bytes} } @files;
 my @end   = map { $begin[$_] + $files[$_]{size} } 0, 1;
 die "the archive has not both files\n" if grep { $_ < 0 } @begin;
@@ -51,7 +51,7 @@ sub account
     };
 }
 
-# What it has cost, and its sessions, the newest first, once none is open any more.
+# Checks what the order has cost, and its sessions, newest first, once none is open any more.
 sub costs
 {
     my ($order, $used, $sessions, $name) = @_;
@@ -62,7 +62,7 @@ sub costs
     return is "$account->{used}, $account->{sessions}", "$used, $sessions", $name;
 }
 
-# Asks for these bytes of an archive, or of another whole, and looks at what comes.
+# Requests a range of the archive, or of another body, and checks the bytes.
 sub is_part
 {
     my ($path, $range, $name, $whole) = @_;
@@ -75,7 +75,7 @@ sub is_part
     return ok $reply->{body} eq substr($whole, $from, $to - $from + 1), "$name: as it is";
 }
 
-# Presses a button and goes where it leads: the status that this comes to, and the path.
+# Presses a button and follows it; returns the final status, and the path.
 sub pressed
 {
     my ($order, %form) = @_;
@@ -101,7 +101,7 @@ sub is_refused
     return is +(pressed($order, %form))[0], 403, $name;
 }
 
-# An order of whose archive one range was had.
+# An order of whose archive one range was downloaded.
 sub an_order_with
 {
     my ($range, $name) = @_;
@@ -176,7 +176,7 @@ subtest 'Two halves of a file out of two archives are one' => sub {
     costs($order, '1 0', 'returned returned', 'together they are a download of it');
 };
 
-# An order by a pack, whose content the shop changes while its archive is under way.
+# An order of a pack whose content the shop changes during the download.
 sub an_order_by_pack
 {
     my $pack  = MDL::Zip::made($shop, 'POST', '/packs', { name => 'Changing', file_ids => [ $files[0]{id} ] })->{pack};

@@ -1,5 +1,5 @@
-# The database goes away and comes back: requests get 503 meanwhile and are served at once
-# afterwards, without a restart of httpd, and the background process takes up its work again.
+# The database goes away and comes back: requests get 503 meanwhile and are served at once afterwards,
+# without a restart of httpd, and the background process resumes its work.
 use strict;
 use warnings;
 
@@ -34,7 +34,7 @@ sub processor_time
 sub processes { return { parent => httpd_pid(), servers => [ sort(server_pids()) ],
     workers => [ worker_pids() ] } }
 
-# That $n requests at once, of each kind, are answered with this status.
+# Checks that $n requests at once, of each kind, get these statuses.
 sub all_answer
 {
     my ($status, $post_status, $n, $what) = @_;
@@ -73,8 +73,8 @@ sub outage
     is api('GET', '/ping', key => 'adk_live_nobody_nothing')->{status}, 401,
         'a malformed key is still refused';
 
-    # The lease passes, in one case while the result can't be written down, in the other while the
-    # transfer still goes on.
+    # The lease ends: in one case while the result can't be written, in the other while the transfer
+    # still goes on.
     $source->release("held-$mode") if $mode eq 'fast';
     my ($worker) = worker_pids();
     my $used = processor_time($worker);
@@ -92,7 +92,7 @@ sub outage
     my $job = wait_job($shop, $held, 20);
     is $job->{status}, 'succeeded', 'the import that was under way succeeds' or diag explain $job;
     is wait_job($shop, $again->{json}{job}{id}, 20)->{status}, 'succeeded', 'so does a new one';
-    # Each of the two moves to the large ones once.
+    # Each of the two imports moves to the lane of large ones once.
     my @requests = $source->requests("held-$mode");
     is scalar(@requests), 4, 'neither was begun anew' or diag explain \@requests;
     is_deeply processes(), $before, 'no process of httpd was started or ended';
@@ -109,7 +109,7 @@ if (database() eq 'pgsql') {
     };
 }
 
-# Another program's transaction, which nobody else may write beside.
+# Another program's transaction, during which nobody else can write.
 sub lock_sqlite
 {
     my $path = MDL::Test::vars()->{db_params};

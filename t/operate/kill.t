@@ -1,4 +1,4 @@
-# kill -9 of each process of httpd: what was acknowledged is done, once.
+# kill -9 of each process of httpd: what was acknowledged is done exactly once.
 use strict;
 use warnings;
 
@@ -95,7 +95,7 @@ subtest 'children of httpd are killed under load' => sub {
 };
 
 subtest 'the background process is killed again and again under load' => sub {
-    httpd_graceful();    # so that its deaths count from one again, and it comes back at once
+    httpd_graceful();    # resets the count of its deaths, so that it is started again at once
     my $load = MDL::Load->new(key => $key, url => $small, clients => 4);
     my $worker;
     for (1 .. 2) {
@@ -119,7 +119,7 @@ subtest 'the parent is killed under load' => sub {
     wait_for(sub { ended($worker) }, 10, 'the end of the background process');
     ok ended($worker), 'the background process dies with its parent';
     diag sprintf 'it did so in %.0f ms', 1000 * (time - $began);
-    # httpd's children live on without it, and what they acknowledge counts.
+    # httpd's children survive their parent, and what they acknowledge counts.
     $load->wait_for_more(60);
     $server->kill_all;
     my $result = $load->stop;
@@ -173,7 +173,7 @@ subtest 'a worker that hangs loses its job to another node, and changes nothing 
     $server->aim;
     my $id = held_import('fenced');
     my ($hung, $next) = map { $_->aim; worker_pids() } $server, $other;
-    # Either of the two may have the job.
+    # Either background process may have the job.
     my $has = sub { scalar grep { (readlink($_) // '') =~ /$id$/ } glob "/proc/$_[0]/fd/*" };
     my ($owner) = grep { $has->($_) } $hung, $next;
     ok $owner, 'one of two nodes does the import';

@@ -1,5 +1,5 @@
-# A database that may only be read for a while, as a standby, or a file of somebody else's: what is
-# asked for meanwhile is refused, and the server holds nothing for it.
+# A database that is read-only for a while, such as a standby or a write-protected file: requests that
+# write are refused meanwhile, and leave nothing open in the server.
 use strict;
 use warnings;
 
@@ -17,7 +17,7 @@ my $file   = new_file($shop, 100_000);
 my $buy    = buy($shop, $file, limit => 1);
 my $path   = link_of($buy);
 
-# Of connections that are made from now on; the others are ended.  SQLite's end with their process.
+# For new connections; those that exist are ended.  SQLite's end with their process.
 sub make_readonly
 {
     my ($value) = @_;
@@ -35,7 +35,7 @@ sub make_readonly
     return;
 }
 
-# That the server's processes have, and are no listeners.
+# The sockets that the children of the server have open.
 sub sockets
 {
     my ($pid) = MDL::Test::slurp($server->{vars}{t_pid_file}) =~ /(\d+)/;

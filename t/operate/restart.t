@@ -1,5 +1,5 @@
-# Restarts under load: no failed request on a graceful one, no lost job, no stray process, no core
-# file, one background process, and large imports that go on where they were.
+# Restarts under load: a graceful one fails no request, no job is lost, no process or core file is left
+# over, there is one background process, and large imports go on where they were.
 use strict;
 use warnings;
 
@@ -13,7 +13,7 @@ use Time::HiRes qw(sleep time);
 
 use constant MB => 1024 * 1024;
 
-# So long a poll that a job which is picked up sooner has been announced.
+# So long a poll interval that only a wake-up can make a job begin in time.
 my $slow_poll = "DownloadsPollInterval 60\nDownloadsLeaseTime 120\n";
 my $server = MDL::Instance->new(extra => $slow_poll)->start;
 my $source = MDL::Source->new;
@@ -37,7 +37,7 @@ sub one_background_process
     return isnt $workers[0], $before // 0, 'there is one background process, and it is a new one';
 }
 
-# That each import which was acknowledged has succeeded.
+# Checks that each acknowledged import has succeeded.
 sub nothing_lost
 {
     my ($result) = @_;
@@ -135,7 +135,7 @@ subtest 'a stop does not wait for transfers' => sub {
         'six transfers under way');
     my ($worker) = worker_pids();
     my $began = time;
-    kill TERM => $worker;    # as the parent does it
+    kill TERM => $worker;    # as the parent does
     wait_for(sub { !-e "/proc/$worker/exe" }, 10, 'the end of the background process');
     my $took = time - $began;
     diag sprintf 'the background process stopped in %.0f ms', 1000 * $took;
@@ -149,7 +149,7 @@ subtest 'a stop does not wait for transfers' => sub {
         'they go on after a start';
 };
 
-# A child of prefork is ended by a signal in the middle of whatever it does.
+# prefork ends a child by a signal, whatever it is doing.
 subtest 'the MPM prefork is restarted under load' => sub {
     my $prefork = MDL::Instance->new(mpm => 'prefork')->start;
     my $load = MDL::Load->new(key => new_shop()->{token}, url => $small, clients => 6,
@@ -170,7 +170,7 @@ subtest 'the MPM prefork is restarted under load' => sub {
 
 $server->stop;
 is_deeply [ $server->processes ], [], 'no process is left';
-# MDL::TestRun finds the segmentation faults, in everybody's log: it can tell httpd's own from ours.
+# MDL::TestRun looks for segmentation faults in all logs, since it can tell httpd's own from ours.
 unlike $server->error_log, qr/exit signal (?!Segmentation)|Assertion|could not make child process/,
     'and no complaint of a process in the error log';
 done_testing;

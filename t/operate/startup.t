@@ -1,5 +1,5 @@
-# How a server starts, or does not: mistakes in its configuration, a database that is not there, a
-# background process that can't begin, each MPM.
+# How a server starts, or does not: mistakes in its configuration, a missing database, a background
+# process that can't start, each MPM.
 use strict;
 use warnings;
 
@@ -50,7 +50,7 @@ subtest 'httpd -t has nothing to say of a good configuration, and does nothing' 
 
 make_path("$folder/few-templates");
 for my $mistake (
-    # lines added, a pattern for lines left out, what is said
+    # lines added, a pattern of lines left out, the message
     [ 'DownloadsMigrate Perhaps', undef, qr/DownloadsMigrate must be On or Off, not "Perhaps"\./ ],
     [ 'DownloadsLeaseTime 1', undef,
         qr/DownloadsLeaseTime must be a whole number of seconds from 2 to 3600/ ],
@@ -146,7 +146,7 @@ subtest 'what can\'t be reached is said, and lets httpd start' => sub {
 
 # --- starts ---------------------------------------------------------------------------------------
 
-# Starts what is going to end again at once; returns what it said there and in the error log.
+# Starts a server that is going to end at once; returns its output and the error log.
 sub refused
 {
     my ($server) = @_;
@@ -209,7 +209,7 @@ subtest 'a body that does not arrive holds no connection of the database' => sub
     my $server = MDL::Instance->new(extra => "DBDMax 2\n")->start;
     my $shop   = new_shop();
     my @waiting;
-    # A key that is new to the server is looked up in the database, by each request before its body.
+    # Each request looks its key up in the database, because it is not cached yet, before its body.
     for my $token ($shop->{token}, map { MDL::Test::new_key($shop->{shop_id})->{token} } 1 .. 8) {
         my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port())
             or die "no connection: $!\n";
@@ -257,7 +257,7 @@ subtest 'a background process that can\'t begin is not started again and again' 
     $server->start;
     wait_for(sub { $server->error_log =~ /MDL0333/ }, 10, 'the parent to give it up');
     like $server->error_log, qr/MDL0326: .*storage/, 'the log says why';
-    sleep 2.5;    # httpd looks after its children each second
+    sleep 2.5;    # httpd checks its children every second
     is scalar(() = $server->error_log =~ /MDL0331/g), 1, 'it was started once';
     is_deeply [ worker_pids() ], [], 'and is gone';
     is api('GET', '/health')->{status}, 200, 'requests are served';

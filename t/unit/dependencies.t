@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What tools/dependencies does on machines that lack something, with dpkg, apt and sudo that only write
-# down how they were called; and what a build says that lacks something.
+# What tools/dependencies does on machines that lack something, with mocks of dpkg, apt and sudo that
+# only record their calls; and the message of a build that lacks something.
 use strict;
 use warnings;
 
@@ -22,7 +22,7 @@ sub write_file
     return;
 }
 
-# A machine with these programs, each with a line of shell, and what scripts need.
+# A machine with what scripts need and these programs, each of which is a line of shell.
 sub machine
 {
     my (%program) = @_;
@@ -35,7 +35,7 @@ sub machine
     return;
 }
 
-# Returns how it ended, what it said and what it called.
+# Returns the exit status, the output and the recorded calls.
 sub dependencies
 {
     unlink "$temp/calls";
@@ -80,7 +80,7 @@ machine();
 is($status, 0, 'another system than Debian is left alone');
 like($said, qr/no Debian: .*gcc/, 'and its user reads what is needed');
 
-# What a build says: the compiler, apxs, a header of httpd's.
+# A build without the compiler, apxs, or a header of httpd's.
 write_file("$temp/apxs", "#!/bin/sh\n[ \$2 != INCLUDEDIR ] || echo $temp\n");
 for my $lacking ([ 'CC=no-such-cc', 'no-such-cc' ], [ 'APXS=/no/such/apxs', '/no/such/apxs' ],
     [ "APXS=$temp/apxs", 'A header' ]) {

@@ -1,7 +1,7 @@
 #!/usr/bin/perl
-# downloadsctl as an operator and a program meet it: every command, every exit code, on SQLite and,
-# when MDL_TEST_PGSQL has libpq's parameters (tools/with-postgres), on PostgreSQL.  Started by root
-# it also shows that the command gives root up.
+# downloadsctl as operators and programs use it: every command, every exit code, on SQLite and, if
+# MDL_TEST_PGSQL has libpq's parameters (tools/with-postgres), on PostgreSQL.  Run by root, it also
+# checks that the command drops root's rights.
 #
 #   BUILD=dir    where the command and the module are (build)
 use strict;
@@ -72,7 +72,7 @@ sub run
 sub ctl  { return run('-f', $conf, @_) }
 sub json { return run('-f', $conf, '--json', @_) }
 
-# One run that must end with this code and say this on standard error, and nothing on the other.
+# Runs a command that must end with this code and write this to standard error and nothing else.
 sub refuses
 {
     my ($code, $words, @arguments) = @_;
@@ -158,7 +158,7 @@ sub check_named
     return $found // {};
 }
 
-# Runs `check` and returns its document, which has each name with what was said of it, too.
+# Runs `check` and returns its document, with the results also by name.
 sub check
 {
     my (@arguments) = @_;
@@ -167,7 +167,7 @@ sub check
     return { code => $got->{code}, %{ $got->{json} // {} } };
 }
 
-# `check` finds something with this one and says so; the others are looked at all the same.
+# Checks that `check` reports a problem with this part, and still looks at the others.
 sub check_finds
 {
     my ($name, $words, $what) = @_;

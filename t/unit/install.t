@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What `make install` puts where, what an upgrade replaces, and what `make uninstall` leaves; all in
-# a folder of its own.
+# What `make install` puts where, what an upgrade replaces, and what `make uninstall` leaves, in a
+# temporary folder.
 use strict;
 use warnings;
 
@@ -35,7 +35,7 @@ sub write_file
     return;
 }
 
-# A checkout, to be changed, and a place to install into.
+# A checkout that may be changed, and a folder to install into.
 sub fresh
 {
     ($tree, $dest) = map { tempdir(CLEANUP => 1) } 1 .. 2;
@@ -72,7 +72,7 @@ sub files
     return sort map { s/^\Q$dest\E//r } split /\n/, qx(find '$dest' -type f -o -type l);
 }
 
-# As an httpd that was built from source answers.
+# The answers of an httpd that was built from source.
 sub apxs_of_source
 {
     my %value = (

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What make run, make demo and make clean do to each other, in a checkout of their own: a kept demo
-# beside a server that runs, and nothing of both afterwards.
+# make run, make demo and make clean beside each other, in a checkout of their own: a kept demo beside a
+# running server, and nothing of either afterwards.
 #
 #   BUILD=dir    where mod_downloads.so and downloadsctl are (build)
 use strict;
@@ -17,7 +17,7 @@ chdir "$FindBin::Bin/../.." or die "chdir: $!\n";
 my $build = delete $ENV{BUILD} || 'build';
 delete @ENV{qw(INSTANCE DB KEEP MAKEFLAGS MAKELEVEL)};
 
-# Nobody but its owner may enter it: root's instance is elsewhere then.
+# A folder that only its owner may enter: root's instance then puts its data elsewhere.
 my $tree = abs_path(tempdir('mdl-instance.XXXXXX', TMPDIR => 1, CLEANUP => 1));
 make_path("$tree/build", "$tree/mod_downloads", "$tree/t/unit");
 for ("$build/mod_downloads.so", "$build/downloadsctl") {

@@ -34,8 +34,8 @@ sub remove
     return;
 }
 
-# The sweep as it is an hour after everything that was let go until now: a new background process
-# begins with it.  What it has looked at is not marked any more.
+# Sweeps as if everything had been released an hour ago: a new background process begins with a sweep,
+# which removes the mark of each blob that it has looked at.
 sub sweep
 {
     sql('UPDATE blob SET released_at = 1 WHERE released_at IS NOT NULL');
@@ -44,7 +44,7 @@ sub sweep
     return;
 }
 
-# Nobody else writes to the rows of a statement before what comes back is called: then it is done.
+# Executes a statement in a transaction that holds up other writers; returns a function that commits.
 sub hold_writes
 {
     my ($statement) = @_;

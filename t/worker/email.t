@@ -1,6 +1,5 @@
-# The delivery email on its way through mail servers that are not ours: what a real Postfix takes and
-# two parsers read is what was sent, in the shop's name and the customer's language; what comes back
-# is noted on the order.
+# The delivery email through other people's mail servers: a real Postfix accepts it, two parsers read
+# what was sent, in the shop's name and the customer's language, and a bounce is noted on the order.
 use strict;
 use warnings;
 use utf8;
@@ -29,7 +28,8 @@ system('cp', '-r', MDL::Target::top_dir() . '/conf/templates', $templates) == 0
 
 my @sinks;
 
-# Postfix's own smtp-sink, told how to answer; the port stays its own until it is stopped.
+# Starts Postfix's smtp-sink with options that say how it answers.  It keeps its port until it is
+# stopped.
 sub start_sink
 {
     my ($port, @how) = @_;
@@ -95,7 +95,7 @@ sub arrived
         20, "an email to $to; " . $postfix->tail);
 }
 
-# What both parsers read of a message, once they agree; line ends as LF.
+# A message as both parsers read it, after checking that they agree; lines end in LF.
 sub read_by_both
 {
     my ($path) = @_;
@@ -130,7 +130,7 @@ sub write_template
 
 # --- what arrives -------------------------------------------------------------------------------------
 
-# Everything that a transport could change on the way.
+# Everything that a mail server could change on the way.
 my $naughty = join "\n",
     '.', '..', '.a line with a dot', 'From the beginning', '>From', '-- ', '--=_boundary', '',
     'x' x 998, 'y' x 2999, '汉字漢字かな한글 ' x 30, '👩‍👩‍👧‍👦🎉' x 40, "tab\tand spaces   ",
@@ -313,7 +313,7 @@ subtest 'not even when it stands in the database' => sub {
     like $email->{last_error}, qr/address/, 'an address with line ends is not written to';
 };
 
-# --- what comes back ----------------------------------------------------------------------------------------
+# --- bounces ------------------------------------------------------------------------------------------------
 
 sub email_check
 {
@@ -361,7 +361,7 @@ subtest 'an address that is refused at once fails at once' => sub {
     is $email->{attempts}, 1, 'after one attempt';
 };
 
-# Messages for the box, as the mail server would deliver them; all have been read then.
+# Delivers messages to the mailbox of bounces, and waits until all have been read.
 my $put = 0;
 sub deliver
 {
@@ -467,7 +467,7 @@ $server->stop;
 configure(DownloadsMailTransport => "smtp://127.0.0.1:$direct");
 $server->start;
 
-# How smtp-sink is told to behave, what becomes of the email, and what the order says.
+# Options of smtp-sink, the final status of the email, and what the order says.
 for (
     [ 'says no to the sender',                  [ '-f', 'MAIL' ], 'failed', qr/^500 / ],
     [ 'says no to the recipient',               [ '-f', 'RCPT' ], 'failed', qr/^500 / ],

@@ -13,7 +13,7 @@ use Time::HiRes qw(time);
 
 use constant { KB => 1024, MB => 1024 * 1024 };
 
-# It looks for jobs by itself so seldom that each import here has been woken for.
+# So long a poll interval that each import here depends on a wake-up.
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsIngestMaxSize 8M
 DownloadsIngestStallTimeout 2
@@ -26,7 +26,7 @@ END
 my $shop   = new_shop();
 my $source = MDL::Source->new;
 
-# Asks for an import; returns the answer's { asset, job }.
+# Requests an import; returns the answer's { asset, job }.
 sub import_of
 {
     my ($url, %more) = @_;
@@ -36,7 +36,7 @@ sub import_of
     return $reply->{json};
 }
 
-# It takes its time, so it begins first and is looked at last.
+# This import takes long, so it begins first and is checked last.
 my $stalled = import_of($source->offer('stalled', { size => 500 * KB, hold => KB }));
 
 sub asset
@@ -55,10 +55,10 @@ sub blob_path
     return storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256";
 }
 
-# Those of imports that are under way; the stalled one's is there all the time.
+# The partial files of running imports but the stalled one.
 sub partial_files { return grep { !/$stalled->{job}{id}/ } glob storage_dir() . '/partial/*' }
 
-# An import from beginning to end; returns (job, asset).
+# Performs an import; returns (job, asset).
 sub done
 {
     my ($url, %more) = @_;
@@ -67,7 +67,7 @@ sub done
     return ($job, asset($made->{asset}{id}));
 }
 
-# That an import succeeds with these bytes.
+# Checks that an import succeeds with these bytes.
 sub succeeds
 {
     my ($what, $url, $sha256, $size, %more) = @_;
@@ -84,7 +84,7 @@ sub succeeds
     };
 }
 
-# That an import fails with this code after so many attempts.
+# Checks that an import fails with this code after so many attempts.
 sub fails
 {
     my ($what, $url, $code, $attempts, %more) = @_;
@@ -203,7 +203,8 @@ subtest 'attempts are further and further apart' => sub {
 
 # --- bodies ---------------------------------------------------------------------------------------
 
-# More than 1 MB is asked for twice: the first answer only shows that it belongs to the large ones.
+# More than 1 MB is requested twice: the first answer only shows that the import belongs to the lane of
+# large ones.
 subtest 'a transfer that is cut goes on where it was cut' => sub {
     my $url = $source->offer('cut', { size => 3 * MB, etag => '"one"', cut => 2 * MB },
         {}, { cut => undef });
@@ -315,8 +316,8 @@ subtest 'a transfer that stalls is given up' => sub {
 
 # --- addresses ------------------------------------------------------------------------------------
 
-# The machine's own name usually leads to another address than 127.0.0.1; if not, the source can be
-# on ::1, which that name then does not lead to.
+# The machine's own name usually resolves to another address than 127.0.0.1; otherwise the source is on
+# ::1, to which that name then does not resolve.
 sub addresses_of
 {
     my ($error, @found) = getaddrinfo(shift, '', { socktype => SOCK_STREAM });

@@ -13,7 +13,7 @@ use Time::HiRes qw(time);
 
 use constant { KB => 1024, MB => 1024 * 1024 };
 
-# It looks for jobs by itself so seldom that what happens here at once has been woken for.
+# So long a poll interval that what happens at once here depends on a wake-up.
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsPollInterval 25
 DownloadsRetryDelay 3600000
@@ -44,7 +44,7 @@ sub wait_no_partial
     return ok(wait_for(sub { !partial_files() }, 2, 'the partial file to go'), "$name: no partial file is left");
 }
 
-# An import of so many bytes that stops after a part of them until it is released.
+# An import of so many bytes that stops after a part of them, until the source is released.
 sub held_import
 {
     my ($name, $size, $hold) = @_;
@@ -111,7 +111,7 @@ subtest 'an import that is cancelled and tried again at once begins anew' => sub
     my $made = held_import('at-once', 3 * MB, 2 * MB);
     my $old  = () = $source->requests('at-once');
     my ($worker) = worker_pids();
-    kill STOP => $worker;    # so that it sees both together
+    kill STOP => $worker;    # so that it finds both at once
     for (1 .. 3) {
         is(cancel($made->{job}{id})->{status}, 200, 'cancelled');
         is(retry($made->{job}{id})->{status},  202, 'and tried again');
@@ -228,7 +228,7 @@ my $replay = retry($broken->{job}{id}, idem => $idem);
 is($replay->{body}, $second->{body}, 'asked with the same key: the same answer');
 is($replay->{headers}{'idempotent-replayed'}, 'true', 'which says that it is a replay');
 
-# A version leaves the asset as it is, cancelled too; and one job at a time fills an asset.
+# A cancelled version leaves the asset as it was; an asset gets bytes from one job at a time.
 my $ready   = asset($done->{asset}{id});
 my $version = sub {
     my ($url) = @_;

@@ -1,5 +1,5 @@
-# The delivery email (contract, section 10): what it is like when another program reads it, and how
-# it gets to an SMTP server that accepts, refuses, hesitates, hangs or is not there.
+# The delivery email (contract, section 10): its content as another program reads it, and its way to an
+# SMTP server that accepts, refuses, hesitates, hangs or is not there.
 use strict;
 use warnings;
 use utf8;
@@ -68,7 +68,7 @@ subtest 'one order has one email' => sub {
     wait_email($shop, $order, sub { $_[0]{status} eq 'sent' });
     my $reply = assign($shop, $order, [ $shop->{product} ], send_email => $true);
     is $reply->{status}, 200, 'the same is assigned again';
-    # One that was asked for later would have been sent before this one.
+    # A second email of the first order would have been sent before this one.
     my $later = order_for($shop, 'later@buyer.example');
     wait_email($shop, $later, sub { $_[0]{status} eq 'sent' });
     is scalar(mails('once@buyer.example')), 1, 'and no second email is sent';
@@ -92,7 +92,7 @@ $server->stop;
 
 # --- SMTP -----------------------------------------------------------------------------------------
 
-# A port of the test's own, on which a server is or is not.
+# A port of the test's own, where an SMTP server runs at times.
 my $reserved = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
     or die "no port: $!";
 my $smtp_port = $reserved->sockport;
@@ -107,7 +107,7 @@ make_path($folder);
 system('openssl req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost'
     . " -keyout $folder/key.pem -out $folder/cert.pem 2>/dev/null") == 0 or die "openssl failed\n";
 
-# Starts the SMTP server; it ends when what is returned is closed.
+# Starts the SMTP server; it ends when the returned handle is closed.
 sub start_peer
 {
     my $script = MDL::Target::top_dir() . '/t/lib/smtp_peer.py';
@@ -254,7 +254,7 @@ subtest 'a server that says nothing does not hold up a stop' => sub {
     stop_peer($peer);
 };
 
-# A mock, for no real server can be had to fall silent there: takes a message and answers nothing.
+# A mock that takes a message and never answers: no real server can be made to fall silent there.
 subtest 'a background process that dies before the answer sends the same message again' => sub {
     my $mock = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $smtp_port, Listen => 5,
         ReuseAddr => 1) or die "port $smtp_port: $!";
@@ -286,7 +286,7 @@ subtest 'a background process that dies before the answer sends the same message
     close $_ for $first, $second, $mock;
 };
 
-# As in the moment in which the fraud check holds an order: its email's job is on its way already.
+# The fraud check holds an order while its email's job is already running.
 sub hold
 {
     my ($order) = @_;

@@ -36,7 +36,7 @@ my $count = 0;
 
 sub offer { my (%answer) = @_; return $source->offer('file-' . ++$count, { version => $count, %answer }) }
 
-# An import, or a version, to its end; returns its asset.
+# Performs an import, or adds a version, which must succeed; returns its asset.
 sub fits
 {
     my ($name, $path, %answer) = @_;
@@ -82,7 +82,7 @@ is(stored_bytes(), 70 * KB, 'what it takes less is free again');
 fits('a larger version that fits', "/assets/$first/versions", size => 40 * KB, length => 'chunked');
 is(stored_bytes(), 100 * KB, 'until it is taken again');
 
-# As when an operator has lowered the quota.
+# As if an operator had lowered the quota.
 sql("UPDATE shop SET bytes_stored = bytes_stored + 50000 WHERE id = $shop->{shop_id}");
 fits('a shop beyond its quota: a version of the same size', "/assets/$first/versions", size => 40 * KB);
 fails('a shop beyond its quota: one byte more', "/assets/$first/versions", size => 40 * KB + 1);
@@ -91,7 +91,7 @@ sql("UPDATE shop SET bytes_stored = bytes_stored - 50000 WHERE id = $shop->{shop
 is(api('DELETE', "/assets/$second", key => $key)->{status}, 204, 'an asset is deleted');
 is(stored_bytes(), 40 * KB, 'what it took is free again');
 
-# Both were let through when they began, for each would fit.
+# Both were admitted at the beginning, because each would fit.
 my @made = map { job_of('/assets', offer(size => 40 * KB, hold => KB, etag => '"x"')) } 1, 2;
 for my $made (@made) {
     wait_for(sub { api('GET', "/jobs/$made->{job}{id}", key => $key)->{json}{progress}{bytes_received} },

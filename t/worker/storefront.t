@@ -1,6 +1,5 @@
-# The look-up at a shop's storefront: when it is asked and when not, what its answer does to the
-# order and its email, and what becomes of answers that are none.  The storefront is a mock, see
-# MDL::Storefront.
+# The look-up at a shop's storefront: when it is asked and when not, what its answer does to the order
+# and its email, and how invalid answers are treated.  The storefront is a mock (MDL::Storefront).
 use strict;
 use warnings;
 use utf8;

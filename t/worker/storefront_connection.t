@@ -1,5 +1,5 @@
 # A shop's connection to its storefront: how the operator makes and ends it, that its token is sealed,
-# and whom the service calls by it.
+# and which host the service calls.
 use strict;
 use warnings;
 

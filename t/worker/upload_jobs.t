@@ -1,5 +1,5 @@
-# What the background process and the quota have to do with uploads: the hashing of large ones beside
-# imports, over restarts and kills, cancelled; and how many bytes a shop may have.
+# Uploads in the background process: large ones are hashed while imports run, across restarts and kills,
+# or are cancelled; and the quota of a shop.
 use strict;
 use warnings;
 
@@ -84,7 +84,7 @@ $server = MDL::Instance->new(extra => "DownloadsUploadMaxSize 4G\nDownloadsLease
 $server->start;
 $shop = new_shop();
 
-# Two GiB of nothing take a while to be hashed, but no time to be sent.
+# Two GiB of zeros take a while to hash, but no time to send.
 sub large
 {
     my $upload = begin_upload($shop, size => LARGE);
