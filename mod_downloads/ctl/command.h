@@ -11,6 +11,7 @@
 #include "base/crypto.h"
 #include "core/problem.h"
 #include "core/settings/settings.h"
+#include "core/shop/risk.h"
 #include "ctl/httpd.h"
 #include "ctl/printer.h"
 #include "db/db.h"
@@ -60,8 +61,8 @@ typedef struct {
     apr_int64_t expires_s;
     const char *sender_name;
     const char *reply_to;
-    int mail_delay; /* minutes; -1 when not given */
-    const char *hold_at;
+    int mail_delay;     /* minutes; -1 when not given */
+    mdl_risk_t hold_at; /* MDL_RISK_NONE when not given */
     const char *storefront;
     const char *storefront_token;
 } mdl_ctl_t;

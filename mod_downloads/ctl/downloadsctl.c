@@ -10,6 +10,7 @@
 #include <apr_strings.h>
 
 #include "base/log.h"
+#include "base/names.h"
 #include "base/text/utf8.h"
 #include "base/version.h"
 #include "core/shop/key.h"
@@ -225,7 +226,7 @@ static int read_token(mdl_ctl_t *ctl, const char *path)
 /* Takes one option of shop set. */
 static int take_set(mdl_ctl_t *ctl, int letter, const char *value)
 {
-    static const char *const levels[] = {"medium", "high", NULL};
+    int level;
 
     switch (letter) {
     case LETTER_NAME:
@@ -247,10 +248,12 @@ static int take_set(mdl_ctl_t *ctl, int letter, const char *value)
     case LETTER_STOREFRONT_TOKEN:
         return read_token(ctl, value);
     default:
-        ctl->hold_at = value;
-        return is_one_of(value, levels)
-                   ? MDL_EXIT_DONE
-                   : ctl_misused(ctl, "--hold-at is medium or high, not \"%s\".", value);
+        level = mdl_names_find(mdl_risk_names, value);
+        if (level < MDL_RISK_MEDIUM) {
+            return ctl_misused(ctl, "--hold-at is medium or high, not \"%s\".", value);
+        }
+        ctl->hold_at = (mdl_risk_t)level;
+        return MDL_EXIT_DONE;
     }
 }
 

@@ -14,7 +14,7 @@ static const mdl_field_t fields[] = {
     {"sender_name", MDL_FIELD_TEXT, offsetof(mdl_shop_t, sender_name), 0, NULL},
     {"reply_to", MDL_FIELD_TEXT, offsetof(mdl_shop_t, reply_to), 0, NULL},
     {"mail_delay", MDL_FIELD_INT, offsetof(mdl_shop_t, mail_delay), 0, NULL},
-    {"hold_at", MDL_FIELD_TEXT, offsetof(mdl_shop_t, hold_at), 0, NULL},
+    {"hold_at", MDL_FIELD_ENUM, offsetof(mdl_shop_t, hold_at), 0, mdl_risk_names},
     {"storefront_url", MDL_FIELD_TEXT, offsetof(mdl_shop_t, storefront_url), 1, NULL},
     {0},
 };
@@ -138,7 +138,7 @@ int mdl_ctl_shop_set(mdl_ctl_t *ctl)
                        set.shop->reply_to != NULL ? set.shop->reply_to
                        : set.shop->email != NULL  ? set.shop->email
                                                   : "nobody",
-                       set.shop->mail_delay, set.shop->hold_at,
+                       set.shop->mail_delay, mdl_risk_names[set.shop->hold_at],
                        set.shop->storefront_url != NULL ? "its storefront is " : "no storefront",
                        set.shop->storefront_url != NULL ? set.shop->storefront_url : "");
     return MDL_EXIT_DONE;

@@ -6,18 +6,13 @@
 #include <apr_time.h>
 
 #include "base/text/json.h"
+#include "core/catalog/license.h"
 #include "core/order/email.h"
 #include "core/order/event.h"
 #include "core/order/state.h"
-#include "core/catalog/license.h"
+#include "core/shop/risk.h"
 
 #define REVOKED_MEDIUM 1
-
-const char *const mdl_risk_names[] = {[MDL_RISK_NONE] = "none",
-                                      [MDL_RISK_LOW] = "low",
-                                      [MDL_RISK_MEDIUM] = "medium",
-                                      [MDL_RISK_HIGH] = "high",
-                                      NULL};
 
 /* An order and all that a check looks at. */
 typedef struct {

@@ -28,9 +28,6 @@
 #include "core/settings/settings.h"
 #include "db/db.h"
 
-typedef enum { MDL_RISK_NONE, MDL_RISK_LOW, MDL_RISK_MEDIUM, MDL_RISK_HIGH } mdl_risk_t;
-extern const char *const mdl_risk_names[];
-
 /** What a check goes by; serves every thread, and processes that are forked later. */
 typedef struct {
     const mdl_settings_t *settings;

@@ -90,8 +90,8 @@ static apr_status_t lookup_keep(mdl_db_t *db, const mdl_lookup_t *lookup,
     }
     return rv == APR_SUCCESS
                ? mdl_db_exec(db, MDL_Q_ORDER_SET_STOREFRONT, NULL, p,
-                             MDL_ARGS(mdl_text(found->risk), mdl_text(found->client_ip),
-                                      mdl_int(lookup->order_id)))
+                             MDL_ARGS(mdl_text(found->rated ? mdl_risk_names[found->risk] : NULL),
+                                      mdl_text(found->client_ip), mdl_int(lookup->order_id)))
                : rv;
 }
 

@@ -7,9 +7,9 @@
 #include "core/catalog/mapping.h"
 #include "core/list_page.h"
 #include "core/order/email.h"
-#include "core/order/fraud.h"
 #include "core/order/state.h"
 #include "core/problem.h"
+#include "core/shop/risk.h"
 #include "db/db.h"
 
 typedef struct {

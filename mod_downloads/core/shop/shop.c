@@ -26,7 +26,7 @@ static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
     shop->sender_name = mdl_rows_text(row, 6);
     shop->reply_to = mdl_rows_text(row, 7);
     shop->mail_delay = (int)mdl_rows_int(row, 8);
-    shop->hold_at = mdl_rows_text(row, 9);
+    shop->hold_at = mdl_rows_enum(row, 9, mdl_risk_names);
     shop->storefront_url = mdl_rows_text(row, 10);
     return shop;
 }
@@ -169,11 +169,11 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
     shop->sender_name = shop_changed_text(shop->sender_name, set->sender_name);
     shop->reply_to = shop_changed_text(shop->reply_to, set->reply_to);
     shop->mail_delay = set->mail_delay >= 0 ? set->mail_delay : shop->mail_delay;
-    shop->hold_at = set->hold_at != NULL ? set->hold_at : shop->hold_at;
+    shop->hold_at = set->hold_at != MDL_RISK_NONE ? set->hold_at : shop->hold_at;
     return mdl_db_exec(db, MDL_Q_SHOP_SET, NULL, p,
                        MDL_ARGS(mdl_text(shop->name), mdl_text(shop->email),
                                 mdl_text(shop->sender_name), mdl_text(shop->reply_to),
-                                mdl_int(shop->mail_delay), mdl_text(shop->hold_at),
+                                mdl_int(shop->mail_delay), mdl_text(mdl_risk_names[shop->hold_at]),
                                 mdl_int(apr_time_now()), mdl_int(shop->id)));
 }
 

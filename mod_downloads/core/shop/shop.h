@@ -5,6 +5,7 @@
 #define MDL_CORE_SHOP_SHOP_H
 
 #include "core/problem.h"
+#include "core/shop/risk.h"
 #include "core/shop/storefront.h"
 #include "db/db.h"
 
@@ -25,7 +26,7 @@ typedef struct {
     const char *sender_name;    /* of its emails; NULL: name */
     const char *reply_to;       /* in them and on the page, in place of email; NULL: email */
     int mail_delay;             /* minutes between an order and its email */
-    const char *hold_at;        /* the level at which the fraud check holds: "medium", "high" */
+    mdl_risk_t hold_at;         /* the level at which the fraud check holds: medium or high */
     const char *storefront_url; /* NULL: there is no connection */
 } mdl_shop_t;
 
@@ -53,8 +54,8 @@ typedef struct {
     const char *email; /* "" clears it, as the next two */
     const char *sender_name;
     const char *reply_to;
-    int mail_delay; /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */
-    const char *hold_at;
+    int mail_delay;     /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */
+    mdl_risk_t hold_at; /* MDL_RISK_NONE keeps it */
     mdl_storefront_set_t storefront;
     mdl_shop_t *shop; /* out */
     mdl_problem_t *problem;

@@ -9,6 +9,7 @@
 #include "base/http/post.h"
 #include "core/problem.h"
 #include "core/settings/settings.h"
+#include "core/shop/risk.h"
 #include "db/db.h"
 
 /* A version is served for a year; from then on the oldest that is served answers for it. */
@@ -53,8 +54,9 @@ typedef struct {
     const char *first_name;
     const char *last_name;
     const char *locale;
-    const char *risk;      /* "none", "low", "medium", "high" */
     const char *client_ip; /* as mdl_address_text writes it */
+    int rated;             /* whether it knows the order's risk */
+    mdl_risk_t risk;
 } mdl_storefront_found_t;
 
 typedef enum {

@@ -10,6 +10,7 @@
 #include "base/http/address.h"
 #include "base/text/json.h"
 #include "base/mail/mime.h"
+#include "base/names.h"
 #include "base/text/utf8.h"
 #include "core/shop/storefront.h"
 
@@ -216,12 +217,13 @@ static int storefront_response_read_customer(mdl_storefront_found_t *found,
 static int storefront_response_read_risk(mdl_storefront_found_t *found, const mdl_json_t *risk,
                                          int *pending)
 {
-    static const struct {
-        const char *name;
-        const char *level;
-    } levels[] = {{"NONE", "none"}, {"LOW", "low"}, {"MEDIUM", "medium"}, {"HIGH", "high"}};
+    static const char *const levels[] = {[MDL_RISK_NONE] = "NONE",
+                                         [MDL_RISK_LOW] = "LOW",
+                                         [MDL_RISK_MEDIUM] = "MEDIUM",
+                                         [MDL_RISK_HIGH] = "HIGH",
+                                         NULL};
     const mdl_json_t *assessments = mdl_json_member(risk, "assessments");
-    int worst = 0;
+    int worst = MDL_RISK_NONE;
 
     if (mdl_json_type(assessments) != MDL_JSON_ARRAY) {
         return 0;
@@ -229,19 +231,17 @@ static int storefront_response_read_risk(mdl_storefront_found_t *found, const md
     for (apr_size_t i = 0; i < mdl_json_length(assessments); i++) {
         const char *name = mdl_json_string(
             mdl_json_member(mdl_json_element(assessments, i), "riskLevel"));
-        int level = 3;
+        int level = mdl_names_find(levels, name);
 
-        while (level >= 0 && !storefront_response_is(name, levels[level].name)) {
-            level--;
-        }
         if (level < 0 && !storefront_response_is(name, "PENDING")) {
             return 0;
         }
         *pending |= level < 0;
         worst = level > worst ? level : worst;
     }
-    *pending &= worst < 3; /* it can't become worse */
-    found->risk = *pending ? NULL : levels[worst].level;
+    *pending &= worst < MDL_RISK_HIGH; /* it can't become worse */
+    found->rated = !*pending;
+    found->risk = (mdl_risk_t)worst;
     return 1;
 }
 
