@@ -7,10 +7,10 @@ Prints the ports of four listeners on 127.0.0.1, in one line, and ends when its 
   clear     AUTH without TLS, and no STARTTLS
   starttls  STARTTLS, and AUTH after it is required
   smtps     TLS from the start, AUTH is required
-The user is "shop", the password "secret".  A message that was accepted is FOLDER/<n>.eml, n from 1;
+The user is "shop", the password "secret".  An accepted message is FOLDER/<n>.eml, n from 1;
 FOLDER/log gets a line for each login and each message.  The recipient's local part chooses the
-answer: rcpt<code> is refused at RCPT, data<code> after the message, once<code> at the first RCPT of
-all alone.
+answer: rcpt<code> is refused at RCPT, data<code> after the message, once<code> only at the very
+first RCPT.
 """
 import asyncio
 import os

@@ -1,4 +1,4 @@
-# Buyers of files: an order with one file, its links, and what the service says it has cost.
+# Purchases of one file: the order, its links, and what the service says it has cost.
 #
 #   my $file = new_file($shop, 8 * MB);
 #   my $buy  = buy($shop, $file, limit => 1);
@@ -27,8 +27,8 @@ sub random_bytes
     return $bytes;
 }
 
-# An asset of so many random bytes, or of these; returns { id, size, sha256, etag, bytes, path }, the
-# last a copy on disk.
+# An asset of so many random bytes, or of the given ones; returns { id, size, sha256, etag, bytes,
+# path }, where path is a copy on disk.
 sub new_file
 {
     my ($shop, $size, %more) = @_;
@@ -124,7 +124,7 @@ sub settled
     return $account;
 }
 
-# The number of downloads left, as the customer's page has it.
+# The number of downloads left, as the customer's page shows it.
 sub left
 {
     my ($buy) = @_;

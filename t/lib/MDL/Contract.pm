@@ -1,5 +1,5 @@
-# The wire contract as assertions.  Shapes are compared as complete sets of members, so that one that
-# is missing fails as well as one that is too many.
+# The wire contract as assertions.  Shapes are complete sets of members: a missing member is a failure,
+# and so is an extra one.
 #
 #   is_answer($reply, 202, 'an import is accepted');
 #   is_shape($reply->{json}{asset}, 'asset', 'the asset in the answer');
@@ -23,7 +23,7 @@ our @EXPORT = qw(
 
 # --- shapes ----------------------------------------------------------------------------------------
 
-# A type's name, "?" behind it where null is allowed; { … } an object, [ type ] a list of them.
+# A type is a name, with "?" behind it if null is allowed, { … } for an object, or [ type ] for a list.
 my $TIME = 'time';
 my %SHAPES = (
     job => {
@@ -210,7 +210,7 @@ my %SHAPES = (
     assignments => { data => ['assignment'], has_more => 'bool', next_cursor => 'text?' },
     orders      => { data => ['order'], has_more => 'bool', next_cursor => 'text?' },
 );
-# As GET /orders/{id} answers it.
+# The answer of GET /orders/{id}.
 $SHAPES{whole_order} = { %{ $SHAPES{order} }, events => ['event'], downloads => ['download'] };
 
 my %PATTERNS = (
@@ -227,7 +227,7 @@ my %PATTERNS = (
     text    => qr/./s,
 );
 
-# Whether JSON had a number here, however the value was used since.
+# Whether the value was a number in the JSON.
 sub is_number
 {
     my ($value) = @_;
@@ -305,7 +305,7 @@ sub shown
         '', substr $reply->{body}, 0, 2000;
 }
 
-# An answer of that status, in JSON, with the headers that are always sent.
+# Checks that an answer has that status, is JSON, and has the headers that are always sent.
 sub is_answer
 {
     my ($reply, $status, $name) = @_;
@@ -322,7 +322,7 @@ sub pointers
     return join ' ', sort map { $_->{pointer} } @{ $reply->{json}{error}{details} // [] };
 }
 
-# The error envelope, complete; @pointers are all that details lists, in any order.
+# Checks the complete error envelope; @pointers are all pointers in its details, in any order.
 sub is_error
 {
     my ($reply, $status, $code, $name, @pointers) = @_;
@@ -352,7 +352,7 @@ my @TABLES = qw(asset job mapping mapping_variant mapping_file customer orders a
     license_key_tag license_key license_claim
     category pack pack_file link mapping_pack mapping_link mapping_license_key_tag);
 
-# How many rows each table has, but for old idempotency keys, which are removed at any time.
+# The number of rows in each table, without expired idempotency keys, which may be removed at any time.
 sub stored
 {
     my %only = (idempotency => sprintf 'WHERE created_at > %d000000', time - 86_000);
@@ -363,10 +363,10 @@ sub stored
 
 my $before;
 
-# From here on nothing is to be stored; see refused.
+# From here on nothing may be stored; refused() checks that.
 sub unstored { $before = stored(); return }
 
-# The request is refused with that error, and left nothing behind since unstored() was called.
+# Checks that a request is refused with that error, and that nothing was stored since unstored().
 sub refused
 {
     my ($reply, $status, $code, $name, @pointers) = @_;
@@ -375,11 +375,11 @@ sub refused
         && is(stored(), $before, "$name: nothing is stored");
 }
 
-# --- things that suites need ------------------------------------------------------------------------
+# --- entities ---------------------------------------------------------------------------------------
 
 my $number = 1000;
 
-# Ids of the storefront that this file has not used yet.
+# A storefront's id that this suite has not used yet.
 sub digits  { return '' . ++$number }
 sub product { return 'gid://storefront/Product/' . digits() }
 sub variant { return 'gid://storefront/ProductVariant/' . digits() }
@@ -392,7 +392,7 @@ sub import_of
     return api('POST', '/assets', key => $shop->{token}, json => { source_url => $url, %members });
 }
 
-# An asset that is ready: { id, filename, size, sha256 }; name is that of its source.
+# A ready asset: { id, filename, size, sha256 }; name is that of its source.
 sub ready_asset
 {
     my ($shop, $name, $bytes, %members) = @_;
@@ -419,7 +419,7 @@ sub mapping_of
     return $reply->{json}{mapping};
 }
 
-# Assigns products to an order; a product is its gid, or an item.
+# Assigns products to an order; a product is its gid, or an item of the request.
 sub assign
 {
     my ($shop, $order, $products, %members) = @_;
@@ -429,7 +429,7 @@ sub assign
         json => { storefront_customer_id => '77', items => \@items, %members });
 }
 
-# Has the fraud check hold an order, for a risk that no storefront need tell here.
+# Has the fraud check hold an order because of its risk, without a storefront.
 sub held_by_check
 {
     my ($shop, $id) = @_;

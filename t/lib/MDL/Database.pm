@@ -1,4 +1,4 @@
-# The database of the server that the helpers mean, behind the server's back.
+# Direct access to the database of the current server (MDL::Target).
 package MDL::Database;
 
 use strict;
@@ -10,7 +10,7 @@ use MDL::Target qw(:DEFAULT vars top_dir);
 
 our @EXPORT = qw(sql stop_database start_database);
 
-# PostgreSQL's own program: the psql of Debian is a script around it that takes ten times as long.
+# PostgreSQL's own program: Debian's psql is a script around it that takes ten times as long.
 my $psql;
 
 sub psql
@@ -19,8 +19,7 @@ sub psql
     return $psql;
 }
 
-# Asks the database; returns rows of columns as text.  For looking, and for states that no request
-# brings about.
+# Executes SQL; returns rows of columns as text.  For checks, and for states that no request can cause.
 sub sql
 {
     my ($query) = @_;
@@ -35,7 +34,7 @@ sub sql
     return @rows;
 }
 
-# The cluster of a server that was made with one of its own (MDL::Instance).
+# Controls the cluster of a server that has its own (option cluster of MDL::Instance).
 sub postgres
 {
     my ($command, @more) = @_;

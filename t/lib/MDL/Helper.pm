@@ -1,9 +1,9 @@
-# A process beside the test that ends when nobody holds the pipe to it any more, however that happens.
+# A process beside the test that ends when the pipe to it is closed, and so with the test at the latest.
 #
 #   my $self = $class->begin(sub { my ($self, $watch) = @_; … }, %members);    # returns when $watch does
 #   $self->stop;
 #
-# A kind that starts a program instead of a fork of the test sets owner, pid and hold by itself.
+# A subclass that starts a program instead of forking the test sets owner, pid and hold itself.
 package MDL::Helper;
 
 use strict;
@@ -26,7 +26,7 @@ sub begin
     return $self;
 }
 
-# Whether it was there to be stopped.
+# Stops the process; returns whether there was one.
 sub stop
 {
     my ($self) = @_;

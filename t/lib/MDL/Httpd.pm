@@ -1,4 +1,4 @@
-# The processes of the server that the helpers mean: signals, restarts, who they are.
+# The processes of the current server (MDL::Target): signals, restarts, pids.
 package MDL::Httpd;
 
 use strict;
@@ -26,7 +26,7 @@ sub httpd_signal
 
 sub health { return HTTP::Tiny->new(timeout => 30)->get(base_url() . '/health')->{status} }
 
-# Signals httpd and waits until it has taken its configuration up again and answers.
+# Signals httpd, and waits until it has read its configuration again and answers.
 sub restart_by
 {
     my ($signal, $what) = @_;
@@ -40,8 +40,8 @@ sub restart_by
 sub httpd_graceful { return restart_by('USR1', 'a graceful restart') }
 sub httpd_restart  { return restart_by('HUP',  'a restart') }
 
-# httpd's children, as (those that serve requests, the background process): the latter has closed
-# the listening socket.
+# httpd's children, as (those that serve requests, the background process).  The background process is
+# the one that has closed the listening socket.
 sub children
 {
     my $parent = httpd_pid() // return ([], []);

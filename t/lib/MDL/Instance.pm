@@ -1,15 +1,15 @@
-# An httpd of a suite's own, with a database of its own: Apache::Test's server of this run once more,
-# from the same templates of t/conf, on another port and with folders of its own.
+# An httpd of a suite's own with a database of its own, made from the same templates of t/conf as
+# Apache::Test's server of this run, on another port and with its own folders.
 #
 #   my $server = MDL::Instance->new(extra => "DownloadsLeaseTime 3\n");
-#   $server->start;     # from here on api(), new_shop(), wait_job() … mean this server
+#   $server->start;     # from here on api(), new_shop(), wait_job() … use this server
 #
 # Options:
-#   extra    lines behind t/conf/extra.conf.in: of a directive the last line counts
+#   extra    lines behind t/conf/extra.conf.in; the last line of a directive counts
 #   without  a pattern: lines of that file to leave out
 #   mpm      event, worker or prefork (that of the run)
-#   cluster  1: where the database is PostgreSQL, one that nobody else has and that may be stopped
-#   modules  [ names ] of httpd's modules that it loads besides
+#   cluster  1: on PostgreSQL, a cluster of its own, which may be stopped
+#   modules  [ names ] of further modules of httpd
 #   tls      1: listens for TLS too, on tls_port(), and speaks HTTP/2 on both ports
 # It ends with the test at the latest.
 package MDL::Instance;
@@ -102,7 +102,7 @@ sub make_certificate
     return;
 }
 
-# Writes the configuration; with new options to change it.
+# Writes the configuration, with changed options if any are given.
 sub configure
 {
     my ($self, %opt) = @_;
@@ -154,7 +154,7 @@ sub write_file
     return;
 }
 
-# Runs httpd with this configuration; returns (exit code, what it said).
+# Runs httpd with this configuration; returns (exit code, output).
 sub httpd
 {
     my ($self, @arguments) = @_;
@@ -173,7 +173,7 @@ sub httpd
     return ($? >> 8, slurp($said));
 }
 
-# Makes the helpers of MDL::Test mean this server.
+# Makes this server the current one, which the helpers of MDL::Test use.
 sub aim
 {
     my ($self) = @_;
@@ -181,7 +181,7 @@ sub aim
     return $self;
 }
 
-# Starts it, and waits until it answers; with any => 1 whatever the answer is.
+# Starts httpd, and waits until it is healthy; any => 1 accepts any answer.
 sub start
 {
     my ($self, %opt) = @_;
@@ -202,7 +202,7 @@ sub start
     return $self;
 }
 
-# The parent's pid, or nothing when it does not run.
+# The parent's pid, or nothing if it does not run.
 sub pid
 {
     my ($self) = @_;
@@ -210,7 +210,7 @@ sub pid
     return (grep { $_ == $pid } $self->processes) ? $pid : undef;
 }
 
-# Every process of it, whoever its parent is by now.
+# All its processes, even if their parent has gone.
 sub processes
 {
     my ($self) = @_;
@@ -222,7 +222,7 @@ sub processes
     return @found;
 }
 
-# Stops it as httpd -k stop does; returns the seconds until the last of its processes was gone.
+# Stops httpd as httpd -k stop does; returns the seconds until its last process had ended.
 sub stop
 {
     my ($self) = @_;
@@ -233,7 +233,7 @@ sub stop
     return time - $began;
 }
 
-# Ends whatever is left of it by SIGKILL.
+# Kills all its processes by SIGKILL.
 sub kill_all
 {
     my ($self) = @_;
@@ -242,7 +242,7 @@ sub kill_all
         kill KILL => @left;
         sleep 0.02;
     }
-    # A parent that nobody has reaped yet looks to httpd as if it was running.
+    # To httpd a zombie parent looks as if it were running.
     unlink $self->{vars}{t_pid_file};
     return;
 }

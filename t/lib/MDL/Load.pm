@@ -1,14 +1,14 @@
-# Clients that ask for imports and ping as long as they are let, while a suite restarts or kills the
-# server below them.
+# Clients that request imports and ping until they are stopped, while a suite restarts or kills the
+# server.
 #
 #   my $load = MDL::Load->new(key => $key, url => $url, clients => 4, keep_alive => 2);
 #   $load->wait_for_more(20);    # acknowledged imports
 #   my $result = $load->stop;    # { jobs => [ ids ], requests, retried, failures => [ … ] }
 #
-# Every second request is a POST with a key of its own.  Of the clients, keep_alive use a connection
-# as long as it lasts.  Such a client meets a server that closes an idle connection at the moment it
-# sends: it then does what RFC 9112 section 9.3.1 tells it to, and asks again on a new one; that is
-# counted in retried.  Whatever else is not 200 or 202 is a failure.
+# Every second request is a POST with an Idempotency-Key of its own.  So many of the clients as
+# keep_alive says keep their connection.  If the server closes an idle connection at the moment such a
+# client sends, the client repeats the request on a new one, as RFC 9112 section 9.3.1 allows; that is
+# counted in retried.  Any other result than 200 or 202 is a failure.
 package MDL::Load;
 
 use strict;
@@ -21,7 +21,7 @@ use Time::HiRes qw(sleep time);
 
 use MDL::Test ();
 
-use constant PAUSE => 0.004;    # of each client, for two cores do everything here
+use constant PAUSE => 0.004;    # seconds between a client's requests, since two cores do everything
 
 my $count = 0;
 
@@ -40,7 +40,7 @@ sub new
         }
         push @{ $self->{pids} }, $pid;
     }
-    $self->{hold} = $hold;    # closed, by stop or by our end, it ends them
+    $self->{hold} = $hold;    # the clients end when it is closed, by stop or by the end of the test
     return $self;
 }
 
@@ -119,7 +119,7 @@ sub stop
     return $self->result;
 }
 
-# Waits until none of these jobs is open; returns those that did not succeed.
+# Waits until all these jobs have ended; returns those that did not succeed.
 sub lost
 {
     my ($jobs, $seconds) = @_;

@@ -1,5 +1,5 @@
-# What the suites of the look-up at a storefront share: a server, the mock of a storefront beside it
-# (MDL::Storefront), shops that are connected to it, and their orders.
+# What the suites of the look-up share: a server, the mock of a storefront (MDL::Storefront), shops that
+# are connected to it, and their orders.
 #
 #   my ($server, $storefront) = start_lookups();
 #   my $shop = shop_with_product();
@@ -26,7 +26,7 @@ our @EXPORT = qw(start_lookups end_lookups connect_shop shop_with_product number
 
 my ($server, $storefront);
 
-# A server that is quick to try again, and what it looks up at.
+# Starts a server with short retries, and the storefront that it asks.
 sub start_lookups
 {
     binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
@@ -50,7 +50,7 @@ sub connect_shop
     return $shop;
 }
 
-# A shop with a product; connected unless url => undef.
+# A shop with a product, connected to the storefront unless url => undef.
 sub shop_with_product
 {
     my (%opt) = (url => $storefront->url, @_);
@@ -112,7 +112,7 @@ sub wait_email
     return $email;
 }
 
-# Looks for what must not be written down anywhere, stops the server and ends the suite.
+# Checks that no secret was written down anywhere, stops the server and ends the suite.
 sub end_lookups
 {
     subtest 'no token is anywhere' => sub {

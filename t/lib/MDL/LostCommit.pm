@@ -1,10 +1,10 @@
-# A way to the PostgreSQL of a suite that once loses the answer to a COMMIT: what was asked for is done,
-# and who asked for it can't know.
+# A relay to a suite's PostgreSQL that loses the answer to one COMMIT: the transaction is committed, and
+# its client can't know.
 #
 #   my $way = MDL::LostCommit->new($server->{vars}{db_params});
 #   $server->configure(extra => 'DBDParams "' . $way->params . "\"\n");
-#   $way->lose('text');    # of the next transaction that has this text in a parameter
-#   …                      # from then on nobody gets a new connection
+#   $way->lose('text');    # in the next transaction that has this text in a parameter
+#   …                      # after that no new connection is accepted
 #   $way->lost;            # whether that has happened
 #   $way->heal;
 package MDL::LostCommit;
@@ -65,7 +65,8 @@ sub pass
     return MDL::Relay::write_all($end->{to}, $bytes);
 }
 
-# What a client says in a transaction; it sends nothing behind a COMMIT before the answer to it.
+# Collects what a client sends in a transaction, and decides at its COMMIT whether to lose the answer.
+# The client sends nothing more before it has that.
 sub listen
 {
     my ($self, $pair, $bytes) = @_;

@@ -1,5 +1,4 @@
-# What the suites about email share: shops that send one, orders that cause one, and programs that
-# read one.
+# What the suites about email share: shops, orders that send an email, and programs that read it.
 package MDL::Mail;
 
 use strict;
@@ -60,7 +59,7 @@ sub email_of
     return api('GET', "/orders/$order", key => $shop->{token})->{json}{email};
 }
 
-# The order's email once it has one of these states or so many attempts.
+# Waits until the order's email has one of these states, or so many attempts; returns it.
 sub wait_email
 {
     my ($shop, $order, $look) = @_;
@@ -76,7 +75,7 @@ my $reader = <<'END';
 import email, email.policy, email.utils, json, sys
 from email.header import decode_header, make_header
 raw = open(sys.argv[1], "rb").read()
-# The newer parser puts a space between the encoded words of a name, against RFC 2047.
+# Python's newer parser puts a space between the encoded words of a name, against RFC 2047.
 name, address = email.utils.parseaddr(email.message_from_bytes(raw)["From"])
 mail = email.message_from_bytes(raw, policy=email.policy.default)
 def part(p):
@@ -95,7 +94,7 @@ print(json.dumps({
     "parts": [part(p) for p in mail.iter_parts()]}))
 END
 
-# A message as Python's email package understands it.
+# A message as Python's email package reads it.
 sub read_by_python
 {
     my ($path) = @_;
@@ -119,7 +118,7 @@ print JSON::PP->new->utf8->encode({
 });
 END
 
-# A message as Perl's Email::MIME understands it.
+# A message as Perl's Email::MIME reads it.
 sub read_by_perl
 {
     my ($path) = @_;
@@ -129,7 +128,7 @@ sub read_by_perl
     return decode_json($text);
 }
 
-# Has the next attempt of an order's email made now instead of in a minute.
+# Makes the next attempt of an order's email due now instead of in a minute.
 sub attempt_now
 {
     my ($order) = @_;

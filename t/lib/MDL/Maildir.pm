@@ -1,4 +1,4 @@
-# What the server that the helpers mean has sent: its mail goes into a Maildir.
+# The emails that the current server (MDL::Target) has sent; they go into a Maildir.
 package MDL::Maildir;
 
 use strict;

@@ -1,4 +1,4 @@
-# The served OpenAPI document: its operations, and whether an answer is what it declares.
+# The served OpenAPI document: its operations, and checks of answers against it.
 #
 #   for my $operation (operations()) { … }      { id, method, path, write, lists, … }
 #   fits($operation, $reply, 'an import');      status, headers and body are as declared
@@ -31,10 +31,10 @@ sub document
     return $document = $JSON->decode($reply->{body});
 }
 
-# Where node's programs find it.
+# The file of the document, for programs of node.
 sub document_file { document(); return $file }
 
-# A parameter or response where it is defined.
+# Resolves a $ref of a parameter or response.
 sub resolve
 {
     my ($object) = @_;
@@ -47,8 +47,8 @@ sub resolve
 
 # Every operation, in the order of paths:
 #   id, method (upper case), path ("/assets/{asset_id}"), form ("/assets/{}", as the router has it)
-#   open    needs no key            write    is no GET
-#   body    takes one               lists    has pages
+#   open    needs no key            write    is not a GET
+#   body    has a request body      lists    is a list with pages
 #   codes   { status => [ codes ] } of its errors
 sub operations
 {
@@ -111,7 +111,7 @@ sub misfits
     return @{ $JSON->decode($line) };
 }
 
-# Which "operation status code" there were answers of.
+# Every "operation status code" that has been answered so far.
 sub seen { return \%seen }
 
 sub fits
@@ -123,7 +123,7 @@ sub fits
         || diag(join "\n", @misfits, substr $reply->{body}, 0, 2000);
 }
 
-# Not by closing its input: processes that were forked since hold a copy of that.
+# Ends the program by a message, since forked processes may still hold a copy of its input.
 END {
     if ($pid && $$ == $owner) {
         local $?;

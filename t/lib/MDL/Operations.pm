@@ -1,5 +1,5 @@
-# A request that succeeds for every operation of the document, each on things of its own: two of the
-# same operation never name the same.
+# A successful request for every operation of the document.  Each uses entities of its own: two requests
+# of an operation never name the same.
 #
 #   my $request = request_for($operation, $shop);    # { path, json or nothing }
 #   my $reply   = send_request($operation, $request, key => $shop->{token});
@@ -26,7 +26,7 @@ my $source;
 sub label { return 'thing-' . $$ . '-' . ++$unique }
 sub bytes { return 'bytes of ' . label() . "\n" }
 
-# What the API made of a request that prepares something.
+# Makes a request that prepares something; returns the answer.
 sub created
 {
     my ($shop, $path, $json) = @_;
@@ -66,14 +66,14 @@ sub assignment_path
     return "/orders/$order->{storefront_order_id}/assignments/$order->{assignments}[0]{id}$rest";
 }
 
-# An order as the fraud check leaves it that holds one.
+# An order that the fraud check holds.
 sub held_order
 {
     my ($shop) = @_;
     return held_by_check($shop, order($shop)->{storefront_order_id})->{storefront_order_id};
 }
 
-# An upload; its bytes are there unless they are undef.
+# An upload with these bytes; undef: none have arrived.
 sub upload_of
 {
     my ($shop, $bytes, %members) = @_;
@@ -113,7 +113,7 @@ sub source_job
     return api('POST', '/assets', key => $shop->{token}, json => { source_url => $url })->{json}{job}{id};
 }
 
-# A job that waits for its second attempt and would for an hour.
+# A job that waits for its second attempt, which is due in an hour.
 sub waiting_job
 {
     my ($shop) = @_;
@@ -235,7 +235,7 @@ sub request_for
     return { path => $path, defined $json ? (json => $json) : () };
 }
 
-# Sends it; what is given beside replaces what it has.
+# Sends a request; further options replace those of the request.
 sub send_request
 {
     my ($operation, $request, %more) = @_;
@@ -243,7 +243,7 @@ sub send_request
         defined $request->{json} && !exists $more{body} ? (json => $request->{json}) : (), %more);
 }
 
-# Waits until no job is due, and those that were cancelled are cleaned up after.
+# Waits until no job is due and every cancelled one has been cleaned up after.
 sub settle
 {
     wait_for(sub {

@@ -1,9 +1,9 @@
-# Ports for servers that are stopped and started again, while other suites look for theirs.
+# Ports for servers that are stopped and started again while other suites look for ports.
 #
-#   my $port = free_port();    # nobody else's as long as this process lives
+#   my $port = free_port();    # reserved as long as this process lives
 #
-# They lie below those that the kernel gives to connections, so that none of these takes one away
-# while nobody listens on it.
+# They are below the range that the kernel uses for outgoing connections, so that none of those takes
+# a port while nobody listens on it.
 package MDL::Ports;
 
 use strict;
@@ -19,7 +19,7 @@ use constant { FIRST => 10_000, COUNT => 22_000 };
 
 my @held;
 
-# Held by an abstract socket, which ends with the process.
+# An abstract socket, which ends with the process, reserves the port.
 sub hold_port
 {
     my ($port) = @_;

@@ -1,6 +1,6 @@
-# A Postfix of the test's own, run by an unprivileged user: fakeroot makes it believe that it may
-# change its user, and everything it writes stays below one folder.  A file's owner is then not what
-# Postfix thinks, hence strict_mailbox_ownership.
+# A Postfix of the test's own, run by an unprivileged user: fakeroot makes it believe that it may change
+# its user, and everything it writes stays below one folder.  Files then have other owners than Postfix
+# expects, hence strict_mailbox_ownership.
 #
 #   my $postfix = MDL::Postfix->new(folder => $dir, boxes => { 'shop@example.com' => 'bounces/' },
 #       next_hop => { 'gone.test' => $port });
@@ -8,9 +8,9 @@
 #   $postfix->box('bounces/')
 #
 # Options:
-#   boxes     where mail to an address, with or without "+…" before its "@", or to any address of a
-#             domain is put: a name that ends in a slash is a Maildir, another one an mbox.  An
-#             address of a domain that begins with "unknown" has no box: 550 at RCPT
+#   boxes     { address or domain => box }; an address also stands for those with "+…" before its "@".
+#             A box whose name ends in a slash is a Maildir, any other an mbox.  Addresses that begin
+#             with "unknown" have no box in such a domain: 550 at RCPT
 #   next_hop  domains whose mail is taken, and passed on to an SMTP server on that port
 # It ends with the test at the latest.
 package MDL::Postfix;
@@ -56,7 +56,7 @@ sub new
     push @started, $self;
     $self->{pid} = fork // die "fork: $!\n";
     if (!$self->{pid}) {
-        # A group of its own: fakeroot is a shell, and to be stopped with what it started.
+        # A process group of its own: fakeroot is a shell script, to be stopped with its children.
         setpgrp;
         open STDIN,  '<',  '/dev/null';
         open STDOUT, '>',  "$folder/said";

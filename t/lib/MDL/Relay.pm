@@ -1,6 +1,6 @@
-# A process that carries bytes between clients and a server, and changes what its kind wants.  A kind
-# opens a pair of connections (open_pair), lists the ends of it with add_pair, and passes what one of
-# them brings (pass), false when the two have to be parted.
+# A process that passes bytes between clients and a server.  A subclass opens a pair of connections
+# (open_pair), registers its ends with add_pair, and passes on what arrives at one of them (pass), which
+# returns false if both are to be closed.
 #
 #   my $self = $class->carry($listener, %members);
 #   $self->stop;
@@ -60,7 +60,7 @@ sub close_pair
     return;
 }
 
-# Whether all of it was taken.
+# Writes all bytes; false if that failed.
 sub write_all
 {
     my ($to, $bytes) = @_;

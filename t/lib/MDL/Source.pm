@@ -1,14 +1,14 @@
-# A server to import from that behaves as a test says.
+# A server to import from, which behaves as a test tells it to.
 #
 #   my $source = MDL::Source->new;
 #   my $url = $source->offer('cut.bin', { size => 1 << 20, etag => '"a"', cut => 1000 }, {});
 #   …
 #   my @requests = $source->requests('cut.bin');    # { number, range, if_range, sent, ended }
 #
-# Each further answer adds to the one before it, and the last is given to all later requests:
+# Each answer starts from the one before it, and the last serves all later requests:
 #   status, headers => [ … ]    200, and further header lines
 #   size, version               of the body; another version has other bytes
-#   body                        bytes instead of those
+#   body                        bytes to send instead
 #   etag                        with its quotes
 #   ranges => 0                 ignores Range
 #   length => 'none'|'chunked'|number    instead of a true Content-Length
@@ -17,7 +17,7 @@
 #                               goes
 #   rate => n                   bytes a second
 #
-# Any byte of a body tells where it stands and of which version it is.
+# The bytes of a body depend on their offset and on the version.
 package MDL::Source;
 
 use strict;
@@ -63,7 +63,7 @@ sub stop
     return;
 }
 
-# --- what the test says and asks ------------------------------------------------------------------
+# --- the test's side ------------------------------------------------------------------------------
 
 sub offer
 {
@@ -84,7 +84,7 @@ sub url
     return "http://localhost:$self->{port}/$name";
 }
 
-# Lets go on what is held.
+# Lets held answers go on.
 sub release
 {
     my ($self, $name) = @_;
@@ -93,14 +93,14 @@ sub release
     return;
 }
 
-# What was asked for under this name, oldest first.
+# The requests for this name, oldest first.
 sub requests
 {
     my ($self, $name) = @_;
     open my $in, '<', "$self->{folder}/$name.requests" or return;
     my %requests;
     while (my $text = <$in>) {
-        last if $text !~ /\n\z/;    # is being written
+        last if $text !~ /\n\z/;    # still being written
         my $line = decode_json($text);
         my $request = $requests{ $line->{number} } //= {};
         $requests{ $line->{number} } = { %$request, %$line };
@@ -108,7 +108,7 @@ sub requests
     return map { $requests{$_} } sort { $a <=> $b } keys %requests;
 }
 
-# Bytes of bodies that were sent for this name in all, once no request is under way.
+# The total of body bytes sent for this name, once no request is under way.
 sub sent
 {
     my ($self, $name) = @_;
@@ -138,7 +138,7 @@ sub bytes
     return substr $text, $offset - $first * BLOCK, $length;
 }
 
-# The SHA-256 of a body, by openssl, which is much faster than Perl's at large ones.
+# The SHA-256 of a body, by openssl, which is much faster than Perl for large ones.
 sub sha256
 {
     my ($size, $version) = @_;
@@ -194,7 +194,7 @@ sub note
     return $line->{number};
 }
 
-# False when the other side, or the test, has gone.
+# Waits so long; false as soon as the client or the test has gone.
 sub both_there
 {
     my ($socket, $watch, $seconds) = @_;

@@ -1,4 +1,4 @@
-# A shop's storefront, as a mock: no Shopify can run here.  What it answers, it answers by the real
+# A mock of a shop's storefront, since no Shopify can run here.  It executes queries by the real
 # graphql-js on Shopify's types (t/node/storefront.mjs).
 #
 #   my $storefront = MDL::Storefront->new;
@@ -8,11 +8,11 @@
 #   …
 #   my @requests = $storefront->requests('5001');
 #
-# A customer has email, first_name, last_name and locale; an order risks, client_ip and answers, of
-# which each request takes the next, the last being given to all later ones:
+# A customer has email, first_name, last_name and locale; an order has risks, client_ip and answers.
+# Each request takes the next answer, and the last one serves all later requests:
 #   status, headers    instead of 200 and none
 #   body               a document, or text, instead of the answer to the query
-#   repeat => n        the text so many times
+#   repeat => n        sends the text so many times
 #   hold => 1          does not answer until release()
 #   cut => 1           breaks off within the answer
 package MDL::Storefront;
@@ -83,7 +83,7 @@ sub order
     return $self->write_plan;
 }
 
-# Answers what is held for an order.
+# Answers the held requests for an order.
 sub release
 {
     my ($self, $id) = @_;
@@ -92,7 +92,7 @@ sub release
     return;
 }
 
-# What was asked for this order, or at all, oldest first.
+# The requests for this order, or all, oldest first.
 sub requests
 {
     my ($self, $id) = @_;

@@ -4,7 +4,7 @@
 #   $streams->get('a', path => $path, until => 100_000);    # on a connection of its own
 #   my $event = $streams->event('a');                       # { event => 'paused', bytes => 100000, … }
 #   $streams->tell(do => 'reset', id => 'a');
-#   my $leaver = $streams->leaver($path);                   # as MDL::Leaver has them, by one at a time
+#   my $leaver = $streams->leaver($path);                   # an MDL::Leaver; one at a time
 #
 # Over TLS, or without it where origin => $streams->plain is given.
 package MDL::Streams;
@@ -48,7 +48,7 @@ sub get
 
 sub plain { return shift->{plain} }
 
-# A stream that was answered and of which nothing is read, on a connection of its own.
+# Opens a stream on a connection of its own; returns it once it is answered, with nothing read.
 sub leaver
 {
     my ($self, $path, %more) = @_;
@@ -100,7 +100,7 @@ sub rest
     return $self->{last}{event} eq 'end' || $self->go->{event} eq 'end';
 }
 
-# Ends the connection; or the stream alone, which is the gentler end that HTTP/2 has.
+# Ends the connection, or only the stream by a reset, as HTTP/2 allows.
 sub leave
 {
     my ($self, $connection) = @_;
@@ -111,11 +111,12 @@ sub leave
     return $self->{last}{bytes};
 }
 
-# With what else came over its connection, and with the frames.
-# What the server's kernel holds, and what the connection holds before it.
+# The server's kernel may hold some bytes, and so may its connection.
 sub at_most { return shift->arrived + 2 * 131072 }
 
-sub arrived    { return shift->{last}{arrived} }
+# All bytes of the connection, frames included.
+sub arrived { return shift->{last}{arrived} }
+
 sub read_bytes { return shift->{last}{bytes} }
 sub status     { return shift->{last}{status} }
 sub sha256     { return shift->{last}{sha256} }

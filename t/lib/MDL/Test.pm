@@ -37,7 +37,7 @@ my $unique = 0;
 
 # --- requests --------------------------------------------------------------------------------------
 
-# A key for Idempotency-Key that no other request of this run has.
+# An Idempotency-Key that no other request of this run has.
 sub idem
 {
     my ($prefix) = @_;
@@ -104,8 +104,8 @@ sub headers_and_body
     return (\%headers, $body);
 }
 
-# Many requests to the API, each [ method, path, options ] and over a connection of its own: all of them
-# are sent before the first answer is read.  Returns the replies in order.
+# Many requests to the API, each [ method, path, options ] over a connection of its own.  All are sent
+# before the first answer is read.  Returns the replies in order.
 sub api_at_once
 {
     my (@requests) = @_;
@@ -120,7 +120,7 @@ sub api_at_once
     return map { parse_reply(read_all($_, 60)) } @sockets;
 }
 
-# What came over a connection, as api() would return it.
+# Parses the bytes of an answer; returns it as api() would.
 sub parse_reply
 {
     my ($bytes) = @_;
@@ -131,8 +131,8 @@ sub parse_reply
     return reply_of({ status => $status // 0, headers => \%headers, content => $body // '' });
 }
 
-# A request to any URL of the server, the buyer's side.  form => { … } is sent as a form would be,
-# body as it is.  max_size => bytes that an answer may have, else its status is 599.
+# A customer's request to any URL of the server.  form => { … } is sent as a form, body as it is.
+# max_size => bytes that an answer may have, else its status is 599.
 sub page
 {
     my ($method, $url, %opt) = @_;
@@ -146,8 +146,8 @@ sub page
     return reply_of(client(%opt)->request($method, $url, \%arguments));
 }
 
-# Bytes as they are, for what no decent client sends; returns every byte of the answer.  The request
-# should ask for "Connection: close".  With end => 1 the sending side is closed behind the bytes.
+# Sends raw bytes, for what no proper client would send; returns every byte of the answer.  The request
+# should have "Connection: close".  end => 1 closes the sending side after the bytes.
 sub raw
 {
     my ($bytes, %opt) = @_;
@@ -228,7 +228,7 @@ sub new_key
 
 # --- jobs -------------------------------------------------------------------------------------------
 
-# The job once it is finished, however it ended.
+# Waits until the job has ended, in whatever way, and returns it.
 sub wait_job
 {
     my ($shop, $id, $seconds) = @_;
@@ -268,8 +268,8 @@ sub source_url
 
 # --- many at once -----------------------------------------------------------------------------------
 
-# Runs $work->(0 … $n - 1) in $n processes that begin at the same moment; returns what each returned
-# (anything that JSON can carry), in order.  A process that dies gives { died => message }.
+# Runs $work->(0 … $n - 1) in $n processes that begin at the same moment; returns the result of each
+# (any JSON value), in order.  The result of a process that dies is { died => message }.
 sub parallel
 {
     my ($n, $work) = @_;
@@ -287,7 +287,7 @@ sub parallel
             $result = { died => "$@" } if $@;
             print $out $JSON->encode($result);
             close $out;
-            # _exit: neither the test's plan nor its END blocks are this process's business.
+            # _exit, so that this process runs neither the test's plan nor its END blocks.
             require POSIX;
             POSIX::_exit(0);
         }
@@ -295,7 +295,7 @@ sub parallel
         push @pids,    $pid;
         push @results, $in;
     }
-    # All have been forked and hold what they need when their last copy of this is closed.
+    # The processes begin once the last copy of this is closed.
     close $ready_out;
     sysread $ready_in, my $nothing, 1;
     close $go_out;

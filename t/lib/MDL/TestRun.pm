@@ -1,10 +1,10 @@
-# Apache::Test's runner with what our suites need.  It finds httpd, writes its configuration and starts
-# and stops a server with it; the suites have each their own servers, of the same configuration, and
-# databases (MDL::Instance).  So TAP::Harness runs several at once.  Of PostgreSQL they share a private
-# cluster, which none of them stops.
+# Apache::Test's runner with what our suites need.  Apache::Test finds httpd, writes its configuration,
+# and starts and stops a server with it.  Each suite has servers and databases of its own, with the same
+# configuration (MDL::Instance), so that TAP::Harness can run several at once.  On PostgreSQL they share
+# a private cluster, which none of them stops.
 #
-# Each suite runs on every database and under every MPM that is asked for.  One whose head has a line
-# "# once: why" does so on the first of them alone, unless all of it is asked for.
+# Each suite runs on each of DATABASES and under each of MPM.  A suite whose head has a line "# once: why"
+# runs on the first of them only, unless FULL is set.
 package MDL::TestRun;
 
 use strict;
@@ -21,12 +21,11 @@ use Time::HiRes qw(sleep time);
 
 use MDL::Ports;
 
-# Those of httpd's modules that the suites need, besides the MPM and ours, under Debian's names.
+# The modules of httpd that the suites need besides the MPM and ours, by their names in Debian.
 my @MODULES = qw(unixd log_config logio version authz_core alias mime dir env headers setenvif
     unique_id dbd status);
 
-# Lines of the error log that no suite may cause.  A suite that kills a process on purpose does it
-# by SIGKILL.
+# Lines of the error log that no suite may cause.  Suites that kill a process use SIGKILL.
 my $BAD_LINE = qr/AddressSanitizer|LeakSanitizer|runtime\ error:|Segmentation|[Aa]ssertion
     |exit\ signal\ (?!Killed|Terminated)|double\ free|corrupted\ /x;
 
@@ -91,7 +90,7 @@ sub pre_configure
     return;
 }
 
-# httpd itself knows nothing of a sanitizer; its runtime has to be there before the module is.
+# httpd is built without a sanitizer, so its runtime has to be loaded before the module.
 sub start
 {
     my ($self) = @_;
@@ -100,7 +99,7 @@ sub start
     return $self->SUPER::start;
 }
 
-# What is to be run: "database[-mpm] suite".
+# The runs, each "database[-mpm] suite".
 sub runs
 {
     my (@suites) = @_;
@@ -127,8 +126,7 @@ sub is_once
 
 sub said { my ($run) = @_; return "$logs/" . $run =~ s{^(\S+) t/(.*)\.t\z}{$1/$2/said}r }
 
-# What a suite says besides its results goes into a file where several run at once, and is shown when it
-# has failed.
+# If several suites run at once, a suite's standard error goes to a file, which is shown if it fails.
 sub run_tests
 {
     my ($self) = @_;
@@ -184,10 +182,10 @@ sub look_back
     return 1;
 }
 
-# httpd 2.4's event MPM, when a child ends: the main thread closes the sockets of its busy workers
-# (close_worker_sockets), and a worker whose client left at that moment frees the same one.  It is
-# seen without our module too, once in some sixty stops with clients that leave.  Returns the pid of
-# a process that ended so: only this stack, from main to the socket, and no frame of anyone else's.
+# A race of httpd 2.4's event MPM when a child ends: the main thread closes the sockets of its busy
+# workers (close_worker_sockets) while a worker whose client has just left frees the same socket.  It
+# also happens without our module, about once in sixty stops with clients that leave.  Returns the pid
+# of a process that crashed so: its stack goes from main to the socket, without a frame of others.
 sub mpm_race
 {
     my ($self, $core) = @_;
@@ -200,7 +198,7 @@ sub mpm_race
         ? $pid : undef;
 }
 
-# Servers that were started with a configuration of ours, as "pid command line".
+# The processes of servers with a configuration of the suites, as "pid command line".
 sub processes
 {
     my @found;
@@ -229,7 +227,7 @@ sub read_file
     return scalar <$in> // '';
 }
 
-# However the run ends, neither httpd nor PostgreSQL stays.
+# However the run ends, neither httpd nor PostgreSQL keeps running.
 $SIG{TERM} = $SIG{HUP} = sub { exit 143 };
 END {
     if ($$ == $pid) {

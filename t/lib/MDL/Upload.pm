@@ -1,4 +1,4 @@
-# Direct uploads as clients make them: begun over the API, written to their own address.
+# Direct uploads as clients make them: begun by the API, written to their own URL.
 #
 #   my $upload = begin_upload($shop, filename => 'a.bin', size => 10);
 #   put_bytes($upload, '0123456789');
@@ -57,7 +57,7 @@ sub patch_bytes
         'Content-Type' => 'application/offset+octet-stream', %headers);
 }
 
-# How many bytes have arrived, as HEAD tells it.
+# The number of bytes that have arrived, by HEAD.
 sub offset_of
 {
     my ($upload) = @_;

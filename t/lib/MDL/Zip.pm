@@ -1,5 +1,5 @@
-# What the suites of ZIP archives share: many assets at once, behind the service's back, and the
-# programs that customers unpack with.
+# What the suites of ZIP archives share: many assets at once, inserted directly, and the programs that
+# customers unpack with.
 package MDL::Zip;
 
 use strict;
@@ -21,7 +21,7 @@ our @EXPORT = qw(
 my $number       = 0;
 my $order_number = int(time);
 
-# A text as SQL, whatever bytes it has.
+# Any bytes as a text literal of SQL.
 sub sql_text
 {
     my ($bytes) = @_;
@@ -29,9 +29,9 @@ sub sql_text
     return database() eq 'pgsql' ? "convert_from(decode('$hex', 'hex'), 'UTF8')" : "CAST(X'$hex' AS TEXT)";
 }
 
-# Puts files into the storage folder and makes each an asset of the shop, as an import would leave
-# it, for imports of many files or of many gigabytes take too long here.  A file is { name, bytes }
-# or what sparse_file gave; updated_at (microseconds) may be there.  They get their id and sha256.
+# Puts files into the storage folder and makes each an asset of the shop, as an import would, which
+# would take too long for many files or many gigabytes.  A file is { name, bytes } or the result of
+# sparse_file, and may have updated_at (microseconds).  Its id and sha256 are filled in.
 sub stock
 {
     my ($shop, @files) = @_;
@@ -69,7 +69,7 @@ sub blob_path
     return storage_dir() . '/blobs/' . substr($file->{sha256}, 0, 1) . "/$file->{sha256}";
 }
 
-# The checksum of so many zeros: those of powers of two, put one behind the other.
+# The CRC-32 of so many zeros, combined from those of powers of two.
 sub crc_of_zeros
 {
     my ($length) = @_;
@@ -81,8 +81,8 @@ sub crc_of_zeros
     return $crc;
 }
 
-# A file of that size which takes no room: bytes at its beginning and end, and a hole.  Its digest is
-# none, for nobody looks.
+# A sparse file of that size: bytes at its beginning and end, and a hole between them.  Its SHA-256 is
+# made up, since nothing checks it.
 sub sparse_file
 {
     my ($name, $size, $first, $last) = @_;
@@ -102,7 +102,7 @@ sub sparse_file
 
 # --- orders ----------------------------------------------------------------------------------------
 
-# An order of these assets (by packs of 250, as many as it takes); returns { id, assignment, path }.
+# An order of these assets, in as many packs of 250 as needed; returns { id, assignment, path }.
 sub order_of
 {
     my ($shop, $assets, %mapping) = @_;
@@ -149,7 +149,7 @@ sub link_of
     return $path;
 }
 
-# No test wants more than 64 MB of one that is many GB.
+# No test reads more than 64 MB of an archive of many GB.
 sub part
 {
     my ($path, $range, %headers) = @_;
@@ -158,7 +158,7 @@ sub part
 
 # --- programs --------------------------------------------------------------------------------------
 
-# What a program says, and its exit code; both its outputs are one.
+# Runs a program; returns its output, standard error included, and its exit code.
 sub program_output
 {
     my (@command) = @_;
@@ -174,8 +174,8 @@ sub program_output
     return ($said, $? >> 8);
 }
 
-# Each program that customers unpack with, and the command that reads all of an archive and checks
-# the sums.
+# The programs that customers unpack with, each with its command that reads all of an archive and
+# verifies the checksums.
 my @PROGRAMS = (
     [ 'unzip'   => 'unzip', '-tqq' ],
     [ '7-Zip'   => '7z', 't', '-bd' ],
@@ -206,7 +206,7 @@ with zipfile.ZipFile(sys.argv[1]) as archive:
         print(json.dumps([info.filename, info.file_size, digest.hexdigest()]))
 END
 
-# What yauzl and Python's zipfile find in an archive: two lists of [name, size, SHA-256].
+# The entries that yauzl and Python's zipfile find in an archive: two lists of [name, size, SHA-256].
 sub read_all
 {
     my ($archive) = @_;
