@@ -46,7 +46,7 @@ dependencies: # installs the packages that a build and an instance need
 
 # --- check --------------------------------------------------------------------------------------
 
-# What check-warnings has compiled by gcc is the build that is tested.
+# The suites test the build that check-warnings has made with gcc.
 TESTED = $(SUBMAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1
 
 test: ## checks the project, the same as CI (8 minutes on two cores)
@@ -80,7 +80,7 @@ check-exports: check-warnings ## the module exports its record and nothing else
 
 check-openapi: $(BUILD)/openapi.checked ## spectral, with OWASP's rules, and redocly have nothing to say
 
-# Both take seconds, so an unchanged document is not looked at again.
+# Both take seconds, so an unchanged document is not checked again.
 $(BUILD)/openapi.checked: mod_downloads/api/openapi.yaml t/node/spectral.yaml t/node/redocly.yaml t/node/package-lock.json
 	@mkdir -p $(@D)
 	tools/node spectral lint --quiet --fail-severity=hint --ruleset t/node/spectral.yaml mod_downloads/api/openapi.yaml

@@ -1,4 +1,4 @@
-# What is asked of apxs, and the rules that compile, link and install by its answers.
+# The queries to apxs, and the rules that compile, link and install by its answers.
 #
 #   APXS=/path  another httpd's apxs; its answers are kept in $(BUILD)/apxs, and others rebuild
 
@@ -22,19 +22,19 @@ SQL            := $(wildcard sql/*.sql sql/queries/*.sql sql/migrations/*.sql)
 
 # --- flags --------------------------------------------------------------------------------------
 
-# apxs is asked once, and only by a goal that compiles: `make help` and `make clean` work on a bare
-# machine.  Headers of the system's: httpd's and APR's macros cause warnings that are not ours.
+# apxs is asked once, and only by a goal that compiles, so that `make help` and `make clean` work on a
+# bare machine.  -isystem, because macros of httpd and APR cause warnings.
 LIBRARY_FLAGS = $(eval LIBRARY_FLAGS := $(patsubst -I%,-isystem %,$(filter-out -I/usr/include,$(shell \
               $(or $(shell $(APXS) -q APR_CONFIG),apr-1-config) --cppflags --includes; \
               $(or $(shell $(APXS) -q APU_CONFIG),apu-1-config) --includes; \
               pg_config --includedir | sed s/^/-I/))))$(LIBRARY_FLAGS)
 HTTPD_FLAGS   = $(eval HTTPD_FLAGS := -isystem $(shell $(APXS) -q INCLUDEDIR))$(HTTPD_FLAGS)
 
-# Where downloadsctl looks for the configuration unless it is told: where tools/install puts it.
+# The configuration that downloadsctl reads by default, which is where tools/install puts it.
 SYSCONFDIR    = $(eval SYSCONFDIR := $(shell $(APXS) -q SYSCONFDIR))$(SYSCONFDIR)
 CONF_FILE     = $(SYSCONFDIR)/$(if $(filter /etc/apache2,$(SYSCONFDIR)),mods-enabled/downloads,extra/mod_downloads).conf
 
-# Whom it asks whether httpd would start.
+# The httpd that `downloadsctl check` asks whether it would start.
 SBINDIR       = $(eval SBINDIR := $(shell $(APXS) -q SBINDIR))$(SBINDIR)
 HTTPD         = $(SBINDIR)/$(shell $(APXS) -q PROGNAME)
 
@@ -86,8 +86,8 @@ $(GEN_OBJECTS) $(API_OBJECT): $(BUILD)/obj/gen/%.o: $(BUILD)/gen/%.c $(BUILD)/ap
 	@mkdir -p $(@D)
 	$(call say,$<)$(CC) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<
 
-# What apxs has said.  It is written only when that is something else than the last time, so that
-# another httpd's module is built anew; then all headers are looked for first.
+# The answers of apxs, written only when they have changed, so that the module is rebuilt for another
+# httpd; all headers are looked for first.
 $(BUILD)/apxs: find-tools
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(LIBRARY_FLAGS) $(HTTPD_FLAGS) $(CONF_FILE) $(HTTPD)' >$@.new
@@ -103,14 +103,14 @@ find-tools:
 	@for tool in $(firstword $(CC)) $(APXS) pg_config python3; do \
 	    command -v $$tool >/dev/null || { $(call missing,'"$$tool"'); }; done
 
-# sql2c leaves a file alone that would not change, so a new query rebuilds what includes its name.
+# sql2c does not touch a file whose content stays the same, so that make rebuilds no more than it must.
 $(BUILD)/gen/stamp: tools/sql2c $(SQL) $(wildcard sql/queries sql/migrations) | find-tools
 	tools/sql2c sql $(BUILD)/gen/db
 	@touch $@
 
 $(GENERATED) $(BUILD)/gen/db/statements.h: $(BUILD)/gen/stamp ;
 
-# Only api/openapi.c includes what is made here; check-code reads it too.
+# Only api/openapi.c includes these files; check-code reads them, too.
 $(BUILD)/gen/api/stamp: tools/yaml2c mod_downloads/api/openapi.yaml | find-tools
 	tools/yaml2c mod_downloads/api/openapi.yaml $(BUILD)/gen/api
 	@touch $@

@@ -1,4 +1,5 @@
--- What SQLite and PostgreSQL say differently, and other fragments that every file of queries may name.
+-- Fragments that every file of queries may name, most of them for what SQLite and PostgreSQL write
+-- differently.
 
 -- Row locks, at the end of a statement.  SQLite has one writer at a time and needs none.
 -- part: for_update
@@ -41,7 +42,7 @@ WITH given_rows (id) AS (SELECT CAST(value AS INTEGER) FROM json_each(%s))
 -- dialect: pgsql
 WITH given_rows (id) AS (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
 
--- Of uploads.  Were the status a constant, the planner would go by the index of all open ones.
+-- For uploads.  With a constant the planner would choose the index of all open uploads.
 -- part: is_open
 status = (SELECT 'open')
 

@@ -12,7 +12,8 @@ SELECT {{api_key_columns}} FROM api_key WHERE shop_id = %lld ORDER BY created_at
 SELECT count(*) FROM api_key
 WHERE shop_id = %lld AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > %lld)
 
--- The shop's row is locked where the database has row locks, so that two creations count in turn.
+-- Locks the shop's row where the database has row locks, so that two creations count one after the
+-- other.
 -- name: api_key_lock_shop
 SELECT status FROM shop WHERE id = %lld {{for_update}}
 

@@ -17,8 +17,8 @@ WHERE a.id = %lld AND a.shop_id = %lld AND a.deleted_at IS NULL
 -- name: asset_lock
 SELECT id FROM asset WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL {{for_update}}
 
--- The list.  Each filter that may lead has a statement, which goes by an index of its own; further
--- filters are applied row by row.
+-- The list.  Each filter that can be the first has a statement with an index of its own; further filters
+-- are applied row by row.
 -- name: asset_list
 SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
 WHERE a.shop_id = %lld AND a.deleted_at IS NULL AND a.id < %lld
@@ -48,18 +48,19 @@ WHERE a.shop_id = %lld AND a.sha256 = %s AND a.deleted_at IS NULL AND a.id < %ll
     AND (%s IS NULL OR a.status = %s)
 ORDER BY a.id DESC LIMIT %lld
 
--- Members that a request leaves out keep what they were; the two that may be cleared say so.
+-- Members that a request leaves out stay unchanged; a flag says whether the two that may be cleared are
+-- given.
 -- name: asset_change
 UPDATE asset SET filename = COALESCE(%s, filename), title = COALESCE(%s, title),
     content_type = CASE WHEN %lld = 1 THEN %s ELSE content_type END,
     category_id = CASE WHEN %lld = 1 THEN %lld ELSE category_id END, updated_at = %lld
 WHERE id = %lld
 
--- Locks the asset that new bytes are for; references to it may be made meanwhile.
+-- Locks the asset that gets new bytes; references to it may be made meanwhile.
 -- name: asset_lock_bytes
 SELECT id FROM asset WHERE id = %lld AND deleted_at IS NULL {{for_no_key_update}}
 
--- What an asset has before it gets new bytes: its shop, its size, whether it ever had bytes, and which.
+-- An asset before it gets new bytes: its shop, its size, whether it ever had bytes, and its digest.
 -- name: asset_before
 SELECT a.shop_id, COALESCE(b.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
     SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END, a.sha256
@@ -90,7 +91,7 @@ LIMIT %lld
 -- name: asset_packs
 SELECT pack_id FROM pack_file WHERE asset_id = %lld ORDER BY pack_id LIMIT %lld
 
--- Those that a deleted mapping still serves.
+-- Orders that still follow a deleted mapping.
 -- name: asset_orders
 SELECT o.storefront_order_id
 FROM mapping_file h JOIN mapping m ON m.id = h.mapping_id

@@ -2,7 +2,7 @@
 INSERT INTO blob (sha256, size, crc32, created_at) VALUES (%s, %lld, %lld, %lld)
 ON CONFLICT (sha256) DO NOTHING
 
--- Locks a blob against a sweep, and waits for one that runs.
+-- Locks a blob against the sweep, and waits if the sweep has locked it.
 -- name: blob_hold
 SELECT sha256 FROM blob WHERE sha256 = %s {{for_key_share}}
 

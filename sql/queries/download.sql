@@ -1,5 +1,5 @@
--- Everything that decides about one download; a row only if the file belongs to the assignment, which
--- is looked up by its key in each list.
+-- Everything that decides about one download.  There is a row only if the file belongs to the
+-- assignment, which is looked up by its key in each list.
 -- name: download_grant
 SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
     b.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
@@ -32,7 +32,7 @@ ORDER BY s.generation DESC LIMIT 1
 -- name: download_session_get
 SELECT {{session_columns}} FROM download_session s WHERE s.id = %s AND s.generation = %lld
 
--- The first session of a link stands for all of them.
+-- Locks all sessions of a link, by its first one.
 -- name: download_session_lock
 SELECT assignment_id FROM download_session WHERE id = %s AND generation = 1 {{for_update}}
 
@@ -68,7 +68,7 @@ FROM assignment a JOIN download_session s ON s.assignment_id = a.id
 WHERE a.order_id = %lld
 ORDER BY s.opened_at DESC, s.id, s.generation DESC LIMIT %lld
 
--- Takes one download of each asset in a JSON array that has any left; a limit of 0 is none.
+-- Takes one download of each asset in a JSON array that has any left; a limit of 0 means no limit.
 -- name: allowance_take
 -- dialect: sqlite3
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
@@ -95,9 +95,9 @@ WHERE a.id = %lld
 -- name: assignment_page
 SELECT o.page_id FROM assignment a JOIN orders o ON o.id = a.order_id WHERE a.id = %lld
 
--- The ids of an assignment's files, whether they follow the mapping or were pinned: one text for each
--- list, the mapping's own before those of its packs.  One text for all would take a sort of all, for
--- which SQLite needs megabytes that the thread keeps.  A file that is there twice comes twice.
+-- The ids of an assignment's files, which follow the mapping or were pinned: one text for each list, the
+-- mapping's own before those of its packs.  A single text would need a sort of all ids, for which SQLite
+-- takes megabytes that the thread keeps.  A file that is in two lists comes twice.
 -- name: archive_lists
 -- dialect: sqlite3
 SELECT -1 AS pack, (
@@ -145,8 +145,8 @@ SELECT -1, (
 FROM assignment a WHERE a.id = %lld AND a.content = 'pinned'
 ORDER BY pack
 
--- What an archive has to know about its files, with their places in the JSON array of ids; only those
--- that are ready.
+-- What an archive needs to know about its files, with their places in the JSON array of ids; only ready
+-- ones.
 -- part: archive_columns
 s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_used, 0),
     COALESCE(w.downloads_extra, 0)

@@ -21,7 +21,7 @@ RETURNING email_id
 -- name: email_hold
 UPDATE email SET held = 1, status = 'queued' WHERE id {{in_given}}
 
--- An approval waits until the transaction ends, or came before it.
+-- Locks the order: an approval either waits for this transaction, or has been committed before.
 -- name: email_lock_order
 SELECT o.access_status FROM orders o
 WHERE o.id = (SELECT order_id FROM email WHERE id = %lld)
@@ -51,7 +51,7 @@ RETURNING id, held
 UPDATE email SET status = 'no_recipient', held = 0, last_error = %s
 WHERE order_id = %lld AND recipient IS NULL AND status = 'queued'
 
--- Only the newest one: it lists everything.
+-- Only the newest email, since it lists everything.
 -- name: email_await
 UPDATE email SET status = 'queued', last_error = NULL,
     held = (SELECT CASE WHEN o.access_status = 'held' THEN 1 ELSE 0 END FROM orders o

@@ -18,7 +18,7 @@ FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.sh
 WHERE o.id = %lld
 
 -- Other orders of the shop since a time, each kind up to a number: of the customer, of customers with
--- the same address, of the same IP address; and those of the customer that were taken back.
+-- the same address, of the same IP address; and the customer's revoked and rejected ones.
 -- name: fraud_counts
 SELECT
     (SELECT count(*) FROM (SELECT w.id FROM orders w

@@ -11,7 +11,7 @@ ON CONFLICT (shop_id, key_hi, key_lo) DO UPDATE SET
     body = excluded.body, created_at = excluded.created_at
 WHERE idempotency.created_at <= %lld
 
--- Rows as old as the last one go too.
+-- Rows of the same age as the last one are deleted, too.
 -- name: idempotency_prune
 DELETE FROM idempotency
 WHERE created_at <= %lld AND created_at <= COALESCE(

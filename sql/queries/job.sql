@@ -69,7 +69,7 @@ UPDATE job SET status = %s, due_at = NULL, lease_owner = NULL, bytes_received = 
     bytes_total = %lld, error_code = %s, error_message = %s, finished_at = %lld
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
--- What a worker of this node held when it died is due for its successor at once.
+-- Jobs that a worker of this node held when it died are due for its successor at once.
 -- name: job_inherit
 UPDATE job SET due_at = %lld WHERE lease_owner = %s AND status = 'running'
 
@@ -99,7 +99,7 @@ UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld, error_code
     error_message = NULL, finished_at = %lld
 WHERE asset_id = %lld AND status IN ('queued', 'running')
 
--- A node's own jobs at once, another node's if that has not cleaned up within the time of a lease.
+-- A node's own jobs at once, and another node's if it has not cleaned up within the time of a lease.
 -- name: job_to_clean
 SELECT {{job_columns}} FROM job
 WHERE lane = 'cleanup' AND due_at IS NOT NULL

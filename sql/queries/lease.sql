@@ -8,8 +8,8 @@ SELECT id FROM download_meter WHERE leased_until <= %lld ORDER BY leased_until L
 -- name: lease_remove
 DELETE FROM download_meter WHERE id = %s AND leased_until <= %lld
 
--- The id is random.  The row exists when a transaction is repeated after the answer to its COMMIT
--- was lost.
+-- The id is random.  The row already exists if a transaction is repeated because the answer to its
+-- COMMIT was lost.
 -- name: transfer_begin
 INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, ranges, bytes)
 VALUES (%s, %s, %lld, %lld, %s, '', 0)

@@ -23,12 +23,12 @@ UPDATE license_key_tag SET name = COALESCE(%s, name),
 WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
 RETURNING {{tag_columns}}
 
--- Those who take or add keys of a tag go one after the other; inserting a row that refers to the tag
--- does not wait for them.
+-- Locks a tag, so that its keys are taken and added by one transaction after the other.  Inserting a row
+-- that refers to the tag does not wait.
 -- name: license_tag_lock
 SELECT available FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL {{for_no_key_update}}
 
--- Waits also for those who are about to refer to the tag.
+-- Waits also for transactions that are about to refer to the tag.
 -- name: license_tag_lock_whole
 SELECT {{tag_columns}} FROM license_key_tag
 WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
@@ -76,8 +76,8 @@ SELECT %lld, %lld, value FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALI
 ORDER BY ordinality
 ON CONFLICT (tag_id, license_key) DO NOTHING
 
--- Before an order refers to any tag, always in the same sequence: those of a JSON array's mappings and
--- those that the order waits for already.  Else two orders and the deletion of a tag could deadlock.
+-- Locks the tags of a JSON array's mappings and those that the order waits for already, before the order
+-- refers to any, always in the same sequence: else two orders and the deletion of a tag could deadlock.
 -- name: license_tags_of_order
 -- dialect: sqlite3
 SELECT id FROM license_key_tag
@@ -99,7 +99,7 @@ WHERE deleted_at IS NULL AND id = ANY (ARRAY(
     WHERE a.order_id = %lld AND a.status = 'active' AND c.assigned < c.wanted))
 ORDER BY id FOR NO KEY UPDATE
 
--- Only tags that are locked, not one that the mapping got a moment ago.
+-- Only tags that are locked, without one that the mapping got a moment ago.
 -- name: license_claims_insert
 INSERT INTO license_claim (assignment_id, wanted, assigned, tag_id)
 SELECT %lld, %lld, 0, tag_id FROM mapping_license_key_tag
@@ -115,8 +115,8 @@ FROM orders o JOIN assignment a ON a.order_id = o.id JOIN license_claim c ON c.a
 WHERE o.id = %lld AND o.access_status = 'active' AND a.status = 'active' AND c.assigned < c.wanted
 ORDER BY c.tag_id
 
--- Who gets which key.  Claims and available keys are laid along one line: a claim stands at the first
--- of the keys it is to have, so a key's claim is the last one at or before it.
+-- Who gets which key.  Claims and available keys are numbered along one line: a claim has the number of
+-- the first key that it gets, so a key belongs to the last claim at or before its own number.
 -- part: pairs
 , place_rows AS (
     SELECT assignment_id, 0 AS key_id,
@@ -144,7 +144,7 @@ WITH waiting_rows AS (
     ORDER BY c.assignment_id LIMIT %lld
 ) {{pairs}}
 
--- CROSS JOIN keeps SQLite from going through everything that waits for the tag.
+-- CROSS JOIN keeps SQLite from reading every claim that waits for the tag.
 -- name: license_pairs_of_order
 WITH waiting_rows AS (
     SELECT c.assignment_id, c.wanted - c.assigned AS missing
@@ -155,8 +155,8 @@ WITH waiting_rows AS (
     ORDER BY c.assignment_id LIMIT %lld
 ) {{pairs}}
 
--- The pairs come back as one JSON object, each key's id with its assignment's: PostgreSQL, which
--- can't tell how few they are, would go through the whole stock to join them in one statement.
+-- The pairs are passed back as one JSON object, each key's id with its assignment's: PostgreSQL, which
+-- can't tell how few they are, would read the whole stock to join them in one statement.
 -- name: license_keys_give
 -- dialect: sqlite3
 UPDATE license_key SET assigned_at = %lld, assignment_id = CAST(json_each.value AS INTEGER)

@@ -16,7 +16,7 @@ UPDATE link SET title = COALESCE(%s, title), url = COALESCE(%s, url), updated_at
 WHERE id = %lld AND shop_id = %lld
 RETURNING {{link_columns}}
 
--- Before looking for references: waits for a mapping that is just taking the link up.
+-- Before looking for references: waits for a mapping that is just adding the link.
 -- name: link_lock
 SELECT {{link_columns}} FROM link WHERE id = %lld AND shop_id = %lld {{for_update}}
 
@@ -35,7 +35,7 @@ WHERE h.link_id = %lld AND (SELECT m.deleted_at FROM mapping m WHERE m.id = h.ma
 ORDER BY h.mapping_id
 LIMIT %lld
 
--- Those that a deleted mapping still serves.
+-- Orders that still follow a deleted mapping.
 -- name: link_orders
 SELECT o.storefront_order_id
 FROM mapping_link h JOIN mapping m ON m.id = h.mapping_id

@@ -1,5 +1,5 @@
--- updated_at is always later than created_at here, whatever the clock says: only in a new row are the
--- two the same.
+-- An update sets updated_at later than created_at, whatever the clock says: the two are equal only in a
+-- new row.
 -- name: mapping_upsert
 INSERT INTO mapping (shop_id, storefront_product_id, variants_hash, download_type, is_active,
     download_limit, access_days, content, created_at, updated_at)
@@ -100,7 +100,7 @@ UNION ALL SELECT mapping_id, 4, CAST(tag_id AS TEXT), position
     FROM mapping_license_key_tag WHERE mapping_id {{in_rows}}
 ORDER BY 1 DESC, 2, 4
 
--- Before looking for assignments of a mapping: waits for one that is just being made.
+-- Before looking for assignments of a mapping: waits for any that is just being made.
 -- name: mapping_lock
 SELECT id FROM mapping WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL {{for_update}}
 
@@ -132,7 +132,7 @@ LIMIT 1
 -- dialect: sqlite3
 {{mapping_for_item}}
 
--- It can't be deleted until the transaction ends.
+-- The mapping can't be deleted until the transaction ends.
 -- name: mapping_for_item
 -- dialect: pgsql
 {{mapping_for_item}} FOR KEY SHARE OF m

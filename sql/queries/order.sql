@@ -1,4 +1,4 @@
--- Members that a request leaves out keep what they were.
+-- Members that a request leaves out stay unchanged.
 -- name: customer_upsert
 INSERT INTO customer (shop_id, storefront_customer_id, email, first_name, last_name, locale,
     created_at, updated_at)
@@ -20,8 +20,7 @@ ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET updated_at = excluded.u
     client_ip = COALESCE(excluded.client_ip, orders.client_ip)
 RETURNING id, customer_id, access_status
 
--- Whoever changes an order locks its row before the first look, until the commit; events can be added
--- meanwhile.
+-- Locks an order before it is read to be changed, until the commit; events can be added meanwhile.
 -- name: order_lock
 SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no_key_update}}
 
@@ -79,7 +78,7 @@ SELECT m_rows.assignment_id, m_rows.mapping_id, pf.asset_id, mp.position, pf.pos
 FROM m_rows CROSS JOIN mapping_pack mp CROSS JOIN pack_file pf
 WHERE mp.mapping_id = m_rows.mapping_id AND pf.pack_id = mp.pack_id
 
--- A pack is pinned by its files; a file that is there twice keeps its first place.
+-- A pack is pinned by its files; a file that occurs twice keeps its first place.
 -- name: assignment_pin_files
 WITH m_rows (assignment_id, mapping_id) AS (
     SELECT id, mapping_id FROM assignment WHERE id = %lld AND content = 'pinned'
@@ -102,8 +101,8 @@ WHERE a.id = %lld AND a.content = 'pinned'
 UPDATE assignment SET status = %s
 WHERE id {{in_given}}
 
--- Access that has ended begins anew; access without an end stays so; no other goes beyond the year
--- 9999.
+-- Access that has ended is extended from now, access without an end stays so, and no end is later than
+-- the year 9999.
 -- name: assignments_extend
 -- dialect: sqlite3
 UPDATE assignment SET expires_at = min(max(expires_at, %lld) + %lld, 253402300799999999)
@@ -147,7 +146,7 @@ FROM assignment a JOIN mapping m ON m.id = a.mapping_id
 WHERE a.order_id = %lld AND a.id < %lld
 ORDER BY a.id DESC LIMIT %lld
 
--- What follows is read for a whole page at once, by a JSON array of the ids of its orders or
+-- The following statements read a whole page at once, by a JSON array of the ids of its orders or
 -- assignments.
 
 -- name: assignments_of_orders

@@ -15,7 +15,7 @@ SELECT {{pack_columns}} FROM pack WHERE shop_id = %lld AND id < %lld ORDER BY id
 UPDATE pack SET name = COALESCE(%s, name), updated_at = %lld WHERE id = %lld AND shop_id = %lld
 RETURNING {{pack_columns}}
 
--- Before looking for references: waits for a mapping that is just taking the pack up.
+-- Before looking for references: waits for a mapping that is just adding the pack.
 -- name: pack_lock
 SELECT {{pack_columns}} FROM pack WHERE id = %lld AND shop_id = %lld {{for_update}}
 
@@ -47,7 +47,7 @@ WHERE h.pack_id = %lld AND (SELECT m.deleted_at FROM mapping m WHERE m.id = h.ma
 ORDER BY h.mapping_id
 LIMIT %lld
 
--- Those that a deleted mapping still serves.
+-- Orders that still follow a deleted mapping.
 -- name: pack_orders
 SELECT o.storefront_order_id
 FROM mapping_pack h JOIN mapping m ON m.id = h.mapping_id

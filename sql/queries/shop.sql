@@ -22,8 +22,8 @@ UPDATE shop SET name = %s, email = %s, sender_name = %s, reply_to = %s, mail_del
     hold_at = %s, updated_at = %lld
 WHERE id = %lld
 
--- Adds to what the assets of a shop take, with each change of them.  Changes nothing if the sum would
--- grow beyond the quota (0: none).
+-- Adds to the stored bytes of a shop, with each change of its assets.  Changes nothing if they would
+-- exceed the quota (0: none).
 -- name: shop_store
 UPDATE shop SET bytes_stored = bytes_stored + %lld
 WHERE id = %lld AND (%lld <= 0 OR %lld = 0 OR bytes_stored + %lld <= %lld)

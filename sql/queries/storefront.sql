@@ -20,7 +20,7 @@ SELECT o.shop_id, o.storefront_order_id, o.customer_id, c.storefront_customer_id
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
 WHERE o.id = %lld
 
--- What the shop's own system has told about a customer stays.
+-- Does not overwrite what the shop's own system has said about a customer.
 -- name: customer_complete
 UPDATE customer SET email = COALESCE(email, %s), first_name = COALESCE(first_name, %s),
     last_name = COALESCE(last_name, %s), locale = COALESCE(locale, %s), updated_at = %lld

@@ -35,8 +35,8 @@ WHERE id IN (SELECT id FROM upload WHERE status = 'open' AND expires_at <= %lld
     ORDER BY expires_at LIMIT %lld)
 RETURNING sha256
 
--- Which partial files, by a JSON array of ids, nobody needs any more: those of uploads and jobs that are
--- over.  A cancelled job's worker removes its own.
+-- Of the partial files with the ids of a JSON array, those that nobody needs any more, because their
+-- upload or job is over.  A cancelled job's worker removes its own.
 -- name: upload_over
 -- dialect: sqlite3
 SELECT u.id FROM upload u

@@ -12,7 +12,7 @@ typedef struct {
     int allowed;
 } row_t;
 
-/* Without any network of the operator's.  Both sides of an edge stand together. */
+/* The operator allows no network.  Both sides of each boundary stand together. */
 static const row_t by_registry[] = {{"0.0.0.0", 0},
                                     {"0.255.255.255", 0},
                                     {"1.0.0.0", 1},

@@ -1,6 +1,6 @@
 /*
- * Assets between processes: what the shop's assets take stays the sum of their sizes, no job is
- * left of one that was deleted, and nobody holds an asset while waiting for its category.
+ * Assets between processes: a shop's stored bytes stay the sum of its assets' sizes, no job is left
+ * of a deleted asset, and nobody locks an asset while waiting for its category.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"

@@ -1,5 +1,5 @@
 /*
- * Blobs between processes: whoever refers to one while it is swept keeps it or is told.
+ * Blobs between processes: a reference made during the sweep either keeps the blob or is refused.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
@@ -57,7 +57,7 @@ static int is_released(const char *sha256, apr_pool_t *p)
     return found;
 }
 
-/* A blob with its file that nothing refers to. */
+/* A blob and its file, to which nothing refers. */
 static mdl_blob_t unused_blob(const char *text, apr_pool_t *p)
 {
     mdl_blob_t blob = make_blob(text, p);

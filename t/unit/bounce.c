@@ -130,7 +130,7 @@ static void addresses(apr_pool_t *p)
     is_int(report.addresses->nelts, 50, "of very many 50 are kept");
 }
 
-/* Every beginning of a report, and random changes of it: for valgrind and the sanitizers to see. */
+/* Every prefix of a report, and random changes of it, for valgrind and the sanitizers. */
 static void damaged(apr_pool_t *p)
 {
     static const char whole[] = REPORT("Action: failed\nStatus: 5.1.1\nDiagnostic-Code: x; y\n");
@@ -141,7 +141,7 @@ static void damaged(apr_pool_t *p)
     srand(20261121);
     for (size_t i = 0; i < 4 * length; i++) {
         size_t cut = i < length ? i : length;
-        char *message = malloc(cut > 0 ? cut : 1); /* its end is guarded */
+        char *message = malloc(cut > 0 ? cut : 1); /* on the heap, where overruns are detected */
         apr_pool_t *own;
         mdl_bounce_report_t report;
 

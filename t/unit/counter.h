@@ -1,5 +1,5 @@
 /*
- * The epoch's one row as a counter: what a test of transactions changes and looks at.
+ * The epoch's only row, used as a counter that tests of transactions change and read.
  */
 #ifndef MDL_T_UNIT_COUNTER_H
 #define MDL_T_UNIT_COUNTER_H

@@ -58,7 +58,7 @@ static void test_parts(apr_pool_t *p)
     is_int(mdl_coverage_bytes(mdl_coverage_make(p)), 0, "down to none");
 }
 
-/* Every byte that was added stays, whatever the order, and the text stays short. */
+/* Every byte that was added stays, in whatever order they came, and the text stays short. */
 static void test_many(apr_pool_t *p)
 {
     mdl_coverage_t *coverage = mdl_coverage_make(p);

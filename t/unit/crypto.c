@@ -99,7 +99,7 @@ static const char *mac_of(const mdl_secret_t *secret, const char *purpose, const
     return mdl_hex(mac, sizeof mac, p);
 }
 
-/* openssl(1) takes the derivation's two steps by itself. */
+/* The same MAC by openssl(1), in the two steps of the derivation. */
 static const char *mac_by_openssl(const char *key, const char *purpose, const char *data)
 {
     const char *step = "printf %%s '%s' | openssl dgst -sha256 -mac HMAC -macopt hexkey:%s"
@@ -377,8 +377,8 @@ static void random_text_is_even(void)
         worst = count[i] && off > worst ? off : worst;
     }
     is_int(digits, 62, "all of 62 characters come");
-    /* Ten standard deviations of a binomial count; without the rejection eight would be 2,000 over.
-     */
+    /* Ten standard deviations of a binomial count; without rejection sampling eight characters
+       would be off by 2,000. */
     ok(worst < 1000, "each equally often");
     is_int(strspn(text, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"), 620000,
            "and no other");

@@ -1,7 +1,7 @@
 /*
- * What the tests of the database share: on_each_database runs them over a fresh SQLite file and,
- * where MDL_TEST_PGSQL has libpq's parameters of a server, over a fresh database of PostgreSQL.
- * And a clock that can be put forward, so that no test waits for a lease or a time limit to end.
+ * What the tests of the database share: on_each_database runs them on a fresh SQLite file and, if
+ * MDL_TEST_PGSQL has libpq's parameters of a server, on a fresh database of PostgreSQL.  Also a
+ * clock that can be put forward, so that no test waits for the end of a lease or a time limit.
  */
 #ifndef MDL_T_UNIT_DATABASE_H
 #define MDL_T_UNIT_DATABASE_H
@@ -29,7 +29,7 @@
 static atomic_llong clock_ahead;
 static atomic_int sleep_at_once;
 
-/* These two stand before APR's own; they have to be visible for the libraries to see them too. */
+/* These two replace APR's own; they have to be visible for the libraries to use them, too. */
 
 __attribute__((visibility("default"))) apr_time_t apr_time_now(void)
 {
@@ -57,7 +57,7 @@ typedef struct {
     apr_pool_t *pool;
 } database_t;
 
-/** Runs SQL text at the PostgreSQL server of some parameters, apart from the code under test. */
+/** Executes SQL on a PostgreSQL server, independently of the code under test. */
 static inline int pgsql_command(const char *params, const char *sql)
 {
     PGconn *connection = PQconnectdb(params);
@@ -82,7 +82,7 @@ static inline mdl_db_t *database_open(const database_t *database, apr_pool_t *p)
         printf("Bail out! %s: %s\n", database->driver, why);
         exit(2);
     }
-    /* What these tests write needs to outlive a process, but not the machine. */
+    /* What these tests write has to survive a process, but not the machine. */
     mdl_db_command(db, database->dialect == MDL_SQLITE3 ? "PRAGMA synchronous = OFF"
                                                         : "SET synchronous_commit = off");
     return db;
@@ -167,7 +167,7 @@ static inline void on_each_database(database_tests_fn *tests, apr_pool_t *p)
     atomic_store(&clock_ahead, 0);
 }
 
-/* Processes.  A child must leave by child_end: the pools and connections are its parent's. */
+/* Processes.  A child must end by child_end: its pools and connections belong to the parent. */
 
 static inline pid_t child_begin(void)
 {

@@ -1,6 +1,6 @@
 /*
- * A connection: values, error classes, transactions, migrations.  What happens when something
- * breaks is in db_lost.c, and when others are in the way in db_faults.c.
+ * A connection: values, error classes, transactions, migrations.  Lost connections are in
+ * db_lost.c, locks of others and full disks in db_faults.c.
  */
 #include "t/unit/counter.h"
 
@@ -102,7 +102,7 @@ static void test_rows(apr_pool_t *p)
            "ON CONFLICT DO NOTHING returns no row");
 }
 
-/* An effect that reads a shop's name as one of an enum's, after a write. */
+/* An effect that reads a shop's name as a value of an enum, after a write. */
 typedef struct {
     apr_int64_t shop;
     int column;
@@ -307,7 +307,7 @@ static void test_migrate(const database_t *database, apr_pool_t *p)
 
 #define MIGRATORS 4
 
-/* A database of its own, since the other has its schema. */
+/* A second database, since the first one has its schema already. */
 static database_t empty_twin(const database_t *database, const char *name, apr_pool_t *p)
 {
     database_t twin = *database;

@@ -1,5 +1,5 @@
 /*
- * A connection when others are in the way, or there is no space.
+ * A connection while others hold locks, or while the disk is full.
  */
 #include "t/unit/counter.h"
 
@@ -11,11 +11,11 @@
 static const database_t *database;
 static mdl_db_t *db;
 
-/* Others: a process in whose transaction the counter is bumped. */
+/* A process that holds a transaction open in which it has bumped the counter. */
 
 typedef struct {
     pid_t pid;
-    int release; /* closed, it lets the process commit */
+    int release; /* closing it makes the process commit */
     int ready;   /* of the process, as the next */
     int released;
 } holder_t;
@@ -171,7 +171,7 @@ static void test_opened_and_closed_at_once(apr_pool_t *p)
     is_int(count(db, p), before + PROCESSES * 2 * OPENINGS, "and no write is lost");
 }
 
-/* Threads that wait for one writer: on SQLite they are then served under one commit. */
+/* Threads that wait for one writer: on SQLite they then share one commit. */
 
 typedef struct {
     pthread_t thread;
@@ -270,7 +270,7 @@ static void test_sqlite_full(apr_pool_t *p)
            "once there is space the same can be written");
 }
 
-/* What fills the disk under a commit of many takes the others' writes with it. */
+/* If the disk fills up during a shared commit, the others' writes fail, too. */
 
 static char *large_name;
 
@@ -325,7 +325,7 @@ static void test_sqlite_full_in_group(apr_pool_t *p)
     is_int(count(db, p), before + 1 + written, "and only what they wrote is there");
 }
 
-/* A tool that knows nothing of our lock file. */
+/* A program that does not know our lock file. */
 static void test_sqlite_foreign_writer(apr_pool_t *p)
 {
     apr_time_t began = apr_time_now();

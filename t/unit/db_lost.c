@@ -1,5 +1,5 @@
 /*
- * A connection when the database, or what was prepared in it, is lost.
+ * A connection when the database goes away, or loses its prepared statements.
  */
 #include "t/unit/counter.h"
 #include "t/unit/program.h"
@@ -13,7 +13,7 @@ static mdl_db_t *db;
 
 typedef struct {
     void (*event)(mdl_db_t *on);
-    int last; /* nothing is done after it but the commit */
+    int last; /* only the commit comes after it */
     int runs;
 } interrupted_t;
 
@@ -155,7 +155,7 @@ static int has_settings(mdl_db_t *on)
                               "RAISE EXCEPTION 'no limit'; END IF; END $$") == APR_SUCCESS;
 }
 
-/* Without those that the parameters bring along. */
+/* The settings that the connection makes itself, without those of the parameters. */
 static void test_pgsql_settings(apr_pool_t *p)
 {
     database_t bare = *database;
@@ -174,7 +174,7 @@ static void test_pgsql_settings(apr_pool_t *p)
 
 typedef struct {
     const char *state;
-    int times; /* the first runs fail */
+    int times; /* so many first runs fail */
     apr_status_t result;
     int runs;
     const char *name;
@@ -217,7 +217,7 @@ static void test_pgsql_classes(apr_pool_t *p)
     }
 }
 
-/* As after a failover that left the connection on what is a standby now. */
+/* After a failover the connection may lead to what is a standby by then. */
 static void test_pgsql_read_only(apr_pool_t *p)
 {
     apr_int64_t before = count(db, p);
@@ -251,7 +251,7 @@ static void test_pgsql_out_of_reach(apr_pool_t *p)
     is_int(count(db, p), before + 1, "and counts once");
 }
 
-/* A server of its own, for other programs use the one of MDL_TEST_PGSQL at the same time. */
+/* A separate server, since other programs use that of MDL_TEST_PGSQL at the same time. */
 static void test_pgsql_restarted(apr_pool_t *p)
 {
     const char *folder, *start, *stop;

@@ -178,13 +178,13 @@ static void test_threads(apr_pool_t *p)
     }
     for (int i = 0; i < ROUNDS && seen == i; i++) {
         const char *name = apr_psprintf(p, "n%d.example", i);
-        /* Of another length each time: files of one moment differ in nothing else. */
+        /* Each has another length: nothing else tells files of the same moment apart. */
         const char *text = apr_psprintf(p, "always.example\n%s\n%*s", name, i, "");
 
         write_list(text, strlen(text));
         for (int j = 0; j < 10000 && !mdl_domains_has(domains, name); j++) {
             atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
-            usleep(100); /* until the thread that looks has its turn */
+            usleep(100); /* lets the reading thread run */
         }
         seen += mdl_domains_has(domains, name);
     }

@@ -74,7 +74,7 @@ static mdl_entitlement_t begin(const mdl_signed_file_t *link, int limit, apr_poo
     return session.entitlement;
 }
 
-/* As a request for the bytes does it. */
+/* As a request for the bytes does. */
 static mdl_entitlement_t fetch(const mdl_signed_file_t *link, apr_pool_t *p)
 {
     mdl_download_t download = look(link, p);
@@ -262,7 +262,7 @@ static int click_at_once(const database_t *database, const mdl_signed_file_t *bo
         if ((children[i] = child_begin()) == 0) {
             db = database_open(database, p);
             for (int n = 0; n < CLICKS; n++) {
-                /* each as if it had seen one left */
+                /* as if each had seen one download left */
                 byte = begin(one_session ? shared : new_link(bought, p), 1, p) ==
                        MDL_ENTITLEMENT_OK;
                 (void)!write(results[1], &byte, 1);

@@ -1,5 +1,5 @@
 /*
- * The effects of core that the unit programs run, as the database calls an effect.
+ * Core's functions as effects, in the form that the database calls.
  */
 #ifndef MDL_UNIT_EFFECTS_H
 #define MDL_UNIT_EFFECTS_H

@@ -1,6 +1,6 @@
 /*
- * The fraud check as no request can show it: the wait for the storefront's answer, and orders that
- * are checked at once.  What a shop sees of it is in t/api/fraud.t.
+ * The parts of the fraud check that no request shows: the wait for the storefront's answer, and
+ * orders that are checked at the same time.  What a shop sees is in t/api/fraud.t.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
@@ -89,7 +89,7 @@ static apr_status_t recheck(mdl_db_t *in, apr_pool_t *p, void *arg)
     return mdl_fraud_recheck(in, &rules, *(apr_int64_t *)arg, p);
 }
 
-/* The storefront's answer about an order: "'low'", or "NULL" when there will never be one. */
+/* The storefront's answer about an order: "'low'", or "NULL" if there will be none. */
 static void answer(const mdl_order_t *order, const char *risk, apr_pool_t *p)
 {
     apr_int64_t id = order->id;
@@ -175,7 +175,7 @@ static void test_meanwhile(apr_pool_t *p)
     is_int(find("22", p)->email.status, MDL_EMAIL_QUEUED, "then the email goes");
 }
 
-/* How many emails are to be sent that were not the last time. */
+/* The number of emails to be sent that were not due the last time. */
 static int new_jobs(apr_pool_t *p)
 {
     mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL, .owner = "test", .lease = 1, .limit = 100};
@@ -190,7 +190,7 @@ static int new_jobs(apr_pool_t *p)
     return jobs;
 }
 
-/* An order that passed is held by a later check: what was not sent yet waits. */
+/* A later check holds an order that had passed: an email that was not sent yet waits. */
 static void test_held_later(apr_pool_t *p)
 {
     mdl_order_assign_t *assign;

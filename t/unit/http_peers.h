@@ -1,6 +1,7 @@
 /*
- * What the tests of the HTTP client talk to, on free loopback ports: a real apache2 that serves a
- * temporary folder, and a mock for what no sound server does (cut bodies, wrong ranges, silence).
+ * Servers for the tests of the HTTP client, on free loopback ports: a real apache2 that serves a
+ * temporary folder, and a mock for faults that no sound server has (cut bodies, wrong ranges,
+ * silence).
  */
 #ifndef MDL_T_UNIT_HTTP_PEERS_H
 #define MDL_T_UNIT_HTTP_PEERS_H
@@ -128,7 +129,7 @@ static inline void httpd_configure(httpd_t *httpd, int port, int tls_port, apr_p
     peer_write(apr_pstrcat(p, httpd->folder, "/httpd.conf", NULL), text, strlen(text));
 }
 
-/* Waits for the line that httpd writes once it listens; 0 when it ended instead. */
+/* Waits for the line that httpd writes once it listens; 0 if it ended instead. */
 static inline int httpd_wait(httpd_t *httpd)
 {
     char seen[8192];
@@ -212,7 +213,7 @@ typedef struct {
     const char *path; /* or a prefix and * */
     range_t when;
     const char *bytes;
-    then_t then; /* HOLD: until the client leaves; FLOOD: flood again and again till then */
+    then_t then; /* HOLD: until the client leaves; FLOOD: sends flood again until then */
     const char *flood;
 } route_t;
 

@@ -1,5 +1,6 @@
 /*
- * How the tests of the HTTP client fetch: a policy for loopback, and callbacks that keep what came.
+ * How the tests of the HTTP client fetch: a policy for loopback, and callbacks that keep the
+ * answer.
  */
 #ifndef MDL_T_UNIT_HTTP_TAKE_H
 #define MDL_T_UNIT_HTTP_TAKE_H
@@ -17,7 +18,7 @@
 
 typedef struct take_t take_t;
 
-/* What a fetch brought, and what its callbacks shall answer. */
+/* What a fetch has received, and what its callbacks return. */
 struct take_t {
     int heads, bodies, dones;
     apr_int64_t offset, total;

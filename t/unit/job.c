@@ -434,7 +434,7 @@ static void test_list(apr_pool_t *p)
     forget_jobs();
 }
 
-/* Processes that claim at once: each writes a byte for each job that it got. */
+/* Processes that claim at the same time; each writes a byte for each job that it got. */
 
 #define WORKERS 4
 #define JOBS    120
@@ -446,7 +446,7 @@ static void claim_all(const database_t *database, int to, apr_pool_t *p)
 
     db = database_open(database, p);
     if (database->dialect == MDL_PGSQL) {
-        /* The plan in which a subquery may be run for each row. */
+        /* Forces the plan in which PostgreSQL may run a subquery once for each row. */
         mdl_db_command(db, "SET enable_hashjoin = off; SET enable_mergejoin = off;"
                            "SET enable_hashagg = off; SET enable_sort = off;"
                            "SET enable_material = off");
@@ -526,7 +526,7 @@ static void test_copy(apr_pool_t *p)
     forget_jobs();
 }
 
-/* Of a newer release on the same database. */
+/* A type that only a newer release on the same database knows. */
 static void test_unknown_type(const database_t *database, apr_pool_t *p)
 {
     const char *id = make_job(MDL_LANE_SMALL, 0, p);

@@ -182,8 +182,8 @@ static void test_used(apr_pool_t *p)
     is_int(used_since(cache, id, &used_at), 1, "until it is used again");
 }
 
-/* Writers and readers at once.  Each member of an entry follows from its shop: an entry made of two
-   writes shows. */
+/* Writers and readers at the same time.  All members of an entry follow from its shop, so that an
+   entry mixed from two writes is noticed. */
 
 #define KEYS  4
 #define READS 1000000

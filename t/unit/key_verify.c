@@ -50,7 +50,7 @@ static mdl_key_create_t new_key(mdl_db_t *db, apr_int64_t shop_id, mdl_key_scope
     return key;
 }
 
-/* A validity, or -1 for an error of the database; verifier->effects counts anew. */
+/* The validity of a token, or -1 for an error of the database; resets verifier->effects. */
 static int validity_of(verifier_t *verifier, const char *token)
 {
     apr_status_t rv;
@@ -60,7 +60,7 @@ static int validity_of(verifier_t *verifier, const char *token)
     return rv == APR_SUCCESS ? (int)verifier->verify.validity : -1;
 }
 
-/* A well-formed token of a key id and the secret of another token. */
+/* A well-formed token with one key's id and another token's secret. */
 static const char *token_of(const char *id, const char *other, apr_pool_t *p)
 {
     static const char base62[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";

@@ -1,5 +1,6 @@
 /*
- * License keys between processes: whoever assigns and whoever adds share one stock, to the key.
+ * License keys between processes: assigning and adding at the same time loses no key and gives none
+ * twice.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
@@ -66,11 +67,11 @@ static apr_status_t add(mdl_db_t *to_db, apr_int64_t tag_id, const char *prefix,
     return mdl_db_write(to_db, mdl_license_add_effect, added, p);
 }
 
-/* An order of one product that gives nothing by itself. */
+/* An order of one product, which is given no keys yet. */
 typedef struct {
     apr_int64_t order_id;
     apr_int64_t assignment_id;
-    int quantity; /* of keys of each of the mapping's tags to want; 0: those wanted before */
+    int quantity; /* keys of each of the mapping's tags; 0: as many as were wanted before */
     apr_int64_t given;
 } wish_t;
 
@@ -145,8 +146,7 @@ static void test_fill_order(apr_pool_t *p)
     is_stock(tag_a, 1, 4, "the one key that was missing is given on arrival", p);
 }
 
-/* Processes that assign while others add: each adds keys of which half are also another's.
- */
+/* Processes that assign while others add; half of the keys that one adds another adds, too. */
 
 #define PROCESSES 4
 #define WISHES    40
@@ -181,7 +181,7 @@ static int supply(mdl_db_t *own, int n, apr_pool_t *p)
     return good;
 }
 
-/* One number from the database, asked behind its back; -1 when it does not answer. */
+/* One number from the database, by SQL; -1 when it does not answer. */
 static int asked(const database_t *database, const char *sql)
 {
     int number = -1;

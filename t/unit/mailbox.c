@@ -9,7 +9,7 @@
 
 #include "base/mail/mailbox.h"
 
-/* What take was given. */
+/* The messages that take was given. */
 typedef struct {
     int count;
     apr_size_t largest;
@@ -28,7 +28,7 @@ static apr_status_t take(void *baton, const char *message, apr_size_t length, ap
     return taken->answer;
 }
 
-/* Reads until there is nothing more; the status of the last round. */
+/* Reads until nothing is left; returns the status of the last round. */
 static apr_status_t drain(mdl_mailbox_t *box, taken_t *taken, apr_pool_t *p)
 {
     apr_status_t answer = taken->answer;
@@ -165,7 +165,7 @@ static void mbox(apr_pool_t *p)
     is_int(size_of(path), 0, "and thrown away");
 }
 
-/* fcntl's locks are a process's own: another one holds this. */
+/* fcntl's locks belong to a process, so a child holds this one. */
 static void locked(apr_pool_t *p)
 {
     const char *path = in_folder("locked", p);
@@ -224,13 +224,13 @@ static int deliver(const char *path, const char *text)
     return waitpid(server, &status, 0) == server && status == 0;
 }
 
-/* Takes messages, and has another one delivered meanwhile. */
+/* Takes messages while others are delivered. */
 typedef struct {
     const char *path;
-    const char *const *texts; /* up to NULL */
+    const char *const *texts; /* ended by NULL */
     int delivered;
     int taken;
-    int readable; /* how many of them began as a message does */
+    int readable; /* those that begin as a message does */
 } visited_t;
 
 static apr_status_t take_visited(void *baton, const char *message, apr_size_t length, apr_pool_t *p)
@@ -286,7 +286,7 @@ static void large(apr_pool_t *p)
     ok(strstr(taken->text, "Subject: small"), "the one behind is found");
     is_int(size_of(path), 0, "and the file is emptied");
 
-    /* The separator on each side of where a piece ends. */
+    /* The separator at each offset around the end of the first buffer. */
     for (int i = 0; i < 10; i++) {
         file = fopen(path, "w");
         fputs("From a@b.test\n\n", file);

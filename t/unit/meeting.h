@@ -14,7 +14,7 @@ typedef struct {
     mdl_effect_fn *second;
     void *second_arg;
     apr_status_t expected; /* of the second */
-    const char *free; /* what the second has not locked while it waits: SQL that must go at once */
+    const char *free; /* SQL that must not wait: on rows that the waiting second has not locked */
     pid_t child;
 } meeting_t;
 

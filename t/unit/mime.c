@@ -1,6 +1,5 @@
 /*
- * The bytes of an email: their form by our own look, and their meaning by Python's email package,
- * which is not ours.
+ * The bytes of an email: this program checks their form, and Python's email package their meaning.
  */
 #include "t/unit/tap.h"
 
@@ -18,7 +17,7 @@
     "abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnop"
 #define SNOWMEN "\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603"
 
-/* What goes in, and what a reader must get; NULL: the same. */
+/* The text of a header, and what a reader must get; NULL: the same. */
 typedef struct {
     const char *what;
     const char *put;
@@ -355,7 +354,7 @@ static int words_well_formed(const char *header, const char *end)
     return 1;
 }
 
-/* Whether all is ASCII in CRLF lines of at most 78 bytes, in parts 76, none with a dot in front.
+/* Whether all is ASCII in CRLF lines of at most 78 bytes (76 in parts), none beginning with a dot.
  */
 static int lines_well_formed(const char *message, const char *body)
 {

@@ -28,7 +28,7 @@ static mdl_order_file_t *file_of(const mdl_order_t *order, int assignment, int n
     return APR_ARRAY_IDX(assignment_of(order, assignment)->files, n, mdl_order_file_t *);
 }
 
-/* The due jobs that send emails, claimed: an email more than once would show. */
+/* Claims the due jobs that send emails; a second email of an order would be among them. */
 static int emails_queued(apr_pool_t *p)
 {
     mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL, .owner = "test", .lease = 1, .limit = 100};

@@ -5,7 +5,7 @@
 
 #include <sqlite3.h>
 
-/* Lines of a plan that read a table or an index from one end, and why they may. */
+/* Lines of plans that may scan a table or an index, and why. */
 static const struct {
     mdl_statement_t statement;
     const char *line;
@@ -21,10 +21,10 @@ static const struct {
 static int is_allowed(mdl_statement_t statement, const char *line)
 {
     if (strstr(line, "epoch") != NULL || strstr(line, "json_each") != NULL) {
-        return 1; /* one row; the array that was given */
+        return 1; /* a table of one row; the array of a parameter */
     }
     if (strstr(line, "_rows") != NULL || strncmp(line, "SCAN (subquery-", 15) == 0) {
-        return 1; /* what the statement itself has found before, by lines of their own */
+        return 1; /* rows that the statement has found before; how, its other lines say */
     }
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
         if (allowed[i].statement == statement && strstr(line, allowed[i].line) != NULL) {
@@ -34,7 +34,7 @@ static int is_allowed(mdl_statement_t statement, const char *line)
     return 0;
 }
 
-/* The statement with its parameters as the database writes them. */
+/* The statement with its parameters in the database's own syntax. */
 static const char *text_of(mdl_statement_t statement, mdl_dialect_t dialect, apr_pool_t *p)
 {
     const char *from = mdl_statements[statement].text[dialect];
@@ -153,8 +153,8 @@ static void tests(const database_t *database, apr_pool_t *p)
         sqlite3_open(database->params, &sqlite);
     } else {
         pgsql = PQconnectdb(database->params);
-        /* Then a scan is there only where no index serves: tables without rows are joined whole
-           otherwise. */
+        /* So that a plan has a scan only where no index serves: otherwise PostgreSQL scans tables
+           that have no rows. */
         PQclear(pgsql_run(pgsql, "SET plan_cache_mode = force_generic_plan"));
         PQclear(pgsql_run(pgsql, "SET enable_seqscan = off"));
         PQclear(pgsql_run(pgsql, "SET enable_hashjoin = off"));

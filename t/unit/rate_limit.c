@@ -1,5 +1,5 @@
-/* The bucket of a key: what it lets through, when tokens come back, and that no thread or process
-   gets one too many. */
+/* The bucket of a key: how many requests pass, when tokens come back, and that threads and
+   processes together never get too many. */
 #include "core/shop/rate_limit.h"
 
 #include <pthread.h>
@@ -50,7 +50,7 @@ static int take(mdl_rate_limit_t *limit, int cost, apr_time_t now)
     return state_of(limit, ID, cost, now).allowed;
 }
 
-/* How many requests of a cost go through at one moment. */
+/* How many requests of a cost pass at one moment. */
 static int drain(mdl_rate_limit_t *limit, const char *id, int cost, apr_time_t now)
 {
     int n = 0;

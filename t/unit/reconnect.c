@@ -29,7 +29,7 @@ static int lines(int *counter)
     return n;
 }
 
-/* Puts a database out of reach, or back.  That of SQLite lies in a folder of its own for it. */
+/* Puts a database out of reach, or back.  SQLite's is in a folder of its own, which is renamed. */
 static void put(const database_t *database, int within_reach)
 {
     apr_pool_t *p = database->pool;

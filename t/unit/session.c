@@ -66,7 +66,7 @@ static mdl_archive_t archive_of(apr_int64_t assignment_id, apr_pool_t *p)
     return read.archive;
 }
 
-/* What a transfer of an archive begins with in place of what a file's does. */
+/* Fills in what differs for the archive: its files, entity tag and size. */
 static void set_archive(mdl_session_begin_t *session, apr_pool_t *p)
 {
     mdl_archive_t archive = archive_of(session->link->assignment_id, p);
@@ -152,7 +152,7 @@ static mdl_session_status_t status(const mdl_signed_file_t *link, apr_pool_t *p)
     return session.status;
 }
 
-/* How many downloads could be had more, of a limit. */
+/* The number of downloads left, of a limit. */
 static int left(const mdl_signed_file_t *bought, int limit, apr_pool_t *p)
 {
     int n = 0;
@@ -273,11 +273,11 @@ static void test_lost(apr_pool_t *p)
 
 /* --- archives --- */
 
-#define FILE_SIZE 4321 /* of each of these, in the order of the archive */
+#define FILE_SIZE 4321 /* of each of the archive's files */
 
-static apr_int64_t files[3];
-static apr_int64_t at[3];    /* where their bytes begin in it */
-static apr_int64_t zip_size; /* of it */
+static apr_int64_t files[3]; /* in the order of the archive */
+static apr_int64_t at[3];    /* where their bytes begin in the archive */
+static apr_int64_t zip_size;
 
 static mdl_signed_file_t buy_archive(const char *order_id, const char *product, apr_pool_t *p)
 {
@@ -359,7 +359,7 @@ static mdl_signed_file_t *link_of_file(const mdl_signed_file_t *bought, int i, a
     return link_to(&one, p);
 }
 
-/* Bytes of one of the files by a link of its own. */
+/* Delivers bytes of one of the files by a separate link. */
 static void fetch_file(const mdl_signed_file_t *link, int i, apr_int64_t from, apr_int64_t to,
                        apr_pool_t *p)
 {
@@ -580,7 +580,7 @@ static void test_late(apr_pool_t *p)
            "and what it gave back makes nothing else whole");
 }
 
-/* A link's earlier session sends on while its later one is idle. */
+/* An earlier session of a link goes on sending while its later one is idle. */
 static void test_slow_beside_idle(apr_pool_t *p)
 {
     mdl_signed_file_t bought = buy("15", PRODUCT("15"), p);

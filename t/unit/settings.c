@@ -338,7 +338,7 @@ static void test_mail_words(void)
 
 #define EXAMPLES 10
 
-/* Sets what the sample shows behind a "#" on top of what it sets. */
+/* The sample's values, and the defaults that it shows behind a "#". */
 static void test_sample(void)
 {
     static const char sample[] = "conf/mod_downloads.conf";

@@ -1,4 +1,4 @@
-/* What contradicts each other, and what a directive names that is not as it should be. */
+/* Directives that contradict each other, and files and folders that are not as they should be. */
 #include "t/unit/settings.h"
 
 static void test_check(void)

@@ -1,6 +1,6 @@
 /*
- * Handing mail to an SMTP server that is not ours (t/lib/smtp_peer.py, package python3-aiosmtpd).
- * Broken connections come from a mock server.
+ * Handing mail to a real SMTP server (t/lib/smtp_peer.py, package python3-aiosmtpd), and to a mock
+ * that breaks connections.
  */
 #include "t/unit/mail.h"
 
@@ -375,7 +375,7 @@ static mock_t *start_mock(mock_behaviour_t behaviour, apr_pool_t *p)
     return mock;
 }
 
-/* Call it when the mailer's pool is destroyed: a kept connection would keep the thread. */
+/* To be called after the mailer's pool is destroyed: a kept connection would keep the thread. */
 static void end_mock(mock_t *mock)
 {
     apr_status_t rv;

@@ -92,7 +92,7 @@ static int descriptors(void)
     return entries("/proc/self/fd");
 }
 
-/* Bytes that don't repeat in any power of two. */
+/* Bytes whose period is not a power of two. */
 static const char *noise(apr_size_t length)
 {
     char *bytes = apr_palloc(p, length);
@@ -483,7 +483,7 @@ static void a_link_is_not_followed(void)
     ok(exists(in_folder("target")), "removing it leaves what it leads to");
 }
 
-/* Opens and discards; says how often the file that it had locked was no longer there. */
+/* Opens and discards; returns how often the file that it had locked had gone. */
 static int open_often(int times)
 {
     apr_pool_t *sub;

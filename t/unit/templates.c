@@ -44,7 +44,7 @@ static void take_away(const set_t *set, const char *name)
     apr_file_remove(apr_pstrcat(set->p, set->folder, "/", name, NULL), set->p);
 }
 
-/* A folder with every template that has to be there; a page says where it comes from. */
+/* A folder with every required template; a page says which file it comes from. */
 static set_t folder_of(apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");

@@ -167,7 +167,7 @@ static void test_pieces(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(patch(db, id, 0, "abc", p), 409, "the same again begins elsewhere");
 }
 
-/* A piece that tells the size of the file. */
+/* A piece that announces the size of the file. */
 static int patch_sized(mdl_db_t *db, const char *id, apr_int64_t offset, const char *data,
                        apr_int64_t size, apr_pool_t *p)
 {

@@ -27,7 +27,7 @@ static apr_int64_t get_64(const unsigned char *from)
     return (apr_int64_t)((apr_uint64_t)get(from + 4, 4) << 32 | get(from, 4));
 }
 
-/* The bytes from an offset on, without a file's. */
+/* The archive's own bytes from an offset on, without those of a file. */
 static const unsigned char *header_at(const mdl_zip_t *zip, apr_int64_t offset, apr_pool_t *p)
 {
     mdl_zip_piece_t *piece = apr_palloc(p, sizeof *piece);
@@ -140,7 +140,7 @@ static void test_empty(apr_pool_t *p)
 
 /* --- ZIP64 --- */
 
-#define LARGEST APR_INT64_C(0xfffffffe) /* what 32 bits can say, for all of them set is a sign */
+#define LARGEST APR_INT64_C(0xfffffffe) /* in 32 bits, since all bits set means "see ZIP64" */
 
 static void test_large_entry(apr_pool_t *p)
 {
