@@ -276,14 +276,14 @@ static void config_check_secret(check_t *check)
 /* Returns whether path is a folder; if not, an error is added. */
 static int check_folder(check_t *check, const char *directive, const char *path, apr_finfo_t *info)
 {
-    char words[120];
+    char reason[120];
     apr_status_t rv = apr_stat(info, path, APR_FINFO_TYPE | APR_FINFO_PROT | APR_FINFO_OWNER,
                                check->ptemp);
 
     if (rv != APR_SUCCESS && rv != APR_INCOMPLETE) {
         sentence_add(check->errors,
                      apr_psprintf(check->ptemp, "%s: the folder %s can't be used: %s.", directive,
-                                  path, apr_strerror(rv, words, sizeof words)));
+                                  path, apr_strerror(rv, reason, sizeof reason)));
         return 0;
     }
     if (info->filetype != APR_DIR) {

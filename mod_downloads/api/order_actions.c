@@ -159,7 +159,7 @@ static apr_status_t grant_parse(mdl_request_t *request)
     return order_action_end(members, request);
 }
 
-static void order_action_write_grant(mdl_request_t *request)
+static void grant_write(mdl_request_t *request)
 {
     mdl_order_write(mdl_json_add_object(request->response, "order"), request,
                     ((mdl_access_grant_t *)request->arg)->access.order);
@@ -175,7 +175,7 @@ const mdl_route_t mdl_route_order_grant = {
     .path = "/orders/{}/grant-downloads",
     .parse = grant_parse,
     .effect = access_grant_effect,
-    .write = order_action_write_grant,
+    .write = grant_write,
 };
 
 typedef struct {
@@ -204,7 +204,7 @@ static apr_status_t resend_parse(mdl_request_t *request)
     return order_action_end(members, request);
 }
 
-static apr_status_t order_action_resend(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t resend_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     resend_t *own = arg;
     apr_status_t rv = mdl_order_resend(db, p, &own->resend);
@@ -226,6 +226,6 @@ const mdl_route_t mdl_route_order_resend = {
     .wakes = 1,
     .optional_body = 1,
     .parse = resend_parse,
-    .effect = order_action_resend,
+    .effect = resend_effect,
     .write = resend_write,
 };

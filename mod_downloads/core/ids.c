@@ -29,13 +29,13 @@ void mdl_ids_add(mdl_json_t *to, const char *name, const apr_array_header_t *ids
 /* Without a JSON value of each: those of thousands are what a thread's allocator keeps for good. */
 const char *mdl_ids_json(const apr_array_header_t *ids, apr_pool_t *p)
 {
-    apr_array_header_t *words = apr_array_make(p, ids->nelts, sizeof(const char *));
+    apr_array_header_t *numbers = apr_array_make(p, ids->nelts, sizeof(const char *));
 
     for (int i = 0; i < ids->nelts; i++) {
-        APR_ARRAY_PUSH(words, const char *) = apr_psprintf(p, "%" APR_INT64_T_FMT,
-                                                           APR_ARRAY_IDX(ids, i, apr_int64_t));
+        APR_ARRAY_PUSH(numbers, const char *) = apr_psprintf(p, "%" APR_INT64_T_FMT,
+                                                             APR_ARRAY_IDX(ids, i, apr_int64_t));
     }
-    return apr_pstrcat(p, "[", apr_array_pstrcat(p, words, ','), "]", NULL);
+    return apr_pstrcat(p, "[", apr_array_pstrcat(p, numbers, ','), "]", NULL);
 }
 
 apr_array_header_t *mdl_ids_read(const char *json, apr_pool_t *p)

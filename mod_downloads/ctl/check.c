@@ -16,12 +16,12 @@
 #include "core/job.h"
 #include "storage/storage.h"
 
-#define PATIENCE apr_time_from_sec(60) /* how long a due job may wait for a worker */
-#define SEARCHED 1000
+#define MAX_WAIT     apr_time_from_sec(60) /* how long a due job may wait for a worker */
+#define MAX_SEARCHED 1000
 
-/* One check: whether all is well, and in *words a sentence of what to do, or, if so, what there is
-   to say (NULL for nothing). */
-typedef int check_fn(mdl_ctl_t *ctl, const char **words);
+/* One check: whether all is well, and in *message a sentence of what to do, or, if so, what there
+   is to say (NULL for nothing). */
+typedef int check_fn(mdl_ctl_t *ctl, const char **message);
 
 /* httpd may give the same warning as the settings do. */
 static void warning_add(mdl_ctl_t *ctl, const char *sentence)
@@ -34,113 +34,115 @@ static void warning_add(mdl_ctl_t *ctl, const char *sentence)
     APR_ARRAY_PUSH(ctl->warnings, const char *) = sentence;
 }
 
-static int check_settings(mdl_ctl_t *ctl, const char **words)
+static int check_settings(mdl_ctl_t *ctl, const char **message)
 {
-    *words = ctl->problems->nelts ? apr_array_pstrcat(ctl->p, ctl->problems, ' ') : ctl->file;
+    *message = ctl->problems->nelts ? apr_array_pstrcat(ctl->p, ctl->problems, ' ') : ctl->file;
     return ctl->problems->nelts == 0;
 }
 
 /* httpd knows no directive of a module that is not loaded. */
-static const char *missing_module(const char *words)
+static const char *missing_module_hint(const char *message)
 {
-    if (strstr(words, "Invalid command 'DBD") != NULL) {
+    if (strstr(message, "Invalid command 'DBD") != NULL) {
         return "  mod_dbd is not loaded (Debian: a2enmod dbd).";
     }
-    if (strstr(words, "Invalid command 'Downloads") != NULL) {
+    if (strstr(message, "Invalid command 'Downloads") != NULL) {
         return "  mod_downloads is not loaded (Debian: a2enmod downloads).";
     }
     return "";
 }
 
-static int check_httpd(mdl_ctl_t *ctl, const char **words)
+static int check_httpd(mdl_ctl_t *ctl, const char **message)
 {
     const mdl_httpd_report_t *report = &ctl->report;
     const char *command = ctl->httpd != NULL ? ctl->httpd : mdl_httpd_command();
 
     if (!report->reads_file && ctl->file_given && ctl->httpd == NULL) {
-        *words = apr_psprintf(ctl->p, "not asked, for %s does not read this file (see --httpd)",
-                              command);
+        *message = apr_psprintf(ctl->p, "not asked, for %s does not read this file (see --httpd)",
+                                command);
         return 1;
     }
     for (int i = 0; i < report->warnings->nelts; i++) {
         warning_add(ctl, APR_ARRAY_IDX(report->warnings, i, const char *));
     }
-    if (!report->good) {
-        *words = apr_psprintf(ctl->p, "httpd would not start.  %s -t says: %s%s%s", command,
-                              report->words, missing_module(report->words),
-                              report->as_root ? ""
-                                              : "  (It may be wrong, for only root can read "
-                                                "all that it has to.)");
+    if (!report->would_start) {
+        *message = apr_psprintf(ctl->p, "httpd would not start.  %s -t says: %s%s%s", command,
+                                report->output, missing_module_hint(report->output),
+                                report->as_root ? ""
+                                                : "  (It may be wrong, for only root can read "
+                                                  "all that it has to.)");
         return 0;
     }
     if (!report->reads_file) {
-        *words = apr_psprintf(ctl->p,
-                              "%s does not read %s: enable the module (Debian: a2enmod downloads), "
-                              "or have httpd's configuration Include the file.",
-                              command, ctl->file);
+        *message = apr_psprintf(
+            ctl->p,
+            "%s does not read %s: enable the module (Debian: a2enmod downloads), "
+            "or have httpd's configuration Include the file.",
+            command, ctl->file);
         return 0;
     }
-    *words = apr_pstrcat(ctl->p, command, " -t", NULL);
+    *message = apr_pstrcat(ctl->p, command, " -t", NULL);
     return 1;
 }
 
-static int check_secret(mdl_ctl_t *ctl, const char **words)
+static int check_secret(mdl_ctl_t *ctl, const char **message)
 {
-    *words = ctl->no_secret != NULL ? ctl->no_secret : ctl->settings->secret_file;
+    *message = ctl->no_secret != NULL ? ctl->no_secret : ctl->settings->secret_file;
     return ctl->no_secret == NULL;
 }
 
 /* What follows would leave files behind that are root's. */
-static int is_root(const mdl_ctl_t *ctl, const char **words)
+static int root_is_kept(const mdl_ctl_t *ctl, const char **message)
 {
     if (ctl->no_owner != NULL) {
-        *words = ctl->settings->storage != NULL
-                     ? "Not tried as root: mend the storage folder first."
-                     : MDL_SETTINGS_FIRST;
+        *message = ctl->settings->storage != NULL
+                       ? "Not tried as root: mend the storage folder first."
+                       : MDL_SETTINGS_FIRST;
     }
     return ctl->no_owner != NULL;
 }
 
-static int check_database(mdl_ctl_t *ctl, const char **words)
+static int check_database(mdl_ctl_t *ctl, const char **message)
 {
     const char *driver = ctl->settings->db_driver;
     const char *params = ctl->settings->db_params;
     const char *folder;
     int version;
 
-    if (is_root(ctl, words)) {
+    if (root_is_kept(ctl, message)) {
         return 0;
     }
     if (driver == NULL || params == NULL) {
-        *words = MDL_SETTINGS_FIRST;
+        *message = MDL_SETTINGS_FIRST;
         return 0;
     }
     if (strcmp(driver, "sqlite3") == 0 && strchr(params, '/') != NULL) {
         folder = apr_pstrmemdup(ctl->p, params, (apr_size_t)(strrchr(params, '/') + 1 - params));
         if (faccessat(AT_FDCWD, folder, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
-            *words = apr_psprintf(ctl->p,
-                                  "SQLite makes files beside the database, and the folder %s can't "
-                                  "be written to: make it, and give it to the user that httpd runs "
-                                  "as.",
-                                  folder);
+            *message = apr_psprintf(
+                ctl->p,
+                "SQLite makes files beside the database, and the folder %s can't "
+                "be written to: make it, and give it to the user that httpd runs "
+                "as.",
+                folder);
             return 0;
         }
     }
-    if (mdl_ctl_check_schema(ctl, &version, words) != MDL_EXIT_DONE) {
+    if (mdl_ctl_check_schema(ctl, &version, message) != MDL_EXIT_DONE) {
         return 0;
     }
-    *words = apr_psprintf(ctl->p, "%s, schema version %d", driver, version);
+    *message = apr_psprintf(ctl->p, "%s, schema version %d", driver, version);
     return 1;
 }
 
-static int check_storage(mdl_ctl_t *ctl, const char **words)
+static int check_storage(mdl_ctl_t *ctl, const char **message)
 {
     const char *root = ctl->settings->storage;
     mdl_storage_t *storage;
     apr_status_t rv;
     char text[120];
 
-    *words = root == NULL ? MDL_SETTINGS_FIRST : ctl->no_owner != NULL ? ctl->no_owner : root;
+    *message = root == NULL ? MDL_SETTINGS_FIRST : ctl->no_owner != NULL ? ctl->no_owner : root;
     if (root == NULL || ctl->no_owner != NULL) {
         return 0;
     }
@@ -153,84 +155,85 @@ static int check_storage(mdl_ctl_t *ctl, const char **words)
         rv = APR_EACCES;
     }
     if (APR_STATUS_IS_ENOSPC(rv)) {
-        *words = apr_psprintf(ctl->p, "There is no room in %s: make room, or give it more.", root);
+        *message = apr_psprintf(ctl->p, "There is no room in %s: make room, or give it more.",
+                                root);
     } else if (rv != APR_SUCCESS) {
-        *words = apr_psprintf(ctl->p,
-                              "Files can't be stored in %s (%s): make the folder on one file "
-                              "system, give it and what it holds to the user that httpd runs as, "
-                              "and run this as root or as that user.",
-                              root, apr_strerror(rv, text, sizeof text));
+        *message = apr_psprintf(ctl->p,
+                                "Files can't be stored in %s (%s): make the folder on one file "
+                                "system, give it and what it holds to the user that httpd runs as, "
+                                "and run this as root or as that user.",
+                                root, apr_strerror(rv, text, sizeof text));
     }
     return rv == APR_SUCCESS;
 }
 
-static int check_templates(mdl_ctl_t *ctl, const char **words)
+static int check_templates(mdl_ctl_t *ctl, const char **message)
 {
     const char *folder = ctl->settings->templates;
     apr_array_header_t *problems = apr_array_make(ctl->p, 5, sizeof(const char *));
 
     if (folder == NULL) {
-        *words = MDL_SETTINGS_FIRST;
+        *message = MDL_SETTINGS_FIRST;
         return 0;
     }
     mdl_templates_read(folder, mdl_settings_template_names, problems, ctl->p);
-    *words = problems->nelts ? apr_array_pstrcat(ctl->p, problems, ' ') : folder;
+    *message = problems->nelts ? apr_array_pstrcat(ctl->p, problems, ' ') : folder;
     return problems->nelts == 0;
 }
 
-static int check_mail(mdl_ctl_t *ctl, const char **words)
+static int check_mail(mdl_ctl_t *ctl, const char **message)
 {
     const mdl_mail_config_t *config = &ctl->settings->mail;
     mdl_mailer_t *mailer;
     apr_size_t length;
     apr_status_t rv;
 
-    if (is_root(ctl, words)) {
+    if (root_is_kept(ctl, message)) {
         return 0;
     }
     if (config->transport == NULL) {
-        *words = MDL_SETTINGS_FIRST;
+        *message = MDL_SETTINGS_FIRST;
         return 0;
     }
     apr_signal(SIGPIPE, SIG_IGN);
-    *words = "No mailer can be made.";
+    *message = "No mailer can be made.";
     rv = mdl_http_global_init(ctl->p);
     if (rv == APR_SUCCESS) {
         rv = mdl_mailer_create(&mailer, config, ctl->p);
     }
     if (rv == APR_SUCCESS) {
-        rv = mdl_mailer_check(mailer, words, ctl->p);
+        rv = mdl_mailer_check(mailer, message, ctl->p);
     }
     if (rv != APR_SUCCESS) {
-        length = strlen(*words);
-        *words = apr_psprintf(
-            ctl->p, "%s%s  Correct DownloadsMailTransport (%s), or what it names.", *words,
-            length && (*words)[length - 1] != '.' ? "." : "", config->transport);
+        length = strlen(*message);
+        *message = apr_psprintf(
+            ctl->p, "%s%s  Correct DownloadsMailTransport (%s), or what it names.", *message,
+            length && (*message)[length - 1] != '.' ? "." : "", config->transport);
         return 0;
     }
-    *words = config->transport;
+    *message = config->transport;
     return 1;
 }
 
-static int check_bounces(mdl_ctl_t *ctl, const char **words)
+static int check_bounces(mdl_ctl_t *ctl, const char **message)
 {
     const char *place = ctl->settings->mail_bounces;
 
-    if (is_root(ctl, words)) {
+    if (root_is_kept(ctl, message)) {
         return 0;
     }
     if (place == NULL) {
-        *words = "mail that comes back is not read";
+        *message = "mail that comes back is not read";
         return 1;
     }
-    if (mdl_mailbox_check(mdl_mailbox_create(place, ctl->p), words, ctl->p) != APR_SUCCESS) {
-        *words = apr_psprintf(ctl->p,
-                              "%s  Have the mail server deliver there (a Maildir's new/ and cur/ "
-                              "can be made by hand), and let httpd's user read and write it.",
-                              *words);
+    if (mdl_mailbox_check(mdl_mailbox_create(place, ctl->p), message, ctl->p) != APR_SUCCESS) {
+        *message = apr_psprintf(ctl->p,
+                                "%s  Have the mail server deliver there (a Maildir's new/ and cur/ "
+                                "can be made by hand), and let httpd's user read and write it.",
+                                *message);
         return 0;
     }
-    *words = place;
+    *message = place;
     return 1;
 }
 
@@ -239,7 +242,7 @@ typedef struct {
     mdl_job_list_t newest;
 } queue_t;
 
-static apr_status_t read_queue(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t queue_read(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     queue_t *queue = arg;
     apr_status_t rv = mdl_job_list(db, p, &queue->newest);
@@ -251,7 +254,7 @@ static apr_status_t read_queue(mdl_db_t *db, apr_pool_t *p, void *arg)
 }
 
 /* Whether a worker holds a job of the lane: then the others wait for a slot and not for it. */
-static int is_worked_on(const queue_t *queue, mdl_job_lane_t lane, apr_time_t now)
+static int lane_is_busy(const queue_t *queue, mdl_job_lane_t lane, apr_time_t now)
 {
     for (int i = 0; i < queue->newest.jobs->nelts; i++) {
         const mdl_job_t *job = APR_ARRAY_IDX(queue->newest.jobs, i, const mdl_job_t *);
@@ -263,38 +266,39 @@ static int is_worked_on(const queue_t *queue, mdl_job_lane_t lane, apr_time_t no
     return 0;
 }
 
-static int check_worker(mdl_ctl_t *ctl, const char **words)
+static int check_worker(mdl_ctl_t *ctl, const char **message)
 {
     apr_time_t now = apr_time_now();
-    queue_t queue = {.newest = {.limit = SEARCHED}};
+    queue_t queue = {.newest = {.limit = MAX_SEARCHED}};
     const char *why;
     int version;
     apr_status_t rv;
 
-    if (is_root(ctl, words)) {
+    if (root_is_kept(ctl, message)) {
         return 0;
     }
     if (ctl->settings->db_driver == NULL || ctl->settings->db_params == NULL ||
         mdl_ctl_check_schema(ctl, &version, &why) != MDL_EXIT_DONE) {
-        *words = "Not tried: the database comes first.";
+        *message = "Not tried: the database comes first.";
         return 0;
     }
-    rv = mdl_db_read(ctl->db, read_queue, &queue, ctl->p);
+    rv = mdl_db_read(ctl->db, queue_read, &queue, ctl->p);
     if (rv != APR_SUCCESS) {
-        *words = mdl_ctl_database_words(ctl, rv);
+        *message = mdl_ctl_database_error(ctl, rv);
         return 0;
     }
     for (mdl_job_lane_t i = 0; i < MDL_LANES; i++) {
-        if (queue.due_at[i] && now - queue.due_at[i] > PATIENCE && !is_worked_on(&queue, i, now)) {
-            *words = apr_psprintf(ctl->p,
-                                  "No background process seems to take jobs: the oldest of lane %s "
-                                  "has waited for %" APR_INT64_T_FMT " seconds.  Start httpd with "
-                                  "DownloadsWorker On, and look into its error log.",
-                                  mdl_job_lane_names[i], apr_time_sec(now - queue.due_at[i]));
+        if (queue.due_at[i] && now - queue.due_at[i] > MAX_WAIT && !lane_is_busy(&queue, i, now)) {
+            *message = apr_psprintf(
+                ctl->p,
+                "No background process seems to take jobs: the oldest of lane %s "
+                "has waited for %" APR_INT64_T_FMT " seconds.  Start httpd with "
+                "DownloadsWorker On, and look into its error log.",
+                mdl_job_lane_names[i], apr_time_sec(now - queue.due_at[i]));
             return 0;
         }
     }
-    *words = "no job waits for a background process";
+    *message = "no job waits for a background process";
     return 1;
 }
 
@@ -316,14 +320,14 @@ int mdl_ctl_check(mdl_ctl_t *ctl)
 
     for (apr_size_t i = 0; i < sizeof checks / sizeof *checks; i++) {
         mdl_json_t *entry = mdl_json_add_object(list, NULL);
-        const char *words = NULL;
-        int good = checks[i].check(ctl, &words);
+        const char *message = NULL;
+        int good = checks[i].check(ctl, &message);
 
         problems += !good;
-        mdl_printer_line(ctl->output, "%-11s%s%s", checks[i].name, words, good ? ": ok" : "");
+        mdl_printer_line(ctl->output, "%-11s%s%s", checks[i].name, message, good ? ": ok" : "");
         mdl_json_add_string(entry, "name", checks[i].name);
         mdl_json_add_bool(entry, "ok", good);
-        mdl_json_add_string(entry, "message", words);
+        mdl_json_add_string(entry, "message", message);
     }
     warnings = mdl_json_add_array(document, "warnings");
     for (int i = 0; i < ctl->warnings->nelts; i++) {

@@ -58,12 +58,12 @@ int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *me
 }
 
 /* What the database said, as the end of a sentence. */
-static const char *its_words(const char *words, apr_pool_t *p)
+static const char *database_said(const char *error, apr_pool_t *p)
 {
-    return words != NULL && *words ? apr_pstrcat(p, "  It says: ", words, NULL) : "";
+    return error != NULL && *error ? apr_pstrcat(p, "  It says: ", error, NULL) : "";
 }
 
-const char *mdl_ctl_database_words(const mdl_ctl_t *ctl, apr_status_t rv)
+const char *mdl_ctl_database_error(const mdl_ctl_t *ctl, apr_status_t rv)
 {
     const char *sentence;
 
@@ -82,7 +82,7 @@ const char *mdl_ctl_database_words(const mdl_ctl_t *ctl, apr_status_t rv)
         sentence = "The database can't do that; its log may say more.";
     }
     return apr_pstrcat(ctl->p, sentence,
-                       its_words(ctl->db != NULL ? mdl_db_error(ctl->db) : "", ctl->p), NULL);
+                       database_said(ctl->db != NULL ? mdl_db_error(ctl->db) : "", ctl->p), NULL);
 }
 
 static const char *user_name(uid_t uid, apr_pool_t *p)
@@ -92,8 +92,9 @@ static const char *user_name(uid_t uid, apr_pool_t *p)
     return user != NULL ? apr_pstrdup(p, user->pw_name) : apr_psprintf(p, "%d", (int)uid);
 }
 
-/* SQLite's own words for a file that may not be written to name neither the file nor what to do. */
-static const char *sqlite_why_closed(const mdl_ctl_t *ctl)
+/* SQLite's own message for a file that may not be written to name neither the file nor what to do.
+ */
+static const char *sqlite_why_unwritable(const mdl_ctl_t *ctl)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm", "-writer"};
     const char *user = user_name(geteuid(), ctl->p);
@@ -119,29 +120,30 @@ static const char *sqlite_why_closed(const mdl_ctl_t *ctl)
 int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why)
 {
     const mdl_settings_t *settings = ctl->settings;
-    const char *words;
+    const char *error;
     apr_status_t rv;
 
     if (ctl->db != NULL) {
         return MDL_EXIT_DONE;
     }
-    if (strcmp(settings->db_driver, "sqlite3") == 0 && (words = sqlite_why_closed(ctl)) != NULL) {
-        *why = words;
+    if (strcmp(settings->db_driver, "sqlite3") == 0 &&
+        (error = sqlite_why_unwritable(ctl)) != NULL) {
+        *why = error;
         return MDL_EXIT_DATABASE;
     }
-    rv = mdl_db_open(&ctl->db, settings->db_driver, settings->db_params, &words, ctl->p);
+    rv = mdl_db_open(&ctl->db, settings->db_driver, settings->db_params, &error, ctl->p);
     if (rv == APR_SUCCESS) {
         return MDL_EXIT_DONE;
     }
     ctl->db = NULL;
-    *why = rv == MDL_DB_EGONE ? apr_pstrcat(ctl->p, mdl_ctl_database_words(ctl, rv),
-                                            its_words(words, ctl->p), NULL)
-                              : words;
+    *why = rv == MDL_DB_EGONE ? apr_pstrcat(ctl->p, mdl_ctl_database_error(ctl, rv),
+                                            database_said(error, ctl->p), NULL)
+                              : error;
     return MDL_EXIT_DATABASE;
 }
 
 /* Whether SQLite would have to make the file; it is for migrate to do so. */
-static int is_absent(const mdl_ctl_t *ctl)
+static int sqlite_is_absent(const mdl_ctl_t *ctl)
 {
     const char *path = ctl->settings->db_params;
     const char *slash = strrchr(path, '/');
@@ -159,13 +161,13 @@ int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why)
     apr_status_t rv;
 
     *version = 0;
-    if (!is_absent(ctl)) {
+    if (!sqlite_is_absent(ctl)) {
         if (mdl_ctl_connect(ctl, why) != MDL_EXIT_DONE) {
             return MDL_EXIT_DATABASE;
         }
         rv = mdl_migrate_version(ctl->db, version, ctl->p);
         if (rv != APR_SUCCESS) {
-            *why = mdl_ctl_database_words(ctl, rv);
+            *why = mdl_ctl_database_error(ctl, rv);
             return MDL_EXIT_DATABASE;
         }
     }
@@ -184,8 +186,8 @@ int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why)
     return MDL_EXIT_DATABASE;
 }
 
-static int command_run(mdl_ctl_t *ctl, int transaction, mdl_effect_fn *effect, void *arg,
-                       mdl_problem_t *problem)
+static int effect_run(mdl_ctl_t *ctl, int transaction, mdl_effect_fn *effect, void *arg,
+                      mdl_problem_t *problem)
 {
     const char *why = NULL;
     int version;
@@ -205,20 +207,20 @@ static int command_run(mdl_ctl_t *ctl, int transaction, mdl_effect_fn *effect, v
                             problem->code, problem->message);
     }
     return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable",
-                        mdl_ctl_database_words(ctl, rv));
+                        mdl_ctl_database_error(ctl, rv));
 }
 
 int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
 {
-    return command_run(ctl, 1, effect, arg, problem);
+    return effect_run(ctl, 1, effect, arg, problem);
 }
 
 int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
 {
-    return command_run(ctl, 0, effect, arg, problem);
+    return effect_run(ctl, 0, effect, arg, problem);
 }
 
-void mdl_ctl_await_epoch(void)
+void mdl_ctl_await_key_caches(void)
 {
     apr_sleep(EPOCH_WAIT);
 }

@@ -51,9 +51,9 @@ typedef struct {
     mdl_db_t *db; /* NULL until first used */
 
     /* The command line, checked. */
-    const char *const *words; /* the arguments that are no options */
-    apr_int64_t id;           /* the first of them, for a command that takes a number */
-    const char *name;         /* options: NULL or 0 when not given */
+    const char *const *arguments; /* the arguments that are no options */
+    apr_int64_t id;               /* the first of them, for a command that takes a number */
+    const char *name;             /* options: NULL or 0 when not given */
     const char *email;
     const char *scope;
     const char *status;
@@ -85,7 +85,7 @@ int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why);
 int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why);
 
 /** A sentence for what the db layer returned, with what the database said. */
-const char *mdl_ctl_database_words(const mdl_ctl_t *ctl, apr_status_t rv);
+const char *mdl_ctl_database_error(const mdl_ctl_t *ctl, apr_status_t rv);
 
 /**
  * Runs an effect in a transaction, once the schema is known to be this program's.  Tells what goes
@@ -97,6 +97,6 @@ int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_
 int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
 
 /** Waits until no process of this node trusts what it remembers of keys (core/shop/key_cache.h). */
-void mdl_ctl_await_epoch(void);
+void mdl_ctl_await_key_caches(void);
 
 #endif

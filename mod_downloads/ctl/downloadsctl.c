@@ -80,10 +80,10 @@ typedef struct {
     const char *noun;
     const char *verb; /* or NULL */
     const char *arguments;
-    int count;     /* of the arguments that are no options */
-    int numbered;  /* the first of them is a number */
-    int options;   /* OPTION_… */
-    int diagnoses; /* tells itself what is wrong with the configuration */
+    int count;            /* of the arguments that are no options */
+    int numbered;         /* the first of them is a number */
+    int options;          /* OPTION_… */
+    int reports_problems; /* tells itself what is wrong with the configuration */
     int (*run)(mdl_ctl_t *ctl);
 } command_t;
 
@@ -112,15 +112,15 @@ static const command_t commands[] = {
 
 #define COMMANDS (sizeof commands / sizeof *commands)
 
-static const char *ctl_name_of(const command_t *command, apr_pool_t *p)
+static const char *command_name(const command_t *command, apr_pool_t *p)
 {
     return apr_pstrcat(p, command->noun, command->verb != NULL ? " " : "",
                        command->verb != NULL ? command->verb : "", NULL);
 }
 
-static const char *synopsis_of(const command_t *command, apr_pool_t *p)
+static const char *command_synopsis(const command_t *command, apr_pool_t *p)
 {
-    return apr_pstrcat(p, ctl_name_of(command, p), *command->arguments ? " " : "",
+    return apr_pstrcat(p, command_name(command, p), *command->arguments ? " " : "",
                        command->arguments, NULL);
 }
 
@@ -129,16 +129,16 @@ static int print_help(mdl_ctl_t *ctl)
     puts("usage: downloadsctl [-f FILE] [--json] COMMAND [ARGUMENT ...]");
     puts("       downloadsctl --help | --version\n");
     for (apr_size_t i = 0; i < COMMANDS; i++) {
-        printf("  %s\n", synopsis_of(&commands[i], ctl->p));
+        printf("  %s\n", command_synopsis(&commands[i], ctl->p));
     }
     puts("\ndownloadsctl(8) explains them.");
     return MDL_EXIT_DONE;
 }
 
-static int ctl_misused(mdl_ctl_t *ctl, const char *format, ...)
+static int fail_usage(mdl_ctl_t *ctl, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 
-static int ctl_misused(mdl_ctl_t *ctl, const char *format, ...)
+static int fail_usage(mdl_ctl_t *ctl, const char *format, ...)
 {
     va_list arguments;
     const char *message;
@@ -160,7 +160,7 @@ static int print_version(mdl_ctl_t *ctl)
 }
 
 /* Digits alone, without a sign, a space or a zero in front, from 1 to max. */
-static int ctl_parse_number(const char *text, apr_int64_t max, apr_int64_t *value)
+static int parse_number(const char *text, apr_int64_t max, apr_int64_t *value)
 {
     if (*text == '0' || *text == '\0' || strlen(text) > 16 ||
         strspn(text, "0123456789") != strlen(text)) {
@@ -170,22 +170,22 @@ static int ctl_parse_number(const char *text, apr_int64_t max, apr_int64_t *valu
     return *value <= max;
 }
 
-static int is_one_of(const char *text, const char *const *words)
+static int is_one_of(const char *text, const char *const *names)
 {
-    while (*words != NULL && strcmp(text, *words) != 0) {
-        words++;
+    while (*names != NULL && strcmp(text, *names) != 0) {
+        names++;
     }
-    return *words != NULL;
+    return *names != NULL;
 }
 
 static int parse_mail_delay(mdl_ctl_t *ctl, const char *value)
 {
     apr_int64_t minutes = 0;
 
-    if (strcmp(value, "0") != 0 && !ctl_parse_number(value, MDL_SHOP_MAIL_DELAY_MAX, &minutes)) {
-        return ctl_misused(ctl,
-                           "--mail-delay is a whole number of minutes from 0 to %d, not \"%s\".",
-                           MDL_SHOP_MAIL_DELAY_MAX, value);
+    if (strcmp(value, "0") != 0 && !parse_number(value, MDL_SHOP_MAIL_DELAY_MAX, &minutes)) {
+        return fail_usage(ctl,
+                          "--mail-delay is a whole number of minutes from 0 to %d, not \"%s\".",
+                          MDL_SHOP_MAIL_DELAY_MAX, value);
     }
     ctl->mail_delay = (int)minutes;
     return MDL_EXIT_DONE;
@@ -193,10 +193,10 @@ static int parse_mail_delay(mdl_ctl_t *ctl, const char *value)
 
 /* Reads a token before root is given up: the file may be root's alone.  Nothing of it is repeated.
  */
-static int read_token(mdl_ctl_t *ctl, const char *path)
+static int token_read(mdl_ctl_t *ctl, const char *path)
 {
     char text[MAX_TOKEN_FILE + 1];
-    char words[120];
+    char reason[120];
     apr_size_t length = sizeof text;
     apr_file_t *file;
     apr_status_t rv = strcmp(path, "-") == 0 ? apr_file_open_stdin(&file, ctl->p)
@@ -207,11 +207,11 @@ static int read_token(mdl_ctl_t *ctl, const char *path)
         rv = apr_file_read_full(file, text, length, &length);
     }
     if (rv == APR_SUCCESS) {
-        return ctl_misused(ctl, "--storefront-token-file: %s is too large to be a token.", path);
+        return fail_usage(ctl, "--storefront-token-file: %s is too large to be a token.", path);
     }
     if (rv != APR_EOF) {
-        return ctl_misused(ctl, "--storefront-token-file: %s can't be read (%s).", path,
-                           apr_strerror(rv, words, sizeof words));
+        return fail_usage(ctl, "--storefront-token-file: %s can't be read (%s).", path,
+                          apr_strerror(rv, reason, sizeof reason));
     }
     while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r')) {
         length--;
@@ -224,33 +224,33 @@ static int read_token(mdl_ctl_t *ctl, const char *path)
 }
 
 /* Takes one option of shop set. */
-static int take_set(mdl_ctl_t *ctl, int letter, const char *value)
+static int parse_set_option(mdl_ctl_t *ctl, int letter, const char *value)
 {
     int level;
 
     switch (letter) {
     case LETTER_NAME:
         ctl->name = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : ctl_misused(ctl, "--name is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : fail_usage(ctl, "--name is not UTF-8.");
     case LETTER_SENDER_NAME:
         ctl->sender_name = value;
         return mdl_utf8_valid(value) ? MDL_EXIT_DONE
-                                     : ctl_misused(ctl, "--sender-name is not UTF-8.");
+                                     : fail_usage(ctl, "--sender-name is not UTF-8.");
     case LETTER_REPLY_TO:
         ctl->reply_to = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : ctl_misused(ctl, "--reply-to is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : fail_usage(ctl, "--reply-to is not UTF-8.");
     case LETTER_MAIL_DELAY:
         return parse_mail_delay(ctl, value);
     case LETTER_STOREFRONT:
         ctl->storefront = value;
         return mdl_utf8_valid(value) ? MDL_EXIT_DONE
-                                     : ctl_misused(ctl, "--storefront is not UTF-8.");
+                                     : fail_usage(ctl, "--storefront is not UTF-8.");
     case LETTER_STOREFRONT_TOKEN:
-        return read_token(ctl, value);
+        return token_read(ctl, value);
     default:
         level = mdl_names_find(mdl_risk_names, value);
         if (level < MDL_RISK_MEDIUM) {
-            return ctl_misused(ctl, "--hold-at is medium or high, not \"%s\".", value);
+            return fail_usage(ctl, "--hold-at is medium or high, not \"%s\".", value);
         }
         ctl->hold_at = (mdl_risk_t)level;
         return MDL_EXIT_DONE;
@@ -258,7 +258,7 @@ static int take_set(mdl_ctl_t *ctl, int letter, const char *value)
 }
 
 /* Takes one option; *given gets the bit of those that belong to some commands alone. */
-static int take_option(mdl_ctl_t *ctl, int letter, const char *value, int *given)
+static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *given)
 {
     static const char *const statuses[] = {"queued", "running",   "succeeded",
                                            "failed", "cancelled", NULL};
@@ -275,61 +275,60 @@ static int take_option(mdl_ctl_t *ctl, int letter, const char *value, int *given
     case LETTER_EMAIL:
         *given |= OPTION_EMAIL;
         ctl->email = value;
-        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : ctl_misused(ctl, "--email is not UTF-8.");
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : fail_usage(ctl, "--email is not UTF-8.");
     case LETTER_SCOPE:
         *given |= OPTION_SCOPE;
         ctl->scope = value;
         return is_one_of(value, mdl_key_scope_names)
                    ? MDL_EXIT_DONE
-                   : ctl_misused(ctl, "--scope is full or read, not \"%s\".", value);
+                   : fail_usage(ctl, "--scope is full or read, not \"%s\".", value);
     case LETTER_EXPIRES:
         *given |= OPTION_EXPIRES;
-        return ctl_parse_number(value, MAX_EXPIRES, &ctl->expires_s)
+        return parse_number(value, MAX_EXPIRES, &ctl->expires_s)
                    ? MDL_EXIT_DONE
-                   : ctl_misused(
-                         ctl,
-                         "--expires is a whole number of seconds from 1 to %" APR_INT64_T_FMT
-                         ", not \"%s\".",
-                         MAX_EXPIRES, value);
+                   : fail_usage(ctl,
+                                "--expires is a whole number of seconds from 1 to %" APR_INT64_T_FMT
+                                ", not \"%s\".",
+                                MAX_EXPIRES, value);
     case LETTER_STATUS:
         *given |= OPTION_STATUS;
         ctl->status = value;
         return is_one_of(value, statuses)
                    ? MDL_EXIT_DONE
-                   : ctl_misused(ctl,
-                                 "--status is queued, running, succeeded, failed or cancelled, not "
-                                 "\"%s\".",
-                                 value);
+                   : fail_usage(ctl,
+                                "--status is queued, running, succeeded, failed or cancelled, not "
+                                "\"%s\".",
+                                value);
     case LETTER_SHOP:
         *given |= OPTION_SHOP;
-        return ctl_parse_number(value, MAX_ID, &ctl->shop_id)
+        return parse_number(value, MAX_ID, &ctl->shop_id)
                    ? MDL_EXIT_DONE
-                   : ctl_misused(ctl, "--shop is the number of a shop, not \"%s\".", value);
+                   : fail_usage(ctl, "--shop is the number of a shop, not \"%s\".", value);
     default:
         *given |= OPTION_SET;
-        return take_set(ctl, letter, value);
+        return parse_set_option(ctl, letter, value);
     }
 }
 
 /* Keeps what apr_getopt has to say, without the program's name and the line's end. */
-static void keep_words(void *baton, const char *format, ...)
+static void report_getopt_error(void *baton, const char *format, ...)
 {
     mdl_ctl_t *ctl = baton;
     va_list arguments;
-    const char *words;
+    const char *message;
     const char *start;
 
     va_start(arguments, format);
-    words = apr_pvsprintf(ctl->p, format, arguments);
+    message = apr_pvsprintf(ctl->p, format, arguments);
     va_end(arguments);
-    start = strstr(words, ": ");
-    start = start != NULL ? start + 2 : words;
-    ctl_misused(ctl, "%s; try downloadsctl --help.",
-                apr_pstrmemdup(ctl->p, start, strcspn(start, "\n")));
+    start = strstr(message, ": ");
+    start = start != NULL ? start + 2 : message;
+    fail_usage(ctl, "%s; try downloadsctl --help.",
+               apr_pstrmemdup(ctl->p, start, strcspn(start, "\n")));
 }
 
 /* Asked before the options are: a mistake in those is told as JSON too. */
-static void look_for_json(mdl_ctl_t *ctl, int argc, const char *const *argv)
+static void parse_json_option(mdl_ctl_t *ctl, int argc, const char *const *argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
         if (strcmp(argv[i], "--json") == 0) {
@@ -338,43 +337,43 @@ static void look_for_json(mdl_ctl_t *ctl, int argc, const char *const *argv)
     }
 }
 
-static const command_t *find_command(const char *const *words, int count)
+static const command_t *command_find(const char *const *arguments, int count)
 {
     for (apr_size_t i = 0; i < COMMANDS; i++) {
         const command_t *command = &commands[i];
 
-        if (count > 0 && strcmp(words[0], command->noun) == 0 &&
-            (command->verb == NULL || (count > 1 && strcmp(words[1], command->verb) == 0))) {
+        if (count > 0 && strcmp(arguments[0], command->noun) == 0 &&
+            (command->verb == NULL || (count > 1 && strcmp(arguments[1], command->verb) == 0))) {
             return command;
         }
     }
     return NULL;
 }
 
-/* Checks the words of the command line against the command that they name. */
-static int take_words(mdl_ctl_t *ctl, const char *const *words, int count, int given,
-                      const command_t **command)
+/* Checks the arguments of the command line against the command that they name. */
+static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int count, int given,
+                           const command_t **command)
 {
-    const command_t *found = find_command(words, count);
+    const command_t *found = command_find(arguments, count);
     int own;
 
     if (found == NULL) {
-        return count ? ctl_misused(ctl, "There is no command \"%s%s%s\"; try downloadsctl --help.",
-                                   words[0], count > 1 ? " " : "", count > 1 ? words[1] : "")
-                     : ctl_misused(ctl, "A command is missing; try downloadsctl --help.");
+        return count ? fail_usage(ctl, "There is no command \"%s%s%s\"; try downloadsctl --help.",
+                                  arguments[0], count > 1 ? " " : "", count > 1 ? arguments[1] : "")
+                     : fail_usage(ctl, "A command is missing; try downloadsctl --help.");
     }
     own = found->verb != NULL ? 2 : 1;
-    ctl->words = words + own;
+    ctl->arguments = arguments + own;
     if (count - own != found->count || (given & ~found->options)) {
-        return ctl_misused(ctl, "usage: downloadsctl %s", synopsis_of(found, ctl->p));
+        return fail_usage(ctl, "usage: downloadsctl %s", command_synopsis(found, ctl->p));
     }
-    if (found->numbered && !ctl_parse_number(ctl->words[0], MAX_ID, &ctl->id)) {
-        return ctl_misused(ctl, "%s takes the number of a shop, not \"%s\".",
-                           ctl_name_of(found, ctl->p), ctl->words[0]);
+    if (found->numbered && !parse_number(ctl->arguments[0], MAX_ID, &ctl->id)) {
+        return fail_usage(ctl, "%s takes the number of a shop, not \"%s\".",
+                          command_name(found, ctl->p), ctl->arguments[0]);
     }
     for (int i = 0; i < found->count; i++) {
-        if (!mdl_utf8_valid(ctl->words[i])) {
-            return ctl_misused(ctl, "An argument is not UTF-8.");
+        if (!mdl_utf8_valid(ctl->arguments[i])) {
+            return fail_usage(ctl, "An argument is not UTF-8.");
         }
     }
     *command = found;
@@ -382,7 +381,8 @@ static int take_words(mdl_ctl_t *ctl, const char *const *words, int count, int g
 }
 
 /* Leaves *command NULL when there is nothing more to do. */
-static int ctl_parse(mdl_ctl_t *ctl, int argc, const char *const *argv, const command_t **command)
+static int parse_command_line(mdl_ctl_t *ctl, int argc, const char *const *argv,
+                              const command_t **command)
 {
     apr_getopt_t *parser;
     const char *value;
@@ -391,10 +391,10 @@ static int ctl_parse(mdl_ctl_t *ctl, int argc, const char *const *argv, const co
     int letter;
     apr_status_t rv;
 
-    look_for_json(ctl, argc, argv);
+    parse_json_option(ctl, argc, argv);
     apr_getopt_init(&parser, ctl->p, argc, argv);
     parser->interleave = 1;
-    parser->errfn = keep_words;
+    parser->errfn = report_getopt_error;
     parser->errarg = ctl;
     while ((rv = apr_getopt_long(parser, options, &letter, &value)) == APR_SUCCESS) {
         if (letter == 'h') {
@@ -403,24 +403,24 @@ static int ctl_parse(mdl_ctl_t *ctl, int argc, const char *const *argv, const co
         if (letter == LETTER_VERSION) {
             return print_version(ctl);
         }
-        if (letter != LETTER_JSON && (failed = take_option(ctl, letter, value, &given))) {
+        if (letter != LETTER_JSON && (failed = parse_option(ctl, letter, value, &given))) {
             return failed;
         }
     }
     if (rv != APR_EOF) {
         return MDL_EXIT_USAGE;
     }
-    return take_words(ctl, parser->argv + parser->ind, argc - parser->ind, given, command);
+    return parse_arguments(ctl, parser->argv + parser->ind, argc - parser->ind, given, command);
 }
 
-static int ctl_run(mdl_ctl_t *ctl, const command_t *command)
+static int command_run(mdl_ctl_t *ctl, const command_t *command)
 {
-    if (command->diagnoses) {
+    if (command->reports_problems) {
         mdl_httpd_ask(&ctl->report, ctl->httpd != NULL ? ctl->httpd : mdl_httpd_command(),
                       ctl->file, ctl->p);
     }
     mdl_ctl_configure(ctl);
-    if (!command->diagnoses) {
+    if (!command->reports_problems) {
         if (ctl->problems->nelts) {
             return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration",
                                 apr_array_pstrcat(ctl->p, ctl->problems, ' '));
@@ -435,13 +435,13 @@ static int ctl_run(mdl_ctl_t *ctl, const command_t *command)
 static void log_to_stderr(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
                           const char *message)
 {
-    char words[120];
+    char reason[120];
 
     (void)file;
     (void)line;
     if (level <= MDL_LOG_WARNING) {
         fprintf(stderr, "downloadsctl: %s%s%s\n", message, rv ? ": " : "",
-                rv ? apr_strerror(rv, words, sizeof words) : "");
+                rv ? apr_strerror(rv, reason, sizeof reason) : "");
     }
 }
 
@@ -461,9 +461,9 @@ int main(int argc, const char *const *argv)
     apr_pool_tag(ctl.p, "downloadsctl");
     ctl.output = mdl_printer_create(ctl.p);
 
-    exit_code = ctl_parse(&ctl, argc, argv, &command);
+    exit_code = parse_command_line(&ctl, argc, argv, &command);
     if (command != NULL) {
-        exit_code = ctl_run(&ctl, command);
+        exit_code = command_run(&ctl, command);
     }
     if (!mdl_printer_finish()) {
         fputs("downloadsctl: standard output can't be written.\n", stderr);

@@ -12,7 +12,7 @@
 #define MAX_LINE    4096
 
 /* Said in every case, and nothing to do with us. */
-static const char *const noise[] = {"Syntax OK", "AH00014: ", "AH00557: ", "AH00558: "};
+static const char *const ignored[] = {"Syntax OK", "AH00014: ", "AH00557: ", "AH00558: "};
 
 typedef void line_fn(void *arg, const char *line, apr_pool_t *p);
 
@@ -22,7 +22,7 @@ const char *mdl_httpd_command(void)
 }
 
 /* Hands each line of what a command prints to take; returns whether the command ended with 0. */
-static int command_run(const char *command, line_fn *take, void *arg, apr_pool_t *p)
+static int httpd_run(const char *command, line_fn *take, void *arg, apr_pool_t *p)
 {
     char line[MAX_LINE];
     FILE *out = popen(command, "r");
@@ -37,12 +37,12 @@ static int command_run(const char *command, line_fn *take, void *arg, apr_pool_t
     return pclose(out) == 0;
 }
 
-static void take_said(void *arg, const char *line, apr_pool_t *p)
+static void report_add_line(void *arg, const char *line, apr_pool_t *p)
 {
     mdl_httpd_report_t *report = arg;
 
-    for (apr_size_t i = 0; i < sizeof noise / sizeof *noise; i++) {
-        if (strncmp(line, noise[i], strlen(noise[i])) == 0) {
+    for (apr_size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) {
+        if (strncmp(line, ignored[i], strlen(ignored[i])) == 0) {
             return;
         }
     }
@@ -50,7 +50,7 @@ static void take_said(void *arg, const char *line, apr_pool_t *p)
         APR_ARRAY_PUSH(report->warnings, const char *) = apr_pstrdup(p, line + strlen(WARNING_TAG));
         return;
     }
-    report->words = apr_pstrcat(p, report->words, *report->words ? " " : "", line, NULL);
+    report->output = apr_pstrcat(p, report->output, *report->output ? " " : "", line, NULL);
 }
 
 typedef struct {
@@ -59,7 +59,7 @@ typedef struct {
 } search_t;
 
 /* A line such as "  (12) /etc/apache2/mods-enabled/downloads.conf". */
-static void take_included(void *arg, const char *line, apr_pool_t *p)
+static void search_line(void *arg, const char *line, apr_pool_t *p)
 {
     search_t *search = arg;
     const char *path = strstr(line, ") /");
@@ -79,17 +79,17 @@ static int httpd_reads(const char *command, const char *file, apr_pool_t *p)
     if (stat(file, &search.file) != 0) {
         return 0;
     }
-    command_run(apr_pstrcat(p, command, " -t -D DUMP_INCLUDES 2>/dev/null", NULL), take_included,
-                &search, p);
+    httpd_run(apr_pstrcat(p, command, " -t -D DUMP_INCLUDES 2>/dev/null", NULL), search_line,
+              &search, p);
     return search.found;
 }
 
 void mdl_httpd_ask(mdl_httpd_report_t *report, const char *command, const char *file, apr_pool_t *p)
 {
     report->as_root = geteuid() == 0;
-    report->words = "";
+    report->output = "";
     report->warnings = apr_array_make(p, 4, sizeof(const char *));
     report->reads_file = httpd_reads(command, file, p);
-    report->good = command_run(apr_pstrcat(p, command, " -t 2>&1 >/dev/null", NULL), take_said,
-                               report, p);
+    report->would_start = httpd_run(apr_pstrcat(p, command, " -t 2>&1 >/dev/null", NULL),
+                                    report_add_line, report, p);
 }

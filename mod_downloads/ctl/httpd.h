@@ -9,10 +9,10 @@
 #include <apr_tables.h>
 
 typedef struct {
-    int reads_file;    /* whether its configuration includes the file that was asked for */
-    int good;          /* whether httpd would start, for all that it can tell */
-    int as_root;       /* whether it was asked as root */
-    const char *words; /* what it said, in one line */
+    int reads_file;     /* whether its configuration includes the file that was asked for */
+    int would_start;    /* whether httpd would start, for all that it can tell */
+    int as_root;        /* whether it was asked as root */
+    const char *output; /* what it said, in one line */
     apr_array_header_t *warnings; /* const char *: sentences of mod_downloads */
 } mdl_httpd_report_t;
 

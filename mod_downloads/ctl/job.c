@@ -8,8 +8,8 @@
 #include "core/job_control.h"
 #include "core/shop/shop.h"
 
-#define SHOWN    50
-#define SEARCHED 1000 /* jobs among which those of a status are looked for */
+#define MAX_SHOWN    50
+#define MAX_SEARCHED 1000 /* jobs among which those of a status are looked for */
 
 static const mdl_field_t fields[] = {
     {"id", MDL_FIELD_TEXT, offsetof(mdl_job_t, id), 1, NULL},
@@ -37,7 +37,7 @@ static const mdl_field_t fields[] = {
 };
 
 /* A signed URL carries its right in the query, and what is printed here ends up in tickets. */
-static void hide_query(mdl_job_t *job, apr_pool_t *p)
+static void job_hide_query(mdl_job_t *job, apr_pool_t *p)
 {
     const char *query = job->source_url != NULL ? strchr(job->source_url, '?') : NULL;
 
@@ -54,27 +54,27 @@ typedef struct {
 /* An unknown shop is an error, not an empty list. */
 static apr_status_t jobs_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    jobs_of_shop_t *of = arg;
+    jobs_of_shop_t *search = arg;
     mdl_shop_t *shop;
-    apr_status_t rv = of->list.shop_id ? mdl_shop_find(db, of->list.shop_id, &shop, p)
-                                       : APR_SUCCESS;
+    apr_status_t rv = search->list.shop_id ? mdl_shop_find(db, search->list.shop_id, &shop, p)
+                                           : APR_SUCCESS;
 
     if (rv == APR_ENOENT) {
-        return mdl_problem_set(of->problem, 404, "not_found", "There is no such shop.");
+        return mdl_problem_set(search->problem, 404, "not_found", "There is no such shop.");
     }
-    return rv == APR_SUCCESS ? mdl_job_list(db, p, &of->list) : rv;
+    return rv == APR_SUCCESS ? mdl_job_list(db, p, &search->list) : rv;
 }
 
-/* The first SHOWN jobs of the status asked for. */
+/* The first MAX_SHOWN jobs of the status asked for. */
 static apr_array_header_t *job_choose(const mdl_ctl_t *ctl, const apr_array_header_t *jobs)
 {
-    apr_array_header_t *chosen = apr_array_make(ctl->p, SHOWN, sizeof(mdl_job_t *));
+    apr_array_header_t *chosen = apr_array_make(ctl->p, MAX_SHOWN, sizeof(mdl_job_t *));
 
-    for (int i = 0; i < jobs->nelts && chosen->nelts < SHOWN; i++) {
+    for (int i = 0; i < jobs->nelts && chosen->nelts < MAX_SHOWN; i++) {
         mdl_job_t *job = APR_ARRAY_IDX(jobs, i, mdl_job_t *);
 
         if (ctl->status == NULL || strcmp(mdl_job_status_names[job->status], ctl->status) == 0) {
-            hide_query(job, ctl->p);
+            job_hide_query(job, ctl->p);
             APR_ARRAY_PUSH(chosen, mdl_job_t *) = job;
         }
     }
@@ -84,21 +84,21 @@ static apr_array_header_t *job_choose(const mdl_ctl_t *ctl, const apr_array_head
 int mdl_ctl_job_list(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    jobs_of_shop_t of = {
-        .list = {.shop_id = ctl->shop_id, .limit = ctl->status != NULL ? SEARCHED : SHOWN},
+    jobs_of_shop_t search = {
+        .list = {.shop_id = ctl->shop_id, .limit = ctl->status != NULL ? MAX_SEARCHED : MAX_SHOWN},
         .problem = &problem};
     const apr_array_header_t *chosen;
-    int failed = mdl_ctl_read(ctl, jobs_of_shop, &of, &problem);
+    int failed = mdl_ctl_read(ctl, jobs_of_shop, &search, &problem);
 
     if (failed) {
         return failed;
     }
-    chosen = job_choose(ctl, of.list.jobs);
+    chosen = job_choose(ctl, search.list.jobs);
     mdl_printer_list(ctl->output, fields, chosen, "There is none.");
-    if (chosen->nelts == SHOWN) {
-        mdl_printer_line(ctl->output, "(no more than %d are shown)", SHOWN);
-    } else if (of.list.jobs->nelts == SEARCHED) {
-        mdl_printer_line(ctl->output, "(only the newest %d jobs were looked at)", SEARCHED);
+    if (chosen->nelts == MAX_SHOWN) {
+        mdl_printer_line(ctl->output, "(no more than %d are shown)", MAX_SHOWN);
+    } else if (search.list.jobs->nelts == MAX_SEARCHED) {
+        mdl_printer_line(ctl->output, "(only the newest %d jobs were looked at)", MAX_SEARCHED);
     }
     return MDL_EXIT_DONE;
 }
@@ -111,23 +111,23 @@ typedef struct {
 
 static apr_status_t job_find(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    job_find_t *it = arg;
-    apr_status_t rv = mdl_job_find(db, it->id, &it->job, p);
+    job_find_t *find = arg;
+    apr_status_t rv = mdl_job_find(db, find->id, &find->job, p);
 
     return rv == APR_ENOENT
-               ? mdl_problem_set(it->problem, 404, "job_not_found", "There is no such job.")
+               ? mdl_problem_set(find->problem, 404, "job_not_found", "There is no such job.")
                : rv;
 }
 
 int mdl_ctl_job_show(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    job_find_t it = {.id = ctl->words[0], .problem = &problem};
-    int failed = mdl_ctl_read(ctl, job_find, &it, &problem);
+    job_find_t find = {.id = ctl->arguments[0], .problem = &problem};
+    int failed = mdl_ctl_read(ctl, job_find, &find, &problem);
 
     if (!failed) {
-        hide_query(it.job, ctl->p);
-        mdl_printer_record(ctl->output, fields, it.job);
+        job_hide_query(find.job, ctl->p);
+        mdl_printer_record(ctl->output, fields, find.job);
     }
     return failed;
 }
@@ -140,13 +140,13 @@ static apr_status_t job_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 int mdl_ctl_job_retry(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    mdl_job_control_t retry = {.id = ctl->words[0], .problem = &problem};
+    mdl_job_control_t retry = {.id = ctl->arguments[0], .problem = &problem};
     int failed = mdl_ctl_write(ctl, job_retry_effect, &retry, &problem);
 
     if (failed) {
         return failed;
     }
-    hide_query(retry.job, ctl->p);
+    job_hide_query(retry.job, ctl->p);
     mdl_printer_result(ctl->output, fields, retry.job, "Job %s is queued again.", retry.job->id);
     return MDL_EXIT_DONE;
 }

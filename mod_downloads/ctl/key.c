@@ -31,7 +31,7 @@ int mdl_ctl_key_create(mdl_ctl_t *ctl)
     mdl_key_create_t create = {
         .secret = ctl->secret,
         .key = {.shop_id = ctl->id,
-                .name = ctl->words[1],
+                .name = ctl->arguments[1],
                 .scope = ctl->scope != NULL
                              ? (mdl_key_scope_t)mdl_names_find(mdl_key_scope_names, ctl->scope)
                              : MDL_KEY_SCOPE_FULL},
@@ -67,24 +67,24 @@ typedef struct {
 /* An unknown shop is an error, not an empty list. */
 static apr_status_t keys_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    keys_of_shop_t *of = arg;
+    keys_of_shop_t *search = arg;
     mdl_shop_t *shop;
-    apr_status_t rv = mdl_shop_find(db, of->list.shop_id, &shop, p);
+    apr_status_t rv = mdl_shop_find(db, search->list.shop_id, &shop, p);
 
     if (rv == APR_ENOENT) {
-        return mdl_problem_set(of->problem, 404, "not_found", "There is no such shop.");
+        return mdl_problem_set(search->problem, 404, "not_found", "There is no such shop.");
     }
-    return rv == APR_SUCCESS ? mdl_key_list(db, p, &of->list) : rv;
+    return rv == APR_SUCCESS ? mdl_key_list(db, p, &search->list) : rv;
 }
 
 int mdl_ctl_key_list(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    keys_of_shop_t of = {.list = {.shop_id = ctl->id}, .problem = &problem};
-    int failed = mdl_ctl_read(ctl, keys_of_shop, &of, &problem);
+    keys_of_shop_t search = {.list = {.shop_id = ctl->id}, .problem = &problem};
+    int failed = mdl_ctl_read(ctl, keys_of_shop, &search, &problem);
 
     if (!failed) {
-        mdl_printer_list(ctl->output, fields, of.list.keys, "The shop has no key.");
+        mdl_printer_list(ctl->output, fields, search.list.keys, "The shop has no key.");
     }
     return failed;
 }
@@ -97,13 +97,13 @@ static apr_status_t key_revoke_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 int mdl_ctl_key_revoke(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    mdl_key_revoke_t revoke = {.id = ctl->words[0], .problem = &problem};
+    mdl_key_revoke_t revoke = {.id = ctl->arguments[0], .problem = &problem};
     int failed = mdl_ctl_write(ctl, key_revoke_effect, &revoke, &problem);
 
     if (failed) {
         return failed;
     }
-    mdl_ctl_await_epoch();
+    mdl_ctl_await_key_caches();
     mdl_printer_result(ctl->output, fields, revoke.key, "Key %s (%s) is revoked.", revoke.key->id,
                        revoke.key->name);
     return MDL_EXIT_DONE;

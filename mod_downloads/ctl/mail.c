@@ -28,37 +28,37 @@ typedef struct {
     const char *to;
     const char *transport;
     const char *message_id;
-    const char *answer; /* of the mail server; NULL: it gave none */
+    const char *response; /* of the mail server, or NULL */
 } sent_t;
 
 static const mdl_field_t fields[] = {
     {"to", MDL_FIELD_TEXT, offsetof(sent_t, to), 1, NULL},
     {"transport", MDL_FIELD_TEXT, offsetof(sent_t, transport), 1, NULL},
     {"message_id", MDL_FIELD_TEXT, offsetof(sent_t, message_id), 1, NULL},
-    {"answer", MDL_FIELD_TEXT, offsetof(sent_t, answer), 1, NULL},
+    {"answer", MDL_FIELD_TEXT, offsetof(sent_t, response), 1, NULL},
     {0},
 };
 
-static int mail_tell(mdl_ctl_t *ctl, mdl_mail_outcome_t outcome, const sent_t *sent)
+static int mail_report(mdl_ctl_t *ctl, mdl_mail_outcome_t outcome, const sent_t *sent)
 {
     if (outcome == MDL_MAIL_SENT) {
         mdl_printer_result(ctl->output, fields, sent, "%s took the email to %s%s%s",
-                           sent->transport, sent->to, sent->answer != NULL ? ": " : ".",
-                           sent->answer != NULL ? sent->answer : "");
+                           sent->transport, sent->to, sent->response != NULL ? ": " : ".",
+                           sent->response != NULL ? sent->response : "");
         return MDL_EXIT_DONE;
     }
     if (outcome == MDL_MAIL_FAILED) {
-        return mdl_ctl_fail(ctl, MDL_EXIT_REFUSED, "refused", sent->answer);
+        return mdl_ctl_fail(ctl, MDL_EXIT_REFUSED, "refused", sent->response);
     }
     return mdl_ctl_fail(ctl, MDL_EXIT_PROBLEM,
                         outcome == MDL_MAIL_UNKNOWN ? "result_unknown" : "not_accepted_yet",
-                        sent->answer);
+                        sent->response);
 }
 
 int mdl_ctl_mail_test(mdl_ctl_t *ctl)
 {
     const mdl_settings_t *settings = ctl->settings;
-    sent_t sent = {.to = ctl->words[0], .transport = settings->mail.transport};
+    sent_t sent = {.to = ctl->arguments[0], .transport = settings->mail.transport};
     mdl_mime_mail_t mail = {.from_name = "mod_downloads",
                             .from = settings->mail_from,
                             .to = sent.to,
@@ -84,7 +84,7 @@ int mdl_ctl_mail_test(mdl_ctl_t *ctl)
         mdl_mailer_create(&mailer, &settings->mail, ctl->p) != APR_SUCCESS) {
         return mdl_ctl_fail(ctl, MDL_EXIT_PROBLEM, "internal_error", "No mailer can be made.");
     }
-    outcome = mdl_mailer_send(mailer, settings->mail_from, sent.to, message, length, &sent.answer,
+    outcome = mdl_mailer_send(mailer, settings->mail_from, sent.to, message, length, &sent.response,
                               ctl->p);
-    return mail_tell(ctl, outcome, &sent);
+    return mail_report(ctl, outcome, &sent);
 }

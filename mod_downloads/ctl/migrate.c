@@ -34,7 +34,7 @@ int mdl_ctl_migrate(mdl_ctl_t *ctl)
     }
     if (rv != APR_SUCCESS) {
         return mdl_ctl_fail(ctl, MDL_EXIT_DATABASE, "database_unavailable",
-                            mdl_ctl_database_words(ctl, rv));
+                            mdl_ctl_database_error(ctl, rv));
     }
     mdl_printer_result(
         ctl->output, fields, &migrated, "%s",

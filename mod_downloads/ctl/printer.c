@@ -37,7 +37,7 @@ int mdl_printer_is_json(const mdl_printer_t *output)
 }
 
 /* A shop's name or a source's words must not move a terminal's cursor or break a line. */
-static const char *printer_harmless(const char *text, apr_pool_t *p)
+static const char *text_printable(const char *text, apr_pool_t *p)
 {
     char *copy = apr_pstrdup(p, text);
 
@@ -54,48 +54,48 @@ static const char *printer_harmless(const char *text, apr_pool_t *p)
     return copy;
 }
 
-static const void *printer_member_of(const mdl_field_t *field, const void *record)
+static const void *field_member(const mdl_field_t *field, const void *record)
 {
     return (const char *)record + field->offset;
 }
 
-static int printer_is_text(const mdl_field_t *field)
+static int field_is_text(const mdl_field_t *field)
 {
     return field->type == MDL_FIELD_TEXT || field->type == MDL_FIELD_ENUM;
 }
 
-static const char *printer_string_of(const mdl_field_t *field, const void *record)
+static const char *field_string(const mdl_field_t *field, const void *record)
 {
-    const void *member = printer_member_of(field, record);
+    const void *member = field_member(field, record);
 
     return field->type == MDL_FIELD_ENUM ? field->names[*(const int *)member]
                                          : *(const char *const *)member;
 }
 
-static apr_int64_t integer_of(const mdl_field_t *field, const void *record)
+static apr_int64_t field_integer(const mdl_field_t *field, const void *record)
 {
-    return field->type == MDL_FIELD_INT ? *(const int *)printer_member_of(field, record)
-                                        : *(const apr_int64_t *)printer_member_of(field, record);
+    return field->type == MDL_FIELD_INT ? *(const int *)field_member(field, record)
+                                        : *(const apr_int64_t *)field_member(field, record);
 }
 
 /* Whether a number stands for none. */
-static int is_none(const mdl_field_t *field, apr_int64_t value)
+static int number_is_none(const mdl_field_t *field, apr_int64_t value)
 {
     return (field->type == MDL_FIELD_SIZE && value < 0) ||
            ((field->type == MDL_FIELD_ID || field->type == MDL_FIELD_TIME) && value == 0);
 }
 
-static const char *printer_text_of(const mdl_field_t *field, const void *record, apr_pool_t *p)
+static const char *field_text(const mdl_field_t *field, const void *record, apr_pool_t *p)
 {
     apr_int64_t value;
 
-    if (printer_is_text(field)) {
-        const char *text = printer_string_of(field, record);
+    if (field_is_text(field)) {
+        const char *text = field_string(field, record);
 
-        return text != NULL && *text ? printer_harmless(text, p) : NONE;
+        return text != NULL && *text ? text_printable(text, p) : NONE;
     }
-    value = integer_of(field, record);
-    if (is_none(field, value)) {
+    value = field_integer(field, record);
+    if (number_is_none(field, value)) {
         return NONE;
     }
     return field->type == MDL_FIELD_TIME ? mdl_clock_rfc3339(value, p)
@@ -107,12 +107,12 @@ void mdl_printer_fill(mdl_json_t *object, const mdl_field_t *fields, const void 
     for (const mdl_field_t *field = fields; field->name != NULL; field++) {
         apr_int64_t value;
 
-        if (printer_is_text(field)) {
-            mdl_json_add_string(object, field->name, printer_string_of(field, record));
+        if (field_is_text(field)) {
+            mdl_json_add_string(object, field->name, field_string(field, record));
             continue;
         }
-        value = integer_of(field, record);
-        if (is_none(field, value)) {
+        value = field_integer(field, record);
+        if (number_is_none(field, value)) {
             mdl_json_add_null(object, field->name);
         } else if (field->type == MDL_FIELD_TIME) {
             mdl_json_add_time(object, field->name, value);
@@ -123,7 +123,7 @@ void mdl_printer_fill(mdl_json_t *object, const mdl_field_t *fields, const void 
 }
 
 /* Columns of a terminal, near enough: the code points of UTF-8. */
-static int width_of(const char *text)
+static int text_width(const char *text)
 {
     int width = 0;
 
@@ -133,14 +133,14 @@ static int width_of(const char *text)
     return width;
 }
 
-static int is_right_aligned(const mdl_field_t *field)
+static int field_is_right_aligned(const mdl_field_t *field)
 {
-    return !printer_is_text(field) && field->type != MDL_FIELD_TIME;
+    return !field_is_text(field) && field->type != MDL_FIELD_TIME;
 }
 
 static void print_cell(const char *text, int width, int right, int last)
 {
-    int padding = width - width_of(text);
+    int padding = width - text_width(text);
 
     if (right) {
         printf("%*s%s", padding, "", text);
@@ -150,7 +150,7 @@ static void print_cell(const char *text, int width, int right, int last)
     fputs(last ? "\n" : GAP, stdout);
 }
 
-static const char *heading_of(const mdl_field_t *field, apr_pool_t *p)
+static const char *field_heading(const mdl_field_t *field, apr_pool_t *p)
 {
     char *heading = apr_pstrdup(p, field->name);
 
@@ -182,17 +182,18 @@ static void print_table(const mdl_printer_t *output, const mdl_field_t *fields,
         const mdl_field_t *field = APR_ARRAY_IDX(columns, i % count, const mdl_field_t *);
 
         cells[i] = i < count
-                       ? heading_of(field, output->p)
-                       : printer_text_of(field, APR_ARRAY_IDX(records, i / count - 1, const void *),
-                                         output->p);
-        if (width_of(cells[i]) > widths[i % count]) {
-            widths[i % count] = width_of(cells[i]);
+                       ? field_heading(field, output->p)
+                       : field_text(field, APR_ARRAY_IDX(records, i / count - 1, const void *),
+                                    output->p);
+        if (text_width(cells[i]) > widths[i % count]) {
+            widths[i % count] = text_width(cells[i]);
         }
     }
     for (int i = 0; i < count * (records->nelts + 1); i++) {
         const mdl_field_t *field = APR_ARRAY_IDX(columns, i % count, const mdl_field_t *);
 
-        print_cell(cells[i], widths[i % count], is_right_aligned(field), i % count == count - 1);
+        print_cell(cells[i], widths[i % count], field_is_right_aligned(field),
+                   i % count == count - 1);
     }
 }
 
@@ -226,17 +227,17 @@ void mdl_printer_record(mdl_printer_t *output, const mdl_field_t *fields, const 
         return;
     }
     for (const mdl_field_t *field = fields; field->name != NULL; field++) {
-        width = width_of(field->name) > width ? width_of(field->name) : width;
+        width = text_width(field->name) > width ? text_width(field->name) : width;
     }
     for (const mdl_field_t *field = fields; field->name != NULL; field++) {
         print_cell(field->name, width, 0, 0);
-        puts(printer_text_of(field, record, output->p));
+        puts(field_text(field, record, output->p));
     }
 }
 
 static void print_line(const mdl_printer_t *output, const char *format, va_list arguments)
 {
-    puts(printer_harmless(apr_pvsprintf(output->p, format, arguments), output->p));
+    puts(text_printable(apr_pvsprintf(output->p, format, arguments), output->p));
 }
 
 void mdl_printer_result(mdl_printer_t *output, const mdl_field_t *fields, const void *record,
@@ -278,7 +279,7 @@ void mdl_printer_error(mdl_printer_t *output, const char *code, const char *mess
     mdl_json_t *error = mdl_json_add_object(document, "error");
 
     if (!output->json) {
-        fprintf(stderr, "downloadsctl: %s\n", printer_harmless(message, output->p));
+        fprintf(stderr, "downloadsctl: %s\n", text_printable(message, output->p));
         return;
     }
     mdl_json_add_string(error, "code", code);

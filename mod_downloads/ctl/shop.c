@@ -28,7 +28,7 @@ int mdl_ctl_shop_add(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
     mdl_shop_add_t add = {
-        .shop = {.name = ctl->words[0], .domain = ctl->words[1], .email = ctl->email},
+        .shop = {.name = ctl->arguments[0], .domain = ctl->arguments[1], .email = ctl->email},
         .problem = &problem};
     int failed = mdl_ctl_write(ctl, shop_add_effect, &add, &problem);
 
@@ -64,7 +64,7 @@ static apr_status_t shop_set_status_effect(mdl_db_t *db, apr_pool_t *p, void *ar
     return mdl_shop_set_status(db, p, arg);
 }
 
-static int set_status(mdl_ctl_t *ctl, mdl_shop_status_t status, mdl_shop_t **shop)
+static int shop_set_status(mdl_ctl_t *ctl, mdl_shop_status_t status, mdl_shop_t **shop)
 {
     mdl_problem_t problem = {0};
     mdl_shop_set_status_t set = {.id = ctl->id, .status = status, .problem = &problem};
@@ -77,7 +77,7 @@ static int set_status(mdl_ctl_t *ctl, mdl_shop_status_t status, mdl_shop_t **sho
 int mdl_ctl_shop_approve(mdl_ctl_t *ctl)
 {
     mdl_shop_t *shop;
-    int failed = set_status(ctl, MDL_SHOP_APPROVED, &shop);
+    int failed = shop_set_status(ctl, MDL_SHOP_APPROVED, &shop);
 
     if (failed) {
         return failed;
@@ -90,12 +90,12 @@ int mdl_ctl_shop_approve(mdl_ctl_t *ctl)
 int mdl_ctl_shop_suspend(mdl_ctl_t *ctl)
 {
     mdl_shop_t *shop;
-    int failed = set_status(ctl, MDL_SHOP_SUSPENDED, &shop);
+    int failed = shop_set_status(ctl, MDL_SHOP_SUSPENDED, &shop);
 
     if (failed) {
         return failed;
     }
-    mdl_ctl_await_epoch();
+    mdl_ctl_await_key_caches();
     mdl_printer_result(ctl->output, fields, shop,
                        "Shop %" APR_INT64_T_FMT " (%s) is suspended: its keys answer 403.",
                        shop->id, shop->name);

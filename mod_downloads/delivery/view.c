@@ -90,7 +90,7 @@ static const char *content_security_policy(const char *html, apr_pool_t *p)
                        "; base-uri 'none'; frame-ancestors 'none'", NULL);
 }
 
-static int send_text(request_rec *r, int status, const char *type, const char *text)
+static int view_send(request_rec *r, int status, const char *type, const char *text)
 {
     apr_size_t length = strlen(text);
     apr_table_t *headers = r->headers_out;
@@ -141,7 +141,7 @@ static int view_render(request_rec *r, int status, const char *name,
     mdl_json_t *shop;
 
     if (template == NULL) {
-        return send_text(r, status == HTTP_OK ? HTTP_INTERNAL_SERVER_ERROR : status,
+        return view_send(r, status == HTTP_OK ? HTTP_INTERNAL_SERVER_ERROR : status,
                          "text/plain; charset=utf-8", PLAIN_TEXT);
     }
     if (customer != NULL) {
@@ -150,7 +150,7 @@ static int view_render(request_rec *r, int status, const char *name,
         mdl_json_add_string(shop, "support_email", customer->shop_email);
         mdl_json_add_string(data, "order_id", customer->order_id);
     }
-    return send_text(r, status, "text/html; charset=utf-8",
+    return view_send(r, status, "text/html; charset=utf-8",
                      mdl_template_render(template, data, r->pool));
 }
 

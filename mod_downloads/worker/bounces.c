@@ -59,12 +59,12 @@ static apr_status_t bounces_take(void *baton, const char *message, apr_size_t le
 
     mdl_bounce_report_read(&report, message, length, p);
     bounce.email_id = email_of(bounces, &report);
-    bounce.words = report.reason;
+    bounce.reason = report.reason;
     if (bounce.email_id == 0) {
         mdl_log(MDL_LOG_INFO, 0, "MDL0341: a returned message is about no email of ours");
         return APR_SUCCESS;
     }
-    if (bounce.words == NULL) {
+    if (bounce.reason == NULL) {
         mdl_log(MDL_LOG_INFO, 0,
                 "MDL0342: a message about email %" APR_INT64_T_FMT " tells of no failure",
                 bounce.email_id);
@@ -73,7 +73,7 @@ static apr_status_t bounces_take(void *baton, const char *message, apr_size_t le
     rv = mdl_reconnect_write(bounces->database, bounce_note_effect, &bounce, p);
     if (rv == APR_SUCCESS) {
         mdl_log(MDL_LOG_NOTICE, 0, "MDL0343: email %" APR_INT64_T_FMT " came back: %s",
-                bounce.email_id, bounce.words);
+                bounce.email_id, bounce.reason);
     }
     return rv;
 }

@@ -64,7 +64,7 @@ static apr_status_t lookup_prepare(mdl_db_t *db, mdl_task_t *task)
     return APR_SUCCESS;
 }
 
-static void lookup_on_done(void *baton, const mdl_http_answer_t *http)
+static void lookup_on_done(void *baton, const mdl_http_response_t *http)
 {
     static const mdl_outcome_t outcomes[] = {
         [MDL_STOREFRONT_ANSWERED] = MDL_TASK_SUCCEEDED,
@@ -73,19 +73,19 @@ static void lookup_on_done(void *baton, const mdl_http_answer_t *http)
     };
     mdl_task_t *task = baton;
     lookup_t *lookup = task->data;
-    mdl_storefront_answer_t answer;
+    mdl_storefront_response_t response;
 
     lookup->post = NULL;
-    mdl_storefront_read(&answer, http, lookup->subject.for_risk, task->pool);
-    lookup->found = answer.found;
-    task->retry_after = answer.retry_after;
-    task->job->error_code = answer.code;
-    task->job->error_message = answer.message;
-    if (answer.outcome != MDL_STOREFRONT_ANSWERED) {
+    mdl_storefront_read(&response, http, lookup->subject.for_risk, task->pool);
+    lookup->found = response.found;
+    task->retry_after = response.retry_after;
+    task->job->error_code = response.code;
+    task->job->error_message = response.message;
+    if (response.outcome != MDL_STOREFRONT_ANSWERED) {
         mdl_log(MDL_LOG_NOTICE, 0, "MDL0361: look-up %s, attempt %d: %s (status %d, %s)",
-                task->job->id, task->job->attempts, answer.code, http->status, http->detail);
+                task->job->id, task->job->attempts, response.code, http->status, http->detail);
     }
-    mdl_runner_done(task, outcomes[answer.outcome]);
+    mdl_runner_done(task, outcomes[response.outcome]);
 }
 
 static void lookup_start(mdl_task_t *task)
@@ -94,7 +94,7 @@ static void lookup_start(mdl_task_t *task)
     const mdl_lookup_t *subject = &lookup->subject;
     const mdl_http_policy_t *policy = mdl_storefront_policy(task->service->settings, subject->url,
                                                             task->pool);
-    mdl_http_request_t request;
+    mdl_http_post_request_t request;
 
     mdl_storefront_ask(&request, subject->url, lookup->token, subject->storefront_customer_id,
                        subject->storefront_order_id, subject->for_risk, task->pool);

@@ -16,7 +16,7 @@ struct mdl_http_post_t {
     void *baton;
     const char *credential;
     const char *request;
-    mdl_http_answer_t answer;
+    mdl_http_response_t response;
     char *body;
     apr_size_t room; /* of body */
 };
@@ -43,8 +43,8 @@ static int post_on_head(mdl_http_transfer_t *transfer)
     long status = 0;
 
     curl_easy_getinfo(transfer->easy, CURLINFO_RESPONSE_CODE, &status);
-    post->answer.status = (int)status;
-    post->answer.retry_after_s = retry_after_parse(
+    post->response.status = (int)status;
+    post->response.retry_after_s = retry_after_parse(
         mdl_http_response_header(transfer->easy, "Retry-After", 0));
     if (status >= 300 && status < 400) {
         mdl_http_transfer_decide(transfer, MDL_HTTP_REFUSED,
@@ -59,7 +59,7 @@ static size_t post_on_body(char *data, size_t unit, size_t count, void *baton)
 {
     mdl_http_post_t *post = baton;
     size_t size = unit * count;
-    apr_size_t needed = post->answer.length + size;
+    apr_size_t needed = post->response.length + size;
 
     if (needed > (apr_size_t)post->transfer.policy->max_size) {
         mdl_http_transfer_decide(&post->transfer, MDL_HTTP_TOO_LARGE, "The answer is too large.");
@@ -73,12 +73,12 @@ static size_t post_on_body(char *data, size_t unit, size_t count, void *baton)
         }
         larger = apr_palloc(post->transfer.pool, post->room);
         if (post->body != NULL) {
-            memcpy(larger, post->body, post->answer.length);
+            memcpy(larger, post->body, post->response.length);
         }
         post->body = larger;
     }
-    memcpy(post->body + post->answer.length, data, size);
-    post->answer.length = needed;
+    memcpy(post->body + post->response.length, data, size);
+    post->response.length = needed;
     return size;
 }
 
@@ -92,13 +92,13 @@ static void post_on_report(mdl_http_transfer_t *transfer)
 {
     mdl_http_post_t *post = post_of(transfer);
 
-    post->answer.result = transfer->result;
-    post->answer.detail = transfer->detail;
+    post->response.result = transfer->result;
+    post->response.detail = transfer->detail;
     if (post->body != NULL) {
-        post->body[post->answer.length] = '\0';
-        post->answer.body = post->body;
+        post->body[post->response.length] = '\0';
+        post->response.body = post->body;
     }
-    post->done(post->baton, &post->answer);
+    post->done(post->baton, &post->response);
 }
 
 /* "Expect:" without a value keeps libcurl from waiting for a 100. */
@@ -116,7 +116,7 @@ static int set_post(mdl_http_transfer_t *transfer)
 }
 
 mdl_http_post_t *mdl_http_post(mdl_http_client_t *client, const mdl_http_policy_t *policy,
-                               const mdl_http_request_t *request, mdl_http_post_done_fn *done,
+                               const mdl_http_post_request_t *request, mdl_http_post_done_fn *done,
                                void *baton)
 {
     apr_pool_t *pool = mdl_http_transfer_pool(client, "mdl_http_post");
@@ -132,8 +132,8 @@ mdl_http_post_t *mdl_http_post(mdl_http_client_t *client, const mdl_http_policy_
     post->baton = baton;
     post->credential = apr_pstrdup(pool, request->credential);
     post->request = apr_pstrdup(pool, request->body);
-    post->answer.retry_after_s = -1;
-    post->answer.body = "";
+    post->response.retry_after_s = -1;
+    post->response.body = "";
     mdl_http_transfer_start(transfer, request->url, set_post);
     return post;
 }

@@ -11,7 +11,7 @@ typedef struct {
     const char *url;
     const char *credential; /* a header line, "Name: value" */
     const char *body;
-} mdl_http_request_t;
+} mdl_http_post_request_t;
 
 /** The result of a POST; valid until done() returns. */
 typedef struct {
@@ -21,9 +21,9 @@ typedef struct {
     int retry_after_s;  /* -1: not given, or not in seconds */
     const char *body;   /* of the response, with a closing NUL */
     apr_size_t length;
-} mdl_http_answer_t;
+} mdl_http_response_t;
 
-typedef void mdl_http_post_done_fn(void *baton, const mdl_http_answer_t *answer);
+typedef void mdl_http_post_done_fn(void *baton, const mdl_http_response_t *response);
 
 typedef struct mdl_http_post_t mdl_http_post_t;
 
@@ -35,7 +35,7 @@ typedef struct mdl_http_post_t mdl_http_post_t;
  * returned.
  */
 mdl_http_post_t *mdl_http_post(mdl_http_client_t *client, const mdl_http_policy_t *policy,
-                               const mdl_http_request_t *request, mdl_http_post_done_fn *done,
+                               const mdl_http_post_request_t *request, mdl_http_post_done_fn *done,
                                void *baton);
 
 /** Ends a POST without done().  Not to be called from done(). */

@@ -32,14 +32,14 @@ mdl_coverage_t *mdl_coverage_read(const char *text, apr_pool_t *p)
 
 const char *mdl_coverage_text(const mdl_coverage_t *coverage, apr_pool_t *p)
 {
-    apr_array_header_t *words = apr_array_make(p, coverage->nelts, sizeof(const char *));
+    apr_array_header_t *ranges = apr_array_make(p, coverage->nelts, sizeof(const char *));
 
     for (int i = 0; i < coverage->nelts; i++) {
-        APR_ARRAY_PUSH(words, const char *) = apr_psprintf(
+        APR_ARRAY_PUSH(ranges, const char *) = apr_psprintf(
             p, "%" APR_INT64_T_FMT "-%" APR_INT64_T_FMT, range_at(coverage, i)->from,
             range_at(coverage, i)->to - 1);
     }
-    return apr_array_pstrcat(p, words, ',');
+    return apr_array_pstrcat(p, ranges, ',');
 }
 
 /* Removes the ranges from index from to the one before to. */

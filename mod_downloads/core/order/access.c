@@ -12,14 +12,14 @@
 
 #define DAY apr_time_from_sec(86400)
 
-static mdl_order_find_t find_of(const mdl_access_t *access)
+static mdl_order_find_t access_find(const mdl_access_t *access)
 {
     return (mdl_order_find_t){.shop_id = access->shop_id,
                               .storefront_order_id = access->storefront_order_id,
                               .default_download_limit = access->default_download_limit};
 }
 
-static apr_status_t check_assignments(const mdl_access_t *access, apr_pool_t *p)
+static apr_status_t access_check_assignments(const mdl_access_t *access, apr_pool_t *p)
 {
     int unknown = 0;
 
@@ -45,23 +45,23 @@ static apr_status_t check_assignments(const mdl_access_t *access, apr_pool_t *p)
 /* Locks and reads the order, and sees to it that the assignments named are its own. */
 static apr_status_t access_begin(mdl_db_t *db, mdl_access_t *access, apr_pool_t *p)
 {
-    mdl_order_find_t find = find_of(access);
+    mdl_order_find_t find = access_find(access);
     apr_status_t rv = mdl_order_lock(db, &find, access->problem, p);
 
     access->order = find.order;
-    return rv == APR_SUCCESS ? check_assignments(access, p) : rv;
+    return rv == APR_SUCCESS ? access_check_assignments(access, p) : rv;
 }
 
 static apr_status_t access_end(mdl_db_t *db, mdl_access_t *access, apr_pool_t *p)
 {
-    mdl_order_find_t find = find_of(access);
+    mdl_order_find_t find = access_find(access);
     apr_status_t rv = mdl_order_find(db, p, &find);
 
     access->order = find.order;
     return rv;
 }
 
-static int is_chosen(const mdl_access_t *access, const mdl_assignment_t *assignment)
+static int access_covers(const mdl_access_t *access, const mdl_assignment_t *assignment)
 {
     return access->assignment_ids == NULL || mdl_ids_has(access->assignment_ids, assignment->id);
 }
@@ -78,8 +78,8 @@ static int same_text(const char *text, const char *other)
     return text == NULL || other == NULL ? text == other : strcmp(text, other) == 0;
 }
 
-static apr_status_t set_order(mdl_db_t *db, const mdl_order_t *order, const decision_t *decision,
-                              int *changed, apr_pool_t *p)
+static apr_status_t access_set_order(mdl_db_t *db, const mdl_order_t *order,
+                                     const decision_t *decision, int *changed, apr_pool_t *p)
 {
     *changed = decision->state.access != order->state.access ||
                decision->state.decision != order->state.decision ||
@@ -95,9 +95,9 @@ static apr_status_t set_order(mdl_db_t *db, const mdl_order_t *order, const deci
 }
 
 /* *changed gets the ids of the assignments whose status is another one now. */
-static apr_status_t set_assignments(mdl_db_t *db, const mdl_access_t *access,
-                                    const decision_t *decision, apr_array_header_t **changed,
-                                    apr_pool_t *p)
+static apr_status_t access_set_assignments(mdl_db_t *db, const mdl_access_t *access,
+                                           const decision_t *decision, apr_array_header_t **changed,
+                                           apr_pool_t *p)
 {
     const apr_array_header_t *assignments = access->order->assignments;
     mdl_assignment_status_t status = decision->event == MDL_ORDER_REVOKE ? MDL_ASSIGNMENT_REVOKED
@@ -110,7 +110,7 @@ static apr_status_t set_assignments(mdl_db_t *db, const mdl_access_t *access,
     for (int i = 0; i < assignments->nelts; i++) {
         const mdl_assignment_t *each = APR_ARRAY_IDX(assignments, i, mdl_assignment_t *);
 
-        if (is_chosen(access, each) && each->status != status) {
+        if (access_covers(access, each) && each->status != status) {
             APR_ARRAY_PUSH(*changed, apr_int64_t) = each->id;
         }
     }
@@ -155,8 +155,8 @@ static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decis
     int order_changed;
     apr_status_t rv;
 
-    if ((rv = set_order(db, access->order, decision, &order_changed, p)) != APR_SUCCESS ||
-        (rv = set_assignments(db, access, decision, &assignments, p)) != APR_SUCCESS) {
+    if ((rv = access_set_order(db, access->order, decision, &order_changed, p)) != APR_SUCCESS ||
+        (rv = access_set_assignments(db, access, decision, &assignments, p)) != APR_SUCCESS) {
         return rv;
     }
     if (!order_changed && assignments->nelts == 0) {
@@ -234,8 +234,8 @@ typedef struct {
     mdl_json_t *pairs;               /* [assignment, file] each */
 } grant_t;
 
-static void choose_files(const mdl_access_grant_t *grant, const mdl_assignment_t *assignment,
-                         grant_t *chosen)
+static void grant_choose_files(const mdl_access_grant_t *grant, const mdl_assignment_t *assignment,
+                               grant_t *chosen)
 {
     apr_size_t before = mdl_json_length(chosen->pairs);
 
@@ -255,8 +255,8 @@ static void choose_files(const mdl_access_grant_t *grant, const mdl_assignment_t
     }
 }
 
-static apr_status_t check_files(const mdl_access_grant_t *grant, const grant_t *chosen,
-                                apr_pool_t *p)
+static apr_status_t grant_check_files(const mdl_access_grant_t *grant, const grant_t *chosen,
+                                      apr_pool_t *p)
 {
     int unknown = 0;
 
@@ -281,8 +281,8 @@ static apr_status_t check_files(const mdl_access_grant_t *grant, const grant_t *
 
 /* *changed tells whether anything did: access for ever is not extended.  Assignments are locked
    before their allowances, as by downloads. */
-static apr_status_t access_write_grant(mdl_db_t *db, const mdl_access_grant_t *grant,
-                                       const grant_t *chosen, int *changed, apr_pool_t *p)
+static apr_status_t grant_store(mdl_db_t *db, const mdl_access_grant_t *grant,
+                                const grant_t *chosen, int *changed, apr_pool_t *p)
 {
     apr_int64_t rows = 0;
     apr_status_t rv = APR_SUCCESS;
@@ -303,7 +303,7 @@ static apr_status_t access_write_grant(mdl_db_t *db, const mdl_access_grant_t *g
     return rv;
 }
 
-static const char *details_of(const mdl_access_grant_t *grant, apr_pool_t *p)
+static const char *grant_details(const mdl_access_grant_t *grant, apr_pool_t *p)
 {
     mdl_json_t *details = mdl_json_object(p);
 
@@ -335,18 +335,18 @@ apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, mdl_access_grant_t *g
         const mdl_assignment_t *each = APR_ARRAY_IDX(access->order->assignments, i,
                                                      mdl_assignment_t *);
 
-        if (is_chosen(access, each)) {
-            choose_files(grant, each, &chosen);
+        if (access_covers(access, each)) {
+            grant_choose_files(grant, each, &chosen);
         }
     }
-    if ((rv = check_files(grant, &chosen, p)) != APR_SUCCESS ||
-        (rv = access_write_grant(db, grant, &chosen, &changed, p)) != APR_SUCCESS || !changed) {
+    if ((rv = grant_check_files(grant, &chosen, p)) != APR_SUCCESS ||
+        (rv = grant_store(db, grant, &chosen, &changed, p)) != APR_SUCCESS || !changed) {
         return rv;
     }
     if (access->assignment_ids != NULL) {
         event.assignment_ids = mdl_ids_json(access->assignment_ids, p);
     }
-    event.details = details_of(grant, p);
+    event.details = grant_details(grant, p);
     rv = mdl_event_add(db, access->order->id, &event, p);
     return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
 }

@@ -32,7 +32,7 @@ typedef struct {
 
 /* The mapping of an item; its id is 0 where none serves the product any more and the item was
    assigned before.  APR_ENOENT when it can't be assigned. */
-static apr_status_t match_item(mdl_db_t *db, const mdl_order_assign_t *assign,
+static apr_status_t item_match(mdl_db_t *db, const mdl_order_assign_t *assign,
                                const mdl_order_item_t *item, mdl_mapping_match_t *match,
                                apr_pool_t *p)
 {
@@ -51,14 +51,14 @@ static apr_status_t match_item(mdl_db_t *db, const mdl_order_assign_t *assign,
 }
 
 /* Finds each item's mapping, or says of every item that has none. */
-static apr_status_t match_items(mdl_db_t *db, mdl_order_assign_t *assign,
+static apr_status_t items_match(mdl_db_t *db, mdl_order_assign_t *assign,
                                 mdl_mapping_match_t *matches, apr_pool_t *p)
 {
     int missing = 0;
 
     for (int i = 0; i < assign->items->nelts; i++) {
         const mdl_order_item_t *item = &APR_ARRAY_IDX(assign->items, i, mdl_order_item_t);
-        apr_status_t rv = match_item(db, assign, item, &matches[i], p);
+        apr_status_t rv = item_match(db, assign, item, &matches[i], p);
 
         if (rv == APR_ENOENT) {
             missing = 1;
@@ -74,7 +74,7 @@ static apr_status_t match_items(mdl_db_t *db, mdl_order_assign_t *assign,
                    : APR_SUCCESS;
 }
 
-static apr_status_t put_customer(mdl_db_t *db, run_t *run, apr_pool_t *p)
+static apr_status_t customer_upsert(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     const mdl_customer_t *customer = &run->assign->customer;
     mdl_rows_t *row;
@@ -105,7 +105,7 @@ static apr_status_t assignment_check_fraud(mdl_db_t *db, run_t *run, apr_pool_t 
     return rv;
 }
 
-static apr_status_t put_order(mdl_db_t *db, run_t *run, apr_pool_t *p)
+static apr_status_t order_upsert(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = run->assign;
     unsigned char page_id[PAGE_ID_LENGTH];
@@ -152,7 +152,7 @@ static apr_status_t assignment_look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
     return rv;
 }
 
-static apr_status_t put_assignment(mdl_db_t *db, run_t *run, int index, apr_pool_t *p)
+static apr_status_t assignment_insert(mdl_db_t *db, run_t *run, int index, apr_pool_t *p)
 {
     const mdl_order_item_t *item = &APR_ARRAY_IDX(run->assign->items, index, mdl_order_item_t);
     const mdl_mapping_match_t *match = &run->matches[index];
@@ -202,13 +202,13 @@ static apr_status_t lock_license_tags(mdl_db_t *db, run_t *run, apr_pool_t *p)
     return mdl_license_lock(db, run->order_id, mappings, &run->tags, p);
 }
 
-static apr_status_t put_assignments(mdl_db_t *db, run_t *run, apr_pool_t *p)
+static apr_status_t assignments_insert(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     apr_int64_t given;
     apr_status_t rv = lock_license_tags(db, run, p);
 
     for (int i = 0; rv == APR_SUCCESS && i < run->assign->items->nelts; i++) {
-        rv = put_assignment(db, run, i, p);
+        rv = assignment_insert(db, run, i, p);
     }
     return rv == APR_SUCCESS && run->tags->nelts > 0
                ? mdl_license_fill_order(db, run->order_id, &given, p)
@@ -216,8 +216,8 @@ static apr_status_t put_assignments(mdl_db_t *db, run_t *run, apr_pool_t *p)
 }
 
 /* Whether there is to be another email beside the order's newest. */
-static apr_status_t is_wanted(mdl_db_t *db, const run_t *run, const mdl_email_state_t *last,
-                              int *wanted, apr_pool_t *p)
+static apr_status_t email_is_wanted(mdl_db_t *db, const run_t *run, const mdl_email_state_t *last,
+                                    int *wanted, apr_pool_t *p)
 {
     int created = run->assign->created > 0;
     int delayed = 0;
@@ -238,7 +238,7 @@ static apr_status_t is_wanted(mdl_db_t *db, const run_t *run, const mdl_email_st
     return rv;
 }
 
-static apr_status_t queue_email(mdl_db_t *db, run_t *run, apr_pool_t *p)
+static apr_status_t assignment_queue_email(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     const mdl_order_assign_t *assign = run->assign;
     mdl_email_new_t email = {.shop_id = assign->shop_id,
@@ -258,7 +258,7 @@ static apr_status_t queue_email(mdl_db_t *db, run_t *run, apr_pool_t *p)
         run->queued = 1;
         return mdl_email_address(db, assign->shop_id, run->order_id, email.to, p);
     }
-    if ((rv = is_wanted(db, run, &last, &wanted, p)) != APR_SUCCESS) {
+    if ((rv = email_is_wanted(db, run, &last, &wanted, p)) != APR_SUCCESS) {
         return rv;
     }
     run->queued = wanted;
@@ -289,14 +289,14 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
 
     assign->created = 0;
     run.matches = apr_pcalloc(p, (apr_size_t)assign->items->nelts * sizeof *run.matches);
-    if ((rv = match_items(db, assign, run.matches, p)) != APR_SUCCESS ||
-        (rv = put_customer(db, &run, p)) != APR_SUCCESS ||
-        (rv = put_order(db, &run, p)) != APR_SUCCESS ||
+    if ((rv = items_match(db, assign, run.matches, p)) != APR_SUCCESS ||
+        (rv = customer_upsert(db, &run, p)) != APR_SUCCESS ||
+        (rv = order_upsert(db, &run, p)) != APR_SUCCESS ||
         (rv = assignment_look_up(db, &run, p)) != APR_SUCCESS ||
-        (rv = put_assignments(db, &run, p)) != APR_SUCCESS) {
+        (rv = assignments_insert(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }
-    if (assign->send_email && (rv = queue_email(db, &run, p)) != APR_SUCCESS) {
+    if (assign->send_email && (rv = assignment_queue_email(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }
     if ((rv = assignment_add_event(db, &run, p)) != APR_SUCCESS) {

@@ -34,7 +34,7 @@ const char *mdl_bounce_address(const mdl_secret_t *secret, const char *mail_from
 }
 
 /* The value of a hexadecimal digit in either case, -1 for another character. */
-static int digit_of(char c)
+static int hex_digit_value(char c)
 {
     static const char digits[] = "0123456789abcdef";
     const char *found = c != '\0' ? strchr(digits, apr_tolower(c)) : NULL;
@@ -54,7 +54,7 @@ apr_int64_t mdl_bounce_email_id(const mdl_secret_t *secret, const char *address)
     }
     token = at - TOKEN_LENGTH;
     for (int i = 0; i < ID_LENGTH + MAC_LENGTH; i++) {
-        int high = digit_of(token[2 * i]), low = digit_of(token[2 * i + 1]);
+        int high = hex_digit_value(token[2 * i]), low = hex_digit_value(token[2 * i + 1]);
 
         if (high < 0 || low < 0) {
             return 0;
@@ -72,5 +72,5 @@ apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, const mdl_bounce_t *bo
 {
     return mdl_db_exec(
         db, MDL_Q_EMAIL_BOUNCED, NULL, p,
-        MDL_ARGS(mdl_int(apr_time_now()), mdl_text(bounce->words), mdl_int(bounce->email_id)));
+        MDL_ARGS(mdl_int(apr_time_now()), mdl_text(bounce->reason), mdl_int(bounce->email_id)));
 }

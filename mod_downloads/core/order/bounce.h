@@ -20,7 +20,7 @@ apr_int64_t mdl_bounce_email_id(const mdl_secret_t *secret, const char *address)
     is passed over. */
 typedef struct {
     apr_int64_t email_id;
-    const char *words;
+    const char *reason; /* of the failure, from the mail server */
 } mdl_bounce_t;
 apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, const mdl_bounce_t *bounce);
 

@@ -19,13 +19,13 @@ typedef struct {
     apr_time_t now;
     apr_pool_t *pool;
     mdl_diagnosis_t *diagnosis;
-} look_t;
+} run_t;
 
-static void diagnosis_say(look_t *look, mdl_check_name_t name, mdl_check_status_t status,
-                          const char *message)
+static void diagnosis_report(run_t *run, mdl_check_name_t name, mdl_check_status_t status,
+                             const char *message)
 {
-    look->diagnosis->checks[name].status = status;
-    look->diagnosis->checks[name].message = message;
+    run->diagnosis->checks[name].status = status;
+    run->diagnosis->checks[name].message = message;
 }
 
 /* Of things that are faulty in part: none, some or all. */
@@ -37,150 +37,153 @@ static mdl_check_status_t diagnosis_share(int faulty, int all)
     return faulty == all ? MDL_CHECK_FAIL : MDL_CHECK_WARN;
 }
 
-static const mdl_assignment_t *diagnosis_assignment_at(const look_t *look, int i)
+static const mdl_assignment_t *diagnosis_assignment_at(const run_t *run, int i)
 {
-    return APR_ARRAY_IDX(look->order->assignments, i, const mdl_assignment_t *);
+    return APR_ARRAY_IDX(run->order->assignments, i, const mdl_assignment_t *);
 }
 
-static int is(const char *text, const char *other)
+static int text_equals(const char *text, const char *other)
 {
     return strcmp(text, other) == 0;
 }
 
-static void check_recipient(look_t *look)
+static void diagnosis_check_recipient(run_t *run)
 {
-    const char *email = look->order->customer.email;
-    const char *status = look->order->lookup_status;
+    const char *email = run->order->customer.email;
+    const char *status = run->order->lookup_status;
 
-    if (email == NULL && status != NULL && (is(status, "queued") || is(status, "running"))) {
-        diagnosis_say(
-            look, MDL_CHECK_RECIPIENT, MDL_CHECK_WARN,
-            look->order->lookup_error == NULL
+    if (email == NULL && status != NULL &&
+        (text_equals(status, "queued") || text_equals(status, "running"))) {
+        diagnosis_report(
+            run, MDL_CHECK_RECIPIENT, MDL_CHECK_WARN,
+            run->order->lookup_error == NULL
                 ? "The storefront is being asked for the customer's email address."
-                : apr_pstrcat(look->pool,
+                : apr_pstrcat(run->pool,
                               "The storefront is asked again for the customer's email address; so "
                               "far: ",
-                              look->order->lookup_error, NULL));
-    } else if (email == NULL && look->order->lookup_error != NULL) {
-        diagnosis_say(
-            look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
-            apr_pstrcat(look->pool,
+                              run->order->lookup_error, NULL));
+    } else if (email == NULL && run->order->lookup_error != NULL) {
+        diagnosis_report(
+            run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+            apr_pstrcat(run->pool,
                         "The customer has no email address, for the storefront could not be "
                         "asked: ",
-                        look->order->lookup_error, NULL));
-    } else if (email == NULL && status != NULL && is(status, "succeeded")) {
-        diagnosis_say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
-                      "The storefront knows no email address of the customer: assign again with "
-                      "customer.email, or hand over the download page's address yourself.");
+                        run->order->lookup_error, NULL));
+    } else if (email == NULL && status != NULL && text_equals(status, "succeeded")) {
+        diagnosis_report(run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+                         "The storefront knows no email address of the customer: assign again with "
+                         "customer.email, or hand over the download page's address yourself.");
     } else if (email == NULL) {
-        diagnosis_say(
-            look, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+        diagnosis_report(
+            run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
             "The customer has no email address: assign again with customer.email, or hand over the "
             "download page's address yourself.");
     } else {
-        diagnosis_say(look, MDL_CHECK_RECIPIENT, MDL_CHECK_OK,
-                      apr_psprintf(look->pool, "The customer's address is %s.", email));
+        diagnosis_report(run, MDL_CHECK_RECIPIENT, MDL_CHECK_OK,
+                         apr_psprintf(run->pool, "The customer's address is %s.", email));
     }
 }
 
-static void check_queued_email(look_t *look)
+static void diagnosis_check_queued_email(run_t *run)
 {
-    const mdl_email_state_t *email = &look->order->email;
-    apr_pool_t *p = look->pool;
-    const char *words;
+    const mdl_email_state_t *email = &run->order->email;
+    apr_pool_t *p = run->pool;
+    const char *sentence;
 
     if (mdl_email_is_awaited(email)) {
-        words = "The delivery email waits for the customer's address from the storefront.";
+        sentence = "The delivery email waits for the customer's address from the storefront.";
     } else if (email->status == MDL_EMAIL_HELD) {
-        words = apr_psprintf(p, "The delivery email to %s is sent once the order is released.",
-                             email->to);
+        sentence = apr_psprintf(p, "The delivery email to %s is sent once the order is released.",
+                                email->to);
     } else if (email->last_error == NULL) {
-        words = apr_psprintf(p, "The delivery email to %s waits to be sent.", email->to);
+        sentence = apr_psprintf(p, "The delivery email to %s waits to be sent.", email->to);
     } else {
-        words = apr_psprintf(p, "The delivery email to %s is tried again; so far: %s", email->to,
-                             email->last_error);
+        sentence = apr_psprintf(p, "The delivery email to %s is tried again; so far: %s", email->to,
+                                email->last_error);
     }
-    diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_WARN, words);
+    diagnosis_report(run, MDL_CHECK_EMAIL, MDL_CHECK_WARN, sentence);
 }
 
-static void check_failed_email(look_t *look)
+static void diagnosis_check_failed_email(run_t *run)
 {
-    const mdl_email_state_t *email = &look->order->email;
+    const mdl_email_state_t *email = &run->order->email;
     const char *why = email->last_error;
-    apr_pool_t *p = look->pool;
-    const char *words;
+    apr_pool_t *p = run->pool;
+    const char *sentence;
 
     if (email->status == MDL_EMAIL_NO_RECIPIENT && why == NULL) {
-        words = "The delivery email was not sent, for there was no address then: resend it.";
+        sentence = "The delivery email was not sent, for there was no address then: resend it.";
     } else if (email->status == MDL_EMAIL_NO_RECIPIENT) {
-        words = apr_pstrcat(p, "The delivery email was not sent, for there was no address: ", why,
-                            NULL);
+        sentence = apr_pstrcat(
+            p, "The delivery email was not sent, for there was no address: ", why, NULL);
     } else {
-        words = apr_psprintf(p, "The delivery email to %s %s: %s", email->to,
-                             email->status == MDL_EMAIL_BOUNCED ? "came back" : "was not delivered",
-                             why != NULL ? why : "no reason is known");
+        sentence = apr_psprintf(p, "The delivery email to %s %s: %s", email->to,
+                                email->status == MDL_EMAIL_BOUNCED ? "came back"
+                                                                   : "was not delivered",
+                                why != NULL ? why : "no reason is known");
     }
-    diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_FAIL, words);
+    diagnosis_report(run, MDL_CHECK_EMAIL, MDL_CHECK_FAIL, sentence);
 }
 
-static void diagnosis_check_email(look_t *look)
+static void diagnosis_check_email(run_t *run)
 {
-    const mdl_email_state_t *email = &look->order->email;
+    const mdl_email_state_t *email = &run->order->email;
 
     switch (email->status) {
     case MDL_EMAIL_NOT_REQUESTED:
-        diagnosis_say(
-            look, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+        diagnosis_report(
+            run, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
             "No delivery email was asked for: the customer knows the page only if you gave its "
             "address.");
         break;
     case MDL_EMAIL_QUEUED:
     case MDL_EMAIL_HELD:
-        check_queued_email(look);
+        diagnosis_check_queued_email(run);
         break;
     case MDL_EMAIL_SENT:
-        diagnosis_say(look, MDL_CHECK_EMAIL, MDL_CHECK_OK,
-                      apr_psprintf(look->pool, "The delivery email to %s was handed over on %s.",
-                                   email->to, mdl_present_date_text(email->sent_at, look->pool)));
+        diagnosis_report(run, MDL_CHECK_EMAIL, MDL_CHECK_OK,
+                         apr_psprintf(run->pool, "The delivery email to %s was handed over on %s.",
+                                      email->to, mdl_present_date_text(email->sent_at, run->pool)));
         break;
     case MDL_EMAIL_FAILED:
     case MDL_EMAIL_NO_RECIPIENT:
     case MDL_EMAIL_BOUNCED:
-        check_failed_email(look);
+        diagnosis_check_failed_email(run);
         break;
     }
 }
 
-static void check_page(look_t *look)
+static void diagnosis_check_page(run_t *run)
 {
-    int assignments = look->order->assignments->nelts;
+    int assignments = run->order->assignments->nelts;
 
     if (assignments == 0) {
-        diagnosis_say(look, MDL_CHECK_PAGE, MDL_CHECK_FAIL,
-                      "The download page is empty: nothing is assigned to the order.");
+        diagnosis_report(run, MDL_CHECK_PAGE, MDL_CHECK_FAIL,
+                         "The download page is empty: nothing is assigned to the order.");
     } else {
-        diagnosis_say(look, MDL_CHECK_PAGE, MDL_CHECK_OK,
-                      apr_psprintf(look->pool, "The download page is there, with %d assignment%s.",
-                                   assignments, assignments == 1 ? "" : "s"));
+        diagnosis_report(run, MDL_CHECK_PAGE, MDL_CHECK_OK,
+                         apr_psprintf(run->pool,
+                                      "The download page is there, with %d assignment%s.",
+                                      assignments, assignments == 1 ? "" : "s"));
     }
 }
 
-static int is_empty(const mdl_assignment_t *assignment)
+static int assignment_is_empty(const mdl_assignment_t *assignment)
 {
     return assignment->files->nelts == 0 && assignment->links->nelts == 0 &&
            assignment->license_keys->nelts == 0 && assignment->license_keys_pending == 0;
 }
 
-static void check_mapping(look_t *look)
+static void diagnosis_check_mapping(run_t *run)
 {
-    int all = look->order->assignments->nelts, empty = 0;
+    int all = run->order->assignments->nelts, empty = 0;
     const mdl_assignment_t *last = NULL, *inactive = NULL;
     apr_int64_t pending = 0;
 
     for (int i = 0; i < all; i++) {
-        const mdl_assignment_t *assignment = diagnosis_assignment_at(look, i);
+        const mdl_assignment_t *assignment = diagnosis_assignment_at(run, i);
 
-        if (is_empty(assignment)) {
+        if (assignment_is_empty(assignment)) {
             empty++;
             last = assignment;
         }
@@ -190,52 +193,52 @@ static void check_mapping(look_t *look)
         pending += assignment->license_keys_pending;
     }
     if (empty > 0) {
-        diagnosis_say(look, MDL_CHECK_MAPPING, diagnosis_share(empty, all),
-                      apr_psprintf(look->pool,
-                                   "Mapping %" APR_INT64_T_FMT
-                                   " has no content, so that assignment %" APR_INT64_T_FMT
-                                   " gives nothing: %d of %d assignment%s.",
-                                   last->mapping_id, last->id, empty, all, all == 1 ? "" : "s"));
-    } else if (pending > 0 && look->order->state.access != MDL_ORDER_ACTIVE) {
-        diagnosis_say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
-                      apr_psprintf(look->pool,
-                                   "%" APR_INT64_T_FMT
-                                   " license key%s handed out once access is given.",
-                                   pending, pending == 1 ? " is" : "s are"));
+        diagnosis_report(run, MDL_CHECK_MAPPING, diagnosis_share(empty, all),
+                         apr_psprintf(run->pool,
+                                      "Mapping %" APR_INT64_T_FMT
+                                      " has no content, so that assignment %" APR_INT64_T_FMT
+                                      " gives nothing: %d of %d assignment%s.",
+                                      last->mapping_id, last->id, empty, all, all == 1 ? "" : "s"));
+    } else if (pending > 0 && run->order->state.access != MDL_ORDER_ACTIVE) {
+        diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+                         apr_psprintf(run->pool,
+                                      "%" APR_INT64_T_FMT
+                                      " license key%s handed out once access is given.",
+                                      pending, pending == 1 ? " is" : "s are"));
     } else if (pending > 0) {
-        diagnosis_say(
-            look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
-            apr_psprintf(look->pool, "%" APR_INT64_T_FMT " license key%s: add keys to the tag.",
+        diagnosis_report(
+            run, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+            apr_psprintf(run->pool, "%" APR_INT64_T_FMT " license key%s: add keys to the tag.",
                          pending, pending == 1 ? " is still missing" : "s are still missing"));
     } else if (inactive != NULL) {
-        diagnosis_say(look, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
-                      apr_psprintf(look->pool,
-                                   "Mapping %" APR_INT64_T_FMT
-                                   " is not active: it serves this order, but no new one.",
-                                   inactive->mapping_id));
+        diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+                         apr_psprintf(run->pool,
+                                      "Mapping %" APR_INT64_T_FMT
+                                      " is not active: it serves this order, but no new one.",
+                                      inactive->mapping_id));
     } else {
-        diagnosis_say(look, MDL_CHECK_MAPPING, MDL_CHECK_OK, "Every assignment has content.");
+        diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_OK, "Every assignment has content.");
     }
 }
 
 /* What the fraud check saw, a sentence each with a space before it. */
-static const char *signal_words(const look_t *look)
+static const char *signals_text(const run_t *run)
 {
-    const char *text = look->order->fraud_signals, *words = "", *why;
+    const char *text = run->order->fraud_signals, *sentences = "", *why;
     mdl_json_t *signals = NULL;
 
     if (text != NULL) {
-        mdl_json_parse(&signals, text, strlen(text), &why, look->pool);
+        mdl_json_parse(&signals, text, strlen(text), &why, run->pool);
     }
     for (apr_size_t i = 0; i < mdl_json_length(signals); i++) {
-        words = apr_pstrcat(
-            look->pool, words, " ",
+        sentences = apr_pstrcat(
+            run->pool, sentences, " ",
             mdl_json_string(mdl_json_member(mdl_json_element(signals, i), "message")), NULL);
     }
-    return words;
+    return sentences;
 }
 
-static const char *decision_words(const mdl_order_t *order)
+static const char *decision_text(const mdl_order_t *order)
 {
     switch (order->state.decision) {
     case MDL_FRAUD_NOT_CHECKED:
@@ -255,16 +258,16 @@ static const char *decision_words(const mdl_order_t *order)
                : "The order is under review: approve or reject it.";
 }
 
-static void diagnosis_check_fraud(look_t *look)
+static void diagnosis_check_fraud(run_t *run)
 {
-    mdl_fraud_decision_t decision = look->order->state.decision;
+    mdl_fraud_decision_t decision = run->order->state.decision;
     int failed = decision == MDL_FRAUD_HELD || decision == MDL_FRAUD_REJECTED;
 
-    diagnosis_say(look, MDL_CHECK_FRAUD, failed ? MDL_CHECK_FAIL : MDL_CHECK_OK,
-                  apr_pstrcat(look->pool, decision_words(look->order), signal_words(look), NULL));
+    diagnosis_report(run, MDL_CHECK_FRAUD, failed ? MDL_CHECK_FAIL : MDL_CHECK_OK,
+                     apr_pstrcat(run->pool, decision_text(run->order), signals_text(run), NULL));
 }
 
-static const char *closed_words(const look_t *look, int revoked, int expired, int all)
+static const char *closed_text(const run_t *run, int revoked, int expired, int all)
 {
     if (revoked == all) {
         return "Every assignment is revoked: restore them.";
@@ -272,56 +275,56 @@ static const char *closed_words(const look_t *look, int revoked, int expired, in
     if (expired == all) {
         return "Access has expired: extend it by grant-downloads with extend_days.";
     }
-    return apr_psprintf(look->pool, "Of %d assignment%s, %d revoked and %d expired.", all,
+    return apr_psprintf(run->pool, "Of %d assignment%s, %d revoked and %d expired.", all,
                         all == 1 ? "" : "s", revoked, expired);
 }
 
-static void check_access(look_t *look)
+static void diagnosis_check_access(run_t *run)
 {
-    const mdl_order_t *order = look->order;
+    const mdl_order_t *order = run->order;
     int all = order->assignments->nelts, revoked = 0, expired = 0;
 
     if (order->state.access == MDL_ORDER_REVOKED) {
-        diagnosis_say(look, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
-                      apr_pstrcat(look->pool, "Access to the order is revoked",
-                                  order->access_reason != NULL ? ": " : ".", order->access_reason,
-                                  NULL));
+        diagnosis_report(run, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
+                         apr_pstrcat(run->pool, "Access to the order is revoked",
+                                     order->access_reason != NULL ? ": " : ".",
+                                     order->access_reason, NULL));
         return;
     }
     if (order->state.access != MDL_ORDER_ACTIVE) {
-        diagnosis_say(look, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
-                      apr_psprintf(look->pool, "Access to the order is %s.",
-                                   mdl_order_access_names[order->state.access]));
+        diagnosis_report(run, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
+                         apr_psprintf(run->pool, "Access to the order is %s.",
+                                      mdl_order_access_names[order->state.access]));
         return;
     }
     for (int i = 0; i < all; i++) {
-        mdl_entitlement_t verdict = mdl_assignment_entitlement(diagnosis_assignment_at(look, i),
-                                                               look->now);
+        mdl_entitlement_t verdict = mdl_assignment_entitlement(diagnosis_assignment_at(run, i),
+                                                               run->now);
 
         revoked += verdict == MDL_ENTITLEMENT_REVOKED;
         expired += verdict == MDL_ENTITLEMENT_EXPIRED;
     }
     if (revoked + expired > 0) {
-        diagnosis_say(look, MDL_CHECK_ACCESS, diagnosis_share(revoked + expired, all),
-                      closed_words(look, revoked, expired, all));
+        diagnosis_report(run, MDL_CHECK_ACCESS, diagnosis_share(revoked + expired, all),
+                         closed_text(run, revoked, expired, all));
     } else {
-        diagnosis_say(look, MDL_CHECK_ACCESS, MDL_CHECK_OK, "Access is given.");
+        diagnosis_report(run, MDL_CHECK_ACCESS, MDL_CHECK_OK, "Access is given.");
     }
 }
 
 /* Calls visit with each file of the assignments that are open, or with each at all when none is. */
-static void each_file(look_t *look,
-                      void (*visit)(look_t *look, const mdl_order_file_t *file, void *baton),
-                      void *baton)
+static void files_each(run_t *run,
+                       void (*visit)(run_t *run, const mdl_order_file_t *file, void *baton),
+                       void *baton)
 {
-    int any = mdl_order_has_open(look->order, look->now);
+    int any = mdl_order_has_open(run->order, run->now);
 
-    for (int i = 0; i < look->order->assignments->nelts; i++) {
-        const mdl_assignment_t *assignment = diagnosis_assignment_at(look, i);
+    for (int i = 0; i < run->order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = diagnosis_assignment_at(run, i);
 
         for (int j = 0; j < assignment->files->nelts; j++) {
-            if (!any || mdl_assignment_open(assignment, look->now)) {
-                visit(look, APR_ARRAY_IDX(assignment->files, j, const mdl_order_file_t *), baton);
+            if (!any || mdl_assignment_open(assignment, run->now)) {
+                visit(run, APR_ARRAY_IDX(assignment->files, j, const mdl_order_file_t *), baton);
             }
         }
     }
@@ -335,11 +338,11 @@ typedef struct {
     mdl_storage_t *storage;
 } tally_t;
 
-static void tally_allowance(look_t *look, const mdl_order_file_t *file, void *baton)
+static void tally_allowance(run_t *run, const mdl_order_file_t *file, void *baton)
 {
     tally_t *tally = baton;
 
-    (void)look;
+    (void)run;
     tally->all++;
     if (file->download_limit > 0 && file->downloads_used >= file->download_limit) {
         tally->faulty++;
@@ -347,28 +350,28 @@ static void tally_allowance(look_t *look, const mdl_order_file_t *file, void *ba
     }
 }
 
-static void check_allowance(look_t *look)
+static void diagnosis_check_allowance(run_t *run)
 {
     tally_t tally = {0};
 
-    each_file(look, tally_allowance, &tally);
+    files_each(run, tally_allowance, &tally);
     if (tally.faulty == 0) {
-        diagnosis_say(look, MDL_CHECK_ALLOWANCE, MDL_CHECK_OK,
-                      "There are downloads left of every file.");
+        diagnosis_report(run, MDL_CHECK_ALLOWANCE, MDL_CHECK_OK,
+                         "There are downloads left of every file.");
         return;
     }
-    diagnosis_say(look, MDL_CHECK_ALLOWANCE, diagnosis_share(tally.faulty, tally.all),
-                  apr_psprintf(look->pool,
-                               "All %d download%s of %s (file %" APR_INT64_T_FMT
-                               ") are used up, %d of %d file%s: grant more.",
-                               tally.last->download_limit,
-                               tally.last->download_limit == 1 ? "" : "s", tally.last->filename,
-                               tally.last->asset_id, tally.faulty, tally.all,
-                               tally.all == 1 ? "" : "s"));
+    diagnosis_report(run, MDL_CHECK_ALLOWANCE, diagnosis_share(tally.faulty, tally.all),
+                     apr_psprintf(run->pool,
+                                  "All %d download%s of %s (file %" APR_INT64_T_FMT
+                                  ") are used up, %d of %d file%s: grant more.",
+                                  tally.last->download_limit,
+                                  tally.last->download_limit == 1 ? "" : "s", tally.last->filename,
+                                  tally.last->asset_id, tally.faulty, tally.all,
+                                  tally.all == 1 ? "" : "s"));
 }
 
 /* Whether the bytes are where they should be, whole. */
-static int has_bytes(const tally_t *tally, const mdl_order_file_t *file, apr_pool_t *p)
+static int file_has_bytes(const tally_t *tally, const mdl_order_file_t *file, apr_pool_t *p)
 {
     const char *path = mdl_storage_path(tally->storage, file->sha256, p);
     apr_finfo_t info;
@@ -377,7 +380,7 @@ static int has_bytes(const tally_t *tally, const mdl_order_file_t *file, apr_poo
            info.size == file->size;
 }
 
-static void tally_file(look_t *look, const mdl_order_file_t *file, void *baton)
+static void tally_file(run_t *run, const mdl_order_file_t *file, void *baton)
 {
     tally_t *tally = baton;
     const char *fault = NULL;
@@ -387,7 +390,7 @@ static void tally_file(look_t *look, const mdl_order_file_t *file, void *baton)
         fault = "is still being imported";
     } else if (file->status == MDL_ASSET_FAILED) {
         fault = "could not be imported";
-    } else if (!has_bytes(tally, file, look->pool)) {
+    } else if (!file_has_bytes(tally, file, run->pool)) {
         fault = "is missing on the server's disk";
     }
     if (fault != NULL) {
@@ -397,42 +400,44 @@ static void tally_file(look_t *look, const mdl_order_file_t *file, void *baton)
     }
 }
 
-static void diagnosis_check_file(look_t *look)
+static void diagnosis_check_file(run_t *run)
 {
     tally_t tally = {0};
 
-    if (mdl_storage_open(&tally.storage, look->storage, look->pool) != APR_SUCCESS) {
-        diagnosis_say(look, MDL_CHECK_FILE, MDL_CHECK_FAIL, "The server's storage can't be read.");
+    if (mdl_storage_open(&tally.storage, run->storage, run->pool) != APR_SUCCESS) {
+        diagnosis_report(run, MDL_CHECK_FILE, MDL_CHECK_FAIL,
+                         "The server's storage can't be read.");
         return;
     }
-    each_file(look, tally_file, &tally);
+    files_each(run, tally_file, &tally);
     if (tally.faulty == 0) {
-        diagnosis_say(look, MDL_CHECK_FILE, MDL_CHECK_OK, "Every file is there.");
+        diagnosis_report(run, MDL_CHECK_FILE, MDL_CHECK_OK, "Every file is there.");
         return;
     }
-    diagnosis_say(look, MDL_CHECK_FILE, diagnosis_share(tally.faulty, tally.all),
-                  apr_psprintf(look->pool, "%s (file %" APR_INT64_T_FMT ") %s: %d of %d file%s.",
-                               tally.last->filename, tally.last->asset_id, tally.fault,
-                               tally.faulty, tally.all, tally.all == 1 ? "" : "s"));
+    diagnosis_report(run, MDL_CHECK_FILE, diagnosis_share(tally.faulty, tally.all),
+                     apr_psprintf(run->pool, "%s (file %" APR_INT64_T_FMT ") %s: %d of %d file%s.",
+                                  tally.last->filename, tally.last->asset_id, tally.fault,
+                                  tally.faulty, tally.all, tally.all == 1 ? "" : "s"));
 }
 
 const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order, const char *storage,
                                           apr_pool_t *p)
 {
-    static void (*const checks[])(look_t * look) = {
-        check_recipient,       diagnosis_check_email, check_page,      check_mapping,
-        diagnosis_check_fraud, check_access,          check_allowance, diagnosis_check_file};
-    look_t look = {.order = order, .storage = storage, .now = apr_time_now(), .pool = p};
+    static void (*const checks[])(run_t * run) = {
+        diagnosis_check_recipient, diagnosis_check_email, diagnosis_check_page,
+        diagnosis_check_mapping,   diagnosis_check_fraud, diagnosis_check_access,
+        diagnosis_check_allowance, diagnosis_check_file};
+    run_t run = {.order = order, .storage = storage, .now = apr_time_now(), .pool = p};
 
-    look.diagnosis = apr_pcalloc(p, sizeof *look.diagnosis);
-    look.diagnosis->first_failure = MDL_CHECKS;
+    run.diagnosis = apr_pcalloc(p, sizeof *run.diagnosis);
+    run.diagnosis->first_failure = MDL_CHECKS;
     for (int i = 0; i < MDL_CHECKS; i++) {
-        checks[i](&look);
+        checks[i](&run);
     }
     for (int i = MDL_CHECKS - 1; i >= 0; i--) {
-        if (look.diagnosis->checks[i].status == MDL_CHECK_FAIL) {
-            look.diagnosis->first_failure = (mdl_check_name_t)i;
+        if (run.diagnosis->checks[i].status == MDL_CHECK_FAIL) {
+            run.diagnosis->first_failure = (mdl_check_name_t)i;
         }
     }
-    return look.diagnosis;
+    return run.diagnosis;
 }

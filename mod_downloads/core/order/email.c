@@ -47,8 +47,8 @@ apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
-static apr_status_t insert_job_at(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t email_id,
-                                  apr_time_t due_at, apr_pool_t *p)
+static apr_status_t email_insert_job_at(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t email_id,
+                                        apr_time_t due_at, apr_pool_t *p)
 {
     mdl_job_t job = {.id = mdl_ulid("job_", p),
                      .type = MDL_JOB_EMAIL,
@@ -70,9 +70,9 @@ static apr_status_t email_insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int6
                                         MDL_ARGS(mdl_int(email_id)));
 
     return rv == APR_SUCCESS
-               ? insert_job_at(db, shop_id, email_id,
-                               mdl_rows_int(row, 0) + apr_time_from_sec(60 * mdl_rows_int(row, 1)),
-                               p)
+               ? email_insert_job_at(
+                     db, shop_id, email_id,
+                     mdl_rows_int(row, 0) + apr_time_from_sec(60 * mdl_rows_int(row, 1)), p)
                : rv;
 }
 
@@ -90,7 +90,7 @@ apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_poo
                                     mdl_text(mdl_email_status_names[status]),
                                     mdl_int(to_be_sent && email->held), mdl_int(apr_time_now())));
     if (rv == APR_SUCCESS && email->to != NULL && !email->held) {
-        rv = email->at_once ? insert_job_at(db, email->shop_id, mdl_rows_int(row, 0), 0, p)
+        rv = email->at_once ? email_insert_job_at(db, email->shop_id, mdl_rows_int(row, 0), 0, p)
                             : email_insert_job(db, email->shop_id, mdl_rows_int(row, 0), p);
     }
     return rv;
@@ -199,11 +199,11 @@ apr_status_t mdl_email_find(mdl_db_t *db, apr_int64_t id, mdl_email_t *email, ap
 }
 
 apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
-                              const char *words, apr_pool_t *p)
+                              const char *error, apr_pool_t *p)
 {
     mdl_arg_t sent_at = status == MDL_EMAIL_SENT ? mdl_int(apr_time_now()) : mdl_null();
 
     return mdl_db_exec(db, MDL_Q_EMAIL_RESULT, NULL, p,
                        MDL_ARGS(mdl_text(mdl_email_status_names[status]), mdl_int(attempts),
-                                mdl_text(words), sent_at, mdl_int(id)));
+                                mdl_text(error), sent_at, mdl_int(id)));
 }

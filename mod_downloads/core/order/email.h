@@ -92,8 +92,8 @@ typedef struct {
 /** APR_ENOENT when there is none. */
 apr_status_t mdl_email_find(mdl_db_t *db, apr_int64_t id, mdl_email_t *email, apr_pool_t *p);
 
-/** Notes the result of an attempt: QUEUED, SENT or FAILED, and the server's words. */
+/** Notes the result of an attempt: QUEUED, SENT or FAILED, and the server's error. */
 apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
-                              const char *words, apr_pool_t *p);
+                              const char *error, apr_pool_t *p);
 
 #endif

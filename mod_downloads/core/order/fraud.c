@@ -43,12 +43,12 @@ typedef struct {
 static apr_status_t open_domains(mdl_domains_t **domains, const char *directive, const char *path,
                                  const char **why, apr_pool_t *p)
 {
-    char words[120];
+    char reason[120];
     apr_status_t rv = path != NULL ? mdl_domains_open(domains, path, p) : APR_SUCCESS;
 
     if (rv != APR_SUCCESS) {
         *why = apr_psprintf(p, "%s: the file %s can't be read: %s.", directive, path,
-                            apr_strerror(rv, words, sizeof words));
+                            apr_strerror(rv, reason, sizeof reason));
     }
     return rv;
 }

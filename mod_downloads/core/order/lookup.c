@@ -8,8 +8,8 @@
 /* With the default delay, which doubles, an outage of some six hours. */
 #define MAX_ATTEMPTS 12
 
-static apr_status_t find_open(mdl_db_t *db, apr_int64_t order_id, const char *but, int *open,
-                              apr_pool_t *p)
+static apr_status_t lookup_find_open(mdl_db_t *db, apr_int64_t order_id, const char *but, int *open,
+                                     apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_LOOKUP_OPEN, &row, p,
@@ -35,7 +35,7 @@ static apr_status_t lookup_insert_job(mdl_db_t *db, apr_int64_t shop_id, apr_int
 apr_status_t mdl_lookup_want(mdl_db_t *db, mdl_lookup_want_t *want, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = find_open(db, want->order_id, "", &want->open, p);
+    apr_status_t rv = lookup_find_open(db, want->order_id, "", &want->open, p);
 
     if (rv != APR_SUCCESS || want->open || !want->wanted) {
         return rv;
@@ -71,8 +71,8 @@ apr_status_t mdl_lookup_find(mdl_db_t *db, apr_int64_t order_id, mdl_lookup_t *l
 }
 
 /* The customer comes before the order, as in an assignment. */
-static apr_status_t lookup_keep(mdl_db_t *db, const mdl_lookup_t *lookup,
-                                const mdl_storefront_found_t *found, apr_pool_t *p)
+static apr_status_t lookup_store(mdl_db_t *db, const mdl_lookup_t *lookup,
+                                 const mdl_storefront_found_t *found, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = APR_SUCCESS;
@@ -95,8 +95,8 @@ static apr_status_t lookup_keep(mdl_db_t *db, const mdl_lookup_t *lookup,
                : rv;
 }
 
-static apr_status_t settle_emails(mdl_db_t *db, const mdl_lookup_t *lookup,
-                                  const mdl_lookup_result_t *result, apr_pool_t *p)
+static apr_status_t lookup_settle_emails(mdl_db_t *db, const mdl_lookup_t *lookup,
+                                         const mdl_lookup_result_t *result, apr_pool_t *p)
 {
     if (!lookup->for_email) {
         return APR_SUCCESS;
@@ -118,10 +118,10 @@ apr_status_t mdl_lookup_settle(mdl_db_t *db, apr_int64_t order_id,
     apr_status_t rv;
 
     if ((rv = mdl_lookup_find(db, order_id, &lookup, p)) != APR_SUCCESS ||
-        (rv = lookup_keep(db, &lookup, result->found, p)) != APR_SUCCESS ||
+        (rv = lookup_store(db, &lookup, result->found, p)) != APR_SUCCESS ||
         /* what an assignment wrote before the order was locked is to be seen */
         (rv = mdl_lookup_find(db, order_id, &lookup, p)) != APR_SUCCESS ||
-        (rv = settle_emails(db, &lookup, result, p)) != APR_SUCCESS) {
+        (rv = lookup_settle_emails(db, &lookup, result, p)) != APR_SUCCESS) {
         return rv;
     }
     /* A fraud check that came while the storefront was asked for the customer alone. */
@@ -151,7 +151,7 @@ apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_problem_
 
     if ((rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK_BY_ID, &row, p,
                                 MDL_ARGS(mdl_int(job->order_id)))) != APR_SUCCESS ||
-        (rv = find_open(db, job->order_id, job->id, &open, p)) != APR_SUCCESS) {
+        (rv = lookup_find_open(db, job->order_id, job->id, &open, p)) != APR_SUCCESS) {
         return rv;
     }
     return open ? mdl_problem_set(problem, 409, "job_finished",

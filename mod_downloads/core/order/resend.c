@@ -8,7 +8,7 @@
 #define ACTION "email_resent"
 #define HOUR   apr_time_from_sec(3600)
 
-static apr_status_t check_open(const mdl_order_resend_t *resend)
+static apr_status_t resend_check_access(const mdl_order_resend_t *resend)
 {
     apr_status_t rv = mdl_order_check_active(resend->order, resend->problem);
 
@@ -68,7 +68,7 @@ apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, mdl_order_resend_t *r
         return rv;
     }
     resend->order = find.order;
-    if ((rv = check_open(resend)) != APR_SUCCESS) {
+    if ((rv = resend_check_access(resend)) != APR_SUCCESS) {
         return rv;
     }
     to = resend->to != NULL ? resend->to : find.order->customer.email;

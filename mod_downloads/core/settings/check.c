@@ -99,9 +99,9 @@ static void check_times(const mdl_settings_t *settings, apr_array_header_t *prob
 
 static const char *unreadable_sentence(apr_status_t rv, apr_pool_t *p)
 {
-    char words[120];
+    char reason[120];
 
-    return apr_psprintf(p, "can't be read (%s)%s", apr_strerror(rv, words, sizeof words),
+    return apr_psprintf(p, "can't be read (%s)%s", apr_strerror(rv, reason, sizeof reason),
                         APR_STATUS_IS_EACCES(rv) ? "; run as root or as its owner" : "");
 }
 

@@ -36,7 +36,7 @@ static const char *file_read_text(char **text, const char *path, apr_pool_t *p)
     apr_file_t *file;
     apr_size_t length = 0;
     apr_status_t rv;
-    char words[120];
+    char reason[120];
     char *buffer = NULL;
 
     rv = apr_file_open(&file, path, APR_FOPEN_READ, APR_OS_DEFAULT, p);
@@ -55,7 +55,7 @@ static const char *file_read_text(char **text, const char *path, apr_pool_t *p)
     }
     if (rv != APR_SUCCESS && !APR_STATUS_IS_EOF(rv)) {
         return apr_psprintf(p, "%s: can't be read: %s.", path,
-                            apr_strerror(rv, words, sizeof words));
+                            apr_strerror(rv, reason, sizeof reason));
     }
     *text = buffer;
     return NULL;
@@ -204,7 +204,7 @@ static const char *line_take(reader_t *reader, const char *path, const char *lin
     int optional = strcasecmp(name, "IncludeOptional") == 0;
     int including = optional || strcasecmp(name, "Include") == 0;
     int defining = strcasecmp(name, "Define") == 0;
-    apr_array_header_t *words = apr_array_make(p, 4, sizeof(const char *));
+    apr_array_header_t *arguments = apr_array_make(p, 4, sizeof(const char *));
     const char *why;
 
     if (strncasecmp(name, "<VirtualHost", 12) == 0 || strncasecmp(name, "</VirtualHost", 13) == 0) {
@@ -219,23 +219,23 @@ static const char *line_take(reader_t *reader, const char *path, const char *lin
         return apr_pstrcat(p, name, " ", why, NULL);
     }
     while (*line != '\0') {
-        APR_ARRAY_PUSH(words, const char *) = word_next(&line, p);
+        APR_ARRAY_PUSH(arguments, const char *) = word_next(&line, p);
     }
     if (defining) {
-        if (words->nelts > 0) {
-            apr_table_set(reader->defines, APR_ARRAY_IDX(words, 0, const char *),
-                          words->nelts > 1 ? APR_ARRAY_IDX(words, 1, const char *) : "");
+        if (arguments->nelts > 0) {
+            apr_table_set(reader->defines, APR_ARRAY_IDX(arguments, 0, const char *),
+                          arguments->nelts > 1 ? APR_ARRAY_IDX(arguments, 1, const char *) : "");
         }
         return NULL;
     }
     if (including) {
-        if (words->nelts != 1) {
+        if (arguments->nelts != 1) {
             return apr_pstrcat(p, name, " takes one path.", NULL);
         }
-        why = include_read(reader, path, APR_ARRAY_IDX(words, 0, const char *), optional, p);
+        why = include_read(reader, path, APR_ARRAY_IDX(arguments, 0, const char *), optional, p);
     } else {
-        why = mdl_settings_set(reader->settings, name, words->nelts,
-                               (const char *const *)words->elts, p);
+        why = mdl_settings_set(reader->settings, name, arguments->nelts,
+                               (const char *const *)arguments->elts, p);
     }
     return why != NULL ? apr_pstrcat(p, name, " ", why, NULL) : NULL;
 }

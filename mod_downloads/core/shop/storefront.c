@@ -153,7 +153,7 @@ static const char query[] =
     " order(id: $order) @include(if: $withOrder) { clientIp risk { assessments { riskLevel } } } "
     "}";
 
-void mdl_storefront_ask(mdl_http_request_t *request, const char *url, const char *token,
+void mdl_storefront_ask(mdl_http_post_request_t *request, const char *url, const char *token,
                         const char *customer_id, const char *order_id, int with_order,
                         apr_pool_t *p)
 {

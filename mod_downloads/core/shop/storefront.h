@@ -44,7 +44,7 @@ const mdl_http_policy_t *mdl_storefront_policy(const mdl_settings_t *settings, c
 
 /** Makes the request that asks for a customer and, with_order, for an order; both ids are digits.
  */
-void mdl_storefront_ask(mdl_http_request_t *request, const char *url, const char *token,
+void mdl_storefront_ask(mdl_http_post_request_t *request, const char *url, const char *token,
                         const char *customer_id, const char *order_id, int with_order,
                         apr_pool_t *p);
 
@@ -71,10 +71,10 @@ typedef struct {
     const char *message;             /* a sentence of ours: nothing of the answer is in it */
     apr_interval_time_t retry_after; /* 0: not said */
     mdl_storefront_found_t found;    /* in part also when it was not ANSWERED */
-} mdl_storefront_answer_t;
+} mdl_storefront_response_t;
 
 /** Reads an answer; nothing in it is trusted. */
-void mdl_storefront_read(mdl_storefront_answer_t *answer, const mdl_http_answer_t *http,
+void mdl_storefront_read(mdl_storefront_response_t *response, const mdl_http_response_t *http,
                          int with_order, apr_pool_t *p);
 
 #endif

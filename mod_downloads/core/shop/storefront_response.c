@@ -20,32 +20,32 @@
 #define MIN_WAIT_S 1
 #define MAX_WAIT_S 3600
 
-static void storefront_response_later(mdl_storefront_answer_t *answer, const char *code,
+static void storefront_response_later(mdl_storefront_response_t *response, const char *code,
                                       const char *message)
 {
-    answer->outcome = MDL_STOREFRONT_LATER;
-    answer->code = code;
-    answer->message = message;
+    response->outcome = MDL_STOREFRONT_LATER;
+    response->code = code;
+    response->message = message;
 }
 
-static void storefront_response_refused(mdl_storefront_answer_t *answer, const char *code,
+static void storefront_response_refused(mdl_storefront_response_t *response, const char *code,
                                         const char *message)
 {
-    answer->outcome = MDL_STOREFRONT_REFUSED;
-    answer->code = code;
-    answer->message = message;
+    response->outcome = MDL_STOREFRONT_REFUSED;
+    response->code = code;
+    response->message = message;
 }
 
-static void storefront_response_invalid(mdl_storefront_answer_t *answer)
+static void storefront_response_invalid(mdl_storefront_response_t *response)
 {
-    storefront_response_later(answer, "storefront_invalid",
+    storefront_response_later(response, "storefront_invalid",
                               "The storefront's answer is not one of its Admin GraphQL API.");
 }
 
-static void token_refused(mdl_storefront_answer_t *answer)
+static void token_refused(mdl_storefront_response_t *response)
 {
     storefront_response_refused(
-        answer, "storefront_refused",
+        response, "storefront_refused",
         "The storefront refuses the access token, or the token may not read customers and "
         "orders: the operator has to set a new one.");
 }
@@ -60,64 +60,64 @@ static apr_interval_time_t storefront_response_bounded(double seconds)
 }
 
 /* Answers that are no answer to the question; false for one that may be. */
-static int storefront_response_read_status(mdl_storefront_answer_t *answer,
-                                           const mdl_http_answer_t *http)
+static int storefront_response_read_status(mdl_storefront_response_t *response,
+                                           const mdl_http_response_t *http)
 {
     int status = http->status;
 
     if (status == 200) {
         return 0;
     }
-    answer->retry_after = http->retry_after_s >= 0
-                              ? storefront_response_bounded(http->retry_after_s)
-                              : 0;
+    response->retry_after = http->retry_after_s >= 0
+                                ? storefront_response_bounded(http->retry_after_s)
+                                : 0;
     if (status == 429) {
-        storefront_response_later(answer, "storefront_throttled",
+        storefront_response_later(response, "storefront_throttled",
                                   "The storefront wants fewer requests.");
     } else if (status >= 500 || status == 408 || status == 425) {
-        storefront_response_later(answer, "storefront_unavailable",
+        storefront_response_later(response, "storefront_unavailable",
                                   "The storefront can't answer now.");
     } else if (status == 401 || status == 403) {
-        token_refused(answer);
+        token_refused(response);
     } else if (status == 404) {
         storefront_response_refused(
-            answer, "storefront_not_found",
+            response, "storefront_not_found",
             "There is no Admin GraphQL API at the storefront's URL: the operator has to "
             "correct it.");
     } else {
-        storefront_response_refused(answer, "storefront_refused",
+        storefront_response_refused(response, "storefront_refused",
                                     "The storefront refuses the request.");
     }
     return 1;
 }
 
 /* What became of a call without an answer; false where there is one. */
-static int storefront_response_read_result(mdl_storefront_answer_t *answer,
-                                           const mdl_http_answer_t *http)
+static int storefront_response_read_result(mdl_storefront_response_t *response,
+                                           const mdl_http_response_t *http)
 {
     switch (http->result) {
     case MDL_HTTP_OK:
         return 0;
     case MDL_HTTP_ADDRESS_FORBIDDEN:
         storefront_response_refused(
-            answer, "storefront_address_forbidden",
+            response, "storefront_address_forbidden",
             "The storefront's name leads to an address that is not allowed.");
         break;
     case MDL_HTTP_HOST_NOT_ALLOWED:
     case MDL_HTTP_URL_INVALID:
         storefront_response_refused(
-            answer, "storefront_not_allowed",
+            response, "storefront_not_allowed",
             "The storefront's URL is not allowed any more: the operator has to correct it.");
         break;
     case MDL_HTTP_TIMEOUT:
-        storefront_response_later(answer, "storefront_timeout", "The storefront took too long.");
+        storefront_response_later(response, "storefront_timeout", "The storefront took too long.");
         break;
     case MDL_HTTP_TOO_LARGE:
     case MDL_HTTP_REFUSED:
-        storefront_response_invalid(answer);
+        storefront_response_invalid(response);
         break;
     default:
-        storefront_response_later(answer, "storefront_unavailable",
+        storefront_response_later(response, "storefront_unavailable",
                                   "The storefront can't be reached, or broke off.");
     }
     return 1;
@@ -141,29 +141,29 @@ static int storefront_response_is(const char *text, const char *other)
 }
 
 /* One of GraphQL's errors: throttling outweighs all others, and a passing fault a lasting one. */
-static void storefront_response_read_error(mdl_storefront_answer_t *answer,
+static void storefront_response_read_error(mdl_storefront_response_t *response,
                                            const mdl_json_t *document, const mdl_json_t *error)
 {
     const char *code = mdl_json_string(
         mdl_json_member(mdl_json_member(error, "extensions"), "code"));
 
-    if (storefront_response_is(answer->code, "storefront_throttled")) {
+    if (storefront_response_is(response->code, "storefront_throttled")) {
         return;
     }
     if (storefront_response_is(code, "THROTTLED") ||
         (code == NULL &&
          storefront_response_is(mdl_json_string(mdl_json_member(error, "message")), "Throttled"))) {
-        storefront_response_later(answer, "storefront_throttled",
+        storefront_response_later(response, "storefront_throttled",
                                   "The storefront wants fewer requests.");
-        answer->retry_after = storefront_response_restoring(document);
+        response->retry_after = storefront_response_restoring(document);
     } else if (storefront_response_is(code, "INTERNAL_SERVER_ERROR")) {
-        storefront_response_later(answer, "storefront_unavailable",
+        storefront_response_later(response, "storefront_unavailable",
                                   "The storefront can't answer now.");
-    } else if (answer->outcome != MDL_STOREFRONT_LATER &&
+    } else if (response->outcome != MDL_STOREFRONT_LATER &&
                storefront_response_is(code, "ACCESS_DENIED")) {
-        token_refused(answer);
-    } else if (answer->outcome == MDL_STOREFRONT_ANSWERED) {
-        storefront_response_refused(answer, "storefront_refused",
+        token_refused(response);
+    } else if (response->outcome == MDL_STOREFRONT_ANSWERED) {
+        storefront_response_refused(response, "storefront_refused",
                                     "The storefront refuses the request.");
     }
 }
@@ -261,45 +261,46 @@ static int storefront_response_read_order(mdl_storefront_found_t *found, const m
     return storefront_response_read_risk(found, mdl_json_member(order, "risk"), pending);
 }
 
-static void storefront_response_read_data(mdl_storefront_answer_t *answer, const mdl_json_t *data,
-                                          int with_order, apr_pool_t *p)
+static void storefront_response_read_data(mdl_storefront_response_t *response,
+                                          const mdl_json_t *data, int with_order, apr_pool_t *p)
 {
     int pending = 0;
 
     if (mdl_json_type(data) != MDL_JSON_OBJECT ||
-        !storefront_response_read_customer(&answer->found, mdl_json_member(data, "customer"), p) ||
+        !storefront_response_read_customer(&response->found, mdl_json_member(data, "customer"),
+                                           p) ||
         (with_order && !storefront_response_read_order(
-                           &answer->found, mdl_json_member(data, "order"), &pending, p))) {
-        answer->found = (mdl_storefront_found_t){0};
-        if (answer->outcome == MDL_STOREFRONT_ANSWERED) {
-            storefront_response_invalid(answer);
+                           &response->found, mdl_json_member(data, "order"), &pending, p))) {
+        response->found = (mdl_storefront_found_t){0};
+        if (response->outcome == MDL_STOREFRONT_ANSWERED) {
+            storefront_response_invalid(response);
         }
-    } else if (pending && answer->outcome == MDL_STOREFRONT_ANSWERED) {
-        storefront_response_later(answer, "storefront_risk_pending",
+    } else if (pending && response->outcome == MDL_STOREFRONT_ANSWERED) {
+        storefront_response_later(response, "storefront_risk_pending",
                                   "The storefront has not assessed the order's risk yet.");
     }
 }
 
-void mdl_storefront_read(mdl_storefront_answer_t *answer, const mdl_http_answer_t *http,
+void mdl_storefront_read(mdl_storefront_response_t *response, const mdl_http_response_t *http,
                          int with_order, apr_pool_t *p)
 {
     const mdl_json_t *errors;
     mdl_json_t *document;
     const char *why;
 
-    *answer = (mdl_storefront_answer_t){.outcome = MDL_STOREFRONT_ANSWERED};
-    if (storefront_response_read_result(answer, http) ||
-        storefront_response_read_status(answer, http)) {
+    *response = (mdl_storefront_response_t){.outcome = MDL_STOREFRONT_ANSWERED};
+    if (storefront_response_read_result(response, http) ||
+        storefront_response_read_status(response, http)) {
         return;
     }
     if (mdl_json_parse(&document, http->body, http->length, &why, p) != APR_SUCCESS ||
         mdl_json_type(document) != MDL_JSON_OBJECT) {
-        storefront_response_invalid(answer);
+        storefront_response_invalid(response);
         return;
     }
     errors = mdl_json_member(document, "errors");
     for (apr_size_t i = 0; i < mdl_json_length(errors); i++) {
-        storefront_response_read_error(answer, document, mdl_json_element(errors, i));
+        storefront_response_read_error(response, document, mdl_json_element(errors, i));
     }
-    storefront_response_read_data(answer, mdl_json_member(document, "data"), with_order, p);
+    storefront_response_read_data(response, mdl_json_member(document, "data"), with_order, p);
 }
