@@ -63,7 +63,7 @@ sub is_stored
             . 'JOIN blob b ON b.sha256 = a.sha256 WHERE a.shop_id = shop.id AND a.deleted_at IS NULL) '
             . "FROM shop WHERE id = $shop->{shop_id}");
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    return is($row->[0], $row->[1], "$name: the shop stores what its assets take");
+    return is($row->[0], $row->[1], "$name: the shop's stored bytes are those of its assets");
 }
 
 # --- the list --------------------------------------------------------------------------------------
@@ -97,7 +97,7 @@ is(listed(''), "$c $b $a $ready->{id}", 'newest first, without deleted ones and 
 is(listed('?status=pending'), $a, 'by status');
 is(listed('?status=ready'), "$c $ready->{id}", 'by another status');
 is(listed("?category_id=$of_shop"), "$b $a", 'by category');
-is(listed("?category_id=$of_other"), '', "another shop's category has nothing of this one");
+is(listed("?category_id=$of_other"), '', "another shop's category has none of this shop's assets");
 is(listed('?filename=caf%C3%A9%20%26%2050%25.pdf'), "$c $b", 'by filename');
 is(listed('?filename=caf%C3%A9'), '', 'which is compared as a whole');
 is(listed("?sha256=$bytes"), $c, 'by SHA-256');
@@ -163,7 +163,7 @@ is_deeply({ map { $_ => $changed->{json}{asset}{$_} } keys %to }, \%to, 'with wh
 is_deeply([ @{ $changed->{json}{asset} }{qw(status size sha256 version source_url created_at)} ],
     [ @{$first}{qw(status size sha256 version source_url created_at)} ], 'and the rest as it was');
 cmp_ok($changed->{json}{asset}{updated_at}, 'gt', $first->{updated_at}, 'it was updated');
-is_deeply(get("/assets/$ready->{id}")->{json}, $changed->{json}{asset}, 'and is read so');
+is_deeply(get("/assets/$ready->{id}")->{json}, $changed->{json}{asset}, 'and reading it shows the same');
 is_deeply(change($ready->{id})->{json}, $changed->{json}, 'nothing given: nothing is changed');
 my $title = change($ready->{id}, title => 'Only this')->{json}{asset};
 is_deeply([ @{$title}{qw(filename title content_type category_id)} ],
@@ -304,7 +304,7 @@ sql("DELETE FROM mapping_file WHERE mapping_id = $mapping->{id}");
 my ($assignment) = sql('SELECT a.id FROM assignment a JOIN orders o ON o.id = a.order_id '
         . "WHERE o.shop_id = $shop->{shop_id} AND o.storefront_order_id = '$order'");
 sql("INSERT INTO assignment_file (assignment_id, asset_id, position) VALUES ($assignment->[0], $ready->{id}, 0)");
-is(holders(delete_of($ready->{id})), "held_by_order:/orders/$order", 'a pinned order holds it');
+is(holders(delete_of($ready->{id})), "held_by_order:/orders/$order", 'a pinned order refers to it');
 sql("DELETE FROM assignment_file WHERE asset_id = $ready->{id}");
 
 unstored();
@@ -312,7 +312,7 @@ refused(delete_of($ready->{id}, json => { force => JSON::PP::true() }), 400, 'in
     'a DELETE with a member', '/force');
 my $idem    = idem();
 my $deleted = delete_of($ready->{id}, idem => $idem);
-is("$deleted->{status} $deleted->{body}", '204 ', 'an asset that nothing holds is deleted');
+is("$deleted->{status} $deleted->{body}", '204 ', 'an asset without references is deleted');
 my $replayed = delete_of($ready->{id}, idem => $idem);
 is("$replayed->{status} $replayed->{body}", '204 ', 'asked with the same key: the same answer');
 is($replayed->{headers}{'idempotent-replayed'}, 'true', 'which says that it is a replay');

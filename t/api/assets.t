@@ -90,7 +90,7 @@ my %said = (
     category_id  => undef,
 );
 $reply = import_from(%said);
-is_answer($reply, 202, 'everything may be said');
+is_answer($reply, 202, 'every member is accepted');
 is_deeply([ @{ $reply->{json}{asset} }{qw(source_url filename title content_type category_id)} ],
     [ @said{qw(source_url filename title content_type category_id)} ], 'and comes back as it was said');
 is(wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'SHA-256 in capitals is right too');
@@ -230,7 +230,7 @@ my $twin = ready_asset($shop, "assets-twin-$$.unheard-of", $bytes);
 is($twin->{sha256}, sha256_hex($bytes), 'the same bytes under another name');
 my ($blobs) = sql("SELECT count(*) FROM blob WHERE sha256 = '$twin->{sha256}'");
 is($blobs->[0], 1, 'are stored once');
-is(column('content_type', $twin->{id}), '', 'a source that says no type leaves it open');
+is(column('content_type', $twin->{id}), '', 'without a type from the source there is none');
 
 # --- other shops' jobs -----------------------------------------------------------------------------
 

@@ -64,14 +64,14 @@ is($key_id, $shop->{key_id}, 'its key id is the one that downloadsctl tells');
 # --- ping and health -------------------------------------------------------------------------------
 
 my $ping = api('GET', '/ping', key => $token);
-is_answer($ping, 200, 'a key is welcome');
+is_answer($ping, 200, 'a valid key is accepted');
 is_shape($ping->{json}, 'ping', 'the answer to ping');
 is($ping->{json}{ok}, 1, 'ok is true');
 is_deeply($ping->{json}{shop}, { id => $shop->{shop_id}, name => $shop->{name}, domain => $shop->{domain} },
     'ping tells the shop of the key');
 is_deeply($ping->{json}{key}, { id => $key_id, name => 'suites', scope => 'full' },
     'ping tells the key, without its secret');
-is(status_of("   $token"), 200, 'more than one space before the token is let pass');
+is(status_of("   $token"), 200, 'more than one space before the token is accepted');
 is(api('GET', '/ping', headers => { Authorization => "bEARER $token" })->{status}, 200,
     'the scheme is compared without case');
 
@@ -194,9 +194,9 @@ is_error(api('GET', '/ping', key => $pausing->{token}), 403, 'shop_not_approved'
 is_error(api('POST', '/mappings', key => $pausing->{token}, idem => undef, body => '{'), 403,
     'shop_not_approved', 'a faulty write of a suspended shop');
 is(bearer(token_of($pausing_id, some(43))), $missing,
-    'only who has the secret learns that the shop is suspended');
+    'only a caller with the secret learns that the shop is suspended');
 is(bearer($pausing_revoked->{token}), $missing, 'and not with a revoked key');
-is(status_of($other->{token}), 200, 'another shop is not touched');
+is(status_of($other->{token}), 200, 'another shop is not affected');
 ctl('shop', 'approve', $pausing->{shop_id});
 is(status_of($pausing->{token}), 200, 'approved again, its key works at once');
 

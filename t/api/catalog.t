@@ -105,7 +105,7 @@ my @NOUNS = (
 for my $of (@NOUNS) {
     my ($noun, $list) = @$of{qw(noun list)};
     my $reply = call('POST', $list, json => $of->{given});
-    is_answer($reply, 201, "a $noun is made");
+    is_answer($reply, 201, "a $noun is created");
     is(join(' ', keys %{ $reply->{json} }), $noun, "the answer has the $noun");
     my $thing = $reply->{json}{$noun};
     is_shape($thing, $noun, "the $noun");
@@ -163,11 +163,11 @@ for my $of (@NOUNS) {
         my @replies = map { call($method, "$list/$_", %body) }
             $foreign->{id}, $LAST, 0, "0$thing->{id}", "-$thing->{id}", 'x', '12345678901234567890123';
         refused($replies[0], 404, "${noun}_not_found", "$method of another shop's $noun");
-        is($replies[0]{json}{error}{message}, "There is no such $noun.", "$method: in these words");
+        is($replies[0]{json}{error}{message}, "There is no such $noun.", "$method: with this message");
         is(bytes($replies[$_]), bytes($replies[0]), "$method of no id at all ($_): the same bytes")
             for 1 .. $#replies;
     }
-    is_deeply(call('GET', "$list/$foreign->{id}", of => $other)->{json}, $foreign, 'theirs is as it was');
+    is_deeply(call('GET', "$list/$foreign->{id}", of => $other)->{json}, $foreign, "the other shop's is unchanged");
 
     # Deleting.
     $idem = idem();
@@ -226,7 +226,7 @@ sql("UPDATE asset SET deleted_at = NULL WHERE id = $files[1]");
 
 my $pack = made('/packs', { name => 'No files' });
 is_deeply($pack->{file_ids}, [], 'a pack may be empty');
-is_deeply(made('/packs', { name => 'No files', file_ids => undef })->{file_ids}, [], 'null is as good as absent');
+is_deeply(made('/packs', { name => 'No files', file_ids => undef })->{file_ids}, [], 'null means the same as absent');
 unstored();
 refused(call('PATCH', "/packs/$pack->{id}", json => { file_ids => undef }), 400, 'invalid_request',
     'but does not clear the files', '/file_ids');
@@ -315,6 +315,6 @@ my $free    = made('/links', { title => 'Free', url => 'https://free.example/' }
 my $mapping = made('/mappings', { storefront_product_id => product(), link_ids => [ $free->{id} ] });
 is_error(call('DELETE', "/links/$free->{id}"), 409, 'link_in_use', 'held', "/mappings/$mapping->{id}");
 made('/mappings', { storefront_product_id => $mapping->{storefront_product_id} });
-is_gone(call('DELETE', "/links/$free->{id}"), 'a link that its mapping let go of is deleted');
+is_gone(call('DELETE', "/links/$free->{id}"), 'a link that its mapping no longer refers to is deleted');
 
 done_testing();

@@ -83,7 +83,7 @@ is($got->{job}{status}, 'succeeded', 'the job has succeeded');
 is($got->{mapping}{file_ids}[0], $got->{imported}{asset}{id}, 'the product is mapped to the asset');
 is($got->{assigned}{order}{storefront_order_id}, $order, 'the order is assigned');
 is($got->{order}{assignments}[0]{files}[0]{download_limit}, 3, 'and read');
-is($got->{order}{events}[0]{action}, 'assigned', 'with its story');
+is($got->{order}{events}[0]{action}, 'assigned', 'with its events');
 is($got->{revoked}{order}{access}{reason}, 'Refunded', 'access is revoked');
 is($got->{refused}, 'access_revoked', 'then there are no URLs');
 is($got->{restored}{order}{access}{status}, 'active', 'access is restored');

@@ -146,7 +146,7 @@ for my $way (@shared) {
             is(verdict($order), "$decision $level" . ($level eq 'none' ? '' : " $code:$level"), "after $others others");
             is_shape($order, 'order', "after $others others: the order");
             my $count = $others == 2 * $number ? "$others or more" : $others;
-            is(messages($order), "$count other orders $whose in the last 2 hours.", 'it tells how many')
+            is(messages($order), "$count other orders $whose in the last 2 hours.", 'the message says how many')
                 if $others >= $number;
             $last = $order;
         }
@@ -188,7 +188,7 @@ subtest 'an order brings its IP address later, and keeps it' => sub {
         'and shown nowhere');
 };
 
-subtest 'what is no IP address is refused' => sub {
+subtest 'anything but an IP address is refused' => sub {
     my $shop = shop();
     unstored();
     refused(assign($shop, digits(), [ $shop->{product} ], client_ip => $_), 400, 'invalid_request', "'$_'", '/client_ip')
@@ -238,7 +238,7 @@ for my $hold_at (qw(medium high)) {
         is(verdict($order), ($held{$risk} ? 'held' : 'passed') . " $risk$signal", "held at $hold_at: a risk of $risk");
         is($order->{access}{status}, $held{$risk} ? 'held' : 'active', 'and the access is so');
         is(messages($order), $risk eq 'none' ? '' : "The storefront rates the order's risk as $risk.",
-            'it tells whose word it is');
+            'the message says who rated it');
     }
 }
 
@@ -272,7 +272,7 @@ subtest 'domains' => sub {
     is(messages($order), 'Email addresses of Trash.Example are thrown away after use.', 'it names it');
     is(verdict(checked($shop, email => address('a.bin.example'))), 'passed medium disposable_domain:medium',
         'one under a disposable one');
-    is(verdict(checked($shop, email => address('nottrash.example'))), 'passed none', 'one that ends alike');
+    is(verdict(checked($shop, email => address('nottrash.example'))), 'passed none', 'one with the same ending');
     $order = checked($shop, email => address('blocked.example'));
     is(verdict($order), 'held high blocked_domain:high', 'a blocked one');
     is(messages($order), 'The domain blocked.example of the email address is blocked.', 'it names it');
@@ -310,7 +310,7 @@ subtest 'the files are read again when they change' => sub {
         'until there is one again');
 };
 
-subtest 'a line that is no domain is told by file and line' => sub {
+subtest 'a line that is not a domain is reported with file and line' => sub {
     my @lines = MDL::Test::slurp(error_log()) =~ /(MDL0380: .*)/g;
     is_deeply([ map { s/ \S*MDL\S* .*//r } @lines ],
         ["MDL0380: $list{disposable}:3: this line is no domain and is passed over"], 'once, when it is read');
@@ -371,7 +371,7 @@ sub gives_all
     like($key, qr/^KEY-/, "$name: there is a license key");
     like(page_of($order)->{body}, qr/\Q$key\E/, "$name: on the page too");
     my $pressed = button($order, $shop);
-    is($pressed->{status}, 303, "$name: the button leads on");
+    is($pressed->{status}, 303, "$name: the button works");
     is(page('GET', $pressed->{headers}{location})->{body}, "what was bought\n", "$name: to the file");
     wait_for(sub { read_order($shop, $order->{storefront_order_id})->{email}{status} eq 'sent' }, 15, 'the email');
     is(scalar(() = mails($order->{customer}{email})), 1, "$name: one email");
@@ -413,7 +413,7 @@ subtest 'held, then approved' => sub {
     my $again = checked($shop, id => $order->{storefront_order_id}, email => $order->{customer}{email},
         customer => $order->{customer}{storefront_customer_id}, send_email => $true);
     is(verdict($again), 'approved high blocked_domain:high', 'what is approved stays approved');
-    is_deeply([ events($shop, $order) ], \@before, 'and nothing is told of that');
+    is_deeply([ events($shop, $order) ], \@before, 'and no event says so');
 };
 
 subtest 'held, then rejected' => sub {

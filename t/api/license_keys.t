@@ -151,7 +151,7 @@ is_shape($added->{json}, 'license_keys_added', 'the answer');
 is_deeply($added->{json}, { added => 2, duplicates => 1 }, 'a key that stands in the request twice counts once');
 is_stock($tag->{id}, 2, 0, 'the tag has them');
 is_deeply(add($tag->{id}, [ 'AAAA-2', 'aaaa-2', 'AAAA-3' ])->{json}, { added => 2, duplicates => 1 },
-    'a key that is there already is not added; keys tell case');
+    'an existing key is not added; letter case counts');
 is_stock($tag->{id}, 4, 0, 'the tag has four');
 is(call('GET', "/$tag->{id}")->{json}{updated_at}, $tag->{updated_at}, 'that is no update of the tag');
 my $second = tag();
@@ -260,22 +260,22 @@ sub events
 
 my $wanted = tag(name => 'Wanted');
 my @waiting = waiting($wanted->{id}, 4, 2);
-is_deeply(add($wanted->{id}, [qw(A B C D E)])->{json}, { added => 5, duplicates => 0 }, 'keys for four who want two each');
+is_deeply(add($wanted->{id}, [qw(A B C D E)])->{json}, { added => 5, duplicates => 0 }, 'keys for four assignments that want two each');
 is_deeply([ given($wanted->{id}, @waiting) ], [ 'A+B', 'C+D', 'E', '' ], 'go to the oldest first');
 is_stock($wanted->{id}, 0, 5, 'and are counted as given');
 is_deeply([ events($waiting[0]) ], [ [ 'license_keys_assigned', $shop->{key_id}, '', { license_keys => 2 } ] ],
-    'the trail of an order says so, with who added them');
+    "the order's audit trail says so, and who added them");
 is_deeply([ events($waiting[2]) ], [ [ 'license_keys_assigned', $shop->{key_id}, '', { license_keys => 1 } ] ],
     'and how many it got');
-is_deeply([ events($waiting[3]) ], [], 'who got none has no event');
+is_deeply([ events($waiting[3]) ], [], 'an order that got none has no event');
 my ($ids) = sql("SELECT e.assignment_ids FROM order_event e JOIN assignment a ON a.order_id = e.order_id WHERE a.id = $waiting[0]");
 is_deeply(decode_json($ids->[0]), [ $waiting[0] ], 'the event names the assignment');
 add($wanted->{id}, [qw(A B C D E)]);
 is_deeply([ given($wanted->{id}, @waiting) ], [ 'A+B', 'C+D', 'E', '' ], 'the same keys again are nobody\'s');
 add($wanted->{id}, [qw(A F G H I J)]);
-is_deeply([ given($wanted->{id}, @waiting) ], [ 'A+B', 'C+D', 'E+F', 'G+H' ], 'more keys go to who still waits');
+is_deeply([ given($wanted->{id}, @waiting) ], [ 'A+B', 'C+D', 'E+F', 'G+H' ], 'more keys go to the assignments that still wait');
 is_stock($wanted->{id}, 2, 8, 'and what is over stays available');
-is(scalar events($waiting[2]), 2, 'whoever got keys twice has two events');
+is(scalar events($waiting[2]), 2, 'an order that got keys twice has two events');
 
 my $scarce = tag(name => 'Scarce');
 @waiting = waiting($scarce->{id}, 3, 1);
@@ -326,7 +326,7 @@ sql("UPDATE license_claim SET wanted = 2 WHERE assignment_id = $holder");
 refused(call('DELETE', "/$doomed->{id}", json => { why => 1 }), 400, 'invalid_request', 'with a member', '/why');
 $idem = idem();
 my @gone = map { call('DELETE', "/$doomed->{id}", idem => $idem) } 1, 2;
-is("$_->{status} $_->{body}", '204 ', 'a tag that nothing holds is deleted') for @gone;
+is("$_->{status} $_->{body}", '204 ', 'a tag without references is deleted') for @gone;
 is($gone[1]{headers}{'idempotent-replayed'}, 'true', 'the second time by replay');
 for (
     [ 'read'      => 'GET',    '' ],

@@ -74,7 +74,7 @@ is(keys_of(order($id)), 'E-1 and 1', 'an order waits for its second key');
 act($id, 'revoke');
 api('PUT', "/mappings/$sells->{id}", key => $shop->{token},
     json => { storefront_product_id => $sells->{storefront_product_id} });
-is(api('DELETE', "/license-key-tags/$ended", key => $shop->{token})->{status}, 204, 'revoked, it does not hold the tag');
+is(api('DELETE', "/license-key-tags/$ended", key => $shop->{token})->{status}, 204, 'a revoked order does not keep the tag from being deleted');
 act($id, 'restore');
 is(keys_of(order($id)), 'E-1 and 0', 'restored, it waits for nothing that can never come');
 
@@ -106,7 +106,7 @@ add($tag, @later[ 5 .. 19 ]);
 is_deeply([ map { keys_of(order($_)) } @waiting ], [ map { "$_ and 0" } @later ], 'fifteen more fill the rest');
 is(stock($tag), '0 50', 'all are given');
 my ($event) = grep { $_->{action} eq 'license_keys_assigned' } @{ order($waiting[0])->{events} };
-is_deeply($event->{details}, { license_keys => 1 }, 'the order tells that its key has come');
+is_deeply($event->{details}, { license_keys => 1 }, "the order's events say that its key has come");
 is($event->{key_id}, $shop->{key_id}, 'by whom');
 is_deeply($event->{assignment_ids}, [ $before{ $waiting[0] }{assignments}[0]{id} ], 'and for what');
 

@@ -109,7 +109,7 @@ for my $list (sort keys %make) {
 
     my @ids = map { $add->() } 1 .. 7;
     $reply = get($shop, $path);
-    is_deeply(ids($reply), [ reverse @ids ], "$path tells the newest first");
+    is_deeply(ids($reply), [ reverse @ids ], "$path lists the newest first");
     is_deeply([ sort keys %{ $reply->{json} } ], [qw(data has_more next_cursor)],
         'the answer has three members');
     is($reply->{json}{has_more} ? 1 : 0, 0, 'there are no more');

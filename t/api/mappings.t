@@ -150,7 +150,7 @@ is(kept('mapping_file', 'asset_id', $mapping{id}), $files[1], 'with another list
 is_update(put(storefront_product_id => $product, file_ids => [@files]), $created, 'and again');
 is(kept('mapping_file', 'asset_id', $mapping{id}), "@files", 'with a longer one');
 is_update(put(storefront_product_id => $product, storefront_variant_ids => undef), $created,
-    'null is as good as absent');
+    'null means the same as absent');
 
 # --- variants --------------------------------------------------------------------------------------
 
@@ -241,10 +241,10 @@ for my $method (qw(GET PUT DELETE)) {
     my %body = $method eq 'PUT' ? (json => { storefront_product_id => product() }) : ();
     my @replies = map { call($method, "/mappings/$_", %body) } $foreign_mapping->{id}, 9007199254740991, 0, 'x', "0$id";
     refused($replies[0], 404, 'mapping_not_found', "$method of another shop's mapping");
-    is($replies[0]{json}{error}{message}, 'There is no such mapping.', "$method: in these words");
+    is($replies[0]{json}{error}{message}, 'There is no such mapping.', "$method: with this message");
     is(bytes($replies[$_]), bytes($replies[0]), "$method of no id at all ($_): the same bytes") for 1 .. $#replies;
 }
-is_deeply(call('GET', "/mappings/$foreign_mapping->{id}", of => $other)->{json}, $foreign_mapping, 'theirs is as it was');
+is_deeply(call('GET', "/mappings/$foreign_mapping->{id}", of => $other)->{json}, $foreign_mapping, "the other shop's is unchanged");
 
 # --- the list --------------------------------------------------------------------------------------
 
@@ -389,10 +389,10 @@ for my $query ('?limit=100', "?storefront_product_id=$bought") {
 my $after = call('GET', "/orders/$order")->{json}{assignments}[0];
 is_deeply([ $after->{mapping_id}, $after->{files} ], [ $sold->{id}, $delivered ], 'the order has what it had');
 is_error(assign($shop, digits(), [$bought]), 422, 'product_not_mapped', 'it serves no new order', '/items/0/storefront_product_id');
-is_answer(assign($shop, $order, [$bought]), 200, 'assigned again, the order stands as it was made');
+is_answer(assign($shop, $order, [$bought]), 200, 'assigned again, the order stays as it was created');
 is_error(assign($shop, $order, [ $bought, product() ]), 422, 'product_not_mapped', 'beside a product that nobody mapped',
     '/items/1/storefront_product_id');
-is(kept('mapping_license_key_tag', 'tag_id', $sold->{id}), '', 'it holds no license keys any more');
+is(kept('mapping_license_key_tag', 'tag_id', $sold->{id}), '', 'it has no license key tags any more');
 my $anew = made('/mappings', { storefront_product_id => $bought, file_ids => [ $files[1] ] });
 isnt($anew->{id}, $sold->{id}, 'the product is mapped again by another mapping');
 is_answer(assign($shop, digits(), [$bought]), 201, 'which serves new orders');
@@ -409,7 +409,7 @@ is_answer(assign($shop, $order, [ $keeps->{storefront_product_id} ]), 201, 'an o
 is_gone(call('DELETE', "/mappings/$keeps->{id}"), 'its mapping is deleted');
 is(join(' ', map { kept(@$_, $keeps->{id}) }
         [qw(mapping_file asset_id)], [qw(mapping_pack pack_id)], [qw(mapping_link link_id)]) =~ s/ //gr, '',
-    'which holds nothing any more');
+    'which refers to nothing any more');
 ok(grep({ $_->{file_id} == $files[0] } @{ call('GET', "/orders/$order")->{json}{assignments}[0]{files} }),
     'the order has its own');
 

@@ -158,12 +158,12 @@ for my $operation (operations()) {
     my $options = api('OPTIONS', $path);
     is($options->{status}, 204, "$id: OPTIONS");
     my %allowed = map { $_ => 1 } split /, /, $options->{headers}{allow} // '';
-    ok($allowed{$method}, "$id: OPTIONS tells of $method");
+    ok($allowed{$method}, "$id: OPTIONS lists $method");
     my @beside = grep { !/^(?:HEAD|OPTIONS)$/ && !$described{"$_ $operation->{form}"} } sort keys %allowed;
-    is("@beside", '', "$id: and of nothing that the document lacks") if $path ne '/assets/uploads';
+    is("@beside", '', "$id: and nothing that the document lacks") if $path ne '/assets/uploads';
     my $wrong = api('TRACK', $path, key => $shop->{token});
     is(code_of($wrong), '405 method_not_allowed', "$id: another method");
-    is($wrong->{headers}{allow}, $options->{headers}{allow}, "$id: which tells the same");
+    is($wrong->{headers}{allow}, $options->{headers}{allow}, "$id: with the same list");
 
     my $reply = $send->();
     like($reply->{status}, qr/^2/, "$id succeeds") or diag($reply->{body});

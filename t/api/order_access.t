@@ -61,7 +61,7 @@ sub acted
     is_answer($reply, $action eq 'resend' ? 202 : 200, $name);
     is_shape($reply->{json}{order}, 'order', "$name: the order");
     is(@after - @before, $events, "$name: $events event" . ($events == 1 ? '' : 's'));
-    is_deeply([ @after[ 0 .. $#before ] ], \@before, "$name: what was told before stays as it was");
+    is_deeply([ @after[ 0 .. $#before ] ], \@before, "$name: earlier events stay unchanged");
     return $reply->{json}{order};
 }
 
@@ -126,7 +126,7 @@ acted($id, 'revoke', $some, 0, 'revoking it again');
 is_answer(urls($id, $first), 200, 'the other can be downloaded');
 is_error(urls($id, $second), 409, 'access_revoked', 'that one can not');
 acted($id, 'revoke', { assignment_ids => [ $first, $second ] }, 1, 'revoking both');
-is_deeply(order($id)->{events}[0]{assignment_ids}, [$first], 'the event tells the one that changed');
+is_deeply(order($id)->{events}[0]{assignment_ids}, [$first], 'the event names the one that changed');
 is(access(acted($id, 'restore', { assignment_ids => [$first] }, 1, 'restoring one')),
     'active - not_checked active revoked', 'gives that back');
 acted($id, 'restore', { assignment_ids => [$first] }, 0, 'restoring it again');
@@ -197,7 +197,7 @@ sub seconds { my ($time) = @_; chomp(my $out = qx(date -u -d '$time' +%s)); retu
 my $end   = order($id)->{assignments}[1]{expires_at};
 my $later = acted($id, 'grant-downloads', { extend_days => 3 }, 1, 'granting time');
 is(seconds($later->{assignments}[1]{expires_at}) - seconds($end), 3 * 86400, 'adds it to the end');
-is($later->{assignments}[0]{expires_at}, undef, 'access for ever stays');
+is($later->{assignments}[0]{expires_at}, undef, 'access without an end stays');
 is(limits($later), '0/4 0/1005 2/4', 'and so do the downloads');
 sql("UPDATE assignment SET expires_at = 1000000 WHERE id = $second");
 is_error(urls($id, $second), 409, 'access_revoked', 'an assignment that has expired');
@@ -235,7 +235,7 @@ wait_mail($to);
 $resent = acted($id, 'resend', { email => $guest }, 1, 'sending it to another address');
 is($resent->{email}{to}, $guest, 'sends it there');
 is($resent->{customer}{email}, $to, "which does not become the customer's");
-is_deeply(order($id)->{events}[0]{details}, { to => $guest }, 'the event tells where');
+is_deeply(order($id)->{events}[0]{details}, { to => $guest }, 'the event has the address');
 my $mail = wait_mail($guest);
 ok(scalar(grep { $_ eq $resent->{download_page_url} } @{ $mail->{urls} }), "it has the page's address");
 acted($id, 'resend', {}, 1, 'sending it a third time');
@@ -247,7 +247,7 @@ is(scalar keys %ids, 3, 'with its own Message-ID');
 unstored();
 my $limited = act($id, 'resend');
 refused($limited, 429, 'rate_limited', 'a fourth time in an hour');
-cmp_ok($limited->{headers}{'retry-after'}, '>', 3500, 'Retry-After tells when');
+cmp_ok($limited->{headers}{'retry-after'}, '>', 3500, 'Retry-After says when');
 cmp_ok($limited->{headers}{'retry-after'}, '<=', 3601, 'to a second');
 sql("UPDATE order_event SET created_at = created_at - 3600000000 WHERE id = (SELECT min(e.id) FROM order_event e"
     . " JOIN orders o ON o.id = e.order_id WHERE e.action = 'email_resent' AND " . where($id) . ')');
@@ -308,7 +308,7 @@ my $approved = acted($id, 'approve', { reason => 'the bank called' }, 1, 'approv
 is(access($approved), 'active - approved active active active', 'opens it');
 is($approved->{email}{status}, 'queued', 'its email is queued');
 is_deeply($approved->{assignments}[2]{license_keys}, ['A'], 'its license key is given');
-is_deeply(order($id)->{events}[0]{details}, { license_keys => 1 }, 'which the event tells');
+is_deeply(order($id)->{events}[0]{details}, { license_keys => 1 }, 'which the event says');
 wait_mail($to);
 acted($id, 'approve', undef, 0, 'approving it again');
 is(scalar(emails($id)), 1, 'sends nothing more');
@@ -381,8 +381,8 @@ for my $round (1 .. 5) {
     for my $action (qw(revoke restore)) {
         my @before = trail($id);
         my @replies = parallel(8, sub { act($id, $action, { reason => 'at once' }) });
-        is(scalar(grep { $_->{status} == 200 } @replies), 8, "eight who $action at once are all answered");
-        is(trail($id) - @before, 1, 'and told of once');
+        is(scalar(grep { $_->{status} == 200 } @replies), 8, "eight requests to $action at once are all answered");
+        is(trail($id) - @before, 1, 'and recorded once');
     }
 }
 
@@ -399,7 +399,7 @@ my @seen = parallel(6, sub {
     return [ keys %seen ];
 });
 my %mixed = map { $_ => 1 } grep { !/^(?:active - \S+(?: active)+|revoked - \S+(?: revoked)+)$/ } map { @$_ } @seen;
-is_deeply([ sort keys %mixed ], [], 'who reads an order meanwhile sees it of one moment');
+is_deeply([ sort keys %mixed ], [], 'an order read meanwhile is consistent');
 
 # --- a life ----------------------------------------------------------------------------------------
 
@@ -453,7 +453,7 @@ is_deeply(
         [ 'approved', $who{first},  undef, 'the bank called', undef ],
         [ 'email_resent', $who{second}, undef, 'lost it', { to => $guest } ],
     ],
-    'its events tell it, each once, and by whom'
+    'its events say so, each once, and by whom'
 );
 my @times = map { $_->{created_at} } @{ $told->{json}{events} };
 is_deeply(\@times, [ reverse sort @times ], 'newest first');

@@ -54,8 +54,8 @@ is_deeply($none->{json}, { data => [], has_more => JSON::PP::false(), next_curso
 my @orders = map { new_order() } 1 .. 7;
 my @pages = pages('/orders?limit=3', 'orders', 'storefront_order_id', \&new_order);
 is_deeply(\@pages, [ [ reverse @orders[ 4 .. 6 ] ], [ reverse @orders[ 1 .. 3 ] ], [ $orders[0] ] ],
-    'pages of orders, newest first, hold still while orders are added');
-is(scalar @{ get('/orders')->{json}{data} }, 10, 'a page has 25 unless told');
+    'pages of orders, newest first, are stable while orders are added');
+is(scalar @{ get('/orders')->{json}{data} }, 10, 'a page has 25 by default');
 my $whole = get("/orders/$orders[2]")->{json};
 delete @{$whole}{qw(events downloads)};
 my ($row) = grep { $_->{storefront_order_id} eq $orders[2] } @{ get('/orders?limit=100')->{json}{data} };
@@ -64,7 +64,7 @@ is_deeply($row, $whole, 'an order in a list is the order, without its events');
 my $cursor = get('/orders?limit=1')->{json}{next_cursor};
 is_error(get("/orders?cursor=$cursor", $other), 400, 'invalid_cursor', "another shop's cursor");
 is_error(get("/orders/$orders[0]/assignments?cursor=$cursor"), 400, 'invalid_cursor', "another list's cursor");
-is_error(get('/orders?cursor=nonsense'), 400, 'invalid_cursor', 'a cursor that is none');
+is_error(get('/orders?cursor=nonsense'), 400, 'invalid_cursor', 'an invalid cursor');
 is_error(get('/orders?limit=0&status=active'), 400, 'invalid_request', 'faulty parameters', '/limit', '/status');
 is_deeply(get('/orders', $other)->{json}{data}, [], 'another shop sees none of them');
 
@@ -89,7 +89,7 @@ my @ids   = map { $_->{id} } @{ get("/orders/$order")->{json}{assignments} };
     assign($shop, $order, [ $many[5] ], storefront_customer_id => $order);
 });
 is_deeply(\@pages, [ [ @ids[ 4, 3 ] ], [ @ids[ 2, 1 ] ], [ $ids[0] ] ],
-    'pages of assignments, newest first, hold still while one is added');
+    'pages of assignments, newest first, are stable while one is added');
 $cursor = get("$list?limit=1")->{json}{next_cursor};
 is_error(get("/orders/$orders[0]/assignments?cursor=$cursor"), 400, 'invalid_cursor', "another order's cursor");
 
@@ -141,7 +141,7 @@ is_deeply(get("/orders/$order{live}")->{json}{assignments}[0]{links}[1],
 api('PATCH', "/packs/$next", key => $shop->{token}, json => { file_ids => [ $two->{id} ] });
 is_deeply((content($order{live}))[0], [ $one->{id}, $two->{id} ], 'live: a file left the pack');
 is_deeply((content($order{pinned}))[0], [ $one->{id}, $three->{id}, $two->{id} ],
-    'pinned: it stays with who bought it');
+    'pinned: it stays with those who bought it');
 
 # --- URLs of files ---------------------------------------------------------------------------------
 

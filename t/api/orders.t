@@ -72,7 +72,7 @@ is_deeply($got->{customer},
         locale => undef },
     'the customer was made, of whom nothing more is known');
 like($got->{download_page_url}, qr{^\Q@{[ public_url() ]}\E/\S+\z}, 'the page is under the public URL');
-unlike($got->{download_page_url}, qr/450789469/, 'and does not tell the order');
+unlike($got->{download_page_url}, qr/450789469/, "and does not contain the order's id");
 is(page('GET', $got->{download_page_url})->{status}, 200, 'there is a page');
 is(scalar @{ $got->{assignments} }, 1, 'there is one assignment');
 my $assignment = $got->{assignments}[0];
@@ -98,7 +98,7 @@ is_answer($read, 200, 'the order can be read');
 is_shape($read->{json}, 'whole_order', 'the order that is read');
 is_deeply([ map { [ @{$_}{qw(action key_id assignment_ids details)} ] } @{ delete $read->{json}{events} } ],
     [ [ 'assigned', $shop->{key_id}, [$first_id], { send_email => $false, fraud_check => $false } ] ],
-    'it tells who made it');
+    'it says who caused it');
 is_deeply(delete $read->{json}{downloads}, [], 'and that nothing was downloaded');
 $read->{json}{customer}{id} == $customer_id and delete $read->{json}{customer}{id};
 $read->{json}{assignments}[0]{id} == $first_id and delete $read->{json}{assignments}[0]{id};
@@ -203,7 +203,7 @@ my $unsent = assign($shop, $silent, [ $none->{storefront_product_id} ], storefro
 is_answer($unsent, 201, 'an order whose customer has no address');
 is_deeply($unsent->{json}{order}{email},
     { status => 'no_recipient', to => undef, attempts => 0, last_error => undef, sent_at => undef },
-    'says that nobody can be written to');
+    'says that there is no address');
 my $told = assign($shop, $silent, [ $none->{storefront_product_id} ], storefront_customer_id => '600',
     send_email => $true, customer => { email => "silent-$$\@buyer.example" });
 is_answer($told, 200, 'the address comes later');
@@ -314,7 +314,7 @@ cmp_ok(abs($days->($got->{access}{expires_at}) - $days->($got->{created_at}) - 3
     'expires thirty days after it was made');
 is($got->{assignments}[0]{files}[0]{download_limit}, 0, 'a limit of 0 has no end');
 my $lasting = assign($shop, $dated, [ $none->{storefront_product_id} ])->{json}{order};
-is($lasting->{access}{expires_at}, undef, 'with something that lasts for ever, so does the order');
+is($lasting->{access}{expires_at}, undef, 'with an assignment without an end the order has none');
 
 # --- orders that are not there ----------------------------------------------------------------------
 

@@ -67,7 +67,7 @@ my $key   = fresh();
 my $began = time;
 my $reply = api('GET', '/ping', key => $key->{token});
 my $is    = standing($reply);
-ok($is, 'an answer tells how its key stands, in both forms') or diag(explain($reply->{headers}));
+ok($is, 'an answer shows the state of its key, in both forms') or diag(explain($reply->{headers}));
 is($is->{limit}, BURST, 'X-RateLimit-Limit is the burst');
 is($is->{q}, BURST, 'so is q of RateLimit-Policy');
 is($is->{w}, BURST * 60, 'w is the time in which an empty bucket fills up, in seconds');
@@ -126,19 +126,19 @@ my $suspended = new_shop();
 ctl('shop', 'suspend', $suspended->{shop_id});
 $refusal = api('GET', '/ping', key => $suspended->{token});
 is_error($refusal, 403, 'shop_not_approved', 'a valid key of a suspended shop');
-is(headers_of($refusal), $all, 'is told how it stands, too');
+is(headers_of($refusal), $all, 'shows the state of its key, too');
 is(left($refusal), BURST, 'and has lost nothing');
 
 # --- answers without the headers -------------------------------------------------------------------
 
 my $wrong = $key->{token} =~ s/(?<=_).{10}(?=.{39}\z)/0123456789/r;
-is(headers_of(api('GET', '/ping')), '', 'without a key there is none of the headers');
+is(headers_of(api('GET', '/ping')), '', 'an answer without a key has none of the headers');
 is(headers_of(api('GET', '/ping', key => $wrong)), '', 'nor with a wrong secret');
 my $revoked = fresh();
 done($revoked);
 $reply = api('GET', '/ping', key => $revoked->{token});
-is($reply->{status}, 401, 'a revoked key is none');
-is(headers_of($reply), '', 'and is told nothing');
+is($reply->{status}, 401, 'a revoked key is refused');
+is(headers_of($reply), '', 'and gets none of the headers');
 is(headers_of(api('GET', '/health', key => $key->{token})), '', 'nor is there one where no key is needed');
 is(headers_of(api('GET', '/nowhere', key => $key->{token})), '', 'or no route');
 is(headers_of(api('DELETE', '/ping', key => $key->{token})), '', 'or no such method');
@@ -180,8 +180,8 @@ refused(
     429, 'rate_limited', 'a write that is right'
 );
 is_error(api('GET', '/ping', key => $key->{token} =~ s/(?<=_).{10}(?=.{39}\z)/0123456789/r), 401,
-    'unauthorized', 'whoever has not the secret does not learn that the key is used up');
-is_error(api('GET', '/nowhere', key => $key->{token}), 404, 'not_found', 'a path that is none');
+    'unauthorized', 'a caller without the secret does not learn that the key is used up');
+is_error(api('GET', '/nowhere', key => $key->{token}), 404, 'not_found', 'an unknown path');
 $reader = drain(fresh('--scope', 'read'), 0);
 is_error(api('GET', '/ping', key => $reader->{token}), 429, 'rate_limited', 'a reader that is used up');
 is_error(api('POST', '/mappings', key => $reader->{token}, json => {}), 403, 'insufficient_scope',

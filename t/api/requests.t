@@ -81,7 +81,7 @@ is($head->{headers}{$_}, $get->{headers}{$_}, "and the same $_")
     for qw(content-type cache-control x-content-type-options);
 isnt($head->{headers}{'x-request-id'}, $get->{headers}{'x-request-id'}, 'each request has its own id');
 is(api('HEAD', '/ping')->{status}, 401, 'HEAD needs a key as GET does');
-is(api('HEAD', '/orders/1', key => $token)->{status}, 404, 'HEAD tells what is not there');
+is(api('HEAD', '/orders/1', key => $token)->{status}, 404, 'HEAD answers 404, too');
 
 # --- the order of checks ---------------------------------------------------------------------------
 
@@ -120,7 +120,7 @@ refused(
 for my $type ([], ['Content-Type: application/json']) {
     my @headers = ("Authorization: Bearer $token", 'Transfer-Encoding: chunked', @$type);
     refused(sent('POST /api/v1/orders/1/revoke', [ @headers, 'Idempotency-Key: ' . idem() ], "0\r\n\r\n"),
-        404, 'order_not_found', "an empty body in chunks is none, @$type");
+        404, 'order_not_found', "an empty chunked body counts as no body, @$type");
     refused(sent('POST /api/v1/mappings', [ @headers, 'Idempotency-Key: ' . idem() ], "0\r\n\r\n"),
         @$type ? (400, 'invalid_json') : (415, 'unsupported_media_type'), "where one is needed, @$type");
 }

@@ -123,7 +123,7 @@ for my $operation (@operations) {
     my $foreign = call_as($mine, $operation, $theirs);
     my $unknown = call_as($mine, $operation, \%nobody);
     is($foreign->{status}, 404, "$name of the other shop: 404") or diag $foreign->{body};
-    is(told($foreign), told($unknown), "$name: the other shop's id is answered as one of nobody");
+    is(told($foreign), told($unknown), "$name: the other shop's id is answered like an unknown one");
     # an order of ours with an assignment of theirs
     if ($operation->[1] =~ /\{order\}.*\{assignment\}/) {
         my $mixed = call_as($mine, $operation, { %$theirs, order => $own->{order} });
@@ -169,7 +169,7 @@ for my $body (@bodies) {
     } $theirs, \%nobody;
     my $name = "$method " . ($path =~ s/\d+/{}/gr) . " $pointer";
     is_error($foreign, 422, 'unknown_reference', "$name of the other shop", $pointer);
-    is(told($foreign), told($unknown), "$name: the other shop's id is answered as one of nobody");
+    is(told($foreign), told($unknown), "$name: the other shop's id is answered like an unknown one");
 }
 
 # Two shops may have orders with the same storefront id.

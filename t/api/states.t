@@ -183,7 +183,7 @@ for my $state (@states) {
         like($page->{body}, qr/\Q$contact\E/, 'with whom to ask');
         like($page->{body}, qr/\Q$order->{id}\E/, 'and the number of the order');
         is($page->{body} =~ /<button/ ? 1 : 0, $pressed->{status} == 303 ? 1 : 0,
-            'it has a button where pressing it leads on');
+            'it has a button if pressing it works');
         unlike($page->{body}, qr/\Q$order->{asset}{filename}\E/, 'it names no file')
             if $urls->{status} == 409;
         unlike($page->{body}, qr/risk/, 'nor why it is held');

@@ -80,7 +80,7 @@ is_deeply(
         'tus-checksum-algorithm' => 'sha1,sha256',
         'tus-max-size'           => MAX_SIZE,
     },
-    'tells version, extensions and the largest size'
+    'shows version, extensions and the largest size'
 );
 is($reply->{headers}{allow}, 'DELETE, HEAD, OPTIONS, PATCH, PUT', 'and the methods');
 
@@ -98,7 +98,7 @@ is_deeply([ @{ $reply->{headers} }{qw(upload-offset tus-resumable)} ], [ 300_001
 ok($reply->{headers}{'upload-expires'}, 'the answer says when the upload ends');
 $reply = patch_bytes($upload, 300_001, '');
 is_deeply([ $reply->{status}, $reply->{headers}{'upload-offset'} ], [ 204, 300_001 ], 'an empty piece does not');
-is(offset_of($upload), 300_001, 'HEAD tells it');
+is(offset_of($upload), 300_001, 'HEAD shows it');
 is(patch_bytes($upload, 300_001, substr $bytes, 300_001)->{headers}{'upload-offset'}, $size, 'the rest');
 is(offset_of($upload), $size, 'all is there');
 is(patch_bytes($upload, $size, '')->{status}, 204, 'an empty piece goes to that too');
@@ -118,9 +118,9 @@ my $later = begin_upload($shop);
 $reply = tus('HEAD', $later);
 is_deeply([ @{ $reply->{headers} }{qw(upload-length upload-defer-length)} ], [ undef, 1 ], 'a length not yet known');
 patch_bytes($later, 0, 'abc');
-is(patch_bytes($later, 3, 'def', 'Upload-Length' => 9)->{status}, 204, 'it is told with a piece');
+is(patch_bytes($later, 3, 'def', 'Upload-Length' => 9)->{status}, 204, 'it is announced with a piece');
 is_deeply([ @{ tus('HEAD', $later)->{headers} }{qw(upload-length upload-defer-length)} ], [ 9, undef ], 'and known');
-is(patch_bytes($later, 6, 'ghi', 'Upload-Length' => 9)->{status}, 204, 'it may be told again');
+is(patch_bytes($later, 6, 'ghi', 'Upload-Length' => 9)->{status}, 204, 'it may be announced again');
 is(completed($later), sha256_hex('abcdefghi'), 'the file is whole');
 
 # Clients that can't send PATCH.
@@ -233,7 +233,7 @@ for my $case (@cases) {
     my ($what, $method, $headers, $body, $status, $code) = @$case;
     $reply = tus($method, $target, $body, %$headers);
     refused($reply, $status, $code, $what);
-    is($reply->{headers}{'tus-resumable'}, '1.0.0', "$what: the version is told");
+    is($reply->{headers}{'tus-resumable'}, '1.0.0', "$what: the answer has the version");
     is($reply->{headers}{'tus-version'}, $status == 412 ? '1.0.0' : undef, "$what: the versions that there are");
     is($reply->{headers}{'upload-offset'}, $code eq 'upload_offset_conflict' ? 3 : undef, "$what: Upload-Offset");
     is($reply->{headers}{allow}, $status == 405 ? 'DELETE, HEAD, OPTIONS, PATCH, PUT' : undef, "$what: Allow");
@@ -287,7 +287,7 @@ for my $what (sort keys %strange) {
 
 my $cut = begin_upload($shop, size => $size);
 close begun($cut, 'PATCH', patch_head(0, $size), substr $bytes, 0, 400_000);
-ok(wait_for(sub { (offset_of($cut) // 0) == 400_000 }, 10, 'the bytes of a cut piece'), 'a piece that is cut: HEAD tells what arrived');
+ok(wait_for(sub { (offset_of($cut) // 0) == 400_000 }, 10, 'the bytes of a cut piece'), 'a piece that is cut: HEAD shows what arrived');
 is(patch_bytes($cut, 400_000, substr $bytes, 400_000)->{status}, 204, 'and the client goes on from there');
 is(completed($cut), sha256_hex($bytes), 'the file is whole');
 

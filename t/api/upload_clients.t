@@ -291,7 +291,7 @@ subtest 'the server is restarted gracefully while tus-js-client uploads' => sub 
     ok !(grep { $_ == $requests[0]{child} } server_pids()), 'to a child that lives no longer';
 };
 
-subtest 'a client that never ends is not heard out' => sub {
+subtest 'a body that never ends is not read to the end' => sub {
     my $since = log_size();
     my $chunk = sprintf "%x\r\n%s\r\n", MB, 'x' x MB;
     local $SIG{PIPE} = 'IGNORE';

@@ -85,7 +85,7 @@ is($pieces->{sha256}, $sha256, 'a SHA-256 may be said, in capitals too');
 patch_bytes($pieces, 0, substr $bytes, 0, 100_000);
 $reply = complete_upload($shop, $pieces);
 is_error($reply, 409, 'upload_incomplete', 'half an upload can not be completed', '/offset', '/size');
-like($reply->{json}{error}{message}, qr/\b100000\b.*\b300000\b/, 'the message tells how far it is');
+like($reply->{json}{error}{message}, qr/\b100000\b.*\b300000\b/, 'the message says how far it is');
 is(look($pieces)->{json}{status}, 'open', 'it stays open');
 is(look($pieces)->{json}{offset}, 100_000, 'at its offset');
 patch_bytes($pieces, 100_000, substr $bytes, 100_000);
@@ -103,7 +103,7 @@ is_deeply($job->{progress}, { bytes_received => 300_000, bytes_total => 300_000,
     'having read all');
 is_deeply([ @{ asset_of($reply) }{qw(status sha256 size version)} ], [ 'ready', $sha256, 300_000, 1 ],
     'then the asset is ready');
-is(complete_upload($shop, $pieces)->{json}{asset}{status}, 'ready', 'and is what completing again tells');
+is(complete_upload($shop, $pieces)->{json}{asset}{status}, 'ready', 'and completing again returns it');
 is(scalar(grep { $_->{id} eq $job->{id} } @{ get('/jobs')->{json}{data} }), 1, 'the jobs list has it');
 
 # --- checksums -------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ is(asset_of($reply)->{sha256}, sha256_hex(''), 'with the digest of nothing');
 
 my $open_end = begin_upload($shop);
 is($open_end->{size}, undef, 'a size need not be said');
-cmp_ok($open_end->{max_size}, '>=', 2**30, 'then the largest one is told');
+cmp_ok($open_end->{max_size}, '>=', 2**30, 'then the largest size is shown');
 is_error(complete_upload($shop, $open_end), 409, 'upload_incomplete', 'before any byte', '/offset', '/size');
 put_bytes($open_end, 'x' x 77);
 is(look($open_end)->{json}{size}, 77, 'it is what came');
@@ -324,7 +324,7 @@ subtest 'a storage folder that can not be written to is named in the log' => sub
     is_error($reply, 500, 'internal_error', 'it is no fault of the client');
     like(error_log_since($before), qr/\(13\)Permission denied.*MDL0210: upload $upload->{id}: .*storage/,
         'the log says where and why');
-    is(put_bytes($upload, 'abc')->{status}, 204, 'it goes on once that is mended');
+    is(put_bytes($upload, 'abc')->{status}, 204, 'it goes on once that is repaired');
 };
 
 # --- without an address, and with a quota ----------------------------------------------------------

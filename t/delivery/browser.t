@@ -214,7 +214,7 @@ subtest 'A file that is being prepared has its button by itself, and without Jav
     close $out;
     is($before->{before}, 0, 'at first there is none');
     is($after->{after}, 1, 'and then, without a script or a hand, there is');
-    is($header->(), undef, 'with nothing to wait for nobody is asked any more');
+    is($header->(), undef, 'with nothing to wait for the page does not reload any more');
 };
 
 done_testing();

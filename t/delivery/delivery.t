@@ -127,7 +127,7 @@ sub is_page
     subtest $name => sub {
         is($reply->{status}, $status, "the status is $status");
         is($reply->{headers}{'content-type'}, 'text/html; charset=utf-8', 'it is a page');
-        is($reply->{headers}{'cache-control'}, 'private, no-store', 'which nobody may keep');
+        is($reply->{headers}{'cache-control'}, 'private, no-store', 'which must not be cached');
         like($reply->{body}, $like, 'that says what to do');
         ok(!exists $reply->{headers}{etag}, 'without an entity tag');
         ok(!exists $reply->{headers}{'content-disposition'}, 'and not as a file');
@@ -393,7 +393,7 @@ subtest 'A range that can not be understood is passed over' => sub {
     my $with = sub { page('GET', $link, headers => { Range => shift }) };
 
     is($with->('lines=1-2')->{status}, 200, 'an unknown unit');
-    is($with->('bytes=9-5')->{status}, 200, 'a range that is none');
+    is($with->('bytes=9-5')->{status}, 200, 'an invalid range');
     is(counted_sql($order->{assignments}[0], $asset->{id}), 2, 'each is a download of the whole');
 };
 
@@ -633,7 +633,7 @@ subtest 'A file that was taken out of the product is gone' => sub {
 
 # --- faults of the service -------------------------------------------------------------------------
 
-subtest 'A file that is missing in the storage costs nothing and is told to the operator' => sub {
+subtest 'A file that is missing from the storage costs nothing and is reported to the operator' => sub {
     my ($order, $asset, $file) = one_file('missing bytes', download_limit => 1);
     my $link   = link_of($order, $file);
     my $blob   = storage_dir() . '/blobs/' . substr($asset->{sha256}, 0, 1) . "/$asset->{sha256}";

@@ -69,7 +69,7 @@ subtest 'The page lists links and license keys' => sub {
     my $html  = shown($order);
 
     like($html, qr{<a href="\Q${\public_url()}\E/l/[\w-]+" rel="noreferrer noopener">},
-        'the link, by an address of ours that tells its target nothing');
+        'the link, by an address of ours that discloses nothing to its target');
     like($html, qr{\(forum\.example\)}, 'with whose page it is');
     like($html, qr{The &lt;b&gt;Forum&lt;/b&gt;}, 'with its title, escaped');
     like($html, qr{>AAAA-&lt;1&gt;&amp;<}, 'the first key, escaped');
@@ -153,9 +153,9 @@ subtest 'A link leads away without a trace, and each visit is logged' => sub {
 
     is($reply->{status}, 303, 'it redirects');
     is($reply->{headers}{location}, 'https://forum.example/a?b=c#d', 'to the link');
-    is($reply->{headers}{'referrer-policy'}, 'no-referrer', 'which is not told from where');
-    is($reply->{headers}{'cache-control'}, 'private, no-store', 'and nobody keeps it');
-    like($reply->{body}, qr/The page opens/, 'with a page for who is not redirected');
+    is($reply->{headers}{'referrer-policy'}, 'no-referrer', 'without a referrer');
+    is($reply->{headers}{'cache-control'}, 'private, no-store', 'and it is not cached');
+    like($reply->{body}, qr/The page opens/, 'with a page for clients that do not follow redirects');
     is(page('HEAD', $way)->{status}, 303, 'HEAD as well');
     page('GET', $way, headers => { 'Sec-Purpose' => 'prefetch' });
     is_deeply([ visits($since) ], [ "$said: visited", "$said: HEAD, no visit", "$said: prefetch, no visit" ],
@@ -209,7 +209,7 @@ subtest 'A link stays open while one of its purchases is' => sub {
     is(page('GET', $way)->{status}, 403, 'up to the last');
 };
 
-subtest 'A link that nobody gave out leads nowhere' => sub {
+subtest 'A link that the service did not issue leads nowhere' => sub {
     my @links = map { link_of($_, "https://$_.example/") } qw(old new);
     my $order = order_of([ { link_ids => [ $links[0] ] } ]);
     my ($way) = ways_of($order);

@@ -103,7 +103,7 @@ subtest 'What ends at different times has its own dates' => sub {
     unlike("$mail->{text} $mail->{html}", qr/download until/, 'without one for all');
 };
 
-subtest 'What was revoked says nothing of when the others end' => sub {
+subtest 'A revoked purchase does not change when the others end' => sub {
     my $order = order_of([ [ asset('Kept')->{id} ] ], [ [ asset('Withdrawn')->{id} ] ]);
     ends($order, $first, 'NULL');
     sql("UPDATE assignment SET status = 'revoked' WHERE id = $order->{assignments}[1]");
@@ -206,7 +206,7 @@ subtest 'A purchase without a limit makes the file one without' => sub {
     like($file, qr/value="$order->{assignments}[1]-/, 'which are taken from that purchase');
 };
 
-subtest 'Purchases that end at different times are told apart by that' => sub {
+subtest 'Purchases that end at different times are distinguished by that' => sub {
     my $asset = asset('Both');
     my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ], [ [ $asset->{id} ], { download_limit => 2 } ]);
     ends($order, $first, $second);

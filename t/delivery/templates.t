@@ -131,14 +131,14 @@ subtest 'A shop has templates of its own' => sub {
     is($its->('en'), qq(<html lang="en"><title>$orders[1]{id}</title><main>$other->{name} own</main>),
         'its page is used');
     is($its->('de'), $its->('en'), 'in place of all the general ones');
-    like($looks->('en'), qr{<style>p \{\}</style>.*Your downloads}s, 'a style of its own is in the general page');
+    like($looks->('en'), qr{<style>p \{\}</style>.*Your downloads}s, 'its own style is in the general page');
     like($looks->('de'), qr{<style>p \{\}</style>.*Ihre Downloads}s, 'of every language');
     unlike($general->('en'), qr/<style>p /, 'of no other shop');
     like($halfs->('de'), qr/eigen/, 'a page in one language is used for that');
     like($halfs->('en'), qr/Your downloads/, 'and the general one for others');
-    like($general->('de'), qr/Ihre Downloads/, 'the other shops have nothing of it');
+    like($general->('de'), qr/Ihre Downloads/, 'the other shops do not have it');
     like(asked("$orders[1]{url}", 'de', 'PUT')->{body}, qr/Das geht hier nicht/,
-        'what a shop has no template of its own for is the general one');
+        'without a template of its own a shop gets the general one');
 };
 
 # What a pattern captures in files of the project, for example the names of sections.

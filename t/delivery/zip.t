@@ -171,8 +171,8 @@ subtest 'The answer has the headers of a file' => sub {
     ok(!exists $h{'repr-digest'}, 'and no digest, which nobody has computed');
     is($head->{body}, '', 'HEAD gives none of it');
     is($head->{headers}{$_}, $h{$_}, "but $_") for qw(content-length etag last-modified accept-ranges);
-    is(page('GET', $path, headers => { 'if-none-match' => $h{etag} })->{status}, 304, '304 for who has it');
-    is(page('GET', $path, headers => { 'if-match' => '"x"' })->{status}, 412, '412 for who has another');
+    is(page('GET', $path, headers => { 'if-none-match' => $h{etag} })->{status}, 304, '304 if the client has it');
+    is(page('GET', $path, headers => { 'if-match' => '"x"' })->{status}, 412, '412 if the client has another');
     is(page('GET', $path, headers => { 'sec-purpose' => 'prefetch' })->{status}, 403,
         'and nothing for a prefetch');
 };
@@ -241,7 +241,7 @@ subtest 'Programs read what is in it' => sub {
     is_deeply($yauzl, contents(@files), 'yauzl finds the files, in their order');
     is_deeply($zipfile, contents(@files), 'zipfile too');
     is(scalar(() = $listed =~ /minimum software version required to extract:\s+1\.0\n/g), @files,
-        'nothing of ZIP64 is in it');
+        'it has no ZIP64');
     like($listed, qr/file last modified on \(DOS date\/time\):\s+2026 Nov 21 07:08:08/, 'times are fixed, in UTC');
     my ($test) = program_output('7z', 'l', '-slt', $path);
     unlike($test, qr/Warning|Error/i, '7-Zip has nothing to say against it');
@@ -384,7 +384,7 @@ subtest 'Of 20 at once with one download left one is let in' => sub {
     my @statuses = parallel(scalar @links, sub { page('GET', $links[ $_[0] ])->{status} });
 
     is(scalar(grep { $_ == 200 } @statuses), 1, 'one') or diag("@statuses");
-    is(scalar(grep { $_ == 403 } @statuses), 19, 'and the others are told why not');
+    is(scalar(grep { $_ == 403 } @statuses), 19, 'and the others are refused');
     is(used($order), '1 1 1 1 1 1', 'each file is used once');
 };
 

@@ -248,7 +248,7 @@ subtest 'Sixteen transfers of a link run at once' => sub {
     is scalar(grep { $_->status == 206 } @clients), 16, 'sixteen are served';
     my $reply = page('GET', $path, headers => { Range => 'bytes=0-9' });
     is $reply->{status}, 429, 'the next is refused';
-    like $reply->{headers}{'retry-after'}, qr/^\d+$/, 'and told when to come again';
+    like $reply->{headers}{'retry-after'}, qr/^\d+$/, 'and gets Retry-After';
     (pop @clients)->leave(1);
     wait_for(sub { page('GET', $path, headers => { Range => 'bytes=0-9' })->{status} == 206 }, 20,
         'a place that has become free');

@@ -89,7 +89,7 @@ for my $way ('HTTP/1.1', 'HTTP/2') {
     };
 }
 
-subtest 'Who breaks off has not got the whole' => sub {
+subtest 'A client that breaks off does not get the whole' => sub {
     my $buy    = buy($shop, $html, limit => 1);
     my $answer = MDL::Leaver->over('HTTP/1.1', $server, link_of($buy));
     $answer->read_until(20_000)->leave;

@@ -50,7 +50,7 @@ my %answers;
 page('GET', $path)->{status} == 503 or fail('a first one is refused');
 my $before = sockets();
 $answers{ page('GET', $path)->{status} }++ for 1 .. TRIES;
-is_deeply \%answers, { 503 => TRIES }, 'who asks for a download is to come back';
+is_deeply \%answers, { 503 => TRIES }, 'a download is answered 503 with Retry-After';
 my $told = database() eq 'pgsql' ? qr/read-only transaction$/ : qr/readonly database; .* restart httpd$/;
 like $server->error_log, qr/MDL0110: .*$told/m, 'the log says what it is';
 cmp_ok sockets(), '<', $before + TRIES / 2, 'and no socket is held for it' or diag "$before before";

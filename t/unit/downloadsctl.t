@@ -189,7 +189,7 @@ subtest 'the command line is parsed strictly, before anything is read' => sub {
     like($help->{out}, qr/key create SHOP_ID NAME .*\n.*key list SHOP_ID\n/, 'and lists commands');
 
     my ($version) = slurp("$top/CHANGES") =~ /^(\d+\.\d+\.\d+)/m;
-    is(run('--version')->{out}, "downloadsctl $version\n", '--version tells that of CHANGES');
+    is(run('--version')->{out}, "downloadsctl $version\n", '--version prints the version of CHANGES');
     is_deeply(run('--version', '--json')->{json}, { version => $version }, 'to a program as well');
 
     refuses(1, qr/command is missing/);
@@ -217,7 +217,7 @@ subtest 'the command line is parsed strictly, before anything is read' => sub {
 
 # --- the configuration ----------------------------------------------------------------------------------
 
-subtest 'a mistake in the configuration ends with 2 and is told with its place' => sub {
+subtest 'a mistake in the configuration ends with 2 and is reported with its place' => sub {
     fresh('settings');
     $conf = "$dir/none.conf";
     refuses(2, qr{none\.conf: can't be read}, 'shop', 'list');
@@ -232,7 +232,7 @@ subtest 'a mistake in the configuration ends with 2 and is told with its place' 
     $conf = configure(DBDriver => 'sqlite', DownloadsLeaseTime => 'soon');
     my $check = check();
     like($check->{settings}{message}, qr/DBDriver must be.*DownloadsLeaseTime must be/,
-        'check tells every faulty line');
+        'check reports every faulty line');
     like($check->{database}{message}, qr/Not tried: the settings come first/,
         'and what it could not try for one');
     is(join(' ', map { $_->{name} } grep { !$_->{ok} } @{ $check->{checks} }),
@@ -243,7 +243,7 @@ subtest 'a mistake in the configuration ends with 2 and is told with its place' 
 SKIP: {
         skip 'the module is installed here', 1 if -e '/etc/apache2/mods-enabled/downloads.conf';
         like(run('shop', 'list')->{err}, qr/can't be read: .*a2enmod downloads.* -f\./,
-            'without -f and with the module not enabled it is told what to do');
+            'without -f and with the module not enabled it says what to do');
     }
 };
 
@@ -278,7 +278,7 @@ sub test_schema
 
     my $applied = succeeds_json('migrate');
     cmp_ok($applied->{applied}, '>', 0, 'migrations are applied');
-    is($applied->{version}, $applied->{applied}, 'the version is told');
+    is($applied->{version}, $applied->{applied}, 'the version is printed');
     like(ctl('migrate')->{out}, qr/^Applied 0 migrations; .*version $applied->{version}\.$/,
         'a second time does nothing');
 
@@ -429,7 +429,7 @@ sub test_keys
 
     my $since   = time;
     my $revoked = succeeds_json('key', 'revoke', $made->{key}{id});
-    cmp_ok(time - $since, '>=', 1, 'revoking returns when nobody remembers the key');
+    cmp_ok(time - $since, '>=', 1, 'revoking returns once no cache has the key');
     like($revoked->{revoked_at}, $TIME, 'and the key is revoked');
     is(ctl('key', 'create', $shop, 'eleventh')->{code}, 0, 'which makes room for another');
 
@@ -476,7 +476,7 @@ sub test_jobs
     refuses_json(4, 'not_found', 'job', 'list', '--shop', 999);
 
     my $job = json('job', 'show', 'job_001');
-    is($job->{json}{error_code},  'source_timeout', 'a job tells its error');
+    is($job->{json}{error_code},  'source_timeout', 'a job shows its error');
     is($job->{json}{bytes_total}, undef,            'an unknown size is null');
     is($job->{json}{source_url},  'https://s.example/f.zip', 'its source goes without the query');
     unlike($_->{out}, qr/SECRET/, 'no signed URL is printed')
@@ -577,7 +577,7 @@ subtest 'mail test sends one email and says what the mail server said' => sub {
     my $mail = slurp($path // '/dev/null');
     like($mail, qr/^Return-Path: <shop\@example.com>\nDelivered-To: ada\@buyer.example\n/,
         'but has it');
-    like($mail, qr/^Message-ID: <\Q$sent->{message_id}\E>$/m, 'with the Message-ID that was told');
+    like($mail, qr/^Message-ID: <\Q$sent->{message_id}\E>$/m, 'with the Message-ID that was printed');
 
     my ($pid, $port) = answering_server();
     $conf = configure(DownloadsMailTransport => "smtp://127.0.0.1:$port");

@@ -311,7 +311,7 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
     is_int(emails_queued(p), 1, "one email is queued");
 }
 
-/* As after a lost connection, when another request came between. */
+/* The effect runs again after a lost connection, and another request came in between. */
 static void test_run_again(apr_pool_t *p)
 {
     mdl_order_assign_t *first = new_assignment(shop, "6001", p, 1, PRODUCT("1"));

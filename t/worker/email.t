@@ -267,8 +267,8 @@ sub is_untouched
     is_deeply [ sort keys %{ $mail->{count} } ], \@headers, "$what: no header is there beside ours";
     is_deeply [ grep { $mail->{count}{$_} > 1 } @headers ], [], 'and none twice';
     is_deeply [ sort @{ $perl->{names} } ], \@headers, 'for another parser as well';
-    is $mail->{from}[1], 'shop@example.com', 'it is from who it should be';
-    is_deeply $mail->{to}, [$to], 'and to who it should be';
+    is $mail->{from}[1], 'shop@example.com', 'it is from the right sender';
+    is_deeply $mail->{to}, [$to], 'and to the right recipient';
     return $mail;
 }
 

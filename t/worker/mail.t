@@ -176,7 +176,7 @@ subtest 'and is sent when the server has come' => sub {
     is_deeply $read->{to}, ['waiting@buyer.example'], 'with the recipient';
     my ($envelope) = grep { /waiting/ } split /\n/, MDL::Test::slurp("$folder/log");
     like $envelope, qr/ shop\@example\.com waiting\@buyer\.example$/,
-        'who is also in the envelope, with the sender';
+        'the envelope has the recipient and the sender';
 };
 
 subtest 'a 4xx is tried again, with the same bytes' => sub {
@@ -321,7 +321,7 @@ subtest 'an email whose job runs when its order is held is held, too' => sub {
     is $email->{attempts}, 1, 'it was not tried once more';
 };
 
-subtest 'so is one that the server did not take meanwhile' => sub {
+subtest 'so is one that the server deferred meanwhile' => sub {
     my $mock = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $smtp_port, Listen => 5,
         ReuseAddr => 1) or die "port $smtp_port: $!";
     my $order  = order_for($shop, 'refused@buyer.example');

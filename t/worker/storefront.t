@@ -15,7 +15,7 @@ my (undef, $storefront) = start_lookups();
 
 # --- what it does ---------------------------------------------------------------------------------
 
-subtest 'a customer whom nobody told of is looked up, and gets the email' => sub {
+subtest 'a customer without data is looked up, and gets the email' => sub {
     my $shop     = shop_with_product();
     my $customer = number();
     $storefront->customer($customer, email => 'zoe@buyer.example', first_name => 'Zoë',
@@ -54,7 +54,7 @@ subtest 'a customer whom nobody told of is looked up, and gets the email' => sub
         },
         'the ids are variables';
     unlike $request->{query}, qr/$customer|$order/, 'and not in the query';
-    is check($shop, $order, 'recipient')->{status}, 'ok', 'the diagnosis is content';
+    is check($shop, $order, 'recipient')->{status}, 'ok', 'the diagnosis finds nothing';
 };
 
 subtest 'no call is made where nothing is to be known' => sub {
@@ -68,11 +68,11 @@ subtest 'no call is made where nothing is to be known' => sub {
     my $known = number();
     order_of($shop, customer_id => $known, customer => { email => 'known@buyer.example' });
     my ($again) = order_of($shop, customer_id => $known);
-    is wait_email($shop, $again, 'sent')->{to}, 'known@buyer.example', 'who is known is written to';
+    is wait_email($shop, $again, 'sent')->{to}, 'known@buyer.example', 'a customer with an address gets the email';
     my $other = shop_with_product(url => undef);
     my ($alone) = order_of($other);
     is wait_email($other, $alone, 'no_recipient')->{last_error}, undef,
-        'a shop without a storefront has nobody to ask';
+        "a shop without a storefront can't look anything up";
     is check($other, $alone, 'recipient')->{status}, 'fail', 'and the diagnosis says so';
     is_deeply [ map { lookups($shop, $_) } $told, $nameless, $silent, $again ], [], 'there is no job';
     is_deeply [ lookups($other, $alone) ], [], 'nor one of the other shop';
@@ -103,7 +103,7 @@ subtest 'an email waits for the address, and the order says so' => sub {
     order_of($shop, order => $order, customer_id => $customer);
     wait_for(sub { $storefront->requests($order) }, 10, 'the call');
     my $email = order($shop, $order)->{email};
-    is_deeply [ @$email{qw(status to)} ], [ 'queued', undef ], 'it is queued, to nobody yet';
+    is_deeply [ @$email{qw(status to)} ], [ 'queued', undef ], 'it is queued, without a recipient yet';
     is check($shop, $order, 'recipient')->{status}, 'warn', 'the diagnosis: the recipient is asked for';
     like check($shop, $order, 'email')->{message}, qr/waits for the customer's address/,
         'and the email waits';
@@ -135,7 +135,7 @@ subtest 'an address that the shop gives meanwhile is used at once' => sub {
 
 # --- nobody to write to ---------------------------------------------------------------------------
 
-subtest 'who has no address is named so on the order' => sub {
+subtest 'the order says that its customer has no address' => sub {
     my $shop = shop_with_product();
     my %customers = (
         unknown   => undef,
@@ -248,7 +248,7 @@ subtest 'throttling is waited for as long as the storefront says' => sub {
         my $reply = api('POST', "/jobs/$job->{id}/cancel", key => $shop->{token});
         is $reply->{status}, 200, "$seconds s: the waiting can be ended";
         my $email = wait_email($shop, $order, 'no_recipient');
-        like $email->{last_error}, qr/cancelled/, "$seconds s: which the order tells";
+        like $email->{last_error}, qr/cancelled/, "$seconds s: which the order's events say";
     }
 };
 
@@ -291,7 +291,7 @@ for my $name (sort keys %refusals) {
     };
 }
 
-subtest 'a wrong token is told, and the look-up goes on once there is a right one' => sub {
+subtest 'a wrong token is reported, and the look-up goes on once there is a right one' => sub {
     my $shop = shop_with_product(token => 'shpat_wrong');
     my $customer = number();
     $storefront->customer($customer, email => 'patient@buyer.example');
@@ -308,7 +308,7 @@ subtest 'a wrong token is told, and the look-up goes on once there is a right on
     is wait_job($shop, $job->{id})->{status}, 'succeeded', 'and the job succeeds';
 };
 
-subtest 'what is no answer of this API is given up in the end' => sub {
+subtest 'after invalid answers the look-up is given up in the end' => sub {
     my $shop = shop_with_product();
     my %bodies = (
         empty           => { body => '' },

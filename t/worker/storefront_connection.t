@@ -65,7 +65,7 @@ subtest 'a token that was moved or sealed with another secret is not used' => su
     ($order) = order_of($one);
     is wait_lookup($one, $order)->{error}{code}, 'storefront_token_unreadable',
         'nor with another URL than its own';
-    is_deeply [ $storefront->requests($order) ], [], 'nobody was called';
+    is_deeply [ $storefront->requests($order) ], [], 'no storefront was called';
 };
 
 subtest 'a connection that was ended is not used' => sub {
@@ -94,7 +94,7 @@ subtest 'a storefront whose name leads to a private network is not called' => su
     my $job = wait_lookup($shop, $order);
     is $job->{error}{code}, 'storefront_address_forbidden', 'the look-up fails';
     unlike $job->{error}{message}, qr/127|::1/, 'without telling the address';
-    is_deeply [ $storefront->requests($order) ], [], 'and nobody was called';
+    is_deeply [ $storefront->requests($order) ], [], 'and no storefront was called';
     $guarded->stop;
     $server->aim;
 };
@@ -105,7 +105,7 @@ subtest 'over TLS the certificate has to be one that is trusted' => sub {
     $storefront->customer($customer, email => 'secure@buyer.example');
     my ($order) = order_of($shop, customer_id => $customer);
     is wait_lookup($shop, $order)->{error}{code}, 'storefront_unavailable',
-        'one that nobody vouches for is refused';
+        'an untrusted one is refused';
     is_deeply [ $storefront->requests($order) ], [], 'before the token is sent';
     $server->configure(extra => "$server->{extra}DownloadsStorefrontCAFile "
             . $storefront->certificate . "\n");

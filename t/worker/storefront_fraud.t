@@ -85,7 +85,7 @@ subtest 'a fraud check that begins while an address is looked up has a look-up o
     is scalar(mails("begun$id\@buyer.example")), 0, 'and not sent';
 };
 
-subtest 'a risk that can not be had holds nothing up for ever' => sub {
+subtest "a risk that can't be found out holds nothing up for ever" => sub {
     my $shop = shop_with_product(token => 'shpat_wrong');
     my ($id) = order_of($shop, fraud_check => $true, customer => { email => 'vain@buyer.example' });
     is wait_lookup($shop, $id)->{status}, 'failed', 'the look-up fails';
@@ -109,7 +109,7 @@ subtest 'a risk that can not be had holds nothing up for ever' => sub {
     my $unknown = number();
     order_of($shop, order => $unknown, fraud_check => $true,
         customer => { email => 'unknown@buyer.example' });
-    is wait_lookup($shop, $unknown)->{status}, 'succeeded', 'an order that the storefront has not';
+    is wait_lookup($shop, $unknown)->{status}, 'succeeded', 'an order that the storefront does not know';
     is_deeply [ signals(order($shop, $unknown)) ], ['risk_unknown low'], 'is of unknown risk';
     wait_email($shop, $unknown, 'sent');
 };
