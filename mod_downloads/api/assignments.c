@@ -2,8 +2,8 @@
 
 #include <apr_time.h>
 
+#include "api/identifier.h"
 #include "api/list.h"
-#include "api/members.h"
 #include "api/order_view.h"
 #include "api/resource.h"
 #include "core/download/archive.h"
@@ -26,7 +26,7 @@ static apr_status_t assignment_parse_list(mdl_request_t *request)
 {
     mdl_assignment_list_t *list = assignment_begin(request);
 
-    return mdl_members_is_digits(request->parameters[0])
+    return mdl_identifier_is_digits(request->parameters[0])
                ? mdl_list_end(mdl_list_begin(request), &list->page)
                : mdl_order_not_found(request);
 }
@@ -61,10 +61,10 @@ static apr_status_t assignment_parse(mdl_request_t *request)
 {
     mdl_assignment_list_t *list = assignment_begin(request);
 
-    if (!mdl_members_is_digits(request->parameters[0])) {
+    if (!mdl_identifier_is_digits(request->parameters[0])) {
         return mdl_order_not_found(request);
     }
-    list->id = mdl_members_path_id(request->parameters[1]);
+    list->id = mdl_identifier_parse(request->parameters[1]);
     /* An impossible id is looked up all the same: an unknown order is reported first. */
     if (list->id == 0) {
         list->id = -1;

@@ -5,6 +5,7 @@
 #include <apr_strings.h>
 
 #include "api/assets.h"
+#include "api/identifier.h"
 #include "api/jobs.h"
 #include "api/uploads.h"
 #include "base/http/url.h"
@@ -140,7 +141,7 @@ static apr_status_t version_parse(mdl_request_t *request)
     apr_status_t rv;
 
     import_prepare(request, members, &version->import);
-    version->asset_id = mdl_members_path_id(request->parameters[0]);
+    version->asset_id = mdl_identifier_parse(request->parameters[0]);
     version->source_url = import_source(
         request, members, upload_id != NULL ? MDL_OPTIONAL : MDL_REQUIRED, &host, &last_segment);
     if (upload_id != NULL &&

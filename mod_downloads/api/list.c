@@ -5,7 +5,7 @@
 #include <apr_strings.h>
 #include <apr_tables.h>
 
-#include "api/members.h"
+#include "api/identifier.h"
 #include "api/resource.h"
 #include "base/text/utf8.h"
 
@@ -105,7 +105,7 @@ mdl_list_t *mdl_list_begin(mdl_request_t *request)
     limit = list_ask(list, "limit");
     list->link = "";
     if (limit != NULL) {
-        list->limit = (int)mdl_members_path_id(limit);
+        list->limit = (int)mdl_identifier_parse(limit);
         list->link = apr_psprintf(list->pool, "limit=%d&", list->limit);
         if (list->limit < 1 || list->limit > MAX_LIMIT || strlen(limit) > 3) {
             mdl_list_fault(list, "limit", "out_of_range", "limit must be from 1 to 100.");
@@ -160,7 +160,7 @@ const char *mdl_list_choice(mdl_list_t *list, const char *name, const char *cons
 apr_int64_t mdl_list_id(mdl_list_t *list, const char *name)
 {
     const char *value = list_ask(list, name);
-    apr_int64_t id = value != NULL ? mdl_members_path_id(value) : 0;
+    apr_int64_t id = value != NULL ? mdl_identifier_parse(value) : 0;
 
     if (value != NULL && id == 0) {
         mdl_list_fault(list, name, "invalid", "This parameter must be an id, an integer.");

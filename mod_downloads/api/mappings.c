@@ -2,6 +2,7 @@
 
 #include <apr_strings.h>
 
+#include "api/identifier.h"
 #include "api/list.h"
 #include "api/members.h"
 #include "api/resource.h"
@@ -40,7 +41,7 @@ static apr_status_t mapping_parse_replace(mdl_request_t *request)
 {
     apr_status_t rv = mapping_parse_put(request);
 
-    ((mdl_mapping_put_t *)request->arg)->mapping.id = mdl_members_path_id(request->parameters[0]);
+    ((mdl_mapping_put_t *)request->arg)->mapping.id = mdl_identifier_parse(request->parameters[0]);
     return rv;
 }
 
@@ -51,7 +52,7 @@ static apr_status_t mapping_parse_list(mdl_request_t *request)
     mdl_mapping_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
     const char *product = mdl_list_text(query, filter, MAX_PRODUCT);
 
-    if (product != NULL && !mdl_members_is_product(product)) {
+    if (product != NULL && !mdl_identifier_is_product(product)) {
         mdl_list_fault(query, filter, "invalid",
                        "This parameter must be like gid://platform/Product/123.");
     }

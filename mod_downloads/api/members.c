@@ -6,9 +6,9 @@
 #include <apr_hash.h>
 #include <apr_strings.h>
 
+#include "api/identifier.h"
 #include "base/names.h"
 
-#define MAX_ID   ((APR_INT64_C(1) << 53) - 1)
 #define MAX_LIST 250
 #define MAX_NAME 200 /* bytes of a name that a response repeats */
 
@@ -218,21 +218,6 @@ apr_int64_t mdl_members_int(mdl_members_t *members, const char *name, apr_int64_
     return mdl_json_int(value);
 }
 
-int mdl_members_is_digits(const char *text)
-{
-    apr_size_t length = strlen(text);
-
-    return length >= 1 && length <= 20 && strspn(text, "0123456789") == length &&
-           (*text != '0' || length == 1);
-}
-
-apr_int64_t mdl_members_path_id(const char *text)
-{
-    apr_int64_t id = mdl_members_is_digits(text) && strlen(text) <= 16 ? apr_atoi64(text) : 0;
-
-    return id <= MAX_ID ? id : 0;
-}
-
 apr_status_t mdl_members_none(mdl_request_t *request)
 {
     return mdl_members_end(mdl_members_begin(request, request->body, ""));
@@ -242,7 +227,7 @@ const char *mdl_members_digits(mdl_members_t *members, const char *name, mdl_pre
 {
     const char *text = member_ask_string(members, name, presence);
 
-    if (text != NULL && !mdl_members_is_digits(text)) {
+    if (text != NULL && !mdl_identifier_is_digits(text)) {
         mdl_members_fault(members, name, "invalid",
                           "This member must be a string of 1 to 20 decimal digits.");
         return NULL;
@@ -250,65 +235,16 @@ const char *mdl_members_digits(mdl_members_t *members, const char *name, mdl_pre
     return text;
 }
 
-/* Splits gid://<platform>/<kind>/<n>; *platform gets the length of the platform's name. */
-static const char *gid_number(const char *gid, const char *kind, apr_size_t *platform)
-{
-    const char *at = gid;
-
-    if (strncmp(at, "gid://", 6) != 0) {
-        return NULL;
-    }
-    at += 6;
-    *platform = strspn(at, "abcdefghijklmnopqrstuvwxyz0123456789-");
-    if (*platform == 0 || *platform > 40 || at[*platform] != '/') {
-        return NULL;
-    }
-    at += *platform + 1;
-    if (strncmp(at, kind, strlen(kind)) != 0 || at[strlen(kind)] != '/') {
-        return NULL;
-    }
-    at += strlen(kind) + 1;
-    return mdl_members_is_digits(at) ? at : NULL;
-}
-
-int mdl_members_is_product(const char *text)
-{
-    apr_size_t platform;
-
-    return gid_number(text, "Product", &platform) != NULL;
-}
-
 const char *mdl_members_product(mdl_members_t *members, const char *name)
 {
     const char *text = member_ask_string(members, name, MDL_REQUIRED);
 
-    if (text != NULL && !mdl_members_is_product(text)) {
+    if (text != NULL && !mdl_identifier_is_product(text)) {
         mdl_members_fault(members, name, "invalid",
                           "This member must be like gid://platform/Product/123.");
         return NULL;
     }
     return text;
-}
-
-/* Returns the gid of a variant, or NULL when it is not one, or of another platform. */
-static const char *gid_of_variant(const char *text, const char *product, apr_pool_t *p)
-{
-    apr_size_t platform = 0, own;
-    const char *number = text;
-
-    if (!mdl_members_is_digits(text)) {
-        number = gid_number(text, "ProductVariant", &platform);
-        if (number == NULL) {
-            return NULL;
-        }
-    }
-    if (product == NULL || gid_number(product, "Product", &own) == NULL) {
-        return text; /* the product's own fault was noted */
-    }
-    if (number != text && (platform != own || strncmp(text, product, 6 + own) != 0)) {
-        return NULL;
-    }
-    return apr_psprintf(p, "%.*s/ProductVariant/%s", (int)(6 + own), product, number);
 }
 
 #define VARIANT_FORM                                                                               \
@@ -318,7 +254,8 @@ static const char *gid_of_variant(const char *text, const char *product, apr_poo
 const char *mdl_members_variant(mdl_members_t *members, const char *name, const char *product)
 {
     const char *text = member_ask_string(members, name, MDL_OPTIONAL);
-    const char *variant = text != NULL ? gid_of_variant(text, product, members->pool) : NULL;
+    const char *variant = text != NULL ? mdl_identifier_variant(text, product, members->pool)
+                                       : NULL;
 
     if (text != NULL && variant == NULL) {
         mdl_members_fault(members, name, "invalid", VARIANT_FORM);
@@ -357,7 +294,8 @@ apr_array_header_t *mdl_members_variants(mdl_members_t *members, const char *nam
 
     for (apr_size_t i = 0; i < mdl_json_length(array); i++) {
         const char *text = mdl_json_string(mdl_json_element(array, i));
-        const char *variant = text != NULL ? gid_of_variant(text, product, members->pool) : NULL;
+        const char *variant = text != NULL ? mdl_identifier_variant(text, product, members->pool)
+                                           : NULL;
 
         if (variant == NULL) {
             member_fault_at(members, name, i, "invalid", VARIANT_FORM);
@@ -382,7 +320,7 @@ static apr_array_header_t *member_ids_of(mdl_members_t *members, const char *nam
         apr_int64_t id = mdl_json_int(element);
         int duplicate = 0;
 
-        if (mdl_json_type(element) != MDL_JSON_INT || id < 1 || id > MAX_ID) {
+        if (mdl_json_type(element) != MDL_JSON_INT || id < 1 || id > MDL_IDENTIFIER_MAX) {
             member_fault_at(members, name, i, "wrong_type",
                             "This element must be an id, an integer.");
             continue;

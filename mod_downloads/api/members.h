@@ -79,16 +79,7 @@ const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, ap
 /** An object; NULL when absent, null or faulty. */
 const mdl_json_t *mdl_members_object(mdl_members_t *members, const char *name);
 
-/** An id of a path: from 1 to below 2^53, without a leading zero; else 0. */
-apr_int64_t mdl_members_path_id(const char *text);
-
 /** Reads a body that has no members: begin and end in one. */
 apr_status_t mdl_members_none(mdl_request_t *request);
-
-/** Whether text is gid://<platform>/Product/<n>, for a list's filter. */
-int mdl_members_is_product(const char *text);
-
-/** Whether text is 1 to 20 digits without a leading zero, for ids in a path. */
-int mdl_members_is_digits(const char *text);
 
 #endif

@@ -1,5 +1,6 @@
 #include "api/order_actions.h"
 
+#include "api/identifier.h"
 #include "api/members.h"
 #include "api/order_view.h"
 #include "base/mail/mime.h"
@@ -42,7 +43,7 @@ static apr_status_t order_action_end(mdl_members_t *members, mdl_request_t *requ
 {
     apr_status_t rv = mdl_members_end(members);
 
-    if (rv == APR_SUCCESS && !mdl_members_is_digits(request->parameters[0])) {
+    if (rv == APR_SUCCESS && !mdl_identifier_is_digits(request->parameters[0])) {
         return mdl_order_not_found(request);
     }
     return rv;

@@ -3,6 +3,7 @@
 #include <apr_hash.h>
 #include <apr_strings.h>
 
+#include "api/identifier.h"
 #include "api/members.h"
 #include "api/order_view.h"
 #include "base/http/address.h"
@@ -104,7 +105,7 @@ static apr_status_t assign_parse(mdl_request_t *request)
     assign->problem = &request->problem;
     request->arg = assign;
     rv = mdl_members_end(members);
-    if (!mdl_members_is_digits(assign->storefront_order_id)) {
+    if (!mdl_identifier_is_digits(assign->storefront_order_id)) {
         return mdl_problem_set(&request->problem, 400, "invalid_request",
                                "The order's id in the path must be 1 to 20 decimal digits.");
     }

@@ -1,7 +1,7 @@
 #include "api/orders.h"
 
+#include "api/identifier.h"
 #include "api/list.h"
-#include "api/members.h"
 #include "api/order_view.h"
 #include "api/resource.h"
 #include "core/order/diagnosis.h"
@@ -55,8 +55,8 @@ static apr_status_t order_parse_get(mdl_request_t *request)
     get->find.default_download_limit = request->service->settings->download_limit;
     get->find.with_events = 1;
     request->arg = get;
-    return mdl_members_is_digits(request->parameters[0]) ? APR_SUCCESS
-                                                         : mdl_order_not_found(request);
+    return mdl_identifier_is_digits(request->parameters[0]) ? APR_SUCCESS
+                                                            : mdl_order_not_found(request);
 }
 
 static apr_status_t diagnosis_parse(mdl_request_t *request)

@@ -2,6 +2,7 @@
 
 #include <apr_strings.h>
 
+#include "api/identifier.h"
 #include "api/members.h"
 
 const char *mdl_resource_id(const mdl_request_t *request, apr_int64_t id)
@@ -16,7 +17,7 @@ void *mdl_resource_begin(mdl_request_t *request, apr_size_t size)
     ref->shop_id = request->caller.shop_id;
     ref->problem = &request->problem;
     if (request->parameters[0] != NULL) {
-        ref->id = mdl_members_path_id(request->parameters[0]);
+        ref->id = mdl_identifier_parse(request->parameters[0]);
     }
     request->arg = ref;
     return ref;

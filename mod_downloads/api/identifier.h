@@ -1,0 +1,29 @@
+/*
+ * Identifiers as a request writes them, in its path, query or body (contract, section 1).
+ */
+#ifndef MDL_API_IDENTIFIER_H
+#define MDL_API_IDENTIFIER_H
+
+#include <apr_pools.h>
+
+/* The largest id: 2^53 - 1, which JavaScript's numbers hold exactly. */
+#define MDL_IDENTIFIER_MAX ((APR_INT64_C(1) << 53) - 1)
+
+/** Whether text is 1 to 20 decimal digits without a leading zero: a storefront's order or customer.
+ */
+int mdl_identifier_is_digits(const char *text);
+
+/** An id of ours: from 1 to MDL_IDENTIFIER_MAX, without a leading zero; else 0. */
+apr_int64_t mdl_identifier_parse(const char *text);
+
+/** Whether text is gid://<platform>/Product/<n>. */
+int mdl_identifier_is_product(const char *text);
+
+/**
+ * The gid of a variant that text gives as gid://<platform>/ProductVariant/<n> or as the bare
+ * number; NULL when it is neither, or of another platform than the product.  Text itself where
+ * product is no gid.
+ */
+const char *mdl_identifier_variant(const char *text, const char *product, apr_pool_t *p);
+
+#endif
