@@ -235,7 +235,7 @@ apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page)
     page->shop_id = list->request->caller.shop_id;
     page->before = list->after != NULL ? apr_atoi64(list->after) : APR_INT64_MAX;
     page->before_text = list->after != NULL ? list->after : NEWEST;
-    page->rows = list->limit + 1;
+    page->limit = list->limit + 1;
     return APR_SUCCESS;
 }
 

@@ -147,7 +147,7 @@ apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_JOB_PAGE, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_text(page->before_text), mdl_int(page->rows)));
+        MDL_ARGS(mdl_int(page->shop_id), mdl_text(page->before_text), mdl_int(page->limit)));
 
     if (rv == APR_SUCCESS) {
         page->found = jobs_of_rows(rows, p);

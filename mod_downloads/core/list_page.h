@@ -11,7 +11,7 @@ typedef struct {
     apr_int64_t shop_id;
     apr_int64_t before;        /* only ids below this one */
     const char *before_text;   /* the same for ids that are text */
-    int rows;                  /* at most */
+    int limit;                 /* how many at most */
     apr_array_header_t *found; /* out: pointers to the entities */
 } mdl_list_page_t;
 

@@ -95,7 +95,7 @@ static apr_status_t asset_select_list(mdl_db_t *db, const mdl_asset_list_t *list
 {
     mdl_arg_t shop = mdl_int(list->page.shop_id);
     mdl_arg_t before = mdl_int(list->page.before);
-    mdl_arg_t limit = mdl_int(list->page.rows);
+    mdl_arg_t limit = mdl_int(list->page.limit);
     mdl_arg_t filename = mdl_text(list->filename);
     mdl_arg_t category = mdl_int_or_null(list->category_id);
     mdl_arg_t status = mdl_text(list->status);
@@ -127,7 +127,7 @@ apr_status_t mdl_asset_list(mdl_db_t *db, apr_pool_t *p, mdl_asset_list_t *list)
     mdl_rows_t *rows;
     apr_status_t rv = asset_select_list(db, list, &rows, p);
 
-    page->found = apr_array_make(p, page->rows, sizeof(mdl_asset_t *));
+    page->found = apr_array_make(p, page->limit, sizeof(mdl_asset_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(page->found, mdl_asset_t *) = asset_of_row(rows, p);
     }
@@ -283,4 +283,34 @@ apr_status_t mdl_asset_retry(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
 {
     return mdl_db_exec(db, MDL_Q_ASSET_RETRY, NULL, p,
                        MDL_ARGS(mdl_int(apr_time_now()), mdl_int(id)));
+}
+
+/* Two open jobs for one asset would race to set its content. */
+static apr_status_t asset_check_not_waiting(mdl_db_t *db, const mdl_asset_t *asset,
+                                            mdl_problem_t *problem, apr_pool_t *p)
+{
+    int open = 1;
+    apr_status_t rv = asset->status != MDL_ASSET_PENDING
+                          ? mdl_job_open_of_asset(db, asset->id, NULL, &open, p)
+                          : APR_SUCCESS;
+
+    return rv == APR_SUCCESS && open
+               ? mdl_problem_set(problem, 409, "asset_not_ready",
+                                 "The asset is waiting for the bytes of another job.")
+               : rv;
+}
+
+apr_status_t mdl_asset_await_bytes(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id,
+                                   mdl_asset_t **asset, mdl_problem_t *problem, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_asset_lock(db, shop_id, id, asset, problem, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = asset_check_not_waiting(db, *asset, problem, p);
+    }
+    if (rv == APR_SUCCESS && (*asset)->status == MDL_ASSET_FAILED &&
+        (rv = mdl_asset_retry(db, id, p)) == APR_SUCCESS) {
+        rv = mdl_asset_find(db, shop_id, id, asset, problem, p);
+    }
+    return rv;
 }

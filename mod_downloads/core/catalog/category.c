@@ -94,9 +94,9 @@ apr_status_t mdl_category_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *pag
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_CATEGORY_PAGE, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->rows)));
+        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->limit)));
 
-    page->found = apr_array_make(p, page->rows, sizeof(mdl_category_t *));
+    page->found = apr_array_make(p, page->limit, sizeof(mdl_category_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(page->found, mdl_category_t *) = category_of_row(rows, p);
     }

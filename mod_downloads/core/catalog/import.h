@@ -19,13 +19,8 @@ typedef struct {
 /** Effect: makes a pending asset and queues its import.  Refused with 422 unknown_reference. */
 apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, mdl_import_t *import);
 
-/** Locks an asset that is to get new bytes; one that failed is pending again.  Refused: 404
-    asset_not_found, 409 asset_not_ready when it is waiting for bytes already. */
-apr_status_t mdl_version_await(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id,
-                               mdl_asset_t **asset, mdl_problem_t *problem, apr_pool_t *p);
-
 /** Effect: queues the import of new bytes for an asset, which keeps what it has until they are
-   there.  Refused as mdl_version_await is. */
+   there.  Refused as mdl_asset_await_bytes is. */
 typedef struct {
     apr_int64_t asset_id;
     const char *source_url;

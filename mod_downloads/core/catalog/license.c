@@ -89,9 +89,9 @@ apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_LICENSE_TAG_PAGE, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->rows)));
+        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->limit)));
 
-    page->found = apr_array_make(p, page->rows, sizeof(mdl_license_tag_t *));
+    page->found = apr_array_make(p, page->limit, sizeof(mdl_license_tag_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(page->found, mdl_license_tag_t *) = license_tag_of_row(rows, p);
     }

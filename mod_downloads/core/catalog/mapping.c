@@ -310,7 +310,7 @@ static apr_status_t mapping_select_page(mdl_db_t *db, const mdl_mapping_list_t *
 {
     mdl_arg_t shop = mdl_int(list->page.shop_id);
     mdl_arg_t before = mdl_int(list->page.before);
-    mdl_arg_t limit = mdl_int(list->page.rows);
+    mdl_arg_t limit = mdl_int(list->page.limit);
 
     return list->storefront_product_id != NULL
                ? mdl_db_select(db, MDL_Q_MAPPING_PAGE_OF_PRODUCT, rows, p,
@@ -320,7 +320,7 @@ static apr_status_t mapping_select_page(mdl_db_t *db, const mdl_mapping_list_t *
 
 apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, mdl_mapping_list_t *list)
 {
-    apr_array_header_t *found = apr_array_make(p, list->page.rows, sizeof(mdl_mapping_t *));
+    apr_array_header_t *found = apr_array_make(p, list->page.limit, sizeof(mdl_mapping_t *));
     mdl_rows_t *rows;
     apr_status_t rv = mapping_select_page(db, list, &rows, p);
 

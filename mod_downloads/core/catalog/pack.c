@@ -149,9 +149,9 @@ apr_status_t mdl_pack_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_PACK_PAGE, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->rows)));
+        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->limit)));
 
-    page->found = apr_array_make(p, page->rows, sizeof(mdl_pack_t *));
+    page->found = apr_array_make(p, page->limit, sizeof(mdl_pack_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(page->found, mdl_pack_t *) = pack_of_row(rows, p);
     }

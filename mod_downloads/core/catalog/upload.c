@@ -9,7 +9,6 @@
 #include "base/ulid.h"
 #include "core/catalog/blob.h"
 #include "core/catalog/category.h"
-#include "core/catalog/import.h"
 #include "core/shop/shop.h"
 
 const char *const mdl_upload_status_names[] = {[MDL_UPLOAD_OPEN] = "open",
@@ -266,8 +265,8 @@ static apr_status_t upload_make_asset(mdl_db_t *db, mdl_upload_complete_t *compl
     mdl_asset_t *asset;
 
     if (complete->asset_id != 0) {
-        return mdl_version_await(db, complete->shop_id, complete->asset_id, &complete->asset,
-                                 complete->problem, p);
+        return mdl_asset_await_bytes(db, complete->shop_id, complete->asset_id, &complete->asset,
+                                     complete->problem, p);
     }
     asset = complete->asset = apr_pcalloc(p, sizeof *asset);
     asset->filename = upload->filename;

@@ -93,7 +93,7 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
  * Effect: makes an asset of an upload, or new bytes for one.  The asset is ready where all bytes
  * came in one piece; else a job hashes them first.  Refused: 404 upload_not_found, 409
  * upload_incomplete, 409 upload_finished, 422 checksum_mismatch, 422 storage_quota_exceeded, and as
- * mdl_asset_insert and mdl_version_await are.
+ * mdl_asset_insert and mdl_asset_await_bytes are.
  */
 typedef struct {
     const char *id;

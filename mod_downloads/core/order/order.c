@@ -335,9 +335,9 @@ apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list)
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_ORDER_LIST, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->rows)));
+        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->limit)));
 
-    page->found = apr_array_make(p, page->rows, sizeof(mdl_order_t *));
+    page->found = apr_array_make(p, page->limit, sizeof(mdl_order_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         APR_ARRAY_PUSH(page->found, mdl_order_t *) = order_of_row(rows, p);
     }
@@ -353,7 +353,7 @@ static apr_status_t select_assignments(mdl_db_t *db, const mdl_assignment_list_t
                                          MDL_ARGS(order, mdl_int(list->id)))
                          : mdl_db_select(db, MDL_Q_ASSIGNMENT_LIST, rows, p,
                                          MDL_ARGS(order, mdl_int(list->page.before),
-                                                  mdl_int(list->page.rows)));
+                                                  mdl_int(list->page.limit)));
 }
 
 apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_list_t *list)
