@@ -18,7 +18,7 @@ CREATE INDEX asset_shop_category ON asset (shop_id, category_id, id) WHERE delet
 CREATE INDEX asset_filename ON asset (shop_id, filename, id) WHERE deleted_at IS NULL;
 CREATE INDEX asset_sha256 ON asset (shop_id, sha256, id) WHERE deleted_at IS NULL;
 
--- What the assets of a shop take, for its quota.
+-- The bytes that the assets of a shop take, for its quota.
 ALTER TABLE shop ADD COLUMN bytes_stored INTEGER NOT NULL DEFAULT 0;
 UPDATE shop SET bytes_stored = COALESCE((SELECT sum(b.size) FROM asset a
     JOIN blob b ON b.sha256 = a.sha256 WHERE a.shop_id = shop.id), 0);
@@ -50,8 +50,8 @@ CREATE TABLE link (
 );
 CREATE INDEX link_shop ON link (shop_id, id);
 
--- Both counts change with the keys, in the same transaction; a deleted tag stays as a row, for the
--- keys that were given away.
+-- Both counts change together with the keys, in one transaction.  A deleted tag stays as a row, because
+-- of the keys that were given away.
 CREATE TABLE license_key_tag (
     id INTEGER PRIMARY KEY AUTOINCREMENT,
     shop_id INTEGER NOT NULL REFERENCES shop (id),
@@ -78,7 +78,7 @@ CREATE INDEX license_key_available ON license_key (tag_id, id) WHERE assignment_
 CREATE INDEX license_key_assignment ON license_key (assignment_id, id)
     WHERE assignment_id IS NOT NULL;
 
--- How many keys of a tag an assignment is to have, and has.
+-- How many keys of a tag an assignment should have, and how many it has.
 CREATE TABLE license_claim (
     assignment_id INTEGER NOT NULL REFERENCES assignment (id),
     tag_id INTEGER NOT NULL REFERENCES license_key_tag (id),
@@ -114,14 +114,14 @@ CREATE TABLE mapping_license_key_tag (
 );
 CREATE INDEX mapping_license_key_tag_tag ON mapping_license_key_tag (tag_id);
 
--- A deleted mapping that orders were made under stays as a row and goes on serving them.  Its
--- variants_hash becomes '#' and its id, which gives its natural key back.
+-- A deleted mapping that has orders stays as a row and goes on serving them.  Its variants_hash becomes
+-- '#' and its id, which frees its natural key.
 ALTER TABLE mapping ADD COLUMN deleted_at INTEGER;
 CREATE INDEX mapping_shop ON mapping (shop_id, id) WHERE deleted_at IS NULL;
 CREATE INDEX mapping_product ON mapping (shop_id, storefront_product_id, id)
     WHERE deleted_at IS NULL;
 
--- As assignment_file: what an assignment with pinned content keeps.  A pack is pinned by its files.
+-- Like assignment_file: what an assignment with pinned content keeps.  A pack is pinned by its files.
 CREATE TABLE assignment_link (
     assignment_id INTEGER NOT NULL REFERENCES assignment (id),
     link_id INTEGER NOT NULL REFERENCES link (id),
@@ -159,7 +159,7 @@ CREATE TABLE upload (
     size INTEGER, -- as announced, or as it came
     expected_sha256 TEXT,
     sha256 TEXT REFERENCES blob (sha256), -- once all bytes came in one piece
-    asset_id INTEGER REFERENCES asset (id), -- that it became
+    asset_id INTEGER REFERENCES asset (id), -- the asset that it became
     created_at INTEGER NOT NULL,
     expires_at INTEGER NOT NULL
 );

@@ -14,7 +14,7 @@ ALTER TABLE orders ADD COLUMN storefront_risk TEXT
 ALTER TABLE orders ADD COLUMN fraud_level TEXT
     CHECK (fraud_level IN ('none', 'low', 'medium', 'high'));
 ALTER TABLE orders ADD COLUMN fraud_signals TEXT; -- a JSON array
-ALTER TABLE orders ADD COLUMN risk_pending SMALLINT NOT NULL DEFAULT 0; -- the storefront is yet to answer
+ALTER TABLE orders ADD COLUMN risk_pending SMALLINT NOT NULL DEFAULT 0; -- the storefront has yet to answer
 CREATE INDEX orders_customer ON orders (customer_id, created_at);
 -- The first 19 characters are an IPv4 address, or the network that an IPv6 one belongs to.
 CREATE INDEX orders_client_ip ON orders (shop_id, substr(client_ip, 1, 19), created_at)
@@ -23,13 +23,13 @@ CREATE INDEX orders_refused ON orders (customer_id)
     WHERE access_status IN ('revoked', 'rejected');
 CREATE INDEX customer_email ON customer (shop_id, lower(email)) WHERE email IS NOT NULL;
 
--- A message that came back: the status stays "sent".
+-- A bounce: the status stays "sent".
 ALTER TABLE email ADD COLUMN bounced_at BIGINT;
 
 ALTER TABLE job ADD COLUMN order_id BIGINT REFERENCES orders (id);
 CREATE INDEX job_order ON job (order_id) WHERE order_id IS NOT NULL;
 
--- Since when a blob may be without a reference; the sweep finds out and removes it.
+-- Since when a blob may be without references; the sweep checks that, and removes it.
 ALTER TABLE blob ADD COLUMN released_at BIGINT;
 CREATE INDEX blob_released ON blob (released_at) WHERE released_at IS NOT NULL;
 CREATE INDEX asset_blob ON asset (sha256);

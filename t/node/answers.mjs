@@ -1,5 +1,5 @@
-// Holds answers of the service against the document: reads a line of JSON for each answer from
-// stdin, { path, method, status, headers, body }, and writes a line with an array of what is wrong.
+// Compares answers of the service with the document: reads a line of JSON for each answer from stdin,
+// { path, method, status, headers, body }, and writes a line with an array of what is wrong.
 //
 //   node t/node/answers.mjs openapi.json
 import { readFileSync } from 'node:fs';
@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import Ajv2020 from 'ajv/dist/2020.js';
 import addFormats from 'ajv-formats';
 
-// What httpd adds to every answer is not the API's to describe.
+// Headers that httpd adds to every answer, which the document does not describe.
 const HTTPD = ['connection', 'content-length', 'content-type', 'date', 'keep-alive', 'server'];
 
 const ROOT = 'openapi:document';
@@ -19,7 +19,7 @@ ajv.addSchema(openapi, ROOT);
 
 const validators = new Map();
 
-// The object at a JSON pointer as a list of steps, and the steps it really has behind any $ref.
+// The object at a JSON pointer, given as a list of steps, and its steps after following every $ref.
 function look(steps) {
     let at = openapi;
     let real = [];

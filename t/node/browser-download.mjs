@@ -1,11 +1,12 @@
-// Opens an order's page in a browser, presses its button and sees the download through.
+// Opens an order's page in a browser, presses its button and waits for the download.
 //
 //   node t/node/browser-download.mjs '{ "page": "https://localhost:1234/d/o/…", "folder": "…",
 //       "instead": "127.0.0.1:2345", "certificate": "…", "resume": true }'
 //
 // folder is where the browser keeps its profile and puts the file; instead is the address that it
-// connects to for the page's host; certificate is the file of the one that it trusts.  With resume a download that was interrupted is taken up again by
-// hand, as people do it on the browser's page of downloads.  Writes what came of it as a line of JSON:
+// connects to for the page's host; certificate is the file of the one that it trusts.  With resume an
+// interrupted download is resumed by hand, as people do on the browser's page of downloads.  Writes the
+// result as a line of JSON:
 // { "states": [ … ], "name": "…", "path": "…" }.
 import { createHash, X509Certificate } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
@@ -50,7 +51,7 @@ async function resumeByHand(context) {
     await whole();
 }
 
-// A download that was interrupted sends no more events: a file under its own name is whole.
+// An interrupted download sends no more events; a file under its final name is complete.
 async function whole() {
     const until = Date.now() + PATIENCE;
     while (readdirSync(downloads).some((name) => name.endsWith('.crdownload'))) {

@@ -3,8 +3,8 @@
 //   node t/node/browser-upload.mjs '{ "listener": 3, "page": "http://127.0.0.1:1234/",
 //       "upload_url": "…", "file": "…", "cut": 30000000, "rate": 20000000 }'
 //
-// listener is an open descriptor that listens where the page is to come from; cut and rate are in
-// bytes and bytes a second.  Writes what came of it as a line of JSON.
+// listener is an open descriptor that listens at the page's address; cut is in bytes, rate in bytes a
+// second.  Writes the result as a line of JSON.
 import { createServer } from 'node:http';
 
 import { build } from 'esbuild';
@@ -38,7 +38,7 @@ async function offset() {
     return Number(answer.headers.get('Upload-Offset'));
 }
 
-// The network of a page: how much a second, or none.
+// The network of a page: its bytes a second, or none.
 async function networkOf(page) {
     const session = await page.context().newCDPSession(page);
     await session.send('Network.enable');

@@ -1,9 +1,9 @@
-// The main job, by a client whose types are generated from the served document: a name or a type
-// that the document has otherwise does not compile.
+// The main job, by a client whose types are generated from the served document: a name or a type that
+// differs from the document does not compile.
 //
 //   node client.js BASE_URL TOKEN SOURCE_URL PRODUCT ORDER
 //
-// Prints what it was given as JSON, one member for each step.
+// Prints the answers as JSON, one member for each step.
 import createClient from 'openapi-fetch';
 
 import type { components, paths } from './schema.js';
@@ -24,7 +24,7 @@ function data<T>(answer: { data?: T; error?: Failure; response: Response }): T {
     return answer.data;
 }
 
-// Node 18 has no global crypto; the token's shop is this run's own.
+// Node 18 has no global crypto; a counter will do, since the token's shop is used by this run alone.
 let writes = 0;
 
 function once(): { 'Idempotency-Key': string } {

@@ -1,5 +1,5 @@
-// What a parser as browsers have it makes of pages: reads a JSON list of HTML texts, writes a line of
-// JSON for each: parse errors, elements with the names of their attributes, the texts.
+// Parses pages as browsers do: reads a JSON list of HTML texts, writes a line of JSON for each: parse
+// errors, elements with the names of their attributes, the texts.
 import { text } from 'node:stream/consumers';
 
 import { parse } from 'parse5';

@@ -1,12 +1,12 @@
-// A client of HTTP/2 that reads as much of each stream as it is told, over as many connections.
+// A client of HTTP/2 that reads each stream as far as it is told, over any number of connections.
 //
 //   node t/node/http2-reader.mjs <certificate>
 //
 // Takes commands and tells events, each a line of JSON:
 //   { "do": "get", "id": "a", "on": "one", "origin": "https://localhost:1234", "path": "/…",
 //     "headers": { … }, "until": 1000, "rate": 100000 }
-//                     opens a stream on the connection "one"; reads so many bytes, or all, so many a
-//                     second, once the head of the answer has come
+//                     opens a stream on the connection "one"; reads until bytes, or all, at rate bytes
+//                     a second, once the head of the answer has come
 //   { "do": "go", "id": "a", "until": …, "rate": … }    reads on
 //   { "do": "reset", "id": "a" }                        ends the stream
 //   { "do": "drop", "id": "a", "on": "one" }            ends the stream's connection
@@ -48,13 +48,13 @@ function connection(on, origin) {
     return connections[on];
 }
 
-// Nothing more comes over its connection, of which node does not always tell the stream.
+// The stream's connection has ended, of which node does not always inform the stream.
 function lose(reader) {
     reader.lost = true;
     reader.wake();
 }
 
-// Node misses the end of a connection that goes while it is written to: who answers no ping is gone.
+// Node misses the end of a connection that it is writing to: without an answer to a ping it is gone.
 function probe(reader) {
     const gone = setTimeout(lose, PATIENCE, reader);
     try {
@@ -64,7 +64,7 @@ function probe(reader) {
     }
 }
 
-// A stream ends once; node does not close one of which all came before any was read.
+// A stream ends once; node does not close one whose bytes all arrived before any was read.
 function finish(reader, event) {
     reader.over = true;
     if (!reader.finished) {
@@ -78,7 +78,7 @@ function report(reader, event) {
     tell({ event, id, status, bytes, sha256: hash.copy().digest('hex'), arrived: session.arrived?.(), error });
 }
 
-// Reads up to reader.until; what is told to go on while it reads changes that.
+// Reads up to reader.until, which "go" may change meanwhile.
 async function read(reader) {
     const { stream } = reader;
     reader.reading = true;

@@ -1,4 +1,4 @@
-// Sees to it that a Postman collection has one request for each operation of the document.
+// Checks that a Postman collection has one request for each operation of the document.
 //
 //   node t/node/postman.mjs openapi.json collection.json
 import { readFileSync } from 'node:fs';

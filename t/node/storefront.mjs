@@ -54,8 +54,7 @@ function note(line) {
     appendFileSync(`${folder}/requests`, JSON.stringify(line) + '\n');
 }
 
-// What stands in the plan for an order and this request for it: the last answer is given to all
-// later ones.
+// What the plan has for an order and this request for it; the last answer serves all later requests.
 function planned(plan, order) {
     const answers = plan.orders?.[order]?.answers ?? [];
     const count = seen.get(order) ?? 0;

@@ -1,8 +1,8 @@
-// Writes a file to an upload URL by tus-js-client, from where the service has got to.
+// Writes a file to an upload URL by tus-js-client, from the offset that the service has.
 //
 //   node t/node/tus-upload.mjs <upload URL> <file> <bytes of a piece; 0: all in one>
 //
-// Says "again" each time it has to look anew where it stands, and "done" at the end.
+// Prints "again" each time it has to ask for the offset again, and "done" at the end.
 import { createReadStream } from 'node:fs';
 
 import { Upload } from 'tus-js-client';

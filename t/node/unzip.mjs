@@ -1,5 +1,5 @@
 // Reads a ZIP archive by yauzl, which checks structure and sizes, and writes a line of JSON for each
-// entry: its name, its size, and the SHA-256 of what it holds.
+// entry: its name, its size, and the SHA-256 of its content.
 //
 //   node t/node/unzip.mjs <archive>
 import { createHash } from 'node:crypto';

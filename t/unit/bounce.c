@@ -155,7 +155,7 @@ static void damaged(apr_pool_t *p)
         free(message);
         apr_pool_destroy(own);
     }
-    ok(found > 0, apr_psprintf(p, "%d damaged reports are read, %d still tell the failure",
+    ok(found > 0, apr_psprintf(p, "%d damaged reports are read, %d still have the failure",
                                (int)(4 * length), found));
 }
 
@@ -220,7 +220,7 @@ static void tokens(apr_pool_t *p)
         }
         address[i] = was;
     }
-    is_int(accepted, 0, "a token with one character changed is none");
+    is_int(accepted, 0, "a token with one character changed is invalid");
     is_int(mdl_bounce_email_id(secret, "shop@example.com"), 0, "nor is no token");
     is_int(mdl_bounce_email_id(secret, "+@"), 0, "nor an empty one");
     is_int(mdl_bounce_email_id(secret, ""), 0, "nor nothing");

@@ -300,7 +300,7 @@ static void certificates_are_counted(void)
     is_int(certificates_after(make), 1, "a certificate is counted");
     is_int(certificates_after("cat key.pem one.pem two.pem one.pem >all.pem"), 3,
            "several are, beside what else is in the file");
-    is_int(certificates_after("cp key.pem all.pem"), 0, "a key is none");
+    is_int(certificates_after("cp key.pem all.pem"), 0, "a key is not a certificate");
     is_int(certificates_after("cat one.pem two.pem >all.pem && sed -i 5d all.pem"), 0,
            "a broken one spoils the file");
     is_int(certificates_after("openssl x509 -in two.pem -outform DER -out all.pem"), 0,

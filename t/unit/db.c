@@ -55,7 +55,7 @@ static void test_values(apr_pool_t *p)
            "a row is found by an integer argument");
     is_str(mdl_rows_text(row, 1), odd, "text comes back as it went in");
     is_str(mdl_rows_text(row, 3), NULL, "a NULL argument comes back as NULL");
-    ok(mdl_rows_null(row, 3) && !mdl_rows_null(row, 1), "NULL and text are told apart");
+    ok(mdl_rows_null(row, 3) && !mdl_rows_null(row, 1), "NULL and text are different");
     is_int(mdl_rows_int(row, 3), 0, "NULL as an integer is 0");
 
     shop = insert_shop("", "empty.test", "", p);
@@ -92,7 +92,7 @@ static void test_rows(apr_pool_t *p)
         n++;
     }
     is_int(n, 3, "each row is stepped to once");
-    ok(!mdl_rows_next(rows), "after the last row there is none, however often one asks");
+    ok(!mdl_rows_next(rows), "after the last row there is none, even if asked again");
 
     mdl_db_exec(db, MDL_Q_EPOCH_BUMP, &changed, p, MDL_NO_ARGS);
     is_int(changed, 1, "an UPDATE tells how many rows it touched");
@@ -204,7 +204,7 @@ static void test_arguments_refused(apr_pool_t *p)
     is_int(mdl_db_write(db, misuse, "few", p), MDL_DB_EOTHER, "too few arguments are refused");
     is_int(mdl_db_write(db, misuse, "more", p), MDL_DB_EOTHER, "too many are refused");
     is_int(mdl_db_write(db, misuse, "type", p), MDL_DB_EOTHER, "text for an integer is refused");
-    is_int(count(db, p), before, "and nothing of their transactions stays");
+    is_int(count(db, p), before, "and their transactions leave nothing behind");
 }
 
 static apr_status_t bump_and_return(mdl_db_t *on, apr_pool_t *p, void *arg)
@@ -447,7 +447,7 @@ static void test_snapshot(const database_t *database, apr_pool_t *p)
 
     is_int(mdl_db_snapshot(db, read_twice, &twice, p), APR_SUCCESS,
            "another connection writes while one reads a snapshot");
-    is_int(twice.after, twice.before, "which sees nothing of it");
+    is_int(twice.after, twice.before, "which does not see the change");
     is_int(count(db, p), twice.before + 1, "but afterwards");
     is_int(mdl_db_read(db, read_twice, &twice, p), APR_SUCCESS, "without a snapshot");
     is_int(twice.after, twice.before + 1, "each statement sees what was committed before it");

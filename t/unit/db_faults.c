@@ -70,7 +70,7 @@ static void test_busy(apr_pool_t *p)
     mdl_db_command(db, database->dialect == MDL_PGSQL ? "SET lock_timeout = 50" : "SELECT 1");
     is_int(mdl_db_write(db, bump_once, NULL, p),
            database->dialect == MDL_PGSQL ? MDL_DB_ELOCKED : MDL_DB_EBUSY,
-           "who waits for a lock in vain gets MDL_DB_ELOCKED, of SQLite MDL_DB_EBUSY");
+           "waiting too long for a lock gives MDL_DB_ELOCKED, on SQLite MDL_DB_EBUSY");
     atomic_store(&sleep_at_once, 0);
     mdl_db_command(db, database->dialect == MDL_PGSQL ? "SET lock_timeout = 5000" : "SELECT 1");
     ok(holder_end(&holder), "the other one commits all the same");

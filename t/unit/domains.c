@@ -138,7 +138,7 @@ static void test_pace(apr_pool_t *p)
     file = fopen(path, "a");
     fputs("two.example\n", file);
     fclose(file);
-    ok(!mdl_domains_has(domains, "two.example"), "within a second nobody looks at the file");
+    ok(!mdl_domains_has(domains, "two.example"), "within a second the file is not looked at");
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
     ok(mdl_domains_has(domains, "two.example"), "then somebody does");
     atomic_fetch_add(&clock_ahead, -apr_time_from_sec(3600));

@@ -164,7 +164,7 @@ static void test_limits(apr_pool_t *p)
     late = look(new_link(&granted, p), p);
     is_int(late.entitlement, MDL_ENTITLEMENT_EXHAUSTED, "after one of one download none is left");
     is_int(begin(late.link, late.limit, p), MDL_ENTITLEMENT_EXHAUSTED,
-           "who saw one left before it was taken gets none either");
+           "a request that saw one left before it was taken gets none either");
     mdl_db_command(db, "UPDATE allowance SET downloads_extra = 2 WHERE downloads_used = 1");
     for (n = 0; n < 10 && fetch(new_link(&granted, p), p) == MDL_ENTITLEMENT_OK; n++) {
     }

@@ -24,7 +24,7 @@ static mdl_entitlement_t assignment(mdl_assignment_status_t status, apr_time_t e
 
 static void test_assignment(void)
 {
-    is_int(assignment(MDL_ASSIGNMENT_ACTIVE, 0), MDL_ENTITLEMENT_OK, "access for ever");
+    is_int(assignment(MDL_ASSIGNMENT_ACTIVE, 0), MDL_ENTITLEMENT_OK, "access without an end");
     is_int(assignment(MDL_ASSIGNMENT_ACTIVE, NOW + 1), MDL_ENTITLEMENT_OK, "access that will end");
     is_int(assignment(MDL_ASSIGNMENT_ACTIVE, NOW), MDL_ENTITLEMENT_EXPIRED, "that ends now");
     is_int(assignment(MDL_ASSIGNMENT_REVOKED, 0), MDL_ENTITLEMENT_REVOKED, "that was revoked");

@@ -205,7 +205,7 @@ static void test_held_later(apr_pool_t *p)
     is_str(state("30", p), "held held high storefront_risk / fraud_held assigned fraud_passed",
            "and is held when it is checked again");
     is_int(assign->order->email.status, MDL_EMAIL_HELD, "with the email that was queued");
-    is_int(new_jobs(p), 0, "which nobody sends");
+    is_int(new_jobs(p), 0, "which is not sent");
     command("UPDATE orders SET storefront_risk = 'none' WHERE storefront_order_id = '30'");
     checked("30", "30", NULL, p);
     is_str(state("30", p), "held held high storefront_risk / fraud_held assigned fraud_passed",
@@ -216,14 +216,14 @@ static void test_held_later(apr_pool_t *p)
 
 static void test_addresses(apr_pool_t *p)
 {
-    is_str(mdl_address_text("192.0.2.7", p), "192.0.2.7", "an IPv4 address is as it is");
+    is_str(mdl_address_text("192.0.2.7", p), "192.0.2.7", "an IPv4 address stays unchanged");
     is_str(mdl_address_text("::ffff:192.0.2.7", p), "192.0.2.7", "also inside of IPv6");
     is_str(mdl_address_text("2001:DB8::1", p), "2001:0db8:0000:0000:0000:0000:0000:0001",
            "an IPv6 address is written out");
     ok(mdl_address_text("192.0.2", p) == NULL && mdl_address_text("192.0.2.256", p) == NULL &&
            mdl_address_text("", p) == NULL && mdl_address_text("fe80::1%eth0", p) == NULL &&
            mdl_address_text("[::1]", p) == NULL && mdl_address_text(" ::1", p) == NULL,
-       "what is no address is refused");
+       "anything but an address is refused");
 }
 
 /* On PostgreSQL the second of two orders waits for the first, whatever they share. */

@@ -44,8 +44,8 @@ static void a_file_arrives_whole(mdl_http_client_t *client)
     is_int(take.heads, 1, "head() is called once");
     is_int(take.dones, 1, "done() is called once");
     is_int(take.offset, 0, "it begins at its beginning");
-    is_int(take.total, (long long)httpd.length, "its size is told");
-    is_str(take.type, "none", "a type that the source does not tell is NULL");
+    is_int(take.total, (long long)httpd.length, "its size is reported");
+    is_str(take.type, "none", "a missing type is NULL");
     ok(take.etag[0] == '"', "its entity tag is told, with quotes");
     ok(is_plain_bin(&take), "its bytes are right");
     ok(take.largest <= 16384, "no call of body() has more than 16 KiB");
@@ -55,7 +55,7 @@ static void a_file_arrives_whole(mdl_http_client_t *client)
     is_int(take.heads, 1, "head() is called for an empty body too");
     is_int(take.bodies, 0, "body() is not");
     is_int(take.total, 0, "an empty file's size is 0");
-    is_str(take.type, "text/plain", "the type is told");
+    is_str(take.type, "text/plain", "the type is reported");
     free(take.data);
 }
 
@@ -70,9 +70,9 @@ static void a_fetch_is_resumed(mdl_http_client_t *client)
     take_rest(client, at(httpd.base, "/plain.bin"), 100001, etag, &take);
     is_int(take.result, MDL_HTTP_OK, "a file is resumed");
     is_int(take.offset, 100001, "at the offset that was asked for");
-    is_int(take.total, (long long)httpd.length, "the whole file's size is told");
+    is_int(take.total, (long long)httpd.length, "the whole file's size is reported");
     ok(is_plain_bin(&take), "the rest's bytes are right");
-    is_str(take.etag, etag, "the entity tag is told again");
+    is_str(take.etag, etag, "the entity tag is reported again");
 
     take_rest(client, at(httpd.base, "/hop2"), (apr_int64_t)httpd.length - 1, etag, &take);
     is_int(take.result, MDL_HTTP_OK, "the last byte is fetched, over two redirects");
@@ -134,20 +134,20 @@ static void statuses_become_results(mdl_http_client_t *client)
     take_all(client, at(httpd.base, "/picky"), &take);
     is_int(take.result, MDL_HTTP_REFUSED, "406 is refused");
     take_all(client, at(httpd.base, "/late"), &take);
-    is_int(take.result, MDL_HTTP_UNAVAILABLE, "408 is for a while");
+    is_int(take.result, MDL_HTTP_UNAVAILABLE, "408 is temporary");
     take_all(client, at(httpd.base, "/early"), &take);
-    is_int(take.result, MDL_HTTP_UNAVAILABLE, "425 is for a while");
+    is_int(take.result, MDL_HTTP_UNAVAILABLE, "425 is temporary");
     take_all(client, at(httpd.base, "/hurry"), &take);
-    is_int(take.result, MDL_HTTP_UNAVAILABLE, "429 is for a while");
+    is_int(take.result, MDL_HTTP_UNAVAILABLE, "429 is temporary");
     take_all(client, at(httpd.base, "/broken"), &take);
-    is_int(take.result, MDL_HTTP_UNAVAILABLE, "500 is for a while");
+    is_int(take.result, MDL_HTTP_UNAVAILABLE, "500 is temporary");
     take_all(client, at(httpd.base, "/busy"), &take);
-    is_int(take.result, MDL_HTTP_UNAVAILABLE, "503 is for a while");
+    is_int(take.result, MDL_HTTP_UNAVAILABLE, "503 is temporary");
     take_all(client, at(httpd.base, "/packed.gz"), &take);
     is_int(take.result, MDL_HTTP_REFUSED, "an encoded body is refused");
     is_int(take.heads, 0, "before head()");
     take_all(client, at(httpd.tls, "/plain.bin"), &take);
-    is_int(take.result, MDL_HTTP_UNAVAILABLE, "a certificate nobody vouches for is not accepted");
+    is_int(take.result, MDL_HTTP_UNAVAILABLE, "an untrusted certificate is not accepted");
     is_int(take.heads, 0, "nothing is taken from there");
     free(take.data);
 }
@@ -321,7 +321,7 @@ static void addresses_are_checked(apr_pool_t *p)
     }
     policy.networks = both;
     take_all(client, at(httpd.base, "/to-port"), &take);
-    is_int(take.result, MDL_HTTP_UNAVAILABLE, "no connection is for a while");
+    is_int(take.result, MDL_HTTP_UNAVAILABLE, "a failed connection is temporary");
     free(take.data);
 }
 

@@ -110,11 +110,11 @@ static void odd_answers_are_told_apart(mdl_http_client_t *client, apr_pool_t *p)
                 {"/identity", MDL_HTTP_OK, "identity is no encoding"},
                 {"/weak", MDL_HTTP_OK, "a weak entity tag does no harm"},
                 {"/http10", MDL_HTTP_OK, "HTTP/1.0 with a length is taken"},
-                {"/same-lengths", MDL_HTTP_OK, "one length told twice is taken"},
-                {"/cut", MDL_HTTP_UNAVAILABLE, "a cut body is for a while"},
-                {"/cut-chunked", MDL_HTTP_UNAVAILABLE, "a cut chunked body is for a while"},
-                {"/cut-head", MDL_HTTP_UNAVAILABLE, "a cut head is for a while"},
-                {"/cut-now", MDL_HTTP_UNAVAILABLE, "no answer at all is for a while"},
+                {"/same-lengths", MDL_HTTP_OK, "the same length twice is accepted"},
+                {"/cut", MDL_HTTP_UNAVAILABLE, "a cut body is temporary"},
+                {"/cut-chunked", MDL_HTTP_UNAVAILABLE, "a cut chunked body is temporary"},
+                {"/cut-head", MDL_HTTP_UNAVAILABLE, "a cut head is temporary"},
+                {"/cut-now", MDL_HTTP_UNAVAILABLE, "no answer at all is temporary"},
                 {"/no-length", MDL_HTTP_REFUSED, "a body without length is refused"},
                 {"/no-length-10", MDL_HTTP_REFUSED, "also from HTTP/1.0"},
                 {"/two-lengths", MDL_HTTP_REFUSED, "two lengths are refused"},
@@ -122,8 +122,8 @@ static void odd_answers_are_told_apart(mdl_http_client_t *client, apr_pool_t *p)
                 {"/gzip", MDL_HTTP_REFUSED, "gzip is refused"},
                 {"/gzip-second", MDL_HTTP_REFUSED, "an encoding in a second header is refused"},
                 {"/gzip-transfer", MDL_HTTP_REFUSED, "a transfer coding but chunked is refused"},
-                {"/unasked", MDL_HTTP_REFUSED, "a 206 nobody asked for is refused"},
-                {"/unasked-416", MDL_HTTP_REFUSED, "a 416 nobody asked for is refused"},
+                {"/unasked", MDL_HTTP_REFUSED, "an unrequested 206 is refused"},
+                {"/unasked-416", MDL_HTTP_REFUSED, "an unrequested 416 is refused"},
                 {"/no-content", MDL_HTTP_REFUSED, "204 is refused"},
                 {"/not-http", MDL_HTTP_REFUSED, "what is not HTTP is refused"},
                 {"/no-target", MDL_HTTP_REFUSED, "a redirect to nowhere is refused"},
@@ -212,7 +212,7 @@ static void right_parts_are_taken(mdl_http_client_t *client)
     take_rest(client, at(mock.base, "/rest"), 5, TAG, &take);
     ok(take.result == MDL_HTTP_OK && is_text(&take, "56789"), "the rest is taken");
     is_int(take.offset, 5, "from where it was asked");
-    is_int(take.total, 10, "the file's size is told");
+    is_int(take.total, 10, "the file's size is reported");
     take_rest(client, at(mock.base, "/rest-chunked"), 5, TAG, &take);
     ok(take.result == MDL_HTTP_OK && is_text(&take, "56789"), "also chunked");
     take_rest(client, at(mock.base, "/rest-short"), 5, TAG, &take);

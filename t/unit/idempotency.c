@@ -21,19 +21,19 @@ static void test_header(apr_pool_t *p)
         {"a\"b", "a\"b", "a quote within a bare key belongs to it"},
         {"x", "x", "one character is a key"},
         {"!~", "!~", "any visible character may be in it"},
-        {"", NULL, "an empty one is none"},
-        {"\"\"", NULL, "an empty string is none"},
-        {"\"", NULL, "a quote alone is none"},
-        {"\"abc", NULL, "an open string is none"},
-        {"\"abc\\", NULL, "an open escape is none"},
-        {"\"a\\bc\"", NULL, "an unknown escape is none"},
-        {"\"abc\"d", NULL, "a string with something behind it is none"},
-        {"\"abc\";a=1", NULL, "a string with a parameter is none"},
+        {"", NULL, "an empty one is invalid"},
+        {"\"\"", NULL, "an empty string is invalid"},
+        {"\"", NULL, "a quote alone is invalid"},
+        {"\"abc", NULL, "an open string is invalid"},
+        {"\"abc\\", NULL, "an open escape is invalid"},
+        {"\"a\\bc\"", NULL, "an unknown escape is invalid"},
+        {"\"abc\"d", NULL, "a string with something behind it is invalid"},
+        {"\"abc\";a=1", NULL, "a string with a parameter is invalid"},
         {"a b", NULL, "a space is not visible"},
         {"\"a b\"", NULL, "nor in a string"},
         {"a\tb", NULL, "a tab is not"},
-        {"caf\xc3\xa9", NULL, "a letter beyond ASCII is none"},
-        {"a\x7f", NULL, "DEL is none"},
+        {"caf\xc3\xa9", NULL, "a letter beyond ASCII is invalid"},
+        {"a\x7f", NULL, "DEL is invalid"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -93,7 +93,7 @@ static void test_store(mdl_db_t *db, apr_int64_t shop, apr_int64_t other_shop, a
     mdl_idempotency_find(db, &elsewhere, &out, p);
     is_str(out.location, "https://x.test/1", "with its Location");
     elsewhere = entry(other_shop, "First");
-    is_int(mdl_idempotency_find(db, &elsewhere, &out, p), APR_ENOENT, "keys tell case");
+    is_int(mdl_idempotency_find(db, &elsewhere, &out, p), APR_ENOENT, "letter case of keys counts");
 }
 
 static void test_expired(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)

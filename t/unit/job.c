@@ -212,7 +212,7 @@ static void test_fencing(apr_pool_t *p)
 
     put_clock_forward(LEASE - apr_time_from_sec(1));
     ok(claim_one("new", p) == NULL, "within its lease a job is its worker's");
-    is_int(work(renew, old, p), APR_SUCCESS, "who renews the lease");
+    is_int(work(renew, old, p), APR_SUCCESS, "which renews the lease");
     put_clock_forward(LEASE - apr_time_from_sec(1));
     ok(claim_one("new", p) == NULL, "and keeps it");
     put_clock_forward(apr_time_from_sec(2));
@@ -268,7 +268,8 @@ static void test_progress(apr_pool_t *p)
     is_str(job->validator, "\"etag\"", "and its validator");
     is_int(claim_as("w", MDL_LANE_SMALL, 9, p)->nelts, 0, "it has left its lane");
     is_int(claim_as("w", MDL_LANE_BULK, 9, p)->nelts, 1, "for the other");
-    is_int(work(mdl_job_release, job, p), APR_ENOENT, "who gave a job back can't do so once more");
+    is_int(work(mdl_job_release, job, p), APR_ENOENT,
+           "a worker that gave a job back can't do so again");
     forget_jobs();
 }
 
@@ -390,13 +391,13 @@ static void test_cancel(apr_pool_t *p)
     is_int(work(mdl_job_release, job, p), APR_ENOENT, "nor give the job back");
     is_int(work(mdl_job_finish, job, p), APR_ENOENT, "nor end it otherwise");
     put_clock_forward(LEASE / 2);
-    ok(claim_one("node-1", p) == NULL, "nobody claims it");
+    ok(claim_one("node-1", p) == NULL, "it is not claimed");
     is_int(to_clean("node-1", p), 1, "its worker is to clean up after it");
     is_int(to_clean("node-2", p), 0, "and no other");
     put_clock_forward(LEASE);
-    is_int(to_clean("node-2", p), 1, "unless that has not come for a lease's time");
+    is_int(to_clean("node-2", p), 1, "unless its owner has not done so for the time of a lease");
     is_int(work(mdl_job_cleaned, job, p), APR_SUCCESS, "once that is done");
-    is_int(to_clean("node-1", p) + to_clean("node-2", p), 0, "it is nobody's");
+    is_int(to_clean("node-1", p) + to_clean("node-2", p), 0, "it has no owner");
     is_int(work(mdl_job_cleaned, job, p), APR_ENOENT, "and not done twice");
 
     is_int(mdl_db_write(db, mdl_job_retry_effect, &retry, p), APR_SUCCESS, "it is tried again");
@@ -405,7 +406,7 @@ static void test_cancel(apr_pool_t *p)
     forget_jobs();
 
     job = find(cancelled_job(p, 0), p);
-    is_int(to_clean("node-2", p), 1, "what nobody works on, anybody cleans up after");
+    is_int(to_clean("node-2", p), 1, "any worker cleans up after a job without an owner");
     retry.id = job->id;
     mdl_db_write(db, mdl_job_retry_effect, &retry, p);
     is_int(to_clean("node-2", p), 0, "but not what is tried again");

@@ -234,7 +234,7 @@ static void reading_says_no_to_other_types(void)
     is_str(seen, "b=1;a=2;c=3;", "each member is visited in the document's order");
     mdl_json_each(list, collect, &seen);
     mdl_json_each(NULL, collect, &seen);
-    is_str(seen, "b=1;a=2;c=3;", "what is no object has none to visit");
+    is_str(seen, "b=1;a=2;c=3;", "anything but an object has no member to visit");
 }
 
 int main(void)

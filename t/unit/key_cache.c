@@ -94,7 +94,7 @@ static void test_epochs(apr_pool_t *p)
     mdl_key_cache_set_epoch(cache, 6, NOW + 12);
     is_int(get(cache, ID), 0, "and when it comes to the number of before");
     mdl_key_cache_set_epoch(cache, 5, NOW + 13);
-    is_int(get(cache, ID), 0, "or back again, nothing of before counts");
+    is_int(get(cache, ID), 0, "or back again, earlier entries do not count");
 }
 
 static void test_many(apr_pool_t *p)
@@ -132,7 +132,7 @@ static void test_state(apr_pool_t *p)
     is_int(mdl_key_cache_state(cache, NOW + 501 * MS), MDL_EPOCH_CURRENT,
            "while it is given 250 ms for that");
     is_int(mdl_key_cache_state(cache, NOW + 502 * MS), MDL_EPOCH_ASK,
-           "when it does not answer another one is told");
+           "if that gets no answer, another one is told");
     is_int(mdl_key_cache_state(cache, NOW + 503 * MS), MDL_EPOCH_CURRENT, "and again one only");
     is_int(mdl_key_cache_state(cache, NOW + 1001 * MS), MDL_EPOCH_ASK, "after 1 s everybody is");
     is_int(mdl_key_cache_state(cache, NOW + 1001 * MS), MDL_EPOCH_ASK, "really everybody");

@@ -84,7 +84,7 @@ static void test_valid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     int index = 0;
 
     is_int(validity_of(verifier, full.token), MDL_KEY_VALID, "a key is valid");
-    is_str(caller->key_id, full.key.id, "its id is told");
+    is_str(caller->key_id, full.key.id, "its id is returned");
     is_int(caller->shop_id, shop, "its shop");
     ok(!caller->read_only, "and that it may write");
     ok(mdl_key_cache_next_used(verifier->verify.cache, &index, used, &used_at), "its use is noted");
@@ -112,7 +112,7 @@ static void test_invalid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(validity_of(verifier, token_of("0000000000000000", key.token, p)), MDL_KEY_INVALID,
            "an unknown key is invalid");
     is_int(validity_of(verifier, wrong), MDL_KEY_INVALID, "a wrong secret is invalid");
-    is_str(verifier->verify.caller.key_id, "", "whose key is not told");
+    is_str(verifier->verify.caller.key_id, "", "without the key's id");
     is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "the right one is valid");
     is_int(validity_of(verifier, wrong), MDL_KEY_INVALID, "the wrong one stays invalid");
     is_int(verifier->effects, 1, "and goes the way of an unknown key, to the database");
@@ -144,7 +144,7 @@ static void test_revocation(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     atomic_fetch_add(&clock_ahead, 300 * MS);
     is_int(validity_of(verifier, key.token), MDL_KEY_INVALID,
            "a revoked key is invalid once the epoch is asked for");
-    is_str(verifier->verify.caller.key_id, "", "and not told");
+    is_str(verifier->verify.caller.key_id, "", "and without its id");
 }
 
 static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -157,8 +157,8 @@ static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     set_shop_status(db, shop, MDL_SHOP_SUSPENDED, p);
     atomic_fetch_add(&clock_ahead, 300 * MS);
     is_int(validity_of(verifier, key.token), MDL_KEY_SHOP_NOT_APPROVED,
-           "a key of a suspended shop is told from an invalid one");
-    is_str(verifier->verify.caller.key_id, key.key.id, "its id is told");
+           "a key of a suspended shop differs from an invalid one");
+    is_str(verifier->verify.caller.key_id, key.key.id, "its id is returned");
     is_int(verifier->verify.caller.shop_id, 0, "but not its shop");
     is_int(validity_of(verifier, token_of(key.key.id, other.token, p)), MDL_KEY_INVALID,
            "with a wrong secret it is invalid");
@@ -177,7 +177,7 @@ static void test_outage(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(validity_of(verifier, other.token), -1, "without the database no other can be");
     atomic_fetch_add(&clock_ahead, 1500 * MS);
     is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "but this one, for 2 s");
-    is_int(verifier->effects, 1, "though the epoch was asked for in vain");
+    is_int(verifier->effects, 1, "though the epoch could not be read");
     atomic_fetch_add(&clock_ahead, 600 * MS);
     is_int(validity_of(verifier, key.token), -1, "and then no more");
     verifier->db = db;

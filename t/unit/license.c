@@ -245,7 +245,7 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
                                         "SELECT count(*) FROM license_claim WHERE assigned <> "
                                         "wanted AND tag_id = %" APR_INT64_T_FMT,
                                         tag_a)),
-           0, "more keys fill everyone who waits");
+           0, "more keys serve every assignment that waits");
     is_int(asked(database, CLAIMS_THAT_LIE), 0, "to the key");
 }
 

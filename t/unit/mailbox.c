@@ -129,7 +129,7 @@ static void unreadable(apr_pool_t *p)
     chmod(bad, 0);
     put(in_folder("foreign/new/good", p), "A message\n");
     ok(drain(box, taken, p) == EACCES && taken->count == 1,
-       "a message that can't be read is told of and does not keep the others");
+       "a message that can't be read is reported and does not keep back the others");
 }
 
 static void mbox(apr_pool_t *p)
@@ -161,7 +161,7 @@ static void mbox(apr_pool_t *p)
     is_int(size_of(path), 0, "the file is empty then");
     put(path, "not an mbox at all\n\nbut\n\nFrom a@b.test\n\nlast");
     drain(box, taken, p);
-    is_str(taken->text, "From a@b.test\n\nlast", "what is no message is passed over");
+    is_str(taken->text, "From a@b.test\n\nlast", "anything but a message is passed over");
     is_int(size_of(path), 0, "and thrown away");
 }
 

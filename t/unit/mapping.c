@@ -89,7 +89,7 @@ static void test_variants(apr_pool_t *p)
     set->mapping.is_active = 0;
     put(set, p);
     is_int(match_of(shop, PRODUCT("2"), VARIANT("2"), p), product->mapping.id,
-           "a mapping that is not active serves nobody");
+           "an inactive mapping serves no item");
 }
 
 static void test_refused(apr_pool_t *p)
@@ -98,7 +98,8 @@ static void test_refused(apr_pool_t *p)
         shop, PRODUCT("3"), ids_of(p, 3, file_a, foreign, APR_INT64_C(987654321)), p);
     const apr_array_header_t *details;
 
-    is_int(put(mapping, p), MDL_EPROBLEM, "a mapping to content that the shop has not is refused");
+    is_int(put(mapping, p), MDL_EPROBLEM,
+           "a mapping to content that the shop does not have is refused");
     is_int(mapping->problem->status, 422, "with 422");
     is_str(mapping->problem->code, "unknown_reference", "and its code");
     details = mapping->problem->details;
@@ -106,7 +107,7 @@ static void test_refused(apr_pool_t *p)
     is_str(APR_ARRAY_IDX(details, 0, mdl_problem_detail_t).pointer, "/file_ids/1",
            "another shop's");
     is_str(APR_ARRAY_IDX(details, 1, mdl_problem_detail_t).pointer, "/file_ids/2",
-           "like one of nobody");
+           "like one that does not exist");
     is_int(match_of(shop, PRODUCT("3"), "", p), 0, "and nothing is stored");
 
     mapping = new_mapping(shop, PRODUCT("3"), ids_of(p, 1, file_a), p);
@@ -132,7 +133,7 @@ static void test_orders_and_deletion(const database_t *database, apr_pool_t *p)
           (meeting_t){database, mdl_order_assign_effect, assign, mdl_mapping_delete_effect, &find,
                       APR_SUCCESS, NULL, 0},
           "an order, and its mapping is deleted", p);
-    is_int(match_of(shop, PRODUCT("40"), "", p), 0, "the mapping serves nobody else");
+    is_int(match_of(shop, PRODUCT("40"), "", p), 0, "the mapping serves no other shop");
 
     find.id = make_mapping(db, mapping, p);
     assign = new_assignment(shop, "41", p, 1, PRODUCT("40"));

@@ -31,7 +31,7 @@ int main(void)
         ok(mdl_media_type_valid(good[i]), good[i]);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        ok(!mdl_media_type_valid(bad[i]), "what is no media type of a file is refused");
+        ok(!mdl_media_type_valid(bad[i]), "anything but a file's media type is refused");
     }
     memset(longest + 2, 'x', sizeof longest - 3);
     ok(!mdl_media_type_valid(longest), "128 bytes are too long");

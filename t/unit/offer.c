@@ -136,7 +136,7 @@ static void test_ends(void)
     is_int(offer->links->nelts, 1, "a link is offered once all the same");
     is_int(link_at(offer, 0)->expires_at, second->expires_at, "up to the last end");
     add_link(add_assignment(order, 0), 7);
-    is_int(link_at(offer_of(order), 0)->expires_at, 0, "or for ever");
+    is_int(link_at(offer_of(order), 0)->expires_at, 0, "or without an end");
 }
 
 static void test_closed(void)

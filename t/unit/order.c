@@ -116,8 +116,8 @@ static void test_refused(apr_pool_t *p)
     is_int(details->nelts, 2, "each is listed");
     is_str(APR_ARRAY_IDX(details, 1, mdl_problem_detail_t).pointer,
            "/items/2/storefront_product_id", "by its place");
-    ok(find("1002", p) == NULL, "and nothing of the order is made");
-    is_int(assign(foreign, p), MDL_EPROBLEM, "another shop's mapping serves nobody here");
+    ok(find("1002", p) == NULL, "and the order is not created");
+    is_int(assign(foreign, p), MDL_EPROBLEM, "another shop's mapping serves no item here");
 
     other->customer.storefront_customer_id = "78";
     is_int(assign(other, p), MDL_EPROBLEM, "an order of another customer is refused");
@@ -199,7 +199,7 @@ static void test_terms(apr_pool_t *p)
     is_int(file_of(order, 0, 0)->download_limit, 2, "a mapping's own limit holds");
     assign(new_assignment(shop, "1006", p, 1, PRODUCT("31")), p);
     order = find("1006", p);
-    is_int(assignment_of(order, 1)->expires_at, 0, "access for ever has no end");
+    is_int(assignment_of(order, 1)->expires_at, 0, "unlimited access has no end");
     is_int(order->expires_at, 0, "nor has the order then");
     is_int(file_of(order, 1, 0)->download_limit, 0, "0 is unlimited");
 

@@ -107,7 +107,7 @@ static void test_refill(apr_pool_t *p)
     limit = limit_of(10, 1, p);
     drain(limit, ID, 1, NOW);
     is_int(state_of(limit, ID, 1, NOW + SECOND).more_in, 59 * SECOND,
-           "with one token a minute the wait is told to the microsecond");
+           "with one token a minute the wait is exact to the microsecond");
     limit = limit_of(1000000, 1000000, p);
     state = state_of(limit, ID, 1000, NOW);
     is_int(state.remaining, 999000, "the largest bucket counts right");
@@ -125,7 +125,7 @@ static void test_earlier(apr_pool_t *p)
     drain(limit, ID, 1, NOW);
     state = state_of(limit, ID, 1, NOW - 20000);
     ok(!state.allowed && state.remaining == 0, "a time before the last gets nothing, and no debt");
-    is_int(state.more_in, 20060, "and is told to wait for so much longer");
+    is_int(state.more_in, 20060, "and its wait is longer by that");
     is_int(take(limit, 1, NOW), 0, "it gives nothing back either");
     is_int(take(limit, 1, NOW + 60), 1, "and nothing is lost by it");
 }
@@ -239,7 +239,7 @@ static void test_many(apr_pool_t *p)
     taken = run_processes(limit, 1);
     most = 500 + (int)((mdl_clock_monotonic() - began) / 1000);
     printf("# %d tokens taken, %d at most\n", taken, most);
-    ok(taken >= 500 && taken <= most, "while tokens come back nobody gets one too many");
+    ok(taken >= 500 && taken <= most, "while tokens come back no request too many passes");
 }
 
 int main(void)

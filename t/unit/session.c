@@ -602,7 +602,7 @@ static void test_slow_beside_idle(apr_pool_t *p)
     mdl_db_write(db, mdl_session_sweep_effect, &one, p);
     is_int(status(link, p), MDL_SESSION_RETURNED, "the idle one of two sessions of a link ends");
     mdl_db_write(db, mdl_session_sweep_effect, &one, p);
-    is_int(status(other, p), MDL_SESSION_RETURNED, "and holds nobody else's up");
+    is_int(status(other, p), MDL_SESSION_RETURNED, "and does not hold up others");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)

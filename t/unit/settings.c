@@ -130,7 +130,7 @@ static void test_ranges(void)
            apr_pstrcat(pool, name, " refuses what is outside of its range", NULL));
         ok(!takes(name, "") && !takes(name, "1x") && !takes(name, "+1") && !takes(name, " 1") &&
                !takes(name, "18446744073709551617"),
-           apr_pstrcat(pool, name, " refuses what is no number", NULL));
+           apr_pstrcat(pool, name, " refuses anything but a number", NULL));
     }
     is_str(set(s, "DownloadsLeaseTime", "abc"),
            "must be a whole number of seconds from 2 to 3600, not \"abc\".",
@@ -189,7 +189,7 @@ static void test_paths_and_url(void)
            !takes("DownloadsPublicURL", "https://shop.example/a b") &&
            !takes("DownloadsPublicURL", "https://sh\303\266p.example/") &&
            !takes("DownloadsPublicURL", "https://shop.example/\"><script>"),
-       "what is no absolute http URL is refused");
+       "anything but an absolute http URL is refused");
     ok(!takes("DownloadsPublicURL", "https://shop.example/d?x") &&
            !takes("DownloadsPublicURL", "https://shop.example/d#x") &&
            !takes("DownloadsPublicURL", "https://u:p@shop.example/d") &&

@@ -131,7 +131,7 @@ static void test_credentials(void)
            apr_pstrcat(pool, "DownloadsFraudDisposableDomains: there is no file ",
                        path_of("none.domains"),
                        ".\nDownloadsFraudBlockedDomains: there is no file ", folder, ".", NULL),
-           "an absent file of domains is a problem, and a folder is none");
+           "a missing file of domains is a problem, and so is a folder");
     write_file("some.domains", "", 0600);
     set(s, "DownloadsFraudDisposableDomains", path_of("some.domains"));
     set(s, "DownloadsFraudBlockedDomains", path_of("some.domains"));

@@ -40,10 +40,10 @@ static void test_read(void)
 
     read_settings("\nDownloadsStorage \\\nrelative\nDownloadsWorker maybe\n", &why);
     ok(why && strstr(why, "/main.conf:2: DownloadsStorage must be an absolute path"),
-       "a mistake is told with file and line");
+       "a mistake is reported with file and line");
     s = read_settings("DownloadsWorker maybe\nDBDriver sqlite\nDownloadsStorage /s\n", &why);
     ok(why && strstr(why, ":1: DownloadsWorker must be") && strstr(why, ":2: DBDriver must be"),
-       "every mistake is told");
+       "every mistake is reported");
     is_str(s->storage, "/s", "and what follows one is read all the same");
     read_settings("DownloadsStorage \\\n/x\n\nDownloadsWorker maybe\n", &why);
     ok(why && strstr(why, "/main.conf:4: DownloadsWorker must be"),
@@ -62,7 +62,7 @@ static void test_read(void)
 
     is_str(read_file(s, path_of("absent")),
            apr_psprintf(pool, "%s/absent: can't be read: No such file or directory.", folder),
-           "a file that is not there is told");
+           "a missing file is reported");
 }
 
 static void test_include(void)

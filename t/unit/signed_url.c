@@ -88,7 +88,7 @@ static void test_link(apr_pool_t *p)
     is_int(corruptions_taken(token, link_taken, p), 0,
            "with any one character changed it is refused");
     ok(!others_taken(token, link_taken, p), "longer, shorter and empty ones are refused");
-    ok(!link_taken(mdl_signed_url_page_token(secret, id, p), p), "a page's token is none");
+    ok(!link_taken(mdl_signed_url_page_token(secret, id, p), p), "a page's token is invalid");
     is_int(mdl_signed_url_link_read(other, token, &page_id, &link_id, p), APR_EINVAL,
            "under another secret it is refused");
     is_str(mdl_signed_url_link(secret, "https://a.test", "no page id", 1, p), NULL,

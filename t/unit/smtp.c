@@ -178,7 +178,7 @@ static void smtp_refusals(const peer_t *peer, apr_pool_t *p)
            "with a NUL");
     ok(detail && strstr(detail, "NUL"), "and the detail says why");
     count_log("plain", &after, &connections, p);
-    is_int(after, mails, "nothing of it reached the server");
+    is_int(after, mails, "the server got no byte of it");
 }
 
 static void smtp_tls(const peer_t *peer, apr_pool_t *p)
@@ -191,7 +191,7 @@ static void smtp_tls(const peer_t *peer, apr_pool_t *p)
     config.user = "shop";
     config.password = "secret";
     is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_LATER,
-           "a certificate that nobody vouches for is refused");
+           "an untrusted certificate is refused");
     ok(detail && strncmp(detail, "No TLS with the SMTP server: ", 29) == 0,
        "and the detail says so");
     ok(!logged("starttls login", p), "no login was tried over it");

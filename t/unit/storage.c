@@ -168,8 +168,7 @@ static void names_are_ours(void)
     }
     is_int(refused, sizeof bad / sizeof *bad, "an id that could be a path is refused");
     is_int(removed, 0, "also for removal");
-    ok(!mdl_storage_path(storage, "../../../../etc/passwd", p),
-       "a digest that is none has no path");
+    ok(!mdl_storage_path(storage, "../../../../etc/passwd", p), "an invalid digest has no path");
     ok(!mdl_storage_path(storage,
                          "../3456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0", p),
        "nor has one with a path in it");
@@ -267,10 +266,10 @@ static void pieces_are_appended(void)
     ok(mdl_partial_hashed(partial), "an empty file is hashed as it grows");
     mdl_partial_write(partial, data, half);
     is_int(mdl_partial_append(&second, storage, "upl_pieces", p), APR_EAGAIN,
-           "who appends is alone");
+           "only one process appends at a time");
     mdl_partial_keep(partial);
     is_int(mdl_partial_length(storage, "upl_pieces", &size, p), APR_SUCCESS, "a file's length");
-    is_int(size, half, "is told without opening it");
+    is_int(size, half, "is known without opening it");
     partial = append_partial("upl_pieces");
     is_int(mdl_partial_size(partial), half, "opened for another piece it has its size");
     ok(!mdl_partial_hashed(partial), "but no digest");
@@ -424,7 +423,7 @@ static void a_full_disk_is_told(void)
 
     signal(SIGXFSZ, SIG_IGN);
     limit_files(MIB + 1000);
-    is_int(mdl_partial_write(partial, data, 2 * MIB), APR_ENOSPC, "a full disk is told");
+    is_int(mdl_partial_write(partial, data, 2 * MIB), APR_ENOSPC, "a full disk is reported");
     is_int(size_of(path), MIB + 1000, "what fitted is there");
     is_int(mdl_partial_digest(partial, &blob, p), APR_ENOSPC, "it can't be digested");
     is_int(mdl_partial_keep(partial), APR_ENOSPC, "nor kept whole");
@@ -451,7 +450,7 @@ static void a_full_disk_is_told(void)
     ok(holds(path, data, 2 * MIB), "and the right bytes");
     is_int(mdl_partial_commit(partial, &blob), APR_SUCCESS, "and is committed");
     limit_files(0);
-    is_int(mdl_storage_check(storage, p), APR_ENOSPC, "the check tells of a full disk");
+    is_int(mdl_storage_check(storage, p), APR_ENOSPC, "the check reports a full disk");
     limit_files(RLIM_INFINITY);
     is_int(entries(in_folder("partial")), 0, "and leaves nothing behind");
 }

@@ -114,7 +114,8 @@ static void languages(apr_pool_t *p)
     is_str(page(&set, 0, "en-GB de"), "en: general",
            "the one without a suffix is of the language that its html element says");
     is_str(page(&set, 0, "fr"), "en: general", "and serves those whom none fits");
-    is_str(page(&set, 0, "../page x/y . -"), "en: general", "what is no language is passed over");
+    is_str(page(&set, 0, "../page x/y . -"), "en: general",
+           "anything but a language is passed over");
     ok(mdl_templates_match(set.templates, "page.html", 0, list("fr", p), &language, p) == NULL,
        "a match is none of those");
     ok(mdl_templates_match(set.templates, "page.html", 0, list("fr en", p), &language, p) != NULL,
@@ -141,7 +142,7 @@ static void shops(apr_pool_t *p)
     is_str(page(&set, 7, "fr"), "fr: seven, French", "unless it has that one, too");
     is_str(page(&set, 8, "de"), "de: eight, German", "a shop's page in one language");
     is_str(page(&set, 8, "en de"), "en: general", "leaves the others the general one");
-    is_str(page(&set, 9, "de"), "de: German", "another shop has nothing of it");
+    is_str(page(&set, 9, "de"), "de: German", "another shop does not get it");
 }
 
 /* Two languages and three shops, in which a partial says whose it is. */
@@ -219,7 +220,7 @@ static void faults(apr_pool_t *p)
     is_int(set.problems->nelts, 2, "two of the files are not good");
     ok(said(&set, "/page.de.html is not valid. Line 2: "), "the one with a fault is named");
     ok(said(&set, "/email.txt can't be read: "), "and the one that is missing");
-    is_str(page(&set, 0, "de"), "en: general", "who would have got the faulty one gets another");
+    is_str(page(&set, 0, "de"), "en: general", "a customer of the faulty one gets another");
     take_away(&set, "page.html");
     read_set(&set);
     is_str(page(&set, 0, "de"), "none", "unless there is none");

@@ -130,7 +130,7 @@ static void test_whole(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(put(db, id, "abcde", p), 409, "again is refused");
     is_str(problem.code, "upload_finished", "as it is finished");
     id = new_upload(db, shop, -1, p);
-    is_int(put(db, id, "abc", p), 0, "a file whose size nobody told is taken");
+    is_int(put(db, id, "abc", p), 0, "a file of unknown size is accepted");
     is_int(upload_now(db, id, p)->size, 3, "and its size noted");
     id = new_upload(db, shop, -1, p);
     is_int(put(db, id, memset(apr_pcalloc(p, MAX_SIZE + 2), 'x', MAX_SIZE + 1), p), 413,
@@ -150,7 +150,7 @@ static void test_pieces(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     writer->write.offset = 2;
     is_int(finish_with(writer, "cde"), 409, "one that begins elsewhere is refused");
     is_str(problem.code, "upload_offset_conflict", "because of that");
-    is_int(writer->write.arrived, 3, "and told where to begin");
+    is_int(writer->write.arrived, 3, "and gets the offset to begin at");
     is_int(patch(db, id, 3, "defg", p), 413, "one that reaches beyond the size is refused");
     is_int(arrived(db, id, p), 3, "and removed");
     is_int(patch(db, id, 3, "def", p), 0, "the last piece is taken");
@@ -182,12 +182,13 @@ static void test_size(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
     const char *id = new_upload(db, shop, -1, p);
 
-    is_int(patch_sized(db, id, 0, "abc", MAX_SIZE + 1, p), 413, "no piece tells a size too large");
-    is_int(patch(db, id, 0, "abc", p), 0, "a piece need not tell the size");
+    is_int(patch_sized(db, id, 0, "abc", MAX_SIZE + 1, p), 413,
+           "a piece can't announce a size too large");
+    is_int(patch(db, id, 0, "abc", p), 0, "a piece need not announce the size");
     is_int(patch_sized(db, id, 3, "d", 2, p), 400, "nor can it be less than what has arrived");
-    is_int(patch_sized(db, id, 3, "d", 6, p), 0, "it can be told later");
+    is_int(patch_sized(db, id, 3, "d", 6, p), 0, "it can be announced later");
     is_int(upload_now(db, id, p)->size, 6, "and is noted");
-    is_int(patch_sized(db, id, 4, "e", 6, p), 0, "told again it is no fault");
+    is_int(patch_sized(db, id, 4, "e", 6, p), 0, "announcing it again is no fault");
     is_int(patch_sized(db, id, 5, "f", 7, p), 400, "but it can't be changed");
 }
 
@@ -244,7 +245,7 @@ static void test_states(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(3601));
     is_int(patch(db, id, 0, "abc", p), 410, "as an expired one is");
     is_int(put(db, id, "abcdef", p), 410, "for a whole file too");
-    is_str(problem.code, "upload_gone", "which is told as gone");
+    is_str(problem.code, "upload_gone", "which is reported as gone");
 }
 
 static void test_outage(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -255,7 +256,7 @@ static void test_outage(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     mdl_upload_write_begin(&writer->write, p);
     mdl_upload_write_append(&writer->write, "abcdef", 6);
     writer->db = NULL;
-    is_int(mdl_upload_write_end(&writer->write), MDL_DB_EGONE, "an outage at the end is told");
+    is_int(mdl_upload_write_end(&writer->write), MDL_DB_EGONE, "an outage at the end is reported");
     is_int(arrived(db, id, p), 6, "and the bytes are kept");
     is_int(patch(NULL, id, 0, "a", p), -1, "nothing begins without the database");
     is_int(patch(db, id, 6, "", p), 0, "an empty piece is taken");

@@ -113,10 +113,10 @@ static void test_bytes(apr_pool_t *p)
     ok(get(all + 26, 2) == 10 && get(all + 28, 2) == 0, "a name and no more fields");
     ok(memcmp(all + 30, "file 0.txtonePK\3\4", 17) == 0, "then name, file and the next header");
     is_int(get(all + size - 22 + 8, 2), 4, "the end counts the entries");
-    is_int(get(all + size - 22 + 12, 4), 4 * (46 + 10), "tells the directory's length");
+    is_int(get(all + size - 22 + 12, 4), 4 * (46 + 10), "has the directory's length");
     central = all + get(all + size - 22 + 16, 4);
     ok(memcmp(central, "PK\1\2", 4) == 0, "and where it is");
-    is_int(get(central + 2 * 56 + 42, 4), 30 + 10 + 3 + 30 + 10, "an entry there tells its offset");
+    is_int(get(central + 2 * 56 + 42, 4), 30 + 10 + 3 + 30 + 10, "an entry there has its offset");
     is_int(get(central + 38, 4) >> 16, 0100644, "and the mode of the file");
     ok(central[5] == 3, "as Unix has it");
     for (apr_int64_t i = 0; i <= size; i++) {
@@ -148,7 +148,7 @@ static void test_large_entry(apr_pool_t *p)
     mdl_zip_t *zip = plan_of(p, 1, below);
     apr_int64_t directory = 31 + LARGEST;
 
-    is_int(get(header_at(zip, 0, p) + 18, 4), LARGEST, "a file of 4 GiB - 2 is told in 32 bits");
+    is_int(get(header_at(zip, 0, p) + 18, 4), LARGEST, "a file of 4 GiB - 2 is written in 32 bits");
     is_int(get(header_at(zip, 0, p) + 28, 2), 0, "without a further field");
     is_int(mdl_zip_size(zip), directory + 47 + 56 + 20 + 22,
            "though the directory behind it is beyond them");
@@ -164,7 +164,7 @@ static void test_large_entry(apr_pool_t *p)
     is_int(get_64(header_at(zip, 35, p)), LARGEST + 1, "in 64 bits");
     is_int(get_64(header_at(zip, 43, p)), LARGEST + 1, "each");
     is_int(get(header_at(zip, directory, p) + 30, 2), 20, "the directory's entry has them too");
-    is_int(get(header_at(zip, directory, p) + 42, 4), 0, "but its offset is told in 32 bits");
+    is_int(get(header_at(zip, directory, p) + 42, 4), 0, "but its offset is written in 32 bits");
 }
 
 static void test_large_offset(apr_pool_t *p)
@@ -175,7 +175,7 @@ static void test_large_offset(apr_pool_t *p)
     apr_int64_t directory = LARGEST + 31 + 5;
 
     is_int(get(header_at(zip, directory + 47, p) + 42, 4), LARGEST,
-           "an entry at 4 GiB - 2 is told in 32 bits");
+           "an entry at 4 GiB - 2 is written in 32 bits");
     zip = plan_of(p, 2, above);
     directory++;
     is_int(get(header_at(zip, directory + 47, p) + 42, 4), 0xffffffff, "one byte later it is not");
@@ -208,7 +208,7 @@ static void test_end_64(apr_pool_t *p)
     ok(memcmp(record, "PK\6\6", 4) == 0, "beyond 4 GiB there is an end of 64 bits");
     is_int(get_64(record + 4), 44, "of the length that the format wants");
     ok(get_64(record + 24) == 2 && get_64(record + 32) == 2, "which counts the entries");
-    is_int(get_64(record + 40), 47 + 20 + 47 + 12, "tells the directory's length");
+    is_int(get_64(record + 40), 47 + 20 + 47 + 12, "has the directory's length");
     is_int(get_64(record + 48), 5 * GIB + 51 + 31 + 1, "and its offset");
     ok(memcmp(record + 56, "PK\6\7", 4) == 0, "then the locator");
     is_int(get_64(record + 56 + 8), end, "which finds it");
@@ -232,7 +232,7 @@ static void test_many(apr_pool_t *p)
         is_int(mdl_zip_size(zip), (apr_int64_t)n * (30 + 5 + 1 + 46 + 5) + length,
                n == 65534 ? "65,534 entries need no ZIP64" : "65,535 do");
         end = header_at(zip, mdl_zip_size(zip) - 22, p);
-        is_int(get(end + 8, 2), n, "both are told in 16 bits");
+        is_int(get(end + 8, 2), n, "both are written in 16 bits");
         is_int(get(end + 16, 4), n * (30 + 5 + 1), "and the directory is found");
     }
 }
