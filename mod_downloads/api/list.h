@@ -1,6 +1,6 @@
 /*
  * Lists (contract, section 1): the query's parameters, cursors, pages.  Newest first; a page ends
- * at a row's position, so that rows which are added meanwhile move nothing.
+ * at a row's position, so that rows added meanwhile do not shift the pages.
  */
 #ifndef MDL_API_LIST_H
 #define MDL_API_LIST_H
@@ -31,8 +31,8 @@ apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page);
 /** The whole parse of a list without filters: request->arg becomes an mdl_list_page_t. */
 apr_status_t mdl_list_parse(mdl_request_t *request);
 
-/** Writes the page that request->arg is, or begins with, by the route's resource, and the Link
-   header of RFC 8288. */
+/** Writes the mdl_list_page_t at the beginning of request->arg by the route's resource, and the
+    Link header of RFC 8288. */
 void mdl_list_write(mdl_request_t *request);
 
 #endif

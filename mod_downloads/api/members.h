@@ -63,16 +63,16 @@ apr_array_header_t *mdl_members_variants(mdl_members_t *members, const char *nam
 /** A list of distinct ids (apr_int64_t) below 2^53; empty when absent. */
 apr_array_header_t *mdl_members_ids(mdl_members_t *members, const char *name);
 
-/** The same of a PATCH: NULL when absent. */
+/** mdl_members_ids for a PATCH: NULL when absent. */
 apr_array_header_t *mdl_members_new_ids(mdl_members_t *members, const char *name);
 
-/** An array of 1 to max objects; NULL when absent or faulty.  An element that is no object was
-    noted and is to be passed over. */
+/** An array of 1 to max objects; NULL when absent or faulty.  Skip elements that are not objects:
+    they have been reported. */
 const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
                                       mdl_presence_t presence, apr_size_t max);
 
-/** A required array of 1 to max texts, each as mdl_members_text with at most max_bytes; NULL when
-    it is none.  A faulty element was noted. */
+/** A required array of 1 to max texts, each as mdl_members_text with at most max_bytes; NULL
+    otherwise.  Faulty elements have been reported. */
 const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
                                     apr_size_t max_bytes);
 

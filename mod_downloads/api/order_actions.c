@@ -9,8 +9,8 @@
 
 #define MAX_REASON 500
 
-/* Ids, or NULL when the member is absent.  An empty list is refused: one client means none
-   by it, another all. */
+/* The ids, or NULL when the member is absent.  An empty list is refused, since a client may mean
+   none or all by it. */
 static const apr_array_header_t *order_action_ids(mdl_members_t *members, mdl_request_t *request,
                                                   const char *name)
 {

@@ -65,7 +65,8 @@ struct mdl_route_t {
 apr_status_t mdl_request_run(mdl_request_t *request, mdl_db_run_fn *how, mdl_effect_fn *effect,
                              void *arg);
 
-/** Closes the connection, if one is open: before anything that a client can draw out. */
+/** Closes the connection if one is open.  Call it before anything that a slow client can prolong.
+ */
 void mdl_request_release(mdl_request_t *request);
 
 #endif

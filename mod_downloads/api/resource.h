@@ -21,17 +21,22 @@ const char *mdl_resource_id(const mdl_request_t *request, apr_int64_t id);
     one. */
 void *mdl_resource_begin(mdl_request_t *request, apr_size_t size);
 
-/* For the parse of a route: an mdl_entity_ref_t. */
+/** Parses an mdl_entity_ref_t from the path: the parse of a route without a body. */
 apr_status_t mdl_resource_parse(mdl_request_t *request);
-/** The same of a write without members. */
+
+/** mdl_resource_parse for a write, whose body has no members. */
 apr_status_t mdl_resource_parse_delete(mdl_request_t *request);
 
-/* For the write of a route: the entity itself; in a member of its noun; the same with 201 and its
-   address as Location. */
+/** Writes the entity itself. */
 void mdl_resource_write(mdl_request_t *request);
+
+/** Writes the entity as the member that its noun names. */
 void mdl_resource_write_changed(mdl_request_t *request);
+
+/** Does the same with status 201, and the entity's address in Location. */
 void mdl_resource_write_created(mdl_request_t *request);
-/** 204. */
+
+/** Writes status 204. */
 void mdl_resource_write_deleted(mdl_request_t *request);
 
 #endif

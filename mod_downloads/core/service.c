@@ -36,7 +36,7 @@ void mdl_service_wake(const mdl_service_t *service)
 {
     const apr_uint64_t one = 1;
 
-    /* A full counter is a wake-up that is still to be seen. */
+    /* EAGAIN: the counter is full, so that a wake-up is pending anyway. */
     if (write(service->wake_fd, &one, sizeof one) < 0 && errno != EAGAIN) {
         mdl_log(MDL_LOG_WARNING, errno, "MDL0120: can't wake the background process");
     }

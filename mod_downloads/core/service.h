@@ -1,6 +1,6 @@
 /*
- * What the parts of a running service share: made once by httpd's parent, inherited by its
- * children and by the background process.
+ * What all parts of a running service share.  httpd's parent creates it once; its children and the
+ * background process inherit it.
  */
 #ifndef MDL_CORE_SERVICE_H
 #define MDL_CORE_SERVICE_H
@@ -20,12 +20,12 @@ typedef struct {
     int wake_fd; /* eventfd: write to it once a job is committed */
 } mdl_service_t;
 
-/** Reads the secret and the files of domains and makes what is in shared memory, in p; on an error
- * *why is a sentence. */
+/** Reads the secret and the lists of domains, and creates what lies in shared memory; all of it
+    lives as long as p.  On an error *why is a sentence. */
 apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *settings, int wake_fd,
                               const char **why, apr_pool_t *p);
 
-/** Tells the background process of this node that there is a job; never blocks. */
+/** Tells this node's background process that there is a job; never blocks. */
 void mdl_service_wake(const mdl_service_t *service);
 
 #endif

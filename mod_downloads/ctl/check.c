@@ -16,14 +16,14 @@
 #include "core/job.h"
 #include "storage/storage.h"
 
-#define MAX_WAIT     apr_time_from_sec(60) /* how long a due job may wait for a worker */
+#define MAX_WAIT     apr_time_from_sec(60) /* a due job that waits longer shows that no worker runs */
 #define MAX_SEARCHED 1000
 
-/* One check: whether all is well, and in *message a sentence of what to do, or, if so, what there
-   is to say (NULL for nothing). */
+/* A check returns whether all is well.  *message gets a sentence on what to do, or, if all is well,
+   a remark. */
 typedef int check_fn(mdl_ctl_t *ctl, const char **message);
 
-/* httpd may give the same warning as the settings do. */
+/* httpd and the settings may give the same warning. */
 static void warning_add(mdl_ctl_t *ctl, const char *sentence)
 {
     for (int i = 0; i < ctl->warnings->nelts; i++) {
@@ -91,7 +91,8 @@ static int check_secret(mdl_ctl_t *ctl, const char **message)
     return ctl->no_secret == NULL;
 }
 
-/* What follows would leave files behind that are root's. */
+/* Returns whether the process still is root: then the check would leave files behind that belong to
+   root. */
 static int root_is_kept(const mdl_ctl_t *ctl, const char **message)
 {
     if (ctl->no_owner != NULL) {
@@ -150,7 +151,7 @@ static int check_storage(mdl_ctl_t *ctl, const char **message)
     if (rv == APR_SUCCESS) {
         rv = mdl_storage_check(storage, ctl->p);
     }
-    /* What it holds may be open while it is closed itself, and httpd refuses that. */
+    /* The folders in it may be writable while the folder itself is not, which httpd refuses. */
     if (rv == APR_SUCCESS && faccessat(AT_FDCWD, root, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
         rv = APR_EACCES;
     }
@@ -253,7 +254,7 @@ static apr_status_t queue_read(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
-/* Whether a worker holds a job of the lane: then the others wait for a slot and not for it. */
+/* Whether a worker runs a job of the lane: then the others wait for a slot, not for a worker. */
 static int lane_is_busy(const queue_t *queue, mdl_job_lane_t lane, apr_time_t now)
 {
     for (int i = 0; i < queue->newest.jobs->nelts; i++) {

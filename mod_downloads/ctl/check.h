@@ -6,7 +6,7 @@
 
 #include "ctl/command.h"
 
-/** Looks at everything, whatever was found before; MDL_EXIT_PROBLEM when anything is wrong. */
+/** Runs every check, even after one has failed; returns MDL_EXIT_PROBLEM when anything is wrong. */
 int mdl_ctl_check(mdl_ctl_t *ctl);
 
 #endif

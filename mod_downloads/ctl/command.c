@@ -14,7 +14,7 @@
 #include "ctl/owner.h"
 #include "db/migrate.h"
 
-/* A process asks for the epoch every 250 ms; the rest is for a slow answer. */
+/* A process reads the epoch every 250 ms; the rest allows for a slow database. */
 #define EPOCH_WAIT apr_time_from_sec(1)
 
 static void settings_load(mdl_ctl_t *ctl)
@@ -46,7 +46,7 @@ void mdl_ctl_configure(mdl_ctl_t *ctl)
                APR_SUCCESS) {
         ctl->no_secret = NULL;
     }
-    /* Customers' addresses are in SQLite's files: nothing for every user of the machine. */
+    /* SQLite's files contain customers' addresses, which other users must not read. */
     umask(umask(0) | S_IRWXO | S_IWGRP);
     ctl->no_owner = mdl_owner_become(ctl->settings->storage, ctl->p);
 }
@@ -57,7 +57,7 @@ int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *me
     return exit_code;
 }
 
-/* What the database said, as the end of a sentence. */
+/* The database's message, to be appended to a sentence. */
 static const char *database_said(const char *error, apr_pool_t *p)
 {
     return error != NULL && *error ? apr_pstrcat(p, "  It says: ", error, NULL) : "";
@@ -92,8 +92,7 @@ static const char *user_name(uid_t uid, apr_pool_t *p)
     return user != NULL ? apr_pstrdup(p, user->pw_name) : apr_psprintf(p, "%d", (int)uid);
 }
 
-/* SQLite's own message for a file that may not be written to name neither the file nor what to do.
- */
+/* SQLite's own message on a file that can't be written to names neither the file nor a remedy. */
 static const char *sqlite_why_unwritable(const mdl_ctl_t *ctl)
 {
     static const char *const suffixes[] = {"", "-wal", "-shm", "-writer"};
@@ -142,7 +141,7 @@ int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why)
     return MDL_EXIT_DATABASE;
 }
 
-/* Whether SQLite would have to make the file; it is for migrate to do so. */
+/* Whether SQLite's file is missing: only migrate may create it. */
 static int sqlite_is_absent(const mdl_ctl_t *ctl)
 {
     const char *path = ctl->settings->db_params;

@@ -1,6 +1,7 @@
 /*
- * What the commands of downloadsctl share: the settings, the arguments, the database, the ways to
- * end.  A command is a function of its context that prints its result and returns an exit code.
+ * What the commands of downloadsctl share: the settings, the arguments, the database, the exit
+ * codes.  A command is a function that gets this context, prints its result and returns an exit
+ * code.
  */
 #ifndef MDL_CTL_COMMAND_H
 #define MDL_CTL_COMMAND_H
@@ -26,32 +27,31 @@
 #define MDL_EXIT_PROBLEM       6
 #define MDL_EXIT_OUTPUT        7
 
-/* Why something was not tried that needs a setting which is missing or faulty. */
+/* Reported in place of a check that needs a missing or faulty setting. */
 #define MDL_SETTINGS_FIRST "Not tried: the settings come first."
 
 typedef struct {
     apr_pool_t *p;
     mdl_printer_t *output;
 
-    /* The configuration, and what is wrong with it in sentences. */
+    /* The configuration, and sentences on what is wrong with it. */
     const char *file;
     int file_given; /* by -f */
     mdl_settings_t *settings;
-    apr_array_header_t *problems; /* const char *, these two */
+    apr_array_header_t *problems; /* const char *, like the warnings */
     apr_array_header_t *warnings;
     mdl_secret_t *secret;
     const char *no_secret; /* why it could not be read, else NULL */
     const char *no_owner;  /* why root could not become the storage folder's owner, else NULL */
 
-    /* For check: the command of the httpd to ask, NULL for the usual one, and what it said.
-     */
+    /* For check: the command of the httpd to ask (NULL: mdl_httpd_command()), and its report. */
     const char *httpd;
     mdl_httpd_report_t report;
 
     mdl_db_t *db; /* NULL until first used */
 
     /* The command line, checked. */
-    const char *const *arguments; /* the arguments that are no options */
+    const char *const *arguments; /* the arguments, without the options */
     apr_int64_t id;               /* the first of them, for a command that takes a number */
     const char *name;             /* options: NULL or 0 when not given */
     const char *email;
@@ -67,36 +67,36 @@ typedef struct {
     const char *storefront_token;
 } mdl_ctl_t;
 
-/** Reads the configuration and the secret, and gives up root; only then the database may be used.
-    What goes wrong is left in problems, no_secret and no_owner. */
+/** Reads the configuration and the secret, and gives up root.  The database may be used only after
+    that.  Errors are left in problems, no_secret and no_owner. */
 void mdl_ctl_configure(mdl_ctl_t *ctl);
 
-/** Tells an error and returns the exit code. */
+/** Prints an error and returns the exit code. */
 int mdl_ctl_fail(mdl_ctl_t *ctl, int exit_code, const char *code, const char *message);
 
-/** Connects, unless that has been done.  Returns an exit code, and but for MDL_EXIT_DONE a sentence
-    in *why. */
+/** Connects unless there is a connection.  Returns an exit code; *why gets a sentence unless that
+    is MDL_EXIT_DONE. */
 int mdl_ctl_connect(mdl_ctl_t *ctl, const char **why);
 
 /**
- * Connects and compares the schema with this program's: exit code and sentence as above.  A file
- * that SQLite would have to make counts as an empty database, and is not made.
+ * Connects and compares the schema's version with this program's.  Returns as mdl_ctl_connect does.
+ * A missing SQLite file counts as an empty database, and is not created.
  */
 int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why);
 
-/** A sentence for what the db layer returned, with what the database said. */
+/** A sentence on an error of the database, with the database's own message. */
 const char *mdl_ctl_database_error(const mdl_ctl_t *ctl, apr_status_t rv);
 
 /**
- * Runs an effect in a transaction, once the schema is known to be this program's.  Tells what goes
- * wrong and returns the exit code; problem is the one in arg.
+ * Runs an effect in a transaction after checking the schema's version.  Prints errors and returns
+ * the exit code; problem is the one that arg points to.
  */
 int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
 
-/** The same without a transaction, for an effect that reads. */
+/** Like mdl_ctl_write, but without a transaction, for an effect that only reads. */
 int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
 
-/** Waits until no process of this node trusts what it remembers of keys (core/shop/key_cache.h). */
+/** Waits until the key caches of this node have expired (core/shop/key_cache.h). */
 void mdl_ctl_await_key_caches(void);
 
 #endif

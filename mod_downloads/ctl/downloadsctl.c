@@ -28,13 +28,13 @@
 
 #define MAX_TOKEN_FILE 4096
 
-/* Options that belong to some commands alone. */
+/* Options that only some commands take. */
 #define OPTION_EMAIL   1
 #define OPTION_SCOPE   2
 #define OPTION_EXPIRES 4
 #define OPTION_STATUS  8
 #define OPTION_SHOP    16
-#define OPTION_SET     32 /* those of shop set */
+#define OPTION_SET     32 /* the options of shop set */
 #define OPTION_HTTPD   64
 
 enum {
@@ -80,10 +80,10 @@ typedef struct {
     const char *noun;
     const char *verb; /* or NULL */
     const char *arguments;
-    int count;            /* of the arguments that are no options */
+    int count;            /* of the arguments, without the options */
     int numbered;         /* the first of them is a number */
     int options;          /* OPTION_… */
-    int reports_problems; /* tells itself what is wrong with the configuration */
+    int reports_problems; /* runs with a faulty configuration, and reports it */
     int (*run)(mdl_ctl_t *ctl);
 } command_t;
 
@@ -159,7 +159,7 @@ static int print_version(mdl_ctl_t *ctl)
     return MDL_EXIT_DONE;
 }
 
-/* Digits alone, without a sign, a space or a zero in front, from 1 to max. */
+/* Accepts digits alone, without a sign, a space or a leading zero, from 1 to max. */
 static int parse_number(const char *text, apr_int64_t max, apr_int64_t *value)
 {
     if (*text == '0' || *text == '\0' || strlen(text) > 16 ||
@@ -191,8 +191,8 @@ static int parse_mail_delay(mdl_ctl_t *ctl, const char *value)
     return MDL_EXIT_DONE;
 }
 
-/* Reads a token before root is given up: the file may be root's alone.  Nothing of it is repeated.
- */
+/* Reads a token before root is given up, since only root may be able to read the file.  No message
+   repeats any of it. */
 static int token_read(mdl_ctl_t *ctl, const char *path)
 {
     char text[MAX_TOKEN_FILE + 1];
@@ -216,14 +216,14 @@ static int token_read(mdl_ctl_t *ctl, const char *path)
     while (length > 0 && (text[length - 1] == '\n' || text[length - 1] == '\r')) {
         length--;
     }
-    /* A NUL would end it where it stands: then it is none. */
+    /* A NUL would cut the token short: such a text is no token. */
     ctl->storefront_token = memchr(text, '\0', length) != NULL
                                 ? ""
                                 : apr_pstrmemdup(ctl->p, text, length);
     return MDL_EXIT_DONE;
 }
 
-/* Takes one option of shop set. */
+/* Reads one option of shop set. */
 static int parse_set_option(mdl_ctl_t *ctl, int letter, const char *value)
 {
     int level;
@@ -257,7 +257,7 @@ static int parse_set_option(mdl_ctl_t *ctl, int letter, const char *value)
     }
 }
 
-/* Takes one option; *given gets the bit of those that belong to some commands alone. */
+/* Reads one option.  If only some commands take it, its bit is added to *given. */
 static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *given)
 {
     static const char *const statuses[] = {"queued", "running",   "succeeded",
@@ -310,7 +310,7 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
     }
 }
 
-/* Keeps what apr_getopt has to say, without the program's name and the line's end. */
+/* Reports an error of apr_getopt, without the program's name and the line's end. */
 static void report_getopt_error(void *baton, const char *format, ...)
 {
     mdl_ctl_t *ctl = baton;
@@ -327,7 +327,7 @@ static void report_getopt_error(void *baton, const char *format, ...)
                apr_pstrmemdup(ctl->p, start, strcspn(start, "\n")));
 }
 
-/* Asked before the options are: a mistake in those is told as JSON too. */
+/* Looks for --json before the options are parsed, so that their errors are printed as JSON, too. */
 static void parse_json_option(mdl_ctl_t *ctl, int argc, const char *const *argv)
 {
     for (int i = 1; i < argc && strcmp(argv[i], "--") != 0; i++) {
@@ -380,7 +380,7 @@ static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int cou
     return MDL_EXIT_DONE;
 }
 
-/* Leaves *command NULL when there is nothing more to do. */
+/* Leaves *command NULL when nothing is left to do. */
 static int parse_command_line(mdl_ctl_t *ctl, int argc, const char *const *argv,
                               const command_t **command)
 {

@@ -11,7 +11,7 @@
 #define WARNING_TAG "MDL0002: "
 #define MAX_LINE    4096
 
-/* Said in every case, and nothing to do with us. */
+/* Messages that have nothing to do with mod_downloads. */
 static const char *const ignored[] = {"Syntax OK", "AH00014: ", "AH00557: ", "AH00558: "};
 
 typedef void line_fn(void *arg, const char *line, apr_pool_t *p);
@@ -21,7 +21,7 @@ const char *mdl_httpd_command(void)
     return access(MDL_APACHECTL, X_OK) == 0 ? MDL_APACHECTL : MDL_HTTPD;
 }
 
-/* Hands each line of what a command prints to take; returns whether the command ended with 0. */
+/* Passes each line that a command prints to take; returns whether the command exited with 0. */
 static int httpd_run(const char *command, line_fn *take, void *arg, apr_pool_t *p)
 {
     char line[MAX_LINE];

@@ -9,7 +9,7 @@
 #include "core/shop/shop.h"
 
 #define MAX_SHOWN    50
-#define MAX_SEARCHED 1000 /* jobs among which those of a status are looked for */
+#define MAX_SEARCHED 1000 /* a search by status looks at these newest jobs */
 
 static const mdl_field_t fields[] = {
     {"id", MDL_FIELD_TEXT, offsetof(mdl_job_t, id), 1, NULL},
@@ -36,7 +36,7 @@ static const mdl_field_t fields[] = {
     {0},
 };
 
-/* A signed URL carries its right in the query, and what is printed here ends up in tickets. */
+/* The query of a signed URL is a credential, and the output may end up in a ticket. */
 static void job_hide_query(mdl_job_t *job, apr_pool_t *p)
 {
     const char *query = job->source_url != NULL ? strchr(job->source_url, '?') : NULL;
@@ -65,7 +65,7 @@ static apr_status_t jobs_of_shop(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? mdl_job_list(db, p, &search->list) : rv;
 }
 
-/* The first MAX_SHOWN jobs of the status asked for. */
+/* The first MAX_SHOWN jobs of the requested status. */
 static apr_array_header_t *job_choose(const mdl_ctl_t *ctl, const apr_array_header_t *jobs)
 {
     apr_array_header_t *chosen = apr_array_make(ctl->p, MAX_SHOWN, sizeof(mdl_job_t *));

@@ -6,7 +6,7 @@
 
 #include "ctl/command.h"
 
-/** Sends one email by the configured transport and prints what the mail server said. */
+/** Sends one email by the configured transport and prints the mail server's response. */
 int mdl_ctl_mail_test(mdl_ctl_t *ctl);
 
 #endif

@@ -36,7 +36,7 @@ int mdl_printer_is_json(const mdl_printer_t *output)
     return output->json;
 }
 
-/* A shop's name or a source's words must not move a terminal's cursor or break a line. */
+/* Replaces control characters: text from others must not move the cursor or break a line. */
 static const char *text_printable(const char *text, apr_pool_t *p)
 {
     char *copy = apr_pstrdup(p, text);
@@ -78,7 +78,7 @@ static apr_int64_t field_integer(const mdl_field_t *field, const void *record)
                                         : *(const apr_int64_t *)field_member(field, record);
 }
 
-/* Whether a number stands for none. */
+/* Whether the number means that there is no value. */
 static int number_is_none(const mdl_field_t *field, apr_int64_t value)
 {
     return (field->type == MDL_FIELD_SIZE && value < 0) ||
@@ -122,7 +122,7 @@ void mdl_printer_fill(mdl_json_t *object, const mdl_field_t *fields, const void 
     }
 }
 
-/* Columns of a terminal, near enough: the code points of UTF-8. */
+/* An estimate of the columns on a terminal: the number of code points. */
 static int text_width(const char *text)
 {
     int width = 0;
@@ -160,7 +160,7 @@ static const char *field_heading(const mdl_field_t *field, apr_pool_t *p)
     return heading;
 }
 
-/* The listed fields, their headings and every record's cells, row by row. */
+/* Prints the headings of the listed fields, then a row for each record. */
 static void print_table(const mdl_printer_t *output, const mdl_field_t *fields,
                         const apr_array_header_t *records)
 {

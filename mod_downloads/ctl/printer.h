@@ -1,6 +1,6 @@
 /*
- * What downloadsctl prints on standard output: text for people, aligned in columns, or with --json
- * one JSON document.  A record is a struct whose members are described by fields.
+ * The output of downloadsctl: text for people, aligned in columns, or with --json one JSON
+ * document.  A record is a struct whose members are described by fields.
  */
 #ifndef MDL_CTL_PRINTER_H
 #define MDL_CTL_PRINTER_H
@@ -21,16 +21,16 @@ typedef enum {
 } mdl_field_type_t;
 
 typedef struct {
-    const char *name; /* JSON's; in capitals a column's heading.  NULL ends the list */
+    const char *name; /* in JSON; in capitals the column's heading. NULL ends the list */
     mdl_field_type_t type;
     apr_size_t offset;        /* of the member */
-    int listed;               /* whether a table for people has it */
+    int listed;               /* whether tables for people show it */
     const char *const *names; /* of an enum; else NULL */
 } mdl_field_t;
 
 typedef struct mdl_printer_t mdl_printer_t;
 
-/** Makes a printer for people. */
+/** Creates a printer, which prints for people until mdl_printer_use_json. */
 mdl_printer_t *mdl_printer_create(apr_pool_t *p);
 
 void mdl_printer_use_json(mdl_printer_t *output);
@@ -38,18 +38,18 @@ int mdl_printer_is_json(const mdl_printer_t *output);
 
 /**
  * Prints an array of pointers to records: a table of the listed fields, or the sentence empty when
- * there is none; as JSON an array of objects with every field.
+ * there are no records; as JSON an array of objects with every field.
  */
 void mdl_printer_list(mdl_printer_t *output, const mdl_field_t *fields,
                       const apr_array_header_t *records, const char *empty);
 
-/** Prints one record: a line for each field, or an object. */
+/** Prints one record: a line for each field, or as JSON an object. */
 void mdl_printer_record(mdl_printer_t *output, const mdl_field_t *fields, const void *record);
 
 /** Adds every field of a record to an object. */
 void mdl_printer_fill(mdl_json_t *object, const mdl_field_t *fields, const void *record);
 
-/** Prints the line for people, or one record as an object. */
+/** Prints the formatted line, or as JSON the record as an object. */
 void mdl_printer_result(mdl_printer_t *output, const mdl_field_t *fields, const void *record,
                         const char *format, ...) __attribute__((format(printf, 4, 5)));
 
@@ -60,10 +60,10 @@ void mdl_printer_line(mdl_printer_t *output, const char *format, ...)
 /** Prints the document of --json; nothing for people. */
 void mdl_printer_document(mdl_printer_t *output, const mdl_json_t *document);
 
-/** Tells an error: on standard error, or as the document {"error":{"code","message"}}. */
+/** Prints an error: on standard error, or as the document {"error":{"code","message"}}. */
 void mdl_printer_error(mdl_printer_t *output, const char *code, const char *message);
 
-/** Writes what is buffered; false when not everything could be written. */
+/** Flushes standard output; false when not everything could be written. */
 int mdl_printer_finish(void);
 
 #endif

@@ -16,13 +16,13 @@
 
 #define MDL_DELIVERY_HANDLER "downloads-delivery"
 
-/** Registers what httpd is to call of it; with the hooks. */
+/** Registers this room's hooks and filters. */
 void mdl_delivery_register(void);
 
 /** Reads the templates; for each httpd child, before its threads. */
 void mdl_delivery_child_init(apr_pool_t *p, const mdl_service_t *service);
 
-/** Answers a request for that handler; whatever goes wrong is a page too. */
+/** Handles a request for MDL_DELIVERY_HANDLER.  Failures are shown as pages, too. */
 int mdl_delivery_handle(request_rec *r, const mdl_service_t *service);
 
 #endif

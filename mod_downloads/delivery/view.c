@@ -19,7 +19,7 @@ APLOG_USE_MODULE(downloads);
 
 #define RETRY_AFTER "5" /* seconds */
 
-/* All that is said without a template. */
+/* Shown where there is no template. */
 #define PLAIN_TEXT                                                                                 \
     "This page can't be shown as it should be. Please try again later, or write to the shop that " \
     "you bought from.\n"
@@ -63,7 +63,7 @@ const char *mdl_view_page_url(const mdl_service_t *service, const char *page_id,
     return mdl_signed_url_page(service->secret, service->settings->public_url, page_id, p);
 }
 
-/* A source for each style element: a policy by hash allows these very bytes and no others. */
+/* One hash for each style element: the policy allows no other style. */
 static const char *style_sources(const char *html, apr_pool_t *p)
 {
     const char *sources = "";
@@ -82,7 +82,8 @@ static const char *style_sources(const char *html, apr_pool_t *p)
     return *sources != '\0' ? sources : " 'none'";
 }
 
-/* form-action names the public origin too, for it also holds for where the button redirects to. */
+/* form-action names the public origin too, since it also covers the redirect that follows the
+   page's button. */
 static const char *content_security_policy(const char *html, apr_pool_t *p)
 {
     return apr_pstrcat(p, "default-src 'none'; style-src", style_sources(html, p),
@@ -109,7 +110,7 @@ static int view_send(request_rec *r, int status, const char *type, const char *t
     return OK;
 }
 
-/* Says by its headers how it was chosen. */
+/* Sets Vary and Content-Language according to the choice. */
 static const mdl_template_t *view_choose(request_rec *r, const char *name,
                                          const mdl_view_customer_t *customer)
 {

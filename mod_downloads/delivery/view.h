@@ -1,7 +1,7 @@
 /*
  * The pages that a customer sees: rendering of page.html and message.html, and the headers that
- * both have in common.  Which language they are in: the customer's locale, else what his browser
- * asks for, else that of the templates without one.
+ * both have in common.  Their language is the customer's locale, else one that the browser prefers,
+ * else that of the templates without a language in their name.
  */
 #ifndef MDL_DELIVERY_VIEW_H
 #define MDL_DELIVERY_VIEW_H
@@ -11,35 +11,38 @@
 #include "base/text/json.h"
 #include "core/service.h"
 
-/** Reads the templates; for one that can't be used another language's is shown, or plain text. */
+/** Reads the templates.  A template that can't be used is logged; pages are then shown in another
+    language, or as plain text. */
 void mdl_view_init(apr_pool_t *p, const mdl_settings_t *settings);
 
-/** The path of DownloadsPublicURL as it stands there, without a slash at its end; "" for none. */
+/** The path part of DownloadsPublicURL, without a slash at its end; "" for none. */
 const char *mdl_view_public_path(void);
 
-/** Whom an answer is for: his language, the shop that he can turn to, the way back. */
+/** What a page shows of its customer: the language, the shop to turn to, the way back. */
 typedef struct {
     apr_int64_t shop_id;
     const char *shop_name;
-    const char *shop_email; /* or NULL, as all below */
+    const char *shop_email; /* or NULL, like the rest */
     const char *locale;
     const char *order_id; /* the storefront's */
     const char *page_url;
-    const char *reason; /* the shop's own words, for revoked and rejected */
+    const char *reason; /* why the shop revoked or rejected the order */
 } mdl_view_customer_t;
 
-/** Sends an order's page of this data, to which shop and order_id are added: docs/templates.md. */
+/** Sends an order's page.  data is what the template gets (docs/templates.md), and receives shop
+   and order_id here. */
 int mdl_view_page(request_rec *r, int status, const mdl_view_customer_t *customer,
                   mdl_json_t *data);
 
 /**
- * Sends the page that message.html has for a state by its name ("link_old"); customer may be NULL.
- * docs/templates.md lists the states.
+ * Sends the page that message.html has for a state such as "link_old"; docs/templates.md lists
+ * them.  customer may be NULL.
  */
 int mdl_view_message(request_rec *r, int status, const char *state,
                      const mdl_view_customer_t *customer);
 
-/** The same for an error of the database: 503 when it is out of reach, else 500 and a log line. */
+/** Sends the page for an error of the database: 503 when it is out of reach, else 500 and a log
+    line. */
 int mdl_view_failure(request_rec *r, apr_status_t rv);
 
 /** The address of an order's page. */

@@ -47,23 +47,24 @@ void mdl_transfer_add_part(mdl_transfer_t *transfer, apr_int64_t offset, apr_int
 /** The client has this part of the body once it has all that was passed. */
 void mdl_transfer_add_rest(mdl_transfer_t *transfer, apr_int64_t offset, apr_int64_t length);
 
-/** Bytes that are no part of the body are passed. */
+/** Notes bytes that are passed on but are not part of the body. */
 void mdl_transfer_add_other(mdl_transfer_t *transfer, apr_uint64_t length);
 
-/** Whether it must end, because the customer may not have the file any more. */
+/** Whether the transfer must end, since the customer has lost access to the file. */
 int mdl_transfer_is_cut(const mdl_transfer_t *transfer);
 
 /* --- for the settler --- */
 
-/** How many run, and how many have ended. */
+/** Counts the running and the ended transfers. */
 void mdl_transfer_count(int *running, int *ended);
 
-/** What those have delivered so far that run and moved since they were last reported here:
-    mdl_session_delivery_t, limit at most. */
+/** Returns the progress of running transfers since the last call: mdl_session_delivery_t, at most
+    limit. */
 apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p);
 
-/** What those delivered that have ended, once that is known: mdl_session_delivery_t, limit at most.
-    They stay until they are removed.  *waiting says of how many others it is not known yet. */
+/** Returns what ended transfers have delivered: mdl_session_delivery_t, at most limit.  They stay
+    until they are removed.  *waiting gets the number of ended transfers whose delivery is not known
+    yet. */
 apr_array_header_t *mdl_transfer_settled(int limit, int *waiting, apr_pool_t *p);
 
 void mdl_transfer_remove(const char *id);

@@ -15,12 +15,12 @@ struct mdl_storage_t {
 /** The folder of the blobs whose SHA-256 begins with a hexadecimal digit. */
 const char *mdl_storage_shard(const mdl_storage_t *storage, char digit, apr_pool_t *p);
 
-/** An error of the system; three that say that there is no room are one, APR_ENOSPC. */
+/** Maps an errno: ENOSPC, EDQUOT and EFBIG to APR_ENOSPC, others to themselves. */
 apr_status_t mdl_storage_status(int error);
 
 apr_status_t mdl_storage_sync_file(int fd);
 
-/** A file system that can't sync folders is taken as it is. */
+/** Syncs a folder; APR_SUCCESS also where the file system can't sync folders. */
 apr_status_t mdl_storage_sync_folder(const char *path);
 
 #endif

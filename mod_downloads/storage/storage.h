@@ -46,8 +46,8 @@ apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const char *sha256
 apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p);
 
 /**
- * A file being written.  Belongs to one thread and to the pool it was opened with; where that is
- * cleared first, the file is kept without what was gathered.
+ * A file being written.  Belongs to one thread and to the pool it was opened with; if the pool is
+ * cleared before the file is closed, the file stays, but what was gathered in memory is lost.
  */
 typedef struct mdl_partial_t mdl_partial_t;
 
@@ -122,8 +122,8 @@ apr_status_t mdl_partial_digest(mdl_partial_t *partial, mdl_blob_t *blob, apr_po
 apr_status_t mdl_partial_commit(mdl_partial_t *partial, const mdl_blob_t *blob);
 
 /**
- * The same, but the partial file stays there too, as a second name of the blob, until it is
- * removed: for bytes that nobody could send again, should what follows not come to pass.
+ * Like mdl_partial_commit, but the partial file stays as a second name of the blob until it is
+ * removed: for bytes that nobody could send again if the transaction that follows fails.
  */
 apr_status_t mdl_partial_publish(mdl_partial_t *partial, const mdl_blob_t *blob);
 

@@ -1,6 +1,6 @@
 /*
- * What the background process does from time to time beside jobs: it notes when keys were used,
- * removes what is over, settles downloads that nobody settles, reads returned emails.
+ * What the background process does from time to time beside jobs: it records when keys were used,
+ * removes expired rows, settles downloads whose process has died, reads returned emails.
  */
 #ifndef MDL_WORKER_MAINTENANCE_H
 #define MDL_WORKER_MAINTENANCE_H
@@ -21,7 +21,7 @@ void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_po
  */
 apr_time_t mdl_maintenance_due(const mdl_maintenance_t *maintenance);
 
-/** What is done once more before the end. */
+/** Runs what must be done once more before the process ends. */
 void mdl_maintenance_finish(mdl_maintenance_t *maintenance, apr_pool_t *p);
 
 #endif

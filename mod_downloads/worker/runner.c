@@ -29,7 +29,7 @@ struct mdl_runner_t {
     mdl_queue_t *done;
     atomic_int stopping;
     int load;           /* of the control thread */
-    mdl_task_t *active; /* these three: of the runner's thread */
+    mdl_task_t *active; /* of the runner's thread, like the next two */
     mdl_http_client_t *http;
     mdl_mailer_t *mailer;
 };

@@ -25,7 +25,7 @@ typedef struct {
     apr_array_header_t *files; /* mdl_archive_file_t; those that are ready */
     const char *tag;           /* 64 hexadecimal digits, for an entity tag */
     apr_time_t updated_at;     /* of the file that changed last */
-    int downloads_used;        /* these two are of the file with the fewest downloads left */
+    int downloads_used;        /* this and the next: of the file with the fewest downloads left */
     int downloads_extra;
 } mdl_archive_t;
 
@@ -36,7 +36,8 @@ typedef struct {
 apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
                               apr_pool_t *p);
 
-/** The same of these files (apr_int64_t), as they are now; those that are gone are left out. */
+/** mdl_archive_read for these files alone (apr_int64_t), as they are now; files that are gone are
+    left out. */
 apr_status_t mdl_archive_of(mdl_db_t *db, apr_int64_t assignment_id, const apr_array_header_t *ids,
                             mdl_archive_t *archive, apr_pool_t *p);
 

@@ -14,16 +14,16 @@ typedef struct {
     const mdl_signed_file_t *link;
     int default_download_limit;
     apr_interval_time_t session_lifetime;
-    mdl_entitlement_t entitlement; /* out, as all below */
+    mdl_entitlement_t entitlement; /* out, like all that follow */
     const char *page_id;           /* of the order; NULL for none */
-    int limit; /* without what was granted extra; 0: unlimited; this and all below not of GONE */
+    int limit; /* without what was granted extra; 0: unlimited; from here on not set for GONE */
     const char *filename;
     const char *content_type;
     const char *sha256; /* NULL for an archive */
     const char *tag;    /* for an entity tag: the file's SHA-256, or the archive's tag */
     apr_int64_t size;
     apr_time_t updated_at;
-    mdl_archive_t archive; /* where the link is one's */
+    mdl_archive_t archive; /* set if the link is an archive's */
 } mdl_download_t;
 
 /**

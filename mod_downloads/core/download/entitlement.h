@@ -24,7 +24,7 @@ extern const char *const mdl_assignment_status_names[];
 
 typedef enum {
     MDL_ENTITLEMENT_OK,
-    MDL_ENTITLEMENT_HELD, /* the order, or the assignment, is not open: these four */
+    MDL_ENTITLEMENT_HELD, /* this and the next three: access to the order or assignment is closed */
     MDL_ENTITLEMENT_REJECTED,
     MDL_ENTITLEMENT_REVOKED,
     MDL_ENTITLEMENT_EXPIRED,

@@ -48,8 +48,8 @@ typedef struct {
     const char *lease_id;    /* of this process */
     apr_time_t leased_until; /* what to renew the lease to; 0: not to */
     const char *transfer_id;
-    mdl_entitlement_t entitlement; /* out, as all below: OK, EXHAUSTED, LINK_OLD when its time is
-                                      over, CAPPED, CROWDED or, if patient, UNSETTLED */
+    mdl_entitlement_t entitlement; /* out, like all that follow: OK, EXHAUSTED, LINK_OLD when its
+                                      time is over, CAPPED, CROWDED or, if patient, UNSETTLED */
     apr_int64_t generation;
     const char *why; /* how it counts; NULL when no transaction came so far */
 } mdl_session_begin_t;

@@ -42,7 +42,7 @@ static apr_status_t access_check_assignments(const mdl_access_t *access, apr_poo
                                           "have.");
 }
 
-/* Locks and reads the order, and sees to it that the assignments named are its own. */
+/* Locks and reads the order, and checks that the named assignments belong to it. */
 static apr_status_t access_begin(mdl_db_t *db, mdl_access_t *access, apr_pool_t *p)
 {
     mdl_order_find_t find = access_find(access);
@@ -66,7 +66,7 @@ static int access_covers(const mdl_access_t *access, const mdl_assignment_t *ass
     return access->assignment_ids == NULL || mdl_ids_has(access->assignment_ids, assignment->id);
 }
 
-/* A decision of the shop, and what it makes of the order. */
+/* A decision of the shop, and the order's state after it. */
 typedef struct {
     mdl_order_event_t event;
     mdl_order_state_t state;
@@ -94,7 +94,7 @@ static apr_status_t access_set_order(mdl_db_t *db, const mdl_order_t *order,
                                 mdl_int(apr_time_now()), mdl_int(order->id)));
 }
 
-/* *changed gets the ids of the assignments whose status is another one now. */
+/* *changed gets the ids of the assignments whose status changes. */
 static apr_status_t access_set_assignments(mdl_db_t *db, const mdl_access_t *access,
                                            const decision_t *decision, apr_array_header_t **changed,
                                            apr_pool_t *p)
@@ -121,7 +121,8 @@ static apr_status_t access_set_assignments(mdl_db_t *db, const mdl_access_t *acc
                : APR_SUCCESS;
 }
 
-/* What waited for the order to be active goes on.  *details tells of keys that were given. */
+/* Sends the held emails and hands out the license keys that waited for the order to be active.
+ *details gets the number of keys, or NULL. */
 static apr_status_t access_release(mdl_db_t *db, const mdl_order_t *order, const char **details,
                                    apr_pool_t *p)
 {
@@ -141,7 +142,7 @@ static apr_status_t access_release(mdl_db_t *db, const mdl_order_t *order, const
     return APR_SUCCESS;
 }
 
-/* Stores a decision and adds its event, when it changes anything. */
+/* Stores a decision and adds its event if it changes anything. */
 static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decision_t *decision,
                                  apr_pool_t *p)
 {
@@ -173,7 +174,7 @@ static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decis
     return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
 }
 
-/* A reason is kept until access is open again, or closed once more with another reason. */
+/* The reason is kept until access is open again, or is closed again with another reason. */
 static const char *access_reason(const mdl_access_t *access, mdl_order_event_t event,
                                  mdl_order_access_t after)
 {
@@ -228,7 +229,7 @@ apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access
     return access_decide(db, access, MDL_ORDER_REJECT, p);
 }
 
-/* What a grant comes to. */
+/* The assignments and files that a grant is for. */
 typedef struct {
     apr_array_header_t *assignments; /* apr_int64_t */
     mdl_json_t *pairs;               /* [assignment, file] each */
@@ -279,8 +280,8 @@ static apr_status_t grant_check_files(const mdl_access_grant_t *grant, const gra
                                           "The request names files that are not in this order.");
 }
 
-/* *changed tells whether anything did: access for ever is not extended.  Assignments are locked
-   before their allowances, as by downloads. */
+/* *changed tells whether anything changed: unlimited access is not extended.  Locks assignments
+   before their allowances, as downloads do. */
 static apr_status_t grant_store(mdl_db_t *db, const mdl_access_grant_t *grant,
                                 const grant_t *chosen, int *changed, apr_pool_t *p)
 {

@@ -1,6 +1,6 @@
 /*
- * What a shop decides about the access to an order: each decision locks the order, changes what
- * differs, adds one event when anything did, and gives the order back.
+ * A shop's decisions about the access to an order.  Each locks the order, changes what differs,
+ * adds one event if anything did, and returns the order.
  */
 #ifndef MDL_CORE_ORDER_ACCESS_H
 #define MDL_CORE_ORDER_ACCESS_H
@@ -19,30 +19,30 @@ typedef struct {
 } mdl_access_t;
 
 /*
- * Effects of an mdl_access_t.  Refused, all of them: 404 order_not_found, 422 unknown_reference for
- * an assignment of another order.
+ * All of these effects refuse with 404 order_not_found and, for an assignment of another order, 422
+ * unknown_reference.
  */
 
-/** Takes the access away: from the whole order, or from assignments of an order that stays as it
-    is.  The reason of an order that is revoked already is replaced by another one. */
+/** Revokes access to the whole order, or to some assignments while the order stays as it is.  A new
+    reason replaces that of an order which is revoked already. */
 apr_status_t mdl_access_revoke(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access);
 
 /**
- * Gives access back: to the order, which goes back under review if nobody has decided yet, and to
- * all or some of its assignments.  Then what waited goes on: held emails, license keys.
+ * Restores access to the order, which returns to review if that was never decided, and to all or
+ * some of its assignments.  Then held emails are sent and license keys handed out.
  * Refused: 409 order_held, access_revoked when the order was rejected.
  */
 apr_status_t mdl_access_restore(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access);
 
-/** Decides a review, of the whole order; an order that was revoked meanwhile stays so.  Refused:
-    409 order_not_held. */
+/** Decide the review of the whole order; an order that was revoked meanwhile stays revoked.
+    Refused: 409 order_not_held. */
 apr_status_t mdl_access_approve(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access);
 apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access);
 
 /**
  * Effect: adds downloads to files of assignments, and days to assignments that expire.  file_ids
- * narrow both down to the assignments that give one of these files.  Refused: 422
- * unknown_reference also for a file that none of the assignments gives.
+ * restrict both to the assignments that give one of these files.
+ * Refused: 422 unknown_reference also for a file that none of the assignments gives.
  */
 typedef struct {
     mdl_access_t access;

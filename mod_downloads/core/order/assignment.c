@@ -14,7 +14,7 @@
 
 #define PAGE_ID_LENGTH 16
 
-/* What one run of the effect has found and done. */
+/* The state of one run of the effect. */
 typedef struct {
     mdl_order_assign_t *assign;
     mdl_mapping_match_t *matches; /* of each item */
@@ -30,8 +30,8 @@ typedef struct {
     mdl_json_t *ids;          /* of the assignments made */
 } run_t;
 
-/* The mapping of an item; its id is 0 where none serves the product any more and the item was
-   assigned before.  APR_ENOENT when it can't be assigned. */
+/* Finds the mapping of an item.  Its id is 0 if no mapping serves the product any more, but the
+   item was assigned before.  APR_ENOENT when the item can't be assigned. */
 static apr_status_t item_match(mdl_db_t *db, const mdl_order_assign_t *assign,
                                const mdl_order_item_t *item, mdl_mapping_match_t *match,
                                apr_pool_t *p)
@@ -50,7 +50,7 @@ static apr_status_t item_match(mdl_db_t *db, const mdl_order_assign_t *assign,
                  mdl_text(item->storefront_product_id), mdl_text(item->storefront_variant_id)));
 }
 
-/* Finds each item's mapping, or says of every item that has none. */
+/* Finds each item's mapping, and adds a detail to the problem for every item that has none. */
 static apr_status_t items_match(mdl_db_t *db, mdl_order_assign_t *assign,
                                 mdl_mapping_match_t *matches, apr_pool_t *p)
 {
@@ -138,7 +138,7 @@ static apr_status_t order_upsert(mdl_db_t *db, run_t *run, apr_pool_t *p)
     return assign->fraud_check ? assignment_check_fraud(db, run, p) : APR_SUCCESS;
 }
 
-/* Has the storefront asked for what neither the request nor an earlier one has told. */
+/* Asks the storefront for what neither this request nor an earlier one has given. */
 static apr_status_t assignment_look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     const mdl_order_assign_t *assign = run->assign;
@@ -174,7 +174,7 @@ static apr_status_t assignment_insert(mdl_db_t *db, run_t *run, int index, apr_p
                                     mdl_text(mdl_mapping_content_names[match->content]),
                                     mdl_int_or_null(expires_at), mdl_int(run->now)));
     if (rv != APR_SUCCESS) {
-        return rv == APR_ENOENT ? APR_SUCCESS : rv; /* it was assigned before */
+        return rv == APR_ENOENT ? APR_SUCCESS : rv; /* the item was assigned before */
     }
     id = mdl_rows_int(row, 0);
     mdl_json_add_int(run->ids, NULL, id);
@@ -215,7 +215,7 @@ static apr_status_t assignments_insert(mdl_db_t *db, run_t *run, apr_pool_t *p)
                : rv;
 }
 
-/* Whether there is to be another email beside the order's newest. */
+/* Finds out whether the order needs another email besides its newest. */
 static apr_status_t email_is_wanted(mdl_db_t *db, const run_t *run, const mdl_email_state_t *last,
                                     int *wanted, apr_pool_t *p)
 {
@@ -228,7 +228,7 @@ static apr_status_t email_is_wanted(mdl_db_t *db, const run_t *run, const mdl_em
     } else if (last->status == MDL_EMAIL_NO_RECIPIENT) {
         *wanted = created || run->email != NULL || run->looking_up;
     } else if (!created || last->status == MDL_EMAIL_HELD || mdl_email_is_awaited(last)) {
-        *wanted = 0; /* one that is held, or has no address yet, will tell of everything */
+        *wanted = 0; /* an email that is held, or has no address yet, will include everything */
     } else {
         if (run->email != NULL && last->to != NULL && strcmp(run->email, last->to) == 0) {
             rv = mdl_email_is_delayed(db, run->order_id, &delayed, p);

@@ -14,26 +14,29 @@ typedef struct {
 } mdl_order_item_t;
 
 /**
- * Effect: assigns downloads to an order, all or nothing, making customer and order as needed, and
- * claims the license keys that belong to them.  What is there already stays.  The delivery email is
- * queued when send_email is set and something was created, or none was queued yet; while the order
- * is held, by its fraud check now or before, it and the keys wait for the approval.  Adds the event
- * "assigned" when anything was made or queued.
- * Refused: 422 product_not_mapped with each item, 400 when the order is another customer's,
- * 409 access_revoked.  What the request does not tell is looked up at the shop's storefront, where
- * it has one: the customer for an email, unless the request tells of the customer, and the order's
- * risk for the fraud check.
+ * Effect: assigns downloads to an order, all or nothing, creates customer and order as needed, and
+ * claims the license keys that belong to the downloads.  Existing assignments stay.  The delivery
+ * email is queued if send_email is set and either something was created or no email was queued
+ * before.  While the order is held by a fraud check, the email and the keys wait for its approval.
+ * Adds the event "assigned" when anything was created or queued.
+ *
+ * If the shop is connected to a storefront, what the request leaves open is looked up there: the
+ * customer, for the email, unless the request has any data of the customer; the order's risk, for
+ * the fraud check.
+ *
+ * Refused: 422 product_not_mapped with a detail for each item, 400 when the order belongs to
+ * another customer, 409 access_revoked.
  */
 typedef struct {
     apr_int64_t shop_id;
     const char *storefront_order_id;
     mdl_customer_t customer;         /* without id */
-    int customer_given;              /* whether the request tells of the customer */
+    int customer_given;              /* whether the request has data of the customer */
     const apr_array_header_t *items; /* mdl_order_item_t */
     int send_email;
     int fraud_check;
     const mdl_fraud_rules_t *fraud_rules;
-    const char *client_ip; /* whose order it is, as mdl_address_text writes it; NULL keeps it */
+    const char *client_ip; /* as mdl_address_text writes it; NULL keeps the stored one */
     int default_download_limit;
     const char *mail_host; /* right side of a Message-ID */
     const char *key_id;    /* the API key that asks */

@@ -1,7 +1,7 @@
 /*
- * Delivery emails that come back.  Each goes out under a sender's address of its own (VERP): behind
- * a "+" stands which email it is, authenticated by HMAC, in characters that survive a change of
- * case on the way.
+ * Delivery emails that bounce.  Each has a sender address of its own (VERP): a "+" is followed by a
+ * token that names the email, authenticated by HMAC.  The token is hexadecimal, so that it survives
+ * a change of case on the way.
  */
 #ifndef MDL_CORE_ORDER_BOUNCE_H
 #define MDL_CORE_ORDER_BOUNCE_H
@@ -9,15 +9,15 @@
 #include "base/crypto.h"
 #include "db/db.h"
 
-/** The address that an email comes back to: "shop+<token>@example.com" for shop@example.com. */
+/** The address that an email bounces to: "shop+<token>@example.com" for shop@example.com. */
 const char *mdl_bounce_address(const mdl_secret_t *secret, const char *mail_from,
                                apr_int64_t email_id, apr_pool_t *p);
 
-/** The email that an address is of; 0 when its token is not one of ours. */
+/** The id of the email that an address belongs to; 0 when its token is not one of ours. */
 apr_int64_t mdl_bounce_email_id(const mdl_secret_t *secret, const char *address);
 
-/** Effect: notes that an email came back, and why; the first time counts.  One that is not there
-    is passed over. */
+/** Effect: records that an email bounced, and why.  Only its first bounce counts; an unknown email
+    is ignored. */
 typedef struct {
     apr_int64_t email_id;
     const char *reason; /* of the failure, from the mail server */

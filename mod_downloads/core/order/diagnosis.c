@@ -28,7 +28,7 @@ static void diagnosis_report(run_t *run, mdl_check_name_t name, mdl_check_status
     run->diagnosis->checks[name].message = message;
 }
 
-/* Of things that are faulty in part: none, some or all. */
+/* OK if no thing is faulty, a warning if some are, a failure if all are. */
 static mdl_check_status_t diagnosis_share(int faulty, int all)
 {
     if (faulty == 0) {
@@ -221,7 +221,7 @@ static void diagnosis_check_mapping(run_t *run)
     }
 }
 
-/* What the fraud check saw, a sentence each with a space before it. */
+/* The findings of the fraud check: sentences, each with a space before it. */
 static const char *signals_text(const run_t *run)
 {
     const char *text = run->order->fraud_signals, *sentences = "", *why;
@@ -312,7 +312,7 @@ static void diagnosis_check_access(run_t *run)
     }
 }
 
-/* Calls visit with each file of the assignments that are open, or with each at all when none is. */
+/* Calls visit with each file of the open assignments, or of all assignments when none is open. */
 static void files_each(run_t *run,
                        void (*visit)(run_t *run, const mdl_order_file_t *file, void *baton),
                        void *baton)
@@ -333,7 +333,7 @@ static void files_each(run_t *run,
 typedef struct {
     int all;
     int faulty;
-    const mdl_order_file_t *last; /* faulty one */
+    const mdl_order_file_t *last; /* the last faulty file */
     const char *fault;
     mdl_storage_t *storage;
 } tally_t;
@@ -370,7 +370,7 @@ static void diagnosis_check_allowance(run_t *run)
                                   tally.all == 1 ? "" : "s"));
 }
 
-/* Whether the bytes are where they should be, whole. */
+/* Whether the file is in the storage with its full size. */
 static int file_has_bytes(const tally_t *tally, const mdl_order_file_t *file, apr_pool_t *p)
 {
     const char *path = mdl_storage_path(tally->storage, file->sha256, p);

@@ -1,6 +1,6 @@
 /*
- * Why can't this customer download?  Eight checks along the way from the customer's address to the
- * bytes.
+ * Why can't this customer download?  Eight checks, from the customer's email address to the bytes
+ * of the file.
  */
 #ifndef MDL_CORE_ORDER_DIAGNOSIS_H
 #define MDL_CORE_ORDER_DIAGNOSIS_H
@@ -21,7 +21,7 @@ typedef enum {
 
 extern const char *const mdl_check_names[MDL_CHECKS];
 
-/** A warning is about a part of the order, or about something that mends itself; a failure keeps
+/** A warning concerns a part of the order, or something that will pass by itself; a failure keeps
     the customer from everything that the check is about. */
 typedef enum { MDL_CHECK_OK, MDL_CHECK_WARN, MDL_CHECK_FAIL } mdl_check_status_t;
 
@@ -33,8 +33,8 @@ typedef struct {
     mdl_check_name_t first_failure; /* MDL_CHECKS: none */
 } mdl_diagnosis_t;
 
-/** Looks at an order as mdl_order_find reads it, and whether the bytes of its files are in the
-    storage folder. */
+/** Checks an order as read by mdl_order_find with lookup, and whether the bytes of its files are in
+    the storage folder. */
 const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order, const char *storage,
                                           apr_pool_t *p);
 

@@ -9,7 +9,7 @@
 #include "db/db.h"
 
 typedef enum {
-    MDL_EMAIL_NOT_REQUESTED, /* there is none */
+    MDL_EMAIL_NOT_REQUESTED, /* no email was asked for */
     MDL_EMAIL_QUEUED,
     MDL_EMAIL_HELD, /* until the order is released */
     MDL_EMAIL_SENT,
@@ -19,7 +19,7 @@ typedef enum {
 } mdl_email_status_t;
 extern const char *const mdl_email_status_names[];
 
-/** How an order's newest email stands. */
+/** The state of an order's newest email. */
 typedef struct {
     mdl_email_status_t status;
     const char *to;
@@ -28,58 +28,58 @@ typedef struct {
     apr_time_t sent_at;
 } mdl_email_state_t;
 
-/** Takes a state over from a row of emails_latest, whose columns begin at first. */
+/** Reads a state from a row of emails_latest; first is its first column. */
 void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int first);
 
 /** Reads the state of an order's newest email. */
 apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state_t *state,
                              apr_pool_t *p);
 
-/** A delivery email of an order to be queued. */
+/** A delivery email that is to be queued. */
 typedef struct {
     apr_int64_t shop_id;
     apr_int64_t order_id;
-    const char *to;   /* NULL: it is only noted that there was no address */
+    const char *to;   /* NULL: there is no address, which is recorded */
     const char *host; /* right side of the Message-ID */
     int held;         /* whether it waits for mdl_email_release */
-    int awaited;      /* with to NULL: it waits for mdl_email_address or mdl_email_give_up */
+    int awaited;      /* if to is NULL: it waits for mdl_email_address or mdl_email_give_up */
     int at_once;      /* without the shop's delay */
 } mdl_email_new_t;
 
-/** Queues an email, with its job unless it is held.  The job is due when the shop's delay is over.
- */
+/** Queues an email, and its job unless it is held.  The job is due after the shop's delay. */
 apr_status_t mdl_email_queue(mdl_db_t *db, const mdl_email_new_t *email, apr_pool_t *p);
 
-/** Holds back the emails of an order that wait to be sent, until mdl_email_release. */
+/** Holds an order's unsent emails until mdl_email_release. */
 apr_status_t mdl_email_hold(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
 
-/** Queues the emails of an order that were held, to the address that its customer has by now; one
-    whose address is awaited goes on waiting for that. */
+/** Queues the held emails of an order, to the address that its customer has now.  An email that
+    waits for an address goes on waiting. */
 apr_status_t mdl_email_release(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
                                apr_pool_t *p);
 
-/** Whether the address of an order's newest email is awaited. */
+/** Whether an order's newest email waits for its address. */
 int mdl_email_is_awaited(const mdl_email_state_t *state);
 
-/** Gives the emails of an order whose address is awaited this one, and queues them unless held. */
+/** Gives this address to the emails of an order that wait for one, and queues those that are not
+    held. */
 apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
                                const char *to, apr_pool_t *p);
 
-/** Notes that there is no address for them, and in a sentence why. */
+/** Records that there is no address for them; why is a sentence. */
 apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *why, apr_pool_t *p);
 
-/** Has an order's newest email, when it had no recipient, wait for an address again. */
+/** Makes an order's newest email wait for an address again if it had no recipient. */
 apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p);
 
-/** Finds whether an order's newest email still waits for the end of the shop's delay.  If so it
-    tells of everything that this transaction adds to the order. */
+/** Finds out whether an order's newest email still waits for the shop's delay to end.  Such an
+    email will include everything that this transaction adds to the order. */
 apr_status_t mdl_email_is_delayed(mdl_db_t *db, apr_int64_t order_id, int *delayed, apr_pool_t *p);
 
-/** Takes an email back whose job has just been put back into the queue, when its order is held
-    meanwhile.  Locks the order. */
+/** Holds an email whose job has just been queued again if its order has been held meanwhile.  Locks
+    the order. */
 apr_status_t mdl_email_hold_again(mdl_db_t *db, apr_int64_t id, const char *job_id, apr_pool_t *p);
 
-/** An email to be sent. */
+/** An email that is to be sent. */
 typedef struct {
     apr_int64_t id;
     apr_int64_t order_id;
@@ -89,10 +89,11 @@ typedef struct {
     const char *reply_to; /* or NULL */
 } mdl_email_t;
 
-/** APR_ENOENT when there is none. */
+/** Reads an email; APR_ENOENT when there is none. */
 apr_status_t mdl_email_find(mdl_db_t *db, apr_int64_t id, mdl_email_t *email, apr_pool_t *p);
 
-/** Notes the result of an attempt: QUEUED, SENT or FAILED, and the server's error. */
+/** Records the result of an attempt: QUEUED, SENT or FAILED, and the mail server's error or NULL.
+ */
 apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
                               const char *error, apr_pool_t *p);
 

@@ -1,6 +1,6 @@
 /*
  * The audit trail of an order: who did what to it, when and why.  Events are added in the
- * transaction of what they tell, and never changed.
+ * transaction that they record, and are never changed.
  */
 #ifndef MDL_CORE_ORDER_EVENT_H
 #define MDL_CORE_ORDER_EVENT_H
@@ -28,7 +28,7 @@ apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *even
 apr_status_t mdl_event_latest(mdl_db_t *db, apr_int64_t order_id, apr_array_header_t **events,
                               apr_pool_t *p);
 
-/** Counts an order's events of an action since a time; *oldest gets the time of the first. */
+/** Counts an order's events of an action since a time; *oldest gets the time of the earliest. */
 apr_status_t mdl_event_count(mdl_db_t *db, apr_int64_t order_id, const char *action,
                              apr_time_t since, int *count, apr_time_t *oldest, apr_pool_t *p);
 

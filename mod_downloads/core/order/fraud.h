@@ -31,7 +31,7 @@
 /** What a check goes by; serves every thread, and processes that are forked later. */
 typedef struct {
     const mdl_settings_t *settings;
-    mdl_domains_t *disposable; /* NULL: none, these two */
+    mdl_domains_t *disposable; /* NULL: none, as for the next */
     mdl_domains_t *blocked;
 } mdl_fraud_rules_t;
 

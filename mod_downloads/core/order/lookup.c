@@ -5,7 +5,7 @@
 #include "base/ulid.h"
 #include "core/order/email.h"
 
-/* With the default delay, which doubles, an outage of some six hours. */
+/* With the default delay, which doubles each time, enough for an outage of about six hours. */
 #define MAX_ATTEMPTS 12
 
 static apr_status_t lookup_find_open(mdl_db_t *db, apr_int64_t order_id, const char *but, int *open,
@@ -70,7 +70,7 @@ apr_status_t mdl_lookup_find(mdl_db_t *db, apr_int64_t order_id, mdl_lookup_t *l
     return rv;
 }
 
-/* The customer comes before the order, as in an assignment. */
+/* Locks the customer before the order, as an assignment does. */
 static apr_status_t lookup_store(mdl_db_t *db, const mdl_lookup_t *lookup,
                                  const mdl_storefront_found_t *found, apr_pool_t *p)
 {
@@ -119,12 +119,12 @@ apr_status_t mdl_lookup_settle(mdl_db_t *db, apr_int64_t order_id,
 
     if ((rv = mdl_lookup_find(db, order_id, &lookup, p)) != APR_SUCCESS ||
         (rv = lookup_store(db, &lookup, result->found, p)) != APR_SUCCESS ||
-        /* what an assignment wrote before the order was locked is to be seen */
+        /* read again, since an assignment may have changed it before the order was locked */
         (rv = mdl_lookup_find(db, order_id, &lookup, p)) != APR_SUCCESS ||
         (rv = lookup_settle_emails(db, &lookup, result, p)) != APR_SUCCESS) {
         return rv;
     }
-    /* A fraud check that came while the storefront was asked for the customer alone. */
+    /* A fraud check began while the storefront was asked for the customer alone. */
     if (result->failure == NULL && lookup.for_risk && !result->asked_risk && lookup.url != NULL) {
         return lookup_insert_job(db, lookup.shop_id, order_id, p);
     }

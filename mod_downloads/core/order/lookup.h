@@ -1,6 +1,6 @@
 /*
  * The look-up of an order's customer and risk at the shop's storefront: a job that is queued in the
- * transaction that needs it, and whose result emails and the fraud check wait for.  An order has
+ * transaction that needs it.  Emails and the fraud check wait for its result.  An order has at most
  * one at a time.
  */
 #ifndef MDL_CORE_ORDER_LOOKUP_H
@@ -10,13 +10,13 @@
 #include "core/job.h"
 #include "core/shop/storefront.h"
 
-/** Effect's part, with the order locked: queues a look-up where an order needs one, its shop has a
-    connection and none is under way. */
+/** Called by an effect that has locked the order: queues a look-up if the order needs one, its shop
+    is connected to a storefront and no look-up is under way. */
 typedef struct {
     apr_int64_t shop_id;
     apr_int64_t order_id;
     int wanted;
-    int open; /* out: whether one is under way now, whoever wanted it */
+    int open; /* out: whether one is under way now */
 } mdl_lookup_want_t;
 apr_status_t mdl_lookup_want(mdl_db_t *db, mdl_lookup_want_t *want, apr_pool_t *p);
 
@@ -27,44 +27,44 @@ typedef struct {
     apr_int64_t customer_id;
     const char *storefront_order_id;
     const char *storefront_customer_id;
-    const char *email;  /* of the customer, by now; NULL, as the next two */
+    const char *email;  /* of the customer, now; may be NULL, like the next two */
     const char *url;    /* of the connection */
     const char *sealed; /* its token */
     int for_risk;       /* the fraud check waits for the order's risk */
-    int for_email;      /* an email waits for its address */
+    int for_email;      /* an email waits for the customer's address */
 } mdl_lookup_t;
 
-/** Reads what a look-up for this order would be about; APR_ENOENT. */
+/** Reads what a look-up for this order is about; APR_ENOENT when there is no such order. */
 apr_status_t mdl_lookup_find(mdl_db_t *db, apr_int64_t order_id, mdl_lookup_t *lookup,
                              apr_pool_t *p);
 
 /** How a look-up has ended. */
 typedef struct {
     const mdl_fraud_rules_t *rules;
-    const mdl_storefront_found_t *found; /* nothing in it counts as not known */
-    const char *failure;                 /* why it failed, for people; NULL: it did not */
+    const mdl_storefront_found_t *found; /* members that are not known are NULL */
+    const char *failure;                 /* a sentence on why it failed; NULL: it succeeded */
     int asked_risk;
 } mdl_lookup_result_t;
 
 /**
- * In the transaction that ends the job: keeps what was found where nothing is known, gives the
- * emails that wait their address, or notes that there is none, and has the fraud check go on. Locks
- * the customer, then the order.
+ * In the transaction that ends the job: stores what was found unless a value is known already,
+ * gives the waiting emails their address, or notes that there is none, and lets the fraud check
+ * continue.  Locks the customer, then the order.
  */
 apr_status_t mdl_lookup_settle(mdl_db_t *db, apr_int64_t order_id,
                                const mdl_lookup_result_t *result, apr_pool_t *p);
 
-/** In the transaction that cancels a look-up: nothing waits for it any more. */
+/** In the transaction that cancels a look-up: releases what waits for it, as a failed one does. */
 apr_status_t mdl_lookup_cancelled(mdl_db_t *db, const mdl_fraud_rules_t *rules,
                                   apr_int64_t order_id, apr_pool_t *p);
 
-/** In the transaction that queues a look-up anew: what had no recipient waits again.  Refused: 409
-    job_finished when the order has another one under way. */
+/** In the transaction that queues a look-up again: an email that had no recipient waits for an
+    address again.  Refused: 409 job_finished when another look-up of the order is under way. */
 apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_problem_t *problem,
                                 apr_pool_t *p);
 
-/** Reads how the newest look-up of an order stands, and why it failed; both NULL when there is
-    none. */
+/** Reads the status of an order's newest look-up and the error of its last attempt; both NULL when
+    there is none. */
 apr_status_t mdl_lookup_latest(mdl_db_t *db, apr_int64_t order_id, const char **status,
                                const char **error, apr_pool_t *p);
 

@@ -15,7 +15,7 @@
 typedef struct {
     apr_int64_t id;
     const char *storefront_customer_id;
-    const char *email; /* these four may be NULL */
+    const char *email; /* NULL when not known, like the next three */
     const char *first_name;
     const char *last_name;
     const char *locale;
@@ -70,7 +70,7 @@ typedef struct {
     const char *fraud_signals; /* a JSON array of {"code","level","message"}, as text; NULL until
                                   the order is checked */
     mdl_risk_t fraud_level;    /* once it is checked */
-    int risk_pending;          /* the storefront is yet to say its opinion of it */
+    int risk_pending;          /* the storefront has not assessed it yet */
     apr_time_t created_at;
     apr_time_t expires_at; /* when the last assignment's access ends; 0: never */
     mdl_customer_t customer;
@@ -86,7 +86,7 @@ typedef struct {
     const char *lookup_error;  /* why it failed, or NULL */
 } mdl_order_t;
 
-/** Which order an effect is about; exactly one way to name it. */
+/** Names the order of an effect, in exactly one way. */
 typedef struct {
     apr_int64_t shop_id; /* with storefront_order_id */
     const char *storefront_order_id;
@@ -101,7 +101,8 @@ typedef struct {
 /** Effect that reads an order with everything in it: APR_ENOENT when there is none. */
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
-/** Effect: the same, but without its assignments, its email and what comes by with_…. */
+/** Effect like mdl_order_find, but without assignments, email and what with_events and with_lookup
+    add. */
 apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
 /**

@@ -3,8 +3,8 @@
  * and every event that changes either.
  *
  * A shop may revoke an order whatever was decided; the decision is kept, and counts again once the
- * order is restored.  What the fraud check holds is released by the shop's approval alone, or by
- * the check itself while nothing but the storefront's answer was waited for.
+ * order is restored.  What the fraud check holds is released only by the shop's approval, or by the
+ * check itself if the order was held only until the storefront answers.
  */
 #ifndef MDL_CORE_ORDER_STATE_H
 #define MDL_CORE_ORDER_STATE_H
@@ -17,7 +17,7 @@ typedef enum {
     MDL_FRAUD_PASSED,
     MDL_FRAUD_HELD,     /* by the check: to be reviewed, or to be checked again with the
                            storefront's answer */
-    MDL_FRAUD_APPROVED, /* by the shop, as the next */
+    MDL_FRAUD_APPROVED, /* by the shop, like the next */
     MDL_FRAUD_REJECTED
 } mdl_fraud_decision_t;
 extern const char *const mdl_fraud_decision_names[];
@@ -28,13 +28,14 @@ typedef struct {
 } mdl_order_state_t;
 
 typedef enum {
-    MDL_ORDER_REVOKE, /* these four: the shop decides */
+    MDL_ORDER_REVOKE, /* this and the next three: the shop decides */
     MDL_ORDER_RESTORE,
     MDL_ORDER_APPROVE,
     MDL_ORDER_REJECT,
-    MDL_ORDER_CHECK_HOLDS, /* the fraud check of an assignment: these two */
+    MDL_ORDER_CHECK_HOLDS, /* this and the next: the fraud check of an assignment */
     MDL_ORDER_CHECK_PASSES,
-    MDL_ORDER_ANSWER_PASSES /* the check with the storefront's answer finds nothing to hold by */
+    MDL_ORDER_ANSWER_PASSES /* the check, repeated with the storefront's answer, finds no reason to
+                               hold */
 } mdl_order_event_t;
 
 /**

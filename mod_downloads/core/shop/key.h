@@ -23,7 +23,7 @@ typedef struct {
     const char *name;
     mdl_key_scope_t scope;
     apr_time_t created_at;
-    apr_time_t last_used_at; /* these three: 0 for never */
+    apr_time_t last_used_at; /* 0 for never, as for the next two */
     apr_time_t expires_at;
     apr_time_t revoked_at;
 } mdl_key_t;
@@ -53,7 +53,7 @@ typedef struct {
 } mdl_key_create_t;
 apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *create);
 
-/** Effect: revokes a key and moves the epoch; again is no error.  Refused with 404. */
+/** Effect: revokes a key and moves the epoch; revoking it again is no error.  Refused with 404. */
 typedef struct {
     const char *id;
     mdl_key_t *key; /* out */

@@ -50,8 +50,8 @@ apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_statu
     such shop. */
 typedef struct {
     apr_int64_t id;
-    const char *name;  /* NULL keeps what there is, as all below */
-    const char *email; /* "" clears it, as the next two */
+    const char *name;  /* NULL keeps the value, as for all texts below */
+    const char *email; /* "" clears it, as for the next two */
     const char *sender_name;
     const char *reply_to;
     int mail_delay;     /* 0 to MDL_SHOP_MAIL_DELAY_MAX; -1 keeps it */

@@ -67,13 +67,13 @@ typedef enum {
 
 typedef struct {
     mdl_storefront_outcome_t outcome;
-    const char *code;                /* these two: NULL when ANSWERED */
-    const char *message;             /* a sentence of ours: nothing of the answer is in it */
-    apr_interval_time_t retry_after; /* 0: not said */
+    const char *code;                /* NULL when ANSWERED, like the message */
+    const char *message;             /* a sentence that contains nothing of the response */
+    apr_interval_time_t retry_after; /* 0: not given */
     mdl_storefront_found_t found;    /* in part also when it was not ANSWERED */
 } mdl_storefront_response_t;
 
-/** Reads an answer; nothing in it is trusted. */
+/** Reads a response, none of which is trusted. */
 void mdl_storefront_read(mdl_storefront_response_t *response, const mdl_http_response_t *http,
                          int with_order, apr_pool_t *p);
 

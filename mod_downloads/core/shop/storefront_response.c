@@ -59,7 +59,7 @@ static apr_interval_time_t storefront_response_bounded(double seconds)
                                  : (apr_interval_time_t)(seconds * APR_USEC_PER_SEC);
 }
 
-/* Answers that are no answer to the question; false for one that may be. */
+/* Returns whether the HTTP status alone decides the outcome. */
 static int storefront_response_read_status(mdl_storefront_response_t *response,
                                            const mdl_http_response_t *http)
 {
@@ -91,7 +91,7 @@ static int storefront_response_read_status(mdl_storefront_response_t *response,
     return 1;
 }
 
-/* What became of a call without an answer; false where there is one. */
+/* Returns whether there was no usable response, which decides the outcome. */
 static int storefront_response_read_result(mdl_storefront_response_t *response,
                                            const mdl_http_response_t *http)
 {
