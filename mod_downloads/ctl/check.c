@@ -58,7 +58,7 @@ static int check_httpd(mdl_ctl_t *ctl, const char **message)
     const char *command = ctl->httpd != NULL ? ctl->httpd : mdl_httpd_command();
 
     if (!report->reads_file && ctl->file_given && ctl->httpd == NULL) {
-        *message = apr_psprintf(ctl->p, "not asked, for %s does not read this file (see --httpd)",
+        *message = apr_psprintf(ctl->p, "not asked, since %s does not read this file (see --httpd)",
                                 command);
         return 1;
     }
@@ -69,8 +69,8 @@ static int check_httpd(mdl_ctl_t *ctl, const char **message)
         *message = apr_psprintf(ctl->p, "httpd would not start.  %s -t says: %s%s%s", command,
                                 report->output, missing_module_hint(report->output),
                                 report->as_root ? ""
-                                                : "  (It may be wrong, for only root can read "
-                                                  "all that it has to.)");
+                                                : "  (This may be wrong: only root can read "
+                                                  "all of its files.)");
         return 0;
     }
     if (!report->reads_file) {
@@ -97,7 +97,7 @@ static int root_is_kept(const mdl_ctl_t *ctl, const char **message)
 {
     if (ctl->no_owner != NULL) {
         *message = ctl->settings->storage != NULL
-                       ? "Not tried as root: mend the storage folder first."
+                       ? "Not tried as root: correct the storage folder first."
                        : MDL_SETTINGS_FIRST;
     }
     return ctl->no_owner != NULL;
@@ -122,8 +122,8 @@ static int check_database(mdl_ctl_t *ctl, const char **message)
         if (faccessat(AT_FDCWD, folder, R_OK | W_OK | X_OK, AT_EACCESS) != 0) {
             *message = apr_psprintf(
                 ctl->p,
-                "SQLite makes files beside the database, and the folder %s can't "
-                "be written to: make it, and give it to the user that httpd runs "
+                "SQLite creates files beside the database, but the folder %s can't "
+                "be written to: create it, and give it to the user that httpd runs "
                 "as.",
                 folder);
             return 0;
@@ -156,12 +156,12 @@ static int check_storage(mdl_ctl_t *ctl, const char **message)
         rv = APR_EACCES;
     }
     if (APR_STATUS_IS_ENOSPC(rv)) {
-        *message = apr_psprintf(ctl->p, "There is no room in %s: make room, or give it more.",
-                                root);
+        *message = apr_psprintf(
+            ctl->p, "The disk that holds %s is full: free some space, or enlarge it.", root);
     } else if (rv != APR_SUCCESS) {
         *message = apr_psprintf(ctl->p,
-                                "Files can't be stored in %s (%s): make the folder on one file "
-                                "system, give it and what it holds to the user that httpd runs as, "
+                                "Files can't be stored in %s (%s): create the folder on one file "
+                                "system, give it and its contents to the user that httpd runs as, "
                                 "and run this as root or as that user.",
                                 root, apr_strerror(rv, text, sizeof text));
     }
@@ -197,7 +197,7 @@ static int check_mail(mdl_ctl_t *ctl, const char **message)
         return 0;
     }
     apr_signal(SIGPIPE, SIG_IGN);
-    *message = "No mailer can be made.";
+    *message = "The mailer can't be set up.";
     rv = mdl_http_global_init(ctl->p);
     if (rv == APR_SUCCESS) {
         rv = mdl_mailer_create(&mailer, config, ctl->p);
@@ -294,7 +294,7 @@ static int check_worker(mdl_ctl_t *ctl, const char **message)
                 ctl->p,
                 "No background process seems to take jobs: the oldest of lane %s "
                 "has waited for %" APR_INT64_T_FMT " seconds.  Start httpd with "
-                "DownloadsWorker On, and look into its error log.",
+                "DownloadsWorker On, and see its error log.",
                 mdl_job_lane_names[i], apr_time_sec(now - queue.due_at[i]));
             return 0;
         }

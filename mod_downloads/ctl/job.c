@@ -94,7 +94,7 @@ int mdl_ctl_job_list(mdl_ctl_t *ctl)
         return failed;
     }
     chosen = job_choose(ctl, search.list.jobs);
-    mdl_printer_list(ctl->output, fields, chosen, "There is none.");
+    mdl_printer_list(ctl->output, fields, chosen, "No job was found.");
     if (chosen->nelts == MAX_SHOWN) {
         mdl_printer_line(ctl->output, "(no more than %d are shown)", MAX_SHOWN);
     } else if (search.list.jobs->nelts == MAX_SEARCHED) {

@@ -50,7 +50,7 @@ int mdl_ctl_key_create(mdl_ctl_t *ctl)
     }
     mdl_printer_line(ctl->output,
                      "Key %s of shop %" APR_INT64_T_FMT
-                     ".  Store its token now: it is shown this once and kept nowhere.",
+                     ".  Store its token now: it is shown only once and stored nowhere.",
                      create.key.id, create.key.shop_id);
     mdl_printer_line(ctl->output, "%s", create.token);
     mdl_printer_fill(mdl_json_add_object(document, "key"), fields, &create.key);

@@ -73,7 +73,7 @@ int mdl_ctl_mail_test(mdl_ctl_t *ctl)
 
     if (!mdl_mime_address_valid(sent.to)) {
         return mdl_ctl_fail(ctl, MDL_EXIT_REFUSED, "invalid_request",
-                            "What to send to is not an address.");
+                            "The recipient is not an address.");
     }
     sent.message_id = apr_pstrcat(ctl->p, mdl_ulid("", ctl->p), strchr(settings->mail_from, '@'),
                                   NULL);
@@ -82,7 +82,7 @@ int mdl_ctl_mail_test(mdl_ctl_t *ctl)
     if (mdl_mime_build(&message, &length, &mail, ctl->p) != APR_SUCCESS ||
         mdl_http_global_init(ctl->p) != APR_SUCCESS ||
         mdl_mailer_create(&mailer, &settings->mail, ctl->p) != APR_SUCCESS) {
-        return mdl_ctl_fail(ctl, MDL_EXIT_PROBLEM, "internal_error", "No mailer can be made.");
+        return mdl_ctl_fail(ctl, MDL_EXIT_PROBLEM, "internal_error", "The mailer can't be set up.");
     }
     outcome = mdl_mailer_send(mailer, settings->mail_from, sent.to, message, length, &sent.response,
                               ctl->p);

@@ -34,16 +34,16 @@ const char *mdl_owner_become(const char *folder, apr_pool_t *p)
         return NULL;
     }
     if (folder == NULL) {
-        return "DownloadsStorage is missing, whose owner root has to become first.";
+        return "DownloadsStorage is missing: root has to become that folder's owner first.";
     }
     if (stat(folder, &info) != 0) {
         return apr_psprintf(p,
-                            "DownloadsStorage: the folder %s can't be looked at (%s); make it, and "
-                            "give it to the user that httpd runs as.",
+                            "DownloadsStorage: the folder %s can't be found or read (%s); create "
+                            "it, and give it to the user that httpd runs as.",
                             folder, strerror(errno));
     }
     if (!S_ISDIR(info.st_mode)) {
-        return apr_psprintf(p, "DownloadsStorage: %s is no folder.", folder);
+        return apr_psprintf(p, "DownloadsStorage: %s is not a folder.", folder);
     }
     if (info.st_uid == 0) {
         return apr_psprintf(p,

@@ -66,7 +66,7 @@ static void diagnosis_check_recipient(run_t *run)
         diagnosis_report(
             run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
             apr_pstrcat(run->pool,
-                        "The customer has no email address, for the storefront could not be "
+                        "The customer has no email address, since the storefront could not be "
                         "asked: ",
                         run->order->lookup_error, NULL));
     } else if (email == NULL && status != NULL && text_equals(status, "succeeded")) {
@@ -112,10 +112,10 @@ static void diagnosis_check_failed_email(run_t *run)
     const char *sentence;
 
     if (email->status == MDL_EMAIL_NO_RECIPIENT && why == NULL) {
-        sentence = "The delivery email was not sent, for there was no address then: resend it.";
+        sentence = "The delivery email was not sent, since there was no address then: resend it.";
     } else if (email->status == MDL_EMAIL_NO_RECIPIENT) {
         sentence = apr_pstrcat(
-            p, "The delivery email was not sent, for there was no address: ", why, NULL);
+            p, "The delivery email was not sent, since there was no address: ", why, NULL);
     } else {
         sentence = apr_psprintf(p, "The delivery email to %s %s: %s", email->to,
                                 email->status == MDL_EMAIL_BOUNCED ? "came back"
@@ -131,10 +131,9 @@ static void diagnosis_check_email(run_t *run)
 
     switch (email->status) {
     case MDL_EMAIL_NOT_REQUESTED:
-        diagnosis_report(
-            run, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
-            "No delivery email was asked for: the customer knows the page only if you gave its "
-            "address.");
+        diagnosis_report(run, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+                         "No delivery email was asked for: the customer knows the page only if you "
+                         "passed on its address.");
         break;
     case MDL_EMAIL_QUEUED:
     case MDL_EMAIL_HELD:
