@@ -13,7 +13,7 @@ static void health_write(mdl_request_t *request)
     mdl_json_add_string(request->response, "status", "ok");
 }
 
-static apr_status_t key_epoch_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t health_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_key_epoch(db, p, arg);
 }
@@ -23,7 +23,7 @@ const mdl_route_t mdl_route_health = {
     .path = "/health",
     .no_key = 1,
     .parse = health_parse,
-    .effect = key_epoch_effect,
+    .effect = health_effect,
     .write = health_write,
 };
 
@@ -54,7 +54,7 @@ static void ping_write(mdl_request_t *request)
     mdl_json_add_time(request->response, "server_time", apr_time_now());
 }
 
-static apr_status_t key_look_up_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t ping_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_key_look_up(db, p, arg);
 }
@@ -63,6 +63,6 @@ const mdl_route_t mdl_route_ping = {
     .method = "GET",
     .path = "/ping",
     .parse = ping_parse,
-    .effect = key_look_up_effect,
+    .effect = ping_effect,
     .write = ping_write,
 };

@@ -55,7 +55,7 @@ static apr_status_t import_check_host(mdl_request_t *request, mdl_members_t *mem
                            "The source's host is not on the allowlist.");
 }
 
-static void import_prepare(mdl_request_t *request, mdl_members_t *members, mdl_import_t *import)
+static void import_begin(mdl_request_t *request, mdl_members_t *members, mdl_import_t *import)
 {
     import->shop_id = request->caller.shop_id;
     import->expected_sha256 = mdl_asset_sha256(members, request->r->pool);
@@ -72,7 +72,7 @@ static apr_status_t import_parse(mdl_request_t *request)
     const char *last_segment;
     apr_status_t rv;
 
-    import_prepare(request, members, import);
+    import_begin(request, members, import);
     asset->source_url = import_source(request, members, MDL_REQUIRED, &host, &last_segment);
     asset->filename = mdl_asset_filename(members, MDL_OPTIONAL);
     asset->content_type = mdl_asset_content_type(members);
@@ -140,7 +140,7 @@ static apr_status_t version_parse(mdl_request_t *request)
     mdl_http_result_t host;
     apr_status_t rv;
 
-    import_prepare(request, members, &version->import);
+    import_begin(request, members, &version->import);
     version->asset_id = mdl_identifier_parse(request->parameters[0]);
     version->source_url = import_source(
         request, members, upload_id != NULL ? MDL_OPTIONAL : MDL_REQUIRED, &host, &last_segment);

@@ -11,7 +11,7 @@
 
 #define MAX_INT ((APR_INT64_C(1) << 53) - 1)
 
-static apr_status_t upload_not_found(mdl_request_t *request)
+static apr_status_t uploads_not_found(mdl_request_t *request)
 {
     return mdl_problem_set(&request->problem, 404, "upload_not_found", "There is no such upload.");
 }
@@ -152,7 +152,7 @@ static apr_status_t upload_parse_get(mdl_request_t *request)
     get->problem = &request->problem;
     request->arg = get;
     return mdl_ulid_valid("upl_", get->id) ? upload_check_storage(request)
-                                           : upload_not_found(request);
+                                           : uploads_not_found(request);
 }
 
 static void upload_write_get(mdl_request_t *request)
@@ -234,7 +234,7 @@ static apr_status_t upload_parse_complete(mdl_request_t *request)
 
     request->arg = complete;
     if (rv == APR_SUCCESS && !mdl_ulid_valid("upl_", id)) {
-        return upload_not_found(request);
+        return uploads_not_found(request);
     }
     return rv == APR_SUCCESS ? mdl_upload_prepare(request, complete, id) : rv;
 }

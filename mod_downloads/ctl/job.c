@@ -132,7 +132,7 @@ int mdl_ctl_job_show(mdl_ctl_t *ctl)
     return failed;
 }
 
-static apr_status_t job_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t ctl_job_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_job_retry(db, p, arg);
 }
@@ -141,7 +141,7 @@ int mdl_ctl_job_retry(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
     mdl_job_control_t retry = {.id = ctl->arguments[0], .problem = &problem};
-    int failed = mdl_ctl_write(ctl, job_retry_effect, &retry, &problem);
+    int failed = mdl_ctl_write(ctl, ctl_job_retry_effect, &retry, &problem);
 
     if (failed) {
         return failed;

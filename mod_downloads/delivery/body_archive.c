@@ -17,15 +17,16 @@ typedef struct {
     apr_pool_t *open; /* of the files that the last call opened */
 } archive_t;
 
-static const mdl_archive_file_t *file_at(const mdl_archive_t *archive, int i)
+static const mdl_archive_file_t *archive_file_at(const mdl_archive_t *archive, int i)
 {
     return &APR_ARRAY_IDX(archive->files, i, mdl_archive_file_t);
 }
 
 static const char *path_of(const archive_t *archive, int i, apr_pool_t *p)
 {
-    return mdl_storage_path(archive->storage,
-                            mdl_hex(file_at(archive->archive, i)->sha256, MDL_SHA256_LENGTH, p), p);
+    return mdl_storage_path(
+        archive->storage,
+        mdl_hex(archive_file_at(archive->archive, i)->sha256, MDL_SHA256_LENGTH, p), p);
 }
 
 /* Each bucket has an apr_file_t of its own, for a call takes at most one piece of each file. */
@@ -103,7 +104,7 @@ static apr_status_t archive_body_check(const archive_t *archive, int i, apr_pool
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    return info.filetype == APR_REG && info.size == file_at(archive->archive, i)->size
+    return info.filetype == APR_REG && info.size == archive_file_at(archive->archive, i)->size
                ? APR_SUCCESS
                : APR_EINCOMPLETE;
 }

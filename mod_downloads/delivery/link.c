@@ -45,7 +45,7 @@ static int link_leave(const visit_t *visit, const mdl_order_link_t *link)
     return mdl_view_message(visit->r, HTTP_SEE_OTHER, "link_opens", &customer);
 }
 
-static apr_status_t order_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t link_find_order_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_order_find(db, p, arg);
 }
@@ -60,7 +60,7 @@ static apr_status_t link_find(visit_t *visit, const char *token)
                                  r->pool) != APR_SUCCESS) {
         return APR_ENOENT;
     }
-    return mdl_customer_order(r, visit->service, page_id, order_find_effect, &visit->order);
+    return mdl_customer_order(r, visit->service, page_id, link_find_order_effect, &visit->order);
 }
 
 static int link_not_found(request_rec *r, apr_status_t rv)

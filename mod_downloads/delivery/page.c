@@ -71,7 +71,7 @@ static int page_show(const page_t *page, int status)
     return mdl_view_page(r, status, &customer, data);
 }
 
-static apr_status_t order_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t page_find_order_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_order_find(db, p, arg);
 }
@@ -81,7 +81,7 @@ static apr_status_t page_find(page_t *page)
 {
     const char *page_id = mdl_signed_url_page_id(page->service->secret, page->token, page->r->pool);
     apr_status_t rv = page_id != NULL ? mdl_customer_order(page->r, page->service, page_id,
-                                                           order_find_effect, &page->order)
+                                                           page_find_order_effect, &page->order)
                                       : APR_ENOENT;
 
     if (rv == APR_SUCCESS) {

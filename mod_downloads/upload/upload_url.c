@@ -77,7 +77,7 @@ static int upload_url_options(mdl_request_t *request)
     return upload_url_respond(request, APR_SUCCESS, HTTP_NO_CONTENT);
 }
 
-static apr_status_t upload_find_live_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t upload_url_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_upload_find_live(db, p, arg);
 }
@@ -87,7 +87,7 @@ static apr_status_t upload_url_head(mdl_request_t *request, const char *id)
     request_rec *r = request->r;
     mdl_upload_get_t get = {.id = id, .problem = &request->problem};
     const mdl_upload_t *upload;
-    apr_status_t rv = mdl_upload_body_run(request, mdl_db_read, upload_find_live_effect, &get);
+    apr_status_t rv = mdl_upload_body_run(request, mdl_db_read, upload_url_find_effect, &get);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_upload_offset(mdl_child_storage(), get.upload, &get.offset, r->pool);
@@ -106,7 +106,7 @@ static apr_status_t upload_url_head(mdl_request_t *request, const char *id)
     return APR_SUCCESS;
 }
 
-static apr_status_t upload_abort_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+static apr_status_t upload_url_abort_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_upload_get_t *get = arg;
     apr_status_t rv = mdl_upload_find_live(db, p, get);
@@ -121,7 +121,7 @@ static apr_status_t upload_abort_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 static apr_status_t upload_url_delete(mdl_request_t *request, const char *id)
 {
     mdl_upload_get_t get = {.id = id, .problem = &request->problem};
-    apr_status_t rv = mdl_upload_body_run(request, mdl_db_write, upload_abort_effect, &get);
+    apr_status_t rv = mdl_upload_body_run(request, mdl_db_write, upload_url_abort_effect, &get);
 
     return rv == APR_SUCCESS ? mdl_partial_remove(mdl_child_storage(), id, request->r->pool) : rv;
 }

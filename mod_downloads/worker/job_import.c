@@ -204,7 +204,7 @@ static apr_status_t import_open_partial(mdl_task_t *task, mdl_partial_t **partia
                             task->pool);
 }
 
-static apr_status_t import_prepare(mdl_db_t *db, mdl_task_t *task)
+static apr_status_t job_import_prepare(mdl_db_t *db, mdl_task_t *task)
 {
     import_t *import = apr_pcalloc(task->pool, sizeof *import);
 
@@ -272,7 +272,7 @@ static apr_status_t import_clean(mdl_storage_t *storage, const mdl_job_t *job, a
 }
 
 const mdl_job_handler_t mdl_handler_import = {
-    .prepare = import_prepare,
+    .prepare = job_import_prepare,
     .start = import_start,
     .stop = import_stop,
     .settle = import_settle,

@@ -237,7 +237,7 @@ my $second = get("/assets/$ready->{id}")->{json};
 is_deeply([ @{$second}{qw(id status version size sha256 source_url content_type filename)} ],
     [ $ready->{id}, 'ready', 2, length $text, sha256_hex($text), $url, 'text/x-own',
         $before->{filename} ], 'and is the asset now');
-is(file_of_order()->{sha256}, sha256_hex($text), 'for existing buyers too');
+is(file_of_order()->{sha256}, sha256_hex($text), 'for existing customers too');
 is_stored('a version of another size');
 
 for my $failing (

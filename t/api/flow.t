@@ -1,5 +1,5 @@
 # The specification's typical flow (its section 4), line by line, with nothing but what is written
-# there; and then what the buyer does with it.
+# there; and then what the customer does with it.
 use strict;
 use warnings;
 
@@ -12,7 +12,7 @@ use Test::More;
 my $shop  = new_shop();
 my $film  = join '', map { chr int rand 256 } 1 .. 3_000_000;
 my $name  = "flow-$$.mp4";
-my $buyer = "flow-$$\@buyer.example";
+my $customer = "flow-$$\@buyer.example";
 
 # "Use one consistent form: {base_url}/<resource> where {base_url} ends at the API root."
 like(base_url(), qr{/api/v1\z}, 'the base address ends at the root of the API');
@@ -84,20 +84,20 @@ is_answer($assigned, 201, 'POST /orders/{storefront_order_id}/assignments');
 is_shape($assigned->{json}{order}, 'order', 'the order');
 is($assigned->{json}{order}{assignments}[0]{files}[0]{file_id}, $file_id, 'the order has the file');
 is(api(@assign)->{body}, $assigned->{body}, 'with the same key and body the response is replayed');
-is(scalar mails($buyer), 0, 'without send_email nobody is written to');
+is(scalar mails($customer), 0, 'without send_email nobody is written to');
 
 # "An assignment can create the customer record, create the purchase, and optionally send the
 # delivery email."
 my $emailed = api('POST', '/orders/450789470/assignments', key => $shop->{token},
     json => { %$assign_request, send_email => JSON::PP::true(), fraud_check => JSON::PP::true(),
-        customer => { email => $buyer, first_name => 'Ada' } });
+        customer => { email => $customer, first_name => 'Ada' } });
 is_answer($emailed, 201, 'the next order, with an email');
-my $mail = wait_mail($buyer);
+my $mail = wait_mail($customer);
 my $page_url = $emailed->{json}{order}{download_page_url};
-like($mail->{headers}{to}, qr/\Q$buyer\E/, 'the email goes to the customer');
+like($mail->{headers}{to}, qr/\Q$customer\E/, 'the email goes to the customer');
 ok(scalar(grep { $_ eq $page_url } @{ $mail->{urls} }), 'it has the address of the page');
 
-# What the buyer does.
+# What the customer does.
 my $page = page('GET', $page_url);
 is($page->{status}, 200, 'the page opens');
 like($page->{body}, qr/The film/, 'it names the file');

@@ -88,7 +88,7 @@ sub act
 }
 
 # "decision level code:level …"
-sub verdict
+sub outcome
 {
     my ($order) = @_;
     my $fraud = $order->{fraud};
@@ -143,7 +143,7 @@ for my $way (@shared) {
             my $order = checked($shop, $same->());
             my $level = $others < $number ? 'none' : $others < 2 * $number ? 'medium' : 'high';
             my $decision = $level eq 'high' ? 'held' : 'passed';
-            is(verdict($order), "$decision $level" . ($level eq 'none' ? '' : " $code:$level"), "after $others others");
+            is(outcome($order), "$decision $level" . ($level eq 'none' ? '' : " $code:$level"), "after $others others");
             is_shape($order, 'order', "after $others others: the order");
             my $count = $others == 2 * $number ? "$others or more" : $others;
             is(messages($order), "$count other orders $whose in the last 2 hours.", 'the message says how many')
@@ -151,15 +151,15 @@ for my $way (@shared) {
             $last = $order;
         }
         is($last->{access}{status}, 'held', 'the last is held');
-        is(verdict(checked($shop, $same->(), id => $last->{storefront_order_id},
+        is(outcome(checked($shop, $same->(), id => $last->{storefront_order_id},
             customer => $last->{customer}{storefront_customer_id})), "held high $code:high",
             'assigned again it does not count itself');
         my $stranger = shop();
-        is(verdict(checked($stranger, $same->())), 'passed none', "another shop's orders count nothing");
+        is(outcome(checked($stranger, $same->())), 'passed none', "another shop's orders count nothing");
         older($shop, WINDOW - 600);
-        is(verdict(checked($shop, $same->())), "held high $code:high", 'they count as long as the window is');
+        is(outcome(checked($shop, $same->())), "held high $code:high", 'they count as long as the window is');
         older($shop, 601);
-        is(verdict(checked($shop, $same->())), 'passed none', 'and not longer')
+        is(outcome(checked($shop, $same->())), 'passed none', 'and not longer')
             or diag(explain([ sql("SELECT id, created_at, client_ip FROM orders WHERE shop_id = $shop->{shop_id}") ]));
     };
 }
@@ -168,9 +168,9 @@ subtest 'networks: what is not the same address counts nothing' => sub {
     my $shop = shop();
     ordered($shop, client_ip => '10.1.1.1')       for 1 .. IP;
     ordered($shop, client_ip => '2001:db8:1:1::1') for 1 .. IP;
-    is(verdict(checked($shop, client_ip => $_)), 'passed none', $_) for '10.1.1.10', '10.1.1.2', '2001:db8:1:2::1';
-    is(verdict(checked($shop)), 'passed none', 'an order without an address');
-    is(verdict(checked($shop, client_ip => '10.1.1.1')), 'passed medium ip_orders:medium', 'the address itself');
+    is(outcome(checked($shop, client_ip => $_)), 'passed none', $_) for '10.1.1.10', '10.1.1.2', '2001:db8:1:2::1';
+    is(outcome(checked($shop)), 'passed none', 'an order without an address');
+    is(outcome(checked($shop, client_ip => '10.1.1.1')), 'passed medium ip_orders:medium', 'the address itself');
 };
 
 subtest 'an order brings its IP address later, and keeps it' => sub {
@@ -179,9 +179,9 @@ subtest 'an order brings its IP address later, and keeps it' => sub {
     ordered($shop, client_ip => $ip) for 1 .. IP;
     my $order = checked($shop);
     my @same  = (id => $order->{storefront_order_id}, customer => $order->{customer}{storefront_customer_id});
-    is(verdict($order), 'passed none', 'none at first');
-    is(verdict(checked($shop, @same, client_ip => $ip)), 'passed medium ip_orders:medium', 'then it counts');
-    is(verdict(checked($shop, @same, client_ip => undef)), 'passed medium ip_orders:medium', 'and is kept');
+    is(outcome($order), 'passed none', 'none at first');
+    is(outcome(checked($shop, @same, client_ip => $ip)), 'passed medium ip_orders:medium', 'then it counts');
+    is(outcome(checked($shop, @same, client_ip => undef)), 'passed medium ip_orders:medium', 'and is kept');
     my ($row) = sql('SELECT client_ip FROM orders WHERE ' . row_of($shop, $order));
     is($row->[0], $ip, 'it is stored');
     unlike(api('GET', "/orders/$order->{storefront_order_id}", key => $shop->{token})->{body}, qr/\Q$ip\E/,
@@ -205,22 +205,22 @@ subtest 'revoked_orders: one is medium, two are high' => sub {
     my @with = (customer => digits());
     my @orders = map { ordered($shop, @with) } 1 .. 3;
     older($shop, 10 * WINDOW);
-    is(verdict(checked($shop, @with)), 'passed none', 'none');
+    is(outcome(checked($shop, @with)), 'passed none', 'none');
     act($shop, $orders[0], 'revoke');
     my $order = checked($shop, @with);
-    is(verdict($order), 'passed medium revoked_orders:medium', 'one, however old');
+    is(outcome($order), 'passed medium revoked_orders:medium', 'one, however old');
     is(messages($order), '1 other order of this customer was revoked or rejected.', 'it tells so');
     sql("UPDATE orders SET access_status = 'rejected' WHERE " . row_of($shop, $orders[1]));
     older($shop, 10 * WINDOW);
     $order = checked($shop, @with);
-    is(verdict($order), 'held high revoked_orders:high', 'two, one of them rejected');
+    is(outcome($order), 'held high revoked_orders:high', 'two, one of them rejected');
     is(messages($order), '2 or more other orders of this customer were revoked or rejected.', 'it tells so');
     act($shop, $order, 'reject');
-    is(verdict(checked($shop)), 'passed none', 'another customer has nothing to do with it');
+    is(outcome(checked($shop)), 'passed none', 'another customer has nothing to do with it');
     act($shop, $orders[0], 'restore');
     sql("UPDATE orders SET access_status = 'active' WHERE " . row_of($shop, $orders[1]));
     older($shop, 10 * WINDOW);
-    is(verdict(checked($shop, @with)), 'passed medium revoked_orders:medium', 'what is restored counts no more');
+    is(outcome(checked($shop, @with)), 'passed medium revoked_orders:medium', 'what is restored counts no more');
 };
 
 # --- levels and holds ------------------------------------------------------------------------------
@@ -230,12 +230,12 @@ for my $hold_at (qw(medium high)) {
     my %held = (medium => $hold_at eq 'medium', high => 1);
     for my $risk (qw(none low medium high)) {
         my $order = ordered($shop);
-        is(verdict($order), 'not_checked -', "held at $hold_at: nothing is checked unasked");
+        is(outcome($order), 'not_checked -', "held at $hold_at: nothing is checked unasked");
         sql("UPDATE orders SET storefront_risk = '$risk' WHERE " . row_of($shop, $order));
         $order = checked($shop, id => $order->{storefront_order_id},
             customer => $order->{customer}{storefront_customer_id});
         my $signal = $risk eq 'none' ? '' : " storefront_risk:$risk";
-        is(verdict($order), ($held{$risk} ? 'held' : 'passed') . " $risk$signal", "held at $hold_at: a risk of $risk");
+        is(outcome($order), ($held{$risk} ? 'held' : 'passed') . " $risk$signal", "held at $hold_at: a risk of $risk");
         is($order->{access}{status}, $held{$risk} ? 'held' : 'active', 'and the access is so');
         is(messages($order), $risk eq 'none' ? '' : "The storefront rates the order's risk as $risk.",
             'the message says who rated it');
@@ -249,7 +249,7 @@ subtest 'the highest of several signals counts, and each is named' => sub {
     act($shop, ordered($shop, @with), 'revoke');
     ordered($shop, @with) for 1 .. 3;
     my $order = checked($shop, @with);
-    is(verdict($order), 'held high customer_orders:high address_orders:medium ip_orders:medium'
+    is(outcome($order), 'held high customer_orders:high address_orders:medium ip_orders:medium'
         . ' revoked_orders:medium disposable_domain:medium', 'five signals');
     my $told = api('GET', "/orders/$order->{storefront_order_id}/diagnosis", key => $shop->{token})->{json};
     is($told->{first_failure}, 'fraud', 'the diagnosis fails there');
@@ -259,7 +259,7 @@ subtest 'the highest of several signals counts, and each is named' => sub {
     act($shop, $order, 'approve');
     $told = api('GET', "/orders/$order->{storefront_order_id}/diagnosis", key => $shop->{token})->{json};
     is($told->{first_failure}, undef, 'once it is approved nothing fails');
-    is(verdict(read_order($shop, $order->{storefront_order_id})), verdict($order) =~ s/held/approved/r,
+    is(outcome(read_order($shop, $order->{storefront_order_id})), outcome($order) =~ s/held/approved/r,
         'the signals stay on the order');
 };
 
@@ -268,15 +268,15 @@ subtest 'the highest of several signals counts, and each is named' => sub {
 subtest 'domains' => sub {
     my $shop = shop();
     my $order = checked($shop, email => address('Trash.Example'));
-    is(verdict($order), 'passed medium disposable_domain:medium', 'a disposable one');
+    is(outcome($order), 'passed medium disposable_domain:medium', 'a disposable one');
     is(messages($order), 'Email addresses of Trash.Example are thrown away after use.', 'it names it');
-    is(verdict(checked($shop, email => address('a.bin.example'))), 'passed medium disposable_domain:medium',
+    is(outcome(checked($shop, email => address('a.bin.example'))), 'passed medium disposable_domain:medium',
         'one under a disposable one');
-    is(verdict(checked($shop, email => address('nottrash.example'))), 'passed none', 'one with the same ending');
+    is(outcome(checked($shop, email => address('nottrash.example'))), 'passed none', 'one with the same ending');
     $order = checked($shop, email => address('blocked.example'));
-    is(verdict($order), 'held high blocked_domain:high', 'a blocked one');
+    is(outcome($order), 'held high blocked_domain:high', 'a blocked one');
     is(messages($order), 'The domain blocked.example of the email address is blocked.', 'it names it');
-    is(verdict(checked($shop, email => undef)), 'passed none', 'no address, no domain');
+    is(outcome(checked($shop, email => undef)), 'passed none', 'no address, no domain');
 };
 
 subtest 'the files are read again when they change' => sub {
@@ -291,7 +291,7 @@ subtest 'the files are read again when they change' => sub {
             $next += 8;
             return !grep { $_->{is} ne $wanted } parallel(8, sub {
                 my $id = '' . ($from + shift);
-                return { is => verdict(checked($shop, id => $id, customer => $id, email => "buyer-$id\@$domain")) };
+                return { is => outcome(checked($shop, id => $id, customer => $id, email => "buyer-$id\@$domain")) };
             });
         };
     };
@@ -323,7 +323,7 @@ sub held
 {
     my ($shop, %opt) = @_;
     my $order = checked($shop, email => address('blocked.example'), send_email => $true, %opt);
-    die 'the order is not held: ' . verdict($order) . "\n" if $order->{access}{status} ne 'held';
+    die 'the order is not held: ' . outcome($order) . "\n" if $order->{access}{status} ne 'held';
     return $order;
 }
 
@@ -400,7 +400,7 @@ subtest 'held, then approved' => sub {
     sql("UPDATE email SET created_at = 1700000000000000 WHERE id = (SELECT max(id) FROM email)");
     my $approved = act($shop, $order, 'approve', reason => 'a known customer');
     is_answer($approved, 200, 'approved');
-    is(verdict($approved->{json}{order}), 'approved high blocked_domain:high', 'the decision is that');
+    is(outcome($approved->{json}{order}), 'approved high blocked_domain:high', 'the decision is that');
     is($approved->{json}{order}{access}{status}, 'active', 'the access is active');
     gives_all($shop, $order, 'approved');
     unlike(wait_mail($order->{customer}{email})->{headers}{date}, qr/2023/,
@@ -412,7 +412,7 @@ subtest 'held, then approved' => sub {
     my @before = events($shop, $order);
     my $again = checked($shop, id => $order->{storefront_order_id}, email => $order->{customer}{email},
         customer => $order->{customer}{storefront_customer_id}, send_email => $true);
-    is(verdict($again), 'approved high blocked_domain:high', 'what is approved stays approved');
+    is(outcome($again), 'approved high blocked_domain:high', 'what is approved stays approved');
     is_deeply([ events($shop, $order) ], \@before, 'and no event says so');
 };
 
@@ -420,7 +420,7 @@ subtest 'held, then rejected' => sub {
     my $shop  = shop();
     my $order = held($shop);
     my $rejected = act($shop, $order, 'reject', reason => 'The card was stolen.');
-    is(verdict($rejected->{json}{order}), 'rejected high blocked_domain:high', 'the decision is that');
+    is(outcome($rejected->{json}{order}), 'rejected high blocked_domain:high', 'the decision is that');
     my $now = gives_nothing($shop, $order, qr/not released.*The card was stolen\./s, 'access_revoked', 'rejected');
     is($now->{access}{status}, 'rejected', 'the access is rejected');
     is_error(assign($shop, $order->{storefront_order_id}, [ $shop->{product} ], fraud_check => $true,
@@ -453,18 +453,18 @@ subtest 'an order that passed is held by a later check' => sub {
     my @same  = (id => $order->{storefront_order_id}, customer => $order->{customer}{storefront_customer_id});
     my $key   = $order->{assignments}[0]{license_keys}[0];
     my $link  = button($order, $shop)->{headers}{location};
-    is(verdict($order), 'passed none', 'it passes');
-    is(verdict(checked($shop, @same, email => undef)), 'passed none', 'and again');
-    is(verdict(ordered($shop, @same, email => address('blocked.example'))), 'passed none',
+    is(outcome($order), 'passed none', 'it passes');
+    is(outcome(checked($shop, @same, email => undef)), 'passed none', 'and again');
+    is(outcome(ordered($shop, @same, email => address('blocked.example'))), 'passed none',
         'unasked it is not checked again');
     my $held = checked($shop, @same, email => undef);
-    is(verdict($held), 'held high blocked_domain:high', 'asked it is');
+    is(outcome($held), 'held high blocked_domain:high', 'asked it is');
     is($held->{access}{status}, 'held', 'and held');
-    is(verdict(checked($shop, @same, email => undef)), 'held high blocked_domain:high', 'and again');
+    is(outcome(checked($shop, @same, email => undef)), 'held high blocked_domain:high', 'and again');
     is(page('GET', $link)->{status}, 403, 'a link from before gives nothing');
     unlike(page_of($order)->{body}, qr/\Q$key\E/, 'nor does the page');
-    is(verdict(checked($shop, @same, email => address())), 'held high blocked_domain:high', 'no check lifts it');
-    is(verdict(ordered($shop, @same)), 'held high blocked_domain:high', 'nor does an assignment without one');
+    is(outcome(checked($shop, @same, email => address())), 'held high blocked_domain:high', 'no check lifts it');
+    is(outcome(ordered($shop, @same)), 'held high blocked_domain:high', 'nor does an assignment without one');
     is_deeply([ map { $_->{action} } events($shop, $order) ], [qw(fraud_passed assigned fraud_held)],
         'the audit trail has what changed');
     act($shop, $order, 'approve');
@@ -495,9 +495,9 @@ subtest 'a request that is replayed checks nothing' => sub {
     ordered($shop, customer => $with[1]) for 1 .. 2 * CUSTOMER;
     is_deeply(checked($shop, @same), $order, 'it is answered as before');
     my $now = read_order($shop, $id);
-    is(verdict($now), 'passed none', 'the order is as it was');
+    is(outcome($now), 'passed none', 'the order is as it was');
     is(scalar @{ $now->{events} }, 2, 'and has no more events');
-    is(verdict(checked($shop, @same, idem => idem())), 'held high customer_orders:high address_orders:medium',
+    is(outcome(checked($shop, @same, idem => idem())), 'held high customer_orders:high address_orders:medium',
         'a new request checks');
 };
 
@@ -518,7 +518,7 @@ for my $way (@shared[ 0, 1, 2 ]) {
     my @told = parallel(50, sub {
         my ($i) = @_;
         my %order = (id => 700000 + $i, customer => '' . (700000 + $i), email => "at-once-$i\@mail.example", $same->());
-        return { is => verdict(checked($shop, %order)) };
+        return { is => outcome(checked($shop, %order)) };
     });
     is_deeply(tally(@told), {
         'passed none'               => $number,

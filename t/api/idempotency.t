@@ -343,32 +343,32 @@ is($job->{status}, 'succeeded', 'the job succeeds');
 is($job->{attempts}, 1, 'and was done once');
 
 my $sold  = mapping_of($crowd, [ $one->{asset}{id} ]);
-my $buyer = "crowd-$$\@buyer.example";
+my $customer = "crowd-$$\@buyer.example";
 $log = -s logs_dir() . '/access_log';
 $key = idem('crowd');
 @answers = all_at_once(200, sub {
-    assignment_of('9', $sold->{storefront_product_id}, $buyer, key => $crowd->{token}, idem => $key)
+    assignment_of('9', $sold->{storefront_product_id}, $customer, key => $crowd->{token}, idem => $key)
 });
 are_one('200 assignments with one key', 201, @answers);
 cmp_ok(processes_since($log, '/api/v1/orders/9/assignments', 200), '>', 1, 'several processes took part');
 wait_for(sub {
     api('GET', '/orders/9', key => $crowd->{token})->{json}{email}{status} eq 'sent'
 }, 20, 'the email to be sent');
-is(scalar mails($buyer), 1, 'one email was sent');
+is(scalar mails($customer), 1, 'one email was sent');
 is(rows("$_ WHERE shop_id = $crowd->{shop_id}"), 1, "there is one row in $_") for qw(customer orders email);
 is(rows("assignment a JOIN orders o ON o.id = a.order_id WHERE o.shop_id = $crowd->{shop_id}"), 1,
     'and one assignment');
 is(rows("job WHERE shop_id = $crowd->{shop_id} AND type = 'email'"), 1, 'and one job for the email');
 
 # Without a common Idempotency-Key the natural keys prevent duplicates.
-$buyer   = "natural-$$\@buyer.example";
+$customer   = "natural-$$\@buyer.example";
 @answers = all_at_once(40, sub {
-    assignment_of('10', $sold->{storefront_product_id}, $buyer, key => $crowd->{token})
+    assignment_of('10', $sold->{storefront_product_id}, $customer, key => $crowd->{token})
 });
 is(different('died', @answers), 'none', '40 assignments with 40 keys: every client got an answer');
 is(scalar(grep { $_->{status} == 201 } @answers), 1,  'one of them created something');
 is(scalar(grep { $_->{status} == 200 } @answers), 39, 'the others found it there');
-wait_mail($buyer);
+wait_mail($customer);
 is(rows("email e JOIN orders o ON o.id = e.order_id WHERE o.shop_id = $crowd->{shop_id}"
     . " AND o.storefront_order_id = '10'"), 1, 'one email was queued');
 

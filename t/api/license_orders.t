@@ -1,5 +1,5 @@
 # License keys and orders (contract, section 6): what assigning, revoking and restoring gives, and
-# fifty buyers at once.  The tags themselves: t/api/license_keys.t.
+# fifty customers at once.  The tags themselves: t/api/license_keys.t.
 use strict;
 use warnings;
 
@@ -42,7 +42,7 @@ sub stock
     return "$tag->{available} $tag->{assigned}";
 }
 
-# --- one buyer -------------------------------------------------------------------------------------
+# --- one customer ----------------------------------------------------------------------------------
 
 my ($one, $two) = (tag('One', qw(A B C)), tag('Two', qw(X)));
 my $product = mapping_of($shop, [], license_key_tag_ids => [ $two, $one ])->{storefront_product_id};

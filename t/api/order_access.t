@@ -17,9 +17,9 @@ my $two   = ready_asset($shop, "access-$$-two.txt", "and two\n");
 my @products = map { $_->{storefront_product_id} }
     mapping_of($shop, [ $one->{id}, $two->{id} ], download_limit => 1),
     mapping_of($shop, [ $two->{id} ], download_limit => 1, access_days => 30);
-my $buyers = 0;
+my $addresses = 0;
 
-sub buyer { return "access-$$-" . ++$buyers . '@buyer.example' }
+sub new_address { return "access-$$-" . ++$addresses . '@buyer.example' }
 sub order { my ($id) = @_; return api('GET', "/orders/$id", key => $shop->{token})->{json} }
 
 # An order of both products; returns its id and those of its assignments.
@@ -137,7 +137,7 @@ is(access(acted($id, 'restore', { assignment_ids => [$second] }, 1, 'restoring o
 is(access(acted($id, 'restore', undef, 1, 'restoring the order')), 'active - not_checked active active',
     'gives back what is left');
 acted($id, 'revoke', { assignment_ids => [ $first, $second ] }, 1, 'revoking each of them');
-is_error(act($id, 'resend', { email => buyer() }), 409, 'access_revoked', 'then nothing is left to write of');
+is_error(act($id, 'resend', { email => new_address() }), 409, 'access_revoked', 'then nothing is left to write of');
 
 # --- what can't be ---------------------------------------------------------------------------------
 
@@ -227,7 +227,7 @@ refused(act($id, 'grant-downloads', { downloads => 1, file_ids => [ $one->{id} ]
 
 # --- the email once more ---------------------------------------------------------------------------
 
-my ($to, $guest) = (buyer(), buyer());
+my ($to, $guest) = (new_address(), new_address());
 ($id) = new_order(customer => { email => $to });
 my $resent = acted($id, 'resend', undef, 1, 'sending the email of an order that had none');
 is_deeply([ @{ $resent->{email} }{qw(status to)} ], [ 'queued', $to ], 'queues it');
@@ -258,7 +258,7 @@ unstored();
 refused(act($id, 'resend'), 422, 'no_recipient', 'a customer without an address');
 refused(act($id, 'resend', { email => $_ }), 400, 'invalid_request', 'an address that is none', '/email')
     for '', 'nobody', "a\@b.example\r\nBcc: c\@d.example";
-is(acted($id, 'resend', { email => buyer() }, 1, 'an address with the request')->{customer}{email}, undef,
+is(acted($id, 'resend', { email => new_address() }, 1, 'an address with the request')->{customer}{email}, undef,
     'is for this once');
 my $key  = idem('resend');
 my @same = map { act($id, 'resend', { email => $guest }, idem => $key) } 1, 2;
@@ -267,7 +267,7 @@ is(scalar(emails($id)), 2, 'and sends nothing more');
 
 # --- review ----------------------------------------------------------------------------------------
 
-$to = buyer();
+$to = new_address();
 ($id, $first, $second) = new_order(customer => { email => $to });
 held_by_check($shop, $id);
 my $tag = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })
@@ -316,7 +316,7 @@ is_deeply(order($id)->{assignments}[2]{license_keys}, ['A'], 'and gives no secon
 is_error(act($id, 'reject'), 409, 'order_not_held', 'what is approved is not rejected any more');
 
 # Revoked while it is under review.
-$to = buyer();
+$to = new_address();
 ($id) = new_order(customer => { email => $to });
 held_by_check($shop, $id);
 assign($shop, $id, [$keyed], storefront_customer_id => $id, send_email => $true);
@@ -342,8 +342,8 @@ is(access(acted($id, 'reject', { reason => 'a fraud' }, 1, 'is rejected')),
 is_error(act($id, 'restore'), 409, 'access_revoked', 'it is not restored before it is approved');
 
 # Assigned under review with an address that changes before the approval.
-my $newer = buyer();
-($id) = new_order(customer => { email => buyer() });
+my $newer = new_address();
+($id) = new_order(customer => { email => new_address() });
 held_by_check($shop, $id);
 assign($shop, $id, [$keyed], storefront_customer_id => $id, send_email => $true);
 assign($shop, $id, [$keyed], storefront_customer_id => $id, customer => { email => $newer });
@@ -408,7 +408,7 @@ my %who = (first => $shop->{key_id}, second => $second_key->{key_id});
 my $rare = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Rare' })
     ->{json}{license_key_tag}{id};
 my $story = mapping_of($shop, [ $one->{id} ], license_key_tag_ids => [$rare])->{storefront_product_id};
-my ($life, $address) = (digits(), buyer());
+my ($life, $address) = (digits(), new_address());
 my @with = (storefront_customer_id => $life, customer => { email => $address });
 my $now_with = sub {
     my ($token, $action, $body) = @_;

@@ -137,31 +137,31 @@ is_deeply(by_id(@{ assignments_of('450789469')->{json}{data} }), [ $old, $new ],
 
 # --- every member ----------------------------------------------------------------------------------
 
-my $buyer = "orders-$$\@buyer.example";
+my $customer = "orders-$$\@buyer.example";
 my $large = assign($shop, '12345678901234567890',
     [ { storefront_product_id => $both->{storefront_product_id}, quantity => 1000 } ],
     storefront_customer_id => '98765432109876543210', send_email => $true, fraud_check => $true,
-    customer => { email => $buyer, first_name => "Zo\x{eb}", last_name => "O\x{2019}Neill \x{1f600}",
+    customer => { email => $customer, first_name => "Zo\x{eb}", last_name => "O\x{2019}Neill \x{1f600}",
         locale => 'de-CH' });
 is_answer($large, 201, 'an assignment with everything');
 is_shape($large->{json}{order}, 'order', 'the order with everything');
 $got = $large->{json}{order};
 is($got->{storefront_order_id}, '12345678901234567890', 'an order id of twenty digits');
 is_deeply([ @{ $got->{customer} }{qw(storefront_customer_id email first_name last_name locale)} ],
-    [ '98765432109876543210', $buyer, "Zo\x{eb}", "O\x{2019}Neill \x{1f600}", 'de-CH' ], 'the customer');
+    [ '98765432109876543210', $customer, "Zo\x{eb}", "O\x{2019}Neill \x{1f600}", 'de-CH' ], 'the customer');
 is($got->{assignments}[0]{quantity}, 1000, 'the quantity');
 is($got->{fraud}{decision}, 'passed', 'a fraud check was asked for, and passed');
 is_deeply($got->{email},
-    { status => 'queued', to => $buyer, attempts => 0, last_error => undef, sent_at => undef },
+    { status => 'queued', to => $customer, attempts => 0, last_error => undef, sent_at => undef },
     'the email is queued');
 my $sent = wait_for(sub {
     my $look = order('12345678901234567890')->{json};
     return $look->{email}{status} eq 'sent' ? $look : undef;
 }, 15, 'the email to be sent');
 is_shape($sent, 'whole_order', 'the order after the email');
-is_deeply([ @{ $sent->{email} }{qw(to attempts last_error)} ], [ $buyer, 1, undef ], 'it was sent at once');
+is_deeply([ @{ $sent->{email} }{qw(to attempts last_error)} ], [ $customer, 1, undef ], 'it was sent at once');
 cmp_ok($sent->{email}{sent_at}, 'ge', $got->{created_at}, 'when the order was there');
-my $mail = wait_mail($buyer);
+my $mail = wait_mail($customer);
 ok(scalar(grep { $_ eq $got->{download_page_url} } @{ $mail->{urls} }), "the email has the page's address")
     or diag("@{ $mail->{urls} }");
 

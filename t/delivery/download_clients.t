@@ -7,7 +7,7 @@ use warnings;
 
 use File::Path qw(make_path remove_tree);
 use JSON::PP;
-use MDL::Buyer;
+use MDL::Customer;
 use MDL::Instance;
 use MDL::Path;
 use MDL::Test;

@@ -4,7 +4,7 @@ use strict;
 use warnings;
 
 use Digest::SHA qw(sha256_hex);
-use MDL::Buyer;
+use MDL::Customer;
 use MDL::Instance;
 use MDL::Leaver;
 use MDL::Streams;

@@ -5,7 +5,7 @@ use warnings;
 
 use Test::More;
 
-use MDL::Buyer;
+use MDL::Customer;
 use MDL::Instance;
 use MDL::Leaver;
 use MDL::LostCommit;
@@ -45,7 +45,7 @@ my $account;
 wait_for(
     sub {
         $other->read_until($read += 10_000);    # so that the child writes to the database, too
-        $account = MDL::Buyer::account($buy);
+        $account = MDL::Customer::account($buy);
         return !grep { $_->{status} eq 'open' } @{ $account->{sessions} };
     },
     30, 'the end of the session'

@@ -9,7 +9,7 @@ use warnings;
 use Digest::SHA qw(sha256_hex);
 use Test::More;
 
-use MDL::Buyer;
+use MDL::Customer;
 use MDL::Contract;
 use MDL::Instance;
 use MDL::Leaver;

@@ -6,7 +6,7 @@ use strict;
 use warnings;
 
 use Digest::SHA qw(sha256_hex);
-use MDL::Buyer;
+use MDL::Customer;
 use MDL::Instance;
 use MDL::Leaver;
 use MDL::Test;

@@ -5,7 +5,7 @@ use warnings;
 
 use Test::More;
 
-use MDL::Buyer;
+use MDL::Customer;
 use MDL::Instance;
 use MDL::Test;
 

@@ -272,18 +272,18 @@ static void test_fraud_check(apr_pool_t *p)
 
 /* --- processes that assign the same to one order at once --- */
 
-#define BUYERS 4
+#define PROCESSES 4
 
 static void test_at_once(const database_t *database, apr_pool_t *p)
 {
-    pid_t children[BUYERS];
+    pid_t children[PROCESSES];
     int results[2], good = 1, created = 0;
     char byte;
 
     if (pipe(results) != 0) {
         exit(2);
     }
-    for (int i = 0; i < BUYERS; i++) {
+    for (int i = 0; i < PROCESSES; i++) {
         if ((children[i] = child_begin()) == 0) {
             mdl_order_assign_t *own = new_assignment(shop, "4001", p, 2, PRODUCT("1"),
                                                      PRODUCT("2"));
@@ -298,7 +298,7 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
         }
     }
     close(results[1]);
-    for (int i = 0; i < BUYERS; i++) {
+    for (int i = 0; i < PROCESSES; i++) {
         good &= child_good(children[i]);
     }
     while (read(results[0], &byte, 1) == 1) {

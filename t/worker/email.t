@@ -87,7 +87,7 @@ sub configure
 configure();
 $server->start;
 
-# The message that Postfix has put into the buyers' Maildir for this address.
+# The message that Postfix has put into the customers' Maildir for this address.
 sub arrived
 {
     my ($to) = @_;

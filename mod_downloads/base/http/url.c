@@ -150,7 +150,7 @@ mdl_http_result_t mdl_http_url_parse(const mdl_http_policy_t *policy, CURLU *bas
     return MDL_HTTP_OK;
 }
 
-static int has_control_character(const char *text)
+static int url_has_control_character(const char *text)
 {
     while (*text != '\0') {
         apr_uint32_t c;
@@ -172,8 +172,8 @@ static const char *url_filename(CURLU *url, apr_pool_t *p)
     char *name = segment != NULL ? curl_easy_unescape(NULL, segment + 1, 0, &length) : NULL;
 
     if (name != NULL && length > 0 && strlen(name) == (apr_size_t)length && mdl_utf8_valid(name) &&
-        !has_control_character(name) && strpbrk(name, "/\\") == NULL && strcmp(name, ".") != 0 &&
-        strcmp(name, "..") != 0) {
+        !url_has_control_character(name) && strpbrk(name, "/\\") == NULL &&
+        strcmp(name, ".") != 0 && strcmp(name, "..") != 0) {
         filename = apr_pstrdup(p, name);
     }
     curl_free(name);

@@ -162,7 +162,7 @@ static void header_read(text_t *text, header_t *header, apr_array_header_t *addr
 }
 
 /* The boundary of a multipart's Content-Type, or NULL. */
-static const char *boundary_of(const char *type, apr_pool_t *p)
+static const char *report_boundary(const char *type, apr_pool_t *p)
 {
     const char *at = type;
     apr_size_t length;
@@ -318,7 +318,7 @@ void mdl_bounce_report_read(mdl_bounce_report_t *report, const char *message, ap
     apr_pool_create(&ptemp, p);
     apr_pool_tag(ptemp, "mdl_bounce_report_read");
     header_read(&text, &header, report->addresses, p);
-    boundary = boundary_of(header.content_type, p);
+    boundary = report_boundary(header.content_type, p);
     if (boundary != NULL) {
         text_t body = text;
 

@@ -252,7 +252,7 @@ static void quoted_printable_write(apr_bucket_brigade *out, const char *text)
 }
 
 /* "=_" never occurs in quoted-printable, so neither does the boundary (RFC 2045 section 6.7). */
-static const char *boundary_of(const char *message_id, apr_pool_t *p)
+static const char *mime_boundary(const char *message_id, apr_pool_t *p)
 {
     char id[BOUNDARY_ID_MAX + 1];
     apr_size_t length = 0;
@@ -296,7 +296,7 @@ apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_
     }
     apr_pool_tag(ptemp, "mdl_mime_build");
     out = apr_brigade_create(ptemp, apr_bucket_alloc_create(ptemp));
-    boundary = boundary_of(mail->message_id, ptemp);
+    boundary = mime_boundary(mail->message_id, ptemp);
 
     apr_brigade_putstrs(out, NULL, NULL, "Date: ", mdl_clock_rfc5322(mail->date, ptemp), "\r\n",
                         NULL);

@@ -284,7 +284,7 @@ apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
     return parse_file(&parser);
 }
 
-static apr_status_t file_read_text(const char *path, const char **text, apr_pool_t *p)
+static apr_status_t template_read_text(const char *path, const char **text, apr_pool_t *p)
 {
     apr_status_t rv;
     apr_file_t *file;
@@ -323,7 +323,7 @@ apr_status_t mdl_template_read(mdl_template_file_t *file, const char *path, cons
         return rv;
     }
     apr_pool_tag(ptemp, "mdl_template_read");
-    rv = file_read_text(path, &text, ptemp);
+    rv = template_read_text(path, &text, ptemp);
     if (rv == APR_EINVAL) {
         *why = apr_psprintf(p, "The template %s is larger than 1 MiB or is not text.", path);
     } else if (rv != APR_SUCCESS) {

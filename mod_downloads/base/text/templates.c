@@ -220,7 +220,7 @@ typedef struct {
     const char *tag;
 } audience_t;
 
-static const mdl_template_file_t *partial_find(void *baton, const char *name)
+static const mdl_template_file_t *template_find_partial(void *baton, const char *name)
 {
     const audience_t *audience = baton;
     const reader_t *reader = audience->reader;
@@ -252,7 +252,7 @@ static const entry_t *reader_compile(const reader_t *reader, const char *prefix,
 
     if (mdl_template_parse(
             &template, ends_with(source->name, ".html") ? MDL_TEMPLATE_HTML : MDL_TEMPLATE_TEXT,
-            &source->file, partial_find, &audience, &why, reader->p) != APR_SUCCESS) {
+            &source->file, template_find_partial, &audience, &why, reader->p) != APR_SUCCESS) {
         reader_add_problem(reader, why);
         return NULL;
     }

@@ -297,11 +297,11 @@ static void diagnosis_check_access(run_t *run)
         return;
     }
     for (int i = 0; i < all; i++) {
-        mdl_entitlement_t verdict = mdl_assignment_entitlement(diagnosis_assignment_at(run, i),
+        mdl_entitlement_t entitlement = mdl_assignment_entitlement(diagnosis_assignment_at(run, i),
                                                                run->now);
 
-        revoked += verdict == MDL_ENTITLEMENT_REVOKED;
-        expired += verdict == MDL_ENTITLEMENT_EXPIRED;
+        revoked += entitlement == MDL_ENTITLEMENT_REVOKED;
+        expired += entitlement == MDL_ENTITLEMENT_EXPIRED;
     }
     if (revoked + expired > 0) {
         diagnosis_report(run, MDL_CHECK_ACCESS, diagnosis_share(revoked + expired, all),

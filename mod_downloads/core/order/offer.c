@@ -19,7 +19,7 @@ static const mdl_assignment_t *assignment_at(const mdl_order_t *order, int i)
     return APR_ARRAY_IDX(order->assignments, i, const mdl_assignment_t *);
 }
 
-static const mdl_order_file_t *file_at(const mdl_assignment_t *assignment, int i)
+static const mdl_order_file_t *assignment_file_at(const mdl_assignment_t *assignment, int i)
 {
     return APR_ARRAY_IDX(assignment->files, i, const mdl_order_file_t *);
 }
@@ -63,7 +63,7 @@ apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_
     apr_pool_tag(scratch, "mdl_offer_archive_size");
     zip = mdl_zip_begin(assignment->files->nelts, scratch);
     for (int i = 0; i < assignment->files->nelts; i++) {
-        const mdl_order_file_t *file = file_at(assignment, i);
+        const mdl_order_file_t *file = assignment_file_at(assignment, i);
 
         if (file->status == MDL_ASSET_READY) {
             mdl_zip_add(zip, file->filename, file->size, 0, file->updated_at);
@@ -80,7 +80,7 @@ apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_
 static mdl_entitlement_t archive_entitlement(const mdl_assignment_t *assignment)
 {
     for (int i = 0; i < assignment->files->nelts; i++) {
-        if (file_entitlement(file_at(assignment, i)) == MDL_ENTITLEMENT_EXHAUSTED) {
+        if (file_entitlement(assignment_file_at(assignment, i)) == MDL_ENTITLEMENT_EXHAUSTED) {
             return MDL_ENTITLEMENT_EXHAUSTED;
         }
     }
@@ -98,12 +98,12 @@ static int has_files_of(const mdl_assignment_t *assignment, const mdl_assignment
     apr_pool_tag(scratch, "mdl_offer_files");
     ids = apr_hash_make(scratch);
     for (int i = 0; i < assignment->files->nelts; i++) {
-        const mdl_order_file_t *file = file_at(assignment, i);
+        const mdl_order_file_t *file = assignment_file_at(assignment, i);
 
         apr_hash_set(ids, &file->asset_id, sizeof file->asset_id, file);
     }
     for (int i = 0; i < other->files->nelts && has_all; i++) {
-        const mdl_order_file_t *file = file_at(other, i);
+        const mdl_order_file_t *file = assignment_file_at(other, i);
 
         has_all = apr_hash_get(ids, &file->asset_id, sizeof file->asset_id) != NULL;
     }
@@ -126,8 +126,8 @@ static mdl_offer_archive_t *archive_make(const mdl_assignment_t *assignment, apr
     archive->entitlement = archive_entitlement(assignment);
     archive->size = size;
     for (int i = 0; i < assignment->files->nelts; i++) {
-        if (file_at(assignment, i)->status == MDL_ASSET_READY && archive->count++ == 0) {
-            archive->title = file_at(assignment, i)->title;
+        if (assignment_file_at(assignment, i)->status == MDL_ASSET_READY && archive->count++ == 0) {
+            archive->title = assignment_file_at(assignment, i)->title;
         }
     }
     return archive;
@@ -223,7 +223,7 @@ static void gather_assignment(gathering_t *gathering, const mdl_assignment_t *as
     }
     offer->ends_differ |= minute_of(assignment->expires_at) != minute_of(offer->expires_at);
     for (int i = 0; i < assignment->files->nelts; i++) {
-        gather_file(gathering, file_at(assignment, i), assignment->expires_at);
+        gather_file(gathering, assignment_file_at(assignment, i), assignment->expires_at);
     }
     for (int i = 0; i < assignment->links->nelts; i++) {
         gather_link(gathering, APR_ARRAY_IDX(assignment->links, i, const mdl_order_link_t *),
@@ -283,7 +283,7 @@ static const mdl_order_file_t *find_open_file(const mdl_order_t *order, apr_int6
         const mdl_assignment_t *assignment = assignment_at(order, i);
 
         for (int j = 0; j < assignment->files->nelts; j++) {
-            const mdl_order_file_t *file = file_at(assignment, j);
+            const mdl_order_file_t *file = assignment_file_at(assignment, j);
 
             if (file->asset_id == asset_id &&
                 entitlement_to_file(assignment, file, now) == MDL_ENTITLEMENT_OK) {
@@ -301,8 +301,8 @@ static const mdl_order_file_t *find_file(const mdl_order_t *order, const char *i
     for (int i = 0; i < order->assignments->nelts; i++) {
         *of = assignment_at(order, i);
         for (int j = 0; j < (*of)->files->nelts; j++) {
-            if (strcmp(mdl_offer_file_id(file_at(*of, j), p), id) == 0) {
-                return file_at(*of, j);
+            if (strcmp(mdl_offer_file_id(assignment_file_at(*of, j), p), id) == 0) {
+                return assignment_file_at(*of, j);
             }
         }
     }

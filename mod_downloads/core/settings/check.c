@@ -11,7 +11,7 @@
 
 #define MAX_CREDENTIALS_SIZE 1024
 
-static int has_control_character(const char *text)
+static int line_has_control_character(const char *text)
 {
     for (; *text != '\0'; text++) {
         if (apr_iscntrl(*text)) {
@@ -21,12 +21,12 @@ static int has_control_character(const char *text)
     return 0;
 }
 
-static void problem_add(apr_array_header_t *problems, const char *sentence)
+static void settings_problem_add(apr_array_header_t *problems, const char *sentence)
 {
     APR_ARRAY_PUSH(problems, const char *) = sentence;
 }
 
-static void check_required(const mdl_settings_t *settings, apr_array_header_t *problems)
+static void settings_check_required(const mdl_settings_t *settings, apr_array_header_t *problems)
 {
     const struct {
         const char *value;
@@ -55,45 +55,49 @@ static void check_required(const mdl_settings_t *settings, apr_array_header_t *p
 
     for (apr_size_t i = 0; i < sizeof required / sizeof required[0]; i++) {
         if (required[i].value == NULL) {
-            problem_add(problems, required[i].sentence);
+            settings_problem_add(problems, required[i].sentence);
         }
     }
 }
 
 /* A relative path would be a different file for httpd, its background process and downloadsctl. */
-static void check_database(const mdl_settings_t *settings, apr_array_header_t *problems)
+static void settings_check_database(const mdl_settings_t *settings, apr_array_header_t *problems)
 {
     if (settings->db_driver != NULL && settings->db_params != NULL &&
         strcmp(settings->db_driver, "sqlite3") == 0 && settings->db_params[0] != '/') {
-        problem_add(problems, "DBDParams must be the database file's absolute path, beginning with "
-                              "a slash, when DBDriver is sqlite3.");
+        settings_problem_add(problems,
+                             "DBDParams must be the database file's absolute path, beginning with "
+                             "a slash, when DBDriver is sqlite3.");
     }
 }
 
-static void check_times(const mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
+static void settings_check_times(const mdl_settings_t *settings, apr_array_header_t *problems,
+                                 apr_pool_t *p)
 {
     const mdl_http_policy_t *ingest = &settings->ingest;
 
     if (settings->poll_interval >= settings->lease_time) {
-        problem_add(problems,
-                    apr_psprintf(p,
-                                 "DownloadsPollInterval (%d s) must be less than "
-                                 "DownloadsLeaseTime (%d s), or leases run out before they are "
-                                 "renewed.",
-                                 (int)apr_time_sec(settings->poll_interval),
-                                 (int)apr_time_sec(settings->lease_time)));
+        settings_problem_add(
+            problems, apr_psprintf(p,
+                                   "DownloadsPollInterval (%d s) must be less than "
+                                   "DownloadsLeaseTime (%d s), or leases run out before they are "
+                                   "renewed.",
+                                   (int)apr_time_sec(settings->poll_interval),
+                                   (int)apr_time_sec(settings->lease_time)));
     }
     if (ingest->connect_timeout_s > ingest->total_timeout_s) {
-        problem_add(problems, apr_psprintf(p,
-                                           "DownloadsIngestConnectTimeout (%d s) must not be more "
-                                           "than DownloadsIngestTimeout (%d s).",
-                                           ingest->connect_timeout_s, ingest->total_timeout_s));
+        settings_problem_add(problems,
+                             apr_psprintf(p,
+                                          "DownloadsIngestConnectTimeout (%d s) must not be more "
+                                          "than DownloadsIngestTimeout (%d s).",
+                                          ingest->connect_timeout_s, ingest->total_timeout_s));
     }
     if (ingest->stall_timeout_s > ingest->total_timeout_s) {
-        problem_add(problems, apr_psprintf(p,
-                                           "DownloadsIngestStallTimeout (%d s) must not be more "
-                                           "than DownloadsIngestTimeout (%d s).",
-                                           ingest->stall_timeout_s, ingest->total_timeout_s));
+        settings_problem_add(problems,
+                             apr_psprintf(p,
+                                          "DownloadsIngestStallTimeout (%d s) must not be more "
+                                          "than DownloadsIngestTimeout (%d s).",
+                                          ingest->stall_timeout_s, ingest->total_timeout_s));
     }
 }
 
@@ -142,7 +146,7 @@ static const char *credentials_read(mdl_settings_t *settings, apr_pool_t *p)
         line[length - 1] = '\0';
     }
     colon = strchr(line, ':');
-    if (colon == NULL || colon == line || !colon[1] || has_control_character(line)) {
+    if (colon == NULL || colon == line || !colon[1] || line_has_control_character(line)) {
         return "must be one line user:password, neither of them empty";
     }
     *colon = '\0';
@@ -152,13 +156,14 @@ static const char *credentials_read(mdl_settings_t *settings, apr_pool_t *p)
     return NULL;
 }
 
-static void check_rate(mdl_settings_t *settings, apr_array_header_t *problems)
+static void settings_check_rate(mdl_settings_t *settings, apr_array_header_t *problems)
 {
     if (settings->rate_limit && (settings->rate_burst < settings->rate_read_cost ||
                                  settings->rate_burst < settings->rate_write_cost)) {
-        problem_add(problems, "DownloadsRateBurst is less than one request costs, so that none "
-                              "would ever be let in: make it at least DownloadsRateReadCost and "
-                              "DownloadsRateWriteCost.");
+        settings_problem_add(problems,
+                             "DownloadsRateBurst is less than one request costs, so that none "
+                             "would ever be let in: make it at least DownloadsRateReadCost and "
+                             "DownloadsRateWriteCost.");
     }
 }
 
@@ -169,22 +174,23 @@ static int is_file(const char *path, apr_pool_t *p)
     return apr_stat(&info, path, APR_FINFO_TYPE, p) == APR_SUCCESS && info.filetype == APR_REG;
 }
 
-static void check_file(const char *directive, const char *path, apr_array_header_t *problems,
-                       apr_pool_t *p)
+static void settings_check_file(const char *directive, const char *path,
+                                apr_array_header_t *problems, apr_pool_t *p)
 {
     if (path != NULL && !is_file(path, p)) {
-        problem_add(problems, apr_psprintf(p, "%s: there is no file %s.", directive, path));
+        settings_problem_add(problems,
+                             apr_psprintf(p, "%s: there is no file %s.", directive, path));
     }
 }
 
-static void check_certificates(const char *directive, const char *path,
-                               apr_array_header_t *problems, apr_pool_t *p)
+static void settings_check_certificates(const char *directive, const char *path,
+                                        apr_array_header_t *problems, apr_pool_t *p)
 {
     const char *why = NULL;
     apr_file_t *file;
     apr_status_t rv;
 
-    check_file(directive, path, problems, p);
+    settings_check_file(directive, path, problems, p);
     if (path == NULL || !is_file(path, p)) {
         return;
     }
@@ -198,11 +204,13 @@ static void check_certificates(const char *directive, const char *path,
         }
     }
     if (why != NULL) {
-        problem_add(problems, apr_psprintf(p, "%s: the file %s %s.", directive, path, why));
+        settings_problem_add(problems,
+                             apr_psprintf(p, "%s: the file %s %s.", directive, path, why));
     }
 }
 
-static void check_mail(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
+static void settings_check_mail(mdl_settings_t *settings, apr_array_header_t *problems,
+                                apr_pool_t *p)
 {
     const char *transport = settings->mail.transport;
     int smtp = transport != NULL && strncmp(transport, "smtp", 4) == 0;
@@ -214,49 +222,56 @@ static void check_mail(mdl_settings_t *settings, apr_array_header_t *problems, a
                                                                 : MDL_MAIL_TLS_TRY;
     }
     if (transport != NULL && !smtp && settings->mail_credentials != NULL) {
-        problem_add(problems, "DownloadsMailCredentials is of use only when DownloadsMailTransport "
-                              "is smtp:// or smtps://: remove one of the two.");
+        settings_problem_add(problems,
+                             "DownloadsMailCredentials is of use only when DownloadsMailTransport "
+                             "is smtp:// or smtps://: remove one of the two.");
     }
     if (transport != NULL && !smtp &&
         (settings->mail_tls_given || settings->mail.ca_file != NULL)) {
-        problem_add(problems, "DownloadsMailTLS and DownloadsMailCAFile are of use only when "
-                              "DownloadsMailTransport is smtp:// or smtps://: remove them.");
+        settings_problem_add(problems,
+                             "DownloadsMailTLS and DownloadsMailCAFile are of use only when "
+                             "DownloadsMailTransport is smtp:// or smtps://: remove them.");
     }
     if (smtps && settings->mail_tls_given && settings->mail.tls == MDL_MAIL_TLS_OFF) {
-        problem_add(problems, "DownloadsMailTLS off contradicts smtps:// in "
-                              "DownloadsMailTransport: write smtp://, or remove DownloadsMailTLS.");
+        settings_problem_add(problems,
+                             "DownloadsMailTLS off contradicts smtps:// in "
+                             "DownloadsMailTransport: write smtp://, or remove DownloadsMailTLS.");
     }
     if (settings->mail_credentials != NULL && (why = credentials_read(settings, p)) != NULL) {
-        problem_add(problems, apr_psprintf(p, "DownloadsMailCredentials: the file %s %s.",
-                                           settings->mail_credentials, why));
+        settings_problem_add(problems, apr_psprintf(p, "DownloadsMailCredentials: the file %s %s.",
+                                                    settings->mail_credentials, why));
     }
-    check_certificates("DownloadsMailCAFile", settings->mail.ca_file, problems, p);
+    settings_check_certificates("DownloadsMailCAFile", settings->mail.ca_file, problems, p);
 }
 
-static void check_bounces(const mdl_settings_t *settings, apr_array_header_t *problems,
-                          apr_pool_t *p)
+static void settings_check_bounces(const mdl_settings_t *settings, apr_array_header_t *problems,
+                                   apr_pool_t *p)
 {
     if (settings->mail_bounces != NULL && settings->mail_from != NULL &&
         strchr(settings->mail_from, '@') - settings->mail_from > MDL_MAIL_FROM_LOCAL_MAX) {
-        problem_add(problems, apr_psprintf(p,
-                                           "DownloadsMailFrom may have %d bytes before the \"@\" "
-                                           "with DownloadsMailBounces, for each email has a longer "
-                                           "address of its own to come back to.",
-                                           MDL_MAIL_FROM_LOCAL_MAX));
+        settings_problem_add(problems,
+                             apr_psprintf(p,
+                                          "DownloadsMailFrom may have %d bytes before the \"@\" "
+                                          "with DownloadsMailBounces, for each email has a longer "
+                                          "address of its own to come back to.",
+                                          MDL_MAIL_FROM_LOCAL_MAX));
     }
 }
 
 void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p)
 {
-    check_required(settings, problems);
-    check_database(settings, problems);
-    check_times(settings, problems, p);
-    check_rate(settings, problems);
-    check_mail(settings, problems, p);
-    check_certificates("DownloadsStorefrontCAFile", settings->storefront_ca_file, problems, p);
-    check_file("DownloadsFraudDisposableDomains", settings->fraud_disposable_domains, problems, p);
-    check_file("DownloadsFraudBlockedDomains", settings->fraud_blocked_domains, problems, p);
-    check_bounces(settings, problems, p);
+    settings_check_required(settings, problems);
+    settings_check_database(settings, problems);
+    settings_check_times(settings, problems, p);
+    settings_check_rate(settings, problems);
+    settings_check_mail(settings, problems, p);
+    settings_check_certificates("DownloadsStorefrontCAFile", settings->storefront_ca_file, problems,
+                                p);
+    settings_check_file("DownloadsFraudDisposableDomains", settings->fraud_disposable_domains,
+                        problems, p);
+    settings_check_file("DownloadsFraudBlockedDomains", settings->fraud_blocked_domains, problems,
+                        p);
+    settings_check_bounces(settings, problems, p);
 }
 
 /* RFC 2606 reserves example.com and all names under it for examples. */
@@ -289,8 +304,9 @@ void mdl_settings_warn(const mdl_settings_t *settings, apr_array_header_t *warni
         const char *before = named[i].before_host;
 
         if (value != NULL && is_example(strstr(value, before) + strlen(before))) {
-            problem_add(warnings, apr_psprintf(p, "%s is still the sample's, %s: put in your own.",
-                                               named[i].directive, value));
+            settings_problem_add(warnings,
+                                 apr_psprintf(p, "%s is still the sample's, %s: put in your own.",
+                                              named[i].directive, value));
         }
     }
 }

@@ -25,12 +25,12 @@ typedef struct {
 
 static const char *file_read(reader_t *reader, const char *path);
 
-static void problem_add(reader_t *reader, const char *sentence)
+static void settings_reader_add_problem(reader_t *reader, const char *sentence)
 {
     APR_ARRAY_PUSH(reader->problems, const char *) = sentence;
 }
 
-static const char *file_read_text(char **text, const char *path, apr_pool_t *p)
+static const char *settings_read_text(char **text, const char *path, apr_pool_t *p)
 {
     apr_finfo_t info;
     apr_file_t *file;
@@ -253,9 +253,9 @@ static const char *file_read(reader_t *reader, const char *path)
     if (reader->depth == MAX_INCLUDE_DEPTH) {
         return apr_psprintf(p, "is more than %d files deep at %s.", MAX_INCLUDE_DEPTH, path);
     }
-    why = file_read_text(&text, path, p);
+    why = settings_read_text(&text, path, p);
     if (why != NULL) {
-        problem_add(reader, why);
+        settings_reader_add_problem(reader, why);
         return NULL;
     }
     reader->depth++;
@@ -264,7 +264,7 @@ static const char *file_read(reader_t *reader, const char *path)
 
         why = line_take(reader, path, line, p);
         if (why != NULL) {
-            problem_add(reader, apr_psprintf(p, "%s:%d: %s", path, number, why));
+            settings_reader_add_problem(reader, apr_psprintf(p, "%s:%d: %s", path, number, why));
         }
     }
     reader->depth--;

@@ -111,7 +111,7 @@ const char *mdl_set_flag(void *settings, const mdl_directive_t *directive, const
     return NULL;
 }
 
-static int has_control_character(const char *text)
+static int path_has_control_character(const char *text)
 {
     for (; *text != '\0'; text++) {
         if (apr_iscntrl(*text)) {
@@ -123,7 +123,7 @@ static int has_control_character(const char *text)
 
 static int is_absolute_path(const char *path)
 {
-    return path[0] == '/' && strlen(path) <= MAX_PATH_LENGTH && !has_control_character(path);
+    return path[0] == '/' && strlen(path) <= MAX_PATH_LENGTH && !path_has_control_character(path);
 }
 
 const char *mdl_set_path(void *settings, const mdl_directive_t *directive, const char *word,

@@ -5,7 +5,7 @@
 #   my $path = link_of($buy);          # presses the button
 #   …
 #   my $account = settled($buy);       # { used, sessions => [ … ] }
-package MDL::Buyer;
+package MDL::Customer;
 
 use strict;
 use warnings;
