@@ -13,6 +13,7 @@
 #include "base/names.h"
 #include "base/text/utf8.h"
 #include "base/version.h"
+#include "core/job.h"
 #include "core/shop/key.h"
 #include "core/shop/shop.h"
 #include "ctl/check.h"
@@ -160,7 +161,7 @@ static int print_version(mdl_ctl_t *ctl)
 }
 
 /* Accepts digits alone, without a sign, a space or a leading zero, from 1 to max. */
-static int parse_number(const char *text, apr_int64_t max, apr_int64_t *value)
+static int option_parse_number(const char *text, apr_int64_t max, apr_int64_t *value)
 {
     if (*text == '0' || *text == '\0' || strlen(text) > 16 ||
         strspn(text, "0123456789") != strlen(text)) {
@@ -170,19 +171,11 @@ static int parse_number(const char *text, apr_int64_t max, apr_int64_t *value)
     return *value <= max;
 }
 
-static int is_one_of(const char *text, const char *const *names)
-{
-    while (*names != NULL && strcmp(text, *names) != 0) {
-        names++;
-    }
-    return *names != NULL;
-}
-
 static int parse_mail_delay(mdl_ctl_t *ctl, const char *value)
 {
     apr_int64_t minutes = 0;
 
-    if (strcmp(value, "0") != 0 && !parse_number(value, MDL_SHOP_MAIL_DELAY_MAX, &minutes)) {
+    if (strcmp(value, "0") != 0 && !option_parse_number(value, MDL_SHOP_MAIL_DELAY_MAX, &minutes)) {
         return fail_usage(ctl,
                           "--mail-delay is a whole number of minutes from 0 to %d, not \"%s\".",
                           MDL_SHOP_MAIL_DELAY_MAX, value);
@@ -260,9 +253,6 @@ static int parse_set_option(mdl_ctl_t *ctl, int letter, const char *value)
 /* Reads one option.  If only some commands take it, its bit is added to *given. */
 static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *given)
 {
-    static const char *const statuses[] = {"queued", "running",   "succeeded",
-                                           "failed", "cancelled", NULL};
-
     switch (letter) {
     case 'f':
         ctl->file = value;
@@ -279,12 +269,12 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
     case LETTER_SCOPE:
         *given |= OPTION_SCOPE;
         ctl->scope = value;
-        return is_one_of(value, mdl_key_scope_names)
+        return mdl_names_find(mdl_key_scope_names, value) >= 0
                    ? MDL_EXIT_DONE
                    : fail_usage(ctl, "--scope is full or read, not \"%s\".", value);
     case LETTER_EXPIRES:
         *given |= OPTION_EXPIRES;
-        return parse_number(value, MAX_EXPIRES, &ctl->expires_s)
+        return option_parse_number(value, MAX_EXPIRES, &ctl->expires_s)
                    ? MDL_EXIT_DONE
                    : fail_usage(ctl,
                                 "--expires is a whole number of seconds from 1 to %" APR_INT64_T_FMT
@@ -293,7 +283,7 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
     case LETTER_STATUS:
         *given |= OPTION_STATUS;
         ctl->status = value;
-        return is_one_of(value, statuses)
+        return mdl_names_find(mdl_job_status_names, value) >= 0
                    ? MDL_EXIT_DONE
                    : fail_usage(ctl,
                                 "--status is queued, running, succeeded, failed or cancelled, not "
@@ -301,7 +291,7 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
                                 value);
     case LETTER_SHOP:
         *given |= OPTION_SHOP;
-        return parse_number(value, MAX_ID, &ctl->shop_id)
+        return option_parse_number(value, MAX_ID, &ctl->shop_id)
                    ? MDL_EXIT_DONE
                    : fail_usage(ctl, "--shop is the number of a shop, not \"%s\".", value);
     default:
@@ -367,7 +357,7 @@ static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int cou
     if (count - own != found->count || (given & ~found->options)) {
         return fail_usage(ctl, "usage: downloadsctl %s", command_synopsis(found, ctl->p));
     }
-    if (found->numbered && !parse_number(ctl->arguments[0], MAX_ID, &ctl->id)) {
+    if (found->numbered && !option_parse_number(ctl->arguments[0], MAX_ID, &ctl->id)) {
         return fail_usage(ctl, "%s takes the number of a shop, not \"%s\".",
                           command_name(found, ctl->p), ctl->arguments[0]);
     }

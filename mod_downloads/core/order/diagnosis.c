@@ -42,18 +42,13 @@ static const mdl_assignment_t *diagnosis_assignment_at(const run_t *run, int i)
     return APR_ARRAY_IDX(run->order->assignments, i, const mdl_assignment_t *);
 }
 
-static int text_equals(const char *text, const char *other)
-{
-    return strcmp(text, other) == 0;
-}
-
 static void diagnosis_check_recipient(run_t *run)
 {
     const char *email = run->order->customer.email;
-    const char *status = run->order->lookup_status;
+    int has_lookup = run->order->has_lookup;
+    mdl_job_status_t status = run->order->lookup_status;
 
-    if (email == NULL && status != NULL &&
-        (text_equals(status, "queued") || text_equals(status, "running"))) {
+    if (email == NULL && has_lookup && (status == MDL_JOB_QUEUED || status == MDL_JOB_RUNNING)) {
         diagnosis_report(
             run, MDL_CHECK_RECIPIENT, MDL_CHECK_WARN,
             run->order->lookup_error == NULL
@@ -69,7 +64,7 @@ static void diagnosis_check_recipient(run_t *run)
                         "The customer has no email address, since the storefront could not be "
                         "asked: ",
                         run->order->lookup_error, NULL));
-    } else if (email == NULL && status != NULL && text_equals(status, "succeeded")) {
+    } else if (email == NULL && has_lookup && status == MDL_JOB_SUCCEEDED) {
         diagnosis_report(run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
                          "The storefront knows no email address of the customer: assign again with "
                          "customer.email, or hand over the download page's address yourself.");
@@ -298,7 +293,7 @@ static void diagnosis_check_access(run_t *run)
     }
     for (int i = 0; i < all; i++) {
         mdl_entitlement_t entitlement = mdl_assignment_entitlement(diagnosis_assignment_at(run, i),
-                                                               run->now);
+                                                                   run->now);
 
         revoked += entitlement == MDL_ENTITLEMENT_REVOKED;
         expired += entitlement == MDL_ENTITLEMENT_EXPIRED;

@@ -159,14 +159,16 @@ apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_problem_
                 : mdl_email_await(db, job->order_id, p);
 }
 
-apr_status_t mdl_lookup_latest(mdl_db_t *db, apr_int64_t order_id, const char **status,
+apr_status_t mdl_lookup_latest(mdl_db_t *db, apr_int64_t order_id, mdl_job_status_t *status,
                                const char **error, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_LOOKUP_LATEST, &row, p,
                                         MDL_ARGS(mdl_int(order_id)));
 
-    *status = rv == APR_SUCCESS ? mdl_rows_text(row, 0) : NULL;
-    *error = rv == APR_SUCCESS ? mdl_rows_text(row, 1) : NULL;
-    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    if (rv == APR_SUCCESS) {
+        *status = mdl_rows_enum(row, 0, mdl_job_status_names);
+        *error = mdl_rows_text(row, 1);
+    }
+    return rv;
 }

@@ -63,9 +63,9 @@ apr_status_t mdl_lookup_cancelled(mdl_db_t *db, const mdl_fraud_rules_t *rules,
 apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_problem_t *problem,
                                 apr_pool_t *p);
 
-/** Reads the status of an order's newest look-up and the error of its last attempt; both NULL when
-    there is none. */
-apr_status_t mdl_lookup_latest(mdl_db_t *db, apr_int64_t order_id, const char **status,
+/** Reads the status of an order's newest look-up and the error of its last attempt, or NULL;
+    APR_ENOENT when there is none. */
+apr_status_t mdl_lookup_latest(mdl_db_t *db, apr_int64_t order_id, mdl_job_status_t *status,
                                const char **error, apr_pool_t *p);
 
 #endif

@@ -304,10 +304,13 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
     if (rv == APR_SUCCESS && find->with_events) {
         rv = mdl_session_list(db, find->order->id, DOWNLOADS_SHOWN, &find->order->downloads, p);
     }
-    return rv == APR_SUCCESS && find->with_lookup
-               ? mdl_lookup_latest(db, find->order->id, &find->order->lookup_status,
-                                   &find->order->lookup_error, p)
-               : rv;
+    if (rv == APR_SUCCESS && find->with_lookup) {
+        rv = mdl_lookup_latest(db, find->order->id, &find->order->lookup_status,
+                               &find->order->lookup_error, p);
+        find->order->has_lookup = rv == APR_SUCCESS;
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    return rv;
 }
 
 static apr_status_t order_not_found(mdl_problem_t *problem)

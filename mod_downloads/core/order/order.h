@@ -5,6 +5,7 @@
 #define MDL_CORE_ORDER_ORDER_H
 
 #include "core/catalog/mapping.h"
+#include "core/job.h"
 #include "core/list_page.h"
 #include "core/order/email.h"
 #include "core/order/state.h"
@@ -81,9 +82,9 @@ typedef struct {
     apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id */
     apr_array_header_t *events;      /* mdl_event_t *; NULL unless asked for */
     apr_array_header_t *downloads;   /* mdl_session_view_t; with events */
-    const char *lookup_status; /* of the job that asks the storefront; NULL for none, or unless
-                                  asked for */
-    const char *lookup_error;  /* why it failed, or NULL */
+    int has_lookup; /* whether a job asks, or asked, the storefront; 0 unless wanted */
+    mdl_job_status_t lookup_status;
+    const char *lookup_error; /* why it failed, or NULL */
 } mdl_order_t;
 
 /** Names the order of an effect, in exactly one way. */
