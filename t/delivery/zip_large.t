@@ -7,6 +7,7 @@
 # all 15 GB and has each program read every byte, which takes minutes.
 #
 # On SQLite alone: zip.t reads an archive's plan from PostgreSQL.
+# alone: the memory of the server is measured, and transfers that overlap take more of it.
 use strict;
 use warnings;
 

@@ -1,5 +1,6 @@
 # Restarts under load: a graceful one fails no request, no job is lost, no process or core file is left
 # over, there is one background process, and large imports go on where they were.
+# alone: it has to meet a child while two generations of children are there.
 use strict;
 use warnings;
 

@@ -109,17 +109,18 @@ sub runs
     } split ' ', $ENV{MPM};
     return map {
         my $suite = $_;
-        map { "$_ $suite" } $first, $ENV{FULL} || !is_once($suite) ? @more : ();
+        map { "$_ $suite" } $first, $ENV{FULL} || !head_says($suite, 'once') ? @more : ();
     } @suites;
 }
 
-sub is_once
+# Whether the head of a suite has a line "# word: why".
+sub head_says
 {
-    my ($suite) = @_;
+    my ($suite, $word) = @_;
     open my $in, '<', $suite or die "$suite: $!\n";
     while (my $line = <$in>) {
         return 0 if $line !~ /^#/;
-        return 1 if $line =~ /^# once: /;
+        return 1 if $line =~ /^# $word: /;
     }
     return 0;
 }
@@ -134,8 +135,24 @@ sub run_tests
     @suites = glob 't/{api,delivery,metering,worker,operate}/*.t' if !@suites;
     my @runs = runs(@suites);
     make_path(map { dirname(said($_)) } @runs);
+    my @alone = grep { head_says((split / /)[1], 'alone') } @runs;
+    my %alone = map { $_ => 1 } @alone;
+    my @failed = (
+        run_suites($self, 1, @alone),
+        run_suites($self, $ENV{JOBS} || 4, grep { !$alone{$_} } @runs)
+    );
+    print STDERR "\n--- $_\n", read_file(said($_)) for @failed;
+    $self->{failed} = @failed > 0;
+    return;
+}
+
+# Returns those that failed.
+sub run_suites
+{
+    my ($self, $jobs, @runs) = @_;
+    return if !@runs;
     my $harness = TAP::Harness->new({
-        jobs      => $ENV{JOBS} || 4,
+        jobs      => $jobs,
         timer     => 1,
         verbosity => $self->{opts}{verbose} ? 1 : 0,
         exec      => sub {
@@ -147,9 +164,8 @@ sub run_tests
         },
     });
     my $result = $harness->runtests(@runs);
-    print STDERR "\n--- $_\n", read_file(said($_)) for sort $result->failed;
-    $self->{failed} = !$result->all_passed;
-    return;
+    my @failed = sort $result->failed;
+    return $result->all_passed ? () : @failed ? @failed : @runs;
 }
 
 # After the servers have stopped: core files, lines in the error logs, processes that are still there.
