@@ -1,4 +1,6 @@
 # A TypeScript client that is generated from the served document performs the main job.
+#
+# once: what a client makes of the document does not depend on the database
 use strict;
 use warnings;
 

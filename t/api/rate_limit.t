@@ -1,5 +1,7 @@
 # The rate limit of a key (contract, section 5): exact over all processes, shown in every answer to a
 # valid key, and turned off by DownloadsRateLimit Off.
+#
+# once: rates are counted in memory
 use strict;
 use warnings;
 

@@ -2,6 +2,8 @@
 # nghttp, Chromium; what is not a download; and downloads through other modules of httpd.
 #
 # The client makes no difference to the database: on PostgreSQL curl stands for all.
+#
+# once: a client does not see the database
 use strict;
 use warnings;
 

@@ -1,6 +1,8 @@
 # Names chosen to do harm, and names that are merely not English: as a file's name, a title, a shop, a
 # customer, a link, a reason.  What comes out is well-formed and safe, and the name is unchanged where
 # it can be.
+#
+# once: a name is encoded the same, wherever it was stored
 use strict;
 use warnings;
 use utf8;

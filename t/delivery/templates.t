@@ -1,4 +1,6 @@
 # Which template a customer gets, by language and by shop, and what happens when one is broken.
+#
+# once: a page is rendered the same, wherever its data was stored
 use strict;
 use warnings;
 use utf8;

@@ -1,5 +1,7 @@
 # Output filters of other modules that an operator has put in front of the service's own and that read
 # what it sends: what they pass on is metered all the same.
+#
+# once: what filters pass on does not depend on the database
 use strict;
 use warnings;
 

@@ -20,10 +20,13 @@ import { chromium } from 'playwright-core';
 
 const PATIENCE = 60_000;
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
-const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false });
+const browser = await chromium.launch({
+    executablePath: '/usr/bin/chromium',
+    chromiumSandbox: false,
+});
 
-// A page of its own, with all that went wrong in it.
-async function open(task, options) {
+// A page, with all that goes wrong in it.
+async function newPage(task, options) {
     const context = await browser.newContext({
         viewport: { width: 390, height: 844 },
         locale: task.language ?? 'en-GB',
@@ -39,16 +42,26 @@ async function open(task, options) {
     });
     page.on('pageerror', (error) => wrong.push(error.message));
     page.on('requestfailed', (request) => wrong.push(`${request.url()}: ${request.failure().errorText}`));
+    return { page, wrong };
+}
+
+// One for all tasks of a kind and a language: another one costs a second of the processor.
+const pages = {};
+
+async function open(task, options) {
+    const { page, wrong } = pages[`${task.do} ${task.language}`] ??= await newPage(task, options);
+    wrong.length = 0;
     if (task.method) {
-        await page.route(task.url, (route) => route.continue({ method: task.method }));
+        await page.route(task.url, (route) => route.continue({ method: task.method }), { times: 1 });
     }
-    const answer = await page.goto(task.url);
-    return { context, page, answer, wrong };
+    return { page, wrong, answer: await page.goto(task.url) };
 }
 
 async function violations(page) {
-    const { violations: found } = await page.evaluate(() => globalThis.axe.run(document));
-    return found.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`);
+    return page.evaluate(async () => {
+        const { violations: found } = await globalThis.axe.run(document, { resultTypes: ['violations'] });
+        return found.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`);
+    });
 }
 
 // What is cut off or has to be scrolled to sideways.
@@ -62,7 +75,10 @@ function misfits(page) {
 }
 
 async function view(page, folder, { name, width, height, scheme }) {
-    await page.setViewportSize({ width, height });
+    const now = page.viewportSize();
+    if (now.width !== width || now.height !== height) {
+        await page.setViewportSize({ width, height });
+    }
     await page.emulateMedia({ colorScheme: scheme });
     const seen = {
         paper: await page.evaluate(() => getComputedStyle(document.querySelector('main')).backgroundColor),
@@ -74,22 +90,20 @@ async function view(page, folder, { name, width, height, scheme }) {
 }
 
 async function look(task) {
-    const { context, page, answer, wrong } = await open(task);
+    const { page, answer, wrong } = await open(task);
     const seen = {
         status: answer.status(),
         language: await page.evaluate(() => document.documentElement.lang),
         headings: await page.locator('h1').count(),
         text: await page.locator('main').innerText(),
         views: [],
-        wrong,
     };
     await page.evaluate(axe);
     await page.evaluate(() => document.querySelectorAll('details').forEach((each, i) => { each.open = i === 0; }));
     for (const each of task.views) {
         seen.views.push(await view(page, task.folder, each));
     }
-    await context.close();
-    return seen;
+    return { ...seen, wrong: [...wrong] };
 }
 
 async function digest(path) {
@@ -101,7 +115,7 @@ async function digest(path) {
 }
 
 async function press(task) {
-    const { context, page } = await open(task, { javaScriptEnabled: false, acceptDownloads: true });
+    const { page } = await open(task, { javaScriptEnabled: false, acceptDownloads: true });
     const begins = page.waitForEvent('download');
     await page.click(task.click);
     const download = await begins;
@@ -113,27 +127,24 @@ async function press(task) {
         sha256: await digest(await download.path()),
         url: page.url(),
     };
-    await context.close();
     return done;
 }
 
 async function follow(task) {
-    const { context, page } = await open(task, { javaScriptEnabled: false });
+    const { page } = await open(task, { javaScriptEnabled: false });
     const leaves = page.waitForEvent('requestfailed', (request) => request.url().startsWith('https://'));
     await page.click(task.click);
     const request = await leaves;
     const told = { url: request.url(), referrer: request.headers().referer ?? null };
-    await context.close();
     return told;
 }
 
 async function wait(task) {
-    const { context, page } = await open(task, { javaScriptEnabled: false });
+    const { page } = await open(task, { javaScriptEnabled: false });
     const before = await page.locator(task.selector).count();
     console.log(JSON.stringify({ before }));
     await page.waitForSelector(task.selector);
     const after = await page.locator(task.selector).count();
-    await context.close();
     return { after };
 }
 

@@ -222,14 +222,22 @@ sub processes
     return @found;
 }
 
+# Whether nothing is left of these processes. A process that ends loses its command line before its
+# sockets.
+sub are_gone
+{
+    return !grep { (slurp("/proc/$_/stat") // ') Z') !~ /\) [ZX]/ } @_;
+}
+
 # Stops httpd as httpd -k stop does; returns the seconds until its last process had ended.
 sub stop
 {
     my ($self) = @_;
     my $began = time;
     my $pid   = $self->pid // return 0;
+    my @seen = $self->processes;
     kill TERM => $pid;
-    wait_for(sub { !$self->processes }, 30, "the end of $self->{name}");
+    wait_for(sub { !$self->processes && are_gone(@seen) }, 30, "the end of $self->{name}");
     return time - $began;
 }
 
@@ -237,8 +245,11 @@ sub stop
 sub kill_all
 {
     my ($self) = @_;
+    my %seen;
     for (1 .. 500) {
-        my @left = $self->processes or last;
+        my @left = $self->processes;
+        last if !@left && are_gone(keys %seen);
+        @seen{@left} = ();
         kill KILL => @left;
         sleep 0.02;
     }

@@ -126,10 +126,11 @@ sub read_until
     return $self;
 }
 
-# Reads to the end of the answer or of the connection; returns true when it is whole.
+# Reads to the end of the answer or of the connection, as fast as it comes; returns true when it is whole.
 sub rest
 {
     my ($self) = @_;
+    setsockopt $self->{socket}, SOL_SOCKET, SO_RCVBUF, pack 'i', 2**20;
     while ($self->{read} < $self->{length}) {
         $self->read_some($self->{length} - $self->{read}) or last;
     }

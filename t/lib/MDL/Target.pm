@@ -18,7 +18,8 @@ our @EXPORT = qw(
 );
 our @EXPORT_OK = qw(aim slurp suite_dir top_dir vars);
 
-use constant POLL => 0.02;    # seconds between two looks at something that was not there yet
+# Seconds between two looks at something that was not there yet; more and more, for others work too.
+use constant { POLL => 0.01, POLL_MORE => 1.25, POLL_MOST => 0.15 };
 
 my $top = getcwd();
 my $aimed;
@@ -76,11 +77,11 @@ sub wait_for
 {
     my ($look, $seconds, $what) = @_;
     my $until = time + $seconds;
-    while (1) {
+    for (my $pause = POLL;; $pause *= POLL_MORE) {
         my $result = $look->();
         return $result if $result;
         die "waited $seconds s in vain for $what\n" if time >= $until;
-        sleep POLL;
+        sleep($pause < POLL_MOST ? $pause : POLL_MOST);
     }
 }
 

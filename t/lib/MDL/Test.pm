@@ -19,7 +19,8 @@ use Exporter qw(import);
 use HTTP::Tiny;
 use IO::Handle;
 use IO::Socket::INET;
-use JSON::PP;
+use JSON::PP ();
+use Cpanel::JSON::XS ();
 use Time::HiRes qw(time);
 
 use MDL::Database;
@@ -32,7 +33,8 @@ our @EXPORT = (
     @MDL::Target::EXPORT, @MDL::Httpd::EXPORT, @MDL::Database::EXPORT, @MDL::Maildir::EXPORT
 );
 
-my $JSON   = JSON::PP->new->utf8->canonical->allow_nonref;
+my $JSON   = JSON::PP->new->utf8->canonical->allow_nonref;    # a number that was printed remains one
+my $READER = Cpanel::JSON::XS->new->utf8->allow_nonref;          # an answer is read ten times as fast
 my $unique = 0;
 
 # --- requests --------------------------------------------------------------------------------------
@@ -67,7 +69,7 @@ sub reply_of
     };
     # HTTP::Tiny's own failures (no connection, timeout) come as 599 with the reason as body.
     if (($answer->{headers}{'content-type'} // '') =~ m{^application/(?:\w+\+)?json\b}) {
-        $reply->{json} = eval { $JSON->decode($reply->{body}) };
+        $reply->{json} = eval { $READER->decode($reply->{body}) };
     }
     return $reply;
 }
@@ -191,7 +193,7 @@ sub ctl
     }
     my $text = do { local $/; <$out> // '' };
     close $out;
-    return ($? >> 8, scalar eval { $JSON->decode($text) }, $text);
+    return ($? >> 8, scalar eval { $READER->decode($text) }, $text);
 }
 
 sub ctl_or_die
@@ -301,7 +303,7 @@ sub parallel
     close $go_out;
     my @values = map {
         my $text = do { local $/; readline($_) };
-        defined $text && length $text ? $JSON->decode($text) : { died => 'no result' }
+        defined $text && length $text ? $READER->decode($text) : { died => 'no result' }
     } @results;
     waitpid $_, 0 for @pids;
     return @values;
