@@ -34,11 +34,11 @@ build: $(BUILD)/mod_downloads.so $(BUILD)/downloadsctl
 # --- try ----------------------------------------------------------------------------------------
 
 run: dependencies ## runs an instance in the foreground (INSTANCE=dir DB=pgsql RATE_LIMIT=off)
-	@$(SUBMAKE) build
+	+@$(SUBMAKE) build
 	@APXS='$(APXS)' BUILD='$(BUILD)' exec tools/run
 
 demo: dependencies ## performs the main job step by step against a fresh instance (KEEP=1)
-	@$(SUBMAKE) build
+	+@$(SUBMAKE) build
 	@APXS='$(APXS)' BUILD='$(BUILD)' exec tools/demo
 
 dependencies: # installs the packages that a build and an instance need
@@ -52,17 +52,17 @@ TESTED = $(SUBMAKE) BUILD=$(BUILD)/gcc CC=gcc WERROR=1
 test: ## checks the project, the same as CI (8 minutes on two cores)
 	@echo 'This takes 8 minutes on two cores; when packages are missing, as long as they take besides.'
 	@tools/dependencies test
-	@$(SUBMAKE) lint
-	@$(TESTED) unit check-demo
-	@$(TESTED) suites
+	+@$(SUBMAKE) lint
+	+@$(TESTED) unit check-demo
+	+@$(TESTED) suites
 
 test-all: ## the same, and each suite on each database, under each MPM and with sanitizers (hours)
 	@tools/dependencies test
-	@$(SUBMAKE) lint
-	@$(TESTED) unit check-demo
-	@$(TESTED) FULL=1 MPM='event worker prefork' suites
-	@$(TESTED) check-slow check-large
-	@$(SUBMAKE) sanitize valgrind sanitize-suites
+	+@$(SUBMAKE) lint
+	+@$(TESTED) unit check-demo
+	+@$(TESTED) FULL=1 MPM='event worker prefork' suites
+	+@$(TESTED) check-slow check-large
+	+@$(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo ends well
 	@APXS='$(APXS)' BUILD='$(BUILD)' tools/check-demo
@@ -95,8 +95,8 @@ check-code: $(BUILD)/gen/stamp $(BUILD)/gen/api/stamp # cppcheck; tools/cppcheck
 	@tools/check-code $(BUILD) $(SOURCES)
 
 check-warnings: # gcc and clang have nothing to say
-	@$(TESTED) build programs
-	@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang CFLAGS=-O0 WERROR=1 objects
+	+@$(TESTED) build programs
+	+@$(SUBMAKE) BUILD=$(BUILD)/clang CC=clang CFLAGS=-O0 WERROR=1 objects
 
 .PHONY: programs objects
 programs: $(UNIT_PROGRAMS)
@@ -112,10 +112,10 @@ suites: build ## runs the Apache::Test suites (TESTS DATABASES MPM JOBS; FULL=1 
 SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 
 sanitize: ## runs the unit programs with AddressSanitizer and UndefinedBehaviorSanitizer
-	@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' unit
+	+@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' unit
 
 sanitize-suites: ## runs the suites with the sanitizers in httpd (TESTS DATABASES)
-	@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' build
+	+@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' build
 	@tools/node
 	SANITIZER_RUNTIME="$$($(CC) -print-file-name=libasan.so)" BUILD=$(BUILD)/sanitize tools/suites
 
@@ -145,7 +145,7 @@ format: ## rewrites the C files as .clang-format says
 
 compile_commands.json: $(SOURCES) Makefile apxs.mk ## for editors and clang-tidy, by bear
 	@rm -rf $(BUILD)/bear
-	bear -- $(SUBMAKE) BUILD=$(BUILD)/bear build programs
+	+bear -- $(SUBMAKE) BUILD=$(BUILD)/bear build programs
 
 postman: $(BUILD)/mod_downloads.postman_collection.json ## makes a Postman collection of the API, in build
 

@@ -106,19 +106,22 @@ sub headers_and_body
     return (\%headers, $body);
 }
 
-# Many requests to the API, each [ method, path, options ] over a connection of its own.  All are sent
-# before the first answer is read.  Returns the replies in order.
+# Many requests to the API, each [ method, path, options ] with a body, over a connection of its own.
+# None has its last byte before all have the others; once all are complete, $complete is called with the
+# connections.  Returns the replies in order.
 sub api_at_once
 {
-    my (@requests) = @_;
+    my ($complete, @requests) = @_;
     my @bytes = map {
         my ($method, $path, %opt) = @$_;
         my ($headers, $body) = headers_and_body($method, %opt);
-        my %all = (host => 'localhost', connection => 'close', %$headers, 'content-length' => length($body // ''));
-        join "\r\n", "$method /api/v1$path HTTP/1.1", (map { "$_: $all{$_}" } sort keys %all), '', $body // '';
+        my %all = (host => 'localhost', connection => 'close', %$headers, 'content-length' => length $body);
+        join "\r\n", "$method /api/v1$path HTTP/1.1", (map { "$_: $all{$_}" } sort keys %all), '', $body;
     } @requests;
     my @sockets = map { connection() } @bytes;
-    print { $sockets[$_] } $bytes[$_] and $sockets[$_]->flush for 0 .. $#bytes;
+    print { $sockets[$_] } substr $bytes[$_], 0, -1 for 0 .. $#bytes;
+    print { $sockets[$_] } substr $bytes[$_], -1 for 0 .. $#bytes;
+    $complete->(@sockets);
     return map { parse_reply(read_all($_, 60)) } @sockets;
 }
 

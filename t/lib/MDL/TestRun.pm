@@ -109,18 +109,18 @@ sub runs
     } split ' ', $ENV{MPM};
     return map {
         my $suite = $_;
-        map { "$_ $suite" } $first, $ENV{FULL} || !head_says($suite, 'once') ? @more : ();
+        map { "$_ $suite" } $first, $ENV{FULL} || !is_for_one($suite) ? @more : ();
     } @suites;
 }
 
-# Whether the head of a suite has a line "# word: why".
-sub head_says
+# Whether the head of a suite has a line "# once: why".
+sub is_for_one
 {
-    my ($suite, $word) = @_;
+    my ($suite) = @_;
     open my $in, '<', $suite or die "$suite: $!\n";
     while (my $line = <$in>) {
         return 0 if $line !~ /^#/;
-        return 1 if $line =~ /^# $word: /;
+        return 1 if $line =~ /^# once: /;
     }
     return 0;
 }
@@ -135,24 +135,8 @@ sub run_tests
     @suites = glob 't/{api,delivery,metering,worker,operate}/*.t' if !@suites;
     my @runs = runs(@suites);
     make_path(map { dirname(said($_)) } @runs);
-    my @alone = grep { head_says((split / /)[1], 'alone') } @runs;
-    my %alone = map { $_ => 1 } @alone;
-    my @failed = (
-        run_suites($self, 1, @alone),
-        run_suites($self, $ENV{JOBS} || 4, grep { !$alone{$_} } @runs)
-    );
-    print STDERR "\n--- $_\n", read_file(said($_)) for @failed;
-    $self->{failed} = @failed > 0;
-    return;
-}
-
-# Returns those that failed.
-sub run_suites
-{
-    my ($self, $jobs, @runs) = @_;
-    return if !@runs;
     my $harness = TAP::Harness->new({
-        jobs      => $jobs,
+        jobs      => $ENV{JOBS} || 4,
         timer     => 1,
         verbosity => $self->{opts}{verbose} ? 1 : 0,
         exec      => sub {
@@ -164,7 +148,10 @@ sub run_suites
         },
     });
     my $result = $harness->runtests(@runs);
-    return grep { ($result->parsers($_))[0]->has_problems } $result->descriptions;
+    my @failed = grep { ($result->parsers($_))[0]->has_problems } $result->descriptions;
+    print STDERR "\n--- $_\n", read_file(said($_)) for @failed;
+    $self->{failed} = @failed > 0;
+    return;
 }
 
 # After the servers have stopped: core files, lines in the error logs, processes that are still there.
