@@ -10,13 +10,13 @@ static apr_status_t job_control_not_found(mdl_problem_t *problem)
     return mdl_problem_set(problem, 404, "job_not_found", "There is no such job.");
 }
 
-static apr_status_t find_for(mdl_db_t *db, mdl_job_control_t *act, apr_pool_t *p)
+static apr_status_t job_find_of_caller(mdl_db_t *db, mdl_job_control_t *control, apr_pool_t *p)
 {
-    apr_status_t rv = act->shop_id != 0
-                          ? mdl_job_find_of_shop(db, act->shop_id, act->id, &act->job, p)
-                          : mdl_job_find(db, act->id, &act->job, p);
+    apr_status_t rv = control->shop_id != 0 ? mdl_job_find_of_shop(db, control->shop_id,
+                                                                   control->id, &control->job, p)
+                                            : mdl_job_find(db, control->id, &control->job, p);
 
-    return rv == APR_ENOENT ? job_control_not_found(act->problem) : rv;
+    return rv == APR_ENOENT ? job_control_not_found(control->problem) : rv;
 }
 
 /* What waited for a job that was cancelled waits no more. */
@@ -39,7 +39,7 @@ apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *canc
     rv = mdl_db_exec(
         db, MDL_Q_JOB_CANCEL, &changed, p,
         MDL_ARGS(mdl_int(now), mdl_int(now), mdl_text(cancel->id), mdl_int(cancel->shop_id)));
-    if (rv != APR_SUCCESS || (rv = find_for(db, cancel, p)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = job_find_of_caller(db, cancel, p)) != APR_SUCCESS) {
         return rv;
     }
     if (changed > 0) {
@@ -52,7 +52,7 @@ apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *canc
 }
 
 /* The asset of a job that is queued again waits for it, and for no other. */
-static apr_status_t await_again(mdl_db_t *db, const mdl_job_control_t *retry, apr_pool_t *p)
+static apr_status_t asset_await_again(mdl_db_t *db, const mdl_job_control_t *retry, apr_pool_t *p)
 {
     const mdl_job_t *job = retry->job;
     mdl_asset_t *asset;
@@ -79,7 +79,7 @@ apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *retry
     rv = mdl_db_exec(db, MDL_Q_JOB_RETRY, &changed, p,
                      MDL_ARGS(mdl_int(apr_time_now()), mdl_text(retry->id), mdl_int(retry->shop_id),
                               mdl_int(retry->shop_id)));
-    if (rv != APR_SUCCESS || (rv = find_for(db, retry, p)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = job_find_of_caller(db, retry, p)) != APR_SUCCESS) {
         return rv;
     }
     if (changed == 0) {
@@ -89,5 +89,5 @@ apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *retry
     if (retry->job->order_id != 0) {
         return mdl_lookup_retried(db, retry->job, retry->problem, p);
     }
-    return retry->job->asset_id != 0 ? await_again(db, retry, p) : APR_SUCCESS;
+    return retry->job->asset_id != 0 ? asset_await_again(db, retry, p) : APR_SUCCESS;
 }

@@ -19,8 +19,8 @@ typedef struct {
 } lookup_t;
 
 /* Ends an attempt without a call; returns what prepare is to return. */
-static apr_status_t end_unasked(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
-                                const char *message)
+static apr_status_t lookup_end_early(mdl_task_t *task, mdl_outcome_t outcome, const char *code,
+                                     const char *message)
 {
     task->job->error_code = code;
     task->job->error_message = message;
@@ -28,7 +28,7 @@ static apr_status_t end_unasked(mdl_task_t *task, mdl_outcome_t outcome, const c
     return APR_EOF;
 }
 
-static int is_needed(const mdl_lookup_t *subject)
+static int lookup_is_needed(const mdl_lookup_t *subject)
 {
     return subject->for_risk || (subject->for_email && subject->email == NULL);
 }
@@ -43,12 +43,12 @@ static apr_status_t lookup_prepare(mdl_db_t *db, mdl_task_t *task)
     if ((rv = mdl_lookup_find(db, task->job->order_id, subject, task->pool)) != APR_SUCCESS) {
         return rv;
     }
-    if (!is_needed(subject)) {
-        return end_unasked(task, MDL_TASK_SUCCEEDED, NULL, NULL);
+    if (!lookup_is_needed(subject)) {
+        return lookup_end_early(task, MDL_TASK_SUCCEEDED, NULL, NULL);
     }
     if (subject->url == NULL) {
-        return end_unasked(task, MDL_TASK_FAILED, "storefront_not_connected",
-                           "The shop has no connection to its storefront any more.");
+        return lookup_end_early(task, MDL_TASK_FAILED, "storefront_not_connected",
+                                "The shop has no connection to its storefront any more.");
     }
     if (mdl_storefront_token(task->service->secret, subject->shop_id, subject->url, subject->sealed,
                              &lookup->token, task->pool) != APR_SUCCESS) {
@@ -57,9 +57,9 @@ static apr_status_t lookup_prepare(mdl_db_t *db, mdl_task_t *task)
                 " can't be opened: it was sealed with another secret than that of "
                 "DownloadsSecretFile, or changed; set it anew with downloadsctl shop set",
                 subject->shop_id);
-        return end_unasked(task, MDL_TASK_FAILED, "storefront_token_unreadable",
-                           "The storefront's access token can't be opened with the server's "
-                           "secret: the operator has to set it anew.");
+        return lookup_end_early(task, MDL_TASK_FAILED, "storefront_token_unreadable",
+                                "The storefront's access token can't be opened with the server's "
+                                "secret: the operator has to set it anew.");
     }
     return APR_SUCCESS;
 }

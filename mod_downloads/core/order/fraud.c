@@ -132,7 +132,7 @@ static void fraud_add(finding_t *finding, const char *code, mdl_risk_t level, co
     }
 }
 
-static const char *window_words(apr_interval_time_t window, apr_pool_t *p)
+static const char *window_text(apr_interval_time_t window, apr_pool_t *p)
 {
     static const struct {
         int seconds;
@@ -149,7 +149,7 @@ static const char *window_words(apr_interval_time_t window, apr_pool_t *p)
 }
 
 /* "5 other orders", "10 or more other orders": what is behind it is the sentence's. */
-static const char *orders_words(int orders, int number, apr_pool_t *p)
+static const char *orders_text(int orders, int number, apr_pool_t *p)
 {
     return apr_psprintf(p, "%d%s other order%s", orders,
                         orders == fraud_most(number) ? " or more" : "", orders == 1 ? "" : "s");
@@ -162,8 +162,8 @@ static void look_at_count(finding_t *finding, const char *code, int orders, int 
 
     if (number > 0 && orders >= number) {
         fraud_add(finding, code, orders >= fraud_most(number) ? MDL_RISK_HIGH : MDL_RISK_MEDIUM,
-                  apr_psprintf(p, "%s %s in %s.", orders_words(orders, number, p), whose,
-                               window_words(window, p)));
+                  apr_psprintf(p, "%s %s in %s.", orders_text(orders, number, p), whose,
+                               window_text(window, p)));
     }
 }
 
@@ -183,7 +183,7 @@ static void look_at_counts(finding_t *finding, const mdl_settings_t *settings,
         fraud_add(finding, "revoked_orders",
                   refused >= fraud_most(REVOKED_MEDIUM) ? MDL_RISK_HIGH : MDL_RISK_MEDIUM,
                   apr_psprintf(finding->pool, "%s of this customer %s revoked or rejected.",
-                               orders_words(refused, REVOKED_MEDIUM, finding->pool),
+                               orders_text(refused, REVOKED_MEDIUM, finding->pool),
                                refused == 1 ? "was" : "were"));
     }
 }

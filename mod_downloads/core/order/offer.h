@@ -55,9 +55,9 @@ int mdl_offer_is_empty(const mdl_offer_t *offer);
 const char *mdl_offer_file_id(const mdl_order_file_t *file, apr_pool_t *p);
 
 /*
- * What a customer gets who asks for something that was offered a while ago: of the assignment that
- * he names or, where that does not give it any more, of another one that does.  OK, or else why the
- * assignment that he names does not give it; GONE when it is not in the order.
+ * Choosing what a customer asks for, perhaps from an old page: from the assignment that the request
+ * names or, if that no longer gives it, from another one that does.  Returns OK, or else the reason
+ * of the assignment that is named; GONE if the order does not have it.
  */
 
 /** A file, by mdl_offer_file_id. */

@@ -84,7 +84,7 @@ static mdl_order_file_t *file_of_row(const mdl_rows_t *row, int default_limit, a
     return file;
 }
 
-/* Things by their ids, so that the rows of a whole page find to whom they belong. */
+/* An index by id of a page's entries, for the rows of other statements that belong to them. */
 typedef struct {
     apr_hash_t *by_id;
     mdl_json_t *ids;

@@ -4,22 +4,12 @@
 
 #include <apr_file_info.h>
 #include <apr_file_io.h>
-#include <apr_lib.h>
 #include <apr_strings.h>
 
 #include "base/crypto.h"
+#include "base/text/utf8.h"
 
 #define MAX_CREDENTIALS_SIZE 1024
-
-static int line_has_control_character(const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if (apr_iscntrl(*text)) {
-            return 1;
-        }
-    }
-    return 0;
-}
 
 static void settings_problem_add(apr_array_header_t *problems, const char *sentence)
 {
@@ -146,7 +136,7 @@ static const char *credentials_read(mdl_settings_t *settings, apr_pool_t *p)
         line[length - 1] = '\0';
     }
     colon = strchr(line, ':');
-    if (colon == NULL || colon == line || !colon[1] || line_has_control_character(line)) {
+    if (colon == NULL || colon == line || !colon[1] || !mdl_utf8_is_name(line, sizeof line)) {
         return "must be one line user:password, neither of them empty";
     }
     *colon = '\0';

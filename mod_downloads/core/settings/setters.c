@@ -14,6 +14,7 @@
 #include "base/mail/mailbox.h"
 #include "base/mail/mailer.h"
 #include "base/mail/mime.h"
+#include "base/text/utf8.h"
 
 #define MAX_PATH_LENGTH  4000
 #define MAX_HOST_LENGTH  253
@@ -111,19 +112,9 @@ const char *mdl_set_flag(void *settings, const mdl_directive_t *directive, const
     return NULL;
 }
 
-static int path_has_control_character(const char *text)
-{
-    for (; *text != '\0'; text++) {
-        if (apr_iscntrl(*text)) {
-            return 1;
-        }
-    }
-    return 0;
-}
-
 static int is_absolute_path(const char *path)
 {
-    return path[0] == '/' && strlen(path) <= MAX_PATH_LENGTH && !path_has_control_character(path);
+    return path[0] == '/' && mdl_utf8_is_name(path, MAX_PATH_LENGTH);
 }
 
 const char *mdl_set_path(void *settings, const mdl_directive_t *directive, const char *word,
