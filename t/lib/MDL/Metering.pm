@@ -16,7 +16,8 @@ use MDL::Instance;
 use MDL::Leaver;
 use MDL::Test;
 
-our @EXPORT = qw(meters_under answer is_rest statuses costs);
+our @EXPORT    = qw(meters_under answer is_rest statuses costs);
+our @EXPORT_OK = qw(ways);
 
 use constant { KB => 1024, MB => 1024 * 1024 };
 
@@ -30,9 +31,12 @@ if (!$ENV{FULL} && database() ne (split ' ', $ENV{DATABASES} // database())[0]) 
     $_ = ['HTTP/1.1'] for values %WAYS;
 }
 
+# The protocols that are to be tried under a processing model.
+sub ways { my ($mpm) = @_; return @{ $WAYS{$mpm} } }
+
 my ($server, $shop, $file);
 
-# What each processing model and each of its protocols has to hold, on a server of its own; returns that,
+# Tests what each processing model has to hold over each of its protocols, on a server of its own; returns it,
 # a shop and the file of 8 MB that was sold.
 sub meters_under
 {
@@ -42,12 +46,12 @@ sub meters_under
     $file   = new_file($shop, 8 * MB);
     my %begun;
     subtest "$mpm: of fifty links that are fetched at once one is served" => \&one_of_fifty;
-    for my $way (@{ $WAYS{$mpm} }) {
+    for my $way (ways($mpm)) {
         $begun{$way} = [ parts_begun($way) ];
         subtest "$mpm, $way: each whole download is one" => sub { whole_ones($way) };
         subtest "$mpm, $way: a download that breaks off and goes on is one" => sub { goes_on($way) };
     }
-    for my $way (@{ $WAYS{$mpm} }) {
+    for my $way (ways($mpm)) {
         subtest "$mpm, $way: two parts by two links are one, once they are the whole" =>
             sub { parts_joined($way, @{ $begun{$way} }) };
     }
