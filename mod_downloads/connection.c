@@ -7,6 +7,7 @@
 
 #include <apr_dbd.h>
 #include <apr_optional.h>
+#include <apr_strings.h>
 #include <ap_mpm.h>
 #include <http_core.h>
 #include <http_main.h>
@@ -17,9 +18,13 @@
 
 #define TURN_WAIT_S 5
 
+#define COST_NOTE "downloads-db"
+
 struct mdl_connection_t {
+    request_rec *r;
     ap_dbd_t *dbd;
     mdl_db_t *db;
+    mdl_db_cost_t before;
 };
 
 static APR_OPTIONAL_FN_TYPE(ap_dbd_open) * dbd_open;
@@ -93,6 +98,8 @@ mdl_connection_t *mdl_connection_open(request_rec *r)
         mdl_connection_close(connection);
         return NULL;
     }
+    connection->r = r;
+    connection->before = mdl_db_cost(connection->db);
     return connection;
 }
 
@@ -101,9 +108,24 @@ mdl_db_t *mdl_connection_db(mdl_connection_t *connection)
     return connection->db;
 }
 
+/* A request that has taken several connections has a word for each. */
+static void connection_note_cost(const mdl_connection_t *connection)
+{
+    mdl_db_cost_t before = connection->before;
+    mdl_db_cost_t now = mdl_db_cost(connection->db);
+
+    apr_table_mergen(connection->r->notes, COST_NOTE,
+                     apr_psprintf(connection->r->pool, "statements=%u;trips=%u;rows=%u",
+                                  now.statements - before.statements, now.trips - before.trips,
+                                  now.rows - before.rows));
+}
+
 void mdl_connection_close(mdl_connection_t *connection)
 {
     if (connection != NULL) {
+        if (connection->r != NULL) {
+            connection_note_cost(connection);
+        }
         dbd_close(ap_server_conf, connection->dbd);
         connection_hold_signals(SIG_UNBLOCK);
         sem_post(&vacant);

@@ -21,7 +21,8 @@ mdl_connection_t *mdl_connection_open(request_rec *r);
 
 mdl_db_t *mdl_connection_db(mdl_connection_t *connection);
 
-/** Gives it back, before a body is sent; NULL is taken too. */
+/** Gives it back, before a body is sent; NULL is taken too.  The request's note "downloads-db" says
+    what it has cost, for a log: "statements=3;trips=5;rows=12". */
 void mdl_connection_close(mdl_connection_t *connection);
 
 #endif

@@ -4,6 +4,14 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 
+apr_array_header_t *mdl_ids_of(apr_int64_t id, apr_pool_t *p)
+{
+    apr_array_header_t *ids = apr_array_make(p, 1, sizeof(apr_int64_t));
+
+    APR_ARRAY_PUSH(ids, apr_int64_t) = id;
+    return ids;
+}
+
 int mdl_ids_has(const apr_array_header_t *ids, apr_int64_t id)
 {
     for (int i = 0; i < ids->nelts; i++) {
@@ -62,8 +70,7 @@ apr_status_t mdl_ids_check(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop
     if (ids == NULL || ids->nelts == 0) {
         return APR_SUCCESS;
     }
-    rv = mdl_db_select(db, known, &rows, p,
-                       MDL_ARGS(mdl_int(shop_id), mdl_text(mdl_ids_json(ids, p))));
+    rv = mdl_db_select(db, known, &rows, p, MDL_ARGS(mdl_int(shop_id), mdl_ids(ids)));
     if (rv != APR_SUCCESS) {
         return rv;
     }

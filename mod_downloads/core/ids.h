@@ -8,13 +8,16 @@
 #include "core/problem.h"
 #include "db/db.h"
 
+/** A list of one id. */
+apr_array_header_t *mdl_ids_of(apr_int64_t id, apr_pool_t *p);
+
 /** Whether id is one of ids. */
 int mdl_ids_has(const apr_array_header_t *ids, apr_int64_t id);
 
 /** Adds the ids to a document, as an array. */
 void mdl_ids_add(mdl_json_t *to, const char *name, const apr_array_header_t *ids);
 
-/** The ids as a JSON array, for statements that take a list. */
+/** The ids as a JSON array, as the database keeps a list. */
 const char *mdl_ids_json(const apr_array_header_t *ids, apr_pool_t *p);
 
 /** Parses the text of mdl_ids_json. */
@@ -22,7 +25,7 @@ apr_array_header_t *mdl_ids_read(const char *json, apr_pool_t *p);
 
 /**
  * Adds a detail unknown_reference at /<member>/<n> for each of ids that does not belong to the
- * shop. known is the statement that finds those that do (shop, JSON array); on PostgreSQL it keeps
+ * shop. known is the statement that finds those that do (shop, list); on PostgreSQL it keeps
  * them from being deleted until the transaction ends.  ids may be NULL: none.
  */
 apr_status_t mdl_ids_check(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop_id,

@@ -37,10 +37,22 @@ apr_status_t mdl_db_note_failure(mdl_db_t *db, const char *what)
     return rv;
 }
 
-static apr_status_t connection_close_lock(void *data)
+void mdl_db_forget_statements(mdl_db_t *db)
+{
+    for (int i = 0; i < MDL_Q_COUNT; i++) {
+        if (db->prepared[i] != NULL && db->ops->finish != NULL) {
+            db->ops->finish(db->prepared[i]);
+        }
+        db->prepared[i] = NULL;
+    }
+}
+
+/* Before the handle is closed: SQLite keeps one open that still has statements. */
+static apr_status_t connection_release(void *data)
 {
     mdl_db_t *db = data;
 
+    mdl_db_forget_statements(db);
     if (db->lock_fd >= 0) {
         close(db->lock_fd);
         db->lock_fd = -1;
@@ -79,7 +91,6 @@ static mdl_db_t *connection_make(const apr_dbd_driver_t *driver, apr_dbd_t *hand
         db->lock_path = apr_pstrcat(p, params, "-writer", NULL);
     }
     db->lock_fd = -1;
-    apr_pool_cleanup_register(p, db, connection_close_lock, apr_pool_cleanup_null);
     return db;
 }
 
@@ -119,6 +130,7 @@ apr_status_t mdl_db_open(mdl_db_t **db, const char *driver_name, const char *par
         return APR_EINVAL;
     }
     apr_pool_cleanup_register(p, *db, connection_close_handle, apr_pool_cleanup_null);
+    apr_pool_cleanup_register(p, *db, connection_release, apr_pool_cleanup_null);
     return APR_SUCCESS;
 }
 
@@ -133,6 +145,8 @@ apr_status_t mdl_db_attach(mdl_db_t **db, const apr_dbd_driver_t *driver, apr_db
             return APR_EINVAL;
         }
         apr_pool_userdata_setn(found, ATTACHED_KEY, NULL, connection_pool);
+        apr_pool_cleanup_register(connection_pool, found, connection_release,
+                                  apr_pool_cleanup_null);
     }
     *db = found;
     return APR_SUCCESS;
@@ -141,6 +155,11 @@ apr_status_t mdl_db_attach(mdl_db_t **db, const apr_dbd_driver_t *driver, apr_db
 mdl_dialect_t mdl_db_dialect(const mdl_db_t *db)
 {
     return db->ops->dialect;
+}
+
+mdl_db_cost_t mdl_db_cost(const mdl_db_t *db)
+{
+    return db->cost;
 }
 
 const char *mdl_db_error(const mdl_db_t *db)

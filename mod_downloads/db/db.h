@@ -1,6 +1,6 @@
 /*
- * The database, SQLite or PostgreSQL, over apr_dbd: connections (connection.c), statements with
- * typed arguments and rows (statement.c), transactions (transaction.c), error classes.  The
+ * The database, SQLite or PostgreSQL: connections, which apr_dbd opens (connection.c), statements
+ * with typed arguments and rows (statement.c), transactions (transaction.c), error classes.  The
  * statements are those of sql/queries, named MDL_Q_…; a connection prepares each when it first uses
  * it.
  *
@@ -20,6 +20,7 @@
 #include <apr_dbd.h>
 #include <apr_errno.h>
 #include <apr_pools.h>
+#include <apr_tables.h>
 
 #include "db/statements.h"
 
@@ -63,11 +64,21 @@ mdl_dialect_t mdl_db_dialect(const mdl_db_t *db);
 /** The database's message about the last error, in one line; "" if it gave none. */
 const char *mdl_db_error(const mdl_db_t *db);
 
+/** What a connection has done since it was opened. */
+typedef struct {
+    apr_uint32_t statements; /* run, without BEGIN and COMMIT */
+    apr_uint32_t trips;      /* to PostgreSQL's server and back; on SQLite calls of its library */
+    apr_uint32_t rows;       /* read */
+} mdl_db_cost_t;
+
+mdl_db_cost_t mdl_db_cost(const mdl_db_t *db);
+
 /** An argument of a statement, made by the functions below. */
 typedef struct {
-    char type; /* 'i', 's' or 'n' */
+    char type; /* 'i', 's', 'a' or 'n' */
     apr_int64_t i;
     const char *s;
+    const apr_array_header_t *a;
 } mdl_arg_t;
 
 static inline mdl_arg_t mdl_int(apr_int64_t value)
@@ -79,6 +90,12 @@ static inline mdl_arg_t mdl_int(apr_int64_t value)
 static inline mdl_arg_t mdl_text(const char *value)
 {
     return (mdl_arg_t){.type = value != NULL ? 's' : 'n', .s = value};
+}
+
+/** A list of ids (apr_int64_t), for a parameter %ids. */
+static inline mdl_arg_t mdl_ids(const apr_array_header_t *ids)
+{
+    return (mdl_arg_t){.type = 'a', .a = ids};
 }
 
 static inline mdl_arg_t mdl_null(void)
@@ -120,7 +137,7 @@ apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_statement_t statement, mdl_rows
 /** Steps to the next row; false after the last. */
 int mdl_rows_next(mdl_rows_t *rows);
 
-/* Columns of the current row, from 0.  Text is copied into the rows' pool.  SQL's NULL is NULL as
+/* Columns of the current row, from 0.  Text lives as long as the rows' pool.  SQL's NULL is NULL as
    text and 0 as an integer. */
 const char *mdl_rows_text(const mdl_rows_t *rows, int column);
 apr_int64_t mdl_rows_int(const mdl_rows_t *rows, int column);

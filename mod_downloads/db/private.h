@@ -20,11 +20,18 @@ struct mdl_db_t {
     int session;          /* whether the session's settings are made */
     apr_status_t failed;  /* of what failed first in this transaction */
     char error[512];
-    apr_dbd_prepared_t *prepared[MDL_Q_COUNT];
+    void *prepared[MDL_Q_COUNT];
+    mdl_db_cost_t cost;
 };
 
 /** Makes the session's settings, once for each new or reset connection. */
 apr_status_t mdl_db_begin_session(mdl_db_t *db);
+
+/** Runs SQL text without arguments and rows.  True if it failed. */
+int mdl_db_try_command(mdl_db_t *db, const char *sql);
+
+/** Forgets all prepared statements; the session of PostgreSQL may still know theirs. */
+void mdl_db_forget_statements(mdl_db_t *db);
 
 /** Tells SQLite's file from another of the same name; 0 if there is none. */
 apr_uint64_t mdl_db_file_id(const mdl_db_t *db);

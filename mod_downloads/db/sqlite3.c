@@ -2,6 +2,8 @@
 
 #include <sqlite3.h>
 
+#include <apr_strings.h>
+#include <apr_tables.h>
 #include <apr_time.h>
 
 #define BUSY_WAIT apr_time_from_sec(5)
@@ -14,22 +16,99 @@ static int sqlite3_wait_for_others(void *data, int naps)
     return naps < BUSY_WAIT / BUSY_NAP;
 }
 
-/* Only here does a connection wait for others' locks: apr_dbd's calls hold a mutex of the whole
-   process, so that one that waits inside them would hold up every other. */
 static int sqlite3_command(void *native, const char *sql)
 {
+    return sqlite3_exec(native, sql, NULL, NULL, NULL) != SQLITE_OK;
+}
+
+static void *sqlite3_prepare_statement(void *native, const mdl_statement_text_t *statement)
+{
+    sqlite3_stmt *prepared = NULL;
+
+    sqlite3_prepare_v3(native, statement->text[MDL_SQLITE3], -1, SQLITE_PREPARE_PERSISTENT,
+                       &prepared, NULL);
+    return prepared;
+}
+
+static void sqlite3_finish(void *prepared)
+{
+    sqlite3_finalize(prepared);
+}
+
+static int sqlite3_bind(sqlite3_stmt *prepared, int n, const mdl_arg_t *arg, apr_pool_t *p)
+{
+    switch (arg->type) {
+    case 'i':
+        return sqlite3_bind_int64(prepared, n, arg->i);
+    case 's':
+        return sqlite3_bind_text(prepared, n, arg->s, -1, SQLITE_STATIC);
+    case 'a':
+        return sqlite3_bind_text(prepared, n, mdl_db_ids_text(arg->a, '[', ']', p), -1,
+                                 SQLITE_STATIC);
+    default:
+        return sqlite3_bind_null(prepared, n);
+    }
+}
+
+static void sqlite3_read_cell(sqlite3_stmt *row, int column, mdl_cell_t *cell, apr_pool_t *p)
+{
+    switch (sqlite3_column_type(row, column)) {
+    case SQLITE_NULL:
+        cell->type = MDL_CELL_NULL;
+        break;
+    case SQLITE_INTEGER:
+        cell->type = MDL_CELL_INT;
+        cell->number = sqlite3_column_int64(row, column);
+        break;
+    default:
+        cell->type = MDL_CELL_TEXT;
+        cell->text = apr_pstrmemdup(p, (const char *)sqlite3_column_text(row, column),
+                                    (apr_size_t)sqlite3_column_bytes(row, column));
+    }
+}
+
+/* Steps to the end, so that no row keeps a lock or a snapshot. */
+static int sqlite3_read_rows(sqlite3_stmt *prepared, mdl_result_t *result, apr_pool_t *p)
+{
+    apr_array_header_t *cells = NULL;
     int rv;
 
-    sqlite3_busy_handler(native, sqlite3_wait_for_others, NULL);
-    rv = sqlite3_exec(native, sql, NULL, NULL, NULL);
-    sqlite3_busy_handler(native, NULL, NULL);
-    return rv != SQLITE_OK;
+    result->columns = sqlite3_column_count(prepared);
+    while ((rv = sqlite3_step(prepared)) == SQLITE_ROW) {
+        if (cells == NULL) {
+            cells = apr_array_make(p, result->columns, sizeof(mdl_cell_t));
+        }
+        for (int i = 0; i < result->columns; i++) {
+            sqlite3_read_cell(prepared, i, apr_array_push(cells), p);
+        }
+        result->rows++;
+    }
+    result->cells = cells != NULL ? (const mdl_cell_t *)cells->elts : NULL;
+    return rv;
+}
+
+static int sqlite3_run(void *native, const mdl_statement_text_t *statement, void *prepared,
+                       const mdl_arg_t *args, mdl_result_t *result, apr_pool_t *p)
+{
+    int rv = SQLITE_OK;
+
+    for (int i = 0; statement->types[i] != '\0' && rv == SQLITE_OK; i++) {
+        rv = sqlite3_bind(prepared, i + 1, &args[i], p);
+    }
+    if (rv == SQLITE_OK) {
+        rv = sqlite3_read_rows(prepared, result, p);
+        result->changed = sqlite3_changes64(native);
+        sqlite3_reset(prepared);
+    }
+    sqlite3_clear_bindings(prepared);
+    return rv != SQLITE_DONE;
 }
 
 static apr_status_t sqlite3_session(void *native)
 {
     int naps = 0;
 
+    sqlite3_busy_handler(native, sqlite3_wait_for_others, NULL);
     /* WAL is a property of the file; asking for it again costs nothing.  If another connection
        makes the change at the same time, it is refused without a call of the busy handler.  The
        cache is small, since every write of another connection empties it, each thread's malloc
@@ -77,6 +156,9 @@ static const char *sqlite3_error_text(void *native)
 const mdl_dialect_ops_t mdl_dialect_sqlite3 = {
     .name = "sqlite3",
     .dialect = MDL_SQLITE3,
+    .prepare = sqlite3_prepare_statement,
+    .finish = sqlite3_finish,
+    .run = sqlite3_run,
     .session = sqlite3_session,
     .command = sqlite3_command,
     .classify = sqlite3_classify,

@@ -7,38 +7,33 @@
 #include "base/log.h"
 #include "base/names.h"
 
-#define MAX_ARGUMENTS 32
-
 struct mdl_rows_t {
     mdl_db_t *db;
     apr_pool_t *pool;
     const char *label; /* of the statement */
-    apr_dbd_results_t *results;
-    apr_dbd_row_t *row;
+    mdl_result_t result;
+    int next; /* row */
 };
 
 static apr_status_t statement_prepare(mdl_db_t *db, mdl_statement_t statement)
 {
-    const mdl_statement_text_t *text = &mdl_statements[statement];
-    apr_dbd_prepared_t *prepared = NULL;
     apr_status_t rv = mdl_db_begin_session(db);
 
     if (rv != APR_SUCCESS || db->prepared[statement] != NULL) {
         return rv;
     }
-    if (apr_dbd_prepare(db->driver, db->pool, db->handle, text->text[db->ops->dialect], text->label,
-                        &prepared) != 0) {
-        return mdl_db_note_failure(db, text->label);
-    }
-    db->prepared[statement] = prepared;
-    return APR_SUCCESS;
+    db->prepared[statement] = db->ops->prepare(db->native, &mdl_statements[statement]);
+    db->cost.trips++;
+    return db->prepared[statement] != NULL
+               ? APR_SUCCESS
+               : mdl_db_note_failure(db, mdl_statements[statement].label);
 }
 
-/* Binds by type.  A mismatch is the caller's mistake, found by the first test that gets there. */
-static apr_status_t statement_bind(mdl_db_t *db, const mdl_statement_text_t *text,
-                                   const mdl_arg_t *args, apr_size_t nargs, const void **values)
+/* A mismatch is the caller's mistake, found by the first test that gets there. */
+static apr_status_t statement_check_arguments(mdl_db_t *db, const mdl_statement_text_t *text,
+                                              const mdl_arg_t *args, apr_size_t nargs)
 {
-    if (strlen(text->types) != nargs || nargs > MAX_ARGUMENTS) {
+    if (strlen(text->types) != nargs || nargs > MDL_MAX_ARGUMENTS) {
         mdl_log(MDL_LOG_ERR, 0, "MDL0104: %s takes %d arguments, got %d", text->label,
                 (int)strlen(text->types), (int)nargs);
         return db->failed = MDL_DB_EOTHER;
@@ -49,63 +44,67 @@ static apr_status_t statement_bind(mdl_db_t *db, const mdl_statement_text_t *tex
                     text->label);
             return db->failed = MDL_DB_EOTHER;
         }
-        switch (args[i].type) {
-        case 'i':
-            values[i] = &args[i].i;
-            break;
-        case 's':
-            values[i] = args[i].s;
-            break;
-        default:
-            values[i] = NULL;
-        }
     }
+    return APR_SUCCESS;
+}
+
+const char *mdl_db_ids_text(const apr_array_header_t *ids, char open, char close, apr_pool_t *p)
+{
+    char *text = apr_palloc(p, 2 + (apr_size_t)ids->nelts * 21);
+    char *end = text;
+
+    *end++ = open;
+    for (int i = 0; i < ids->nelts; i++) {
+        end += apr_snprintf(end, 21, "%s%" APR_INT64_T_FMT, i > 0 ? "," : "",
+                            APR_ARRAY_IDX(ids, i, apr_int64_t));
+    }
+    *end++ = close;
+    *end = '\0';
+    return text;
+}
+
+static apr_status_t statement_run(mdl_db_t *db, mdl_statement_t statement, mdl_result_t *result,
+                                  apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
+{
+    const mdl_statement_text_t *text = &mdl_statements[statement];
+    apr_status_t rv = statement_check_arguments(db, text, args, nargs);
+
+    if (rv != APR_SUCCESS || (rv = statement_prepare(db, statement)) != APR_SUCCESS) {
+        return rv;
+    }
+    db->cost.statements++;
+    db->cost.trips++;
+    *result = (mdl_result_t){.rows = 0};
+    if (db->ops->run(db->native, text, db->prepared[statement], args, result, p)) {
+        return mdl_db_note_failure(db, text->label);
+    }
+    db->cost.rows += (apr_uint32_t)result->rows;
     return APR_SUCCESS;
 }
 
 apr_status_t mdl_db_exec(mdl_db_t *db, mdl_statement_t statement, apr_int64_t *changed,
                          apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
-    const void *values[MAX_ARGUMENTS];
-    int rows = 0;
-    apr_status_t rv = statement_prepare(db, statement);
+    mdl_result_t result;
+    apr_status_t rv = statement_run(db, statement, &result, p, args, nargs);
 
-    if (rv != APR_SUCCESS ||
-        (rv = statement_bind(db, &mdl_statements[statement], args, nargs, values))) {
-        return rv;
+    if (rv == APR_SUCCESS && changed != NULL) {
+        *changed = result.changed;
     }
-    if (apr_dbd_pbquery(db->driver, p, db->handle, &rows, db->prepared[statement], values) != 0) {
-        return mdl_db_note_failure(db, mdl_statements[statement].label);
-    }
-    if (changed != NULL) {
-        *changed = rows;
-    }
-    return APR_SUCCESS;
+    return rv;
 }
 
 apr_status_t mdl_db_select(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t **rows,
                            apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
-    const void *values[MAX_ARGUMENTS];
-    apr_dbd_results_t *results = NULL;
-    apr_status_t rv = statement_prepare(db, statement);
+    mdl_rows_t *found = apr_pcalloc(p, sizeof *found);
+    apr_status_t rv = statement_run(db, statement, &found->result, p, args, nargs);
 
-    *rows = NULL;
-    if (rv != APR_SUCCESS ||
-        (rv = statement_bind(db, &mdl_statements[statement], args, nargs, values))) {
-        return rv;
-    }
-    /* random = 1: without it, an error of PostgreSQL looks like an empty result. */
-    if (apr_dbd_pbselect(db->driver, p, db->handle, &results, db->prepared[statement], 1, values) !=
-        0) {
-        return mdl_db_note_failure(db, mdl_statements[statement].label);
-    }
-    *rows = apr_pcalloc(p, sizeof **rows);
-    (*rows)->db = db;
-    (*rows)->pool = p;
-    (*rows)->label = mdl_statements[statement].label;
-    (*rows)->results = results;
-    return APR_SUCCESS;
+    found->db = db;
+    found->pool = p;
+    found->label = mdl_statements[statement].label;
+    *rows = rv == APR_SUCCESS ? found : NULL;
+    return rv;
 }
 
 apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_statement_t statement, mdl_rows_t **row,
@@ -118,42 +117,42 @@ apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_statement_t statement, mdl_rows
 
 int mdl_rows_next(mdl_rows_t *rows)
 {
-    /* PostgreSQL's driver starts over when it is asked again after the last row. */
-    if (rows->results != NULL &&
-        apr_dbd_get_row(rows->db->driver, rows->pool, rows->results, &rows->row, -1) != 0) {
-        rows->results = NULL;
+    if (rows->next >= rows->result.rows) {
+        return 0;
     }
-    return rows->results != NULL;
+    rows->next++;
+    return 1;
+}
+
+static const mdl_cell_t *rows_cell(const mdl_rows_t *rows, int column)
+{
+    return &rows->result.cells[(rows->next - 1) * rows->result.columns + column];
 }
 
 const char *mdl_rows_text(const mdl_rows_t *rows, int column)
 {
-    const char *value;
+    const mdl_cell_t *cell = rows_cell(rows, column);
 
-    if (apr_dbd_datum_get(rows->db->driver, rows->row, column, APR_DBD_TYPE_STRING, &value) !=
-        APR_SUCCESS) {
+    switch (cell->type) {
+    case MDL_CELL_INT:
+        return apr_psprintf(rows->pool, "%" APR_INT64_T_FMT, cell->number);
+    case MDL_CELL_TEXT:
+        return cell->text;
+    default:
         return NULL;
     }
-    return apr_pstrdup(rows->pool, value);
 }
 
 apr_int64_t mdl_rows_int(const mdl_rows_t *rows, int column)
 {
-    apr_int64_t value;
+    const mdl_cell_t *cell = rows_cell(rows, column);
 
-    if (apr_dbd_datum_get(rows->db->driver, rows->row, column, APR_DBD_TYPE_LONGLONG, &value) !=
-        APR_SUCCESS) {
-        return 0;
-    }
-    return value;
+    return cell->type == MDL_CELL_TEXT ? apr_atoi64(cell->text) : cell->number;
 }
 
 int mdl_rows_null(const mdl_rows_t *rows, int column)
 {
-    const char *value;
-
-    return apr_dbd_datum_get(rows->db->driver, rows->row, column, APR_DBD_TYPE_STRING, &value) ==
-           APR_ENOENT;
+    return rows_cell(rows, column)->type == MDL_CELL_NULL;
 }
 
 unsigned mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *names)
@@ -170,6 +169,12 @@ unsigned mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *na
     return (unsigned)value;
 }
 
+int mdl_db_try_command(mdl_db_t *db, const char *sql)
+{
+    db->cost.trips++;
+    return db->ops->command(db->native, sql);
+}
+
 apr_status_t mdl_db_command(mdl_db_t *db, const char *sql)
 {
     apr_status_t rv = mdl_db_begin_session(db);
@@ -177,5 +182,5 @@ apr_status_t mdl_db_command(mdl_db_t *db, const char *sql)
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    return db->ops->command(db->native, sql) ? mdl_db_note_failure(db, "command") : APR_SUCCESS;
+    return mdl_db_try_command(db, sql) ? mdl_db_note_failure(db, "command") : APR_SUCCESS;
 }

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/file.h>
 
 #include <apr_time.h>
@@ -62,7 +61,7 @@ static apr_status_t transaction_begin_snapshot(mdl_db_t *db)
 {
     apr_status_t rv = mdl_db_begin_session(db);
 
-    return rv == APR_SUCCESS && db->ops->command(db->native, db->ops->begin_snapshot)
+    return rv == APR_SUCCESS && mdl_db_try_command(db, db->ops->begin_snapshot)
                ? mdl_db_note_failure(db, "BEGIN")
                : rv;
 }
@@ -81,7 +80,7 @@ static apr_status_t transaction_begin_write(mdl_db_t *db)
         writer_unlock(db);
         return MDL_DB_EGONE;
     }
-    if (db->ops->command(db->native, db->ops->begin)) {
+    if (mdl_db_try_command(db, db->ops->begin)) {
         rv = mdl_db_note_failure(db, "BEGIN");
         writer_unlock(db);
         return rv;
@@ -91,11 +90,11 @@ static apr_status_t transaction_begin_write(mdl_db_t *db)
 
 static apr_status_t transaction_end(mdl_db_t *db, apr_status_t rv)
 {
-    if (rv == APR_SUCCESS && db->ops->command(db->native, "COMMIT")) {
+    if (rv == APR_SUCCESS && mdl_db_try_command(db, "COMMIT")) {
         rv = mdl_db_note_failure(db, "COMMIT");
     }
     if (rv != APR_SUCCESS) {
-        db->ops->command(db->native, "ROLLBACK");
+        mdl_db_try_command(db, "ROLLBACK");
     }
     writer_unlock(db);
     return rv;
@@ -107,7 +106,7 @@ static apr_status_t transaction_mend(mdl_db_t *db, apr_status_t rv)
     if (rv == MDL_DB_ERETRY) {
         return APR_SUCCESS;
     }
-    memset(db->prepared, 0, sizeof db->prepared);
+    mdl_db_forget_statements(db);
     db->session = 0; /* a new session would explain why statements are lost */
     if (rv == MDL_DB_ESTALE) {
         return db->ops->dialect == MDL_SQLITE3 ? APR_SUCCESS : mdl_db_command(db, "DEALLOCATE ALL");
@@ -229,7 +228,7 @@ static apr_status_t group_run_in_savepoint(mdl_db_t *db, group_entry_t *entry)
     const char *close = "RELEASE effect";
     apr_status_t failed;
 
-    if (db->ops->command(db->native, "SAVEPOINT effect")) {
+    if (mdl_db_try_command(db, "SAVEPOINT effect")) {
         return mdl_db_note_failure(db, "SAVEPOINT");
     }
     entry->rv = entry->effect(db, entry->pool, entry->arg);
@@ -241,7 +240,7 @@ static apr_status_t group_run_in_savepoint(mdl_db_t *db, group_entry_t *entry)
     if (entry->rv != APR_SUCCESS) {
         close = "ROLLBACK TO effect; RELEASE effect";
     }
-    if (!db->ops->command(db->native, close)) {
+    if (!mdl_db_try_command(db, close)) {
         return APR_SUCCESS;
     }
     /* A full disk has rolled back the whole transaction with its savepoints. */

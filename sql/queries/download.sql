@@ -68,11 +68,11 @@ FROM assignment a JOIN download_session s ON s.assignment_id = a.id
 WHERE a.order_id = %lld
 ORDER BY s.opened_at DESC, s.id, s.generation DESC LIMIT %lld
 
--- Takes one download of each asset in a JSON array that has any left; a limit of 0 means no limit.
+-- Takes one download of each asset in a list that has any left; a limit of 0 means no limit.
 -- name: allowance_take
 -- dialect: sqlite3
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-SELECT CAST(%lld AS INTEGER), CAST(value AS INTEGER), 1, 0 FROM json_each(%s) WHERE true
+SELECT %lld, value, 1, 0 FROM json_each(%ids) WHERE true
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = allowance.downloads_used + 1
 WHERE CAST(%lld AS INTEGER) = 0
     OR allowance.downloads_used < CAST(%lld AS INTEGER) + allowance.downloads_extra
@@ -80,7 +80,7 @@ WHERE CAST(%lld AS INTEGER) = 0
 -- name: allowance_take
 -- dialect: pgsql
 INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
-SELECT %lld, value::bigint, 1, 0 FROM jsonb_array_elements_text(%s::jsonb) ORDER BY value::bigint
+SELECT %lld, value, 1, 0 FROM unnest(%ids) value ORDER BY value
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET downloads_used = allowance.downloads_used + 1
 WHERE %lld = 0 OR allowance.downloads_used < %lld + allowance.downloads_extra
 

@@ -3,7 +3,7 @@ INSERT INTO email (shop_id, order_id, recipient, message_id, status, held, attem
 VALUES (%lld, %lld, %s, %s, %s, %lld, 0, %lld)
 RETURNING id
 
--- The newest email of each order in a JSON array of ids.
+-- The newest email of each of the given orders.
 -- name: emails_latest
 {{given_rows}}
 SELECT e.order_id, e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e.held,

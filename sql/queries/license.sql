@@ -76,14 +76,14 @@ SELECT %lld, %lld, value FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALI
 ORDER BY ordinality
 ON CONFLICT (tag_id, license_key) DO NOTHING
 
--- Locks the tags of a JSON array's mappings and those that the order waits for already, before the order
+-- Locks the tags of given mappings and those that the order waits for already, before the order
 -- refers to any, always in the same sequence: else two orders and the deletion of a tag could deadlock.
 -- name: license_tags_of_order
 -- dialect: sqlite3
 SELECT id FROM license_key_tag
 WHERE deleted_at IS NULL AND id IN (
     SELECT tag_id FROM mapping_license_key_tag
-    WHERE mapping_id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s))
+    WHERE mapping_id {{in_given}}
     UNION ALL
     SELECT c.tag_id FROM assignment a JOIN license_claim c ON c.assignment_id = a.id
     WHERE a.order_id = %lld AND a.status = 'active' AND c.assigned < c.wanted)
@@ -93,7 +93,7 @@ WHERE deleted_at IS NULL AND id IN (
 SELECT id FROM license_key_tag
 WHERE deleted_at IS NULL AND id = ANY (ARRAY(
     SELECT tag_id FROM mapping_license_key_tag
-    WHERE mapping_id = ANY (ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb)))
+    WHERE mapping_id {{in_given}}
     UNION ALL
     SELECT c.tag_id FROM assignment a JOIN license_claim c ON c.assignment_id = a.id
     WHERE a.order_id = %lld AND a.status = 'active' AND c.assigned < c.wanted))

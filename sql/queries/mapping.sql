@@ -85,7 +85,7 @@ IN (SELECT id FROM given_rows)
 -- dialect: pgsql
 = ANY (ARRAY(SELECT id FROM given_rows))
 
--- The lists of a JSON array's mappings, numbered as in mod_downloads/core/catalog/mapping.c, each in its order.
+-- The lists of given mappings, numbered as in mod_downloads/core/catalog/mapping.c, each in its order.
 -- name: mapping_lists
 {{given_rows}}
 SELECT mapping_id, 0, storefront_variant_id, position

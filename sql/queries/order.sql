@@ -106,13 +106,12 @@ WHERE id {{in_given}}
 -- name: assignments_extend
 -- dialect: sqlite3
 UPDATE assignment SET expires_at = min(max(expires_at, %lld) + %lld, 253402300799999999)
-WHERE id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s)) AND expires_at IS NOT NULL
+WHERE id {{in_given}} AND expires_at IS NOT NULL
 
 -- name: assignments_extend
 -- dialect: pgsql
 UPDATE assignment SET expires_at = least(greatest(expires_at, %lld) + %lld, 253402300799999999)
-WHERE id IN (SELECT value::bigint FROM jsonb_array_elements_text(%s::jsonb))
-    AND expires_at IS NOT NULL
+WHERE id {{in_given}} AND expires_at IS NOT NULL
 
 -- Adds downloads for each pair of an assignment and an asset in a JSON array.
 -- name: allowance_grant
@@ -146,7 +145,7 @@ FROM assignment a JOIN mapping m ON m.id = a.mapping_id
 WHERE a.order_id = %lld AND a.id < %lld
 ORDER BY a.id DESC LIMIT %lld
 
--- The following statements read a whole page at once, by a JSON array of the ids of its orders or
+-- The following statements read a whole page at once, by a list of the ids of its orders or
 -- assignments.
 
 -- name: assignments_of_orders

@@ -5,6 +5,8 @@
 
 #include <sqlite3.h>
 
+#include "db/dialect.h"
+
 /* Lines of plans that may scan a table or an index, and why. */
 static const struct {
     mdl_statement_t statement;
@@ -34,30 +36,6 @@ static int is_allowed(mdl_statement_t statement, const char *line)
     return 0;
 }
 
-/* The statement with its parameters in the database's own syntax. */
-static const char *text_of(mdl_statement_t statement, mdl_dialect_t dialect, apr_pool_t *p)
-{
-    const char *from = mdl_statements[statement].text[dialect];
-    char *text = "";
-    int n = 0;
-
-    while (*from != '\0') {
-        const char *next = strchr(from, '%');
-
-        if (next == NULL) {
-            return apr_pstrcat(p, text, from, NULL);
-        }
-        text = apr_pstrcat(p, text, apr_pstrmemdup(p, from, (apr_size_t)(next - from)), NULL);
-        if (next[1] == '%') {
-            text = apr_pstrcat(p, text, "%", NULL);
-        } else {
-            text = apr_psprintf(p, dialect == MDL_SQLITE3 ? "%s?" : "%s$%d", text, ++n);
-        }
-        from = next + (next[1] == 'l' ? 4 : 2);
-    }
-    return text;
-}
-
 static const char *add_line(const char *to, const char *line, apr_pool_t *p)
 {
     return apr_pstrcat(p, to, "#   ", line, "\n", NULL);
@@ -66,8 +44,8 @@ static const char *add_line(const char *to, const char *line, apr_pool_t *p)
 /* SQLite: SEARCH goes by an index; SCAN does not, even where it follows one. */
 static const char *scans_of_sqlite(sqlite3 *sqlite, mdl_statement_t statement, apr_pool_t *p)
 {
-    const char *sql = apr_pstrcat(p, "EXPLAIN QUERY PLAN ", text_of(statement, MDL_SQLITE3, p),
-                                  NULL);
+    const char *sql = apr_pstrcat(p, "EXPLAIN QUERY PLAN ",
+                                  mdl_statements[statement].text[MDL_SQLITE3], NULL);
     const char *scans = "";
     sqlite3_stmt *plan;
 
@@ -127,7 +105,11 @@ static const char *scans_of_pgsql(PGconn *pgsql, mdl_statement_t statement, apr_
     for (const char *type = types; *type != '\0'; type++) {
         const char *comma = type == types ? "" : ", ";
 
-        prepare = apr_pstrcat(p, prepare, comma, *type == 's' ? "varchar" : "bigint", NULL);
+        prepare = apr_pstrcat(p, prepare, comma,
+                              *type == 's'   ? "text"
+                              : *type == 'a' ? "bigint[]"
+                                             : "bigint",
+                              NULL);
         values = apr_pstrcat(p, values, comma, "NULL", NULL);
     }
     if (*types != '\0') {
@@ -135,7 +117,7 @@ static const char *scans_of_pgsql(PGconn *pgsql, mdl_statement_t statement, apr_
         values = apr_pstrcat(p, "(", values, ")", NULL);
     }
     PQclear(pgsql_run(pgsql, apr_pstrcat(p, "PREPARE it ", prepare, " AS ",
-                                         text_of(statement, MDL_PGSQL, p), NULL)));
+                                         mdl_statements[statement].text[MDL_PGSQL], NULL)));
     plan = pgsql_run(pgsql, apr_pstrcat(p, "EXPLAIN EXECUTE it", values, NULL));
     scans = PQntuples(plan) > 0 ? scans_of_plan(plan, statement, p) : "#   there is no plan\n";
     PQclear(plan);
@@ -153,12 +135,7 @@ static void tests(const database_t *database, apr_pool_t *p)
         sqlite3_open(database->params, &sqlite);
     } else {
         pgsql = PQconnectdb(database->params);
-        /* So that a plan has a scan only where no index serves: otherwise PostgreSQL scans tables
-           that have no rows. */
-        PQclear(pgsql_run(pgsql, "SET plan_cache_mode = force_generic_plan"));
-        PQclear(pgsql_run(pgsql, "SET enable_seqscan = off"));
-        PQclear(pgsql_run(pgsql, "SET enable_hashjoin = off"));
-        PQclear(pgsql_run(pgsql, "SET enable_mergejoin = off"));
+        mdl_dialect_pgsql.session(pgsql);
     }
     for (mdl_statement_t i = 0; i < MDL_Q_COUNT; i++) {
         const char *scans = sqlite != NULL ? scans_of_sqlite(sqlite, i, p)

@@ -103,9 +103,8 @@ apr_status_t mdl_license_lock(mdl_db_t *db, apr_int64_t order_id,
                               apr_pool_t *p)
 {
     mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_LICENSE_TAGS_OF_ORDER, &rows, p,
-        MDL_ARGS(mdl_text(mdl_ids_json(mapping_ids, p)), mdl_int(order_id)));
+    apr_status_t rv = mdl_db_select(db, MDL_Q_LICENSE_TAGS_OF_ORDER, &rows, p,
+                                    MDL_ARGS(mdl_ids(mapping_ids), mdl_int(order_id)));
 
     *tags = apr_array_make(p, 4, sizeof(apr_int64_t));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
@@ -117,9 +116,9 @@ apr_status_t mdl_license_lock(mdl_db_t *db, apr_int64_t order_id,
 apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64_t mapping_id,
                               int quantity, const apr_array_header_t *tags, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_INSERT, NULL, p,
-                       MDL_ARGS(mdl_int(assignment_id), mdl_int(quantity), mdl_int(mapping_id),
-                                mdl_text(mdl_ids_json(tags, p))));
+    return mdl_db_exec(
+        db, MDL_Q_LICENSE_CLAIMS_INSERT, NULL, p,
+        MDL_ARGS(mdl_int(assignment_id), mdl_int(quantity), mdl_int(mapping_id), mdl_ids(tags)));
 }
 
 /* Locks a tag; *available gets how many keys it has to give.  APR_ENOENT when it was deleted. */

@@ -109,7 +109,7 @@ static apr_status_t mapping_insert_lists(mdl_db_t *db, mdl_mapping_t *mapping, a
 
         if (ids != NULL && ids->nelts > 0) {
             rv = mdl_db_exec(db, contents[i].insert, NULL, p,
-                             MDL_ARGS(mdl_int(mapping->id), mdl_text(mdl_ids_json(ids, p))));
+                             MDL_ARGS(mdl_int(mapping->id), mdl_ids(ids)));
         }
     }
     return rv;
@@ -239,7 +239,7 @@ static apr_status_t mapping_read_lists(mdl_db_t *db, const apr_array_header_t *m
     if (ids->nelts == 0) {
         return APR_SUCCESS;
     }
-    rv = mdl_db_select(db, MDL_Q_MAPPING_LISTS, &rows, p, MDL_ARGS(mdl_text(mdl_ids_json(ids, p))));
+    rv = mdl_db_select(db, MDL_Q_MAPPING_LISTS, &rows, p, MDL_ARGS(mdl_ids(ids)));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         while (APR_ARRAY_IDX(ids, at, apr_int64_t) != mdl_rows_int(rows, 0)) {
             at++;

@@ -31,7 +31,7 @@ static apr_status_t pack_read_files(mdl_db_t *db, const apr_array_header_t *pack
     if (ids->nelts == 0) {
         return APR_SUCCESS;
     }
-    rv = mdl_db_select(db, MDL_Q_PACK_FILES, &rows, p, MDL_ARGS(mdl_text(mdl_ids_json(ids, p))));
+    rv = mdl_db_select(db, MDL_Q_PACK_FILES, &rows, p, MDL_ARGS(mdl_ids(ids)));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
         while (APR_ARRAY_IDX(ids, at, apr_int64_t) != mdl_rows_int(rows, 0)) {
             at++;
@@ -75,7 +75,7 @@ static apr_status_t pack_put_files(mdl_db_t *db, const mdl_pack_edit_t *edit, ap
         return APR_SUCCESS;
     }
     return mdl_db_exec(db, MDL_Q_PACK_FILES_INSERT, NULL, p,
-                       MDL_ARGS(mdl_int(pack->id), mdl_text(mdl_ids_json(edit->file_ids, p))));
+                       MDL_ARGS(mdl_int(pack->id), mdl_ids(edit->file_ids)));
 }
 
 /* With its files, as they are now. */

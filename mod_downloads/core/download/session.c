@@ -93,9 +93,9 @@ static apr_status_t allowance_take(mdl_db_t *db, apr_int64_t assignment_id,
                                    const apr_array_header_t *files, int limit, apr_int64_t *taken,
                                    apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_ALLOWANCE_TAKE, taken, p,
-                       MDL_ARGS(mdl_int(assignment_id), mdl_text(mdl_ids_json(files, p)),
-                                mdl_int(limit), mdl_int(limit)));
+    return mdl_db_exec(
+        db, MDL_Q_ALLOWANCE_TAKE, taken, p,
+        MDL_ARGS(mdl_int(assignment_id), mdl_ids(files), mdl_int(limit), mdl_int(limit)));
 }
 
 /* Takes one download of each file, or refuses: the error rolls back what was taken. */
@@ -116,10 +116,9 @@ static apr_status_t allowance_take_all(mdl_db_t *db, mdl_session_begin_t *begin,
 static apr_status_t allowance_give_back(mdl_db_t *db, apr_int64_t assignment_id,
                                         const apr_array_header_t *files, apr_pool_t *p)
 {
-    return files->nelts > 0
-               ? mdl_db_exec(db, MDL_Q_ALLOWANCE_GIVE_BACK, NULL, p,
-                             MDL_ARGS(mdl_int(assignment_id), mdl_text(mdl_ids_json(files, p))))
-               : APR_SUCCESS;
+    return files->nelts > 0 ? mdl_db_exec(db, MDL_Q_ALLOWANCE_GIVE_BACK, NULL, p,
+                                          MDL_ARGS(mdl_int(assignment_id), mdl_ids(files)))
+                            : APR_SUCCESS;
 }
 
 /* --- the end --- */

@@ -115,9 +115,9 @@ static apr_status_t access_set_assignments(mdl_db_t *db, const mdl_access_t *acc
         }
     }
     return (*changed)->nelts > 0
-               ? mdl_db_exec(db, MDL_Q_ASSIGNMENTS_SET_STATUS, NULL, p,
-                             MDL_ARGS(mdl_text(mdl_assignment_status_names[status]),
-                                      mdl_text(mdl_ids_json(*changed, p))))
+               ? mdl_db_exec(
+                     db, MDL_Q_ASSIGNMENTS_SET_STATUS, NULL, p,
+                     MDL_ARGS(mdl_text(mdl_assignment_status_names[status]), mdl_ids(*changed)))
                : APR_SUCCESS;
 }
 
@@ -292,7 +292,7 @@ static apr_status_t grant_store(mdl_db_t *db, const mdl_access_grant_t *grant,
     if (grant->extend_days > 0) {
         rv = mdl_db_exec(db, MDL_Q_ASSIGNMENTS_EXTEND, &rows, p,
                          MDL_ARGS(mdl_int(apr_time_now()), mdl_int(grant->extend_days * DAY),
-                                  mdl_text(mdl_ids_json(chosen->assignments, p))));
+                                  mdl_ids(chosen->assignments)));
         *changed = rows > 0;
     }
     if (rv == APR_SUCCESS && grant->downloads > 0 && mdl_json_length(chosen->pairs) > 0) {

@@ -36,9 +36,9 @@ void mdl_email_state_of_row(mdl_email_state_t *state, const mdl_rows_t *row, int
 apr_status_t mdl_email_state(mdl_db_t *db, apr_int64_t order_id, mdl_email_state_t *state,
                              apr_pool_t *p)
 {
-    const char *ids = apr_psprintf(p, "[%" APR_INT64_T_FMT "]", order_id);
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAILS_LATEST, &row, p, MDL_ARGS(mdl_text(ids)));
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAILS_LATEST, &row, p,
+                                        MDL_ARGS(mdl_ids(mdl_ids_of(order_id, p))));
 
     *state = (mdl_email_state_t){.status = MDL_EMAIL_NOT_REQUESTED};
     if (rv == APR_SUCCESS) {
@@ -107,8 +107,7 @@ apr_status_t mdl_email_hold(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
         APR_ARRAY_PUSH(ids, apr_int64_t) = mdl_rows_int(rows, 0);
     }
     return rv == APR_SUCCESS && ids->nelts > 0
-               ? mdl_db_exec(db, MDL_Q_EMAIL_HOLD, NULL, p,
-                             MDL_ARGS(mdl_text(mdl_ids_json(ids, p))))
+               ? mdl_db_exec(db, MDL_Q_EMAIL_HOLD, NULL, p, MDL_ARGS(mdl_ids(ids)))
                : rv;
 }
 
@@ -123,8 +122,7 @@ apr_status_t mdl_email_hold_again(mdl_db_t *db, apr_int64_t id, const char *job_
     rv = mdl_db_exec(db, MDL_Q_EMAIL_CANCEL_JOB, NULL, p,
                      MDL_ARGS(mdl_int(apr_time_now()), mdl_text(job_id)));
     return rv == APR_SUCCESS
-               ? mdl_db_exec(db, MDL_Q_EMAIL_HOLD, NULL, p,
-                             MDL_ARGS(mdl_text(apr_psprintf(p, "[%" APR_INT64_T_FMT "]", id))))
+               ? mdl_db_exec(db, MDL_Q_EMAIL_HOLD, NULL, p, MDL_ARGS(mdl_ids(mdl_ids_of(id, p))))
                : rv;
 }
 

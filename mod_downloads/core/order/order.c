@@ -87,18 +87,18 @@ static mdl_order_file_t *file_of_row(const mdl_rows_t *row, int default_limit, a
 /* An index by id of a page's entries, for the rows of other statements that belong to them. */
 typedef struct {
     apr_hash_t *by_id;
-    mdl_json_t *ids;
+    apr_array_header_t *ids;
     apr_pool_t *pool;
 } index_t;
 
 static index_t index_make(apr_pool_t *p)
 {
-    return (index_t){apr_hash_make(p), mdl_json_array(p), p};
+    return (index_t){apr_hash_make(p), apr_array_make(p, 4, sizeof(apr_int64_t)), p};
 }
 
 static void index_add(index_t *index, const apr_int64_t *id, const void *thing)
 {
-    mdl_json_add_int(index->ids, NULL, *id);
+    APR_ARRAY_PUSH(index->ids, apr_int64_t) = *id;
     apr_hash_set(index->by_id, id, sizeof *id, thing);
 }
 
@@ -111,8 +111,7 @@ static void *index_find(const index_t *index, apr_int64_t id)
 static apr_status_t select_for(mdl_db_t *db, mdl_statement_t statement, const index_t *index,
                                mdl_rows_t **rows)
 {
-    return mdl_db_select(db, statement, rows, index->pool,
-                         MDL_ARGS(mdl_text(mdl_json_text(index->ids, NULL, index->pool))));
+    return mdl_db_select(db, statement, rows, index->pool, MDL_ARGS(mdl_ids(index->ids)));
 }
 
 static apr_status_t order_read_files(mdl_db_t *db, const index_t *assignments, int default_limit)
@@ -181,7 +180,7 @@ static apr_status_t read_content(mdl_db_t *db, const index_t *assignments, int d
 {
     apr_status_t rv;
 
-    if (mdl_json_length(assignments->ids) == 0) {
+    if (assignments->ids->nelts == 0) {
         return APR_SUCCESS;
     }
     if ((rv = order_read_files(db, assignments, default_limit)) == APR_SUCCESS &&

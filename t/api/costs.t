@@ -1,0 +1,111 @@
+# What each kind of request costs the database: statements, round trips to the server (calls of its
+# library on SQLite) and rows that are read.  They do not depend on the machine, so no change makes
+# them more unnoticed.  What writes itself into the background process's work is not counted.
+use strict;
+use warnings;
+
+use List::Util qw(sum0);
+use MDL::Contract;
+use MDL::Customer;
+use MDL::Instance;
+use MDL::Test;
+use Test::More;
+
+# One connection: after the first request of a kind all its statements are prepared.
+my $server = MDL::Instance->new(mpm => 'event', extra => <<'END')->start;
+ServerLimit 1
+StartServers 1
+ThreadsPerChild 4
+MinSpareThreads 1
+MaxSpareThreads 4
+MaxRequestWorkers 4
+DBDMax 1
+DBDKeep 1
+LogFormat "%{X-Kind}i %{downloads-db}n" costs
+CustomLog "@t_logs@/costs" costs
+END
+my $shop    = new_shop();
+my %key     = (key => $shop->{token});
+my $file    = new_file($shop, 10_000);
+my @others  = map { new_file($shop, 100 + $_) } 1 .. 2;
+my @mapped  = map { mapping_of($shop, [ $_->{id} ])->{storefront_product_id} } $file, @others;
+my $order   = digits();
+
+sub item { my (@products) = @_; return [ map { { storefront_product_id => $_ } } @products ] }
+
+sub assigned
+{
+    my ($id, $products, %more) = @_;
+    my ($headers, $idem) = delete @more{qw(headers idem)};
+    return api('POST', "/orders/$id/assignments", %key, headers => $headers, idem => $idem // idem(),
+        json => { storefront_customer_id => $id, items => item(@$products), %more });
+}
+assigned($order, [ $mapped[0] ]);
+my $updated = product();
+my $replay  = idem();
+my $page    = buy($shop, $file, limit => 1000);
+my $part    = link_of($page);
+page('GET', $part);
+settled($page);
+
+# Each kind: a request that may be repeated; and what it costs on SQLite and on PostgreSQL.
+my @kinds = (
+    [ 'ping', sub { api('GET', '/ping', %key, @_) } ],
+    [ 'a mapping is created',
+        sub { api('POST', '/mappings', %key, @_,
+            json => { storefront_product_id => product(), file_ids => [ $file->{id} ] }) } ],
+    [ 'a mapping is put once more',
+        sub { api('POST', '/mappings', %key, @_,
+            json => { storefront_product_id => $updated, file_ids => [ $file->{id} ] }) } ],
+    [ 'one item is assigned to a new order', sub { assigned(digits(), [ $mapped[0] ], @_) } ],
+    [ 'three items are assigned to a new order, with an email',
+        sub { my $id = digits(); assigned($id, \@mapped, @_, send_email => JSON::PP::true(),
+            customer => { email => "$id\@buyer.example" }) } ],
+    [ 'an assignment is replayed', sub { assigned('77', [ $mapped[0] ], @_, idem => $replay) } ],
+    [ 'an order is read', sub { api('GET', "/orders/$order", %key, @_) } ],
+    [ '25 orders are listed', sub { api('GET', '/orders?limit=25', %key, @_) } ],
+    [ 'a page is looked at', sub { page('GET', $page->{path}, @_) } ],
+    [ 'a button is pressed',
+        sub { page('POST', $page->{path}, form => { file => $page->{button} }, @_) } ],
+    [ 'a whole file is downloaded', sub { page('GET', link_of($page), @_) } ],
+    [ 'a part of what was counted is downloaded',
+        sub { my (undef, $headers) = @_; page('GET', $part, headers => { %$headers, Range => 'bytes=5-99' }) } ],
+);
+my %expected = (
+);
+
+# The cost of each request of a kind, as [ statements, trips, rows ].
+sub costs_of
+{
+    my ($kind) = @_;
+    my @costs;
+    for my $line (split /\n/, MDL::Test::slurp(logs_dir() . '/costs')) {
+        my ($name, @words) = split /[ ,]+/, $line;
+        next if $name ne $kind;
+        my @of = map { [/^statements=(\d+);trips=(\d+);rows=(\d+)$/] } grep { $_ ne '-' } @words;
+        push @costs, [ map { my $i = $_; sum0(map { $_->[$i] } @of) } 0 .. 2 ];
+    }
+    return @costs;
+}
+
+# The least of several: now and then a request also asks whether a key has changed.
+sub least
+{
+    my ($kind, $times) = @_;
+    my @costs;
+    wait_for(sub { (@costs = costs_of($kind)) >= $times }, 10, "$times lines of $kind");
+    shift @costs;    # prepared the statements
+    return [ map { my $i = $_; (sort { $a <=> $b } map { $_->[$i] } @costs)[0] } 0 .. 2 ];
+}
+
+for my $i (0 .. $#kinds) {
+    my ($name, $request) = @{ $kinds[$i] };
+    for (1 .. 6) {
+        my $reply = $request->(headers => { 'X-Kind' => "kind-$i" });
+        like $reply->{status}, qr/^(?:20[0126]|303)$/, "$name: it succeeds";
+    }
+    is join(' ', @{ least("kind-$i", 6) }), $expected{$name}{ database() }, "$name: what it costs";
+}
+
+$server->stop;
+done_testing;
