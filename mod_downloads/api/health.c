@@ -27,42 +27,27 @@ const mdl_route_t mdl_route_health = {
     .write = health_write,
 };
 
-static apr_status_t ping_parse(mdl_request_t *request)
-{
-    mdl_key_look_up_t *look_up = apr_pcalloc(request->r->pool, sizeof *look_up);
-
-    look_up->id = request->caller.key_id;
-    request->arg = look_up;
-    return APR_SUCCESS;
-}
-
+/* All of it is known from the key. */
 static void ping_write(mdl_request_t *request)
 {
-    const mdl_key_record_t *record = &((mdl_key_look_up_t *)request->arg)->record;
+    const mdl_caller_t *caller = &request->caller;
     mdl_json_t *object;
 
     mdl_json_add_bool(request->response, "ok", 1);
     object = mdl_json_add_object(request->response, "shop");
-    mdl_json_add_int(object, "id", record->key.shop_id);
-    mdl_json_add_string(object, "name", record->shop_name);
-    mdl_json_add_string(object, "domain", record->shop_domain);
+    mdl_json_add_int(object, "id", caller->shop_id);
+    mdl_json_add_string(object, "name", caller->shop_name);
+    mdl_json_add_string(object, "domain", caller->shop_domain);
     object = mdl_json_add_object(request->response, "key");
-    mdl_json_add_string(object, "id", record->key.id);
-    mdl_json_add_string(object, "name", record->key.name);
-    mdl_json_add_string(object, "scope", mdl_key_scope_names[record->key.scope]);
+    mdl_json_add_string(object, "id", caller->key_id);
+    mdl_json_add_string(object, "name", caller->key_name);
+    mdl_json_add_string(object, "scope", mdl_key_scope_names[caller->scope]);
     mdl_json_add_string(request->response, "api_version", "v1");
     mdl_json_add_time(request->response, "server_time", apr_time_now());
-}
-
-static apr_status_t ping_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
-{
-    return mdl_key_look_up(db, p, arg);
 }
 
 const mdl_route_t mdl_route_ping = {
     .method = "GET",
     .path = "/ping",
-    .parse = ping_parse,
-    .effect = ping_effect,
     .write = ping_write,
 };

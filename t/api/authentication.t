@@ -172,6 +172,10 @@ is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $
     [ (401) x 16 ], 'revoked, it works in none once downloadsctl has returned');
 is(status_of($token), 200, "the shop's other key still works");
 
+ctl('shop', 'set', $shop->{shop_id}, '--name', 'Another Name');
+ok(wait_for(sub { api('GET', '/ping', key => $token)->{json}{shop}{name} eq 'Another Name' }, 10, 'the name'),
+    "a shop's new name is told, though the server knew the old one by heart");
+
 # --- approval --------------------------------------------------------------------------------------
 
 my $unapproved = new_shop(approve => 0);

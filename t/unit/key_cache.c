@@ -28,11 +28,27 @@ static mdl_key_cache_t *new_cache(apr_pool_t *p)
 
 static mdl_cached_key_t key_of(const char *id, apr_int64_t shop_id)
 {
-    mdl_cached_key_t key = {.shop_id = shop_id, .expires_at = NOW + shop_id, .read_only = 1};
+    mdl_cached_key_t key = {.caller = {.shop_id = shop_id,
+                                       .scope = MDL_KEY_SCOPE_FULL,
+                                       .key_name = "till",
+                                       .shop_name = "Example",
+                                       .shop_domain = "shop.example"},
+                            .expires_at = NOW + shop_id};
 
-    memcpy(key.id, id, sizeof key.id);
+    memcpy(key.caller.key_id, id, sizeof key.caller.key_id);
     memset(key.mac, (int)(shop_id & 0xff), sizeof key.mac);
     return key;
+}
+
+static int is_same(const mdl_cached_key_t *one, const mdl_cached_key_t *other)
+{
+    const mdl_caller_t *a = &one->caller, *b = &other->caller;
+
+    return strcmp(a->key_id, b->key_id) == 0 && strcmp(a->key_name, b->key_name) == 0 &&
+           strcmp(a->shop_name, b->shop_name) == 0 && strcmp(a->shop_domain, b->shop_domain) == 0 &&
+           a->shop_id == b->shop_id && a->scope == b->scope &&
+           memcmp(one->mac, other->mac, sizeof one->mac) == 0 &&
+           one->expires_at == other->expires_at;
 }
 
 static void put(mdl_key_cache_t *cache, const char *id, apr_int64_t shop_id, apr_int64_t epoch)
@@ -47,7 +63,7 @@ static apr_int64_t get(mdl_key_cache_t *cache, const char *id)
 {
     mdl_cached_key_t key;
 
-    return mdl_key_cache_get(cache, id, &key) ? key.shop_id : 0;
+    return mdl_key_cache_get(cache, id, &key) ? key.caller.shop_id : 0;
 }
 
 static void test_entries(apr_pool_t *p)
@@ -59,9 +75,7 @@ static void test_entries(apr_pool_t *p)
     ok(!mdl_key_cache_get(cache, ID, &out), "an empty cache has no key");
     mdl_key_cache_put(cache, &in, 5);
     ok(mdl_key_cache_get(cache, ID, &out), "what was put is there");
-    ok(memcmp(in.id, out.id, sizeof in.id) == 0 && memcmp(in.mac, out.mac, sizeof in.mac) == 0 &&
-           out.shop_id == 7 && out.expires_at == NOW + 7 && out.read_only == 1,
-       "with all its members");
+    ok(is_same(&in, &out), "with all its members");
     ok(!mdl_key_cache_get(cache, "0123456789abcdeF", &out), "another id is not");
     put(cache, ID, 8, 5);
     is_int(get(cache, ID), 8, "to put it again replaces it");
@@ -209,13 +223,10 @@ static long read_many(mdl_key_cache_t *cache, long *hits)
         mdl_cached_key_t key;
 
         if (mdl_key_cache_get(cache, ids[i % KEYS], &key)) {
-            mdl_cached_key_t whole = key_of(ids[i % KEYS], key.shop_id);
+            mdl_cached_key_t whole = key_of(ids[i % KEYS], key.caller.shop_id);
 
             ++*hits;
-            torn += key.shop_id % KEYS != i % KEYS ||
-                    memcmp(key.id, whole.id, sizeof key.id) != 0 ||
-                    memcmp(key.mac, whole.mac, sizeof key.mac) != 0 ||
-                    key.expires_at != whole.expires_at;
+            torn += key.caller.shop_id % KEYS != i % KEYS || !is_same(&key, &whole);
         }
     }
     return torn;

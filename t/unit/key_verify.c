@@ -86,16 +86,16 @@ static void test_valid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(validity_of(verifier, full.token), MDL_KEY_VALID, "a key is valid");
     is_str(caller->key_id, full.key.id, "its id is returned");
     is_int(caller->shop_id, shop, "its shop");
-    ok(!caller->read_only, "and that it may write");
+    is_int(caller->scope, MDL_KEY_SCOPE_FULL, "and that it may write");
     ok(mdl_key_cache_next_used(verifier->verify.cache, &index, used, &used_at), "its use is noted");
     is_str(used, full.key.id, "as that of this key");
     is_int(validity_of(verifier, full.token), MDL_KEY_VALID, "it is valid again");
     is_int(verifier->effects, 0, "without the database");
     is_int(caller->shop_id, shop, "with the same shop");
     is_int(validity_of(verifier, read.token), MDL_KEY_VALID, "one of the scope read is valid");
-    ok(caller->read_only, "and may only read");
+    is_int(caller->scope, MDL_KEY_SCOPE_READ, "and may only read");
     is_int(validity_of(verifier, read.token), MDL_KEY_VALID, "from the cache too");
-    ok(caller->read_only, "it may only read");
+    is_int(caller->scope, MDL_KEY_SCOPE_READ, "it may only read");
 }
 
 static void test_invalid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)

@@ -90,7 +90,7 @@ apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *creat
     const char *body;
     apr_status_t rv;
 
-    if (!mdl_utf8_is_name(key->name, 100)) {
+    if (!mdl_utf8_is_name(key->name, MDL_KEY_NAME_MAX)) {
         return mdl_problem_set(create->problem, 400, "invalid_request",
                                "A key's name has 1 to 100 bytes and no control characters.");
     }

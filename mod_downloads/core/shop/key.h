@@ -13,6 +13,7 @@
 #define MDL_KEY_ID_LENGTH     16
 #define MDL_KEY_SECRET_LENGTH 43
 #define MDL_KEYS_PER_SHOP     10
+#define MDL_KEY_NAME_MAX      100 /* bytes */
 
 typedef enum { MDL_KEY_SCOPE_READ, MDL_KEY_SCOPE_FULL } mdl_key_scope_t;
 extern const char *const mdl_key_scope_names[];

@@ -97,7 +97,7 @@ static int cache_copy(entry_t *entry, const char *id, mdl_cached_key_t *key, apr
     *version = entry->version;
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(&entry->sequence, memory_order_relaxed) == before &&
-           memcmp(key->id, id, sizeof key->id) == 0;
+           memcmp(key->caller.key_id, id, sizeof key->caller.key_id) == 0;
 }
 
 int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, mdl_cached_key_t *key)
@@ -127,7 +127,7 @@ static entry_t *cache_place(table_t *table, const char *id)
         if (atomic_load(&entry->sequence) & 1) {
             continue;
         }
-        if (memcmp(entry->key.id, id, MDL_KEY_ID_LENGTH) == 0) {
+        if (memcmp(entry->key.caller.key_id, id, MDL_KEY_ID_LENGTH) == 0) {
             return entry;
         }
         if (vacant == NULL && entry->version != atomic_load(&table->version)) {
@@ -140,7 +140,7 @@ static entry_t *cache_place(table_t *table, const char *id)
 void mdl_key_cache_put(mdl_key_cache_t *cache, const mdl_cached_key_t *key, apr_int64_t epoch)
 {
     long long version = atomic_load(&cache->table->version);
-    entry_t *entry = cache_place(cache->table, key->id);
+    entry_t *entry = cache_place(cache->table, key->caller.key_id);
     unsigned sequence = atomic_load(&entry->sequence);
 
     if (atomic_load(&cache->table->epoch) != epoch || (sequence & 1) ||
@@ -160,7 +160,7 @@ void mdl_key_cache_used(mdl_key_cache_t *cache, const char *id, apr_time_t now)
     for (unsigned i = 0; i < PROBES; i++) {
         entry_t *entry = &cache->table->entries[(at + i) % ENTRIES];
 
-        if (memcmp(entry->key.id, id, MDL_KEY_ID_LENGTH) == 0) {
+        if (memcmp(entry->key.caller.key_id, id, MDL_KEY_ID_LENGTH) == 0) {
             atomic_store_explicit(&entry->used_at, now, memory_order_relaxed);
             return;
         }
@@ -175,9 +175,10 @@ int mdl_key_cache_next_used(mdl_key_cache_t *cache, int *index, char *id, apr_ti
         apr_int64_t version;
 
         *used_at = atomic_load(&entry->used_at);
-        if (*used_at > entry->reported_at && cache_copy(entry, entry->key.id, &key, &version)) {
+        if (*used_at > entry->reported_at &&
+            cache_copy(entry, entry->key.caller.key_id, &key, &version)) {
             entry->reported_at = *used_at;
-            memcpy(id, key.id, sizeof key.id);
+            memcpy(id, key.caller.key_id, sizeof key.caller.key_id);
             ++*index;
             return 1;
         }

@@ -1,7 +1,8 @@
 /*
  * Verified keys in shared memory, so that a request needs no query to authenticate.  An entry
- * counts only while its epoch is the current one; every change of a key or of a shop's approval
- * moves the epoch, and each node asks for it every 250 ms at most (contract, section 2).
+ * counts only while its epoch is the current one; every change of a key, of a shop's approval or
+ * of its name moves the epoch, and each node asks for it every 250 ms at most (contract, section
+ * 2).
  *
  * Made by the parent, used by all its processes without a lock: a reader copies an entry between
  * two reads of its sequence number, a writer that finds an entry busy gives up.
@@ -20,12 +21,20 @@ typedef struct mdl_key_cache_t mdl_key_cache_t;
 /** Makes an empty cache in anonymous shared memory that lives as long as p. */
 apr_status_t mdl_key_cache_create(mdl_key_cache_t **cache, apr_pool_t *p);
 
+/** Who calls: a key, and the shop that every query is scoped to. */
 typedef struct {
-    char id[MDL_KEY_ID_LENGTH + 1];
-    unsigned char mac[MDL_SHA256_LENGTH];
+    char key_id[MDL_KEY_ID_LENGTH + 1];
+    char key_name[MDL_KEY_NAME_MAX + 1];
+    char shop_name[MDL_SHOP_NAME_MAX + 1];
+    char shop_domain[MDL_SHOP_DOMAIN_MAX + 1];
     apr_int64_t shop_id;
+    mdl_key_scope_t scope;
+} mdl_caller_t;
+
+typedef struct {
+    mdl_caller_t caller;
+    unsigned char mac[MDL_SHA256_LENGTH];
     apr_time_t expires_at; /* 0 for never */
-    int read_only;
 } mdl_cached_key_t;
 
 typedef enum {

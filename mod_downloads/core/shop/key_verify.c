@@ -45,22 +45,22 @@ static int key_matches(const presented_t *presented, const unsigned char *mac,
            (expires_at == 0 || expires_at > presented->now);
 }
 
-static void key_set_caller(mdl_key_verify_t *verify, const char *id, apr_int64_t shop_id,
-                           int read_only)
+static mdl_caller_t key_caller(const mdl_key_record_t *record)
 {
-    verify->validity = MDL_KEY_VALID;
-    verify->caller = (mdl_caller_t){.shop_id = shop_id, .read_only = read_only};
-    apr_cpystrn(verify->caller.key_id, id, sizeof verify->caller.key_id);
+    mdl_caller_t caller = {.shop_id = record->key.shop_id, .scope = record->key.scope};
+
+    apr_cpystrn(caller.key_id, record->key.id, sizeof caller.key_id);
+    apr_cpystrn(caller.key_name, record->key.name, sizeof caller.key_name);
+    apr_cpystrn(caller.shop_name, record->shop_name, sizeof caller.shop_name);
+    apr_cpystrn(caller.shop_domain, record->shop_domain, sizeof caller.shop_domain);
+    return caller;
 }
 
 static void key_remember(const mdl_key_verify_t *verify, const mdl_key_record_t *record,
                          apr_time_t asked_at)
 {
-    mdl_cached_key_t key = {.shop_id = record->key.shop_id,
-                            .expires_at = record->key.expires_at,
-                            .read_only = verify->caller.read_only};
+    mdl_cached_key_t key = {.caller = verify->caller, .expires_at = record->key.expires_at};
 
-    apr_cpystrn(key.id, record->key.id, sizeof key.id);
     memcpy(key.mac, record->mac, sizeof key.mac);
     mdl_key_cache_set_epoch(verify->cache, record->epoch, asked_at);
     mdl_key_cache_put(verify->cache, &key, record->epoch);
@@ -81,13 +81,13 @@ static apr_status_t key_verify_by_database(mdl_key_verify_t *verify, const prese
     if (!matches || !record->known || record->key.revoked_at != 0) {
         return APR_SUCCESS;
     }
+    verify->caller = key_caller(record);
     if (record->shop_status != MDL_SHOP_APPROVED) {
-        key_set_caller(verify, record->key.id, 0, 0);
+        verify->caller.shop_id = 0;
         verify->validity = MDL_KEY_SHOP_NOT_APPROVED;
         return APR_SUCCESS;
     }
-    key_set_caller(verify, record->key.id, record->key.shop_id,
-                   record->key.scope == MDL_KEY_SCOPE_READ);
+    verify->validity = MDL_KEY_VALID;
     key_remember(verify, record, presented->now);
     return APR_SUCCESS;
 }
@@ -111,7 +111,8 @@ apr_status_t mdl_key_verify(mdl_key_verify_t *verify, const char *token)
     /* A wrong secret goes the way of an unknown key, so that time does not tell them apart. */
     if (mdl_key_cache_get(verify->cache, presented.token.id, &key) &&
         key_matches(&presented, key.mac, key.expires_at)) {
-        key_set_caller(verify, key.id, key.shop_id, key.read_only);
+        verify->validity = MDL_KEY_VALID;
+        verify->caller = key.caller;
     } else {
         rv = key_verify_by_database(verify, &presented);
     }

@@ -13,13 +13,6 @@ typedef enum {
     MDL_KEY_SHOP_NOT_APPROVED /* valid, but of a shop that may not use the API */
 } mdl_key_validity_t;
 
-/** Who calls: the shop that every query is scoped to. */
-typedef struct {
-    char key_id[MDL_KEY_ID_LENGTH + 1];
-    apr_int64_t shop_id;
-    int read_only;
-} mdl_caller_t;
-
 typedef struct {
     const mdl_secret_t *secret;
     mdl_key_cache_t *cache;

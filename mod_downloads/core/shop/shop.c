@@ -35,13 +35,13 @@ static int shop_domain_valid(const char *domain)
 {
     apr_size_t length = strlen(domain);
 
-    return length > 0 && length <= 253 && domain[0] != '.' && domain[0] != '-' &&
+    return length > 0 && length <= MDL_SHOP_DOMAIN_MAX && domain[0] != '.' && domain[0] != '-' &&
            strspn(domain, "abcdefghijklmnopqrstuvwxyz0123456789.-") == length;
 }
 
 static apr_status_t shop_check_name(const char *name, mdl_problem_t *problem)
 {
-    return mdl_utf8_is_name(name, 200)
+    return mdl_utf8_is_name(name, MDL_SHOP_NAME_MAX)
                ? APR_SUCCESS
                : mdl_problem_set(problem, 400, "invalid_request",
                                  "A shop's name has 1 to 200 bytes and no control characters.");
@@ -170,11 +170,13 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
     shop->reply_to = shop_changed_text(shop->reply_to, set->reply_to);
     shop->mail_delay = set->mail_delay >= 0 ? set->mail_delay : shop->mail_delay;
     shop->hold_at = set->hold_at != MDL_RISK_NONE ? set->hold_at : shop->hold_at;
-    return mdl_db_exec(db, MDL_Q_SHOP_SET, NULL, p,
-                       MDL_ARGS(mdl_text(shop->name), mdl_text(shop->email),
-                                mdl_text(shop->sender_name), mdl_text(shop->reply_to),
-                                mdl_int(shop->mail_delay), mdl_text(mdl_risk_names[shop->hold_at]),
-                                mdl_int(apr_time_now()), mdl_int(shop->id)));
+    rv = mdl_db_exec(db, MDL_Q_SHOP_SET, NULL, p,
+                     MDL_ARGS(mdl_text(shop->name), mdl_text(shop->email),
+                              mdl_text(shop->sender_name), mdl_text(shop->reply_to),
+                              mdl_int(shop->mail_delay), mdl_text(mdl_risk_names[shop->hold_at]),
+                              mdl_int(apr_time_now()), mdl_int(shop->id)));
+    /* The name is in the cache of keys, too. */
+    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS) : rv;
 }
 
 apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr_int64_t quota,
