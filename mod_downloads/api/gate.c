@@ -96,7 +96,7 @@ static apr_status_t gate_run_write(mdl_request_t *request, gate_write_t *write)
     apr_status_t rv = mdl_request_run(request, mdl_db_write, gate_write_effect, write);
 
     /* Another request with this key committed first: its response is there now. */
-    if (rv == APR_EEXIST) {
+    if (rv == MDL_DB_ENULL) {
         rv = mdl_request_run(request, mdl_db_write, gate_write_effect, write);
     }
     if (rv == MDL_DB_ELOCKED) {

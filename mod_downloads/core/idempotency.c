@@ -93,17 +93,15 @@ apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempot
 apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempotency,
                                    const mdl_stored_response_t *response, apr_pool_t *p)
 {
-    apr_int64_t hi, lo, changed;
-    apr_status_t rv;
+    apr_int64_t hi, lo;
 
     idempotency_halves(idempotency->key, &hi, &lo);
-    rv = mdl_db_exec(db, MDL_Q_IDEMPOTENCY_INSERT, &changed, p,
-                     MDL_ARGS(mdl_int(idempotency->shop_id), mdl_int(hi), mdl_int(lo),
-                              mdl_text(idempotency->fingerprint), mdl_int(response->status),
-                              mdl_text(response->location), mdl_text(response->body),
-                              mdl_int(idempotency->now),
-                              mdl_int(idempotency->now - idempotency->retention)));
-    return rv == APR_SUCCESS && changed == 0 ? APR_EEXIST : rv;
+    return mdl_db_exec(db, MDL_Q_IDEMPOTENCY_INSERT, NULL, p,
+                       MDL_ARGS(mdl_int(idempotency->shop_id), mdl_int(hi), mdl_int(lo),
+                                mdl_text(idempotency->fingerprint), mdl_int(response->status),
+                                mdl_text(response->location), mdl_text(response->body),
+                                mdl_int(idempotency->now),
+                                mdl_int(idempotency->now - idempotency->retention)));
 }
 
 apr_status_t mdl_idempotency_prune(mdl_db_t *db, apr_pool_t *p, mdl_idempotency_prune_t *prune)

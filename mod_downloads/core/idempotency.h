@@ -38,7 +38,8 @@ const char *mdl_idempotency_fingerprint(const char *method, const char *path, co
 apr_status_t mdl_idempotency_find(mdl_db_t *db, const mdl_idempotency_t *idempotency,
                                   mdl_stored_response_t *response, apr_pool_t *p);
 
-/** Stores a response.  Returns APR_EEXIST when another transaction stored one meanwhile. */
+/** Stores a response.  If another transaction has stored one meanwhile, this returns MDL_DB_ENULL,
+    or the end of the transaction does. */
 apr_status_t mdl_idempotency_store(mdl_db_t *db, const mdl_idempotency_t *idempotency,
                                    const mdl_stored_response_t *response, apr_pool_t *p);
 

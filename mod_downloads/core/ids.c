@@ -34,16 +34,9 @@ void mdl_ids_add(mdl_json_t *to, const char *name, const apr_array_header_t *ids
     ids_fill(mdl_json_add_array(to, name), ids);
 }
 
-/* Without a JSON value of each: those of thousands are what a thread's allocator keeps for good. */
 const char *mdl_ids_json(const apr_array_header_t *ids, apr_pool_t *p)
 {
-    apr_array_header_t *numbers = apr_array_make(p, ids->nelts, sizeof(const char *));
-
-    for (int i = 0; i < ids->nelts; i++) {
-        APR_ARRAY_PUSH(numbers, const char *) = apr_psprintf(p, "%" APR_INT64_T_FMT,
-                                                             APR_ARRAY_IDX(ids, i, apr_int64_t));
-    }
-    return apr_pstrcat(p, "[", apr_array_pstrcat(p, numbers, ','), "]", NULL);
+    return mdl_db_ids_text(ids, '[', ']', p);
 }
 
 apr_array_header_t *mdl_ids_read(const char *json, apr_pool_t *p)
@@ -59,25 +52,28 @@ apr_array_header_t *mdl_ids_read(const char *json, apr_pool_t *p)
     return ids;
 }
 
-apr_status_t mdl_ids_check(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop_id,
-                           const apr_array_header_t *ids, const char *member,
-                           mdl_problem_t *problem, apr_pool_t *p)
+apr_status_t mdl_ids_ask_known(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop_id,
+                               const apr_array_header_t *ids, mdl_rows_t **known_rows,
+                               apr_pool_t *p)
+{
+    *known_rows = NULL;
+    return ids != NULL && ids->nelts > 0
+               ? mdl_db_select(db, known, known_rows, p, MDL_ARGS(mdl_int(shop_id), mdl_ids(ids)))
+               : APR_SUCCESS;
+}
+
+void mdl_ids_compare_known(mdl_rows_t *known_rows, const apr_array_header_t *ids,
+                           const char *member, mdl_problem_t *problem, apr_pool_t *p)
 {
     apr_hash_t *found = apr_hash_make(p);
-    mdl_rows_t *rows;
-    apr_status_t rv;
 
-    if (ids == NULL || ids->nelts == 0) {
-        return APR_SUCCESS;
+    if (known_rows == NULL) {
+        return;
     }
-    rv = mdl_db_select(db, known, &rows, p, MDL_ARGS(mdl_int(shop_id), mdl_ids(ids)));
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    while (mdl_rows_next(rows)) {
+    while (mdl_rows_next(known_rows)) {
         apr_int64_t *id = apr_palloc(p, sizeof *id);
 
-        *id = mdl_rows_int(rows, 0);
+        *id = mdl_rows_int(known_rows, 0);
         apr_hash_set(found, id, sizeof *id, id);
     }
     for (int i = 0; i < ids->nelts; i++) {
@@ -86,5 +82,17 @@ apr_status_t mdl_ids_check(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop
                                    "unknown_reference", "There is no such id in this shop.", p);
         }
     }
-    return APR_SUCCESS;
+}
+
+apr_status_t mdl_ids_check(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop_id,
+                           const apr_array_header_t *ids, const char *member,
+                           mdl_problem_t *problem, apr_pool_t *p)
+{
+    mdl_rows_t *known_rows;
+    apr_status_t rv = mdl_ids_ask_known(db, known, shop_id, ids, &known_rows, p);
+
+    if (rv == APR_SUCCESS) {
+        mdl_ids_compare_known(known_rows, ids, member, problem, p);
+    }
+    return rv;
 }

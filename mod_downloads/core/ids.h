@@ -32,4 +32,12 @@ apr_status_t mdl_ids_check(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop
                            const apr_array_header_t *ids, const char *member,
                            mdl_problem_t *problem, apr_pool_t *p);
 
+/** The two halves of mdl_ids_check: what is known is asked for, and compared with ids later.
+ *known_rows is NULL if there are no ids. */
+apr_status_t mdl_ids_ask_known(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop_id,
+                               const apr_array_header_t *ids, mdl_rows_t **known_rows,
+                               apr_pool_t *p);
+void mdl_ids_compare_known(mdl_rows_t *known_rows, const apr_array_header_t *ids,
+                           const char *member, mdl_problem_t *problem, apr_pool_t *p);
+
 #endif

@@ -84,8 +84,8 @@ static mdl_db_t *connection_make(const apr_dbd_driver_t *driver, apr_dbd_t *hand
     db->pool = p;
     db->driver = driver;
     db->handle = handle;
-    db->native = apr_dbd_native_handle(driver, handle);
     db->ops = ops;
+    db->native = ops->attach(apr_dbd_native_handle(driver, handle), p);
     if (ops->dialect == MDL_SQLITE3) {
         db->file_path = apr_pstrdup(p, params);
         db->lock_path = apr_pstrcat(p, params, "-writer", NULL);

@@ -34,6 +34,7 @@ typedef enum { MDL_SQLITE3 = 0, MDL_PGSQL = 1 } mdl_dialect_t;
 #define MDL_DB_EFULL   (APR_OS_START_USERERR + 104) /* the disk is full */
 #define MDL_DB_EOTHER  (APR_OS_START_USERERR + 105) /* our mistake, the schema's or the disk's */
 #define MDL_DB_ELOCKED (APR_OS_START_USERERR + 108) /* PostgreSQL: a row was locked for 5 s */
+#define MDL_DB_ENULL   (APR_OS_START_USERERR + 109) /* a column must not be NULL */
 
 /** Whether the database can't be used for the moment: the same may succeed later. */
 static inline int mdl_db_unavailable(apr_status_t rv)
@@ -67,7 +68,7 @@ const char *mdl_db_error(const mdl_db_t *db);
 /** What a connection has done since it was opened. */
 typedef struct {
     apr_uint32_t statements; /* run, without BEGIN and COMMIT */
-    apr_uint32_t trips;      /* to PostgreSQL's server and back; on SQLite calls of its library */
+    apr_uint32_t trips;      /* to PostgreSQL's server and back */
     apr_uint32_t rows;       /* read */
 } mdl_db_cost_t;
 
@@ -103,6 +104,9 @@ static inline mdl_arg_t mdl_null(void)
     return (mdl_arg_t){.type = 'n'};
 }
 
+/** A list of ids (apr_int64_t) as text between brackets, "[1,2,3]". */
+const char *mdl_db_ids_text(const apr_array_header_t *ids, char open, char close, apr_pool_t *p);
+
 /** An integer of which 0 means NULL, such as a time that has not come. */
 static inline mdl_arg_t mdl_int_or_null(apr_int64_t value)
 {
@@ -119,6 +123,13 @@ static inline mdl_arg_t mdl_count_or_null(apr_int64_t value)
 #define MDL_ARGS(...)                                                                              \
     (const mdl_arg_t[]){__VA_ARGS__}, sizeof((const mdl_arg_t[]){__VA_ARGS__}) / sizeof(mdl_arg_t)
 #define MDL_NO_ARGS NULL, 0
+
+/*
+ * On PostgreSQL a statement in an effect is only sent, and its error comes with a later one, unless
+ * its result is wanted: *changed, mdl_db_select_one, the first mdl_rows_next.  All that was sent
+ * until then travels together, which costs one round trip: so send first what does not depend on an
+ * answer.  An error that the effect does not see fails its transaction all the same.
+ */
 
 /** Runs a statement without rows.  *changed (may be NULL) gets the number of rows it changed. */
 apr_status_t mdl_db_exec(mdl_db_t *db, mdl_statement_t statement, apr_int64_t *changed,
@@ -165,7 +176,7 @@ apr_status_t mdl_db_snapshot(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr
 /** One of these three. */
 typedef apr_status_t mdl_db_run_fn(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p);
 
-/** Runs SQL text without arguments and rows, such as a migration's. */
+/** Runs one command of SQL without arguments and rows, such as a migration's, and waits for it. */
 apr_status_t mdl_db_command(mdl_db_t *db, const char *sql);
 
 #endif

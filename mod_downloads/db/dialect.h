@@ -22,41 +22,55 @@ typedef struct {
     const char *text;
 } mdl_cell_t;
 
-/** What a statement has returned. */
+/** What a statement has returned, once it is not pending any more. */
 typedef struct {
     const mdl_cell_t *cells; /* row by row */
     int rows;
     int columns;
     apr_int64_t changed; /* rows that it inserted, updated or deleted */
+    int pending;         /* sent to PostgreSQL, and not answered yet */
+    void *source;        /* of the cells' texts; the dialect's own */
 } mdl_result_t;
 
+/*
+ * On PostgreSQL, statements between begin and end are sent without waiting for an answer (libpq's
+ * pipeline mode), until flush waits for all of them: it is one round trip.  SQLite runs each at
+ * once, and has no begin, end and flush.
+ */
 typedef struct {
     const char *name; /* of the driver, as in DBDriver */
     mdl_dialect_t dialect;
+    /** Takes a native handle of apr_dbd's; returns what the others want, which lives in p. */
+    void *(*attach)(void *native, apr_pool_t *p);
     /** Makes the settings of a new or reset session. */
     apr_status_t (*session)(void *native);
-    /** Prepares a statement.  Returns NULL if that failed, else what run wants. */
-    void *(*prepare)(void *native, const mdl_statement_text_t *statement);
+    /** Prepares a statement.  Sets *prepared, for run, unless that fails; on PostgreSQL a failure
+        may come with the next flush, which sets *prepared to NULL again. */
+    void (*prepare)(void *native, const mdl_statement_text_t *statement, void **prepared);
     /** Ends a prepared statement; NULL for PostgreSQL, which ends it with the session. */
     void (*finish)(void *prepared);
-    /** Runs a prepared statement with as many arguments as statement->types has.  True if it
-        failed.  What is in the result lives as long as p. */
+    /** Runs a prepared statement with as many arguments as statement->types has, or sends it; the
+        result is NULL if nobody wants it.  True if it failed.  The result's contents live as long
+        as p. */
     int (*run)(void *native, const mdl_statement_text_t *statement, void *prepared,
                const mdl_arg_t *args, mdl_result_t *result, apr_pool_t *p);
-    /** Runs a command without rows.  True if it failed; the native handle has the error then. */
+    /** Runs a command without rows, or sends it.  True if it failed. */
     int (*command)(void *native, const char *sql);
+    void (*begin)(void *native);
+    /** Waits for all that was sent; false if that was nothing.  *failed gets the name of what
+       failed first. */
+    int (*flush)(void *native, const char **failed);
+    /** Ends what begin began, after a flush. */
+    void (*end)(void *native);
     /** The class of the last error. */
     apr_status_t (*classify)(void *native);
     /** The text of the last error, valid until the next call. */
     const char *(*error_text)(void *native);
     /** Reconnects; MDL_DB_EGONE if it can't.  NULL for SQLite, which opens its file only once. */
     apr_status_t (*reset)(void *native);
-    const char *begin;          /* of a transaction that may write */
-    const char *begin_snapshot; /* of one whose statements all see the same moment */
+    const char *begin_write;    /* a transaction that may write */
+    const char *begin_snapshot; /* one whose statements all see the same moment */
 } mdl_dialect_ops_t;
-
-/** A list of ids as text between brackets, "[1,2,3]". */
-const char *mdl_db_ids_text(const apr_array_header_t *ids, char open, char close, apr_pool_t *p);
 
 extern const mdl_dialect_ops_t mdl_dialect_sqlite3;
 extern const mdl_dialect_ops_t mdl_dialect_pgsql;

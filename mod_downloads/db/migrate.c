@@ -29,10 +29,18 @@ static apr_status_t migration_read_version(mdl_db_t *db, apr_pool_t *p, void *ar
    writes does so. */
 static apr_status_t migration_lock(mdl_db_t *db)
 {
-    return mdl_db_dialect(db) == MDL_PGSQL
-               ? mdl_db_command(db, "SET LOCAL statement_timeout = 0; SET LOCAL lock_timeout = 0;"
-                                    "SELECT pg_advisory_xact_lock(hashtext('mod_downloads'))")
-               : APR_SUCCESS;
+    static const char *const commands[] = {
+        "SET LOCAL statement_timeout = 0", "SET LOCAL lock_timeout = 0",
+        "SELECT pg_advisory_xact_lock(hashtext('mod_downloads'))"};
+    apr_status_t rv = APR_SUCCESS;
+
+    if (mdl_db_dialect(db) != MDL_PGSQL) {
+        return APR_SUCCESS;
+    }
+    for (apr_size_t i = 0; rv == APR_SUCCESS && i < sizeof commands / sizeof *commands; i++) {
+        rv = mdl_db_command(db, commands[i]);
+    }
+    return rv;
 }
 
 static apr_status_t migration_create_table(mdl_db_t *db, apr_pool_t *p, void *arg)

@@ -1,23 +1,234 @@
 #include "db/dialect.h"
 
-#include <ctype.h>
+#include <errno.h>
+#include <poll.h>
 #include <string.h>
 
 #include <apr_strings.h>
 #include <libpq-fe.h>
 
-static int pgsql_command(void *native, const char *sql)
-{
-    PGresult *result = PQexec(native, sql);
-    ExecStatusType status = PQresultStatus(result);
-
-    PQclear(result);
-    return status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK;
-}
-
+#define MAX_SENT       64 /* statements that wait for their answers */
 #define OID_INT8       20 /* of pg_type */
 #define OID_TEXT       25
 #define OID_INT8_ARRAY 1016
+
+/* A statement that was sent. */
+typedef struct {
+    const char *label;
+    mdl_result_t *result; /* NULL: nobody wants it */
+    apr_pool_t *pool;     /* of the result */
+    void **prepared;      /* of a statement that is being prepared, else NULL */
+} sent_t;
+
+typedef struct {
+    PGconn *conn;
+    int piped; /* whether it is in libpq's pipeline mode */
+    sent_t sent[MAX_SENT];
+    int count;
+    const char *failed; /* the label of what failed first since the last flush */
+    char sqlstate[6];   /* of the last error; "" if the connection is lost */
+    char error[512];
+} pgsql_t;
+
+static void *pgsql_attach(void *native, apr_pool_t *p)
+{
+    pgsql_t *pgsql = apr_pcalloc(p, sizeof *pgsql);
+
+    pgsql->conn = native;
+    return pgsql;
+}
+
+/* Keeps the error of a result; NULL stands for the connection's. */
+static void pgsql_keep_error(pgsql_t *pgsql, const PGresult *result)
+{
+    const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+    const char *text = PQresultErrorMessage(result);
+
+    apr_cpystrn(pgsql->sqlstate, state != NULL ? state : "", sizeof pgsql->sqlstate);
+    apr_cpystrn(pgsql->error, *text != '\0' ? text : PQerrorMessage(pgsql->conn),
+                sizeof pgsql->error);
+}
+
+/* --- answers --- */
+
+/* A result whose pool ends before its answer has come is nobody's any more. */
+typedef struct {
+    pgsql_t *pgsql;
+    mdl_result_t *result;
+} release_t;
+
+static apr_status_t pgsql_release(void *data)
+{
+    const release_t *release = data;
+
+    for (int i = 0; i < release->pgsql->count; i++) {
+        if (release->pgsql->sent[i].result == release->result) {
+            release->pgsql->sent[i].result = NULL;
+        }
+    }
+    PQclear(release->result->source);
+    return APR_SUCCESS;
+}
+
+/* The texts stay in libpq's result, which the pool owns then. */
+static void pgsql_read_rows(PGresult *from, mdl_result_t *result, apr_pool_t *p)
+{
+    mdl_cell_t *cell;
+
+    result->source = from;
+    result->changed = apr_atoi64(PQcmdTuples(from));
+    result->rows = PQntuples(from);
+    result->columns = PQnfields(from);
+    cell = apr_pcalloc(p, sizeof *cell * (apr_size_t)result->rows * (apr_size_t)result->columns);
+    result->cells = cell;
+    for (int row = 0; row < result->rows; row++) {
+        for (int column = 0; column < result->columns; column++, cell++) {
+            if (!PQgetisnull(from, row, column)) {
+                cell->type = MDL_CELL_TEXT;
+                cell->text = PQgetvalue(from, row, column);
+            }
+        }
+    }
+}
+
+/* A COMMIT of a transaction that has failed succeeds as a ROLLBACK. */
+static int pgsql_is_good(const sent_t *sent, PGresult *result)
+{
+    switch (PQresultStatus(result)) {
+    case PGRES_TUPLES_OK:
+        return 1;
+    case PGRES_COMMAND_OK:
+        return strcmp(sent->label, "COMMIT") != 0 || strcmp(PQcmdStatus(result), "COMMIT") == 0;
+    default:
+        return 0;
+    }
+}
+
+static void pgsql_take_answer(pgsql_t *pgsql, const sent_t *sent, PGresult *answer)
+{
+    int good = pgsql_is_good(sent, answer);
+
+    if (!good && pgsql->failed == NULL) {
+        pgsql->failed = sent->label;
+        pgsql_keep_error(pgsql, answer);
+    }
+    if (!good && sent->prepared != NULL) {
+        *sent->prepared = NULL;
+    }
+    if (sent->result != NULL) {
+        sent->result->pending = 0;
+    }
+    if (good && sent->result != NULL) {
+        pgsql_read_rows(answer, sent->result, sent->pool);
+    } else {
+        PQclear(answer);
+    }
+}
+
+/* Sends what libpq still holds, and reads meanwhile: a server that can't get rid of its answers
+   takes nothing more. */
+static void pgsql_send_rest(PGconn *conn)
+{
+    while (PQflush(conn) > 0) {
+        struct pollfd socket = {.fd = PQsocket(conn), .events = POLLIN | POLLOUT};
+
+        if ((poll(&socket, 1, -1) < 0 && errno != EINTR) ||
+            ((socket.revents & POLLIN) && !PQconsumeInput(conn))) {
+            return;
+        }
+    }
+}
+
+/* Reads the answer to PQpipelineSync; there is none if the connection was lost before. */
+static void pgsql_read_sync(PGconn *conn)
+{
+    PGresult *result = PQgetResult(conn);
+
+    while (result != NULL && PQresultStatus(result) != PGRES_PIPELINE_SYNC) {
+        PQclear(result);
+        result = PQgetResult(conn);
+    }
+    PQclear(result);
+}
+
+static void pgsql_read_answers(pgsql_t *pgsql)
+{
+    int count = pgsql->count;
+
+    PQpipelineSync(pgsql->conn);
+    pgsql_send_rest(pgsql->conn);
+    pgsql->count = 0;
+    for (int i = 0; i < count; i++) {
+        PGresult *end;
+
+        pgsql_take_answer(pgsql, &pgsql->sent[i], PQgetResult(pgsql->conn));
+        while ((end = PQgetResult(pgsql->conn)) != NULL) {
+            PQclear(end);
+        }
+    }
+    pgsql_read_sync(pgsql->conn);
+}
+
+static int pgsql_flush(void *native, const char **failed)
+{
+    pgsql_t *pgsql = native;
+
+    if (pgsql->count == 0 && pgsql->failed == NULL) {
+        return 0;
+    }
+    if (pgsql->count > 0) {
+        pgsql_read_answers(pgsql);
+    }
+    *failed = pgsql->failed;
+    pgsql->failed = NULL;
+    return 1;
+}
+
+/* --- statements --- */
+
+static void pgsql_begin(void *native)
+{
+    pgsql_t *pgsql = native;
+
+    pgsql->piped = PQenterPipelineMode(pgsql->conn);
+    PQsetnonblocking(pgsql->conn, pgsql->piped);
+}
+
+static void pgsql_end(void *native)
+{
+    pgsql_t *pgsql = native;
+
+    if (pgsql->piped) {
+        PQexitPipelineMode(pgsql->conn);
+        PQsetnonblocking(pgsql->conn, 0);
+    }
+    pgsql->piped = 0;
+}
+
+/* Notes what is about to be sent; what was sent before may have to be answered first. */
+static void pgsql_note_sent(pgsql_t *pgsql, const sent_t *sent)
+{
+    if (pgsql->count == MAX_SENT) {
+        pgsql_read_answers(pgsql);
+    }
+    pgsql->sent[pgsql->count++] = *sent;
+}
+
+/* Returns what libpq said of sending, or outside of begin and end waits for the answer. */
+static int pgsql_sent(pgsql_t *pgsql, int alone, int good)
+{
+    const char *failed = NULL;
+
+    if (!good) {
+        pgsql->count--;
+        pgsql_keep_error(pgsql, NULL);
+    }
+    if (alone) {
+        pgsql_flush(pgsql, &failed);
+        pgsql_end(pgsql);
+    }
+    return !good || failed != NULL;
+}
 
 static Oid pgsql_type_of(char type)
 {
@@ -31,46 +242,26 @@ static Oid pgsql_type_of(char type)
     }
 }
 
-/* A statement is known to the session by its name, which stands for it here. */
-static void *pgsql_prepare(void *native, const mdl_statement_text_t *statement)
+/* The session knows a statement by its name, so that prepared only says that it does. */
+static void pgsql_prepare(void *native, const mdl_statement_text_t *statement, void **prepared)
 {
+    pgsql_t *pgsql = native;
+    int alone = !pgsql->piped;
     Oid types[MDL_MAX_ARGUMENTS];
     int n = (int)strlen(statement->types);
-    PGresult *result;
-    ExecStatusType status;
 
     for (int i = 0; i < n; i++) {
         types[i] = pgsql_type_of(statement->types[i]);
     }
-    result = PQprepare(native, statement->label, statement->text[MDL_PGSQL], n, types);
-    status = PQresultStatus(result);
-    PQclear(result);
-    return status == PGRES_COMMAND_OK ? (void *)statement : NULL;
-}
-
-static apr_status_t pgsql_clear(void *result)
-{
-    PQclear(result);
-    return APR_SUCCESS;
-}
-
-/* The texts stay in libpq's result, which p then owns. */
-static void pgsql_read_rows(PGresult *from, mdl_result_t *result, apr_pool_t *p)
-{
-    mdl_cell_t *cell;
-
-    apr_pool_cleanup_register(p, from, pgsql_clear, apr_pool_cleanup_null);
-    result->rows = PQntuples(from);
-    result->columns = PQnfields(from);
-    cell = apr_pcalloc(p, sizeof *cell * (apr_size_t)result->rows * (apr_size_t)result->columns);
-    result->cells = cell;
-    for (int row = 0; row < result->rows; row++) {
-        for (int column = 0; column < result->columns; column++, cell++) {
-            if (!PQgetisnull(from, row, column)) {
-                cell->type = MDL_CELL_TEXT;
-                cell->text = PQgetvalue(from, row, column);
-            }
-        }
+    if (alone) {
+        pgsql_begin(pgsql);
+    }
+    pgsql_note_sent(pgsql, &(sent_t){.label = statement->label, .prepared = prepared});
+    *prepared = pgsql;
+    if (pgsql_sent(
+            pgsql, alone,
+            PQsendPrepare(pgsql->conn, statement->label, statement->text[MDL_PGSQL], n, types))) {
+        *prepared = NULL;
     }
 }
 
@@ -91,31 +282,57 @@ static const char *pgsql_value(const mdl_arg_t *arg, apr_pool_t *p)
 static int pgsql_run(void *native, const mdl_statement_text_t *statement, void *prepared,
                      const mdl_arg_t *args, mdl_result_t *result, apr_pool_t *p)
 {
+    pgsql_t *pgsql = native;
+    int alone = !pgsql->piped;
     const char *values[MDL_MAX_ARGUMENTS];
     int n = (int)strlen(statement->types);
-    PGresult *got;
 
     (void)prepared;
     for (int i = 0; i < n; i++) {
         values[i] = pgsql_value(&args[i], p);
     }
-    got = PQexecPrepared(native, statement->label, n, values, NULL, NULL, 0);
-    switch (PQresultStatus(got)) {
-    case PGRES_TUPLES_OK:
-        pgsql_read_rows(got, result, p);
-        return 0;
-    case PGRES_COMMAND_OK:
-        result->changed = apr_atoi64(PQcmdTuples(got));
-        PQclear(got);
-        return 0;
-    default:
-        PQclear(got);
-        return 1;
+    if (alone) {
+        pgsql_begin(pgsql);
     }
+    if (result != NULL) {
+        release_t *release = apr_palloc(p, sizeof *release);
+
+        *release = (release_t){pgsql, result};
+        apr_pool_cleanup_register(p, release, pgsql_release, apr_pool_cleanup_null);
+        result->pending = 1;
+    }
+    pgsql_note_sent(pgsql, &(sent_t){.label = statement->label, .result = result, .pool = p});
+    return pgsql_sent(pgsql, alone,
+                      PQsendQueryPrepared(pgsql->conn, statement->label, n, values, NULL, NULL, 0));
 }
+
+/* Several commands at once only outside of begin and end. */
+static int pgsql_command(void *native, const char *sql)
+{
+    pgsql_t *pgsql = native;
+    PGresult *result;
+    ExecStatusType status;
+
+    if (pgsql->piped) {
+        pgsql_note_sent(pgsql, &(sent_t){.label = sql});
+        return pgsql_sent(pgsql, 0,
+                          PQsendQueryParams(pgsql->conn, sql, 0, NULL, NULL, NULL, NULL, 0));
+    }
+    result = PQexec(pgsql->conn, sql);
+    status = PQresultStatus(result);
+    if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
+        pgsql_keep_error(pgsql, result);
+    }
+    PQclear(result);
+    return status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK;
+}
+
+/* --- sessions and errors --- */
 
 static apr_status_t pgsql_session(void *native)
 {
+    pgsql_t *pgsql = native;
+
     /* Verbose messages have the SQLSTATE, which is the same in every language of the server.
 
        A statement is planned once, by its form: each finds its few rows by an index, however large
@@ -123,7 +340,7 @@ static apr_status_t pgsql_session(void *native)
        tables from one end, and would keep to that until they are analyzed.  The penalty on what is
        turned off counts as a cost, which would have the server compile plans of milliseconds: hence
        jit. */
-    PQsetErrorVerbosity(native, PQERRORS_VERBOSE);
+    PQsetErrorVerbosity(pgsql->conn, PQERRORS_VERBOSE);
     return pgsql_command(native, "SET lock_timeout = 5000; SET statement_timeout = 30000;"
                                  "SET idle_in_transaction_session_timeout = 30000;"
                                  "SET client_min_messages = warning;"
@@ -134,45 +351,25 @@ static apr_status_t pgsql_session(void *native)
                : APR_SUCCESS;
 }
 
-/* Finds the five characters in "ERROR:  23505: duplicate key …". */
-static int pgsql_sqlstate(const char *message, char state[6])
-{
-    const char *at = strchr(message, ':');
-
-    if (at == NULL) {
-        return 0;
-    }
-    for (at++; *at == ' '; at++) {
-    }
-    for (int i = 0; i < 5; i++) {
-        if (!isdigit((unsigned char)at[i]) && !isupper((unsigned char)at[i])) {
-            return 0;
-        }
-    }
-    memcpy(state, at, 5);
-    state[5] = '\0';
-    return at[5] == ':';
-}
-
 static apr_status_t pgsql_classify(void *native)
 {
+    const pgsql_t *pgsql = native;
     static const struct {
         const char *state; /* or its first two characters */
         apr_status_t error;
     } classes[] = {
-        {"23505", MDL_DB_EUNIQUE}, {"55P03", MDL_DB_ELOCKED}, {"57014", MDL_DB_ELOCKED},
-        {"40001", MDL_DB_ERETRY},  {"40P01", MDL_DB_ERETRY},  {"26000", MDL_DB_ESTALE},
-        {"0A000", MDL_DB_ESTALE},  {"42P05", MDL_DB_ESTALE},  {"53100", MDL_DB_EFULL},
-        {"25P03", MDL_DB_EGONE},   {"08", MDL_DB_EGONE},      {"57P", MDL_DB_EGONE},
-        {"53300", MDL_DB_EGONE},   {"25006", MDL_DB_EGONE},
+        {"23505", MDL_DB_EUNIQUE}, {"23502", MDL_DB_ENULL},  {"55P03", MDL_DB_ELOCKED},
+        {"57014", MDL_DB_ELOCKED}, {"40001", MDL_DB_ERETRY}, {"40P01", MDL_DB_ERETRY},
+        {"26000", MDL_DB_ESTALE},  {"0A000", MDL_DB_ESTALE}, {"42P05", MDL_DB_ESTALE},
+        {"53100", MDL_DB_EFULL},   {"25P03", MDL_DB_EGONE},  {"08", MDL_DB_EGONE},
+        {"57P", MDL_DB_EGONE},     {"53300", MDL_DB_EGONE},  {"25006", MDL_DB_EGONE},
     };
-    char state[6];
 
-    if (PQstatus(native) != CONNECTION_OK || !pgsql_sqlstate(PQerrorMessage(native), state)) {
+    if (PQstatus(pgsql->conn) != CONNECTION_OK || pgsql->sqlstate[0] == '\0') {
         return MDL_DB_EGONE;
     }
     for (apr_size_t i = 0; i < sizeof classes / sizeof *classes; i++) {
-        if (strncmp(state, classes[i].state, strlen(classes[i].state)) == 0) {
+        if (strncmp(pgsql->sqlstate, classes[i].state, strlen(classes[i].state)) == 0) {
             return classes[i].error;
         }
     }
@@ -181,25 +378,38 @@ static apr_status_t pgsql_classify(void *native)
 
 static const char *pgsql_error_text(void *native)
 {
-    return PQerrorMessage(native);
+    const pgsql_t *pgsql = native;
+
+    return pgsql->error;
 }
 
 static apr_status_t pgsql_reset(void *native)
 {
-    PQreset(native);
-    return PQstatus(native) == CONNECTION_OK ? APR_SUCCESS : MDL_DB_EGONE;
+    pgsql_t *pgsql = native;
+
+    PQreset(pgsql->conn);
+    PQsetnonblocking(pgsql->conn, 0);
+    if (PQstatus(pgsql->conn) != CONNECTION_OK) {
+        pgsql_keep_error(pgsql, NULL);
+        return MDL_DB_EGONE;
+    }
+    return APR_SUCCESS;
 }
 
 const mdl_dialect_ops_t mdl_dialect_pgsql = {
     .name = "pgsql",
     .dialect = MDL_PGSQL,
+    .attach = pgsql_attach,
+    .session = pgsql_session,
     .prepare = pgsql_prepare,
     .run = pgsql_run,
-    .session = pgsql_session,
     .command = pgsql_command,
+    .begin = pgsql_begin,
+    .flush = pgsql_flush,
+    .end = pgsql_end,
     .classify = pgsql_classify,
     .error_text = pgsql_error_text,
     .reset = pgsql_reset,
-    .begin = "BEGIN",
+    .begin_write = "BEGIN",
     .begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 };

@@ -27,8 +27,11 @@ struct mdl_db_t {
 /** Makes the session's settings, once for each new or reset connection. */
 apr_status_t mdl_db_begin_session(mdl_db_t *db);
 
-/** Runs SQL text without arguments and rows.  True if it failed. */
-int mdl_db_try_command(mdl_db_t *db, const char *sql);
+/** Waits for the answers to all that was sent.  Returns what failed, which has been noted. */
+apr_status_t mdl_db_flush(mdl_db_t *db);
+
+/** Runs SQL text without arguments and rows, and waits for its answer. */
+apr_status_t mdl_db_finish_by(mdl_db_t *db, const char *sql);
 
 /** Forgets all prepared statements; the session of PostgreSQL may still know theirs. */
 void mdl_db_forget_statements(mdl_db_t *db);

@@ -9,6 +9,12 @@
 #define BUSY_WAIT apr_time_from_sec(5)
 #define BUSY_NAP  1000 /* microseconds */
 
+static void *sqlite3_attach(void *native, apr_pool_t *p)
+{
+    (void)p;
+    return native;
+}
+
 static int sqlite3_wait_for_others(void *data, int naps)
 {
     (void)data;
@@ -21,13 +27,14 @@ static int sqlite3_command(void *native, const char *sql)
     return sqlite3_exec(native, sql, NULL, NULL, NULL) != SQLITE_OK;
 }
 
-static void *sqlite3_prepare_statement(void *native, const mdl_statement_text_t *statement)
+static void sqlite3_prepare_statement(void *native, const mdl_statement_text_t *statement,
+                                      void **prepared)
 {
-    sqlite3_stmt *prepared = NULL;
+    sqlite3_stmt *made = NULL;
 
-    sqlite3_prepare_v3(native, statement->text[MDL_SQLITE3], -1, SQLITE_PREPARE_PERSISTENT,
-                       &prepared, NULL);
-    return prepared;
+    sqlite3_prepare_v3(native, statement->text[MDL_SQLITE3], -1, SQLITE_PREPARE_PERSISTENT, &made,
+                       NULL);
+    *prepared = made;
 }
 
 static void sqlite3_finish(void *prepared)
@@ -90,8 +97,10 @@ static int sqlite3_read_rows(sqlite3_stmt *prepared, mdl_result_t *result, apr_p
 static int sqlite3_run(void *native, const mdl_statement_text_t *statement, void *prepared,
                        const mdl_arg_t *args, mdl_result_t *result, apr_pool_t *p)
 {
+    mdl_result_t unwanted = {.rows = 0};
     int rv = SQLITE_OK;
 
+    result = result != NULL ? result : &unwanted;
     for (int i = 0; statement->types[i] != '\0' && rv == SQLITE_OK; i++) {
         rv = sqlite3_bind(prepared, i + 1, &args[i], p);
     }
@@ -128,6 +137,8 @@ static apr_status_t sqlite3_classify(void *native)
     case SQLITE_CONSTRAINT_UNIQUE:
     case SQLITE_CONSTRAINT_PRIMARYKEY:
         return MDL_DB_EUNIQUE;
+    case SQLITE_CONSTRAINT_NOTNULL:
+        return MDL_DB_ENULL;
     default:
         break;
     }
@@ -156,6 +167,7 @@ static const char *sqlite3_error_text(void *native)
 const mdl_dialect_ops_t mdl_dialect_sqlite3 = {
     .name = "sqlite3",
     .dialect = MDL_SQLITE3,
+    .attach = sqlite3_attach,
     .prepare = sqlite3_prepare_statement,
     .finish = sqlite3_finish,
     .run = sqlite3_run,
@@ -163,6 +175,6 @@ const mdl_dialect_ops_t mdl_dialect_sqlite3 = {
     .command = sqlite3_command,
     .classify = sqlite3_classify,
     .error_text = sqlite3_error_text,
-    .begin = "BEGIN IMMEDIATE",
+    .begin_write = "BEGIN IMMEDIATE",
     .begin_snapshot = "BEGIN",
 };

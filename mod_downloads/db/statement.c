@@ -22,8 +22,7 @@ static apr_status_t statement_prepare(mdl_db_t *db, mdl_statement_t statement)
     if (rv != APR_SUCCESS || db->prepared[statement] != NULL) {
         return rv;
     }
-    db->prepared[statement] = db->ops->prepare(db->native, &mdl_statements[statement]);
-    db->cost.trips++;
+    db->ops->prepare(db->native, &mdl_statements[statement], &db->prepared[statement]);
     return db->prepared[statement] != NULL
                ? APR_SUCCESS
                : mdl_db_note_failure(db, mdl_statements[statement].label);
@@ -63,6 +62,7 @@ const char *mdl_db_ids_text(const apr_array_header_t *ids, char open, char close
     return text;
 }
 
+/* The result may be NULL. */
 static apr_status_t statement_run(mdl_db_t *db, mdl_statement_t statement, mdl_result_t *result,
                                   apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
@@ -73,23 +73,32 @@ static apr_status_t statement_run(mdl_db_t *db, mdl_statement_t statement, mdl_r
         return rv;
     }
     db->cost.statements++;
-    db->cost.trips++;
-    *result = (mdl_result_t){.rows = 0};
-    if (db->ops->run(db->native, text, db->prepared[statement], args, result, p)) {
-        return mdl_db_note_failure(db, text->label);
+    return db->ops->run(db->native, text, db->prepared[statement], args, result, p)
+               ? mdl_db_note_failure(db, text->label)
+               : APR_SUCCESS;
+}
+
+apr_status_t mdl_db_flush(mdl_db_t *db)
+{
+    const char *failed = NULL;
+
+    if (db->ops->flush != NULL && db->ops->flush(db->native, &failed)) {
+        db->cost.trips++;
     }
-    db->cost.rows += (apr_uint32_t)result->rows;
-    return APR_SUCCESS;
+    return failed != NULL ? mdl_db_note_failure(db, failed) : APR_SUCCESS;
 }
 
 apr_status_t mdl_db_exec(mdl_db_t *db, mdl_statement_t statement, apr_int64_t *changed,
                          apr_pool_t *p, const mdl_arg_t *args, apr_size_t nargs)
 {
-    mdl_result_t result;
-    apr_status_t rv = statement_run(db, statement, &result, p, args, nargs);
+    mdl_result_t *result = changed != NULL ? apr_pcalloc(p, sizeof *result) : NULL;
+    apr_status_t rv = statement_run(db, statement, result, p, args, nargs);
 
+    if (rv == APR_SUCCESS && result != NULL && result->pending) {
+        rv = mdl_db_flush(db);
+    }
     if (rv == APR_SUCCESS && changed != NULL) {
-        *changed = result.changed;
+        *changed = result->changed;
     }
     return rv;
 }
@@ -112,15 +121,22 @@ apr_status_t mdl_db_select_one(mdl_db_t *db, mdl_statement_t statement, mdl_rows
 {
     apr_status_t rv = mdl_db_select(db, statement, row, p, args, nargs);
 
+    if (rv == APR_SUCCESS && (*row)->result.pending) {
+        rv = mdl_db_flush(db);
+    }
     return rv != APR_SUCCESS || mdl_rows_next(*row) ? rv : APR_ENOENT;
 }
 
 int mdl_rows_next(mdl_rows_t *rows)
 {
+    if (rows->result.pending) {
+        mdl_db_flush(rows->db);
+    }
     if (rows->next >= rows->result.rows) {
         return 0;
     }
     rows->next++;
+    rows->db->cost.rows++;
     return 1;
 }
 
@@ -169,10 +185,12 @@ unsigned mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *na
     return (unsigned)value;
 }
 
-int mdl_db_try_command(mdl_db_t *db, const char *sql)
+apr_status_t mdl_db_finish_by(mdl_db_t *db, const char *sql)
 {
-    db->cost.trips++;
-    return db->ops->command(db->native, sql);
+    if (db->ops->command(db->native, sql)) {
+        return mdl_db_note_failure(db, sql);
+    }
+    return mdl_db_flush(db);
 }
 
 apr_status_t mdl_db_command(mdl_db_t *db, const char *sql)
@@ -182,5 +200,5 @@ apr_status_t mdl_db_command(mdl_db_t *db, const char *sql)
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    return mdl_db_try_command(db, sql) ? mdl_db_note_failure(db, "command") : APR_SUCCESS;
+    return mdl_db_finish_by(db, sql);
 }

@@ -57,46 +57,80 @@ static void writer_unlock(mdl_db_t *db)
 
 typedef enum { NONE, SNAPSHOT, WRITE } transaction_t;
 
-static apr_status_t transaction_begin_snapshot(mdl_db_t *db)
+/* Sends the command that begins a transaction. */
+static apr_status_t transaction_open(mdl_db_t *db, const char *command)
 {
-    apr_status_t rv = mdl_db_begin_session(db);
-
-    return rv == APR_SUCCESS && mdl_db_try_command(db, db->ops->begin_snapshot)
+    if (db->ops->begin != NULL) {
+        db->ops->begin(db->native);
+    }
+    return command != NULL && db->ops->command(db->native, command)
                ? mdl_db_note_failure(db, "BEGIN")
-               : rv;
+               : APR_SUCCESS;
 }
 
-static apr_status_t transaction_begin_write(mdl_db_t *db)
+static apr_status_t transaction_open_write(mdl_db_t *db)
 {
-    apr_status_t rv = mdl_db_begin_session(db);
+    apr_status_t rv = writer_lock(db);
 
-    if (rv != APR_SUCCESS || (rv = writer_lock(db)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS) {
         return rv;
     }
     if (db->file_path != NULL && mdl_db_file_id(db) != db->file_id) {
         mdl_log(MDL_LOG_ERR, 0,
                 "MDL0113: %s is not the file any more that this process has opened; restart httpd",
                 db->file_path);
-        writer_unlock(db);
-        return MDL_DB_EGONE;
-    }
-    if (mdl_db_try_command(db, db->ops->begin)) {
-        rv = mdl_db_note_failure(db, "BEGIN");
-        writer_unlock(db);
-        return rv;
-    }
-    return APR_SUCCESS;
-}
-
-static apr_status_t transaction_end(mdl_db_t *db, apr_status_t rv)
-{
-    if (rv == APR_SUCCESS && mdl_db_try_command(db, "COMMIT")) {
-        rv = mdl_db_note_failure(db, "COMMIT");
+        rv = MDL_DB_EGONE;
+    } else {
+        rv = transaction_open(db, db->ops->begin_write);
     }
     if (rv != APR_SUCCESS) {
-        mdl_db_try_command(db, "ROLLBACK");
+        writer_unlock(db);
     }
-    writer_unlock(db);
+    return rv;
+}
+
+static apr_status_t transaction_begin(mdl_db_t *db, transaction_t transaction)
+{
+    apr_status_t rv = mdl_db_begin_session(db);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    switch (transaction) {
+    case SNAPSHOT:
+        return transaction_open(db, db->ops->begin_snapshot);
+    case WRITE:
+        return transaction_open_write(db);
+    default:
+        return transaction_open(db, NULL);
+    }
+}
+
+/* What an effect came to: an error of a statement may have looked to it like no rows.  A violated
+   constraint is what an effect may look for. */
+static apr_status_t transaction_outcome(const mdl_db_t *db, apr_status_t rv)
+{
+    return rv == APR_SUCCESS || (db->failed != APR_SUCCESS && db->failed != MDL_DB_EUNIQUE)
+               ? db->failed
+               : rv;
+}
+
+static apr_status_t transaction_end(mdl_db_t *db, transaction_t transaction, apr_status_t rv)
+{
+    rv = transaction_outcome(db, rv);
+    if (rv == APR_SUCCESS && transaction != NONE) {
+        rv = mdl_db_finish_by(db, "COMMIT");
+    } else {
+        mdl_db_flush(db);
+        rv = transaction_outcome(db, rv);
+    }
+    if (rv != APR_SUCCESS && transaction != NONE) {
+        db->ops->command(db->native, "ROLLBACK");
+        mdl_db_flush(db);
+    }
+    if (transaction == WRITE) {
+        writer_unlock(db);
+    }
     return rv;
 }
 
@@ -127,32 +161,20 @@ static apr_status_t transaction_out_of_reach(const mdl_db_t *db)
     return MDL_DB_EGONE;
 }
 
-static apr_status_t transaction_begin(mdl_db_t *db, transaction_t transaction)
-{
-    switch (transaction) {
-    case SNAPSHOT:
-        return transaction_begin_snapshot(db);
-    case WRITE:
-        return transaction_begin_write(db);
-    default:
-        return APR_SUCCESS;
-    }
-}
-
 static apr_status_t transaction_run(mdl_db_t *db, transaction_t transaction, mdl_effect_fn *effect,
                                     void *arg, apr_pool_t *p)
 {
     apr_status_t rv = transaction_begin(db, transaction);
 
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    db->failed = APR_SUCCESS;
-    rv = effect(db, p, arg);
     if (rv == APR_SUCCESS) {
-        rv = db->failed;
+        db->failed = APR_SUCCESS;
+        rv = effect(db, p, arg);
+        rv = transaction_end(db, transaction, rv);
     }
-    return transaction != NONE ? transaction_end(db, rv) : rv;
+    if (db->ops->end != NULL) {
+        db->ops->end(db->native);
+    }
+    return rv;
 }
 
 /* Whether another try on a mended connection may succeed. */
@@ -228,7 +250,7 @@ static apr_status_t group_run_in_savepoint(mdl_db_t *db, group_entry_t *entry)
     const char *close = "RELEASE effect";
     apr_status_t failed;
 
-    if (mdl_db_try_command(db, "SAVEPOINT effect")) {
+    if (db->ops->command(db->native, "SAVEPOINT effect")) {
         return mdl_db_note_failure(db, "SAVEPOINT");
     }
     entry->rv = entry->effect(db, entry->pool, entry->arg);
@@ -240,7 +262,7 @@ static apr_status_t group_run_in_savepoint(mdl_db_t *db, group_entry_t *entry)
     if (entry->rv != APR_SUCCESS) {
         close = "ROLLBACK TO effect; RELEASE effect";
     }
-    if (!mdl_db_try_command(db, close)) {
+    if (!db->ops->command(db->native, close)) {
         return APR_SUCCESS;
     }
     /* A full disk has rolled back the whole transaction with its savepoints. */

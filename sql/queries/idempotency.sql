@@ -2,14 +2,15 @@
 SELECT fingerprint, status, location, body FROM idempotency
 WHERE shop_id = %lld AND key_hi = %lld AND key_lo = %lld AND created_at > %lld
 
--- An answer past its retention is replaced by the new one.
+-- An answer past its retention is replaced by the new one; one that is still kept makes the statement
+-- fail, and with it the transaction, for created_at must not be NULL.
 -- name: idempotency_insert
 INSERT INTO idempotency (shop_id, key_hi, key_lo, fingerprint, status, location, body, created_at)
 VALUES (%lld, %lld, %lld, %s, %lld, %s, %s, %lld)
 ON CONFLICT (shop_id, key_hi, key_lo) DO UPDATE SET
     fingerprint = excluded.fingerprint, status = excluded.status, location = excluded.location,
-    body = excluded.body, created_at = excluded.created_at
-WHERE idempotency.created_at <= %lld
+    body = excluded.body,
+    created_at = CASE WHEN idempotency.created_at <= %lld THEN excluded.created_at END
 
 -- Rows of the same age as the last one are deleted, too.
 -- name: idempotency_prune

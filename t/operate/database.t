@@ -42,7 +42,7 @@ sub all_answer
     my @replies = parallel($n, sub {
         my ($i) = @_;
         return api('GET', '/health') if $i % 3 == 0;
-        return api('GET', '/ping', key => $key) if $i % 3 == 1;
+        return api('GET', '/mappings', key => $key) if $i % 3 == 1;
         return import_of($url);
     });
     my @expected = map { $_ % 3 == 2 ? $post_status : $status } 0 .. $n - 1;

@@ -170,8 +170,8 @@ static void test_errors(apr_pool_t *p)
     is_str(mdl_rows_text(key_row("secret-twice", p), 2), "first", "the first row stays");
     is_int(insert_key(db, 999999, "orphan", "n", 1, p), MDL_DB_EOTHER,
            "a row without its parent is MDL_DB_EOTHER");
-    is_int(insert_key(db, shop, "nameless", NULL, 1, p), MDL_DB_EOTHER,
-           "NULL where there must be a value is MDL_DB_EOTHER");
+    is_int(insert_key(db, shop, "nameless", NULL, 1, p), MDL_DB_ENULL,
+           "NULL where there must be a value is MDL_DB_ENULL");
     is_int(mdl_db_command(db, "SELECT no_such_column FROM shop"), MDL_DB_EOTHER,
            "a faulty command is MDL_DB_EOTHER");
 

@@ -23,7 +23,8 @@ typedef struct {
 static apr_status_t bump_and_hold(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     holder_t *holder = arg;
-    apr_status_t rv = bump(on, p);
+    apr_int64_t changed;
+    apr_status_t rv = mdl_db_exec(on, MDL_Q_EPOCH_BUMP, &changed, p, MDL_NO_ARGS);
     char byte = 0;
 
     (void)!write(holder->ready, &byte, 1);

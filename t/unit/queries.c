@@ -135,7 +135,7 @@ static void tests(const database_t *database, apr_pool_t *p)
         sqlite3_open(database->params, &sqlite);
     } else {
         pgsql = PQconnectdb(database->params);
-        mdl_dialect_pgsql.session(pgsql);
+        mdl_dialect_pgsql.session(mdl_dialect_pgsql.attach(pgsql, p));
     }
     for (mdl_statement_t i = 0; i < MDL_Q_COUNT; i++) {
         const char *scans = sqlite != NULL ? scans_of_sqlite(sqlite, i, p)

@@ -59,18 +59,29 @@ static const char *mapping_variants_hash(const apr_array_header_t *variants, apr
     return mdl_base64url(digest, sizeof digest, p);
 }
 
-static apr_status_t mapping_check_references(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
+static apr_status_t mapping_ask_references(mdl_db_t *db, mdl_mapping_put_t *put,
+                                           mdl_rows_t *known[CONTENTS], apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;
 
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
-        rv = mdl_ids_check(db, contents[i].known, put->shop_id, *mapping_list_of(&put->mapping, i),
-                           contents[i].member, put->problem, p);
+        rv = mdl_ids_ask_known(db, contents[i].known, put->shop_id,
+                               *mapping_list_of(&put->mapping, i), &known[i], p);
     }
-    return rv == APR_SUCCESS && put->problem->details != NULL
+    return rv;
+}
+
+static apr_status_t mapping_check_references(mdl_mapping_put_t *put, mdl_rows_t *known[CONTENTS],
+                                             apr_pool_t *p)
+{
+    for (apr_size_t i = 0; i < CONTENTS; i++) {
+        mdl_ids_compare_known(known[i], *mapping_list_of(&put->mapping, i), contents[i].member,
+                              put->problem, p);
+    }
+    return put->problem->details != NULL
                ? mdl_problem_set(put->problem, 422, "unknown_reference",
                                  "The mapping names content that this shop does not have.")
-               : rv;
+               : APR_SUCCESS;
 }
 
 static apr_status_t mapping_delete_lists(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
@@ -126,10 +137,11 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put
 {
     mdl_mapping_t *mapping = &put->mapping;
     apr_time_t now = apr_time_now();
+    mdl_rows_t *known[CONTENTS];
     mdl_rows_t *row;
     apr_status_t rv;
 
-    if ((rv = mapping_check_references(db, put, p)) != APR_SUCCESS) {
+    if ((rv = mapping_ask_references(db, put, known, p)) != APR_SUCCESS) {
         return rv;
     }
     rv = mdl_db_select_one(
@@ -140,7 +152,7 @@ apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put
             mdl_text(mdl_download_type_names[mapping->download_type]), mdl_int(mapping->is_active),
             mdl_count_or_null(mapping->download_limit), mdl_count_or_null(mapping->access_days),
             mdl_text(mdl_mapping_content_names[mapping->content]), mdl_int(now), mdl_int(now)));
-    if (rv != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = mapping_check_references(put, known, p)) != APR_SUCCESS) {
         return rv;
     }
     mapping_read_written(put, row);
@@ -183,11 +195,13 @@ static apr_status_t mapping_replace_row(mdl_db_t *db, mdl_mapping_put_t *put, ap
 
 apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put)
 {
+    mdl_rows_t *known[CONTENTS];
     apr_status_t rv;
 
     put->created = 0;
     if ((rv = mapping_replace_row(db, put, p)) != APR_SUCCESS ||
-        (rv = mapping_check_references(db, put, p)) != APR_SUCCESS ||
+        (rv = mapping_ask_references(db, put, known, p)) != APR_SUCCESS ||
+        (rv = mapping_check_references(put, known, p)) != APR_SUCCESS ||
         (rv = mapping_delete_lists(db, put->mapping.id, p)) != APR_SUCCESS) {
         return rv;
     }

@@ -114,14 +114,12 @@ static apr_status_t select_for(mdl_db_t *db, mdl_statement_t statement, const in
     return mdl_db_select(db, statement, rows, index->pool, MDL_ARGS(mdl_ids(index->ids)));
 }
 
-static apr_status_t order_read_files(mdl_db_t *db, const index_t *assignments, int default_limit)
+static void order_read_files(mdl_rows_t *rows, const index_t *assignments, int default_limit)
 {
     apr_pool_t *p = assignments->pool;
     apr_hash_t *seen = apr_hash_make(p);
-    mdl_rows_t *rows;
-    apr_status_t rv = select_for(db, MDL_Q_FILES_OF_ASSIGNMENTS, assignments, &rows);
 
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+    while (mdl_rows_next(rows)) {
         mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
         apr_int64_t pair[] = {mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};
 
@@ -131,15 +129,11 @@ static apr_status_t order_read_files(mdl_db_t *db, const index_t *assignments, i
                                                                                 p);
         }
     }
-    return rv;
 }
 
-static apr_status_t read_links(mdl_db_t *db, const index_t *assignments)
+static void order_read_links(mdl_rows_t *rows, const index_t *assignments)
 {
-    mdl_rows_t *rows;
-    apr_status_t rv = select_for(db, MDL_Q_LINKS_OF_ASSIGNMENTS, assignments, &rows);
-
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+    while (mdl_rows_next(rows)) {
         mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
         mdl_order_link_t *link = apr_pcalloc(assignments->pool, sizeof *link);
 
@@ -150,77 +144,69 @@ static apr_status_t read_links(mdl_db_t *db, const index_t *assignments)
             APR_ARRAY_PUSH(assignment->links, mdl_order_link_t *) = link;
         }
     }
-    return rv;
 }
 
-static apr_status_t read_license_keys(mdl_db_t *db, const index_t *assignments)
+static void order_read_license_keys(mdl_rows_t *keys, mdl_rows_t *pending,
+                                    const index_t *assignments)
 {
     mdl_assignment_t *assignment;
-    mdl_rows_t *rows;
-    apr_status_t rv = select_for(db, MDL_Q_LICENSE_KEYS_OF_ASSIGNMENTS, assignments, &rows);
 
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        if ((assignment = index_find(assignments, mdl_rows_int(rows, 0))) != NULL) {
-            APR_ARRAY_PUSH(assignment->license_keys, const char *) = mdl_rows_text(rows, 1);
+    while (mdl_rows_next(keys)) {
+        if ((assignment = index_find(assignments, mdl_rows_int(keys, 0))) != NULL) {
+            APR_ARRAY_PUSH(assignment->license_keys, const char *) = mdl_rows_text(keys, 1);
         }
     }
-    if (rv == APR_SUCCESS) {
-        rv = select_for(db, MDL_Q_LICENSE_KEYS_PENDING, assignments, &rows);
-    }
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        if ((assignment = index_find(assignments, mdl_rows_int(rows, 0))) != NULL) {
-            assignment->license_keys_pending = mdl_rows_int(rows, 1);
+    while (mdl_rows_next(pending)) {
+        if ((assignment = index_find(assignments, mdl_rows_int(pending, 0))) != NULL) {
+            assignment->license_keys_pending = mdl_rows_int(pending, 1);
         }
     }
-    return rv;
 }
 
 /* Fills assignments, which have an index, with what they give. */
 static apr_status_t read_content(mdl_db_t *db, const index_t *assignments, int default_limit)
 {
+    mdl_rows_t *files, *links, *keys, *pending;
     apr_status_t rv;
 
     if (assignments->ids->nelts == 0) {
         return APR_SUCCESS;
     }
-    if ((rv = order_read_files(db, assignments, default_limit)) == APR_SUCCESS &&
-        (rv = read_links(db, assignments)) == APR_SUCCESS) {
-        rv = read_license_keys(db, assignments);
+    if ((rv = select_for(db, MDL_Q_FILES_OF_ASSIGNMENTS, assignments, &files)) != APR_SUCCESS ||
+        (rv = select_for(db, MDL_Q_LINKS_OF_ASSIGNMENTS, assignments, &links)) != APR_SUCCESS ||
+        (rv = select_for(db, MDL_Q_LICENSE_KEYS_OF_ASSIGNMENTS, assignments, &keys)) !=
+            APR_SUCCESS ||
+        (rv = select_for(db, MDL_Q_LICENSE_KEYS_PENDING, assignments, &pending)) != APR_SUCCESS) {
+        return rv;
     }
-    return rv;
+    order_read_files(files, assignments, default_limit);
+    order_read_links(links, assignments);
+    order_read_license_keys(keys, pending, assignments);
+    return APR_SUCCESS;
 }
 
-static apr_status_t read_assignments(mdl_db_t *db, const index_t *orders, int default_limit)
+static void order_read_assignments(mdl_rows_t *rows, const index_t *orders, index_t *assignments)
 {
-    index_t assignments = index_make(orders->pool);
-    mdl_rows_t *rows;
-    apr_status_t rv = select_for(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, orders, &rows);
-
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+    while (mdl_rows_next(rows)) {
         mdl_assignment_t *assignment = assignment_of_row(rows, orders->pool);
         mdl_order_t *order = index_find(orders, assignment->order_id);
 
         if (order != NULL) {
             APR_ARRAY_PUSH(order->assignments, mdl_assignment_t *) = assignment;
-            index_add(&assignments, &assignment->id, assignment);
+            index_add(assignments, &assignment->id, assignment);
         }
     }
-    return rv == APR_SUCCESS ? read_content(db, &assignments, default_limit) : rv;
 }
 
-static apr_status_t read_emails(mdl_db_t *db, const index_t *orders)
+static void order_read_emails(mdl_rows_t *rows, const index_t *orders)
 {
-    mdl_rows_t *rows;
-    apr_status_t rv = select_for(db, MDL_Q_EMAILS_LATEST, orders, &rows);
-
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+    while (mdl_rows_next(rows)) {
         mdl_order_t *order = index_find(orders, mdl_rows_int(rows, 0));
 
         if (order != NULL) {
             mdl_email_state_of_row(&order->email, rows, 1);
         }
     }
-    return rv;
 }
 
 static void set_expiry(mdl_order_t *order)
@@ -243,6 +229,8 @@ static apr_status_t read_orders(mdl_db_t *db, const apr_array_header_t *orders, 
                                 apr_pool_t *p)
 {
     index_t index = index_make(p);
+    index_t assignments = index_make(p);
+    mdl_rows_t *assigned, *emails;
     apr_status_t rv;
 
     for (int i = 0; i < orders->nelts; i++) {
@@ -253,13 +241,16 @@ static apr_status_t read_orders(mdl_db_t *db, const apr_array_header_t *orders, 
     if (orders->nelts == 0) {
         return APR_SUCCESS;
     }
-    if ((rv = read_assignments(db, &index, default_limit)) != APR_SUCCESS) {
+    if ((rv = select_for(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, &index, &assigned)) != APR_SUCCESS ||
+        (rv = select_for(db, MDL_Q_EMAILS_LATEST, &index, &emails)) != APR_SUCCESS) {
         return rv;
     }
+    order_read_assignments(assigned, &index, &assignments);
+    order_read_emails(emails, &index);
     for (int i = 0; i < orders->nelts; i++) {
         set_expiry(APR_ARRAY_IDX(orders, i, mdl_order_t *));
     }
-    return read_emails(db, &index);
+    return read_content(db, &assignments, default_limit);
 }
 
 static apr_status_t select_order(mdl_db_t *db, const mdl_order_find_t *find, mdl_rows_t **row,

@@ -70,9 +70,9 @@ sub pass
 sub listen
 {
     my ($self, $pair, $bytes) = @_;
-    $pair->{said} = '' if $bytes =~ /^Q....BEGIN/s;
+    $pair->{said} = '' if $bytes =~ /P....\0BEGIN\0/s;
     $pair->{said} .= $bytes;
-    return if $bytes !~ /Q....COMMIT\0$/s;
+    return if $bytes !~ /P....\0COMMIT\0/s;
     open my $in, '<', "$self->{folder}/lose" or return;
     $pair->{doomed} = index($pair->{said}, readline $in) >= 0;
     return;
