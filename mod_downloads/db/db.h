@@ -55,7 +55,8 @@ apr_status_t mdl_db_open(mdl_db_t **db, const char *driver, const char *params, 
 
 /**
  * Wraps an open connection of mod_dbd.  The wrapper lives in connection_pool, the pool of that
- * connection, and is found again the next time the connection is attached.
+ * connection, and is found again the next time the connection is attached.  The clean-up that
+ * closes the connection must have been registered with that pool before.
  */
 apr_status_t mdl_db_attach(mdl_db_t **db, const apr_dbd_driver_t *driver, apr_dbd_t *handle,
                            const char *params, apr_pool_t *connection_pool);

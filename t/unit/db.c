@@ -261,26 +261,40 @@ static void test_open(const database_t *database, apr_pool_t *p)
     ok(why != NULL && *why != '\0' && strchr(why, '\n') == NULL, "with a line that says why");
 }
 
+/* As mod_dbd opens and closes a connection. */
+typedef struct {
+    const apr_dbd_driver_t *driver;
+    apr_dbd_t *handle;
+} opened_t;
+
+static apr_status_t opened_close(void *data)
+{
+    opened_t *opened = data;
+
+    is_int(apr_dbd_close(opened->driver, opened->handle), APR_SUCCESS, "it can be closed");
+    return APR_SUCCESS;
+}
+
 static void test_attach(const database_t *database, apr_pool_t *p)
 {
-    const apr_dbd_driver_t *driver;
+    opened_t opened;
     apr_pool_t *connection;
-    apr_dbd_t *handle;
     mdl_db_t *first, *second;
 
     apr_pool_create(&connection, p);
-    apr_dbd_get_driver(p, database->driver, &driver);
-    if (!ok(apr_dbd_open(driver, connection, database->params, &handle) == APR_SUCCESS,
+    apr_dbd_get_driver(p, database->driver, &opened.driver);
+    if (!ok(apr_dbd_open(opened.driver, connection, database->params, &opened.handle) ==
+                APR_SUCCESS,
             "a connection of somebody else's")) {
         return;
     }
-    is_int(mdl_db_attach(&first, driver, handle, database->params, connection), APR_SUCCESS,
-           "can be taken over");
+    apr_pool_cleanup_register(connection, &opened, opened_close, apr_pool_cleanup_null);
+    is_int(mdl_db_attach(&first, opened.driver, opened.handle, database->params, connection),
+           APR_SUCCESS, "can be taken over");
     is_int(mdl_db_dialect(first), database->dialect, "with its dialect");
     is_int(count(first, p), count(db, p), "and used");
-    mdl_db_attach(&second, driver, handle, database->params, connection);
+    mdl_db_attach(&second, opened.driver, opened.handle, database->params, connection);
     ok(first == second, "the next time the same is found again");
-    apr_dbd_close(driver, handle);
     apr_pool_destroy(connection);
 }
 
