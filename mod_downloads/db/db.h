@@ -34,7 +34,8 @@ typedef enum { MDL_SQLITE3 = 0, MDL_PGSQL = 1 } mdl_dialect_t;
 #define MDL_DB_EFULL   (APR_OS_START_USERERR + 104) /* the disk is full */
 #define MDL_DB_EOTHER  (APR_OS_START_USERERR + 105) /* our mistake, the schema's or the disk's */
 #define MDL_DB_ELOCKED (APR_OS_START_USERERR + 108) /* PostgreSQL: a row was locked for 5 s */
-#define MDL_DB_ENULL   (APR_OS_START_USERERR + 109) /* a column must not be NULL */
+#define MDL_DB_ENULL                                                                               \
+    (APR_OS_START_USERERR + 109) /* NULL where there must be a value, or a division by zero */
 
 /** Whether the database can't be used for the moment: the same may succeed later. */
 static inline int mdl_db_unavailable(apr_status_t rv)
