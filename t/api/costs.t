@@ -62,7 +62,7 @@ my @kinds = (
         sub { my $id = digits(); assigned($id, \@mapped, @_, send_email => JSON::PP::true(),
             customer => { email => "$id\@buyer.example" }) } ],
     [ 'an assignment is replayed', 1, 2, 1, sub { assigned('77', [ $mapped[0] ], @_, idem => $replay) } ],
-    [ 'an order is read', 9, 6, 4, sub { api('GET', "/orders/$order", %key, @_) } ],
+    [ 'an order is read', 9, 4, 4, sub { api('GET', "/orders/$order", %key, @_) } ],
     [ '25 orders are listed', 7, 4, 75, sub { api('GET', '/orders?limit=25', %key, @_) } ],
     [ 'a page is looked at', 7, 4, 3, sub { page('GET', $page->{path}, @_) } ],
     [ 'a button is pressed', 7, 4, 3,

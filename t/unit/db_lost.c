@@ -203,7 +203,8 @@ static void test_pgsql_classes(apr_pool_t *p)
         {"55P03", 9, MDL_DB_ELOCKED, 0, "a lock that was not had is MDL_DB_ELOCKED"},
         {"57014", 9, MDL_DB_ELOCKED, 0, "a statement that took too long is MDL_DB_ELOCKED"},
         {"23505", 9, MDL_DB_EUNIQUE, 0, "a unique constraint is MDL_DB_EUNIQUE"},
-        {"22012", 9, MDL_DB_EOTHER, 0, "another error is MDL_DB_EOTHER"},
+        {"22012", 9, MDL_DB_ENULL, 0, "a division by zero is MDL_DB_ENULL"},
+        {"22003", 9, MDL_DB_EOTHER, 0, "another error is MDL_DB_EOTHER"},
         {"57P03", 9, MDL_DB_EGONE, 0, "a server that starts up is MDL_DB_EGONE"},
         {"25006", 9, MDL_DB_EGONE, 0, "one that may only be read is, too"},
     };

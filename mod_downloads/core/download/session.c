@@ -611,16 +611,19 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t 
     return rv;
 }
 
-apr_status_t mdl_session_list(mdl_db_t *db, apr_int64_t order_id, int limit,
-                              apr_array_header_t **sessions, apr_pool_t *p)
+apr_status_t mdl_session_ask_list(mdl_db_t *db, apr_int64_t order_id, int limit, mdl_rows_t **rows,
+                                  apr_pool_t *p)
 {
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_OF_ORDER, &rows, p,
-                                    MDL_ARGS(mdl_int(order_id), mdl_int(limit)));
+    return mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_OF_ORDER, rows, p,
+                         MDL_ARGS(mdl_int(order_id), mdl_int(limit)));
+}
 
-    *sessions = apr_array_make(p, 8, sizeof(mdl_session_view_t));
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(*sessions, mdl_session_view_t) = (mdl_session_view_t){
+apr_array_header_t *mdl_session_read_list(mdl_rows_t *rows, apr_pool_t *p)
+{
+    apr_array_header_t *sessions = apr_array_make(p, 8, sizeof(mdl_session_view_t));
+
+    while (mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(sessions, mdl_session_view_t) = (mdl_session_view_t){
             .assignment_id = mdl_rows_int(rows, 0),
             .asset_id = mdl_rows_int(rows, 1),
             .status = mdl_rows_enum(rows, 2, mdl_session_status_names),
@@ -630,5 +633,5 @@ apr_status_t mdl_session_list(mdl_db_t *db, apr_int64_t order_id, int limit,
             .updated_at = mdl_rows_int(rows, 6),
             .bytes = mdl_rows_int(rows, 7)};
     }
-    return rv;
+    return sessions;
 }

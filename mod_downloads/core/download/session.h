@@ -97,8 +97,11 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_session_view_t;
 
-/** The last sessions of an order, newest first: mdl_session_view_t. */
-apr_status_t mdl_session_list(mdl_db_t *db, apr_int64_t order_id, int limit,
-                              apr_array_header_t **sessions, apr_pool_t *p);
+/** Asks for the last sessions of an order. */
+apr_status_t mdl_session_ask_list(mdl_db_t *db, apr_int64_t order_id, int limit, mdl_rows_t **rows,
+                                  apr_pool_t *p);
+
+/** Reads them: mdl_session_view_t, newest first. */
+apr_array_header_t *mdl_session_read_list(mdl_rows_t *rows, apr_pool_t *p);
 
 #endif

@@ -10,15 +10,18 @@ apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *even
                                 mdl_int(event->created_at)));
 }
 
-apr_status_t mdl_event_latest(mdl_db_t *db, apr_int64_t order_id, apr_array_header_t **events,
-                              apr_pool_t *p)
+apr_status_t mdl_event_ask_latest(mdl_db_t *db, apr_int64_t order_id, mdl_rows_t **rows,
+                                  apr_pool_t *p)
 {
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_EVENT_LATEST, &rows, p,
-                                    MDL_ARGS(mdl_int(order_id), mdl_int(MDL_EVENTS_SHOWN)));
+    return mdl_db_select(db, MDL_Q_EVENT_LATEST, rows, p,
+                         MDL_ARGS(mdl_int(order_id), mdl_int(MDL_EVENTS_SHOWN)));
+}
 
-    *events = apr_array_make(p, 8, sizeof(mdl_event_t *));
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+apr_array_header_t *mdl_event_read_all(mdl_rows_t *rows, apr_pool_t *p)
+{
+    apr_array_header_t *events = apr_array_make(p, 8, sizeof(mdl_event_t *));
+
+    while (mdl_rows_next(rows)) {
         mdl_event_t *event = apr_pcalloc(p, sizeof *event);
 
         event->id = mdl_rows_int(rows, 0);
@@ -28,9 +31,9 @@ apr_status_t mdl_event_latest(mdl_db_t *db, apr_int64_t order_id, apr_array_head
         event->reason = mdl_rows_text(rows, 4);
         event->details = mdl_rows_text(rows, 5);
         event->created_at = mdl_rows_int(rows, 6);
-        APR_ARRAY_PUSH(*events, mdl_event_t *) = event;
+        APR_ARRAY_PUSH(events, mdl_event_t *) = event;
     }
-    return rv;
+    return events;
 }
 
 apr_status_t mdl_event_count(mdl_db_t *db, apr_int64_t order_id, const char *action,

@@ -24,9 +24,12 @@ typedef struct {
 
 apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *event, apr_pool_t *p);
 
-/** Reads the newest events of an order (mdl_event_t *), at most MDL_EVENTS_SHOWN, newest first. */
-apr_status_t mdl_event_latest(mdl_db_t *db, apr_int64_t order_id, apr_array_header_t **events,
-                              apr_pool_t *p);
+/** Asks for the newest events of an order, at most MDL_EVENTS_SHOWN. */
+apr_status_t mdl_event_ask_latest(mdl_db_t *db, apr_int64_t order_id, mdl_rows_t **rows,
+                                  apr_pool_t *p);
+
+/** Reads them: mdl_event_t *, newest first. */
+apr_array_header_t *mdl_event_read_all(mdl_rows_t *rows, apr_pool_t *p);
 
 /** Counts an order's events of an action since a time; *oldest gets the time of the earliest. */
 apr_status_t mdl_event_count(mdl_db_t *db, apr_int64_t order_id, const char *action,

@@ -159,16 +159,18 @@ apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_problem_
                 : mdl_email_await(db, job->order_id, p);
 }
 
-apr_status_t mdl_lookup_latest(mdl_db_t *db, apr_int64_t order_id, mdl_job_status_t *status,
-                               const char **error, apr_pool_t *p)
+apr_status_t mdl_lookup_ask_latest(mdl_db_t *db, apr_int64_t order_id, mdl_rows_t **rows,
+                                   apr_pool_t *p)
 {
-    mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LOOKUP_LATEST, &row, p,
-                                        MDL_ARGS(mdl_int(order_id)));
+    return mdl_db_select(db, MDL_Q_LOOKUP_LATEST, rows, p, MDL_ARGS(mdl_int(order_id)));
+}
 
-    if (rv == APR_SUCCESS) {
-        *status = mdl_rows_enum(row, 0, mdl_job_status_names);
-        *error = mdl_rows_text(row, 1);
+int mdl_lookup_read_latest(mdl_rows_t *rows, mdl_job_status_t *status, const char **error)
+{
+    if (!mdl_rows_next(rows)) {
+        return 0;
     }
-    return rv;
+    *status = mdl_rows_enum(rows, 0, mdl_job_status_names);
+    *error = mdl_rows_text(rows, 1);
+    return 1;
 }

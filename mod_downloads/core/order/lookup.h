@@ -63,9 +63,11 @@ apr_status_t mdl_lookup_cancelled(mdl_db_t *db, const mdl_fraud_rules_t *rules,
 apr_status_t mdl_lookup_retried(mdl_db_t *db, const mdl_job_t *job, mdl_problem_t *problem,
                                 apr_pool_t *p);
 
-/** Reads the status of an order's newest look-up and the error of its last attempt, or NULL;
-    APR_ENOENT when there is none. */
-apr_status_t mdl_lookup_latest(mdl_db_t *db, apr_int64_t order_id, mdl_job_status_t *status,
-                               const char **error, apr_pool_t *p);
+/** Asks for an order's last look-up. */
+apr_status_t mdl_lookup_ask_latest(mdl_db_t *db, apr_int64_t order_id, mdl_rows_t **rows,
+                                   apr_pool_t *p);
+
+/** Reads its status and its error, NULL if it has none; false if there was no look-up. */
+int mdl_lookup_read_latest(mdl_rows_t *rows, mdl_job_status_t *status, const char **error);
 
 #endif

@@ -278,27 +278,52 @@ apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
     return rv;
 }
 
+/* What is shown of an order besides what it gives; each is NULL if it was not asked for. */
+typedef struct {
+    mdl_rows_t *events;
+    mdl_rows_t *sessions;
+    mdl_rows_t *lookup;
+} order_more_t;
+
+static apr_status_t order_ask_more(mdl_db_t *db, const mdl_order_find_t *find, order_more_t *more,
+                                   apr_pool_t *p)
+{
+    apr_int64_t id = find->order->id;
+    apr_status_t rv = APR_SUCCESS;
+
+    *more = (order_more_t){NULL, NULL, NULL};
+    if (find->with_events && (rv = mdl_event_ask_latest(db, id, &more->events, p)) == APR_SUCCESS) {
+        rv = mdl_session_ask_list(db, id, DOWNLOADS_SHOWN, &more->sessions, p);
+    }
+    return rv == APR_SUCCESS && find->with_lookup ? mdl_lookup_ask_latest(db, id, &more->lookup, p)
+                                                  : rv;
+}
+
+static void order_read_more(mdl_order_t *order, const order_more_t *more, apr_pool_t *p)
+{
+    if (more->events != NULL) {
+        order->events = mdl_event_read_all(more->events, p);
+        order->downloads = mdl_session_read_list(more->sessions, p);
+    }
+    order->has_lookup = more->lookup != NULL &&
+                        mdl_lookup_read_latest(more->lookup, &order->lookup_status,
+                                               &order->lookup_error);
+}
+
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
 {
     apr_array_header_t *orders = apr_array_make(p, 1, sizeof(mdl_order_t *));
-    apr_status_t rv = mdl_order_head(db, p, find);
+    order_more_t more;
+    apr_status_t rv;
 
-    if (rv != APR_SUCCESS) {
+    if ((rv = mdl_order_head(db, p, find)) != APR_SUCCESS ||
+        (rv = order_ask_more(db, find, &more, p)) != APR_SUCCESS) {
         return rv;
     }
     APR_ARRAY_PUSH(orders, mdl_order_t *) = find->order;
     rv = read_orders(db, orders, find->default_download_limit, p);
-    if (rv == APR_SUCCESS && find->with_events) {
-        rv = mdl_event_latest(db, find->order->id, &find->order->events, p);
-    }
-    if (rv == APR_SUCCESS && find->with_events) {
-        rv = mdl_session_list(db, find->order->id, DOWNLOADS_SHOWN, &find->order->downloads, p);
-    }
-    if (rv == APR_SUCCESS && find->with_lookup) {
-        rv = mdl_lookup_latest(db, find->order->id, &find->order->lookup_status,
-                               &find->order->lookup_error, p);
-        find->order->has_lookup = rv == APR_SUCCESS;
-        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    if (rv == APR_SUCCESS) {
+        order_read_more(find->order, &more, p);
     }
     return rv;
 }
