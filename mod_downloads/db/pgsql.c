@@ -51,7 +51,8 @@ static void pgsql_keep_error(pgsql_t *pgsql, const PGresult *result)
 
 /* --- answers --- */
 
-/* A result whose pool ends before its answer has come is nobody's any more. */
+/* A result whose pool ends before its answer has come is nobody's any more.  One that has come may
+   outlive the connection. */
 typedef struct {
     pgsql_t *pgsql;
     mdl_result_t *result;
@@ -61,7 +62,7 @@ static apr_status_t pgsql_release(void *data)
 {
     const release_t *release = data;
 
-    for (int i = 0; i < release->pgsql->count; i++) {
+    for (int i = 0; release->result->pending && i < release->pgsql->count; i++) {
         if (release->pgsql->sent[i].result == release->result) {
             release->pgsql->sent[i].result = NULL;
         }
@@ -220,7 +221,11 @@ static int pgsql_sent(pgsql_t *pgsql, int alone, int good)
     const char *failed = NULL;
 
     if (!good) {
-        pgsql->count--;
+        const sent_t *unsent = &pgsql->sent[--pgsql->count];
+
+        if (unsent->result != NULL) {
+            unsent->result->pending = 0;
+        }
         pgsql_keep_error(pgsql, NULL);
     }
     if (alone) {
