@@ -155,15 +155,22 @@ FROM given_rows JOIN assignment a ON a.order_id = given_rows.id
 JOIN mapping m ON m.id = a.mapping_id
 ORDER BY a.id
 
--- part: a_rows
+-- The assignments whose content is read: those that are given, or all of the orders that are given.
+-- part: a_given
 {{given_rows}}, a_rows AS (
     SELECT a.id, a.mapping_id, a.content
     FROM given_rows JOIN assignment a ON a.id = given_rows.id
 )
 
--- The files of assignments: what the mapping has, or what was pinned.
--- name: files_of_assignments
-{{a_rows}}, m_rows (assignment_id, mapping_id) AS (
+-- part: a_of_orders
+{{given_rows}}, a_rows AS (
+    SELECT a.id, a.mapping_id, a.content
+    FROM given_rows JOIN assignment a ON a.order_id = given_rows.id
+)
+
+-- Their files: what the mapping has, or what was pinned.
+-- part: files_of_a_rows
+, m_rows (assignment_id, mapping_id) AS (
     SELECT id, mapping_id FROM a_rows WHERE content = 'live'
 )
 SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
@@ -183,8 +190,7 @@ LEFT JOIN allowance w
     ON w.assignment_id = f_rows.assignment_id AND w.asset_id = f_rows.asset_id
 ORDER BY f_rows.assignment_id, f_rows.pack, f_rows.position
 
--- name: links_of_assignments
-{{a_rows}}
+-- part: links_of_a_rows
 SELECT f_rows.assignment_id, l.id, l.title, l.url
 FROM (
     SELECT a_rows.id AS assignment_id, ml.link_id, ml.position
@@ -198,15 +204,45 @@ FROM (
 JOIN link l ON l.id = f_rows.link_id
 ORDER BY f_rows.assignment_id, f_rows.position
 
--- name: license_keys_of_assignments
-{{given_rows}}
+-- part: license_keys_of_a_rows
 SELECT k.assignment_id, k.license_key
-FROM given_rows JOIN license_key k ON k.assignment_id = given_rows.id
+FROM a_rows JOIN license_key k ON k.assignment_id = a_rows.id
 ORDER BY k.id
 
--- How many license keys assignments wait for.
--- name: license_keys_pending
-{{given_rows}}
+-- How many license keys they wait for.
+-- part: license_pending_of_a_rows
 SELECT c.assignment_id, sum(c.wanted - c.assigned)
-FROM given_rows JOIN license_claim c ON c.assignment_id = given_rows.id
+FROM a_rows JOIN license_claim c ON c.assignment_id = a_rows.id
 GROUP BY c.assignment_id
+
+-- name: files_of_assignments
+{{a_given}}
+{{files_of_a_rows}}
+
+-- name: files_of_orders
+{{a_of_orders}}
+{{files_of_a_rows}}
+
+-- name: links_of_assignments
+{{a_given}}
+{{links_of_a_rows}}
+
+-- name: links_of_orders
+{{a_of_orders}}
+{{links_of_a_rows}}
+
+-- name: license_keys_of_assignments
+{{a_given}}
+{{license_keys_of_a_rows}}
+
+-- name: license_keys_of_orders
+{{a_of_orders}}
+{{license_keys_of_a_rows}}
+
+-- name: license_pending_of_assignments
+{{a_given}}
+{{license_pending_of_a_rows}}
+
+-- name: license_pending_of_orders
+{{a_of_orders}}
+{{license_pending_of_a_rows}}

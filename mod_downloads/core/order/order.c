@@ -163,26 +163,39 @@ static void order_read_license_keys(mdl_rows_t *keys, mdl_rows_t *pending,
     }
 }
 
-/* Fills assignments, which have an index, with what they give. */
-static apr_status_t read_content(mdl_db_t *db, const index_t *assignments, int default_limit)
-{
-    mdl_rows_t *files, *links, *keys, *pending;
-    apr_status_t rv;
+/* What assignments give, and how to ask for it. */
+enum { FILES, LINKS, LICENSE_KEYS, LICENSE_PENDING, CONTENTS };
 
-    if (assignments->ids->nelts == 0) {
-        return APR_SUCCESS;
+static const mdl_statement_t content_of_orders[CONTENTS] = {
+    [FILES] = MDL_Q_FILES_OF_ORDERS,
+    [LINKS] = MDL_Q_LINKS_OF_ORDERS,
+    [LICENSE_KEYS] = MDL_Q_LICENSE_KEYS_OF_ORDERS,
+    [LICENSE_PENDING] = MDL_Q_LICENSE_PENDING_OF_ORDERS};
+
+static const mdl_statement_t content_of_assignments[CONTENTS] = {
+    [FILES] = MDL_Q_FILES_OF_ASSIGNMENTS,
+    [LINKS] = MDL_Q_LINKS_OF_ASSIGNMENTS,
+    [LICENSE_KEYS] = MDL_Q_LICENSE_KEYS_OF_ASSIGNMENTS,
+    [LICENSE_PENDING] = MDL_Q_LICENSE_PENDING_OF_ASSIGNMENTS};
+
+static apr_status_t order_ask_content(mdl_db_t *db, const mdl_statement_t statements[CONTENTS],
+                                      const index_t *of, mdl_rows_t *content[CONTENTS])
+{
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
+        rv = select_for(db, statements[i], of, &content[i]);
     }
-    if ((rv = select_for(db, MDL_Q_FILES_OF_ASSIGNMENTS, assignments, &files)) != APR_SUCCESS ||
-        (rv = select_for(db, MDL_Q_LINKS_OF_ASSIGNMENTS, assignments, &links)) != APR_SUCCESS ||
-        (rv = select_for(db, MDL_Q_LICENSE_KEYS_OF_ASSIGNMENTS, assignments, &keys)) !=
-            APR_SUCCESS ||
-        (rv = select_for(db, MDL_Q_LICENSE_KEYS_PENDING, assignments, &pending)) != APR_SUCCESS) {
-        return rv;
-    }
-    order_read_files(files, assignments, default_limit);
-    order_read_links(links, assignments);
-    order_read_license_keys(keys, pending, assignments);
-    return APR_SUCCESS;
+    return rv;
+}
+
+/* Fills assignments, which have an index, with what they give. */
+static void order_read_content(mdl_rows_t *content[CONTENTS], const index_t *assignments,
+                               int default_limit)
+{
+    order_read_files(content[FILES], assignments, default_limit);
+    order_read_links(content[LINKS], assignments);
+    order_read_license_keys(content[LICENSE_KEYS], content[LICENSE_PENDING], assignments);
 }
 
 static void order_read_assignments(mdl_rows_t *rows, const index_t *orders, index_t *assignments)
@@ -230,6 +243,7 @@ static apr_status_t read_orders(mdl_db_t *db, const apr_array_header_t *orders, 
 {
     index_t index = index_make(p);
     index_t assignments = index_make(p);
+    mdl_rows_t *content[CONTENTS];
     mdl_rows_t *assigned, *emails;
     apr_status_t rv;
 
@@ -242,7 +256,8 @@ static apr_status_t read_orders(mdl_db_t *db, const apr_array_header_t *orders, 
         return APR_SUCCESS;
     }
     if ((rv = select_for(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, &index, &assigned)) != APR_SUCCESS ||
-        (rv = select_for(db, MDL_Q_EMAILS_LATEST, &index, &emails)) != APR_SUCCESS) {
+        (rv = select_for(db, MDL_Q_EMAILS_LATEST, &index, &emails)) != APR_SUCCESS ||
+        (rv = order_ask_content(db, content_of_orders, &index, content)) != APR_SUCCESS) {
         return rv;
     }
     order_read_assignments(assigned, &index, &assignments);
@@ -250,7 +265,8 @@ static apr_status_t read_orders(mdl_db_t *db, const apr_array_header_t *orders, 
     for (int i = 0; i < orders->nelts; i++) {
         set_expiry(APR_ARRAY_IDX(orders, i, mdl_order_t *));
     }
-    return read_content(db, &assignments, default_limit);
+    order_read_content(content, &assignments, default_limit);
+    return APR_SUCCESS;
 }
 
 static apr_status_t select_order(mdl_db_t *db, const mdl_order_find_t *find, mdl_rows_t **row,
@@ -379,6 +395,7 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
     mdl_order_find_t find = {.shop_id = list->page.shop_id,
                              .storefront_order_id = list->storefront_order_id};
     index_t assignments = index_make(p);
+    mdl_rows_t *content[CONTENTS];
     mdl_rows_t *rows;
     apr_status_t rv;
 
@@ -394,7 +411,13 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
         APR_ARRAY_PUSH(list->page.found, mdl_assignment_t *) = assignment;
         index_add(&assignments, &assignment->id, assignment);
     }
-    return rv == APR_SUCCESS ? read_content(db, &assignments, list->default_download_limit) : rv;
+    if (rv != APR_SUCCESS || assignments.ids->nelts == 0 ||
+        (rv = order_ask_content(db, content_of_assignments, &assignments, content)) !=
+            APR_SUCCESS) {
+        return rv;
+    }
+    order_read_content(content, &assignments, list->default_download_limit);
+    return APR_SUCCESS;
 }
 
 mdl_entitlement_t mdl_assignment_entitlement(const mdl_assignment_t *assignment, apr_time_t now)
