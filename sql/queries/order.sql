@@ -11,11 +11,13 @@ ON CONFLICT (shop_id, storefront_customer_id) DO UPDATE SET
     updated_at = excluded.updated_at
 RETURNING id, email
 
--- The update locks the order's row, so that assignments of one order go one after the other.
+-- Of a customer that customer_upsert has made.  The update locks the order's row, so that assignments of
+-- one order go one after the other.
 -- name: order_upsert
 INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, client_ip, access_status,
     fraud_decision, created_at, updated_at)
-VALUES (%lld, %s, %lld, %s, %s, 'active', 'not_checked', %lld, %lld)
+SELECT c.shop_id, %s, c.id, %s, %s, 'active', 'not_checked', %lld, %lld
+FROM customer c WHERE c.shop_id = %lld AND c.storefront_customer_id = %s
 ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET updated_at = excluded.updated_at,
     client_ip = COALESCE(excluded.client_ip, orders.client_ip)
 RETURNING id, customer_id, access_status

@@ -92,14 +92,15 @@ static wish_t make_order(const char *order_id, apr_pool_t *p)
 static apr_status_t fulfil(mdl_db_t *in, apr_pool_t *p, void *arg)
 {
     wish_t *wish = arg;
-    apr_array_header_t *tags = NULL;
+    mdl_rows_t *tags;
     apr_status_t rv = APR_SUCCESS;
 
     if (wish->quantity > 0) {
-        rv = mdl_license_lock(in, wish->order_id, ids_of(p, 1, mapping), &tags, p);
+        rv = mdl_license_ask_lock(in, wish->order_id, ids_of(p, 1, mapping), &tags, p);
     }
     if (rv == APR_SUCCESS && wish->quantity > 0) {
-        rv = mdl_license_want(in, wish->assignment_id, mapping, wish->quantity, tags, p);
+        rv = mdl_license_want(in, wish->assignment_id, mapping, wish->quantity,
+                              mdl_license_read_lock(tags, p), p);
     }
     return rv == APR_SUCCESS ? mdl_license_fill_order(in, wish->order_id, &wish->given, p) : rv;
 }

@@ -23,9 +23,11 @@ typedef struct {
 static apr_status_t match(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     matching_t *matching = arg;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_mapping_ask_match(on, matching->shop_id, matching->product,
+                                            matching->variant, &row, p);
 
-    return mdl_mapping_match(on, matching->shop_id, matching->product, matching->variant,
-                             &matching->match, p);
+    return rv == APR_SUCCESS && !mdl_mapping_read_match(row, &matching->match) ? APR_ENOENT : rv;
 }
 
 /* The id of the mapping that serves an item; 0 for none. */

@@ -98,19 +98,22 @@ apr_status_t mdl_license_tag_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *
     return rv;
 }
 
-apr_status_t mdl_license_lock(mdl_db_t *db, apr_int64_t order_id,
-                              const apr_array_header_t *mapping_ids, apr_array_header_t **tags,
-                              apr_pool_t *p)
+apr_status_t mdl_license_ask_lock(mdl_db_t *db, apr_int64_t order_id,
+                                  const apr_array_header_t *mapping_ids, mdl_rows_t **rows,
+                                  apr_pool_t *p)
 {
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(db, MDL_Q_LICENSE_TAGS_OF_ORDER, &rows, p,
-                                    MDL_ARGS(mdl_ids(mapping_ids), mdl_int(order_id)));
+    return mdl_db_select(db, MDL_Q_LICENSE_TAGS_OF_ORDER, rows, p,
+                         MDL_ARGS(mdl_ids(mapping_ids), mdl_int(order_id)));
+}
 
-    *tags = apr_array_make(p, 4, sizeof(apr_int64_t));
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(*tags, apr_int64_t) = mdl_rows_int(rows, 0);
+apr_array_header_t *mdl_license_read_lock(mdl_rows_t *rows, apr_pool_t *p)
+{
+    apr_array_header_t *tags = apr_array_make(p, 4, sizeof(apr_int64_t));
+
+    while (mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(tags, apr_int64_t) = mdl_rows_int(rows, 0);
     }
-    return rv;
+    return tags;
 }
 
 apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64_t mapping_id,

@@ -64,15 +64,15 @@ typedef struct {
 } mdl_license_add_t;
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add);
 
-/**
- * Locks the tags of some mappings (apr_int64_t) and those that an order waits for, until the
- * transaction ends.  To be called before the order's assignments are made; *tags gets the ids of
- * the tags (apr_int64_t): where there are none, neither mdl_license_want nor mdl_license_fill_order
- * has anything to do.
- */
-apr_status_t mdl_license_lock(mdl_db_t *db, apr_int64_t order_id,
-                              const apr_array_header_t *mapping_ids, apr_array_header_t **tags,
-                              apr_pool_t *p);
+/** Asks for the tags of some mappings (apr_int64_t) and those that an order waits for, and locks
+   them until the transaction ends.  To be called before the order's assignments are made. */
+apr_status_t mdl_license_ask_lock(mdl_db_t *db, apr_int64_t order_id,
+                                  const apr_array_header_t *mapping_ids, mdl_rows_t **rows,
+                                  apr_pool_t *p);
+
+/** Reads the ids of the tags (apr_int64_t): where there are none, neither mdl_license_want nor
+    mdl_license_fill_order has anything to do. */
+apr_array_header_t *mdl_license_read_lock(mdl_rows_t *rows, apr_pool_t *p);
 
 /**
  * Notes that a new assignment is to have quantity keys of each tag of its mapping that is among

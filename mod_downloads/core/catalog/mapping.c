@@ -345,18 +345,20 @@ apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, mdl_mapping_list_t *l
     return rv == APR_SUCCESS ? mapping_read_lists(db, found, p) : rv;
 }
 
-apr_status_t mdl_mapping_match(mdl_db_t *db, apr_int64_t shop_id, const char *product_id,
-                               const char *variant_id, mdl_mapping_match_t *match, apr_pool_t *p)
+apr_status_t mdl_mapping_ask_match(mdl_db_t *db, apr_int64_t shop_id, const char *product_id,
+                                   const char *variant_id, mdl_rows_t **rows, apr_pool_t *p)
 {
-    mdl_rows_t *row;
-    apr_status_t rv;
+    return mdl_db_select(db, MDL_Q_MAPPING_FOR_ITEM, rows, p,
+                         MDL_ARGS(mdl_text(variant_id), mdl_int(shop_id), mdl_text(product_id)));
+}
 
-    rv = mdl_db_select_one(db, MDL_Q_MAPPING_FOR_ITEM, &row, p,
-                           MDL_ARGS(mdl_text(variant_id), mdl_int(shop_id), mdl_text(product_id)));
-    if (rv == APR_SUCCESS) {
-        match->id = mdl_rows_int(row, 0);
-        match->content = mdl_rows_enum(row, 1, mdl_mapping_content_names);
-        match->access_days = mdl_rows_null(row, 2) ? -1 : (int)mdl_rows_int(row, 2);
+int mdl_mapping_read_match(mdl_rows_t *rows, mdl_mapping_match_t *match)
+{
+    if (!mdl_rows_next(rows)) {
+        return 0;
     }
-    return rv;
+    match->id = mdl_rows_int(rows, 0);
+    match->content = mdl_rows_enum(rows, 1, mdl_mapping_content_names);
+    match->access_days = mdl_rows_null(rows, 2) ? -1 : (int)mdl_rows_int(rows, 2);
+    return 1;
 }

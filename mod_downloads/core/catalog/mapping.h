@@ -71,12 +71,12 @@ typedef struct {
     int access_days; /* -1: for ever */
 } mdl_mapping_match_t;
 
-/**
- * Finds the active mapping of a product, one that names the variant before one for the whole
- * product; it is not deleted before the transaction ends.  variant_id may be "".  APR_ENOENT when
- * there is none.
- */
-apr_status_t mdl_mapping_match(mdl_db_t *db, apr_int64_t shop_id, const char *product_id,
-                               const char *variant_id, mdl_mapping_match_t *match, apr_pool_t *p);
+/** Asks for the active mapping of a product, one that names the variant before one for the whole
+    product; it is not deleted before the transaction ends.  variant_id may be "". */
+apr_status_t mdl_mapping_ask_match(mdl_db_t *db, apr_int64_t shop_id, const char *product_id,
+                                   const char *variant_id, mdl_rows_t **rows, apr_pool_t *p);
+
+/** Reads it; false if there is none. */
+int mdl_mapping_read_match(mdl_rows_t *rows, mdl_mapping_match_t *match);
 
 #endif

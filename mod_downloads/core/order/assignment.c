@@ -30,35 +30,70 @@ typedef struct {
     mdl_json_t *ids;          /* of the assignments made */
 } run_t;
 
-/* Finds the mapping of an item.  Its id is 0 if no mapping serves the product any more, but the
-   item was assigned before.  APR_ENOENT when the item can't be assigned. */
-static apr_status_t item_match(mdl_db_t *db, const mdl_order_assign_t *assign,
-                               const mdl_order_item_t *item, mdl_mapping_match_t *match,
-                               apr_pool_t *p)
+/* What is asked for at the beginning. */
+typedef struct {
+    mdl_rows_t **matches; /* of each item */
+    mdl_rows_t *customer;
+    mdl_rows_t *order;
+} asked_t;
+
+static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *asked, apr_pool_t *p)
+{
+    const mdl_order_assign_t *assign = run->assign;
+    const mdl_customer_t *customer = &assign->customer;
+    unsigned char page_id[PAGE_ID_LENGTH];
+    apr_status_t rv = APR_SUCCESS;
+
+    asked->matches = apr_pcalloc(p, (apr_size_t)assign->items->nelts * sizeof *asked->matches);
+    for (int i = 0; rv == APR_SUCCESS && i < assign->items->nelts; i++) {
+        const mdl_order_item_t *item = &APR_ARRAY_IDX(assign->items, i, mdl_order_item_t);
+
+        rv = mdl_mapping_ask_match(db, assign->shop_id, item->storefront_product_id,
+                                   item->storefront_variant_id, &asked->matches[i], p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select(db, MDL_Q_CUSTOMER_UPSERT, &asked->customer, p,
+                           MDL_ARGS(mdl_int(assign->shop_id),
+                                    mdl_text(customer->storefront_customer_id),
+                                    mdl_text(customer->email), mdl_text(customer->first_name),
+                                    mdl_text(customer->last_name), mdl_text(customer->locale),
+                                    mdl_int(run->now), mdl_int(run->now)));
+    }
+    mdl_random(page_id, sizeof page_id);
+    return rv == APR_SUCCESS
+               ? mdl_db_select(db, MDL_Q_ORDER_UPSERT, &asked->order, p,
+                               MDL_ARGS(mdl_text(assign->storefront_order_id),
+                                        mdl_text(mdl_base64url(page_id, sizeof page_id, p)),
+                                        mdl_text(assign->client_ip), mdl_int(run->now),
+                                        mdl_int(run->now), mdl_int(assign->shop_id),
+                                        mdl_text(customer->storefront_customer_id)))
+               : rv;
+}
+
+/* Whether an item that no mapping serves any more was assigned before: APR_ENOENT if not. */
+static apr_status_t item_find_assigned(mdl_db_t *db, const mdl_order_assign_t *assign,
+                                       const mdl_order_item_t *item, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_mapping_match(db, assign->shop_id, item->storefront_product_id,
-                                        item->storefront_variant_id, match, p);
 
-    if (rv != APR_ENOENT) {
-        return rv;
-    }
-    match->id = 0;
     return mdl_db_select_one(
         db, MDL_Q_ASSIGNMENT_OF_ITEM, &row, p,
         MDL_ARGS(mdl_int(assign->shop_id), mdl_text(assign->storefront_order_id),
                  mdl_text(item->storefront_product_id), mdl_text(item->storefront_variant_id)));
 }
 
-/* Finds each item's mapping, and adds a detail to the problem for every item that has none. */
-static apr_status_t items_match(mdl_db_t *db, mdl_order_assign_t *assign,
-                                mdl_mapping_match_t *matches, apr_pool_t *p)
+/* Reads each item's mapping, whose id is 0 where there is none any more, and adds a detail to the
+   problem for every item that can't be assigned. */
+static apr_status_t items_match(mdl_db_t *db, const run_t *run, const asked_t *asked, apr_pool_t *p)
 {
+    mdl_order_assign_t *assign = run->assign;
     int missing = 0;
 
     for (int i = 0; i < assign->items->nelts; i++) {
         const mdl_order_item_t *item = &APR_ARRAY_IDX(assign->items, i, mdl_order_item_t);
-        apr_status_t rv = item_match(db, assign, item, &matches[i], p);
+        apr_status_t rv = mdl_mapping_read_match(asked->matches[i], &run->matches[i])
+                              ? APR_SUCCESS
+                              : item_find_assigned(db, assign, item, p);
 
         if (rv == APR_ENOENT) {
             missing = 1;
@@ -74,25 +109,6 @@ static apr_status_t items_match(mdl_db_t *db, mdl_order_assign_t *assign,
                    : APR_SUCCESS;
 }
 
-static apr_status_t customer_upsert(mdl_db_t *db, run_t *run, apr_pool_t *p)
-{
-    const mdl_customer_t *customer = &run->assign->customer;
-    mdl_rows_t *row;
-    apr_status_t rv;
-
-    rv = mdl_db_select_one(db, MDL_Q_CUSTOMER_UPSERT, &row, p,
-                           MDL_ARGS(mdl_int(run->assign->shop_id),
-                                    mdl_text(customer->storefront_customer_id),
-                                    mdl_text(customer->email), mdl_text(customer->first_name),
-                                    mdl_text(customer->last_name), mdl_text(customer->locale),
-                                    mdl_int(run->now), mdl_int(run->now)));
-    if (rv == APR_SUCCESS) {
-        run->customer_id = mdl_rows_int(row, 0);
-        run->email = mdl_rows_text(row, 1);
-    }
-    return rv;
-}
-
 static apr_status_t assignment_check_fraud(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     mdl_fraud_check_t check = {.rules = run->assign->fraud_rules,
@@ -105,31 +121,26 @@ static apr_status_t assignment_check_fraud(mdl_db_t *db, run_t *run, apr_pool_t 
     return rv;
 }
 
-static apr_status_t order_upsert(mdl_db_t *db, run_t *run, apr_pool_t *p)
+/* APR_EGENERAL for no row, which can't be. */
+static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_t *asked,
+                                          apr_pool_t *p)
 {
     mdl_order_assign_t *assign = run->assign;
-    unsigned char page_id[PAGE_ID_LENGTH];
     mdl_order_access_t access;
-    mdl_rows_t *row;
-    apr_status_t rv;
 
-    mdl_random(page_id, sizeof page_id);
-    rv = mdl_db_select_one(
-        db, MDL_Q_ORDER_UPSERT, &row, p,
-        MDL_ARGS(mdl_int(assign->shop_id), mdl_text(assign->storefront_order_id),
-                 mdl_int(run->customer_id), mdl_text(mdl_base64url(page_id, sizeof page_id, p)),
-                 mdl_text(assign->client_ip), mdl_int(run->now), mdl_int(run->now)));
-    if (rv != APR_SUCCESS) {
-        return rv;
+    if (!mdl_rows_next(asked->customer) || !mdl_rows_next(asked->order)) {
+        return APR_EGENERAL;
     }
-    run->order_id = mdl_rows_int(row, 0);
-    if (mdl_rows_int(row, 1) != run->customer_id) {
+    run->customer_id = mdl_rows_int(asked->customer, 0);
+    run->email = mdl_rows_text(asked->customer, 1);
+    run->order_id = mdl_rows_int(asked->order, 0);
+    if (mdl_rows_int(asked->order, 1) != run->customer_id) {
         mdl_problem_add_detail(assign->problem, "/storefront_customer_id", "other_customer",
                                "The order belongs to another customer.", p);
         return mdl_problem_set(assign->problem, 400, "invalid_request",
                                "The order was assigned to another customer before.");
     }
-    access = mdl_rows_enum(row, 2, mdl_order_access_names);
+    access = mdl_rows_enum(asked->order, 2, mdl_order_access_names);
     if (access == MDL_ORDER_REVOKED || access == MDL_ORDER_REJECTED) {
         return mdl_problem_set(assign->problem, 409, "access_revoked",
                                "Access to this order was revoked; restore it first.");
@@ -152,7 +163,8 @@ static apr_status_t assignment_look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
     return rv;
 }
 
-static apr_status_t assignment_insert(mdl_db_t *db, run_t *run, int index, apr_pool_t *p)
+static apr_status_t assignment_ask_insert(mdl_db_t *db, const run_t *run, int index,
+                                          mdl_rows_t **row, apr_pool_t *p)
 {
     const mdl_order_item_t *item = &APR_ARRAY_IDX(run->assign->items, index, mdl_order_item_t);
     const mdl_mapping_match_t *match = &run->matches[index];
@@ -160,21 +172,26 @@ static apr_status_t assignment_insert(mdl_db_t *db, run_t *run, int index, apr_p
                                 ? 0
                                 : run->now +
                                       apr_time_from_sec((apr_time_t)match->access_days * 86400);
-    mdl_rows_t *row;
+
+    return mdl_db_select(db, MDL_Q_ASSIGNMENT_INSERT, row, p,
+                         MDL_ARGS(mdl_int(run->order_id), mdl_text(item->storefront_product_id),
+                                  mdl_text(item->storefront_variant_id), mdl_int(item->quantity),
+                                  mdl_int(match->id),
+                                  mdl_text(mdl_mapping_content_names[match->content]),
+                                  mdl_int_or_null(expires_at), mdl_int(run->now)));
+}
+
+/* What an assignment gets when it is made.  No row: the item was assigned before. */
+static apr_status_t assignment_fill(mdl_db_t *db, run_t *run, int index, mdl_rows_t *row,
+                                    apr_pool_t *p)
+{
+    const mdl_mapping_match_t *match = &run->matches[index];
+    int quantity = APR_ARRAY_IDX(run->assign->items, index, mdl_order_item_t).quantity;
     apr_int64_t id;
     apr_status_t rv;
 
-    if (match->id == 0) {
+    if (!mdl_rows_next(row)) {
         return APR_SUCCESS;
-    }
-    rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_INSERT, &row, p,
-                           MDL_ARGS(mdl_int(run->order_id), mdl_text(item->storefront_product_id),
-                                    mdl_text(item->storefront_variant_id), mdl_int(item->quantity),
-                                    mdl_int(match->id),
-                                    mdl_text(mdl_mapping_content_names[match->content]),
-                                    mdl_int_or_null(expires_at), mdl_int(run->now)));
-    if (rv != APR_SUCCESS) {
-        return rv == APR_ENOENT ? APR_SUCCESS : rv; /* the item was assigned before */
     }
     id = mdl_rows_int(row, 0);
     mdl_json_add_int(run->ids, NULL, id);
@@ -187,11 +204,12 @@ static apr_status_t assignment_insert(mdl_db_t *db, run_t *run, int index, apr_p
             return rv;
         }
     }
-    return run->tags->nelts > 0 ? mdl_license_want(db, id, match->id, item->quantity, run->tags, p)
+    return run->tags->nelts > 0 ? mdl_license_want(db, id, match->id, quantity, run->tags, p)
                                 : APR_SUCCESS;
 }
 
-static apr_status_t lock_license_tags(mdl_db_t *db, run_t *run, apr_pool_t *p)
+static apr_status_t assignments_ask_tags(mdl_db_t *db, const run_t *run, mdl_rows_t **tags,
+                                         apr_pool_t *p)
 {
     int items = run->assign->items->nelts;
     apr_array_header_t *mappings = apr_array_make(p, items, sizeof(apr_int64_t));
@@ -199,16 +217,31 @@ static apr_status_t lock_license_tags(mdl_db_t *db, run_t *run, apr_pool_t *p)
     for (int i = 0; i < items; i++) {
         APR_ARRAY_PUSH(mappings, apr_int64_t) = run->matches[i].id;
     }
-    return mdl_license_lock(db, run->order_id, mappings, &run->tags, p);
+    return mdl_license_ask_lock(db, run->order_id, mappings, tags, p);
 }
 
 static apr_status_t assignments_insert(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
+    int items = run->assign->items->nelts;
+    mdl_rows_t **rows = apr_pcalloc(p, (apr_size_t)items * sizeof *rows);
+    mdl_rows_t *tags;
     apr_int64_t given;
-    apr_status_t rv = lock_license_tags(db, run, p);
+    apr_status_t rv = assignments_ask_tags(db, run, &tags, p);
 
-    for (int i = 0; rv == APR_SUCCESS && i < run->assign->items->nelts; i++) {
-        rv = assignment_insert(db, run, i, p);
+    for (int i = 0; rv == APR_SUCCESS && i < items; i++) {
+        if (run->matches[i].id != 0) {
+            rv = assignment_ask_insert(db, run, i, &rows[i], p);
+        }
+    }
+    if (rv == APR_SUCCESS) {
+        rv = assignment_look_up(db, run, p);
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    run->tags = mdl_license_read_lock(tags, p);
+    for (int i = 0; rv == APR_SUCCESS && i < items; i++) {
+        rv = rows[i] != NULL ? assignment_fill(db, run, i, rows[i], p) : APR_SUCCESS;
     }
     return rv == APR_SUCCESS && run->tags->nelts > 0
                ? mdl_license_fill_order(db, run->order_id, &given, p)
@@ -285,14 +318,14 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
 {
     run_t run = {.assign = assign, .now = apr_time_now(), .ids = mdl_json_array(p)};
     mdl_order_find_t find = {.default_download_limit = assign->default_download_limit};
+    asked_t asked;
     apr_status_t rv;
 
     assign->created = 0;
     run.matches = apr_pcalloc(p, (apr_size_t)assign->items->nelts * sizeof *run.matches);
-    if ((rv = items_match(db, assign, run.matches, p)) != APR_SUCCESS ||
-        (rv = customer_upsert(db, &run, p)) != APR_SUCCESS ||
-        (rv = order_upsert(db, &run, p)) != APR_SUCCESS ||
-        (rv = assignment_look_up(db, &run, p)) != APR_SUCCESS ||
+    if ((rv = assignment_ask(db, &run, &asked, p)) != APR_SUCCESS ||
+        (rv = items_match(db, &run, &asked, p)) != APR_SUCCESS ||
+        (rv = assignment_read_order(db, &run, &asked, p)) != APR_SUCCESS ||
         (rv = assignments_insert(db, &run, p)) != APR_SUCCESS) {
         return rv;
     }

@@ -5,7 +5,7 @@
 #include <apr_hash.h>
 #include <apr_strings.h>
 
-#include "base/text/json.h"
+#include "core/ids.h"
 #include "core/order/event.h"
 #include "core/order/lookup.h"
 #include "core/download/session.h"
@@ -108,10 +108,10 @@ static void *index_find(const index_t *index, apr_int64_t id)
     return apr_hash_get(index->by_id, &id, sizeof id);
 }
 
-static apr_status_t select_for(mdl_db_t *db, mdl_statement_t statement, const index_t *index,
-                               mdl_rows_t **rows)
+static apr_status_t select_of(mdl_db_t *db, mdl_statement_t statement,
+                              const apr_array_header_t *ids, mdl_rows_t **rows, apr_pool_t *p)
 {
-    return mdl_db_select(db, statement, rows, index->pool, MDL_ARGS(mdl_ids(index->ids)));
+    return mdl_db_select(db, statement, rows, p, MDL_ARGS(mdl_ids(ids)));
 }
 
 static void order_read_files(mdl_rows_t *rows, const index_t *assignments, int default_limit)
@@ -179,18 +179,19 @@ static const mdl_statement_t content_of_assignments[CONTENTS] = {
     [LICENSE_PENDING] = MDL_Q_LICENSE_PENDING_OF_ASSIGNMENTS};
 
 static apr_status_t order_ask_content(mdl_db_t *db, const mdl_statement_t statements[CONTENTS],
-                                      const index_t *of, mdl_rows_t *content[CONTENTS])
+                                      const apr_array_header_t *ids, mdl_rows_t *content[CONTENTS],
+                                      apr_pool_t *p)
 {
     apr_status_t rv = APR_SUCCESS;
 
     for (int i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
-        rv = select_for(db, statements[i], of, &content[i]);
+        rv = select_of(db, statements[i], ids, &content[i], p);
     }
     return rv;
 }
 
 /* Fills assignments, which have an index, with what they give. */
-static void order_read_content(mdl_rows_t *content[CONTENTS], const index_t *assignments,
+static void order_read_content(mdl_rows_t *const content[CONTENTS], const index_t *assignments,
                                int default_limit)
 {
     order_read_files(content[FILES], assignments, default_limit);
@@ -237,61 +238,73 @@ static void set_expiry(mdl_order_t *order)
     }
 }
 
-/* Fills orders (mdl_order_t *) with all that belongs to them but events. */
-static apr_status_t read_orders(mdl_db_t *db, const apr_array_header_t *orders, int default_limit,
-                                apr_pool_t *p)
+/* All that belongs to orders but events, as it was asked for. */
+typedef struct {
+    mdl_rows_t *assignments;
+    mdl_rows_t *emails;
+    mdl_rows_t *content[CONTENTS];
+} orders_asked_t;
+
+static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids, orders_asked_t *asked,
+                               apr_pool_t *p)
+{
+    apr_status_t rv = select_of(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, ids, &asked->assignments, p);
+
+    if (rv == APR_SUCCESS) {
+        rv = select_of(db, MDL_Q_EMAILS_LATEST, ids, &asked->emails, p);
+    }
+    return rv == APR_SUCCESS ? order_ask_content(db, content_of_orders, ids, asked->content, p)
+                             : rv;
+}
+
+/* Fills orders (mdl_order_t *) with it. */
+static void orders_read(const orders_asked_t *asked, const apr_array_header_t *orders,
+                        int default_limit, apr_pool_t *p)
 {
     index_t index = index_make(p);
     index_t assignments = index_make(p);
-    mdl_rows_t *content[CONTENTS];
-    mdl_rows_t *assigned, *emails;
-    apr_status_t rv;
 
     for (int i = 0; i < orders->nelts; i++) {
         mdl_order_t *order = APR_ARRAY_IDX(orders, i, mdl_order_t *);
 
         index_add(&index, &order->id, order);
     }
-    if (orders->nelts == 0) {
-        return APR_SUCCESS;
-    }
-    if ((rv = select_for(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, &index, &assigned)) != APR_SUCCESS ||
-        (rv = select_for(db, MDL_Q_EMAILS_LATEST, &index, &emails)) != APR_SUCCESS ||
-        (rv = order_ask_content(db, content_of_orders, &index, content)) != APR_SUCCESS) {
-        return rv;
-    }
-    order_read_assignments(assigned, &index, &assignments);
-    order_read_emails(emails, &index);
+    order_read_assignments(asked->assignments, &index, &assignments);
+    order_read_emails(asked->emails, &index);
+    order_read_content(asked->content, &assignments, default_limit);
     for (int i = 0; i < orders->nelts; i++) {
         set_expiry(APR_ARRAY_IDX(orders, i, mdl_order_t *));
     }
-    order_read_content(content, &assignments, default_limit);
-    return APR_SUCCESS;
 }
 
-static apr_status_t select_order(mdl_db_t *db, const mdl_order_find_t *find, mdl_rows_t **row,
-                                 apr_pool_t *p)
+static apr_status_t order_ask_head(mdl_db_t *db, const mdl_order_find_t *find, mdl_rows_t **row,
+                                   apr_pool_t *p)
 {
     if (find->page_id != NULL) {
-        return mdl_db_select_one(db, MDL_Q_ORDER_BY_PAGE_ID, row, p,
-                                 MDL_ARGS(mdl_text(find->page_id)));
+        return mdl_db_select(db, MDL_Q_ORDER_BY_PAGE_ID, row, p, MDL_ARGS(mdl_text(find->page_id)));
     }
     if (find->id != 0) {
-        return mdl_db_select_one(db, MDL_Q_ORDER_BY_ID, row, p, MDL_ARGS(mdl_int(find->id)));
+        return mdl_db_select(db, MDL_Q_ORDER_BY_ID, row, p, MDL_ARGS(mdl_int(find->id)));
     }
-    return mdl_db_select_one(db, MDL_Q_ORDER_BY_STOREFRONT_ID, row, p,
-                             MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
+    return mdl_db_select(db, MDL_Q_ORDER_BY_STOREFRONT_ID, row, p,
+                         MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
+}
+
+static apr_status_t order_read_head(mdl_rows_t *row, mdl_order_find_t *find, apr_pool_t *p)
+{
+    if (!mdl_rows_next(row)) {
+        return APR_ENOENT;
+    }
+    find->order = order_of_row(row, p);
+    return APR_SUCCESS;
 }
 
 apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
 {
     mdl_rows_t *row;
-    apr_status_t rv = select_order(db, find, &row, p);
+    apr_status_t rv = order_ask_head(db, find, &row, p);
 
-    if (rv == APR_SUCCESS) {
-        find->order = order_of_row(row, p);
-    }
-    return rv;
+    return rv == APR_SUCCESS ? order_read_head(row, find, p) : rv;
 }
 
 /* What is shown of an order besides what it gives; each is NULL if it was not asked for. */
@@ -301,10 +314,9 @@ typedef struct {
     mdl_rows_t *lookup;
 } order_more_t;
 
-static apr_status_t order_ask_more(mdl_db_t *db, const mdl_order_find_t *find, order_more_t *more,
-                                   apr_pool_t *p)
+static apr_status_t order_ask_more(mdl_db_t *db, const mdl_order_find_t *find, apr_int64_t id,
+                                   order_more_t *more, apr_pool_t *p)
 {
-    apr_int64_t id = find->order->id;
     apr_status_t rv = APR_SUCCESS;
 
     *more = (order_more_t){NULL, NULL, NULL};
@@ -326,22 +338,28 @@ static void order_read_more(mdl_order_t *order, const order_more_t *more, apr_po
                                                &order->lookup_error);
 }
 
+/* Where the id is known, all is asked for at once. */
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
 {
     apr_array_header_t *orders = apr_array_make(p, 1, sizeof(mdl_order_t *));
+    apr_int64_t id = find->id;
+    orders_asked_t asked;
     order_more_t more;
-    apr_status_t rv;
+    mdl_rows_t *head;
+    apr_status_t rv = order_ask_head(db, find, &head, p);
 
-    if ((rv = mdl_order_head(db, p, find)) != APR_SUCCESS ||
-        (rv = order_ask_more(db, find, &more, p)) != APR_SUCCESS) {
+    if (rv == APR_SUCCESS && id == 0 && (rv = order_read_head(head, find, p)) == APR_SUCCESS) {
+        id = find->order->id;
+    }
+    if (rv != APR_SUCCESS || (rv = order_ask_more(db, find, id, &more, p)) != APR_SUCCESS ||
+        (rv = orders_ask(db, mdl_ids_of(id, p), &asked, p)) != APR_SUCCESS ||
+        (find->id != 0 && (rv = order_read_head(head, find, p)) != APR_SUCCESS)) {
         return rv;
     }
     APR_ARRAY_PUSH(orders, mdl_order_t *) = find->order;
-    rv = read_orders(db, orders, find->default_download_limit, p);
-    if (rv == APR_SUCCESS) {
-        order_read_more(find->order, &more, p);
-    }
-    return rv;
+    orders_read(&asked, orders, find->default_download_limit, p);
+    order_read_more(find->order, &more, p);
+    return APR_SUCCESS;
 }
 
 static apr_status_t order_not_found(mdl_problem_t *problem)
@@ -366,6 +384,8 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
 apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list)
 {
     mdl_list_page_t *page = &list->page;
+    apr_array_header_t *ids = apr_array_make(p, page->limit, sizeof(apr_int64_t));
+    orders_asked_t asked;
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_ORDER_LIST, &rows, p,
@@ -373,9 +393,16 @@ apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list)
 
     page->found = apr_array_make(p, page->limit, sizeof(mdl_order_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(page->found, mdl_order_t *) = order_of_row(rows, p);
+        mdl_order_t *order = order_of_row(rows, p);
+
+        APR_ARRAY_PUSH(page->found, mdl_order_t *) = order;
+        APR_ARRAY_PUSH(ids, apr_int64_t) = order->id;
     }
-    return rv == APR_SUCCESS ? read_orders(db, page->found, list->default_download_limit, p) : rv;
+    if (rv == APR_SUCCESS && ids->nelts > 0 &&
+        (rv = orders_ask(db, ids, &asked, p)) == APR_SUCCESS) {
+        orders_read(&asked, page->found, list->default_download_limit, p);
+    }
+    return rv;
 }
 
 static apr_status_t select_assignments(mdl_db_t *db, const mdl_assignment_list_t *list,
@@ -412,7 +439,7 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
         index_add(&assignments, &assignment->id, assignment);
     }
     if (rv != APR_SUCCESS || assignments.ids->nelts == 0 ||
-        (rv = order_ask_content(db, content_of_assignments, &assignments, content)) !=
+        (rv = order_ask_content(db, content_of_assignments, assignments.ids, content, p)) !=
             APR_SUCCESS) {
         return rv;
     }
