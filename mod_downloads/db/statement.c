@@ -7,6 +7,8 @@
 #include "base/log.h"
 #include "base/names.h"
 
+#define MAX_ID_LENGTH 21 /* of a 64-bit integer with its sign, and a comma */
+
 struct mdl_rows_t {
     mdl_db_t *db;
     apr_pool_t *pool;
@@ -49,12 +51,12 @@ static apr_status_t statement_check_arguments(mdl_db_t *db, const mdl_statement_
 
 const char *mdl_db_ids_text(const apr_array_header_t *ids, char open, char close, apr_pool_t *p)
 {
-    char *text = apr_palloc(p, 2 + (apr_size_t)ids->nelts * 21);
+    char *text = apr_palloc(p, 3 + (apr_size_t)ids->nelts * MAX_ID_LENGTH);
     char *end = text;
 
     *end++ = open;
     for (int i = 0; i < ids->nelts; i++) {
-        end += apr_snprintf(end, 21, "%s%" APR_INT64_T_FMT, i > 0 ? "," : "",
+        end += apr_snprintf(end, MAX_ID_LENGTH + 1, "%s%" APR_INT64_T_FMT, i > 0 ? "," : "",
                             APR_ARRAY_IDX(ids, i, apr_int64_t));
     }
     *end++ = close;

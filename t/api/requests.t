@@ -1,7 +1,7 @@
 # Requests that are refused before anything happens (contract, sections 1, 3 and 4): order of checks,
 # media type, size, JSON, members.  No refused request leaves a trace in the database.
 #
-# once: what is refused here is refused before the database is asked
+# once: these requests are refused before the database is asked
 use strict;
 use warnings;
 

@@ -1,6 +1,6 @@
 # What t/metering/metering.t says of the event MPM, under worker.
 #
-# once: a processing model and a database don't know of each other
+# once: the processing model makes no difference to the database
 use strict;
 use warnings;
 

@@ -261,6 +261,49 @@ static void test_open(const database_t *database, apr_pool_t *p)
     ok(why != NULL && *why != '\0' && strchr(why, '\n') == NULL, "with a line that says why");
 }
 
+#define MANY 200 /* more than one connection sends before it waits for answers */
+
+/* Many statements whose results nobody asks for; one of them may be faulty. */
+static apr_status_t bump_many(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    int faulty = *(const int *)arg;
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = 0; rv == APR_SUCCESS && i < MANY; i++) {
+        rv = i == faulty ? insert_key(on, 999999, "orphan", "n", 1, p) : bump(on, p);
+    }
+    return rv;
+}
+
+/* Rows that nobody reads, in a pool that ends before their answer has come. */
+static apr_status_t bump_after_unread(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    apr_pool_t *short_lived;
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    (void)arg;
+    apr_pool_create(&short_lived, p);
+    rv = mdl_db_select(on, MDL_Q_SHOP_LIST, &rows, short_lived, MDL_NO_ARGS);
+    apr_pool_destroy(short_lived);
+    return rv == APR_SUCCESS ? bump(on, p) : rv;
+}
+
+static void test_unanswered(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+    int none = -1, early = 10, late = MANY - 10;
+
+    is_int(mdl_db_write(db, bump_many, &none, p), APR_SUCCESS, "many statements are run");
+    is_int(count(db, p), before + MANY, "each of them");
+    is_int(mdl_db_write(db, bump_many, &early, p), MDL_DB_EOTHER, "an early one that fails");
+    is_int(mdl_db_write(db, bump_many, &late, p), MDL_DB_EOTHER, "or a late one");
+    is_int(count(db, p), before + MANY, "undoes all of them");
+    is_int(mdl_db_write(db, bump_after_unread, NULL, p), APR_SUCCESS,
+           "rows may be gone before their answer comes");
+    is_int(count(db, p), before + MANY + 1, "and what follows counts");
+}
+
 /* As mod_dbd opens and closes a connection. */
 typedef struct {
     const apr_dbd_driver_t *driver;
@@ -480,6 +523,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_errors(p);
     test_arguments_refused(p);
     test_transactions(database, p);
+    test_unanswered(p);
     test_snapshot(database, p);
     test_open(database, p);
     test_attach(database, p);
