@@ -2,6 +2,7 @@
 
 #include <apr_time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "db/migrate.h"
 
@@ -14,7 +15,7 @@ struct mdl_reconnect_t {
     int connections;       /* made so far */
     int migrated;          /* or not asked to */
     int lost;              /* whether that has been logged */
-    apr_time_t not_before; /* of the next attempt */
+    apr_time_t not_before; /* of the next attempt, by the monotonic clock */
 };
 
 mdl_reconnect_t *mdl_reconnect_create(const mdl_reconnect_config_t *config, apr_pool_t *p)
@@ -36,7 +37,7 @@ void mdl_reconnect_close(mdl_reconnect_t *reconnect)
 
 static void reconnect_lose(mdl_reconnect_t *reconnect)
 {
-    reconnect->not_before = apr_time_now() + PAUSE;
+    reconnect->not_before = mdl_clock_monotonic() + PAUSE;
     mdl_reconnect_close(reconnect);
 }
 
@@ -64,7 +65,7 @@ int mdl_reconnect_connect(mdl_reconnect_t *reconnect)
     if (reconnect->db != NULL) {
         return reconnect->connections;
     }
-    if (apr_time_now() < reconnect->not_before) {
+    if (mdl_clock_monotonic() < reconnect->not_before) {
         return 0;
     }
     if (reconnect_open(reconnect, &why) != APR_SUCCESS) {

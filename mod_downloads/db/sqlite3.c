@@ -6,34 +6,50 @@
 #include <apr_tables.h>
 #include <apr_time.h>
 
+#include "base/clock.h"
+
 #define BUSY_WAIT apr_time_from_sec(5)
 #define BUSY_NAP  1000 /* microseconds */
 
+typedef struct {
+    sqlite3 *handle;
+    apr_time_t busy_since;
+} sqlite_t;
+
 static void *sqlite3_attach(void *native, apr_pool_t *p)
 {
-    (void)p;
-    return native;
+    sqlite_t *sqlite = apr_pcalloc(p, sizeof *sqlite);
+
+    sqlite->handle = native;
+    return sqlite;
 }
 
 static int sqlite3_wait_for_others(void *data, int naps)
 {
-    (void)data;
+    sqlite_t *sqlite = data;
+
+    if (naps == 0) {
+        sqlite->busy_since = mdl_clock_monotonic();
+    }
     apr_sleep(BUSY_NAP);
-    return naps < BUSY_WAIT / BUSY_NAP;
+    return mdl_clock_monotonic() - sqlite->busy_since < BUSY_WAIT;
 }
 
 static int sqlite3_command(void *native, const char *sql)
 {
-    return sqlite3_exec(native, sql, NULL, NULL, NULL) != SQLITE_OK;
+    const sqlite_t *sqlite = native;
+
+    return sqlite3_exec(sqlite->handle, sql, NULL, NULL, NULL) != SQLITE_OK;
 }
 
 static void sqlite3_prepare_statement(void *native, const mdl_statement_text_t *statement,
                                       void **prepared)
 {
+    const sqlite_t *sqlite = native;
     sqlite3_stmt *made = NULL;
 
-    sqlite3_prepare_v3(native, statement->text[MDL_SQLITE3], -1, SQLITE_PREPARE_PERSISTENT, &made,
-                       NULL);
+    sqlite3_prepare_v3(sqlite->handle, statement->text[MDL_SQLITE3], -1, SQLITE_PREPARE_PERSISTENT,
+                       &made, NULL);
     *prepared = made;
 }
 
@@ -97,6 +113,7 @@ static int sqlite3_read_rows(sqlite3_stmt *prepared, mdl_result_t *result, apr_p
 static int sqlite3_run(void *native, const mdl_statement_text_t *statement, void *prepared,
                        const mdl_arg_t *args, mdl_result_t *result, apr_pool_t *p)
 {
+    const sqlite_t *sqlite = native;
     mdl_result_t unwanted = {.rows = 0};
     int rv = SQLITE_OK;
 
@@ -106,7 +123,7 @@ static int sqlite3_run(void *native, const mdl_statement_text_t *statement, void
     }
     if (rv == SQLITE_OK) {
         rv = sqlite3_read_rows(prepared, result, p);
-        result->changed = sqlite3_changes64(native);
+        result->changed = sqlite3_changes64(sqlite->handle);
         sqlite3_reset(prepared);
     }
     sqlite3_clear_bindings(prepared);
@@ -115,16 +132,18 @@ static int sqlite3_run(void *native, const mdl_statement_text_t *statement, void
 
 static apr_status_t sqlite3_session(void *native)
 {
+    sqlite_t *sqlite = native;
     int naps = 0;
 
-    sqlite3_busy_handler(native, sqlite3_wait_for_others, NULL);
+    sqlite3_busy_handler(sqlite->handle, sqlite3_wait_for_others, sqlite);
     /* WAL is a property of the file; asking for it again costs nothing.  If another connection
        makes the change at the same time, it is refused without a call of the busy handler.  The
        cache is small, since every write of another connection empties it, each thread's malloc
        arena would keep the memory of a large one, and the kernel caches the pages, too. */
     while (sqlite3_command(native, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                                    "PRAGMA foreign_keys = ON; PRAGMA cache_size = -128")) {
-        if (sqlite3_errcode(native) != SQLITE_BUSY || !sqlite3_wait_for_others(NULL, naps++)) {
+        if (sqlite3_errcode(sqlite->handle) != SQLITE_BUSY ||
+            !sqlite3_wait_for_others(sqlite, naps++)) {
             return MDL_DB_EGONE;
         }
     }
@@ -133,7 +152,9 @@ static apr_status_t sqlite3_session(void *native)
 
 static apr_status_t sqlite3_classify(void *native)
 {
-    switch (sqlite3_extended_errcode(native)) {
+    const sqlite_t *sqlite = native;
+
+    switch (sqlite3_extended_errcode(sqlite->handle)) {
     case SQLITE_CONSTRAINT_UNIQUE:
     case SQLITE_CONSTRAINT_PRIMARYKEY:
         return MDL_DB_EUNIQUE;
@@ -142,7 +163,7 @@ static apr_status_t sqlite3_classify(void *native)
     default:
         break;
     }
-    switch (sqlite3_errcode(native)) {
+    switch (sqlite3_errcode(sqlite->handle)) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
         return MDL_DB_EBUSY;
@@ -161,7 +182,9 @@ static apr_status_t sqlite3_classify(void *native)
 
 static const char *sqlite3_error_text(void *native)
 {
-    return sqlite3_errmsg(native);
+    const sqlite_t *sqlite = native;
+
+    return sqlite3_errmsg(sqlite->handle);
 }
 
 const mdl_dialect_ops_t mdl_dialect_sqlite3 = {

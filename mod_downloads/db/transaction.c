@@ -7,6 +7,7 @@
 
 #include <apr_time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #define LOCK_WAIT    apr_time_from_sec(5)
@@ -19,7 +20,7 @@
    threads of one process as well as other processes, and ends when its holder is killed. */
 static apr_status_t writer_lock(mdl_db_t *db)
 {
-    apr_time_t deadline = apr_time_now() + LOCK_WAIT;
+    apr_time_t deadline = mdl_clock_monotonic() + LOCK_WAIT;
     apr_interval_time_t nap = LOCK_NAP_MIN;
 
     if (db->lock_path == NULL) {
@@ -37,7 +38,7 @@ static apr_status_t writer_lock(mdl_db_t *db)
             mdl_log(MDL_LOG_ERR, errno, "MDL0107: can't lock %s", db->lock_path);
             return MDL_DB_EOTHER;
         }
-        if (apr_time_now() > deadline) {
+        if (mdl_clock_monotonic() > deadline) {
             mdl_log(MDL_LOG_WARNING, 0, "MDL0108: another process holds %s for over 5 s",
                     db->lock_path);
             return MDL_DB_EBUSY;

@@ -12,6 +12,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -24,12 +25,26 @@
 #include "db/db.h"
 #include "db/migrate.h"
 
-/* How far this program's clock is ahead of the system's, and whether apr_sleep puts it forward
-   instead of waiting. */
+/* How far this program's clocks are ahead of the system's, the time of day and the monotonic one,
+   and whether apr_sleep puts both forward instead of waiting. */
 static atomic_llong clock_ahead;
+static atomic_llong monotonic_ahead;
 static atomic_int sleep_at_once;
 
-/* These two replace APR's own; they have to be visible for the libraries to use them, too. */
+/* These three replace libc's and APR's own; they have to be visible for the libraries to use them,
+   too. */
+
+__attribute__((visibility("default"))) int clock_gettime(clockid_t clock, struct timespec *now)
+{
+    int failed = (int)syscall(SYS_clock_gettime, clock, now);
+    long long ahead = atomic_load(&monotonic_ahead) * 1000 + now->tv_nsec;
+
+    if (!failed && clock == CLOCK_MONOTONIC) {
+        now->tv_sec += ahead / 1000000000;
+        now->tv_nsec = ahead % 1000000000;
+    }
+    return failed;
+}
 
 __attribute__((visibility("default"))) apr_time_t apr_time_now(void)
 {
@@ -44,6 +59,7 @@ __attribute__((visibility("default"))) void apr_sleep(apr_interval_time_t t)
 {
     if (atomic_load(&sleep_at_once)) {
         atomic_fetch_add(&clock_ahead, t);
+        atomic_fetch_add(&monotonic_ahead, t);
         sched_yield();
     } else {
         usleep((useconds_t)t);

@@ -79,6 +79,32 @@ static void test_busy(apr_pool_t *p)
     is_int(count(db, p), before + 2, "each has written once");
 }
 
+static void *set_clock_and_release(void *data)
+{
+    holder_t *holder = data;
+
+    usleep(50000);
+    atomic_fetch_add(&clock_ahead, apr_time_from_sec(3600));
+    usleep(50000);
+    close(holder->release);
+    return NULL;
+}
+
+static void test_clock_set(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+    pthread_t other;
+    holder_t holder;
+
+    holder_begin(&holder, p);
+    pthread_create(&other, NULL, set_clock_and_release, &holder);
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
+           "a wait does not end because the time of day is set");
+    pthread_join(other, NULL);
+    ok(child_good(holder.pid), "the other one commits");
+    is_int(count(db, p), before + 2, "and each has written once");
+}
+
 static void test_killed_holder(apr_pool_t *p)
 {
     apr_int64_t before = count(db, p);
@@ -351,6 +377,7 @@ static void tests(const database_t *on, apr_pool_t *p)
     database = on;
     db = database_ready(database, p);
     test_busy(p);
+    test_clock_set(p);
     test_killed_holder(p);
     test_writers_at_once(p);
     test_opened_and_closed_at_once(p);
