@@ -71,6 +71,9 @@ typedef struct {
     apr_array_header_t *locations; /* const char *: paths */
 } handler_t;
 
+/* So many threads share a connection well: most of a request's time goes without one. */
+#define THREADS_PER_CONNECTION 8
+
 /* One check and what it has found. */
 typedef struct {
     mdl_settings_t *settings;
@@ -241,13 +244,16 @@ static void check_modules(check_t *check)
                                                  "): mod_dbd would make no connection at all.",
                                                  check->db_min, check->db_keep, check->db_max));
     }
-    if (ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads) == APR_SUCCESS && threads > check->db_max) {
+    if (ap_mpm_query(AP_MPMQ_MAX_THREADS, &threads) == APR_SUCCESS &&
+        threads > check->db_max * THREADS_PER_CONNECTION) {
         sentence_add(
             check->warnings,
             apr_psprintf(check->ptemp,
-                         "DBDMax (%" APR_INT64_T_FMT ") is less than ThreadsPerChild (%d): "
-                         "requests wait for a connection under load. Set DBDMax to at least %d.",
-                         check->db_max, threads, threads));
+                         "DBDMax (%" APR_INT64_T_FMT ") is less than an eighth of ThreadsPerChild "
+                         "(%d): requests wait long for a connection under load. Set DBDMax to at "
+                         "least %d.",
+                         check->db_max, threads,
+                         (threads + THREADS_PER_CONNECTION - 1) / THREADS_PER_CONNECTION));
     }
 }
 

@@ -54,9 +54,9 @@ static int connection_take_turn(void)
 {
     struct timespec deadline;
 
-    clock_gettime(CLOCK_REALTIME, &deadline);
+    clock_gettime(CLOCK_MONOTONIC, &deadline);
     deadline.tv_sec += TURN_WAIT_S;
-    while (sem_timedwait(&vacant, &deadline) != 0) {
+    while (sem_clockwait(&vacant, CLOCK_MONOTONIC, &deadline) != 0) {
         if (errno != EINTR) {
             mdl_log(MDL_LOG_ERR, 0,
                     "MDL0121: all DBDMax connections were in use for %d s; raise DBDMax",

@@ -110,17 +110,22 @@ if (database() eq 'pgsql') {
 }
 
 # Another program's transaction, during which nobody else can write.
-sub lock_sqlite
+sub lock_database
 {
-    my $path = MDL::Test::vars()->{db_params};
-    open my $shell, '|-', "sqlite3 -batch '$path' >'$path-locked' 2>&1" or die "sqlite3: $!";
+    my $params = MDL::Test::vars()->{db_params};
+    my $locked = MDL::Test::logs_dir() . '/locked';
+    my ($command, @lines)
+        = database() eq 'sqlite3'
+        ? ("sqlite3 -batch '$params'", '.timeout 5000', 'BEGIN EXCLUSIVE;')
+        : (MDL::Database::psql() . qq( -qAtX "$params"), 'BEGIN;', 'LOCK TABLE idempotency;');
+    open my $shell, '|-', "$command >'$locked' 2>&1" or die "$command: $!";
     $shell->autoflush(1);
-    print $shell ".timeout 5000\nBEGIN EXCLUSIVE;\nSELECT 'lock' || 'ed';\n";
-    wait_for(sub { (MDL::Test::slurp("$path-locked") // '') =~ /locked/ }, 10, 'the lock');
+    print $shell map { "$_\n" } @lines, "SELECT 'lock' || 'ed';";
+    wait_for(sub { (MDL::Test::slurp($locked) // '') =~ /locked/ }, 10, 'the lock');
     return $shell;
 }
 
-sub unlock_sqlite
+sub unlock_database
 {
     my ($shell) = @_;
     print $shell "COMMIT;\n";
@@ -131,7 +136,7 @@ if (database() eq 'sqlite3') {
     subtest 'another program locks the SQLite database for a moment' => sub {
         my $before = processes();
         my $url    = $source->offer('busy', { size => 1000 });
-        my $shell  = lock_sqlite();
+        my $shell  = lock_database();
         my $child  = fork // die "fork: $!";
         if (!$child) {
             sleep 1.5;
@@ -156,7 +161,7 @@ if (database() eq 'sqlite3') {
     subtest 'another program locks the SQLite database for long' => sub {
         my $before = processes();
         my $url    = $source->offer('long', { size => 1000 });
-        my $shell  = lock_sqlite();
+        my $shell  = lock_database();
         my ($worker) = worker_pids();
         my $used  = processor_time($worker);
         my $began = time;
@@ -171,13 +176,42 @@ if (database() eq 'sqlite3') {
         is api('GET', '/ping', key => $key)->{status}, 200, 'reads go on';
         $used = processor_time($worker) - $used;
         cmp_ok $used, '<', 0.2 * $took, "the background process waits quietly ($used s)";
-        unlock_sqlite($shell);
+        unlock_database($shell);
         my $reply = import_of($url);
         is $reply->{status}, 202, 'the first write afterwards is done';
         is wait_job($shop, $reply->{json}{job}{id}, 20)->{status}, 'succeeded', 'and so is its job';
         is_deeply processes(), $before, 'no process of httpd was started or ended';
     };
 }
+
+subtest 'a request waits for a connection for no more than 5 s' => sub {
+    $server->stop;
+    $server = MDL::Instance->new(mpm => 'event', extra => <<'END')->start;
+DBDMax 1
+DBDKeep 1
+StartServers 1
+ServerLimit 1
+ThreadsPerChild 32
+MaxRequestWorkers 32
+END
+    $key = new_shop()->{token};
+    my $url = $source->offer('crowd', { size => 1000 });
+    is import_of($url)->{status}, 202, 'a write';
+    my $shell   = lock_database();
+    my $began   = time;
+    my @replies = parallel(8, sub { return import_of($url, timeout => 30, idem => "crowd-$_[0]-$$") });
+    my $took    = time - $began;
+    unlock_database($shell);
+    my @refused = grep { $_->{status} == 503 } @replies;
+    cmp_ok scalar(@refused), '>=', 5, 'of many that want the only connection, most get 503'
+        or diag explain [ map { $_->{status} } @replies ];
+    is $_->{json}{error}{code}, 'service_unavailable', 'as an error of the API' for @refused;
+    like $_->{json}{error}{message}, qr/^[A-Z].*\btry again\.$/, 'with a sentence' for @refused;
+    like $_->{headers}{'retry-after'} // 'none', qr/^\d+$/, 'and Retry-After' for @refused;
+    cmp_ok $took, '<', 13, 'and after twice 5 s the last one has an answer';
+    like $server->error_log, qr/MDL0121: all DBDMax connections were in use for 5 s/, 'the log says why';
+    is import_of($url)->{status}, 202, 'the first write afterwards is done';
+};
 
 $server->stop;
 done_testing;

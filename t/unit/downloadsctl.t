@@ -656,7 +656,7 @@ DefaultRuntimeDir "$dir"
 ErrorLog "$dir/error.log"
 $modules
 LoadModule downloads_module "$module"
-DBDMax 64
+DBDMax 8
 $lines
 END
     $conf =~ s/^LoadModule.*\b$without\b.*\n//mg if $without;
@@ -721,7 +721,8 @@ subtest 'check warns of settings that work but are probably not meant' => sub {
             "of $what") or diag(explain($check));
     };
     my @url = (DownloadsPublicURL => 'http://shop.test/downloads');
-    $warns->(qr/DBDMax \(10\) is less than ThreadsPerChild \(25\)/, 'a small DBDMax', "DBDMax 10\n$HANDLERS");
+    $warns->(qr/DBDMax \(3\) is less than an eighth of ThreadsPerChild \(25\).* at least 4\./, 'a small DBDMax',
+        "DBDMax 3\n$HANDLERS");
     $warns->(qr{DownloadsPublicURL leads to http://shop\.test/downloads, and no <Location> .*\(the first is /d\)},
         'a public URL that nothing serves', $HANDLERS, @url);
     $warns->(qr{DownloadsUploadURL leads to}, 'an upload URL that nothing serves', $HANDLERS,
