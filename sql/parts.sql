@@ -1,5 +1,8 @@
 -- Fragments that every file of queries may name, most of them for what SQLite and PostgreSQL write
 -- differently.
+--
+-- In all queries "+column" keeps both databases from choosing an index by that column.  It stands for
+-- what else must hold for rows that a key finds.
 
 -- Row locks, at the end of a statement.  SQLite has one writer at a time and needs none.
 -- part: for_update
@@ -55,3 +58,20 @@ SELECT %lld, value, key FROM json_each(%ids)
 -- dialect: pgsql
 SELECT %lld, value, ordinality
 FROM unnest(%ids) WITH ORDINALITY given (value, ordinality)
+
+-- Orders that still follow a deleted mapping, of those that h has.
+-- part: following_orders
+-- dialect: sqlite3
+JOIN mapping m ON m.id = h.mapping_id
+CROSS JOIN assignment a ON a.mapping_id = m.id AND a.content = 'live'
+JOIN orders o ON o.id = a.order_id
+WHERE m.deleted_at IS NOT NULL
+
+-- part: following_orders
+-- dialect: pgsql
+JOIN mapping m ON m.id = h.mapping_id
+CROSS JOIN LATERAL (
+    SELECT order_id FROM assignment WHERE mapping_id = m.id AND content = 'live' OFFSET 0
+) a
+JOIN orders o ON o.id = a.order_id
+WHERE m.deleted_at IS NOT NULL

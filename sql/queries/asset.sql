@@ -10,18 +10,18 @@ a.category_id, a.created_at, a.updated_at
 
 -- name: asset_by_id
 SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
-WHERE a.id = %lld AND a.shop_id = %lld AND a.deleted_at IS NULL
+WHERE a.id = %lld AND +a.shop_id = %lld AND +a.deleted_at IS NULL
 
 -- Locks an asset, also against new references to it.  Its blob is read by a separate statement after
 -- that: a single one that had to wait would join the new row with the former blob.
 -- name: asset_lock
-SELECT id FROM asset WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL {{for_update}}
+SELECT id FROM asset WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL {{for_update}}
 
 -- The list.  Each filter that can be the first has a statement with an index of its own; further filters
 -- are applied row by row.
 -- name: asset_list
 SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
-WHERE a.shop_id = %lld AND a.deleted_at IS NULL AND a.id < %lld
+WHERE a.shop_id = %lld AND a.deleted_at IS NULL AND a.id < %lld AND a.id > 0
 ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_status
@@ -58,7 +58,7 @@ WHERE id = %lld
 
 -- Locks the asset that gets new bytes; references to it may be made meanwhile.
 -- name: asset_lock_bytes
-SELECT id FROM asset WHERE id = %lld AND deleted_at IS NULL {{for_no_key_update}}
+SELECT id FROM asset WHERE id = %lld AND +deleted_at IS NULL {{for_no_key_update}}
 
 -- An asset before it gets new bytes: its shop, its size, whether it ever had bytes, and its digest.
 -- name: asset_before
@@ -83,20 +83,17 @@ UPDATE asset SET deleted_at = %lld, updated_at = %lld WHERE id = %lld
 
 -- What refers to an asset.
 -- name: asset_mappings
-SELECT h.mapping_id FROM mapping_file h
-WHERE h.asset_id = %lld AND (SELECT m.deleted_at FROM mapping m WHERE m.id = h.mapping_id) IS NULL
+SELECT h.mapping_id FROM mapping_file h CROSS JOIN mapping m
+WHERE h.asset_id = %lld AND m.id = h.mapping_id AND +m.deleted_at IS NULL
 ORDER BY h.mapping_id
 LIMIT %lld
 
 -- name: asset_packs
 SELECT pack_id FROM pack_file WHERE asset_id = %lld ORDER BY pack_id LIMIT %lld
 
--- Orders that still follow a deleted mapping.
 -- name: asset_orders
 SELECT o.storefront_order_id
-FROM mapping_file h JOIN mapping m ON m.id = h.mapping_id
-JOIN assignment a ON a.mapping_id = m.id JOIN orders o ON o.id = a.order_id
-WHERE h.asset_id = %lld AND m.deleted_at IS NOT NULL AND a.content = 'live'
+FROM mapping_file h {{following_orders}} AND h.asset_id = %lld
 LIMIT %lld
 
 -- name: asset_pinned_orders
@@ -110,6 +107,6 @@ LIMIT %lld
 -- ends.
 -- name: asset_known
 SELECT id FROM asset
-WHERE shop_id = %lld AND id {{in_given}}
-    AND deleted_at IS NULL
+WHERE +shop_id = %lld AND id {{in_given}}
+    AND +deleted_at IS NULL
 {{for_key_share}}

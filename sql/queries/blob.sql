@@ -17,7 +17,7 @@ SELECT sha256 FROM blob WHERE released_at <= %lld ORDER BY released_at LIMIT %ll
 SELECT sha256 FROM blob WHERE sha256 = %s {{for_update}}
 
 -- name: blob_used
-SELECT 1 WHERE EXISTS (SELECT 1 FROM asset WHERE sha256 = %s AND deleted_at IS NULL)
+SELECT 1 WHERE EXISTS (SELECT 1 FROM asset WHERE sha256 = %s AND +deleted_at IS NULL)
     OR EXISTS (SELECT 1 FROM upload WHERE sha256 = %s AND {{is_open}})
 
 -- name: blob_keep

@@ -6,23 +6,23 @@ INSERT INTO category (shop_id, name, created_at, updated_at) VALUES (%lld, %s, %
 RETURNING {{category_columns}}
 
 -- name: category_by_id
-SELECT {{category_columns}} FROM category WHERE id = %lld AND shop_id = %lld
+SELECT {{category_columns}} FROM category WHERE id = %lld AND +shop_id = %lld
 
 -- The same; the category can't be deleted until the transaction ends.
 -- name: category_hold
-SELECT id FROM category WHERE id = %lld AND shop_id = %lld {{for_key_share}}
+SELECT id FROM category WHERE id = %lld AND +shop_id = %lld {{for_key_share}}
 
 -- name: category_page
 SELECT {{category_columns}} FROM category WHERE shop_id = %lld AND id < %lld
 ORDER BY id DESC LIMIT %lld
 
 -- name: category_change
-UPDATE category SET name = %s, updated_at = %lld WHERE id = %lld AND shop_id = %lld
+UPDATE category SET name = %s, updated_at = %lld WHERE id = %lld AND +shop_id = %lld
 RETURNING {{category_columns}}
 
 -- Before a category is emptied: waits for an asset that is just being put into it.
 -- name: category_lock
-SELECT {{category_columns}} FROM category WHERE id = %lld AND shop_id = %lld {{for_update}}
+SELECT {{category_columns}} FROM category WHERE id = %lld AND +shop_id = %lld {{for_update}}
 
 -- name: category_leave_assets
 UPDATE asset SET category_id = NULL WHERE category_id = %lld

@@ -7,15 +7,15 @@ SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN mapping m ON m.id = a.mapping_id
-JOIN asset s ON s.id = %lld AND s.deleted_at IS NULL
+JOIN asset s ON s.id = %lld AND +s.deleted_at IS NULL
 LEFT JOIN blob b ON b.sha256 = s.sha256
 LEFT JOIN allowance w ON w.assignment_id = a.id AND w.asset_id = s.id
 WHERE a.id = %lld AND (
     (a.content = 'live' AND EXISTS (SELECT 1 FROM mapping_file f
         WHERE f.mapping_id = a.mapping_id AND f.asset_id = s.id))
     OR (a.content = 'live' AND EXISTS (SELECT 1 FROM mapping_pack mp
-        JOIN pack_file pf ON pf.pack_id = mp.pack_id
-        WHERE mp.mapping_id = a.mapping_id AND pf.asset_id = s.id))
+        WHERE mp.mapping_id = a.mapping_id AND (SELECT pf.position FROM pack_file pf
+            WHERE pf.pack_id = mp.pack_id AND pf.asset_id = s.id) IS NOT NULL))
     OR (a.content = 'pinned' AND EXISTS (SELECT 1 FROM assignment_file f
         WHERE f.assignment_id = a.id AND f.asset_id = s.id)))
 
@@ -61,11 +61,11 @@ WHERE s.status = 'open' AND s.idle_at <= %lld AND NOT EXISTS (SELECT 1 FROM down
 ORDER BY s.idle_at LIMIT %lld
 
 -- name: download_sessions_of_order
+WITH a_rows AS MATERIALIZED (SELECT id FROM assignment WHERE order_id = %lld)
 SELECT s.assignment_id, s.asset_id, s.status, s.size, s.transfers, s.opened_at, s.updated_at,
     s.bytes + COALESCE((SELECT SUM(t.bytes) FROM download_transfer t
         WHERE t.session_id = s.id AND t.generation = s.generation), 0)
-FROM assignment a JOIN download_session s ON s.assignment_id = a.id
-WHERE a.order_id = %lld
+FROM a_rows JOIN download_session s ON s.assignment_id = a_rows.id
 ORDER BY s.opened_at DESC, s.id, s.generation DESC LIMIT %lld
 
 -- Takes one download of each asset in a list that has any left; a limit of 0 means no limit.
@@ -154,7 +154,7 @@ s.id, s.filename, s.sha256, b.size, b.crc32, s.updated_at, COALESCE(w.downloads_
 -- part: archive_joins
 JOIN blob b ON b.sha256 = s.sha256
 LEFT JOIN allowance w ON w.assignment_id = %lld AND w.asset_id = s.id
-WHERE s.status = 'ready' AND s.deleted_at IS NULL
+WHERE s.status = 'ready' AND +s.deleted_at IS NULL
 
 -- name: archive_files
 -- dialect: sqlite3
@@ -166,7 +166,7 @@ FROM json_each(%s) given_rows CROSS JOIN asset s ON s.id = CAST(given_rows.value
 -- dialect: pgsql
 SELECT given_rows.place - 1, {{archive_columns}}
 FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY given_rows (id, place)
-JOIN asset s ON s.id = given_rows.id::bigint
+CROSS JOIN LATERAL (SELECT * FROM asset WHERE id = given_rows.id::bigint OFFSET 0) s
 {{archive_joins}}
 
 -- name: allowance_give_back

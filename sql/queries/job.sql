@@ -47,7 +47,7 @@ WHERE id = ANY (ARRAY(SELECT id FROM job WHERE lane = %s AND due_at <= %lld ORDE
 RETURNING {{job_columns}}
 
 -- name: job_next_due
-SELECT min(due_at) FROM job WHERE lane = %s AND due_at IS NOT NULL
+SELECT (SELECT due_at FROM job WHERE lane = %s AND due_at IS NOT NULL ORDER BY due_at LIMIT 1)
 
 -- name: job_renew
 UPDATE job SET due_at = %lld, bytes_received = %lld, bytes_total = %lld, validator = %s

@@ -9,7 +9,7 @@ RETURNING {{tag_columns}}
 
 -- name: license_tag_by_id
 SELECT {{tag_columns}} FROM license_key_tag
-WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
+WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
 
 -- name: license_tag_page
 SELECT {{tag_columns}} FROM license_key_tag
@@ -20,18 +20,18 @@ ORDER BY id DESC LIMIT %lld
 UPDATE license_key_tag SET name = COALESCE(%s, name),
     low_stock_threshold = CASE WHEN %lld = 1 THEN %lld ELSE low_stock_threshold END,
     updated_at = %lld
-WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
+WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
 RETURNING {{tag_columns}}
 
 -- Locks a tag, so that its keys are taken and added by one transaction after the other.  Inserting a row
 -- that refers to the tag does not wait.
 -- name: license_tag_lock
-SELECT available FROM license_key_tag WHERE id = %lld AND deleted_at IS NULL {{for_no_key_update}}
+SELECT available FROM license_key_tag WHERE id = %lld AND +deleted_at IS NULL {{for_no_key_update}}
 
 -- Waits also for transactions that are about to refer to the tag.
 -- name: license_tag_lock_whole
 SELECT {{tag_columns}} FROM license_key_tag
-WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
+WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
 {{for_update}}
 
 -- name: license_tag_delete
@@ -44,14 +44,13 @@ WHERE id = %lld
 -- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
 -- name: license_tag_known
 SELECT id FROM license_key_tag
-WHERE shop_id = %lld AND id {{in_given}}
-    AND deleted_at IS NULL
+WHERE +shop_id = %lld AND id {{in_given}}
+    AND +deleted_at IS NULL
 {{for_key_share}}
 
 -- name: license_tag_mappings
-SELECT t.mapping_id FROM mapping_license_key_tag t
-WHERE t.tag_id = %lld
-    AND (SELECT m.deleted_at FROM mapping m WHERE m.id = t.mapping_id) IS NULL
+SELECT t.mapping_id FROM mapping_license_key_tag t CROSS JOIN mapping m
+WHERE t.tag_id = %lld AND m.id = t.mapping_id AND +m.deleted_at IS NULL
 ORDER BY t.mapping_id LIMIT %lld
 
 -- The orders that wait for keys of a tag, or will once they are approved.
@@ -60,8 +59,7 @@ SELECT o.storefront_order_id
 FROM license_claim c JOIN assignment a ON a.id = c.assignment_id JOIN orders o ON o.id = a.order_id
 WHERE c.tag_id = %lld AND c.assigned < c.wanted
     AND a.status = 'active' AND o.access_status IN ('active', 'held')
-GROUP BY o.id, o.storefront_order_id
-ORDER BY o.id LIMIT %lld
+ORDER BY c.assignment_id LIMIT %lld
 
 -- name: license_keys_insert
 -- dialect: sqlite3
@@ -81,22 +79,22 @@ ON CONFLICT (tag_id, license_key) DO NOTHING
 -- name: license_tags_of_order
 -- dialect: sqlite3
 SELECT id FROM license_key_tag
-WHERE deleted_at IS NULL AND id IN (
+WHERE +deleted_at IS NULL AND id IN (
     SELECT tag_id FROM mapping_license_key_tag
     WHERE mapping_id {{in_given}}
     UNION ALL
     SELECT c.tag_id FROM assignment a JOIN license_claim c ON c.assignment_id = a.id
-    WHERE a.order_id = %lld AND a.status = 'active' AND c.assigned < c.wanted)
+    WHERE a.order_id = %lld AND a.status = 'active' AND +c.assigned < c.wanted)
 
 -- name: license_tags_of_order
 -- dialect: pgsql
 SELECT id FROM license_key_tag
-WHERE deleted_at IS NULL AND id = ANY (ARRAY(
+WHERE +deleted_at IS NULL AND id = ANY (ARRAY(
     SELECT tag_id FROM mapping_license_key_tag
     WHERE mapping_id {{in_given}}
     UNION ALL
     SELECT c.tag_id FROM assignment a JOIN license_claim c ON c.assignment_id = a.id
-    WHERE a.order_id = %lld AND a.status = 'active' AND c.assigned < c.wanted))
+    WHERE a.order_id = %lld AND a.status = 'active' AND +c.assigned < c.wanted))
 ORDER BY id FOR NO KEY UPDATE
 
 -- Only tags that are locked, without one that the mapping got a moment ago.
@@ -112,7 +110,7 @@ UPDATE license_claim SET wanted = assigned WHERE tag_id = %lld AND assigned < wa
 -- name: license_claims_of_order
 SELECT DISTINCT c.tag_id
 FROM orders o JOIN assignment a ON a.order_id = o.id JOIN license_claim c ON c.assignment_id = a.id
-WHERE o.id = %lld AND o.access_status = 'active' AND a.status = 'active' AND c.assigned < c.wanted
+WHERE o.id = %lld AND o.access_status = 'active' AND a.status = 'active' AND +c.assigned < c.wanted
 ORDER BY c.tag_id
 
 -- Who gets which key.  Claims and available keys are numbered along one line: a claim has the number of
@@ -151,7 +149,7 @@ WITH waiting_rows AS (
     FROM orders o CROSS JOIN assignment a CROSS JOIN license_claim c
     WHERE o.id = %lld AND o.access_status = 'active'
         AND a.order_id = o.id AND a.status = 'active'
-        AND c.assignment_id = a.id AND c.tag_id = %lld AND c.assigned < c.wanted
+        AND c.assignment_id = a.id AND +c.tag_id = %lld AND +c.assigned < c.wanted
     ORDER BY c.assignment_id LIMIT %lld
 ) {{pairs}}
 
@@ -167,22 +165,20 @@ FROM json_each(%s) WHERE license_key.id = CAST(json_each.key AS INTEGER)
 UPDATE license_key SET assigned_at = %lld, assignment_id = pair.value::bigint
 FROM jsonb_each_text(%s::jsonb) pair WHERE license_key.id = pair.key::bigint
 
+-- The claims are there, so that none is inserted: this way PostgreSQL looks for each by its key.
 -- name: license_claims_count
 -- dialect: sqlite3
-UPDATE license_claim SET assigned = license_claim.assigned + given_rows.n
-FROM (
-    SELECT CAST(value AS INTEGER) AS assignment_id, count(*) AS n FROM json_each(%s) GROUP BY 1
-) given_rows
-WHERE license_claim.assignment_id = given_rows.assignment_id AND license_claim.tag_id = %lld
+INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned)
+SELECT CAST(value AS INTEGER), %lld, 0, count(*) FROM json_each(%s) WHERE true GROUP BY 1
+ON CONFLICT (assignment_id, tag_id) DO UPDATE SET
+    assigned = license_claim.assigned + excluded.assigned
 
 -- name: license_claims_count
 -- dialect: pgsql
-UPDATE license_claim SET assigned = license_claim.assigned + given_rows.n
-FROM (
-    SELECT value::bigint AS assignment_id, count(*) AS n
-    FROM jsonb_each_text(%s::jsonb) GROUP BY 1
-) given_rows
-WHERE license_claim.assignment_id = given_rows.assignment_id AND license_claim.tag_id = %lld
+INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned)
+SELECT value::bigint, %lld, 0, count(*) FROM jsonb_each_text(%s::jsonb) GROUP BY 1
+ON CONFLICT (assignment_id, tag_id) DO UPDATE SET
+    assigned = license_claim.assigned + excluded.assigned
 
 -- One event for each order.
 -- name: license_events_insert

@@ -6,19 +6,19 @@ INSERT INTO link (shop_id, title, url, created_at, updated_at) VALUES (%lld, %s,
 RETURNING {{link_columns}}
 
 -- name: link_by_id
-SELECT {{link_columns}} FROM link WHERE id = %lld AND shop_id = %lld
+SELECT {{link_columns}} FROM link WHERE id = %lld AND +shop_id = %lld
 
 -- name: link_page
 SELECT {{link_columns}} FROM link WHERE shop_id = %lld AND id < %lld ORDER BY id DESC LIMIT %lld
 
 -- name: link_change
 UPDATE link SET title = COALESCE(%s, title), url = COALESCE(%s, url), updated_at = %lld
-WHERE id = %lld AND shop_id = %lld
+WHERE id = %lld AND +shop_id = %lld
 RETURNING {{link_columns}}
 
 -- Before looking for references: waits for a mapping that is just adding the link.
 -- name: link_lock
-SELECT {{link_columns}} FROM link WHERE id = %lld AND shop_id = %lld {{for_update}}
+SELECT {{link_columns}} FROM link WHERE id = %lld AND +shop_id = %lld {{for_update}}
 
 -- name: link_delete
 DELETE FROM link WHERE id = %lld
@@ -26,21 +26,18 @@ DELETE FROM link WHERE id = %lld
 -- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
 -- name: link_known
 SELECT id FROM link
-WHERE shop_id = %lld AND id {{in_given}}
+WHERE +shop_id = %lld AND id {{in_given}}
 {{for_key_share}}
 
 -- name: link_mappings
-SELECT h.mapping_id FROM mapping_link h
-WHERE h.link_id = %lld AND (SELECT m.deleted_at FROM mapping m WHERE m.id = h.mapping_id) IS NULL
+SELECT h.mapping_id FROM mapping_link h CROSS JOIN mapping m
+WHERE h.link_id = %lld AND m.id = h.mapping_id AND +m.deleted_at IS NULL
 ORDER BY h.mapping_id
 LIMIT %lld
 
--- Orders that still follow a deleted mapping.
 -- name: link_orders
 SELECT o.storefront_order_id
-FROM mapping_link h JOIN mapping m ON m.id = h.mapping_id
-JOIN assignment a ON a.mapping_id = m.id JOIN orders o ON o.id = a.order_id
-WHERE h.link_id = %lld AND m.deleted_at IS NOT NULL AND a.content = 'live'
+FROM mapping_link h {{following_orders}} AND h.link_id = %lld
 LIMIT %lld
 
 -- name: link_pinned_orders

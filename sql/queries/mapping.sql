@@ -15,7 +15,7 @@ RETURNING id, created_at, updated_at
 -- name: mapping_replace
 UPDATE mapping SET storefront_product_id = %s, variants_hash = %s, download_type = %s,
     is_active = %lld, download_limit = %lld, access_days = %lld, content = %s, updated_at = %lld
-WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
+WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
 RETURNING id, created_at, updated_at
 
 -- name: mapping_variants_insert
@@ -65,11 +65,11 @@ id, storefront_product_id, download_type, is_active, download_limit, access_days
 created_at, updated_at
 
 -- name: mapping_by_id
-SELECT {{mapping_columns}} FROM mapping WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL
+SELECT {{mapping_columns}} FROM mapping WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
 
 -- name: mapping_page
 SELECT {{mapping_columns}} FROM mapping
-WHERE shop_id = %lld AND deleted_at IS NULL AND id < %lld
+WHERE shop_id = %lld AND deleted_at IS NULL AND id < %lld AND id > 0
 ORDER BY id DESC LIMIT %lld
 
 -- name: mapping_page_of_product
@@ -102,13 +102,12 @@ ORDER BY 1 DESC, 2, 4
 
 -- Before looking for assignments of a mapping: waits for any that is just being made.
 -- name: mapping_lock
-SELECT id FROM mapping WHERE id = %lld AND shop_id = %lld AND deleted_at IS NULL {{for_update}}
+SELECT id FROM mapping WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL {{for_update}}
 
 -- Whether orders were made under a mapping, and whether one of them follows its content.
 -- name: mapping_assigned
-SELECT CASE WHEN EXISTS (SELECT 1 FROM assignment WHERE mapping_id = %lld) THEN 1 ELSE 0 END,
-    CASE WHEN EXISTS (SELECT 1 FROM assignment WHERE mapping_id = %lld AND content = 'live')
-        THEN 1 ELSE 0 END
+SELECT (SELECT 1 FROM assignment WHERE mapping_id = %lld LIMIT 1),
+    (SELECT 1 FROM assignment WHERE mapping_id = %lld AND content = 'live' LIMIT 1)
 
 -- name: mapping_delete
 DELETE FROM mapping WHERE id = %lld

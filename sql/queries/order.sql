@@ -53,13 +53,13 @@ WHERE o.id = %lld
 -- name: order_list
 SELECT {{order_columns}}
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
-WHERE o.shop_id = %lld AND o.id < %lld
+WHERE o.shop_id = %lld AND o.id < %lld AND o.id > 0
 ORDER BY o.id DESC LIMIT %lld
 
 -- name: assignment_of_item
-SELECT a.id FROM orders o JOIN assignment a ON a.order_id = o.id
-WHERE o.shop_id = %lld AND o.storefront_order_id = %s AND a.storefront_product_id = %s
-    AND a.storefront_variant_id = %s
+SELECT id FROM assignment
+WHERE order_id = (SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s)
+    AND storefront_product_id = %s AND storefront_variant_id = %s
 
 -- name: assignment_insert
 INSERT INTO assignment (order_id, storefront_product_id, storefront_variant_id, quantity,
@@ -144,8 +144,8 @@ WHERE a.order_id = %lld AND a.id = %lld
 -- name: assignment_list
 SELECT {{assignment_columns}}
 FROM assignment a JOIN mapping m ON m.id = a.mapping_id
-WHERE a.order_id = %lld AND a.id < %lld
-ORDER BY a.id DESC LIMIT %lld
+WHERE a.order_id = %lld AND +a.id < %lld
+ORDER BY +a.id DESC LIMIT %lld
 
 -- The following statements read a whole page at once, by a list of the ids of its orders or
 -- assignments.
@@ -158,14 +158,16 @@ JOIN mapping m ON m.id = a.mapping_id
 ORDER BY a.id
 
 -- The assignments whose content is read: those that are given, or all of the orders that are given.
+-- They are found first: else PostgreSQL, which thinks them more than they are, might begin with what
+-- belongs to them.
 -- part: a_given
-{{given_rows}}, a_rows AS (
+{{given_rows}}, a_rows AS MATERIALIZED (
     SELECT a.id, a.mapping_id, a.content
     FROM given_rows JOIN assignment a ON a.id = given_rows.id
 )
 
 -- part: a_of_orders
-{{given_rows}}, a_rows AS (
+{{given_rows}}, a_rows AS MATERIALIZED (
     SELECT a.id, a.mapping_id, a.content
     FROM given_rows JOIN assignment a ON a.order_id = given_rows.id
 )

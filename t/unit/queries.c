@@ -1,35 +1,68 @@
 /*
- * Every statement of sql/queries as each database plans it: none reads through a growing table.
+ * Every statement of sql/queries as each database plans it: none reads through a table that grows.
+ *
+ * On PostgreSQL each is planned as in the product, once for all arguments and with the session's
+ * settings, on tables of one row and of a thousand that were never analyzed; or, for `make
+ * check-plans`, of as many as MDL_TEST_ROWS says.  SQLite's plans do not depend on the rows.
  */
-#include "t/unit/database.h"
+#include "t/unit/seed.h"
 
-#include <sqlite3.h>
+#include <jansson.h>
 
 #include "db/dialect.h"
 
-/* Lines of plans that may scan a table or an index, and why. */
+/* What a statement may read through, and why.  On PostgreSQL it is the name of a table or an index,
+   on SQLite a part of the plan's line. */
 static const struct {
     mdl_statement_t statement;
-    const char *line;
+    const char *what;
     const char *reason;
 } allowed[] = {
     {MDL_Q_MIGRATION_VERSION, "schema_migration", "the table has a row for each release"},
     {MDL_Q_MIGRATION_TABLE_COUNT, "sqlite_master", "it has a row for each table and index"},
     {MDL_Q_SHOP_LIST, "shop", "an operator's command that lists every shop"},
-    {MDL_Q_JOB_LIST, "job", "goes down the primary key and stops at its LIMIT"},
+    {MDL_Q_API_KEY_LIST, "api_key_shop", "a shop has a few keys"},
+    {MDL_Q_API_KEY_COUNT_LIVE, "api_key_shop", "a shop has a few keys"},
+    {MDL_Q_ASSET_LIST_OF_CATEGORY, "asset_shop_category", "a second filter goes row by row"},
+    {MDL_Q_CATEGORY_LEAVE_ASSETS, "asset_category", "changes all that it reads"},
+    {MDL_Q_LICENSE_CLAIMS_CLOSE, "license_claim_waiting", "changes all that it reads"},
+    {MDL_Q_FRAUD_COUNTS, "orders", "counts up to a limit, and passes over the order itself"},
     {MDL_Q_IDEMPOTENCY_PRUNE, "idempotency_created", "goes up the index and stops at its OFFSET"},
+    {MDL_Q_JOB_INHERIT, "job_owner", "as many jobs as a node had slots"},
+    {MDL_Q_JOB_LIST, "job", "goes down the primary key and stops at its LIMIT"},
+    {MDL_Q_JOB_TO_CLEAN, "job_due", "the few jobs that wait for their worker to clean up"},
+    {MDL_Q_TRANSFERS_FORBIDDEN, "download_transfer_meter", "what a process sends at the moment"},
 };
 
-static int is_allowed(mdl_statement_t statement, const char *line)
+/* Columns, of every table or of one, of which a single value may have a large part of the rows. */
+static const char *const wide[] = {
+    "shop_id",
+    "status",
+    "lane",
+    "lease_owner",
+    "allowance.asset_id",
+    "asset.category_id",
+    "assignment.mapping_id",
+    "assignment_file.asset_id",
+    "assignment_link.link_id",
+    "download_transfer.meter_id",
+    "license_claim.tag_id",
+    "license_key.tag_id",
+    "mapping_file.asset_id",
+    "mapping_license_key_tag.tag_id",
+    "mapping_link.link_id",
+    "mapping_pack.pack_id",
+    "orders.customer_id",
+    "orders.substr(client_ip, 1, 19)",
+    "pack_file.asset_id",
+};
+
+static int rows; /* in each table */
+
+static int is_allowed(mdl_statement_t statement, const char *what)
 {
-    if (strstr(line, "epoch") != NULL || strstr(line, "json_each") != NULL) {
-        return 1; /* a table of one row; the array of a parameter */
-    }
-    if (strstr(line, "_rows") != NULL || strncmp(line, "SCAN (subquery-", 15) == 0) {
-        return 1; /* rows that the statement has found before; how, its other lines say */
-    }
     for (size_t i = 0; i < sizeof allowed / sizeof *allowed; i++) {
-        if (allowed[i].statement == statement && strstr(line, allowed[i].line) != NULL) {
+        if (allowed[i].statement == statement && strstr(what, allowed[i].what) != NULL) {
             return 1;
         }
     }
@@ -41,8 +74,23 @@ static const char *add_line(const char *to, const char *line, apr_pool_t *p)
     return apr_pstrcat(p, to, "#   ", line, "\n", NULL);
 }
 
-/* SQLite: SEARCH goes by an index; SCAN does not, even where it follows one. */
-static const char *scans_of_sqlite(sqlite3 *sqlite, mdl_statement_t statement, apr_pool_t *p)
+/* --- SQLite --- */
+
+/* SEARCH goes by an index; SCAN does not, even where it follows one. */
+static int sqlite_is_scan(mdl_statement_t statement, const char *line)
+{
+    if (strstr(line, "AUTOMATIC") != NULL) {
+        return 1;
+    }
+    return strncmp(line, "SCAN ", 5) == 0 && strcmp(line, "SCAN CONSTANT ROW") != 0 &&
+           strstr(line, "epoch") == NULL &&     /* a table of one row */
+           strstr(line, "json_each") == NULL && /* the array of a parameter */
+           /* rows that the statement has found before; how, its other lines say */
+           strstr(line, "_rows") == NULL && strncmp(line, "SCAN (subquery-", 15) != 0 &&
+           !is_allowed(statement, line);
+}
+
+static const char *sqlite_scans(sqlite3 *sqlite, mdl_statement_t statement, apr_pool_t *p)
 {
     const char *sql = apr_pstrcat(p, "EXPLAIN QUERY PLAN ",
                                   mdl_statements[statement].text[MDL_SQLITE3], NULL);
@@ -55,15 +103,37 @@ static const char *scans_of_sqlite(sqlite3 *sqlite, mdl_statement_t statement, a
     while (sqlite3_step(plan) == SQLITE_ROW) {
         const char *line = (const char *)sqlite3_column_text(plan, 3);
 
-        if ((strncmp(line, "SCAN ", 5) == 0 && strcmp(line, "SCAN CONSTANT ROW") != 0 &&
-             !is_allowed(statement, line)) ||
-            strstr(line, "AUTOMATIC") != NULL) {
-            scans = add_line(scans, line, p);
-        }
+        scans = sqlite_is_scan(statement, line) ? add_line(scans, line, p) : scans;
     }
     sqlite3_finalize(plan);
     return scans;
 }
+
+static void sqlite_tests(const database_t *database, apr_pool_t *p)
+{
+    sqlite3 *sqlite;
+
+    database_ready(database, p);
+    sqlite3_open(database->params, &sqlite);
+    for (mdl_statement_t i = 0; i < MDL_Q_COUNT; i++) {
+        const char *scans = sqlite_scans(sqlite, i, p);
+
+        ok(*scans == '\0',
+           apr_psprintf(p, "%s reads no growing table from one end", mdl_statements[i].label));
+        printf("%s", scans);
+    }
+    sqlite3_close(sqlite);
+}
+
+/* --- PostgreSQL --- */
+
+/* What a plan is looked through with. */
+typedef struct {
+    PGconn *pgsql;
+    apr_pool_t *pool;
+    mdl_statement_t statement;
+    const char *scans;
+} search_t;
 
 static PGresult *pgsql_run(PGconn *pgsql, const char *sql)
 {
@@ -75,85 +145,208 @@ static PGresult *pgsql_run(PGconn *pgsql, const char *sql)
     return result;
 }
 
-/* PostgreSQL: a scan of a table, or of an index without a condition on it. */
-static const char *scans_of_plan(PGresult *plan, mdl_statement_t statement, apr_pool_t *p)
+static const char *node_text(const json_t *node, const char *name)
 {
-    const char *scans = "";
+    const char *text = json_string_value(json_object_get(node, name));
 
-    for (int i = 0; i < PQntuples(plan); i++) {
-        const char *line = PQgetvalue(plan, i, 0);
-        const char *next = i + 1 < PQntuples(plan) ? PQgetvalue(plan, i + 1, 0) : "";
-        int unbounded = strstr(line, "Seq Scan on ") != NULL ||
-                        ((strstr(line, "Index Scan ") != NULL ||
-                          strstr(line, "Index Only Scan ") != NULL) &&
-                         strstr(next, "Index Cond:") == NULL);
+    return text != NULL ? text : "";
+}
 
-        if (unbounded && !is_allowed(statement, line)) {
-            scans = add_line(scans, line + strspn(line, " "), p);
+static int node_is(const json_t *node, const char *name, const char *const *values)
+{
+    while (*values != NULL && strcmp(node_text(node, name), *values) != 0) {
+        values++;
+    }
+    return *values != NULL;
+}
+
+/* The condition without the table's alias, "((shop_id = $1) AND (id < $2))". */
+static const char *node_condition(const json_t *node, apr_pool_t *p)
+{
+    char *condition = apr_pstrdup(p, node_text(node, "Index Cond"));
+    const char *prefix = apr_pstrcat(p, node_text(node, "Alias"), ".", NULL);
+    char *at = condition;
+
+    while ((at = strstr(at, prefix)) != NULL) {
+        if (at > condition && at[-1] == '(') {
+            memmove(at, at + strlen(prefix), strlen(at + strlen(prefix)) + 1);
+        } else {
+            at++;
         }
     }
-    return scans;
+    return condition;
 }
 
-static const char *scans_of_pgsql(PGconn *pgsql, mdl_statement_t statement, apr_pool_t *p)
+static int column_is_wide(const char *table, const char *column, apr_pool_t *p)
 {
-    const char *types = mdl_statements[statement].types;
-    const char *prepare = "", *values = "";
-    const char *scans;
-    PGresult *plan;
+    const char *full = apr_pstrcat(p, table, ".", column, NULL);
 
-    for (const char *type = types; *type != '\0'; type++) {
-        const char *comma = type == types ? "" : ", ";
-
-        prepare = apr_pstrcat(p, prepare, comma,
-                              *type == 's'   ? "text"
-                              : *type == 'a' ? "bigint[]"
-                                             : "bigint",
-                              NULL);
-        values = apr_pstrcat(p, values, comma, "NULL", NULL);
+    for (size_t i = 0; i < sizeof wide / sizeof *wide; i++) {
+        if (strcmp(wide[i], column) == 0 || strcmp(wide[i], full) == 0) {
+            return 1;
+        }
     }
-    if (*types != '\0') {
-        prepare = apr_pstrcat(p, "(", prepare, ")", NULL);
-        values = apr_pstrcat(p, "(", values, ")", NULL);
-    }
-    PQclear(pgsql_run(pgsql, apr_pstrcat(p, "PREPARE it ", prepare, " AS ",
-                                         mdl_statements[statement].text[MDL_PGSQL], NULL)));
-    plan = pgsql_run(pgsql, apr_pstrcat(p, "EXPLAIN EXECUTE it", values, NULL));
-    scans = PQntuples(plan) > 0 ? scans_of_plan(plan, statement, p) : "#   there is no plan\n";
-    PQclear(plan);
-    PQclear(pgsql_run(pgsql, "DEALLOCATE it"));
-    return scans;
+    return 0;
 }
 
-static void tests(const database_t *database, apr_pool_t *p)
-{
-    sqlite3 *sqlite = NULL;
-    PGconn *pgsql = NULL;
+/* What an index is read for: by its first columns, each with a value, up to one that is not wide;
+   by some of them, or for a range; or all of it. */
+typedef enum { NARROW, WIDE, WHOLE } reading_t;
 
-    database_ready(database, p);
-    if (database->dialect == MDL_SQLITE3) {
-        sqlite3_open(database->params, &sqlite);
-    } else {
-        pgsql = PQconnectdb(database->params);
-        mdl_dialect_pgsql.session(mdl_dialect_pgsql.attach(pgsql, p));
+static reading_t index_reading(const search_t *search, const json_t *node, const char *table)
+{
+    const char *condition = node_condition(node, search->pool);
+    const char *sql = apr_psprintf(
+        search->pool,
+        "SELECT pg_get_indexdef(indexrelid, n, true) "
+        "FROM pg_index, generate_series(1, indnkeyatts) n WHERE indexrelid = '%s'::regclass "
+        "ORDER BY n",
+        node_text(node, "Index Name"));
+    PGresult *columns = pgsql_run(search->pgsql, sql);
+    reading_t reading = WHOLE;
+
+    for (int i = 0; reading != NARROW && i < PQntuples(columns); i++) {
+        const char *column = PQgetvalue(columns, i, 0);
+
+        if (strstr(condition, apr_pstrcat(search->pool, "(", column, " ", NULL)) == NULL) {
+            break;
+        }
+        reading = WIDE;
+        if (strstr(condition, apr_pstrcat(search->pool, "(", column, " = ", NULL)) == NULL) {
+            break;
+        }
+        reading = column_is_wide(table, column, search->pool) ? WIDE : NARROW;
     }
+    PQclear(columns);
+    return reading;
+}
+
+/* Whether a node reads through a table or an index.  One that is bounded is stopped after a few
+   rows, unless it throws rows away, or has to pass over others to find them. */
+static int node_is_scan(const search_t *search, const json_t *node, const char *table, int bounded)
+{
+    static const char *const by_index[] = {"Index Scan", "Index Only Scan", "Bitmap Index Scan",
+                                           NULL};
+    reading_t reading;
+
+    if (strcmp(node_text(node, "Node Type"), "Seq Scan") == 0) {
+        return 1;
+    }
+    if (!node_is(node, "Node Type", by_index)) {
+        return 0;
+    }
+    reading = index_reading(search, node, table);
+    return reading != NARROW && (!bounded || *node_text(node, "Filter") != '\0' ||
+                                 (reading == WHOLE && *node_text(node, "Index Cond") != '\0'));
+}
+
+/* Whether a node is stopped early where the one above is. */
+static int node_passes_bound(const json_t *node, int bounded)
+{
+    static const char *const streaming[] = {
+        "Nested Loop",  "LockRows", "Subquery Scan", "Result",     "Append",
+        "Merge Append", "Unique",   "Group",         "ProjectSet", NULL};
+
+    return strcmp(node_text(node, "Node Type"), "Limit") == 0 ||
+           (bounded && node_is(node, "Node Type", streaming));
+}
+
+static void plan_search(search_t *search, const json_t *node, const char *table, int bounded)
+{
+    const char *relation = node_text(node, "Relation Name");
+    size_t i;
+    json_t *child;
+
+    relation = *relation != '\0' ? relation : table;
+    if (node_is_scan(search, node, relation, bounded) && !is_allowed(search->statement, relation) &&
+        !is_allowed(search->statement, node_text(node, "Index Name"))) {
+        search->scans = add_line(search->scans,
+                                 apr_pstrcat(search->pool, node_text(node, "Node Type"), " ",
+                                             relation, " ", node_text(node, "Index Name"), " ",
+                                             node_text(node, "Index Cond"), " filter ",
+                                             node_text(node, "Filter"), NULL),
+                                 search->pool);
+    }
+    json_array_foreach(json_object_get(node, "Plans"), i, child)
+    {
+        plan_search(search, child, relation, node_passes_bound(node, bounded));
+    }
+}
+
+/* The statement's plan for all arguments. */
+static json_t *pgsql_plan(PGconn *pgsql, mdl_statement_t statement, apr_pool_t *p)
+{
+    const mdl_statement_text_t *text = &mdl_statements[statement];
+    const char *values = "";
+    PGresult *result;
+    json_t *plan;
+
+    for (const char *type = text->types; *type != '\0'; type++) {
+        values = apr_pstrcat(p, values, type == text->types ? "(" : ", ", "NULL", NULL);
+    }
+    result = pgsql_run(pgsql, apr_pstrcat(p, "EXPLAIN (FORMAT JSON) EXECUTE ", text->label, values,
+                                          *values != '\0' ? ")" : "", NULL));
+    plan = PQntuples(result) > 0 ? json_loads(PQgetvalue(result, 0, 0), 0, NULL) : NULL;
+    PQclear(result);
+    return plan;
+}
+
+static const char *pgsql_scans(PGconn *pgsql, mdl_statement_t statement, apr_pool_t *p)
+{
+    search_t search = {.pgsql = pgsql, .pool = p, .statement = statement, .scans = ""};
+    json_t *plan = pgsql_plan(pgsql, statement, p);
+
+    if (plan == NULL) {
+        return "#   there is no plan\n";
+    }
+    plan_search(&search, json_object_get(json_array_get(plan, 0), "Plan"), "", 0);
+    json_decref(plan);
+    return search.scans;
+}
+
+static void pgsql_test_seed(PGconn *pgsql)
+{
+    PGresult *empty = pgsql_run(pgsql,
+                                "SELECT COALESCE(string_agg(relname, ' '), '') FROM pg_class "
+                                "WHERE relnamespace = 'public'::regnamespace "
+                                "AND relkind = 'r' AND pg_relation_size(oid) = 0");
+
+    is_str(PQgetvalue(empty, 0, 0), "", "t/unit/seed.sql has rows for every table");
+    PQclear(empty);
+}
+
+static void pgsql_tests(const database_t *database, apr_pool_t *p)
+{
+    PGconn *pgsql = PQconnectdb(database->params);
+    void *native = mdl_dialect_pgsql.attach(pgsql, p);
+
+    seed(database, rows, p);
+    pgsql_test_seed(pgsql);
+    mdl_dialect_pgsql.session(native);
     for (mdl_statement_t i = 0; i < MDL_Q_COUNT; i++) {
-        const char *scans = sqlite != NULL ? scans_of_sqlite(sqlite, i, p)
-                                           : scans_of_pgsql(pgsql, i, p);
+        void *prepared = NULL;
+        const char *scans;
 
-        if (!ok(*scans == '\0', apr_psprintf(p, "%s reads no growing table from one end",
-                                             mdl_statements[i].label))) {
-            printf("%s", scans);
-        }
+        mdl_dialect_pgsql.prepare(native, &mdl_statements[i], &prepared);
+        scans = pgsql_scans(pgsql, i, p);
+        ok(*scans == '\0', apr_psprintf(p, "%s reads no growing table of %d rows from one end",
+                                        mdl_statements[i].label, rows));
+        printf("%s", scans);
     }
-    sqlite3_close(sqlite);
     PQfinish(pgsql);
 }
 
 int main(void)
 {
+    static const int few[] = {1, 1000};
+    const char *many = getenv("MDL_TEST_ROWS");
+    const char *server = getenv("MDL_TEST_PGSQL");
     apr_pool_t *p = tap_begin();
 
-    on_each_database(tests, p);
+    on_sqlite(sqlite_tests, p);
+    for (int i = 0; server != NULL && i < (many != NULL ? 1 : 2); i++) {
+        rows = many != NULL ? atoi(many) : few[i];
+        on_pgsql(server, pgsql_tests, p);
+    }
     return tap_end(p);
 }

@@ -169,7 +169,7 @@ static apr_status_t license_give(mdl_db_t *db, apr_int64_t tag_id, const char *p
                      MDL_ARGS(mdl_int(apr_time_now()), mdl_text(pairs)));
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_LICENSE_CLAIMS_COUNT, NULL, p,
-                         MDL_ARGS(mdl_text(pairs), mdl_int(tag_id)));
+                         MDL_ARGS(mdl_int(tag_id), mdl_text(pairs)));
     }
     return rv == APR_SUCCESS ? license_count(db, tag_id, -given, given, p) : rv;
 }

@@ -1,0 +1,135 @@
+-- Rows for every table, in SQL that both databases understand: one for each row of seed (i), which is
+-- 1 and up.  A few are popular: mappings 1 and 2 serve most orders, asset, pack, link and tag 1 are in
+-- every mapping, customer 1 has many orders, and shop 1 has nearly everything.
+
+INSERT INTO shop (name, domain, email, status, created_at, updated_at)
+VALUES ('One', 'one.test', 'one@one.test', 'approved', 1, 1),
+    ('Two', 'two.test', 'two@two.test', 'approved', 1, 1);
+
+INSERT INTO api_key (id, shop_id, name, scope, secret_mac, created_at)
+SELECT 'key' || i, 1 + i % 2, 'Key', 'full', 'mac', i FROM seed WHERE i <= 100 ORDER BY seed.i;
+
+INSERT INTO idempotency (shop_id, key_hi, key_lo, fingerprint, status, body, created_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, i, i, 'print', 201, '{}', i FROM seed ORDER BY seed.i;
+
+INSERT INTO blob (sha256, size, crc32, created_at, released_at)
+SELECT 'sha' || i, 1000, 1, i, CASE WHEN i % 1000 = 0 THEN i END FROM seed ORDER BY seed.i;
+
+INSERT INTO category (shop_id, name, created_at, updated_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'Category', i, i FROM seed ORDER BY seed.i;
+
+INSERT INTO asset (shop_id, status, filename, title, sha256, version, created_at, updated_at,
+    category_id, deleted_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, CASE WHEN i % 10 = 3 THEN 'pending' ELSE 'ready' END,
+    'file' || i, 'File', 'sha' || i, 1, i, i, CASE WHEN i % 2 = 0 THEN i END,
+    CASE WHEN i % 100 = 7 THEN i END
+FROM seed ORDER BY seed.i;
+
+INSERT INTO pack (shop_id, name, created_at, updated_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'Pack', i, i FROM seed ORDER BY seed.i;
+
+INSERT INTO pack_file (pack_id, asset_id, position)
+SELECT i, 1, 0 FROM seed UNION ALL SELECT i, i, 1 FROM seed WHERE i > 1;
+
+INSERT INTO link (shop_id, title, url, created_at, updated_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'Link', 'https://a.test/', i, i FROM seed ORDER BY seed.i;
+
+INSERT INTO license_key_tag (shop_id, name, available, assigned, created_at, updated_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'Tag', 1, 1, i, i FROM seed ORDER BY seed.i;
+
+-- One in four is deleted, mapping 2 among them.
+INSERT INTO mapping (shop_id, storefront_product_id, variants_hash, download_type, is_active, content,
+    created_at, updated_at, deleted_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'gid://shopfront/Product/' || i,
+    CASE WHEN i % 4 = 3 THEN 'hash' ELSE '' END, 'FILES', CASE WHEN i % 4 = 2 THEN 0 ELSE 1 END,
+    CASE WHEN i % 4 = 2 THEN 'pinned' ELSE 'live' END, i, i, CASE WHEN i % 4 = 2 THEN i END
+FROM seed ORDER BY seed.i;
+
+INSERT INTO mapping_variant (mapping_id, storefront_variant_id, position)
+SELECT i, 'gid://shopfront/ProductVariant/' || i, 0 FROM seed WHERE i % 4 = 3 OR i = 1;
+
+INSERT INTO mapping_file (mapping_id, asset_id, position)
+SELECT i, 1, 0 FROM seed UNION ALL SELECT i, i, 1 FROM seed WHERE i > 1;
+
+INSERT INTO mapping_pack (mapping_id, pack_id, position)
+SELECT i, 1, 0 FROM seed UNION ALL SELECT i, i, 1 FROM seed WHERE i > 1;
+
+INSERT INTO mapping_link (mapping_id, link_id, position)
+SELECT i, 1, 0 FROM seed UNION ALL SELECT i, i, 1 FROM seed WHERE i > 1;
+
+INSERT INTO mapping_license_key_tag (mapping_id, tag_id, position)
+SELECT i, i, 0 FROM seed;
+
+INSERT INTO customer (shop_id, storefront_customer_id, email, created_at, updated_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'c' || i, 'c' || i || '@buyer.test', i, i
+FROM seed ORDER BY seed.i;
+
+INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, client_ip, access_status,
+    fraud_decision, created_at, updated_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'o' || i, CASE WHEN i % 10 = 0 THEN 1 ELSE i END,
+    'page' || i, CASE WHEN i % 10 = 0 THEN '10.0.0.1' ELSE 'ip' || i END,
+    CASE WHEN i % 100 = 5 THEN 'revoked' ELSE 'active' END, 'passed', i, i
+FROM seed ORDER BY seed.i;
+
+-- Mapping 1 serves a half, mapping 2, which was deleted, a quarter, each other mapping its own order.
+INSERT INTO assignment (order_id, storefront_product_id, storefront_variant_id, quantity, mapping_id,
+    content, status, created_at)
+SELECT i, 'gid://shopfront/Product/' || i, '', 1,
+    CASE WHEN i % 4 = 1 THEN 2 WHEN i % 4 = 3 THEN i ELSE 1 END,
+    CASE WHEN i % 4 = 1 THEN 'pinned' ELSE 'live' END, 'active', i
+FROM seed ORDER BY seed.i;
+
+INSERT INTO assignment_file (assignment_id, asset_id, position)
+SELECT i, 2, 0 FROM seed WHERE i % 4 = 1;
+
+INSERT INTO assignment_link (assignment_id, link_id, position)
+SELECT i, 2, 0 FROM seed WHERE i % 4 = 1;
+
+INSERT INTO allowance (assignment_id, asset_id, downloads_used, downloads_extra)
+SELECT i, 1, 1, 0 FROM seed;
+
+INSERT INTO license_key (tag_id, license_key, assignment_id, assigned_at, created_at)
+SELECT 1, 'key' || i, CASE WHEN i % 2 = 0 THEN i END, CASE WHEN i % 2 = 0 THEN i END, i
+FROM seed ORDER BY seed.i;
+
+INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned)
+SELECT i, 1, 1, CASE WHEN i % 100 = 0 THEN 0 ELSE 1 END FROM seed;
+
+INSERT INTO email (shop_id, order_id, recipient, message_id, status, attempts, created_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, i, 'c' || i || '@buyer.test', 'message' || i,
+    CASE WHEN i % 10 = 0 THEN 'queued' ELSE 'sent' END, 1, i
+FROM seed ORDER BY seed.i;
+
+INSERT INTO upload (id, shop_id, status, filename, title, sha256, asset_id, created_at, expires_at)
+SELECT 'upl' || i, CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END,
+    CASE WHEN i % 100 = 0 THEN 'open' ELSE 'completed' END, 'file' || i, 'File', 'sha' || i, i, i, i
+FROM seed ORDER BY seed.i;
+
+-- One in ten waits for an attempt, and one in a thousand runs.
+INSERT INTO job (id, shop_id, type, lane, asset_id, email_id, order_id, status, attempts,
+    max_attempts, due_at, lease_owner, lease_token, bytes_received, created_at, finished_at)
+SELECT 'job_' || (1000000000 + i), CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END,
+    CASE i % 3 WHEN 0 THEN 'email' WHEN 1 THEN 'asset_import' ELSE 'storefront_lookup' END,
+    CASE i % 3 WHEN 0 THEN 'mail' WHEN 1 THEN 'small' ELSE 'lookup' END,
+    CASE WHEN i % 3 = 1 THEN i END, CASE WHEN i % 3 = 0 THEN i END, CASE WHEN i % 3 = 2 THEN i END,
+    CASE WHEN i % 1000 = 1 THEN 'running' WHEN i % 10 = 0 THEN 'queued' ELSE 'succeeded' END, 1, 5,
+    CASE WHEN i % 1000 = 1 OR i % 10 = 0 THEN i END, CASE WHEN i % 1000 = 1 THEN 'node' END, 1, 0, i,
+    CASE WHEN i % 1000 <> 1 AND i % 10 <> 0 THEN i END
+FROM seed ORDER BY seed.i;
+
+INSERT INTO order_event (order_id, action, created_at)
+SELECT i, 'assigned', i FROM seed ORDER BY seed.i;
+
+INSERT INTO download_session (id, generation, assignment_id, asset_id, taken, etag, size, status,
+    ranges, bytes, kept, transfers, opened_at, updated_at, idle_at)
+SELECT 'link' || i, 1, i, 1, '[1]', 'etag', 1000, CASE WHEN i % 100 = 0 THEN 'open' ELSE 'counted' END,
+    '', 1000, '', 1, i, i, i
+FROM seed ORDER BY seed.i;
+
+INSERT INTO download_partial (assignment_id, asset_id, etag, ranges, bytes)
+SELECT i, 1, 'etag', '', 10 FROM seed;
+
+INSERT INTO download_meter (id, leased_until) SELECT 'meter' || i, i FROM seed WHERE i <= 10;
+
+INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, ranges, bytes)
+SELECT 'transfer' || i, 'link' || i, 1, i, 'meter1', '', 10 FROM seed;
