@@ -61,7 +61,7 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 	+@$(SUBMAKE) lint
 	+@$(TESTED) unit check-demo
 	+@$(TESTED) FULL=1 MPM='event worker prefork' suites
-	+@$(TESTED) check-slow check-large
+	+@$(TESTED) check-slow check-plans check-large
 	+@$(SUBMAKE) sanitize valgrind sanitize-suites
 
 check-demo: build # the demo ends well
@@ -133,6 +133,11 @@ check-large: build ## sends an archive of 15 GB and has every program read it (m
 check-slow: build ## waits for what the service waits for minutes for, on both databases
 	@tools/node
 	SLOW=1 TESTS=t/metering/patience.t tools/suites
+
+.PHONY: check-plans
+check-plans: programs ## looks at every plan, and at what the main requests read, with a million rows (minutes)
+	MDL_TEST_ROWS=1000000 tools/as-user tools/with-postgres prove -j2 --timer --exec '' \
+	    $(BUILD)/unit/queries $(BUILD)/unit/rows_read
 
 .PHONY: bench-lists
 bench-lists: build ## times the first and the 1,000th page of every list (DB=pgsql)

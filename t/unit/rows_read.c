@@ -1,0 +1,245 @@
+/*
+ * What the main requests read of large tables: every statement a few rows and pages, however many
+ * there are.  MDL_TEST_ROWS says how many (`make check-plans`: a million).
+ */
+#include "t/unit/seed.h"
+
+#include <stdlib.h>
+
+#include <jansson.h>
+
+#include "db/private.h"
+#include "t/unit/effects.h"
+#include "t/unit/fixtures.h"
+
+/* The most that a statement may do; a list of 25 orders has a thousand rows below it. */
+#define MAX_ROWS    1000
+#define MAX_BUFFERS 3000  /* of PostgreSQL, 8 KB each */
+#define MAX_STEPS   30000 /* of SQLite's virtual machine */
+
+static mdl_db_t *db;
+static int rows;
+static const char *too_much; /* lines about statements of the current request */
+static int statements;       /* that were looked at */
+
+static void note_too_much(const char *label, apr_int64_t read, apr_int64_t most, const char *what)
+{
+    statements++;
+    if (read > most) {
+        too_much = apr_psprintf(db->pool, "%s#   %s: %" APR_INT64_T_FMT " %s\n", too_much, label,
+                                read, what);
+    }
+}
+
+/* --- PostgreSQL: auto_explain sends each plan as a warning --- */
+
+static apr_int64_t node_number(const json_t *node, const char *name)
+{
+    return (apr_int64_t)json_number_value(json_object_get(node, name));
+}
+
+/* The rows that a plan's scans have gone through, of tables and indexes. */
+static apr_int64_t plan_rows(const json_t *node)
+{
+    apr_int64_t loops = node_number(node, "Actual Loops");
+    apr_int64_t read = 0;
+    size_t i;
+    json_t *child;
+
+    if (json_object_get(node, "Relation Name") != NULL || json_object_get(node, "Index Name")) {
+        read = loops *
+               (node_number(node, "Actual Rows") + node_number(node, "Rows Removed by Filter") +
+                node_number(node, "Rows Removed by Index Recheck"));
+    }
+    json_array_foreach(json_object_get(node, "Plans"), i, child)
+    {
+        read += plan_rows(child);
+    }
+    return read;
+}
+
+static const char *label_of(const char *sql)
+{
+    for (mdl_statement_t i = 0; i < MDL_Q_COUNT; i++) {
+        if (strcmp(mdl_statements[i].text[MDL_PGSQL], sql) == 0) {
+            return mdl_statements[i].label;
+        }
+    }
+    return sql; /* of a foreign key */
+}
+
+static void read_plan(void *data, const PGresult *notice)
+{
+    const char *message = PQresultErrorField(notice, PG_DIAG_MESSAGE_PRIMARY);
+    const char *document = strchr(message, '{');
+    json_t *plan = document != NULL ? json_loads(document, JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+    const json_t *node = json_object_get(plan, "Plan");
+    const char *label;
+
+    (void)data;
+    if (plan == NULL) {
+        printf("# %s\n", message);
+        return;
+    }
+    label = label_of(json_string_value(json_object_get(plan, "Query Text")));
+    note_too_much(label, plan_rows(node), MAX_ROWS, "rows");
+    note_too_much(label,
+                  node_number(node, "Shared Hit Blocks") + node_number(node, "Shared Read Blocks"),
+                  MAX_BUFFERS, "buffers");
+    json_decref(plan);
+}
+
+static void begin_pgsql(void)
+{
+    mdl_db_command(db, "LOAD 'auto_explain'; SET auto_explain.log_min_duration = 0;"
+                       "SET auto_explain.log_analyze = on; SET auto_explain.log_buffers = on;"
+                       "SET auto_explain.log_timing = off; SET auto_explain.log_format = json;"
+                       "SET auto_explain.log_nested_statements = on;"
+                       "SET auto_explain.log_level = warning");
+    PQsetNoticeReceiver(apr_dbd_native_handle(db->driver, db->handle), read_plan, NULL);
+}
+
+/* --- SQLite: statements count their steps --- */
+
+static void read_steps(void)
+{
+    for (mdl_statement_t i = 0; i < MDL_Q_COUNT; i++) {
+        if (db->prepared[i] != NULL) {
+            note_too_much(mdl_statements[i].label,
+                          sqlite3_stmt_status(db->prepared[i], SQLITE_STMTSTATUS_VM_STEP, 1),
+                          MAX_STEPS, "steps");
+        }
+    }
+}
+
+/* --- the requests --- */
+
+static void reads_little(mdl_db_run_fn *run, mdl_effect_fn *effect, void *arg, const char *name,
+                         apr_pool_t *p)
+{
+    apr_status_t rv;
+
+    too_much = "";
+    statements = 0;
+    rv = run(db, effect, arg, p);
+    if (mdl_db_dialect(db) == MDL_SQLITE3) {
+        read_steps();
+    }
+    ok(rv == APR_SUCCESS || rv == MDL_EPROBLEM, apr_pstrcat(p, name, ": it is done", NULL));
+    ok(statements > 0 && *too_much == '\0',
+       apr_psprintf(p, "%s: no statement reads much of tables of %d rows", name, rows));
+    printf("%s", too_much);
+}
+
+static const char *numbered(const char *prefix, int n, apr_pool_t *p)
+{
+    return apr_psprintf(p, "%s%d", prefix, n);
+}
+
+static void test_orders(apr_pool_t *p)
+{
+    mdl_order_find_t live = {.shop_id = 1, .storefront_order_id = numbered("o", rows / 4 * 4, p)};
+    mdl_order_find_t pinned = {.shop_id = 1, .storefront_order_id = "o1", .with_events = 1};
+    mdl_order_find_t page = {.page_id = numbered("page", rows / 2, p)};
+    mdl_order_list_t first = {.page = {.shop_id = 1, .before = APR_INT64_MAX, .limit = 25}};
+    mdl_order_list_t last = {.page = {.shop_id = 1, .before = 10, .limit = 25}};
+    mdl_order_list_t few = {.page = {.shop_id = 2, .before = APR_INT64_MAX, .limit = 25}};
+
+    live.shop_id = rows % 1000 == 0 ? 2 : 1;
+    live.with_events = live.with_lookup = pinned.with_lookup = 1;
+    reads_little(mdl_db_read, mdl_order_find_effect, &live, "an order", p);
+    reads_little(mdl_db_read, mdl_order_find_effect, &pinned, "an order with pinned content", p);
+    reads_little(mdl_db_read, mdl_order_find_effect, &page, "a page", p);
+    reads_little(mdl_db_read, mdl_order_list_effect, &first, "the newest orders", p);
+    reads_little(mdl_db_read, mdl_order_list_effect, &last, "the oldest orders", p);
+    reads_little(mdl_db_read, mdl_order_list_effect, &few, "the orders of a small shop", p);
+}
+
+static void test_assignments(apr_pool_t *p)
+{
+    mdl_order_assign_t *one = new_assignment(1, "new", p, 1, PRODUCT("1"));
+    mdl_order_assign_t *more = new_assignment(1, "new", p, 3, PRODUCT("1"), PRODUCT("4"),
+                                              PRODUCT("5"));
+
+    one->send_email = more->send_email = 1;
+    one->customer.email = "c1@buyer.test";
+    one->client_ip = "10.0.0.1";
+    reads_little(mdl_db_write, mdl_order_assign_effect, one, "an assignment", p);
+    reads_little(mdl_db_write, mdl_order_assign_effect, more, "more of them", p);
+}
+
+static void test_access(apr_pool_t *p)
+{
+    mdl_access_t revoke = {.shop_id = 1,
+                           .storefront_order_id = "o9",
+                           .key_id = "key1",
+                           .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
+    mdl_access_t restore = revoke;
+
+    reads_little(mdl_db_write, mdl_access_revoke_effect, &revoke, "access is revoked", p);
+    reads_little(mdl_db_write, mdl_access_restore_effect, &restore, "and restored", p);
+}
+
+static mdl_entity_ref_t *entity(apr_int64_t id, apr_pool_t *p)
+{
+    mdl_entity_ref_t *ref = apr_pcalloc(p, sizeof *ref);
+
+    *ref = (mdl_entity_ref_t){
+        .shop_id = 1, .id = id, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
+    return ref;
+}
+
+static void test_catalog(apr_pool_t *p)
+{
+    mdl_mapping_put_t *mapping = new_mapping(1, PRODUCT("new"), ids_of(p, 2, 3LL, 5LL), p);
+    mdl_mapping_put_t *again = new_mapping(1, PRODUCT("new"), ids_of(p, 2, 5LL, 6LL), p);
+    mdl_mapping_list_t list = {.page = {.shop_id = 1, .before = APR_INT64_MAX, .limit = 25}};
+    mdl_mapping_list_t of_product = list;
+
+    mapping->mapping.pack_ids = ids_of(p, 1, 3LL);
+    mapping->mapping.link_ids = ids_of(p, 1, 3LL);
+    mapping->mapping.license_key_tag_ids = ids_of(p, 1, 3LL);
+    of_product.storefront_product_id = PRODUCT("1");
+    reads_little(mdl_db_write, mdl_mapping_put_effect, mapping, "a mapping", p);
+    reads_little(mdl_db_write, mdl_mapping_put_effect, again, "a mapping put again", p);
+    reads_little(mdl_db_read, mdl_mapping_list_effect, &list, "mappings", p);
+    reads_little(mdl_db_read, mdl_mapping_list_effect, &of_product, "a product's mappings", p);
+    reads_little(mdl_db_write, mdl_mapping_delete_effect, entity(1, p), "a mapping is deleted", p);
+    reads_little(mdl_db_write, mdl_pack_delete_effect, entity(1, p), "a pack is not deleted", p);
+    reads_little(mdl_db_write, mdl_asset_delete_effect, entity(1, p), "nor is an asset", p);
+}
+
+static void test_jobs(apr_pool_t *p)
+{
+    mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL, .owner = "node", .lease = 1, .limit = 16};
+    mdl_job_list_t list = {.shop_id = 1, .limit = 25};
+    mdl_job_list_t all = {.limit = 25};
+
+    reads_little(mdl_db_write, mdl_job_claim_effect, &claim, "jobs are claimed", p);
+    reads_little(mdl_db_read, mdl_job_list_effect, &list, "a shop's jobs", p);
+    reads_little(mdl_db_read, mdl_job_list_effect, &all, "all jobs", p);
+}
+
+static void tests(const database_t *database, apr_pool_t *p)
+{
+    seed(database, rows, p);
+    db = database_open(database, p);
+    if (database->dialect == MDL_PGSQL) {
+        begin_pgsql();
+    }
+    test_orders(p);
+    test_assignments(p);
+    test_access(p);
+    test_catalog(p);
+    test_jobs(p);
+}
+
+int main(void)
+{
+    const char *many = getenv("MDL_TEST_ROWS");
+    apr_pool_t *p = tap_begin();
+
+    rows = many != NULL ? atoi(many) : 4000;
+    on_each_database(tests, p);
+    return tap_end(p);
+}
