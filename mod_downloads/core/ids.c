@@ -1,7 +1,6 @@
 #include "core/ids.h"
 
 #include <apr_hash.h>
-#include <apr_lib.h>
 #include <apr_strings.h>
 
 apr_array_header_t *mdl_ids_of(apr_int64_t id, apr_pool_t *p)
@@ -37,19 +36,6 @@ void mdl_ids_add(mdl_json_t *to, const char *name, const apr_array_header_t *ids
 const char *mdl_ids_json(const apr_array_header_t *ids, apr_pool_t *p)
 {
     return mdl_db_ids_text(ids, '[', ']', p);
-}
-
-apr_array_header_t *mdl_ids_read(const char *json, apr_pool_t *p)
-{
-    apr_array_header_t *ids = apr_array_make(p, 4, sizeof(apr_int64_t));
-
-    for (json++; apr_isdigit(*json);) {
-        char *end;
-
-        APR_ARRAY_PUSH(ids, apr_int64_t) = apr_strtoi64(json, &end, 10);
-        json = *end == ',' ? end + 1 : end;
-    }
-    return ids;
 }
 
 apr_status_t mdl_ids_ask_known(mdl_db_t *db, mdl_statement_t known, apr_int64_t shop_id,

@@ -20,9 +20,6 @@ void mdl_ids_add(mdl_json_t *to, const char *name, const apr_array_header_t *ids
 /** The ids as a JSON array, as the database keeps a list. */
 const char *mdl_ids_json(const apr_array_header_t *ids, apr_pool_t *p);
 
-/** Parses the text of mdl_ids_json. */
-apr_array_header_t *mdl_ids_read(const char *json, apr_pool_t *p);
-
 /**
  * Adds a detail unknown_reference at /<member>/<n> for each of ids that does not belong to the
  * shop. known is the statement that finds those that do (shop, list); on PostgreSQL it keeps

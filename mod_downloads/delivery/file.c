@@ -1,5 +1,6 @@
 #include "delivery/file.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <apr_allocator.h>
@@ -17,7 +18,7 @@
 #include "child_storage.h"
 #include "connection.h"
 #include "core/download/download.h"
-#include "core/download/session.h"
+#include "core/download/session_begin.h"
 #include "core/download/signed_url.h"
 #include "delivery/body_archive.h"
 #include "delivery/body_blob.h"
@@ -258,23 +259,46 @@ static apr_status_t file_begin(const serve_t *serve, mdl_session_begin_t *begin,
     return rv;
 }
 
-/* The files of which a download is taken. */
-static apr_array_header_t *file_ids_of(const serve_t *serve, apr_pool_t *p)
+static mdl_layout_t archive_layout(const serve_t *serve)
 {
-    const apr_array_header_t *files = serve->download.archive.files;
-    int n = is_archive(serve) ? files->nelts : 1;
-    apr_array_header_t *ids = apr_array_make(p, n, sizeof(apr_int64_t));
+    const mdl_archive_t *archive = &serve->download.archive;
+    int n = archive->files->nelts;
+    mdl_layout_file_t *files = ap_calloc((size_t)n + 1, sizeof *files);
+    apr_int64_t end = 0;
 
     for (int i = 0; i < n; i++) {
-        APR_ARRAY_PUSH(ids,
-                       apr_int64_t) = is_archive(serve)
-                                          ? APR_ARRAY_IDX(files, i, mdl_archive_file_t).asset_id
-                                          : serve->link.asset_id;
+        const mdl_archive_file_t *file = &APR_ARRAY_IDX(archive->files, i, mdl_archive_file_t);
+
+        end = mdl_zip_data(archive->zip, i);
+        files[i] = (mdl_layout_file_t){.asset_id = file->asset_id,
+                                       .from = end,
+                                       .size = file->size,
+                                       .version = mdl_progress_version(file->sha256)};
+        end += file->size;
     }
-    return ids;
+    files[n] = (mdl_layout_file_t){
+        .asset_id = MDL_DIRECTORY_ID, .from = end, .size = serve->download.size - end};
+    return (mdl_layout_t){.count = n + 1, .files = files};
 }
 
-/* The ids of thousands of files need not stay in memory until the files are sent. */
+/* The files of which a download is taken, and where they are; to be freed. */
+static mdl_layout_t file_layout(const serve_t *serve)
+{
+    unsigned char sha256[MDL_SHA256_LENGTH] = {0};
+    mdl_layout_file_t *file;
+
+    if (is_archive(serve)) {
+        return archive_layout(serve);
+    }
+    mdl_hex_decode(sha256, sizeof sha256, serve->download.sha256);
+    file = ap_calloc(1, sizeof *file);
+    *file = (mdl_layout_file_t){.asset_id = serve->link.asset_id,
+                                .size = serve->download.size,
+                                .version = mdl_progress_version(sha256)};
+    return (mdl_layout_t){.count = 1, .files = file};
+}
+
+/* What thousands of files take need not stay in memory until they are sent. */
 static apr_pool_t *scratch_pool(const serve_t *serve)
 {
     apr_pool_t *pool;
@@ -291,9 +315,11 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
     const mdl_settings_t *settings = serve->service->settings;
     const mdl_download_t *download = &serve->download;
     request_rec *r = serve->r;
+    mdl_layout_t layout = file_layout(serve);
     mdl_session_begin_t session = {
         .link = &serve->link,
-        .files = file_ids_of(serve, scratch),
+        .layout = &layout,
+        .is_known = download->opened_at != 0,
         .limit = download->limit,
         .etag = serve->etag,
         .size = download->size,
@@ -309,22 +335,22 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
     if (rv == APR_SUCCESS) {
         rv = file_begin(serve, &session, scratch);
     }
+    /* If the answer to the COMMIT was lost, the settler ends what may have begun. */
+    if (rv == APR_SUCCESS ? session.entitlement == MDL_ENTITLEMENT_OK
+                          : rv == MDL_DB_EGONE && session.why != NULL) {
+        serve->transfer = mdl_transfer_begin(r, session.transfer_id, serve->link.session,
+                                             session.generation, layout);
+    } else {
+        free(layout.files);
+    }
     apr_pool_destroy(scratch);
-    if (rv != APR_SUCCESS) {
-        /* If the answer to the COMMIT was lost, the settler ends what may have begun. */
-        if (rv == MDL_DB_EGONE && session.why != NULL) {
-            mdl_transfer_begin(r, session.transfer_id, serve->link.session, session.generation);
+    if (rv == APR_SUCCESS) {
+        *message = message_of(session.entitlement);
+        if (message->status == OK) {
+            log_request(serve, session.why);
         }
-        return rv;
     }
-    *message = message_of(session.entitlement);
-    if (message->status != OK) {
-        return APR_SUCCESS;
-    }
-    log_request(serve, session.why);
-    serve->transfer = mdl_transfer_begin(r, session.transfer_id, serve->link.session,
-                                         session.generation);
-    return APR_SUCCESS;
+    return rv;
 }
 
 /* Everything that decides and costs nothing. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <time.h>
 
+#include <apr_allocator.h>
 #include <apr_strings.h>
 
 #include "base/crypto.h"
@@ -25,6 +26,7 @@
 #define BATCH      100
 #define MOVED_MAX  200
 #define ID_LENGTH  22
+#define SPARE      (128 * 1024) /* bytes that a turn leaves for the next one */
 
 static struct {
     const mdl_service_t *service;
@@ -62,20 +64,6 @@ void mdl_settler_renewed(apr_time_t until)
 }
 
 /* --- settling --- */
-
-static int delivery_compare(const void *a, const void *b)
-{
-    return strcmp(((const mdl_session_delivery_t *)a)->session_id,
-                  ((const mdl_session_delivery_t *)b)->session_id);
-}
-
-/* By session: everyone writes transfers in this order, so no two wait for each other. */
-static apr_array_header_t *deliveries_sorted(apr_array_header_t *deliveries)
-{
-    qsort(deliveries->elts, (size_t)deliveries->nelts, sizeof(mdl_session_delivery_t),
-          delivery_compare);
-    return deliveries;
-}
 
 static apr_status_t session_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -117,8 +105,7 @@ static int settler_settle_alone(work_t *work, const mdl_session_delivery_t *deli
 /* Settles transfers that have ended, BATCH at most; returns how many were settled. */
 static int settle_ended(work_t *work, int *waiting)
 {
-    apr_array_header_t *deliveries = deliveries_sorted(
-        mdl_transfer_settled(BATCH, waiting, work->turn));
+    apr_array_header_t *deliveries = mdl_transfer_settled(BATCH, waiting, work->turn);
     apr_status_t rv = deliveries->nelts > 0 ? settler_settle(work, deliveries) : APR_SUCCESS;
     int settled = 0;
 
@@ -149,7 +136,7 @@ static void settler_renew(work_t *work)
     apr_time_t now = apr_time_now();
     mdl_lease_tick_t tick = {.id = settler.lease_id, .leased_until = now + MDL_LEASE_TIME};
 
-    tick.progress = deliveries_sorted(mdl_transfer_moved(MOVED_MAX, work->turn));
+    tick.progress = mdl_transfer_moved(MOVED_MAX, work->turn);
     if ((tick.progress->nelts == 0 && mdl_settler_due(now) == 0) ||
         mdl_reconnect_write(work->database, lease_renew_effect, &tick, work->turn) != APR_SUCCESS) {
         return;
@@ -262,6 +249,7 @@ static void *settler_main(void *unused)
     apr_pool_tag(work.pool, "mdl_settler");
     work.database = mdl_reconnect_create(&config, work.pool);
     apr_pool_create_unmanaged_ex(&work.turn, NULL, NULL);
+    apr_allocator_max_free_set(apr_pool_allocator_get(work.turn), SPARE);
     apr_pool_tag(work.turn, "mdl_settler_turn");
     while (!atomic_load(&settler.stopping)) {
         settler_turn(&work);

@@ -39,6 +39,7 @@ struct mdl_transfer_t {
     char id[MDL_TRANSFER_ID_LENGTH + 1];
     char session_id[32];
     apr_int64_t generation;
+    mdl_layout_t layout;
     request_rec *r; /* NULL once it has ended */
     mdl_socket_bytes_t *socket_bytes;
     int fd; /* a duplicate of the connection's socket, which httpd may close first; -1 for none */
@@ -95,6 +96,7 @@ static void transfer_release(mdl_transfer_t *transfer)
         mdl_socket_bytes_release(transfer->socket_bytes);
         free(transfer->marks);
         free(transfer->parts);
+        free(transfer->layout.files);
         free(transfer);
     }
 }
@@ -192,7 +194,7 @@ static mdl_session_delivery_t transfer_delivery(const mdl_transfer_t *transfer, 
     return (mdl_session_delivery_t){.transfer_id = apr_pstrdup(p, transfer->id),
                                     .session_id = apr_pstrdup(p, transfer->session_id),
                                     .generation = transfer->generation,
-                                    .coverage = coverage,
+                                    .files = mdl_progress_of(&transfer->layout, coverage, p),
                                     .bytes = bytes};
 }
 
@@ -250,7 +252,7 @@ apr_status_t mdl_transfer_flush(conn_rec *c)
 }
 
 mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,
-                                   apr_int64_t generation)
+                                   apr_int64_t generation, mdl_layout_t layout)
 {
     conn_rec *c = r->connection;
     mdl_transfer_t *transfer = ap_calloc(1, sizeof *transfer);
@@ -261,6 +263,7 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *s
     apr_cpystrn(transfer->id, id, sizeof transfer->id);
     apr_cpystrn(transfer->session_id, session_id, sizeof transfer->session_id);
     transfer->generation = generation;
+    transfer->layout = layout;
     transfer->is_stream = c->master != NULL;
     transfer->socket_bytes = mdl_socket_bytes_of(c);
     transfer->fd = fcntl(mdl_socket_bytes_socket(c), F_DUPFD_CLOEXEC, 0);

@@ -14,7 +14,7 @@
 
 #include <httpd.h>
 
-#include "core/download/session.h"
+#include "core/download/session_settle.h"
 
 #define MDL_TRANSFER_ID_LENGTH 22
 
@@ -32,9 +32,10 @@ void mdl_transfer_on_change(mdl_transfer_wake_fn *wake);
 apr_status_t mdl_transfer_flush(conn_rec *c);
 
 /** Begins a transfer just before the response to r, for a row of the database.  It ends with r's
-    pool. */
+    pool.  layout says which files the body has where; its files, which malloc allocated, belong to
+    the transfer. */
 mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,
-                                   apr_int64_t generation);
+                                   apr_int64_t generation, mdl_layout_t layout);
 
 /* --- for the output filter, in the order in which things are passed --- */
 

@@ -3,10 +3,11 @@
 -- name: download_grant
 SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
     b.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
-    COALESCE(w.downloads_extra, 0)
+    COALESCE(w.downloads_extra, 0), d.opened_at
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN mapping m ON m.id = a.mapping_id
+LEFT JOIN download_session d ON d.id = %s AND d.generation = 1
 JOIN asset s ON s.id = %lld AND +s.deleted_at IS NULL
 LEFT JOIN blob b ON b.sha256 = s.sha256
 LEFT JOIN allowance w ON w.assignment_id = a.id AND w.asset_id = s.id
@@ -21,38 +22,70 @@ WHERE a.id = %lld AND (
 
 -- A session, and when the link's first one was opened.
 -- part: session_columns
-s.generation, s.status, s.etag, s.size, s.ranges, s.bytes, s.assignment_id, s.asset_id, s.taken,
-(SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1), s.idle_at,
-s.kept
+s.id, s.generation, s.status, s.assignment_id, s.asset_id, s.etag, s.size, s.files, s.bytes,
+(SELECT f.opened_at FROM download_session f WHERE f.id = s.id AND f.generation = 1), s.idle_at
 
--- name: download_session_find
-SELECT {{session_columns}} FROM download_session s WHERE s.id = %s
-ORDER BY s.generation DESC LIMIT 1
-
--- name: download_session_get
-SELECT {{session_columns}} FROM download_session s WHERE s.id = %s AND s.generation = %lld
-
--- Locks all sessions of a link, by its first one.
+-- Keeps other requests of a link from going on, by its first session.
 -- name: download_session_lock
-SELECT assignment_id FROM download_session WHERE id = %s AND generation = 1 {{for_update}}
+SELECT 1 FROM download_session WHERE id = %s AND generation = 1 {{for_update}}
+
+-- Locks the link's last session, with the number of transfers that run over all of its sessions, and what
+-- those of the last one have delivered so far.
+-- name: download_session_last
+SELECT {{session_columns}},
+    (SELECT COUNT(*) FROM download_transfer t JOIN download_meter m ON m.id = t.meter_id
+        WHERE t.session_id = s.id AND m.leased_until > %lld),
+    (SELECT COALESCE(SUM(t.bytes), 0) FROM download_transfer t
+        JOIN download_meter m ON m.id = t.meter_id
+        WHERE t.session_id = s.id AND t.generation = s.generation AND m.leased_until > %lld)
+FROM download_session s WHERE s.id = %s
+ORDER BY s.generation DESC LIMIT 1 {{for_update}}
 
 -- name: download_session_open
-INSERT INTO download_session (id, generation, assignment_id, asset_id, taken, etag, size, status,
-    ranges, bytes, kept, transfers, opened_at, updated_at, idle_at)
-VALUES (%s, %lld, %lld, %lld, %s, %s, %lld, 'open', '', 0, '', 1, %lld, %lld, %lld)
+INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, status,
+    bytes, transfers, opened_at, updated_at, idle_at)
+VALUES (%s, %lld, %lld, %lld, %s, %s, %lld, 'open', 0, 1, %lld, %lld, %lld)
 ON CONFLICT (id, generation) DO NOTHING
+RETURNING generation
 
 -- name: download_session_resume
 UPDATE download_session SET status = %s, transfers = transfers + 1, updated_at = %lld, idle_at = %lld
 WHERE id = %s AND generation = %lld
 
--- name: download_session_settle
-UPDATE download_session SET status = %s, ranges = %s, bytes = bytes + %lld, updated_at = %lld,
-    idle_at = %lld
-WHERE id = %s AND generation = %lld
+-- Sessions that are settled together: the parameter is a JSON array of objects.
+-- part: given_sessions
+-- dialect: sqlite3
+(SELECT value ->> 'id' AS id, value ->> 'generation' AS generation FROM json_each(%s)) g
 
--- name: download_session_set_charged
-UPDATE download_session SET kept = %s WHERE id = %s AND generation = %lld
+-- part: given_sessions
+-- dialect: pgsql
+jsonb_to_recordset(%s::jsonb) g (id text COLLATE "C", generation integer)
+
+-- Locks them in the order of their keys.  The last column but one is the number of transfers of this
+-- very session: those of the link's other sessions don't keep it open.
+-- name: download_sessions_lock
+SELECT {{session_columns}}, (SELECT COUNT(*) FROM download_transfer t
+    WHERE t.session_id = s.id AND t.generation = s.generation), 0
+FROM {{given_sessions}}
+CROSS JOIN download_session s WHERE s.id = g.id AND s.generation = g.generation
+ORDER BY s.id, s.generation {{for_update}}
+
+-- part: given_settled
+-- dialect: sqlite3
+(SELECT value ->> 'id' AS id, value ->> 'generation' AS generation, value ->> 'status' AS status,
+    value ->> 'files' AS files, value ->> 'bytes' AS bytes, value ->> 'idle_at' AS idle_at
+    FROM json_each(%s)) g
+
+-- part: given_settled
+-- dialect: pgsql
+jsonb_to_recordset(%s::jsonb) g (id text COLLATE "C", generation integer, status text, files text,
+    bytes bigint, idle_at bigint)
+
+-- name: download_sessions_settle
+UPDATE download_session AS s SET status = g.status, files = g.files, bytes = s.bytes + g.bytes,
+    updated_at = %lld, idle_at = g.idle_at
+FROM {{given_settled}}
+WHERE s.id = g.id AND s.generation = g.generation
 
 -- name: download_sessions_idle
 SELECT s.id, s.generation FROM download_session s
@@ -86,10 +119,12 @@ WHERE %lld = 0 OR allowance.downloads_used < %lld + allowance.downloads_extra
 
 -- Everything that decides about an archive of an assignment's files, apart from the files.
 -- name: archive_grant
-SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, o.storefront_order_id
+SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, o.storefront_order_id,
+    d.opened_at
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN mapping m ON m.id = a.mapping_id
+LEFT JOIN download_session d ON d.id = %s AND d.generation = 1
 WHERE a.id = %lld
 
 -- name: assignment_page
@@ -169,21 +204,25 @@ FROM jsonb_array_elements_text(%s::jsonb) WITH ORDINALITY given_rows (id, place)
 CROSS JOIN LATERAL (SELECT * FROM asset WHERE id = given_rows.id::bigint OFFSET 0) s
 {{archive_joins}}
 
--- name: allowance_give_back
-UPDATE allowance SET downloads_used = downloads_used - 1
-WHERE assignment_id = %lld AND asset_id {{in_given}} AND downloads_used > 0
+-- part: given_allowances
+-- dialect: sqlite3
+(SELECT value ->> 'assignment_id' AS assignment_id, value ->> 'asset_id' AS asset_id,
+    value ->> 'taken' AS taken, value ->> 'kept' AS kept, value ->> 'kept_bytes' AS kept_bytes
+    FROM json_each(%s)) g
 
--- name: assignment_lock
-SELECT id FROM assignment WHERE id = %lld {{for_no_key_update}}
+-- part: given_allowances
+-- dialect: pgsql
+jsonb_to_recordset(%s::jsonb) g (assignment_id bigint, asset_id bigint, taken integer, kept text,
+    kept_bytes bigint)
 
--- name: download_partial_find
-SELECT ranges, bytes FROM download_partial WHERE assignment_id = %lld AND asset_id = %lld AND etag = %s
+-- name: allowances_lock
+SELECT w.assignment_id, w.asset_id, w.kept, w.kept_bytes
+FROM {{given_allowances}}
+CROSS JOIN allowance w WHERE w.assignment_id = g.assignment_id AND w.asset_id = g.asset_id
+ORDER BY w.assignment_id, w.asset_id {{for_update}}
 
--- name: download_partial_keep
-INSERT INTO download_partial (assignment_id, asset_id, etag, ranges, bytes)
-VALUES (%lld, %lld, %s, %s, %lld)
-ON CONFLICT (assignment_id, asset_id) DO UPDATE SET etag = excluded.etag, ranges = excluded.ranges,
-    bytes = excluded.bytes
-
--- name: download_partial_remove
-DELETE FROM download_partial WHERE assignment_id = %lld AND asset_id = %lld
+-- name: allowances_settle
+UPDATE allowance AS w SET kept = g.kept, kept_bytes = g.kept_bytes,
+    downloads_used = CASE WHEN w.downloads_used + g.taken < 0 THEN 0 ELSE w.downloads_used + g.taken END
+FROM {{given_allowances}}
+WHERE w.assignment_id = g.assignment_id AND w.asset_id = g.asset_id

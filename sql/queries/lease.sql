@@ -11,28 +11,39 @@ DELETE FROM download_meter WHERE id = %s AND leased_until <= %lld
 -- The id is random.  The row already exists if a transaction is repeated because the answer to its
 -- COMMIT was lost.
 -- name: transfer_begin
-INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, ranges, bytes)
+INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, files, bytes)
 VALUES (%s, %s, %lld, %lld, %s, '', 0)
 ON CONFLICT (id) DO NOTHING
 
--- How many transfers of a link run, and what those of its last session have delivered so far.
--- name: transfers_of_session
-SELECT COUNT(*), COALESCE(SUM(CASE WHEN t.generation = %lld THEN t.bytes ELSE 0 END), 0)
-FROM download_transfer t JOIN download_meter m ON m.id = t.meter_id
-WHERE t.session_id = %s AND m.leased_until > %lld
-
--- name: transfer_of_session
-SELECT id FROM download_transfer WHERE session_id = %s AND generation = %lld LIMIT 1
-
 -- name: transfers_of_lease
-SELECT id, session_id, generation, ranges, bytes FROM download_transfer
+SELECT id, session_id, generation, files, bytes FROM download_transfer
 WHERE meter_id = %s ORDER BY session_id LIMIT %lld
 
--- name: transfer_progress
-UPDATE download_transfer SET ranges = %s, bytes = %lld WHERE id = %s
+-- What transfers have delivered so far.
+-- name: transfers_progress
+-- dialect: sqlite3
+UPDATE download_transfer AS t SET files = g.files, bytes = g.bytes
+FROM (SELECT value ->> 'id' AS id, value ->> 'files' AS files, value ->> 'bytes' AS bytes
+    FROM json_each(%s)) g
+WHERE t.id = g.id
+RETURNING id
 
--- name: transfer_end
-DELETE FROM download_transfer WHERE id = %s
+-- name: transfers_progress
+-- dialect: pgsql
+UPDATE download_transfer AS t SET files = g.files, bytes = g.bytes
+FROM jsonb_to_recordset(%s::jsonb) g (id text COLLATE "C", files text, bytes bigint)
+WHERE t.id = g.id
+RETURNING t.id
+
+-- name: transfers_end
+-- dialect: sqlite3
+DELETE FROM download_transfer WHERE id IN (SELECT value FROM json_each(%s))
+RETURNING id
+
+-- name: transfers_end
+-- dialect: pgsql
+DELETE FROM download_transfer WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text(%s::jsonb)))
+RETURNING id
 
 -- The transfers whose customer may not have the file any more, or whose session has sent too much.
 -- name: transfers_forbidden

@@ -67,8 +67,8 @@ my @kinds = (
     [ 'a page is looked at', 7, 3, 3, sub { page('GET', $page->{path}, @_) } ],
     [ 'a button is pressed', 7, 3, 3,
         sub { page('POST', $page->{path}, form => { file => $page->{button} }, @_) } ],
-    [ 'a whole file is downloaded', 5, 5, 1, sub { page('GET', link_of($page), @_) } ],
-    [ 'a part of what was counted is downloaded', 8, 7, 5,
+    [ 'a whole file is downloaded', 4, 3, 2, sub { page('GET', link_of($page), @_) } ],
+    [ 'a part of what was counted is downloaded', 5, 3, 2,
         sub { my (undef, $headers) = @_; page('GET', $part, headers => { %$headers, Range => 'bytes=5-99' }) } ],
 );
 

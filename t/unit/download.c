@@ -1,7 +1,7 @@
 #include "t/unit/fixtures.h"
 
 #include "core/download/download.h"
-#include "core/download/session.h"
+#include "core/download/session_begin.h"
 #include "t/unit/effects.h"
 
 #define SESSION apr_time_from_sec(86400)
@@ -57,8 +57,11 @@ static mdl_entitlement_t entitlement(const mdl_signed_file_t *link, apr_pool_t *
 /* Begins a transfer; it runs on. */
 static mdl_entitlement_t begin(const mdl_signed_file_t *link, int limit, apr_pool_t *p)
 {
+    mdl_layout_file_t only = {.asset_id = link->asset_id, .size = 4321};
+    mdl_layout_t layout = {1, &only};
     mdl_session_begin_t session = {.link = link,
-                                   .files = ids_of(p, 1, link->asset_id),
+                                   .layout = &layout,
+                                   .is_known = look(link, p).opened_at != 0,
                                    .limit = limit,
                                    .etag = "\"etag\"",
                                    .size = 4321,

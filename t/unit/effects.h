@@ -13,7 +13,7 @@
 #include "core/catalog/pack.h"
 #include "core/catalog/upload.h"
 #include "core/download/lease.h"
-#include "core/download/session.h"
+#include "core/download/session_settle.h"
 #include "core/idempotency.h"
 #include "core/job.h"
 #include "core/job_control.h"

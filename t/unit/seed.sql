@@ -120,16 +120,13 @@ FROM seed ORDER BY seed.i;
 INSERT INTO order_event (order_id, action, created_at)
 SELECT i, 'assigned', i FROM seed ORDER BY seed.i;
 
-INSERT INTO download_session (id, generation, assignment_id, asset_id, taken, etag, size, status,
-    ranges, bytes, kept, transfers, opened_at, updated_at, idle_at)
-SELECT 'link' || i, 1, i, 1, '[1]', 'etag', 1000, CASE WHEN i % 100 = 0 THEN 'open' ELSE 'counted' END,
-    '', 1000, '', 1, i, i, i
+INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, status,
+    bytes, transfers, opened_at, updated_at, idle_at)
+SELECT 'link' || i, 1, i, 1, '1', 'etag', 1000, CASE WHEN i % 100 = 0 THEN 'open' ELSE 'counted' END,
+    1000, 1, i, i, i
 FROM seed ORDER BY seed.i;
-
-INSERT INTO download_partial (assignment_id, asset_id, etag, ranges, bytes)
-SELECT i, 1, 'etag', '', 10 FROM seed;
 
 INSERT INTO download_meter (id, leased_until) SELECT 'meter' || i, i FROM seed WHERE i <= 10;
 
-INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, ranges, bytes)
+INSERT INTO download_transfer (id, session_id, generation, assignment_id, meter_id, files, bytes)
 SELECT 'transfer' || i, 'link' || i, 1, i, 'meter1', '', 10 FROM seed;

@@ -5,6 +5,7 @@
 
 #include "core/download/archive.h"
 #include "core/download/lease.h"
+#include "core/download/session_begin.h"
 #include "t/unit/effects.h"
 
 #define SIZE 1000
@@ -14,7 +15,7 @@
 static mdl_db_t *db;
 static mdl_secret_t *secret;
 static apr_int64_t shop, file;
-static const char *etag = "\"one\"";
+static apr_uint64_t sold_version = 1;
 
 static apr_int64_t buy_all(const char *order_id, const char *product, apr_array_header_t *files,
                            apr_pool_t *p)
@@ -66,27 +67,75 @@ static mdl_archive_t archive_of(apr_int64_t assignment_id, apr_pool_t *p)
     return read.archive;
 }
 
+static const mdl_layout_t *layout_of_file(apr_int64_t id, apr_int64_t size, apr_uint64_t version,
+                                          apr_pool_t *p)
+{
+    mdl_layout_t *layout = apr_palloc(p, sizeof *layout);
+    mdl_layout_file_t *only = apr_pcalloc(p, sizeof *only);
+
+    *only = (mdl_layout_file_t){.asset_id = id, .size = size, .version = version};
+    *layout = (mdl_layout_t){1, only};
+    return layout;
+}
+
+static const char *quoted(const char *sha256, apr_pool_t *p)
+{
+    return apr_pstrcat(p, "\"", sha256, "\"", NULL);
+}
+
 /* Fills in what differs for the archive: its files, entity tag and size. */
 static void set_archive(mdl_session_begin_t *session, apr_pool_t *p)
 {
     mdl_archive_t archive = archive_of(session->link->assignment_id, p);
-    apr_array_header_t *ids = ids_of(p, 0);
+    mdl_layout_t *layout = apr_palloc(p, sizeof *layout);
+    int n = archive.files->nelts;
+    mdl_layout_file_t *all = apr_pcalloc(p, ((apr_size_t)n + 1) * sizeof *all);
 
-    for (int i = 0; i < archive.files->nelts; i++) {
-        APR_ARRAY_PUSH(ids,
-                       apr_int64_t) = APR_ARRAY_IDX(archive.files, i, mdl_archive_file_t).asset_id;
-    }
-    session->files = ids;
-    session->etag = apr_pstrcat(p, "\"", archive.tag, "\"", NULL);
+    session->etag = quoted(archive.tag, p);
     session->size = mdl_zip_size(archive.zip);
+    for (int i = 0; i < n; i++) {
+        const mdl_archive_file_t *one = &APR_ARRAY_IDX(archive.files, i, mdl_archive_file_t);
+
+        all[i] = (mdl_layout_file_t){.asset_id = one->asset_id,
+                                     .from = mdl_zip_data(archive.zip, i),
+                                     .size = one->size,
+                                     .version = mdl_progress_version(one->sha256)};
+    }
+    all[n].from = all[n - 1].from + all[n - 1].size;
+    all[n].size = session->size - all[n].from;
+    *layout = (mdl_layout_t){n + 1, all};
+    session->layout = layout;
+}
+
+static apr_status_t read_last(mdl_db_t *of, apr_pool_t *p, void *arg)
+{
+    mdl_session_t *session = arg;
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(of, MDL_Q_DOWNLOAD_SESSION_LAST, &row, p,
+                                        MDL_ARGS(mdl_int(0), mdl_int(0), mdl_text(session->id)));
+
+    if (rv == APR_SUCCESS) {
+        mdl_session_read(row, session);
+    }
+    return rv;
+}
+
+/* The last session of a link; without a generation if there is none. */
+static mdl_session_t last(const mdl_signed_file_t *link, apr_pool_t *p)
+{
+    mdl_session_t session = {.id = link->session};
+
+    mdl_db_read(db, read_last, &session, p);
+    return session;
 }
 
 static mdl_session_begin_t begin(const mdl_signed_file_t *link, int limit, int whole, apr_pool_t *p)
 {
     mdl_session_begin_t session = {.link = link,
-                                   .files = ids_of(p, 1, link->asset_id),
+                                   .layout = layout_of_file(link->asset_id, SIZE, sold_version, p),
+                                   .is_known = last(link, p).generation > 0,
                                    .limit = limit,
-                                   .etag = etag,
+                                   .etag = sold_version == 1 ? "\"one\"" : "\"two\"",
                                    .size = SIZE,
                                    .whole = whole,
                                    .patient = 1,
@@ -116,7 +165,7 @@ static void settle(const mdl_session_begin_t *session, const char *ranges, apr_i
         .transfer_id = session->transfer_id,
         .session_id = session->link->session,
         .generation = session->generation,
-        .coverage = mdl_coverage_read(ranges, p),
+        .files = mdl_progress_of(session->layout, mdl_coverage_read(ranges, p), p),
         .bytes = bytes};
     if (mdl_db_write(db, mdl_session_settle_effect, &all, p) != APR_SUCCESS) {
         printf("Bail out! settle: %s\n", mdl_db_error(db));
@@ -146,10 +195,7 @@ static void sweep(apr_pool_t *p)
 
 static mdl_session_status_t status(const mdl_signed_file_t *link, apr_pool_t *p)
 {
-    mdl_session_t session = {0};
-
-    mdl_session_find(db, link->session, &session, p);
-    return session.status;
+    return last(link, p).status;
 }
 
 /* The number of downloads left, of a limit. */
@@ -200,17 +246,17 @@ static void test_giving_back(apr_pool_t *p)
 static void test_joining(apr_pool_t *p)
 {
     mdl_signed_file_t bought = buy("3", PRODUCT("3"), p);
-    mdl_signed_file_t *last = link_to(&bought, p);
+    mdl_signed_file_t *later = link_to(&bought, p);
 
     fetch(link_to(&bought, p), 2, "0-499", 500, p);
     sweep(p);
-    etag = "\"two\"";
-    fetch(last, 2, "500-999", 500, p);
-    is_int(status(last, p), MDL_SESSION_OPEN, "halves of two versions are no whole");
+    sold_version = 2;
+    fetch(later, 2, "500-999", 500, p);
+    is_int(status(later, p), MDL_SESSION_OPEN, "halves of two versions are no whole");
     sweep(p);
-    fetch(last, 2, "0-499", 500, p);
-    is_int(status(last, p), MDL_SESSION_COUNTED, "halves of one are");
-    etag = "\"one\"";
+    fetch(later, 2, "0-499", 500, p);
+    is_int(status(later, p), MDL_SESSION_COUNTED, "halves of one are");
+    sold_version = 1;
     is_int(left(&bought, 2, p), 1, "and one download");
 }
 
@@ -249,26 +295,27 @@ static void test_lost(apr_pool_t *p)
     mdl_lease_tick_t tick = {
         .id = "lease", .leased_until = apr_time_now() + MDL_LEASE_TIME, .progress = moved};
     mdl_lease_sweep_t settled = {.idle = IDLE, .limit = 100};
-    mdl_session_t session = {0};
 
     APR_ARRAY_PUSH(moved, mdl_session_delivery_t) = (mdl_session_delivery_t){
-        .transfer_id = lost.transfer_id, .coverage = mdl_coverage_read("0-799", p), .bytes = 800};
+        .transfer_id = lost.transfer_id,
+        .files = mdl_progress_of(lost.layout, mdl_coverage_read("0-799", p), p),
+        .bytes = 800};
     mdl_db_write(db, mdl_lease_renew_effect, &tick, p);
     mdl_db_write(db, mdl_lease_sweep_effect, &settled, p);
-    mdl_session_find(db, link->session, &session, p);
-    is_int(session.bytes, 0, "what a live process sends is left to it");
+    is_int(last(link, p).bytes, 0, "what a live process sends is left to it");
     atomic_fetch_add(&clock_ahead, MDL_LEASE_TIME);
     mdl_db_write(db, mdl_lease_sweep_effect, &settled, p);
-    mdl_session_find(db, link->session, &session, p);
-    is_str(session.ranges, "0-799", "of a lost one the last progress is settled");
+    is_str(
+        mdl_coverage_text(
+            APR_ARRAY_IDX(mdl_progress_read(last(link, p).files, p), 0, mdl_progress_t).ranges, p),
+        "0-799", "of a lost one the last progress is settled");
     sweep(p);
     is_int(status(link, p), MDL_SESSION_RETURNED, "and given back");
     settle(&lost, "0-999", 1000, p);
     is_int(status(link, p), MDL_SESSION_COUNTED, "one that was not lost after all is counted");
     is_int(left(&bought, 1, p), 0, "and takes its download");
     settle(&lost, "0-999", 1000, p);
-    mdl_session_find(db, link->session, &session, p);
-    is_int(session.bytes, 800, "what is settled again adds no bytes");
+    is_int(last(link, p).bytes, 800, "what is settled again adds no bytes");
 }
 
 /* --- archives --- */
@@ -365,18 +412,20 @@ static void fetch_file(const mdl_signed_file_t *link, int i, apr_int64_t from, a
 {
     mdl_archive_t archive = archive_of(link->assignment_id, p);
     const mdl_archive_file_t *entry = &APR_ARRAY_IDX(archive.files, i, mdl_archive_file_t);
-    mdl_session_begin_t session = {
-        .link = link,
-        .files = ids_of(p, 1, link->asset_id),
-        .etag = apr_pstrcat(p, "\"", mdl_hex(entry->sha256, sizeof entry->sha256, p), "\"", NULL),
-        .size = entry->size,
-        .whole = to - from >= entry->size,
-        .patient = 1,
-        .lifetime = DAY,
-        .idle = IDLE,
-        .lease_id = "lease",
-        .leased_until = apr_time_now() + MDL_LEASE_TIME,
-        .transfer_id = mdl_random_base62(22, p)};
+    const char *sha256 = mdl_hex(entry->sha256, sizeof entry->sha256, p);
+    mdl_session_begin_t session = {.link = link,
+                                   .layout = layout_of_file(link->asset_id, entry->size,
+                                                            mdl_progress_version(entry->sha256), p),
+                                   .is_known = last(link, p).generation > 0,
+                                   .etag = quoted(sha256, p),
+                                   .size = entry->size,
+                                   .whole = to - from >= entry->size,
+                                   .patient = 1,
+                                   .lifetime = DAY,
+                                   .idle = IDLE,
+                                   .lease_id = "lease",
+                                   .leased_until = apr_time_now() + MDL_LEASE_TIME,
+                                   .transfer_id = mdl_random_base62(22, p)};
 
     if (mdl_session_begin(db, &session, p) == APR_SUCCESS &&
         session.entitlement == MDL_ENTITLEMENT_OK) {
@@ -463,7 +512,6 @@ static void test_archive_lost(apr_pool_t *p)
     mdl_signed_file_t bought = buy_archive("9", PRODUCT("9"), p);
     mdl_signed_file_t *link = zip_link(&bought, p);
     mdl_session_begin_t slow = begin(link, 1, 1, p);
-    mdl_session_t session = {0};
 
     settle(&slow, range(0, at[1], p), at[1], p);
     sweep(p);
@@ -477,8 +525,7 @@ static void test_archive_lost(apr_pool_t *p)
     settle(&slow, range(0, zip_size, p), zip_size, p);
     is_used(&bought, "1 1 1", "nor is any taken twice when it is", p);
     is_int(status(link, p), MDL_SESSION_COUNTED, "which is counted");
-    mdl_session_find(db, link->session, &session, p);
-    is_int(session.bytes, at[1], "with the bytes of the first time");
+    is_int(last(link, p).bytes, at[1], "with the bytes of the first time");
 }
 
 static void change_archive(const mdl_signed_file_t *bought, const char *product,

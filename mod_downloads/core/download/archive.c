@@ -169,8 +169,9 @@ static apr_status_t add_batch(mdl_db_t *db, building_t *building, apr_int64_t as
     return rv;
 }
 
-apr_status_t mdl_archive_of(mdl_db_t *db, apr_int64_t assignment_id, const apr_array_header_t *ids,
-                            mdl_archive_t *archive, apr_pool_t *p)
+static apr_status_t archive_make(mdl_db_t *db, apr_int64_t assignment_id,
+                                 const apr_array_header_t *ids, mdl_archive_t *archive,
+                                 apr_pool_t *p)
 {
     building_t building = {archive, NULL};
     unsigned char digest[MDL_SHA256_LENGTH];
@@ -208,7 +209,7 @@ apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archi
     apr_pool_tag(scratch, "mdl_archive_read");
     rv = read_ids(db, assignment_id, &ids, scratch);
     if (rv == APR_SUCCESS) {
-        rv = mdl_archive_of(db, assignment_id, ids, archive, p);
+        rv = archive_make(db, assignment_id, ids, archive, p);
     }
     apr_pool_destroy(scratch);
     return rv;

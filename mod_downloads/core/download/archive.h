@@ -36,11 +36,6 @@ typedef struct {
 apr_status_t mdl_archive_read(mdl_db_t *db, apr_int64_t assignment_id, mdl_archive_t *archive,
                               apr_pool_t *p);
 
-/** mdl_archive_read for these files alone (apr_int64_t), as they are now; files that are gone are
-    left out. */
-apr_status_t mdl_archive_of(mdl_db_t *db, apr_int64_t assignment_id, const apr_array_header_t *ids,
-                            mdl_archive_t *archive, apr_pool_t *p);
-
 /** The filename of the archives of an order. */
 const char *mdl_archive_filename(const char *storefront_order_id, apr_pool_t *p);
 

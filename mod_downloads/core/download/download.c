@@ -2,19 +2,19 @@
 
 #include <apr_time.h>
 
-#include "core/download/session.h"
-
 static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download,
                                           mdl_entitlement_facts_t *facts, apr_pool_t *p)
 {
     mdl_archive_t *archive = &download->archive;
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ARCHIVE_GRANT, &row, p,
-                                        MDL_ARGS(mdl_int(download->link->assignment_id)));
+    apr_status_t rv = mdl_db_select_one(
+        db, MDL_Q_ARCHIVE_GRANT, &row, p,
+        MDL_ARGS(mdl_text(download->link->session), mdl_int(download->link->assignment_id)));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
+    download->opened_at = mdl_rows_int(row, 6);
     facts->access = mdl_rows_enum(row, 0, mdl_order_access_names);
     facts->assignment = mdl_rows_enum(row, 1, mdl_assignment_status_names);
     facts->expires_at = mdl_rows_int(row, 2);
@@ -37,13 +37,15 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
                                        mdl_entitlement_facts_t *facts, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(
-        db, MDL_Q_DOWNLOAD_GRANT, &row, p,
-        MDL_ARGS(mdl_int(download->link->asset_id), mdl_int(download->link->assignment_id)));
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_GRANT, &row, p,
+                                        MDL_ARGS(mdl_text(download->link->session),
+                                                 mdl_int(download->link->asset_id),
+                                                 mdl_int(download->link->assignment_id)));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
+    download->opened_at = mdl_rows_int(row, 13);
     facts->access = mdl_rows_enum(row, 0, mdl_order_access_names);
     facts->assignment = mdl_rows_enum(row, 1, mdl_assignment_status_names);
     facts->expires_at = mdl_rows_int(row, 2);
@@ -76,7 +78,6 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     mdl_download_t *download = arg;
     apr_time_t now = apr_time_now();
-    mdl_session_t session;
     mdl_entitlement_facts_t facts;
     apr_status_t rv;
 
@@ -92,15 +93,14 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
         download->entitlement != MDL_ENTITLEMENT_EXHAUSTED) {
         return APR_SUCCESS;
     }
-    rv = mdl_session_find(db, download->link->session, &session, p);
-    if (rv == APR_SUCCESS) { /* its download is reserved */
-        download->entitlement = session.reserved.opened_at + download->session_lifetime > now
+    if (download->opened_at != 0) { /* its download is reserved */
+        download->entitlement = download->opened_at + download->session_lifetime > now
                                     ? MDL_ENTITLEMENT_OK
                                     : MDL_ENTITLEMENT_LINK_OLD;
-    } else if (rv == APR_ENOENT && download->link->expires_at <= now) {
+    } else if (download->link->expires_at <= now) {
         download->entitlement = MDL_ENTITLEMENT_LINK_OLD;
     }
-    return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    return APR_SUCCESS;
 }
 
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)

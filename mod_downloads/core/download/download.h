@@ -16,6 +16,7 @@ typedef struct {
     apr_interval_time_t session_lifetime;
     mdl_entitlement_t entitlement; /* out, like all that follow */
     const char *page_id;           /* of the order; NULL for none */
+    apr_time_t opened_at;          /* the link's first session; 0: it has none */
     int limit; /* without what was granted extra; 0: unlimited; from here on not set for GONE */
     const char *filename;
     const char *content_type;

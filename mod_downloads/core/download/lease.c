@@ -1,22 +1,55 @@
 #include "core/download/lease.h"
 
+#include <apr_hash.h>
+
+#include "base/text/json.h"
+
+static const char *lease_progress_json(const apr_array_header_t *progress, apr_pool_t *p)
+{
+    mdl_json_t *list = mdl_json_array(p);
+
+    for (int i = 0; i < progress->nelts; i++) {
+        const mdl_session_delivery_t *moved = &APR_ARRAY_IDX(progress, i, mdl_session_delivery_t);
+        mdl_json_t *each = mdl_json_add_object(list, NULL);
+
+        mdl_json_add_string(each, "id", moved->transfer_id);
+        mdl_json_add_string(each, "files", mdl_progress_text(moved->files, p));
+        mdl_json_add_int(each, "bytes", moved->bytes);
+    }
+    return mdl_json_text(list, NULL, p);
+}
+
+/* The transfers that moved and have no row any more. */
+static apr_array_header_t *lease_find_lost(const apr_array_header_t *progress, mdl_rows_t *rows,
+                                           apr_pool_t *p)
+{
+    apr_array_header_t *lost = apr_array_make(p, 4, sizeof(const char *));
+    apr_hash_t *known = apr_hash_make(p);
+
+    while (mdl_rows_next(rows)) {
+        apr_hash_set(known, mdl_rows_text(rows, 0), APR_HASH_KEY_STRING, known);
+    }
+    for (int i = 0; i < progress->nelts; i++) {
+        const char *id = APR_ARRAY_IDX(progress, i, mdl_session_delivery_t).transfer_id;
+
+        if (apr_hash_get(known, id, APR_HASH_KEY_STRING) == NULL) {
+            APR_ARRAY_PUSH(lost, const char *) = id;
+        }
+    }
+    return lost;
+}
+
 apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick)
 {
-    apr_int64_t known;
+    mdl_rows_t *rows;
     apr_status_t rv = mdl_db_exec(db, MDL_Q_LEASE_RENEW, NULL, p,
                                   MDL_ARGS(mdl_text(tick->id), mdl_int(tick->leased_until)));
 
-    tick->lost = apr_array_make(p, 4, sizeof(const char *));
-    for (int i = 0; i < tick->progress->nelts && rv == APR_SUCCESS; i++) {
-        const mdl_session_delivery_t *moved = &APR_ARRAY_IDX(tick->progress, i,
-                                                             mdl_session_delivery_t);
-
-        rv = mdl_db_exec(db, MDL_Q_TRANSFER_PROGRESS, &known, p,
-                         MDL_ARGS(mdl_text(mdl_coverage_text(moved->coverage, p)),
-                                  mdl_int(moved->bytes), mdl_text(moved->transfer_id)));
-        if (rv == APR_SUCCESS && !known) {
-            APR_ARRAY_PUSH(tick->lost, const char *) = moved->transfer_id;
-        }
+    tick->lost = apr_array_make(p, 0, sizeof(const char *));
+    if (rv == APR_SUCCESS && tick->progress->nelts > 0) {
+        rv = mdl_db_select(db, MDL_Q_TRANSFERS_PROGRESS, &rows, p,
+                           MDL_ARGS(mdl_text(lease_progress_json(tick->progress, p))));
+        tick->lost = rv == APR_SUCCESS ? lease_find_lost(tick->progress, rows, p) : tick->lost;
     }
     return rv;
 }
@@ -49,7 +82,7 @@ static apr_status_t lease_settle(mdl_db_t *db, const char *lease_id, mdl_lease_s
             .transfer_id = mdl_rows_text(rows, 0),
             .session_id = mdl_rows_text(rows, 1),
             .generation = mdl_rows_int(rows, 2),
-            .coverage = mdl_coverage_read(mdl_rows_text(rows, 3), p),
+            .files = mdl_progress_read(mdl_rows_text(rows, 3), p),
             .bytes = mdl_rows_int(rows, 4)};
     }
     sweep->more = lost->nelts == sweep->limit;

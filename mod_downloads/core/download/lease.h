@@ -6,7 +6,7 @@
 #ifndef MDL_CORE_DOWNLOAD_LEASE_H
 #define MDL_CORE_DOWNLOAD_LEASE_H
 
-#include "core/download/session.h"
+#include "core/download/session_settle.h"
 
 #define MDL_LEASE_TIME apr_time_from_sec(15)
 

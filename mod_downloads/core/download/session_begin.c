@@ -1,0 +1,249 @@
+#include "core/download/session_begin.h"
+
+#include <string.h>
+
+#include "core/download/session_settle.h"
+
+/* --- statements --- */
+
+static apr_time_t session_idle_at(const mdl_session_begin_t *begin, apr_time_t now)
+{
+    return now + (begin->idle < begin->lifetime ? begin->idle : begin->lifetime);
+}
+
+/* *opened has a row unless there is a session of this generation already. */
+static apr_status_t session_ask_open(mdl_db_t *db, const mdl_session_begin_t *begin,
+                                     const apr_array_header_t *files, apr_time_t now,
+                                     mdl_rows_t **opened, apr_pool_t *p)
+{
+    const mdl_signed_file_t *link = begin->link;
+
+    return mdl_db_select(db, MDL_Q_DOWNLOAD_SESSION_OPEN, opened, p,
+                         MDL_ARGS(mdl_text(link->session), mdl_int(begin->generation),
+                                  mdl_int(link->assignment_id), mdl_int_or_null(link->asset_id),
+                                  mdl_text(mdl_progress_text(files, p)), mdl_text(begin->etag),
+                                  mdl_int(begin->size), mdl_int(now), mdl_int(now),
+                                  mdl_int(session_idle_at(begin, now))));
+}
+
+static apr_status_t transfer_open(mdl_db_t *db, const mdl_session_begin_t *begin, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_TRANSFER_BEGIN, NULL, p,
+        MDL_ARGS(mdl_text(begin->transfer_id), mdl_text(begin->link->session),
+                 mdl_int(begin->generation), mdl_int(begin->link->assignment_id),
+                 mdl_text(begin->lease_id)));
+
+    return rv == APR_SUCCESS && begin->leased_until != 0
+               ? mdl_db_exec(db, MDL_Q_LEASE_RENEW, NULL, p,
+                             MDL_ARGS(mdl_text(begin->lease_id), mdl_int(begin->leased_until)))
+               : rv;
+}
+
+/* Takes one download of each of these files, or refuses: the error rolls back what was taken. */
+static apr_status_t allowances_take(mdl_db_t *db, mdl_session_begin_t *begin,
+                                    const apr_array_header_t *ids, apr_pool_t *p)
+{
+    apr_int64_t taken;
+    apr_status_t rv;
+
+    if (ids->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_exec(db, MDL_Q_ALLOWANCE_TAKE, &taken, p,
+                     MDL_ARGS(mdl_int(begin->link->assignment_id), mdl_ids(ids),
+                              mdl_int(begin->limit), mdl_int(begin->limit)));
+    if (rv == APR_SUCCESS && taken != ids->nelts) {
+        begin->entitlement = MDL_ENTITLEMENT_EXHAUSTED;
+        return APR_EGENERAL;
+    }
+    return rv;
+}
+
+/* --- the first transfer --- */
+
+static apr_array_header_t *files_to_take(const mdl_session_t *session,
+                                         const apr_array_header_t *files, apr_pool_t *p)
+{
+    apr_array_header_t *ids = apr_array_make(p, files->nelts, sizeof(apr_int64_t));
+
+    for (int i = 0; i < files->nelts; i++) {
+        const mdl_progress_t *file = &APR_ARRAY_IDX(files, i, mdl_progress_t);
+
+        if (file->asset_id != MDL_DIRECTORY_ID &&
+            mdl_charge_step(mdl_session_charge(session, file), MDL_CHARGE_REQUEST).effect ==
+                MDL_CHARGE_TAKE) {
+            APR_ARRAY_PUSH(ids, apr_int64_t) = file->asset_id;
+        }
+    }
+    return ids;
+}
+
+/* A session that is not there has a download of nothing. */
+static const mdl_session_t no_session = {.status = MDL_SESSION_RETURNED};
+
+static apr_status_t begin_first(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_session_begin_t *begin = arg;
+    const apr_array_header_t *files = mdl_progress_begin(begin->layout, p);
+    mdl_rows_t *opened;
+    apr_status_t rv;
+
+    begin->entitlement = MDL_ENTITLEMENT_OK;
+    begin->generation = 1;
+    begin->why = "counted";
+    if ((rv = session_ask_open(db, begin, files, apr_time_now(), &opened, p)) != APR_SUCCESS ||
+        (rv = transfer_open(db, begin, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = allowances_take(db, begin, files_to_take(&no_session, files, p), p);
+    /* Another request of the link may have been faster, and have taken the last one. */
+    return (rv == APR_SUCCESS || rv == APR_EGENERAL) && !mdl_rows_next(opened) ? APR_EEXIST : rv;
+}
+
+/* --- the next ones --- */
+
+/* Whether the request needs a session of its own: the file has changed, or it was counted and the
+   whole is asked for again. */
+static int session_needs_next(const mdl_session_begin_t *begin, const mdl_session_t *last)
+{
+    return strcmp(last->etag, begin->etag) != 0 ||
+           (last->status == MDL_SESSION_COUNTED && begin->whole);
+}
+
+/* Whether a request may go on with the session that there is.  That is unsettled as long as running
+   transfers may end: then there is room, or the session is whole and the whole is another download.
+ */
+static mdl_entitlement_t session_entitlement(const mdl_session_begin_t *begin,
+                                             const mdl_session_t *last, apr_time_t now)
+{
+    int is_next = session_needs_next(begin, last);
+
+    if (last->opened_at + begin->lifetime <= now) {
+        return MDL_ENTITLEMENT_LINK_OLD;
+    }
+    if (last->running >= MDL_SESSION_TRANSFERS) {
+        return begin->patient ? MDL_ENTITLEMENT_UNSETTLED : MDL_ENTITLEMENT_CROWDED;
+    }
+    if (!is_next && last->size > 0 &&
+        last->bytes + last->running_bytes >= last->size * MDL_DOWNLOAD_FACTOR) {
+        return MDL_ENTITLEMENT_CAPPED;
+    }
+    if (!is_next && last->status == MDL_SESSION_OPEN && begin->whole && last->running > 0 &&
+        begin->patient) {
+        return MDL_ENTITLEMENT_UNSETTLED;
+    }
+    return MDL_ENTITLEMENT_OK;
+}
+
+/* The files of another body of the link.  What an archive was charged is not taken again, unless
+   all of it was. */
+static apr_array_header_t *session_next_files(const mdl_session_begin_t *begin,
+                                              const mdl_session_t *last, apr_pool_t *p)
+{
+    apr_array_header_t *files = mdl_progress_begin(begin->layout, p);
+    const apr_array_header_t *last_files = mdl_progress_read(last->files, p);
+    int next = 0;
+
+    for (int i = 0; i < files->nelts; i++) {
+        mdl_progress_t *file = &APR_ARRAY_IDX(files, i, mdl_progress_t);
+        const mdl_progress_t *before = mdl_progress_find(last_files, file->asset_id, &next);
+
+        file->is_whole = before != NULL && before->is_whole && file->asset_id != MDL_DIRECTORY_ID;
+    }
+    return files;
+}
+
+/* Opens the link's next session.  One that is still open gives its downloads back, which the next
+   one takes. */
+static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin, mdl_session_t *last,
+                                      apr_time_t now, apr_pool_t *p)
+{
+    int is_open = last->status == MDL_SESSION_OPEN;
+    int is_counted = last->status == MDL_SESSION_COUNTED;
+    apr_status_t rv = is_open ? mdl_session_end(db, last, p) : APR_SUCCESS;
+    const apr_array_header_t *files = is_counted ? mdl_progress_begin(begin->layout, p)
+                                                 : session_next_files(begin, last, p);
+    mdl_rows_t *opened;
+
+    begin->generation = last->generation + 1;
+    begin->why = is_open ? "not counted, its session goes on with the file's new version"
+                         : "counted, another download by the same link";
+    if (rv == APR_SUCCESS) {
+        rv = session_ask_open(db, begin, files, now, &opened, p);
+    }
+    return rv == APR_SUCCESS ? allowances_take(db, begin, files_to_take(&no_session, files, p), p)
+                             : rv;
+}
+
+/* Goes on with the same session. */
+static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
+                                   const mdl_session_t *last, apr_time_t now, apr_pool_t *p)
+{
+    mdl_session_status_t status = last->status;
+    apr_status_t rv;
+
+    begin->generation = last->generation;
+    if (status == MDL_SESSION_RETURNED) {
+        status = MDL_SESSION_OPEN;
+        begin->why = "counted, its session goes on after it had given its download back";
+    } else {
+        begin->why = status == MDL_SESSION_OPEN ? "not counted, its session is open"
+                                                : "not counted, a part of what was counted";
+    }
+    rv = mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_RESUME, NULL, p,
+                     MDL_ARGS(mdl_text(mdl_session_status_names[status]), mdl_int(now),
+                              mdl_int(session_idle_at(begin, now)), mdl_text(begin->link->session),
+                              mdl_int(begin->generation)));
+    return rv == APR_SUCCESS && last->status == MDL_SESSION_RETURNED
+               ? allowances_take(db, begin,
+                                 files_to_take(last, mdl_progress_read(last->files, p), p), p)
+               : rv;
+}
+
+/* The last session of the link, locked against all other requests and settlements. */
+static apr_status_t session_find_last(mdl_db_t *db, const char *link, apr_time_t now,
+                                      mdl_session_t *last, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSION_LOCK, &row, p,
+                                    MDL_ARGS(mdl_text(link)));
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_LAST, &row, p,
+                               MDL_ARGS(mdl_int(now), mdl_int(now), mdl_text(link)));
+    }
+    if (rv == APR_SUCCESS) {
+        mdl_session_read(row, last);
+    }
+    return rv;
+}
+
+static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_session_begin_t *begin = arg;
+    apr_time_t now = apr_time_now();
+    mdl_session_t last;
+    apr_status_t rv = session_find_last(db, begin->link->session, now, &last, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    begin->entitlement = session_entitlement(begin, &last, now);
+    if (begin->entitlement != MDL_ENTITLEMENT_OK) {
+        return APR_EGENERAL;
+    }
+    rv = session_needs_next(begin, &last) ? session_open_next(db, begin, &last, now, p)
+                                          : session_rejoin(db, begin, &last, now, p);
+    return rv == APR_SUCCESS ? transfer_open(db, begin, p) : rv;
+}
+
+apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
+{
+    apr_status_t rv = begin->is_known ? APR_EEXIST : mdl_db_write(db, begin_first, begin, p);
+
+    if (rv == APR_EEXIST) {
+        rv = mdl_db_write(db, begin_next, begin, p);
+    }
+    return rv == APR_EGENERAL && begin->entitlement != MDL_ENTITLEMENT_OK ? APR_SUCCESS : rv;
+}

@@ -1,0 +1,39 @@
+/*
+ * Begins the transfers of a link: takes what they cost, or says why they may not begin.
+ */
+#ifndef MDL_CORE_DOWNLOAD_SESSION_BEGIN_H
+#define MDL_CORE_DOWNLOAD_SESSION_BEGIN_H
+
+#include "core/download/entitlement.h"
+#include "core/download/session.h"
+#include "core/download/signed_url.h"
+
+#define MDL_SESSION_TRANSFERS 16 /* at once, over all processes */
+
+typedef struct {
+    const mdl_signed_file_t *link; /* asset_id 0: the archive */
+    const mdl_layout_t *layout;    /* one download of each file is taken, or of none */
+    int limit;                     /* of the assignment; 0: unlimited */
+    const char *etag;
+    apr_int64_t size;
+    int is_known; /* the link has a session */
+    int whole;    /* all of it is asked for */
+    int patient;  /* the caller can ask again when running transfers may have ended by then */
+    apr_interval_time_t lifetime;
+    apr_interval_time_t idle;
+    const char *lease_id;    /* of this process */
+    apr_time_t leased_until; /* what to renew the lease to; 0: not to */
+    const char *transfer_id;
+    mdl_entitlement_t entitlement; /* out, like all that follow: OK, EXHAUSTED, LINK_OLD when its
+                                      time is over, CAPPED, CROWDED or, if patient, UNSETTLED */
+    apr_int64_t generation;
+    const char *why; /* how it counts; NULL when no transaction came so far */
+} mdl_session_begin_t;
+
+/**
+ * Begins a transfer just before its first byte, in a transaction of its own.  If one download is
+ * left and 50 sessions begin at once, one of them gets it.
+ */
+apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p);
+
+#endif

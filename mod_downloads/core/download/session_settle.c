@@ -1,0 +1,492 @@
+#include "core/download/session_settle.h"
+
+#include <string.h>
+
+#include <apr_hash.h>
+#include <apr_strings.h>
+
+#include "base/text/json.h"
+
+/* What is done to the allowance of a file, and what is kept with it. */
+typedef struct {
+    apr_int64_t key[2];     /* of the assignment and of the asset */
+    int taken;              /* -1: one is given back */
+    mdl_progress_t *kept;   /* NULL: nothing */
+    apr_int64_t kept_bytes; /* the sum of what each session delivered */
+    int is_changed;
+} allowance_t;
+
+/* A file of a session, before what was delivered is added. */
+typedef struct {
+    mdl_charge_state_t charge;
+    int is_delivered; /* something of it is */
+} before_t;
+
+/* A session in a settlement. */
+typedef struct {
+    mdl_session_t session;
+    apr_array_header_t *files; /* mdl_progress_t */
+    before_t *before;          /* for each of them */
+    int is_found;
+    int is_ended;                   /* it is idle */
+    apr_array_header_t *deliveries; /* const mdl_session_delivery_t *: what has come of it */
+    apr_int64_t bytes;              /* by transfers that were not settled before */
+} settled_t;
+
+typedef struct {
+    mdl_db_t *db;
+    apr_pool_t *pool;
+    apr_time_t now;
+    apr_interval_time_t idle;
+    apr_array_header_t *sessions; /* settled_t * */
+    apr_hash_t *by_key;           /* the same, by generation and id */
+    apr_hash_t *allowances;       /* allowance_t, by key */
+} settlement_t;
+
+static settlement_t settlement_begin(mdl_db_t *db, apr_interval_time_t idle, apr_pool_t *p)
+{
+    return (settlement_t){.db = db,
+                          .pool = p,
+                          .now = apr_time_now(),
+                          .idle = idle,
+                          .sessions = apr_array_make(p, 16, sizeof(settled_t *)),
+                          .by_key = apr_hash_make(p),
+                          .allowances = apr_hash_make(p)};
+}
+
+/* The session of that id and generation; it is added when it is not there. */
+static settled_t *settlement_session(settlement_t *settlement, const char *id,
+                                     apr_int64_t generation)
+{
+    apr_pool_t *p = settlement->pool;
+    const char *key = apr_psprintf(p, "%" APR_INT64_T_FMT " %s", generation, id);
+    settled_t *settled = apr_hash_get(settlement->by_key, key, APR_HASH_KEY_STRING);
+
+    if (settled == NULL) {
+        settled = apr_pcalloc(p, sizeof *settled);
+        settled->session.id = id;
+        settled->session.generation = generation;
+        settled->deliveries = apr_array_make(p, 1, sizeof(const mdl_session_delivery_t *));
+        apr_hash_set(settlement->by_key, key, APR_HASH_KEY_STRING, settled);
+        APR_ARRAY_PUSH(settlement->sessions, settled_t *) = settled;
+    }
+    return settled;
+}
+
+static allowance_t *settlement_allowance(settlement_t *settlement, const settled_t *settled,
+                                         const mdl_progress_t *file)
+{
+    apr_int64_t key[2] = {settled->session.assignment_id, file->asset_id};
+    allowance_t *allowance = apr_hash_get(settlement->allowances, key, sizeof key);
+
+    if (allowance == NULL) {
+        allowance = apr_pcalloc(settlement->pool, sizeof *allowance);
+        memcpy(allowance->key, key, sizeof key);
+        apr_hash_set(settlement->allowances, allowance->key, sizeof key, allowance);
+    }
+    return allowance;
+}
+
+/* --- what the database knows --- */
+
+static const char *sessions_json(const settlement_t *settlement)
+{
+    mdl_json_t *list = mdl_json_array(settlement->pool);
+
+    for (int i = 0; i < settlement->sessions->nelts; i++) {
+        const mdl_session_t *session =
+            &APR_ARRAY_IDX(settlement->sessions, i, settled_t *)->session;
+        mdl_json_t *each = mdl_json_add_object(list, NULL);
+
+        mdl_json_add_string(each, "id", session->id);
+        mdl_json_add_int(each, "generation", session->generation);
+    }
+    return mdl_json_text(list, NULL, settlement->pool);
+}
+
+static const char *transfers_json(const apr_array_header_t *deliveries, apr_pool_t *p)
+{
+    mdl_json_t *list = mdl_json_array(p);
+
+    for (int i = 0; i < deliveries->nelts; i++) {
+        mdl_json_add_string(list, NULL,
+                            APR_ARRAY_IDX(deliveries, i, mdl_session_delivery_t).transfer_id);
+    }
+    return mdl_json_text(list, NULL, p);
+}
+
+static void settlement_read_sessions(settlement_t *settlement, mdl_rows_t *rows)
+{
+    while (mdl_rows_next(rows)) {
+        settled_t *settled = settlement_session(settlement, mdl_rows_text(rows, 0),
+                                                mdl_rows_int(rows, 1));
+
+        mdl_session_read(rows, &settled->session);
+        settled->is_found = 1;
+    }
+}
+
+/* A transfer that was settled before, because it was taken for lost or because the answer to a
+   COMMIT was, adds what it delivered, which may be more by now, but no bytes. */
+static void settlement_read_ended(settlement_t *settlement, mdl_rows_t *rows,
+                                  const apr_array_header_t *deliveries)
+{
+    apr_hash_t *ended = apr_hash_make(settlement->pool);
+
+    while (mdl_rows_next(rows)) {
+        apr_hash_set(ended, mdl_rows_text(rows, 0), APR_HASH_KEY_STRING, settlement);
+    }
+    for (int i = 0; i < deliveries->nelts; i++) {
+        const mdl_session_delivery_t *delivery = &APR_ARRAY_IDX(deliveries, i,
+                                                                mdl_session_delivery_t);
+
+        if (apr_hash_get(ended, delivery->transfer_id, APR_HASH_KEY_STRING) != NULL) {
+            settlement_session(settlement, delivery->session_id, delivery->generation)->bytes +=
+                delivery->bytes;
+        }
+    }
+}
+
+/* Locks the sessions before anything else, in the order of their keys, so that no two transactions
+   wait for each other. */
+static apr_status_t settlement_read(settlement_t *settlement, const apr_array_header_t *deliveries)
+{
+    mdl_db_t *db = settlement->db;
+    apr_pool_t *p = settlement->pool;
+    mdl_rows_t *locked, *ended = NULL;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_LOCK, &locked, p,
+                                    MDL_ARGS(mdl_text(sessions_json(settlement))));
+
+    if (rv == APR_SUCCESS && deliveries != NULL) {
+        rv = mdl_db_select(db, MDL_Q_TRANSFERS_END, &ended, p,
+                           MDL_ARGS(mdl_text(transfers_json(deliveries, p))));
+    }
+    if (rv == APR_SUCCESS) {
+        settlement_read_sessions(settlement, locked);
+    }
+    if (rv == APR_SUCCESS && ended != NULL) {
+        settlement_read_ended(settlement, ended, deliveries);
+    }
+    return rv;
+}
+
+static apr_status_t settlement_read_allowances(settlement_t *settlement)
+{
+    apr_pool_t *p = settlement->pool;
+    mdl_json_t *list = mdl_json_array(p);
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    if (apr_hash_count(settlement->allowances) == 0) {
+        return APR_SUCCESS;
+    }
+    for (apr_hash_index_t *i = apr_hash_first(p, settlement->allowances); i != NULL;
+         i = apr_hash_next(i)) {
+        const allowance_t *allowance = apr_hash_this_val(i);
+        mdl_json_t *each = mdl_json_add_object(list, NULL);
+
+        mdl_json_add_int(each, "assignment_id", allowance->key[0]);
+        mdl_json_add_int(each, "asset_id", allowance->key[1]);
+    }
+    rv = mdl_db_select(settlement->db, MDL_Q_ALLOWANCES_LOCK, &rows, p,
+                       MDL_ARGS(mdl_text(mdl_json_text(list, NULL, p))));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        apr_int64_t key[2] = {mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};
+        allowance_t *allowance = apr_hash_get(settlement->allowances, key, sizeof key);
+        apr_array_header_t *kept = mdl_progress_read(mdl_rows_text(rows, 2), p);
+
+        allowance->kept = kept->nelts > 0 ? &APR_ARRAY_IDX(kept, 0, mdl_progress_t) : NULL;
+        allowance->kept_bytes = mdl_rows_int(rows, 3);
+    }
+    return rv;
+}
+
+/* --- what was delivered --- */
+
+static mdl_progress_t *settled_file(const settled_t *settled, int i)
+{
+    return &APR_ARRAY_IDX(settled->files, i, mdl_progress_t);
+}
+
+/* Notes the state of each file, and adds to them what was delivered. */
+static void settled_add_deliveries(settled_t *settled, apr_pool_t *p)
+{
+    const mdl_session_t *session = &settled->session;
+    int next = 0;
+
+    settled->files = mdl_progress_read(session->files, p);
+    settled->before = apr_pcalloc(p, (apr_size_t)settled->files->nelts * sizeof *settled->before);
+    for (int i = 0; i < settled->files->nelts; i++) {
+        settled->before[i].charge = mdl_session_charge(session, settled_file(settled, i));
+    }
+    for (int i = 0; i < settled->deliveries->nelts; i++) {
+        const apr_array_header_t *files =
+            APR_ARRAY_IDX(settled->deliveries, i, const mdl_session_delivery_t *)->files;
+
+        for (int n = 0; n < files->nelts; n++) {
+            const mdl_progress_t *more = &APR_ARRAY_IDX(files, n, mdl_progress_t);
+            mdl_progress_t *file = mdl_progress_find(settled->files, more->asset_id, &next);
+
+            if (file != NULL) {
+                mdl_progress_add(file, more, p);
+                settled->before[file - settled_file(settled, 0)].is_delivered = 1;
+            }
+        }
+    }
+}
+
+/* Whether something happens to a file that its allowance has to do with: it is needed unless the
+   session's own download of it becomes whole by itself. */
+static int settled_needs_allowance(const settled_t *settled, int i)
+{
+    const mdl_progress_t *file = settled_file(settled, i);
+    const before_t *before = &settled->before[i];
+
+    return (before->is_delivered || settled->is_ended) && before->charge != MDL_CHARGE_CHARGED &&
+           file->asset_id != MDL_DIRECTORY_ID &&
+           !(before->charge == MDL_CHARGE_RESERVED && file->is_whole);
+}
+
+/* Joins what the session delivered of a file with what is kept.  Returns whether that makes a
+   download; if not, and the session has none, it is kept, too. */
+static int progress_join_kept(mdl_progress_t *file, allowance_t *allowance, int is_free,
+                              apr_pool_t *p)
+{
+    mdl_progress_t joined = *file;
+    apr_int64_t bytes = mdl_coverage_bytes(file->ranges);
+    int is_download;
+
+    joined.ranges = mdl_coverage_make(p);
+    mdl_coverage_join(joined.ranges, file->ranges);
+    if (allowance->kept != NULL && allowance->kept->version == file->version) {
+        mdl_coverage_join(joined.ranges, allowance->kept->ranges);
+        bytes += allowance->kept_bytes;
+    }
+    is_download = mdl_coverage_is_whole(joined.ranges, file->size) ||
+                  (is_free && bytes >= MDL_DOWNLOAD_FACTOR * file->size);
+    if (!is_download && is_free) {
+        allowance->kept = apr_pmemdup(p, &joined, sizeof joined);
+        allowance->kept_bytes = bytes;
+        allowance->is_changed = 1;
+        file->ranges = NULL;
+    }
+    return is_download;
+}
+
+static void settled_charge(settled_t *settled, int i, allowance_t *allowance, apr_pool_t *p)
+{
+    mdl_progress_t *file = settled_file(settled, i);
+    mdl_charge_state_t state = settled->before[i].charge;
+    mdl_charge_event_t event = settled->is_ended ? MDL_CHARGE_IDLE : MDL_CHARGE_PART;
+    mdl_charge_t charge = mdl_charge_step(state, event);
+
+    if (!file->is_whole && file->ranges != NULL) {
+        file->is_whole = progress_join_kept(file, allowance, charge.state == MDL_CHARGE_FREE, p);
+    }
+    if (file->is_whole) {
+        /* Some of what is kept may be this session's own. */
+        allowance->is_changed = 1;
+        allowance->kept = NULL;
+        charge = mdl_charge_step(state, MDL_CHARGE_WHOLE);
+    }
+    if (charge.effect != MDL_CHARGE_NOTHING) {
+        allowance->taken += charge.effect == MDL_CHARGE_GIVE_BACK ? -1 : 1;
+        allowance->is_changed = 1;
+    }
+}
+
+/* The archive's end has to come, too, as long as it still may: one who lacks nothing but that, and
+   asks for the whole again, does not pay for it. */
+static mdl_session_status_t settled_status(const settled_t *settled)
+{
+    const mdl_session_t *session = &settled->session;
+    int is_over = settled->is_ended || session->status != MDL_SESSION_OPEN;
+
+    for (int i = 0; i < settled->files->nelts; i++) {
+        const mdl_progress_t *file = settled_file(settled, i);
+
+        if (!file->is_whole && !(is_over && file->asset_id == MDL_DIRECTORY_ID)) {
+            return is_over ? MDL_SESSION_RETURNED : MDL_SESSION_OPEN;
+        }
+    }
+    return MDL_SESSION_COUNTED;
+}
+
+static void settlement_note_allowances(settlement_t *settlement, const settled_t *settled)
+{
+    for (int i = 0; i < settled->files->nelts; i++) {
+        if (settled_needs_allowance(settled, i)) {
+            settlement_allowance(settlement, settled, settled_file(settled, i));
+        }
+    }
+}
+
+static void settlement_charge(settlement_t *settlement, settled_t *settled)
+{
+    for (int i = 0; i < settled->files->nelts; i++) {
+        if (settled_needs_allowance(settled, i)) {
+            settled_charge(settled, i,
+                           settlement_allowance(settlement, settled, settled_file(settled, i)),
+                           settlement->pool);
+        }
+    }
+    settled->session.status = settled_status(settled);
+}
+
+/* --- writing --- */
+
+static const char *allowance_kept_text(const allowance_t *allowance, apr_pool_t *p)
+{
+    apr_array_header_t *list = apr_array_make(p, 1, sizeof(mdl_progress_t));
+
+    if (allowance->kept != NULL) {
+        APR_ARRAY_PUSH(list, mdl_progress_t) = *allowance->kept;
+    }
+    return mdl_progress_text(list, p);
+}
+
+static apr_status_t settlement_write_sessions(const settlement_t *settlement)
+{
+    apr_pool_t *p = settlement->pool;
+    mdl_json_t *list = mdl_json_array(p);
+
+    for (int i = 0; i < settlement->sessions->nelts; i++) {
+        const settled_t *settled = APR_ARRAY_IDX(settlement->sessions, i, settled_t *);
+        const mdl_session_t *session = &settled->session;
+        mdl_json_t *each;
+
+        if (settled->is_found && (settled->is_ended || settled->deliveries->nelts > 0)) {
+            each = mdl_json_add_object(list, NULL);
+            mdl_json_add_string(each, "id", session->id);
+            mdl_json_add_int(each, "generation", session->generation);
+            mdl_json_add_string(each, "status", mdl_session_status_names[session->status]);
+            mdl_json_add_string(each, "files", mdl_progress_text(settled->files, p));
+            mdl_json_add_int(each, "bytes", settled->bytes);
+            mdl_json_add_int(each, "idle_at",
+                             settled->is_ended ? session->idle_at
+                                               : settlement->now + settlement->idle);
+        }
+    }
+    return mdl_json_length(list) > 0
+               ? mdl_db_exec(
+                     settlement->db, MDL_Q_DOWNLOAD_SESSIONS_SETTLE, NULL, p,
+                     MDL_ARGS(mdl_int(settlement->now), mdl_text(mdl_json_text(list, NULL, p))))
+               : APR_SUCCESS;
+}
+
+static apr_status_t settlement_write_allowances(const settlement_t *settlement)
+{
+    apr_pool_t *p = settlement->pool;
+    mdl_json_t *list = mdl_json_array(p);
+
+    for (apr_hash_index_t *i = apr_hash_first(p, settlement->allowances); i != NULL;
+         i = apr_hash_next(i)) {
+        const allowance_t *allowance = apr_hash_this_val(i);
+        mdl_json_t *each;
+
+        if (!allowance->is_changed) {
+            continue;
+        }
+        each = mdl_json_add_object(list, NULL);
+        mdl_json_add_int(each, "assignment_id", allowance->key[0]);
+        mdl_json_add_int(each, "asset_id", allowance->key[1]);
+        mdl_json_add_int(each, "taken", allowance->taken);
+        mdl_json_add_string(each, "kept", allowance_kept_text(allowance, p));
+        mdl_json_add_int(each, "kept_bytes", allowance->kept != NULL ? allowance->kept_bytes : 0);
+    }
+    return mdl_json_length(list) > 0 ? mdl_db_exec(settlement->db, MDL_Q_ALLOWANCES_SETTLE, NULL, p,
+                                                   MDL_ARGS(mdl_text(mdl_json_text(list, NULL, p))))
+                                     : APR_SUCCESS;
+}
+
+/* Once the sessions are known. */
+static apr_status_t settlement_finish(settlement_t *settlement)
+{
+    apr_status_t rv;
+
+    for (int i = 0; i < settlement->sessions->nelts; i++) {
+        settled_t *settled = APR_ARRAY_IDX(settlement->sessions, i, settled_t *);
+
+        if (settled->is_found) {
+            settled_add_deliveries(settled, settlement->pool);
+            settlement_note_allowances(settlement, settled);
+        }
+    }
+    if ((rv = settlement_read_allowances(settlement)) != APR_SUCCESS) {
+        return rv;
+    }
+    for (int i = 0; i < settlement->sessions->nelts; i++) {
+        settled_t *settled = APR_ARRAY_IDX(settlement->sessions, i, settled_t *);
+
+        if (settled->is_found) {
+            settlement_charge(settlement, settled);
+        }
+    }
+    rv = settlement_write_sessions(settlement);
+    return rv == APR_SUCCESS ? settlement_write_allowances(settlement) : rv;
+}
+
+apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_settle_t *all)
+{
+    settlement_t settlement = settlement_begin(db, all->idle, p);
+    apr_status_t rv;
+
+    for (int i = 0; i < all->deliveries->nelts; i++) {
+        const mdl_session_delivery_t *delivery = &APR_ARRAY_IDX(all->deliveries, i,
+                                                                mdl_session_delivery_t);
+        settled_t *settled = settlement_session(&settlement, delivery->session_id,
+                                                delivery->generation);
+
+        APR_ARRAY_PUSH(settled->deliveries, const mdl_session_delivery_t *) = delivery;
+    }
+    if (all->deliveries->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    rv = settlement_read(&settlement, all->deliveries);
+    return rv == APR_SUCCESS ? settlement_finish(&settlement) : rv;
+}
+
+apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, apr_pool_t *p)
+{
+    settlement_t settlement = settlement_begin(db, 0, p);
+    settled_t *settled = settlement_session(&settlement, session->id, session->generation);
+    apr_status_t rv;
+
+    settled->session = *session;
+    settled->is_found = settled->is_ended = 1;
+    rv = settlement_finish(&settlement);
+    session->status = settled->session.status;
+    session->files = mdl_progress_text(settled->files, p);
+    return rv;
+}
+
+/* --- idle sessions --- */
+
+/* One that has been resumed meanwhile is not ended. */
+static int session_is_idle(const mdl_session_t *session, apr_time_t now)
+{
+    return session->status == MDL_SESSION_OPEN && session->idle_at <= now && session->running == 0;
+}
+
+apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t *sweep)
+{
+    settlement_t settlement = settlement_begin(db, 0, p);
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_IDLE, &rows, p,
+                                    MDL_ARGS(mdl_int(settlement.now), mdl_int(sweep->limit)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        settlement_session(&settlement, mdl_rows_text(rows, 0), mdl_rows_int(rows, 1));
+    }
+    sweep->settled = settlement.sessions->nelts;
+    if (rv != APR_SUCCESS || sweep->settled == 0) {
+        return rv;
+    }
+    rv = settlement_read(&settlement, NULL);
+    for (int i = 0; i < sweep->settled; i++) {
+        settled_t *settled = APR_ARRAY_IDX(settlement.sessions, i, settled_t *);
+
+        settled->is_ended = settled->is_found && session_is_idle(&settled->session, settlement.now);
+    }
+    return rv == APR_SUCCESS ? settlement_finish(&settlement) : rv;
+}

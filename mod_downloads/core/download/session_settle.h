@@ -1,0 +1,43 @@
+/*
+ * Settles download sessions: what transfers have delivered charges files, and a session that is
+ * idle gives back the downloads of the others.
+ *
+ * What was delivered of a file that is given back is kept with its allowance: two halves by two
+ * links are one download.  So are bytes that make MDL_DOWNLOAD_FACTOR times its size; else a part
+ * that nobody asks for would make the rest free for ever.
+ */
+#ifndef MDL_CORE_DOWNLOAD_SESSION_SETTLE_H
+#define MDL_CORE_DOWNLOAD_SESSION_SETTLE_H
+
+#include "core/download/session.h"
+
+/** What a transfer has delivered, so far or in the end. */
+typedef struct {
+    const char *transfer_id;
+    const char *session_id;
+    apr_int64_t generation;
+    const apr_array_header_t *files; /* mdl_progress_t */
+    apr_int64_t bytes;
+} mdl_session_delivery_t;
+
+typedef struct {
+    const apr_array_header_t *deliveries; /* mdl_session_delivery_t */
+    apr_interval_time_t idle;
+} mdl_session_settle_t;
+
+/** Effect: ends transfers. */
+apr_status_t mdl_session_settle(mdl_db_t *db, apr_pool_t *p, const mdl_session_settle_t *all);
+
+typedef struct {
+    int limit;
+    int settled; /* out */
+} mdl_session_sweep_t;
+
+/** Effect: ends sessions that are idle. */
+apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t *sweep);
+
+/** Ends an open session, which the transaction has locked, though it is not idle.  Its status and
+    its files are as they are then. */
+apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, apr_pool_t *p);
+
+#endif
