@@ -88,7 +88,7 @@ sub gave_back
     }
     is_deeply \@kept, [], 'each gives its download back';
     is_deeply \@short, [], 'none has read more than the service says';
-    is_deeply \@long, [], 'nor has much less arrived';
+    is_deeply \@long, [], 'nor does the service say much more than it has read';
     my @again = grep { !$_->{final} } @{ $cases{$case} };
     resume($_->{buy}{way}, $_->{buy}{link}, $_->{read}, $_->{buy}{file}{bytes}) for @again;
     for (@again) {
@@ -99,7 +99,7 @@ sub gave_back
     return;
 }
 
-# --- the server goes -------------------------------------------------------------------------------
+# --- the server is killed, stopped or restarted ----------------------------------------------------
 
 # h2c breaks off as HTTP/2 does.
 my %WAYS = map { my $mpm = $_; $mpm => [ grep { $_ ne 'h2c' } MDL::Metering::ways($mpm) ] }
@@ -257,7 +257,7 @@ subtest 'Sixteen transfers of a link run at once' => sub {
     gives_back('Sixteen broke off', $buy, $_->leave(1), final => 1) for @clients;
 };
 
-subtest 'A link gives three times the size of the file' => sub {
+subtest 'A link sends at most three times the size of the file' => sub {
     my $buy  = buy($shop, $file, limit => 1);
     my $path = link_of($buy);
     my $half = sub { page('GET', $path, headers => { Range => 'bytes=0-4194303' })->{status} };
@@ -395,7 +395,7 @@ subtest 'Over HTTP/2 a revoke cuts a transfer that stands still' => sub {
     gives_back('The order was revoked', $buy, 0, final => 1);
 };
 
-subtest 'What was cut off and is restored goes on' => sub {
+subtest 'A transfer that was cut off goes on once the order is restored' => sub {
     my $buy    = buy($shop, $file, limit => 1);
     my $path   = link_of($buy);
     my $client = begin('HTTP/1.1', $path, 5 * MB);
@@ -406,7 +406,7 @@ subtest 'What was cut off and is restored goes on' => sub {
     costs($buy, 1);
 };
 
-# --- what became of them ---------------------------------------------------------------------------
+# --- what they cost in the end ---------------------------------------------------------------------
 
 for my $case (@cases) {
     subtest $case => sub { gave_back($case) };

@@ -63,7 +63,7 @@ my $html  = text_file('text/html',  "one that stays and this goes\n");
 my $short = $html->{bytes} =~ s/ and this goes//gr;
 
 for my $way ('HTTP/1.1', 'HTTP/2') {
-    subtest "One that reads, over $way" => sub {
+    subtest "A filter that reads what is sent, over $way" => sub {
         my $buy = buy($shop, $plain, limit => 1);
         is got($way, link_of($buy)), "200 $plain->{size}", 'the whole comes';
         costs($buy, 1, 'and is a download');
@@ -73,25 +73,25 @@ for my $way ('HTTP/1.1', 'HTTP/2') {
         is got($way, $path, '-r', '0-499999'), '206 500000', 'a half comes';
         costs($buy, 0, 'and is none');
         is got($way, $path, '-r', '500000-'), '206 ' . ($plain->{size} - 500_000), 'so does the other';
-        costs($buy, 1, 'both are one');
+        costs($buy, 1, 'both are one download');
     };
 
-    subtest "One that makes less of it, over $way" => sub {
+    subtest "A filter that shortens what is sent, over $way" => sub {
         my $buy = buy($shop, $html, limit => 1);
         is got($way, link_of($buy)), '200 ' . length $short, 'it comes';
         costs($buy, 1, 'and is a download');
     };
 
-    subtest "Two bytes of one that reads, over $way" => sub {
+    subtest "Two bytes through a filter that reads, over $way" => sub {
         my $buy = buy($shop, $plain, limit => 1);
         my ($status, $length) = split / /, got($way, link_of($buy), '-r', '0-0,500000-500000');
         is $status, 206, 'they come in parts';
         costs($buy, 0, 'and are no download');
-        is account($buy)->{sessions}[0]{bytes_delivered}, $length, 'the answer\'s head counts for nothing';
+        is account($buy)->{sessions}[0]{bytes_delivered}, $length, 'only the body counts as delivered';
     };
 }
 
-subtest 'A client that breaks off does not get the whole' => sub {
+subtest 'A client that breaks off behind a filter pays nothing' => sub {
     my $buy    = buy($shop, $html, limit => 1);
     my $answer = MDL::Leaver->over('HTTP/1.1', $server, link_of($buy));
     $answer->read_until(20_000)->leave;

@@ -1,8 +1,8 @@
 # What a download costs, by what was delivered (contract, section 8), and what an order says of it.
 # httpd's other processing models: metering_worker.t and metering_prefork.t.
 #
-# The clients that customers have are in t/delivery/download_clients.t; what comes to no good end in
-# great numbers, and what becomes of transfers when the server goes, in t/metering/download_cuts.t.
+# The programs that customers use are tested in t/delivery/download_clients.t; many clients that break
+# off, and a server that stops during transfers, in t/metering/download_cuts.t.
 use strict;
 use warnings;
 
@@ -17,7 +17,7 @@ use constant KB => 1024;
 
 my (undef, $shop, $file) = meters_under('event');
 
-# --- what an order says of them --------------------------------------------------------------------
+# --- what an order shows ---------------------------------------------------------------------------
 
 subtest 'An order shows its downloads' => sub {
     my $buy  = buy($shop, $file, limit => 3);
@@ -28,9 +28,9 @@ subtest 'An order shows its downloads' => sub {
     wait_for(sub { $order->()->{downloads}[0]{bytes_delivered} == 2000 }, 10, 'what two parts delivered');
     is_shape($order->(), 'whole_order', 'the order');
     my $first = $order->()->{downloads}[0];
-    is $first->{transfers}, 2, 'by so many requests';
-    is $first->{size}, $file->{size}, 'of so many bytes';
-    is $first->{file_id}, $file->{id}, 'of its file';
+    is $first->{transfers}, 2, 'with the number of its requests';
+    is $first->{size}, $file->{size}, 'the size of its file';
+    is $first->{file_id}, $file->{id}, "and the file's id";
     page('GET', link_of($buy));
     wait_for(sub { $order->()->{downloads}[0]{status} eq 'counted' }, 10, 'the second one');
     is scalar @{ $order->()->{downloads} }, 2, 'the newest comes first';
@@ -46,12 +46,12 @@ subtest 'A session is open as long as it is not idle, and takes its download aga
     costs($buy, 0, 'returned');
     is_rest(answer('HTTP/1.1', $path, "$read-"), $read, 'it goes on');
     costs($buy, 1, 'counted');
-    is answer('HTTP/1.1', $other)->status, 403, 'which was the only one';
+    is answer('HTTP/1.1', $other)->status, 403, 'and it was the only one';
 };
 
 # --- what is never whole ---------------------------------------------------------------------------
 
-subtest 'All but the last byte, again and again, is a download once it is three times the whole' => sub {
+subtest 'All but the last byte, again and again, is a download once it adds up to three times the file' => sub {
     my $small = new_file($shop, 100 * KB);
     my $buy   = buy($shop, $small, limit => 1);
     my $all_but_one = '0-' . ($small->{size} - 2);

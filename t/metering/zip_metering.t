@@ -1,4 +1,4 @@
-# What an archive costs: each file by what was delivered of it (contract, section 8).
+# What an archive costs: each of its files by what was delivered of it (contract, section 8).
 use strict;
 use warnings;
 
@@ -119,21 +119,21 @@ subtest 'A whole archive costs one of each file, at once' => sub {
     my $reply = page('GET', link_of($shop, $order));
     ok $reply->{body} eq $archive, 'it comes';
     is account($order)->{used}, '1 1', 'it has cost one of each';
-    costs($order, '1 1', 'counted', 'for good');
+    costs($order, '1 1', 'counted', 'and has still when it is idle');
 };
 
 subtest 'Headers alone cost nothing' => sub {
     costs(an_order_with('0-20', 'the first bytes'), '0 0', 'returned', 'once it is idle');
 };
 
-subtest 'All but the end of the directory costs what all does' => sub {
+subtest 'An archive without the end of its directory costs as much as a whole one' => sub {
     my $order = an_order_with('0-' . ($size - 24), 'all but the last 23 bytes');
     costs($order, '1 1', 'counted', 'once it is idle');
     is_refused($order, "file @{[ $_ + 1 ]} is used up", file_button($order, $_)) for 0, 1;
     is_refused($order, 'and so is the archive', zip => $order->{assignment});
 };
 
-subtest 'What ends in the middle of a file costs those before it' => sub {
+subtest 'A transfer that ends within a file costs the files before it' => sub {
     my $order = an_order_with('0-' . ($middle - 1), 'the first file and half of the second');
     costs($order, '1 0', 'returned', 'once it is idle');
     is_refused($order, 'the first file is used up', file_button($order, 0));
@@ -144,7 +144,7 @@ subtest 'What ends in the middle of a file costs those before it' => sub {
     is part($order->{zip}, "$middle-")->{status}, 403, 'so that the archive does not go on';
 };
 
-subtest 'A file costs what its last byte completes' => sub {
+subtest 'A file costs a download once its last byte has come' => sub {
     my $short = an_order_with('0-' . ($end[0] - 2), 'all of the first file but a byte');
     my $whole = an_order_with('0-' . ($end[0] - 1), 'all of the first file');
     costs($short, '0 0', 'returned', 'without it nothing');
@@ -159,16 +159,16 @@ subtest 'An archive goes on, though what it has delivered is used up' => sub {
     is_refused($order, "file @{[ $_ + 1 ]} is used up", file_button($order, $_)) for 0, 1;
 };
 
-subtest 'Half a file out of the archive and half of it by itself are one' => sub {
+subtest 'Half a file from the archive and half of it by itself are one download' => sub {
     my $order = an_order_with("$begin[1]-" . ($middle - 1), 'half of the second file');
     costs($order, '0 0', 'returned', 'which costs nothing');
     is_part(file_link($order, 1), $files[1]{size} / 2 . '-', 'the other half', $files[1]{bytes});
     costs($order, '0 1', 'counted returned', 'together they are a download of it');
-    is_refused($order, 'of the only one', file_button($order, 1));
+    is_refused($order, 'which was the only one', file_button($order, 1));
     is +(pressed($order, file_button($order, 0)))[0], 206, 'the first file is still there';
 };
 
-subtest 'Two halves of a file out of two archives are one' => sub {
+subtest 'Two halves of a file from two archives are one download' => sub {
     my $half  = $begin[0] + $files[0]{size} / 2;
     my $order = an_order_with("$begin[0]-" . ($half - 1), 'half of the first file');
     costs($order, '0 0', 'returned', 'which costs nothing');
@@ -189,14 +189,14 @@ sub an_order_by_pack
     return $order;
 }
 
-subtest 'What was delivered counts though the archive is another one before it is idle' => sub {
+subtest 'What was delivered counts although the archive changes before the session is idle' => sub {
     my $order = an_order_by_pack();
     is_part(link_of($shop, $order), '0-' . ($size - 24), 'all but the end');
     $order->{change}->();
     costs($order, '1 1 0', 'counted', 'the files that came count');
 };
 
-subtest 'What is on its way counts though its link has gone on with another archive' => sub {
+subtest 'What is being sent counts although its link has moved on to another archive' => sub {
     my $order  = an_order_by_pack();
     my $path   = link_of($shop, $order);
     my $answer = MDL::Leaver->over('HTTP/1.1', $server, $path);

@@ -70,17 +70,17 @@ subtest 'the bytes of a deleted asset are removed' => sub {
     sweep();
     ok !-e blob('of one alone'), 'then they are gone';
     is_deeply [ sql(q{SELECT sha256 FROM blob WHERE sha256 = '} . sha256_hex('of one alone') . q{'}) ],
-        [], 'the database knows';
+        [], 'and so is their row';
 };
 
 subtest 'bytes that another asset has stay' => sub {
     my @assets = (asset($shop, 'of two shops'), asset($other, 'of two shops'));
     remove($shop, $assets[0]);
     sweep();
-    ok -e blob('of two shops'), 'while one is left';
+    ok -e blob('of two shops'), 'they stay while one asset is left';
     remove($other, $assets[1]);
     sweep();
-    ok !-e blob('of two shops'), 'but not longer';
+    ok !-e blob('of two shops'), 'and go with the last';
 };
 
 subtest 'the bytes of an older version are removed' => sub {
@@ -105,7 +105,7 @@ subtest 'the bytes of an upload that was aborted after the last of them are remo
     ok !-e blob('uploaded'), 'then they are gone';
 };
 
-subtest 'those of one that expired too, and not those of one that became an asset' => sub {
+subtest 'the bytes of an upload that expired are removed, those of a completed one stay' => sub {
     my ($late, $kept) = map { begin_upload($shop, size => 4) } 1 .. 2;
     put_bytes($late, 'late');
     put_bytes($kept, 'kept');
@@ -115,11 +115,11 @@ subtest 'those of one that expired too, and not those of one that became an asse
     wait_for(sub { sql("SELECT 1 FROM upload WHERE id = '$late->{id}' AND status = 'aborted'") }, 20,
         'the other to be given up');
     sweep();
-    ok !-e blob('late'), 'the bytes that are late are gone';
-    ok -e blob('kept'), 'the others are there';
+    ok !-e blob('late'), 'the bytes of the expired upload are gone';
+    ok -e blob('kept'), 'those of the completed one are there';
 };
 
-subtest 'the bytes of an import that is cancelled when they are stored are removed' => sub {
+subtest 'the bytes of an import that is cancelled just as they are stored are removed' => sub {
     my $bytes  = 'stored in vain';
     my $source = MDL::Source->new;
     my $reply  = api('POST', '/assets', key => $shop->{token},
@@ -137,7 +137,7 @@ subtest 'the bytes of an import that is cancelled when they are stored are remov
     ok !-e blob($bytes), 'they are gone';
 };
 
-subtest 'the bytes of an upload that is aborted when they are stored are removed' => sub {
+subtest 'the bytes of an upload that is aborted just as they are stored are removed' => sub {
     my $bytes  = 'put in vain';
     my $upload = begin_upload($shop, size => length $bytes);
     my $lock   = hold_writes("UPDATE upload SET status = 'aborted' WHERE id = '$upload->{id}'");
@@ -148,7 +148,7 @@ subtest 'the bytes of an upload that is aborted when they are stored are removed
     }
     wait_for(sub { -e blob($bytes) }, 10, 'the bytes to be stored');
     $lock->();
-    is <$put>, 409, 'who uploads them is told';
+    is <$put>, 409, 'the request that brought them is refused';
     sweep();
     ok !-e blob($bytes), 'they are gone';
 };
@@ -170,7 +170,7 @@ subtest 'bytes that come again before they are removed stay' => sub {
     ok -e blob('in time'), 'the sweep sees that they are needed';
     remove($shop, $asset);
     sweep();
-    ok !-e blob('in time'), 'until they are not';
+    ok !-e blob('in time'), 'and removes them once they are not';
 };
 
 subtest 'bytes that are removed while they come again are fetched once more' => sub {
@@ -189,13 +189,13 @@ subtest 'bytes that are removed while they come again are fetched once more' => 
         json => { source_url => source('again-' . ++$number, $bytes) });
     is $reply->{status}, 202, 'they come again';
     wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE datname = current_database()
-            AND wait_event_type = 'Lock'}) }, 10, 'the import to meet the sweep');
+            AND wait_event_type = 'Lock'}) }, 10, 'the import to wait for the sweep');
     unlink blob($bytes) or die "unlink: $!\n";
     print $psql "COMMIT;\n";
     close $psql;
     my $job = wait_job($shop, $reply->{json}{job}{id});
     is $job->{status}, 'succeeded', 'the import succeeds' or diag explain $job;
-    is $job->{attempts}, 2, 'by another attempt';
+    is $job->{attempts}, 2, 'at its second attempt';
     ok -e blob($bytes), 'and the bytes are there';
 };
 

@@ -28,8 +28,7 @@ system('cp', '-r', MDL::Target::top_dir() . '/conf/templates', $templates) == 0
 
 my @sinks;
 
-# Starts Postfix's smtp-sink with options that say how it answers.  It keeps its port until it is
-# stopped.
+# Starts Postfix's smtp-sink on a port, with options that say how it answers.
 sub start_sink
 {
     my ($port, @how) = @_;
@@ -137,7 +136,7 @@ my $naughty = join "\n",
     '=3D =?utf-8?Q?not_a_word?= =', 'Zoë „Söhne“ ‮rtl', "\x{7f}\x{85}\x{a0}", '.',
     'MAIL FROM:<x@y.test>', 'end';
 
-subtest 'a real Postfix takes what two parsers read as it was written' => sub {
+subtest 'a real Postfix accepts an email, and two parsers read it as it was written' => sub {
     my $shop = shop_with_product('店 "Ünïcode" 🛒', title => '第一章 – „Anfang“ 🎉 & <b>');
     write_template($shop, 'email.subject',
         '📦 {{#files}}{{title}}{{/files}} für {{#customer}}{{first_name}}{{/customer}} {{order_id}}');
@@ -213,10 +212,10 @@ subtest 'a shop delays its emails' => sub {
     is email_of($shop, $order)->{status}, 'queued', 'and queued meanwhile';
     my $reply = api('POST', "/orders/$order/resend", key => $shop->{token},
         json => { email => 'now@buyer.test' });
-    is $reply->{status}, 202, 'one that is asked for again';
+    is $reply->{status}, 202, 'it is resent to another address';
     arrived('now@buyer.test');
     is scalar(my @none = $postfix->delivered('buyers/', 'later@buyer.test')), 0,
-        'overtakes it without delay';
+        'before the delayed one is sent';
     attempt_now($order);
     ok arrived('later@buyer.test'), 'the delayed one comes when it is due';
 
@@ -264,7 +263,7 @@ sub is_untouched
     my $path = arrived($to);
     my $mail = read_by_python($path);
     my $perl = read_by_perl($path);
-    is_deeply [ sort keys %{ $mail->{count} } ], \@headers, "$what: no header is there beside ours";
+    is_deeply [ sort keys %{ $mail->{count} } ], \@headers, "$what: it has no header beside ours";
     is_deeply [ grep { $mail->{count}{$_} > 1 } @headers ], [], 'and none twice';
     is_deeply [ sort @{ $perl->{names} } ], \@headers, 'for another parser as well';
     is $mail->{from}[1], 'shop@example.com', 'it is from the right sender';
@@ -272,7 +271,7 @@ sub is_untouched
     return $mail;
 }
 
-subtest 'no name, title or word of an order gets into a header' => sub {
+subtest 'no name or title adds a header' => sub {
     my ($taken, $n) = (0, 0);
     for my $evil (@injections) {
         my $to = sprintf 'evil%d@buyer.test', ++$n;
@@ -295,7 +294,7 @@ subtest 'no name, title or word of an order gets into a header' => sub {
     cmp_ok $taken, '>=', 8, "the API took $taken of them, and refused the others";
 };
 
-subtest 'not even when it stands in the database' => sub {
+subtest 'nor does one that is already in the database' => sub {
     my $chr  = database() eq 'pgsql' ? 'chr' : 'char';
     my $evil = join '||', map { /^\d+$/ ? "$chr($_)" : "'$_'" } 'a', 13, 10, 'X-Evil: 1', 10, 13, 10,
         'Bcc: c@d.example', 13, 10, 13, 10, 'body';
@@ -305,7 +304,7 @@ subtest 'not even when it stands in the database' => sub {
     sql("UPDATE asset SET title = $evil WHERE shop_id = $shop->{shop_id}");
     order_for($shop, 'database@buyer.test');
     my $mail = is_untouched('database@buyer.test', 'a name with line ends');
-    like $mail->{headers}{subject}, qr/^a  X-Evil: 1/, 'they are spaces in the subject';
+    like $mail->{headers}{subject}, qr/^a  X-Evil: 1/, 'line ends become spaces in the subject';
 
     sql("UPDATE shop SET reply_to = $evil WHERE id = $shop->{shop_id}");
     my $order = order_for($shop, 'address@buyer.test');
@@ -330,7 +329,7 @@ sub comes_back
     is $email->{status}, 'bounced', 'the order says that it came back';
     like $email->{last_error}, qr/550 5\.1\.1 nobody of that name lives here/,
         'with the words of the server that refused it';
-    ok $email->{sent_at}, 'and still when it was sent';
+    ok $email->{sent_at}, 'and it still says when it was sent';
     my $check = email_check($shop, $order);
     is $check->{status}, 'fail', 'the diagnosis finds it';
     like $check->{message}, qr/came back: .*nobody of that name/, 'and says why';
@@ -350,7 +349,7 @@ subtest 'Postfix sends back what it can\'t deliver' => sub {
         json => { email => 'jane@buyer.test' });
     is $reply->{status}, 202, 'the email is sent to another address';
     is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{last_error}, undef,
-        'and the order is well again';
+        'and the order shows no error any more';
 };
 
 subtest 'an address that is refused at once fails at once' => sub {
@@ -399,11 +398,11 @@ subtest 'only a failure of a message of ours counts' => sub {
         'a token with another id'   => $path =~ s/\+\K.{16}/($its =~ m{\+(.{16})})[0]/er,
         'an id without a proof'     => $path =~ s/\+.{16}\K.{16}/'0' x 16/er,
         'no token'                  => 'shop@example.com',
-        'the token of another form' => $path =~ s/\+/-/r,
+        'a token behind a hyphen' => $path =~ s/\+/-/r,
     );
     my %harmless = map { $_ => report($forged{$_}, $failed =~ s/forged/$_/r) } keys %forged;
     $harmless{'a delay'} = report($path, "Action: delayed\nStatus: 4.4.1\n");
-    $harmless{'somebody away from home'}
+    $harmless{'an automatic reply'}
         = "Return-Path: <>\nTo: $path\nAuto-Submitted: auto-replied\n\nI am away. 550 5.1.1\n";
     $harmless{'a customer who answers'}
         = "Return-Path: <fine\@buyer.test>\nTo: $path\n\nI got 550 5.1.1 here, help!\n";
@@ -412,27 +411,27 @@ subtest 'only a failure of a message of ours counts' => sub {
     deliver(map { $harmless{$_} } sort keys %harmless);
     for ($order, $other) {
         my $email = email_of($shop, $_);
-        is $email->{status}, 'sent', 'none does anything: ' . join ', ', sort keys %harmless
+        is $email->{status}, 'sent', 'none of these changes it: ' . join ', ', sort keys %harmless
             or diag $email->{last_error};
     }
     deliver(report(uc $path, $failed));
     my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'bounced' });
-    is $email->{last_error}, '550 5.1.1 forged', 'a failure does, in capitals as well';
+    is $email->{last_error}, '550 5.1.1 forged', 'a failure does, also with its address in capitals';
     deliver(report($path, $failed =~ s/forged/again/r));
-    is email_of($shop, $order)->{last_error}, '550 5.1.1 forged', 'and the first one stays';
+    is email_of($shop, $order)->{last_error}, '550 5.1.1 forged', 'and a second report does not replace it';
 };
 
-subtest 'what comes back before it is known that the email was taken is not forgotten' => sub {
+subtest 'a bounce that is read before the email is known to be sent is kept' => sub {
     my $shop = shop_with_product('Fast');
     set_shop($shop, '--mail-delay', 60);
     my $order = order_for($shop, 'fast@buyer.test');
     sql("UPDATE email SET bounced_at = 1, last_error = '550 faster' WHERE order_id IN "
         . "(SELECT id FROM orders WHERE storefront_order_id = '$order')");
-    is email_of($shop, $order)->{status}, 'queued', 'it is queued until it was sent';
+    is email_of($shop, $order)->{status}, 'queued', 'the email is queued until it is sent';
     attempt_now($order);
     my $email = wait_email($shop, $order, sub { $_[0]{status} ne 'queued' });
     is_deeply [ @$email{qw(status last_error)} ], [ 'bounced', '550 faster' ],
-        'and came back then, with the words';
+        'and is bounced then, with the words of the report';
 };
 
 subtest 'a warning of Postfix that it goes on trying is no failure' => sub {
@@ -453,7 +452,7 @@ my $mbox = $postfix->box('bounces.mbox');
 configure(DownloadsMailBounces => "mbox:$mbox", DownloadsMailFrom => 'shop@example.org');
 $server->start;
 
-subtest 'what comes back is read from an mbox as well' => sub {
+subtest 'bounces are read from an mbox as well' => sub {
     my $shop = shop_with_product('Box');
     my @orders = map { order_for($shop, "jane$_\@gone.test") } 1 .. 3;
     comes_back($shop, $_) for @orders;
@@ -478,7 +477,7 @@ for (
     [ 'is busy for the message',                [ '-r', '.' ],    'queued', qr/^450 / ],
     [ 'breaks off at the greeting',             [ '-q', 'EHLO' ], 'queued', qr/No SMTP transfer/ ],
     [ 'breaks off at the recipient',            [ '-q', 'RCPT' ], 'queued', qr/No SMTP transfer/ ],
-    [ 'breaks off with the message in its hands', [ '-q', '.' ], 'queued', qr/before the SMTP server answered/ ],
+    [ 'breaks off after the message',             [ '-q', '.' ],    'queued', qr/before the SMTP server answered/ ],
     )
 {
     my ($what, $how, $status, $words) = @$_;
@@ -500,7 +499,7 @@ for (
                 'it is sent at the second attempt';
             stop_sink($sink);
             my @sunk = glob "$folder/sunk.*";
-            is scalar(@sunk), 1, 'once';
+            is scalar(@sunk), 1, 'it arrives once';
             like MDL::Test::slurp($sunk[0]) // '', qr/^Message-ID: <\Q$before->[0]\E>/mi,
                 'with the same Message-ID';
             unlink @sunk;

@@ -1,4 +1,4 @@
-# Imports (contract, section 9) from a source that behaves well, badly and worse.
+# Imports (contract, section 9): from a source that behaves well, and from one that misbehaves.
 use strict;
 use warnings;
 use feature qw(state);
@@ -13,7 +13,7 @@ use Time::HiRes qw(time);
 
 use constant { KB => 1024, MB => 1024 * 1024 };
 
-# So long a poll interval that each import here depends on a wake-up.
+# The poll interval is so long that each import here depends on a wake-up.
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsIngestMaxSize 8M
 DownloadsIngestStallTimeout 2
@@ -78,7 +78,7 @@ sub succeeds
         is $job->{progress}{bytes_received}, $size, 'its progress is whole';
         is $job->{progress}{bytes_total}, $size, 'and so is the total';
         is $asset->{status}, 'ready', 'the asset is ready';
-        is $asset->{sha256}, $sha256, 'its SHA-256 is the one of the bytes';
+        is $asset->{sha256}, $sha256, 'its SHA-256 is that of the bytes';
         is -s blob_path($sha256), $size, 'the file is where its SHA-256 says';
         is_deeply [ partial_files() ], [], 'no partial file is left';
     };
@@ -92,7 +92,7 @@ sub fails
         my ($job, $asset) = done($url, %more);
         is $job->{status}, 'failed', 'the job fails' or diag explain $job;
         is $job->{error}{code}, $code, "with $code";
-        unlike $job->{error}{message}, qr/\d+\.\d+\.\d+\.\d+|::/, 'the sentence echoes no address';
+        unlike $job->{error}{message}, qr/\d+\.\d+\.\d+\.\d+|::/, 'the message names no address';
         is $job->{attempts}, $attempts, "after $attempts attempts";
         is $asset->{status}, 'failed', 'the asset has failed too';
         is_deeply [ partial_files() ], [], 'no partial file is left';
@@ -117,7 +117,7 @@ succeeds 'an empty file is imported', $source->offer('empty', { size => 0 }),
 succeeds 'a chunked body has no Content-Length and is imported',
     $source->offer('chunked', { size => 3 * MB, length => 'chunked' }), $large, 3 * MB;
 
-# What a source says of its file ends in the database and in customers' browsers.
+# What a source says about its file ends up in the database and in customers' browsers.
 for my $odd ("text/html\x01<script>", "\xff\xfe/\xc3", 'multipart/byteranges; boundary=x', 'x' x 4000) {
     state $count = 0;
     my $url = $source->offer('odd' . ++$count,
@@ -133,7 +133,7 @@ subtest 'a small import is done at once' => sub {
     my $ids  = join ', ', map { "'$_->{id}'" } @jobs;
     my @took = sort { $a <=> $b }
         map { $_->[0] / 1000 } sql("SELECT finished_at - created_at FROM job WHERE id IN ($ids)");
-    is scalar @took, 21, 'each of them';
+    is scalar @took, 21, 'all of them have ended';
     diag sprintf 'a small import took %.1f ms, the longest of 21 %.1f ms', @took[ 10, 20 ];
 };
 
@@ -143,7 +143,7 @@ subtest 'the same bytes are stored once' => sub {
     my ($job, $asset) = done($source->offer('again', { size => 100 * KB }));
     is $asset->{sha256}, $small, 'another asset has the same SHA-256';
     is +(stat $path)[1], $inode, 'the file is the one that was there';
-    is +(sql("SELECT count(*) FROM blob WHERE sha256 = '$small'"))[0][0], 1, 'one row says so';
+    is +(sql("SELECT count(*) FROM blob WHERE sha256 = '$small'"))[0][0], 1, 'the database has one row for it';
 };
 
 # --- redirects ------------------------------------------------------------------------------------
@@ -161,22 +161,22 @@ for my $status (301, 302, 303, 307, 308) {
 }
 succeeds 'three redirects are followed',
     redirect('r1', redirect('r2', redirect('r3', $target))), $small, 100 * KB;
-fails 'a fourth is not',
+fails 'a fourth redirect is not followed',
     redirect('q1', redirect('q2', redirect('q3', redirect('q4', $target)))), 'source_refused', 1;
 fails 'a redirect to a host outside of the allowlist is not followed',
     redirect('outside', 'http://files.example.com/x'), 'source_host_not_allowed', 1;
-fails 'a redirect to an address as such is not followed',
+fails 'a redirect to a numeric address is not followed',
     redirect('literal', 'http://169.254.169.254/latest/meta-data/'), 'source_host_not_allowed', 1;
 fails 'a redirect to another scheme is not followed',
     redirect('file', 'file:///etc/passwd'), 'source_host_not_allowed', 1;
 fails 'a redirect without a target is refused',
     $source->offer('nowhere', { status => 302 }), 'source_refused', 1;
 is scalar(grep { ($_->{sent} // 0) > 0 } map { $source->requests($_) } qw(outside literal file)), 0,
-    'and nothing else came of them';
+    'and none of these answers had a body';
 
 # --- statuses -------------------------------------------------------------------------------------
 
-fails 'a 404 ends it at once', $source->offer('s404', { status => 404 }), 'source_not_found', 1;
+fails 'a 404 ends an import at once', $source->offer('s404', { status => 404 }), 'source_not_found', 1;
 fails 'a 403 too', $source->offer('s403', { status => 403 }), 'source_refused', 1;
 fails 'a 500 is tried as often as allowed', $source->offer('s500', { status => 500 }),
     'source_unavailable', 3;
@@ -198,13 +198,13 @@ subtest 'attempts are further and further apart' => sub {
     is $seen->{error}{code}, 'source_unavailable', 'the reason shows while it waits';
     my $job = wait_job($shop, $made->{job}{id});
     my ($row) = sql("SELECT finished_at - started_at FROM job WHERE id = '$job->{id}'");
-    cmp_ok $row->[0], '>=', 150_000, 'three attempts take 50 and 100 ms of waiting at least';
+    cmp_ok $row->[0], '>=', 150_000, 'between three attempts it waits at least 50 and 100 ms';
 };
 
 # --- bodies ---------------------------------------------------------------------------------------
 
-# More than 1 MB is requested twice: the first answer only shows that the import belongs to the lane of
-# large ones.
+# A file of more than 1 MB is requested twice: the first answer only shows that the import belongs to the
+# lane of large ones.
 subtest 'a transfer that is cut goes on where it was cut' => sub {
     my $url = $source->offer('cut', { size => 3 * MB, etag => '"one"', cut => 2 * MB },
         {}, { cut => undef });
@@ -212,7 +212,7 @@ subtest 'a transfer that is cut goes on where it was cut' => sub {
     my @requests = $source->requests('cut');
     my ($resumed) = grep { defined $_->{range} && $_->{range} >= MB } @requests;
     ok $resumed, 'a range was asked for' or diag explain \@requests;
-    is $resumed->{if_range}, '"one"', 'if the file is still the same';
+    is $resumed->{if_range}, '"one"', 'on condition that the file is still the same';
     cmp_ok $source->sent('cut'), '<', 3.4 * MB, 'hardly a byte was sent twice';
 };
 
@@ -251,11 +251,11 @@ fails 'a size over the limit is refused when it is not announced',
 cmp_ok $source->sent('unannounced'), '<', 30 * MB, 'and not read to its end';
 succeeds 'a file of just the limit is taken', $source->offer('limit', { size => 8 * MB }),
     MDL::Source::sha256(8 * MB), 8 * MB;
-fails 'bytes with another SHA-256 than was said are not taken',
+fails 'bytes with another SHA-256 than was announced are not taken',
     $source->offer('mismatch', { size => 300 * KB, version => 'x' }), 'checksum_mismatch', 1,
     sha256 => 'ab' x 32;
 ok !-e blob_path(MDL::Source::sha256(300 * KB, 'x')), 'nor stored';
-succeeds 'bytes with the SHA-256 that was said are', $target, $small, 100 * KB, sha256 => $small;
+succeeds 'bytes with the SHA-256 that was announced are taken', $target, $small, 100 * KB, sha256 => $small;
 
 # --- many at once ---------------------------------------------------------------------------------
 

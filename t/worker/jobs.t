@@ -13,7 +13,7 @@ use Time::HiRes qw(time);
 
 use constant { KB => 1024, MB => 1024 * 1024 };
 
-# So long a poll interval that what happens at once here depends on a wake-up.
+# The poll interval is so long that what happens at once here depends on a wake-up.
 my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsPollInterval 25
 DownloadsRetryDelay 3600000
@@ -44,7 +44,7 @@ sub wait_no_partial
     return ok(wait_for(sub { !partial_files() }, 2, 'the partial file to go'), "$name: no partial file is left");
 }
 
-# An import of so many bytes that stops after a part of them, until the source is released.
+# Begins an import of $size bytes, whose source stops after $hold of them until it is released.
 sub held_import
 {
     my ($name, $size, $hold) = @_;
@@ -118,7 +118,7 @@ subtest 'an import that is cancelled and tried again at once begins anew' => sub
     }
     kill CONT => $worker;
     ok(wait_for(sub { ($source->requests('at-once'))[ $old - 1 ]{ended} }, 2, 'the end of the transfer'),
-        'what was under way is broken off');
+        'the transfer that ran is broken off');
     $source->release('at-once');
     succeeds($made, MDL::Source::sha256(3 * MB, 'at-once'), 'in the end');
 };
@@ -260,8 +260,8 @@ refused_as_unknown($email->[0]);
 sub refused_as_unknown
 {
     my ($id) = @_;
-    is(without_id(cancel($id)), without_id($unknown), 'the job of an email is not to be cancelled');
-    is(without_id(retry($id)),  without_id($unknown), 'nor to be tried again');
+    is(without_id(cancel($id)), without_id($unknown), "the job of an email can't be cancelled");
+    is(without_id(retry($id)),  without_id($unknown), 'nor tried again');
     return;
 }
 
@@ -270,9 +270,9 @@ my @ids = map { $_->[0] }
 my $list = get('/jobs?limit=100');
 is_answer($list, 200, 'the list');
 is_shape($list->{json}, 'jobs', 'the list');
-is_deeply([ map { $_->{id} } @{ $list->{json}{data} } ], \@ids, 'has every job, newest first, but the emails\'');
+is_deeply([ map { $_->{id} } @{ $list->{json}{data} } ], \@ids, 'has every job but those of emails, newest first');
 is_deeply((grep { $_->{id} eq $done->{job}{id} } @{ $list->{json}{data} })[0], job($done->{job}{id}),
-    'each as it is read alone');
+    'each as it is when read alone');
 
 my ($path, @seen) = ('/jobs?limit=4');
 while ($path) {
@@ -282,7 +282,7 @@ while ($path) {
     $path = $page->{json}{has_more} && "/jobs?limit=4&cursor=$page->{json}{next_cursor}";
 }
 is_deeply(\@seen, \@ids, 'the pages have each job once, whatever is added meanwhile');
-is_error(get('/jobs?status=failed&limit=101'), 400, 'invalid_request', 'parameters that there are not',
+is_error(get('/jobs?status=failed&limit=101'), 400, 'invalid_request', 'invalid parameters',
     '/status', '/limit');
 
 $source->release('waits');

@@ -21,7 +21,7 @@ binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output
 
 my $server = MDL::Instance->new->start;
 
-subtest 'the email is one that any program reads' => sub {
+subtest 'any program can read the email' => sub {
     my $name  = 'Käse & „Söhne“ <🧀>';
     my $shop  = shop_with_product($name);
     my $order = order_for($shop, 'zoe@buyer.example', first_name => 'Zoë');
@@ -39,7 +39,7 @@ subtest 'the email is one that any program reads' => sub {
     like $read->{headers}{'message-id'}, qr/^<[^<>@\s]+@[^<>@\s]+>$/, 'it has a Message-ID';
     cmp_ok abs($read->{date} - time), '<', 60, 'and the date of today';
     is_deeply [ grep { $read->{count}{$_} != 1 } keys %{ $read->{count} } ], [],
-        'no header is there twice';
+        'it has no header twice';
     cmp_ok $read->{longest}, '<=', 78, 'no line is longer than it should be';
     is $read->{type}, 'multipart/alternative', 'it is multipart/alternative';
     is_deeply [ map { $_->{type} } @{ $read->{parts} } ], [ 'text/plain', 'text/html' ],
@@ -74,7 +74,7 @@ subtest 'one order has one email' => sub {
     is scalar(mails('once@buyer.example')), 1, 'and no second email is sent';
 };
 
-subtest 'nothing gets into a header' => sub {
+subtest 'an address that would add a header is refused' => sub {
     my $shop = shop_with_product("Good Shop");
     my $sent = () = mails();
     for my $address ("a\@b.example\r\nBcc: c\@d.example", "a\@b.example\nX: y",
@@ -92,7 +92,7 @@ $server->stop;
 
 # --- SMTP -----------------------------------------------------------------------------------------
 
-# A port of the test's own, where an SMTP server runs at times.
+# The port of the SMTP server, which runs only some of the time.
 my $reserved = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => 0, Listen => 1)
     or die "no port: $!";
 my $smtp_port = $reserved->sockport;
@@ -163,13 +163,13 @@ subtest 'an email waits for an SMTP server that is not there' => sub {
 };
 
 my $peer = start_peer();
-subtest 'and is sent when the server has come' => sub {
+subtest 'and is sent once the server is there' => sub {
     attempt_now($waiting);
     my $email = wait_email($shop, $waiting, sub { $_[0]{status} eq 'sent' });
     is $email->{status}, 'sent', 'it is sent';
     is $email->{attempts}, 2, 'at the second attempt';
     is $email->{last_error}, undef, 'and the error is forgotten';
-    ok $email->{sent_at}, 'the order knows when';
+    ok $email->{sent_at}, 'the order says when';
     is scalar(my @mails = accepted('waiting@buyer.example')), 1, 'it arrived once';
     my $read = read_by_python($mails[0]);
     is_deeply $read->{defects}, [], 'without a defect';
@@ -197,7 +197,7 @@ subtest 'a 4xx is tried again, with the same bytes' => sub {
 };
 
 for my $stage (qw(rcpt550 data554)) {
-    subtest "a 5xx ($stage) is the end of it" => sub {
+    subtest "a 5xx ($stage) is final" => sub {
         my $order = order_for($shop, "$stage\@buyer.example");
         my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'failed' });
         is $email->{status}, 'failed', 'it has failed';
@@ -282,7 +282,7 @@ subtest 'a background process that dies before the answer sends the same message
     is $again, $message, 'the same bytes, with the same Message-ID';
     print $second "250 got it\r\n";
     my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'sent' });
-    is $email->{status}, 'sent', 'what is accepted then is sent';
+    is $email->{status}, 'sent', 'once that is accepted the email is sent';
     close $_ for $first, $second, $mock;
 };
 
@@ -302,7 +302,7 @@ sub held_then_approved
         . "WHERE o.storefront_order_id = '$order')";
     my $email = wait_email($shop, $order, sub { $_[0]{status} eq 'held' });
     is $email->{status}, 'held', 'it is held';
-    is_deeply [ sql("SELECT status FROM job WHERE $job") ], [ ['cancelled'] ], 'and nobody tries to send it';
+    is_deeply [ sql("SELECT status FROM job WHERE $job") ], [ ['cancelled'] ], 'and its job is cancelled';
     $peer = start_peer();
     is api('POST', "/orders/$order/approve", key => $shop->{token}, json => {})->{status}, 200,
         'the order is approved';
@@ -321,7 +321,7 @@ subtest 'an email whose job runs when its order is held is held, too' => sub {
     is $email->{attempts}, 1, 'it was not tried once more';
 };
 
-subtest 'so is one that the server deferred meanwhile' => sub {
+subtest 'so is an email that the server deferred meanwhile' => sub {
     my $mock = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $smtp_port, Listen => 5,
         ReuseAddr => 1) or die "port $smtp_port: $!";
     my $order  = order_for($shop, 'refused@buyer.example');

@@ -1,4 +1,4 @@
-# The storage quota of a shop (DownloadsStorageQuota): what imports do about it.
+# The storage quota of a shop (DownloadsStorageQuota), as imports keep to it.
 use strict;
 use warnings;
 
@@ -67,10 +67,10 @@ is(stored_bytes(), 40 * KB, 'its bytes are counted');
 my $refused = fails('a file that is announced as too large', '/assets', size => 60 * KB + 1);
 is(api('GET', "/assets/$refused", key => $key)->{json}{status}, 'failed', 'its asset has failed');
 fails('a file that turns out to be too large', '/assets', size => 60 * KB + 1, length => 'chunked');
-fails('a file of many times that', '/assets', size => 50_000 * KB);
+fails('a file of many times the quota', '/assets', size => 50_000 * KB);
 cmp_ok($source->sent("file-$count"), '<', 10_000 * KB, 'which is hardly read');
 my $second = fits('60 KiB more', '/assets', size => 60 * KB);
-is(stored_bytes(), 100 * KB, 'nothing is left');
+is(stored_bytes(), 100 * KB, 'the quota is used up');
 fails('one byte more', '/assets', size => 1);
 fits('a file without a byte', '/assets', size => 0);
 
@@ -78,7 +78,7 @@ fails('a version that is larger', "/assets/$first/versions", size => 40 * KB + 1
 is(api('GET', "/assets/$first", key => $key)->{json}{version}, 1, 'the asset keeps its bytes');
 fits('a version of the same size', "/assets/$first/versions", size => 40 * KB);
 fits('a smaller version', "/assets/$first/versions", size => 10 * KB);
-is(stored_bytes(), 70 * KB, 'what it takes less is free again');
+is(stored_bytes(), 70 * KB, 'the difference is free again');
 fits('a larger version that fits', "/assets/$first/versions", size => 40 * KB, length => 'chunked');
 is(stored_bytes(), 100 * KB, 'until it is taken again');
 
@@ -91,7 +91,7 @@ sql("UPDATE shop SET bytes_stored = bytes_stored - 50000 WHERE id = $shop->{shop
 is(api('DELETE', "/assets/$second", key => $key)->{status}, 204, 'an asset is deleted');
 is(stored_bytes(), 40 * KB, 'what it took is free again');
 
-# Both were admitted at the beginning, because each would fit.
+# Both are admitted at first, because each would fit alone.
 my @made = map { job_of('/assets', offer(size => 40 * KB, hold => KB, etag => '"x"')) } 1, 2;
 for my $made (@made) {
     wait_for(sub { api('GET', "/jobs/$made->{job}{id}", key => $key)->{json}{progress}{bytes_received} },
@@ -99,14 +99,14 @@ for my $made (@made) {
 }
 $source->release("file-$_") for $count - 1, $count;
 my @jobs = map { wait_job($shop, $_->{job}{id}) } @made;
-is(join(' ', sort map { $_->{status} } @jobs), 'failed succeeded', 'of two that fit only alone one fails');
+is(join(' ', sort map { $_->{status} } @jobs), 'failed succeeded', 'of two of which only one fits, one fails');
 my ($failed) = grep { $_->{status} eq 'failed' } @jobs;
 is($failed->{error}{code}, 'storage_quota_exceeded', 'because of the quota');
-is(api('GET', "/assets/$failed->{asset_id}", key => $key)->{json}{status}, 'failed', 'and its asset');
+is(api('GET', "/assets/$failed->{asset_id}", key => $key)->{json}{status}, 'failed', 'and its asset has failed');
 is(stored_bytes(), 80 * KB, 'the other is counted');
 my ($rows) = sql("SELECT sum(b.size) FROM asset a JOIN blob b ON b.sha256 = a.sha256 "
         . "WHERE a.shop_id = $shop->{shop_id} AND a.deleted_at IS NULL");
-is($rows->[0], 80 * KB, 'exactly as the assets say');
+is($rows->[0], 80 * KB, 'exactly as large as the assets are');
 my ($left) = glob storage_dir() . '/blobs/*/' . MDL::Source::sha256(40 * KB, $failed->{id} eq $made[0]{job}{id} ? $count - 1 : $count);
 ok(-e $left, 'the bytes of the one that failed are in storage');
 sql('UPDATE blob SET released_at = 1 WHERE released_at IS NOT NULL');

@@ -24,8 +24,8 @@ subtest 'a customer without data is looked up, and gets the email' => sub {
     my $job = wait_lookup($shop, $order);
     is_shape $job, 'job', 'the look-up among the jobs';
     is $job->{status},              'succeeded', 'it succeeds';
-    is $job->{asset_id},            undef,       'it is of no asset';
-    is $job->{storefront_order_id}, $order,      'but of the order';
+    is $job->{asset_id},            undef,       'it belongs to no asset';
+    is $job->{storefront_order_id}, $order,      'but to the order';
     my $email = wait_email($shop, $order, 'sent');
     is $email->{to}, 'zoe@buyer.example', 'the email goes to the address of the storefront';
     my $mail = wait_mail('zoe@buyer.example');
@@ -54,16 +54,16 @@ subtest 'a customer without data is looked up, and gets the email' => sub {
         },
         'the ids are variables';
     unlike $request->{query}, qr/$customer|$order/, 'and not in the query';
-    is check($shop, $order, 'recipient')->{status}, 'ok', 'the diagnosis finds nothing';
+    is check($shop, $order, 'recipient')->{status}, 'ok', 'the diagnosis finds no fault';
 };
 
-subtest 'no call is made where nothing is to be known' => sub {
+subtest 'no call is made where none is needed' => sub {
     my $shop = shop_with_product();
     my ($told) = order_of($shop, customer => { email => 'told@buyer.example' });
     wait_email($shop, $told, 'sent');
     my ($nameless) = order_of($shop, customer => { first_name => 'Ann' });
     is wait_email($shop, $nameless, 'no_recipient')->{to}, undef,
-        'a customer without an address has none';
+        'a customer named without an address gets no email';
     my ($silent) = order_of($shop, send_email => JSON::PP::false());
     my $known = number();
     order_of($shop, customer_id => $known, customer => { email => 'known@buyer.example' });
@@ -126,7 +126,7 @@ subtest 'an address that the shop gives meanwhile is used at once' => sub {
     order_of($shop, order => $order, customer_id => $customer,
         customer => { email => 'sooner@buyer.example' });
     wait_email($shop, $order, 'sent');
-    is scalar(mails('sooner@buyer.example')), 1, 'it is written to without waiting';
+    is scalar(mails('sooner@buyer.example')), 1, 'the email goes there without waiting';
     $storefront->release($order);
     is wait_lookup($shop, $order)->{status}, 'succeeded', 'the look-up ends';
     is order($shop, $order)->{email}{to}, 'sooner@buyer.example', 'and changes nothing';
@@ -336,7 +336,7 @@ subtest 'after invalid answers the look-up is given up in the end' => sub {
     for my $name (sort keys %bodies) {
         my $job = wait_lookup($shop, $orders{$name});
         is $job->{status},      'failed',             "$name: the look-up fails";
-        is $job->{error}{code}, 'storefront_invalid', "$name: for it is no answer";
+        is $job->{error}{code}, 'storefront_invalid', "$name: because the answer is invalid";
         is $job->{attempts}, $job->{max_attempts}, "$name: after all attempts";
         wait_email($shop, $orders{$name}, 'no_recipient');
     }
@@ -346,7 +346,7 @@ subtest 'after invalid answers the look-up is given up in the end' => sub {
 
 # --- the end of the background process ------------------------------------------------------------
 
-subtest 'a background process that is killed within a call leaves nothing behind' => sub {
+subtest 'a call is made again if the background process was killed during it' => sub {
     my $shop     = shop_with_product();
     my $order    = number();
     my $customer = number();

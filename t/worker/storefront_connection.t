@@ -49,7 +49,7 @@ subtest 'the connection is made by the operator, and its token is never seen aga
         AND storefront_url IS NULL AND storefront_token IS NULL");
     is $row->[0], 1, 'and nothing of it is left';
     ($code) = ctl(@set, '--storefront-token-file', $file);
-    is $code, 5, 'a token alone makes none';
+    is $code, 5, 'a token alone makes no connection';
 };
 
 subtest 'a token that was moved or sealed with another secret is not used' => sub {
@@ -58,13 +58,13 @@ subtest 'a token that was moved or sealed with another secret is not used' => su
         WHERE o.id = $one->{shop_id}) WHERE id = $two->{shop_id}");
     my ($order) = order_of($two);
     my $job = wait_lookup($two, $order);
-    is $job->{error}{code}, 'storefront_token_unreadable', 'that of another shop';
-    like $job->{error}{message}, qr/operator has to set it anew/, 'with what is to be done';
+    is $job->{error}{code}, 'storefront_token_unreadable', "another shop's token is refused";
+    like $job->{error}{message}, qr/operator has to set it anew/, 'with a message that says what to do';
     like error_log_since(0), qr/MDL0360.*downloadsctl shop set/, 'the log tells the operator';
     sql("UPDATE shop SET storefront_url = 'https://elsewhere.example' WHERE id = $one->{shop_id}");
     ($order) = order_of($one);
     is wait_lookup($one, $order)->{error}{code}, 'storefront_token_unreadable',
-        'nor with another URL than its own';
+        'and so is a token whose URL was changed';
     is_deeply [ $storefront->requests($order) ], [], 'no storefront was called';
 };
 
@@ -99,13 +99,13 @@ subtest 'a storefront whose name leads to a private network is not called' => su
     $server->aim;
 };
 
-subtest 'over TLS the certificate has to be one that is trusted' => sub {
+subtest 'over TLS the certificate has to be trusted' => sub {
     my $shop     = shop_with_product(url => $storefront->secure_url);
     my $customer = number();
     $storefront->customer($customer, email => 'secure@buyer.example');
     my ($order) = order_of($shop, customer_id => $customer);
     is wait_lookup($shop, $order)->{error}{code}, 'storefront_unavailable',
-        'an untrusted one is refused';
+        'an untrusted certificate is refused';
     is_deeply [ $storefront->requests($order) ], [], 'before the token is sent';
     $server->configure(extra => "$server->{extra}DownloadsStorefrontCAFile "
             . $storefront->certificate . "\n");

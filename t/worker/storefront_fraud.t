@@ -1,4 +1,4 @@
-# The fraud check's side of the look-up: an order is held until the storefront has said its risk.
+# The fraud check and the look-up: an order is held until the storefront has told its risk.
 use strict;
 use warnings;
 
@@ -52,20 +52,20 @@ subtest 'the fraud check waits for the risk that the storefront sees' => sub {
     }
 };
 
-subtest 'a fraud check without an address waits for both' => sub {
+subtest 'an order without an address waits for the address and for the risk' => sub {
     my $shop = shop_with_product();
     my ($good, $bad) = (number(), number());
     $storefront->customer($_, email => "both$_\@buyer.example") for $good, $bad;
     $storefront->order($good, risks => ['LOW']);
     $storefront->order($bad,  risks => ['HIGH']);
     order_of($shop, order => $_, customer_id => $_, fraud_check => $true) for $good, $bad;
-    is wait_email($shop, $good, 'sent')->{to}, "both$good\@buyer.example", 'a good one is sent';
+    is wait_email($shop, $good, 'sent')->{to}, "both$good\@buyer.example", 'of low risk its email is sent';
     wait_lookup($shop, $bad);
-    is wait_email($shop, $bad, 'held')->{to}, "both$bad\@buyer.example", 'another has its address';
+    is wait_email($shop, $bad, 'held')->{to}, "both$bad\@buyer.example", 'of high risk it is held, with its address';
     my $reply = api('POST', "/orders/$bad/approve", key => $shop->{token});
     is $reply->{status}, 200, 'and once it is approved';
     wait_email($shop, $bad, 'sent');
-    is scalar(mails("both$bad\@buyer.example")), 1, 'is sent as well';
+    is scalar(mails("both$bad\@buyer.example")), 1, 'it is sent as well';
 };
 
 subtest 'a fraud check that begins while an address is looked up has a look-up of its own' => sub {
@@ -103,7 +103,7 @@ subtest "a risk that can't be found out holds nothing up for ever" => sub {
     my ($job) = lookups($shop, $cancelled);
     is api('POST', "/jobs/$job->{id}/cancel", key => $shop->{token})->{status}, 200,
         'a look-up is cancelled';
-    is_deeply [ signals(order($shop, $cancelled)) ], ['risk_unknown low'], 'which is the same';
+    is_deeply [ signals(order($shop, $cancelled)) ], ['risk_unknown low'], 'its risk is unknown, too';
     wait_email($shop, $cancelled, 'sent');
 
     my $unknown = number();

@@ -50,8 +50,8 @@ my $pieces = begin_upload($shop);
 patch_bytes($pieces, 0, 'c');
 patch_bytes($pieces, 1, 'c' x (40 * KB), 'Upload-Length' => 40 * KB + 1);
 unstored();
-refused(complete_upload($shop, $pieces), 422, 'storage_quota_exceeded', 'one in pieces');
-is(get_upload($shop, $unknown)->{status}, 'open', 'it stays open, for room may be made');
+refused(complete_upload($shop, $pieces), 422, 'storage_quota_exceeded', 'nor may an upload in pieces be larger');
+is(get_upload($shop, $unknown)->{status}, 'open', 'the upload stays open, since room may be made');
 
 my $version = begin_upload($shop);
 put_bytes($version, 'd' x (100 * KB));
@@ -74,8 +74,8 @@ sql("UPDATE shop SET bytes_stored = 60000 WHERE id = $shop->{shop_id}");
 sql("UPDATE asset SET status = 'pending', sha256 = NULL WHERE id = $reply->{json}{asset}{id}");
 sql("UPDATE job SET status = 'queued', due_at = 1, finished_at = NULL WHERE id = '$done->{id}'");
 $done = wait_job($shop, $done->{id});
-is_deeply([ $done->{status}, $done->{error}{code} ], [ 'failed', 'storage_quota_exceeded' ], 'one that fits no longer in the end fails');
-is(asset($reply->{json}{asset}{id})->{status}, 'failed', 'and its asset');
+is_deeply([ $done->{status}, $done->{error}{code} ], [ 'failed', 'storage_quota_exceeded' ], 'an upload that no longer fits when it is hashed fails');
+is(asset($reply->{json}{asset}{id})->{status}, 'failed', 'and so does its asset');
 $server->stop;
 
 # --- large uploads ----------------------------------------------------------------------------------
