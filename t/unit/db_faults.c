@@ -8,6 +8,10 @@
 
 #include <sqlite3.h>
 
+#include <apr_dbd.h>
+
+#include "base/clock.h"
+
 static const database_t *database;
 static mdl_db_t *db;
 
@@ -372,6 +376,85 @@ static void test_sqlite_foreign_writer(apr_pool_t *p)
     is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "and then is let in");
 }
 
+/* A connection that steps through rows without end, until it is stopped. */
+
+typedef struct {
+    const apr_dbd_driver_t *driver;
+    apr_dbd_t *handle;
+    mdl_db_t *db;
+    apr_pool_t *pool;
+    apr_time_t give_up_at;
+    atomic_int stepping;
+    atomic_int stopped;
+    apr_status_t result;
+} endless_t;
+
+static int endless_step(void *data)
+{
+    endless_t *endless = data;
+
+    atomic_store(&endless->stepping, 1);
+    return atomic_load(&endless->stopped) || mdl_clock_monotonic() > endless->give_up_at;
+}
+
+static apr_status_t endless_close(void *data)
+{
+    endless_t *endless = data;
+
+    return apr_dbd_close(endless->driver, endless->handle);
+}
+
+static void endless_open(endless_t *endless, apr_pool_t *p)
+{
+    endless->pool = p;
+    apr_dbd_get_driver(p, database->driver, &endless->driver);
+    apr_dbd_open(endless->driver, p, database->params, &endless->handle);
+    apr_pool_cleanup_register(p, endless, endless_close, apr_pool_cleanup_null);
+    mdl_db_attach(&endless->db, endless->driver, endless->handle, database->params, p);
+    mdl_db_command(endless->db, "CREATE TEMP VIEW epoch AS WITH RECURSIVE row(n) AS "
+                                "(SELECT 1 UNION ALL SELECT n + 1 FROM row) "
+                                "SELECT max(n) AS n, 1 AS id FROM row");
+    endless->give_up_at = mdl_clock_monotonic() + apr_time_from_sec(20);
+    sqlite3_progress_handler(apr_dbd_native_handle(endless->driver, endless->handle), 1000,
+                             endless_step, endless);
+}
+
+static void *endless_read(void *data)
+{
+    endless_t *endless = data;
+    apr_int64_t n;
+
+    endless->result = mdl_db_read(endless->db, read_count, &n, endless->pool);
+    return NULL;
+}
+
+#define MEANWHILE 50
+
+static void test_sqlite_endless_reader(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+    endless_t endless = {.stopped = 0};
+    pthread_t thread;
+    apr_pool_t *own;
+    int good = 0;
+
+    apr_pool_create_unmanaged_ex(&own, NULL, NULL);
+    endless_open(&endless, own);
+    pthread_create(&thread, NULL, endless_read, &endless);
+    while (!atomic_load(&endless.stepping)) {
+        usleep(1000);
+    }
+    for (int i = 1; i <= MEANWHILE; i++) {
+        good += mdl_db_write(db, bump_once, NULL, p) == APR_SUCCESS && count(db, p) == before + i;
+    }
+    ok(mdl_clock_monotonic() < endless.give_up_at, "while one connection steps through rows");
+    is_int(good, MEANWHILE, "others read and write");
+    atomic_store(&endless.stopped, 1);
+    pthread_join(thread, NULL);
+    is_int(endless.result, MDL_DB_EOTHER, "and it was not done before it was stopped");
+    apr_pool_destroy(own);
+}
+
 static void tests(const database_t *on, apr_pool_t *p)
 {
     database = on;
@@ -386,6 +469,7 @@ static void tests(const database_t *on, apr_pool_t *p)
         test_sqlite_full_in_group(p);
         test_sqlite_full(p);
         test_sqlite_foreign_writer(p);
+        test_sqlite_endless_reader(p);
     }
 }
 
