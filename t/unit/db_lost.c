@@ -4,6 +4,8 @@
 #include "t/unit/counter.h"
 #include "t/unit/program.h"
 
+#include <pthread.h>
+
 #include <sqlite3.h>
 
 static const database_t *database;
@@ -218,6 +220,97 @@ static void test_pgsql_classes(apr_pool_t *p)
     }
 }
 
+/* An effect that takes an error for the end of the rows. */
+static apr_status_t count_rows(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(on, MDL_Q_EPOCH_READ, &rows, p, MDL_NO_ARGS);
+
+    *(apr_int64_t *)arg = 0;
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        ++*(apr_int64_t *)arg;
+    }
+    return rv;
+}
+
+static void test_pgsql_read_too_long(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p), n;
+
+    mdl_db_command(db, "CREATE TEMP VIEW epoch AS SELECT 1 AS id, 0::bigint AS n FROM pg_sleep(9)");
+    mdl_db_command(db, "SET statement_timeout = 50");
+    is_int(mdl_db_read(db, read_count, &n, p), MDL_DB_ELOCKED,
+           "a read that takes too long is MDL_DB_ELOCKED");
+    is_int(mdl_db_read(db, count_rows, &n, p), MDL_DB_ELOCKED,
+           "also when its effect just sees no rows");
+    is_int(mdl_db_snapshot(db, count_rows, &n, p), MDL_DB_ELOCKED, "and in a snapshot");
+    mdl_db_command(db, "DROP VIEW pg_temp.epoch");
+    mdl_db_command(db, "SET statement_timeout = 30000");
+    is_int(count(db, p), before, "the connection is good for the next");
+}
+
+/* Two transactions that take the same two rows, each the other's first one last. */
+
+typedef struct {
+    pthread_barrier_t *both_began;
+    int counter_first;
+    int runs;
+    apr_status_t result;
+} crossing_t;
+
+static apr_status_t lock_row(mdl_db_t *on, int counter, apr_pool_t *p)
+{
+    apr_int64_t changed;
+
+    return counter ? mdl_db_exec(on, MDL_Q_EPOCH_BUMP, &changed, p, MDL_NO_ARGS)
+                   : mdl_db_command(on, "UPDATE schema_migration SET name = name "
+                                        "WHERE version = 1");
+}
+
+static apr_status_t lock_both_rows(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    crossing_t *crossing = arg;
+    apr_status_t rv = lock_row(on, crossing->counter_first, p);
+
+    if (crossing->runs++ == 0) {
+        pthread_barrier_wait(crossing->both_began);
+    }
+    return rv == APR_SUCCESS ? lock_row(on, !crossing->counter_first, p) : rv;
+}
+
+static void *cross(void *data)
+{
+    crossing_t *crossing = data;
+    apr_pool_t *p;
+    mdl_db_t *own;
+
+    apr_pool_create_unmanaged_ex(&p, NULL, NULL);
+    own = database_open(database, p);
+    mdl_db_command(own, "SET deadlock_timeout = 10");
+    crossing->result = mdl_db_write(own, lock_both_rows, crossing, p);
+    apr_pool_destroy(p);
+    return NULL;
+}
+
+static void test_pgsql_deadlock(apr_pool_t *p)
+{
+    pthread_barrier_t both_began;
+    crossing_t first = {.both_began = &both_began, .counter_first = 1};
+    crossing_t second = {.both_began = &both_began};
+    apr_int64_t before = count(db, p);
+    pthread_t thread;
+
+    pthread_barrier_init(&both_began, NULL, 2);
+    pthread_create(&thread, NULL, cross, &first);
+    cross(&second);
+    pthread_join(thread, NULL);
+    pthread_barrier_destroy(&both_began);
+    ok(first.result == APR_SUCCESS && second.result == APR_SUCCESS,
+       "of two transactions that wait for each other both succeed");
+    ok(first.runs + second.runs >= 3, "since one at least is run again");
+    is_int(count(db, p), before + 2, "and each counts once");
+}
+
 /* After a failover the connection may lead to what is a standby by then. */
 static void test_pgsql_read_only(apr_pool_t *p)
 {
@@ -292,6 +385,8 @@ static void tests(const database_t *on, apr_pool_t *p)
         test_pgsql_deallocated(p);
         test_pgsql_settings(p);
         test_pgsql_classes(p);
+        test_pgsql_read_too_long(p);
+        test_pgsql_deadlock(p);
         test_pgsql_read_only(p);
         test_pgsql_out_of_reach(p);
         test_pgsql_restarted(p);
