@@ -42,6 +42,7 @@ sub assigned
 }
 assigned($order, [ $mapped[0] ]);
 my $updated = product();
+my $turn    = 0;
 my $replay  = idem();
 my $page    = buy($shop, $file, limit => 1000);
 my $part    = link_of($page);
@@ -54,9 +55,12 @@ my @kinds = (
     [ 'a mapping is created', 5, 3, 2,
         sub { api('POST', '/mappings', %key, @_,
             json => { storefront_product_id => product(), file_ids => [ $file->{id} ] }) } ],
-    [ 'a mapping is put once more', 10, 3, 2,
+    [ 'a mapping is put once more', 5, 4, 3,
         sub { api('POST', '/mappings', %key, @_,
             json => { storefront_product_id => $updated, file_ids => [ $file->{id} ] }) } ],
+    [ 'a mapping is put with another file', 7, 4, 3,
+        sub { api('POST', '/mappings', %key, @_,
+            json => { storefront_product_id => $updated, file_ids => [ $others[ $turn++ % 2 ]{id} ] }) } ],
     [ 'one item is assigned to a new order', 16, 5, 7, sub { assigned(digits(), [ $mapped[0] ], @_) } ],
     [ 'three items are assigned to a new order, with an email', 24, 8, 18,
         sub { my $id = digits(); assigned($id, \@mapped, @_, send_email => JSON::PP::true(),

@@ -39,6 +39,15 @@ static apr_int64_t match_of(apr_int64_t shop_id, const char *product, const char
     return mdl_db_read(db, match, &matching, p) == APR_SUCCESS ? matching.match.id : 0;
 }
 
+static apr_int64_t make_pack(apr_pool_t *p)
+{
+    mdl_problem_t problem = {0};
+    mdl_pack_edit_t edit = {.ref = {.shop_id = shop, .problem = &problem}, .name = "A pack"};
+
+    mdl_db_write(db, mdl_pack_create_effect, &edit, p);
+    return ((mdl_pack_t *)edit.ref.entity)->id;
+}
+
 static void test_upsert(apr_pool_t *p)
 {
     mdl_mapping_put_t *first = new_mapping(shop, PRODUCT("1"), ids_of(p, 1, file_a), p);
@@ -94,6 +103,66 @@ static void test_variants(apr_pool_t *p)
            "an inactive mapping serves no item");
 }
 
+static const char *ids_text(const apr_array_header_t *ids, apr_pool_t *p)
+{
+    return mdl_db_ids_text(ids, ' ', ' ', p);
+}
+
+/* All lists of a stored mapping. */
+static const char *lists_of(apr_int64_t id, apr_pool_t *p)
+{
+    mdl_entity_ref_t find = {.shop_id = shop, .id = id};
+    const mdl_mapping_t *found;
+
+    if (mdl_db_read(db, mdl_mapping_find_effect, &find, p) != APR_SUCCESS) {
+        return "none";
+    }
+    found = find.entity;
+    return apr_pstrcat(p, apr_array_pstrcat(p, found->storefront_variant_ids, ','),
+                       ids_text(found->file_ids, p), ids_text(found->pack_ids, p),
+                       ids_text(found->link_ids, p), ids_text(found->license_key_tag_ids, p), NULL);
+}
+
+static void is_kept(mdl_mapping_put_t *mapping, int statements, const char *name, apr_pool_t *p)
+{
+    const char *given = apr_pstrcat(
+        p, apr_array_pstrcat(p, mapping->mapping.storefront_variant_ids, ','),
+        ids_text(mapping->mapping.file_ids, p), ids_text(mapping->mapping.pack_ids, p),
+        ids_text(mapping->mapping.link_ids, p), ids_text(mapping->mapping.license_key_tag_ids, p),
+        NULL);
+    apr_uint32_t before = mdl_db_cost(db).statements;
+
+    is_int(put(mapping, p), APR_SUCCESS, apr_pstrcat(p, name, ": it is put", NULL));
+    is_int(mdl_db_cost(db).statements - before, statements,
+           apr_pstrcat(p, name, ": what differs is written", NULL));
+    is_str(lists_of(mapping->mapping.id, p), given, apr_pstrcat(p, name, ": it is kept", NULL));
+}
+
+/* Each statement beside the three that look for a file, write the row and read the lists. */
+static void test_lists(apr_pool_t *p)
+{
+    mdl_mapping_put_t *put = new_mapping(shop, PRODUCT("4"), ids_of(p, 2, file_a, file_b), p);
+    mdl_mapping_t *mapping = &put->mapping;
+    apr_int64_t pack = make_pack(p);
+
+    mapping->pack_ids = mapping->link_ids = mapping->license_key_tag_ids = ids_of(p, 0);
+    mapping->storefront_variant_ids = texts_of(p, 2, VARIANT("1"), VARIANT("2"));
+    is_kept(put, 2 + 2, "a new mapping", p);
+    is_kept(put, 3, "the same", p);
+    mapping->file_ids = ids_of(p, 2, file_b, file_a);
+    is_kept(put, 3 + 2, "another order of files", p);
+    mapping->file_ids = ids_of(p, 1, file_b);
+    is_kept(put, 3 + 2, "a file less", p);
+    mapping->storefront_variant_ids = texts_of(p, 2, VARIANT("2"), VARIANT("1"));
+    is_kept(put, 3 + 2, "another order of variants", p);
+    mapping->pack_ids = ids_of(p, 1, pack);
+    is_kept(put, 4 + 1, "a pack", p);
+    mapping->file_ids = ids_of(p, 0);
+    is_kept(put, 3 + 1, "no file", p);
+    mapping->pack_ids = ids_of(p, 0);
+    is_kept(put, 2 + 1, "no pack", p);
+}
+
 static void test_refused(apr_pool_t *p)
 {
     mdl_mapping_put_t *mapping = new_mapping(
@@ -145,25 +214,39 @@ static void test_orders_and_deletion(const database_t *database, apr_pool_t *p)
           "a mapping is deleted, and an order under it", p);
 }
 
+/* What the second one finds is what the first has made of it, not what it was when both began. */
+static void test_put_at_once(const database_t *database, apr_pool_t *p)
+{
+    mdl_mapping_put_t *before = new_mapping(shop, PRODUCT("42"), ids_of(p, 1, file_a), p);
+    mdl_mapping_put_t *first = new_mapping(shop, PRODUCT("42"), ids_of(p, 1, file_b), p);
+    mdl_mapping_put_t *second = new_mapping(shop, PRODUCT("42"), ids_of(p, 1, file_a), p);
+    apr_int64_t id = make_mapping(db, before, p);
+
+    meets(db,
+          (meeting_t){database, mdl_mapping_put_effect, first, mdl_mapping_put_effect, second,
+                      APR_SUCCESS, NULL, 0},
+          "a mapping is put twice at once", p);
+    is_str(lists_of(id, p), apr_pstrcat(p, ids_text(second->mapping.file_ids, p), "      ", NULL),
+           "the second one's files are kept");
+}
+
 static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
 {
     mdl_mapping_put_t *mapping = new_mapping(shop, PRODUCT("41"), ids_of(p, 0), p);
     mdl_problem_t problem = {0};
-    mdl_pack_edit_t pack = {.ref = {.shop_id = shop, .problem = &problem}, .name = "A pack"};
+    mdl_entity_ref_t find = {.shop_id = shop, .id = make_pack(p), .problem = &problem};
 
-    mdl_db_write(db, mdl_pack_create_effect, &pack, p);
-    pack.ref.id = ((mdl_pack_t *)pack.ref.entity)->id;
-    mapping->mapping.pack_ids = ids_of(p, 1, pack.ref.id);
+    mapping->mapping.pack_ids = ids_of(p, 1, find.id);
     meets(db,
-          (meeting_t){database, mdl_mapping_put_effect, mapping, mdl_pack_delete_effect, &pack,
+          (meeting_t){database, mdl_mapping_put_effect, mapping, mdl_pack_delete_effect, &find,
                       MDL_EPROBLEM, NULL, 0},
           "a mapping takes a pack up, and the pack is deleted", p);
 
     mapping->mapping.pack_ids = ids_of(p, 0);
     make_mapping(db, mapping, p);
-    mapping->mapping.pack_ids = ids_of(p, 1, pack.ref.id);
+    mapping->mapping.pack_ids = ids_of(p, 1, find.id);
     meets(db,
-          (meeting_t){database, mdl_pack_delete_effect, &pack, mdl_mapping_put_effect, mapping,
+          (meeting_t){database, mdl_pack_delete_effect, &find, mdl_mapping_put_effect, mapping,
                       MDL_EPROBLEM, NULL, 0},
           "a pack is deleted, and a mapping takes it up", p);
 }
@@ -179,9 +262,11 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_upsert(p);
     test_variants(p);
     test_refused(p);
+    test_lists(p);
     if (database->dialect == MDL_PGSQL) {
         test_orders_and_deletion(database, p);
         test_packs_and_deletion(database, p);
+        test_put_at_once(database, p);
     }
 }
 

@@ -84,143 +84,11 @@ static apr_status_t mapping_check_references(mdl_mapping_put_t *put, mdl_rows_t 
                : APR_SUCCESS;
 }
 
-static apr_status_t mapping_delete_lists(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
-{
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_DELETE, NULL, p,
-                                  MDL_ARGS(mdl_int(id)));
-
-    for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
-        rv = mdl_db_exec(db, contents[i].delete, NULL, p, MDL_ARGS(mdl_int(id)));
-    }
-    return rv;
-}
-
-static apr_status_t mapping_insert_variants(mdl_db_t *db, const mdl_mapping_t *mapping,
-                                            apr_pool_t *p)
-{
-    const apr_array_header_t *variants = mapping->storefront_variant_ids;
-    mdl_json_t *array = mdl_json_array(p);
-
-    if (variants->nelts == 0) {
-        return APR_SUCCESS;
-    }
-    for (int i = 0; i < variants->nelts; i++) {
-        mdl_json_add_string(array, NULL, APR_ARRAY_IDX(variants, i, const char *));
-    }
-    return mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_INSERT, NULL, p,
-                       MDL_ARGS(mdl_int(mapping->id), mdl_text(mdl_json_text(array, NULL, p))));
-}
-
-static apr_status_t mapping_insert_lists(mdl_db_t *db, mdl_mapping_t *mapping, apr_pool_t *p)
-{
-    apr_status_t rv = mapping_insert_variants(db, mapping, p);
-
-    for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
-        const apr_array_header_t *ids = *mapping_list_of(mapping, i);
-
-        if (ids != NULL && ids->nelts > 0) {
-            rv = mdl_db_exec(db, contents[i].insert, NULL, p,
-                             MDL_ARGS(mdl_int(mapping->id), mdl_ids(ids)));
-        }
-    }
-    return rv;
-}
-
-static void mapping_read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)
-{
-    put->mapping.id = mdl_rows_int(row, 0);
-    put->mapping.created_at = mdl_rows_int(row, 1);
-    put->mapping.updated_at = mdl_rows_int(row, 2);
-}
-
-apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put)
-{
-    mdl_mapping_t *mapping = &put->mapping;
-    apr_time_t now = apr_time_now();
-    mdl_rows_t *known[CONTENTS];
-    mdl_rows_t *row;
-    apr_status_t rv;
-
-    if ((rv = mapping_ask_references(db, put, known, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    rv = mdl_db_select_one(
-        db, MDL_Q_MAPPING_UPSERT, &row, p,
-        MDL_ARGS(
-            mdl_int(put->shop_id), mdl_text(mapping->storefront_product_id),
-            mdl_text(mapping_variants_hash(mapping->storefront_variant_ids, p)),
-            mdl_text(mdl_download_type_names[mapping->download_type]), mdl_int(mapping->is_active),
-            mdl_count_or_null(mapping->download_limit), mdl_count_or_null(mapping->access_days),
-            mdl_text(mdl_mapping_content_names[mapping->content]), mdl_int(now), mdl_int(now)));
-    if (rv != APR_SUCCESS || (rv = mapping_check_references(put, known, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    mapping_read_written(put, row);
-    put->created = mapping->updated_at == mapping->created_at;
-    if (!put->created && (rv = mapping_delete_lists(db, mapping->id, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    return mapping_insert_lists(db, mapping, p);
-}
-
-static apr_status_t mapping_not_found(mdl_problem_t *problem)
-{
-    return mdl_problem_set(problem, 404, "mapping_not_found", "There is no such mapping.");
-}
-
-static apr_status_t mapping_replace_row(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
-{
-    const mdl_mapping_t *mapping = &put->mapping;
-    mdl_rows_t *row;
-    apr_status_t rv;
-
-    rv = mdl_db_select_one(
-        db, MDL_Q_MAPPING_REPLACE, &row, p,
-        MDL_ARGS(mdl_text(mapping->storefront_product_id),
-                 mdl_text(mapping_variants_hash(mapping->storefront_variant_ids, p)),
-                 mdl_text(mdl_download_type_names[mapping->download_type]),
-                 mdl_int(mapping->is_active), mdl_count_or_null(mapping->download_limit),
-                 mdl_count_or_null(mapping->access_days),
-                 mdl_text(mdl_mapping_content_names[mapping->content]), mdl_int(apr_time_now()),
-                 mdl_int(mapping->id), mdl_int(put->shop_id)));
-    if (rv == MDL_DB_EUNIQUE) {
-        return mdl_problem_set(put->problem, 409, "mapping_exists",
-                               "Another mapping has this product and set of variants.");
-    }
-    if (rv == APR_SUCCESS) {
-        mapping_read_written(put, row);
-    }
-    return rv == APR_ENOENT ? mapping_not_found(put->problem) : rv;
-}
-
-apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put)
-{
-    mdl_rows_t *known[CONTENTS];
-    apr_status_t rv;
-
-    put->created = 0;
-    if ((rv = mapping_replace_row(db, put, p)) != APR_SUCCESS ||
-        (rv = mapping_ask_references(db, put, known, p)) != APR_SUCCESS ||
-        (rv = mapping_check_references(put, known, p)) != APR_SUCCESS ||
-        (rv = mapping_delete_lists(db, put->mapping.id, p)) != APR_SUCCESS) {
-        return rv;
-    }
-    return mapping_insert_lists(db, &put->mapping, p);
-}
-
-static mdl_mapping_t *mapping_of_row(const mdl_rows_t *row, apr_pool_t *p)
+static mdl_mapping_t *mapping_without_lists(apr_int64_t id, apr_pool_t *p)
 {
     mdl_mapping_t *mapping = apr_pcalloc(p, sizeof *mapping);
 
-    mapping->id = mdl_rows_int(row, 0);
-    mapping->storefront_product_id = mdl_rows_text(row, 1);
-    mapping->download_type = mdl_rows_enum(row, 2, mdl_download_type_names);
-    mapping->is_active = (int)mdl_rows_int(row, 3);
-    mapping->download_limit = mdl_rows_null(row, 4) ? -1 : (int)mdl_rows_int(row, 4);
-    mapping->access_days = mdl_rows_null(row, 5) ? -1 : (int)mdl_rows_int(row, 5);
-    mapping->content = mdl_rows_enum(row, 6, mdl_mapping_content_names);
-    mapping->created_at = mdl_rows_int(row, 7);
-    mapping->updated_at = mdl_rows_int(row, 8);
+    mapping->id = id;
     mapping->storefront_variant_ids = apr_array_make(p, 2, sizeof(const char *));
     for (apr_size_t i = 0; i < CONTENTS; i++) {
         *mapping_list_of(mapping, i) = apr_array_make(p, 2, sizeof(apr_int64_t));
@@ -264,6 +132,182 @@ static apr_status_t mapping_read_lists(mdl_db_t *db, const apr_array_header_t *m
     return rv;
 }
 
+static apr_status_t mapping_insert_variants(mdl_db_t *db, const mdl_mapping_t *mapping,
+                                            apr_pool_t *p)
+{
+    const apr_array_header_t *variants = mapping->storefront_variant_ids;
+    mdl_json_t *array = mdl_json_array(p);
+
+    if (variants->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    for (int i = 0; i < variants->nelts; i++) {
+        mdl_json_add_string(array, NULL, APR_ARRAY_IDX(variants, i, const char *));
+    }
+    return mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_INSERT, NULL, p,
+                       MDL_ARGS(mdl_int(mapping->id), mdl_text(mdl_json_text(array, NULL, p))));
+}
+
+static int mapping_same_variants(const apr_array_header_t *a, const apr_array_header_t *b)
+{
+    for (int i = 0; i < a->nelts && i < b->nelts; i++) {
+        if (strcmp(APR_ARRAY_IDX(a, i, const char *), APR_ARRAY_IDX(b, i, const char *)) != 0) {
+            return 0;
+        }
+    }
+    return a->nelts == b->nelts;
+}
+
+static apr_status_t mapping_write_variants(mdl_db_t *db, const mdl_mapping_t *before,
+                                           const mdl_mapping_t *mapping, apr_pool_t *p)
+{
+    apr_status_t rv = APR_SUCCESS;
+
+    if (mapping_same_variants(before->storefront_variant_ids, mapping->storefront_variant_ids)) {
+        return APR_SUCCESS;
+    }
+    if (before->storefront_variant_ids->nelts > 0) {
+        rv = mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_DELETE, NULL, p,
+                         MDL_ARGS(mdl_int(mapping->id)));
+    }
+    return rv == APR_SUCCESS ? mapping_insert_variants(db, mapping, p) : rv;
+}
+
+/* Writes the list of ids that contents[i] is about, if it differs. */
+static apr_status_t mapping_write_list(mdl_db_t *db, mdl_mapping_t *before, mdl_mapping_t *mapping,
+                                       apr_size_t i, apr_pool_t *p)
+{
+    const apr_array_header_t *old = *mapping_list_of(before, i);
+    const apr_array_header_t *ids = *mapping_list_of(mapping, i);
+    int count = ids != NULL ? ids->nelts : 0;
+    apr_status_t rv = APR_SUCCESS;
+
+    if (old->nelts == count &&
+        (count == 0 || memcmp(old->elts, ids->elts, (size_t)count * sizeof(apr_int64_t)) == 0)) {
+        return APR_SUCCESS;
+    }
+    if (old->nelts > 0) {
+        rv = mdl_db_exec(db, contents[i].delete, NULL, p, MDL_ARGS(mdl_int(mapping->id)));
+    }
+    return rv == APR_SUCCESS && count > 0
+               ? mdl_db_exec(db, contents[i].insert, NULL, p,
+                             MDL_ARGS(mdl_int(mapping->id), mdl_ids(ids)))
+               : rv;
+}
+
+/* Writes the lists that differ from those of a mapping whose row this transaction has locked. */
+static apr_status_t mapping_write_lists(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
+{
+    mdl_mapping_t *before = mapping_without_lists(put->mapping.id, p);
+    apr_array_header_t *mappings = apr_array_make(p, 1, sizeof(mdl_mapping_t *));
+    apr_status_t rv = APR_SUCCESS;
+
+    if (!put->created) {
+        APR_ARRAY_PUSH(mappings, mdl_mapping_t *) = before;
+        rv = mapping_read_lists(db, mappings, p);
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mapping_write_variants(db, before, &put->mapping, p);
+    }
+    for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
+        rv = mapping_write_list(db, before, &put->mapping, i, p);
+    }
+    return rv;
+}
+
+static void mapping_read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)
+{
+    put->mapping.id = mdl_rows_int(row, 0);
+    put->mapping.created_at = mdl_rows_int(row, 1);
+    put->mapping.updated_at = mdl_rows_int(row, 2);
+}
+
+apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put)
+{
+    mdl_mapping_t *mapping = &put->mapping;
+    apr_time_t now = apr_time_now();
+    mdl_rows_t *known[CONTENTS];
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    if ((rv = mapping_ask_references(db, put, known, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_db_select_one(
+        db, MDL_Q_MAPPING_UPSERT, &row, p,
+        MDL_ARGS(
+            mdl_int(put->shop_id), mdl_text(mapping->storefront_product_id),
+            mdl_text(mapping_variants_hash(mapping->storefront_variant_ids, p)),
+            mdl_text(mdl_download_type_names[mapping->download_type]), mdl_int(mapping->is_active),
+            mdl_count_or_null(mapping->download_limit), mdl_count_or_null(mapping->access_days),
+            mdl_text(mdl_mapping_content_names[mapping->content]), mdl_int(now), mdl_int(now)));
+    if (rv != APR_SUCCESS || (rv = mapping_check_references(put, known, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    mapping_read_written(put, row);
+    put->created = mapping->updated_at == mapping->created_at;
+    return mapping_write_lists(db, put, p);
+}
+
+static apr_status_t mapping_not_found(mdl_problem_t *problem)
+{
+    return mdl_problem_set(problem, 404, "mapping_not_found", "There is no such mapping.");
+}
+
+static apr_status_t mapping_replace_row(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
+{
+    const mdl_mapping_t *mapping = &put->mapping;
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    rv = mdl_db_select_one(
+        db, MDL_Q_MAPPING_REPLACE, &row, p,
+        MDL_ARGS(mdl_text(mapping->storefront_product_id),
+                 mdl_text(mapping_variants_hash(mapping->storefront_variant_ids, p)),
+                 mdl_text(mdl_download_type_names[mapping->download_type]),
+                 mdl_int(mapping->is_active), mdl_count_or_null(mapping->download_limit),
+                 mdl_count_or_null(mapping->access_days),
+                 mdl_text(mdl_mapping_content_names[mapping->content]), mdl_int(apr_time_now()),
+                 mdl_int(mapping->id), mdl_int(put->shop_id)));
+    if (rv == MDL_DB_EUNIQUE) {
+        return mdl_problem_set(put->problem, 409, "mapping_exists",
+                               "Another mapping has this product and set of variants.");
+    }
+    if (rv == APR_SUCCESS) {
+        mapping_read_written(put, row);
+    }
+    return rv == APR_ENOENT ? mapping_not_found(put->problem) : rv;
+}
+
+apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put)
+{
+    mdl_rows_t *known[CONTENTS];
+    apr_status_t rv;
+
+    put->created = 0;
+    if ((rv = mapping_replace_row(db, put, p)) != APR_SUCCESS ||
+        (rv = mapping_ask_references(db, put, known, p)) != APR_SUCCESS ||
+        (rv = mapping_check_references(put, known, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return mapping_write_lists(db, put, p);
+}
+
+static mdl_mapping_t *mapping_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_mapping_t *mapping = mapping_without_lists(mdl_rows_int(row, 0), p);
+
+    mapping->storefront_product_id = mdl_rows_text(row, 1);
+    mapping->download_type = mdl_rows_enum(row, 2, mdl_download_type_names);
+    mapping->is_active = (int)mdl_rows_int(row, 3);
+    mapping->download_limit = mdl_rows_null(row, 4) ? -1 : (int)mdl_rows_int(row, 4);
+    mapping->access_days = mdl_rows_null(row, 5) ? -1 : (int)mdl_rows_int(row, 5);
+    mapping->content = mdl_rows_enum(row, 6, mdl_mapping_content_names);
+    mapping->created_at = mdl_rows_int(row, 7);
+    mapping->updated_at = mdl_rows_int(row, 8);
+    return mapping;
+}
+
 apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *find)
 {
     apr_array_header_t *mappings = apr_array_make(p, 1, sizeof(mdl_mapping_t *));
@@ -276,6 +320,17 @@ apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *fin
     }
     APR_ARRAY_PUSH(mappings, mdl_mapping_t *) = find->entity = mapping_of_row(row, p);
     return mapping_read_lists(db, mappings, p);
+}
+
+static apr_status_t mapping_delete_lists(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_MAPPING_VARIANTS_DELETE, NULL, p,
+                                  MDL_ARGS(mdl_int(id)));
+
+    for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
+        rv = mdl_db_exec(db, contents[i].delete, NULL, p, MDL_ARGS(mdl_int(id)));
+    }
+    return rv;
 }
 
 /* Keeps the row for the orders that were made under the mapping, and of its lists only what those
