@@ -118,7 +118,8 @@ UPDATE mapping SET is_active = 0, variants_hash = '#' || CAST(id AS TEXT), delet
 WHERE id = %lld
 
 -- part: mapping_for_item
-SELECT m.id, m.content, m.access_days
+SELECT m.id, m.content, m.access_days, CASE WHEN EXISTS (SELECT 1 FROM mapping_license_key_tag t
+    WHERE t.mapping_id = m.id) THEN 1 ELSE 0 END
 FROM mapping m
 LEFT JOIN mapping_variant v ON v.mapping_id = m.id AND v.storefront_variant_id = %s
 WHERE m.shop_id = %lld AND m.storefront_product_id = %s AND m.is_active = 1

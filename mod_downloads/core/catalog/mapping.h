@@ -69,6 +69,7 @@ typedef struct {
     apr_int64_t id;
     mdl_mapping_content_t content;
     int access_days; /* -1: for ever */
+    int has_license_keys;
 } mdl_mapping_match_t;
 
 /** Asks for the active mapping of a product, one that names the variant before one for the whole

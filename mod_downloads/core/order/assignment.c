@@ -22,6 +22,7 @@ typedef struct {
     apr_int64_t order_id;
     apr_int64_t customer_id;
     const char *email; /* of the customer, or NULL */
+    int is_new;        /* the order */
     int held;
     int pending;              /* the fraud check waits for the storefront */
     int queued;               /* an email */
@@ -35,6 +36,7 @@ typedef struct {
     mdl_rows_t **matches; /* of each item */
     mdl_rows_t *customer;
     mdl_rows_t *order;
+    const char *page_id; /* that the order gets if it is new */
 } asked_t;
 
 static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *asked, apr_pool_t *p)
@@ -60,13 +62,13 @@ static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *aske
                                     mdl_int(run->now), mdl_int(run->now)));
     }
     mdl_random(page_id, sizeof page_id);
+    asked->page_id = mdl_base64url(page_id, sizeof page_id, p);
     return rv == APR_SUCCESS
-               ? mdl_db_select(db, MDL_Q_ORDER_UPSERT, &asked->order, p,
-                               MDL_ARGS(mdl_text(assign->storefront_order_id),
-                                        mdl_text(mdl_base64url(page_id, sizeof page_id, p)),
-                                        mdl_text(assign->client_ip), mdl_int(run->now),
-                                        mdl_int(run->now), mdl_int(assign->shop_id),
-                                        mdl_text(customer->storefront_customer_id)))
+               ? mdl_db_select(
+                     db, MDL_Q_ORDER_UPSERT, &asked->order, p,
+                     MDL_ARGS(mdl_text(assign->storefront_order_id), mdl_text(asked->page_id),
+                              mdl_text(assign->client_ip), mdl_int(run->now), mdl_int(run->now),
+                              mdl_int(assign->shop_id), mdl_text(customer->storefront_customer_id)))
                : rv;
 }
 
@@ -146,6 +148,7 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
                                "Access to this order was revoked; restore it first.");
     }
     run->held = access == MDL_ORDER_HELD;
+    run->is_new = strcmp(mdl_rows_text(asked->order, 3), asked->page_id) == 0;
     return assign->fraud_check ? assignment_check_fraud(db, run, p) : APR_SUCCESS;
 }
 
@@ -157,7 +160,7 @@ static apr_status_t assignment_look_up(mdl_db_t *db, run_t *run, apr_pool_t *p)
                               .order_id = run->order_id,
                               .wanted = run->pending || (assign->send_email && run->email == NULL &&
                                                          !assign->customer_given)};
-    apr_status_t rv = mdl_lookup_want(db, &want, p);
+    apr_status_t rv = run->is_new && !want.wanted ? APR_SUCCESS : mdl_lookup_want(db, &want, p);
 
     run->looking_up = want.open;
     return rv;
@@ -220,13 +223,25 @@ static apr_status_t assignments_ask_tags(mdl_db_t *db, const run_t *run, mdl_row
     return mdl_license_ask_lock(db, run->order_id, mappings, tags, p);
 }
 
+/* A new order of products that give none: nothing of it has to wait for others that take them. */
+static int order_has_no_license_keys(const run_t *run)
+{
+    int any = !run->is_new;
+
+    for (int i = 0; i < run->assign->items->nelts; i++) {
+        any |= run->matches[i].has_license_keys;
+    }
+    return !any;
+}
+
 static apr_status_t assignments_insert(mdl_db_t *db, run_t *run, apr_pool_t *p)
 {
     int items = run->assign->items->nelts;
     mdl_rows_t **rows = apr_pcalloc(p, (apr_size_t)items * sizeof *rows);
-    mdl_rows_t *tags;
+    mdl_rows_t *tags = NULL;
     apr_int64_t given;
-    apr_status_t rv = assignments_ask_tags(db, run, &tags, p);
+    apr_status_t rv = order_has_no_license_keys(run) ? APR_SUCCESS
+                                                     : assignments_ask_tags(db, run, &tags, p);
 
     for (int i = 0; rv == APR_SUCCESS && i < items; i++) {
         if (run->matches[i].id != 0) {
@@ -239,7 +254,8 @@ static apr_status_t assignments_insert(mdl_db_t *db, run_t *run, apr_pool_t *p)
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    run->tags = mdl_license_read_lock(tags, p);
+    run->tags = tags != NULL ? mdl_license_read_lock(tags, p)
+                             : apr_array_make(p, 0, sizeof(apr_int64_t));
     for (int i = 0; rv == APR_SUCCESS && i < items; i++) {
         rv = rows[i] != NULL ? assignment_fill(db, run, i, rows[i], p) : APR_SUCCESS;
     }
@@ -280,11 +296,11 @@ static apr_status_t assignment_queue_email(mdl_db_t *db, run_t *run, apr_pool_t 
                              .host = assign->mail_host,
                              .held = run->held,
                              .awaited = run->looking_up};
-    mdl_email_state_t last;
+    mdl_email_state_t last = {.status = MDL_EMAIL_NOT_REQUESTED};
     int wanted;
     apr_status_t rv;
 
-    if ((rv = mdl_email_state(db, run->order_id, &last, p)) != APR_SUCCESS) {
+    if (!run->is_new && (rv = mdl_email_state(db, run->order_id, &last, p)) != APR_SUCCESS) {
         return rv;
     }
     if (mdl_email_is_awaited(&last) && email.to != NULL) {
@@ -336,6 +352,8 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
         return rv;
     }
     find.id = run.order_id;
+    find.no_email = run.is_new && !run.queued;
+    find.no_license_keys = order_has_no_license_keys(&run);
     rv = mdl_order_find(db, p, &find);
     assign->order = find.order;
     return rv;

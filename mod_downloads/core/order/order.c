@@ -179,24 +179,29 @@ static const mdl_statement_t content_of_assignments[CONTENTS] = {
     [LICENSE_PENDING] = MDL_Q_LICENSE_PENDING_OF_ASSIGNMENTS};
 
 static apr_status_t order_ask_content(mdl_db_t *db, const mdl_statement_t statements[CONTENTS],
-                                      const apr_array_header_t *ids, mdl_rows_t *content[CONTENTS],
-                                      apr_pool_t *p)
+                                      const apr_array_header_t *ids, int no_license_keys,
+                                      mdl_rows_t *content[CONTENTS], apr_pool_t *p)
 {
+    int contents = no_license_keys ? LICENSE_KEYS : CONTENTS;
     apr_status_t rv = APR_SUCCESS;
 
-    for (int i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
+    memset(content, 0, CONTENTS * sizeof *content);
+    for (int i = 0; rv == APR_SUCCESS && i < contents; i++) {
         rv = select_of(db, statements[i], ids, &content[i], p);
     }
     return rv;
 }
 
-/* Fills assignments, which have an index, with what they give. */
+/* Fills assignments, which have an index, with what they give.  There are no license keys where
+   they were not asked for. */
 static void order_read_content(mdl_rows_t *const content[CONTENTS], const index_t *assignments,
                                int default_limit)
 {
     order_read_files(content[FILES], assignments, default_limit);
     order_read_links(content[LINKS], assignments);
-    order_read_license_keys(content[LICENSE_KEYS], content[LICENSE_PENDING], assignments);
+    if (content[LICENSE_KEYS] != NULL) {
+        order_read_license_keys(content[LICENSE_KEYS], content[LICENSE_PENDING], assignments);
+    }
 }
 
 static void order_read_assignments(mdl_rows_t *rows, const index_t *orders, index_t *assignments)
@@ -241,20 +246,22 @@ static void set_expiry(mdl_order_t *order)
 /* All that belongs to orders but events, as it was asked for. */
 typedef struct {
     mdl_rows_t *assignments;
-    mdl_rows_t *emails;
+    mdl_rows_t *emails; /* NULL: there are none */
     mdl_rows_t *content[CONTENTS];
 } orders_asked_t;
 
-static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids, orders_asked_t *asked,
-                               apr_pool_t *p)
+static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids, int no_email,
+                               int no_license_keys, orders_asked_t *asked, apr_pool_t *p)
 {
     apr_status_t rv = select_of(db, MDL_Q_ASSIGNMENTS_OF_ORDERS, ids, &asked->assignments, p);
 
-    if (rv == APR_SUCCESS) {
+    asked->emails = NULL;
+    if (rv == APR_SUCCESS && !no_email) {
         rv = select_of(db, MDL_Q_EMAILS_LATEST, ids, &asked->emails, p);
     }
-    return rv == APR_SUCCESS ? order_ask_content(db, content_of_orders, ids, asked->content, p)
-                             : rv;
+    return rv == APR_SUCCESS
+               ? order_ask_content(db, content_of_orders, ids, no_license_keys, asked->content, p)
+               : rv;
 }
 
 /* Fills orders (mdl_order_t *) with it. */
@@ -270,7 +277,9 @@ static void orders_read(const orders_asked_t *asked, const apr_array_header_t *o
         index_add(&index, &order->id, order);
     }
     order_read_assignments(asked->assignments, &index, &assignments);
-    order_read_emails(asked->emails, &index);
+    if (asked->emails != NULL) {
+        order_read_emails(asked->emails, &index);
+    }
     order_read_content(asked->content, &assignments, default_limit);
     for (int i = 0; i < orders->nelts; i++) {
         set_expiry(APR_ARRAY_IDX(orders, i, mdl_order_t *));
@@ -352,7 +361,8 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
         id = find->order->id;
     }
     if (rv != APR_SUCCESS || (rv = order_ask_more(db, find, id, &more, p)) != APR_SUCCESS ||
-        (rv = orders_ask(db, mdl_ids_of(id, p), &asked, p)) != APR_SUCCESS ||
+        (rv = orders_ask(db, mdl_ids_of(id, p), find->no_email, find->no_license_keys, &asked,
+                         p)) != APR_SUCCESS ||
         (find->id != 0 && (rv = order_read_head(head, find, p)) != APR_SUCCESS)) {
         return rv;
     }
@@ -399,7 +409,7 @@ apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list)
         APR_ARRAY_PUSH(ids, apr_int64_t) = order->id;
     }
     if (rv == APR_SUCCESS && ids->nelts > 0 &&
-        (rv = orders_ask(db, ids, &asked, p)) == APR_SUCCESS) {
+        (rv = orders_ask(db, ids, 0, 0, &asked, p)) == APR_SUCCESS) {
         orders_read(&asked, page->found, list->default_download_limit, p);
     }
     return rv;
@@ -439,7 +449,7 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
         index_add(&assignments, &assignment->id, assignment);
     }
     if (rv != APR_SUCCESS || assignments.ids->nelts == 0 ||
-        (rv = order_ask_content(db, content_of_assignments, assignments.ids, content, p)) !=
+        (rv = order_ask_content(db, content_of_assignments, assignments.ids, 0, content, p)) !=
             APR_SUCCESS) {
         return rv;
     }

@@ -96,7 +96,9 @@ typedef struct {
     int default_download_limit;
     int with_events; /* and downloads */
     int with_lookup;
-    mdl_order_t *order; /* out */
+    int no_email;        /* the order is known to have none, which need not be asked */
+    int no_license_keys; /* nor any of these */
+    mdl_order_t *order;  /* out */
 } mdl_order_find_t;
 
 /** Effect that reads an order with everything in it: APR_ENOENT when there is none. */
