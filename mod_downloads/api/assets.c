@@ -185,7 +185,6 @@ static apr_status_t asset_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_asset_delete = {
     .method = "DELETE",
     .path = "/assets/{}",
-    .wakes = 1,
     .optional_body = 1,
     .parse = mdl_resource_parse_delete,
     .effect = asset_delete_effect,

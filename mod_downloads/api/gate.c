@@ -16,6 +16,7 @@ typedef struct {
     mdl_request_t *request;
     mdl_idempotency_t idempotency;
     mdl_stored_response_t response;
+    apr_time_t due_at; /* of the earliest job that the effect has queued; 0: none */
     int replayed;
 } gate_write_t;
 
@@ -75,9 +76,11 @@ static apr_status_t gate_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
         return rv;
     }
     mdl_problem_clear(&request->problem);
+    mdl_db_take_due(db);
     if ((rv = request->route->effect(db, p, request->arg)) != APR_SUCCESS) {
         return rv;
     }
+    write->due_at = mdl_db_take_due(db);
     gate_fill_response(request, &write->response);
     return mdl_idempotency_store(db, &write->idempotency, &write->response, p);
 }
@@ -170,8 +173,8 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
     *response = write.response;
     if (write.replayed) {
         apr_table_setn(request->r->headers_out, "Idempotent-Replayed", "true");
-    } else if (request->route->wakes) {
-        mdl_service_wake(request->service);
+    } else {
+        mdl_service_wake(request->service, write.due_at);
     }
     return APR_SUCCESS;
 }

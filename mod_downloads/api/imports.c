@@ -116,7 +116,6 @@ static apr_status_t import_queue_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_asset_import = {
     .method = "POST",
     .path = "/assets",
-    .wakes = 1,
     .parse = import_parse,
     .effect = import_queue_effect,
     .write = import_write,
@@ -195,7 +194,6 @@ static void version_write(mdl_request_t *request)
 const mdl_route_t mdl_route_asset_version = {
     .method = "POST",
     .path = "/assets/{}/versions",
-    .wakes = 1,
     .parse = version_parse,
     .effect = version_effect,
     .write = version_write,

@@ -160,7 +160,6 @@ static apr_status_t job_cancel_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_job_cancel = {
     .method = "POST",
     .path = "/jobs/{}/cancel",
-    .wakes = 1,
     .optional_body = 1,
     .parse = job_parse_control,
     .effect = job_cancel_effect,
@@ -175,7 +174,6 @@ static apr_status_t job_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_job_retry = {
     .method = "POST",
     .path = "/jobs/{}/retry",
-    .wakes = 1,
     .optional_body = 1,
     .parse = job_parse_control,
     .effect = job_retry_effect,

@@ -98,7 +98,6 @@ static apr_status_t access_restore_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 const mdl_route_t mdl_route_order_restore = {
     .method = "POST",
     .path = "/orders/{}/restore",
-    .wakes = 1,
     .optional_body = 1,
     .parse = access_parse,
     .effect = access_restore_effect,
@@ -113,7 +112,6 @@ static apr_status_t access_approve_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 const mdl_route_t mdl_route_order_approve = {
     .method = "POST",
     .path = "/orders/{}/approve",
-    .wakes = 1,
     .optional_body = 1,
     .parse = access_parse_review,
     .effect = access_approve_effect,
@@ -224,7 +222,6 @@ static void resend_write(mdl_request_t *request)
 const mdl_route_t mdl_route_order_resend = {
     .method = "POST",
     .path = "/orders/{}/resend",
-    .wakes = 1,
     .optional_body = 1,
     .parse = resend_parse,
     .effect = resend_effect,

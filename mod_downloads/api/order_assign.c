@@ -132,7 +132,6 @@ static apr_status_t order_assign_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_assign = {
     .method = "POST",
     .path = "/orders/{}/assignments",
-    .wakes = 1,
     .parse = assign_parse,
     .effect = order_assign_effect,
     .write = assign_write,

@@ -51,7 +51,6 @@ struct mdl_route_t {
     const char *path;                              /* "/jobs/{}": a parameter is one segment */
     int no_key;                                    /* open to everybody */
     int snapshot;                                  /* a GET whose effect has several statements */
-    int wakes;                                     /* commits a job */
     int optional_body;                             /* a write without a body counts as {} */
     apr_size_t max_body;                           /* bytes; 0: MDL_MAX_BODY */
     const mdl_resource_t *resource;                /* for those who write it by api/resource.h */

@@ -259,7 +259,6 @@ static apr_status_t upload_complete_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_upload_complete = {
     .method = "POST",
     .path = "/assets/uploads/{}/complete",
-    .wakes = 1,
     .optional_body = 1,
     .parse = upload_parse_complete,
     .effect = upload_complete_effect,

@@ -93,6 +93,7 @@ apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p)
     job->created_at = apr_time_now();
     job->due_at = job->due_at > job->created_at ? job->due_at : job->created_at;
     job->bytes_total = -1;
+    mdl_db_note_due(db, job->due_at);
     return mdl_db_exec(
         db, MDL_Q_JOB_INSERT, NULL, p,
         MDL_ARGS(mdl_text(job->id), mdl_int(job->shop_id), mdl_text(mdl_job_type_names[job->type]),
@@ -155,30 +156,53 @@ apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
     return rv;
 }
 
-apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim)
+static apr_status_t job_ask_due(mdl_db_t *db, const mdl_job_look_t *look, mdl_rows_t **row,
+                                apr_pool_t *p)
 {
-    apr_time_t now = apr_time_now();
-    mdl_rows_t *rows;
-    apr_status_t rv;
+    const apr_time_t *from = look->from;
+    mdl_arg_t until = mdl_int(look->until);
 
-    rv = mdl_db_select(db, MDL_Q_JOB_CLAIM, &rows, p,
-                       MDL_ARGS(mdl_text(claim->owner), mdl_int(now + claim->lease), mdl_int(now),
-                                mdl_text(mdl_job_lane_names[claim->lane]), mdl_int(now),
-                                mdl_int(claim->limit)));
+    return mdl_db_select(
+        db, MDL_Q_JOB_LOOK, row, p,
+        MDL_ARGS(mdl_int(from[MDL_LANE_SMALL]), until, mdl_int(from[MDL_LANE_BULK]), until,
+                 mdl_int(from[MDL_LANE_HASH]), until, mdl_int(from[MDL_LANE_MAIL]), until,
+                 mdl_int(from[MDL_LANE_LOOKUP]), until, mdl_int(from[MDL_LANE_CLEANUP]), until));
+}
+
+static void job_read_due(mdl_rows_t *row, mdl_job_look_t *look)
+{
+    if (mdl_rows_next(row)) {
+        for (int i = 0; i < MDL_LANE_UNKNOWN; i++) {
+            look->due_at[i] = mdl_rows_int(row, i);
+        }
+    }
+}
+
+apr_status_t mdl_job_look(mdl_db_t *db, apr_pool_t *p, mdl_job_look_t *look)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = job_ask_due(db, look, &row, p);
+
     if (rv == APR_SUCCESS) {
-        claim->jobs = jobs_of_rows(rows, p);
+        job_read_due(row, look);
     }
     return rv;
 }
 
-apr_status_t mdl_job_next_due(mdl_db_t *db, mdl_job_lane_t lane, apr_time_t *due_at, apr_pool_t *p)
+apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim)
 {
-    mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_JOB_NEXT_DUE, &row, p,
-                                        MDL_ARGS(mdl_text(mdl_job_lane_names[lane])));
+    apr_time_t now = apr_time_now();
+    mdl_rows_t *rows, *row;
+    apr_status_t rv;
 
-    if (rv == APR_SUCCESS) {
-        *due_at = mdl_rows_int(row, 0);
+    rv = mdl_db_select(db, MDL_Q_JOB_CLAIM, &rows, p,
+                       MDL_ARGS(mdl_text(claim->owner), mdl_int(now + claim->lease), mdl_int(now),
+                                mdl_text(mdl_job_lane_names[claim->lane]),
+                                mdl_int(claim->look->from[claim->lane]), mdl_int(now),
+                                mdl_int(claim->limit)));
+    if (rv == APR_SUCCESS && (rv = job_ask_due(db, claim->look, &row, p)) == APR_SUCCESS) {
+        claim->jobs = jobs_of_rows(rows, p);
+        job_read_due(row, claim->look);
     }
     return rv;
 }
@@ -267,6 +291,7 @@ apr_status_t mdl_job_cancel_of_asset(mdl_db_t *db, apr_int64_t asset_id, apr_poo
 {
     apr_time_t now = apr_time_now();
 
+    mdl_db_note_due(db, now); /* its clean-up */
     return mdl_db_exec(db, MDL_Q_JOB_CANCEL_OF_ASSET, NULL, p,
                        MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(asset_id)));
 }

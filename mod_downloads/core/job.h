@@ -76,8 +76,9 @@ typedef struct {
 /** A copy of a job that lives in another pool. */
 mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p);
 
-/** Queues a job, due now or later at due_at: id, type, lane, asset_id, email_id, order_id,
-   upload_id, shop_id, max_attempts, … are given. Status and created_at are set. */
+/** Queues a job, due now or later at due_at, which is noted (mdl_db_note_due): id, type, lane,
+   asset_id, email_id, order_id, upload_id, shop_id, max_attempts, … are given. Status and
+   created_at are set. */
 apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p);
 
 /** Reads a job of any type and shop; APR_ENOENT when there is none. */
@@ -95,18 +96,26 @@ typedef struct {
 } mdl_job_list_t;
 apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, mdl_job_list_t *list);
 
-/** Effect: claims up to limit due jobs of a lane. */
+/** Effect that finds out when the earliest job of each lane is due, by one statement.  Below from
+    lies what jobs have left that are ended, and that PostgreSQL can't remove while somebody has an
+    old snapshot: a look or claim must not wade through it each time. */
+typedef struct {
+    apr_time_t from[MDL_LANE_UNKNOWN];   /* by lane; 0: all jobs are looked at */
+    apr_time_t until;                    /* jobs that are due later are not looked at */
+    apr_time_t due_at[MDL_LANE_UNKNOWN]; /* out; 0 for none */
+} mdl_job_look_t;
+apr_status_t mdl_job_look(mdl_db_t *db, apr_pool_t *p, mdl_job_look_t *look);
+
+/** Effect: claims up to limit due jobs of a lane, then looks what is due beside them. */
 typedef struct {
     mdl_job_lane_t lane;
     const char *owner;
     apr_interval_time_t lease;
     int limit;
+    mdl_job_look_t *look;     /* jobs that are due before its from are not claimed */
     apr_array_header_t *jobs; /* out, of mdl_job_t * */
 } mdl_job_claim_t;
 apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim);
-
-/** Reads when the next job of a lane becomes due into *due_at, 0 for never. */
-apr_status_t mdl_job_next_due(mdl_db_t *db, mdl_job_lane_t lane, apr_time_t *due_at, apr_pool_t *p);
 
 /* --- what a worker writes: each of these returns APR_ENOENT when the lease is lost --- */
 

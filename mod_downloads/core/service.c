@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <apr_strings.h>
+#include <apr_time.h>
 
 #include "base/log.h"
 
@@ -32,10 +33,13 @@ apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *set
     return APR_SUCCESS;
 }
 
-void mdl_service_wake(const mdl_service_t *service)
+void mdl_service_wake(const mdl_service_t *service, apr_time_t due_at)
 {
     const apr_uint64_t one = 1;
 
+    if (due_at == 0 || due_at > apr_time_now() + service->settings->poll_interval) {
+        return;
+    }
     /* EAGAIN: the counter is full, so that a wake-up is pending anyway. */
     if (write(service->wake_fd, &one, sizeof one) < 0 && errno != EAGAIN) {
         mdl_log(MDL_LOG_WARNING, errno, "MDL0120: can't wake the background process");

@@ -17,7 +17,7 @@ typedef struct {
     mdl_key_cache_t *key_cache;
     mdl_rate_limit_t *rate_limit;
     const mdl_fraud_rules_t *fraud;
-    int wake_fd; /* eventfd: write to it once a job is committed */
+    int wake_fd; /* eventfd, see mdl_service_wake */
 } mdl_service_t;
 
 /** Reads the secret and the lists of domains, and creates what lies in shared memory; all of it
@@ -25,7 +25,8 @@ typedef struct {
 apr_status_t mdl_service_open(mdl_service_t **service, const mdl_settings_t *settings, int wake_fd,
                               const char **why, apr_pool_t *p);
 
-/** Tells this node's background process that there is a job; never blocks. */
-void mdl_service_wake(const mdl_service_t *service);
+/** Tells this node's background process of a job, once that is committed, unless the process looks
+    for jobs anyway before it is due; 0: there is none.  Never blocks. */
+void mdl_service_wake(const mdl_service_t *service, apr_time_t due_at);
 
 #endif

@@ -239,7 +239,7 @@ static int check_bounces(mdl_ctl_t *ctl, const char **message)
 }
 
 typedef struct {
-    apr_time_t due_at[MDL_LANES];
+    mdl_job_look_t look;
     mdl_job_list_t newest;
 } queue_t;
 
@@ -248,10 +248,7 @@ static apr_status_t queue_read(mdl_db_t *db, apr_pool_t *p, void *arg)
     queue_t *queue = arg;
     apr_status_t rv = mdl_job_list(db, p, &queue->newest);
 
-    for (mdl_job_lane_t i = 0; i < MDL_LANES && rv == APR_SUCCESS; i++) {
-        rv = mdl_job_next_due(db, i, &queue->due_at[i], p);
-    }
-    return rv;
+    return rv == APR_SUCCESS ? mdl_job_look(db, p, &queue->look) : rv;
 }
 
 /* Whether a worker runs a job of the lane: then the others wait for a slot, not for a worker. */
@@ -270,7 +267,7 @@ static int lane_is_busy(const queue_t *queue, mdl_job_lane_t lane, apr_time_t no
 static int check_worker(mdl_ctl_t *ctl, const char **message)
 {
     apr_time_t now = apr_time_now();
-    queue_t queue = {.newest = {.limit = MAX_SEARCHED}};
+    queue_t queue = {.look = {.until = now}, .newest = {.limit = MAX_SEARCHED}};
     const char *why;
     int version;
     apr_status_t rv;
@@ -289,13 +286,15 @@ static int check_worker(mdl_ctl_t *ctl, const char **message)
         return 0;
     }
     for (mdl_job_lane_t i = 0; i < MDL_LANES; i++) {
-        if (queue.due_at[i] && now - queue.due_at[i] > MAX_WAIT && !lane_is_busy(&queue, i, now)) {
+        apr_time_t due_at = queue.look.due_at[i];
+
+        if (due_at != 0 && now - due_at > MAX_WAIT && !lane_is_busy(&queue, i, now)) {
             *message = apr_psprintf(
                 ctl->p,
                 "No background process seems to take jobs: the oldest of lane %s "
                 "has waited for %" APR_INT64_T_FMT " seconds.  Start httpd with "
                 "DownloadsWorker On, and see its error log.",
-                mdl_job_lane_names[i], apr_time_sec(now - queue.due_at[i]));
+                mdl_job_lane_names[i], apr_time_sec(now - due_at));
             return 0;
         }
     }

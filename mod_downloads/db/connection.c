@@ -188,3 +188,18 @@ apr_status_t mdl_db_begin_session(mdl_db_t *db)
     db->file_id = mdl_db_file_id(db);
     return APR_SUCCESS;
 }
+
+void mdl_db_note_due(mdl_db_t *db, apr_time_t at)
+{
+    if (db->due == 0 || at < db->due) {
+        db->due = at;
+    }
+}
+
+apr_time_t mdl_db_take_due(mdl_db_t *db)
+{
+    apr_time_t due = db->due;
+
+    db->due = 0;
+    return due;
+}

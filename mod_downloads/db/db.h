@@ -21,6 +21,7 @@
 #include <apr_errno.h>
 #include <apr_pools.h>
 #include <apr_tables.h>
+#include <apr_time.h>
 
 #include "db/statements.h"
 
@@ -159,6 +160,13 @@ int mdl_rows_null(const mdl_rows_t *rows, int column);
 /** The value of an enum whose name (base/names.h) is in the column.  Any other text is logged and
     reads as 0, and what runs the effect returns MDL_DB_EOTHER in place of APR_SUCCESS. */
 unsigned mdl_rows_enum(const mdl_rows_t *rows, int column, const char *const *names);
+
+/** Notes that something is due at a time, such as a job that the effect has queued. */
+void mdl_db_note_due(mdl_db_t *db, apr_time_t at);
+
+/** The earliest time that was noted since the last call, 0 for none.  An effect whose caller has to
+    know it calls this first, to forget what another effect has left, and last. */
+apr_time_t mdl_db_take_due(mdl_db_t *db);
 
 /** An effect, see above.  Anything but APR_SUCCESS rolls back.  It must not begin another
     transaction on any connection: that would wait for the end of this one.  The effects of core

@@ -19,6 +19,7 @@ struct mdl_db_t {
     int lock_fd;          /* -1: not open */
     int session;          /* whether the session's settings are made */
     apr_status_t failed;  /* of what failed first in this transaction */
+    apr_time_t due;       /* the earliest time that was noted; 0: none */
     char error[512];
     void *prepared[MDL_Q_COUNT];
     mdl_db_cost_t cost;

@@ -7,6 +7,7 @@
 
 #define SECOND apr_time_from_sec(1)
 #define MINUTE apr_time_from_sec(60)
+#define HELD   apr_time_from_msec(10)
 
 static apr_status_t job_inherit_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
@@ -107,45 +108,70 @@ static void task_begin(mdl_worker_t *worker, mdl_task_t *task)
 /* --- claim --------------------------------------------------------------------------------------
  */
 
-typedef struct {
-    mdl_job_claim_t claim;
-    apr_time_t next_due;
-} lane_claim_t;
-
-static apr_status_t lane_claim_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+/* The low-water marks rise behind the jobs that are due, and behind the clock: a job is queued for
+   the time at which its transaction works, and is seen when that has committed.  The next look anew
+   finds what took longer. */
+static void marks_raise(mdl_worker_t *worker, apr_time_t looked_at)
 {
-    lane_claim_t *found = arg;
-    apr_status_t rv = mdl_job_claim(db, p, &found->claim);
+    mdl_job_look_t *jobs = &worker->jobs;
 
-    found->next_due = 0;
-    if (rv == APR_SUCCESS && found->claim.jobs->nelts < found->claim.limit) {
-        rv = mdl_job_next_due(db, found->claim.lane, &found->next_due, p);
+    for (int i = 0; i < MDL_LANE_UNKNOWN; i++) {
+        apr_time_t due_at = jobs->due_at[i];
+
+        jobs->from[i] = looked_at - SECOND;
+        if (due_at != 0 && due_at < jobs->from[i]) {
+            jobs->from[i] = due_at;
+        }
     }
-    return rv;
+}
+
+static apr_status_t job_look_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_job_look(db, p, arg);
+}
+
+apr_time_t mdl_claim_look(mdl_worker_t *worker)
+{
+    apr_time_t now = apr_time_now();
+
+    worker->jobs.until = now + worker->service->settings->poll_interval;
+    if (mdl_reconnect_read(worker->database, job_look_effect, &worker->jobs, worker->turn) !=
+        APR_SUCCESS) {
+        return now + SECOND;
+    }
+    marks_raise(worker, now);
+    worker->look = 0;
+    worker->look_cancelled = worker->jobs.due_at[MDL_LANE_CLEANUP] != 0;
+    return 0;
+}
+
+static apr_status_t job_claim_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_job_claim(db, p, arg);
 }
 
 void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
 {
     mdl_lane_t *lane = &worker->lanes[index];
-    lane_claim_t found = {.claim = {.lane = index,
-                                    .owner = worker->owner,
-                                    .lease = worker->service->settings->lease_time,
-                                    .limit = lane->slots - lane->busy}};
+    apr_time_t now = apr_time_now();
+    mdl_job_claim_t claim = {.lane = index,
+                             .owner = worker->owner,
+                             .lease = worker->service->settings->lease_time,
+                             .limit = lane->slots - lane->busy,
+                             .look = &worker->jobs};
 
-    if (found.claim.limit <= 0) {
-        return;
-    }
-    if (mdl_worker_write(worker, lane_claim_effect, &found) != APR_SUCCESS) {
+    if (mdl_worker_write(worker, job_claim_effect, &claim) != APR_SUCCESS) {
         /* Not at once again: the loop would turn without a pause until the database is well. */
-        lane->look = 0;
-        lane->due_at = apr_time_now() + SECOND;
+        worker->jobs.due_at[index] = now + SECOND;
         return;
     }
-    lane->look = found.claim.jobs->nelts == found.claim.limit;
-    lane->due_at = found.next_due;
-    for (int i = 0; i < found.claim.jobs->nelts; i++) {
-        task_begin(worker,
-                   task_create(worker, APR_ARRAY_IDX(found.claim.jobs, i, mdl_job_t *), index));
+    marks_raise(worker, now);
+    if (claim.jobs->nelts < claim.limit && worker->jobs.due_at[index] != 0 &&
+        worker->jobs.due_at[index] < now + HELD) {
+        worker->jobs.due_at[index] = now + HELD; /* another worker is claiming it */
+    }
+    for (int i = 0; i < claim.jobs->nelts; i++) {
+        task_begin(worker, task_create(worker, APR_ARRAY_IDX(claim.jobs, i, mdl_job_t *), index));
     }
 }
 

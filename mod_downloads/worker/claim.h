@@ -10,6 +10,10 @@
 /** Makes the jobs due at once that a predecessor on this node held when it died. */
 void mdl_claim_inherit(mdl_worker_t *worker);
 
+/** Finds out in which lanes jobs are due, and whether there are cancelled ones.  Returns when to
+   try again if the database did not say, else 0. */
+apr_time_t mdl_claim_look(mdl_worker_t *worker);
+
 /** Claims as many due jobs of a lane as it has free slots for. */
 void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t lane);
 

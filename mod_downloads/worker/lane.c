@@ -21,7 +21,6 @@ apr_status_t mdl_lanes_start(mdl_lane_t lanes[MDL_LANES], const mdl_service_t *s
         mdl_lane_t *lane = &lanes[i];
 
         lane->slots = table[i].slots != 0 ? table[i].slots : service->settings->ingest_concurrency;
-        lane->look = 1;
         for (int j = 0; j < table[i].runners; j++) {
             apr_status_t rv = mdl_runner_start(&lane->runners[j], table[i].kind, service, done, p);
 

@@ -14,8 +14,6 @@ typedef struct {
     int busy;  /* tasks claimed and not yet settled */
     int runner_count;
     mdl_runner_t *runners[MDL_LANE_MAX_RUNNERS];
-    int look;          /* whether there may be jobs to claim */
-    apr_time_t due_at; /* of the next job that is not due yet; 0: none */
 } mdl_lane_t;
 
 /** Starts the threads of all lanes, which lie at their mdl_job_lane_t; their tasks come back

@@ -41,14 +41,9 @@ static apr_time_t loop_next_turn(const loop_t *loop)
     if ((worker->active != NULL || worker->ended != NULL) && loop->next_tick < until) {
         until = loop->next_tick;
     }
-    for (int i = 0; i < MDL_LANES; i++) {
-        const mdl_lane_t *lane = &worker->lanes[i];
-
-        if (lane->busy < lane->slots && lane->due_at != 0 && lane->due_at < until) {
-            until = lane->due_at;
-        }
-        if (lane->look && lane->busy < lane->slots && loop->connections != 0) {
-            until = 0;
+    for (mdl_job_lane_t i = 0; i < MDL_LANES; i++) {
+        if (mdl_worker_claims(worker, i, until)) {
+            until = worker->jobs.due_at[i];
         }
     }
     return worker->look_cancelled && loop->connections != 0 ? 0 : until;
@@ -65,7 +60,7 @@ static int loop_wait(loop_t *loop, int stop_fd)
 
     poll(fds, 3, milliseconds_until(loop_next_turn(loop)));
     if (fds[1].revents != 0 && read(worker->service->wake_fd, &count, sizeof count) > 0) {
-        mdl_worker_look(worker);
+        worker->look = 1;
     }
     return fds[0].revents != 0;
 }
@@ -80,7 +75,7 @@ static void loop_connect(loop_t *loop)
 
     if (connections != 0 && connections != loop->connections) {
         loop->next_tick = 0;
-        mdl_worker_look(loop->worker);
+        mdl_worker_look_anew(loop->worker);
     }
     loop->connections = connections;
 }
@@ -89,25 +84,27 @@ static void loop_turn(loop_t *loop)
 {
     mdl_worker_t *worker = loop->worker;
     apr_time_t now = apr_time_now();
+    apr_time_t again_at;
 
     loop_connect(loop);
     mdl_worker_take_back(worker);
     if (now >= loop->next_poll) {
         loop->next_poll = now + worker->service->settings->poll_interval;
-        mdl_worker_look(worker);
+        mdl_worker_look_anew(worker);
     }
     if (now >= loop->next_tick) {
         loop->next_tick = now + TICK;
         mdl_claim_renew(worker);
     }
     mdl_settle_ended(worker);
+    if (worker->look && (again_at = mdl_claim_look(worker)) != 0) {
+        loop->next_poll = again_at;
+    }
     if (worker->look_cancelled) {
         mdl_cleanup_cancelled(worker);
     }
     for (mdl_job_lane_t i = 0; i < MDL_LANES; i++) {
-        const mdl_lane_t *lane = &worker->lanes[i];
-
-        if (lane->look || (lane->due_at != 0 && lane->due_at <= now)) {
+        if (mdl_worker_claims(worker, i, now)) {
             mdl_claim_lane(worker, i);
         }
     }

@@ -51,13 +51,21 @@ static apr_status_t task_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
     return rv == APR_SUCCESS && task->handler != NULL ? task->handler->settle(db, task, p) : rv;
 }
 
-/* Settles a list of tasks, linked by next. */
+typedef struct {
+    mdl_task_t *tasks; /* linked by next */
+    apr_time_t due_at; /* of the earliest job that was queued by it; 0: none */
+} list_t;
+
 static apr_status_t list_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    for (mdl_task_t *task = arg; task != NULL; task = task->next) {
+    list_t *list = arg;
+
+    mdl_db_take_due(db);
+    for (mdl_task_t *task = list->tasks; task != NULL; task = task->next) {
         apr_status_t rv = task_settle(db, task, p);
 
         if (rv == APR_ENOENT) {
+            atomic_store(&task->lost, 1);
             mdl_log(MDL_LOG_NOTICE, 0,
                     "MDL0323: job %s was cancelled, or taken over by another worker",
                     task->job->id);
@@ -67,23 +75,38 @@ static apr_status_t list_settle_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
             return rv;
         }
     }
+    list->due_at = mdl_db_take_due(db);
     return APR_SUCCESS;
+}
+
+static apr_status_t list_write(mdl_worker_t *worker, mdl_task_t *tasks)
+{
+    list_t list = {.tasks = tasks};
+    apr_status_t rv = mdl_worker_write(worker, list_settle_effect, &list);
+
+    if (rv == APR_SUCCESS && list.due_at != 0) {
+        worker->look = 1;
+    }
+    return rv;
 }
 
 static void task_forget(mdl_worker_t *worker, mdl_task_t *task)
 {
-    mdl_lane_t *lane = &worker->lanes[task->lane];
+    const mdl_job_t *job = task->job;
 
-    /* A job that changed its lane, or left a slot free, may be followed by another. */
-    mdl_worker_look(worker);
-    lane->busy--;
+    if (atomic_load(&task->lost)) {
+        worker->look_cancelled = 1;
+    } else if (task->outcome == MDL_TASK_RELEASED || task->outcome == MDL_TASK_RETRY) {
+        mdl_worker_note_due(worker, job->lane, job->due_at);
+    }
+    worker->lanes[task->lane].busy--;
     apr_pool_destroy(task->pool);
 }
 
 /* A result that the database refuses must not be tried for ever: the job fails without it. */
 static void task_settle_alone(mdl_worker_t *worker, mdl_task_t *task)
 {
-    apr_status_t rv = mdl_worker_write(worker, list_settle_effect, task);
+    apr_status_t rv = list_write(worker, task);
 
     if (rv == APR_SUCCESS) {
         return;
@@ -92,13 +115,13 @@ static void task_settle_alone(mdl_worker_t *worker, mdl_task_t *task)
         task->job->error_code = "internal_error";
         task->job->error_message = "The same bytes were being removed from storage.";
         task->outcome = MDL_TASK_RETRY;
-        rv = mdl_worker_write(worker, list_settle_effect, task);
+        rv = list_write(worker, task);
     } else if (rv == MDL_DB_EOTHER) {
         atomic_store(&task->validator, NULL);
         task->job->error_code = "internal_error";
         task->job->error_message = "The result of the job could not be stored.";
         task->outcome = MDL_TASK_FAILED;
-        rv = mdl_worker_write(worker, list_settle_effect, task);
+        rv = list_write(worker, task);
     }
     mdl_log(MDL_LOG_ERR, 0, "MDL0324: the result of job %s can't be written down; %s",
             task->job->id, rv == APR_SUCCESS ? "it has failed" : "it is done again later");
@@ -107,7 +130,7 @@ static void task_settle_alone(mdl_worker_t *worker, mdl_task_t *task)
 /* In one transaction.  While the database takes nothing, other workers may get the leases. */
 static void list_settle(mdl_worker_t *worker, mdl_task_t *task)
 {
-    apr_status_t rv = mdl_worker_write(worker, list_settle_effect, task);
+    apr_status_t rv = list_write(worker, task);
     int keep = mdl_db_unavailable(rv) || rv == MDL_DB_EFULL;
     mdl_task_t *next;
 

@@ -76,12 +76,29 @@ apr_status_t mdl_worker_write(mdl_worker_t *worker, mdl_effect_fn *effect, void 
     return mdl_reconnect_write(worker->database, effect, arg, worker->turn);
 }
 
-void mdl_worker_look(mdl_worker_t *worker)
+void mdl_worker_look_anew(mdl_worker_t *worker)
 {
-    for (int i = 0; i < MDL_LANES; i++) {
-        worker->lanes[i].look = 1;
+    memset(worker->jobs.from, 0, sizeof worker->jobs.from);
+    worker->look = 1;
+}
+
+void mdl_worker_note_due(mdl_worker_t *worker, mdl_job_lane_t lane, apr_time_t due_at)
+{
+    mdl_job_look_t *jobs = &worker->jobs;
+
+    if (jobs->due_at[lane] == 0 || due_at < jobs->due_at[lane]) {
+        jobs->due_at[lane] = due_at;
     }
-    worker->look_cancelled = 1;
+    if (due_at < jobs->from[lane]) {
+        jobs->from[lane] = due_at;
+    }
+}
+
+int mdl_worker_claims(const mdl_worker_t *worker, mdl_job_lane_t lane, apr_time_t at)
+{
+    apr_time_t due_at = worker->jobs.due_at[lane];
+
+    return worker->lanes[lane].busy < worker->lanes[lane].slots && due_at != 0 && due_at <= at;
 }
 
 void mdl_worker_end(mdl_worker_t *worker, mdl_task_t *task, mdl_outcome_t outcome)

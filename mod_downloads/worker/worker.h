@@ -16,10 +16,12 @@ typedef struct {
     apr_pool_t *turn;    /* cleared after each turn of the loop */
     mdl_reconnect_t *database;
     mdl_lane_t lanes[MDL_LANES];
-    int look_cancelled; /* whether there may be cancelled jobs to clean up after */
-    mdl_queue_t *done;  /* tasks that come back from the lanes */
-    mdl_task_t *active; /* in the lanes' threads */
-    mdl_task_t *ended;  /* back, not yet settled */
+    mdl_job_look_t jobs; /* when the next of each lane is due, as far as known */
+    int look;            /* whether others may have queued jobs since */
+    int look_cancelled;  /* whether there may be cancelled jobs to clean up after */
+    mdl_queue_t *done;   /* tasks that come back from the lanes */
+    mdl_task_t *active;  /* in the lanes' threads */
+    mdl_task_t *ended;   /* back, not yet settled */
 } mdl_worker_t;
 
 /** Opens the storage and starts the lanes' threads.  An error has been logged. */
@@ -28,8 +30,14 @@ apr_status_t mdl_worker_create(mdl_worker_t **worker, const mdl_service_t *servi
 /** Runs an effect by mdl_reconnect_write. */
 apr_status_t mdl_worker_write(mdl_worker_t *worker, mdl_effect_fn *effect, void *arg);
 
-/** Has every lane, and the cancelled jobs, looked at in this turn. */
-void mdl_worker_look(mdl_worker_t *worker);
+/** Has all jobs looked for in this turn, wherever they may be. */
+void mdl_worker_look_anew(mdl_worker_t *worker);
+
+/** Notes that a job of a lane is due at a time. */
+void mdl_worker_note_due(mdl_worker_t *worker, mdl_job_lane_t lane, apr_time_t due_at);
+
+/** Whether a lane has a job to claim at a time, and a slot for it. */
+int mdl_worker_claims(const mdl_worker_t *worker, mdl_job_lane_t lane, apr_time_t at);
 
 /** Moves the tasks that the lanes have given back from active to ended. */
 void mdl_worker_take_back(mdl_worker_t *worker);

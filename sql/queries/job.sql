@@ -35,19 +35,33 @@ SELECT id FROM job WHERE asset_id = %lld AND status IN ('queued', 'running') AND
 -- dialect: sqlite3
 UPDATE job SET status = 'running', attempts = attempts + 1, lease_token = lease_token + 1,
     lease_owner = %s, due_at = %lld, started_at = COALESCE(started_at, %lld)
-WHERE id IN (SELECT id FROM job WHERE lane = %s AND due_at <= %lld ORDER BY due_at LIMIT %lld)
+WHERE id IN (SELECT id FROM job WHERE lane = %s AND due_at BETWEEN %lld AND %lld ORDER BY due_at LIMIT %lld)
 RETURNING {{job_columns}}
 
 -- name: job_claim
 -- dialect: pgsql
 UPDATE job SET status = 'running', attempts = attempts + 1, lease_token = lease_token + 1,
     lease_owner = %s, due_at = %lld, started_at = COALESCE(started_at, %lld)
-WHERE id = ANY (ARRAY(SELECT id FROM job WHERE lane = %s AND due_at <= %lld ORDER BY due_at
+WHERE id = ANY (ARRAY(SELECT id FROM job WHERE lane = %s AND due_at BETWEEN %lld AND %lld ORDER BY due_at
     LIMIT %lld FOR UPDATE SKIP LOCKED))
 RETURNING {{job_columns}}
 
--- name: job_next_due
-SELECT (SELECT due_at FROM job WHERE lane = %s AND due_at IS NOT NULL ORDER BY due_at LIMIT 1)
+-- When the earliest job of each lane is due, in the order of mdl_job_lane_t.  For min() PostgreSQL might
+-- read all of them.
+-- name: job_look
+SELECT
+    (SELECT due_at FROM job WHERE lane = 'small' AND due_at BETWEEN %lld AND %lld
+     ORDER BY due_at LIMIT 1),
+    (SELECT due_at FROM job WHERE lane = 'bulk' AND due_at BETWEEN %lld AND %lld
+     ORDER BY due_at LIMIT 1),
+    (SELECT due_at FROM job WHERE lane = 'hash' AND due_at BETWEEN %lld AND %lld
+     ORDER BY due_at LIMIT 1),
+    (SELECT due_at FROM job WHERE lane = 'mail' AND due_at BETWEEN %lld AND %lld
+     ORDER BY due_at LIMIT 1),
+    (SELECT due_at FROM job WHERE lane = 'lookup' AND due_at BETWEEN %lld AND %lld
+     ORDER BY due_at LIMIT 1),
+    (SELECT due_at FROM job WHERE lane = 'cleanup' AND due_at BETWEEN %lld AND %lld
+     ORDER BY due_at LIMIT 1)
 
 -- name: job_renew
 UPDATE job SET due_at = %lld, bytes_received = %lld, bytes_total = %lld, validator = %s

@@ -56,7 +56,9 @@ static void forget_jobs(void)
 static apr_array_header_t *claim_as(const char *owner, mdl_job_lane_t lane, int limit,
                                     apr_pool_t *p)
 {
-    mdl_job_claim_t claim = {.lane = lane, .owner = owner, .lease = LEASE, .limit = limit};
+    mdl_job_look_t look = {.until = APR_INT64_MAX};
+    mdl_job_claim_t claim = {
+        .lane = lane, .owner = owner, .lease = LEASE, .limit = limit, .look = &look};
 
     return mdl_db_write(db, mdl_job_claim_effect, &claim, p) == APR_SUCCESS
                ? claim.jobs
@@ -136,11 +138,6 @@ static mdl_job_t *find(const char *id, apr_pool_t *p)
     return finding.job;
 }
 
-static apr_status_t find_next_due(mdl_db_t *on, apr_pool_t *p, void *arg)
-{
-    return mdl_job_next_due(on, MDL_LANE_BULK, arg, p);
-}
-
 static void test_queue(apr_pool_t *p)
 {
     apr_int64_t other = make_shop(db, "other.test", p);
@@ -188,18 +185,38 @@ static void test_claim(apr_pool_t *p)
     forget_jobs();
 }
 
-static void test_next_due(apr_pool_t *p)
+static void test_look(apr_pool_t *p)
 {
-    apr_time_t due_at = 1;
-    const char *id;
+    mdl_job_look_t look = {.until = APR_INT64_MAX};
+    apr_time_t now = apr_time_now();
+    mdl_job_claim_t claim = {
+        .lane = MDL_LANE_SMALL, .owner = "w", .lease = LEASE, .limit = 9, .look = &look};
+    apr_time_t bulk, small;
 
-    mdl_db_read(db, find_next_due, &due_at, p);
-    is_int(due_at, 0, "in an empty lane nothing becomes due");
+    mdl_db_read(db, mdl_job_look_effect, &look, p);
+    for (int i = 0; i < MDL_LANE_UNKNOWN; i++) {
+        is_int(look.due_at[i], 0, "in an empty lane nothing becomes due");
+    }
     make_job(MDL_LANE_BULK, apr_time_from_sec(9), p);
-    id = make_job(MDL_LANE_BULK, apr_time_from_sec(5), p);
-    make_job(MDL_LANE_SMALL, 0, p);
-    mdl_db_read(db, find_next_due, &due_at, p);
-    is_int(due_at, find(id, p)->due_at, "the next due is the lane's earliest");
+    bulk = find(make_job(MDL_LANE_BULK, apr_time_from_sec(5), p), p)->due_at;
+    small = find(make_job(MDL_LANE_SMALL, 0, p), p)->due_at;
+    make_job(MDL_LANE_CLEANUP, 0, p);
+    mdl_db_read(db, mdl_job_look_effect, &look, p);
+    is_int(look.due_at[MDL_LANE_BULK], bulk, "the next due is the lane's earliest");
+    is_int(look.due_at[MDL_LANE_SMALL], small, "of each lane");
+    ok(look.due_at[MDL_LANE_CLEANUP] != 0 && look.due_at[MDL_LANE_MAIL] == 0, "that has any");
+    look.until = now + apr_time_from_sec(1);
+    mdl_db_read(db, mdl_job_look_effect, &look, p);
+    is_int(look.due_at[MDL_LANE_BULK], 0, "what is due later is not looked at");
+    look.from[MDL_LANE_SMALL] = small + 1;
+    mdl_db_write(db, mdl_job_claim_effect, &claim, p);
+    ok(claim.jobs->nelts == 0 && look.due_at[MDL_LANE_SMALL] == 0,
+       "nor is what is due before a lane's mark looked at or claimed");
+    look.from[MDL_LANE_SMALL] = small;
+    look.until = APR_INT64_MAX;
+    mdl_db_write(db, mdl_job_claim_effect, &claim, p);
+    ok(claim.jobs->nelts == 1 && look.due_at[MDL_LANE_BULK] == bulk,
+       "a claim says as well what is due beside it");
     forget_jobs();
 }
 
@@ -547,7 +564,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     shop = make_shop(db, "jobs.test", p);
     test_queue(p);
     test_claim(p);
-    test_next_due(p);
+    test_look(p);
     test_fencing(p);
     test_progress(p);
     test_retry_later(p);

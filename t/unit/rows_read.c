@@ -211,11 +211,14 @@ static void test_catalog(apr_pool_t *p)
 
 static void test_jobs(apr_pool_t *p)
 {
-    mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL, .owner = "node", .lease = 1, .limit = 16};
+    mdl_job_look_t look = {.until = APR_INT64_MAX};
+    mdl_job_claim_t claim = {
+        .lane = MDL_LANE_MAIL, .owner = "node", .lease = 1, .limit = 16, .look = &look};
     mdl_job_list_t list = {.shop_id = 1, .limit = 25};
     mdl_job_list_t all = {.limit = 25};
 
     reads_little(mdl_db_write, mdl_job_claim_effect, &claim, "jobs are claimed", p);
+    reads_little(mdl_db_read, mdl_job_look_effect, &look, "jobs are looked for", p);
     reads_little(mdl_db_read, mdl_job_list_effect, &list, "a shop's jobs", p);
     reads_little(mdl_db_read, mdl_job_list_effect, &all, "all jobs", p);
 }

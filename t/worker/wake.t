@@ -1,0 +1,115 @@
+# When the background process looks for jobs, and what it costs: it wakes for a job that is due, and for
+# nothing else.
+use strict;
+use warnings;
+
+use MDL::Contract;
+use MDL::Instance;
+use MDL::Mail;
+use MDL::Test;
+use Test::More;
+
+# So long a poll interval that nothing happens here but by a wake-up.
+my $server = MDL::Instance->new(extra => <<'END')->start;
+DownloadsLeaseTime 300
+DownloadsPollInterval 60
+END
+my $shop   = shop_with_product('Wake');
+my ($worker) = worker_pids();
+
+# How often the thread that looks for jobs has waited.
+sub waits
+{
+    my ($count) = MDL::Test::slurp("/proc/$worker/task/$worker/status") =~ /^voluntary_ctxt_switches:\s+(\d+)/m;
+    return $count;
+}
+
+# Waits until the background process waits, and returns how often it has.
+sub at_rest
+{
+    my $before = -1;
+    wait_for(sub { my $last = $before; $before = waits(); select undef, undef, undef, 0.1; $before == $last },
+        10, 'the background process to wait');
+    return $before;
+}
+
+subtest 'an order without a job wakes nobody' => sub {
+    my $before = at_rest();
+    for (1 .. 10) {
+        my $reply = assign($shop, digits(), [ $shop->{product} ]);
+        is $reply->{status}, 201, 'an order without an email';
+    }
+    is waits(), $before, 'the background process has not moved';
+    order_for($shop, 'wakes@buyer.example');
+    ok wait_for(sub { waits() > $before }, 10, 'a wake-up'), 'an email wakes it';
+};
+
+subtest 'a job that is due later wakes nobody' => sub {
+    my ($code) = ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 30);
+    is $code, 0, 'the shop delays its emails';
+    my $before = at_rest();
+    my $order = order_for($shop, 'later@buyer.example');
+    is email_of($shop, $order)->{status}, 'queued', 'the email waits';
+    is waits(), $before, 'and the background process has not moved';
+    ctl('shop', 'set', $shop->{shop_id}, '--mail-delay', 0);
+};
+
+subtest 'a job is seen at once, whatever came before' => sub {
+    for my $number (1 .. 20) {
+        my $order = order_for($shop, "quick$number\@buyer.example");
+        is wait_email($shop, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', "email $number is sent";
+    }
+    is scalar(my @none = grep { $_->[0] ne 'succeeded' }
+            sql("SELECT status FROM job WHERE attempts > 0 AND shop_id = $shop->{shop_id}")),
+        0, 'and no job is left behind';
+};
+
+# What PostgreSQL has counted of the index that the looks go by: looks, and entries that they met.
+sub counted
+{
+    my ($row) = sql("SELECT idx_scan, idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'job_due'");
+    return $row;
+}
+
+# The counts of a session that has been idle for 10 s have all arrived.
+sub counted_at_rest
+{
+    at_rest();
+    select undef, undef, undef, 11;
+    return counted();
+}
+
+subtest 'what ended jobs leave costs a look nothing' => sub {
+    my $holder = hold_snapshot();
+    sql("INSERT INTO job (id, shop_id, type, lane, status, attempts, max_attempts, due_at, lease_token, "
+        . "bytes_received, created_at) SELECT 'job_' || i, $shop->{shop_id}, 'email', 'small', 'failed', "
+        . "1, 1, i, 1, 0, i FROM generate_series(1, 10000) AS i");
+    sql('UPDATE job SET due_at = NULL WHERE due_at <= 10000');
+    my ($scans, $entries);
+    for my $try (1 .. 3) {    # a poll may come between
+        my $before = counted_at_rest();
+        ok ready_asset($shop, "beside-$try.txt", "an import beside an old snapshot, $try"), 'a file is imported';
+        my $after = counted_at_rest();
+        ($scans, $entries) = map { $after->[$_] - $before->[$_] } 0, 1;
+        last if $scans == 13;
+    }
+    # Six lanes are looked at when it wakes, and six when it has claimed the job.
+    is $scans, 13, 'by two looks and a claim, and none when the job had ended';
+    cmp_ok $entries, '<', 100, 'which met few entries of the index';
+    close $holder;
+} if database() eq 'pgsql';
+
+# A session of PostgreSQL with a snapshot that stays until the handle is closed.
+sub hold_snapshot
+{
+    open my $psql, '|-', MDL::Database::psql(), MDL::Target::vars()->{db_params}, '-qX', '-o', '/dev/null'
+        or die "psql: $!";
+    $psql->autoflush;
+    print $psql "BEGIN ISOLATION LEVEL REPEATABLE READ; SELECT count(*) FROM job;\n";
+    wait_for(sub { (sql("SELECT count(*) FROM pg_stat_activity WHERE state = 'idle in transaction' "
+        . "AND datname = current_database() AND query LIKE '%FROM job%'"))[0][0] }, 10, 'the snapshot');
+    return $psql;
+}
+
+$server->stop;
+done_testing;
