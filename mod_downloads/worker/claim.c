@@ -38,6 +38,7 @@ static mdl_task_t *task_create(const mdl_worker_t *worker, const mdl_job_t *job,
     task->handler = mdl_handler_of(job);
     task->service = worker->service;
     task->storage = worker->storage;
+    task->templates = worker->templates;
     task->boot_id = worker->boot_id;
     task->lane = lane;
     task->reported = job->bytes_received;

@@ -9,7 +9,6 @@
 #include "base/text/json.h"
 #include "base/log.h"
 #include "base/mail/mime.h"
-#include "base/text/templates.h"
 #include "core/order/bounce.h"
 #include "core/download/signed_url.h"
 #include "core/order/offer_json.h"
@@ -51,11 +50,11 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
     return data;
 }
 
-static mdl_templates_t *read_templates(const mdl_task_t *task)
+static const mdl_templates_t *mail_templates(const mdl_task_t *task, apr_int64_t shop_id)
 {
     apr_array_header_t *problems = apr_array_make(task->pool, 1, sizeof(const char *));
-    mdl_templates_t *templates = mdl_templates_read(
-        task->service->settings->templates, mdl_settings_template_names, problems, task->pool);
+    const mdl_templates_t *templates = mdl_template_cache_get(task->templates, shop_id, problems,
+                                                              task->pool);
 
     for (int i = 0; i < problems->nelts; i++) {
         mdl_log(MDL_LOG_ERR, 0, "MDL0311: %s", APR_ARRAY_IDX(problems, i, const char *));
@@ -94,7 +93,7 @@ static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order)
     const mdl_settings_t *settings = task->service->settings;
     mail_t *mail = task->data;
     const mdl_json_t *data = data_of(task, order);
-    const mdl_templates_t *templates = read_templates(task);
+    const mdl_templates_t *templates = mail_templates(task, order->shop_id);
     mdl_mime_mail_t mime = {.from_name = mail->email.from_name,
                             .from = settings->mail_from,
                             .reply_to = mail->email.reply_to,

@@ -10,6 +10,7 @@
 
 #include <apr_pools.h>
 
+#include "base/text/template_cache.h"
 #include "core/job.h"
 #include "core/service.h"
 #include "storage/storage.h"
@@ -32,6 +33,7 @@ struct mdl_task_t {
     const mdl_job_handler_t *handler;
     const mdl_service_t *service;
     mdl_storage_t *storage;
+    mdl_template_cache_t *templates; /* of the control thread */
     const char *boot_id;             /* of this machine's running kernel */
     void *data;                      /* the handler's own */
     const mdl_blob_t *stored;        /* what the lane's thread has put into storage, or NULL */

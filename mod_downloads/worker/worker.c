@@ -52,6 +52,8 @@ apr_status_t mdl_worker_create(mdl_worker_t **made, const mdl_service_t *service
     worker->owner = owner_name(service->settings, p);
     worker->boot_id = read_boot_id(p);
     worker->database = database_create(service->settings, p);
+    worker->templates = mdl_template_cache_create(service->settings->templates,
+                                                  mdl_settings_template_names, p);
     apr_pool_create(&worker->turn, p);
     apr_pool_tag(worker->turn, "mdl_worker_turn");
     if ((rv = mdl_storage_open(&worker->storage, service->settings->storage, p)) != APR_SUCCESS) {

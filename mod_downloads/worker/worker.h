@@ -11,6 +11,7 @@
 typedef struct {
     const mdl_service_t *service;
     mdl_storage_t *storage;
+    mdl_template_cache_t *templates;
     const char *owner;   /* this node, by which leases are told from those of others */
     const char *boot_id; /* of this machine's running kernel */
     apr_pool_t *turn;    /* cleared after each turn of the loop */

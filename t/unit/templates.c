@@ -10,7 +10,7 @@
 
 #include "base/http/accept_language.h"
 #include "base/text/json.h"
-#include "base/text/templates.h"
+#include "base/text/template_cache.h"
 #include "base/text/present.h"
 
 #define PAGE "<html lang=\"en\">"
@@ -298,6 +298,82 @@ static void dates(apr_pool_t *p)
         "a date has all that languages write it with, and no date is null");
 }
 
+/* --- the cache --- */
+
+static void take(set_t *set, mdl_template_cache_t *cache, apr_int64_t shop_id)
+{
+    set->problems = apr_array_make(set->p, 1, sizeof(const char *));
+    set->templates = (mdl_templates_t *)mdl_template_cache_get(cache, shop_id, set->problems,
+                                                               set->p);
+}
+
+static const char *cached_page(set_t *set, mdl_template_cache_t *cache, apr_int64_t shop_id)
+{
+    take(set, cache, shop_id);
+    return page(set, shop_id, "");
+}
+
+static void cache_sees_changes(apr_pool_t *p)
+{
+    set_t set = folder_of(p);
+    mdl_template_cache_t *cache = mdl_template_cache_create(set.folder, names, p);
+
+    is_str(cached_page(&set, cache, 7), "en: general", "a shop without templates gets the general");
+    put(&set, "page.html", PAGE "GENERAL");
+    is_str(cached_page(&set, cache, 7), "en: GENERAL", "an edit of the same size counts at once");
+    put(&set, "page.html", PAGE "{{> month}}");
+    is_str(cached_page(&set, cache, 7), "none", "so does a fault");
+    is_int(set.problems->nelts, 1, "which is reported");
+    put(&set, "month.mustache", "May");
+    is_str(cached_page(&set, cache, 7), "en: May", "and what mends it");
+    put(&set, "month.mustache", "Jun");
+    is_str(cached_page(&set, cache, 7), "en: Jun", "an edited partial counts");
+    apr_dir_make(apr_pstrcat(p, set.folder, "/shop-7", NULL), APR_FPROT_OS_DEFAULT, p);
+    put(&set, "shop-7/page.html", PAGE "seven");
+    is_str(cached_page(&set, cache, 7), "en: seven", "a shop's first template counts");
+    is_str(cached_page(&set, cache, 8), "en: Jun", "for that shop alone");
+    put(&set, "shop-7/page.html", PAGE "SEVEN");
+    is_str(cached_page(&set, cache, 7), "en: SEVEN", "and its edit");
+    put(&set, "month.mustache", "Jul");
+    take_away(&set, "shop-7/page.html");
+    is_str(cached_page(&set, cache, 7), "en: Jul", "and that it is gone");
+}
+
+static void cache_compiles_once(apr_pool_t *p)
+{
+    set_t set = folder_of(p);
+    mdl_template_cache_t *cache = mdl_template_cache_create(set.folder, names, p);
+    const mdl_templates_t *first, *own;
+
+    apr_dir_make(apr_pstrcat(p, set.folder, "/shop-7", NULL), APR_FPROT_OS_DEFAULT, p);
+    put(&set, "shop-7/page.html", PAGE "{{broken");
+    apr_sleep(apr_time_from_msec(1100));
+    take(&set, cache, 7);
+    own = set.templates;
+    is_int(set.problems->nelts, 1, "a fault is reported");
+    take(&set, cache, 7);
+    ok(set.templates == own, "files that have not changed are not compiled again");
+    is_int(set.problems->nelts, 0, "nor is their fault reported again");
+    take(&set, cache, 8);
+    first = set.templates;
+    is_int(set.problems->nelts, 0, "a shop's fault is none of another's");
+    take(&set, cache, 9);
+    ok(set.templates == first, "shops without templates of their own share one set");
+    put(&set, "shop-7/page.html", PAGE "seven");
+    take(&set, cache, 8);
+    ok(set.templates == first, "a change of one shop's files leaves it as it is");
+    is_str(cached_page(&set, cache, 7), "en: seven", "and counts for that shop");
+    for (int i = 100; i < 250; i++) {
+        char *folder = apr_psprintf(p, "%s/shop-%d", set.folder, i);
+
+        apr_dir_make(folder, APR_FPROT_OS_DEFAULT, p);
+        put(&set, apr_psprintf(p, "shop-%d/page.html", i), apr_psprintf(p, PAGE "%d", i));
+        take(&set, cache, i);
+    }
+    is_str(cached_page(&set, cache, 100), "en: 100", "more shops than are kept get theirs");
+    is_str(cached_page(&set, cache, 249), "en: 249", "each");
+}
+
 int main(void)
 {
     apr_pool_t *p = tap_begin();
@@ -310,5 +386,7 @@ int main(void)
     accept_language(p);
     sizes(p);
     dates(p);
+    cache_sees_changes(p);
+    cache_compiles_once(p);
     return tap_end(p);
 }

@@ -315,8 +315,10 @@ static apr_hash_t *reader_shop_set(const reader_t *reader, const char *prefix, a
     return apr_hash_overlay(reader->p, own_set, rest);
 }
 
-mdl_templates_t *mdl_templates_read(const char *folder, const char *const *names,
-                                    apr_array_header_t *problems, apr_pool_t *p)
+/* The general templates, and those of one shop's folder ("shop-7") or, for NULL, of all. */
+static mdl_templates_t *templates_read(const char *folder, const char *only,
+                                       const char *const *names, apr_array_header_t *problems,
+                                       apr_pool_t *p)
 {
     mdl_templates_t *templates = apr_pcalloc(p, sizeof *templates);
     reader_t reader = {.folder = folder, .names = names, .problems = problems, .p = p};
@@ -340,7 +342,7 @@ mdl_templates_t *mdl_templates_read(const char *folder, const char *const *names
     for (int i = 0; i < files->nelts; i++) {
         const char *shop = APR_ARRAY_IDX(files, i, const char *);
 
-        if (is_shop_folder(shop)) {
+        if (is_shop_folder(shop) && (only == NULL || strcmp(shop, only) == 0)) {
             const char *prefix = apr_pstrcat(p, shop, "/", NULL);
 
             apr_hash_set(templates->sets, prefix, APR_HASH_KEY_STRING,
@@ -351,12 +353,30 @@ mdl_templates_t *mdl_templates_read(const char *folder, const char *const *names
     return templates;
 }
 
+mdl_templates_t *mdl_templates_read(const char *folder, const char *const *names,
+                                    apr_array_header_t *problems, apr_pool_t *p)
+{
+    return templates_read(folder, NULL, names, problems, p);
+}
+
+const char *mdl_templates_shop_folder(apr_int64_t shop_id, apr_pool_t *p)
+{
+    return apr_psprintf(p, SHOP_PREFIX "%" APR_INT64_T_FMT, shop_id);
+}
+
+mdl_templates_t *mdl_templates_read_shop(const char *folder, apr_int64_t shop_id,
+                                         const char *const *names, apr_array_header_t *problems,
+                                         apr_pool_t *p)
+{
+    return templates_read(folder, mdl_templates_shop_folder(shop_id, p), names, problems, p);
+}
+
 /* The set for the customers of a shop (0: the shop is not known). */
 static apr_hash_t *templates_set_for(const mdl_templates_t *templates, apr_int64_t shop_id,
                                      apr_pool_t *p)
 {
     apr_hash_t *set = apr_hash_get(templates->sets,
-                                   apr_psprintf(p, SHOP_PREFIX "%" APR_INT64_T_FMT "/", shop_id),
+                                   apr_pstrcat(p, mdl_templates_shop_folder(shop_id, p), "/", NULL),
                                    APR_HASH_KEY_STRING);
 
     return set != NULL ? set : apr_hash_get(templates->sets, GENERAL, APR_HASH_KEY_STRING);

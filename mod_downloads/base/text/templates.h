@@ -31,6 +31,14 @@ typedef struct mdl_templates_t mdl_templates_t;
 mdl_templates_t *mdl_templates_read(const char *folder, const char *const *names,
                                     apr_array_header_t *problems, apr_pool_t *p);
 
+/** The same with the templates of one shop alone besides the general ones; 0: of none. */
+mdl_templates_t *mdl_templates_read_shop(const char *folder, apr_int64_t shop_id,
+                                         const char *const *names, apr_array_header_t *problems,
+                                         apr_pool_t *p);
+
+/** The name of a shop's folder, "shop-7". */
+const char *mdl_templates_shop_folder(apr_int64_t shop_id, apr_pool_t *p);
+
 /**
  * The template of that name ("page.html") for a customer of a shop (0: the shop is not known), in
  * the first of the languages (const char *, tags of RFC 5646 in either case, also with "_") in
