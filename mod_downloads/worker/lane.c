@@ -1,28 +1,40 @@
 #include "worker/lane.h"
 
-/* Slots of 0: DownloadsIngestConcurrency. */
-static const struct {
+typedef struct {
     mdl_runner_kind_t kind;
     int runners;
     int slots;
-} table[MDL_LANES] = {
-    [MDL_LANE_SMALL] = {MDL_RUNNER_TRANSFER, 1, 16},
-    [MDL_LANE_BULK] = {MDL_RUNNER_TRANSFER, MDL_LANE_MAX_RUNNERS, 0},
-    [MDL_LANE_HASH] = {MDL_RUNNER_HASH, 1, 4},
-    [MDL_LANE_MAIL] = {MDL_RUNNER_MAIL, 1, 8},
-    /* Each may wait for a storefront that is slow, and costs no more than a socket. */
-    [MDL_LANE_LOOKUP] = {MDL_RUNNER_TRANSFER, 1, 64},
-};
+} capacity_t;
+
+static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *settings)
+{
+    switch (lane) {
+    case MDL_LANE_BULK:
+        return (capacity_t){MDL_RUNNER_TRANSFER, 2, settings->ingest_concurrency};
+    case MDL_LANE_HASH:
+        return (capacity_t){MDL_RUNNER_HASH, 1, 4};
+    case MDL_LANE_MAIL:
+        /* A slot for each connection: what one has sent is settled before it gets the next. */
+        return (capacity_t){MDL_RUNNER_MAIL, settings->mail_connections,
+                            settings->mail_connections};
+    case MDL_LANE_LOOKUP:
+        /* Each may wait for a storefront that is slow, and costs no more than a socket. */
+        return (capacity_t){MDL_RUNNER_TRANSFER, 1, 64};
+    default:
+        return (capacity_t){MDL_RUNNER_TRANSFER, 1, 16};
+    }
+}
 
 apr_status_t mdl_lanes_start(mdl_lane_t lanes[MDL_LANES], const mdl_service_t *service,
                              mdl_queue_t *done, apr_pool_t *p)
 {
-    for (int i = 0; i < MDL_LANES; i++) {
+    for (mdl_job_lane_t i = 0; i < MDL_LANES; i++) {
+        const capacity_t capacity = lane_capacity(i, service->settings);
         mdl_lane_t *lane = &lanes[i];
 
-        lane->slots = table[i].slots != 0 ? table[i].slots : service->settings->ingest_concurrency;
-        for (int j = 0; j < table[i].runners; j++) {
-            apr_status_t rv = mdl_runner_start(&lane->runners[j], table[i].kind, service, done, p);
+        lane->slots = capacity.slots;
+        for (int j = 0; j < capacity.runners; j++) {
+            apr_status_t rv = mdl_runner_start(&lane->runners[j], capacity.kind, service, done, p);
 
             if (rv != APR_SUCCESS) {
                 return rv;

@@ -7,7 +7,7 @@
 
 #include "worker/runner.h"
 
-#define MDL_LANE_MAX_RUNNERS 2
+#define MDL_LANE_MAX_RUNNERS MDL_MAX_MAIL_CONNECTIONS
 
 typedef struct {
     int slots; /* tasks at a time */
@@ -24,7 +24,7 @@ apr_status_t mdl_lanes_start(mdl_lane_t lanes[MDL_LANES], const mdl_service_t *s
 /** Has all threads give back what they have, and waits for their end. */
 void mdl_lanes_stop(mdl_lane_t lanes[MDL_LANES]);
 
-/** The runner of a lane that has the least to do. */
+/** The runner of a lane that has the least to do, the first of several. */
 mdl_runner_t *mdl_lane_runner(const mdl_lane_t *lane);
 
 #endif

@@ -11,7 +11,8 @@
 
 #include "worker/handler.h"
 
-#define LOOK_MS 500 /* between looks for lost leases while transfers go on */
+#define LOOK_MS 500   /* between looks for lost leases while transfers go on */
+#define IDLE_MS 10000 /* that a mail runner keeps its connection without a message to send */
 
 struct mdl_queue_t {
     apr_thread_mutex_t *mutex;
@@ -32,6 +33,7 @@ struct mdl_runner_t {
     mdl_task_t *active; /* of the runner's thread, like the next two */
     mdl_http_client_t *http;
     mdl_mailer_t *mailer;
+    int idle; /* whether the mailer has no connection */
 };
 
 static apr_status_t queue_close(void *data)
@@ -149,6 +151,7 @@ static void runner_start_new(mdl_runner_t *runner)
         next = task->next;
         task->next = runner->active;
         runner->active = task;
+        runner->idle = 0;
         if (mdl_runner_stopping(runner)) {
             mdl_runner_done(task, MDL_TASK_RELEASED);
         } else if (atomic_load(&task->lost) || apr_time_now() > atomic_load(&task->leased_until)) {
@@ -181,8 +184,11 @@ static void runner_wait_for_work(mdl_runner_t *runner)
 
     if (runner->kind == MDL_RUNNER_TRANSFER) {
         mdl_http_client_run(runner->http, LOOK_MS);
-    } else {
-        poll(&inbox, 1, LOOK_MS);
+    } else if (poll(&inbox, 1, runner->idle ? -1 : IDLE_MS) == 0) {
+        runner->idle = 1;
+        if (runner->mailer != NULL) {
+            mdl_mailer_disconnect(runner->mailer);
+        }
     }
 }
 
@@ -258,7 +264,7 @@ int mdl_runner_load(const mdl_runner_t *runner)
     return runner->load;
 }
 
-void mdl_runner_took_back(mdl_runner_t *runner)
+void mdl_runner_settled(mdl_runner_t *runner)
 {
     runner->load--;
 }

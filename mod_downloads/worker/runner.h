@@ -1,7 +1,7 @@
 /*
  * The threads that do the work of a lane: a transfer runner has many imports or look-ups under way
  * on one multi handle, a hash runner reads one upload after the other, a mail runner sends one
- * message after the other.
+ * message after the other over a connection of its own.
  */
 #ifndef MDL_WORKER_RUNNER_H
 #define MDL_WORKER_RUNNER_H
@@ -27,11 +27,11 @@ apr_status_t mdl_runner_start(mdl_runner_t **runner, mdl_runner_kind_t kind,
 /** Hands over a task, from the control thread. */
 void mdl_runner_put(mdl_runner_t *runner, mdl_task_t *task);
 
-/** Tasks handed over that have not come back; for the control thread. */
+/** Tasks handed over that are not settled yet; for the control thread. */
 int mdl_runner_load(const mdl_runner_t *runner);
 
-/** To be called by the control thread for each task that came back. */
-void mdl_runner_took_back(mdl_runner_t *runner);
+/** To be called by the control thread for each task that came back and is settled. */
+void mdl_runner_settled(mdl_runner_t *runner);
 
 /** Has the runner look now which of its tasks are lost. */
 void mdl_runner_wake(mdl_runner_t *runner);

@@ -100,6 +100,9 @@ static void task_forget(mdl_worker_t *worker, mdl_task_t *task)
         mdl_worker_note_due(worker, job->lane, job->due_at);
     }
     worker->lanes[task->lane].busy--;
+    if (task->runner != NULL) {
+        mdl_runner_settled(task->runner);
+    }
     apr_pool_destroy(task->pool);
 }
 

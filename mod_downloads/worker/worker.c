@@ -122,7 +122,6 @@ void mdl_worker_take_back(mdl_worker_t *worker)
             at = &(*at)->peer;
         }
         *at = task->peer;
-        mdl_runner_took_back(task->runner);
         mdl_worker_end(worker, task, task->outcome);
     }
 }

@@ -23,6 +23,7 @@ static void test_defaults(void)
     is_int(s->ingest_max_attempts, 5, "an import has 5 attempts");
     is_int(s->retry_delay, apr_time_from_sec(10), "the second attempt comes after 10 s");
     is_int(s->mail.tls, MDL_MAIL_TLS_TRY, "STARTTLS is tried by default");
+    is_int(s->mail_connections, 16, "16 emails are sent at once");
     is_int(s->idempotency_retention, apr_time_from_sec(86400), "keys are remembered for a day");
     is_int(s->rate_limit, 1, "requests are limited by default");
     is_int(s->rate_burst, 60, "a key can save up 60 tokens");
@@ -97,6 +98,7 @@ static void test_ranges(void)
         {"DownloadsIngestConcurrency", "0", "1", "64", "65"},
         {"DownloadsIngestAttempts", "0", "1", "20", "21"},
         {"DownloadsRetryDelay", "0", "1", "3600000", "3600001"},
+        {"DownloadsMailConnections", "0", "1", "64", "65"},
         {"DownloadsIdempotencyRetention", "0", "1", "2592000", "2592001"},
         {"DownloadsRateBurst", "0", "1", "1000000", "1000001"},
         {"DownloadsRateRefill", "0", "1", "1000000", "1000001"},

@@ -100,6 +100,7 @@ close $reserved;
 
 $server->configure(extra => <<"END");
 DownloadsMailTransport smtp://localhost:$smtp_port
+DownloadsMailConnections 1
 DownloadsPollInterval 1
 END
 my $folder = "$server->{folder}/smtp";

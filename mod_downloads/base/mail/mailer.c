@@ -170,6 +170,13 @@ mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const
     return outcome;
 }
 
+void mdl_mailer_disconnect(mdl_mailer_t *mailer)
+{
+    if (mailer->smtp != NULL) {
+        mdl_smtp_disconnect(mailer->smtp);
+    }
+}
+
 apr_status_t mdl_mailer_check(mdl_mailer_t *mailer, const char **detail, apr_pool_t *p)
 {
     const char *reason = NULL;

@@ -37,6 +37,10 @@ mdl_mail_outcome_t mdl_mailer_send(mdl_mailer_t *mailer, const char *from, const
                                    const char *message, apr_size_t length, const char **detail,
                                    apr_pool_t *p);
 
+/** Ends the connection, if there is one, without waiting for the server; the next message makes
+    another. */
+void mdl_mailer_disconnect(mdl_mailer_t *mailer);
+
 /**
  * Tries the transport without sending, for `downloadsctl check`: connects, greets and, with a user,
  * logs in; looks whether the program can be run; makes the Maildir and a file in it.  Returns

@@ -13,7 +13,7 @@
 
 struct mdl_smtp_t {
     const mdl_mail_config_t *config;
-    CURL *easy;
+    CURL *easy; /* NULL after a disconnect */
 };
 
 /* One attempt, as libcurl's callbacks see it. */
@@ -86,19 +86,34 @@ static int on_progress(void *baton, curl_off_t total, curl_off_t now, curl_off_t
     return is_stopped(baton);
 }
 
-static apr_status_t close_easy(void *data)
+/* curl_easy_cleanup says QUIT, and would wait two minutes for a silent server's answer. */
+static void easy_close(mdl_smtp_t *smtp, int how)
 {
-    mdl_smtp_t *smtp = data;
     curl_socket_t socket = CURL_SOCKET_BAD;
 
-    /* curl_easy_cleanup says QUIT and waits two minutes for a silent server's answer. */
-    if (is_stopped(smtp) &&
-        curl_easy_getinfo(smtp->easy, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK &&
+    if (curl_easy_getinfo(smtp->easy, CURLINFO_ACTIVESOCKET, &socket) == CURLE_OK &&
         socket != CURL_SOCKET_BAD) {
-        shutdown(socket, SHUT_RDWR);
+        shutdown(socket, how);
     }
     curl_easy_cleanup(smtp->easy);
+    smtp->easy = NULL;
+}
+
+static apr_status_t smtp_destroy(void *data)
+{
+    mdl_smtp_t *smtp = data;
+
+    if (smtp->easy != NULL) {
+        easy_close(smtp, is_stopped(smtp) ? SHUT_RDWR : SHUT_RD);
+    }
     return APR_SUCCESS;
+}
+
+void mdl_smtp_disconnect(mdl_smtp_t *smtp)
+{
+    if (smtp->easy != NULL) {
+        easy_close(smtp, SHUT_RD);
+    }
 }
 
 static long use_ssl_of(const mdl_mail_config_t *config)
@@ -119,17 +134,22 @@ apr_status_t mdl_smtp_create(mdl_smtp_t **smtp, const mdl_mail_config_t *config,
     if (made->easy == NULL) {
         return APR_ENOMEM;
     }
-    apr_pool_cleanup_register(p, made, close_easy, apr_pool_cleanup_null);
+    apr_pool_cleanup_register(p, made, smtp_destroy, apr_pool_cleanup_null);
     *smtp = made;
     return APR_SUCCESS;
 }
 
-/* Everything but the message.  Kept connections survive the reset. */
-static void attempt_set_options(mdl_smtp_t *smtp, attempt_t *attempt)
+/* Everything but the message.  Kept connections survive the reset.  False without memory. */
+static int attempt_set_options(mdl_smtp_t *smtp, attempt_t *attempt)
 {
     const mdl_mail_config_t *config = smtp->config;
-    CURL *easy = smtp->easy;
+    CURL *easy = smtp->easy != NULL ? smtp->easy : curl_easy_init();
 
+    if (easy == NULL) {
+        attempt->code = CURLE_OUT_OF_MEMORY;
+        return 0;
+    }
+    smtp->easy = easy;
     curl_easy_reset(easy);
     curl_easy_setopt(easy, CURLOPT_URL, config->transport);
     curl_easy_setopt(easy, CURLOPT_PROTOCOLS_STR, "smtp,smtps");
@@ -156,6 +176,7 @@ static void attempt_set_options(mdl_smtp_t *smtp, attempt_t *attempt)
         curl_easy_setopt(easy, CURLOPT_USERNAME, config->user);
         curl_easy_setopt(easy, CURLOPT_PASSWORD, config->password ? config->password : "");
     }
+    return 1;
 }
 
 static void attempt_perform(attempt_t *attempt)
@@ -175,7 +196,7 @@ static void attempt_send(attempt_t *attempt, mdl_smtp_t *smtp, const char *from,
                          const char *message, apr_size_t length, int fresh)
 {
     struct curl_slist *recipients = curl_slist_append(NULL, to);
-    CURL *easy = smtp->easy;
+    CURL *easy;
 
     memset(attempt, 0, sizeof *attempt);
     attempt->smtp = smtp;
@@ -185,7 +206,11 @@ static void attempt_send(attempt_t *attempt, mdl_smtp_t *smtp, const char *from,
         attempt->code = CURLE_OUT_OF_MEMORY;
         return;
     }
-    attempt_set_options(smtp, attempt);
+    if (!attempt_set_options(smtp, attempt)) {
+        curl_slist_free_all(recipients);
+        return;
+    }
+    easy = smtp->easy;
     curl_easy_setopt(easy, CURLOPT_MAIL_FROM, from);
     curl_easy_setopt(easy, CURLOPT_MAIL_RCPT, recipients);
     curl_easy_setopt(easy, CURLOPT_UPLOAD, 1L);
@@ -274,11 +299,12 @@ apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **detail, apr_pool_t *p
 
     memset(&attempt, 0, sizeof attempt);
     attempt.smtp = smtp;
-    attempt_set_options(smtp, &attempt);
-    curl_easy_setopt(smtp->easy, CURLOPT_CUSTOMREQUEST, "NOOP");
-    curl_easy_setopt(smtp->easy, CURLOPT_NOBODY, 1L);
-    curl_easy_setopt(smtp->easy, CURLOPT_FRESH_CONNECT, 1L);
-    attempt_perform(&attempt);
+    if (attempt_set_options(smtp, &attempt)) {
+        curl_easy_setopt(smtp->easy, CURLOPT_CUSTOMREQUEST, "NOOP");
+        curl_easy_setopt(smtp->easy, CURLOPT_NOBODY, 1L);
+        curl_easy_setopt(smtp->easy, CURLOPT_FRESH_CONNECT, 1L);
+        attempt_perform(&attempt);
+    }
     if (attempt.code == CURLE_OK) {
         return APR_SUCCESS;
     }

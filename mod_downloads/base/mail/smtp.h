@@ -22,6 +22,9 @@ mdl_mail_outcome_t mdl_smtp_send(mdl_smtp_t *smtp, const char *from, const char 
                                  const char *message, apr_size_t length, const char **detail,
                                  apr_pool_t *p);
 
+/** Ends the connection, if there is one (mdl_mailer_disconnect). */
+void mdl_smtp_disconnect(mdl_smtp_t *smtp);
+
 /** Connects, greets and, with a user, logs in; APR_EGENERAL and *detail when that fails. */
 apr_status_t mdl_smtp_check(mdl_smtp_t *smtp, const char **detail, apr_pool_t *p);
 

@@ -77,6 +77,8 @@ static const mdl_directive_t directives[] = {
      .given = AT(mail_tls_given)},
     TEXT("DownloadsMailCAFile", mdl_set_path, mail.ca_file),
     TEXT("DownloadsMailBounces", mdl_set_mailbox, mail_bounces),
+    NUMBER("DownloadsMailConnections", "16", mail_connections, 1, MDL_MAX_MAIL_CONNECTIONS,
+           " of connections"),
     SECONDS("DownloadsIdempotencyRetention", "86400", idempotency_retention, 1, 30 * DAY),
     FLAG("DownloadsRateLimit", "On", rate_limit),
     NUMBER("DownloadsRateBurst", "60", rate_burst, 1, 1000000, " of tokens"),

@@ -20,6 +20,9 @@
     allows. */
 #define MDL_MAIL_FROM_LOCAL_MAX 31
 
+/** The largest value of DownloadsMailConnections. */
+#define MDL_MAX_MAIL_CONNECTIONS 64
+
 /** The templates that DownloadsTemplates has to hold, ended by NULL: docs/templates.md. */
 extern const char *const mdl_settings_template_names[];
 
@@ -49,6 +52,7 @@ typedef struct {
     const char *mail_credentials; /* path, or NULL */
     const char *mail_from;        /* address */
     const char *mail_bounces;     /* "maildir:/path", "mbox:/path"; NULL: not read */
+    int mail_connections;         /* emails sent at once, each over a connection of its own */
 
     apr_interval_time_t idempotency_retention;
 
@@ -106,6 +110,7 @@ typedef struct {
     X("DownloadsMailTLS", "required, try or off")                                                  \
     X("DownloadsMailCAFile", "certificates to trust for SMTP instead of the system's")             \
     X("DownloadsMailBounces", "maildir:/path or mbox:/path where mail that comes back is put")     \
+    X("DownloadsMailConnections", "connections to the mail server at once")                        \
     X("DownloadsIdempotencyRetention", "seconds that an Idempotency-Key is remembered")            \
     X("DownloadsRateLimit", "On: limit the requests of each API key")                              \
     X("DownloadsRateBurst", "tokens that a key can save up")                                       \
