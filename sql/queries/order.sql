@@ -132,9 +132,11 @@ FROM jsonb_array_elements(%s::jsonb)
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET
     downloads_extra = allowance.downloads_extra + excluded.downloads_extra
 
+-- The last one is the number of license keys that it waits for.
 -- part: assignment_columns
 a.id, a.order_id, a.storefront_product_id, a.storefront_variant_id, a.quantity, a.status,
-a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active
+a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active,
+(SELECT SUM(c.wanted - c.assigned) FROM license_claim c WHERE c.assignment_id = a.id)
 
 -- name: assignment_of_order
 SELECT {{assignment_columns}}
@@ -213,12 +215,6 @@ SELECT k.assignment_id, k.license_key
 FROM a_rows JOIN license_key k ON k.assignment_id = a_rows.id
 ORDER BY k.id
 
--- How many license keys they wait for.
--- part: license_pending_of_a_rows
-SELECT c.assignment_id, sum(c.wanted - c.assigned)
-FROM a_rows JOIN license_claim c ON c.assignment_id = a_rows.id
-GROUP BY c.assignment_id
-
 -- name: files_of_assignments
 {{a_given}}
 {{files_of_a_rows}}
@@ -242,11 +238,3 @@ GROUP BY c.assignment_id
 -- name: license_keys_of_orders
 {{a_of_orders}}
 {{license_keys_of_a_rows}}
-
--- name: license_pending_of_assignments
-{{a_given}}
-{{license_pending_of_a_rows}}
-
--- name: license_pending_of_orders
-{{a_of_orders}}
-{{license_pending_of_a_rows}}

@@ -57,6 +57,7 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
     assignment->expires_at = mdl_rows_int(row, 8);
     assignment->created_at = mdl_rows_int(row, 9);
     assignment->mapping_active = mdl_rows_int(row, 10) != 0;
+    assignment->license_keys_pending = mdl_rows_int(row, 11);
     assignment->files = apr_array_make(p, 4, sizeof(mdl_order_file_t *));
     assignment->links = apr_array_make(p, 0, sizeof(mdl_order_link_t *));
     assignment->license_keys = apr_array_make(p, 0, sizeof(const char *));
@@ -146,37 +147,29 @@ static void order_read_links(mdl_rows_t *rows, const index_t *assignments)
     }
 }
 
-static void order_read_license_keys(mdl_rows_t *keys, mdl_rows_t *pending,
-                                    const index_t *assignments)
+static void order_read_license_keys(mdl_rows_t *rows, const index_t *assignments)
 {
-    mdl_assignment_t *assignment;
+    while (mdl_rows_next(rows)) {
+        mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
 
-    while (mdl_rows_next(keys)) {
-        if ((assignment = index_find(assignments, mdl_rows_int(keys, 0))) != NULL) {
-            APR_ARRAY_PUSH(assignment->license_keys, const char *) = mdl_rows_text(keys, 1);
-        }
-    }
-    while (mdl_rows_next(pending)) {
-        if ((assignment = index_find(assignments, mdl_rows_int(pending, 0))) != NULL) {
-            assignment->license_keys_pending = mdl_rows_int(pending, 1);
+        if (assignment != NULL) {
+            APR_ARRAY_PUSH(assignment->license_keys, const char *) = mdl_rows_text(rows, 1);
         }
     }
 }
 
 /* What assignments give, and how to ask for it. */
-enum { FILES, LINKS, LICENSE_KEYS, LICENSE_PENDING, CONTENTS };
+enum { FILES, LINKS, LICENSE_KEYS, CONTENTS };
 
 static const mdl_statement_t content_of_orders[CONTENTS] = {
     [FILES] = MDL_Q_FILES_OF_ORDERS,
     [LINKS] = MDL_Q_LINKS_OF_ORDERS,
-    [LICENSE_KEYS] = MDL_Q_LICENSE_KEYS_OF_ORDERS,
-    [LICENSE_PENDING] = MDL_Q_LICENSE_PENDING_OF_ORDERS};
+    [LICENSE_KEYS] = MDL_Q_LICENSE_KEYS_OF_ORDERS};
 
 static const mdl_statement_t content_of_assignments[CONTENTS] = {
     [FILES] = MDL_Q_FILES_OF_ASSIGNMENTS,
     [LINKS] = MDL_Q_LINKS_OF_ASSIGNMENTS,
-    [LICENSE_KEYS] = MDL_Q_LICENSE_KEYS_OF_ASSIGNMENTS,
-    [LICENSE_PENDING] = MDL_Q_LICENSE_PENDING_OF_ASSIGNMENTS};
+    [LICENSE_KEYS] = MDL_Q_LICENSE_KEYS_OF_ASSIGNMENTS};
 
 static apr_status_t order_ask_content(mdl_db_t *db, const mdl_statement_t statements[CONTENTS],
                                       const apr_array_header_t *ids, int no_license_keys,
@@ -200,7 +193,7 @@ static void order_read_content(mdl_rows_t *const content[CONTENTS], const index_
     order_read_files(content[FILES], assignments, default_limit);
     order_read_links(content[LINKS], assignments);
     if (content[LICENSE_KEYS] != NULL) {
-        order_read_license_keys(content[LICENSE_KEYS], content[LICENSE_PENDING], assignments);
+        order_read_license_keys(content[LICENSE_KEYS], assignments);
     }
 }
 
