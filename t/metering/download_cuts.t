@@ -6,7 +6,7 @@ use warnings;
 use Digest::SHA qw(sha256_hex);
 use MDL::Customer;
 use MDL::Instance;
-use MDL::Leaver;
+use MDL::DownloadClient;
 use MDL::Metering ();
 use MDL::Streams;
 use MDL::Test;
@@ -31,7 +31,7 @@ my $large   = new_file($shop, 64 * MB);
 sub begin
 {
     my ($way, $path, $until) = @_;
-    return MDL::Leaver->over($way, $server, $path)->read_until($until);
+    return MDL::DownloadClient->over($way, $server, $path)->read_until($until);
 }
 
 # The rest of a link's file, from this byte on.
@@ -39,7 +39,7 @@ sub resume
 {
     my ($way, $path, $from, $rest) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    my $answer = MDL::Leaver->over($way, $server, $path, buffer => MB,
+    my $answer = MDL::DownloadClient->over($way, $server, $path, buffer => MB,
         headers => { Range => "bytes=$from-" });
     my $whole = $answer->rest;
     return ok $whole && $answer->sha256 eq sha256_hex(substr $rest, $from), "the rest comes over $way";
@@ -244,7 +244,7 @@ subtest 'Sixteen transfers of a link run at once' => sub {
     my $path    = link_of($buy);
     # Not the whole file: such requests would wait for each other.
     my @clients = map {
-        MDL::Leaver->over('HTTP/1.1', $server, $path, headers => { Range => "bytes=$_-" })
+        MDL::DownloadClient->over('HTTP/1.1', $server, $path, headers => { Range => "bytes=$_-" })
     } 1 .. 16;
     is scalar(grep { $_->status == 206 } @clients), 16, 'sixteen are served';
     my $reply = page('GET', $path, headers => { Range => 'bytes=0-9' });
@@ -271,7 +271,7 @@ subtest 'A link sends at most three times the size of the file' => sub {
 sub read_slowly
 {
     my ($path) = @_;
-    my $client = MDL::Leaver->over('HTTP/1.1', $server, $path, buffer => 64 * KB);
+    my $client = MDL::DownloadClient->over('HTTP/1.1', $server, $path, buffer => 64 * KB);
     while ($client->read_bytes < $client->{length}) {
         $client->read_some(16 * KB) or last;
         sleep 0.02;
@@ -321,7 +321,7 @@ sub slow_reader
     my $pid = fork // die "fork: $!";
     if (!$pid) {
         close $in;
-        my $reader = MDL::Leaver->over($way, $server, $path);
+        my $reader = MDL::DownloadClient->over($way, $server, $path);
         $out->autoflush(1);
         while ($reader->read_bytes < $large->{size}) {
             $reader->read_some(16 * KB) or last;

@@ -9,7 +9,7 @@ use Test::More;
 
 use MDL::Customer;
 use MDL::Instance;
-use MDL::Leaver;
+use MDL::DownloadClient;
 use MDL::Test;
 
 use constant SIZE => 1_000_000;
@@ -93,7 +93,7 @@ for my $way ('HTTP/1.1', 'HTTP/2') {
 
 subtest 'A client that breaks off behind a filter pays nothing' => sub {
     my $buy    = buy($shop, $html, limit => 1);
-    my $answer = MDL::Leaver->over('HTTP/1.1', $server, link_of($buy));
+    my $answer = MDL::DownloadClient->over('HTTP/1.1', $server, link_of($buy));
     $answer->read_until(20_000)->leave;
     costs($buy, 0, 'it costs nothing');
 };

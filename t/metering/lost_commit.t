@@ -7,7 +7,7 @@ use Test::More;
 
 use MDL::Customer;
 use MDL::Instance;
-use MDL::Leaver;
+use MDL::DownloadClient;
 use MDL::LostCommit;
 use MDL::Test;
 
@@ -29,7 +29,7 @@ END
 $server->start;
 
 my $shop  = new_shop();
-my $other = MDL::Leaver->over('HTTP/1.1', $server, link_of(buy($shop, new_file($shop, 8 * MB))));
+my $other = MDL::DownloadClient->over('HTTP/1.1', $server, link_of(buy($shop, new_file($shop, 8 * MB))));
 my $file  = new_file($shop, 100_000);
 my $buy   = buy($shop, $file, limit => 1);
 my $path  = link_of($buy);

@@ -8,7 +8,7 @@ use warnings;
 use Digest::SHA qw(sha256_hex);
 use MDL::Customer;
 use MDL::Instance;
-use MDL::Leaver;
+use MDL::DownloadClient;
 use MDL::Test;
 use Socket qw(unpack_sockaddr_in);
 use Test::More;
@@ -69,7 +69,7 @@ for my $way ('HTTP/1.1', 'TLS') {
         my $file   = new_file($shop, 32 * MB);
         my $buy    = buy($shop, $file, limit => 1);
         my $path   = link_of($buy);
-        my $client = MDL::Leaver->over($way, $server, $path)->read_until(MB);
+        my $client = MDL::DownloadClient->over($way, $server, $path)->read_until(MB);
         my $log    = error_log_size();
         my $child  = stand_still($buy, $client);
         my $given_back = eval { settled($buy, 60) };
@@ -84,7 +84,7 @@ for my $way ('HTTP/1.1', 'TLS') {
         my $read = $client->read_bytes;
         cmp_ok $read, '<', $file->{size} / 2, "but $read bytes";
         is settled($buy)->{used}, 0, 'which cost nothing';
-        my $rest = MDL::Leaver->over($way, $server, $path, buffer => MB,
+        my $rest = MDL::DownloadClient->over($way, $server, $path, buffer => MB,
             headers => { Range => "bytes=$read-" });
         ok $rest->rest && $rest->sha256 eq sha256_hex(substr $file->{bytes}, $read), 'the rest comes';
         my $account = settled($buy);
@@ -105,7 +105,7 @@ for my $mpm (sort keys %WAYS) {
     for my $way (@{ $WAYS{$mpm} }) {
         for my $left (@LEFT) {
             my $buy    = buy($shop, $file, limit => 1);
-            my $client = MDL::Leaver->over($way, $server, link_of($buy));
+            my $client = MDL::DownloadClient->over($way, $server, link_of($buy));
             push @waiting, { name => "$mpm, $way, $left bytes", server => $server, buy => $buy,
                 client => $client->read_until($file->{size} - $left) };
         }

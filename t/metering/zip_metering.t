@@ -5,7 +5,7 @@ use warnings;
 use Test::More;
 
 use MDL::Instance;
-use MDL::Leaver;
+use MDL::DownloadClient;
 use MDL::Test;
 use MDL::Zip;
 
@@ -199,7 +199,7 @@ subtest 'What was delivered counts although the archive changes before the sessi
 subtest 'What is being sent counts although its link has moved on to another archive' => sub {
     my $order  = an_order_by_pack();
     my $path   = link_of($shop, $order);
-    my $answer = MDL::Leaver->over('HTTP/1.1', $server, $path);
+    my $answer = MDL::DownloadClient->over('HTTP/1.1', $server, $path);
     $answer->read_until(100 * KB);
     $order->{change}->();
     is part($path, '0-0')->{status}, 206, 'a byte of the new one';

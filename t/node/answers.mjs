@@ -1,5 +1,5 @@
-// Compares answers of the service with the document: reads a line of JSON for each answer from stdin,
-// { path, method, status, headers, body }, and writes a line with an array of what is wrong.
+// Compares answers of the service with the OpenAPI document: reads each answer as a line of JSON from
+// stdin, { path, method, status, headers, body }, and writes an array of its faults as a line of JSON.
 //
 //   node t/node/answers.mjs openapi.json
 import { readFileSync } from 'node:fs';
@@ -19,7 +19,7 @@ ajv.addSchema(openapi, ROOT);
 
 const validators = new Map();
 
-// The object at a JSON pointer, given as a list of steps, and its steps after following every $ref.
+// The object at a JSON pointer, which is a list of steps, and that list after following every $ref.
 function look(steps) {
     let at = openapi;
     let real = [];

@@ -3,11 +3,10 @@
 //   node t/node/browser-download.mjs '{ "page": "https://localhost:1234/d/o/…", "folder": "…",
 //       "instead": "127.0.0.1:2345", "certificate": "…", "resume": true }'
 //
-// folder is where the browser keeps its profile and puts the file; instead is the address that it
-// connects to for the page's host; certificate is the file of the one that it trusts.  With resume an
-// interrupted download is resumed by hand, as people do on the browser's page of downloads.  Writes the
-// result as a line of JSON:
-// { "states": [ … ], "name": "…", "path": "…" }.
+// folder is for the browser's profile and the downloaded file; instead is the address that the browser
+// connects to for the page's host; certificate is the path of the certificate that it trusts.  With
+// resume an interrupted download is resumed on chrome://downloads, as a person would.  Writes the
+// result as a line of JSON: { "states": [ … ], "name": "…", "path": "…" }.
 import { createHash, X509Certificate } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync } from 'node:fs';
 
@@ -18,7 +17,7 @@ const PATIENCE = 60_000;
 const wish = JSON.parse(process.argv[2]);
 const downloads = `${wish.folder}/downloads`;
 
-// Each state of the download in turn; next() waits for the end of one attempt.
+// Collects the states of the download; next() waits for the end of an attempt.
 async function watch(context) {
     const states = [];
     let told = () => {};
@@ -32,7 +31,7 @@ async function watch(context) {
     await session.send('Browser.setDownloadBehavior',
         { behavior: 'allow', downloadPath: downloads, eventsEnabled: true });
     const next = () => new Promise((resolve, reject) => {
-        const over = setTimeout(() => reject(new Error(`no end of the download: ${states}`)), PATIENCE);
+        const over = setTimeout(() => reject(new Error(`the download does not end: ${states}`)), PATIENCE);
         told = () => {
             if (states.at(-1) !== 'inProgress') {
                 clearTimeout(over);
@@ -48,15 +47,15 @@ async function resumeByHand(context) {
     await page.goto('chrome://downloads');
     await page.locator('#more-actions').click();
     await page.locator('#pause-or-resume').click();
-    await whole();
+    await downloadCompleted();
 }
 
-// An interrupted download sends no more events; a file under its final name is complete.
-async function whole() {
+// A resumed download sends no events, so this waits until the file has its final name.
+async function downloadCompleted() {
     const until = Date.now() + PATIENCE;
     while (readdirSync(downloads).some((name) => name.endsWith('.crdownload'))) {
         if (Date.now() > until) {
-            throw new Error('the download is not taken up again');
+            throw new Error('the resumed download does not complete');
         }
         await new Promise((resolve) => { setTimeout(resolve, 20); });
     }
@@ -76,7 +75,7 @@ async function perform(context) {
     return { states, name, path: `${downloads}/${name}` };
 }
 
-function trusted(path) {
+function publicKeyDigest(path) {
     const { publicKey } = new X509Certificate(readFileSync(path));
     return createHash('sha256').update(publicKey.export({ type: 'spki', format: 'der' })).digest('base64');
 }
@@ -88,7 +87,7 @@ const context = await chromium.launchPersistentContext(`${wish.folder}/profile`,
     chromiumSandbox: false,
     args: [
         `--host-resolver-rules=MAP ${host} ${wish.instead}`,
-        `--ignore-certificate-errors-spki-list=${trusted(wish.certificate)}`,
+        `--ignore-certificate-errors-spki-list=${publicKeyDigest(wish.certificate)}`,
     ],
 });
 try {

@@ -1,16 +1,18 @@
-// What a customer does with a page in a browser, and what he sees.
+// Performs a list of tasks on a customer's page in a browser, and writes the result of each as a line
+// of JSON.
 //
 //   node t/node/browser-page.mjs '[{ "do": "look", "url": "…", "name": "held", "folder": "…" }, …]'
 //
-// Does one thing after the other and writes a line of JSON for each:
+// The tasks; each opens url, and all but "look" disable JavaScript:
 //
-//   look    at each of views ({ "name", "width", "height", "scheme": "light" or "dark" }) takes a
-//           screenshot, folder/name.png, and says what axe finds and what does not fit; language
-//           and method may be given
-//   press   without JavaScript: opens url, clicks what click selects, saves the download in folder
-//   follow  without JavaScript: opens url, clicks what click selects, says what the target of the
-//           link, which is on https and can't be reached, would have been told
-//   wait    opens url, writes a first line, and waits until selector is there without being asked
+//   look    in each of views ({ "name", "width", "height", "scheme": "light" or "dark" }) takes a
+//           screenshot (folder/name.png), and reports axe's violations and elements that are cut off;
+//           language and method are optional
+//   press   clicks the element that the selector click finds, and saves the download in folder
+//   follow  clicks such a link to an https URL, which can't be reached, and reports the URL and the
+//           Referer header of the request
+//   wait    writes a first line with the number of elements that selector finds, then waits until the
+//           page shows one by itself
 import { createReadStream } from 'node:fs';
 import { createHash } from 'node:crypto';
 import { readFile, readdir } from 'node:fs/promises';
@@ -25,7 +27,7 @@ const browser = await chromium.launch({
     chromiumSandbox: false,
 });
 
-// A page, with all that goes wrong in it.
+// Opens a tab and collects its errors.
 async function newPage(task, options) {
     const context = await browser.newContext({
         viewport: { width: 390, height: 844 },
@@ -45,7 +47,7 @@ async function newPage(task, options) {
     return { page, wrong };
 }
 
-// One for all tasks of a kind and a language: another one costs a second of the processor.
+// Tasks of the same kind and language share a tab, since a new one takes a second.
 const pages = {};
 
 async function open(task, options) {
@@ -64,7 +66,7 @@ async function violations(page) {
     });
 }
 
-// What is cut off or has to be scrolled to sideways.
+// The elements that are cut off at the right or need sideways scrolling.
 function misfits(page) {
     return page.evaluate(() => {
         const width = document.documentElement.clientWidth;
@@ -116,27 +118,25 @@ async function digest(path) {
 
 async function press(task) {
     const { page } = await open(task, { javaScriptEnabled: false, acceptDownloads: true });
-    const begins = page.waitForEvent('download');
+    const started = page.waitForEvent('download');
     await page.click(task.click);
-    const download = await begins;
+    const download = await started;
     const name = download.suggestedFilename();
     await download.saveAs(`${task.folder}/${name}`);
-    const done = {
+    return {
         name,
         folder: await readdir(task.folder),
         sha256: await digest(await download.path()),
         url: page.url(),
     };
-    return done;
 }
 
 async function follow(task) {
     const { page } = await open(task, { javaScriptEnabled: false });
-    const leaves = page.waitForEvent('requestfailed', (request) => request.url().startsWith('https://'));
+    const sent = page.waitForEvent('requestfailed', (request) => request.url().startsWith('https://'));
     await page.click(task.click);
-    const request = await leaves;
-    const told = { url: request.url(), referrer: request.headers().referer ?? null };
-    return told;
+    const request = await sent;
+    return { url: request.url(), referrer: request.headers().referer ?? null };
 }
 
 async function wait(task) {
@@ -144,14 +144,13 @@ async function wait(task) {
     const before = await page.locator(task.selector).count();
     console.log(JSON.stringify({ before }));
     await page.waitForSelector(task.selector);
-    const after = await page.locator(task.selector).count();
-    return { after };
+    return { after: await page.locator(task.selector).count() };
 }
 
-const able = { look, press, follow, wait };
+const performers = { look, press, follow, wait };
 try {
     for (const task of JSON.parse(process.argv[2])) {
-        console.log(JSON.stringify(await able[task.do](task)));
+        console.log(JSON.stringify(await performers[task.do](task)));
     }
 } finally {
     await browser.close();

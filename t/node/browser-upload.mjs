@@ -1,10 +1,11 @@
-// Uploads a file from a page in a browser, and cuts its network in the middle when it is told to.
+// Uploads a file from a page in a browser, and cuts the page's network on the way if cut is given.
 //
 //   node t/node/browser-upload.mjs '{ "listener": 3, "page": "http://127.0.0.1:1234/",
 //       "upload_url": "…", "file": "…", "cut": 30000000, "rate": 20000000 }'
 //
-// listener is an open descriptor that listens at the page's address; cut is in bytes, rate in bytes a
-// second.  Writes the result as a line of JSON.
+// listener is an open descriptor that listens at the page's address; cut is the number of uploaded
+// bytes after which the network is cut; rate is in bytes a second.  Writes the result as a line of
+// JSON.
 import { createServer } from 'node:http';
 
 import { build } from 'esbuild';
@@ -38,7 +39,7 @@ async function offset() {
     return Number(answer.headers.get('Upload-Offset'));
 }
 
-// The network of a page: its bytes a second, or none.
+// Returns a function that limits the page's network to wish.rate, or switches it off.
 async function networkOf(page) {
     const session = await page.context().newCDPSession(page);
     await session.send('Network.enable');
@@ -51,7 +52,7 @@ async function networkOf(page) {
 }
 
 async function perform(page) {
-    const said = {};
+    const result = {};
     const network = await networkOf(page);
     await network(false);
     await page.goto(wish.page);
@@ -62,13 +63,13 @@ async function perform(page) {
             { timeout: PATIENCE });
         const failed = page.waitForEvent('requestfailed', { timeout: PATIENCE });
         await network(true);
-        said.failed = (await failed).failure().errorText;
-        said.offset = await offset();
+        result.failed = (await failed).failure().errorText;
+        result.offset = await offset();
         await network(false);
     }
     const ended = await page.waitForFunction(() => globalThis.seen.ended, null,
         { timeout: PATIENCE });
-    return { ...said, ...await ended.jsonValue() };
+    return { ...result, ...await ended.jsonValue() };
 }
 
 const server = await servePage();

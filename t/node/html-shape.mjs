@@ -1,5 +1,5 @@
-// Parses pages as browsers do: reads a JSON list of HTML texts, writes a line of JSON for each: parse
-// errors, elements with the names of their attributes, the texts.
+// Parses pages as browsers do: reads a JSON list of HTML texts from stdin, and writes a line of JSON
+// for each: its parse errors, its elements with the names of their attributes, and its texts.
 import { text } from 'node:stream/consumers';
 
 import { parse } from 'parse5';

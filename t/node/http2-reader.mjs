@@ -1,18 +1,18 @@
-// A client of HTTP/2 that reads each stream as far as it is told, over any number of connections.
+// An HTTP/2 client that reads each stream as far as it is told, over any number of connections.
 //
 //   node t/node/http2-reader.mjs <certificate>
 //
-// Takes commands and tells events, each a line of JSON:
+// Reads commands from stdin and writes events, each a line of JSON:
 //   { "do": "get", "id": "a", "on": "one", "origin": "https://localhost:1234", "path": "/…",
 //     "headers": { … }, "until": 1000, "rate": 100000 }
-//                     opens a stream on the connection "one"; reads until bytes, or all, at rate bytes
-//                     a second, once the head of the answer has come
+//                     opens a stream on the connection "one"; once the head of the answer has come,
+//                     reads until so many bytes, or all, at rate bytes a second
 //   { "do": "go", "id": "a", "until": …, "rate": … }    reads on
 //   { "do": "reset", "id": "a" }                        ends the stream
 //   { "do": "drop", "id": "a", "on": "one" }            ends the stream's connection
 //   { "event": "paused" | "end" | "failed", "id": "a", "status", "bytes", "sha256", "arrived", "error" }
-//                     end: all that was announced has come; arrived: what came over the stream's
-//                     connection, read or not, with its frames
+//                     end: all bytes of Content-Length have come; arrived: the bytes that came over
+//                     the stream's connection, read or not, frames included
 //   { "event": "closed", "on": "one" }
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
@@ -36,7 +36,8 @@ function connection(on, origin) {
         const session = connect(origin, { ca });
         session.on('error', () => {});
         session.on('connect', (_, socket) => { session.arrived = () => socket.bytesRead; });
-        // Node 18 drops what runs when it closes a session because of GOAWAY; the server closes it.
+        // Node 18 drops running streams when it closes a session because of GOAWAY; let the server
+        // close it.
         session.close = () => {};
         session.on('close', () => {
             delete connections[on];
@@ -48,13 +49,14 @@ function connection(on, origin) {
     return connections[on];
 }
 
-// The stream's connection has ended, of which node does not always inform the stream.
+// Notes that the stream's connection has ended, which node does not always tell the stream.
 function lose(reader) {
     reader.lost = true;
     reader.wake();
 }
 
-// Node misses the end of a connection that it is writing to: without an answer to a ping it is gone.
+// Node misses the end of a connection that it is writing to, so a ping without an answer means its
+// end.
 function probe(reader) {
     const gone = setTimeout(lose, PATIENCE, reader);
     try {
@@ -64,7 +66,8 @@ function probe(reader) {
     }
 }
 
-// A stream ends once; node does not close one whose bytes all arrived before any was read.
+// Reports the end of a stream once.  "close" is not enough: node does not close a stream whose bytes
+// had all arrived before the first was read.
 function finish(reader, event) {
     reader.over = true;
     if (!reader.finished) {

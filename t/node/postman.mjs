@@ -1,4 +1,4 @@
-// Checks that a Postman collection has one request for each operation of the document.
+// Checks that a Postman collection has one request for each operation of the OpenAPI document.
 //
 //   node t/node/postman.mjs openapi.json collection.json
 import { readFileSync } from 'node:fs';
@@ -16,9 +16,9 @@ function requests(items) {
 const found = requests(collection.item);
 
 const missing = operations.filter((operation) => !found.includes(operation));
-const strange = found.filter((request) => !operations.includes(request));
-if (missing.length || strange.length || found.length !== operations.length) {
-    console.error(`The collection lacks: ${missing.join(', ') || 'nothing'}; has besides: ${strange.join(', ') || 'nothing'}.`);
+const extra = found.filter((request) => !operations.includes(request));
+if (missing.length || extra.length || found.length !== operations.length) {
+    console.error(`The collection lacks: ${missing.join(', ') || 'nothing'}; has besides: ${extra.join(', ') || 'nothing'}.`);
     process.exitCode = 1;
 } else {
     console.log(`${found.length} requests, one for each operation`);

@@ -1,13 +1,12 @@
-// A mock of a shop's storefront: no Shopify can run here.  It answers the Admin GraphQL API with the
-// fields that mod_downloads may ask for, as Shopify documents them for the version below; a request
-// is parsed, validated and executed by the real graphql-js, so that a query that Shopify would
-// refuse is refused here.
+// A mock of Shopify's Admin GraphQL API, with the fields that mod_downloads uses, as Shopify documents
+// them for the version below.  The real graphql-js parses, validates and executes each request, so the
+// mock refuses a query that Shopify would refuse.
 //
 //   node t/node/storefront.mjs FOLDER CERTIFICATE KEY
 //
-// Prints the ports of http and https on 127.0.0.1, in one line, and ends when its input does.  What
-// to answer is read from FOLDER/plan.json for each request; MDL::Storefront says what may be in it.
-// FOLDER/requests gets a line of JSON for each.
+// Prints the ports of http and https on 127.0.0.1, in one line, and ends when its input does.  It
+// reads FOLDER/plan.json for each request, which MDL::Storefront documents, and appends a line of JSON
+// for each request to FOLDER/requests.
 import { appendFileSync, existsSync, readFileSync } from 'node:fs';
 import http from 'node:http';
 import https from 'node:https';
@@ -54,7 +53,7 @@ function note(line) {
     appendFileSync(`${folder}/requests`, JSON.stringify(line) + '\n');
 }
 
-// What the plan has for an order and this request for it; the last answer serves all later requests.
+// The planned answer to this request for an order; the last answer serves all later requests.
 function planned(plan, order) {
     const answers = plan.orders?.[order]?.answers ?? [];
     const count = seen.get(order) ?? 0;
@@ -117,7 +116,7 @@ async function answerTo(plan, { query, variables }) {
     };
 }
 
-async function held(response, name) {
+async function untilReleased(response, name) {
     while (!existsSync(`${folder}/${name}.released`) && !response.destroyed) {
         await new Promise((resolve) => setTimeout(resolve, 20));
     }
@@ -160,7 +159,7 @@ async function serve(request, response) {
     } else if (!right) {
         send(401, { errors: '[API] Invalid API key or access token (unrecognized login or wrong password)' });
     } else if (answer.hold) {
-        await held(response, order);
+        await untilReleased(response, order);
         send(200, given);
     } else if (answer.cut) {
         response.writeHead(200, { 'Content-Length': 100000 });

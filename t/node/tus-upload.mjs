@@ -1,8 +1,8 @@
-// Writes a file to an upload URL by tus-js-client, from the offset that the service has.
+// Uploads a file to an upload URL with tus-js-client, from the offset that the service reports.
 //
-//   node t/node/tus-upload.mjs <upload URL> <file> <bytes of a piece; 0: all in one>
+//   node t/node/tus-upload.mjs <upload URL> <file> <bytes of a piece; 0: one piece>
 //
-// Prints "again" each time it has to ask for the offset again, and "done" at the end.
+// Prints "again" before each retry, and "done" at the end.
 import { createReadStream } from 'node:fs';
 
 import { Upload } from 'tus-js-client';

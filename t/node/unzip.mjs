@@ -1,4 +1,4 @@
-// Reads a ZIP archive by yauzl, which checks structure and sizes, and writes a line of JSON for each
+// Reads a ZIP archive with yauzl, which checks structure and sizes, and writes a line of JSON for each
 // entry: its name, its size, and the SHA-256 of its content.
 //
 //   node t/node/unzip.mjs <archive>

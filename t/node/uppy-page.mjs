@@ -1,4 +1,4 @@
-// What the page of browser-upload.mjs runs: Uppy with its uploader for tus.
+// The script of the page of browser-upload.mjs: Uppy with its tus uploader.
 import Uppy from '@uppy/core';
 import Tus from '@uppy/tus';
 

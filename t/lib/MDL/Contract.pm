@@ -1,5 +1,5 @@
-# The wire contract as assertions.  Shapes are complete sets of members: a missing member is a failure,
-# and so is an extra one.
+# Assertions of the wire contract.  A shape lists all members of an object: a missing member is a
+# failure, and so is an extra one.
 #
 #   is_answer($reply, 202, 'an import is accepted');
 #   is_shape($reply->{json}{asset}, 'asset', 'the asset in the answer');
@@ -210,7 +210,7 @@ my %SHAPES = (
     assignments => { data => ['assignment'], has_more => 'bool', next_cursor => 'text?' },
     orders      => { data => ['order'], has_more => 'bool', next_cursor => 'text?' },
 );
-# The answer of GET /orders/{id}.
+# The answer to GET /orders/{id}.
 $SHAPES{whole_order} = { %{ $SHAPES{order} }, events => ['event'], downloads => ['download'] };
 
 my %PATTERNS = (
@@ -363,7 +363,7 @@ sub stored
 
 my $before;
 
-# From here on nothing may be stored; refused() checks that.
+# From now on nothing may be stored; refused() checks that.
 sub unstored { $before = stored(); return }
 
 # Checks that a request is refused with that error, and that nothing was stored since unstored().
@@ -419,7 +419,7 @@ sub mapping_of
     return $reply->{json}{mapping};
 }
 
-# Assigns products to an order; a product is its gid, or an item of the request.
+# Assigns products to an order; each is given as its gid, or as an item of the request.
 sub assign
 {
     my ($shop, $order, $products, %members) = @_;

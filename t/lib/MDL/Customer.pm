@@ -1,4 +1,4 @@
-# Purchases of one file: the order, its links, and what the service says it has cost.
+# Orders of one file: the order, its links, and how many downloads the service has counted.
 #
 #   my $file = new_file($shop, 8 * MB);
 #   my $buy  = buy($shop, $file, limit => 1);
@@ -27,7 +27,7 @@ sub random_bytes
     return $bytes;
 }
 
-# An asset of so many random bytes, or of the given ones; returns { id, size, sha256, etag, bytes,
+# Makes an asset of $size random bytes, or of the bytes given; returns { id, size, sha256, etag, bytes,
 # path }, where path is a copy on disk.
 sub new_file
 {
@@ -50,7 +50,7 @@ sub new_file
     };
 }
 
-# A new order of this file, with a limit of downloads; returns { id, path, assignment, file, … }.
+# Makes an order of this file, with a limit of downloads; returns { id, path, assignment, file, … }.
 sub buy
 {
     my ($shop, $file, %opt) = @_;
@@ -90,7 +90,7 @@ sub new_product
     return $id;
 }
 
-# Presses the button; returns the path that it leads to.
+# Presses the page's button; returns the path that it leads to.
 sub link_of
 {
     my ($buy) = @_;
@@ -100,7 +100,7 @@ sub link_of
     return $path;
 }
 
-# What the order says of its downloads: { used, sessions }, the latter newest first.
+# The order's downloads as the API shows them: { used, sessions }, the newest session first.
 sub account
 {
     my ($buy) = @_;
@@ -112,7 +112,7 @@ sub account
     };
 }
 
-# The same once no session is open any more.
+# The account once no session is open any more.
 sub settled
 {
     my ($buy, $seconds) = @_;

@@ -10,7 +10,7 @@ use MDL::Target qw(:DEFAULT vars top_dir);
 
 our @EXPORT = qw(sql stop_database start_database);
 
-# PostgreSQL's own program: Debian's psql is a script around it that takes ten times as long.
+# PostgreSQL's own psql: Debian's is a script around it that takes ten times as long.
 my $psql;
 
 sub psql
@@ -19,7 +19,8 @@ sub psql
     return $psql;
 }
 
-# Executes SQL; returns rows of columns as text.  For checks, and for states that no request can cause.
+# Executes SQL; returns rows of columns as text.  Suites use it for checks, and for states that no
+# request can cause.
 sub sql
 {
     my ($query) = @_;
@@ -34,7 +35,7 @@ sub sql
     return @rows;
 }
 
-# Controls the cluster of a server that has its own (option cluster of MDL::Instance).
+# Controls the server's own PostgreSQL cluster (option cluster of MDL::Instance).
 sub postgres
 {
     my ($command, @more) = @_;

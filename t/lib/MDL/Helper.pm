@@ -1,4 +1,4 @@
-# A process beside the test that ends when the pipe to it is closed, and so with the test at the latest.
+# A process beside the test that ends when the pipe to it is closed, at the latest when the test ends.
 #
 #   my $self = $class->begin(sub { my ($self, $watch) = @_; … }, %members);    # returns when $watch does
 #   $self->stop;

@@ -40,8 +40,8 @@ sub restart_by
 sub httpd_graceful { return restart_by('USR1', 'a graceful restart') }
 sub httpd_restart  { return restart_by('HUP',  'a restart') }
 
-# httpd's children, as (those that serve requests, the background process).  The background process is
-# the one that has closed the listening socket.
+# The pids of httpd's children, as ([ those that serve requests ], [ background processes ]).  A
+# background process is a child without the listening socket.
 sub children
 {
     my $parent = httpd_pid() // return ([], []);

@@ -1,17 +1,17 @@
-# An httpd of a suite's own with a database of its own, made from the same templates of t/conf as
-# Apache::Test's server of this run, on another port and with its own folders.
+# A suite's own httpd with its own database, ports and folders.  Its configuration comes from the
+# templates in t/conf, as that of this run's Apache::Test server does.
 #
 #   my $server = MDL::Instance->new(extra => "DownloadsLeaseTime 3\n");
 #   $server->start;     # from here on api(), new_shop(), wait_job() … use this server
 #
 # Options:
-#   extra    lines behind t/conf/extra.conf.in; the last line of a directive counts
-#   without  a pattern: lines of that file to leave out
-#   mpm      event, worker or prefork (that of the run)
-#   cluster  1: on PostgreSQL, a cluster of its own, which may be stopped
-#   modules  [ names ] of further modules of httpd
+#   extra    lines to add after t/conf/extra.conf.in; the last line of a directive counts
+#   without  a pattern of lines in that file to leave out
+#   mpm      event, worker or prefork; by default that of the run
+#   cluster  1: on PostgreSQL, a cluster of its own, which the suite may stop
+#   modules  [ names ] of further httpd modules to load
 #   tls      1: listens for TLS too, on tls_port(), and speaks HTTP/2 on both ports
-# It ends with the test at the latest.
+# It stops with the test at the latest.
 package MDL::Instance;
 
 use strict;
@@ -86,7 +86,7 @@ sub make_database
     }
     else {
         system(MDL::Database::psql(), $ENV{MDL_TEST_PGSQL}, '-qX', '-c', "CREATE DATABASE $self->{name}") == 0
-            or die "no database of its own for $self->{name}\n";
+            or die "the database $self->{name} can't be created\n";
         $vars->{db_params} = $ENV{MDL_TEST_PGSQL} =~ s/dbname=\S+/dbname=$self->{name}/r;
     }
     return;
@@ -98,11 +98,11 @@ sub make_certificate
     system("openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 2"
             . " -subj /CN=localhost -addext subjectAltName=DNS:localhost,IP:127.0.0.1"
             . " -keyout '$self->{folder}/tls.key' -out '$self->{folder}/tls.crt' 2>/dev/null") == 0
-        or die "openssl makes no certificate\n";
+        or die "openssl failed to make a certificate\n";
     return;
 }
 
-# Writes the configuration, with changed options if any are given.
+# Writes the configuration; options given here replace those of new().
 sub configure
 {
     my ($self, %opt) = @_;
@@ -141,7 +141,7 @@ sub fill
         ServerRoot   => $vars->{t_dir},
         DocumentRoot => "$self->{folder}/source",
     );
-    $text =~ s/\@(\w+)\@/$values{$1} \/\/ die "nothing known of $1\n"/eg;
+    $text =~ s/\@(\w+)\@/$values{$1} \/\/ die "no value for \@$1\@\n"/eg;
     return $text;
 }
 
@@ -161,19 +161,19 @@ sub httpd
     local $ENV{LD_PRELOAD}   = $ENV{SANITIZER_RUNTIME} // '';
     local $ENV{ASAN_OPTIONS} = 'detect_leaks=0:abort_on_error=1';
     # Into a file: a pipe would stay open for as long as the server lives.
-    my $said = "$self->{folder}/said";
+    my $output = "$self->{folder}/output";
     my $pid  = fork // die "fork: $!";
     if (!$pid) {
         open STDIN,  '<',  '/dev/null';
-        open STDOUT, '>',  $said;
+        open STDOUT, '>',  $output;
         open STDERR, '>&', \*STDOUT;
         exec($ENV{HTTPD}, '-f', "$self->{folder}/httpd.conf", @arguments) or POSIX::_exit(127);
     }
     waitpid $pid, 0;
-    return ($? >> 8, slurp($said));
+    return ($? >> 8, slurp($output));
 }
 
-# Makes this server the current one, which the helpers of MDL::Test use.
+# Makes this the current server, which the helpers of MDL::Test use.
 sub aim
 {
     my ($self) = @_;
@@ -181,7 +181,7 @@ sub aim
     return $self;
 }
 
-# Starts httpd, and waits until it is healthy; any => 1 accepts any answer.
+# Starts httpd and waits until /health answers 200; any => 1 accepts any status.
 sub start
 {
     my ($self, %opt) = @_;
@@ -202,7 +202,7 @@ sub start
     return $self;
 }
 
-# The parent's pid, or nothing if it does not run.
+# The parent's pid, or nothing if it is not running.
 sub pid
 {
     my ($self) = @_;
@@ -210,7 +210,7 @@ sub pid
     return (grep { $_ == $pid } $self->processes) ? $pid : undef;
 }
 
-# All its processes, even if their parent has gone.
+# The pids of all its processes, even if their parent has ended.
 sub processes
 {
     my ($self) = @_;
@@ -222,14 +222,14 @@ sub processes
     return @found;
 }
 
-# Whether nothing is left of these processes. A process that ends loses its command line before its
-# sockets.
+# Whether these processes have ended completely.  An ending process loses its command line before its
+# sockets, so processes() is not enough.
 sub are_gone
 {
     return !grep { (slurp("/proc/$_/stat") // ') Z') !~ /\) [ZX]/ } @_;
 }
 
-# Stops httpd as httpd -k stop does; returns the seconds until its last process had ended.
+# Stops httpd as httpd -k stop does; returns the seconds until its last process has ended.
 sub stop
 {
     my ($self) = @_;
@@ -253,7 +253,7 @@ sub kill_all
         kill KILL => @left;
         sleep 0.02;
     }
-    # To httpd a zombie parent looks as if it were running.
+    # httpd takes a zombie parent for a running one.
     unlink $self->{vars}{t_pid_file};
     return;
 }

@@ -5,10 +5,10 @@
 #   $load->wait_for_more(20);    # acknowledged imports
 #   my $result = $load->stop;    # { jobs => [ ids ], requests, retried, failures => [ … ] }
 #
-# Every second request is a POST with an Idempotency-Key of its own.  So many of the clients as
-# keep_alive says keep their connection.  If the server closes an idle connection at the moment such a
-# client sends, the client repeats the request on a new one, as RFC 9112 section 9.3.1 allows; that is
-# counted in retried.  Any other result than 200 or 202 is a failure.
+# Every second request is a POST with an Idempotency-Key of its own.  The first keep_alive clients keep
+# their connection.  If the server closes an idle connection just as such a client sends, the client
+# repeats the request on a new one, as RFC 9112 section 9.3.1 allows; retried counts these.  Any other
+# result than 200 or 202 is a failure.
 package MDL::Load;
 
 use strict;
@@ -21,7 +21,7 @@ use Time::HiRes qw(sleep time);
 
 use MDL::Test ();
 
-use constant PAUSE => 0.004;    # seconds between a client's requests, since two cores do everything
+use constant PAUSE => 0.004;    # seconds between a client's requests, to leave the server some CPU
 
 my $count = 0;
 

@@ -1,5 +1,5 @@
-# What the suites of the look-up share: a server, the mock of a storefront (MDL::Storefront), shops that
-# are connected to it, and their orders.
+# Shared by the suites of the storefront look-up: a server, a mock storefront (MDL::Storefront), shops
+# that are connected to it, and their orders.
 #
 #   my ($server, $storefront) = start_lookups();
 #   my $shop = shop_with_product();
@@ -26,7 +26,7 @@ our @EXPORT = qw(start_lookups end_lookups connect_shop shop_with_product number
 
 my ($server, $storefront);
 
-# Starts a server with short retries, and the storefront that it asks.
+# Starts a server with short retry delays and timeouts, and the mock storefront.
 sub start_lookups
 {
     binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output todo_output);
@@ -50,7 +50,7 @@ sub connect_shop
     return $shop;
 }
 
-# A shop with a product, connected to the storefront unless url => undef.
+# Makes a shop with a product, and connects it to the storefront unless url => undef.
 sub shop_with_product
 {
     my (%opt) = (url => $storefront->url, @_);
@@ -112,10 +112,10 @@ sub wait_email
     return $email;
 }
 
-# Checks that no secret was written down anywhere, stops the server and ends the suite.
+# Checks that no log or database contains a token, stops the server and ends the suite.
 sub end_lookups
 {
-    subtest 'no token is anywhere' => sub {
+    subtest 'no log or database contains a token' => sub {
         my @tokens = ($storefront->token, 'shpat_wrong', 'shpat_very-secret');
         for my $path (glob "$server->{folder}/*log* $server->{folder}/downloads.db*") {
             my $text = MDL::Test::slurp($path);

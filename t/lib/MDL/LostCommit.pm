@@ -1,12 +1,12 @@
-# A relay to a suite's PostgreSQL that loses the answer to one COMMIT: the transaction is committed, and
-# its client can't know.
+# A relay to a suite's PostgreSQL that loses the answer to one COMMIT: the transaction is committed,
+# but the client can't know that.
 #
-#   my $way = MDL::LostCommit->new($server->{vars}{db_params});
-#   $server->configure(extra => 'DBDParams "' . $way->params . "\"\n");
-#   $way->lose('text');    # in the next transaction that has this text in a parameter
-#   …                      # after that no new connection is accepted
-#   $way->lost;            # whether that has happened
-#   $way->heal;
+#   my $relay = MDL::LostCommit->new($server->{vars}{db_params});
+#   $server->configure(extra => 'DBDParams "' . $relay->params . "\"\n");
+#   $relay->lose('text');    # loses the COMMIT of the next transaction with this text in a parameter,
+#   …                        # and refuses new connections from then on
+#   $relay->lost;            # whether that has happened
+#   $relay->heal;            # accepts connections again
 package MDL::LostCommit;
 
 use strict;
@@ -66,15 +66,15 @@ sub pass
 }
 
 # Collects what a client sends in a transaction, and decides at its COMMIT whether to lose the answer.
-# The client sends nothing more before it has that.
+# The COMMIT is the last of it: the client waits for the answer before it sends more.
 sub listen
 {
     my ($self, $pair, $bytes) = @_;
-    $pair->{said} = '' if $bytes =~ /P....\0BEGIN\0/s;
-    $pair->{said} .= $bytes;
+    $pair->{transaction} = '' if $bytes =~ /P....\0BEGIN\0/s;
+    $pair->{transaction} .= $bytes;
     return if $bytes !~ /P....\0COMMIT\0/s;
     open my $in, '<', "$self->{folder}/lose" or return;
-    $pair->{doomed} = index($pair->{said}, readline $in) >= 0;
+    $pair->{doomed} = index($pair->{transaction}, readline $in) >= 0;
     return;
 }
 

@@ -1,4 +1,4 @@
-# What the suites about email share: shops, orders that send an email, and programs that read it.
+# Shared by the suites of email: shops, orders that send an email, and programs that read it.
 package MDL::Mail;
 
 use strict;
@@ -17,7 +17,7 @@ our @EXPORT = qw(shop_with_product order_for email_of wait_email read_by_python 
 
 my $true = JSON::PP::true();
 
-# A shop with everything that an email shows; returns { shop_id, token, product }.
+# Makes a shop with everything that an email shows; returns { shop_id, token, product }.
 sub shop_with_product
 {
     my ($name, %opt) = @_;
@@ -59,7 +59,7 @@ sub email_of
     return api('GET', "/orders/$order", key => $shop->{token})->{json}{email};
 }
 
-# Waits until the order's email has one of these states, or so many attempts; returns it.
+# Waits until $look is true of the order's email; returns the email.
 sub wait_email
 {
     my ($shop, $order, $look) = @_;
@@ -94,7 +94,7 @@ print(json.dumps({
     "parts": [part(p) for p in mail.iter_parts()]}))
 END
 
-# A message as Python's email package reads it.
+# Reads a message with Python's email package.
 sub read_by_python
 {
     my ($path) = @_;
@@ -118,7 +118,7 @@ print JSON::PP->new->utf8->encode({
 });
 END
 
-# A message as Perl's Email::MIME reads it.
+# Reads a message with Perl's Email::MIME.
 sub read_by_perl
 {
     my ($path) = @_;
@@ -128,7 +128,7 @@ sub read_by_perl
     return decode_json($text);
 }
 
-# Makes the next attempt of an order's email due now instead of in a minute.
+# Makes the next attempt to send an order's email due now instead of in a minute.
 sub attempt_now
 {
     my ($order) = @_;

@@ -1,4 +1,4 @@
-# The emails that the current server (MDL::Target) has sent; they go into a Maildir.
+# Reads the emails of the current server (MDL::Target), which delivers them into a Maildir.
 package MDL::Maildir;
 
 use strict;
@@ -11,7 +11,7 @@ use MDL::Target qw(:DEFAULT slurp);
 
 our @EXPORT = qw(mails wait_mail);
 
-# Every email to this address, oldest first: { path, raw, headers, text, html, urls }.
+# The emails to this address, or all, oldest first: { path, raw, headers, text, html, urls }.
 sub mails
 {
     my ($to) = @_;

@@ -1,5 +1,5 @@
-# What a download costs, by what was delivered (contract, section 8), as each of httpd's processing models
-# has to meter it, over each protocol that it speaks.
+# Tests of what a download costs, by the bytes delivered (contract, section 8), that must pass under
+# each of httpd's MPMs and over each protocol that it speaks.
 #
 #   my ($server, $shop, $file) = meters_under('event');
 package MDL::Metering;
@@ -13,7 +13,7 @@ use Test::More;
 
 use MDL::Customer;
 use MDL::Instance;
-use MDL::Leaver;
+use MDL::DownloadClient;
 use MDL::Test;
 
 our @EXPORT    = qw(meters_under answer is_rest statuses costs);
@@ -21,7 +21,8 @@ our @EXPORT_OK = qw(ways);
 
 use constant { KB => 1024, MB => 1024 * 1024 };
 
-# mod_http2 does not work under prefork.  A protocol makes no difference to the database.
+# mod_http2 does not work under prefork.  Protocols don't depend on the database, so all but the first
+# database try HTTP/1.1 alone.
 my %WAYS = (
     event   => [ 'HTTP/1.1', 'TLS', 'HTTP/2', 'h2c' ],
     worker  => [ 'HTTP/1.1', 'TLS', 'HTTP/2', 'h2c' ],
@@ -31,13 +32,13 @@ if (!$ENV{FULL} && database() ne (split ' ', $ENV{DATABASES} // database())[0]) 
     $_ = ['HTTP/1.1'] for values %WAYS;
 }
 
-# The protocols that are to be tried under a processing model.
+# The protocols to try under an MPM.
 sub ways { my ($mpm) = @_; return @{ $WAYS{$mpm} } }
 
 my ($server, $shop, $file);
 
-# Tests what each processing model has to hold over each of its protocols, on a server of its own; returns it,
-# a shop and the file of 8 MB that was sold.
+# Runs these tests on a server of its own; returns the server, a shop, and the file of 8 MB that was
+# sold.
 sub meters_under
 {
     my ($mpm) = @_;
@@ -45,28 +46,28 @@ sub meters_under
     $shop   = new_shop();
     $file   = new_file($shop, 8 * MB);
     my %begun;
-    subtest "$mpm: of fifty links that are fetched at once one is served" => \&one_of_fifty;
+    subtest "$mpm: if one download is left, fifty links fetched at once use only that one" => \&one_of_fifty;
     for my $way (ways($mpm)) {
         $begun{$way} = [ parts_begun($way) ];
-        subtest "$mpm, $way: each whole download is one" => sub { whole_ones($way) };
-        subtest "$mpm, $way: a download that breaks off and goes on is one" => sub { goes_on($way) };
+        subtest "$mpm, $way: each whole transfer costs one download" => sub { whole_ones($way) };
+        subtest "$mpm, $way: a download that breaks off and goes on costs one" => sub { goes_on($way) };
     }
     for my $way (ways($mpm)) {
-        subtest "$mpm, $way: two parts by two links are one, once they are the whole" =>
+        subtest "$mpm, $way: two parts by two links cost one download, once they make up the whole file" =>
             sub { parts_joined($way, @{ $begun{$way} }) };
     }
-    subtest "$mpm: clients that close their sending side get what is counted" => \&closed_halves;
+    subtest "$mpm: clients that close their sending side pay for what they get" => \&closed_halves;
     for my $way ('HTTP/1.1', 'TLS') {
-        subtest "$mpm, $way: each whole one of a connection counts once" => sub { asked_otherwise($way) };
+        subtest "$mpm, $way: each whole transfer of a connection costs one download" => sub { asked_otherwise($way) };
     }
     return ($server, $shop, $file);
 }
 
-# The answer to a GET of a link, of which nothing has been read but the head.
+# Sends a GET of a link, and returns the client once it has read the head of the answer.
 sub answer
 {
     my ($way, $path, $range) = @_;
-    return MDL::Leaver->over($way, $server, $path, $range ? (headers => { Range => "bytes=$range" }) : ());
+    return MDL::DownloadClient->over($way, $server, $path, $range ? (headers => { Range => "bytes=$range" }) : ());
 }
 
 sub is_part
@@ -80,8 +81,8 @@ sub is_rest
 {
     my ($answer, $from, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    ok $answer->rest, "$name: to its end";
-    return is_part($answer, $from, "$name: as it is");
+    ok $answer->rest, "$name: it comes to its end";
+    return is_part($answer, $from, "$name: its bytes are the file's");
 }
 
 sub statuses { my ($account) = @_; return join ' ', map { $_->{status} } @{ $account->{sessions} } }
@@ -103,9 +104,9 @@ sub whole_ones
     my ($way) = @_;
     my $buy  = buy($shop, $file, limit => 3);
     my $path = link_of($buy);
-    is_rest(answer($way, $path), 0, 'the whole');
-    is_rest(answer($way, $path, '0-'), 0, 'once more as a range from its beginning');
-    is_rest(answer($way, $path, '0-'), 0, 'and a third time right after it');
+    is_rest(answer($way, $path), 0, 'the whole file');
+    is_rest(answer($way, $path, '0-'), 0, 'the whole file as a range');
+    is_rest(answer($way, $path, '0-'), 0, 'and the same range once more');
     is answer($way, $path)->status, 403, 'a fourth is refused';
     costs($buy, 3);
     is_rest(answer($way, $path, '1000-1999'), 1000, 'a part');
@@ -127,21 +128,21 @@ sub goes_on
         push @wrong, "from $from" if $answer->sha256 ne sha256_hex(substr $file->{bytes}, $from, $read);
         $from += $read;
     }
-    is_deeply \@wrong, [], 'ten parts come as they are';
-    is_rest(answer($way, $path, "$from-"), $from, 'so does the rest');
+    is_deeply \@wrong, [], "the bytes of all ten parts are the file's";
+    is_rest(answer($way, $path, "$from-"), $from, 'the rest');
     my $session = costs($buy, 1, 'counted')->{sessions}[0];
-    is $session->{transfers}, 11, 'by eleven requests';
+    is $session->{transfers}, 11, 'all eleven requests belong to one session';
     cmp_ok $session->{bytes_delivered}, '>=', $file->{size}, 'all of it was delivered';
     cmp_ok $session->{bytes_delivered}, '<=', $at_most + $file->{size} - $from,
-        'and little more than arrived is said to be';
+        'and little more than has arrived is counted as delivered';
     return;
 }
 
-# Requests for the whole behind which something else stands in the same connection, or nothing may: each
-# { name, what is asked for, the requests for the whole that are answered }.
+# Requests for the whole file that are followed by another on the same connection, or that end it: each
+# is [ name, options of the client, downloads that it costs ].
 my @ASKED = (
-    [ 'one right behind the other', sub { my ($get) = @_; return (behind => $get) }, 2 ],
-    [ 'a part right behind the whole', sub { (behind => $_[1]) }, 1 ],
+    [ 'two pipelined requests for the whole', sub { (pipelined => $_[0]) }, 2 ],
+    [ 'a part, pipelined after the whole', sub { (pipelined => $_[1]) }, 1 ],
     [ 'Connection: close', sub { (headers => { Connection => 'close' }) }, 1 ],
     [ 'HTTP/1.0', sub { (version => '1.0') }, 1 ],
 );
@@ -155,16 +156,16 @@ sub asked_otherwise
         my $path = link_of($buy);
         my $get  = "GET $path HTTP/1.1\r\nHost: localhost\r\n";
         my %more = $more->("$get\r\n", "${get}Range: bytes=5-9999\r\n\r\n");
-        my $answer = MDL::Leaver->over($way, $server, $path, %more);
+        my $answer = MDL::DownloadClient->over($way, $server, $path, %more);
         is_rest($answer, 0, $name);
-        is_rest($answer->read_head, $downloads == 1 ? 5 : 0, "$name: the second") if $more{behind};
+        is_rest($answer->read_head, $downloads == 1 ? 5 : 0, "$name: the second answer") if $more{pipelined};
         costs($buy, $downloads, join ' ', ('counted') x $downloads);
     }
     return;
 }
 
-# Clients that have sent all that they will ever send, and more than was asked of them: the end of that
-# is read before what they asked for has left, for they stand still meanwhile.
+# Clients that close their sending side after the request, or after a byte too many.  They do not read
+# for a while, so the server sees the close before it has sent the answer.
 sub closed_halves
 {
     my @clients = map {
@@ -172,23 +173,23 @@ sub closed_halves
         map {
             my ($name, @more) = @$_;
             my $buy = buy($shop, $file, limit => 1);
-            my $answer = MDL::Leaver->over($way, $server, link_of($buy), half => 1, @more);
+            my $answer = MDL::DownloadClient->over($way, $server, link_of($buy), half_close => 1, @more);
             { name => "$way, a client that $name", buy => $buy, answer => $answer };
-        } [ 'closes its sending side' ], [ 'sends a byte more and closes it', behind => 'X' ];
+        } [ 'closes its sending side' ], [ 'sends a byte more and closes it', pipelined => 'X' ];
     } 'HTTP/1.1', 'TLS';
-    wait_for(sub { is_noted($_->{buy}) }, 20, "word of $_->{name}") for @clients;
+    wait_for(sub { is_noted($_->{buy}) }, 20, "the bytes of $_->{name} to be noted") for @clients;
     for (@clients) {
         my ($name, $buy, $answer) = @$_{qw(name buy answer)};
         my $whole = $answer->rest;
         my $read  = $answer->read_bytes;
         is_part($answer, 0, "$name: $read bytes come");
         my $session = costs($buy, $whole ? 1 : 0, $whole ? 'counted' : 'returned')->{sessions}[0];
-        cmp_ok $session->{bytes_delivered}, '>=', $read, 'and no less was delivered';
+        cmp_ok $session->{bytes_delivered}, '>=', $read, 'at least these are counted as delivered';
     }
     return;
 }
 
-# Whether the service knows what a transfer has delivered so far, or took it to have ended.
+# Whether the service has noted bytes of this order's transfer, or has already ended it.
 sub is_noted
 {
     my ($buy) = @_;
@@ -207,7 +208,7 @@ sub one_of_fifty
     return;
 }
 
-# Four who get a part of it and leave; what becomes of it is to be seen by parts_joined.
+# Four clients that get a part of the file and leave; parts_joined() looks at them later.
 sub parts_begun
 {
     my ($way) = @_;
@@ -226,8 +227,8 @@ sub parts_joined
     for (@parts) {
         my ($buy, $read) = @$_{qw(buy read)};
         my $session = costs($buy, 0, 'returned')->{sessions}[0];
-        cmp_ok $session->{bytes_delivered}, '>=', $read, 'no less than was read is said to be delivered';
-        cmp_ok $session->{bytes_delivered}, '<=', $_->{at_most}, 'and little more than arrived';
+        cmp_ok $session->{bytes_delivered}, '>=', $read, 'at least what was read is counted as delivered';
+        cmp_ok $session->{bytes_delivered}, '<=', $_->{at_most}, 'and little more than has arrived';
         is_rest(answer($way, link_of($buy), "$read-"), $read, 'the rest by another link');
         costs($buy, 1, 'counted returned');
     }

@@ -1,7 +1,7 @@
-# The served OpenAPI document: its operations, and checks of answers against it.
+# The OpenAPI document that the service answers: its operations, and checks of answers against it.
 #
 #   for my $operation (operations()) { … }      { id, method, path, write, lists, … }
-#   fits($operation, $reply, 'an import');      status, headers and body are as declared
+#   fits($operation, $reply, 'an import');      checks status, headers and body
 package MDL::OpenApi;
 
 use strict;
@@ -31,7 +31,7 @@ sub document
     return $document = $JSON->decode($reply->{body});
 }
 
-# The file of the document, for programs of node.
+# The path of the document, for programs of node.
 sub document_file { document(); return $file }
 
 # Resolves a $ref of a parameter or response.
@@ -123,7 +123,7 @@ sub fits
         || diag(join "\n", @misfits, substr $reply->{body}, 0, 2000);
 }
 
-# Ends the program by a message, since forked processes may still hold a copy of its input.
+# Ends the program by a signal, since forked processes may still hold a copy of its input.
 END {
     if ($pid && $$ == $owner) {
         local $?;

@@ -1,11 +1,11 @@
-# A successful request for every operation of the document.  Each uses entities of its own: two requests
-# of an operation never name the same.
+# A successful request for every operation of the OpenAPI document.  Each request uses entities of its
+# own.
 #
 #   my $request = request_for($operation, $shop);    # { path, json or nothing }
 #   my $reply   = send_request($operation, $request, key => $shop->{token});
-#   settle();                                         # nothing changes in the background any more
+#   settle();                                         # waits until no background job is due
 #
-# An operation without a row here dies, so that a new one can't be left out.
+# request_for() dies if an operation has no row here, so that a new one can't be left out.
 package MDL::Operations;
 
 use strict;
@@ -26,7 +26,7 @@ my $source;
 sub label { return 'thing-' . $$ . '-' . ++$unique }
 sub bytes { return 'bytes of ' . label() . "\n" }
 
-# Makes a request that prepares something; returns the answer.
+# Makes a request that creates something; returns the entity in the answer.
 sub created
 {
     my ($shop, $path, $json) = @_;
@@ -45,7 +45,7 @@ sub tag      { return noun($_[0], '/license-key-tags') }
 sub link_of  { return created($_[0], '/links', { title => label(), url => 'https://example.com/' . label() })->{id} }
 sub mapping  { my ($shop, @files) = @_; return mapping_of($shop, \@files) }
 
-# A new order of one file, with an address.
+# A new order of one file, with the customer's email address.
 sub order
 {
     my ($shop, %members) = @_;
@@ -73,7 +73,7 @@ sub held_order
     return held_by_check($shop, order($shop)->{storefront_order_id})->{storefront_order_id};
 }
 
-# An upload with these bytes; undef: none have arrived.
+# The id of an upload that has received these bytes, or none if they are undef.
 sub upload_of
 {
     my ($shop, $bytes, %members) = @_;
@@ -86,7 +86,7 @@ sub upload_of
     return $upload->{id};
 }
 
-# An upload whose bytes came in two pieces, cut at $cut.
+# The id of an upload whose bytes came in two pieces, cut at $cut.
 sub upload_in_pieces
 {
     my ($shop, $bytes, $cut) = @_;
@@ -113,7 +113,7 @@ sub source_job
     return api('POST', '/assets', key => $shop->{token}, json => { source_url => $url })->{json}{job}{id};
 }
 
-# A job that waits for its second attempt, which is due in an hour.
+# A job that waits an hour for its second attempt.
 sub waiting_job
 {
     my ($shop) = @_;
@@ -143,7 +143,7 @@ sub mapping_body
         link_ids => [ link_of($shop) ], license_key_tag_ids => [ tag($shop) ] };
 }
 
-# By operationId; each returns the path, and the body if there is one.
+# By operationId: a function that returns the path, and the body if there is one.
 my %REQUESTS = (
     getHealth  => sub { '/health' },
     getOpenapi => sub { '/openapi.json' },
@@ -243,14 +243,14 @@ sub send_request
         defined $request->{json} && !exists $more{body} ? (json => $request->{json}) : (), %more);
 }
 
-# Waits until no job is due and every cancelled one has been cleaned up after.
+# Waits until no job is due within ten minutes, the clean-up after cancelled ones included.
 sub settle
 {
     wait_for(sub {
         my ($row) = sql('SELECT count(*) FROM job WHERE due_at < '
             . (time + 600) . '000000');
         !$row->[0];
-    }, 60, 'every job that is due');
+    }, 60, 'all due jobs to end');
     return;
 }
 

@@ -1,11 +1,11 @@
-# A relay between a client and the server that is slow and cuts connections.
+# A relay between a client and the server that slows connections down and cuts them.
 #
 #   my $path = MDL::Path->new(to => port(), rate => 8 * MB, cuts => [ 3 * MB ], how => 'fin');
 #   … http://localhost:@{[ $path->port ]}/ …
 #   $path->stop;
 #
 # Each of cuts ends one connection, the first that has carried so many bytes to its client, by an
-# orderly end (fin) or a reset (rst).  Encrypted bytes pass through unchanged.
+# orderly close (fin) or a reset (rst).
 package MDL::Path;
 
 use strict;
@@ -29,7 +29,7 @@ sub new
 
 sub port { return shift->{port} }
 
-# Small buffers, so that few bytes are between the two.
+# Small buffers, so that few bytes are in flight.
 sub open_pair
 {
     my ($self, $client) = @_;

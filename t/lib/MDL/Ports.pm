@@ -1,9 +1,9 @@
-# Ports for servers that are stopped and started again while other suites look for ports.
+# Reserves ports for servers that are stopped and started again while other suites look for free ports.
 #
 #   my $port = free_port();    # reserved as long as this process lives
 #
-# They are below the range that the kernel uses for outgoing connections, so that none of those takes
-# a port while nobody listens on it.
+# The ports are below the range that the kernel uses for outgoing connections, so that no connection
+# takes one while nobody listens on it.
 package MDL::Ports;
 
 use strict;
@@ -19,7 +19,7 @@ use constant { FIRST => 10_000, COUNT => 22_000 };
 
 my @held;
 
-# An abstract socket, which ends with the process, reserves the port.
+# Reserves a port by an abstract socket, which disappears with the process.
 sub hold_port
 {
     my ($port) = @_;

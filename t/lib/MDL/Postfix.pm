@@ -1,18 +1,18 @@
-# A Postfix of the test's own, run by an unprivileged user: fakeroot makes it believe that it may change
-# its user, and everything it writes stays below one folder.  Files then have other owners than Postfix
-# expects, hence strict_mailbox_ownership.
+# The test's own Postfix, run by an unprivileged user: fakeroot makes it believe that it may change its
+# user, and everything it writes stays below one folder.  Files then have other owners than Postfix
+# expects, hence "strict_mailbox_ownership = no".
 #
 #   my $postfix = MDL::Postfix->new(folder => $dir, boxes => { 'shop@example.com' => 'bounces/' },
 #       next_hop => { 'gone.test' => $port });
-#   $postfix->{port}    # takes mail from this machine
+#   $postfix->{port}    # accepts mail from this machine
 #   $postfix->box('bounces/')
 #
 # Options:
 #   boxes     { address or domain => box }; an address also stands for those with "+…" before its "@".
 #             A box whose name ends in a slash is a Maildir, any other an mbox.  Addresses that begin
 #             with "unknown" have no box in such a domain: 550 at RCPT
-#   next_hop  domains whose mail is taken, and passed on to an SMTP server on that port
-# It ends with the test at the latest.
+#   next_hop  { domain => port } of domains whose mail it passes on to an SMTP server on that port
+# It stops with the test at the latest.
 package MDL::Postfix;
 
 use strict;
@@ -59,7 +59,7 @@ sub new
         # A process group of its own: fakeroot is a shell script, to be stopped with its children.
         setpgrp;
         open STDIN,  '<',  '/dev/null';
-        open STDOUT, '>',  "$folder/said";
+        open STDOUT, '>',  "$folder/output";
         open STDERR, '>&', \*STDOUT;
         exec('/usr/bin/fakeroot', '/usr/lib/postfix/sbin/master', '-c', "$folder/etc")
             or POSIX::_exit(127);
@@ -165,9 +165,9 @@ sub log_text { return MDL::Test::slurp(shift->{folder} . '/log') // '' }
 sub tail
 {
     my ($self) = @_;
-    my @lines = split /\n/, ($self->log_text . (MDL::Test::slurp("$self->{folder}/said") // ''));
+    my @lines = split /\n/, ($self->log_text . (MDL::Test::slurp("$self->{folder}/output") // ''));
     splice @lines, 0, @lines - 25 if @lines > 25;
-    return join "\n", "Postfix says:", @lines, '';
+    return join "\n", "Postfix's log ends with:", @lines, '';
 }
 
 sub stop

@@ -1,6 +1,6 @@
-# A process that passes bytes between clients and a server.  A subclass opens a pair of connections
-# (open_pair), registers its ends with add_pair, and passes on what arrives at one of them (pass), which
-# returns false if both are to be closed.
+# A process that passes bytes between clients and a server.  A subclass has two methods: open_pair
+# connects to the server and registers both connections with add_pair; pass passes on what has arrived
+# at one of them, and returns false to close both.
 #
 #   my $self = $class->carry($listener, %members);
 #   $self->stop;

@@ -1,20 +1,20 @@
-# A server to import from, which behaves as a test tells it to.
+# A server to import from, which answers as a test tells it to.
 #
 #   my $source = MDL::Source->new;
 #   my $url = $source->offer('cut.bin', { size => 1 << 20, etag => '"a"', cut => 1000 }, {});
 #   …
 #   my @requests = $source->requests('cut.bin');    # { number, range, if_range, sent, ended }
 #
-# Each answer starts from the one before it, and the last serves all later requests:
+# Each request gets the next answer, and the last one serves all later requests.  An answer inherits
+# what it does not set from the one before it:
 #   status, headers => [ … ]    200, and further header lines
-#   size, version               of the body; another version has other bytes
+#   size, version               of the body; each version has other bytes
 #   body                        bytes to send instead
 #   etag                        with its quotes
 #   ranges => 0                 ignores Range
-#   length => 'none'|'chunked'|number    instead of a true Content-Length
+#   length => 'none'|'chunked'|number    instead of the true Content-Length
 #   cut => n                    closes the connection after so many bytes of the body
-#   hold => n                   sends no more after so many bytes until release() or the other side
-#                               goes
+#   hold => n                   pauses after so many bytes until release(), or until the client leaves
 #   rate => n                   bytes a second
 #
 # The bytes of a body depend on their offset and on the version.
@@ -51,7 +51,7 @@ sub new
         LocalPort => 0,
         Listen    => 128,
     ) or die "no port for a source: $@\n";
-    # Its children watch, too.
+    # Its children watch the pipe, too.
     return $class->begin(sub { my ($self, $watch) = @_; $self->accept_all($listener, $watch) },
         folder => $folder, port => $listener->sockport);
 }
@@ -108,7 +108,7 @@ sub requests
     return map { $requests{$_} } sort { $a <=> $b } keys %requests;
 }
 
-# The total of body bytes sent for this name, once no request is under way.
+# The total of body bytes sent for this name, once no transfer is under way.
 sub sent
 {
     my ($self, $name) = @_;
@@ -138,7 +138,7 @@ sub bytes
     return substr $text, $offset - $first * BLOCK, $length;
 }
 
-# The SHA-256 of a body, by openssl, which is much faster than Perl for large ones.
+# The SHA-256 of a body, by openssl, because Perl is slow with large ones.
 sub sha256
 {
     my ($size, $version) = @_;
@@ -194,7 +194,7 @@ sub note
     return $line->{number};
 }
 
-# Waits so long; false as soon as the client or the test has gone.
+# Waits $seconds; returns false as soon as the client or the test has ended.
 sub both_there
 {
     my ($socket, $watch, $seconds) = @_;

@@ -1,5 +1,5 @@
-# A mock of a shop's storefront, since no Shopify can run here.  It executes queries by the real
-# graphql-js on Shopify's types (t/node/storefront.mjs).
+# A mock of a shop's Shopify storefront.  It executes queries with the real graphql-js on Shopify's
+# types (t/node/storefront.mjs).
 #
 #   my $storefront = MDL::Storefront->new;
 #   $storefront->customer('9001', email => 'zoe@buyer.example', first_name => 'Zoe');
@@ -11,8 +11,8 @@
 # A customer has email, first_name, last_name and locale; an order has risks, client_ip and answers.
 # Each request takes the next answer, and the last one serves all later requests:
 #   status, headers    instead of 200 and none
-#   body               a document, or text, instead of the answer to the query
-#   repeat => n        sends the text so many times
+#   body               JSON or text, instead of the answer to the query
+#   repeat => n        repeats the text n times
 #   hold => 1          does not answer until release()
 #   cut => 1           breaks off within the answer
 package MDL::Storefront;
@@ -100,7 +100,7 @@ sub requests
     return grep { !defined $id || $_->{order} eq $id } map { decode_json($_) } split /\n/, $text;
 }
 
-# A file with a token, as shop set takes it.
+# Writes a token, by default the right one, to a file for downloadsctl shop set; returns its path.
 sub token_file
 {
     my ($self, $token) = @_;

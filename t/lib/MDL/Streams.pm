@@ -1,12 +1,12 @@
-# Streams of HTTP/2 that a test reads as far as it wants; see t/node/http2-reader.mjs.
+# HTTP/2 streams that a test reads as far as it wants; see t/node/http2-reader.mjs.
 #
 #   my $streams = MDL::Streams->new($server);
 #   $streams->get('a', path => $path, until => 100_000);    # on a connection of its own
 #   my $event = $streams->event('a');                       # { event => 'paused', bytes => 100000, … }
 #   $streams->tell(do => 'reset', id => 'a');
-#   my $leaver = $streams->leaver($path);                   # an MDL::Leaver; one at a time
+#   my $client = $streams->client($path);                   # as an MDL::DownloadClient
 #
-# Over TLS, or without it where origin => $streams->plain is given.
+# Connections use TLS unless origin => $streams->plain is given.
 package MDL::Streams;
 
 use strict;
@@ -36,30 +36,30 @@ sub tell
 {
     my ($self, %command) = @_;
     local $SIG{PIPE} = 'IGNORE';
-    syswrite $self->{hold}, encode_json(\%command) . "\n" or die "the streams are gone: $!\n";
+    syswrite $self->{hold}, encode_json(\%command) . "\n" or die "t/node/http2-reader.mjs has ended: $!\n";
     return;
 }
 
 sub get
 {
     my ($self, $id, %more) = @_;
-    return $self->tell(do => 'get', id => $id, on => "that of $id", origin => $self->{origin}, %more);
+    return $self->tell(do => 'get', id => $id, on => "connection of $id", origin => $self->{origin}, %more);
 }
 
 sub plain { return shift->{plain} }
 
-# Opens a stream on a connection of its own; returns it once it is answered, with nothing read.
-sub leaver
+# Opens a stream on a connection of its own; returns it once the head of the answer has come.
+sub client
 {
     my ($self, $path, %more) = @_;
-    my $leaver = bless { streams => $self, id => ++$self->{leavers} . " $path" }, 'MDL::Streams::Leaver';
-    $self->get($leaver->{id}, path => $path, until => 0, %more);
-    $leaver->{last} = $self->event($leaver->{id});
-    die "no answer: $leaver->{last}{error}\n" if !defined $leaver->{last}{status};
-    return $leaver;
+    my $client = bless { streams => $self, id => ++$self->{clients} . " $path" }, 'MDL::Streams::Client';
+    $self->get($client->{id}, path => $path, until => 0, %more);
+    $client->{last} = $self->event($client->{id});
+    die "no answer: $client->{last}{error}\n" if !defined $client->{last}{status};
+    return $client;
 }
 
-# The next event of this stream, or of the connection of this name.
+# The next event of the stream or connection of this name.
 sub event
 {
     my ($self, $name) = @_;
@@ -71,13 +71,13 @@ sub event
             return $event;
         }
         IO::Select->new($self->{out})->can_read(PATIENCE) or die "waited in vain for $name\n";
-        sysread $self->{out}, $self->{text}, 65536, length $self->{text} or die "the streams are gone\n";
+        sysread $self->{out}, $self->{text}, 65536, length $self->{text} or die "t/node/http2-reader.mjs has ended\n";
         push @{ $self->{seen} }, decode_json($1) while $self->{text} =~ s/^(.*)\n//;
     }
     return;
 }
 
-package MDL::Streams::Leaver;
+package MDL::Streams::Client;
 
 sub go
 {
@@ -100,21 +100,21 @@ sub rest
     return $self->{last}{event} eq 'end' || $self->go->{event} eq 'end';
 }
 
-# Ends the connection, or only the stream by a reset, as HTTP/2 allows.
+# Breaks off: ends the whole connection, or only the stream by a reset.
 sub leave
 {
     my ($self, $connection) = @_;
     return $self->{last}{bytes} if $self->{last}{event} ne 'paused';
     $self->{streams}->tell(id => $self->{id},
-        $connection ? (do => 'drop', on => "that of $self->{id}") : (do => 'reset'));
+        $connection ? (do => 'drop', on => "connection of $self->{id}") : (do => 'reset'));
     $self->{last} = $self->{streams}->event($self->{id});
     return $self->{last}{bytes};
 }
 
-# The server's kernel may hold some bytes, and so may its connection.
+# The server's kernel may hold bytes that have not arrived yet, and so may mod_http2.
 sub at_most { return shift->arrived + 2 * 131072 }
 
-# All bytes of the connection, frames included.
+# All bytes that came over the connection, frames included.
 sub arrived { return shift->{last}{arrived} }
 
 sub read_bytes { return shift->{last}{bytes} }

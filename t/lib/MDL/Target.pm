@@ -1,7 +1,7 @@
-# The server that the helpers of the suites mean, and where its things are.
+# The current server: the one that the suites' helpers talk to, and where its files are.
 #
-# That is the MDL::Instance which has taken aim last. A suite that makes none has one of its own all the
-# same, which starts when it is first asked for.
+# It is the MDL::Instance on which aim() was called last.  If a suite makes none, one starts when it is
+# first needed.
 package MDL::Target;
 
 use strict;
@@ -18,7 +18,7 @@ our @EXPORT = qw(
 );
 our @EXPORT_OK = qw(aim slurp suite_dir top_dir vars);
 
-# Seconds between two looks at something that was not there yet; more and more, for others work too.
+# Seconds between two looks of wait_for(): they grow, to leave the processor to others.
 use constant { POLL => 0.01, POLL_MORE => 1.25, POLL_MOST => 0.15 };
 
 my $top = getcwd();
@@ -26,7 +26,7 @@ my $aimed;
 
 sub top_dir { return $top }
 
-# A folder for whatever the suite leaves: t/logs/sqlite3/api/assets.
+# The folder for the suite's files, such as t/logs/sqlite3/api/assets.
 sub suite_dir
 {
     my ($name) = $0 =~ m{(?:^|/)t/(.+)\.t\z};

@@ -1,6 +1,6 @@
-# What the suites share: requests to the API, shops and keys made by downloadsctl, waiting for jobs,
-# sources of imports, many clients at once; and the exports of MDL::Target (where things are),
-# MDL::Httpd (its processes), MDL::Database and MDL::Maildir.
+# What all suites share: requests to the API, shops and keys made by downloadsctl, waiting for jobs,
+# sources of imports, and work in many processes at once.  It also exports what MDL::Target (the
+# current server), MDL::Httpd (its processes), MDL::Database and MDL::Maildir export.
 #
 #   use MDL::Test;
 #   use Test::More;
@@ -9,7 +9,7 @@
 #   my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url });
 #   is($reply->{status}, 202, 'an import is accepted') or diag(explain($reply));
 #
-# Waiting always has an end and says in its failure what it waited for.
+# Every wait has a time limit, and its failure says what it waited for.
 package MDL::Test;
 
 use strict;
@@ -33,8 +33,8 @@ our @EXPORT = (
     @MDL::Target::EXPORT, @MDL::Httpd::EXPORT, @MDL::Database::EXPORT, @MDL::Maildir::EXPORT
 );
 
-my $JSON   = JSON::PP->new->utf8->canonical->allow_nonref;    # a number that was printed remains one
-my $READER = Cpanel::JSON::XS->new->utf8->allow_nonref;          # an answer is read ten times as fast
+my $JSON   = JSON::PP->new->utf8->canonical->allow_nonref;    # keeps a printed number a number
+my $READER = Cpanel::JSON::XS->new->utf8->allow_nonref;    # reads answers ten times as fast
 my $unique = 0;
 
 # --- requests --------------------------------------------------------------------------------------
@@ -67,7 +67,7 @@ sub reply_of
         headers => $answer->{headers},
         body    => $answer->{content} // '',
     };
-    # HTTP::Tiny's own failures (no connection, timeout) come as 599 with the reason as body.
+    # HTTP::Tiny reports its own failures (no connection, timeout) as 599 with the reason in the body.
     if (($answer->{headers}{'content-type'} // '') =~ m{^application/(?:\w+\+)?json\b}) {
         $reply->{json} = eval { $READER->decode($reply->{body}) };
     }
@@ -77,8 +77,8 @@ sub reply_of
 # A request to the API; returns { status, headers (lower-case names), body, json }.
 #   key     => token, for Authorization
 #   json    => value to send, or body => bytes to send
-#   idem    => the Idempotency-Key; unless given a write gets one of its own, undef sends none
-#   headers => { … }, which replace those above; undef takes one away
+#   idem    => the Idempotency-Key; by default a write gets a new one, undef sends none
+#   headers => { … }, which replace those above; undef removes one
 #   timeout => seconds (30)
 sub api
 {
@@ -106,9 +106,9 @@ sub headers_and_body
     return (\%headers, $body);
 }
 
-# Many requests to the API, each [ method, path, options ] with a body, over a connection of its own.
-# None has its last byte before all have the others; once all are complete, $complete is called with the
-# connections.  Returns the replies in order.
+# Many requests to the API at once, each [ method, path, options ] with a body and on its own
+# connection.  It sends all requests without their last byte first, then the last bytes; then it calls
+# $complete with the connections.  Returns the replies in order.
 sub api_at_once
 {
     my ($complete, @requests) = @_;
@@ -136,8 +136,8 @@ sub parse_reply
     return reply_of({ status => $status // 0, headers => \%headers, content => $body // '' });
 }
 
-# A customer's request to any URL of the server.  form => { … } is sent as a form, body as it is.
-# max_size => bytes that an answer may have, else its status is 599.
+# A customer's request to any URL of the server.  form => { … } is sent as a form, body => bytes as
+# they are.  An answer of more than max_size bytes gets the status 599.
 sub page
 {
     my ($method, $url, %opt) = @_;
@@ -151,8 +151,8 @@ sub page
     return reply_of(client(%opt)->request($method, $url, \%arguments));
 }
 
-# Sends raw bytes, for what no proper client would send; returns every byte of the answer.  The request
-# should have "Connection: close".  end => 1 closes the sending side after the bytes.
+# Sends bytes that no proper client would send; returns every byte of the answer.  The request should
+# have "Connection: close".  end => 1 closes the sending side after the bytes.
 sub raw
 {
     my ($bytes, %opt) = @_;
@@ -183,7 +183,8 @@ sub read_all
 
 # --- the operator's command -------------------------------------------------------------------------
 
-# Runs downloadsctl --json with the suites' configuration; returns (exit code, decoded output, text).
+# Runs downloadsctl --json with the server's configuration; returns (exit code, decoded output,
+# output).
 sub ctl
 {
     my (@arguments) = @_;
@@ -206,8 +207,8 @@ sub ctl_or_die
     return $json;
 }
 
-# A new, approved shop with a key; returns { shop_id, name, domain, key_id, token }.
-#   approve => 0 leaves it unapproved (then there is no key), scope => 'read' makes such a key.
+# Makes an approved shop with a key; returns { shop_id, name, domain, key_id, token }.
+#   approve => 0 leaves the shop unapproved and without a key; scope => 'read' makes a read-only key.
 sub new_shop
 {
     my (%opt) = @_;
@@ -233,7 +234,7 @@ sub new_key
 
 # --- jobs -------------------------------------------------------------------------------------------
 
-# Waits until the job has ended, in whatever way, and returns it.
+# Waits until the job has succeeded, failed or been cancelled, and returns it.
 sub wait_job
 {
     my ($shop, $id, $seconds) = @_;
@@ -253,7 +254,7 @@ sub wait_job
 
 # --- sources ----------------------------------------------------------------------------------------
 
-# Puts a file where imports can read it, and returns its URL.
+# Puts a file where imports can fetch it, and returns its URL.
 sub source
 {
     my ($name, $bytes) = @_;
@@ -292,7 +293,7 @@ sub parallel
             $result = { died => "$@" } if $@;
             print $out $JSON->encode($result);
             close $out;
-            # _exit, so that this process runs neither the test's plan nor its END blocks.
+            # _exit, so that this process prints no plan and runs no END block.
             require POSIX;
             POSIX::_exit(0);
         }
@@ -300,7 +301,7 @@ sub parallel
         push @pids,    $pid;
         push @results, $in;
     }
-    # The processes begin once the last copy of this is closed.
+    # The read ends once every process has closed its copy, and so is ready.
     close $ready_out;
     sysread $ready_in, my $nothing, 1;
     close $go_out;

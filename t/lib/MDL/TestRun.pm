@@ -1,10 +1,10 @@
-# Apache::Test's runner with what our suites need.  Apache::Test finds httpd, writes its configuration,
-# and starts and stops a server with it.  Each suite has servers and databases of its own, with the same
-# configuration (MDL::Instance), so that TAP::Harness can run several at once.  On PostgreSQL they share
-# a private cluster, which none of them stops.
+# Extends Apache::Test's runner.  Apache::Test finds httpd, writes its configuration, and starts and
+# stops a server with it.  Each suite has its own servers and databases with the same configuration
+# (MDL::Instance), so that TAP::Harness can run several suites at once.  On PostgreSQL they share a
+# private cluster, which no suite stops.
 #
-# Each suite runs on each of DATABASES and under each of MPM.  A suite whose head has a line "# once: why"
-# runs on the first of them only, unless FULL is set.
+# Each suite runs on each of DATABASES and under each MPM of MPM.  A suite with a line "# once: why" in
+# its first comment runs only on the first database and under the first MPM, unless FULL is set.
 package MDL::TestRun;
 
 use strict;
@@ -21,7 +21,7 @@ use Time::HiRes qw(sleep time);
 
 use MDL::Ports;
 
-# The modules of httpd that the suites need besides the MPM and ours, by their names in Debian.
+# The httpd modules that the suites need besides the MPM and ours, by their names in Debian.
 my @MODULES = qw(unixd log_config logio version authz_core alias mime dir env headers setenvif
     unique_id dbd status);
 
@@ -62,7 +62,7 @@ sub main
     return $self->{failed} || $left ? 1 : 0;
 }
 
-# Before anything is configured: the state, the modules' list and the database.
+# Before Apache::Test configures its server: clears t/logs, lists the modules and starts PostgreSQL.
 sub pre_configure
 {
     my ($self) = @_;
@@ -99,7 +99,7 @@ sub start
     return $self->SUPER::start;
 }
 
-# The runs, each "database[-mpm] suite".
+# The runs of these suites, each as "database[-mpm] suite".
 sub runs
 {
     my (@suites) = @_;
@@ -113,7 +113,7 @@ sub runs
     } @suites;
 }
 
-# Whether the head of a suite has a line "# once: why".
+# Whether the first comment of a suite has a line "# once: why".
 sub is_for_one
 {
     my ($suite) = @_;
@@ -125,38 +125,39 @@ sub is_for_one
     return 0;
 }
 
-sub said { my ($run) = @_; return "$logs/" . $run =~ s{^(\S+) t/(.*)\.t\z}{$1/$2/said}r }
+sub output_file { my ($run) = @_; return "$logs/" . $run =~ s{^(\S+) t/(.*)\.t\z}{$1/$2/output}r }
 
-# If several suites run at once, a suite's standard error goes to a file, which is shown if it fails.
+# If there are several runs, the standard error of each goes to a file, which is shown if it fails.
 sub run_tests
 {
     my ($self) = @_;
     my @suites = @{ $self->{tests} };
-    # Those that take longest come first, so that none of them is left at the end.
+    # The folders of long suites come first, so that no long suite runs alone at the end.
     @suites = glob 't/{metering,operate,delivery,worker,api}/*.t' if !@suites;
     my @runs = runs(@suites);
-    make_path(map { dirname(said($_)) } @runs);
+    make_path(map { dirname(output_file($_)) } @runs);
     my $harness = TAP::Harness->new({
         jobs      => $ENV{JOBS} || 4,
         timer     => 1,
-        merge     => @runs > 1,    # the end of a standard error that nobody writes to blocks the others
+        merge     => @runs > 1,    # an unused pipe for standard error would block the other runs at its end
         verbosity => $self->{opts}{verbose} ? 1 : 0,
         exec      => sub {
             my (undef, $run) = @_;
             my ($label, $suite) = split / /, $run;
             my ($db, $mpm) = split /-/, $label;
             return [ 'env', "MDL_RUN=$label", "DB=$db", 'MPM=' . ($mpm // 'event'), 'sh', '-c',
-                'exec "$@"' . (@runs > 1 ? " 2>'${\ said($run)}'" : ''), 'sh', $^X, '-It/lib', $suite ];
+                'exec "$@"' . (@runs > 1 ? " 2>'${\ output_file($run)}'" : ''), 'sh', $^X, '-It/lib', $suite ];
         },
     });
     my $result = $harness->runtests(@runs);
     my @failed = grep { ($result->parsers($_))[0]->has_problems } $result->descriptions;
-    print STDERR "\n--- $_\n", read_file(said($_)) for @failed;
+    print STDERR "\n--- $_\n", read_file(output_file($_)) for @failed;
     $self->{failed} = @failed > 0;
     return;
 }
 
-# After the servers have stopped: core files, lines in the error logs, processes that are still there.
+# After the servers have stopped: looks for core files, bad lines in the error logs, and stray
+# processes.
 sub look_back
 {
     my ($self) = @_;
@@ -186,10 +187,11 @@ sub look_back
     return 1;
 }
 
-# A race of httpd 2.4's event MPM when a child ends: the main thread closes the sockets of its busy
-# workers (close_worker_sockets) while a worker whose client has just left frees the same socket.  It
-# also happens without our module, about once in sixty stops with clients that leave.  Returns the pid
-# of a process that crashed so: its stack goes from main to the socket, without a frame of others.
+# Returns the pid of a process that crashed by a race in httpd 2.4's event MPM, which also happens
+# without our module, about once in sixty stops with clients that leave: when a child ends, its main
+# thread closes the sockets of its busy workers (close_worker_sockets) while a worker whose client has
+# just left frees the same socket.  The stack of such a core goes from main to the socket through
+# httpd's own frames alone.
 sub mpm_race
 {
     my ($self, $core) = @_;
@@ -202,7 +204,7 @@ sub mpm_race
         ? $pid : undef;
 }
 
-# The processes of servers with a configuration of the suites, as "pid command line".
+# The running servers of the suites, each process as "pid command line".
 sub processes
 {
     my @found;
@@ -231,7 +233,7 @@ sub read_file
     return scalar <$in> // '';
 }
 
-# However the run ends, neither httpd nor PostgreSQL keeps running.
+# Neither httpd nor PostgreSQL keeps running, however this run ends.
 $SIG{TERM} = $SIG{HUP} = sub { exit 143 };
 END {
     if ($$ == $pid) {

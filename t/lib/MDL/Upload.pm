@@ -1,4 +1,4 @@
-# Direct uploads as clients make them: begun by the API, written to their own URL.
+# Direct uploads: a client begins one by the API and writes the bytes to its upload URL.
 #
 #   my $upload = begin_upload($shop, filename => 'a.bin', size => 10);
 #   put_bytes($upload, '0123456789');
@@ -41,7 +41,7 @@ sub put_bytes
     return page('PUT', $upload->{upload_url}, body => $bytes, headers => \%headers);
 }
 
-# A request of the tus protocol; a header that is undef is left out.
+# Sends a tus request; a header that is undef is left out.
 sub tus
 {
     my ($method, $upload, $body, %headers) = @_;
@@ -57,7 +57,7 @@ sub patch_bytes
         'Content-Type' => 'application/offset+octet-stream', %headers);
 }
 
-# The number of bytes that have arrived, by HEAD.
+# The number of bytes that have arrived, by a HEAD request.
 sub offset_of
 {
     my ($upload) = @_;

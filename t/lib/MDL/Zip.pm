@@ -1,5 +1,5 @@
-# What the suites of ZIP archives share: many assets at once, inserted directly, and the programs that
-# customers unpack with.
+# Shared by the suites of ZIP archives: many assets at once, inserted directly, and the programs that
+# customers unpack archives with.
 package MDL::Zip;
 
 use strict;
@@ -21,7 +21,7 @@ our @EXPORT = qw(
 my $number       = 0;
 my $order_number = int(time);
 
-# Any bytes as a text literal of SQL.
+# An SQL expression for a text of any bytes.
 sub sql_text
 {
     my ($bytes) = @_;
@@ -29,7 +29,7 @@ sub sql_text
     return database() eq 'pgsql' ? "convert_from(decode('$hex', 'hex'), 'UTF8')" : "CAST(X'$hex' AS TEXT)";
 }
 
-# Puts files into the storage folder and makes each an asset of the shop, as an import would, which
+# Puts files into the storage folder and makes each an asset of the shop, without an import, which
 # would take too long for many files or many gigabytes.  A file is { name, bytes } or the result of
 # sparse_file, and may have updated_at (microseconds).  Its id and sha256 are filled in.
 sub stock
@@ -69,7 +69,7 @@ sub blob_path
     return storage_dir() . '/blobs/' . substr($file->{sha256}, 0, 1) . "/$file->{sha256}";
 }
 
-# The CRC-32 of so many zeros, combined from those of powers of two.
+# The CRC-32 of $length zero bytes, combined from those of powers of two.
 sub crc_of_zeros
 {
     my ($length) = @_;
@@ -81,8 +81,8 @@ sub crc_of_zeros
     return $crc;
 }
 
-# A sparse file of that size: bytes at its beginning and end, and a hole between them.  Its SHA-256 is
-# made up, since nothing checks it.
+# A sparse file: these bytes at its beginning and end, and a hole between them.  Its SHA-256 is made
+# up, since nothing checks it.
 sub sparse_file
 {
     my ($name, $size, $first, $last) = @_;
@@ -174,8 +174,8 @@ sub program_output
     return ($said, $? >> 8);
 }
 
-# The programs that customers unpack with, each with its command that reads all of an archive and
-# verifies the checksums.
+# The programs that customers unpack archives with, each with a command that reads a whole archive and
+# verifies its checksums.
 my @PROGRAMS = (
     [ 'unzip'   => 'unzip', '-tqq' ],
     [ '7-Zip'   => '7z', 't', '-bd' ],

@@ -1,19 +1,20 @@
-# A client that reads as much as a test wants, and knows what has reached it.
+# An HTTP client that reads a chosen part of an answer and then breaks off, and knows how many bytes
+# have reached it.
 #
-#   my $leaver = MDL::Leaver->over('TLS', $server, $path, headers => { Range => 'bytes=5-' });
-#   $leaver->read_until(100_000);       # bytes of the body; stops there and keeps the connection
-#   my $arrived = $leaver->arrived;     # those, and what its kernel has taken besides (when it left)
-#   my $at_most = $leaver->at_most;     # what the service may say that it has delivered
-#   $leaver->leave;                     # or rest(), which reads to the end
+#   my $client = MDL::DownloadClient->over('TLS', $server, $path, headers => { Range => 'bytes=5-' });
+#   $client->read_until(100_000);       # reads so many bytes of the body, and keeps the connection
+#   my $arrived = $client->arrived;     # bytes read, and those that wait in the kernel
+#   my $at_most = $client->at_most;     # the most that the service may count as delivered
+#   $client->leave;                     # breaks off; rest() reads to the end instead
 #
-# The ways are HTTP/1.1, TLS (with HTTP/1.1 in it), HTTP/2 (over TLS) and h2c; the last two are streams
-# of MDL::Streams.  Options: headers; and of the first two
-#   buffer    bytes that the kernel may hold for it; few, so that hardly more reaches it than it has read
-#   version   1.0 asks by HTTP/1.0
-#   behind    bytes that are sent right behind the request
-#   half      closes the sending side behind them
-# Over TLS arrived() is without what the records' frames hide: it may be less than what has come.
-package MDL::Leaver;
+# The protocols are HTTP/1.1, TLS (HTTP/1.1 over TLS), HTTP/2 (over TLS) and h2c; MDL::Streams serves
+# the last two.  Options: headers; and for the first two
+#   buffer      size of the kernel's receive buffer; by default small, so that little arrives unread
+#   version     1.0 sends an HTTP/1.0 request
+#   pipelined   bytes to send right after the request
+#   half_close  closes the sending side after them
+# Over TLS arrived() does not see records that are not decrypted yet, so more may have arrived.
+package MDL::DownloadClient;
 
 use strict;
 use warnings;
@@ -38,19 +39,19 @@ sub over
     my ($class, $way, $server, $path, %opt) = @_;
     if ($way eq 'HTTP/2' || $way eq 'h2c') {
         my $streams = $streams{ $server->{name} } //= MDL::Streams->new($server);
-        return $streams->leaver($path, $way eq 'h2c' ? (origin => $streams->plain) : (), %opt);
+        return $streams->client($path, $way eq 'h2c' ? (origin => $streams->plain) : (), %opt);
     }
     my @where = $way eq 'TLS' ? (port => $server->tls_port, tls => 1) : (port => $server->{vars}{port});
     my $self = bless { %opt, @where }, $class;
     $self->connect;
-    $self->put($self->request($path) . ($opt{behind} // ''));
-    shutdown $self->{socket}, 1 if $opt{half};
+    $self->send($self->request($path) . ($opt{pipelined} // ''));
+    shutdown $self->{socket}, 1 if $opt{half_close};
     return $self->read_head;
 }
 
 END { $_->stop for values %streams }
 
-sub put
+sub send
 {
     my ($self, $bytes) = @_;
     return $self->{io}->syswrite($bytes) || die "no request was sent: $!\n";
@@ -65,7 +66,7 @@ sub request
         . "\r\n";
 }
 
-# The buffer's size counts from the connection's first segment, so it is set before there is one.
+# The kernel takes the size of the buffer when it connects, so it is set before.
 sub connect
 {
     my ($self) = @_;
@@ -82,7 +83,7 @@ sub connect
     return;
 }
 
-# Also of the next answer, where one is whole and more was asked for.
+# Reads the head of the answer, or of the next one if requests were pipelined.
 sub read_head
 {
     my ($self) = @_;
@@ -94,11 +95,11 @@ sub read_head
     ($head, my $body) = split /\r\n\r\n/, $head, 2;
     ($self->{status}) = $head =~ m{^HTTP/1\.1 (\d+)};
     ($self->{length}) = $head =~ /^Content-Length: (\d+)\r?$/mi;
-    $self->take($body);
+    $self->count_body($body);
     return $self;
 }
 
-sub take
+sub count_body
 {
     my ($self, $bytes) = @_;
     $self->{read} += length $bytes;
@@ -106,13 +107,13 @@ sub take
     return;
 }
 
-# False when there is no more.
+# Reads up to $most bytes; returns false at the end.
 sub read_some
 {
     my ($self, $most) = @_;
     my $count = $self->{io}->sysread(my $bytes, $most < PIECE ? $most : PIECE);
     $self->{error} = $! if !defined $count;
-    $self->take($bytes) if $count;
+    $self->count_body($bytes) if $count;
     return $count;
 }
 
@@ -126,7 +127,7 @@ sub read_until
     return $self;
 }
 
-# Reads to the end of the answer or of the connection, as fast as it comes; returns true when it is whole.
+# Reads on to the end of the answer or of the connection; returns whether the answer is complete.
 sub rest
 {
     my ($self) = @_;
@@ -150,11 +151,11 @@ sub arrived
     return $self->{read} + ($self->{tls} ? $self->{io}->pending : unpack 'i', $waiting);
 }
 
-# Besides what arrived the server's kernel may hold some.
+# The server's kernel may hold bytes that have not arrived yet.
 sub at_most { return shift->arrived + UNSENT }
 
-# Leaves with all that has arrived, by a reset that comes before anything else; or with bytes unread, as
-# a process that is killed.  Returns how many bytes it has read.
+# Breaks off: with $reset it reads all that has arrived and resets the connection; without, it closes
+# the connection with bytes unread, as a killed process does.  Returns how many bytes it has read.
 sub leave
 {
     my ($self, $reset) = @_;
