@@ -223,6 +223,17 @@ static void test_jobs(apr_pool_t *p)
     reads_little(mdl_db_read, mdl_job_list_effect, &all, "all jobs", p);
 }
 
+/* All of a shop's writes at once would lock it, and each would add to the list of who does. */
+static void test_shop_is_not_locked(const database_t *database)
+{
+    PGconn *pgsql = PQconnectdb(database->params);
+    PGresult *result = PQexec(pgsql, "SELECT xmax FROM shop WHERE id = 1");
+
+    is_str(PQgetvalue(result, 0, 0), "0", "none of them has locked the shop's row");
+    PQclear(result);
+    PQfinish(pgsql);
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     seed(database, rows, p);
@@ -235,6 +246,9 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_access(p);
     test_catalog(p);
     test_jobs(p);
+    if (database->dialect == MDL_PGSQL) {
+        test_shop_is_not_locked(database);
+    }
 }
 
 int main(void)
