@@ -7,10 +7,11 @@
 #include <apr_strings.h>
 #include <libpq-fe.h>
 
-#define MAX_SENT       64 /* statements that wait for their answers */
-#define OID_INT8       20 /* of pg_type */
-#define OID_TEXT       25
-#define OID_INT8_ARRAY 1016
+#define MAX_SENT            64      /* statements that wait for their answers */
+#define TRANSACTION_ABORTED "25P02" /* SQLSTATE */
+#define OID_INT8            20      /* of pg_type */
+#define OID_TEXT            25
+#define OID_INT8_ARRAY      1016
 
 /* A statement that was sent. */
 typedef struct {
@@ -38,12 +39,16 @@ static void *pgsql_attach(void *native, apr_pool_t *p)
     return pgsql;
 }
 
-/* Keeps the error of a result; NULL stands for the connection's. */
+/* Keeps the error of a result; NULL stands for the connection's.  What fails only because something
+   before it in the transaction did is no news. */
 static void pgsql_keep_error(pgsql_t *pgsql, const PGresult *result)
 {
     const char *state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
     const char *text = PQresultErrorMessage(result);
 
+    if (state != NULL && strcmp(state, TRANSACTION_ABORTED) == 0) {
+        return;
+    }
     apr_cpystrn(pgsql->sqlstate, state != NULL ? state : "", sizeof pgsql->sqlstate);
     apr_cpystrn(pgsql->error, *text != '\0' ? text : PQerrorMessage(pgsql->conn),
                 sizeof pgsql->error);

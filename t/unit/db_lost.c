@@ -311,6 +311,23 @@ static void test_pgsql_deadlock(apr_pool_t *p)
     is_int(count(db, p), before + 2, "and each counts once");
 }
 
+/* An effect that goes on although a statement has failed. */
+static apr_status_t read_after_error(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    mdl_db_command(on, "DO $$ BEGIN RAISE EXCEPTION 'as asked' USING ERRCODE = '55P03'; END $$");
+    read_count(on, p, arg);
+    return read_count(on, p, arg);
+}
+
+static void test_pgsql_first_error(apr_pool_t *p)
+{
+    apr_int64_t n;
+
+    is_int(mdl_db_write(db, read_after_error, &n, p), MDL_DB_ELOCKED,
+           "what failed first in a transaction is its error");
+    ok(strstr(mdl_db_error(db), "as asked") != NULL, "and its words are kept");
+}
+
 /* After a failover the connection may lead to what is a standby by then. */
 static void test_pgsql_read_only(apr_pool_t *p)
 {
@@ -387,6 +404,7 @@ static void tests(const database_t *on, apr_pool_t *p)
         test_pgsql_classes(p);
         test_pgsql_read_too_long(p);
         test_pgsql_deadlock(p);
+        test_pgsql_first_error(p);
         test_pgsql_read_only(p);
         test_pgsql_out_of_reach(p);
         test_pgsql_restarted(p);
