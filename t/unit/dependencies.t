@@ -61,13 +61,14 @@ my ($status, $said, $calls) = dependencies();
 is($status, 0, 'a user with sudo can install what is missing') or diag($said);
 is($said, "Installing: gcc\n0 upgraded, 3 newly installed\nNeed to get 5 MB of archives.\n",
     'reads what that is, and how much');
-like($calls, qr/^as root: .* install --no-install-recommends gcc$/m, 'and apt is called as root');
+like($calls, qr/^as root: .* install -y --no-install-recommends gcc$/m, 'and apt is called as root');
 unlike($calls, qr/^as user/m, 'and only so');
+unlike($calls, qr/ -y .*--assume-no/, 'asking how much that is installs nothing: to apt, -y is the stronger');
 
 machine('dpkg-query' => $without, id => 'echo 0', 'apt-get' => $apt);
 ($status, $said, $calls) = dependencies();
 is($status, 0, 'root needs no sudo') or diag($said);
-like($calls, qr/ install --no-install-recommends gcc$/m, 'to install it');
+like($calls, qr/ install -y --no-install-recommends gcc$/m, 'to install it');
 
 machine('dpkg-query' => $without, id => 'echo 1000', 'apt-get' => $apt);
 ($status, $said, $calls) = dependencies();
