@@ -208,8 +208,9 @@ static int check_mail(mdl_ctl_t *ctl, const char **message)
     if (rv != APR_SUCCESS) {
         length = strlen(*message);
         *message = apr_psprintf(
-            ctl->p, "%s%s  Correct DownloadsMailTransport (%s), or what it names.", *message,
-            length && (*message)[length - 1] != '.' ? "." : "", config->transport);
+            ctl->p, "%s%s  Correct DownloadsMailTransport (%s)%s, or what it names.", *message,
+            length && (*message)[length - 1] != '.' ? "." : "", config->transport,
+            strncmp(config->transport, "smtp://", 7) == 0 ? ", DownloadsMailTLS" : "");
         return 0;
     }
     *message = config->transport;

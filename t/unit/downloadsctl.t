@@ -601,7 +601,7 @@ subtest 'check looks at everything and says what to do' => sub {
     my $port   = $socket->sockport;
     close $socket;
     $conf = configure(DownloadsMailTransport => "smtp://127.0.0.1:$port");
-    check_finds('mail', qr/DownloadsMailTransport/, 'no mail server answers');
+    check_finds('mail', qr/DownloadsMailTransport .*, DownloadsMailTLS,/, 'no mail server answers');
     $conf = configure(DownloadsMailBounces => "maildir:$dir/data/bounces");
     check_finds('bounces', qr{\Q$dir\E/data/bounces/new.*mail server}, 'there is no box to read');
 
