@@ -20,7 +20,7 @@ SUBMAKE = $(MAKE) --no-print-directory $(if $(filter -j%,$(MAKEFLAGS)),,-j$(shel
 
 include apxs.mk
 
-FORMATTED := $(SOURCES) $(shell find mod_downloads t/unit -name '*.h')
+FORMATTED := $(SOURCES) $(wildcard t/bench/c/*.c) $(shell find mod_downloads t/unit -name '*.h')
 
 # --- build --------------------------------------------------------------------------------------
 
@@ -139,7 +139,25 @@ check-plans: programs ## looks at every plan, and at what the main requests read
 	MDL_TEST_ROWS=1000000 tools/as-user tools/with-postgres prove -j2 --timer --exec '' \
 	    $(BUILD)/unit/queries $(BUILD)/unit/rows_read
 
-.PHONY: bench-lists
+# --- measure ------------------------------------------------------------------------------------
+
+BENCH := $(addprefix $(BUILD)/bench/,mod_bench.so preload.so loop fetch)
+
+.PHONY: bench bench-lists
+bench: ## how fast each kind of work is beside the least it takes (ROWS DB ROUNDS SECONDS JSON; docs/performance.md)
+	@tools/dependencies bench
+	+@$(SUBMAKE) build $(BENCH)
+	@tools/node
+	@ulimit -n $$(ulimit -Hn) && APXS='$(APXS)' BUILD='$(BUILD)' t/bench/run
+
+$(BUILD)/bench/%.so: t/bench/c/%.c $(BUILD)/apxs
+	@mkdir -p $(@D)
+	$(call say,$@)$(CC) $(ALL_CFLAGS) $(HTTPD_FLAGS) -fvisibility=default -shared -o $@ $<
+
+$(BUILD)/bench/%: t/bench/c/%.c $(BUILD)/apxs
+	@mkdir -p $(@D)
+	$(call say,$@)$(CC) $(ALL_CFLAGS) -o $@ $< $(LIBRARIES)
+
 bench-lists: build ## times the first and the 1,000th page of every list (DB=pgsql)
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/lists
 

@@ -1,0 +1,90 @@
+# The tools that drive a service and its yardsticks.  Each returns { rate => per second, p50, p99 =>
+# milliseconds }; where there is no rate, p50 is what is compared.
+package Bench::Load;
+
+use strict;
+use warnings;
+
+use Bench::Service qw(build run);
+use Exporter qw(import);
+use Time::HiRes qw(time);
+
+our @EXPORT = qw(wrk least least_tables timed number CONNECTIONS);
+
+use constant CONNECTIONS => 16;
+
+my $here   = 't/bench';
+my $number = 0;
+
+# A number that nobody has used; ten millions behind it are the caller's.
+sub number { return 10_000_000 * ++$number }
+
+# Requests over kept connections for as long as SECONDS says.  Options, in wrk.lua's words: method,
+# path, paths, body, idem, range, kind, from, random, stop, urls; key => 0 sends none; connections.
+sub wrk
+{
+    my ($on, %opt) = @_;
+    my $connections = delete $opt{connections} // CONNECTIONS;
+    my $key         = delete $opt{key} // 1;
+    my $origin      = delete $opt{origin} // $on->{origin};
+    $opt{path} = "/api/v1$opt{path}" if $opt{path} && $key;
+    $opt{from} //= number();
+    local %ENV = (%ENV, $key ? (BENCH_KEY => $on->{API_TOKEN}) : (),
+        map { ('BENCH_' . uc $_ => $opt{$_}) } grep { defined $opt{$_} } keys %opt);
+    my $seconds = $opt{stop} ? 600 : $ENV{SECONDS};
+    my $said = qx(wrk -t1 -c$connections -d${seconds}s --timeout 30s -s $here/load/wrk.lua $origin 2>&1);
+    my ($requests, $micros, $p50, $p99, $errors) = $said =~ /^BENCH (\d+) (\d+) (\S+) (\S+) (\d+)$/m
+        or die "wrk: $said\n";
+    die "wrk: $errors of $requests requests failed\n$said" if $errors;
+    return { rate => $requests / $micros * 1e6, p50 => $p50, p99 => $p99, requests => $requests };
+}
+
+sub least_tables
+{
+    my ($on) = @_;
+    $on->sql(slurp("$here/least/schema.sql")) if !$on->{least}++;
+    return;
+}
+
+# The least statements for a write: pgbench on PostgreSQL; on SQLite our loop, where so many of them
+# share a commit.
+sub least
+{
+    my ($on, $script, %opt) = @_;
+    least_tables($on);
+    my $from = number();
+    my $body = 'x' x 900;
+    local %ENV = (%ENV, %{ $opt{environment} // {} });
+    if ($on->{db} eq 'pgsql') {
+        my ($host) = $on->params =~ /host=(\S+)/;
+        my $said = qx(pgbench -n -M prepared -c @{[CONNECTIONS]} -j 1 -T $ENV{SECONDS} -h '$host' -U downloads \\
+            -D n=$from -D body=$body -f $here/least/$script.sql downloads 2>&1);
+        my ($rate) = $said =~ /^tps = ([\d.]+)/m or die "pgbench: $said\n";
+        die "pgbench: $said\n" if $said =~ /failed transactions: [1-9]/;
+        return { rate => $rate };
+    }
+    my ($group, $params) = ($opt{group} // 16, $on->params);
+    my $said = qx('@{[build()]}/loop' '$params' $here/least/$script.sql $ENV{SECONDS} $group n=$from body=$body);
+    my ($rate, $p50, $p99) = split ' ', $said or die "the loop over SQLite failed\n";
+    return { rate => $rate, p50 => $p50, p99 => $p99 };
+}
+
+sub slurp
+{
+    my ($path) = @_;
+    open my $in, '<', $path or die "$path: $!\n";
+    local $/;
+    return scalar <$in>;
+}
+
+# A piece of work of so many units, as a rate.
+sub timed
+{
+    my ($units, $work) = @_;
+    my $began = time;
+    $work->();
+    my $took = time - $began;
+    return { rate => $units / $took, p50 => 1000 * $took };
+}
+
+1;

@@ -1,0 +1,238 @@
+# A service of `make bench`, with a shop, a key, files, mappings and orders: a fresh instance of
+# tools/instance, with the settings that a shop's service has.
+#
+#   my $on = Bench::Service->new('pgsql', orders => 1000);
+#   $on->api('GET', '/ping');                      # the answer, decoded
+#   $on->sql('DELETE FROM …');                     # a script
+#   my ($row) = $on->rows('SELECT a, b FROM …');   # [ a, b ]
+#   $on->stop;                                     # nothing of it is left
+#
+# Options:
+#   orders       orders that are there from the beginning
+#   files        files of 10 KB, or of file_size, each mapped to a product
+#   conf         lines behind those of the instance
+#   environment  { NAME => value } of its programs
+#   autovacuum   0: PostgreSQL never analyzes
+package Bench::Service;
+
+use strict;
+use warnings;
+
+use Bench::Rows;
+use Bench::Sink;
+use Cwd qw(abs_path);
+use Exporter qw(import);
+use HTTP::Tiny;
+use JSON::PP;
+use Time::HiRes qw(sleep time);
+
+our @EXPORT_OK = qw(build run wait_for write_file);
+
+my $json = JSON::PP->new->utf8->canonical;
+my $made = 0;
+my %running;
+
+sub build { return abs_path($ENV{BUILD} || 'build') . '/bench' }
+
+sub run
+{
+    system(@_) == 0 or die "failed: @_\n";
+    return;
+}
+
+sub write_file
+{
+    my ($path, $text) = @_;
+    open my $out, '>>:raw', $path or die "$path: $!\n";
+    print $out $text;
+    close $out or die "$path: $!\n";
+    return;
+}
+
+sub wait_for
+{
+    my ($check, $seconds, $what) = @_;
+    my $end = time + $seconds;
+    while (time < $end) {
+        my $result = $check->();
+        return $result if $result;
+        sleep 0.02;
+    }
+    die "in vain, for $seconds s: $what\n";
+}
+
+sub new
+{
+    my ($class, $db, %opt) = @_;
+    my $self = bless {
+        db => $db, orders => 0, files => 0, file_size => 10_000, %opt,
+        folder => build() . '/instance-' . ++$made,
+        http   => HTTP::Tiny->new(keep_alive => 1, timeout => 120, max_redirect => 0),
+    }, $class;
+    local %ENV = (%ENV, DB => $db, RATE_LIMIT => 'on');
+    run('tools/instance', 'make', $self->{folder}, 'fresh');
+    $running{$self} = $self;
+    $self->{data} = abs_path("$self->{folder}/data");
+    $self->configure;
+    $self->start;
+    run('tools/instance', 'key', $self->{folder});
+    $self->{$1} = $2 while qx(tools/instance describe '$self->{folder}') =~ /^(\w+)='(.*)'$/mg;
+    ($self->{origin}) = $self->{BASE_URL} =~ m{^(https?://[^/]+)};
+    $self->{shop} = $self->api('GET', '/ping')->{shop}{id};
+    $self->sql('ALTER SYSTEM SET autovacuum = off;', 'SELECT pg_reload_conf();')
+        if $db eq 'pgsql' && defined $self->{autovacuum} && !$self->{autovacuum};
+    $self->add_files;
+    $self->add_orders($self->{orders});
+    return $self;
+}
+
+# A limit of requests that is never reached, and the handlers that ours are compared with.
+sub configure
+{
+    my ($self) = @_;
+    my $module = build() . '/mod_bench.so';
+    my $sink   = Bench::Sink::port();
+    my $statements = join "\n", map { qq(BenchSelect $_->[0] "$_->[1]") } Bench::Rows::selects();
+    write_file("$self->{data}/conf/downloads.conf", <<"END");
+DownloadsRateBurst 1000000
+DownloadsRateRefill 1000000
+DownloadsRateReadCost 1
+DownloadsRateWriteCost 1
+END
+    write_file("$self->{data}/conf/httpd.conf", <<"END" . ($self->{conf} // ''));
+LoadModule bench_module "$module"
+DownloadsMailTransport smtp://127.0.0.1:$sink
+DownloadsMailTLS off
+$statements
+<Location /bench/bare>
+    SetHandler bench-bare
+</Location>
+<Location /bench/select>
+    SetHandler bench-select
+</Location>
+END
+    return;
+}
+
+sub start
+{
+    my ($self) = @_;
+    local %ENV = (%ENV, DB => $self->{db}, %{ $self->{environment} // {} });
+    run('tools/instance', 'start', $self->{folder});
+    return;
+}
+
+sub restart
+{
+    my ($self) = @_;
+    run('tools/instance', 'stop', $self->{folder});
+    $self->start;
+    $self->{http} = HTTP::Tiny->new(keep_alive => 1, timeout => 120, max_redirect => 0);
+    return;
+}
+
+sub stop
+{
+    my ($self) = @_;
+    delete $running{$self} or return;
+    run('tools/instance', 'remove', $self->{folder});
+    return;
+}
+
+sub stop_all { $_->stop for values %running; return }
+
+# --- requests --------------------------------------------------------------------------------------
+
+# The decoded answer of a request that must succeed.
+sub api
+{
+    my ($self, $method, $path, $body) = @_;
+    my %headers = (authorization => "Bearer $self->{API_TOKEN}");
+    $headers{'idempotency-key'} = join '-', 'bench', $$, ++$self->{requests} if $method ne 'GET';
+    $headers{'content-type'} = 'application/json' if $body;
+    my $answer = $self->{http}->request($method, $self->{BASE_URL} . $path,
+        { headers => \%headers, $body ? (content => $json->encode($body)) : () });
+    die "$method $path: $answer->{status} $answer->{content}\n" if $answer->{status} !~ /^20[0-2]$/;
+    return $json->decode($answer->{content});
+}
+
+# Writes a file where imports can fetch it; returns its URL.
+sub source
+{
+    my ($self, $name, $bytes) = @_;
+    write_file("$self->{data}/source/$name", $bytes);
+    return $self->{SOURCE_URL} =~ s{[^/]+$}{$name}r;
+}
+
+# --- the database ----------------------------------------------------------------------------------
+
+sub params
+{
+    my ($self) = @_;
+    open my $in, '<', "$self->{data}/conf/downloads.conf" or die "downloads.conf: $!\n";
+    my ($params) = join('', <$in>) =~ /^DBDParams "(.*)"$/m;
+    return $params;
+}
+
+sub client
+{
+    my ($self) = @_;
+    return $self->{db} eq 'pgsql'
+        ? ('psql', $self->params, '-qXAt', '-F', '|', '-v', 'ON_ERROR_STOP=1')
+        : ('sqlite3', '-batch', '-bail', '-cmd', '.timeout 60000', $self->params);
+}
+
+sub sql
+{
+    my ($self, @statements) = @_;
+    my @command = $self->client;
+    open my $in, '|-', "exec '" . join("' '", map { s/'/'\\''/gr } @command) . "' >/dev/null"
+        or die "$command[0]: $!\n";
+    print $in $self->{db} eq 'pgsql' ? "SET statement_timeout = 0;\n" : "PRAGMA synchronous = off;\n",
+        map {"$_\n"} @statements;
+    close $in or die "$command[0] failed\n";
+    return;
+}
+
+sub rows
+{
+    my ($self, $query) = @_;
+    open my $out, '-|', $self->client, $self->{db} eq 'pgsql' ? '-c' : (), $query or die "$!\n";
+    my @rows = map { chomp; [ split /\|/, $_, -1 ] } <$out>;
+    close $out or die "failed: $query\n";
+    return @rows;
+}
+
+# --- what is there from the beginning --------------------------------------------------------------
+
+# Files that differ, each imported and mapped to a product; all have the same number from 1 on.
+sub add_files
+{
+    my ($self) = @_;
+    my $count = $self->{files} or return;
+    for my $i (1 .. $count) {
+        my $url = $self->source("file-$i.bin", sprintf('%-9d ', $i) x ($self->{file_size} / 10));
+        $self->api('POST', '/assets', { source_url => $url });
+    }
+    wait_for(sub { ($self->rows("SELECT count(*) FROM asset WHERE status = 'ready'"))[0][0] == $count },
+        60, "$count imports");
+    my ($range) = $self->rows('SELECT min(id), max(id) FROM asset');
+    die "the assets have the ids @$range\n" if "@$range" ne "1 $count";
+    $self->sql('BEGIN;', Bench::Rows::mappings($self->{shop}, $count),
+        Bench::Rows::sequences($self->{db}, 'mapping'), 'COMMIT;');
+    return;
+}
+
+# Orders up to this number, as if each had been assigned one of the products, with an email.
+sub add_orders
+{
+    my ($self, $up_to) = @_;
+    my $from = $self->{seeded} // 0;
+    return if $up_to <= $from;
+    $self->sql('BEGIN;', Bench::Rows::orders($self->{shop}, $from, $up_to - $from, $self->{files}),
+        $from ? '' : Bench::Rows::sequences($self->{db}, qw(customer orders assignment email order_event)), 'COMMIT;');
+    $self->{seeded} = $up_to;
+    return;
+}
+
+1;

@@ -1,0 +1,22 @@
+-- A new order of a new customer, with three items and an email.
+\set n :n + 1
+\set id :client_id * 1000000000000 + :n
+\set which random(1, 998)
+BEGIN;
+INSERT INTO least_answer (shop_id, key_hi, key_lo, status, body, created_at)
+VALUES (1, CAST(:id AS BIGINT), 0, 201, :body, 1);
+INSERT INTO least_customer (id, shop_id, storefront_id, email)
+VALUES (CAST(:id AS BIGINT), 1, '' || CAST(:id AS BIGINT), 'buyer@example.com');
+INSERT INTO least_order (id, shop_id, storefront_id, customer_id, page, status, created_at)
+VALUES (CAST(:id AS BIGINT), 1, '' || CAST(:id AS BIGINT), CAST(:id AS BIGINT), 'page-' || CAST(:id AS BIGINT), 'active', 1);
+INSERT INTO least_assignment (id, order_id, product, mapping_id, status)
+SELECT 3 * CAST(:id AS BIGINT) + id + CAST(:which AS BIGINT) + 2, CAST(:id AS BIGINT), product, id, 'active' FROM least_mapping
+WHERE shop_id = 1 AND variants = '' AND product IN ('gid://bench/Product/-' || CAST(:which AS BIGINT),
+    'gid://bench/Product/-' || (CAST(:which AS BIGINT) + 1), 'gid://bench/Product/-' || (CAST(:which AS BIGINT) + 2));
+INSERT INTO least_event (id, order_id, action, created_at)
+VALUES (CAST(:id AS BIGINT), CAST(:id AS BIGINT), 'assigned', 1);
+INSERT INTO least_email (id, order_id, recipient, status)
+VALUES (CAST(:id AS BIGINT), CAST(:id AS BIGINT), 'buyer@example.com', 'queued');
+INSERT INTO least_job (id, email_id, lane, status, due_at)
+VALUES (CAST(:id AS BIGINT), CAST(:id AS BIGINT), 'mail', 'queued', 1);
+COMMIT;

@@ -1,0 +1,89 @@
+# What customers fetch.
+use strict;
+use warnings;
+
+use Bench::Files;
+use Bench::Load;
+use Bench::Row;
+use Bench::Service qw(build run);
+use Bench::Slow;
+
+use constant { PART => 'bytes=0-10239', LINKS => 64 };
+
+my $URLS = build() . '/urls';
+
+# Paths of links that nobody has used, in a file.
+sub links
+{
+    my ($on, $count) = @_;
+    wrk($on, path => '/orders/{r}/assignments/{r}/download-urls', random => $on->{seeded}, stop => $count,
+        urls => $URLS);
+    return $URLS;
+}
+
+# Enough links for as long as the run takes: twice as many as the last run used.
+sub download
+{
+    my ($on) = @_;
+    my $enough = 2 * ($on->{downloads} // 4000 * $ENV{SECONDS}) + 100;
+    my $result = wrk($on, key => 0, paths => links($on, $enough));
+    die "There were not enough links for $result->{requests} downloads.\n" if $result->{requests} > $enough;
+    $on->{downloads} = $result->{requests};
+    return $result;
+}
+
+row 'download',
+    title  => 'a whole file of 10 KB / least statements',
+    ours   => \&download,
+    beside => sub { least($_[0], 'download') },
+    grows  => 1, floor => 0.50, goal => 0.75;
+
+row 'part',
+    title   => 'a part, within a download / static file',
+    on      => 'large',
+    prepare => sub {
+        my ($on) = @_;
+        my $links = join '', map { fresh_url($on, 'file') =~ s{^https?://[^/]+}{}r . "\n" } 1 .. LINKS;
+        write_new("$URLS-part", $links);
+    },
+    ours    => sub { wrk($_[0], key => 0, paths => "$URLS-part", range => PART) },
+    beside  => sub { wrk($_[0], key => 0, path => '/source/large.bin', range => PART) },
+    floor   => 0.40, goal => 0.60;
+
+sub fetch_with_curl
+{
+    my ($url, $bytes) = @_;
+    return timed($bytes / 1e6, sub { run('curl', '-sSf', '-o', '/dev/null', $url) });
+}
+
+for my $large (
+    [ 'file',      'the large file',                        0.90, 0.97, $ENV{LARGE} << 20 ],
+    [ 'zip',       'ZIP of two large files',                0.90, 0.97, $ENV{LARGE} << 20 ],
+    [ 'zip-small', 'ZIP of 1,000 files of 100 KB',          0.60, 0.80, $ENV{FILES} * 100_000 ],
+) {
+    my ($what, $title, $floor, $goal, $bytes) = @$large;
+    row $what,
+        title  => "$title, MB/s / static file",
+        on     => 'large',
+        ours   => sub { fetch_with_curl(fresh_url($_[0], $what), $bytes) },
+        beside => sub { fetch_with_curl("$_[0]{origin}/source/" . ($what eq 'zip-small' ? 'hundred.bin' : 'large.bin'),
+            $bytes) },
+        floor => $floor, goal => $goal;
+}
+
+row 'memory',
+    title  => 'KB a slow download / of a static file',
+    on     => 'memory', most => 1, rounds => 3,
+    ours   => sub {
+        my ($on) = @_;
+        fresh_url($on, 'file');
+        wrk($on, path => "/orders/$on->{bought}{file}[0]/assignments/$on->{bought}{file}[1]/download-urls",
+            stop => $ENV{SLOW}, urls => $URLS);
+        open my $in, '<', $URLS or die "$URLS: $!\n";
+        chomp(my @paths = <$in>);
+        return Bench::Slow::memory($on, @paths);
+    },
+    beside => sub { Bench::Slow::memory($_[0], ('/source/large.bin') x $ENV{SLOW}) },
+    floor  => 1.5, goal => 1.2;
+
+1;

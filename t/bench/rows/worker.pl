@@ -1,0 +1,179 @@
+# What the background process does: imports, emails, claims.
+use strict;
+use warnings;
+
+use Bench::Files;
+use Bench::Load;
+use Bench::Report qw(median);
+use Bench::Row;
+use Bench::Rows;
+use Bench::Service qw(build run wait_for);
+use Time::HiRes qw(time);
+
+use constant { SMALL_FILES => $ENV{FILES}, BATCH => $ENV{BACKLOG} / 10, LATER => 4_000_000_000_000_000 };
+
+# --- imports ---------------------------------------------------------------------------------------
+
+sub wait_for_jobs
+{
+    my ($on, $seconds) = @_;
+    wait_for(sub { !($on->rows("SELECT count(*) FROM job WHERE status IN ('queued', 'running') AND due_at < "
+                . LATER))[0][0] }, $seconds, 'the end of all jobs');
+    return;
+}
+
+# The large file differs each time, so that its bytes are not there yet.
+sub import_large
+{
+    my ($on) = @_;
+    my $url = random_file($on, 'import.bin', $ENV{LARGE} << 20);
+    open my $out, '+<', "$on->{data}/source/import.bin" or die "import.bin: $!\n";
+    print $out number();
+    close $out or die "import.bin: $!\n";
+    return timed($ENV{LARGE} * 1.048576, sub { imported($on, $url) });
+}
+
+row 'import-large',
+    title  => 'import of the large file, MB/s / curl and sync',
+    on     => 'large',
+    ours   => \&import_large,
+    beside => sub {
+        my ($on) = @_;
+        my $to = "$on->{data}/import.bin";
+        return timed($ENV{LARGE} * 1.048576, sub {
+            run('curl', '-sSf', '-o', $to, random_file($on, 'import.bin'));
+            run('sync', $to);
+        });
+    },
+    floor => 1.0, goal => 1.05;
+
+# Small files with numbers from $from + 1 on; some more, because requests are under way when wrk stops.
+sub small_sources
+{
+    my ($on, $from, $bytes) = @_;
+    my $text = sprintf '%-9d ', $from;
+    write_new("$on->{data}/source/small-$_.bin", "$_ " . $text x ($bytes / 10))
+        for map { $from + $_ } 1 .. SMALL_FILES + CONNECTIONS;
+    return $on->{SOURCE_URL} =~ s{[^/]+$}{small-}r;
+}
+
+row 'import-small',
+    title => '1,000 imports of 10 KB / fetch, fsync, commit',
+    on    => 'large',
+    ours  => sub {
+        my ($on) = @_;
+        my $from = number();
+        my $url  = small_sources($on, $from, 10_000);
+        return timed(SMALL_FILES, sub {
+            wrk($on, method => 'POST', path => '/assets', idem => 'bench-{n}', from => $from, stop => SMALL_FILES,
+                body => qq({"source_url":"$url\{n}.bin"}));
+            wait_for_jobs($on, 120);
+        });
+    },
+    beside => sub {
+        my ($on) = @_;
+        my $from   = number();
+        my $url    = small_sources($on, $from, 10_000);
+        my $folder = build() . '/fetched';
+        run('rm', '-rf', $folder);
+        run('mkdir', $folder);
+        least_tables($on);
+        return timed(SMALL_FILES, sub {
+            run(build() . '/fetch', $on->params, $folder, "$url%lld.bin", $from + 1, SMALL_FILES);
+        });
+    },
+    floor => 1.0, goal => 2.0;
+
+# Milliseconds from the answer to POST /assets until the import of 1 KB has succeeded; the median of as
+# many as are made while $go_on says so.
+sub small_import_time
+{
+    my ($on, $go_on) = @_;
+    my @took;
+    while ($go_on->(scalar @took)) {
+        my $number = number();
+        my $job = $on->api('POST', '/assets', { source_url => $on->source("tiny-$number.bin", "$number " x 100) });
+        my ($id, $began) = ($job->{job}{id}, time);
+        1 until $on->api('GET', "/jobs/$id")->{status} eq 'succeeded';
+        push @took, 1000 * (time - $began);
+    }
+    return { p50 => median(@took) };
+}
+
+sub alone { my ($on) = @_; return small_import_time($on, sub { $_[0] < 50 }) }
+
+row 'import-alone',
+    title => 'ms to an import of 1 KB',
+    on    => 'large', most => 1,
+    ours  => \&alone,
+    floor => 10, goal => 4;
+
+row 'import-beside',
+    title => 'ms to an import of 1 KB, beside twelve / alone',
+    on    => 'large', most => 1,
+    ours  => sub {
+        my ($on) = @_;
+        my @jobs = map { $on->api('POST', '/assets', { source_url => $_ })->{job}{id} }
+            map { random_file($on, "sixty-four-$_.bin", 64 << 20) } 1 .. 12;
+        my $done   = sub { !grep { $on->api('GET', "/jobs/$_")->{status} =~ /queued|running/ } @jobs };
+        my $result = small_import_time($on, sub { $_[0] < 5 || ($_[0] < 50 && !$done->()) });
+        wait_for($done, 120, 'twelve imports of 64 MB');
+        return $result;
+    },
+    beside => \&alone,
+    floor  => 5, goal => 3;
+
+# --- emails and claims -----------------------------------------------------------------------------
+
+# Jobs of one kind per second, from the first claim to the last end.
+sub jobs_rate
+{
+    my ($on, $from, $count, @statements) = @_;
+    $on->sql('BEGIN;', @statements, 'COMMIT;');
+    wait_for_jobs($on, 600);
+    my ($span) = $on->rows(sprintf "SELECT count(*), max(finished_at) - min(started_at) FROM job"
+        . " WHERE id > '%s' AND id <= '%s'", map { Bench::Rows::job_id($_) } $from, $from + $count);
+    die "$span->[0] of $count jobs have ended\n" if $span->[0] != $count;
+    return { rate => $count / $span->[1] * 1e6 };
+}
+
+row 'emails',
+    title => 'emails/s from a backlog',
+    ours  => sub {
+        my ($on) = @_;
+        my $from = number();
+        my $result = jobs_rate($on, $from, $ENV{BACKLOG},
+            Bench::Rows::email_jobs($on->{shop}, $from, $ENV{BACKLOG}, $on->{orders}));
+        my ($lost) = $on->rows("SELECT count(*) FROM email WHERE status <> 'sent'");
+        die "$lost->[0] emails were not sent\n" if $lost->[0];
+        return $result;
+    },
+    floor => 500, goal => 1000;
+
+# Imports from a host that is not allowed fail as soon as they are claimed.
+sub claims
+{
+    my ($on) = @_;
+    my $from = number();
+    return jobs_rate($on, $from, BATCH, refused($on, $from, BATCH));
+}
+
+sub refused
+{
+    my ($on, $from, $count, %columns) = @_;
+    return Bench::Rows::jobs($on->{shop}, $from, $count, type => "'asset_import'", lane => "'small'",
+        asset_id => 1, source_url => "'https://refused.example/file.bin'", %columns);
+}
+
+row 'claims',
+    title     => 'claims/s, 1,000,000 jobs wait / none',
+    on        => 'claims_many', beside_on => 'claims',
+    prepare   => sub {
+        my ($on) = @_;
+        $on->sql('BEGIN;', refused($on, number(), $ENV{JOBS}, due_at => LATER), 'COMMIT;') if $on->{many};
+    },
+    ours   => \&claims,
+    beside => \&claims,
+    floor  => 0.80, goal => 0.95;
+
+1;
