@@ -56,11 +56,11 @@ static apr_status_t handler_prepare_effect(mdl_db_t *db, apr_pool_t *p, void *ar
     return task->handler->prepare(db, task);
 }
 
-/* APR_SUCCESS if the task is to be worked on; else it has its outcome. */
-static apr_status_t task_check(mdl_worker_t *worker, mdl_task_t *task)
+/* APR_SUCCESS if the task is to be worked on; else it has its outcome.  rv is what reading for it
+   came to. */
+static apr_status_t task_check(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
 {
     mdl_job_t *job = task->job;
-    apr_status_t rv = APR_SUCCESS;
 
     if (task->handler == NULL) {
         /* of a newer release that works on the same database */
@@ -76,7 +76,7 @@ static apr_status_t task_check(mdl_worker_t *worker, mdl_task_t *task)
         task->outcome = MDL_TASK_FAILED;
         return APR_EOF;
     }
-    if (task->handler->prepare != NULL) {
+    if (rv == APR_SUCCESS && task->handler->prepare != NULL) {
         rv = mdl_reconnect_read(worker->database, handler_prepare_effect, task, worker->turn);
     }
     if (mdl_db_unavailable(rv)) {
@@ -90,14 +90,44 @@ static apr_status_t task_check(mdl_worker_t *worker, mdl_task_t *task)
     return rv;
 }
 
-static void task_begin(mdl_worker_t *worker, mdl_task_t *task)
+typedef struct {
+    const mdl_job_handler_t *handler;
+    apr_array_header_t *tasks;
+} reading_t;
+
+static apr_status_t handler_read_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const reading_t *reading = arg;
+
+    return reading->handler->read(db, p, reading->tasks);
+}
+
+/* Tasks of one lane: those with a handler to read for them all have the same. */
+static apr_status_t tasks_read(mdl_worker_t *worker, const apr_array_header_t *tasks)
+{
+    reading_t reading = {.tasks = apr_array_make(worker->turn, tasks->nelts, sizeof(mdl_task_t *))};
+
+    for (int i = 0; i < tasks->nelts; i++) {
+        mdl_task_t *task = APR_ARRAY_IDX(tasks, i, mdl_task_t *);
+
+        if (task->handler != NULL && task->handler->read != NULL) {
+            reading.handler = task->handler;
+            APR_ARRAY_PUSH(reading.tasks, mdl_task_t *) = task;
+        }
+    }
+    return reading.handler != NULL
+               ? mdl_reconnect_read(worker->database, handler_read_effect, &reading, worker->turn)
+               : APR_SUCCESS;
+}
+
+static void task_begin(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
 {
     mdl_lane_t *lane = &worker->lanes[task->lane];
 
     lane->busy++;
     /* A job that was cancelled and retried at once may still have its former task. */
     mdl_worker_break_off(worker, task->job->id);
-    if (task_check(worker, task) != APR_SUCCESS) {
+    if (task_check(worker, task, rv) != APR_SUCCESS) {
         mdl_worker_end(worker, task, task->outcome);
         return;
     }
@@ -160,6 +190,8 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
                              .lease = worker->service->settings->lease_time,
                              .limit = lane->slots - lane->busy,
                              .look = &worker->jobs};
+    apr_array_header_t *tasks;
+    apr_status_t rv;
 
     if (mdl_worker_write(worker, job_claim_effect, &claim) != APR_SUCCESS) {
         /* Not at once again: the loop would turn without a pause until the database is well. */
@@ -171,8 +203,14 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
         worker->jobs.due_at[index] < now + HELD) {
         worker->jobs.due_at[index] = now + HELD; /* another worker is claiming it */
     }
+    tasks = apr_array_make(worker->turn, claim.jobs->nelts, sizeof(mdl_task_t *));
     for (int i = 0; i < claim.jobs->nelts; i++) {
-        task_begin(worker, task_create(worker, APR_ARRAY_IDX(claim.jobs, i, mdl_job_t *), index));
+        APR_ARRAY_PUSH(tasks, mdl_task_t *) = task_create(
+            worker, APR_ARRAY_IDX(claim.jobs, i, mdl_job_t *), index);
+    }
+    rv = tasks_read(worker, tasks);
+    for (int i = 0; i < tasks->nelts; i++) {
+        task_begin(worker, APR_ARRAY_IDX(tasks, i, mdl_task_t *), rv);
     }
 }
 

@@ -9,6 +9,10 @@
 #include "worker/task.h"
 
 struct mdl_job_handler_t {
+    /** In the control thread, before prepare: an effect that reads into p what the work of tasks
+        (mdl_task_t *) needs that were claimed together, by as many statements as one of them takes.
+        An error is the result of prepare.  May be NULL. */
+    apr_status_t (*read)(mdl_db_t *db, apr_pool_t *p, const apr_array_header_t *tasks);
     /** In the control thread, before the lane: reads what the work needs.  An error of the database
         releases the job; a task that needs no work gets its outcome and APR_EOF.  May be NULL. */
     apr_status_t (*prepare)(mdl_db_t *db, mdl_task_t *task);

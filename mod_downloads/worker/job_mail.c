@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include <apr_hash.h>
 #include <apr_strings.h>
 #include <apr_time.h>
 
@@ -17,6 +18,7 @@
 
 typedef struct {
     mdl_email_t email;
+    const mdl_order_t *order;
     const char *message;
     apr_size_t length;
 } mail_t;
@@ -142,30 +144,85 @@ static const char *why_closed(const mdl_order_t *order)
     }
 }
 
-static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
+/* The orders of emails, each once, by id. */
+static apr_status_t orders_read(mdl_db_t *db, const apr_array_header_t *emails,
+                                const mdl_task_t *task, apr_hash_t *orders, apr_pool_t *p)
 {
-    mail_t *mail = apr_pcalloc(task->pool, sizeof *mail);
-    mdl_order_find_t find = {.default_download_limit = task->service->settings->download_limit};
-    const char *why;
+    apr_array_header_t *ids = apr_array_make(p, emails->nelts, sizeof(apr_int64_t));
+    mdl_order_find_all_t find = {.ids = ids,
+                                 .default_download_limit = task->service->settings->download_limit};
     apr_status_t rv;
 
-    task->data = mail;
-    if ((rv = mdl_email_find(db, task->job->email_id, &mail->email, task->pool)) != APR_SUCCESS) {
+    for (int i = 0; i < emails->nelts; i++) {
+        const mdl_email_t *email = &APR_ARRAY_IDX(emails, i, mdl_email_t);
+
+        if (apr_hash_get(orders, &email->order_id, sizeof email->order_id) == NULL) {
+            apr_hash_set(orders, &email->order_id, sizeof email->order_id, email);
+            APR_ARRAY_PUSH(ids, apr_int64_t) = email->order_id;
+        }
+    }
+    apr_hash_clear(orders);
+    if ((rv = mdl_order_find_all(db, p, &find)) != APR_SUCCESS) {
         return rv;
     }
-    find.id = mail->email.order_id;
-    if ((rv = mdl_order_find(db, task->pool, &find)) != APR_SUCCESS) {
+    for (int i = 0; i < find.orders->nelts; i++) {
+        const mdl_order_t *order = APR_ARRAY_IDX(find.orders, i, mdl_order_t *);
+
+        apr_hash_set(orders, &order->id, sizeof order->id, order);
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t mail_read(mdl_db_t *db, apr_pool_t *p, const apr_array_header_t *tasks)
+{
+    apr_array_header_t *ids = apr_array_make(p, tasks->nelts, sizeof(apr_int64_t));
+    apr_hash_t *by_email = apr_hash_make(p), *orders = apr_hash_make(p);
+    apr_array_header_t *emails;
+    apr_status_t rv;
+
+    for (int i = 0; i < tasks->nelts; i++) {
+        mdl_task_t *task = APR_ARRAY_IDX(tasks, i, mdl_task_t *);
+
+        task->data = apr_pcalloc(task->pool, sizeof(mail_t));
+        APR_ARRAY_PUSH(ids, apr_int64_t) = task->job->email_id;
+        apr_hash_set(by_email, &task->job->email_id, sizeof task->job->email_id, task->data);
+    }
+    if ((rv = mdl_email_find_all(db, ids, &emails, p)) != APR_SUCCESS ||
+        (rv = orders_read(db, emails, APR_ARRAY_IDX(tasks, 0, mdl_task_t *), orders, p)) !=
+            APR_SUCCESS) {
         return rv;
     }
-    if (find.order->state.access == MDL_ORDER_HELD) {
+    for (int i = 0; i < emails->nelts; i++) {
+        const mdl_email_t *email = &APR_ARRAY_IDX(emails, i, mdl_email_t);
+        mail_t *mail = apr_hash_get(by_email, &email->id, sizeof email->id);
+
+        mail->email = *email;
+        mail->order = apr_hash_get(orders, &email->order_id, sizeof email->order_id);
+    }
+    return APR_SUCCESS;
+}
+
+static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
+{
+    mail_t *mail = task->data;
+    const mdl_order_t *order = mail->order;
+    const char *why;
+
+    (void)db;
+    if (order == NULL) {
+        return APR_ENOENT;
+    }
+    mail->order = NULL; /* nor is the rest there for longer than this turn */
+    mail->email.to = apr_pstrdup(task->pool, mail->email.to);
+    if (order->state.access == MDL_ORDER_HELD) {
         task->job->due_at = apr_time_now();
         task->outcome = MDL_TASK_RELEASED; /* settle takes it back, unless it is approved by then */
         return APR_EOF;
     }
-    if ((why = why_closed(find.order)) != NULL) {
+    if ((why = why_closed(order)) != NULL) {
         return end_unsent(task, MDL_TASK_FAILED, "access", why);
     }
-    return mail_build(task, find.order);
+    return mail_build(task, order);
 }
 
 static void mail_start(mdl_task_t *task)
@@ -218,6 +275,7 @@ static apr_status_t mail_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 }
 
 const mdl_job_handler_t mdl_handler_mail = {
+    .read = mail_read,
     .prepare = mail_prepare,
     .start = mail_start,
     .settle = mail_settle,

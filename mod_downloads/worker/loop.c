@@ -108,6 +108,7 @@ static void loop_turn(loop_t *loop)
             mdl_claim_lane(worker, i);
         }
     }
+    mdl_settle_ended(worker); /* what needed no work */
     mdl_maintenance_run(loop->maintenance, loop->connections, worker->turn);
     apr_pool_clear(worker->turn);
 }

@@ -59,10 +59,10 @@ UPDATE email SET status = 'queued', last_error = NULL,
 WHERE id = (SELECT max(l.id) FROM email l WHERE l.order_id = %lld)
     AND recipient IS NULL AND status = 'no_recipient'
 
--- name: email_by_id
-SELECT e.order_id, e.recipient, e.message_id, COALESCE(s.sender_name, s.name),
+-- name: emails_by_id
+SELECT e.id, e.order_id, e.recipient, e.message_id, COALESCE(s.sender_name, s.name),
     COALESCE(s.reply_to, s.email)
-FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id = %lld
+FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id {{in_given}}
 
 -- name: email_delay
 SELECT e.created_at, s.mail_delay FROM email e JOIN shop s ON s.id = e.shop_id WHERE e.id = %lld

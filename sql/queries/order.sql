@@ -50,6 +50,11 @@ SELECT {{order_columns}}
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
 WHERE o.id = %lld
 
+-- name: orders_by_id
+SELECT {{order_columns}}
+FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
+WHERE o.id {{in_given}}
+
 -- name: order_list
 SELECT {{order_columns}}
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id

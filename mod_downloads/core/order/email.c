@@ -180,18 +180,20 @@ apr_status_t mdl_email_is_delayed(mdl_db_t *db, apr_int64_t order_id, int *delay
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
 }
 
-apr_status_t mdl_email_find(mdl_db_t *db, apr_int64_t id, mdl_email_t *email, apr_pool_t *p)
+apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
+                                apr_array_header_t **emails, apr_pool_t *p)
 {
-    mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_EMAIL_BY_ID, &row, p, MDL_ARGS(mdl_int(id)));
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_EMAILS_BY_ID, &rows, p, MDL_ARGS(mdl_ids(ids)));
 
-    if (rv == APR_SUCCESS) {
-        email->id = id;
-        email->order_id = mdl_rows_int(row, 0);
-        email->to = mdl_rows_text(row, 1);
-        email->message_id = mdl_rows_text(row, 2);
-        email->from_name = mdl_rows_text(row, 3);
-        email->reply_to = mdl_rows_text(row, 4);
+    *emails = apr_array_make(p, ids->nelts, sizeof(mdl_email_t));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(*emails, mdl_email_t) = (mdl_email_t){.id = mdl_rows_int(rows, 0),
+                                                             .order_id = mdl_rows_int(rows, 1),
+                                                             .to = mdl_rows_text(rows, 2),
+                                                             .message_id = mdl_rows_text(rows, 3),
+                                                             .from_name = mdl_rows_text(rows, 4),
+                                                             .reply_to = mdl_rows_text(rows, 5)};
     }
     return rv;
 }

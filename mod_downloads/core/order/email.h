@@ -89,8 +89,9 @@ typedef struct {
     const char *reply_to; /* or NULL */
 } mdl_email_t;
 
-/** Reads an email; APR_ENOENT when there is none. */
-apr_status_t mdl_email_find(mdl_db_t *db, apr_int64_t id, mdl_email_t *email, apr_pool_t *p);
+/** Reads the emails (mdl_email_t) with these ids, in no order. */
+apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
+                                apr_array_header_t **emails, apr_pool_t *p);
 
 /** Records the result of an attempt: QUEUED, SENT or FAILED, and the mail server's error or NULL.
  */

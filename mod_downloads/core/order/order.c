@@ -365,6 +365,23 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
     return APR_SUCCESS;
 }
 
+apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_t *find)
+{
+    orders_asked_t asked;
+    mdl_rows_t *heads;
+    apr_status_t rv = select_of(db, MDL_Q_ORDERS_BY_ID, find->ids, &heads, p);
+
+    if (rv != APR_SUCCESS || (rv = orders_ask(db, find->ids, 1, 0, &asked, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    find->orders = apr_array_make(p, find->ids->nelts, sizeof(mdl_order_t *));
+    while (mdl_rows_next(heads)) {
+        APR_ARRAY_PUSH(find->orders, mdl_order_t *) = order_of_row(heads, p);
+    }
+    orders_read(&asked, find->orders, find->default_download_limit, p);
+    return APR_SUCCESS;
+}
+
 static apr_status_t order_not_found(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 404, "order_not_found", "There is no such order.");

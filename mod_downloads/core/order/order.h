@@ -104,6 +104,14 @@ typedef struct {
 /** Effect that reads an order with everything in it: APR_ENOENT when there is none. */
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
+/** Effect that reads orders with what they give, by as many statements as one order takes. */
+typedef struct {
+    const apr_array_header_t *ids; /* apr_int64_t, none twice */
+    int default_download_limit;
+    apr_array_header_t *orders; /* out: mdl_order_t *, those that there are, in no order */
+} mdl_order_find_all_t;
+apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_t *find);
+
 /** Effect like mdl_order_find, but without assignments, email and what with_events and with_lookup
     add. */
 apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
