@@ -55,7 +55,7 @@ sub row_of
     return 0 + $id->[0];
 }
 
-# Whether the sum that the quota is checked against is the sum of the shop's assets.
+# Checks that shop.bytes_stored, which the quota uses, is the sum of the sizes of the shop's assets.
 sub is_stored
 {
     my ($name) = @_;
@@ -63,7 +63,7 @@ sub is_stored
             . 'JOIN blob b ON b.sha256 = a.sha256 WHERE a.shop_id = shop.id AND a.deleted_at IS NULL) '
             . "FROM shop WHERE id = $shop->{shop_id}");
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    return is($row->[0], $row->[1], "$name: the shop's stored bytes are those of its assets");
+    return is($row->[0], $row->[1], "$name: the shop's stored bytes are the sum of its assets");
 }
 
 # --- the list --------------------------------------------------------------------------------------
@@ -78,11 +78,11 @@ my $first = get("/assets/$ready->{id}")->{json};
 is_shape($first, 'asset', 'an asset, read alone,');
 is_deeply([ @{$first}{qw(id status filename size sha256 version category_id source_url)} ],
     [ @{$ready}{qw(id)}, 'ready', @{$ready}{qw(filename size sha256)}, 1, undef,
-        source_url($ready->{filename}) ], 'says what it is');
+        source_url($ready->{filename}) ], 'has these values');
 my $list = get('/assets');
 is_answer($list, 200, 'the list');
 is_shape($list->{json}, 'assets', 'the list');
-is_deeply($list->{json}{data}, [$first], 'has it as it is read alone');
+is_deeply($list->{json}{data}, [$first], 'contains the same asset');
 
 my $of_shop  = category($shop);
 my $of_other = category($other);
@@ -99,9 +99,9 @@ is(listed('?status=ready'), "$c $ready->{id}", 'by another status');
 is(listed("?category_id=$of_shop"), "$b $a", 'by category');
 is(listed("?category_id=$of_other"), '', "another shop's category has none of this shop's assets");
 is(listed('?filename=caf%C3%A9%20%26%2050%25.pdf'), "$c $b", 'by filename');
-is(listed('?filename=caf%C3%A9'), '', 'which is compared as a whole');
+is(listed('?filename=caf%C3%A9'), '', 'a filter compares the whole filename');
 is(listed("?sha256=$bytes"), $c, 'by SHA-256');
-is(listed('?sha256=' . uc $bytes), $c, 'in capitals too');
+is(listed('?sha256=' . uc $bytes), $c, 'by SHA-256 in upper case');
 is(listed("?category_id=$of_shop&status=failed"), $b, 'by category and status');
 is(listed("?filename=caf%C3%A9+%26+50%25.pdf&category_id=$of_shop"), $b, 'by filename and category');
 is(listed('?filename=caf%C3%A9+%26+50%25.pdf&status=ready'), $c, 'by filename and status');
@@ -111,7 +111,7 @@ is(listed("?sha256=$bytes&status=ready&filename=caf%C3%A9+%26+50%25.pdf"), $c,
 is(listed("?sha256=$bytes&filename=row.bin"), '', 'by SHA-256 and a filename that it does not have');
 is(listed("?sha256=$bytes&category_id=$of_shop"), '', 'by SHA-256 and a category that it is not in');
 is_error(get('/assets?status=done&category_id=x&filename=&sha256=abc&limit=0&name=x'), 400,
-    'invalid_request', 'filters that make no sense', '/status', '/category_id', '/filename',
+    'invalid_request', 'invalid filters', '/status', '/category_id', '/filename',
     '/sha256', '/limit', '/name');
 
 my @many = reverse map { row_of(filename => 'many.bin') } 1 .. 7;
@@ -124,8 +124,8 @@ while ($page->{json}{has_more}) {
     $page = get($next);
     push @seen, map { $_->{id} } @{ $page->{json}{data} };
 }
-is("@seen", "@many", 'the pages have each asset once, whatever is added meanwhile');
-is($page->{headers}{link}, undef, 'the last page leads nowhere');
+is("@seen", "@many", 'the pages have each asset once, although one is added meanwhile');
+is($page->{headers}{link}, undef, 'the last page has no Link');
 my $cursor = get('/assets?filename=many.bin&limit=3')->{json}{next_cursor};
 is_error(get("/assets?limit=3&cursor=$cursor"), 400, 'invalid_cursor',
     'a cursor under other filters');
@@ -135,8 +135,8 @@ is_error(get("/assets?limit=3&cursor=$cursor"), 400, 'invalid_cursor',
 sub without_id { my ($reply) = @_; return $reply->{body} =~ s/req_[\w@-]+/req/r }
 
 my $unknown = get('/assets/9007199254740991');
-is_error($unknown, 404, 'asset_not_found', 'an asset that is not there');
-is($unknown->{json}{error}{message}, 'There is no such asset.', 'is told in a sentence');
+is_error($unknown, 404, 'asset_not_found', 'an unknown asset');
+is($unknown->{json}{error}{message}, 'There is no such asset.', 'the message is a sentence');
 my %not_ours = ("another shop's" => $theirs, 'a deleted one' => $gone, map { $_ => $_ } 0, '-1', '01',
     'x', '9' x 16, '9' x 30, "${\ $ready->{id}}x");
 for my $name (sort keys %not_ours) {
@@ -159,36 +159,36 @@ my $changed = change($ready->{id}, %to);
 is_answer($changed, 200, 'an asset is changed');
 is(join(' ', keys %{ $changed->{json} }), 'asset', 'the answer has the asset');
 is_shape($changed->{json}{asset}, 'asset', 'the changed asset');
-is_deeply({ map { $_ => $changed->{json}{asset}{$_} } keys %to }, \%to, 'with what was given');
+is_deeply({ map { $_ => $changed->{json}{asset}{$_} } keys %to }, \%to, 'has the new values');
 is_deeply([ @{ $changed->{json}{asset} }{qw(status size sha256 version source_url created_at)} ],
-    [ @{$first}{qw(status size sha256 version source_url created_at)} ], 'and the rest as it was');
-cmp_ok($changed->{json}{asset}{updated_at}, 'gt', $first->{updated_at}, 'it was updated');
+    [ @{$first}{qw(status size sha256 version source_url created_at)} ], 'and keeps the others');
+cmp_ok($changed->{json}{asset}{updated_at}, 'gt', $first->{updated_at}, 'updated_at is later');
 is_deeply(get("/assets/$ready->{id}")->{json}, $changed->{json}{asset}, 'and reading it shows the same');
-is_deeply(change($ready->{id})->{json}, $changed->{json}, 'nothing given: nothing is changed');
+is_deeply(change($ready->{id})->{json}, $changed->{json}, 'an empty change changes nothing');
 my $title = change($ready->{id}, title => 'Only this')->{json}{asset};
 is_deeply([ @{$title}{qw(filename title content_type category_id)} ],
-    [ $to{filename}, 'Only this', $to{content_type}, $of_shop ], 'one member given: the others stay');
+    [ $to{filename}, 'Only this', $to{content_type}, $of_shop ], 'a change of one member leaves the others');
 my $cleared = change($ready->{id}, content_type => undef, category_id => undef)->{json}{asset};
 is_deeply([ @{$cleared}{qw(filename title content_type category_id)} ],
-    [ $to{filename}, 'Only this', undef, undef ], 'null clears what may be null');
+    [ $to{filename}, 'Only this', undef, undef ], 'null clears an optional member');
 
 unstored();
 refused(change($ready->{id}, filename => undef, title => undef), 400, 'invalid_request',
-    'null where there must be something', '/filename', '/title');
+    'null for required members', '/filename', '/title');
 refused(change($ready->{id}, filename => '../x', title => '', content_type => 'x',
     category_id => 0, status => 'ready', sha256 => 'x'), 400, 'invalid_request', 'faulty members',
     '/filename', '/title', '/content_type', '/category_id', '/status', '/sha256');
 refused(change($ready->{id}, category_id => $of_other), 422, 'unknown_reference',
     "another shop's category", '/category_id');
 refused(change($ready->{id}, category_id => 9007199254740991), 422, 'unknown_reference',
-    'a category that is not there', '/category_id');
-is_deeply(get("/assets/$ready->{id}")->{json}, $cleared, 'nothing of that changed it');
+    'an unknown category', '/category_id');
+is_deeply(get("/assets/$ready->{id}")->{json}, $cleared, 'refused changes change nothing');
 
 my $in_category = import_of($shop, "changes-category-$$.txt", 'x', category_id => $of_shop);
 is_answer($in_category, 202, 'an import into a category');
-is($in_category->{json}{asset}{category_id}, $of_shop, 'says so');
-is(wait_job($shop, $in_category->{json}{job}{id})->{status}, 'succeeded', 'when it is done');
-is(get("/assets/$in_category->{json}{asset}{id}")->{json}{category_id}, $of_shop, 'it is in there');
+is($in_category->{json}{asset}{category_id}, $of_shop, 'names the category');
+is(wait_job($shop, $in_category->{json}{job}{id})->{status}, 'succeeded', 'the import succeeds');
+is(get("/assets/$in_category->{json}{asset}{id}")->{json}{category_id}, $of_shop, 'and its asset is in the category');
 unstored();
 refused(import_of($shop, "changes-category-$$.txt", 'x', category_id => $of_other), 422,
     'unknown_reference', "an import into another shop's category", '/category_id');
@@ -222,22 +222,22 @@ my $url    = $held->offer("version-$$", { body => $text, hold => 4,
 my $queued = version_of($ready->{id}, source_url => $url, sha256 => uc sha256_hex($text));
 is_answer($queued, 202, 'new bytes for an asset');
 is(join(' ', sort keys %{ $queued->{json} }), 'asset job', 'the answer has asset and job');
-is_deeply($queued->{json}{asset}, $before, 'the asset is what it was so far');
+is_deeply($queued->{json}{asset}, $before, 'the asset has not changed yet');
 is_shape($queued->{json}{job}, 'job', 'the job of a version');
-is($queued->{json}{job}{asset_id}, $ready->{id}, 'which is that of the asset');
+is($queued->{json}{job}{asset_id}, $ready->{id}, 'the job belongs to the asset');
 like($queued->{headers}{location}, qr{/api/v1/jobs/\Q$queued->{json}{job}{id}\E\z}, 'Location is the job');
 wait_for(sub { get("/jobs/$queued->{json}{job}{id}")->{json}{progress}{bytes_received} }, 10,
     'the first bytes');
-is_deeply(get("/assets/$ready->{id}")->{json}, $before, 'while it runs, the old bytes stay');
+is_deeply(get("/assets/$ready->{id}")->{json}, $before, 'the asset keeps its old bytes while the job runs');
 is_error(version_of($ready->{id}, source_url => $url), 409, 'asset_not_ready',
-    'a further version meanwhile');
+    'another version while the job runs');
 $held->release("version-$$");
-is(wait_job($shop, $queued->{json}{job}{id})->{status}, 'succeeded', 'the version arrives');
+is(wait_job($shop, $queued->{json}{job}{id})->{status}, 'succeeded', 'the job succeeds');
 my $second = get("/assets/$ready->{id}")->{json};
 is_deeply([ @{$second}{qw(id status version size sha256 source_url content_type filename)} ],
     [ $ready->{id}, 'ready', 2, length $text, sha256_hex($text), $url, 'text/x-own',
-        $before->{filename} ], 'and is the asset now');
-is(file_of_order()->{sha256}, sha256_hex($text), 'for existing customers too');
+        $before->{filename} ], 'and the asset has the new bytes');
+is(file_of_order()->{sha256}, sha256_hex($text), 'existing orders get the new version');
 is_stored('a version of another size');
 
 for my $failing (
@@ -255,21 +255,21 @@ my $failed = import_of($shop, 'x', 'x', source_url => source_url("later-$$.txt")
 is(wait_job($shop, $failed->{job}{id})->{status}, 'failed', 'an import that fails');
 source("later-$$.txt", 'now it is there');
 my $mended = version_of($failed->{asset}{id}, source_url => source_url("later-$$.txt"));
-is_answer($mended, 202, 'its asset is given other bytes');
-is($mended->{json}{asset}{status}, 'pending', 'which it waits for');
-is(wait_job($shop, $mended->{json}{job}{id})->{status}, 'succeeded', 'they arrive');
+is_answer($mended, 202, 'its asset gets a new version');
+is($mended->{json}{asset}{status}, 'pending', 'it is pending meanwhile');
+is(wait_job($shop, $mended->{json}{job}{id})->{status}, 'succeeded', 'the version succeeds');
 is_deeply([ @{ get("/assets/$failed->{asset}{id}")->{json} }{qw(status version)} ], [ 'ready', 2 ],
-    'and it is ready');
+    'and the asset is ready');
 is_stored('an asset that was mended');
 
 unstored();
-refused(version_of($ready->{id}), 400, 'invalid_request', 'a version of nothing', '/source_url');
+refused(version_of($ready->{id}), 400, 'invalid_request', 'a version without a source', '/source_url');
 refused(version_of($ready->{id}, source_url => $url, upload_id => 'upl_x'), 400, 'invalid_request',
-    'a version of two things', '/upload_id');
+    'a version with two sources', '/upload_id');
 refused(version_of($ready->{id}, source_url => 'no', sha256 => 'no', filename => 'x'), 400,
     'invalid_request', 'faulty members of a version', '/source_url', '/sha256', '/filename');
 refused(version_of($ready->{id}, upload_id => 'upl_00000000000000000000000000'), 422,
-    'unknown_reference', 'an upload that is not there', '/upload_id');
+    'unknown_reference', 'an unknown upload', '/upload_id');
 refused(version_of($ready->{id}, source_url => 'https://example.com/x'), 422,
     'source_host_not_allowed', 'a version from a host that is not allowed', '/source_url');
 refused(version_of($a, source_url => $url), 409, 'asset_not_ready', 'a version of a pending asset');
@@ -291,15 +291,15 @@ my $refusal = delete_of($ready->{id});
 is_error($refusal, 409, 'asset_in_use', 'an asset that is in use',
     "/mappings/$mapping->{id}", "/packs/$pack->[0]");
 is(holders($refusal), "held_by_mapping:/mappings/$mapping->{id} held_by_pack:/packs/$pack->[0]",
-    'with what holds it');
+    'the details name what refers to it');
 is_deeply([ sort map { $_->{message} } @{ $refusal->{json}{error}{details} } ],
     [ "Mapping $mapping->{id} holds this asset.", "Pack $pack->[0] holds this asset." ],
-    'in sentences');
+    'in full sentences');
 is_deeply(get("/assets/$ready->{id}")->{json}, $second, 'it is still there');
 sql("DELETE FROM pack_file WHERE pack_id = $pack->[0]");
 sql("UPDATE mapping SET deleted_at = $now, is_active = 0 WHERE id = $mapping->{id}");
 is(holders(delete_of($ready->{id})), "held_by_order:/orders/$order",
-    'a mapping that was deleted holds it for its orders');
+    'an order still refers to it through a deleted mapping');
 sql("DELETE FROM mapping_file WHERE mapping_id = $mapping->{id}");
 my ($assignment) = sql('SELECT a.id FROM assignment a JOIN orders o ON o.id = a.order_id '
         . "WHERE o.shop_id = $shop->{shop_id} AND o.storefront_order_id = '$order'");
@@ -314,12 +314,12 @@ my $idem    = idem();
 my $deleted = delete_of($ready->{id}, idem => $idem);
 is("$deleted->{status} $deleted->{body}", '204 ', 'an asset without references is deleted');
 my $replayed = delete_of($ready->{id}, idem => $idem);
-is("$replayed->{status} $replayed->{body}", '204 ', 'asked with the same key: the same answer');
-is($replayed->{headers}{'idempotent-replayed'}, 'true', 'which says that it is a replay');
-is_error(delete_of($ready->{id}), 404, 'asset_not_found', 'asked again');
+is("$replayed->{status} $replayed->{body}", '204 ', 'the same request with the same key gets the same answer');
+is($replayed->{headers}{'idempotent-replayed'}, 'true', 'marked as a replay');
+is_error(delete_of($ready->{id}), 404, 'asset_not_found', 'a second DELETE');
 is_error(get("/assets/$ready->{id}"), 404, 'asset_not_found', 'a deleted asset');
 unlike(listed('?limit=100'), qr/\b$ready->{id}\b/, 'is not listed');
-is_stored('an asset less');
-is(get("/jobs/$queued->{json}{job}{id}")->{status}, 200, 'its jobs can be read still');
+is_stored('after the deletion');
+is(get("/jobs/$queued->{json}{job}{id}")->{status}, 200, 'its jobs can still be read');
 
 done_testing();

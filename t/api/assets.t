@@ -19,7 +19,7 @@ sub import_from { my (%members) = @_; return api('POST', '/assets', key => $toke
 # GET /jobs/{id}, as api() returns it: { json, headers … }.
 sub job { my ($id, $of) = @_; return api('GET', "/jobs/$id", key => ($of // $shop)->{token}) }
 
-# The asset as an order shows it.
+# The asset's file in a new order.
 sub file_of
 {
     my ($asset_id) = @_;
@@ -49,16 +49,16 @@ my ($asset, $queued) = @{ $reply->{json} }{qw(asset job)};
 is_shape($asset,  'asset', 'the asset');
 is_shape($queued, 'job',   'the job');
 like($reply->{headers}{location}, qr{^(?:http://[^/]+)?/api/v1/jobs/\Q$queued->{id}\E\z},
-    'Location is that of the job');
+    'Location names the job');
 is_deeply([ @{$asset}{qw(status filename title content_type size sha256 category_id source_url version)} ],
-    [ 'pending', $name, $name, undef, undef, undef, undef, $url, 1 ], 'the asset as it begins');
-is($asset->{updated_at}, $asset->{created_at}, 'it was not updated yet');
-is($queued->{asset_id}, $asset->{id}, 'the job is that of the asset');
+    [ 'pending', $name, $name, undef, undef, undef, undef, $url, 1 ], 'the initial state of the asset');
+is($asset->{updated_at}, $asset->{created_at}, 'updated_at is created_at');
+is($queued->{asset_id}, $asset->{id}, 'the job belongs to the asset');
 is_deeply([ @{$queued}{qw(status attempts error started_at finished_at)} ],
-    [ 'queued', 0, undef, undef, undef ], 'the job as it begins');
+    [ 'queued', 0, undef, undef, undef ], 'the initial state of the job');
 is_deeply($queued->{progress}, { bytes_received => 0, bytes_total => undef, percent => undef },
     'nothing has arrived yet');
-cmp_ok($queued->{max_attempts}, '>', 1, 'it may be tried more than once');
+cmp_ok($queued->{max_attempts}, '>', 1, 'it has more than one attempt');
 is($queued->{next_attempt_at}, $queued->{created_at}, 'it is due at once');
 
 wait_job($shop, $queued->{id});
@@ -69,17 +69,17 @@ is_deeply([ @{ $done->{json} }{qw(id type status asset_id attempts error next_at
     [ $queued->{id}, 'asset_import', 'succeeded', $asset->{id}, 1, undef, undef ], 'it has succeeded');
 is_deeply($done->{json}{progress}, { bytes_received => 5000, bytes_total => 5000, percent => 100 },
     'all bytes have arrived');
-is($done->{headers}{'retry-after'}, undef, 'there is nothing more to wait for');
-cmp_ok($done->{json}{created_at}, 'le', $done->{json}{started_at}, 'it was started after it was made');
-cmp_ok($done->{json}{started_at}, 'le', $done->{json}{finished_at}, 'and finished after that');
+is($done->{headers}{'retry-after'}, undef, 'there is no Retry-After');
+cmp_ok($done->{json}{created_at}, 'le', $done->{json}{started_at}, 'it started after its creation');
+cmp_ok($done->{json}{started_at}, 'le', $done->{json}{finished_at}, 'and finished after its start');
 is_deeply(file_of($asset->{id}), {
     file_id => $asset->{id}, filename => $name, size => 5000, sha256 => sha256_hex($bytes),
     status => 'ready', downloads_used => 0, download_limit => 10,
 }, 'the asset is ready, with size and SHA-256');
 is(column('content_type', $asset->{id}), $type, 'its content type is what the source said');
-is($type, 'image/jpeg', 'which is a picture');
+is($type, 'image/jpeg', 'a picture');
 
-# --- what the client states ------------------------------------------------------------------------
+# --- members that the client sets ------------------------------------------------------------------
 
 my %said = (
     source_url   => $url,
@@ -92,12 +92,12 @@ my %said = (
 $reply = import_from(%said);
 is_answer($reply, 202, 'every member is accepted');
 is_deeply([ @{ $reply->{json}{asset} }{qw(source_url filename title content_type category_id)} ],
-    [ @said{qw(source_url filename title content_type category_id)} ], 'and comes back as it was said');
-is(wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'SHA-256 in capitals is right too');
+    [ @said{qw(source_url filename title content_type category_id)} ], 'and answered as it was given');
+is(wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'a SHA-256 in upper case is accepted');
 is(column('content_type', $reply->{json}{asset}{id}), $said{content_type},
-    'the source does not change a content type that was said');
-is(file_of($reply->{json}{asset}{id})->{filename}, $said{filename}, 'nor the name');
-isnt($reply->{json}{asset}{id}, $asset->{id}, 'the same URL twice is two assets');
+    "the source's content type does not replace the given one");
+is(file_of($reply->{json}{asset}{id})->{filename}, $said{filename}, 'nor does its name');
+isnt($reply->{json}{asset}{id}, $asset->{id}, 'importing the same URL twice makes two assets');
 
 $reply = import_from(source_url => $url, filename => 'other.bin');
 is($reply->{json}{asset}{title}, 'other.bin', 'the title defaults to the filename');
@@ -111,7 +111,7 @@ wait_job($shop, $reply->{json}{job}{id});
 
 # --- the name in a URL -----------------------------------------------------------------------------
 
-# The source answers 404 to these; the name is taken from the URL at once.
+# The source answers 404 to these, but the filename is taken from the URL at once.
 my %names = (
     '/source/none.pdf'                => 'none.pdf',
     '/source/none.pdf?name=x.zip#y'   => 'none.pdf',
@@ -156,7 +156,7 @@ for my $host ('http://127.0.0.1/x', 'http://[::1]/x', 'http://2130706433/x', 'ht
     'file:///etc/passwd', 'file://localhost/etc/passwd')
 {
     my $answer = import_from(source_url => $host);
-    like($answer->{status}, qr/^4(?:00|22)\z/, "$host: refused at once") or diag($answer->{body});
+    like($answer->{status}, qr/^4(?:00|22)\z/, "$host: refused without a job") or diag($answer->{body});
     is(pointers($answer), '/source_url', "$host: the member is named");
     is(stored(), $stored, "$host: nothing is stored");
 }
@@ -166,7 +166,7 @@ refused(
 );
 refused(
     import_from(source_url => 'https://example.com/x', category_id => 5),
-    422, 'source_host_not_allowed', 'a host that is not allowed comes before a category that is not there',
+    422, 'source_host_not_allowed', 'the host is checked before the category',
     '/source_url'
 );
 is_answer(import_from(source_url => 'HTTP://LocalHost:' . port() . "/source/$name"), 202,
@@ -176,21 +176,21 @@ is_answer(import_from(source_url => 'HTTP://LocalHost:' . port() . "/source/$nam
 
 my $missing = job($pending{'/source/none.pdf'});
 is_shape($missing->{json}, 'job', 'a job that failed');
-is($missing->{json}{status}, 'failed', 'a source that is not there: the job fails');
+is($missing->{json}{status}, 'failed', 'an import of a missing source fails');
 is($missing->{json}{error}{code}, 'source_not_found', 'and says why');
 is($missing->{json}{next_attempt_at}, undef, 'it is not tried again');
-is($missing->{headers}{'retry-after'}, undef, 'there is nothing to wait for');
+is($missing->{headers}{'retry-after'}, undef, 'there is no Retry-After');
 unlike($missing->{json}{error}{message}, qr/127\.0\.0\.1|::1/, 'the message has no address');
 
 $reply = import_from(source_url => $url, sha256 => sha256_hex('something else'));
-is_answer($reply, 202, 'a wrong SHA-256 is found out later');
+is_answer($reply, 202, 'an import with a wrong SHA-256 is accepted');
 my $wrong = wait_job($shop, $reply->{json}{job}{id});
 is($wrong->{status}, 'failed', 'the job fails');
 is($wrong->{error}{code}, 'checksum_mismatch', 'with checksum_mismatch');
 is_deeply([ @{ file_of($reply->{json}{asset}{id}) }{qw(status size sha256)} ], [ 'failed', undef, undef ],
-    'and its asset gets no bytes');
+    'and its asset has no bytes');
 
-# --- a job on its way ------------------------------------------------------------------------------
+# --- a running job ---------------------------------------------------------------------------------
 
 my $body = 'a' x 250 . 'b' x 750;
 my $slow = MDL::Source->new;
@@ -203,34 +203,34 @@ my $running = wait_for(sub {
 }, 10, 'a job with progress');
 is_shape($running->{json}, 'job', 'a running job');
 is_deeply($running->{json}{progress}, { bytes_received => 250, bytes_total => 1000, percent => 25 },
-    'it tells how far it is');
+    'it has progress');
 is($running->{json}{attempts}, 1, 'it is the first attempt');
 is($running->{json}{finished_at}, undef, 'it has not finished');
 is($running->{json}{next_attempt_at}, undef, 'there is no next attempt');
 like($running->{headers}{'retry-after'}, qr/^[1-9]\d*\z/, 'Retry-After says when to look again');
-is(file_of($reply->{json}{asset}{id})->{status}, 'pending', 'nobody sees half a file');
+is(file_of($reply->{json}{asset}{id})->{status}, 'pending', 'the asset is pending until all bytes have come');
 $slow->release('slow.bin');
 my $finished = wait_job($shop, $id);
-is($finished->{status}, 'succeeded', 'then it succeeds');
+is($finished->{status}, 'succeeded', 'the job succeeds');
 is(file_of($reply->{json}{asset}{id})->{sha256}, sha256_hex($body),
     'with all of its bytes');
-is(column('content_type', $reply->{json}{asset}{id}), 'application/x-slow', 'and the type it was given');
+is(column('content_type', $reply->{json}{asset}{id}), 'application/x-slow', "and the source's content type");
 
 $reply = import_of($shop, "assets-empty-$$.txt", '');
 my $nothing = wait_job($shop, $reply->{json}{job}{id});
-is($nothing->{status}, 'succeeded', 'a file without a byte is a file');
+is($nothing->{status}, 'succeeded', 'an empty file can be imported');
 is_deeply($nothing->{progress}, { bytes_received => 0, bytes_total => 0, percent => 100 },
-    'which has arrived whole');
+    'its progress is 100 percent');
 is_deeply([ @{ file_of($reply->{json}{asset}{id}) }{qw(size sha256)} ], [ 0, sha256_hex('') ],
-    'with the size 0');
+    'its size is 0');
 
 # --- the same bytes --------------------------------------------------------------------------------
 
 my $twin = ready_asset($shop, "assets-twin-$$.unheard-of", $bytes);
-is($twin->{sha256}, sha256_hex($bytes), 'the same bytes under another name');
+is($twin->{sha256}, sha256_hex($bytes), 'an asset with the same bytes under another name');
 my ($blobs) = sql("SELECT count(*) FROM blob WHERE sha256 = '$twin->{sha256}'");
-is($blobs->[0], 1, 'are stored once');
-is(column('content_type', $twin->{id}), '', 'without a type from the source there is none');
+is($blobs->[0], 1, 'the bytes are stored once');
+is(column('content_type', $twin->{id}), '', 'without a type from the source the asset has none');
 
 # --- other shops' jobs -----------------------------------------------------------------------------
 
@@ -240,13 +240,13 @@ sub without_id { my ($answer) = @_; return $answer->{body} =~ s/req_[\w@-]+/req/
 my $foreign = job($queued->{id}, $other);
 my $unknown = job('job_00000000000000000000000000', $other);
 is_error($foreign, 404, 'job_not_found', "another shop's job");
-is(without_id($foreign), without_id($unknown), 'and one that is not there: the same bytes');
+is(without_id($foreign), without_id($unknown), 'is answered like an unknown job, byte for byte');
 delete @{ $_->{headers} }{qw(date x-request-id)} for $foreign, $unknown;
-is_deeply($foreign->{headers}, $unknown->{headers}, 'and the same headers');
+is_deeply($foreign->{headers}, $unknown->{headers}, 'with the same headers');
 is(without_id(job($_)), without_id($unknown), "the job '$_'")
     for 'nonsense', uc $queued->{id}, $queued->{id} . '0', 'job_', '%20', '-1', '%27';
 
-# A shop does not see the job of an email.
+# The API does not show the jobs of emails.
 my $mapping = mapping_of($shop, [ $asset->{id} ]);
 is_answer(assign($shop, digits(), [ $mapping->{storefront_product_id} ], send_email => $true,
     customer => { email => "assets-$$\@buyer.example" }), 201, 'an order with an email');

@@ -1,4 +1,4 @@
-# Who may call (contract, section 2): one and the same 401, approval, scope, revocation, expiry.
+# API keys (contract, section 2): one 401 for every invalid key, approval, scope, revocation, expiry.
 use strict;
 use warnings;
 
@@ -11,7 +11,7 @@ my $shop    = new_shop();
 my $token   = $shop->{token};
 my @base62  = ('0' .. '9', 'A' .. 'Z', 'a' .. 'z');
 
-# A token as the service would have made it, with its checksum right.
+# A token as the service would make it, with a valid checksum.
 sub token_of
 {
     my ($id, $secret) = @_;
@@ -32,7 +32,7 @@ sub parts_of
     return $of =~ /^adk_live_([0-9A-Za-z]{16})_([0-9A-Za-z]{43})[0-9A-Za-z]{6}\z/;
 }
 
-# Every byte of an answer but the request id and the date, which may differ.
+# The bytes of an answer without the request id and the date, which differ.
 sub bytes_of
 {
     my ($method, $path, @headers) = @_;
@@ -59,7 +59,7 @@ sub status_of { my ($of) = @_; return api('GET', '/ping', key => $of)->{status} 
 my ($key_id, $secret) = parts_of($token);
 ok(defined $secret, 'a token has the form of the contract') or diag($token);
 is($token, token_of($key_id, $secret), 'its last six characters are CRC-32 of the rest, in base 62');
-is($key_id, $shop->{key_id}, 'its key id is the one that downloadsctl tells');
+is($key_id, $shop->{key_id}, 'its key id is the one that downloadsctl printed');
 
 # --- ping and health -------------------------------------------------------------------------------
 
@@ -68,9 +68,9 @@ is_answer($ping, 200, 'a valid key is accepted');
 is_shape($ping->{json}, 'ping', 'the answer to ping');
 is($ping->{json}{ok}, 1, 'ok is true');
 is_deeply($ping->{json}{shop}, { id => $shop->{shop_id}, name => $shop->{name}, domain => $shop->{domain} },
-    'ping tells the shop of the key');
+    "ping names the key's shop");
 is_deeply($ping->{json}{key}, { id => $key_id, name => 'suites', scope => 'full' },
-    'ping tells the key, without its secret');
+    'ping names the key, without its secret');
 is(status_of("   $token"), 200, 'more than one space before the token is accepted');
 is(api('GET', '/ping', headers => { Authorization => "bEARER $token" })->{status}, 200,
     'the scheme is compared without case');
@@ -78,7 +78,7 @@ is(api('GET', '/ping', headers => { Authorization => "bEARER $token" })->{status
 my $health = api('GET', '/health');
 is_answer($health, 200, 'health needs no key');
 is_deeply($health->{json}, { status => 'ok' }, 'health says ok');
-is(api('GET', '/health', key => 'nonsense')->{status}, 200, 'health does not look at a key');
+is(api('GET', '/health', key => 'nonsense')->{status}, 200, 'health ignores a key');
 
 # --- 401, byte for byte ----------------------------------------------------------------------------
 
@@ -92,9 +92,9 @@ is($code, 0, 'a key can be revoked');
 
 my $expiring = new_key($shop, '--expires', 2);
 is_deeply([ map { $_->{status} } parallel(8, sub { api('GET', '/ping', key => $expiring->{token}) }) ],
-    [ (200) x 8 ], 'a key that has an end works until then');
+    [ (200) x 8 ], 'a key works until it expires');
 ok(wait_for(sub { status_of($expiring->{token}) == 401 }, 10, 'the key to expire'),
-    'and then no more, though the server knows it by heart');
+    'and is refused then, although the server has cached it');
 
 my $missing = bytes_of('GET', '/ping');
 like($missing, qr{\AHTTP/1\.1 401 }, 'no key: 401');
@@ -116,7 +116,7 @@ my @malformed = (
     [ 'in quotes',                    "Bearer \"$token\"" ],
     [ 'the token twice',              "Bearer $token$token" ],
     [ 'two tokens',                   "Bearer $token, Bearer $other->{token}" ],
-    [ 'something behind the token',   "Bearer $token x" ],
+    [ 'something after the token',   "Bearer $token x" ],
     [ 'another word',                 'Bearer nonsense' ],
     [ 'only the prefix',              'Bearer adk_live_' ],
     [ 'only prefix and id',           "Bearer adk_live_$key_id" ],
@@ -126,7 +126,7 @@ my @malformed = (
     [ 'another prefix',               'Bearer ' . $token =~ s/live/test/r ],
     [ 'the prefix in capitals',       "Bearer $other_case" ],
     [ 'a wrong checksum',             "Bearer $flipped" ],
-    [ 'a character that is none',     'Bearer ' . $token =~ s/(?<=^adk_live_)./-/r ],
+    [ 'an invalid character',     'Bearer ' . $token =~ s/(?<=^adk_live_)./-/r ],
     [ 'bytes above ASCII',            'Bearer ' . $token =~ s/.\z/\xff/r ],
     [ 'percent signs',                'Bearer %s%n%s%n%00' ],
     [ 'four thousand characters',     'Bearer ' . 'A' x 4000 ],
@@ -141,7 +141,7 @@ is(bytes_of('GET', '/ping', "X-Api-Key: $token"), $missing, 'another header: the
 is(bearer(token_of(some(16), some(43))), $missing, 'an unknown key: the same bytes');
 is(bearer(token_of($key_id, some(43))), $missing, 'a wrong secret: the same bytes');
 is(bearer(token_of($key_id, $other_secret)), $missing, 'the secret of another shop: the same bytes');
-is(bearer(token_of($other_id, $secret)), $missing, 'and the other way round');
+is(bearer(token_of($other_id, $secret)), $missing, 'an id with the secret of this shop: the same bytes');
 is(bearer(token_of(lc $key_id, $secret)), $missing, 'an id in another case: the same bytes')
     if lc $key_id ne $key_id;
 is(bearer($revoked->{token}), $missing, 'a revoked key: the same bytes');
@@ -160,7 +160,7 @@ for (
     is(bytes_of($method, $path, "Authorization: Bearer $revoked->{token}"), $missing,
         "$method $path with a revoked key: the same bytes");
 }
-is(status_of($token), 200, 'all this has not locked the key out');
+is(status_of($token), 200, 'none of this has locked the key');
 
 # --- revocation, at the next request of every process -----------------------------------------------
 
@@ -169,12 +169,12 @@ is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $
     [ (200) x 16 ], 'a new key works in every process');
 ctl('key', 'revoke', $short->{key_id});
 is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $short->{token}) }) ],
-    [ (401) x 16 ], 'revoked, it works in none once downloadsctl has returned');
+    [ (401) x 16 ], 'after its revocation it works in none, as soon as downloadsctl has returned');
 is(status_of($token), 200, "the shop's other key still works");
 
 ctl('shop', 'set', $shop->{shop_id}, '--name', 'Another Name');
 ok(wait_for(sub { api('GET', '/ping', key => $token)->{json}{shop}{name} eq 'Another Name' }, 10, 'the name'),
-    "a shop's new name is told, though the server knew the old one by heart");
+    "ping shows a shop's new name, although the server had cached the old one");
 
 # --- approval --------------------------------------------------------------------------------------
 
@@ -192,37 +192,37 @@ is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $
 ($exit) = ctl('shop', 'suspend', $pausing->{shop_id});
 is($exit, 0, 'a shop can be suspended');
 is_deeply([ map { $_->{status} } parallel(16, sub { api('GET', '/ping', key => $pausing->{token}) }) ],
-    [ (403) x 16 ], 'suspended, its keys work in no process once downloadsctl has returned');
+    [ (403) x 16 ], 'after its suspension they work in none, as soon as downloadsctl has returned');
 is_error(api('GET', '/ping', key => $pausing->{token}), 403, 'shop_not_approved',
     'a key of a suspended shop');
 is_error(api('POST', '/mappings', key => $pausing->{token}, idem => undef, body => '{'), 403,
     'shop_not_approved', 'a faulty write of a suspended shop');
 is(bearer(token_of($pausing_id, some(43))), $missing,
     'only a caller with the secret learns that the shop is suspended');
-is(bearer($pausing_revoked->{token}), $missing, 'and not with a revoked key');
+is(bearer($pausing_revoked->{token}), $missing, 'a revoked key does not show it');
 is(status_of($other->{token}), 200, 'another shop is not affected');
 ctl('shop', 'approve', $pausing->{shop_id});
-is(status_of($pausing->{token}), 200, 'approved again, its key works at once');
+is(status_of($pausing->{token}), 200, 'once it is approved again its key works at once');
 
 # --- scope -----------------------------------------------------------------------------------------
 
 my $reader = new_key($shop, '--scope', 'read');
 my $reads  = api('GET', '/ping', key => $reader->{token});
-is_answer($reads, 200, 'a key for reading may read');
-is($reads->{json}{key}{scope}, 'read', 'ping tells its scope');
-is(api('HEAD', '/ping', key => $reader->{token})->{status}, 200, 'it may ask for the head');
+is_answer($reads, 200, 'a read-only key may read');
+is($reads->{json}{key}{scope}, 'read', 'ping shows its scope');
+is(api('HEAD', '/ping', key => $reader->{token})->{status}, 200, 'it may use HEAD');
 is_error(api('GET', '/orders/1', key => $reader->{token}), 404, 'order_not_found',
-    'it may look for an order');
+    'it may read orders');
 unstored();
 for my $path ('/assets', '/mappings', '/orders/1/assignments') {
     refused(api('POST', $path, key => $reader->{token}, json => {}), 403, 'insufficient_scope',
-        "POST $path with a key for reading");
+        "POST $path with a read-only key");
     refused(api('POST', $path, key => $reader->{token}, idem => undef, body => 'x'), 403,
-        'insufficient_scope', "POST $path with a key for reading and without anything else right");
+        'insufficient_scope', "POST $path with a read-only key and other faults");
 }
 refused(
     api('POST', '/mappings', key => $reader->{token}, json => { storefront_product_id => product() }),
-    403, 'insufficient_scope', 'a write that is right in all but the scope'
+    403, 'insufficient_scope', 'a write without any other fault'
 );
 
 # --- when a key was last used ----------------------------------------------------------------------
@@ -237,17 +237,17 @@ sub last_used
 
 my $unused = new_key($shop);
 my $used   = new_key($shop);
-is(last_used($used), undef, 'a key that was not used yet has no last_used_at');
+is(last_used($used), undef, 'a new key has no last_used_at');
 my ($from, $to) = map { api('GET', '/ping', key => $_)->{json}{server_time} } $token, $used->{token};
 httpd_graceful();    # the background process writes it once a minute, and when it stops
 my $noted = wait_for(sub { last_used($used) }, 10, 'last_used_at');
-cmp_ok($noted, 'ge', $from, 'a used key has one, of the time when it was used');
-cmp_ok($noted, 'le', $to, 'and not of a later one');
-is(last_used($unused), undef, 'a key that nobody used still has none');
+cmp_ok($noted, 'ge', $from, 'a used key has the time of its use');
+cmp_ok($noted, 'le', $to, 'and not a later one');
+is(last_used($unused), undef, 'an unused key still has none');
 for (my $until = time + 2; time < $until;) {
     status_of($used->{token});
 }
-is(last_used($used), $noted, 'it is not written at each use, but once a minute');
-is(status_of($token), 200, 'after the restart the key works');
+is(last_used($used), $noted, 'it is written once a minute, not at each use');
+is(status_of($token), 200, 'the key works after the restart');
 
 done_testing();

@@ -13,7 +13,7 @@ my $LAST = 9007199254740991;    # an id that nobody has
 my $shop  = new_shop();
 my $other = new_shop();
 
-# A request of our shop, or of the shop given as "of".
+# A request of our shop, or of the shop given in the option "of".
 sub call
 {
     my ($method, $path, %opt) = @_;
@@ -38,13 +38,13 @@ sub is_gone
     return is("$reply->{status} [$reply->{body}]", '204 []', $name);
 }
 
-# An error without the members that differ between two answers.
+# The body of an error without its request id.
 sub bytes { my ($reply) = @_; return $reply->{body} =~ s/req_[\w@-]+/req/r }
 
 my @files  = map { ready_asset($shop, "catalog-$$-$_.txt", "file $_\n")->{id} } 1 .. 3;
 my $theirs = ready_asset($other, "catalog-$$-theirs.txt", "theirs\n")->{id};
 
-# --- what the three have in common -----------------------------------------------------------------
+# --- categories, packs and links alike -------------------------------------------------------------
 
 my @NOUNS = (
     {
@@ -56,12 +56,12 @@ my @NOUNS = (
         faults => [
             [ 'no name'                   => {},                                    '/name' ],
             [ 'a name of null'            => { name => undef },                     '/name' ],
-            [ 'a name of nothing'         => { name => '' },                        '/name' ],
+            [ 'an empty name'             => { name => '' },                        '/name' ],
             [ 'a name of 256 bytes'       => { name => 'N' x 256 },                 '/name' ],
             [ 'a name with a line feed'   => { name => "a\nb" },                    '/name' ],
             [ 'a name that is a number'   => { name => 7 },                         '/name' ],
             [ 'a member that is not known' => { name => 'A', parent_id => 1 },      '/parent_id' ],
-            [ 'an id of our own'          => { name => 'A', id => 1 },              '/id' ],
+            [ 'an id in the request'       => { name => 'A', id => 1 },              '/id' ],
         ],
     },
     {
@@ -74,7 +74,7 @@ my @NOUNS = (
             [ 'no name'                   => { file_ids => [] },                    '/name' ],
             [ 'a name of null'            => { name => undef },                     '/name' ],
             [ 'a name of 256 bytes'       => { name => 'N' x 256 },                 '/name' ],
-            [ 'files that are no list'    => { name => 'A', file_ids => 1 },        '/file_ids' ],
+            [ 'files that are not a list'  => { name => 'A', file_ids => 1 },        '/file_ids' ],
             [ 'a file that is text'       => { name => 'A', file_ids => ["$files[0]"] }, '/file_ids/0' ],
             [ 'a file of id 0'            => { name => 'A', file_ids => [ $files[0], 0 ] }, '/file_ids/1' ],
             [ 'a file twice'              => { name => 'A', file_ids => [ @files[ 0, 1, 0 ] ] }, '/file_ids/2' ],
@@ -109,20 +109,20 @@ for my $of (@NOUNS) {
     is(join(' ', keys %{ $reply->{json} }), $noun, "the answer has the $noun");
     my $thing = $reply->{json}{$noun};
     is_shape($thing, $noun, "the $noun");
-    is_deeply({ map { $_ => $thing->{$_} } keys %{ $of->{given} } }, $of->{given}, 'it is as it was given');
-    is($thing->{updated_at}, $thing->{created_at}, 'it was not changed yet');
+    is_deeply({ map { $_ => $thing->{$_} } keys %{ $of->{given} } }, $of->{given}, 'has the given members');
+    is($thing->{updated_at}, $thing->{created_at}, 'updated_at is created_at');
     like($reply->{headers}{location}, qr{/api/v1$list/$thing->{id}\z}, 'Location names it');
     my $read = call('GET', "$list/$thing->{id}");
     is_answer($read, 200, "the $noun can be read");
     is_deeply($read->{json}, $thing, 'as it was answered');
     my $full = made($list, $of->{full});
     is_deeply({ map { $_ => $full->{$_} } keys %{ $of->{full} } }, $of->{full}, 'the longest members');
-    is_answer(call('POST', $list, json => $of->{given}), 201, "two of them may look the same");
+    is_answer(call('POST', $list, json => $of->{given}), 201, "two may have the same members");
 
     my $idem  = idem();
     my @twice = map { call('POST', $list, json => $of->{given}, idem => $idem) } 1, 2;
-    is($twice[1]{body}, $twice[0]{body}, 'a replay answers the same one');
-    is($twice[1]{headers}{'idempotent-replayed'}, 'true', 'and says so');
+    is($twice[1]{body}, $twice[0]{body}, 'a replay answers the same entity');
+    is($twice[1]{headers}{'idempotent-replayed'}, 'true', 'and is marked as a replay');
     is($twice[1]{headers}{location}, $twice[0]{headers}{location}, 'with its Location');
 
     # Changing: one member after the other.
@@ -131,7 +131,7 @@ for my $of (@NOUNS) {
         my $change = call('PATCH', "$list/$thing->{id}", json => { $member => $of->{new}{$member} });
         is_answer($change, 200, "$member is changed");
         is_shape($change->{json}{$noun}, $noun, "the changed $noun");
-        cmp_ok($change->{json}{$noun}{updated_at}, 'ge', $now{updated_at}, 'the time of the change is kept');
+        cmp_ok($change->{json}{$noun}{updated_at}, 'ge', $now{updated_at}, 'updated_at is not earlier');
         %now = (%now, $member => $of->{new}{$member}, updated_at => $change->{json}{$noun}{updated_at});
         is_deeply($change->{json}{$noun}, \%now, 'nothing else is changed');
     }
@@ -140,8 +140,8 @@ for my $of (@NOUNS) {
     is_answer($empty, 200, 'a change of nothing');
     is_deeply($empty->{json}{$noun}, \%now, 'changes nothing');
     is(join("\n", map { join ' ', @$_ } sql("SELECT * FROM $noun WHERE id = $thing->{id}")), $before,
-        'not even the time');
-    is_deeply(call('GET', "$list/$thing->{id}")->{json}, \%now, 'what was changed is kept');
+        'not even updated_at');
+    is_deeply(call('GET', "$list/$thing->{id}")->{json}, \%now, 'the changes are stored');
 
     # Faulty members, at creation and in a change.
     unstored();
@@ -155,7 +155,7 @@ for my $of (@NOUNS) {
     }
     is_deeply(call('GET', "$list/$thing->{id}")->{json}, \%now, 'a refused change changes nothing');
 
-    # Ids that are not this shop's.
+    # Other shops' ids and unknown ones.
     my $foreign = made($list, { %{ $of->{given} }, $noun eq 'pack' ? (file_ids => [$theirs]) : () }, of => $other);
     unstored();
     for my $method (qw(GET PATCH DELETE)) {
@@ -164,10 +164,10 @@ for my $of (@NOUNS) {
             $foreign->{id}, $LAST, 0, "0$thing->{id}", "-$thing->{id}", 'x', '12345678901234567890123';
         refused($replies[0], 404, "${noun}_not_found", "$method of another shop's $noun");
         is($replies[0]{json}{error}{message}, "There is no such $noun.", "$method: with this message");
-        is(bytes($replies[$_]), bytes($replies[0]), "$method of no id at all ($_): the same bytes")
+        is(bytes($replies[$_]), bytes($replies[0]), "$method of an unknown id ($_): the same bytes")
             for 1 .. $#replies;
     }
-    is_deeply(call('GET', "$list/$foreign->{id}", of => $other)->{json}, $foreign, "the other shop's is unchanged");
+    is_deeply(call('GET', "$list/$foreign->{id}", of => $other)->{json}, $foreign, "the other shop's $noun is unchanged");
 
     # Deleting.
     $idem = idem();
@@ -176,10 +176,10 @@ for my $of (@NOUNS) {
     is_gone($gone[1], 'the deletion is replayed');
     is($gone[1]{headers}{'idempotent-replayed'}, 'true', 'and says so');
     is_error(call('DELETE', "$list/$thing->{id}"), 404, "${noun}_not_found", 'a second deletion');
-    is_error(call('GET', "$list/$thing->{id}"), 404, "${noun}_not_found", 'it can not be read any more');
-    is_error(call('PATCH', "$list/$thing->{id}", json => {}), 404, "${noun}_not_found", 'nor be changed');
+    is_error(call('GET', "$list/$thing->{id}"), 404, "${noun}_not_found", "the deleted $noun can't be read");
+    is_error(call('PATCH', "$list/$thing->{id}", json => {}), 404, "${noun}_not_found", 'nor changed');
     ok(!grep({ $_->{id} == $thing->{id} } @{ call('GET', "$list?limit=100")->{json}{data} }),
-        'nor is it in the list');
+        'nor listed');
     unstored();
     refused(call('DELETE', "$list/$full->{id}", json => { force => $true }), 400, 'invalid_request',
         'a deletion with a member', '/force');
@@ -187,13 +187,13 @@ for my $of (@NOUNS) {
         'a deletion without an Idempotency-Key');
 }
 
-# --- lists: t/api/lists.t has what they have in common ------------------------------------------------
+# --- lists (t/api/lists.t tests what all lists have in common) ---------------------------------------
 
 for my $of (@NOUNS) {
     my ($noun, $list) = @$of{qw(noun list)};
     my $lister = new_shop();
     my @own = $noun eq 'pack' ? map { ready_asset($lister, "catalog-list-$$-$_.txt", "list $_\n")->{id} } 0 .. 2 : ();
-    # Each pack has other files, so that a pack with another's files is noticed.
+    # Each pack has different files, so that mixed-up files are noticed.
     my @sets = $noun eq 'pack' ? ([], [ @own[ 2, 0 ] ], [], [ @own[ 0, 1, 2 ] ], [ $own[1] ]) : (undef) x 5;
     my @made = reverse map {
         made($list, { %{ $of->{given} }, $_ ? (file_ids => $_) : () }, of => $lister)
@@ -201,14 +201,14 @@ for my $of (@NOUNS) {
     my $page = call('GET', $list, of => $lister);
     is_answer($page, 200, "the list of each $noun");
     is_shape($page->{json}, $list =~ s{/}{}r, 'the list');
-    is_deeply($page->{json}{data}, \@made, 'has each as it was answered, newest first');
+    is_deeply($page->{json}{data}, \@made, 'has each as it was created, newest first');
 }
 
 # --- categories ------------------------------------------------------------------------------------
 
 my $category = made('/categories', { name => 'To be deleted' });
 my $kept     = made('/categories', { name => 'To be kept' });
-# Inserted into the database directly, deleted ones too.
+# Written into the database directly, with a deleted asset.
 sql("UPDATE asset SET category_id = $category->{id} WHERE id IN ($files[0], $files[1])");
 sql("UPDATE asset SET deleted_at = 1 WHERE id = $files[1]");
 sql("UPDATE asset SET category_id = $kept->{id} WHERE id = $files[2]");
@@ -217,27 +217,27 @@ sql("INSERT INTO upload (id, shop_id, status, filename, title, category_id, crea
 is_gone(call('DELETE', "/categories/$category->{id}"), 'a category with assets and uploads is deleted');
 is_deeply([ map { $_->[0] } sql("SELECT COALESCE(category_id, 0) FROM asset WHERE id IN ("
         . join(', ', @files) . ') ORDER BY id') ], [ 0, 0, $kept->{id} ],
-    'its assets have no category any more, the others keep theirs');
+    'its assets lose the category, others keep theirs');
 is_deeply([ sql("SELECT COALESCE(category_id, 0) FROM upload WHERE id = 'upl_catalog$$'") ], [ [0] ],
-    'nor has an upload');
+    'and so does its upload');
 sql("UPDATE asset SET deleted_at = NULL WHERE id = $files[1]");
 
 # --- packs -----------------------------------------------------------------------------------------
 
 my $pack = made('/packs', { name => 'No files' });
 is_deeply($pack->{file_ids}, [], 'a pack may be empty');
-is_deeply(made('/packs', { name => 'No files', file_ids => undef })->{file_ids}, [], 'null means the same as absent');
+is_deeply(made('/packs', { name => 'No files', file_ids => undef })->{file_ids}, [], 'null means no files when a pack is created');
 unstored();
 refused(call('PATCH', "/packs/$pack->{id}", json => { file_ids => undef }), 400, 'invalid_request',
-    'but does not clear the files', '/file_ids');
+    'null in a change', '/file_ids');
 $pack = made('/packs', { name => 'Files', file_ids => [@files] });
 is_deeply(call('PATCH', "/packs/$pack->{id}", json => { file_ids => [] })->{json}{pack}{file_ids}, [],
-    'an empty list does');
+    'an empty list clears the files');
 
 sql("UPDATE asset SET deleted_at = 1 WHERE id = $files[2]");
 unstored();
 for (
-    [ 'files of another shop and of nobody' => [ $files[0], $theirs, $LAST ], '/file_ids/1', '/file_ids/2' ],
+    [ 'files of another shop and unknown ones' => [ $files[0], $theirs, $LAST ], '/file_ids/1', '/file_ids/2' ],
     [ 'a deleted file'                      => [ @files[ 1, 2 ] ],            '/file_ids/1' ],
 ) {
     my ($name, $ids, @pointers) = @$_;
@@ -251,7 +251,7 @@ is_deeply([ @{ call('GET', "/packs/$pack->{id}")->{json} }{qw(name file_ids)} ],
 sql("UPDATE asset SET deleted_at = NULL WHERE id = $files[2]");
 is(bytes(call('POST', '/packs', json => { name => 'A', file_ids => [$theirs] })),
     bytes(call('POST', '/packs', json => { name => 'A', file_ids => [$LAST] })),
-    "another shop's file and none at all: the same bytes");
+    "another shop's file and an unknown one: the same bytes");
 
 # --- links -----------------------------------------------------------------------------------------
 
@@ -268,7 +268,7 @@ is(made('/links', { title => 'A', url => $_ })->{url}, $_, "the url $_")
     for 'https://example.com', 'https://Example.COM/%41', 'https://xn--exmple-cua.com:1/', 'https://192.0.2.1/',
     'https://[2001:db8::1]/', "https://example.com/a;b=c/(d)?e[]=f&g='h'#/i!";
 
-# --- what is in use --------------------------------------------------------------------------------
+# --- deleting what is in use -----------------------------------------------------------------------
 
 sub holders
 {
@@ -288,16 +288,16 @@ for my $noun (sort keys %held) {
     refused($reply, 409, "${noun}_in_use", "a $noun that mappings hold", map { "/mappings/$_->{id}" } @mappings);
     is_deeply(holders($reply),
         { map { ("/mappings/$_->{id}" => "held_by_mapping: Mapping $_->{id} holds this $noun.") } @mappings },
-        'each of them is named');
+        'the details name each mapping');
 
-    # Deleted mappings: one without orders, and one whose content an order follows.
+    # Deleted mappings: one without orders, and one with an order that still gets its content.
     my $order = digits();
-    is_answer(assign($shop, $order, [ $mappings[0]{storefront_product_id} ]), 201, 'an order under the first');
+    is_answer(assign($shop, $order, [ $mappings[0]{storefront_product_id} ]), 201, 'an order of the first product');
     is_gone(call('DELETE', "/mappings/$_->{id}"), 'a mapping is deleted') for @mappings;
     $reply = call('DELETE', "/${noun}s/$id");
     is_error($reply, 409, "${noun}_in_use", "a $noun that an order still gets", "/orders/$order");
     is_deeply(holders($reply), { "/orders/$order" => "held_by_order: Order $order holds this $noun." },
-        'the order is named');
+        'the details name the order');
     is_answer(call('PATCH', "/${noun}s/$id", json => {}), 200, 'it is still there');
 }
 
@@ -310,10 +310,10 @@ sql("INSERT INTO assignment_link (assignment_id, link_id, position) SELECT id, $
     . " WHERE mapping_id = $live->{id}");
 is_error(call('DELETE', "/links/$pinned->{id}"), 409, 'link_in_use', 'a link that an order keeps', "/orders/$pin_order");
 
-# What a mapping no longer refers to, and what nothing ever referred to.
+# A link that its mapping no longer refers to.
 my $free    = made('/links', { title => 'Free', url => 'https://free.example/' });
 my $mapping = made('/mappings', { storefront_product_id => product(), link_ids => [ $free->{id} ] });
-is_error(call('DELETE', "/links/$free->{id}"), 409, 'link_in_use', 'held', "/mappings/$mapping->{id}");
+is_error(call('DELETE', "/links/$free->{id}"), 409, 'link_in_use', 'a link of a mapping', "/mappings/$mapping->{id}");
 made('/mappings', { storefront_product_id => $mapping->{storefront_product_id} });
 is_gone(call('DELETE', "/links/$free->{id}"), 'a link that its mapping no longer refers to is deleted');
 

@@ -1,6 +1,6 @@
 # A TypeScript client that is generated from the served document performs the main job.
 #
-# once: what a client makes of the document does not depend on the database
+# once: the client does not depend on the database
 use strict;
 use warnings;
 
@@ -68,7 +68,7 @@ my @mistakes = ([ "'FILES'", "'FOLDER'" ], [ 'file_ids', 'asset_ids' ], [ 'urls.
 write_file("wrong$_.ts", $client =~ s/\Q$mistakes[$_][0]\E/$mistakes[$_][1]/r) for 0 .. $#mistakes;
 configure(map { "wrong$_.ts" } 0 .. $#mistakes);
 ($code, $text) = run("$top/tools/node", 'tsc', '-p', '.', '--noEmit');
-like($text, qr/^wrong$_\.ts\(\d+,\d+\): error/m, "with $mistakes[$_][1] instead of $mistakes[$_][0] it does not")
+like($text, qr/^wrong$_\.ts\(\d+,\d+\): error/m, "with $mistakes[$_][1] instead of $mistakes[$_][0] it does not compile")
     for 0 .. $#mistakes;
 
 my $shop    = new_shop();
@@ -76,19 +76,19 @@ my $source  = source("client-$$.txt", "what was bought\n");
 my $product = product();
 my $order   = digits();
 ($code, $text) = run('node', 'out/client.js', base_url(), $shop->{token}, $source, $product, $order);
-is($code, 0, 'it performs the main job') or diag($text);
+is($code, 0, 'the client performs the main job') or diag($text);
 my $got = eval { decode_json($text) } // {};
 
-is($got->{ping}{shop}{id}, $shop->{shop_id}, 'ping: whose key it is');
+is($got->{ping}{shop}{id}, $shop->{shop_id}, "ping names the key's shop");
 is($got->{replayed}, 'true', 'the import, sent again, is replayed');
 is($got->{job}{status}, 'succeeded', 'the job has succeeded');
 is($got->{mapping}{file_ids}[0], $got->{imported}{asset}{id}, 'the product is mapped to the asset');
 is($got->{assigned}{order}{storefront_order_id}, $order, 'the order is assigned');
-is($got->{order}{assignments}[0]{files}[0]{download_limit}, 3, 'and read');
+is($got->{order}{assignments}[0]{files}[0]{download_limit}, 3, 'and can be read');
 is($got->{order}{events}[0]{action}, 'assigned', 'with its events');
 is($got->{revoked}{order}{access}{reason}, 'Refunded', 'access is revoked');
-is($got->{refused}, 'access_revoked', 'then there are no URLs');
+is($got->{refused}, 'access_revoked', 'so there are no URLs');
 is($got->{restored}{order}{access}{status}, 'active', 'access is restored');
-is($got->{bytes}, "what was bought\n", 'then the URL gives the file');
+is($got->{bytes}, "what was bought\n", 'so the URL gives the file');
 
 done_testing();

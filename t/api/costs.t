@@ -1,6 +1,6 @@
-# What each kind of request costs the database: statements, round trips to PostgreSQL's server, rows that
-# are read.  They do not depend on the machine, so that no change makes them more without being noticed.
-# What the background process and the thread that settles downloads do is not counted.
+# What each kind of request costs the database: statements, round trips to PostgreSQL, and rows read.
+# These numbers do not depend on the machine, so a change that raises one is noticed.  The background
+# process and the thread that settles downloads are not counted.
 use strict;
 use warnings;
 
@@ -11,7 +11,7 @@ use MDL::Instance;
 use MDL::Test;
 use Test::More;
 
-# One connection: after the first request of a kind all its statements are prepared.
+# One connection, so that all statements of a kind are prepared after its first request.
 my $server = MDL::Instance->new(mpm => 'event', extra => <<'END')->start;
 ServerLimit 1
 StartServers 1
@@ -49,7 +49,7 @@ my $part    = link_of($page);
 page('GET', $part);
 settled($page);
 
-# Each kind: its name, statements, trips on PostgreSQL, rows, and a request that may be repeated.
+# Each kind: its name, statements, round trips to PostgreSQL, rows, and a request that can be repeated.
 my @kinds = (
     [ 'ping', 0, 0, 0, sub { api('GET', '/ping', %key, @_) } ],
     [ 'a mapping is created', 5, 3, 2,
@@ -90,13 +90,13 @@ sub costs_of
     return @costs;
 }
 
-# The least of several: now and then a request also asks whether a key has changed.
+# The lowest of several costs: now and then a request also checks whether a key has changed.
 sub least
 {
     my ($kind, $times) = @_;
     my @costs;
     wait_for(sub { (@costs = costs_of($kind)) >= $times }, 10, "$times lines of $kind");
-    shift @costs;    # prepared the statements
+    shift @costs;    # the first request also prepares the statements
     return [ map { my $i = $_; (sort { $a <=> $b } map { $_->[$i] } @costs)[0] } 0 .. 2 ];
 }
 
@@ -107,7 +107,7 @@ for my $i (0 .. $#kinds) {
         my $reply = $request->(headers => { 'X-Kind' => "kind-$i" });
         like $reply->{status}, qr/^(?:20[0126]|303)$/, "$name: it succeeds";
     }
-    is join(' ', @{ least("kind-$i", 6) }), $cost, "$name: what it costs";
+    is join(' ', @{ least("kind-$i", 6) }), $cost, "$name: its cost";
 }
 
 $server->stop;

@@ -1,5 +1,5 @@
-# Why can't this customer download? (contract, section 6): GET /orders/{id}/diagnosis. Each of its
-# checks is once the first to fail.
+# Why can't this customer download? (contract, section 6): GET /orders/{id}/diagnosis.  Each check is
+# the first failure once.
 use strict;
 use warnings;
 
@@ -36,25 +36,25 @@ sub message
     return $check->{message};
 }
 
-# Compares the first check that fails, the checks before it, and its explanation.
+# Checks which check fails first, that none before it fails, and its message.
 sub fails_first
 {
     my ($id, $check, $words, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my $json = diagnosis($id, $name);
-    is($json->{first_failure}, $check, "$name: fails first at $check") or diag(statuses($json));
+    is($json->{first_failure}, $check, "$name: the first failure is $check") or diag(statuses($json));
     my %status = map { $_->{name} => $_->{status} } @{ $json->{checks} };
-    is($status{$check}, 'fail', "$name: which is marked");
+    is($status{$check}, 'fail', "$name: its status is fail");
     my @before = grep { $_ ne $check } (join(' ', @names) =~ /^(.*)\b$check\b/ ? split / /, $1 : ());
-    is(scalar(grep { $status{$_} eq 'fail' } @before), 0, "$name: none before it fails");
-    like(message($json, $check), $words, "$name: and says why");
+    is(scalar(grep { $status{$_} eq 'fail' } @before), 0, "$name: no check before it fails");
+    like(message($json, $check), $words, "$name: the message says why");
     return $json;
 }
 
 sub where { my ($id) = @_; return "(SELECT id FROM orders WHERE shop_id = $shop->{shop_id}"
     . " AND storefront_order_id = '$id')" }
 
-# An order of products whose email was sent; returns its id and the assignments'.
+# An order of these products whose email was sent; returns its id and those of its assignments.
 sub new_order
 {
     my (@products) = @_;
@@ -76,7 +76,7 @@ sub act
     return $reply->{json}{order};
 }
 
-# Uses up a download of an assignment's first file.
+# Downloads an assignment's first file; returns the status.
 sub download
 {
     my ($id, $assignment) = @_;
@@ -86,10 +86,10 @@ sub download
 
 my @products = map { $_->{storefront_product_id} } $first, $second;
 
-# --- nothing is wrong ------------------------------------------------------------------------------
+# --- an order without failures ---------------------------------------------------------------------
 
 my ($good, @good) = new_order(@products);
-my $json = diagnosis($good, 'an order as it should be');
+my $json = diagnosis($good, 'an order without failures');
 is($json->{first_failure}, undef, 'nothing fails');
 is(statuses($json), 'ok ok ok ok ok ok ok ok', 'every check is ok') or diag(explain($json));
 
@@ -100,22 +100,22 @@ assign($shop, $id, \@products, storefront_customer_id => $id);
 fails_first($id, 'recipient', qr/no email address/, 'a customer without an address');
 $json = do {
     assign($shop, $id, \@products, storefront_customer_id => $id, customer => { email => 'late@buyer.example' });
-    diagnosis($id, 'an email that nobody asked for');
+    diagnosis($id, 'an email that was not requested');
 };
-is($json->{first_failure}, undef, 'is no failure');
+is($json->{first_failure}, undef, 'is not a failure');
 is((split / /, statuses($json))[1], 'warn', 'but a warning');
 
 $id = digits();
 assign($shop, $id, \@products, storefront_customer_id => $id, send_email => JSON::PP::true());
 assign($shop, $id, \@products, storefront_customer_id => $id, customer => { email => 'late@buyer.example' });
-fails_first($id, 'email', qr/no address/, 'an address that came after the email');
+fails_first($id, 'email', qr/no address/, 'an address that came after the email was requested');
 ($id) = new_order(@products);
 sql("UPDATE email SET status = 'failed', last_error = '550 no such mailbox' WHERE order_id = " . where($id));
 fails_first($id, 'email', qr/550 no such mailbox/, 'an email that was refused');
 sql("UPDATE email SET status = 'queued', last_error = '451 try later', sent_at = NULL WHERE order_id = " . where($id));
 $json = diagnosis($id, 'an email that is tried again');
-is($json->{first_failure}, undef, 'is no failure yet');
-like(message($json, 'email'), qr/tried again.*451 try later/, 'but says what the server said');
+is($json->{first_failure}, undef, 'is not a failure yet');
+like(message($json, 'email'), qr/tried again.*451 try later/, "the message quotes the server");
 
 # --- page ------------------------------------------------------------------------------------------
 
@@ -146,8 +146,8 @@ fails_first($id, 'access', qr/revoked: a refund/, 'a revoked order');
 my @ids = map { $_->{id} } @{ act($id, 'restore')->{assignments} };
 act($id, 'revoke', assignment_ids => [ $ids[0] ]);
 $json = diagnosis($id, 'an order of which one assignment is revoked');
-is($json->{first_failure}, undef, 'fails nowhere');
-is((split / /, statuses($json))[5], 'warn', 'but warns');
+is($json->{first_failure}, undef, 'is not a failure');
+is((split / /, statuses($json))[5], 'warn', 'but a warning');
 act($id, 'revoke', assignment_ids => [ $ids[1] ]);
 fails_first($id, 'access', qr/Every assignment is revoked/, 'an order of which every assignment is revoked');
 act($id, 'restore');
@@ -173,18 +173,18 @@ sub blob { my ($asset) = @_; return storage_dir() . '/blobs/' . substr($asset->{
 rename blob($one), blob($one) . '.away' or die "$!";
 $json = diagnosis($good, 'a file that is missing beside one that is not');
 is(statuses($json), 'ok ok ok ok ok ok ok warn', 'is a warning');
-like(message($json, 'file'), qr/$one->{filename} \(file $one->{id}\) is missing/, 'that names it');
+like(message($json, 'file'), qr/$one->{filename} \(file $one->{id}\) is missing/, 'which names the file');
 ($id) = new_order($products[0]);
 fails_first($id, 'file', qr/missing on the server's disk/, 'a file that is missing');
 rename blob($one) . '.away', blob($one) or die "$!";
-is(diagnosis($id, 'once it is back')->{first_failure}, undef, 'nothing fails');
+is(diagnosis($id, 'a file that is back')->{first_failure}, undef, 'nothing fails');
 sql("UPDATE asset SET status = 'failed' WHERE id = $one->{id}");
 fails_first($id, 'file', qr/could not be imported/, 'a file whose import failed');
 sql("UPDATE asset SET status = 'pending' WHERE id = $one->{id}");
 fails_first($id, 'file', qr/still being imported/, 'a file that is being imported');
 sql("UPDATE asset SET status = 'ready' WHERE id = $one->{id}");
 
-# --- orders that are not there ---------------------------------------------------------------------
+# --- unknown orders --------------------------------------------------------------------------------
 
 is_error(api('GET', "/orders/$_/diagnosis", key => $shop->{token}), 404, 'order_not_found', "the order '$_'")
     for '99999999', 'abc';

@@ -1,5 +1,5 @@
-# The specification's typical flow (its section 4), line by line, with nothing but what is written
-# there; and then what the customer does with it.
+# The specification's typical flow (its section 4), line by line, with only the members that it names;
+# then the customer's part.
 use strict;
 use warnings;
 
@@ -44,7 +44,7 @@ is($replay->{body}, $assets->{body}, 'replays the response');
 # GET /jobs/{job_id}: "The job is polled until the remote ingest completes."
 my $job = wait_job($shop, $job_id);
 is($job->{status}, 'succeeded', 'GET /jobs/{job_id}, until it succeeds');
-is($job->{asset_id}, $file_id, 'the job tells the file id');
+is($job->{asset_id}, $file_id, 'the job has the file id');
 
 # POST /mappings "with the resulting file id", as in section 2; the lists "may be empty".
 my $product = product();
@@ -84,7 +84,7 @@ is_answer($assigned, 201, 'POST /orders/{storefront_order_id}/assignments');
 is_shape($assigned->{json}{order}, 'order', 'the order');
 is($assigned->{json}{order}{assignments}[0]{files}[0]{file_id}, $file_id, 'the order has the file');
 is(api(@assign)->{body}, $assigned->{body}, 'with the same key and body the response is replayed');
-is(scalar mails($customer), 0, 'without send_email nobody is written to');
+is(scalar mails($customer), 0, 'without send_email no email is sent');
 
 # "An assignment can create the customer record, create the purchase, and optionally send the
 # delivery email."
@@ -95,23 +95,23 @@ is_answer($emailed, 201, 'the next order, with an email');
 my $mail = wait_mail($customer);
 my $page_url = $emailed->{json}{order}{download_page_url};
 like($mail->{headers}{to}, qr/\Q$customer\E/, 'the email goes to the customer');
-ok(scalar(grep { $_ eq $page_url } @{ $mail->{urls} }), 'it has the address of the page');
+ok(scalar(grep { $_ eq $page_url } @{ $mail->{urls} }), "it has the page's address");
 
 # What the customer does.
 my $page = page('GET', $page_url);
 is($page->{status}, 200, 'the page opens');
 like($page->{body}, qr/The film/, 'it names the file');
 my ($form) = $page->{body} =~ m{(<form\b[^>]*method="post".*?</form>)}is;
-ok($form, 'it has a button') or diag($page->{body});
+ok($form, 'it has a form with a button') or diag($page->{body});
 my ($action) = $form =~ /\baction="([^"]*)"/;
 my %fields = $form =~ /<input\b[^>]*\bname="([^"]*)" value="([^"]*)"/g;
 $action =~ s/&amp;/&/g;
 my $pressed = page('POST', $action =~ m{^https?://} ? $action : $action eq '' ? $page_url
     : $action =~ m{^/} ? $action : $page_url =~ s{[^/]*\z}{$action}r, form => \%fields);
-is($pressed->{status}, 303, 'pressing it leads on');
+is($pressed->{status}, 303, 'pressing it redirects');
 my $download = page('GET', $pressed->{headers}{location});
 is($download->{status}, 200, 'to the file');
-is(length $download->{body}, length $film, 'which is as long as it was');
+is(length $download->{body}, length $film, 'which has the right length');
 is(sha256_hex($download->{body}), sha256_hex($film), 'and has the same bytes');
 like($download->{headers}{'content-disposition'}, qr/^attachment\b.*film\.mp4/, 'under its name');
 is($download->{headers}{'content-type'}, 'video/mp4', 'and of its type');

@@ -1,5 +1,5 @@
-# The fraud check of orders (contract, section 6): every signal at its threshold and one below,
-# every level at which a shop may hold, what a held order gives and what becomes of it.
+# The fraud check of orders (contract, section 6): each signal at its threshold and one below, each
+# level at which a shop can hold orders, and what a held order gives until it is approved or rejected.
 #
 # The wait for the storefront's answer is in t/unit/fraud.c, the syntax of the files of domains in
 # t/unit/domains.c.
@@ -119,7 +119,7 @@ sub older
 
 # --- orders in a window ----------------------------------------------------------------------------
 
-# Each thing that orders can share, and the sentence about it.
+# What orders can share, and how the signal's message calls it.
 my @shared = (
     [ 'customer_orders', CUSTOMER, sub { my $id = digits(); sub { (customer => $id, email => undef) } },
         'of this customer' ],
@@ -146,25 +146,25 @@ for my $way (@shared) {
             is(outcome($order), "$decision $level" . ($level eq 'none' ? '' : " $code:$level"), "after $others others");
             is_shape($order, 'order', "after $others others: the order");
             my $count = $others == 2 * $number ? "$others or more" : $others;
-            is(messages($order), "$count other orders $whose in the last 2 hours.", 'the message says how many')
+            is(messages($order), "$count other orders $whose in the last 2 hours.", 'the message has the number')
                 if $others >= $number;
             $last = $order;
         }
-        is($last->{access}{status}, 'held', 'the last is held');
+        is($last->{access}{status}, 'held', 'the last order is held');
         is(outcome(checked($shop, $same->(), id => $last->{storefront_order_id},
             customer => $last->{customer}{storefront_customer_id})), "held high $code:high",
-            'assigned again it does not count itself');
+            'a second assignment does not count its own order');
         my $stranger = shop();
-        is(outcome(checked($stranger, $same->())), 'passed none', "another shop's orders count nothing");
+        is(outcome(checked($stranger, $same->())), 'passed none', "another shop's orders do not count");
         older($shop, WINDOW - 600);
-        is(outcome(checked($shop, $same->())), "held high $code:high", 'they count as long as the window is');
+        is(outcome(checked($shop, $same->())), "held high $code:high", 'orders within the window count');
         older($shop, 601);
-        is(outcome(checked($shop, $same->())), 'passed none', 'and not longer')
+        is(outcome(checked($shop, $same->())), 'passed none', 'older ones do not')
             or diag(explain([ sql("SELECT id, created_at, client_ip FROM orders WHERE shop_id = $shop->{shop_id}") ]));
     };
 }
 
-subtest 'networks: what is not the same address counts nothing' => sub {
+subtest 'other addresses of the same network do not count' => sub {
     my $shop = shop();
     ordered($shop, client_ip => '10.1.1.1')       for 1 .. IP;
     ordered($shop, client_ip => '2001:db8:1:1::1') for 1 .. IP;
@@ -173,7 +173,7 @@ subtest 'networks: what is not the same address counts nothing' => sub {
     is(outcome(checked($shop, client_ip => '10.1.1.1')), 'passed medium ip_orders:medium', 'the address itself');
 };
 
-subtest 'an order brings its IP address later, and keeps it' => sub {
+subtest 'an order gets its IP address later, and keeps it' => sub {
     my $shop = shop();
     my $ip   = ip();
     ordered($shop, client_ip => $ip) for 1 .. IP;
@@ -181,11 +181,11 @@ subtest 'an order brings its IP address later, and keeps it' => sub {
     my @same  = (id => $order->{storefront_order_id}, customer => $order->{customer}{storefront_customer_id});
     is(outcome($order), 'passed none', 'none at first');
     is(outcome(checked($shop, @same, client_ip => $ip)), 'passed medium ip_orders:medium', 'then it counts');
-    is(outcome(checked($shop, @same, client_ip => undef)), 'passed medium ip_orders:medium', 'and is kept');
+    is(outcome(checked($shop, @same, client_ip => undef)), 'passed medium ip_orders:medium', 'and stays');
     my ($row) = sql('SELECT client_ip FROM orders WHERE ' . row_of($shop, $order));
     is($row->[0], $ip, 'it is stored');
     unlike(api('GET', "/orders/$order->{storefront_order_id}", key => $shop->{token})->{body}, qr/\Q$ip\E/,
-        'and shown nowhere');
+        'but not shown');
 };
 
 subtest 'anything but an IP address is refused' => sub {
@@ -198,7 +198,7 @@ subtest 'anything but an IP address is refused' => sub {
         'a number', '/client_ip');
 };
 
-# --- what happened before --------------------------------------------------------------------------
+# --- orders that were revoked or rejected ----------------------------------------------------------
 
 subtest 'revoked_orders: one is medium, two are high' => sub {
     my $shop = shop();
@@ -209,18 +209,18 @@ subtest 'revoked_orders: one is medium, two are high' => sub {
     act($shop, $orders[0], 'revoke');
     my $order = checked($shop, @with);
     is(outcome($order), 'passed medium revoked_orders:medium', 'one, however old');
-    is(messages($order), '1 other order of this customer was revoked or rejected.', 'it tells so');
+    is(messages($order), '1 other order of this customer was revoked or rejected.', 'the message says so');
     sql("UPDATE orders SET access_status = 'rejected' WHERE " . row_of($shop, $orders[1]));
     older($shop, 10 * WINDOW);
     $order = checked($shop, @with);
     is(outcome($order), 'held high revoked_orders:high', 'two, one of them rejected');
-    is(messages($order), '2 or more other orders of this customer were revoked or rejected.', 'it tells so');
+    is(messages($order), '2 or more other orders of this customer were revoked or rejected.', 'the message says so');
     act($shop, $order, 'reject');
-    is(outcome(checked($shop)), 'passed none', 'another customer has nothing to do with it');
+    is(outcome(checked($shop)), 'passed none', 'another customer is not affected');
     act($shop, $orders[0], 'restore');
     sql("UPDATE orders SET access_status = 'active' WHERE " . row_of($shop, $orders[1]));
     older($shop, 10 * WINDOW);
-    is(outcome(checked($shop, @with)), 'passed medium revoked_orders:medium', 'what is restored counts no more');
+    is(outcome(checked($shop, @with)), 'passed medium revoked_orders:medium', 'restored orders do not count');
 };
 
 # --- levels and holds ------------------------------------------------------------------------------
@@ -230,15 +230,15 @@ for my $hold_at (qw(medium high)) {
     my %held = (medium => $hold_at eq 'medium', high => 1);
     for my $risk (qw(none low medium high)) {
         my $order = ordered($shop);
-        is(outcome($order), 'not_checked -', "held at $hold_at: nothing is checked unasked");
+        is(outcome($order), 'not_checked -', "held at $hold_at: without fraud_check nothing is checked");
         sql("UPDATE orders SET storefront_risk = '$risk' WHERE " . row_of($shop, $order));
         $order = checked($shop, id => $order->{storefront_order_id},
             customer => $order->{customer}{storefront_customer_id});
         my $signal = $risk eq 'none' ? '' : " storefront_risk:$risk";
         is(outcome($order), ($held{$risk} ? 'held' : 'passed') . " $risk$signal", "held at $hold_at: a risk of $risk");
-        is($order->{access}{status}, $held{$risk} ? 'held' : 'active', 'and the access is so');
+        is($order->{access}{status}, $held{$risk} ? 'held' : 'active', 'the access follows from it');
         is(messages($order), $risk eq 'none' ? '' : "The storefront rates the order's risk as $risk.",
-            'the message says who rated it');
+            'the message names the storefront');
     }
 }
 
@@ -252,10 +252,10 @@ subtest 'the highest of several signals counts, and each is named' => sub {
     is(outcome($order), 'held high customer_orders:high address_orders:medium ip_orders:medium'
         . ' revoked_orders:medium disposable_domain:medium', 'five signals');
     my $told = api('GET', "/orders/$order->{storefront_order_id}/diagnosis", key => $shop->{token})->{json};
-    is($told->{first_failure}, 'fraud', 'the diagnosis fails there');
+    is($told->{first_failure}, 'fraud', 'the diagnosis fails at the fraud check');
     my ($check) = grep { $_->{name} eq 'fraud' } @{ $told->{checks} };
     is($check->{message}, 'The order is under review: approve or reject it. ' . messages($order),
-        'and says what was seen');
+        'and quotes the signals');
     act($shop, $order, 'approve');
     $told = api('GET', "/orders/$order->{storefront_order_id}/diagnosis", key => $shop->{token})->{json};
     is($told->{first_failure}, undef, 'once it is approved nothing fails');
@@ -268,21 +268,21 @@ subtest 'the highest of several signals counts, and each is named' => sub {
 subtest 'domains' => sub {
     my $shop = shop();
     my $order = checked($shop, email => address('Trash.Example'));
-    is(outcome($order), 'passed medium disposable_domain:medium', 'a disposable one');
-    is(messages($order), 'Email addresses of Trash.Example are thrown away after use.', 'it names it');
+    is(outcome($order), 'passed medium disposable_domain:medium', 'a disposable domain');
+    is(messages($order), 'Email addresses of Trash.Example are thrown away after use.', 'the message names the domain');
     is(outcome(checked($shop, email => address('a.bin.example'))), 'passed medium disposable_domain:medium',
-        'one under a disposable one');
-    is(outcome(checked($shop, email => address('nottrash.example'))), 'passed none', 'one with the same ending');
+        'a subdomain of a disposable domain');
+    is(outcome(checked($shop, email => address('nottrash.example'))), 'passed none', 'another domain with the same ending');
     $order = checked($shop, email => address('blocked.example'));
-    is(outcome($order), 'held high blocked_domain:high', 'a blocked one');
-    is(messages($order), 'The domain blocked.example of the email address is blocked.', 'it names it');
-    is(outcome(checked($shop, email => undef)), 'passed none', 'no address, no domain');
+    is(outcome($order), 'held high blocked_domain:high', 'a blocked domain');
+    is(messages($order), 'The domain blocked.example of the email address is blocked.', 'the message names the domain');
+    is(outcome(checked($shop, email => undef)), 'passed none', 'an order without an address');
 };
 
 subtest 'the files are read again when they change' => sub {
     my $shop  = shop();
     my $next  = 720_000;
-    # Many requests at once reach several processes, each of which has read the list itself.
+    # Requests at once reach several processes, each of which reads the list itself.
     my $seen = sub {
         my ($domain) = @_;
         return sub {
@@ -296,27 +296,27 @@ subtest 'the files are read again when they change' => sub {
         };
     };
     my ($fresh, $blocked) = ($seen->('fresh.example'), $seen->('blocked.example'));
-    ok($fresh->('passed none'), 'a domain that is not listed');
+    ok($fresh->('passed none'), 'a domain that is not listed passes');
     write_list(blocked => 'other.example', 'fresh.example');
-    ok(wait_for(sub { $fresh->('held high blocked_domain:high') }, 20, 'the new list'), 'is blocked once it is');
-    ok(wait_for(sub { $blocked->('passed none') }, 20, 'the new list'), 'what is not listed any more passes');
+    ok(wait_for(sub { $fresh->('held high blocked_domain:high') }, 20, 'the new list'), 'it is blocked once it is listed');
+    ok(wait_for(sub { $blocked->('passed none') }, 20, 'the new list'), 'a domain that was removed from the list passes');
     unlink $list{blocked};
     my $offset = error_log_size();
     wait_for(sub { $fresh->('held high blocked_domain:high') && error_log_since($offset) =~ /MDL0381/ }, 20,
         'a warning that the list is gone');
-    ok($fresh->('held high blocked_domain:high'), 'without the file the list stays');
+    ok($fresh->('held high blocked_domain:high'), 'if the file is missing the last list stays in force');
     write_list(blocked => 'blocked.example');
     ok(wait_for(sub { $fresh->('passed none') && $blocked->('held high blocked_domain:high') }, 20, 'the first list'),
-        'until there is one again');
+        'until the file is back');
 };
 
 subtest 'a line that is not a domain is reported with file and line' => sub {
     my @lines = MDL::Test::slurp(error_log()) =~ /(MDL0380: .*)/g;
     is_deeply([ map { s/ \S*MDL\S* .*//r } @lines ],
-        ["MDL0380: $list{disposable}:3: this line is no domain and is passed over"], 'once, when it is read');
+        ["MDL0380: $list{disposable}:3: this line is no domain and is passed over"], 'once, when the file is read');
 };
 
-# --- what a held order gives -----------------------------------------------------------------------
+# --- held orders -----------------------------------------------------------------------------------
 
 # A held order of a customer whose email address is of a blocked domain.
 sub held
@@ -348,9 +348,9 @@ sub gives_nothing
     my ($shop, $order, $words, $code, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my $page = page_of($order);
-    is($page->{status}, 200, "$name: the page is there");
-    like($page->{body}, $words, "$name: and says it");
-    unlike($page->{body}, qr/KEY-|\Q$shop->{asset}{filename}\E|<form|blocked|domain/, "$name: and nothing else");
+    is($page->{status}, 200, "$name: the page opens");
+    like($page->{body}, $words, "$name: it says why");
+    unlike($page->{body}, qr/KEY-|\Q$shop->{asset}{filename}\E|<form|blocked|domain/, "$name: and shows nothing else");
     is(button($order, $shop)->{status}, 403, "$name: the button is refused");
     is_error(urls($shop, $order), 409, $code, "$name: addresses of files");
     is_deeply([ mails($order->{customer}{email}) ], [], "$name: no email was sent");
@@ -378,7 +378,7 @@ sub gives_all
     return $now;
 }
 
-subtest 'held, then approved' => sub {
+subtest 'an order that is held, then approved' => sub {
     my $shop  = shop();
     my $order = held($shop);
     is($order->{email}{status}, 'held', 'the email is held');
@@ -391,47 +391,47 @@ subtest 'held, then approved' => sub {
     is_deeply([ map { [ @{$_}{qw(action key_id details)} ] } events($shop, $order) ], [
         [ 'fraud_held', $shop->{key_id}, { level => 'high', signals => $signals } ],
         [ 'assigned', $shop->{key_id}, { send_email => $true, fraud_check => $true } ],
-    ], 'the audit trail tells of the hold, with the signals');
+    ], 'the audit trail has the hold with its signals');
 
     my $told = api('GET', "/orders/$order->{storefront_order_id}/diagnosis", key => $shop->{token})->{json};
     my ($mapping) = grep { $_->{name} eq 'mapping' } @{ $told->{checks} };
-    is($mapping->{message}, '1 license key is handed out once access is given.', 'the diagnosis asks for no keys');
+    is($mapping->{message}, '1 license key is handed out once access is given.', 'the diagnosis does not ask for more keys');
 
     sql("UPDATE email SET created_at = 1700000000000000 WHERE id = (SELECT max(id) FROM email)");
     my $approved = act($shop, $order, 'approve', reason => 'a known customer');
     is_answer($approved, 200, 'approved');
-    is(outcome($approved->{json}{order}), 'approved high blocked_domain:high', 'the decision is that');
+    is(outcome($approved->{json}{order}), 'approved high blocked_domain:high', 'the decision is approved');
     is($approved->{json}{order}{access}{status}, 'active', 'the access is active');
     gives_all($shop, $order, 'approved');
     unlike(wait_mail($order->{customer}{email})->{headers}{date}, qr/2023/,
-        'the email has the date of its release, not of the order');
+        'the date of the email is that of its release, not of the order');
     my ($event) = (events($shop, $order))[-1];
     is_deeply([ @{$event}{qw(action reason details)} ], [ 'approved', 'a known customer', { license_keys => 1 } ],
-        'and so does that of the approval');
+        'the audit trail has the approval');
 
     my @before = events($shop, $order);
     my $again = checked($shop, id => $order->{storefront_order_id}, email => $order->{customer}{email},
         customer => $order->{customer}{storefront_customer_id}, send_email => $true);
-    is(outcome($again), 'approved high blocked_domain:high', 'what is approved stays approved');
-    is_deeply([ events($shop, $order) ], \@before, 'and no event says so');
+    is(outcome($again), 'approved high blocked_domain:high', 'an approved order stays approved in a later check');
+    is_deeply([ events($shop, $order) ], \@before, 'without another event');
 };
 
-subtest 'held, then rejected' => sub {
+subtest 'an order that is held, then rejected' => sub {
     my $shop  = shop();
     my $order = held($shop);
     my $rejected = act($shop, $order, 'reject', reason => 'The card was stolen.');
-    is(outcome($rejected->{json}{order}), 'rejected high blocked_domain:high', 'the decision is that');
+    is(outcome($rejected->{json}{order}), 'rejected high blocked_domain:high', 'the decision is rejected');
     my $now = gives_nothing($shop, $order, qr/not released.*The card was stolen\./s, 'access_revoked', 'rejected');
     is($now->{access}{status}, 'rejected', 'the access is rejected');
     is_error(assign($shop, $order->{storefront_order_id}, [ $shop->{product} ], fraud_check => $true,
         storefront_customer_id => $order->{customer}{storefront_customer_id}), 409, 'access_revoked',
-        'nothing more is assigned to it');
-    is_error(act($shop, $order, 'restore'), 409, 'access_revoked', 'it is not to be restored');
+        'assigning more to it');
+    is_error(act($shop, $order, 'restore'), 409, 'access_revoked', 'restoring it');
     act($shop, $order, 'approve');
     gives_all($shop, $order, 'rejected, then approved');
 };
 
-subtest 'held, then revoked and restored' => sub {
+subtest 'an order that is held, then revoked and restored' => sub {
     my $shop  = shop();
     my $order = held($shop);
     act($shop, $order, 'revoke', reason => 'Refunded.');
@@ -442,7 +442,7 @@ subtest 'held, then revoked and restored' => sub {
     act($shop, $order, 'approve');
     gives_nothing($shop, $order, qr/withdrawn/, 'access_revoked', 'approved while it is revoked');
     act($shop, $order, 'restore');
-    gives_all($shop, $order, 'restored, being approved');
+    gives_all($shop, $order, 'restored after the approval');
 };
 
 # --- checked again ---------------------------------------------------------------------------------
@@ -454,25 +454,25 @@ subtest 'an order that passed is held by a later check' => sub {
     my $key   = $order->{assignments}[0]{license_keys}[0];
     my $link  = button($order, $shop)->{headers}{location};
     is(outcome($order), 'passed none', 'it passes');
-    is(outcome(checked($shop, @same, email => undef)), 'passed none', 'and again');
+    is(outcome(checked($shop, @same, email => undef)), 'passed none', 'a second check passes as well');
     is(outcome(ordered($shop, @same, email => address('blocked.example'))), 'passed none',
-        'unasked it is not checked again');
+        'an assignment without fraud_check does not check it again');
     my $held = checked($shop, @same, email => undef);
-    is(outcome($held), 'held high blocked_domain:high', 'asked it is');
-    is($held->{access}{status}, 'held', 'and held');
-    is(outcome(checked($shop, @same, email => undef)), 'held high blocked_domain:high', 'and again');
-    is(page('GET', $link)->{status}, 403, 'a link from before gives nothing');
-    unlike(page_of($order)->{body}, qr/\Q$key\E/, 'nor does the page');
-    is(outcome(checked($shop, @same, email => address())), 'held high blocked_domain:high', 'no check lifts it');
-    is(outcome(ordered($shop, @same)), 'held high blocked_domain:high', 'nor does an assignment without one');
+    is(outcome($held), 'held high blocked_domain:high', 'one with fraud_check does');
+    is($held->{access}{status}, 'held', 'and holds it');
+    is(outcome(checked($shop, @same, email => undef)), 'held high blocked_domain:high', 'a third check holds it as well');
+    is(page('GET', $link)->{status}, 403, 'an earlier link is refused');
+    unlike(page_of($order)->{body}, qr/\Q$key\E/, 'the page does not show the key');
+    is(outcome(checked($shop, @same, email => address())), 'held high blocked_domain:high', 'no later check releases it');
+    is(outcome(ordered($shop, @same)), 'held high blocked_domain:high', 'nor does an assignment without a check');
     is_deeply([ map { $_->{action} } events($shop, $order) ], [qw(fraud_passed assigned fraud_held)],
-        'the audit trail has what changed');
+        'the audit trail has each change');
     act($shop, $order, 'approve');
     is(page('GET', $link)->{status}, 200, 'once it is approved the link works again');
-    like(page_of($order)->{body}, qr/\Q$key\E/, 'and the page has the same key');
+    like(page_of($order)->{body}, qr/\Q$key\E/, 'and the page shows the same key');
 };
 
-subtest 'what is added to a held order waits too' => sub {
+subtest 'products that are added to a held order wait too' => sub {
     my $shop  = shop();
     my $order = held($shop);
     my $more  = mapping_of($shop, [], license_key_tag_ids => [ $shop->{tag} ])->{storefront_product_id};
@@ -480,28 +480,28 @@ subtest 'what is added to a held order waits too' => sub {
         storefront_customer_id => $order->{customer}{storefront_customer_id});
     is_answer($reply, 201, 'another product');
     is_deeply([ map { $_->{license_keys_pending} } @{ $reply->{json}{order}{assignments} } ], [ 1, 1 ],
-        'its key waits as the first does');
-    is($reply->{json}{order}{email}{status}, 'held', 'and the email');
+        'its key waits like the first one');
+    is($reply->{json}{order}{email}{status}, 'held', 'and so does the email');
     act($shop, $order, 'approve');
     gives_all($shop, $order, 'approved');
 };
 
-subtest 'a request that is replayed checks nothing' => sub {
+subtest 'a replayed request makes no check' => sub {
     my $shop = shop();
     my @with = (customer => digits(), idem => idem());
     my ($id, $email) = (digits(), address());
     my @same = (id => $id, email => $email, @with);
     my $order = checked($shop, @same);
     ordered($shop, customer => $with[1]) for 1 .. 2 * CUSTOMER;
-    is_deeply(checked($shop, @same), $order, 'it is answered as before');
+    is_deeply(checked($shop, @same), $order, 'it gets the first answer');
     my $now = read_order($shop, $id);
-    is(outcome($now), 'passed none', 'the order is as it was');
+    is(outcome($now), 'passed none', 'the order has not changed');
     is(scalar @{ $now->{events} }, 2, 'and has no more events');
     is(outcome(checked($shop, @same, idem => idem())), 'held high customer_orders:high address_orders:medium',
-        'a new request checks');
+        'a new request does');
 };
 
-# --- at once ---------------------------------------------------------------------------------------
+# --- many at once ----------------------------------------------------------------------------------
 
 sub tally
 {
@@ -510,7 +510,7 @@ sub tally
     return \%count;
 }
 
-# Fifty orders at once that all share something: each counts those that came before it.
+# Fifty orders at once that share something: each counts the ones before it.
 for my $way (@shared[ 0, 1, 2 ]) {
     my ($code, $number, $make) = @$way;
     my $shop = shop();
@@ -524,10 +524,10 @@ for my $way (@shared[ 0, 1, 2 ]) {
         'passed none'               => $number,
         "passed medium $code:medium" => $number,
         "held high $code:high"      => 50 - 2 * $number,
-    }, "$code: fifty at once are counted one after the other") or diag(explain(tally(@told)));
+    }, "$code: of fifty orders at once each counts the ones before it") or diag(explain(tally(@told)));
 }
 
-subtest 'fifty orders at once that share this and that' => sub {
+subtest 'fifty orders at once that share customers, addresses and IP addresses' => sub {
     my $shop = shop();
     my @replies = parallel(50, sub {
         my ($i) = @_;
@@ -536,10 +536,10 @@ subtest 'fifty orders at once that share this and that' => sub {
             customer => { email => 'mixed-' . $i % 5 . '@mail.example' });
         return { is => $reply->{status} };
     });
-    is_deeply(tally(@replies), { 200 => 10, 201 => 40 }, 'all are answered');
+    is_deeply(tally(@replies), { 200 => 10, 201 => 40 }, 'all requests succeed');
     my ($row) = sql("SELECT count(*), sum(CASE WHEN fraud_decision IN ('passed', 'held') THEN 1 ELSE 0 END)"
         . " FROM orders WHERE shop_id = $shop->{shop_id}");
-    is_deeply($row, [ 40, 40 ], 'and each is checked');
+    is_deeply($row, [ 40, 40 ], 'and each order is checked');
     my ($keys) = sql("SELECT count(*) FROM license_key k JOIN assignment a ON a.id = k.assignment_id"
         . ' JOIN orders o ON o.id = a.order_id'
         . " WHERE o.shop_id = $shop->{shop_id} AND o.fraud_decision = 'held'");

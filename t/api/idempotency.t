@@ -1,5 +1,5 @@
-# Idempotency-Key (contract, section 3): which keys are valid, what is replayed, what is a conflict,
-# and that nothing happens twice, however many requests come at once.
+# Idempotency-Key (contract, section 3): which keys are valid, which requests are replayed or in
+# conflict, and that no request takes effect twice, even if many come at once.
 use strict;
 use warnings;
 
@@ -16,7 +16,7 @@ my $url   = source("idempotency-$$.txt", "once\n");
 sub mapping { my (%with) = @_; return api('POST', '/mappings', key => $token, %with) }
 sub replayed { my ($reply) = @_; return $reply->{headers}{'idempotent-replayed'} }
 
-# The second answer repeats the first byte for byte.
+# Checks that an answer is a replay of the first one.
 sub is_replay
 {
     my ($reply, $first, $name) = @_;
@@ -28,7 +28,7 @@ sub is_replay
         "$name: the same Content-Type");
     is(replayed($reply), 'true', "$name: Idempotent-Replayed");
     return isnt($reply->{headers}{'x-request-id'}, $first->{headers}{'x-request-id'},
-        "$name: a request id of its own");
+        "$name: a new request id");
 }
 
 # --- which keys are valid --------------------------------------------------------------------------
@@ -48,7 +48,7 @@ my %invalid = (
     'empty quotes'              => '""',
     'one quote'                 => '"',
     'an open quote'             => '"abc',
-    'bytes behind the quote'    => '"abc"def',
+    'bytes after the quote'    => '"abc"def',
     'a parameter'               => '"abc";x=1',
     'a space in the quotes'     => '"a b"',
     'a wrong escape'            => '"a\\b"',
@@ -69,7 +69,7 @@ sub sent_with
 refused(sent_with("caf\xe9"), 400, 'idempotency_key_invalid', 'a byte above ASCII');
 refused(sent_with("caf\xc3\xa9"), 400, 'idempotency_key_invalid', 'UTF-8');
 refused(sent_with('a', 'b'), 400, 'idempotency_key_invalid', 'two headers');
-refused(sent_with('a', 'a'), 400, 'idempotency_key_invalid', 'two headers that say the same');
+refused(sent_with('a', 'a'), 400, 'idempotency_key_invalid', 'two equal headers');
 refused(sent_with('a', ''), 400, 'idempotency_key_invalid', 'two headers, one of them empty');
 refused(sent_with('"a"', '"b"'), 400, 'idempotency_key_invalid', 'two quoted headers');
 
@@ -79,21 +79,21 @@ for my $key ('x', '~', $long, join('', map { chr } grep { chr ne '"' } 0x21 .. 0
     my $with = { storefront_product_id => product() };
     my $first = mapping(idem => $key, json => $with);
     is_answer($first, 201, $name);
-    is(replayed($first), undef, "$name: the first time is no replay");
+    is(replayed($first), undef, "$name: the first answer is not a replay");
     is_replay(mapping(idem => $key, json => $with), $first, $name);
     my $other = substr($key, 0, -1) . ($key =~ /z\z/ ? 'y' : 'z');
-    is(replayed(mapping(idem => $other, json => $with)), undef, "$name: its last character counts");
+    is(replayed(mapping(idem => $other, json => $with)), undef, "$name: another last character makes another key");
 }
 
 my $plain  = idem('quoted');
 my $quoted = { storefront_product_id => product() };
 my $first  = mapping(idem => $plain, json => $quoted);
-is_replay(mapping(idem => qq("$plain"), json => $quoted), $first, 'a quoted key is the key inside');
+is_replay(mapping(idem => qq("$plain"), json => $quoted), $first, 'a quoted key equals the key in its quotes');
 my $strange = idem('strange') . '\\"';
 $first = mapping(idem => '"' . $strange =~ s/([\\"])/\\$1/gr . '"', json => $quoted);
 is_answer($first, 200, 'a key with escapes');
-is_replay(mapping(idem => $strange, json => $quoted), $first, 'escapes stand for what they escape');
-isnt(replayed(mapping(idem => uc $plain, json => $quoted)), 'true', 'the case of a key counts');
+is_replay(mapping(idem => $strange, json => $quoted), $first, 'it equals the key without the escapes');
+isnt(replayed(mapping(idem => uc $plain, json => $quoted)), 'true', 'keys are case-sensitive');
 
 # --- which requests are the same -------------------------------------------------------------------
 
@@ -103,7 +103,7 @@ is_answer($asset, 202, 'an import');
 wait_job($shop, $asset->{json}{job}{id});
 my $before = stored();
 is_replay(api('POST', '/assets', key => $token, idem => $key, json => { source_url => $url }),
-    $asset, 'an import, asked for again after its end');
+    $asset, 'an import, requested again after its end');
 is(stored(), $before, 'a replay stores nothing');
 
 my $product  = product();
@@ -111,7 +111,7 @@ my $spelling = qq({"storefront_product_id":"$product","is_active":true,"file_ids
 $key   = idem('spelling');
 $first = mapping(idem => $key, body => $spelling);
 is_answer($first, 201, 'a mapping');
-is_replay(mapping(idem => $key, body => $_), $first, 'the same in another spelling') for (
+is_replay(mapping(idem => $key, body => $_), $first, 'the same JSON written differently') for (
     qq({"file_ids":[],"is_active":true,"storefront_product_id":"$product"}),
     qq( {\n  "storefront_product_id" : "$product",\r\n\t"is_active": true , "file_ids": [ ] }\n),
     qq({"storefront_product_id":"\\u0067id:\\/\\/) . substr($product, 6) . qq(","is_active":true,"file_ids":[]}),
@@ -127,7 +127,7 @@ is_error(mapping(idem => $key, body => $_), 409, 'idempotency_conflict', "anothe
 is(stored(), $before, 'a conflict stores nothing');
 is_replay(mapping(idem => $key, body => $spelling), $first, 'after a conflict');
 
-# The order of a list counts, and a number that is spelled differently may mean something else.
+# The order of a list matters.
 $key = idem('order');
 my @variants = map { variant() } 1 .. 2;
 my $listed   = { storefront_product_id => product(), storefront_variant_ids => [@variants] };
@@ -154,10 +154,10 @@ is_replay(
     api('POST', "/orders/$order/assignments?x=1", key => $token, idem => $request[2],
         json => { storefront_customer_id => '77', items =>
             [ { storefront_product_id => $served->{storefront_product_id} } ] }),
-    $first, 'a query, which no write has'
+    $first, 'a query, which writes ignore'
 );
 
-# --- whose key -------------------------------------------------------------------------------------
+# --- shops and API keys ----------------------------------------------------------------------------
 
 my $other = new_shop();
 $key = idem('shared');
@@ -167,27 +167,27 @@ my ($mine, $theirs) = map { api('POST', '/mappings', key => $_->{token}, idem =>
 is_answer($mine,   201, 'a key');
 is_answer($theirs, 201, 'the same key of another shop');
 is(replayed($theirs), undef, 'is another key');
-isnt($theirs->{json}{mapping}{id}, $mine->{json}{mapping}{id}, 'and has another effect');
+isnt($theirs->{json}{mapping}{id}, $mine->{json}{mapping}{id}, 'and has its own effect');
 my (undef, $second) = ctl('key', 'create', $shop->{shop_id}, 'second');
 is_replay(api('POST', '/mappings', key => $second->{token}, idem => $key, json => $shared), $mine,
     "the shop's other API key");
 
-# --- a refusal leaves the key free -----------------------------------------------------------------
+# --- a refused request does not use up the key -----------------------------------------------------
 
 $key = idem('free');
 my $late = product();
-is_error(assign($shop, '4', [$late], idem => $key), 422, 'product_not_mapped', 'too early',
+is_error(assign($shop, '4', [$late], idem => $key), 422, 'product_not_mapped', 'a product that is not mapped yet',
     '/items/0/storefront_product_id');
 is_error(api('POST', '/orders/4/assignments', key => $token, idem => $key, json => { items => 5 }),
-    400, 'invalid_request', 'another body with that key is refused for itself', '/items',
+    400, 'invalid_request', 'an invalid body with that key gets its own error', '/items',
     '/storefront_customer_id');
 is_answer(mapping(json => { storefront_product_id => $late }), 201, 'the product is mapped');
 my $at_last = assign($shop, '4', [$late], idem => $key);
 is_answer($at_last, 201, 'then the same request succeeds');
-is(replayed($at_last), undef, 'and is no replay');
-is_replay(assign($shop, '4', [$late], idem => $key), $at_last, 'from then on it is');
+is(replayed($at_last), undef, 'and is not a replay');
+is_replay(assign($shop, '4', [$late], idem => $key), $at_last, 'the next one is');
 
-# --- when keys are forgotten -----------------------------------------------------------------------
+# --- keys expire after a day -----------------------------------------------------------------------
 
 my %forgotten = (
     mapping => [ '/mappings', { storefront_product_id => product() } ],
@@ -203,9 +203,9 @@ for my $what (sort keys %forgotten) {
     my $count = stored() =~ s/ idempotency=\d+//r;
     my $again = api(@same);
     is_answer($again, 200, "$what, a day later: nothing was created");
-    is(replayed($again), undef, "$what, a day later: it is no replay");
-    is(stored() =~ s/ idempotency=\d+//r, $count, "$what, a day later: nothing is there twice");
-    is(replayed(api(@same)), 'true', "$what: the new answer is kept in its turn");
+    is(replayed($again), undef, "$what, a day later: it is not a replay");
+    is(stored() =~ s/ idempotency=\d+//r, $count, "$what, a day later: nothing is stored twice");
+    is(replayed(api(@same)), 'true', "$what: the new answer is replayed from then on");
 }
 wait_mail("forgotten-$$\@buyer.example");
 is(scalar mails("forgotten-$$\@buyer.example"), 1, 'an email was sent once');
@@ -214,11 +214,11 @@ $key = idem('reused');
 is_answer(mapping(idem => $key, json => { storefront_product_id => product() }), 201, 'a key');
 sql("UPDATE idempotency SET created_at = created_at - 86401000000 WHERE shop_id = $shop->{shop_id}");
 is_answer(mapping(idem => $key, json => { storefront_product_id => product() }), 201,
-    'a day later it may be used for something else');
+    'a day later another request may use it');
 
 # --- many at once ----------------------------------------------------------------------------------
 
-# The processes that answered, from the access log: the last field of a line.
+# The number of processes that answered, by the last field of the access log's lines.
 sub processes_since
 {
     my ($offset, $uri, $count) = @_;
@@ -236,7 +236,7 @@ sub processes_since
 
 sub rows { my ($from) = @_; my ($row) = sql("SELECT count(*) FROM $from"); return $row->[0] }
 
-# Holds up every commit; returns a function that ends the hold.
+# Holds up all writes; returns a function that lets them go on.
 sub hold_writes
 {
     if (database() eq 'pgsql') {
@@ -258,7 +258,7 @@ sub hold_writes
 }
 
 # Sends the $n requests that $request describes, and holds up every write until all have been sent.
-# Returns of each answer what distinguishes it.
+# Returns the parts of each answer in which replays may differ.
 sub all_at_once
 {
     my ($n, $request) = @_;
@@ -303,7 +303,7 @@ sub are_one
     is(different('status', @replies), $status, "$name: every answer is $status");
     unlike(different('body', @replies), qr/\n/, "$name: the answers are equal, byte for byte");
     unlike(different('location', @replies), qr/\n/, "$name: so is their Location");
-    return is(scalar(grep { ($_->{replayed} // '') ne 'true' } @replies), 1, "$name: one was not replayed");
+    return is(scalar(grep { ($_->{replayed} // '') ne 'true' } @replies), 1, "$name: all but one are replays");
 }
 
 my $crowd  = new_shop();
@@ -321,7 +321,7 @@ my $one = JSON::PP->new->utf8->decode($answers[0]{body});
 is_shape($one->{asset}, 'asset', 'the asset');
 my $job = wait_job($crowd, $one->{job}{id});
 is($job->{status}, 'succeeded', 'the job succeeds');
-is($job->{attempts}, 1, 'and was done once');
+is($job->{attempts}, 1, 'at its first attempt');
 
 my $sold  = mapping_of($crowd, [ $one->{asset}{id} ]);
 my $customer = "crowd-$$\@buyer.example";
@@ -336,19 +336,19 @@ wait_for(sub {
     api('GET', '/orders/9', key => $crowd->{token})->{json}{email}{status} eq 'sent'
 }, 20, 'the email to be sent');
 is(scalar mails($customer), 1, 'one email was sent');
-is(rows("$_ WHERE shop_id = $crowd->{shop_id}"), 1, "there is one row in $_") for qw(customer orders email);
+is(rows("$_ WHERE shop_id = $crowd->{shop_id}"), 1, "there is one row in table $_") for qw(customer orders email);
 is(rows("assignment a JOIN orders o ON o.id = a.order_id WHERE o.shop_id = $crowd->{shop_id}"), 1,
     'and one assignment');
 is(rows("job WHERE shop_id = $crowd->{shop_id} AND type = 'email'"), 1, 'and one job for the email');
 
-# Without a common Idempotency-Key the natural keys prevent duplicates.
+# Without a common Idempotency-Key, unique constraints prevent duplicates.
 $customer   = "natural-$$\@buyer.example";
 @answers = all_at_once(40, sub {
     assignment_of('10', $sold->{storefront_product_id}, $customer, key => $crowd->{token})
 });
 is(different('died', @answers), 'none', '40 assignments with 40 keys: every client got an answer');
 is(scalar(grep { $_->{status} == 201 } @answers), 1,  'one of them created something');
-is(scalar(grep { $_->{status} == 200 } @answers), 39, 'the others found it there');
+is(scalar(grep { $_->{status} == 200 } @answers), 39, 'the others find it there');
 wait_mail($customer);
 is(rows("email e JOIN orders o ON o.id = e.order_id WHERE o.shop_id = $crowd->{shop_id}"
     . " AND o.storefront_order_id = '10'"), 1, 'one email was queued');
@@ -363,20 +363,20 @@ is(scalar(grep { $_->{status} == 201 } @answers), 1, 'one of them created it');
 is(rows("mapping WHERE shop_id = $crowd->{shop_id} AND storefront_product_id = '$target'"), 1,
     'there is one mapping');
 
-# Different requests with one key: one wins.
+# Different requests with one key: one succeeds.
 $key = idem('race');
 @answers = all_at_once(40, sub {
     my ($i) = @_;
     [ 'POST', '/mappings', key => $crowd->{token}, idem => $key,
         json => { storefront_product_id => "gid://storefront/Product/900000$i" } ]
 });
-is(scalar(grep { $_->{status} == 201 } @answers), 1, '40 mappings with one key: one is made');
+is(scalar(grep { $_->{status} == 201 } @answers), 1, '40 mappings with one key: one is created');
 is(scalar(grep { $_->{status} == 409 && $_->{body} =~ /"idempotency_conflict"/ } @answers), 39,
     'the others are in conflict');
 is(rows("mapping WHERE shop_id = $crowd->{shop_id} AND storefront_product_id LIKE '%/900000%'"), 1,
-    'and left nothing');
+    'and store nothing');
 
-# A request that succeeded is replayed although it would be refused by now.
+# A request that succeeded is replayed even if it would be refused now.
 my @before = ($crowd, '11', [ $sold->{storefront_product_id} ]);
 $key = idem('before');
 my $original = assign(@before, idem => $key);
@@ -384,9 +384,9 @@ is($original->{status}, 201, 'an order is assigned');
 sql("UPDATE orders SET access_status = 'revoked' WHERE shop_id = $crowd->{shop_id}"
     . " AND storefront_order_id = '11'");
 my $repeated = assign(@before, idem => $key);
-is($repeated->{status}, 201, 'once it is revoked the same request is replayed');
+is($repeated->{status}, 201, 'after the order is revoked the same request is replayed');
 is($repeated->{body}, $original->{body}, 'with the same body');
-is($repeated->{headers}{'idempotent-replayed'}, 'true', 'and says so');
+is($repeated->{headers}{'idempotent-replayed'}, 'true', 'and marked as a replay');
 is_error(assign(@before), 409, 'access_revoked', 'another request is refused');
 
 done_testing();

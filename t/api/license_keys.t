@@ -1,5 +1,5 @@
-# License keys (contract, section 6): /license-key-tags and the keys in them.  What is given to whom
-# while orders are assigned: t/api/license_orders.t.
+# License keys (contract, section 6): /license-key-tags and the keys in them.  How orders get keys when
+# they are assigned is tested in t/api/license_orders.t.
 use strict;
 use warnings;
 
@@ -32,7 +32,7 @@ sub tag
 
 sub add { my ($id, $keys, %opt) = @_; return call('POST', "/$id/keys", json => { keys => $keys }, %opt) }
 
-# Checks a tag's counts, as they are answered and by its keys in the database.
+# Checks a tag's counts, in the API's answer and in the database.
 sub is_stock
 {
     my ($id, $available, $assigned, $name) = @_;
@@ -41,43 +41,43 @@ sub is_stock
     my ($counted) = sql('SELECT sum(CASE WHEN assignment_id IS NULL THEN 1 ELSE 0 END), count(assignment_id)'
         . " FROM license_key WHERE tag_id = $id");
     return is("$json->{available} $json->{assigned}", "$available $assigned", $name)
-        && is(join(' ', map { $_ || 0 } @$counted), "$available $assigned", "$name: so many keys are there");
+        && is(join(' ', map { $_ || 0 } @$counted), "$available $assigned", "$name: the database has the same counts");
 }
 
 # --- tags ------------------------------------------------------------------------------------------
 
 my $made = call('POST', '', json => { name => 'Photo editor 3' });
-is_answer($made, 201, 'a tag is made');
+is_answer($made, 201, 'a tag is created');
 is(join(' ', keys %{ $made->{json} }), 'license_key_tag', 'the answer has the tag');
 my $tag = $made->{json}{license_key_tag};
 is_shape($tag, 'license_key_tag', 'the tag');
 is_deeply([ @$tag{qw(name available assigned low_stock_threshold)} ], [ 'Photo editor 3', 0, 0, undef ],
-    'without keys and threshold');
+    'it has no keys and no threshold');
 like($made->{headers}{location}, qr{/api/v1/license-key-tags/$tag->{id}\z}, 'Location names it');
 my $read = call('GET', "/$tag->{id}");
 is_answer($read, 200, 'it can be read');
-is_deeply($read->{json}, $tag, 'as it was answered');
+is_deeply($read->{json}, $tag, 'as it was created');
 
 my $full = tag(name => 'N' x 255, low_stock_threshold => 1_000_000_000);
 is($full->{name}, 'N' x 255, 'a name of 255 bytes');
 is($full->{low_stock_threshold}, 1_000_000_000, 'the largest threshold');
 is(tag(low_stock_threshold => 0)->{low_stock_threshold}, 0, 'the smallest threshold');
-is(tag(name => $tag->{name})->{name}, $tag->{name}, 'two tags may have one name');
+is(tag(name => $tag->{name})->{name}, $tag->{name}, 'two tags may have the same name');
 
 my $idem = idem();
 my @twice = map { call('POST', '', json => { name => 'Once' }, idem => $idem) } 1, 2;
 is($twice[1]{body}, $twice[0]{body}, 'a replay answers the same tag');
-is($twice[1]{headers}{'idempotent-replayed'}, 'true', 'and says so');
+is($twice[1]{headers}{'idempotent-replayed'}, 'true', 'and is marked as a replay');
 
 unstored();
 refused(call('POST', '', json => {}), 400, 'invalid_request', 'no name', '/name');
 for (
-    [ 'a name of nothing'           => { name => '' },               '/name' ],
+    [ 'an empty name'               => { name => '' },               '/name' ],
     [ 'a name of 256 bytes'         => { name => 'N' x 256 },        '/name' ],
     [ 'a name with a line feed'     => { name => "a\nb" },           '/name' ],
     [ 'a name that is a number'     => { name => 7 },                '/name' ],
     [ 'a threshold below 0'         => { low_stock_threshold => -1 }, '/low_stock_threshold' ],
-    [ 'a threshold over the most'   => { low_stock_threshold => 1_000_000_001 }, '/low_stock_threshold' ],
+    [ 'a threshold that is too large'   => { low_stock_threshold => 1_000_000_001 }, '/low_stock_threshold' ],
     [ 'a threshold that is text'    => { low_stock_threshold => '5' }, '/low_stock_threshold' ],
     [ 'a member that is not known'  => { threshold => 5 },           '/threshold' ],
     [ 'several faults'              => { name => '', available => 5, low_stock_threshold => 0.5 },
@@ -97,12 +97,12 @@ is_answer($change, 200, 'a new name');
 is_shape($change->{json}{license_key_tag}, 'license_key_tag', 'the changed tag');
 is_deeply([ @{ $change->{json}{license_key_tag} }{qw(id name low_stock_threshold created_at)} ],
     [ $tag->{id}, 'Photo editor 4', undef, $tag->{created_at} ], 'changes nothing else');
-cmp_ok($change->{json}{license_key_tag}{updated_at}, 'gt', $tag->{updated_at}, 'but the time of the update');
+cmp_ok($change->{json}{license_key_tag}{updated_at}, 'gt', $tag->{updated_at}, 'but updated_at');
 $tag = call('PATCH', "/$tag->{id}", json => { low_stock_threshold => 5 })->{json}{license_key_tag};
-is("$tag->{name} $tag->{low_stock_threshold}", 'Photo editor 4 5', 'a threshold leaves the name');
+is("$tag->{name} $tag->{low_stock_threshold}", 'Photo editor 4 5', 'a new threshold leaves the name');
 my $empty = call('PATCH', "/$tag->{id}", json => {});
 is_answer($empty, 200, 'a change of nothing');
-is_deeply($empty->{json}{license_key_tag}, $tag, 'changes nothing, not even the time');
+is_deeply($empty->{json}{license_key_tag}, $tag, 'changes nothing, not even updated_at');
 $tag = call('PATCH', "/$tag->{id}", json => { low_stock_threshold => undef })->{json}{license_key_tag};
 is($tag->{low_stock_threshold}, undef, 'null clears the threshold');
 
@@ -120,10 +120,10 @@ is($page->{json}{has_more}, $true, 'there is more');
 call('POST', '', of => $lister, json => { name => 'Meanwhile' });
 $page = call('GET', "?limit=2&cursor=$page->{json}{next_cursor}", of => $lister);
 is_deeply($page->{json}, { data => [ $listed[0] ], has_more => $false, next_cursor => undef },
-    'the next page has the rest, whatever was added meanwhile');
-is_error(call('GET', '?name=x'), 400, 'invalid_request', 'a filter that is not there', '/name');
+    'the next page has the rest, without the tag that was added meanwhile');
+is_error(call('GET', '?name=x'), 400, 'invalid_request', 'an unknown filter', '/name');
 
-# --- others' and none ------------------------------------------------------------------------------
+# --- other shops' tags and unknown ones ------------------------------------------------------------
 
 unstored();
 for (
@@ -139,7 +139,7 @@ for (
         refused($reply, 404, 'license_key_tag_not_found', "$name $id");
         push @bodies, $reply->{body} =~ s/req_[\w@-]+/req/r;
     }
-    is(scalar(grep { $_ ne $bodies[0] } @bodies), 0, "$name another shop's tag and none: the same bytes");
+    is(scalar(grep { $_ ne $bodies[0] } @bodies), 0, "$name another shop's tag and an unknown one: the same bytes");
     like($bodies[0], qr/"message":"\Q$NOT_FOUND\E"/, "$name: the message");
 }
 
@@ -148,36 +148,36 @@ for (
 my $added = add($tag->{id}, [ 'AAAA-1', 'AAAA-2', 'AAAA-1' ]);
 is_answer($added, 200, 'keys are added');
 is_shape($added->{json}, 'license_keys_added', 'the answer');
-is_deeply($added->{json}, { added => 2, duplicates => 1 }, 'a key that stands in the request twice counts once');
+is_deeply($added->{json}, { added => 2, duplicates => 1 }, 'a key that is in the request twice is added once');
 is_stock($tag->{id}, 2, 0, 'the tag has them');
 is_deeply(add($tag->{id}, [ 'AAAA-2', 'aaaa-2', 'AAAA-3' ])->{json}, { added => 2, duplicates => 1 },
-    'an existing key is not added; letter case counts');
+    'an existing key is not added again; keys are case-sensitive');
 is_stock($tag->{id}, 4, 0, 'the tag has four');
-is(call('GET', "/$tag->{id}")->{json}{updated_at}, $tag->{updated_at}, 'that is no update of the tag');
+is(call('GET', "/$tag->{id}")->{json}{updated_at}, $tag->{updated_at}, 'adding keys does not change updated_at of the tag');
 my $second = tag();
 is_deeply(add($second->{id}, ['AAAA-2'])->{json}, { added => 1, duplicates => 0 },
     'the same key in another tag is another key');
 $idem = idem();
 @twice = map { add($second->{id}, [ 'R-1', 'R-2' ], idem => $idem) } 1, 2;
-is($twice[1]{body}, '{"added":2,"duplicates":0}', 'a replay answers as the first time');
-is($twice[1]{headers}{'idempotent-replayed'}, 'true', 'and says so');
+is($twice[1]{body}, '{"added":2,"duplicates":0}', 'a replay has the first answer');
+is($twice[1]{headers}{'idempotent-replayed'}, 'true', 'and is marked as a replay');
 is_stock($second->{id}, 3, 0, 'and adds nothing');
 
 my @odd = ("caf\xe9 \x{4e2d}", 'with "quotes" \\ and \'', '[1]', '%s {{x}}', 'K' x 512);
-is_deeply(add($second->{id}, \@odd)->{json}, { added => 5, duplicates => 0 }, 'keys of any characters');
-is_deeply(add($second->{id}, \@odd)->{json}, { added => 0, duplicates => 5 }, 'are known again');
+is_deeply(add($second->{id}, \@odd)->{json}, { added => 5, duplicates => 0 }, 'keys with any characters are added');
+is_deeply(add($second->{id}, \@odd)->{json}, { added => 0, duplicates => 5 }, 'are duplicates when they come again');
 is(join("\n", map { $_->[0] } sql("SELECT license_key FROM license_key WHERE tag_id = $second->{id}"
-        . ' AND license_key LIKE \'%quotes%\'')), $odd[1], 'and are kept as they are');
+        . ' AND license_key LIKE \'%quotes%\'')), $odd[1], 'and are stored unchanged');
 
 unstored();
 for (
     [ 'no keys'                 => {},                          '/keys' ],
-    [ 'a list of nothing'       => { keys => [] },              '/keys' ],
-    [ 'a key alone'             => { keys => 'A' },             '/keys' ],
+    [ 'an empty list'           => { keys => [] },              '/keys' ],
+    [ 'a key without a list'    => { keys => 'A' },             '/keys' ],
     [ '10,001 keys'             => { keys => [ 1 .. 10_001 ] }, '/keys' ],
-    [ 'what is no key'          => { keys => [ 'A', '', undef, 5, ['A'], 'K' x 513, "A\tB" ] },
+    [ 'invalid keys'            => { keys => [ 'A', '', undef, 5, ['A'], 'K' x 513, "A\tB" ] },
         map { "/keys/$_" } 1 .. 6 ],
-    [ 'more than the keys'      => { keys => ['A'], tag => 1 }, '/tag' ],
+    [ 'an unknown member'       => { keys => ['A'], tag => 1 }, '/tag' ],
 ) {
     my ($name, $members, @pointers) = @$_;
     refused(call('POST', "/$tag->{id}/keys", json => $members), 400, 'invalid_request', $name, @pointers);
@@ -185,7 +185,7 @@ for (
 refused(call('POST', "/$tag->{id}/keys", body => '{"keys":["' . 'K' x (8 << 20) . '"]}'),
     413, 'request_too_large', 'a body over 8 MiB');
 
-# --- ten thousand ----------------------------------------------------------------------------------
+# --- ten thousand keys -----------------------------------------------------------------------------
 
 sub timed
 {
@@ -200,17 +200,17 @@ my $bulk = tag(name => 'Bulk');
 my @many = map { sprintf 'BULK-%s-%05d', 'x' x 490, $_ } 1 .. 10_000;
 is_deeply(timed('10,000 keys of 500 bytes', sub { add($bulk->{id}, \@many) })->{json},
     { added => 10_000, duplicates => 0 }, '10,000 keys in one request');
-is_stock($bulk->{id}, 10_000, 0, 'are all there');
+is_stock($bulk->{id}, 10_000, 0, 'are all stored');
 is(join(' ', map { substr $_->[0], -5 } sql("SELECT license_key FROM license_key WHERE tag_id = $bulk->{id} ORDER BY id LIMIT 3")),
     '00001 00002 00003', 'in the order of the request');
 is_deeply(timed('the same once more', sub { add($bulk->{id}, \@many) })->{json},
-    { added => 0, duplicates => 10_000 }, 'once more they are all duplicates');
+    { added => 0, duplicates => 10_000 }, 'the second time they are all duplicates');
 is_stock($bulk->{id}, 10_000, 0, 'and nothing is added');
 
 # --- assignments that wait for keys ----------------------------------------------------------------
 
-# Inserts orders of one assignment each, which waits for keys of a tag; returns the assignments,
-# oldest first.
+# Inserts orders with one assignment each, which waits for $wanted keys of a tag; returns the
+# assignments' ids, oldest first.
 my $mapping = mapping_of($shop, []);
 my $first   = assign($shop, digits(), [ $mapping->{storefront_product_id} ])->{json}{order};
 my $group   = 0;
@@ -230,11 +230,12 @@ sub waiting
         . " 'live', 'active', 1 FROM orders WHERE $ours ORDER BY id");
     my $assignments = "SELECT a.id FROM assignment a JOIN orders o ON o.id = a.order_id WHERE o.$ours";
     sql("INSERT INTO license_claim (assignment_id, tag_id, wanted, assigned) SELECT id, $tag_id, $wanted, 0 FROM ($assignments) w");
-    sql('ANALYZE');    # PostgreSQL does so by itself within a minute
+    sql('ANALYZE');    # PostgreSQL does this by itself within a minute
     return map { $_->[0] } sql("$assignments ORDER BY a.id");
 }
 
-# The keys of a tag that each assignment has, oldest first; the number in its claim must agree.
+# The keys of a tag that each assignment has, oldest first, with a remark if the number in its claim
+# differs.
 sub given
 {
     my ($tag_id, @assignments) = @_;
@@ -260,21 +261,21 @@ sub events
 
 my $wanted = tag(name => 'Wanted');
 my @waiting = waiting($wanted->{id}, 4, 2);
-is_deeply(add($wanted->{id}, [qw(A B C D E)])->{json}, { added => 5, duplicates => 0 }, 'keys for four assignments that want two each');
+is_deeply(add($wanted->{id}, [qw(A B C D E)])->{json}, { added => 5, duplicates => 0 }, 'five keys for four assignments that need two each');
 is_deeply([ given($wanted->{id}, @waiting) ], [ 'A+B', 'C+D', 'E', '' ], 'go to the oldest first');
-is_stock($wanted->{id}, 0, 5, 'and are counted as given');
+is_stock($wanted->{id}, 0, 5, 'and are counted as assigned');
 is_deeply([ events($waiting[0]) ], [ [ 'license_keys_assigned', $shop->{key_id}, '', { license_keys => 2 } ] ],
-    "the order's audit trail says so, and who added them");
+    "the order's audit trail has the keys and who added them");
 is_deeply([ events($waiting[2]) ], [ [ 'license_keys_assigned', $shop->{key_id}, '', { license_keys => 1 } ] ],
-    'and how many it got');
+    'with the number that the order got');
 is_deeply([ events($waiting[3]) ], [], 'an order that got none has no event');
 my ($ids) = sql("SELECT e.assignment_ids FROM order_event e JOIN assignment a ON a.order_id = e.order_id WHERE a.id = $waiting[0]");
 is_deeply(decode_json($ids->[0]), [ $waiting[0] ], 'the event names the assignment');
 add($wanted->{id}, [qw(A B C D E)]);
-is_deeply([ given($wanted->{id}, @waiting) ], [ 'A+B', 'C+D', 'E', '' ], 'the same keys again are nobody\'s');
+is_deeply([ given($wanted->{id}, @waiting) ], [ 'A+B', 'C+D', 'E', '' ], 'adding the same keys again assigns nothing');
 add($wanted->{id}, [qw(A F G H I J)]);
 is_deeply([ given($wanted->{id}, @waiting) ], [ 'A+B', 'C+D', 'E+F', 'G+H' ], 'more keys go to the assignments that still wait');
-is_stock($wanted->{id}, 2, 8, 'and what is over stays available');
+is_stock($wanted->{id}, 2, 8, 'the rest stays available');
 is(scalar events($waiting[2]), 2, 'an order that got keys twice has two events');
 
 my $scarce = tag(name => 'Scarce');
@@ -282,7 +283,7 @@ my $scarce = tag(name => 'Scarce');
 for my $keys (1 .. 3) {
     add($scarce->{id}, ["ONE-$keys"]);
     is_deeply([ given($scarce->{id}, @waiting) ], [ map { $_ <= $keys ? "ONE-$_" : '' } 1 .. 3 ],
-        "one key for many: $keys of three have theirs");
+        "keys that come one by one: $keys of three orders have theirs");
 }
 
 my $inactive = tag(name => 'Inactive');
@@ -292,18 +293,18 @@ sql("UPDATE orders SET access_status = 'held' WHERE id = (SELECT order_id FROM a
 sql("UPDATE assignment SET status = 'revoked' WHERE id = $waiting[2]");
 add($inactive->{id}, [qw(A B)]);
 is_deeply([ given($inactive->{id}, @waiting) ], [ '', '', '', 'A' ],
-    'a revoked order, a held one and a revoked assignment get nothing');
-is_stock($inactive->{id}, 1, 1, 'the key that is over stays available');
+    'a revoked order, a held order and a revoked assignment get nothing');
+is_stock($inactive->{id}, 1, 1, 'the remaining key stays available');
 
 my $crowd = tag(name => 'Crowd');
 @waiting = waiting($crowd->{id}, 10_000, 1);
 my ($events_before) = map { $_->[0] } sql('SELECT count(*) FROM order_event');
 @many = map { sprintf 'CROWD-%05d', $_ } 1 .. 10_000;
-is_deeply(timed('10,000 keys for 10,000 who wait', sub { add($crowd->{id}, \@many) })->{json},
-    { added => 10_000, duplicates => 0 }, '10,000 keys for 10,000 who wait');
-is_stock($crowd->{id}, 0, 10_000, 'are all given');
-is_deeply([ given($crowd->{id}, @waiting) ], \@many, 'each the one whose turn it was');
-is((sql('SELECT count(*) FROM order_event'))[0][0] - $events_before, 10_000, 'with an event each');
+is_deeply(timed('10,000 keys for 10,000 waiting orders', sub { add($crowd->{id}, \@many) })->{json},
+    { added => 10_000, duplicates => 0 }, '10,000 keys for 10,000 waiting orders');
+is_stock($crowd->{id}, 0, 10_000, 'are all assigned');
+is_deeply([ given($crowd->{id}, @waiting) ], \@many, 'in the order of the assignments');
+is((sql('SELECT count(*) FROM order_event'))[0][0] - $events_before, 10_000, 'with one event each');
 
 # --- deleting --------------------------------------------------------------------------------------
 
@@ -318,16 +319,16 @@ my $held = call('DELETE', "/$doomed->{id}");
 refused($held, 409, 'license_key_tag_in_use', 'a tag that is in use', "/mappings/$mapping->{id}", "/orders/$order");
 is_deeply([ map { "$_->{code}: $_->{message}" } @{ $held->{json}{error}{details} } ],
     [ "held_by_mapping: Mapping $mapping->{id} holds this license key tag.",
-      "held_by_order: Order $order waits for keys of this license key tag." ], 'the details say by whom');
+      "held_by_order: Order $order waits for keys of this license key tag." ], 'the details name the mapping and the order');
 sql("DELETE FROM mapping_license_key_tag WHERE tag_id = $doomed->{id}");
 unstored();
 refused(call('DELETE', "/$doomed->{id}"), 409, 'license_key_tag_in_use', 'a tag that an order waits for', "/orders/$order");
 sql("UPDATE license_claim SET wanted = 2 WHERE assignment_id = $holder");
-refused(call('DELETE', "/$doomed->{id}", json => { why => 1 }), 400, 'invalid_request', 'with a member', '/why');
+refused(call('DELETE', "/$doomed->{id}", json => { why => 1 }), 400, 'invalid_request', 'a DELETE with a member', '/why');
 $idem = idem();
 my @gone = map { call('DELETE', "/$doomed->{id}", idem => $idem) } 1, 2;
 is("$_->{status} $_->{body}", '204 ', 'a tag without references is deleted') for @gone;
-is($gone[1]{headers}{'idempotent-replayed'}, 'true', 'the second time by replay');
+is($gone[1]{headers}{'idempotent-replayed'}, 'true', 'the second answer is a replay');
 for (
     [ 'read'      => 'GET',    '' ],
     [ 'changed'   => 'PATCH',  '', json => { name => 'Mine' } ],
@@ -337,7 +338,7 @@ for (
     my ($name, $method, $path, %opt) = @$_;
     is_error(call($method, "/$doomed->{id}$path", %opt), 404, 'license_key_tag_not_found', "then it can't be $name");
 }
-is(scalar(grep { $_->{id} == $doomed->{id} } @{ call('GET', '')->{json}{data} }), 0, 'nor is it listed');
+is(scalar(grep { $_->{id} == $doomed->{id} } @{ call('GET', '')->{json}{data} }), 0, 'nor listed');
 is((sql("SELECT count(*) FROM license_key WHERE tag_id = $doomed->{id}"))[0][0], 2, 'its keys stay');
 
 done_testing();

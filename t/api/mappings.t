@@ -14,7 +14,7 @@ my $other = new_shop();
 
 sub put { my (%members) = @_; return api('POST', '/mappings', key => $shop->{token}, json => \%members) }
 
-# The files and variants of a mapping in the database, in order.
+# A column of the rows that a mapping has in a table, in their order.
 sub kept
 {
     my ($table, $column, $id) = @_;
@@ -22,7 +22,7 @@ sub kept
         sql("SELECT $column FROM $table WHERE mapping_id = $id ORDER BY position");
 }
 
-# A request of our shop, or of the shop given as "of".
+# A request of our shop, or of the shop given in the option "of".
 sub call
 {
     my ($method, $path, %opt) = @_;
@@ -47,13 +47,13 @@ sub is_gone
     return is("$reply->{status} [$reply->{body}]", '204 []', $name);
 }
 
-# An error without the members that differ between two answers.
+# The body of an error without its request id.
 sub bytes { my ($reply) = @_; return $reply->{body} =~ s/req_[\w@-]+/req/r }
 
 my @files = map { ready_asset($shop, "mappings-$$-$_.txt", "file $_\n")->{id} } 1 .. 3;
 my $foreign = ready_asset($other, "mappings-$$-foreign.txt", "foreign\n")->{id};
 
-# Two of each in our shop, and one in the other.
+# Two of each in our shop, and one of each in the other.
 my %content = (
     pack_ids => [ map { made('/packs', { name => "Pack $_", file_ids => [ $files[0] ] })->{id} } 1, 2 ],
     link_ids => [ map { made('/links', { title => "Link $_", url => "https://example.com/$_" })->{id} } 1, 2 ],
@@ -70,7 +70,7 @@ my %of_other = (
 
 my $product = product();
 my $created = put(storefront_product_id => $product);
-is_answer($created, 201, 'a mapping of nothing is a mapping');
+is_answer($created, 201, 'a mapping may be empty');
 is(join(' ', keys %{ $created->{json} }), 'mapping', 'the answer has the mapping');
 is_shape($created->{json}{mapping}, 'mapping', 'the mapping');
 my %mapping = %{ $created->{json}{mapping} };
@@ -88,10 +88,10 @@ my %given   = (
     content                => 'live',
 );
 is_deeply({ map { $_ => $mapping{$_} } keys %given }, \%given, 'the defaults');
-is($mapping{updated_at}, $mapping{created_at}, 'it was not updated yet');
+is($mapping{updated_at}, $mapping{created_at}, 'updated_at is created_at');
 like($created->{headers}{location}, qr{/api/v1/mappings/$mapping{id}\z}, 'Location names it');
 
-# Everything at once, as the specification writes it.
+# All members, as in the specification.
 my @variants = map { variant() } 1 .. 3;
 %given = (
     storefront_product_id  => product(),
@@ -105,14 +105,14 @@ my @variants = map { variant() } 1 .. 3;
     content                => 'pinned',
 );
 my $full = put(%given);
-is_answer($full, 201, 'a mapping with everything');
-is_shape($full->{json}{mapping}, 'mapping', 'the mapping with everything');
-is_deeply({ map { $_ => $full->{json}{mapping}{$_} } keys %given }, \%given, 'as it was given');
+is_answer($full, 201, 'a mapping with all members');
+is_shape($full->{json}{mapping}, 'mapping', 'the mapping with all members');
+is_deeply({ map { $_ => $full->{json}{mapping}{$_} } keys %given }, \%given, 'it has the given members');
 my $id = $full->{json}{mapping}{id};
 is(kept('mapping_file', 'asset_id', $id), "@{[ reverse @files ]}", 'the files keep their order');
 is(kept('mapping_variant', 'storefront_variant_id', $id), "@variants", 'the variants are kept');
-is_deeply(call('GET', "/mappings/$id")->{json}, $full->{json}{mapping}, 'it is read as it was answered');
-is_deeply(call('GET', "/mappings/$mapping{id}")->{json}, \%mapping, 'and so is the empty one');
+is_deeply(call('GET', "/mappings/$id")->{json}, $full->{json}{mapping}, 'reading it shows the same');
+is_deeply(call('GET', "/mappings/$mapping{id}")->{json}, \%mapping, 'and reading the empty one, too');
 
 # --- updating --------------------------------------------------------------------------------------
 
@@ -123,9 +123,9 @@ sub is_update
     is_answer($reply, 200, $name);
     is($reply->{json}{mapping}{id}, $of->{json}{mapping}{id}, "$name: the same mapping");
     is_deeply(call('GET', "/mappings/$reply->{json}{mapping}{id}")->{json}, $reply->{json}{mapping},
-        "$name: read as it was answered");
+        "$name: reading it shows the same");
     return is($reply->{json}{mapping}{created_at}, $of->{json}{mapping}{created_at},
-        "$name: made when it was");
+        "$name: with the same created_at");
 }
 
 my $update = put(storefront_product_id => $given{storefront_product_id},
@@ -133,22 +133,22 @@ my $update = put(storefront_product_id => $given{storefront_product_id},
 is_update($update, $full, 'the same variants in another order');
 is_shape($update->{json}{mapping}, 'mapping', 'the mapping, updated');
 cmp_ok($update->{json}{mapping}{updated_at}, 'ge', $full->{json}{mapping}{updated_at},
-    'it was updated later');
-is($update->{headers}{location}, undef, 'nothing was made that Location could name');
+    'updated_at is not earlier');
+is($update->{headers}{location}, undef, 'an update has no Location');
 is_deeply(
     [ @{ $update->{json}{mapping} }{qw(file_ids pack_ids link_ids license_key_tag_ids download_type is_active
                 download_limit access_days content)} ],
     [ [], [], [], [], 'ZIP', $true, undef, undef, 'live' ],
-    'what an update leaves out is the default again'
+    'an update resets members that it leaves out to their defaults'
 );
-is(kept('mapping_file', 'asset_id', $id), '', 'every list is replaced');
-is(kept('mapping_variant', 'storefront_variant_id', $id), "@variants[ 2, 0, 1 ]", 'the variants have their new order');
+is(kept('mapping_file', 'asset_id', $id), '', 'and empties lists');
+is(kept('mapping_variant', 'storefront_variant_id', $id), "@variants[ 2, 0, 1 ]", 'the variants are in their new order');
 
 is_update(put(storefront_product_id => $product, file_ids => [ $files[1] ]), $created,
-    'the whole product, mapped again');
-is(kept('mapping_file', 'asset_id', $mapping{id}), $files[1], 'with another list');
-is_update(put(storefront_product_id => $product, file_ids => [@files]), $created, 'and again');
-is(kept('mapping_file', 'asset_id', $mapping{id}), "@files", 'with a longer one');
+    'a mapping of the whole product is updated');
+is(kept('mapping_file', 'asset_id', $mapping{id}), $files[1], 'with a list of files');
+is_update(put(storefront_product_id => $product, file_ids => [@files]), $created, 'and updated again');
+is(kept('mapping_file', 'asset_id', $mapping{id}), "@files", 'with a longer list');
 is_update(put(storefront_product_id => $product, storefront_variant_ids => undef), $created,
     'null means the same as absent');
 
@@ -157,7 +157,7 @@ is_update(put(storefront_product_id => $product, storefront_variant_ids => undef
 my $varied = product();
 my ($platform) = $varied =~ m{^gid://([^/]+)/};
 my $bare = put(storefront_product_id => $varied, storefront_variant_ids => [ '12', '345' ]);
-is_answer($bare, 201, 'variants by their numbers');
+is_answer($bare, 201, 'variants given as numbers');
 is_deeply($bare->{json}{mapping}{storefront_variant_ids},
     [ "gid://$platform/ProductVariant/12", "gid://$platform/ProductVariant/345" ],
     'are answered as global ids');
@@ -170,7 +170,7 @@ for (
     [ 'one variant less'     => ['12'] ],
     [ 'one variant more'     => [ '12', '345', '6' ] ],
     [ 'another variant'      => [ '12', '346' ] ],
-    [ 'digits run together'  => ['12345'] ],
+    [ 'both numbers joined'  => ['12345'] ],
     [ 'no variant'           => [] ],
 ) {
     my ($name, $set) = @$_;
@@ -179,7 +179,7 @@ for (
     isnt($separate->{json}{mapping}{id}, $bare->{json}{mapping}{id}, "$name: another mapping");
 }
 is_answer(put(storefront_product_id => $varied =~ s/\bgid:\/\/\w+/gid:\/\/elsewhere/r), 201,
-    'the same number on another platform is another product');
+    'the same product number on another platform is another product');
 unstored();
 refused(
     put(storefront_product_id => product(), storefront_variant_ids => [ '7', "gid://$platform/ProductVariant/7" ]),
@@ -188,7 +188,7 @@ refused(
 is_answer(
     put(storefront_product_id => product(), storefront_variant_ids => [ map { "$_" } 1 .. 250 ],
         download_limit => 1, access_days => 1),
-    201, '250 variants, and the smallest numbers'
+    201, '250 variants, and the smallest limits'
 );
 unstored();
 refused(put(storefront_product_id => product(), storefront_variant_ids => [ map { "$_" } 1 .. 251 ]),
@@ -196,24 +196,24 @@ refused(put(storefront_product_id => product(), storefront_variant_ids => [ map 
 is_answer(put(storefront_product_id => 'gid://storefront/Product/12345678901234567890'), 201,
     'a product whose number has twenty digits');
 
-# --- ids of others ---------------------------------------------------------------------------------
+# --- ids of other shops ----------------------------------------------------------------------------
 
 unstored();
 refused(put(storefront_product_id => product(), file_ids => [$foreign]), 422, 'unknown_reference',
     "another shop's asset", '/file_ids/0');
 refused(put(storefront_product_id => product(), file_ids => [ $files[0], 9007199254740991, $files[1], $foreign ]),
-    422, 'unknown_reference', 'some that are there and some that are not', '/file_ids/1', '/file_ids/3');
+    422, 'unknown_reference', 'known and unknown assets', '/file_ids/1', '/file_ids/3');
 my ($of_theirs, $of_none) = map { bytes(put(storefront_product_id => $product, file_ids => [$_])) } $foreign, 9007199254740991;
-is($of_theirs, $of_none, "another shop's asset and none at all: the same bytes");
+is($of_theirs, $of_none, "another shop's asset and an unknown one: the same bytes");
 refused(put(storefront_product_id => $product, file_ids => [$foreign]), 422, 'unknown_reference',
     'an update with an asset of another shop', '/file_ids/0');
-is(kept('mapping_file', 'asset_id', $mapping{id}), '', 'has changed nothing');
+is(kept('mapping_file', 'asset_id', $mapping{id}), '', 'changes nothing');
 for my $list (sort keys %content) {
     refused(put(storefront_product_id => product(), $list => [ $content{$list}[0], $of_other{$list}, 9007199254740991 ]),
-        422, 'unknown_reference', "$list of another shop and of nobody", "/$list/1", "/$list/2");
+        422, 'unknown_reference', "$list of another shop and unknown ones", "/$list/1", "/$list/2");
 }
 refused(put(storefront_product_id => product(), map { $_ => [ $of_other{$_} ] } keys %of_other), 422,
-    'unknown_reference', 'every list faulty', map { "/$_/0" } keys %of_other);
+    'unknown_reference', "another shop's ids in every list", map { "/$_/0" } keys %of_other);
 sql("UPDATE asset SET deleted_at = 1 WHERE id = $files[2]");
 is_gone(call('DELETE', "/license-key-tags/$content{license_key_tag_ids}[1]"), 'a tag is deleted');
 unstored();
@@ -242,9 +242,9 @@ for my $method (qw(GET PUT DELETE)) {
     my @replies = map { call($method, "/mappings/$_", %body) } $foreign_mapping->{id}, 9007199254740991, 0, 'x', "0$id";
     refused($replies[0], 404, 'mapping_not_found', "$method of another shop's mapping");
     is($replies[0]{json}{error}{message}, 'There is no such mapping.', "$method: with this message");
-    is(bytes($replies[$_]), bytes($replies[0]), "$method of no id at all ($_): the same bytes") for 1 .. $#replies;
+    is(bytes($replies[$_]), bytes($replies[0]), "$method of an unknown id ($_): the same bytes") for 1 .. $#replies;
 }
-is_deeply(call('GET', "/mappings/$foreign_mapping->{id}", of => $other)->{json}, $foreign_mapping, "the other shop's is unchanged");
+is_deeply(call('GET', "/mappings/$foreign_mapping->{id}", of => $other)->{json}, $foreign_mapping, "the other shop's mapping is unchanged");
 
 # --- the list --------------------------------------------------------------------------------------
 
@@ -254,7 +254,7 @@ is_deeply(call('GET', "/mappings/$foreign_mapping->{id}", of => $other)->{json},
     my $map = sub { return made('/mappings', {@_}, of => $lister) };
     is_deeply($read->('')->{json}, { data => [], has_more => $false, next_cursor => undef }, 'an empty list');
 
-    # Each has other lists, so that a mapping with another's elements is noticed.
+    # Each mapping has different lists, so that mixed-up elements are noticed.
     my @own   = map { ready_asset($lister, "mappings-list-$$-$_.txt", "list $_\n")->{id} } 1 .. 3;
     my @packs = map { made('/packs', { name => "Pack $_" }, of => $lister)->{id} } 1 .. 3;
     my @links = map { made('/links', { title => 'L', url => "https://example.com/$_" }, of => $lister)->{id} } 1 .. 3;
@@ -278,27 +278,27 @@ is_deeply(call('GET', "/mappings/$foreign_mapping->{id}", of => $other)->{json},
         is_shape($page->{json}, 'mappings', "page $n");
         push @seen, @{ $page->{json}{data} };
         $map->(storefront_product_id => $n == 2 ? $often : product());
-        is($page->{json}{has_more}, $n < 3 ? $true : $false, "page $n: whether there is more");
+        is($page->{json}{has_more}, $n < 3 ? $true : $false, "page $n: has_more");
         $query = '?limit=3&cursor=' . ($page->{json}{next_cursor} // '');
     }
-    is_deeply(\@seen, \@made, 'each mapping is there once with its lists, newest first, and nothing that was added meanwhile');
+    is_deeply(\@seen, \@made, 'the pages have each mapping once with its lists, newest first, without those that were added meanwhile');
 
     my $filter = '?storefront_product_id=' . ($often =~ s{([:/])}{sprintf '%%%02X', ord $1}ger);
     is_deeply([ map { $_->{id} } @{ $read->($filter)->{json}{data} } ],
         [ map { $_->{id} } grep { $_->{storefront_product_id} eq $often } @{ $read->('?limit=100')->{json}{data} } ],
-        'those of one product');
+        'the mappings of one product');
     my $first = $read->("$filter&limit=2");
-    is(scalar @{ $first->{json}{data} }, 2, 'a page of those');
+    is(scalar @{ $first->{json}{data} }, 2, 'a page of them');
     my ($next) = $first->{headers}{link} =~ m{^</api/v1/mappings(\?[^>]+)>; rel="next"\z};
     is_deeply([ map { $_->{id} } map { @{ $_->{json}{data} } } $first, $read->($next), $read->("$filter&limit=2&cursor="
             . $read->($next)->{json}{next_cursor}) ],
-        [ map { $_->{id} } @{ $read->($filter)->{json}{data} } ], 'page by page they are the same');
-    is_deeply($read->('?storefront_product_id=' . product())->{json}{data}, [], 'of a product that is not mapped: none');
+        [ map { $_->{id} } @{ $read->($filter)->{json}{data} } ], 'all pages of them');
+    is_deeply($read->('?storefront_product_id=' . product())->{json}{data}, [], 'a product that is not mapped has none');
 
     my $cursor = $first->{json}{next_cursor};
-    is_error($read->("?cursor=$cursor"), 400, 'invalid_cursor', 'the cursor of a filter without it');
+    is_error($read->("?cursor=$cursor"), 400, 'invalid_cursor', 'the cursor of a filtered list without the filter');
     is_error($read->('?storefront_product_id=gid://storefront/Product/1&cursor=' . $cursor), 400, 'invalid_cursor',
-        'with another one');
+        'the cursor of another filter');
     my $plain = $read->('?limit=2')->{json}{next_cursor};
     is_error($read->("$filter&cursor=$plain"), 400, 'invalid_cursor', 'the cursor of the whole list with a filter');
     is_error(call('GET', "/packs?cursor=$plain", of => $lister), 400, 'invalid_cursor', 'the cursor of another list');
@@ -320,9 +320,9 @@ is_shape($put->{json}{mapping}, 'mapping', 'the replaced mapping');
 is_deeply($put->{json}{mapping},
     { %mapping, id => $old->{id}, storefront_product_id => $moved, created_at => $old->{created_at},
         updated_at => $put->{json}{mapping}{updated_at} },
-    'what is left out is the default, and every list is empty');
-cmp_ok($put->{json}{mapping}{updated_at}, 'ge', $old->{updated_at}, 'it was updated later');
-is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $put->{json}{mapping}, 'it is read as it was answered');
+    'members that are left out get their defaults, and lists are empty');
+cmp_ok($put->{json}{mapping}{updated_at}, 'ge', $old->{updated_at}, 'updated_at is not earlier');
+is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $put->{json}{mapping}, 'reading it shows the same');
 my %whole = (
     storefront_product_id  => $moved,
     storefront_variant_ids => [ variant(), variant() ],
@@ -335,22 +335,22 @@ my %whole = (
     content                => 'pinned',
 );
 $put = replace($old->{id}, %whole);
-is_answer($put, 200, 'everything anew');
-is_deeply({ map { $_ => $put->{json}{mapping}{$_} } keys %whole }, \%whole, 'as it was given');
-is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $put->{json}{mapping}, 'and is read so');
-is_answer(replace($old->{id}, %whole), 200, 'the same once more');
+is_answer($put, 200, 'a replacement of all members');
+is_deeply({ map { $_ => $put->{json}{mapping}{$_} } keys %whole }, \%whole, 'it has the given members');
+is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $put->{json}{mapping}, 'reading it shows the same');
+is_answer(replace($old->{id}, %whole), 200, 'the same replacement again');
 
 my $idem = idem();
 my @twice = map { call('PUT', "/mappings/$old->{id}", json => \%whole, idem => $idem) } 1, 2;
 is($twice[1]{body}, $twice[0]{body}, 'a replay answers the same');
-is($twice[1]{headers}{'idempotent-replayed'}, 'true', 'and says so');
+is($twice[1]{headers}{'idempotent-replayed'}, 'true', 'and is marked as a replay');
 
 # A replaced mapping serves its new product, and no longer the former one.
 my $served = product();
 is_error(assign($shop, digits(), [$served]), 422, 'product_not_mapped', 'a product that is not mapped', '/items/0/storefront_product_id');
 is_answer(replace($old->{id}, storefront_product_id => $served), 200, 'is mapped by a replacement');
-is_answer(assign($shop, digits(), [$served]), 201, 'which serves it');
-is_error(assign($shop, digits(), [$moved]), 422, 'product_not_mapped', 'and no longer the product before', '/items/0/storefront_product_id');
+is_answer(assign($shop, digits(), [$served]), 201, 'and can be assigned');
+is_error(assign($shop, digits(), [$moved]), 422, 'product_not_mapped', 'the former product can not', '/items/0/storefront_product_id');
 
 my $taken = made('/mappings', { storefront_product_id => product(), storefront_variant_ids => [ '1', '2' ] });
 my $as_it_was = call('GET', "/mappings/$old->{id}")->{json};
@@ -361,11 +361,11 @@ refused(replace($old->{id}, storefront_product_id => product(), file_ids => [ $f
         pack_ids => [ $of_other{pack_ids} ]), 422, 'unknown_reference', 'ids of another shop', '/file_ids/1', '/pack_ids/0');
 refused(replace($old->{id}, file_ids => ['1'], is_active => 1, download_limit => -1, access_days => 0, content => 'both',
         download_type => 'RAR', name => 'x', storefront_variant_ids => [1]),
-    400, 'invalid_request', 'faults in every member', '/storefront_product_id', '/file_ids/0', '/is_active',
+    400, 'invalid_request', 'invalid members', '/storefront_product_id', '/file_ids/0', '/is_active',
     '/download_limit', '/access_days', '/content', '/download_type', '/name', '/storefront_variant_ids/0');
-is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $as_it_was, 'what is refused changes nothing');
+is_deeply(call('GET', "/mappings/$old->{id}")->{json}, $as_it_was, 'refused replacements change nothing');
 is_answer(replace($old->{id}, storefront_product_id => $taken->{storefront_product_id}, storefront_variant_ids => ['1']),
-    200, "another set of that product's variants");
+    200, "the same product with other variants");
 
 # --- deleting --------------------------------------------------------------------------------------
 
@@ -378,7 +378,7 @@ my $delivered = call('GET', "/orders/$order")->{json}{assignments}[0]{files};
 is(scalar @$delivered, scalar grep({ $_->{file_id} } @$delivered), 'it has files');
 $idem = idem();
 my @gone = map { call('DELETE', "/mappings/$sold->{id}", idem => $idem) } 1, 2;
-is_gone($gone[0], 'a mapping that an order was made under is deleted');
+is_gone($gone[0], 'a mapping with an order is deleted');
 is_gone($gone[1], 'the deletion is replayed');
 is($gone[1]{headers}{'idempotent-replayed'}, 'true', 'and says so');
 is_error(call($_, "/mappings/$sold->{id}", $_ eq 'PUT' ? (json => { storefront_product_id => product() }) : ()), 404,
@@ -387,31 +387,31 @@ for my $query ('?limit=100', "?storefront_product_id=$bought") {
     ok(!grep({ $_->{id} == $sold->{id} } @{ call('GET', "/mappings$query")->{json}{data} }), "it is not in the list: $query");
 }
 my $after = call('GET', "/orders/$order")->{json}{assignments}[0];
-is_deeply([ $after->{mapping_id}, $after->{files} ], [ $sold->{id}, $delivered ], 'the order has what it had');
-is_error(assign($shop, digits(), [$bought]), 422, 'product_not_mapped', 'it serves no new order', '/items/0/storefront_product_id');
-is_answer(assign($shop, $order, [$bought]), 200, 'assigned again, the order stays as it was created');
-is_error(assign($shop, $order, [ $bought, product() ]), 422, 'product_not_mapped', 'beside a product that nobody mapped',
+is_deeply([ $after->{mapping_id}, $after->{files} ], [ $sold->{id}, $delivered ], 'the order keeps its mapping and files');
+is_error(assign($shop, digits(), [$bought]), 422, 'product_not_mapped', 'its product can not be assigned to a new order', '/items/0/storefront_product_id');
+is_answer(assign($shop, $order, [$bought]), 200, 'the same assignment to the same order succeeds');
+is_error(assign($shop, $order, [ $bought, product() ]), 422, 'product_not_mapped', 'the same product beside an unmapped one',
     '/items/1/storefront_product_id');
-is(kept('mapping_license_key_tag', 'tag_id', $sold->{id}), '', 'it has no license key tags any more');
+is(kept('mapping_license_key_tag', 'tag_id', $sold->{id}), '', 'it has no license key tags left');
 my $anew = made('/mappings', { storefront_product_id => $bought, file_ids => [ $files[1] ] });
-isnt($anew->{id}, $sold->{id}, 'the product is mapped again by another mapping');
-is_answer(assign($shop, digits(), [$bought]), 201, 'which serves new orders');
-is_deeply(call('GET', "/orders/$order")->{json}{assignments}[0]{files}, $delivered, 'and not those of before');
+isnt($anew->{id}, $sold->{id}, 'mapping the product again makes another mapping');
+is_answer(assign($shop, digits(), [$bought]), 201, 'which is used for new orders');
+is_deeply(call('GET', "/orders/$order")->{json}{assignments}[0]{files}, $delivered, 'but not for earlier ones');
 
 is_gone(call('DELETE', "/mappings/$general->{id}"), 'a mapping without orders is deleted');
-is_deeply([ sql("SELECT id FROM mapping WHERE id = $general->{id}") ], [], 'for good');
+is_deeply([ sql("SELECT id FROM mapping WHERE id = $general->{id}") ], [], 'its row too');
 is_answer(assign($shop, digits(), [ { storefront_product_id => $bought, storefront_variant_id => '5' } ]), 201,
-    'its variant is served by the mapping of the whole product');
+    'its variant can be assigned by the mapping of the whole product');
 
 my $keeps = made('/mappings', { storefront_product_id => product(), file_ids => [ $files[0] ], %content, content => 'pinned' });
 $order = digits();
-is_answer(assign($shop, $order, [ $keeps->{storefront_product_id} ]), 201, 'an order that is pinned');
+is_answer(assign($shop, $order, [ $keeps->{storefront_product_id} ]), 201, 'an order with pinned content');
 is_gone(call('DELETE', "/mappings/$keeps->{id}"), 'its mapping is deleted');
 is(join(' ', map { kept(@$_, $keeps->{id}) }
         [qw(mapping_file asset_id)], [qw(mapping_pack pack_id)], [qw(mapping_link link_id)]) =~ s/ //gr, '',
-    'which refers to nothing any more');
+    'which refers to nothing then');
 ok(grep({ $_->{file_id} == $files[0] } @{ call('GET', "/orders/$order")->{json}{assignments}[0]{files} }),
-    'the order has its own');
+    'the order keeps its files');
 
 # --- many at once ----------------------------------------------------------------------------------
 
@@ -422,15 +422,15 @@ my @made = parallel(8, sub {
     my ($i) = @_;
     return { status => put(storefront_product_id => $rush, file_ids => [ $files[ $i % 3 ] ])->{status} };
 });
-is(tally(@made), '200:7 201:1', 'eight that write one mapping make one');
-is(scalar @{ [ sql("SELECT id FROM mapping WHERE shop_id = $shop->{shop_id} AND storefront_product_id = '$rush'") ] }, 1, 'of which there is one');
+is(tally(@made), '200:7 201:1', 'of eight requests for one mapping one creates it and seven update it');
+is(scalar @{ [ sql("SELECT id FROM mapping WHERE shop_id = $shop->{shop_id} AND storefront_product_id = '$rush'") ] }, 1, 'there is one mapping');
 my ($rushed) = sql("SELECT id FROM mapping WHERE shop_id = $shop->{shop_id} AND storefront_product_id = '$rush'");
 is(kept('mapping_file', 'asset_id', $rushed->[0]) =~ tr/ //, 0, 'with the file of one of them');
 
 my @several = map { made('/mappings', { storefront_product_id => product() })->{id} } 1 .. 6;
 $rush = product();
 @made = parallel(6, sub { return { status => replace($several[ $_[0] ], storefront_product_id => $rush)->{status} } });
-is(tally(@made), '200:1 409:5', 'six that are moved to one product: one gets there');
+is(tally(@made), '200:1 409:5', 'of six mappings that are moved to one product one succeeds');
 
 for my $turn (1 .. 5) {
     my $mapped = made('/mappings', { storefront_product_id => product() });
@@ -441,7 +441,7 @@ for my $turn (1 .. 5) {
             : assign($shop, $orders[$i], [ $mapped->{storefront_product_id} ]);
         return { status => $reply->{status} };
     });
-    like(tally(@mixed), qr/^(?:201:\d )?204:1(?: 422:\d)?\z/, 'orders while their mapping is deleted are made or refused');
+    like(tally(@mixed), qr/^(?:201:\d )?204:1(?: 422:\d)?\z/, 'orders that are assigned while the mapping is deleted succeed or are refused');
 
     my $pack = made('/packs', { name => 'Contested' })->{id};
     my @products = map { product() } 1 .. 4;
@@ -450,7 +450,7 @@ for my $turn (1 .. 5) {
         my $reply = $i == 2 ? call('DELETE', "/packs/$pack") : put(storefront_product_id => $products[$i], pack_ids => [$pack]);
         return { status => $reply->{status} };
     });
-    like(tally(@mixed), qr/^(?:204:1 422:3|201:3 409:1)\z/, 'a pack is deleted or taken up');
+    like(tally(@mixed), qr/^(?:204:1 422:3|201:3 409:1)\z/, 'a pack is deleted before it is mapped, or mapped and not deleted');
 }
 
 done_testing();

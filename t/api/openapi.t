@@ -1,6 +1,6 @@
-# The OpenAPI document against the running service: the router has what it describes and nothing
-# else, and every operation is called, so that it succeeds and so that it is refused; each answer is
-# what the document declares.
+# Compares the OpenAPI document with the running service: the router has exactly the operations that it
+# describes; each operation is called so that it succeeds and so that it is refused; each answer is as
+# the document declares.
 use strict;
 use warnings;
 
@@ -22,17 +22,17 @@ my (undef, $read) = ctl('key', 'create', $shop->{shop_id}, 'reader', '--scope', 
 
 my $served = api('GET', '/openapi.json');
 is_answer($served, 200, 'the document, without a key');
-like($served->{json}{openapi}, qr/^3\.1\.\d+\z/, 'it is of OpenAPI 3.1');
+like($served->{json}{openapi}, qr/^3\.1\.\d+\z/, 'its version is OpenAPI 3.1');
 my $etag = $served->{headers}{etag};
-like($etag, qr/^"[0-9a-f]+"\z/, 'with a strong entity tag');
+like($etag, qr/^"[0-9a-f]+"\z/, 'it has a strong entity tag');
 my $same = api('GET', '/openapi.json', headers => { 'If-None-Match' => $etag });
 is("$same->{status} $same->{body}", '304 ', 'with that tag it is not sent again');
 is($same->{headers}{etag}, $etag, 'and 304 has the tag too');
 fits(operation('getOpenapi'), $same, 'with If-None-Match');
-is(api('GET', '/openapi.json', headers => { 'If-None-Match' => '"x"' })->{status}, 200, 'with another it is');
+is(api('GET', '/openapi.json', headers => { 'If-None-Match' => '"x"' })->{status}, 200, 'with another tag it is');
 my $head = api('HEAD', '/openapi.json');
 is("$head->{status} $head->{body}", '200 ', 'HEAD has no body');
-is($head->{headers}{'content-length'}, length $served->{body}, 'but says how long it is');
+is($head->{headers}{'content-length'}, length $served->{body}, 'but the Content-Length of GET');
 
 # --- the router and the document -------------------------------------------------------------------
 
@@ -62,13 +62,13 @@ is(join(' ', sort $table =~ /&(\w+)/g), join(' ', sort values %routed), 'and the
 
 my %ids;
 $ids{ $_->{id} }++ for operations();
-is(join(' ', grep { $ids{$_} > 1 } sort keys %ids), '', 'no two operations have one id');
+is(join(' ', grep { $ids{$_} > 1 } sort keys %ids), '', 'operation ids are unique');
 
-# --- every operation: it succeeds ------------------------------------------------------------------
+# --- each operation succeeds and is refused --------------------------------------------------------
 
 my $UNKNOWN = { digits => '99999999999999999999', id => '9007199254740991' };
 
-# The path with its last id replaced by one that nothing has.
+# The path with its last id replaced by an unknown one.
 sub unknown_path
 {
     my ($operation, $path) = @_;
@@ -95,12 +95,12 @@ sub refused_with
 
 sub without_id { my ($reply) = @_; return $reply->{body} =~ s/"request_id":"[^"]*"//r }
 
-# A shop whose approval was taken back.
+# A shop that was suspended.
 my $closed = new_shop();
 my ($suspended) = ctl('shop', 'suspend', $closed->{shop_id});
 is($suspended, 0, 'a shop is suspended');
 
-# A body that is announced as larger than any operation takes; it need not come to be refused.
+# Announces a body larger than any operation accepts, and sends none of it.
 sub announce
 {
     my ($operation, $path) = @_;
@@ -121,13 +121,13 @@ for my $operation (operations()) {
     my $send = sub { send_request($operation, $request, key => $shop->{token}, @_) };
     my $has_id = $operation->{codes}{404};
 
-    # Refused, and for no shop but its own.
+    # Refused, also to other shops.
     if (!$operation->{open}) {
         refused_with($operation, $send->(key => undef), '401 unauthorized', 'without a key');
         refused_with($operation, $send->(key => $closed->{token}), '403 shop_not_approved', 'of a suspended shop');
     }
     if ($operation->{write}) {
-        refused_with($operation, $send->(key => $read->{token}), '403 insufficient_scope', 'with a key that may only read');
+        refused_with($operation, $send->(key => $read->{token}), '403 insufficient_scope', 'with a read-only key');
         refused_with($operation, $send->(idem => undef), '400 idempotency_key_required', 'without Idempotency-Key');
         refused_with($operation, $send->(body => '{}', headers => { 'content-type' => 'text/plain' }),
             '415 unsupported_media_type', 'with text');
@@ -140,7 +140,7 @@ for my $operation (operations()) {
         for (qw(limit=0 limit=101 limit=x nonsense=1)) {
             refused_with($operation, api('GET', "$path?$_", key => $shop->{token}), '400 invalid_request', "with $_");
         }
-        refused_with($operation, api('GET', "$path?cursor=AAAA", key => $shop->{token}), '400 invalid_cursor', 'with a strange cursor');
+        refused_with($operation, api('GET', "$path?cursor=AAAA", key => $shop->{token}), '400 invalid_cursor', 'with an invalid cursor');
     }
     if ($has_id) {
         my $nobody = send_request($operation, { %$request, path => unknown_path($operation, $path) }, key => $shop->{token});
@@ -150,33 +150,33 @@ for my $operation (operations()) {
         my $alien = send_request($operation, { %$request, path => unknown_path($operation, $path) }, key => $other->{token});
         like(code_of($stranger), qr/^404 \w+_not_found\z/, "$id: of another shop") or diag($stranger->{body});
         fits($operation, $stranger, 'of another shop');
-        is(without_id($stranger), without_id($alien), "$id: is as if it were not there")
+        is(without_id($stranger), without_id($alien), "$id: another shop's id is answered like an unknown one")
             if $operation->{form} =~ tr/{// == 1;
     }
 
-    # Allowed.
+    # Methods, and success.
     my $options = api('OPTIONS', $path);
     is($options->{status}, 204, "$id: OPTIONS");
     my %allowed = map { $_ => 1 } split /, /, $options->{headers}{allow} // '';
     ok($allowed{$method}, "$id: OPTIONS lists $method");
     my @beside = grep { !/^(?:HEAD|OPTIONS)$/ && !$described{"$_ $operation->{form}"} } sort keys %allowed;
-    is("@beside", '', "$id: and nothing that the document lacks") if $path ne '/assets/uploads';
+    is("@beside", '', "$id: OPTIONS lists only methods of the document") if $path ne '/assets/uploads';
     my $wrong = api('TRACK', $path, key => $shop->{token});
     is(code_of($wrong), '405 method_not_allowed', "$id: another method");
-    is($wrong->{headers}{allow}, $options->{headers}{allow}, "$id: with the same list");
+    is($wrong->{headers}{allow}, $options->{headers}{allow}, "$id: its Allow header is that of OPTIONS");
 
     my $reply = $send->();
     like($reply->{status}, qr/^2/, "$id succeeds") or diag($reply->{body});
-    fits($operation, $reply, 'what it is for');
+    fits($operation, $reply, 'success');
     if ($method eq 'GET') {
         my $head = api('HEAD', $path, key => $shop->{token});
         is("$head->{status} " . length $head->{body}, "$reply->{status} 0", "$id: HEAD has the status and no body");
     }
 }
 
-# --- what else is declared -------------------------------------------------------------------------
+# --- further declared answers ----------------------------------------------------------------------
 
-# One request of an operation, refused or not, for each code that needs a case of its own.
+# Sends one request of an operation and checks the status and code of its answer.
 sub call_of
 {
     my ($id, $path, $wanted, $name, %request) = @_;
@@ -238,8 +238,8 @@ my $unready = api('GET', $failed, key => $shop->{token})->{json}{asset_id};
 my $source = MDL::Source->new;
 my $busy = call_of('createAssetVersion', "/assets/$unready/versions", '202 no error', 'of one whose import failed',
     json => { source_url => $source->offer('busy', { status => 503 }) });
-call_of('retryJob', "$failed/retry", '409 asset_not_ready', 'beside another job of the asset');
-call_of('cancelJob', "/jobs/$busy->{job}{id}/cancel", '200 no error', 'of a job that is under way');
+call_of('retryJob', "$failed/retry", '409 asset_not_ready', 'while the asset has another job');
+call_of('cancelJob', "/jobs/$busy->{job}{id}/cancel", '200 no error', 'of an unfinished job');
 my $imported = api('POST', '/assets', key => $shop->{token}, json => { source_url => source('done.txt', bytes()) });
 wait_job($shop, $imported->{json}{job}{id});
 call_of('cancelJob', "/jobs/$imported->{json}{job}{id}/cancel", '409 job_finished', 'of a job that has succeeded');
@@ -254,7 +254,7 @@ my $half = upload_of($shop, undef, size => 100);
 call_of('completeUpload', "/assets/uploads/$half/complete", '409 upload_incomplete', 'without bytes');
 call_of('createAssetVersion', "/assets/$file/versions", '409 upload_incomplete', 'from an upload without bytes',
     json => { upload_id => $half });
-call_of('abortUpload', "/assets/uploads/$half", '204 no error', 'that is not whole');
+call_of('abortUpload', "/assets/uploads/$half", '204 no error', 'that is incomplete');
 call_of('completeUpload', "/assets/uploads/$half/complete", '409 upload_finished', 'that was aborted');
 my $whole = upload_of($shop, $bytes, sha256 => sha256_hex('other bytes'));
 call_of('completeUpload', "/assets/uploads/$whole/complete", '422 checksum_mismatch', 'with other bytes');
@@ -265,7 +265,7 @@ call_of('createAssetVersion', "/assets/$file/versions", '200 no error', 'from an
 call_of('createAssetVersion', "/assets/$file/versions", '409 upload_finished', 'from an upload that was used',
     json => { upload_id => $whole });
 $whole = upload_of($shop, $bytes);
-call_of('completeUpload', "/assets/uploads/$whole/complete", '201 no error', 'whole');
+call_of('completeUpload', "/assets/uploads/$whole/complete", '201 no error', 'of a whole upload');
 call_of('completeUpload', "/assets/uploads/$whole/complete", '200 no error', 'once more');
 my $pieces = upload_in_pieces($shop, bytes(), 5);
 call_of('completeUpload', "/assets/uploads/$pieces/complete", '202 no error', 'in two pieces');
@@ -279,9 +279,9 @@ call_of('assignOrder', "/orders/$order/assignments", '422 product_not_mapped', '
 my $made = call_of('assignOrder', "/orders/$order/assignments", '201 no error', 'with everything', json => \%assign);
 my $item = $made->{order}{assignments}[0]{id};
 call_of('assignOrder', "/orders/$order/assignments", '200 no error', 'once more', json => \%assign);
-call_of('addLicenseKeys', "/license-key-tags/$tag/keys", '200 no error', 'that somebody waits for', json => { keys => [ 'K1', 'K2', 'K2' ] });
+call_of('addLicenseKeys', "/license-key-tags/$tag/keys", '200 no error', 'that an order waits for', json => { keys => [ 'K1', 'K2', 'K2' ] });
 call_of('getAssignment', "/orders/$order/assignments/$item", '200 no error', 'with license keys');
-call_of('resendEmail', "/orders/$order/resend", '422 no_recipient', 'to nobody');
+call_of('resendEmail', "/orders/$order/resend", '422 no_recipient', 'without an address');
 call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address', json => { email => 'ada@buyer.example' });
 call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address', json => { email => 'ada@buyer.example' }) for 1 .. 2;
 call_of('resendEmail', "/orders/$order/resend", '429 rate_limited', 'a fourth time', json => { email => 'ada@buyer.example' });
@@ -304,9 +304,9 @@ call_of($_->[0], "/orders/$order/assignments/$foreign$_->[1]", '404 assignment_n
     for [ 'getAssignment', '' ], [ 'getDownloadUrls', '/download-urls' ];
 call_of('getAssignment', "/orders/$UNKNOWN->{digits}/assignments/1", '404 order_not_found', 'of an unknown order');
 call_of('getDownloadUrls', "/orders/$UNKNOWN->{digits}/assignments/1/download-urls", '404 order_not_found', 'of an unknown order');
-call_of('getOrder', "/orders/$order", '200 no error', 'with a story');
+call_of('getOrder', "/orders/$order", '200 no error', 'after several actions');
 call_of('diagnoseOrder', "/orders/$order/diagnosis", '200 no error', 'of a revoked order');
-call_of('listOrders', '/orders', '200 no error', 'with a story');
+call_of('listOrders', '/orders', '200 no error', 'after several actions');
 
 my $held = held_order($shop);
 my ($held_item) = map { $_->{id} } @{ api('GET', "/orders/$held", key => $shop->{token})->{json}{assignments} };
@@ -318,10 +318,9 @@ call_of('restoreOrder', "/orders/$held/restore", '409 access_revoked', 'of a rej
 call_of('getOrder', "/orders/$held", '200 no error', 'that was rejected');
 call_of('diagnoseOrder', "/orders/$held/diagnosis", '200 no error', 'that was rejected');
 
-# --- what was seen ---------------------------------------------------------------------------------
+# --- coverage --------------------------------------------------------------------------------------
 
-# Answers that need a time, a fault or a full disk have suites of their own: idempotency.t, rate.t,
-# requests.t, database.t, assets.t, uploads.t.
+# Other suites test answers that need time, a fault or a full disk.
 my $ELSEWHERE = qr/^(?:idempotency_\w+|request_timeout|rate_limited|internal_error|service_unavailable
     |insufficient_storage|storage_quota_exceeded)\z/x;
 my @unseen;
@@ -333,6 +332,6 @@ for my $operation (operations()) {
     push @unseen, map { "$operation->{id} $_" }
         grep { /^[23]/ && !seen()->{"$operation->{id} $_ "} } @{ $operation->{responses} };
 }
-is(join("\n", @unseen), '', 'every answer that the document declares was given, but for those of other suites');
+is(join("\n", @unseen), '', 'every declared answer was given, except those of other suites');
 
 done_testing();

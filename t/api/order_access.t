@@ -1,5 +1,5 @@
-# What a shop decides about the access to an order (contract, section 6): revoke, restore,
-# grant-downloads, resend, approve, reject; each again and in sequence; and the audit trail.
+# What a shop does with an order (contract, section 6): revoke, restore, grant-downloads, resend,
+# approve and reject, each repeated and in sequence, and the audit trail.
 use strict;
 use warnings;
 
@@ -41,7 +41,7 @@ sub act
 
 sub where { my ($id) = @_; return "o.shop_id = $shop->{shop_id} AND o.storefront_order_id = '$id'" }
 
-# The order's rows of the audit trail, as they are stored.
+# The order's audit trail as it is stored.
 sub trail
 {
     my ($id) = @_;
@@ -50,7 +50,8 @@ sub trail
         . ' ORDER BY e.id');
 }
 
-# Performs an action that returns the order and adds so many events; earlier events stay unchanged.
+# Performs an action; checks that it returns the order and adds $events events, and that earlier events
+# stay unchanged.
 sub acted
 {
     my ($id, $action, $members, $events, $name) = @_;
@@ -91,55 +92,55 @@ sub urls
 my ($id, $first, $second) = new_order();
 my $minted = urls($id, $first)->{json}{files}[0]{url};
 is(access(acted($id, 'revoke', { reason => 'a refund' }, 1, 'revoking an order')),
-    'revoked a refund not_checked revoked revoked', 'takes all of it away');
+    'revoked a refund not_checked revoked revoked', 'revokes both assignments');
 my $page = page('GET', order($id)->{download_page_url});
 like($page->{body}, qr/a refund/, 'the page says why');
-unlike($page->{body}, qr/<button/, 'and offers nothing');
-is(page('GET', $minted)->{status}, 403, 'a URL that was minted before gives nothing');
+unlike($page->{body}, qr/<button/, 'and has no button');
+is(page('GET', $minted)->{status}, 403, 'an earlier URL is refused');
 unstored();
-refused(urls($id, $first), 409, 'access_revoked', 'no URL is minted');
-refused(act($id, 'resend'), 409, 'access_revoked', 'no email is sent again');
+refused(urls($id, $first), 409, 'access_revoked', 'URLs of a revoked order');
+refused(act($id, 'resend'), 409, 'access_revoked', 'the email of a revoked order');
 is(access(acted($id, 'revoke', { reason => 'a refund' }, 0, 'revoking it again')),
     'revoked a refund not_checked revoked revoked', 'changes nothing');
 is(access(acted($id, 'revoke', undef, 0, 'revoking it without a reason')),
-    'revoked a refund not_checked revoked revoked', 'leaves the reason');
+    'revoked a refund not_checked revoked revoked', 'keeps the reason');
 is(access(acted($id, 'revoke', { reason => 'a fraud' }, 1, 'revoking it for another reason')),
     'revoked a fraud not_checked revoked revoked', 'changes the reason');
 
 is(access(acted($id, 'restore', undef, 1, 'restoring it')), 'active - not_checked active active',
-    'gives all of it back');
+    'restores both assignments');
 is(access(acted($id, 'restore', {}, 0, 'restoring it again')), 'active - not_checked active active',
     'changes nothing');
 my $bytes = page('GET', $minted);
-is($bytes->{status}, 200, 'the URL from before gives the file again');
-is($bytes->{body}, "number one\n", 'whole');
+is($bytes->{status}, 200, 'the earlier URL works again');
+is($bytes->{body}, "number one\n", 'and gives the file');
 my ($rows) = sql("SELECT count(*) FROM assignment a JOIN orders o ON o.id = a.order_id WHERE " . where($id));
-is($rows->[0], 2, 'each assignment is there once');
+is($rows->[0], 2, 'each assignment is stored once');
 
 # --- single assignments ----------------------------------------------------------------------------
 
 ($id, $first, $second) = new_order();
 my $some = { assignment_ids => [$second], reason => 'the wrong one' };
 is(access(acted($id, 'revoke', $some, 1, 'revoking an assignment')),
-    'active - not_checked active revoked', 'takes that away alone');
+    'active - not_checked active revoked', 'leaves the other active');
 acted($id, 'revoke', $some, 0, 'revoking it again');
 is_answer(urls($id, $first), 200, 'the other can be downloaded');
-is_error(urls($id, $second), 409, 'access_revoked', 'that one can not');
+is_error(urls($id, $second), 409, 'access_revoked', 'the revoked one can not');
 acted($id, 'revoke', { assignment_ids => [ $first, $second ] }, 1, 'revoking both');
-is_deeply(order($id)->{events}[0]{assignment_ids}, [$first], 'the event names the one that changed');
+is_deeply(order($id)->{events}[0]{assignment_ids}, [$first], 'the event names only the one that changed');
 is(access(acted($id, 'restore', { assignment_ids => [$first] }, 1, 'restoring one')),
-    'active - not_checked active revoked', 'gives that back');
+    'active - not_checked active revoked', 'leaves the other revoked');
 acted($id, 'restore', { assignment_ids => [$first] }, 0, 'restoring it again');
 is(access(acted($id, 'revoke', undef, 1, 'revoking the rest')), 'revoked - not_checked revoked revoked',
     'revokes the order');
 is(access(acted($id, 'restore', { assignment_ids => [$second] }, 1, 'restoring one of a revoked order')),
-    'active - not_checked revoked active', 'gives the order back with that one');
+    'active - not_checked revoked active', 'makes the order active with that one');
 is(access(acted($id, 'restore', undef, 1, 'restoring the order')), 'active - not_checked active active',
-    'gives back what is left');
+    'restores the rest');
 acted($id, 'revoke', { assignment_ids => [ $first, $second ] }, 1, 'revoking each of them');
-is_error(act($id, 'resend', { email => new_address() }), 409, 'access_revoked', 'then nothing is left to write of');
+is_error(act($id, 'resend', { email => new_address() }), 409, 'access_revoked', 'an email without an active assignment');
 
-# --- what can't be ---------------------------------------------------------------------------------
+# --- refused requests ------------------------------------------------------------------------------
 
 my ($foreign, $theirs) = new_order();
 unstored();
@@ -150,12 +151,12 @@ for my $action (qw(revoke restore grant-downloads)) {
     refused(act($id, $action, { %more, assignment_ids => [] }), 400, 'invalid_request',
         "$action of no assignment at all", '/assignment_ids');
     refused(act($id, $action, { %more, assignment_ids => ['1'], order_id => 1 }), 400, 'invalid_request',
-        "$action with faulty members", '/assignment_ids/0', '/order_id');
+        "$action with invalid members", '/assignment_ids/0', '/order_id');
 }
 refused(act($id, $_, { assignment_ids => [$first] }), 400, 'invalid_request', "$_ of an assignment",
     '/assignment_ids')
     for qw(approve reject resend);
-refused(act($id, 'revoke', { reason => $_ }), 400, 'invalid_request', 'a reason that is none', '/reason')
+refused(act($id, 'revoke', { reason => $_ }), 400, 'invalid_request', 'an invalid reason', '/reason')
     for '', 'x' x 501, "two\nlines", 5;
 my %members = ('grant-downloads' => { downloads => 1 });
 for my $action (qw(revoke restore grant-downloads resend approve reject)) {
@@ -177,41 +178,41 @@ sub limits
 
 ($id, $first, $second) = new_order();
 is(page('GET', urls($id, $second)->{json}{files}[0]{url})->{status}, 200, 'a download');
-is(limits(order($id)), '0/1 0/1 1/1', 'is the last of one');
+is(limits(order($id)), '0/1 0/1 1/1', 'uses up the limit of one');
 is(page('GET', urls($id, $second)->{json}{files}[0]{url})->{status}, 403, 'another is refused');
 is(limits(acted($id, 'grant-downloads', { downloads => 2 }, 1, 'granting downloads')), '0/3 0/3 1/3',
     'adds to every file');
-is(page('GET', urls($id, $second)->{json}{files}[0]{url})->{status}, 200, 'then another is given');
+is(page('GET', urls($id, $second)->{json}{files}[0]{url})->{status}, 200, 'then another succeeds');
 is(limits(acted($id, 'grant-downloads', { downloads => 1, assignment_ids => [$first] }, 1,
     'granting to an assignment')), '0/4 0/4 2/3', 'adds to its files');
 is(limits(acted($id, 'grant-downloads', { downloads => 1, file_ids => [ $two->{id} ] }, 1,
-    'granting to a file')), '0/4 0/5 2/4', 'adds to it wherever it is');
+    'granting to a file')), '0/4 0/5 2/4', 'adds to it in each assignment');
 is(limits(acted($id, 'grant-downloads', { downloads => 1000, assignment_ids => [$first],
     file_ids => [ $two->{id} ] }, 1, 'granting to a file of an assignment')), '0/4 0/1005 2/4',
-    'adds to that one');
+    'adds only to that one');
 is_deeply(order($id)->{events}[0]{details},
-    { downloads => 1000, file_ids => [ $two->{id} ] }, 'the event tells what');
+    { downloads => 1000, file_ids => [ $two->{id} ] }, 'the event has the details');
 
 sub seconds { my ($time) = @_; chomp(my $out = qx(date -u -d '$time' +%s)); return $out }
 
 my $end   = order($id)->{assignments}[1]{expires_at};
 my $later = acted($id, 'grant-downloads', { extend_days => 3 }, 1, 'granting time');
 is(seconds($later->{assignments}[1]{expires_at}) - seconds($end), 3 * 86400, 'adds it to the end');
-is($later->{assignments}[0]{expires_at}, undef, 'access without an end stays');
+is($later->{assignments}[0]{expires_at}, undef, 'access without an end stays so');
 is(limits($later), '0/4 0/1005 2/4', 'and so do the downloads');
 sql("UPDATE assignment SET expires_at = 1000000 WHERE id = $second");
 is_error(urls($id, $second), 409, 'access_revoked', 'an assignment that has expired');
 my $now = time;
 $later = acted($id, 'grant-downloads', { extend_days => 1, downloads => 1, assignment_ids => [$second] }, 1,
-    'granting time to what has expired');
+    'granting time after the end');
 cmp_ok(abs(seconds($later->{assignments}[1]{expires_at}) - $now - 86400), '<', 10, 'counts from now');
 is_answer(urls($id, $second), 200, 'and it can be downloaded again');
 sql("UPDATE assignment SET expires_at = 253402200000000000 WHERE id = $second");
-acted($id, 'grant-downloads', { extend_days => 3650 }, 1, 'granting ten years in the year 9999');
+acted($id, 'grant-downloads', { extend_days => 3650 }, 1, 'granting ten years at the end of the year 9999');
 is((sql("SELECT expires_at FROM assignment WHERE id = $second"))[0][0], '253402300799999999',
-    'ends with that year, the last that can be written');
+    'ends with that year, the last of the time format');
 acted($id, 'grant-downloads', { extend_days => 1, assignment_ids => [$first] }, 0,
-    'granting time to what never ends');
+    'granting time to access without an end');
 acted($id, 'revoke', undef, 1, 'a revoked order');
 acted($id, 'grant-downloads', { downloads => 1 }, 1, 'can be granted downloads');
 
@@ -225,20 +226,20 @@ refused(act($id, 'grant-downloads', { downloads => 1, file_ids => [ $one->{id}, 
 refused(act($id, 'grant-downloads', { downloads => 1, file_ids => [ $one->{id} ], assignment_ids => [$second] }),
     422, 'unknown_reference', 'granting a file that the assignment does not give', '/file_ids/0');
 
-# --- the email once more ---------------------------------------------------------------------------
+# --- resending the email ---------------------------------------------------------------------------
 
 my ($to, $guest) = (new_address(), new_address());
 ($id) = new_order(customer => { email => $to });
-my $resent = acted($id, 'resend', undef, 1, 'sending the email of an order that had none');
+my $resent = acted($id, 'resend', undef, 1, 'resending the email of an order that had none');
 is_deeply([ @{ $resent->{email} }{qw(status to)} ], [ 'queued', $to ], 'queues it');
 wait_mail($to);
-$resent = acted($id, 'resend', { email => $guest }, 1, 'sending it to another address');
-is($resent->{email}{to}, $guest, 'sends it there');
+$resent = acted($id, 'resend', { email => $guest }, 1, 'resending it to another address');
+is($resent->{email}{to}, $guest, 'uses that address');
 is($resent->{customer}{email}, $to, "which does not become the customer's");
 is_deeply(order($id)->{events}[0]{details}, { to => $guest }, 'the event has the address');
 my $mail = wait_mail($guest);
 ok(scalar(grep { $_ eq $resent->{download_page_url} } @{ $mail->{urls} }), "it has the page's address");
-acted($id, 'resend', {}, 1, 'sending it a third time');
+acted($id, 'resend', {}, 1, 'resending it a third time');
 my @emails = wait_for(sub { my @all = emails($id); (grep { $_->{status} ne 'sent' } @all) ? undef : \@all }, 15,
     'three emails to be sent')->@*;
 is_deeply([ map { $_->{to} } @emails ], [ $to, $guest, $to ], 'each is an email of its own');
@@ -247,8 +248,8 @@ is(scalar keys %ids, 3, 'with its own Message-ID');
 unstored();
 my $limited = act($id, 'resend');
 refused($limited, 429, 'rate_limited', 'a fourth time in an hour');
-cmp_ok($limited->{headers}{'retry-after'}, '>', 3500, 'Retry-After says when');
-cmp_ok($limited->{headers}{'retry-after'}, '<=', 3601, 'to a second');
+cmp_ok($limited->{headers}{'retry-after'}, '>', 3500, 'Retry-After is almost an hour');
+cmp_ok($limited->{headers}{'retry-after'}, '<=', 3601, 'and not more');
 sql("UPDATE order_event SET created_at = created_at - 3600000000 WHERE id = (SELECT min(e.id) FROM order_event e"
     . " JOIN orders o ON o.id = e.order_id WHERE e.action = 'email_resent' AND " . where($id) . ')');
 acted($id, 'resend', undef, 1, 'once the first is an hour old');
@@ -256,14 +257,14 @@ acted($id, 'resend', undef, 1, 'once the first is an hour old');
 ($id) = new_order();
 unstored();
 refused(act($id, 'resend'), 422, 'no_recipient', 'a customer without an address');
-refused(act($id, 'resend', { email => $_ }), 400, 'invalid_request', 'an address that is none', '/email')
+refused(act($id, 'resend', { email => $_ }), 400, 'invalid_request', 'an invalid address', '/email')
     for '', 'nobody', "a\@b.example\r\nBcc: c\@d.example";
 is(acted($id, 'resend', { email => new_address() }, 1, 'an address with the request')->{customer}{email}, undef,
-    'is for this once');
+    "does not become the customer's");
 my $key  = idem('resend');
 my @same = map { act($id, 'resend', { email => $guest }, idem => $key) } 1, 2;
-is($same[1]{body}, $same[0]{body}, 'a replay answers the same');
-is(scalar(emails($id)), 2, 'and sends nothing more');
+is($same[1]{body}, $same[0]{body}, 'a replay has the same answer');
+is(scalar(emails($id)), 2, 'and sends no further email');
 
 # --- review ----------------------------------------------------------------------------------------
 
@@ -276,25 +277,25 @@ api('POST', "/license-key-tags/$tag/keys", key => $shop->{token}, json => { keys
 my $keyed  = mapping_of($shop, [ $one->{id} ], license_key_tag_ids => [$tag])->{storefront_product_id};
 my @add    = ($shop, $id, [$keyed], storefront_customer_id => $id, send_email => $true);
 my $held   = assign(@add)->{json}{order};
-is_shape($held, 'order', 'an assignment to an order that is held');
+is_shape($held, 'order', 'an assignment to a held order');
 is(access($held), 'held - held active active active', 'leaves it held');
 is_deeply([ @{ $held->{email} }{qw(status to)} ], [ 'held', $to ], 'its email is held');
 is($held->{assignments}[2]{license_keys_pending}, 1, 'and so is its license key');
 is_answer(assign(@add), 200, 'assigning the same again');
 my $more = mapping_of($shop, [])->{storefront_product_id};
 is_answer(assign($shop, $id, [$more], storefront_customer_id => $id, send_email => $true), 201, 'assigning more');
-is(scalar(emails($id)), 1, 'holds no second email');
-acted($id, 'revoke', { assignment_ids => [ order($id)->{assignments}[3]{id} ] }, 1, 'revoking that of a held order');
+is(scalar(emails($id)), 1, 'adds no second email');
+acted($id, 'revoke', { assignment_ids => [ order($id)->{assignments}[3]{id} ] }, 1, 'revoking one assignment of a held order');
 sql("DELETE FROM assignment WHERE order_id IN (SELECT o.id FROM orders o WHERE @{[ where($id) ]})"
     . " AND storefront_product_id = '$more'");
 unstored();
 refused(urls($id, $first), 409, 'order_held', 'URLs of a held order');
 refused(act($id, 'resend'), 409, 'order_held', 'the email of a held order');
 refused(act($id, 'restore'), 409, 'order_held', 'restoring a held order');
-like(page('GET', $held->{download_page_url})->{body}, qr/under review/, 'the page says so');
+like(page('GET', $held->{download_page_url})->{body}, qr/under review/, 'the page says that it is under review');
 
 is(access(acted($id, 'reject', { reason => 'a stolen card' }, 1, 'rejecting it')),
-    'rejected a stolen card rejected active active active', 'closes it');
+    'rejected a stolen card rejected active active active', 'changes access and decision');
 acted($id, 'reject', { reason => 'a stolen card' }, 0, 'rejecting it again');
 acted($id, 'reject', undef, 0, 'rejecting it without a reason');
 unstored();
@@ -302,20 +303,20 @@ refused(urls($id, $first), 409, 'access_revoked', 'URLs of a rejected order');
 refused(act($id, 'resend'), 409, 'access_revoked', 'the email of a rejected order');
 refused(act($id, 'restore'), 409, 'access_revoked', 'restoring a rejected order');
 refused(assign(@add), 409, 'access_revoked', 'assigning to a rejected order');
-is(scalar(mails($to)), 0, 'nothing was sent so far');
+is(scalar(mails($to)), 0, 'no email was sent so far');
 
-my $approved = acted($id, 'approve', { reason => 'the bank called' }, 1, 'approving it after all');
-is(access($approved), 'active - approved active active active', 'opens it');
+my $approved = acted($id, 'approve', { reason => 'the bank called' }, 1, 'approving it after that');
+is(access($approved), 'active - approved active active active', 'gives access');
 is($approved->{email}{status}, 'queued', 'its email is queued');
 is_deeply($approved->{assignments}[2]{license_keys}, ['A'], 'its license key is given');
-is_deeply(order($id)->{events}[0]{details}, { license_keys => 1 }, 'which the event says');
+is_deeply(order($id)->{events}[0]{details}, { license_keys => 1 }, 'the event has the number of keys');
 wait_mail($to);
 acted($id, 'approve', undef, 0, 'approving it again');
 is(scalar(emails($id)), 1, 'sends nothing more');
 is_deeply(order($id)->{assignments}[2]{license_keys}, ['A'], 'and gives no second key');
-is_error(act($id, 'reject'), 409, 'order_not_held', 'what is approved is not rejected any more');
+is_error(act($id, 'reject'), 409, 'order_not_held', 'an approved order can not be rejected');
 
-# Revoked while it is under review.
+# An order that is revoked while it is under review.
 $to = new_address();
 ($id) = new_order(customer => { email => $to });
 held_by_check($shop, $id);
@@ -325,38 +326,39 @@ is(access(acted($id, 'revoke', undef, 1, 'revoking a held order')), 'revoked - h
 is(access(acted($id, 'restore', undef, 1, 'restoring it')), 'held - held active active active',
     'puts it under review again');
 acted($id, 'revoke', undef, 1, 'revoking it once more');
-is(access(acted($id, 'approve', undef, 1, 'approving it then')),
+is(access(acted($id, 'approve', undef, 1, 'approving it while it is revoked')),
     'revoked - approved revoked revoked revoked', 'leaves it revoked');
 is((emails($id))[0]{held}, 1, 'its email still waits');
 is(order($id)->{assignments}[2]{license_keys_pending}, 1, 'and so does its key');
-my $restored = acted($id, 'restore', undef, 1, 'restoring it at last');
-is(access($restored), 'active - approved active active active', 'opens it');
+my $restored = acted($id, 'restore', undef, 1, 'restoring it after the approval');
+is(access($restored), 'active - approved active active active', 'gives access');
 is($restored->{email}{status}, 'queued', 'and sends the email');
 is($restored->{assignments}[2]{license_keys_pending}, 0, 'and gives the key');
 wait_mail($to);
 ($id) = new_order();
 held_by_check($shop, $id);
-acted($id, 'revoke', { reason => 'a refund' }, 1, 'an order that was revoked under review');
+acted($id, 'revoke', { reason => 'a refund' }, 1, 'an order that was revoked while it is under review');
 is(access(acted($id, 'reject', { reason => 'a fraud' }, 1, 'is rejected')),
     'revoked a refund rejected revoked revoked', 'and stays revoked');
-is_error(act($id, 'restore'), 409, 'access_revoked', 'it is not restored before it is approved');
+is_error(act($id, 'restore'), 409, 'access_revoked', 'restoring it before it is approved');
 
-# Assigned under review with an address that changes before the approval.
+# An address that changes between the assignment and the approval.
 my $newer = new_address();
 ($id) = new_order(customer => { email => new_address() });
 held_by_check($shop, $id);
 assign($shop, $id, [$keyed], storefront_customer_id => $id, send_email => $true);
 assign($shop, $id, [$keyed], storefront_customer_id => $id, customer => { email => $newer });
-is(acted($id, 'approve', undef, 1, 'approving after the address has changed')->{email}{to}, $newer,
-    'writes to the new one');
+is(acted($id, 'approve', undef, 1, 'approving an order after the address has changed')->{email}{to}, $newer,
+    'sends the email to the new address');
 wait_mail($newer);
 
-# --- an email that is overtaken --------------------------------------------------------------------
+# --- an order that is closed before its email is sent ----------------------------------------------
 
 for my $case ([ 'revoked', 'failed' ], [ 'rejected', 'failed' ], [ 'held', 'held' ]) {
     my ($status, $end) = @$case;
     ($id) = new_order();
-    # The email appears in the transaction that closes the order, so that no worker can be faster.
+    # The email is inserted in the transaction that closes the order, so that no worker can send it
+    # first.
     my ($row) = sql('SELECT o.id FROM orders o WHERE ' . where($id));
     my $job = join q{}, "job_access", $$, $status;
     my $email = "(SELECT max(id) FROM email WHERE order_id = $row->[0])";
@@ -369,8 +371,8 @@ for my $case ([ 'revoked', 'failed' ], [ 'rejected', 'failed' ], [ 'held', 'held
     assign($shop, $foreign, \@products, storefront_customer_id => $foreign);    # wakes the worker
     my $ended = wait_for(sub { my $look = order($id)->{email}; $look->{status} eq $end ? $look : undef }, 15,
         "the email to be $end");
-    is($ended->{attempts}, $end eq 'failed' ? 1 : 0, "an email whose order was $status meanwhile is $end");
-    like($ended->{last_error} // $end, qr/\b$status\b/, 'and says so');
+    is($ended->{attempts}, $end eq 'failed' ? 1 : 0, "the email of a $status order is $end");
+    like($ended->{last_error} // $end, qr/\b$status\b/, 'and names the status');
 }
 is(scalar(mails('late@buyer.example')), 0, 'none of them was sent');
 
@@ -381,12 +383,12 @@ for my $round (1 .. 5) {
     for my $action (qw(revoke restore)) {
         my @before = trail($id);
         my @replies = parallel(8, sub { act($id, $action, { reason => 'at once' }) });
-        is(scalar(grep { $_->{status} == 200 } @replies), 8, "eight requests to $action at once are all answered");
+        is(scalar(grep { $_->{status} == 200 } @replies), 8, "eight requests to $action at once all succeed");
         is(trail($id) - @before, 1, 'and recorded once');
     }
 }
 
-# Revoking and restoring change the order and its purchases in one transaction each.
+# Revoking and restoring change the order and its assignments in one transaction.
 ($id) = new_order();
 my @seen = parallel(6, sub {
     my ($i) = @_;
@@ -401,7 +403,7 @@ my @seen = parallel(6, sub {
 my %mixed = map { $_ => 1 } grep { !/^(?:active - \S+(?: active)+|revoked - \S+(?: revoked)+)$/ } map { @$_ } @seen;
 is_deeply([ sort keys %mixed ], [], 'an order read meanwhile is consistent');
 
-# --- a life ----------------------------------------------------------------------------------------
+# --- the audit trail of an order -------------------------------------------------------------------
 
 my $second_key = MDL::Test::new_key($shop->{shop_id});
 my %who = (first => $shop->{key_id}, second => $second_key->{key_id});
@@ -435,7 +437,7 @@ $now_with->($shop->{token}, 'approve', { reason => 'the bank called' });
 $now_with->($shop->{token}, 'approve', {});
 $now_with->($second_key->{token}, 'resend', { email => $guest, reason => 'lost it' });
 my $told = api('GET', "/orders/$life", key => $shop->{token});
-is_shape($told->{json}, 'whole_order', 'an order with a life behind it');
+is_shape($told->{json}, 'whole_order', 'an order after many actions');
 is_deeply(
     [ reverse map { [ @{$_}{qw(action key_id assignment_ids reason details)} ] } @{ $told->{json}{events} } ],
     [
@@ -453,14 +455,14 @@ is_deeply(
         [ 'approved', $who{first},  undef, 'the bank called', undef ],
         [ 'email_resent', $who{second}, undef, 'lost it', { to => $guest } ],
     ],
-    'its events say so, each once, and by whom'
+    'each action that changed something is one event, with its key'
 );
 my @times = map { $_->{created_at} } @{ $told->{json}{events} };
 is_deeply(\@times, [ reverse sort @times ], 'newest first');
-is_deeply($told->{json}{assignments}[0]{license_keys}, ['R-1'], 'and it has its one key to the end');
+is_deeply($told->{json}{assignments}[0]{license_keys}, ['R-1'], 'the order still has its one license key');
 
 $now_with->($shop->{token}, $_ % 2 ? 'revoke' : 'restore', {}) for 1 .. 50;
 is(scalar @{ order($life)->{events} }, 50, 'an order shows its last fifty events');
-is(scalar(trail($life)), 63, 'and keeps all');
+is(scalar(trail($life)), 63, 'and the database keeps all');
 
 done_testing();

@@ -1,5 +1,5 @@
-# Reading orders and assignments (contract, sections 1 and 6): pages that hold still while rows are
-# added, single assignments, and URLs for a file.
+# Reading orders and assignments (contract, sections 1 and 6): pages that are stable while rows are
+# added, single assignments, and URLs of files.
 use strict;
 use warnings;
 
@@ -26,7 +26,7 @@ sub new_order
     return $id;
 }
 
-# All rows from a path on, following next_cursor; $meanwhile is called after each page.
+# The ids of each page, following next_cursor; $meanwhile is called after each page.
 sub pages
 {
     my ($path, $shape, $id, $meanwhile) = @_;
@@ -38,8 +38,8 @@ sub pages
         is_shape($reply->{json}, $shape, 'the page');
         push @pages, [ map { $_->{$id} } @{ $reply->{json}{data} } ];
         $cursor = $reply->{json}{next_cursor};
-        is($reply->{json}{has_more} ? 1 : 0, defined $cursor ? 1 : 0, 'has_more goes with next_cursor');
-        is(defined $reply->{headers}{link} ? 1 : 0, defined $cursor ? 1 : 0, 'and with the Link header');
+        is($reply->{json}{has_more} ? 1 : 0, defined $cursor ? 1 : 0, 'has_more is true if there is a next_cursor');
+        is(defined $reply->{headers}{link} ? 1 : 0, defined $cursor ? 1 : 0, 'and so is there a Link header');
         $meanwhile->() if $meanwhile;
     } while (defined $cursor && @pages < 20);
     return @pages;
@@ -59,23 +59,23 @@ is(scalar @{ get('/orders')->{json}{data} }, 10, 'a page has 25 by default');
 my $whole = get("/orders/$orders[2]")->{json};
 delete @{$whole}{qw(events downloads)};
 my ($row) = grep { $_->{storefront_order_id} eq $orders[2] } @{ get('/orders?limit=100')->{json}{data} };
-is_deeply($row, $whole, 'an order in a list is the order, without its events');
+is_deeply($row, $whole, 'a list shows an order without its events and downloads');
 
 my $cursor = get('/orders?limit=1')->{json}{next_cursor};
 is_error(get("/orders?cursor=$cursor", $other), 400, 'invalid_cursor', "another shop's cursor");
 is_error(get("/orders/$orders[0]/assignments?cursor=$cursor"), 400, 'invalid_cursor', "another list's cursor");
 is_error(get('/orders?cursor=nonsense'), 400, 'invalid_cursor', 'an invalid cursor');
-is_error(get('/orders?limit=0&status=active'), 400, 'invalid_request', 'faulty parameters', '/limit', '/status');
+is_error(get('/orders?limit=0&status=active'), 400, 'invalid_request', 'invalid parameters', '/limit', '/status');
 is_deeply(get('/orders', $other)->{json}{data}, [], 'another shop sees none of them');
 
-# Orders with different contents, each of which shows its own.
+# Orders with different contents.
 my @kinds = map { mapping_of($shop, $_) } [ $one->{id}, $two->{id} ], [], [ $three->{id} ];
 my @mixed = map { new_order(map { $_->{storefront_product_id} } @$_) } [ @kinds[ 0, 1 ] ], [ $kinds[2] ], [@kinds];
 api('POST', "/orders/$mixed[1]/resend", key => $shop->{token});
 my %shown = map { $_->{storefront_order_id} => $_ } @{ get('/orders?limit=3')->{json}{data} };
 is_deeply([ map { [ map { [ map { $_->{file_id} } @{ $_->{files} } ] } @{ $shown{$_}{assignments} } ] } @mixed ],
     [ [ [ $one->{id}, $two->{id} ], [] ], [ [ $three->{id} ] ], [ [ $one->{id}, $two->{id} ], [], [ $three->{id} ] ] ],
-    'each order of a page has its own assignments, and each of these its files');
+    'each order of a page has its own assignments with their files');
 is_deeply([ map { $shown{$_}{email}{status} eq 'not_requested' ? 0 : 1 } @mixed ], [ 0, 1, 0 ],
     'and its own email');
 
@@ -95,15 +95,15 @@ is_error(get("/orders/$orders[0]/assignments?cursor=$cursor"), 400, 'invalid_cur
 
 my $single = get("$list/$ids[2]");
 is_answer($single, 200, 'one assignment');
-is_shape($single->{json}, 'assignment', 'it');
-is_deeply($single->{json}, get("/orders/$order")->{json}{assignments}[2], 'is as the order shows it');
+is_shape($single->{json}, 'assignment', 'the assignment');
+is_deeply($single->{json}, get("/orders/$order")->{json}{assignments}[2], 'is the one that the order shows');
 my ($elsewhere) = map { $_->{id} } @{ get("/orders/$orders[0]")->{json}{assignments} };
 for my $path ('', '/download-urls') {
     is_error(get("$list/$_$path"), 404, 'assignment_not_found', "the assignment '$_'$path")
         for $elsewhere, 99999999, 0, 'abc', '9007199254740992';
-    is_error(get("/orders/$_/assignments/$ids[0]$path"), 404, 'order_not_found', "of the order '$_'$path")
+    is_error(get("/orders/$_/assignments/$ids[0]$path"), 404, 'order_not_found', "an assignment of the order '$_'$path")
         for '99999999', 'abc';
-    is_error(get("$list/$ids[0]$path", $other), 404, 'order_not_found', "another shop's$path");
+    is_error(get("$list/$ids[0]$path", $other), 404, 'order_not_found', "another shop's assignment$path");
 }
 
 # --- packs and links -------------------------------------------------------------------------------
@@ -134,14 +134,14 @@ for my $content (qw(live pinned)) {
     $order{$content} = new_order($packed->{storefront_product_id});
     is_deeply([ content($order{$content}) ],
         [ [ $one->{id}, $three->{id}, $two->{id} ], [ reverse @links ] ],
-        "$content: the mapping's files, then its packs', none twice, and its links");
+        "$content: the mapping's files, then those of its packs, none twice, and its links");
 }
 is_deeply(get("/orders/$order{live}")->{json}{assignments}[0]{links}[1],
     { link_id => $links[0], title => 'first', url => 'https://shop.example/first' }, 'a link');
 api('PATCH', "/packs/$next", key => $shop->{token}, json => { file_ids => [ $two->{id} ] });
-is_deeply((content($order{live}))[0], [ $one->{id}, $two->{id} ], 'live: a file left the pack');
+is_deeply((content($order{live}))[0], [ $one->{id}, $two->{id} ], 'live: a file that leaves the pack leaves the order');
 is_deeply((content($order{pinned}))[0], [ $one->{id}, $three->{id}, $two->{id} ],
-    'pinned: it stays with those who bought it');
+    'pinned: the order keeps it');
 
 # --- URLs of files ---------------------------------------------------------------------------------
 
@@ -155,22 +155,22 @@ my $path  = "/orders/$bought/assignments/$purchase/download-urls";
 my $stored = stored();
 my $urls = get($path);
 is_answer($urls, 200, 'URLs of an assignment');
-is_shape($urls->{json}, 'download_urls', 'they');
-is(stored(), $stored, 'minting stores nothing');
+is_shape($urls->{json}, 'download_urls', 'the answer');
+is(stored(), $stored, 'making URLs stores nothing');
 is_deeply([ map { [ @{$_}{qw(file_id filename)} ] } @{ $urls->{json}{files} } ],
     [ map { [ @{$_}{qw(id filename)} ] } $one, $three, $two ], 'one for each file');
-is($used->($bought), '0 0 0', 'minting costs no download');
+is($used->($bought), '0 0 0', 'making URLs costs no download');
 my @bytes = ("number one\n", "three\n", "and two\n");
 for my $i (0 .. 2) {
     my $file = page('GET', $urls->{json}{files}[$i]{url});
-    is($file->{status}, 200, "the URL of file $i, also of a pack's");
+    is($file->{status}, 200, "the URL of file $i, with those of packs,");
     is($file->{body}, $bytes[$i], 'gives its bytes');
 }
 is($used->($bought), '1 1 1', 'which costs one download each');
 is(page('GET', $urls->{json}{files}[0]{url}, headers => { Range => 'bytes=1-' })->{body},
-    substr($bytes[0], 1), 'a part by the same URL is of the same download');
-is($used->($bought), '1 1 1', 'and costs nothing more');
-is(page('GET', get($path)->{json}{files}[0]{url})->{status}, 403, 'a new one is refused by the limit');
+    substr($bytes[0], 1), 'the same URL gives a part');
+is($used->($bought), '1 1 1', 'which belongs to the same download');
+is(page('GET', get($path)->{json}{files}[0]{url})->{status}, 403, 'a new URL is refused because of the limit');
 isnt(get($path)->{json}{files}[1]{url}, $urls->{json}{files}[1]{url}, 'each URL is new');
 my $form = page('GET', get("/orders/$order{live}")->{json}{download_page_url});
 is(scalar(() = $form->{body} =~ /value="\d+-\d+"/g), 2, 'the page offers the files of packs too');

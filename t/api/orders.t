@@ -60,24 +60,24 @@ is_answer($small, 201, 'an assignment');
 is(join(' ', keys %{ $small->{json} }), 'order', 'the answer has the order');
 my $got = $small->{json}{order};
 is_shape($got, 'order', 'the order');
-is($got->{storefront_order_id}, '450789469', 'it has the id of the storefront');
+is($got->{storefront_order_id}, '450789469', "it has the storefront's id");
 is_deeply($got->{access}, { status => 'active', reason => undef, expires_at => undef }, 'access is given');
-is_deeply($got->{fraud}, { decision => 'not_checked', level => undef, signals => [] }, 'no fraud check was asked for');
+is_deeply($got->{fraud}, { decision => 'not_checked', level => undef, signals => [] }, 'no fraud check was requested');
 is_deeply($got->{email},
     { status => 'not_requested', to => undef, attempts => 0, last_error => undef, sent_at => undef },
-    'no email was asked for');
+    'no email was requested');
 my $customer_id = delete $got->{customer}{id};
 is_deeply($got->{customer},
     { storefront_customer_id => '77', email => undef, first_name => undef, last_name => undef,
         locale => undef },
-    'the customer was made, of whom nothing more is known');
+    'the customer has only an id');
 like($got->{download_page_url}, qr{^\Q@{[ public_url() ]}\E/\S+\z}, 'the page is under the public URL');
 unlike($got->{download_page_url}, qr/450789469/, "and does not contain the order's id");
-is(page('GET', $got->{download_page_url})->{status}, 200, 'there is a page');
+is(page('GET', $got->{download_page_url})->{status}, 200, 'the page opens');
 is(scalar @{ $got->{assignments} }, 1, 'there is one assignment');
 my $assignment = $got->{assignments}[0];
 my $first_id   = delete $assignment->{id};
-is($assignment->{created_at}, $got->{created_at}, 'it was made with the order');
+is($assignment->{created_at}, $got->{created_at}, 'it was created with the order');
 is_deeply($assignment, {
     storefront_product_id => $both->{storefront_product_id},
     storefront_variant_id => undef,
@@ -98,41 +98,41 @@ is_answer($read, 200, 'the order can be read');
 is_shape($read->{json}, 'whole_order', 'the order that is read');
 is_deeply([ map { [ @{$_}{qw(action key_id assignment_ids details)} ] } @{ delete $read->{json}{events} } ],
     [ [ 'assigned', $shop->{key_id}, [$first_id], { send_email => $false, fraud_check => $false } ] ],
-    'it says who caused it');
-is_deeply(delete $read->{json}{downloads}, [], 'and that nothing was downloaded');
+    'its event has the API key');
+is_deeply(delete $read->{json}{downloads}, [], 'it has no downloads');
 $read->{json}{customer}{id} == $customer_id and delete $read->{json}{customer}{id};
 $read->{json}{assignments}[0]{id} == $first_id and delete $read->{json}{assignments}[0]{id};
-is_deeply($read->{json}, $got, 'it is the one that was answered');
+is_deeply($read->{json}, $got, 'the rest is as in the first answer');
 
 my $list = assignments_of('450789469');
 is_answer($list, 200, 'its assignments can be read');
 is_shape($list->{json}, 'assignments', 'the list of assignments');
 is_deeply([ @{ $list->{json} }{qw(has_more next_cursor)} ], [ $false, undef ], 'there are no more');
-is(delete $list->{json}{data}[0]{id}, $first_id, 'with the same id');
-is_deeply($list->{json}{data}, $got->{assignments}, 'and as the order shows them');
+is(delete $list->{json}{data}[0]{id}, $first_id, 'the assignment has the same id');
+is_deeply($list->{json}{data}, $got->{assignments}, 'and the same members as in the order');
 
-# --- again -----------------------------------------------------------------------------------------
+# --- assigning again -------------------------------------------------------------------------------
 
 my $again = assign($shop, '450789469', [ $both->{storefront_product_id} ]);
-is_answer($again, 200, 'the same once more: nothing was created');
+is_answer($again, 200, 'the same assignment again');
 is_shape($again->{json}{order}, 'order', 'the same order');
 is($again->{json}{order}{assignments}[0]{id}, $first_id, 'the same assignment');
 is($again->{json}{order}{customer}{id}, $customer_id, 'the same customer');
-is(rows_of('450789469'), 1, 'which is there once');
+is(rows_of('450789469'), 1, 'which is stored once');
 is_answer(
     assign($shop, '450789469', [ { storefront_product_id => $both->{storefront_product_id}, quantity => 5 } ]),
-    200, 'with another quantity'
+    200, 'the same product with another quantity'
 );
-is(order('450789469')->{json}{assignments}[0]{quantity}, 1, 'the quantity stays what it was');
+is(order('450789469')->{json}{assignments}[0]{quantity}, 1, 'the quantity does not change');
 
 my $more = assign($shop, '450789469',
     [ $both->{storefront_product_id}, $none->{storefront_product_id} ]);
-is_answer($more, 201, 'one more product');
-is_shape($more->{json}{order}, 'order', 'the order with one more');
+is_answer($more, 201, 'another product');
+is_shape($more->{json}{order}, 'order', 'the order with two products');
 my ($old, $new) = @{ by_id(@{ $more->{json}{order}{assignments} }) };
 is($old->{id}, $first_id, 'the first is still there');
 is_deeply([ @{$new}{qw(mapping_id download_type files)} ], [ $none->{id}, 'FILES', [] ],
-    'the second gives nothing, as its mapping says');
+    'the second has the mapping, type and files of its mapping');
 is_deeply(by_id(@{ assignments_of('450789469')->{json}{data} }), [ $old, $new ], 'the list has both');
 
 # --- every member ----------------------------------------------------------------------------------
@@ -143,14 +143,14 @@ my $large = assign($shop, '12345678901234567890',
     storefront_customer_id => '98765432109876543210', send_email => $true, fraud_check => $true,
     customer => { email => $customer, first_name => "Zo\x{eb}", last_name => "O\x{2019}Neill \x{1f600}",
         locale => 'de-CH' });
-is_answer($large, 201, 'an assignment with everything');
-is_shape($large->{json}{order}, 'order', 'the order with everything');
+is_answer($large, 201, 'an assignment with all members');
+is_shape($large->{json}{order}, 'order', 'the order with all members');
 $got = $large->{json}{order};
 is($got->{storefront_order_id}, '12345678901234567890', 'an order id of twenty digits');
 is_deeply([ @{ $got->{customer} }{qw(storefront_customer_id email first_name last_name locale)} ],
     [ '98765432109876543210', $customer, "Zo\x{eb}", "O\x{2019}Neill \x{1f600}", 'de-CH' ], 'the customer');
 is($got->{assignments}[0]{quantity}, 1000, 'the quantity');
-is($got->{fraud}{decision}, 'passed', 'a fraud check was asked for, and passed');
+is($got->{fraud}{decision}, 'passed', 'the requested fraud check has passed');
 is_deeply($got->{email},
     { status => 'queued', to => $customer, attempts => 0, last_error => undef, sent_at => undef },
     'the email is queued');
@@ -159,8 +159,8 @@ my $sent = wait_for(sub {
     return $look->{email}{status} eq 'sent' ? $look : undef;
 }, 15, 'the email to be sent');
 is_shape($sent, 'whole_order', 'the order after the email');
-is_deeply([ @{ $sent->{email} }{qw(to attempts last_error)} ], [ $customer, 1, undef ], 'it was sent at once');
-cmp_ok($sent->{email}{sent_at}, 'ge', $got->{created_at}, 'when the order was there');
+is_deeply([ @{ $sent->{email} }{qw(to attempts last_error)} ], [ $customer, 1, undef ], 'the email was sent at the first attempt');
+cmp_ok($sent->{email}{sent_at}, 'ge', $got->{created_at}, 'after the order was created');
 my $mail = wait_mail($customer);
 ok(scalar(grep { $_ eq $got->{download_page_url} } @{ $mail->{urls} }), "the email has the page's address")
     or diag("@{ $mail->{urls} }");
@@ -168,7 +168,7 @@ ok(scalar(grep { $_ eq $got->{download_page_url} } @{ $mail->{urls} }), "the ema
 is_answer(
     assign($shop, '12345678901234567890', [ $both->{storefront_product_id} ],
         storefront_customer_id => '98765432109876543210', send_email => $true),
-    200, 'the same again, with send_email'
+    200, 'the same assignment again with send_email'
 );
 is(emails_of('12345678901234567890'), 1, 'sends no second email');
 is(order('12345678901234567890')->{json}{email}{status}, 'sent', 'and the first is still sent');
@@ -182,9 +182,9 @@ my $known = assign($shop, digits(), [ $none->{storefront_product_id} ], @with,
     customer => { last_name => 'Lovelace', email => undef })->{json}{order}{customer};
 is_deeply([ @{$known}{qw(email first_name last_name locale)} ],
     [ 'first@buyer.example', 'Ada', 'Lovelace', 'en' ],
-    'what is left out stays, what is new is added');
+    'members that are left out stay, new ones are added');
 is(assign($shop, digits(), [ $none->{storefront_product_id} ], @with)->{json}{order}{customer}{id},
-    $known->{id}, 'a customer is one over orders');
+    $known->{id}, 'another order has the same customer');
 my $moved = assign($shop, digits(), [ $none->{storefront_product_id} ], @with, send_email => $true,
     customer => { email => 'second@buyer.example' });
 is($moved->{json}{order}{customer}{email}, 'second@buyer.example', 'an address can change');
@@ -203,20 +203,20 @@ my $unsent = assign($shop, $silent, [ $none->{storefront_product_id} ], storefro
 is_answer($unsent, 201, 'an order whose customer has no address');
 is_deeply($unsent->{json}{order}{email},
     { status => 'no_recipient', to => undef, attempts => 0, last_error => undef, sent_at => undef },
-    'says that there is no address');
+    'its email has no recipient');
 my $told = assign($shop, $silent, [ $none->{storefront_product_id} ], storefront_customer_id => '600',
     send_email => $true, customer => { email => "silent-$$\@buyer.example" });
-is_answer($told, 200, 'the address comes later');
-is($told->{json}{order}{email}{to}, "silent-$$\@buyer.example", 'then the email goes there');
+is_answer($told, 200, 'the same assignment with an address');
+is($told->{json}{order}{email}{to}, "silent-$$\@buyer.example", 'sends the email there');
 wait_mail("silent-$$\@buyer.example");
 
 my $asked = digits();
 @with = (storefront_customer_id => '601', customer => { email => "asked-$$\@buyer.example" });
 is(assign($shop, $asked, [ $none->{storefront_product_id} ], @with)->{json}{order}{email}{status},
     'not_requested', 'an order without an email');
-is(emails_of($asked), 0, 'queues none');
+is(emails_of($asked), 0, 'queues no email');
 is(assign($shop, $asked, [ $none->{storefront_product_id} ], @with, send_email => $true)
-        ->{json}{order}{email}{status}, 'queued', 'it may be asked for later');
+        ->{json}{order}{email}{status}, 'queued', 'the email may be requested later');
 wait_mail("asked-$$\@buyer.example");
 is(emails_of($asked), 1, 'and is sent once');
 
@@ -231,7 +231,7 @@ refused(
     422, 'product_not_mapped', 'products that are not mapped, beside some that are',
     map { "/items/$_/storefront_product_id" } 0, 2, 4
 );
-is_error(order($unmapped), 404, 'order_not_found', 'there is no such order then');
+is_error(order($unmapped), 404, 'order_not_found', 'the order was not created');
 my $other = new_shop();
 my $theirs = mapping_of($other, []);
 unstored();
@@ -280,14 +280,14 @@ mapping_of($shop, [], storefront_product_id => $only, storefront_variant_ids => 
 unstored();
 refused(
     assign($shop, $unmapped, [ $only, { storefront_product_id => $only, storefront_variant_id => '2' } ]),
-    422, 'product_not_mapped', 'a product of which only a variant is mapped',
+    422, 'product_not_mapped', 'a product with only a variant mapped',
     '/items/0/storefront_product_id', '/items/1/storefront_product_id'
 );
 my $spelled = digits();
 is_answer(assign($shop, $spelled, [ { storefront_product_id => $only, storefront_variant_id => '1' } ]),
-    201, 'a variant by its number');
+    201, 'a variant given as a number');
 is_answer(assign($shop, $spelled, [ { storefront_product_id => $only,
-    storefront_variant_id => "${prefix}ProductVariant/1" } ]), 200, 'is the variant by its global id');
+    storefront_variant_id => "${prefix}ProductVariant/1" } ]), 200, 'equals the variant given as a global id');
 
 # --- live and pinned -------------------------------------------------------------------------------
 
@@ -303,7 +303,7 @@ for my $content ('live', 'pinned') {
         "$content content after the mapping has changed");
 }
 
-# --- how long and how often ------------------------------------------------------------------------
+# --- access time and limit -------------------------------------------------------------------------
 
 my $brief = mapping_of($shop, [ $one->{id} ], access_days => 30, download_limit => 0);
 my $dated = digits();
@@ -311,12 +311,12 @@ $got = assign($shop, $dated, [ $brief->{storefront_product_id} ])->{json}{order}
 is_shape($got, 'order', 'an order that expires');
 my $days = sub { my ($time) = @_; return (split ' ', qx(date -u -d '$time' +%s))[0] / 86400 };
 cmp_ok(abs($days->($got->{access}{expires_at}) - $days->($got->{created_at}) - 30), '<', 0.001,
-    'expires thirty days after it was made');
-is($got->{assignments}[0]{files}[0]{download_limit}, 0, 'a limit of 0 has no end');
+    'expires thirty days after its creation');
+is($got->{assignments}[0]{files}[0]{download_limit}, 0, 'a limit of 0 means no limit');
 my $lasting = assign($shop, $dated, [ $none->{storefront_product_id} ])->{json}{order};
-is($lasting->{access}{expires_at}, undef, 'with an assignment without an end the order has none');
+is($lasting->{access}{expires_at}, undef, 'an order with an assignment without an end has no end');
 
-# --- orders that are not there ----------------------------------------------------------------------
+# --- unknown orders ---------------------------------------------------------------------------------
 
 sub bytes
 {
@@ -329,18 +329,18 @@ sub bytes
 
 for my $read (\&order, \&assignments_of) {
     my $unknown = $read->('99999999', $other);
-    is_error($unknown, 404, 'order_not_found', 'an order that is not there');
+    is_error($unknown, 404, 'order_not_found', 'an unknown order');
     my $foreign = $read->('450789469', $other);
     is(bytes($foreign), bytes($unknown), "another shop's order: the same bytes");
     is(bytes($read->($_, $other)), bytes($unknown), "the order '$_': the same bytes")
         for 'abc', '0', '-1', '0450789469', '%20', '%27', '1' x 21, '1' x 300;
 }
 my $own = assign($other, '450789469', [ $theirs->{storefront_product_id} ]);
-is_answer($own, 201, 'another shop may have an order of that number');
-is(rows_of('450789469'), 2, 'which is not this one');
+is_answer($own, 201, 'another shop may have an order with the same number');
+is(rows_of('450789469'), 2, 'which adds nothing to this one');
 is_answer(assign($shop, '0', [ $none->{storefront_product_id} ]), 201, 'an order may have the number 0');
 
-# --- access that was taken away --------------------------------------------------------------------
+# --- revoked access --------------------------------------------------------------------------------
 
 my $taken = digits();
 assign($shop, $taken, [ $none->{storefront_product_id} ]);
@@ -352,6 +352,6 @@ refused(assign($shop, $taken, [ $both->{storefront_product_id} ]), 409, 'access_
 $got = order($taken)->{json};
 is_shape($got, 'whole_order', 'an order that was revoked');
 is_deeply($got->{access}, { status => 'revoked', reason => 'a refund', expires_at => undef },
-    'says so, and why');
+    'has the status and the reason');
 
 done_testing();

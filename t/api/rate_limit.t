@@ -1,5 +1,5 @@
-# The rate limit of a key (contract, section 5): exact over all processes, shown in every answer to a
-# valid key, and turned off by DownloadsRateLimit Off.
+# The rate limit of a key (contract, section 5): it is exact over all processes, shown in every answer
+# to a valid key, and turned off by DownloadsRateLimit Off.
 #
 # once: rates are counted in memory
 use strict;
@@ -17,11 +17,11 @@ use constant BURST => 60;
 
 my @HEADERS = qw(x-ratelimit-limit x-ratelimit-remaining x-ratelimit-reset ratelimit-policy ratelimit);
 
-# One token comes back each minute, so none does during a check of a few seconds.
+# One token comes back each minute, so none comes back during a check of a few seconds.
 my $server = MDL::Instance->new(extra => "DownloadsRateLimit On\nDownloadsRateRefill 1\n")->start;
 my $shop   = new_shop();
 
-# A new key of the shop, for a check of its own.
+# A new key of the shop.
 sub fresh
 {
     my (@options) = @_;
@@ -30,14 +30,14 @@ sub fresh
     return { %$shop, key_id => $made->{key}{id}, token => $made->{token} };
 }
 
-# A shop has few live keys.
+# Revokes keys, since a shop can have only a few active ones.
 sub done { ctl('key', 'revoke', $_->{key_id}) for @_; return }
 
 sub headers_of { my ($reply) = @_; return join ' ', grep { exists $reply->{headers}{$_} } @HEADERS }
 
 sub left { my ($reply) = @_; return $reply->{headers}{'x-ratelimit-remaining'} }
 
-# Uses up the key's tokens but $keep.
+# Uses up all tokens of the key but $keep.
 sub drain
 {
     my ($key, $keep) = @_;
@@ -56,7 +56,7 @@ sub standing
     ($is{remaining}) = $of{'x-ratelimit-remaining'} =~ /^(\d+)\z/;
     $is{reset} = timegm($6, $5, $4, $3, $2 - 1, $1) + "0.$7"
         if $of{'x-ratelimit-reset'} =~ /^(\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)\.(\d{3})Z\z/;
-    # A list of one member of RFC 9651: a string with integer parameters.
+    # A list of RFC 9651 with one member: a string with integer parameters.
     @is{qw(q w)} = $of{'ratelimit-policy'} =~ /^"key";q=(\d+);w=(\d+)\z/;
     @is{qw(r t)} = $of{'ratelimit'} =~ /^"key";r=(\d+);t=(\d+)\z/;
     return if grep { !defined $is{$_} } qw(limit remaining reset q w r t);
@@ -69,20 +69,20 @@ my $key   = fresh();
 my $began = time;
 my $reply = api('GET', '/ping', key => $key->{token});
 my $is    = standing($reply);
-ok($is, 'an answer shows the state of its key, in both forms') or diag(explain($reply->{headers}));
+ok($is, 'an answer shows the state of its key in both forms') or diag(explain($reply->{headers}));
 is($is->{limit}, BURST, 'X-RateLimit-Limit is the burst');
-is($is->{q}, BURST, 'so is q of RateLimit-Policy');
+is($is->{q}, BURST, 'and so is q of RateLimit-Policy');
 is($is->{w}, BURST * 60, 'w is the time in which an empty bucket fills up, in seconds');
 is($is->{remaining}, BURST - 1, 'a read takes one token');
 is($is->{r}, $is->{remaining}, 'r of RateLimit is the same number');
 cmp_ok($is->{reset}, '>=', $began + 59.9, 'X-RateLimit-Reset is when the bucket is full');
-cmp_ok($is->{reset}, '<=', time + 60.1, 'and not later');
+cmp_ok($is->{reset}, '<=', time + 60.1, 'and no later');
 is($is->{t}, 60, 't of RateLimit is when the next token comes, in whole seconds');
 
 $is = standing(api('POST', '/mappings', key => $key->{token}, json => {}));
 is($is->{remaining}, BURST - 3, 'a write takes two');
-cmp_ok($is->{reset}, '>=', $began + 179.9, 'after which the bucket is full later');
-cmp_ok($is->{t}, '<=', 60, 'though the next token comes when it came before');
+cmp_ok($is->{reset}, '>=', $began + 179.9, 'the bucket is full later then');
+cmp_ok($is->{t}, '<=', 60, 'but the next token comes no later');
 is(left(api('HEAD', '/ping', key => $key->{token})), BURST - 4, 'HEAD costs what GET costs');
 
 # --- every answer to a valid key -------------------------------------------------------------------
@@ -101,7 +101,7 @@ my @told = (
         json => { storefront_product_id => $product, is_active => \0 }) ],
     [ 'no Idempotency-Key', 400, 2, api('POST', '/mappings', key => $key->{token}, idem => undef,
         json => {}) ],
-    [ 'a body that is no JSON', 400, 2, api('POST', '/mappings', key => $key->{token}, body => '{') ],
+    [ 'a body that is not JSON', 400, 2, api('POST', '/mappings', key => $key->{token}, body => '{') ],
     [ 'another media type', 415, 2, api('POST', '/mappings', key => $key->{token}, body => '{}',
         headers => { 'Content-Type' => 'text/plain' }) ],
     [ 'a body that is too large', 413, 2, api('POST', '/mappings', key => $key->{token},
@@ -116,12 +116,12 @@ for (@told) {
     is(left($answer), $before - $cost, "$name costs $cost");
     $before -= $cost;
 }
-is($told[3][3]{headers}{'idempotent-replayed'}, 'true', 'the replay was one');
+is($told[3][3]{headers}{'idempotent-replayed'}, 'true', 'the replay is marked as one');
 
 my $reader = fresh('--scope', 'read');
 my $refusal = api('POST', '/mappings', key => $reader->{token}, json => {});
-is_error($refusal, 403, 'insufficient_scope', 'a write with a key for reading');
-is(headers_of($refusal), $all, 'and says how the key stands');
+is_error($refusal, 403, 'insufficient_scope', 'a write with a read-only key');
+is(headers_of($refusal), $all, 'shows the state of its key, too');
 is(left($refusal), BURST, 'and costs nothing');
 
 my $suspended = new_shop();
@@ -129,23 +129,23 @@ ctl('shop', 'suspend', $suspended->{shop_id});
 $refusal = api('GET', '/ping', key => $suspended->{token});
 is_error($refusal, 403, 'shop_not_approved', 'a valid key of a suspended shop');
 is(headers_of($refusal), $all, 'shows the state of its key, too');
-is(left($refusal), BURST, 'and has lost nothing');
+is(left($refusal), BURST, 'and costs nothing');
 
 # --- answers without the headers -------------------------------------------------------------------
 
 my $wrong = $key->{token} =~ s/(?<=_).{10}(?=.{39}\z)/0123456789/r;
 is(headers_of(api('GET', '/ping')), '', 'an answer without a key has none of the headers');
-is(headers_of(api('GET', '/ping', key => $wrong)), '', 'nor with a wrong secret');
+is(headers_of(api('GET', '/ping', key => $wrong)), '', 'nor has one with a wrong secret');
 my $revoked = fresh();
 done($revoked);
 $reply = api('GET', '/ping', key => $revoked->{token});
 is($reply->{status}, 401, 'a revoked key is refused');
 is(headers_of($reply), '', 'and gets none of the headers');
-is(headers_of(api('GET', '/health', key => $key->{token})), '', 'nor is there one where no key is needed');
-is(headers_of(api('GET', '/nowhere', key => $key->{token})), '', 'or no route');
-is(headers_of(api('DELETE', '/ping', key => $key->{token})), '', 'or no such method');
-is(headers_of(api('OPTIONS', '/ping', key => $key->{token})), '', 'or the methods are asked for');
-is(left(api('GET', '/ping', key => $key->{token})), $before - 1, 'and all this has cost nothing');
+is(headers_of(api('GET', '/health', key => $key->{token})), '', 'nor has an answer that needs no key');
+is(headers_of(api('GET', '/nowhere', key => $key->{token})), '', 'nor one without a route');
+is(headers_of(api('DELETE', '/ping', key => $key->{token})), '', 'nor one to an unknown method');
+is(headers_of(api('OPTIONS', '/ping', key => $key->{token})), '', 'nor one to OPTIONS');
+is(left(api('GET', '/ping', key => $key->{token})), $before - 1, 'and none of these has cost anything');
 done($key, $reader);
 
 # --- the limit -------------------------------------------------------------------------------------
@@ -153,54 +153,54 @@ done($key, $reader);
 $key = drain(fresh(), 1);
 is(left(api('GET', '/ping', key => $key->{token})), 0, 'the last token can be used');
 $reply = api('GET', '/ping', key => $key->{token});
-is_error($reply, 429, 'rate_limited', 'one request more');
+is_error($reply, 429, 'rate_limited', 'one more request');
 $is = standing($reply);
 ok($is, 'has all the headers') or diag(explain($reply->{headers}));
 is($is->{remaining}, 0, 'nothing is left');
 like($reply->{headers}{'retry-after'}, qr/^[1-9]\d*\z/, 'Retry-After is a number of seconds');
 cmp_ok($reply->{headers}{'retry-after'}, '<=', 60, 'until the token that the read needs');
-is($is->{t}, $reply->{headers}{'retry-after'}, 'which t of RateLimit agrees with');
+is($is->{t}, $reply->{headers}{'retry-after'}, 't of RateLimit is the same number');
 $reply = api('POST', '/mappings', key => $key->{token}, json => {});
-cmp_ok($reply->{headers}{'retry-after'}, '>', 60, 'a write has to wait for two');
+cmp_ok($reply->{headers}{'retry-after'}, '>', 60, 'a write has to wait for two tokens');
 cmp_ok($reply->{headers}{'retry-after'}, '<=', 120, 'and not longer');
 api('GET', '/ping', key => $key->{token}) for 1 .. 5;
 cmp_ok(api('GET', '/ping', key => $key->{token})->{headers}{'retry-after'}, '<=', 60,
-    'what was refused has cost nothing');
+    'refused requests cost nothing');
 cmp_ok(standing(api('GET', '/ping', key => $key->{token}))->{reset}, '<=', time + BURST * 60 + 0.1,
     'and the bucket is full no later');
-is(api('GET', '/health', key => $key->{token})->{status}, 200, 'what needs no key is not limited');
+is(api('GET', '/health', key => $key->{token})->{status}, 200, 'a request without a key is not limited');
 
 # --- the order of checks ---------------------------------------------------------------------------
 
 unstored();
 refused(api('POST', '/mappings', key => $key->{token}, idem => undef, body => 'x'), 429,
-    'rate_limited', 'a write that is wrong in every way');
+    'rate_limited', 'a write with other faults');
 $idem = idem();
 refused(
     api('POST', '/mappings', key => $key->{token}, idem => $idem,
         json => { storefront_product_id => $product, is_active => \0 }),
-    429, 'rate_limited', 'a write that is right'
+    429, 'rate_limited', 'a valid write'
 );
 is_error(api('GET', '/ping', key => $key->{token} =~ s/(?<=_).{10}(?=.{39}\z)/0123456789/r), 401,
     'unauthorized', 'a caller without the secret does not learn that the key is used up');
 is_error(api('GET', '/nowhere', key => $key->{token}), 404, 'not_found', 'an unknown path');
 $reader = drain(fresh('--scope', 'read'), 0);
-is_error(api('GET', '/ping', key => $reader->{token}), 429, 'rate_limited', 'a reader that is used up');
+is_error(api('GET', '/ping', key => $reader->{token}), 429, 'rate_limited', 'a read-only key without tokens');
 is_error(api('POST', '/mappings', key => $reader->{token}, json => {}), 403, 'insufficient_scope',
     'a write with it');
 my $second = fresh();
 $reply = api('POST', '/mappings', key => $second->{token}, idem => $idem,
     json => { storefront_product_id => $product, is_active => \0 });
-is_answer($reply, 200, 'the Idempotency-Key of a request that was refused is free');
-is($reply->{headers}{'idempotent-replayed'}, undef, 'nothing was kept under it');
+is_answer($reply, 200, 'the Idempotency-Key of a refused request can be used');
+is($reply->{headers}{'idempotent-replayed'}, undef, 'no answer was stored for it');
 cmp_ok(left($reply), '==', BURST - 2, "another key of the shop has its own tokens");
 my $other = new_shop();
-is(left(api('GET', '/ping', key => $other->{token})), BURST - 1, 'and so has one of another shop');
+is(left(api('GET', '/ping', key => $other->{token})), BURST - 1, 'and so has a key of another shop');
 done($key, $reader, $second);
 
 # --- exact, over all processes ---------------------------------------------------------------------
 
-# Each client sends until it has been refused a few times; returns all statuses.
+# Clients that each send until they are refused a few times; returns all statuses.
 sub storm
 {
     my ($clients, $send) = @_;
@@ -218,7 +218,7 @@ sub storm
 
 sub count { my ($status, @of) = @_; return scalar grep { $_ eq $status } @of }
 
-# The processes that have answered since the access log had a given size.
+# The number of processes that have answered since the access log had a given size.
 sub servers_since
 {
     my ($offset) = @_;
@@ -230,8 +230,8 @@ sub servers_since
 my $offset = -s logs_dir() . '/access_log';
 $key = fresh();
 my @statuses = storm(12, sub { api('GET', '/ping', key => $key->{token}) });
-is(count(200, @statuses), BURST, 'of many reads at once exactly as many pass as there are tokens');
-is(count(200, @statuses) + count(429, @statuses), @statuses, 'and the others are told to wait');
+is(count(200, @statuses), BURST, 'of many reads at once exactly as many succeed as there are tokens');
+is(count(200, @statuses) + count(429, @statuses), @statuses, 'and the others get 429');
 cmp_ok(servers_since($offset), '>', 1, 'more than one process has answered');
 done($key);
 
@@ -243,12 +243,12 @@ $key      = fresh();
             json => { storefront_product_id => $product, is_active => \1 });
     }
 );
-is(count(200, @statuses), BURST / 2, 'of many writes half as many');
+is(count(200, @statuses), BURST / 2, 'of many writes at once half as many succeed');
 done($key);
 
 $key      = fresh();
 @statuses = parallel(BURST + 20, sub { api('GET', '/ping', key => $key->{token})->{status} });
-is(count(200, @statuses), BURST, 'also when each client sends just one');
+is(count(200, @statuses), BURST, 'the limit is exact if each client sends one request');
 done($key);
 
 # --- tokens come back ------------------------------------------------------------------------------
@@ -265,13 +265,13 @@ $server->start;
 $key = fresh();
 $is = standing($reply = api('GET', '/ping', key => $key->{token}));
 is_deeply([ @$is{qw(limit remaining q w t)} ], [ 4, 1, 4, 4, 1 ],
-    'burst, refill and cost can be set otherwise') or diag(explain($reply->{headers}));
+    'burst, refill and costs can be configured') or diag(explain($reply->{headers}));
 $reply = api('GET', '/ping', key => $key->{token});
-is_error($reply, 429, 'rate_limited', 'what is left does not do');
+is_error($reply, 429, 'rate_limited', 'a request that costs more than what is left');
 $began = time;
 my $promised = $reply->{headers}{'retry-after'};
 wait_for(sub { api('GET', '/ping', key => $key->{token})->{status} == 200 }, 10, 'tokens to come back');
-cmp_ok(time - $began, '<=', $promised + 1, 'tokens come back, when Retry-After says');
+cmp_ok(time - $began, '<=', $promised + 1, 'tokens come back when Retry-After says');
 cmp_ok(ceil(time - $began), '>=', $promised, 'and not much earlier');
 
 httpd_graceful();
@@ -286,6 +286,6 @@ my @replies = map { api('GET', '/ping', key => $key->{token}) } 1 .. BURST + 10;
 is(count(200, map { $_->{status} } @replies), BURST + 10, 'Off: there is no limit');
 is(headers_of($replies[0]), '', 'and none of the headers');
 is(api('POST', '/mappings', key => $key->{token}, json => { storefront_product_id => $product })->{status},
-    200, 'for writes neither');
+    200, 'writes are not limited either');
 
 done_testing();

@@ -1,7 +1,7 @@
-# Requests that are refused before anything happens (contract, sections 1, 3 and 4): order of checks,
-# media type, size, JSON, members.  No refused request leaves a trace in the database.
+# Requests that are refused early (contract, sections 1, 3 and 4): order of checks, media type, size,
+# JSON, members.  No refused request changes the database.
 #
-# once: these requests are refused before the database is asked
+# once: these requests are refused before the database is used
 use strict;
 use warnings;
 
@@ -18,7 +18,7 @@ my $true  = JSON::PP::true();
 
 sub post { my ($path, %with) = @_; return api('POST', $path, key => $token, %with) }
 
-# A request byte by byte.
+# Sends exactly these headers and bytes.
 sub sent
 {
     my ($first, $headers, $body) = @_;
@@ -62,7 +62,7 @@ for my $path (sort keys %allowed) {
     for my $method (qw(GET HEAD POST PUT PATCH DELETE BREW)) {
         next if $allowed{$path} =~ /\b$method\b/;
         my $reply = api($method, $path);
-        is(allow($reply), $allowed{$path}, "$method $path: Allow says what there is");
+        is(allow($reply), $allowed{$path}, "$method $path: Allow lists the methods");
         is($reply->{status}, 405, "$method $path: 405") if $method eq 'HEAD';
         refused($reply, 405, 'method_not_allowed', "$method $path") if $method ne 'HEAD';
     }
@@ -78,10 +78,10 @@ my $get  = api('GET',  '/ping', key => $token);
 my $head = api('HEAD', '/ping', key => $token);
 is($head->{status}, 200, 'HEAD is answered as GET is');
 is($head->{body}, '', 'and has no body');
-is($head->{headers}{'content-length'}, length $get->{body}, 'but its length');
+is($head->{headers}{'content-length'}, length $get->{body}, "but GET's Content-Length");
 is($head->{headers}{$_}, $get->{headers}{$_}, "and the same $_")
     for qw(content-type cache-control x-content-type-options);
-isnt($head->{headers}{'x-request-id'}, $get->{headers}{'x-request-id'}, 'each request has its own id');
+isnt($head->{headers}{'x-request-id'}, $get->{headers}{'x-request-id'}, 'each answer has its own request id');
 is(api('HEAD', '/ping')->{status}, 401, 'HEAD needs a key as GET does');
 is(api('HEAD', '/orders/1', key => $token)->{status}, 404, 'HEAD answers 404, too');
 
@@ -89,19 +89,19 @@ is(api('HEAD', '/orders/1', key => $token)->{status}, 404, 'HEAD answers 404, to
 
 my $large = '{"x":"' . 'x' x LIMIT . '"}';
 refused(api('POST', '/nothing', idem => undef, body => $large), 404, 'not_found',
-    'the route comes before the key');
+    'the route is checked before the key');
 refused(api('POST', '/assets', idem => undef, body => '{'), 401, 'unauthorized',
-    'the key comes before Idempotency-Key and body');
+    'the key is checked before Idempotency-Key and body');
 refused(post('/assets', idem => undef, body => '{', headers => { 'content-type' => 'text/plain' }),
-    400, 'idempotency_key_required', 'Idempotency-Key comes before the media type');
+    400, 'idempotency_key_required', 'Idempotency-Key is checked before the media type');
 refused(post('/assets', body => '{', headers => { 'content-type' => 'text/plain' }),
-    415, 'unsupported_media_type', 'the media type comes before the JSON');
+    415, 'unsupported_media_type', 'the media type is checked before the JSON');
 refused(post('/assets', body => substr($large, 0, -1)), 413, 'request_too_large',
-    'the size comes before the JSON');
+    'the size is checked before the JSON');
 refused(post('/assets', body => '{"nonsense":1,}'), 400, 'invalid_json',
-    'the JSON comes before the members');
+    'the JSON is checked before the members');
 refused(post('/mappings', json => { storefront_product_id => 'x', file_ids => [1] }),
-    400, 'invalid_request', 'the members come before what they refer to', '/storefront_product_id');
+    400, 'invalid_request', 'the members are checked before what they refer to', '/storefront_product_id');
 
 # --- media type ------------------------------------------------------------------------------------
 
@@ -118,18 +118,18 @@ refused(
         'Content-Length: 2' ], '{}'),
     415, 'unsupported_media_type', 'no Content-Type'
 );
-# A chunked body is known to be empty only at its end; over HTTP/2 that is common.
+# A chunked body is known to be empty only at its end, and HTTP/2 bodies often have no length either.
 for my $type ([], ['Content-Type: application/json']) {
     my @headers = ("Authorization: Bearer $token", 'Transfer-Encoding: chunked', @$type);
     refused(sent('POST /api/v1/orders/1/revoke', [ @headers, 'Idempotency-Key: ' . idem() ], "0\r\n\r\n"),
         404, 'order_not_found', "an empty chunked body counts as no body, @$type");
     refused(sent('POST /api/v1/mappings', [ @headers, 'Idempotency-Key: ' . idem() ], "0\r\n\r\n"),
-        @$type ? (400, 'invalid_json') : (415, 'unsupported_media_type'), "where one is needed, @$type");
+        @$type ? (400, 'invalid_json') : (415, 'unsupported_media_type'), "an empty chunked body where one is required, @$type");
 }
 refused(
     sent('POST /api/v1/orders/1/revoke', [ "Authorization: Bearer $token", 'Transfer-Encoding: chunked',
         'Idempotency-Key: ' . idem() ], "2\r\n{}\r\n0\r\n\r\n"),
-    415, 'unsupported_media_type', 'a body in chunks without a Content-Type'
+    415, 'unsupported_media_type', 'a chunked body without a Content-Type'
 );
 for my $type ('application/json', 'Application/JSON', 'application/json;charset=utf-8',
     'application/json; charset=UTF-8', 'application/json; charset="utf-8"')
@@ -147,7 +147,7 @@ sub body_of
     return $json . ' ' x ($length - length $json);
 }
 
-# The same with and without Content-Length.
+# Sends a body with Content-Length or in chunks.
 sub sent_in
 {
     my ($form, $body) = @_;
@@ -160,9 +160,9 @@ sub sent_in
 }
 
 for my $form ('with Content-Length', 'chunked') {
-    is_answer(sent_in($form, body_of(LIMIT)), 201, "256 KiB, $form, are taken");
+    is_answer(sent_in($form, body_of(LIMIT)), 201, "256 KiB, $form, are accepted");
     unstored();
-    refused(sent_in($form, body_of(LIMIT + 1)), 413, 'request_too_large', "one byte more, $form");
+    refused(sent_in($form, body_of(LIMIT + 1)), 413, 'request_too_large', "one more byte, $form");
     refused(sent_in($form, body_of(300 * 1024)), 413, 'request_too_large', "300 KiB, $form");
 }
 refused(
@@ -172,17 +172,17 @@ refused(
 
 # --- bodies that end early -------------------------------------------------------------------------
 
-# The name of the virtual host that does not wait long; see t/conf/httpd.conf.in.
+# impatient.test is a virtual host with a short timeout; see t/conf/httpd.conf.in.
 my $stored  = stored();
 my $stalled = parse_reply(raw(join("\r\n", 'POST /api/v1/mappings HTTP/1.1', 'Host: impatient.test',
     write_headers(), 'Content-Length: 500', '', '') . substr(body_of(500), 0, 80)));
 refused($stalled, 408, 'request_timeout', 'a body that stops arriving');
-is($stalled->{headers}{connection}, 'close', 'its connection is closed');
+is($stalled->{headers}{connection}, 'close', 'the connection is closed');
 my $cut = parse_reply(raw(join("\r\n", 'POST /api/v1/mappings HTTP/1.1', 'Host: localhost',
     write_headers(), 'Connection: close', 'Content-Length: 500', '', '') . substr(body_of(500), 0, 80),
     end => 1));
 refused($cut, 400, 'invalid_request', 'a body that ends early');
-# httpd itself answers these, before the module is called.
+# httpd itself answers this, before it calls the module.
 my $chunk = sent('POST /api/v1/mappings', [ write_headers(), 'Transfer-Encoding: chunked' ],
     "zz\r\n" . body_of(100) . "\r\n0\r\n\r\n");
 is($chunk->{status}, 400, 'a chunk without a length: 400');
@@ -238,24 +238,25 @@ for my $what (sort keys %broken) {
     refused(post('/assets', body => $broken{$what}), 400, 'invalid_json', $what);
 }
 refused(post('/assets', body => nested(16)), 400, 'invalid_request',
-    'sixteen levels are read', '/source_url', '/x');
+    'sixteen levels are accepted', '/source_url', '/x');
 
 for my $body ('[]', '[{}]', '"x"', '5', 'true', 'null') {
     refused(post($_, body => $body), 400, 'invalid_request', "POST $_ with the body $body")
         for '/assets', '/mappings', '/orders/1/assignments';
 }
 
-# --- members: every faulty one is listed -------------------------------------------------------------
+# --- members: the error lists every invalid one
+# -------------------------------------------------------
 
-refused(post('/assets', json => {}), 400, 'invalid_request', 'no member at all', '/source_url');
-refused(post('/mappings', json => {}), 400, 'invalid_request', 'no member at all',
+refused(post('/assets', json => {}), 400, 'invalid_request', 'no members', '/source_url');
+refused(post('/mappings', json => {}), 400, 'invalid_request', 'no members',
     '/storefront_product_id');
 my $empty = post('/orders/1/assignments', json => {});
-refused($empty, 400, 'invalid_request', 'no member at all', '/items', '/storefront_customer_id');
+refused($empty, 400, 'invalid_request', 'no members', '/items', '/storefront_customer_id');
 is_deeply([ map { $_->{code} } @{ $empty->{json}{error}{details} } ], [ 'required', 'required' ],
-    'each is said to be required');
+    'their code is required');
 refused(post('/orders/1/assignments', json => { storefront_customer_id => undef, items => undef }),
-    400, 'invalid_request', 'null is as good as absent', '/items', '/storefront_customer_id');
+    400, 'invalid_request', 'null means absent', '/items', '/storefront_customer_id');
 
 my $misspelt = post('/orders/1/assignments', json => { storefront_customer_id => '1',
     items => [ { storefront_product_id => product(), qty => 1, 'a/b~c' => 1 } ],
@@ -267,7 +268,8 @@ refused(post('/assets', json => { source_url => source_url('x'), sourceUrl => 'x
 refused(post('/mappings', json => { storefront_product_id => product(), id => 5, packs => [] }),
     400, 'invalid_request', 'unknown members of a mapping', '/id', '/packs');
 
-# Each member of each operation, with the kinds of value that it accepts.
+# Each member of each operation, with the kind of value that it accepts; '' if it accepts none of
+# these.
 my %kinds = (
     number => 5,
     real   => 1.5,
@@ -311,7 +313,7 @@ for my $path (sort keys %operations) {
     for my $kind (sort keys %kinds) {
         my @faulty = map { "/$_" } grep { $members->{$_} ne $kind } keys %$members;
         refused(post($path, json => { map { $_ => $kinds{$kind} } keys %$members }), 400,
-            'invalid_request', "POST $path: a $kind for every member", @faulty);
+            'invalid_request', "POST $path: a value of kind $kind for every member", @faulty);
     }
 }
 my %item     = (storefront_product_id => '', storefront_variant_id => '', quantity => 'number');
@@ -328,14 +330,14 @@ for my $kind (sort keys %kinds) {
             items    => [ ({ map { $_ => $kinds{$kind} } keys %item }) x 2 ],
             customer => { map { $_ => $kinds{$kind} } keys %customer },
         }),
-        400, 'invalid_request', "a $kind for every member further in", @faulty
+        400, 'invalid_request', "a value of kind $kind for every nested member", @faulty
     );
 }
 for my $list (qw(file_ids pack_ids link_ids license_key_tag_ids)) {
     refused(
         post('/mappings', json => { storefront_product_id => product(),
             $list => [ 'x', 1.5, $true, undef, [], {}, 0, -1, MAX_ID + 1, 7, 7 ] }),
-        400, 'invalid_request', "elements of $list that are no ids, and one twice",
+        400, 'invalid_request', "elements of $list that are not ids, and one twice",
         map { "/$list/$_" } 0 .. 8, 10
     );
 }
@@ -344,13 +346,13 @@ refused(
         storefront_variant_ids => [ 5, $true, undef, [], {}, 'x', '', '05', '123456789012345678901',
             'gid://storefront/Product/1', 'gid://storefront/ProductVariant/',
             'gid://another/ProductVariant/1', 'gid://storefront/ProductVariant/1/2', '1', '1' ] }),
-    400, 'invalid_request', 'elements that are no variants, and one twice',
+    400, 'invalid_request', 'elements that are not variants, and one twice',
     map { "/storefront_variant_ids/$_" } 0 .. 12, 14
 );
 refused(
     post('/orders/1/assignments', json => { storefront_customer_id => '1',
         items => [ 5, {}, 'x', { storefront_product_id => 'x' }, [], undef ] }),
-    400, 'invalid_request', 'items that are no objects, beside some that lack members',
+    400, 'invalid_request', 'items that are not objects, and some that lack members',
     '/items/0', '/items/1/storefront_product_id', '/items/2', '/items/3/storefront_product_id',
     '/items/4', '/items/5'
 );
@@ -430,9 +432,9 @@ for my $order ('0x1', '01', '-1', 'abc', '1.0', '123456789012345678901', '%20') 
         "the order id $order in the path");
 }
 refused(post('/orders/abc/assignments', json => { %assign, send_mail => $true, items => [] }),
-    400, 'invalid_request', 'a faulty order id beside faulty members', '/items', '/send_mail');
+    400, 'invalid_request', 'an invalid order id with invalid members', '/items', '/send_mail');
 
-# --- ids that are not there --------------------------------------------------------------------------
+# --- unknown ids -------------------------------------------------------------------------------------
 
 refused(post('/assets', json => { %asset, category_id => 5 }), 422, 'unknown_reference',
     'a category that the shop does not have', '/category_id');
@@ -451,21 +453,21 @@ my $told = post('/mappings', body => qq({"storefront_product_id":"\xff"}))->{bod
 unlike($told, qr/SELECT|INSERT|DROP|sqlite|postgres|pg_|\.c:\d|127\.0\.0\.1|\/tmp|\/usr/i,
     'messages name no SQL, no path and no address');
 
-is_answer(api('GET', '/ping', key => $token), 200, 'after all this the service is well');
+is_answer(api('GET', '/ping', key => $token), 200, 'the service still works');
 
 # --- a refusal does not wait for a body ------------------------------------------------------------
 
 for my $expect ('', "Expect: 100-continue\r\n") {
     my $answer = raw("POST /api/v1/mappings HTTP/1.1\r\nHost: localhost\r\n"
             . "Content-Type: application/json\r\nContent-Length: 99\r\n$expect\r\n");
-    like($answer, qr{^HTTP/1\.1 401 }, 'without a key the answer comes before the body, and is the last');
+    like($answer, qr{^HTTP/1\.1 401 }, 'without a key the answer comes before the body');
     like($answer, qr{^Connection: close\r$}m, 'and the connection is closed');
 }
 
 my %many = map { ("member$_" => 1) } 1 .. 1000;
 my $much = api('POST', '/mappings', key => $shop->{token}, json => { %many, 'x' x 10_000 => 1 });
 is($much->{status}, 400, 'a thousand unknown members are refused');
-is(scalar @{ $much->{json}{error}{details} }, 100, 'with the first hundred');
-cmp_ok(length $much->{body}, '<', 20_000, 'and an answer of moderate length');
+is(scalar @{ $much->{json}{error}{details} }, 100, 'the answer lists the first hundred');
+cmp_ok(length $much->{body}, '<', 20_000, 'and has a moderate length');
 
 done_testing();

@@ -1,4 +1,4 @@
-# Two shops: to each of them the other's things do not exist.
+# Two shops: for each of them the other's entities do not exist.
 use strict;
 use warnings;
 
@@ -24,7 +24,7 @@ sub create
     return made(api('POST', $path, key => $shop->{token}, json => \%members), $noun);
 }
 
-# One of each entity.
+# Makes one entity of each kind for a shop.
 sub furnish
 {
     my ($shop) = @_;
@@ -56,7 +56,7 @@ sub furnish
 my $theirs = furnish($other);
 my $own    = furnish($mine);
 
-# An id of the same form that does not exist.
+# Unknown ids of the same form.
 my %nobody = (
     (map { $_ => '9007199254740991' } qw(asset category pack link tag mapping assignment)),
     order  => '99999999999999999999',
@@ -64,7 +64,7 @@ my %nobody = (
     upload => 'upl_7ZZZZZZZZZZZZZZZZZZZZZZZZZ',
 );
 
-# Every path with an id in it: its methods, and what they need besides the id.
+# Each method of each path with an id, and its body.
 my %put = (storefront_product_id => product());
 my @operations = (
     [ 'GET',    '/assets/{asset}' ],
@@ -105,7 +105,7 @@ sub call_as
     return api($method, $path, key => $shop->{token}, $json ? (json => $json) : ());
 }
 
-# Everything in an answer by which two ids could be told apart.
+# Everything in an answer that could tell two ids apart.
 sub told
 {
     my ($reply) = @_;
@@ -124,10 +124,10 @@ for my $operation (@operations) {
     my $unknown = call_as($mine, $operation, \%nobody);
     is($foreign->{status}, 404, "$name of the other shop: 404") or diag $foreign->{body};
     is(told($foreign), told($unknown), "$name: the other shop's id is answered like an unknown one");
-    # an order of ours with an assignment of theirs
+    # our order with the other shop's assignment
     if ($operation->[1] =~ /\{order\}.*\{assignment\}/) {
         my $mixed = call_as($mine, $operation, { %$theirs, order => $own->{order} });
-        is($mixed->{status}, 404, "$name: another order's assignment under an own order");
+        is($mixed->{status}, 404, "$name: the other shop's assignment in an order of ours");
     }
 }
 
@@ -183,7 +183,7 @@ for my $path (qw(/assets /jobs /categories /packs /links /license-key-tags /mapp
         ($shop => { map { ($_->{id} // $_->{customer}{id}) => 1 } @{ made(api('GET', "$path?limit=100", key => $shop->{token}))->{data} } })
     } $mine, $other;
     my ($m, $o) = @ids{ $mine, $other };
-    ok(%$m && %$o, "GET $path: both shops have something");
+    ok(%$m && %$o, "GET $path: both shops have entities");
     is(scalar(grep { $o->{$_} } keys %$m), 0, "GET $path: the lists do not mix");
 }
 is_deeply([ map { $_->{id} } @{ made(api('GET', "/assets?category_id=$theirs->{category}", key => $mine->{token}))->{data} } ],

@@ -1,10 +1,10 @@
-# Every state that an order can be in.  As the shop's system sees it: the order's members, the status
-# and code of requests that need access, and the first failure of the diagnosis with its sentence.  As
-# the customer sees it: the page's sentence, whether it has a button, and the status of the page, of
-# its button and of an earlier link.
+# Every state that an order can be in.  For the shop's system: the order's members, the status and code
+# of requests that need access, and the diagnosis' first failure with its message.  For the customer:
+# the page's sentence, whether it has a button, and the status of the page, its button and an earlier
+# link.
 #
-# How an order comes to be held is in t/api/fraud.t, what the actions do in detail in
-# t/api/order_access.t, each check of the diagnosis in t/api/diagnosis.t.
+# t/api/fraud.t tests how an order is held, t/api/order_access.t the actions, and t/api/diagnosis.t
+# each check of the diagnosis.
 use strict;
 use warnings;
 
@@ -21,7 +21,7 @@ my $shop    = do {
     +{ shop_id => $id, %{ MDL::Test::new_key($id) } };
 };
 
-# An order of one file, whose email was sent: { id, page, assignment, file, link, sha256, … }.
+# An order of one file whose email was sent: { id, page, asset, mapping, assignment, link }.
 sub order_of
 {
     my ($name) = @_;
@@ -62,7 +62,7 @@ sub expired
     return;
 }
 
-# Uses up every download that the order includes.
+# Uses up the order's downloads.
 sub exhausted
 {
     my ($order) = @_;
@@ -104,11 +104,11 @@ sub empty_mapping
 my $risk = qr/The storefront rates the order's risk as high\./;
 my $good = '200 - 202 - 200 303 200';
 
-# Columns: name; what happens to the order; access and decision; the statuses of download-urls,
-# resend (both with their codes), page, button and link; the page's sentence; the first failure of the
-# diagnosis and its sentence.
+# Columns: name; what happens to the order; its access and fraud decision; the statuses of
+# download-urls and resend (with their codes), page, button and link; the page's sentence; the
+# diagnosis' first failure and its message.
 my @states = (
-    [ 'as it was assigned', [], 'active not_checked', $good, qr/2 of 2 downloads left/, undef ],
+    [ 'after its assignment', [], 'active not_checked', $good, qr/2 of 2 downloads left/, undef ],
     [ 'held', [ \&held ], 'held held',
         '409 order_held 409 order_held 200 403 403', qr/under review/, fraud => qr/^The order is under review.* $risk$/ ],
     [ 'approved', [ \&held, act('approve') ], 'active approved', $good, qr/2 of 2 downloads left/, undef ],
@@ -163,13 +163,13 @@ for my $state (@states) {
         $_->($order) for @$steps;
 
         my $now = read_order($order);
-        is("$now->{access}{status} $now->{fraud}{decision}", $access, 'the order says so');
+        is("$now->{access}{status} $now->{fraud}{decision}", $access, 'the access and the fraud decision');
         my $told = api('GET', "/orders/$order->{id}/diagnosis", key => $shop->{token});
         is_shape($told->{json}, 'diagnosis', 'the diagnosis');
-        is($told->{json}{first_failure}, $first, 'the diagnosis names it') or diag($told->{body});
+        is($told->{json}{first_failure}, $first, 'the first failure of the diagnosis') or diag($told->{body});
         if ($first) {
             my ($check) = grep { $_->{name} eq $first } @{ $told->{json}{checks} };
-            like($check->{message}, $words, 'with the right words');
+            like($check->{message}, $words, 'and its message');
         }
         my $urls   = api('GET', "/orders/$order->{id}/assignments/$order->{assignment}/download-urls", key => $shop->{token});
         my $resend = api('POST', "/orders/$order->{id}/resend", key => $shop->{token}, json => {});
@@ -178,25 +178,25 @@ for my $state (@states) {
         my $pressed = press($order);
         my $link    = page('GET', $order->{link});
         is(join(' ', answer($urls), answer($resend), map { $_->{status} } $page, $pressed, $link),
-            $statuses, 'download-urls, resend, page, button and link have the right statuses');
-        like($page->{body}, $says, 'the page says it');
-        like($page->{body}, qr/\Q$contact\E/, 'with whom to ask');
+            $statuses, 'the statuses of download-urls, resend, page, button and link');
+        like($page->{body}, $says, "the page's sentence");
+        like($page->{body}, qr/\Q$contact\E/, 'the page names whom to ask');
         like($page->{body}, qr/\Q$order->{id}\E/, 'and the number of the order');
         is($page->{body} =~ /<button/ ? 1 : 0, $pressed->{status} == 303 ? 1 : 0,
-            'it has a button if pressing it works');
-        unlike($page->{body}, qr/\Q$order->{asset}{filename}\E/, 'it names no file')
+            'the page has a button if pressing it works');
+        unlike($page->{body}, qr/\Q$order->{asset}{filename}\E/, 'the page names no file')
             if $urls->{status} == 409;
-        unlike($page->{body}, qr/risk/, 'nor why it is held');
+        unlike($page->{body}, qr/risk/, 'the page does not tell why the order is held');
         like($link->{body}, qr/\Q$contact\E/, 'the link says whom to ask')
             if $link->{status} != 200;
         return if $urls->{status} != 200;
         my @urls = map { $_->{url} } @{ $urls->{json}{files} };
         is(join(' ', map { page('GET', $_)->{status} } @urls), $statuses =~ /(200|403|500)$/ ? $1 : '',
-            'an address that the API gives has that of the link');
+            "a new URL has the link's status");
     };
 }
 
-subtest 'an order that is not there' => sub {
+subtest 'an unknown order' => sub {
     is_error(api($_->[0], "/orders/999999999999/$_->[1]", key => $shop->{token}, @$_[ 2 .. $#$_ ]), 404,
         'order_not_found', $_->[1])
         for [ 'GET', 'diagnosis' ], [ 'GET', 'assignments/1/download-urls' ],

@@ -1,5 +1,5 @@
 # The upload URL (contract, section 7): PUT of a whole file, and tus 1.0.0 with the extensions
-# expiration, checksum and termination, as browsers and other clients speak it.
+# expiration, checksum and termination, as browsers and other clients use it.
 use strict;
 use warnings;
 
@@ -21,7 +21,7 @@ my $size  = length $bytes;
 sub partial { my ($upload) = @_; return storage_dir() . "/partial/$upload->{id}" }
 sub sha256_of { my ($reply) = @_; return api('GET', "/assets/$reply->{json}{asset}{id}", key => $shop->{token})->{json}{sha256} }
 
-# Completes the upload and returns the asset's SHA-256, after the job where there is one.
+# Completes the upload, waits for its job if there is one, and returns the asset's SHA-256.
 sub completed
 {
     my ($upload) = @_;
@@ -89,38 +89,38 @@ is($reply->{headers}{allow}, 'DELETE, HEAD, OPTIONS, PATCH, PUT', 'and the metho
 $reply = tus('HEAD', $upload);
 is($reply->{status}, 200, 'HEAD');
 is_deeply([ @{ $reply->{headers} }{qw(upload-offset upload-length tus-resumable cache-control upload-defer-length)} ],
-    [ 0, $size, '1.0.0', 'no-store', undef ], 'tells offset and length, for nobody to keep');
-like($reply->{headers}{'upload-expires'}, qr/^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\z/, 'and when it ends');
+    [ 0, $size, '1.0.0', 'no-store', undef ], 'answers offset and length, not to be cached');
+like($reply->{headers}{'upload-expires'}, qr/^\w{3}, \d\d \w{3} \d{4} \d\d:\d\d:\d\d GMT\z/, 'and when the upload expires');
 
 $reply = patch_bytes($upload, 0, substr $bytes, 0, 300_001);
 is($reply->{status}, 204, 'a piece');
 is_deeply([ @{ $reply->{headers} }{qw(upload-offset tus-resumable)} ], [ 300_001, '1.0.0' ], 'moves the offset');
-ok($reply->{headers}{'upload-expires'}, 'the answer says when the upload ends');
+ok($reply->{headers}{'upload-expires'}, 'the answer says when the upload expires');
 $reply = patch_bytes($upload, 300_001, '');
 is_deeply([ $reply->{status}, $reply->{headers}{'upload-offset'} ], [ 204, 300_001 ], 'an empty piece does not');
 is(offset_of($upload), 300_001, 'HEAD shows it');
 is(patch_bytes($upload, 300_001, substr $bytes, 300_001)->{headers}{'upload-offset'}, $size, 'the rest');
-is(offset_of($upload), $size, 'all is there');
-is(patch_bytes($upload, $size, '')->{status}, 204, 'an empty piece goes to that too');
-is(completed($upload), sha256_hex($bytes), 'and is what was sent');
+is(offset_of($upload), $size, 'all bytes have come');
+is(patch_bytes($upload, $size, '')->{status}, 204, 'an empty piece at the end is accepted');
+is(completed($upload), sha256_hex($bytes), 'the asset has the bytes that were sent');
 $reply = tus('HEAD', $upload);
 is_deeply([ $reply->{status}, @{ $reply->{headers} }{qw(upload-offset upload-length upload-expires)} ],
     [ 200, $size, $size, undef ], 'HEAD of an upload that became an asset');
-is(patch_bytes($upload, $size, '')->{status}, 204, 'an empty piece is taken for nothing');
+is(patch_bytes($upload, $size, '')->{status}, 204, 'an empty piece is still accepted');
 
 my $one = begin_upload($shop, size => $size);
-is(patch_bytes($one, 0, $bytes)->{status}, 204, 'all in one piece');
-is(complete_upload($shop, $one)->{status}, 201, 'is hashed as it comes');
-is(complete_upload($shop, $one)->{json}{asset}{sha256}, sha256_hex($bytes), 'rightly');
+is(patch_bytes($one, 0, $bytes)->{status}, 204, 'all bytes in one piece');
+is(complete_upload($shop, $one)->{status}, 201, 'are hashed as they come');
+is(complete_upload($shop, $one)->{json}{asset}{sha256}, sha256_hex($bytes), 'with the right SHA-256');
 
-# A length that is announced later.
+# A length that comes later.
 my $later = begin_upload($shop);
 $reply = tus('HEAD', $later);
-is_deeply([ @{ $reply->{headers} }{qw(upload-length upload-defer-length)} ], [ undef, 1 ], 'a length not yet known');
+is_deeply([ @{ $reply->{headers} }{qw(upload-length upload-defer-length)} ], [ undef, 1 ], 'HEAD of an upload without a length');
 patch_bytes($later, 0, 'abc');
-is(patch_bytes($later, 3, 'def', 'Upload-Length' => 9)->{status}, 204, 'it is announced with a piece');
-is_deeply([ @{ tus('HEAD', $later)->{headers} }{qw(upload-length upload-defer-length)} ], [ 9, undef ], 'and known');
-is(patch_bytes($later, 6, 'ghi', 'Upload-Length' => 9)->{status}, 204, 'it may be announced again');
+is(patch_bytes($later, 3, 'def', 'Upload-Length' => 9)->{status}, 204, 'a piece brings the length');
+is_deeply([ @{ tus('HEAD', $later)->{headers} }{qw(upload-length upload-defer-length)} ], [ 9, undef ], 'HEAD shows it');
+is(patch_bytes($later, 6, 'ghi', 'Upload-Length' => 9)->{status}, 204, 'another piece may repeat it');
 is(completed($later), sha256_hex('abcdefghi'), 'the file is whole');
 
 # Clients that can't send PATCH.
@@ -142,25 +142,25 @@ $reply = patch_bytes($checked, 11, 'hello_world', 'Upload-Checksum' => 'sha256 '
 is_error($reply, 460, 'checksum_mismatch', 'a piece with a wrong SHA-256');
 is(offset_of($checked), 11, 'is thrown away');
 is(patch_bytes($checked, 11, 'hello world', 'Upload-Checksum' => 'sha256 ' . padded(sha256_base64('hello world')))->{status},
-    204, 'with the right one it stays');
-is(completed($checked), sha256_hex('hello world' x 2), 'and only the right bytes are there');
+    204, 'a piece with the right one is kept');
+is(completed($checked), sha256_hex('hello world' x 2), 'the asset has only the right bytes');
 
 my $large = begin_upload($shop, size => $size);
 is(patch_bytes($large, 0, $bytes, 'Upload-Checksum' => 'sha1 ' . padded(sha1_base64('x')))->{status}, 460,
     'a large first piece with a wrong SHA-1');
 is(offset_of($large), 0, 'leaves nothing');
-is(patch_bytes($large, 0, $bytes, 'Upload-Checksum' => 'sha1 ' . padded(sha1_base64($bytes)))->{status}, 204, 'then it is right');
-is(complete_upload($shop, $large)->{json}{asset}{sha256}, sha256_hex($bytes), 'and so is the digest of all');
+is(patch_bytes($large, 0, $bytes, 'Upload-Checksum' => 'sha1 ' . padded(sha1_base64($bytes)))->{status}, 204, 'with the right one it is kept');
+is(complete_upload($shop, $large)->{json}{asset}{sha256}, sha256_hex($bytes), 'and the digest of the whole is right');
 
 # --- PUT --------------------------------------------------------------------------------------------
 
 my $put = begin_upload($shop, size => $size);
 patch_bytes($put, 0, 'other bytes');
-is(put_bytes($put, $bytes)->{status}, 204, 'PUT replaces what had come');
-is(offset_of($put), $size, 'all is there');
-is_error(put_bytes($put, $bytes), 409, 'upload_finished', 'PUT once more');
+is(put_bytes($put, $bytes)->{status}, 204, 'PUT replaces earlier bytes');
+is(offset_of($put), $size, 'all bytes have come');
+is_error(put_bytes($put, $bytes), 409, 'upload_finished', 'a second PUT');
 is(completed($put), sha256_hex($bytes), 'the bytes are those of the PUT');
-is_error(put_bytes($put, $bytes), 409, 'upload_finished', 'PUT after that');
+is_error(put_bytes($put, $bytes), 409, 'upload_finished', 'a PUT after the completion');
 
 my $file = logs_dir() . "/tus-$$.bin";
 open my $out, '>:raw', $file or die "$file: $!";
@@ -180,11 +180,11 @@ my $ended = begin_upload($shop, size => 10);
 patch_bytes($ended, 0, 'abc');
 is(tus('DELETE', $ended)->{status}, 204, 'DELETE');
 ok(!-e partial($ended), 'removes the bytes at once');
-is(tus('HEAD', $ended)->{status}, 410, 'HEAD finds it gone');
-is_error(tus('DELETE', $ended), 410, 'upload_gone', 'DELETE again');
-is(get_upload($shop, $ended)->{status}, 'aborted', 'the API knows it');
+is(tus('HEAD', $ended)->{status}, 410, 'HEAD of a deleted upload');
+is_error(tus('DELETE', $ended), 410, 'upload_gone', 'a second DELETE');
+is(get_upload($shop, $ended)->{status}, 'aborted', 'the API shows it as aborted');
 
-# --- what is refused --------------------------------------------------------------------------------
+# --- refused requests -------------------------------------------------------------------------------
 
 my $piece = 'application/offset+octet-stream';
 my %good  = ('Upload-Offset' => 3, 'Content-Type' => $piece);
@@ -192,29 +192,29 @@ my @cases = (
     # what                              method    headers                         body      answer
     [ 'no version',                     'PATCH',  { %good, 'Tus-Resumable' => undef }, 'x', 412, 'tus_version_unsupported' ],
     [ 'an old version',                 'PATCH',  { %good, 'Tus-Resumable' => '0.2.2' }, 'x', 412, 'tus_version_unsupported' ],
-    [ 'a version with more',            'PATCH',  { %good, 'Tus-Resumable' => '1.0.0, 1.0.0' }, 'x', 412, 'tus_version_unsupported' ],
+    [ 'two versions',                   'PATCH',  { %good, 'Tus-Resumable' => '1.0.0, 1.0.0' }, 'x', 412, 'tus_version_unsupported' ],
     [ 'DELETE without a version',       'DELETE', { 'Tus-Resumable' => undef }, undef, 412, 'tus_version_unsupported' ],
     [ 'no type',                        'PATCH',  { 'Upload-Offset' => 3 }, 'x', 415, 'unsupported_media_type' ],
     [ 'another type',                   'PATCH',  { %good, 'Content-Type' => 'application/octet-stream' }, 'x', 415, 'unsupported_media_type' ],
-    [ 'a type with more',               'PATCH',  { %good, 'Content-Type' => "$piece; x=y" }, 'x', 415, 'unsupported_media_type' ],
+    [ 'a type with a parameter',        'PATCH',  { %good, 'Content-Type' => "$piece; x=y" }, 'x', 415, 'unsupported_media_type' ],
     [ 'no offset',                      'PATCH',  { 'Content-Type' => $piece }, 'x', 400, 'invalid_request' ],
     [ 'a negative offset',              'PATCH',  { %good, 'Upload-Offset' => -1 }, 'x', 400, 'invalid_request' ],
     [ 'an offset with a sign',          'PATCH',  { %good, 'Upload-Offset' => '+3' }, 'x', 400, 'invalid_request' ],
     [ 'an empty offset',                'PATCH',  { %good, 'Upload-Offset' => '' }, 'x', 400, 'invalid_request' ],
     [ 'two offsets',                    'PATCH',  { %good, 'Upload-Offset' => '3, 3' }, 'x', 400, 'invalid_request' ],
-    [ 'an offset that is no integer',   'PATCH',  { %good, 'Upload-Offset' => '3.0' }, 'x', 400, 'invalid_request' ],
+    [ 'an offset that is a fraction',   'PATCH',  { %good, 'Upload-Offset' => '3.0' }, 'x', 400, 'invalid_request' ],
     [ 'an offset in hexadecimal',       'PATCH',  { %good, 'Upload-Offset' => '0x3' }, 'x', 400, 'invalid_request' ],
     [ 'an offset beyond any number',    'PATCH',  { %good, 'Upload-Offset' => '9' x 19 }, 'x', 400, 'invalid_request' ],
     [ 'an offset that has passed',      'PATCH',  { %good, 'Upload-Offset' => 2 }, 'x', 409, 'upload_offset_conflict' ],
-    [ 'an offset that is to come',      'PATCH',  { %good, 'Upload-Offset' => 4 }, 'x', 409, 'upload_offset_conflict' ],
+    [ 'an offset that is too large',    'PATCH',  { %good, 'Upload-Offset' => 4 }, 'x', 409, 'upload_offset_conflict' ],
     [ 'more than the size',             'PATCH',  { %good }, 'x' x 8, 413, 'request_too_large' ],
     [ 'another length',                 'PATCH',  { %good, 'Upload-Length' => 11 }, 'x', 400, 'invalid_request' ],
-    [ 'a length that is none',          'PATCH',  { %good, 'Upload-Length' => 'ten' }, 'x', 400, 'invalid_request' ],
+    [ 'an invalid length',              'PATCH',  { %good, 'Upload-Length' => 'ten' }, 'x', 400, 'invalid_request' ],
     [ 'an unknown checksum',            'PATCH',  { %good, 'Upload-Checksum' => 'md5 nhB9nTcrtoJr2B01QqQZ1g==' }, 'x', 400, 'invalid_request' ],
-    [ 'a checksum in capitals',         'PATCH',  { %good, 'Upload-Checksum' => 'SHA1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=' }, 'x', 400, 'invalid_request' ],
+    [ 'a checksum in upper case',       'PATCH',  { %good, 'Upload-Checksum' => 'SHA1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=' }, 'x', 400, 'invalid_request' ],
     [ 'a checksum without a value',     'PATCH',  { %good, 'Upload-Checksum' => 'sha1' }, 'x', 400, 'invalid_request' ],
     [ 'a checksum that is too short',   'PATCH',  { %good, 'Upload-Checksum' => 'sha1 Kq5s' }, 'x', 400, 'invalid_request' ],
-    [ 'a checksum that is no base64',   'PATCH',  { %good, 'Upload-Checksum' => 'sha1 ' . '!' x 28 }, 'x', 400, 'invalid_request' ],
+    [ 'a checksum that is not base64',  'PATCH',  { %good, 'Upload-Checksum' => 'sha1 ' . '!' x 28 }, 'x', 400, 'invalid_request' ],
     [ 'a wrong checksum',               'PATCH',  { %good, 'Upload-Checksum' => 'sha1 Kq5sNclPz7QV2+lfQIuc6R7oRu0=' }, 'x', 460, 'checksum_mismatch' ],
     [ 'less than the size',             'PUT',    {}, 'x' x 9, 400, 'invalid_request' ],
     [ 'more than the size, at once',    'PUT',    {}, 'x' x 11, 413, 'request_too_large' ],
@@ -223,7 +223,7 @@ my @cases = (
     [ 'GET',                            'GET',    {}, undef, 405, 'method_not_allowed' ],
     [ 'POST',                           'POST',   {}, 'x', 405, 'method_not_allowed' ],
     [ 'another method',                 'BREW',   {}, undef, 405, 'method_not_allowed' ],
-    [ 'a method in small letters',      'POST',   { %good, 'X-HTTP-Method-Override' => 'patch' }, 'x', 405, 'method_not_allowed' ],
+    [ 'a method in lower case',         'POST',   { %good, 'X-HTTP-Method-Override' => 'patch' }, 'x', 405, 'method_not_allowed' ],
     [ 'an override by GET',             'PATCH',  { %good, 'X-HTTP-Method-Override' => 'GET' }, 'x', 405, 'method_not_allowed' ],
 );
 my $target = begin_upload($shop, size => 10);
@@ -234,23 +234,23 @@ for my $case (@cases) {
     $reply = tus($method, $target, $body, %$headers);
     refused($reply, $status, $code, $what);
     is($reply->{headers}{'tus-resumable'}, '1.0.0', "$what: the answer has the version");
-    is($reply->{headers}{'tus-version'}, $status == 412 ? '1.0.0' : undef, "$what: the versions that there are");
+    is($reply->{headers}{'tus-version'}, $status == 412 ? '1.0.0' : undef, "$what: Tus-Version");
     is($reply->{headers}{'upload-offset'}, $code eq 'upload_offset_conflict' ? 3 : undef, "$what: Upload-Offset");
     is($reply->{headers}{allow}, $status == 405 ? 'DELETE, HEAD, OPTIONS, PATCH, PUT' : undef, "$what: Allow");
-    is(-s partial($target), 3, "$what: the bytes are as they were");
+    is(-s partial($target), 3, "$what: the bytes do not change");
 }
 is(tus('HEAD', $target, undef, 'Tus-Resumable' => undef)->{status}, 412, 'HEAD without a version');
-is(patch_bytes($target, 3, 'defghij')->{status}, 204, 'after all that the upload goes on');
-is(completed($target), sha256_hex('abcdefghij'), 'and is right');
+is(patch_bytes($target, 3, 'defghij')->{status}, 204, 'after these requests the upload goes on');
+is(completed($target), sha256_hex('abcdefghij'), 'and has the right bytes');
 
 my $unknown = begin_upload($shop);
 patch_bytes($unknown, 0, 'abc');
-is_error(patch_bytes($unknown, 3, 'x', 'Upload-Length' => 2), 400, 'invalid_request', 'a length less than what is there');
+is_error(patch_bytes($unknown, 3, 'x', 'Upload-Length' => 2), 400, 'invalid_request', 'a length below the offset');
 is_error(patch_bytes($unknown, 3, 'x', 'Upload-Length' => MAX_SIZE + 1), 413, 'request_too_large', 'a length beyond the largest');
-is_error(patch_bytes($unknown, 3, 'xyz', 'Upload-Length' => 4), 413, 'request_too_large', 'a length less than what comes');
+is_error(patch_bytes($unknown, 3, 'xyz', 'Upload-Length' => 4), 413, 'request_too_large', 'a length below the end of the piece');
 is_error(answer_on(begun($unknown, 'PUT', { 'Content-Length' => MAX_SIZE + 1 })), 413, 'request_too_large', 'a body beyond the largest');
-is(-s partial($unknown), 3, 'none of which changes the bytes');
-is(tus('HEAD', $unknown)->{headers}{'upload-defer-length'}, 1, 'nor gives the upload a length');
+is(-s partial($unknown), 3, 'none of these changes the bytes');
+is(tus('HEAD', $unknown)->{headers}{'upload-defer-length'}, 1, 'or gives the upload a length');
 
 # A chunked body does not announce its size.
 my $chunked = begin_upload($shop, size => 10);
@@ -258,14 +258,14 @@ patch_bytes($chunked, 0, 'abc');
 sub chunks { my ($n) = @_; return sprintf("%x\r\n%s\r\n0\r\n\r\n", $n, 'x' x $n) }
 my %chunked = (%{ patch_head(3, 0) }, 'Transfer-Encoding' => 'chunked');
 delete $chunked{'Content-Length'};
-is_error(answer_on(begun($chunked, 'PATCH', \%chunked, chunks(8))), 413, 'request_too_large', 'a piece in chunks that is too long');
+is_error(answer_on(begun($chunked, 'PATCH', \%chunked, chunks(8))), 413, 'request_too_large', 'a chunked piece that is too long');
 is(offset_of($chunked), 3, 'leaves the offset');
-is(answer_on(begun($chunked, 'PATCH', \%chunked, chunks(4)))->{headers}{'upload-offset'}, 7, 'one that fits moves it');
-is_error(answer_on(begun($chunked, 'PUT', { 'Transfer-Encoding' => 'chunked' }, chunks(9))), 400, 'invalid_request', 'a PUT that ends early');
-is_error(answer_on(begun($chunked, 'PUT', { 'Transfer-Encoding' => 'chunked' }, chunks(11))), 413, 'request_too_large', 'one that does not end in time');
-is(answer_on(begun($chunked, 'PUT', { 'Transfer-Encoding' => 'chunked' }, chunks(10)))->{status}, 204, 'and one that fits');
+is(answer_on(begun($chunked, 'PATCH', \%chunked, chunks(4)))->{headers}{'upload-offset'}, 7, 'a chunked piece that fits moves it');
+is_error(answer_on(begun($chunked, 'PUT', { 'Transfer-Encoding' => 'chunked' }, chunks(9))), 400, 'invalid_request', 'a chunked PUT that is too short');
+is_error(answer_on(begun($chunked, 'PUT', { 'Transfer-Encoding' => 'chunked' }, chunks(11))), 413, 'request_too_large', 'a chunked PUT that is too long');
+is(answer_on(begun($chunked, 'PUT', { 'Transfer-Encoding' => 'chunked' }, chunks(10)))->{status}, 204, 'a chunked PUT that fits');
 
-# Invalid addresses.
+# Invalid upload URLs.
 my ($root, $token) = $chunked->{upload_url} =~ m{(.*)/(.*)};
 my %strange = (
     'no token'          => "$root/",
@@ -274,7 +274,7 @@ my %strange = (
     'a long token'      => "$root/${token}A",
     'a changed token'   => "$root/" . ($token =~ s/^(.)/$1 eq 'M' ? 'N' : 'M'/er),
     'a changed end'     => "$root/" . ($token =~ s/(.{4})$/$1 eq 'AAAA' ? 'BBBB' : 'AAAA'/er),
-    'more behind it'    => "$root/$token/x",
+    'another segment'   => "$root/$token/x",
     'an upload\'s id'   => "$root/$chunked->{id}",
 );
 for my $what (sort keys %strange) {
@@ -287,14 +287,14 @@ for my $what (sort keys %strange) {
 
 my $cut = begin_upload($shop, size => $size);
 close begun($cut, 'PATCH', patch_head(0, $size), substr $bytes, 0, 400_000);
-ok(wait_for(sub { (offset_of($cut) // 0) == 400_000 }, 10, 'the bytes of a cut piece'), 'a piece that is cut: HEAD shows what arrived');
+ok(wait_for(sub { (offset_of($cut) // 0) == 400_000 }, 10, 'the bytes of a cut piece'), 'after a cut piece HEAD shows what arrived');
 is(patch_bytes($cut, 400_000, substr $bytes, 400_000)->{status}, 204, 'and the client goes on from there');
 is(completed($cut), sha256_hex($bytes), 'the file is whole');
 
 my $cut_put = begin_upload($shop, size => $size);
 close begun($cut_put, 'PUT', { 'Content-Length' => $size }, substr $bytes, 0, 5);
-ok(wait_for(sub { (offset_of($cut_put) // 0) == 5 }, 10, 'the bytes of a cut PUT'), 'a PUT that is cut: even five bytes are kept');
-is(patch_bytes($cut_put, 5, substr $bytes, 5)->{status}, 204, 'tus may go on');
+ok(wait_for(sub { (offset_of($cut_put) // 0) == 5 }, 10, 'the bytes of a cut PUT'), 'five bytes of a cut PUT are kept');
+is(patch_bytes($cut_put, 5, substr $bytes, 5)->{status}, 204, 'tus goes on from there');
 is(completed($cut_put), sha256_hex($bytes), 'to a whole file');
 
 my $cut_checked = begin_upload($shop, size => $size);
@@ -302,7 +302,7 @@ patch_bytes($cut_checked, 0, 'abc');
 close begun($cut_checked, 'PATCH', { %{ patch_head(3, $size - 3) }, 'Upload-Checksum' => 'sha1 ' . padded(sha1_base64($bytes)) },
     substr $bytes, 0, 300_000);
 wait_for(sub { patch_bytes($cut_checked, 3, '')->{status} == 204 }, 10, 'the end of the cut piece');
-is(offset_of($cut_checked), 3, 'a piece whose checksum could not be compared does not count');
+is(offset_of($cut_checked), 3, 'a cut piece with a checksum is not kept');
 
 my $timed = begin_upload($shop, size => 100);
 $reply = answer_on(begun($timed, 'PATCH', patch_head(0, 100), 'abcdefg', host => 'impatient.test'));
@@ -316,10 +316,10 @@ my $slow = begun($busy, 'PATCH', patch_head(0, $size), substr $bytes, 0, 300_000
 wait_for(sub { -e partial($busy) && -s partial($busy) }, 10, 'a request that writes');
 $reply = patch_bytes($busy, 0, 'x');
 is_error($reply, 423, 'upload_locked', 'a second request to the same upload');
-ok($reply->{headers}{'retry-after'}, 'is told to try again');
-is_error(put_bytes($busy, $bytes), 423, 'upload_locked', 'PUT too');
-is(tus('HEAD', $busy)->{status}, 200, 'but anybody may look');
-is(complete_upload($shop, $busy)->{status}, 409, 'and nobody completes it yet');
+ok($reply->{headers}{'retry-after'}, 'has Retry-After');
+is_error(put_bytes($busy, $bytes), 423, 'upload_locked', 'so is a PUT');
+is(tus('HEAD', $busy)->{status}, 200, 'but HEAD is answered');
+is(complete_upload($shop, $busy)->{status}, 409, 'and it can not be completed yet');
 print $slow substr $bytes, 300_000;
 is(answer_on($slow)->{status}, 204, 'the first one is not disturbed');
 is(completed($busy), sha256_hex($bytes), 'and its bytes are right');
@@ -329,13 +329,13 @@ my $doomed = begin_upload($shop, size => $size);
 my $new    = reverse $bytes;
 $slow = begun($doomed, 'PATCH', patch_head(0, $size), substr $new, 0, 300_000);
 wait_for(sub { -e partial($doomed) && -s partial($doomed) }, 10, 'a request that writes');
-is(tus('DELETE', $doomed)->{status}, 204, 'an upload may be deleted under its writer');
+is(tus('DELETE', $doomed)->{status}, 204, 'an upload can be deleted while it is written');
 print $slow substr $new, 300_000;
-is_error(answer_on($slow), 409, 'upload_finished', 'who is told so');
-is(offset_of($doomed), undef, 'and leaves nothing');
+is_error(answer_on($slow), 409, 'upload_finished', 'the writing request is refused');
+is(offset_of($doomed), undef, 'nothing is left');
 ok(!-e partial($doomed), 'no file either');
 
-# --- browsers ---------------------------------------------------------------------------------------
+# --- browsers: CORS ---------------------------------------------------------------------------------
 
 sub cors
 {
@@ -345,7 +345,7 @@ sub cors
 
 my $plain = begin_upload($shop, size => 10);
 is(cors(page('OPTIONS', $plain->{upload_url}, headers => { Origin => 'https://shop.example', 'Access-Control-Request-Method' => 'PATCH' })),
-    '', 'no origin is allowed unless the operator says so');
+    '', 'by default no origin is allowed');
 
 my $server = MDL::Instance->new(cluster => 1, extra => "DownloadsUploadOrigin https://shop.example https://app.example:8443\n" . "DBDMin 1\nDBDKeep 1\nDBDMax 2\n");
 $server->start;
@@ -363,31 +363,31 @@ like($reply->{headers}{'access-control-max-age'}, qr/^\d+\z/, 'for a while');
 is($reply->{headers}{'access-control-allow-credentials'}, undef, 'without cookies');
 $reply = patch_bytes($plain, 0, 'abc', %from);
 is($reply->{status}, 204, 'the piece itself');
-is($reply->{headers}{'access-control-allow-origin'}, 'https://shop.example', 'may be seen by the page');
+is($reply->{headers}{'access-control-allow-origin'}, 'https://shop.example', 'is readable for the page');
 like($reply->{headers}{'access-control-expose-headers'}, qr/\b$_\b/, "with its $_")
     for qw(Upload-Offset Upload-Length Upload-Expires Tus-Resumable X-Request-Id);
-like($reply->{headers}{vary}, qr/\bOrigin\b/, 'and by no other: Vary');
-is(patch_bytes($plain, 9, 'x', %from)->{headers}{'access-control-allow-origin'}, 'https://shop.example', 'errors too');
+like($reply->{headers}{vary}, qr/\bOrigin\b/, 'Vary names Origin');
+is(patch_bytes($plain, 9, 'x', %from)->{headers}{'access-control-allow-origin'}, 'https://shop.example', 'errors are readable, too');
 is(page('PUT', "$plain->{upload_url}x", body => 'x', headers => \%from)->{headers}{'access-control-allow-origin'},
-    'https://shop.example', 'also that there is no such upload');
+    'https://shop.example', 'even for an unknown upload');
 for my $origin ('https://evil.example', 'http://shop.example', 'https://shop.example:8443', 'https://shop.example.evil', 'null',
     'https://app.example')
 {
     $reply = page('OPTIONS', $plain->{upload_url}, headers => { Origin => $origin, 'Access-Control-Request-Method' => 'PUT' });
-    is(cors($reply), '', "nothing for $origin");
-    like($reply->{headers}{vary}, qr/\bOrigin\b/, "but Vary, for $origin");
-    is(cors(tus('HEAD', $plain, undef, Origin => $origin)), '', "nor an answer for $origin");
+    is(cors($reply), '', "a preflight from $origin allows nothing");
+    like($reply->{headers}{vary}, qr/\bOrigin\b/, "Vary names Origin, for $origin");
+    is(cors(tus('HEAD', $plain, undef, Origin => $origin)), '', "an answer to $origin allows nothing");
 }
 is(tus('HEAD', $plain, undef, Origin => 'https://app.example:8443')->{headers}{'access-control-allow-origin'},
-    'https://app.example:8443', 'a second origin');
+    'https://app.example:8443', 'the second origin is allowed');
 
 # --- resources --------------------------------------------------------------------------------------
 
-# Ten clients that send slowly, and two connections to the database.
+# Ten slow clients, and two connections to the database.
 my @slow = map { begun(begin_upload($shop, size => 10), 'PUT', { 'Content-Length' => 10 }, 'x') } 1 .. 10;
 is(api('GET', '/ping', key => $shop->{token}, timeout => 3)->{status}, 200, 'slow uploads hold no connection to the database');
 print $_ 'x' x 9 for @slow;
-is(join(' ', map { answer_on($_)->{status} } @slow), join(' ', (204) x 10), 'and all end well');
+is(join(' ', map { answer_on($_)->{status} } @slow), join(' ', (204) x 10), 'and all succeed');
 
 sub peak
 {
@@ -408,14 +408,14 @@ my $small = begin_upload($shop, size => 2**20);
 put_bytes($small, "\0" x 2**20);
 my $before = peak();
 my $huge = begin_upload($shop, size => 300 * 2**20);
-is(`curl -sS -o /dev/null -w '%{http_code}' -T $zeros '$huge->{upload_url}'`, '204', '300 MiB are put');
+is(`curl -sS -o /dev/null -w '%{http_code}' -T $zeros '$huge->{upload_url}'`, '204', 'a PUT of 300 MiB');
 my $grown = peak() - $before;
-cmp_ok($grown, '<', 8 * 1024, "for which the server's processes grow by $grown KiB");
+cmp_ok($grown, '<', 8 * 1024, "makes the server's processes grow by only $grown KiB");
 my $zeros_digest = Digest::SHA->new(256)->addfile($zeros, 'b')->hexdigest;
 is(complete_upload($shop, $huge)->{json}{asset}{sha256}, $zeros_digest, 'and the digest is right');
 unlink $zeros;
 
-# The database is out of reach when the last byte arrives.
+# The database is down when the last byte arrives.
 SKIP: {
     skip 'only PostgreSQL can be stopped', 4 if database() ne 'pgsql';
     my $away = begin_upload($shop, size => $size);
@@ -427,7 +427,7 @@ SKIP: {
     start_database();
     wait_for(sub { api('GET', '/health')->{status} == 200 }, 30, 'the database');
     is(offset_of($away), $size, 'loses no byte');
-    is(patch_bytes($away, $size, '')->{status}, 204, 'the client finds all there');
+    is(patch_bytes($away, $size, '')->{status}, 204, 'the client need not send anything again');
     is(completed($away), sha256_hex($bytes), 'and the upload becomes an asset');
 }
 $server->stop;

@@ -1,7 +1,7 @@
-# Uploads (contract, section 7) by clients written by others: tus-js-client, Uppy in a browser, curl.
-# The client or the server is cut off in the middle, and the upload goes on.
+# Uploads (contract, section 7) by common clients: tus-js-client, Uppy in a browser, curl.  The client
+# or the server is killed during an upload, and the upload goes on.
 #
-# once: the bytes of an upload do not touch the database
+# once: the bytes of an upload do not go through the database
 use strict;
 use warnings;
 
@@ -35,7 +35,7 @@ my $small  = new_file('small',  60 * MB);
 
 # --- files -------------------------------------------------------------------------------------------
 
-# { path, name, size, sha256 } of random bytes.
+# Makes a file of random bytes: { path, name, size, sha256 }.
 sub new_file
 {
     my ($name, $size) = @_;
@@ -94,7 +94,7 @@ sub run
     return { pid => $pid, said => $said };
 }
 
-# Returns its exit status and its output.
+# Waits for the program; returns its exit status and its output.
 sub ended
 {
     my ($client) = @_;
@@ -125,7 +125,7 @@ sub wait_offset
     return $offset;
 }
 
-# Kills the client once some more bytes have arrived; returns how many there are then.
+# Kills the client once $bytes bytes have arrived; returns how many have by then.
 sub killed_after
 {
     my ($client, $upload, $bytes) = @_;
@@ -139,8 +139,8 @@ sub killed_after
 
 # --- the server's side ---------------------------------------------------------------------------------
 
-# The requests of a method (and of a path, if given) that have ended since the log had a given length:
-# { child, bytes }, where bytes includes the request's head.
+# The finished requests of a method (and path, if given) since the log had a given length: { child,
+# bytes, path }, where bytes includes the request's head.
 sub received
 {
     my ($method, $since, $path) = @_;
@@ -181,13 +181,13 @@ for my $way ([ 'in pieces of 8 MB', 8 * MB ], [ 'in one request', 0 ]) {
             my $client = tus_js_client($upload, $big, $piece);
             my $point  = int(($fifth + 0.2 + rand 0.7) / 6 * $big->{size});
             my $next   = killed_after($client, $upload, $point > $offset ? $point : $offset + MB);
-            cmp_ok $next, '>', $offset, 'a new process went on from there';
+            cmp_ok $next, '>', $offset, 'a new process went on from its offset';
             $offset = $next;
         }
-        like succeeds(tus_js_client($upload, $big, $piece), 'the sixth process ends well'), qr/done/,
+        like succeeds(tus_js_client($upload, $big, $piece), 'the sixth process completes the upload'), qr/done/,
             'and says so';
         cmp_ok bytes_received('PATCH', $since), '<', $big->{size} + 5 * MB,
-            'the server has received hardly a byte twice';
+            'the server has received hardly any byte twice';
         completes($upload, $big, 202);
     };
 }
@@ -198,20 +198,20 @@ subtest 'curl -T puts 320 MB' => sub {
     killed_after(run('curl', '-sS', '-T', $middle->{path}, $upload->{upload_url}), $upload, 30 * MB);
     wait_for(sub { received('PUT', $since) }, 10, 'the end of the request that was cut off');
     succeeds(run('curl', '-sSf', '-T', $middle->{path}, $upload->{upload_url}),
-        'after one that was cut off another takes its place');
+        'a PUT replaces one that was cut off');
     my ($status, $said) = ended(run('curl', '-sS', '-T', $middle->{path}, $upload->{upload_url}));
-    like $said, qr/"upload_finished"/, 'which no other can';
+    like $said, qr/"upload_finished"/, 'a finished PUT can not be replaced';
     completes($upload, $middle, 201);
 };
 
 subtest 'curl -T puts what it reads from a pipe' => sub {
     my $upload = begin_upload($shop);
     succeeds(run('sh', '-c', "cat '$small->{path}' | curl -sSf -T - '$upload->{upload_url}'"),
-        'without its length');
+        'without a length');
     completes($upload, $small, 201);
 };
 
-# Runs Uppy on a page of that host.
+# Runs Uppy on a page of a host.
 sub uppy
 {
     my ($host, $upload, %more) = @_;
@@ -225,7 +225,7 @@ sub uppy
         %more
     );
     my $said = succeeds(run('tools/node', 't/node/browser-upload.mjs', encode_json(\%wish)),
-        'the browser does its part');
+        'the browser runs Uppy');
     return decode_json($said);
 }
 
@@ -233,9 +233,9 @@ subtest "Uppy uploads from another origin's page" => sub {
     my $upload = begin_upload($shop, size => $small->{size});
     my $result = uppy('127.0.0.1', $upload, cut => 25 * MB);
     is $result->{failed}, 'net::ERR_INTERNET_DISCONNECTED', 'the network is cut';
-    cmp_ok $result->{offset}, '>', 20 * MB, 'when some of it has arrived';
-    cmp_ok $result->{offset}, '<', $small->{size}, 'and some has not';
-    is $result->{successful}, 1, 'Uppy says that it has uploaded all' or diag explain $result;
+    cmp_ok $result->{offset}, '>', 20 * MB, 'after some bytes have arrived';
+    cmp_ok $result->{offset}, '<', $small->{size}, 'and before the last';
+    is $result->{successful}, 1, 'Uppy reports success' or diag explain $result;
     completes($upload, $small, 202);
 };
 
@@ -243,11 +243,11 @@ subtest 'a page of an origin that is not listed can not upload' => sub {
     my $upload = begin_upload($shop, size => $small->{size});
     my $since  = log_size();
     my $result = uppy('localhost', $upload);
-    is $result->{successful}, 0, 'Uppy gets nowhere' or diag explain $result;
+    is $result->{successful}, 0, 'Uppy reports a failure' or diag explain $result;
     my ($path) = $upload->{upload_url} =~ m{^https?://[^/]+(/.*)};
     is scalar(my @sent = received('(?!OPTIONS)\w+', $since, $path)), 0,
-        'the browser sends nothing but its question';
-    cmp_ok scalar(my @asked = received('OPTIONS', $since, $path)), '>', 0, 'which was asked';
+        'the browser sends nothing but preflights';
+    cmp_ok scalar(my @asked = received('OPTIONS', $since, $path)), '>', 0, 'and does send one';
 };
 
 SKIP: {
@@ -255,10 +255,10 @@ SKIP: {
     my $more = peak_memory() - $memory;
     note "at most $memory bytes for small files, $more more for large ones";
     cmp_ok $more, '<', 8 * MB,
-        'no child of httpd has needed more memory for the large files than for a small one';
+        'no child of httpd has needed more memory for large files than for small ones';
 }
 
-# Uploads while something is done to the server; returns the client's output and the requests.
+# Uploads a file and calls $do on the way; returns the client's output and the requests.
 sub uploads_over
 {
     my ($how, $do, $status) = @_;
@@ -267,32 +267,32 @@ sub uploads_over
     my $client = tus_js_client($upload, $middle, 0);
     wait_offset($upload, 50 * MB);
     $do->();
-    my $said = succeeds($client, "$how: the same process brings it to its end");
+    my $said = succeeds($client, "$how: the same process completes the upload");
     completes($upload, $middle, $status);
     return ($said, received('PATCH', $since));
 }
 
 subtest 'the server is killed while tus-js-client uploads' => sub {
     my ($said) = uploads_over('kill -9', sub { $server->kill_all; $server->start }, 202);
-    like $said, qr/^again$/m, 'it had been cut off';
+    like $said, qr/^again$/m, 'the client had to retry';
 };
 
 subtest 'the server is restarted while tus-js-client uploads' => sub {
     my ($said) = uploads_over('a restart', \&httpd_restart, 202);
-    like $said, qr/^again$/m, 'it had been cut off';
+    like $said, qr/^again$/m, 'the client had to retry';
 };
 
 subtest 'the server is restarted gracefully while tus-js-client uploads' => sub {
     my ($said, @requests) = uploads_over('a graceful restart', \&httpd_graceful, 201);
-    is scalar(@requests), 1, 'one request brings all';
-    ok !(grep { $_ == $requests[0]{child} } server_pids()), 'to a child that lives no longer';
+    is scalar(@requests), 1, 'one request uploads all';
+    ok !(grep { $_ == $requests[0]{child} } server_pids()), 'to a child that has ended since';
 };
 
-subtest 'a body that never ends is not read to the end' => sub {
+subtest 'a body of an invalid upload URL is not read to its end' => sub {
     my $since = log_size();
     my $chunk = sprintf "%x\r\n%s\r\n", MB, 'x' x MB;
     local $SIG{PIPE} = 'IGNORE';
-    # While the children are stopped, more bytes arrive than they read at once.
+    # The children are stopped so that more bytes arrive than they read at once.
     my @children = server_pids();
     kill STOP => @children;
     my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port())
@@ -304,7 +304,7 @@ subtest 'a body that never ends is not read to the end' => sub {
     wait_for(sub { received('PUT', $since) }, 10, 'an answer');
     close $socket;
     my ($request) = received('PUT', $since);
-    cmp_ok $request->{bytes}, '<', 256 * 1024, 'no more is read than what is worth a connection';
+    cmp_ok $request->{bytes}, '<', 256 * 1024, 'only a small part is read';
 };
 
 unlink map { $_->{path} } $big, $middle, $small;

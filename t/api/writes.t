@@ -1,5 +1,5 @@
-# Every writing operation of the OpenAPI document: Idempotency-Key, scope, media type. A new operation
-# is included by itself; t/lib/MDL/Operations.pm has a request of it that succeeds.
+# Every operation of the OpenAPI document that writes: Idempotency-Key, scope, media type.  New
+# operations are included automatically; t/lib/MDL/Operations.pm has a successful request for each.
 use strict;
 use warnings;
 
@@ -10,28 +10,28 @@ use MDL::Operations;
 use MDL::Test;
 use Test::More;
 
-# A server of its own, so that no other suite's jobs change a row.
+# All rows are compared, so no other suite's jobs may change one.
 my $server = MDL::Instance->new;
 $server->start;
 
 my $shop = new_shop();
 my ($code, $read) = ctl('key', 'create', $shop->{shop_id}, 'reader', '--scope', 'read');
-is($code, 0, 'a key that may only read is made');
+is($code, 0, 'a read-only key is created');
 
 # --- what is stored --------------------------------------------------------------------------------
 
-# A key's last use is noted, which is no effect of an operation.
+# Without the tables that also change without a write.
 my @TABLES = grep { !/^(?:api_key|epoch|schema_migration|sqlite_.*)$/ } map { $_->[0] } sql(
     database() eq 'pgsql'
     ? "SELECT tablename FROM pg_tables WHERE schemaname = 'public' ORDER BY 1"
     : "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY 1"
 );
-ok(scalar(grep { $_ eq 'idempotency' } @TABLES), 'the tables are known');
+ok(scalar(grep { $_ eq 'idempotency' } @TABLES), 'the tables are listed');
 
 # Every row of every table, as "table column column …".
 sub rows { return map { join "\t", @$_ } sql(join '; ', map { "SELECT '$_', t.* FROM $_ t" } @TABLES) }
 
-# Lines that are only in the first, and only in the second.
+# The lines that are only in the first list ("-"), and those that are only in the second ("+").
 sub difference
 {
     my ($before, $after) = @_;
@@ -51,7 +51,7 @@ sub nothing_changed
     return ok(!@difference, $name) || diag(join "\n", @difference);
 }
 
-# How many rows each table has gained or lost, as "table+1 table-2 …".
+# The number of rows that each table has gained or lost, as "table+1 table-2 …".
 sub growth
 {
     my ($before, $after) = @_;
@@ -90,15 +90,15 @@ sub refusals
     my $before = [ rows() ];
     is_refused($operation, $send->(idem => undef), 400, 'idempotency_key_required', 'without Idempotency-Key');
     is_refused($operation, $send->(headers => { 'Idempotency-Key' => [ idem(), idem() ] }), 400,
-        'idempotency_key_invalid', 'with two of them');
-    is_refused($operation, $send->(idem => 'not one key'), 400, 'idempotency_key_invalid', 'with a space in it');
+        'idempotency_key_invalid', 'with two Idempotency-Keys');
+    is_refused($operation, $send->(idem => 'not one key'), 400, 'idempotency_key_invalid', 'with a space in the Idempotency-Key');
     is_refused($operation, $send->(key => undef), 401, 'unauthorized', 'without a key');
-    is_refused($operation, $send->(key => $read->{token}), 403, 'insufficient_scope', 'with a key that may only read');
+    is_refused($operation, $send->(key => $read->{token}), 403, 'insufficient_scope', 'with a read-only key');
     is_refused($operation, $send->(body => '{}', headers => { 'Content-Type' => 'text/plain' }), 415,
         'unsupported_media_type', 'with text');
     is_refused($operation, $send->(body => '{"nonsense":1}'), 400, 'invalid_request', 'with an unknown member');
     is_refused($operation, $send->(body => '{'), 400, 'invalid_json', 'with half an object');
-    return nothing_changed($before, "$operation->{id}: refused, it does nothing");
+    return nothing_changed($before, "$operation->{id}: refused requests change nothing");
 }
 
 # --- the operations --------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ for my $operation (@writes) {
     my $first  = send_request($operation, $request, key => $shop->{token}, idem => $key);
     like($first->{status}, qr/^2/, "$id succeeds") or diag($first->{body});
     fits($operation, $first, 'the first time');
-    is($first->{headers}{'idempotent-replayed'}, undef, "$id: the first answer is no replay");
+    is($first->{headers}{'idempotent-replayed'}, undef, "$id: the first answer is not a replay");
     settle();
     my @after = rows();
     my @effect = difference(\@before, \@after);
@@ -133,15 +133,15 @@ for my $operation (@writes) {
     # Again.
     my $again = send_request($operation, $request, key => $shop->{token}, idem => $key);
     is_deeply(brief($again), { %{ brief($first) }, replayed => 'true' },
-        "$id: the same again gives the same status, bytes and Location, and says so");
+        "$id: a replay has the same status, bytes and Location");
     fits($operation, $again, 'the second time');
     settle();
-    nothing_changed(\@after, "$id: the same again does nothing");
+    nothing_changed(\@after, "$id: a replay changes nothing");
 
     # The same key with another request.
     is_refused($operation, send_request($operation, $other, key => $shop->{token}, idem => $key), 409,
         'idempotency_conflict', 'the key of another request');
-    nothing_changed(\@after, "$id: in conflict, it does nothing");
+    nothing_changed(\@after, "$id: a conflict changes nothing");
 
     # Five at once.
     $key = idem($id);
@@ -149,8 +149,8 @@ for my $operation (@writes) {
         brief(send_request($operation, $other, key => $shop->{token}, idem => $key, timeout => 60))
     });
     my %different = map { join("\n", map { $_ // 'none' } @$_{qw(died status location body)}) => 1 } @answers;
-    is(scalar keys %different, 1, "$id: five at once get one answer") or diag(join "\n\n", keys %different);
-    is(scalar(grep { ($_->{replayed} // '') ne 'true' } @answers), 1, "$id: one of the five was not replayed");
+    is(scalar keys %different, 1, "$id: five at once get the same answer") or diag(join "\n\n", keys %different);
+    is(scalar(grep { ($_->{replayed} // '') ne 'true' } @answers), 1, "$id: four of the five are replays");
     settle();
     is(growth(\@after, [ rows() ]), growth(\@before, \@after), "$id: five at once have the effect of one");
 }
