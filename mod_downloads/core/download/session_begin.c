@@ -91,14 +91,18 @@ static apr_status_t begin_first(mdl_db_t *db, apr_pool_t *p, void *arg)
 
     begin->entitlement = MDL_ENTITLEMENT_OK;
     begin->generation = 1;
-    begin->why = "counted";
     if ((rv = session_ask_open(db, begin, files, apr_time_now(), &opened, p)) != APR_SUCCESS ||
         (rv = transfer_open(db, begin, p)) != APR_SUCCESS) {
         return rv;
     }
     rv = allowances_take(db, begin, files_to_take(&no_session, files, p), p);
-    /* Another request of the link may have been faster, and have taken the last one. */
-    return (rv == APR_SUCCESS || rv == APR_EGENERAL) && !mdl_rows_next(opened) ? APR_EEXIST : rv;
+    if ((rv == APR_SUCCESS || rv == APR_EGENERAL) && !mdl_rows_next(opened)) {
+        return APR_EEXIST; /* another request of the link was faster, and may have taken the last */
+    }
+    if (rv == APR_SUCCESS) {
+        begin->why = "counted";
+    }
+    return rv;
 }
 
 /* --- the next ones --- */
@@ -157,7 +161,7 @@ static apr_array_header_t *session_next_files(const mdl_session_begin_t *begin,
 /* Opens the link's next session.  One that is still open gives its downloads back, which the next
    one takes. */
 static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin, mdl_session_t *last,
-                                      apr_time_t now, apr_pool_t *p)
+                                      apr_time_t now, const char **why, apr_pool_t *p)
 {
     int is_open = last->status == MDL_SESSION_OPEN;
     int is_counted = last->status == MDL_SESSION_COUNTED;
@@ -167,8 +171,8 @@ static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin, 
     mdl_rows_t *opened;
 
     begin->generation = last->generation + 1;
-    begin->why = is_open ? "not counted, its session goes on with the file's new version"
-                         : "counted, another download by the same link";
+    *why = is_open ? "not counted, its session goes on with the file's new version"
+                   : "counted, another download by the same link";
     if (rv == APR_SUCCESS) {
         rv = session_ask_open(db, begin, files, now, &opened, p);
     }
@@ -178,7 +182,8 @@ static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin, 
 
 /* Goes on with the same session. */
 static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
-                                   const mdl_session_t *last, apr_time_t now, apr_pool_t *p)
+                                   const mdl_session_t *last, apr_time_t now, const char **why,
+                                   apr_pool_t *p)
 {
     mdl_session_status_t status = last->status;
     apr_status_t rv;
@@ -186,10 +191,10 @@ static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
     begin->generation = last->generation;
     if (status == MDL_SESSION_RETURNED) {
         status = MDL_SESSION_OPEN;
-        begin->why = "counted, its session goes on after it had given its download back";
+        *why = "counted, its session goes on after it had given its download back";
     } else {
-        begin->why = status == MDL_SESSION_OPEN ? "not counted, its session is open"
-                                                : "not counted, a part of what was counted";
+        *why = status == MDL_SESSION_OPEN ? "not counted, its session is open"
+                                          : "not counted, a part of what was counted";
     }
     rv = mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_RESUME, NULL, p,
                      MDL_ARGS(mdl_text(mdl_session_status_names[status]), mdl_int(now),
@@ -224,6 +229,7 @@ static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_session_begin_t *begin = arg;
     apr_time_t now = apr_time_now();
     mdl_session_t last;
+    const char *why;
     apr_status_t rv = session_find_last(db, begin->link->session, now, &last, p);
 
     if (rv != APR_SUCCESS) {
@@ -233,9 +239,12 @@ static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (begin->entitlement != MDL_ENTITLEMENT_OK) {
         return APR_EGENERAL;
     }
-    rv = session_needs_next(begin, &last) ? session_open_next(db, begin, &last, now, p)
-                                          : session_rejoin(db, begin, &last, now, p);
-    return rv == APR_SUCCESS ? transfer_open(db, begin, p) : rv;
+    rv = session_needs_next(begin, &last) ? session_open_next(db, begin, &last, now, &why, p)
+                                          : session_rejoin(db, begin, &last, now, &why, p);
+    if (rv == APR_SUCCESS && (rv = transfer_open(db, begin, p)) == APR_SUCCESS) {
+        begin->why = why;
+    }
+    return rv;
 }
 
 apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)

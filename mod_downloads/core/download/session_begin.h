@@ -27,7 +27,7 @@ typedef struct {
     mdl_entitlement_t entitlement; /* out, like all that follow: OK, EXHAUSTED, LINK_OLD when its
                                       time is over, CAPPED, CROWDED or, if patient, UNSETTLED */
     apr_int64_t generation;
-    const char *why; /* how it counts; NULL when no transaction came so far */
+    const char *why; /* how it counts; NULL unless a transaction came to its COMMIT */
 } mdl_session_begin_t;
 
 /**
