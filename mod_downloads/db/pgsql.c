@@ -347,17 +347,18 @@ static apr_status_t pgsql_session(void *native)
 
        A statement is planned once, by its form: each finds its few rows by an index, however large
        a table has become since the plan was made.  Left to itself the planner would read small
-       tables from one end, or collect and sort what an index has in order, and would keep to that
-       until they are analyzed.  The penalty on what is turned off counts as a cost, which would
-       have the server compile plans of milliseconds: hence jit. */
+       tables from one end, or collect and sort what an index has in order, or share an index among
+       several processes, and would keep to that until they are analyzed.  The penalty on what is
+       turned off counts as a cost, which would have the server compile plans of milliseconds: hence
+       jit. */
     PQsetErrorVerbosity(pgsql->conn, PQERRORS_VERBOSE);
-    return pgsql_command(native,
-                         "SET lock_timeout = 5000; SET statement_timeout = 30000;"
-                         "SET idle_in_transaction_session_timeout = 30000;"
-                         "SET client_min_messages = warning;"
-                         "SET plan_cache_mode = force_generic_plan;"
-                         "SET enable_seqscan = off; SET enable_hashjoin = off;"
-                         "SET enable_mergejoin = off; SET enable_bitmapscan = off; SET jit = off")
+    return pgsql_command(native, "SET lock_timeout = 5000; SET statement_timeout = 30000;"
+                                 "SET idle_in_transaction_session_timeout = 30000;"
+                                 "SET client_min_messages = warning;"
+                                 "SET plan_cache_mode = force_generic_plan;"
+                                 "SET enable_seqscan = off; SET enable_hashjoin = off;"
+                                 "SET enable_mergejoin = off; SET enable_bitmapscan = off;"
+                                 "SET max_parallel_workers_per_gather = 0; SET jit = off")
                ? MDL_DB_EGONE
                : APR_SUCCESS;
 }

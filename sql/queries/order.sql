@@ -158,11 +158,10 @@ ORDER BY +a.id DESC LIMIT %lld
 -- assignments.
 
 -- name: assignments_of_orders
-{{given_rows}}
 SELECT {{assignment_columns}}
-FROM given_rows JOIN assignment a ON a.order_id = given_rows.id
-JOIN mapping m ON m.id = a.mapping_id
-ORDER BY a.id
+FROM assignment a JOIN mapping m ON m.id = a.mapping_id
+WHERE a.order_id {{in_given}}
+ORDER BY +a.id
 
 -- The assignments whose content is read: those that are given, or all of the orders that are given.
 -- They are found first: else PostgreSQL, which thinks them more than they are, might begin with what
