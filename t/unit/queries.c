@@ -305,15 +305,12 @@ static const char *pgsql_scans(PGconn *pgsql, mdl_statement_t statement, apr_poo
     return search.scans;
 }
 
-static void pgsql_test_seed(PGconn *pgsql)
+static void pgsql_is(PGconn *pgsql, const char *sql, const char *expected, const char *name)
 {
-    PGresult *empty = pgsql_run(pgsql,
-                                "SELECT COALESCE(string_agg(relname, ' '), '') FROM pg_class "
-                                "WHERE relnamespace = 'public'::regnamespace "
-                                "AND relkind = 'r' AND pg_relation_size(oid) = 0");
+    PGresult *result = pgsql_run(pgsql, sql);
 
-    is_str(PQgetvalue(empty, 0, 0), "", "t/unit/seed.sql has rows for every table");
-    PQclear(empty);
+    is_str(PQgetvalue(result, 0, 0), expected, name);
+    PQclear(result);
 }
 
 static void pgsql_tests(const database_t *database, apr_pool_t *p)
@@ -322,7 +319,10 @@ static void pgsql_tests(const database_t *database, apr_pool_t *p)
     void *native = mdl_dialect_pgsql.attach(pgsql, p);
 
     seed(database, rows, p);
-    pgsql_test_seed(pgsql);
+    pgsql_is(pgsql,
+             "SELECT COALESCE(string_agg(relname, ' '), '') FROM pg_class WHERE relkind = 'r' "
+             "AND relnamespace = 'public'::regnamespace AND pg_relation_size(oid) = 0",
+             "", "t/unit/seed.sql has rows for every table");
     mdl_dialect_pgsql.session(native);
     for (mdl_statement_t i = 0; i < MDL_Q_COUNT; i++) {
         void *prepared = NULL;
@@ -334,6 +334,8 @@ static void pgsql_tests(const database_t *database, apr_pool_t *p)
                                         mdl_statements[i].label, rows));
         printf("%s", scans);
     }
+    pgsql_is(pgsql, "SELECT sum(custom_plans) FROM pg_prepared_statements", "0",
+             "each plan is for all arguments");
     PQfinish(pgsql);
 }
 
