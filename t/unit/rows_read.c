@@ -8,6 +8,7 @@
 
 #include <jansson.h>
 
+#include "core/download/download.h"
 #include "db/private.h"
 #include "t/unit/effects.h"
 #include "t/unit/fixtures.h"
@@ -223,6 +224,31 @@ static void test_jobs(apr_pool_t *p)
     reads_little(mdl_db_read, mdl_job_list_effect, &all, "all jobs", p);
 }
 
+static apr_status_t look(mdl_db_t *on, apr_pool_t *p, void *download)
+{
+    return mdl_download_look(on, download, p);
+}
+
+/* The first is of an asset that is in every mapping and pack, the second of pinned content. */
+static void test_downloads(apr_pool_t *p)
+{
+    mdl_signed_file_t links[] = {
+        {.session = "new", .assignment_id = 4, .asset_id = 1},
+        {.session = "new", .assignment_id = 13, .asset_id = 2},
+        {.session = "new", .assignment_id = 8},
+    };
+    mdl_session_sweep_t sweep = {.limit = 10};
+
+    for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
+        mdl_download_t download = {.link = &links[i], .default_download_limit = 5};
+
+        links[i].expires_at = apr_time_now() + apr_time_from_sec(60);
+        reads_little(mdl_db_read, look, &download, numbered("download ", (int)i, p), p);
+        is_int(download.entitlement, MDL_ENTITLEMENT_OK, "  which is allowed");
+    }
+    reads_little(mdl_db_write, mdl_session_sweep_effect, &sweep, "idle sessions end", p);
+}
+
 /* All of a shop's writes at once would lock it, and each would add to the list of who does. */
 static void test_shop_is_not_locked(const database_t *database)
 {
@@ -244,6 +270,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_orders(p);
     test_assignments(p);
     test_access(p);
+    test_downloads(p);
     test_catalog(p);
     test_jobs(p);
     if (database->dialect == MDL_PGSQL) {
