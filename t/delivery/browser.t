@@ -1,7 +1,7 @@
-# The customer's page in a real browser, in every state, on a phone, a tablet and a desktop, in light
-# and dark, in English and German.  The pictures are kept in build/screenshots.
+# The customer's page in a real browser: in every state, on a phone, a tablet and a desktop, in light
+# and dark, in English and German.  build/screenshots keeps the screenshots.
 #
-# once: what the page looks like does not depend on the database
+# once: the look of the page does not depend on the database
 use strict;
 use warnings;
 use utf8;
@@ -14,7 +14,7 @@ use Test::More;
 use MDL::Contract;
 use MDL::Test;
 
-plan skip_all => 'a sanitizer in the server has nothing to say of a browser' if $ENV{SANITIZER_RUNTIME};
+plan skip_all => 'a sanitized server would test nothing more in a browser' if $ENV{SANITIZER_RUNTIME};
 
 my $shop    = new_shop(name => 'Books & Bytes');
 my $folder  = MDL::Target::top_dir() . '/t/logs/screenshots';
@@ -65,7 +65,7 @@ sub set
     return $order;
 }
 
-# The address that a file's button leads to.
+# The URL that a file's button redirects to.
 sub link_of
 {
     my ($order, $asset) = @_;
@@ -138,7 +138,7 @@ my @cases = (
 
 # --- the browser -----------------------------------------------------------------------------------
 
-# Performs these tasks in one browser; returns a function that returns the result of each.
+# Starts a browser with these tasks; returns a function that waits for it and returns their results.
 sub browser
 {
     my (@tasks) = @_;
@@ -166,16 +166,16 @@ for my $language (@languages) {
     my @seen = $said->();
     for my $case (@cases) {
         my $seen = shift @seen // {};
-        subtest "Good to look at and to hear: $case->[0], $tag" => sub {
+        subtest "The page is accessible and fits: $case->[0], $tag" => sub {
             is($seen->{status}, $case->[2], "the status is $case->[2]");
             is($seen->{language}, $tag, "the language is $tag");
-            like($seen->{text}, $case->[$at], 'the state has its sentence');
+            like($seen->{text}, $case->[$at], "the state's sentence is shown");
             is($seen->{headings}, 1, 'there is one heading of the first level');
-            is_deeply($seen->{wrong}, [], 'the browser has no complaint');
+            is_deeply($seen->{wrong}, [], 'the browser reports no error');
             for my $view (@views) {
                 my $looked = shift @{ $seen->{views} // [] } // {};
-                is($looked->{paper}, $paper{ $view->{scheme} }, "$view->{name}: its own style is let in by its policy");
-                is_deeply($looked->{violations}, [], "$view->{name}: axe finds nothing");
+                is($looked->{paper}, $paper{ $view->{scheme} }, "$view->{name}: its policy allows its own style");
+                is_deeply($looked->{violations}, [], "$view->{name}: axe finds no violation");
                 is_deeply($looked->{misfits}, [], "$view->{name}: everything fits its width");
             }
         };
@@ -193,27 +193,27 @@ sub without_script
         { do => 'follow', url => $order{active}{url}, click => 'a:has-text("forum")' },
     );
     my ($file, $left) = $said->();
-    is($file->{name}, 'audio.mp3', 'without a script the button gives the file, by its name');
+    is($file->{name}, 'audio.mp3', 'without JavaScript the button downloads the file under its name');
     is($file->{sha256}, sha256_hex('a' x 45_678), 'with its bytes');
-    is($file->{url}, $order{active}{url}, 'and the page stays where it is');
+    is($file->{url}, $order{active}{url}, 'and the page stays open');
     is_deeply($left, { url => 'https://forum.example/a?b=c', referrer => undef },
-        'the link opens, and its owner does not hear from where');
+        'the link opens without a Referer');
     return;
 }
 
-subtest 'A file that is being prepared has its button by itself, and without JavaScript all works' => sub {
+subtest 'The page shows the button of a file by itself once it is ready, and works without JavaScript' => sub {
     my $task = { do => 'wait', url => $order{preparing}{url}, selector => 'li:has-text("Preparing") button' };
     my $header = sub { page('GET', $order{preparing}{url})->{headers}{refresh} };
-    is($header->(), 10, 'the browser is asked to come again');
+    is($header->(), 10, 'the page is reloaded every 10 seconds');
     open my $out, '-|', 'tools/node', 't/node/browser-page.mjs', encode_json([$task]) or die "node: $!";
     my $before = decode_json(scalar <$out>);
     pending($order{preparing}{assets}[0], 'ready');
-    without_script();    # meanwhile
+    without_script();    # while the other browser waits
     my $after = decode_json(scalar <$out>);
     close $out;
-    is($before->{before}, 0, 'at first there is none');
-    is($after->{after}, 1, 'and then, without a script or a hand, there is');
-    is($header->(), undef, 'with nothing to wait for the page does not reload any more');
+    is($before->{before}, 0, 'at first there is no button');
+    is($after->{after}, 1, 'then there is one');
+    is($header->(), undef, 'the page is not reloaded any more');
 };
 
 done_testing();

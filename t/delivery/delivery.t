@@ -48,7 +48,7 @@ sub map_product
         json => { storefront_product_id => $id, file_ids => [ map { $_->{id} } @$assets ], %more });
 }
 
-# An order of these products; returns { id, url, path, token, ids of its assignments }.
+# An order of these products; returns { id, url, path, token, assignments => [ ids ] }.
 sub order
 {
     my (@products) = @_;
@@ -93,7 +93,7 @@ sub link_of
     return $path;
 }
 
-# Signs a link as the service does, for links that the button never gives.
+# Signs a link as the service does, for links that the button does not make.
 sub forge
 {
     my ($assignment, $asset, $expires) = @_;
@@ -127,10 +127,10 @@ sub is_page
     subtest $name => sub {
         is($reply->{status}, $status, "the status is $status");
         is($reply->{headers}{'content-type'}, 'text/html; charset=utf-8', 'it is a page');
-        is($reply->{headers}{'cache-control'}, 'private, no-store', 'which must not be cached');
-        like($reply->{body}, $like, 'that says what to do');
-        ok(!exists $reply->{headers}{etag}, 'without an entity tag');
-        ok(!exists $reply->{headers}{'content-disposition'}, 'and not as a file');
+        is($reply->{headers}{'cache-control'}, 'private, no-store', 'it must not be cached');
+        like($reply->{body}, $like, 'it says what to do');
+        ok(!exists $reply->{headers}{etag}, 'it has no entity tag');
+        ok(!exists $reply->{headers}{'content-disposition'}, 'and is not sent as a file');
     };
     return;
 }
@@ -142,7 +142,7 @@ subtest 'The page lists the files of the order' => sub {
     my $order = order(product([$asset], download_limit => 3));
     my $reply = page('GET', $order->{path});
 
-    is($reply->{status}, 200, 'it is there');
+    is($reply->{status}, 200, 'the page opens');
     like($reply->{body}, qr/Books &amp; &lt;Bytes&gt;/, 'with the shop, escaped');
     like($reply->{body}, qr/Order \Q$order->{id}\E/, 'with the number of the order');
     like($reply->{body}, qr/The &lt;b&gt;Book&lt;\/b&gt;/, 'with the title, escaped');
@@ -155,7 +155,7 @@ subtest 'The page lists the files of the order' => sub {
     like($reply->{body}, qr/action="\Q$order->{path}\E"/, 'that posts to the page itself');
 };
 
-subtest 'The page is private and lets nothing foreign in' => sub {
+subtest 'The page is private and loads nothing from elsewhere' => sub {
     my ($order) = one_file('private');
     my $reply = page('GET', $order->{path});
     my %headers = %{ $reply->{headers} };
@@ -171,10 +171,10 @@ subtest 'The page is private and lets nothing foreign in' => sub {
     is($headers{'content-security-policy'},
         "default-src 'none'; style-src 'sha256-" . sha256_base64($style) . "='; "
             . "form-action 'self' $origin; base-uri 'none'; frame-ancestors 'none'",
-        'Content-Security-Policy allows its own style, its own form, and nothing else');
+        'Content-Security-Policy allows only its own style and form');
 };
 
-subtest 'Looking at the page costs nothing' => sub {
+subtest 'Opening the page costs nothing' => sub {
     my ($order, $asset) = one_file('looking', download_limit => 2);
     my $head = page('HEAD', $order->{path});
     my $get  = page('GET', $order->{path});
@@ -189,29 +189,29 @@ subtest 'Looking at the page costs nothing' => sub {
 subtest 'A file without a limit shows no number of downloads' => sub {
     my ($order) = one_file('no limit', download_limit => 0);
 
-    unlike(page('GET', $order->{path})->{body}, qr/downloads? left/, 'nothing is said of a limit');
+    unlike(page('GET', $order->{path})->{body}, qr/downloads? left/, 'the page mentions no limit');
 };
 
 subtest 'An order without files says so' => sub {
     my $order = order(product([]));
 
-    like(page('GET', $order->{path})->{body}, qr/nothing to download/, 'the page says it');
+    like(page('GET', $order->{path})->{body}, qr/nothing to download/, 'the page says so');
 };
 
-subtest 'An address that was not given out leads nowhere' => sub {
+subtest 'An address that the service did not issue is not found' => sub {
     my ($order) = one_file('nowhere');
     my $other = $order->{token};
     substr($other, 5, 1) = substr($other, 5, 1) eq 'A' ? 'B' : 'A';
 
     is_page(page('GET', "/d/o/$other"), 404, qr/no such page/, 'a token with a wrong letter');
     is_page(page('GET', '/d/o/'), 404, qr/no such page/, 'an empty token');
-    is_page(page('GET', "/d/o/$order->{token}/x"), 404, qr/no such page/, 'more behind the token');
+    is_page(page('GET', "/d/o/$order->{token}/x"), 404, qr/no such page/, 'a segment after the token');
     is_page(page('GET', '/d/x'), 404, qr/no such page/, 'another path');
     is_page(page('GET', '/d'), 404, qr/no such page/, 'no path');
-    is_page(page('GET', "/d/f/$order->{token}"), 404, qr/no such file/, 'a page as a file');
+    is_page(page('GET', "/d/f/$order->{token}"), 404, qr/no such file/, "a page's token as a file's");
 };
 
-subtest 'A method that is not for it is refused with those that are' => sub {
+subtest 'Other methods are refused with a list of the allowed ones' => sub {
     my ($order, $asset, $file) = one_file('method');
     my $page = page('PUT', $order->{path});
     my $link = link_of($order, $file);
@@ -222,7 +222,7 @@ subtest 'A method that is not for it is refused with those that are' => sub {
     is($post->{status}, 405, 'POST of the file');
     is($post->{headers}{allow}, 'GET, HEAD', 'Allow of the file');
     like($_->{body}, qr/can&#8217;t be done.*\Q$order->{url}\E.*mention order $order->{id}/s,
-        'with the way back and whom to ask') for $page, $post;
+        'the answer links back to the page and says whom to ask') for $page, $post;
 };
 
 # --- the button ------------------------------------------------------------------------------------
@@ -231,10 +231,10 @@ subtest 'The button leads to the file' => sub {
     my ($order, $asset, $file) = one_file('the bytes', download_limit => 2);
     my $reply = press($order, $file);
 
-    is($reply->{status}, 303, 'it redirects by See Other');
+    is($reply->{status}, 303, 'it redirects with See Other');
     like($reply->{headers}{location}, qr{^\Q${\public_url()}\E/f/[\w-]+/delivery-\d+\.bin$},
         'to a link that ends in the name of the file');
-    is(left($order), 2, 'which costs nothing before it is used');
+    is(left($order), 2, 'an unused link costs nothing');
     my ($path) = $reply->{headers}{location} =~ m{^http://[^/]+(.*)$};
     my $got = page('GET', $path);
     is($got->{status}, 200, 'the link is answered');
@@ -244,13 +244,13 @@ subtest 'The button leads to the file' => sub {
         'the same link gives a part of them again');
     is(left($order), 1, 'at no further cost');
     is(page('GET', $path =~ s{/[^/]+$}{}r)->{body}, 'the bytes',
-        'it gives the whole again, without the name, too');
-    is(left($order), 0, 'which is another download');
+        'it gives the whole again, also without the name');
+    is(left($order), 0, 'which costs another download');
     is(page('GET', $path =~ s{/[^/]+$}{/other%20name}r, headers => { Range => 'bytes=4-' })->{body},
-        'bytes', 'and a part with any other name');
+        'bytes', 'any other name works, too');
 };
 
-subtest 'What is not the button is refused' => sub {
+subtest 'Requests that the button does not make are refused' => sub {
     my ($order, $asset, $file) = one_file('no button');
     my ($other, undef, $foreign) = one_file('another order');
     my $post = sub {
@@ -261,7 +261,7 @@ subtest 'What is not the button is refused' => sub {
     };
 
     is_page(press($order, $foreign), 404, qr/not in this order/, 'a file of another order');
-    is_page(press($order, 'nonsense'), 404, qr/not in this order/, 'something that is no file');
+    is_page(press($order, 'nonsense'), 404, qr/not in this order/, 'an invalid file');
     is_page(page('POST', $order->{path}, form => { files => $file }), 400, qr/button/, 'no field');
     is_page($post->('application/json', '{}'), 415, qr/button/, 'another media type');
     is_page($post->('application/x-www-form-urlencoded', 'file=' . 'x' x 4096), 413, qr/button/,
@@ -271,18 +271,18 @@ subtest 'What is not the button is refused' => sub {
     my $cut = raw("POST $order->{path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
             . "Content-Type: application/x-www-form-urlencoded\r\n"
             . "Content-Length: 500000000\r\n\r\nfile=", timeout => 10);
-    like($cut, qr{^HTTP/1\.1 413 }, 'an immense body is not waited for');
+    like($cut, qr{^HTTP/1\.1 413 }, 'a huge body is refused before it has come');
 };
 
 # --- the file --------------------------------------------------------------------------------------
 
-subtest 'The file comes with everything that a client needs' => sub {
+subtest 'The file has all headers that a client needs' => sub {
     my ($order, $asset, $file) = one_file('0123456789' x 1000);
     my $reply = page('GET', link_of($order, $file));
     my %headers = %{ $reply->{headers} };
 
-    is($reply->{status}, 200, 'it comes');
-    is($reply->{body}, $asset->{bytes}, 'whole');
+    is($reply->{status}, 200, 'the file is sent');
+    is($reply->{body}, $asset->{bytes}, 'with its bytes');
     is($headers{'content-length'}, 10_000, 'Content-Length');
     is($headers{'content-type'}, 'application/octet-stream', 'Content-Type');
     is($headers{etag}, qq("$asset->{sha256}"), 'ETag is the SHA-256');
@@ -298,23 +298,23 @@ subtest 'The file comes with everything that a client needs' => sub {
     is($headers{'cross-origin-resource-policy'}, 'same-origin', 'Cross-Origin-Resource-Policy');
 };
 
-subtest 'A name in any script survives, and what could be syntax does not' => sub {
+subtest 'A name in any script is kept, and its special characters are escaped' => sub {
     my $name  = "\x{5b57} \"q\" 100% \x{fc}.pdf";
     my $asset = asset('named', filename => $name, content_type => 'application/pdf');
     my $order = order(product([$asset]));
     my $link  = link_of($order, "$order->{assignments}[0]-$asset->{id}");
     my $reply = page('GET', $link);
 
-    like($link, qr{/%E5%AD%97%20%22q%22%20100%25%20%C3%BC\.pdf$}, 'in the link it is one segment');
-    is($reply->{body}, 'named', 'which is followed');
+    like($link, qr{/%E5%AD%97%20%22q%22%20100%25%20%C3%BC\.pdf$}, 'the link has it as one segment');
+    is($reply->{body}, 'named', 'the link works');
     is($reply->{headers}{'content-disposition'},
         'attachment; filename="_ _q_ 100_ _.pdf"; '
             . q(filename*=UTF-8''%E5%AD%97%20%22q%22%20100%25%20%C3%BC.pdf),
-        'the header has an ASCII fallback and the name itself');
+        'the header has an ASCII fallback and the full name');
     is($reply->{headers}{'content-type'}, 'application/pdf', 'the type is the asset\'s');
 };
 
-subtest 'What sends no bytes of the file costs nothing' => sub {
+subtest 'Answers without bytes of the file cost nothing' => sub {
     my ($order, $asset, $file) = one_file('abcdefghij', download_limit => 1);
     my $link = link_of($order, $file);
     my $with = sub { page('GET', $link, headers => {@_}) };
@@ -325,8 +325,8 @@ subtest 'What sends no bytes of the file costs nothing' => sub {
     is($head->{headers}{etag}, qq("$asset->{sha256}"), 'HEAD has the entity tag');
 
     my $ranged = page('HEAD', $link, headers => { Range => 'bytes=2-3' });
-    is($ranged->{status}, 200, 'HEAD knows no ranges');
-    is($ranged->{headers}{'content-length'}, 10, 'and has the length of the whole');
+    is($ranged->{status}, 200, 'HEAD ignores Range');
+    is($ranged->{headers}{'content-length'}, 10, 'and has the length of the whole file');
 
     my $same = $with->('If-None-Match' => qq("$asset->{sha256}"));
     is($same->{status}, 304, 'If-None-Match with the entity tag');
@@ -339,7 +339,7 @@ subtest 'What sends no bytes of the file costs nothing' => sub {
     for my $range ('bytes=10-', 'bytes=10-20', 'bytes=-0', 'bytes=99-, 100-200', 'bytes=99999999999999999999-') {
         my $beyond = $with->(Range => $range);
         is($beyond->{status}, 416, "Range: $range");
-        is($beyond->{headers}{'content-range'}, 'bytes */10', 'with how long the file is');
+        is($beyond->{headers}{'content-range'}, 'bytes */10', 'with the length of the file');
     }
     is($with->(Range => 'bytes=10-', 'If-Range' => qq("$asset->{sha256}"))->{status}, 416,
         'a range beyond the end with a matching If-Range');
@@ -349,12 +349,12 @@ subtest 'What sends no bytes of the file costs nothing' => sub {
     }
     is_page($with->('Sec-Purpose' => 'prefetch;prerender'), 403, qr/press the button/, 'prerender');
 
-    is(counted_sql($order->{assignments}[0], $asset->{id}), 0, 'none of these has cost anything');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 0, 'none of these has cost a download');
     is($with->()->{body}, 'abcdefghij', 'and the download is still there');
     is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'which costs one');
 };
 
-subtest 'Parts of a file come as they are asked for, within one download' => sub {
+subtest 'Parts of a file are one download' => sub {
     my $bytes = join '', map { chr($_ % 251) } 0 .. 99_999;
     my ($order, $asset, $file) = one_file($bytes, download_limit => 1);
     my $link = link_of($order, $file);
@@ -363,15 +363,15 @@ subtest 'Parts of a file come as they are asked for, within one download' => sub
 
     my $part = $with->(Range => 'bytes=100-199');
     is($part->{status}, 206, 'a range');
-    is($part->{headers}{'content-range'}, 'bytes 100-199/100000', 'says which');
-    is($part->{headers}{'content-length'}, 100, 'and how long it is');
-    is($part->{headers}{etag}, $tag, 'with the entity tag of the whole');
+    is($part->{headers}{'content-range'}, 'bytes 100-199/100000', 'its Content-Range');
+    is($part->{headers}{'content-length'}, 100, 'its Content-Length');
+    is($part->{headers}{etag}, $tag, 'the entity tag of the whole file');
     is($part->{headers}{'repr-digest'}, 'sha-256=:' . encode_base64(sha256($bytes), '') . ':',
-        'and the digest of the whole');
+        'the digest of the whole file');
     is($part->{body}, substr($bytes, 100, 100), 'with its bytes');
     is($with->(Range => 'bytes=-50')->{body}, substr($bytes, -50), 'the last bytes');
-    is($with->(Range => 'bytes=99990-')->{body}, substr($bytes, 99_990), 'from there to the end');
-    is($with->(Range => 'bytes=99990-200000')->{body}, substr($bytes, 99_990), 'past the end');
+    is($with->(Range => 'bytes=99990-')->{body}, substr($bytes, 99_990), 'a range without an end');
+    is($with->(Range => 'bytes=99990-200000')->{body}, substr($bytes, 99_990), 'a range beyond the end');
 
     my $parts = $with->(Range => 'bytes=0-9,50000-50009');
     is($parts->{status}, 206, 'two ranges');
@@ -384,20 +384,20 @@ subtest 'Parts of a file come as they are asked for, within one download' => sub
     is($with->(Range => 'bytes=5-9', 'If-Range' => $tag)->{status}, 206, 'If-Range of this file');
     is($with->(Range => 'bytes=5-9', 'If-Range' => '"other"')->{body}, $bytes,
         'If-Range of another file gives the whole');
-    is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'all of it has cost one download');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'all of these have cost one download');
 };
 
-subtest 'A range that can not be understood is passed over' => sub {
+subtest 'An invalid range is ignored' => sub {
     my ($order, $asset, $file) = one_file('passed over', download_limit => 2);
     my $link = link_of($order, $file);
     my $with = sub { page('GET', $link, headers => { Range => shift }) };
 
     is($with->('lines=1-2')->{status}, 200, 'an unknown unit');
     is($with->('bytes=9-5')->{status}, 200, 'an invalid range');
-    is(counted_sql($order->{assignments}[0], $asset->{id}), 2, 'each is a download of the whole');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 2, 'each costs a download');
 };
 
-subtest 'A range beyond the end with an If-Range of another file is the whole file, and counts' => sub {
+subtest 'A range beyond the end with an If-Range of another file gives the whole file, and costs a download' => sub {
     my ($order, $asset, $file) = one_file('if-range');
     my $reply = page('GET', link_of($order, $file),
         headers => { Range => 'bytes=8-', 'If-Range' => '"other"' });
@@ -407,7 +407,7 @@ subtest 'A range beyond the end with an If-Range of another file is the whole fi
     is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'and has cost one download');
 };
 
-subtest 'An If-Range with a date is for the file that has it' => sub {
+subtest 'If-Range with a date' => sub {
     my ($order, $asset, $file) = one_file('if-range', download_limit => 9);
     my $link = link_of($order, $file);
     my $with = sub { page('GET', $link, headers => {@_}) };
@@ -417,26 +417,26 @@ subtest 'An If-Range with a date is for the file that has it' => sub {
 
     is($with->()->{body}, 'if-range', 'the whole comes');
     is($with->(Range => 'bytes=3-', 'If-Range' => $new)->{status}, 200,
-        'by a date of this minute it comes again, for the file may have changed within the second');
-    is($cost->(), 2, 'which is a download');
+        'a date within the last minute is too weak a validator, so the whole comes again');
+    is($cost->(), 2, 'which costs a download');
 
     sql("UPDATE asset SET updated_at = updated_at - 3600000000 WHERE id = $asset->{id}");
     my $old  = $date->();
     my $part = $with->(Range => 'bytes=3-', 'If-Range' => $old);
-    is($part->{status}, 206, 'by an older one a part comes');
+    is($part->{status}, 206, 'with an older date a part comes');
     is($part->{body}, 'range', 'with its bytes');
-    is($cost->(), 2, 'at no cost');
+    is($cost->(), 2, 'which costs nothing');
     my $beyond = $with->(Range => 'bytes=8-', 'If-Range' => $old);
-    is($beyond->{status}, 416, 'and a part behind the end is refused');
-    is($beyond->{headers}{'content-range'}, 'bytes */8', 'with how long the file is');
-    is($cost->(), 2, 'at no cost, too');
+    is($beyond->{status}, 416, 'a range beyond the end is refused');
+    is($beyond->{headers}{'content-range'}, 'bytes */8', 'with the length of the file');
+    is($cost->(), 2, 'which costs nothing');
 
     is($with->(Range => 'bytes=3-', 'If-Range' => $new)->{body}, 'if-range',
-        'by the date of another file the whole comes');
-    is($cost->(), 3, 'which is a download');
+        'with the date of another file the whole comes');
+    is($cost->(), 3, 'which costs a download');
 };
 
-subtest 'A range of the last bytes of nothing asked for before counts like any' => sub {
+subtest 'A range of the last bytes costs a download, like any that covers the file' => sub {
     my ($order, $asset, $file) = one_file('suffix');
 
     is(page('GET', link_of($order, $file), headers => { Range => 'bytes=-2' })->{body}, 'ix',
@@ -444,18 +444,18 @@ subtest 'A range of the last bytes of nothing asked for before counts like any' 
     is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'and have cost one download');
 };
 
-subtest 'A connection serves one file after the other' => sub {
+subtest 'A connection serves pipelined requests one after the other' => sub {
     my ($order, $asset, $file) = one_file('kept alive', download_limit => 0);
     my $path  = link_of($order, $file);
     my $get   = "GET $path HTTP/1.1\r\nHost: localhost\r\n";
     my $all   = raw("$get\r\n" x 20 . $get . "Connection: close\r\n\r\n");
 
-    is(scalar(() = $all =~ /\r\n\r\nkept alive/g), 21, 'each is answered');
+    is(scalar(() = $all =~ /\r\n\r\nkept alive/g), 21, 'all 21 are answered');
 };
 
 # --- limits ----------------------------------------------------------------------------------------
 
-subtest 'Page and messages say where to write to' => sub {
+subtest 'Page and messages have an address to write to' => sub {
     my $first = asset('support');
     my $order = order(product([ $first, asset('second') ], download_limit => 1));
     my $file  = "$order->{assignments}[0]-$first->{id}";
@@ -468,32 +468,32 @@ subtest 'Page and messages say where to write to' => sub {
     };
     page('GET', link_of($order, $file));
 
-    is($said->(), '', 'a shop without an address has none');
+    is($said->(), '', 'none if the shop has no address');
     MDL::Test::ctl_or_die('shop', 'set', $shop->{shop_id}, '--email', 'owner@shop.example');
-    is($said->(), 'owner@shop.example', 'that of the shop');
+    is($said->(), 'owner@shop.example', "the shop's address");
     MDL::Test::ctl_or_die('shop', 'set', $shop->{shop_id}, '--reply-to', 'answers@shop.example');
-    is($said->(), 'answers@shop.example', 'or the one that emails are answered to');
+    is($said->(), 'answers@shop.example', 'or its reply-to address');
     MDL::Test::ctl_or_die('shop', 'set', $shop->{shop_id}, '--reply-to', '', '--email', '');
 };
 
-subtest 'When the limit is reached the button is gone and the links are void' => sub {
+subtest 'When the limit is reached the button disappears and links stop working' => sub {
     my ($order, $asset, $file) = one_file('limited', download_limit => 1);
     my ($first, $second) = map { link_of($order, $file) } 1 .. 2;
 
-    is(page('GET', $first)->{status}, 200, 'the one download is had');
+    is(page('GET', $first)->{status}, 200, 'the only download is used');
     is_page(page('GET', $second), 403, qr/limit is reached.*\Q$order->{token}\E/s,
         'another link is refused and leads back to the page');
     is(page('GET', $first, headers => { Range => 'bytes=1-' })->{status}, 206,
-        'the first still holds for a part');
-    is_page(page('GET', $first), 403, qr/limit is reached/, 'but not for all of it once more');
+        'the first link still gives a part');
+    is_page(page('GET', $first), 403, qr/limit is reached/, 'but not the whole again');
     my $page = page('GET', $order->{path});
     like($page->{body}, qr/limit of this file is reached/, 'the page says so');
     like($page->{body}, qr/0 of 1 download left/, 'with the number');
     unlike($page->{body}, qr/<form/, 'and has no button');
-    is(press($order, $file)->{status}, 403, 'pressing it all the same is answered as its link');
+    is(press($order, $file)->{status}, 403, 'pressing it is refused like the link');
 };
 
-subtest 'Of fifty who click at once with one download left exactly one is let in' => sub {
+subtest 'If one download is left, fifty simultaneous attempts use only that one' => sub {
     my ($order, $asset, $file) = one_file('one for all', download_limit => 1);
     my @links = parallel(50, sub { link_of($order, $file) });
     my @answers = parallel(50, sub { page('GET', $links[ $_[0] ])->{status} });
@@ -512,25 +512,25 @@ subtest 'Fifty requests of one link open one session' => sub {
     my %count;
     $count{ ref $_ ? $_->{died} : $_ }++ for @answers;
 
-    cmp_ok($count{200}, '>=', 1, 'one is let in');
+    cmp_ok($count{200}, '>=', 1, 'at least one is served');
     is(($count{200} // 0) + ($count{403} // 0) + ($count{429} // 0), 50,
-        'the others may not have it once more, or have to wait');
+        'the others are refused or have to wait');
     is(counted_sql($order->{assignments}[0], $asset->{id}), 1, 'one download is counted');
 };
 
-subtest 'A link has to be used in time, and its session ends' => sub {
+subtest 'A link expires, and so does its session' => sub {
     my ($order, $asset, $file) = one_file('in time', download_limit => 5);
     my $old  = forge($order->{assignments}[0], $asset->{id}, int(time) - 1);
     my $late = forge($order->{assignments}[0], $asset->{id}, int(time) + 60);
 
     is_page(page('GET', $old), 410, qr/too old.*\Q$order->{token}\E/s,
-        'one whose time is over is gone, and leads back to the page');
-    is(page('GET', $late)->{status}, 200, 'one in time is served');
-    is(left($order), 4, 'and only that one has cost a download');
+        'an expired link is gone, and its page links back');
+    is(page('GET', $late)->{status}, 200, 'a valid link is served');
+    is(left($order), 4, 'and has cost a download');
     my $long_ago = int((time - 2 * 86_400) * 1e6);
     sql("UPDATE download_session SET opened_at = $long_ago "
             . "WHERE assignment_id = $order->{assignments}[0]");
-    is_page(page('GET', $late), 410, qr/too old/, 'a session over a day old is gone');
+    is_page(page('GET', $late), 410, qr/too old/, 'a link whose session is over a day old is gone');
     is(left($order), 4, 'which costs nothing');
 };
 
@@ -551,39 +551,39 @@ for my $case (
                 . "WHERE storefront_order_id = '$order->{id}'");
         my $page = page('GET', $order->{path});
 
-        is($page->{status}, 200, 'the page is there');
-        like($page->{body}, $like, 'and says it');
+        is($page->{status}, 200, 'the page opens');
+        like($page->{body}, $like, 'and says why');
         unlike($page->{body}, qr/secret-name/, 'without a file\'s name');
         unlike($page->{body}, qr/<form/, 'without a button');
         if ($status eq 'held') {
-            unlike($page->{body}, qr/\Q$reason\E/, 'and without why');
+            unlike($page->{body}, qr/\Q$reason\E/, 'and without the reason');
         }
         else {
-            like($page->{body}, qr/\Q$reason\E/, 'with the shop\'s words');
+            like($page->{body}, qr/\Q$reason\E/, "with the shop's reason");
         }
-        is_page(press($order, $file), 403, $like, 'pressing the button all the same is forbidden');
+        is_page(press($order, $file), 403, $like, 'pressing the button is forbidden');
         is_page(page('GET', $link), 403, qr/$like.*\Q$order->{token}\E/s,
-            'a link from before is forbidden, and leads back to the page');
+            'an earlier link is forbidden, and its page links back');
         is(counted_sql($order->{assignments}[0], $asset->{id}), 0, 'nothing has been counted');
     };
 }
 
-subtest 'An expired purchase gives no file' => sub {
+subtest 'An expired assignment gives no file' => sub {
     my ($order, $asset, $file) = one_file('expired', access_days => 1);
     my $link = link_of($order, $file);
 
     like(page('GET', $order->{path})->{body}, qr{available until <time datetime="[\d-]+T[\d:.]+Z">\d+ \w+ \d{4}, \d\d:\d\d UTC<},
-        'while it lasts the page says until when');
+        'before the end the page has its time');
     my $past = int((time - 10) * 1e6);
     sql("UPDATE assignment SET expires_at = $past WHERE id = $order->{assignments}[0]");
     my $page = page('GET', $order->{path});
-    like($page->{body}, qr/have expired/, 'then the page says that it is over');
+    like($page->{body}, qr/have expired/, 'after it the page says so');
     unlike($page->{body}, qr/<form/, 'without a button');
-    is_page(press($order, $file), 403, qr/have expired/, 'pressing it all the same is forbidden');
-    is_page(page('GET', $link), 403, qr/expired.*\Q$order->{token}\E/s, 'a link from before, too');
+    is_page(press($order, $file), 403, qr/have expired/, 'pressing the button is forbidden');
+    is_page(page('GET', $link), 403, qr/expired.*\Q$order->{token}\E/s, 'an earlier link is forbidden');
 };
 
-subtest 'A purchase that was withdrawn leaves the others of the order alone' => sub {
+subtest 'A revoked assignment does not affect the others of its order' => sub {
     my @assets = map { asset("part $_", filename => "part-$_.bin", title => "Part $_") } 1 .. 2;
     my $order  = order(map { product([$_]) } @assets);
     my @files  = map { "$order->{assignments}[$_]-$assets[$_]{id}" } 0 .. 1;
@@ -592,12 +592,12 @@ subtest 'A purchase that was withdrawn leaves the others of the order alone' => 
     my $page = page('GET', $order->{path});
 
     unlike($page->{body}, qr/part-1\.bin/, 'its file is left out');
-    like($page->{body}, qr/part-2\.bin/, 'the other is there');
+    like($page->{body}, qr/part-2\.bin/, 'the other is shown');
     is(press($order, $files[0])->{status}, 403, 'its button is forbidden');
     is(page('GET', $link)->{status}, 403, 'its link is forbidden');
-    is(page('GET', link_of($order, $files[1]))->{body}, 'part 2', 'the other comes');
+    is(page('GET', link_of($order, $files[1]))->{body}, 'part 2', 'the other can be downloaded');
     sql("UPDATE assignment SET status = 'revoked' WHERE id = $order->{assignments}[1]");
-    like(page('GET', $order->{path})->{body}, qr/withdrawn/, 'with none left it is all withdrawn');
+    like(page('GET', $order->{path})->{body}, qr/withdrawn/, 'if all are revoked the page says so');
 };
 
 subtest 'A file that is not ready has no button' => sub {
@@ -608,17 +608,17 @@ subtest 'A file that is not ready has no button' => sub {
         my ($status, $like) = @$case;
         sql("UPDATE asset SET status = '$status' WHERE id = $asset->{id}");
         my $page = page('GET', $order->{path});
-        like($page->{body}, $like, "$status: the page says it");
+        like($page->{body}, $like, "$status: the page says so");
         unlike($page->{body}, qr/<form/, "$status: without a button");
         is(press($order, $file)->{status}, 409, "$status: pressing it is a conflict");
         is_page(page('GET', $link), 409, qr/$like.*\Q$order->{token}\E/s,
-            "$status: so is a link from before");
+            "$status: so is an earlier link");
     }
     sql("UPDATE asset SET status = 'ready' WHERE id = $asset->{id}");
-    is(page('GET', $link)->{body}, 'not ready', 'once ready the same link serves it');
+    is(page('GET', $link)->{body}, 'not ready', 'once it is ready the same link works');
 };
 
-subtest 'A file that was taken out of the product is gone' => sub {
+subtest 'A file that was removed from the product is gone' => sub {
     my @assets  = map { asset("content $_") } 1 .. 2;
     my $product = product([ $assets[0] ]);
     my $order   = order($product);
@@ -628,7 +628,7 @@ subtest 'A file that was taken out of the product is gone' => sub {
     is_page(page('GET', $link), 404, qr/no longer there/, 'the link of the old file is gone');
     is(press($order, "$order->{assignments}[0]-$assets[0]{id}")->{status}, 404, 'so is its button');
     is(page('GET', link_of($order, "$order->{assignments}[0]-$assets[1]{id}"))->{body}, 'content 2',
-        'the new file comes');
+        'the new file can be downloaded');
 };
 
 # --- faults of the service -------------------------------------------------------------------------
@@ -642,19 +642,19 @@ subtest 'A file that is missing from the storage costs nothing and is reported t
     rename $blob, "$blob.away" or die "$blob: $!";
     is_page(page('GET', $link), 500, qr/missing on our side/, 'the customer is told');
     my $log = error_log_since($offset);
-    like($log, qr/MDL0406: .*\Q$asset->{sha256}\E/, 'the log names it');
+    like($log, qr/MDL0406: .*\Q$asset->{sha256}\E/, 'the log names the file');
     open my $out, '>', $blob or die "$blob: $!";
     print $out 'short';
     close $out;
     is(page('GET', $link)->{status}, 500, 'a file of another size is not sent either');
-    is(counted_sql($order->{assignments}[0], $asset->{id}), 0, 'neither has cost a download');
+    is(counted_sql($order->{assignments}[0], $asset->{id}), 0, 'no download was counted');
     rename "$blob.away", $blob or die "$blob: $!";
-    is(page('GET', $link)->{body}, 'missing bytes', 'once it is back the same link serves it');
+    is(page('GET', $link)->{body}, 'missing bytes', 'once it is back the same link works');
 };
 
 SKIP: {
     skip 'SQLite has no server to stop', 1 if database() ne 'pgsql';
-    subtest 'While the database is away customers are asked to come again' => sub {
+    subtest 'While the database is down customers are asked to try again' => sub {
         my ($order, $asset, $file) = one_file('away');
         my $link = link_of($order, $file);
         stop_database();
@@ -662,14 +662,14 @@ SKIP: {
         start_database();
 
         for my $reply (@replies) {
-            is_page($reply, 503, qr/try again/i, 'a page says it');
-            is($reply->{headers}{'retry-after'}, 5, 'with when to try again');
+            is_page($reply, 503, qr/try again/i, 'a page says so');
+            is($reply->{headers}{'retry-after'}, 5, 'with Retry-After');
         }
-        is(page('GET', $link)->{body}, 'away', 'afterwards the first request is served');
+        is(page('GET', $link)->{body}, 'away', 'the first request afterwards is served');
     };
 }
 
-subtest 'An upload URL is unknown' => sub {
+subtest 'An unknown upload URL is answered in JSON' => sub {
     my $reply = page('PUT', '/u/anything', headers => { 'Content-Length' => 0 });
 
     is($reply->{status}, 404, 'it is not found');
@@ -687,8 +687,8 @@ subtest 'No token gets into the error log' => sub {
     my $log = error_log_since($log_start);
 
     like($log, qr/MDL0405: download of asset $asset->{id} for assignment \d+: counted/,
-        'the download is there');
-    is(scalar(grep { index($log, $_) >= 0 } @tokens), 0, 'and no token of ' . @tokens);
+        'the log has the download');
+    is(scalar(grep { index($log, $_) >= 0 } @tokens), 0, 'and none of ' . @tokens . ' tokens');
 };
 
 done_testing();

@@ -1,7 +1,7 @@
-# What downloads cost (contract, section 8) with the clients that customers use: curl, wget, aria2,
-# nghttp, Chromium; what is not a download; and downloads through other modules of httpd.
+# What downloads cost (contract, section 8) with the clients that customers use (curl, wget, aria2,
+# nghttp, Chromium), which requests cost nothing, and downloads through other modules of httpd.
 #
-# once: a client does not see the database
+# once: clients do not depend on the database
 use strict;
 use warnings;
 
@@ -70,7 +70,7 @@ sub start
     return { pid => $pid, said => $said };
 }
 
-# Returns its exit status and its output.
+# Waits for the program; returns its exit status and its output.
 sub ended
 {
     my ($client) = @_;
@@ -115,7 +115,7 @@ sub curl_into
     return { exit => $status >> 8, status => $said, path => $got, size => -s $got // 0 };
 }
 
-# Kills the client once its file has so many bytes; false if it had ended before.
+# Kills the client once its file has so many bytes; returns false if it has ended before.
 sub killed_at
 {
     my ($client, $got, $bytes) = @_;
@@ -152,7 +152,7 @@ sub costs
     return $account;
 }
 
-# The requests for this path that have ended: { method, protocol, status, aborted, range }.
+# The requests for this path that have ended: { method, path, protocol, status, end, range }.
 sub hits
 {
     my ($path) = @_;
@@ -166,11 +166,11 @@ sub hits
 # --- each download costs one -----------------------------------------------------------------------
 
 for my $way (@ways) {
-    subtest "Over $way two whole downloads are two" => sub {
+    subtest "Over $way each whole transfer costs one download" => sub {
         my $buy  = buy($shop, $file);
         my ($path, $second, $third) = map { link_of($buy) } 1 .. 3;
         my $got = curl($way, $path);
-        is $got->{exit}, 0, 'curl gets it';
+        is $got->{exit}, 0, 'curl succeeds';
         same($got->{path}, $file);
         costs($buy, 1);
         same(curl($way, $second)->{path}, $file, 'another link gives it again');
@@ -178,12 +178,12 @@ for my $way (@ways) {
         same(curl($way, $path)->{path}, $file, 'the first link gives it once more');
         costs($buy, 3);
         is curl($way, $_)->{status}, 403, 'then the limit is reached' for $path, $third;
-        is((hits($path))[0]{protocol}, $WAYS{$way}{protocol}, "it was $WAYS{$way}{protocol}");
+        is((hits($path))[0]{protocol}, $WAYS{$way}{protocol}, "the protocol was $WAYS{$way}{protocol}");
     };
 }
 
 for my $way (@ways) {
-    subtest "Over $way Range: bytes=0- twice is two" => sub {
+    subtest "Over $way Range: bytes=0- twice costs two downloads" => sub {
         my $buy  = buy($shop, $file);
         my $path = link_of($buy);
         for my $time (1, 2) {
@@ -202,7 +202,7 @@ for my $way (@ways) {
 my @several = grep { $_ ne 'h2c' } @ways;
 
 for my $way (@several) {
-    subtest "Over $way two that follow each other at once are two" => sub {
+    subtest "Over $way two transfers on one connection cost two downloads" => sub {
         my $buy  = buy($shop, $file);
         my $path = link_of($buy);
         my ($one, $two) = (target(), target());
@@ -213,11 +213,11 @@ for my $way (@several) {
 }
 
 for my $way (@ways) {
-    subtest "Over $way all parts in one answer are one" => sub {
+    subtest "Over $way all parts in one answer cost one download" => sub {
         my $buy = buy($shop, $file);
         my $got = curl($way, link_of($buy), '-r', '0-999999,3000000-,1000000-2999999');
         is $got->{status}, 206, 'two parts come';
-        cmp_ok $got->{size}, '>', $file->{size}, 'which are the whole';
+        cmp_ok $got->{size}, '>', $file->{size}, 'and are more than the whole';
         costs($buy, 1);
         unlink $got->{path};
     };
@@ -233,18 +233,18 @@ for my $way (@ways) {
             read_bytes($got, $point - $from, curl_command($way, $path, '-N', '-C', $from));
         }
         my $all = curl_into($got, $way, $path, '-C', '-');
-        is $all->{exit}, 0, 'the eleventh ends well';
+        is $all->{exit}, 0, 'the eleventh request succeeds';
         same($got, $file);
         my $account = costs($buy, 1);
-        is scalar(@{ $account->{sessions} }), 1, 'it was one session';
+        is scalar(@{ $account->{sessions} }), 1, 'all are one session';
         cmp_ok scalar(grep { $_->{status} == 206 } hits($path)), '>=', 9, 'in parts';
     };
 }
 
-# --- what is no download ---------------------------------------------------------------------------
+# --- requests that cost nothing --------------------------------------------------------------------
 
 for my $way (@ways) {
-    subtest "Over $way what brings no bytes costs nothing" => sub {
+    subtest "Over $way answers without bytes of the file cost nothing" => sub {
         my $buy  = buy($shop, $file, limit => 1);
         my $path = link_of($buy);
         for my $case (
@@ -280,7 +280,7 @@ subtest 'Previews of the page cost nothing' => sub {
         my ($agent, @options) = @$_;
         my $got = curl('HTTP/1.1', $buy->{path}, '-A', $agent, @options);
         like $got->{status}, qr/^20[06]$/, "$agent sees the page";
-        unlike MDL::Test::slurp($got->{path}) // '', qr{/d/f/}, 'in which there is no link to follow';
+        unlike MDL::Test::slurp($got->{path}) // '', qr{/d/f/}, 'which has no link to follow';
     }
     is left($buy), $buy->{limit}, 'the page still offers it';
     is_deeply costs($buy, 0)->{sessions}, [], 'no session was opened';
@@ -291,8 +291,8 @@ subtest 'A scanner that submits the form and reads 64 KB costs nothing' => sub {
     read_bytes('/dev/null', 64 * KB, curl_command($ways[$_], link_of($buys[$_]), '-N')) for 0 .. $#ways;
     for my $i (0 .. $#ways) {
         my $account = costs($buys[$i], 0);
-        is $account->{sessions}[0]{status}, 'returned', "over $ways[$i] it gave back what it had taken";
-        cmp_ok $account->{sessions}[0]{bytes_delivered}, '>=', 64 * KB, 'which was no less than it read';
+        is $account->{sessions}[0]{status}, 'returned', "over $ways[$i] its download is given back";
+        cmp_ok $account->{sessions}[0]{bytes_delivered}, '>=', 64 * KB, 'at least what it read is counted as delivered';
         same(curl($ways[$i], link_of($buys[$i]))->{path}, $file, 'the customer gets the file');
         costs($buys[$i], 1);
     }
@@ -301,7 +301,7 @@ subtest 'A scanner that submits the form and reads 64 KB costs nothing' => sub {
 # --- many at once ----------------------------------------------------------------------------------
 
 for my $way (@several) {
-    subtest "Over $way one of fifty links that are fetched at once is served" => sub {
+    subtest "Over $way, if one download is left, fifty links fetched at once use only that one" => sub {
         my $buy   = buy($shop, $file, limit => 1);
         my @links = map { link_of($buy) } 1 .. 50;
         my $got   = target();
@@ -323,25 +323,25 @@ for my $way (@several) {
 # --- other modules ---------------------------------------------------------------------------------
 
 for my $way (@ways) {
-    subtest "Over $way mod_deflate leaves a file alone that could be compressed" => sub {
+    subtest "Over $way mod_deflate does not compress a file" => sub {
         my $buy = buy($shop, $text);
         my $path = link_of($buy);
         my $got = target();
         my ($status, $said) = run(curl_command($way, $path, '-H', 'Accept-Encoding: gzip, deflate',
             '-D', '-', '-o', $got));
-        unlike $said, qr/^content-encoding/mi, 'it is as it was stored';
-        like $said, qr/^content-length: $text->{size}\r$/mi, 'of the length that was stored';
-        like $said, qr/^etag: \Q$text->{etag}\E\r$/mi, 'under its own entity tag';
+        unlike $said, qr/^content-encoding/mi, 'it is sent as it is stored';
+        like $said, qr/^content-length: $text->{size}\r$/mi, 'with the stored length';
+        like $said, qr/^etag: \Q$text->{etag}\E\r$/mi, 'and its own entity tag';
         same($got, $text);
         costs($buy, 1);
         my ($headers) = (run(curl_command($way, $buy->{path}, '-H', 'Accept-Encoding: gzip', '-D', '-',
             '-o', '/dev/null')))[1];
-        like $headers, qr/^content-encoding: gzip/mi, 'while the page is compressed';
+        like $headers, qr/^content-encoding: gzip/mi, 'but the page is compressed';
     };
 }
 
 for my $way (@ways) {
-    subtest "Over $way mod_ratelimit makes it slow and nothing else" => sub {
+    subtest "Over $way mod_ratelimit slows a download down and changes nothing else" => sub {
         my $buy  = buy($shop, $text);
         my $path = link_of($buy);
         my @slow = ('-H', 'X-Slow: 2048');
@@ -370,12 +370,12 @@ for my $way ('HTTP/1.1', 'TLS') {
         my ($status, $said) = run('aria2c', '--no-conf', '-x16', '-s16', '-k1M',
             '--file-allocation=none', '--summary-interval=0', '--max-overall-download-limit=40M',
             '--ca-certificate', $server->certificate, '-d', $folder, '-o', $name, url($way, $path));
-        is $status, 0, 'it ends well' or diag $said;
+        is $status, 0, 'it succeeds' or diag $said;
         same($got, $large);
         costs($buy, 1);
         cmp_ok scalar(grep { $_->{status} =~ /^20[06]$/ } hits($path)), '>=', 16,
-            'it asked for sixteen parts and more';
-        is scalar(grep { $_->{status} !~ /^20[06]$/ } hits($path)), 0, 'of which none was refused';
+            'it requested at least sixteen parts';
+        is scalar(grep { $_->{status} !~ /^20[06]$/ } hits($path)), 0, 'and none was refused';
     };
 
     subtest "Over $way wget is killed three times and goes on" => sub {
@@ -390,8 +390,8 @@ for my $way ('HTTP/1.1', 'TLS') {
         }
         is $cut, 3, 'it is killed three times';
         my ($status, $said) = run(@wget);
-        is $status, 0, 'the fourth ends well' or diag $said;
-        is +(run(@wget))[0], 0, 'one more finds that it has all';
+        is $status, 0, 'the fourth run succeeds' or diag $said;
+        is +(run(@wget))[0], 0, 'another run finds the file complete';
         same($got, $large);
         costs($buy, 1);
         is scalar(grep { $_->{status} == 206 } hits($path)), 3, 'it went on each time';
@@ -403,7 +403,7 @@ for my $way ('HTTP/2', 'h2c') {
         my @buys  = map { buy($shop, $file, limit => 1) } 1 .. 3;
         my @paths = map { link_of($_) } @buys;
         my ($status, $said) = run('nghttp', '-n', '-s', '-y', map { url($way, $_) } @paths);
-        is $status, 0, 'it ends well' or diag $said;
+        is $status, 0, 'it succeeds' or diag $said;
         is scalar(() = $said =~ m{ 200 +8M }g), 3, 'three times 8 MB' or diag $said;
         costs($_, 1) for @buys;
         my $got = target();
@@ -421,20 +421,20 @@ sub browser
     my (%wish) = @_;
     my ($status, $said) = run('tools/node', 't/node/browser-download.mjs',
         encode_json({ folder => target(), certificate => $server->certificate, %wish }));
-    is $status, 0, 'the browser does its part' or diag $said;
+    is $status, 0, 'the browser succeeds' or diag $said;
     return eval { decode_json($said) } // {};
 }
 
-subtest 'Chromium goes on by itself after a connection that ended early' => sub {
+subtest 'Chromium resumes by itself after a connection that ended early' => sub {
     my $buy  = buy($shop, $file, limit => 1);
     my $road = MDL::Path->new(to => port(), rate => 16 * MB, cuts => [ 2 * MB, 3 * MB ], how => 'fin');
     my $result = browser(page => $buy->{url}, instead => '127.0.0.1:' . $road->port);
-    is_deeply $result->{states}, [qw(inProgress completed)], 'to the end' or diag explain $result;
+    is_deeply $result->{states}, [qw(inProgress completed)], 'it completes the download' or diag explain $result;
     same($result->{path}, $file);
     costs($buy, 1);
 };
 
-subtest 'Chromium goes on by hand after a connection that was reset, over HTTP/2' => sub {
+subtest 'Chromium resumes by hand after a connection that was reset, over HTTP/2' => sub {
     $server->configure(extra => $server->{extra}
             . "DownloadsPublicURL https://localhost:\@tls_port\@/d\n");
     httpd_graceful();
@@ -443,7 +443,7 @@ subtest 'Chromium goes on by hand after a connection that was reset, over HTTP/2
     my $result = browser(page => $buy->{url}, resume => JSON::PP::true,
         instead => '127.0.0.1:' . $road->port);
     is_deeply $result->{states}, [qw(inProgress canceled)], 'it is interrupted' or diag explain $result;
-    same($result->{path}, $file, 'and has the whole file in the end');
+    same($result->{path}, $file, 'and has the whole file after the resume');
     costs($buy, 1);
 };
 

@@ -1,8 +1,7 @@
-# Names chosen to do harm, and names that are merely not English: as a file's name, a title, a shop, a
-# customer, a link, a reason.  What comes out is well-formed and safe, and the name is unchanged where
-# it can be.
+# Malicious names and non-English names, as the name of a file, title, shop, customer, link or reason:
+# all output is well-formed and safe, and keeps the name where possible.
 #
-# once: a name is encoded the same, wherever it was stored
+# once: the encoding of names does not depend on the database
 use strict;
 use warnings;
 use utf8;
@@ -20,7 +19,7 @@ binmode Test::More->builder->$_, ':encoding(UTF-8)' for qw(output failure_output
 
 my $shop = new_shop();
 
-# A label, the name, and the name that the file gets on disk if that differs.
+# A label, the name, and the name that the file gets on disk if it differs.
 my @names = (
     [ 'harmless',              'manual.pdf' ],
     [ 'Chinese',               '用户手册 第二版.pdf' ],
@@ -45,7 +44,7 @@ my @names = (
 
 sub quoted { my ($text) = @_; return q(') . encode('UTF-8', $text =~ s/'/''/gr) . q(') }
 
-# An order in which everything has this name, even where the API would refuse it.
+# An order in which everything has this name, even if the API would refuse it.
 sub order_called
 {
     my ($name) = @_;
@@ -99,23 +98,23 @@ for my $case (@names) {
     my $pressed = page('POST', $order->{url}, form => { file => $order->{file} });
     my ($path)  = ($pressed->{headers}{location} // '') =~ m{^http://[^/]+(/.*)$};
 
-    subtest "$what: the header is safe, and has the name" => sub {
-        like($path, qr{^/d/f/[\w-]+(?:/[\w.~%-]+)?$}, 'the link is one segment behind its token');
+    subtest "$what: the headers are safe and have the name" => sub {
+        like($path, qr{^/d/f/[\w-]+(?:/[\w.~%-]+)?$}, 'the link has one segment after its token');
         my ($status, %lines) = head_of($path);
         my $disposition = delete $lines{'content-disposition'};
-        is($status, 'HTTP/1.1 200 OK', 'the file comes');
+        is($status, 'HTTP/1.1 200 OK', 'the file is sent');
         my ($fallback, $extended) = $disposition =~ /^attachment; filename="([^"\\]*)"; filename\*=UTF-8''([\w!#\$&+.^`|~%-]*)$/
             or diag($disposition);
         like($fallback, qr/^[\x20-\x7e]+$/, 'the fallback is printable ASCII');
-        unlike($fallback, qr{[/\\"%]}, 'without what could be syntax');
-        is(decode('UTF-8', $extended =~ s/%(..)/chr hex $1/ger), $saved // $name, 'the name itself is there');
+        unlike($fallback, qr{[/\\"%]}, 'without special characters');
+        is(decode('UTF-8', $extended =~ s/%(..)/chr hex $1/ger), $saved // $name, 'filename* has the full name');
         $head{$what} = join ' ', sort keys %lines;
-        is($head{$what}, $head{harmless}, 'there are the headers that there always are');
+        is($head{$what}, $head{harmless}, 'it has the usual headers and no others');
     };
-    subtest "$what: the email has no header of it" => sub {
+    subtest "$what: the name adds no header to the email" => sub {
         $mail{$what} = join ' ', sort keys %{ $order->{mail}{headers} };
-        is($mail{$what}, $mail{harmless}, 'there are those that there always are');
-        like($order->{mail}{raw}, qr/^[^\x80-\xff]*$/, 'and it is ASCII');
+        is($mail{$what}, $mail{harmless}, 'it has the usual headers and no others');
+        like($order->{mail}{raw}, qr/^[^\x80-\xff]*$/, 'and is ASCII');
     };
     push @presses, { do => 'press', url => $order->{url}, folder => "$folder/" . @presses, click => 'button' };
     api('POST', "/orders/$order->{id}/revoke", key => $shop->{token}, json => {});
@@ -126,17 +125,17 @@ for my $case (@names) {
     sql("UPDATE assignment SET status = 'active' WHERE order_id = (SELECT id FROM orders WHERE $row)");
 }
 
-for my $kind ([ 'the page', @pages ], [ 'the page of what was revoked', @revoked ]) {
+for my $kind ([ 'the page', @pages ], [ 'the page of a revoked order', @revoked ]) {
     my ($which, @html) = @$kind;
     my @shapes = shapes(@html);
-    subtest "$which is well-formed, whatever the names" => sub {
+    subtest "$which is well-formed with every name" => sub {
         for my $i (0 .. $#names) {
             my ($what, $name) = @{ $names[$i] };
             my $shape = $shapes[$i] // {};
-            is_deeply($shape->{errors}, [], "$what: a parser has nothing to say");
-            is_deeply($shape->{elements}, $shapes[0]{elements}, "$what: it has the elements that it always has");
+            is_deeply($shape->{errors}, [], "$what: a parser finds no error");
+            is_deeply($shape->{elements}, $shapes[0]{elements}, "$what: it has the usual elements and no others");
             my $shown = $name =~ s/\r\n?/\n/gr =~ s/[\x01\x80-\x9f]/\x{fffd}/gr;
-            ok(scalar(grep { index($_, $shown) >= 0 } @{ $shape->{texts} }), "$what: the name is read as it is");
+            ok(scalar(grep { index($_, $shown) >= 0 } @{ $shape->{texts} }), "$what: its text has the name");
         }
     };
 }
@@ -146,15 +145,15 @@ make_path($_->{folder}) for @presses;
 open my $out, '-|', 'tools/node', 't/node/browser-page.mjs', encode_json(\@presses) or die "node: $!";
 my @said = map { decode_json($_) } <$out>;
 close $out;
-subtest 'A browser saves each file under a name that is safe' => sub {
+subtest 'A browser saves each file under a safe name' => sub {
     for my $i (0 .. $#names) {
         my ($what, $name) = @{ $names[$i] };
         my $said = $said[$i] // {};
         is_deeply($said->{folder}, [ $said->{name} ], "$what: one file, in its folder");
         unlike($said->{name} // '/', qr{^\.|[/\\\x00-\x1f\x7f-\x9f\x{202a}-\x{202e}\x{2066}-\x{2069}]},
-            "$what: without a path, a control or a turn of direction");
+            "$what: without a path, control characters or direction marks");
     }
-    is($said[$_]{name}, $names[$_][1], "$names[$_][0]: it is the name itself") for 0 .. 1;
+    is($said[$_]{name}, $names[$_][1], "$names[$_][0]: the name is unchanged") for 0 .. 1;
 };
 
 done_testing();

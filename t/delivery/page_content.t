@@ -69,50 +69,50 @@ subtest 'The page lists links and license keys' => sub {
     my $html  = shown($order);
 
     like($html, qr{<a href="\Q${\public_url()}\E/l/[\w-]+" rel="noreferrer noopener">},
-        'the link, by an address of ours that discloses nothing to its target');
-    like($html, qr{\(forum\.example\)}, 'with whose page it is');
+        'the link, by a URL of the service that discloses nothing to its target');
+    like($html, qr{\(forum\.example\)}, "with its target's host");
     like($html, qr{The &lt;b&gt;Forum&lt;/b&gt;}, 'with its title, escaped');
     like($html, qr{>AAAA-&lt;1&gt;&amp;<}, 'the first key, escaped');
     like($html, qr{>BBBB-2<}, 'the second key');
-    unlike($html, qr/on (?:its|their) way/, 'nothing is said of keys to come');
-    unlike($html, qr/nothing to download/, 'and the order is not called empty');
-    unlike($html, qr{<h2>Files</h2>}, 'files are not spoken of where there are none');
+    unlike($html, qr/on (?:its|their) way/, 'the page mentions no pending keys');
+    unlike($html, qr/nothing to download/, 'nor an empty order');
+    unlike($html, qr{<h2>Files</h2>}, 'and has no heading for files');
 };
 
-subtest 'The page says how many keys are still to come' => sub {
+subtest 'The page says how many keys are pending' => sub {
     my $tag   = tag_of('ONE');
     my $order = order_of([ { license_key_tag_ids => [$tag] } ], quantity => 3);
 
-    like(shown($order), qr/>ONE<.*2 more license keys are on their way/s, 'two behind the first');
+    like(shown($order), qr/>ONE<.*2 more license keys are on their way/s, 'two after the first key');
     add_keys($tag, 'TWO');
-    like(shown($order), qr/>TWO<.*1 more license key is on its way/s, 'one when another has come');
+    like(shown($order), qr/>TWO<.*1 more license key is on its way/s, 'one after the second');
     add_keys($tag, 'THREE');
     my $html = shown($order);
-    like($html, qr/>THREE</, 'the last one is there in the end');
-    unlike($html, qr/on (?:its|their) way/, 'and none is to come');
+    like($html, qr/>THREE</, 'the third key is shown');
+    unlike($html, qr/on (?:its|their) way/, 'and none is pending');
 };
 
 subtest 'An order that waits for its only key is not empty' => sub {
     my $html = shown(order_of([ { license_key_tag_ids => [ tag_of() ] } ]));
 
-    like($html, qr/[^\w]1 license key is on its way/, 'the page says that it comes');
-    unlike($html, qr/nothing to download/, 'and not that there is nothing');
+    like($html, qr/[^\w]1 license key is on its way/, 'the page says that the key is on its way');
+    unlike($html, qr/nothing to download/, 'and not that the order is empty');
 };
 
-subtest 'A link that two products give stands there once' => sub {
+subtest 'A link of two products is shown once' => sub {
     my $link = link_of('Twice', 'https://twice.example/');
 
     is(count_of(shown(order_of([ { link_ids => [$link] }, { link_ids => [$link] } ])), 'twice.example'),
         1, 'once');
 };
 
-subtest 'What is not open shows neither links nor keys' => sub {
+subtest 'An order without access shows neither links nor keys' => sub {
     my $link = link_of('Secret', 'https://secret.example/');
     my $tag  = tag_of('SECRET-1', 'SECRET-2');
     my $order = order_of([ { link_ids => [$link], license_key_tag_ids => [$tag] } ], quantity => 3);
     my $closed = sub { unlike(shown($order), qr/secret|on (?:its|their) way/i, shift) };
 
-    like(shown($order), qr/secret\.example.*SECRET-1.*SECRET-2.*on its way/s, 'they are there at first');
+    like(shown($order), qr/secret\.example.*SECRET-1.*SECRET-2.*on its way/s, 'it shows both at first');
     act($order, 'revoke');
     $closed->('not while the order is revoked');
     act($order, 'restore');
@@ -122,28 +122,28 @@ subtest 'What is not open shows neither links nor keys' => sub {
     act($order, 'reject');
     $closed->('not when it is rejected');
     act($order, 'approve');
-    like(shown($order), qr/SECRET-1/, 'approved, it shows them');
+    like(shown($order), qr/SECRET-1/, 'after the approval it shows them');
     sql("UPDATE assignment SET expires_at = 1 WHERE id = $order->{assignments}[0]{id}");
     $closed->('not when access has expired');
 };
 
-subtest 'A revoked assignment takes its own away and leaves the others' => sub {
+subtest 'A revoked assignment hides its links and keys and leaves the others' => sub {
     my @links = map { link_of($_, "https://$_.example/") } qw(stays goes);
     my $order = order_of([ map { { link_ids => [$_], license_key_tag_ids => [ tag_of("KEY-$_") ] } } @links ]);
     act($order, 'revoke', { assignment_ids => [ $order->{assignments}[1]{id} ] });
     my $html = shown($order);
 
-    like($html, qr/stays\.example.*KEY-$links[0]/s, 'what is active stays');
-    unlike($html, qr/goes\.example|KEY-$links[1]/, 'what is revoked has gone');
+    like($html, qr/stays\.example.*KEY-$links[0]/s, 'those of the active one stay');
+    unlike($html, qr/goes\.example|KEY-$links[1]/, 'those of the revoked one are gone');
 };
 
-# The addresses of the links that a page shows.
+# The paths of the links that a page shows.
 sub ways_of { my ($order) = @_; return shown($order) =~ m{href="[^"]*?(/d/l/[^"]+)"}g }
 
-# The visits of links that the error log has since then.
+# The visits of links in the error log since $since.
 sub visits { my ($since) = @_; return error_log_since($since) =~ /MDL0450: (link .*)/g }
 
-subtest 'A link leads away without a trace, and each visit is logged' => sub {
+subtest 'A link redirects without a referrer, and each visit is logged' => sub {
     my $link  = link_of('Forum', 'https://forum.example/a?b=c#d');
     my $order = order_of([ { link_ids => [$link] } ]);
     my ($way) = ways_of($order);
@@ -161,15 +161,15 @@ subtest 'A link leads away without a trace, and each visit is logged' => sub {
     is_deeply([ visits($since) ], [ "$said: visited", "$said: HEAD, no visit", "$said: prefetch, no visit" ],
         'the log names order and link');
     my ($token) = $way =~ m{([^/]+)$};
-    is(index(error_log_since($since), $token), -1, 'and not the address');
+    is(index(error_log_since($since), $token), -1, "and not the link's token");
     is_deeply([ ways_of($order) ], [$way], 'the address stays the same');
 
     my $post = page('POST', $way, form => {});
     is($post->{status}, 405, 'nothing can be posted to it');
-    is($post->{headers}{allow}, 'GET, HEAD', 'Allow says what can');
+    is($post->{headers}{allow}, 'GET, HEAD', 'Allow lists the methods');
 };
 
-subtest 'A link of what is not open answers as a file does' => sub {
+subtest 'A link of an order without access is answered like a file' => sub {
     my $link  = link_of('Secret', 'https://secret.example/');
     my $order = order_of([ { link_ids => [$link] } ]);
     my ($way) = ways_of($order);
@@ -178,9 +178,9 @@ subtest 'A link of what is not open answers as a file does' => sub {
         my $since = error_log_size();
         my $reply = page('GET', $way);
         is($reply->{status}, 403, "$name: forbidden");
-        like($reply->{body}, qr/$words.*\Q$order->{url}\E/s, "$name: a page says it, with the way back");
+        like($reply->{body}, qr/$words.*\Q$order->{url}\E/s, "$name: a page says why and links back");
         unlike("$reply->{body} " . ($reply->{headers}{location} // ''), qr/secret\.example/,
-            "$name: and nothing of the link");
+            "$name: and does not show the target");
         like((visits($since))[0], qr/not opened, 403: /, "$name: the log has it");
     };
 
@@ -195,39 +195,39 @@ subtest 'A link of what is not open answers as a file does' => sub {
     sql("UPDATE assignment SET expires_at = 1 WHERE id = $order->{assignments}[0]{id}");
     $closed->('expired', 'expired');
     sql("UPDATE assignment SET expires_at = 0, status = 'revoked' WHERE id = $order->{assignments}[0]{id}");
-    $closed->('was withdrawn', 'its purchase revoked');
+    $closed->('was withdrawn', 'its assignment revoked');
 };
 
-subtest 'A link stays open while one of its purchases is' => sub {
+subtest 'A link works as long as one of its assignments is active' => sub {
     my $link  = link_of('Twice', 'https://twice.example/');
     my $order = order_of([ { link_ids => [$link] }, { link_ids => [$link] } ]);
     my ($way) = ways_of($order);
 
     act($order, 'revoke', { assignment_ids => [ $order->{assignments}[0]{id} ] });
-    is(page('GET', $way)->{status}, 303, 'by the same address, whichever is revoked');
+    is(page('GET', $way)->{status}, 303, 'the same URL works after one is revoked');
     act($order, 'revoke', { assignment_ids => [ $order->{assignments}[1]{id} ] });
-    is(page('GET', $way)->{status}, 403, 'up to the last');
+    is(page('GET', $way)->{status}, 403, 'and not after the other');
 };
 
-subtest 'A link that the service did not issue leads nowhere' => sub {
+subtest 'A link that the service did not issue is not found' => sub {
     my @links = map { link_of($_, "https://$_.example/") } qw(old new);
     my $order = order_of([ { link_ids => [ $links[0] ] } ]);
     my ($way) = ways_of($order);
     my $other = $way =~ s{(?<=/l/.{9})(.)}{ $1 eq 'A' ? 'B' : 'A' }er;
 
-    is(page('GET', $other)->{status}, 404, 'one with a wrong letter');
-    is(page('GET', "$way/x")->{status}, 404, 'one with a name behind it');
-    is(page('GET', '/d/l/')->{status}, 404, 'an empty one');
-    like(page('GET', $order->{url} =~ s{/o/}{/l/}r)->{body}, qr/no such link/, 'a page as a link');
+    is(page('GET', $other)->{status}, 404, 'a token with a wrong letter');
+    is(page('GET', "$way/x")->{status}, 404, 'a segment after the token');
+    is(page('GET', '/d/l/')->{status}, 404, 'an empty token');
+    like(page('GET', $order->{url} =~ s{/o/}{/l/}r)->{body}, qr/no such link/, "a page's token as a link's");
     my $id = $order->{assignments}[0]{storefront_product_id};
     api('POST', '/mappings', key => $shop->{token},
         json => { storefront_product_id => $id, link_ids => [ $links[1] ] });
     my $gone = page('GET', $way);
-    is($gone->{status}, 404, 'one that the product has no more');
-    like($gone->{body}, qr/no longer part of your order.*\Q$order->{url}\E/s, 'says so, with the way back');
+    is($gone->{status}, 404, 'a link that was removed from the product');
+    like($gone->{body}, qr/no longer part of your order.*\Q$order->{url}\E/s, 'its page says so and links back');
 };
 
-subtest 'The email has them in its text and in its HTML' => sub {
+subtest 'The email has links and keys in its text and its HTML' => sub {
     my $link  = link_of('The <b>Forum</b>', 'https://mail.example/?a=1&b=2');
     my $tag   = tag_of('CCCC-<3>');
     my $to    = 'content-' . digits() . '@buyer.example';
@@ -238,18 +238,18 @@ subtest 'The email has them in its text and in its HTML' => sub {
 
     my ($way) = $text =~ m{^- The <b>Forum</b>: (\Q${\public_url()}\E/l/[\w-]+)$}m;
     is($way, public_url() =~ s{/d$}{}r . (ways_of($order))[0],
-        'the link in the text, by the address that the page has');
+        "the link in the text, with the page's URL");
     is(page('GET', $way)->{headers}{location}, 'https://mail.example/?a=1&b=2', 'which leads there');
     like($text, qr{^- CCCC-<3>$}m, 'the key in the text');
-    like($text, qr{^1 more license key is on its way\. }m, 'and what is to come');
-    unlike($text, qr/Your files|\n\n\n/, 'without a gap where files would be');
+    like($text, qr{^1 more license key is on its way\. }m, 'and the pending key');
+    unlike($text, qr/Your files|\n\n\n/, 'without a gap for files');
     like($mail->{html}, qr{<a href="\Q$way\E"[^>]*><bdi>The &lt;b&gt;Forum&lt;/b&gt;</bdi>},
         'the link in the HTML, escaped');
     like($mail->{html}, qr{>CCCC-&lt;3&gt;<}, 'the key in the HTML, escaped');
-    like($mail->{html}, qr{>1 more license key is on its way}, 'and what is to come');
+    like($mail->{html}, qr{>1 more license key is on its way}, 'and the pending key');
 };
 
-subtest 'An email of files alone speaks of neither' => sub {
+subtest 'An email of files alone mentions neither' => sub {
     my $asset = ready_asset($shop, 'alone.pdf', 'alone');
     my $to    = 'content-' . digits() . '@buyer.example';
     my $product = mapping_of($shop, [ $asset->{id} ])->{storefront_product_id};

@@ -1,5 +1,5 @@
-# What the order's page and its email say of files: the end of access, files that are not ready yet,
-# and a file that several purchases include (contract, section 8).
+# Files on the order's page and in its email (contract, section 8): the end of access, files that are
+# not ready yet, and files of several assignments.
 use strict;
 use warnings;
 
@@ -25,7 +25,7 @@ sub order_of
         assignments => [ map { $_->{id} } @{ $order->{assignments} } ] };
 }
 
-# Has access end at these times, microseconds since 1970 or 'NULL', one for each assignment.
+# Sets the end of access of each assignment: microseconds since 1970, or 'NULL'.
 sub ends
 {
     my ($order, @times) = @_;
@@ -41,7 +41,7 @@ sub shown { my ($order) = @_; return page('GET', $order->{url})->{body} }
 # The page's files, in order: the text from each heading to the end of its item.
 sub files_of { my ($order) = @_; return shown($order) =~ m{<li>\n(<h3>.*?)</li>}sg }
 
-# Sends an email of what the order includes now to a new address, and returns it.
+# Sends the order's email to a new address, and returns it.
 sub mail_of
 {
     my ($order) = @_;
@@ -69,19 +69,19 @@ sub link_of
 my ($first, $same, $second) = (4_098_377_580_000_000, 4_098_377_620_000_000, 4_098_463_980_000_000);
 my ($first_words, $second_words) = map { "$_ November 2099, 22:13 UTC" } 14, 15;
 
-subtest 'What ends all at once says so once' => sub {
+subtest 'If everything ends at the same time, the time is shown once' => sub {
     my $order = order_of([ [ asset('One')->{id} ] ], [ [ asset('Two')->{id} ], { link_ids => [ link_of('Forum') ] } ]);
     ends($order, $first, $same);
     my ($page, $mail) = (shown($order), mail_of($order));
 
     like($page, qr/Order $order->{id} &middot; available until <time[^>]*>$first_words</, 'at the top of the page');
-    is(count_of($page, 'available until'), 1, 'and nowhere else on it');
+    is(count_of($page, 'available until'), 1, 'and nowhere else on the page');
     like($mail->{text}, qr/^You can download until $first_words\.$/m, 'in the text of the email');
     like($mail->{html}, qr/You can download until <strong>$first_words</, 'and in its HTML');
-    is(count_of("$mail->{text} $mail->{html}", 'available until'), 0, 'there, too, nowhere else');
+    is(count_of("$mail->{text} $mail->{html}", 'available until'), 0, 'and nowhere else in the email');
 };
 
-subtest 'What ends at different times has its own dates' => sub {
+subtest 'If assignments end at different times, each file has its own' => sub {
     my $forum = link_of('Forum');
     my $order = order_of([ [ asset('Soon')->{id} ], { link_ids => [$forum] } ],
         [ [ asset('Later')->{id} ], { link_ids => [ $forum, link_of('Chat') ] } ], [ [ asset('Never')->{id} ] ]);
@@ -89,21 +89,21 @@ subtest 'What ends at different times has its own dates' => sub {
     my ($soon, $later, $never) = files_of($order);
     my ($page, $mail) = (shown($order), mail_of($order));
 
-    like($page, qr{<p class="soft">Order $order->{id}</p>}, 'there is none at the top of the page');
-    like($soon, qr/>Soon<.*>Available until <time[^>]*>$first_words</s, 'the first file has its own');
-    like($later, qr/>Later<.*>Available until <time[^>]*>$second_words</s, 'so has the second');
-    unlike($never, qr/available until/i, 'the one that never ends has none');
+    like($page, qr{<p class="soft">Order $order->{id}</p>}, 'the top of the page has none');
+    like($soon, qr/>Soon<.*>Available until <time[^>]*>$first_words</s, 'the first file has its time');
+    like($later, qr/>Later<.*>Available until <time[^>]*>$second_words</s, 'and so has the second');
+    unlike($never, qr/available until/i, 'the file without an end has none');
     like($page, qr/>Forum<.*?until <time[^>]*>$second_words<.*>Chat<.*?until <time[^>]*>$second_words</s,
-        'a link ends with the last that gives it');
+        'a link has the latest time of its assignments');
     like($mail->{text}, qr/^- Soon \(\d+ bytes\), available until $first_words\n- Later \(\d+ bytes\), available until $second_words\n- Never \(\d+ bytes\)$/m,
-        'the email has them in its text');
-    like($mail->{text}, qr/^- Forum \(available until $second_words\): http/m, 'those of links, too');
+        'the text of the email has the times');
+    like($mail->{text}, qr/^- Forum \(available until $second_words\): http/m, 'also those of links');
     like($mail->{html}, qr/Soon<.*?, available until $first_words<.*Later<.*?, available until $second_words</s,
-        'and in its HTML');
-    unlike("$mail->{text} $mail->{html}", qr/download until/, 'without one for all');
+        'and so has its HTML');
+    unlike("$mail->{text} $mail->{html}", qr/download until/, 'without a common time');
 };
 
-subtest 'A revoked purchase does not change when the others end' => sub {
+subtest 'A revoked assignment does not change when the others end' => sub {
     my $order = order_of([ [ asset('Kept')->{id} ] ], [ [ asset('Withdrawn')->{id} ] ]);
     ends($order, $first, 'NULL');
     sql("UPDATE assignment SET status = 'revoked' WHERE id = $order->{assignments}[1]");
@@ -122,7 +122,7 @@ sub imported
     return { id => $made->{json}{asset}{id}, job => $made->{json}{job}{id}, name => $name };
 }
 
-subtest 'The email does not call ready what is not' => sub {
+subtest 'The email does not call files ready before they are' => sub {
     my ($coming, $more) = map { imported($_) } qw(Coming More);
     my $there = asset('There');
     my $only  = order_of([ [ $coming->{id} ] ]);
@@ -131,55 +131,55 @@ subtest 'The email does not call ready what is not' => sub {
 
     my $mail = mail_of($only);
     like($mail->{text}, qr/^Thank you .*\. Your file is still being prepared\. It will be on your download page as soon as it is ready\.$/m,
-        'the only file is yet to come');
-    unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting/, 'and nothing is called ready');
+        'the only file is being prepared');
+    unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting/, 'nothing is called ready');
     $mail = mail_of($some);
-    like($mail->{text}, qr/ One of your files is still being prepared\. It will be /, 'one of several is');
-    like($mail->{text}, qr/^- Coming: still being prepared\n- There \(\d+ bytes\)$/m, 'the text says which');
-    like($mail->{html}, qr/One of your files is still .*>Coming<[^ ]*: still being prepared<.*>There</s, 'the HTML as well');
+    like($mail->{text}, qr/ One of your files is still being prepared\. It will be /, 'one of several files is being prepared');
+    like($mail->{text}, qr/^- Coming: still being prepared\n- There \(\d+ bytes\)$/m, 'the text says which one');
+    like($mail->{html}, qr/One of your files is still .*>Coming<[^ ]*: still being prepared<.*>There</s, 'and so does the HTML');
     unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting/, 'not all is called ready');
     $mail = mail_of($many);
-    like($mail->{text}, qr/ Your files are still being prepared\. They will be /, 'all of several are');
+    like($mail->{text}, qr/ Your files are still being prepared\. They will be /, 'all of several files are being prepared');
 
     $source->release($_->{name}), wait_job($shop, $_->{job}) for $coming, $more;
     $mail = mail_of($many);
-    like($mail->{text}, qr/^Thank you .*\. Your downloads are ready\.$/m, 'when they have come they are ready');
+    like($mail->{text}, qr/^Thank you .*\. Your downloads are ready\.$/m, 'after the imports they are ready');
     like($mail->{html}, qr/<h1[^>]*>Your downloads are ready<.*Everything is waiting on your download page/s, 'in the HTML, too');
-    unlike("$mail->{text} $mail->{html}", qr/being prepared/, 'and nothing is yet to come');
+    unlike("$mail->{text} $mail->{html}", qr/being prepared/, 'and none is being prepared');
 };
 
-subtest 'Nor what could not be fetched' => sub {
+subtest 'The email does not call a file ready whose import failed' => sub {
     my $asset = asset('Broken');
     my $order = order_of([ [ $asset->{id}, asset('Whole')->{id} ] ]);
     sql("UPDATE asset SET status = 'failed' WHERE id = $asset->{id}");
     my $mail = mail_of($order);
 
-    like($mail->{text}, qr/^- Broken.*: could not be prepared$/m, 'the text says which it is');
-    unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting|being prepared/, 'and no more than is true');
+    like($mail->{text}, qr/^- Broken.*: could not be prepared$/m, 'the text says which one failed');
+    unlike("$mail->{text} $mail->{html}", qr/downloads are ready|Everything is waiting|being prepared/, 'and nothing untrue');
 };
 
-subtest 'A file of two purchases is there once, with the downloads of both' => sub {
+subtest 'A file of two assignments is shown once, with the downloads of both' => sub {
     my $asset = asset('Twice');
     my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ], [ [ $asset->{id} ], { download_limit => 2 } ]);
     my ($file) = my @files = files_of($order);
     my ($id)   = $file =~ /name="file" value="([^"]+)"/;
 
-    is(@files, 1, 'once');
-    like($file, qr/3 of 3 downloads left/, 'with the sum');
+    is(@files, 1, 'it is shown once');
+    like($file, qr/3 of 3 downloads left/, 'with the sum of the limits');
     is(count_of(mail_of($order)->{text}, '- Twice'), 1, 'in the email as well');
     for my $left (2, 1, 0) {
         my $pressed = press($order, file => $id);
-        is($pressed->{status}, 303, 'the button that was there at first leads to it');
-        is(page('GET', $pressed->{headers}{location})->{body}, 'bytes of Twice', 'and it comes');
+        is($pressed->{status}, 303, 'the first button still works');
+        is(page('GET', $pressed->{headers}{location})->{body}, 'bytes of Twice', 'and gives the file');
         like((files_of($order))[0], qr/$left of 3 downloads left/, "$left are left");
     }
     my @used = sql("SELECT downloads_used FROM allowance WHERE asset_id = $asset->{id} ORDER BY assignment_id");
-    is_deeply(\@used, [ [1], [2] ], 'each purchase has given its own');
-    is(press($order, file => $id)->{status}, 403, 'with none left it is refused');
+    is_deeply(\@used, [ [1], [2] ], "each assignment's downloads are used");
+    is(press($order, file => $id)->{status}, 403, 'when none is left it is refused');
     like((files_of($order))[0], qr/limit of this file is reached/, 'and the page says so');
 };
 
-subtest 'Its downloads are taken from where most are left, and an archive lasts' => sub {
+subtest 'Downloads are taken from the assignment with most left, so an archive stays available' => sub {
     my @ids   = map { asset($_)->{id} } qw(Left Right);
     my $order = order_of([ \@ids, { download_limit => 1 } ], [ [ $ids[1] ], { download_limit => 3 } ]);
     my $right = sub { my ($file) = grep { />Right</ } files_of($order); $file };
@@ -190,64 +190,64 @@ subtest 'Its downloads are taken from where most are left, and an archive lasts'
         like($right->(), qr/$left of 4 downloads left/, "$left are left");
     }
     my ($zip) = shown($order) =~ /name="zip" value="(\d+)"/;
-    is($zip, $order->{assignments}[0], 'and the archive is still there');
-    is(page('GET', press($order, zip => $zip)->{headers}{location})->{status}, 200, 'and comes');
-    like(shown($order), qr/downloads of that purchase are used up/, 'which it did once');
+    is($zip, $order->{assignments}[0], 'the archive is still offered');
+    is(page('GET', press($order, zip => $zip)->{headers}{location})->{status}, 200, 'and can be downloaded');
+    like(shown($order), qr/downloads of that purchase are used up/, 'once');
 };
 
-subtest 'A purchase without a limit makes the file one without' => sub {
+subtest 'A file has no limit if one of its assignments has none' => sub {
     my $asset = asset('Free');
     my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ], [ [ $asset->{id} ], { download_limit => 0 } ],
         [ [ $asset->{id} ], { download_limit => 1 } ]);
     my ($file) = my @files = files_of($order);
 
-    is(@files, 1, 'it is there once');
-    unlike($file, qr/downloads? left/, 'and counts no downloads');
-    like($file, qr/value="$order->{assignments}[1]-/, 'which are taken from that purchase');
+    is(@files, 1, 'the file is shown once');
+    unlike($file, qr/downloads? left/, 'without a number of downloads');
+    like($file, qr/value="$order->{assignments}[1]-/, 'its button is that of the unlimited assignment');
 };
 
-subtest 'Purchases that end at different times are distinguished by that' => sub {
+subtest 'A file of assignments that end at different times is shown once for each' => sub {
     my $asset = asset('Both');
     my $order = order_of([ [ $asset->{id} ], { download_limit => 1 } ], [ [ $asset->{id} ], { download_limit => 2 } ]);
     ends($order, $first, $second);
     my @files = files_of($order);
 
-    is(@files, 2, 'the file is there twice');
+    is(@files, 2, 'the file is shown twice');
     unlike(shown($order), qr/has expired/, 'and nothing has expired');
-    like($files[0], qr/1 of 1 download left<.*>Available until <time[^>]*>$first_words</s, 'as the one gives it');
-    like($files[1], qr/2 of 2 downloads left<.*>Available until <time[^>]*>$second_words</s, 'and as the other does');
+    like($files[0], qr/1 of 1 download left<.*>Available until <time[^>]*>$first_words</s, 'with the limit and end of the first');
+    like($files[1], qr/2 of 2 downloads left<.*>Available until <time[^>]*>$second_words</s, 'and with those of the second');
     ends($order, 1, $second);
     is_deeply([ map { /(\d of \d downloads left)/ } files_of($order) ], ['2 of 2 downloads left'],
-        'when the one has expired the other is left');
+        'after the end of the first the second is left');
     like(shown($order), qr/A part of this order was available until <time[^>]*>[^<]+</, 'and the page says so');
     my $pressed = press($order, file => "$order->{assignments}[0]-$asset->{id}");
-    is(page('GET', $pressed->{headers}{location} // '/')->{status}, 200, 'also for the button of the one');
+    is(page('GET', $pressed->{headers}{location} // '/')->{status}, 200, "the first one's button still works");
 };
 
-subtest 'An archive of several purchases is there once, too' => sub {
+subtest 'An archive of several assignments is shown once, too' => sub {
     my @ids   = map { asset($_)->{id} } qw(Left Right);
     my $order = order_of(map { [ $_, { download_limit => 1 } ] } \@ids, \@ids, [ reverse @ids ]);
     my ($id) = my @archives = shown($order) =~ /name="zip" value="(\d+)"/g;
 
-    is(@archives, 1, 'once, whatever their order is');
+    is(@archives, 1, 'in whatever order they have the files');
     for my $n (1 .. 3) {
         my $pressed = press($order, zip => $id);
-        is($pressed->{status}, 303, 'the button that was there at first leads to it');
-        is(page('GET', $pressed->{headers}{location} // '/')->{status}, 200, "and it comes, $n");
+        is($pressed->{status}, 303, 'the first button still works');
+        is(page('GET', $pressed->{headers}{location} // '/')->{status}, 200, "and gives the archive, time $n");
     }
-    is(press($order, zip => $id)->{status}, 403, 'when all have given theirs it is refused');
+    is(press($order, zip => $id)->{status}, 403, 'when all downloads are used it is refused');
     like(shown($order), qr/can&#8217;t be downloaded together/, 'and the page says so');
 };
 
-subtest 'An archive says that it is all only where it is' => sub {
+subtest 'An archive is called "all" only if it has all files' => sub {
     my @ids  = map { asset($_)->{id} } qw(Left Right);
     my $all  = qr/Download all as ZIP \(2 files/;
     my $some = order_of([ \@ids ], [ [ $ids[1], asset('Single')->{id} ], { download_type => 'FILES' } ]);
 
-    like(shown(order_of([ \@ids ], [ [ $ids[1] ] ])), $all, 'beside a purchase of one of its files');
-    like(shown($some), qr/Download <bdi>Left<\/bdi> and 1 more as ZIP \(2 files/, 'not beside a third file');
+    like(shown(order_of([ \@ids ], [ [ $ids[1] ] ])), $all, 'if another assignment has one of its files');
+    like(shown($some), qr/Download <bdi>Left<\/bdi> and 1 more as ZIP \(2 files/, 'not if another assignment has a third file');
     sql("UPDATE assignment SET status = 'revoked' WHERE id = $some->{assignments}[1]");
-    like(shown($some), $all, 'until that is withdrawn');
+    like(shown($some), $all, 'until that assignment is revoked');
 };
 
 done_testing();

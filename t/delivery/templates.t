@@ -1,6 +1,6 @@
-# Which template a customer gets, by language and by shop, and what happens when one is broken.
+# Which template a customer gets, by language and by shop, and what happens if one is broken.
 #
-# once: a page is rendered the same, wherever its data was stored
+# once: rendering does not depend on the database
 use strict;
 use warnings;
 use utf8;
@@ -27,7 +27,7 @@ system('cp', '-r', 'conf/templates', $folder) == 0 or die "no templates\n";
 $server->start;
 my $shop = new_shop(name => 'Bücher');
 
-# An order of one file; returns its address.
+# An order of one file; returns { url, id, file }.
 sub order
 {
     my ($of, %customer) = @_;
@@ -41,7 +41,7 @@ sub order
         file => "$order->{assignments}[0]{id}-$asset->{id}" };
 }
 
-# The page for this Accept-Language; undef sends none.
+# Requests a page with this Accept-Language; undef sends none.
 sub asked
 {
     my ($url, $languages, $method) = @_;
@@ -57,8 +57,8 @@ sub is_in
     subtest $name => sub {
         is($headers{'content-language'}, $language, "Content-Language is $language");
         is($headers{vary}, $varies ? 'Accept-Language' : undef,
-            $varies ? 'it varies by what the browser asks for' : 'it is the same for every browser');
-        like(decode('UTF-8', $reply->{body}), qr/<html lang="$language">/, 'and so does the page say');
+            $varies ? 'Vary names Accept-Language' : 'there is no Vary');
+        like(decode('UTF-8', $reply->{body}), qr/<html lang="$language">/, 'the page has that language');
     };
     return;
 }
@@ -70,40 +70,40 @@ subtest "A customer's locale decides" => sub {
     is_in($page, 'de', 0, 'de-AT, with a browser that wants English');
     like(decode('UTF-8', $page->{body}), qr/Ihre Downloads.*1,5&nbsp;kB.*noch 1 von 1 Download\b/s,
         'sentences, number and plural are German');
-    is_in(asked(order($shop, locale => 'de_CH')->{url}, 'en'), 'de', 0, 'as other systems write it');
-    is_in(asked(order($shop, locale => 'en-US')->{url}, 'de'), 'en', 0, 'English is what has no suffix');
+    is_in(asked(order($shop, locale => 'de_CH')->{url}, 'en'), 'de', 0, 'a locale with an underscore');
+    is_in(asked(order($shop, locale => 'en-US')->{url}, 'de'), 'en', 0, 'en-US gets the templates without a suffix');
     is_in(asked(order($shop, locale => 'fr')->{url}, 'de'), 'de', 1,
-        'a locale without a template leaves it to the browser');
+        'for a locale without templates the browser decides');
 
     my $link = sub { page('POST', $austrian->{url}, form => { file => $austrian->{file} }) };
     my @links = map { $link->()->{headers}{location} } 1 .. 2;
-    is_in($link->(), 'de', 0, 'the page beside the redirect');
-    is(page('GET', $links[0])->{status}, 200, 'the one download is had');
+    is_in($link->(), 'de', 0, 'the body of the redirect');
+    is(page('GET', $links[0])->{status}, 200, 'the only download is used');
     my $refused = asked($links[1], 'en');
-    is_in($refused, 'de', 0, 'what a link of a file says');
+    is_in($refused, 'de', 0, 'the refusal of a link');
     like(decode('UTF-8', $refused->{body}), qr/Das Download-Limit ist erreicht/, 'in German, too');
 };
 
 subtest 'Without a locale the browser decides' => sub {
     my $order = order($shop);
     for my $case (
-        [ undef,                     'en', 'nothing asked for' ],
+        [ undef,                     'en', 'no Accept-Language' ],
         [ 'de',                      'de', 'German' ],
-        [ 'de-DE,de;q=0.9,en;q=0.8', 'de', 'as a German browser asks' ],
-        [ 'en-GB,en;q=0.9,de;q=0.8', 'en', 'as one asks whose owner also reads German' ],
+        [ 'de-DE,de;q=0.9,en;q=0.8', 'de', "a German browser's" ],
+        [ 'en-GB,en;q=0.9,de;q=0.8', 'en', 'English before German' ],
         [ 'fr, en;q=0.2, de;q=0.3',  'de', 'by weight' ],
-        [ 'fr;q=1.0, de;q=0',        'en', 'what is not wanted is not given' ],
-        [ '*',                       'en', 'any' ],
+        [ 'fr;q=1.0, de;q=0',        'en', 'a language with weight 0 is not used' ],
+        [ '*',                       'en', 'any language' ],
         [ ';;q=x, ../../x, %, de;;, -',    'en', 'nonsense' ],
     ) {
         my ($languages, $language, $name) = @$case;
         is_in(asked($order->{url}, $languages), $language, 1, $name);
     }
-    is_in(asked("$order->{url}x", 'de'), 'de', 1, 'a page that there is not');
-    is_in(asked($order->{url}, 'de', 'PUT'), 'de', 1, 'a method that is not for it');
+    is_in(asked("$order->{url}x", 'de'), 'de', 1, 'an unknown page');
+    is_in(asked($order->{url}, 'de', 'PUT'), 'de', 1, 'another method');
 };
 
-subtest "A file's own name says nothing of what is sent" => sub {
+subtest "A file's name sets no Content-Encoding or Content-Language" => sub {
     my $asset = ready_asset($shop, 'plain.txt', 'not packed', filename => 'brief.de.gz');
     my $product = mapping_of($shop, [ $asset->{id} ])->{storefront_product_id};
     my $order = assign($shop, digits(), [$product])->{json}{order};
@@ -111,12 +111,12 @@ subtest "A file's own name says nothing of what is sent" => sub {
         form => { file => "$order->{assignments}[0]{id}-$asset->{id}" });
     my $got = page('GET', $reply->{headers}{location});
 
-    is($got->{body}, 'not packed', 'the bytes come as they are');
-    is($got->{headers}{'content-encoding'}, undef, 'not said to be packed');
-    is($got->{headers}{'content-language'}, undef, 'nor to be German');
+    is($got->{body}, 'not packed', 'the bytes are the stored ones');
+    is($got->{headers}{'content-encoding'}, undef, 'there is no Content-Encoding');
+    is($got->{headers}{'content-language'}, undef, 'and no Content-Language');
 };
 
-subtest 'A shop has templates of its own' => sub {
+subtest 'A shop can have its own templates' => sub {
     my $other = new_shop();
     my $half  = new_shop();
     my $look  = new_shop();
@@ -132,15 +132,15 @@ subtest 'A shop has templates of its own' => sub {
 
     is($its->('en'), qq(<html lang="en"><title>$orders[1]{id}</title><main>$other->{name} own</main>),
         'its page is used');
-    is($its->('de'), $its->('en'), 'in place of all the general ones');
-    like($looks->('en'), qr{<style>p \{\}</style>.*Your downloads}s, 'its own style is in the general page');
-    like($looks->('de'), qr{<style>p \{\}</style>.*Ihre Downloads}s, 'of every language');
-    unlike($general->('en'), qr/<style>p /, 'of no other shop');
-    like($halfs->('de'), qr/eigen/, 'a page in one language is used for that');
-    like($halfs->('en'), qr/Your downloads/, 'and the general one for others');
-    like($general->('de'), qr/Ihre Downloads/, 'the other shops do not have it');
+    is($its->('de'), $its->('en'), 'in place of the general ones of every language');
+    like($looks->('en'), qr{<style>p \{\}</style>.*Your downloads}s, 'the general page uses its own style');
+    like($looks->('de'), qr{<style>p \{\}</style>.*Ihre Downloads}s, 'in every language');
+    unlike($general->('en'), qr/<style>p /, 'other shops do not get it');
+    like($halfs->('de'), qr/eigen/, 'its own page in one language is used for that language');
+    like($halfs->('en'), qr/Your downloads/, 'and the general one for other languages');
+    like($general->('de'), qr/Ihre Downloads/, 'other shops get the general page');
     like(asked("$orders[1]{url}", 'de', 'PUT')->{body}, qr/Das geht hier nicht/,
-        'without a template of its own a shop gets the general one');
+        'for a template that the shop does not have the general one is used');
 };
 
 # What a pattern captures in files of the project, for example the names of sections.
@@ -156,36 +156,36 @@ sub found_in
 
 subtest 'Every language has a sentence for every state' => sub {
     my @german = glob 'conf/templates/*.de.*';
-    is(scalar @german, 7, 'there is German for everything');
+    is(scalar @german, 7, 'there is a German file for each template');
     for my $german (@german) {
         my $section = qr/\{\{[#^](\w+)/;
         is(found_in($section, $german), found_in($section, $german =~ s/\.de\././r),
-            "$german: what the default has");
+            "$german: the sections of the default");
     }
     my $states = found_in(qr/(?:HTTP_\w+, |(?<![>_])status, |MDL_ENTITLEMENT_\w+\] = )"(\w+)"/,
         glob('mod_downloads/delivery/*.c'), 'mod_downloads/core/download/entitlement.c');
-    like($states, qr/\blink_old\b.*\bwrong_method\b/, 'those that the code names');
+    like($states, qr/\blink_old\b.*\bwrong_method\b/, 'the code names states');
     my $there = found_in(qr/^\{\{#(\w+)\}\}\n<h1>/m, 'conf/templates/message.html');
-    is($there, $states, 'are those that message.html has');
+    is($there, $states, 'message.html has a section for each, and no others');
 };
 
-subtest 'A broken template does not let httpd start, and does not stop it' => sub {
+subtest 'A broken template keeps httpd from starting, but does not stop a running one' => sub {
     my $order = order($shop);
     my $good  = MDL::Test::slurp("$folder/page.de.html");
     my $style = MDL::Test::slurp("$folder/style.mustache");
     MDL::Instance::write_file("$folder/page.de.html", "<p>\n{{#active}}");
     my ($code, $said) = $server->httpd('-t');
     isnt($code, 0, 'httpd -t refuses it');
-    like($said, qr{page\.de\.html is not valid\. Line 2: }, 'and says where the fault is');
+    like($said, qr{page\.de\.html is not valid\. Line 2: }, 'and says where the mistake is');
     unlink "$folder/style.mustache";
     like(($server->httpd('-t'))[1], qr{/page\.html is not valid\. Line 8: there is no partial "style"},
-        'also that a partial is missing');
+        'a missing partial');
     MDL::Instance::write_file("$folder/style.mustache", "\n{{> style}}");
     like(($server->httpd('-t'))[1], qr{/style\.mustache is not valid\. Line 2: the partial "style" is inside of itself},
-        'or inside of itself');
+        'a partial that includes itself');
     MDL::Instance::write_file("$folder/style.mustache", $style);
 
-    # Processes that start later read the folder as it is by then.
+    # Children that start later read the changed folder.
     my %before = map { $_ => 1 } server_pids();
     my $since  = error_log_size();
     kill KILL => keys %before;
@@ -193,7 +193,7 @@ subtest 'A broken template does not let httpd start, and does not stop it' => su
         20, 'new children');
     like(error_log_since($since), qr/MDL0402: .*page\.de\.html is not valid\. Line 2: .*downloadsctl check/,
         'the log says what to do');
-    is_in(asked($order->{url}, 'de'), 'en', 1, 'who would have got it gets another language');
+    is_in(asked($order->{url}, 'de'), 'en', 1, 'customers who would get it get another language');
 
     unlink "$folder/page.html", "$folder/message.html";
     MDL::Instance::write_file("$folder/message.de.html", '{{');
@@ -202,12 +202,12 @@ subtest 'A broken template does not let httpd start, and does not stop it' => su
     wait_for(sub { my @new = grep { !$before{$_} } server_pids(); @new && asked($order->{url})->{status} != 599 },
         20, 'new children');
     my $plain = asked($order->{url});
-    is($plain->{headers}{'content-type'}, 'text/plain; charset=utf-8', 'and plain text where there is none');
-    is($plain->{status}, 500, 'which is an error');
-    like($plain->{body}, qr/write to the shop/, 'that says whom to ask');
-    is(asked("$order->{url}x")->{status}, 404, 'with the status that it always has');
+    is($plain->{headers}{'content-type'}, 'text/plain; charset=utf-8', 'without any template there is plain text');
+    is($plain->{status}, 500, 'with status 500');
+    like($plain->{body}, qr/write to the shop/, 'which says whom to ask');
+    is(asked("$order->{url}x")->{status}, 404, 'an unknown page is still 404');
     my $pressed = page('POST', $order->{url}, form => { file => $order->{file} });
-    is(page('GET', $pressed->{headers}{location})->{status}, 200, 'the files can be had all the same');
+    is(page('GET', $pressed->{headers}{location})->{status}, 200, 'files can still be downloaded');
     MDL::Instance::write_file("$folder/page.de.html", $good);
 };
 

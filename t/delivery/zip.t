@@ -1,8 +1,8 @@
-# The archive of an assignment's files (contract, section 8): its length is known, its bytes are the
-# same at any time and from any offset, and every program that customers use reads it.
+# The archive of an assignment's files (contract, section 8): its length is known in advance, its bytes
+# are the same at any time and from any offset, and every program that customers use reads it.
 #
-# The test puts files into the storage folder and the database itself, with names that no request
-# could bring.  Many files and large files are tested in zip_large.t.
+# The test puts files into the storage folder and the database directly, with names that the API would
+# refuse.  zip_large.t tests many files and large ones.
 use strict;
 use warnings;
 use utf8;
@@ -63,9 +63,9 @@ sub used
 
 sub contents { return [ map { [ $_->{name}, $_->{size}, $_->{sha256} ] } @_ ] }
 
-# --- what is offered -------------------------------------------------------------------------------
+# --- the offer -------------------------------------------------------------------------------------
 
-subtest 'An archive is offered where the mapping wants it and two files are ready' => sub {
+subtest 'An archive is offered if the mapping has the type ZIP and two files are ready' => sub {
     my ($order, @files) = an_order(3);
     my $zip  = urls($shop, $order)->{zip};
     my $page = page('GET', $order->{path})->{body};
@@ -79,26 +79,26 @@ subtest 'An archive is offered where the mapping wants it and two files are read
     like($page, qr/name="zip" value="$order->{assignment}"/, 'for this assignment');
 
     my $pressed = page('POST', $order->{path}, form => { zip => $order->{assignment} });
-    is($pressed->{status}, 303, 'which leads');
-    like($pressed->{headers}{location}, qr{/d/z/[\w-]+/order-$order->{id}\.zip\z}, 'to a link of its own');
+    is($pressed->{status}, 303, 'which redirects');
+    like($pressed->{headers}{location}, qr{/d/z/[\w-]+/order-$order->{id}\.zip\z}, 'to a link to the archive');
     is(page('GET', $pressed->{headers}{location})->{status}, 200, 'that gives the archive');
 
     for my $other (one => (an_order(1))[0], single => (an_order(2, download_type => 'FILES'))[0]) {
         next if !ref $other;
-        is(urls($shop, $other)->{zip}, undef, 'of one file, or of files one by one, there is none');
-        unlike(page('GET', $other->{path})->{body}, qr/ZIP/, 'nor a button');
+        is(urls($shop, $other)->{zip}, undef, 'one file, or the type FILES, has no archive');
+        unlike(page('GET', $other->{path})->{body}, qr/ZIP/, 'and no button');
         is(page('POST', $other->{path}, form => { zip => $other->{assignment} })->{status}, 409,
-            'nor can one be asked for');
+            'and none can be requested');
     }
     sql("UPDATE asset SET status = 'pending' WHERE id = $files[0]{id}");
-    like(page('GET', $order->{path})->{body}, qr/ZIP \(2 files/, 'what is not ready is not in it');
+    like(page('GET', $order->{path})->{body}, qr/ZIP \(2 files/, 'a file that is not ready is left out');
     sql("UPDATE asset SET status = 'pending' WHERE id = $files[1]{id}");
-    is(urls($shop, $order)->{zip}, undef, 'and of one that is ready there is no archive');
+    is(urls($shop, $order)->{zip}, undef, 'with one ready file there is no archive');
     is(page('POST', $order->{path}, form => { zip => $order->{assignment} + 100000 })->{status}, 404,
-        'nor of what the order does not have');
+        'an unknown assignment has no archive');
 };
 
-subtest 'It has the files of the mapping before those of its packs, each once and in its order' => sub {
+subtest 'It has the files of the mapping, then those of its packs, each once and in order' => sub {
     stock($shop, my @files = files(7));
     my @id = map { $_->{id} } @files;
     my ($first, $second) = map {
@@ -112,20 +112,20 @@ subtest 'It has the files of the mapping before those of its packs, each once an
     }
 };
 
-subtest 'A link that was not given out leads nowhere' => sub {
+subtest 'A link that the service did not issue is not found' => sub {
     my ($order) = an_order(2);
     my $path = link_of($shop, $order);
     my $file = urls($shop, $order)->{files}[0]{url} =~ s{^http://[^/]+}{}r;
 
-    is(page('GET', $path =~ s{/z/}{/f/}r)->{status}, 404, "an archive's token is no file's");
-    is(page('GET', $file =~ s{/f/}{/z/}r)->{status}, 404, "a file's token is no archive's");
-    is(page('GET', "$path/x")->{status}, 404, 'nor is there anything below it');
-    is(page('POST', $path)->{headers}{allow}, 'GET, HEAD', 'it is only for reading');
+    is(page('GET', $path =~ s{/z/}{/f/}r)->{status}, 404, "an archive's token does not work for a file");
+    is(page('GET', $file =~ s{/f/}{/z/}r)->{status}, 404, "a file's token does not work for an archive");
+    is(page('GET', "$path/x")->{status}, 404, 'a segment after the name is not found');
+    is(page('POST', $path)->{headers}{allow}, 'GET, HEAD', 'it can only be read');
 };
 
 # --- the answer ------------------------------------------------------------------------------------
 
-subtest 'One whose files go while it is sent ends its connection, and nothing else is taken for the rest' => sub {
+subtest 'If a file disappears while the archive is sent, the connection ends, and no pipelined answer follows' => sub {
     my @files = map { sparse_file("large-$_.bin", 16 * 2**20, "begin $_", "end $_") } 1 .. 3;
     stock($shop, @files);
     my $order = order_of($shop, \@files);
@@ -143,8 +143,8 @@ subtest 'One whose files go while it is sent ends its connection, and nothing el
         my $pages = 0;
         while (sysread $socket, my $more, 65536) { $got += length $more; $pages += $more =~ /<!DOCTYPE/ }
         rename "$last.away", $last or die "$last: $!\n";
-        cmp_ok($got, '<', $length, 'it ends before its end');
-        is($pages, 0, 'and no page comes behind it');
+        cmp_ok($got, '<', $length, 'the archive is cut off');
+        is($pages, 0, 'and no page follows it');
     }
     like(error_log_since($log_start), qr/MDL0407/, 'the log says so');
 };
@@ -156,7 +156,7 @@ subtest 'The answer has the headers of a file' => sub {
     my %h    = %{ $get->{headers} };
     my $head = page('HEAD', $path);
 
-    is($get->{status}, 200, 'it is there');
+    is($get->{status}, 200, 'it is sent');
     is($h{'content-length'}, length $get->{body}, 'Content-Length');
     is($h{'content-type'}, 'application/zip', 'Content-Type');
     like($h{etag}, qr/^"[0-9a-f]{64}"\z/, 'a strong entity tag');
@@ -168,24 +168,24 @@ subtest 'The answer has the headers of a file' => sub {
     is($h{'content-security-policy'}, 'sandbox', 'Content-Security-Policy');
     is($h{'referrer-policy'}, 'no-referrer', 'Referrer-Policy');
     is($h{'cache-control'}, 'private', 'Cache-Control');
-    ok(!exists $h{'repr-digest'}, 'and no digest, which nobody has computed');
-    is($head->{body}, '', 'HEAD gives none of it');
-    is($head->{headers}{$_}, $h{$_}, "but $_") for qw(content-length etag last-modified accept-ranges);
-    is(page('GET', $path, headers => { 'if-none-match' => $h{etag} })->{status}, 304, '304 if the client has it');
-    is(page('GET', $path, headers => { 'if-match' => '"x"' })->{status}, 412, '412 if the client has another');
+    ok(!exists $h{'repr-digest'}, 'and no digest, since none is known');
+    is($head->{body}, '', 'HEAD has no body');
+    is($head->{headers}{$_}, $h{$_}, "but the same $_") for qw(content-length etag last-modified accept-ranges);
+    is(page('GET', $path, headers => { 'if-none-match' => $h{etag} })->{status}, 304, 'If-None-Match with its tag: 304');
+    is(page('GET', $path, headers => { 'if-match' => '"x"' })->{status}, 412, 'If-Match with another tag: 412');
     is(page('GET', $path, headers => { 'sec-purpose' => 'prefetch' })->{status}, 403,
-        'and nothing for a prefetch');
+        'a prefetch is refused');
 };
 
 subtest 'Two links give the same bytes' => sub {
     my ($order) = an_order(5);
     my ($first, $second) = map { page('GET', link_of($shop, $order)) } 1, 2;
 
-    is(sha256_hex($first->{body}), sha256_hex($second->{body}), 'to the last one');
-    is($first->{headers}{etag}, $second->{headers}{etag}, 'under the same entity tag');
+    is(sha256_hex($first->{body}), sha256_hex($second->{body}), 'the bodies are equal');
+    is($first->{headers}{etag}, $second->{headers}{etag}, 'and have the same entity tag');
 };
 
-subtest 'Any part can be had' => sub {
+subtest 'Any part can be downloaded' => sub {
     my ($order) = an_order(40);
     my ($all) = fetched($order);
     my $path  = link_of($shop, $order);
@@ -197,21 +197,21 @@ subtest 'Any part can be had' => sub {
         my ($range, $from, $length) = @$case;
         my $reply = part($path, $range);
         is($reply->{status}, 206, "bytes=$range");
-        is($reply->{headers}{'content-range'}, "bytes $from-" . ($from + $length - 1) . "/$size", 'is told');
-        ok($reply->{body} eq substr($all, $from, $length), 'and is it');
+        is($reply->{headers}{'content-range'}, "bytes $from-" . ($from + $length - 1) . "/$size", 'its Content-Range');
+        ok($reply->{body} eq substr($all, $from, $length), 'and its bytes');
         $path = link_of($shop, $order);
     }
     my $several = part($path, '0-9,1000-1099,-10');
-    like($several->{headers}{'content-type'}, qr{^multipart/byteranges; boundary=}, 'several are parts');
+    like($several->{headers}{'content-type'}, qr{^multipart/byteranges; boundary=}, 'several ranges are multipart');
     my @parts = $several->{body} =~ m{Content-range: bytes (\d+)-\d+/$size\r\n\r\n}gi;
-    is("@parts", '0 1000 ' . ($size - 10), 'each with its place');
+    is("@parts", '0 1000 ' . ($size - 10), 'each with its range');
     ok(index($several->{body}, "\r\n\r\n" . substr($all, 1000, 100) . "\r\n") > 0, 'and its bytes');
-    is(part($path, "$size-")->{headers}{'content-range'}, "bytes */$size", 'behind the end is 416');
+    is(part($path, "$size-")->{headers}{'content-range'}, "bytes */$size", 'a range beyond the end is 416');
     is(part($path, '7-', 'if-range' => $etag)->{status}, 206, 'If-Range with its tag gives the part');
-    is(length part($path, '7-', 'if-range' => '"old"')->{body}, $size, 'with another one all');
+    is(length part($path, '7-', 'if-range' => '"old"')->{body}, $size, 'with another tag it gives the whole');
 };
 
-subtest 'What changes gets another entity tag' => sub {
+subtest 'A change of a file changes the entity tag' => sub {
     my ($order, @files) = an_order(3);
     my $path = link_of($shop, $order);
     my $tag  = sub { page('HEAD', $path)->{headers}{etag} };
@@ -224,13 +224,13 @@ subtest 'What changes gets another entity tag' => sub {
         ok(!$seen{ $tag->() }++, "after $change");
     }
     my $reply = part($path, '10-', 'if-range' => $before);
-    is($reply->{status}, 200, 'a resume of what there was begins anew');
+    is($reply->{status}, 200, 'resuming the former archive starts from the beginning');
     read_by_all(file_of($reply->{body}));
 };
 
 # --- the bytes -------------------------------------------------------------------------------------
 
-subtest 'Programs read what is in it' => sub {
+subtest 'Programs read the archive' => sub {
     stock($shop, my @files = (files(20), { name => 'empty', bytes => '' },
         { name => 'random.bin', bytes => join '', map { chr int rand 256 } 1 .. 300_000 }));
     my ($bytes, $path) = fetched(order_of($shop, \@files));
@@ -244,7 +244,7 @@ subtest 'Programs read what is in it' => sub {
         'it has no ZIP64');
     like($listed, qr/file last modified on \(DOS date\/time\):\s+2026 Nov 21 07:08:08/, 'times are fixed, in UTC');
     my ($test) = program_output('7z', 'l', '-slt', $path);
-    unlike($test, qr/Warning|Error/i, '7-Zip has nothing to say against it');
+    unlike($test, qr/Warning|Error/i, '7-Zip gives no warning');
 };
 
 my @HOSTILE = (
@@ -278,7 +278,7 @@ subtest 'Names are safe for every system' => sub {
     my @names = map { $_->[1] } @HOSTILE;
     my $into  = "$folder/unpacked";
 
-    is_deeply([ map { $_->[0] } @$yauzl ], \@names, 'yauzl, which is strict about names, takes them');
+    is_deeply([ map { $_->[0] } @$yauzl ], \@names, 'yauzl, which is strict about names, accepts them');
     is_deeply([ map { $_->[0] } @$zipfile ], \@names, 'zipfile too');
     read_by_all($path);
     for my $unpack ([ 'unzip', '-qq', '-d', $into, $path ], [ '7z', 'x', '-bd', "-o$into", $path ],
@@ -295,9 +295,9 @@ subtest 'Names are safe for every system' => sub {
     ok(!-e "$folder/x" && !-e "$folder/../x", 'and nowhere else');
 };
 
-# --- what is missing, and what it costs ------------------------------------------------------------
+# --- missing files, and costs ----------------------------------------------------------------------
 
-subtest 'Of several archives each says what it holds' => sub {
+subtest 'The buttons of several archives say what each contains' => sub {
     my @sets = map { my $set = $_; [ map { { name => "$set-$_.txt", bytes => "$set $_" } } 1 .. 3 ] } qw(book <b>score);
     pop @{ $sets[0] };
     stock($shop, @$_) for @sets;
@@ -308,18 +308,18 @@ subtest 'Of several archives each says what it holds' => sub {
     my ($path) = $order->{download_page_url} =~ m{^http://[^/]+(/.+)$};
     my $shown = sub { page('GET', $path, headers => { 'accept-language' => shift })->{body} };
 
-    like($shown->('en'), qr{>Download <bdi>book-1\.txt</bdi> and 1 more as ZIP \(2 files, }, 'in English, one');
-    like($shown->('en'), qr{>Download <bdi>&lt;b&gt;score-1\.txt</bdi> and 2 more as ZIP \(3 files, }, 'and the other');
-    like($shown->('de'), qr{><bdi>book-1\.txt</bdi> und 1 weitere als ZIP herunterladen \(2 Dateien, }, 'in German, one');
+    like($shown->('en'), qr{>Download <bdi>book-1\.txt</bdi> and 1 more as ZIP \(2 files, }, 'the first, in English');
+    like($shown->('en'), qr{>Download <bdi>&lt;b&gt;score-1\.txt</bdi> and 2 more as ZIP \(3 files, }, 'the second');
+    like($shown->('de'), qr{><bdi>book-1\.txt</bdi> und 1 weitere als ZIP herunterladen \(2 Dateien, }, 'the first, in German');
 
     my $score = $order->{assignments}[1]{id};
     my $urls  = "/orders/$id/assignments/$score/download-urls";
     page('GET', api('GET', $urls, key => $shop->{token})->{json}{files}[1]{url});
     like($shown->('en'), qr{<bdi>&lt;b&gt;score-1\.txt</bdi> and 2 more files can&#8217;t be downloaded together},
-        'once a file of it is used up, which one is not there any more');
+        'once a file of it is used up, the page says which archive is gone');
     like($shown->('de'), qr{score-1\.txt</bdi> und 2 weitere Dateien zusammen gibt es nicht mehr als ZIP},
         'in German, too');
-    like($shown->('en'), qr{>Download <bdi>book-1\.txt</bdi> and 1 more}, 'and the other stays');
+    like($shown->('en'), qr{>Download <bdi>book-1\.txt</bdi> and 1 more}, 'and the other is still offered');
 };
 
 subtest 'A file that is missing from the storage is found before the first byte' => sub {
@@ -331,16 +331,16 @@ subtest 'A file that is missing from the storage is found before the first byte'
         $harm->();
         my $log   = error_log_size();
         my $reply = page('GET', $path);
-        is($reply->{status}, 500, 'it is no archive');
-        like($reply->{body}, qr/missing on our side/, 'but a page that says so');
+        is($reply->{status}, 500, 'the archive is not sent');
+        like($reply->{body}, qr/missing on our side/, 'a page says so');
         ok(!exists $reply->{headers}{$_}, "without $_") for qw(etag content-disposition);
         like(error_log_since($log), qr/MDL0440: asset $files[2]{id}, one of 4 .* $files[2]{sha256}/,
-            'the operator can read which');
-        is(used($order), '0 0 0 0', 'and it costs nothing');
+            'the log names the file');
+        is(used($order), '0 0 0 0', 'and no download is counted');
     }
 };
 
-subtest 'It costs a download of each file, or of none' => sub {
+subtest 'It costs one download of each file, or nothing' => sub {
     my ($order) = an_order(3, download_limit => 2);
     my ($first, $second, $third) = map { link_of($shop, $order) } 1 .. 3;
 
@@ -349,41 +349,41 @@ subtest 'It costs a download of each file, or of none' => sub {
     page('GET', $first, headers => { 'if-none-match' => '*' });
     is(used($order), '0 0 0', 'HEAD, 416 and 304 cost nothing');
     my $whole = page('GET', $first);
-    is(used($order), '1 1 1', 'the whole costs one of each');
+    is(used($order), '1 1 1', 'the whole archive costs one of each');
     part($first, '10-500');
-    is(used($order), '1 1 1', 'a part of it once more nothing');
+    is(used($order), '1 1 1', 'another part of it costs nothing');
     my $seen = wait_for(sub {
         my ($last) = sql("SELECT status, COALESCE(asset_id, 0), size FROM download_session "
             . "WHERE assignment_id = $order->{assignment}");
         return $last->[0] eq 'counted' && $last;
     }, 20, 'the download to be settled');
-    is("@$seen[1, 2]", '0 ' . length $whole->{body}, 'it is one download, of no single file');
+    is("@$seen[1, 2]", '0 ' . length $whole->{body}, 'it is one session, without a file');
     page('GET', $second);
-    is(used($order), '2 2 2', 'another link costs another');
-    is(page('GET', $third)->{status}, 403, 'then none is left');
-    is(used($order), '2 2 2', 'and none is taken');
+    is(used($order), '2 2 2', 'another link costs one more of each');
+    is(page('GET', $third)->{status}, 403, 'then the limit is reached');
+    is(used($order), '2 2 2', 'and nothing is counted');
     my $page = page('GET', $order->{path})->{body};
-    unlike($page, qr/name="zip"/, 'nor offered');
+    unlike($page, qr/name="zip"/, 'the page does not offer it');
     like($page, qr/The files can&#8217;t be downloaded together as ZIP any more, because the downloads of that purchase are used up/,
-        'which the page explains');
+        'and explains why');
     is(page('POST', $order->{path}, form => { zip => $order->{assignment} })->{status}, 403,
-        'and the button, pressed all the same, answers as the link');
+        'pressing the button is refused like the link');
 
     ($order) = an_order(3, download_limit => 1);
     my ($archive, $file) = (link_of($shop, $order), urls($shop, $order)->{files}[1]{url});
     page('GET', $file);
-    is(used($order), '0 1 0', 'where one file was had by itself');
-    is(page('GET', $archive)->{status}, 403, 'there is no archive of all');
-    like(page('GET', $order->{path})->{body}, qr/ZIP any more/, 'which the page explains');
-    is(used($order), '0 1 0', 'and the others are left');
+    is(used($order), '0 1 0', 'one file is downloaded by itself');
+    is(page('GET', $archive)->{status}, 403, 'the archive is refused then');
+    like(page('GET', $order->{path})->{body}, qr/ZIP any more/, 'and explains why');
+    is(used($order), '0 1 0', 'and costs nothing');
 };
 
-subtest 'Of 20 at once with one download left one is let in' => sub {
+subtest 'If one download is left, 20 simultaneous attempts use only that one' => sub {
     my ($order) = an_order(6, download_limit => 1);
     my @links = map { link_of($shop, $order) } 1 .. 20;
     my @statuses = parallel(scalar @links, sub { page('GET', $links[ $_[0] ])->{status} });
 
-    is(scalar(grep { $_ == 200 } @statuses), 1, 'one') or diag("@statuses");
+    is(scalar(grep { $_ == 200 } @statuses), 1, 'one is served') or diag("@statuses");
     is(scalar(grep { $_ == 403 } @statuses), 19, 'and the others are refused');
     is(used($order), '1 1 1 1 1 1', 'each file is used once');
 };

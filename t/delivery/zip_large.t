@@ -1,12 +1,12 @@
-# Archives of many files and of large ones: 10,000 files cost the server hardly any memory and no
+# Archives of many files and of large ones: 10,000 files take the server little memory and few
 # descriptors, and beyond 4 GB every program still finds all entries.
 #
-# The test puts the files into the storage folder and the database itself: importing 10,000 files, or
-# 15 GB, would take as long as all other suites together.  The large files are sparse, with bytes at
-# their ends only, and so is the copy that the programs read here.  `make check-large` (LARGE=1) sends
+# The test puts the files into the storage folder and the database directly: importing 10,000 files, or
+# 15 GB, would take as long as all other suites together.  The large files are sparse, with bytes only
+# at their ends, and so is the copy that the programs read here.  `make check-large` (LARGE=1) sends
 # all 15 GB and has each program read every byte, which takes minutes.
 #
-# once: zip.t reads an archive's plan from each database
+# once: zip.t tests archives on each database
 use strict;
 use warnings;
 
@@ -25,7 +25,8 @@ my $large  = $ENV{LARGE};
 my $folder = File::Temp->newdir;
 my ($modules) = MDL::Test::slurp('t/conf/modules.list') =~ m{(/\S+)/mod_\w+\.so};
 
-# One child of few threads, so that its memory is that of the transfers, and each thread has soon had one.
+# One child with few threads, so that its memory is that of the transfers, and each thread soon has
+# one.
 my $server = MDL::Instance->new(mpm => 'event', extra => <<"END")->start;
 ServerLimit 1
 StartServers 1
@@ -44,7 +45,7 @@ sub restart
 {
     $server->stop;
     $server->start;
-    # The background process has the listening socket, too, until it has closed what it inherited.
+    # The background process also has the listening socket until it closes what it has inherited.
     ($child) = wait_for(sub { my @pids = server_pids(); @pids == 1 && $pids[0] }, 20, 'one child');
     return;
 }
@@ -57,7 +58,7 @@ sub memory
     return $kb;
 }
 
-# A transfer keeps its plan in memory until the server notices that the client has gone.
+# Waits until the server has noticed that all clients have left: a transfer keeps its plan in memory.
 sub no_transfer
 {
     return wait_for(sub { !sql('SELECT 1 FROM download_transfer LIMIT 1') }, 20, 'the end of transfers');
@@ -78,7 +79,7 @@ sub curl
     return ($file, $said);
 }
 
-# A fresh link by the page's button: the API's answer would also list each file.
+# A new link by the page's button, since the API's answer would list all files.
 sub pressed
 {
     my ($bought) = @_;
@@ -122,7 +123,7 @@ subtest 'An archive of 10,000 files is read by every program' => sub {
     is_deeply($zipfile, \@expected, 'zipfile too');
 };
 
-subtest 'Resumed at 200 random offsets it is the same' => sub {
+subtest 'Parts at 200 random offsets have the same bytes' => sub {
     my ($path, $same) = ('', 0);
     for my $i (0 .. 199) {
         $path = shift @links if $i % 10 == 0;
@@ -133,12 +134,11 @@ subtest 'Resumed at 200 random offsets it is the same' => sub {
         $same += $good;
         diag("$reply->{status} for $length bytes from $offset") if !$good;
     }
-    is($same, 200, 'all of them');
+    is($same, 200, 'all 200 parts');
 };
 my $resumed = memory('VmHWM') - $rss;
 
-# Like a customer on a train.
-subtest 'Cut ten times and resumed it is the same' => sub {
+subtest 'A download that is cut ten times and resumed has the same bytes' => sub {
     my $path  = shift @links;
     my $bytes = '';
     for my $try (1 .. 10) {
@@ -155,15 +155,15 @@ subtest 'Cut ten times and resumed it is the same' => sub {
     ok($bytes eq bytes_at($archive, 0, $size), 'every byte is there');
 };
 
-subtest 'Over HTTP/2 it is the same' => sub {
+subtest 'Over HTTP/2 it has the same bytes' => sub {
     my $path = shift @links;
     my ($whole, $part) = map { (curl($path, '--http2-prior-knowledge', @$_))[0] } [], [ '-r', '12345-9876543' ];
 
-    is((program_output('cmp', $archive, $whole))[0], '', 'whole');
+    is((program_output('cmp', $archive, $whole))[0], '', 'the whole');
     ok(bytes_at($part, 0, $size) eq bytes_at($archive, 12345, 9876543 - 12344), 'and a part');
 };
 
-subtest 'A slow transfer holds a handful of descriptors' => sub {
+subtest 'A slow transfer holds few descriptors' => sub {
     my $path   = shift @links;
     my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port()) or die "$@\n";
     my ($most, $got) = (0, 0);
@@ -174,7 +174,7 @@ subtest 'A slow transfer holds a handful of descriptors' => sub {
         my $now = descriptors();
         $most = $now if $now > $most;
     }
-    cmp_ok($got, '>', $size, 'it came to its end');
+    cmp_ok($got, '>', $size, 'it ends');
     cmp_ok($most - $idle, '<=', 24, "at most $most are open, $idle before");
     note("descriptors: $idle idle, at most $most");
 };
@@ -198,7 +198,7 @@ for my $file (@files) {
     $end = $begins[-1] + $file->{size};
 }
 
-# Makes a copy that has holes where the archive has zeros.
+# Makes a copy of the archive with holes for its zeros.
 sub sparse_copy
 {
     my $path = "$folder/sparse.zip";
@@ -227,10 +227,10 @@ subtest 'Beyond 4 GB every program finds the files' => sub {
     is_deeply([ map { /^\s*(\d+)\s+\S+ \S+\s+(.*\.\w+)$/ ? "$2 $1" : () } split /\n/, $listed ], \@expected,
         'with names and sizes');
     ($listed, $code) = program_output('zipinfo', '-v', $path);
-    is($code, 0, 'zipinfo has nothing to say against it');
+    is($code, 0, 'zipinfo gives no warning');
     is(scalar(() = $listed =~ /minimum software version required to extract:\s+4\.5\n/g), 4,
-        'ZIP64 is where it is needed');
-    is(scalar(() = $listed =~ /minimum software version required to extract:\s+1\.0\n/g), 1, 'and nowhere else');
+        'four entries need ZIP64');
+    is(scalar(() = $listed =~ /minimum software version required to extract:\s+1\.0\n/g), 1, 'and one does not');
     ($listed, $code) = program_output('7z', 'l', '-slt', $path);
     is($code, 0, '7-Zip lists it') or diag($listed);
     unlike($listed, qr/Warning|Error/i, 'without a warning');
@@ -247,18 +247,18 @@ subtest 'Beyond 4 GB every program finds the files' => sub {
     }
 };
 
-subtest 'Any part beyond 4 GB can be had' => sub {
+subtest 'Any part beyond 4 GB can be downloaded' => sub {
     my $link = link_of($shop, $huge);
 
     for my $i (1 .. 3) {
         my $file = $files[$i];
         is(part($link, "$begins[$i]-" . ($begins[$i] + length($file->{first}) - 1))->{body}, $file->{first},
-            "where file $i begins");
+            "the beginning of file $i");
         my $last = $begins[$i] + $file->{size};
         my $reply = part($link, ($last - length $file->{last}) . '-' . ($last + 3));
-        is($reply->{body}, $file->{last} . ($i < 4 ? "PK\3\4" : ''), 'where it ends, and what follows');
+        is($reply->{body}, $file->{last} . ($i < 4 ? "PK\3\4" : ''), 'its end and what follows');
         is($reply->{headers}{'content-range'},
-            'bytes ' . ($last - length $file->{last}) . '-' . ($last + 3) . "/$length", 'it says where');
+            'bytes ' . ($last - length $file->{last}) . '-' . ($last + 3) . "/$length", 'its Content-Range');
         $link = link_of($shop, $huge);
     }
     for my $border (2 * GIB, 4 * GIB, 8 * GIB) {
@@ -277,7 +277,7 @@ subtest 'It takes the server little memory' => sub {
     my ($kept, $most) = map { memory($_) - $rss } qw(VmRSS VmHWM);
     is((server_pids())[0], $child, 'it is the same child');
     cmp_ok($resumed, '<', MEMORY, "$resumed KB at the most for the first transfer and 200 parts");
-    cmp_ok($kept,    '<', MEMORY, "$kept KB more after all")
+    cmp_ok($kept,    '<', MEMORY, "$kept KB more at the end")
         or diag(MDL::Test::slurp("/proc/$child/status"));
     note("memory: $rss KB before, $first KB more for the first transfer, $resumed KB with 200 parts, ",
         "$kept KB after all, $most KB at the most");
@@ -306,8 +306,8 @@ subtest 'Three files of more than 5 GB are read by every program' => sub {
         $sent->('/source/static.bin'), $grown);
     my $address = address(link_of($shop, $huge));
     is(system("curl -sS --fail '$address' | dd of='$path' bs=1M iflag=fullblock conv=sparse status=none"), 0,
-        'it is written down');
-    is(-s $path, $length, 'whole');
+        'the archive is saved');
+    is(-s $path, $length, 'with its whole length');
     read_by_all($path);
 };
 

@@ -1,5 +1,5 @@
-# The database goes away and comes back: requests get 503 meanwhile and are served at once afterwards,
-# without a restart of httpd, and the background process resumes its work.
+# The database stops and starts again: requests get 503 meanwhile and succeed right afterwards, without
+# a restart of httpd, and the background process resumes its work.
 use strict;
 use warnings;
 
@@ -23,7 +23,7 @@ sub import_of
     return api('POST', '/assets', key => $key, json => { source_url => $url }, %opt);
 }
 
-# Seconds of processor time that a process has used.
+# The seconds of CPU time that a process has used.
 sub processor_time
 {
     my ($pid) = @_;
@@ -34,7 +34,7 @@ sub processor_time
 sub processes { return { parent => httpd_pid(), servers => [ sort(server_pids()) ],
     workers => [ worker_pids() ] } }
 
-# Checks that $n requests at once, of each kind, get these statuses.
+# Checks the statuses of $n requests at once, a third of them writes.
 sub all_answer
 {
     my ($status, $post_status, $n, $what) = @_;
@@ -65,16 +65,16 @@ sub outage
     my $idem = idem();
     my $reply = import_of($url, idem => $idem);
     is $reply->{status}, 503, 'a write gets 503';
-    is $reply->{json}{error}{code}, 'service_unavailable', 'as an error of the API'
+    is $reply->{json}{error}{code}, 'service_unavailable', 'with the code of the API'
         or diag $reply->{body};
-    for my $answer (all_answer(503, 503, 24, 'and so does everything, from every process')) {
+    for my $answer (all_answer(503, 503, 24, 'all requests get 503, from every process')) {
         like $answer->{headers}{'retry-after'} // 'none', qr/^\d+$/, 'with Retry-After';
     }
     is api('GET', '/ping', key => 'adk_live_nobody_nothing')->{status}, 401,
         'a malformed key is still refused';
 
-    # The lease ends: in one case while the result can't be written, in the other while the transfer
-    # still goes on.
+    # The lease ends: in mode "fast" after the transfer, when its result can't be written; otherwise
+    # during the transfer.
     $source->release("held-$mode") if $mode eq 'fast';
     my ($worker) = worker_pids();
     my $used = processor_time($worker);
@@ -84,17 +84,17 @@ sub outage
         "the background process waits quietly ($used s of processor time in 3 s)";
 
     start_database();
-    all_answer(200, 202, 24, 'the first requests afterwards are served, in every process');
+    all_answer(200, 202, 24, 'the first requests afterwards succeed, in every process');
     $source->release("held-$mode");
     my $again = import_of($url, idem => $idem);
-    is $again->{status}, 202, 'the write that failed is done when it is repeated';
-    is $again->{headers}{'idempotent-replayed'}, undef, 'for the first time';
+    is $again->{status}, 202, 'the failed write succeeds when it is repeated';
+    is $again->{headers}{'idempotent-replayed'}, undef, 'and is not a replay';
     my $job = wait_job($shop, $held, 20);
-    is $job->{status}, 'succeeded', 'the import that was under way succeeds' or diag explain $job;
-    is wait_job($shop, $again->{json}{job}{id}, 20)->{status}, 'succeeded', 'so does a new one';
-    # Each of the two imports moves to the lane of large ones once.
+    is $job->{status}, 'succeeded', 'the import that was running succeeds' or diag explain $job;
+    is wait_job($shop, $again->{json}{job}{id}, 20)->{status}, 'succeeded', 'and so does the new one';
+    # Each of the two imports moves once to the lane for large files, with a second request.
     my @requests = $source->requests("held-$mode");
-    is scalar(@requests), 4, 'neither was begun anew' or diag explain \@requests;
+    is scalar(@requests), 4, 'neither started from the beginning' or diag explain \@requests;
     is_deeply processes(), $before, 'no process of httpd was started or ended';
     return;
 }
@@ -105,11 +105,11 @@ if (database() eq 'pgsql') {
     subtest 'PostgreSQL is restarted between two requests' => sub {
         MDL::Database::postgres('stop', 'fast');
         start_database();
-        all_answer(200, 202, 24, 'nobody notices');
+        all_answer(200, 202, 24, 'no request fails');
     };
 }
 
-# Another program's transaction, during which nobody else can write.
+# Begins another program's transaction, during which nobody else can write.
 sub lock_database
 {
     my $params = MDL::Test::vars()->{db_params};
@@ -152,7 +152,7 @@ if (database() eq 'sqlite3') {
         close $shell;
         is_deeply [ map { $_->{status} } @replies ], [ map { $_ % 2 ? 202 : 200 } 0 .. 11 ],
             'reads go on and writes wait' or diag explain \@replies;
-        cmp_ok time - $began, '>', 1, 'the lock was there';
+        cmp_ok time - $began, '>', 1, 'the lock lasted';
         is wait_job($shop, $_->{json}{job}{id}, 20)->{status}, 'succeeded', 'the import succeeds'
             for grep { $_->{status} == 202 } @replies;
         is_deeply processes(), $before, 'no process of httpd was started or ended';
@@ -178,7 +178,7 @@ if (database() eq 'sqlite3') {
         cmp_ok $used, '<', 0.2 * $took, "the background process waits quietly ($used s)";
         unlock_database($shell);
         my $reply = import_of($url);
-        is $reply->{status}, 202, 'the first write afterwards is done';
+        is $reply->{status}, 202, 'the first write afterwards succeeds';
         is wait_job($shop, $reply->{json}{job}{id}, 20)->{status}, 'succeeded', 'and so is its job';
         is_deeply processes(), $before, 'no process of httpd was started or ended';
     };
@@ -203,14 +203,14 @@ END
     my $took    = time - $began;
     unlock_database($shell);
     my @refused = grep { $_->{status} == 503 } @replies;
-    cmp_ok scalar(@refused), '>=', 5, 'of many that want the only connection, most get 503'
+    cmp_ok scalar(@refused), '>=', 5, 'most requests that wait for the only connection get 503'
         or diag explain [ map { $_->{status} } @replies ];
-    is $_->{json}{error}{code}, 'service_unavailable', 'as an error of the API' for @refused;
+    is $_->{json}{error}{code}, 'service_unavailable', 'with the code of the API' for @refused;
     like $_->{json}{error}{message}, qr/^[A-Z].*\btry again\.$/, 'with a sentence' for @refused;
     like $_->{headers}{'retry-after'} // 'none', qr/^\d+$/, 'and Retry-After' for @refused;
-    cmp_ok $took, '<', 13, 'and after twice 5 s the last one has an answer';
+    cmp_ok $took, '<', 13, 'the last one is answered within twice 5 s';
     like $server->error_log, qr/MDL0121: all DBDMax connections were in use for 5 s/, 'the log says why';
-    is import_of($url)->{status}, 202, 'the first write afterwards is done';
+    is import_of($url)->{status}, 202, 'the first write afterwards succeeds';
 };
 
 $server->stop;

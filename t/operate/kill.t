@@ -1,4 +1,4 @@
-# kill -9 of each process of httpd: what was acknowledged is done exactly once.
+# kill -9 of each kind of httpd's processes: every acknowledged import is done exactly once.
 use strict;
 use warnings;
 
@@ -34,7 +34,7 @@ sub wait_progress
         "$bytes bytes of $id");
 }
 
-# The background process, once there is one and it is not one of these.
+# Waits for a background process other than these; returns its pid.
 sub next_worker
 {
     my (@before) = @_;
@@ -55,23 +55,23 @@ subtest 'the background process is killed in the middle of an import of 1 GB' =>
         wait_progress($id, $part * GB);
         my ($worker) = worker_pids();
         kill KILL => $worker;
-        isnt next_worker($worker), $worker, 'another is started';
+        isnt next_worker($worker), $worker, 'another one is started';
     }
     my $job = wait_job($shop, $id, 60);
     is $job->{status}, 'succeeded', 'the import succeeds' or diag explain $job;
-    is $job->{progress}{bytes_received}, GB, 'whole';
+    is $job->{progress}{bytes_received}, GB, 'with all bytes';
     my $path = storage_dir() . '/blobs/' . substr($sha256, 0, 1) . "/$sha256";
     is -s $path, GB, 'the file is there';
     like qx(openssl dgst -sha256 -r '$path'), qr/^$sha256\b/, 'and has the SHA-256 of the bytes';
     is_deeply [ sql('SELECT count(*), min(status) FROM asset') ], [ [ 1, 'ready' ] ],
-        'one asset came of it';
+        'there is one asset';
     is_deeply [ glob storage_dir() . '/partial/*' ], [], 'and no partial file is left';
     my @ranges = map { $_->{range} // 0 } $source->requests('huge');
-    cmp_ok $ranges[-2], '>=', 0.2 * GB, 'it went on where it was after the first kill';
-    cmp_ok $ranges[-1], '>=', 0.6 * GB, 'and after the second';
-    cmp_ok $source->sent('huge'), '<', 1.2 * GB, 'the source has hardly sent more than once';
+    cmp_ok $ranges[-2], '>=', 0.2 * GB, 'after the first kill it continued from its offset';
+    cmp_ok $ranges[-1], '>=', 0.6 * GB, 'and after the second, too';
+    cmp_ok $source->sent('huge'), '<', 1.2 * GB, 'the source has sent few bytes twice';
     is scalar(() = error_log_since($log) =~ /MDL0334/g), 2,
-        'the log says twice that it was started anew';
+        'the log has both restarts';
     unlink $path;
 };
 
@@ -95,7 +95,7 @@ subtest 'children of httpd are killed under load' => sub {
 };
 
 subtest 'the background process is killed again and again under load' => sub {
-    httpd_graceful();    # resets the count of its deaths, so that it is started again at once
+    httpd_graceful();    # resets the count of its crashes, so that it is restarted at once
     my $load = MDL::Load->new(key => $key, url => $small, clients => 4);
     my $worker;
     for (1 .. 2) {
@@ -104,10 +104,10 @@ subtest 'the background process is killed again and again under load' => sub {
         kill KILL => $worker;
     }
     my $result = $load->stop;
-    is_deeply $result->{failures}, [], 'no request notices';
+    is_deeply $result->{failures}, [], 'no request fails';
     is_deeply [ MDL::Load::lost($result->{jobs}, 30) ], [], 'each acknowledged import succeeds';
     is_deeply [ sql('SELECT count(*) FROM asset a WHERE status <> \'ready\'') ], [ [0] ],
-        'and so does every other one that was committed';
+        'and so does every other committed one';
 };
 
 subtest 'the parent is killed under load' => sub {
@@ -119,7 +119,7 @@ subtest 'the parent is killed under load' => sub {
     wait_for(sub { ended($worker) }, 10, 'the end of the background process');
     ok ended($worker), 'the background process dies with its parent';
     diag sprintf 'it did so in %.0f ms', 1000 * (time - $began);
-    # httpd's children survive their parent, and what they acknowledge counts.
+    # httpd's children survive their parent, and the imports that they acknowledge must be done, too.
     $load->wait_for_more(60);
     $server->kill_all;
     my $result = $load->stop;
@@ -156,13 +156,13 @@ subtest 'a restart replaces a background process that hangs' => sub {
     my $next = next_worker($hung);
     $source->release('hangs');
     my $job = wait_job($shop, $id, 20);
-    is $job->{status}, 'succeeded', 'the job that it had goes on' or diag explain $job;
+    is $job->{status}, 'succeeded', 'its job succeeds' or diag explain $job;
     is_deeply [ worker_pids() ], [$next], 'there is one background process';
     stored_whole('hangs');
-    cmp_ok $source->sent('hangs'), '<', 4 * MB, 'and goes on where it was';
+    cmp_ok $source->sent('hangs'), '<', 4 * MB, 'it has continued from its offset';
 };
 
-subtest 'a worker that hangs loses its job to another node, and changes nothing later' => sub {
+subtest 'a worker that hangs loses its job to another node, and changes nothing when it wakes up' => sub {
     my $other = MDL::Instance->new(
         extra => "DownloadsLeaseTime 3\nDownloadsPollInterval 1\n"
             . "DownloadsStorage $server->{folder}/storage\nDownloadsMigrate Off\n"
@@ -183,12 +183,12 @@ subtest 'a worker that hangs loses its job to another node, and changes nothing 
         'another lease');
     $source->release('fenced');
     my $job = wait_job($shop, $id, 20);
-    is $job->{status}, 'succeeded', 'the other one does it once the lease has ended'
+    is $job->{status}, 'succeeded', 'the other node does it once the lease has ended'
         or diag explain $job;
     my $logs = sub { return $server->error_log . $other->error_log };
     kill CONT => $owner;
     wait_for(sub { $logs->() =~ /MDL032[35].*$id/ }, 10, 'the end of its attempt');
-    is_deeply job($id), $job, 'the job is as it was';
+    is_deeply job($id), $job, 'the job has not changed';
     stored_whole('fenced');
     is_deeply [ glob storage_dir() . '/partial/*' ], [], 'no partial file is left';
     $other->stop;

@@ -1,5 +1,5 @@
-# A database that is read-only for a while, such as a standby or a write-protected file: requests that
-# write are refused meanwhile, and leave nothing open in the server.
+# A database that is read-only for a while, such as a standby or a write-protected file: meanwhile
+# requests that write are refused, and leave no open sockets in the server.
 use strict;
 use warnings;
 
@@ -17,13 +17,14 @@ my $file   = new_file($shop, 100_000);
 my $buy    = buy($shop, $file, limit => 1);
 my $path   = link_of($buy);
 
-# For new connections; those that exist are ended.  SQLite's end with their process.
+# Switches read-only mode for new connections and ends existing ones; those of SQLite end with their
+# process.
 sub make_readonly
 {
     my ($value) = @_;
     my $params = $server->{vars}{db_params};
     if (database() eq 'sqlite3') {
-        # SQLite gives -wal and -shm the mode that the file has when it makes them.
+        # SQLite creates -wal and -shm with the mode of the database's file.
         chmod $value eq 'on' ? 0440 : 0640, $params, grep { -e } map { "$params-$_" } qw(wal shm);
         return httpd_graceful();
     }
@@ -44,16 +45,16 @@ sub sockets
 }
 
 page('GET', $path, headers => { Range => 'bytes=0-9' });
-is settled($buy)->{used}, 0, 'it costs nothing yet';
+is settled($buy)->{used}, 0, 'a part costs nothing yet';
 make_readonly('on');
 my %answers;
-page('GET', $path)->{status} == 503 or fail('a first one is refused');
+page('GET', $path)->{status} == 503 or fail('the first download is refused');
 my $before = sockets();
 $answers{ page('GET', $path)->{status} }++ for 1 .. TRIES;
-is_deeply \%answers, { 503 => TRIES }, 'a download is answered 503 with Retry-After';
+is_deeply \%answers, { 503 => TRIES }, 'downloads are answered 503';
 my $told = database() eq 'pgsql' ? qr/read-only transaction$/ : qr/readonly database; .* restart httpd$/;
-like $server->error_log, qr/MDL0110: .*$told/m, 'the log says what it is';
-cmp_ok sockets(), '<', $before + TRIES / 2, 'and no socket is held for it' or diag "$before before";
+like $server->error_log, qr/MDL0110: .*$told/m, 'the log says why';
+cmp_ok sockets(), '<', $before + TRIES / 2, 'and no socket stays open' or diag "$before before";
 
 make_readonly('off');
 wait_for(sub { page('GET', $path)->{status} == 200 }, 10, 'the download');

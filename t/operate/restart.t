@@ -1,5 +1,5 @@
-# Restarts under load: a graceful one fails no request, no job is lost, no process or core file is left
-# over, there is one background process, and large imports go on where they were.
+# Restarts under load: no request fails in a graceful one, no job is lost, no process or core file is
+# left over, there is one background process, and large imports continue from their offset.
 use strict;
 use warnings;
 
@@ -13,7 +13,7 @@ use Time::HiRes qw(sleep time);
 
 use constant MB => 1024 * 1024;
 
-# So long a poll interval that only a wake-up can make a job begin in time.
+# The poll interval is so long that jobs start in time only because the worker is woken up.
 my $slow_poll = "DownloadsPollInterval 60\nDownloadsLeaseTime 120\n";
 my $server = MDL::Instance->new(extra => $slow_poll)->start;
 my $source = MDL::Source->new;
@@ -84,7 +84,7 @@ subtest 'a stop and a start under load lose nothing that was acknowledged' => su
     one_background_process($worker);
 };
 
-subtest 'a job committed by a child of the old generation is picked up at once' => sub {
+subtest 'a job that a child of the old generation commits is started at once' => sub {
     my %old = map { $_ => 1 } server_pids();
     my $body = qq({"source_url":"$small"});
     my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port())
@@ -101,14 +101,14 @@ subtest 'a job committed by a child of the old generation is picked up at once' 
     like $answer, qr{^HTTP/1.1 202 }m, 'the request that it had begun is served';
     my ($id) = $answer =~ /"(job_\w+)"/;
     my $began = time;
-    is wait_job($shop, $id, 20)->{status}, 'succeeded', 'and its job done, not found by a poll';
+    is wait_job($shop, $id, 20)->{status}, 'succeeded', 'and its job is done without waiting for a poll';
     diag sprintf 'the job was done in %.0f ms', 1000 * (time - $began);
 };
 
-subtest 'ten restarts in a row do not make a large import begin anew' => sub {
+subtest 'a large import does not start from the beginning after ten restarts' => sub {
     my $size   = 200 * MB;
     my $sha256 = MDL::Source::sha256($size);
-    # The first answer tells only that the file is large. Each of the next ten stands still until a restart.
+    # The first answer only shows that the file is large.  Each of the next ten pauses until a restart.
     my $piece  = { size => $size, etag => '"l"', hold => 16 * MB };
     my $id     = import_of($source->offer('large', ($piece) x 11, { hold => $size }), sha256 => $sha256);
     my $partial = storage_dir() . "/partial/$id";
@@ -121,7 +121,7 @@ subtest 'ten restarts in a row do not make a large import begin anew' => sub {
     is $job->{attempts}, 1, 'the restarts cost it no attempt';
     my $sent = $source->sent('large');
     cmp_ok $sent, '<', 1.3 * $size, sprintf 'the source sent %.2f times its size', $sent / $size;
-    is scalar(() = $source->requests('large')), 12, 'in one request for each piece';
+    is scalar(() = $source->requests('large')), 12, 'with one request for each piece';
 };
 
 subtest 'a stop does not wait for transfers' => sub {
@@ -145,10 +145,10 @@ subtest 'a stop does not wait for transfers' => sub {
     $source->release($_) for @names;
     $server->start;
     is_deeply [ map { wait_job($shop, $_, 30)->{status} } @ids ], [ ('succeeded') x 6 ],
-        'they go on after a start';
+        'they succeed after a start';
 };
 
-# prefork ends a child by a signal, whatever it is doing.
+# prefork ends a child by a signal at any moment.
 subtest 'the MPM prefork is restarted under load' => sub {
     my $prefork = MDL::Instance->new(mpm => 'prefork')->start;
     my $load = MDL::Load->new(key => new_shop()->{token}, url => $small, clients => 6,
@@ -169,7 +169,7 @@ subtest 'the MPM prefork is restarted under load' => sub {
 
 $server->stop;
 is_deeply [ $server->processes ], [], 'no process is left';
-# MDL::TestRun looks for segmentation faults in all logs, since it can tell httpd's own from ours.
+# MDL::TestRun looks for segmentation faults in all logs, and can tell httpd's own from ours.
 unlike $server->error_log, qr/exit signal (?!Segmentation)|Assertion|could not make child process/,
-    'and no complaint of a process in the error log';
+    'and no process has crashed';
 done_testing;

@@ -1,5 +1,5 @@
-# How a server starts, or does not: mistakes in its configuration, a missing database, a background
-# process that can't start, each MPM.
+# How a server starts or refuses to: mistakes in its configuration, a missing database, a background
+# process that can't start, and each MPM.
 use strict;
 use warnings;
 
@@ -38,14 +38,14 @@ sub file
     return "$folder/$name";
 }
 
-subtest 'httpd -t has nothing to say of a good configuration, and does nothing' => sub {
+subtest 'httpd -t accepts a good configuration and changes nothing' => sub {
     my @before = sort glob "$folder/*";
     my ($code, $said) = $tested->httpd('-t');
     is $code, 0, 'it succeeds' or diag $said;
     like $said, qr/^Syntax OK$/m, 'it says so';
-    unlike $said, qr/MDL/, 'and nothing else of ours' or diag $said;
+    unlike $said, qr/MDL/, 'and nothing from the module' or diag $said;
     is_deeply [ grep { !m{/(?:output|error_log|access_log)$} } sort glob "$folder/*" ],
-        [ grep { !m{/(?:output|error_log|access_log)$} } @before ], 'no file was made';
+        [ grep { !m{/(?:output|error_log|access_log)$} } @before ], 'no file was created';
 };
 
 make_path("$folder/few-templates");
@@ -129,24 +129,24 @@ subtest 'httpd -t finds that mod_dbd is missing' => sub {
     like $said, qr/mod_dbd is not loaded.*a2enmod/, 'and says what to do';
 };
 
-subtest 'several mistakes are said at once' => sub {
+subtest 'several mistakes are reported at once' => sub {
     $tested->configure(extra => "DownloadsStorage $folder/none\nDownloadsTemplates $folder/none\n",
         without => undef);
     my (undef, $said) = $tested->httpd('-t');
-    like $said, qr/DownloadsStorage: .*DownloadsTemplates: /s, 'both are there';
+    like $said, qr/DownloadsStorage: .*DownloadsTemplates: /s, 'the message has both';
 };
 
-subtest 'what can\'t be reached is said, and lets httpd start' => sub {
+subtest 'handlers without a Location are reported, and do not keep httpd from starting' => sub {
     $tested->configure(extra => '', without => qr/^\s*SetHandler /);
     my ($code, $said) = $tested->httpd('-t');
-    is $code, 0, 'the configuration is good';
+    is $code, 0, 'the configuration is accepted';
     like $said, qr/no "SetHandler $_"/, "there is no $_"
         for qw(downloads-api downloads-delivery downloads-upload);
 };
 
 # --- starts ---------------------------------------------------------------------------------------
 
-# Starts a server that is going to end at once; returns its output and the error log.
+# Starts a server that must refuse to run; returns its output and the error log.
 sub refused
 {
     my ($server) = @_;
@@ -155,7 +155,7 @@ sub refused
     return $said . $server->error_log;
 }
 
-subtest 'a module that is merely loaded does not disturb' => sub {
+subtest 'a module that is loaded without any directive does nothing' => sub {
     my $server = MDL::Instance->new(without => qr/./, extra => '');
     $server->aim;
     my ($code, $said) = $server->httpd('-k', 'start');
@@ -165,14 +165,14 @@ subtest 'a module that is merely loaded does not disturb' => sub {
     is page('GET', '/file.txt')->{body}, 'hello', 'and serves files';
     is api('GET', '/ping')->{status}, 404, 'there is no API';
     is_deeply [ worker_pids() ], [], 'and no background process';
-    unlike $said . $server->error_log, qr/MDL/, 'nothing is said of it';
+    unlike $said . $server->error_log, qr/MDL/, 'the log does not mention the module';
     $server->stop;
 };
 
 subtest 'a secret that others may read is refused' => sub {
     my $server = MDL::Instance->new;
     chmod 0640, "$server->{folder}/secret";
-    like refused($server), qr/DownloadsSecretFile: .*chmod 0?600/, 'with a sentence';
+    like refused($server), qr/DownloadsSecretFile: .*chmod 0?600/, 'the message says why';
 };
 
 subtest 'a file of domains that can\'t be read is refused' => sub {
@@ -180,36 +180,37 @@ subtest 'a file of domains that can\'t be read is refused' => sub {
     MDL::Instance::write_file("$server->{folder}/domains", "blocked.example\n");
     chmod 0, "$server->{folder}/domains";
     $server->configure(extra => "DownloadsFraudBlockedDomains $server->{folder}/domains\n");
-    like refused($server), qr/DownloadsFraudBlockedDomains: the file \S+ can't be read: /, 'with a sentence';
+    like refused($server), qr/DownloadsFraudBlockedDomains: the file \S+ can't be read: /, 'the message says why';
 };
 
-subtest 'an empty database is refused unless it is to be filled' => sub {
+subtest 'an empty database is refused unless DownloadsMigrate is On' => sub {
     my $server = MDL::Instance->new(extra => "DownloadsMigrate Off\n");
     like refused($server), qr/MDL0336: .*run "downloadsctl migrate", or set DownloadsMigrate On/,
-        'with a sentence that says what to do';
+        'the message says what to do';
     $server->aim;
     my ($code, undef, $text) = ctl('migrate');
-    is $code, 0, 'downloadsctl migrate fills it' or diag $text;
+    is $code, 0, 'downloadsctl migrate creates the schema' or diag $text;
     $server->start;
     import_succeeds('after that');
     $server->stop;
 };
 
-subtest 'a schema from the future keeps a server from starting, but not from restarting' => sub {
+subtest 'a newer schema keeps a server from starting, but not from restarting' => sub {
     my $server = MDL::Instance->new->start;
     sql(q{INSERT INTO schema_migration (version, name, applied_at) VALUES (9999, 'future', 0)});
     httpd_graceful();
-    is api('GET', '/health')->{status}, 200, 'it goes on serving';
-    like $server->error_log, qr/MDL0337: .*install the release that made it/, 'and says why not';
+    is api('GET', '/health')->{status}, 200, 'the server still answers';
+    like $server->error_log, qr/MDL0337: .*install the release that made it/, 'the log names the problem';
     $server->stop;
-    like refused($server), qr/MDL0337/, 'it does not start anew';
+    like refused($server), qr/MDL0337/, 'it does not start again';
 };
 
-subtest 'a body that does not arrive holds no connection of the database' => sub {
+subtest 'a request whose body does not arrive holds no database connection' => sub {
     my $server = MDL::Instance->new(extra => "DBDMax 2\n")->start;
     my $shop   = new_shop();
     my @waiting;
-    # Each request looks its key up in the database, because it is not cached yet, before its body.
+    # Each request uses a new key, which is not cached, so it looks it up in the database before its
+    # body.
     for my $token ($shop->{token}, map { MDL::Test::new_key($shop->{shop_id})->{token} } 1 .. 8) {
         my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port())
             or die "no connection: $!\n";
@@ -221,12 +222,12 @@ subtest 'a body that does not arrive holds no connection of the database' => sub
         push @waiting, $socket;
     }
     my @replies = parallel(16, sub { api('GET', '/health')->{status} });
-    is_deeply \@replies, [ (200) x 16 ], 'others are answered';
+    is_deeply \@replies, [ (200) x 16 ], 'other requests are answered';
     close $_ for @waiting;
     $server->stop;
 };
 
-subtest 'a database that is away at the start' => sub {
+subtest 'a database that is down at the start' => sub {
     my $server = MDL::Instance->new(cluster => 1);
     my $home   = "$server->{folder}/database";
     if (database() eq 'sqlite3') {
@@ -241,16 +242,16 @@ subtest 'a database that is away at the start' => sub {
     my $reply = api('GET', '/health');
     is $reply->{status}, 503, 'the server starts, and answers 503';
     like $reply->{headers}{'retry-after'} // 'none', qr/^\d+$/, 'with Retry-After';
-    wait_for(sub { $server->error_log =~ /MDL0320/ }, 20, 'the background process to say it');
-    is scalar(() = $server->error_log =~ /MDL0320/g), 1, 'the background process says it once';
-    like $server->error_log, qr/MDL0339/, 'and so does the start';
+    wait_for(sub { $server->error_log =~ /MDL0320/ }, 20, 'the background process to log it');
+    is scalar(() = $server->error_log =~ /MDL0320/g), 1, 'the background process logs it once';
+    like $server->error_log, qr/MDL0339/, 'and the start logs it, too';
     database() eq 'sqlite3' ? rename "$home.away", $home : start_database();
-    is api('GET', '/health')->{status}, 200, 'the first request when it is back is served';
-    import_succeeds('then');
+    is api('GET', '/health')->{status}, 200, 'the first request after it is back succeeds';
+    import_succeeds('afterwards');
     $server->stop;
 };
 
-subtest 'a background process that can\'t begin is not started again and again' => sub {
+subtest 'a background process that can\'t start is not restarted again and again' => sub {
     my $server = MDL::Instance->new;
     my $blobs  = "$server->{folder}/storage/blobs";
     MDL::Instance::write_file($blobs, 'a file where a folder should be');
@@ -263,7 +264,7 @@ subtest 'a background process that can\'t begin is not started again and again' 
     is api('GET', '/health')->{status}, 200, 'requests are served';
     unlink $blobs;
     httpd_graceful();
-    import_succeeds('after a restart with the mistake mended');
+    import_succeeds('after a restart with the mistake corrected');
     $server->stop;
 };
 
@@ -271,8 +272,8 @@ for my $mpm (qw(event worker prefork)) {
     subtest "with the MPM $mpm" => sub {
         my $server = MDL::Instance->new(mpm => $mpm)->start;
         my ($code, $said) = $server->httpd('-V');
-        like $said, qr/Server MPM:\s+$mpm/i, 'it is that one';
-        import_succeeds('by it');
+        like $said, qr/Server MPM:\s+$mpm/i, 'httpd -V names it';
+        import_succeeds('under it');
         httpd_graceful();
         import_succeeds('after a graceful restart');
         httpd_restart();
@@ -284,7 +285,7 @@ for my $mpm (qw(event worker prefork)) {
         import_succeeds('after the background process was killed');
         $server->stop;
         unlike $server->error_log, qr/exit signal (?!Killed)|AH00045|AH00046/,
-            'it stops without being killed';
+            'no child had to be killed';
     };
 }
 
