@@ -1,0 +1,288 @@
+#!/usr/bin/perl
+# The commands of downloadsctl that use the database: migrate, check, shop, key and job, on SQLite and,
+# if MDL_TEST_PGSQL has libpq's parameters (tools/with-postgres), on PostgreSQL.
+use strict;
+use warnings;
+
+use FindBin;
+use lib "$FindBin::Bin/../lib";
+use MDL::Downloadsctl;
+use Test::More;
+use Time::HiRes qw(time);
+
+my $TOKEN = qr/adk_live_[0-9A-Za-z]{16}_[0-9A-Za-z]{49}/;
+
+sub test_schema
+{
+    refuses(3, qr/version 0 .*downloadsctl migrate/, 'shop', 'list');
+    ok(!-e $params{params}, 'reading creates no database') if $params{driver} eq 'sqlite3';
+    check_finds('database', qr/downloadsctl migrate/, 'the schema is not there');
+
+    my $applied = succeeds_json('migrate');
+    cmp_ok($applied->{applied}, '>', 0, 'migrations are applied');
+    is($applied->{version}, $applied->{applied}, 'the version is printed');
+    like(ctl('migrate')->{out}, qr/^Applied 0 migrations; .*version $applied->{version}\.$/,
+        'a second run does nothing');
+
+    sql("INSERT INTO schema_migration (version, name, applied_at) VALUES (999, 'later', 0)");
+    refuses(3, qr/version 999 .*newer/, 'shop', 'list');
+    refuses(3, qr/newer/, 'migrate');
+    sql('DELETE FROM schema_migration WHERE version = 999');
+    return;
+}
+
+sub test_check
+{
+    my $document = succeeds_json('check');
+    ok($document->{ok}, 'a good installation has no problem');
+    is(join(' ', map { $_->{name} } @{ $document->{checks} }),
+        'settings httpd secret database storage templates mail bounces worker', 'there are nine checks');
+    my $text = ctl('check');
+    is(scalar(() = $text->{out} =~ /: ok$/mg), 9, 'as text each line ends in ok')
+        or diag($text->{out});
+    return;
+}
+
+# The token may be readable by root alone, so it comes from a file or a pipe, never from the command line.
+sub test_storefront
+{
+    my ($id) = @_;
+    my $token = 'shpat_0123456789';
+    my @file = ('--storefront-token-file', write_file("$temp/token", "$token\r\n", 0600));
+    my $set = ctl('shop', 'set', $id, '--storefront', 'https://Shop.example/', @file);
+    is($set->{code}, 0, 'a storefront is set');
+    like($set->{out}, qr{its storefront is https://Shop\.example\.$}, 'the text names it');
+    unlike("$set->{out}$set->{err}", qr/shpat/, 'and does not show the token');
+    my $sealed = sub { return (sql("SELECT storefront_token FROM shop WHERE id = $id"))[0] // '' };
+    my $before = $sealed->();
+    like($before, qr/^v1\./, 'which is stored sealed');
+    open my $stdin, '<&', \*STDIN or die $!;
+    open STDIN, '<', "$temp/token" or die $!;
+    is(ctl('shop', 'set', $id, '--storefront-token-file', '-')->{code}, 0,
+        'the token can be read from standard input');
+    open STDIN, '<&', $stdin or die $!;
+    isnt($sealed->(), $before, 'and replaces the former one');
+    refuses(5, qr/needs its access token too/, 'shop', 'set', $id, '--storefront', 'https://b.example');
+    refuses(5, qr/visible ASCII/, 'shop', 'set', $id, '--storefront-token-file',
+        write_file("$temp/bad", "a\0b", 0600));
+    refuses(1, qr/too large/, 'shop', 'set', $id, '--storefront-token-file',
+        write_file("$temp/bad", 'x' x 5000, 0600));
+    refuses(1, qr/can't be read/, 'shop', 'set', $id, '--storefront-token-file', "$temp/none");
+    is(succeeds_json('shop', 'set', $id, '--storefront', '')->{storefront_url}, undef,
+        'an empty value disconnects the storefront');
+    return;
+}
+
+sub test_shops
+{
+    is(ctl('shop', 'list')->{out}, "There is no shop yet.\n", 'without a shop the list is a sentence');
+    is_deeply(succeeds_json('shop', 'list'), [], 'and with --json an empty array');
+
+    my $shop = succeeds_json('shop', 'add', 'Café Ä', 'a.example', '--email', 'help@a.example');
+    like(delete $shop->{created_at}, $TIME, 'a shop has a time');
+    my $id = $shop->{id};
+    is_deeply(
+        $shop,
+        {   id     => $id,
+            name   => "Caf\x{e9} \x{c4}",
+            domain => 'a.example',
+            email  => 'help@a.example',
+            status => 'pending',
+            sender_name => undef,
+            reply_to    => undef,
+            mail_delay  => 0,
+            hold_at     => 'high',
+            storefront_url => undef,
+        },
+        'and the given values'
+    );
+    like(ctl('shop', 'add', '--', '-x-', 'b.example')->{out}, qr/^Shop \d+ \(-x-\) waits for approval/,
+        'the text says what comes next');
+    is(succeeds_json('shop', 'list')->[1]{email}, undef, 'no email is null');
+    like(ctl('shop', 'list')->{out}, qr/^ID  NAME    DOMAIN .*\n +1  Café Ä  a\.example /,
+        'the table is aligned by characters, not bytes');
+
+    my $set = succeeds_json('shop', 'set', $id, '--sender-name', 'A & B', '--mail-delay', 15);
+    is_deeply([ @$set{qw(sender_name reply_to mail_delay hold_at)} ], [ 'A & B', undef, 15, 'high' ],
+        'given values are set');
+    $set = succeeds_json('shop', 'set', $id, '--reply-to', 're@a.example', '--hold-at', 'medium');
+    is_deeply([ @$set{qw(sender_name reply_to mail_delay hold_at)} ],
+        [ 'A & B', 're@a.example', 15, 'medium' ], 'and the others kept');
+    $set = succeeds_json('shop', 'set', $id, '--sender-name', '', '--mail-delay', 0);
+    is_deeply([ @$set{qw(sender_name mail_delay)} ], [ undef, 0 ], 'an empty value clears one');
+    $set = succeeds_json('shop', 'set', $id, '--name', 'Cafe Oil', '--email', 'new@a.example');
+    is_deeply([ @$set{qw(name email reply_to)} ], [ 'Cafe Oil', 'new@a.example', 're@a.example' ],
+        'a shop can get another name and email');
+    is(succeeds_json('shop', 'set', $id, '--email', '')->{email}, undef, 'an empty email clears it');
+    is(succeeds_json('shop', 'list')->[0]{name}, 'Cafe Oil', 'the list shows the new name');
+    succeeds_json('shop', 'set', $id, '--name', 'Café Ä');
+    like(ctl('shop', 'set', $id)->{out},
+        qr/emails from "Café Ä", answered to re\@a\.example, sent after 0 min; orders are held at medium/,
+        'the text shows all settings');
+    refuses_json(4, 'not_found',       'shop', 'set', 999, '--mail-delay', 1);
+    refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--reply-to',    'nobody');
+    refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--sender-name', "a\r\nBcc: b");
+    refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--email',       'nobody');
+    refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--name',        '');
+    refuses(1, qr/0 to 60, not "61"/,        'shop', 'set', $id, '--mail-delay', 61);
+    refuses(1, qr/medium or high, not "low"/, 'shop', 'set', $id, '--hold-at',    'low');
+    test_storefront($id);
+
+    refuses(5, qr/domain already/, 'shop', 'add', 'C', 'a.example');
+    refuses_json(5, 'conflict',        'shop', 'add', 'C', 'a.example');
+    refuses_json(5, 'invalid_request', 'shop', 'add', '',  'c.example');
+    refuses_json(5, 'invalid_request', 'shop', 'add', 'C', 'Not A Host');
+    refuses_json(5, 'invalid_request', 'shop', 'add', 'C', 'c.example', '--email', 'nobody');
+    refuses(4, qr/no such shop/, 'shop', $_, 999) for qw(approve suspend);
+    refuses_json(4, 'not_found', 'shop', 'approve', '9007199254740991');
+
+    refuses_json(5, 'invalid_request', 'shop', 'add', "\e[2Jwiped\nout", 'esc.example');
+    return $id;
+}
+
+sub test_keys
+{
+    my ($shop) = @_;
+    refuses(5, qr/approved/, 'key', 'create', $shop, 'early');
+    refuses_json(5, 'shop_not_approved', 'key', 'create', $shop, 'early');
+    is(succeeds_json('shop', 'approve', $shop)->{status}, 'approved', 'the shop is approved');
+
+    my $made = succeeds_json('key', 'create', $shop, 'one', '--scope', 'read', '--expires', 600);
+    like($made->{token}, qr/^$TOKEN$/, 'the answer has a token');
+    like($made->{token}, qr/_$made->{key}{id}_/, 'which belongs to the key');
+    is($made->{key}{scope}, 'read', 'with its scope');
+    like($made->{key}{expires_at}, $TIME, 'and its end');
+
+    my $text = ctl('key', 'create', $shop, 'two');
+    is(scalar(() = $text->{out} =~ /^$TOKEN$/mg), 1, 'the text has the token on a line of its own');
+    like($text->{out}, qr/Store its token now/, 'and the advice to store it');
+
+    ctl('key', 'create', $shop, "key $_") for 3 .. 10;
+    refuses(5, qr/10 live keys/, 'key', 'create', $shop, 'eleventh');
+    refuses_json(5, 'too_many_keys', 'key', 'create', $shop, 'eleventh');
+    my $keys = json('key', 'list', $shop);
+    is(scalar @{ $keys->{json} }, 10, 'ten keys are listed');
+    is($keys->{json}[1]{$_}, undef, "$_ of a new key is null")
+        for qw(last_used_at expires_at revoked_at);
+    is($keys->{json}[1]{scope}, 'full', 'the scope is full unless given');
+    my ($secret) = $made->{token} =~ /_([0-9A-Za-z]{43})[0-9A-Za-z]{6}$/;
+    unlike($_, qr/adk_live|\Q$secret\E/, 'no list shows a token')
+        for $keys->{out}, ctl('key', 'list', $shop)->{out};
+
+    my $since   = time;
+    my $revoked = succeeds_json('key', 'revoke', $made->{key}{id});
+    cmp_ok(time - $since, '>=', 1, 'revoking returns once no cache has the key');
+    like($revoked->{revoked_at}, $TIME, 'and the key is revoked');
+    is(ctl('key', 'create', $shop, 'eleventh')->{code}, 0, 'which makes room for another key');
+
+    refuses_json(4, 'not_found',       'key', 'create', 999,   'k');
+    refuses_json(4, 'not_found',       'key', 'list',   999);
+    refuses_json(4, 'not_found',       'key', 'revoke', 'nonesuch');
+    refuses_json(5, 'invalid_request', 'key', 'create', $shop, '');
+
+    $since = time;
+    is(succeeds_json('shop', 'suspend', $shop)->{status}, 'suspended', 'the shop is suspended');
+    cmp_ok(time - $since, '>=', 1, 'suspending also returns once no cache has its keys');
+    refuses_json(5, 'shop_not_approved', 'key', 'create', $shop, 'late');
+    return;
+}
+
+sub add_job
+{
+    my ($shop, $id, $status, $due_s) = @_;
+    my $now = int(time * 1_000_000);
+    my $due = defined $due_s ? $now + $due_s * 1_000_000 : 'NULL';
+    sql('INSERT INTO job (id, shop_id, type, lane, source_url, status, attempts, max_attempts,'
+            . ' due_at, lease_token, bytes_received, error_code, error_message, created_at)'
+            . " VALUES ('$id', $shop, 'asset_import', 'bulk', 'https://s.example/f.zip?sig=SECRET',"
+            . " '$status', 5, 5, $due, 5, 1000, 'source_timeout', 'Too slow.', $now)");
+    return;
+}
+
+sub test_jobs
+{
+    my ($shop) = @_;
+    is_deeply(succeeds_json('job', 'list'), [], 'there is no job yet');
+    add_job($shop, sprintf('job_%03d', $_), $_ % 2 ? 'failed' : 'succeeded') for 1 .. 60;
+    add_job($shop, 'job_100', 'running', 60);
+
+    my $jobs = succeeds_json('job', 'list');
+    is(scalar @$jobs, 50, 'fifty jobs are listed');
+    is($jobs->[0]{id}, 'job_100', 'the newest first');
+    like(ctl('job', 'list')->{out}, qr/^ID .*\njob_100 .*\n\(no more than 50 are shown\)$/s,
+        'the text says that there may be more');
+    my $failed = succeeds_json('job', 'list', '--status', 'failed');
+    is(scalar(grep { $_->{status} eq 'failed' } @$failed), 30, 'the filter by status looks at all jobs');
+    is(scalar @$failed, 30, 'and nothing else is listed');
+    is_deeply(succeeds_json('job', 'list', '--shop', $shop + 1), [], 'another shop has none');
+    refuses_json(4, 'not_found', 'job', 'list', '--shop', 999);
+
+    my $job = json('job', 'show', 'job_001');
+    is($job->{json}{error_code},  'source_timeout', 'a job shows its error');
+    is($job->{json}{bytes_total}, undef,            'an unknown size is null');
+    is($job->{json}{source_url},  'https://s.example/f.zip', 'its source is shown without the query');
+    unlike($_->{out}, qr/SECRET/, 'no signed URL is printed')
+        for $job, ctl('job', 'show', 'job_001'), json('job', 'list');
+    like(ctl('job', 'show', 'job_001')->{out}, qr/^status +failed$/m, 'the text has one line for each field');
+
+    my $again = succeeds_json('job', 'retry', 'job_001');
+    is_deeply([ @$again{qw(status attempts error_code)} ], [ 'queued', 0, undef ],
+        'a failed job is queued with all of its attempts');
+    refuses_json(5, 'job_finished',  'job', 'retry', 'job_002');
+    refuses_json(5, 'job_finished',  'job', 'retry', 'job_100');
+    refuses_json(4, 'job_not_found', 'job', $_,      'job_nope') for qw(retry show);
+
+    is(json('check')->{code}, 0, 'a job that is due is not a problem');
+    add_job($shop, 'job_101', 'queued', -120);
+    is(json('check')->{code}, 0, 'nor is one that waits while a worker has another job');
+    sql("DELETE FROM job WHERE id = 'job_100'");
+    check_finds('worker', qr/No background process seems to take jobs.*bulk/, 'a job has waited too long');
+    for my $lane (qw(small hash mail lookup)) {
+        sql("UPDATE job SET lane = '$lane' WHERE id = 'job_101'");
+        check_finds('worker', qr/No background process seems to take jobs.*$lane/, "a job in the lane $lane has waited too long");
+    }
+    sql('DELETE FROM job');
+    return;
+}
+
+sub test_database
+{
+    test_schema();
+    test_check();
+    my $shop = test_shops();
+    test_keys($shop);
+    test_jobs($shop);
+    return;
+}
+
+subtest 'all commands on SQLite' => sub {
+    fresh('sqlite3');
+    test_database();
+
+    my $mode = (stat $params{params})[2] & 0777;
+    is($mode & 07, 0, "the database's file is not accessible to others");
+    $conf = configure(DBDParams => "$dir/nowhere/downloads.db");
+    refuses(3, qr/out of reach/, 'shop', 'list');
+    refuses_json(3, 'database_unavailable', $_) for 'migrate';
+    check_finds('database', qr/nowhere/, "the database's folder is missing");
+    write_file("$dir/data/words.db", 'these are no pages of a database' x 100, 0666);
+    $conf = configure(DBDParams => "$dir/data/words.db");
+    refuses(3, qr/not a database/, 'shop', 'list');
+};
+
+SKIP: {
+    my $server = $ENV{MDL_TEST_PGSQL} or skip 'MDL_TEST_PGSQL is not set', 1;
+    my $name = "downloadsctl_$$";
+    subtest 'all commands on PostgreSQL' => sub {
+        fresh('pgsql', driver => 'pgsql', params => "$server dbname=$name");
+        system('psql', $server, '-qX', '-c', "CREATE DATABASE $name") == 0 or die 'no database';
+        test_database();
+        $conf = configure(DBDParams => qq("host=$dir user=x dbname=x connect_timeout=2"));
+        refuses(3, qr/out of reach/, 'shop', 'list');
+        refuses_json(3, 'database_unavailable', 'migrate');
+        check_finds('database', qr/out of reach/, 'the server is down');
+    };
+    system('psql', $server, '-qX', '-c', "DROP DATABASE $name WITH (FORCE)");
+}
+
+done_testing();
