@@ -1,5 +1,5 @@
 /*
- * Mail that comes back: which email it is about, and whether it says that it was not delivered.
+ * Bounces: which email a report is about, and whether it says that the email was not delivered.
  */
 #include "t/unit/tap.h"
 

@@ -29,7 +29,7 @@ static const char *file_of(const char *name, const void *data, apr_size_t length
     return path;
 }
 
-/* The sentence with which a secret file is refused, or NULL where the status is another. */
+/* The message that refuses a secret file, or NULL if the status is another. */
 static const char *problem(const char *path, apr_status_t expected)
 {
     mdl_secret_t *secret;
@@ -99,7 +99,7 @@ static const char *mac_of(const mdl_secret_t *secret, const char *purpose, const
     return mdl_hex(mac, sizeof mac, p);
 }
 
-/* The same MAC by openssl(1), in the two steps of the derivation. */
+/* Computes the same MAC with openssl(1), in the two steps of the derivation. */
 static const char *mac_by_openssl(const char *key, const char *purpose, const char *data)
 {
     const char *step = "printf %%s '%s' | openssl dgst -sha256 -mac HMAC -macopt hexkey:%s"

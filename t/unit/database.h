@@ -1,6 +1,6 @@
 /*
- * What the tests of the database share: on_each_database runs them on a fresh SQLite file and, if
- * MDL_TEST_PGSQL has libpq's parameters of a server, on a fresh database of PostgreSQL.  Also a
+ * Shared by the tests that use a database: on_each_database runs them on a fresh SQLite file and,
+ * if MDL_TEST_PGSQL has libpq's parameters of a server, on a fresh database of PostgreSQL.  Also a
  * clock that can be put forward, so that no test waits for the end of a lease or a time limit.
  */
 #ifndef MDL_T_UNIT_DATABASE_H
@@ -88,7 +88,7 @@ static inline int pgsql_command(const char *params, const char *sql)
     return status == PGRES_COMMAND_OK || status == PGRES_TUPLES_OK;
 }
 
-/** A connection of its own, which lives as long as p.  Ends the program when there is none. */
+/** Opens a separate connection, which lives as long as p.  Ends the program if that fails. */
 static inline mdl_db_t *database_open(const database_t *database, apr_pool_t *p)
 {
     const char *why;
@@ -98,7 +98,7 @@ static inline mdl_db_t *database_open(const database_t *database, apr_pool_t *p)
         printf("Bail out! %s: %s\n", database->driver, why);
         exit(2);
     }
-    /* What these tests write has to survive a process, but not the machine. */
+    /* What these tests write has to survive a crash of a process, but not of the machine. */
     mdl_db_command(db, database->dialect == MDL_SQLITE3 ? "PRAGMA synchronous = OFF"
                                                         : "SET synchronous_commit = off");
     return db;
@@ -203,7 +203,7 @@ static inline void child_end(int good)
     _exit(good ? 0 : 1);
 }
 
-/** Whether a child ended well. */
+/** Whether a child succeeded. */
 static inline int child_good(pid_t pid)
 {
     int status;

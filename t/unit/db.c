@@ -261,9 +261,9 @@ static void test_open(const database_t *database, apr_pool_t *p)
     ok(why != NULL && *why != '\0' && strchr(why, '\n') == NULL, "with a line that says why");
 }
 
-#define MANY 200 /* more than one connection sends before it waits for answers */
+#define MANY 200 /* more statements than a connection sends before it waits for answers */
 
-/* Many statements whose results nobody asks for; one of them may be faulty. */
+/* Sends many statements without reading their results; one of them may be invalid. */
 static apr_status_t bump_many(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     int faulty = *(const int *)arg;
@@ -275,7 +275,7 @@ static apr_status_t bump_many(mdl_db_t *on, apr_pool_t *p, void *arg)
     return rv;
 }
 
-/* Rows that nobody reads, in a pool that ends before their answer has come. */
+/* Requests rows that are not read, in a pool that ends before the answer has come. */
 static apr_status_t bump_after_unread(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     apr_pool_t *short_lived;
@@ -304,7 +304,7 @@ static void test_unanswered(apr_pool_t *p)
     is_int(count(db, p), before + MANY + 1, "and what follows counts");
 }
 
-/* As mod_dbd opens and closes a connection. */
+/* Opens and closes a connection as mod_dbd does. */
 typedef struct {
     const apr_dbd_driver_t *driver;
     apr_dbd_t *handle;
@@ -419,7 +419,7 @@ static void test_migrate_at_once(const database_t *database, apr_pool_t *p)
 
 #define FIRST_DEPLOYED 4 /* the oldest schema that a database in use may have */
 
-/* As the release of a version has left it. */
+/* The schema as the release of a version has left it. */
 static void migrate_to(mdl_db_t *on, int version, apr_pool_t *p)
 {
     for (int i = 0; i < version; i++) {

@@ -15,7 +15,7 @@
 static const database_t *database;
 static mdl_db_t *db;
 
-/* A process that holds a transaction open in which it has bumped the counter. */
+/* A process that has incremented the counter in a transaction that it holds open. */
 
 typedef struct {
     pid_t pid;
@@ -202,7 +202,7 @@ static void test_opened_and_closed_at_once(apr_pool_t *p)
     is_int(count(db, p), before + PROCESSES * 2 * OPENINGS, "and no write is lost");
 }
 
-/* Threads that wait for one writer: on SQLite they then share one commit. */
+/* Threads that wait for one writer: on SQLite they share one commit afterwards. */
 
 typedef struct {
     pthread_t thread;
@@ -356,7 +356,7 @@ static void test_sqlite_full_in_group(apr_pool_t *p)
     is_int(count(db, p), before + 1 + written, "and only what they wrote is there");
 }
 
-/* A program that does not know our lock file. */
+/* A program that does not use our lock file. */
 static void test_sqlite_foreign_writer(apr_pool_t *p)
 {
     apr_time_t began = apr_time_now();
@@ -376,7 +376,7 @@ static void test_sqlite_foreign_writer(apr_pool_t *p)
     is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "and then is let in");
 }
 
-/* A connection that steps through rows without end, until it is stopped. */
+/* A connection that reads rows without end until it is stopped. */
 
 typedef struct {
     const apr_dbd_driver_t *driver;

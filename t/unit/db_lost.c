@@ -1,5 +1,5 @@
 /*
- * A connection when the database goes away, or loses its prepared statements.
+ * A connection when the database becomes unavailable, or loses its prepared statements.
  */
 #include "t/unit/counter.h"
 #include "t/unit/program.h"
@@ -11,7 +11,7 @@
 static const database_t *database;
 static mdl_db_t *db;
 
-/* Something that happens in the middle of an effect's first run. */
+/* A fault that happens during an effect's first run. */
 
 typedef struct {
     void (*event)(mdl_db_t *on);
@@ -157,7 +157,7 @@ static int has_settings(mdl_db_t *on)
                               "RAISE EXCEPTION 'no limit'; END IF; END $$") == APR_SUCCESS;
 }
 
-/* The settings that the connection makes itself, without those of the parameters. */
+/* The settings that the connection sets itself, besides those in the parameters. */
 static void test_pgsql_settings(apr_pool_t *p)
 {
     database_t bare = *database;
@@ -249,7 +249,7 @@ static void test_pgsql_read_too_long(apr_pool_t *p)
     is_int(count(db, p), before, "the connection is good for the next");
 }
 
-/* Two transactions that take the same two rows, each the other's first one last. */
+/* Two transactions that lock the same two rows in opposite order. */
 
 typedef struct {
     pthread_barrier_t *both_began;
@@ -328,7 +328,7 @@ static void test_pgsql_first_error(apr_pool_t *p)
     ok(strstr(mdl_db_error(db), "as asked") != NULL, "and its words are kept");
 }
 
-/* After a failover the connection may lead to what is a standby by then. */
+/* After a failover the server of the connection may have become a standby. */
 static void test_pgsql_read_only(apr_pool_t *p)
 {
     apr_int64_t before = count(db, p);

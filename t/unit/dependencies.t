@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What tools/dependencies does on machines that lack something, with mocks of dpkg, apt and sudo that
-# only record their calls; and the message of a build that lacks something.
+# What tools/dependencies does on machines that lack packages, with mocks of dpkg, apt and sudo that
+# only record their calls; and the message of a build that lacks a program or header.
 use strict;
 use warnings;
 
@@ -22,7 +22,7 @@ sub write_file
     return;
 }
 
-# A machine with what scripts need and these programs, each of which is a line of shell.
+# Makes a machine with the usual tools and these programs, each a line of shell.
 sub machine
 {
     my (%program) = @_;
@@ -35,7 +35,7 @@ sub machine
     return;
 }
 
-# Returns the exit status, the output and the recorded calls.
+# Runs tools/dependencies; returns its exit status, its output and the recorded calls.
 sub dependencies
 {
     unlink "$temp/calls";
@@ -54,34 +54,34 @@ my $apt      = qq{echo "as \${ROOT:-user}: \$*" >>$temp/calls; case "\$*" in *--
 my $sudo     = 'ROOT=root exec "$@"';
 
 machine('dpkg-query' => $all, id => 'echo 1000');
-is_deeply([ dependencies() ], [ 0, '', '' ], 'nothing is done or said when everything is there');
+is_deeply([ dependencies() ], [ 0, '', '' ], 'nothing is done or printed when everything is installed');
 
 machine('dpkg-query' => $without, id => 'echo 1000', sudo => $sudo, 'apt-get' => $apt);
 my ($status, $said, $calls) = dependencies();
 is($status, 0, 'a user with sudo can install what is missing') or diag($said);
 is($said, "Installing: gcc\n0 upgraded, 3 newly installed\nNeed to get 5 MB of archives.\n",
-    'reads what that is, and how much');
+    'the output names the packages and their size');
 like($calls, qr/^as root: .* install -y --no-install-recommends gcc$/m, 'and apt is called as root');
-unlike($calls, qr/^as user/m, 'and only so');
-unlike($calls, qr/ -y .*--assume-no/, 'asking how much that is installs nothing: to apt, -y is the stronger');
+unlike($calls, qr/^as user/m, 'and only as root');
+unlike($calls, qr/ -y .*--assume-no/, 'the simulation is called without -y, which would override --assume-no');
 
 machine('dpkg-query' => $without, id => 'echo 0', 'apt-get' => $apt);
 ($status, $said, $calls) = dependencies();
-is($status, 0, 'root needs no sudo') or diag($said);
-like($calls, qr/ install -y --no-install-recommends gcc$/m, 'to install it');
+is($status, 0, 'root installs without sudo') or diag($said);
+like($calls, qr/ install -y --no-install-recommends gcc$/m, 'by the same call');
 
 machine('dpkg-query' => $without, id => 'echo 1000', 'apt-get' => $apt);
 ($status, $said, $calls) = dependencies();
-isnt($status, 0, 'a user without sudo can not');
-like($said, qr/^    apt-get update && apt-get install gcc$/m, 'and reads what root has to do');
+isnt($status, 0, 'a user without sudo gets an error');
+like($said, qr/^    apt-get update && apt-get install gcc$/m, 'with the command for root');
 is($calls, '', 'nothing is installed');
 
 machine();
 ($status, $said) = dependencies();
-is($status, 0, 'another system than Debian is left alone');
-like($said, qr/no Debian: .*gcc/, 'and its user reads what is needed');
+is($status, 0, 'on a system other than Debian nothing is installed');
+like($said, qr/no Debian: .*gcc/, 'and the message lists what is needed');
 
-# A build without the compiler, apxs, or a header of httpd's.
+# A build without the compiler, apxs, or one of httpd's headers.
 write_file("$temp/apxs", "#!/bin/sh\n[ \$2 != INCLUDEDIR ] || echo $temp\n");
 for my $lacking ([ 'CC=no-such-cc', 'no-such-cc' ], [ 'APXS=/no/such/apxs', '/no/such/apxs' ],
     [ "APXS=$temp/apxs", 'A header' ]) {

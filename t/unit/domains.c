@@ -1,4 +1,4 @@
-/* Lists of mail domains, which are read again when their file changes. */
+/* Lists of mail domains, which are reloaded when their file changes. */
 #include "core/settings/domains.h"
 
 #include <pthread.h>
@@ -22,7 +22,7 @@ static void take(const char *file, int line, mdl_log_level_t level, apr_status_t
     snprintf(said + length, sizeof said - length, "%s\n", message);
 }
 
-/* Puts the file in place and lets the time pass after which it is looked at again. */
+/* Replaces the file, and advances the clock until it is checked again. */
 static void write_list(const char *text, size_t length)
 {
     char temp[sizeof path + 4];
@@ -127,7 +127,7 @@ static void test_changes(apr_pool_t *p)
     ok(mdl_domains_open(&domains, path, p) != APR_SUCCESS, "no list is opened without a file");
 }
 
-/* How often the file is looked at: not within a second of the last time. */
+/* How often the file is checked: once a second at most. */
 static void test_pace(apr_pool_t *p)
 {
     mdl_domains_t *domains;
@@ -178,7 +178,7 @@ static void test_threads(apr_pool_t *p)
     }
     for (int i = 0; i < ROUNDS && seen == i; i++) {
         const char *name = apr_psprintf(p, "n%d.example", i);
-        /* Each has another length: nothing else tells files of the same moment apart. */
+        /* Each version has another length, which alone distinguishes files of the same moment. */
         const char *text = apr_psprintf(p, "always.example\n%s\n%*s", name, i, "");
 
         write_list(text, strlen(text));

@@ -10,7 +10,7 @@ static mdl_db_t *db;
 static mdl_secret_t *secret;
 static apr_int64_t shop, file, pending;
 
-/* What a customer has: one file of a mapping that was assigned. */
+/* A customer's purchase: one file of an assigned mapping. */
 static mdl_signed_file_t buy(const char *order_id, mdl_mapping_put_t *mapping, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = new_assignment(shop, order_id, p, 1,
@@ -54,7 +54,7 @@ static mdl_entitlement_t entitlement(const mdl_signed_file_t *link, apr_pool_t *
     return look(link, p).entitlement;
 }
 
-/* Begins a transfer; it runs on. */
+/* Begins a transfer and leaves it running. */
 static mdl_entitlement_t begin(const mdl_signed_file_t *link, int limit, apr_pool_t *p)
 {
     mdl_layout_file_t only = {.asset_id = link->asset_id, .size = 4321};

@@ -1,6 +1,6 @@
 /*
  * The parts of the fraud check that no request shows: the wait for the storefront's answer, and
- * orders that are checked at the same time.  What a shop sees is in t/api/fraud.t.
+ * orders that are checked at the same time.  t/api/fraud.t tests what a shop sees.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
@@ -144,7 +144,7 @@ static void test_wait(apr_pool_t *p)
            "an answer that never comes is a low one");
 }
 
-/* Others decide while the storefront's answer is awaited. */
+/* Someone else decides while the order waits for the storefront's answer. */
 static void test_meanwhile(apr_pool_t *p)
 {
     mdl_order_t *order = checked("20", "20", "twenty@example.test", p);
@@ -228,7 +228,7 @@ static void test_addresses(apr_pool_t *p)
        "anything but an address is refused");
 }
 
-/* On PostgreSQL the second of two orders waits for the first, whatever they share. */
+/* On PostgreSQL the second of two orders waits for the first, whichever value they share. */
 static void test_at_once(const database_t *database, apr_pool_t *p)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* Fetching from a real server: files, ranges, redirects; the caller's side; addresses. */
+/* Fetching from a real server: files, ranges, redirects, callbacks, addresses. */
 #include <fcntl.h>
 
 #include "base/http/fetch.h"

@@ -25,7 +25,7 @@
 #define HTTPD_PROGRAM "/usr/sbin/apache2"
 #define HTTPD_MODULES "/usr/lib/apache2/modules"
 
-/** A listening socket on a free port of 127.0.0.1, or of ::1; -1 where there is no such address. */
+/** A socket listening on a free port of 127.0.0.1 or ::1; -1 if the machine lacks that address. */
 static inline int peer_listen(int family, int *port)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6, .sin6_addr = IN6ADDR_LOOPBACK_INIT};
@@ -217,7 +217,7 @@ typedef struct {
     const char *flood;
 } route_t;
 
-/* Pieces of what the mock sends. */
+/* Parts of the mock's answers. */
 #define OK_HEAD "HTTP/1.1 200 OK\r\nConnection: close\r\n"
 #define HUNDRED                                                                                    \
     "0123456789012345678901234567890123456789012345678901234567890123456789012345678"              \

@@ -1,5 +1,5 @@
 /*
- * How the tests of the HTTP client fetch: a policy for loopback, and callbacks that keep the
+ * Shared by the tests of the HTTP client: a policy for loopback, and callbacks that keep the
  * answer.
  */
 #ifndef MDL_T_UNIT_HTTP_TAKE_H

@@ -18,7 +18,7 @@ typedef struct {
     const char *filename;
 } row_t;
 
-/* https alone; files.example.com, *.cdn.example.net, 127.0.0.1 and [::1] listed; port 8443. */
+/* only https; files.example.com, *.cdn.example.net, 127.0.0.1 and [::1] listed; port 8443. */
 static const row_t strict[] = {
     {"https://files.example.com/a.zip", GOOD, "files.example.com", "a.zip"},
     {"https://files.example.com/dir/a%20b.zip?x=1#y", GOOD, "files.example.com", "a b.zip"},
@@ -136,7 +136,7 @@ static const row_t strict[] = {
     {"https://[127.0.0.1]/a", BAD, NULL, NULL},
     {"https://[::1/a", BAD, NULL, NULL}};
 
-/* http as well; the same hosts; any port. */
+/* http and https; the same hosts; any port. */
 static const row_t loose[] = {{"http://files.example.com/a", GOOD, "files.example.com", "a"},
                               {"http://files.example.com:81/a", GOOD, "files.example.com", "a"},
                               {"http://files.example.com:65535/a", GOOD, "files.example.com", "a"},

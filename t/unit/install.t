@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# What `make install` puts where, what an upgrade replaces, and what `make uninstall` leaves, in a
-# temporary folder.
+# Where `make install` puts files, what an upgrade replaces, and what `make uninstall` leaves, tried in
+# a temporary folder.
 use strict;
 use warnings;
 
@@ -15,7 +15,7 @@ my $build = tempdir(CLEANUP => 1);
 our ($apxs) = $ENV{APXS} // grep { -x } qw(/usr/bin/apxs /usr/bin/apxs2);
 our ($tree, $dest);
 
-# What is built is only copied.
+# The built files are only copied, so any content will do.
 write_file("$build/$_", "built $_") for qw(mod_downloads.so downloadsctl);
 
 sub slurp
@@ -35,7 +35,7 @@ sub write_file
     return;
 }
 
-# A checkout that may be changed, and a folder to install into.
+# Makes a checkout that may be changed, and a folder to install into.
 sub fresh
 {
     ($tree, $dest) = map { tempdir(CLEANUP => 1) } 1 .. 2;
@@ -56,14 +56,14 @@ sub run_tool
 sub install
 {
     my ($status, @said) = run_tool();
-    is($status, 0, 'it ends well') or diag("@said");
+    is($status, 0, 'it succeeds') or diag("@said");
     return @said;
 }
 
 sub remove
 {
     my ($status, @said) = run_tool('remove');
-    is($status, 0, 'it ends well') or diag("@said");
+    is($status, 0, 'it succeeds') or diag("@said");
     return @said;
 }
 
@@ -72,7 +72,7 @@ sub files
     return sort map { s/^\Q$dest\E//r } split /\n/, qx(find '$dest' -type f -o -type l);
 }
 
-# The answers of an httpd that was built from source.
+# A mock of apxs with the answers of an httpd that was built from source.
 sub apxs_of_source
 {
     my %value = (
@@ -87,34 +87,34 @@ sub apxs_of_source
     return $path;
 }
 
-subtest 'everything is put below DESTDIR, where the guides say' => sub {
+subtest 'files are installed below DESTDIR, at the paths in the guides' => sub {
     fresh();
     my @put = install();
-    is_deeply([ grep { !m{^\Q$dest\E/} } @put ], [], 'everything is put below DESTDIR');
-    is_deeply([ grep { !-f } @put ], [], 'and is there');
-    is_deeply([ sort map { s/^\Q$dest\E//r } @put ], [ files() ], 'and nothing else');
+    is_deeply([ grep { !m{^\Q$dest\E/} } @put ], [], 'everything printed is below DESTDIR');
+    is_deeply([ grep { !-f } @put ], [], 'and exists');
+    is_deeply([ sort map { s/^\Q$dest\E//r } @put ], [ files() ], 'and nothing else is installed');
 
     my $docs = "$dest/usr/share/doc/mod_downloads";
     for my $file (grep { $_ ne 'docs/extend.md' } glob 'docs/*.md') {
-        is(slurp("$docs/" . basename($file)), slurp($file), "$file is among the documentation");
+        is(slurp("$docs/" . basename($file)), slurp($file), "$file is installed with the documentation");
         my @targets = slurp($file) =~ /\]\(([^)#]+\.[a-z]+)(?:#[^)]*)?\)/g;
-        is_deeply([ grep { !m{^https?://} && !-e "$docs/$_" } @targets ], [], "$file links to what is there");
+        is_deeply([ grep { !m{^https?://} && !-e "$docs/$_" } @targets ], [], "$file links only to installed files");
     }
 
     my ($sample) = grep { m{/etc/.*downloads\.conf$} || m{/extra/mod_downloads\.conf$} } @put;
     my @named = slurp($sample) =~ m{(\S*\.md)\b}g;
-    ok(@named > 0, 'the configuration refers to it');
-    is_deeply([ grep { !m{^/} || !-f "$dest$_" } @named ], [], 'by where it is');
+    ok(@named > 0, 'the sample configuration names the documentation');
+    is_deeply([ grep { !m{^/} || !-f "$dest$_" } @named ], [], 'by its installed path');
 
     open my $out, '>>', $sample or die "$sample: $!\n";
     print $out "# mine\n";
     close $out;
     install();
-    like(slurp($sample), qr/^# mine$/m, 'a configuration that was changed is kept');
-    ok(-f "$sample.new", 'with the new one beside it');
+    like(slurp($sample), qr/^# mine$/m, 'an edited configuration is kept');
+    ok(-f "$sample.new", 'and the new one is beside it');
 };
 
-subtest 'an upgrade replaces the templates that nobody edited' => sub {
+subtest 'an upgrade replaces templates that were not edited' => sub {
     fresh();
     install();
     my $templates = "$dest/etc/apache2/downloads/templates";
@@ -122,26 +122,26 @@ subtest 'an upgrade replaces the templates that nobody edited' => sub {
     write_file("$tree/conf/templates/$_", "new $_") for qw(page.html email.html message.html);
     unlink "$tree/conf/templates/date.de.mustache";
     my ($said) = grep { /kept/ } install();
-    is(slurp("$templates/page.html"), 'new page.html', 'one that is as it was installed is replaced');
-    ok(!-e "$templates/page.html.new", 'and there is none beside it');
-    is(slurp("$templates/email.html"), 'my email', 'one that was edited is kept');
-    is(slurp("$templates/email.html.new"), 'new email.html', 'the new one is beside it');
-    like($said, qr/was edited and is kept; the new one is \S+email\.html\.new$/, 'as is said');
-    ok(!-e "$templates/date.de.mustache", 'one that this version has no more is removed');
+    is(slurp("$templates/page.html"), 'new page.html', 'an unchanged template is replaced');
+    ok(!-e "$templates/page.html.new", 'without a .new file');
+    is(slurp("$templates/email.html"), 'my email', 'an edited template is kept');
+    is(slurp("$templates/email.html.new"), 'new email.html', 'with the new one beside it');
+    like($said, qr/was edited and is kept; the new one is \S+email\.html\.new$/, 'and the output says so');
+    ok(!-e "$templates/date.de.mustache", 'a template that this version does not have is removed');
 
     rename "$templates/email.html.new", "$templates/email.html" or die "rename: $!\n";
     write_file("$templates/page.html", 'my page');
     write_file("$tree/conf/templates/$_", "newer $_") for qw(page.html email.html);
     install();
-    is(slurp("$templates/email.html"), 'newer email.html', 'one that was taken over is replaced again');
-    is(slurp("$templates/page.html"), 'my page', 'and one that was edited later is kept');
+    is(slurp("$templates/email.html"), 'newer email.html', 'a new template that replaced an edited one is replaced again');
+    is(slurp("$templates/page.html"), 'my page', 'a template that was edited later is kept');
     is(slurp("$templates/page.html.new"), 'newer page.html', 'with the new one beside it');
     write_file("$templates/page.html", 'newer page.html');
     install();
-    ok(!-e "$templates/page.html.new", 'which goes when it is of no more use');
+    ok(!-e "$templates/page.html.new", 'a .new file that is no longer needed is removed');
 };
 
-subtest 'a template of the versions without a manifest is known by its digest' => sub {
+subtest 'templates of versions without a manifest are recognized by their digest' => sub {
     fresh();
     my $templates = "$dest/etc/apache2/downloads/templates";
     make_path($templates);
@@ -150,15 +150,15 @@ subtest 'a template of the versions without a manifest is known by its digest' =
     write_file("$templates/email.de.subject", 'mine');
     write_file("$tree/conf/templates/$_", "new $_") for qw(email.subject email.de.subject);
     install();
-    is(slurp("$templates/email.subject"), 'new email.subject', 'one that nobody edited is replaced');
-    is(slurp("$templates/email.de.subject"), 'mine', 'one that was edited is kept');
+    is(slurp("$templates/email.subject"), 'new email.subject', 'an unedited template is replaced');
+    is(slurp("$templates/email.de.subject"), 'mine', 'an edited template is kept');
 };
 
-subtest 'uninstalling removes what was installed and leaves what was edited' => sub {
+subtest 'uninstalling removes installed files and leaves edited ones' => sub {
     fresh();
     my ($status, @said) = run_tool('remove');
-    isnt($status, 0, 'nothing can be removed before anything was installed');
-    like("@said", qr/no \S+manifest.*make install/, 'as is said');
+    isnt($status, 0, 'uninstalling fails before anything was installed');
+    like("@said", qr/no \S+manifest.*make install/, 'and the message says why');
 
     install();
     my $etc = "$dest/etc/apache2";
@@ -187,20 +187,20 @@ subtest 'uninstalling removes what was installed and leaves what was edited' => 
     );
     ok(!-e "$dest/usr/share/mod_downloads" && !-e "$dest/usr/share/doc/mod_downloads",
         'folders of its own are gone');
-    ok(-d "$etc/mods-available", 'others are not');
+    ok(-d "$etc/mods-available", "Apache's own folders stay");
 };
 
-subtest 'an httpd that was built from source has all in its own prefix' => sub {
+subtest 'with an httpd that was built from source all files are in its prefix' => sub {
     local $apxs = apxs_of_source();
     fresh();
     install();
-    is_deeply([ grep { !m{^/opt/httpd/} } files() ], [], 'all is below it');
+    is_deeply([ grep { !m{^/opt/httpd/} } files() ], [], 'all files are below it');
     my $sample = slurp("$dest/opt/httpd/conf/extra/mod_downloads.conf");
     like($sample, qr{^DownloadsSecretFile /opt/httpd/conf/downloads\.secret$}m,
         'the configuration is one to include, with paths of that httpd');
-    unlike($sample, qr{/etc/apache2/}, 'and none of another');
+    unlike($sample, qr{/etc/apache2/}, "and no path of Debian's httpd");
     remove();
-    is_deeply([ files() ], [], 'and can be removed');
+    is_deeply([ files() ], [], 'they can be removed');
 };
 
 done_testing();

@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# make run, make demo and make clean beside each other, in a checkout of their own: a kept demo beside a
-# running server, and nothing of either afterwards.
+# make run, make demo and make clean in one checkout: a demo that is kept beside a running server, and
+# nothing of either after make clean.
 #
 #   BUILD=dir    where mod_downloads.so and downloadsctl are (build)
 use strict;
@@ -17,7 +17,7 @@ chdir "$FindBin::Bin/../.." or die "chdir: $!\n";
 my $build = delete $ENV{BUILD} || 'build';
 delete @ENV{qw(INSTANCE DB KEEP MAKEFLAGS MAKELEVEL)};
 
-# A folder that only its owner may enter: root's instance then puts its data elsewhere.
+# A folder that only its owner may enter, so root's instance puts its data elsewhere.
 my $tree = abs_path(tempdir('mdl-instance.XXXXXX', TMPDIR => 1, CLEANUP => 1));
 make_path("$tree/build", "$tree/mod_downloads", "$tree/t/unit");
 for ("$build/mod_downloads.so", "$build/downloadsctl") {
@@ -73,16 +73,16 @@ my %run = env('instance');
 succeeds('a demo is performed beside it', 'SIZE=10000 tools/demo');
 ok(!-e 'build/demo', 'and leaves nothing');
 my $said = succeeds('one that is kept, too', 'KEEP=1 SIZE=10000 tools/demo');
-like($said, qr{The server is left up: build/demo/env}, 'says where it is');
+like($said, qr{The server is left up: build/demo/env}, 'it says where the server is');
 my %demo = env('build/demo');
-is(ping(%demo)->{shop}{name}, 'Field Recordings', 'and answers');
-is_deeply({ env('instance') }, \%run, 'the other one is as it was');
+is(ping(%demo)->{shop}{name}, 'Field Recordings', 'the server answers');
+is_deeply({ env('instance') }, \%run, 'the other instance has not changed');
 my $shop = ping(%run)->{shop};
-is("$shop->{id} $shop->{name}", '1 Sample Shop', 'with a shop of its own, its first');
+is("$shop->{id} $shop->{name}", '1 Sample Shop', 'and has its own first shop');
 
 my $folders = join '|', map { readlink("$_/data") // "$tree/$_/data" } 'instance', 'build/demo';
-cmp_ok(scalar processes($folders), '>', 3, 'both have processes');
-unlike($folders, qr{^\Q$tree\E}, "root's lie where httpd's user may enter") if $> == 0;
+cmp_ok(scalar processes($folders), '>', 3, 'processes of both are running');
+unlike($folders, qr{^\Q$tree\E}, "root's data is where httpd's user may enter") if $> == 0;
 
 rename 'instance', 'mine' or die "rename: $!\n";
 mkdir 'instance' or die "mkdir: $!\n";
@@ -90,7 +90,7 @@ open my $out, '>', 'instance/diary' or die "diary: $!\n";
 close $out;
 like(qx(make clean 2>&1), qr/instance was not made by tools\/instance and is left alone/,
     'make clean leaves alone what is not ours');
-ok(-e 'instance/diary' && -e 'build', 'and goes no further');
+ok(-e 'instance/diary' && -e 'build', 'and removes nothing else');
 unlink 'instance/diary';
 rmdir 'instance';
 rename 'mine', 'instance' or die "rename: $!\n";
@@ -107,7 +107,7 @@ SKIP: {
     my $elsewhere = readlink 'instance/data';
     system 'rm', '-r', 'instance';
     succeeds('its folder was deleted by hand', 'make clean');
-    ok(!-e $elsewhere, 'what it left elsewhere is removed all the same');
+    ok(!-e $elsewhere, 'its data elsewhere is removed, too');
 }
 
 done_testing();

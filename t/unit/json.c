@@ -25,7 +25,7 @@ static const char *canonical(const char *text)
     return json != NULL ? mdl_json_canonical(json, NULL, p) : NULL;
 }
 
-/* The sentence with which a text is refused, or NULL where it is taken. */
+/* The message that refuses a text, or NULL if it is accepted. */
 static const char *refusal_of(const char *text, apr_size_t length)
 {
     const char *why;

@@ -36,7 +36,7 @@ static mdl_key_record_t look_up(mdl_db_t *db, const char *id, apr_pool_t *p)
     return look_up.record;
 }
 
-/* The number of accepted tokens among all with one character replaced. */
+/* How many of the tokens with one character replaced are accepted. */
 static int corruptions_taken(const char *text, apr_pool_t *p)
 {
     char *copy = apr_pstrdup(p, text);

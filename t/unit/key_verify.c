@@ -6,9 +6,9 @@
 
 #define MS APR_TIME_C(1000)
 
-/* A verifier whose database can be taken away, and which counts the effects that it runs. */
+/* A verifier whose database can be made unavailable, and which counts the effects that it runs. */
 typedef struct {
-    mdl_db_t *db; /* NULL: it is out of reach */
+    mdl_db_t *db; /* NULL: it is unavailable */
     int effects;
     mdl_key_verify_t verify;
     apr_pool_t *pool;

@@ -1,5 +1,5 @@
 /*
- * What the tests of mail share: a folder of their own, programs to run, and a message.
+ * Shared by the tests of mail: a folder of their own, programs to run, and a message.
  */
 #ifndef MDL_T_UNIT_MAIL_H
 #define MDL_T_UNIT_MAIL_H
@@ -97,7 +97,7 @@ static inline mdl_mail_outcome_t send_to(mdl_mailer_t *mailer, const char *to, c
     return mdl_mailer_send(mailer, FROM, to, MESSAGE, strlen(MESSAGE), detail, p);
 }
 
-/** Makes the folder; a test that is cut short leaves it behind. */
+/** Makes the folder; a test that is killed leaves it behind. */
 static inline int begin_folder(apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");

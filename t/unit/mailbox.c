@@ -9,7 +9,7 @@
 
 #include "base/mail/mailbox.h"
 
-/* The messages that take was given. */
+/* The messages that were passed to take. */
 typedef struct {
     int count;
     apr_size_t largest;
@@ -28,7 +28,7 @@ static apr_status_t take(void *baton, const char *message, apr_size_t length, ap
     return taken->answer;
 }
 
-/* Reads until nothing is left; returns the status of the last round. */
+/* Reads until no message is left; returns the status of the last round. */
 static apr_status_t drain(mdl_mailbox_t *box, taken_t *taken, apr_pool_t *p)
 {
     apr_status_t answer = taken->answer;
@@ -203,7 +203,7 @@ static void locked(apr_pool_t *p)
     close(ends[1]);
 }
 
-/* As a mail server does, which is another process: takes both locks and appends a message. */
+/* Takes both locks and appends a message, as a mail server's process does. */
 static int deliver(const char *path, const char *text)
 {
     int status = -1;

@@ -1,5 +1,5 @@
 /*
- * Which transports are understood, and handing mail to a program and to a Maildir.
+ * Parsing transports, and delivering mail to a program and to a Maildir.
  */
 #include "t/unit/mail.h"
 

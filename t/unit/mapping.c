@@ -138,7 +138,7 @@ static void is_kept(mdl_mapping_put_t *mapping, int statements, const char *name
     is_str(lists_of(mapping->mapping.id, p), given, apr_pstrcat(p, name, ": it is kept", NULL));
 }
 
-/* Each statement beside the three that look for a file, write the row and read the lists. */
+/* Puts a mapping, and checks how many statements that takes. */
 static void test_lists(apr_pool_t *p)
 {
     mdl_mapping_put_t *put = new_mapping(shop, PRODUCT("4"), ids_of(p, 2, file_a, file_b), p);
@@ -214,7 +214,7 @@ static void test_orders_and_deletion(const database_t *database, apr_pool_t *p)
           "a mapping is deleted, and an order under it", p);
 }
 
-/* What the second one finds is what the first has made of it, not what it was when both began. */
+/* The second one sees the result of the first, not the state when both began. */
 static void test_put_at_once(const database_t *database, apr_pool_t *p)
 {
     mdl_mapping_put_t *before = new_mapping(shop, PRODUCT("42"), ids_of(p, 1, file_a), p);

@@ -1,4 +1,4 @@
-/* Media types: what is taken from a client or a source, and what is not. */
+/* Which media types of clients and sources are accepted. */
 #include "base/http/media_type.h"
 #include "t/unit/tap.h"
 

@@ -1,6 +1,6 @@
 /*
- * Two effects that meet on PostgreSQL: the second begins, in another process, while the first has
- * done all but commit.
+ * Two concurrent effects on PostgreSQL: the second begins, in another process, when the first has
+ * done everything but its COMMIT.
  */
 #ifndef MDL_T_UNIT_MEETING_H
 #define MDL_T_UNIT_MEETING_H

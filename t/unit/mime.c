@@ -17,7 +17,7 @@
     "abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnop"
 #define SNOWMEN "\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603"
 
-/* The text of a header, and what a reader must get; NULL: the same. */
+/* The text of a header, and what a reader must decode; NULL means the same. */
 typedef struct {
     const char *what;
     const char *put;

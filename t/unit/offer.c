@@ -1,6 +1,6 @@
 /*
- * What an order offers: each thing once, with sums and dates, and the purchase that the next
- * download is taken from.
+ * What an order offers: each file, link and key once, with sums and dates, and the assignment that
+ * the next download is taken from.
  */
 #include "t/unit/tap.h"
 

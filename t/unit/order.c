@@ -272,7 +272,7 @@ static void test_fraud_check(apr_pool_t *p)
     is_int(find("3001", p)->state.decision, MDL_FRAUD_PASSED, "and stays so");
 }
 
-/* --- processes that assign the same to one order at once --- */
+/* --- processes that make the same assignment to one order at once --- */
 
 #define PROCESSES 4
 
@@ -313,7 +313,7 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
     is_int(emails_queued(p), 1, "one email is queued");
 }
 
-/* The effect runs again after a lost connection, and another request came in between. */
+/* The effect runs again after a lost connection, and another request has succeeded in between. */
 static void test_run_again(apr_pool_t *p)
 {
     mdl_order_assign_t *first = new_assignment(shop, "6001", p, 1, PRODUCT("1"));

@@ -1,5 +1,5 @@
 /*
- * The states of an order: every event in each of them.
+ * The states of an order: every event in every state.
  */
 #include "t/unit/tap.h"
 
@@ -19,7 +19,7 @@ static const char *const events[EVENTS] = {
     [MDL_ORDER_ANSWER_PASSES] = "an answer that passes",
 };
 
-/* What becomes of an order: the access and the decision after each event, or why it is refused. */
+/* The access and the decision after each event, or why the event is refused. */
 static const struct {
     mdl_order_state_t state;
     const char *after[EVENTS];

@@ -1,5 +1,5 @@
 /*
- * A connection that is made again after outages.
+ * A connection that is reopened after outages.
  */
 #include "t/unit/counter.h"
 
@@ -29,7 +29,7 @@ static int lines(int *counter)
     return n;
 }
 
-/* Puts a database out of reach, or back.  SQLite's is in a folder of its own, which is renamed. */
+/* Makes a database unavailable, or available again.  SQLite's folder is renamed for that. */
 static void put(const database_t *database, int within_reach)
 {
     apr_pool_t *p = database->pool;

@@ -1,5 +1,4 @@
-/* The directives: their names and defaults, what is taken, what is refused and why, and the sample.
- */
+/* The directives: names, defaults, accepted and refused values, messages, and the sample. */
 #include "t/unit/settings.h"
 
 #include <apr_network_io.h>

@@ -1,5 +1,5 @@
 /*
- * What the programs about settings share: a folder of their own, and settings to begin with.
+ * Shared by the tests of settings: a folder of their own, and valid settings.
  */
 #ifndef MDL_T_UNIT_SETTINGS_H
 #define MDL_T_UNIT_SETTINGS_H

@@ -1,4 +1,4 @@
-/* Directives that contradict each other, and files and folders that are not as they should be. */
+/* Directives that contradict each other, and files and folders that can't be used. */
 #include "t/unit/settings.h"
 
 static void test_check(void)

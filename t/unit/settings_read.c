@@ -1,4 +1,4 @@
-/* How a configuration file is read: httpd's syntax, what it includes, and what is wrong in it. */
+/* Reading a configuration file: httpd's syntax, included files, and mistakes. */
 #include "t/unit/settings.h"
 
 static mdl_settings_t *read_settings(const char *text, const char **why)

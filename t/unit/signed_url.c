@@ -17,7 +17,7 @@ static int file_taken(const char *token, apr_pool_t *p)
     return mdl_signed_url_file_read(secret, token, &file, p) == APR_SUCCESS && file.asset_id != 0;
 }
 
-/* The number of accepted tokens among all with one bit or one character changed. */
+/* How many of the tokens with one bit or one character changed are accepted. */
 static int corruptions_taken(const char *token, int (*taken)(const char *, apr_pool_t *),
                              apr_pool_t *p)
 {

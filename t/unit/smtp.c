@@ -1,6 +1,6 @@
 /*
- * Handing mail to a real SMTP server (t/lib/smtp_peer.py, package python3-aiosmtpd), and to a mock
- * that breaks connections.
+ * Delivering mail to a real SMTP server (t/lib/smtp_peer.py, package python3-aiosmtpd), and to a
+ * mock that breaks connections.
  */
 #include "t/unit/mail.h"
 
@@ -247,7 +247,7 @@ static void smtp_clear(const peer_t *peer, apr_pool_t *p)
            "without a password TLS is only tried");
 }
 
-/* --- the mock server: breaks connections where a real one won't on demand --- */
+/* --- the mock server: breaks connections on demand, which a real one does not --- */
 
 typedef enum {
     MOCK_DROPS_AT_RCPT,
@@ -275,7 +275,7 @@ static void say(FILE *client, const char *line)
     fflush(client);
 }
 
-/* Waits until the client has gone. */
+/* Waits until the client has disconnected. */
 static void fall_silent(mock_t *mock, FILE *client)
 {
     apr_atomic_set32(&mock->silent, 1);
@@ -283,7 +283,7 @@ static void fall_silent(mock_t *mock, FILE *client)
     }
 }
 
-/* Reads the message; 0 when the connection is to be dropped. */
+/* Reads the message; returns 0 if the connection is to be dropped. */
 static int mock_data(mock_t *mock, FILE *client)
 {
     char line[1024];

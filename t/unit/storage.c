@@ -404,7 +404,7 @@ static void only_its_own_digest_is_committed(void)
     mdl_partial_remove(storage, "job_wrong", p);
 }
 
-/* A limit on the size of files stands for a disk that is full. */
+/* A limit on the size of files simulates a full disk. */
 static void limit_files(rlim_t size)
 {
     struct rlimit limit;
@@ -482,7 +482,7 @@ static void a_link_is_not_followed(void)
     ok(exists(in_folder("target")), "removing it leaves what it leads to");
 }
 
-/* Opens and discards; returns how often the file that it had locked had gone. */
+/* Opens and discards; returns how often the file that it had locked was already removed. */
 static int open_often(int times)
 {
     apr_pool_t *sub;

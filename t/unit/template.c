@@ -1,4 +1,4 @@
-/* What a template renders, what it escapes, and which faults it names. */
+/* Rendering and escaping, and the mistakes that a template's message names. */
 #include "t/unit/tap.h"
 
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* Which template of a folder a customer gets, and which of a browser's languages count. */
+/* Which template of a folder a customer gets, and how a browser's languages are weighed. */
 #include "t/unit/tap.h"
 
 #include <stdlib.h>

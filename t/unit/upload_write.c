@@ -8,7 +8,7 @@
 static mdl_storage_t *storage;
 static mdl_problem_t problem;
 
-/* A write whose database can be taken away. */
+/* A write whose database can be made unavailable. */
 typedef struct {
     mdl_db_t *db;
     mdl_upload_write_t write;

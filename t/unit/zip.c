@@ -27,7 +27,7 @@ static apr_int64_t get_64(const unsigned char *from)
     return (apr_int64_t)((apr_uint64_t)get(from + 4, 4) << 32 | get(from, 4));
 }
 
-/* The archive's own bytes from an offset on, without those of a file. */
+/* The archive's own bytes from an offset, without the files' bytes. */
 static const unsigned char *header_at(const mdl_zip_t *zip, apr_int64_t offset, apr_pool_t *p)
 {
     mdl_zip_piece_t *piece = apr_palloc(p, sizeof *piece);
@@ -64,7 +64,7 @@ static mdl_zip_t *small_plan(apr_pool_t *p)
     return zip;
 }
 
-/* Reads length bytes from offset, as a delivery would. */
+/* Reads length bytes from offset, as a delivery does. */
 static apr_int64_t read_at(const mdl_zip_t *zip, apr_int64_t offset, apr_int64_t length,
                            unsigned char *to)
 {
