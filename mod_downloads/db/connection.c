@@ -90,6 +90,7 @@ static mdl_db_t *connection_make(const apr_dbd_driver_t *driver, apr_dbd_t *hand
         db->file_path = apr_pstrdup(p, params);
         db->lock_path = apr_pstrcat(p, params, "-writer", NULL);
     }
+    db->file_id = mdl_db_file_id(db);
     db->lock_fd = -1;
     return db;
 }
@@ -185,7 +186,6 @@ apr_status_t mdl_db_begin_session(mdl_db_t *db)
         return mdl_db_note_failure(db, "session");
     }
     db->session = 1;
-    db->file_id = mdl_db_file_id(db);
     return APR_SUCCESS;
 }
 

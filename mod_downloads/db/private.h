@@ -15,7 +15,7 @@ struct mdl_db_t {
     const mdl_dialect_ops_t *ops;
     const char *file_path; /* SQLite only, else NULL; lock_path likewise */
     const char *lock_path;
-    apr_uint64_t file_id; /* of the file that the session has opened */
+    apr_uint64_t file_id; /* of the file that the connection has opened */
     int lock_fd;          /* -1: not open */
     int session;          /* whether the session's settings are made */
     apr_status_t failed;  /* of what failed first in this transaction */

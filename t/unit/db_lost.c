@@ -99,6 +99,41 @@ static void test_schema_changed(apr_pool_t *p)
     is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "until it is there again");
 }
 
+/* --- SQLite alone --- */
+
+static int move_copy_over(const char *path, apr_pool_t *p)
+{
+    const char *copy = apr_pstrcat(p, path, "-copy", NULL);
+    sqlite3 *other = NULL;
+    int good = sqlite3_open(path, &other) == SQLITE_OK &&
+               sqlite3_exec(other, apr_pstrcat(p, "VACUUM INTO '", copy, "'", NULL), NULL, NULL,
+                            NULL) == SQLITE_OK;
+
+    sqlite3_close(other);
+    unlink(apr_pstrcat(p, path, "-wal", NULL));
+    unlink(apr_pstrcat(p, path, "-shm", NULL));
+    return good && rename(copy, path) == 0;
+}
+
+static void test_sqlite_replaced(apr_pool_t *p)
+{
+    database_t own = *database;
+    mdl_db_t *old, *new;
+    apr_int64_t before;
+
+    own.params = apr_pstrcat(p, database->params, "-replaced", NULL);
+    old = database_ready(&own, p);
+    is_int(mdl_db_write(old, bump_once, NULL, p), APR_SUCCESS, "a file is written");
+    before = count(old, p);
+    ok(move_copy_over(own.params, p), "a copy takes its place");
+    is_int(mdl_db_write(old, bump_once, NULL, p), MDL_DB_EGONE,
+           "a connection to the old file does not write");
+    new = database_open(&own, p);
+    is_int(mdl_db_write(new, bump_once, NULL, p), APR_SUCCESS, "a new one does");
+    is_int(mdl_db_write(old, bump_once, NULL, p), MDL_DB_EGONE, "the other still does not");
+    is_int(count(new, p), before + 1, "and the copy has what the new one wrote");
+}
+
 /* --- PostgreSQL alone --- */
 
 static void terminate(mdl_db_t *on)
@@ -397,6 +432,9 @@ static void tests(const database_t *on, apr_pool_t *p)
     database = on;
     db = database_ready(database, p);
     test_schema_changed(p);
+    if (database->dialect == MDL_SQLITE3) {
+        test_sqlite_replaced(p);
+    }
     if (database->dialect == MDL_PGSQL) {
         test_pgsql_lost(p);
         test_pgsql_deallocated(p);
