@@ -7,6 +7,7 @@
 #include <apr_strings.h>
 
 #include "base/log.h"
+#include "db/writer.h"
 
 #define ATTACHED_KEY "mdl_db"
 
@@ -57,6 +58,9 @@ static apr_status_t connection_release(void *data)
         close(db->lock_fd);
         db->lock_fd = -1;
     }
+    if (db->file_path != NULL) {
+        mdl_writer_leave();
+    }
     return APR_SUCCESS;
 }
 
@@ -89,6 +93,7 @@ static mdl_db_t *connection_make(const apr_dbd_driver_t *driver, apr_dbd_t *hand
     if (ops->dialect == MDL_SQLITE3) {
         db->file_path = apr_pstrdup(p, params);
         db->lock_path = apr_pstrcat(p, params, "-writer", NULL);
+        mdl_writer_join();
     }
     db->file_id = mdl_db_file_id(db);
     db->lock_fd = -1;

@@ -11,8 +11,9 @@
  *
  * On SQLite a lock file beside the database admits one writing process at a time, so that a writer
  * waits milliseconds for its turn instead of SQLite's own back-off; and effects of one process's
- * threads that wait at the same time are committed together.  So an effect may run on another
- * caller's connection and in its thread, while its own caller sleeps.
+ * threads that wait at the same time are committed together.  They run on one connection of the
+ * process that does nothing else (writer.c).  So an effect may run in another caller's thread,
+ * while its own caller sleeps.
  */
 #ifndef MDL_DB_DB_H
 #define MDL_DB_DB_H

@@ -139,7 +139,8 @@ static apr_status_t sqlite3_session(void *native)
     /* WAL is a property of the file; asking for it again costs nothing.  If another connection
        makes the change at the same time, it is refused without a call of the busy handler.  The
        cache is small, since every write of another connection empties it, each thread's malloc
-       arena would keep the memory of a large one, and the kernel caches the pages, too. */
+       arena would keep the memory of a large one, and the kernel caches the pages, too; that of the
+       writer is larger. */
     while (sqlite3_command(native, "PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
                                    "PRAGMA foreign_keys = ON; PRAGMA cache_size = -128")) {
         if (sqlite3_errcode(sqlite->handle) != SQLITE_BUSY ||

@@ -5,10 +5,12 @@
 #include <pthread.h>
 #include <sys/file.h>
 
+#include <apr_strings.h>
 #include <apr_time.h>
 
 #include "base/clock.h"
 #include "base/log.h"
+#include "db/writer.h"
 
 #define LOCK_WAIT    apr_time_from_sec(5)
 #define LOCK_NAP_MIN 250 /* microseconds */
@@ -69,6 +71,11 @@ static apr_status_t transaction_open(mdl_db_t *db, const char *command)
                : APR_SUCCESS;
 }
 
+static int is_file_replaced(const mdl_db_t *db)
+{
+    return db->file_path != NULL && mdl_db_file_id(db) != db->file_id;
+}
+
 static apr_status_t transaction_open_write(mdl_db_t *db)
 {
     apr_status_t rv = writer_lock(db);
@@ -76,7 +83,7 @@ static apr_status_t transaction_open_write(mdl_db_t *db)
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (db->file_path != NULL && mdl_db_file_id(db) != db->file_id) {
+    if (is_file_replaced(db)) {
         mdl_log(MDL_LOG_ERR, 0,
                 "MDL0113: %s is not the file any more that this process has opened; restart httpd",
                 db->file_path);
@@ -207,11 +214,13 @@ static apr_status_t transaction_run_mended(mdl_db_t *db, transaction_t transacti
 
 /*
  * Group commit on SQLite: threads that want to write while another does queue up.  The next leader
- * runs all their effects in one transaction, each in a savepoint of its own, so that one fsync
- * serves many.  The others sleep meanwhile, so the leader may use their pools.
+ * runs all their effects in one transaction on the process's writer, each in a savepoint of its
+ * own, so that one fsync serves many.  The others sleep meanwhile, so the leader may use their
+ * pools and connections.
  */
 
 typedef struct group_entry_t {
+    mdl_db_t *db; /* the caller's */
     mdl_effect_fn *effect;
     void *arg;
     apr_pool_t *pool;
@@ -246,6 +255,29 @@ static group_entry_t *group_take_batch(void)
     return batch;
 }
 
+static void group_copy_error(const mdl_db_t *db, group_entry_t *entry)
+{
+    if (db != entry->db) {
+        apr_cpystrn(entry->db->error, db->error, sizeof entry->db->error);
+    }
+}
+
+/* Runs an effect; what it costs and why it fails is noted on its caller's connection. */
+static apr_status_t group_run_effect(mdl_db_t *db, group_entry_t *entry)
+{
+    mdl_db_cost_t before = db->cost;
+    apr_status_t rv = entry->effect(db, entry->pool, entry->arg);
+
+    if (db != entry->db) {
+        entry->db->cost.statements += db->cost.statements - before.statements;
+        entry->db->cost.rows += db->cost.rows - before.rows;
+    }
+    if (rv != APR_SUCCESS || db->failed != APR_SUCCESS) {
+        group_copy_error(db, entry);
+    }
+    return rv;
+}
+
 static apr_status_t group_run_in_savepoint(mdl_db_t *db, group_entry_t *entry)
 {
     const char *close = "RELEASE effect";
@@ -254,7 +286,7 @@ static apr_status_t group_run_in_savepoint(mdl_db_t *db, group_entry_t *entry)
     if (db->ops->command(db->native, "SAVEPOINT effect")) {
         return mdl_db_note_failure(db, "SAVEPOINT");
     }
-    entry->rv = entry->effect(db, entry->pool, entry->arg);
+    entry->rv = group_run_effect(db, entry);
     failed = db->failed;
     if (entry->rv == APR_SUCCESS) {
         entry->rv = failed;
@@ -280,7 +312,7 @@ static apr_status_t group_run_batch(mdl_db_t *db, apr_pool_t *p, void *arg)
         *batch = group_take_batch();
     }
     if ((*batch)->next == NULL) {
-        return (*batch)->rv = (*batch)->effect(db, (*batch)->pool, (*batch)->arg);
+        return (*batch)->rv = group_run_effect(db, *batch);
     }
     for (group_entry_t *entry = *batch; entry != NULL; entry = entry->next) {
         apr_status_t rv = group_run_in_savepoint(db, entry);
@@ -314,7 +346,8 @@ static void group_lead(mdl_db_t *db, group_entry_t *own)
 {
     group_entry_t *batch = NULL;
     group_entry_t *next;
-    apr_status_t rv = transaction_run_mended(db, WRITE, group_run_batch, &batch, own->pool);
+    mdl_db_t *on = mdl_writer_take(db);
+    apr_status_t rv = transaction_run_mended(on, WRITE, group_run_batch, &batch, own->pool);
 
     /* There was no transaction.  If others hold the lock, that concerns everybody who waits; a lost
        connection is this thread's alone. */
@@ -327,18 +360,26 @@ static void group_lead(mdl_db_t *db, group_entry_t *own)
         /* The transaction was rolled back, so no result of its effects counts. */
         if (rv != APR_SUCCESS) {
             entry->rv = rv;
+            group_copy_error(on, entry);
         }
         entry->done = 1;
         pthread_cond_signal(&entry->turn);
     }
     pthread_mutex_unlock(&group_mutex);
+    if (rv == MDL_DB_EGONE) {
+        mdl_writer_lose();
+    }
 }
 
 static apr_status_t group_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
     group_entry_t entry = {
-        .effect = effect, .arg = arg, .pool = p, .turn = PTHREAD_COND_INITIALIZER};
+        .db = db, .effect = effect, .arg = arg, .pool = p, .turn = PTHREAD_COND_INITIALIZER};
 
+    /* The writer has opened the file that is there, but db has not. */
+    if (mdl_db_begin_session(db) != APR_SUCCESS || is_file_replaced(db)) {
+        return transaction_run_mended(db, WRITE, effect, arg, p);
+    }
     pthread_mutex_lock(&group_mutex);
     *group_last = &entry;
     group_last = &entry.next;

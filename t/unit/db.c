@@ -178,6 +178,7 @@ static void test_errors(apr_pool_t *p)
     before = count(db, p);
     is_int(mdl_db_write(db, ignore_unique, &shop, p), MDL_DB_EUNIQUE,
            "an effect that overlooks an error is given the error");
+    ok(strcasestr(mdl_db_error(db), "unique") != NULL, "and what the database said of it");
     is_int(count(db, p), before, "and is rolled back");
 }
 

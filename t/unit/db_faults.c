@@ -285,17 +285,72 @@ static apr_status_t insert_large(mdl_db_t *on, apr_pool_t *p, void *arg)
                        MDL_ARGS(mdl_int(-7), mdl_text(arg), mdl_int(1)));
 }
 
+/* How many of this process's open files have a path that begins so. */
+static int open_files(const char *path)
+{
+    DIR *files = opendir("/proc/self/fd");
+    struct dirent *entry;
+    char name[64], target[512];
+    int n = 0;
+
+    while ((entry = readdir(files)) != NULL) {
+        ssize_t length;
+
+        apr_snprintf(name, sizeof name, "/proc/self/fd/%s", entry->d_name);
+        length = readlink(name, target, sizeof target - 1);
+        target[length > 0 ? length : 0] = '\0';
+        n += strncmp(target, path, strlen(path)) == 0;
+    }
+    closedir(files);
+    return n;
+}
+
+#define CONNECTIONS 4
+
+static void test_sqlite_writer(apr_pool_t *p)
+{
+    database_t own = *database;
+    pid_t child;
+
+    own.params = apr_pstrcat(p, database->params, "-own", NULL);
+    if ((child = child_begin()) == 0) { /* a process without other connections */
+        apr_pool_t *pool;
+        mdl_db_t *on;
+        int good = 1;
+
+        apr_pool_create(&pool, p);
+        on = database_ready(&own, pool);
+        for (int i = 0; i < CONNECTIONS && good; i++) {
+            on = database_open(&own, pool);
+            good = mdl_db_write(on, bump_once, NULL, pool) == APR_SUCCESS;
+        }
+        good &= open_files(apr_pstrcat(p, own.params, "-writer", NULL)) == 1;
+        apr_pool_destroy(pool);
+        child_end(good && open_files(own.params) == 0);
+    }
+    ok(child_good(child), "one connection writes for all, and is closed with the last of them");
+}
+
+/* On the connection that writes. */
+static apr_status_t limit_pages(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    (void)p;
+    return mdl_db_command(on, arg);
+}
+
 static void test_sqlite_full(apr_pool_t *p)
 {
     char *large = memset(apr_pcalloc(p, 4 << 20), 'x', (4 << 20) - 1);
     apr_int64_t before = count(db, p);
 
-    mdl_db_command(db, "PRAGMA max_page_count = 200");
+    mdl_db_write(db, limit_pages, "PRAGMA max_page_count = 200", p);
     is_int(mdl_db_write(db, insert_large, large, p), MDL_DB_EFULL, "a full disk is MDL_DB_EFULL");
     is_int(count(db, p), before, "the transaction is rolled back");
+    mdl_db_command(db, "PRAGMA max_page_count = 200");
     is_int(mdl_db_command(db, "CREATE TABLE large AS SELECT zeroblob(4194304)"), MDL_DB_EFULL,
            "a command says so too");
     is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "what needs no space is written");
+    mdl_db_write(db, limit_pages, "PRAGMA max_page_count = 1000000", p);
     mdl_db_command(db, "PRAGMA max_page_count = 1000000");
     is_int(mdl_db_write(db, insert_large, large, p), APR_SUCCESS,
            "once there is space the same can be written");
@@ -320,7 +375,6 @@ static void *be_limited_guest(void *data)
 
     apr_pool_create_unmanaged_ex(&p, NULL, NULL);
     own = database_open(database, p);
-    mdl_db_command(own, "PRAGMA max_page_count = 200");
     atomic_fetch_add(guest->waiting, 1);
     guest->result = mdl_db_write(own, bump_or_fill, guest, p);
     apr_pool_destroy(p);
@@ -336,6 +390,7 @@ static void test_sqlite_full_in_group(apr_pool_t *p)
     holder_t holder;
 
     large_name = memset(apr_pcalloc(p, 4 << 20), 'x', (4 << 20) - 1);
+    mdl_db_write(db, limit_pages, "PRAGMA max_page_count = 200", p);
     holder_begin(&holder, p);
     for (int i = 0; i < GUESTS; i++) {
         guests[i] = (guest_t){.number = i, .waiting = &waiting};
@@ -466,6 +521,7 @@ static void tests(const database_t *on, apr_pool_t *p)
     test_opened_and_closed_at_once(p);
     test_group(p);
     if (database->dialect == MDL_SQLITE3) {
+        test_sqlite_writer(p);
         test_sqlite_full_in_group(p);
         test_sqlite_full(p);
         test_sqlite_foreign_writer(p);

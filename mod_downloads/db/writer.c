@@ -1,0 +1,97 @@
+#include "db/writer.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "db/private.h"
+
+#define CACHE "PRAGMA cache_size = -4096" /* KiB */
+
+static struct {
+    pthread_mutex_t mutex;
+    pid_t pid;        /* a child has a copy of its parent's, which it must not use */
+    int connections;  /* of the process, with this one */
+    mdl_db_t *db;     /* NULL: not open */
+    apr_pool_t *pool; /* of db */
+} writer = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+static void writer_hold(void)
+{
+    pthread_mutex_lock(&writer.mutex);
+    if (writer.pid != getpid()) {
+        writer.pid = getpid();
+        writer.connections = 0;
+        writer.db = NULL;
+    }
+}
+
+/* Closes the connection without the mutex, since it leaves, too. */
+static void writer_release(int close)
+{
+    apr_pool_t *closed = close && writer.db != NULL ? writer.pool : NULL;
+
+    if (closed != NULL) {
+        writer.db = NULL;
+    }
+    pthread_mutex_unlock(&writer.mutex);
+    if (closed != NULL) {
+        apr_pool_destroy(closed);
+    }
+}
+
+void mdl_writer_join(void)
+{
+    writer_hold();
+    writer.connections++;
+    writer_release(0);
+}
+
+void mdl_writer_leave(void)
+{
+    writer_hold();
+    writer.connections--;
+    writer_release(writer.connections == 1);
+}
+
+void mdl_writer_lose(void)
+{
+    writer_hold();
+    writer_release(1);
+}
+
+static mdl_db_t *writer_open(const mdl_db_t *db, apr_pool_t **pool)
+{
+    const char *why;
+    mdl_db_t *opened;
+
+    apr_pool_create_unmanaged_ex(pool, NULL, NULL);
+    apr_pool_tag(*pool, "mdl_writer");
+    if (mdl_db_open(&opened, db->ops->name, db->file_path, &why, *pool) != APR_SUCCESS ||
+        mdl_db_command(opened, CACHE) != APR_SUCCESS) {
+        apr_pool_destroy(*pool);
+        return NULL;
+    }
+    return opened;
+}
+
+mdl_db_t *mdl_writer_take(mdl_db_t *db)
+{
+    apr_pool_t *pool;
+    mdl_db_t *taken;
+
+    writer_hold();
+    writer_release(writer.db != NULL && (writer.db->file_id != db->file_id ||
+                                         strcmp(writer.db->file_path, db->file_path) != 0));
+    if (writer.db != NULL) {
+        return writer.db;
+    }
+    if ((taken = writer_open(db, &pool)) == NULL) {
+        return db;
+    }
+    writer_hold();
+    writer.db = taken;
+    writer.pool = pool;
+    writer_release(0);
+    return taken;
+}
