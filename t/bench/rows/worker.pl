@@ -138,6 +138,7 @@ sub jobs_rate
 }
 
 row 'emails',
+    rounds => 3,
     title => 'emails/s from a backlog',
     ours  => sub {
         my ($on) = @_;
