@@ -57,7 +57,7 @@ row 'mapping',
 row 'mapping-update',
     title   => 'POST /mappings, known / least statements',
     request => sub { (%CREATE, random => $FILES, body => '{"storefront_product_id":"gid://bench/Product/{r}",'
-            . '"file_ids":[{r}],"download_type":"FILES","access_days":{d}}') },
+            . '"file_ids":[{r}],"download_type":"FILES","download_limit":0,"access_days":{d}}') },
     beside  => sub { least($_[0], 'mapping_update') },
     grows   => 1, floor => 0.50, goal => 0.70;
 
