@@ -92,6 +92,7 @@ sub configure
     my ($self) = @_;
     my $module = build() . '/mod_bench.so';
     my $sink   = Bench::Sink::port();
+    my $most   = $ENV{DBDMAX} ? "DBDMax $ENV{DBDMAX}" : '';
     my $statements = join "\n", map { qq(BenchSelect $_->[0] "$_->[1]") } Bench::Rows::selects();
     write_file("$self->{data}/conf/downloads.conf", <<"END");
 DownloadsRateBurst 1000000
@@ -103,6 +104,7 @@ END
 LoadModule bench_module "$module"
 DownloadsMailTransport smtp://127.0.0.1:$sink
 DownloadsMailTLS off
+$most
 $statements
 <Location /bench/bare>
     SetHandler bench-bare

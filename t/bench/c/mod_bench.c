@@ -28,24 +28,26 @@ static int send_bare(request_rec *r)
     return OK;
 }
 
-/* Prepared once for each connection; once more on SQLite when a PRAGMA has made it void. */
+/* Prepared once for each connection; again on SQLite when a PRAGMA or a busy database has made that
+   void.  Sets rows and the first row. */
 static int select_rows(ap_dbd_t *dbd, const char *label, const char **arguments, int count,
-                       apr_dbd_results_t **rows, apr_pool_t *p)
+                       apr_dbd_results_t **rows, apr_dbd_row_t **row, apr_pool_t *p)
 {
     const char *sql = apr_hash_get(statements, label, APR_HASH_KEY_STRING);
     apr_dbd_prepared_t *statement = apr_hash_get(dbd->prepared, label, APR_HASH_KEY_STRING);
 
-    if (statement != NULL &&
-        apr_dbd_pselect(dbd->driver, p, dbd->handle, rows, statement, 1, count, arguments) == 0) {
-        return 1;
+    for (int tries = 0; sql != NULL && tries < 3; tries++) {
+        if (statement != NULL &&
+            apr_dbd_pselect(dbd->driver, p, dbd->handle, rows, statement, 1, count, arguments) ==
+                0 &&
+            apr_dbd_get_row(dbd->driver, p, *rows, row, -1) == 0) {
+            return 1;
+        }
+        statement = NULL;
+        apr_dbd_prepare(dbd->driver, dbd->pool, dbd->handle, sql, label, &statement);
+        apr_hash_set(dbd->prepared, apr_pstrdup(dbd->pool, label), APR_HASH_KEY_STRING, statement);
     }
-    statement = NULL;
-    if (sql == NULL ||
-        apr_dbd_prepare(dbd->driver, dbd->pool, dbd->handle, sql, label, &statement) != 0) {
-        return 0;
-    }
-    apr_hash_set(dbd->prepared, apr_pstrdup(dbd->pool, label), APR_HASH_KEY_STRING, statement);
-    return apr_dbd_pselect(dbd->driver, p, dbd->handle, rows, statement, 1, count, arguments) == 0;
+    return 0;
 }
 
 static int send_rows(request_rec *r)
@@ -62,11 +64,11 @@ static int send_rows(request_rec *r)
         count++;
     }
     if (dbd == NULL || label == NULL ||
-        !select_rows(dbd, label, arguments, count, &rows, r->pool)) {
+        !select_rows(dbd, label, arguments, count, &rows, &row, r->pool)) {
         return HTTP_INTERNAL_SERVER_ERROR;
     }
     ap_set_content_type(r, "text/plain");
-    for (count = 0; apr_dbd_get_row(dbd->driver, r->pool, rows, &row, -1) == 0; count++) {
+    do {
         for (int i = 0; i < apr_dbd_num_cols(dbd->driver, rows); i++) {
             const char *value = apr_dbd_get_entry(dbd->driver, row, i);
 
@@ -74,8 +76,8 @@ static int send_rows(request_rec *r)
             ap_rputc(' ', r);
         }
         ap_rputc('\n', r);
-    }
-    return count > 0 ? OK : HTTP_NOT_FOUND;
+    } while (apr_dbd_get_row(dbd->driver, r->pool, rows, &row, -1) == 0);
+    return OK;
 }
 
 static int handle(request_rec *r)
