@@ -27,8 +27,8 @@ static mdl_task_t *task_create(const mdl_worker_t *worker, const mdl_job_t *job,
     apr_pool_t *pool;
     mdl_task_t *task;
 
-    /* A pool with its own allocator, since it goes to another thread. */
-    apr_pool_create_unmanaged_ex(&pool, NULL, NULL);
+    /* A pool without a parent, since it goes to another thread. */
+    apr_pool_create_unmanaged_ex(&pool, NULL, worker->allocator);
     apr_pool_tag(pool, "mdl_task");
     task = apr_pcalloc(pool, sizeof *task);
     task->pool = pool;

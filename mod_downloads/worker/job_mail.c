@@ -177,9 +177,11 @@ static apr_status_t mail_read(mdl_db_t *db, apr_pool_t *p, const apr_array_heade
 {
     apr_array_header_t *ids = apr_array_make(p, tasks->nelts, sizeof(apr_int64_t));
     apr_hash_t *by_email = apr_hash_make(p), *orders = apr_hash_make(p);
+    mdl_task_t *first = APR_ARRAY_IDX(tasks, 0, mdl_task_t *);
     apr_array_header_t *emails;
     apr_status_t rv;
 
+    mdl_template_cache_refresh(first->templates);
     for (int i = 0; i < tasks->nelts; i++) {
         mdl_task_t *task = APR_ARRAY_IDX(tasks, i, mdl_task_t *);
 
@@ -188,8 +190,7 @@ static apr_status_t mail_read(mdl_db_t *db, apr_pool_t *p, const apr_array_heade
         apr_hash_set(by_email, &task->job->email_id, sizeof task->job->email_id, task->data);
     }
     if ((rv = mdl_email_find_all(db, ids, &emails, p)) != APR_SUCCESS ||
-        (rv = orders_read(db, emails, APR_ARRAY_IDX(tasks, 0, mdl_task_t *), orders, p)) !=
-            APR_SUCCESS) {
+        (rv = orders_read(db, emails, first, orders, p)) != APR_SUCCESS) {
         return rv;
     }
     for (int i = 0; i < emails->nelts; i++) {

@@ -5,8 +5,11 @@
 
 #include <apr_network_io.h>
 #include <apr_strings.h>
+#include <apr_thread_mutex.h>
 
 #include "base/log.h"
+
+#define KEPT_MEMORY (4 * 1024 * 1024)
 
 static const char *read_boot_id(apr_pool_t *p)
 {
@@ -43,6 +46,26 @@ static mdl_reconnect_t *database_create(const mdl_settings_t *settings, apr_pool
     return mdl_reconnect_create(&config, p);
 }
 
+static apr_status_t allocator_destroy(void *data)
+{
+    apr_allocator_destroy(data);
+    return APR_SUCCESS;
+}
+
+/* One that keeps what tasks have left for those to come. */
+static apr_status_t allocator_create(apr_allocator_t **allocator, apr_pool_t *p)
+{
+    apr_thread_mutex_t *mutex;
+    apr_status_t rv = apr_thread_mutex_create(&mutex, APR_THREAD_MUTEX_DEFAULT, p);
+
+    if (rv == APR_SUCCESS && (rv = apr_allocator_create(allocator)) == APR_SUCCESS) {
+        apr_allocator_mutex_set(*allocator, mutex);
+        apr_allocator_max_free_set(*allocator, KEPT_MEMORY);
+        apr_pool_cleanup_register(p, *allocator, allocator_destroy, apr_pool_cleanup_null);
+    }
+    return rv;
+}
+
 apr_status_t mdl_worker_create(mdl_worker_t **made, const mdl_service_t *service, apr_pool_t *p)
 {
     mdl_worker_t *worker = apr_pcalloc(p, sizeof *worker);
@@ -54,6 +77,9 @@ apr_status_t mdl_worker_create(mdl_worker_t **made, const mdl_service_t *service
     worker->database = database_create(service->settings, p);
     worker->templates = mdl_template_cache_create(service->settings->templates,
                                                   mdl_settings_template_names, p);
+    if ((rv = allocator_create(&worker->allocator, p)) != APR_SUCCESS) {
+        return rv;
+    }
     apr_pool_create(&worker->turn, p);
     apr_pool_tag(worker->turn, "mdl_worker_turn");
     if ((rv = mdl_storage_open(&worker->storage, service->settings->storage, p)) != APR_SUCCESS) {

@@ -12,9 +12,10 @@ typedef struct {
     const mdl_service_t *service;
     mdl_storage_t *storage;
     mdl_template_cache_t *templates;
-    const char *owner;   /* this node, by which leases are told from those of others */
-    const char *boot_id; /* of this machine's running kernel */
-    apr_pool_t *turn;    /* cleared after each turn of the loop */
+    const char *owner;          /* this node, by which leases are told from those of others */
+    const char *boot_id;        /* of this machine's running kernel */
+    apr_pool_t *turn;           /* cleared after each turn of the loop */
+    apr_allocator_t *allocator; /* of the tasks' pools, which go from thread to thread */
     mdl_reconnect_t *database;
     mdl_lane_t lanes[MDL_LANES];
     mdl_job_look_t jobs; /* when the next of each lane is due, as far as known */

@@ -302,6 +302,7 @@ static void dates(apr_pool_t *p)
 
 static void take(set_t *set, mdl_template_cache_t *cache, apr_int64_t shop_id)
 {
+    mdl_template_cache_refresh(cache);
     set->problems = apr_array_make(set->p, 1, sizeof(const char *));
     set->templates = (mdl_templates_t *)mdl_template_cache_get(cache, shop_id, set->problems,
                                                                set->p);
@@ -360,6 +361,8 @@ static void cache_compiles_once(apr_pool_t *p)
     take(&set, cache, 9);
     ok(set.templates == first, "shops without templates of their own share one set");
     put(&set, "shop-7/page.html", PAGE "seven");
+    ok(mdl_template_cache_get(cache, 9, set.problems, p) == first,
+       "until the next refresh nothing is looked at");
     take(&set, cache, 8);
     ok(set.templates == first, "a change of one shop's files leaves it as it is");
     is_str(cached_page(&set, cache, 7), "en: seven", "and counts for that shop");

@@ -25,7 +25,9 @@ struct mdl_template_cache_t {
     const char *folder;
     const char *const *names;
     apr_pool_t *pool;
-    apr_hash_t *sets; /* set_t *, by shop_id */
+    apr_hash_t *sets;    /* set_t *, by shop_id */
+    apr_hash_t *current; /* those looked at since the last refresh, by the shop that asked */
+    apr_pool_t *looks;   /* of current */
 };
 
 /* What tells whether files have changed. */
@@ -44,7 +46,16 @@ mdl_template_cache_t *mdl_template_cache_create(const char *folder, const char *
     apr_pool_create(&cache->pool, p);
     apr_pool_tag(cache->pool, "mdl_template_cache");
     cache->sets = apr_hash_make(cache->pool);
+    apr_pool_create(&cache->looks, p);
+    apr_pool_tag(cache->looks, "mdl_template_looks");
+    cache->current = apr_hash_make(cache->looks);
     return cache;
+}
+
+void mdl_template_cache_refresh(mdl_template_cache_t *cache)
+{
+    apr_pool_clear(cache->looks);
+    cache->current = apr_hash_make(cache->looks);
 }
 
 static void state_add_file(state_t *state, const char *path, apr_pool_t *p)
@@ -106,8 +117,21 @@ static set_t *set_read(mdl_template_cache_t *cache, apr_int64_t shop_id, const c
     return set;
 }
 
-const mdl_templates_t *mdl_template_cache_get(mdl_template_cache_t *cache, apr_int64_t shop_id,
-                                              apr_array_header_t *problems, apr_pool_t *p)
+static void cache_forget(mdl_template_cache_t *cache, set_t *set)
+{
+    mdl_template_cache_refresh(cache); /* what it has may be this set */
+    if (set != NULL) {
+        apr_hash_set(cache->sets, &set->shop_id, sizeof set->shop_id, NULL);
+        apr_pool_destroy(set->pool);
+    } else {
+        apr_pool_clear(cache->pool);
+        cache->sets = apr_hash_make(cache->pool);
+    }
+}
+
+/* The set of a shop as its files are now. */
+static set_t *cache_look(mdl_template_cache_t *cache, apr_int64_t shop_id,
+                         apr_array_header_t *problems, apr_pool_t *p)
 {
     state_t state = {.lines = apr_array_make(p, 32, sizeof(const char *))};
     const char *own = apr_pstrcat(p, cache->folder, "/", mdl_templates_shop_folder(shop_id, p),
@@ -125,16 +149,25 @@ const mdl_templates_t *mdl_template_cache_get(mdl_template_cache_t *cache, apr_i
     files = apr_array_pstrcat(p, state.lines, '\n');
     set = apr_hash_get(cache->sets, &shop_id, sizeof shop_id);
     if (set != NULL && set->settled && strcmp(set->files, files) == 0) {
-        return set->templates;
+        return set;
     }
-    if (set != NULL) {
-        apr_hash_set(cache->sets, &shop_id, sizeof shop_id, NULL);
-        apr_pool_destroy(set->pool);
-    } else if (apr_hash_count(cache->sets) >= MAX_SETS) {
-        apr_pool_clear(cache->pool);
-        cache->sets = apr_hash_make(cache->pool);
+    if (set != NULL || apr_hash_count(cache->sets) >= MAX_SETS) {
+        cache_forget(cache, set);
     }
     set = set_read(cache, shop_id, files, problems);
     set->settled = state.newest < now - SETTLED_AFTER || state.newest > now + SETTLED_AFTER;
+    return set;
+}
+
+const mdl_templates_t *mdl_template_cache_get(mdl_template_cache_t *cache, apr_int64_t shop_id,
+                                              apr_array_header_t *problems, apr_pool_t *p)
+{
+    set_t *set = apr_hash_get(cache->current, &shop_id, sizeof shop_id);
+
+    if (set == NULL) {
+        set = cache_look(cache, shop_id, problems, p);
+        apr_hash_set(cache->current, apr_pmemdup(cache->looks, &shop_id, sizeof shop_id),
+                     sizeof shop_id, set);
+    }
     return set->templates;
 }
