@@ -157,25 +157,24 @@ ORDER BY +a.id DESC LIMIT %lld
 -- The following statements read a whole page at once, by a list of the ids of its orders or
 -- assignments.
 
+-- Assignments are found first and alone: PostgreSQL, which thinks them more than they are, would
+-- begin with what they are joined to, or go through an index that has them in its order.
+
 -- name: assignments_of_orders
+WITH a_rows AS MATERIALIZED (SELECT * FROM assignment WHERE order_id {{in_given}})
 SELECT {{assignment_columns}}
-FROM assignment a JOIN mapping m ON m.id = a.mapping_id
-WHERE a.order_id {{in_given}}
-ORDER BY +a.id
+FROM a_rows a JOIN mapping m ON m.id = a.mapping_id
+ORDER BY a.id
 
 -- The assignments whose content is read: those that are given, or all of the orders that are given.
--- They are found first: else PostgreSQL, which thinks them more than they are, might begin with what
--- belongs to them.
 -- part: a_given
-{{given_rows}}, a_rows AS MATERIALIZED (
-    SELECT a.id, a.mapping_id, a.content
-    FROM given_rows JOIN assignment a ON a.id = given_rows.id
+WITH a_rows AS MATERIALIZED (
+    SELECT id, mapping_id, content FROM assignment WHERE id {{in_given}}
 )
 
 -- part: a_of_orders
-{{given_rows}}, a_rows AS MATERIALIZED (
-    SELECT a.id, a.mapping_id, a.content
-    FROM given_rows JOIN assignment a ON a.order_id = given_rows.id
+WITH a_rows AS MATERIALIZED (
+    SELECT id, mapping_id, content FROM assignment WHERE order_id {{in_given}}
 )
 
 -- Their files: what the mapping has, or what was pinned.

@@ -25,6 +25,7 @@ static const struct {
     {MDL_Q_API_KEY_LIST, "api_key_shop", "a shop has a few keys"},
     {MDL_Q_API_KEY_COUNT_LIVE, "api_key_shop", "a shop has a few keys"},
     {MDL_Q_ASSET_LIST_OF_CATEGORY, "asset_shop_category", "a second filter goes row by row"},
+    {MDL_Q_ASSIGNMENTS_OF_ORDERS, "SCAN a", "a_rows, which it has found before"},
     {MDL_Q_CATEGORY_LEAVE_ASSETS, "asset_category", "changes all that it reads"},
     {MDL_Q_LICENSE_CLAIMS_CLOSE, "license_claim_waiting", "changes all that it reads"},
     {MDL_Q_FRAUD_COUNTS, "orders", "counts up to a limit, and passes over the order itself"},
