@@ -82,7 +82,7 @@ sub of
     my ($db, @rows) = @_;
     my $counter = build() . '/allocations';
     unlink $counter;
-    my $on = Bench::Service->new($db, files => $ENV{FILES}, orders => 1000, conf => conf(),
+    my $on = Bench::Service->new($db, files => $ENV{FILES}, orders => 1000, downloads => REQUESTS, conf => conf(),
         environment => { LD_PRELOAD => build() . '/preload.so', BENCH_ALLOCATIONS => $counter });
     my @costs = map { cost($on, $_) } @rows;
     $on->stop;

@@ -17,7 +17,7 @@ sub links
 {
     my ($on, $count) = @_;
     wrk($on, path => '/orders/{r}/assignments/{r}/download-urls', random => $on->{seeded}, stop => $count,
-        urls => $URLS);
+        urls => $URLS, connections => 2);
     return $URLS;
 }
 
