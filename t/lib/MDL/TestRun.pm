@@ -45,6 +45,8 @@ sub main
 {
     my ($self, @arguments) = @_;
     $ENV{APACHE_TEST_ULIMIT_SET} = 1;    # tools/suites has seen to it
+    # Debian's localhost is ::1 first, where no server of a test listens; Node.js tries no other.
+    $ENV{NODE_OPTIONS} = '--dns-result-order=ipv4first';
     $ENV{MPM}       ||= 'event';
     $ENV{DATABASES} ||= 'sqlite3 pgsql';
     $ENV{BUILD}     ||= 'build';
