@@ -6,7 +6,7 @@
 
 #include "db/private.h"
 
-#define CACHE "PRAGMA cache_size = -2048" /* KiB */
+#define CACHE "PRAGMA cache_size = -1024" /* KiB */
 
 static struct {
     pthread_mutex_t mutex;

@@ -1,0 +1,2 @@
+-- Nothing to do: PostgreSQL keeps large answers apart from their rows.
+SELECT 1;
