@@ -1,6 +1,5 @@
 #include "delivery/file.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include <apr_allocator.h>
@@ -259,12 +258,22 @@ static apr_status_t file_begin(const serve_t *serve, mdl_session_begin_t *begin,
     return rv;
 }
 
-static mdl_layout_t archive_layout(const serve_t *serve)
+static mdl_layout_file_t *layout_make(const serve_t *serve, int files, mdl_layout_t **layout)
+{
+    *layout = apr_palloc(serve->pool, sizeof **layout);
+    **layout = (mdl_layout_t){
+        .count = files,
+        .files = apr_palloc(serve->pool, (apr_size_t)files * sizeof(mdl_layout_file_t))};
+    return (*layout)->files;
+}
+
+static const mdl_layout_t *archive_layout(const serve_t *serve)
 {
     const mdl_archive_t *archive = &serve->download.archive;
     int n = archive->files->nelts;
-    mdl_layout_file_t *files = ap_calloc((size_t)n + 1, sizeof *files);
     apr_int64_t end = 0;
+    mdl_layout_t *layout;
+    mdl_layout_file_t *files = layout_make(serve, n + 1, &layout);
 
     for (int i = 0; i < n; i++) {
         const mdl_archive_file_t *file = &APR_ARRAY_IDX(archive->files, i, mdl_archive_file_t);
@@ -278,24 +287,23 @@ static mdl_layout_t archive_layout(const serve_t *serve)
     }
     files[n] = (mdl_layout_file_t){
         .asset_id = MDL_DIRECTORY_ID, .from = end, .size = serve->download.size - end};
-    return (mdl_layout_t){.count = n + 1, .files = files};
+    return layout;
 }
 
-/* The files of which a download is taken, and where they are; to be freed. */
-static mdl_layout_t file_layout(const serve_t *serve)
+/* The files of which a download is taken, and where they are. */
+static const mdl_layout_t *file_layout(const serve_t *serve)
 {
     unsigned char sha256[MDL_SHA256_LENGTH] = {0};
-    mdl_layout_file_t *file;
+    mdl_layout_t *layout;
 
     if (is_archive(serve)) {
         return archive_layout(serve);
     }
     mdl_hex_decode(sha256, sizeof sha256, serve->download.sha256);
-    file = ap_calloc(1, sizeof *file);
-    *file = (mdl_layout_file_t){.asset_id = serve->link.asset_id,
-                                .size = serve->download.size,
-                                .version = mdl_progress_version(sha256)};
-    return (mdl_layout_t){.count = 1, .files = file};
+    *layout_make(serve, 1, &layout) = (mdl_layout_file_t){.asset_id = serve->link.asset_id,
+                                                          .size = serve->download.size,
+                                                          .version = mdl_progress_version(sha256)};
+    return layout;
 }
 
 /* What thousands of files take need not stay in memory until they are sent. */
@@ -315,10 +323,10 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
     const mdl_settings_t *settings = serve->service->settings;
     const mdl_download_t *download = &serve->download;
     request_rec *r = serve->r;
-    mdl_layout_t layout = file_layout(serve);
+    const mdl_layout_t *layout = file_layout(serve);
     mdl_session_begin_t session = {
         .link = &serve->link,
-        .layout = &layout,
+        .layout = layout,
         .is_known = download->opened_at != 0,
         .limit = download->limit,
         .etag = serve->etag,
@@ -340,8 +348,6 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
                           : rv == MDL_DB_EGONE && session.why != NULL) {
         serve->transfer = mdl_transfer_begin(r, session.transfer_id, serve->link.session,
                                              session.generation, layout);
-    } else {
-        free(layout.files);
     }
     apr_pool_destroy(scratch);
     if (rv == APR_SUCCESS) {
@@ -475,6 +481,9 @@ int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const c
     }
     serve.pool = archive_pool(r);
     status = serve_link(&serve);
+    if (serve.transfer != NULL) {
+        mdl_transfer_end_body(serve.transfer);
+    }
     apr_pool_destroy(serve.pool); /* the client may be back before the request ends */
     return status;
 }

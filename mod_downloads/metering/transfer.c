@@ -39,8 +39,10 @@ struct mdl_transfer_t {
     char id[MDL_TRANSFER_ID_LENGTH + 1];
     char session_id[32];
     apr_int64_t generation;
-    mdl_layout_t layout;
-    request_rec *r; /* NULL once it has ended */
+    request_rec *r;           /* NULL once it has ended */
+    const mdl_layout_t *body; /* NULL once it has ended */
+    mdl_layout_t layout;      /* a copy of as much of it as the parts need, which stays */
+    int layout_first;         /* where in the body's that begins */
     mdl_socket_bytes_t *socket_bytes;
     int fd; /* a duplicate of the connection's socket, which httpd may close first; -1 for none */
     int is_stream;
@@ -252,7 +254,7 @@ apr_status_t mdl_transfer_flush(conn_rec *c)
 }
 
 mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,
-                                   apr_int64_t generation, mdl_layout_t layout)
+                                   apr_int64_t generation, const mdl_layout_t *body)
 {
     conn_rec *c = r->connection;
     mdl_transfer_t *transfer = ap_calloc(1, sizeof *transfer);
@@ -263,7 +265,7 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *s
     apr_cpystrn(transfer->id, id, sizeof transfer->id);
     apr_cpystrn(transfer->session_id, session_id, sizeof transfer->session_id);
     transfer->generation = generation;
-    transfer->layout = layout;
+    transfer->body = body;
     transfer->is_stream = c->master != NULL;
     transfer->socket_bytes = mdl_socket_bytes_of(c);
     transfer->fd = fcntl(mdl_socket_bytes_socket(c), F_DUPFD_CLOEXEC, 0);
@@ -296,9 +298,44 @@ void mdl_transfer_mark(mdl_transfer_t *transfer)
     }
 }
 
+static int least(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+/* Copies the files that have bytes between two offsets, and with those that are there already at
+   least all between them.  The copy grows by its length, since parts mostly follow each other. */
+static void transfer_copy_layout(mdl_transfer_t *transfer, apr_int64_t from, apr_int64_t to)
+{
+    const mdl_layout_t *body = transfer->body;
+    mdl_layout_t *copy = &transfer->layout, part;
+    int first, end;
+
+    if (body == NULL) {
+        return;
+    }
+    part = mdl_layout_part(body, from, to);
+    first = (int)(part.files - body->files);
+    end = first + part.count;
+    if (copy->count > 0) {
+        int copied = transfer->layout_first + copy->count;
+
+        if (first >= transfer->layout_first && end <= copied) {
+            return;
+        }
+        first = least(first, transfer->layout_first);
+        end = end > copied ? least(body->count, end + copy->count) : copied;
+    }
+    transfer->layout_first = first;
+    copy->count = end - first;
+    copy->files = ap_realloc(copy->files, (size_t)copy->count * sizeof *copy->files);
+    memcpy(copy->files, body->files + first, (size_t)copy->count * sizeof *copy->files);
+}
+
 /* Under the mutex. */
 static void transfer_append_part(mdl_transfer_t *transfer, part_t part)
 {
+    transfer_copy_layout(transfer, part.offset, part.offset + part.length);
     if (transfer->part_count == transfer->part_room) {
         transfer->part_room = 2 * transfer->part_room + 1;
         transfer->parts = ap_realloc(transfer->parts, (size_t)transfer->part_room * sizeof(part_t));
@@ -313,6 +350,7 @@ void mdl_transfer_add_part(mdl_transfer_t *transfer, apr_int64_t offset, apr_int
     pthread_mutex_lock(&list.mutex);
     if (last != NULL && last->position + (apr_uint64_t)last->length == transfer->position &&
         last->offset + last->length == offset) {
+        transfer_copy_layout(transfer, offset, offset + length);
         last->length += length;
     } else {
         transfer_append_part(
@@ -340,6 +378,13 @@ void mdl_transfer_add_other(mdl_transfer_t *transfer, apr_uint64_t length)
         transfer->position += length;
         pthread_mutex_unlock(&list.mutex);
     }
+}
+
+void mdl_transfer_end_body(mdl_transfer_t *transfer)
+{
+    pthread_mutex_lock(&list.mutex);
+    transfer->body = NULL;
+    pthread_mutex_unlock(&list.mutex);
 }
 
 int mdl_transfer_is_cut(const mdl_transfer_t *transfer)

@@ -32,10 +32,9 @@ void mdl_transfer_on_change(mdl_transfer_wake_fn *wake);
 apr_status_t mdl_transfer_flush(conn_rec *c);
 
 /** Begins a transfer just before the response to r, for a row of the database.  It ends with r's
-    pool.  layout says which files the body has where; its files, which malloc allocated, belong to
-    the transfer. */
+    pool.  body says which files are where; it lives until mdl_transfer_end_body, or as long. */
 mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,
-                                   apr_int64_t generation, mdl_layout_t layout);
+                                   apr_int64_t generation, const mdl_layout_t *body);
 
 /* --- for the output filter, in the order in which things are passed --- */
 
@@ -50,6 +49,9 @@ void mdl_transfer_add_rest(mdl_transfer_t *transfer, apr_int64_t offset, apr_int
 
 /** Notes bytes that are passed on but are not part of the body. */
 void mdl_transfer_add_other(mdl_transfer_t *transfer, apr_uint64_t length);
+
+/** No more parts of the body will be passed. */
+void mdl_transfer_end_body(mdl_transfer_t *transfer);
 
 /** Whether the transfer must end, since the customer has lost access to the file. */
 int mdl_transfer_is_cut(const mdl_transfer_t *transfer);

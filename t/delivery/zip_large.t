@@ -21,8 +21,8 @@ use MDL::Zip;
 
 use constant { FILES => 10_000, GIB => 2**30 };
 
-# What archives may add to the child, in KB.  On SQLite the page cache of its writer, 2 MB, is in it.
-use constant MEMORY => 16 * 1024;
+# What archives may add to the child, in KB.  On SQLite the page cache of its writer, 1 MB, is in it.
+use constant MEMORY => 8 * 1024;
 
 my $large  = $ENV{LARGE};
 my $folder = File::Temp->newdir;

@@ -57,13 +57,25 @@ static void test_text(apr_pool_t *p)
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const apr_array_header_t *list = mdl_progress_read(bad[i], p);
 
-        ok(list->nelts == 0 || APR_ARRAY_IDX(list, 0, mdl_progress_t).ranges == NULL,
+        ok(list->nelts == 0 || APR_ARRAY_IDX(list, 0, mdl_progress_t).part == NULL,
            "what is no progress is none");
     }
 }
 
+/* Whether a range delivers something else by the part of a layout that it needs. */
+static int part_differs(const mdl_layout_t *layout, apr_int64_t from, apr_int64_t to, apr_pool_t *p)
+{
+    mdl_layout_t part = mdl_layout_part(layout, from, to);
+    mdl_coverage_t *range = mdl_coverage_make(p);
+
+    mdl_coverage_add(range, from, to);
+    return strcmp(mdl_progress_text(mdl_progress_of(&part, range, p), p),
+                  mdl_progress_text(mdl_progress_of(layout, range, p), p)) != 0;
+}
+
 static void test_layout(apr_pool_t *p)
 {
+    int different = 0;
     mdl_layout_file_t files[] = {
         {7, 30, 100, 0xaaaa}, {8, 160, 0, 0xbbbb}, {9, 190, 100, 0xcccc}, {0, 290, 50, 0}};
     const mdl_layout_t layout = {4, files};
@@ -81,6 +93,13 @@ static void test_layout(apr_pool_t *p)
                cases[i][1], apr_psprintf(p, "of an archive the bytes %s", cases[i][0]));
     }
     is_str(mdl_progress_text(mdl_progress_begin(&layout, p), p), "7;8;9;0", "nothing at first");
+    for (apr_int64_t from = 0; from < 340; from++) {
+        for (apr_int64_t to = from + 1; to <= 340; to += 7) {
+            different += part_differs(&layout, from, to, p);
+        }
+    }
+    is_int(different, 0, "a part of the layout has all files of a range");
+    is_int(mdl_layout_part(&layout, 100, 120).count, 1, "and no others");
 }
 
 static const char *added(const char *text, const char *more, apr_pool_t *p)

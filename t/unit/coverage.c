@@ -48,7 +48,7 @@ static void test_parts(apr_pool_t *p)
 
     is_str(mdl_coverage_text(mdl_coverage_part(coverage, 5, 55, p), p), "0-4,15-24,45-49",
            "a part is counted from where it begins");
-    is_str(mdl_coverage_text(mdl_coverage_part(coverage, 10, 20, p), p), "", "and may be nothing");
+    ok(mdl_coverage_part(coverage, 10, 20, p) == NULL, "and may be nothing");
     ok(mdl_coverage_has(coverage, 20, 30) && mdl_coverage_has(coverage, 53, 54),
        "a range has what lies in it");
     ok(!mdl_coverage_has(coverage, 19, 30) && !mdl_coverage_has(coverage, 20, 31) &&

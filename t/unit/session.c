@@ -305,10 +305,11 @@ static void test_lost(apr_pool_t *p)
     is_int(last(link, p).bytes, 0, "what a live process sends is left to it");
     atomic_fetch_add(&clock_ahead, MDL_LEASE_TIME);
     mdl_db_write(db, mdl_lease_sweep_effect, &settled, p);
-    is_str(
-        mdl_coverage_text(
-            APR_ARRAY_IDX(mdl_progress_read(last(link, p).files, p), 0, mdl_progress_t).ranges, p),
-        "0-799", "of a lost one the last progress is settled");
+    is_str(mdl_coverage_text(
+               APR_ARRAY_IDX(mdl_progress_read(last(link, p).files, p), 0, mdl_progress_t)
+                   .part->ranges,
+               p),
+           "0-799", "of a lost one the last progress is settled");
     sweep(p);
     is_int(status(link, p), MDL_SESSION_RETURNED, "and given back");
     settle(&lost, "0-999", 1000, p);

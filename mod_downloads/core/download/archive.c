@@ -105,6 +105,7 @@ typedef struct {
     mdl_archive_file_t file;
     const char *filename;
     apr_uint32_t crc32;
+    apr_time_t updated_at;
     int downloads_used;
     int downloads_extra;
 } row_t;
@@ -117,7 +118,7 @@ static void read_row(const mdl_rows_t *rows, row_t *row)
     mdl_hex_decode(row->file.sha256, sizeof row->file.sha256, mdl_rows_text(rows, 3));
     row->file.size = mdl_rows_int(rows, 4);
     row->crc32 = (apr_uint32_t)mdl_rows_int(rows, 5);
-    row->file.updated_at = mdl_rows_int(rows, 6);
+    row->updated_at = mdl_rows_int(rows, 6);
     row->downloads_used = (int)mdl_rows_int(rows, 7);
     row->downloads_extra = (int)mdl_rows_int(rows, 8);
 }
@@ -125,14 +126,14 @@ static void read_row(const mdl_rows_t *rows, row_t *row)
 static void archive_add(building_t *building, const row_t *row)
 {
     mdl_archive_t *archive = building->archive;
-    apr_int64_t numbers[] = {row->file.size, row->crc32, row->file.updated_at};
+    apr_int64_t numbers[] = {row->file.size, row->crc32, row->updated_at};
     const char *name;
 
-    mdl_zip_add(archive->zip, row->filename, row->file.size, row->crc32, row->file.updated_at);
+    mdl_zip_add(archive->zip, row->filename, row->file.size, row->crc32, row->updated_at);
     name = mdl_zip_name(archive->zip, archive->files->nelts);
     APR_ARRAY_PUSH(archive->files, mdl_archive_file_t) = row->file;
-    if (row->file.updated_at > archive->updated_at) {
-        archive->updated_at = row->file.updated_at;
+    if (row->updated_at > archive->updated_at) {
+        archive->updated_at = row->updated_at;
     }
     if (archive->files->nelts == 1 || row->downloads_used - row->downloads_extra >
                                           archive->downloads_used - archive->downloads_extra) {

@@ -16,7 +16,6 @@ typedef struct {
     apr_int64_t asset_id;
     apr_int64_t size;
     unsigned char sha256[MDL_SHA256_LENGTH];
-    apr_time_t updated_at;
 } mdl_archive_file_t;
 
 /** What an archive is made of.  Archives with the same tag have the same bytes. */

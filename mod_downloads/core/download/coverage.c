@@ -121,13 +121,16 @@ int mdl_coverage_is_whole(const mdl_coverage_t *coverage, apr_int64_t size)
 mdl_coverage_t *mdl_coverage_part(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to,
                                   apr_pool_t *p)
 {
-    mdl_coverage_t *part = mdl_coverage_make(p);
+    mdl_coverage_t *part = NULL;
 
-    for (int i = 0; i < coverage->nelts; i++) {
+    for (int i = 0; i < coverage->nelts && range_at(coverage, i)->from < to; i++) {
         const mdl_coverage_range_t *range = range_at(coverage, i);
 
-        mdl_coverage_add(part, range->from > from ? range->from - from : 0,
-                         (range->to < to ? range->to : to) - from);
+        if (range->to > from) {
+            part = part != NULL ? part : mdl_coverage_make(p);
+            mdl_coverage_add(part, range->from > from ? range->from - from : 0,
+                             (range->to < to ? range->to : to) - from);
+        }
     }
     return part;
 }

@@ -34,7 +34,7 @@ void mdl_coverage_add(mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to
 /** Adds all of other. */
 void mdl_coverage_join(mdl_coverage_t *coverage, const mdl_coverage_t *other);
 
-/** The part of it in that range, with offsets that begin there. */
+/** The part of it in that range, with offsets that begin there; NULL for nothing. */
 mdl_coverage_t *mdl_coverage_part(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to,
                                   apr_pool_t *p);
 

@@ -11,7 +11,42 @@ static mdl_progress_t *progress_at(const apr_array_header_t *list, int i)
     return &APR_ARRAY_IDX(list, i, mdl_progress_t);
 }
 
+static mdl_progress_part_t *progress_part(apr_uint64_t version, apr_int64_t size,
+                                          mdl_coverage_t *ranges, apr_pool_t *p)
+{
+    mdl_progress_part_t *part = apr_palloc(p, sizeof *part);
+
+    *part = (mdl_progress_part_t){.version = version, .size = size, .ranges = ranges};
+    return part;
+}
+
 /* --- of a body --- */
+
+/* How many files begin before an offset. */
+static int layout_count_before(const mdl_layout_t *layout, apr_int64_t offset)
+{
+    int from = 0, to = layout->count;
+
+    while (from < to) {
+        int middle = from + (to - from) / 2;
+
+        if (layout->files[middle].from < offset) {
+            from = middle + 1;
+        } else {
+            to = middle;
+        }
+    }
+    return from;
+}
+
+mdl_layout_t mdl_layout_part(const mdl_layout_t *layout, apr_int64_t from, apr_int64_t to)
+{
+    int first = layout_count_before(layout, from);
+    int end = layout_count_before(layout, to + 1);
+
+    first -= first > 0;
+    return (mdl_layout_t){.count = end - first, .files = layout->files + first};
+}
 
 apr_uint64_t mdl_progress_version(const unsigned char *sha256)
 {
@@ -31,6 +66,15 @@ static int layout_file_is_whole(const mdl_layout_file_t *file, const mdl_coverag
     return mdl_coverage_has(delivered, file->from, file->from + file->size);
 }
 
+/* NULL for nothing. */
+static mdl_progress_part_t *layout_file_part(const mdl_layout_file_t *file,
+                                             const mdl_coverage_t *delivered, apr_pool_t *p)
+{
+    mdl_coverage_t *ranges = mdl_coverage_part(delivered, file->from, file->from + file->size, p);
+
+    return ranges != NULL ? progress_part(file->version, file->size, ranges, p) : NULL;
+}
+
 apr_array_header_t *mdl_progress_of(const mdl_layout_t *layout, const mdl_coverage_t *delivered,
                                     apr_pool_t *p)
 {
@@ -42,11 +86,9 @@ apr_array_header_t *mdl_progress_of(const mdl_layout_t *layout, const mdl_covera
                                    .is_whole = layout_file_is_whole(file, delivered)};
 
         if (!progress.is_whole) {
-            progress.version = file->version;
-            progress.size = file->size;
-            progress.ranges = mdl_coverage_part(delivered, file->from, file->from + file->size, p);
+            progress.part = layout_file_part(file, delivered, p);
         }
-        if (progress.is_whole || progress.ranges->nelts > 0) {
+        if (progress.is_whole || progress.part != NULL) {
             APR_ARRAY_PUSH(list, mdl_progress_t) = progress;
         }
     }
@@ -66,18 +108,19 @@ apr_array_header_t *mdl_progress_begin(const mdl_layout_t *layout, apr_pool_t *p
 
 void mdl_progress_add(mdl_progress_t *progress, const mdl_progress_t *more, apr_pool_t *p)
 {
-    if (progress->is_whole || (!more->is_whole && more->ranges == NULL)) {
+    if (progress->is_whole || more->is_whole) {
+        progress->is_whole = 1;
         return;
     }
-    if (!more->is_whole && (progress->ranges == NULL || progress->version != more->version)) {
-        progress->version = more->version;
-        progress->size = more->size;
-        progress->ranges = mdl_coverage_make(p);
+    if (more->part == NULL) {
+        return;
     }
-    if (!more->is_whole) {
-        mdl_coverage_join(progress->ranges, more->ranges);
+    if (progress->part == NULL || progress->part->version != more->part->version) {
+        progress->part = progress_part(more->part->version, more->part->size, mdl_coverage_make(p),
+                                       p);
     }
-    progress->is_whole = more->is_whole || mdl_coverage_is_whole(progress->ranges, progress->size);
+    mdl_coverage_join(progress->part->ranges, more->part->ranges);
+    progress->is_whole = mdl_coverage_is_whole(progress->part->ranges, progress->part->size);
 }
 
 mdl_progress_t *mdl_progress_find(const apr_array_header_t *list, apr_int64_t asset_id, int *next)
@@ -95,60 +138,82 @@ mdl_progress_t *mdl_progress_find(const apr_array_header_t *list, apr_int64_t as
 
 /* --- as text --- */
 
-#define ID_TEXT   24                      /* with what is around it */
-#define FILE_TEXT (ID_TEXT + 2 + 16 + 20) /* the longest, but for the ranges */
+#define PART_TEXT  40 /* "/<version>/<size>/" */
+#define RANGE_TEXT 40 /* "<first>-<last>," */
 
-static char *progress_write(char *to, const mdl_progress_t *progress, const char *ranges)
+/* What the longest id in a list takes, with "=" and ";". */
+static apr_size_t id_length(const apr_array_header_t *list)
 {
-    to += apr_snprintf(to, FILE_TEXT, "%" APR_INT64_T_FMT, progress->asset_id);
+    apr_size_t length = 3;
+    apr_int64_t longest = 0;
+
+    for (int i = 0; i < list->nelts; i++) {
+        if (progress_at(list, i)->asset_id > longest) {
+            longest = progress_at(list, i)->asset_id;
+        }
+    }
+    for (; longest >= 10; longest /= 10) {
+        length++;
+    }
+    return length;
+}
+
+/* No less than the text takes. */
+static apr_size_t text_length(const apr_array_header_t *list)
+{
+    apr_size_t length = (apr_size_t)list->nelts * id_length(list) + 1;
+
+    for (int i = 0; i < list->nelts; i++) {
+        const mdl_progress_part_t *part = progress_at(list, i)->part;
+
+        length += part != NULL ? PART_TEXT + (apr_size_t)part->ranges->nelts * RANGE_TEXT : 0;
+    }
+    return length;
+}
+
+static char *progress_write(char *to, const char *end, const mdl_progress_t *progress,
+                            apr_pool_t *p)
+{
+    const mdl_progress_part_t *part = progress->part;
+
+    to += apr_snprintf(to, (apr_size_t)(end - to), "%" APR_INT64_T_FMT, progress->asset_id);
     if (progress->is_whole) {
         *to++ = '=';
-    } else if (ranges != NULL) {
-        to += apr_snprintf(to, FILE_TEXT, "/%016" APR_UINT64_T_HEX_FMT "/%" APR_INT64_T_FMT "/",
-                           progress->version, progress->size);
-        to = apr_cpystrn(to, ranges, strlen(ranges) + 1);
+    } else if (part != NULL) {
+        to += apr_snprintf(to, (apr_size_t)(end - to),
+                           "/%016" APR_UINT64_T_HEX_FMT "/%" APR_INT64_T_FMT "/%s", part->version,
+                           part->size, mdl_coverage_text(part->ranges, p));
     }
     return to;
 }
 
 const char *mdl_progress_text(const apr_array_header_t *list, apr_pool_t *p)
 {
-    const char **ranges = apr_pcalloc(p, (apr_size_t)list->nelts * sizeof *ranges);
-    apr_size_t length = 1;
-    char *text, *end;
+    apr_size_t length = text_length(list);
+    char *text = apr_palloc(p, length), *to = text;
 
-    for (int i = 0; i < list->nelts; i++) {
-        const mdl_progress_t *progress = progress_at(list, i);
-
-        if (!progress->is_whole && progress->ranges != NULL) {
-            ranges[i] = mdl_coverage_text(progress->ranges, p);
-            length += FILE_TEXT + strlen(ranges[i]);
-        } else {
-            length += ID_TEXT;
-        }
-    }
-    text = end = apr_palloc(p, length);
     for (int i = 0; i < list->nelts; i++) {
         if (i > 0) {
-            *end++ = ';';
+            *to++ = ';';
         }
-        end = progress_write(end, progress_at(list, i), ranges[i]);
+        to = progress_write(to, text + length, progress_at(list, i), p);
     }
-    *end = '\0';
+    *to = '\0';
     return text;
 }
 
 /* Reads "<version>/<size>/<ranges>". */
-static const char *progress_read_ranges(const char *text, mdl_progress_t *progress, apr_pool_t *p)
+static const char *progress_read_part(const char *text, mdl_progress_t *progress, apr_pool_t *p)
 {
     char *end;
 
-    progress->version = strtoull(text, &end, 16);
-    progress->size = *end == '/' ? apr_strtoi64(end + 1, &end, 10) : 0;
+    apr_uint64_t version = strtoull(text, &end, 16);
+    apr_int64_t size = *end == '/' ? apr_strtoi64(end + 1, &end, 10) : 0;
+
     if (*end != '/') {
         return "";
     }
-    progress->ranges = mdl_coverage_read(end + 1, p);
+    progress->part = progress_part(version, size, mdl_coverage_read(end + 1, p), p);
     return end + strcspn(end, ";");
 }
 
@@ -174,7 +239,7 @@ apr_array_header_t *mdl_progress_read(const char *text, apr_pool_t *p)
         text = end;
         progress.is_whole = *text == '=';
         if (*text == '/') {
-            text = progress_read_ranges(text + 1, &progress, p);
+            text = progress_read_part(text + 1, &progress, p);
         } else if (*text == '=') {
             text++;
         }

@@ -29,13 +29,23 @@ typedef struct {
     mdl_layout_file_t *files;
 } mdl_layout_t;
 
+/** Which bytes of a version of a file. */
+typedef struct {
+    apr_uint64_t version;
+    apr_int64_t size;
+    mdl_coverage_t *ranges;
+} mdl_progress_part_t;
+
+/** Small, since a session has one for each of an archive's files. */
 typedef struct {
     apr_int64_t asset_id;
+    mdl_progress_part_t *part; /* NULL if it is whole or nothing was delivered */
     int is_whole;
-    mdl_coverage_t *ranges; /* NULL if it is whole or nothing was delivered */
-    apr_uint64_t version;   /* this and the next: of what has the ranges */
-    apr_int64_t size;
 } mdl_progress_t;
+
+/** The files in a layout that have bytes between two offsets, or end there, and no more than two
+    others: a part of its array. */
+mdl_layout_t mdl_layout_part(const mdl_layout_t *layout, apr_int64_t from, apr_int64_t to);
 
 /** The version of a file, by its SHA-256. */
 apr_uint64_t mdl_progress_version(const unsigned char *sha256);

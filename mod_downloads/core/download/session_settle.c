@@ -16,10 +16,10 @@ typedef struct {
     int is_changed;
 } allowance_t;
 
-/* A file of a session, before what was delivered is added. */
+/* A file of a session, before what was delivered is added.  Small, as mdl_progress_t. */
 typedef struct {
-    mdl_charge_state_t charge;
-    int is_delivered; /* something of it is */
+    unsigned char charge;       /* mdl_charge_state_t */
+    unsigned char is_delivered; /* something of it is */
 } before_t;
 
 /* A session in a settlement. */
@@ -194,8 +194,9 @@ static apr_status_t settlement_read_allowances(settlement_t *settlement)
         apr_int64_t key[2] = {mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};
         allowance_t *allowance = apr_hash_get(settlement->allowances, key, sizeof key);
         apr_array_header_t *kept = mdl_progress_read(mdl_rows_text(rows, 2), p);
+        mdl_progress_t *first = kept->nelts > 0 ? &APR_ARRAY_IDX(kept, 0, mdl_progress_t) : NULL;
 
-        allowance->kept = kept->nelts > 0 ? &APR_ARRAY_IDX(kept, 0, mdl_progress_t) : NULL;
+        allowance->kept = first != NULL && first->part != NULL ? first : NULL;
         allowance->kept_bytes = mdl_rows_int(rows, 3);
     }
     return rv;
@@ -252,25 +253,25 @@ static int settled_needs_allowance(const settled_t *settled, int i)
 static int progress_join_kept(mdl_progress_t *file, allowance_t *allowance, int is_free,
                               apr_pool_t *p)
 {
-    mdl_progress_t joined = *file;
-    apr_int64_t bytes = mdl_coverage_bytes(file->ranges);
-    int is_download;
+    const mdl_progress_part_t *part = file->part;
+    apr_int64_t bytes = mdl_coverage_bytes(part->ranges);
+    mdl_progress_t joined = {.asset_id = file->asset_id};
 
-    joined.ranges = mdl_coverage_make(p);
-    mdl_coverage_join(joined.ranges, file->ranges);
-    if (allowance->kept != NULL && allowance->kept->version == file->version) {
-        mdl_coverage_join(joined.ranges, allowance->kept->ranges);
+    mdl_progress_add(&joined, file, p);
+    if (allowance->kept != NULL && allowance->kept->part->version == part->version) {
+        mdl_progress_add(&joined, allowance->kept, p);
         bytes += allowance->kept_bytes;
     }
-    is_download = mdl_coverage_is_whole(joined.ranges, file->size) ||
-                  (is_free && bytes >= MDL_DOWNLOAD_FACTOR * file->size);
-    if (!is_download && is_free) {
+    if (joined.is_whole || (is_free && bytes >= MDL_DOWNLOAD_FACTOR * part->size)) {
+        return 1;
+    }
+    if (is_free) {
         allowance->kept = apr_pmemdup(p, &joined, sizeof joined);
         allowance->kept_bytes = bytes;
         allowance->is_changed = 1;
-        file->ranges = NULL;
+        file->part = NULL;
     }
-    return is_download;
+    return 0;
 }
 
 static void settled_charge(settled_t *settled, int i, allowance_t *allowance, apr_pool_t *p)
@@ -280,7 +281,7 @@ static void settled_charge(settled_t *settled, int i, allowance_t *allowance, ap
     mdl_charge_event_t event = settled->is_ended ? MDL_CHARGE_IDLE : MDL_CHARGE_PART;
     mdl_charge_t charge = mdl_charge_step(state, event);
 
-    if (!file->is_whole && file->ranges != NULL) {
+    if (!file->is_whole && file->part != NULL) {
         file->is_whole = progress_join_kept(file, allowance, charge.state == MDL_CHARGE_FREE, p);
     }
     if (file->is_whole) {
