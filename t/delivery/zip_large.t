@@ -38,6 +38,7 @@ MinSpareThreads 1
 MaxSpareThreads 4
 MaxRequestWorkers 4
 DBDKeep 1
+DownloadsLinkLifetime 3600
 LoadModule http2_module $modules/mod_http2.so
 Protocols h2c http/1.1
 END

@@ -12,7 +12,17 @@ use Time::HiRes qw(sleep time);
 
 use constant MB => 1024 * 1024;
 
-my $server = MDL::Instance->new(cluster => 1, extra => "DownloadsLeaseTime 2\nDownloadsPollInterval 1\n")->start;
+# Prefork would start and end children with the number of requests.
+my $server = MDL::Instance->new(cluster => 1, extra => <<'END')->start;
+DownloadsLeaseTime 2
+DownloadsPollInterval 1
+<IfModule mpm_prefork_module>
+    ServerLimit 30
+    StartServers 30
+    MaxSpareServers 30
+    MaxRequestWorkers 30
+</IfModule>
+END
 my $source = MDL::Source->new;
 my $shop   = new_shop();
 my $key    = $shop->{token};
