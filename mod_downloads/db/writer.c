@@ -6,7 +6,9 @@
 
 #include "db/private.h"
 
-#define CACHE "PRAGMA cache_size = -1024" /* KiB */
+/* A cache in KiB.  In memory are also the pages that savepoints may bring back: of more than 64 KiB
+   of them SQLite makes a file otherwise, for each batch of writes. */
+#define SETTINGS "PRAGMA cache_size = -1024; PRAGMA temp_store = MEMORY"
 
 static struct {
     pthread_mutex_t mutex;
@@ -68,7 +70,7 @@ static mdl_db_t *writer_open(const mdl_db_t *db, apr_pool_t **pool)
     apr_pool_create_unmanaged_ex(pool, NULL, NULL);
     apr_pool_tag(*pool, "mdl_writer");
     if (mdl_db_open(&opened, db->ops->name, db->file_path, &why, *pool) != APR_SUCCESS ||
-        mdl_db_command(opened, CACHE) != APR_SUCCESS) {
+        mdl_db_command(opened, SETTINGS) != APR_SUCCESS) {
         apr_pool_destroy(*pool);
         return NULL;
     }
