@@ -1,6 +1,6 @@
 # The test's own Postfix, run by an unprivileged user: fakeroot makes it believe that it may change its
-# user, and everything it writes stays below one folder.  Files then have other owners than Postfix
-# expects, hence "strict_mailbox_ownership = no".
+# user, and everything it writes but its queue stays below one folder.  Files then have other owners
+# than Postfix expects, hence "strict_mailbox_ownership = no".
 #
 #   my $postfix = MDL::Postfix->new(folder => $dir, boxes => { 'shop@example.com' => 'bounces/' },
 #       next_hop => { 'gone.test' => $port });
@@ -19,6 +19,7 @@ use strict;
 use warnings;
 
 use File::Path qw(make_path);
+use File::Temp ();
 use IO::Socket::INET;
 use POSIX ();
 
@@ -48,8 +49,10 @@ sub new
     my $self = bless { boxes => {}, next_hop => {}, port => free_port(), owner => $$, %opt },
         $class;
     my $folder = $self->{folder};
+    # The path of a socket has at most 107 bytes.
+    $self->{queue} = File::Temp->newdir;
     make_path(map { "$folder/$_" } qw(etc data mail));
-    make_path(map { "$folder/queue/$_" }
+    make_path(map { "$self->{queue}/$_" }
             qw(active bounce corrupt defer deferred flush hold incoming maildrop pid private public
             saved trace));
     $self->configure;
@@ -93,7 +96,7 @@ sub configure
             sort keys %{ $self->{next_hop} });
     write_file("$folder/etc/main.cf", <<"CONF");
 compatibility_level = 3.6
-queue_directory = $folder/queue
+queue_directory = $self->{queue}
 data_directory = $folder/data
 maillog_file = $folder/log
 maillog_file_prefixes = $folder
@@ -174,7 +177,7 @@ sub stop
 {
     my ($self) = @_;
     my $pid = delete $self->{pid} or return;
-    my ($master) = (MDL::Test::slurp("$self->{folder}/queue/pid/master.pid") // '') =~ /(\d+)/;
+    my ($master) = (MDL::Test::slurp("$self->{queue}/pid/master.pid") // '') =~ /(\d+)/;
     kill TERM => $master if $master;
     for (1 .. 200) {
         last if waitpid($pid, POSIX::WNOHANG()) == $pid;
