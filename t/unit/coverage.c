@@ -45,10 +45,15 @@ static void test_whole(apr_pool_t *p)
 static void test_parts(apr_pool_t *p)
 {
     mdl_coverage_t *coverage = mdl_coverage_read("0-9,20-29,50-59", p);
+    mdl_coverage_t rest;
 
     is_str(mdl_coverage_text(mdl_coverage_part(coverage, 5, 55, p), p), "0-4,15-24,45-49",
            "a part is counted from where it begins");
     ok(mdl_coverage_part(coverage, 10, 20, p) == NULL, "and may be nothing");
+    rest = mdl_coverage_from(coverage, 30);
+    is_str(mdl_coverage_text(&rest, p), "20-29,50-59", "a range that ends at an offset is kept");
+    rest = mdl_coverage_from(coverage, 31);
+    is_str(mdl_coverage_text(&rest, p), "50-59", "one that ends before it is not");
     ok(mdl_coverage_has(coverage, 20, 30) && mdl_coverage_has(coverage, 53, 54),
        "a range has what lies in it");
     ok(!mdl_coverage_has(coverage, 19, 30) && !mdl_coverage_has(coverage, 20, 31) &&

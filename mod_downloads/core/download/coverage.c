@@ -135,6 +135,17 @@ mdl_coverage_t *mdl_coverage_part(const mdl_coverage_t *coverage, apr_int64_t fr
     return part;
 }
 
+mdl_coverage_t mdl_coverage_from(const mdl_coverage_t *coverage, apr_int64_t offset)
+{
+    mdl_coverage_t rest = *coverage;
+
+    while (rest.nelts > 0 && range_at(&rest, 0)->to < offset) {
+        rest.elts += rest.elt_size;
+        rest.nelts--;
+    }
+    return rest;
+}
+
 int mdl_coverage_has(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to)
 {
     int i = 0;

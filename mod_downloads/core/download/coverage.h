@@ -38,6 +38,9 @@ void mdl_coverage_join(mdl_coverage_t *coverage, const mdl_coverage_t *other);
 mdl_coverage_t *mdl_coverage_part(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to,
                                   apr_pool_t *p);
 
+/** Its ranges without those that end before an offset; they stay coverage's. */
+mdl_coverage_t mdl_coverage_from(const mdl_coverage_t *coverage, apr_int64_t offset);
+
 /** Whether all of that range is in it. */
 int mdl_coverage_has(const mdl_coverage_t *coverage, apr_int64_t from, apr_int64_t to);
 

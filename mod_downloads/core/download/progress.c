@@ -79,14 +79,16 @@ apr_array_header_t *mdl_progress_of(const mdl_layout_t *layout, const mdl_covera
                                     apr_pool_t *p)
 {
     apr_array_header_t *list = apr_array_make(p, 1, sizeof(mdl_progress_t));
+    mdl_coverage_t rest = *delivered;
 
     for (int i = 0; i < layout->count; i++) {
         const mdl_layout_file_t *file = &layout->files[i];
-        mdl_progress_t progress = {.asset_id = file->asset_id,
-                                   .is_whole = layout_file_is_whole(file, delivered)};
+        mdl_progress_t progress = {.asset_id = file->asset_id};
 
+        rest = mdl_coverage_from(&rest, file->from);
+        progress.is_whole = layout_file_is_whole(file, &rest);
         if (!progress.is_whole) {
-            progress.part = layout_file_part(file, delivered, p);
+            progress.part = layout_file_part(file, &rest, p);
         }
         if (progress.is_whole || progress.part != NULL) {
             APR_ARRAY_PUSH(list, mdl_progress_t) = progress;
