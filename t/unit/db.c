@@ -10,7 +10,7 @@
 
 static mdl_db_t *db;
 
-/* A shop with a NULL among its values, and a key with extreme numbers. */
+/* Rows to test with: a shop, whose email may be NULL, and a key, whose time may be any number. */
 
 static apr_int64_t insert_shop(const char *name, const char *domain, const char *email,
                                apr_pool_t *p)
@@ -53,8 +53,8 @@ static void test_values(apr_pool_t *p)
     ok(shop > 0, "INSERT ... RETURNING gives the new id");
     is_int(mdl_db_select_one(db, MDL_Q_SHOP_BY_ID, &row, p, MDL_ARGS(mdl_int(shop))), APR_SUCCESS,
            "a row is found by an integer argument");
-    is_str(mdl_rows_text(row, 1), odd, "text comes back as it went in");
-    is_str(mdl_rows_text(row, 3), NULL, "a NULL argument comes back as NULL");
+    is_str(mdl_rows_text(row, 1), odd, "text is read as it was written");
+    is_str(mdl_rows_text(row, 3), NULL, "a NULL argument is read as NULL");
     ok(mdl_rows_null(row, 3) && !mdl_rows_null(row, 1), "NULL and text are different");
     is_int(mdl_rows_int(row, 3), 0, "NULL as an integer is 0");
 
@@ -66,12 +66,14 @@ static void test_values(apr_pool_t *p)
     large[100000] = '\0';
     shop = insert_shop(large, "large.test", NULL, p);
     mdl_db_select_one(db, MDL_Q_SHOP_BY_ID, &row, p, MDL_ARGS(mdl_int(shop)));
-    is_str(mdl_rows_text(row, 1), large, "a text of 100,000 bytes comes back whole");
+    is_str(mdl_rows_text(row, 1), large, "a text of 100,000 bytes is read whole");
 
     insert_key(db, shop, "smallest", "n", INT64_MIN, p);
     insert_key(db, shop, "largest", "n", INT64_MAX, p);
-    is_int(mdl_rows_int(key_row("smallest", p), 4), INT64_MIN, "the smallest integer comes back");
-    is_int(mdl_rows_int(key_row("largest", p), 4), INT64_MAX, "the largest integer comes back");
+    is_int(mdl_rows_int(key_row("smallest", p), 4), INT64_MIN,
+           "the smallest integer is read as written");
+    is_int(mdl_rows_int(key_row("largest", p), 4), INT64_MAX,
+           "the largest integer is read as written");
     ok(mdl_rows_null(key_row("largest", p), 6), "a NULL integer is NULL");
 }
 
@@ -82,22 +84,22 @@ static void test_rows(apr_pool_t *p)
     int n = 0;
 
     is_int(mdl_db_select_one(db, MDL_Q_SHOP_BY_ID, &rows, p, MDL_ARGS(mdl_int(-5))), APR_ENOENT,
-           "a row that there is not is APR_ENOENT");
+           "a missing row is APR_ENOENT");
     is_int(mdl_db_select(db, MDL_Q_SHOP_BY_ID, &rows, p, MDL_ARGS(mdl_int(-5))), APR_SUCCESS,
-           "no row is no error of a select");
-    ok(!mdl_rows_next(rows), "and there is none to step to");
+           "a select without rows is not an error");
+    ok(!mdl_rows_next(rows), "it has no first row");
 
     mdl_db_select(db, MDL_Q_SHOP_LIST, &rows, p, MDL_NO_ARGS);
     while (mdl_rows_next(rows)) {
         n++;
     }
-    is_int(n, 3, "each row is stepped to once");
-    ok(!mdl_rows_next(rows), "after the last row there is none, even if asked again");
+    is_int(n, 3, "each row is returned once");
+    ok(!mdl_rows_next(rows), "after the last row there is none, however often one asks");
 
     mdl_db_exec(db, MDL_Q_EPOCH_BUMP, &changed, p, MDL_NO_ARGS);
-    is_int(changed, 1, "an UPDATE tells how many rows it touched");
+    is_int(changed, 1, "an UPDATE returns how many rows it changed");
     mdl_db_exec(db, MDL_Q_API_KEY_REVOKE, &changed, p, MDL_ARGS(mdl_int(1), mdl_text("nobody")));
-    is_int(changed, 0, "also when there was none");
+    is_int(changed, 0, "it returns 0 if it changed none");
     is_int(insert_shop("other", "values.test", NULL, p), 0,
            "ON CONFLICT DO NOTHING returns no row");
 }
@@ -137,14 +139,16 @@ static void test_enums(apr_pool_t *p)
     apr_int64_t before = count(db, p);
 
     is_int(mdl_db_read(db, read_enum, &known, p), APR_SUCCESS, "an enum's name is read");
-    is_int(known.value, 2, "as its value");
-    is_int(mdl_db_read(db, read_enum, &unknown, p), MDL_DB_EOTHER, "an unknown name is an error");
-    is_int(unknown.value, 0, "and reads as 0");
-    is_int(mdl_db_snapshot(db, read_enum, &null, p), MDL_DB_EOTHER, "as NULL is");
+    is_int(known.value, 2, "its value is found");
+    is_int(mdl_db_read(db, read_enum, &unknown, p), MDL_DB_EOTHER,
+           "an unknown name of an enum is an error");
+    is_int(unknown.value, 0, "its value is 0");
+    is_int(mdl_db_snapshot(db, read_enum, &null, p), MDL_DB_EOTHER, "NULL is an error, too");
     is_int(mdl_db_write(db, write_and_read_enum, &unknown, p), MDL_DB_EOTHER,
-           "which a transaction does not survive");
+           "a transaction that reads an unknown name fails");
     is_int(count(db, p), before, "and it is rolled back");
-    is_int(mdl_db_write(db, write_and_read_enum, &known, p), APR_SUCCESS, "the next one is not");
+    is_int(mdl_db_write(db, write_and_read_enum, &known, p), APR_SUCCESS,
+           "the next transaction succeeds");
 }
 
 static apr_status_t ignore_unique(mdl_db_t *on, apr_pool_t *p, void *arg)
@@ -165,21 +169,21 @@ static void test_errors(apr_pool_t *p)
     is_int(insert_key(db, shop, "secret-twice", "second", 1, p), MDL_DB_EUNIQUE,
            "a second row of one key is MDL_DB_EUNIQUE");
     ok(*mdl_db_error(db) != '\0' && strchr(mdl_db_error(db), '\n') == NULL,
-       "what the database said is kept in one line");
-    ok(strstr(mdl_db_error(db), "secret-twice") == NULL, "and without the values");
+       "the database's message is kept in one line");
+    ok(strstr(mdl_db_error(db), "secret-twice") == NULL, "it does not contain the values");
     is_str(mdl_rows_text(key_row("secret-twice", p), 2), "first", "the first row stays");
     is_int(insert_key(db, 999999, "orphan", "n", 1, p), MDL_DB_EOTHER,
            "a row without its parent is MDL_DB_EOTHER");
     is_int(insert_key(db, shop, "nameless", NULL, 1, p), MDL_DB_ENULL,
-           "NULL where there must be a value is MDL_DB_ENULL");
+           "NULL in a NOT NULL column is MDL_DB_ENULL");
     is_int(mdl_db_command(db, "SELECT no_such_column FROM shop"), MDL_DB_EOTHER,
-           "a faulty command is MDL_DB_EOTHER");
+           "an invalid command is MDL_DB_EOTHER");
 
     before = count(db, p);
     is_int(mdl_db_write(db, ignore_unique, &shop, p), MDL_DB_EUNIQUE,
-           "an effect that overlooks an error is given the error");
-    ok(strcasestr(mdl_db_error(db), "unique") != NULL, "and what the database said of it");
-    is_int(count(db, p), before, "and is rolled back");
+           "a transaction whose effect ignores an error fails with that error");
+    ok(strcasestr(mdl_db_error(db), "unique") != NULL, "the database's message is kept");
+    is_int(count(db, p), before, "and the transaction is rolled back");
 }
 
 static apr_status_t misuse(mdl_db_t *on, apr_pool_t *p, void *arg)
@@ -203,9 +207,10 @@ static void test_arguments_refused(apr_pool_t *p)
     apr_int64_t before = count(db, p);
 
     is_int(mdl_db_write(db, misuse, "few", p), MDL_DB_EOTHER, "too few arguments are refused");
-    is_int(mdl_db_write(db, misuse, "more", p), MDL_DB_EOTHER, "too many are refused");
-    is_int(mdl_db_write(db, misuse, "type", p), MDL_DB_EOTHER, "text for an integer is refused");
-    is_int(count(db, p), before, "and their transactions leave nothing behind");
+    is_int(mdl_db_write(db, misuse, "more", p), MDL_DB_EOTHER, "too many arguments are refused");
+    is_int(mdl_db_write(db, misuse, "type", p), MDL_DB_EOTHER,
+           "a text argument for an integer is refused");
+    is_int(count(db, p), before, "and their transactions are rolled back");
 }
 
 static apr_status_t bump_and_return(mdl_db_t *on, apr_pool_t *p, void *arg)
@@ -217,7 +222,7 @@ static apr_status_t bump_and_return(mdl_db_t *on, apr_pool_t *p, void *arg)
 
 typedef struct {
     mdl_db_t *other;
-    apr_int64_t seen; /* by the other, before the commit */
+    apr_int64_t seen; /* by the other connection, before the commit */
 } onlooker_t;
 
 static apr_status_t bump_before_onlooker(mdl_db_t *on, apr_pool_t *p, void *arg)
@@ -236,12 +241,12 @@ static void test_transactions(const database_t *database, apr_pool_t *p)
     apr_status_t own = APR_EGENERAL;
 
     is_int(mdl_db_write(db, bump_and_return, &own, p), APR_EGENERAL,
-           "what an effect returns comes back");
+           "the transaction returns what the effect returned");
     is_int(count(db, p), before, "an effect that fails is rolled back");
     is_int(mdl_db_write(db, bump_before_onlooker, &onlooker, p), APR_SUCCESS,
-           "the connection is good for the next one");
+           "the connection can be used for the next transaction");
     is_int(onlooker.seen, before, "another connection sees nothing before the commit");
-    is_int(count(onlooker.other, p), before + 1, "and everything after it");
+    is_int(count(onlooker.other, p), before + 1, "it sees the change after the commit");
 }
 
 static void test_open(const database_t *database, apr_pool_t *p)
@@ -253,13 +258,13 @@ static void test_open(const database_t *database, apr_pool_t *p)
     mdl_db_t *none;
 
     is_int(mdl_db_open(&none, "nosuchdriver", "x", &why, p), APR_EINVAL,
-           "a driver that there is not is APR_EINVAL");
-    ok(why != NULL && strstr(why, "nosuchdriver") != NULL, "and named in the reason");
+           "an unknown driver is APR_EINVAL");
+    ok(why != NULL && strstr(why, "nosuchdriver") != NULL, "the reason names it");
     ok(why != NULL && strstr(why, "libaprutil1-dbd-nosuchdriver") != NULL,
-       "with the package that would have it");
+       "the reason names the package that may contain it");
     is_int(mdl_db_open(&none, database->driver, nowhere, &why, p), MDL_DB_EGONE,
            "a database that does not answer is MDL_DB_EGONE");
-    ok(why != NULL && *why != '\0' && strchr(why, '\n') == NULL, "with a line that says why");
+    ok(why != NULL && *why != '\0' && strchr(why, '\n') == NULL, "the reason is one line");
 }
 
 #define MANY 200 /* more statements than a connection sends before it waits for answers */
@@ -296,13 +301,14 @@ static void test_unanswered(apr_pool_t *p)
     int none = -1, early = 10, late = MANY - 10;
 
     is_int(mdl_db_write(db, bump_many, &none, p), APR_SUCCESS, "many statements are run");
-    is_int(count(db, p), before + MANY, "each of them");
-    is_int(mdl_db_write(db, bump_many, &early, p), MDL_DB_EOTHER, "an early one that fails");
-    is_int(mdl_db_write(db, bump_many, &late, p), MDL_DB_EOTHER, "or a late one");
-    is_int(count(db, p), before + MANY, "undoes all of them");
+    is_int(count(db, p), before + MANY, "each of them takes effect");
+    is_int(mdl_db_write(db, bump_many, &early, p), MDL_DB_EOTHER,
+           "an early statement of many fails");
+    is_int(mdl_db_write(db, bump_many, &late, p), MDL_DB_EOTHER, "a late statement of many fails");
+    is_int(count(db, p), before + MANY, "one failed statement rolls all of them back");
     is_int(mdl_db_write(db, bump_after_unread, NULL, p), APR_SUCCESS,
-           "rows may be gone before their answer comes");
-    is_int(count(db, p), before + MANY + 1, "and what follows counts");
+           "the pool of a result may end before the answer comes");
+    is_int(count(db, p), before + MANY + 1, "the statement after it takes effect");
 }
 
 /* Opens and closes a connection as mod_dbd does. */
@@ -315,7 +321,8 @@ static apr_status_t opened_close(void *data)
 {
     opened_t *opened = data;
 
-    is_int(apr_dbd_close(opened->driver, opened->handle), APR_SUCCESS, "it can be closed");
+    is_int(apr_dbd_close(opened->driver, opened->handle), APR_SUCCESS,
+           "the connection can be closed");
     return APR_SUCCESS;
 }
 
@@ -329,16 +336,16 @@ static void test_attach(const database_t *database, apr_pool_t *p)
     apr_dbd_get_driver(p, database->driver, &opened.driver);
     if (!ok(apr_dbd_open(opened.driver, connection, database->params, &opened.handle) ==
                 APR_SUCCESS,
-            "a connection of somebody else's")) {
+            "a connection is opened elsewhere")) {
         return;
     }
     apr_pool_cleanup_register(connection, &opened, opened_close, apr_pool_cleanup_null);
     is_int(mdl_db_attach(&first, opened.driver, opened.handle, database->params, connection),
-           APR_SUCCESS, "can be taken over");
-    is_int(mdl_db_dialect(first), database->dialect, "with its dialect");
-    is_int(count(first, p), count(db, p), "and used");
+           APR_SUCCESS, "it can be attached");
+    is_int(mdl_db_dialect(first), database->dialect, "its dialect is known");
+    is_int(count(first, p), count(db, p), "it can be used");
     mdl_db_attach(&second, opened.driver, opened.handle, database->params, connection);
-    ok(first == second, "the next time the same is found again");
+    ok(first == second, "attaching it again gives the same object");
     apr_pool_destroy(connection);
 }
 
@@ -347,12 +354,13 @@ static void test_migrate(const database_t *database, apr_pool_t *p)
     mdl_db_t *fresh = database_open(database, p);
     int version = -1, applied = -1;
 
-    is_int(mdl_migrate_version(fresh, &version, p), APR_SUCCESS, "a database without a schema");
-    is_int(version, 0, "is at version 0");
+    is_int(mdl_migrate_version(fresh, &version, p), APR_SUCCESS,
+           "the version of a database without a schema is read");
+    is_int(version, 0, "it is version 0");
     is_int(mdl_migrate(fresh, &applied, p), APR_SUCCESS, "it is migrated");
-    is_int(applied, mdl_migrate_latest(), "by every migration");
-    is_int(mdl_migrate(fresh, &applied, p), APR_SUCCESS, "once more");
-    is_int(applied, 0, "there is nothing left to apply");
+    is_int(applied, mdl_migrate_latest(), "every migration is applied");
+    is_int(mdl_migrate(fresh, &applied, p), APR_SUCCESS, "it is migrated once more");
+    is_int(applied, 0, "no migration is left to apply");
     mdl_migrate_version(fresh, &version, p);
     is_int(version, mdl_migrate_latest(), "it is at the latest version");
 
@@ -365,7 +373,7 @@ static void test_migrate(const database_t *database, apr_pool_t *p)
 
 #define MIGRATORS 4
 
-/* A second database, since the first one has its schema already. */
+/* A second database, since the first one already has its schema. */
 static database_t empty_twin(const database_t *database, const char *name, apr_pool_t *p)
 {
     database_t twin = *database;
@@ -412,7 +420,7 @@ static void test_migrate_at_once(const database_t *database, apr_pool_t *p)
         total += byte;
     }
     close(results[0]);
-    ok(good, "four processes that migrate an empty database at once all end well");
+    ok(good, "four processes that migrate an empty database at once all succeed");
     is_int(total, mdl_migrate_latest(), "each migration was applied by one of them");
     mdl_migrate_version(database_open(&twin, p), &version, p);
     is_int(version, mdl_migrate_latest(), "and the schema is there");
@@ -464,12 +472,12 @@ static void test_upgrade(const database_t *database, apr_pool_t *p)
         }
         ok(good, apr_psprintf(p, "a database of version %d has data", version));
         is_int(mdl_migrate(on, &applied, p), APR_SUCCESS, "it is migrated to the newest");
-        is_int(applied, mdl_migrate_latest() - version, "by what was missing");
+        is_int(applied, mdl_migrate_latest() - version, "the missing migrations are applied");
         is_int(mdl_db_select_one(on, MDL_Q_ORDER_BY_PAGE_ID, &row, p, MDL_ARGS(mdl_text("page"))),
-               APR_SUCCESS, "an order from before is found");
-        is_int(mdl_rows_int(row, 0), 9, "as it was");
+               APR_SUCCESS, "an order from before the upgrade is found");
+        is_int(mdl_rows_int(row, 0), 9, "it is unchanged");
         is_int(mdl_db_select_one(on, MDL_Q_JOB_BY_ID, &row, p, MDL_ARGS(mdl_text("job_old"))),
-               APR_SUCCESS, "and a job");
+               APR_SUCCESS, "a job from before the upgrade is found");
     }
 }
 
@@ -505,13 +513,15 @@ static void test_snapshot(const database_t *database, apr_pool_t *p)
 
     is_int(mdl_db_snapshot(db, read_twice, &twice, p), APR_SUCCESS,
            "another connection writes while one reads a snapshot");
-    is_int(twice.after, twice.before, "which does not see the change");
-    is_int(count(db, p), twice.before + 1, "but afterwards");
-    is_int(mdl_db_read(db, read_twice, &twice, p), APR_SUCCESS, "without a snapshot");
+    is_int(twice.after, twice.before, "the snapshot does not contain the change");
+    is_int(count(db, p), twice.before + 1, "the change is seen after the snapshot");
+    is_int(mdl_db_read(db, read_twice, &twice, p), APR_SUCCESS,
+           "another connection writes while one reads without a snapshot");
     is_int(twice.after, twice.before + 1, "each statement sees what was committed before it");
     is_int(mdl_db_snapshot(db, refuse_to_read, NULL, p), APR_ENOENT,
-           "what an effect returns comes back from a snapshot");
-    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "and the connection can write then");
+           "mdl_db_snapshot returns what the effect returned");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
+           "the connection can write afterwards");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)

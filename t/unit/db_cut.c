@@ -1,7 +1,7 @@
 /*
- * The connection to PostgreSQL is cut after each message of a write in turn, whichever side sent
- * it: the write takes effect once at most, and with its Idempotency-Key once in the end, with one
- * answer.
+ * The connection to PostgreSQL is cut after the first message of a write, then after the second,
+ * and so on, whichever side sent it.  The write takes effect at most once.  When it is repeated
+ * with its Idempotency-Key it has taken effect exactly once, and has one answer.
  */
 #include "t/unit/counter.h"
 #include "t/unit/fixtures.h"
@@ -11,10 +11,10 @@
 
 #define MOST 1000 /* messages of a transaction */
 
-static const database_t *database; /* past the relay */
+static const database_t *database; /* not through the relay */
 static database_t relayed;
 static relay_t relay;
-static mdl_db_t *db; /* past the relay, as the next */
+static mdl_db_t *db; /* not through the relay, as the next */
 static PGconn *onlooker;
 static apr_int64_t shop;
 
@@ -47,7 +47,7 @@ static apr_status_t request_effect(mdl_db_t *on, apr_pool_t *p, void *arg)
     return mdl_idempotency_store(on, &request->idempotency, &request->response, p);
 }
 
-/* As the API does: when another transaction was first, its answer is there now. */
+/* Tries again as the API does: if another transaction was first, its answer is stored now. */
 static apr_status_t request_send(mdl_db_t *on, request_t *request, apr_pool_t *p)
 {
     apr_status_t rv = mdl_db_write(on, request_effect, request, p);
@@ -72,12 +72,12 @@ static request_t assign_order(int n, apr_pool_t *p)
 typedef struct {
     const char *name;
     request_t (*make)(int n, apr_pool_t *p);
-    int refuses;      /* the relay, until the client has heard of it */
-    const char *rows; /* a query of what each effect leaves */
+    int refuses;      /* the relay refuses connections until the client has seen a failure */
+    const char *rows; /* a query that counts the rows that the effects insert */
     /* out */
     int messages;
     int refused;  /* requests that failed at first */
-    int repeated; /* whose effect had taken place although they failed */
+    int repeated; /* requests that failed although their effect was committed */
     int wrong;
 } write_case_t;
 
@@ -142,15 +142,15 @@ static void test_write(write_case_t test, apr_pool_t *p)
         apr_pool_clear(own);
     }
     apr_pool_destroy(own);
-    printf("# %s: %d messages, %d failed at first, %d of them with effect\n", test.name,
-           test.messages, test.refused, test.repeated);
+    printf("# %s: %d messages, %d requests failed at first, %d of them after their commit\n",
+           test.name, test.messages, test.refused, test.repeated);
     ok(test.messages > 20 && !cut, apr_pstrcat(p, test.name, ": cut after each message", NULL));
-    is_int(test.wrong, 0, "  each time it takes effect once, with one answer");
+    is_int(test.wrong, 0, "  each request takes effect once, with one answer");
     if (test.refuses) {
-        ok(test.refused > 20, "  though most fail at first");
-        ok(test.repeated > 0, "  some of them after their effect");
+        ok(test.refused > 20, "  most requests fail at first");
+        ok(test.repeated > 0, "  some of them fail after their commit");
     } else {
-        is_int(test.refused, 0, "  without the client knowing");
+        is_int(test.refused, 0, "  the client does not notice");
     }
 }
 
@@ -199,7 +199,7 @@ static void test_read(const char *name, mdl_db_run_fn *run, int refuses, apr_poo
     ok(n > 10 && !cut, apr_pstrcat(p, name, ": cut after each message", NULL));
     is_int(wrong, 0, "  a read fails, or has all its rows");
     ok(refuses ? refused > 5 : refused == 0,
-       refuses ? "  most fail" : "  without the reader knowing");
+       refuses ? "  most reads fail" : "  the reader does not notice");
 }
 
 static void be_silent(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
@@ -224,7 +224,7 @@ static void tests(const database_t *on, apr_pool_t *p)
     }
     make_mapping(db, new_mapping(shop, PRODUCT("1"), ids_of(p, 0), p), p);
     onlooker = PQconnectdb(database->params);
-    /* Also for connections that are made anew, which know nothing of database_open. */
+    /* Reconnecting does not repeat what database_open sets. */
     pgsql_command(database->params, apr_pstrcat(p, "ALTER DATABASE ", PQdb(onlooker),
                                                 " SET synchronous_commit = off", NULL));
     relay_start(&relay, database->params, p);
@@ -232,17 +232,17 @@ static void tests(const database_t *on, apr_pool_t *p)
     relayed.params = apr_pstrcat(p, database->params, " host=", relay.folder, NULL);
     mdl_log_set_sink(be_silent);
     test_write((write_case_t){.name = "a mapping", .make = put_mapping, .rows = mappings}, p);
-    test_write((write_case_t){.name = "a mapping, without a way back",
+    test_write((write_case_t){.name = "a mapping, without reconnecting",
                               .make = put_mapping,
                               .rows = mappings,
                               .refuses = 1},
                p);
-    test_write((write_case_t){.name = "an order, without a way back",
+    test_write((write_case_t){.name = "an order, without reconnecting",
                               .make = assign_order,
                               .rows = orders,
                               .refuses = 1},
                p);
-    test_read("a read, without a way back", mdl_db_read, 1, p);
+    test_read("a read, without reconnecting", mdl_db_read, 1, p);
     test_read("a snapshot", mdl_db_snapshot, 0, p);
     relay_stop(&relay, p);
     PQfinish(onlooker);

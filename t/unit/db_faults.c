@@ -20,7 +20,7 @@ static mdl_db_t *db;
 typedef struct {
     pid_t pid;
     int release; /* closing it makes the process commit */
-    int ready;   /* of the process, as the next */
+    int ready;   /* the process's ends of the pipes */
     int released;
 } holder_t;
 
@@ -70,7 +70,7 @@ static void test_busy(apr_pool_t *p)
     holder_t holder;
 
     holder_begin(&holder, p);
-    is_int(count(db, p), before, "while a transaction is open, others read what was before it");
+    is_int(count(db, p), before, "while a transaction is open, others read the state before it");
     atomic_store(&sleep_at_once, 1); /* SQLite */
     mdl_db_command(db, database->dialect == MDL_PGSQL ? "SET lock_timeout = 50" : "SELECT 1");
     is_int(mdl_db_write(db, bump_once, NULL, p),
@@ -78,9 +78,9 @@ static void test_busy(apr_pool_t *p)
            "waiting too long for a lock gives MDL_DB_ELOCKED, on SQLite MDL_DB_EBUSY");
     atomic_store(&sleep_at_once, 0);
     mdl_db_command(db, database->dialect == MDL_PGSQL ? "SET lock_timeout = 5000" : "SELECT 1");
-    ok(holder_end(&holder), "the other one commits all the same");
-    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "and then the next is let in");
-    is_int(count(db, p), before + 2, "each has written once");
+    ok(holder_end(&holder), "the lock's holder commits");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "a write succeeds after that");
+    is_int(count(db, p), before + 2, "each of them has written once");
 }
 
 static void *set_clock_and_release(void *data)
@@ -103,10 +103,10 @@ static void test_clock_set(apr_pool_t *p)
     holder_begin(&holder, p);
     pthread_create(&other, NULL, set_clock_and_release, &holder);
     is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
-           "a wait does not end because the time of day is set");
+           "setting the system's clock does not end a wait for a lock");
     pthread_join(other, NULL);
-    ok(child_good(holder.pid), "the other one commits");
-    is_int(count(db, p), before + 2, "and each has written once");
+    ok(child_good(holder.pid), "the lock's holder commits");
+    is_int(count(db, p), before + 2, "each of them has written once");
 }
 
 static void test_killed_holder(apr_pool_t *p)
@@ -120,8 +120,8 @@ static void test_killed_holder(apr_pool_t *p)
     waitpid(holder.pid, &status, 0);
     close(holder.release);
     is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
-           "a writer that is killed in its transaction lets go");
-    is_int(count(db, p), before + 1, "and leaves nothing");
+           "a writer that is killed in its transaction releases its lock");
+    is_int(count(db, p), before + 1, "its transaction is rolled back");
 }
 
 /* --- many at once --- */
@@ -170,7 +170,7 @@ static void test_writers_at_once(apr_pool_t *p)
     for (int i = 0; i < PROCESSES; i++) {
         good &= child_good(children[i]);
     }
-    ok(good, "of twelve threads in three processes each one's turn comes");
+    ok(good, "twelve threads in three processes all get to write");
     is_int(count(db, p), before + PROCESSES * THREADS * WRITES, "and no write is lost");
 }
 
@@ -209,17 +209,17 @@ typedef struct {
     int number;
     atomic_int *waiting;
     apr_status_t result;
-} guest_t;
+} waiter_t;
 
-static apr_status_t bump_as_guest(mdl_db_t *on, apr_pool_t *p, void *arg)
+static apr_status_t bump_as_waiter(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
-    const guest_t *guest = arg;
+    const waiter_t *waiter = arg;
     apr_status_t rv = bump(on, p);
 
-    if (rv == APR_SUCCESS && guest->number % 4 == 1) {
+    if (rv == APR_SUCCESS && waiter->number % 4 == 1) {
         return APR_EGENERAL;
     }
-    if (rv == APR_SUCCESS && guest->number % 4 == 2) {
+    if (rv == APR_SUCCESS && waiter->number % 4 == 2) {
         /* the version is there already */
         return mdl_db_exec(on, MDL_Q_MIGRATION_INSERT, NULL, p,
                            MDL_ARGS(mdl_int(1), mdl_text("again"), mdl_int(1)));
@@ -227,49 +227,50 @@ static apr_status_t bump_as_guest(mdl_db_t *on, apr_pool_t *p, void *arg)
     return rv;
 }
 
-static void *be_guest(void *data)
+static void *be_waiter(void *data)
 {
-    guest_t *guest = data;
+    waiter_t *waiter = data;
     apr_pool_t *p;
     mdl_db_t *own;
 
     apr_pool_create_unmanaged_ex(&p, NULL, NULL);
     own = database_open(database, p);
-    atomic_fetch_add(guest->waiting, 1);
-    guest->result = mdl_db_write(own, bump_as_guest, guest, p);
+    atomic_fetch_add(waiter->waiting, 1);
+    waiter->result = mdl_db_write(own, bump_as_waiter, waiter, p);
     apr_pool_destroy(p);
     return NULL;
 }
 
-#define GUESTS 12
+#define WAITERS 12
 
 static void test_group(apr_pool_t *p)
 {
     apr_int64_t before = count(db, p);
-    guest_t guests[GUESTS];
+    waiter_t waiters[WAITERS];
     atomic_int waiting = 0;
     int refused = 0, unique = 0, written = 0;
     holder_t holder;
 
     holder_begin(&holder, p);
-    for (int i = 0; i < GUESTS; i++) {
-        guests[i] = (guest_t){.number = i, .waiting = &waiting};
-        pthread_create(&guests[i].thread, NULL, be_guest, &guests[i]);
+    for (int i = 0; i < WAITERS; i++) {
+        waiters[i] = (waiter_t){.number = i, .waiting = &waiting};
+        pthread_create(&waiters[i].thread, NULL, be_waiter, &waiters[i]);
     }
-    while (atomic_load(&waiting) < GUESTS) {
+    while (atomic_load(&waiting) < WAITERS) {
         usleep(1000);
     }
     holder_end(&holder);
-    for (int i = 0; i < GUESTS; i++) {
-        pthread_join(guests[i].thread, NULL);
-        refused += i % 4 == 1 && guests[i].result == APR_EGENERAL;
-        unique += i % 4 == 2 && guests[i].result == MDL_DB_EUNIQUE;
-        written += guests[i].result == APR_SUCCESS;
+    for (int i = 0; i < WAITERS; i++) {
+        pthread_join(waiters[i].thread, NULL);
+        refused += i % 4 == 1 && waiters[i].result == APR_EGENERAL;
+        unique += i % 4 == 2 && waiters[i].result == MDL_DB_EUNIQUE;
+        written += waiters[i].result == APR_SUCCESS;
     }
-    is_int(refused, GUESTS / 4, "of many that waited, those whose effect refused hear that");
-    is_int(unique, GUESTS / 4, "those whose statement failed hear what it was");
-    is_int(written, GUESTS / 2, "the others have written");
-    is_int(count(db, p), before + 1 + GUESTS / 2, "and only what they wrote is there");
+    is_int(refused, WAITERS / 4, "a waiting writer whose effect fails gets the effect's status");
+    is_int(unique, WAITERS / 4,
+           "a waiting writer whose statement fails gets the statement's error");
+    is_int(written, WAITERS / 2, "the other waiting writers succeed");
+    is_int(count(db, p), before + 1 + WAITERS / 2, "and only what they wrote is there");
 }
 
 /* --- SQLite alone --- */
@@ -285,7 +286,7 @@ static apr_status_t insert_large(mdl_db_t *on, apr_pool_t *p, void *arg)
                        MDL_ARGS(mdl_int(-7), mdl_text(arg), mdl_int(1)));
 }
 
-/* How many of this process's open files have a path that begins so. */
+/* How many of this process's open files have a path with this prefix. */
 static int open_files(const char *path)
 {
     DIR *files = opendir("/proc/self/fd");
@@ -328,10 +329,11 @@ static void test_sqlite_writer(apr_pool_t *p)
         apr_pool_destroy(pool);
         child_end(good && open_files(own.params) == 0);
     }
-    ok(child_good(child), "one connection writes for all, and is closed with the last of them");
+    ok(child_good(child),
+       "a process has one writing connection, which is closed with the last of its connections");
 }
 
-/* On the connection that writes. */
+/* Sets a limit on the connection that writes. */
 static apr_status_t limit_pages(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     (void)p;
@@ -348,12 +350,13 @@ static void test_sqlite_full(apr_pool_t *p)
     is_int(count(db, p), before, "the transaction is rolled back");
     mdl_db_command(db, "PRAGMA max_page_count = 200");
     is_int(mdl_db_command(db, "CREATE TABLE large AS SELECT zeroblob(4194304)"), MDL_DB_EFULL,
-           "a command says so too");
-    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "what needs no space is written");
+           "a command on a full disk is MDL_DB_EFULL");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
+           "a write that needs no space succeeds");
     mdl_db_write(db, limit_pages, "PRAGMA max_page_count = 1000000", p);
     mdl_db_command(db, "PRAGMA max_page_count = 1000000");
     is_int(mdl_db_write(db, insert_large, large, p), APR_SUCCESS,
-           "once there is space the same can be written");
+           "the same write succeeds when there is space again");
 }
 
 /* If the disk fills up during a shared commit, the others' writes fail, too. */
@@ -362,21 +365,21 @@ static char *large_name;
 
 static apr_status_t bump_or_fill(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
-    const guest_t *guest = arg;
+    const waiter_t *waiter = arg;
 
-    return guest->number == 3 ? insert_large(on, p, large_name) : bump(on, p);
+    return waiter->number == 3 ? insert_large(on, p, large_name) : bump(on, p);
 }
 
-static void *be_limited_guest(void *data)
+static void *be_limited_waiter(void *data)
 {
-    guest_t *guest = data;
+    waiter_t *waiter = data;
     apr_pool_t *p;
     mdl_db_t *own;
 
     apr_pool_create_unmanaged_ex(&p, NULL, NULL);
     own = database_open(database, p);
-    atomic_fetch_add(guest->waiting, 1);
-    guest->result = mdl_db_write(own, bump_or_fill, guest, p);
+    atomic_fetch_add(waiter->waiting, 1);
+    waiter->result = mdl_db_write(own, bump_or_fill, waiter, p);
     apr_pool_destroy(p);
     return NULL;
 }
@@ -384,7 +387,7 @@ static void *be_limited_guest(void *data)
 static void test_sqlite_full_in_group(apr_pool_t *p)
 {
     apr_int64_t before = count(db, p);
-    guest_t guests[GUESTS];
+    waiter_t waiters[WAITERS];
     atomic_int waiting = 0;
     int full = 0, written = 0;
     holder_t holder;
@@ -392,22 +395,22 @@ static void test_sqlite_full_in_group(apr_pool_t *p)
     large_name = memset(apr_pcalloc(p, 4 << 20), 'x', (4 << 20) - 1);
     mdl_db_write(db, limit_pages, "PRAGMA max_page_count = 200", p);
     holder_begin(&holder, p);
-    for (int i = 0; i < GUESTS; i++) {
-        guests[i] = (guest_t){.number = i, .waiting = &waiting};
-        pthread_create(&guests[i].thread, NULL, be_limited_guest, &guests[i]);
+    for (int i = 0; i < WAITERS; i++) {
+        waiters[i] = (waiter_t){.number = i, .waiting = &waiting};
+        pthread_create(&waiters[i].thread, NULL, be_limited_waiter, &waiters[i]);
     }
-    while (atomic_load(&waiting) < GUESTS) {
+    while (atomic_load(&waiting) < WAITERS) {
         usleep(1000);
     }
     holder_end(&holder);
-    for (int i = 0; i < GUESTS; i++) {
-        pthread_join(guests[i].thread, NULL);
-        full += guests[i].result == MDL_DB_EFULL;
-        written += guests[i].result == APR_SUCCESS;
+    for (int i = 0; i < WAITERS; i++) {
+        pthread_join(waiters[i].thread, NULL);
+        full += waiters[i].result == MDL_DB_EFULL;
+        written += waiters[i].result == APR_SUCCESS;
     }
-    is_int(guests[3].result, MDL_DB_EFULL,
-           "of many that waited, the one that fills the disk hears");
-    is_int(full + written, GUESTS, "the others hear that or have written");
+    is_int(waiters[3].result, MDL_DB_EFULL,
+           "a waiting writer that fills the disk gets MDL_DB_EFULL");
+    is_int(full + written, WAITERS, "each of the others gets MDL_DB_EFULL or succeeds");
     is_int(count(db, p), before + 1 + written, "and only what they wrote is there");
 }
 
@@ -422,13 +425,14 @@ static void test_sqlite_foreign_writer(apr_pool_t *p)
     atomic_store(&sleep_at_once, 1);
     is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EBUSY,
            "a transaction that begins while another program writes gets MDL_DB_EBUSY");
-    ok(apr_time_now() - began >= apr_time_from_sec(5), "but not before 5 s");
+    ok(apr_time_now() - began >= apr_time_from_sec(5), "after at least 5 s");
     is_int(mdl_db_read(db, bump_once, NULL, p), MDL_DB_EBUSY,
-           "a statement outside of a transaction does too");
+           "a statement outside of a transaction gets MDL_DB_EBUSY");
     atomic_store(&sleep_at_once, 0);
     sqlite3_exec(other, "COMMIT", NULL, NULL, NULL);
     sqlite3_close(other);
-    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "and then is let in");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
+           "a write succeeds once the other program has committed");
 }
 
 /* A connection that reads rows without end until it is stopped. */
@@ -502,11 +506,12 @@ static void test_sqlite_endless_reader(apr_pool_t *p)
     for (int i = 1; i <= MEANWHILE; i++) {
         good += mdl_db_write(db, bump_once, NULL, p) == APR_SUCCESS && count(db, p) == before + i;
     }
-    ok(mdl_clock_monotonic() < endless.give_up_at, "while one connection steps through rows");
-    is_int(good, MEANWHILE, "others read and write");
+    ok(mdl_clock_monotonic() < endless.give_up_at,
+       "the others need not wait while one connection reads rows");
+    is_int(good, MEANWHILE, "they read and write meanwhile");
     atomic_store(&endless.stopped, 1);
     pthread_join(thread, NULL);
-    is_int(endless.result, MDL_DB_EOTHER, "and it was not done before it was stopped");
+    is_int(endless.result, MDL_DB_EOTHER, "the reader went on until it was stopped");
     apr_pool_destroy(own);
 }
 

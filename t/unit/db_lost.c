@@ -83,20 +83,21 @@ static void test_schema_changed(apr_pool_t *p)
 
     mdl_db_write(db, bump_once, NULL, p);
     change_schema_elsewhere(db);
-    is_int(count(db, p), before + 1, "after another connection changed the schema one can read");
+    is_int(count(db, p), before + 1,
+           "a connection can read after another one has changed the schema");
     change_schema_elsewhere(db);
-    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "and write");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "it can write, too");
     is_int(mdl_db_read(db, read_interrupted, &reading, p), APR_SUCCESS,
-           "also when it happens between two statements");
+           "an effect can read although the schema changes between two statements");
     is_int(mdl_db_write(db, bump_interrupted, &writing, p), APR_SUCCESS,
-           "and when an effect does so itself");
+           "an effect can change the schema itself");
     is_int(count(db, p), before + 4, "each write counts once");
 
     other_command("ALTER TABLE epoch RENAME TO epoch_away");
-    is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EOTHER,
-           "a table that is missing is MDL_DB_EOTHER");
+    is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EOTHER, "a missing table is MDL_DB_EOTHER");
     other_command("ALTER TABLE epoch_away RENAME TO epoch");
-    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS, "until it is there again");
+    is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
+           "a write succeeds when the table is back");
 }
 
 /* --- SQLite alone --- */
@@ -123,15 +124,16 @@ static void test_sqlite_replaced(apr_pool_t *p)
 
     own.params = apr_pstrcat(p, database->params, "-replaced", NULL);
     old = database_ready(&own, p);
-    is_int(mdl_db_write(old, bump_once, NULL, p), APR_SUCCESS, "a file is written");
+    is_int(mdl_db_write(old, bump_once, NULL, p), APR_SUCCESS, "a database file is written");
     before = count(old, p);
-    ok(move_copy_over(own.params, p), "a copy takes its place");
+    ok(move_copy_over(own.params, p), "a copy replaces the file");
     is_int(mdl_db_write(old, bump_once, NULL, p), MDL_DB_EGONE,
            "a connection to the old file does not write");
     new = database_open(&own, p);
-    is_int(mdl_db_write(new, bump_once, NULL, p), APR_SUCCESS, "a new one does");
-    is_int(mdl_db_write(old, bump_once, NULL, p), MDL_DB_EGONE, "the other still does not");
-    is_int(count(new, p), before + 1, "and the copy has what the new one wrote");
+    is_int(mdl_db_write(new, bump_once, NULL, p), APR_SUCCESS, "a new connection writes");
+    is_int(mdl_db_write(old, bump_once, NULL, p), MDL_DB_EGONE,
+           "the old connection still does not write");
+    is_int(count(new, p), before + 1, "the copy contains what the new connection wrote");
 }
 
 /* --- PostgreSQL alone --- */
@@ -158,17 +160,18 @@ static void test_pgsql_lost(apr_pool_t *p)
 
     terminate(db);
     is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
-           "a connection lost between two transactions is made anew");
+           "a connection lost between two transactions is opened again");
     terminate(db);
-    is_int(count(db, p), before + 1, "also for reading");
+    is_int(count(db, p), before + 1, "a lost connection is opened again for reading");
     is_int(mdl_db_write(db, bump_interrupted, &middle, p), APR_SUCCESS,
-           "an effect whose connection is lost in its middle");
-    is_int(middle.runs, 2, "is run once more");
-    is_int(count(db, p), before + 3, "and takes effect once");
+           "an effect whose connection is lost in its middle succeeds");
+    is_int(middle.runs, 2, "the effect is run twice");
+    is_int(count(db, p), before + 3, "it is committed once");
     is_int(mdl_db_write(db, bump_interrupted, &last, p), APR_SUCCESS,
-           "so it is when the connection is lost before the commit");
-    is_int(last.runs * 10 + (count(db, p) - before), 24, "with two runs and one effect");
-    is_int(mdl_db_read(db, read_interrupted, &reading, p), APR_SUCCESS, "and in reading");
+           "an effect whose connection is lost before the commit succeeds");
+    is_int(last.runs * 10 + (count(db, p) - before), 24, "it is run twice and committed once");
+    is_int(mdl_db_read(db, read_interrupted, &reading, p), APR_SUCCESS,
+           "a read whose connection is lost in its middle succeeds");
 }
 
 static void test_pgsql_deallocated(apr_pool_t *p)
@@ -178,12 +181,12 @@ static void test_pgsql_deallocated(apr_pool_t *p)
 
     deallocate(db);
     is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
-           "prepared statements that are lost are prepared again");
+           "lost prepared statements are prepared again");
     deallocate(db);
-    is_int(count(db, p), before + 1, "also for reading");
-    is_int(mdl_db_write(db, bump_interrupted, &middle, p), APR_SUCCESS, "and within an effect");
-    is_int(middle.runs * 10 + (count(db, p) - before), 23,
-           "which is run once more and counts once");
+    is_int(count(db, p), before + 1, "they are prepared again for reading");
+    is_int(mdl_db_write(db, bump_interrupted, &middle, p), APR_SUCCESS,
+           "an effect that loses its prepared statements succeeds");
+    is_int(middle.runs * 10 + (count(db, p) - before), 23, "it is run twice and committed once");
 }
 
 static int has_settings(mdl_db_t *on)
@@ -203,15 +206,15 @@ static void test_pgsql_settings(apr_pool_t *p)
     ok(has_settings(own), "a session has its time limits");
     terminate(own);
     mdl_db_write(own, bump_once, NULL, p);
-    ok(has_settings(own), "so has one that was made anew");
+    ok(has_settings(own), "a new session of a lost connection has them");
     mdl_db_command(own, "DISCARD ALL");
     mdl_db_write(own, bump_once, NULL, p);
-    ok(has_settings(own), "and one that a pooler has wiped");
+    ok(has_settings(own), "a session that a pooler has reset has them");
 }
 
 typedef struct {
     const char *state;
-    int times; /* so many first runs fail */
+    int times; /* how many runs fail at first */
     apr_status_t result;
     int runs;
     const char *name;
@@ -234,16 +237,16 @@ static void test_pgsql_classes(apr_pool_t *p)
 {
     raised_t cases[] = {
         {"40001", 1, APR_SUCCESS, 0, "after a serialization failure an effect is run again"},
-        {"40P01", 4, APR_SUCCESS, 0, "after deadlocks too, up to four in a row"},
-        {"40001", 5, MDL_DB_EOTHER, 0, "a fifth failure of that kind is given up on"},
+        {"40P01", 4, APR_SUCCESS, 0, "after up to four deadlocks in a row an effect is run again"},
+        {"40001", 5, MDL_DB_EOTHER, 0, "after five serialization failures the transaction fails"},
         {"53100", 9, MDL_DB_EFULL, 0, "a full disk is MDL_DB_EFULL"},
-        {"55P03", 9, MDL_DB_ELOCKED, 0, "a lock that was not had is MDL_DB_ELOCKED"},
+        {"55P03", 9, MDL_DB_ELOCKED, 0, "a lock that could not be acquired is MDL_DB_ELOCKED"},
         {"57014", 9, MDL_DB_ELOCKED, 0, "a statement that took too long is MDL_DB_ELOCKED"},
         {"23505", 9, MDL_DB_EUNIQUE, 0, "a unique constraint is MDL_DB_EUNIQUE"},
         {"22012", 9, MDL_DB_ENULL, 0, "a division by zero is MDL_DB_ENULL"},
         {"22003", 9, MDL_DB_EOTHER, 0, "another error is MDL_DB_EOTHER"},
         {"57P03", 9, MDL_DB_EGONE, 0, "a server that starts up is MDL_DB_EGONE"},
-        {"25006", 9, MDL_DB_EGONE, 0, "one that may only be read is, too"},
+        {"25006", 9, MDL_DB_EGONE, 0, "a read-only server is MDL_DB_EGONE"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -251,11 +254,11 @@ static void test_pgsql_classes(apr_pool_t *p)
 
         is_int(mdl_db_write(db, raise_state, &cases[i], p), cases[i].result, cases[i].name);
         is_int(count(db, p) - before, cases[i].result == APR_SUCCESS,
-               cases[i].result == APR_SUCCESS ? "and counts once" : "and leaves nothing");
+               cases[i].result == APR_SUCCESS ? "and is committed once" : "and nothing is written");
     }
 }
 
-/* An effect that takes an error for the end of the rows. */
+/* An effect that mistakes an error for the end of the rows. */
 static apr_status_t count_rows(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     mdl_rows_t *rows;
@@ -277,11 +280,12 @@ static void test_pgsql_read_too_long(apr_pool_t *p)
     is_int(mdl_db_read(db, read_count, &n, p), MDL_DB_ELOCKED,
            "a read that takes too long is MDL_DB_ELOCKED");
     is_int(mdl_db_read(db, count_rows, &n, p), MDL_DB_ELOCKED,
-           "also when its effect just sees no rows");
-    is_int(mdl_db_snapshot(db, count_rows, &n, p), MDL_DB_ELOCKED, "and in a snapshot");
+           "a read that takes too long is MDL_DB_ELOCKED even if its effect sees no rows");
+    is_int(mdl_db_snapshot(db, count_rows, &n, p), MDL_DB_ELOCKED,
+           "a snapshot that takes too long is MDL_DB_ELOCKED");
     mdl_db_command(db, "DROP VIEW pg_temp.epoch");
     mdl_db_command(db, "SET statement_timeout = 30000");
-    is_int(count(db, p), before, "the connection is good for the next");
+    is_int(count(db, p), before, "the connection can be used afterwards");
 }
 
 /* Two transactions that lock the same two rows in opposite order. */
@@ -341,12 +345,12 @@ static void test_pgsql_deadlock(apr_pool_t *p)
     pthread_join(thread, NULL);
     pthread_barrier_destroy(&both_began);
     ok(first.result == APR_SUCCESS && second.result == APR_SUCCESS,
-       "of two transactions that wait for each other both succeed");
-    ok(first.runs + second.runs >= 3, "since one at least is run again");
-    is_int(count(db, p), before + 2, "and each counts once");
+       "two transactions that wait for each other both succeed");
+    ok(first.runs + second.runs >= 3, "at least one of them is run again");
+    is_int(count(db, p), before + 2, "each of them is committed once");
 }
 
-/* An effect that goes on although a statement has failed. */
+/* An effect that continues although a statement has failed. */
 static apr_status_t read_after_error(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     mdl_db_command(on, "DO $$ BEGIN RAISE EXCEPTION 'as asked' USING ERRCODE = '55P03'; END $$");
@@ -359,8 +363,8 @@ static void test_pgsql_first_error(apr_pool_t *p)
     apr_int64_t n;
 
     is_int(mdl_db_write(db, read_after_error, &n, p), MDL_DB_ELOCKED,
-           "what failed first in a transaction is its error");
-    ok(strstr(mdl_db_error(db), "as asked") != NULL, "and its words are kept");
+           "a transaction returns the first of its errors");
+    ok(strstr(mdl_db_error(db), "as asked") != NULL, "its message is kept");
 }
 
 /* After a failover the server of the connection may have become a standby. */
@@ -370,8 +374,8 @@ static void test_pgsql_read_only(apr_pool_t *p)
 
     mdl_db_command(db, "SET default_transaction_read_only = on");
     is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
-           "a connection that may only read is made anew");
-    is_int(count(db, p), before + 1, "and counts once");
+           "a connection that has become read-only is opened again");
+    is_int(count(db, p), before + 1, "the write is committed once");
 }
 
 static void test_pgsql_out_of_reach(apr_pool_t *p)
@@ -388,13 +392,15 @@ static void test_pgsql_out_of_reach(apr_pool_t *p)
                                        "FROM pg_stat_activity WHERE datname = '%s'",
                                        name));
     is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EGONE,
-           "while the database is out of reach a write is MDL_DB_EGONE");
-    is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EGONE, "so is the next");
-    is_int(mdl_db_read(db, read_count, &n, p), MDL_DB_EGONE, "and reading");
+           "a write to an unavailable database is MDL_DB_EGONE");
+    is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EGONE,
+           "the next write is MDL_DB_EGONE, too");
+    is_int(mdl_db_read(db, read_count, &n, p), MDL_DB_EGONE,
+           "a read from an unavailable database is MDL_DB_EGONE");
     pgsql_command(server, apr_pstrcat(p, "ALTER DATABASE ", name, " ALLOW_CONNECTIONS true", NULL));
     is_int(mdl_db_write(db, bump_once, NULL, p), APR_SUCCESS,
-           "the first write when it is back succeeds");
-    is_int(count(db, p), before + 1, "and counts once");
+           "the first write after it is available again succeeds");
+    is_int(count(db, p), before + 1, "that write is committed once");
 }
 
 /* A separate server, since other programs use that of MDL_TEST_PGSQL at the same time. */
@@ -419,10 +425,11 @@ static void test_pgsql_restarted(apr_pool_t *p)
     before = count(on, p);
     mdl_db_write(on, bump_once, NULL, p);
     ok(system(stop) == 0, "the server is stopped");
-    is_int(mdl_db_write(on, bump_once, NULL, p), MDL_DB_EGONE, "a write is MDL_DB_EGONE");
+    is_int(mdl_db_write(on, bump_once, NULL, p), MDL_DB_EGONE,
+           "a write to a stopped server is MDL_DB_EGONE");
     ok(system(start) == 0, "the server is started");
     is_int(mdl_db_write(on, bump_once, NULL, p), APR_SUCCESS, "the next write succeeds");
-    is_int(count(on, p), before + 2, "and what was written before is there");
+    is_int(count(on, p), before + 2, "what was written before the stop is still there");
     (void)!system(stop);
     (void)!system(apr_psprintf(p, "rm -rf '%s'", folder));
 }

@@ -1,6 +1,6 @@
 /*
- * What it costs to look for jobs and to claim them, however many there are or have been: index
- * entries and pages, as each database counts them.
+ * The cost of looking for jobs and of claiming them does not depend on how many there are or have
+ * been.  On SQLite it is measured in steps of the virtual machine, on PostgreSQL in pages.
  */
 #include "t/unit/fixtures.h"
 
@@ -11,9 +11,10 @@
 
 #define FEW   1000
 #define MANY  100000
-#define BATCH 10000 /* of what one statement makes, for it has a time limit */
+#define BATCH 10000 /* rows that one statement inserts, since statements have a time limit */
 
-/* Jobs of a lane with their ids from first to last, due one microsecond after the other. */
+/* Makes jobs of one lane with ids from first to last, each due one microsecond after the one
+ * before. */
 static void make_jobs(mdl_db_t *db, int first, int last, apr_pool_t *p)
 {
     int end = last - first < BATCH ? last : first + BATCH - 1;
@@ -76,7 +77,7 @@ static PGresult *pgsql_run(PGconn *pgsql, const char *sql)
     return result;
 }
 
-/* The pages that the plan's uppermost node has used, with those of all below it. */
+/* The pages that the plan's top node has used, including those of all nodes below it. */
 static int pages_of_plan(const PGresult *plan)
 {
     for (int i = 0; i < PQntuples(plan); i++) {
@@ -147,7 +148,7 @@ static int cost_of_look(const server_t *server, const char *from)
     return cost_of(server, MDL_Q_JOB_LOOK, values);
 }
 
-/* Whether a cost has stayed what it was; a new level of an index is a page for each look-up. */
+/* Checks that a cost has hardly grown; a new level of an index costs a page for each look-up. */
 static int is_flat(int before, int after, const char *name, apr_pool_t *p)
 {
     return ok(before > 0 && after <= before + before / 2 + 2,
@@ -163,10 +164,10 @@ static void test_queued(mdl_db_t *db, const server_t *server, apr_pool_t *p)
     look = cost_of_look(server, "0");
     make_jobs(db, FEW + 1, MANY, p);
     is_flat(claim, cost_of_claim(server, "0"), "a claim costs the same with many jobs queued", p);
-    is_flat(look, cost_of_look(server, "0"), "and so does a look", p);
+    is_flat(look, cost_of_look(server, "0"), "a look costs the same with many jobs queued", p);
 }
 
-/* What test_queued has queued ends now, and a snapshot keeps what that leaves in the index. */
+/* Ends the jobs of test_queued while a snapshot keeps their dead entries in the index. */
 static void test_dead_rows(mdl_db_t *db, const server_t *server, const char *params, apr_pool_t *p)
 {
     PGconn *holder = PQconnectdb(params);
@@ -179,9 +180,12 @@ static void test_dead_rows(mdl_db_t *db, const server_t *server, const char *par
     PQclear(pgsql_run(holder, "SELECT count(*) FROM job"));
     mdl_db_command(db, "UPDATE job SET status = 'succeeded', due_at = NULL WHERE due_at <= 100000");
     ok(cost_of_look(server, "0") > 10 * look && cost_of_claim(server, "0") > 2 * claim,
-       "beside a snapshot, ended jobs are in the way of a look from the first job on");
-    is_flat(claim, cost_of_claim(server, "100001"), "they cost a claim above the mark nothing", p);
-    is_flat(look, cost_of_look(server, "100001"), "nor a look", p);
+       "during a snapshot, a look and a claim from the first job on cost more because of ended "
+       "jobs");
+    is_flat(claim, cost_of_claim(server, "100001"),
+            "a claim from a later lower bound costs the same", p);
+    is_flat(look, cost_of_look(server, "100001"), "a look from a later lower bound costs the same",
+            p);
     PQfinish(holder);
 }
 

@@ -14,7 +14,8 @@ typedef struct {
     mdl_effect_fn *second;
     void *second_arg;
     apr_status_t expected; /* of the second */
-    const char *free; /* SQL that must not wait: on rows that the waiting second has not locked */
+    const char
+        *free; /* SQL that must not wait, since the waiting second has not locked its rows yet */
     pid_t child;
 } meeting_t;
 
@@ -47,10 +48,10 @@ static inline apr_status_t meet(mdl_db_t *on, apr_pool_t *p, void *arg)
 
         child_end(mdl_db_write(own, meeting->second, meeting->second_arg, p) == meeting->expected);
     }
-    ok(waits_for_lock(meeting->database), "the second waits for the first");
+    ok(waits_for_lock(meeting->database), "the second effect waits for the first");
     if (meeting->free != NULL) {
         ok(pgsql_command(meeting->database->params, meeting->free),
-           "  and keeps nobody from what it will take next");
+           "  and has not locked the rows that it needs next");
     }
     return rv;
 }
@@ -58,8 +59,9 @@ static inline apr_status_t meet(mdl_db_t *on, apr_pool_t *p, void *arg)
 static inline void meets(mdl_db_t *db, meeting_t meeting, const char *name, apr_pool_t *p)
 {
     is_int(mdl_db_write(db, meet, &meeting, p), APR_SUCCESS,
-           apr_pstrcat(p, name, ": the first succeeds", NULL));
-    ok(child_good(meeting.child), apr_pstrcat(p, name, ": the second ends as it should", NULL));
+           apr_pstrcat(p, name, ": the first effect succeeds", NULL));
+    ok(child_good(meeting.child),
+       apr_pstrcat(p, name, ": the second returns what is expected", NULL));
 }
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * Every statement of sql/queries as each database plans it: none reads through a table that grows.
+ * The plan of every statement of sql/queries on each database: none scans a table that grows.
  *
- * On PostgreSQL each is planned as in the product, once for all arguments and with the session's
+ * On PostgreSQL each is planned as in the service, once for all arguments and with the session's
  * settings, on tables of one row and of a thousand that were never analyzed; or, for `make
- * check-plans`, of as many as MDL_TEST_ROWS says, and of a thirtieth.  SQLite's plans do not depend
+ * check-plans`, of MDL_TEST_ROWS rows and of a thirtieth of them.  SQLite's plans do not depend
  * on the rows.
  */
 #include "t/unit/seed.h"
@@ -12,31 +12,34 @@
 
 #include "db/dialect.h"
 
-/* What a statement may read through, and why.  On PostgreSQL it is the name of a table or an index,
-   on SQLite a part of the plan's line. */
+/* What a statement may scan, and why.  On PostgreSQL it is the name of a table or an index, on
+   SQLite a part of the plan's line. */
 static const struct {
     mdl_statement_t statement;
     const char *what;
     const char *reason;
 } allowed[] = {
     {MDL_Q_MIGRATION_VERSION, "schema_migration", "the table has a row for each release"},
-    {MDL_Q_MIGRATION_TABLE_COUNT, "sqlite_master", "it has a row for each table and index"},
+    {MDL_Q_MIGRATION_TABLE_COUNT, "sqlite_master", "the table has a row for each table and index"},
     {MDL_Q_SHOP_LIST, "shop", "an operator's command that lists every shop"},
     {MDL_Q_API_KEY_LIST, "api_key_shop", "a shop has a few keys"},
     {MDL_Q_API_KEY_COUNT_LIVE, "api_key_shop", "a shop has a few keys"},
-    {MDL_Q_ASSET_LIST_OF_CATEGORY, "asset_shop_category", "a second filter goes row by row"},
-    {MDL_Q_ASSIGNMENTS_OF_ORDERS, "SCAN a", "a_rows, which it has found before"},
-    {MDL_Q_CATEGORY_LEAVE_ASSETS, "asset_category", "changes all that it reads"},
-    {MDL_Q_LICENSE_CLAIMS_CLOSE, "license_claim_waiting", "changes all that it reads"},
-    {MDL_Q_FRAUD_COUNTS, "orders", "counts up to a limit, and passes over the order itself"},
-    {MDL_Q_IDEMPOTENCY_PRUNE, "idempotency_created", "goes up the index and stops at its OFFSET"},
-    {MDL_Q_JOB_INHERIT, "job_owner", "as many jobs as a node had slots"},
-    {MDL_Q_JOB_LIST, "job", "goes down the primary key and stops at its LIMIT"},
-    {MDL_Q_JOB_TO_CLEAN, "job_due", "the few jobs that wait for their worker to clean up"},
-    {MDL_Q_TRANSFERS_FORBIDDEN, "download_transfer_meter", "what a process sends at the moment"},
+    {MDL_Q_ASSET_LIST_OF_CATEGORY, "asset_shop_category",
+     "the second filter is applied to each row"},
+    {MDL_Q_ASSIGNMENTS_OF_ORDERS, "SCAN a", "scans a_rows, which the statement has found before"},
+    {MDL_Q_CATEGORY_LEAVE_ASSETS, "asset_category", "changes every row that it reads"},
+    {MDL_Q_LICENSE_CLAIMS_CLOSE, "license_claim_waiting", "changes every row that it reads"},
+    {MDL_Q_FRAUD_COUNTS, "orders", "counts up to a limit, and skips the order itself"},
+    {MDL_Q_IDEMPOTENCY_PRUNE, "idempotency_created",
+     "reads the index forwards and stops at its OFFSET"},
+    {MDL_Q_JOB_INHERIT, "job_owner", "reads at most as many jobs as a node has slots"},
+    {MDL_Q_JOB_LIST, "job", "reads the primary key backwards and stops at its LIMIT"},
+    {MDL_Q_JOB_TO_CLEAN, "job_due", "reads the few jobs that their worker has to clean up after"},
+    {MDL_Q_TRANSFERS_FORBIDDEN, "download_transfer_meter",
+     "reads the transfers of one process at the moment"},
 };
 
-/* Columns, of every table or of one, of which a single value may have a large part of the rows. */
+/* Columns, of every table or of one, in which a large part of the rows may have the same value. */
 static const char *const wide[] = {
     "shop_id",
     "status",
@@ -78,7 +81,7 @@ static const char *add_line(const char *to, const char *line, apr_pool_t *p)
 
 /* --- SQLite --- */
 
-/* SEARCH goes by an index; SCAN does not, even where it follows one. */
+/* SEARCH looks up in an index; SCAN reads all rows, even in the order of an index. */
 static int sqlite_is_scan(mdl_statement_t statement, const char *line)
 {
     if (strstr(line, "AUTOMATIC") != NULL) {
@@ -87,7 +90,7 @@ static int sqlite_is_scan(mdl_statement_t statement, const char *line)
     return strncmp(line, "SCAN ", 5) == 0 && strcmp(line, "SCAN CONSTANT ROW") != 0 &&
            strstr(line, "epoch") == NULL &&     /* a table of one row */
            strstr(line, "json_each") == NULL && /* the array of a parameter */
-           /* rows that the statement has found before; how, its other lines say */
+           /* rows that the statement has found before, as other lines of the plan say */
            strstr(line, "_rows") == NULL && strncmp(line, "SCAN (subquery-", 15) != 0 &&
            !is_allowed(statement, line);
 }
@@ -120,8 +123,7 @@ static void sqlite_tests(const database_t *database, apr_pool_t *p)
     for (mdl_statement_t i = 0; i < MDL_Q_COUNT; i++) {
         const char *scans = sqlite_scans(sqlite, i, p);
 
-        ok(*scans == '\0',
-           apr_psprintf(p, "%s reads no growing table from one end", mdl_statements[i].label));
+        ok(*scans == '\0', apr_psprintf(p, "%s scans no growing table", mdl_statements[i].label));
         printf("%s", scans);
     }
     sqlite3_close(sqlite);
@@ -129,7 +131,7 @@ static void sqlite_tests(const database_t *database, apr_pool_t *p)
 
 /* --- PostgreSQL --- */
 
-/* What a plan is looked through with. */
+/* What a search for scans in a plan needs. */
 typedef struct {
     PGconn *pgsql;
     apr_pool_t *pool;
@@ -191,8 +193,8 @@ static int column_is_wide(const char *table, const char *column, apr_pool_t *p)
     return 0;
 }
 
-/* What an index is read for: by its first columns, each with a value, up to one that is not wide;
-   by some of them, or for a range; or all of it. */
+/* How much of an index is read.  NARROW: its first columns up to one that is not wide are equal to
+   values.  WIDE: fewer of them are, or one is in a range.  WHOLE: all of it is read. */
 typedef enum { NARROW, WIDE, WHOLE } reading_t;
 
 static reading_t index_reading(const search_t *search, const json_t *node, const char *table)
@@ -223,8 +225,8 @@ static reading_t index_reading(const search_t *search, const json_t *node, const
     return reading;
 }
 
-/* Whether a node reads through a table or an index.  One that is bounded is stopped after a few
-   rows, unless it throws rows away, or has to pass over others to find them. */
+/* Whether a node scans a table or an index.  A bounded node stops after a few rows, unless it
+   filters rows out, or has to skip others to find them. */
 static int node_is_scan(const search_t *search, const json_t *node, const char *table, int bounded)
 {
     static const char *const by_index[] = {"Index Scan", "Index Only Scan", "Bitmap Index Scan",
@@ -242,7 +244,7 @@ static int node_is_scan(const search_t *search, const json_t *node, const char *
                                  (reading == WHOLE && *node_text(node, "Index Cond") != '\0'));
 }
 
-/* Whether a node is stopped early where the one above is. */
+/* Whether the nodes below a node are bounded if it is, or because it is a limit. */
 static int node_passes_bound(const json_t *node, int bounded)
 {
     static const char *const streaming[] = {
@@ -331,12 +333,12 @@ static void pgsql_tests(const database_t *database, apr_pool_t *p)
 
         mdl_dialect_pgsql.prepare(native, &mdl_statements[i], &prepared);
         scans = pgsql_scans(pgsql, i, p);
-        ok(*scans == '\0', apr_psprintf(p, "%s reads no growing table of %d rows from one end",
-                                        mdl_statements[i].label, rows));
+        ok(*scans == '\0',
+           apr_psprintf(p, "%s scans no growing table of %d rows", mdl_statements[i].label, rows));
         printf("%s", scans);
     }
     pgsql_is(pgsql, "SELECT sum(custom_plans) FROM pg_prepared_statements", "0",
-             "each plan is for all arguments");
+             "each plan is a generic one, for all arguments");
     PQfinish(pgsql);
 }
 

@@ -30,7 +30,7 @@ static int lines(int *counter)
 }
 
 /* Makes a database unavailable, or available again.  SQLite's folder is renamed for that. */
-static void put(const database_t *database, int within_reach)
+static void put(const database_t *database, int available)
 {
     apr_pool_t *p = database->pool;
 
@@ -39,12 +39,12 @@ static void put(const database_t *database, int within_reach)
                                           strlen(database->params) - strlen("/db.sqlite"));
         const char *away = apr_pstrcat(p, folder, "-away", NULL);
 
-        rename(within_reach ? away : folder, within_reach ? folder : away);
+        rename(available ? away : folder, available ? folder : away);
         return;
     }
     pgsql_command(getenv("MDL_TEST_PGSQL"),
                   apr_psprintf(p, "ALTER DATABASE mdl_unit_%ld ALLOW_CONNECTIONS %s",
-                               (long)getpid(), within_reach ? "true" : "false"));
+                               (long)getpid(), available ? "true" : "false"));
     pgsql_command(getenv("MDL_TEST_PGSQL"),
                   apr_psprintf(p,
                                "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity "
@@ -63,40 +63,40 @@ static void test_outages(const database_t *database, apr_pool_t *p)
     apr_int64_t before, after;
 
     put(database, 0);
-    is_int(lines(&lost_lines), 0, "a connection is not tried before it is used");
+    is_int(lines(&lost_lines), 0, "no connection is made before it is used");
     is_int(mdl_reconnect_write(reconnect, bump_once, NULL, p), MDL_DB_EGONE,
-           "a write while the database is out of reach is MDL_DB_EGONE");
+           "a write to an unavailable database is MDL_DB_EGONE");
     is_int(lines(&lost_lines), 1, "the log says why");
     put(database, 1);
     atomic_fetch_add(&clock_ahead, 3600 * SECOND);
     is_int(mdl_reconnect_connect(reconnect), 0,
-           "the next attempt is not made at once, however the time of day is set");
+           "the next attempt is not made at once, even if the system's clock is set");
     atomic_fetch_add(&monotonic_ahead, SECOND);
     put(database, 0);
-    is_int(mdl_reconnect_connect(reconnect), 0, "but a second later");
-    is_int(lines(&lost_lines), 0, "and an outage is logged once");
+    is_int(mdl_reconnect_connect(reconnect), 0, "the next attempt is made a second later");
+    is_int(lines(&lost_lines), 0, "an outage is logged once");
     put(database, 1);
     atomic_fetch_add(&monotonic_ahead, SECOND);
-    is_int(mdl_reconnect_connect(reconnect), 1, "the first connection is counted");
+    is_int(mdl_reconnect_connect(reconnect), 1, "the first connection has the number 1");
     is_int(lines(&found_lines), 1, "the log says that the outage is over");
     is_int(mdl_reconnect_read(reconnect, read_count, &before, p), APR_SUCCESS,
-           "the schema was brought up to date");
-    is_int(mdl_reconnect_write(reconnect, bump_once, NULL, p), APR_SUCCESS, "one can write");
-    is_int(mdl_reconnect_connect(reconnect), 1, "a connection that is there stays");
+           "the schema is up to date");
+    is_int(mdl_reconnect_write(reconnect, bump_once, NULL, p), APR_SUCCESS, "a write succeeds");
+    is_int(mdl_reconnect_connect(reconnect), 1, "an open connection is kept");
 
     put(database, 0);
     is_int(mdl_reconnect_write(reconnect, bump_once, NULL, p), MDL_DB_EGONE,
-           "a connection that is lost is MDL_DB_EGONE");
+           "a write on a lost connection is MDL_DB_EGONE");
     put(database, 1);
-    is_int(mdl_reconnect_connect(reconnect), 0, "it is not made again at once");
+    is_int(mdl_reconnect_connect(reconnect), 0, "a lost connection is not reopened at once");
     atomic_fetch_add(&monotonic_ahead, SECOND);
-    is_int(mdl_reconnect_connect(reconnect), 2, "but a second later");
-    is_int(mdl_reconnect_read(reconnect, read_count, &after, p), APR_SUCCESS, "one can read");
-    is_int(after, before + 1, "what was written before is there, and nothing else");
+    is_int(mdl_reconnect_connect(reconnect), 2, "the next attempt is made a second later");
+    is_int(mdl_reconnect_read(reconnect, read_count, &after, p), APR_SUCCESS, "a read succeeds");
+    is_int(after, before + 1, "only what was written before the loss is there");
     mdl_reconnect_close(reconnect);
-    is_int(mdl_reconnect_connect(reconnect), 3, "one that was closed is made again at once");
+    is_int(mdl_reconnect_connect(reconnect), 3, "a connection that was closed is reopened at once");
     is_int(lines(&lost_lines) + lines(&found_lines), 0,
-           "a loss that the next attempt mends is not logged as an outage");
+           "a loss is not logged as an outage if the next attempt succeeds");
     mdl_reconnect_close(reconnect);
 }
 

@@ -1,7 +1,7 @@
 /*
  * A relay to PostgreSQL that passes whole messages of the protocol (PostgreSQL's documentation,
- * "Message Formats") in both directions and, when asked to, closes a connection after so many.  It
- * serves one connection at a time.
+ * "Message Formats") in both directions and, when asked to, closes a connection after a number of
+ * messages.  It serves one connection at a time.
  */
 #ifndef MDL_T_UNIT_RELAY_H
 #define MDL_T_UNIT_RELAY_H
@@ -17,17 +17,17 @@
 #define RELAY_SOCKET "/.s.PGSQL.5432"
 
 typedef struct {
-    const char *folder; /* of its socket: libpq's host */
+    const char *folder; /* of its socket, given to libpq as host */
     struct sockaddr_un server;
     int listener;
     pthread_t thread;
-    pthread_mutex_t mutex; /* of the next three */
-    int left;              /* messages until it closes the connection; negative: it does not */
-    int refuses;           /* whether it lets nobody in after that */
-    int refusing;          /* whether it lets nobody in now */
+    pthread_mutex_t mutex; /* guards the next three */
+    int left;              /* messages until it closes the connection; negative: never */
+    int refuses;           /* whether it refuses connections after that */
+    int refusing;          /* whether it refuses connections now */
 } relay_t;
 
-/** Closes the next connection, or that which is open, after so many messages. */
+/** Closes the open connection, or else the next one, after a number of messages. */
 static inline void relay_arm(relay_t *relay, int messages, int refuses)
 {
     pthread_mutex_lock(&relay->mutex);
@@ -36,7 +36,7 @@ static inline void relay_arm(relay_t *relay, int messages, int refuses)
     pthread_mutex_unlock(&relay->mutex);
 }
 
-/** From here on it passes everything.  True if there were as many messages. */
+/** Passes everything from now on.  True if the connection was closed. */
 static inline int relay_disarm(relay_t *relay)
 {
     int cut;
@@ -49,7 +49,7 @@ static inline int relay_disarm(relay_t *relay)
     return cut;
 }
 
-/* How many messages were left before this one. */
+/* Counts a message; returns how many were left before it. */
 static inline int relay_count(relay_t *relay)
 {
     int left;
@@ -104,7 +104,7 @@ static inline apr_size_t relay_message(const relay_way_t *way)
     return way->length >= type + length ? type + length : 0;
 }
 
-/* False if the connection is to be closed. */
+/* Passes whole messages on.  False if the connection is to be closed. */
 static inline int relay_pass(relay_t *relay, relay_way_t *way)
 {
     ssize_t got = read(way->from, way->bytes + way->length, sizeof way->bytes - way->length);
@@ -192,7 +192,7 @@ static inline void relay_start(relay_t *relay, const char *params, apr_pool_t *p
     }
 }
 
-/** To be called when no connection over it is open. */
+/** To be called when no connection through the relay is open. */
 static inline void relay_stop(relay_t *relay, apr_pool_t *p)
 {
     shutdown(relay->listener, SHUT_RDWR);

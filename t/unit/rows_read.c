@@ -1,6 +1,6 @@
 /*
- * What the main requests read of large tables: every statement a few rows and pages, however many
- * there are.  MDL_TEST_ROWS says how many (`make check-plans`: a million).
+ * What the main requests read of large tables: every statement reads a few rows and pages, however
+ * many rows there are.  MDL_TEST_ROWS is their number (`make check-plans`: a million).
  */
 #include "t/unit/seed.h"
 
@@ -13,15 +13,16 @@
 #include "t/unit/effects.h"
 #include "t/unit/fixtures.h"
 
-/* The most that a statement may do; a list of 25 orders has a thousand rows below it. */
+/* The most that a statement may read; a list of 25 orders with all its parts has a thousand rows.
+ */
 #define MAX_ROWS    1000
 #define MAX_BUFFERS 3000  /* of PostgreSQL, 8 KB each */
 #define MAX_STEPS   30000 /* of SQLite's virtual machine */
 
 static mdl_db_t *db;
 static int rows;
-static const char *too_much; /* lines about statements of the current request */
-static int statements;       /* that were looked at */
+static const char *too_much; /* lines about statements of the current request that read too much */
+static int statements;       /* that were checked */
 
 static void note_too_much(const char *label, apr_int64_t read, apr_int64_t most, const char *what)
 {
@@ -39,7 +40,7 @@ static apr_int64_t node_number(const json_t *node, const char *name)
     return (apr_int64_t)json_number_value(json_object_get(node, name));
 }
 
-/* The rows that a plan's scans have gone through, of tables and indexes. */
+/* The rows that a plan's scans of tables and indexes have read. */
 static apr_int64_t plan_rows(const json_t *node)
 {
     apr_int64_t loops = node_number(node, "Actual Loops");
@@ -66,7 +67,7 @@ static const char *label_of(const char *sql)
             return mdl_statements[i].label;
         }
     }
-    return sql; /* of a foreign key */
+    return sql; /* that of a foreign key */
 }
 
 static void read_plan(void *data, const PGresult *notice)
@@ -126,9 +127,9 @@ static void reads_little(mdl_db_run_fn *run, mdl_effect_fn *effect, void *arg, c
     if (mdl_db_dialect(db) == MDL_SQLITE3) {
         read_steps();
     }
-    ok(rv == APR_SUCCESS || rv == MDL_EPROBLEM, apr_pstrcat(p, name, ": it is done", NULL));
+    ok(rv == APR_SUCCESS || rv == MDL_EPROBLEM, apr_pstrcat(p, name, ": it succeeds", NULL));
     ok(statements > 0 && *too_much == '\0',
-       apr_psprintf(p, "%s: no statement reads much of tables of %d rows", name, rows));
+       apr_psprintf(p, "%s: no statement reads too much of tables of %d rows", name, rows));
     printf("%s", too_much);
 }
 
@@ -166,7 +167,7 @@ static void test_assignments(apr_pool_t *p)
     one->customer.email = "c1@buyer.test";
     one->client_ip = "10.0.0.1";
     reads_little(mdl_db_write, mdl_order_assign_effect, one, "an assignment", p);
-    reads_little(mdl_db_write, mdl_order_assign_effect, more, "more of them", p);
+    reads_little(mdl_db_write, mdl_order_assign_effect, more, "an assignment of more products", p);
 }
 
 static void test_access(apr_pool_t *p)
@@ -178,7 +179,7 @@ static void test_access(apr_pool_t *p)
     mdl_access_t restore = revoke;
 
     reads_little(mdl_db_write, mdl_access_revoke_effect, &revoke, "access is revoked", p);
-    reads_little(mdl_db_write, mdl_access_restore_effect, &restore, "and restored", p);
+    reads_little(mdl_db_write, mdl_access_restore_effect, &restore, "access is restored", p);
 }
 
 static mdl_entity_ref_t *entity(apr_int64_t id, apr_pool_t *p)
@@ -203,11 +204,14 @@ static void test_catalog(apr_pool_t *p)
     of_product.storefront_product_id = PRODUCT("1");
     reads_little(mdl_db_write, mdl_mapping_put_effect, mapping, "a mapping", p);
     reads_little(mdl_db_write, mdl_mapping_put_effect, again, "a mapping put again", p);
-    reads_little(mdl_db_read, mdl_mapping_list_effect, &list, "mappings", p);
-    reads_little(mdl_db_read, mdl_mapping_list_effect, &of_product, "a product's mappings", p);
+    reads_little(mdl_db_read, mdl_mapping_list_effect, &list, "a list of mappings", p);
+    reads_little(mdl_db_read, mdl_mapping_list_effect, &of_product,
+                 "a list of a product's mappings", p);
     reads_little(mdl_db_write, mdl_mapping_delete_effect, entity(1, p), "a mapping is deleted", p);
-    reads_little(mdl_db_write, mdl_pack_delete_effect, entity(1, p), "a pack is not deleted", p);
-    reads_little(mdl_db_write, mdl_asset_delete_effect, entity(1, p), "nor is an asset", p);
+    reads_little(mdl_db_write, mdl_pack_delete_effect, entity(1, p), "deleting a pack is refused",
+                 p);
+    reads_little(mdl_db_write, mdl_asset_delete_effect, entity(1, p),
+                 "deleting an asset is refused", p);
 }
 
 static void test_jobs(apr_pool_t *p)
@@ -219,9 +223,9 @@ static void test_jobs(apr_pool_t *p)
     mdl_job_list_t all = {.limit = 25};
 
     reads_little(mdl_db_write, mdl_job_claim_effect, &claim, "jobs are claimed", p);
-    reads_little(mdl_db_read, mdl_job_look_effect, &look, "jobs are looked for", p);
-    reads_little(mdl_db_read, mdl_job_list_effect, &list, "a shop's jobs", p);
-    reads_little(mdl_db_read, mdl_job_list_effect, &all, "all jobs", p);
+    reads_little(mdl_db_read, mdl_job_look_effect, &look, "due jobs are looked for", p);
+    reads_little(mdl_db_read, mdl_job_list_effect, &list, "a list of a shop's jobs", p);
+    reads_little(mdl_db_read, mdl_job_list_effect, &all, "a list of all jobs", p);
 }
 
 static apr_status_t look(mdl_db_t *on, apr_pool_t *p, void *download)
@@ -229,7 +233,8 @@ static apr_status_t look(mdl_db_t *on, apr_pool_t *p, void *download)
     return mdl_download_look(on, download, p);
 }
 
-/* The first is of an asset that is in every mapping and pack, the second of pinned content. */
+/* The first link is to an asset that is in every mapping and pack, the second to pinned content,
+   the third to an archive. */
 static void test_downloads(apr_pool_t *p)
 {
     mdl_signed_file_t links[] = {
@@ -244,18 +249,19 @@ static void test_downloads(apr_pool_t *p)
 
         links[i].expires_at = apr_time_now() + apr_time_from_sec(60);
         reads_little(mdl_db_read, look, &download, numbered("download ", (int)i, p), p);
-        is_int(download.entitlement, MDL_ENTITLEMENT_OK, "  which is allowed");
+        is_int(download.entitlement, MDL_ENTITLEMENT_OK, "  the download is allowed");
     }
     reads_little(mdl_db_write, mdl_session_sweep_effect, &sweep, "idle sessions end", p);
 }
 
-/* All of a shop's writes at once would lock it, and each would add to the list of who does. */
+/* If writes locked their shop's row, simultaneous writes of a shop would build up a list of
+ * lockers. */
 static void test_shop_is_not_locked(const database_t *database)
 {
     PGconn *pgsql = PQconnectdb(database->params);
     PGresult *result = PQexec(pgsql, "SELECT xmax FROM shop WHERE id = 1");
 
-    is_str(PQgetvalue(result, 0, 0), "0", "none of them has locked the shop's row");
+    is_str(PQgetvalue(result, 0, 0), "0", "no request has locked the shop's row");
     PQclear(result);
     PQfinish(pgsql);
 }
