@@ -1,6 +1,6 @@
 /*
- * Assets between processes: a shop's stored bytes stay the sum of its assets' sizes, no job is left
- * of a deleted asset, and nobody locks an asset while waiting for its category.
+ * Assets that several processes change at once: a shop's stored bytes stay the sum of its assets'
+ * sizes, a deleted asset has no open jobs, and no asset is locked while waiting for its category.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
@@ -43,13 +43,13 @@ static void test_bytes_stored(const database_t *database, apr_pool_t *p)
     mdl_entity_ref_t delete = {.shop_id = shop, .id = first.asset_id, .problem = &problem};
 
     meets(db, (meeting_t){database, take_bytes, &first, take_bytes, &second, APR_SUCCESS, NULL, 0},
-          "an asset gets its bytes, and others", p);
-    is_int(stored(p), 3000, "the last ones count");
+          "two versions of an asset are stored at once", p);
+    is_int(stored(p), 3000, "the size of the later one counts");
     meets(db,
           (meeting_t){database, take_bytes, &third, mdl_asset_delete_effect, &delete, APR_SUCCESS,
                       NULL, 0},
-          "it gets another version, and is deleted", p);
-    is_int(stored(p), 0, "nothing counts any more");
+          "an asset is deleted while another version is stored", p);
+    is_int(stored(p), 0, "a deleted asset's bytes no longer count");
 }
 
 static void test_job_and_deletion(const database_t *database, apr_pool_t *p)
@@ -64,10 +64,10 @@ static void test_job_and_deletion(const database_t *database, apr_pool_t *p)
     meets(db,
           (meeting_t){database, mdl_version_queue_effect, &version, mdl_asset_delete_effect,
                       &delete, APR_SUCCESS, NULL, 0},
-          "a job is queued for an asset, and the asset deleted", p);
+          "an asset is deleted while a job is queued for it", p);
     is_int(mdl_job_open_of_asset(db, version.asset_id, NULL, &open, p), APR_SUCCESS,
-           "its jobs are asked for");
-    is_int(open, 0, "and none is open");
+           "the asset's open jobs are looked up");
+    is_int(open, 0, "a deleted asset has none");
 }
 
 static apr_status_t lock_category(mdl_db_t *in, apr_pool_t *p, void *arg)
@@ -93,7 +93,7 @@ static void test_category(const database_t *database, apr_pool_t *p)
         change.category_id);
     meeting.free = apr_psprintf(
         p, "SELECT id FROM asset WHERE id = %" APR_INT64_T_FMT " FOR UPDATE NOWAIT", change.ref.id);
-    meets(db, meeting, "a category is locked, and an asset put into it", p);
+    meets(db, meeting, "an asset is put into a locked category", p);
 }
 
 static void tests(const database_t *database, apr_pool_t *p)

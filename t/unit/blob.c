@@ -1,5 +1,6 @@
 /*
- * Blobs between processes: a reference made during the sweep either keeps the blob or is refused.
+ * Blobs that several processes use at once: a reference made during the sweep either keeps the blob
+ * or is refused.
  */
 #include "t/unit/fixtures.h"
 #include "t/unit/meeting.h"
@@ -57,13 +58,13 @@ static int is_released(const char *sha256, apr_pool_t *p)
     return found;
 }
 
-/* A blob and its file, to which nothing refers. */
+/* A blob with its file, which no asset refers to. */
 static mdl_blob_t unused_blob(const char *text, apr_pool_t *p)
 {
     mdl_blob_t blob = make_blob(text, p);
 
     make_file(&blob, p);
-    is_int(mdl_db_write(db, leave, &blob, p), APR_SUCCESS, "  and let go");
+    is_int(mdl_db_write(db, leave, &blob, p), APR_SUCCESS, "  its last reference is released");
     return blob;
 }
 
@@ -75,9 +76,10 @@ static void test_referred_first(const database_t *database, apr_pool_t *p)
 
     meets(db,
           (meeting_t){database, refer, &to, mdl_blob_sweep_effect, &sweep, APR_SUCCESS, NULL, 0},
-          "bytes are referred to, and swept", p);
-    is_int(mdl_storage_find(storage, blob.sha256, p), APR_SUCCESS, "they stay");
-    ok(!is_released(blob.sha256, p), "and are looked at no more");
+          "a blob is referred to, then swept", p);
+    is_int(mdl_storage_find(storage, blob.sha256, p), APR_SUCCESS,
+           "a blob that is referred to stays");
+    ok(!is_released(blob.sha256, p), "the sweep does not find it again");
 }
 
 static void test_swept_first(const database_t *database, apr_pool_t *p)
@@ -89,10 +91,11 @@ static void test_swept_first(const database_t *database, apr_pool_t *p)
     meets(
         db,
         (meeting_t){database, mdl_blob_sweep_effect, &sweep, refer, &to, APR_EINCOMPLETE, NULL, 0},
-        "bytes are swept, and referred to", p);
-    is_int(mdl_storage_find(storage, blob.sha256, p), APR_ENOENT, "they are gone");
+        "a blob is swept, then referred to", p);
+    is_int(mdl_storage_find(storage, blob.sha256, p), APR_ENOENT, "the blob's file is removed");
     make_file(&blob, p);
-    is_int(mdl_db_write(db, refer, &to, p), APR_SUCCESS, "stored again they can be referred to");
+    is_int(mdl_db_write(db, refer, &to, p), APR_SUCCESS,
+           "when it is stored again it can be referred to");
 }
 
 static void test_alone(apr_pool_t *p)
@@ -100,11 +103,12 @@ static void test_alone(apr_pool_t *p)
     mdl_blob_t blob = unused_blob("third", p);
     mdl_blob_sweep_t sweep = {storage, blob.sha256};
 
-    ok(is_released(blob.sha256, p), "it is found");
-    is_int(mdl_db_write(db, mdl_blob_sweep_effect, &sweep, p), APR_SUCCESS, "and swept");
-    is_int(mdl_db_write(db, mdl_blob_sweep_effect, &sweep, p), APR_ENOENT, "once");
+    ok(is_released(blob.sha256, p), "an unused blob is found");
+    is_int(mdl_db_write(db, mdl_blob_sweep_effect, &sweep, p), APR_SUCCESS, "it is swept");
+    is_int(mdl_db_write(db, mdl_blob_sweep_effect, &sweep, p), APR_ENOENT,
+           "it can't be swept twice");
     is_int(mdl_storage_remove(storage, blob.sha256, p), APR_SUCCESS, "no file is left to remove");
-    is_int(mdl_storage_remove(storage, "../secret", p), APR_EINVAL, "nor is any other");
+    is_int(mdl_storage_remove(storage, "../secret", p), APR_EINVAL, "an invalid name is refused");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)
@@ -123,7 +127,7 @@ static void tests(const database_t *database, apr_pool_t *p)
         test_referred_first(database, p);
         test_swept_first(database, p);
     }
-    is_int(system(apr_pstrcat(p, "rm -r ", folder, NULL)), 0, "the folder goes");
+    is_int(system(apr_pstrcat(p, "rm -r ", folder, NULL)), 0, "the folder is removed");
 }
 
 int main(void)

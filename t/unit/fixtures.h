@@ -18,7 +18,7 @@
 #define PRODUCT(n) "gid://shopfront/Product/" n
 #define VARIANT(n) "gid://shopfront/ProductVariant/" n
 
-/** A secret of 32 times one byte. */
+/** A secret that consists of one byte, 32 times. */
 static inline mdl_secret_t *make_secret(char byte, apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");
@@ -89,7 +89,7 @@ static inline apr_status_t insert_asset(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_asset_ready(db, new->asset.id, &bytes, p);
 }
 
-/** A file, ready or pending. */
+/** An asset, ready or pending. */
 static inline apr_int64_t make_asset(mdl_db_t *db, apr_int64_t shop_id, const char *filename,
                                      int ready, apr_pool_t *p)
 {
@@ -156,7 +156,7 @@ static inline apr_int64_t make_mapping(mdl_db_t *db, mdl_mapping_put_t *put, apr
     return put->mapping.id;
 }
 
-/** An assignment of n products, without variants, one of each. */
+/** An assignment of n products without variants, each with a quantity of 1. */
 static inline mdl_order_assign_t *new_assignment(apr_int64_t shop_id, const char *order_id,
                                                  apr_pool_t *p, int n, ...)
 {

@@ -15,34 +15,35 @@ static void test_header(apr_pool_t *p)
         const char *name;
     } cases[] = {
         {"8e03978e-40d5-43e8-bc93-6894a57f9324", "8e03978e-40d5-43e8-bc93-6894a57f9324",
-         "a bare key is taken as it is"},
+         "an unquoted key is used as it is"},
         {"\"8e03978e\"", "8e03978e", "a quoted string is unquoted"},
-        {"\"a\\\"b\\\\c\"", "a\"b\\c", "with its escapes"},
-        {"a\"b", "a\"b", "a quote within a bare key belongs to it"},
+        {"\"a\\\"b\\\\c\"", "a\"b\\c", "escapes in a quoted string are decoded"},
+        {"a\"b", "a\"b", "a quote inside an unquoted key belongs to it"},
         {"x", "x", "one character is a key"},
-        {"!~", "!~", "any visible character may be in it"},
-        {"", NULL, "an empty one is invalid"},
+        {"!~", "!~", "a key may contain any visible character"},
+        {"", NULL, "an empty header is invalid"},
         {"\"\"", NULL, "an empty string is invalid"},
         {"\"", NULL, "a quote alone is invalid"},
-        {"\"abc", NULL, "an open string is invalid"},
-        {"\"abc\\", NULL, "an open escape is invalid"},
+        {"\"abc", NULL, "an unterminated string is invalid"},
+        {"\"abc\\", NULL, "an unterminated escape is invalid"},
         {"\"a\\bc\"", NULL, "an unknown escape is invalid"},
-        {"\"abc\"d", NULL, "a string with something behind it is invalid"},
+        {"\"abc\"d", NULL, "a string followed by something else is invalid"},
         {"\"abc\";a=1", NULL, "a string with a parameter is invalid"},
-        {"a b", NULL, "a space is not visible"},
-        {"\"a b\"", NULL, "nor in a string"},
-        {"a\tb", NULL, "a tab is not"},
-        {"caf\xc3\xa9", NULL, "a letter beyond ASCII is invalid"},
+        {"a b", NULL, "a space is invalid"},
+        {"\"a b\"", NULL, "a space in a string is invalid"},
+        {"a\tb", NULL, "a tab is invalid"},
+        {"caf\xc3\xa9", NULL, "a non-ASCII letter is invalid"},
         {"a\x7f", NULL, "DEL is invalid"},
     };
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         is_str(mdl_idempotency_key(cases[i].header, p), cases[i].key, cases[i].name);
     }
-    is_str(mdl_idempotency_key(longest, p), longest, "255 characters are a key");
+    is_str(mdl_idempotency_key(longest, p), longest, "a key of 255 characters is valid");
     is_str(mdl_idempotency_key(apr_pstrcat(p, "\"", longest, "\"", NULL), p), longest,
-           "quoted too");
-    is_str(mdl_idempotency_key(apr_pstrcat(p, longest, "k", NULL), p), NULL, "256 are none");
+           "a quoted key of 255 characters is valid");
+    is_str(mdl_idempotency_key(apr_pstrcat(p, longest, "k", NULL), p), NULL,
+           "a key of 256 characters is invalid");
 }
 
 static void test_fingerprint(apr_pool_t *p)
@@ -50,13 +51,13 @@ static void test_fingerprint(apr_pool_t *p)
     const char *one = mdl_idempotency_fingerprint("POST", "/a", "bc", 2, p);
 
     is_str(mdl_idempotency_fingerprint("POST", "/a", "bc", 2, p), one,
-           "equal requests have one fingerprint");
+           "equal requests have the same fingerprint");
     ok(strcmp(mdl_idempotency_fingerprint("PUT", "/a", "bc", 2, p), one) != 0,
-       "another method another");
+       "another method gives another fingerprint");
     ok(strcmp(mdl_idempotency_fingerprint("POST", "/ab", "c", 1, p), one) != 0,
-       "path and body are kept apart");
+       "moving a byte from the body to the path gives another fingerprint");
     ok(strcmp(mdl_idempotency_fingerprint("POST", "/a", "bd", 2, p), one) != 0,
-       "another body another");
+       "another body gives another fingerprint");
 }
 
 static mdl_idempotency_t entry(apr_int64_t shop_id, const char *key)
@@ -73,27 +74,29 @@ static void test_store(mdl_db_t *db, apr_int64_t shop, apr_int64_t other_shop, a
     mdl_stored_response_t second = {.status = 202, .location = "https://x.test/1", .body = "{}"};
     mdl_stored_response_t out = {0};
 
-    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_ENOENT, "a new key has no answer");
-    is_int(mdl_idempotency_store(db, &idempotency, &in, p), APR_SUCCESS, "an answer is stored");
-    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_SUCCESS, "and found");
-    is_int(out.status, 201, "with its status");
-    is_str(out.body, in.body, "its body");
-    is_str(out.location, NULL, "and no Location where there was none");
+    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_ENOENT,
+           "a new key has no stored response");
+    is_int(mdl_idempotency_store(db, &idempotency, &in, p), APR_SUCCESS, "a response is stored");
+    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_SUCCESS, "the response is found");
+    is_int(out.status, 201, "its status is returned");
+    is_str(out.body, in.body, "its body is returned");
+    is_str(out.location, NULL, "a response without a Location has none");
     is_int(mdl_idempotency_store(db, &idempotency, &second, p), MDL_DB_ENULL,
-           "a second answer is not taken");
+           "a second response is not stored");
     mdl_idempotency_find(db, &idempotency, &out, p);
-    is_int(out.status, 201, "the first stays");
+    is_int(out.status, 201, "the first response stays");
 
     idempotency.fingerprint = "another";
     is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_EMISMATCH,
-           "with another request the key does not match");
+           "the same key with another request is a mismatch");
     is_int(mdl_idempotency_find(db, &elsewhere, &out, p), APR_ENOENT,
            "another shop's key of the same name is another key");
-    is_int(mdl_idempotency_store(db, &elsewhere, &second, p), APR_SUCCESS, "and can be stored");
+    is_int(mdl_idempotency_store(db, &elsewhere, &second, p), APR_SUCCESS,
+           "a response is stored for it");
     mdl_idempotency_find(db, &elsewhere, &out, p);
-    is_str(out.location, "https://x.test/1", "with its Location");
+    is_str(out.location, "https://x.test/1", "its Location is returned");
     elsewhere = entry(other_shop, "First");
-    is_int(mdl_idempotency_find(db, &elsewhere, &out, p), APR_ENOENT, "letter case of keys counts");
+    is_int(mdl_idempotency_find(db, &elsewhere, &out, p), APR_ENOENT, "keys are case-sensitive");
 }
 
 static void test_expired(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -105,21 +108,24 @@ static void test_expired(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     mdl_idempotency_store(db, &idempotency, &in, p);
     idempotency.now = NOW + 24 * HOUR - 1;
     is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_SUCCESS,
-           "an answer is there to the end of its retention");
-    is_int(mdl_idempotency_store(db, &idempotency, &in, p), MDL_DB_ENULL, "and not replaced");
+           "a response is found until the end of its retention");
+    is_int(mdl_idempotency_store(db, &idempotency, &in, p), MDL_DB_ENULL,
+           "it is not replaced until then");
     idempotency.now = NOW + 24 * HOUR;
     idempotency.fingerprint = "another";
-    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_ENOENT, "then it is gone");
+    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_ENOENT,
+           "it is not found after that");
     in.body = "new";
     is_int(mdl_idempotency_store(db, &idempotency, &in, p), APR_SUCCESS,
-           "and gives its place to another");
-    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_SUCCESS, "which is found");
-    is_str(out.body, "new", "instead of it");
+           "another response can be stored after that");
+    is_int(mdl_idempotency_find(db, &idempotency, &out, p), APR_SUCCESS,
+           "a response is found again");
+    is_str(out.body, "new", "it is the new response");
 }
 
 typedef struct {
     apr_int64_t shop_id;
-    int answers;
+    int responses;
 } stored_t;
 
 static apr_status_t store_many(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -128,7 +134,7 @@ static apr_status_t store_many(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_stored_response_t response = {.status = 200, .body = "{}"};
     apr_status_t rv = APR_SUCCESS;
 
-    for (int i = 0; i < stored->answers && rv == APR_SUCCESS; i++) {
+    for (int i = 0; i < stored->responses && rv == APR_SUCCESS; i++) {
         mdl_idempotency_t idempotency = entry(stored->shop_id, apr_psprintf(p, "many-%d", i));
 
         idempotency.now = i + 1;
@@ -139,7 +145,7 @@ static apr_status_t store_many(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 static void test_prune(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 {
-    stored_t stored = {.shop_id = shop, .answers = 600};
+    stored_t stored = {.shop_id = shop, .responses = 600};
     mdl_idempotency_prune_t prune = {.before = 550};
     mdl_idempotency_t kept = entry(shop, "many-550");
     mdl_stored_response_t out;
@@ -156,9 +162,10 @@ static void test_prune(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
         largest = prune.removed > largest ? (int)prune.removed : largest;
         batches++;
     } while (prune.removed > 0 && batches < 100);
-    is_int(total, 550, "every answer past its retention is deleted");
-    ok(batches > 2 && largest < 550, "in batches");
-    is_int(mdl_idempotency_find(db, &kept, &out, p), APR_SUCCESS, "the next younger one stays");
+    is_int(total, 550, "every response past its retention is deleted");
+    ok(batches > 2 && largest < 550, "they are deleted in batches");
+    is_int(mdl_idempotency_find(db, &kept, &out, p), APR_SUCCESS,
+           "a response within its retention stays");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)

@@ -10,7 +10,7 @@
 static mdl_db_t *db;
 static apr_int64_t shop;
 
-/* A queued import of a lane, due in some microseconds. */
+/* A queued import job in a lane, due in some microseconds. */
 
 typedef struct {
     mdl_job_lane_t lane;
@@ -145,17 +145,17 @@ static void test_queue(apr_pool_t *p)
     finding_t finding = {.id = job->id, .shop_id = shop};
 
     is_int(job->status, MDL_JOB_QUEUED, "a new job is queued");
-    is_int(job->type, MDL_JOB_IMPORT, "with its type");
-    is_int(job->attempts, 0, "without an attempt");
-    is_int(job->bytes_total, -1, "its size is not known");
+    is_int(job->type, MDL_JOB_IMPORT, "it has its type");
+    is_int(job->attempts, 0, "it has no attempts");
+    is_int(job->bytes_total, -1, "its size is unknown");
     ok(job->started_at == 0 && job->finished_at == 0 && job->error_code == NULL,
-       "nor has it begun or failed");
+       "it has not begun, ended or failed");
     is_int(mdl_db_read(db, find_it, &finding, p), APR_SUCCESS, "its shop finds it");
     finding.shop_id = other;
-    is_int(mdl_db_read(db, find_it, &finding, p), APR_ENOENT, "another one does not");
+    is_int(mdl_db_read(db, find_it, &finding, p), APR_ENOENT, "another shop does not find it");
     finding = (finding_t){.id = "job_none"};
     is_int(mdl_db_read(db, find_it, &finding, p), APR_ENOENT,
-           "nor does anybody find one that is not");
+           "a job that does not exist is not found");
     forget_jobs();
 }
 
@@ -170,14 +170,15 @@ static void test_claim(apr_pool_t *p)
 
     make_job(MDL_LANE_BULK, -apr_time_from_sec(90), p);
     jobs = claim_as("w", MDL_LANE_SMALL, 2, p);
-    is_int(jobs->nelts, 2, "no more jobs than asked for are claimed");
-    ok(has(jobs, first) && has(jobs, second), "those that have been due for longest");
+    is_int(jobs->nelts, 2, "no more jobs than the limit are claimed");
+    ok(has(jobs, first) && has(jobs, second),
+       "the jobs that have been due for longest are claimed first");
     job = APR_ARRAY_IDX(jobs, 0, mdl_job_t *);
     is_int(job->status, MDL_JOB_RUNNING, "a claimed job is running");
-    is_int(job->attempts, 1, "in its first attempt");
-    ok(job->lease_token > 0 && job->started_at > 0, "with a token and the time of its start");
+    is_int(job->attempts, 1, "it is in its first attempt");
+    ok(job->lease_token > 0 && job->started_at > 0, "it has a token and the time of its start");
     jobs = claim_as("w", MDL_LANE_SMALL, 10, p);
-    ok(jobs->nelts == 1 && has(jobs, third), "then the next one, and none of another lane");
+    ok(jobs->nelts == 1 && has(jobs, third), "the next job is claimed, and no job of another lane");
     is_int(claim_as("w", MDL_LANE_SMALL, 10, p)->nelts, 0, "a claimed job is not claimed again");
     put_clock_forward(apr_time_from_sec(31));
     jobs = claim_as("w", MDL_LANE_SMALL, 10, p);
@@ -195,28 +196,29 @@ static void test_look(apr_pool_t *p)
 
     mdl_db_read(db, mdl_job_look_effect, &look, p);
     for (int i = 0; i < MDL_LANE_UNKNOWN; i++) {
-        is_int(look.due_at[i], 0, "in an empty lane nothing becomes due");
+        is_int(look.due_at[i], 0, "an empty lane has no due time");
     }
     make_job(MDL_LANE_BULK, apr_time_from_sec(9), p);
     bulk = find(make_job(MDL_LANE_BULK, apr_time_from_sec(5), p), p)->due_at;
     small = find(make_job(MDL_LANE_SMALL, 0, p), p)->due_at;
     make_job(MDL_LANE_CLEANUP, 0, p);
     mdl_db_read(db, mdl_job_look_effect, &look, p);
-    is_int(look.due_at[MDL_LANE_BULK], bulk, "the next due is the lane's earliest");
-    is_int(look.due_at[MDL_LANE_SMALL], small, "of each lane");
-    ok(look.due_at[MDL_LANE_CLEANUP] != 0 && look.due_at[MDL_LANE_MAIL] == 0, "that has any");
+    is_int(look.due_at[MDL_LANE_BULK], bulk, "a lane's due time is that of its earliest job");
+    is_int(look.due_at[MDL_LANE_SMALL], small, "each lane has its own due time");
+    ok(look.due_at[MDL_LANE_CLEANUP] != 0 && look.due_at[MDL_LANE_MAIL] == 0,
+       "only a lane with jobs has a due time");
     look.until = now + apr_time_from_sec(1);
     mdl_db_read(db, mdl_job_look_effect, &look, p);
-    is_int(look.due_at[MDL_LANE_BULK], 0, "what is due later is not looked at");
+    is_int(look.due_at[MDL_LANE_BULK], 0, "jobs due after the upper bound are not counted");
     look.from[MDL_LANE_SMALL] = small + 1;
     mdl_db_write(db, mdl_job_claim_effect, &claim, p);
     ok(claim.jobs->nelts == 0 && look.due_at[MDL_LANE_SMALL] == 0,
-       "nor is what is due before a lane's mark looked at or claimed");
+       "jobs due before a lane's lower bound are neither counted nor claimed");
     look.from[MDL_LANE_SMALL] = small;
     look.until = APR_INT64_MAX;
     mdl_db_write(db, mdl_job_claim_effect, &claim, p);
     ok(claim.jobs->nelts == 1 && look.due_at[MDL_LANE_BULK] == bulk,
-       "a claim says as well what is due beside it");
+       "a claim also returns the due times of the other lanes");
     forget_jobs();
 }
 
@@ -228,18 +230,21 @@ static void test_fencing(apr_pool_t *p)
     mdl_job_t *new, *now;
 
     put_clock_forward(LEASE - apr_time_from_sec(1));
-    ok(claim_one("new", p) == NULL, "within its lease a job is its worker's");
-    is_int(work(renew, old, p), APR_SUCCESS, "which renews the lease");
+    ok(claim_one("new", p) == NULL, "a job is not claimed by another worker during its lease");
+    is_int(work(renew, old, p), APR_SUCCESS, "the worker renews the lease");
     put_clock_forward(LEASE - apr_time_from_sec(1));
-    ok(claim_one("new", p) == NULL, "and keeps it");
+    ok(claim_one("new", p) == NULL,
+       "the job is not claimed by another worker during the renewed lease");
     put_clock_forward(apr_time_from_sec(2));
-    is_int(work(renew, old, p), APR_SUCCESS, "late, but before anybody else came");
+    is_int(work(renew, old, p), APR_SUCCESS,
+           "an expired lease can be renewed before another worker claims the job");
     put_clock_forward(LEASE + apr_time_from_sec(1));
     new = claim_one("new", p);
-    ok(new != NULL &&strcmp(new->id, id) == 0, "when the lease is over another takes the job");
-    is_int(new->attempts, 2, "as another attempt");
-    is_int(new->started_at, old->started_at, "that began when the first did");
-    ok(new->lease_token > old->lease_token, "with a higher token");
+    ok(new != NULL &&strcmp(new->id, id) == 0,
+       "another worker claims the job when the lease has expired");
+    is_int(new->attempts, 2, "that is another attempt");
+    is_int(new->started_at, old->started_at, "the time of the job's start stays");
+    ok(new->lease_token > old->lease_token, "the token is higher");
 
     old->bytes_received = 999;
     old->bytes_total = 1000;
@@ -247,16 +252,16 @@ static void test_fencing(apr_pool_t *p)
     old->status = MDL_JOB_SUCCEEDED;
     old->error_code = "stale";
     old->due_at = 1;
-    is_int(work(renew, old, p), APR_ENOENT, "the old worker can't renew");
-    is_int(work(mdl_job_release, old, p), APR_ENOENT, "nor give back");
-    is_int(work(mdl_job_retry_later, old, p), APR_ENOENT, "nor put off");
-    is_int(work(mdl_job_finish, old, p), APR_ENOENT, "nor end the job");
+    is_int(work(renew, old, p), APR_ENOENT, "the old worker can't renew the lease");
+    is_int(work(mdl_job_release, old, p), APR_ENOENT, "the old worker can't release the job");
+    is_int(work(mdl_job_retry_later, old, p), APR_ENOENT, "the old worker can't postpone the job");
+    is_int(work(mdl_job_finish, old, p), APR_ENOENT, "the old worker can't finish the job");
     now = find(id, p);
     ok(now->status == MDL_JOB_RUNNING && now->bytes_received == 0 && now->bytes_total == -1 &&
            now->validator == NULL && now->error_code == NULL && now->attempts == 2 &&
            now->due_at == new->due_at && now->lease_token == new->lease_token,
-       "and has changed nothing");
-    is_int(work(renew, new, p), APR_SUCCESS, "the new one can");
+       "the old worker has changed nothing");
+    is_int(work(renew, new, p), APR_SUCCESS, "the new worker can renew the lease");
     forget_jobs();
 }
 
@@ -270,23 +275,23 @@ static void test_progress(apr_pool_t *p)
     job->validator = "\"etag\"";
     work(renew, job, p);
     job = find(id, p);
-    is_int(job->bytes_received, 10, "renewing notes what was received");
-    is_int(job->bytes_total, APR_INT64_C(5000000000), "and of how much");
-    is_str(job->validator, "\"etag\"", "and the validator");
+    is_int(job->bytes_received, 10, "renewing stores how much was received");
+    is_int(job->bytes_total, APR_INT64_C(5000000000), "renewing stores the total size");
+    is_str(job->validator, "\"etag\"", "renewing stores the validator");
 
     job->bytes_received = 20;
     job->lane = MDL_LANE_BULK;
     job->due_at = apr_time_now();
-    is_int(work(mdl_job_release, job, p), APR_SUCCESS, "a job is given back");
+    is_int(work(mdl_job_release, job, p), APR_SUCCESS, "a job is released");
     job = find(id, p);
-    is_int(job->status, MDL_JOB_QUEUED, "it is queued");
-    is_int(job->attempts, 0, "the attempt does not count");
-    is_int(job->bytes_received, 20, "its progress stays");
-    is_str(job->validator, "\"etag\"", "and its validator");
-    is_int(claim_as("w", MDL_LANE_SMALL, 9, p)->nelts, 0, "it has left its lane");
-    is_int(claim_as("w", MDL_LANE_BULK, 9, p)->nelts, 1, "for the other");
+    is_int(job->status, MDL_JOB_QUEUED, "a released job is queued");
+    is_int(job->attempts, 0, "its attempt does not count");
+    is_int(job->bytes_received, 20, "its progress is stored");
+    is_str(job->validator, "\"etag\"", "its validator stays");
+    is_int(claim_as("w", MDL_LANE_SMALL, 9, p)->nelts, 0, "it has left its old lane");
+    is_int(claim_as("w", MDL_LANE_BULK, 9, p)->nelts, 1, "it is in the new lane");
     is_int(work(mdl_job_release, job, p), APR_ENOENT,
-           "a worker that gave a job back can't do so again");
+           "a worker that released a job can't do so again");
     forget_jobs();
 }
 
@@ -298,15 +303,15 @@ static void test_retry_later(apr_pool_t *p)
     job->due_at = apr_time_now() + apr_time_from_sec(10);
     job->error_code = "source_unavailable";
     job->error_message = "It answered 503.";
-    is_int(work(mdl_job_retry_later, job, p), APR_SUCCESS, "a failed attempt is put off");
+    is_int(work(mdl_job_retry_later, job, p), APR_SUCCESS, "a failed attempt is postponed");
     job = find(id, p);
     is_int(job->status, MDL_JOB_QUEUED, "the job is queued");
-    is_int(job->attempts, 1, "the attempt counts");
-    is_str(job->error_message, "It answered 503.", "with its reason");
-    ok(claim_one("w", p) == NULL, "it is not tried before its time");
+    is_int(job->attempts, 1, "its attempt counts");
+    is_str(job->error_message, "It answered 503.", "its error is stored");
+    ok(claim_one("w", p) == NULL, "it is not claimed before it is due");
     put_clock_forward(apr_time_from_sec(11));
     job = claim_one("w", p);
-    ok(job != NULL && job->attempts == 2, "but then");
+    ok(job != NULL && job->attempts == 2, "it is claimed when it is due");
     forget_jobs();
 }
 
@@ -317,32 +322,32 @@ static void test_finish(apr_pool_t *p)
     mdl_job_t *job = claim_one("w", p);
 
     is_int(mdl_db_write(db, mdl_job_retry_effect, &retry, p), MDL_EPROBLEM,
-           "a running job is not tried again");
-    is_int(retry.problem->status, 409, "with 409");
+           "a running job can't be retried");
+    is_int(retry.problem->status, 409, "the status is 409");
     job->status = MDL_JOB_FAILED;
     job->error_code = "source_not_found";
     job->error_message = "It answered 404.";
     job->bytes_received = job->bytes_total = 5;
-    is_int(work(mdl_job_finish, job, p), APR_SUCCESS, "a job is ended");
-    is_int(work(mdl_job_finish, job, p), APR_ENOENT, "once");
+    is_int(work(mdl_job_finish, job, p), APR_SUCCESS, "a job is finished");
+    is_int(work(mdl_job_finish, job, p), APR_ENOENT, "it can't be finished twice");
     job = find(id, p);
-    is_int(job->status, MDL_JOB_FAILED, "with its status");
-    is_str(job->error_code, "source_not_found", "its reason");
-    ok(job->finished_at > 0 && job->due_at == 0, "and its time");
+    is_int(job->status, MDL_JOB_FAILED, "its status is stored");
+    is_str(job->error_code, "source_not_found", "its error code is stored");
+    ok(job->finished_at > 0 && job->due_at == 0, "its end is stored, and it is no longer due");
     put_clock_forward(LEASE * 2);
     ok(claim_one("w", p) == NULL, "it is never claimed again");
 
     is_int(mdl_db_write(db, mdl_job_retry_effect, &retry, p), APR_SUCCESS,
-           "an operator can have a failed job tried again");
-    is_int(retry.job->status, MDL_JOB_QUEUED, "it is queued");
+           "an operator can retry a failed job");
+    is_int(retry.job->status, MDL_JOB_QUEUED, "a retried job is queued");
     ok(retry.job->attempts == 0 && retry.job->error_code == NULL && retry.job->finished_at == 0,
-       "as if it were new");
+       "it has no attempts, error or end");
     job = claim_one("w", p);
-    ok(job != NULL && strcmp(job->id, id) == 0, "and claimed");
+    ok(job != NULL && strcmp(job->id, id) == 0, "it is claimed");
     retry.id = "job_none";
     is_int(mdl_db_write(db, mdl_job_retry_effect, &retry, p), MDL_EPROBLEM,
-           "one that is not, is refused");
-    is_int(retry.problem->status, 404, "with 404");
+           "an unknown job can't be retried");
+    is_int(retry.problem->status, 404, "the status is 404");
     forget_jobs();
 }
 
@@ -357,9 +362,9 @@ static void test_inherit(apr_pool_t *p)
     mdl_db_write(db, mdl_job_inherit_effect, (void *)"node-1", p);
     again = claim_one("node-1", p);
     ok(again != NULL && strcmp(again->id, mine) == 0,
-       "what a worker held when it died is due at once for its successor");
-    ok(claim_one("node-1", p) == NULL, "what others hold is not");
-    is_int(work(renew, job, p), APR_ENOENT, "should it live after all, it can't write");
+       "the jobs of a worker that died are due at once for its successor");
+    ok(claim_one("node-1", p) == NULL, "the jobs of other workers are not");
+    is_int(work(renew, job, p), APR_ENOENT, "a worker that is alive after all can't write");
     forget_jobs();
 }
 
@@ -393,7 +398,7 @@ static const char *cancelled_job(apr_pool_t *p, int claimed)
         claim_one("node-1", p);
     }
     is_int(mdl_db_write(db, mdl_job_cancel_effect, &cancel, p), APR_SUCCESS, "a job is cancelled");
-    is_int(cancel.job->status, MDL_JOB_CANCELLED, "and says so");
+    is_int(cancel.job->status, MDL_JOB_CANCELLED, "its status is cancelled");
     return id;
 }
 
@@ -405,29 +410,33 @@ static void test_cancel(apr_pool_t *p)
 
     job->status = MDL_JOB_SUCCEEDED;
     is_int(work(renew, job, p), APR_ENOENT, "its worker can't renew the lease");
-    is_int(work(mdl_job_release, job, p), APR_ENOENT, "nor give the job back");
-    is_int(work(mdl_job_finish, job, p), APR_ENOENT, "nor end it otherwise");
+    is_int(work(mdl_job_release, job, p), APR_ENOENT, "its worker can't release it");
+    is_int(work(mdl_job_finish, job, p), APR_ENOENT, "its worker can't finish it");
     put_clock_forward(LEASE / 2);
-    ok(claim_one("node-1", p) == NULL, "it is not claimed");
-    is_int(to_clean("node-1", p), 1, "its worker is to clean up after it");
-    is_int(to_clean("node-2", p), 0, "and no other");
+    ok(claim_one("node-1", p) == NULL, "a cancelled job is not claimed");
+    is_int(to_clean("node-1", p), 1, "its worker has to clean up after it");
+    is_int(to_clean("node-2", p), 0, "no other worker has to clean up after it");
     put_clock_forward(LEASE);
-    is_int(to_clean("node-2", p), 1, "unless its owner has not done so for the time of a lease");
-    is_int(work(mdl_job_cleaned, job, p), APR_SUCCESS, "once that is done");
-    is_int(to_clean("node-1", p) + to_clean("node-2", p), 0, "it has no owner");
-    is_int(work(mdl_job_cleaned, job, p), APR_ENOENT, "and not done twice");
+    is_int(to_clean("node-2", p), 1,
+           "any worker has to clean up when its owner has not done so within a lease");
+    is_int(work(mdl_job_cleaned, job, p), APR_SUCCESS, "the clean-up is recorded");
+    is_int(to_clean("node-1", p) + to_clean("node-2", p), 0,
+           "after that no worker has to clean up");
+    is_int(work(mdl_job_cleaned, job, p), APR_ENOENT, "the clean-up can't be recorded twice");
 
-    is_int(mdl_db_write(db, mdl_job_retry_effect, &retry, p), APR_SUCCESS, "it is tried again");
+    is_int(mdl_db_write(db, mdl_job_retry_effect, &retry, p), APR_SUCCESS,
+           "a cancelled job can be retried");
     job = claim_one("node-2", p);
-    ok(job != NULL && strcmp(job->id, id) == 0, "and claimed as any other");
+    ok(job != NULL && strcmp(job->id, id) == 0, "it is claimed like any other job");
     forget_jobs();
 
     job = find(cancelled_job(p, 0), p);
-    is_int(to_clean("node-2", p), 1, "any worker cleans up after a job without an owner");
+    is_int(to_clean("node-2", p), 1, "any worker has to clean up after a job without an owner");
     retry.id = job->id;
     mdl_db_write(db, mdl_job_retry_effect, &retry, p);
-    is_int(to_clean("node-2", p), 0, "but not what is tried again");
-    is_int(work(mdl_job_cleaned, job, p), APR_ENOENT, "not even with a row that was read before");
+    is_int(to_clean("node-2", p), 0, "no worker has to clean up after a job that is retried");
+    is_int(work(mdl_job_cleaned, job, p), APR_ENOENT,
+           "a row read before the retry does not record a clean-up");
     forget_jobs();
 }
 
@@ -445,10 +454,10 @@ static void test_list(apr_pool_t *p)
     mdl_db_read(db, mdl_job_list_effect, &all, p);
     mdl_db_read(db, mdl_job_list_effect, &own, p);
     mdl_db_read(db, mdl_job_list_effect, &others, p);
-    is_int(all.jobs->nelts, 2, "the list has no more jobs than asked for");
-    is_str(APR_ARRAY_IDX(all.jobs, 0, mdl_job_t *)->id, last, "newest first");
+    is_int(all.jobs->nelts, 2, "the list has no more jobs than the limit");
+    is_str(APR_ARRAY_IDX(all.jobs, 0, mdl_job_t *)->id, last, "the newest job is first");
     is_int(own.jobs->nelts, 3, "a shop's list has its jobs");
-    is_int(others.jobs->nelts, 0, "and not another's");
+    is_int(others.jobs->nelts, 0, "a shop's list does not have the jobs of other shops");
     forget_jobs();
 }
 
@@ -524,8 +533,8 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
     for (int i = 0; i < JOBS; i++) {
         once += claimed[i] == 1;
     }
-    ok(good, "four processes that claim at once get no more than they asked for");
-    is_int(once, JOBS, "and each job goes to one of them");
+    ok(good, "four processes that claim at once get no more jobs than their limit");
+    is_int(once, JOBS, "each job is claimed by exactly one of them");
     forget_jobs();
 }
 
@@ -538,13 +547,13 @@ static void test_copy(apr_pool_t *p)
     apr_pool_create(&short_lived, p);
     copy = mdl_job_copy(find(id, short_lived), p);
     apr_pool_destroy(short_lived);
-    is_str(copy->id, id, "a copy outlives the pool of what it was copied from");
-    is_str(copy->source_url, "https://files.test/x", "in each of its texts");
-    is_str(copy->error_code, NULL, "and NULL stays NULL");
+    is_str(copy->id, id, "a copy outlives the pool of the original");
+    is_str(copy->source_url, "https://files.test/x", "its other texts are copied, too");
+    is_str(copy->error_code, NULL, "NULL stays NULL");
     forget_jobs();
 }
 
-/* A type that only a newer release on the same database knows. */
+/* A job type that only a newer release, which uses the same database, knows. */
 static void test_unknown_type(const database_t *database, apr_pool_t *p)
 {
     const char *id = make_job(MDL_LANE_SMALL, 0, p);
@@ -553,8 +562,9 @@ static void test_unknown_type(const database_t *database, apr_pool_t *p)
                            ? "PRAGMA ignore_check_constraints = ON"
                            : "ALTER TABLE job DROP CONSTRAINT job_type_check");
     mdl_db_command(db, "UPDATE job SET type = 'of_tomorrow'");
-    is_int(find(id, p)->type, MDL_JOB_UNKNOWN, "a job of a type that is not known can be read");
-    is_int(claim_as("w", MDL_LANE_SMALL, 1, p)->nelts, 1, "and claimed, to be given back");
+    is_int(find(id, p)->type, MDL_JOB_UNKNOWN, "a job of an unknown type can be read");
+    is_int(claim_as("w", MDL_LANE_SMALL, 1, p)->nelts, 1,
+           "it can be claimed, so that it can be released");
     forget_jobs();
 }
 

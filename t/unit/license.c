@@ -1,5 +1,5 @@
 /*
- * License keys between processes: assigning and adding at the same time loses no key and gives none
+ * License keys that several processes assign and add at once: no key is lost, and none is assigned
  * twice.
  */
 #include "t/unit/fixtures.h"
@@ -50,7 +50,7 @@ static void is_stock(apr_int64_t tag_id, int available, int assigned, const char
     mdl_license_tag_t tag = stock_of(tag_id, p);
 
     is_int(tag.available, available, name);
-    is_int(tag.assigned, assigned, "  and as many are given");
+    is_int(tag.assigned, assigned, "  so many keys are assigned");
 }
 
 /* Adds keys named prefix-from to prefix-(to - 1). */
@@ -67,12 +67,12 @@ static apr_status_t add(mdl_db_t *to_db, apr_int64_t tag_id, const char *prefix,
     return mdl_db_write(to_db, mdl_license_add_effect, added, p);
 }
 
-/* An order of one product, which is given no keys yet. */
+/* An order of one product, which has no keys yet. */
 typedef struct {
     apr_int64_t order_id;
     apr_int64_t assignment_id;
-    int quantity; /* keys of each of the mapping's tags; 0: as many as were wanted before */
-    apr_int64_t given;
+    int quantity; /* keys of each of the mapping's tags; 0: no more than were wanted before */
+    apr_int64_t assigned;
 } wish_t;
 
 static wish_t make_order(const char *order_id, apr_pool_t *p)
@@ -102,7 +102,7 @@ static apr_status_t fulfil(mdl_db_t *in, apr_pool_t *p, void *arg)
         rv = mdl_license_want(in, wish->assignment_id, mapping, wish->quantity,
                               mdl_license_read_lock(tags, p), p);
     }
-    return rv == APR_SUCCESS ? mdl_license_fill_order(in, wish->order_id, &wish->given, p) : rv;
+    return rv == APR_SUCCESS ? mdl_license_fill_order(in, wish->order_id, &wish->assigned, p) : rv;
 }
 
 static void set_order_status(apr_int64_t order_id, const char *status, apr_pool_t *p)
@@ -121,39 +121,40 @@ static void test_fill_order(apr_pool_t *p)
     is_int(added.added, 3, "three keys are added");
     first.quantity = 2;
     is_int(mdl_db_write(db, fulfil, &first, p), APR_SUCCESS, "two keys of two tags are wanted");
-    is_int(first.given, 2, "the tag that has them gives two");
-    is_stock(tag_a, 1, 2, "one is left", p);
+    is_int(first.assigned, 2, "two keys are assigned from the tag that has them");
+    is_stock(tag_a, 1, 2, "one key is left", p);
     is_stock(tag_b, 0, 0, "the other tag has none", p);
     first.quantity = 0;
     mdl_db_write(db, fulfil, &first, p);
-    is_int(first.given, 0, "to ask again gives nothing more");
+    is_int(first.assigned, 0, "asking again assigns no more keys");
 
     second.quantity = 2;
     set_order_status(second.order_id, "held", p);
     mdl_db_write(db, fulfil, &second, p);
-    is_int(second.given, 0, "an order that is held is given nothing");
-    is_stock(tag_a, 1, 2, "the key stays", p);
+    is_int(second.assigned, 0, "a held order gets no keys");
+    is_stock(tag_a, 1, 2, "the key stays available", p);
     add(db, tag_b, "B", 0, 3, &added, p);
-    is_stock(tag_b, 1, 2, "keys that arrive go to whom is not held", p);
+    is_stock(tag_b, 1, 2, "new keys are assigned to the order that is not held", p);
     set_order_status(second.order_id, "active", p);
     second.quantity = 0;
     mdl_db_write(db, fulfil, &second, p);
-    is_int(second.given, 2, "once it is active it gets what there is, of both tags");
-    is_stock(tag_a, 0, 3, "one of the first", p);
-    is_stock(tag_b, 0, 3, "and one of the second", p);
+    is_int(second.assigned, 2, "an order that becomes active gets the available keys of both tags");
+    is_stock(tag_a, 0, 3, "the first tag's last key is assigned", p);
+    is_stock(tag_b, 0, 3, "the second tag's last key is assigned", p);
     add(db, tag_a, "A", 2, 5, &added, p);
-    is_int(added.added, 2, "of three keys one is there already");
-    is_int(added.duplicates, 1, "and counts as a duplicate");
-    is_stock(tag_a, 1, 4, "the one key that was missing is given on arrival", p);
+    is_int(added.added, 2, "two of three keys are new");
+    is_int(added.duplicates, 1, "one of them is a duplicate");
+    is_stock(tag_a, 1, 4, "the missing key is assigned as soon as it is added", p);
 }
 
-/* Processes that assign while others add; half of the keys that one adds another adds, too. */
+/* Processes that assign while others add keys.  Half of the keys of each are added by another, too.
+ */
 
 #define PROCESSES 4
 #define WISHES    40
 #define ADDED     40
 
-#define CLAIMS_THAT_LIE                                                                            \
+#define INCONSISTENT_CLAIMS                                                                        \
     "SELECT count(*) FROM license_claim c WHERE c.assigned > c.wanted OR c.assigned <> "           \
     "(SELECT count(*) FROM license_key k WHERE k.tag_id = c.tag_id AND k.assignment_id = "         \
     "c.assignment_id)"
@@ -182,8 +183,8 @@ static int supply(mdl_db_t *own, int n, apr_pool_t *p)
     return good;
 }
 
-/* One number from the database, by SQL; -1 when it does not answer. */
-static int asked(const database_t *database, const char *sql)
+/* The number that a query returns, or -1 if it fails. */
+static int number_of(const database_t *database, const char *sql)
 {
     int number = -1;
 
@@ -236,18 +237,19 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
         good &= child_good(children[n]);
     }
     ok(good, "four processes that assign and four that add all succeed");
-    is_int(stock_of(tag_a, p).available, 0, "while some wait no key is left over");
-    is_int(stock_of(tag_a, p).assigned, before + keys, "and each key that came was given");
-    is_int(asked(database, "SELECT count(*) FROM license_key WHERE assignment_id IS NULL"), 0,
-           "as the keys themselves say");
-    is_int(asked(database, CLAIMS_THAT_LIE), 0, "no claim has more or fewer keys than it says");
+    is_int(stock_of(tag_a, p).available, 0, "no key is left while assignments wait for keys");
+    is_int(stock_of(tag_a, p).assigned, before + keys, "each key that was added is assigned");
+    is_int(number_of(database, "SELECT count(*) FROM license_key WHERE assignment_id IS NULL"), 0,
+           "no license_key row is unassigned");
+    is_int(number_of(database, INCONSISTENT_CLAIMS), 0, "each claim has as many keys as it counts");
     add(db, tag_a, "L", 0, PROCESSES * WISHES, &added, p);
-    is_int(asked(database, apr_psprintf(p,
-                                        "SELECT count(*) FROM license_claim WHERE assigned <> "
-                                        "wanted AND tag_id = %" APR_INT64_T_FMT,
-                                        tag_a)),
-           0, "more keys serve every assignment that waits");
-    is_int(asked(database, CLAIMS_THAT_LIE), 0, "to the key");
+    is_int(number_of(database, apr_psprintf(p,
+                                            "SELECT count(*) FROM license_claim WHERE assigned <> "
+                                            "wanted AND tag_id = %" APR_INT64_T_FMT,
+                                            tag_a)),
+           0, "more keys serve every waiting assignment");
+    is_int(number_of(database, INCONSISTENT_CLAIMS), 0,
+           "each claim still has as many keys as it counts");
 }
 
 static void test_order_of_tags(const database_t *database, apr_pool_t *p)
@@ -264,19 +266,19 @@ static void test_order_of_tags(const database_t *database, apr_pool_t *p)
     meeting.free = apr_psprintf(
         p, "SELECT id FROM license_key_tag WHERE id = %" APR_INT64_T_FMT " FOR UPDATE NOWAIT",
         tag_b);
-    meets(db, meeting, "a key comes for the first of two tags, and an order of both", p);
+    meets(db, meeting, "a key is added to the first of two tags while an order wants both", p);
 
     meeting.second_arg = new_assignment(shop, "9001", p, 1, PRODUCT("2"));
     meeting.free = apr_psprintf(p,
                                 "INSERT INTO mapping_license_key_tag (mapping_id, tag_id, position)"
                                 " VALUES (%" APR_INT64_T_FMT ", %" APR_INT64_T_FMT ", 2)",
                                 mapping, tag_c);
-    meets(db, meeting, "and another order, while a third tag comes to the mapping", p);
-    is_int(asked(database, apr_psprintf(p,
-                                        "SELECT count(*) FROM license_claim WHERE tag_id = "
-                                        "%" APR_INT64_T_FMT,
-                                        tag_c)),
-           0, "which comes too late for that order");
+    meets(db, meeting, "a third tag is added to the mapping while another order waits", p);
+    is_int(number_of(database, apr_psprintf(p,
+                                            "SELECT count(*) FROM license_claim WHERE tag_id = "
+                                            "%" APR_INT64_T_FMT,
+                                            tag_c)),
+           0, "that order wants no keys of the third tag");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)

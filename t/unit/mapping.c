@@ -56,19 +56,21 @@ static void test_upsert(apr_pool_t *p)
     apr_time_t created_at;
 
     is_int(put(first, p), APR_SUCCESS, "a mapping is put");
-    ok(first->created && first->mapping.id > 0, "and created");
+    ok(first->created && first->mapping.id > 0, "it is reported as created");
     created_at = first->mapping.created_at;
     atomic_fetch_add(&clock_ahead, 1000000);
-    is_int(put(again, p), APR_SUCCESS, "put again for the same product");
-    ok(!again->created, "it is not created");
-    is_int(again->mapping.id, first->mapping.id, "but the same");
-    is_int(again->mapping.created_at, created_at, "and as old");
-    ok(again->mapping.updated_at > created_at, "and updated");
+    is_int(put(again, p), APR_SUCCESS, "a mapping is put again for the same product");
+    ok(!again->created, "it is not reported as created");
+    is_int(again->mapping.id, first->mapping.id, "it keeps its id");
+    is_int(again->mapping.created_at, created_at, "it keeps its time of creation");
+    ok(again->mapping.updated_at > created_at, "its time of update changes");
     put(other, p);
     ok(other->created && other->mapping.id != first->mapping.id,
-       "another shop's mapping of that product is another");
-    is_int(match_of(shop, PRODUCT("1"), "", p), first->mapping.id, "each shop finds its own");
-    is_int(match_of(other_shop, PRODUCT("1"), "", p), other->mapping.id, "and only that");
+       "another shop's mapping of that product is separate");
+    is_int(match_of(shop, PRODUCT("1"), "", p), first->mapping.id,
+           "the first shop's items match its own mapping");
+    is_int(match_of(other_shop, PRODUCT("1"), "", p), other->mapping.id,
+           "the other shop's items match the other mapping");
 }
 
 static void test_variants(apr_pool_t *p)
@@ -84,18 +86,20 @@ static void test_variants(apr_pool_t *p)
     put(set, p);
     is_int(match_of(shop, PRODUCT("2"), VARIANT("9"), p), 0,
            "a mapping of some variants does not serve another");
-    is_int(match_of(shop, PRODUCT("2"), "", p), 0, "nor an item without one");
+    is_int(match_of(shop, PRODUCT("2"), "", p), 0,
+           "a mapping of some variants does not serve an item without a variant");
     put(product, p);
     put(turned, p);
     put(single, p);
-    is_int(turned->mapping.id, set->mapping.id, "a set of variants has no order");
+    is_int(turned->mapping.id, set->mapping.id, "the order of variants does not matter");
     ok(product->created && single->created && single->mapping.id != set->mapping.id,
-       "each set has a mapping of its own");
+       "each set of variants has a separate mapping");
     is_int(match_of(shop, PRODUCT("2"), VARIANT("2"), p), set->mapping.id,
-           "the mapping that names a variant comes before the product's");
+           "a mapping that names the variant takes precedence over the product's");
     is_int(match_of(shop, PRODUCT("2"), VARIANT("9"), p), product->mapping.id,
-           "the product's serves the variants that none names");
-    is_int(match_of(shop, PRODUCT("2"), "", p), product->mapping.id, "and items without one");
+           "the product's mapping serves variants that no mapping names");
+    is_int(match_of(shop, PRODUCT("2"), "", p), product->mapping.id,
+           "the product's mapping serves items without a variant");
 
     set->mapping.is_active = 0;
     put(set, p);
@@ -134,8 +138,9 @@ static void is_kept(mdl_mapping_put_t *mapping, int statements, const char *name
 
     is_int(put(mapping, p), APR_SUCCESS, apr_pstrcat(p, name, ": it is put", NULL));
     is_int(mdl_db_cost(db).statements - before, statements,
-           apr_pstrcat(p, name, ": what differs is written", NULL));
-    is_str(lists_of(mapping->mapping.id, p), given, apr_pstrcat(p, name, ": it is kept", NULL));
+           apr_pstrcat(p, name, ": only what differs is written", NULL));
+    is_str(lists_of(mapping->mapping.id, p), given,
+           apr_pstrcat(p, name, ": it is stored as given", NULL));
 }
 
 /* Puts a mapping, and checks how many statements that takes. */
@@ -150,11 +155,11 @@ static void test_lists(apr_pool_t *p)
     is_kept(put, 2 + 2, "a new mapping", p);
     is_kept(put, 3, "the same", p);
     mapping->file_ids = ids_of(p, 2, file_b, file_a);
-    is_kept(put, 3 + 2, "another order of files", p);
+    is_kept(put, 3 + 2, "the files in another order", p);
     mapping->file_ids = ids_of(p, 1, file_b);
-    is_kept(put, 3 + 2, "a file less", p);
+    is_kept(put, 3 + 2, "one file less", p);
     mapping->storefront_variant_ids = texts_of(p, 2, VARIANT("2"), VARIANT("1"));
-    is_kept(put, 3 + 2, "another order of variants", p);
+    is_kept(put, 3 + 2, "the variants in another order", p);
     mapping->pack_ids = ids_of(p, 1, pack);
     is_kept(put, 4 + 1, "a pack", p);
     mapping->file_ids = ids_of(p, 0);
@@ -171,25 +176,25 @@ static void test_refused(apr_pool_t *p)
 
     is_int(put(mapping, p), MDL_EPROBLEM,
            "a mapping to content that the shop does not have is refused");
-    is_int(mapping->problem->status, 422, "with 422");
-    is_str(mapping->problem->code, "unknown_reference", "and its code");
+    is_int(mapping->problem->status, 422, "the status is 422");
+    is_str(mapping->problem->code, "unknown_reference", "the code is unknown_reference");
     details = mapping->problem->details;
-    is_int(details->nelts, 2, "each faulty id is listed");
+    is_int(details->nelts, 2, "each unknown id is listed");
     is_str(APR_ARRAY_IDX(details, 0, mdl_problem_detail_t).pointer, "/file_ids/1",
-           "another shop's");
+           "another shop's file is unknown");
     is_str(APR_ARRAY_IDX(details, 1, mdl_problem_detail_t).pointer, "/file_ids/2",
-           "like one that does not exist");
+           "a file that does not exist is unknown");
     is_int(match_of(shop, PRODUCT("3"), "", p), 0, "and nothing is stored");
 
     mapping = new_mapping(shop, PRODUCT("3"), ids_of(p, 1, file_a), p);
     mapping->mapping.pack_ids = ids_of(p, 1, APR_INT64_C(1));
     mapping->mapping.link_ids = ids_of(p, 1, APR_INT64_C(1));
     mapping->mapping.license_key_tag_ids = ids_of(p, 1, APR_INT64_C(1));
-    is_int(put(mapping, p), MDL_EPROBLEM, "packs, links and tags that there are not are refused");
+    is_int(put(mapping, p), MDL_EPROBLEM, "unknown packs, links and tags are refused");
     details = mapping->problem->details;
-    is_int(details->nelts, 3, "each is listed");
+    is_int(details->nelts, 3, "each of them is listed");
     is_str(APR_ARRAY_IDX(details, 2, mdl_problem_detail_t).pointer, "/license_key_tag_ids/0",
-           "by its place");
+           "with its position");
 }
 
 static void test_orders_and_deletion(const database_t *database, apr_pool_t *p)
@@ -203,18 +208,18 @@ static void test_orders_and_deletion(const database_t *database, apr_pool_t *p)
     meets(db,
           (meeting_t){database, mdl_order_assign_effect, assign, mdl_mapping_delete_effect, &find,
                       APR_SUCCESS, NULL, 0},
-          "an order, and its mapping is deleted", p);
-    is_int(match_of(shop, PRODUCT("40"), "", p), 0, "the mapping serves no other shop");
+          "an order is assigned, then its mapping is deleted", p);
+    is_int(match_of(shop, PRODUCT("40"), "", p), 0, "a deleted mapping serves no order");
 
     find.id = make_mapping(db, mapping, p);
     assign = new_assignment(shop, "41", p, 1, PRODUCT("40"));
     meets(db,
           (meeting_t){database, mdl_mapping_delete_effect, &find, mdl_order_assign_effect, assign,
                       MDL_EPROBLEM, NULL, 0},
-          "a mapping is deleted, and an order under it", p);
+          "a mapping is deleted, then an order needs it", p);
 }
 
-/* The second one sees the result of the first, not the state when both began. */
+/* The second request sees the result of the first, not the state when both began. */
 static void test_put_at_once(const database_t *database, apr_pool_t *p)
 {
     mdl_mapping_put_t *before = new_mapping(shop, PRODUCT("42"), ids_of(p, 1, file_a), p);
@@ -227,7 +232,7 @@ static void test_put_at_once(const database_t *database, apr_pool_t *p)
                       APR_SUCCESS, NULL, 0},
           "a mapping is put twice at once", p);
     is_str(lists_of(id, p), apr_pstrcat(p, ids_text(second->mapping.file_ids, p), "      ", NULL),
-           "the second one's files are kept");
+           "the files of the second request are kept");
 }
 
 static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
@@ -240,7 +245,7 @@ static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
     meets(db,
           (meeting_t){database, mdl_mapping_put_effect, mapping, mdl_pack_delete_effect, &find,
                       MDL_EPROBLEM, NULL, 0},
-          "a mapping takes a pack up, and the pack is deleted", p);
+          "a mapping refers to a pack, then the pack is deleted", p);
 
     mapping->mapping.pack_ids = ids_of(p, 0);
     make_mapping(db, mapping, p);
@@ -248,7 +253,7 @@ static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
     meets(db,
           (meeting_t){database, mdl_pack_delete_effect, &find, mdl_mapping_put_effect, mapping,
                       MDL_EPROBLEM, NULL, 0},
-          "a pack is deleted, and a mapping takes it up", p);
+          "a pack is deleted, then a mapping refers to it", p);
 }
 
 static void tests(const database_t *database, apr_pool_t *p)

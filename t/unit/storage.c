@@ -92,7 +92,7 @@ static int descriptors(void)
     return entries("/proc/self/fd");
 }
 
-/* Bytes whose period is not a power of two. */
+/* Pseudo-random bytes, whose period is not a power of two. */
 static const char *noise(apr_size_t length)
 {
     char *bytes = apr_palloc(p, length);
@@ -134,25 +134,27 @@ static void folders_are_made(void)
 
     is_int(mdl_storage_open(&storage, folder, p), APR_SUCCESS, "an empty folder is opened");
     is_int(entries(in_folder("blobs")), 16, "it has 16 folders of blobs");
-    is_int(mode_of(in_folder("blobs/f")), 0750, "which are closed to others");
-    is_int(mode_of(in_folder("partial")), 0750, "and so is the folder of partial files");
-    is_int(mdl_storage_open(&storage, folder, p), APR_SUCCESS, "it is opened again");
-    is_int(mdl_storage_check(storage, p), APR_SUCCESS, "and can be used");
+    is_int(mode_of(in_folder("blobs/f")), 0750, "they are closed to others");
+    is_int(mode_of(in_folder("partial")), 0750, "the folder of partial files is closed to others");
+    is_int(mdl_storage_open(&storage, folder, p), APR_SUCCESS, "the folder is opened again");
+    is_int(mdl_storage_check(storage, p), APR_SUCCESS, "the check succeeds");
     is_int(entries(in_folder("partial")), 0, "the check leaves nothing behind");
     is_int(mdl_storage_open(&none, in_folder("missing"), p), APR_ENOENT,
            "a missing folder is absent");
-    ok(!none, "and gives no storage");
+    ok(!none, "no storage is returned for a missing folder");
     mkdir(in_folder("odd"), 0700);
     close(open(in_folder("odd/blobs"), O_CREAT | O_WRONLY, 0600));
     is_int(mdl_storage_open(&none, in_folder("odd"), p), APR_ENOTDIR,
            "a file in the place of a folder is refused");
     rmdir(in_folder("blobs/7"));
-    is_int(mdl_storage_check(storage, p), APR_ENOENT, "the check misses a folder of blobs");
-    is_int(mdl_storage_open(&storage, folder, p), APR_SUCCESS, "which is made again at opening");
-    ok(exists(in_folder("blobs/7")), "and is there");
+    is_int(mdl_storage_check(storage, p), APR_ENOENT,
+           "the check reports a missing folder of blobs");
+    is_int(mdl_storage_open(&storage, folder, p), APR_SUCCESS,
+           "the storage is opened without that folder");
+    ok(exists(in_folder("blobs/7")), "opening makes the missing folder");
 }
 
-static void names_are_ours(void)
+static void names_are_checked(void)
 {
     static const char *bad[] = {"",       ".",        "..",        "../x", "a/b",
                                 "/etc/x", "a.b",      "A",         "a b",  "a-b",
@@ -167,18 +169,18 @@ static void names_are_ours(void)
         removed += mdl_partial_remove(storage, bad[i], p) != APR_EINVAL;
     }
     is_int(refused, sizeof bad / sizeof *bad, "an id that could be a path is refused");
-    is_int(removed, 0, "also for removal");
+    is_int(removed, 0, "such an id is refused for removal, too");
     ok(!mdl_storage_path(storage, "../../../../etc/passwd", p), "an invalid digest has no path");
     ok(!mdl_storage_path(storage,
                          "../3456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef0", p),
-       "nor has one with a path in it");
+       "a digest with a path in it has no path");
     is_str(mdl_storage_path(storage,
                             "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", p),
            in_folder("blobs/0/0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"),
            "a digest's path begins with its first digit");
     ok(!mdl_storage_path(storage,
                          "0123456789ABCDEF0123456789abcdef0123456789abcdef0123456789abcdef", p),
-       "a digest in upper case has none");
+       "a digest in upper case has no path");
 }
 
 static void digests_are_right(apr_size_t length, const char *name)
@@ -195,20 +197,21 @@ static void digests_are_right(apr_size_t length, const char *name)
         at += n;
     }
     is_int(mdl_partial_size(partial), length, name);
-    is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "is digested");
-    is_int(blob.size, length, "has its size");
-    is_int(size_of(path), length, "is in the partial file");
-    is_str(sha256sum(path), blob.sha256, "has the digest of sha256sum(1)");
-    is_str(zlib_crc32(path), apr_psprintf(p, "%u", blob.crc32), "has the CRC-32 of zlib");
+    is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "it is digested");
+    is_int(blob.size, length, "the digest's size is that of the file");
+    is_int(size_of(path), length, "the partial file has all bytes");
+    is_str(sha256sum(path), blob.sha256, "the digest is the one that sha256sum(1) computes");
+    is_str(zlib_crc32(path), apr_psprintf(p, "%u", blob.crc32),
+           "the CRC-32 is the one that zlib computes");
     is_int(mdl_partial_write(partial, "x", 1), APR_EINVAL, "nothing is appended afterwards");
-    is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "is digested once more");
-    is_str(sha256sum(path), blob.sha256, "with the same result");
-    is_int(mdl_partial_commit(partial, &blob), APR_SUCCESS, "becomes a blob");
+    is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "it can be digested once more");
+    is_str(sha256sum(path), blob.sha256, "the digest is the same");
+    is_int(mdl_partial_commit(partial, &blob), APR_SUCCESS, "it becomes a blob");
     path = mdl_storage_path(storage, blob.sha256, p);
-    is_int(size_of(path), length, "is at its path");
-    ok(holds(path, data, length), "is whole there");
-    is_int(mode_of(path), 0640, "can be read by the group, not by others");
-    ok(!exists(in_folder("partial/job_digest")), "is partial no longer");
+    is_int(size_of(path), length, "the blob is at its path");
+    ok(holds(path, data, length), "the blob has all bytes");
+    is_int(mode_of(path), 0640, "the blob can be read by the group, not by others");
+    ok(!exists(in_folder("partial/job_digest")), "the partial file is gone");
 }
 
 static void a_transfer_is_resumed(void)
@@ -222,23 +225,24 @@ static void a_transfer_is_resumed(void)
     mdl_partial_write(partial, data, half);
     is_int(mdl_partial_keep(partial), APR_SUCCESS, "a partial file is kept");
     is_int(size_of(in_folder("partial/job_resume")), (apr_int64_t)half,
-           "with all that had been gathered");
+           "the kept file has all bytes that were written");
     partial = open_partial("job_resume");
-    is_int(mdl_partial_size(partial), half, "opened again it has its size");
+    is_int(mdl_partial_size(partial), half, "it has its size when it is opened again");
     mdl_partial_write(partial, data + half, length - half);
     is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "the rest is appended");
     ok(holds(in_folder("partial/job_resume"), data, length), "the file is whole");
-    is_str(sha256sum(in_folder("partial/job_resume")), blob.sha256, "the digest is the whole's");
+    is_str(sha256sum(in_folder("partial/job_resume")), blob.sha256,
+           "the digest is that of the whole file");
     is_str(zlib_crc32(in_folder("partial/job_resume")), apr_psprintf(p, "%u", blob.crc32),
-           "the CRC-32 too");
-    is_int(mdl_partial_truncate(partial, 0), APR_SUCCESS, "it is begun anew");
-    is_int(mdl_partial_size(partial), 0, "at 0");
-    is_int(size_of(in_folder("partial/job_resume")), 0, "also on disk");
+           "the CRC-32 is that of the whole file");
+    is_int(mdl_partial_truncate(partial, 0), APR_SUCCESS, "the file is truncated to nothing");
+    is_int(mdl_partial_size(partial), 0, "its size is 0");
+    is_int(size_of(in_folder("partial/job_resume")), 0, "its size on disk is 0");
     mdl_partial_write(partial, "abc", 3);
     mdl_partial_digest(partial, &blob, p);
     is_str(blob.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-           "and the digest forgets what had been there");
-    is_int(blob.crc32, 0x352441C2, "the CRC-32 too");
+           "the digest is that of the new bytes");
+    is_int(blob.crc32, 0x352441C2, "the CRC-32 is that of the new bytes");
     mdl_partial_discard(partial);
     ok(!exists(in_folder("partial/job_resume")), "a discarded file is gone");
 }
@@ -262,33 +266,38 @@ static void pieces_are_appended(void)
     apr_int64_t size = -1;
 
     is_int(mdl_partial_length(storage, "upl_none", &size, p), APR_ENOENT,
-           "a file that is not there has no length");
-    ok(mdl_partial_hashed(partial), "an empty file is hashed as it grows");
+           "a missing file has no length");
+    ok(mdl_partial_hashed(partial), "an empty file is hashed while it grows");
     mdl_partial_write(partial, data, half);
     is_int(mdl_partial_append(&second, storage, "upl_pieces", p), APR_EAGAIN,
            "only one process appends at a time");
     mdl_partial_keep(partial);
-    is_int(mdl_partial_length(storage, "upl_pieces", &size, p), APR_SUCCESS, "a file's length");
-    is_int(size, half, "is known without opening it");
+    is_int(mdl_partial_length(storage, "upl_pieces", &size, p), APR_SUCCESS,
+           "a file's length is read");
+    is_int(size, half, "its length is known without opening it");
     partial = append_partial("upl_pieces");
-    is_int(mdl_partial_size(partial), half, "opened for another piece it has its size");
-    ok(!mdl_partial_hashed(partial), "but no digest");
+    is_int(mdl_partial_size(partial), half, "it has its size when it is opened for another piece");
+    ok(!mdl_partial_hashed(partial), "its digest is not continued");
     mdl_partial_write(partial, data + half, length - half);
-    is_int(mdl_partial_digest(partial, &blob, p), APR_EINVAL, "so that none is given");
-    is_int(mdl_partial_truncate(partial, (apr_int64_t)half + 5), APR_SUCCESS, "it is cut");
-    is_int(mdl_partial_size(partial), half + 5, "to that size");
-    is_int(mdl_partial_truncate(partial, MIB), APR_SUCCESS, "and cut to less than it had");
+    is_int(mdl_partial_digest(partial, &blob, p), APR_EINVAL, "it has no digest");
+    is_int(mdl_partial_truncate(partial, (apr_int64_t)half + 5), APR_SUCCESS,
+           "the file is truncated within the new piece");
+    is_int(mdl_partial_size(partial), half + 5, "it has that size");
+    is_int(mdl_partial_truncate(partial, MIB), APR_SUCCESS,
+           "the file is truncated below its earlier size");
     mdl_partial_write(partial, data + MIB, length - MIB);
     mdl_partial_keep(partial);
-    ok(holds(in_folder("partial/upl_pieces"), data, length), "and goes on from there");
+    ok(holds(in_folder("partial/upl_pieces"), data, length), "the next piece is appended there");
     partial = append_partial("upl_pieces");
-    is_int(mdl_partial_truncate(partial, 0), APR_SUCCESS, "cut to nothing");
+    is_int(mdl_partial_truncate(partial, 0), APR_SUCCESS,
+           "a file of pieces is truncated to nothing");
     mdl_partial_write(partial, "abcde", 5);
-    is_int(mdl_partial_truncate(partial, 3), APR_SUCCESS, "also what was only gathered is cut");
-    ok(mdl_partial_hashed(partial), "it is hashed from its beginning");
-    is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "and has a digest");
+    is_int(mdl_partial_truncate(partial, 3), APR_SUCCESS,
+           "bytes that are still in the buffer are truncated");
+    ok(mdl_partial_hashed(partial), "a file truncated to nothing is hashed again");
+    is_int(mdl_partial_digest(partial, &blob, p), APR_SUCCESS, "it has a digest");
     is_str(blob.sha256, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",
-           "the right one");
+           "its digest is right");
     mdl_partial_discard(partial);
 }
 
@@ -303,34 +312,37 @@ static void a_published_file_stays(void)
     mdl_partial_digest(partial, &blob, p);
     is_int(mdl_partial_publish(partial, &blob), APR_SUCCESS, "a file is published");
     path = mdl_storage_path(storage, blob.sha256, p);
-    ok(holds(path, "published", 9), "the blob is there");
-    ok(holds(in_folder("partial/upl_published"), "published", 9), "the partial file too");
+    ok(holds(path, "published", 9), "the blob has the bytes");
+    ok(holds(in_folder("partial/upl_published"), "published", 9), "the partial file has the bytes");
     is_int(mdl_partial_list(storage, &ids, p), APR_SUCCESS, "the partial files are listed");
-    is_str(apr_array_pstrcat(p, ids, ' '), "upl_published", "by their ids");
+    is_str(apr_array_pstrcat(p, ids, ' '), "upl_published", "they are listed by their ids");
 
     partial = append_partial("upl_published");
-    is_int(mdl_partial_write(partial, "x", 1), APR_EINVAL, "nothing is appended to it");
+    is_int(mdl_partial_write(partial, "x", 1), APR_EINVAL,
+           "nothing can be appended to a published file");
     mdl_partial_keep(partial);
     partial = open_partial("upl_published");
     mdl_partial_digest(partial, &blob, p);
-    is_int(mdl_partial_publish(partial, &blob), APR_SUCCESS, "it is published once more");
+    is_int(mdl_partial_publish(partial, &blob), APR_SUCCESS, "it can be published once more");
     partial = append_partial("upl_published");
-    is_int(mdl_partial_truncate(partial, 0), APR_SUCCESS, "it is begun anew");
+    is_int(mdl_partial_truncate(partial, 0), APR_SUCCESS,
+           "the published file is truncated to nothing");
     mdl_partial_write(partial, "other", 5);
     mdl_partial_keep(partial);
-    ok(holds(in_folder("partial/upl_published"), "other", 5), "with other bytes");
-    ok(holds(path, "published", 9), "and the blob keeps its own");
+    ok(holds(in_folder("partial/upl_published"), "other", 5), "the partial file has the new bytes");
+    ok(holds(path, "published", 9), "the blob keeps its bytes");
     mdl_partial_remove(storage, "upl_published", p);
-    ok(truncate(path, 4) == 0, "a blob that was damaged");
+    ok(truncate(path, 4) == 0, "a blob is damaged");
     partial = append_partial("upl_published");
     mdl_partial_write(partial, "published", 9);
     mdl_partial_digest(partial, &blob, p);
-    is_int(mdl_partial_publish(partial, &blob), APR_SUCCESS, "is published again");
-    ok(holds(path, "published", 9), "and is whole");
+    is_int(mdl_partial_publish(partial, &blob), APR_SUCCESS, "the same bytes are published again");
+    ok(holds(path, "published", 9), "the damaged blob is whole again");
     ok(link(in_folder("partial/upl_published"), in_folder("partial/upl_published.blob")) == 0,
-       "where a process was killed before it had moved the second name");
+       "a process was killed before it had renamed the second link");
     mdl_partial_remove(storage, "upl_published", p);
-    ok(!exists(in_folder("partial/upl_published.blob")), "that goes with the partial file");
+    ok(!exists(in_folder("partial/upl_published.blob")),
+       "the second link is removed with the partial file");
 }
 
 static void one_writer_at_a_time(void)
@@ -348,23 +360,25 @@ static void one_writer_at_a_time(void)
         _exit(mdl_partial_open(&second, storage, "job_lock", NULL, NULL, p) == APR_EAGAIN ? 0 : 1);
     }
     waitpid(child, &status, 0);
-    is_int(status, 0, "also in another process");
+    is_int(status, 0, "a second writer in another process is refused");
     mdl_partial_keep(first);
     is_int(mdl_partial_open(&second, storage, "job_lock", NULL, NULL, p), APR_SUCCESS,
-           "once the first has closed, another opens");
+           "another writer can open the file when the first has closed it");
 
     mdl_partial_write(second, "old", 3);
     is_int(mdl_partial_remove(storage, "job_lock", p), APR_SUCCESS, "a file is removed by its id");
-    is_int(mdl_partial_remove(storage, "job_lock", p), APR_SUCCESS, "and once more");
+    is_int(mdl_partial_remove(storage, "job_lock", p), APR_SUCCESS,
+           "removing it once more succeeds");
     first = open_partial("job_lock");
     mdl_partial_write(first, "new", 3);
     mdl_partial_digest(second, &blob, p);
     is_int(mdl_partial_commit(second, &blob), APR_ENOENT,
-           "a writer whose file was removed can't commit its successor's");
-    ok(!exists(mdl_storage_path(storage, blob.sha256, p)), "no blob comes of it");
+           "a writer whose file was removed can't commit the file of its successor");
+    ok(!exists(mdl_storage_path(storage, blob.sha256, p)), "no blob is made");
     mdl_partial_digest(first, &blob, p);
     is_int(mdl_partial_commit(first, &blob), APR_SUCCESS, "the successor commits");
-    is_str(sha256sum(mdl_storage_path(storage, blob.sha256, p)), blob.sha256, "its own bytes");
+    is_str(sha256sum(mdl_storage_path(storage, blob.sha256, p)), blob.sha256,
+           "the successor's blob has its own bytes");
 }
 
 static void blobs_are_stored_once(void)
@@ -378,14 +392,16 @@ static void blobs_are_stored_once(void)
     is_int(store("job_one", "same bytes", 10, &one), APR_SUCCESS, "a blob is stored");
     path = mdl_storage_path(storage, one.sha256, p);
     stat(path, &before);
-    is_int(store("job_two", "same bytes", 10, &two), APR_SUCCESS, "the same bytes again");
-    is_str(two.sha256, one.sha256, "have the same name");
+    is_int(store("job_two", "same bytes", 10, &two), APR_SUCCESS,
+           "the same bytes are stored again");
+    is_str(two.sha256, one.sha256, "they have the same name");
     stat(path, &after);
     ok(before.st_ino == after.st_ino, "the first file remains");
     ok(!exists(in_folder("partial/job_two")), "the second one is removed");
-    ok(truncate(path, 4) == 0, "a blob that was damaged");
-    is_int(store("job_three", "same bytes", 10, &two), APR_SUCCESS, "is stored again");
-    is_str(sha256sum(path), one.sha256, "and is whole");
+    ok(truncate(path, 4) == 0, "a blob is damaged");
+    is_int(store("job_three", "same bytes", 10, &two), APR_SUCCESS,
+           "the damaged blob is stored again");
+    is_str(sha256sum(path), one.sha256, "the damaged blob is whole again");
 }
 
 static void only_its_own_digest_is_committed(void)
@@ -396,11 +412,13 @@ static void only_its_own_digest_is_committed(void)
     mdl_partial_write(partial, "bytes", 5);
     mdl_partial_digest(partial, &blob, p);
     blob.sha256 = "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef";
-    is_int(mdl_partial_commit(partial, &blob), APR_EINVAL, "a foreign digest is not committed");
+    is_int(mdl_partial_commit(partial, &blob), APR_EINVAL,
+           "a file is not committed under another digest");
     ok(exists(in_folder("partial/job_wrong")), "the partial file is kept");
-    ok(!exists(mdl_storage_path(storage, blob.sha256, p)), "no blob bears the name");
+    ok(!exists(mdl_storage_path(storage, blob.sha256, p)), "no blob has that digest");
     partial = open_partial("job_wrong");
-    is_int(mdl_partial_commit(partial, &blob), APR_EINVAL, "nor is anything without a digest");
+    is_int(mdl_partial_commit(partial, &blob), APR_EINVAL,
+           "a file that was not digested is not committed");
     mdl_partial_remove(storage, "job_wrong", p);
 }
 
@@ -414,7 +432,7 @@ static void limit_files(rlim_t size)
     setrlimit(RLIMIT_FSIZE, &limit);
 }
 
-static void a_full_disk_is_told(void)
+static void a_full_disk_is_reported(void)
 {
     const char *data = noise(2 * MIB);
     mdl_partial_t *partial = open_partial("job_full");
@@ -424,35 +442,36 @@ static void a_full_disk_is_told(void)
     signal(SIGXFSZ, SIG_IGN);
     limit_files(MIB + 1000);
     is_int(mdl_partial_write(partial, data, 2 * MIB), APR_ENOSPC, "a full disk is reported");
-    is_int(size_of(path), MIB + 1000, "what fitted is there");
+    is_int(size_of(path), MIB + 1000, "the bytes before the limit are written");
     is_int(mdl_partial_digest(partial, &blob, p), APR_ENOSPC, "it can't be digested");
-    is_int(mdl_partial_keep(partial), APR_ENOSPC, "nor kept whole");
-    is_int(size_of(path), MIB + 1000, "but the file is kept");
+    is_int(mdl_partial_keep(partial), APR_ENOSPC, "keeping it reports the full disk");
+    is_int(size_of(path), MIB + 1000, "the file is kept nevertheless");
     partial = open_partial("job_full");
     is_int(mdl_partial_size(partial), MIB + 1000, "it can be opened again");
     limit_files(RLIM_INFINITY);
     is_int(mdl_partial_write(partial, data + MIB + 1000, MIB - 1000), APR_SUCCESS,
-           "and go on once there is room");
+           "it can be continued when there is space again");
     mdl_partial_digest(partial, &blob, p);
-    is_str(sha256sum(path), blob.sha256, "with the right digest");
-    ok(holds(path, data, 2 * MIB), "and the right bytes");
+    is_str(sha256sum(path), blob.sha256, "its digest is right");
+    ok(holds(path, data, 2 * MIB), "its bytes are right");
     mdl_partial_discard(partial);
 
     partial = open_partial("job_full");
     limit_files(MIB + 1000);
     mdl_partial_write(partial, data, MIB + MIB / 2);
     limit_files(RLIM_INFINITY);
-    is_int(mdl_partial_size(partial), MIB + MIB / 4, "a writer that waits loses nothing it took");
+    is_int(mdl_partial_size(partial), MIB + MIB / 4,
+           "a writer that waits for space keeps the bytes it accepted");
     is_int(mdl_partial_write(partial, data + MIB + MIB / 4, 3 * (MIB / 4)), APR_SUCCESS,
-           "it goes on where it was");
+           "it continues when there is space again");
     mdl_partial_digest(partial, &blob, p);
-    is_str(sha256sum(path), blob.sha256, "with the right digest");
-    ok(holds(path, data, 2 * MIB), "and the right bytes");
-    is_int(mdl_partial_commit(partial, &blob), APR_SUCCESS, "and is committed");
+    is_str(sha256sum(path), blob.sha256, "its digest is right");
+    ok(holds(path, data, 2 * MIB), "its bytes are right");
+    is_int(mdl_partial_commit(partial, &blob), APR_SUCCESS, "it is committed");
     limit_files(0);
     is_int(mdl_storage_check(storage, p), APR_ENOSPC, "the check reports a full disk");
     limit_files(RLIM_INFINITY);
-    is_int(entries(in_folder("partial")), 0, "and leaves nothing behind");
+    is_int(entries(in_folder("partial")), 0, "the check leaves nothing behind on a full disk");
 }
 
 static void a_cleared_pool_closes(void)
@@ -465,8 +484,8 @@ static void a_cleared_pool_closes(void)
     mdl_partial_write(partial, noise(300000), 300000);
     apr_pool_destroy(sub);
     partial = open_partial("job_pool");
-    ok(partial, "a file whose pool was cleared is free again");
-    is_int(mdl_partial_size(partial), 262144, "and has what had been written");
+    ok(partial, "a file is unlocked when its pool is destroyed");
+    is_int(mdl_partial_size(partial), 262144, "it has the bytes that were written to disk");
     mdl_partial_discard(partial);
 }
 
@@ -475,11 +494,11 @@ static void a_link_is_not_followed(void)
     mdl_partial_t *partial;
 
     close(open(in_folder("target"), O_CREAT | O_WRONLY, 0600));
-    ok(symlink(in_folder("target"), in_folder("partial/job_link")) == 0, "a symbolic link");
+    ok(symlink(in_folder("target"), in_folder("partial/job_link")) == 0, "a symbolic link is made");
     is_int(mdl_partial_open(&partial, storage, "job_link", NULL, NULL, p), ELOOP,
-           "in the place of a partial file is refused");
+           "a symbolic link in the place of a partial file is refused");
     mdl_partial_remove(storage, "job_link", p);
-    ok(exists(in_folder("target")), "removing it leaves what it leads to");
+    ok(exists(in_folder("target")), "removing the link keeps its target");
 }
 
 /* Opens and discards; returns how often the file that it had locked was already removed. */
@@ -511,16 +530,16 @@ static void a_lock_is_on_the_file_of_that_name(void)
     }
     lost = open_often(20000);
     waitpid(child, &status, 0);
-    is_int(lost, 0, "what is opened while another removes it is the file of that name");
-    is_int(status, 0, "on both sides");
+    is_int(lost, 0, "a file opened while another process removes it is the file of that name");
+    is_int(status, 0, "the other process opens the file of that name, too");
 }
 
 static void crc32_is_continued(void)
 {
     apr_uint32_t crc = mdl_crc32(mdl_crc32(0, "1234", 4), "56789", 5);
 
-    is_int(crc, 0xCBF43926, "CRC-32 in two pieces is that of the whole");
-    is_int(mdl_crc32(crc, NULL, 0), crc, "no bytes change nothing");
+    is_int(crc, 0xCBF43926, "the CRC-32 of two pieces is that of the whole");
+    is_int(mdl_crc32(crc, NULL, 0), crc, "no bytes leave the CRC-32 unchanged");
 }
 
 int main(void)
@@ -537,18 +556,18 @@ int main(void)
     }
     before = descriptors();
     folders_are_made();
-    names_are_ours();
+    names_are_checked();
     digests_are_right(0, "an empty file");
     digests_are_right(1, "a file of one byte");
-    digests_are_right(262144, "a file of exactly what is gathered");
-    digests_are_right(20 * MIB + 5, "a large file in pieces of all sizes");
+    digests_are_right(262144, "a file of exactly one buffer");
+    digests_are_right(20 * MIB + 5, "a large file in pieces of many sizes");
     a_transfer_is_resumed();
     pieces_are_appended();
     a_published_file_stays();
     one_writer_at_a_time();
     blobs_are_stored_once();
     only_its_own_digest_is_committed();
-    a_full_disk_is_told();
+    a_full_disk_is_reported();
     a_cleared_pool_closes();
     a_link_is_not_followed();
     a_lock_is_on_the_file_of_that_name();

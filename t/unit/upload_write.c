@@ -98,7 +98,7 @@ static int patch(mdl_db_t *db, const char *id, apr_int64_t offset, const char *d
     return finish_with(writer, data);
 }
 
-/* How many bytes are there. */
+/* How many bytes have arrived. */
 static apr_int64_t arrived(mdl_db_t *db, const char *id, apr_pool_t *p)
 {
     apr_int64_t offset = -1;
@@ -113,31 +113,34 @@ static void test_whole(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     writer_t *writer = new_writer(db, id, 1, p);
 
     writer->write.length = 6;
-    is_int(finish_with(writer, ""), 413, "a whole file that is announced too large is refused");
+    is_int(finish_with(writer, ""), 413,
+           "a whole file is refused if its announced length is too large");
     writer = new_writer(db, id, 1, p);
     writer->write.length = 4;
-    is_int(finish_with(writer, ""), 400, "one that is announced too short too");
-    is_int(put(db, id, "abcdef", p), 413, "one that turns out too large");
-    is_int(arrived(db, id, p), 0, "of which nothing stays");
-    is_int(put(db, id, "abcd", p), 400, "and one that turns out too short");
-    is_int(arrived(db, id, p), 4, "whose bytes stay");
+    is_int(finish_with(writer, ""), 400,
+           "a whole file is refused if its announced length is too small");
+    is_int(put(db, id, "abcdef", p), 413,
+           "a whole file is refused if it turns out to be too large");
+    is_int(arrived(db, id, p), 0, "no byte of it is kept");
+    is_int(put(db, id, "abcd", p), 400, "a whole file is refused if it turns out to be too short");
+    is_int(arrived(db, id, p), 4, "its bytes are kept");
     writer = new_writer(db, id, 1, p);
-    is_int(finish_with(writer, "abcde"), 0, "the whole file replaces them");
-    is_int(writer->write.arrived, 5, "it has arrived");
+    is_int(finish_with(writer, "abcde"), 0, "a whole file replaces earlier bytes");
+    is_int(writer->write.arrived, 5, "all its bytes have arrived");
     is_str(upload_now(db, id, p)->sha256,
            "36bbe50ed96841d10443bcb670d6554f0a34b761be67ec9c4a8ad2c0c44ca42c",
-           "and is a blob at once");
-    is_int(put(db, id, "abcde", p), 409, "again is refused");
-    is_str(problem.code, "upload_finished", "as it is finished");
+           "a whole file is a blob at once");
+    is_int(put(db, id, "abcde", p), 409, "a second file is refused");
+    is_str(problem.code, "upload_finished", "the code says that the upload is finished");
     id = new_upload(db, shop, -1, p);
     is_int(put(db, id, "abc", p), 0, "a file of unknown size is accepted");
-    is_int(upload_now(db, id, p)->size, 3, "and its size noted");
+    is_int(upload_now(db, id, p)->size, 3, "its size is stored");
     id = new_upload(db, shop, -1, p);
     is_int(put(db, id, memset(apr_pcalloc(p, MAX_SIZE + 2), 'x', MAX_SIZE + 1), p), 413,
-           "up to the largest size");
+           "a file larger than the limit is refused");
     id = new_upload(db, shop, 0, p);
-    is_int(put(db, id, "", p), 0, "an empty file is a file");
-    ok(upload_now(db, id, p)->sha256 != NULL, "and a blob");
+    is_int(put(db, id, "", p), 0, "an empty file is accepted");
+    ok(upload_now(db, id, p)->sha256 != NULL, "an empty file is a blob at once");
 }
 
 static void test_pieces(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -145,26 +148,26 @@ static void test_pieces(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     const char *id = new_upload(db, shop, 6, p);
     writer_t *writer;
 
-    is_int(patch(db, id, 0, "abc", p), 0, "a first piece is taken");
+    is_int(patch(db, id, 0, "abc", p), 0, "a first piece is accepted");
     writer = new_writer(db, id, 0, p);
     writer->write.offset = 2;
-    is_int(finish_with(writer, "cde"), 409, "one that begins elsewhere is refused");
-    is_str(problem.code, "upload_offset_conflict", "because of that");
-    is_int(writer->write.arrived, 3, "and gets the offset to begin at");
-    is_int(patch(db, id, 3, "defg", p), 413, "one that reaches beyond the size is refused");
-    is_int(arrived(db, id, p), 3, "and removed");
-    is_int(patch(db, id, 3, "def", p), 0, "the last piece is taken");
-    is_int(arrived(db, id, p), 6, "all is there");
-    ok(upload_now(db, id, p)->sha256 == NULL, "still to be hashed");
-    is_int(put(db, id, "abcdef", p), 409, "a whole file comes too late");
-    is_int(patch(db, id, 6, "", p), 0, "an empty piece does no harm");
-    is_int(patch(db, id, 6, "g", p), 413, "any other is too large");
+    is_int(finish_with(writer, "cde"), 409, "a piece that begins elsewhere is refused");
+    is_str(problem.code, "upload_offset_conflict", "the code says that the offset is wrong");
+    is_int(writer->write.arrived, 3, "the right offset is returned");
+    is_int(patch(db, id, 3, "defg", p), 413, "a piece that exceeds the size is refused");
+    is_int(arrived(db, id, p), 3, "the refused piece is removed");
+    is_int(patch(db, id, 3, "def", p), 0, "the last piece is accepted");
+    is_int(arrived(db, id, p), 6, "all bytes have arrived");
+    ok(upload_now(db, id, p)->sha256 == NULL, "a file of several pieces is not hashed yet");
+    is_int(put(db, id, "abcdef", p), 409, "a whole file is refused when all bytes have arrived");
+    is_int(patch(db, id, 6, "", p), 0, "an empty piece after the last one is accepted");
+    is_int(patch(db, id, 6, "g", p), 413, "a further piece is too large");
     id = new_upload(db, shop, 3, p);
-    is_int(patch(db, id, 0, "abc", p), 0, "a piece that is the whole file is taken");
-    ok(upload_now(db, id, p)->sha256 != NULL, "and is a blob at once");
-    is_int(patch(db, id, 3, "", p), 0, "an empty piece after it does no harm");
-    is_int(patch(db, id, 3, "d", p), 413, "any other is too large");
-    is_int(patch(db, id, 0, "abc", p), 409, "the same again begins elsewhere");
+    is_int(patch(db, id, 0, "abc", p), 0, "a piece that is the whole file is accepted");
+    ok(upload_now(db, id, p)->sha256 != NULL, "such a piece is a blob at once");
+    is_int(patch(db, id, 3, "", p), 0, "an empty piece after such a piece is accepted");
+    is_int(patch(db, id, 3, "d", p), 413, "a further piece after such a piece is too large");
+    is_int(patch(db, id, 0, "abc", p), 409, "the same piece again has the wrong offset");
 }
 
 /* A piece that announces the size of the file. */
@@ -185,11 +188,12 @@ static void test_size(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     is_int(patch_sized(db, id, 0, "abc", MAX_SIZE + 1, p), 413,
            "a piece can't announce a size too large");
     is_int(patch(db, id, 0, "abc", p), 0, "a piece need not announce the size");
-    is_int(patch_sized(db, id, 3, "d", 2, p), 400, "nor can it be less than what has arrived");
-    is_int(patch_sized(db, id, 3, "d", 6, p), 0, "it can be announced later");
-    is_int(upload_now(db, id, p)->size, 6, "and is noted");
-    is_int(patch_sized(db, id, 4, "e", 6, p), 0, "announcing it again is no fault");
-    is_int(patch_sized(db, id, 5, "f", 7, p), 400, "but it can't be changed");
+    is_int(patch_sized(db, id, 3, "d", 2, p), 400,
+           "a size smaller than what has arrived is refused");
+    is_int(patch_sized(db, id, 3, "d", 6, p), 0, "the size can be announced later");
+    is_int(upload_now(db, id, p)->size, 6, "the announced size is stored");
+    is_int(patch_sized(db, id, 4, "e", 6, p), 0, "the same size can be announced again");
+    is_int(patch_sized(db, id, 5, "f", 7, p), 400, "the size can't be changed");
 }
 
 static void test_checksum(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -200,9 +204,9 @@ static void test_checksum(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     writer->write.digest = mdl_digest_begin("sha1", p);
     writer->write.checksum = "qZk+NkcGgWq6PiVxeFDCbJzQ2J0="; /* of "abc" */
     is_int(finish_with(writer, "abd"), 460, "a piece with another checksum is refused");
-    is_int(arrived(db, id, p), 0, "and removed");
+    is_int(arrived(db, id, p), 0, "a piece with another checksum is removed");
     writer->write.digest = mdl_digest_begin("sha1", p);
-    is_int(finish_with(writer, "abc"), 0, "with its own it is taken");
+    is_int(finish_with(writer, "abc"), 0, "a piece with its own checksum is accepted");
     writer = new_writer(db, id, 0, p);
     writer->write.offset = 3;
     writer->write.digest = mdl_digest_begin("sha1", p);
@@ -210,7 +214,7 @@ static void test_checksum(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     mdl_upload_write_begin(&writer->write, p);
     mdl_upload_write_append(&writer->write, "de", 2);
     mdl_upload_write_cut(&writer->write);
-    is_int(arrived(db, id, p), 3, "cut off before its checksum was compared it leaves nothing");
+    is_int(arrived(db, id, p), 3, "a piece cut off before its checksum was compared is removed");
 }
 
 static void test_cut(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -219,12 +223,12 @@ static void test_cut(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     writer_t *first = new_writer(db, id, 0, p);
 
     is_int(mdl_upload_write_begin(&first->write, p), APR_SUCCESS, "a writer begins");
-    is_int(patch(db, id, 0, "abc", p), 423, "another one is locked out");
-    is_str(problem.code, "upload_locked", "and told so");
+    is_int(patch(db, id, 0, "abc", p), 423, "another writer is refused");
+    is_str(problem.code, "upload_locked", "the code says that the upload is locked");
     mdl_upload_write_append(&first->write, "abc", 3);
     mdl_upload_write_cut(&first->write);
-    is_int(arrived(db, id, p), 3, "what came before a cut stays");
-    is_int(patch(db, id, 3, "def", p), 0, "and another one goes on from there");
+    is_int(arrived(db, id, p), 3, "bytes before a cut are kept");
+    is_int(patch(db, id, 3, "def", p), 0, "another writer can continue there");
 }
 
 static void test_states(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -233,19 +237,20 @@ static void test_states(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     writer_t *writer = new_writer(db, get.id, 1, p);
     const char *id;
 
-    is_int(patch(db, "upl_00000000000000000000000000", 0, "a", p), 404, "no upload, no write");
+    is_int(patch(db, "upl_00000000000000000000000000", 0, "a", p), 404,
+           "an unknown upload can't be written");
     mdl_upload_write_begin(&writer->write, p);
     mdl_db_write(db, mdl_upload_abort_effect, &get, p);
     mdl_upload_write_append(&writer->write, "abcdef", 6);
     is_int(status_of(mdl_upload_write_end(&writer->write)), 409,
-           "what was aborted under its writer is finished");
+           "an upload aborted while it is written is finished");
     is_int(put(db, get.id, "abcdef", p), 409, "a whole file can't be put to an aborted upload");
-    is_int(patch(db, get.id, 0, "abc", p), 410, "and a piece finds it gone");
+    is_int(patch(db, get.id, 0, "abc", p), 410, "an aborted upload is gone for a piece");
     id = new_upload(db, shop, 6, p);
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(3601));
-    is_int(patch(db, id, 0, "abc", p), 410, "as an expired one is");
-    is_int(put(db, id, "abcdef", p), 410, "for a whole file too");
-    is_str(problem.code, "upload_gone", "which is reported as gone");
+    is_int(patch(db, id, 0, "abc", p), 410, "an expired upload is gone for a piece");
+    is_int(put(db, id, "abcdef", p), 410, "an expired upload is gone for a whole file");
+    is_str(problem.code, "upload_gone", "the code says that the upload is gone");
 }
 
 static void test_outage(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -257,10 +262,10 @@ static void test_outage(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     mdl_upload_write_append(&writer->write, "abcdef", 6);
     writer->db = NULL;
     is_int(mdl_upload_write_end(&writer->write), MDL_DB_EGONE, "an outage at the end is reported");
-    is_int(arrived(db, id, p), 6, "and the bytes are kept");
-    is_int(patch(NULL, id, 0, "a", p), -1, "nothing begins without the database");
-    is_int(patch(db, id, 6, "", p), 0, "an empty piece is taken");
-    is_int(arrived(db, id, p), 6, "and changes nothing");
+    is_int(arrived(db, id, p), 6, "the bytes are kept");
+    is_int(patch(NULL, id, 0, "a", p), -1, "no write begins without the database");
+    is_int(patch(db, id, 6, "", p), 0, "an empty piece after the outage is accepted");
+    is_int(arrived(db, id, p), 6, "it changes nothing");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)
@@ -281,7 +286,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_cut(db, shop, p);
     test_outage(db, shop, p);
     test_states(db, shop, p);
-    is_int(system(apr_pstrcat(p, "rm -r ", folder, NULL)), 0, "the folder goes");
+    is_int(system(apr_pstrcat(p, "rm -r ", folder, NULL)), 0, "the folder is removed");
 }
 
 int main(void)
