@@ -1,6 +1,6 @@
 /*
- * What the requests of a link cost of a file: every state and every event; and what was delivered,
- * as the database keeps it.
+ * How the requests of a link use up a file's downloads: every event in every state; and the text in
+ * which the database keeps what was delivered.
  */
 #include "t/unit/tap.h"
 
@@ -42,7 +42,8 @@ static void test_steps(apr_pool_t *p)
         is_str(states[charge.state], states[steps[i].to], name);
         is_str(effects[charge.effect], effects[steps[i].effect], name);
     }
-    is_int(sizeof steps / sizeof *steps, MDL_CHARGE_STATES * MDL_CHARGE_EVENTS, "all are tried");
+    is_int(sizeof steps / sizeof *steps, MDL_CHARGE_STATES * MDL_CHARGE_EVENTS,
+           "every event is tried in every state");
 }
 
 static void test_text(apr_pool_t *p)
@@ -52,17 +53,18 @@ static void test_text(apr_pool_t *p)
     const char *bad[] = {"x", "12/0f1e", "12/0f1e/9", "12/0f1e/x/0-1"};
 
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
-        is_str(mdl_progress_text(mdl_progress_read(texts[i], p), p), texts[i], "read and written");
+        is_str(mdl_progress_text(mdl_progress_read(texts[i], p), p), texts[i],
+               "a progress is written as it was read");
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         const apr_array_header_t *list = mdl_progress_read(bad[i], p);
 
         ok(list->nelts == 0 || APR_ARRAY_IDX(list, 0, mdl_progress_t).part == NULL,
-           "what is no progress is none");
+           "an invalid progress is read as none");
     }
 }
 
-/* Whether a range delivers something else by the part of a layout that it needs. */
+/* Whether the progress of a range differs between the whole layout and the part that it touches. */
 static int part_differs(const mdl_layout_t *layout, apr_int64_t from, apr_int64_t to, apr_pool_t *p)
 {
     mdl_layout_t part = mdl_layout_part(layout, from, to);
@@ -90,16 +92,18 @@ static void test_layout(apr_pool_t *p)
 
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         is_str(mdl_progress_text(mdl_progress_of(&layout, mdl_coverage_read(cases[i][0], p), p), p),
-               cases[i][1], apr_psprintf(p, "of an archive the bytes %s", cases[i][0]));
+               cases[i][1],
+               apr_psprintf(p, "the files delivered by bytes %s of an archive", cases[i][0]));
     }
-    is_str(mdl_progress_text(mdl_progress_begin(&layout, p), p), "7;8;9;0", "nothing at first");
+    is_str(mdl_progress_text(mdl_progress_begin(&layout, p), p), "7;8;9;0",
+           "no file is delivered at first");
     for (apr_int64_t from = 0; from < 340; from++) {
         for (apr_int64_t to = from + 1; to <= 340; to += 7) {
             different += part_differs(&layout, from, to, p);
         }
     }
     is_int(different, 0, "a part of the layout has all files of a range");
-    is_int(mdl_layout_part(&layout, 100, 120).count, 1, "and no others");
+    is_int(mdl_layout_part(&layout, 100, 120).count, 1, "a part of the layout has no other file");
 }
 
 static const char *added(const char *text, const char *more, apr_pool_t *p)
@@ -114,16 +118,17 @@ static const char *added(const char *text, const char *more, apr_pool_t *p)
 static void test_adding(apr_pool_t *p)
 {
     is_str(added("7", "7/00000000000000aa/10/0-4", p), "7/00000000000000aa/10/0-4",
-           "the first bytes");
+           "the first bytes of a file are kept");
     is_str(added("7/00000000000000aa/10/0-4", "7/00000000000000aa/10/2-6", p),
-           "7/00000000000000aa/10/0-6", "more of them");
+           "7/00000000000000aa/10/0-6", "overlapping bytes are joined");
     is_str(added("7/00000000000000aa/10/0-4", "7/00000000000000aa/10/5-9", p),
-           "7=", "the last ones");
-    is_str(added("7/00000000000000aa/10/0-4", "7=", p), "7=", "all of them");
+           "7=", "the last bytes make a file whole");
+    is_str(added("7/00000000000000aa/10/0-4", "7=", p), "7=", "all bytes make a file whole");
     is_str(added("7/00000000000000aa/10/0-4", "7/00000000000000bb/20/5-9", p),
-           "7/00000000000000bb/20/5-9", "those of another version");
+           "7/00000000000000bb/20/5-9", "the bytes of another version replace the earlier ones");
     is_str(added("7=", "7/00000000000000bb/20/5-9", p), "7=", "a whole file stays whole");
-    is_str(added("7/00000000000000aa/10/0-4", "7", p), "7/00000000000000aa/10/0-4", "nothing");
+    is_str(added("7/00000000000000aa/10/0-4", "7", p), "7/00000000000000aa/10/0-4",
+           "adding nothing changes nothing");
 }
 
 int main(void)

@@ -10,7 +10,7 @@ static mdl_db_t *db;
 static mdl_secret_t *secret;
 static apr_int64_t shop, file, pending;
 
-/* A customer's purchase: one file of an assigned mapping. */
+/* Assigns an order of the mapping's product; returns what a link to its first file contains. */
 static mdl_signed_file_t buy(const char *order_id, mdl_mapping_put_t *mapping, apr_pool_t *p)
 {
     mdl_order_assign_t *assign = new_assignment(shop, order_id, p, 1,
@@ -27,7 +27,7 @@ static mdl_signed_file_t buy(const char *order_id, mdl_mapping_put_t *mapping, a
         .expires_at = apr_time_now() + apr_time_from_sec(300)};
 }
 
-/* Another link to the same file, with a session of its own. */
+/* Another link to the same file, with a separate session. */
 static mdl_signed_file_t *new_link(const mdl_signed_file_t *of, apr_pool_t *p)
 {
     mdl_signed_file_t *link = apr_pmemdup(p, of, sizeof *of);
@@ -77,7 +77,7 @@ static mdl_entitlement_t begin(const mdl_signed_file_t *link, int limit, apr_poo
     return session.entitlement;
 }
 
-/* As a request for the bytes does. */
+/* Does what a request for the bytes does. */
 static mdl_entitlement_t fetch(const mdl_signed_file_t *link, apr_pool_t *p)
 {
     mdl_download_t download = look(link, p);
@@ -128,22 +128,23 @@ static void test_sessions(apr_pool_t *p)
     mdl_signed_file_t *second = new_link(&bought, p);
     mdl_download_t download = look(first, p);
 
-    is_int(download.entitlement, MDL_ENTITLEMENT_OK, "a file that was bought may be had");
-    is_str(download.filename, "a.pdf", "with its name");
-    is_int(download.size, 4321, "its size");
-    is_int(strlen(download.sha256), 64, "and its digest");
-    is_str(download.content_type, "application/pdf", "and type");
-    ok(download.page_id != NULL, "from its order");
-    is_int(used(first, p), 0, "to look costs nothing");
-    is_int(fetch(first, p), MDL_ENTITLEMENT_OK, "the first fetch");
-    is_int(used(first, p), 1, "costs one download");
-    is_int(fetch(first, p), MDL_ENTITLEMENT_OK, "the next one in this session");
-    is_int(used(first, p), 1, "costs nothing");
-    is_int(fetch(second, p), MDL_ENTITLEMENT_OK, "another session");
-    is_int(used(first, p), 2, "costs another");
-    is_int(fetch(new_link(&bought, p), p), MDL_ENTITLEMENT_EXHAUSTED, "then none is left");
-    is_int(fetch(first, p), MDL_ENTITLEMENT_OK, "but the open sessions go on");
-    is_int(used(first, p), 2, "and no more than the limit was used");
+    is_int(download.entitlement, MDL_ENTITLEMENT_OK, "a file that was bought may be downloaded");
+    is_str(download.filename, "a.pdf", "its name is returned");
+    is_int(download.size, 4321, "its size is returned");
+    is_int(strlen(download.sha256), 64, "its digest is returned");
+    is_str(download.content_type, "application/pdf", "its media type is returned");
+    ok(download.page_id != NULL, "the id of its order's page is returned");
+    is_int(used(first, p), 0, "looking it up uses no download");
+    is_int(fetch(first, p), MDL_ENTITLEMENT_OK, "the first request of a session is allowed");
+    is_int(used(first, p), 1, "it uses one download");
+    is_int(fetch(first, p), MDL_ENTITLEMENT_OK, "the next request of this session is allowed");
+    is_int(used(first, p), 1, "it uses no download");
+    is_int(fetch(second, p), MDL_ENTITLEMENT_OK, "a request of another session is allowed");
+    is_int(used(first, p), 2, "it uses another download");
+    is_int(fetch(new_link(&bought, p), p), MDL_ENTITLEMENT_EXHAUSTED,
+           "a third session is refused, since no download is left");
+    is_int(fetch(first, p), MDL_ENTITLEMENT_OK, "the open sessions can continue");
+    is_int(used(first, p), 2, "no more downloads than the limit are used");
 }
 
 static void test_limits(apr_pool_t *p)
@@ -157,21 +158,22 @@ static void test_limits(apr_pool_t *p)
     for (int i = 0; i < 20; i++) {
         n += fetch(new_link(&unlimited, p), p) == MDL_ENTITLEMENT_OK;
     }
-    is_int(n, 20, "a limit of 0 has no end");
-    is_int(used(&unlimited, p), 20, "though what is used is counted");
+    is_int(n, 20, "a limit of 0 means unlimited downloads");
+    is_int(used(&unlimited, p), 20, "the downloads are counted nevertheless");
     for (n = 0; n < 10 && fetch(new_link(&usual, p), p) == MDL_ENTITLEMENT_OK; n++) {
     }
-    is_int(n, 3, "without a limit of its own a mapping has the shop's");
+    is_int(n, 3, "a mapping without a limit has the default limit");
 
     fetch(new_link(&granted, p), p);
     late = look(new_link(&granted, p), p);
-    is_int(late.entitlement, MDL_ENTITLEMENT_EXHAUSTED, "after one of one download none is left");
+    is_int(late.entitlement, MDL_ENTITLEMENT_EXHAUSTED,
+           "a file with one download has none left after it");
     is_int(begin(late.link, late.limit, p), MDL_ENTITLEMENT_EXHAUSTED,
-           "a request that saw one left before it was taken gets none either");
+           "a request that saw the last download before another took it is refused");
     mdl_db_command(db, "UPDATE allowance SET downloads_extra = 2 WHERE downloads_used = 1");
     for (n = 0; n < 10 && fetch(new_link(&granted, p), p) == MDL_ENTITLEMENT_OK; n++) {
     }
-    is_int(n, 2, "downloads that were granted extra are had, and no more");
+    is_int(n, 2, "exactly the downloads that were granted extra are allowed");
 }
 
 static void test_entitlements(apr_pool_t *p)
@@ -184,27 +186,32 @@ static void test_entitlements(apr_pool_t *p)
 
     foreign.asset_id = pending;
     is_int(entitlement(&foreign, p), MDL_ENTITLEMENT_GONE,
-           "a file that is not the assignment's is gone");
+           "a file that does not belong to the assignment is gone");
     foreign.assignment_id = 999999;
-    is_int(entitlement(&foreign, p), MDL_ENTITLEMENT_GONE, "as is one of no assignment");
-    is_str(look(&foreign, p).page_id, NULL, "without a page");
+    is_int(entitlement(&foreign, p), MDL_ENTITLEMENT_GONE,
+           "a file of an unknown assignment is gone");
+    is_str(look(&foreign, p).page_id, NULL, "an unknown assignment has no page");
     is_int(entitlement(new_link(&early, p), p), MDL_ENTITLEMENT_NOT_READY,
            "a file that is being imported is not ready");
 
     set_order(link, "held", p);
-    is_int(entitlement(link, p), MDL_ENTITLEMENT_HELD, "a held order is held");
+    is_int(entitlement(link, p), MDL_ENTITLEMENT_HELD, "the files of a held order are held");
     set_order(link, "revoked", p);
-    is_int(entitlement(link, p), MDL_ENTITLEMENT_REVOKED, "a revoked one revoked");
+    is_int(entitlement(link, p), MDL_ENTITLEMENT_REVOKED,
+           "the files of a revoked order are revoked");
     set_order(link, "rejected", p);
-    is_int(entitlement(link, p), MDL_ENTITLEMENT_REJECTED, "a rejected one rejected");
+    is_int(entitlement(link, p), MDL_ENTITLEMENT_REJECTED,
+           "the files of a rejected order are rejected");
     set_order(link, "active", p);
     set_assignment(link, "status = 'revoked'", p);
-    is_int(entitlement(link, p), MDL_ENTITLEMENT_REVOKED, "as is a revoked assignment");
-    ok(look(link, p).page_id != NULL, "with its page, which says so");
+    is_int(entitlement(link, p), MDL_ENTITLEMENT_REVOKED,
+           "the files of a revoked assignment are revoked");
+    ok(look(link, p).page_id != NULL, "they still have a page, which tells the customer");
     set_assignment(link, "status = 'active', expires_at = 1", p);
-    is_int(entitlement(link, p), MDL_ENTITLEMENT_EXPIRED, "access that ended has expired");
+    is_int(entitlement(link, p), MDL_ENTITLEMENT_EXPIRED, "an assignment past its end has expired");
     set_assignment(link, "expires_at = NULL", p);
-    is_int(entitlement(link, p), MDL_ENTITLEMENT_OK, "without all that it may be had");
+    is_int(entitlement(link, p), MDL_ENTITLEMENT_OK,
+           "without all these obstacles the file may be downloaded");
 }
 
 static void test_content(apr_pool_t *p)
@@ -221,12 +228,13 @@ static void test_content(apr_pool_t *p)
     make_mapping(db, live, p);
     make_mapping(db, pinned, p);
     is_int(entitlement(new_link(&followed, p), p), MDL_ENTITLEMENT_GONE,
-           "live content that left the mapping is gone");
-    is_int(entitlement(new_link(&kept, p), p), MDL_ENTITLEMENT_OK, "pinned content is there");
+           "a file removed from the mapping is gone for live content");
+    is_int(entitlement(new_link(&kept, p), p), MDL_ENTITLEMENT_OK, "it stays for pinned content");
     followed.asset_id = kept.asset_id = newer;
     is_int(entitlement(new_link(&followed, p), p), MDL_ENTITLEMENT_OK,
-           "what came into it is live's");
-    is_int(entitlement(new_link(&kept, p), p), MDL_ENTITLEMENT_GONE, "and not pinned's");
+           "a file added to the mapping is there for live content");
+    is_int(entitlement(new_link(&kept, p), p), MDL_ENTITLEMENT_GONE,
+           "it is gone for pinned content");
 }
 
 static void test_times(apr_pool_t *p)
@@ -238,11 +246,13 @@ static void test_times(apr_pool_t *p)
     fetch(used_in_time, p);
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(301));
     is_int(entitlement(unused, p), MDL_ENTITLEMENT_LINK_OLD,
-           "a link that was not used in time is old");
-    is_int(entitlement(used_in_time, p), MDL_ENTITLEMENT_OK, "one that was goes on");
+           "a link that was not used in time is too old");
+    is_int(entitlement(used_in_time, p), MDL_ENTITLEMENT_OK,
+           "a link that was used in time works on");
     atomic_fetch_add(&clock_ahead, SESSION);
-    is_int(entitlement(used_in_time, p), MDL_ENTITLEMENT_LINK_OLD, "to the end of its session");
-    is_int(entitlement(new_link(&bought, p), p), MDL_ENTITLEMENT_OK, "a new link is good");
+    is_int(entitlement(used_in_time, p), MDL_ENTITLEMENT_LINK_OLD,
+           "it is too old after the end of its session");
+    is_int(entitlement(new_link(&bought, p), p), MDL_ENTITLEMENT_OK, "a new link is valid");
 }
 
 /* --- customers' clicks at once --- */
@@ -255,7 +265,7 @@ static int click_at_once(const database_t *database, const mdl_signed_file_t *bo
 {
     const mdl_signed_file_t *shared = new_link(bought, p);
     pid_t children[CLICKERS];
-    int results[2], let_in = 0;
+    int results[2], admitted = 0;
     char byte;
 
     if (pipe(results) != 0) {
@@ -275,13 +285,13 @@ static int click_at_once(const database_t *database, const mdl_signed_file_t *bo
     }
     close(results[1]);
     while (read(results[0], &byte, 1) == 1) {
-        let_in += byte;
+        admitted += byte;
     }
     close(results[0]);
     for (int i = 0; i < CLICKERS; i++) {
-        let_in += child_good(children[i]) ? 0 : 10000;
+        admitted += child_good(children[i]) ? 0 : 10000;
     }
-    return let_in;
+    return admitted;
 }
 
 static void test_at_once(const database_t *database, apr_pool_t *p)
@@ -290,11 +300,11 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
     mdl_signed_file_t shared = buy("11", mapping_of(PRODUCT("11"), 1, p), p);
 
     is_int(click_at_once(database, &bought, 0, p), 1,
-           "of 48 sessions that begin at once with one download left, one is let in");
-    is_int(used(&bought, p), 1, "and one download is used");
+           "if 48 sessions begin at once with one download left, one is admitted");
+    is_int(used(&bought, p), 1, "one download is used");
     is_int(click_at_once(database, &shared, 1, p), CLICKERS * CLICKS,
-           "48 requests of one session at once are all let in");
-    is_int(used(&shared, p), 1, "for one download");
+           "48 simultaneous requests of one session are all admitted");
+    is_int(used(&shared, p), 1, "they use one download");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)

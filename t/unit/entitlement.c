@@ -1,5 +1,5 @@
 /*
- * What a customer may have, by the states of order, assignment and file.
+ * What a customer is entitled to, by the states of order, assignment and file.
  */
 #include "t/unit/tap.h"
 
@@ -10,11 +10,14 @@
 
 static void test_order(void)
 {
-    is_int(mdl_entitlement_of_order(MDL_ORDER_ACTIVE), MDL_ENTITLEMENT_OK, "an active order");
-    is_int(mdl_entitlement_of_order(MDL_ORDER_HELD), MDL_ENTITLEMENT_HELD, "one under review");
-    is_int(mdl_entitlement_of_order(MDL_ORDER_REVOKED), MDL_ENTITLEMENT_REVOKED, "a revoked one");
+    is_int(mdl_entitlement_of_order(MDL_ORDER_ACTIVE), MDL_ENTITLEMENT_OK,
+           "an active order entitles");
+    is_int(mdl_entitlement_of_order(MDL_ORDER_HELD), MDL_ENTITLEMENT_HELD,
+           "an order under review is held");
+    is_int(mdl_entitlement_of_order(MDL_ORDER_REVOKED), MDL_ENTITLEMENT_REVOKED,
+           "a revoked order is revoked");
     is_int(mdl_entitlement_of_order(MDL_ORDER_REJECTED), MDL_ENTITLEMENT_REJECTED,
-           "a rejected one");
+           "a rejected order is rejected");
 }
 
 static mdl_entitlement_t assignment(mdl_assignment_status_t status, apr_time_t expires_at)
@@ -24,27 +27,32 @@ static mdl_entitlement_t assignment(mdl_assignment_status_t status, apr_time_t e
 
 static void test_assignment(void)
 {
-    is_int(assignment(MDL_ASSIGNMENT_ACTIVE, 0), MDL_ENTITLEMENT_OK, "access without an end");
-    is_int(assignment(MDL_ASSIGNMENT_ACTIVE, NOW + 1), MDL_ENTITLEMENT_OK, "access that will end");
-    is_int(assignment(MDL_ASSIGNMENT_ACTIVE, NOW), MDL_ENTITLEMENT_EXPIRED, "that ends now");
-    is_int(assignment(MDL_ASSIGNMENT_REVOKED, 0), MDL_ENTITLEMENT_REVOKED, "that was revoked");
+    is_int(assignment(MDL_ASSIGNMENT_ACTIVE, 0), MDL_ENTITLEMENT_OK,
+           "an assignment without an end entitles");
+    is_int(assignment(MDL_ASSIGNMENT_ACTIVE, NOW + 1), MDL_ENTITLEMENT_OK,
+           "an assignment before its end entitles");
+    is_int(assignment(MDL_ASSIGNMENT_ACTIVE, NOW), MDL_ENTITLEMENT_EXPIRED,
+           "an assignment at its end has expired");
+    is_int(assignment(MDL_ASSIGNMENT_REVOKED, 0), MDL_ENTITLEMENT_REVOKED,
+           "a revoked assignment is revoked");
     is_int(assignment(MDL_ASSIGNMENT_REVOKED, NOW), MDL_ENTITLEMENT_REVOKED,
-           "that was revoked and has expired");
+           "an assignment that was revoked and has expired is revoked");
 }
 
 static void test_file(void)
 {
     is_int(mdl_entitlement_of_file(MDL_ASSET_READY, 4, 5), MDL_ENTITLEMENT_OK,
-           "a file with a download left");
+           "a file with a download left may be downloaded");
     is_int(mdl_entitlement_of_file(MDL_ASSET_READY, 5, 5), MDL_ENTITLEMENT_EXHAUSTED,
-           "with none left");
+           "a file without downloads left is exhausted");
     is_int(mdl_entitlement_of_file(MDL_ASSET_READY, 6, 5), MDL_ENTITLEMENT_EXHAUSTED,
-           "with less than none, after its limit was lowered");
-    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, 99, 0), MDL_ENTITLEMENT_OK, "without a limit");
+           "a file is exhausted after its limit was lowered below what was used");
+    is_int(mdl_entitlement_of_file(MDL_ASSET_READY, 99, 0), MDL_ENTITLEMENT_OK,
+           "a file without a limit may be downloaded");
     is_int(mdl_entitlement_of_file(MDL_ASSET_PENDING, 5, 5), MDL_ENTITLEMENT_NOT_READY,
-           "that is being prepared");
+           "a file that is being prepared is not ready");
     is_int(mdl_entitlement_of_file(MDL_ASSET_FAILED, 5, 5), MDL_ENTITLEMENT_FAILED,
-           "that could not be prepared");
+           "a file that could not be prepared has failed");
 }
 
 static void test_first(void)
@@ -54,25 +62,31 @@ static void test_first(void)
                                      .expires_at = NOW,
                                      .asset = MDL_ASSET_FAILED};
 
-    is_int(mdl_entitlement_of(&facts, NOW), MDL_ENTITLEMENT_HELD, "the order counts first");
+    is_int(mdl_entitlement_of(&facts, NOW), MDL_ENTITLEMENT_HELD,
+           "the order's access is checked first");
     facts.access = MDL_ORDER_ACTIVE;
-    is_int(mdl_entitlement_of(&facts, NOW), MDL_ENTITLEMENT_REVOKED, "then the assignment");
+    is_int(mdl_entitlement_of(&facts, NOW), MDL_ENTITLEMENT_REVOKED,
+           "the assignment's status is checked next");
     facts.assignment = MDL_ASSIGNMENT_ACTIVE;
-    is_int(mdl_entitlement_of(&facts, NOW), MDL_ENTITLEMENT_EXPIRED, "and its end");
+    is_int(mdl_entitlement_of(&facts, NOW), MDL_ENTITLEMENT_EXPIRED,
+           "the assignment's end is checked next");
     facts.expires_at = 0;
-    is_int(mdl_entitlement_of(&facts, NOW), MDL_ENTITLEMENT_FAILED, "then the file");
+    is_int(mdl_entitlement_of(&facts, NOW), MDL_ENTITLEMENT_FAILED,
+           "the file's status is checked next");
     facts.asset = MDL_ASSET_READY;
-    is_int(mdl_entitlement_of(&facts, NOW), MDL_ENTITLEMENT_OK, "else it may be had");
+    is_int(mdl_entitlement_of(&facts, NOW), MDL_ENTITLEMENT_OK,
+           "without an obstacle the file may be downloaded");
 }
 
 static void test_names(void)
 {
     is_int(mdl_names_find(mdl_order_access_names, "rejected"), MDL_ORDER_REJECTED,
            "a name has its value");
-    is_int(mdl_names_find(mdl_order_access_names, "reject"), -1, "a part of one has none");
-    is_int(mdl_names_find(mdl_order_access_names, "rejected "), -1, "nor has more than one");
-    is_int(mdl_names_find(mdl_order_access_names, ""), -1, "nor an empty one");
-    is_int(mdl_names_find(mdl_order_access_names, NULL), -1, "nor NULL");
+    is_int(mdl_names_find(mdl_order_access_names, "reject"), -1, "a prefix of a name has no value");
+    is_int(mdl_names_find(mdl_order_access_names, "rejected "), -1,
+           "a name followed by a space has no value");
+    is_int(mdl_names_find(mdl_order_access_names, ""), -1, "an empty name has no value");
+    is_int(mdl_names_find(mdl_order_access_names, NULL), -1, "NULL has no value");
 }
 
 int main(void)

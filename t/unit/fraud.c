@@ -96,7 +96,7 @@ static void answer(const mdl_order_t *order, const char *risk, apr_pool_t *p)
 
     command(apr_psprintf(p, "UPDATE orders SET storefront_risk = %s WHERE id = %" APR_INT64_T_FMT,
                          risk, id));
-    is_int(mdl_db_write(db, recheck, &id, p), APR_SUCCESS, "the check goes on");
+    is_int(mdl_db_write(db, recheck, &id, p), APR_SUCCESS, "the order is checked again");
 }
 
 static apr_status_t decide(mdl_effect_fn *effect, const char *order_id, apr_pool_t *p)
@@ -116,32 +116,32 @@ static void test_wait(apr_pool_t *p)
     order = checked("10", "10", "ten@example.test", p);
     is_str(state("10", p), "held held none risk_pending / assigned fraud_held",
            "an order waits for the storefront's answer");
-    is_int(order->email.status, MDL_EMAIL_HELD, "its email waits too");
-    is_int(assignment_keys(order), 0, "and its license key");
+    is_int(order->email.status, MDL_EMAIL_HELD, "its email is held, too");
+    is_int(assignment_keys(order), 0, "it has no license key yet");
     answer(order, "'low'", p);
     is_str(state("10", p), "active passed low storefront_risk / fraud_passed assigned fraud_held",
            "a low risk releases it");
     order = find("10", p);
     is_int(order->email.status, MDL_EMAIL_QUEUED, "its email is queued");
-    is_int(assignment_keys(order), 1, "it has its license key");
+    is_int(assignment_keys(order), 1, "it gets its license key");
     answer(order, "'high'", p);
     is_str(state("10", p), "active passed low storefront_risk / fraud_passed assigned fraud_held",
-           "an answer that comes again changes nothing");
+           "a second answer changes nothing");
 
     order = checked("11", "11", "eleven@example.test", p);
     answer(order, "'high'", p);
     is_str(state("11", p), "held held high storefront_risk / fraud_held assigned fraud_held",
            "a high risk keeps an order held");
-    is_int(find("11", p)->email.status, MDL_EMAIL_HELD, "and its email");
+    is_int(find("11", p)->email.status, MDL_EMAIL_HELD, "a high risk keeps its email held");
 
     order = checked("12", "12", "twelve@example.test", p);
     answer(order, "'none'", p);
     is_str(state("12", p), "active passed none / fraud_passed assigned fraud_held",
-           "no risk is no signal");
+           "the risk \"none\" gives no signal");
     order = checked("13", "13", "thirteen@example.test", p);
     answer(order, "NULL", p);
     is_str(state("13", p), "active passed low risk_unknown / fraud_passed assigned fraud_held",
-           "an answer that never comes is a low one");
+           "a missing answer gives a low level");
 }
 
 /* Someone else decides while the order waits for the storefront's answer. */
@@ -152,27 +152,27 @@ static void test_meanwhile(apr_pool_t *p)
     decide(mdl_access_approve_effect, "20", p);
     answer(order, "'high'", p);
     is_str(state("20", p), "active approved high storefront_risk / approved assigned fraud_held",
-           "an order that was approved stays so");
+           "an approved order stays approved");
     checked("20", "20", NULL, p);
     is_str(state("20", p), "active approved high storefront_risk / approved assigned fraud_held",
-           "also when it is assigned again");
+           "an approved order stays approved when it is assigned again");
 
     order = checked("21", "21", "one@example.test", p);
     decide(mdl_access_reject_effect, "21", p);
     answer(order, "'none'", p);
     is_str(state("21", p), "rejected rejected none / rejected assigned fraud_held",
-           "an order that was rejected stays so");
+           "a rejected order stays rejected");
 
     order = checked("22", "22", "two@example.test", p);
     decide(mdl_access_revoke_effect, "22", p);
     answer(order, "'none'", p);
     is_str(state("22", p), "revoked passed none / fraud_passed revoked assigned fraud_held",
-           "an order that was revoked passes, and stays revoked");
-    is_int(find("22", p)->email.status, MDL_EMAIL_HELD, "its email waits on");
+           "a revoked order passes the check, and stays revoked");
+    is_int(find("22", p)->email.status, MDL_EMAIL_HELD, "its email stays held");
     decide(mdl_access_restore_effect, "22", p);
     is_str(state("22", p), "active passed none / restored fraud_passed revoked assigned fraud_held",
-           "until it is restored");
-    is_int(find("22", p)->email.status, MDL_EMAIL_QUEUED, "then the email goes");
+           "restoring the order makes it active");
+    is_int(find("22", p)->email.status, MDL_EMAIL_QUEUED, "restoring the order queues its email");
 }
 
 /* The number of emails to be sent that were not due the last time. */
@@ -200,26 +200,28 @@ static void test_held_later(apr_pool_t *p)
     command("UPDATE shop SET storefront_url = NULL");
     new_jobs(p);
     checked("30", "30", "thirty@example.test", p);
-    is_str(state("30", p), "active passed none / assigned fraud_passed", "an order passes");
+    is_str(state("30", p), "active passed none / assigned fraud_passed",
+           "an order passes the check");
     command("UPDATE orders SET storefront_risk = 'high' WHERE storefront_order_id = '30'");
     assign = to_check("30", "30", NULL, p);
     mdl_db_write(db, mdl_order_assign_effect, assign, p);
     is_str(state("30", p), "held held high storefront_risk / fraud_held assigned fraud_passed",
-           "and is held when it is checked again");
-    is_int(assign->order->email.status, MDL_EMAIL_HELD, "with the email that was queued");
-    is_int(new_jobs(p), 0, "which is not sent");
+           "the order is held when it is checked again");
+    is_int(assign->order->email.status, MDL_EMAIL_HELD, "its queued email is held");
+    is_int(new_jobs(p), 0, "a held email is not sent");
     command("UPDATE orders SET storefront_risk = 'none' WHERE storefront_order_id = '30'");
     checked("30", "30", NULL, p);
     is_str(state("30", p), "held held high storefront_risk / fraud_held assigned fraud_passed",
-           "no check lifts a hold");
+           "a later check does not release a held order");
     decide(mdl_access_approve_effect, "30", p);
-    is_int(new_jobs(p), 1, "once it is approved, the email goes out once");
+    is_int(new_jobs(p), 1, "approving the order sends its email once");
 }
 
 static void test_addresses(apr_pool_t *p)
 {
     is_str(mdl_address_text("192.0.2.7", p), "192.0.2.7", "an IPv4 address stays unchanged");
-    is_str(mdl_address_text("::ffff:192.0.2.7", p), "192.0.2.7", "also inside of IPv6");
+    is_str(mdl_address_text("::ffff:192.0.2.7", p), "192.0.2.7",
+           "an IPv4-mapped IPv6 address becomes the IPv4 address");
     is_str(mdl_address_text("2001:DB8::1", p), "2001:0db8:0000:0000:0000:0000:0000:0001",
            "an IPv6 address is written out");
     ok(mdl_address_text("192.0.2", p) == NULL && mdl_address_text("192.0.2.256", p) == NULL &&
@@ -244,7 +246,11 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
          {NULL, NULL},
          "customer_orders "
          "address_orders"},
-        {"an address", {"51", "52"}, {"x@TWO.test", "X@two.test"}, {NULL, NULL}, "address_orders"},
+        {"an email address",
+         {"51", "52"},
+         {"x@TWO.test", "X@two.test"},
+         {NULL, NULL},
+         "address_orders"},
         {"an IP address",
          {"53", "54"},
          {"b@one.test", "c@one.test"},
@@ -282,7 +288,7 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
         is_str(state(last, p),
                apr_pstrcat(p, "active passed medium ", pairs[i].state, " / assigned fraud_passed",
                            NULL),
-               apr_pstrcat(p, "the second of ", pairs[i].name, " counts the first", NULL));
+               apr_pstrcat(p, "the second order of ", pairs[i].name, " counts the first", NULL));
     }
     rules.settings = before;
 }

@@ -1,6 +1,6 @@
 /*
- * What an order offers: each file, link and key once, with sums and dates, and the assignment that
- * the next download is taken from.
+ * What an order offers: each file, link and key once, with sums and dates, and the assignment whose
+ * download is used next.
  */
 #include "t/unit/tap.h"
 
@@ -84,9 +84,9 @@ static void test_empty(void)
 
     ok(mdl_offer_is_empty(offer_of(order)), "an order without assignments offers nothing");
     add_assignment(order, 0);
-    ok(mdl_offer_is_empty(offer_of(order)), "nor does an assignment without content");
+    ok(mdl_offer_is_empty(offer_of(order)), "an assignment without content offers nothing");
     APR_ARRAY_IDX(order->assignments, 0, mdl_assignment_t *)->license_keys_pending = 1;
-    ok(!mdl_offer_is_empty(offer_of(order)), "a license key to come is something");
+    ok(!mdl_offer_is_empty(offer_of(order)), "a pending license key is an offer");
 }
 
 static void test_files(void)
@@ -100,16 +100,17 @@ static void test_files(void)
     add_file(second, 1, 2, 5);
     offer = offer_of(order);
     is_int(offer->files->nelts, 2, "a file of two assignments is offered once");
-    is_int(file_at(offer, 0)->left, 4, "with the downloads left of both");
-    is_int(file_at(offer, 0)->total, 10, "and the sum of their limits");
+    is_int(file_at(offer, 0)->left, 4, "its downloads left are the sum of both assignments'");
+    is_int(file_at(offer, 0)->total, 10, "its limit is the sum of both limits");
     is_int(file_at(offer, 0)->file->assignment_id, second->id,
-           "the next one is taken where most are left");
-    is_int(file_at(offer, 1)->entitlement, MDL_ENTITLEMENT_EXHAUSTED, "a used up file says so");
+           "the next download uses the assignment with most left");
+    is_int(file_at(offer, 1)->entitlement, MDL_ENTITLEMENT_EXHAUSTED,
+           "a file without downloads left is exhausted");
 
     add_file(add_assignment(order, 0), 1, 9, 0);
     offer = offer_of(order);
-    is_int(file_at(offer, 0)->total, 0, "without a limit in one of them there is none");
-    is_int(file_at(offer, 0)->file->assignment_id, 3, "and the next is taken from that one");
+    is_int(file_at(offer, 0)->total, 0, "a file without a limit in one assignment has no limit");
+    is_int(file_at(offer, 0)->file->assignment_id, 3, "the next download uses that assignment");
 }
 
 static void test_ends(void)
@@ -124,19 +125,21 @@ static void test_ends(void)
     add_link(first, 7);
     add_link(second, 7);
     offer = offer_of(order);
-    ok(!offer->ends_differ, "ends in the same minute are one end");
-    is_int(offer->expires_at, first->expires_at, "that of the first");
-    is_int(offer->files->nelts, 1, "and the file is offered once");
+    ok(!offer->ends_differ, "ends in the same minute do not differ");
+    is_int(offer->expires_at, first->expires_at, "the offer's end is that of the first assignment");
+    is_int(offer->files->nelts, 1, "the file is offered once");
 
     second->expires_at = NOW + 20 * MINUTE;
     offer = offer_of(order);
-    ok(offer->ends_differ, "ends in other minutes differ");
-    is_int(offer->files->nelts, 2, "then the file is offered for each of them");
-    is_int(file_at(offer, 1)->expires_at, second->expires_at, "with its own end");
-    is_int(offer->links->nelts, 1, "a link is offered once all the same");
-    is_int(link_at(offer, 0)->expires_at, second->expires_at, "up to the last end");
+    ok(offer->ends_differ, "ends in different minutes differ");
+    is_int(offer->files->nelts, 2, "the file is offered once for each end");
+    is_int(file_at(offer, 1)->expires_at, second->expires_at,
+           "each offer of the file has its own end");
+    is_int(offer->links->nelts, 1, "a link is offered once nevertheless");
+    is_int(link_at(offer, 0)->expires_at, second->expires_at, "the link has the later end");
     add_link(add_assignment(order, 0), 7);
-    is_int(link_at(offer_of(order), 0)->expires_at, 0, "or without an end");
+    is_int(link_at(offer_of(order), 0)->expires_at, 0,
+           "a link of an assignment without an end has no end");
 }
 
 static void test_closed(void)
@@ -151,15 +154,19 @@ static void test_closed(void)
     add_file(revoked, 3, 0, 5);
     revoked->status = MDL_ASSIGNMENT_REVOKED;
     is_int(offer_of(order)->files->nelts, 1, "closed assignments offer nothing");
-    is_int(offer_of(order)->expired_at, expired->expires_at, "the last that expired is known");
-    is_int(mdl_order_entitlement(order, NOW), MDL_ENTITLEMENT_OK, "one that is open is enough");
+    is_int(offer_of(order)->expired_at, expired->expires_at,
+           "the end of the assignment that expired last is returned");
+    is_int(mdl_order_entitlement(order, NOW), MDL_ENTITLEMENT_OK,
+           "an order with an open assignment entitles");
     open->status = MDL_ASSIGNMENT_REVOKED;
     is_int(mdl_order_entitlement(order, NOW), MDL_ENTITLEMENT_EXPIRED,
-           "of closed ones an expired one decides");
+           "an order with an expired and a revoked assignment has expired");
     expired->status = MDL_ASSIGNMENT_REVOKED;
-    is_int(mdl_order_entitlement(order, NOW), MDL_ENTITLEMENT_REVOKED, "else all are revoked");
+    is_int(mdl_order_entitlement(order, NOW), MDL_ENTITLEMENT_REVOKED,
+           "an order whose assignments are all revoked is revoked");
     order->state.access = MDL_ORDER_HELD;
-    is_int(mdl_order_entitlement(order, NOW), MDL_ENTITLEMENT_HELD, "the order's access is first");
+    is_int(mdl_order_entitlement(order, NOW), MDL_ENTITLEMENT_HELD,
+           "the order's access takes precedence");
 }
 
 static void test_archives(void)
@@ -169,27 +176,29 @@ static void test_archives(void)
     mdl_order_file_t *used = add_file(first, 1, 5, 5);
     const mdl_offer_t *offer;
 
-    is_int(offer_of(order)->archives->nelts, 0, "one file makes no archive");
+    is_int(offer_of(order)->archives->nelts, 0, "a single file has no archive");
     add_file(first, 2, 0, 5);
     add_file(second, 2, 0, 5);
     add_file(second, 1, 0, 5);
     offer = offer_of(order);
-    is_int(offer->archives->nelts, 1, "the same files in any order make one archive");
+    is_int(offer->archives->nelts, 1, "the same files in any order have one archive");
     is_int(archive_at(offer, 0)->assignment->id, second->id,
-           "of the assignment that has downloads");
-    is_int(archive_at(offer, 0)->entitlement, MDL_ENTITLEMENT_OK, "so it may be had");
-    is_int(archive_at(offer, 0)->count, 2, "with both files");
-    is_str(archive_at(offer, 0)->title, "Other", "of which this is the first");
-    ok(archive_at(offer, 0)->is_all, "which are all");
-    is_int(archive_at(offer, 0)->size, mdl_offer_archive_size(second, pool), "and its size");
+           "its assignment is the one with downloads left");
+    is_int(archive_at(offer, 0)->entitlement, MDL_ENTITLEMENT_OK, "it may be downloaded");
+    is_int(archive_at(offer, 0)->count, 2, "it has both files");
+    is_str(archive_at(offer, 0)->title, "Other", "its title is that of its first file");
+    ok(archive_at(offer, 0)->is_all, "it has all files of the order");
+    is_int(archive_at(offer, 0)->size, mdl_offer_archive_size(second, pool),
+           "its size is that of the archive");
 
     add_file(add_assignment(order, 0), 3, 0, 5);
-    ok(!archive_at(offer_of(order), 0)->is_all, "beside another file they are not all");
+    ok(!archive_at(offer_of(order), 0)->is_all,
+       "it does not have all files if the order has another one");
     used->downloads_used = 0;
     is_int(archive_at(offer_of(order), 0)->assignment->id, first->id,
-           "the first assignment serves while it can");
+           "the first assignment is used while it has downloads left");
     second->download_type = first->download_type = MDL_DOWNLOAD_FILES;
-    is_int(offer_of(order)->archives->nelts, 0, "files that are sold singly make none");
+    is_int(offer_of(order)->archives->nelts, 0, "files that are sold singly have no archive");
 }
 
 static void test_choose_file(void)
@@ -199,25 +208,26 @@ static void test_choose_file(void)
     mdl_order_file_t *named = add_file(first, 1, 0, 5), *other = add_file(second, 1, 0, 5);
     const mdl_order_file_t *file;
 
-    is_int(mdl_offer_choose_file(order, "1-1", NOW, &file, pool), MDL_ENTITLEMENT_OK, "a file");
-    ok(file == named, "is taken from the assignment that is named");
+    is_int(mdl_offer_choose_file(order, "1-1", NOW, &file, pool), MDL_ENTITLEMENT_OK,
+           "a file can be downloaded");
+    ok(file == named, "the assignment that the id names is used");
     named->downloads_used = 5;
     is_int(mdl_offer_choose_file(order, "1-1", NOW, &file, pool), MDL_ENTITLEMENT_OK,
-           "when that is used up");
-    ok(file == other, "another that gives the file serves");
+           "a file whose named assignment is exhausted can be downloaded");
+    ok(file == other, "another assignment with the file is used");
     other->downloads_used = 5;
     is_int(mdl_offer_choose_file(order, "1-1", NOW, &file, pool), MDL_ENTITLEMENT_EXHAUSTED,
-           "when both are, there is none");
+           "a file is exhausted if all its assignments are");
     named->status = MDL_ASSET_PENDING;
     is_int(mdl_offer_choose_file(order, "1-1", NOW, &file, pool), MDL_ENTITLEMENT_NOT_READY,
-           "the named one says why");
+           "the named assignment gives the reason");
     first->status = MDL_ASSIGNMENT_REVOKED;
     is_int(mdl_offer_choose_file(order, "1-1", NOW, &file, pool), MDL_ENTITLEMENT_REVOKED,
-           "its assignment first");
+           "the reason of the assignment comes before that of the file");
     is_int(mdl_offer_choose_file(order, "1-2", NOW, &file, pool), MDL_ENTITLEMENT_GONE,
-           "another file is not in the order");
+           "a file that is not in the order is gone");
     is_int(mdl_offer_choose_file(order, "01-1", NOW, &file, pool), MDL_ENTITLEMENT_GONE,
-           "nor is one by another spelling");
+           "an id in another spelling is gone");
 }
 
 static void test_choose_archive(void)
@@ -229,21 +239,21 @@ static void test_choose_archive(void)
 
     add_file(second, 1, 0, 5);
     is_int(mdl_offer_choose_archive(order, "1", NOW, &chosen, pool), MDL_ENTITLEMENT_NOT_READY,
-           "one file is no archive");
+           "an assignment with one file has no archive");
     add_file(first, 2, 0, 5);
     add_file(second, 2, 0, 5);
     is_int(mdl_offer_choose_archive(order, "1", NOW, &chosen, pool), MDL_ENTITLEMENT_OK,
-           "an archive that is used up");
-    ok(chosen == second, "comes from another assignment with the same files");
+           "an archive whose named assignment is exhausted can be downloaded");
+    ok(chosen == second, "another assignment with the same files is used");
     second->status = MDL_ASSIGNMENT_REVOKED;
     is_int(mdl_offer_choose_archive(order, "1", NOW, &chosen, pool), MDL_ENTITLEMENT_EXHAUSTED,
-           "or from none");
+           "an archive is exhausted if no other assignment is open");
     used->downloads_used = 4;
     is_int(mdl_offer_choose_archive(order, "2", NOW, &chosen, pool), MDL_ENTITLEMENT_OK,
-           "and the other way round");
-    ok(chosen == first, "from the first");
+           "an archive whose named assignment is revoked can be downloaded");
+    ok(chosen == first, "the first assignment is used for it");
     is_int(mdl_offer_choose_archive(order, "3", NOW, &chosen, pool), MDL_ENTITLEMENT_GONE,
-           "an assignment that is not there has none");
+           "the archive of an unknown assignment is gone");
 }
 
 static void test_choose_link(void)
@@ -257,11 +267,11 @@ static void test_choose_link(void)
     is_int(mdl_offer_choose_link(order, 7, NOW, &link), MDL_ENTITLEMENT_EXPIRED,
            "a link ends with its assignment");
     is_int(mdl_offer_choose_link(order, 9, NOW, &link), MDL_ENTITLEMENT_GONE,
-           "another is not in the order");
+           "a link that is not in the order is gone");
     add_link(open, 7);
     is_int(mdl_offer_choose_link(order, 7, NOW, &link), MDL_ENTITLEMENT_OK,
-           "and it is open where any assignment is");
-    is_int(link->link_id, 7, "that has it");
+           "a link is open if any of its assignments is");
+    is_int(link->link_id, 7, "the link is returned");
 }
 
 int main(void)

@@ -55,32 +55,34 @@ static void test_assign(apr_pool_t *p)
     first->customer.email = "jane@example.test";
     first->customer.first_name = "Jane";
     is_int(assign(first, p), APR_SUCCESS, "two products are assigned");
-    is_int(first->created, 2, "and both made");
+    is_int(first->created, 2, "two assignments are created");
     order = first->order;
-    is_str(order->storefront_order_id, "1001", "the order is given back");
-    is_str(order->customer.storefront_customer_id, "77", "with its customer");
-    is_str(order->customer.first_name, "Jane", "and that one's name");
-    is_str(order->customer.last_name, NULL, "as far as it is known");
+    is_str(order->storefront_order_id, "1001", "the order is returned");
+    is_str(order->customer.storefront_customer_id, "77", "its customer is returned");
+    is_str(order->customer.first_name, "Jane", "the customer's first name is returned");
+    is_str(order->customer.last_name, NULL, "the customer's unknown last name is NULL");
     is_int(order->state.access, MDL_ORDER_ACTIVE, "access is active");
     is_int(order->state.decision, MDL_FRAUD_NOT_CHECKED, "fraud was not checked");
-    is_int(order->email.status, MDL_EMAIL_NOT_REQUESTED, "no email was asked for");
+    is_int(order->email.status, MDL_EMAIL_NOT_REQUESTED, "no email was requested");
     is_int(order->assignments->nelts, 2, "it has two assignments");
-    is_str(assignment_of(order, 1)->storefront_product_id, PRODUCT("2"), "in their order");
-    is_int(assignment_of(order, 0)->files->nelts, 2, "the first gives two files");
-    is_str(file_of(order, 0, 0)->filename, "b.pdf", "in the mapping's order");
-    is_int(file_of(order, 0, 0)->size, 4321, "with their sizes");
-    is_int(file_of(order, 0, 0)->download_limit, 5, "and the shop's limit");
+    is_str(assignment_of(order, 1)->storefront_product_id, PRODUCT("2"),
+           "they are in the order of the items");
+    is_int(assignment_of(order, 0)->files->nelts, 2, "the first assignment has two files");
+    is_str(file_of(order, 0, 0)->filename, "b.pdf", "they are in the order of the mapping");
+    is_int(file_of(order, 0, 0)->size, 4321, "a file has its size");
+    is_int(file_of(order, 0, 0)->download_limit, 5, "a file has the default limit");
     is_int(strlen(order->page_id), 22, "the order has a page id");
 
-    is_int(assign(again, p), APR_SUCCESS, "the same again is no error");
-    is_int(again->created, 0, "and makes nothing");
+    is_int(assign(again, p), APR_SUCCESS, "assigning the same again succeeds");
+    is_int(again->created, 0, "no assignment is created");
     is_int(again->order->id, order->id, "the order is the same");
-    is_str(again->order->page_id, order->page_id, "with the same page");
-    is_int(again->order->assignments->nelts, 2, "and the same assignments");
-    is_str(again->order->customer.email, "jane@example.test", "what was left out stays");
-    is_int(assign(more, p), APR_SUCCESS, "another product beside one of before");
-    is_int(more->created, 1, "makes the one that was missing");
-    is_int(more->order->assignments->nelts, 3, "and the order has three");
+    is_str(again->order->page_id, order->page_id, "the page is the same");
+    is_int(again->order->assignments->nelts, 2, "the assignments are the same");
+    is_str(again->order->customer.email, "jane@example.test",
+           "a customer's member that is left out stays");
+    is_int(assign(more, p), APR_SUCCESS, "another product can be assigned beside an earlier one");
+    is_int(more->created, 1, "only the missing assignment is created");
+    is_int(more->order->assignments->nelts, 3, "the order has three assignments");
 }
 
 static void test_find(apr_pool_t *p)
@@ -92,14 +94,15 @@ static void test_find(apr_pool_t *p)
     mdl_order_find_t none = {.page_id = "AAAAAAAAAAAAAAAAAAAAAA"};
 
     is_int(mdl_db_read(db, mdl_order_find_effect, &by_page, p), APR_SUCCESS,
-           "an order has its page id");
-    is_int(by_page.order->id, order->id, "by which it is found");
-    is_int(mdl_db_read(db, mdl_order_find_effect, &by_id, p), APR_SUCCESS, "and by its own");
-    is_str(by_id.order->storefront_order_id, "1001", "it is the same");
+           "an order is found by its page id");
+    is_int(by_page.order->id, order->id, "it is the order with that page id");
+    is_int(mdl_db_read(db, mdl_order_find_effect, &by_id, p), APR_SUCCESS,
+           "an order is found by its id");
+    is_str(by_id.order->storefront_order_id, "1001", "it is the order with that id");
     is_int(mdl_db_read(db, mdl_order_find_effect, &foreign, p), APR_ENOENT,
            "another shop does not find it");
     is_int(mdl_db_read(db, mdl_order_find_effect, &none, p), APR_ENOENT,
-           "nor does another page id");
+           "an unknown page id finds no order");
 }
 
 static void test_refused(apr_pool_t *p)
@@ -112,25 +115,25 @@ static void test_refused(apr_pool_t *p)
     const apr_array_header_t *details;
 
     is_int(assign(unknown, p), MDL_EPROBLEM, "products without a mapping are refused");
-    is_int(unknown->problem->status, 422, "with 422");
-    is_str(unknown->problem->code, "product_not_mapped", "and its code");
+    is_int(unknown->problem->status, 422, "the status is 422");
+    is_str(unknown->problem->code, "product_not_mapped", "the code is product_not_mapped");
     details = unknown->problem->details;
-    is_int(details->nelts, 2, "each is listed");
+    is_int(details->nelts, 2, "each unmapped product is listed");
     is_str(APR_ARRAY_IDX(details, 1, mdl_problem_detail_t).pointer,
-           "/items/2/storefront_product_id", "by its place");
-    ok(find("1002", p) == NULL, "and the order is not created");
-    is_int(assign(foreign, p), MDL_EPROBLEM, "another shop's mapping serves no item here");
+           "/items/2/storefront_product_id", "its position is given");
+    ok(find("1002", p) == NULL, "the order is not created");
+    is_int(assign(foreign, p), MDL_EPROBLEM, "a product of another shop's mapping is refused");
 
     other->customer.storefront_customer_id = "78";
     is_int(assign(other, p), MDL_EPROBLEM, "an order of another customer is refused");
-    is_int(other->problem->status, 400, "with 400");
-    is_str(find("1001", p)->customer.storefront_customer_id, "77", "and stays the first one's");
+    is_int(other->problem->status, 400, "the status is 400");
+    is_str(find("1001", p)->customer.storefront_customer_id, "77", "the order keeps its customer");
 
     mdl_db_command(db, "UPDATE orders SET access_status = 'revoked' "
                        "WHERE storefront_order_id = '1001'");
     is_int(assign(revoked, p), MDL_EPROBLEM, "an order whose access was revoked is refused");
-    is_int(revoked->problem->status, 409, "with 409");
-    is_str(revoked->problem->code, "access_revoked", "and its code");
+    is_int(revoked->problem->status, 409, "the status is 409");
+    is_str(revoked->problem->code, "access_revoked", "the code is access_revoked");
     mdl_db_command(db, "UPDATE orders SET access_status = 'active'");
 }
 
@@ -144,13 +147,14 @@ static void test_variants(apr_pool_t *p)
     APR_ARRAY_IDX(both->items, 1, mdl_order_item_t).storefront_variant_id = VARIANT("5");
     APR_ARRAY_IDX(both->items, 1, mdl_order_item_t).quantity = 3;
     assign(both, p);
-    is_int(both->created, 2, "a product and a variant of it are two assignments");
+    is_int(both->created, 2, "a product and one of its variants are two assignments");
     is_int(assignment_of(both->order, 1)->mapping_id, special->mapping.id,
-           "the variant's own mapping serves it");
-    is_str(assignment_of(both->order, 1)->storefront_variant_id, VARIANT("5"), "it keeps its name");
-    is_int(assignment_of(both->order, 1)->quantity, 3, "and its quantity");
-    is_int(file_of(both->order, 1, 0)->status, MDL_ASSET_PENDING, "a file may not be ready yet");
-    is_str(file_of(both->order, 1, 0)->sha256, NULL, "and then has no digest");
+           "the variant's own mapping is used");
+    is_str(assignment_of(both->order, 1)->storefront_variant_id, VARIANT("5"),
+           "the assignment has the variant's id");
+    is_int(assignment_of(both->order, 1)->quantity, 3, "the assignment has its quantity");
+    is_int(file_of(both->order, 1, 0)->status, MDL_ASSET_PENDING, "a file may be pending");
+    is_str(file_of(both->order, 1, 0)->sha256, NULL, "a pending file has no digest");
 }
 
 static void test_content(apr_pool_t *p)
@@ -169,13 +173,14 @@ static void test_content(apr_pool_t *p)
     make_mapping(db, pinned, p);
     order = find("1004", p);
     is_int(assignment_of(order, 0)->files->nelts, 2, "live content follows its mapping");
-    is_int(file_of(order, 0, 0)->asset_id, file_b, "as it is now");
+    is_int(file_of(order, 0, 0)->asset_id, file_b, "the files are those of the mapping now");
     is_int(assignment_of(order, 1)->files->nelts, 2, "pinned content stays");
-    is_int(file_of(order, 1, 0)->asset_id, file_b, "as it was");
-    is_int(file_of(order, 1, 1)->asset_id, file_a, "in its order");
+    is_int(file_of(order, 1, 0)->asset_id, file_b,
+           "the files are those of the mapping at the assignment");
+    is_int(file_of(order, 1, 1)->asset_id, file_a, "they keep their order");
     assign(new_assignment(shop, "1005", p, 1, PRODUCT("21")), p);
     is_int(file_of(find("1005", p), 0, 0)->asset_id, file_pending,
-           "a later order gets what is there then");
+           "a later order has the mapping's files at its own time");
 }
 
 static void test_terms(apr_pool_t *p)
@@ -197,20 +202,21 @@ static void test_terms(apr_pool_t *p)
     ok(end >= before + apr_time_from_sec(30 * 86400) &&
            end <= apr_time_now() + apr_time_from_sec(30 * 86400),
        "access for 30 days ends after 30 days");
-    is_int(order->expires_at, end, "and with it the order's");
-    is_int(file_of(order, 0, 0)->download_limit, 2, "a mapping's own limit holds");
+    is_int(order->expires_at, end, "the order ends with it");
+    is_int(file_of(order, 0, 0)->download_limit, 2, "the limit of the mapping is used");
     assign(new_assignment(shop, "1006", p, 1, PRODUCT("31")), p);
     order = find("1006", p);
     is_int(assignment_of(order, 1)->expires_at, 0, "unlimited access has no end");
-    is_int(order->expires_at, 0, "nor has the order then");
-    is_int(file_of(order, 1, 0)->download_limit, 0, "0 is unlimited");
+    is_int(order->expires_at, 0, "an order with an unlimited assignment has no end");
+    is_int(file_of(order, 1, 0)->download_limit, 0, "a limit of 0 is unlimited");
 
     days->mapping.access_days = 10;
     days->mapping.download_limit = 7;
     make_mapping(db, days, p);
     order = find("1006", p);
-    is_int(assignment_of(order, 0)->expires_at, end, "an end that was given stays");
-    is_int(file_of(order, 0, 0)->download_limit, 7, "a limit is the mapping's of now");
+    is_int(assignment_of(order, 0)->expires_at, end,
+           "an assignment's end stays when its mapping changes");
+    is_int(file_of(order, 0, 0)->download_limit, 7, "the limit is that of the mapping now");
 }
 
 static mdl_order_assign_t *mailed(const char *order_id, const char *to, const char *product,
@@ -231,32 +237,32 @@ static void test_email(apr_pool_t *p)
     mdl_order_assign_t *assignment = mailed("2001", jane, PRODUCT("1"), p);
 
     is_int(assignment->order->email.status, MDL_EMAIL_QUEUED, "the email is queued");
-    is_str(assignment->order->email.to, jane, "to the customer");
-    is_int(emails_queued(p), 1, "with one job");
+    is_str(assignment->order->email.to, jane, "it is to the customer");
+    is_int(emails_queued(p), 1, "one job is queued");
     mailed("2001", jane, PRODUCT("1"), p);
-    is_int(emails_queued(p), 0, "to assign the same again sends no second one");
+    is_int(emails_queued(p), 0, "assigning the same again sends no second email");
     mailed("2001", NULL, PRODUCT("2"), p);
-    is_int(emails_queued(p), 1, "another product does, to the address that is known");
+    is_int(emails_queued(p), 1, "assigning another product sends an email to the known address");
 
     assign(new_assignment(shop, "2002", p, 1, PRODUCT("1")), p);
-    is_int(emails_queued(p), 0, "without send_email there is none");
+    is_int(emails_queued(p), 0, "no email is sent without send_email");
     assignment = new_assignment(shop, "2002", p, 1, PRODUCT("1"));
     assignment->customer.email = jane;
     assignment->send_email = 1;
     assign(assignment, p);
-    is_int(assignment->created, 0, "where all is assigned already");
-    is_int(emails_queued(p), 1, "a first email can still be asked for");
+    is_int(assignment->created, 0, "no assignment is created when all exist");
+    is_int(emails_queued(p), 1, "a first email can still be requested");
 
     assignment = mailed("2003", NULL, PRODUCT("1"), p);
     is_int(assignment->order->email.status, MDL_EMAIL_NO_RECIPIENT,
-           "without an address that is noted");
-    is_int(emails_queued(p), 0, "and no job is made");
+           "a missing address is recorded");
+    is_int(emails_queued(p), 0, "no job is queued without an address");
     mailed("2003", NULL, PRODUCT("1"), p);
-    is_int(emails_queued(p), 0, "nor by asking again");
+    is_int(emails_queued(p), 0, "no job is queued when the email is requested again");
     assignment = mailed("2003", jane, PRODUCT("1"), p);
     is_int(assignment->order->email.status, MDL_EMAIL_QUEUED,
-           "once there is an address it is queued");
-    is_int(emails_queued(p), 1, "with its job");
+           "the email is queued once there is an address");
+    is_int(emails_queued(p), 1, "its job is queued");
 }
 
 static void test_fraud_check(apr_pool_t *p)
@@ -266,10 +272,10 @@ static void test_fraud_check(apr_pool_t *p)
     assignment->fraud_check = 1;
     assignment->fraud_rules = &(mdl_fraud_rules_t){.settings = mdl_settings_create(p)};
     assign(assignment, p);
-    is_int(assignment->order->state.decision, MDL_FRAUD_PASSED,
-           "an order that is checked is passed");
+    is_int(assignment->order->state.decision, MDL_FRAUD_PASSED, "an order that is checked passes");
     assign(new_assignment(shop, "3001", p, 1, PRODUCT("2")), p);
-    is_int(find("3001", p)->state.decision, MDL_FRAUD_PASSED, "and stays so");
+    is_int(find("3001", p)->state.decision, MDL_FRAUD_PASSED,
+           "the decision stays when another product is assigned");
 }
 
 /* --- processes that make the same assignment to one order at once --- */
@@ -308,8 +314,8 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
     }
     close(results[0]);
     ok(good, "four processes that assign the same at once all succeed");
-    is_int(created, 2, "each assignment is made by one of them");
-    is_int(find("4001", p)->assignments->nelts, 2, "and is there once");
+    is_int(created, 2, "each assignment is created by one of them");
+    is_int(find("4001", p)->assignments->nelts, 2, "each assignment exists once");
     is_int(emails_queued(p), 1, "one email is queued");
 }
 
@@ -322,9 +328,9 @@ static void test_run_again(apr_pool_t *p)
     assign(first, p);
     between->customer.email = "new@example.test";
     assign(between, p);
-    is_int(assign(first, p), APR_SUCCESS, "an assignment runs again");
+    is_int(assign(first, p), APR_SUCCESS, "an assignment can run again");
     is_str(first->order->customer.email, "new@example.test",
-           "and leaves the address that its customer got meanwhile");
+           "it keeps the address that the customer got meanwhile");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)

@@ -1,5 +1,5 @@
 /*
- * The states of an order: every event in every state.
+ * What every event does in every state of an order.
  */
 #include "t/unit/tap.h"
 

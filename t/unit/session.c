@@ -1,5 +1,5 @@
 /*
- * Download sessions: what they take, give back, count and refuse.
+ * Download sessions: when they take a download, give it back, count it, or are refused.
  */
 #include "t/unit/fixtures.h"
 
@@ -83,7 +83,7 @@ static const char *quoted(const char *sha256, apr_pool_t *p)
     return apr_pstrcat(p, "\"", sha256, "\"", NULL);
 }
 
-/* Fills in what differs for the archive: its files, entity tag and size. */
+/* Sets what is different for an archive: its files, entity tag and size. */
 static void set_archive(mdl_session_begin_t *session, apr_pool_t *p)
 {
     mdl_archive_t archive = archive_of(session->link->assignment_id, p);
@@ -198,7 +198,7 @@ static mdl_session_status_t status(const mdl_signed_file_t *link, apr_pool_t *p)
     return last(link, p).status;
 }
 
-/* The number of downloads left, of a limit. */
+/* The number of downloads of a limit that are left; uses them up. */
 static int left(const mdl_signed_file_t *bought, int limit, apr_pool_t *p)
 {
     int n = 0;
@@ -214,15 +214,15 @@ static void test_counting(apr_pool_t *p)
     mdl_signed_file_t bought = buy("1", PRODUCT("1"), p);
     mdl_signed_file_t *link = link_to(&bought, p);
 
-    is_int(fetch(link, 4, "0-499", 500, p), MDL_ENTITLEMENT_OK, "a half");
-    is_int(status(link, p), MDL_SESSION_OPEN, "leaves its session open");
+    is_int(fetch(link, 4, "0-499", 500, p), MDL_ENTITLEMENT_OK, "a half can be downloaded");
+    is_int(status(link, p), MDL_SESSION_OPEN, "a half leaves its session open");
     fetch(link, 4, "500-999", 500, p);
-    is_int(status(link, p), MDL_SESSION_COUNTED, "both are counted");
+    is_int(status(link, p), MDL_SESSION_COUNTED, "a session with both halves is counted");
     sweep(p);
-    is_int(status(link, p), MDL_SESSION_COUNTED, "for good");
-    is_int(begin(link, 4, 0, p).generation, 1, "a part after that is of the same session");
-    is_int(begin(link, 4, 1, p).generation, 2, "the whole is another one");
-    is_int(left(&bought, 4, p), 2, "two of four are used");
+    is_int(status(link, p), MDL_SESSION_COUNTED, "a counted session stays counted when it is idle");
+    is_int(begin(link, 4, 0, p).generation, 1, "a later part belongs to the same session");
+    is_int(begin(link, 4, 1, p).generation, 2, "downloading the whole again is another session");
+    is_int(left(&bought, 4, p), 2, "two of four downloads are used");
 }
 
 static void test_giving_back(apr_pool_t *p)
@@ -232,15 +232,18 @@ static void test_giving_back(apr_pool_t *p)
 
     fetch(first, 1, "0-899", 900, p);
     is_int(fetch(second, 1, "", 0, p), MDL_ENTITLEMENT_EXHAUSTED,
-           "an open session holds its download");
+           "an open session keeps its download");
     sweep(p);
-    is_int(status(first, p), MDL_SESSION_RETURNED, "one that is idle gives it back");
-    is_int(fetch(second, 1, "0-99", 100, p), MDL_ENTITLEMENT_OK, "to another one");
-    is_int(fetch(first, 1, "", 0, p), MDL_ENTITLEMENT_EXHAUSTED, "and does not go on meanwhile");
+    is_int(status(first, p), MDL_SESSION_RETURNED, "an idle session gives its download back");
+    is_int(fetch(second, 1, "0-99", 100, p), MDL_ENTITLEMENT_OK,
+           "another session can take that download");
+    is_int(fetch(first, 1, "", 0, p), MDL_ENTITLEMENT_EXHAUSTED,
+           "the first session can't continue meanwhile");
     sweep(p);
-    is_int(fetch(first, 1, "890-999", 110, p), MDL_ENTITLEMENT_OK, "later it does");
-    is_int(status(first, p), MDL_SESSION_COUNTED, "and is whole with what it had given");
-    is_int(left(&bought, 1, p), 0, "which uses the download");
+    is_int(fetch(first, 1, "890-999", 110, p), MDL_ENTITLEMENT_OK,
+           "the first session can continue when the download is given back");
+    is_int(status(first, p), MDL_SESSION_COUNTED, "it is whole together with its earlier bytes");
+    is_int(left(&bought, 1, p), 0, "it has used the download");
 }
 
 static void test_joining(apr_pool_t *p)
@@ -252,12 +255,12 @@ static void test_joining(apr_pool_t *p)
     sweep(p);
     sold_version = 2;
     fetch(later, 2, "500-999", 500, p);
-    is_int(status(later, p), MDL_SESSION_OPEN, "halves of two versions are no whole");
+    is_int(status(later, p), MDL_SESSION_OPEN, "halves of two versions do not make a whole");
     sweep(p);
     fetch(later, 2, "0-499", 500, p);
-    is_int(status(later, p), MDL_SESSION_COUNTED, "halves of one are");
+    is_int(status(later, p), MDL_SESSION_COUNTED, "halves of one version make a whole");
     sold_version = 1;
-    is_int(left(&bought, 2, p), 1, "and one download");
+    is_int(left(&bought, 2, p), 1, "they use one download");
 }
 
 static void test_caps(apr_pool_t *p)
@@ -269,21 +272,23 @@ static void test_caps(apr_pool_t *p)
 
     running = begin(link, 0, 0, p);
     is_int(begin(link, 0, 1, p).entitlement, MDL_ENTITLEMENT_UNSETTLED,
-           "the whole waits for what may make it whole");
+           "a request for the whole waits while a running transfer may complete it");
     settle(&running, "0-9", 10, p);
     while (n < 30 && begin(link, 0, 0, p).entitlement == MDL_ENTITLEMENT_OK) {
         n++;
     }
-    is_int(n, MDL_SESSION_TRANSFERS, "so many transfers run at once");
-    is_int(begin(link, 0, 0, p).entitlement, MDL_ENTITLEMENT_UNSETTLED, "one more has to wait");
+    is_int(n, MDL_SESSION_TRANSFERS, "the number of simultaneous transfers is limited");
+    is_int(begin(link, 0, 0, p).entitlement, MDL_ENTITLEMENT_UNSETTLED,
+           "a further transfer has to wait");
 
     link = link_to(&bought, p);
     for (n = 0; n < 10 && fetch(link, 0, "0-898", 899, p) == MDL_ENTITLEMENT_OK; n++) {
     }
-    is_int(n, 4, "a session ends at three times its size");
-    is_int(fetch(link, 0, "", 0, p), MDL_ENTITLEMENT_CAPPED, "and says so");
+    is_int(n, 4, "a session may send three times the size");
+    is_int(fetch(link, 0, "", 0, p), MDL_ENTITLEMENT_CAPPED,
+           "a request beyond that is refused as capped");
     atomic_fetch_add(&clock_ahead, DAY);
-    is_int(fetch(link, 0, "", 0, p), MDL_ENTITLEMENT_LINK_OLD, "a day later it is over");
+    is_int(fetch(link, 0, "", 0, p), MDL_ENTITLEMENT_LINK_OLD, "the link is too old after a day");
 }
 
 static void test_lost(apr_pool_t *p)
@@ -302,21 +307,22 @@ static void test_lost(apr_pool_t *p)
         .bytes = 800};
     mdl_db_write(db, mdl_lease_renew_effect, &tick, p);
     mdl_db_write(db, mdl_lease_sweep_effect, &settled, p);
-    is_int(last(link, p).bytes, 0, "what a live process sends is left to it");
+    is_int(last(link, p).bytes, 0, "the transfers of a live process are not settled");
     atomic_fetch_add(&clock_ahead, MDL_LEASE_TIME);
     mdl_db_write(db, mdl_lease_sweep_effect, &settled, p);
     is_str(mdl_coverage_text(
                APR_ARRAY_IDX(mdl_progress_read(last(link, p).files, p), 0, mdl_progress_t)
                    .part->ranges,
                p),
-           "0-799", "of a lost one the last progress is settled");
+           "0-799", "the last progress of a lost transfer is settled");
     sweep(p);
-    is_int(status(link, p), MDL_SESSION_RETURNED, "and given back");
+    is_int(status(link, p), MDL_SESSION_RETURNED, "the lost transfer's download is given back");
     settle(&lost, "0-999", 1000, p);
-    is_int(status(link, p), MDL_SESSION_COUNTED, "one that was not lost after all is counted");
-    is_int(left(&bought, 1, p), 0, "and takes its download");
+    is_int(status(link, p), MDL_SESSION_COUNTED,
+           "a transfer that was not lost after all is counted");
+    is_int(left(&bought, 1, p), 0, "it takes its download again");
     settle(&lost, "0-999", 1000, p);
-    is_int(last(link, p).bytes, 800, "what is settled again adds no bytes");
+    is_int(last(link, p).bytes, 800, "settling a transfer again adds no bytes");
 }
 
 /* --- archives --- */
@@ -443,28 +449,30 @@ static void test_archive(apr_pool_t *p)
     fetch_part(first, 2, 0, middle, p);
     is_used(&bought, "1 1 1", "an archive takes one download of each file", p);
     sweep(p);
-    is_used(&bought, "1 0 0", "once it is idle, a file that was delivered counts", p);
-    is_int(status(first, p), MDL_SESSION_RETURNED, "and the others are given back");
+    is_used(&bought, "1 0 0", "when it is idle, only the delivered file counts", p);
+    is_int(status(first, p), MDL_SESSION_RETURNED, "the archive's session is returned");
     fetch_part(first, 1, middle, middle + 1, p);
-    is_used(&bought, "1 1 1", "the same link goes on without taking that file again", p);
+    is_used(&bought, "1 1 1", "continuing the same link does not take that file again", p);
     sweep(p);
-    is_used(&bought, "1 0 0", "nor is it given back when the link has nothing more of it", p);
+    is_used(&bought, "1 0 0", "that file is not given back when the link is idle again", p);
     fetch_part(first, 1, middle + 1, zip_size, p);
     sweep(p);
-    is_used(&bought, "1 1 1", "with the rest each counts once", p);
-    is_int(status(first, p), MDL_SESSION_COUNTED, "and the archive does");
+    is_used(&bought, "1 1 1", "with the rest, each file counts once", p);
+    is_int(status(first, p), MDL_SESSION_COUNTED, "the archive's session is counted");
     is_int(fetch_part(second, 1, 0, 1, p), MDL_ENTITLEMENT_EXHAUSTED,
-           "another one is one too many");
+           "a second archive is refused if the limit is 1");
 
     is_int(fetch_part(second, 2, 0, zip_size - 22, p), MDL_ENTITLEMENT_OK,
-           "of two there is another");
+           "a second archive is allowed if the limit is 2");
     sweep(p);
-    is_used(&bought, "2 2 2", "which counts without the end of its directory", p);
-    is_int(status(second, p), MDL_SESSION_COUNTED, "as a whole");
-    is_int(begin(second, 2, 0, p).generation, 1, "a part of it is free");
-    is_int(fetch_part(second, 2, 0, zip_size, p), MDL_ENTITLEMENT_EXHAUSTED, "the whole is not");
-    is_int(begin(second, 3, 1, p).generation, 2, "but another download");
-    is_used(&bought, "3 3 3", "of each file", p);
+    is_used(&bought, "2 2 2", "it counts without the end of its directory", p);
+    is_int(status(second, p), MDL_SESSION_COUNTED,
+           "its session is counted without the end of its directory");
+    is_int(begin(second, 2, 0, p).generation, 1, "a part of it belongs to the same session");
+    is_int(fetch_part(second, 2, 0, zip_size, p), MDL_ENTITLEMENT_EXHAUSTED,
+           "the whole is refused at the limit");
+    is_int(begin(second, 3, 1, p).generation, 2, "the whole is another session if the limit is 3");
+    is_used(&bought, "3 3 3", "the whole takes another download of each file", p);
 }
 
 static void test_archive_and_files(apr_pool_t *p)
@@ -475,19 +483,20 @@ static void test_archive_and_files(apr_pool_t *p)
 
     fetch_part(zip, 0, at[1], at[1] + 2000, p);
     sweep(p);
-    is_used(&bought, "0 0 0", "a part of a file in an archive costs nothing", p);
+    is_used(&bought, "0 0 0", "a part of a file in an archive uses no download", p);
     fetch_file(lone, 1, 2000, FILE_SIZE, p);
-    is_int(status(lone, p), MDL_SESSION_COUNTED, "the rest by its own link makes it whole");
-    is_used(&bought, "0 1 0", "and one download", p);
+    is_int(status(lone, p), MDL_SESSION_COUNTED,
+           "the file is whole with the rest from its own link");
+    is_used(&bought, "0 1 0", "the whole file uses one download", p);
     fetch_file(link_of_file(&bought, 1, p), 1, 2000, FILE_SIZE, p);
     sweep(p);
-    is_used(&bought, "0 1 0", "which the part is not there for again", p);
+    is_used(&bought, "0 1 0", "the same part does not make a second download whole", p);
 
     fetch_file(link_of_file(&bought, 0, p), 0, 0, 4000, p);
     fetch_part(zip, 0, at[0] + 4000, at[0] + FILE_SIZE, p);
-    is_used(&bought, "2 2 1", "two sessions of a file hold a download each", p);
+    is_used(&bought, "2 2 1", "two open sessions of a file keep a download each", p);
     sweep(p);
-    is_used(&bought, "1 1 0", "and together are one, whichever ends first", p);
+    is_used(&bought, "1 1 0", "together they use one download, whichever ends first", p);
 }
 
 static void test_archive_by_three(apr_pool_t *p)
@@ -499,13 +508,13 @@ static void test_archive_by_three(apr_pool_t *p)
         fetch_part(zip_link(&bought, p), 0, at[2], at[2] + FILE_SIZE - 1, p);
         sweep(p);
         is_used(&bought, n < 3 ? "0 0 0" : "0 0 1",
-                n < 3 ? "all of a file but its last byte is free"
-                      : "until it was delivered three times over",
+                n < 3 ? "all of a file but its last byte uses no download"
+                      : "it uses one when it was delivered three times over",
                 p);
     } while (++n < 4);
     fetch_file(link_of_file(&bought, 2, p), 2, FILE_SIZE - 1, FILE_SIZE, p);
     sweep(p);
-    is_used(&bought, "0 0 1", "then the last byte by itself is free", p);
+    is_used(&bought, "0 0 1", "the last byte uses no further download after that", p);
 }
 
 static void test_archive_lost(apr_pool_t *p)
@@ -516,17 +525,19 @@ static void test_archive_lost(apr_pool_t *p)
 
     settle(&slow, range(0, at[1], p), at[1], p);
     sweep(p);
-    is_used(&bought, "1 0 0", "of a transfer that was given up on one file counts", p);
+    is_used(&bought, "1 0 0", "one file of an abandoned transfer counts", p);
     settle(&slow, range(0, at[1] + FILE_SIZE, p), at[1] + FILE_SIZE, p);
-    is_used(&bought, "1 1 0", "when it has gone on after all, the second is taken", p);
+    is_used(&bought, "1 1 0", "the second file is taken when the transfer has continued after all",
+            p);
     settle(&slow, range(0, at[1] + FILE_SIZE, p), at[1] + FILE_SIZE, p);
-    is_used(&bought, "1 1 0", "once", p);
-    is_int(status(link, p), MDL_SESSION_RETURNED, "the archive is not whole");
+    is_used(&bought, "1 1 0", "the second file is taken once", p);
+    is_int(status(link, p), MDL_SESSION_RETURNED,
+           "the session of an incomplete archive stays returned");
     settle(&slow, range(0, zip_size, p), zip_size, p);
     settle(&slow, range(0, zip_size, p), zip_size, p);
-    is_used(&bought, "1 1 1", "nor is any taken twice when it is", p);
-    is_int(status(link, p), MDL_SESSION_COUNTED, "which is counted");
-    is_int(last(link, p).bytes, at[1], "with the bytes of the first time");
+    is_used(&bought, "1 1 1", "each file is taken once when the archive is complete", p);
+    is_int(status(link, p), MDL_SESSION_COUNTED, "the session of the complete archive is counted");
+    is_int(last(link, p).bytes, at[1], "the bytes are those that were settled first");
 }
 
 static void change_archive(const mdl_signed_file_t *bought, const char *product,
@@ -551,18 +562,20 @@ static void test_archive_changed(apr_pool_t *p)
     change_archive(&bought, PRODUCT("10"), ids_of(p, 2, files[1], files[2]), p);
     fetch_part(link, 0, 0, at[0] + FILE_SIZE, p);
     sweep(p);
-    is_used(&bought, "0 1 0", "of an archive that lost a file what was delivered counts", p);
+    is_used(&bought, "0 1 0", "a delivered file counts after another was removed from the archive",
+            p);
 
     bought = buy_archive("11", PRODUCT("11"), p);
     link = zip_link(&bought, p);
     fetch_part(link, 0, 0, at[1], p);
     sweep(p);
     fetch_part(link, 0, at[1], at[1] + 1, p);
-    is_used(&bought, "1 1 1", "one file counts and its link goes on", p);
+    is_used(&bought, "1 1 1", "one file counts, and the link takes the others when it continues",
+            p);
     change_archive(&bought, PRODUCT("11"), ids_of(p, 2, files[0], files[2]), p);
     fetch_part(link, 0, 0, 10, p);
     sweep(p);
-    is_used(&bought, "1 0 0", "what counts is not given back as the archive changes", p);
+    is_used(&bought, "1 0 0", "a file that counts is not given back when the archive changes", p);
 
     bought = buy_archive("17", PRODUCT("17"), p);
     link = zip_link(&bought, p);
@@ -570,7 +583,8 @@ static void test_archive_changed(apr_pool_t *p)
     sweep(p);
     change_archive(&bought, PRODUCT("17"), ids_of(p, 2, files[0], files[2]), p);
     fetch_part(link, 0, 0, 10, p);
-    is_used(&bought, "1 0 1", "nor taken again when its link goes on with another archive", p);
+    is_used(&bought, "1 0 1", "a file that counts is not taken again when its archive has changed",
+            p);
 
     bought = buy_archive("12", PRODUCT("12"), p);
     change_archive(&bought, PRODUCT("12"), ids_of(p, 2, files[1], files[2]), p);
@@ -578,7 +592,7 @@ static void test_archive_changed(apr_pool_t *p)
     fetch_part(link, 1, 0, 10, p);
     change_archive(&bought, PRODUCT("12"), ids_of(p, 3, files[0], files[1], files[2]), p);
     fetch_part(link, 1, 0, zip_size, p);
-    is_used(&bought, "1 1 1", "a file that came to the archive meanwhile is taken, too", p);
+    is_used(&bought, "1 1 1", "a file added to the archive meanwhile is taken, too", p);
 }
 
 static apr_status_t replace_second(mdl_db_t *of, apr_pool_t *p, void *arg)
@@ -600,16 +614,16 @@ static void test_archive_of_other_bytes(apr_pool_t *p)
     fetch_part(link, 0, at[1], at[1] + FILE_SIZE / 2, p);
     atomic_fetch_add(&clock_ahead, 1);
     is_int(mdl_db_write(db, replace_second, NULL, p), APR_SUCCESS,
-           "a file gets other bytes, as many");
+           "a file gets other bytes of the same size");
     sweep(p);
     fetch_file(link_of_file(&bought, 1, p), 1, FILE_SIZE / 2, FILE_SIZE, p);
     sweep(p);
-    is_used(&bought, "0 0 0", "two halves of different bytes are no download", p);
+    is_used(&bought, "0 0 0", "halves of different bytes do not make a download", p);
 
     fetch_part(link, 0, at[1], at[1] + FILE_SIZE, p);
-    is_used(&bought, "1 1 1", "the link goes on with the new ones", p);
+    is_used(&bought, "1 1 1", "the link continues with the new bytes", p);
     sweep(p);
-    is_used(&bought, "0 1 0", "which count", p);
+    is_used(&bought, "0 1 0", "the new bytes count", p);
 }
 
 static void test_late(apr_pool_t *p)
@@ -621,14 +635,15 @@ static void test_late(apr_pool_t *p)
     settle(&slow, "0-799", 800, p);
     sweep(p);
     settle(&slow, "0-999", 1000, p);
-    is_int(status(slow.link, p), MDL_SESSION_COUNTED, "one that ends late and whole is counted");
+    is_int(status(slow.link, p), MDL_SESSION_COUNTED,
+           "a transfer that is completed late is counted");
     fetch(other, 0, "800-999", 200, p);
     sweep(p);
     is_int(status(other, p), MDL_SESSION_RETURNED,
-           "and what it gave back makes nothing else whole");
+           "the bytes it had given back do not complete another session");
 }
 
-/* An earlier session of a link goes on sending while its later one is idle. */
+/* An earlier session of a link keeps sending while its later one is idle. */
 static void test_slow_beside_idle(apr_pool_t *p)
 {
     mdl_signed_file_t bought = buy("15", PRODUCT("15"), p);
@@ -648,9 +663,10 @@ static void test_slow_beside_idle(apr_pool_t *p)
                                      .progress = ids_of(p, 0)},
                  p);
     mdl_db_write(db, mdl_session_sweep_effect, &one, p);
-    is_int(status(link, p), MDL_SESSION_RETURNED, "the idle one of two sessions of a link ends");
+    is_int(status(link, p), MDL_SESSION_RETURNED, "the idle one of a link's two sessions ends");
     mdl_db_write(db, mdl_session_sweep_effect, &one, p);
-    is_int(status(other, p), MDL_SESSION_RETURNED, "and does not hold up others");
+    is_int(status(other, p), MDL_SESSION_RETURNED,
+           "the sending one does not hold up the sweep of others");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)
