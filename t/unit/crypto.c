@@ -65,17 +65,17 @@ static void secret_files_are_checked(void)
     path = apr_pstrcat(p, folder, "/missing", NULL);
     ok(names(problem(path, APR_ENOENT), path), "a missing file is absent");
     path = apr_pstrcat(p, folder, "/short/x", NULL);
-    ok(names(problem(path, APR_ENOENT), path), "a file where the folder should be: absent too");
+    ok(names(problem(path, APR_ENOENT), path), "a path below a file is absent");
     ok(names(problem(folder, APR_EINVAL), folder), "a folder is refused");
-    ok(strstr(problem(folder, APR_EINVAL), "not a regular file"), "for what it is");
+    ok(strstr(problem(folder, APR_EINVAL), "not a regular file"), "with the reason");
     path = apr_pstrcat(p, folder, "/pipe", NULL);
     mkfifo(path, 0600);
     ok(names(problem(path, APR_EINVAL), path), "a named pipe is refused without waiting for it");
 
     path = file_of("smallest", bytes, 32, 0600);
-    is_int(mdl_secret_read(&secret, path, &why, p), APR_SUCCESS, "32 bytes are taken");
+    is_int(mdl_secret_read(&secret, path, &why, p), APR_SUCCESS, "32 bytes are accepted");
     path = file_of("largest", bytes, 1024, 0400);
-    is_int(mdl_secret_read(&secret, path, &why, p), APR_SUCCESS, "1,024 bytes are taken");
+    is_int(mdl_secret_read(&secret, path, &why, p), APR_SUCCESS, "1,024 bytes are accepted");
 }
 
 static mdl_secret_t *secret_of(const char *name, const void *bytes, apr_size_t length,
@@ -128,14 +128,15 @@ static void mac_is_the_documented_one(void)
            "openssl(1) knows the vector of RFC 4231");
     secret = secret_of("rfc4231", key, sizeof key, p);
     is_str(mac_of(secret, message, "data"), mac_by_openssl(hex, message, "data"),
-           "the key of a purpose is that vector, and signs the data");
+           "the derived key is that vector, and signs the data");
     is_str(mac_of(secret, "api-key", "x"), mac_by_openssl(hex, "api-key", "x"),
-           "another purpose, as openssl(1) computes it");
+           "the MAC for another purpose is the one that openssl(1) computes");
     is_str(mac_of(secret, "api-key", "y"), mac_by_openssl(hex, "api-key", "y"),
-           "a context that is used again starts anew");
-    is_str(mac_of(secret, "api-key", ""), mac_by_openssl(hex, "api-key", ""), "no data at all");
+           "a context that is used again starts from the beginning");
+    is_str(mac_of(secret, "api-key", ""), mac_by_openssl(hex, "api-key", ""),
+           "the MAC of empty data is the one that openssl(1) computes");
     ok(strcmp(mac_of(secret, "api-key", "x"), mac_of(secret, "api-ke", "x")) != 0,
-       "a purpose that is another's beginning has another key");
+       "a purpose that is a prefix of another has another key");
 }
 
 static void many_purposes_work(void)
@@ -153,9 +154,9 @@ static void many_purposes_work(void)
     for (int i = 0; i < 40; i++) {
         same += !strcmp(first[i], mac_of(secret, apr_psprintf(p, "purpose-%d", i), "data"));
     }
-    is_int(same, 40, "more purposes than are kept give the same each time");
+    is_int(same, 40, "with more purposes than are cached, each has the same MAC every time");
     is_str(first[39], mac_by_openssl(mdl_hex(key, sizeof key, p), "purpose-39", "data"),
-           "and the right thing");
+           "it is the one that openssl(1) computes");
 }
 
 static void hexadecimal_is_lower_case(void)
@@ -164,12 +165,13 @@ static void hexadecimal_is_lower_case(void)
                                       "00ff7f00", "00FF7F", "00fg7f"};
     unsigned char bytes[3] = {0};
 
-    is_int(mdl_hex_decode(bytes, 3, "00ff7f"), APR_SUCCESS, "hexadecimal is read");
-    is_str(mdl_hex(bytes, 3, p), "00ff7f", "as it is written");
+    is_int(mdl_hex_decode(bytes, 3, "00ff7f"), APR_SUCCESS, "hexadecimal is decoded");
+    is_str(mdl_hex(bytes, 3, p), "00ff7f", "and encoded again");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        is_int(mdl_hex_decode(bytes, 3, bad[i]), APR_EINVAL, "and nothing else is");
+        is_int(mdl_hex_decode(bytes, 3, bad[i]), APR_EINVAL,
+               "a text that is not hexadecimal of that length is refused");
     }
-    is_str(mdl_hex(bytes, 3, p), "00ff7f", "nor has it changed anything");
+    is_str(mdl_hex(bytes, 3, p), "00ff7f", "a refused text leaves the buffer unchanged");
 }
 
 typedef struct {
@@ -221,7 +223,7 @@ static void threads_and_children_may_call(void)
         pthread_join(threads[i], NULL);
         wrong += each[i].wrong;
     }
-    is_int(wrong, 0, "threads that share a secret get the right codes");
+    is_int(wrong, 0, "threads that share a secret get the right MACs");
 
     child = fork();
     if (child == 0) {
@@ -230,7 +232,7 @@ static void threads_and_children_may_call(void)
         _exit(each[0].wrong ? 1 : 0);
     }
     waitpid(child, &status, 0);
-    is_int(status, 0, "a forked child gets the right codes");
+    is_int(status, 0, "a forked child gets the right MACs");
 }
 
 static void a_secret_ends_with_its_pool(void)
@@ -245,7 +247,7 @@ static void a_secret_ends_with_its_pool(void)
     apr_pool_clear(sub);
     key[0] = 4;
     ok(strcmp(mac_of(secret_of("second", key, sizeof key, sub), "purpose", "data"), first) != 0,
-       "a secret in the memory of a former one has codes of its own");
+       "a secret at the address of an earlier one does not get its MACs");
     apr_pool_destroy(sub);
 }
 
@@ -262,9 +264,9 @@ static void digests_are_sha256(void)
     mdl_sha256_update(sha, "", 0);
     mdl_sha256_update(sha, "bc", 2);
     mdl_sha256_end(sha, digest);
-    is_str(mdl_hex(digest, sizeof digest, p), abc, "a running one, in pieces");
+    is_str(mdl_hex(digest, sizeof digest, p), abc, "SHA-256 of data in pieces");
     mdl_sha256_end(sha, digest);
-    is_str(mdl_hex(digest, sizeof digest, p), nothing, "it is at its beginning again");
+    is_str(mdl_hex(digest, sizeof digest, p), nothing, "mdl_sha256_end resets the context");
 }
 
 static void digests_have_names(void)
@@ -274,11 +276,11 @@ static void digests_have_names(void)
 
     mdl_digest_update(sha1, "hello ", 6);
     mdl_digest_update(sha1, "world", 5);
-    is_str(mdl_digest_end(sha1, p), "Kq5sNclPz7QV2+lfQIuc6R7oRu0=", "SHA-1 in pieces");
+    is_str(mdl_digest_end(sha1, p), "Kq5sNclPz7QV2+lfQIuc6R7oRu0=", "SHA-1 of data in pieces");
     is_str(mdl_digest_end(sha256, p),
-           "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", "SHA-256 of nothing");
+           "47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=", "SHA-256 of no data");
     ok(!mdl_digest_begin("md5", p) && !mdl_digest_begin("SHA1", p) && !mdl_digest_begin("", p),
-       "other names are not known");
+       "other names are unknown");
 }
 
 /* How many certificates all.pem holds after a shell's commands in the folder. */
@@ -299,16 +301,16 @@ static void certificates_are_counted(void)
 
     is_int(certificates_after(make), 1, "a certificate is counted");
     is_int(certificates_after("cat key.pem one.pem two.pem one.pem >all.pem"), 3,
-           "several are, beside what else is in the file");
+           "several certificates beside a key are counted");
     is_int(certificates_after("cp key.pem all.pem"), 0, "a key is not a certificate");
     is_int(certificates_after("cat one.pem two.pem >all.pem && sed -i 5d all.pem"), 0,
-           "a broken one spoils the file");
+           "a file with a broken certificate has none");
     is_int(certificates_after("openssl x509 -in two.pem -outform DER -out all.pem"), 0,
-           "one in DER is not in PEM");
-    is_int(certificates_after("echo words >all.pem"), 0, "words hold none");
-    is_int(certificates_after(": >all.pem"), 0, "nor does an empty file");
-    is_int(certificates_after("rm all.pem && mkdir all.pem"), 0, "nor a folder");
-    is_int(certificates_after("rmdir all.pem"), 0, "nor what is not there");
+           "a certificate in DER is not counted");
+    is_int(certificates_after("echo words >all.pem"), 0, "a text file has none");
+    is_int(certificates_after(": >all.pem"), 0, "an empty file has none");
+    is_int(certificates_after("rm all.pem && mkdir all.pem"), 0, "a folder has none");
+    is_int(certificates_after("rmdir all.pem"), 0, "a missing file has none");
 }
 
 static void comparison_sees_each_byte(void)
@@ -324,7 +326,7 @@ static void comparison_sees_each_byte(void)
         b[i] = 0;
     }
     is_int(seen, 32, "a difference in any byte is seen");
-    ok(mdl_equal(a, "x", 0), "nothing equals nothing");
+    ok(mdl_equal(a, "x", 0), "empty buffers are equal");
 }
 
 static void encodings_are_the_standard_ones(void)
@@ -337,26 +339,28 @@ static void encodings_are_the_standard_ones(void)
 
     for (apr_size_t i = 0; i < 7; i++) {
         is_str(mdl_base64("foobar", i, p), base64[i], "base64 of RFC 4648 section 10");
-        is_str(mdl_base64url("foobar", i, p), base64url[i], "the same as base64url");
+        is_str(mdl_base64url("foobar", i, p), base64url[i], "base64url of the same bytes");
     }
-    is_str(mdl_base64("\xFB\xFF\xBF", 3, p), "+/+/", "base64 ends in + and /");
-    is_str(mdl_base64url("\xFB\xFF\xBF", 3, p), "-_-_", "base64url ends in - and _");
+    is_str(mdl_base64("\xFB\xFF\xBF", 3, p), "+/+/", "the last characters of base64 are + and /");
+    is_str(mdl_base64url("\xFB\xFF\xBF", 3, p), "-_-_",
+           "the last characters of base64url are - and _");
     is_str(mdl_hex("\x00\x9F\xFF", 3, p), "009fff", "hexadecimal is lower-case");
     for (apr_size_t length = 0; length <= sizeof bytes; length++) {
         mdl_random(bytes, sizeof bytes);
         same += mdl_base64url_decode(back, length, mdl_base64url(bytes, length, p)) == 0 &&
                 memcmp(back, bytes, length) == 0;
     }
-    is_int(same, 65, "what was encoded is decoded");
+    is_int(same, 65, "decoding gives the encoded bytes again, for each length");
     is_int(mdl_base64url_decode(back, 1, "Zh"), APR_EINVAL, "left-over bits must be zero");
-    is_int(mdl_base64url_decode(back, 2, "Zm9"), APR_EINVAL, "also after two bytes");
+    is_int(mdl_base64url_decode(back, 2, "Zm9"), APR_EINVAL,
+           "left-over bits after two bytes must be zero");
     is_int(mdl_base64url_decode(back, 1, "Zg=="), APR_EINVAL, "padding is refused");
-    is_int(mdl_base64url_decode(back, 3, "+/+/"), APR_EINVAL, "base64's own alphabet is refused");
+    is_int(mdl_base64url_decode(back, 3, "+/+/"), APR_EINVAL, "the alphabet of base64 is refused");
     is_int(mdl_base64url_decode(back, 3, "Zm 9"), APR_EINVAL, "a space is refused");
     is_int(mdl_base64url_decode(back, 3, "Zm9\xC3"), APR_EINVAL, "a byte above 127 is refused");
     is_int(mdl_base64url_decode(back, 3, "Zm9vY"), APR_EINVAL, "a longer text is refused");
     is_int(mdl_base64url_decode(back, 3, "Zm9"), APR_EINVAL, "a shorter text is refused");
-    is_int(mdl_base64url_decode(back, 0, ""), APR_SUCCESS, "no bytes are the empty text");
+    is_int(mdl_base64url_decode(back, 0, ""), APR_SUCCESS, "an empty text is decoded to no bytes");
 }
 
 static void random_text_is_even(void)
@@ -366,7 +370,7 @@ static void random_text_is_even(void)
     int digits = 0;
     int worst = 0;
 
-    is_int(strlen(text), 620000, "base62 has the length that was asked for");
+    is_int(strlen(text), 620000, "base62 has the requested length");
     for (const char *c = text; *c != '\0'; c++) {
         count[(unsigned char)*c]++;
     }
@@ -376,14 +380,14 @@ static void random_text_is_even(void)
         digits += count[i] > 0;
         worst = count[i] && off > worst ? off : worst;
     }
-    is_int(digits, 62, "all of 62 characters come");
+    is_int(digits, 62, "all 62 characters occur");
     /* Ten standard deviations of a binomial count; without rejection sampling eight characters
        would be off by 2,000. */
-    ok(worst < 1000, "each equally often");
+    ok(worst < 1000, "each character occurs about equally often");
     is_int(strspn(text, "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"), 620000,
-           "and no other");
-    ok(strcmp(mdl_random_base62(43, p), mdl_random_base62(43, p)) != 0, "two are not the same");
-    is_str(mdl_random_base62(0, p), "", "none are none");
+           "no other character occurs");
+    ok(strcmp(mdl_random_base62(43, p), mdl_random_base62(43, p)) != 0, "two random texts differ");
+    is_str(mdl_random_base62(0, p), "", "a length of 0 gives an empty text");
 }
 
 int main(void)

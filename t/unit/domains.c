@@ -8,18 +8,18 @@
 #include "t/unit/database.h"
 
 static char path[256];
-static char said[8192];
+static char logged[8192];
 
-static void take(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
-                 const char *message)
+static void keep_log(const char *file, int line, mdl_log_level_t level, apr_status_t rv,
+                     const char *message)
 {
-    size_t length = strlen(said);
+    size_t length = strlen(logged);
 
     (void)file;
     (void)line;
     (void)level;
     (void)rv;
-    snprintf(said + length, sizeof said - length, "%s\n", message);
+    snprintf(logged + length, sizeof logged - length, "%s\n", message);
 }
 
 /* Replaces the file, and advances the clock until it is checked again. */
@@ -34,7 +34,7 @@ static void write_list(const char *text, size_t length)
     fclose(file);
     rename(temp, path);
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
-    said[0] = '\0';
+    logged[0] = '\0';
 }
 
 #define LIST(text) write_list(text, sizeof text - 1)
@@ -51,17 +51,19 @@ static void test_lines(apr_pool_t *p)
          "top-level\n"
          "last.example");
     is_int(mdl_domains_open(&domains, path, p), APR_SUCCESS, "a list is read");
-    is_str(said, "", "nothing is to be said of it");
-    ok(mdl_domains_has(domains, "mailinator.com"), "a domain of the first line is in it");
-    ok(mdl_domains_has(domains, "MAILINATOR.com"), "whatever its case");
-    ok(mdl_domains_has(domains, "trash.example"), "and whatever that of the file");
-    ok(mdl_domains_has(domains, "a.b.trash.example"), "a domain under one is in it too");
-    ok(mdl_domains_has(domains, "last.example"), "also that of a line without an end");
-    ok(mdl_domains_has(domains, "x.top-level"), "a whole top level can be given");
+    is_str(logged, "", "a valid list causes no warning");
+    ok(mdl_domains_has(domains, "mailinator.com"), "the domain of the first line is listed");
+    ok(mdl_domains_has(domains, "MAILINATOR.com"),
+       "the letter case of the argument does not matter");
+    ok(mdl_domains_has(domains, "trash.example"), "the letter case in the file does not matter");
+    ok(mdl_domains_has(domains, "a.b.trash.example"), "a subdomain of a listed domain is listed");
+    ok(mdl_domains_has(domains, "last.example"),
+       "the domain of a last line without a line end is listed");
+    ok(mdl_domains_has(domains, "x.top-level"), "a top-level domain can be listed");
     ok(!mdl_domains_has(domains, "nottrash.example") && !mdl_domains_has(domains, "example") &&
            !mdl_domains_has(domains, "trash.example.com") && !mdl_domains_has(domains, "com") &&
            !mdl_domains_has(domains, ""),
-       "what only looks alike is not");
+       "a domain that only resembles a listed one is not");
 }
 
 static void test_bad_lines(apr_pool_t *p)
@@ -71,27 +73,27 @@ static void test_bad_lines(apr_pool_t *p)
     LIST("good.example\n@bad.example\nb\303\274cher.example\ntwo words.example\nnul\0.example\n"
          "-x.example\nafter.example\n");
     mdl_domains_open(&domains, path, p);
-    is_str(said,
+    is_str(logged,
            apr_pstrcat(p, "MDL0380: ", path, ":2: this line is no domain and is passed over\n",
                        "MDL0380: ", path, ":3: this line is no domain and is passed over\n",
                        "MDL0380: ", path, ":4: this line is no domain and is passed over\n",
                        "MDL0380: ", path, ":5: this line is no domain and is passed over\n",
                        "MDL0380: ", path, ":6: this line is no domain and is passed over\n", NULL),
-           "each line that is no domain is named");
+           "each line that is not a domain is logged");
     ok(mdl_domains_has(domains, "good.example") && mdl_domains_has(domains, "after.example"),
-       "the others count");
-    said[0] = '\0';
+       "the other lines are used");
+    logged[0] = '\0';
     for (int i = 0; i < 3; i++) {
         atomic_fetch_add(&clock_ahead, apr_time_from_sec(2));
         mdl_domains_has(domains, "good.example");
     }
-    is_str(said, "", "and they are named once");
+    is_str(logged, "", "each of them is logged once");
 
     LIST("?\n?\n?\n?\n?\n?\n?\n?\n?\n?\n?\n?\n?\n");
     mdl_domains_has(domains, "x");
-    ok(strstr(said, ":10: ") != NULL && strstr(said, ":11: ") == NULL &&
-           strstr(said, "3 more lines are no domains") != NULL,
-       "of many the first ten are");
+    ok(strstr(logged, ":10: ") != NULL && strstr(logged, ":11: ") == NULL &&
+           strstr(logged, "3 more lines are no domains") != NULL,
+       "of many such lines the first ten are logged");
 }
 
 static void test_changes(apr_pool_t *p)
@@ -102,29 +104,29 @@ static void test_changes(apr_pool_t *p)
     mdl_domains_open(&domains, path, p);
     LIST("two.example\n");
     ok(mdl_domains_has(domains, "two.example"), "a changed list is read again");
-    ok(!mdl_domains_has(domains, "one.example"), "what is gone from it does not count any more");
+    ok(!mdl_domains_has(domains, "one.example"), "a domain removed from it is no longer listed");
     LIST("");
-    ok(!mdl_domains_has(domains, "two.example"), "an empty list has nothing");
+    ok(!mdl_domains_has(domains, "two.example"), "an empty list contains no domain");
     LIST("three.example\n");
     ok(mdl_domains_has(domains, "three.example"), "and can be filled again");
 
     unlink(path);
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
-    ok(mdl_domains_has(domains, "three.example"), "without its file the list stays");
+    ok(mdl_domains_has(domains, "three.example"), "the list stays when its file is removed");
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
     mdl_domains_has(domains, "x");
-    is_str(said,
+    is_str(logged,
            apr_pstrcat(p, "MDL0381: ", path,
                        " can't be read: its domains stay as they were read last\n", NULL),
-           "which is said once");
+           "this is logged once");
     LIST("four.example\n");
-    ok(mdl_domains_has(domains, "four.example"), "until there is a file again");
+    ok(mdl_domains_has(domains, "four.example"), "a new file is read");
     unlink(path);
     mkdir(path, 0700);
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
-    ok(mdl_domains_has(domains, "four.example"), "a folder is no list");
+    ok(mdl_domains_has(domains, "four.example"), "the list stays when its file becomes a folder");
     rmdir(path);
-    ok(mdl_domains_open(&domains, path, p) != APR_SUCCESS, "no list is opened without a file");
+    ok(mdl_domains_open(&domains, path, p) != APR_SUCCESS, "a list without a file can't be opened");
 }
 
 /* How often the file is checked: once a second at most. */
@@ -138,14 +140,15 @@ static void test_pace(apr_pool_t *p)
     file = fopen(path, "a");
     fputs("two.example\n", file);
     fclose(file);
-    ok(!mdl_domains_has(domains, "two.example"), "within a second the file is not looked at");
+    ok(!mdl_domains_has(domains, "two.example"), "the file is not checked again within a second");
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
-    ok(mdl_domains_has(domains, "two.example"), "then somebody does");
+    ok(mdl_domains_has(domains, "two.example"), "the file is checked after a second");
     atomic_fetch_add(&clock_ahead, -apr_time_from_sec(3600));
     file = fopen(path, "a");
     fputs("three.example\n", file);
     fclose(file);
-    ok(mdl_domains_has(domains, "three.example"), "also when the clock was put back");
+    ok(mdl_domains_has(domains, "three.example"),
+       "the file is checked after the clock was set back");
 }
 
 #define THREADS 8
@@ -195,8 +198,8 @@ static void test_threads(apr_pool_t *p)
         pthread_join(threads[i], &result);
         missed += (long)result;
     }
-    is_int(missed, 0, "threads that ask while it changes always have a whole list");
-    is_int(seen, ROUNDS, "and each change comes");
+    is_int(missed, 0, "threads always see a whole list while it changes");
+    is_int(seen, ROUNDS, "they see each change");
 }
 
 int main(void)
@@ -205,7 +208,7 @@ int main(void)
     const char *temp = getenv("TMPDIR");
 
     snprintf(path, sizeof path, "%s/mdl-domains-%ld", temp != NULL ? temp : "/tmp", (long)getpid());
-    mdl_log_set_sink(take);
+    mdl_log_set_sink(keep_log);
     test_lines(p);
     test_bad_lines(p);
     test_changes(p);

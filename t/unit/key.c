@@ -37,22 +37,22 @@ static mdl_key_record_t look_up(mdl_db_t *db, const char *id, apr_pool_t *p)
 }
 
 /* How many of the tokens with one character replaced are accepted. */
-static int corruptions_taken(const char *text, apr_pool_t *p)
+static int corruptions_accepted(const char *text, apr_pool_t *p)
 {
     char *copy = apr_pstrdup(p, text);
     mdl_token_t token;
-    int taken = 0;
+    int accepted = 0;
 
     for (size_t i = 0; copy[i] != '\0'; i++) {
         for (int c = 1; c < 256; c++) {
             if ((char)c != text[i]) {
                 copy[i] = (char)c;
-                taken += mdl_token_parse(copy, &token);
+                accepted += mdl_token_parse(copy, &token);
             }
         }
         copy[i] = text[i];
     }
-    return taken;
+    return accepted;
 }
 
 static void test_token(const char *text, apr_pool_t *p)
@@ -65,22 +65,24 @@ static void test_token(const char *text, apr_pool_t *p)
     for (int i = 5; i >= 0; i--, crc /= 62) {
         checksum[i] = base62[crc % 62];
     }
-    is_int(length, 75, "a token is adk_live_, 16 characters, _ and 49");
-    ok(strncmp(text, "adk_live_", 9) == 0 && text[25] == '_', "in their places");
-    is_int(strspn(text + 9, base62), 16, "the key id is of base 62");
-    is_int(strspn(text + 26, base62), 49, "the secret too");
-    is_str(text + 69, checksum, "its last six are the CRC-32 of all before them");
-    ok(mdl_token_parse(text, &token), "it can be taken apart");
-    ok(strncmp(token.id, text + 9, 16) == 0 && strlen(token.id) == 16, "into the key id");
+    is_int(length, 75, "a token has 75 characters");
+    ok(strncmp(text, "adk_live_", 9) == 0 && text[25] == '_',
+       "it begins with adk_live_, and _ separates the key id from the secret");
+    is_int(strspn(text + 9, base62), 16, "the key id is base 62");
+    is_int(strspn(text + 26, base62), 49, "the secret and the checksum are base 62");
+    is_str(text + 69, checksum, "the last six characters are the CRC-32 of the others");
+    ok(mdl_token_parse(text, &token), "the token is parsed");
+    ok(strncmp(token.id, text + 9, 16) == 0 && strlen(token.id) == 16, "the key id is returned");
     ok(strncmp(token.secret, text + 26, 43) == 0 && strlen(token.secret) == 43,
-       "and the secret without the checksum");
-    is_int(corruptions_taken(text, p), 0, "with any one character changed it is refused");
-    ok(!mdl_token_parse("", &token), "an empty one is refused");
-    ok(!mdl_token_parse(apr_pstrmemdup(p, text, 74), &token), "a shorter one is refused");
-    ok(!mdl_token_parse(apr_pstrcat(p, text, "0", NULL), &token), "a longer one is refused");
-    ok(!mdl_token_parse(apr_pstrcat(p, " ", text, NULL), &token), "one after a space is refused");
+       "the secret is returned without the checksum");
+    is_int(corruptions_accepted(text, p), 0, "a token with any one character changed is refused");
+    ok(!mdl_token_parse("", &token), "an empty token is refused");
+    ok(!mdl_token_parse(apr_pstrmemdup(p, text, 74), &token), "a shorter token is refused");
+    ok(!mdl_token_parse(apr_pstrcat(p, text, "0", NULL), &token), "a longer token is refused");
+    ok(!mdl_token_parse(apr_pstrcat(p, " ", text, NULL), &token),
+       "a token after a space is refused");
     ok(!mdl_token_parse(apr_pstrcat(p, "adk_test_", text + 9, NULL), &token),
-       "one of another prefix is refused");
+       "a token with another prefix is refused");
 }
 
 static void test_mac(const char *text, const mdl_key_record_t *record, apr_pool_t *p)
@@ -90,13 +92,13 @@ static void test_mac(const char *text, const mdl_key_record_t *record, apr_pool_
 
     mdl_token_parse(text, &token);
     mdl_token_mac(secret, &token, mac);
-    ok(memcmp(mac, record->mac, sizeof mac) == 0, "the MAC of its secret is what is kept");
+    ok(memcmp(mac, record->mac, sizeof mac) == 0, "the record has the MAC of the secret");
     token.secret[42] = token.secret[42] == 'a' ? 'b' : 'a';
     mdl_token_mac(secret, &token, mac);
     ok(memcmp(mac, record->mac, sizeof mac) != 0, "another secret has another MAC");
     mdl_token_parse(text, &token);
     mdl_token_mac(make_secret('o', p), &token, mac);
-    ok(memcmp(mac, record->mac, sizeof mac) != 0, "as it has under another server's secret");
+    ok(memcmp(mac, record->mac, sizeof mac) != 0, "another server's secret gives another MAC");
 }
 
 static void test_create(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -110,14 +112,14 @@ static void test_create(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     record = look_up(db, key.key.id, p);
     ok(record.known, "its record is found by its id");
     test_mac(key.token, &record, p);
-    is_int(record.key.shop_id, shop, "with its shop");
-    is_int(record.shop_status, MDL_SHOP_APPROVED, "that shop's status");
-    is_str(record.shop_domain, "keys.test", "and domain");
-    is_int(record.key.scope, MDL_KEY_SCOPE_FULL, "its scope");
-    is_int(record.key.expires_at, key.key.expires_at, "its end");
-    is_int(record.key.revoked_at, 0, "and that it is not revoked");
-    is_int(record.epoch, epoch(db, p), "and the epoch");
-    ok(!look_up(db, "0000000000000000", p).known, "an id that there is not is not known");
+    is_int(record.key.shop_id, shop, "the record has its shop");
+    is_int(record.shop_status, MDL_SHOP_APPROVED, "the record has the shop's status");
+    is_str(record.shop_domain, "keys.test", "the record has the shop's domain");
+    is_int(record.key.scope, MDL_KEY_SCOPE_FULL, "the record has its scope");
+    is_int(record.key.expires_at, key.key.expires_at, "the record has its end");
+    is_int(record.key.revoked_at, 0, "the record says that it is not revoked");
+    is_int(record.epoch, epoch(db, p), "the record has the epoch");
+    ok(!look_up(db, "0000000000000000", p).known, "a key id that does not exist is unknown");
 }
 
 static void test_refused(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -126,18 +128,18 @@ static void test_refused(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 
     key.key.name = "";
     is_int(create(db, &key, p), MDL_EPROBLEM, "a key without a name is refused");
-    is_int(key.problem->status, 400, "with 400");
+    is_int(key.problem->status, 400, "the status is 400");
     key = new_key(shop, p);
     key.key.name = memset(apr_pcalloc(p, 102), 'n', 101);
     is_int(create(db, &key, p), MDL_EPROBLEM, "a name of 101 bytes is refused");
     key = new_key(shop + 1000, p);
-    is_int(create(db, &key, p), MDL_EPROBLEM, "a key of no shop is refused");
-    is_int(key.problem->status, 404, "with 404");
+    is_int(create(db, &key, p), MDL_EPROBLEM, "a key of an unknown shop is refused");
+    is_int(key.problem->status, 404, "the status is 404");
     key = new_key(shop, p);
     set_shop_status(db, shop, MDL_SHOP_SUSPENDED, p);
     is_int(create(db, &key, p), MDL_EPROBLEM, "a key of a suspended shop is refused");
-    is_str(key.problem->code, "shop_not_approved", "because it is not approved");
-    is_int(key.problem->status, 403, "with 403");
+    is_str(key.problem->code, "shop_not_approved", "the code says that the shop is not approved");
+    is_int(key.problem->status, 403, "the status is 403");
     set_shop_status(db, shop, MDL_SHOP_APPROVED, p);
 }
 
@@ -154,22 +156,23 @@ static void test_limit(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     }
     mdl_db_read(db, mdl_key_list_effect, &list, p);
     is_int(list.keys->nelts, 10, "a shop can have ten keys");
-    is_str(APR_ARRAY_IDX(list.keys, 9, mdl_key_t *)->id, key.key.id, "listed oldest first");
+    is_str(APR_ARRAY_IDX(list.keys, 9, mdl_key_t *)->id, key.key.id,
+           "the keys are listed oldest first");
     key = new_key(shop, p);
-    is_int(create(db, &key, p), MDL_EPROBLEM, "the eleventh is refused");
-    is_int(key.problem->status, 409, "with 409");
+    is_int(create(db, &key, p), MDL_EPROBLEM, "an eleventh key is refused");
+    is_int(key.problem->status, 409, "the status is 409");
 
     revoke.id = APR_ARRAY_IDX(list.keys, 9, mdl_key_t *)->id;
     mdl_db_write(db, mdl_key_revoke_effect, &revoke, p);
     key = new_key(shop, p);
-    is_int(create(db, &key, p), APR_SUCCESS, "a revoked key makes room");
+    is_int(create(db, &key, p), APR_SUCCESS, "a key can be created after another is revoked");
     key = new_key(shop, p);
-    is_int(create(db, &key, p), MDL_EPROBLEM, "for one");
+    is_int(create(db, &key, p), MDL_EPROBLEM, "only one key can be created instead");
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(120));
     key = new_key(shop, p);
-    is_int(create(db, &key, p), APR_SUCCESS, "an expired key makes room");
+    is_int(create(db, &key, p), APR_SUCCESS, "a key can be created after another has expired");
     key = new_key(make_shop(db, "others.test", p), p);
-    is_int(create(db, &key, p), APR_SUCCESS, "other shops' keys don't count");
+    is_int(create(db, &key, p), APR_SUCCESS, "the keys of other shops do not count");
 }
 
 static void test_revoke(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -184,16 +187,17 @@ static void test_revoke(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     revoke.id = key.key.id;
     is_int(mdl_db_write(db, mdl_key_revoke_effect, &revoke, p), APR_SUCCESS, "a key is revoked");
     revoked_at = revoke.key->revoked_at;
-    ok(revoked_at > 0, "now");
-    is_int(look_up(db, key.key.id, p).key.revoked_at, revoked_at, "which its record says");
-    is_int(epoch(db, p), before + 1, "and the epoch has moved");
-    is_int(mdl_db_write(db, mdl_key_revoke_effect, &revoke, p), APR_SUCCESS, "again is no error");
-    is_int(revoke.key->revoked_at, revoked_at, "and changes nothing");
-    is_int(epoch(db, p), before + 1, "not the epoch either");
+    ok(revoked_at > 0, "the time of its revocation is returned");
+    is_int(look_up(db, key.key.id, p).key.revoked_at, revoked_at, "the record has that time");
+    is_int(epoch(db, p), before + 1, "the epoch has increased");
+    is_int(mdl_db_write(db, mdl_key_revoke_effect, &revoke, p), APR_SUCCESS,
+           "revoking it again is not an error");
+    is_int(revoke.key->revoked_at, revoked_at, "the time of its revocation stays");
+    is_int(epoch(db, p), before + 1, "the epoch stays");
     revoke.id = "0000000000000000";
     is_int(mdl_db_write(db, mdl_key_revoke_effect, &revoke, p), MDL_EPROBLEM,
-           "a key that there is not is refused");
-    is_int(revoke.problem->status, 404, "with 404");
+           "an unknown key can't be revoked");
+    is_int(revoke.problem->status, 404, "the status is 404");
 }
 
 static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -201,13 +205,13 @@ static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     apr_int64_t before = epoch(db, p);
 
     set_shop_status(db, shop, MDL_SHOP_SUSPENDED, p);
-    is_int(epoch(db, p), before + 1, "to suspend a shop moves the epoch");
+    is_int(epoch(db, p), before + 1, "suspending a shop increases the epoch");
     set_shop_status(db, shop, MDL_SHOP_SUSPENDED, p);
-    is_int(epoch(db, p), before + 1, "again does not");
+    is_int(epoch(db, p), before + 1, "suspending it again does not");
     set_shop_status(db, shop, MDL_SHOP_APPROVED, p);
-    is_int(epoch(db, p), before + 2, "to approve it does");
+    is_int(epoch(db, p), before + 2, "approving it increases the epoch");
     is_int(set_shop_status(db, shop + 1000, MDL_SHOP_APPROVED, p), MDL_EPROBLEM,
-           "a shop that there is not is refused");
+           "the status of an unknown shop can't be set");
 }
 
 static void test_touch(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)

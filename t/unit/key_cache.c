@@ -74,11 +74,11 @@ static void test_entries(apr_pool_t *p)
     mdl_key_cache_set_epoch(cache, 5, NOW);
     ok(!mdl_key_cache_get(cache, ID, &out), "an empty cache has no key");
     mdl_key_cache_put(cache, &in, 5);
-    ok(mdl_key_cache_get(cache, ID, &out), "what was put is there");
-    ok(is_same(&in, &out), "with all its members");
-    ok(!mdl_key_cache_get(cache, "0123456789abcdeF", &out), "another id is not");
+    ok(mdl_key_cache_get(cache, ID, &out), "a key that was put is found");
+    ok(is_same(&in, &out), "it has all its members");
+    ok(!mdl_key_cache_get(cache, "0123456789abcdeF", &out), "another key id is not found");
     put(cache, ID, 8, 5);
-    is_int(get(cache, ID), 8, "to put it again replaces it");
+    is_int(get(cache, ID), 8, "putting a key again replaces it");
 }
 
 static void test_epochs(apr_pool_t *p)
@@ -88,27 +88,29 @@ static void test_epochs(apr_pool_t *p)
     mdl_key_cache_set_epoch(cache, 5, NOW);
     put(cache, ID, 1, 5);
     mdl_key_cache_set_epoch(cache, 5, NOW + 1);
-    is_int(get(cache, ID), 1, "what was put counts while the epoch stays");
+    is_int(get(cache, ID), 1, "a key is found while the epoch stays");
     mdl_key_cache_set_epoch(cache, 6, NOW + 10);
-    is_int(get(cache, ID), 0, "when the epoch moves, it does not");
+    is_int(get(cache, ID), 0, "it is not found after the epoch has changed");
     mdl_key_cache_set_epoch(cache, 5, NOW + 9);
-    is_int(get(cache, ID), 0, "a late answer with the older epoch does not revive it");
+    is_int(get(cache, ID), 0, "a late answer with the older epoch does not bring it back");
     put(cache, ID, 2, 5);
-    is_int(get(cache, ID), 0, "nor does that let a key be put that was verified under it");
+    is_int(get(cache, ID), 0, "a key that was verified under the older epoch can't be put");
     put(cache, ID, 3, 6);
-    is_int(get(cache, ID), 3, "one verified under the epoch counts");
+    is_int(get(cache, ID), 3, "a key that was verified under the current epoch is found");
     put(cache, ID, 2, 5);
-    is_int(get(cache, ID), 3, "and is not replaced by one of an older epoch");
+    is_int(get(cache, ID), 3, "it is not replaced by one of an older epoch");
     put(cache, ID, 4, 7);
-    is_int(get(cache, ID), 3, "nor by one of an epoch that was not set yet");
+    is_int(get(cache, ID), 3, "it is not replaced by one of an epoch that was not set yet");
     mdl_key_cache_set_epoch(cache, 5, NOW + 11);
-    is_int(get(cache, ID), 0, "an epoch that goes back, as by a restored backup, is another one");
+    is_int(get(cache, ID), 0,
+           "keys are not found after the epoch went back, as with a restored backup");
     put(cache, ID, 5, 5);
-    is_int(get(cache, ID), 5, "under which keys can be put");
+    is_int(get(cache, ID), 5, "keys can be put under that epoch");
     mdl_key_cache_set_epoch(cache, 6, NOW + 12);
-    is_int(get(cache, ID), 0, "and when it comes to the number of before");
+    is_int(get(cache, ID), 0,
+           "earlier entries are not found when the epoch reaches its former number");
     mdl_key_cache_set_epoch(cache, 5, NOW + 13);
-    is_int(get(cache, ID), 0, "or back again, earlier entries do not count");
+    is_int(get(cache, ID), 0, "earlier entries are not found when it goes back once more");
 }
 
 static void test_many(apr_pool_t *p)
@@ -126,41 +128,49 @@ static void test_many(apr_pool_t *p)
         found += shop == i;
         wrong += shop != 0 && shop != i;
     }
-    ok(found >= 2000, "of more keys than there is room for a good part is there");
-    is_int(wrong, 0, "and none is taken for another");
+    ok(found >= 2000, "when more keys are put than fit, at least 2,000 are found");
+    is_int(wrong, 0, "no key is mistaken for another");
     put(cache, ID, 9, 1);
-    is_int(get(cache, ID), 9, "a new key still finds its place");
+    is_int(get(cache, ID), 9, "a new key can still be put");
 }
 
 static void test_state(apr_pool_t *p)
 {
     mdl_key_cache_t *cache = new_cache(p);
 
-    is_int(mdl_key_cache_state(cache, NOW), MDL_EPOCH_EXPIRED, "at first nothing is known");
+    is_int(mdl_key_cache_state(cache, NOW), MDL_EPOCH_EXPIRED,
+           "the epoch of a new cache is expired");
     mdl_key_cache_set_epoch(cache, 1, NOW);
-    is_int(mdl_key_cache_state(cache, NOW), MDL_EPOCH_CURRENT, "once asked, it is current");
-    is_int(mdl_key_cache_state(cache, NOW + 250 * MS), MDL_EPOCH_CURRENT, "for 250 ms");
+    is_int(mdl_key_cache_state(cache, NOW), MDL_EPOCH_CURRENT,
+           "the epoch is current when it was just read");
+    is_int(mdl_key_cache_state(cache, NOW + 250 * MS), MDL_EPOCH_CURRENT,
+           "it is current for 250 ms");
     is_int(mdl_key_cache_state(cache, NOW + 251 * MS), MDL_EPOCH_ASK,
-           "after that the first is told to ask");
-    is_int(mdl_key_cache_state(cache, NOW + 252 * MS), MDL_EPOCH_CURRENT, "and the others not");
+           "after that the first caller is told to ask");
+    is_int(mdl_key_cache_state(cache, NOW + 252 * MS), MDL_EPOCH_CURRENT,
+           "the other callers are not");
     is_int(mdl_key_cache_state(cache, NOW + 501 * MS), MDL_EPOCH_CURRENT,
-           "while it is given 250 ms for that");
+           "the first caller has 250 ms for asking");
     is_int(mdl_key_cache_state(cache, NOW + 502 * MS), MDL_EPOCH_ASK,
-           "if that gets no answer, another one is told");
-    is_int(mdl_key_cache_state(cache, NOW + 503 * MS), MDL_EPOCH_CURRENT, "and again one only");
-    is_int(mdl_key_cache_state(cache, NOW + 1001 * MS), MDL_EPOCH_ASK, "after 1 s everybody is");
-    is_int(mdl_key_cache_state(cache, NOW + 1001 * MS), MDL_EPOCH_ASK, "really everybody");
-    is_int(mdl_key_cache_state(cache, NOW + 2000 * MS), MDL_EPOCH_ASK, "up to 2 s");
+           "if there is no answer by then, another caller is told to ask");
+    is_int(mdl_key_cache_state(cache, NOW + 503 * MS), MDL_EPOCH_CURRENT,
+           "only one caller is told to ask");
+    is_int(mdl_key_cache_state(cache, NOW + 1001 * MS), MDL_EPOCH_ASK,
+           "after 1 s every caller is told to ask");
+    is_int(mdl_key_cache_state(cache, NOW + 1001 * MS), MDL_EPOCH_ASK,
+           "the next caller at the same time is, too");
+    is_int(mdl_key_cache_state(cache, NOW + 2000 * MS), MDL_EPOCH_ASK,
+           "callers are told to ask for up to 2 s");
     is_int(mdl_key_cache_state(cache, NOW + 2001 * MS), MDL_EPOCH_EXPIRED,
-           "after which nothing may be trusted");
+           "after 2 s the epoch is expired");
     mdl_key_cache_set_epoch(cache, 1, NOW + 1900 * MS);
     is_int(mdl_key_cache_state(cache, NOW + 2001 * MS), MDL_EPOCH_CURRENT,
-           "until there is an answer");
+           "an answer makes it current again");
     mdl_key_cache_set_epoch(cache, 1, NOW + 100 * MS);
     is_int(mdl_key_cache_state(cache, NOW + 2002 * MS), MDL_EPOCH_CURRENT,
            "an older answer that comes late changes nothing");
     is_int(mdl_key_cache_state(cache, NOW), MDL_EPOCH_EXPIRED,
-           "and a clock that was put back is not trusted");
+           "the epoch is expired after the clock was set back");
 }
 
 static int used_since(mdl_key_cache_t *cache, char *id, apr_time_t *used_at)
@@ -185,19 +195,19 @@ static void test_used(apr_pool_t *p)
 
     mdl_key_cache_set_epoch(cache, 1, NOW);
     put(cache, ID, 1, 1);
-    is_int(used_since(cache, id, &used_at), 0, "a key that was not used is not reported");
+    is_int(used_since(cache, id, &used_at), 0, "an unused key is not reported");
     mdl_key_cache_used(cache, ID, NOW + 5);
     mdl_key_cache_used(cache, "ffffffffffffffff", NOW + 5);
-    is_int(used_since(cache, id, &used_at), 1, "one that was is, and no unknown one");
-    is_str(id, ID, "by its id");
-    is_int(used_at, NOW + 5, "with the time");
-    is_int(used_since(cache, id, &used_at), 0, "once");
+    is_int(used_since(cache, id, &used_at), 1, "a used key is reported, an unknown one is not");
+    is_str(id, ID, "its id is reported");
+    is_int(used_at, NOW + 5, "the time of its use is reported");
+    is_int(used_since(cache, id, &used_at), 0, "a use is reported once");
     mdl_key_cache_used(cache, ID, NOW + 9);
-    is_int(used_since(cache, id, &used_at), 1, "until it is used again");
+    is_int(used_since(cache, id, &used_at), 1, "the key is reported after another use");
 }
 
-/* Writers and readers at the same time.  All members of an entry follow from its shop, so that an
-   entry mixed from two writes is noticed. */
+/* Writers and readers at the same time.  All members of an entry are derived from its shop, so that
+ * a torn entry is noticed. */
 
 #define KEYS  4
 #define READS 1000000
@@ -248,8 +258,8 @@ static void test_threads(apr_pool_t *p)
     for (int i = 0; i < 2; i++) {
         pthread_join(writers[i], NULL);
     }
-    is_int(torn, 0, "of a million reads beside two writing threads none gives a torn entry");
-    ok(hits > 1000, "and many give one");
+    is_int(torn, 0, "a million reads beside two writing threads give no torn entry");
+    ok(hits > 1000, "more than 1,000 of them give an entry");
 }
 
 static void test_processes(apr_pool_t *p)
@@ -272,10 +282,11 @@ static void test_processes(apr_pool_t *p)
     for (int i = 0; i < 2; i++) {
         waitpid(writers[i], NULL, 0);
     }
-    is_int(torn, 0, "of a million reads beside two writing processes none gives a torn entry");
-    ok(hits > 1000, "and many give one");
+    is_int(torn, 0, "a million reads beside two writing processes give no torn entry");
+    ok(hits > 1000, "more than 1,000 of them give an entry");
     mdl_key_cache_set_epoch(cache, 2, NOW + 1);
-    is_int(get(cache, ids[0]), 0, "what other processes put ends with the epoch");
+    is_int(get(cache, ids[0]), 0,
+           "keys that other processes put are not found after the epoch has changed");
 }
 
 int main(void)

@@ -85,17 +85,18 @@ static void test_valid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 
     is_int(validity_of(verifier, full.token), MDL_KEY_VALID, "a key is valid");
     is_str(caller->key_id, full.key.id, "its id is returned");
-    is_int(caller->shop_id, shop, "its shop");
-    is_int(caller->scope, MDL_KEY_SCOPE_FULL, "and that it may write");
-    ok(mdl_key_cache_next_used(verifier->verify.cache, &index, used, &used_at), "its use is noted");
-    is_str(used, full.key.id, "as that of this key");
-    is_int(validity_of(verifier, full.token), MDL_KEY_VALID, "it is valid again");
-    is_int(verifier->effects, 0, "without the database");
-    is_int(caller->shop_id, shop, "with the same shop");
-    is_int(validity_of(verifier, read.token), MDL_KEY_VALID, "one of the scope read is valid");
-    is_int(caller->scope, MDL_KEY_SCOPE_READ, "and may only read");
-    is_int(validity_of(verifier, read.token), MDL_KEY_VALID, "from the cache too");
-    is_int(caller->scope, MDL_KEY_SCOPE_READ, "it may only read");
+    is_int(caller->shop_id, shop, "its shop is returned");
+    is_int(caller->scope, MDL_KEY_SCOPE_FULL, "its scope is full");
+    ok(mdl_key_cache_next_used(verifier->verify.cache, &index, used, &used_at),
+       "its use is recorded");
+    is_str(used, full.key.id, "the recorded use is that of this key");
+    is_int(validity_of(verifier, full.token), MDL_KEY_VALID, "it is valid the second time");
+    is_int(verifier->effects, 0, "the second time needs no database");
+    is_int(caller->shop_id, shop, "the second time has the same shop");
+    is_int(validity_of(verifier, read.token), MDL_KEY_VALID, "a key with the scope read is valid");
+    is_int(caller->scope, MDL_KEY_SCOPE_READ, "its scope is read");
+    is_int(validity_of(verifier, read.token), MDL_KEY_VALID, "it is valid from the cache");
+    is_int(caller->scope, MDL_KEY_SCOPE_READ, "its scope is read in the cache, too");
 }
 
 static void test_invalid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -105,19 +106,22 @@ static void test_invalid(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     mdl_key_create_t other = new_key(db, shop, MDL_KEY_SCOPE_FULL, 0, p);
     const char *wrong = token_of(key.key.id, other.token, p);
 
-    is_int(validity_of(verifier, NULL), MDL_KEY_INVALID, "no token is invalid");
-    is_int(validity_of(verifier, ""), MDL_KEY_INVALID, "so is an empty one");
-    is_int(validity_of(verifier, "adk_live_nonsense"), MDL_KEY_INVALID, "and a malformed one");
-    is_int(verifier->effects, 0, "without the database");
+    is_int(validity_of(verifier, NULL), MDL_KEY_INVALID, "a missing token is invalid");
+    is_int(validity_of(verifier, ""), MDL_KEY_INVALID, "an empty token is invalid");
+    is_int(validity_of(verifier, "adk_live_nonsense"), MDL_KEY_INVALID,
+           "a malformed token is invalid");
+    is_int(verifier->effects, 0, "malformed tokens need no database");
     is_int(validity_of(verifier, token_of("0000000000000000", key.token, p)), MDL_KEY_INVALID,
            "an unknown key is invalid");
     is_int(validity_of(verifier, wrong), MDL_KEY_INVALID, "a wrong secret is invalid");
-    is_str(verifier->verify.caller.key_id, "", "without the key's id");
-    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "the right one is valid");
-    is_int(validity_of(verifier, wrong), MDL_KEY_INVALID, "the wrong one stays invalid");
-    is_int(verifier->effects, 1, "and goes the way of an unknown key, to the database");
-    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "the right one stays valid");
-    is_int(verifier->effects, 0, "in the cache");
+    is_str(verifier->verify.caller.key_id, "", "the key's id is not returned");
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "the right secret is valid");
+    is_int(validity_of(verifier, wrong), MDL_KEY_INVALID,
+           "the wrong secret stays invalid after that");
+    is_int(verifier->effects, 1, "a wrong secret takes a query, as an unknown key does");
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID,
+           "the right secret stays valid after that");
+    is_int(verifier->effects, 0, "it stays in the cache");
 }
 
 static void test_expiry(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -127,10 +131,12 @@ static void test_expiry(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 
     is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "a key is valid before its end");
     atomic_fetch_add(&clock_ahead, apr_time_from_sec(59) + 900 * MS);
-    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "up to its end");
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "a cached key is valid up to its end");
     atomic_fetch_add(&clock_ahead, 200 * MS);
-    is_int(validity_of(verifier, key.token), MDL_KEY_INVALID, "and not after it, cached or not");
-    is_int(validity_of(new_verifier(db, p), key.token), MDL_KEY_INVALID, "nor without a cache");
+    is_int(validity_of(verifier, key.token), MDL_KEY_INVALID,
+           "a cached key is invalid after its end");
+    is_int(validity_of(new_verifier(db, p), key.token), MDL_KEY_INVALID,
+           "a key that is not cached is invalid after its end");
 }
 
 static void test_revocation(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -143,8 +149,8 @@ static void test_revocation(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     mdl_db_write(db, mdl_key_revoke_effect, &revoke, p);
     atomic_fetch_add(&clock_ahead, 300 * MS);
     is_int(validity_of(verifier, key.token), MDL_KEY_INVALID,
-           "a revoked key is invalid once the epoch is asked for");
-    is_str(verifier->verify.caller.key_id, "", "and without its id");
+           "a revoked key is invalid once the epoch is read again");
+    is_str(verifier->verify.caller.key_id, "", "its id is not returned");
 }
 
 static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -157,13 +163,14 @@ static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     set_shop_status(db, shop, MDL_SHOP_SUSPENDED, p);
     atomic_fetch_add(&clock_ahead, 300 * MS);
     is_int(validity_of(verifier, key.token), MDL_KEY_SHOP_NOT_APPROVED,
-           "a key of a suspended shop differs from an invalid one");
+           "a key of a suspended shop is told apart from an invalid one");
     is_str(verifier->verify.caller.key_id, key.key.id, "its id is returned");
-    is_int(verifier->verify.caller.shop_id, 0, "but not its shop");
+    is_int(verifier->verify.caller.shop_id, 0, "its shop is not returned");
     is_int(validity_of(verifier, token_of(key.key.id, other.token, p)), MDL_KEY_INVALID,
-           "with a wrong secret it is invalid");
+           "a wrong secret is invalid for a suspended shop, too");
     set_shop_status(db, shop, MDL_SHOP_APPROVED, p);
-    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "once approved it is valid at once");
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID,
+           "the key is valid as soon as the shop is approved");
 }
 
 static void test_outage(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -174,15 +181,17 @@ static void test_outage(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 
     is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "a key is verified");
     verifier->db = NULL;
-    is_int(validity_of(verifier, other.token), -1, "without the database no other can be");
+    is_int(validity_of(verifier, other.token), -1,
+           "another key can't be verified without the database");
     atomic_fetch_add(&clock_ahead, 1500 * MS);
-    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "but this one, for 2 s");
-    is_int(verifier->effects, 1, "though the epoch could not be read");
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "the verified key stays valid for 2 s");
+    is_int(verifier->effects, 1, "reading the epoch was tried");
     atomic_fetch_add(&clock_ahead, 600 * MS);
-    is_int(validity_of(verifier, key.token), -1, "and then no more");
+    is_int(validity_of(verifier, key.token), -1, "it can't be verified after 2 s");
     verifier->db = db;
-    is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "until the database is back");
-    is_int(verifier->effects, 1, "which was asked for the epoch alone");
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID,
+           "it is valid when the database is back");
+    is_int(verifier->effects, 1, "only the epoch was read");
 }
 
 static void tests(const database_t *database, apr_pool_t *p)

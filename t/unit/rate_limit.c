@@ -1,5 +1,5 @@
-/* The bucket of a key: how many requests pass, when tokens come back, and that threads and
-   processes together never get too many. */
+/* The token bucket of a key: how many requests are allowed, when tokens are refilled, and that
+   threads and processes together never get too many. */
 #include "core/shop/rate_limit.h"
 
 #include <pthread.h>
@@ -50,7 +50,7 @@ static int take(mdl_rate_limit_t *limit, int cost, apr_time_t now)
     return state_of(limit, ID, cost, now).allowed;
 }
 
-/* How many requests of a cost pass at one moment. */
+/* How many requests of a cost are allowed at one moment. */
 static int drain(mdl_rate_limit_t *limit, const char *id, int cost, apr_time_t now)
 {
     int n = 0;
@@ -67,20 +67,21 @@ static void test_burst(apr_pool_t *p)
     mdl_rate_state_t state = state_of(limit, ID, 0, NOW);
 
     ok(state.allowed && state.remaining == 60 && state.full_in == 0 && state.more_in == 0,
-       "a key that was never seen has a full bucket");
-    is_int(drain(limit, ID, 1, NOW), 60, "60 tokens are 60 reads");
-    is_int(drain(limit_of(60, 60, p), ID, 2, NOW), 30, "or 30 writes");
-    is_int(drain(limit_of(61, 60, p), ID, 2, NOW), 30, "a half is no whole");
-    is_int(drain(limit_of(1, 1, p), ID, 1, NOW), 1, "the smallest bucket lets one through");
-    is_int(drain(limit_of(60, 60, p), ID, 60, NOW), 1, "so does one whose burst is the cost");
+       "a new key has a full bucket");
+    is_int(drain(limit, ID, 1, NOW), 60, "60 tokens allow 60 reads");
+    is_int(drain(limit_of(60, 60, p), ID, 2, NOW), 30, "60 tokens allow 30 writes");
+    is_int(drain(limit_of(61, 60, p), ID, 2, NOW), 30, "61 tokens allow 30 writes");
+    is_int(drain(limit_of(1, 1, p), ID, 1, NOW), 1, "the smallest bucket allows one request");
+    is_int(drain(limit_of(60, 60, p), ID, 60, NOW), 1,
+           "a bucket whose size is the cost of a request allows one");
 
     state = state_of(limit, ID, 1, NOW);
-    ok(!state.allowed && state.remaining == 0, "an empty bucket lets none through");
-    is_int(state.full_in, 60 * SECOND, "and is full in a minute");
-    is_int(state.more_in, SECOND, "another read would go through in 1 s");
-    is_int(state_of(limit, ID, 2, NOW).more_in, 2 * SECOND, "a write in 2 s");
-    is_int(state_of(limit, ID, 1, NOW).more_in, SECOND, "what was refused has cost nothing");
-    is_int(drain(limit, "fedcba9876543210", 1, NOW), 60, "another key has a bucket of its own");
+    ok(!state.allowed && state.remaining == 0, "an empty bucket allows no request");
+    is_int(state.full_in, 60 * SECOND, "an empty bucket is full in a minute");
+    is_int(state.more_in, SECOND, "the next read is allowed in 1 s");
+    is_int(state_of(limit, ID, 2, NOW).more_in, 2 * SECOND, "the next write is allowed in 2 s");
+    is_int(state_of(limit, ID, 1, NOW).more_in, SECOND, "a refused request takes no token");
+    is_int(drain(limit, "fedcba9876543210", 1, NOW), 60, "another key has a separate bucket");
 }
 
 static void test_refill(apr_pool_t *p)
@@ -89,20 +90,26 @@ static void test_refill(apr_pool_t *p)
     mdl_rate_state_t state = state_of(limit, ID, 1, NOW);
 
     is_int(state.remaining, 59, "a read leaves 59 of 60");
-    is_int(state.full_in, SECOND, "which is full again in 1 s");
-    is_int(state.more_in, SECOND, "by the next token");
+    is_int(state.full_in, SECOND, "the bucket is full again in 1 s");
+    is_int(state.more_in, SECOND, "the next token comes in 1 s");
     state = state_of(limit, ID, 2, NOW + SECOND / 4);
-    is_int(state.remaining, 57, "a token that is on its way does not count yet");
-    is_int(state.full_in, 2 * SECOND + 3 * SECOND / 4, "but is counted to when it is full");
-    is_int(state.more_in, 3 * SECOND / 4, "and comes next");
-    is_int(state_of(limit, ID, 0, NOW + SECOND).remaining, 58, "until it has come");
+    is_int(state.remaining, 57, "a part of a token does not count");
+    is_int(state.full_in, 2 * SECOND + 3 * SECOND / 4,
+           "a part of a token shortens the time until the bucket is full");
+    is_int(state.more_in, 3 * SECOND / 4,
+           "a part of a token shortens the time until the next token");
+    is_int(state_of(limit, ID, 0, NOW + SECOND).remaining, 58,
+           "a token counts when it is complete");
     state = state_of(limit, ID, 0, NOW + 3 * SECOND);
-    ok(state.remaining == 60 && state.full_in == 0 && state.more_in == 0, "a bucket gets full");
-    is_int(drain(limit, ID, 1, NOW + 10000 * SECOND), 60, "and never holds more than it holds");
-    is_int(take(limit, 1, NOW + 10001 * SECOND - 1), 0, "a moment before a second nothing is back");
-    is_int(take(limit, 1, NOW + 10001 * SECOND), 1, "after it a token is");
-    is_int(take(limit, 1, NOW + 10001 * SECOND), 0, "one");
-    is_int(drain(limit, ID, 1, NOW + 10011 * SECOND), 10, "ten seconds bring ten");
+    ok(state.remaining == 60 && state.full_in == 0 && state.more_in == 0,
+       "a bucket is full after some time");
+    is_int(drain(limit, ID, 1, NOW + 10000 * SECOND), 60,
+           "a bucket never has more tokens than its size");
+    is_int(take(limit, 1, NOW + 10001 * SECOND - 1), 0,
+           "no token comes back before a second has passed");
+    is_int(take(limit, 1, NOW + 10001 * SECOND), 1, "a token comes back after a second");
+    is_int(take(limit, 1, NOW + 10001 * SECOND), 0, "only one token comes back after a second");
+    is_int(drain(limit, ID, 1, NOW + 10011 * SECOND), 10, "ten tokens come back in ten seconds");
 
     limit = limit_of(10, 1, p);
     drain(limit, ID, 1, NOW);
@@ -110,13 +117,14 @@ static void test_refill(apr_pool_t *p)
            "with one token a minute the wait is exact to the microsecond");
     limit = limit_of(1000000, 1000000, p);
     state = state_of(limit, ID, 1000, NOW);
-    is_int(state.remaining, 999000, "the largest bucket counts right");
+    is_int(state.remaining, 999000, "the largest bucket counts its tokens correctly");
     limit = limit_of(1000000, 1, p);
     state = state_of(limit, ID, 1000, NOW);
-    is_int(state.full_in, APR_INT64_C(60000) * SECOND, "and the slowest refill");
+    is_int(state.full_in, APR_INT64_C(60000) * SECOND,
+           "the slowest refill of the largest bucket is computed correctly");
 }
 
-/* Of two threads the one with the earlier time may come second. */
+/* A thread that read the clock earlier may take its tokens later. */
 static void test_earlier(apr_pool_t *p)
 {
     mdl_rate_limit_t *limit = limit_of(60, 1000000, p);
@@ -124,10 +132,11 @@ static void test_earlier(apr_pool_t *p)
 
     drain(limit, ID, 1, NOW);
     state = state_of(limit, ID, 1, NOW - 20000);
-    ok(!state.allowed && state.remaining == 0, "a time before the last gets nothing, and no debt");
-    is_int(state.more_in, 20060, "and its wait is longer by that");
-    is_int(take(limit, 1, NOW), 0, "it gives nothing back either");
-    is_int(take(limit, 1, NOW + 60), 1, "and nothing is lost by it");
+    ok(!state.allowed && state.remaining == 0,
+       "a request with an earlier time gets no token, and no negative number is left");
+    is_int(state.more_in, 20060, "its wait is longer by the difference");
+    is_int(take(limit, 1, NOW), 0, "an earlier time gives no token back");
+    is_int(take(limit, 1, NOW + 60), 1, "an earlier time loses no token");
 }
 
 static void test_full_table(apr_pool_t *p)
@@ -146,13 +155,13 @@ static void test_full_table(apr_pool_t *p)
         }
     }
     ok(allowed > BUCKETS, "more keys than there are buckets are served");
-    ok(allowed <= 2 * BUCKETS, "by no more tokens than there are");
+    ok(allowed <= 2 * BUCKETS, "they get no more tokens than there are");
     for (int i = 0; i < 2 * BUCKETS; i += 64) {
         last += drain(limit, apr_psprintf(ptemp, "key%013d", i), 1, NOW);
     }
     ok(last <= 2 * BUCKETS - allowed, "keys that share a bucket get no token twice");
     is_int(state_of(limit, "key0000000000000", 1, NOW + 120 * SECOND).allowed, 1,
-           "and all get some when it fills up again");
+           "keys that share a bucket get tokens when it is refilled");
 }
 
 /* --- many at once --- */
@@ -180,7 +189,7 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* The tokens that some threads took. */
+/* The number of tokens that several threads take. */
 static int run_threads(mdl_rate_limit_t *limit, int moving)
 {
     pthread_t threads[THREADS];
@@ -198,7 +207,7 @@ static int run_threads(mdl_rate_limit_t *limit, int moving)
     return taken;
 }
 
-/* The same of threads in several processes. */
+/* The number of tokens that the threads of several processes take. */
 static int run_processes(mdl_rate_limit_t *limit, int moving)
 {
     int ends[2], taken = 0, one;
@@ -229,17 +238,18 @@ static void test_many(apr_pool_t *p)
     apr_time_t began;
     int taken, most;
 
-    is_int(run_threads(limit_of(400001, 1, p), 0), 400001, "many threads take each token once");
+    is_int(run_threads(limit_of(400001, 1, p), 0), 400001,
+           "many threads together take each token once");
     is_int(run_processes(limit_of(1000001, 1, p), 0), 1000001,
-           "so do the threads of many processes");
+           "the threads of many processes together take each token once");
 
-    /* 1,000 tokens a second come back meanwhile. */
+    /* 1,000 tokens a second are refilled meanwhile. */
     limit = limit_of(500, 60000, p);
     began = mdl_clock_monotonic();
     taken = run_processes(limit, 1);
     most = 500 + (int)((mdl_clock_monotonic() - began) / 1000);
     printf("# %d tokens taken, %d at most\n", taken, most);
-    ok(taken >= 500 && taken <= most, "while tokens come back no request too many passes");
+    ok(taken >= 500 && taken <= most, "no request too many is allowed while tokens are refilled");
 }
 
 int main(void)

@@ -38,39 +38,40 @@ static int opens(const mdl_secret_t *secret, const char *purpose, const char *ow
     return rv != APR_EINVAL || text != NULL;
 }
 
-static void what_is_sealed_is_opened_by_its_owner_alone(const mdl_secret_t *secret,
-                                                        const mdl_secret_t *other)
+static void only_the_owner_opens_a_sealed_text(const mdl_secret_t *secret,
+                                               const mdl_secret_t *other)
 {
     const char *sealed = mdl_seal(secret, "test", "7", "shpat_secret", p);
 
-    ok(opens(secret, "test", "7", sealed, "shpat_secret"), "what was sealed can be opened");
-    ok(!strstr(sealed, "shpat"), "and does not show the text");
+    ok(opens(secret, "test", "7", sealed, "shpat_secret"), "a sealed text can be opened");
+    ok(!strstr(sealed, "shpat"), "the sealed form does not contain the text");
     ok(strcmp(sealed, mdl_seal(secret, "test", "7", "shpat_secret", p)) != 0,
-       "the same text is sealed in another way each time");
+       "the same text has another sealed form each time");
     ok(!opens(other, "test", "7", sealed, NULL), "another secret does not open it");
-    ok(!opens(secret, "other", "7", sealed, NULL), "nor does another purpose");
-    ok(!opens(secret, "test", "8", sealed, NULL), "nor does another owner");
+    ok(!opens(secret, "other", "7", sealed, NULL), "another purpose does not open it");
+    ok(!opens(secret, "test", "8", sealed, NULL), "another owner does not open it");
     ok(opens(secret, "test", "7", mdl_seal(secret, "test", "7", "", p), ""),
-       "an empty text is one too");
+       "an empty text can be sealed and opened");
 }
 
-static void a_change_is_seen(const mdl_secret_t *secret)
+static void a_change_is_detected(const mdl_secret_t *secret)
 {
     const char *sealed = mdl_seal(secret, "test", "7", "shpat_secret", p);
-    int taken = 0;
+    int accepted = 0;
 
     for (apr_size_t i = 0; i < strlen(sealed); i++) {
         char *changed = apr_pstrdup(p, sealed);
 
         changed[i] = changed[i] == 'A' ? 'B' : 'A';
-        taken += opens(secret, "test", "7", changed, NULL);
+        accepted += opens(secret, "test", "7", changed, NULL);
     }
-    ok(taken == 0, "no character of it can be changed");
+    ok(accepted == 0, "a sealed text with a changed character is refused");
     for (apr_size_t i = 0; i < strlen(sealed); i++) {
-        taken += opens(secret, "test", "7", apr_pstrmemdup(p, sealed, i), NULL);
+        accepted += opens(secret, "test", "7", apr_pstrmemdup(p, sealed, i), NULL);
     }
-    ok(taken == 0, "nor can any be left out at its end");
-    ok(!opens(secret, "test", "7", apr_pstrcat(p, sealed, "A", NULL), NULL), "nor one be added");
+    ok(accepted == 0, "a truncated sealed text is refused");
+    ok(!opens(secret, "test", "7", apr_pstrcat(p, sealed, "A", NULL), NULL),
+       "a sealed text with a character appended is refused");
 }
 
 int main(void)
@@ -80,7 +81,7 @@ int main(void)
     p = tap_begin();
     secret = secret_of("a secret of this test, long enough to be one");
     other = secret_of("another secret of this test, as long as that");
-    what_is_sealed_is_opened_by_its_owner_alone(secret, other);
-    a_change_is_seen(secret);
+    only_the_owner_opens_a_sealed_text(secret, other);
+    a_change_is_detected(secret);
     return tap_end(p);
 }

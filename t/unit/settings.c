@@ -10,42 +10,43 @@ static void test_defaults(void)
     ok(!s->configured, "fresh settings are not configured");
     is_int(s->migrate, 0, "the schema is not migrated at start by default");
     is_int(s->worker, 1, "the background process runs by default");
-    is_int(s->ingest.hosts->nelts, 0, "nothing may be imported by default");
+    is_int(s->ingest.hosts->nelts, 0, "no host is allowed for imports by default");
     is_int(s->ingest.allow_http, 0, "plain http is off by default");
     is_int(s->ingest.any_port, 0, "not every port is allowed by default");
     is_int(s->ingest.max_size, APR_INT64_C(5) << 30, "a file may have 5 GiB by default");
     is_int(s->ingest.max_redirects, 3, "three redirects are followed");
-    is_int(s->ingest.connect_timeout_s, 10, "a connection must stand within 10 s");
-    is_int(s->ingest.stall_timeout_s, 60, "a stalled transfer is given up after 60 s");
+    is_int(s->ingest.connect_timeout_s, 10, "a connection must be established within 10 s");
+    is_int(s->ingest.stall_timeout_s, 60, "a stalled transfer is abandoned after 60 s");
     is_int(s->ingest.total_timeout_s, 21600, "an attempt may take 6 h");
-    is_int(s->ingest_concurrency, 8, "8 large transfers run at once");
+    is_int(s->ingest_concurrency, 8, "at most 8 large transfers run at once");
     is_int(s->ingest_max_attempts, 5, "an import has 5 attempts");
     is_int(s->retry_delay, apr_time_from_sec(10), "the second attempt comes after 10 s");
     is_int(s->mail.tls, MDL_MAIL_TLS_TRY, "STARTTLS is tried by default");
-    is_int(s->mail_connections, 16, "16 emails are sent at once");
+    is_int(s->mail_connections, 16, "at most 16 emails are sent at once");
     is_int(s->idempotency_retention, apr_time_from_sec(86400), "keys are remembered for a day");
     is_int(s->rate_limit, 1, "requests are limited by default");
-    is_int(s->rate_burst, 60, "a key can save up 60 tokens");
-    is_int(s->rate_refill, 60, "60 tokens come back in a minute");
+    is_int(s->rate_burst, 60, "a key's bucket has 60 tokens");
+    is_int(s->rate_refill, 60, "60 tokens a minute are refilled");
     is_int(s->rate_read_cost, 1, "a read costs 1 token");
     is_int(s->rate_write_cost, 2, "a write costs 2 tokens");
     is_str(s->upload_url, NULL, "nothing can be uploaded by default");
-    is_int(s->upload_origins->nelts, 0, "no page may upload by default");
+    is_int(s->upload_origins->nelts, 0, "no origin may upload by default");
     is_int(s->upload_max_size, APR_INT64_C(5) << 30, "an upload may have 5 GiB by default");
     is_int(s->upload_lifetime, apr_time_from_sec(86400), "an upload lives a day");
-    is_int(s->storage_quota, 0, "a shop may store what it likes by default");
-    is_int(s->fraud_window, apr_time_from_sec(86400), "orders of a day are counted");
+    is_int(s->storage_quota, 0, "a shop's storage is unlimited by default");
+    is_int(s->fraud_window, apr_time_from_sec(86400), "the orders of a day are counted");
     is_int(s->fraud_customer_orders, 5, "five orders of a customer are a signal");
     is_int(s->fraud_address_orders, 5, "five orders with an address are a signal");
     is_int(s->fraud_ip_orders, 10, "ten orders from an IP address are a signal");
     is_str(s->fraud_disposable_domains, NULL, "there is no list of disposable domains");
-    is_str(s->fraud_blocked_domains, NULL, "nor one of blocked domains");
+    is_str(s->fraud_blocked_domains, NULL, "there is no list of blocked domains");
     is_int(s->download_limit, 10, "a purchase includes 10 downloads");
-    is_int(s->link_lifetime, apr_time_from_sec(300), "a link lives 5 min");
-    is_int(s->session_lifetime, apr_time_from_sec(86400), "a session lives a day");
-    is_int(s->session_idle, apr_time_from_sec(60), "and may be idle for a minute");
+    is_int(s->link_lifetime, apr_time_from_sec(300), "a link is valid for 5 min");
+    is_int(s->session_lifetime, apr_time_from_sec(86400), "a session lasts a day");
+    is_int(s->session_idle, apr_time_from_sec(60), "a session may be idle for a minute");
     is_int(s->lease_time, apr_time_from_sec(30), "a lease lasts 30 s");
-    is_int(s->poll_interval, apr_time_from_sec(2), "other nodes' jobs are looked for every 2 s");
+    is_int(s->poll_interval, apr_time_from_sec(2),
+           "jobs from other nodes are looked for every 2 s");
 }
 
 static void test_names(void)
@@ -62,24 +63,25 @@ static void test_names(void)
         const char *why = set(mdl_settings_create(pool), names[i], "\001");
 
         if (why == NULL || strstr(why, "is no directive") != NULL || why[strlen(why) - 1] != '.') {
-            printf("# %s: %s\n", names[i], why != NULL ? why : "takes a control character");
+            printf("# %s: %s\n", names[i], why != NULL ? why : "accepts a control character");
             unknown++;
         }
     }
-    is_int(unknown, 0, "every directive of the list is known and refuses nonsense by a sentence");
+    is_int(unknown, 0,
+           "every listed directive is known, and refuses an invalid value with a message");
     is_str(set(s, "DownloadsStorrage", "/x"),
            "is no directive of mod_downloads; check its spelling.", "an unknown name is refused");
     ok(!s->configured, "an unknown name does not configure anything");
     set(s, "DBDriver", "sqlite3");
     ok(!s->configured, "mod_dbd's directives alone do not configure the module");
     set(s, "downloadsstorage", "/x");
-    is_str(s->storage, "/x", "names compare without case");
+    is_str(s->storage, "/x", "names are case-insensitive");
     ok(s->configured, "a Downloads directive configures the module");
     is_str(mdl_settings_set(s, "DownloadsStorage", 2, words, pool),
            "takes one word, not 2: put quotes round a value with spaces.",
-           "a second word is refused where one is taken");
+           "a second value is refused for a directive that takes one");
     is_str(mdl_settings_set(s, "DownloadsStorage", 0, NULL, pool), "needs a word after it.",
-           "no word at all is refused");
+           "a directive without a value is refused");
 }
 
 static void test_ranges(void)
@@ -125,17 +127,17 @@ static void test_ranges(void)
     for (i = 0; i < sizeof ranges / sizeof ranges[0]; i++) {
         const char *name = ranges[i].name;
 
-        ok(takes(name, ranges[i].min) && takes(name, ranges[i].max),
-           apr_pstrcat(pool, name, " takes the ends of its range", NULL));
-        ok(!takes(name, ranges[i].below) && !takes(name, ranges[i].above),
-           apr_pstrcat(pool, name, " refuses what is outside of its range", NULL));
-        ok(!takes(name, "") && !takes(name, "1x") && !takes(name, "+1") && !takes(name, " 1") &&
-               !takes(name, "18446744073709551617"),
-           apr_pstrcat(pool, name, " refuses anything but a number", NULL));
+        ok(accepts(name, ranges[i].min) && accepts(name, ranges[i].max),
+           apr_pstrcat(pool, name, " accepts the ends of its range", NULL));
+        ok(!accepts(name, ranges[i].below) && !accepts(name, ranges[i].above),
+           apr_pstrcat(pool, name, " refuses values outside its range", NULL));
+        ok(!accepts(name, "") && !accepts(name, "1x") && !accepts(name, "+1") &&
+               !accepts(name, " 1") && !accepts(name, "18446744073709551617"),
+           apr_pstrcat(pool, name, " refuses what is not a number", NULL));
     }
     is_str(set(s, "DownloadsLeaseTime", "abc"),
            "must be a whole number of seconds from 2 to 3600, not \"abc\".",
-           "a sentence says unit, range and what was given");
+           "the message has the unit, the range and the value");
     set(s, "DownloadsRetryDelay", "250");
     is_int(s->retry_delay, 250000, "the retry's delay is in milliseconds");
     set(s, "DownloadsLeaseTime", "7");
@@ -149,53 +151,53 @@ static void test_sizes_and_flags(void)
     set(s, "DownloadsIngestMaxSize", "123");
     is_int(s->ingest.max_size, 123, "a size is in bytes");
     set(s, "DownloadsIngestMaxSize", "3k");
-    is_int(s->ingest.max_size, 3072, "K is 1,024, also in lower case");
+    is_int(s->ingest.max_size, 3072, "K means 1,024, also in lower case");
     set(s, "DownloadsIngestMaxSize", "2M");
-    is_int(s->ingest.max_size, 2 << 20, "M is 1,024 K");
-    ok(!takes("DownloadsIngestMaxSize", "G") && !takes("DownloadsIngestMaxSize", "5GB") &&
-           !takes("DownloadsIngestMaxSize", "999999999999999G") &&
-           !takes("DownloadsIngestMaxSize", "1.5G"),
+    is_int(s->ingest.max_size, 2 << 20, "M means 1,024 K");
+    ok(!accepts("DownloadsIngestMaxSize", "G") && !accepts("DownloadsIngestMaxSize", "5GB") &&
+           !accepts("DownloadsIngestMaxSize", "999999999999999G") &&
+           !accepts("DownloadsIngestMaxSize", "1.5G"),
        "a size with other units, fractions or an overflow is refused");
     set(s, "DownloadsMigrate", "oN");
-    is_int(s->migrate, 1, "On is taken in any case");
+    is_int(s->migrate, 1, "On is accepted in any letter case");
     set(s, "DownloadsMigrate", "Off");
-    is_int(s->migrate, 0, "the last line counts");
+    is_int(s->migrate, 0, "the last of several lines counts");
     is_str(set(s, "DownloadsMigrate", "yes"), "must be On or Off, not \"yes\".",
-           "a flag is On or Off");
+           "a flag other than On or Off is refused");
 }
 
 static void test_paths_and_url(void)
 {
     mdl_settings_t *s = mdl_settings_create(pool);
 
-    ok(takes("DownloadsFraudDisposableDomains", "/etc/a") &&
-           takes("DownloadsFraudBlockedDomains", "/etc/a") &&
-           !takes("DownloadsFraudDisposableDomains", "a") &&
-           !takes("DownloadsFraudBlockedDomains", "a"),
-       "files of domains have absolute paths");
-    ok(takes("DownloadsSecretFile", "/etc/secret file"), "an absolute path is taken");
-    ok(!takes("DownloadsSecretFile", "etc/secret") && !takes("DownloadsSecretFile", "") &&
-           !takes("DownloadsSecretFile", "/etc\n/x"),
+    ok(accepts("DownloadsFraudDisposableDomains", "/etc/a") &&
+           accepts("DownloadsFraudBlockedDomains", "/etc/a") &&
+           !accepts("DownloadsFraudDisposableDomains", "a") &&
+           !accepts("DownloadsFraudBlockedDomains", "a"),
+       "only absolute paths are accepted for files of domains");
+    ok(accepts("DownloadsSecretFile", "/etc/secret file"), "an absolute path is accepted");
+    ok(!accepts("DownloadsSecretFile", "etc/secret") && !accepts("DownloadsSecretFile", "") &&
+           !accepts("DownloadsSecretFile", "/etc\n/x"),
        "a relative path or one with a control character is refused");
 
     set(s, "DownloadsPublicURL", "HTTPS://Shop.Example:8443/Get//");
     is_str(s->public_url, "https://shop.example:8443/Get",
            "the public URL loses its trailing slashes and gets a lower-case host");
-    ok(takes("DownloadsPublicURL", "http://127.0.0.1:8080") &&
-           takes("DownloadsPublicURL", "http://[::1]:8080/d"),
-       "plain http and addresses are taken in the public URL");
-    ok(!takes("DownloadsPublicURL", "/d") && !takes("DownloadsPublicURL", "shop.example/d") &&
-           !takes("DownloadsPublicURL", "ftp://shop.example/d") &&
-           !takes("DownloadsPublicURL", "https:///d") &&
-           !takes("DownloadsPublicURL", "https://shop.example/a b") &&
-           !takes("DownloadsPublicURL", "https://sh\303\266p.example/") &&
-           !takes("DownloadsPublicURL", "https://shop.example/\"><script>"),
-       "anything but an absolute http URL is refused");
-    ok(!takes("DownloadsPublicURL", "https://shop.example/d?x") &&
-           !takes("DownloadsPublicURL", "https://shop.example/d#x") &&
-           !takes("DownloadsPublicURL", "https://u:p@shop.example/d") &&
-           !takes("DownloadsPublicURL", "https://shop.example:0/d") &&
-           !takes("DownloadsPublicURL", "https://shop.example:70000/d"),
+    ok(accepts("DownloadsPublicURL", "http://127.0.0.1:8080") &&
+           accepts("DownloadsPublicURL", "http://[::1]:8080/d"),
+       "plain http and IP addresses are accepted in the public URL");
+    ok(!accepts("DownloadsPublicURL", "/d") && !accepts("DownloadsPublicURL", "shop.example/d") &&
+           !accepts("DownloadsPublicURL", "ftp://shop.example/d") &&
+           !accepts("DownloadsPublicURL", "https:///d") &&
+           !accepts("DownloadsPublicURL", "https://shop.example/a b") &&
+           !accepts("DownloadsPublicURL", "https://sh\303\266p.example/") &&
+           !accepts("DownloadsPublicURL", "https://shop.example/\"><script>"),
+       "what is not an absolute http or https URL is refused");
+    ok(!accepts("DownloadsPublicURL", "https://shop.example/d?x") &&
+           !accepts("DownloadsPublicURL", "https://shop.example/d#x") &&
+           !accepts("DownloadsPublicURL", "https://u:p@shop.example/d") &&
+           !accepts("DownloadsPublicURL", "https://shop.example:0/d") &&
+           !accepts("DownloadsPublicURL", "https://shop.example:70000/d"),
        "query, fragment, user name and impossible ports are refused in the public URL");
 }
 
@@ -244,26 +246,26 @@ static void test_origins(void)
     for (i = 0; i < sizeof taken / sizeof taken[0]; i++) {
         set(s, "DownloadsUploadOrigin", taken[i].word);
         is_int(s->upload_origins->nelts, i + 1,
-               apr_pstrcat(pool, taken[i].word, " is taken as an origin", NULL));
+               apr_pstrcat(pool, taken[i].word, " is accepted as an origin", NULL));
         is_str(APR_ARRAY_IDX(s->upload_origins, i, const char *), taken[i].kept,
-               "and kept as a browser sends it");
+               "it is kept as browsers send it");
     }
     for (i = 0; i < sizeof refused / sizeof refused[0]; i++) {
-        if (takes("DownloadsUploadOrigin", refused[i])) {
-            printf("# takes origin \"%s\"\n", refused[i]);
+        if (accepts("DownloadsUploadOrigin", refused[i])) {
+            printf("# accepts origin \"%s\"\n", refused[i]);
             wrong++;
         }
     }
-    is_int(wrong, 0, "what no browser sends as an origin is refused");
+    is_int(wrong, 0, "what is not an origin is refused");
     s = mdl_settings_create(pool);
     is_str(mdl_settings_set(s, "DownloadsUploadOrigin", 2, words, pool), NULL,
-           "several origins are taken in one line");
-    is_int(s->upload_origins->nelts, 2, "and each is kept");
+           "several origins are accepted in one line");
+    is_int(s->upload_origins->nelts, 2, "each of them is kept");
     is_str(
         set(s, "DownloadsUploadOrigin", "a.example"),
         "must list origins, such as https://admin.example.com, with no path behind them, or be * "
         "for every origin, not \"a.example\".",
-        "a sentence says how an origin is written");
+        "the message says how an origin is written");
 }
 
 static void test_ingest_lists(void)
@@ -286,7 +288,7 @@ static void test_ingest_lists(void)
     size_t i;
 
     is_str(mdl_settings_set(s, "DownloadsIngestAllowHost", 2, hosts, pool), NULL,
-           "several hosts are taken in one line");
+           "several hosts are accepted in one line");
     set(s, "DownloadsIngestAllowHost", "localhost");
     is_int(s->ingest.hosts->nelts, 3, "another line adds to the hosts");
     is_str(APR_ARRAY_IDX(s->ingest.hosts, 0, const char *), "files.example.com",
@@ -294,52 +296,52 @@ static void test_ingest_lists(void)
     is_str(APR_ARRAY_IDX(s->ingest.hosts, 1, const char *), "*.cdn.example",
            "a suffix keeps its star");
     for (i = 0; i < sizeof bad_hosts / sizeof bad_hosts[0]; i++) {
-        if (takes("DownloadsIngestAllowHost", bad_hosts[i])) {
-            printf("# takes host \"%s\"\n", bad_hosts[i]);
+        if (accepts("DownloadsIngestAllowHost", bad_hosts[i])) {
+            printf("# accepts host \"%s\"\n", bad_hosts[i]);
             taken++;
         }
     }
-    is_int(taken, 0, "schemes, ports, addresses and other stars are refused among the hosts");
+    is_int(taken, 0, "schemes, ports, addresses and other wildcards are refused as hosts");
 
     is_str(mdl_settings_set(s, "DownloadsIngestAllowNetwork", 2, networks, pool), NULL,
-           "networks are taken for IPv4 and IPv6");
+           "IPv4 and IPv6 networks are accepted");
     apr_sockaddr_info_get(&address, "127.1.2.3", APR_INET, 0, 0, pool);
     ok(apr_ipsubnet_test(APR_ARRAY_IDX(s->ingest.networks, 0, apr_ipsubnet_t *), address),
-       "a network holds its addresses");
+       "a network contains its addresses");
     for (i = taken = 0; i < sizeof bad_networks / sizeof bad_networks[0]; i++) {
-        if (takes("DownloadsIngestAllowNetwork", bad_networks[i])) {
-            printf("# takes network \"%s\"\n", bad_networks[i]);
+        if (accepts("DownloadsIngestAllowNetwork", bad_networks[i])) {
+            printf("# accepts network \"%s\"\n", bad_networks[i]);
             taken++;
         }
     }
-    is_int(taken, 0, "what is not address/bits is refused among the networks");
+    is_int(taken, 0, "what is not address/bits is refused as a network");
 
     mdl_settings_set(s, "DownloadsIngestAllowPort", 2, ports, pool);
-    is_int(s->ingest.ports->nelts, 2, "several ports are taken in one line");
+    is_int(s->ingest.ports->nelts, 2, "several ports are accepted in one line");
     is_int(APR_ARRAY_IDX(s->ingest.ports, 1, int), 8080, "ports keep their order");
     is_int(s->ingest.any_port, 0, "listed ports do not allow every port");
     set(s, "DownloadsIngestAllowPort", "*");
     is_int(s->ingest.any_port, 1, "* allows every port");
 }
 
-static void test_mail_words(void)
+static void test_mail_directives(void)
 {
     mdl_settings_t *s = mdl_settings_create(pool);
 
     set(s, "DownloadsMailFrom", "shop@example.com");
-    is_str(s->mail_from, "shop@example.com", "an address alone is a sender");
-    ok(!takes("DownloadsMailFrom", "Shop") && !takes("DownloadsMailFrom", "") &&
-           !takes("DownloadsMailFrom", "Shop <a@example.com>") &&
-           !takes("DownloadsMailFrom", "a b@example.com") &&
-           !takes("DownloadsMailFrom", "a@example.com\r\nBcc: x@example.com"),
-       "what is not an address alone is refused as a sender");
-    ok(!takes("DownloadsMailTransport", "pigeon://x"), "an unknown transport is refused");
-    ok(!takes("DownloadsMailTLS", "maybe"), "an unknown kind of TLS is refused");
+    is_str(s->mail_from, "shop@example.com", "a bare address is accepted as the sender");
+    ok(!accepts("DownloadsMailFrom", "Shop") && !accepts("DownloadsMailFrom", "") &&
+           !accepts("DownloadsMailFrom", "Shop <a@example.com>") &&
+           !accepts("DownloadsMailFrom", "a b@example.com") &&
+           !accepts("DownloadsMailFrom", "a@example.com\r\nBcc: x@example.com"),
+       "what is not a bare address is refused as the sender");
+    ok(!accepts("DownloadsMailTransport", "pigeon://x"), "an unknown transport is refused");
+    ok(!accepts("DownloadsMailTLS", "maybe"), "an unknown value for TLS is refused");
 }
 
 #define EXAMPLES 10
 
-/* The sample's values, and the defaults that it shows behind a "#". */
+/* The values in the sample, and the defaults that it shows after a "#". */
 static void test_sample(void)
 {
     static const char sample[] = "conf/mod_downloads.conf";
@@ -368,7 +370,7 @@ static void test_sample(void)
             fputs(name, out);
         }
     }
-    ok(in, "the sample configuration is there");
+    ok(in, "the sample configuration can be opened");
     fclose(in);
     fclose(out);
 #define ONE(name, help) +1
@@ -378,7 +380,7 @@ static void test_sample(void)
     is_str(read_file(s, sample), NULL, "the sample can be read");
     is_str(problems_of(s), "", "the sample has no problem");
     text = read_file(shown, path_of("shown.conf"));
-    is_str(text, NULL, "what the sample shows as defaults can be read");
+    is_str(text, NULL, "the defaults that the sample shows can be read");
     s = mdl_settings_create(pool);
     shown->configured = s->configured;
     shown->mail_tls_given = s->mail_tls_given;
@@ -387,7 +389,7 @@ static void test_sample(void)
     shown->ingest.networks = s->ingest.networks;
     shown->ingest.ports = s->ingest.ports;
     shown->upload_origins = s->upload_origins;
-    ok(memcmp(s, shown, sizeof *s) == 0, "what the sample shows as defaults are the defaults");
+    ok(memcmp(s, shown, sizeof *s) == 0, "the defaults that the sample shows are the defaults");
 }
 
 int main(void)
@@ -400,7 +402,7 @@ int main(void)
     test_paths_and_url();
     test_origins();
     test_ingest_lists();
-    test_mail_words();
+    test_mail_directives();
     test_sample();
     return end();
 }

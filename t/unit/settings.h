@@ -1,5 +1,5 @@
 /*
- * Shared by the tests of settings: a folder of their own, and valid settings.
+ * Shared by the tests of settings: a temporary folder, and valid settings.
  */
 #ifndef MDL_T_UNIT_SETTINGS_H
 #define MDL_T_UNIT_SETTINGS_H
@@ -51,7 +51,7 @@ static inline const char *set(mdl_settings_t *settings, const char *name, const 
     return mdl_settings_set(settings, name, 1, &word, pool);
 }
 
-static inline int takes(const char *name, const char *word)
+static inline int accepts(const char *name, const char *word)
 {
     return set(mdl_settings_create(pool), name, word) == NULL;
 }
@@ -78,7 +78,7 @@ static inline mdl_settings_t *good(void)
     return settings;
 }
 
-/* All problems, one on each line. */
+/* All problems of settings, one on each line. */
 static inline const char *problems_of(mdl_settings_t *settings)
 {
     apr_array_header_t *problems = apr_array_make(pool, 4, sizeof(const char *));
@@ -87,7 +87,7 @@ static inline const char *problems_of(mdl_settings_t *settings)
     return apr_array_pstrcat(pool, problems, '\n');
 }
 
-/* Reads a file; returns NULL, or what is wrong in it, one problem a line. */
+/* Reads a file; returns NULL, or its problems, one on each line. */
 static inline const char *read_file(mdl_settings_t *settings, const char *path)
 {
     apr_array_header_t *problems = apr_array_make(pool, 4, sizeof(const char *));

@@ -6,7 +6,7 @@ static void test_check(void)
     mdl_settings_t *s;
     const char *problems = problems_of(mdl_settings_create(pool));
 
-    is_int(lines_of(problems), 8, "every missing directive is a problem of its own");
+    is_int(lines_of(problems), 8, "every missing directive is a separate problem");
     ok(strstr(problems, "DownloadsPublicURL is missing: "), "a problem names its directive");
     is_str(problems_of(good()), "", "good settings have no problem");
 
@@ -16,25 +16,25 @@ static void test_check(void)
     is_str(problems_of(s),
            "DownloadsPollInterval (5 s) must be less than DownloadsLeaseTime (5 s), or leases run "
            "out before they are renewed.",
-           "polling must be quicker than leases run out");
+           "the poll interval must be shorter than a lease");
     s = good();
     set(s, "DownloadsIngestTimeout", "5");
-    is_int(lines_of(problems_of(s)), 2, "no timeout may exceed that of the whole attempt");
+    is_int(lines_of(problems_of(s)), 2, "no timeout may be longer than that of the whole attempt");
     s = good();
     set(s, "DownloadsRateBurst", "2");
-    is_str(problems_of(s), "", "a bucket may hold what one write costs");
+    is_str(problems_of(s), "", "a bucket may have exactly the cost of one write");
     set(s, "DownloadsRateBurst", "1");
     ok(strstr(problems_of(s), "DownloadsRateBurst is less than one request costs"),
-       "a bucket must hold what a write costs");
+       "a bucket must have at least the cost of a write");
     set(s, "DownloadsRateLimit", "Off");
-    is_str(problems_of(s), "", "but not when there is no limit");
+    is_str(problems_of(s), "", "the size of a bucket does not matter if the limit is off");
     s = good();
     set(s, "DownloadsRateReadCost", "61");
-    is_int(lines_of(problems_of(s)), 1, "a bucket must hold what a read costs");
+    is_int(lines_of(problems_of(s)), 1, "a bucket must have at least the cost of a read");
     s = good();
     set(s, "DBDriver", "sqlite3");
     ok(strstr(problems_of(s), "DBDParams must be the database file's absolute path"),
-       "SQLite's database needs an absolute path");
+       "an SQLite database needs an absolute path");
     is_str(set(s, "DBDriver", "mysql"),
            "must be sqlite3 or pgsql for mod_downloads, not \"mysql\".",
            "another database is refused");
@@ -53,20 +53,21 @@ static void test_warnings(void)
     mdl_settings_t *s = good();
 
     set(s, "DownloadsMailFrom", "shop@myexample.com");
-    is_str(warnings_of(s), "", "there is nothing to warn of");
-    is_str(warnings_of(mdl_settings_create(pool)), "", "nor in what is missing");
+    is_str(warnings_of(s), "", "good settings have no warning");
+    is_str(warnings_of(mdl_settings_create(pool)), "", "missing directives have no warning");
     set(s, "DownloadsPublicURL", "https://example.com.shop.test:8443/example.com");
-    is_str(warnings_of(s), "", "nor in a name that only looks like the sample's");
+    is_str(warnings_of(s), "", "a name that only resembles the sample's has no warning");
     set(s, "DownloadsPublicURL", "https://Downloads.Example.com:8443/d");
     is_str(warnings_of(s),
            "DownloadsPublicURL is still the sample's, https://downloads.example.com:8443/d: put in "
            "your own.",
-           "a public URL of the sample's is one");
+           "the public URL of the sample is a warning");
     set(s, "DownloadsUploadURL", "https://example.com");
     set(s, "DownloadsMailFrom", "downloads@example.com");
-    is_int(lines_of(warnings_of(s)), 3, "and so are the others");
+    is_int(lines_of(warnings_of(s)), 3,
+           "the upload URL and the sender of the sample are warnings, too");
     set(s, "DownloadsMailTransport", "maildir:/tmp/m");
-    is_int(lines_of(warnings_of(s)), 2, "but no sender of emails that stay here");
+    is_int(lines_of(warnings_of(s)), 2, "the sender of the sample is no warning for a Maildir");
 }
 
 static void test_credentials(void)
@@ -78,12 +79,12 @@ static void test_credentials(void)
 
     set(s, "DownloadsMailCredentials", write_file("mail", "shop@example.com:pa:ss\n", 0600));
     is_str(problems_of(s), "", "a credentials file is read");
-    is_str(s->mail.user, "shop@example.com", "the user stands before the first colon");
-    is_str(s->mail.password, "pa:ss", "the password stands behind the first colon");
+    is_str(s->mail.user, "shop@example.com", "the user is what precedes the first colon");
+    is_str(s->mail.password, "pa:ss", "the password is what follows the first colon");
     is_int(s->mail.tls, MDL_MAIL_TLS_REQUIRED, "with credentials STARTTLS is required");
     set(s, "DownloadsMailTLS", "off");
     problems_of(s);
-    is_int(s->mail.tls, MDL_MAIL_TLS_OFF, "TLS that was given is kept");
+    is_int(s->mail.tls, MDL_MAIL_TLS_OFF, "a given value for TLS is kept");
 
     write_file("mail", "user:secretword\n", 0640);
     ok(strstr(problems_of(s), "is open to others than its owner: chmod 0600."),
@@ -91,7 +92,7 @@ static void test_credentials(void)
     write_file("mail", "secretword\n", 0600);
     ok(strstr(problems_of(s), "must be one line user:password, neither of them empty."),
        "credentials without a colon are refused");
-    ok(!strstr(problems_of(s), "secretword"), "a problem does not repeat the file's words");
+    ok(!strstr(problems_of(s), "secretword"), "a problem does not repeat the contents of the file");
     write_file("mail", "user:secretword\nmore\n", 0600);
     ok(strstr(problems_of(s), "must be one line"), "credentials of two lines are refused");
     write_file("mail", ":x\n", 0600);
@@ -123,7 +124,7 @@ static void test_credentials(void)
            "a file without certificates is a problem");
     chmod(path_of("some.pem"), 0);
     ok(geteuid() == 0 || strstr(problems_of(s), "can't be read (Permission denied); run as root"),
-       "a file of certificates that can't be read is another");
+       "a file of certificates that can't be read is a problem");
     s = good();
     set(s, "DownloadsFraudDisposableDomains", path_of("none.domains"));
     set(s, "DownloadsFraudBlockedDomains", folder);
@@ -131,23 +132,24 @@ static void test_credentials(void)
            apr_pstrcat(pool, "DownloadsFraudDisposableDomains: there is no file ",
                        path_of("none.domains"),
                        ".\nDownloadsFraudBlockedDomains: there is no file ", folder, ".", NULL),
-           "a missing file of domains is a problem, and so is a folder");
+           "a missing file of domains is a problem, and so is a folder in its place");
     write_file("some.domains", "", 0600);
     set(s, "DownloadsFraudDisposableDomains", path_of("some.domains"));
     set(s, "DownloadsFraudBlockedDomains", path_of("some.domains"));
-    is_str(problems_of(s), "", "an empty one is not");
+    is_str(problems_of(s), "", "an empty file of domains is not a problem");
 
     s = good();
-    ok(takes("DownloadsMailBounces", "maildir:/var/mail/b") &&
-           takes("DownloadsMailBounces", "mbox:/var/mail/b") &&
-           !takes("DownloadsMailBounces", "/var/mail/b") &&
-           !takes("DownloadsMailBounces", "imap://host"),
-       "mail comes back to a Maildir or an mbox");
+    ok(accepts("DownloadsMailBounces", "maildir:/var/mail/b") &&
+           accepts("DownloadsMailBounces", "mbox:/var/mail/b") &&
+           !accepts("DownloadsMailBounces", "/var/mail/b") &&
+           !accepts("DownloadsMailBounces", "imap://host"),
+       "bounces are read from a Maildir or an mbox");
     set(s, "DownloadsMailBounces", "mbox:/var/mail/b");
     set(s, "DownloadsMailFrom", "a.sender-of-thirty-one-bytes.ab@example.com");
-    is_str(problems_of(s), "", "the sender's local part may have 31 bytes then");
+    is_str(problems_of(s), "", "with bounces, the sender's local part may have 31 bytes");
     set(s, "DownloadsMailFrom", "a.sender-of-thirty-two-bytes.abc@example.com");
-    ok(strstr(problems_of(s), "DownloadsMailFrom may have 31 bytes"), "and no more");
+    ok(strstr(problems_of(s), "DownloadsMailFrom may have 31 bytes"),
+       "with bounces, the sender's local part may not have 32 bytes");
 
     s = good();
     set(s, "DownloadsStorefrontCAFile", path_of("none.pem"));
@@ -156,7 +158,7 @@ static void test_credentials(void)
     set(s, "DownloadsStorefrontCAFile", write_file("other.pem", "no PEM\n", 0600));
     ok(strstr(problems_of(s), "DownloadsStorefrontCAFile: the file ") &&
            strstr(problems_of(s), "other.pem must hold certificates in PEM form"),
-       "and so is one without certificates");
+       "a file without certificates for storefronts is a problem");
 }
 
 int main(void)

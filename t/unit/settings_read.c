@@ -24,8 +24,8 @@ static void test_read(void)
                       "DownloadsLeaseTime 9",
                       &why);
     is_str(why, NULL, "a file in httpd's syntax is read");
-    is_str(s->storage, NULL, "a backslash continues a comment too");
-    is_str(s->db_driver, "pgsql", "what sections hold is read");
+    is_str(s->storage, NULL, "a backslash continues a comment, too");
+    is_str(s->db_driver, "pgsql", "directives inside a section are read");
     is_str(s->db_params, "host=x options='-c a=1'", "quotes of the other kind are kept");
     is_str(s->templates, "/a 'b\\", "a backslash escapes itself and the quote");
     is_str(s->secret_file, "/a\\b\\c", "a backslash before anything else is kept");
@@ -35,8 +35,8 @@ static void test_read(void)
     s = read_settings("DBDriver sqlite3\n<VirtualHost *:80>\nDBDriver pgsql\n</VirtualHost>\n"
                       "DBDParams /db\n",
                       &why);
-    is_str(s->db_driver, "sqlite3", "a virtual host's database is passed over");
-    is_str(s->db_params, "/db", "what follows a virtual host is read");
+    is_str(s->db_driver, "sqlite3", "the database of a virtual host is ignored");
+    is_str(s->db_params, "/db", "directives after a virtual host are read");
 
     read_settings("\nDownloadsStorage \\\nrelative\nDownloadsWorker maybe\n", &why);
     ok(why && strstr(why, "/main.conf:2: DownloadsStorage must be an absolute path"),
@@ -44,10 +44,10 @@ static void test_read(void)
     s = read_settings("DownloadsWorker maybe\nDBDriver sqlite\nDownloadsStorage /s\n", &why);
     ok(why && strstr(why, ":1: DownloadsWorker must be") && strstr(why, ":2: DBDriver must be"),
        "every mistake is reported");
-    is_str(s->storage, "/s", "and what follows one is read all the same");
+    is_str(s->storage, "/s", "the directives after a mistake are read");
     read_settings("DownloadsStorage \\\n/x\n\nDownloadsWorker maybe\n", &why);
     ok(why && strstr(why, "/main.conf:4: DownloadsWorker must be"),
-       "lines that a backslash joined are counted");
+       "lines joined by a backslash are counted");
     read_settings("DownloadsStorrage /x\n", &why);
     ok(why && strstr(why, ":1: DownloadsStorrage is no directive"), "a misspelt name is a mistake");
     read_settings("DownloadsStorage\n", &why);
@@ -82,23 +82,24 @@ static void test_include(void)
     is_str(s->storage, "/a", "a file is included relative to the folder of the first");
     s = read_settings("Include part-*.inc\nIncludeOptional none.inc\nIncludeOptional no*.inc\n",
                       &why);
-    is_str(why, NULL, "IncludeOptional passes over what is not there");
+    is_str(why, NULL, "IncludeOptional ignores missing files");
     is_str(s->storage, "/b20", "files of a wildcard are included in the order of their names");
     is_str(s->templates, "/t", "every file of a wildcard is included");
     read_settings("Include none.inc\n", &why);
     ok(why && strstr(why, "/none.inc: can't be read") && !strstr(why, "main.conf"),
-       "Include wants its file");
+       "a missing file of Include is a mistake");
     read_settings("Include none*.inc\n", &why);
-    ok(why && strstr(why, ":1: Include finds no file for"), "Include wants a file for a wildcard");
+    ok(why && strstr(why, ":1: Include finds no file for"),
+       "a wildcard of Include without a file is a mistake");
     write_file("part-a.inc", "\n\nDownloadsStorage a\n", 0600);
     read_settings("Include part-a.inc\n", &why);
     ok(why && strstr(why, "/part-a.inc:3: DownloadsStorage must be") && !strstr(why, "main.conf"),
        "a mistake in an included file names that file");
     read_settings("Include main.conf\n", &why);
     ok(why && strstr(why, "Include is more than 20 files deep"),
-       "files that include themselves end");
+       "a file that includes itself is a mistake");
     read_settings("Include main.conf\nInclude main.conf\n", &why);
-    is_int(lines_of(why), 20, "and so do the problems with them");
+    is_int(lines_of(why), 20, "the number of problems with it is limited");
 }
 
 int main(void)

@@ -35,11 +35,11 @@ static void ids_are_ulids(void)
     while (apr_time_now() < until) {
     }
     later = mdl_ulid("job_", p);
-    ok(strcmp(id, later) < 0, "a later id sorts behind");
+    ok(strcmp(id, later) < 0, "a later id sorts after an earlier one");
     ok(strcmp(mdl_ulid("", p) + 10, mdl_ulid("", p) + 10) != 0, "the rest is random");
 }
 
-static void all_random_digits_come(void)
+static void all_random_digits_occur(void)
 {
     int seen[MDL_ULID_LENGTH][256] = {{0}};
     int count = 0;
@@ -51,39 +51,47 @@ static void all_random_digits_come(void)
             count += !seen[j][(unsigned char)id[j]]++;
         }
     }
-    is_int(count, 16 * 32, "each of 16 places takes each of 32 digits");
+    is_int(count, 16 * 32, "every one of 32 digits occurs in each of 16 places");
 }
 
 static void validity_is_strict(void)
 {
     ok(mdl_ulid_valid("req_", "req_01j0000000zzzzzzzzzzzzzzzz"), "a well-formed id is valid");
-    ok(mdl_ulid_valid("", "7zzzzzzzzzzzzzzzzzzzzzzzzz"), "the largest is valid");
-    ok(!mdl_ulid_valid("", "80000000000000000000000000"), "one of more than 128 bits is not");
-    ok(!mdl_ulid_valid("job_", "req_01j0000000zzzzzzzzzzzzzzzz"), "nor one of another prefix");
-    ok(!mdl_ulid_valid("job_", "job_01j0000000zzzzzzzzzzzzzzz"), "nor one that is too short");
-    ok(!mdl_ulid_valid("job_", "job_01j0000000zzzzzzzzzzzzzzzzz"), "nor one that is too long");
-    ok(!mdl_ulid_valid("job_", "job_01J0000000ZZZZZZZZZZZZZZZZ"), "nor one in upper case");
-    ok(!mdl_ulid_valid("job_", "job_01j0000000zzzzzzzzzzzzzzzu"), "nor one with a \"u\"");
-    ok(!mdl_ulid_valid("job_", "job_01j0000000zzzzzzz/../zzzzz"), "nor one with a path in it");
-    ok(!mdl_ulid_valid("job_", ""), "nor nothing");
-    ok(!mdl_ulid_valid("job_", "job_"), "nor the prefix alone");
+    ok(mdl_ulid_valid("", "7zzzzzzzzzzzzzzzzzzzzzzzzz"), "the largest id is valid");
+    ok(!mdl_ulid_valid("", "80000000000000000000000000"), "an id of more than 128 bits is invalid");
+    ok(!mdl_ulid_valid("job_", "req_01j0000000zzzzzzzzzzzzzzzz"),
+       "an id with another prefix is invalid");
+    ok(!mdl_ulid_valid("job_", "job_01j0000000zzzzzzzzzzzzzzz"),
+       "an id that is too short is invalid");
+    ok(!mdl_ulid_valid("job_", "job_01j0000000zzzzzzzzzzzzzzzzz"),
+       "an id that is too long is invalid");
+    ok(!mdl_ulid_valid("job_", "job_01J0000000ZZZZZZZZZZZZZZZZ"), "an id in upper case is invalid");
+    ok(!mdl_ulid_valid("job_", "job_01j0000000zzzzzzzzzzzzzzzu"), "an id with a \"u\" is invalid");
+    ok(!mdl_ulid_valid("job_", "job_01j0000000zzzzzzz/../zzzzz"),
+       "an id with a path in it is invalid");
+    ok(!mdl_ulid_valid("job_", ""), "an empty id is invalid");
+    ok(!mdl_ulid_valid("job_", "job_"), "the prefix alone is invalid");
 }
 
-static void time_is_written_as_the_contract_says(void)
+static void times_are_formatted(void)
 {
     apr_time_t when = apr_time_from_sec(1795221380) + 123456;
 
-    is_str(mdl_clock_rfc3339(when, p), "2026-11-21T00:36:20.123Z", "a time with milliseconds");
-    is_str(mdl_clock_rfc3339(0, p), "1970-01-01T00:00:00.000Z", "the epoch");
-    is_str(mdl_clock_rfc3339(-1, p), "1969-12-31T23:59:59.999Z", "a moment before it");
+    is_str(mdl_clock_rfc3339(when, p), "2026-11-21T00:36:20.123Z",
+           "a time is written with milliseconds");
+    is_str(mdl_clock_rfc3339(0, p), "1970-01-01T00:00:00.000Z", "the epoch is written");
+    is_str(mdl_clock_rfc3339(-1, p), "1969-12-31T23:59:59.999Z",
+           "a time before the epoch is written");
     is_str(mdl_clock_rfc3339(apr_time_from_sec(951782400) + 999999, p), "2000-02-29T00:00:00.999Z",
-           "a leap day; milliseconds are cut, not rounded");
+           "a leap day is written, and microseconds are truncated");
     is_str(mdl_clock_rfc3339(APR_INT64_MAX, p), "9999-12-31T23:59:59.999Z",
-           "the end of time is the last year of four digits");
-    is_str(mdl_clock_rfc3339(APR_INT64_MIN, p), "0000-01-01T00:00:00.000Z", "and so its beginning");
-    is_str(mdl_clock_rfc5322(when, p), "Sat, 21 Nov 2026 00:36:20 +0000", "the date of an email");
+           "the latest time is the end of the year 9999");
+    is_str(mdl_clock_rfc3339(APR_INT64_MIN, p), "0000-01-01T00:00:00.000Z",
+           "the earliest time is the beginning of the year 0");
+    is_str(mdl_clock_rfc5322(when, p), "Sat, 21 Nov 2026 00:36:20 +0000",
+           "the date of an email is written");
     is_str(mdl_clock_rfc5322(apr_time_from_sec(1785542400), p), "Sat, 01 Aug 2026 00:00:00 +0000",
-           "a day has two digits");
+           "the day in an email's date has two digits");
 }
 
 static char logged[4096];
@@ -104,29 +112,30 @@ static void log_lines_reach_the_sink(void)
 {
     int line;
 
-    mdl_log(MDL_LOG_ERR, 0, "MDL0000: nobody listens");
+    mdl_log(MDL_LOG_ERR, 0, "MDL0000: there is no sink");
     mdl_log_set_sink(keep);
     line = __LINE__ + 1;
     mdl_log(MDL_LOG_INFO, APR_EINVAL, "MDL0000: %d of %s", 3, "4");
     is_str(logged, "MDL0000: 3 of 4", "a line reaches the sink");
-    is_int(logged_line, line, "with its place");
-    is_int(logged_rv, APR_EINVAL, "and its status");
+    is_int(logged_line, line, "its line number reaches the sink");
+    is_int(logged_rv, APR_EINVAL, "its status reaches the sink");
     mdl_log(MDL_LOG_INFO, 0, "MDL0000: %s", "a\r\nMDL0000: b\x1B[31m");
-    is_str(logged, "MDL0000: a  MDL0000: b [31m", "a stranger's text makes no line of its own");
+    is_str(logged, "MDL0000: a  MDL0000: b [31m",
+           "control characters in a message are replaced by spaces");
     mdl_log(MDL_LOG_INFO, 0, "%03000d", 1);
-    is_int(strlen(logged), 2000, "a long line is cut");
+    is_int(strlen(logged), 2000, "a long line is truncated");
     mdl_log_set_sink(NULL);
     mdl_log(MDL_LOG_INFO, 0, "MDL0000: dropped");
-    is_int(strlen(logged), 2000, "without a sink lines are dropped");
+    is_int(strlen(logged), 2000, "lines are dropped without a sink");
 }
 
 int main(void)
 {
     p = tap_begin();
     ids_are_ulids();
-    all_random_digits_come();
+    all_random_digits_occur();
     validity_is_strict();
-    time_is_written_as_the_contract_says();
+    times_are_formatted();
     log_lines_reach_the_sink();
     return tap_end(p);
 }
