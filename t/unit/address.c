@@ -1,4 +1,4 @@
-/* Which addresses a fetch may connect to. */
+/* The addresses that a fetch may connect to. */
 #include <arpa/inet.h>
 #include <string.h>
 
@@ -12,7 +12,8 @@ typedef struct {
     int allowed;
 } row_t;
 
-/* The operator allows no network.  Both sides of each boundary stand together. */
+/* The operator allows no network.  The addresses on both sides of each boundary are listed
+ * together. */
 static const row_t by_registry[] = {{"0.0.0.0", 0},
                                     {"0.255.255.255", 0},
                                     {"1.0.0.0", 1},
@@ -182,7 +183,7 @@ static void add_network(apr_array_header_t *networks, const char *ip, const char
 {
     apr_ipsubnet_t *network;
 
-    ok(apr_ipsubnet_create(&network, ip, mask, p) == APR_SUCCESS, "the network is understood");
+    ok(apr_ipsubnet_create(&network, ip, mask, p) == APR_SUCCESS, "the network is parsed");
     APR_ARRAY_PUSH(networks, apr_ipsubnet_t *) = network;
 }
 
@@ -194,8 +195,8 @@ int main(void)
     apr_sockaddr_t address;
 
     memset(&policy, 0, sizeof policy);
-    check_all(&policy, by_registry, sizeof by_registry / sizeof by_registry[0], "by the registries",
-              p);
+    check_all(&policy, by_registry, sizeof by_registry / sizeof by_registry[0],
+              "by the special-purpose registries", p);
 
     add_network(networks, "127.0.0.0", "8", p);
     add_network(networks, "10.1.0.0", "16", p);

@@ -31,56 +31,58 @@
 static const struct {
     const char *name;
     const char *message;
-    const char *words; /* NULL: no failure */
+    const char *reason; /* NULL: no failure */
 } messages[] = {
-    {"a failure with the server's words",
+    {"a failure with the server's reply",
      REPORT("Final-Recipient: rfc822; a@b.test\nAction: failed\nStatus: 5.1.1\n"
             "Remote-MTA: dns; mx.b.test\nDiagnostic-Code: smtp; 550 5.1.1 <a@b.test>:\n"
             "    no such user\n"),
      "550 5.1.1 <a@b.test>:    no such user"},
-    {"a failure whose words have no status",
+    {"a failure whose diagnostic code has no status",
      REPORT("Action: failed\nStatus: 5.2.2 (full)\nDiagnostic-Code: X-Unix; mailbox is full\n"),
      "5.2.2 mailbox is full"},
-    {"a failure without words", REPORT("Action: failed\nStatus: 5.0.0\n"), "Status 5.0.0"},
-    {"fields in another case", REPORT("ACTION: Failed\nSTATUS: 5.7.1\n"), "Status 5.7.1"},
-    {"a server that gave up after days",
+    {"a failure without a diagnostic code", REPORT("Action: failed\nStatus: 5.0.0\n"),
+     "Status 5.0.0"},
+    {"field names and values in another case", REPORT("ACTION: Failed\nSTATUS: 5.7.1\n"),
+     "Status 5.7.1"},
+    {"a temporary status, after which the server gave up",
      REPORT("Action: failed\nStatus: 4.4.1\nDiagnostic-Code: x; no connection\n"),
      "4.4.1 no connection"},
-    {"the second recipient's failure",
+    {"a failure for the second recipient",
      REPORT("Action: delivered\nStatus: 2.0.0\n\nAction: failed\nStatus: 5.1.2\n"), "Status 5.1.2"},
-    {"no action, status 5", REPORT("Status: 5.1.1\n"), "Status 5.1.1"},
-    {"no action, status 4", REPORT("Status: 4.1.1\n"), NULL},
+    {"status 5 without an action", REPORT("Status: 5.1.1\n"), "Status 5.1.1"},
+    {"status 4 without an action", REPORT("Status: 4.1.1\n"), NULL},
     {"a delay", REPORT("Action: delayed\nStatus: 4.4.1\nDiagnostic-Code: smtp; 451 later\n"), NULL},
-    {"a delay that speaks of 5.0.0", REPORT("Action: delayed\nStatus: 5.0.0\n"), NULL},
-    {"a receipt", REPORT("Action: delivered\nStatus: 2.0.0\n"), NULL},
-    {"relayed", REPORT("Action: relayed\nStatus: 2.0.0\n"), NULL},
+    {"a delay with status 5.0.0", REPORT("Action: delayed\nStatus: 5.0.0\n"), NULL},
+    {"a successful delivery", REPORT("Action: delivered\nStatus: 2.0.0\n"), NULL},
+    {"a relayed message", REPORT("Action: relayed\nStatus: 2.0.0\n"), NULL},
     {"an empty report", REPORT(""), NULL},
-    {"control and foreign characters in the words",
+    {"control and non-ASCII characters in the diagnostic code",
      REPORT("Action: failed\nStatus: 5.1.1\nDiagnostic-Code: smtp; 5.1.1 \x1b[2J\xC3\xA9\n"),
      "5.1.1 ?[2J??"},
-    {"qmail's",
+    {"qmail's failure notice",
      PLAIN("From: MAILER-DAEMON@q.test\nSubject: failure notice\n",
            "Hi. This is the qmail-send program.\n\n<a@b.test>:\n"
            "192.0.2.1 does not like recipient.\nRemote host said: 550 no such user\n"),
      "Remote host said: 550 no such user"},
-    {"a status in plain words", PLAIN("", "a@b.test: #5.1.1 no such user\n"),
+    {"a status in plain text", PLAIN("", "a@b.test: #5.1.1 no such user\n"),
      "a@b.test: #5.1.1 no such user"},
-    {"a temporary status in plain words", PLAIN("", "warning: 4.4.1, will try for 5 days\n"), NULL},
-    {"a returned message that has a version in it",
+    {"a temporary status in plain text", PLAIN("", "warning: 4.4.1, will try for 5 days\n"), NULL},
+    {"a version number in the returned message",
      PLAIN("", "Your message is late.\n\nReceived: by mx.test\nSubject: App 5.2.1\n\n550 pages\n"),
      NULL},
-    {"numbers that are no status", PLAIN("", "15.1.1 1550 5.a.1 5.1. 555.1 v5.1.1\n"), NULL},
-    {"somebody away from home",
+    {"numbers that are not a status", PLAIN("", "15.1.1 1550 5.a.1 5.1. 555.1 v5.1.1\n"), NULL},
+    {"an automatic reply",
      PLAIN("Auto-Submitted: auto-replied (vacation)\n", "I am away. 5.1.1 550 \n"), NULL},
-    {"a person who answers",
+    {"a reply from a person",
      "Return-Path: <a@b.test>\nTo: shop+token@example.com\n\nI got error 550 5.1.1 today\n", NULL},
-    {"an mbox's message",
+    {"a failure in mbox format",
      "From MAILER-DAEMON  Sat Nov 21 07:25:25 2026\nTo: shop+token@example.com\n\n550 no\n",
      "550 no"},
-    {"a person's in an mbox", "From a@b.test  Sat Nov 21\nTo: shop+token@example.com\n\n550 no\n",
+    {"a reply in mbox format", "From a@b.test  Sat Nov 21\nTo: shop+token@example.com\n\n550 no\n",
      NULL},
-    {"nothing", "", NULL},
-    {"a header without an end", "Return-Path: <>", NULL},
+    {"an empty message", "", NULL},
+    {"a header without a line end", "Return-Path: <>", NULL},
 };
 
 static void kinds(apr_pool_t *p)
@@ -92,7 +94,7 @@ static void kinds(apr_pool_t *p)
         mdl_bounce_report_t report;
 
         mdl_bounce_report_read(&report, message, strlen(message), p);
-        is_str(report.reason, messages[i].words, messages[i].name);
+        is_str(report.reason, messages[i].reason, messages[i].name);
         for (const char *c = message; *c != '\0'; c++) {
             if (*c == '\n') {
                 *end++ = '\r';
@@ -100,7 +102,7 @@ static void kinds(apr_pool_t *p)
             *end++ = *c;
         }
         mdl_bounce_report_read(&report, crlf, (apr_size_t)(end - crlf), p);
-        is_str(report.reason, messages[i].words, "and the same with CRLF");
+        is_str(report.reason, messages[i].reason, "the same with CRLF line ends");
     }
 }
 
@@ -117,17 +119,17 @@ static void addresses(apr_pool_t *p)
     const char *text;
 
     mdl_bounce_report_read(&report, message, sizeof message - 1, p);
-    is_int(report.addresses->nelts, 6,
-           "whom a message was for stands in five fields of its header");
+    is_int(report.addresses->nelts, 6, "six recipients are found in five header fields");
     for (int i = 0; i < 6 && i < report.addresses->nelts; i++) {
-        is_str(APR_ARRAY_IDX(report.addresses, i, const char *), expected[i], "with every address");
+        is_str(APR_ARRAY_IDX(report.addresses, i, const char *), expected[i],
+               "each recipient is found");
     }
     for (int i = 0; i < 5000; i++) {
         APR_ARRAY_PUSH(many, const char *) = "To: a@b.test\n";
     }
     text = apr_array_pstrcat(p, many, 0);
     mdl_bounce_report_read(&report, text, strlen(text), p);
-    is_int(report.addresses->nelts, 50, "of very many 50 are kept");
+    is_int(report.addresses->nelts, 50, "at most 50 recipients are kept");
 }
 
 /* Every prefix of a report, and random changes of it, for valgrind and the sanitizers. */
@@ -155,11 +157,12 @@ static void damaged(apr_pool_t *p)
         free(message);
         apr_pool_destroy(own);
     }
-    ok(found > 0, apr_psprintf(p, "%d damaged reports are read, %d still have the failure",
-                               (int)(4 * length), found));
+    ok(found > 0,
+       apr_psprintf(p, "%d damaged reports are read, %d of them still report the failure",
+                    (int)(4 * length), found));
 }
 
-static void words_are_bounded(apr_pool_t *p)
+static void reason_is_bounded(apr_pool_t *p)
 {
     char *fill = apr_pcalloc(p, 200001);
     const char *message;
@@ -171,7 +174,7 @@ static void words_are_bounded(apr_pool_t *p)
                                "Action: failed\nDiagnostic-Code: smtp; 5.1.1 ",
                           fill, "\n", NULL);
     mdl_bounce_report_read(&report, message, strlen(message), p);
-    ok(report.reason && strlen(report.reason) == 500, "of endless words 500 bytes are kept");
+    ok(report.reason && strlen(report.reason) == 500, "at most 500 bytes of the reason are kept");
 }
 
 static mdl_secret_t *make_secret(apr_pool_t *p)
@@ -200,14 +203,15 @@ static void tokens(apr_pool_t *p)
 
     for (int i = 0; i < 4; i++) {
         address = apr_pstrdup(p, mdl_bounce_address(secret, "shop@example.com", ids[i], p));
-        is_int(mdl_bounce_email_id(secret, address), ids[i], "an address says which email it is");
+        is_int(mdl_bounce_email_id(secret, address), ids[i],
+               "the address of a bounce has the email's id");
         for (char *c = address; *c != '\0'; c++) {
             *c = (char)apr_toupper(*c);
         }
-        is_int(mdl_bounce_email_id(secret, address), ids[i], "in capitals as well");
+        is_int(mdl_bounce_email_id(secret, address), ids[i], "letter case does not matter");
     }
     address = apr_pstrdup(p, mdl_bounce_address(secret, "a+b@example.com", 7, p));
-    is_int(mdl_bounce_email_id(secret, address), 7, "the sender may have a \"+\" of its own");
+    is_int(mdl_bounce_email_id(secret, address), 7, "the sender's address may contain a \"+\"");
     at = (size_t)(strchr(address, '@') - address);
     for (size_t i = 4; i < at; i++) {
         char was = address[i];
@@ -221,9 +225,10 @@ static void tokens(apr_pool_t *p)
         address[i] = was;
     }
     is_int(accepted, 0, "a token with one character changed is invalid");
-    is_int(mdl_bounce_email_id(secret, "shop@example.com"), 0, "nor is no token");
-    is_int(mdl_bounce_email_id(secret, "+@"), 0, "nor an empty one");
-    is_int(mdl_bounce_email_id(secret, ""), 0, "nor nothing");
+    is_int(mdl_bounce_email_id(secret, "shop@example.com"), 0,
+           "an address without a token is invalid");
+    is_int(mdl_bounce_email_id(secret, "+@"), 0, "an empty token is invalid");
+    is_int(mdl_bounce_email_id(secret, ""), 0, "an empty address is invalid");
     address = apr_pstrcat(
         p, apr_pstrndup(p, "abcdefghijklmnopqrstuvwxyz12345", MDL_MAIL_FROM_LOCAL_MAX),
         "@example.com", NULL);
@@ -238,7 +243,7 @@ int main(void)
     kinds(p);
     addresses(p);
     damaged(p);
-    words_are_bounded(p);
+    reason_is_bounded(p);
     tokens(p);
     return tap_end(p);
 }

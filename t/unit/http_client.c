@@ -40,22 +40,22 @@ static void a_file_arrives_whole(mdl_http_client_t *client)
 
     take_all(client, at(httpd.base, "/plain.bin"), &take);
     is_int(take.result, MDL_HTTP_OK, "a file is fetched");
-    is_str(take.detail, "The body is complete.", "and the detail says so");
+    is_str(take.detail, "The body is complete.", "the detail says that the body is complete");
     is_int(take.heads, 1, "head() is called once");
     is_int(take.dones, 1, "done() is called once");
-    is_int(take.offset, 0, "it begins at its beginning");
+    is_int(take.offset, 0, "it is fetched from its beginning");
     is_int(take.total, (long long)httpd.length, "its size is reported");
     is_str(take.type, "none", "a missing type is NULL");
-    ok(take.etag[0] == '"', "its entity tag is told, with quotes");
+    ok(take.etag[0] == '"', "its entity tag is reported, with quotes");
     ok(is_plain_bin(&take), "its bytes are right");
     ok(take.largest <= 16384, "no call of body() has more than 16 KiB");
 
     take_all(client, at(httpd.base, "/empty.txt"), &take);
     is_int(take.result, MDL_HTTP_OK, "an empty file is fetched");
     is_int(take.heads, 1, "head() is called for an empty body too");
-    is_int(take.bodies, 0, "body() is not");
+    is_int(take.bodies, 0, "body() is not called for an empty body");
     is_int(take.total, 0, "an empty file's size is 0");
-    is_str(take.type, "text/plain", "the type is reported");
+    is_str(take.type, "text/plain", "its media type is reported");
     free(take.data);
 }
 
@@ -69,25 +69,26 @@ static void a_fetch_is_resumed(mdl_http_client_t *client)
 
     take_rest(client, at(httpd.base, "/plain.bin"), 100001, etag, &take);
     is_int(take.result, MDL_HTTP_OK, "a file is resumed");
-    is_int(take.offset, 100001, "at the offset that was asked for");
+    is_int(take.offset, 100001, "it continues at the requested offset");
     is_int(take.total, (long long)httpd.length, "the whole file's size is reported");
-    ok(is_plain_bin(&take), "the rest's bytes are right");
+    ok(is_plain_bin(&take), "the bytes of the rest are right");
     is_str(take.etag, etag, "the entity tag is reported again");
 
     take_rest(client, at(httpd.base, "/hop2"), (apr_int64_t)httpd.length - 1, etag, &take);
     is_int(take.result, MDL_HTTP_OK, "the last byte is fetched, over two redirects");
-    is_int(take.length, 1, "and nothing else");
-    ok(is_plain_bin(&take), "it is the right one");
+    is_int(take.length, 1, "no other byte is fetched");
+    ok(is_plain_bin(&take), "the last byte is right");
 
     take_rest(client, at(httpd.base, "/plain.bin"), 100001, "\"another\"", &take);
     is_int(take.result, MDL_HTTP_OK, "a file that has changed is fetched");
-    is_int(take.offset, 0, "from its beginning");
-    ok(is_plain_bin(&take), "and whole");
+    is_int(take.offset, 0, "it is fetched from its beginning");
+    ok(is_plain_bin(&take), "all its bytes are right");
 
     take_rest(client, at(httpd.base, "/plain.bin"), (apr_int64_t)httpd.length, etag, &take);
-    is_int(take.result, MDL_HTTP_OK, "a range behind the end (416) begins again");
-    is_int(take.heads, 1, "with one call of head()");
-    ok(is_plain_bin(&take), "and brings the whole file");
+    is_int(take.result, MDL_HTTP_OK,
+           "a file is fetched again if the range is not satisfiable (416)");
+    is_int(take.heads, 1, "head() is called once");
+    ok(is_plain_bin(&take), "the whole file is fetched");
     free(take.data);
 }
 
@@ -101,11 +102,11 @@ static void redirects_are_followed(mdl_http_client_t *client, apr_pool_t *p)
         take_all(client, at(httpd.base, apr_psprintf(p, "/r%d", status)), &take);
         is_int(take.result, followed ? MDL_HTTP_OK : MDL_HTTP_REFUSED,
                apr_psprintf(p, "%d is %sfollowed", status, followed ? "" : "not "));
-        is_int(take.heads, followed, "head() is called for a file alone");
+        is_int(take.heads, followed, "head() is called for a file only");
     }
     take_all(client, at(httpd.base, "/hop3"), &take);
     is_int(take.result, MDL_HTTP_OK, "as many redirects as the policy allows are followed");
-    ok(is_plain_bin(&take), "to the file");
+    ok(is_plain_bin(&take), "they lead to the file");
     take_all(client, at(httpd.base, "/hop4"), &take);
     is_int(take.result, MDL_HTTP_REFUSED, "one more is refused");
     take_all(client, at(httpd.base, "/to-ip"), &take);
@@ -113,7 +114,7 @@ static void redirects_are_followed(mdl_http_client_t *client, apr_pool_t *p)
     take_all(client, at(httpd.base, "/to-user"), &take);
     is_int(take.result, MDL_HTTP_URL_INVALID, "a redirect with a user name is refused");
     take_all(client, at(httpd.base, "/to-foreign"), &take);
-    is_int(take.result, MDL_HTTP_HOST_NOT_ALLOWED, "a redirect to a host not listed is refused");
+    is_int(take.result, MDL_HTTP_HOST_NOT_ALLOWED, "a redirect to an unlisted host is refused");
     take_all(client, at(httpd.base, "/to-ftp"), &take);
     is_int(take.result, MDL_HTTP_HOST_NOT_ALLOWED, "a redirect to another scheme is refused");
     free(take.data);
@@ -124,11 +125,11 @@ static void statuses_become_results(mdl_http_client_t *client)
     take_t take = {0};
 
     take_all(client, at(httpd.base, "/missing"), &take);
-    is_int(take.result, MDL_HTTP_NOT_FOUND, "404 is not found");
+    is_int(take.result, MDL_HTTP_NOT_FOUND, "404 means not found");
     is_str(take.detail, "The source answered with status 404.", "the detail names the status");
     is_int(take.heads + take.bodies, 0, "an error's body is not handed over");
     take_all(client, at(httpd.base, "/gone"), &take);
-    is_int(take.result, MDL_HTTP_NOT_FOUND, "410 is not found");
+    is_int(take.result, MDL_HTTP_NOT_FOUND, "410 means not found");
     take_all(client, at(httpd.base, "/closed/a.txt"), &take);
     is_int(take.result, MDL_HTTP_REFUSED, "403 is refused");
     take_all(client, at(httpd.base, "/picky"), &take);
@@ -145,10 +146,10 @@ static void statuses_become_results(mdl_http_client_t *client)
     is_int(take.result, MDL_HTTP_UNAVAILABLE, "503 is temporary");
     take_all(client, at(httpd.base, "/packed.gz"), &take);
     is_int(take.result, MDL_HTTP_REFUSED, "an encoded body is refused");
-    is_int(take.heads, 0, "before head()");
+    is_int(take.heads, 0, "it is refused before head() is called");
     take_all(client, at(httpd.tls, "/plain.bin"), &take);
     is_int(take.result, MDL_HTTP_UNAVAILABLE, "an untrusted certificate is not accepted");
-    is_int(take.heads, 0, "nothing is taken from there");
+    is_int(take.heads, 0, "nothing is read from that server");
     free(take.data);
 }
 
@@ -158,17 +159,17 @@ static void sizes_are_limited(mdl_http_client_t *client)
 
     policy.max_size = (apr_int64_t)httpd.length;
     take_all(client, at(httpd.base, "/plain.bin"), &take);
-    is_int(take.result, MDL_HTTP_OK, "a file as large as the limit is taken");
+    is_int(take.result, MDL_HTTP_OK, "a file as large as the limit is fetched");
     policy.max_size--;
     take_all(client, at(httpd.base, "/plain.bin"), &take);
-    is_int(take.result, MDL_HTTP_TOO_LARGE, "one byte more is too large");
+    is_int(take.result, MDL_HTTP_TOO_LARGE, "a file of one byte more is too large");
     is_int(take.heads + take.bodies, 0, "an announced size is refused before head()");
     take_all(client, at(mock.base, "/announced"), &take);
-    is_int(take.result, MDL_HTTP_TOO_LARGE, "it does not take a byte of the body to see that");
+    is_int(take.result, MDL_HTTP_TOO_LARGE, "an announced size is refused before the body comes");
     take_rest(client, at(mock.base, "/rest-large"), 10, TAG, &take);
-    is_int(take.result, MDL_HTTP_TOO_LARGE, "the size of a part counts from the beginning");
+    is_int(take.result, MDL_HTTP_TOO_LARGE, "the limit applies to the whole file, not to the part");
     take_all(client, at(mock.base, "/endless"), &take);
-    is_int(take.result, MDL_HTTP_TOO_LARGE, "a body without end is stopped");
+    is_int(take.result, MDL_HTTP_TOO_LARGE, "an endless body is cut off at the limit");
     ok((apr_int64_t)take.length <= policy.max_size, "no byte over the limit is handed over");
     policy.max_size = apr_time_from_sec(1);
     free(take.data);
@@ -186,12 +187,12 @@ static void the_caller_stops(mdl_http_client_t *client)
     is_int(take.result, MDL_HTTP_STOPPED, "head() stops a fetch");
     is_int(take.bodies, 0, "body() is not called then");
     take_all(client, at(httpd.base, "/empty.txt"), &take);
-    is_int(take.result, MDL_HTTP_STOPPED, "head() stops a fetch of nothing too");
+    is_int(take.result, MDL_HTTP_STOPPED, "head() stops a fetch of an empty file, too");
     take.head_says = APR_SUCCESS;
     take.body_says = APR_EGENERAL;
     take_all(client, at(httpd.base, "/plain.bin"), &take);
     is_int(take.result, MDL_HTTP_STOPPED, "body() stops a fetch");
-    is_int(take.bodies, 1, "and is not called again");
+    is_int(take.bodies, 1, "body() is not called again");
 
     free(take.data);
     memset(&take, 0, sizeof take);
@@ -203,8 +204,8 @@ static void the_caller_stops(mdl_http_client_t *client)
     fetch = mdl_http_fetch(client, "no URL", 0, NULL, &callbacks, &take);
     mdl_http_fetch_cancel(fetch);
     take_all(client, at(httpd.base, "/plain.bin"), &other);
-    is_int(take.dones, 0, "a fetch that is cancelled has no done()");
-    ok(is_plain_bin(&other), "the next fetch goes on");
+    is_int(take.dones, 0, "done() is not called for a cancelled fetch");
+    ok(is_plain_bin(&other), "the next fetch succeeds");
     free(take.data);
     free(other.data);
 }
@@ -220,12 +221,12 @@ static void fetches_begin_fetches(mdl_http_client_t *client)
     second.then = &third;
     mdl_http_fetch(client, at(httpd.base, "/plain.bin"), 0, NULL, &callbacks, &first);
     run_until_done(client, &first);
-    is_int(first.result, MDL_HTTP_OK, "the first fetch ends well");
-    is_int(second.dones, 0, "one begun in its done() has not ended before the next run");
+    is_int(first.result, MDL_HTTP_OK, "the first fetch succeeds");
+    is_int(second.dones, 0, "a fetch begun in its done() does not end before the next run");
     run_until_done(client, &second);
-    is_int(second.result, MDL_HTTP_URL_INVALID, "it ends badly, for its URL");
+    is_int(second.result, MDL_HTTP_URL_INVALID, "the second fetch fails because of its URL");
     run_until_done(client, &third);
-    ok(is_plain_bin(&third), "and the one begun in that done() brings its file");
+    ok(is_plain_bin(&third), "a fetch begun in the done() of a failed one succeeds");
     free(first.data);
     free(third.data);
 }
@@ -277,7 +278,8 @@ static void a_client_ends_with_its_pool(apr_pool_t *p)
     mdl_http_fetch(client, at(mock.base, "/stall"), 0, NULL, &callbacks, &take);
     mdl_http_fetch(client, at(httpd.base, "/plain.bin"), 0, NULL, &callbacks, &take);
     apr_pool_destroy(pool);
-    is_int(take.dones, 0, "a client may go with fetches running, and without done()");
+    is_int(take.dones, 0,
+           "the pool of a client with running fetches can end, and done() is not called");
 }
 
 /* --- addresses --- */
@@ -294,28 +296,30 @@ static void addresses_are_checked(apr_pool_t *p)
     fd = peer_listen(AF_INET, &port);
     fcntl(fd, F_SETFL, O_NONBLOCK);
     take_all(client, apr_psprintf(p, "http://localhost:%d/", port), &take);
-    is_int(take.result, MDL_HTTP_ADDRESS_FORBIDDEN, "a name that leads to loopback is refused");
+    is_int(take.result, MDL_HTTP_ADDRESS_FORBIDDEN, "a name that resolves to loopback is refused");
     ok(strncmp(take.detail, "localhost leads to ", 19) == 0 &&
            (strstr(take.detail, " 127.0.0.1,") || strstr(take.detail, " ::1,")),
-       "and the operator reads where it led");
-    is_int(accept(fd, NULL, NULL), -1, "and without a connection");
+       "the detail names the address");
+    is_int(accept(fd, NULL, NULL), -1, "no connection is made");
     close(fd);
     policy.networks = networks(1, 0, p);
     take_all(client, at(httpd.base, "/plain.bin"), &take);
-    is_int(take.result, MDL_HTTP_OK, "a network that the operator allows is open");
+    is_int(take.result, MDL_HTTP_OK, "a network that the operator allows can be connected to");
     policy.networks = NULL;
     take_all(client, at(httpd.base, "/plain.bin"), &take);
-    is_int(take.result, MDL_HTTP_ADDRESS_FORBIDDEN, "a connection used again is checked too");
-    is_int(take.heads, 0, "before anything is asked over it");
+    is_int(take.result, MDL_HTTP_ADDRESS_FORBIDDEN,
+           "the address is checked again when a connection is reused");
+    is_int(take.heads, 0, "no request is sent over it");
     policy.networks = networks(0, 1, p);
     take_all(client, at(mock.base, "/chunked"), &take);
     is_int(take.result, MDL_HTTP_ADDRESS_FORBIDDEN,
-           "where one address fails and the other is refused, it counts as refused");
+           "a name with an unreachable and a refused address counts as refused");
     fd = peer_listen(AF_INET6, &port);
     if (fd >= 0) {
         policy.total_timeout_s = 1;
         take_all(client, apr_psprintf(p, "http://localhost:%d/", port), &take);
-        is_int(take.result, MDL_HTTP_TIMEOUT, "once the other is connected, it does not");
+        is_int(take.result, MDL_HTTP_TIMEOUT,
+               "a name with a connected and a refused address is not refused");
         policy.total_timeout_s = 60;
         close(fd);
     }

@@ -99,40 +99,42 @@ static const route_t routes[] = {
     {"/wrong/*", WITHOUT_RANGE, OK_HEAD TEN, THEN_CLOSE, NULL},
     {NULL, ANY, NULL, THEN_CLOSE, NULL}};
 
-static void odd_answers_are_told_apart(mdl_http_client_t *client, apr_pool_t *p)
+static void odd_responses_are_classified(mdl_http_client_t *client, apr_pool_t *p)
 {
     static const struct {
         const char *path;
         mdl_http_result_t result;
         const char *what;
-    } rows[] = {{"/chunked", MDL_HTTP_OK, "a chunked body is taken"},
-                {"/hints", MDL_HTTP_OK, "an interim response is passed over"},
-                {"/identity", MDL_HTTP_OK, "identity is no encoding"},
-                {"/weak", MDL_HTTP_OK, "a weak entity tag does no harm"},
-                {"/http10", MDL_HTTP_OK, "HTTP/1.0 with a length is taken"},
-                {"/same-lengths", MDL_HTTP_OK, "the same length twice is accepted"},
-                {"/cut", MDL_HTTP_UNAVAILABLE, "a cut body is temporary"},
-                {"/cut-chunked", MDL_HTTP_UNAVAILABLE, "a cut chunked body is temporary"},
-                {"/cut-head", MDL_HTTP_UNAVAILABLE, "a cut head is temporary"},
-                {"/cut-now", MDL_HTTP_UNAVAILABLE, "no answer at all is temporary"},
-                {"/no-length", MDL_HTTP_REFUSED, "a body without length is refused"},
-                {"/no-length-10", MDL_HTTP_REFUSED, "also from HTTP/1.0"},
-                {"/two-lengths", MDL_HTTP_REFUSED, "two lengths are refused"},
-                {"/odd-length", MDL_HTTP_REFUSED, "a length of twenty digits is refused"},
-                {"/gzip", MDL_HTTP_REFUSED, "gzip is refused"},
-                {"/gzip-second", MDL_HTTP_REFUSED, "an encoding in a second header is refused"},
-                {"/gzip-transfer", MDL_HTTP_REFUSED, "a transfer coding but chunked is refused"},
-                {"/unasked", MDL_HTTP_REFUSED, "an unrequested 206 is refused"},
-                {"/unasked-416", MDL_HTTP_REFUSED, "an unrequested 416 is refused"},
-                {"/no-content", MDL_HTTP_REFUSED, "204 is refused"},
-                {"/not-http", MDL_HTTP_REFUSED, "what is not HTTP is refused"},
-                {"/no-target", MDL_HTTP_REFUSED, "a redirect to nowhere is refused"},
-                {"/headers", MDL_HTTP_REFUSED, "headers without end are refused"},
-                {"/relative", MDL_HTTP_OK, "a relative redirect is followed"},
-                {"/raw", MDL_HTTP_OK, "raw bytes in a redirect's path are encoded"},
-                {"/network-path", MDL_HTTP_URL_INVALID, "a user name without scheme is refused"},
-                {"/unicode-host", MDL_HTTP_URL_INVALID, "in a redirect's host they are refused"},
-                {"/redirect-flood", MDL_HTTP_OK, "a redirect's body is not waited for"}};
+    } rows[] = {
+        {"/chunked", MDL_HTTP_OK, "a chunked body is accepted"},
+        {"/hints", MDL_HTTP_OK, "an interim response is skipped"},
+        {"/identity", MDL_HTTP_OK, "the content coding \"identity\" is accepted"},
+        {"/weak", MDL_HTTP_OK, "a response with a weak entity tag is accepted"},
+        {"/http10", MDL_HTTP_OK, "an HTTP/1.0 response with a length is accepted"},
+        {"/same-lengths", MDL_HTTP_OK, "the same length in two headers is accepted"},
+        {"/cut", MDL_HTTP_UNAVAILABLE, "a cut body is temporary"},
+        {"/cut-chunked", MDL_HTTP_UNAVAILABLE, "a cut chunked body is temporary"},
+        {"/cut-head", MDL_HTTP_UNAVAILABLE, "a cut head is temporary"},
+        {"/cut-now", MDL_HTTP_UNAVAILABLE, "no answer at all is temporary"},
+        {"/no-length", MDL_HTTP_REFUSED, "a body without a length is refused"},
+        {"/no-length-10", MDL_HTTP_REFUSED, "a body without a length is refused from HTTP/1.0"},
+        {"/two-lengths", MDL_HTTP_REFUSED, "two different lengths are refused"},
+        {"/odd-length", MDL_HTTP_REFUSED, "a length of twenty digits is refused"},
+        {"/gzip", MDL_HTTP_REFUSED, "the content coding gzip is refused"},
+        {"/gzip-second", MDL_HTTP_REFUSED, "a content coding in a second header is refused"},
+        {"/gzip-transfer", MDL_HTTP_REFUSED, "a transfer coding other than chunked is refused"},
+        {"/unasked", MDL_HTTP_REFUSED, "an unrequested 206 is refused"},
+        {"/unasked-416", MDL_HTTP_REFUSED, "an unrequested 416 is refused"},
+        {"/no-content", MDL_HTTP_REFUSED, "204 is refused"},
+        {"/not-http", MDL_HTTP_REFUSED, "a response that is not HTTP is refused"},
+        {"/no-target", MDL_HTTP_REFUSED, "a redirect without a target is refused"},
+        {"/headers", MDL_HTTP_REFUSED, "endless headers are refused"},
+        {"/relative", MDL_HTTP_OK, "a relative redirect is followed"},
+        {"/raw", MDL_HTTP_OK, "non-ASCII bytes in a redirect's path are encoded"},
+        {"/network-path", MDL_HTTP_URL_INVALID,
+         "a redirect with a user name but no scheme is refused"},
+        {"/unicode-host", MDL_HTTP_URL_INVALID, "non-ASCII bytes in a redirect's host are refused"},
+        {"/redirect-flood", MDL_HTTP_OK, "the body of a redirect is not read"}};
     take_t take = {0};
 
     for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
@@ -143,17 +145,17 @@ static void odd_answers_are_told_apart(mdl_http_client_t *client, apr_pool_t *p)
             printf("#   %s\n", take.detail);
         }
         ok(!taken || (is_text(&take, "0123456789") && take.heads == 1 && take.offset == 0),
-           apr_psprintf(p, "%s: its bytes", rows[i].what));
+           apr_psprintf(p, "%s: its bytes are right", rows[i].what));
         is_int(take.dones, 1, "done() is called once");
     }
     take_all(client, at(mock.base, "/chunked"), &take);
-    is_int(take.total, -1, "a chunked body's size is not known");
+    is_int(take.total, -1, "the size of a chunked body is unknown");
     take_all(client, at(mock.base, "/weak"), &take);
-    is_str(take.etag, "none", "a weak entity tag is not handed on");
+    is_str(take.etag, "none", "a weak entity tag is not reported");
     free(take.data);
 }
 
-static void the_request_says_no_more_than_it_must(mdl_http_client_t *client)
+static void the_request_has_no_needless_headers(mdl_http_client_t *client)
 {
     take_t take = {0};
 
@@ -165,16 +167,17 @@ static void the_request_says_no_more_than_it_must(mdl_http_client_t *client)
     unsetenv("http_proxy");
     unsetenv("ALL_PROXY");
     is_int(mock_count(&mock), 2, "a redirect is two requests");
-    ok(mock_was_asked(&mock, 0, "GET /relative HTTP/1.1\r\n"), "the first is HTTP/1.1");
-    ok(!mock_was_asked(&mock, 0, "Encoding"), "without Accept-Encoding");
-    ok(!mock_was_asked(&mock, 0, "Range"), "without a range");
-    ok(mock_was_asked(&mock, 1, "GET /chunked HTTP/1.1\r\n"), "the second is for the target");
-    ok(!mock_was_asked(&mock, 1, "Cookie"), "without the cookie that the first brought");
-    ok(!mock_was_asked(&mock, 1, "Referer"), "and without saying whence it came");
+    ok(mock_was_asked(&mock, 0, "GET /relative HTTP/1.1\r\n"), "the first request is HTTP/1.1");
+    ok(!mock_was_asked(&mock, 0, "Encoding"), "it has no Accept-Encoding");
+    ok(!mock_was_asked(&mock, 0, "Range"), "it has no Range");
+    ok(mock_was_asked(&mock, 1, "GET /chunked HTTP/1.1\r\n"),
+       "the second request is for the target");
+    ok(!mock_was_asked(&mock, 1, "Cookie"), "it does not send the cookie of the first response");
+    ok(!mock_was_asked(&mock, 1, "Referer"), "it has no Referer");
     free(take.data);
 }
 
-static void wrong_parts_begin_again(mdl_http_client_t *client, apr_pool_t *p)
+static void wrong_parts_are_fetched_again(mdl_http_client_t *client, apr_pool_t *p)
 {
     static const char *const wrong[] = {"/wrong/none",    "/wrong/start", "/wrong/part",
                                         "/wrong/star",    "/wrong/unit",  "/wrong/garbage",
@@ -187,54 +190,56 @@ static void wrong_parts_begin_again(mdl_http_client_t *client, apr_pool_t *p)
         take_rest(client, at(mock.base, wrong[i]), 5, TAG, &take);
         ok(take.result == MDL_HTTP_OK && is_text(&take, "0123456789") && take.heads == 1 &&
                take.offset == 0 && take.total == 10,
-           apr_psprintf(p, "%s: the answer to a range is wrong, the file comes whole", wrong[i]));
-        is_int(mock_count(&mock), 2, "by one more request");
+           apr_psprintf(p, "%s: the whole file is fetched after a wrong response to a range",
+                        wrong[i]));
+        is_int(mock_count(&mock), 2, "one more request is made");
         ok(mock_was_asked(&mock, 0, "\r\nRange: bytes=5-\r\nIf-Range: " TAG "\r\n"),
-           "the first asks for the rest, if it is of the same file");
-        ok(!mock_was_asked(&mock, 1, "Range"), "the second asks for all");
+           "the first request is for the rest, with If-Range");
+        ok(!mock_was_asked(&mock, 1, "Range"), "the second request is for the whole file");
     }
     mock_forget(&mock);
     take_rest(client, at(mock.base, "/stubborn"), 5, TAG, &take);
-    is_int(take.result, MDL_HTTP_REFUSED, "it begins again once only");
-    is_int(mock_count(&mock), 2, "that is two requests");
-    is_int(take.heads, 0, "and no head()");
+    is_int(take.result, MDL_HTTP_REFUSED, "a source that answers wrongly twice is refused");
+    is_int(mock_count(&mock), 2, "two requests are made");
+    is_int(take.heads, 0, "head() is not called");
     take_rest(client, at(mock.base, "/unasked-416"), 5, TAG, &take);
-    is_int(take.result, MDL_HTTP_REFUSED, "also where 416 is all that ever comes");
+    is_int(take.result, MDL_HTTP_REFUSED, "a source that always answers 416 is refused");
     free(take.data);
 }
 
-static void right_parts_are_taken(mdl_http_client_t *client)
+static void right_parts_are_accepted(mdl_http_client_t *client)
 {
     static const char *const weak[] = {NULL,      "", "v1", "W/" TAG, "\"v1", "\"v\r\nX: 1\"",
                                        "\"a\"b\""};
     take_t take = {0};
 
     take_rest(client, at(mock.base, "/rest"), 5, TAG, &take);
-    ok(take.result == MDL_HTTP_OK && is_text(&take, "56789"), "the rest is taken");
-    is_int(take.offset, 5, "from where it was asked");
+    ok(take.result == MDL_HTTP_OK && is_text(&take, "56789"), "the rest is accepted");
+    is_int(take.offset, 5, "it begins at the requested offset");
     is_int(take.total, 10, "the file's size is reported");
     take_rest(client, at(mock.base, "/rest-chunked"), 5, TAG, &take);
-    ok(take.result == MDL_HTTP_OK && is_text(&take, "56789"), "also chunked");
+    ok(take.result == MDL_HTTP_OK && is_text(&take, "56789"), "a chunked rest is accepted");
     take_rest(client, at(mock.base, "/rest-short"), 5, TAG, &take);
-    is_int(take.result, MDL_HTTP_UNAVAILABLE, "less than the range says is cut");
+    is_int(take.result, MDL_HTTP_UNAVAILABLE, "a body shorter than its range is temporary");
     take_rest(client, at(mock.base, "/rest-long"), 5, TAG, &take);
-    is_int(take.result, MDL_HTTP_REFUSED, "more than the range says is refused");
+    is_int(take.result, MDL_HTTP_REFUSED, "a body longer than its range is refused");
     take_rest(client, at(mock.base, "/ignored"), 5, TAG, &take);
-    ok(take.result == MDL_HTTP_OK && is_text(&take, "0123456789"), "a 200 brings the whole file");
-    is_int(take.offset, 0, "from its beginning");
+    ok(take.result == MDL_HTTP_OK && is_text(&take, "0123456789"),
+       "the whole file is accepted from a 200");
+    is_int(take.offset, 0, "it begins at the file's beginning");
     for (size_t i = 0; i < sizeof weak / sizeof weak[0]; i++) {
         mock_forget(&mock);
         take_rest(client, at(mock.base, "/chunked"), 5, weak[i], &take);
-        is_int(take.offset, 0, "without a strong entity tag it begins at the beginning");
+        is_int(take.offset, 0, "without a strong entity tag the whole file is fetched");
         ok(!mock_was_asked(&mock, 0, "Range") && !mock_was_asked(&mock, 0, "X:"),
-           "and asks for no range");
+           "the request has no Range");
     }
     take_rest(client, at(mock.base, "/chunked"), 0, TAG, &take);
-    is_int(take.result, MDL_HTTP_OK, "an entity tag alone makes no range");
+    is_int(take.result, MDL_HTTP_OK, "an entity tag with offset 0 gives no range");
     free(take.data);
 }
 
-static void patience_ends(mdl_http_client_t *client)
+static void times_are_limited(mdl_http_client_t *client)
 {
     apr_time_t begin = apr_time_now();
     take_t take = {0};
@@ -242,14 +247,15 @@ static void patience_ends(mdl_http_client_t *client)
     policy.total_timeout_s = 1;
     take_all(client, at(mock.base, "/silent"), &take);
     is_int(take.result, MDL_HTTP_TIMEOUT, "the total time is limited");
-    ok(apr_time_now() - begin < apr_time_from_sec(10), "to what the policy says");
+    ok(apr_time_now() - begin < apr_time_from_sec(10), "the limit is the policy's");
     policy.total_timeout_s = 60;
     policy.stall_timeout_s = 1;
     begin = apr_time_now();
     take_all(client, at(mock.base, "/stall"), &take);
-    is_int(take.result, MDL_HTTP_TIMEOUT, "a body that stalls is given up");
-    ok(apr_time_now() - begin < apr_time_from_sec(30), "long before the total time is over");
-    is_int(take.length, 10, "what had come was handed over");
+    is_int(take.result, MDL_HTTP_TIMEOUT, "a body that stalls is abandoned");
+    ok(apr_time_now() - begin < apr_time_from_sec(30),
+       "it is abandoned long before the total time has passed");
+    is_int(take.length, 10, "the bytes before the stall were handed over");
     policy.stall_timeout_s = 30;
     free(take.data);
 }
@@ -264,11 +270,11 @@ int main(void)
     ok(mdl_http_global_init(p) == APR_SUCCESS, "the library starts");
     ok(mdl_http_client_create(&client, &policy, p) == APR_SUCCESS, "a client is made");
     ok(mock_start(&mock, routes, p), "the mock listens");
-    odd_answers_are_told_apart(client, p);
-    the_request_says_no_more_than_it_must(client);
-    right_parts_are_taken(client);
-    wrong_parts_begin_again(client, p);
-    patience_ends(client);
+    odd_responses_are_classified(client, p);
+    the_request_has_no_needless_headers(client);
+    right_parts_are_accepted(client);
+    wrong_parts_are_fetched_again(client, p);
+    times_are_limited(client);
     mock_stop(&mock);
     return tap_end(p);
 }

@@ -49,9 +49,9 @@ static inline int peer_listen(int family, int *port)
 typedef struct {
     const char *folder;
     const char *base; /* http://localhost:<port> */
-    const char *tls;  /* https://localhost:<port>, with a certificate of its own making */
+    const char *tls;  /* https://localhost:<port>, with a self-signed certificate */
     const char *bytes;
-    apr_size_t length; /* of bytes, which is what /plain.bin has */
+    apr_size_t length; /* of bytes, the contents of /plain.bin */
     pid_t pid;
     int log;
 } httpd_t;
@@ -210,14 +210,14 @@ typedef enum { THEN_CLOSE, THEN_HOLD, THEN_FLOOD } then_t;
 typedef enum { ANY, WITH_RANGE, WITHOUT_RANGE } range_t;
 
 typedef struct {
-    const char *path; /* or a prefix and * */
+    const char *path; /* or a prefix followed by */
     range_t when;
     const char *bytes;
-    then_t then; /* HOLD: until the client leaves; FLOOD: sends flood again until then */
+    then_t then; /* HOLD: waits until the client disconnects; FLOOD: sends flood until then */
     const char *flood;
 } route_t;
 
-/* Parts of the mock's answers. */
+/* Parts of the mock's responses. */
 #define OK_HEAD "HTTP/1.1 200 OK\r\nConnection: close\r\n"
 #define HUNDRED                                                                                    \
     "0123456789012345678901234567890123456789012345678901234567890123456789012345678"              \
@@ -231,7 +231,7 @@ typedef struct {
     int fd;
     int port;
     apr_thread_t *thread;
-    apr_thread_mutex_t *mutex; /* guards what follows */
+    apr_thread_mutex_t *mutex; /* guards the members below */
     int count;
     char requests[MOCK_REQUESTS][2048];
 } mock_t;

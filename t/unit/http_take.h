@@ -1,6 +1,6 @@
 /*
  * Shared by the tests of the HTTP client: a policy for loopback, and callbacks that keep the
- * answer.
+ * response.
  */
 #ifndef MDL_T_UNIT_HTTP_TAKE_H
 #define MDL_T_UNIT_HTTP_TAKE_H
@@ -29,7 +29,7 @@ struct take_t {
     char detail[300];
     apr_status_t head_says, body_says;
     mdl_http_client_t *client; /* of then_url */
-    const char *then_url;      /* begun by done() */
+    const char *then_url;      /* a fetch that done() begins */
     take_t *then;
 };
 

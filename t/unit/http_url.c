@@ -1,4 +1,4 @@
-/* Which URLs may be fetched, before any look-up. */
+/* Which URLs may be fetched, as far as it is decided before any name is resolved. */
 #include <string.h>
 
 #include <apr_strings.h>
@@ -18,7 +18,8 @@ typedef struct {
     const char *filename;
 } row_t;
 
-/* only https; files.example.com, *.cdn.example.net, 127.0.0.1 and [::1] listed; port 8443. */
+/* The policy allows https only, port 8443, and the hosts files.example.com, *.cdn.example.net,
+   127.0.0.1 and [::1]. */
 static const row_t strict[] = {
     {"https://files.example.com/a.zip", GOOD, "files.example.com", "a.zip"},
     {"https://files.example.com/dir/a%20b.zip?x=1#y", GOOD, "files.example.com", "a b.zip"},
@@ -136,7 +137,7 @@ static const row_t strict[] = {
     {"https://[127.0.0.1]/a", BAD, NULL, NULL},
     {"https://[::1/a", BAD, NULL, NULL}};
 
-/* http and https; the same hosts; any port. */
+/* The policy allows http and https, any port, and the same hosts. */
 static const row_t loose[] = {{"http://files.example.com/a", GOOD, "files.example.com", "a"},
                               {"http://files.example.com:81/a", GOOD, "files.example.com", "a"},
                               {"http://files.example.com:65535/a", GOOD, "files.example.com", "a"},
@@ -161,17 +162,18 @@ static const char *readable(const char *text, apr_pool_t *p)
 static void check_all(const mdl_http_policy_t *policy, const row_t *rows, size_t count,
                       apr_pool_t *p)
 {
-    static const char *const verdicts[] = {"taken", "not allowed", "invalid"};
+    static const char *const results[] = {"accepted", "not allowed", "invalid"};
 
     for (size_t i = 0; i < count; i++) {
         const char *host = "stale", *filename = "stale";
         mdl_http_result_t result = mdl_http_url_check(policy, rows[i].url, &host, &filename, p);
         const char *name = apr_psprintf(p, "'%s' is %s", readable(rows[i].url, p),
-                                        verdicts[rows[i].result]);
+                                        results[rows[i].result]);
 
         if (is_int(result, rows[i].result, name)) {
-            is_str(host, rows[i].host, apr_psprintf(p, "%s: its host", name));
-            is_str(filename, rows[i].filename, apr_psprintf(p, "%s: its filename", name));
+            is_str(host, rows[i].host, apr_psprintf(p, "%s: its host is returned", name));
+            is_str(filename, rows[i].filename,
+                   apr_psprintf(p, "%s: its filename is returned", name));
         }
     }
 }
@@ -199,9 +201,9 @@ int main(void)
     label[sizeof label - 1] = '\0';
     is_int(mdl_http_url_check(&policy, apr_psprintf(p, "https://%s.cdn.example.net/a", label), NULL,
                               NULL, p),
-           BAD, "a host longer than a name can be is invalid");
+           BAD, "a host longer than a DNS label can be is invalid");
     is_int(mdl_http_url_check(&policy, "https://files.example.com/a", NULL, NULL, p), GOOD,
-           "host and filename need not be asked for");
+           "host and filename may be NULL");
 
     policy.allow_http = 1;
     policy.any_port = 1;

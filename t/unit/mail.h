@@ -1,5 +1,5 @@
 /*
- * Shared by the tests of mail: a folder of their own, programs to run, and a message.
+ * Shared by the tests of mail: a temporary folder, programs to run, and a message.
  */
 #ifndef MDL_T_UNIT_MAIL_H
 #define MDL_T_UNIT_MAIL_H

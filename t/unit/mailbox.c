@@ -69,10 +69,10 @@ static void places(apr_pool_t *p)
     const char *why;
 
     ok(mdl_mailbox_valid("maildir:/a", &why, p) && mdl_mailbox_valid("mbox:/a", &why, p),
-       "a Maildir and an mbox can be named");
+       "the places of a Maildir and of an mbox are valid");
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         ok(!mdl_mailbox_valid(bad[i], &why, p) && strstr(why, "maildir:/path"),
-           apr_psprintf(p, "\"%s\" can't, and the words say what can", bad[i]));
+           apr_psprintf(p, "\"%s\" is invalid, and the message says what is valid", bad[i]));
     }
 }
 
@@ -85,7 +85,7 @@ static void maildir(apr_pool_t *p)
 
     is_int(drain(box, taken, p), APR_SUCCESS, "a Maildir that is not there yet is empty");
     ok(mdl_mailbox_check(box, &why, p) != APR_SUCCESS && strstr(why, "/new"),
-       "the check says that it is missing");
+       "the check reports that it is missing");
     mkdir(root, 0700);
     mkdir(in_folder("box/new", p), 0700);
     for (int i = 0; i < 10; i++) {
@@ -97,19 +97,20 @@ static void maildir(apr_pool_t *p)
     ok(symlink(in_folder("secret", p), in_folder("box/new/link", p)) == 0 &&
            mkdir(in_folder("box/new/folder", p), 0700) == 0 &&
            mkfifo(in_folder("box/new/pipe", p), 0600) == 0,
-       "a link, a folder and a pipe lie in it");
+       "a link, a folder and a pipe are in it");
     taken->answer = APR_EGENERAL;
-    is_int(drain(box, taken, p), APR_EGENERAL, "what take says is the answer");
-    is_int(taken->count, 1, "and ends the round");
+    is_int(drain(box, taken, p), APR_EGENERAL, "the status of take is returned");
+    is_int(taken->count, 1, "an error of take ends the round");
     taken->answer = APR_SUCCESS;
-    is_int(drain(box, taken, p), APR_SUCCESS, "the next round reads");
-    is_int(taken->count, 11, "every message, and nothing else");
+    is_int(drain(box, taken, p), APR_SUCCESS, "the next round succeeds");
+    is_int(taken->count, 11, "it reads every message, and nothing else");
     ok(!strstr(taken->text, "none"), "no link is followed");
     ok(size_of(in_folder("box/cur/plain:2,S", p)) > 0 && size_of(in_folder("box/cur/3.a:b", p)) > 0,
-       "they are in cur/ then");
-    is_int(drain(box, taken, p), APR_SUCCESS, "a further round");
-    is_int(taken->count, 0, "finds none of them");
-    is_int(mdl_mailbox_check(box, &why, p), APR_SUCCESS, "the check is content");
+       "messages that were read are in cur/");
+    is_int(drain(box, taken, p), APR_SUCCESS, "a further round succeeds");
+    is_int(taken->count, 0, "it finds no message");
+    is_int(mdl_mailbox_check(box, &why, p), APR_SUCCESS,
+           "the check of a complete Maildir succeeds");
 }
 
 static void unreadable(apr_pool_t *p)
@@ -129,7 +130,7 @@ static void unreadable(apr_pool_t *p)
     chmod(bad, 0);
     put(in_folder("foreign/new/good", p), "A message\n");
     ok(drain(box, taken, p) == EACCES && taken->count == 1,
-       "a message that can't be read is reported and does not keep back the others");
+       "an unreadable message is reported, and the others are read");
 }
 
 static void mbox(apr_pool_t *p)
@@ -146,7 +147,7 @@ static void mbox(apr_pool_t *p)
     }
     taken->answer = APR_EGENERAL;
     drain(box, taken, p);
-    ok(size_of(path) > 0, "what was not taken stays");
+    ok(size_of(path) > 0, "messages that were not taken stay");
     ok(size_of(dot) < 0, "no lock is left behind");
     put(dot, "");
     taken->answer = APR_SUCCESS;
@@ -155,14 +156,14 @@ static void mbox(apr_pool_t *p)
     utime(dot, &old);
     drain(box, taken, p);
     drain(box, taken, p);
-    is_int(taken->count, 10, "one that was forgotten is taken away, and all are read");
+    is_int(taken->count, 10, "a stale lock is removed, and all messages are read");
     ok(strstr(taken->text, "Subject: 0") && strstr(taken->text, "Subject: 9"),
-       "from the first to the last");
-    is_int(size_of(path), 0, "the file is empty then");
+       "the first and the last message are read");
+    is_int(size_of(path), 0, "the file is emptied");
     put(path, "not an mbox at all\n\nbut\n\nFrom a@b.test\n\nlast");
     drain(box, taken, p);
-    is_str(taken->text, "From a@b.test\n\nlast", "anything but a message is passed over");
-    is_int(size_of(path), 0, "and thrown away");
+    is_str(taken->text, "From a@b.test\n\nlast", "text before the first message is skipped");
+    is_int(size_of(path), 0, "the skipped text is removed");
 }
 
 /* fcntl's locks belong to a process, so a child holds this one. */
@@ -194,11 +195,11 @@ static void locked(apr_pool_t *p)
     ok(read(ends[0], &byte, 1) == 1 && byte, "another process holds the lock of fcntl");
     drain(box, taken, p);
     is_int(taken->count, 0, "nothing is read");
-    ok(size_of(in_folder("locked.lock", p)) < 0, "the other lock is given back");
+    ok(size_of(in_folder("locked.lock", p)) < 0, "the dot lock is released");
     kill(other, SIGKILL);
     waitpid(other, NULL, 0);
     drain(box, taken, p);
-    is_int(taken->count, 1, "when it is free, the message is");
+    is_int(taken->count, 1, "the message is read when the lock is free");
     close(ends[0]);
     close(ends[1]);
 }
@@ -230,7 +231,7 @@ typedef struct {
     const char *const *texts; /* ended by NULL */
     int delivered;
     int taken;
-    int readable; /* those that begin as a message does */
+    int readable; /* messages that begin with a From line */
 } visited_t;
 
 static apr_status_t take_visited(void *baton, const char *message, apr_size_t length, apr_pool_t *p)
@@ -262,9 +263,9 @@ static void delivered_meanwhile(apr_pool_t *p)
         mdl_mailbox_read(box, 20, take_visited, &visited, &more, &why, p);
     } while (more);
     is_int(visited.delivered, 4, "a mail server can deliver while a message is taken");
-    is_int(visited.taken, 5, "what it delivered is taken, too");
-    is_int(visited.readable, 5, "from its beginning");
-    is_int(size_of(path), 0, "and the file is empty then");
+    is_int(visited.taken, 5, "messages delivered meanwhile are taken, too");
+    is_int(visited.readable, 5, "each message is read from its beginning");
+    is_int(size_of(path), 0, "the file is empty afterwards");
 }
 
 static void large(apr_pool_t *p)
@@ -281,12 +282,12 @@ static void large(apr_pool_t *p)
     fputs("\n\nFrom c@d.test\nSubject: small\n\ntext\n", file);
     fclose(file);
     drain(box, taken, p);
-    is_int(taken->count, 2, "a message of 3 MB and a small one are two");
-    is_int(taken->largest, 256 * 1024, "no more than 256 KiB of one is handed over");
-    ok(strstr(taken->text, "Subject: small"), "the one behind is found");
-    is_int(size_of(path), 0, "and the file is emptied");
+    is_int(taken->count, 2, "a message of 3 MB and a small one are read as two");
+    is_int(taken->largest, 256 * 1024, "no more than 256 KiB of a message is handed over");
+    ok(strstr(taken->text, "Subject: small"), "the small message after it is read");
+    is_int(size_of(path), 0, "the file is emptied after that");
 
-    /* The separator at each offset around the end of the first buffer. */
+    /* Puts the separator at each offset around the end of the first buffer. */
     for (int i = 0; i < 10; i++) {
         file = fopen(path, "w");
         fputs("From a@b.test\n\n", file);
@@ -300,7 +301,7 @@ static void large(apr_pool_t *p)
             break;
         }
     }
-    is_int(taken->count, 2, "also where the bound of a piece cuts what divides two messages");
+    is_int(taken->count, 2, "two messages are found when a buffer ends within their separator");
 }
 
 int main(void)

@@ -53,39 +53,41 @@ static void sendmail(apr_pool_t *p)
     const char *detail;
 
     is_int(send_to(mailer, "$(x)`y`@x.test", &detail, p), MDL_MAIL_FAILED,
-           "an address for a shell is not valid");
+           "an address with shell syntax is invalid");
     is_int(send_to(mailer, "-oQ'x'|`$y`@x.test", &detail, p), MDL_MAIL_SENT,
-           "odd but valid characters mean nothing, there is no shell");
+           "valid characters with a meaning in a shell have none here");
     is_str(slurp(in_folder("arguments", p), p), "-i\n-f\n" FROM "\n--\n-oQ'x'|`$y`@x.test\n",
            "the program gets its arguments");
     is_str(slurp(in_folder("body", p), p),
            "Subject: dots\n\n.\n..\n.leading\nMAIL FROM:<x@y.test>\nend\n",
-           "and the message with LF line ends");
+           "the program gets the message with LF line ends");
     for (apr_size_t i = 0; i < sizeof codes / sizeof codes[0]; i++) {
         is_int(send_to(mailer, apr_psprintf(p, "code%d@x.test", codes[i].code), &detail, p),
-               codes[i].outcome, apr_psprintf(p, "exit code %d is understood", codes[i].code));
+               codes[i].outcome, apr_psprintf(p, "exit code %d gives its outcome", codes[i].code));
     }
     send_to(mailer, "code67@x.test", &detail, p);
     is_str(detail, "The sendmail program ended with code 67: so 67",
            "the detail is the program's last line");
     is_int(send_to(mailer, "killed@x.test", &detail, p), MDL_MAIL_LATER,
-           "a program that is killed: later");
+           "a program that is killed gives MDL_MAIL_LATER");
     begin = apr_time_now();
     is_int(send_to(mailer, "holds@x.test", &detail, p), MDL_MAIL_SENT,
-           "a program that leaves a child behind has ended all the same");
+           "a program that leaves a child behind counts as ended");
     config.stopped = program_hangs;
     config.baton = (void *)in_folder("hangs", p);
     mailer = mailer_of(&config, p);
     is_int(send_to(mailer, "hangs@x.test", &detail, p), MDL_MAIL_UNKNOWN,
-           "a program that is ended by stopped(): unknown");
-    ok(apr_time_now() - begin < apr_time_from_sec(3), "neither makes us wait");
+           "a program that is stopped by stopped() gives MDL_MAIL_UNKNOWN");
+    ok(apr_time_now() - begin < apr_time_from_sec(3), "neither of the two is waited for");
     is_int(mdl_mailer_check(mailer, &detail, p), APR_SUCCESS, "the check finds the program");
     config.transport = apr_pstrcat(p, "sendmail:", in_folder("absent", p), NULL);
     mailer = mailer_of(&config, p);
-    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_LATER, "no such program: later");
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_LATER,
+           "a missing program gives MDL_MAIL_LATER");
     is_str(detail, "The sendmail program can't be run: No such file or directory.",
-           "and the detail says so");
-    is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL, "the check misses it");
+           "the detail names the error");
+    is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL,
+           "the check reports a missing program");
 }
 
 /* --- the Maildir --- */
@@ -117,26 +119,29 @@ static void maildir(apr_pool_t *p)
     const char *detail;
 
     is_int(mdl_mailer_check(mailer, &detail, p), APR_SUCCESS, "the check makes the Maildir");
-    is_int(count_files(in_folder("post/box/tmp", p), &one, p), 0, "and leaves nothing in it");
+    is_int(count_files(in_folder("post/box/tmp", p), &one, p), 0,
+           "the check leaves no file behind");
     is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_SENT, "a message is delivered");
-    is_int(count_files(in_folder("post/box/new", p), &one, p), 1, "into new/");
+    is_int(count_files(in_folder("post/box/new", p), &one, p), 1, "the message is in new/");
     is_str(slurp(one, p),
            "Return-Path: <" FROM ">\nDelivered-To: " TO "\n"
            "Subject: dots\n\n.\n..\n.leading\nMAIL FROM:<x@y.test>\nend\n",
-           "with its envelope and LF line ends");
-    ok(strstr(one, ".M") && strstr(one, "P") && strstr(one, "Q"), "under a Maildir name");
+           "it has its envelope and LF line ends");
+    ok(strstr(one, ".M") && strstr(one, "P") && strstr(one, "Q"), "its file has a Maildir name");
     for (int i = 0; i < 20; i++) {
         send_to(mailer, TO, &detail, p);
     }
     is_int(count_files(in_folder("post/box/new", p), &one, p), 21,
-           "the same message again is another file each time");
+           "each message gets its own file");
     is_int(count_files(in_folder("post/box/tmp", p), &one, p), 0, "nothing is left in tmp/");
-    is_int(count_files(in_folder("post/box/cur", p), &one, p), 0, "cur/ is there for readers");
+    is_int(count_files(in_folder("post/box/cur", p), &one, p), 0, "the folder cur/ exists");
     config.transport = apr_pstrcat(p, "maildir:", one, "/below", NULL);
     mailer = mailer_of(&config, p);
-    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_LATER, "a folder that can't be made: later");
-    ok(detail && strstr(detail, "Not a directory"), "and the detail says so");
-    is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL, "the check says so too");
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_LATER,
+           "a folder that can't be made gives MDL_MAIL_LATER");
+    ok(detail && strstr(detail, "Not a directory"), "the detail names the error");
+    is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL,
+           "the check reports a folder that can't be made");
 }
 
 static void transports(apr_pool_t *p)

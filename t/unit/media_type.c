@@ -1,4 +1,4 @@
-/* Which media types of clients and sources are accepted. */
+/* The media types that are accepted from clients and sources. */
 #include "base/http/media_type.h"
 #include "t/unit/tap.h"
 
@@ -31,11 +31,11 @@ int main(void)
         ok(mdl_media_type_valid(good[i]), good[i]);
     }
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        ok(!mdl_media_type_valid(bad[i]), "anything but a file's media type is refused");
+        ok(!mdl_media_type_valid(bad[i]), "what is not the media type of a file is refused");
     }
     memset(longest + 2, 'x', sizeof longest - 3);
     ok(!mdl_media_type_valid(longest), "128 bytes are too long");
     longest[MDL_MEDIA_TYPE_MAX] = '\0';
-    ok(mdl_media_type_valid(longest), "127 bytes are not");
+    ok(mdl_media_type_valid(longest), "127 bytes are allowed");
     return tap_end(p);
 }

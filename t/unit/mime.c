@@ -17,34 +17,35 @@
     "abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnopqrstuvwxyz0123456789abcdefghijklmnop"
 #define SNOWMEN "\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603\u2603"
 
-/* The text of a header, and what a reader must decode; NULL means the same. */
+/* The text of a header or body, and what a reader must decode; NULL means the same text. */
 typedef struct {
     const char *what;
     const char *put;
     const char *expected;
-} naughty_t;
+} hostile_t;
 
-static const naughty_t lines[] = {
+static const hostile_t lines[] = {
     {"plain words", "Your downloads are ready", NULL},
     {"a line feed and a header", "Hello\nBcc: spy@evil.test", "Hello Bcc: spy@evil.test"},
     {"CRLF and a header", "Hello\r\nBcc: spy@evil.test", "Hello  Bcc: spy@evil.test"},
-    {"CRLF CRLF and a body", "Hi\r\n\r\n<script>", "Hi    <script>"},
+    {"an empty line and a body", "Hi\r\n\r\n<script>", "Hi    <script>"},
     {"a carriage return alone", "a\rBcc: spy@evil.test", "a Bcc: spy@evil.test"},
     {"other control characters",
      "a\tb\x01"
      "c\x7F"
      "d\x1B[31m",
      "a b c d [31m"},
-    {"an override and an isolate of the text's direction", "a\u202Efdp.exe\u2066b", "a fdp.exe b"},
-    {"marks of a direction, which names need", "\u05D0\u200F1", NULL},
+    {"an override and an isolate of text direction", "a\u202Efdp.exe\u2066b", "a fdp.exe b"},
+    {"a directional mark, which names may need", "\u05D0\u200F1", NULL},
     {"U+0085, U+2028, U+2029",
      "a\xC2\x85"
      "b\u2028c\u2029d",
      "a b c d"},
     {"spaces at the ends", "  padded \n", "padded"},
     {"two spaces between", "a  b", NULL},
-    {"emoji", "\U0001F389 Your \U0001F4E6 from \U0001F468\u200D\U0001F469\u200D\U0001F467", NULL},
-    {"only emoji, many",
+    {"emoji beside words",
+     "\U0001F389 Your \U0001F4E6 from \U0001F468\u200D\U0001F469\u200D\U0001F467", NULL},
+    {"many emoji",
      "\U0001F389\U0001F389\U0001F389\U0001F389\U0001F389\U0001F389\U0001F389\U0001F389"
      "\U0001F389\U0001F389\U0001F389\U0001F389\U0001F389\U0001F389\U0001F389\U0001F389",
      NULL},
@@ -54,12 +55,12 @@ static const naughty_t lines[] = {
      "\u3067\u304D\u307E\u3057\u305F",
      NULL},
     {"Arabic", "\u0645\u0631\u062D\u0628\u0627 \u0628\u0643", NULL},
-    {"a mixture of widths",
+    {"characters of one to four bytes",
      "a\u00E9\u20AC\U0001F600b\u00E9\u20AC\U0001F600c\u00E9\u20AC"
      "\U0001F600d\u00E9\u20AC\U0001F600 " SNOWMEN,
      NULL},
     {"an encoded word", "=?utf-8?q?=0D=0ABcc:_spy=40evil.test?=", NULL},
-    {"a half of an encoded word", "=?utf-8?B?", NULL},
+    {"the beginning of an encoded word", "=?utf-8?B?", NULL},
     {"encoded words beside umlauts", "\u00FC =?utf-8?q?x?= \u00FC", NULL},
     {"quotes and backslashes", "The \"Best\" \\ of \\\"all\\\"", NULL},
     {"commas and semicolons", "Doe, Jane; Smith", NULL},
@@ -83,22 +84,22 @@ static const naughty_t lines[] = {
      "a\uFFFD\uFFFDb"},
 };
 
-static const naughty_t bodies[] = {
+static const hostile_t bodies[] = {
     {"one line", "Hello", NULL},
     {"lines", "Hello\n\nyour file is ready.\n", NULL},
     {"CRLF and CR", "a\r\nb\rc\n", "a\nb\nc\n"},
-    {"nothing", "", NULL},
+    {"an empty body", "", NULL},
     {"dots", ".\n..\n.leading\n\n.\n", NULL},
     {"an SMTP end of data", "text\r\n.\r\nMAIL FROM:<x@evil.test>\r\n",
      "text\n.\nMAIL FROM:<x@evil.test>\n"},
-    {"a boundary's look-alike", "--=_id0\n--=_id0--\n", NULL},
+    {"lines that look like the boundary", "--=_id0\n--=_id0--\n", NULL},
     {"blanks at line ends", "a \nb\t\n \n\t\n", NULL},
     {"blanks at the end", "a ", NULL},
     {"equals signs", "=3D==0D=0A=\n=\n", NULL},
     {"umlauts and emoji", "Gr\u00FC\u00DFe \U0001F389\n" SNOWMEN SNOWMEN "\n", NULL},
-    {"From at a line's beginning", "From me\n>From you\n", NULL},
+    {"From at the beginning of a line", "From me\n>From you\n", NULL},
     {"a long word", LONG_WORD LONG_WORD LONG_WORD "\n" LONG_WORD "." LONG_WORD, NULL},
-    {"dots all along",
+    {"a long line of dots",
      "...................................................................."
      "...................................................................."
      "....................................................................",
@@ -110,22 +111,22 @@ static const naughty_t bodies[] = {
 #define BODIES ((int)(sizeof bodies / sizeof bodies[0]))
 #define CASES  (LINES > BODIES ? LINES : BODIES)
 
-static const naughty_t *line_at(int i)
+static const hostile_t *line_at(int i)
 {
     return &lines[i % LINES];
 }
 
-static const naughty_t *body_at(int i)
+static const hostile_t *body_at(int i)
 {
     return &bodies[i % BODIES];
 }
 
-static const char *put_of(const naughty_t *naughty, apr_pool_t *p)
+static const char *put_of(const hostile_t *hostile, apr_pool_t *p)
 {
     char *filler;
 
-    if (naughty->put != NULL) {
-        return naughty->put;
+    if (hostile->put != NULL) {
+        return hostile->put;
     }
     filler = apr_palloc(p, 1201);
     for (int i = 0; i < 1200; i++) {
@@ -135,9 +136,9 @@ static const char *put_of(const naughty_t *naughty, apr_pool_t *p)
     return filler;
 }
 
-static const char *expected_of(const naughty_t *naughty, apr_pool_t *p)
+static const char *expected_of(const hostile_t *hostile, apr_pool_t *p)
 {
-    return naughty->expected != NULL ? naughty->expected : put_of(naughty, p);
+    return hostile->expected != NULL ? hostile->expected : put_of(hostile, p);
 }
 
 static const char *build(const mdl_mime_mail_t *mail, apr_pool_t *p)
@@ -229,20 +230,20 @@ static void addresses(void)
     }
     for (apr_size_t i = 0; i < sizeof invalid / sizeof invalid[0]; i++) {
         if (mdl_mime_address_valid(invalid[i])) {
-            printf("# invalid address %d was taken\n", (int)i);
-            ok(0, "no invalid address is taken");
+            printf("# invalid address %d was accepted\n", (int)i);
+            ok(0, "no invalid address is accepted");
         }
     }
-    ok(!mdl_mime_address_valid(NULL), "no address is not valid");
+    ok(!mdl_mime_address_valid(NULL), "NULL is not a valid address");
     memset(longest, 'a', sizeof(longest));
     memcpy(longest + 64, "@b.test", 8);
     ok(mdl_mime_address_valid(longest), "a local part of 64 bytes is valid");
     memset(longest, 'a', sizeof(longest));
     memcpy(longest + 254 - 7, "@b.test", 8);
-    ok(mdl_mime_address_valid(longest), "254 bytes are valid");
+    ok(mdl_mime_address_valid(longest), "an address of 254 bytes is valid");
     memset(longest, 'a', sizeof(longest));
     memcpy(longest + 255 - 7, "@b.test", 8);
-    ok(!mdl_mime_address_valid(longest), "255 bytes are not");
+    ok(!mdl_mime_address_valid(longest), "an address of 255 bytes is invalid");
 }
 
 static void refusals(apr_pool_t *p)
@@ -265,7 +266,7 @@ static void refusals(apr_pool_t *p)
         mail.message_id = bad[i];
         refused += build(&mail, p) == NULL;
     }
-    is_int(refused, 12, "an address or message id that is not valid is refused");
+    is_int(refused, 12, "a mail with an invalid address or message id is refused");
 }
 
 static void headers(apr_pool_t *p)
@@ -299,7 +300,7 @@ static void headers(apr_pool_t *p)
            "<p>html</p>\r\n"
            "\r\n"
            "--=_id0exampletest--\r\n",
-           "a plain mail reads as expected, text first");
+           "a plain mail has the expected bytes, text first");
     is_str(again, message, "the same mail gives the same bytes");
     mail.reply_to = NULL;
     mail.from_name = NULL;
@@ -307,7 +308,7 @@ static void headers(apr_pool_t *p)
     message = build(&mail, p);
     ok(!strstr(message, "Reply-To") && strstr(message, "\r\nFrom: <shop@example.test>\r\n") &&
            strstr(message, "\r\nTo: <jane@example.test>\r\n"),
-       "an absent reply address and absent names leave nothing behind");
+       "an absent reply address and absent names are left out");
 }
 
 static int hex_value(char c)
@@ -339,7 +340,7 @@ static int word_is_whole(const char *begin, const char *end)
     return missing == 0;
 }
 
-/* Whether each encoded word of the header is at most 75 bytes and of whole characters. */
+/* Whether each encoded word of the header has at most 75 bytes and whole characters. */
 static int words_well_formed(const char *header, const char *end)
 {
     while ((header = strstr(header, "=?utf-8?Q?")) != NULL && header < end) {
@@ -459,8 +460,8 @@ static void is_read(const char *folder, int i, const char *part, const char *exp
 
 static void compare(const char *folder, int i, apr_pool_t *p)
 {
-    const naughty_t *from = line_at(i);
-    const naughty_t *to = line_at(i + 1);
+    const hostile_t *from = line_at(i);
+    const hostile_t *to = line_at(i + 1);
 
     unlink(path_of(folder, i, "eml", p));
     is_read(folder, i, "subject", expected_of(from, p), from->what, p);

@@ -82,7 +82,7 @@ static int logged(const char *text, apr_pool_t *p)
     return strstr(slurp(in_folder("log", p), p), text) != NULL;
 }
 
-/* How many messages the server took, and over how many connections. */
+/* How many messages the server accepted, and over how many connections. */
 static void count_log(const char *listener, int *mails, int *connections, apr_pool_t *p)
 {
     const char *prefix = apr_pstrcat(p, listener, " mail ", NULL);
@@ -112,21 +112,22 @@ static void smtp_plain(const peer_t *peer, apr_pool_t *p)
     const char *detail;
 
     is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_SENT, "a message is sent");
-    is_str(detail, "250 OK", "with what the server said to it");
-    is_str(slurp(in_folder("1.eml", p), p), MESSAGE, "it arrives byte for byte, dots and all");
-    ok(logged(" " FROM " " TO "\n", p), "from and to are the envelope's");
+    is_str(detail, "250 OK", "the detail is the server's reply");
+    is_str(slurp(in_folder("1.eml", p), p), MESSAGE,
+           "it arrives byte for byte, including its dots");
+    ok(logged(" " FROM " " TO "\n", p), "sender and recipient are those of the envelope");
     memset(dots, '.', 60000);
     for (int i = 1; i < 60000; i += 3) {
         memcpy(dots + i, "\r\n", 2);
     }
     is_int(mdl_mailer_send(mailer, FROM, TO, dots, 60000, &detail, p), MDL_MAIL_SENT,
            "a large message of dots is sent");
-    ok(strcmp(slurp(in_folder("2.eml", p), p), dots) == 0, "and arrives byte for byte");
+    ok(strcmp(slurp(in_folder("2.eml", p), p), dots) == 0, "it arrives byte for byte");
     send_to(mailer, "b@example.test", &detail, p);
     send_to(mailer, "c@example.test", &detail, p);
     count_log("plain", &mails, &connections, p);
-    is_int(mails, 4, "four messages are four");
-    is_int(connections, 1, "one connection carries them");
+    is_int(mails, 4, "four messages arrive");
+    is_int(connections, 1, "one connection is used for them");
     is_int(mdl_mailer_check(mailer, &detail, p), APR_SUCCESS, "the check finds the server");
 }
 
@@ -136,12 +137,13 @@ static void smtp_answers(const peer_t *peer, apr_pool_t *p)
         const char *to;
         mdl_mail_outcome_t outcome;
         const char *name;
-    } answers[] = {{"rcpt450@x.test", MDL_MAIL_LATER, "450 at RCPT: later"},
-                   {"rcpt550@x.test", MDL_MAIL_FAILED, "550 at RCPT: failed"},
-                   {"rcpt552@x.test", MDL_MAIL_FAILED, "552 at RCPT: failed"},
-                   {"data451@x.test", MDL_MAIL_LATER, "451 after the message: later"},
-                   {"data554@x.test", MDL_MAIL_FAILED, "554 after the message: failed"},
-                   {TO, MDL_MAIL_SENT, "after all of them a message is sent"}};
+    } answers[] = {
+        {"rcpt450@x.test", MDL_MAIL_LATER, "450 at RCPT gives MDL_MAIL_LATER"},
+        {"rcpt550@x.test", MDL_MAIL_FAILED, "550 at RCPT gives MDL_MAIL_FAILED"},
+        {"rcpt552@x.test", MDL_MAIL_FAILED, "552 at RCPT gives MDL_MAIL_FAILED"},
+        {"data451@x.test", MDL_MAIL_LATER, "451 after the message gives MDL_MAIL_LATER"},
+        {"data554@x.test", MDL_MAIL_FAILED, "554 after the message gives MDL_MAIL_FAILED"},
+        {TO, MDL_MAIL_SENT, "a message is sent after all these replies"}};
     mdl_mail_config_t config = config_of(url("smtp", peer->plain, p), MDL_MAIL_TLS_OFF);
     mdl_mailer_t *mailer = mailer_of(&config, p);
     const char *detail;
@@ -166,19 +168,19 @@ static void smtp_refusals(const peer_t *peer, apr_pool_t *p)
 
     count_log("plain", &mails, &connections, p);
     for (apr_size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
-        is_int(send_to(mailer, bad[i], &detail, p), MDL_MAIL_FAILED, "a bad recipient is failed");
+        is_int(send_to(mailer, bad[i], &detail, p), MDL_MAIL_FAILED, "an invalid recipient fails");
         is_int(mdl_mailer_send(mailer, bad[i], TO, MESSAGE, strlen(MESSAGE), &detail, p),
-               MDL_MAIL_FAILED, "and a bad sender");
+               MDL_MAIL_FAILED, "an invalid sender fails");
     }
     is_int(mdl_mailer_send(mailer, FROM, TO, "a\n.\nb\r\n", 7, &detail, p), MDL_MAIL_FAILED,
-           "a message with a bare LF is failed");
+           "a message with a bare LF fails");
     is_int(mdl_mailer_send(mailer, FROM, TO, "a\r.\r\nb\r\n", 8, &detail, p), MDL_MAIL_FAILED,
-           "with a bare CR");
+           "a message with a bare CR fails");
     is_int(mdl_mailer_send(mailer, FROM, TO, "a\0\r\n", 4, &detail, p), MDL_MAIL_FAILED,
-           "with a NUL");
-    ok(detail && strstr(detail, "NUL"), "and the detail says why");
+           "a message with a NUL fails");
+    ok(detail && strstr(detail, "NUL"), "the detail names the reason");
     count_log("plain", &after, &connections, p);
-    is_int(after, mails, "the server got no byte of it");
+    is_int(after, mails, "the server got none of them");
 }
 
 static void smtp_tls(const peer_t *peer, apr_pool_t *p)
@@ -193,33 +195,33 @@ static void smtp_tls(const peer_t *peer, apr_pool_t *p)
     is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_LATER,
            "an untrusted certificate is refused");
     ok(detail && strncmp(detail, "No TLS with the SMTP server: ", 29) == 0,
-       "and the detail says so");
-    ok(!logged("starttls login", p), "no login was tried over it");
+       "the detail names the reason");
+    ok(!logged("starttls login", p), "no login was tried");
 
     config.ca_file = peer->ca_file;
     mailer = mailer_of(&config, p);
     is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_SENT, "STARTTLS and AUTH send a message");
     send_to(mailer, TO, &detail, p);
     count_log("starttls", &mails, &connections, p);
-    ok(mails == 2 && connections == 1, "the connection with TLS is used again");
+    ok(mails == 2 && connections == 1, "the connection with TLS is reused");
     is_int(mdl_mailer_check(mailer, &detail, p), APR_SUCCESS, "the check logs in");
 
     config.transport = url("smtps", peer->smtps, p);
-    is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_SENT, "so does smtps");
-    ok(logged("smtps login", p), "with a login");
+    is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_SENT, "smtps sends a message");
+    ok(logged("smtps login", p), "smtps logs in");
 
     config.password = "wrong";
     mailer = mailer_of(&config, p);
-    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_LATER, "a refused login is no mail's fault");
+    is_int(send_to(mailer, TO, &detail, p), MDL_MAIL_LATER, "a refused login gives MDL_MAIL_LATER");
     ok(detail && strncmp(detail, "The SMTP server refused the login: 535", 38) == 0,
-       "and the detail says so");
-    is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL, "the check says so too");
+       "the detail names the reason");
+    is_int(mdl_mailer_check(mailer, &detail, p), APR_EGENERAL, "the check reports a refused login");
     ok(detail && strstr(detail, "refused the login") && !strstr(detail, "wrong"),
-       "without the password");
+       "the detail does not contain the password");
 
     config.user = NULL;
     is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_LATER,
-           "530 for want of a login is no mail's fault either");
+           "530 because of a missing login gives MDL_MAIL_LATER");
 }
 
 static void smtp_clear(const peer_t *peer, apr_pool_t *p)
@@ -230,24 +232,24 @@ static void smtp_clear(const peer_t *peer, apr_pool_t *p)
     config.user = "shop";
     config.password = "secret";
     is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_LATER,
-           "without STARTTLS nothing is sent where TLS is required");
+           "nothing is sent without STARTTLS if TLS is required");
     is_str(detail, "The SMTP server offers no STARTTLS, which is required.",
-           "and the detail says so");
+           "the detail names the reason");
     config.tls = MDL_MAIL_TLS_TRY;
     is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_LATER,
-           "nor with a password where TLS is tried");
-    ok(!logged("clear login", p), "no password went in clear");
+           "nothing is sent with a password without STARTTLS if TLS is tried");
+    ok(!logged("clear login", p), "no password was sent in clear text");
     config.tls = MDL_MAIL_TLS_OFF;
     is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_SENT,
-           "only where TLS is off, a password goes in clear");
-    ok(logged("clear login", p), "as the operator wanted");
+           "a message is sent with a password without STARTTLS if TLS is off");
+    ok(logged("clear login", p), "the password was sent in clear text");
     config.tls = MDL_MAIL_TLS_TRY;
     config.user = NULL;
     is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_SENT,
-           "without a password TLS is only tried");
+           "a message is sent without a password and STARTTLS if TLS is tried");
 }
 
-/* --- the mock server: breaks connections on demand, which a real one does not --- */
+/* --- the mock server, which breaks connections on demand --- */
 
 typedef enum {
     MOCK_DROPS_AT_RCPT,
@@ -266,7 +268,7 @@ typedef struct {
     apr_thread_t *thread;
     apr_uint32_t connections;
     apr_uint32_t messages;
-    apr_uint32_t silent; /* set once it has fallen silent */
+    apr_uint32_t silent; /* set when it has become silent */
 } mock_t;
 
 static void say(FILE *client, const char *line)
@@ -375,7 +377,8 @@ static mock_t *start_mock(mock_behaviour_t behaviour, apr_pool_t *p)
     return mock;
 }
 
-/* To be called after the mailer's pool is destroyed: a kept connection would keep the thread. */
+/* To be called after the mailer's pool is destroyed: an open connection would keep the thread
+ * alive. */
 static void end_mock(mock_t *mock)
 {
     apr_status_t rv;
@@ -390,7 +393,7 @@ static int mock_is_silent(void *baton)
     return (int)apr_atomic_read32(&((mock_t *)baton)->silent);
 }
 
-/* Sends so many messages to a mock; returns the last outcome. */
+/* Sends a number of messages to a mock; returns the last outcome. */
 static mdl_mail_outcome_t send_to_mock(mock_t *mock, int count, const char **detail, apr_pool_t *p)
 {
     mdl_mail_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
@@ -416,20 +419,21 @@ static void smtp_broken(apr_pool_t *p)
     const char *detail;
 
     is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_LATER,
-           "a connection dropped before RCPT is answered: later");
+           "a connection dropped before the reply to RCPT gives MDL_MAIL_LATER");
     mock = start_mock(MOCK_DROPS_AFTER_MESSAGE, p);
     is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_UNKNOWN,
-           "a connection dropped after the final dot: unknown");
-    ok(detail && strstr(detail, "ended before"), "and the detail says so");
+           "a connection dropped after the final dot gives MDL_MAIL_UNKNOWN");
+    ok(detail && strstr(detail, "ended before"), "the detail names the reason");
     mock = start_mock(MOCK_DROPS_SECOND_MAIL, p);
     is_int(send_to_mock(mock, 2, &detail, p), MDL_MAIL_SENT,
-           "a kept connection that is gone is replaced by a new one");
-    is_int(mock->connections, 2, "which makes two connections");
-    is_int(mock->messages, 2, "and each message arrived once");
+           "a kept connection that was dropped is replaced by a new one");
+    is_int(mock->connections, 2, "two connections were made");
+    is_int(mock->messages, 2, "each message arrived once");
     mock = start_mock(MOCK_SAYS_MUCH, p);
-    is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_FAILED, "a long answer of 550: failed");
+    is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_FAILED,
+           "a long reply of 550 gives MDL_MAIL_FAILED");
     ok(detail && strncmp(detail, "550 last ?[31m?? xxx", 20) == 0 && strlen(detail) <= 500,
-       "its last line is kept, printable and cut");
+       "its last line is kept, printable and truncated");
 }
 
 static void smtp_stopped(apr_pool_t *p)
@@ -439,15 +443,15 @@ static void smtp_stopped(apr_pool_t *p)
     const char *detail;
 
     is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_LATER,
-           "stopped while a server doesn't greet: later");
+           "being stopped before the server's greeting gives MDL_MAIL_LATER");
     mock = start_mock(MOCK_SILENT_AFTER_MESSAGE, p);
     is_int(send_to_mock(mock, 1, &detail, p), MDL_MAIL_UNKNOWN,
-           "stopped while a server doesn't answer for the message: unknown");
-    ok(detail && strstr(detail, "stopped"), "and the detail says so");
-    ok(apr_time_now() - begin < apr_time_from_sec(5), "both within seconds");
+           "being stopped before the reply to the message gives MDL_MAIL_UNKNOWN");
+    ok(detail && strstr(detail, "stopped"), "the detail names the reason");
+    ok(apr_time_now() - begin < apr_time_from_sec(5), "both take only seconds");
 }
 
-static void smtp_no_goodbye(apr_pool_t *p)
+static void smtp_silent_at_quit(apr_pool_t *p)
 {
     mock_t *mock = start_mock(MOCK_SILENT_AT_QUIT, p);
     mdl_mail_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
@@ -463,10 +467,10 @@ static void smtp_no_goodbye(apr_pool_t *p)
     apr_pool_destroy(own);
     end_mock(mock);
     ok(apr_time_now() - begin < apr_time_from_sec(5),
-       "once stopped, a mailer doesn't wait for a server that says no goodbye");
+       "a stopped mailer does not wait for a server's reply to QUIT");
 }
 
-static void smtp_nobody_there(apr_pool_t *p)
+static void smtp_no_listener(apr_pool_t *p)
 {
     mock_t *mock = start_mock(MOCK_SILENT_FROM_START, p);
     mdl_mail_config_t config = config_of(url("smtp", mock->port, p), MDL_MAIL_TLS_OFF);
@@ -474,10 +478,11 @@ static void smtp_nobody_there(apr_pool_t *p)
 
     end_mock(mock);
     is_int(send_to(mailer_of(&config, p), TO, &detail, p), MDL_MAIL_LATER,
-           "a port where nobody listens: later");
-    ok(detail && strncmp(detail, "No SMTP transfer: ", 18) == 0, "and the detail says so");
-    is_int(mdl_mailer_check(mailer_of(&config, p), &detail, p), APR_EGENERAL, "the check fails");
-    ok(detail != NULL, "with a reason");
+           "a port without a listener gives MDL_MAIL_LATER");
+    ok(detail && strncmp(detail, "No SMTP transfer: ", 18) == 0, "the detail names the reason");
+    is_int(mdl_mailer_check(mailer_of(&config, p), &detail, p), APR_EGENERAL,
+           "the check of a port without a listener fails");
+    ok(detail != NULL, "it has a reason");
 }
 
 int main(void)
@@ -498,8 +503,8 @@ int main(void)
     }
     smtp_broken(p);
     smtp_stopped(p);
-    smtp_no_goodbye(p);
-    smtp_nobody_there(p);
+    smtp_silent_at_quit(p);
+    smtp_no_listener(p);
     remove_tree(folder);
     return tap_end(p);
 }
