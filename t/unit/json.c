@@ -66,21 +66,21 @@ static void parsing_is_strict(void)
     ok(problem(" \n"), "white space alone is refused");
     ok(problem("{\"a\":1} x"), "trailing bytes are refused");
     ok(problem("{\"a\":1}{}"), "a second document is refused");
-    ok(!problem("{\"a\":1} \n"), "trailing white space is taken");
-    ok(problem("{\"a\":1,\"a\":1}"), "a member that stands twice is refused");
-    ok(problem("{\"a\":1,\"\\u0061\":1}"), "and so is one that is only spelled differently");
-    ok(!problem("[{\"a\":1},{\"a\":1}]"), "the same name in two objects is taken");
+    ok(!problem("{\"a\":1} \n"), "trailing white space is accepted");
+    ok(problem("{\"a\":1,\"a\":1}"), "a duplicate member is refused");
+    ok(problem("{\"a\":1,\"\\u0061\":1}"), "a duplicate member with another spelling is refused");
+    ok(!problem("[{\"a\":1},{\"a\":1}]"), "the same name in two objects is accepted");
     ok(problem("{\"a\":1,}"), "a trailing comma is refused");
     ok(problem("{'a':1}"), "single quotes are refused");
     ok(problem("{\"a\":NaN}"), "NaN is refused");
     ok(problem("[01]"), "a leading zero is refused");
-    ok(problem("[1.]"), "a number that ends in its point is refused");
-    ok(problem("[\"\t\"]"), "a bare control character in a string is refused");
+    ok(problem("[1.]"), "a number that ends in a decimal point is refused");
+    ok(problem("[\"\t\"]"), "an unescaped control character in a string is refused");
     ok(problem("\xEF\xBB\xBF{}"), "a byte order mark is refused");
     ok(problem("[\"a\\u0000b\"]"), "an escaped NUL in a string is refused");
     ok(problem("{\"a\\u0000\":1}"), "an escaped NUL in a name is refused");
-    ok(refusal_of("[\"a\0b\"]", 7), "a bare NUL in a string is refused");
-    ok(refusal_of("[1]\0", 4), "a NUL behind the document is refused");
+    ok(refusal_of("[\"a\0b\"]", 7), "an unescaped NUL in a string is refused");
+    ok(refusal_of("[1]\0", 4), "a NUL after the document is refused");
     is_str(mdl_json_string(parse("\"x\"")), "x", "a scalar may be the root");
     is_int(mdl_json_int(parse("42 ")), 42, "a number may be the root");
 }
@@ -88,35 +88,37 @@ static void parsing_is_strict(void)
 static void utf8_is_strict(void)
 {
     is_str(mdl_json_string(parse("\"\xC3\xA9\xF0\x9F\x8E\xB5\"")), "\xC3\xA9\xF0\x9F\x8E\xB5",
-           "UTF-8 goes through as it is");
+           "UTF-8 is read unchanged");
     is_str(mdl_json_string(parse("\"\\ud83c\\udfb5\"")), "\xF0\x9F\x8E\xB5",
            "an escaped surrogate pair is one character");
     ok(problem("[\"\\ud83c\"]"), "a lone high surrogate is refused");
     ok(problem("[\"\\udfb5\"]"), "a lone low surrogate is refused");
-    ok(problem("[\"\xFF\"]"), "a byte that is no UTF-8 is refused");
+    ok(problem("[\"\xFF\"]"), "a byte that is not UTF-8 is refused");
     ok(problem("[\"\xC0\xAF\"]"), "an overlong form is refused");
     ok(problem("[\"\xED\xA0\x80\"]"), "an encoded surrogate is refused");
     ok(problem("[\"\xF4\x90\x80\x80\"]"), "a code point above U+10FFFF is refused");
-    ok(problem("[\"\xE2\x82\"]"), "a cut character is refused");
+    ok(problem("[\"\xE2\x82\"]"), "a truncated character is refused");
 }
 
 static void depth_is_limited(void)
 {
     char *brackets = malloc(BODY_LIMIT);
 
-    ok(!problem(nested(16, "[", "]")), "16 levels of arrays are taken");
+    ok(!problem(nested(16, "[", "]")), "16 levels of arrays are accepted");
     ok(problem(nested(17, "[", "]")), "17 levels of arrays are refused");
-    ok(!problem(nested(16, "{\"a\":", "}")), "16 levels of objects are taken");
+    ok(!problem(nested(16, "{\"a\":", "}")), "16 levels of objects are accepted");
     ok(problem(nested(17, "{\"a\":", "}")), "17 levels of objects are refused");
-    ok(!problem(nested(8, "[{\"a\":", "}]")), "objects and arrays count together: 16 are taken");
-    ok(problem(nested(9, "[{\"a\":", "}]")), "objects and arrays count together: 18 are refused");
+    ok(!problem(nested(8, "[{\"a\":", "}]")),
+       "16 levels of objects and arrays together are accepted");
+    ok(problem(nested(9, "[{\"a\":", "}]")),
+       "18 levels of objects and arrays together are refused");
     ok(!problem("[\"[[[[[[[[[[[[[[[[[[[[\\\"{{{{{{{{{{{{{{{{{{{{\"]"),
        "brackets in strings do not count");
     ok(!problem("[[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[],[]]"),
-       "arrays beside each other do not count");
+       "sibling arrays do not count");
     is_str(problem("[\n [[[[[[[[[[[[[[[[\n]]]]]]]]]]]]]]]]]"),
            "Line 2, column 17: nested deeper than 16 levels.",
-           "the refusal says where and how many levels");
+           "the message says where and how many levels");
 
     memset(brackets, '[', BODY_LIMIT);
     ok(refusal_of(brackets, BODY_LIMIT), "256 KiB of opening brackets are refused");
@@ -132,44 +134,46 @@ static void depth_is_limited(void)
 
 static void numbers_keep_their_value(void)
 {
-    is_int(mdl_json_int(parse("9223372036854775807")), APR_INT64_MAX, "the largest integer");
-    is_int(mdl_json_int(parse("-9223372036854775808")), APR_INT64_MIN, "the smallest integer");
+    is_int(mdl_json_int(parse("9223372036854775807")), APR_INT64_MAX,
+           "the largest integer is read");
+    is_int(mdl_json_int(parse("-9223372036854775808")), APR_INT64_MIN,
+           "the smallest integer is read");
     is_str(problem("[9223372036854775808]"), "Line 1, column 20: a number is out of range.",
-           "an integer beyond 64 bits is refused with a sentence");
+           "an integer beyond 64 bits is refused with a message");
     ok(problem("[-9223372036854775809]"), "a negative integer beyond 64 bits is refused");
-    ok(problem("[1e999]"), "a real beyond a double is refused");
-    is_int(mdl_json_type(parse("1.5")), MDL_JSON_REAL, "a real is taken");
-    is_int(mdl_json_type(parse("1e2")), MDL_JSON_REAL, "an exponent makes a real");
-    is_int(mdl_json_int(parse("1.5")), 0, "a real is not an integer");
+    ok(problem("[1e999]"), "a real beyond the range of a double is refused");
+    is_int(mdl_json_type(parse("1.5")), MDL_JSON_REAL, "a real is accepted");
+    is_int(mdl_json_type(parse("1e2")), MDL_JSON_REAL, "a number with an exponent is a real");
+    is_int(mdl_json_int(parse("1.5")), 0, "a real is read as the integer 0");
 }
 
-static void sentences_are_clean(void)
+static void messages_are_clean(void)
 {
-    ok(printable(problem("[\"\xFF\"]")), "the sentence on a bad byte is printable");
+    ok(printable(problem("[\"\xFF\"]")), "the message about an invalid byte is printable");
     ok(printable(problem("{\"a\": \xC3\xA9}")),
-       "the sentence near a foreign character is printable");
+       "the message about a place near a non-ASCII character is printable");
     ok(printable(problem("{\"\xC3\xA9\":1,\"\xC3\xA9\":1}")),
-       "the sentence on a member that stands twice is printable");
+       "the message about a duplicate member is printable");
     ok(printable(problem("[\"a\x01\x1B[31m\"]")),
-       "the sentence on control characters is printable");
+       "the message about control characters is printable");
     is_str(problem("{\"a\":1,\n\"a\":2}"), "Line 2, column 3: a member stands twice in one object.",
            "line and column are given");
 }
 
-static void canonical_form_is_one(void)
+static void canonical_form_is_unique(void)
 {
     apr_size_t length = 0;
 
     is_str(canonical(" { \"b\" : [ 1 , 2 ] , \"a\" : { \"d\":null, \"c\":true } } "),
            "{\"a\":{\"c\":true,\"d\":null},\"b\":[1,2]}", "members are sorted at each level");
     is_str(canonical("{\"a\\u0062\":\"\\u00e9\\/\"}"), "{\"ab\":\"\xC3\xA9/\"}",
-           "escapes that are not needed are gone");
+           "needless escapes are removed");
     is_str(canonical("[2,1]"), "[2,1]", "an array keeps its order");
     is_str(canonical("\"x\""), "\"x\"", "a scalar has a canonical form");
     is_str(canonical("[1.10, 1.0, 0.1]"), "[1.1000000000000001,1.0,0.10000000000000001]",
            "a real is written with all its digits");
     mdl_json_canonical(parse("{ }"), &length, p);
-    is_int(length, 2, "the length comes with it");
+    is_int(length, 2, "the length of the canonical form is returned");
 }
 
 static void documents_are_made(void)
@@ -195,11 +199,11 @@ static void documents_are_made(void)
         "{\"z\":\"1\",\"a\":-9223372036854775808,\"list\":[true,null,null,{\"k\":\"a\\\"b\\n\"}],"
         "\"at\":\"2026-11-21T00:16:20.123Z\",\"never\":null,\"bad\":null}",
         "members keep their order, bad UTF-8 and an absent time are null");
-    is_int(length, strlen(text), "the length comes with the text");
+    is_int(length, strlen(text), "the length of the text is returned");
     is_str(mdl_json_pretty(parse("{\"b\":[1]}"), p), "{\n  \"b\": [\n    1\n  ]\n}",
-           "for people it is indented by two spaces");
-    ok(!mdl_json_add_object(root, "\xFF"), "a name that is not UTF-8 adds nothing");
-    ok(!mdl_json_add_array(NULL, "a"), "nothing is added to nothing");
+           "the pretty form is indented by two spaces");
+    ok(!mdl_json_add_object(root, "\xFF"), "nothing is added under a name that is not UTF-8");
+    ok(!mdl_json_add_array(NULL, "a"), "nothing is added to NULL");
 }
 
 static void collect(void *baton, const char *name, mdl_json_t *value)
@@ -209,24 +213,25 @@ static void collect(void *baton, const char *name, mdl_json_t *value)
     *seen = apr_psprintf(p, "%s%s=%" APR_INT64_T_FMT ";", *seen, name, mdl_json_int(value));
 }
 
-static void reading_says_no_to_other_types(void)
+static void reading_another_type_gives_a_default(void)
 {
     mdl_json_t *json = parse("{\"b\":1,\"a\":2,\"s\":\"x\",\"n\":null,\"t\":true,\"f\":false}");
     mdl_json_t *list = parse("[1,2,3]");
     const char *seen = "";
 
     is_int(mdl_json_int(mdl_json_member(json, "b")), 1, "a member is found");
-    is_int(mdl_json_type(mdl_json_member(json, "x")), MDL_JSON_ABSENT, "another is absent");
+    is_int(mdl_json_type(mdl_json_member(json, "x")), MDL_JSON_ABSENT,
+           "a missing member is absent");
     is_int(mdl_json_type(mdl_json_member(json, "n")), MDL_JSON_NULL, "null is not absent");
     is_int(mdl_json_type(mdl_json_member(json, "f")), MDL_JSON_BOOL, "false is a boolean");
     is_int(mdl_json_bool(mdl_json_member(json, "t")), 1, "true is true");
     is_int(mdl_json_bool(mdl_json_member(json, "s")), 0, "a string is not true");
-    ok(!mdl_json_string(mdl_json_member(json, "a")), "a number is no string");
+    ok(!mdl_json_string(mdl_json_member(json, "a")), "a number is not a string");
     ok(!mdl_json_member(list, "a"), "an array has no members");
     is_int(mdl_json_length(json), 0, "an object has no length");
-    is_int(mdl_json_length(list), 3, "an array has");
+    is_int(mdl_json_length(list), 3, "an array has a length");
     is_int(mdl_json_int(mdl_json_element(list, 2)), 3, "an element is found");
-    ok(!mdl_json_element(list, 3), "there is none behind the last");
+    ok(!mdl_json_element(list, 3), "there is no element after the last");
     is_int(mdl_json_type(NULL), MDL_JSON_ABSENT, "NULL is absent");
     ok(!mdl_json_string(NULL) && !mdl_json_member(NULL, "a") && !mdl_json_length(NULL),
        "NULL can be read");
@@ -244,9 +249,9 @@ int main(void)
     utf8_is_strict();
     depth_is_limited();
     numbers_keep_their_value();
-    sentences_are_clean();
-    canonical_form_is_one();
+    messages_are_clean();
+    canonical_form_is_unique();
     documents_are_made();
-    reading_says_no_to_other_types();
+    reading_another_type_gives_a_default();
     return tap_end(p);
 }

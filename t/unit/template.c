@@ -1,4 +1,4 @@
-/* Rendering and escaping, and the mistakes that a template's message names. */
+/* Rendering and escaping, and the messages about mistakes in a template. */
 #include "t/unit/tap.h"
 
 #include <stdlib.h>
@@ -62,29 +62,29 @@ static const char *html(const char *text, const char *data, apr_pool_t *p)
 
 static void values(apr_pool_t *p)
 {
-    const char *naughty = "{\"a\":\"<b class='x' id=\\\"y\\\">&amp;</b>\"}";
+    const char *hostile = "{\"a\":\"<b class='x' id=\\\"y\\\">&amp;</b>\"}";
 
-    is_str(html("{{a}}", naughty, p),
+    is_str(html("{{a}}", hostile, p),
            "&lt;b class=&#39;x&#39; id=&quot;y&quot;&gt;&amp;amp;&lt;/b&gt;",
            "two braces escape the five characters of HTML");
     is_str(html("{{a}}", "{\"a\":\"1\\t2\\n3\\u0001\\u0085\\u007f\\u00a0\\u00e9\"}", p),
            "1\t2\n3\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd\xc2\xa0\xc3\xa9",
-           "and replace what HTML allows no more than a control");
-    is_str(html("{{{a}}}", naughty, p), "<b class='x' id=\"y\">&amp;</b>",
+           "two braces replace control characters that HTML does not allow");
+    is_str(html("{{{a}}}", hostile, p), "<b class='x' id=\"y\">&amp;</b>",
            "three braces escape nothing");
-    is_str(render(MDL_TEMPLATE_TEXT, "{{a}}", naughty, p), "<b class='x' id=\"y\">&amp;</b>",
+    is_str(render(MDL_TEMPLATE_TEXT, "{{a}}", hostile, p), "<b class='x' id=\"y\">&amp;</b>",
            "a text template escapes nothing");
     is_str(html("{{ a }}|{{{ a }}}", "{\"a\":\"x\"}", p), "x|x",
            "blanks around a name don't count");
-    is_str(html("[{{nothing}}]", "{}", p), "[]", "an unknown name renders as nothing");
+    is_str(html("[{{nothing}}]", "{}", p), "[]", "an unknown name renders as an empty text");
     is_str(html("{{a}} {{b}} {{c}}", "{\"a\":9007199254740993,\"b\":true,\"c\":-1}", p),
            "9007199254740993 true -1", "integers and booleans render");
     is_str(html("[{{a}}{{b}}{{c}}]", "{\"a\":null,\"b\":[1],\"c\":{\"d\":1}}", p), "[]",
-           "null, an array and an object render as nothing");
+           "null, an array and an object render as an empty text");
     is_str(html("{{a}}", "{\"a\":\"{{b}}\",\"b\":\"no\"}", p), "{{b}}",
            "a value that looks like a tag is not one");
     is_str(html("{a} } }} { {", "{\"a\":1}", p), "{a} } }} { {", "single braces are text");
-    is_str(html("", "{}", p), "", "an empty template renders as nothing");
+    is_str(html("", "{}", p), "", "an empty template renders as an empty text");
 }
 
 static void sections(apr_pool_t *p)
@@ -92,27 +92,27 @@ static void sections(apr_pool_t *p)
     is_str(html("{{#a}}<{{n}}>{{/a}}", "{\"a\":[{\"n\":1},{\"n\":2},{\"n\":3}]}", p), "<1><2><3>",
            "a section repeats over an array");
     is_str(html("{{#a}}yes{{/a}}{{#b}}no{{/b}}", "{\"a\":true,\"b\":false}", p), "yes",
-           "a section shows when true");
+           "a section is shown if its value is true");
     is_str(html("{{#a}}a{{/a}}{{#b}}b{{/b}}{{#c}}c{{/c}}{{#d}}d{{/d}}",
                 "{\"a\":null,\"b\":\"\",\"c\":[]}", p),
            "", "null, an empty string, an empty array and an absent member show no section");
     is_str(html("{{^a}}a{{/a}}{{^b}}b{{/b}}{{^c}}c{{/c}}{{^d}}d{{/d}}{{^e}}e{{/e}}{{^f}}f{{/f}}",
                 "{\"a\":null,\"b\":\"\",\"c\":[],\"e\":false,\"f\":0}", p),
-           "abcde", "an inverted section shows for just those");
+           "abcde", "an inverted section is shown for false, null and empty values, but not for 0");
     is_str(html("{{#shop}}{{name}} {{order}}{{/shop}} {{name}}",
                 "{\"name\":\"outer\",\"order\":7,\"shop\":{\"name\":\"inner\"}}", p),
            "inner 7 outer", "a name is looked up in the innermost section first");
     is_str(html("{{#shop}}[{{name}}]{{/shop}}", "{\"name\":\"x\",\"shop\":{\"name\":null}}", p),
            "[]", "a null inside hides the outer member of that name");
     is_str(html("{{#until}}until {{until}}{{/until}}", "{\"until\":\"noon\"}", p), "until noon",
-           "a section over a string shows it");
+           "inside a section over a string, its name is the string");
     is_str(html("{{#a}}{{#b}}{{c}}{{/b}}{{/a}}",
                 "{\"a\":[{\"b\":[{\"c\":1},{\"c\":2}]},{\"b\":[]},"
                 "{\"b\":[{\"c\":3}]}]}",
                 p),
-           "123", "sections nest");
+           "123", "sections can be nested");
     is_str(html("{{#a}}{{#a}}x{{/a}}{{/a}}", "{\"a\":true}", p), "x",
-           "a section may stand in one of its own name");
+           "a section may be inside one of the same name");
 }
 
 static void lines(apr_pool_t *p)
@@ -122,31 +122,31 @@ static void lines(apr_pool_t *p)
     is_str(html("a\n{{#x}}\nb\n{{/x}}\nc\n", "{\"x\":false}", p), "a\nc\n",
            "a section that is not shown leaves no empty line");
     is_str(html("a\r\n  {{^x}}\t\r\nb\r\n  {{/x}}\r\nc", "{}", p), "a\r\nb\r\nc",
-           "blanks beside the tag and CRLF go with it");
+           "blanks beside such a tag and a CRLF are removed with it");
     is_str(html("a\n{{! not\nshown }}\nb{{! nor this }}\n", "{}", p), "a\nb\n",
            "a comment is not shown, alone on its lines or not");
     is_str(html("a\n{{x}}\nb", "{\"x\":\"\"}", p), "a\n\nb", "a value keeps its line");
     is_str(html("{{#x}}\na\n{{/x}}", "{\"x\":true}", p), "a\n",
-           "the first and the last line may hold a tag alone");
+           "a tag may be alone on the first and on the last line");
     is_str(html("{{#x}}{{/x}}\n- {{#x}}a{{/x}}\n", "{\"x\":true}", p), "\n- a\n",
-           "a tag beside another thing leaves its line alone");
+           "a tag beside other text keeps its line");
 }
 
 static void faults(apr_pool_t *p)
 {
     is_str(html("a\nb {{name", "{}", p),
            "refused: The template test is not valid. Line 2: a tag is not closed.",
-           "an open tag is refused with its line");
+           "an unclosed tag is refused with its line");
     is_str(html("a\n{{#x}}\nb\n{{#y}}{{/y}}", "{}", p),
            "refused: The template test is not valid. Line 2: the section \"x\" is not closed.",
-           "an open section is refused");
+           "an unclosed section is refused");
     is_str(html("{{#x}}\n{{#y}}\n{{/x}}\n{{/y}}", "{}", p),
            "refused: The template test is not valid. Line 3: \"x\" is closed where \"y\" of line 2 "
            "is open.",
            "a section closed out of order is refused");
     is_str(html("{{! two\nlines }}\n{{/x}}", "{}", p),
            "refused: The template test is not valid. Line 3: a section is closed that is not open.",
-           "a section that was never open is refused");
+           "the end of a section that was not opened is refused");
     ok(strncmp(html("{{&a}}", "{}", p), "refused: ", 9) == 0, "an ampersand tag is refused");
     ok(strncmp(html("{{a b}}", "{}", p), "refused: ", 9) == 0, "a name of two words is refused");
     ok(strncmp(html("{{}}", "{}", p), "refused: ", 9) == 0, "a tag without a name is refused");
@@ -161,40 +161,40 @@ static void faults(apr_pool_t *p)
 
 static void partials(apr_pool_t *p)
 {
-    const char *naughty = "{\"name\":\"<&>\"}";
+    const char *hostile = "{\"name\":\"<&>\"}";
 
     is_str(html("{{> hello}}!", "{\"name\":\"you\"}", p), "Hello you!",
-           "a partial stands where its tag is, without the end of its last line");
+           "a partial replaces its tag, without its last line end");
     is_str(html("{{>twice}}!", "{\"name\":\"you\"}", p), "Hello you, Hello you!",
-           "a partial may have partials, one of them twice");
+           "a partial may contain partials, the same one twice");
     is_str(html("a\n{{> lines}}\nb\n{{> empty}}\nc", "{}", p), "a\n<1>\n<2>\nb\n\nc",
-           "one alone on its line has that line's end");
-    is_str(html("{{> hello}}", naughty, p), "Hello &lt;&amp;&gt;", "a partial of HTML escapes");
-    is_str(render(MDL_TEMPLATE_TEXT, "{{> hello}}", naughty, p), "Hello <&>",
-           "and one of text does not");
+           "a partial alone on its line keeps that line's end");
+    is_str(html("{{> hello}}", hostile, p), "Hello &lt;&amp;&gt;", "a partial in HTML escapes");
+    is_str(render(MDL_TEMPLATE_TEXT, "{{> hello}}", hostile, p), "Hello <&>",
+           "a partial in text does not escape");
     is_str(html("{{#a}}{{> hello}};{{/a}}", "{\"a\":[{\"name\":\"x\"},{\"name\":\"y\"}]}", p),
-           "Hello x;Hello y;", "it sees what the section around it has");
+           "Hello x;Hello y;", "a partial sees the values of the section around it");
     is_str(html("[{{> list}}]{{#n}}no{{/n}}", "{\"a\":[{\"n\":1},{\"n\":2}]}", p), "[12]",
-           "its sections are its own");
+           "a section of a partial ends inside it");
     is_str(html("[{{> alone}}]", "{\"a\":true}", p), "[x\n]",
-           "also where one ends with its last line");
+           "a section may end with the last line of a partial");
 }
 
 static void partial_faults(apr_pool_t *p)
 {
     is_str(html("\n{{> nowhere}}", "{}", p),
            "refused: The template test is not valid. Line 2: there is no partial \"nowhere\".",
-           "a partial that is not there is refused where it is named");
+           "a missing partial is refused, with the line that names it");
     is_str(html("{{> half}}", "{}", p),
            "refused: The template half is not valid. Line 2: there is no partial \"nowhere\".",
-           "also in a partial");
+           "a missing partial of a partial is refused");
     is_str(html("{{> unclosed}}{{/a}}", "{}", p),
            "refused: The template unclosed is not valid. Line 2: the section \"a\" is not closed.",
-           "a section does not reach out of its partial");
+           "a section can't end outside its partial");
     is_str(html("{{#a}}{{> closing}}", "{}", p),
            "refused: The template closing is not valid. Line 1: a section is closed that is not "
            "open.",
-           "nor into it");
+           "a section can't end inside a partial");
     is_str(html("{{> itself}}", "{}", p),
            "refused: The template itself is not valid. Line 2: the partial \"itself\" is inside of "
            "itself.",
@@ -202,11 +202,11 @@ static void partial_faults(apr_pool_t *p)
     is_str(html("{{> round}}", "{}", p),
            "refused: The template and_round is not valid. Line 1: the partial \"round\" is inside "
            "of itself.",
-           "and one that another one of its own names");
+           "a partial that is named by one of its own partials is refused");
     is_str(html("{{> a b}}", "{}", p),
            "refused: The template test is not valid. Line 1: a tag has no name of letters, digits "
            "and \"_\".",
-           "a partial's name is like any other");
+           "a partial's name follows the rules for names");
 }
 
 static void write_file(const char *path, const char *bytes, apr_size_t length)
@@ -234,12 +234,12 @@ static void files(apr_pool_t *p)
     path = apr_pstrcat(p, folder, "/page.html", NULL);
     write_file(path, "<p>{{a}}</p>\n", 13);
     is_int(mdl_template_read(&file, path, &why, p), APR_SUCCESS, "a file is read");
-    is_str(file.text, "<p>{{a}}</p>\n", "as it is");
-    is_str(file.path, path, "with its path");
+    is_str(file.text, "<p>{{a}}</p>\n", "its text is unchanged");
+    is_str(file.path, path, "its path is returned");
     memset(large, 'x', 1024 * 1024 + 1);
     write_file(path, large, 1024 * 1024);
     is_int(mdl_template_read(&file, path, &why, p), APR_SUCCESS, "a file of 1 MiB is read");
-    is_int(strlen(file.text), 1024 * 1024, "whole");
+    is_int(strlen(file.text), 1024 * 1024, "a file of 1 MiB is read whole");
     write_file(path, large, 1024 * 1024 + 1);
     is_int(mdl_template_read(&file, path, &why, p), APR_EINVAL,
            "a file of one byte more is refused");
@@ -247,8 +247,8 @@ static void files(apr_pool_t *p)
     is_int(mdl_template_read(&file, path, &why, p), APR_EINVAL, "a file with a NUL is refused");
     unlink(path);
     ok(APR_STATUS_IS_ENOENT(mdl_template_read(&file, path, &why, p)),
-       "a missing file is reported as such");
-    ok(strstr(why, path) != NULL, "and named");
+       "a missing file is APR_ENOENT");
+    ok(strstr(why, path) != NULL, "the message names the missing file");
     rmdir(folder);
 }
 
@@ -272,7 +272,8 @@ static const char *shipped(const char *name, const char *data, apr_pool_t *p)
     const mdl_templates_t *templates = mdl_templates_read("conf/templates", names, problems, p);
     const char *language;
 
-    is_str(apr_array_pstrcat(p, problems, ' '), "", "the templates have no fault");
+    is_str(apr_array_pstrcat(p, problems, ' '), "",
+           "the templates that are shipped have no mistake");
     return mdl_template_render(mdl_templates_get(templates, name, 0, NULL, &language, p),
                                data_of(data, p), p);
 }
@@ -291,18 +292,18 @@ static void shipped_emails(apr_pool_t *p)
 
     is_str(shipped("email.subject", data, p), "Your downloads from Tea & Co (order 1001)\n",
            "the subject is one line");
-    ok(strncmp(text, "Hello,\n", 7) == 0, "a customer without a name is greeted all the same");
+    ok(strncmp(text, "Hello,\n", 7) == 0, "a customer without a name is greeted, too");
     ok(strstr(text, "\nhttps://dl.test/d/abc?x=1&y=2\n") != NULL,
-       "the text has the page's address on a line of its own, unescaped");
+       "the text has the page's URL alone on a line, unescaped");
     ok(strstr(text, "- Book <1> (2.0 MB)\n") != NULL, "the text lists the files");
-    ok(strstr(text, "\n\n\n") == NULL, "what is absent leaves no gap in the text");
+    ok(strstr(text, "\n\n\n") == NULL, "absent values leave no gap in the text");
     ok(strstr(text, "until") == NULL && strstr(text, "Write to") == NULL,
-       "no expiry and no support address, no sentence about them");
+       "the text does not mention an absent expiry and support address");
     ok(strstr(page, "href=\"https://dl.test/d/abc?x=1&amp;y=2\"") != NULL,
-       "the HTML has the link, escaped");
+       "the HTML has the link to the page, escaped");
     ok(strstr(page, "Book &lt;1&gt;") != NULL, "the HTML escapes a title");
     ok(strstr(page, "<script") == NULL && strstr(page, "src=") == NULL,
-       "the HTML loads nothing and runs nothing");
+       "the HTML has no script and loads nothing");
 }
 
 static void shipped_pages(apr_pool_t *p)
@@ -331,17 +332,17 @@ static void shipped_pages(apr_pool_t *p)
     ok(form && strstr(form, "<input type=\"hidden\" name=\"file\" value=\"7\">") &&
            strstr(form, "<button type=\"submit\">"),
        "a ready file has a form with a button");
-    ok(form && strstr(form + 1, "<form") == NULL, "a file whose limit is reached has none");
+    ok(form && strstr(form + 1, "<form") == NULL, "a file whose limit is reached has no form");
     ok(strstr(page, "&lt;Book&gt;") && !strstr(page, "<Book>"), "a title is escaped");
     ok(strstr(page, "0 of 3 downloads left") != NULL, "the page says how many downloads are left");
     ok(strstr(withdrawn, "Refunded &lt;today&gt;") && !strstr(withdrawn, "<form"),
        "a revoked order shows the shop's reason and no form");
     ok(strstr(message, "<h1>There is no such page</h1>") && !strstr(message, "<a "),
-       "a message without an address has no link");
+       "a message without a page's URL has no link");
     ok(style_of(page, p) != NULL, "a page has one style");
     is_str(style_of(message, p), style_of(page, p), "both pages have the same style");
     ok(!strstr(page, "style=") && !strstr(page, "<script") && !strstr(message, "style="),
-       "a page has no style or script that a strict policy would refuse");
+       "a page has no style or script that a strict Content-Security-Policy refuses");
 }
 
 int main(void)

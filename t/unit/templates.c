@@ -1,4 +1,4 @@
-/* Which template of a folder a customer gets, and how a browser's languages are weighed. */
+/* Which template of a folder a customer gets, and the order of a browser's languages. */
 #include "t/unit/tap.h"
 
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static void take_away(const set_t *set, const char *name)
     apr_file_remove(apr_pstrcat(set->p, set->folder, "/", name, NULL), set->p);
 }
 
-/* A folder with every required template; a page says which file it comes from. */
+/* A folder with every required template; the text of a page says which file it is from. */
 static set_t folder_of(apr_pool_t *p)
 {
     const char *temp = getenv("TMPDIR");
@@ -101,25 +101,27 @@ static void languages(apr_pool_t *p)
     put(&set, "page.de-AT.html", "Austrian");
     put(&set, "page.zh-Hant.html", "traditional");
     read_set(&set);
-    is_int(set.problems->nelts, 0, "a whole folder has no problem");
-    is_str(page(&set, 0, ""), "en: general", "without a language: the one without a suffix");
-    is_str(page(&set, 0, "de"), "de: German", "a language by its suffix");
-    is_str(page(&set, 0, "DE"), "de: German", "in either case");
-    is_str(page(&set, 0, "de-AT"), "de-AT: Austrian", "a region of its own");
-    is_str(page(&set, 0, "de_at"), "de-AT: Austrian", "as a locale is written");
-    is_str(page(&set, 0, "de-CH-1996"), "de: German", "the nearest that is more general");
+    is_int(set.problems->nelts, 0, "a complete folder has no problem");
+    is_str(page(&set, 0, ""), "en: general",
+           "the template without a suffix is used without a language");
+    is_str(page(&set, 0, "de"), "de: German", "a language's template is found by its suffix");
+    is_str(page(&set, 0, "DE"), "de: German", "letter case does not matter");
+    is_str(page(&set, 0, "de-AT"), "de-AT: Austrian", "a region's own template is used");
+    is_str(page(&set, 0, "de_at"), "de-AT: Austrian", "a locale with an underscore is understood");
+    is_str(page(&set, 0, "de-CH-1996"), "de: German", "the closest more general template is used");
     is_str(page(&set, 0, "zh-Hant-x-private"), "zh-Hant: traditional",
-           "a single letter goes with what was behind it");
-    is_str(page(&set, 0, "fr de"), "de: German", "the next where the first is not there");
+           "a single-letter subtag is removed with what follows it");
+    is_str(page(&set, 0, "fr de"), "de: German",
+           "the next language is used if the first has no template");
     is_str(page(&set, 0, "en-GB de"), "en: general",
-           "the one without a suffix is of the language that its html element says");
-    is_str(page(&set, 0, "fr"), "en: general", "and serves those whom none fits");
-    is_str(page(&set, 0, "../page x/y . -"), "en: general",
-           "anything but a language is passed over");
+           "the template without a suffix has the language of its html element");
+    is_str(page(&set, 0, "fr"), "en: general",
+           "the template without a suffix is used if no language has one");
+    is_str(page(&set, 0, "../page x/y . -"), "en: general", "what is not a language is ignored");
     ok(mdl_templates_match(set.templates, "page.html", 0, list("fr", p), &language, p) == NULL,
-       "a match is none of those");
+       "a language without a template is not a match");
     ok(mdl_templates_match(set.templates, "page.html", 0, list("fr en", p), &language, p) != NULL,
-       "but of a language that is there");
+       "a language with a template is a match");
 }
 
 static void shops(apr_pool_t *p)
@@ -136,16 +138,20 @@ static void shops(apr_pool_t *p)
     put(&set, "shop-8/page.de.html", "eight, German");
     put(&set, "shop-x/page.html", "{{#broken}}");
     read_set(&set);
-    is_int(set.problems->nelts, 0, "a folder that is no shop's is not read");
-    is_str(page(&set, 7, "en"), ": seven", "a shop's own page is for all its customers");
-    is_str(page(&set, 7, "de"), ": seven", "in whatever language");
-    is_str(page(&set, 7, "fr"), "fr: seven, French", "unless it has that one, too");
-    is_str(page(&set, 8, "de"), "de: eight, German", "a shop's page in one language");
-    is_str(page(&set, 8, "en de"), "en: general", "leaves the others the general one");
-    is_str(page(&set, 9, "de"), "de: German", "another shop does not get it");
+    is_int(set.problems->nelts, 0, "a folder whose name is not a shop's is not read");
+    is_str(page(&set, 7, "en"), ": seven", "a shop's own page is used for its customers");
+    is_str(page(&set, 7, "de"), ": seven", "a shop's own page is used for every language");
+    is_str(page(&set, 7, "fr"), "fr: seven, French",
+           "a shop's own page in the language takes precedence");
+    is_str(page(&set, 8, "de"), "de: eight, German",
+           "a shop's page in one language is used for that language");
+    is_str(page(&set, 8, "en de"), "en: general",
+           "the general page is used for the other languages");
+    is_str(page(&set, 9, "de"), "de: German", "another shop's customers do not get it");
 }
 
-/* Two languages and three shops, in which a partial says whose it is. */
+/* A folder with several languages and three shops; the text of a partial says which file it is
+ * from. */
 static set_t folder_with_partials(apr_pool_t *p)
 {
     set_t set = folder_of(p);
@@ -172,20 +178,24 @@ static void partials(apr_pool_t *p)
 
     read_set(&set);
     is_int(set.problems->nelts, 0, "a folder with partials has no problem");
-    is_str(page(&set, 0, "en"), "en: June", "a partial stands in the page");
-    is_str(page(&set, 0, "de"), "de: Juni", "in its language");
-    is_str(page(&set, 0, "de-AT"), "de-AT: Juni", "or the nearest that is more general");
-    is_str(page(&set, 0, "fr"), "fr: June", "or without one");
-    is_str(page(&set, 7, "en"), "en: sixth", "a shop's own partial is in the general page");
-    is_str(page(&set, 7, "de"), "de: sixth", "in whatever language");
-    is_str(page(&set, 8, "de-AT"), "de-AT: Brachet", "one in a language is in the page of that");
-    is_str(page(&set, 8, "en"), "en: June", "and leaves the others the general one");
-    is_str(page(&set, 9, "de"), "en: its own June", "a shop's own page has the general partials");
+    is_str(page(&set, 0, "en"), "en: June", "a partial is inserted into the page");
+    is_str(page(&set, 0, "de"), "de: Juni", "the partial has the language of the page");
+    is_str(page(&set, 0, "de-AT"), "de-AT: Juni", "the closest more general partial is used");
+    is_str(page(&set, 0, "fr"), "fr: June",
+           "the partial without a suffix is used if no language matches");
+    is_str(page(&set, 7, "en"), "en: sixth",
+           "a shop's own partial is inserted into the general page");
+    is_str(page(&set, 7, "de"), "de: sixth", "a shop's own partial is used for every language");
+    is_str(page(&set, 8, "de-AT"), "de-AT: Brachet",
+           "a shop's partial in one language is used for that language");
+    is_str(page(&set, 8, "en"), "en: June", "the general partial is used for the other languages");
+    is_str(page(&set, 9, "de"), "en: its own June",
+           "the general partials are inserted into a shop's own page");
 }
 
-static int said(const set_t *set, const char *words)
+static int has_problem(const set_t *set, const char *text)
 {
-    return strstr(apr_array_pstrcat(set->p, set->problems, ' '), words) != NULL;
+    return strstr(apr_array_pstrcat(set->p, set->problems, ' '), text) != NULL;
 }
 
 static void partial_faults(apr_pool_t *p)
@@ -194,17 +204,18 @@ static void partial_faults(apr_pool_t *p)
 
     put(&set, "shop-7/month.mustache", "{{> month}}");
     read_set(&set);
-    is_int(set.problems->nelts, 1, "a fault of a partial is said once");
-    ok(said(&set, "/shop-7/month.mustache is not valid. Line 1: the partial \"month\" is inside"),
-       "and where it is");
-    is_str(page(&set, 7, "de"), "de: Juni", "the shop's customers get the general page");
+    is_int(set.problems->nelts, 1, "a mistake in a partial is reported once");
+    ok(has_problem(&set,
+                   "/shop-7/month.mustache is not valid. Line 1: the partial \"month\" is inside"),
+       "the message names the file and the line");
+    is_str(page(&set, 7, "de"), "de: Juni", "the shop's customers get the general partial");
 
     take_away(&set, "month.mustache");
     read_set(&set);
-    ok(said(&set, "/page.html is not valid. Line 1: there is no partial \"month\""),
+    ok(has_problem(&set, "/page.html is not valid. Line 1: there is no partial \"month\""),
        "a template without its partial is named");
-    is_str(page(&set, 0, "de"), "de: Juni", "one that has it is good");
-    is_str(page(&set, 0, "en"), "none", "the other one is not");
+    is_str(page(&set, 0, "de"), "de: Juni", "a page whose partial exists is used");
+    is_str(page(&set, 0, "en"), "none", "a page without its partial is not used");
 }
 
 static void faults(apr_pool_t *p)
@@ -217,17 +228,19 @@ static void faults(apr_pool_t *p)
     put(&set, "page..html", "{{#open}}");
     take_away(&set, "email.txt");
     read_set(&set);
-    is_int(set.problems->nelts, 2, "two of the files are not good");
-    ok(said(&set, "/page.de.html is not valid. Line 2: "), "the one with a fault is named");
-    ok(said(&set, "/email.txt can't be read: "), "and the one that is missing");
-    is_str(page(&set, 0, "de"), "en: general", "a customer of the faulty one gets another");
+    is_int(set.problems->nelts, 2, "two problems are reported");
+    ok(has_problem(&set, "/page.de.html is not valid. Line 2: "),
+       "the template with a mistake is named");
+    ok(has_problem(&set, "/email.txt can't be read: "), "the missing template is named");
+    is_str(page(&set, 0, "de"), "en: general",
+           "the general page is used instead of one with a mistake");
     take_away(&set, "page.html");
     read_set(&set);
-    is_str(page(&set, 0, "de"), "none", "unless there is none");
+    is_str(page(&set, 0, "de"), "none", "no page is used if there is no other");
 
     set.folder = apr_pstrcat(p, set.folder, "/nowhere", NULL);
     read_set(&set);
-    ok(said(&set, "/nowhere/ can't be read: "), "a folder that is not there is named");
+    ok(has_problem(&set, "/nowhere/ can't be read: "), "a missing folder is named");
 }
 
 static const char *accepted(const char *value, apr_pool_t *p)
@@ -237,23 +250,24 @@ static const char *accepted(const char *value, apr_pool_t *p)
 
 static void accept_language(apr_pool_t *p)
 {
-    is_str(accepted("de-AT,de;q=0.9,en;q=0.8", p), "de-AT de en", "a browser's header");
-    is_str(accepted("en;q=0.1, fr ; q=0.7 ,de", p), "de fr en", "sorted by weight");
+    is_str(accepted("de-AT,de;q=0.9,en;q=0.8", p), "de-AT de en", "a browser's header is read");
+    is_str(accepted("en;q=0.1, fr ; q=0.7 ,de", p), "de fr en", "languages are sorted by weight");
     is_str(accepted("fr;q=0.5,de;q=0.500,it;q=0.5", p), "fr de it",
-           "those of one weight as they come");
-    is_str(accepted("de;q=0, en;q=0.001, fr;q=0.000", p), "en", "weight 0: not wanted");
-    is_str(accepted("*, en", p), "en", "any other is what everybody gets in the end");
+           "languages of the same weight keep their order");
+    is_str(accepted("de;q=0, en;q=0.001, fr;q=0.000", p), "en",
+           "a language of weight 0 is left out");
+    is_str(accepted("*, en", p), "en", "the wildcard is left out");
     is_str(accepted("de;q=2, fr;q=1.1, it;q=, es;q=0.1234, pt;x=1, en", p), "en",
-           "what is not well-formed is left out");
-    is_str(accepted("", p), "", "an empty header");
-    is_str(accepted(NULL, p), "", "no header");
-    is_str(accepted(",,;q=1, ;,", p), "", "nothing between commas");
+           "a malformed language is left out");
+    is_str(accepted("", p), "", "an empty header has no language");
+    is_str(accepted(NULL, p), "", "a missing header has no language");
+    is_str(accepted(",,;q=1, ;,", p), "", "empty list elements are ignored");
     is_int(mdl_accept_language(
                apr_pstrcat(p, "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z,",
                            "a,b,c,d,e,f,g,h,i,j,k,l,m,n,o,p,q,r,s,t,u,v,w,x,y,z", NULL),
                p)
                ->nelts,
-           32, "a long one is cut");
+           32, "at most 32 languages are kept");
 }
 
 static const char *size(apr_int64_t bytes, apr_pool_t *p)
@@ -272,16 +286,16 @@ static const char *size(apr_int64_t bytes, apr_pool_t *p)
 
 static void sizes(apr_pool_t *p)
 {
-    is_str(size(0, p), "0 bytes", "nothing");
+    is_str(size(0, p), "0 bytes", "no bytes");
     is_str(size(1, p), "1 byte", "one byte");
     is_str(size(999, p), "999 bytes", "bytes up to 999");
-    is_str(size(1000, p), "1.0 kB", "one of the next unit");
-    is_str(size(2345678, p), "2.3 MB", "rounded down");
-    is_str(size(2351000, p), "2.4 MB", "rounded up");
+    is_str(size(1000, p), "1.0 kB", "a unit begins at 1.0");
+    is_str(size(2345678, p), "2.3 MB", "a size is rounded down");
+    is_str(size(2351000, p), "2.4 MB", "a size is rounded up");
     is_str(size(99949, p), "99.9 kB", "one decimal below 100");
-    is_str(size(99950, p), "100 kB", "none from there on");
-    is_str(size(999949, p), "1.0 MB", "never 1000 of a unit");
-    is_str(size(APR_INT64_MAX, p), "9.2 EB", "the largest there is");
+    is_str(size(99950, p), "100 kB", "no decimal from 100 on");
+    is_str(size(999949, p), "1.0 MB", "a size that rounds to 1000 has the next unit");
+    is_str(size(APR_INT64_MAX, p), "9.2 EB", "the largest size");
 }
 
 static void dates(apr_pool_t *p)
@@ -295,7 +309,7 @@ static void dates(apr_pool_t *p)
         mdl_json_text(data, &length, p),
         "{\"a\":{\"year\":2026,\"month\":\"11\",\"day\":\"05\",\"day_number\":5,\"november\":true,"
         "\"time\":\"11:00\",\"rfc3339\":\"2026-11-05T11:00:00.000Z\"},\"b\":null}",
-        "a date has all that languages write it with, and no date is null");
+        "a date has every part that a language may need, and a missing date is null");
 }
 
 /* --- the cache --- */
@@ -319,25 +333,29 @@ static void cache_sees_changes(apr_pool_t *p)
     set_t set = folder_of(p);
     mdl_template_cache_t *cache = mdl_template_cache_create(set.folder, names, p);
 
-    is_str(cached_page(&set, cache, 7), "en: general", "a shop without templates gets the general");
+    is_str(cached_page(&set, cache, 7), "en: general",
+           "a shop without templates gets the general ones");
     put(&set, "page.html", PAGE "GENERAL");
-    is_str(cached_page(&set, cache, 7), "en: GENERAL", "an edit of the same size counts at once");
+    is_str(cached_page(&set, cache, 7), "en: GENERAL",
+           "an edit that keeps the size is seen at once");
     put(&set, "page.html", PAGE "{{> month}}");
-    is_str(cached_page(&set, cache, 7), "none", "so does a fault");
-    is_int(set.problems->nelts, 1, "which is reported");
+    is_str(cached_page(&set, cache, 7), "none", "an edit with a mistake is seen at once");
+    is_int(set.problems->nelts, 1, "the mistake is reported");
     put(&set, "month.mustache", "May");
-    is_str(cached_page(&set, cache, 7), "en: May", "and what mends it");
+    is_str(cached_page(&set, cache, 7), "en: May", "its correction is seen at once");
     put(&set, "month.mustache", "Jun");
-    is_str(cached_page(&set, cache, 7), "en: Jun", "an edited partial counts");
+    is_str(cached_page(&set, cache, 7), "en: Jun", "an edited partial is seen at once");
     apr_dir_make(apr_pstrcat(p, set.folder, "/shop-7", NULL), APR_FPROT_OS_DEFAULT, p);
     put(&set, "shop-7/page.html", PAGE "seven");
-    is_str(cached_page(&set, cache, 7), "en: seven", "a shop's first template counts");
-    is_str(cached_page(&set, cache, 8), "en: Jun", "for that shop alone");
+    is_str(cached_page(&set, cache, 7), "en: seven", "a shop's first template is seen at once");
+    is_str(cached_page(&set, cache, 8), "en: Jun", "another shop does not get it");
     put(&set, "shop-7/page.html", PAGE "SEVEN");
-    is_str(cached_page(&set, cache, 7), "en: SEVEN", "and its edit");
+    is_str(cached_page(&set, cache, 7), "en: SEVEN",
+           "an edit of a shop's template is seen at once");
     put(&set, "month.mustache", "Jul");
     take_away(&set, "shop-7/page.html");
-    is_str(cached_page(&set, cache, 7), "en: Jul", "and that it is gone");
+    is_str(cached_page(&set, cache, 7), "en: Jul",
+           "the removal of a shop's template is seen at once");
 }
 
 static void cache_compiles_once(apr_pool_t *p)
@@ -351,21 +369,21 @@ static void cache_compiles_once(apr_pool_t *p)
     apr_sleep(apr_time_from_msec(1100));
     take(&set, cache, 7);
     own = set.templates;
-    is_int(set.problems->nelts, 1, "a fault is reported");
+    is_int(set.problems->nelts, 1, "a mistake is reported");
     take(&set, cache, 7);
     ok(set.templates == own, "files that have not changed are not compiled again");
-    is_int(set.problems->nelts, 0, "nor is their fault reported again");
+    is_int(set.problems->nelts, 0, "a mistake in unchanged files is not reported again");
     take(&set, cache, 8);
     first = set.templates;
-    is_int(set.problems->nelts, 0, "a shop's fault is none of another's");
+    is_int(set.problems->nelts, 0, "another shop's mistake is not reported");
     take(&set, cache, 9);
-    ok(set.templates == first, "shops without templates of their own share one set");
+    ok(set.templates == first, "shops without own templates share one set");
     put(&set, "shop-7/page.html", PAGE "seven");
     ok(mdl_template_cache_get(cache, 9, set.problems, p) == first,
-       "until the next refresh nothing is looked at");
+       "files are not checked before the next refresh");
     take(&set, cache, 8);
-    ok(set.templates == first, "a change of one shop's files leaves it as it is");
-    is_str(cached_page(&set, cache, 7), "en: seven", "and counts for that shop");
+    ok(set.templates == first, "a change of one shop's files does not affect that set");
+    is_str(cached_page(&set, cache, 7), "en: seven", "the change is seen for that shop");
     for (int i = 100; i < 250; i++) {
         char *folder = apr_psprintf(p, "%s/shop-%d", set.folder, i);
 
@@ -373,8 +391,9 @@ static void cache_compiles_once(apr_pool_t *p)
         put(&set, apr_psprintf(p, "shop-%d/page.html", i), apr_psprintf(p, PAGE "%d", i));
         take(&set, cache, i);
     }
-    is_str(cached_page(&set, cache, 100), "en: 100", "more shops than are kept get theirs");
-    is_str(cached_page(&set, cache, 249), "en: 249", "each");
+    is_str(cached_page(&set, cache, 100), "en: 100",
+           "the first of more shops than the cache holds gets its template");
+    is_str(cached_page(&set, cache, 249), "en: 249", "the last of them gets its template");
 }
 
 int main(void)

@@ -1,5 +1,5 @@
-/* The plan of a ZIP archive: its bytes, where ZIP64 begins, and the names.  That real programs read
-   what it makes is in t/delivery/zip.t. */
+/* The plan of a ZIP archive: its bytes, where ZIP64 begins, and the names.  t/delivery/zip.t tests
+ * that real programs read the archives. */
 #include <apr_strings.h>
 #include <apr_tables.h>
 
@@ -99,43 +99,48 @@ static void test_bytes(apr_pool_t *p)
     const unsigned char *central;
     int same = 1;
 
-    is_int(size, 4 * (30 + 10) + 3 + 14 + 4 * (46 + 10) + 22, "the length is that of its parts");
-    is_int(read_at(zip, 0, size, all), size, "and that many bytes can be read");
+    is_int(size, 4 * (30 + 10) + 3 + 14 + 4 * (46 + 10) + 22,
+           "the size is the sum of the sizes of its parts");
+    is_int(read_at(zip, 0, size, all), size, "as many bytes can be read");
     ok(memcmp(all, "PK\3\4", 4) == 0, "it begins with a local header");
-    is_int(get(all + 4, 2), 10, "that needs version 1.0");
-    is_int(get(all + 6, 2), 0x800, "says that names are UTF-8 and nothing else");
-    is_int(get(all + 8, 2), 0, "and that the file is stored");
-    is_int(get(all + 10, 2), 7 << 11 | 8 << 5 | 9 / 2, "with its time in UTC");
-    is_int(get(all + 12, 2), (2026 - 1980) << 9 | 11 << 5 | 21, "and its date");
-    is_int(get(all + 14, 4), mdl_crc32(0, "one", 3), "its checksum");
-    is_int(get(all + 18, 4), 3, "its size");
-    is_int(get(all + 22, 4), 3, "twice");
-    ok(get(all + 26, 2) == 10 && get(all + 28, 2) == 0, "a name and no more fields");
-    ok(memcmp(all + 30, "file 0.txtonePK\3\4", 17) == 0, "then name, file and the next header");
-    is_int(get(all + size - 22 + 8, 2), 4, "the end counts the entries");
-    is_int(get(all + size - 22 + 12, 4), 4 * (46 + 10), "has the directory's length");
+    is_int(get(all + 4, 2), 10, "the header needs version 1.0");
+    is_int(get(all + 6, 2), 0x800, "only the flag for UTF-8 names is set");
+    is_int(get(all + 8, 2), 0, "the file is stored without compression");
+    is_int(get(all + 10, 2), 7 << 11 | 8 << 5 | 9 / 2, "the time is in UTC");
+    is_int(get(all + 12, 2), (2026 - 1980) << 9 | 11 << 5 | 21, "the date is in UTC");
+    is_int(get(all + 14, 4), mdl_crc32(0, "one", 3), "the header has the CRC-32");
+    is_int(get(all + 18, 4), 3, "the header has the compressed size");
+    is_int(get(all + 22, 4), 3, "the header has the same uncompressed size");
+    ok(get(all + 26, 2) == 10 && get(all + 28, 2) == 0, "the header has a name and no extra field");
+    ok(memcmp(all + 30, "file 0.txtonePK\3\4", 17) == 0,
+       "the name, the file and the next header follow");
+    is_int(get(all + size - 22 + 8, 2), 4, "the end record counts the entries");
+    is_int(get(all + size - 22 + 12, 4), 4 * (46 + 10), "the end record has the directory's size");
     central = all + get(all + size - 22 + 16, 4);
-    ok(memcmp(central, "PK\1\2", 4) == 0, "and where it is");
-    is_int(get(central + 2 * 56 + 42, 4), 30 + 10 + 3 + 30 + 10, "an entry there has its offset");
-    is_int(get(central + 38, 4) >> 16, 0100644, "and the mode of the file");
-    ok(central[5] == 3, "as Unix has it");
+    ok(memcmp(central, "PK\1\2", 4) == 0, "the end record has the directory's offset");
+    is_int(get(central + 2 * 56 + 42, 4), 30 + 10 + 3 + 30 + 10,
+           "an entry of the directory has the offset of its header");
+    is_int(get(central + 38, 4) >> 16, 0100644,
+           "an entry of the directory has the mode of the file");
+    ok(central[5] == 3, "the mode is that of Unix");
     for (apr_int64_t i = 0; i <= size; i++) {
         for (apr_int64_t length = 1; length <= size - i; length += 13) {
             same &= read_at(zip, i, length, again) == length &&
                     memcmp(again, all + i, (apr_size_t)length) == 0;
         }
     }
-    ok(same, "from any byte on it is the same");
+    ok(same, "the archive can be read from any byte on");
     read_at(small_plan(p), 0, size, again);
-    ok(memcmp(all, again, (apr_size_t)size) == 0, "another plan of the same files too");
+    ok(memcmp(all, again, (apr_size_t)size) == 0,
+       "another plan of the same files gives the same bytes");
 }
 
 static void test_empty(apr_pool_t *p)
 {
     mdl_zip_t *zip = plan_of(p, 0, NULL);
 
-    is_int(mdl_zip_size(zip), 22, "an archive of nothing is an end");
-    ok(memcmp(header_at(zip, 0, p), "PK\5\6\0\0\0\0\0\0\0\0", 12) == 0, "that counts nothing");
+    is_int(mdl_zip_size(zip), 22, "an archive without files is an end record");
+    ok(memcmp(header_at(zip, 0, p), "PK\5\6\0\0\0\0\0\0\0\0", 12) == 0, "it counts no entries");
 }
 
 /* --- ZIP64 --- */
@@ -149,41 +154,47 @@ static void test_large_entry(apr_pool_t *p)
     apr_int64_t directory = 31 + LARGEST;
 
     is_int(get(header_at(zip, 0, p) + 18, 4), LARGEST, "a file of 4 GiB - 2 is written in 32 bits");
-    is_int(get(header_at(zip, 0, p) + 28, 2), 0, "without a further field");
+    is_int(get(header_at(zip, 0, p) + 28, 2), 0, "its header has no extra field");
     is_int(mdl_zip_size(zip), directory + 47 + 56 + 20 + 22,
-           "though the directory behind it is beyond them");
-    is_int(get(header_at(zip, directory, p) + 30, 2), 0, "its entry there has no further field");
+           "the archive has a ZIP64 end record because of its directory's offset");
+    is_int(get(header_at(zip, directory, p) + 30, 2), 0, "its directory entry has no extra field");
 
     zip = plan_of(p, 1, above);
     directory = 31 + 20 + LARGEST + 1;
-    is_int(get(header_at(zip, 0, p) + 4, 2), 45, "one byte more needs version 4.5");
-    is_int(get(header_at(zip, 0, p) + 18, 4), 0xffffffff, "and a size elsewhere");
-    is_int(get(header_at(zip, 0, p) + 28, 2), 20, "in a field");
-    is_int(get(header_at(zip, 31, p), 2), 1, "of ZIP64");
-    is_int(get(header_at(zip, 31, p) + 2, 2), 16, "with both sizes");
-    is_int(get_64(header_at(zip, 35, p)), LARGEST + 1, "in 64 bits");
-    is_int(get_64(header_at(zip, 43, p)), LARGEST + 1, "each");
-    is_int(get(header_at(zip, directory, p) + 30, 2), 20, "the directory's entry has them too");
-    is_int(get(header_at(zip, directory, p) + 42, 4), 0, "but its offset is written in 32 bits");
+    is_int(get(header_at(zip, 0, p) + 4, 2), 45, "a file of one byte more needs version 4.5");
+    is_int(get(header_at(zip, 0, p) + 18, 4), 0xffffffff, "its 32-bit size is all ones");
+    is_int(get(header_at(zip, 0, p) + 28, 2), 20, "its header has an extra field");
+    is_int(get(header_at(zip, 31, p), 2), 1, "the extra field is that of ZIP64");
+    is_int(get(header_at(zip, 31, p) + 2, 2), 16, "the extra field has the length of two sizes");
+    is_int(get_64(header_at(zip, 35, p)), LARGEST + 1,
+           "the extra field has the uncompressed size in 64 bits");
+    is_int(get_64(header_at(zip, 43, p)), LARGEST + 1,
+           "the extra field has the compressed size in 64 bits");
+    is_int(get(header_at(zip, directory, p) + 30, 2), 20,
+           "its directory entry has an extra field with both sizes");
+    is_int(get(header_at(zip, directory, p) + 42, 4), 0,
+           "its directory entry has the offset in 32 bits");
 }
 
 static void test_large_offset(apr_pool_t *p)
 {
-    /* A local header of 31 bytes before each. */
+    /* Each file has a local header of 31 bytes. */
     const apr_int64_t below[] = {LARGEST - 31, 5}, above[] = {LARGEST - 30, 5};
     mdl_zip_t *zip = plan_of(p, 2, below);
     apr_int64_t directory = LARGEST + 31 + 5;
 
     is_int(get(header_at(zip, directory + 47, p) + 42, 4), LARGEST,
-           "an entry at 4 GiB - 2 is written in 32 bits");
+           "an offset of 4 GiB - 2 is written in 32 bits");
     zip = plan_of(p, 2, above);
     directory++;
-    is_int(get(header_at(zip, directory + 47, p) + 42, 4), 0xffffffff, "one byte later it is not");
-    is_int(get(header_at(zip, directory + 47, p) + 20, 4), 5, "but its size is");
-    is_int(get(header_at(zip, directory + 47, p) + 30, 2), 12, "its field");
+    is_int(get(header_at(zip, directory + 47, p) + 42, 4), 0xffffffff,
+           "the 32-bit field of an offset of one byte more is all ones");
+    is_int(get(header_at(zip, directory + 47, p) + 20, 4), 5, "its size is written in 32 bits");
+    is_int(get(header_at(zip, directory + 47, p) + 30, 2), 12,
+           "its extra field has the length of one offset");
     is_int(get_64(header_at(zip, directory + 47 + 46 + 1 + 4, p)), LARGEST + 1,
-           "has the offset alone");
-    is_int(get(header_at(zip, LARGEST + 1, p) + 4, 2), 10, "its local header needs none of it");
+           "its extra field has the offset in 64 bits");
+    is_int(get(header_at(zip, LARGEST + 1, p) + 4, 2), 10, "its local header needs version 1.0");
 }
 
 static void test_both(apr_pool_t *p)
@@ -193,9 +204,11 @@ static void test_both(apr_pool_t *p)
     apr_int64_t directory = 11 * GIB + 2 * 51, second = directory + 47 + 20;
     const unsigned char *field = header_at(zip, second + 47, p);
 
-    is_int(get(header_at(zip, second, p) + 30, 2), 28, "a large file behind another has a field");
-    ok(get_64(field + 4) == 6 * GIB && get_64(field + 12) == 6 * GIB, "with its sizes");
-    is_int(get_64(field + 20), 5 * GIB + 51, "and its offset");
+    is_int(get(header_at(zip, second, p) + 30, 2), 28,
+           "a large file after another has an extra field for sizes and offset");
+    ok(get_64(field + 4) == 6 * GIB && get_64(field + 12) == 6 * GIB,
+       "the extra field has both sizes");
+    is_int(get_64(field + 20), 5 * GIB + 51, "the extra field has the offset");
 }
 
 static void test_end_64(apr_pool_t *p)
@@ -205,17 +218,19 @@ static void test_end_64(apr_pool_t *p)
     apr_int64_t end = mdl_zip_size(zip) - 22 - 20 - 56;
     const unsigned char *record = header_at(zip, end, p);
 
-    ok(memcmp(record, "PK\6\6", 4) == 0, "beyond 4 GiB there is an end of 64 bits");
-    is_int(get_64(record + 4), 44, "of the length that the format wants");
-    ok(get_64(record + 24) == 2 && get_64(record + 32) == 2, "which counts the entries");
-    is_int(get_64(record + 40), 47 + 20 + 47 + 12, "has the directory's length");
-    is_int(get_64(record + 48), 5 * GIB + 51 + 31 + 1, "and its offset");
-    ok(memcmp(record + 56, "PK\6\7", 4) == 0, "then the locator");
-    is_int(get_64(record + 56 + 8), end, "which finds it");
-    is_int(get(record + 56 + 16, 4), 1, "on the one disk");
-    ok(memcmp(record + 76, "PK\5\6", 4) == 0, "and the usual end");
-    is_int(get(record + 76 + 8, 2), 2, "with what it can say");
-    is_int(get(record + 76 + 16, 4), 0xffffffff, "and what it can't");
+    ok(memcmp(record, "PK\6\6", 4) == 0, "an archive beyond 4 GiB has a ZIP64 end record");
+    is_int(get_64(record + 4), 44, "the ZIP64 end record has its own length");
+    ok(get_64(record + 24) == 2 && get_64(record + 32) == 2,
+       "the ZIP64 end record counts the entries");
+    is_int(get_64(record + 40), 47 + 20 + 47 + 12, "the ZIP64 end record has the directory's size");
+    is_int(get_64(record + 48), 5 * GIB + 51 + 31 + 1,
+           "the ZIP64 end record has the directory's offset");
+    ok(memcmp(record + 56, "PK\6\7", 4) == 0, "the locator follows");
+    is_int(get_64(record + 56 + 8), end, "the locator has the offset of the ZIP64 end record");
+    is_int(get(record + 56 + 16, 4), 1, "the locator says that there is one disk");
+    ok(memcmp(record + 76, "PK\5\6", 4) == 0, "the usual end record follows");
+    is_int(get(record + 76 + 8, 2), 2, "the usual end record counts the entries");
+    is_int(get(record + 76 + 16, 4), 0xffffffff, "its 32-bit offset of the directory is all ones");
 }
 
 static void test_many(apr_pool_t *p)
@@ -230,10 +245,10 @@ static void test_many(apr_pool_t *p)
         }
         mdl_zip_end(zip);
         is_int(mdl_zip_size(zip), (apr_int64_t)n * (30 + 5 + 1 + 46 + 5) + length,
-               n == 65534 ? "65,534 entries need no ZIP64" : "65,535 do");
+               n == 65534 ? "65,534 entries need no ZIP64" : "65,535 entries need ZIP64");
         end = header_at(zip, mdl_zip_size(zip) - 22, p);
-        is_int(get(end + 8, 2), n, "both are written in 16 bits");
-        is_int(get(end + 16, 4), n * (30 + 5 + 1), "and the directory is found");
+        is_int(get(end + 8, 2), n, "the number of entries is written in 16 bits");
+        is_int(get(end + 16, 4), n * (30 + 5 + 1), "the directory's offset is written");
     }
 }
 
@@ -253,10 +268,13 @@ static void test_times(apr_pool_t *p)
     unsigned first = (1 << 5 | 1) << 16;
     unsigned last = (127u << 9 | 12 << 5 | 31) << 16 | 23 << 11 | 59 << 5 | 29;
 
-    is_int(date_of(0, p), first, "a time before 1980 is its first moment");
-    is_int(date_of(apr_time_from_sec(APR_INT64_C(315532800)), p), first, "which has itself");
-    is_int(date_of(apr_time_from_sec(APR_INT64_C(4354819198)), p), last, "as has 2107's last");
-    is_int(date_of(apr_time_from_sec(APR_INT64_C(4354819200)), p), last, "and what comes after");
+    is_int(date_of(0, p), first, "a time before 1980 becomes the first moment of 1980");
+    is_int(date_of(apr_time_from_sec(APR_INT64_C(315532800)), p), first,
+           "the first moment of 1980 is written");
+    is_int(date_of(apr_time_from_sec(APR_INT64_C(4354819198)), p), last,
+           "the last moment of 2107 is written");
+    is_int(date_of(apr_time_from_sec(APR_INT64_C(4354819200)), p), last,
+           "a time after 2107 becomes the last moment of 2107");
 }
 
 /* --- names --- */
@@ -275,34 +293,34 @@ static void test_names(apr_pool_t *p)
     static const struct {
         const char *filename, *name, *why;
     } cases[] = {
-        {"book.pdf", "book.pdf", "a name stays"},
-        {"文件.pdf", "文件.pdf", "Chinese stays"},
-        {"👩‍👩‍👧.gif", "👩‍👩‍👧.gif", "emoji stay, with what joins them"},
-        {"../../x", ".._.._x", "there is no way up"},
-        {"/etc/passwd", "_etc_passwd", "nor to the root"},
-        {"C:\\x", "C__x", "nor to a drive"},
-        {"say \"hi\" <*|?>", "say _hi_ _____", "what Windows refuses is taken out"},
-        {"a\r\nb\tc\x7f", "a__b_c_", "as are controls"},
-        {"a\xc2\x85z", "a_z", "those of Latin-1 too"},
-        {"exe\xe2\x80\xaegpj.com", "exe_gpj.com", "and what turns the text"},
-        {"a\xe2\x81\xa6z\xe2\x80\x8f", "a_z_", "all of it"},
-        {"\xef\xbb\xbfx", "_x", "and a byte order mark"},
-        {"a\xffz\xc3", "a_z_", "bytes that are no UTF-8"},
-        {"\xc0\xaf", "__", "or UTF-8 of a hidden slash"},
-        {"\xed\xa0\x80", "___", "or half of a surrogate"},
-        {"x. . ", "x", "dots and spaces at the end go, as Windows has them go"},
-        {"", "file", "no name gets one"},
-        {"..", "file", "nor is this one"},
-        {"...", "file", "nor this"},
-        {".htaccess", ".htaccess", "a dot at the beginning is one"},
-        {"CON", "_CON", "a device of Windows becomes a file"},
-        {"con.txt", "_con.txt", "in any case and with an extension"},
-        {"Com1 .tar.gz", "_Com1 .tar.gz", "or a space"},
-        {"LPT\xc2\xb2", "_LPT\xc2\xb2", "with any digit"},
-        {"CONIN$", "_CONIN$", "each of them"},
-        {"COM", "COM", "but not without one"},
-        {"console.txt", "console.txt", "nor where it only begins like one"},
-        {"COM10", "COM10", "or goes on"},
+        {"book.pdf", "book.pdf", "a plain name is kept"},
+        {"文件.pdf", "文件.pdf", "Chinese characters are kept"},
+        {"👩‍👩‍👧.gif", "👩‍👩‍👧.gif", "emoji and their joiners are kept"},
+        {"../../x", ".._.._x", "a path to the parent folder is replaced"},
+        {"/etc/passwd", "_etc_passwd", "an absolute path is replaced"},
+        {"C:\\x", "C__x", "the path of a drive is replaced"},
+        {"say \"hi\" <*|?>", "say _hi_ _____", "characters that Windows refuses are replaced"},
+        {"a\r\nb\tc\x7f", "a__b_c_", "control characters are replaced"},
+        {"a\xc2\x85z", "a_z", "control characters of Latin-1 are replaced"},
+        {"exe\xe2\x80\xaegpj.com", "exe_gpj.com", "an override of text direction is replaced"},
+        {"a\xe2\x81\xa6z\xe2\x80\x8f", "a_z_", "isolates and marks of text direction are replaced"},
+        {"\xef\xbb\xbfx", "_x", "a byte order mark is replaced"},
+        {"a\xffz\xc3", "a_z_", "bytes that are not UTF-8 are replaced"},
+        {"\xc0\xaf", "__", "an overlong slash is replaced"},
+        {"\xed\xa0\x80", "___", "an encoded surrogate is replaced"},
+        {"x. . ", "x", "dots and spaces at the end are removed, as Windows removes them"},
+        {"", "file", "an empty name is replaced by a name"},
+        {"..", "file", "the parent folder's name is replaced by a name"},
+        {"...", "file", "a name of dots is replaced by a name"},
+        {".htaccess", ".htaccess", "a dot at the beginning is kept"},
+        {"CON", "_CON", "the name of a Windows device gets a prefix"},
+        {"con.txt", "_con.txt", "letter case and an extension of a device name do not matter"},
+        {"Com1 .tar.gz", "_Com1 .tar.gz", "a space after a device name does not matter"},
+        {"LPT\xc2\xb2", "_LPT\xc2\xb2", "a device number may be a superscript digit"},
+        {"CONIN$", "_CONIN$", "every device name gets a prefix"},
+        {"COM", "COM", "a device name without its number is kept"},
+        {"console.txt", "console.txt", "a name that only begins with a device name is kept"},
+        {"COM10", "COM10", "a device name with a two-digit number is kept"},
     };
 
     for (apr_size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
@@ -327,18 +345,21 @@ static void test_long_names(apr_pool_t *p)
     const char *no_extension = apr_pstrcat(p, "a.", repeat("x", 300, p), NULL);
     mdl_zip_t *zip = mdl_zip_begin(1, p);
 
-    is_str(name_of(longest, p), longest, "255 bytes are a name");
-    is_int(strlen(name_of(apr_pstrcat(p, "x", longest, NULL), p)), 255, "256 are cut");
+    is_str(name_of(longest, p), longest, "a name of 255 bytes is kept");
+    is_int(strlen(name_of(apr_pstrcat(p, "x", longest, NULL), p)), 255,
+           "a name of 256 bytes is shortened");
     is_str(name_of(chinese, p), apr_pstrcat(p, repeat("文", 83, p), ".pdf", NULL),
-           "between characters and before the extension");
-    is_int(strlen(name_of(no_extension, p)), 255, "what is long is no extension");
+           "a name is shortened between characters and before its extension");
+    is_int(strlen(name_of(no_extension, p)), 255,
+           "a long part after a dot does not count as an extension");
     is_str(name_of(apr_pstrcat(p, repeat("x", 250, p), repeat(".", 9, p), "y", NULL), p),
-           apr_pstrcat(p, repeat("x", 250, p), ".y", NULL), "a cut leaves no dot at the end");
+           apr_pstrcat(p, repeat("x", 250, p), ".y", NULL),
+           "a shortened name has no dots before its extension");
     mdl_zip_add(zip, longest, 1, 0, WHEN);
     mdl_zip_add(zip, longest, 1, 0, WHEN);
     mdl_zip_end(zip);
     is_str(mdl_zip_name(zip, 1), apr_pstrcat(p, repeat("x", 247, p), " (2).txt", NULL),
-           "the second of a long name is cut for its number");
+           "the second of two equal long names is shortened for its number");
 }
 
 static void test_doubles(apr_pool_t *p)
@@ -358,13 +379,13 @@ static void test_doubles(apr_pool_t *p)
     }
     mdl_zip_end(zip);
     for (apr_size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        is_str(mdl_zip_name(zip, (int)i), names[i], "no name stands twice");
+        is_str(mdl_zip_name(zip, (int)i), names[i], "each name is unique");
     }
     for (int i = 0; i < 10000; i++) {
         mdl_zip_add(many, "same.txt", 1, 0, WHEN);
     }
     mdl_zip_end(many);
-    is_str(mdl_zip_name(many, 9999), "same (10000).txt", "nor 10,000 times");
+    is_str(mdl_zip_name(many, 9999), "same (10000).txt", "10,000 equal names become unique");
 }
 
 int main(void)
