@@ -40,11 +40,11 @@ sub dependencies
 {
     unlink "$temp/calls";
     local $ENV{PATH} = $bin;
-    my $said = qx(tools/dependencies build 2>&1);
+    my $output = qx(tools/dependencies build 2>&1);
     my $status = $?;
-    open my $in, '<', "$temp/calls" or return ($status, $said, '');
+    open my $in, '<', "$temp/calls" or return ($status, $output, '');
     local $/;
-    return ($status, $said, scalar <$in>);
+    return ($status, $output, scalar <$in>);
 }
 
 my $all      = 'shift; shift; shift; for name; do printf "installed=%s " "$name"; done';
@@ -57,39 +57,39 @@ machine('dpkg-query' => $all, id => 'echo 1000');
 is_deeply([ dependencies() ], [ 0, '', '' ], 'nothing is done or printed when everything is installed');
 
 machine('dpkg-query' => $without, id => 'echo 1000', sudo => $sudo, 'apt-get' => $apt);
-my ($status, $said, $calls) = dependencies();
-is($status, 0, 'a user with sudo can install what is missing') or diag($said);
-is($said, "Installing: gcc\n0 upgraded, 3 newly installed\nNeed to get 5 MB of archives.\n",
+my ($status, $output, $calls) = dependencies();
+is($status, 0, 'a user with sudo can install what is missing') or diag($output);
+is($output, "Installing: gcc\n0 upgraded, 3 newly installed\nNeed to get 5 MB of archives.\n",
     'the output names the packages and their size');
 like($calls, qr/^as root: .* install -y --no-install-recommends gcc$/m, 'and apt is called as root');
 unlike($calls, qr/^as user/m, 'and only as root');
 unlike($calls, qr/ -y .*--assume-no/, 'the simulation is called without -y, which would override --assume-no');
 
 machine('dpkg-query' => $without, id => 'echo 0', 'apt-get' => $apt);
-($status, $said, $calls) = dependencies();
-is($status, 0, 'root installs without sudo') or diag($said);
-like($calls, qr/ install -y --no-install-recommends gcc$/m, 'by the same call');
+($status, $output, $calls) = dependencies();
+is($status, 0, 'root installs without sudo') or diag($output);
+like($calls, qr/ install -y --no-install-recommends gcc$/m, 'apt is called with the same arguments');
 
 machine('dpkg-query' => $without, id => 'echo 1000', 'apt-get' => $apt);
-($status, $said, $calls) = dependencies();
+($status, $output, $calls) = dependencies();
 isnt($status, 0, 'a user without sudo gets an error');
-like($said, qr/^    apt-get update && apt-get install gcc$/m, 'with the command for root');
+like($output, qr/^    apt-get update && apt-get install gcc$/m, 'the message has the command for root');
 is($calls, '', 'nothing is installed');
 
 machine();
-($status, $said) = dependencies();
+($status, $output) = dependencies();
 is($status, 0, 'on a system other than Debian nothing is installed');
-like($said, qr/no Debian: .*gcc/, 'and the message lists what is needed');
+like($output, qr/no Debian: .*gcc/, 'and the message lists what is needed');
 
 # A build without the compiler, apxs, or one of httpd's headers.
 write_file("$temp/apxs", "#!/bin/sh\n[ \$2 != INCLUDEDIR ] || echo $temp\n");
 for my $lacking ([ 'CC=no-such-cc', 'no-such-cc' ], [ 'APXS=/no/such/apxs', '/no/such/apxs' ],
     [ "APXS=$temp/apxs", 'A header' ]) {
     my ($argument, $name) = @$lacking;
-    $said = qx(MAKEFLAGS= make BUILD=$temp/build $argument build 2>&1);
+    $output = qx(MAKEFLAGS= make BUILD=$temp/build $argument build 2>&1);
     isnt($?, 0, "a build without $name fails");
-    like($said, qr/^\Q$name\E is missing\. On Debian, tools\/dependencies build installs/m,
-        'and says what to do') or diag($said);
+    like($output, qr/^\Q$name\E is missing\. On Debian, tools\/dependencies build installs/m,
+        'the message says what to do') or diag($output);
 }
 
 done_testing();

@@ -15,11 +15,11 @@ subtest 'the command line is parsed strictly, before anything is read' => sub {
     $conf = "$temp/there-is-none.conf";
     my $help = run('--help');
     is($help->{code}, 0, '--help succeeds');
-    like($help->{out}, qr/key create SHOP_ID NAME .*\n.*key list SHOP_ID\n/, 'and lists commands');
+    like($help->{out}, qr/key create SHOP_ID NAME .*\n.*key list SHOP_ID\n/, '--help lists the commands');
 
     my ($version) = slurp("$top/CHANGES") =~ /^(\d+\.\d+\.\d+)/m;
     is(run('--version')->{out}, "downloadsctl $version\n", '--version prints the version of CHANGES');
-    is_deeply(run('--version', '--json')->{json}, { version => $version }, 'and with --json as JSON');
+    is_deeply(run('--version', '--json')->{json}, { version => $version }, '--version --json prints it as JSON');
 
     refuses(1, qr/command is missing/);
     refuses(1, qr/no command "shop"/,      'shop');
@@ -63,16 +63,16 @@ subtest 'a mistake in the configuration ends with 2 and is reported with its lin
     like($check->{settings}{message}, qr/DBDriver must be.*DownloadsLeaseTime must be/,
         'check reports every faulty line');
     like($check->{database}{message}, qr/Not tried: the settings come first/,
-        'and what it could not check because of one');
+        'check reports what it could not check because of one');
     is(join(' ', map { $_->{name} } grep { !$_->{ok} } @{ $check->{checks} }),
-        'settings database worker', 'it checks what does not depend on these lines')
+        'settings database worker', 'check does what does not depend on these lines')
         or diag(explain($check));
     unlike(join(' ', map { $_->{message} } @{ $check->{checks} }), qr/missing/,
-        'and does not report directives as missing that are there');
+        'check does not report directives with a mistake as missing');
 SKIP: {
         skip 'the module is installed here', 1 if -e '/etc/apache2/mods-enabled/downloads.conf';
         like(run('shop', 'list')->{err}, qr/can't be read: .*a2enmod downloads.* -f\./,
-            'without -f, and with the module not enabled, the message says what to do');
+            'the message says what to do without -f when the module is not enabled');
     }
 };
 
@@ -104,7 +104,7 @@ subtest 'a failure to write the output is reported' => sub {
     ctl('migrate');
     system("$program -f $conf --json shop list >/dev/full 2>$temp/err");
     is($? >> 8, 7, 'a full disk ends with 7');
-    like(slurp("$temp/err"), qr/standard output can't be written/, 'and is reported');
+    like(slurp("$temp/err"), qr/standard output can't be written/, 'the full disk is reported');
 };
 
 # --- root ------------------------------------------------------------------------------------------
@@ -118,30 +118,30 @@ SKIP: {
         ctl('shop', 'add',     'A', 'a.example');
         ctl('shop', 'approve', 1);
         is(ctl('key', 'create', 1, 'k')->{code}, 0, 'a key can be created with it');
-        is(ctl('check')->{code}, 0, 'and check finds no problem');
+        is(ctl('check')->{code}, 0, 'check finds no problem');
         my @files = split /\n/, qx(find "$dir/data" -mindepth 1);
         cmp_ok(scalar @files, '>', 4, 'files were created');
         is(join(' ', grep { (stat)[4] != $owner } @files), '', "all of them are the owner's");
-        is(join(' ', grep { (stat)[5] == 0 && !/storage$/ } @files), '', "and none is root's group's");
+        is(join(' ', grep { (stat)[5] == 0 && !/storage$/ } @files), '', "none of them belongs to root's group");
 
         ctl('migrate');
         chown 0, 0, $params{params};
         chmod 0600, $params{params};
         check_finds('database', qr{downloads\.db belongs to root, and nobody can't .*: chown nobody /\S+\.db\.$},
-            "the database is root's");
+            "the database belongs to root");
 
         $owner = 54321;
         fresh('nameless');
         is(ctl('migrate')->{code}, 0, 'the owner need not have a name');
-        is((stat $params{params})[4], 54321, 'and owns the database');
+        is((stat $params{params})[4], 54321, 'the owner without a name owns the database');
 
         $owner = 0;
         fresh('roots');
         refuses(2, qr/belongs to root/, 'migrate');
         ok(!-e $params{params}, 'root itself never opens the database');
-        check_finds('storage', qr/belongs to root/, 'the storage folder is root\'s');
+        check_finds('storage', qr/belongs to root/, 'the storage folder belongs to root');
         check_finds('database', qr/Not tried as root/, 'root would have to open the database');
-        ok(!-e $params{params}, 'and check leaves nothing behind') or diag(qx(ls -l "$dir/data"));
+        ok(!-e $params{params}, 'check leaves nothing behind') or diag(qx(ls -l "$dir/data"));
     };
 }
 

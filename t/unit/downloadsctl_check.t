@@ -123,7 +123,7 @@ subtest 'check asks httpd whether it can start' => sub {
     like($check->{httpd}{message}, qr{does not read \Q$conf\E: .*a2enmod downloads.*Include}, 'the message says what to do');
     $check = check();
     is($check->{code}, 0, 'without --httpd that is not checked');
-    like($check->{httpd}{message}, qr/not asked.*--httpd/, 'and the check says so');
+    like($check->{httpd}{message}, qr/not asked.*--httpd/, 'the check says that httpd was not asked');
     $check = check('--httpd', "$dir/nonesuch");
     ok(!$check->{httpd}{ok} && $check->{httpd}{message} =~ /nonesuch.*not found/, 'an unknown httpd is a problem')
         or diag(explain($check));

@@ -16,7 +16,7 @@ sub test_schema
 {
     refuses(3, qr/version 0 .*downloadsctl migrate/, 'shop', 'list');
     ok(!-e $params{params}, 'reading creates no database') if $params{driver} eq 'sqlite3';
-    check_finds('database', qr/downloadsctl migrate/, 'the schema is not there');
+    check_finds('database', qr/downloadsctl migrate/, 'the schema is missing');
 
     my $applied = succeeds_json('migrate');
     cmp_ok($applied->{applied}, '>', 0, 'migrations are applied');
@@ -38,7 +38,7 @@ sub test_check
     is(join(' ', map { $_->{name} } @{ $document->{checks} }),
         'settings httpd secret database storage templates mail bounces worker', 'there are nine checks');
     my $text = ctl('check');
-    is(scalar(() = $text->{out} =~ /: ok$/mg), 9, 'as text each line ends in ok')
+    is(scalar(() = $text->{out} =~ /: ok$/mg), 9, 'each line of the text ends in ok')
         or diag($text->{out});
     return;
 }
@@ -52,16 +52,16 @@ sub test_storefront
     my $set = ctl('shop', 'set', $id, '--storefront', 'https://Shop.example/', @file);
     is($set->{code}, 0, 'a storefront is set');
     like($set->{out}, qr{its storefront is https://Shop\.example\.$}, 'the text names it');
-    unlike("$set->{out}$set->{err}", qr/shpat/, 'and does not show the token');
+    unlike("$set->{out}$set->{err}", qr/shpat/, 'the text does not show the token');
     my $sealed = sub { return (sql("SELECT storefront_token FROM shop WHERE id = $id"))[0] // '' };
     my $before = $sealed->();
-    like($before, qr/^v1\./, 'which is stored sealed');
+    like($before, qr/^v1\./, 'the token is stored sealed');
     open my $stdin, '<&', \*STDIN or die $!;
     open STDIN, '<', "$temp/token" or die $!;
     is(ctl('shop', 'set', $id, '--storefront-token-file', '-')->{code}, 0,
         'the token can be read from standard input');
     open STDIN, '<&', $stdin or die $!;
-    isnt($sealed->(), $before, 'and replaces the former one');
+    isnt($sealed->(), $before, 'the new token replaces the former one');
     refuses(5, qr/needs its access token too/, 'shop', 'set', $id, '--storefront', 'https://b.example');
     refuses(5, qr/visible ASCII/, 'shop', 'set', $id, '--storefront-token-file',
         write_file("$temp/bad", "a\0b", 0600));
@@ -75,8 +75,8 @@ sub test_storefront
 
 sub test_shops
 {
-    is(ctl('shop', 'list')->{out}, "There is no shop yet.\n", 'without a shop the list is a sentence');
-    is_deeply(succeeds_json('shop', 'list'), [], 'and with --json an empty array');
+    is(ctl('shop', 'list')->{out}, "There is no shop yet.\n", 'the list without a shop is a sentence');
+    is_deeply(succeeds_json('shop', 'list'), [], 'the list without a shop is an empty array with --json');
 
     my $shop = succeeds_json('shop', 'add', 'Café Ä', 'a.example', '--email', 'help@a.example');
     like(delete $shop->{created_at}, $TIME, 'a shop has a time');
@@ -94,11 +94,11 @@ sub test_shops
             hold_at     => 'high',
             storefront_url => undef,
         },
-        'and the given values'
+        'a shop has the given values'
     );
     like(ctl('shop', 'add', '--', '-x-', 'b.example')->{out}, qr/^Shop \d+ \(-x-\) waits for approval/,
         'the text says what comes next');
-    is(succeeds_json('shop', 'list')->[1]{email}, undef, 'no email is null');
+    is(succeeds_json('shop', 'list')->[1]{email}, undef, 'a missing email is null');
     like(ctl('shop', 'list')->{out}, qr/^ID  NAME    DOMAIN .*\n +1  Café Ä  a\.example /,
         'the table is aligned by characters, not bytes');
 
@@ -107,9 +107,9 @@ sub test_shops
         'given values are set');
     $set = succeeds_json('shop', 'set', $id, '--reply-to', 're@a.example', '--hold-at', 'medium');
     is_deeply([ @$set{qw(sender_name reply_to mail_delay hold_at)} ],
-        [ 'A & B', 're@a.example', 15, 'medium' ], 'and the others kept');
+        [ 'A & B', 're@a.example', 15, 'medium' ], 'the other values are kept');
     $set = succeeds_json('shop', 'set', $id, '--sender-name', '', '--mail-delay', 0);
-    is_deeply([ @$set{qw(sender_name mail_delay)} ], [ undef, 0 ], 'an empty value clears one');
+    is_deeply([ @$set{qw(sender_name mail_delay)} ], [ undef, 0 ], 'an empty value clears a value');
     $set = succeeds_json('shop', 'set', $id, '--name', 'Cafe Oil', '--email', 'new@a.example');
     is_deeply([ @$set{qw(name email reply_to)} ], [ 'Cafe Oil', 'new@a.example', 're@a.example' ],
         'a shop can get another name and email');
@@ -148,14 +148,14 @@ sub test_keys
     is(succeeds_json('shop', 'approve', $shop)->{status}, 'approved', 'the shop is approved');
 
     my $made = succeeds_json('key', 'create', $shop, 'one', '--scope', 'read', '--expires', 600);
-    like($made->{token}, qr/^$TOKEN$/, 'the answer has a token');
-    like($made->{token}, qr/_$made->{key}{id}_/, 'which belongs to the key');
-    is($made->{key}{scope}, 'read', 'with its scope');
-    like($made->{key}{expires_at}, $TIME, 'and its end');
+    like($made->{token}, qr/^$TOKEN$/, 'the output has a token');
+    like($made->{token}, qr/_$made->{key}{id}_/, "the token has the key's id");
+    is($made->{key}{scope}, 'read', 'the key has its scope');
+    like($made->{key}{expires_at}, $TIME, 'the key has its end');
 
     my $text = ctl('key', 'create', $shop, 'two');
-    is(scalar(() = $text->{out} =~ /^$TOKEN$/mg), 1, 'the text has the token on a line of its own');
-    like($text->{out}, qr/Store its token now/, 'and the advice to store it');
+    is(scalar(() = $text->{out} =~ /^$TOKEN$/mg), 1, 'the text has the token alone on a line');
+    like($text->{out}, qr/Store its token now/, 'the text advises to store the token');
 
     ctl('key', 'create', $shop, "key $_") for 3 .. 10;
     refuses(5, qr/10 live keys/, 'key', 'create', $shop, 'eleventh');
@@ -172,8 +172,8 @@ sub test_keys
     my $since   = time;
     my $revoked = succeeds_json('key', 'revoke', $made->{key}{id});
     cmp_ok(time - $since, '>=', 1, 'revoking returns once no cache has the key');
-    like($revoked->{revoked_at}, $TIME, 'and the key is revoked');
-    is(ctl('key', 'create', $shop, 'eleventh')->{code}, 0, 'which makes room for another key');
+    like($revoked->{revoked_at}, $TIME, 'the time of the revocation is returned');
+    is(ctl('key', 'create', $shop, 'eleventh')->{code}, 0, 'another key can be created after that');
 
     refuses_json(4, 'not_found',       'key', 'create', 999,   'k');
     refuses_json(4, 'not_found',       'key', 'list',   999);
@@ -208,13 +208,13 @@ sub test_jobs
 
     my $jobs = succeeds_json('job', 'list');
     is(scalar @$jobs, 50, 'fifty jobs are listed');
-    is($jobs->[0]{id}, 'job_100', 'the newest first');
+    is($jobs->[0]{id}, 'job_100', 'the newest job is first');
     like(ctl('job', 'list')->{out}, qr/^ID .*\njob_100 .*\n\(no more than 50 are shown\)$/s,
         'the text says that there may be more');
     my $failed = succeeds_json('job', 'list', '--status', 'failed');
     is(scalar(grep { $_->{status} eq 'failed' } @$failed), 30, 'the filter by status looks at all jobs');
-    is(scalar @$failed, 30, 'and nothing else is listed');
-    is_deeply(succeeds_json('job', 'list', '--shop', $shop + 1), [], 'another shop has none');
+    is(scalar @$failed, 30, 'no other jobs are listed');
+    is_deeply(succeeds_json('job', 'list', '--shop', $shop + 1), [], 'another shop has no jobs');
     refuses_json(4, 'not_found', 'job', 'list', '--shop', 999);
 
     my $job = json('job', 'show', 'job_001');
@@ -234,7 +234,7 @@ sub test_jobs
 
     is(json('check')->{code}, 0, 'a job that is due is not a problem');
     add_job($shop, 'job_101', 'queued', -120);
-    is(json('check')->{code}, 0, 'nor is one that waits while a worker has another job');
+    is(json('check')->{code}, 0, 'a job that waits while a worker has another job is not a problem');
     sql("DELETE FROM job WHERE id = 'job_100'");
     check_finds('worker', qr/No background process seems to take jobs.*bulk/, 'a job has waited too long');
     for my $lane (qw(small hash mail lookup)) {

@@ -42,8 +42,8 @@ subtest 'mail test sends one email and prints what the mail server answered' => 
     my ($path) = glob "$dir/data/mail/new/*";
     my $mail = slurp($path // '/dev/null');
     like($mail, qr/^Return-Path: <shop\@example.com>\nDelivered-To: ada\@buyer.example\n/,
-        'but has the email');
-    like($mail, qr/^Message-ID: <\Q$sent->{message_id}\E>$/m, 'with the Message-ID that was printed');
+        'the Maildir has the email');
+    like($mail, qr/^Message-ID: <\Q$sent->{message_id}\E>$/m, 'the email has the Message-ID that was printed');
 
     my ($pid, $port) = answering_server();
     $conf = configure(DownloadsMailTransport => "smtp://127.0.0.1:$port");

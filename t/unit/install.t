@@ -49,22 +49,22 @@ sub run_tool
     my (@arguments) = @_;
     local @ENV{qw(APXS BUILD DESTDIR)} = ($apxs // 'apxs', $build, $dest);
     delete local $ENV{PREFIX};
-    my $said = qx('$tree/tools/install' @arguments 2>&1);
-    return ($?, split /\n/, $said);
+    my $output = qx('$tree/tools/install' @arguments 2>&1);
+    return ($?, split /\n/, $output);
 }
 
 sub install
 {
-    my ($status, @said) = run_tool();
-    is($status, 0, 'it succeeds') or diag("@said");
-    return @said;
+    my ($status, @output) = run_tool();
+    is($status, 0, 'the command succeeds') or diag("@output");
+    return @output;
 }
 
 sub remove
 {
-    my ($status, @said) = run_tool('remove');
-    is($status, 0, 'it succeeds') or diag("@said");
-    return @said;
+    my ($status, @output) = run_tool('remove');
+    is($status, 0, 'the command succeeds') or diag("@output");
+    return @output;
 }
 
 sub files
@@ -91,8 +91,8 @@ subtest 'files are installed below DESTDIR, at the paths in the guides' => sub {
     fresh();
     my @put = install();
     is_deeply([ grep { !m{^\Q$dest\E/} } @put ], [], 'everything printed is below DESTDIR');
-    is_deeply([ grep { !-f } @put ], [], 'and exists');
-    is_deeply([ sort map { s/^\Q$dest\E//r } @put ], [ files() ], 'and nothing else is installed');
+    is_deeply([ grep { !-f } @put ], [], 'everything printed exists');
+    is_deeply([ sort map { s/^\Q$dest\E//r } @put ], [ files() ], 'nothing else is installed');
 
     my $docs = "$dest/usr/share/doc/mod_downloads";
     for my $file (grep { $_ ne 'docs/extend.md' } glob 'docs/*.md') {
@@ -104,14 +104,14 @@ subtest 'files are installed below DESTDIR, at the paths in the guides' => sub {
     my ($sample) = grep { m{/etc/.*downloads\.conf$} || m{/extra/mod_downloads\.conf$} } @put;
     my @named = slurp($sample) =~ m{(\S*\.md)\b}g;
     ok(@named > 0, 'the sample configuration names the documentation');
-    is_deeply([ grep { !m{^/} || !-f "$dest$_" } @named ], [], 'by its installed path');
+    is_deeply([ grep { !m{^/} || !-f "$dest$_" } @named ], [], 'it names the documentation by the installed path');
 
     open my $out, '>>', $sample or die "$sample: $!\n";
     print $out "# mine\n";
     close $out;
     install();
     like(slurp($sample), qr/^# mine$/m, 'an edited configuration is kept');
-    ok(-f "$sample.new", 'and the new one is beside it');
+    ok(-f "$sample.new", 'the new one is put beside it');
 };
 
 subtest 'an upgrade replaces templates that were not edited' => sub {
@@ -121,12 +121,12 @@ subtest 'an upgrade replaces templates that were not edited' => sub {
     write_file("$templates/email.html", 'my email');
     write_file("$tree/conf/templates/$_", "new $_") for qw(page.html email.html message.html);
     unlink "$tree/conf/templates/date.de.mustache";
-    my ($said) = grep { /kept/ } install();
+    my ($output) = grep { /kept/ } install();
     is(slurp("$templates/page.html"), 'new page.html', 'an unchanged template is replaced');
-    ok(!-e "$templates/page.html.new", 'without a .new file');
+    ok(!-e "$templates/page.html.new", 'it has no .new file');
     is(slurp("$templates/email.html"), 'my email', 'an edited template is kept');
-    is(slurp("$templates/email.html.new"), 'new email.html', 'with the new one beside it');
-    like($said, qr/was edited and is kept; the new one is \S+email\.html\.new$/, 'and the output says so');
+    is(slurp("$templates/email.html.new"), 'new email.html', 'the new one is put beside the edited template');
+    like($output, qr/was edited and is kept; the new one is \S+email\.html\.new$/, 'the output names both files');
     ok(!-e "$templates/date.de.mustache", 'a template that this version does not have is removed');
 
     rename "$templates/email.html.new", "$templates/email.html" or die "rename: $!\n";
@@ -135,7 +135,7 @@ subtest 'an upgrade replaces templates that were not edited' => sub {
     install();
     is(slurp("$templates/email.html"), 'newer email.html', 'a new template that replaced an edited one is replaced again');
     is(slurp("$templates/page.html"), 'my page', 'a template that was edited later is kept');
-    is(slurp("$templates/page.html.new"), 'newer page.html', 'with the new one beside it');
+    is(slurp("$templates/page.html.new"), 'newer page.html', 'the new one is put beside the edited template');
     write_file("$templates/page.html", 'newer page.html');
     install();
     ok(!-e "$templates/page.html.new", 'a .new file that is no longer needed is removed');
@@ -156,9 +156,9 @@ subtest 'templates of versions without a manifest are recognized by their digest
 
 subtest 'uninstalling removes installed files and leaves edited ones' => sub {
     fresh();
-    my ($status, @said) = run_tool('remove');
+    my ($status, @output) = run_tool('remove');
     isnt($status, 0, 'uninstalling fails before anything was installed');
-    like("@said", qr/no \S+manifest.*make install/, 'and the message says why');
+    like("@output", qr/no \S+manifest.*make install/, 'the message says why uninstalling fails');
 
     install();
     my $etc = "$dest/etc/apache2";
@@ -170,23 +170,23 @@ subtest 'uninstalling removes installed files and leaves edited ones' => sub {
     symlink "../mods-available/downloads.$_", "$etc/mods-enabled/downloads.$_" for qw(load conf);
     write_file("$tree/conf/templates/page.html", 'new');
     install();
-    @said = remove();
+    @output = remove();
     is_deeply(
         [ files() ],
         [   map { "/etc/apache2/$_" } 'downloads.secret', 'downloads/templates/page.fr.html',
             'downloads/templates/page.html', 'mods-available/downloads.conf'
         ],
-        'only what somebody edited or added is left'
+        'only files that were edited or added are left'
     );
     is_deeply(
-        [ sort grep { /kept/ } @said ],
+        [ sort grep { /kept/ } @output ],
         [   map { "$etc/$_ was edited and is kept" } 'downloads/templates/page.html',
             'mods-available/downloads.conf'
         ],
-        'as is said'
+        'the output names the edited files'
     );
     ok(!-e "$dest/usr/share/mod_downloads" && !-e "$dest/usr/share/doc/mod_downloads",
-        'folders of its own are gone');
+        "the module's own folders are removed");
     ok(-d "$etc/mods-available", "Apache's own folders stay");
 };
 
@@ -194,13 +194,13 @@ subtest 'with an httpd that was built from source all files are in its prefix' =
     local $apxs = apxs_of_source();
     fresh();
     install();
-    is_deeply([ grep { !m{^/opt/httpd/} } files() ], [], 'all files are below it');
+    is_deeply([ grep { !m{^/opt/httpd/} } files() ], [], 'all files are below the prefix');
     my $sample = slurp("$dest/opt/httpd/conf/extra/mod_downloads.conf");
     like($sample, qr{^DownloadsSecretFile /opt/httpd/conf/downloads\.secret$}m,
-        'the configuration is one to include, with paths of that httpd');
-    unlike($sample, qr{/etc/apache2/}, "and no path of Debian's httpd");
+        'the configuration is to be included, and has the paths of that httpd');
+    unlike($sample, qr{/etc/apache2/}, "the configuration has no path of Debian's httpd");
     remove();
-    is_deeply([ files() ], [], 'they can be removed');
+    is_deeply([ files() ], [], 'all files can be removed');
 };
 
 done_testing();

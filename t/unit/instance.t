@@ -1,6 +1,6 @@
 #!/usr/bin/perl
-# make run, make demo and make clean in one checkout: a demo that is kept beside a running server, and
-# nothing of either after make clean.
+# make run, make demo and make clean in one checkout: a demo is kept beside a running server, and make
+# clean removes both.
 #
 #   BUILD=dir    where mod_downloads.so and downloadsctl are (build)
 use strict;
@@ -44,9 +44,9 @@ sub slurp
 sub succeeds
 {
     my ($what, @command) = @_;
-    my $said = qx(@command 2>&1);
-    is($?, 0, $what) or diag($said);
-    return $said;
+    my $output = qx(@command 2>&1);
+    is($?, 0, $what) or diag($output);
+    return $output;
 }
 
 sub env
@@ -58,8 +58,8 @@ sub env
 sub ping
 {
     my %env = @_;
-    my $said = qx(curl -sS -H "Authorization: Bearer $env{API_TOKEN}" $env{BASE_URL}/ping 2>&1);
-    return eval { decode_json($said) } // { error => $said };
+    my $output = qx(curl -sS -H "Authorization: Bearer $env{API_TOKEN}" $env{BASE_URL}/ping 2>&1);
+    return eval { decode_json($output) } // { error => $output };
 }
 
 sub processes
@@ -70,15 +70,15 @@ sub processes
 succeeds("make run's server starts",
     'tools/instance make instance && tools/instance start instance && tools/instance key instance');
 my %run = env('instance');
-succeeds('a demo is performed beside it', 'SIZE=10000 tools/demo');
-ok(!-e 'build/demo', 'and leaves nothing');
-my $said = succeeds('one that is kept, too', 'KEEP=1 SIZE=10000 tools/demo');
-like($said, qr{The server is left up: build/demo/env}, 'it says where the server is');
+succeeds('a demo runs beside it', 'SIZE=10000 tools/demo');
+ok(!-e 'build/demo', 'the demo leaves nothing behind');
+my $output = succeeds('a demo that is kept runs beside it', 'KEEP=1 SIZE=10000 tools/demo');
+like($output, qr{The server is left up: build/demo/env}, 'the output says where the server is');
 my %demo = env('build/demo');
 is(ping(%demo)->{shop}{name}, 'Field Recordings', 'the server answers');
 is_deeply({ env('instance') }, \%run, 'the other instance has not changed');
 my $shop = ping(%run)->{shop};
-is("$shop->{id} $shop->{name}", '1 Sample Shop', 'and has its own first shop');
+is("$shop->{id} $shop->{name}", '1 Sample Shop', 'the other instance has its own first shop');
 
 my $folders = join '|', map { readlink("$_/data") // "$tree/$_/data" } 'instance', 'build/demo';
 cmp_ok(scalar processes($folders), '>', 3, 'processes of both are running');
@@ -89,16 +89,16 @@ mkdir 'instance' or die "mkdir: $!\n";
 open my $out, '>', 'instance/diary' or die "diary: $!\n";
 close $out;
 like(qx(make clean 2>&1), qr/instance was not made by tools\/instance and is left alone/,
-    'make clean leaves alone what is not ours');
-ok(-e 'instance/diary' && -e 'build', 'and removes nothing else');
+    'make clean leaves a folder alone that is not an instance');
+ok(-e 'instance/diary' && -e 'build', 'make clean removes nothing then');
 unlink 'instance/diary';
 rmdir 'instance';
 rename 'mine', 'instance' or die "rename: $!\n";
 
 succeeds('make clean succeeds', 'make clean');
 is_deeply([ processes($folders) ], [], 'no process is left');
-is_deeply([ grep { -e } 'build', 'instance', split /\|/, $folders ], [], 'and no file');
-succeeds('and again, with nothing to do', 'make clean');
+is_deeply([ grep { -e } 'build', 'instance', split /\|/, $folders ], [], 'no file is left');
+succeeds('make clean succeeds with nothing to do', 'make clean');
 
 SKIP: {
     skip 'only root has folders elsewhere', 2 if $> != 0;
