@@ -76,12 +76,12 @@ is_deeply(file_of($asset->{id}), {
     file_id => $asset->{id}, filename => $name, size => 5000, sha256 => sha256_hex($bytes),
     status => 'ready', downloads_used => 0, download_limit => 10,
 }, 'the asset is ready, with size and SHA-256');
-is(column('content_type', $asset->{id}), $type, 'its content type is what the source said');
+is(column('content_type', $asset->{id}), $type, 'its content type is the one that the source sent');
 is($type, 'image/jpeg', 'a picture');
 
 # --- members that the client sets ------------------------------------------------------------------
 
-my %said = (
+my %wanted = (
     source_url   => $url,
     filename     => "Bl\x{fc}mchen \x{1f33b} & Co.mp4",
     title        => "Der Film: \"\x{dc}ber\" <alles> \x{2026}",
@@ -89,14 +89,14 @@ my %said = (
     sha256       => uc sha256_hex($bytes),
     category_id  => undef,
 );
-$reply = import_from(%said);
+$reply = import_from(%wanted);
 is_answer($reply, 202, 'every member is accepted');
 is_deeply([ @{ $reply->{json}{asset} }{qw(source_url filename title content_type category_id)} ],
-    [ @said{qw(source_url filename title content_type category_id)} ], 'and answered as it was given');
+    [ @wanted{qw(source_url filename title content_type category_id)} ], 'and answered as it was given');
 is(wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'a SHA-256 in upper case is accepted');
-is(column('content_type', $reply->{json}{asset}{id}), $said{content_type},
+is(column('content_type', $reply->{json}{asset}{id}), $wanted{content_type},
     "the source's content type does not replace the given one");
-is(file_of($reply->{json}{asset}{id})->{filename}, $said{filename}, 'nor does its name');
+is(file_of($reply->{json}{asset}{id})->{filename}, $wanted{filename}, 'nor does its name');
 isnt($reply->{json}{asset}{id}, $asset->{id}, 'importing the same URL twice makes two assets');
 
 $reply = import_from(source_url => $url, filename => 'other.bin');

@@ -60,8 +60,8 @@ sub shop
 sub hold_at
 {
     my ($shop, $level) = @_;
-    my ($code, undef, $said) = ctl('shop', 'set', $shop->{shop_id}, '--hold-at', $level);
-    die "shop set ended with $code: $said\n" if $code != 0;
+    my ($code, undef, $output) = ctl('shop', 'set', $shop->{shop_id}, '--hold-at', $level);
+    die "shop set ended with $code: $output\n" if $code != 0;
     return;
 }
 

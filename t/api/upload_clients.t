@@ -82,16 +82,16 @@ sub completes
 sub run
 {
     my (@command) = @_;
-    my $said = logs_dir() . '/client';
+    my $output = logs_dir() . '/client';
     my $pid = fork // die "fork: $!";
     if (!$pid) {
         open STDIN,  '<',  '/dev/null';
-        open STDOUT, '>',  $said;
+        open STDOUT, '>',  $output;
         open STDERR, '>&', \*STDOUT;
         fcntl $listener, F_SETFD, 0;
         exec @command or POSIX::_exit(127);
     }
-    return { pid => $pid, said => $said };
+    return { pid => $pid, output => $output };
 }
 
 # Waits for the program; returns its exit status and its output.
@@ -99,7 +99,7 @@ sub ended
 {
     my ($client) = @_;
     waitpid $client->{pid}, 0;
-    return ($?, MDL::Test::slurp($client->{said}));
+    return ($?, MDL::Test::slurp($client->{output}));
 }
 
 sub tus_js_client
@@ -112,9 +112,9 @@ sub succeeds
 {
     my ($client, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
-    my ($status, $said) = ended($client);
-    is $status, 0, $name or diag $said;
-    return $said;
+    my ($status, $output) = ended($client);
+    is $status, 0, $name or diag $output;
+    return $output;
 }
 
 sub wait_offset
@@ -132,8 +132,8 @@ sub killed_after
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my $offset = wait_offset($upload, $bytes);
     kill KILL => $client->{pid};
-    my ($status, $said) = ended($client);
-    is $status & 127, 9, "killed when $offset bytes had arrived" or diag $said;
+    my ($status, $output) = ended($client);
+    is $status & 127, 9, "killed when $offset bytes had arrived" or diag $output;
     return $offset;
 }
 
@@ -199,8 +199,8 @@ subtest 'curl -T puts 320 MB' => sub {
     wait_for(sub { received('PUT', $since) }, 10, 'the end of the request that was cut off');
     succeeds(run('curl', '-sSf', '-T', $middle->{path}, $upload->{upload_url}),
         'a PUT replaces one that was cut off');
-    my ($status, $said) = ended(run('curl', '-sS', '-T', $middle->{path}, $upload->{upload_url}));
-    like $said, qr/"upload_finished"/, 'a finished PUT can not be replaced';
+    my ($status, $output) = ended(run('curl', '-sS', '-T', $middle->{path}, $upload->{upload_url}));
+    like $output, qr/"upload_finished"/, 'a finished PUT can not be replaced';
     completes($upload, $middle, 201);
 };
 
@@ -224,9 +224,9 @@ sub uppy
         rate       => 60 * MB,
         %more
     );
-    my $said = succeeds(run('tools/node', 't/node/browser-upload.mjs', encode_json(\%wish)),
+    my $output = succeeds(run('tools/node', 't/node/browser-upload.mjs', encode_json(\%wish)),
         'the browser runs Uppy');
-    return decode_json($said);
+    return decode_json($output);
 }
 
 subtest "Uppy uploads from another origin's page" => sub {
@@ -267,23 +267,23 @@ sub uploads_over
     my $client = tus_js_client($upload, $middle, 0);
     wait_offset($upload, 50 * MB);
     $do->();
-    my $said = succeeds($client, "$how: the same process completes the upload");
+    my $output = succeeds($client, "$how: the same process completes the upload");
     completes($upload, $middle, $status);
-    return ($said, received('PATCH', $since));
+    return ($output, received('PATCH', $since));
 }
 
 subtest 'the server is killed while tus-js-client uploads' => sub {
-    my ($said) = uploads_over('kill -9', sub { $server->kill_all; $server->start }, 202);
-    like $said, qr/^again$/m, 'the client had to retry';
+    my ($output) = uploads_over('kill -9', sub { $server->kill_all; $server->start }, 202);
+    like $output, qr/^again$/m, 'the client had to retry';
 };
 
 subtest 'the server is restarted while tus-js-client uploads' => sub {
-    my ($said) = uploads_over('a restart', \&httpd_restart, 202);
-    like $said, qr/^again$/m, 'the client had to retry';
+    my ($output) = uploads_over('a restart', \&httpd_restart, 202);
+    like $output, qr/^again$/m, 'the client had to retry';
 };
 
 subtest 'the server is restarted gracefully while tus-js-client uploads' => sub {
-    my ($said, @requests) = uploads_over('a graceful restart', \&httpd_graceful, 201);
+    my ($output, @requests) = uploads_over('a graceful restart', \&httpd_graceful, 201);
     is scalar(@requests), 1, 'one request uploads all';
     ok !(grep { $_ == $requests[0]{child} } server_pids()), 'to a child that has ended since';
 };

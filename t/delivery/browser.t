@@ -143,9 +143,9 @@ sub browser
     my (@tasks) = @_;
     open my $out, '-|', 'tools/node', 't/node/browser-page.mjs', encode_json(\@tasks) or die "node: $!";
     return sub {
-        my @said = map { decode_json($_) } <$out>;
+        my @results = map { decode_json($_) } <$out>;
         close $out or diag("the browser ended with $?");
-        return @said;
+        return @results;
     };
 }
 
@@ -161,8 +161,8 @@ for my $language (@languages) {
     push @$language, browser(@tasks);
 }
 for my $language (@languages) {
-    my (undef, $tag, $at, $said) = @$language;
-    my @seen = $said->();
+    my (undef, $tag, $at, $results) = @$language;
+    my @seen = $results->();
     for my $case (@cases) {
         my $seen = shift @seen // {};
         subtest "The page is accessible and fits: $case->[0], $tag" => sub {
@@ -186,12 +186,12 @@ sub without_script
 {
     my $downloads = logs_dir() . '/downloads';
     make_path($downloads);
-    my $said = browser(
+    my $results = browser(
         { do => 'press', url => $order{active}{url}, folder => $downloads,
             click => qq(li:has-text("Audio") button) },
         { do => 'follow', url => $order{active}{url}, click => 'a:has-text("forum")' },
     );
-    my ($file, $left) = $said->();
+    my ($file, $left) = $results->();
     is($file->{name}, 'audio.mp3', 'without JavaScript the button downloads the file under its name');
     is($file->{sha256}, sha256_hex('a' x 45_678), 'with its bytes');
     is($file->{url}, $order{active}{url}, 'and the page stays open');

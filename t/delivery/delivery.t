@@ -462,17 +462,17 @@ subtest 'Page and messages have an address to write to' => sub {
     my $links = api('GET', "/orders/$order->{id}/assignments/$order->{assignments}[0]/download-urls",
         key => $shop->{token})->{json};
     my @urls  = ($order->{path}, link_of($order, $file), $links->{zip}{url});
-    my $said  = sub {
-        my %said = map { $_ => 1 } map { page('GET', $_)->{body} =~ /href="mailto:([^"]+)"/g } @urls;
-        return join ' ', sort keys %said;
+    my $addresses = sub {
+        my %found = map { $_ => 1 } map { page('GET', $_)->{body} =~ /href="mailto:([^"]+)"/g } @urls;
+        return join ' ', sort keys %found;
     };
     page('GET', link_of($order, $file));
 
-    is($said->(), '', 'none if the shop has no address');
+    is($addresses->(), '', 'no address is shown if the shop has none');
     MDL::Test::ctl_or_die('shop', 'set', $shop->{shop_id}, '--email', 'owner@shop.example');
-    is($said->(), 'owner@shop.example', "the shop's address");
+    is($addresses->(), 'owner@shop.example', "the shop's address is shown");
     MDL::Test::ctl_or_die('shop', 'set', $shop->{shop_id}, '--reply-to', 'answers@shop.example');
-    is($said->(), 'answers@shop.example', 'or its reply-to address');
+    is($addresses->(), 'answers@shop.example', 'its reply-to address is shown if it has one');
     MDL::Test::ctl_or_die('shop', 'set', $shop->{shop_id}, '--reply-to', '', '--email', '');
 };
 

@@ -61,15 +61,15 @@ sub url
 sub start
 {
     my (@command) = @_;
-    my $said = target();
+    my $output = target();
     my $pid = fork // die "fork: $!";
     if (!$pid) {
         open STDIN,  '<',  '/dev/null';
-        open STDOUT, '>',  $said;
+        open STDOUT, '>',  $output;
         open STDERR, '>&', \*STDOUT;
         exec @command or POSIX::_exit(127);
     }
-    return { pid => $pid, said => $said };
+    return { pid => $pid, output => $output };
 }
 
 # Waits for the program; returns its exit status and its output.
@@ -77,7 +77,7 @@ sub ended
 {
     my ($client) = @_;
     waitpid $client->{pid}, 0;
-    return ($?, MDL::Test::slurp($client->{said}));
+    return ($?, MDL::Test::slurp($client->{output}));
 }
 
 sub run { return ended(start(@_)) }
@@ -113,8 +113,8 @@ sub curl { my ($way, $path, @options) = @_; return curl_into(target(), $way, $pa
 sub curl_into
 {
     my ($got, $way, $path, @options) = @_;
-    my ($status, $said) = run(curl_command($way, $path, '-w', '%{http_code}', '-o', $got, @options));
-    return { exit => $status >> 8, status => $said, path => $got, size => -s $got // 0 };
+    my ($status, $output) = run(curl_command($way, $path, '-w', '%{http_code}', '-o', $got, @options));
+    return { exit => $status >> 8, status => $output, path => $got, size => -s $got // 0 };
 }
 
 # Kills the client once its file has so many bytes; returns false if it has ended before.
@@ -308,13 +308,13 @@ for my $way (@several) {
         my @links = map { link_of($buy) } 1 .. 50;
         my $got   = target();
         make_path($got);
-        my ($status, $said) = run('curl', '-sS', '--cacert', $server->certificate,
+        my ($status, $output) = run('curl', '-sS', '--cacert', $server->certificate,
             @{ $WAYS{$way}{curl} }, '-Z', '--parallel-max', 50, '-w', "%{http_code}\n",
             map { ('-o', "$got/$_", url($way, $links[$_])) } 0 .. 49);
         my %count;
-        $count{$_}++ for $said =~ /^(\d+)$/mg;
+        $count{$_}++ for $output =~ /^(\d+)$/mg;
         is_deeply \%count, { 200 => 1, 403 => 49 }, 'one is answered 200 and 49 are 403'
-            or diag $said;
+            or diag $output;
         my ($whole) = grep { -s $_ == $file->{size} } glob "$got/*";
         same($whole, $file) if $whole;
         remove_tree($got);
@@ -329,11 +329,11 @@ for my $way (@ways) {
         my $buy = buy($shop, $text);
         my $path = link_of($buy);
         my $got = target();
-        my ($status, $said) = run(curl_command($way, $path, '-H', 'Accept-Encoding: gzip, deflate',
+        my ($status, $output) = run(curl_command($way, $path, '-H', 'Accept-Encoding: gzip, deflate',
             '-D', '-', '-o', $got));
-        unlike $said, qr/^content-encoding/mi, 'it is sent as it is stored';
-        like $said, qr/^content-length: $text->{size}\r$/mi, 'with the stored length';
-        like $said, qr/^etag: \Q$text->{etag}\E\r$/mi, 'and its own entity tag';
+        unlike $output, qr/^content-encoding/mi, 'it is sent as it is stored';
+        like $output, qr/^content-length: $text->{size}\r$/mi, 'with the stored length';
+        like $output, qr/^etag: \Q$text->{etag}\E\r$/mi, 'and its own entity tag';
         same($got, $text);
         costs($buy, 1);
         my ($headers) = (run(curl_command($way, $buy->{path}, '-H', 'Accept-Encoding: gzip', '-D', '-',
@@ -369,10 +369,10 @@ for my $way ('HTTP/1.1', 'TLS') {
         my $path = link_of($buy);
         my $got  = target();
         my ($name) = $got =~ m{([^/]+)$};
-        my ($status, $said) = run('aria2c', '--no-conf', '-x16', '-s16', '-k1M',
+        my ($status, $output) = run('aria2c', '--no-conf', '-x16', '-s16', '-k1M',
             '--file-allocation=none', '--summary-interval=0', '--max-overall-download-limit=40M',
             '--ca-certificate', $server->certificate, '-d', $folder, '-o', $name, url($way, $path));
-        is $status, 0, 'it succeeds' or diag $said;
+        is $status, 0, 'it succeeds' or diag $output;
         same($got, $large);
         costs($buy, 1);
         cmp_ok scalar(grep { $_->{status} =~ /^20[06]$/ } hits($path)), '>=', 16,
@@ -391,8 +391,8 @@ for my $way ('HTTP/1.1', 'TLS') {
             $cut += killed_at(start(@wget, '--limit-rate=40m'), $got, int(($part + rand 0.5) * 12 * MB));
         }
         is $cut, 3, 'it is killed three times';
-        my ($status, $said) = run(@wget);
-        is $status, 0, 'the fourth run succeeds' or diag $said;
+        my ($status, $output) = run(@wget);
+        is $status, 0, 'the fourth run succeeds' or diag $output;
         is +(run(@wget))[0], 0, 'another run finds the file complete';
         same($got, $large);
         costs($buy, 1);
@@ -404,9 +404,9 @@ for my $way (@http2) {
     subtest "Over $way nghttp downloads three files in one connection" => sub {
         my @buys  = map { buy($shop, $file, limit => 1) } 1 .. 3;
         my @paths = map { link_of($_) } @buys;
-        my ($status, $said) = run('nghttp', '-n', '-s', '-y', map { url($way, $_) } @paths);
-        is $status, 0, 'it succeeds' or diag $said;
-        is scalar(() = $said =~ m{ 200 +8M }g), 3, 'three times 8 MB' or diag $said;
+        my ($status, $output) = run('nghttp', '-n', '-s', '-y', map { url($way, $_) } @paths);
+        is $status, 0, 'it succeeds' or diag $output;
+        is scalar(() = $output =~ m{ 200 +8M }g), 3, 'three times 8 MB' or diag $output;
         costs($_, 1) for @buys;
         my $got = target();
         my $buy = buy($shop, $file);
@@ -421,10 +421,10 @@ for my $way (@http2) {
 sub browser
 {
     my (%wish) = @_;
-    my ($status, $said) = run('tools/node', 't/node/browser-download.mjs',
+    my ($status, $output) = run('tools/node', 't/node/browser-download.mjs',
         encode_json({ folder => target(), certificate => $server->certificate, %wish }));
-    is $status, 0, 'the browser succeeds' or diag $said;
-    return eval { decode_json($said) } // {};
+    is $status, 0, 'the browser succeeds' or diag $output;
+    return eval { decode_json($output) } // {};
 }
 
 subtest 'Chromium resumes by itself after a connection that ended early' => sub {

@@ -143,17 +143,17 @@ for my $kind ([ 'the page', @pages ], [ 'the page of a revoked order', @revoked 
 remove_tree($folder);
 make_path($_->{folder}) for @presses;
 open my $out, '-|', 'tools/node', 't/node/browser-page.mjs', encode_json(\@presses) or die "node: $!";
-my @said = map { decode_json($_) } <$out>;
+my @results = map { decode_json($_) } <$out>;
 close $out;
 subtest 'A browser saves each file under a safe name' => sub {
     for my $i (0 .. $#names) {
         my ($what, $name) = @{ $names[$i] };
-        my $said = $said[$i] // {};
-        is_deeply($said->{folder}, [ $said->{name} ], "$what: one file, in its folder");
-        unlike($said->{name} // '/', qr{^\.|[/\\\x00-\x1f\x7f-\x9f\x{202a}-\x{202e}\x{2066}-\x{2069}]},
+        my $result = $results[$i] // {};
+        is_deeply($result->{folder}, [ $result->{name} ], "$what: one file, in its folder");
+        unlike($result->{name} // '/', qr{^\.|[/\\\x00-\x1f\x7f-\x9f\x{202a}-\x{202e}\x{2066}-\x{2069}]},
             "$what: without a path, control characters or direction marks");
     }
-    is($said[$_]{name}, $names[$_][1], "$names[$_][0]: the name is unchanged") for 0 .. 1;
+    is($results[$_]{name}, $names[$_][1], "$names[$_][0]: the name is unchanged") for 0 .. 1;
 };
 
 done_testing();

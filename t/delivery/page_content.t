@@ -148,7 +148,7 @@ subtest 'A link redirects without a referrer, and each visit is logged' => sub {
     my $order = order_of([ { link_ids => [$link] } ]);
     my ($way) = ways_of($order);
     my $since = error_log_size();
-    my $said  = "link $link of order $order->{id} of shop $shop->{shop_id}";
+    my $visit = "link $link of order $order->{id} of shop $shop->{shop_id}";
     my $reply = page('GET', $way, headers => { Referer => $order->{url} });
 
     is($reply->{status}, 303, 'it redirects');
@@ -158,7 +158,7 @@ subtest 'A link redirects without a referrer, and each visit is logged' => sub {
     like($reply->{body}, qr/The page opens/, 'with a page for clients that do not follow redirects');
     is(page('HEAD', $way)->{status}, 303, 'HEAD as well');
     page('GET', $way, headers => { 'Sec-Purpose' => 'prefetch' });
-    is_deeply([ visits($since) ], [ "$said: visited", "$said: HEAD, no visit", "$said: prefetch, no visit" ],
+    is_deeply([ visits($since) ], [ "$visit: visited", "$visit: HEAD, no visit", "$visit: prefetch, no visit" ],
         'the log names order and link');
     my ($token) = $way =~ m{([^/]+)$};
     is(index(error_log_since($since), $token), -1, "and not the link's token");

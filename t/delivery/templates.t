@@ -174,9 +174,9 @@ subtest 'A broken template keeps httpd from starting, but does not stop a runnin
     my $good  = MDL::Test::slurp("$folder/page.de.html");
     my $style = MDL::Test::slurp("$folder/style.mustache");
     MDL::Instance::write_file("$folder/page.de.html", "<p>\n{{#active}}");
-    my ($code, $said) = $server->httpd('-t');
+    my ($code, $output) = $server->httpd('-t');
     isnt($code, 0, 'httpd -t refuses it');
-    like($said, qr{page\.de\.html is not valid\. Line 2: }, 'and says where the mistake is');
+    like($output, qr{page\.de\.html is not valid\. Line 2: }, 'and says where the mistake is');
     unlink "$folder/style.mustache";
     like(($server->httpd('-t'))[1], qr{/page\.html is not valid\. Line 8: there is no partial "style"},
         'a missing partial');

@@ -284,8 +284,8 @@ subtest 'Names are safe for every system' => sub {
     for my $unpack ([ 'unzip', '-qq', '-d', $into, $path ], [ '7z', 'x', '-bd', "-o$into", $path ],
         [ 'bsdtar', '-C', $into, '-xf', $path ]) {
         mkdir $into;
-        my ($said, $code) = program_output(@$unpack);
-        is($code, 0, "$unpack->[0] unpacks it") or diag($said);
+        my ($output, $code) = program_output(@$unpack);
+        is($code, 0, "$unpack->[0] unpacks it") or diag($output);
         my %found = map { my $at = $_; utf8::decode(my $name = s{.*/}{}sr); ($name => MDL::Test::slurp($at)) }
             glob "$into/{*,.*[!.]*}";
         is_deeply(\%found, { map { $names[$_] => 'Number ' . ($_ + 1) } 0 .. $#names },

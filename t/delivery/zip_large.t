@@ -77,10 +77,10 @@ sub curl
 {
     my ($path, @options) = @_;
     my $file = "$folder/" . idem('curl');
-    my ($said, $code) = program_output('curl', '-sS', '--fail', '-o', $file, '-w', '%{speed_download}',
+    my ($output, $code) = program_output('curl', '-sS', '--fail', '-o', $file, '-w', '%{speed_download}',
         @options, address($path));
-    $code == 0 or die "curl: $said\n";
-    return ($file, $said);
+    $code == 0 or die "curl: $output\n";
+    return ($file, $output);
 }
 
 # A new link by the page's button, since the API's answer would list all files.
@@ -298,10 +298,10 @@ subtest 'Three files of more than 5 GB are read by every program' => sub {
     my $before = memory('VmRSS');
     my $path   = "$folder/whole.zip";
     my $sent = sub {
-        my ($said, $code) = program_output('curl', '-sS', '--fail', '-o', '/dev/null', '-w',
+        my ($output, $code) = program_output('curl', '-sS', '--fail', '-o', '/dev/null', '-w',
             '%{speed_download}', address(shift));
         is($code, 0, 'it is sent');
-        return $said / 1e6;
+        return $output / 1e6;
     };
     my $speed = $sent->($link);
     my $grown = memory('VmHWM') - $before;

@@ -43,9 +43,9 @@ sub got
         ? ('--http2', 'https://localhost:' . $server->tls_port . $path)
         : ('--http1.1', "http://localhost:$server->{vars}{port}$path"));
     open my $out, '-|', @curl or die "curl: $!\n";
-    my $said = readline $out;
+    my $output = readline $out;
     close $out;
-    return $said;
+    return $output;
 }
 
 sub costs

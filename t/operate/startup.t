@@ -40,10 +40,10 @@ sub file
 
 subtest 'httpd -t accepts a good configuration and changes nothing' => sub {
     my @before = sort glob "$folder/*";
-    my ($code, $said) = $tested->httpd('-t');
-    is $code, 0, 'it succeeds' or diag $said;
-    like $said, qr/^Syntax OK$/m, 'it says so';
-    unlike $said, qr/MDL/, 'and nothing from the module' or diag $said;
+    my ($code, $output) = $tested->httpd('-t');
+    is $code, 0, 'it succeeds' or diag $output;
+    like $output, qr/^Syntax OK$/m, 'the output says that the syntax is right';
+    unlike $output, qr/MDL/, 'the module prints nothing' or diag $output;
     is_deeply [ grep { !m{/(?:output|error_log|access_log)$} } sort glob "$folder/*" ],
         [ grep { !m{/(?:output|error_log|access_log)$} } @before ], 'no file was created';
 };
@@ -111,12 +111,12 @@ for my $mistake (
     [ "<Location /x>\nSetHandler downloads-apo\n</Location>", undef,
         qr/there is no handler downloads-apo; / ],
 ) {
-    my ($lines, $without, $said_wanted) = @$mistake;
+    my ($lines, $without, $wanted) = @$mistake;
     $tested->configure(extra => "$lines\n", without => $without);
-    my ($code, $said) = $tested->httpd('-t');
+    my ($code, $output) = $tested->httpd('-t');
     my $name = $lines || "without $without";
-    ok $code != 0 && $said =~ $said_wanted, "httpd -t finds: $name"
-        or diag "exit code $code, wanted $said_wanted, got: $said";
+    ok $code != 0 && $output =~ $wanted, "httpd -t finds: $name"
+        or diag "exit code $code, wanted $wanted, got: $output";
 }
 
 subtest 'httpd -t finds that mod_dbd is missing' => sub {
@@ -124,23 +124,23 @@ subtest 'httpd -t finds that mod_dbd is missing' => sub {
     my $path = "$folder/httpd.conf";
     my $conf = MDL::Test::slurp($path) =~ s/^LoadModule dbd_module.*\n//mr;
     MDL::Instance::write_file($path, $conf);
-    my ($code, $said) = $tested->httpd('-t');
+    my ($code, $output) = $tested->httpd('-t');
     isnt $code, 0, 'it fails';
-    like $said, qr/mod_dbd is not loaded.*a2enmod/, 'and says what to do';
+    like $output, qr/mod_dbd is not loaded.*a2enmod/, 'and says what to do';
 };
 
 subtest 'several mistakes are reported at once' => sub {
     $tested->configure(extra => "DownloadsStorage $folder/none\nDownloadsTemplates $folder/none\n",
         without => undef);
-    my (undef, $said) = $tested->httpd('-t');
-    like $said, qr/DownloadsStorage: .*DownloadsTemplates: /s, 'the message has both';
+    my (undef, $output) = $tested->httpd('-t');
+    like $output, qr/DownloadsStorage: .*DownloadsTemplates: /s, 'the message has both';
 };
 
 subtest 'handlers without a Location are reported, and do not keep httpd from starting' => sub {
     $tested->configure(extra => '', without => qr/^\s*SetHandler /);
-    my ($code, $said) = $tested->httpd('-t');
+    my ($code, $output) = $tested->httpd('-t');
     is $code, 0, 'the configuration is accepted';
-    like $said, qr/no "SetHandler $_"/, "there is no $_"
+    like $output, qr/no "SetHandler $_"/, "there is no $_"
         for qw(downloads-api downloads-delivery downloads-upload);
 };
 
@@ -150,22 +150,22 @@ subtest 'handlers without a Location are reported, and do not keep httpd from st
 sub refused
 {
     my ($server) = @_;
-    my (undef, $said) = $server->httpd('-k', 'start');
+    my (undef, $output) = $server->httpd('-k', 'start');
     wait_for(sub { !$server->processes }, 10, 'the end of a server that can\'t start');
-    return $said . $server->error_log;
+    return $output . $server->error_log;
 }
 
 subtest 'a module that is loaded without any directive does nothing' => sub {
     my $server = MDL::Instance->new(without => qr/./, extra => '');
     $server->aim;
-    my ($code, $said) = $server->httpd('-k', 'start');
-    is $code, 0, 'httpd starts' or diag $said;
+    my ($code, $output) = $server->httpd('-k', 'start');
+    is $code, 0, 'httpd starts' or diag $output;
     wait_for(sub { page('GET', '/')->{status} != 599 }, 10, 'an answer');
     MDL::Instance::write_file("$server->{folder}/source/file.txt", 'hello');
     is page('GET', '/file.txt')->{body}, 'hello', 'and serves files';
     is api('GET', '/ping')->{status}, 404, 'there is no API';
     is_deeply [ worker_pids() ], [], 'and no background process';
-    unlike $said . $server->error_log, qr/MDL/, 'the log does not mention the module';
+    unlike $output . $server->error_log, qr/MDL/, 'the log does not mention the module';
     $server->stop;
 };
 
@@ -271,8 +271,8 @@ subtest 'a background process that can\'t start is not restarted again and again
 for my $mpm (qw(event worker prefork)) {
     subtest "with the MPM $mpm" => sub {
         my $server = MDL::Instance->new(mpm => $mpm)->start;
-        my ($code, $said) = $server->httpd('-V');
-        like $said, qr/Server MPM:\s+$mpm/i, 'httpd -V names it';
+        my ($code, $output) = $server->httpd('-V');
+        like $output, qr/Server MPM:\s+$mpm/i, 'httpd -V names it';
         import_succeeds('under it');
         httpd_graceful();
         import_succeeds('after a graceful restart');

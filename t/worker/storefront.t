@@ -80,7 +80,7 @@ subtest 'no call is made where none is needed' => sub {
         'and the storefront was not asked';
 };
 
-subtest 'what the shop has said stays' => sub {
+subtest 'what the shop has given stays' => sub {
     my $shop = shop_with_product();
     my $customer = number();
     $storefront->customer($customer, email => 'theirs@buyer.example', first_name => 'Theirs',

@@ -64,10 +64,10 @@ sub system_calls
     my $path   = build() . '/strace';
     my $strace = fork // die "fork: $!\n";
     if (!$strace) {
-        open STDERR, '>', "$path.said" or die "$path.said: $!\n";
+        open STDERR, '>', "$path.output" or die "$path.output: $!\n";
         exec 'strace', '-f', '-c', '-o', $path, '-p', $pid or die "strace: $!\n";
     }
-    my $attached = eval { wait_for(sub { -s "$path.said" }, 10, 'strace is attached') };
+    my $attached = eval { wait_for(sub { -s "$path.output" }, 10, 'strace is attached') };
     sleep 0.3;
     $work->();
     kill 'INT', $strace;

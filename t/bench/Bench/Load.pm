@@ -32,10 +32,10 @@ sub wrk
     local %ENV = (%ENV, $key ? (BENCH_KEY => $on->{API_TOKEN}) : (),
         map { ('BENCH_' . uc $_ => $opt{$_}) } grep { defined $opt{$_} } keys %opt);
     my $seconds = $opt{stop} ? 600 : $ENV{SECONDS};
-    my $said = qx(wrk -t1 -c$connections -d${seconds}s --timeout 30s -s $here/load/wrk.lua $origin 2>&1);
-    my ($requests, $micros, $p50, $p99, $errors) = $said =~ /^BENCH (\d+) (\d+) (\S+) (\S+) (\d+)$/m
-        or die "wrk: $said\n";
-    die "wrk: $errors of $requests requests failed\n$said" if $errors;
+    my $output = qx(wrk -t1 -c$connections -d${seconds}s --timeout 30s -s $here/load/wrk.lua $origin 2>&1);
+    my ($requests, $micros, $p50, $p99, $errors) = $output =~ /^BENCH (\d+) (\d+) (\S+) (\S+) (\d+)$/m
+        or die "wrk: $output\n";
+    die "wrk: $errors of $requests requests failed\n$output" if $errors;
     return { rate => $requests / $micros * 1e6, p50 => $p50, p99 => $p99, requests => $requests };
 }
 
@@ -57,15 +57,15 @@ sub least
     local %ENV = (%ENV, %{ $opt{environment} // {} });
     if ($on->{db} eq 'pgsql') {
         my ($host) = $on->params =~ /host=(\S+)/;
-        my $said = qx(pgbench -n -M prepared -c @{[CONNECTIONS]} -j 1 -T $ENV{SECONDS} -h '$host' -U downloads \\
+        my $output = qx(pgbench -n -M prepared -c @{[CONNECTIONS]} -j 1 -T $ENV{SECONDS} -h '$host' -U downloads \\
             -D n=$from -D body=$body -f $here/least/$script.sql downloads 2>&1);
-        my ($rate) = $said =~ /^tps = ([\d.]+)/m or die "pgbench: $said\n";
-        die "pgbench: $said\n" if $said =~ /failed transactions: [1-9]/;
+        my ($rate) = $output =~ /^tps = ([\d.]+)/m or die "pgbench: $output\n";
+        die "pgbench: $output\n" if $output =~ /failed transactions: [1-9]/;
         return { rate => $rate };
     }
     my ($group, $params) = ($opt{group} // 16, $on->params);
-    my $said = qx('@{[build()]}/loop' '$params' $here/least/$script.sql $ENV{SECONDS} $group n=$from body=$body);
-    my ($rate, $p50, $p99) = split ' ', $said or die "the loop over SQLite failed\n";
+    my $output = qx('@{[build()]}/loop' '$params' $here/least/$script.sql $ENV{SECONDS} $group n=$from body=$body);
+    my ($rate, $p50, $p99) = split ' ', $output or die "the loop over SQLite failed\n";
     return { rate => $rate, p50 => $p50, p99 => $p99 };
 }
 

@@ -186,8 +186,8 @@ sub start
 {
     my ($self, %opt) = @_;
     $self->aim;
-    my ($code, $said) = $self->httpd('-k', 'start');
-    die "httpd does not start: $said" . $self->tail if $code != 0;
+    my ($code, $output) = $self->httpd('-k', 'start');
+    die "httpd does not start: $output" . $self->tail if $code != 0;
     my $health = MDL::Target::base_url() . '/health';
     eval {
         wait_for(

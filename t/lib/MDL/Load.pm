@@ -63,10 +63,10 @@ sub run
         my ($job) = $answer->{status} == 202 ? $answer->{content} =~ /"(job_\w+)"/ : ();
         my $good = $answer->{status} == ($n % 2 ? 202 : 200);
         syswrite $out, encode_json({
-            again => $again,
-            job   => $job,
-            good  => $good ? 1 : 0,
-            said  => $good ? undef : "client $i: $answer->{status} $answer->{content}",
+            again   => $again,
+            job     => $job,
+            good    => $good ? 1 : 0,
+            failure => $good ? undef : "client $i: $answer->{status} $answer->{content}",
         }) . "\n";
     }
     return;
@@ -96,7 +96,7 @@ sub result
             $result{requests}++;
             $result{retried} += $one->{again};
             push @{ $result{jobs} },     $one->{job}  if $one->{job};
-            push @{ $result{failures} }, $one->{said} if !$one->{good};
+            push @{ $result{failures} }, $one->{failure} if !$one->{good};
         }
     }
     return \%result;

@@ -197,10 +197,10 @@ sub look_back
 sub mpm_race
 {
     my ($self, $core) = @_;
-    my $said  = qx(gdb -batch -ex 'info inferiors' -ex bt '$self->{httpd}' '$core' 2>/dev/null);
-    my ($pid) = $said =~ /\bprocess (\d+)\b/;
+    my $output = qx(gdb -batch -ex 'info inferiors' -ex bt '$self->{httpd}' '$core' 2>/dev/null);
+    my ($pid) = $output =~ /\bprocess (\d+)\b/;
     # gdb shows the innermost frame twice.
-    my (undef, $top, @rest) = $said =~ /^[#]\d+ +(.*)$/mg;
+    my (undef, $top, @rest) = $output =~ /^[#]\d+ +(.*)$/mg;
     my @others = grep { !m{/mod_mpm_event\.so$|\bap_run_mpm \(|\bmain \(} } @rest;
     return @rest && !@others && $top =~ /\bapr_os_sock_get \(/
         ? $pid : undef;

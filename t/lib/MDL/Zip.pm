@@ -169,9 +169,9 @@ sub program_output
         open STDERR, '>&', \*STDOUT;
         exec @command or die "$command[0]: $!\n";
     }
-    my $said = do { local $/; <$from> // '' };
+    my $output = do { local $/; <$from> // '' };
     close $from;
-    return ($said, $? >> 8);
+    return ($output, $? >> 8);
 }
 
 # The programs that customers unpack archives with, each with a command that reads a whole archive and
@@ -191,8 +191,8 @@ sub read_by_all
     my ($path) = @_;
     for (@PROGRAMS) {
         my ($name, @command) = @$_;
-        my ($said, $code) = program_output(@command, $path);
-        is($code, 0, "$name reads it") or diag($said);
+        my ($output, $code) = program_output(@command, $path);
+        is($code, 0, "$name reads it") or diag($output);
     }
     return;
 }
@@ -211,9 +211,9 @@ sub read_all
 {
     my ($archive) = @_;
     return map {
-        my ($said, $code) = program_output(@$_, $archive);
-        die "@$_: $said" if $code != 0;
-        [ map { decode_json($_) } split /\n/, $said ];
+        my ($output, $code) = program_output(@$_, $archive);
+        die "@$_: $output" if $code != 0;
+        [ map { decode_json($_) } split /\n/, $output ];
     } [ 'tools/node', 't/node/unzip.mjs' ], [ 'python3', '-c', $PYTHON ];
 }
 
