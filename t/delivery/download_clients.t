@@ -387,8 +387,9 @@ for my $way ('HTTP/1.1', 'TLS') {
         my @wget = ('wget', '-nv', '-c', '-O', $got, '--ca-certificate', $server->certificate,
             url($way, $path));
         my $cut = 0;
-        for my $part (1 .. 3) {
-            $cut += killed_at(start(@wget, '--limit-rate=40m'), $got, int(($part + rand 0.5) * 12 * MB));
+        for (1 .. 3) {
+            my $more = int((4 + rand 4) * MB);
+            $cut += killed_at(start(@wget, '--limit-rate=40m'), $got, (-s $got // 0) + $more);
         }
         is $cut, 3, 'it is killed three times';
         my ($status, $output) = run(@wget);

@@ -34,7 +34,7 @@ static inline void seed_pgsql(const database_t *database, int rows, apr_pool_t *
     const char *begin = apr_psprintf(
         p,
         "SET client_min_messages = warning; SET session_replication_role = replica;"
-        "SET synchronous_commit = off;"
+        "SET synchronous_commit = off; SET statement_timeout = 0;"
         "DO $$ DECLARE name text; BEGIN"
         " FOR name IN SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"
         " AND relkind = 'r'"
