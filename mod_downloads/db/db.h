@@ -10,10 +10,10 @@
  * must set all its results each time, and do nothing but run statements.
  *
  * On SQLite a lock file beside the database admits one writing process at a time, so that a writer
- * waits milliseconds for its turn instead of SQLite's own back-off; and effects of one process's
- * threads that wait at the same time are committed together.  They run on one connection of the
- * process that does nothing else (writer.c).  So an effect may run in another caller's thread,
- * while its own caller sleeps.
+ * waits milliseconds for its turn instead of SQLite's own back-off (writer_lock.c); and effects of
+ * one process's threads that wait at the same time are committed together.  They run on one
+ * connection of the process that does nothing else (writer.c).  So an effect may run in another
+ * caller's thread, while its own caller sleeps.
  */
 #ifndef MDL_DB_DB_H
 #define MDL_DB_DB_H
@@ -63,6 +63,13 @@ apr_status_t mdl_db_open(mdl_db_t **db, const char *driver, const char *params, 
  */
 apr_status_t mdl_db_attach(mdl_db_t **db, const apr_dbd_driver_t *driver, apr_dbd_t *handle,
                            const char *params, apr_pool_t *connection_pool);
+
+/**
+ * Makes the queue of the processes that want to write to SQLite, which then take turns.  To be
+ * called in httpd's parent before it forks; it lives as long as p.  Fails if there is no shared
+ * memory.
+ */
+apr_status_t mdl_db_share_writer_queue(apr_pool_t *p);
 
 mdl_dialect_t mdl_db_dialect(const mdl_db_t *db);
 

@@ -1,62 +1,15 @@
 #include "db/private.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <pthread.h>
-#include <sys/file.h>
 
 #include <apr_strings.h>
-#include <apr_time.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "db/writer.h"
+#include "db/writer_lock.h"
 
-#define LOCK_WAIT    apr_time_from_sec(5)
-#define LOCK_NAP_MIN 250 /* microseconds */
-#define LOCK_NAP_MAX 1000
-#define GROUP_MAX    64
-#define MORE_TRIES   3 /* beyond the second, for transactions that deadlock */
-
-/* Waits for this connection's turn to write.  flock belongs to the open file, so it excludes
-   threads of one process as well as other processes, and ends when its holder is killed. */
-static apr_status_t writer_lock(mdl_db_t *db)
-{
-    apr_time_t deadline = mdl_clock_monotonic() + LOCK_WAIT;
-    apr_interval_time_t nap = LOCK_NAP_MIN;
-
-    if (db->lock_path == NULL) {
-        return APR_SUCCESS;
-    }
-    if (db->lock_fd < 0) {
-        db->lock_fd = open(db->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
-        if (db->lock_fd < 0) {
-            mdl_log(MDL_LOG_ERR, errno, "MDL0106: can't open the lock file %s", db->lock_path);
-            return MDL_DB_EGONE;
-        }
-    }
-    while (flock(db->lock_fd, LOCK_EX | LOCK_NB) != 0) {
-        if (errno != EWOULDBLOCK && errno != EINTR) {
-            mdl_log(MDL_LOG_ERR, errno, "MDL0107: can't lock %s", db->lock_path);
-            return MDL_DB_EOTHER;
-        }
-        if (mdl_clock_monotonic() > deadline) {
-            mdl_log(MDL_LOG_WARNING, 0, "MDL0108: another process holds %s for over 5 s",
-                    db->lock_path);
-            return MDL_DB_EBUSY;
-        }
-        apr_sleep(nap);
-        nap = nap * 2 > LOCK_NAP_MAX ? LOCK_NAP_MAX : nap * 2;
-    }
-    return APR_SUCCESS;
-}
-
-static void writer_unlock(mdl_db_t *db)
-{
-    if (db->lock_fd >= 0) {
-        flock(db->lock_fd, LOCK_UN);
-    }
-}
+#define GROUP_MAX  64
+#define MORE_TRIES 3 /* beyond the second, for transactions that deadlock */
 
 typedef enum { NONE, SNAPSHOT, WRITE } transaction_t;
 
@@ -78,7 +31,7 @@ static int is_file_replaced(const mdl_db_t *db)
 
 static apr_status_t transaction_open_write(mdl_db_t *db)
 {
-    apr_status_t rv = writer_lock(db);
+    apr_status_t rv = mdl_writer_lock(db);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -92,7 +45,7 @@ static apr_status_t transaction_open_write(mdl_db_t *db)
         rv = transaction_open(db, db->ops->begin_write);
     }
     if (rv != APR_SUCCESS) {
-        writer_unlock(db);
+        mdl_writer_unlock(db);
     }
     return rv;
 }
@@ -137,7 +90,7 @@ static apr_status_t transaction_end(mdl_db_t *db, transaction_t transaction, apr
         mdl_db_flush(db);
     }
     if (transaction == WRITE) {
-        writer_unlock(db);
+        mdl_writer_unlock(db);
     }
     return rv;
 }

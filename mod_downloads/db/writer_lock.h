@@ -1,0 +1,19 @@
+/*
+ * The lock that lets one connection at a time write to SQLite: flock on a file beside the database.
+ * It excludes threads and processes alike, and ends when its holder is killed.  A wait for flock
+ * can't be limited, so a process asks for it again and again, and who asks rarely may wait for
+ * long. That is why httpd's processes queue up in shared memory first.  Only the first in the queue
+ * asks for the file, which is free unless another program writes.
+ */
+#ifndef MDL_DB_WRITER_LOCK_H
+#define MDL_DB_WRITER_LOCK_H
+
+#include "db/db.h"
+
+/** Waits for this connection's turn to write.  Returns MDL_DB_EBUSY after 5 s, MDL_DB_EGONE or
+    MDL_DB_EOTHER if the file can't be opened or locked; each has been logged. */
+apr_status_t mdl_writer_lock(mdl_db_t *db);
+
+void mdl_writer_unlock(const mdl_db_t *db);
+
+#endif

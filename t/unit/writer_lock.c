@@ -1,0 +1,200 @@
+/*
+ * The processes of httpd, which queue up to write to SQLite.  That one of them writes at a time,
+ * whether there is a queue or not, is in db_faults.c.
+ */
+#include "t/unit/counter.h"
+
+#include <signal.h>
+
+#define WRITES 20
+
+static const database_t *database;
+static mdl_db_t *db;
+
+/* A process that writes when it is told to, and can be told so while this one writes. */
+typedef struct {
+    pid_t pid;
+    int begin; /* writing a byte makes it begin, and it writes one when it does */
+    int began;
+    apr_int64_t expected; /* what it shall find in the counter; -1: anything */
+    int holds;            /* it waits in its transaction until it is killed */
+} writer_t;
+
+static apr_status_t writer_effect(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    const writer_t *writer = arg;
+    apr_int64_t found;
+    apr_status_t rv = read_count(on, p, &found);
+
+    if (rv != APR_SUCCESS || (writer->expected >= 0 && found != writer->expected)) {
+        return APR_EGENERAL;
+    }
+    rv = bump(on, p);
+    if (writer->holds) {
+        (void)!write(writer->began, "", 1);
+        pause();
+    }
+    return rv;
+}
+
+static void writer_live(const writer_t *writer, apr_pool_t *p)
+{
+    mdl_db_t *own = database_open(database, p);
+    char byte;
+
+    (void)!read(writer->begin, &byte, 1);
+    if (!writer->holds) {
+        (void)!write(writer->began, "", 1);
+    }
+    child_end(mdl_db_write(own, writer_effect, (void *)writer, p) == APR_SUCCESS);
+}
+
+static writer_t writer_make(apr_int64_t expected, int holds, apr_pool_t *p)
+{
+    writer_t writer = {.expected = expected, .holds = holds};
+    int begin[2], began[2];
+
+    if (pipe(begin) != 0 || pipe(began) != 0) {
+        exit(2);
+    }
+    if ((writer.pid = child_begin()) == 0) {
+        writer.begin = begin[0];
+        writer.began = began[1];
+        writer_live(&writer, p);
+    }
+    close(begin[0]);
+    close(began[1]);
+    writer.begin = begin[1];
+    writer.began = began[0];
+    return writer;
+}
+
+static void writer_begin(const writer_t *writer)
+{
+    char byte;
+
+    (void)!write(writer->begin, "", 1);
+    (void)!read(writer->began, &byte, 1);
+}
+
+/* Begins and waits until the process sleeps, as it does for nothing but its turn. */
+static void writer_queue_up(const writer_t *writer, apr_pool_t *p)
+{
+    const char *path = apr_psprintf(p, "/proc/%d/stat", (int)writer->pid);
+    char state = 0;
+
+    writer_begin(writer);
+    while (state != 'S') {
+        FILE *file = fopen(path, "r");
+
+        (void)!fscanf(file, "%*d %*s %c", &state);
+        fclose(file);
+    }
+}
+
+static void writer_kill(const writer_t *writer)
+{
+    int status;
+
+    kill(writer->pid, SIGKILL);
+    waitpid(writer->pid, &status, 0);
+}
+
+static int write_often(apr_pool_t *p)
+{
+    int good = 0;
+
+    for (int i = 0; i < WRITES; i++) {
+        good += mdl_db_write(db, bump_once, NULL, p) == APR_SUCCESS;
+    }
+    return good == WRITES;
+}
+
+/* An effect while which another process queues up. */
+static apr_status_t meet_one(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    writer_queue_up(arg, p);
+    return bump(on, p);
+}
+
+/* An effect while which two queue up, and the first of them is killed. */
+static apr_status_t meet_two(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    const writer_t *writers = arg;
+
+    writer_queue_up(&writers[0], p);
+    writer_queue_up(&writers[1], p);
+    writer_kill(&writers[0]);
+    return bump(on, p);
+}
+
+static void test_turns(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+    writer_t writer = writer_make(before + 1, 0, p);
+
+    is_int(mdl_db_write(db, meet_one, &writer, p), APR_SUCCESS,
+           "a process writes while another waits for its turn");
+    ok(write_often(p), "and goes on writing");
+    ok(child_good(writer.pid), "the one that waited had its turn after the first write");
+    is_int(count(db, p), before + 2 + WRITES, "and no write is lost");
+}
+
+static void test_killed_in_queue(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+    writer_t writers[] = {writer_make(-1, 0, p), writer_make(-1, 0, p)};
+
+    mdl_db_write(db, meet_two, writers, p);
+    ok(write_often(p), "a process goes on writing after the first in the queue was killed");
+    ok(child_good(writers[1].pid), "and so does the second");
+    is_int(count(db, p), before + 2 + WRITES, "and no write is lost");
+}
+
+static void test_killed_in_turn(apr_pool_t *p)
+{
+    apr_int64_t before = count(db, p);
+    writer_t holder = writer_make(-1, 1, p);
+    writer_t next = writer_make(before, 0, p);
+
+    writer_begin(&holder);
+    writer_queue_up(&next, p);
+    writer_kill(&holder);
+    ok(child_good(next.pid), "when a process is killed while it writes, the next has its turn");
+    is_int(count(db, p), before + 1, "the killed one's transaction is rolled back");
+    ok(write_often(p), "everybody else can write");
+}
+
+static void test_stopped_in_turn(apr_pool_t *p)
+{
+    writer_t holder = writer_make(-1, 1, p);
+
+    writer_begin(&holder);
+    atomic_store(&monotonic_ahead, -4900000); /* the 5 s from now are over in a tenth */
+    is_int(mdl_db_write(db, bump_once, NULL, p), MDL_DB_EBUSY,
+           "a process that writes for over 5 s gives the others MDL_DB_EBUSY");
+    atomic_store(&monotonic_ahead, 0);
+    writer_kill(&holder);
+    ok(write_often(p), "after it they can write");
+}
+
+static void tests(const database_t *on, apr_pool_t *p)
+{
+    database = on;
+    db = database_ready(database, p);
+    if (mdl_db_share_writer_queue(p) != APR_SUCCESS) {
+        exit(2);
+    }
+    test_turns(p);
+    test_killed_in_queue(p);
+    test_killed_in_turn(p);
+    test_stopped_in_turn(p);
+}
+
+int main(void)
+{
+    apr_pool_t *p = tap_begin();
+
+    on_sqlite(tests, p);
+    return tap_end(p);
+}
