@@ -134,42 +134,36 @@ static void test_many(apr_pool_t *p)
     is_int(get(cache, ID), 9, "a new key can still be put");
 }
 
+/* The state of the epoch some milliseconds after NOW. */
+static mdl_epoch_state_t state_after(mdl_key_cache_t *cache, int ms)
+{
+    return mdl_key_cache_state(cache, NOW + ms * MS);
+}
+
 static void test_state(apr_pool_t *p)
 {
     mdl_key_cache_t *cache = new_cache(p);
 
-    is_int(mdl_key_cache_state(cache, NOW), MDL_EPOCH_EXPIRED,
-           "the epoch of a new cache is expired");
+    is_int(state_after(cache, 0), MDL_EPOCH_EXPIRED, "the epoch of a new cache is expired");
     mdl_key_cache_set_epoch(cache, 1, NOW);
-    is_int(mdl_key_cache_state(cache, NOW), MDL_EPOCH_CURRENT,
-           "the epoch is current when it was just read");
-    is_int(mdl_key_cache_state(cache, NOW + 250 * MS), MDL_EPOCH_CURRENT,
-           "it is current for 250 ms");
-    is_int(mdl_key_cache_state(cache, NOW + 251 * MS), MDL_EPOCH_ASK,
-           "after that the first caller is told to ask");
-    is_int(mdl_key_cache_state(cache, NOW + 252 * MS), MDL_EPOCH_CURRENT,
-           "the other callers are not");
-    is_int(mdl_key_cache_state(cache, NOW + 501 * MS), MDL_EPOCH_CURRENT,
-           "the first caller has 250 ms for asking");
-    is_int(mdl_key_cache_state(cache, NOW + 502 * MS), MDL_EPOCH_ASK,
+    is_int(state_after(cache, 0), MDL_EPOCH_CURRENT, "the epoch is current when it was just read");
+    is_int(state_after(cache, 250), MDL_EPOCH_CURRENT, "it is current for 250 ms");
+    is_int(state_after(cache, 251), MDL_EPOCH_ASK, "after that the first caller is told to ask");
+    is_int(state_after(cache, 252), MDL_EPOCH_CURRENT, "the other callers are not");
+    is_int(state_after(cache, 501), MDL_EPOCH_CURRENT, "the first caller has 250 ms for asking");
+    is_int(state_after(cache, 502), MDL_EPOCH_ASK,
            "if there is no answer by then, another caller is told to ask");
-    is_int(mdl_key_cache_state(cache, NOW + 503 * MS), MDL_EPOCH_CURRENT,
-           "only one caller is told to ask");
-    is_int(mdl_key_cache_state(cache, NOW + 1001 * MS), MDL_EPOCH_ASK,
-           "after 1 s every caller is told to ask");
-    is_int(mdl_key_cache_state(cache, NOW + 1001 * MS), MDL_EPOCH_ASK,
-           "the next caller at the same time is, too");
-    is_int(mdl_key_cache_state(cache, NOW + 2000 * MS), MDL_EPOCH_ASK,
-           "callers are told to ask for up to 2 s");
-    is_int(mdl_key_cache_state(cache, NOW + 2001 * MS), MDL_EPOCH_EXPIRED,
-           "after 2 s the epoch is expired");
+    is_int(state_after(cache, 503), MDL_EPOCH_CURRENT, "only one caller is told to ask");
+    is_int(state_after(cache, 1001), MDL_EPOCH_ASK, "after 1 s every caller is told to ask");
+    is_int(state_after(cache, 1001), MDL_EPOCH_ASK, "the next caller at the same time is, too");
+    is_int(state_after(cache, 2000), MDL_EPOCH_ASK, "callers are told to ask for up to 2 s");
+    is_int(state_after(cache, 2001), MDL_EPOCH_EXPIRED, "after 2 s the epoch is expired");
     mdl_key_cache_set_epoch(cache, 1, NOW + 1900 * MS);
-    is_int(mdl_key_cache_state(cache, NOW + 2001 * MS), MDL_EPOCH_CURRENT,
-           "an answer makes it current again");
+    is_int(state_after(cache, 2001), MDL_EPOCH_CURRENT, "an answer makes it current again");
     mdl_key_cache_set_epoch(cache, 1, NOW + 100 * MS);
-    is_int(mdl_key_cache_state(cache, NOW + 2002 * MS), MDL_EPOCH_CURRENT,
+    is_int(state_after(cache, 2002), MDL_EPOCH_CURRENT,
            "an older answer that comes late changes nothing");
-    is_int(mdl_key_cache_state(cache, NOW), MDL_EPOCH_EXPIRED,
+    is_int(state_after(cache, 0), MDL_EPOCH_EXPIRED,
            "the epoch is expired after the clock was set back");
 }
 

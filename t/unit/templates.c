@@ -24,12 +24,15 @@ typedef struct {
     apr_array_header_t *problems;
 } set_t;
 
+/* Writes a file, and makes the folder of its shop. */
 static void put(const set_t *set, const char *name, const char *text)
 {
     const char *path = apr_pstrcat(set->p, set->folder, "/", name, NULL);
+    const char *parent = apr_pstrmemdup(set->p, path, (apr_size_t)(strrchr(path, '/') - path));
     apr_size_t length = strlen(text);
     apr_file_t *file;
 
+    apr_dir_make(parent, APR_FPROT_OS_DEFAULT, set->p);
     if (apr_file_open(&file, path, APR_FOPEN_WRITE | APR_FOPEN_CREATE | APR_FOPEN_TRUNCATE,
                       APR_FPROT_OS_DEFAULT, set->p) != APR_SUCCESS) {
         ok(0, apr_pstrcat(set->p, "a file can be written: ", path, NULL));
@@ -129,10 +132,6 @@ static void shops(apr_pool_t *p)
     set_t set = folder_of(p);
 
     put(&set, "page.de.html", "German");
-    for (const char *const *name = (const char *const[]){"shop-7", "shop-8", "shop-x", NULL};
-         *name != NULL; name++) {
-        apr_dir_make(apr_pstrcat(p, set.folder, "/", *name, NULL), APR_FPROT_OS_DEFAULT, p);
-    }
     put(&set, "shop-7/page.html", "seven");
     put(&set, "shop-7/page.fr.html", "seven, French");
     put(&set, "shop-8/page.de.html", "eight, German");
@@ -162,10 +161,6 @@ static set_t folder_with_partials(apr_pool_t *p)
     put(&set, "page.fr.html", "{{> month}}");
     put(&set, "month.mustache", "June\n");
     put(&set, "month.de.mustache", "Juni\n");
-    for (const char *const *name = (const char *const[]){"shop-7", "shop-8", "shop-9", NULL};
-         *name != NULL; name++) {
-        apr_dir_make(apr_pstrcat(p, set.folder, "/", *name, NULL), APR_FPROT_OS_DEFAULT, p);
-    }
     put(&set, "shop-7/month.mustache", "sixth\n");
     put(&set, "shop-8/month.DE.mustache", "Brachet\n");
     put(&set, "shop-9/page.html", PAGE "its own {{> month}}");
@@ -345,7 +340,6 @@ static void cache_sees_changes(apr_pool_t *p)
     is_str(cached_page(&set, cache, 7), "en: May", "its correction is seen at once");
     put(&set, "month.mustache", "Jun");
     is_str(cached_page(&set, cache, 7), "en: Jun", "an edited partial is seen at once");
-    apr_dir_make(apr_pstrcat(p, set.folder, "/shop-7", NULL), APR_FPROT_OS_DEFAULT, p);
     put(&set, "shop-7/page.html", PAGE "seven");
     is_str(cached_page(&set, cache, 7), "en: seven", "a shop's first template is seen at once");
     is_str(cached_page(&set, cache, 8), "en: Jun", "another shop does not get it");
@@ -364,7 +358,6 @@ static void cache_compiles_once(apr_pool_t *p)
     mdl_template_cache_t *cache = mdl_template_cache_create(set.folder, names, p);
     const mdl_templates_t *first, *own;
 
-    apr_dir_make(apr_pstrcat(p, set.folder, "/shop-7", NULL), APR_FPROT_OS_DEFAULT, p);
     put(&set, "shop-7/page.html", PAGE "{{broken");
     apr_sleep(apr_time_from_msec(1100));
     take(&set, cache, 7);
@@ -385,9 +378,6 @@ static void cache_compiles_once(apr_pool_t *p)
     ok(set.templates == first, "a change of one shop's files does not affect that set");
     is_str(cached_page(&set, cache, 7), "en: seven", "the change is seen for that shop");
     for (int i = 100; i < 250; i++) {
-        char *folder = apr_psprintf(p, "%s/shop-%d", set.folder, i);
-
-        apr_dir_make(folder, APR_FPROT_OS_DEFAULT, p);
         put(&set, apr_psprintf(p, "shop-%d/page.html", i), apr_psprintf(p, PAGE "%d", i));
         take(&set, cache, i);
     }
