@@ -35,9 +35,9 @@ const char *mdl_asset_title(mdl_members_t *members, mdl_presence_t presence)
     return mdl_members_text(members, "title", presence, MAX_TITLE);
 }
 
-const char *mdl_asset_content_type(mdl_members_t *members)
+const char *mdl_asset_content_type(mdl_members_t *members, mdl_presence_t presence)
 {
-    const char *type = mdl_members_text(members, "content_type", MDL_OPTIONAL, MDL_MEDIA_TYPE_MAX);
+    const char *type = mdl_members_text(members, "content_type", presence, MDL_MEDIA_TYPE_MAX);
 
     if (type != NULL && !mdl_media_type_valid(type)) {
         mdl_members_fault(members, "content_type", "invalid",
@@ -49,7 +49,7 @@ const char *mdl_asset_content_type(mdl_members_t *members)
 
 apr_int64_t mdl_asset_category_id(mdl_members_t *members)
 {
-    return mdl_members_int(members, "category_id", 1, (APR_INT64_C(1) << 53) - 1, 0);
+    return mdl_members_int(members, "category_id", MDL_NULLABLE, 1, (APR_INT64_C(1) << 53) - 1, 0);
 }
 
 static int is_sha256(const char *text)
@@ -157,7 +157,7 @@ static apr_status_t asset_parse_change(mdl_request_t *request)
     change->filename = mdl_asset_filename(members, mdl_members_if_given(members, "filename"));
     change->title = mdl_asset_title(members, mdl_members_if_given(members, "title"));
     change->set_content_type = mdl_members_given(members, "content_type");
-    change->content_type = mdl_asset_content_type(members);
+    change->content_type = mdl_asset_content_type(members, MDL_NULLABLE);
     change->set_category = mdl_members_given(members, "category_id");
     change->category_id = mdl_asset_category_id(members);
     return mdl_members_end(members);

@@ -23,7 +23,7 @@ int mdl_asset_filename_valid(const char *name);
 /* Members that a body has of an asset, read and checked; NULL, or 0, when absent or faulty. */
 const char *mdl_asset_filename(mdl_members_t *members, mdl_presence_t presence);
 const char *mdl_asset_title(mdl_members_t *members, mdl_presence_t presence);
-const char *mdl_asset_content_type(mdl_members_t *members);
+const char *mdl_asset_content_type(mdl_members_t *members, mdl_presence_t presence);
 apr_int64_t mdl_asset_category_id(mdl_members_t *members);
 /** In lower case, whatever was sent. */
 const char *mdl_asset_sha256(mdl_members_t *members, apr_pool_t *p);

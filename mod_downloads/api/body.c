@@ -110,10 +110,17 @@ static apr_status_t body_not_json(mdl_request_t *request)
 
 static apr_status_t body_parse(mdl_request_t *request, const char *text, apr_size_t length)
 {
+    apr_size_t max_values = request->route->max_values;
     const char *why;
     mdl_json_t *json;
+    apr_status_t rv = mdl_json_parse(&json, text, length,
+                                     max_values != 0 ? max_values : MDL_JSON_MAX_VALUES, &why,
+                                     request->r->pool);
 
-    if (mdl_json_parse(&json, text, length, &why, request->r->pool) != APR_SUCCESS) {
+    if (rv == APR_ENOSPC) {
+        return mdl_problem_set(&request->problem, 413, "request_too_large", why);
+    }
+    if (rv != APR_SUCCESS) {
         return mdl_problem_set(&request->problem, 400, "invalid_json", why);
     }
     if (mdl_json_type(json) != MDL_JSON_OBJECT) {

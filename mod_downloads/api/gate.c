@@ -8,6 +8,7 @@
 #include "api/response.h"
 #include "api/authenticate.h"
 #include "api/body.h"
+#include "api/list.h"
 #include "api/rate.h"
 #include "core/idempotency.h"
 #include "request_body.h"
@@ -112,28 +113,33 @@ static apr_status_t gate_run_write(mdl_request_t *request, gate_write_t *write)
 
 static apr_status_t gate_prepare_write(mdl_request_t *request, gate_write_t *write)
 {
-    const char *body;
-    apr_size_t length;
     apr_status_t rv;
 
     if ((rv = gate_idempotency_key(request, &write->idempotency.key)) != APR_SUCCESS ||
         (rv = mdl_body_read(request)) != APR_SUCCESS) {
         return rv;
     }
-    body = mdl_json_canonical(request->body, &length, request->r->pool);
     write->request = request;
     write->idempotency.shop_id = request->caller.shop_id;
     write->idempotency.retention = request->service->settings->idempotency_retention;
     write->idempotency.now = apr_time_now();
     write->idempotency.fingerprint = mdl_idempotency_fingerprint(request->r->method, request->path,
-                                                                 body, length, request->r->pool);
+                                                                 request->body, request->r->pool);
     return APR_SUCCESS;
+}
+
+/* Members and query; what is no list takes no parameters. */
+static apr_status_t gate_parse(mdl_request_t *request)
+{
+    apr_status_t rv = request->route->parse != NULL ? request->route->parse(request) : APR_SUCCESS;
+
+    return rv == APR_SUCCESS && request->list == NULL ? mdl_list_none(request) : rv;
 }
 
 static apr_status_t gate_pass_read(mdl_request_t *request, mdl_stored_response_t *response)
 {
     const mdl_route_t *route = request->route;
-    apr_status_t rv = route->parse != NULL ? route->parse(request) : APR_SUCCESS;
+    apr_status_t rv = gate_parse(request);
 
     if (rv == APR_SUCCESS && route->effect != NULL) {
         rv = mdl_request_run(request, route->snapshot ? mdl_db_snapshot : mdl_db_read,
@@ -155,10 +161,7 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
     if ((rv = gate_prepare_write(request, &write)) != APR_SUCCESS) {
         return rv;
     }
-    if (request->route->parse != NULL) {
-        rv = request->route->parse(request);
-    }
-    if (rv == APR_SUCCESS) {
+    if ((rv = gate_parse(request)) == APR_SUCCESS) {
         rv = gate_run_write(request, &write);
     }
     /* A request that succeeded once gets that response again, even if it would be refused by

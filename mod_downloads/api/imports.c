@@ -75,7 +75,7 @@ static apr_status_t import_parse(mdl_request_t *request)
     import_begin(request, members, import);
     asset->source_url = import_source(request, members, MDL_REQUIRED, &host, &last_segment);
     asset->filename = mdl_asset_filename(members, MDL_OPTIONAL);
-    asset->content_type = mdl_asset_content_type(members);
+    asset->content_type = mdl_asset_content_type(members, MDL_OPTIONAL);
     asset->title = mdl_asset_title(members, MDL_OPTIONAL);
     asset->category_id = mdl_asset_category_id(members);
     if ((rv = mdl_members_end(members)) != APR_SUCCESS ||

@@ -36,8 +36,8 @@ static apr_status_t license_tag_parse(mdl_request_t *request, mdl_members_t *mem
 
     edit->name = mdl_members_text(members, "name", name, MAX_NAME);
     edit->set_threshold = mdl_members_given(members, "low_stock_threshold");
-    edit->low_stock_threshold = mdl_members_int(members, "low_stock_threshold", 0, MAX_THRESHOLD,
-                                                -1);
+    edit->low_stock_threshold = mdl_members_int(members, "low_stock_threshold", MDL_NULLABLE, 0,
+                                                MAX_THRESHOLD, -1);
     return mdl_members_end(members);
 }
 
@@ -151,6 +151,7 @@ const mdl_route_t mdl_route_license_keys_add = {
     .method = "POST",
     .path = "/license-key-tags/{}/keys",
     .max_body = MAX_KEYS_BODY,
+    .max_values = 2 * MAX_KEYS, /* so that a list that is too long is named */
     .parse = license_keys_parse_add,
     .effect = license_add_effect,
     .write = license_keys_write_add,

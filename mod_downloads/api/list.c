@@ -85,12 +85,11 @@ static const char *list_ask(mdl_list_t *list, const char *name)
     return parameter->value;
 }
 
-mdl_list_t *mdl_list_begin(mdl_request_t *request)
+static mdl_list_t *list_read_query(mdl_request_t *request)
 {
     mdl_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
     char *query = apr_pstrdup(request->r->pool, request->r->args != NULL ? request->r->args : "");
     char *rest = NULL;
-    const char *limit;
 
     request->list = list;
     list->request = request;
@@ -102,7 +101,36 @@ mdl_list_t *mdl_list_begin(mdl_request_t *request)
          pair = apr_strtok(NULL, "&", &rest)) {
         list_read_parameter(list, pair);
     }
-    limit = list_ask(list, "limit");
+    return list;
+}
+
+/* Refuses a query with a fault, or with a parameter that nobody has asked for. */
+static apr_status_t list_refuse_faults(mdl_list_t *list)
+{
+    for (int i = 0; i < list->given->nelts; i++) {
+        const char *name = APR_ARRAY_IDX(list->given, i, parameter_t).name;
+
+        if (name != NULL) {
+            mdl_list_fault(list, list_shown(name), "unknown_parameter",
+                           "There is no such parameter.");
+        }
+    }
+    return list->request->problem.details != NULL
+               ? mdl_problem_set(&list->request->problem, 400, "invalid_request",
+                                 "The query has faulty parameters; see details.")
+               : APR_SUCCESS;
+}
+
+apr_status_t mdl_list_none(mdl_request_t *request)
+{
+    return list_refuse_faults(list_read_query(request));
+}
+
+mdl_list_t *mdl_list_begin(mdl_request_t *request)
+{
+    mdl_list_t *list = list_read_query(request);
+    const char *limit = list_ask(list, "limit");
+
     list->link = "";
     if (limit != NULL) {
         list->limit = (int)mdl_identifier_parse(limit);
@@ -215,18 +243,10 @@ static const char *list_read_cursor(const mdl_list_t *list, const char *cursor)
 apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page)
 {
     const char *cursor = list_ask(list, "cursor");
+    apr_status_t rv = list_refuse_faults(list);
 
-    for (int i = 0; i < list->given->nelts; i++) {
-        const char *name = APR_ARRAY_IDX(list->given, i, parameter_t).name;
-
-        if (name != NULL) {
-            mdl_list_fault(list, list_shown(name), "unknown_parameter",
-                           "There is no such parameter.");
-        }
-    }
-    if (list->request->problem.details != NULL) {
-        return mdl_problem_set(&list->request->problem, 400, "invalid_request",
-                               "The query has faulty parameters; see details.");
+    if (rv != APR_SUCCESS) {
+        return rv;
     }
     if (cursor != NULL && (list->after = list_read_cursor(list, cursor)) == NULL) {
         return mdl_problem_set(&list->request->problem, 400, "invalid_cursor",

@@ -28,6 +28,9 @@ void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const 
     not asked for) or 400 invalid_cursor. */
 apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page);
 
+/** Refuses a query that has any parameter, for what is no list. */
+apr_status_t mdl_list_none(mdl_request_t *request);
+
 /** The whole parse of a list without filters: request->arg becomes an mdl_list_page_t. */
 apr_status_t mdl_list_parse(mdl_request_t *request);
 

@@ -27,8 +27,9 @@ static apr_status_t mapping_parse_put(mdl_request_t *request)
     mapping->download_type = mdl_members_choice(members, "download_type", mdl_download_type_names,
                                                 MDL_DOWNLOAD_ZIP);
     mapping->is_active = mdl_members_bool(members, "is_active", 1);
-    mapping->download_limit = (int)mdl_members_int(members, "download_limit", 0, 1000000, -1);
-    mapping->access_days = (int)mdl_members_int(members, "access_days", 1, 36500, -1);
+    mapping->download_limit = (int)mdl_members_int(members, "download_limit", MDL_NULLABLE, 0,
+                                                   1000000, -1);
+    mapping->access_days = (int)mdl_members_int(members, "access_days", MDL_NULLABLE, 1, 36500, -1);
     mapping->content = mdl_members_choice(members, "content", mdl_mapping_content_names,
                                           MDL_CONTENT_LIVE);
     put->shop_id = request->caller.shop_id;

@@ -59,19 +59,24 @@ mdl_members_t *mdl_members_begin(mdl_request_t *request, const mdl_json_t *objec
 void mdl_members_fault(mdl_members_t *members, const char *name, const char *code,
                        const char *message)
 {
-    const char *pointer = apr_pstrcat(members->pool, members->pointer, "/",
-                                      member_escape(name, members->pool), NULL);
-
-    mdl_problem_add_detail(&members->request->problem, pointer, code, message, members->pool);
+    if (!mdl_problem_is_full(&members->request->problem)) {
+        mdl_problem_add_detail(&members->request->problem,
+                               apr_pstrcat(members->pool, members->pointer, "/",
+                                           member_escape(name, members->pool), NULL),
+                               code, message, members->pool);
+    }
 }
 
 static void member_fault_at(mdl_members_t *members, const char *name, apr_size_t index,
                             const char *code, const char *message)
 {
-    const char *pointer = apr_psprintf(members->pool, "%s/%s/%" APR_SIZE_T_FMT, members->pointer,
-                                       member_escape(name, members->pool), index);
-
-    mdl_problem_add_detail(&members->request->problem, pointer, code, message, members->pool);
+    if (!mdl_problem_is_full(&members->request->problem)) {
+        mdl_problem_add_detail(&members->request->problem,
+                               apr_psprintf(members->pool, "%s/%s/%" APR_SIZE_T_FMT,
+                                            members->pointer, member_escape(name, members->pool),
+                                            index),
+                               code, message, members->pool);
+    }
 }
 
 static void member_check_asked(void *baton, const char *name, mdl_json_t *value)
@@ -94,7 +99,7 @@ apr_status_t mdl_members_end(mdl_members_t *members)
                            "The request has faulty members; see details.");
 }
 
-/* The member, or NULL when it is absent or null, which is a fault of a required one. */
+/* The member, or NULL when it is absent or null, and so a fault if it may not be that. */
 static const mdl_json_t *member_ask(mdl_members_t *members, const char *name,
                                     mdl_presence_t presence)
 {
@@ -106,6 +111,9 @@ static const mdl_json_t *member_ask(mdl_members_t *members, const char *name,
     }
     if (presence == MDL_REQUIRED) {
         mdl_members_fault(members, name, "required", "This member is required.");
+    } else if (presence == MDL_OPTIONAL && value != NULL) {
+        mdl_members_fault(members, name, "wrong_type",
+                          "This member must not be null; it may be left out.");
     }
     return NULL;
 }
@@ -195,10 +203,10 @@ int mdl_members_bool(mdl_members_t *members, const char *name, int fallback)
     return mdl_json_bool(value);
 }
 
-apr_int64_t mdl_members_int(mdl_members_t *members, const char *name, apr_int64_t min,
-                            apr_int64_t max, apr_int64_t fallback)
+apr_int64_t mdl_members_int(mdl_members_t *members, const char *name, mdl_presence_t presence,
+                            apr_int64_t min, apr_int64_t max, apr_int64_t fallback)
 {
-    const mdl_json_t *value = member_ask(members, name, MDL_OPTIONAL);
+    const mdl_json_t *value = member_ask(members, name, presence);
 
     if (value == NULL) {
         return fallback;
@@ -253,7 +261,7 @@ const char *mdl_members_product(mdl_members_t *members, const char *name)
 
 const char *mdl_members_variant(mdl_members_t *members, const char *name, const char *product)
 {
-    const char *text = member_ask_string(members, name, MDL_OPTIONAL);
+    const char *text = member_ask_string(members, name, MDL_NULLABLE);
     const char *variant = text != NULL ? mdl_identifier_variant(text, product, members->pool)
                                        : NULL;
 

@@ -1,7 +1,7 @@
 /*
  * The members of a request's body: read by name and type, each fault noted with its pointer, so
  * that a client sees them all at once.  What a function returns for a faulty or absent member is
- * its fallback, so that reading goes on.
+ * its fallback, so that reading goes on.  Only a member that is read as MDL_NULLABLE may be null.
  */
 #ifndef MDL_API_MEMBERS_H
 #define MDL_API_MEMBERS_H
@@ -10,7 +10,8 @@
 
 typedef struct mdl_members_t mdl_members_t;
 
-typedef enum { MDL_OPTIONAL, MDL_REQUIRED } mdl_presence_t;
+/** May be left out; may also be null, which means the same; or neither. */
+typedef enum { MDL_OPTIONAL, MDL_NULLABLE, MDL_REQUIRED } mdl_presence_t;
 
 /** Begins with an object at a pointer ("" for the body itself). */
 mdl_members_t *mdl_members_begin(mdl_request_t *request, const mdl_json_t *object,
@@ -32,7 +33,7 @@ int mdl_members_given(const mdl_members_t *members, const char *name);
 /** For a member of a PATCH that can't be null: required where it is given at all. */
 mdl_presence_t mdl_members_if_given(mdl_members_t *members, const char *name);
 
-/** Text of 1 to max bytes without control characters; NULL when absent or null. */
+/** Text of 1 to max bytes without control characters; NULL when absent, null or faulty. */
 const char *mdl_members_text(mdl_members_t *members, const char *name, mdl_presence_t presence,
                              apr_size_t max);
 
@@ -42,9 +43,9 @@ unsigned mdl_members_choice(mdl_members_t *members, const char *name, const char
 
 int mdl_members_bool(mdl_members_t *members, const char *name, int fallback);
 
-/** An integer from min to max; fallback when absent or null. */
-apr_int64_t mdl_members_int(mdl_members_t *members, const char *name, apr_int64_t min,
-                            apr_int64_t max, apr_int64_t fallback);
+/** An integer from min to max; fallback when absent, null or faulty. */
+apr_int64_t mdl_members_int(mdl_members_t *members, const char *name, mdl_presence_t presence,
+                            apr_int64_t min, apr_int64_t max, apr_int64_t fallback);
 
 /** 1 to 20 decimal digits without a leading zero, as text (contract, section 1). */
 const char *mdl_members_digits(mdl_members_t *members, const char *name, mdl_presence_t presence);
@@ -53,7 +54,7 @@ const char *mdl_members_digits(mdl_members_t *members, const char *name, mdl_pre
 const char *mdl_members_product(mdl_members_t *members, const char *name);
 
 /** gid://<platform>/ProductVariant/<n> or the bare number; answered as the gid of the product's
-    platform.  NULL when absent or null. */
+    platform.  NULL when absent, null or faulty. */
 const char *mdl_members_variant(mdl_members_t *members, const char *name, const char *product);
 
 /** A list of distinct variants (const char *), as above; empty when absent. */
@@ -76,7 +77,7 @@ const mdl_json_t *mdl_members_objects(mdl_members_t *members, const char *name,
 const mdl_json_t *mdl_members_texts(mdl_members_t *members, const char *name, apr_size_t max,
                                     apr_size_t max_bytes);
 
-/** An object; NULL when absent, null or faulty. */
+/** An object; NULL when absent or faulty. */
 const mdl_json_t *mdl_members_object(mdl_members_t *members, const char *name);
 
 /** Reads a body that has no members: begin and end in one. */

@@ -132,13 +132,6 @@ const mdl_route_t mdl_route_order_reject = {
     .write = access_write,
 };
 
-static int order_action_is_given(const mdl_request_t *request, const char *name)
-{
-    mdl_json_type_t type = mdl_json_type(mdl_json_member(request->body, name));
-
-    return type != MDL_JSON_ABSENT && type != MDL_JSON_NULL;
-}
-
 static apr_status_t grant_parse(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
@@ -147,10 +140,9 @@ static apr_status_t grant_parse(mdl_request_t *request)
     access_read(&grant->access, members, request);
     grant->access.assignment_ids = order_action_ids(members, request, "assignment_ids");
     grant->file_ids = order_action_ids(members, request, "file_ids");
-    grant->downloads = (int)mdl_members_int(members, "downloads", 1, 1000, 0);
-    grant->extend_days = (int)mdl_members_int(members, "extend_days", 1, 3650, 0);
-    if (!order_action_is_given(request, "downloads") &&
-        !order_action_is_given(request, "extend_days")) {
+    grant->downloads = (int)mdl_members_int(members, "downloads", MDL_OPTIONAL, 1, 1000, 0);
+    grant->extend_days = (int)mdl_members_int(members, "extend_days", MDL_OPTIONAL, 1, 3650, 0);
+    if (!mdl_members_given(members, "downloads") && !mdl_members_given(members, "extend_days")) {
         mdl_members_fault(members, "downloads", "required",
                           "Give downloads, extend_days or both: there is nothing to grant.");
     }

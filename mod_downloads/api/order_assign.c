@@ -30,7 +30,7 @@ static apr_array_header_t *assign_parse_items(mdl_request_t *request, mdl_member
         item.storefront_product_id = mdl_members_product(each, "storefront_product_id");
         item.storefront_variant_id = mdl_members_variant(each, "storefront_variant_id",
                                                          item.storefront_product_id);
-        item.quantity = (int)mdl_members_int(each, "quantity", 1, 1000, 1);
+        item.quantity = (int)mdl_members_int(each, "quantity", MDL_OPTIONAL, 1, 1000, 1);
         mdl_members_end(each);
         if (item.storefront_variant_id == NULL) {
             item.storefront_variant_id = "";
@@ -61,19 +61,19 @@ static void assign_parse_customer(mdl_request_t *request, mdl_members_t *members
     }
     *given = 1;
     each = mdl_members_begin(request, object, "/customer");
-    customer->email = mdl_members_text(each, "email", MDL_OPTIONAL, 254);
+    customer->email = mdl_members_text(each, "email", MDL_NULLABLE, 254);
     if (customer->email != NULL && !mdl_mime_address_valid(customer->email)) {
         mdl_members_fault(each, "email", "invalid", "This member must be an email address.");
     }
-    customer->first_name = mdl_members_text(each, "first_name", MDL_OPTIONAL, 100);
-    customer->last_name = mdl_members_text(each, "last_name", MDL_OPTIONAL, 100);
-    customer->locale = mdl_members_text(each, "locale", MDL_OPTIONAL, 35);
+    customer->first_name = mdl_members_text(each, "first_name", MDL_NULLABLE, 100);
+    customer->last_name = mdl_members_text(each, "last_name", MDL_NULLABLE, 100);
+    customer->locale = mdl_members_text(each, "locale", MDL_NULLABLE, 35);
     mdl_members_end(each);
 }
 
 static const char *assign_parse_client_ip(mdl_request_t *request, mdl_members_t *members)
 {
-    const char *text = mdl_members_text(members, "client_ip", MDL_OPTIONAL, 45);
+    const char *text = mdl_members_text(members, "client_ip", MDL_NULLABLE, 45);
     const char *address = text != NULL ? mdl_address_text(text, request->r->pool) : NULL;
 
     if (text != NULL && address == NULL) {

@@ -75,7 +75,7 @@ static void order_add_stored(mdl_json_t *to, const char *name, const char *text,
     const char *why;
 
     if (text != NULL) {
-        mdl_json_parse(&value, text, strlen(text), &why, p);
+        mdl_json_parse(&value, text, strlen(text), MDL_JSON_MAX_VALUES, &why, p);
     }
     mdl_json_add_copy(to, name, value);
 }

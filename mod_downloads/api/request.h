@@ -53,6 +53,7 @@ struct mdl_route_t {
     int snapshot;                                  /* a GET whose effect has several statements */
     int optional_body;                             /* a write without a body counts as {} */
     apr_size_t max_body;                           /* bytes; 0: MDL_MAX_BODY */
+    apr_size_t max_values;                         /* in it; 0: MDL_JSON_MAX_VALUES */
     const mdl_resource_t *resource;                /* for those who write it by api/resource.h */
     apr_status_t (*parse)(mdl_request_t *request); /* NULL: nothing to parse */
     mdl_effect_fn *effect;                         /* NULL of a GET: no connection is needed */

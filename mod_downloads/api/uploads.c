@@ -95,9 +95,9 @@ static apr_status_t upload_parse_begin(mdl_request_t *request)
 
     upload->filename = mdl_asset_filename(members, MDL_REQUIRED);
     upload->title = mdl_asset_title(members, MDL_OPTIONAL);
-    upload->content_type = mdl_asset_content_type(members);
+    upload->content_type = mdl_asset_content_type(members, MDL_OPTIONAL);
     upload->category_id = mdl_asset_category_id(members);
-    upload->size = mdl_members_int(members, "size", 0, MAX_INT, -1);
+    upload->size = mdl_members_int(members, "size", MDL_OPTIONAL, 0, MAX_INT, -1);
     upload->expected_sha256 = mdl_asset_sha256(members, request->r->pool);
     if ((rv = mdl_members_end(members)) != APR_SUCCESS ||
         (rv = upload_check_size(request, members, upload->size)) != APR_SUCCESS) {

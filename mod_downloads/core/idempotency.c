@@ -44,8 +44,13 @@ const char *mdl_idempotency_key(const char *header, apr_pool_t *p)
     return key;
 }
 
-const char *mdl_idempotency_fingerprint(const char *method, const char *path, const char *body,
-                                        apr_size_t length, apr_pool_t *p)
+static void idempotency_digest(void *sha, const char *text, apr_size_t length)
+{
+    mdl_sha256_update(sha, text, length);
+}
+
+const char *mdl_idempotency_fingerprint(const char *method, const char *path,
+                                        const mdl_json_t *body, apr_pool_t *p)
 {
     unsigned char digest[MDL_SHA256_LENGTH];
     mdl_sha256_t *sha = mdl_sha256_begin(p);
@@ -53,7 +58,7 @@ const char *mdl_idempotency_fingerprint(const char *method, const char *path, co
     /* The closing NUL of each part keeps "POST /a" + "b" apart from "POST /ab". */
     mdl_sha256_update(sha, method, strlen(method) + 1);
     mdl_sha256_update(sha, path, strlen(path) + 1);
-    mdl_sha256_update(sha, body, length);
+    mdl_json_canonical(body, idempotency_digest, sha);
     mdl_sha256_end(sha, digest);
     return mdl_base64url(digest, sizeof digest, p);
 }

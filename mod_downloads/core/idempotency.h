@@ -5,6 +5,7 @@
 #ifndef MDL_CORE_IDEMPOTENCY_H
 #define MDL_CORE_IDEMPOTENCY_H
 
+#include "base/text/json.h"
 #include "db/db.h"
 
 typedef struct {
@@ -28,8 +29,8 @@ typedef struct {
 const char *mdl_idempotency_key(const char *header, apr_pool_t *p);
 
 /** SHA-256 over method, path and body, as base64url. */
-const char *mdl_idempotency_fingerprint(const char *method, const char *path, const char *body,
-                                        apr_size_t length, apr_pool_t *p);
+const char *mdl_idempotency_fingerprint(const char *method, const char *path,
+                                        const mdl_json_t *body, apr_pool_t *p);
 
 /**
  * Looks for an earlier response.  Returns APR_SUCCESS and the response, APR_ENOENT when there is

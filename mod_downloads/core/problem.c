@@ -9,14 +9,19 @@ apr_status_t mdl_problem_set(mdl_problem_t *problem, int status, const char *cod
     return MDL_EPROBLEM;
 }
 
+int mdl_problem_is_full(const mdl_problem_t *problem)
+{
+    return problem->details != NULL && problem->details->nelts == MDL_PROBLEM_DETAILS_MAX;
+}
+
 void mdl_problem_add_detail(mdl_problem_t *problem, const char *pointer, const char *code,
                             const char *message, apr_pool_t *p)
 {
+    if (mdl_problem_is_full(problem)) {
+        return;
+    }
     if (problem->details == NULL) {
         problem->details = apr_array_make(p, 4, sizeof(mdl_problem_detail_t));
-    }
-    if (problem->details->nelts == MDL_PROBLEM_DETAILS_MAX) {
-        return;
     }
     APR_ARRAY_PUSH(problem->details, mdl_problem_detail_t) = (mdl_problem_detail_t){pointer, code,
                                                                                     message};

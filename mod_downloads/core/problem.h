@@ -31,6 +31,9 @@ apr_status_t mdl_problem_set(mdl_problem_t *problem, int status, const char *cod
 /** The most details that a problem has. */
 #define MDL_PROBLEM_DETAILS_MAX 100
 
+/** Whether no detail is added any more. */
+int mdl_problem_is_full(const mdl_problem_t *problem);
+
 /** Adds a detail, up to MDL_PROBLEM_DETAILS_MAX; the strings must live as long as p. */
 void mdl_problem_add_detail(mdl_problem_t *problem, const char *pointer, const char *code,
                             const char *message, apr_pool_t *p);

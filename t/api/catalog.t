@@ -226,8 +226,9 @@ sql("UPDATE asset SET deleted_at = NULL WHERE id = $files[1]");
 
 my $pack = made('/packs', { name => 'No files' });
 is_deeply($pack->{file_ids}, [], 'a pack may be empty');
-is_deeply(made('/packs', { name => 'No files', file_ids => undef })->{file_ids}, [], 'null means no files when a pack is created');
 unstored();
+refused(call('POST', '/packs', json => { name => 'No files', file_ids => undef }), 400, 'invalid_request',
+    'null in a new pack', '/file_ids');
 refused(call('PATCH', "/packs/$pack->{id}", json => { file_ids => undef }), 400, 'invalid_request',
     'null in a change', '/file_ids');
 $pack = made('/packs', { name => 'Files', file_ids => [@files] });

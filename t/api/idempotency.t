@@ -119,7 +119,7 @@ is_replay(mapping(idem => $key, body => $_), $first, 'the same JSON written diff
 $before = stored();
 is_error(mapping(idem => $key, body => $_), 409, 'idempotency_conflict', "another body, $_") for (
     qq({"storefront_product_id":"$product","is_active":true}),
-    qq({"storefront_product_id":"$product","is_active":true,"file_ids":null}),
+    qq({"storefront_product_id":"$product","is_active":true,"file_ids":[],"access_days":null}),
     qq({"storefront_product_id":"$product","is_active":false,"file_ids":[]}),
     qq({"storefront_product_id":"$product","is_active":true,"file_ids":[],"content":"live"}),
     qq({"storefront_product_id":"${product}0","is_active":true,"file_ids":[]}),

@@ -149,8 +149,8 @@ is_update(put(storefront_product_id => $product, file_ids => [ $files[1] ]), $cr
 is(kept('mapping_file', 'asset_id', $mapping{id}), $files[1], 'with a list of files');
 is_update(put(storefront_product_id => $product, file_ids => [@files]), $created, 'and updated again');
 is(kept('mapping_file', 'asset_id', $mapping{id}), "@files", 'with a longer list');
-is_update(put(storefront_product_id => $product, storefront_variant_ids => undef), $created,
-    'null means the same as absent');
+is_update(put(storefront_product_id => $product, download_limit => undef, access_days => undef), $created,
+    'null means the same as absent where it is allowed');
 
 # --- variants --------------------------------------------------------------------------------------
 

@@ -245,6 +245,44 @@ for my $body ('[]', '[{}]', '"x"', '5', 'true', 'null') {
         for '/assets', '/mappings', '/orders/1/assignments';
 }
 
+# --- values: counted before they are made ----------------------------------------------------------
+
+# A body with this many values: the object, its list, and what is in that.
+sub values_of { my ($n, $value) = @_; return '{"x":[' . join(',', ($value) x ($n - 2)) . ']}' }
+
+refused(post('/mappings', body => values_of(10_000, '[]')), 400, 'invalid_request', '10,000 values',
+    '/storefront_product_id', '/x');
+for my $value ('[]', '{}', '1', '","', '{ }', "[\n]") {
+    is_error(post('/mappings', body => values_of(10_001, $value)), 413, 'request_too_large',
+        "10,001 values: $value");
+}
+is_error(post('/mappings', body => '{' . join(',', map { "\"$_\":1" } 1 .. 10_000) . '}'), 413,
+    'request_too_large', '10,001 values, members of the body');
+my $strange = post('/mappings', body => '{' . join(',', map { "\"$_\":1" } 1 .. 9999) . '}');
+is("$strange->{status} $strange->{json}{error}{code}", '400 invalid_request', '9,999 unknown members');
+is(@{ $strange->{json}{error}{details} }, 100, '100 of the faults are listed');
+is_error(post('/license-key-tags/1/keys', body => qq({"keys":[) . join(',', ('{}') x 20_000) . ']}'),
+    413, 'request_too_large', 'a list of 20,000 objects for keys');
+refused(post('/license-key-tags/1/keys', json => { keys => [ 1 .. 10_001 ] }), 400, 'invalid_request',
+    'a list of 10,001 keys', '/keys');
+
+# --- query: only a list takes parameters -----------------------------------------------------------
+
+for my $request (
+    [ 'GET', '/ping' ], [ 'GET', '/health' ], [ 'GET', '/openapi.json' ], [ 'GET', '/assets/1' ],
+    [ 'GET', '/orders/1' ], [ 'POST', '/mappings', json => { storefront_product_id => product() } ],
+    [ 'POST', '/orders/1/revoke', json => {} ], [ 'DELETE', '/links/1' ],
+  )
+{
+    my ($method, $path, @body) = @$request;
+    for my $query ('dry_run=true', 'limit=5', 'cursor=x') {
+        my ($name) = $query =~ /^(\w+)/;
+        refused(api($method, "$path?$query", key => $token, @body), 400, 'invalid_request',
+            "$method $path?$query", "/$name");
+    }
+}
+is_answer(api('GET', '/ping?', key => $token), 200, 'an empty query');
+
 # --- members: the error lists every invalid one
 # -------------------------------------------------------
 
@@ -256,7 +294,7 @@ refused($empty, 400, 'invalid_request', 'no members', '/items', '/storefront_cus
 is_deeply([ map { $_->{code} } @{ $empty->{json}{error}{details} } ], [ 'required', 'required' ],
     'their code is required');
 refused(post('/orders/1/assignments', json => { storefront_customer_id => undef, items => undef }),
-    400, 'invalid_request', 'null means absent', '/items', '/storefront_customer_id');
+    400, 'invalid_request', 'required members that are null', '/items', '/storefront_customer_id');
 
 my $misspelt = post('/orders/1/assignments', json => { storefront_customer_id => '1',
     items => [ { storefront_product_id => product(), qty => 1, 'a/b~c' => 1 } ],
@@ -268,9 +306,10 @@ refused(post('/assets', json => { source_url => source_url('x'), sourceUrl => 'x
 refused(post('/mappings', json => { storefront_product_id => product(), id => 5, packs => [] }),
     400, 'invalid_request', 'unknown members of a mapping', '/id', '/packs');
 
-# Each member of each operation, with the kind of value that it accepts; '' if it accepts none of
+# Each member of each operation, with the kinds of value that it accepts; '' if it accepts none of
 # these.
 my %kinds = (
+    null   => undef,
     number => 5,
     real   => 1.5,
     string => 'x y',
@@ -285,7 +324,7 @@ my %operations = (
         content_type => '',
         title        => 'string',
         sha256       => '',
-        category_id  => 'number',
+        category_id  => 'number null',
     },
     '/mappings' => {
         storefront_product_id  => '',
@@ -296,8 +335,8 @@ my %operations = (
         license_key_tag_ids    => 'array',
         download_type          => '',
         is_active              => 'true',
-        download_limit         => 'number',
-        access_days            => 'number',
+        download_limit         => 'number null',
+        access_days            => 'number null',
         content                => '',
     },
     '/orders/1/assignments' => {
@@ -305,24 +344,52 @@ my %operations = (
         items                  => '',
         send_email             => 'true',
         fraud_check            => 'true',
+        client_ip              => 'null',
         customer               => 'object',
     },
+    '/orders/1/revoke' => { reason => 'string', assignment_ids => '' },
+    '/orders/1/restore' => { reason => 'string', assignment_ids => '' },
+    '/orders/1/grant-downloads' => {
+        downloads      => 'number',
+        extend_days    => 'number',
+        assignment_ids => '',
+        file_ids       => '',
+        reason         => 'string',
+    },
+    '/orders/1/resend' => { email => '', reason => 'string' },
+    '/orders/1/approve' => { reason => 'string' },
+    '/assets/uploads' => {
+        filename     => 'string',
+        content_type => '',
+        title        => 'string',
+        size         => 'number',
+        sha256       => '',
+        category_id  => 'number null',
+    },
+    '/categories' => { name => 'string' },
+    '/packs' => { name => 'string', file_ids => 'array' },
+    '/links' => { title => 'string', url => '' },
+    '/license-key-tags' => { name => 'string', low_stock_threshold => 'number null' },
+    '/license-key-tags/1/keys' => { keys => '' },
 );
+
+# The members of a table that do not accept a kind.
+sub faulty { my ($kind, $members) = @_; return grep { !grep { $_ eq $kind } split / /, $members->{$_} } keys %$members }
+
 for my $path (sort keys %operations) {
     my $members = $operations{$path};
     for my $kind (sort keys %kinds) {
-        my @faulty = map { "/$_" } grep { $members->{$_} ne $kind } keys %$members;
+        my @faulty = map { "/$_" } faulty($kind, $members) or next;
         refused(post($path, json => { map { $_ => $kinds{$kind} } keys %$members }), 400,
             'invalid_request', "POST $path: a value of kind $kind for every member", @faulty);
     }
 }
-my %item     = (storefront_product_id => '', storefront_variant_id => '', quantity => 'number');
-my %customer = (email => '', map { $_ => 'string' } qw(first_name last_name locale));
+my %item     = (storefront_product_id => '', storefront_variant_id => 'null', quantity => 'number');
+my %customer = (email => 'null', map { $_ => 'string null' } qw(first_name last_name locale));
 for my $kind (sort keys %kinds) {
     my @faulty = (
-        (map { "/items/0/$_" } grep { $item{$_} ne $kind } keys %item),
-        (map { "/items/1/$_" } grep { $item{$_} ne $kind } keys %item),
-        (map { "/customer/$_" } grep { $customer{$_} ne $kind } keys %customer)
+        (map { ("/items/0/$_", "/items/1/$_") } faulty($kind, \%item)),
+        (map { "/customer/$_" } faulty($kind, \%customer))
     );
     refused(
         post('/orders/1/assignments', json => {

@@ -70,7 +70,8 @@ static const char *state(const char *order_id, apr_pool_t *p)
                              mdl_fraud_decision_names[order->state.decision], " ",
                              mdl_risk_names[order->fraud_level], NULL);
 
-    mdl_json_parse(&signals, order->fraud_signals, strlen(order->fraud_signals), &why, p);
+    mdl_json_parse(&signals, order->fraud_signals, strlen(order->fraud_signals),
+                   MDL_JSON_MAX_VALUES, &why, p);
     for (apr_size_t i = 0; i < mdl_json_length(signals); i++) {
         text = apr_pstrcat(p, text, " ",
                            mdl_json_string(mdl_json_member(mdl_json_element(signals, i), "code")),

@@ -15,7 +15,7 @@ static mdl_json_t *data_of(const char *text, apr_pool_t *p)
     const char *why = NULL;
     mdl_json_t *data = NULL;
 
-    if (mdl_json_parse(&data, text, strlen(text), &why, p) != APR_SUCCESS) {
+    if (mdl_json_parse(&data, text, strlen(text), MDL_JSON_MAX_VALUES, &why, p) != APR_SUCCESS) {
         printf("# the test's own JSON is not valid: %s\n", why);
     }
     return data;

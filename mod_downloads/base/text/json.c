@@ -24,35 +24,45 @@ static mdl_json_t *json_own(json_t *json, apr_pool_t *p)
     return json;
 }
 
-/*
- * Where nesting first exceeds the limit, or NULL.  jansson recurses by level and has only a limit
- * of its own, far above ours, so depth is checked before it sees the text.
- */
-static const char *too_deep(const char *text, apr_size_t length)
+/* What a text asks for.  jansson recurses by level and allocates by value, and knows no limit of
+   ours, so both are counted before it sees the text. */
+typedef struct {
+    const char *too_deep; /* where nesting first exceeds the limit, or NULL */
+    apr_size_t values;
+} extent_t;
+
+/* Just behind a string that begins here, or the end of the text. */
+static const char *string_end(const char *at, const char *end)
 {
+    for (at++; at < end && *at != '"'; at++) {
+        at += *at == '\\';
+    }
+    return at < end ? at + 1 : end;
+}
+
+static extent_t json_extent(const char *text, apr_size_t length)
+{
+    const char *end = text + length;
+    extent_t extent = {.values = 1};
     int depth = 0;
-    int in_string = 0;
+    int opened = 0; /* the container that was opened last has had no value yet */
 
-    for (apr_size_t i = 0; i < length; i++) {
-        char c = text[i];
+    while (text < end) {
+        const char *at = text;
+        int opens = *at == '[' || *at == '{', closes = *at == ']' || *at == '}';
 
-        if (in_string) {
-            if (c == '\\') {
-                i++;
-            } else if (c == '"') {
-                in_string = 0;
-            }
-        } else if (c == '"') {
-            in_string = 1;
-        } else if (c == '[' || c == '{') {
-            if (++depth > MDL_JSON_MAX_DEPTH) {
-                return text + i;
-            }
-        } else if (c == ']' || c == '}') {
-            depth--;
+        text = *at == '"' ? string_end(at, end) : at + 1;
+        if (strchr(" \t\n\r", *at) != NULL) {
+            continue;
+        }
+        extent.values += *at == ',' || (opened && !closes);
+        opened = opens;
+        depth += opens - closes;
+        if (depth > MDL_JSON_MAX_DEPTH && extent.too_deep == NULL) {
+            extent.too_deep = at;
         }
     }
-    return NULL;
+    return extent;
 }
 
 static const char *too_deep_sentence(const char *text, const char *at, apr_pool_t *p)
@@ -105,10 +115,10 @@ static const char *json_reason(const json_error_t *error)
 }
 
 apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t length,
-                            const char **why, apr_pool_t *p)
+                            apr_size_t max_values, const char **why, apr_pool_t *p)
 {
+    extent_t extent = json_extent(text, length);
     json_error_t error;
-    const char *deep;
     json_t *root;
 
     *json = NULL;
@@ -117,10 +127,14 @@ apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t leng
         *why = "Line 1, column 1: the JSON text is empty.";
         return APR_EINVAL;
     }
-    deep = too_deep(text, length);
-    if (deep != NULL) {
-        *why = too_deep_sentence(text, deep, p);
+    if (extent.too_deep != NULL) {
+        *why = too_deep_sentence(text, extent.too_deep, p);
         return APR_EINVAL;
+    }
+    if (extent.values > max_values) {
+        *why = apr_psprintf(p, "The JSON text has more than %" APR_SIZE_T_FMT " values.",
+                            max_values);
+        return APR_ENOSPC;
     }
     root = json_loadb(text, length, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &error);
     if (root == NULL) {
@@ -151,9 +165,28 @@ static const char *json_dump(const mdl_json_t *json, size_t flags, apr_size_t *l
     return copy;
 }
 
-const char *mdl_json_canonical(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p)
+typedef struct {
+    void (*put)(void *baton, const char *text, apr_size_t length);
+    void *baton;
+} sink_t;
+
+static int json_sink(const char *text, size_t length, void *data)
 {
-    return json_dump(json, JSON_COMPACT | JSON_SORT_KEYS, length, p);
+    const sink_t *sink = data;
+
+    sink->put(sink->baton, text, length);
+    return 0;
+}
+
+void mdl_json_canonical(const mdl_json_t *json,
+                        void (*put)(void *baton, const char *text, apr_size_t length), void *baton)
+{
+    sink_t sink = {put, baton};
+
+    if (json_dump_callback(json, json_sink, &sink,
+                           JSON_COMPACT | JSON_SORT_KEYS | JSON_ENCODE_ANY) != 0) {
+        abort();
+    }
 }
 
 const char *mdl_json_text(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p)

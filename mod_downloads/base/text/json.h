@@ -12,19 +12,23 @@
 
 typedef struct json_t mdl_json_t;
 
-#define MDL_JSON_MAX_DEPTH 16
+#define MDL_JSON_MAX_DEPTH  16
+#define MDL_JSON_MAX_VALUES 10000 /* a few megabytes */
 
 /**
  * Parses one JSON text (RFC 8259): strict UTF-8, no duplicate members, no trailing bytes, no NUL in
  * a string, at most 16 levels, integers within 64 bits.  Any value may be the root.  On a fault
- * returns APR_EINVAL and in *why a sentence with line and column, in printable ASCII.
+ * returns APR_EINVAL and in *why a sentence with line and column, in printable ASCII.  A text of
+ * more than max_values values (objects, arrays, and what they hold), each of which takes up to 250
+ * bytes beside its text, gives APR_ENOSPC before any of them is made.
  */
 apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t length,
-                            const char **why, apr_pool_t *p);
+                            apr_size_t max_values, const char **why, apr_pool_t *p);
 
-/** The document with its members sorted and no insignificant space, in p: equal documents give
-   equal bytes.  length may be NULL. */
-const char *mdl_json_canonical(const mdl_json_t *json, apr_size_t *length, apr_pool_t *p);
+/** Gives put the document with its members sorted and no insignificant space, piece by piece: equal
+    documents give equal bytes. */
+void mdl_json_canonical(const mdl_json_t *json,
+                        void (*put)(void *baton, const char *text, apr_size_t length), void *baton);
 
 /* Making a document.  The root belongs to p; members keep the order in which they were added. */
 mdl_json_t *mdl_json_object(apr_pool_t *p);

@@ -222,7 +222,7 @@ static const char *signals_text(const run_t *run)
     mdl_json_t *signals = NULL;
 
     if (text != NULL) {
-        mdl_json_parse(&signals, text, strlen(text), &why, run->pool);
+        mdl_json_parse(&signals, text, strlen(text), MDL_JSON_MAX_VALUES, &why, run->pool);
     }
     for (apr_size_t i = 0; i < mdl_json_length(signals); i++) {
         sentences = apr_pstrcat(

@@ -293,7 +293,8 @@ void mdl_storefront_read(mdl_storefront_response_t *response, const mdl_http_res
         storefront_response_read_status(response, http)) {
         return;
     }
-    if (mdl_json_parse(&document, http->body, http->length, &why, p) != APR_SUCCESS ||
+    if (mdl_json_parse(&document, http->body, http->length, MDL_JSON_MAX_VALUES, &why, p) !=
+            APR_SUCCESS ||
         mdl_json_type(document) != MDL_JSON_OBJECT) {
         storefront_response_invalid(response);
         return;
