@@ -7,7 +7,7 @@ static mdl_storage_t *storage;
 
 void mdl_child_storage_init(apr_pool_t *p, const mdl_settings_t *settings)
 {
-    apr_status_t rv = mdl_storage_open(&storage, settings->storage, p);
+    apr_status_t rv = mdl_storage_open(&storage, settings->storage, settings->storage_reserve, p);
 
     if (rv != APR_SUCCESS) {
         storage = NULL;

@@ -3,10 +3,14 @@
 #include <string.h>
 
 #include <apr_strings.h>
+#include <http_log.h>
 
 #include "api/list.h"
 #include "api/resource.h"
 #include "base/http/media_type.h"
+#include "child_storage.h"
+
+APLOG_USE_MODULE(downloads);
 
 #define MAX_FILENAME 255
 #define MAX_TITLE    255
@@ -50,6 +54,21 @@ const char *mdl_asset_content_type(mdl_members_t *members, mdl_presence_t presen
 apr_int64_t mdl_asset_category_id(mdl_members_t *members)
 {
     return mdl_members_int(members, "category_id", MDL_NULLABLE, 1, (APR_INT64_C(1) << 53) - 1, 0);
+}
+
+apr_status_t mdl_asset_check_room(mdl_request_t *request, apr_int64_t size)
+{
+    const mdl_storage_t *storage = mdl_child_storage();
+
+    if (storage == NULL || !APR_STATUS_IS_ENOSPC(mdl_storage_room(storage, size > 0 ? size : 0))) {
+        return APR_SUCCESS;
+    }
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, request->r,
+                  "MDL0212: %s %s is refused: the disk that holds %s has less than "
+                  "DownloadsStorageReserve left",
+                  request->r->method, request->path, request->service->settings->storage);
+    return mdl_problem_set(&request->problem, 507, "insufficient_storage",
+                           "The service has no room to store this.");
 }
 
 static int is_sha256(const char *text)

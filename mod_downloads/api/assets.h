@@ -28,4 +28,8 @@ apr_int64_t mdl_asset_category_id(mdl_members_t *members);
 /** In lower case, whatever was sent. */
 const char *mdl_asset_sha256(mdl_members_t *members, apr_pool_t *p);
 
+/** Refuses new bytes (size -1: not known) with 507 insufficient_storage when the disk has no room.
+ */
+apr_status_t mdl_asset_check_room(mdl_request_t *request, apr_int64_t size);
+
 #endif

@@ -91,7 +91,7 @@ static apr_status_t import_parse(mdl_request_t *request)
         asset->title = asset->filename;
     }
     request->arg = import;
-    return APR_SUCCESS;
+    return mdl_asset_check_room(request, -1);
 }
 
 static void import_write_queued(mdl_request_t *request, const mdl_import_t *import)
@@ -154,7 +154,7 @@ static apr_status_t version_parse(mdl_request_t *request)
     }
     request->arg = new;
     if (upload_id == NULL) {
-        return APR_SUCCESS;
+        return mdl_asset_check_room(request, -1);
     }
     new->upload.asset_id = version->asset_id;
     return mdl_ulid_valid("upl_", upload_id)

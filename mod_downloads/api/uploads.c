@@ -116,7 +116,8 @@ static apr_status_t upload_parse_begin(mdl_request_t *request)
     begin->quota = settings->storage_quota;
     begin->problem = &request->problem;
     request->arg = begin;
-    return upload_check_storage(request);
+    rv = upload_check_storage(request);
+    return rv == APR_SUCCESS ? mdl_asset_check_room(request, upload->size) : rv;
 }
 
 static void upload_write_begin(mdl_request_t *request)

@@ -147,7 +147,7 @@ static int check_storage(mdl_ctl_t *ctl, const char **message)
     if (root == NULL || ctl->no_owner != NULL) {
         return 0;
     }
-    rv = mdl_storage_open(&storage, root, ctl->p);
+    rv = mdl_storage_open(&storage, root, ctl->settings->storage_reserve, ctl->p);
     if (rv == APR_SUCCESS) {
         rv = mdl_storage_check(storage, ctl->p);
     }
@@ -156,8 +156,11 @@ static int check_storage(mdl_ctl_t *ctl, const char **message)
         rv = APR_EACCES;
     }
     if (APR_STATUS_IS_ENOSPC(rv)) {
-        *message = apr_psprintf(
-            ctl->p, "The disk that holds %s is full: free some space, or enlarge it.", root);
+        *message = apr_psprintf(ctl->p,
+                                "The disk that holds %s is full, or has less than "
+                                "DownloadsStorageReserve left: free some "
+                                "space, or enlarge it.",
+                                root);
     } else if (rv != APR_SUCCESS) {
         *message = apr_psprintf(ctl->p,
                                 "Files can't be stored in %s (%s): create the folder on one file "

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <apr_strings.h>
@@ -83,7 +84,23 @@ static apr_status_t make_shards(const mdl_storage_t *storage, apr_pool_t *p)
     return made ? mdl_storage_sync_folder(storage->blobs) : APR_SUCCESS;
 }
 
-apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_pool_t *p)
+apr_status_t mdl_storage_room(const mdl_storage_t *storage, apr_int64_t size)
+{
+    struct statvfs fs;
+
+    if (storage->reserve == 0) {
+        return APR_SUCCESS;
+    }
+    if (statvfs(storage->partial, &fs) != 0) {
+        return mdl_storage_status(errno);
+    }
+    return (apr_int64_t)fs.f_bavail * (apr_int64_t)fs.f_frsize - storage->reserve >= size
+               ? APR_SUCCESS
+               : APR_ENOSPC;
+}
+
+apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_int64_t reserve,
+                              apr_pool_t *p)
 {
     mdl_storage_t *made = apr_pcalloc(p, sizeof *made);
     int folders = 0;
@@ -91,6 +108,7 @@ apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_poo
 
     *storage = NULL;
     made->root = apr_pstrdup(p, root);
+    made->reserve = reserve;
     made->blobs = apr_pstrcat(p, root, "/blobs", NULL);
     made->partial = apr_pstrcat(p, root, "/partial", NULL);
     rv = make_folder(made->blobs, &folders);
@@ -200,9 +218,12 @@ apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p)
 {
     /* The dot keeps it apart from every partial file's id. */
     char *path = apr_pstrcat(p, storage->partial, "/.check-XXXXXX", NULL);
-    apr_status_t rv = check_shards(storage, p);
+    apr_status_t rv = mdl_storage_room(storage, 0);
     int fd;
 
+    if (rv == APR_SUCCESS) {
+        rv = check_shards(storage, p);
+    }
     if (rv != APR_SUCCESS) {
         return rv;
     }

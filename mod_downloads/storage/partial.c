@@ -274,7 +274,7 @@ static void partial_start_write_out(mdl_partial_t *partial)
 /* Digests and file agree whatever happens: what could not be written stays gathered. */
 static apr_status_t partial_flush(mdl_partial_t *partial)
 {
-    apr_status_t rv = APR_SUCCESS;
+    apr_status_t rv = mdl_storage_room(partial->storage, (apr_int64_t)partial->gathered);
     apr_size_t done = 0;
 
     while (done < partial->gathered && rv == APR_SUCCESS) {

@@ -10,6 +10,7 @@ struct mdl_storage_t {
     const char *root;
     const char *blobs;
     const char *partial;
+    apr_int64_t reserve;
 };
 
 /** The folder of the blobs whose SHA-256 begins with a hexadecimal digit. */

@@ -23,9 +23,15 @@ typedef struct {
 
 /**
  * Opens a storage folder, which must be there, and makes its sub-folders where they are missing
- * (mode 0750; they belong to the process's user).
+ * (mode 0750; they belong to the process's user).  Writing leaves reserve bytes of its file system
+ * free.
  */
-apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_pool_t *p);
+apr_status_t mdl_storage_open(mdl_storage_t **storage, const char *root, apr_int64_t reserve,
+                              apr_pool_t *p);
+
+/** APR_SUCCESS when so many bytes can be written now, APR_ENOSPC when the reserve would not be free
+    any more. */
+apr_status_t mdl_storage_room(const mdl_storage_t *storage, apr_int64_t size);
 
 /**
  * The path of a blob, whether or not it is there; NULL unless sha256 is 64 lower-case hexadecimal
@@ -41,7 +47,8 @@ apr_status_t mdl_storage_remove(const mdl_storage_t *storage, const char *sha256
 
 /**
  * Writes, syncs, reads, links and removes a small file and looks whether a finished file can be
- * moved to each blob folder: APR_SUCCESS, or why the folder can't be used.
+ * moved to each blob folder, and whether the reserve is free: APR_SUCCESS, or why the folder can't
+ * be used.
  */
 apr_status_t mdl_storage_check(const mdl_storage_t *storage, apr_pool_t *p);
 
@@ -87,9 +94,9 @@ apr_int64_t mdl_partial_size(const mdl_partial_t *partial);
 int mdl_partial_hashed(const mdl_partial_t *partial);
 
 /**
- * Appends.  Gathers 256 KiB before it hashes and writes.  APR_ENOSPC: the disk, the quota or the
- * largest size of a file is reached.  APR_EINVAL after mdl_partial_digest, and of a file that was
- * published.
+ * Appends.  Gathers 256 KiB before it hashes and writes.  APR_ENOSPC: the reserve, the disk, the
+ * quota or the largest size of a file is reached.  APR_EINVAL after mdl_partial_digest, and of a
+ * file that was published.
  */
 apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_size_t length);
 

@@ -68,6 +68,9 @@ static apr_status_t import_on_head(void *baton, const mdl_http_head_t *head)
     atomic_store(&task->validator,
                  head->etag != NULL ? apr_pstrcat(task->pool, task->boot_id, " ", head->etag, NULL)
                                     : NULL);
+    if (import->disk == APR_SUCCESS && head->total > head->offset) {
+        import->disk = mdl_storage_room(task->storage, head->total - head->offset);
+    }
     return is_too_large(task, head->total) ? APR_EGENERAL : import->disk;
 }
 

@@ -116,7 +116,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     const char *temp = getenv("TMPDIR");
     char *folder = apr_pstrcat(p, temp != NULL ? temp : "/tmp", "/mdl-blob.XXXXXX", NULL);
 
-    if (mkdtemp(folder) == NULL || mdl_storage_open(&storage, folder, p) != APR_SUCCESS) {
+    if (mkdtemp(folder) == NULL || mdl_storage_open(&storage, folder, 0, p) != APR_SUCCESS) {
         printf("Bail out! storage\n");
         exit(2);
     }

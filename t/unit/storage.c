@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -16,6 +17,17 @@
 #include "t/unit/tap.h"
 
 #define MIB 1048576
+
+/* What statvfs says is free, in blocks of a kilobyte. */
+static fsblkcnt_t kilobytes_free = 1 << 30;
+
+__attribute__((visibility("default"))) int statvfs(const char *path, struct statvfs *fs)
+{
+    (void)path;
+    *fs = (struct statvfs){
+        .f_bsize = 4096, .f_frsize = 1024, .f_bfree = 1 << 30, .f_bavail = kilobytes_free};
+    return 0;
+}
 
 static apr_pool_t *p;
 static char folder[256];
@@ -132,24 +144,24 @@ static void folders_are_made(void)
 {
     mdl_storage_t *none;
 
-    is_int(mdl_storage_open(&storage, folder, p), APR_SUCCESS, "an empty folder is opened");
+    is_int(mdl_storage_open(&storage, folder, 0, p), APR_SUCCESS, "an empty folder is opened");
     is_int(entries(in_folder("blobs")), 16, "it has 16 folders of blobs");
     is_int(mode_of(in_folder("blobs/f")), 0750, "they are closed to others");
     is_int(mode_of(in_folder("partial")), 0750, "the folder of partial files is closed to others");
-    is_int(mdl_storage_open(&storage, folder, p), APR_SUCCESS, "the folder is opened again");
+    is_int(mdl_storage_open(&storage, folder, 0, p), APR_SUCCESS, "the folder is opened again");
     is_int(mdl_storage_check(storage, p), APR_SUCCESS, "the check succeeds");
     is_int(entries(in_folder("partial")), 0, "the check leaves nothing behind");
-    is_int(mdl_storage_open(&none, in_folder("missing"), p), APR_ENOENT,
+    is_int(mdl_storage_open(&none, in_folder("missing"), 0, p), APR_ENOENT,
            "a missing folder is absent");
     ok(!none, "no storage is returned for a missing folder");
     mkdir(in_folder("odd"), 0700);
     close(open(in_folder("odd/blobs"), O_CREAT | O_WRONLY, 0600));
-    is_int(mdl_storage_open(&none, in_folder("odd"), p), APR_ENOTDIR,
+    is_int(mdl_storage_open(&none, in_folder("odd"), 0, p), APR_ENOTDIR,
            "a file in the place of a folder is refused");
     rmdir(in_folder("blobs/7"));
     is_int(mdl_storage_check(storage, p), APR_ENOENT,
            "the check reports a missing folder of blobs");
-    is_int(mdl_storage_open(&storage, folder, p), APR_SUCCESS,
+    is_int(mdl_storage_open(&storage, folder, 0, p), APR_SUCCESS,
            "the storage is opened without that folder");
     ok(exists(in_folder("blobs/7")), "opening makes the missing folder");
 }
@@ -474,6 +486,30 @@ static void a_full_disk_is_reported(void)
     is_int(entries(in_folder("partial")), 0, "the check leaves nothing behind on a full disk");
 }
 
+static void a_reserve_stays_free(void)
+{
+    char *data = memset(apr_palloc(p, MIB), 'r', MIB);
+    mdl_storage_t *reserving;
+    mdl_partial_t *partial;
+
+    mdl_storage_open(&reserving, folder, 100 * 1024, p);
+    kilobytes_free = 100;
+    is_int(mdl_storage_room(reserving, 0), APR_SUCCESS, "nothing can be written into the reserve");
+    is_int(mdl_storage_room(reserving, 1), APR_ENOSPC, "one byte can't");
+    is_int(mdl_storage_room(storage, MIB), APR_SUCCESS, "without a reserve the disk is the limit");
+    is_int(mdl_storage_check(reserving, p), APR_SUCCESS, "a check passes with the reserve free");
+    kilobytes_free = 99;
+    is_int(mdl_storage_check(reserving, p), APR_ENOSPC, "it fails with less");
+    kilobytes_free = 100 + 256;
+    mdl_partial_open(&partial, reserving, "reserve", NULL, NULL, p);
+    is_int(mdl_partial_write(partial, data, 256 * 1024), APR_SUCCESS, "what fits is written");
+    kilobytes_free = 100 + 255;
+    is_int(mdl_partial_write(partial, data, 256 * 1024), APR_ENOSPC, "what does not fit is not");
+    is_int(size_of(in_folder("partial/reserve")), 256 * 1024, "and the file stays as it was");
+    kilobytes_free = 1 << 30;
+    mdl_partial_discard(partial);
+}
+
 static void a_cleared_pool_closes(void)
 {
     apr_pool_t *sub;
@@ -568,6 +604,7 @@ int main(void)
     blobs_are_stored_once();
     only_its_own_digest_is_committed();
     a_full_disk_is_reported();
+    a_reserve_stays_free();
     a_cleared_pool_closes();
     a_link_is_not_followed();
     a_lock_is_on_the_file_of_that_name();

@@ -275,7 +275,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     mdl_db_t *db = database_ready(database, p);
     apr_int64_t shop = make_shop(db, "uploads.test", p);
 
-    if (mkdtemp(folder) == NULL || mdl_storage_open(&storage, folder, p) != APR_SUCCESS) {
+    if (mkdtemp(folder) == NULL || mdl_storage_open(&storage, folder, 0, p) != APR_SUCCESS) {
         printf("Bail out! storage\n");
         exit(2);
     }

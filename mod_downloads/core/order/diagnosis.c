@@ -398,7 +398,7 @@ static void diagnosis_check_file(run_t *run)
 {
     tally_t tally = {0};
 
-    if (mdl_storage_open(&tally.storage, run->storage, run->pool) != APR_SUCCESS) {
+    if (mdl_storage_open(&tally.storage, run->storage, 0, run->pool) != APR_SUCCESS) {
         diagnosis_report(run, MDL_CHECK_FILE, MDL_CHECK_FAIL,
                          "The server's storage can't be read.");
         return;

@@ -90,6 +90,7 @@ static const mdl_directive_t directives[] = {
     SIZE("DownloadsUploadMaxSize", "5G", upload_max_size, 1, 16384 * GIB),
     SECONDS("DownloadsUploadLifetime", "86400", upload_lifetime, 60, 30 * DAY),
     SIZE("DownloadsStorageQuota", "0", storage_quota, 0, 16384 * GIB),
+    SIZE("DownloadsStorageReserve", "1G", storage_reserve, 0, 16384 * GIB),
     SECONDS("DownloadsFraudWindow", "86400", fraud_window, 60, 30 * DAY),
     NUMBER("DownloadsFraudCustomerOrders", "5", fraud_customer_orders, 0, 10000, " of orders"),
     NUMBER("DownloadsFraudAddressOrders", "5", fraud_address_orders, 0, 10000, " of orders"),

@@ -66,7 +66,8 @@ typedef struct {
     apr_array_header_t *upload_origins; /* const char *: "https://host[:port]" or "*" */
     apr_int64_t upload_max_size;
     apr_interval_time_t upload_lifetime;
-    apr_int64_t storage_quota; /* bytes of one shop; 0: no limit */
+    apr_int64_t storage_quota;   /* bytes of one shop; 0: no limit */
+    apr_int64_t storage_reserve; /* bytes that stay free on the storage's file system */
 
     apr_interval_time_t fraud_window; /* in which the next three count; 0 orders: never a signal */
     int fraud_customer_orders;
@@ -122,6 +123,7 @@ typedef struct {
     X("DownloadsUploadMaxSize", "largest file to upload, in bytes or with K, M, G")                \
     X("DownloadsUploadLifetime", "seconds within which an upload must be completed")               \
     X("DownloadsStorageQuota", "bytes that the assets of one shop may take, 0: no limit")          \
+    X("DownloadsStorageReserve", "bytes that imports and uploads leave free on the disk")          \
     X("DownloadsFraudWindow", "seconds in which the fraud check counts orders")                    \
     X("DownloadsFraudCustomerOrders", "further orders of a customer that are a signal, 0: none")   \
     X("DownloadsFraudAddressOrders", "further orders with an email address, likewise")             \
