@@ -19,6 +19,13 @@ FOR UPDATE
 -- dialect: pgsql
 FOR NO KEY UPDATE
 
+-- part: for_share
+-- dialect: sqlite3
+
+-- part: for_share
+-- dialect: pgsql
+FOR SHARE
+
 -- part: for_key_share
 -- dialect: sqlite3
 

@@ -60,6 +60,16 @@ INSERT INTO mapping_license_key_tag (mapping_id, tag_id, position)
 -- name: mapping_license_tags_delete
 DELETE FROM mapping_license_key_tag WHERE mapping_id = %lld
 
+-- How many files a mapping gives, those of its packs included, each once.
+-- name: mapping_count_files
+SELECT COUNT(DISTINCT f_rows.asset_id)
+FROM (
+    SELECT asset_id FROM mapping_file WHERE mapping_id = %lld
+    UNION ALL
+    SELECT pf.asset_id FROM mapping_pack mp CROSS JOIN pack_file pf
+    WHERE mp.mapping_id = %lld AND pf.pack_id = mp.pack_id
+) f_rows
+
 -- part: mapping_columns
 id, storefront_product_id, download_type, is_active, download_limit, access_days, content,
 created_at, updated_at

@@ -35,11 +35,35 @@ DELETE FROM pack_file WHERE pack_id = %lld
 INSERT INTO pack_file (pack_id, asset_id, position)
 {{given_list}}
 
--- Which of a JSON array's ids are the shop's; they can't be deleted until the transaction ends.
+-- Which of a JSON array's ids are the shop's; they can be neither deleted nor changed until the transaction
+-- ends, so that the mapping's files can be counted.
 -- name: pack_known
 SELECT id FROM pack
 WHERE +shop_id = %lld AND id {{in_given}}
-{{for_key_share}}
+{{for_share}}
+
+-- A mapping with the pack that gives more files than a limit, each counted once, and how many.  It looks
+-- at no more than 500 mappings and 250,000 rows, however many mappings have the pack.
+-- name: pack_mapping_too_large
+WITH h_rows AS MATERIALIZED (
+    SELECT h.mapping_id FROM mapping_pack h CROSS JOIN mapping m
+    WHERE h.pack_id = %lld AND m.id = h.mapping_id AND +m.deleted_at IS NULL
+    ORDER BY h.mapping_id DESC LIMIT 500
+)
+SELECT f_rows.mapping_id, COUNT(DISTINCT f_rows.asset_id)
+FROM (
+    SELECT h_rows.mapping_id, mf.asset_id
+    FROM h_rows CROSS JOIN mapping_file mf
+    WHERE mf.mapping_id = h_rows.mapping_id
+    UNION ALL
+    SELECT h_rows.mapping_id, pf.asset_id
+    FROM h_rows CROSS JOIN mapping_pack mp CROSS JOIN pack_file pf
+    WHERE mp.mapping_id = h_rows.mapping_id AND pf.pack_id = mp.pack_id
+    LIMIT 250000
+) f_rows
+GROUP BY f_rows.mapping_id
+HAVING COUNT(DISTINCT f_rows.asset_id) > %lld
+LIMIT 1
 
 -- name: pack_mappings
 SELECT h.mapping_id FROM mapping_pack h CROSS JOIN mapping m

@@ -11,6 +11,10 @@ RETURNING {{shop_columns}}
 -- name: shop_by_id
 SELECT {{shop_columns}} FROM shop WHERE id = %lld
 
+-- Lets changes of a shop that must not miss each other go one after the other.
+-- name: shop_lock
+SELECT id FROM shop WHERE id = %lld {{for_no_key_update}}
+
 -- name: shop_list
 SELECT {{shop_columns}} FROM shop ORDER BY id
 

@@ -161,9 +161,9 @@ static void test_lists(apr_pool_t *p)
     mapping->storefront_variant_ids = texts_of(p, 2, VARIANT("2"), VARIANT("1"));
     is_kept(put, 3 + 2, "the variants in another order", p);
     mapping->pack_ids = ids_of(p, 1, pack);
-    is_kept(put, 4 + 1, "a pack", p);
+    is_kept(put, 4 + 1 + 1, "a pack", p);
     mapping->file_ids = ids_of(p, 0);
-    is_kept(put, 3 + 1, "no file", p);
+    is_kept(put, 3 + 1 + 1, "no file", p);
     mapping->pack_ids = ids_of(p, 0);
     is_kept(put, 2 + 1, "no pack", p);
 }
@@ -256,6 +256,45 @@ static void test_packs_and_deletion(const database_t *database, apr_pool_t *p)
           "a pack is deleted, then a mapping refers to it", p);
 }
 
+/* A change of a pack to count files, from the one with that place in all on. */
+static mdl_pack_edit_t *pack_change(apr_int64_t id, const apr_array_header_t *all, int from,
+                                    int count, apr_pool_t *p)
+{
+    mdl_pack_edit_t *edit = apr_pcalloc(p, sizeof *edit);
+    apr_array_header_t *files = apr_array_make(p, count, sizeof(apr_int64_t));
+
+    for (int i = from; i < from + count; i++) {
+        APR_ARRAY_PUSH(files, apr_int64_t) = APR_ARRAY_IDX(all, i, apr_int64_t);
+    }
+    edit->ref = (mdl_entity_ref_t){
+        .shop_id = shop, .id = id, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
+    edit->file_ids = files;
+    return edit;
+}
+
+/* What another transaction is about to add is counted, too. */
+static void test_growth_at_once(const database_t *database, apr_pool_t *p)
+{
+    mdl_mapping_put_t *mapping = new_mapping(shop, PRODUCT("43"), ids_of(p, 0), p);
+    apr_int64_t one = make_pack(p), two = make_pack(p);
+    apr_array_header_t *all = apr_array_make(p, 1001, sizeof(apr_int64_t));
+
+    for (int i = 0; i < 1001; i++) {
+        APR_ARRAY_PUSH(all, apr_int64_t) = make_asset(db, shop, apr_psprintf(p, "%d.pdf", i), 0, p);
+    }
+    mdl_db_write(db, mdl_pack_change_effect, pack_change(two, all, 0, 500, p), p);
+    mapping->mapping.pack_ids = ids_of(p, 2, one, two);
+    meets(db,
+          (meeting_t){database, mdl_mapping_put_effect, mapping, mdl_pack_change_effect,
+                      pack_change(one, all, 500, 501, p), MDL_EPROBLEM, NULL, 0},
+          "a mapping refers to a pack, then the pack grows too much", p);
+    meets(db,
+          (meeting_t){database, mdl_pack_change_effect, pack_change(one, all, 500, 500, p),
+                      mdl_pack_change_effect, pack_change(two, all, 0, 1001, p), MDL_EPROBLEM, NULL,
+                      0},
+          "a pack grows, then another one of the mapping grows too much", p);
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     db = database_ready(database, p);
@@ -272,6 +311,7 @@ static void tests(const database_t *database, apr_pool_t *p)
         test_orders_and_deletion(database, p);
         test_packs_and_deletion(database, p);
         test_put_at_once(database, p);
+        test_growth_at_once(database, p);
     }
 }
 

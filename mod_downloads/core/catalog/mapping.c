@@ -195,6 +195,33 @@ static apr_status_t mapping_write_list(mdl_db_t *db, mdl_mapping_t *before, mdl_
                : rv;
 }
 
+apr_status_t mdl_mapping_too_large(mdl_problem_t *problem, const char *subject, apr_int64_t files,
+                                   apr_pool_t *p)
+{
+    return mdl_problem_set(problem, 422, "too_many_files",
+                           apr_psprintf(p,
+                                        "%s would give %" APR_INT64_T_FMT
+                                        " files, those of its packs included; a mapping gives %d "
+                                        "at most.",
+                                        subject, files, MDL_MAPPING_FILES_MAX));
+}
+
+/* Once its lists are written.  What packs have does not change until the transaction ends. */
+static apr_status_t mapping_check_files(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
+{
+    mdl_arg_t id = mdl_int(put->mapping.id);
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    if (put->mapping.pack_ids == NULL || put->mapping.pack_ids->nelts == 0) {
+        return APR_SUCCESS; /* no list of a request is that long */
+    }
+    rv = mdl_db_select_one(db, MDL_Q_MAPPING_COUNT_FILES, &row, p, MDL_ARGS(id, id));
+    return rv == APR_SUCCESS && mdl_rows_int(row, 0) > MDL_MAPPING_FILES_MAX
+               ? mdl_mapping_too_large(put->problem, "The mapping", mdl_rows_int(row, 0), p)
+               : rv;
+}
+
 /* Writes the lists that differ from those of a mapping whose row this transaction has locked. */
 static apr_status_t mapping_write_lists(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
 {
@@ -212,7 +239,7 @@ static apr_status_t mapping_write_lists(mdl_db_t *db, mdl_mapping_put_t *put, ap
     for (apr_size_t i = 0; rv == APR_SUCCESS && i < CONTENTS; i++) {
         rv = mapping_write_list(db, before, &put->mapping, i, p);
     }
-    return rv;
+    return rv == APR_SUCCESS ? mapping_check_files(db, put, p) : rv;
 }
 
 static void mapping_read_written(mdl_mapping_put_t *put, const mdl_rows_t *row)

@@ -42,13 +42,21 @@ typedef struct {
     mdl_problem_t *problem;
 } mdl_mapping_put_t;
 
+/** How many files a mapping may give, those of its packs included, each counted once. */
+#define MDL_MAPPING_FILES_MAX 1000
+
 /** Effect: creates the mapping, or replaces the one with its natural key.  Refused: 422
-    unknown_reference with each faulty id. */
+    unknown_reference with each faulty id, 422 too_many_files. */
 apr_status_t mdl_mapping_put(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put);
 
 /** Effect: replaces the mapping with that id, its natural key too.  Refused: 404 mapping_not_found,
     409 mapping_exists when another has the key, 422 as above. */
 apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put);
+
+/** Refuses what would make a mapping, the subject of the message's sentence, give so many files:
+    422 too_many_files. */
+apr_status_t mdl_mapping_too_large(mdl_problem_t *problem, const char *subject, apr_int64_t files,
+                                   apr_pool_t *p);
 
 /** Effect on an mdl_entity_ref_t: reads an mdl_mapping_t.  Refused: 404 mapping_not_found. */
 apr_status_t mdl_mapping_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *find);

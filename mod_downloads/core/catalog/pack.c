@@ -1,7 +1,9 @@
 #include "core/catalog/pack.h"
 
+#include <apr_strings.h>
 #include <apr_time.h>
 
+#include "core/catalog/mapping.h"
 #include "core/catalog/references.h"
 #include "core/ids.h"
 
@@ -82,8 +84,10 @@ static apr_status_t pack_put_files(mdl_db_t *db, const mdl_pack_edit_t *edit, ap
 static apr_status_t pack_complete(mdl_db_t *db, const mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     apr_array_header_t *packs = apr_array_make(p, 1, sizeof(mdl_pack_t *));
+    mdl_pack_t *pack = ref->entity;
 
-    APR_ARRAY_PUSH(packs, mdl_pack_t *) = ref->entity;
+    apr_array_clear(pack->file_ids);
+    APR_ARRAY_PUSH(packs, mdl_pack_t *) = pack;
     return pack_read_files(db, packs, p);
 }
 
@@ -108,6 +112,49 @@ apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
     return rv == APR_SUCCESS ? pack_complete(db, ref, p) : rv;
 }
 
+static int pack_grows(const mdl_pack_t *pack, const apr_array_header_t *file_ids)
+{
+    for (int i = 0; i < file_ids->nelts; i++) {
+        if (!mdl_ids_has(pack->file_ids, APR_ARRAY_IDX(file_ids, i, apr_int64_t))) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+/* Packs grow one after the other: two of them may be in the same mapping. */
+static apr_status_t pack_check_mappings(mdl_db_t *db, const mdl_entity_ref_t *ref, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_SHOP_LOCK, &row, p,
+                                        MDL_ARGS(mdl_int(ref->shop_id)));
+
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select_one(db, MDL_Q_PACK_MAPPING_TOO_LARGE, &row, p,
+                               MDL_ARGS(mdl_int(ref->id), mdl_int(MDL_MAPPING_FILES_MAX)));
+    }
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    return mdl_mapping_too_large(ref->problem,
+                                 apr_psprintf(p, "Mapping %" APR_INT64_T_FMT, mdl_rows_int(row, 0)),
+                                 mdl_rows_int(row, 1), p);
+}
+
+static apr_status_t pack_replace_files(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_pool_t *p)
+{
+    apr_status_t rv = pack_complete(db, &edit->ref, p);
+    int grows = rv == APR_SUCCESS && pack_grows(edit->ref.entity, edit->file_ids);
+
+    if (rv != APR_SUCCESS ||
+        (rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->ref.id)))) !=
+            APR_SUCCESS ||
+        (rv = pack_put_files(db, edit, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    return grows ? pack_check_mappings(db, &edit->ref, p) : APR_SUCCESS;
+}
+
 apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit)
 {
     apr_status_t rv;
@@ -119,12 +166,9 @@ apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit)
                          MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()),
                                   mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id)));
     if (rv == APR_SUCCESS && edit->file_ids != NULL) {
-        rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(mdl_int(edit->ref.id)));
+        rv = pack_replace_files(db, edit, p);
     }
-    if (rv == APR_SUCCESS && (rv = pack_put_files(db, edit, p)) == APR_SUCCESS) {
-        rv = pack_complete(db, &edit->ref, p);
-    }
-    return rv;
+    return rv == APR_SUCCESS ? pack_complete(db, &edit->ref, p) : rv;
 }
 
 apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
