@@ -45,6 +45,27 @@ static const char *partial_path(const mdl_storage_t *storage, const char *id, ap
     return apr_pstrcat(p, storage->partial, "/", id, NULL);
 }
 
+/* A symbolic link to how many bytes of the file count, while others are in doubt. */
+static const char *mark_name(const char *path, apr_pool_t *p)
+{
+    return apr_pstrcat(p, path, ".mark", NULL);
+}
+
+/* How many bytes of a file of this size count. */
+static apr_int64_t partial_counted(const char *path, apr_int64_t size, apr_pool_t *p)
+{
+    char text[24];
+    ssize_t length = readlink(mark_name(path, p), text, sizeof text - 1);
+    apr_int64_t counted;
+
+    if (length < 0) {
+        return size;
+    }
+    text[length] = '\0';
+    counted = apr_atoi64(text);
+    return counted < size ? counted : size;
+}
+
 /* Whether the path still leads to the open file. */
 static int partial_same_file(int fd, const char *path)
 {
@@ -126,7 +147,8 @@ static apr_status_t partial_close(void *data)
     return fd >= 0 && close(fd) != 0 ? mdl_storage_status(errno) : APR_SUCCESS;
 }
 
-/* Opens the file, locks it and looks whether it is a blob's other name. */
+/* Opens the file, locks it, throws away what does not count and looks whether it is a blob's other
+   name. */
 static apr_status_t partial_open_file(mdl_partial_t *partial)
 {
     apr_status_t rv = partial->path != NULL ? open_locked(&partial->fd, partial->path) : APR_EINVAL;
@@ -135,11 +157,16 @@ static apr_status_t partial_open_file(mdl_partial_t *partial)
     if (rv == APR_SUCCESS && fstat(partial->fd, &st) != 0) {
         rv = mdl_storage_status(errno);
     }
-    if (rv == APR_SUCCESS) {
-        partial->published = st.st_nlink > 1;
-        partial->written_out = (apr_int64_t)st.st_size;
+    if (rv != APR_SUCCESS) {
+        return rv;
     }
-    return rv;
+    partial->published = st.st_nlink > 1;
+    partial->written_out = partial_counted(partial->path, (apr_int64_t)st.st_size, partial->pool);
+    if (partial->written_out < (apr_int64_t)st.st_size &&
+        ftruncate(partial->fd, (off_t)partial->written_out) != 0) {
+        return mdl_storage_status(errno);
+    }
+    return mdl_partial_accept(partial);
 }
 
 static apr_status_t partial_open(mdl_partial_t **partial, mdl_storage_t *storage, const char *id,
@@ -227,7 +254,7 @@ apr_status_t mdl_partial_length(mdl_storage_t *storage, const char *id, apr_int6
     apr_status_t rv = partial_stat(storage, id, &info, p);
 
     if (rv == APR_SUCCESS) {
-        *length = info.size;
+        *length = partial_counted(partial_path(storage, id, p), info.size, p);
     }
     return rv;
 }
@@ -320,13 +347,29 @@ apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_siz
     return APR_SUCCESS;
 }
 
-/* Unlinks by name, but only what is ours: the id may have been removed and begun anew. */
-static apr_status_t partial_remove_own(const mdl_partial_t *partial)
+apr_status_t mdl_partial_mark(mdl_partial_t *partial)
 {
-    if (partial_same_file(partial->fd, partial->path) && unlink(partial->path) != 0) {
-        return mdl_storage_status(errno);
+    const char *size = apr_psprintf(partial->pool, "%" APR_INT64_T_FMT, mdl_partial_size(partial));
+
+    return symlink(size, mark_name(partial->path, partial->pool)) == 0 ? APR_SUCCESS
+                                                                       : mdl_storage_status(errno);
+}
+
+apr_status_t mdl_partial_accept(mdl_partial_t *partial)
+{
+    return unlink(mark_name(partial->path, partial->pool)) == 0 || errno == ENOENT
+               ? APR_SUCCESS
+               : mdl_storage_status(errno);
+}
+
+/* Unlinks by name, but only what is ours: the id may have been removed and begun anew. */
+static apr_status_t partial_remove_own(mdl_partial_t *partial)
+{
+    if (!partial_same_file(partial->fd, partial->path)) {
+        return APR_SUCCESS;
     }
-    return APR_SUCCESS;
+    mdl_partial_accept(partial);
+    return unlink(partial->path) == 0 ? APR_SUCCESS : mdl_storage_status(errno);
 }
 
 static void partial_hash_anew(mdl_partial_t *partial)
@@ -491,5 +534,6 @@ apr_status_t mdl_partial_remove(mdl_storage_t *storage, const char *id, apr_pool
         return APR_EINVAL;
     }
     unlink(second_name(path, p)); /* of a process that was killed in partial_place */
+    unlink(mark_name(path, p));   /* of one that was killed before mdl_partial_accept */
     return unlink(path) == 0 || errno == ENOENT ? APR_SUCCESS : mdl_storage_status(errno);
 }

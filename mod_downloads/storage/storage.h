@@ -100,6 +100,14 @@ int mdl_partial_hashed(const mdl_partial_t *partial);
  */
 apr_status_t mdl_partial_write(mdl_partial_t *partial, const char *data, apr_size_t length);
 
+/**
+ * From now on what is appended counts only once mdl_partial_accept was called: if this process dies
+ * before that, whoever opens the file next throws it away, and mdl_partial_length does not count
+ * it.
+ */
+apr_status_t mdl_partial_mark(mdl_partial_t *partial);
+apr_status_t mdl_partial_accept(mdl_partial_t *partial);
+
 /** Throws away what is behind the first size bytes.  At 0 the digests begin anew; of a published
     file only all can be thrown away, and the blob keeps it. */
 apr_status_t mdl_partial_truncate(mdl_partial_t *partial, apr_int64_t size);

@@ -5,6 +5,7 @@
 use strict;
 use warnings;
 
+use Digest::SHA qw(sha1_base64 sha256_hex);
 use Fcntl qw(F_SETFD);
 use IO::Socket::INET;
 use JSON::PP;
@@ -280,6 +281,32 @@ subtest 'the server is killed while tus-js-client uploads' => sub {
 subtest 'the server is restarted while tus-js-client uploads' => sub {
     my ($output) = uploads_over('a restart', \&httpd_restart, 202);
     like $output, qr/^again$/m, 'the client had to retry';
+};
+
+subtest 'the server is killed in a piece that came with a checksum' => sub {
+    my $bytes  = 'surely' . 'doubtful' x (3 * MB / 8);
+    my $upload = begin_upload($shop, size => length $bytes);
+    my %sha1   = ('Upload-Checksum' => 'sha1 ' . sha1_base64(substr $bytes, 6) . '=');
+    is patch_bytes($upload, 0, 'surely')->{status}, 204, 'a piece arrives';
+    my ($path) = $upload->{upload_url} =~ m{^http://[^/]+(/.*)};
+    my $socket = IO::Socket::INET->new(PeerAddr => '127.0.0.1', PeerPort => port()) or die "no connection: $!\n";
+    print $socket join "\r\n", "PATCH $path HTTP/1.1", 'Host: localhost', 'Tus-Resumable: 1.0.0', 'Upload-Offset: 6',
+        'Content-Type: application/offset+octet-stream', 'Content-Length: ' . 3 * MB,
+        "Upload-Checksum: $sha1{'Upload-Checksum'}", '', substr $bytes, 6, 1.5 * MB;
+    $socket->flush;
+    my $partial = storage_dir() . "/partial/$upload->{id}";
+    wait_for(sub { -s $partial > MB }, 20, 'a part of the next piece');
+    is offset_of($upload), 6, 'which does not count yet';
+    $server->kill_all;
+    $server->start;
+    cmp_ok -s $partial, '>', MB, 'the part has survived the kill';
+    is offset_of($upload), 6, 'but does not count';
+    is patch_bytes($upload, 6, substr($bytes, 6), %sha1)->{status}, 204, 'the piece comes again';
+    is offset_of($upload), length $bytes, 'and is the rest of the upload';
+    my $reply = complete_upload($shop, $upload);
+    wait_job($shop, $reply->{json}{job}{id});
+    is api('GET', "/assets/$reply->{json}{asset}{id}", key => $shop->{token})->{json}{sha256}, sha256_hex($bytes),
+        'the file is whole';
 };
 
 subtest 'the server is restarted gracefully while tus-js-client uploads' => sub {

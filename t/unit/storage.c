@@ -313,6 +313,51 @@ static void pieces_are_appended(void)
     mdl_partial_discard(partial);
 }
 
+static apr_int64_t length_of(const char *id)
+{
+    apr_int64_t length = -1;
+
+    mdl_partial_length(storage, id, &length, p);
+    return length;
+}
+
+static void what_is_in_doubt_does_not_count(void)
+{
+    mdl_partial_t *partial;
+
+    mdl_partial_append(&partial, storage, "doubt", p);
+    mdl_partial_write(partial, "sure ", 5);
+    mdl_partial_keep(partial);
+    mdl_partial_append(&partial, storage, "doubt", p);
+    is_int(mdl_partial_mark(partial), APR_SUCCESS, "a mark is set");
+    mdl_partial_write(partial, "doubtful", 8);
+    mdl_partial_keep(partial); /* as a process does that is killed */
+    is_int(size_of(in_folder("partial/doubt")), 13, "what is behind a mark is written");
+    is_int(length_of("doubt"), 5, "it does not count");
+    mdl_partial_append(&partial, storage, "doubt", p);
+    is_int(mdl_partial_size(partial), 5, "it is thrown away when the file is opened again");
+    mdl_partial_write(partial, "new", 3);
+    mdl_partial_keep(partial);
+    is_int(length_of("doubt"), 8, "what comes then counts");
+
+    mdl_partial_append(&partial, storage, "doubt", p);
+    mdl_partial_mark(partial);
+    mdl_partial_write(partial, "!", 1);
+    is_int(mdl_partial_accept(partial), APR_SUCCESS, "what is behind a mark is accepted");
+    mdl_partial_keep(partial);
+    is_int(length_of("doubt"), 9, "and counts");
+
+    mdl_partial_append(&partial, storage, "doubt", p);
+    mdl_partial_mark(partial);
+    mdl_partial_keep(partial);
+    mdl_partial_remove(storage, "doubt", p);
+    is_int(entries(in_folder("partial")), 0, "a mark is removed with its file");
+    mdl_partial_append(&partial, storage, "doubt", p);
+    mdl_partial_mark(partial);
+    mdl_partial_discard(partial);
+    is_int(entries(in_folder("partial")), 0, "and discarded with it");
+}
+
 static void a_published_file_stays(void)
 {
     mdl_partial_t *partial = append_partial("upl_published");
@@ -599,6 +644,7 @@ int main(void)
     digests_are_right(20 * MIB + 5, "a large file in pieces of many sizes");
     a_transfer_is_resumed();
     pieces_are_appended();
+    what_is_in_doubt_does_not_count();
     a_published_file_stays();
     one_writer_at_a_time();
     blobs_are_stored_once();

@@ -46,6 +46,19 @@ static apr_status_t upload_write_close(mdl_upload_write_t *write)
     return partial != NULL ? mdl_partial_keep(partial) : APR_SUCCESS;
 }
 
+/* Whether the bytes of this write count only once their checksum was compared. */
+static int upload_write_is_checked(const mdl_upload_write_t *write)
+{
+    return write->digest != NULL && !upload_write_is_over(write);
+}
+
+static void upload_write_take_back(mdl_upload_write_t *write)
+{
+    if (mdl_partial_truncate(write->partial, write->offset) == APR_SUCCESS) {
+        mdl_partial_accept(write->partial);
+    }
+}
+
 /* --- beginning --- */
 
 static apr_status_t upload_find_live_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -152,6 +165,9 @@ apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p)
     if (rv == APR_SUCCESS) {
         rv = write->whole ? upload_write_admit_whole(write) : upload_write_admit_piece(write);
     }
+    if (rv == APR_SUCCESS && upload_write_is_checked(write)) {
+        rv = mdl_partial_mark(write->partial);
+    }
     if (rv != APR_SUCCESS) {
         upload_write_close(write);
     }
@@ -180,8 +196,8 @@ apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data
 
 void mdl_upload_write_cut(mdl_upload_write_t *write)
 {
-    if (write->digest != NULL && !upload_write_is_over(write)) {
-        mdl_partial_truncate(write->partial, write->offset);
+    if (upload_write_is_checked(write)) {
+        upload_write_take_back(write);
     }
     upload_write_close(write);
 }
@@ -192,7 +208,7 @@ static apr_status_t upload_write_check(mdl_upload_write_t *write)
 {
     if (write->digest != NULL &&
         strcmp(mdl_digest_end(write->digest, write->pool), write->checksum) != 0) {
-        mdl_partial_truncate(write->partial, write->offset);
+        upload_write_take_back(write);
         return mdl_problem_set(
             write->problem, 460, "checksum_mismatch",
             "The piece does not have the checksum that was given; send it again.");
@@ -200,7 +216,7 @@ static apr_status_t upload_write_check(mdl_upload_write_t *write)
     if (write->whole && mdl_partial_size(write->partial) < write->upload->size) {
         return upload_write_invalid(write, "The body ended before the file did.");
     }
-    return APR_SUCCESS;
+    return mdl_partial_accept(write->partial);
 }
 
 static apr_status_t upload_finish_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
