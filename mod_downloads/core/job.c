@@ -59,6 +59,7 @@ static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
     job->upload_id = mdl_rows_text(row, 21);
     job->order_id = mdl_rows_int(row, 22);
     job->storefront_order_id = mdl_rows_text(row, 23);
+    job->interruptions = (int)mdl_rows_int(row, 24);
     return job;
 }
 

@@ -71,6 +71,7 @@ typedef struct {
     const char *expected_sha256;
     const char *validator; /* of the partial file, see worker/job_import.c; NULL for none */
     apr_int64_t lease_token;
+    int interruptions; /* how often in a row the worker died while it had this job */
 } mdl_job_t;
 
 /** A copy of a job that lives in another pool. */
@@ -134,7 +135,8 @@ apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t 
 /** Ends a job: status, error_code and error_message, progress as in job. */
 apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 
-/** Effect: makes the jobs that a dead worker held due at once; worker is its jobs' owner. */
+/** Effect: makes the jobs that a dead worker held due at once; worker is its jobs' owner.  Their
+   next claim goes on with the same attempt, and counts an interruption. */
 apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const char *worker);
 
 /** Turns a job that succeeded in this transaction into a failed one, with its error_code and

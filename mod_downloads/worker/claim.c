@@ -9,6 +9,8 @@
 #define MINUTE apr_time_from_sec(60)
 #define HELD   apr_time_from_msec(10)
 
+#define MAX_INTERRUPTIONS 3 /* deaths of the process in a row that end a job */
+
 static apr_status_t job_inherit_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     const mdl_worker_t *worker = arg;
@@ -56,26 +58,64 @@ static apr_status_t handler_prepare_effect(mdl_db_t *db, apr_pool_t *p, void *ar
     return task->handler->prepare(db, task);
 }
 
+/* Of the jobs that one more death of the process would end only one is worked on at a time, so that
+   the death shows which job it was. */
+static int task_is_suspect(const mdl_task_t *task)
+{
+    return task->job->interruptions == MAX_INTERRUPTIONS - 1;
+}
+
+static int suspect_is_active(const mdl_worker_t *worker)
+{
+    const mdl_task_t *task = worker->active;
+
+    while (task != NULL && !task_is_suspect(task)) {
+        task = task->peer;
+    }
+    return task != NULL;
+}
+
+static void task_give_up(mdl_task_t *task)
+{
+    mdl_job_t *job = task->job;
+
+    mdl_log(
+        MDL_LOG_ERR, 0,
+        "MDL0322: job %s is given up: the background process died too often during it; look for "
+        "core files and the kernel's out-of-memory lines, then: downloadsctl job retry %s",
+        job->id, job->id);
+    job->error_code = "internal_error";
+    job->error_message = "The job was interrupted too often.";
+    task->outcome = MDL_TASK_FAILED;
+}
+
+/* Whether anything is to be read for the task; else it has its outcome. */
+static int task_admit(mdl_task_t *task, int *suspects)
+{
+    mdl_job_t *job = task->job;
+
+    if (task->handler != NULL &&
+        (job->interruptions >= MAX_INTERRUPTIONS || job->attempts > job->max_attempts)) {
+        task_give_up(task);
+        return 0;
+    }
+    if (task->handler == NULL) {
+        job->due_at = apr_time_now() + MINUTE; /* of a newer release on the same database */
+    } else if (task_is_suspect(task) && (*suspects)++ > 0) {
+        job->due_at = apr_time_now() + SECOND;
+    } else {
+        return 1;
+    }
+    task->outcome = MDL_TASK_RELEASED;
+    return 0;
+}
+
 /* APR_SUCCESS if the task is to be worked on; else it has its outcome.  rv is what reading for it
    came to. */
 static apr_status_t task_check(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
 {
     mdl_job_t *job = task->job;
 
-    if (task->handler == NULL) {
-        /* of a newer release that works on the same database */
-        job->due_at = apr_time_now() + MINUTE;
-        task->outcome = MDL_TASK_RELEASED;
-        return APR_EOF;
-    }
-    if (job->attempts > job->max_attempts) {
-        mdl_log(MDL_LOG_ERR, 0, "MDL0322: job %s ended the background process %d times; given up",
-                job->id, job->max_attempts);
-        job->error_code = "internal_error";
-        job->error_message = "The job was interrupted too often.";
-        task->outcome = MDL_TASK_FAILED;
-        return APR_EOF;
-    }
     if (rv == APR_SUCCESS && task->handler->prepare != NULL) {
         rv = mdl_reconnect_read(worker->database, handler_prepare_effect, task, worker->turn);
     }
@@ -110,7 +150,7 @@ static apr_status_t tasks_read(mdl_worker_t *worker, const apr_array_header_t *t
     for (int i = 0; i < tasks->nelts; i++) {
         mdl_task_t *task = APR_ARRAY_IDX(tasks, i, mdl_task_t *);
 
-        if (task->handler != NULL && task->handler->read != NULL) {
+        if (task->handler->read != NULL) {
             reading.handler = task->handler;
             APR_ARRAY_PUSH(reading.tasks, mdl_task_t *) = task;
         }
@@ -122,18 +162,37 @@ static apr_status_t tasks_read(mdl_worker_t *worker, const apr_array_header_t *t
 
 static void task_begin(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
 {
-    mdl_lane_t *lane = &worker->lanes[task->lane];
-
-    lane->busy++;
-    /* A job that was cancelled and retried at once may still have its former task. */
-    mdl_worker_break_off(worker, task->job->id);
     if (task_check(worker, task, rv) != APR_SUCCESS) {
         mdl_worker_end(worker, task, task->outcome);
         return;
     }
     task->peer = worker->active;
     worker->active = task;
-    mdl_runner_put(mdl_lane_runner(lane), task);
+    mdl_runner_put(mdl_lane_runner(&worker->lanes[task->lane]), task);
+}
+
+static void jobs_begin(mdl_worker_t *worker, mdl_job_lane_t lane, const apr_array_header_t *jobs)
+{
+    apr_array_header_t *tasks = apr_array_make(worker->turn, jobs->nelts, sizeof(mdl_task_t *));
+    int suspects = suspect_is_active(worker);
+    apr_status_t rv;
+
+    for (int i = 0; i < jobs->nelts; i++) {
+        mdl_task_t *task = task_create(worker, APR_ARRAY_IDX(jobs, i, mdl_job_t *), lane);
+
+        worker->lanes[lane].busy++;
+        /* A job that was cancelled and retried at once may still have its former task. */
+        mdl_worker_break_off(worker, task->job->id);
+        if (task_admit(task, &suspects)) {
+            APR_ARRAY_PUSH(tasks, mdl_task_t *) = task;
+        } else {
+            mdl_worker_end(worker, task, task->outcome);
+        }
+    }
+    rv = tasks_read(worker, tasks);
+    for (int i = 0; i < tasks->nelts; i++) {
+        task_begin(worker, APR_ARRAY_IDX(tasks, i, mdl_task_t *), rv);
+    }
 }
 
 /* --- claim --------------------------------------------------------------------------------------
@@ -190,8 +249,6 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
                              .lease = worker->service->settings->lease_time,
                              .limit = lane->slots - lane->busy,
                              .look = &worker->jobs};
-    apr_array_header_t *tasks;
-    apr_status_t rv;
 
     if (mdl_worker_write(worker, job_claim_effect, &claim) != APR_SUCCESS) {
         /* Not at once again: the loop would turn without a pause until the database is well. */
@@ -203,15 +260,7 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
         worker->jobs.due_at[index] < now + HELD) {
         worker->jobs.due_at[index] = now + HELD; /* another worker is claiming it */
     }
-    tasks = apr_array_make(worker->turn, claim.jobs->nelts, sizeof(mdl_task_t *));
-    for (int i = 0; i < claim.jobs->nelts; i++) {
-        APR_ARRAY_PUSH(tasks, mdl_task_t *) = task_create(
-            worker, APR_ARRAY_IDX(claim.jobs, i, mdl_job_t *), index);
-    }
-    rv = tasks_read(worker, tasks);
-    for (int i = 0; i < tasks->nelts; i++) {
-        task_begin(worker, APR_ARRAY_IDX(tasks, i, mdl_task_t *), rv);
-    }
+    jobs_begin(worker, index, claim.jobs);
 }
 
 /* --- renew --------------------------------------------------------------------------------------

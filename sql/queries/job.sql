@@ -8,7 +8,7 @@ VALUES (%s, %lld, %s, %s, %lld, %lld, %lld, %s, %s, %s, 'queued', 0, %lld, %lld,
 id, type, status, asset_id, email_id, shop_id, bytes_received, bytes_total, attempts,
 max_attempts, due_at, error_code, error_message, created_at, started_at, finished_at,
 lane, source_url, expected_sha256, validator, lease_token, upload_id, order_id,
-(SELECT o.storefront_order_id FROM orders o WHERE o.id = job.order_id)
+(SELECT o.storefront_order_id FROM orders o WHERE o.id = job.order_id), interruptions
 
 -- name: job_by_id
 SELECT {{job_columns}} FROM job WHERE id = %s
@@ -30,18 +30,23 @@ ORDER BY id DESC LIMIT %lld
 SELECT id FROM job WHERE asset_id = %lld AND status IN ('queued', 'running') AND id <> %s LIMIT 1
 
 -- A job can be claimed once due_at has passed: a queued job's next attempt, the end of a running job's
--- lease.
+-- lease.  One that a dead worker has left (job_inherit) goes on with the attempt that it was in.
+-- part: job_claimed
+UPDATE job SET status = 'running', lease_token = lease_token + 1,
+    attempts = attempts + CASE WHEN status = 'running' AND lease_owner IS NULL THEN 0 ELSE 1 END,
+    interruptions = interruptions
+        + CASE WHEN status = 'running' AND lease_owner IS NULL THEN 1 ELSE 0 END,
+    lease_owner = %s, due_at = %lld, started_at = COALESCE(started_at, %lld)
+
 -- name: job_claim
 -- dialect: sqlite3
-UPDATE job SET status = 'running', attempts = attempts + 1, lease_token = lease_token + 1,
-    lease_owner = %s, due_at = %lld, started_at = COALESCE(started_at, %lld)
+{{job_claimed}}
 WHERE id IN (SELECT id FROM job WHERE lane = %s AND due_at BETWEEN %lld AND %lld ORDER BY due_at LIMIT %lld)
 RETURNING {{job_columns}}
 
 -- name: job_claim
 -- dialect: pgsql
-UPDATE job SET status = 'running', attempts = attempts + 1, lease_token = lease_token + 1,
-    lease_owner = %s, due_at = %lld, started_at = COALESCE(started_at, %lld)
+{{job_claimed}}
 WHERE id = ANY (ARRAY(SELECT id FROM job WHERE lane = %s AND due_at BETWEEN %lld AND %lld ORDER BY due_at
     LIMIT %lld FOR UPDATE SKIP LOCKED))
 RETURNING {{job_columns}}
@@ -74,7 +79,7 @@ UPDATE job SET status = 'queued', lane = %s, attempts = attempts - 1, due_at = %
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
 -- name: job_retry_later
-UPDATE job SET status = 'queued', due_at = %lld, lease_owner = NULL, bytes_received = %lld,
+UPDATE job SET status = 'queued', interruptions = 0, due_at = %lld, lease_owner = NULL, bytes_received = %lld,
     bytes_total = %lld, validator = %s, error_code = %s, error_message = %s
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
@@ -85,7 +90,7 @@ WHERE id = %s AND lease_token = %lld AND status = 'running'
 
 -- Jobs that a worker of this node held when it died are due for its successor at once.
 -- name: job_inherit
-UPDATE job SET due_at = %lld WHERE lease_owner = %s AND status = 'running'
+UPDATE job SET due_at = %lld, lease_owner = NULL WHERE lease_owner = %s AND status = 'running'
 
 -- A job that succeeded earlier in this transaction, but whose result could not be kept.
 -- name: job_fail
@@ -95,7 +100,7 @@ UPDATE job SET status = 'failed', error_code = %s, error_message = %s WHERE id =
 UPDATE job SET status = 'queued', lane = CASE WHEN lane <> 'cleanup' THEN lane
         WHEN type = 'upload_verification' THEN 'hash'
         WHEN type = 'storefront_lookup' THEN 'lookup' ELSE 'small' END,
-    attempts = 0, validator = NULL, due_at = %lld, lease_owner = NULL, bytes_received = 0,
+    attempts = 0, interruptions = 0, validator = NULL, due_at = %lld, lease_owner = NULL, bytes_received = 0,
     bytes_total = NULL, error_code = NULL, error_message = NULL, started_at = NULL,
     finished_at = NULL
 WHERE id = %s AND (%lld = 0 OR (shop_id = %lld AND type <> 'email'))

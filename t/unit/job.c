@@ -363,8 +363,19 @@ static void test_inherit(apr_pool_t *p)
     again = claim_one("node-1", p);
     ok(again != NULL && strcmp(again->id, mine) == 0,
        "the jobs of a worker that died are due at once for its successor");
+    is_int(again->attempts, 1, "which goes on with the same attempt");
+    is_int(again->interruptions, 1, "and knows that it was interrupted");
     ok(claim_one("node-1", p) == NULL, "the jobs of other workers are not");
     is_int(work(renew, job, p), APR_ENOENT, "a worker that is alive after all can't write");
+
+    mdl_db_write(db, mdl_job_inherit_effect, (void *)"node-1", p);
+    again = claim_one("node-1", p);
+    is_int(again->interruptions, 2, "the next interruption in a row is counted, too");
+    again->due_at = 1;
+    work(mdl_job_retry_later, again, p);
+    again = claim_one("node-1", p);
+    ok(again->attempts == 2 && again->interruptions == 0,
+       "an attempt that its worker ended puts an end to the row");
     forget_jobs();
 }
 
