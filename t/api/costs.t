@@ -12,15 +12,8 @@ use MDL::Test;
 use Test::More;
 
 # One connection, so that all statements of a kind are prepared after its first request.
-my $server = MDL::Instance->new(mpm => 'event', extra => <<'END')->start;
-ServerLimit 1
-StartServers 1
-ThreadsPerChild 4
-MinSpareThreads 1
-MaxSpareThreads 4
-MaxRequestWorkers 4
+my $server = MDL::Instance->new(mpm => 'event', single => 1, extra => <<'END')->start;
 DBDMax 1
-DBDKeep 1
 LogFormat "%{X-Kind}i %{downloads-db}n" costs
 CustomLog "@t_logs@/costs" costs
 END

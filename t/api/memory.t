@@ -11,15 +11,7 @@ use Test::More;
 
 use constant { MEMORY => 32 * 1024, MIB => 2**20 };    # MEMORY in KB
 
-my $server = MDL::Instance->new(mpm => 'event', extra => <<'END')->start;
-ServerLimit 1
-StartServers 1
-ThreadsPerChild 4
-MinSpareThreads 1
-MaxSpareThreads 4
-MaxRequestWorkers 4
-DBDKeep 1
-END
+my $server = MDL::Instance->new(mpm => 'event', single => 1)->start;
 my $shop = new_shop();
 my $tag  = api('POST', '/license-key-tags', key => $shop->{token}, json => { name => 'Keys' })
     ->{json}{license_key_tag}{id};

@@ -28,16 +28,7 @@ my $large  = $ENV{LARGE};
 my $folder = File::Temp->newdir;
 my ($modules) = MDL::Test::slurp('t/conf/modules.list') =~ m{(/\S+)/mod_\w+\.so};
 
-# One child with few threads, so that its memory is that of the transfers, and each thread soon has
-# one.
-my $server = MDL::Instance->new(mpm => 'event', extra => <<"END")->start;
-ServerLimit 1
-StartServers 1
-ThreadsPerChild 4
-MinSpareThreads 1
-MaxSpareThreads 4
-MaxRequestWorkers 4
-DBDKeep 1
+my $server = MDL::Instance->new(mpm => 'event', single => 1, extra => <<"END")->start;
 DownloadsLinkLifetime 3600
 LoadModule http2_module $modules/mod_http2.so
 Protocols h2c http/1.1

@@ -8,6 +8,8 @@
 #   extra    lines to add after t/conf/extra.conf.in; the last line of a directive counts
 #   without  a pattern of lines in that file to leave out
 #   mpm      event, worker or prefork; by default that of the run
+#   single   1: one child of few threads, so that its memory is that of what it does, and each thread
+#            soon has some
 #   cluster  1: on PostgreSQL, a cluster of its own, which the suite may stop
 #   modules  [ names ] of further httpd modules to load
 #   tls      1: listens for TLS too, on tls_port(), and speaks HTTP/2 on both ports
@@ -35,6 +37,16 @@ Protocols h2 h2c http/1.1
     SSLCertificateFile "@t_logs@/tls.crt"
     SSLCertificateKeyFile "@t_logs@/tls.key"
 </VirtualHost>
+END
+
+my $SINGLE = <<'END';
+ServerLimit 1
+StartServers 1
+ThreadsPerChild 4
+MinSpareThreads 1
+MaxSpareThreads 4
+MaxRequestWorkers 4
+DBDKeep 1
 END
 
 my $count = 0;
@@ -112,7 +124,7 @@ sub configure
 
     my $extra = $self->fill(slurp("$conf/extra.conf.in"));
     $extra = join "\n", grep { $_ !~ $self->{without} } split /\n/, $extra if $self->{without};
-    write_file($vars->{conf_file}, "$extra\n" . $self->fill($self->{extra} // ''));
+    write_file($vars->{conf_file}, "$extra\n" . ($self->{single} ? $SINGLE : '') . $self->fill($self->{extra} // ''));
 
     my $modules = slurp("$conf/modules.list");
     my $mpm     = $self->{mpm} // $ENV{MPM};

@@ -112,14 +112,20 @@ sub order_of
         my $pack = made($shop, 'POST', '/packs', { name => 'Many', file_ids => [ splice @ids, -250 ] });
         unshift @packs, $pack->{pack}{id};
     }
+    my @beyond  = splice @packs, 3;
     my $product = 'gid://shop/Product/' . ++$order_number;
-    made($shop, 'POST', '/mappings',
+    my $mapping = made($shop, 'POST', '/mappings',
         { storefront_product_id => $product, file_ids => \@ids, pack_ids => \@packs,
-            download_limit => 0, %mapping });
+            download_limit => 0, %mapping })->{mapping};
     my $id = '' . ++$order_number;
     my $order = made($shop, 'POST', "/orders/$id/assignments",
         { storefront_customer_id => '7', items => [ { storefront_product_id => $product } ] })->{order};
     my ($path) = $order->{download_page_url} =~ m{^http://[^/]+(/.*)$};
+
+    # More files than a mapping may have, as from the time before there was a limit.
+    sql('INSERT INTO mapping_pack (mapping_id, pack_id, position) VALUES '
+            . join ', ', map { "($mapping->{id}, $beyond[$_], " . (@packs + $_) . ')' } 0 .. $#beyond)
+        if @beyond;
     return { id => $id, assignment => $order->{assignments}[0]{id}, path => $path };
 }
 
