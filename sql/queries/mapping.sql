@@ -60,14 +60,26 @@ INSERT INTO mapping_license_key_tag (mapping_id, tag_id, position)
 -- name: mapping_license_tags_delete
 DELETE FROM mapping_license_key_tag WHERE mapping_id = %lld
 
--- How many files a mapping gives, those of its packs included, each once.
+-- How many files a mapping gives, those of its packs included, each once.  Not a join on PostgreSQL, which
+-- would begin with all packs of all shops when the tables are large.
 -- name: mapping_count_files
+-- dialect: sqlite3
 SELECT COUNT(DISTINCT f_rows.asset_id)
 FROM (
     SELECT asset_id FROM mapping_file WHERE mapping_id = %lld
     UNION ALL
-    SELECT pf.asset_id FROM mapping_pack mp CROSS JOIN pack_file pf
-    WHERE mp.mapping_id = %lld AND pf.pack_id = mp.pack_id
+    SELECT asset_id FROM pack_file
+    WHERE pack_id IN (SELECT pack_id FROM mapping_pack WHERE mapping_id = %lld)
+) f_rows
+
+-- name: mapping_count_files
+-- dialect: pgsql
+SELECT COUNT(DISTINCT f_rows.asset_id)
+FROM (
+    SELECT asset_id FROM mapping_file WHERE mapping_id = %lld
+    UNION ALL
+    SELECT asset_id FROM pack_file
+    WHERE pack_id = ANY (ARRAY(SELECT pack_id FROM mapping_pack WHERE mapping_id = %lld))
 ) f_rows
 
 -- part: mapping_columns
