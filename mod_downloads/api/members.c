@@ -99,7 +99,7 @@ apr_status_t mdl_members_end(mdl_members_t *members)
                            "The request has faulty members; see details.");
 }
 
-/* The member, or NULL when it is absent or null, and so a fault if it may not be that. */
+/* The member, or NULL when it is absent or null; a fault is noted unless it may be that. */
 static const mdl_json_t *member_ask(mdl_members_t *members, const char *name,
                                     mdl_presence_t presence)
 {

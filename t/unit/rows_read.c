@@ -23,11 +23,12 @@ static mdl_db_t *db;
 static int rows;
 static const char *too_much; /* lines about statements of the current request that read too much */
 static int statements;       /* that were checked */
+static int allowance = 1;    /* how often the most of a statement the current request may read */
 
 static void note_too_much(const char *label, apr_int64_t read, apr_int64_t most, const char *what)
 {
     statements++;
-    if (read > most) {
+    if (read > most * allowance) {
         too_much = apr_psprintf(db->pool, "%s#   %s: %" APR_INT64_T_FMT " %s\n", too_much, label,
                                 read, what);
     }
@@ -103,29 +104,46 @@ static void begin_pgsql(void)
 
 /* --- SQLite: statements count their steps --- */
 
-static void read_steps(void)
+static void read_steps(const mdl_db_t *ran_on)
 {
     for (mdl_statement_t i = 0; i < MDL_Q_COUNT; i++) {
-        if (db->prepared[i] != NULL) {
-            note_too_much(mdl_statements[i].label,
-                          sqlite3_stmt_status(db->prepared[i], SQLITE_STMTSTATUS_VM_STEP, 1),
-                          MAX_STEPS, "steps");
+        int steps = ran_on->prepared[i] == NULL
+                        ? 0
+                        : sqlite3_stmt_status(ran_on->prepared[i], SQLITE_STMTSTATUS_VM_STEP, 1);
+
+        if (steps > 0) {
+            note_too_much(mdl_statements[i].label, steps, MAX_STEPS, "steps");
         }
     }
 }
 
 /* --- the requests --- */
 
+typedef struct {
+    mdl_effect_fn *effect;
+    void *arg;
+    const mdl_db_t *ran_on; /* SQLite's writes have a connection of their own */
+} request_t;
+
+static apr_status_t request_run(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    request_t *request = arg;
+
+    request->ran_on = on;
+    return request->effect(on, p, request->arg);
+}
+
 static void reads_little(mdl_db_run_fn *run, mdl_effect_fn *effect, void *arg, const char *name,
                          apr_pool_t *p)
 {
+    request_t request = {.effect = effect, .arg = arg, .ran_on = db};
     apr_status_t rv;
 
     too_much = "";
     statements = 0;
-    rv = run(db, effect, arg, p);
+    rv = run(db, request_run, &request, p);
     if (mdl_db_dialect(db) == MDL_SQLITE3) {
-        read_steps();
+        read_steps(request.ran_on);
     }
     ok(rv == APR_SUCCESS || rv == MDL_EPROBLEM, apr_pstrcat(p, name, ": it succeeds", NULL));
     ok(statements > 0 && *too_much == '\0',
@@ -189,6 +207,22 @@ static mdl_entity_ref_t *entity(apr_int64_t id, apr_pool_t *p)
     *ref = (mdl_entity_ref_t){
         .shop_id = 1, .id = id, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
     return ref;
+}
+
+/* Every fourth pack is in a mapping of its own, the first one in every mapping, of which any 500
+   are looked at. */
+static void test_packs(apr_pool_t *p)
+{
+    mdl_problem_t problem = {0};
+    mdl_pack_edit_t one = {.ref = {.shop_id = 1, .id = 9, .problem = &problem},
+                           .file_ids = ids_of(p, 3, 1LL, 9LL, 5LL)};
+    mdl_pack_edit_t every = {.ref = {.shop_id = 1, .id = 1, .problem = &problem},
+                             .file_ids = ids_of(p, 2, 1LL, 5LL)};
+
+    reads_little(mdl_db_write, mdl_pack_change_effect, &one, "a pack of one mapping grows", p);
+    allowance = 8;
+    reads_little(mdl_db_write, mdl_pack_change_effect, &every, "a pack of all mappings grows", p);
+    allowance = 1;
 }
 
 static void test_catalog(apr_pool_t *p)
@@ -282,6 +316,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     if (database->dialect == MDL_PGSQL) {
         test_shop_is_not_locked(database);
     }
+    test_packs(p);
 }
 
 int main(void)

@@ -27,7 +27,7 @@ typedef struct {
 apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit);
 
 /** Changes the members that are not NULL.  Refused: 422 too_many_files when a mapping with the pack
-    would give more files than it may; no more than 500 of them are looked at. */
+    would give more files than it may; any 500 of them are looked at. */
 apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit);
 
 /** Effect on an mdl_entity_ref_t: reads a pack. */
