@@ -15,48 +15,78 @@ static void rate_set_header(mdl_request_t *request, const char *name, const char
     apr_table_setn(request->r->err_headers_out, name, value);
 }
 
-static void rate_take(mdl_request_t *request, int cost, mdl_rate_state_t *state)
+static const char *const rate_names[] = {[MDL_RATE_KEY] = "key", [MDL_RATE_SHOP] = "shop"};
+
+static void rate_show(mdl_request_t *request, mdl_rate_kind_t kind, const mdl_rate_state_t *state)
 {
     const mdl_settings_t *settings = request->service->settings;
     apr_pool_t *p = request->r->pool;
 
-    mdl_rate_limit_take(request->service->rate_limit, request->caller.key_id, cost,
-                        mdl_clock_monotonic(), state);
-    rate_set_header(request, "X-RateLimit-Limit", apr_itoa(p, settings->rate_burst));
+    rate_set_header(request, "X-RateLimit-Limit", apr_itoa(p, state->size));
     rate_set_header(request, "X-RateLimit-Remaining", apr_itoa(p, state->remaining));
     rate_set_header(request, "X-RateLimit-Reset",
                     mdl_clock_rfc3339(apr_time_now() + state->full_in, p));
     rate_set_header(request, "RateLimit-Policy",
-                    apr_psprintf(p, "\"key\";q=%d;w=%d", settings->rate_burst,
+                    apr_psprintf(p, "\"%s\";q=%d;w=%d", rate_names[kind], state->size,
                                  (settings->rate_burst * 60 + settings->rate_refill - 1) /
                                      settings->rate_refill));
-    rate_set_header(
-        request, "RateLimit",
-        apr_psprintf(p, "\"key\";r=%d;t=%d", state->remaining, rate_seconds_of(state->more_in)));
+    rate_set_header(request, "RateLimit",
+                    apr_psprintf(p, "\"%s\";r=%d;t=%d", rate_names[kind], state->remaining,
+                                 rate_seconds_of(state->more_in)));
+}
+
+/* Takes cost tokens of the key and of its shop, of both or none, and shows what has less left.
+   False when there are too few; kind and state are of those that are shown. */
+static int rate_take(mdl_request_t *request, int cost, mdl_rate_kind_t *kind,
+                     mdl_rate_state_t *state)
+{
+    mdl_rate_limit_t *limit = request->service->rate_limit;
+    const char *key_id = request->caller.key_id;
+    const char *shop = apr_psprintf(request->r->pool, "%" APR_INT64_T_FMT, request->caller.shop_id);
+    apr_time_t now = mdl_clock_monotonic();
+    mdl_rate_state_t of_shop;
+
+    *kind = MDL_RATE_KEY;
+    mdl_rate_limit_take(limit, MDL_RATE_KEY, key_id, cost, now, state);
+    if (state->allowed && request->caller.shop_id != 0) {
+        mdl_rate_limit_take(limit, MDL_RATE_SHOP, shop, cost, now, &of_shop);
+        if (!of_shop.allowed) {
+            mdl_rate_limit_return(limit, MDL_RATE_KEY, key_id, cost);
+        }
+        if (!of_shop.allowed || of_shop.remaining < state->remaining) {
+            *kind = MDL_RATE_SHOP;
+            *state = of_shop;
+        }
+    }
+    rate_show(request, *kind, state);
+    return state->allowed;
 }
 
 apr_status_t mdl_rate_charge(mdl_request_t *request, int writes)
 {
     const mdl_settings_t *settings = request->service->settings;
     mdl_rate_state_t state;
+    mdl_rate_kind_t kind;
 
-    if (!settings->rate_limit) {
-        return APR_SUCCESS;
-    }
-    rate_take(request, writes ? settings->rate_write_cost : settings->rate_read_cost, &state);
-    if (state.allowed) {
+    if (!settings->rate_limit ||
+        rate_take(request, writes ? settings->rate_write_cost : settings->rate_read_cost, &kind,
+                  &state)) {
         return APR_SUCCESS;
     }
     request->retry_after = rate_seconds_of(state.more_in);
-    return mdl_problem_set(&request->problem, 429, "rate_limited",
-                           "This key has sent too many requests; try again after Retry-After.");
+    return mdl_problem_set(
+        &request->problem, 429, "rate_limited",
+        kind == MDL_RATE_KEY
+            ? "This key has sent too many requests; try again after Retry-After."
+            : "The shop's keys have sent too many requests together; try again after Retry-After.");
 }
 
 void mdl_rate_show(mdl_request_t *request)
 {
     mdl_rate_state_t state;
+    mdl_rate_kind_t kind;
 
     if (request->service->settings->rate_limit) {
-        rate_take(request, 0, &state);
+        rate_take(request, 0, &kind, &state);
     }
 }

@@ -18,7 +18,12 @@ use constant BURST => 60;
 my @HEADERS = qw(x-ratelimit-limit x-ratelimit-remaining x-ratelimit-reset ratelimit-policy ratelimit);
 
 # One token comes back each minute, so none comes back during a check of a few seconds.
-my $server = MDL::Instance->new(extra => "DownloadsRateLimit On\nDownloadsRateRefill 1\n")->start;
+# The shop's limit, which t/api/rate_limit_shop.t is about, is out of the way.
+my $server = MDL::Instance->new(extra => <<'END')->start;
+DownloadsRateLimit On
+DownloadsRateRefill 1
+DownloadsRateShopFactor 100
+END
 my $shop   = new_shop();
 
 # A new key of the shop.

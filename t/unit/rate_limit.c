@@ -41,7 +41,7 @@ static mdl_rate_state_t state_of(mdl_rate_limit_t *limit, const char *id, int co
 {
     mdl_rate_state_t state;
 
-    mdl_rate_limit_take(limit, id, cost, now, &state);
+    mdl_rate_limit_take(limit, MDL_RATE_KEY, id, cost, now, &state);
     return state;
 }
 
@@ -124,6 +124,34 @@ static void test_refill(apr_pool_t *p)
            "the slowest refill of the largest bucket is computed correctly");
 }
 
+static void test_shop(apr_pool_t *p)
+{
+    mdl_rate_limit_t *limit = limit_of(60, 60, p);
+    mdl_rate_state_t state;
+
+    for (int i = 0; i < 180; i++) {
+        mdl_rate_limit_take(limit, MDL_RATE_SHOP, ID, 1, NOW, &state);
+    }
+    ok(state.allowed && state.remaining == 0, "a shop has three times a key's tokens");
+    is_int(state.size, 180, "which is the size of its bucket");
+    mdl_rate_limit_take(limit, MDL_RATE_SHOP, ID, 1, NOW + SECOND, &state);
+    ok(state.allowed && state.remaining == 2, "three come back in a second");
+    is_int(drain(limit, ID, 1, NOW), 60, "a key of the same name has its own");
+}
+
+static void test_return(apr_pool_t *p)
+{
+    mdl_rate_limit_t *limit = limit_of(60, 60, p);
+
+    drain(limit, ID, 1, NOW);
+    mdl_rate_limit_return(limit, MDL_RATE_KEY, ID, 2);
+    is_int(drain(limit, ID, 1, NOW), 2, "tokens that are put back can be taken again");
+    mdl_rate_limit_return(limit, MDL_RATE_KEY, ID, 2);
+    is_int(drain(limit, ID, 1, NOW + 100 * SECOND), 60, "and never make more than a full bucket");
+    mdl_rate_limit_return(limit, MDL_RATE_KEY, "fedcba9876543210", 2);
+    is_int(drain(limit, "fedcba9876543210", 1, NOW), 60, "nor does a bucket that nobody has");
+}
+
 /* A thread that read the clock earlier may take its tokens later. */
 static void test_earlier(apr_pool_t *p)
 {
@@ -162,6 +190,8 @@ static void test_full_table(apr_pool_t *p)
     ok(last <= 2 * BUCKETS - allowed, "keys that share a bucket get no token twice");
     is_int(state_of(limit, "key0000000000000", 1, NOW + 120 * SECOND).allowed, 1,
            "keys that share a bucket get tokens when it is refilled");
+    is_int(drain(limit, "new", 1, NOW + 240 * SECOND), 2, "a new key takes a full bucket");
+    is_int(drain(limit, "new", 1, NOW + 240 * SECOND), 0, "and keeps it");
 }
 
 /* --- many at once --- */
@@ -258,6 +288,8 @@ int main(void)
 
     test_burst(p);
     test_refill(p);
+    test_shop(p);
+    test_return(p);
     test_earlier(p);
     test_full_table(p);
     test_many(p);

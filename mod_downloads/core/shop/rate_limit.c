@@ -5,73 +5,120 @@
 
 #include <apr_shm.h>
 
-#define BUCKETS 65536 /* a power of two */
+#include "base/crypto.h"
+
+#define BUCKETS 65536 /* of each kind; a power of two */
 #define PROBES  64
 #define MINUTE  apr_time_from_sec(60)
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "other processes would not see libatomic's locks");
 
 typedef struct {
-    atomic_ullong owner;  /* of a key's id; 0: nobody's */
+    atomic_ullong owner;  /* of a name; 0: nobody's */
     atomic_llong full_at; /* when all tokens are back */
 } bucket_t;
 
+typedef bucket_t buckets_t[BUCKETS];
+
+typedef struct {
+    int size;                  /* tokens of a full bucket */
+    apr_interval_time_t token; /* in which one comes back */
+} rate_t;
+
 struct mdl_rate_limit_t {
-    const mdl_settings_t *settings;
-    bucket_t *buckets;
+    rate_t rates[MDL_RATE_KINDS];
+    unsigned long long seed;
+    buckets_t *buckets; /* of each kind */
 };
+
+static void rates_set(rate_t *rates, const mdl_settings_t *settings)
+{
+    apr_interval_time_t token = MINUTE / settings->rate_refill;
+    apr_interval_time_t shared = token / settings->rate_shop_factor;
+
+    rates[MDL_RATE_KEY] = (rate_t){settings->rate_burst, token};
+    rates[MDL_RATE_SHOP] = (rate_t){settings->rate_burst * settings->rate_shop_factor,
+                                    shared > 0 ? shared : 1};
+}
 
 apr_status_t mdl_rate_limit_create(mdl_rate_limit_t **limit, const mdl_settings_t *settings,
                                    apr_pool_t *p)
 {
     apr_shm_t *shm;
-    apr_status_t rv = apr_shm_create(&shm, BUCKETS * sizeof(bucket_t), NULL, p);
+    apr_status_t rv = apr_shm_create(&shm, MDL_RATE_KINDS * sizeof(buckets_t), NULL, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
     *limit = apr_palloc(p, sizeof **limit);
-    (*limit)->settings = settings;
+    rates_set((*limit)->rates, settings);
+    mdl_random((unsigned char *)&(*limit)->seed, sizeof(*limit)->seed);
+    /* Zeros come from the system, which gives memory to those buckets alone that are used. */
     (*limit)->buckets = apr_shm_baseaddr_get(shm);
-    memset((*limit)->buckets, 0, BUCKETS * sizeof(bucket_t));
     return APR_SUCCESS;
 }
 
-/* 64 of the 95 random bits of a key id. */
-static unsigned long long rate_limit_name(const char *key_id)
+/* FNV-1a, and MurmurHash's finalizer.  The seed keeps a stranger from choosing names that share a
+   place. */
+static unsigned long long rate_limit_hash(const mdl_rate_limit_t *limit, const char *name)
 {
-    unsigned long long name = 14695981039346656037ULL;
+    unsigned long long hash = 14695981039346656037ULL ^ limit->seed;
 
-    for (; *key_id != '\0'; key_id++) {
-        name = (name ^ (unsigned char)*key_id) * 1099511628211ULL;
+    for (; *name != '\0'; name++) {
+        hash = (hash ^ (unsigned char)*name) * 1099511628211ULL;
     }
-    return name != 0 ? name : 1;
+    hash = (hash ^ hash >> 33) * 0xff51afd7ed558ccdULL;
+    hash = (hash ^ hash >> 33) * 0xc4ceb9fe1a85ec53ULL;
+    hash ^= hash >> 33;
+    return hash != 0 ? hash : 1;
 }
 
-/* A bucket belongs to the first key that takes it, until httpd restarts.  Where all near places are
-   taken, keys share one: too strict, never too lax. */
-static bucket_t *rate_limit_bucket(mdl_rate_limit_t *limit, const char *key_id)
+/* The bucket of a name.  If it has none: NULL, and what a new one may take, with its owner. */
+static bucket_t *bucket_find(buckets_t buckets, unsigned long long name, bucket_t **vacant,
+                             unsigned long long *owner)
 {
-    unsigned long long name = rate_limit_name(key_id);
+    long long earliest = APR_INT64_MAX;
 
-    for (unsigned i = 0; i < PROBES; i++) {
-        bucket_t *bucket = &limit->buckets[(name + i) % BUCKETS];
-        unsigned long long owner = 0;
+    *owner = 1;
+    for (unsigned i = 0; i < PROBES && *owner != 0; i++) {
+        bucket_t *bucket = &buckets[(name + i) % BUCKETS];
+        unsigned long long its_owner = atomic_load(&bucket->owner);
+        long long full_at = atomic_load(&bucket->full_at);
 
-        if (atomic_compare_exchange_strong(&bucket->owner, &owner, name) || owner == name) {
+        if (its_owner == name) {
             return bucket;
         }
+        if (full_at < earliest || its_owner == 0) {
+            earliest = full_at;
+            *vacant = bucket;
+            *owner = its_owner;
+        }
     }
-    return &limit->buckets[name % BUCKETS];
+    return NULL;
 }
 
-void mdl_rate_limit_take(mdl_rate_limit_t *limit, const char *key_id, int cost, apr_time_t now,
-                         mdl_rate_state_t *state)
+/* A new name takes a bucket that is nobody's, else the fullest near by as it is, for mostly that is
+   full and as good as new.  Otherwise it lacks what another name has taken: tokens are lost by
+   that, and never made. */
+static bucket_t *bucket_take(buckets_t buckets, unsigned long long name)
 {
-    const mdl_settings_t *settings = limit->settings;
-    apr_interval_time_t token = MINUTE / settings->rate_refill;
-    apr_interval_time_t whole = token * settings->rate_burst;
-    bucket_t *bucket = rate_limit_bucket(limit, key_id);
+    bucket_t *bucket, *vacant;
+    unsigned long long owner;
+
+    while ((bucket = bucket_find(buckets, name, &vacant, &owner)) == NULL) {
+        if (atomic_compare_exchange_strong(&vacant->owner, &owner, name)) {
+            return vacant;
+        }
+    }
+    return bucket;
+}
+
+void mdl_rate_limit_take(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const char *name, int cost,
+                         apr_time_t now, mdl_rate_state_t *state)
+{
+    apr_interval_time_t token = limit->rates[kind].token;
+    apr_interval_time_t whole = token * limit->rates[kind].size;
+    bucket_t *bucket = bucket_take(limit->buckets[kind], rate_limit_hash(limit, name));
     long long full_at = atomic_load(&bucket->full_at);
     apr_time_t then;
 
@@ -87,6 +134,20 @@ void mdl_rate_limit_take(mdl_rate_limit_t *limit, const char *key_id, int cost, 
         state->full_in = then - now - cost * token;
         state->more_in = then - now - whole;
     }
+    state->size = limit->rates[kind].size;
     /* Another thread's now may be later than ours, and the bucket emptier than whole. */
     state->remaining = state->full_in < whole ? (int)((whole - state->full_in) / token) : 0;
+}
+
+void mdl_rate_limit_return(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const char *name,
+                           int cost)
+{
+    unsigned long long owner;
+    bucket_t *vacant;
+    bucket_t *bucket = bucket_find(limit->buckets[kind], rate_limit_hash(limit, name), &vacant,
+                                   &owner);
+
+    if (bucket != NULL) {
+        atomic_fetch_sub(&bucket->full_at, cost * limit->rates[kind].token);
+    }
 }
