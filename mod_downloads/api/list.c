@@ -268,12 +268,14 @@ apr_status_t mdl_list_parse(mdl_request_t *request)
 void mdl_list_write(mdl_request_t *request)
 {
     const mdl_list_t *list = request->list;
-    const apr_array_header_t *rows = ((const mdl_list_page_t *)request->arg)->found;
+    const mdl_list_page_t *page = request->arg;
+    const apr_array_header_t *rows = page->found;
     mdl_json_t *data = mdl_json_add_array(request->response, "data");
-    int more = rows->nelts > list->limit;
+    int more = page->more || rows->nelts > list->limit;
+    int shown = rows->nelts > list->limit ? list->limit : rows->nelts;
     const char *last = NULL, *cursor;
 
-    for (int i = 0; i < (more ? list->limit : rows->nelts); i++) {
+    for (int i = 0; i < shown; i++) {
         last = request->route->resource->write(mdl_json_add_object(data, NULL), request,
                                                APR_ARRAY_IDX(rows, i, const void *));
     }

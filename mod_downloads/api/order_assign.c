@@ -10,11 +10,10 @@
 #include "base/mail/mime.h"
 #include "core/order/assignment.h"
 
-#define MAX_ITEMS 250
-
 static apr_array_header_t *assign_parse_items(mdl_request_t *request, mdl_members_t *members)
 {
-    const mdl_json_t *array = mdl_members_objects(members, "items", MDL_REQUIRED, MAX_ITEMS);
+    const mdl_json_t *array = mdl_members_objects(members, "items", MDL_REQUIRED,
+                                                  MDL_ORDER_ITEMS_MAX);
     apr_array_header_t *items = apr_array_make(request->r->pool, 4, sizeof(mdl_order_item_t));
     apr_hash_t *seen = apr_hash_make(request->r->pool);
 

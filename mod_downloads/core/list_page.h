@@ -13,6 +13,7 @@ typedef struct {
     const char *before_text;   /* the same for ids that are text */
     int limit;                 /* how many at most */
     apr_array_header_t *found; /* out: pointers to the entities */
+    int more;                  /* out: there are others, even if fewer than limit were found */
 } mdl_list_page_t;
 
 #endif

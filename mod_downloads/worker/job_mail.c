@@ -32,9 +32,8 @@ static apr_interval_time_t delay_after(int attempts)
     return apr_time_from_sec(60 * (index < 4 ? minutes[index < 0 ? 0 : index] : 60));
 }
 
-static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
+static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order, apr_pool_t *p)
 {
-    apr_pool_t *p = task->pool;
     mdl_json_t *data = mdl_json_object(p);
     mdl_json_t *object = mdl_json_add_object(data, "shop");
 
@@ -52,11 +51,12 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order)
     return data;
 }
 
-static const mdl_templates_t *mail_templates(const mdl_task_t *task, apr_int64_t shop_id)
+static const mdl_templates_t *mail_templates(const mdl_task_t *task, apr_int64_t shop_id,
+                                             apr_pool_t *p)
 {
-    apr_array_header_t *problems = apr_array_make(task->pool, 1, sizeof(const char *));
+    apr_array_header_t *problems = apr_array_make(p, 1, sizeof(const char *));
     const mdl_templates_t *templates = mdl_template_cache_get(task->templates, shop_id, problems,
-                                                              task->pool);
+                                                              p);
 
     for (int i = 0; i < problems->nelts; i++) {
         mdl_log(MDL_LOG_ERR, 0, "MDL0311: %s", APR_ARRAY_IDX(problems, i, const char *));
@@ -65,18 +65,18 @@ static const mdl_templates_t *mail_templates(const mdl_task_t *task, apr_int64_t
 }
 
 /* In the customer's language where there is a template for it. */
-static const char *mail_render(const mdl_task_t *task, const mdl_templates_t *templates,
-                               const char *name, const mdl_order_t *order, const mdl_json_t *data)
+static const char *mail_render(const mdl_templates_t *templates, const char *name,
+                               const mdl_order_t *order, const mdl_json_t *data, apr_pool_t *p)
 {
-    apr_array_header_t *languages = apr_array_make(task->pool, 1, sizeof(const char *));
+    apr_array_header_t *languages = apr_array_make(p, 1, sizeof(const char *));
     const mdl_template_t *template;
     const char *language;
 
     if (order->customer.locale != NULL) {
         APR_ARRAY_PUSH(languages, const char *) = order->customer.locale;
     }
-    template = mdl_templates_get(templates, name, order->shop_id, languages, &language, task->pool);
-    return template != NULL ? mdl_template_render(template, data, task->pool) : NULL;
+    template = mdl_templates_get(templates, name, order->shop_id, languages, &language, p);
+    return template != NULL ? mdl_template_render(template, data, p) : NULL;
 }
 
 /* Ends an attempt without having sent anything; returns what prepare is to return. */
@@ -90,12 +90,13 @@ static apr_status_t end_unsent(mdl_task_t *task, mdl_outcome_t outcome, const ch
     return APR_EOF;
 }
 
-static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order)
+/* What is only needed to build the message is in p. */
+static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_pool_t *p)
 {
     const mdl_settings_t *settings = task->service->settings;
     mail_t *mail = task->data;
-    const mdl_json_t *data = data_of(task, order);
-    const mdl_templates_t *templates = mail_templates(task, order->shop_id);
+    const mdl_json_t *data = data_of(task, order, p);
+    const mdl_templates_t *templates = mail_templates(task, order->shop_id, p);
     mdl_mime_mail_t mime = {.from_name = mail->email.from_name,
                             .from = settings->mail_from,
                             .reply_to = mail->email.reply_to,
@@ -103,9 +104,9 @@ static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order)
                             .message_id = mail->email.message_id,
                             .date = task->job->created_at};
 
-    mime.subject = mail_render(task, templates, "email.subject", order, data);
-    mime.text = mail_render(task, templates, "email.txt", order, data);
-    mime.html = mail_render(task, templates, "email.html", order, data);
+    mime.subject = mail_render(templates, "email.subject", order, data, p);
+    mime.text = mail_render(templates, "email.txt", order, data, p);
+    mime.html = mail_render(templates, "email.html", order, data, p);
     if (mime.subject == NULL || mime.text == NULL || mime.html == NULL) {
         return end_unsent(task, MDL_TASK_RETRY, "template",
                           "A template of the email can't be read.");
@@ -203,17 +204,11 @@ static apr_status_t mail_read(mdl_db_t *db, apr_pool_t *p, const apr_array_heade
     return APR_SUCCESS;
 }
 
-static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
+static apr_status_t mail_prepare_order(mdl_task_t *task, const mdl_order_t *order, apr_pool_t *p)
 {
     mail_t *mail = task->data;
-    const mdl_order_t *order = mail->order;
     const char *why;
 
-    (void)db;
-    if (order == NULL) {
-        return APR_ENOENT;
-    }
-    mail->order = NULL; /* nor is the rest there for longer than this turn */
     mail->email.to = apr_pstrdup(task->pool, mail->email.to);
     if (order->state.access == MDL_ORDER_HELD) {
         task->job->due_at = apr_time_now();
@@ -223,7 +218,32 @@ static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
     if ((why = why_closed(order)) != NULL) {
         return end_unsent(task, MDL_TASK_FAILED, "access", why);
     }
-    return mail_build(task, order);
+    return mail_build(task, order, p);
+}
+
+/* Reads the order alone if it had too many files to be read with the others. */
+static apr_status_t mail_prepare(mdl_db_t *db, mdl_task_t *task)
+{
+    mail_t *mail = task->data;
+    mdl_order_find_t find = {.id = mail->email.order_id,
+                             .default_download_limit = task->service->settings->download_limit,
+                             .no_email = 1};
+    const mdl_order_t *order = mail->order;
+    apr_pool_t *scratch;
+    apr_status_t rv = find.id != 0 ? APR_SUCCESS : APR_ENOENT;
+
+    mail->order = NULL; /* nor is the rest there for longer than this turn */
+    apr_pool_create(&scratch, task->pool);
+    apr_pool_tag(scratch, "mdl_mail_prepare");
+    if (order == NULL && rv == APR_SUCCESS &&
+        (rv = mdl_order_find(db, scratch, &find)) == APR_SUCCESS) {
+        order = find.order;
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mail_prepare_order(task, order, scratch);
+    }
+    apr_pool_destroy(scratch);
+    return rv;
 }
 
 static void mail_start(mdl_task_t *task)

@@ -54,6 +54,7 @@ WHERE o.id = %lld
 SELECT {{order_columns}}
 FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
 WHERE o.id {{in_given}}
+ORDER BY +o.id DESC
 
 -- name: order_list
 SELECT {{order_columns}}
@@ -137,11 +138,28 @@ FROM jsonb_array_elements(%s::jsonb)
 ON CONFLICT (assignment_id, asset_id) DO UPDATE SET
     downloads_extra = allowance.downloads_extra + excluded.downloads_extra
 
--- The last one is the number of license keys that it waits for.
+-- The ids of the packs that an assignment gives, as a text.
+-- part: packs_of_a
+-- dialect: sqlite3
+CASE WHEN a.content = 'live' THEN (
+    SELECT group_concat(pack_id, ',') FROM (
+        SELECT pack_id FROM mapping_pack WHERE mapping_id = a.mapping_id ORDER BY position
+    )
+) END
+
+-- part: packs_of_a
+-- dialect: pgsql
+CASE WHEN a.content = 'live' THEN (
+    SELECT string_agg(pack_id::text, ',' ORDER BY position)
+    FROM mapping_pack WHERE mapping_id = a.mapping_id
+) END
+
+-- The last but two is the number of license keys that it waits for.
 -- part: assignment_columns
 a.id, a.order_id, a.storefront_product_id, a.storefront_variant_id, a.quantity, a.status,
 a.mapping_id, m.download_type, a.expires_at, a.created_at, m.is_active,
-(SELECT SUM(c.wanted - c.assigned) FROM license_claim c WHERE c.assignment_id = a.id)
+(SELECT SUM(c.wanted - c.assigned) FROM license_claim c WHERE c.assignment_id = a.id),
+m.download_limit, {{packs_of_a}}
 
 -- name: assignment_of_order
 SELECT {{assignment_columns}}
@@ -166,38 +184,38 @@ SELECT {{assignment_columns}}
 FROM a_rows a JOIN mapping m ON m.id = a.mapping_id
 ORDER BY a.id
 
--- The assignments whose content is read: those that are given, or all of the orders that are given.
+-- The assignments whose content is read: those that are given, or all of the orders that are given; the
+-- newest of what is given has the first turn.
 -- part: a_given
 WITH a_rows AS MATERIALIZED (
-    SELECT id, mapping_id, content FROM assignment WHERE id {{in_given}}
+    SELECT id, mapping_id, content, -id AS turn FROM assignment WHERE id {{in_given}}
 )
 
 -- part: a_of_orders
 WITH a_rows AS MATERIALIZED (
-    SELECT id, mapping_id, content FROM assignment WHERE order_id {{in_given}}
+    SELECT id, mapping_id, content, -order_id AS turn FROM assignment WHERE order_id {{in_given}}
 )
 
--- Their files: what the mapping has, or what was pinned.
+-- Their files but those of packs: what the mapping has, or what was pinned.  They are counted off before
+-- anything is read of them.
 -- part: files_of_a_rows
-, m_rows (assignment_id, mapping_id) AS (
-    SELECT id, mapping_id FROM a_rows WHERE content = 'live'
-)
 SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
-    b.size, COALESCE(w.downloads_used, 0), m.download_limit, COALESCE(w.downloads_extra, 0),
-    s.updated_at
+    b.size, s.updated_at, COALESCE(w.downloads_used, 0), COALESCE(w.downloads_extra, 0)
 FROM (
-    {{mapping_files}}
+    SELECT a_rows.turn, a_rows.id AS assignment_id, mf.asset_id, mf.position
+    FROM a_rows CROSS JOIN mapping_file mf
+    WHERE a_rows.content = 'live' AND mf.mapping_id = a_rows.mapping_id
     UNION ALL
-    SELECT a_rows.id, a_rows.mapping_id, af.asset_id, -1, af.position
-    FROM a_rows JOIN assignment_file af ON af.assignment_id = a_rows.id
-    WHERE a_rows.content = 'pinned'
+    SELECT a_rows.turn, a_rows.id, af.asset_id, af.position
+    FROM a_rows CROSS JOIN assignment_file af
+    WHERE a_rows.content = 'pinned' AND af.assignment_id = a_rows.id
+    ORDER BY 1, 2, 4 LIMIT %lld
 ) f_rows
-JOIN mapping m ON m.id = f_rows.mapping_id
 JOIN asset s ON s.id = f_rows.asset_id
 LEFT JOIN blob b ON b.sha256 = s.sha256
 LEFT JOIN allowance w
     ON w.assignment_id = f_rows.assignment_id AND w.asset_id = f_rows.asset_id
-ORDER BY f_rows.assignment_id, f_rows.pack, f_rows.position
+ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 
 -- part: links_of_a_rows
 SELECT f_rows.assignment_id, l.id, l.title, l.url
@@ -241,3 +259,30 @@ ORDER BY k.id
 -- name: license_keys_of_orders
 {{a_of_orders}}
 {{license_keys_of_a_rows}}
+
+-- The files of packs, which are read once for all assignments that give the pack: a text of ids for each.
+-- name: pack_lists
+-- dialect: sqlite3
+SELECT given_rows.value, (
+    SELECT group_concat(asset_id, ',') FROM (
+        SELECT asset_id FROM pack_file WHERE pack_id = given_rows.value ORDER BY position
+    )
+)
+FROM json_each(%ids) given_rows
+
+-- name: pack_lists
+-- dialect: pgsql
+SELECT given_rows.id, (
+    SELECT string_agg(asset_id::text, ',' ORDER BY position)
+    FROM pack_file WHERE pack_id = given_rows.id
+)
+FROM unnest(%ids) given_rows (id)
+
+-- name: files_by_id
+SELECT 0, s.id, s.filename, s.title, s.content_type, s.status, s.sha256, b.size, s.updated_at, 0, 0
+FROM asset s LEFT JOIN blob b ON b.sha256 = s.sha256
+WHERE s.id {{in_given}}
+
+-- name: allowances_of_assignments
+SELECT assignment_id, asset_id, downloads_used, downloads_extra
+FROM allowance WHERE assignment_id {{in_given}}

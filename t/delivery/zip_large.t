@@ -74,15 +74,6 @@ sub curl
     return ($file, $output);
 }
 
-# A new link by the page's button, since the API's answer would list all files.
-sub pressed
-{
-    my ($bought) = @_;
-    my $reply = page('POST', $bought->{path}, form => { zip => $bought->{assignment} });
-    my ($path) = ($reply->{headers}{location} // '') =~ m{^http://[^/]+(/d/z/.*)$};
-    return $path // die "no link: $reply->{status}\n";
-}
-
 sub bytes_at
 {
     my ($file, $offset, $length) = @_;
@@ -100,7 +91,8 @@ my @many  = map { { name => sprintf('part %05d.bin', $_), bytes => $_ . substr $
     1 .. FILES;
 stock($shop, @many);
 my $order  = order_of($shop, \@many);
-my @links  = map { pressed($order) } 1 .. 24;
+# The page offers no archive of a purchase with more files than it shows.
+my @links  = map { link_of($shop, $order) } 1 .. 24;
 my $single = urls($shop, $order)->{files}[0]{url} =~ s{^http://[^/]+}{}r;
 restart();
 page('GET', $single)->{status} == 200 or die "a file can't be had\n";

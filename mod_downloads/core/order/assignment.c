@@ -7,6 +7,7 @@
 
 #include "base/crypto.h"
 #include "base/text/json.h"
+#include "core/order/assignment_files.h"
 #include "core/order/event.h"
 #include "core/catalog/license.h"
 #include "core/order/lookup.h"
@@ -24,6 +25,7 @@ typedef struct {
     const char *email; /* of the customer, or NULL */
     int is_new;        /* the order */
     int held;
+    apr_int64_t pinned;       /* files, of the assignments made */
     int pending;              /* the fraud check waits for the storefront */
     int queued;               /* an email */
     int looking_up;           /* the storefront is being asked */
@@ -184,6 +186,29 @@ static apr_status_t assignment_ask_insert(mdl_db_t *db, const run_t *run, int in
                                   mdl_int_or_null(expires_at), mdl_int(run->now)));
 }
 
+static apr_status_t order_too_many_files(mdl_problem_t *problem, apr_pool_t *p)
+{
+    return mdl_problem_set(problem, 422, "too_many_files",
+                           apr_psprintf(p,
+                                        "The order would have more than %d files, each counted for "
+                                        "every item that gives it; an order has %d at most.",
+                                        MDL_ORDER_FILES_MAX, MDL_ORDER_FILES_MAX));
+}
+
+static apr_status_t assignment_pin(mdl_db_t *db, run_t *run, apr_int64_t id, apr_pool_t *p)
+{
+    apr_int64_t files;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_FILES, &files, p, MDL_ARGS(mdl_int(id)));
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    run->pinned += files;
+    return run->pinned > MDL_ORDER_FILES_MAX
+               ? order_too_many_files(run->assign->problem, p)
+               : mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_LINKS, NULL, p, MDL_ARGS(mdl_int(id)));
+}
+
 /* What an assignment gets when it is made.  No row: the item was assigned before. */
 static apr_status_t assignment_fill(mdl_db_t *db, run_t *run, int index, mdl_rows_t *row,
                                     apr_pool_t *p)
@@ -199,13 +224,9 @@ static apr_status_t assignment_fill(mdl_db_t *db, run_t *run, int index, mdl_row
     id = mdl_rows_int(row, 0);
     mdl_json_add_int(run->ids, NULL, id);
     run->assign->created++;
-    if (match->content == MDL_CONTENT_PINNED) {
-        if ((rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_FILES, NULL, p, MDL_ARGS(mdl_int(id)))) !=
-                APR_SUCCESS ||
-            (rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_LINKS, NULL, p, MDL_ARGS(mdl_int(id)))) !=
-                APR_SUCCESS) {
-            return rv;
-        }
+    if (match->content == MDL_CONTENT_PINNED &&
+        (rv = assignment_pin(db, run, id, p)) != APR_SUCCESS) {
+        return rv;
     }
     return run->tags->nelts > 0 ? mdl_license_want(db, id, match->id, quantity, run->tags, p)
                                 : APR_SUCCESS;
@@ -330,6 +351,20 @@ static apr_status_t assignment_add_event(mdl_db_t *db, const run_t *run, apr_poo
     return mdl_event_add(db, run->order_id, &event, p);
 }
 
+/* Of an order that has got something just now; an order may grow by itself later. */
+static apr_status_t order_check_size(const mdl_order_t *order, mdl_problem_t *problem,
+                                     apr_pool_t *p)
+{
+    if (order->assignments->nelts > MDL_ORDER_ITEMS_MAX) {
+        return mdl_problem_set(problem, 422, "too_many_items",
+                               apr_psprintf(p,
+                                            "The order would have %d items, those of earlier "
+                                            "assignments included; an order has %d at most.",
+                                            order->assignments->nelts, MDL_ORDER_ITEMS_MAX));
+    }
+    return order->files_truncated ? order_too_many_files(problem, p) : APR_SUCCESS;
+}
+
 apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *assign)
 {
     run_t run = {.assign = assign, .now = apr_time_now(), .ids = mdl_json_array(p)};
@@ -356,5 +391,7 @@ apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *a
     find.no_license_keys = order_has_no_license_keys(&run);
     rv = mdl_order_find(db, p, &find);
     assign->order = find.order;
-    return rv;
+    return rv == APR_SUCCESS && assign->created > 0
+               ? order_check_size(find.order, assign->problem, p)
+               : rv;
 }

@@ -7,6 +7,9 @@
 #include "core/order/fraud.h"
 #include "core/order/order.h"
 
+/** How many items an order may have, in all its assignments. */
+#define MDL_ORDER_ITEMS_MAX 250
+
 typedef struct {
     const char *storefront_product_id;
     const char *storefront_variant_id; /* "" for none */
@@ -25,7 +28,8 @@ typedef struct {
  * the fraud check.
  *
  * Refused: 422 product_not_mapped with a detail for each item, 400 when the order belongs to
- * another customer, 409 access_revoked.
+ * another customer, 409 access_revoked; 422 too_many_items and too_many_files when the order gets
+ * more than it may have.
  */
 typedef struct {
     apr_int64_t shop_id;

@@ -56,7 +56,7 @@ apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_
     mdl_zip_t *zip;
     int ready = 0;
 
-    if (assignment->download_type != MDL_DOWNLOAD_ZIP) {
+    if (assignment->download_type != MDL_DOWNLOAD_ZIP || assignment->files_truncated) {
         return 0;
     }
     apr_pool_create(&scratch, p);

@@ -73,7 +73,7 @@ mdl_entitlement_t mdl_offer_choose_link(const mdl_order_t *order, apr_int64_t li
                                         apr_time_t now, const mdl_order_link_t **link);
 
 /** The length of an assignment's archive; 0 when none is offered, because its files are offered one
-    by one or fewer than two are ready. */
+    by one, fewer than two are ready, or not all of them were read. */
 apr_int64_t mdl_offer_archive_size(const mdl_assignment_t *assignment, apr_pool_t *p);
 
 #endif

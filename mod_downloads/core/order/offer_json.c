@@ -114,6 +114,7 @@ void mdl_offer_json(mdl_json_t *data, const mdl_offer_t *offer, const mdl_order_
 
     mdl_present_date(data, "expires", offer->ends_differ ? 0 : offer->expires_at);
     json_add_files(data, offer, p);
+    mdl_json_add_bool(data, "files_truncated", order->files_truncated);
     links = mdl_json_add_array(data, "links");
     for (int i = 0; i < offer->links->nelts; i++) {
         const mdl_offer_link_t *offered = APR_ARRAY_IDX(offer->links, i, const mdl_offer_link_t *);

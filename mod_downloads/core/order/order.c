@@ -58,31 +58,12 @@ static mdl_assignment_t *assignment_of_row(const mdl_rows_t *row, apr_pool_t *p)
     assignment->created_at = mdl_rows_int(row, 9);
     assignment->mapping_active = mdl_rows_int(row, 10) != 0;
     assignment->license_keys_pending = mdl_rows_int(row, 11);
+    assignment->download_limit = mdl_rows_null(row, 12) ? -1 : (int)mdl_rows_int(row, 12);
+    assignment->packs = mdl_rows_text(row, 13);
     assignment->files = apr_array_make(p, 4, sizeof(mdl_order_file_t *));
     assignment->links = apr_array_make(p, 0, sizeof(mdl_order_link_t *));
     assignment->license_keys = apr_array_make(p, 0, sizeof(const char *));
     return assignment;
-}
-
-static mdl_order_file_t *file_of_row(const mdl_rows_t *row, int default_limit, apr_pool_t *p)
-{
-    mdl_order_file_t *file = apr_pcalloc(p, sizeof *file);
-
-    file->assignment_id = mdl_rows_int(row, 0);
-    file->asset_id = mdl_rows_int(row, 1);
-    file->filename = mdl_rows_text(row, 2);
-    file->title = mdl_rows_text(row, 3);
-    file->content_type = mdl_rows_text(row, 4);
-    file->status = mdl_rows_enum(row, 5, mdl_asset_status_names);
-    file->sha256 = mdl_rows_text(row, 6);
-    file->size = mdl_rows_int(row, 7);
-    file->downloads_used = (int)mdl_rows_int(row, 8);
-    file->download_limit = mdl_rows_null(row, 9) ? default_limit : (int)mdl_rows_int(row, 9);
-    if (file->download_limit > 0) {
-        file->download_limit += (int)mdl_rows_int(row, 10);
-    }
-    file->updated_at = mdl_rows_int(row, 11);
-    return file;
 }
 
 /* An index by id of a page's entries, for the rows of other statements that belong to them. */
@@ -113,23 +94,6 @@ static apr_status_t select_of(mdl_db_t *db, mdl_statement_t statement,
                               const apr_array_header_t *ids, mdl_rows_t **rows, apr_pool_t *p)
 {
     return mdl_db_select(db, statement, rows, p, MDL_ARGS(mdl_ids(ids)));
-}
-
-static void order_read_files(mdl_rows_t *rows, const index_t *assignments, int default_limit)
-{
-    apr_pool_t *p = assignments->pool;
-    apr_hash_t *seen = apr_hash_make(p);
-
-    while (mdl_rows_next(rows)) {
-        mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
-        apr_int64_t pair[] = {mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};
-
-        if (assignment != NULL && apr_hash_get(seen, pair, sizeof pair) == NULL) {
-            apr_hash_set(seen, apr_pmemdup(p, pair, sizeof pair), sizeof pair, assignment);
-            APR_ARRAY_PUSH(assignment->files, mdl_order_file_t *) = file_of_row(rows, default_limit,
-                                                                                p);
-        }
-    }
 }
 
 static void order_read_links(mdl_rows_t *rows, const index_t *assignments)
@@ -173,24 +137,24 @@ static const mdl_statement_t content_of_assignments[CONTENTS] = {
 
 static apr_status_t order_ask_content(mdl_db_t *db, const mdl_statement_t statements[CONTENTS],
                                       const apr_array_header_t *ids, int no_license_keys,
-                                      mdl_rows_t *content[CONTENTS], apr_pool_t *p)
+                                      int max_files, mdl_rows_t *content[CONTENTS], apr_pool_t *p)
 {
     int contents = no_license_keys ? LICENSE_KEYS : CONTENTS;
     apr_status_t rv = APR_SUCCESS;
 
     memset(content, 0, CONTENTS * sizeof *content);
     for (int i = 0; rv == APR_SUCCESS && i < contents; i++) {
-        rv = select_of(db, statements[i], ids, &content[i], p);
+        rv = i == FILES ? mdl_db_select(db, statements[i], &content[i], p,
+                                        MDL_ARGS(mdl_ids(ids), mdl_int(max_files + 1)))
+                        : select_of(db, statements[i], ids, &content[i], p);
     }
     return rv;
 }
 
-/* Fills assignments, which have an index, with what they give.  There are no license keys where
-   they were not asked for. */
-static void order_read_content(mdl_rows_t *const content[CONTENTS], const index_t *assignments,
-                               int default_limit)
+/* Fills assignments, which have an index, with what they give but files.  There are no license keys
+   where they were not asked for. */
+static void order_read_content(mdl_rows_t *const content[CONTENTS], const index_t *assignments)
 {
-    order_read_files(content[FILES], assignments, default_limit);
     order_read_links(content[LINKS], assignments);
     if (content[LICENSE_KEYS] != NULL) {
         order_read_license_keys(content[LICENSE_KEYS], assignments);
@@ -252,17 +216,46 @@ static apr_status_t orders_ask(mdl_db_t *db, const apr_array_header_t *ids, int 
     if (rv == APR_SUCCESS && !no_email) {
         rv = select_of(db, MDL_Q_EMAILS_LATEST, ids, &asked->emails, p);
     }
-    return rv == APR_SUCCESS
-               ? order_ask_content(db, content_of_orders, ids, no_license_keys, asked->content, p)
-               : rv;
+    return rv == APR_SUCCESS ? order_ask_content(db, content_of_orders, ids, no_license_keys,
+                                                 MDL_ORDER_FILES_MAX, asked->content, p)
+                             : rv;
 }
 
-/* Fills orders (mdl_order_t *) with it. */
-static void orders_read(const orders_asked_t *asked, const apr_array_header_t *orders,
-                        int default_limit, apr_pool_t *p)
+/* All assignments of orders, in their order. */
+static apr_array_header_t *orders_assignments(const apr_array_header_t *orders, apr_pool_t *p)
+{
+    apr_array_header_t *all = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
+
+    for (int i = 0; i < orders->nelts; i++) {
+        apr_array_cat(all, APR_ARRAY_IDX(orders, i, mdl_order_t *)->assignments);
+    }
+    return all;
+}
+
+/* Leaves off the orders from the first one on whose files were not all read; the very first has
+   files_truncated and stays. */
+static void orders_cut(apr_array_header_t *orders, const mdl_assignment_t *cut)
+{
+    for (int i = 0; i < orders->nelts; i++) {
+        mdl_order_t *order = APR_ARRAY_IDX(orders, i, mdl_order_t *);
+
+        if (order->id == cut->order_id) {
+            order->files_truncated = i == 0;
+            orders->nelts = i == 0 ? 1 : i;
+        }
+    }
+}
+
+/* Fills orders (mdl_order_t *), the newest first, with it, and leaves off those whose files are
+   more than may be read. */
+static apr_status_t orders_read(mdl_db_t *db, const orders_asked_t *asked,
+                                apr_array_header_t *orders, int default_limit, apr_pool_t *p)
 {
     index_t index = index_make(p);
     index_t assignments = index_make(p);
+    const apr_array_header_t *all;
+    int whole;
+    apr_status_t rv;
 
     for (int i = 0; i < orders->nelts; i++) {
         mdl_order_t *order = APR_ARRAY_IDX(orders, i, mdl_order_t *);
@@ -273,10 +266,17 @@ static void orders_read(const orders_asked_t *asked, const apr_array_header_t *o
     if (asked->emails != NULL) {
         order_read_emails(asked->emails, &index);
     }
-    order_read_content(asked->content, &assignments, default_limit);
+    order_read_content(asked->content, &assignments);
+    all = orders_assignments(orders, p);
+    rv = mdl_assignment_files_read(db, asked->content[FILES], all, default_limit,
+                                   MDL_ORDER_FILES_MAX, &whole, p);
+    if (rv == APR_SUCCESS && whole < all->nelts) {
+        orders_cut(orders, APR_ARRAY_IDX(all, whole, const mdl_assignment_t *));
+    }
     for (int i = 0; i < orders->nelts; i++) {
         set_expiry(APR_ARRAY_IDX(orders, i, mdl_order_t *));
     }
+    return rv;
 }
 
 static apr_status_t order_ask_head(mdl_db_t *db, const mdl_order_find_t *find, mdl_rows_t **row,
@@ -360,9 +360,8 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
         return rv;
     }
     APR_ARRAY_PUSH(orders, mdl_order_t *) = find->order;
-    orders_read(&asked, orders, find->default_download_limit, p);
     order_read_more(find->order, &more, p);
-    return APR_SUCCESS;
+    return orders_read(db, &asked, orders, find->default_download_limit, p);
 }
 
 apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_t *find)
@@ -378,8 +377,7 @@ apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_
     while (mdl_rows_next(heads)) {
         APR_ARRAY_PUSH(find->orders, mdl_order_t *) = order_of_row(heads, p);
     }
-    orders_read(&asked, find->orders, find->default_download_limit, p);
-    return APR_SUCCESS;
+    return orders_read(db, &asked, find->orders, find->default_download_limit, p);
 }
 
 static apr_status_t order_not_found(mdl_problem_t *problem)
@@ -420,7 +418,8 @@ apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list)
     }
     if (rv == APR_SUCCESS && ids->nelts > 0 &&
         (rv = orders_ask(db, ids, 0, 0, &asked, p)) == APR_SUCCESS) {
-        orders_read(&asked, page->found, list->default_download_limit, p);
+        rv = orders_read(db, &asked, page->found, list->default_download_limit, p);
+        page->more = page->found->nelts < ids->nelts;
     }
     return rv;
 }
@@ -444,6 +443,8 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
     index_t assignments = index_make(p);
     mdl_rows_t *content[CONTENTS];
     mdl_rows_t *rows;
+    int max = list->id != 0 ? MDL_ASSIGNMENT_FILES_MAX : MDL_ORDER_FILES_MAX;
+    int whole = 0;
     apr_status_t rv;
 
     if ((rv = mdl_order_head(db, p, &find)) != APR_SUCCESS) {
@@ -459,12 +460,18 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
         index_add(&assignments, &assignment->id, assignment);
     }
     if (rv != APR_SUCCESS || assignments.ids->nelts == 0 ||
-        (rv = order_ask_content(db, content_of_assignments, assignments.ids, 0, content, p)) !=
+        (rv = order_ask_content(db, content_of_assignments, assignments.ids, 0, max, content, p)) !=
             APR_SUCCESS) {
         return rv;
     }
-    order_read_content(content, &assignments, list->default_download_limit);
-    return APR_SUCCESS;
+    order_read_content(content, &assignments);
+    rv = mdl_assignment_files_read(db, content[FILES], list->page.found,
+                                   list->default_download_limit, max, &whole, p);
+    if (whole < list->page.found->nelts) {
+        list->page.found->nelts = whole > 0 ? whole : 1;
+        list->page.more = 1;
+    }
+    return rv;
 }
 
 mdl_entitlement_t mdl_assignment_entitlement(const mdl_assignment_t *assignment, apr_time_t now)

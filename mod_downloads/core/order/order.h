@@ -7,6 +7,7 @@
 #include "core/catalog/mapping.h"
 #include "core/job.h"
 #include "core/list_page.h"
+#include "core/order/assignment_files.h"
 #include "core/order/email.h"
 #include "core/order/state.h"
 #include "core/problem.h"
@@ -21,46 +22,6 @@ typedef struct {
     const char *last_name;
     const char *locale;
 } mdl_customer_t;
-
-/** A file that an assignment gives. */
-typedef struct {
-    apr_int64_t assignment_id;
-    apr_int64_t asset_id;
-    const char *filename;
-    const char *title;
-    const char *content_type; /* NULL, as size and sha256, until ready */
-    mdl_asset_status_t status;
-    const char *sha256;
-    apr_int64_t size;
-    int downloads_used;
-    int download_limit; /* with what was granted extra; 0: unlimited */
-    apr_time_t updated_at;
-} mdl_order_file_t;
-
-/** A link that an assignment gives. */
-typedef struct {
-    apr_int64_t link_id;
-    const char *title;
-    const char *url;
-} mdl_order_link_t;
-
-typedef struct {
-    apr_int64_t id;
-    apr_int64_t order_id;
-    const char *storefront_product_id;
-    const char *storefront_variant_id; /* "" for none */
-    int quantity;
-    mdl_assignment_status_t status;
-    apr_int64_t mapping_id;
-    int mapping_active; /* whether new orders are served by it */
-    mdl_download_type_t download_type;
-    apr_time_t expires_at; /* 0: never */
-    apr_time_t created_at;
-    apr_array_header_t *files;        /* mdl_order_file_t *; no file twice */
-    apr_array_header_t *links;        /* mdl_order_link_t * */
-    apr_array_header_t *license_keys; /* const char * */
-    apr_int64_t license_keys_pending;
-} mdl_assignment_t;
 
 typedef struct {
     apr_int64_t id;
@@ -80,6 +41,7 @@ typedef struct {
     const char *shop_email; /* where customers write to; or NULL */
     mdl_email_state_t email;
     apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id */
+    int files_truncated;             /* whether they have more files than are read */
     apr_array_header_t *events;      /* mdl_event_t *; NULL unless asked for */
     apr_array_header_t *downloads;   /* mdl_session_view_t; with events */
     int has_lookup; /* whether a job asks, or asked, the storefront; 0 unless wanted */
@@ -101,14 +63,17 @@ typedef struct {
     mdl_order_t *order;  /* out */
 } mdl_order_find_t;
 
-/** Effect that reads an order with everything in it: APR_ENOENT when there is none. */
+/** Effect that reads an order with everything in it, but of its files no more than the first 5,000
+    (files_truncated).  APR_ENOENT when there is none. */
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
-/** Effect that reads orders with what they give, by as many statements as one order takes. */
+/** Effect that reads orders with what they give, by as many statements as one order takes; all of
+    them together up to 5,000 files. */
 typedef struct {
     const apr_array_header_t *ids; /* apr_int64_t, none twice */
     int default_download_limit;
-    apr_array_header_t *orders; /* out: mdl_order_t *, those that there are, in no order */
+    apr_array_header_t
+        *orders; /* out: mdl_order_t *, the newest first, as many as there are or may be read */
 } mdl_order_find_all_t;
 apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_t *find);
 
@@ -123,7 +88,7 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
                             apr_pool_t *p);
 
 /** Effect that reads a page of a shop's orders with everything in them but events, by as many
-    statements as one order takes. */
+    statements as one order takes.  The page ends before its files would be more than 5,000. */
 typedef struct {
     mdl_list_page_t page; /* of mdl_order_t */
     int default_download_limit;
