@@ -2,11 +2,11 @@
 
 #include <string.h>
 
-#include <apr_buckets.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
 
 #include "base/clock.h"
+#include "base/text/text_buffer.h"
 #include "base/text/utf8.h"
 
 #define ADDRESS_MAX      254
@@ -119,13 +119,13 @@ static apr_size_t q_character(char *out, const char *s, apr_size_t length)
 }
 
 /* Writes a line as encoded words, folded between them; column is where the first one begins. */
-static apr_size_t encoded_words_write(apr_bucket_brigade *out, const char *line, apr_size_t column)
+static apr_size_t encoded_words_write(mdl_text_buffer_t *out, const char *line, apr_size_t column)
 {
     static const char begin[] = "=?utf-8?Q?";
     const apr_size_t begin_length = sizeof begin - 1;
     apr_size_t length = begin_length;
 
-    apr_brigade_puts(out, NULL, NULL, begin);
+    mdl_text_buffer_put(out, begin);
     while (*line != '\0') {
         char q[12];
         apr_uint32_t c;
@@ -134,32 +134,32 @@ static apr_size_t encoded_words_write(apr_bucket_brigade *out, const char *line,
         apr_size_t after = length + q_length + 2;
 
         if (after > WORD_MAX_LENGTH || column + after > LINE_MAX_LENGTH) {
-            apr_brigade_puts(out, NULL, NULL, "?=\r\n ");
-            apr_brigade_puts(out, NULL, NULL, begin);
+            mdl_text_buffer_put(out, "?=\r\n ");
+            mdl_text_buffer_put(out, begin);
             length = begin_length;
             column = 1;
         }
-        apr_brigade_write(out, NULL, NULL, q, q_length);
+        mdl_text_buffer_write(out, q, q_length);
         length += q_length;
         line += bytes;
     }
-    apr_brigade_puts(out, NULL, NULL, "?=");
+    mdl_text_buffer_put(out, "?=");
     return column + length + 2;
 }
 
-static void header_write_text(apr_bucket_brigade *out, const char *name, const char *text,
+static void header_write_text(mdl_text_buffer_t *out, const char *name, const char *text,
                               apr_pool_t *p)
 {
     const char *line = one_line(text, p);
     apr_size_t column = strlen(name) + 2;
 
-    apr_brigade_putstrs(out, NULL, NULL, name, ": ", NULL);
+    mdl_text_buffer_put(out, apr_pstrcat(p, name, ": ", NULL));
     if (is_plain_ascii(line) && column + strlen(line) <= LINE_MAX_LENGTH) {
-        apr_brigade_puts(out, NULL, NULL, line);
+        mdl_text_buffer_put(out, line);
     } else {
         encoded_words_write(out, line, column);
     }
-    apr_brigade_puts(out, NULL, NULL, "\r\n");
+    mdl_text_buffer_put(out, "\r\n");
 }
 
 /* A display name as a quoted-string of RFC 5322. */
@@ -180,26 +180,25 @@ static const char *quoted_string(const char *line, apr_pool_t *p)
     return result;
 }
 
-static void header_write_mailbox(apr_bucket_brigade *out, const char *name, const char *display,
+static void header_write_mailbox(mdl_text_buffer_t *out, const char *name, const char *display,
                                  const char *address, apr_pool_t *p)
 {
     const char *line = display != NULL ? one_line(display, p) : "";
     apr_size_t column = strlen(name) + 2;
 
-    apr_brigade_putstrs(out, NULL, NULL, name, ": ", NULL);
+    mdl_text_buffer_put(out, apr_pstrcat(p, name, ": ", NULL));
     if (*line) {
         const char *phrase = quoted_string(line, p);
 
         if (is_plain_ascii(line) && column + strlen(phrase) <= LINE_MAX_LENGTH) {
-            apr_brigade_puts(out, NULL, NULL, phrase);
+            mdl_text_buffer_put(out, phrase);
             column += strlen(phrase);
         } else {
             column = encoded_words_write(out, line, column);
         }
-        apr_brigade_puts(out, NULL, NULL,
-                         column + strlen(address) + 3 <= LINE_MAX_LENGTH ? " " : "\r\n ");
+        mdl_text_buffer_put(out, column + strlen(address) + 3 <= LINE_MAX_LENGTH ? " " : "\r\n ");
     }
-    apr_brigade_putstrs(out, NULL, NULL, "<", address, ">\r\n", NULL);
+    mdl_text_buffer_put(out, apr_pstrcat(p, "<", address, ">\r\n", NULL));
 }
 
 /* Bytes of the line end at s: CR LF, CR, or LF. */
@@ -212,7 +211,7 @@ static apr_size_t newline_length(const char *s)
 }
 
 /* Quoted-printable; a character is never cut by a soft line break. */
-static void quoted_printable_write(apr_bucket_brigade *out, const char *text)
+static void quoted_printable_write(mdl_text_buffer_t *out, const char *text)
 {
     apr_size_t column = 0;
 
@@ -223,7 +222,7 @@ static void quoted_printable_write(apr_bucket_brigade *out, const char *text)
         apr_size_t bytes = newline_length(text);
 
         if (bytes) {
-            apr_brigade_puts(out, NULL, NULL, "\r\n");
+            mdl_text_buffer_put(out, "\r\n");
             text += bytes;
             column = 0;
             continue;
@@ -242,10 +241,10 @@ static void quoted_printable_write(apr_bucket_brigade *out, const char *text)
             }
         }
         if (column + length > QP_LINE_LENGTH - 1) {
-            apr_brigade_puts(out, NULL, NULL, "=\r\n");
+            mdl_text_buffer_put(out, "=\r\n");
             column = 0;
         }
-        apr_brigade_write(out, NULL, NULL, encoded, length);
+        mdl_text_buffer_write(out, encoded, length);
         column += length;
         text += bytes;
     }
@@ -266,24 +265,25 @@ static const char *mime_boundary(const char *message_id, apr_pool_t *p)
     return apr_pstrcat(p, "=_", id, NULL);
 }
 
-static void part_write(apr_bucket_brigade *out, const char *boundary, const char *type,
-                       const char *text)
+static void part_write(mdl_text_buffer_t *out, const char *boundary, const char *type,
+                       const char *text, apr_pool_t *p)
 {
-    apr_brigade_putstrs(out, NULL, NULL, "--", boundary, "\r\nContent-Type: ", type,
-                        "; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n",
-                        NULL);
+    const char *head = apr_pstrcat(
+        p, "--", boundary, "\r\nContent-Type: ", type,
+        "; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n", NULL);
+
+    mdl_text_buffer_put(out, head);
     quoted_printable_write(out, text);
-    apr_brigade_puts(out, NULL, NULL, "\r\n");
+    mdl_text_buffer_put(out, "\r\n");
 }
 
 apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_mime_mail_t *mail,
                             apr_pool_t *p)
 {
-    apr_bucket_brigade *out;
+    mdl_text_buffer_t *out;
     const char *boundary;
     apr_pool_t *ptemp;
     apr_status_t rv;
-    char *bytes;
 
     if (!mdl_mime_address_valid(mail->from) || !mdl_mime_address_valid(mail->to) ||
         !mdl_mime_address_valid(mail->message_id) ||
@@ -295,32 +295,26 @@ apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_
         return rv;
     }
     apr_pool_tag(ptemp, "mdl_mime_build");
-    out = apr_brigade_create(ptemp, apr_bucket_alloc_create(ptemp));
+    out = mdl_text_buffer_make(p);
     boundary = mime_boundary(mail->message_id, ptemp);
 
-    apr_brigade_putstrs(out, NULL, NULL, "Date: ", mdl_clock_rfc5322(mail->date, ptemp), "\r\n",
-                        NULL);
+    mdl_text_buffer_put(
+        out, apr_pstrcat(ptemp, "Date: ", mdl_clock_rfc5322(mail->date, ptemp), "\r\n", NULL));
     header_write_mailbox(out, "From", mail->from_name, mail->from, ptemp);
     if (mail->reply_to != NULL) {
         header_write_mailbox(out, "Reply-To", NULL, mail->reply_to, ptemp);
     }
     header_write_mailbox(out, "To", mail->to_name, mail->to, ptemp);
     header_write_text(out, "Subject", mail->subject, ptemp);
-    apr_brigade_putstrs(out, NULL, NULL, "Message-ID: <", mail->message_id,
-                        ">\r\nAuto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n"
-                        "Content-Type: multipart/alternative;\r\n boundary=\"",
-                        boundary, "\"\r\n\r\n", NULL);
-    part_write(out, boundary, "text/plain", mail->text);
-    part_write(out, boundary, "text/html", mail->html);
-    apr_brigade_putstrs(out, NULL, NULL, "--", boundary, "--\r\n", NULL);
-    apr_brigade_putc(out, NULL, NULL, '\0');
-
-    rv = apr_brigade_pflatten(out, &bytes, length, p);
+    mdl_text_buffer_put(out,
+                        apr_pstrcat(ptemp, "Message-ID: <", mail->message_id,
+                                    ">\r\nAuto-Submitted: auto-generated\r\nMIME-Version: 1.0\r\n"
+                                    "Content-Type: multipart/alternative;\r\n boundary=\"",
+                                    boundary, "\"\r\n\r\n", NULL));
+    part_write(out, boundary, "text/plain", mail->text, ptemp);
+    part_write(out, boundary, "text/html", mail->html, ptemp);
+    mdl_text_buffer_put(out, apr_pstrcat(ptemp, "--", boundary, "--\r\n", NULL));
+    *message = mdl_text_buffer_text(out, length);
     apr_pool_destroy(ptemp);
-    if (rv != APR_SUCCESS) {
-        return rv;
-    }
-    *message = bytes;
-    (*length)--;
     return APR_SUCCESS;
 }

@@ -2,11 +2,12 @@
 
 #include <string.h>
 
-#include <apr_buckets.h>
 #include <apr_file_io.h>
 #include <apr_lib.h>
 #include <apr_strings.h>
 #include <apr_tables.h>
+
+#include "base/text/text_buffer.h"
 
 #define FILE_MAX_SIZE (1024 * 1024)
 #define MAX_DEPTH     16
@@ -345,7 +346,7 @@ typedef struct scope_t {
 
 typedef struct {
     const mdl_template_t *t;
-    apr_bucket_brigade *out;
+    mdl_text_buffer_t *out;
 } renderer_t;
 
 static const mdl_json_t *template_look_up(const scope_t *scope, const char *name)
@@ -407,7 +408,7 @@ static const char *template_replacement(const unsigned char *at, apr_size_t *len
     }
 }
 
-static void put_escaped(apr_bucket_brigade *out, const char *text)
+static void put_escaped(mdl_text_buffer_t *out, const char *text)
 {
     const char *begin = text;
 
@@ -419,28 +420,31 @@ static void put_escaped(apr_bucket_brigade *out, const char *text)
             text++;
             continue;
         }
-        apr_brigade_write(out, NULL, NULL, begin, (apr_size_t)(text - begin));
-        apr_brigade_puts(out, NULL, NULL, instead);
+        mdl_text_buffer_write(out, begin, (apr_size_t)(text - begin));
+        mdl_text_buffer_put(out, instead);
         begin = text += length;
     }
-    apr_brigade_write(out, NULL, NULL, begin, (apr_size_t)(text - begin));
+    mdl_text_buffer_write(out, begin, (apr_size_t)(text - begin));
 }
 
 static void put_value(const renderer_t *renderer, const mdl_json_t *value, int raw)
 {
+    char number[24];
+
     switch (mdl_json_type(value)) {
     case MDL_JSON_STRING:
         if (raw || renderer->t->kind == MDL_TEMPLATE_TEXT) {
-            apr_brigade_puts(renderer->out, NULL, NULL, mdl_json_string(value));
+            mdl_text_buffer_put(renderer->out, mdl_json_string(value));
         } else {
             put_escaped(renderer->out, mdl_json_string(value));
         }
         break;
     case MDL_JSON_INT:
-        apr_brigade_printf(renderer->out, NULL, NULL, "%" APR_INT64_T_FMT, mdl_json_int(value));
+        apr_snprintf(number, sizeof number, "%" APR_INT64_T_FMT, mdl_json_int(value));
+        mdl_text_buffer_put(renderer->out, number);
         break;
     case MDL_JSON_BOOL:
-        apr_brigade_puts(renderer->out, NULL, NULL, mdl_json_bool(value) ? "true" : "false");
+        mdl_text_buffer_put(renderer->out, mdl_json_bool(value) ? "true" : "false");
         break;
     default:
         break;
@@ -475,7 +479,7 @@ static void render_range(const renderer_t *renderer, int from, int to, const sco
 
         switch (piece->type) {
         case PIECE_TEXT:
-            apr_brigade_write(renderer->out, NULL, NULL, piece->text, piece->length);
+            mdl_text_buffer_write(renderer->out, piece->text, piece->length);
             break;
         case PIECE_VALUE:
         case PIECE_RAW:
@@ -499,17 +503,8 @@ static void render_range(const renderer_t *renderer, int from, int to, const sco
 const char *mdl_template_render(const mdl_template_t *t, const mdl_json_t *data, apr_pool_t *p)
 {
     scope_t scope = {data, NULL};
-    renderer_t renderer = {.t = t};
-    apr_size_t length;
-    apr_pool_t *ptemp;
-    char *result;
+    renderer_t renderer = {.t = t, .out = mdl_text_buffer_make(p)};
 
-    apr_pool_create(&ptemp, p);
-    apr_pool_tag(ptemp, "mdl_template_render");
-    renderer.out = apr_brigade_create(ptemp, apr_bucket_alloc_create(ptemp));
     render_range(&renderer, 0, t->pieces->nelts, &scope);
-    apr_brigade_putc(renderer.out, NULL, NULL, '\0');
-    apr_brigade_pflatten(renderer.out, &result, &length, p);
-    apr_pool_destroy(ptemp);
-    return result;
+    return mdl_text_buffer_text(renderer.out, NULL);
 }

@@ -1,0 +1,61 @@
+#include "base/text/text_buffer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct mdl_text_buffer_t {
+    char *bytes;
+    apr_size_t length;
+    apr_size_t room; /* without the NUL */
+};
+
+static apr_status_t text_buffer_free(void *data)
+{
+    free(((mdl_text_buffer_t *)data)->bytes);
+    return APR_SUCCESS;
+}
+
+/* Of malloc's memory: a pool would keep each size that it had. */
+static void text_buffer_reserve(mdl_text_buffer_t *buffer, apr_size_t room)
+{
+    char *bytes = realloc(buffer->bytes, room + 1);
+
+    if (bytes == NULL) {
+        abort();
+    }
+    buffer->bytes = bytes;
+    buffer->room = room;
+}
+
+mdl_text_buffer_t *mdl_text_buffer_make(apr_pool_t *p)
+{
+    mdl_text_buffer_t *buffer = apr_pcalloc(p, sizeof *buffer);
+
+    text_buffer_reserve(buffer, 1023);
+    *buffer->bytes = '\0';
+    apr_pool_cleanup_register(p, buffer, text_buffer_free, apr_pool_cleanup_null);
+    return buffer;
+}
+
+void mdl_text_buffer_write(mdl_text_buffer_t *buffer, const char *bytes, apr_size_t length)
+{
+    if (length > buffer->room - buffer->length) {
+        text_buffer_reserve(buffer, 2 * buffer->room + length);
+    }
+    memcpy(buffer->bytes + buffer->length, bytes, length);
+    buffer->length += length;
+    buffer->bytes[buffer->length] = '\0';
+}
+
+void mdl_text_buffer_put(mdl_text_buffer_t *buffer, const char *text)
+{
+    mdl_text_buffer_write(buffer, text, strlen(text));
+}
+
+const char *mdl_text_buffer_text(const mdl_text_buffer_t *buffer, apr_size_t *length)
+{
+    if (length != NULL) {
+        *length = buffer->length;
+    }
+    return buffer->bytes;
+}

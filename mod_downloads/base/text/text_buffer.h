@@ -1,0 +1,21 @@
+/*
+ * A text that grows at its end.  An apr_bucket_brigade is no place to collect one: apr-util 1.6
+ * makes a bucket of nearly 500 bytes for each write, however short.
+ */
+#ifndef MDL_BASE_TEXT_TEXT_BUFFER_H
+#define MDL_BASE_TEXT_TEXT_BUFFER_H
+
+#include <apr_pools.h>
+
+typedef struct mdl_text_buffer_t mdl_text_buffer_t;
+
+/** An empty one, which lives as long as p. */
+mdl_text_buffer_t *mdl_text_buffer_make(apr_pool_t *p);
+
+void mdl_text_buffer_write(mdl_text_buffer_t *buffer, const char *bytes, apr_size_t length);
+void mdl_text_buffer_put(mdl_text_buffer_t *buffer, const char *text);
+
+/** What was written, with a NUL behind it; valid until more is.  length may be NULL. */
+const char *mdl_text_buffer_text(const mdl_text_buffer_t *buffer, apr_size_t *length);
+
+#endif
