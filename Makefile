@@ -25,7 +25,7 @@ FORMATTED := $(SOURCES) $(wildcard t/bench/c/*.c) $(shell find mod_downloads t/u
 # --- build --------------------------------------------------------------------------------------
 
 .PHONY: all build run demo test test-all postman clean help format lint unit check-format check-code \
-        check-demo check-rooms check-docs check-openapi check-exports check-warnings suites sanitize sanitize-suites valgrind dependencies
+        check-demo check-rooms check-docs check-openapi check-exports check-hardening check-warnings suites sanitize sanitize-suites valgrind dependencies
 
 all: build ## builds the module and downloadsctl (the default)
 
@@ -67,7 +67,7 @@ test-all: ## the same, and each suite on each database, under each MPM and with 
 check-demo: build # the demo ends well
 	@APXS='$(APXS)' BUILD='$(BUILD)' tools/check-demo
 
-lint: check-format check-rooms check-docs check-openapi check-code check-warnings check-exports ## every check that runs nothing
+lint: check-format check-rooms check-docs check-openapi check-code check-warnings check-exports check-hardening ## every check that runs nothing
 
 check-format: # each file is as clang-format writes it
 	@clang-format --dry-run -Werror $(FORMATTED)
@@ -77,6 +77,9 @@ check-rooms: ## includes go one way, and one library is in one place
 
 check-exports: check-warnings ## the module exports its record and nothing else
 	tools/check-exports $(BUILD)/gcc/mod_downloads.so
+
+check-hardening: check-warnings ## module and command are built as Debian hardens its own
+	hardening-check --quiet --nocfprotection $(BUILD)/gcc/mod_downloads.so $(BUILD)/gcc/downloadsctl
 
 check-openapi: $(BUILD)/openapi.checked ## spectral, with OWASP's rules, and redocly have nothing to say
 
@@ -115,11 +118,11 @@ SANITIZERS := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-
 
 # Two scripts load the module into an httpd without sanitizers; sanitize-suites runs one with them.
 sanitize: ## runs the unit programs with AddressSanitizer and UndefinedBehaviorSanitizer
-	+@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' unit \
+	+@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' HARDENING= unit \
 	    UNIT_SCRIPTS='$(filter-out t/unit/instance.t t/unit/downloadsctl_check.t,$(UNIT_SCRIPTS))'
 
 sanitize-suites: ## runs the suites with the sanitizers in httpd (TESTS DATABASES)
-	+@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' build
+	+@$(SUBMAKE) BUILD=$(BUILD)/sanitize CFLAGS='-O1 -g $(SANITIZERS)' HARDENING= build
 	@tools/node
 	SANITIZER_RUNTIME="$$($(CC) -print-file-name=libasan.so)" BUILD=$(BUILD)/sanitize tools/suites
 

@@ -38,8 +38,12 @@ CONF_FILE     = $(SYSCONFDIR)/$(if $(filter /etc/apache2,$(SYSCONFDIR)),mods-ena
 SBINDIR       = $(eval SBINDIR := $(shell $(APXS) -q SBINDIR))$(SBINDIR)
 HTTPD         = $(SBINDIR)/$(shell $(APXS) -q PROGNAME)
 
+# What Debian hardens its packages with; _FORTIFY_SOURCE needs an optimization.
+HARDENING     ?= -fstack-protector-strong -fstack-clash-protection -Wformat -Wformat-security \
+                 $(if $(filter -O%,$(filter-out -O0,$(CFLAGS))),-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
+LINK           = $(CC) $(CFLAGS) -Wl,-z,relro,-z,now $(LDFLAGS) -pthread
 WARNINGS      := -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror)
-ALL_CFLAGS     = -std=gnu11 $(CFLAGS) $(WARNINGS) -fvisibility=hidden -fPIC -pthread \
+ALL_CFLAGS     = -std=gnu11 $(HARDENING) $(CFLAGS) $(WARNINGS) -fvisibility=hidden -fPIC -pthread \
                  -Imod_downloads -I. -I$(BUILD)/gen $(LIBRARY_FLAGS) $(CPPFLAGS)
 LIBRARIES     := -lcurl -ljansson -lcrypto -ldeflate -lsqlite3 -lpq -laprutil-1 -lapr-1
 
@@ -64,14 +68,14 @@ $(call object,mod_downloads/ctl/httpd.c): ALL_CFLAGS += -DMDL_HTTPD='"$(HTTPD)"'
 say = $(if $(V),,@echo '  $(CC) $(1)';)
 
 $(BUILD)/mod_downloads.so: $(call object,$(MODULE_SOURCES)) $(API_OBJECT) $(BUILD)/libmdl.a
-	$(call say,$@)$(CC) $(CFLAGS) $(LDFLAGS) -shared -pthread -o $@ $^ $(LIBRARIES)
+	$(call say,$@)$(LINK) -shared -o $@ $^ $(LIBRARIES)
 
 $(BUILD)/downloadsctl: $(call object,$(CTL_SOURCES)) $(BUILD)/libmdl.a
-	$(call say,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ $(LIBRARIES)
+	$(call say,$@)$(LINK) -o $@ $^ $(LIBRARIES)
 
 $(UNIT_PROGRAMS): $(BUILD)/unit/%: $(BUILD)/obj/t/unit/%.o $(BUILD)/libmdl.a
 	@mkdir -p $(@D)
-	$(call say,$@)$(CC) $(CFLAGS) $(LDFLAGS) -pthread -o $@ $^ $(LIBRARIES)
+	$(call say,$@)$(LINK) -o $@ $^ $(LIBRARIES)
 
 # Removed first: ar would keep the members whose sources are gone.
 $(BUILD)/libmdl.a: $(LIB_OBJECTS)

@@ -236,6 +236,11 @@ static void check_modules(check_t *check)
                      "add \"LoadModule dbd_module modules/mod_dbd.so\" (Debian: a2enmod "
                      "dbd).");
     }
+    if (ap_find_linked_module("mod_reqtimeout.c") == NULL) {
+        sentence_add(check->warnings,
+                     "mod_reqtimeout is not loaded: clients that send a byte now and then can hold "
+                     "every thread (Debian: a2enmod reqtimeout).");
+    }
     if (check->db_min > check->db_keep || check->db_keep > check->db_max) {
         sentence_add(check->errors, apr_psprintf(check->ptemp,
                                                  "DBDMin (%" APR_INT64_T_FMT

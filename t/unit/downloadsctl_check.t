@@ -106,6 +106,10 @@ subtest 'check asks httpd whether it can start' => sub {
     is_deeply([ @{ $check->{httpd} }{qw(ok message)} ], [ JSON::PP::true, "$command -t" ], 'the check names the command that it ran');
     is_deeply($check->{warnings}, [], 'there is no warning');
 
+    $check = check('--httpd', httpd_with($include, 'reqtimeout_module'));
+    is($check->{code}, 0, 'an httpd without mod_reqtimeout would start');
+    like($check->{warnings}[0], qr/mod_reqtimeout is not loaded: .*a2enmod reqtimeout/, 'and there is a warning');
+
     $finds->(qr/mod_dbd is not loaded .*a2enmod dbd/, 'that mod_dbd is missing', '', 'dbd_module');
     $finds->(qr/mod_downloads is not loaded .*a2enmod downloads/, 'that the module itself is missing', '',
         'downloads_module');

@@ -21,7 +21,7 @@ static void test_defaults(void)
     is_int(s->ingest_concurrency, 8, "at most 8 large transfers run at once");
     is_int(s->ingest_max_attempts, 5, "an import has 5 attempts");
     is_int(s->retry_delay, apr_time_from_sec(10), "the second attempt comes after 10 s");
-    is_int(s->mail.tls, MDL_MAIL_TLS_TRY, "STARTTLS is tried by default");
+    is_int(s->mail.tls, MDL_MAIL_TLS_REQUIRED, "STARTTLS is required by default");
     is_int(s->mail_connections, 16, "at most 16 emails are sent at once");
     is_int(s->idempotency_retention, apr_time_from_sec(86400), "keys are remembered for a day");
     is_int(s->rate_limit, 1, "requests are limited by default");

@@ -70,12 +70,44 @@ static void test_warnings(void)
     is_int(lines_of(warnings_of(s)), 2, "the sender of the sample is no warning for a Maildir");
 }
 
+static void test_mail_tls(void)
+{
+    static const struct {
+        const char *transport;
+        mdl_mail_tls_t tls;
+    } hosts[] = {
+        {"smtp://localhost", MDL_MAIL_TLS_OFF},
+        {"smtp://LOCALHOST:2525", MDL_MAIL_TLS_OFF},
+        {"smtp://127.0.0.1", MDL_MAIL_TLS_OFF},
+        {"smtp://127.9.9.9:25", MDL_MAIL_TLS_OFF},
+        {"smtp://[::1]:25", MDL_MAIL_TLS_OFF},
+        {"smtp://mail.example.net", MDL_MAIL_TLS_REQUIRED},
+        {"smtp://10.0.0.1", MDL_MAIL_TLS_REQUIRED},
+        {"smtp://[2001:db8::1]", MDL_MAIL_TLS_REQUIRED},
+        {"smtp://127.example.net", MDL_MAIL_TLS_REQUIRED},
+        {"smtp://localhost.example.net", MDL_MAIL_TLS_REQUIRED},
+    };
+    mdl_settings_t *s;
+
+    for (size_t i = 0; i < sizeof hosts / sizeof *hosts; i++) {
+        s = good();
+        set(s, "DownloadsMailTransport", hosts[i].transport);
+        problems_of(s);
+        is_int(s->mail.tls, hosts[i].tls, hosts[i].transport);
+    }
+    s = good();
+    set(s, "DownloadsMailTransport", "smtp://localhost");
+    set(s, "DownloadsMailCAFile", path_of("none.pem"));
+    problems_of(s);
+    is_int(s->mail.tls, MDL_MAIL_TLS_REQUIRED, "certificates to trust say that TLS is wanted");
+    set(s, "DownloadsMailTLS", "try");
+    problems_of(s);
+    is_int(s->mail.tls, MDL_MAIL_TLS_TRY, "a given value for TLS is kept");
+}
+
 static void test_credentials(void)
 {
     mdl_settings_t *s = good();
-
-    problems_of(s);
-    is_int(s->mail.tls, MDL_MAIL_TLS_TRY, "without credentials STARTTLS is tried");
 
     set(s, "DownloadsMailCredentials", write_file("mail", "shop@example.com:pa:ss\n", 0600));
     is_str(problems_of(s), "", "a credentials file is read");
@@ -166,6 +198,7 @@ int main(void)
     begin();
     test_check();
     test_warnings();
+    test_mail_tls();
     test_credentials();
     return end();
 }

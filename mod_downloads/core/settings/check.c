@@ -5,8 +5,10 @@
 #include <apr_file_info.h>
 #include <apr_file_io.h>
 #include <apr_strings.h>
+#include <apr_uri.h>
 
 #include "base/crypto.h"
+#include "base/http/address.h"
 #include "base/text/utf8.h"
 
 #define MAX_CREDENTIALS_SIZE 1024
@@ -199,6 +201,33 @@ static void settings_check_certificates(const char *directive, const char *path,
     }
 }
 
+/* Whether the URL's host is this machine, by its name or address. */
+static int is_this_host(const char *url, apr_pool_t *p)
+{
+    apr_uri_t uri;
+    const char *address;
+
+    if (apr_uri_parse(p, url, &uri) != APR_SUCCESS || uri.hostname == NULL) {
+        return 0;
+    }
+    address = mdl_address_text(uri.hostname, p);
+    return address == NULL ? strcasecmp(uri.hostname, "localhost") == 0
+                           : strncmp(address, "127.", 4) == 0 ||
+                                 strcmp(address, "0000:0000:0000:0000:0000:0000:0000:0001") == 0;
+}
+
+/* Nobody listens between two programs of one machine, and few of its certificates are valid for its
+   name there; what is given for TLS says that it is wanted. */
+static mdl_mail_tls_t mail_tls_default(const mdl_settings_t *settings, apr_pool_t *p)
+{
+    const char *transport = settings->mail.transport;
+
+    return transport != NULL && is_this_host(transport, p) && settings->mail_credentials == NULL &&
+                   settings->mail.ca_file == NULL
+               ? MDL_MAIL_TLS_OFF
+               : MDL_MAIL_TLS_REQUIRED;
+}
+
 static void settings_check_mail(mdl_settings_t *settings, apr_array_header_t *problems,
                                 apr_pool_t *p)
 {
@@ -208,8 +237,7 @@ static void settings_check_mail(mdl_settings_t *settings, apr_array_header_t *pr
     const char *why;
 
     if (!settings->mail_tls_given) {
-        settings->mail.tls = settings->mail_credentials != NULL ? MDL_MAIL_TLS_REQUIRED
-                                                                : MDL_MAIL_TLS_TRY;
+        settings->mail.tls = mail_tls_default(settings, p);
     }
     if (transport != NULL && !smtp && settings->mail_credentials != NULL) {
         settings_problem_add(problems,

@@ -117,7 +117,7 @@ mdl_settings_t *mdl_settings_create(apr_pool_t *p)
     settings->ingest.ports = apr_array_make(p, 2, sizeof(int));
     settings->upload_origins = apr_array_make(p, 2, sizeof(const char *));
     settings->ingest.max_redirects = MAX_REDIRECTS;
-    settings->mail.tls = MDL_MAIL_TLS_TRY;
+    settings->mail.tls = MDL_MAIL_TLS_REQUIRED;
     for (apr_size_t i = 0; i < DIRECTIVES; i++) {
         if (directives[i].standard != NULL) {
             directives[i].set(settings, &directives[i], directives[i].standard, p);

@@ -48,7 +48,7 @@ typedef struct {
     const char *storefront_ca_file; /* path; NULL: the system's */
 
     mdl_mail_config_t mail;       /* transport, user, password, tls, ca_file */
-    int mail_tls_given;           /* else mail.tls follows from the credentials */
+    int mail_tls_given;           /* else mail.tls follows from the host and the credentials */
     const char *mail_credentials; /* path, or NULL */
     const char *mail_from;        /* address */
     const char *mail_bounces;     /* "maildir:/path", "mbox:/path"; NULL: not read */

@@ -23,7 +23,7 @@ use MDL::Ports;
 
 # The httpd modules that the suites need besides the MPM and ours, by their names in Debian.
 my @MODULES = qw(unixd log_config logio version authz_core alias mime dir env headers setenvif
-    unique_id dbd status);
+    unique_id reqtimeout dbd status);
 
 # Lines of the error log that no suite may cause.  Suites that kill a process use SIGKILL.
 my $BAD_LINE = qr/AddressSanitizer|LeakSanitizer|runtime\ error:|Segmentation|[Aa]ssertion
