@@ -2,6 +2,8 @@
 
 #include <strings.h>
 
+#include "api/rate.h"
+
 /* The token of "Authorization: Bearer <token>", or NULL. */
 static const char *authenticate_bearer(request_rec *r)
 {
@@ -27,7 +29,8 @@ apr_status_t mdl_authenticate(mdl_request_t *request)
                                .cache = request->service->key_cache,
                                .run = authenticate_run,
                                .baton = request};
-    apr_status_t rv = mdl_key_verify(&verify, authenticate_bearer(request->r));
+    const char *token = authenticate_bearer(request->r);
+    apr_status_t rv = mdl_key_verify(&verify, token);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -41,6 +44,10 @@ apr_status_t mdl_authenticate(mdl_request_t *request)
                                "This shop is not approved to use the API.");
     case MDL_KEY_INVALID:
         break;
+    }
+    /* Only now: whoever has a valid key can't be locked out by others of the same network. */
+    if (token != NULL && (rv = mdl_rate_charge_forged(request)) != APR_SUCCESS) {
+        return rv;
     }
     apr_table_setn(request->r->headers_out, "WWW-Authenticate", "Bearer realm=\"downloads\"");
     return mdl_problem_set(&request->problem, 401, "unauthorized",

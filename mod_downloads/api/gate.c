@@ -204,7 +204,8 @@ static apr_status_t gate_admit(mdl_request_t *request, int writes)
 static apr_status_t gate_pass(mdl_request_t *request, mdl_stored_response_t *response)
 {
     int writes = request->r->method_number != M_GET;
-    apr_status_t rv = request->route->no_key ? APR_SUCCESS : gate_admit(request, writes);
+    apr_status_t rv = request->route->no_key ? mdl_rate_charge_open(request)
+                                             : gate_admit(request, writes);
 
     if (rv != APR_SUCCESS) {
         return rv;

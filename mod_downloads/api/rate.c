@@ -4,6 +4,7 @@
 #include <apr_time.h>
 
 #include "base/clock.h"
+#include "core/shop/forgery.h"
 
 static int rate_seconds_of(apr_interval_time_t interval)
 {
@@ -62,6 +63,13 @@ static int rate_take(mdl_request_t *request, int cost, mdl_rate_kind_t *kind,
     return state->allowed;
 }
 
+static apr_status_t rate_refuse(mdl_request_t *request, const mdl_rate_state_t *state,
+                                const char *message)
+{
+    request->retry_after = rate_seconds_of(state->more_in);
+    return mdl_problem_set(&request->problem, 429, "rate_limited", message);
+}
+
 apr_status_t mdl_rate_charge(mdl_request_t *request, int writes)
 {
     const mdl_settings_t *settings = request->service->settings;
@@ -73,12 +81,40 @@ apr_status_t mdl_rate_charge(mdl_request_t *request, int writes)
                   &state)) {
         return APR_SUCCESS;
     }
-    request->retry_after = rate_seconds_of(state.more_in);
-    return mdl_problem_set(
-        &request->problem, 429, "rate_limited",
+    return rate_refuse(
+        request, &state,
         kind == MDL_RATE_KEY
             ? "This key has sent too many requests; try again after Retry-After."
             : "The shop's keys have sent too many requests together; try again after Retry-After.");
+}
+
+apr_status_t mdl_rate_charge_open(mdl_request_t *request)
+{
+    request_rec *r = request->r;
+    mdl_rate_state_t state;
+
+    mdl_rate_limit_take(request->service->rate_limit, MDL_RATE_OPEN,
+                        mdl_rate_limit_network(r->useragent_ip, r->pool), 1, mdl_clock_monotonic(),
+                        &state);
+    return state.allowed ? APR_SUCCESS
+                         : rate_refuse(request, &state,
+                                       "Too many requests come from your network; try again after "
+                                       "Retry-After.");
+}
+
+apr_status_t mdl_rate_charge_forged(mdl_request_t *request)
+{
+    const mdl_settings_t *settings = request->service->settings;
+    request_rec *r = request->r;
+    mdl_rate_state_t state;
+
+    return mdl_forgery_note(request->service->rate_limit, "key", r->useragent_ip, &state,
+                            r->pool) ||
+                   !settings->rate_limit || settings->rate_network == 0
+               ? APR_SUCCESS
+               : rate_refuse(request, &state,
+                             "Too many keys that are not valid come from your network; try again "
+                             "with a valid one, or after Retry-After.");
 }
 
 void mdl_rate_show(mdl_request_t *request)

@@ -12,6 +12,12 @@
    which costs nothing. */
 apr_status_t mdl_rate_charge(mdl_request_t *request, int writes);
 
+/** Charges a request that needs no key to its network; refuses likewise. */
+apr_status_t mdl_rate_charge_open(mdl_request_t *request);
+
+/** Logs a key that was refused and charges it to its network; refuses likewise. */
+apr_status_t mdl_rate_charge_forged(mdl_request_t *request);
+
 /** Tells the client how its key, or the shop, stands, and charges nothing. */
 void mdl_rate_show(mdl_request_t *request);
 

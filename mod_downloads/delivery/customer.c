@@ -1,6 +1,7 @@
 #include "delivery/customer.h"
 
 #include "connection.h"
+#include "core/shop/forgery.h"
 
 apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, const char *page_id,
                                 mdl_effect_fn *effect, mdl_order_t **order)
@@ -17,6 +18,13 @@ apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, co
     mdl_connection_close(connection);
     *order = find.order;
     return rv;
+}
+
+void mdl_customer_forged(request_rec *r, const mdl_service_t *service)
+{
+    mdl_rate_state_t state;
+
+    mdl_forgery_note(service->rate_limit, "link", r->useragent_ip, &state, r->pool);
 }
 
 static int names_prefetch(request_rec *r, const char *header)

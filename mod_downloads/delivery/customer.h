@@ -15,6 +15,9 @@
 apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, const char *page_id,
                                 mdl_effect_fn *effect, mdl_order_t **order);
 
+/** Logs that the request's link is not one of ours. */
+void mdl_customer_forged(request_rec *r, const mdl_service_t *service);
+
 /** Whether the request is a browser's prefetch. */
 int mdl_customer_prefetches(request_rec *r);
 

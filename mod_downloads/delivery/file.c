@@ -455,8 +455,9 @@ static int serve_link(serve_t *serve)
     return file_send(serve);
 }
 
-static int file_not_found(request_rec *r)
+static int file_not_found(request_rec *r, const mdl_service_t *service)
 {
+    mdl_customer_forged(r, service);
     return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
 }
 
@@ -467,7 +468,7 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
     return mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS &&
                    !is_archive(&serve)
                ? serve_link(&serve)
-               : file_not_found(r);
+               : file_not_found(r, service);
 }
 
 int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const char *token)
@@ -477,7 +478,7 @@ int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const c
 
     if (mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS ||
         !is_archive(&serve)) {
-        return file_not_found(r);
+        return file_not_found(r, service);
     }
     serve.pool = archive_pool(r);
     status = serve_link(&serve);
@@ -493,7 +494,7 @@ int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const ch
     serve_t serve = {.r = r, .pool = archive_pool(r), .service = service};
 
     if (mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
-        return file_not_found(r);
+        return file_not_found(r, service);
     }
     return file_look(&serve) == APR_SUCCESS
                ? file_refuse(&serve, (message_t){HTTP_METHOD_NOT_ALLOWED, "wrong_method"})

@@ -58,6 +58,7 @@ static apr_status_t link_find(visit_t *visit, const char *token)
 
     if (mdl_signed_url_link_read(visit->service->secret, token, &page_id, &visit->link_id,
                                  r->pool) != APR_SUCCESS) {
+        mdl_customer_forged(r, visit->service);
         return APR_ENOENT;
     }
     return mdl_customer_order(r, visit->service, page_id, link_find_order_effect, &visit->order);

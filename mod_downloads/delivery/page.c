@@ -80,10 +80,13 @@ static apr_status_t page_find_order_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 static apr_status_t page_find(page_t *page)
 {
     const char *page_id = mdl_signed_url_page_id(page->service->secret, page->token, page->r->pool);
-    apr_status_t rv = page_id != NULL ? mdl_customer_order(page->r, page->service, page_id,
-                                                           page_find_order_effect, &page->order)
-                                      : APR_ENOENT;
+    apr_status_t rv;
 
+    if (page_id == NULL) {
+        mdl_customer_forged(page->r, page->service);
+        return APR_ENOENT;
+    }
+    rv = mdl_customer_order(page->r, page->service, page_id, page_find_order_effect, &page->order);
     if (rv == APR_SUCCESS) {
         page->now = apr_time_now();
         page->access = mdl_order_entitlement(page->order, page->now);

@@ -11,6 +11,7 @@
 #include "api/response.h"
 #include "child_storage.h"
 #include "core/download/signed_url.h"
+#include "core/shop/forgery.h"
 #include "request_body.h"
 #include "upload/cors.h"
 #include "upload/upload_body.h"
@@ -178,6 +179,7 @@ int mdl_upload_url_handle(request_rec *r, const mdl_service_t *service)
 {
     mdl_request_t *request = apr_pcalloc(r->pool, sizeof *request);
     const char *method = apr_table_get(r->headers_in, "X-HTTP-Method-Override");
+    mdl_rate_state_t state;
     const char *id;
 
     request->r = r;
@@ -196,6 +198,7 @@ int mdl_upload_url_handle(request_rec *r, const mdl_service_t *service)
         return upload_url_refuse(request);
     }
     if ((id = upload_url_id(r, service)) == NULL) {
+        mdl_forgery_note(service->rate_limit, "upload link", r->useragent_ip, &state, r->pool);
         mdl_problem_set(&request->problem, 404, "upload_not_found", "There is no such upload.");
         return upload_url_refuse(request);
     }

@@ -30,6 +30,7 @@ static void test_defaults(void)
     is_int(s->rate_read_cost, 1, "a read costs 1 token");
     is_int(s->rate_write_cost, 2, "a write costs 2 tokens");
     is_int(s->rate_shop_factor, 3, "a shop has three times a key's tokens");
+    is_int(s->rate_network, 120, "a network may send 120 wrong keys a minute");
     is_str(s->upload_url, NULL, "nothing can be uploaded by default");
     is_int(s->upload_origins->nelts, 0, "no origin may upload by default");
     is_int(s->upload_max_size, APR_INT64_C(5) << 30, "an upload may have 5 GiB by default");

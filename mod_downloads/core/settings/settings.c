@@ -86,6 +86,7 @@ static const mdl_directive_t directives[] = {
     NUMBER("DownloadsRateReadCost", "1", rate_read_cost, 1, 1000, " of tokens"),
     NUMBER("DownloadsRateWriteCost", "2", rate_write_cost, 1, 1000, " of tokens"),
     NUMBER("DownloadsRateShopFactor", "3", rate_shop_factor, 1, 100, ""),
+    NUMBER("DownloadsRateNetwork", "120", rate_network, 0, 1000000, " of requests"),
     URL("DownloadsUploadURL", upload_url, "u"),
     LIST("DownloadsUploadOrigin", mdl_add_origin, upload_origins),
     SIZE("DownloadsUploadMaxSize", "5G", upload_max_size, 1, 16384 * GIB),

@@ -5,11 +5,17 @@
 
 #include <apr_shm.h>
 
+#include <apr_strings.h>
+
 #include "base/crypto.h"
+#include "base/http/address.h"
 
 #define BUCKETS 65536 /* of each kind; a power of two */
 #define PROBES  64
 #define MINUTE  apr_time_from_sec(60)
+
+#define NETWORK_LENGTH 19  /* of an address's text, see mdl_address_text */
+#define FORGED_LINES   120 /* of the log in a minute, where there is no limit */
 
 _Static_assert(ATOMIC_LLONG_LOCK_FREE == 2, "other processes would not see libatomic's locks");
 
@@ -31,14 +37,24 @@ struct mdl_rate_limit_t {
     buckets_t *buckets; /* of each kind */
 };
 
+/* As many as a minute brings can be saved up. */
+static rate_t rate_of_minute(int size)
+{
+    return (rate_t){size, size > 0 ? MINUTE / size : 0};
+}
+
 static void rates_set(rate_t *rates, const mdl_settings_t *settings)
 {
     apr_interval_time_t token = MINUTE / settings->rate_refill;
     apr_interval_time_t shared = token / settings->rate_shop_factor;
 
+    int networks = settings->rate_limit ? settings->rate_network : 0;
+
     rates[MDL_RATE_KEY] = (rate_t){settings->rate_burst, token};
     rates[MDL_RATE_SHOP] = (rate_t){settings->rate_burst * settings->rate_shop_factor,
                                     shared > 0 ? shared : 1};
+    rates[MDL_RATE_OPEN] = rate_of_minute(networks);
+    rates[MDL_RATE_FORGED] = rate_of_minute(networks > 0 ? networks : FORGED_LINES);
 }
 
 apr_status_t mdl_rate_limit_create(mdl_rate_limit_t **limit, const mdl_settings_t *settings,
@@ -122,6 +138,10 @@ void mdl_rate_limit_take(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const ch
     long long full_at = atomic_load(&bucket->full_at);
     apr_time_t then;
 
+    if (limit->rates[kind].size == 0) {
+        *state = (mdl_rate_state_t){.allowed = 1};
+        return;
+    }
     do {
         then = (full_at > now ? full_at : now) + cost * token;
         state->allowed = then <= now + whole;
@@ -137,6 +157,13 @@ void mdl_rate_limit_take(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const ch
     state->size = limit->rates[kind].size;
     /* Another thread's now may be later than ours, and the bucket emptier than whole. */
     state->remaining = state->full_in < whole ? (int)((whole - state->full_in) / token) : 0;
+}
+
+const char *mdl_rate_limit_network(const char *address, apr_pool_t *p)
+{
+    const char *text = mdl_address_text(address, p);
+
+    return text != NULL ? apr_pstrndup(p, text, NETWORK_LENGTH) : address;
 }
 
 void mdl_rate_limit_return(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const char *name,

@@ -16,8 +16,11 @@ typedef struct mdl_rate_limit_t mdl_rate_limit_t;
 
 /** What is limited, each in buckets of its own. */
 typedef enum {
-    MDL_RATE_KEY,  /* the requests of an API key, by its id */
-    MDL_RATE_SHOP, /* those of all keys of a shop, by its id */
+    MDL_RATE_KEY,    /* the requests of an API key, by its id */
+    MDL_RATE_SHOP,   /* those of all keys of a shop, by its id */
+    MDL_RATE_OPEN,   /* requests that need no key, by the client's network */
+    MDL_RATE_FORGED, /* keys and links that are refused, likewise; limited even if requests are not
+                      */
     MDL_RATE_KINDS
 } mdl_rate_kind_t;
 
@@ -27,7 +30,7 @@ apr_status_t mdl_rate_limit_create(mdl_rate_limit_t **limit, const mdl_settings_
 
 typedef struct {
     int allowed;
-    int size;                    /* tokens of a full bucket */
+    int size;                    /* tokens of a full bucket; 0: there is no limit */
     int remaining;               /* tokens */
     apr_interval_time_t full_in; /* until the bucket is full */
     apr_interval_time_t more_in; /* until what was refused would be there; when it was allowed,
@@ -38,6 +41,9 @@ typedef struct {
     now is of mdl_clock_monotonic.  Any thread of any process may call. */
 void mdl_rate_limit_take(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const char *name, int cost,
                          apr_time_t now, mdl_rate_state_t *state);
+
+/** The name of a client's network: an IPv4 address, or the first 64 bits of an IPv6 one. */
+const char *mdl_rate_limit_network(const char *address, apr_pool_t *p);
 
 /** Puts back cost tokens that were taken. */
 void mdl_rate_limit_return(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const char *name,
