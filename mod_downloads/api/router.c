@@ -23,6 +23,7 @@
 #include "api/response.h"
 #include "api/uploads.h"
 #include "request_body.h"
+#include "tls.h"
 
 static const mdl_route_t *const routes[] = {
     &mdl_route_openapi,
@@ -175,6 +176,9 @@ int mdl_router_handle(request_rec *r, const mdl_service_t *service)
     request->r = r;
     request->service = service;
     request->request_id = mdl_response_request_id(r);
+    if (!mdl_tls_admits(r, service->settings)) {
+        return router_refuse(request, 403, "tls_required", MDL_TLS_REQUIRED);
+    }
     if (router_split_path(request)) {
         request->route = route_find(request, &allow);
     }

@@ -16,6 +16,7 @@
 #include "delivery/view.h"
 #include "metering/settler.h"
 #include "metering/socket_bytes.h"
+#include "tls.h"
 
 APLOG_USE_MODULE(downloads);
 
@@ -125,6 +126,9 @@ int mdl_delivery_handle(request_rec *r, const mdl_service_t *service)
     /* mod_mime's, of the name in the URL, which is not what is sent. */
     r->content_languages = NULL;
     r->content_encoding = NULL;
+    if (!mdl_tls_admits(r, service->settings)) {
+        return mdl_view_message(r, HTTP_FORBIDDEN, "tls_required", NULL);
+    }
     if (strncmp(r->uri, root, length) != 0 || (r->uri[length] != '/' && r->uri[length] != '\0')) {
         ap_log_rerror(APLOG_MARK, APLOG_ERR, 0, r,
                       "MDL0401: the <Location> of the handler " MDL_DELIVERY_HANDLER

@@ -13,6 +13,7 @@
 #include "core/download/signed_url.h"
 #include "core/shop/forgery.h"
 #include "request_body.h"
+#include "tls.h"
 #include "upload/cors.h"
 #include "upload/upload_body.h"
 
@@ -189,6 +190,10 @@ int mdl_upload_url_handle(request_rec *r, const mdl_service_t *service)
     method = method != NULL ? method : r->method;
     apr_table_setn(r->err_headers_out, "Tus-Resumable", TUS_VERSION);
     mdl_upload_cors(r, service->settings);
+    if (!mdl_tls_admits(r, service->settings)) {
+        mdl_problem_set(&request->problem, 403, "tls_required", MDL_TLS_REQUIRED);
+        return upload_url_refuse(request);
+    }
     if (strcmp(method, "OPTIONS") == 0) {
         return upload_url_options(request);
     }

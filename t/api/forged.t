@@ -17,6 +17,7 @@ use constant MOST => 30;
 my $server = MDL::Instance->new(modules => ['remoteip'], extra => <<"END")->start;
 DownloadsRateLimit On
 DownloadsRateNetwork @{[MOST]}
+DownloadsRequireTLS Off
 RemoteIPHeader X-Forwarded-For
 RemoteIPInternalProxy 127.0.0.1
 END

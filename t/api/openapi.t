@@ -121,6 +121,8 @@ for my $operation (operations()) {
     my $send = sub { send_request($operation, $request, key => $shop->{token}, @_) };
     my $has_id = $operation->{codes}{404};
 
+    refused_with($operation, $send->(headers => { 'x-forwarded-for' => '203.0.113.9' }), '403 tls_required', 'in clear');
+
     # Refused, also to other shops.
     if (!$operation->{open}) {
         refused_with($operation, $send->(key => undef), '401 unauthorized', 'without a key');

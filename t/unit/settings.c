@@ -8,6 +8,8 @@ static void test_defaults(void)
     const mdl_settings_t *s = mdl_settings_create(pool);
 
     ok(!s->configured, "fresh settings are not configured");
+    is_int(s->require_tls, 1, "requests in clear are refused by default");
+    is_int(s->tls_proxies->nelts, 0, "no proxy vouches for TLS by default");
     is_int(s->migrate, 0, "the schema is not migrated at start by default");
     is_int(s->worker, 1, "the background process runs by default");
     is_int(s->ingest.hosts->nelts, 0, "no host is allowed for imports by default");
@@ -343,14 +345,14 @@ static void test_mail_directives(void)
     ok(!accepts("DownloadsMailTLS", "maybe"), "an unknown value for TLS is refused");
 }
 
-#define EXAMPLES 10
+#define EXAMPLES 11
 
 /* The values in the sample, and the defaults that it shows after a "#". */
 static void test_sample(void)
 {
     static const char sample[] = "conf/mod_downloads.conf";
     static const char *const examples[EXAMPLES] = {
-        "AllowHost", "AllowNetwork", "AllowPort",         "Credentials",    "CAFile",
+        "AllowHost", "AllowNetwork", "AllowPort",         "Credentials",    "CAFile", "TLSProxy",
         "UploadURL", "UploadOrigin", "DisposableDomains", "BlockedDomains", "Bounces"};
     mdl_settings_t *s = mdl_settings_create(pool);
     mdl_settings_t *shown = mdl_settings_create(pool);
@@ -392,6 +394,7 @@ static void test_sample(void)
     shown->ingest.hosts = s->ingest.hosts;
     shown->ingest.networks = s->ingest.networks;
     shown->ingest.ports = s->ingest.ports;
+    shown->tls_proxies = s->tls_proxies;
     shown->upload_origins = s->upload_origins;
     ok(memcmp(s, shown, sizeof *s) == 0, "the defaults that the sample shows are the defaults");
 }

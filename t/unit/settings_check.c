@@ -105,6 +105,30 @@ static void test_mail_tls(void)
     is_int(s->mail.tls, MDL_MAIL_TLS_TRY, "a given value for TLS is kept");
 }
 
+static void test_clear_urls(void)
+{
+    static const char *const here[] = {"http://localhost/d", "http://LOCALHOST:80",
+                                       "http://[::1]:8", "http://127.0.0.1:8080/d",
+                                       "https://shop.test/d"};
+    mdl_settings_t *s = good();
+
+    set(s, "DownloadsMailFrom", "shop@shop.test");
+    for (apr_size_t i = 0; i < sizeof here / sizeof *here; i++) {
+        set(s, "DownloadsPublicURL", here[i]);
+        is_str(warnings_of(s), "", apr_pstrcat(pool, here[i], " has no warning", NULL));
+    }
+    set(s, "DownloadsPublicURL", "http://shop.test/d");
+    is_str(
+        warnings_of(s),
+        "DownloadsPublicURL is http://shop.test/d, and DownloadsRequireTLS refuses what comes in "
+        "clear: make it https, also where a proxy ends TLS (see DownloadsTLSProxy).",
+        "a public URL in clear is a warning");
+    set(s, "DownloadsUploadURL", "http://localhost.shop.test/u");
+    is_int(lines_of(warnings_of(s)), 2, "so is the upload URL, and a host that begins like ours");
+    set(s, "DownloadsRequireTLS", "Off");
+    is_str(warnings_of(s), "", "without DownloadsRequireTLS neither is");
+}
+
 static void test_credentials(void)
 {
     mdl_settings_t *s = good();
@@ -199,6 +223,7 @@ int main(void)
     test_check();
     test_warnings();
     test_mail_tls();
+    test_clear_urls();
     test_credentials();
     return end();
 }

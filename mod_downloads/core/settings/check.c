@@ -302,6 +302,20 @@ static int is_example(const char *host)
            (before == 0 || end[-12] == '.');
 }
 
+/* Emails with links that nobody can open. */
+static void settings_warn_clear(const char *directive, const char *url,
+                                apr_array_header_t *warnings, apr_pool_t *p)
+{
+    if (url != NULL && strncmp(url, "http://", 7) == 0 && !is_this_host(url, p)) {
+        settings_problem_add(
+            warnings,
+            apr_psprintf(p,
+                         "%s is %s, and DownloadsRequireTLS refuses what comes in clear: make it "
+                         "https, also where a proxy ends TLS (see DownloadsTLSProxy).",
+                         directive, url));
+    }
+}
+
 void mdl_settings_warn(const mdl_settings_t *settings, apr_array_header_t *warnings, apr_pool_t *p)
 {
     const char *transport = settings->mail.transport;
@@ -326,5 +340,9 @@ void mdl_settings_warn(const mdl_settings_t *settings, apr_array_header_t *warni
                                  apr_psprintf(p, "%s is still the sample's, %s: put in your own.",
                                               named[i].directive, value));
         }
+    }
+    if (settings->require_tls) {
+        settings_warn_clear("DownloadsPublicURL", settings->public_url, warnings, p);
+        settings_warn_clear("DownloadsUploadURL", settings->upload_url, warnings, p);
     }
 }

@@ -54,6 +54,8 @@ static const mdl_directive_t directives[] = {
     TEXT("DownloadsSecretFile", mdl_set_path, secret_file),
     TEXT("DownloadsStorage", mdl_set_path, storage),
     TEXT("DownloadsTemplates", mdl_set_path, templates),
+    FLAG("DownloadsRequireTLS", "On", require_tls),
+    LIST("DownloadsTLSProxy", mdl_add_network, tls_proxies),
     FLAG("DownloadsMigrate", "Off", migrate),
     FLAG("DownloadsWorker", "On", worker),
     LIST("DownloadsIngestAllowHost", mdl_add_host, ingest.hosts),
@@ -115,6 +117,7 @@ mdl_settings_t *mdl_settings_create(apr_pool_t *p)
 
     settings->ingest.hosts = apr_array_make(p, 4, sizeof(const char *));
     settings->ingest.networks = apr_array_make(p, 2, sizeof(apr_ipsubnet_t *));
+    settings->tls_proxies = apr_array_make(p, 2, sizeof(apr_ipsubnet_t *));
     settings->ingest.ports = apr_array_make(p, 2, sizeof(int));
     settings->upload_origins = apr_array_make(p, 2, sizeof(const char *));
     settings->ingest.max_redirects = MAX_REDIRECTS;

@@ -37,7 +37,9 @@ typedef struct {
     const char *secret_file; /* this and the next two are absolute paths */
     const char *storage;
     const char *templates;
-    int migrate; /* at start */
+    int require_tls;
+    apr_array_header_t *tls_proxies; /* apr_ipsubnet_t *: they may vouch for TLS */
+    int migrate;                     /* at start */
     int worker;
 
     mdl_http_policy_t ingest; /* allowlist, networks, sizes and times */
@@ -92,6 +94,8 @@ typedef struct {
     X("DownloadsSecretFile", "file of 32 or more random bytes, mode 0600")                         \
     X("DownloadsStorage", "folder where files are stored; the httpd user must own it")             \
     X("DownloadsTemplates", "folder of page and email templates")                                  \
+    X("DownloadsRequireTLS", "On: refuse requests in clear, except those of this machine")         \
+    X("DownloadsTLSProxy", "networks of proxies that may say X-Forwarded-Proto: https, as CIDR")   \
     X("DownloadsMigrate", "On: bring the database's schema up to date at start")                   \
     X("DownloadsWorker", "On: run the background process")                                         \
     X("DownloadsIngestAllowHost", "hosts to import from: exact names or *.suffix")                 \
@@ -164,8 +168,8 @@ const char *mdl_settings_set(mdl_settings_t *settings, const char *name, int arg
 void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p);
 
 /**
- * Looks for values that are surely not meant: those of the sample configuration.  Appends a
- * sentence (const char *) to warnings for each.
+ * Looks for values that are surely not meant: those of the sample configuration, and URLs that
+ * DownloadsRequireTLS keeps from working.  Appends a sentence (const char *) to warnings for each.
  */
 void mdl_settings_warn(const mdl_settings_t *settings, apr_array_header_t *warnings, apr_pool_t *p);
 
