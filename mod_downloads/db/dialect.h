@@ -68,8 +68,11 @@ typedef struct {
     const char *(*error_text)(void *native);
     /** Reconnects; MDL_DB_EGONE if it can't.  NULL for SQLite, which opens its file only once. */
     apr_status_t (*reset)(void *native);
-    const char *begin_write;    /* a transaction that may write */
-    const char *begin_snapshot; /* one whose statements all see the same moment */
+    /** Begins a transaction that may write, or sends that.  On SQLite it waits for others to write
+        until patience (mdl_clock_monotonic), on PostgreSQL as long as the session's settings say.
+        True if it failed. */
+    int (*begin_write)(void *native, apr_time_t patience);
+    const char *begin_snapshot; /* a transaction whose statements all see the same moment */
 } mdl_dialect_ops_t;
 
 extern const mdl_dialect_ops_t mdl_dialect_sqlite3;

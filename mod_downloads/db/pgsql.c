@@ -337,6 +337,12 @@ static int pgsql_command(void *native, const char *sql)
     return status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK;
 }
 
+static int pgsql_begin_write(void *native, apr_time_t patience)
+{
+    (void)patience;
+    return pgsql_command(native, "BEGIN");
+}
+
 /* --- sessions and errors --- */
 
 static apr_status_t pgsql_session(void *native)
@@ -423,6 +429,6 @@ const mdl_dialect_ops_t mdl_dialect_pgsql = {
     .classify = pgsql_classify,
     .error_text = pgsql_error_text,
     .reset = pgsql_reset,
-    .begin_write = "BEGIN",
+    .begin_write = pgsql_begin_write,
     .begin_snapshot = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY",
 };

@@ -20,6 +20,8 @@ struct mdl_db_t {
     int session;          /* whether the session's settings are made */
     apr_status_t failed;  /* of what failed first in this transaction */
     apr_time_t due;       /* the earliest time that was noted; 0: none */
+    apr_time_t
+        patience; /* SQLite: until when a write may wait for others, by mdl_clock_monotonic */
     char error[512];
     void *prepared[MDL_Q_COUNT];
     mdl_db_cost_t cost;

@@ -14,6 +14,7 @@
 typedef struct {
     sqlite3 *handle;
     apr_time_t busy_since;
+    apr_time_t patience; /* of a write that begins; 0: none does */
 } sqlite_t;
 
 static void *sqlite3_attach(void *native, apr_pool_t *p)
@@ -32,7 +33,19 @@ static int sqlite3_wait_for_others(void *data, int naps)
         sqlite->busy_since = mdl_clock_monotonic();
     }
     apr_sleep(BUSY_NAP);
-    return mdl_clock_monotonic() - sqlite->busy_since < BUSY_WAIT;
+    return mdl_clock_monotonic() <
+           (sqlite->patience > 0 ? sqlite->patience : sqlite->busy_since + BUSY_WAIT);
+}
+
+static int sqlite3_begin_write(void *native, apr_time_t patience)
+{
+    sqlite_t *sqlite = native;
+    int rv;
+
+    sqlite->patience = patience;
+    rv = sqlite3_exec(sqlite->handle, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    sqlite->patience = 0;
+    return rv != SQLITE_OK;
 }
 
 static int sqlite3_command(void *native, const char *sql)
@@ -199,6 +212,6 @@ const mdl_dialect_ops_t mdl_dialect_sqlite3 = {
     .command = sqlite3_command,
     .classify = sqlite3_classify,
     .error_text = sqlite3_error_text,
-    .begin_write = "BEGIN IMMEDIATE",
+    .begin_write = sqlite3_begin_write,
     .begin_snapshot = "BEGIN",
 };

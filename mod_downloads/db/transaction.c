@@ -4,11 +4,13 @@
 
 #include <apr_strings.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "db/writer.h"
 #include "db/writer_lock.h"
 
 #define GROUP_MAX  64
+#define PATIENCE   apr_time_from_sec(5)
 #define MORE_TRIES 3 /* beyond the second, for transactions that deadlock */
 
 typedef enum { NONE, SNAPSHOT, WRITE } transaction_t;
@@ -41,8 +43,9 @@ static apr_status_t transaction_open_write(mdl_db_t *db)
                 "MDL0113: %s is not the file any more that this process has opened; restart httpd",
                 db->file_path);
         rv = MDL_DB_EGONE;
-    } else {
-        rv = transaction_open(db, db->ops->begin_write);
+    } else if ((rv = transaction_open(db, NULL)) == APR_SUCCESS &&
+               db->ops->begin_write(db->native, db->patience)) {
+        rv = mdl_db_note_failure(db, "BEGIN");
     }
     if (rv != APR_SUCCESS) {
         mdl_writer_unlock(db);
@@ -277,22 +280,30 @@ static apr_status_t group_run_batch(mdl_db_t *db, apr_pool_t *p, void *arg)
     return APR_SUCCESS;
 }
 
-/* Takes the caller's own entry out of the queue. */
-static group_entry_t *group_take_own(group_entry_t *own)
+/* Takes the leader's own entry out of the queue, and those that have waited for too long. */
+static group_entry_t *group_take_late(const group_entry_t *own)
 {
+    apr_time_t now = mdl_clock_monotonic();
+    group_entry_t *late = NULL;
+    group_entry_t **end = &late;
+    group_entry_t **at = &group_first;
+
     pthread_mutex_lock(&group_mutex);
-    for (group_entry_t **at = &group_first; *at != NULL; at = &(*at)->next) {
-        if (*at == own) {
-            *at = own->next;
-            if (group_last == &own->next) {
-                group_last = at;
-            }
-            break;
+    while (*at != NULL) {
+        group_entry_t *entry = *at;
+
+        if (entry == own || entry->db->patience <= now) {
+            *at = entry->next;
+            *end = entry;
+            end = &entry->next;
+        } else {
+            at = &entry->next;
         }
     }
+    *end = NULL;
+    group_last = at;
     pthread_mutex_unlock(&group_mutex);
-    own->next = NULL;
-    return own;
+    return late;
 }
 
 static void group_lead(mdl_db_t *db, group_entry_t *own)
@@ -300,12 +311,12 @@ static void group_lead(mdl_db_t *db, group_entry_t *own)
     group_entry_t *batch = NULL;
     group_entry_t *next;
     mdl_db_t *on = mdl_writer_take(db);
-    apr_status_t rv = transaction_run_mended(on, WRITE, group_run_batch, &batch, own->pool);
+    apr_status_t rv;
 
-    /* There was no transaction.  If others hold the lock, that concerns everybody who waits; a lost
-       connection is this thread's alone. */
-    if (batch == NULL) {
-        batch = rv == MDL_DB_EBUSY ? group_take_batch() : group_take_own(own);
+    on->patience = db->patience;
+    rv = transaction_run_mended(on, WRITE, group_run_batch, &batch, own->pool);
+    if (batch == NULL) { /* there was no transaction */
+        batch = group_take_late(own);
     }
     pthread_mutex_lock(&group_mutex);
     for (group_entry_t *entry = batch; entry != NULL; entry = next) {
@@ -329,6 +340,7 @@ static apr_status_t group_write(mdl_db_t *db, mdl_effect_fn *effect, void *arg, 
     group_entry_t entry = {
         .db = db, .effect = effect, .arg = arg, .pool = p, .turn = PTHREAD_COND_INITIALIZER};
 
+    db->patience = mdl_clock_monotonic() + PATIENCE;
     /* The writer has opened the file that is there, but db has not. */
     if (mdl_db_begin_session(db) != APR_SUCCESS || is_file_replaced(db)) {
         return transaction_run_mended(db, WRITE, effect, arg, p);

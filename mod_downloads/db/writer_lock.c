@@ -12,8 +12,7 @@
 #include "base/log.h"
 #include "db/private.h"
 
-#define WAIT apr_time_from_sec(5)
-#define NAP  100 /* microseconds */
+#define NAP 100 /* microseconds */
 
 /* A process that has just written can't overtake the one that waits for `turn`, since that one
    holds `next`.  Both mutexes are free again when their holder is killed. */
@@ -79,7 +78,7 @@ static apr_status_t busy(const mdl_db_t *db)
     return MDL_DB_EBUSY;
 }
 
-static apr_status_t file_lock(mdl_db_t *db, apr_time_t deadline)
+static apr_status_t file_lock(mdl_db_t *db)
 {
     if (db->lock_fd < 0) {
         db->lock_fd = open(db->lock_path, O_RDWR | O_CREAT | O_CLOEXEC, 0640);
@@ -93,7 +92,7 @@ static apr_status_t file_lock(mdl_db_t *db, apr_time_t deadline)
             mdl_log(MDL_LOG_ERR, errno, "MDL0107: can't lock %s", db->lock_path);
             return MDL_DB_EOTHER;
         }
-        if (mdl_clock_monotonic() > deadline) {
+        if (mdl_clock_monotonic() > db->patience) {
             return busy(db);
         }
         apr_sleep(NAP);
@@ -103,16 +102,15 @@ static apr_status_t file_lock(mdl_db_t *db, apr_time_t deadline)
 
 apr_status_t mdl_writer_lock(mdl_db_t *db)
 {
-    apr_time_t deadline = mdl_clock_monotonic() + WAIT;
     apr_status_t rv;
 
     if (db->lock_path == NULL) {
         return APR_SUCCESS;
     }
-    if (queue != NULL && !queue_enter(deadline)) {
+    if (queue != NULL && !queue_enter(db->patience)) {
         return busy(db);
     }
-    rv = file_lock(db, deadline);
+    rv = file_lock(db);
     if (rv != APR_SUCCESS && queue != NULL) {
         pthread_mutex_unlock(&queue->turn);
     }

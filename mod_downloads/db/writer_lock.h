@@ -10,8 +10,8 @@
 
 #include "db/db.h"
 
-/** Waits for this connection's turn to write.  Returns MDL_DB_EBUSY after 5 s, MDL_DB_EGONE or
-    MDL_DB_EOTHER if the file can't be opened or locked; each has been logged. */
+/** Waits for this connection's turn to write.  Returns MDL_DB_EBUSY at db->patience, MDL_DB_EGONE
+   or MDL_DB_EOTHER if the file can't be opened or locked; each has been logged. */
 apr_status_t mdl_writer_lock(mdl_db_t *db);
 
 void mdl_writer_unlock(const mdl_db_t *db);

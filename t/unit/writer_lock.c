@@ -6,6 +6,10 @@
 
 #include <signal.h>
 
+#include <sqlite3.h>
+
+#include "base/clock.h"
+
 #define WRITES 20
 
 static const database_t *database;
@@ -178,6 +182,37 @@ static void test_stopped_in_turn(apr_pool_t *p)
     ok(write_often(p), "after it they can write");
 }
 
+/* How long a write waits that gets MDL_DB_EBUSY; -1 if it gets anything else. */
+static apr_time_t time_until_busy(apr_pool_t *p)
+{
+    apr_time_t began = mdl_clock_monotonic();
+    apr_status_t rv = mdl_db_write(db, bump_once, NULL, p);
+
+    return rv == MDL_DB_EBUSY ? mdl_clock_monotonic() - began : -1;
+}
+
+/* A write that has waited in the queue has no further 5 s for a program that knows no queue. */
+static void test_other_program(apr_pool_t *p)
+{
+    writer_t first = writer_make(-1, 0, p);
+    sqlite3 *other;
+    apr_time_t alone, second;
+
+    sqlite3_open(database->params, &other);
+    sqlite3_exec(other, "BEGIN IMMEDIATE", NULL, NULL, NULL);
+    alone = time_until_busy(p);
+    ok(alone > 0, "while another program writes, a write is busy in the end");
+    writer_queue_up(&first, p);
+    apr_sleep(alone / 4); /* so that its turn comes before its time is over */
+    second = time_until_busy(p);
+    ok(second > 0 && second < alone * 3 / 2,
+       "one that waits behind that of another process is busy after the same time");
+    ok(!child_good(first.pid), "and so is that one");
+    sqlite3_exec(other, "COMMIT", NULL, NULL, NULL);
+    sqlite3_close(other);
+    ok(write_often(p), "after it they can write");
+}
+
 static void tests(const database_t *on, apr_pool_t *p)
 {
     database = on;
@@ -189,6 +224,7 @@ static void tests(const database_t *on, apr_pool_t *p)
     test_killed_in_queue(p);
     test_killed_in_turn(p);
     test_stopped_in_turn(p);
+    test_other_program(p);
 }
 
 int main(void)
