@@ -148,7 +148,8 @@ static void urls_write(mdl_request_t *request)
 {
     const mdl_settings_t *settings = request->service->settings;
     const mdl_assignment_t *assignment = assignment_found(request->arg);
-    mdl_signed_file_t link = {.assignment_id = assignment->id};
+    mdl_signed_file_t link = {.page_id = ((mdl_assignment_list_t *)request->arg)->order->page_id,
+                              .assignment_id = assignment->id};
     mdl_json_t *files;
 
     link.expires_at = apr_time_from_sec(apr_time_sec(apr_time_now()) +

@@ -60,7 +60,7 @@ static apr_status_t access_parse(mdl_request_t *request)
     return order_action_end(members, request);
 }
 
-static apr_status_t access_parse_review(mdl_request_t *request)
+static apr_status_t access_parse_reason(mdl_request_t *request)
 {
     mdl_members_t *members = mdl_members_begin(request, request->body, "");
     mdl_access_t *access = apr_pcalloc(request->r->pool, sizeof *access);
@@ -113,7 +113,7 @@ const mdl_route_t mdl_route_order_approve = {
     .method = "POST",
     .path = "/orders/{}/approve",
     .optional_body = 1,
-    .parse = access_parse_review,
+    .parse = access_parse_reason,
     .effect = access_approve_effect,
     .write = access_write,
 };
@@ -127,8 +127,22 @@ const mdl_route_t mdl_route_order_reject = {
     .method = "POST",
     .path = "/orders/{}/reject",
     .optional_body = 1,
-    .parse = access_parse_review,
+    .parse = access_parse_reason,
     .effect = access_reject_effect,
+    .write = access_write,
+};
+
+static apr_status_t access_rotate_link_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_rotate_link(db, p, arg);
+}
+
+const mdl_route_t mdl_route_order_rotate_link = {
+    .method = "POST",
+    .path = "/orders/{}/rotate-link",
+    .optional_body = 1,
+    .parse = access_parse_reason,
+    .effect = access_rotate_link_effect,
     .write = access_write,
 };
 

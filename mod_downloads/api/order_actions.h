@@ -11,6 +11,7 @@ extern const mdl_route_t mdl_route_order_revoke;
 extern const mdl_route_t mdl_route_order_restore;
 extern const mdl_route_t mdl_route_order_grant;
 extern const mdl_route_t mdl_route_order_resend;
+extern const mdl_route_t mdl_route_order_rotate_link;
 extern const mdl_route_t mdl_route_order_approve;
 extern const mdl_route_t mdl_route_order_reject;
 

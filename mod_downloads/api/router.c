@@ -70,6 +70,7 @@ static const mdl_route_t *const routes[] = {
     &mdl_route_order_restore,
     &mdl_route_order_grant,
     &mdl_route_order_resend,
+    &mdl_route_order_rotate_link,
     &mdl_route_order_approve,
     &mdl_route_order_reject,
     &mdl_route_license_tags,

@@ -397,6 +397,7 @@ static apr_status_t file_look(serve_t *serve)
         return MDL_DB_EGONE;
     }
     serve->download = (mdl_download_t){.link = &serve->link,
+                                       .secret = serve->service->secret,
                                        .default_download_limit = settings->download_limit,
                                        .session_lifetime = settings->session_lifetime};
     rv = mdl_download_look(mdl_connection_db(connection), &serve->download, serve->pool);
@@ -421,6 +422,11 @@ static apr_pool_t *archive_pool(request_rec *r)
     return pool;
 }
 
+static int file_not_found(request_rec *r)
+{
+    return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+}
+
 static int serve_link(serve_t *serve)
 {
     request_rec *r = serve->r;
@@ -443,7 +449,7 @@ static int serve_link(serve_t *serve)
     }
     if (rv != APR_SUCCESS) {
         unset_validators(r);
-        return mdl_view_failure(r, rv);
+        return rv == APR_ENOENT ? file_not_found(r) : mdl_view_failure(r, rv);
     }
     if (message.status == HTTP_NOT_MODIFIED) {
         return send_unchanged(serve);
@@ -455,10 +461,10 @@ static int serve_link(serve_t *serve)
     return file_send(serve);
 }
 
-static int file_not_found(request_rec *r, const mdl_service_t *service)
+static int file_forged(request_rec *r, const mdl_service_t *service)
 {
     mdl_customer_forged(r, service);
-    return mdl_view_message(r, HTTP_NOT_FOUND, "file_not_found", NULL);
+    return file_not_found(r);
 }
 
 int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *token)
@@ -468,7 +474,7 @@ int mdl_file_serve(request_rec *r, const mdl_service_t *service, const char *tok
     return mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) == APR_SUCCESS &&
                    !is_archive(&serve)
                ? serve_link(&serve)
-               : file_not_found(r, service);
+               : file_forged(r, service);
 }
 
 int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const char *token)
@@ -478,7 +484,7 @@ int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const c
 
     if (mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS ||
         !is_archive(&serve)) {
-        return file_not_found(r, service);
+        return file_forged(r, service);
     }
     serve.pool = archive_pool(r);
     status = serve_link(&serve);
@@ -492,11 +498,15 @@ int mdl_file_serve_archive(request_rec *r, const mdl_service_t *service, const c
 int mdl_file_wrong_method(request_rec *r, const mdl_service_t *service, const char *token)
 {
     serve_t serve = {.r = r, .pool = archive_pool(r), .service = service};
+    apr_status_t rv;
 
     if (mdl_signed_url_file_read(service->secret, token, &serve.link, r->pool) != APR_SUCCESS) {
-        return file_not_found(r, service);
+        return file_forged(r, service);
     }
-    return file_look(&serve) == APR_SUCCESS
+    if ((rv = file_look(&serve)) == APR_ENOENT) {
+        return file_not_found(r);
+    }
+    return rv == APR_SUCCESS
                ? file_refuse(&serve, (message_t){HTTP_METHOD_NOT_ALLOWED, "wrong_method"})
                : mdl_view_message(r, HTTP_METHOD_NOT_ALLOWED, "wrong_method", NULL);
 }

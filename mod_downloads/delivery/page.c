@@ -179,7 +179,8 @@ static mdl_signed_file_t link_to(const page_t *page, apr_int64_t assignment_id,
 {
     apr_time_t lifetime = apr_time_sec(page->service->settings->link_lifetime);
 
-    return (mdl_signed_file_t){.assignment_id = assignment_id,
+    return (mdl_signed_file_t){.page_id = page->order->page_id,
+                               .assignment_id = assignment_id,
                                .asset_id = asset_id,
                                .expires_at = apr_time_from_sec(apr_time_sec(page->now) + lifetime)};
 }

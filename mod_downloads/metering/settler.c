@@ -161,7 +161,7 @@ static apr_status_t lease_forbidden_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 
 static void settler_cut_forbidden(work_t *work)
 {
-    mdl_lease_tick_t tick = {.id = settler.lease_id};
+    mdl_lease_tick_t tick = {.id = settler.lease_id, .secret = settler.service->secret};
 
     if (mdl_reconnect_read(work->database, lease_forbidden_effect, &tick, work->turn) !=
         APR_SUCCESS) {

@@ -3,7 +3,7 @@
 -- name: download_grant
 SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
     b.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
-    COALESCE(w.downloads_extra, 0), d.opened_at
+    COALESCE(w.downloads_extra, 0), d.opened_at, o.page_replaced_at
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN mapping m ON m.id = a.mapping_id
@@ -120,7 +120,7 @@ WHERE %lld = 0 OR allowance.downloads_used < %lld + allowance.downloads_extra
 -- Everything that decides about an archive of an assignment's files, apart from the files.
 -- name: archive_grant
 SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, o.storefront_order_id,
-    d.opened_at
+    d.opened_at, o.page_replaced_at
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
 JOIN mapping m ON m.id = a.mapping_id
@@ -128,7 +128,8 @@ LEFT JOIN download_session d ON d.id = %s AND d.generation = 1
 WHERE a.id = %lld
 
 -- name: assignment_page
-SELECT o.page_id FROM assignment a JOIN orders o ON o.id = a.order_id WHERE a.id = %lld
+SELECT o.page_id, o.page_replaced_at
+FROM assignment a JOIN orders o ON o.id = a.order_id WHERE a.id = %lld
 
 -- The ids of an assignment's files, which follow the mapping or were pinned: one text for each list, the
 -- mapping's own before those of its packs.  A single text would need a sort of all ids, for which SQLite

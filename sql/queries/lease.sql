@@ -45,13 +45,18 @@ RETURNING id
 DELETE FROM download_transfer WHERE id = ANY (ARRAY(SELECT jsonb_array_elements_text(%s::jsonb)))
 RETURNING id
 
--- The transfers whose customer may not have the file any more, or whose session has sent too much.
+-- The transfers whose customer may not have the file any more, or whose session has sent too much.  Those
+-- of an order whose page was replaced have that page's id: their sessions may be of an earlier page.
 -- name: transfers_forbidden
-SELECT t.id FROM download_transfer t
+SELECT id, session_id, CASE WHEN forbidden THEN NULL ELSE page_id END
+FROM (SELECT t.id, t.session_id, o.page_id, o.page_replaced_at,
+    o.access_status <> 'active' OR a.status <> 'active' OR a.expires_at <= %lld
+        OR s.bytes + (SELECT SUM(r.bytes) FROM download_transfer r
+            WHERE r.session_id = t.session_id AND r.generation = t.generation) > s.size * %lld
+        AS forbidden
+FROM download_transfer t
 JOIN assignment a ON a.id = t.assignment_id
 JOIN orders o ON o.id = a.order_id
 JOIN download_session s ON s.id = t.session_id AND s.generation = t.generation
-WHERE t.meter_id = %s AND (o.access_status <> 'active' OR a.status <> 'active'
-    OR a.expires_at <= %lld
-    OR s.bytes + (SELECT SUM(r.bytes) FROM download_transfer r
-        WHERE r.session_id = t.session_id AND r.generation = t.generation) > s.size * %lld)
+WHERE t.meter_id = %s) t_rows
+WHERE forbidden OR page_replaced_at IS NOT NULL

@@ -30,6 +30,9 @@ SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no
 UPDATE orders SET access_status = %s, access_reason = %s, fraud_decision = %s, updated_at = %lld
 WHERE id = %lld
 
+-- name: order_replace_page
+UPDATE orders SET page_id = %s, page_replaced_at = %lld, updated_at = %lld WHERE id = %lld
+
 -- part: order_columns
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
 o.created_at, c.id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,

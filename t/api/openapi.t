@@ -287,6 +287,7 @@ call_of('resendEmail', "/orders/$order/resend", '422 no_recipient', 'without an 
 call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address', json => { email => 'ada@buyer.example' });
 call_of('resendEmail', "/orders/$order/resend", '202 no error', 'to an address', json => { email => 'ada@buyer.example' }) for 1 .. 2;
 call_of('resendEmail', "/orders/$order/resend", '429 rate_limited', 'a fourth time', json => { email => 'ada@buyer.example' });
+call_of('rotateLink', "/orders/$order/rotate-link", '200 no error', 'with a reason', json => { reason => 'why' });
 call_of('grantDownloads', "/orders/$order/grant-downloads", '200 no error', 'with everything',
     json => { downloads => 1, extend_days => 2, assignment_ids => [$item], file_ids => [$file], reason => 'why' });
 call_of('grantDownloads', "/orders/$order/grant-downloads", '400 invalid_request', 'of nothing', json => {});

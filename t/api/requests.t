@@ -357,6 +357,7 @@ my %operations = (
         reason         => 'string',
     },
     '/orders/1/resend' => { email => '', reason => 'string' },
+    '/orders/1/rotate-link' => { reason => 'string' },
     '/orders/1/approve' => { reason => 'string' },
     '/assets/uploads' => {
         filename     => 'string',

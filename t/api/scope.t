@@ -94,7 +94,7 @@ my @operations = (
     [ 'GET',    '/orders/{order}/assignments/{assignment}/download-urls' ],
     [ 'GET',    '/orders/{order}/diagnosis' ],
     [ 'POST',   '/orders/{order}/grant-downloads', { downloads => 1 } ],
-    (map { [ 'POST', "/orders/{order}/$_", {} ] } qw(revoke restore resend approve reject)),
+    (map { [ 'POST', "/orders/{order}/$_", {} ] } qw(revoke restore resend rotate-link approve reject)),
 );
 
 sub call_as

@@ -364,6 +364,25 @@ for my $way ('HTTP/1.1', 'TLS') {
     };
 }
 
+subtest "A new link for the order's page cuts the transfers of the former one" => sub {
+    my $buy  = buy($shop, $large, limit => 2);
+    my $path = link_of($buy);
+    my $got  = slow_reader('HTTP/1.1', $path);
+    my $reply = api('POST', "/orders/$buy->{id}/rotate-link", key => $shop->{token}, json => {});
+    is $reply->{status}, 200, 'the link is replaced';
+    ($buy->{path}) = $reply->{json}{order}{download_page_url} =~ m{^https?://[^/]+(/.+)$};
+    my $later = link_of($buy);
+    is_cut($path) or return;
+    my $bytes = $got->();
+    cmp_ok $bytes, '<', $large->{size} / 2, "the client is cut off after $bytes bytes";
+    is page('GET', $path)->{status}, 404, 'and can not go on';
+    settled($buy);
+    my $client = begin('HTTP/1.1', $later, MB);
+    sleep 3;
+    ok $client->rest, "a transfer by the new page's link goes on to its end";
+    costs($buy, 1, 'counted returned');
+};
+
 subtest 'Over HTTP/2 a revoke cuts its stream, and the connection lives on' => sub {
     my $streams = MDL::Streams->new($server);
     my ($cut, $kept) = map { buy($shop, $large, limit => 1) } 1 .. 2;

@@ -22,6 +22,7 @@ static mdl_signed_file_t buy(const char *order_id, mdl_mapping_put_t *mapping, a
         exit(2);
     }
     return (mdl_signed_file_t){
+        .page_id = assign->order->page_id,
         .assignment_id = APR_ARRAY_IDX(assign->order->assignments, 0, mdl_assignment_t *)->id,
         .asset_id = APR_ARRAY_IDX(mapping->mapping.file_ids, 0, apr_int64_t),
         .expires_at = apr_time_now() + apr_time_from_sec(300)};
@@ -40,7 +41,7 @@ static mdl_signed_file_t *new_link(const mdl_signed_file_t *of, apr_pool_t *p)
 static mdl_download_t look(const mdl_signed_file_t *link, apr_pool_t *p)
 {
     mdl_download_t download = {
-        .link = link, .default_download_limit = 3, .session_lifetime = SESSION};
+        .link = link, .secret = secret, .default_download_limit = 3, .session_lifetime = SESSION};
 
     if (mdl_download_look(db, &download, p) != APR_SUCCESS) {
         printf("Bail out! download: %s\n", mdl_db_error(db));

@@ -35,6 +35,7 @@ static inline mdl_signed_file_t *link_to(const mdl_signed_file_t *bought, apr_po
 {
     mdl_signed_file_t *link = apr_pmemdup(p, bought, sizeof *bought);
 
+    link->page_id = "page";
     mdl_signed_url_file_token(secret, link, p);
     return link;
 }

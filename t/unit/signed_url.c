@@ -2,6 +2,8 @@
 
 #include "core/download/signed_url.h"
 
+#define PAGE "MDEyMzQ1Njc4OWFiY2RlZg"
+
 static mdl_secret_t *secret;
 static mdl_secret_t *other;
 
@@ -101,7 +103,8 @@ static void test_link(apr_pool_t *p)
 
 static void test_file(apr_pool_t *p)
 {
-    mdl_signed_file_t in = {.assignment_id = APR_INT64_C(9007199254740991),
+    mdl_signed_file_t in = {.page_id = PAGE,
+                            .assignment_id = APR_INT64_C(9007199254740991),
                             .asset_id = 2,
                             .expires_at = apr_time_from_sec(1900000000)};
     mdl_signed_file_t out = {0};
@@ -114,6 +117,12 @@ static void test_file(apr_pool_t *p)
     is_int(out.asset_id, 2, "its asset is returned");
     is_int(out.expires_at, in.expires_at, "its end is returned");
     is_int(strlen(first), 22, "a session has 16 bytes");
+    ok(mdl_signed_url_session_of(secret, first, PAGE, p),
+       "the session is tied to the page that it was made for");
+    ok(!mdl_signed_url_session_of(secret, first, "no" PAGE, p) &&
+           !mdl_signed_url_session_of(other, first, PAGE, p) &&
+           !mdl_signed_url_session_of(secret, "x", PAGE, p),
+       "and to no other, nor under another secret");
     ok(strcmp(mdl_signed_url_file_token(secret, &in, p), token) != 0 &&
            strcmp(in.session, first) != 0,
        "each token has a separate session");
@@ -156,7 +165,8 @@ static int archive_accepted(const char *token, apr_pool_t *p)
 
 static void test_archive(apr_pool_t *p)
 {
-    mdl_signed_file_t in = {.assignment_id = 7, .expires_at = apr_time_from_sec(19)};
+    mdl_signed_file_t in = {
+        .page_id = PAGE, .assignment_id = 7, .expires_at = apr_time_from_sec(19)};
     mdl_signed_file_t out = {.asset_id = 2};
     const char *url = mdl_signed_url_file(secret, "https://files.test/d", &in, "order-1.zip", p);
     const char *token = apr_pstrmemdup(p, url + 23, strcspn(url + 23, "/"));
@@ -177,7 +187,7 @@ static void test_archive(apr_pool_t *p)
 
 static void test_apart(apr_pool_t *p)
 {
-    mdl_signed_file_t in = {.assignment_id = 1, .asset_id = 2};
+    mdl_signed_file_t in = {.page_id = PAGE, .assignment_id = 1, .asset_id = 2};
     const char *id = mdl_base64url("0123456789abcdef", 16, p);
 
     ok(!file_accepted(mdl_signed_url_page_token(secret, id, p), p),

@@ -15,6 +15,7 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
         return rv;
     }
     download->opened_at = mdl_rows_int(row, 6);
+    download->page_replaced = !mdl_rows_null(row, 7);
     facts->access = mdl_rows_enum(row, 0, mdl_order_access_names);
     facts->assignment = mdl_rows_enum(row, 1, mdl_assignment_status_names);
     facts->expires_at = mdl_rows_int(row, 2);
@@ -60,6 +61,7 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
     download->size = mdl_rows_int(row, 7);
     download->updated_at = mdl_rows_int(row, 8);
     download->page_id = mdl_rows_text(row, 10);
+    download->page_replaced = !mdl_rows_null(row, 14);
     return APR_SUCCESS;
 }
 
@@ -70,8 +72,19 @@ static apr_status_t download_find_page(mdl_db_t *db, mdl_download_t *download, a
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_PAGE, &row, p,
                                         MDL_ARGS(mdl_int(download->link->assignment_id)));
 
-    download->page_id = rv == APR_SUCCESS ? mdl_rows_text(row, 0) : NULL;
+    if (rv == APR_SUCCESS) {
+        download->page_id = mdl_rows_text(row, 0);
+        download->page_replaced = !mdl_rows_null(row, 1);
+    }
     return rv == APR_ENOENT ? APR_SUCCESS : rv;
+}
+
+/* Whether the link was made before the order's page was replaced. */
+static int download_link_is_replaced(const mdl_download_t *download, apr_pool_t *p)
+{
+    return download->page_replaced &&
+           !mdl_signed_url_session_of(download->secret, download->link->session, download->page_id,
+                                      p);
 }
 
 static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -79,16 +92,24 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_download_t *download = arg;
     apr_time_t now = apr_time_now();
     mdl_entitlement_facts_t facts;
+    int is_gone;
     apr_status_t rv;
 
     download->page_id = NULL;
-    download->entitlement = MDL_ENTITLEMENT_GONE;
+    download->page_replaced = 0;
     rv = download->link->asset_id == 0 ? download_read_archive(db, download, &facts, p)
                                        : download_read_file(db, download, &facts, p);
-    if (rv != APR_SUCCESS) {
-        return rv == APR_ENOENT ? download_find_page(db, download, p) : rv;
+    is_gone = rv == APR_ENOENT;
+    if (is_gone) {
+        rv = download_find_page(db, download, p);
     }
-    download->entitlement = mdl_entitlement_of(&facts, now);
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (download_link_is_replaced(download, p)) {
+        return APR_ENOENT;
+    }
+    download->entitlement = is_gone ? MDL_ENTITLEMENT_GONE : mdl_entitlement_of(&facts, now);
     if (download->entitlement != MDL_ENTITLEMENT_OK &&
         download->entitlement != MDL_ENTITLEMENT_EXHAUSTED) {
         return APR_SUCCESS;

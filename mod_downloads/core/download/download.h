@@ -12,10 +12,12 @@
 
 typedef struct {
     const mdl_signed_file_t *link;
+    const mdl_secret_t *secret;
     int default_download_limit;
     apr_interval_time_t session_lifetime;
     mdl_entitlement_t entitlement; /* out, like all that follow */
     const char *page_id;           /* of the order; NULL for none */
+    int page_replaced;             /* it is not the order's first one */
     apr_time_t opened_at;          /* the link's first session; 0: it has none */
     int limit; /* without what was granted extra; 0: unlimited; from here on not set for GONE */
     const char *filename;
@@ -29,7 +31,8 @@ typedef struct {
 
 /**
  * Decides over a request for a file, and changes nothing.  Returns APR_SUCCESS with an
- * entitlement, or an error of the database.
+ * entitlement, APR_ENOENT when the order's page was replaced since the link was made, or an error
+ * of the database.
  */
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p);
 

@@ -3,6 +3,7 @@
 #include <apr_hash.h>
 
 #include "base/text/json.h"
+#include "core/download/signed_url.h"
 
 static const char *lease_progress_json(const apr_array_header_t *progress, apr_pool_t *p)
 {
@@ -59,11 +60,16 @@ apr_status_t mdl_lease_forbidden(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(
         db, MDL_Q_TRANSFERS_FORBIDDEN, &rows, p,
-        MDL_ARGS(mdl_text(tick->id), mdl_int(apr_time_now()), mdl_int(MDL_DOWNLOAD_FACTOR)));
+        MDL_ARGS(mdl_int(apr_time_now()), mdl_int(MDL_DOWNLOAD_FACTOR), mdl_text(tick->id)));
 
     tick->forbidden = apr_array_make(p, 4, sizeof(const char *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(tick->forbidden, const char *) = mdl_rows_text(rows, 0);
+        const char *page_id = mdl_rows_text(rows, 2);
+
+        if (page_id == NULL ||
+            !mdl_signed_url_session_of(tick->secret, mdl_rows_text(rows, 1), page_id, p)) {
+            APR_ARRAY_PUSH(tick->forbidden, const char *) = mdl_rows_text(rows, 0);
+        }
     }
     return rv;
 }

@@ -6,6 +6,7 @@
 #ifndef MDL_CORE_DOWNLOAD_LEASE_H
 #define MDL_CORE_DOWNLOAD_LEASE_H
 
+#include "base/crypto.h"
 #include "core/download/session_settle.h"
 
 #define MDL_LEASE_TIME apr_time_from_sec(15)
@@ -13,6 +14,7 @@
 typedef struct {
     const char *id;
     apr_time_t leased_until;
+    const mdl_secret_t *secret;
     const apr_array_header_t *progress; /* mdl_session_delivery_t: of transfers that moved */
     apr_array_header_t *forbidden;      /* out: const char *, ids of transfers to be cut */
     apr_array_header_t *lost;           /* out: ids of those that others have settled, to be cut,
@@ -23,8 +25,9 @@ typedef struct {
     out in between. */
 apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick);
 
-/** Effect, reading: finds the transfers whose customer may not have the file any more, and those
-    whose session has sent MDL_DOWNLOAD_FACTOR times its size. */
+/** Effect, reading: finds the transfers whose customer may not have the file any more, also because
+    the order's page was replaced, and those whose session has sent MDL_DOWNLOAD_FACTOR times its
+    size. */
 apr_status_t mdl_lease_forbidden(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick);
 
 typedef struct {

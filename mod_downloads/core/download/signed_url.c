@@ -18,6 +18,7 @@
 #define FILE_PURPOSE    "file-link"
 #define ARCHIVE_PURPOSE "archive-link"
 #define UPLOAD_PURPOSE  "upload-link"
+#define SESSION_PURPOSE "session-of-page"
 
 #define UPLOAD_PREFIX "upl_"
 
@@ -42,6 +43,14 @@ static int signed_url_verify(const mdl_secret_t *secret, const char *purpose, co
     }
     mdl_secret_mac(secret, purpose, bytes, length, mac);
     return mdl_equal(bytes + length, mac, MAC_LENGTH);
+}
+
+const char *mdl_signed_url_new_page_id(apr_pool_t *p)
+{
+    unsigned char bytes[ID_LENGTH];
+
+    mdl_random(bytes, ID_LENGTH);
+    return mdl_base64url(bytes, ID_LENGTH, p);
 }
 
 const char *mdl_signed_url_page_token(const mdl_secret_t *secret, const char *page_id,
@@ -114,12 +123,41 @@ apr_status_t mdl_signed_url_link_read(const mdl_secret_t *secret, const char *to
     return APR_SUCCESS;
 }
 
+/* A session's id is random in its first half; the second is a MAC of that and the page id. */
+#define HALF_LENGTH (ID_LENGTH / 2)
+
+static void session_tie(const mdl_secret_t *secret, const unsigned char *random,
+                        const char *page_id, unsigned char *to, apr_pool_t *p)
+{
+    apr_size_t length = strlen(page_id);
+    unsigned char *bytes = apr_palloc(p, HALF_LENGTH + length);
+    unsigned char mac[MDL_SHA256_LENGTH];
+
+    memcpy(bytes, random, HALF_LENGTH);
+    memcpy(bytes + HALF_LENGTH, page_id, length);
+    mdl_secret_mac(secret, SESSION_PURPOSE, bytes, HALF_LENGTH + length, mac);
+    memcpy(to, mac, HALF_LENGTH);
+}
+
+int mdl_signed_url_session_of(const mdl_secret_t *secret, const char *session, const char *page_id,
+                              apr_pool_t *p)
+{
+    unsigned char bytes[ID_LENGTH], tied[HALF_LENGTH];
+
+    if (mdl_base64url_decode(bytes, ID_LENGTH, session) != APR_SUCCESS) {
+        return 0;
+    }
+    session_tie(secret, bytes, page_id, tied, p);
+    return memcmp(bytes + HALF_LENGTH, tied, HALF_LENGTH) == 0;
+}
+
 const char *mdl_signed_url_file_token(const mdl_secret_t *secret, mdl_signed_file_t *file,
                                       apr_pool_t *p)
 {
     unsigned char bytes[FILE_LENGTH + MAC_LENGTH];
 
-    mdl_random(bytes, ID_LENGTH);
+    mdl_random(bytes, HALF_LENGTH);
+    session_tie(secret, bytes, file->page_id, bytes + HALF_LENGTH, p);
     put_number(bytes + ID_LENGTH, file->assignment_id);
     put_number(bytes + ID_LENGTH + 8, file->asset_id);
     put_number(bytes + ID_LENGTH + 16, apr_time_sec(file->expires_at));

@@ -14,6 +14,9 @@
 
 #include "base/crypto.h"
 
+/** A random id for the page of an order. */
+const char *mdl_signed_url_new_page_id(apr_pool_t *p);
+
 /** The token of an order's page, from the page id that the order's row keeps. */
 const char *mdl_signed_url_page_token(const mdl_secret_t *secret, const char *page_id,
                                       apr_pool_t *p);
@@ -35,7 +38,8 @@ apr_status_t mdl_signed_url_link_read(const mdl_secret_t *secret, const char *to
 
 /** What the URL of a file or of an archive says. */
 typedef struct {
-    const char *session; /* base64url of 16 random bytes: names the session that the URL opens */
+    const char *page_id; /* of the order's page; not in the URL, but the session is tied to it */
+    const char *session; /* base64url of 16 bytes: names the session that the URL opens */
     apr_int64_t assignment_id;
     apr_int64_t asset_id;  /* 0: the archive of all files of the assignment */
     apr_time_t expires_at; /* whole seconds */
@@ -49,10 +53,14 @@ const char *mdl_signed_url_file_token(const mdl_secret_t *secret, mdl_signed_fil
 const char *mdl_signed_url_file(const mdl_secret_t *secret, const char *public_url,
                                 mdl_signed_file_t *file, const char *filename, apr_pool_t *p);
 
-/** Reads such a token; APR_EINVAL when it is not one of ours.  Whether it has expired is left to
-   the caller. */
+/** Reads such a token, all but page_id; APR_EINVAL when it is not one of ours.  Whether it has
+   expired is left to the caller. */
 apr_status_t mdl_signed_url_file_read(const mdl_secret_t *secret, const char *token,
                                       mdl_signed_file_t *file, apr_pool_t *p);
+
+/** Whether a session's URL was made while the order's page had this page id. */
+int mdl_signed_url_session_of(const mdl_secret_t *secret, const char *session, const char *page_id,
+                              apr_pool_t *p);
 
 /** The address of an upload ("upl_…") below upload_url. */
 const char *mdl_signed_url_upload(const mdl_secret_t *secret, const char *upload_url,

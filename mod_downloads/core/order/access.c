@@ -6,6 +6,7 @@
 #include <apr_time.h>
 
 #include "base/text/json.h"
+#include "core/download/signed_url.h"
 #include "core/order/event.h"
 #include "core/ids.h"
 #include "core/catalog/license.h"
@@ -227,6 +228,23 @@ apr_status_t mdl_access_approve(mdl_db_t *db, apr_pool_t *p, mdl_access_t *acces
 apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
 {
     return access_decide(db, access, MDL_ORDER_REJECT, p);
+}
+
+apr_status_t mdl_access_rotate_link(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
+{
+    mdl_event_t event = {
+        .action = "link_rotated", .key_id = access->key_id, .reason = access->reason};
+    mdl_arg_t now = mdl_int(apr_time_now());
+    apr_status_t rv;
+
+    if ((rv = access_begin(db, access, p)) != APR_SUCCESS ||
+        (rv = mdl_db_exec(db, MDL_Q_ORDER_REPLACE_PAGE, NULL, p,
+                          MDL_ARGS(mdl_text(mdl_signed_url_new_page_id(p)), now, now,
+                                   mdl_int(access->order->id)))) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_event_add(db, access->order->id, &event, p);
+    return rv == APR_SUCCESS ? access_end(db, access, p) : rv;
 }
 
 /* The assignments and files that a grant is for. */

@@ -39,6 +39,10 @@ apr_status_t mdl_access_restore(mdl_db_t *db, apr_pool_t *p, mdl_access_t *acces
 apr_status_t mdl_access_approve(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access);
 apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access);
 
+/** Replaces the address of the order's page, in every state of the order.  Pages and links of the
+    former address lead nowhere from then on, and its transfers are cut. */
+apr_status_t mdl_access_rotate_link(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access);
+
 /**
  * Effect: adds downloads to files of assignments, and days to assignments that expire.  file_ids
  * restrict both to the assignments that give one of these files.

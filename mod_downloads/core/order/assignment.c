@@ -5,15 +5,13 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
-#include "base/crypto.h"
 #include "base/text/json.h"
 #include "core/order/assignment_files.h"
+#include "core/download/signed_url.h"
 #include "core/order/event.h"
 #include "core/catalog/license.h"
 #include "core/order/lookup.h"
 #include "core/catalog/mapping.h"
-
-#define PAGE_ID_LENGTH 16
 
 /* The state of one run of the effect. */
 typedef struct {
@@ -45,7 +43,6 @@ static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *aske
 {
     const mdl_order_assign_t *assign = run->assign;
     const mdl_customer_t *customer = &assign->customer;
-    unsigned char page_id[PAGE_ID_LENGTH];
     apr_status_t rv = APR_SUCCESS;
 
     asked->matches = apr_pcalloc(p, (apr_size_t)assign->items->nelts * sizeof *asked->matches);
@@ -63,8 +60,7 @@ static apr_status_t assignment_ask(mdl_db_t *db, const run_t *run, asked_t *aske
                                     mdl_text(customer->last_name), mdl_text(customer->locale),
                                     mdl_int(run->now), mdl_int(run->now)));
     }
-    mdl_random(page_id, sizeof page_id);
-    asked->page_id = mdl_base64url(page_id, sizeof page_id, p);
+    asked->page_id = mdl_signed_url_new_page_id(p);
     return rv == APR_SUCCESS
                ? mdl_db_select(
                      db, MDL_Q_ORDER_UPSERT, &asked->order, p,

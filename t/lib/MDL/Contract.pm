@@ -161,8 +161,8 @@ my %SHAPES = (
     },
     event => {
         id             => 'id',
-        action         => 'assigned|revoked|restored|downloads_granted|email_resent|approved|rejected'
-            . '|license_keys_assigned|fraud_held|fraud_passed',
+        action         => 'assigned|revoked|restored|downloads_granted|email_resent|link_rotated'
+            . '|approved|rejected|license_keys_assigned|fraud_held|fraud_passed',
         assignment_ids => 'ids?',
         key_id         => 'text?',
         reason         => 'text?',

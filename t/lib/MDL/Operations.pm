@@ -221,6 +221,7 @@ my %REQUESTS = (
     },
     grantDownloads => sub { (order_path($_[0], '/grant-downloads'), { downloads => 2 }) },
     resendEmail    => sub { order_path($_[0], '/resend') },
+    rotateLink     => sub { (order_path($_[0], '/rotate-link'), { reason => label() }) },
     approveOrder   => sub { '/orders/' . held_order($_[0]) . '/approve' },
     rejectOrder    => sub { ('/orders/' . held_order($_[0]) . '/reject', { reason => label() }) },
     diagnoseOrder  => sub { order_path($_[0], '/diagnosis') },

@@ -1,0 +1,2 @@
+-- When a shop replaced the address of the order's page; NULL: never.
+ALTER TABLE orders ADD COLUMN page_replaced_at BIGINT;
