@@ -176,6 +176,7 @@ static void job_read_due(mdl_rows_t *row, mdl_job_look_t *look)
         for (int i = 0; i < MDL_LANE_UNKNOWN; i++) {
             look->due_at[i] = mdl_rows_int(row, i);
         }
+        look->newest_shop = mdl_rows_int(row, MDL_LANE_UNKNOWN);
     }
 }
 
@@ -190,17 +191,43 @@ apr_status_t mdl_job_look(mdl_db_t *db, apr_pool_t *p, mdl_job_look_t *look)
     return rv;
 }
 
+int mdl_job_slots_alone(int slots)
+{
+    return slots > 1 ? 4 * slots / 5 : 1;
+}
+
+static apr_status_t job_claim_shared(mdl_db_t *db, const mdl_job_claim_t *claim, apr_time_t now,
+                                     mdl_rows_t **rows, apr_pool_t *p)
+{
+    const mdl_job_share_t *share = claim->share;
+    const mdl_arg_t lane = mdl_text(mdl_job_lane_names[claim->lane]);
+    const mdl_arg_t from = mdl_int(claim->look->from[claim->lane]), until = mdl_int(now);
+    const mdl_arg_t limit = mdl_int(claim->limit);
+
+    return mdl_db_select(db, MDL_Q_JOB_CLAIM_SHARED, rows, p,
+                         MDL_ARGS(mdl_text(claim->owner), mdl_int(now + claim->lease), until,
+                                  mdl_ids(share->running), mdl_int(share->from), mdl_int(share->to),
+                                  lane, from, until, limit, lane, from, until, limit,
+                                  mdl_int(share->after), limit, limit, until));
+}
+
+static apr_status_t job_claim_oldest(mdl_db_t *db, const mdl_job_claim_t *claim, apr_time_t now,
+                                     mdl_rows_t **rows, apr_pool_t *p)
+{
+    return mdl_db_select(db, MDL_Q_JOB_CLAIM, rows, p,
+                         MDL_ARGS(mdl_text(claim->owner), mdl_int(now + claim->lease), mdl_int(now),
+                                  mdl_text(mdl_job_lane_names[claim->lane]),
+                                  mdl_int(claim->look->from[claim->lane]), mdl_int(now),
+                                  mdl_int(claim->limit)));
+}
+
 apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim)
 {
     apr_time_t now = apr_time_now();
     mdl_rows_t *rows, *row;
-    apr_status_t rv;
+    apr_status_t rv = claim->share != NULL ? job_claim_shared(db, claim, now, &rows, p)
+                                           : job_claim_oldest(db, claim, now, &rows, p);
 
-    rv = mdl_db_select(db, MDL_Q_JOB_CLAIM, &rows, p,
-                       MDL_ARGS(mdl_text(claim->owner), mdl_int(now + claim->lease), mdl_int(now),
-                                mdl_text(mdl_job_lane_names[claim->lane]),
-                                mdl_int(claim->look->from[claim->lane]), mdl_int(now),
-                                mdl_int(claim->limit)));
     if (rv == APR_SUCCESS && (rv = job_ask_due(db, claim->look, &row, p)) == APR_SUCCESS) {
         claim->jobs = jobs_of_rows(rows, p);
         job_read_due(row, claim->look);

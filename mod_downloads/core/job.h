@@ -104,17 +104,32 @@ typedef struct {
     apr_time_t from[MDL_LANE_UNKNOWN];   /* by lane; 0: all jobs are looked at */
     apr_time_t until;                    /* jobs that are due later are not looked at */
     apr_time_t due_at[MDL_LANE_UNKNOWN]; /* out; 0 for none */
+    apr_int64_t newest_shop;             /* out: the largest id of a shop */
 } mdl_job_look_t;
 apr_status_t mdl_job_look(mdl_db_t *db, apr_pool_t *p, mdl_job_look_t *look);
 
-/** Effect: claims up to limit due jobs of a lane, then looks what is due beside them. */
+/** How a claim shares a lane's free slots between shops. */
+typedef struct {
+    const apr_array_header_t *running; /* of each job under way in the lane, its shop's id */
+    apr_int64_t after;                 /* the shop whose turn was last */
+    apr_int64_t from;                  /* shops with ids above it, */
+    apr_int64_t to;                    /* up to this one, are looked for, too */
+} mdl_job_share_t;
+
+/** How many of a lane's slots a shop has that is alone; at least one. */
+int mdl_job_slots_alone(int slots);
+
+/** Effect: claims up to limit due jobs of a lane, then looks what is due beside them.  Without a
+   share the oldest are claimed.  With one, limit is how many slots are free, and some of them stay
+   free unless enough shops wait (job_claim_shared). */
 typedef struct {
     mdl_job_lane_t lane;
     const char *owner;
     apr_interval_time_t lease;
     int limit;
-    mdl_job_look_t *look;     /* jobs that are due before its from are not claimed */
-    apr_array_header_t *jobs; /* out, of mdl_job_t * */
+    const mdl_job_share_t *share; /* or NULL */
+    mdl_job_look_t *look;         /* jobs that are due before its from are not claimed */
+    apr_array_header_t *jobs;     /* out, of mdl_job_t * */
 } mdl_job_claim_t;
 apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim);
 

@@ -8,6 +8,7 @@
 #define SECOND apr_time_from_sec(1)
 #define MINUTE apr_time_from_sec(60)
 #define HELD   apr_time_from_msec(10)
+#define SHOPS  32 /* that a claim looks for, beside those whose jobs run or are oldest */
 
 #define MAX_INTERRUPTIONS 3 /* deaths of the process in a row that end a job */
 
@@ -215,6 +216,19 @@ static void marks_raise(mdl_worker_t *worker, apr_time_t looked_at)
     }
 }
 
+/* There may be jobs of other shops, which those in a lane don't keep from it. */
+static void lanes_resume(mdl_worker_t *worker, apr_time_t now)
+{
+    for (int i = 0; i < MDL_LANES; i++) {
+        mdl_lane_t *lane = &worker->lanes[i];
+
+        lane->shops_seen = 0;
+        if (lane->held_until > now + HELD) {
+            lane->held_until = now + HELD;
+        }
+    }
+}
+
 static apr_status_t job_look_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_job_look(db, p, arg);
@@ -230,6 +244,7 @@ apr_time_t mdl_claim_look(mdl_worker_t *worker)
         return now + SECOND;
     }
     marks_raise(worker, now);
+    lanes_resume(worker, now);
     worker->look = 0;
     worker->look_cancelled = worker->jobs.due_at[MDL_LANE_CLEANUP] != 0;
     return 0;
@@ -240,26 +255,79 @@ static apr_status_t job_claim_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_job_claim(db, p, arg);
 }
 
+static apr_array_header_t *lane_shops(const mdl_worker_t *worker, mdl_job_lane_t lane)
+{
+    apr_array_header_t *shops = apr_array_make(worker->turn, 16, sizeof(apr_int64_t));
+
+    for (const mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
+        if (task->lane == lane) {
+            APR_ARRAY_PUSH(shops, apr_int64_t) = task->job->shop_id;
+        }
+    }
+    return shops;
+}
+
+/* The next turn begins behind the last shop that had one in this. */
+static void lane_turn(mdl_lane_t *lane, const apr_array_header_t *jobs)
+{
+    apr_int64_t before = lane->after;
+
+    for (int i = 0; i < jobs->nelts; i++) {
+        apr_int64_t shop = APR_ARRAY_IDX(jobs, i, mdl_job_t *)->shop_id;
+
+        if (i == 0 || (shop <= before) > (lane->after <= before) ||
+            ((shop <= before) == (lane->after <= before) && shop > lane->after)) {
+            lane->after = shop;
+        }
+    }
+}
+
+/* What the claim means for the next: jobs that it left are another worker's, which is claiming
+   them, or of shops that have enough, or of shops that it did not look for.  When all were looked
+   for, they wait until a task ends or a job is queued. */
+static void lane_claimed(mdl_worker_t *worker, mdl_lane_t *lane, const mdl_job_claim_t *claim,
+                         apr_time_t now)
+{
+    apr_time_t due_at = claim->look->due_at[claim->lane];
+
+    lane->behind = due_at != 0 && due_at <= now;
+    lane_turn(lane, claim->jobs);
+    if (claim->share != NULL) {
+        lane->shops_seen = claim->jobs->nelts == 0 ? lane->shops_seen + SHOPS : 0;
+        lane->shops_from = claim->share->to < claim->look->newest_shop ? claim->share->to : 0;
+    }
+    if (lane->behind && claim->jobs->nelts < claim->limit) {
+        lane->held_until = now + (lane->shops_seen < claim->look->newest_shop
+                                      ? HELD
+                                      : worker->service->settings->poll_interval);
+    }
+}
+
 void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
 {
     mdl_lane_t *lane = &worker->lanes[index];
     apr_time_t now = apr_time_now();
+    mdl_job_share_t share = {.running = lane_shops(worker, index),
+                             .after = lane->after,
+                             .from = lane->shops_from,
+                             .to = lane->shops_from + SHOPS};
     mdl_job_claim_t claim = {.lane = index,
                              .owner = worker->owner,
                              .lease = worker->service->settings->lease_time,
-                             .limit = lane->slots - lane->busy,
+                             .limit = mdl_job_slots_alone(lane->slots),
                              .look = &worker->jobs};
 
+    if (lane->busy > 0 || lane->behind) {
+        claim.share = &share;
+        claim.limit = lane->slots - lane->busy;
+    }
     if (mdl_worker_write(worker, job_claim_effect, &claim) != APR_SUCCESS) {
         /* Not at once again: the loop would turn without a pause until the database is well. */
         worker->jobs.due_at[index] = now + SECOND;
         return;
     }
     marks_raise(worker, now);
-    if (claim.jobs->nelts < claim.limit && worker->jobs.due_at[index] != 0 &&
-        worker->jobs.due_at[index] < now + HELD) {
-        worker->jobs.due_at[index] = now + HELD; /* another worker is claiming it */
-    }
+    lane_claimed(worker, lane, &claim, now);
     jobs_begin(worker, index, claim.jobs);
 }
 

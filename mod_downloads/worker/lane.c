@@ -3,7 +3,7 @@
 typedef struct {
     mdl_runner_kind_t kind;
     int runners;
-    int slots;
+    int slots; /* a shop alone has four in five of them */
 } capacity_t;
 
 static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *settings)
@@ -12,16 +12,16 @@ static capacity_t lane_capacity(mdl_job_lane_t lane, const mdl_settings_t *setti
     case MDL_LANE_BULK:
         return (capacity_t){MDL_RUNNER_TRANSFER, 2, settings->ingest_concurrency};
     case MDL_LANE_HASH:
-        return (capacity_t){MDL_RUNNER_HASH, 1, 4};
+        return (capacity_t){MDL_RUNNER_HASH, 1, 5};
     case MDL_LANE_MAIL:
         /* A slot for each connection: what one has sent is settled before it gets the next. */
         return (capacity_t){MDL_RUNNER_MAIL, settings->mail_connections,
                             settings->mail_connections};
     case MDL_LANE_LOOKUP:
         /* Each may wait for a storefront that is slow, and costs no more than a socket. */
-        return (capacity_t){MDL_RUNNER_TRANSFER, 1, 64};
+        return (capacity_t){MDL_RUNNER_TRANSFER, 1, 80};
     default:
-        return (capacity_t){MDL_RUNNER_TRANSFER, 1, 16};
+        return (capacity_t){MDL_RUNNER_TRANSFER, 1, 20};
     }
 }
 

@@ -10,8 +10,13 @@
 #define MDL_LANE_MAX_RUNNERS MDL_MAX_MAIL_CONNECTIONS
 
 typedef struct {
-    int slots; /* tasks at a time */
-    int busy;  /* tasks claimed and not yet settled */
+    int slots;              /* tasks at a time */
+    int busy;               /* tasks claimed and not yet settled */
+    int behind;             /* whether the last claim has left due jobs */
+    apr_int64_t after;      /* the shop whose turn was last */
+    apr_int64_t shops_from; /* where the next claim goes on to look for shops */
+    apr_int64_t shops_seen; /* without finding a job to claim */
+    apr_time_t held_until;  /* jobs that are due wait until then, or for a slot, or a new job */
     int runner_count;
     mdl_runner_t *runners[MDL_LANE_MAX_RUNNERS];
 } mdl_lane_t;

@@ -42,8 +42,8 @@ static apr_time_t loop_next_turn(const loop_t *loop)
         until = loop->next_tick;
     }
     for (mdl_job_lane_t i = 0; i < MDL_LANES; i++) {
-        if (mdl_worker_claims(worker, i, until)) {
-            until = worker->jobs.due_at[i];
+        if (mdl_worker_claims_at(worker, i) < until) {
+            until = mdl_worker_claims_at(worker, i);
         }
     }
     return worker->look_cancelled && loop->connections != 0 ? 0 : until;
@@ -104,7 +104,7 @@ static void loop_turn(loop_t *loop)
         mdl_cleanup_cancelled(worker);
     }
     for (mdl_job_lane_t i = 0; i < MDL_LANES; i++) {
-        if (mdl_worker_claims(worker, i, now)) {
+        if (mdl_worker_claims_at(worker, i) <= now) {
             mdl_claim_lane(worker, i);
         }
     }

@@ -100,6 +100,7 @@ static void task_forget(mdl_worker_t *worker, mdl_task_t *task)
         mdl_worker_note_due(worker, job->lane, job->due_at);
     }
     worker->lanes[task->lane].busy--;
+    worker->lanes[task->lane].held_until = 0;
     if (task->runner != NULL) {
         mdl_runner_settled(task->runner);
     }

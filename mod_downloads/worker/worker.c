@@ -123,11 +123,15 @@ void mdl_worker_note_due(mdl_worker_t *worker, mdl_job_lane_t lane, apr_time_t d
     }
 }
 
-int mdl_worker_claims(const mdl_worker_t *worker, mdl_job_lane_t lane, apr_time_t at)
+apr_time_t mdl_worker_claims_at(const mdl_worker_t *worker, mdl_job_lane_t index)
 {
-    apr_time_t due_at = worker->jobs.due_at[lane];
+    const mdl_lane_t *lane = &worker->lanes[index];
+    apr_time_t due_at = worker->jobs.due_at[index];
 
-    return worker->lanes[lane].busy < worker->lanes[lane].slots && due_at != 0 && due_at <= at;
+    if (lane->busy >= lane->slots || due_at == 0) {
+        return APR_INT64_MAX;
+    }
+    return due_at > lane->held_until ? due_at : lane->held_until;
 }
 
 void mdl_worker_end(mdl_worker_t *worker, mdl_task_t *task, mdl_outcome_t outcome)

@@ -51,8 +51,69 @@ WHERE id = ANY (ARRAY(SELECT id FROM job WHERE lane = %s AND due_at BETWEEN %lld
     LIMIT %lld FOR UPDATE SKIP LOCKED))
 RETURNING {{job_columns}}
 
--- When the earliest job of each lane is due, in the order of mdl_job_lane_t.  For min() PostgreSQL might
--- read all of them.
+-- The same while shops wait for each other: of the free slots the first goes to the shop with the fewest
+-- running jobs, and so on, in a circle of shops.  A shop that has jobs already gets another while four
+-- times the slots that stay free are as many as it then has: so it leaves slots for a shop that comes
+-- later, and alone it has four in five.  Shops are looked for among those with running jobs, those
+-- with the oldest due jobs, and a range of ids, for in the index entries of ended jobs may lie between
+-- those of one shop and the next.
+-- name: job_claim_shared
+-- dialect: sqlite3
+{{job_claimed}}
+WHERE id IN (
+    WITH running_rows (shop_id, jobs) AS (SELECT value, count(*) FROM json_each(%ids) GROUP BY value),
+    candidate_rows (shop_id) AS (
+        SELECT shop_id FROM running_rows
+        UNION SELECT id FROM shop WHERE id > %lld AND id <= %lld
+        UNION SELECT shop_id FROM (
+            SELECT shop_id FROM job WHERE lane = %s AND due_at BETWEEN %lld AND %lld
+            ORDER BY due_at LIMIT %lld)),
+    waiting_rows (id, shop_id, nth) AS (
+        SELECT j.id, candidate_rows.shop_id,
+            COALESCE((SELECT jobs FROM running_rows WHERE running_rows.shop_id = candidate_rows.shop_id), 0)
+                + row_number() OVER (PARTITION BY candidate_rows.shop_id ORDER BY j.due_at)
+        FROM candidate_rows CROSS JOIN job j
+        WHERE j.id IN (
+            SELECT q.id FROM job q
+            WHERE q.lane = %s AND q.shop_id = candidate_rows.shop_id AND q.due_at BETWEEN %lld AND %lld
+            ORDER BY q.due_at LIMIT %lld)),
+    turn_rows (id, nth, slot) AS (
+        SELECT id, nth, row_number() OVER (ORDER BY nth, shop_id <= %lld, shop_id) FROM waiting_rows)
+    SELECT id FROM turn_rows WHERE slot <= %lld AND (nth = 1 OR nth <= 4 * (%lld - slot)))
+    AND due_at <= %lld
+RETURNING {{job_columns}}
+
+-- name: job_claim_shared
+-- dialect: pgsql
+{{job_claimed}}
+WHERE id = ANY (ARRAY(
+    WITH running_rows (shop_id, jobs) AS (
+        SELECT given.id, count(*) FROM unnest(%ids) AS given (id) GROUP BY given.id),
+    candidate_rows (shop_id) AS (
+        SELECT shop_id FROM running_rows
+        UNION SELECT id FROM shop WHERE id > %lld AND id <= %lld
+        UNION (
+            SELECT shop_id FROM job WHERE lane = %s AND due_at BETWEEN %lld AND %lld
+            ORDER BY due_at LIMIT %lld)),
+    waiting_rows (id, shop_id, nth) AS (
+        SELECT w.id, c.shop_id,
+            COALESCE((SELECT r.jobs FROM running_rows r WHERE r.shop_id = c.shop_id), 0)
+                + row_number() OVER (PARTITION BY c.shop_id ORDER BY w.due_at)
+        FROM candidate_rows c CROSS JOIN LATERAL (
+            SELECT q.id, q.due_at FROM job q
+            WHERE q.lane = %s AND q.shop_id = c.shop_id AND q.due_at BETWEEN %lld AND %lld
+            ORDER BY q.due_at LIMIT %lld) w),
+    turn_rows (id, nth, slot) AS (
+        SELECT id, nth, row_number() OVER (ORDER BY nth, shop_id <= %lld, shop_id) FROM waiting_rows)
+    SELECT j.id FROM job j
+    WHERE j.id = ANY (ARRAY(
+            SELECT id FROM turn_rows WHERE slot <= %lld AND (nth = 1 OR nth <= 4 * (%lld - slot))))
+        AND j.due_at <= %lld
+    FOR UPDATE SKIP LOCKED))
+RETURNING {{job_columns}}
+
+-- When the earliest job of each lane is due, in the order of mdl_job_lane_t, and the newest shop.  For
+-- min() PostgreSQL might read all of them.
 -- name: job_look
 SELECT
     (SELECT due_at FROM job WHERE lane = 'small' AND due_at BETWEEN %lld AND %lld
@@ -66,7 +127,8 @@ SELECT
     (SELECT due_at FROM job WHERE lane = 'lookup' AND due_at BETWEEN %lld AND %lld
      ORDER BY due_at LIMIT 1),
     (SELECT due_at FROM job WHERE lane = 'cleanup' AND due_at BETWEEN %lld AND %lld
-     ORDER BY due_at LIMIT 1)
+     ORDER BY due_at LIMIT 1),
+    (SELECT id FROM shop ORDER BY id DESC LIMIT 1)
 
 -- name: job_renew
 UPDATE job SET due_at = %lld, bytes_received = %lld, bytes_total = %lld, validator = %s

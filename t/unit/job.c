@@ -186,6 +186,94 @@ static void test_claim(apr_pool_t *p)
     forget_jobs();
 }
 
+/* Makes due jobs of a shop in the mail lane. */
+static void make_due(apr_int64_t of, int jobs, apr_pool_t *p)
+{
+    static int number;
+
+    for (int i = 0; i < jobs; i++) {
+        number++;
+        mdl_db_command(
+            db, apr_psprintf(p,
+                             "INSERT INTO job (id, shop_id, type, lane, status, attempts, "
+                             "max_attempts, due_at, lease_token, bytes_received, created_at) "
+                             "VALUES ('due_%d', %" APR_INT64_T_FMT
+                             ", 'email', 'mail', 'queued', 0, 9, %d, 0, 0, 1)",
+                             number, of, number));
+    }
+}
+
+/* Claims for free slots beside so many running jobs of two shops, and counts what they get. */
+static void claim_shared(int limit, const mdl_job_share_t *given, const apr_int64_t shops[2],
+                         const int running[2], int got[2], apr_pool_t *p)
+{
+    apr_array_header_t *ids = apr_array_make(p, 16, sizeof(apr_int64_t));
+    mdl_job_look_t look = {.until = APR_INT64_MAX};
+    mdl_job_share_t share = *given;
+    mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL,
+                             .owner = "w",
+                             .lease = LEASE,
+                             .limit = limit,
+                             .share = &share,
+                             .look = &look};
+
+    share.running = ids;
+    for (int i = 0; i < 2; i++) {
+        for (int j = 0; j < running[i]; j++) {
+            APR_ARRAY_PUSH(ids, apr_int64_t) = shops[i];
+        }
+        got[i] = -1;
+    }
+    if (mdl_db_write(db, mdl_job_claim_effect, &claim, p) != APR_SUCCESS) {
+        return;
+    }
+    got[0] = got[1] = 0;
+    for (int i = 0; i < claim.jobs->nelts; i++) {
+        got[APR_ARRAY_IDX(claim.jobs, i, mdl_job_t *)->shop_id == shops[1]]++;
+    }
+}
+
+static void test_share(apr_pool_t *p)
+{
+    static const struct {
+        int limit, running[2], due[2], got[2];
+        const char *name;
+    } cases[] = {
+        {20, {0, 0}, {40, 0}, {16, 0}, "a shop alone gets four slots in five"},
+        {4, {16, 0}, {40, 0}, {0, 0}, "a shop that has four in five gets no more"},
+        {4, {16, 0}, {40, 1}, {0, 1}, "another shop's first job gets a slot beside it"},
+        {4, {16, 0}, {40, 9}, {0, 3}, "another shop's jobs leave a slot for a third"},
+        {1, {16, 3}, {40, 9}, {0, 0}, "which none of the two gets"},
+        {20, {0, 0}, {40, 40}, {9, 8}, "two backlogs share the slots"},
+        {10, {8, 0}, {40, 40}, {0, 8}, "the shop with fewer running jobs comes first"},
+        {1, {0, 0}, {3, 0}, {1, 0}, "a shop gets the only slot"},
+        {1, {0, 0}, {3, 3}, {1, 0}, "two shops and a slot: the first in the circle"},
+    };
+    const apr_int64_t shops[] = {shop, make_shop(db, "second.test", p)};
+    const mdl_job_share_t all = {.to = shops[1]};
+    const mdl_job_share_t behind_first = {.after = shops[0], .to = shops[1]};
+    const mdl_job_share_t oldest = {.from = shops[1], .to = shops[1]};
+    int got[2];
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        make_due(shops[0], cases[i].due[0], p);
+        make_due(shops[1], cases[i].due[1], p);
+        claim_shared(cases[i].limit, &all, shops, cases[i].running, got, p);
+        ok(got[0] == cases[i].got[0] && got[1] == cases[i].got[1],
+           apr_psprintf(p, "%s: %d, %d", cases[i].name, got[0], got[1]));
+        forget_jobs();
+    }
+    make_due(shops[0], 3, p);
+    make_due(shops[1], 3, p);
+    claim_shared(1, &behind_first, shops, (const int[2]){0, 0}, got, p);
+    ok(got[0] == 0 && got[1] == 1, "the turn after a shop is the next shop's");
+    claim_shared(9, &oldest, shops, (const int[2]){0, 0}, got, p);
+    ok(got[0] == 3 && got[1] == 2, "the shops of the oldest jobs need not be looked for");
+    is_int(mdl_job_slots_alone(20), 16, "alone a shop has 16 slots of 20");
+    is_int(mdl_job_slots_alone(1), 1, "alone a shop has the only slot");
+    forget_jobs();
+}
+
 static void test_look(apr_pool_t *p)
 {
     mdl_job_look_t look = {.until = APR_INT64_MAX};
@@ -585,6 +673,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     shop = make_shop(db, "jobs.test", p);
     test_queue(p);
     test_claim(p);
+    test_share(p);
     test_look(p);
     test_fencing(p);
     test_progress(p);

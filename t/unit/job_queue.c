@@ -103,7 +103,10 @@ static int pages_of(PGconn *pgsql, mdl_statement_t statement, const char *const 
         const char *comma = i == 0 ? "" : ", ";
 
         types = apr_pstrcat(p, types, comma,
-                            mdl_statements[statement].types[i] == 'i' ? "bigint" : "text", NULL);
+                            mdl_statements[statement].types[i] == 'i'   ? "bigint"
+                            : mdl_statements[statement].types[i] == 'a' ? "bigint[]"
+                                                                        : "text",
+                            NULL);
         list = apr_pstrcat(p, list, comma, "'", values[i], "'", NULL);
     }
     PQclear(pgsql_run(pgsql, apr_pstrcat(p, "PREPARE it (", types, ") AS ",
@@ -139,6 +142,18 @@ static int cost_of_claim(const server_t *server, const char *from)
     return cost_of(server, MDL_Q_JOB_CLAIM, values);
 }
 
+/* Beside a running job of the shop with the backlog, which is shop 1, as are all its slots' worth.
+ */
+static int cost_of_shared(const server_t *server, const char *from)
+{
+    const char *running = server->sqlite != NULL ? "[1,1,1,1]" : "{1,1,1,1}";
+    const char *const values[] = {"worker", "9000000", "0",  running,   "0",  "32",      "mail",
+                                  from,     "8000000", "16", "mail",    from, "8000000", "16",
+                                  "1",      "16",      "16", "8000000", NULL};
+
+    return cost_of(server, MDL_Q_JOB_CLAIM_SHARED, values);
+}
+
 static int cost_of_look(const server_t *server, const char *from)
 {
     const char *const until = "8000000";
@@ -157,13 +172,16 @@ static int is_flat(int before, int after, const char *name, apr_pool_t *p)
 
 static void test_queued(mdl_db_t *db, const server_t *server, apr_pool_t *p)
 {
-    int claim, look;
+    int claim, shared, look;
 
     make_jobs(db, 1, FEW, p);
     claim = cost_of_claim(server, "0");
+    shared = cost_of_shared(server, "0");
     look = cost_of_look(server, "0");
     make_jobs(db, FEW + 1, MANY, p);
     is_flat(claim, cost_of_claim(server, "0"), "a claim costs the same with many jobs queued", p);
+    is_flat(shared, cost_of_shared(server, "0"),
+            "a claim for several shops costs the same with many jobs queued", p);
     is_flat(look, cost_of_look(server, "0"), "a look costs the same with many jobs queued", p);
 }
 
@@ -171,10 +189,11 @@ static void test_queued(mdl_db_t *db, const server_t *server, apr_pool_t *p)
 static void test_dead_rows(mdl_db_t *db, const server_t *server, const char *params, apr_pool_t *p)
 {
     PGconn *holder = PQconnectdb(params);
-    int claim, look;
+    int claim, shared, look;
 
     make_jobs(db, MANY + 1, MANY + FEW, p);
     claim = cost_of_claim(server, "100001");
+    shared = cost_of_shared(server, "100001");
     look = cost_of_look(server, "100001");
     PQclear(pgsql_run(holder, "BEGIN ISOLATION LEVEL REPEATABLE READ"));
     PQclear(pgsql_run(holder, "SELECT count(*) FROM job"));
@@ -184,6 +203,8 @@ static void test_dead_rows(mdl_db_t *db, const server_t *server, const char *par
        "jobs");
     is_flat(claim, cost_of_claim(server, "100001"),
             "a claim from a later lower bound costs the same", p);
+    is_flat(shared, cost_of_shared(server, "100001"),
+            "a claim for several shops from a later lower bound costs the same", p);
     is_flat(look, cost_of_look(server, "100001"), "a look from a later lower bound costs the same",
             p);
     PQfinish(holder);

@@ -32,6 +32,8 @@ static const struct {
     {MDL_Q_FRAUD_COUNTS, "orders", "counts up to a limit, and skips the order itself"},
     {MDL_Q_IDEMPOTENCY_PRUNE, "idempotency_created",
      "reads the index forwards and stops at its OFFSET"},
+    {MDL_Q_JOB_CLAIM_SHARED, "shop", "reads a range of at most 32 ids"},
+    {MDL_Q_JOB_LOOK, "SCAN shop", "reads the primary key backwards and stops at its LIMIT"},
     {MDL_Q_JOB_INHERIT, "job_owner", "reads at most as many jobs as a node has slots"},
     {MDL_Q_JOB_LIST, "job", "reads the primary key backwards and stops at its LIMIT"},
     {MDL_Q_JOB_TO_CLEAN, "job_due", "reads the few jobs that their worker has to clean up after"},

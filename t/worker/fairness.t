@@ -4,6 +4,7 @@ use warnings;
 
 use MDL::Contract;
 use MDL::Instance;
+use MDL::Mail;
 use MDL::Source;
 use MDL::Test;
 use Test::More;
@@ -12,17 +13,18 @@ my $server = MDL::Instance->new(extra => <<'END')->start;
 DownloadsPollInterval 1
 END
 my $source = MDL::Source->new;
-my $shop   = new_shop();
+my $shop   = shop_with_product('Busy');
+my $other  = shop_with_product('Other');
 
 sub job { my ($id) = @_; return api('GET', "/jobs/$id", key => $shop->{token})->{json} }
 
-# Queues imports whose sources answer once they are released; returns their jobs.
+# Queues imports whose sources go on once they are released; returns their jobs.
 sub held_imports
 {
-    my ($of, @names) = @_;
+    my ($of, $answer, @names) = @_;
     return map {
         my $reply = api('POST', '/assets', key => $of->{token},
-            json => { source_url => $source->offer($_, { size => 1000, hold => 0 }) });
+            json => { source_url => $source->offer($_, { %$answer, version => $_ }) });
         die "POST /assets: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
         $reply->{json}{job}{id};
     } @names;
@@ -38,6 +40,15 @@ sub running
     return @ids;
 }
 
+# Waits until so many jobs of the busy shop run in a lane.
+sub running_in
+{
+    my ($kind, $n) = @_;
+    my $lane = $kind eq 'large' ? 'bulk' : $kind;
+    my $look = "SELECT count(*) FROM job WHERE status = 'running' AND lane = '$lane' AND shop_id = $shop->{shop_id}";
+    return ok wait_for(sub { (sql($look))[0][0] == $n }, 30, "$n $kind imports that run"), "$n $kind imports run";
+}
+
 # Kills the background process, as a job does that takes more memory than there is.
 sub kill_worker
 {
@@ -48,7 +59,8 @@ sub kill_worker
 
 subtest 'a job that ended the process three times is set aside, and its neighbours go on' => sub {
     my $log = error_log_size();
-    my ($poison, @others) = my @ids = held_imports($shop, map { "neighbour-$_" } 0 .. 3);
+    my ($poison, @others) = my @ids = held_imports($shop, { size => 1000, hold => 0 },
+        map { "neighbour-$_" } 0 .. 3);
     my %name = map { $ids[$_] => "neighbour-$_" } 0 .. 3;
     for my $deaths (0, 1) {
         running(4, $deaths);
@@ -74,6 +86,41 @@ subtest 'a job that ended the process three times is set aside, and its neighbou
     }
     my @given_up = error_log_since($log) =~ /MDL0322: job (job_\w+) /g;
     is_deeply \@given_up, [$poison], 'the log says which was given up';
+};
+
+# A shop alone has four in five of a lane's slots: 16 of 20 for small imports, 8 of 10 for large ones.
+for my $case (
+    [ 'small', 16, { size => 1000, hold => 0 } ],
+    [ 'large', 8, { size => 3 << 20, hold => 2 << 20, etag => '"large"' } ],
+) {
+    my ($kind, $slots, $answer) = @$case;
+    subtest "a shop whose sources are slow leaves room for another's $kind imports" => sub {
+        my @names = map { "slow-$kind-$_" } 1 .. 2 * $slots;
+        my @slow  = held_imports($shop, $answer, @names);
+        running_in($kind, $slots);
+        for my $name (map { "quick-$kind-$_" } 1 .. 3) {
+            my ($id) = held_imports($other, { %$answer, hold => undef }, $name);
+            is wait_job($other, $id)->{status}, 'succeeded', "an import of another shop";
+        }
+        running_in($kind, $slots);
+        is scalar(grep { $_->[0] eq 'succeeded' } map { sql("SELECT status FROM job WHERE id = '$_'") } @slow), 0,
+            'while those of the first wait for their sources';
+        $source->release($_) for @names;
+        is wait_job($shop, $_)->{status}, 'succeeded', 'which are imported in the end' for @slow;
+    };
+}
+
+subtest 'a backlog of emails does not delay those of another shop' => sub {
+    my ($worker) = worker_pids();
+    kill STOP => $worker;
+    order_for($shop,  "busy$_\@buyer.example")  for 1 .. 200;
+    order_for($other, "other$_\@buyer.example") for 1 .. 5;
+    kill CONT => $worker;
+    wait_for(sub { !sql("SELECT 1 FROM job WHERE type = 'email' AND status <> 'succeeded' LIMIT 1") }, 60, 'all emails');
+    my ($row) = sql("SELECT count(*) FROM job WHERE type = 'email' AND shop_id = $shop->{shop_id} AND finished_at <= "
+        . "(SELECT max(finished_at) FROM job WHERE type = 'email' AND shop_id = $other->{shop_id})");
+    diag "$row->[0] of 200 emails of the backlog were sent before";
+    cmp_ok $row->[0], '<=', 60, "the other shop's emails were among the first";
 };
 
 $server->stop;

@@ -20,7 +20,7 @@ DownloadsIngestStallTimeout 2
 DownloadsIngestAttempts 3
 DownloadsRetryDelay 50
 DownloadsPollInterval 25
-DownloadsIngestConcurrency 8
+DownloadsIngestConcurrency 10
 AddType application/zip .zip
 END
 my $shop   = new_shop();

@@ -13,7 +13,7 @@ use MDL::Test;
 use POSIX ();
 use Test::More;
 
-use constant CONNECTIONS => 16;    # the default
+use constant CONNECTIONS => 20;    # the default
 
 my $server = MDL::Instance->new;
 my $log    = "$server->{folder}/smtp.log";
@@ -159,10 +159,26 @@ subtest 'a server that hesitates over one email holds up no other' => sub {
     is_deeply copies('tarpit'), { 'tarpit@buyer.example' => 1 }, 'once';
 };
 
+subtest "a server that hesitates over all emails of a shop leaves connections to another's" => sub {
+    my $other = shop_with_product('Other Shop');
+    my $ended = grep { / tarpit/ } lines('taken');
+    open my $file, '>', $hold or die "$hold: $!";
+    close $file;
+    my %slow = backlog('tarpit', 2 * CONNECTIONS);
+    wait_for(sub { CONNECTIONS * 4 / 5 <= grep({ / tarpit/ } lines('taken')) - $ended }, 20, 'the conversations');
+    for my $number (1 .. 5) {
+        my $order = order_for($other, "free$number\@buyer.example");
+        is wait_email($other, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', "another shop's email";
+    }
+    is grep({ / tarpit/ } lines('taken')) - $ended, CONNECTIONS * 4 / 5, 'beside as many as a shop may have';
+    unlink $hold;
+    ok all_sent(%slow), 'and the others are sent in the end';
+};
+
 subtest 'a kill repeats one email for each connection at most' => sub {
     my %orders = backlog('killed', 60);
     my ($worker) = worker_pids();
-    wait_for(sub { lines('taken') >= 91 + 20 }, 20, 'twenty of the emails');
+    wait_for(sub { lines('taken') >= 91 + 2 * CONNECTIONS + 5 + 20 }, 20, 'twenty of the emails');
     kill KILL => $worker;
     ok all_sent(%orders), 'all are sent in the end';
     my $copies = copies('killed');
