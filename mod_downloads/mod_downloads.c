@@ -16,6 +16,7 @@
 #include "connection.h"
 #include "core/service.h"
 #include "delivery/delivery.h"
+#include "log_mask.h"
 #include "upload/upload_url.h"
 #include "worker/process.h"
 #include "worker/schema.h"
@@ -63,6 +64,7 @@ static void child_init(apr_pool_t *p, server_rec *s)
 {
     (void)s;
     if (service != NULL) {
+        mdl_log_mask_child_init(p, service->settings);
         mdl_child_storage_init(p, service->settings);
         mdl_delivery_child_init(p, service);
         mdl_upload_url_child_init(p, service);
@@ -93,6 +95,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(module_handle, NULL, NULL, APR_HOOK_MIDDLE);
+    mdl_log_mask_register();
     mdl_delivery_register();
 }
 

@@ -1,0 +1,178 @@
+#include "log_mask.h"
+
+#include <string.h>
+
+#include <apr_buckets.h>
+#include <apr_strings.h>
+#include <apr_uri.h>
+#include <http_config.h>
+#include <http_protocol.h>
+#include <http_request.h>
+#include <util_filter.h>
+
+/* Shorter text is no token; the scoreboard cuts some short. */
+#define MIN_LENGTH 20
+#define CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_%"
+
+/* const char *: what stands before a token in a path.  Set before a child has threads; NULL: the
+   module is not configured. */
+static apr_array_header_t *prefixes;
+
+static void prefixes_add(const char *url, const char *const *ways, apr_pool_t *p)
+{
+    apr_uri_t uri;
+    const char *path;
+    char *decoded;
+
+    if (url == NULL || apr_uri_parse(p, url, &uri) != APR_SUCCESS) {
+        return;
+    }
+    path = uri.path != NULL ? uri.path : "";
+    decoded = apr_pstrdup(p, path);
+    ap_unescape_url(decoded);
+    for (; *ways != NULL; ways++) {
+        APR_ARRAY_PUSH(prefixes, const char *) = apr_pstrcat(p, path, *ways, NULL);
+        if (strcmp(path, decoded) != 0) {
+            APR_ARRAY_PUSH(prefixes, const char *) = apr_pstrcat(p, decoded, *ways, NULL);
+        }
+    }
+}
+
+void mdl_log_mask_child_init(apr_pool_t *p, const mdl_settings_t *settings)
+{
+    static const char *const public[] = {"/o/", "/f/", "/z/", "/l/", NULL};
+    static const char *const upload[] = {"/", NULL};
+
+    prefixes = apr_array_make(p, 8, sizeof(const char *));
+    prefixes_add(settings->public_url, public, p);
+    prefixes_add(settings->upload_url, upload, p);
+}
+
+/* Masks the tokens in text; whether there were any. */
+static int mask(char *text)
+{
+    int found = 0;
+
+    for (int i = 0; i < prefixes->nelts; i++) {
+        const char *prefix = APR_ARRAY_IDX(prefixes, i, const char *);
+        char *at = text;
+
+        while ((at = strstr(at, prefix)) != NULL) {
+            apr_size_t length = strspn(at += strlen(prefix), CHARACTERS);
+
+            if (length >= MIN_LENGTH) {
+                memset(at, '*', length);
+                found = 1;
+            }
+        }
+    }
+    return found;
+}
+
+/* The same for text that may belong to somebody else: *text becomes a copy. */
+static int mask_copy(char **text, apr_pool_t *p)
+{
+    char *copy = *text != NULL ? apr_pstrdup(p, *text) : NULL;
+
+    if (copy == NULL || !mask(copy)) {
+        return 0;
+    }
+    *text = copy;
+    return 1;
+}
+
+static void mask_table(apr_table_t *table, apr_pool_t *p)
+{
+    const apr_array_header_t *all = apr_table_elts(table);
+
+    for (int i = 0; i < all->nelts; i++) {
+        mask_copy(&APR_ARRAY_IDX(all, i, apr_table_entry_t).val, p);
+    }
+}
+
+/* The URI stays as it is: other modules may redirect or rewrite it. */
+static int mask_line(request_rec *r)
+{
+    char *referer;
+
+    if (prefixes != NULL) {
+        mask_copy(&r->the_request, r->pool);
+        referer = (char *)apr_table_get(r->headers_in, "Referer");
+        if (mask_copy(&referer, r->pool)) {
+            apr_table_setn(r->headers_in, "Referer", referer);
+        }
+    }
+    return DECLINED;
+}
+
+static void mask_request(request_rec *r)
+{
+    int found = mask_copy(&r->uri, r->pool);
+
+    found |= mask_copy(&r->unparsed_uri, r->pool);
+    found |= mask_copy(&r->the_request, r->pool);
+    if (!found && r->prev == NULL) {
+        return;
+    }
+    mask_copy(&r->filename, r->pool);
+    mask_copy(&r->path_info, r->pool);
+    mask_copy(&r->args, r->pool);
+    mask_table(r->headers_in, r->pool);
+    mask_table(r->headers_out, r->pool);
+    mask_table(r->err_headers_out, r->pool);
+    mask_table(r->subprocess_env, r->pool);
+    mask_table(r->notes, r->pool);
+}
+
+/* A request with an error document is several. */
+static int mask_all(request_rec *r)
+{
+    for (; prefixes != NULL && r != NULL; r = r->next) {
+        mask_request(r);
+    }
+    return DECLINED;
+}
+
+static ap_filter_rec_t *filter;
+
+/* Keeps the page until its end, since a token may lie across two buckets. */
+static apr_status_t mask_status(ap_filter_t *f, apr_bucket_brigade *bb)
+{
+    apr_bucket_brigade *page = f->ctx;
+    apr_size_t length;
+    apr_status_t rv;
+    char *text;
+
+    if (APR_BRIGADE_EMPTY(bb) || !APR_BUCKET_IS_EOS(APR_BRIGADE_LAST(bb))) {
+        return ap_save_brigade(f, (apr_bucket_brigade **)&f->ctx, &bb, f->r->pool);
+    }
+    if (page != NULL) {
+        APR_BRIGADE_PREPEND(bb, page);
+    }
+    if ((rv = apr_brigade_pflatten(bb, &text, &length, f->r->pool)) != APR_SUCCESS) {
+        return rv;
+    }
+    text = apr_pstrmemdup(f->r->pool, text, length);
+    mask(text);
+    apr_brigade_cleanup(bb);
+    APR_BRIGADE_INSERT_TAIL(bb,
+                            apr_bucket_pool_create(text, length, f->r->pool, f->c->bucket_alloc));
+    APR_BRIGADE_INSERT_TAIL(bb, apr_bucket_eos_create(f->c->bucket_alloc));
+    ap_remove_output_filter(f);
+    return ap_pass_brigade(f->next, bb);
+}
+
+static void status_filter_add(request_rec *r)
+{
+    if (prefixes != NULL && r->handler != NULL && strcmp(r->handler, "server-status") == 0) {
+        ap_add_output_filter_handle(filter, NULL, r, r->connection);
+    }
+}
+
+void mdl_log_mask_register(void)
+{
+    filter = ap_register_output_filter("DOWNLOADS_STATUS", mask_status, NULL, AP_FTYPE_RESOURCE);
+    ap_hook_post_read_request(mask_line, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_log_transaction(mask_all, NULL, NULL, APR_HOOK_REALLY_FIRST);
+    ap_hook_insert_filter(status_filter_add, NULL, NULL, APR_HOOK_MIDDLE);
+}
