@@ -168,6 +168,11 @@ $(BUILD)/bench/%: t/bench/c/%.c $(BUILD)/apxs
 bench-lists: build ## times the first and the 1,000th page of every list (DB=pgsql)
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/lists
 
+.PHONY: bench-hostile
+bench-hostile: $(BENCH) build ## times a shop's requests, imports and emails beside a hostile shop (DB SECONDS RATIO)
+	@tools/dependencies test
+	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/hostile
+
 # --- write --------------------------------------------------------------------------------------
 
 format: ## rewrites the C files as .clang-format says

@@ -11,6 +11,7 @@
 #   orders       orders that are there from the beginning
 #   files        files of 10 KB, or of file_size, each mapped to a product
 #   conf         lines behind those of the instance
+#   mail_port    of an SMTP server in place of smtp-sink
 #   environment  { NAME => value } of its programs
 #   autovacuum   0: PostgreSQL never analyzes
 package Bench::Service;
@@ -91,7 +92,7 @@ sub configure
 {
     my ($self) = @_;
     my $module = build() . '/mod_bench.so';
-    my $sink   = Bench::Sink::port();
+    my $sink   = $self->{mail_port} // Bench::Sink::port();
     my $most   = $ENV{DBDMAX} ? "DBDMax $ENV{DBDMAX}" : '';
     my $statements = join "\n", map { qq(BenchSelect $_->[0] "$_->[1]") } Bench::Rows::selects();
     write_file("$self->{data}/conf/downloads.conf", <<"END");
