@@ -9,6 +9,7 @@
 #include <http_log.h>
 #include <http_protocol.h>
 
+#include "api/refusal.h"
 #include "api/router.h"
 #include "base/log.h"
 #include "child_storage.h"
@@ -95,6 +96,7 @@ static void register_hooks(apr_pool_t *p)
     ap_hook_post_config(post_config, NULL, NULL, APR_HOOK_LAST);
     ap_hook_child_init(child_init, NULL, NULL, APR_HOOK_MIDDLE);
     ap_hook_handler(module_handle, NULL, NULL, APR_HOOK_MIDDLE);
+    mdl_refusal_register();
     mdl_log_mask_register();
     mdl_delivery_register();
 }

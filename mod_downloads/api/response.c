@@ -17,14 +17,21 @@ const char *mdl_response_request_id(request_rec *r)
     return unique != NULL ? apr_pstrcat(r->pool, "req_", unique, NULL) : mdl_ulid("req_", r->pool);
 }
 
+void mdl_response_headers(const mdl_request_t *request)
+{
+    apr_table_t *headers = request->r->headers_out;
+
+    apr_table_setn(headers, "X-Request-Id", request->request_id);
+    apr_table_setn(headers, "Cache-Control", "no-store");
+    apr_table_setn(headers, "X-Content-Type-Options", "nosniff");
+}
+
 int mdl_response_send(mdl_request_t *request, const char *body, apr_size_t length)
 {
     request_rec *r = request->r;
 
     r->status = request->status;
-    apr_table_setn(r->headers_out, "X-Request-Id", request->request_id);
-    apr_table_setn(r->headers_out, "Cache-Control", "no-store");
-    apr_table_setn(r->headers_out, "X-Content-Type-Options", "nosniff");
+    mdl_response_headers(request);
     if (request->location != NULL) {
         apr_table_setn(r->headers_out, "Location", request->location);
     }
@@ -39,14 +46,12 @@ int mdl_response_send(mdl_request_t *request, const char *body, apr_size_t lengt
     return OK;
 }
 
-int mdl_response_problem(mdl_request_t *request)
+const char *mdl_response_problem_text(const mdl_request_t *request, apr_size_t *length)
 {
     const mdl_problem_t *problem = &request->problem;
     apr_pool_t *p = request->r->pool;
     mdl_json_t *root = mdl_json_object(p);
     mdl_json_t *error = mdl_json_add_object(root, "error");
-    apr_size_t length;
-    const char *text;
 
     mdl_json_add_string(error, "code", problem->code);
     mdl_json_add_string(error, "message", problem->message);
@@ -65,9 +70,16 @@ int mdl_response_problem(mdl_request_t *request)
             mdl_json_add_string(entry, "message", detail->message);
         }
     }
-    request->status = problem->status;
+    return mdl_json_text(root, length, p);
+}
+
+int mdl_response_problem(mdl_request_t *request)
+{
+    apr_size_t length;
+    const char *text = mdl_response_problem_text(request, &length);
+
+    request->status = request->problem.status;
     request->location = NULL;
-    text = mdl_json_text(root, &length, p);
     return mdl_response_send(request, text, length);
 }
 

@@ -9,8 +9,14 @@
 /** The id of a request: mod_unique_id's, so that logs can be joined, or one made here. */
 const char *mdl_response_request_id(request_rec *r);
 
+/** Sets the headers that every response has. */
+void mdl_response_headers(const mdl_request_t *request);
+
 /** Sends request->status with a body, of length 0 for none. */
 int mdl_response_send(mdl_request_t *request, const char *body, apr_size_t length);
+
+/** The envelope of request->problem. */
+const char *mdl_response_problem_text(const mdl_request_t *request, apr_size_t *length);
 
 /** Sends request->problem as an error. */
 int mdl_response_problem(mdl_request_t *request);
