@@ -12,7 +12,7 @@ use MDL::Contract;
 use MDL::Instance;
 use MDL::Test;
 
-my $server = MDL::Instance->new(tls => 1, extra => <<'END')->start;
+my $server = MDL::Instance->new(tls => 1, mpm => 'event', extra => <<'END')->start;
 TraceEnable off
 <Location /api/v1/jobs>
     Require all denied

@@ -13,7 +13,7 @@ use MDL::Instance;
 use MDL::Test;
 use MDL::Upload;
 
-my $server = MDL::Instance->new(tls => 1, modules => [qw(status rewrite)], extra => <<'END')->start;
+my $server = MDL::Instance->new(tls => 1, mpm => 'event', modules => [qw(status rewrite)], extra => <<'END')->start;
 ExtendedStatus On
 LogLevel warn downloads:debug
 LogFormat "%r | %U%q | %f | %{Referer}i | %{Location}o | %{SCRIPT_URI}e %{REDIRECT_URL}e | %>U %<U %>r %<r | %{X-Path}i" all

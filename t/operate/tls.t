@@ -24,7 +24,7 @@ sub outer_address
 
 my $outer  = outer_address();
 my $port   = free_port();
-my $server = MDL::Instance->new(tls => 1, modules => ['remoteip'], extra => <<"END")->start;
+my $server = MDL::Instance->new(tls => 1, mpm => 'event', modules => ['remoteip'], extra => <<"END")->start;
 Listen 0.0.0.0:$port
 LogFormat "%>s database=%{downloads-db}n" cost
 CustomLog "\@t_logs\@/cost.log" cost
