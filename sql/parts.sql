@@ -56,6 +56,11 @@ WITH given_rows (id) AS (SELECT unnest(%ids))
 -- part: is_open
 status = (SELECT 'open')
 
+-- What counts against the quota of the shop s: its assets, and its open uploads but one.
+-- part: bytes_taken
+s.bytes_stored + CAST(COALESCE((SELECT sum(COALESCE(u.size, u.reserved)) FROM upload u
+    WHERE u.shop_id = s.id AND u.status = 'open' AND u.id <> %s AND u.expires_at > %lld), 0) AS BIGINT)
+
 -- Rows to insert: an id, and the ids of a list with their places in it.
 -- part: given_list
 -- dialect: sqlite3

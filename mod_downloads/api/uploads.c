@@ -113,6 +113,7 @@ static apr_status_t upload_parse_begin(mdl_request_t *request)
     }
     upload->shop_id = request->caller.shop_id;
     begin->lifetime = settings->upload_lifetime;
+    begin->max_open = settings->upload_max_open;
     begin->quota = settings->storage_quota;
     begin->problem = &request->problem;
     request->arg = begin;

@@ -185,6 +185,7 @@ apr_status_t mdl_upload_body_write(mdl_request_t *request, const char *id, int w
     mdl_upload_write_t write = {.id = id,
                                 .storage = mdl_child_storage(),
                                 .max_size = request->service->settings->upload_max_size,
+                                .quota = request->service->settings->storage_quota,
                                 .run = mdl_upload_body_run,
                                 .baton = request,
                                 .whole = whole,

@@ -26,11 +26,8 @@ UPDATE shop SET name = %s, email = %s, sender_name = %s, reply_to = %s, mail_del
     hold_at = %s, updated_at = %lld
 WHERE id = %lld
 
--- Adds to the stored bytes of a shop, with each change of its assets.  Changes nothing if they would
--- exceed the quota (0: none).
 -- name: shop_store
-UPDATE shop SET bytes_stored = bytes_stored + %lld
-WHERE id = %lld AND (%lld <= 0 OR %lld = 0 OR bytes_stored + %lld <= %lld)
+UPDATE shop SET bytes_stored = bytes_stored + %lld WHERE id = %lld
 
--- name: shop_stored
-SELECT bytes_stored FROM shop WHERE id = %lld
+-- name: shop_bytes
+SELECT {{bytes_taken}} FROM shop s WHERE s.id = %lld

@@ -1,17 +1,32 @@
 -- part: upload_columns
 id, shop_id, status, filename, title, content_type, category_id, size, expected_sha256, sha256,
-asset_id, created_at, expires_at
+asset_id, created_at, expires_at, reserved
 
+-- One more open upload, unless the shop has as many as it may have, or no room for its size in its
+-- quota (0: none).  The shop must be locked.
 -- name: upload_insert
 INSERT INTO upload (id, shop_id, status, filename, title, content_type, category_id, size,
     expected_sha256, created_at, expires_at)
-VALUES (%s, %lld, 'open', %s, %s, %s, %lld, %lld, %s, %lld, %lld)
+SELECT %s, s.id, 'open', %s, %s, %s, %lld, %lld, %s, %lld, %lld
+FROM shop s
+WHERE s.id = %lld
+    AND (SELECT count(*) FROM upload u
+        WHERE u.shop_id = s.id AND u.status = 'open' AND u.expires_at > %lld) < %lld
+    AND (%lld = 0 OR {{bytes_taken}} + %lld <= %lld)
+
+-- name: upload_open_of_shop
+SELECT id FROM upload WHERE shop_id = %lld AND status = 'open' AND expires_at > %lld ORDER BY id
+
+-- name: upload_reserve
+UPDATE upload SET reserved = %lld
+WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > %lld
 
 -- name: upload_by_id
 SELECT {{upload_columns}} FROM upload WHERE id = %s
 
 -- name: upload_set_size
-UPDATE upload SET size = %lld WHERE id = %s AND {{is_open}} AND size IS NULL
+UPDATE upload SET size = %lld
+WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > %lld
 
 -- name: upload_finish
 UPDATE upload SET sha256 = %s, size = %lld

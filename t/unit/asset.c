@@ -31,7 +31,7 @@ static apr_int64_t stored(apr_pool_t *p)
     const apr_int64_t quota = APR_INT64_C(1) << 40;
     apr_int64_t room = 0;
 
-    mdl_shop_room(db, shop, quota, &room, p);
+    mdl_shop_room(db, shop, NULL, quota, &room, p);
     return quota - room;
 }
 

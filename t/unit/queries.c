@@ -37,6 +37,9 @@ static const struct {
     {MDL_Q_JOB_INHERIT, "job_owner", "reads at most as many jobs as a node has slots"},
     {MDL_Q_JOB_LIST, "job", "reads the primary key backwards and stops at its LIMIT"},
     {MDL_Q_JOB_TO_CLEAN, "job_due", "reads the few jobs that their worker has to clean up after"},
+    {MDL_Q_SHOP_BYTES, "upload_shop_open", "a shop has a few open uploads"},
+    {MDL_Q_UPLOAD_INSERT, "upload_shop_open", "a shop has a few open uploads"},
+    {MDL_Q_UPLOAD_OPEN_OF_SHOP, "upload_shop_open", "a shop has a few open uploads"},
     {MDL_Q_TRANSFERS_FORBIDDEN, "download_transfer_meter",
      "reads the transfers of one process at the moment"},
 };

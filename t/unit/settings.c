@@ -38,6 +38,7 @@ static void test_defaults(void)
     is_int(s->upload_max_size, APR_INT64_C(5) << 30, "an upload may have 5 GiB by default");
     is_int(s->upload_lifetime, apr_time_from_sec(86400), "an upload lives a day");
     is_int(s->storage_quota, 0, "a shop's storage is unlimited by default");
+    is_int(s->upload_max_open, 20, "a shop has 20 uploads open at most by default");
     is_int(s->storage_reserve, APR_INT64_C(1) << 30, "1 GiB of the disk stays free by default");
     is_int(s->fraud_window, apr_time_from_sec(86400), "the orders of a day are counted");
     is_int(s->fraud_customer_orders, 5, "five orders of a customer are a signal");
@@ -111,6 +112,7 @@ static void test_ranges(void)
         {"DownloadsRateReadCost", "0", "1", "1000", "1001"},
         {"DownloadsRateWriteCost", "0", "1", "1000", "1001"},
         {"DownloadsUploadMaxSize", "0", "1", "16384G", "16385G"},
+        {"DownloadsUploadMaxOpen", "0", "1", "10000", "10001"},
         {"DownloadsUploadLifetime", "59", "60", "2592000", "2592001"},
         {"DownloadsStorageQuota", "-1", "0", "16384G", "16385G"},
         {"DownloadsStorageReserve", "-1", "0", "16384G", "16385G"},

@@ -45,6 +45,7 @@ static const char *new_upload(mdl_db_t *db, apr_int64_t shop, apr_int64_t size, 
 {
     mdl_upload_begin_t begin = {
         .lifetime = apr_time_from_sec(3600),
+        .max_open = 1000,
         .upload = {.shop_id = shop, .filename = "f", .title = "f", .size = size},
         .problem = &problem};
 

@@ -266,7 +266,7 @@ apr_status_t mdl_asset_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr
         return APR_SUCCESS;
     }
     if ((rv = asset_find_before(db, id, NULL, &before, p)) != APR_SUCCESS ||
-        (rv = mdl_shop_room(db, before.shop_id, quota, &left, p)) != APR_SUCCESS) {
+        (rv = mdl_shop_room(db, before.shop_id, NULL, quota, &left, p)) != APR_SUCCESS) {
         return rv;
     }
     *room = before.size + left;

@@ -6,6 +6,7 @@
 #include "core/catalog/mapping.h"
 #include "core/catalog/references.h"
 #include "core/ids.h"
+#include "core/shop/shop.h"
 
 static mdl_pack_t *pack_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -126,8 +127,7 @@ static int pack_grows(const mdl_pack_t *pack, const apr_array_header_t *file_ids
 static apr_status_t pack_check_mappings(mdl_db_t *db, const mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_SHOP_LOCK, &row, p,
-                                        MDL_ARGS(mdl_int(ref->shop_id)));
+    apr_status_t rv = mdl_shop_lock(db, ref->shop_id, p);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_db_select_one(db, MDL_Q_PACK_MAPPING_TOO_LARGE, &row, p,

@@ -33,6 +33,7 @@ static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
     upload->asset_id = mdl_rows_int(row, 10);
     upload->created_at = mdl_rows_int(row, 11);
     upload->expires_at = mdl_rows_int(row, 12);
+    upload->reserved = mdl_rows_int(row, 13);
     return upload;
 }
 
@@ -53,33 +54,62 @@ static apr_status_t upload_over_quota(mdl_problem_t *problem)
                            "The file is larger than what is left of the shop's storage quota.");
 }
 
+/* Why the database took no further upload: as many are open as may be, or there is no room. */
+static apr_status_t upload_refuse(mdl_db_t *db, const mdl_upload_begin_t *begin, apr_pool_t *p)
+{
+    int open = 0;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, MDL_Q_UPLOAD_OPEN_OF_SHOP, &rows, p,
+        MDL_ARGS(mdl_int(begin->upload.shop_id), mdl_int(begin->upload.created_at)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        const char *id = mdl_rows_text(rows, 0);
+
+        open++;
+        mdl_problem_add_detail(begin->problem, apr_pstrcat(p, "/assets/uploads/", id, NULL),
+                               "too_many_uploads", apr_pstrcat(p, id, " is open.", NULL), p);
+    }
+    if (rv == APR_SUCCESS && open < begin->max_open) {
+        mdl_problem_clear(begin->problem);
+        return upload_over_quota(begin->problem);
+    }
+    if (rv == APR_SUCCESS) {
+        const char *message = apr_psprintf(
+            p,
+            "The shop has %d uploads open and may have %d at a time: "
+            "complete one or DELETE it; details names them.",
+            open, begin->max_open);
+
+        rv = mdl_problem_set(begin->problem, 422, "too_many_uploads", message);
+    }
+    return rv;
+}
+
 apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *begin)
 {
     mdl_upload_t *upload = &begin->upload;
-    apr_int64_t room;
+    apr_int64_t size = upload->size > 0 ? upload->size : 0, changed = 0;
     apr_status_t rv;
 
     rv = mdl_category_hold(db, upload->shop_id, upload->category_id, begin->problem, p);
-    if (rv == APR_SUCCESS && begin->quota != 0 && upload->size > 0) {
-        rv = mdl_shop_room(db, upload->shop_id, begin->quota, &room, p);
-        if (rv == APR_SUCCESS && upload->size > room) {
-            rv = upload_over_quota(begin->problem);
-        }
-    }
-    if (rv != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = mdl_shop_lock(db, upload->shop_id, p)) != APR_SUCCESS) {
         return rv;
     }
     upload->id = mdl_ulid("upl_", p);
     upload->status = MDL_UPLOAD_OPEN;
     upload->created_at = apr_time_now();
     upload->expires_at = upload->created_at + begin->lifetime;
-    return mdl_db_exec(db, MDL_Q_UPLOAD_INSERT, NULL, p,
-                       MDL_ARGS(mdl_text(upload->id), mdl_int(upload->shop_id),
-                                mdl_text(upload->filename), mdl_text(upload->title),
-                                mdl_text(upload->content_type),
-                                mdl_int_or_null(upload->category_id),
-                                mdl_count_or_null(upload->size), mdl_text(upload->expected_sha256),
-                                mdl_int(upload->created_at), mdl_int(upload->expires_at)));
+    rv = mdl_db_exec(db, MDL_Q_UPLOAD_INSERT, &changed, p,
+                     MDL_ARGS(mdl_text(upload->id), mdl_text(upload->filename),
+                              mdl_text(upload->title), mdl_text(upload->content_type),
+                              mdl_int_or_null(upload->category_id), mdl_count_or_null(upload->size),
+                              mdl_text(upload->expected_sha256), mdl_int(upload->created_at),
+                              mdl_int(upload->expires_at), mdl_int(upload->shop_id),
+                              mdl_int(upload->created_at), mdl_int(begin->max_open),
+                              mdl_int(size > 0 ? begin->quota : 0), mdl_text(upload->id),
+                              mdl_int(upload->created_at), mdl_int(size), mdl_int(begin->quota)));
+    return rv == APR_SUCCESS && changed == 0 ? upload_refuse(db, begin, p) : rv;
 }
 
 apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload, apr_pool_t *p)
@@ -171,13 +201,57 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get
     return mdl_blob_release(db, get->upload->sha256, p);
 }
 
-apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, const mdl_upload_size_t *set)
+/* Changes how many bytes an upload of unknown size holds, and locks it.  A completion locks an
+   upload before its shop, so whoever needs both does. */
+static apr_status_t upload_hold(mdl_db_t *db, mdl_statement_t statement, const char *id,
+                                apr_int64_t bytes, apr_pool_t *p)
 {
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_UPLOAD_SET_SIZE, &changed, p,
-                                  MDL_ARGS(mdl_int(set->size), mdl_text(set->id)));
+    apr_status_t rv = mdl_db_exec(db, statement, &changed, p,
+                                  MDL_ARGS(mdl_int(bytes), mdl_text(id), mdl_int(apr_time_now())));
 
     return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
+}
+
+/* What the quota leaves to an upload in all, once it is locked. */
+static apr_status_t upload_room(mdl_db_t *db, const char *id, apr_int64_t shop_id,
+                                apr_int64_t quota, apr_int64_t *room, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_shop_lock(db, shop_id, p);
+
+    return rv == APR_SUCCESS ? mdl_shop_room(db, shop_id, id, quota, room, p) : rv;
+}
+
+apr_status_t mdl_upload_reserve(mdl_db_t *db, apr_pool_t *p, mdl_upload_reserve_t *reserve)
+{
+    apr_int64_t room = 0;
+    apr_status_t rv = upload_hold(db, MDL_Q_UPLOAD_RESERVE, reserve->id, reserve->most, p);
+
+    reserve->reserved = reserve->most;
+    if (rv != APR_SUCCESS || reserve->quota == 0) {
+        return rv;
+    }
+    rv = upload_room(db, reserve->id, reserve->shop_id, reserve->quota, &room, p);
+    if (rv != APR_SUCCESS || room >= reserve->most) {
+        return rv;
+    }
+    reserve->reserved = room;
+    return room < reserve->least ? upload_over_quota(reserve->problem)
+                                 : upload_hold(db, MDL_Q_UPLOAD_RESERVE, reserve->id, room, p);
+}
+
+apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, const mdl_upload_size_t *set)
+{
+    apr_int64_t room = 0;
+    apr_status_t rv = upload_hold(db, MDL_Q_UPLOAD_SET_SIZE, set->id, set->size, p);
+
+    if (rv == APR_SUCCESS && set->quota != 0) {
+        rv = upload_room(db, set->id, set->shop_id, set->quota, &room, p);
+        if (rv == APR_SUCCESS && set->size > room) {
+            return upload_over_quota(set->problem);
+        }
+    }
+    return rv;
 }
 
 apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t *finish)

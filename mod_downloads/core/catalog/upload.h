@@ -32,11 +32,14 @@ typedef struct {
     apr_int64_t asset_id;        /* that it became; 0 */
     apr_time_t created_at;
     apr_time_t expires_at;
+    apr_int64_t reserved; /* of unknown size: bytes that count against the quota so far */
 } mdl_upload_t;
 
-/** Effect: begins an upload.  Refused: 422 unknown_reference, 422 storage_quota_exceeded. */
+/** Effect: begins an upload.  Refused: 422 unknown_reference, 422 too_many_uploads with each open
+    one, 422 storage_quota_exceeded. */
 typedef struct {
     apr_interval_time_t lifetime;
+    int max_open;        /* uploads of the shop */
     apr_int64_t quota;   /* of the shop's storage; 0: none */
     mdl_upload_t upload; /* in: shop_id, filename, title, content_type, category_id, size,
                             expected_sha256; out: all */
@@ -72,11 +75,28 @@ apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t 
     upload_finished. */
 apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
 
-/** Effect: notes the size of an upload that began without.  APR_ENOENT when it is over or has one
-    already. */
+/** Effect: reserves room in the quota for an upload of unknown size: most bytes in all or, if the
+    quota does not leave that, what it leaves.  With quota 0 any most, also to give back.  Refused:
+    422 storage_quota_exceeded.  APR_ENOENT when the upload is over or has a size. */
 typedef struct {
     const char *id;
+    apr_int64_t shop_id;
+    apr_int64_t quota;
+    apr_int64_t least; /* bytes in all that are needed; less is refused */
+    apr_int64_t most;
+    apr_int64_t reserved; /* out */
+    mdl_problem_t *problem;
+} mdl_upload_reserve_t;
+apr_status_t mdl_upload_reserve(mdl_db_t *db, apr_pool_t *p, mdl_upload_reserve_t *reserve);
+
+/** Effect: notes the size of an upload that began without.  Refused: 422 storage_quota_exceeded.
+    APR_ENOENT when it is over or has one already. */
+typedef struct {
+    const char *id;
+    apr_int64_t shop_id;
+    apr_int64_t quota; /* 0: none */
     apr_int64_t size;
+    mdl_problem_t *problem;
 } mdl_upload_size_t;
 apr_status_t mdl_upload_set_size(mdl_db_t *db, apr_pool_t *p, const mdl_upload_size_t *set);
 

@@ -4,6 +4,9 @@
 
 #include <apr_strings.h>
 
+/* Bytes for which room is reserved at a time while those of an unknown number come. */
+#define RESERVE_STEP APR_INT64_C(67108864)
+
 static apr_status_t upload_write_invalid(mdl_upload_write_t *write, const char *message)
 {
     return mdl_problem_set(write->problem, 400, "invalid_request", message);
@@ -11,8 +14,9 @@ static apr_status_t upload_write_invalid(mdl_upload_write_t *write, const char *
 
 static apr_status_t upload_write_finished(mdl_upload_write_t *write)
 {
-    return mdl_problem_set(write->problem, 409, "upload_finished",
-                           "All bytes of this upload have arrived, or it has been aborted.");
+    return mdl_problem_set(
+        write->problem, 409, "upload_finished",
+        "All bytes of this upload have arrived, or it was aborted or has expired.");
 }
 
 static apr_int64_t upload_write_limit(const mdl_upload_write_t *write)
@@ -34,16 +38,66 @@ static int upload_write_is_over(const mdl_upload_write_t *write)
     return write->upload->sha256 != NULL || write->upload->status != MDL_UPLOAD_OPEN;
 }
 
+static apr_status_t upload_reserve_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_upload_reserve(db, p, arg);
+}
+
+/* Whether the quota is charged as the bytes come, since their number was not known before. */
+static int upload_write_reserves(const mdl_upload_write_t *write)
+{
+    return write->quota != 0 && write->upload != NULL && write->upload->size < 0 &&
+           !upload_write_is_over(write);
+}
+
+/* Reserves room for least bytes in all, and at best for most. */
+static apr_status_t upload_write_reserve(mdl_upload_write_t *write, apr_int64_t least,
+                                         apr_int64_t most)
+{
+    mdl_upload_reserve_t reserve = {.id = write->id,
+                                    .quota = write->quota,
+                                    .least = least,
+                                    .most = most < write->max_size ? most : write->max_size,
+                                    .problem = write->problem};
+    apr_status_t rv;
+
+    if (!upload_write_reserves(write) || least <= write->upload->reserved) {
+        return APR_SUCCESS;
+    }
+    reserve.shop_id = write->upload->shop_id;
+    rv = write->run(write->baton, mdl_db_write, upload_reserve_effect, &reserve);
+    if (rv == APR_SUCCESS) {
+        write->upload->reserved = reserve.reserved;
+    }
+    return rv == APR_ENOENT ? upload_write_finished(write) : rv;
+}
+
+/* Gives back what was reserved for bytes that did not come.  If that fails, the next write does it.
+ */
+static void upload_write_give_back(mdl_upload_write_t *write)
+{
+    mdl_upload_reserve_t reserve = {.id = write->id, .most = mdl_partial_size(write->partial)};
+
+    if (upload_write_reserves(write) && write->upload->reserved > reserve.most) {
+        write->run(write->baton, mdl_db_write, upload_reserve_effect, &reserve);
+    }
+}
+
+/* The file stays locked until the end: the next writer's reservation comes after this one's. */
 static apr_status_t upload_write_close(mdl_upload_write_t *write)
 {
     mdl_partial_t *partial = write->partial;
 
+    if (partial == NULL) {
+        return APR_SUCCESS;
+    }
+    upload_write_give_back(write);
     write->partial = NULL;
-    if (partial != NULL && mdl_partial_size(partial) == 0) {
+    if (mdl_partial_size(partial) == 0) {
         mdl_partial_discard(partial);
         return APR_SUCCESS;
     }
-    return partial != NULL ? mdl_partial_keep(partial) : APR_SUCCESS;
+    return mdl_partial_keep(partial);
 }
 
 /* Whether the bytes of this write count only once their checksum was compared. */
@@ -81,6 +135,7 @@ static apr_status_t upload_write_find(mdl_upload_write_t *write)
 static apr_status_t upload_write_admit_whole(mdl_upload_write_t *write)
 {
     apr_int64_t size = write->upload->size;
+    apr_status_t rv;
 
     if (upload_write_is_over(write) || (size > 0 && mdl_partial_size(write->partial) == size)) {
         return upload_write_finished(write);
@@ -94,7 +149,8 @@ static apr_status_t upload_write_admit_whole(mdl_upload_write_t *write)
                                 "PUT takes the whole file, %" APR_INT64_T_FMT " bytes.", size));
     }
     write->offset = 0;
-    return mdl_partial_truncate(write->partial, 0);
+    rv = upload_write_reserve(write, write->length, write->length);
+    return rv == APR_SUCCESS ? mdl_partial_truncate(write->partial, 0) : rv;
 }
 
 static apr_status_t upload_write_check_size(mdl_upload_write_t *write, apr_int64_t current)
@@ -116,7 +172,11 @@ static apr_status_t upload_set_size_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 
 static apr_status_t upload_write_set_size(mdl_upload_write_t *write)
 {
-    mdl_upload_size_t set = {.id = write->id, .size = write->upload->size};
+    mdl_upload_size_t set = {.id = write->id,
+                             .shop_id = write->upload->shop_id,
+                             .quota = write->quota,
+                             .size = write->upload->size,
+                             .problem = write->problem};
     apr_status_t rv = write->run(write->baton, mdl_db_write, upload_set_size_effect, &set);
 
     return rv == APR_ENOENT ? upload_write_finished(write) : rv;
@@ -143,7 +203,9 @@ static apr_status_t upload_write_admit_piece(mdl_upload_write_t *write)
     if (write->length > upload_write_limit(write) - current) {
         return upload_write_too_large(write);
     }
-    return write->upload->size != size ? upload_write_set_size(write) : APR_SUCCESS;
+    return write->upload->size != size
+               ? upload_write_set_size(write)
+               : upload_write_reserve(write, current + write->length, current + write->length);
 }
 
 apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p)
@@ -178,15 +240,21 @@ apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p)
 
 apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data, apr_size_t length)
 {
+    apr_int64_t size = mdl_partial_size(write->partial) + (apr_int64_t)length;
+    apr_status_t rv;
+
     if (length == 0) {
         return APR_SUCCESS;
     }
     if (upload_write_is_over(write)) {
         return upload_write_too_large(write);
     }
-    if ((apr_int64_t)length > upload_write_limit(write) - mdl_partial_size(write->partial)) {
+    if (size > upload_write_limit(write)) {
         mdl_partial_truncate(write->partial, write->offset);
         return upload_write_too_large(write);
+    }
+    if ((rv = upload_write_reserve(write, size, size + RESERVE_STEP)) != APR_SUCCESS) {
+        return rv;
     }
     if (write->digest != NULL) {
         mdl_digest_update(write->digest, data, length);
@@ -251,7 +319,7 @@ static apr_status_t upload_write_publish(mdl_upload_write_t *write)
 
 apr_status_t mdl_upload_write_end(mdl_upload_write_t *write)
 {
-    apr_status_t rv;
+    apr_status_t rv, closed;
 
     if (upload_write_is_over(write)) {
         write->arrived = write->upload->size;
@@ -263,10 +331,8 @@ apr_status_t mdl_upload_write_end(mdl_upload_write_t *write)
         if ((write->whole || write->arrived == write->upload->size) &&
             mdl_partial_hashed(write->partial)) {
             rv = upload_write_publish(write);
-        } else {
-            rv = upload_write_close(write);
         }
     }
-    upload_write_close(write);
-    return rv;
+    closed = upload_write_close(write);
+    return rv == APR_SUCCESS ? closed : rv;
 }

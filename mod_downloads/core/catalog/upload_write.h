@@ -20,6 +20,7 @@ typedef struct {
     const char *id;
     mdl_storage_t *storage;
     apr_int64_t max_size; /* of an upload that began without a size */
+    apr_int64_t quota;    /* of the shop's storage; 0: none */
     /** Runs an effect on a connection that is held no longer: bytes may take hours. */
     apr_status_t (*run)(void *baton, mdl_db_run_fn *how, mdl_effect_fn *effect, void *arg);
     void *baton;
@@ -41,12 +42,15 @@ typedef struct {
 
 /**
  * Refused: 404 upload_not_found, 410 upload_gone, 409 upload_finished (to a whole file), 409
- * upload_offset_conflict, 413 request_too_large, 400 invalid_request, 423 upload_locked while
- * another one writes.  After an error the write has ended.
+ * upload_offset_conflict, 413 request_too_large, 422 storage_quota_exceeded, 400 invalid_request,
+ * 423 upload_locked while another one writes.  After an error the write has ended.
  */
 apr_status_t mdl_upload_write_begin(mdl_upload_write_t *write, apr_pool_t *p);
 
-/** Refused with 413 when the file becomes too large.  After an error comes mdl_upload_write_cut. */
+/**
+ * Refused: 413 when the file becomes too large, 422 storage_quota_exceeded, 409 upload_finished
+ * when an upload of unknown size was aborted meanwhile.  After an error comes mdl_upload_write_cut.
+ */
 apr_status_t mdl_upload_write_append(mdl_upload_write_t *write, const char *data,
                                      apr_size_t length);
 

@@ -92,6 +92,7 @@ static const mdl_directive_t directives[] = {
     URL("DownloadsUploadURL", upload_url, "u"),
     LIST("DownloadsUploadOrigin", mdl_add_origin, upload_origins),
     SIZE("DownloadsUploadMaxSize", "5G", upload_max_size, 1, 16384 * GIB),
+    NUMBER("DownloadsUploadMaxOpen", "20", upload_max_open, 1, 10000, " of uploads"),
     SECONDS("DownloadsUploadLifetime", "86400", upload_lifetime, 60, 30 * DAY),
     SIZE("DownloadsStorageQuota", "0", storage_quota, 0, 16384 * GIB),
     SIZE("DownloadsStorageReserve", "1G", storage_reserve, 0, 16384 * GIB),

@@ -69,6 +69,7 @@ typedef struct {
     const char *upload_url;             /* no trailing slash; NULL: no direct uploads */
     apr_array_header_t *upload_origins; /* const char *: "https://host[:port]" or "*" */
     apr_int64_t upload_max_size;
+    int upload_max_open; /* uploads of one shop at a time */
     apr_interval_time_t upload_lifetime;
     apr_int64_t storage_quota;   /* bytes of one shop; 0: no limit */
     apr_int64_t storage_reserve; /* bytes that stay free on the storage's file system */
@@ -129,8 +130,9 @@ typedef struct {
     X("DownloadsUploadURL", "the URL under which clients reach the downloads-upload handler")      \
     X("DownloadsUploadOrigin", "origins whose pages may upload from a browser, or *")              \
     X("DownloadsUploadMaxSize", "largest file to upload, in bytes or with K, M, G")                \
+    X("DownloadsUploadMaxOpen", "uploads of one shop that may be open at a time")                  \
     X("DownloadsUploadLifetime", "seconds within which an upload must be completed")               \
-    X("DownloadsStorageQuota", "bytes that the assets of one shop may take, 0: no limit")          \
+    X("DownloadsStorageQuota", "bytes that one shop's assets and uploads may take, 0: no limit")   \
     X("DownloadsStorageReserve", "bytes that imports and uploads leave free on the disk")          \
     X("DownloadsFraudWindow", "seconds in which the fraud check counts orders")                    \
     X("DownloadsFraudCustomerOrders", "further orders of a customer that are a signal, 0: none")   \

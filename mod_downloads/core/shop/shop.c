@@ -179,27 +179,42 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set)
     return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS) : rv;
 }
 
+apr_status_t mdl_shop_lock(mdl_db_t *db, apr_int64_t id, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+
+    return mdl_db_select_one(db, MDL_Q_SHOP_LOCK, &row, p, MDL_ARGS(mdl_int(id)));
+}
+
 apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr_int64_t quota,
                             apr_pool_t *p)
 {
-    apr_int64_t changed;
-    apr_status_t rv = mdl_db_exec(db, MDL_Q_SHOP_STORE, &changed, p,
-                                  MDL_ARGS(mdl_int(bytes), mdl_int(id), mdl_int(bytes),
-                                           mdl_int(quota), mdl_int(bytes), mdl_int(quota)));
+    if (quota != 0 && bytes > 0) {
+        apr_int64_t room = 0;
+        apr_status_t rv = mdl_shop_lock(db, id, p);
 
-    return rv == APR_SUCCESS && changed == 0 ? APR_ENOSPC : rv;
+        if (rv == APR_SUCCESS) {
+            rv = mdl_shop_room(db, id, NULL, quota, &room, p);
+        }
+        if (rv != APR_SUCCESS || bytes > room) {
+            return rv == APR_SUCCESS ? APR_ENOSPC : rv;
+        }
+    }
+    return mdl_db_exec(db, MDL_Q_SHOP_STORE, NULL, p, MDL_ARGS(mdl_int(bytes), mdl_int(id)));
 }
 
-apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_int64_t *room,
-                           apr_pool_t *p)
+apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, const char *except, apr_int64_t quota,
+                           apr_int64_t *room, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_SHOP_STORED, &row, p, MDL_ARGS(mdl_int(id)));
+    apr_status_t rv = mdl_db_select_one(
+        db, MDL_Q_SHOP_BYTES, &row, p,
+        MDL_ARGS(mdl_text(except != NULL ? except : ""), mdl_int(apr_time_now()), mdl_int(id)));
 
     if (rv == APR_SUCCESS) {
-        apr_int64_t stored = mdl_rows_int(row, 0);
+        apr_int64_t taken = mdl_rows_int(row, 0);
 
-        *room = stored < quota ? quota - stored : 0;
+        *room = taken < quota ? quota - taken : 0;
     }
     return rv;
 }

@@ -69,14 +69,19 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set);
 /** APR_ENOENT when there is none. */
 apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p);
 
-/** Adds to the bytes that a shop stores, or takes from them.  APR_ENOSPC when it would grow beyond
-    the quota (0: none). */
+/** Locks a shop until the end of the transaction: changes that must not miss each other. */
+apr_status_t mdl_shop_lock(mdl_db_t *db, apr_int64_t id, apr_pool_t *p);
+
+/** Adds to the bytes that a shop's assets take, or takes from them.  APR_ENOSPC when they would
+   grow beyond what the quota (0: none) leaves. */
 apr_status_t mdl_shop_store(mdl_db_t *db, apr_int64_t id, apr_int64_t bytes, apr_int64_t quota,
                             apr_pool_t *p);
 
-/** Reads how many bytes a quota leaves to a shop, 0 also when it stores more. */
-apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, apr_int64_t quota, apr_int64_t *room,
-                           apr_pool_t *p);
+/** Reads how many bytes a quota leaves to a shop beside its assets and its open uploads, but for
+   the upload except (NULL: none); 0 also when they take more.  Holds until the end of the
+   transaction if the shop is locked. */
+apr_status_t mdl_shop_room(mdl_db_t *db, apr_int64_t id, const char *except, apr_int64_t quota,
+                           apr_int64_t *room, apr_pool_t *p);
 
 /** Effect that reads: every shop (mdl_shop_t *), oldest first, into *(apr_array_header_t **)arg. */
 apr_status_t mdl_shop_list(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **shops);
