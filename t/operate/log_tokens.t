@@ -28,7 +28,12 @@ ErrorDocument 410 /source/error.txt
     RewriteRule . https://new.test%{REQUEST_URI} [R=301,L]
     RewriteCond %{QUERY_STRING} ^gone$
     RewriteRule . - [G]
+    <RequireAll>
+        Require all granted
+        Require not env denied
+    </RequireAll>
 </Location>
+SetEnvIf X-Denied . denied
 END
 source('error.txt', 'This is over.');
 
@@ -98,6 +103,11 @@ subtest 'Requests that httpd refuses by itself' => sub {
             cmp_ok($reply->{status}, '>=', 200, substr($line =~ s/\Q$path\E/$path =~ s,[^\/]{20}.*,,r/er, 0, 60) =~ s/[\r\n]+/, /gr);
         }
     }
+};
+
+subtest "Requests that the operator's rules refuse" => sub {
+    is(page('GET', $paths{$_}, headers => { 'X-Denied' => 1 })->{status}, 403, $_)
+        for grep { $_ ne 'upload' } sort keys %paths;
 };
 
 subtest 'mod_status shows requests that are under way without their tokens' => sub {
