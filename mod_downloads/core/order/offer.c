@@ -1,5 +1,7 @@
 #include "core/order/offer.h"
 
+#include <stdlib.h>
+
 #include <apr_hash.h>
 #include <apr_strings.h>
 
@@ -8,9 +10,10 @@
 /* An offer while it is gathered. */
 typedef struct {
     mdl_offer_t *offer;
-    apr_hash_t *files; /* mdl_offer_file_t by asset and minute */
-    apr_hash_t *links; /* mdl_offer_link_t by link_id */
-    int assignments;   /* that are open, so far */
+    apr_hash_t *files;    /* mdl_offer_file_t by asset and minute */
+    apr_hash_t *links;    /* mdl_offer_link_t by link_id */
+    apr_hash_t *archives; /* mdl_offer_archive_t by their files */
+    int assignments;      /* that are open, so far */
     apr_pool_t *pool;
 } gathering_t;
 
@@ -133,26 +136,46 @@ static mdl_offer_archive_t *archive_make(const mdl_assignment_t *assignment, apr
     return archive;
 }
 
+static int asset_ids_compare(const void *a, const void *b)
+{
+    apr_int64_t left = *(const apr_int64_t *)a, right = *(const apr_int64_t *)b;
+
+    return (left > right) - (left < right);
+}
+
+/* The ids of an assignment's files, which are the same for the same files in another order. */
+static const apr_array_header_t *asset_ids_sorted(const mdl_assignment_t *assignment, apr_pool_t *p)
+{
+    int count = assignment->files->nelts;
+    apr_array_header_t *ids = apr_array_make(p, count, sizeof(apr_int64_t));
+
+    for (int i = 0; i < count; i++) {
+        APR_ARRAY_PUSH(ids, apr_int64_t) = assignment_file_at(assignment, i)->asset_id;
+    }
+    qsort(ids->elts, (size_t)count, sizeof(apr_int64_t), asset_ids_compare);
+    return ids;
+}
+
 static void gather_archive(gathering_t *gathering, const mdl_assignment_t *assignment)
 {
-    apr_array_header_t *archives = gathering->offer->archives;
-    apr_int64_t size = mdl_offer_archive_size(assignment, gathering->pool);
+    apr_pool_t *p = gathering->pool;
+    apr_int64_t size = mdl_offer_archive_size(assignment, p);
+    const apr_array_header_t *ids;
+    mdl_offer_archive_t *same;
+    apr_ssize_t length;
 
     if (size == 0) {
         return;
     }
-    for (int i = 0; i < archives->nelts; i++) {
-        mdl_offer_archive_t **same = &APR_ARRAY_IDX(archives, i, mdl_offer_archive_t *);
-
-        if (has_same_files((*same)->assignment, assignment, gathering->pool)) {
-            if ((*same)->entitlement == MDL_ENTITLEMENT_EXHAUSTED) {
-                *same = archive_make(assignment, size, gathering->pool);
-            }
-            return;
-        }
+    ids = asset_ids_sorted(assignment, p);
+    length = ids->nelts * ids->elt_size;
+    if ((same = apr_hash_get(gathering->archives, ids->elts, length)) == NULL) {
+        same = archive_make(assignment, size, p);
+        APR_ARRAY_PUSH(gathering->offer->archives, mdl_offer_archive_t *) = same;
+        apr_hash_set(gathering->archives, ids->elts, length, same);
+    } else if (same->entitlement == MDL_ENTITLEMENT_EXHAUSTED) {
+        *same = *archive_make(assignment, size, p);
     }
-    APR_ARRAY_PUSH(archives, mdl_offer_archive_t *) = archive_make(assignment, size,
-                                                                   gathering->pool);
 }
 
 static void mark_whole(const mdl_offer_t *offer, const mdl_order_t *order, apr_time_t now,
@@ -237,8 +260,11 @@ static void gather_assignment(gathering_t *gathering, const mdl_assignment_t *as
 const mdl_offer_t *mdl_offer_make(const mdl_order_t *order, apr_time_t now, apr_pool_t *p)
 {
     mdl_offer_t *offer = apr_pcalloc(p, sizeof *offer);
-    gathering_t gathering = {
-        .offer = offer, .files = apr_hash_make(p), .links = apr_hash_make(p), .pool = p};
+    gathering_t gathering = {.offer = offer,
+                             .files = apr_hash_make(p),
+                             .links = apr_hash_make(p),
+                             .archives = apr_hash_make(p),
+                             .pool = p};
 
     offer->files = apr_array_make(p, 8, sizeof(mdl_offer_file_t *));
     offer->archives = apr_array_make(p, 2, sizeof(mdl_offer_archive_t *));

@@ -1,0 +1,103 @@
+# What the largest order allowed costs the server's memory, as an answer, as a page and as an email:
+# 5,000 files with names of a hundred letters, in 250 items with an archive each, or in packs that five
+# items give.
+use strict;
+use warnings;
+
+use List::Util qw(sum0);
+use MDL::Contract;
+use MDL::Instance;
+use MDL::Test;
+use Test::More;
+
+use constant MEMORY => 32 * 1024;    # KB
+
+my $server = MDL::Instance->new(mpm => 'event', single => 1)->start;
+my $shop   = new_shop();
+my ($child) = wait_for(sub { my @pids = server_pids(); @pids == 1 && $pids[0] }, 20, 'one child');
+
+sub call { my ($method, $path, %opt) = @_; return api($method, $path, key => $shop->{token}, %opt) }
+
+sub memory
+{
+    my ($pid, $which) = @_;
+    my ($kb) = MDL::Test::slurp("/proc/$pid/status") =~ /^$which:\s+(\d+) kB/m;
+    return $kb;
+}
+
+# Runs something and says how much a process grew meanwhile at most; returns what it returned.
+sub costs_little
+{
+    my ($what, $pid, $do) = @_;
+    open my $refs, '>', "/proc/$pid/clear_refs" or die "clear_refs: $!";
+    print $refs 5;    # VmHWM begins anew
+    close $refs;
+    my $before = memory($pid, 'VmRSS');
+    my $result = $do->();
+    my $grown  = memory($pid, 'VmHWM') - $before;
+    cmp_ok($grown, '<', MEMORY, "$what: $grown KB");
+    return $result;
+}
+
+my $model = ready_asset($shop, "large-$$.txt", "large\n")->{id};
+my $name  = join '', map { chr(97 + $_ % 26) } 1 .. 100;
+sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, version, created_at, updated_at)'
+        . ' WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 4999)'
+        . " SELECT shop_id, status, n || '-$name', n || '-$name', content_type, sha256, version,"
+        . " created_at, updated_at FROM asset, numbers WHERE id = $model");
+my @files = map { 0 + $_->[0] } sql("SELECT id FROM asset WHERE shop_id = $shop->{shop_id} ORDER BY id");
+
+sub made
+{
+    my ($list, %members) = @_;
+    my $reply = call('POST', $list, json => \%members);
+    die "POST $list was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    return (values %{ $reply->{json} })[0];
+}
+
+sub singly
+{
+    return map {
+        my $product = product();
+        made('/mappings', storefront_product_id => $product, download_type => 'ZIP',
+            file_ids => [ @files[ 20 * $_ .. 20 * $_ + 19 ] ]);
+        { storefront_product_id => $product };
+    } 0 .. 249;
+}
+
+sub in_packs
+{
+    my $product = product();
+    my @packs   = map {
+        made('/packs', name => "Pack $_", file_ids => [ @files[ 250 * $_ .. 250 * $_ + 249 ] ])->{id}
+    } 0 .. 3;
+    made('/mappings', storefront_product_id => $product, pack_ids => \@packs);
+    return map { { storefront_product_id => $product, storefront_variant_id => variant() } } 1 .. 5;
+}
+
+for my $case ([ '5,000 files in 250 items', singly() ], [ '5 items of 1,000 files', in_packs() ]) {
+    my ($what, @items) = @$case;
+    my $id    = digits();
+    my $email = "$id\@buyer.example";
+    my $reply = costs_little("$what: assigned", $child,
+        sub { assign($shop, $id, \@items, customer => { email => $email }) });
+    is($reply->{status}, 201, 'accepted') or diag($reply->{body});
+
+    my $order = costs_little("$what: the answer", $child, sub { call('GET', "/orders/$id") })->{json};
+    is(sum0(map { scalar @{ $_->{files} } } @{ $order->{assignments} }), 5000, 'all files are there');
+    is(costs_little("$what: a list of orders", $child, sub { call('GET', '/orders?limit=1') })->{status},
+        200, 'listed');
+
+    my $path = $order->{download_page_url} =~ s{^https?://[^/]+}{}r;
+    my $page = costs_little("$what: the page", $child, sub { page('GET', $path) });
+    is(() = $page->{body} =~ /<li\b[^>]*>/g, @items == 250 ? 5000 : 1000, 'all files are on it');
+
+    my ($worker) = worker_pids();
+    my $mail = costs_little("$what: the email", $worker, sub {
+        call('POST', "/orders/$id/resend", json => {});
+        return wait_mail($email, 60);
+    });
+    like($mail->{text}, qr/$name/, 'sent');
+}
+
+done_testing();
