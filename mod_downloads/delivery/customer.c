@@ -1,5 +1,8 @@
 #include "delivery/customer.h"
 
+#include <apr_strings.h>
+
+#include "base/clock.h"
 #include "connection.h"
 #include "core/shop/forgery.h"
 
@@ -18,6 +21,25 @@ apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, co
     mdl_connection_close(connection);
     *order = find.order;
     return rv;
+}
+
+apr_status_t mdl_customer_charge(request_rec *r, const mdl_service_t *service, const char *page_id)
+{
+    mdl_rate_state_t state;
+
+    mdl_rate_limit_take(service->rate_limit, MDL_RATE_PAGE, page_id, 1, mdl_clock_monotonic(),
+                        &state);
+    if (state.allowed) {
+        return APR_SUCCESS;
+    }
+    mdl_customer_wait(r, state.more_in);
+    return APR_EAGAIN;
+}
+
+void mdl_customer_wait(request_rec *r, apr_interval_time_t wait)
+{
+    apr_table_setn(r->headers_out, "Retry-After",
+                   apr_itoa(r->pool, (int)apr_time_sec(wait + APR_USEC_PER_SEC - 1)));
 }
 
 void mdl_customer_forged(request_rec *r, const mdl_service_t *service)

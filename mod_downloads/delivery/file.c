@@ -34,6 +34,11 @@ APLOG_USE_MODULE(downloads);
 #define SETTLE_NAP    apr_time_from_msec(20)
 #define SETTLE_ROUNDS 25
 
+#define TOO_OFTEN_TEXT                                                                             \
+    "The files of this order were asked for too often in a short time. Please fetch larger "       \
+    "parts, "                                                                                      \
+    "or try again in a moment.\n"
+
 typedef struct {
     request_rec *r;
     apr_pool_t *pool; /* of what the database says */
@@ -65,6 +70,7 @@ static const int statuses[] = {
     [MDL_ENTITLEMENT_LINK_OLD] = HTTP_GONE,
     [MDL_ENTITLEMENT_CAPPED] = HTTP_FORBIDDEN,
     [MDL_ENTITLEMENT_CROWDED] = HTTP_TOO_MANY_REQUESTS,
+    [MDL_ENTITLEMENT_TOO_OFTEN] = HTTP_TOO_MANY_REQUESTS,
 };
 
 static message_t message_of(mdl_entitlement_t entitlement)
@@ -117,6 +123,10 @@ static int file_refuse(const serve_t *serve, message_t message)
         apr_table_setn(r->headers_out, "Retry-After", CROWD_WAIT);
     }
     log_request(serve, apr_psprintf(r->pool, "not counted, %d: %s", message.status, message.name));
+    if (serve->download.entitlement == MDL_ENTITLEMENT_TOO_OFTEN) {
+        mdl_customer_wait(r, serve->download.wait);
+        return mdl_view_text(r, HTTP_TOO_MANY_REQUESTS, TOO_OFTEN_TEXT);
+    }
     if (page_id == NULL ||
         mdl_customer_order(r, serve->service, page_id, order_head_effect, &order) != APR_SUCCESS) {
         return mdl_view_message(r, message.status, message.name, NULL);
@@ -347,7 +357,7 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
     if (rv == APR_SUCCESS ? session.entitlement == MDL_ENTITLEMENT_OK
                           : rv == MDL_DB_EGONE && session.why != NULL) {
         serve->transfer = mdl_transfer_begin(r, session.transfer_id, serve->link.session,
-                                             session.generation, layout);
+                                             session.generation, download->page_id, layout);
     }
     apr_pool_destroy(scratch);
     if (rv == APR_SUCCESS) {
@@ -398,6 +408,7 @@ static apr_status_t file_look(serve_t *serve)
     }
     serve->download = (mdl_download_t){.link = &serve->link,
                                        .secret = serve->service->secret,
+                                       .rate_limit = serve->service->rate_limit,
                                        .default_download_limit = settings->download_limit,
                                        .session_lifetime = settings->session_lifetime};
     rv = mdl_download_look(mdl_connection_db(connection), &serve->download, serve->pool);

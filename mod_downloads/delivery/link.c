@@ -50,16 +50,21 @@ static apr_status_t link_find_order_effect(mdl_db_t *db, apr_pool_t *p, void *ar
     return mdl_order_find(db, p, arg);
 }
 
-/* Fills the order; APR_ENOENT when the token leads to none. */
+/* Fills the order; APR_ENOENT when the token leads to none, APR_EAGAIN when it was asked for too
+   often. */
 static apr_status_t link_find(visit_t *visit, const char *token)
 {
     request_rec *r = visit->r;
     const char *page_id;
+    apr_status_t rv;
 
     if (mdl_signed_url_link_read(visit->service->secret, token, &page_id, &visit->link_id,
                                  r->pool) != APR_SUCCESS) {
         mdl_customer_forged(r, visit->service);
         return APR_ENOENT;
+    }
+    if ((rv = mdl_customer_charge(r, visit->service, page_id)) != APR_SUCCESS) {
+        return rv;
     }
     return mdl_customer_order(r, visit->service, page_id, link_find_order_effect, &visit->order);
 }

@@ -76,7 +76,8 @@ static apr_status_t page_find_order_effect(mdl_db_t *db, apr_pool_t *p, void *ar
     return mdl_order_find(db, p, arg);
 }
 
-/* Fills the page's order, APR_ENOENT when the token leads to none. */
+/* Fills the page's order, APR_ENOENT when the token leads to none, APR_EAGAIN when it was asked for
+   too often. */
 static apr_status_t page_find(page_t *page)
 {
     const char *page_id = mdl_signed_url_page_id(page->service->secret, page->token, page->r->pool);
@@ -85,6 +86,9 @@ static apr_status_t page_find(page_t *page)
     if (page_id == NULL) {
         mdl_customer_forged(page->r, page->service);
         return APR_ENOENT;
+    }
+    if ((rv = mdl_customer_charge(page->r, page->service, page_id)) != APR_SUCCESS) {
+        return rv;
     }
     rv = mdl_customer_order(page->r, page->service, page_id, page_find_order_effect, &page->order);
     if (rv == APR_SUCCESS) {

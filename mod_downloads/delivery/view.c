@@ -174,8 +174,16 @@ int mdl_view_message(request_rec *r, int status, const char *state,
     return view_render(r, status, "message.html", customer, data);
 }
 
+int mdl_view_text(request_rec *r, int status, const char *text)
+{
+    return view_send(r, status, "text/plain; charset=utf-8", text);
+}
+
 int mdl_view_failure(request_rec *r, apr_status_t rv)
 {
+    if (rv == APR_EAGAIN) {
+        return mdl_view_message(r, HTTP_TOO_MANY_REQUESTS, "too_often", NULL);
+    }
     if (mdl_db_unavailable(rv)) {
         apr_table_setn(r->headers_out, "Retry-After", RETRY_AFTER);
         return mdl_view_message(r, HTTP_SERVICE_UNAVAILABLE, "try_again", NULL);

@@ -15,6 +15,7 @@
 
 #include "base/crypto.h"
 #include "base/log.h"
+#include "core/download/download.h"
 #include "core/download/lease.h"
 #include "db/reconnect.h"
 #include "metering/transfer.h"
@@ -78,6 +79,14 @@ static apr_status_t settler_settle(work_t *work, const apr_array_header_t *deliv
     return mdl_reconnect_write(work->database, session_settle_effect, &settle, work->turn);
 }
 
+static void delivery_end(const mdl_session_delivery_t *delivery)
+{
+    if (delivery->bytes >= MDL_DOWNLOAD_LARGE_PART) {
+        mdl_rate_limit_return(settler.service->rate_limit, MDL_RATE_PART, delivery->page_id, 1);
+    }
+    mdl_transfer_remove(delivery->transfer_id);
+}
+
 static int should_retry(apr_status_t rv)
 {
     return mdl_db_unavailable(rv) || rv == MDL_DB_EFULL;
@@ -98,7 +107,7 @@ static int settler_settle_alone(work_t *work, const mdl_session_delivery_t *deli
         mdl_log(MDL_LOG_ERR, rv, "MDL0411: what transfer %s delivered can't be written down",
                 delivery->transfer_id);
     }
-    mdl_transfer_remove(delivery->transfer_id);
+    delivery_end(delivery);
     return 1;
 }
 
@@ -114,7 +123,7 @@ static int settle_ended(work_t *work, int *waiting)
                                                                 mdl_session_delivery_t);
 
         if (rv == APR_SUCCESS) {
-            mdl_transfer_remove(delivery->transfer_id);
+            delivery_end(delivery);
             settled++;
         } else {
             settled += settler_settle_alone(work, delivery);

@@ -38,6 +38,7 @@ struct mdl_transfer_t {
     int references; /* by the list, and by the request until it is logged */
     char id[MDL_TRANSFER_ID_LENGTH + 1];
     char session_id[32];
+    char page_id[32];
     apr_int64_t generation;
     request_rec *r;           /* NULL once it has ended */
     const mdl_layout_t *body; /* NULL once it has ended */
@@ -195,6 +196,7 @@ static mdl_session_delivery_t transfer_delivery(const mdl_transfer_t *transfer, 
     }
     return (mdl_session_delivery_t){.transfer_id = apr_pstrdup(p, transfer->id),
                                     .session_id = apr_pstrdup(p, transfer->session_id),
+                                    .page_id = apr_pstrdup(p, transfer->page_id),
                                     .generation = transfer->generation,
                                     .files = mdl_progress_of(&transfer->layout, coverage, p),
                                     .bytes = bytes};
@@ -254,7 +256,8 @@ apr_status_t mdl_transfer_flush(conn_rec *c)
 }
 
 mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,
-                                   apr_int64_t generation, const mdl_layout_t *body)
+                                   apr_int64_t generation, const char *page_id,
+                                   const mdl_layout_t *body)
 {
     conn_rec *c = r->connection;
     mdl_transfer_t *transfer = ap_calloc(1, sizeof *transfer);
@@ -264,6 +267,7 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *s
     transfer->references = 2;
     apr_cpystrn(transfer->id, id, sizeof transfer->id);
     apr_cpystrn(transfer->session_id, session_id, sizeof transfer->session_id);
+    apr_cpystrn(transfer->page_id, page_id, sizeof transfer->page_id);
     transfer->generation = generation;
     transfer->body = body;
     transfer->is_stream = c->master != NULL;

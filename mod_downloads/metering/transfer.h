@@ -32,9 +32,11 @@ void mdl_transfer_on_change(mdl_transfer_wake_fn *wake);
 apr_status_t mdl_transfer_flush(conn_rec *c);
 
 /** Begins a transfer just before the response to r, for a row of the database.  It ends with r's
-    pool.  body says which files are where; it lives until mdl_transfer_end_body, or as long. */
+    pool.  page_id is the order's; body says which files are where, and lives until
+    mdl_transfer_end_body, or as long. */
 mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,
-                                   apr_int64_t generation, const mdl_layout_t *body);
+                                   apr_int64_t generation, const char *page_id,
+                                   const mdl_layout_t *body);
 
 /* --- for the output filter, in the order in which things are passed --- */
 

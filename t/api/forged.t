@@ -28,17 +28,33 @@ sub get { my ($path, $from, $key) = @_; return api('GET', $path, key => $key, he
 
 sub count { my ($status, @of) = @_; return scalar grep { $_->{status} == $status } @of }
 
+# The answer once nothing is left: a token may just have come back.
+sub limited
+{
+    my ($ask) = @_;
+    my $reply;
+    for (1 .. 5) {
+        last if ($reply = $ask->())->{status} == 429;
+    }
+    return $reply;
+}
+
+# What may have come back since a time.
+sub back { my ($since) = @_; return 1 + int((time - $since + 1) * MOST / 60) }
+
 # The lines of the log that name an address.
 sub lines_of { my ($address) = @_; return grep { /MDL0220: .* from \Q$address\E$/ } split /\n/, slurp(logs_dir() . '/error_log') }
 
 subtest 'a network that sends many wrong keys gets 429' => sub {
+    my $began = time;
     my @replies = map { get('/ping', '192.0.2.1', $_ % 2 ? $wrong : 'adk_live_x') } 1 .. MOST + 20;
     cmp_ok count(401, @replies), '>=', MOST, 'as many as a minute allows are 401';
-    cmp_ok count(401, @replies), '<=', MOST + 5, 'and those that came back meanwhile';
+    cmp_ok count(401, @replies), '<=', MOST + back($began), 'and those that came back meanwhile';
     is count(429, @replies), @replies - count(401, @replies), 'the others are 429';
-    is_error $replies[-1], 429, 'rate_limited', 'such an answer';
-    like $replies[-1]{headers}{'retry-after'}, qr/^[1-9]\d*\z/, 'has Retry-After';
-    is $replies[-1]{headers}{'x-ratelimit-limit'}, undef, 'and says nothing about a key';
+    my ($reply) = grep { $_->{status} == 429 } @replies;
+    is_error $reply, 429, 'rate_limited', 'such an answer';
+    like $reply->{headers}{'retry-after'}, qr/^[1-9]\d*\z/, 'has Retry-After';
+    is $reply->{headers}{'x-ratelimit-limit'}, undef, 'and says nothing about a key';
     is scalar(lines_of('192.0.2.1')), count(401, @replies), 'each 401 has a line of the log, a 429 has none';
 };
 
@@ -55,19 +71,20 @@ subtest 'which keeps nobody else out' => sub {
 };
 
 subtest 'an IPv6 network is its first 64 bits' => sub {
+    my $began = time;
     my @replies = map { get('/ping', "2001:db8:0:1::$_", $wrong) } 1 .. MOST + 10;
-    cmp_ok count(401, @replies), '<=', MOST + 5, 'all addresses of a network share';
+    cmp_ok count(401, @replies), '<=', MOST + back($began), 'all addresses of a network share';
     is get('/ping', '2001:db8:0:2::1', $wrong)->{status}, 401, 'the next network has its own';
     get('/ping', '::ffff:192.0.2.8', $wrong) for 1 .. MOST + 5;
-    is get('/ping', '192.0.2.8', $wrong)->{status}, 429, 'IPv4 inside IPv6 is IPv4';
+    is limited(sub { get('/ping', '192.0.2.8', $wrong) })->{status}, 429, 'IPv4 inside IPv6 is IPv4';
 };
 
 subtest '/health is limited by network' => sub {
     my @replies = map { get('/health', '192.0.2.3') } 1 .. MOST + 20;
     cmp_ok count(200, @replies), '>=', MOST, 'as many as a minute allows are answered';
-    cmp_ok count(429, @replies), '>=', 10, 'others are 429';
-    is_error $replies[-1], 429, 'rate_limited', 'such an answer';
-    like $replies[-1]{headers}{'retry-after'}, qr/^[1-9]\d*\z/, 'has Retry-After';
+    my $reply = limited(sub { get('/health', '192.0.2.3') });
+    is_error $reply, 429, 'rate_limited', 'a further one';
+    like $reply->{headers}{'retry-after'}, qr/^[1-9]\d*\z/, 'has Retry-After';
     is get('/health', '192.0.2.4')->{status}, 200, 'another network is answered';
     is get('/ping', '192.0.2.3', $shop->{token})->{status}, 200, 'and so is a valid key';
     is get('/ping', '192.0.2.3', $wrong)->{status}, 401, 'refused keys are counted apart';
@@ -88,8 +105,9 @@ subtest 'a forged link is logged' => sub {
             404, substr($link, 0, 5) . ' is not found';
         is scalar(lines_of('198.51.100.1')), $before + 1, 'and has a line';
     }
+    my $began = time;
     page('GET', "/d/o/$token", headers => { 'X-Forwarded-For' => '198.51.100.2' }) for 1 .. MOST + 30;
-    cmp_ok scalar(lines_of('198.51.100.2')), '<=', MOST + 5, 'no more lines than a minute allows';
+    cmp_ok scalar(lines_of('198.51.100.2')), '<=', MOST + back($began), 'no more lines than a minute allows';
     is page('GET', "/d/o/$token", headers => { 'X-Forwarded-For' => '198.51.100.2' })->{status}, 404,
         'the answer stays the same';
 };
@@ -124,9 +142,10 @@ $server->start;
 
 subtest 'DownloadsRateNetwork 0: there is no limit, but of the lines' => sub {
     my $before = lines_of('127.0.0.1');
+    my $began = time;
     my @replies = map { api('GET', '/ping', key => $wrong) } 1 .. 200;
     is count(401, @replies), 200, 'each refused key gets 401';
-    cmp_ok scalar(lines_of('127.0.0.1')) - $before, '<=', 160, 'not each has a line';
+    cmp_ok scalar(lines_of('127.0.0.1')) - $before, '<=', 120 + 4 * back($began), 'not each has a line';
     is count(200, map { api('GET', '/health') } 1 .. 200), 200, '/health is answered always';
 };
 

@@ -8,6 +8,7 @@
 
 static mdl_db_t *db;
 static mdl_secret_t *secret;
+static mdl_rate_limit_t *no_limit;
 static apr_int64_t shop, file, pending;
 
 /* Assigns an order of the mapping's product; returns what a link to its first file contains. */
@@ -38,16 +39,25 @@ static mdl_signed_file_t *new_link(const mdl_signed_file_t *of, apr_pool_t *p)
     return link;
 }
 
-static mdl_download_t look(const mdl_signed_file_t *link, apr_pool_t *p)
+static mdl_download_t look_under(const mdl_signed_file_t *link, mdl_rate_limit_t *limit,
+                                 apr_pool_t *p)
 {
-    mdl_download_t download = {
-        .link = link, .secret = secret, .default_download_limit = 3, .session_lifetime = SESSION};
+    mdl_download_t download = {.link = link,
+                               .secret = secret,
+                               .rate_limit = limit,
+                               .default_download_limit = 3,
+                               .session_lifetime = SESSION};
 
     if (mdl_download_look(db, &download, p) != APR_SUCCESS) {
         printf("Bail out! download: %s\n", mdl_db_error(db));
         exit(2);
     }
     return download;
+}
+
+static mdl_download_t look(const mdl_signed_file_t *link, apr_pool_t *p)
+{
+    return look_under(link, no_limit, p);
 }
 
 static mdl_entitlement_t entitlement(const mdl_signed_file_t *link, apr_pool_t *p)
@@ -308,6 +318,36 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
     is_int(used(&shared, p), 1, "they use one download");
 }
 
+static mdl_rate_limit_t *limit_of(int parts, apr_pool_t *p)
+{
+    mdl_settings_t *settings = mdl_settings_create(p);
+    mdl_rate_limit_t *limit = NULL;
+
+    settings->rate_parts = parts;
+    mdl_rate_limit_create(&limit, settings, p);
+    return limit;
+}
+
+static void test_rate(apr_pool_t *p)
+{
+    mdl_rate_limit_t *limit = limit_of(2, p);
+    mdl_signed_file_t bought = buy("rate", mapping_of(PRODUCT("90"), 2, p), p);
+    mdl_signed_file_t other = buy("other", mapping_of(PRODUCT("90"), 2, p), p);
+    mdl_signed_file_t *archive = new_link(&bought, p);
+    mdl_download_t download;
+
+    archive->asset_id = 0;
+    look_under(new_link(&bought, p), limit, p);
+    is_int(look_under(new_link(&bought, p), limit, p).entitlement, MDL_ENTITLEMENT_OK,
+           "an order's files may be asked for so often");
+    download = look_under(archive, limit, p);
+    is_int(download.entitlement, MDL_ENTITLEMENT_TOO_OFTEN, "then all of its links have to wait");
+    ok(download.wait > apr_time_from_sec(25) && download.wait <= apr_time_from_sec(30),
+       "until the next may be asked for");
+    is_int(look_under(new_link(&other, p), limit, p).entitlement, MDL_ENTITLEMENT_OK,
+           "those of another order don't");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     db = database_ready(database, p);
@@ -315,6 +355,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     file = make_asset(db, shop, "a.pdf", 1, p);
     pending = make_asset(db, shop, "c.pdf", 0, p);
     test_sessions(p);
+    test_rate(p);
     test_limits(p);
     test_entitlements(p);
     test_content(p);
@@ -327,6 +368,7 @@ int main(void)
     apr_pool_t *p = tap_begin();
 
     secret = make_secret('s', p);
+    no_limit = limit_of(0, p);
     on_each_database(tests, p);
     return tap_end(p);
 }

@@ -32,6 +32,8 @@ static void test_defaults(void)
     is_int(s->rate_read_cost, 1, "a read costs 1 token");
     is_int(s->rate_write_cost, 2, "a write costs 2 tokens");
     is_int(s->rate_shop_factor, 3, "a shop has three times a key's tokens");
+    is_int(s->rate_pages, 120, "an order's page may be asked for 120 times a minute");
+    is_int(s->rate_parts, 600, "an order's files may be asked for 600 times a minute");
     is_int(s->rate_network, 120, "a network may send 120 wrong keys a minute");
     is_str(s->upload_url, NULL, "nothing can be uploaded by default");
     is_int(s->upload_origins->nelts, 0, "no origin may upload by default");

@@ -2,6 +2,31 @@
 
 #include <apr_time.h>
 
+#include "base/clock.h"
+
+/* Whether the link was made before the order's page was replaced. */
+static int download_link_is_replaced(const mdl_download_t *download, apr_pool_t *p)
+{
+    return download->page_replaced &&
+           !mdl_signed_url_session_of(download->secret, download->link->session, download->page_id,
+                                      p);
+}
+
+/* Once the order's page is known.  APR_EACCES for a link that its replacement made void, which
+   costs the order nothing; APR_EAGAIN where the order's files are asked for too often. */
+static apr_status_t download_admit(mdl_download_t *download, apr_pool_t *p)
+{
+    mdl_rate_state_t state;
+
+    if (download_link_is_replaced(download, p)) {
+        return APR_EACCES;
+    }
+    mdl_rate_limit_take(download->rate_limit, MDL_RATE_PART, download->page_id, 1,
+                        mdl_clock_monotonic(), &state);
+    download->wait = state.more_in;
+    return state.allowed ? APR_SUCCESS : APR_EAGAIN;
+}
+
 static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download,
                                           mdl_entitlement_facts_t *facts, apr_pool_t *p)
 {
@@ -24,6 +49,9 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
     download->page_id = mdl_rows_text(row, 4);
     download->filename = mdl_archive_filename(mdl_rows_text(row, 5), p);
     download->content_type = "application/zip";
+    if ((rv = download_admit(download, p)) != APR_SUCCESS) {
+        return rv;
+    }
     rv = mdl_archive_read(db, download->link->assignment_id, archive, p);
     download->tag = archive->tag;
     download->size = mdl_zip_size(archive->zip);
@@ -62,7 +90,7 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
     download->updated_at = mdl_rows_int(row, 8);
     download->page_id = mdl_rows_text(row, 10);
     download->page_replaced = !mdl_rows_null(row, 14);
-    return APR_SUCCESS;
+    return download_admit(download, p);
 }
 
 /* The page of the order, for a link whose file is not in it any more. */
@@ -72,19 +100,12 @@ static apr_status_t download_find_page(mdl_db_t *db, mdl_download_t *download, a
     apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSIGNMENT_PAGE, &row, p,
                                         MDL_ARGS(mdl_int(download->link->assignment_id)));
 
-    if (rv == APR_SUCCESS) {
-        download->page_id = mdl_rows_text(row, 0);
-        download->page_replaced = !mdl_rows_null(row, 1);
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    return rv == APR_ENOENT ? APR_SUCCESS : rv;
-}
-
-/* Whether the link was made before the order's page was replaced. */
-static int download_link_is_replaced(const mdl_download_t *download, apr_pool_t *p)
-{
-    return download->page_replaced &&
-           !mdl_signed_url_session_of(download->secret, download->link->session, download->page_id,
-                                      p);
+    download->page_id = mdl_rows_text(row, 0);
+    download->page_replaced = !mdl_rows_null(row, 1);
+    return download_admit(download, p);
 }
 
 static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -103,11 +124,15 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (is_gone) {
         rv = download_find_page(db, download, p);
     }
+    if (rv == APR_EACCES) {
+        return APR_ENOENT;
+    }
+    if (rv == APR_EAGAIN) {
+        download->entitlement = MDL_ENTITLEMENT_TOO_OFTEN;
+        return APR_SUCCESS;
+    }
     if (rv != APR_SUCCESS) {
         return rv;
-    }
-    if (download_link_is_replaced(download, p)) {
-        return APR_ENOENT;
     }
     download->entitlement = is_gone ? MDL_ENTITLEMENT_GONE : mdl_entitlement_of(&facts, now);
     if (download->entitlement != MDL_ENTITLEMENT_OK &&

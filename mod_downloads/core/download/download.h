@@ -8,18 +8,22 @@
 #include "core/download/archive.h"
 #include "core/download/signed_url.h"
 #include "core/download/entitlement.h"
+#include "core/shop/rate_limit.h"
 #include "db/db.h"
 
 typedef struct {
     const mdl_signed_file_t *link;
     const mdl_secret_t *secret;
+    mdl_rate_limit_t *rate_limit;
     int default_download_limit;
     apr_interval_time_t session_lifetime;
     mdl_entitlement_t entitlement; /* out, like all that follow */
+    apr_interval_time_t wait;      /* for TOO_OFTEN: until it may be asked again */
     const char *page_id;           /* of the order; NULL for none */
     int page_replaced;             /* it is not the order's first one */
     apr_time_t opened_at;          /* the link's first session; 0: it has none */
-    int limit; /* without what was granted extra; 0: unlimited; from here on not set for GONE */
+    int limit; /* without what was granted extra; 0: unlimited; from here on not set for GONE and
+                  TOO_OFTEN */
     const char *filename;
     const char *content_type;
     const char *sha256; /* NULL for an archive */
@@ -29,10 +33,14 @@ typedef struct {
     mdl_archive_t archive; /* set if the link is an archive's */
 } mdl_download_t;
 
+/** A request for a part of a file that delivers as much costs its order nothing, once that is
+    settled: a large file may be fetched in as many parts as the client likes. */
+#define MDL_DOWNLOAD_LARGE_PART (1024 * 1024)
+
 /**
- * Decides over a request for a file, and changes nothing.  Returns APR_SUCCESS with an
- * entitlement, APR_ENOENT when the order's page was replaced since the link was made, or an error
- * of the database.
+ * Decides over a request for a file, charges it to its order's rate, and changes nothing else.
+ * Returns APR_SUCCESS with an entitlement, APR_ENOENT when the order's page was replaced since the
+ * link was made, or an error of the database.
  */
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p);
 

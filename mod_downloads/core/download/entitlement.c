@@ -15,7 +15,7 @@ const char *const mdl_entitlement_names[MDL_ENTITLEMENTS] = {
     [MDL_ENTITLEMENT_NOT_READY] = "preparing", [MDL_ENTITLEMENT_FAILED] = "failed",
     [MDL_ENTITLEMENT_EXHAUSTED] = "exhausted", [MDL_ENTITLEMENT_GONE] = "file_gone",
     [MDL_ENTITLEMENT_LINK_OLD] = "link_old",   [MDL_ENTITLEMENT_CAPPED] = "capped",
-    [MDL_ENTITLEMENT_CROWDED] = "crowded"};
+    [MDL_ENTITLEMENT_CROWDED] = "crowded",     [MDL_ENTITLEMENT_TOO_OFTEN] = "too_often"};
 
 mdl_entitlement_t mdl_entitlement_of_order(mdl_order_access_t access)
 {

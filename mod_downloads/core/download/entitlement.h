@@ -35,6 +35,7 @@ typedef enum {
     MDL_ENTITLEMENT_LINK_OLD,  /* the link was not used in time, or its session is over */
     MDL_ENTITLEMENT_CAPPED,    /* the link has sent its bytes too often */
     MDL_ENTITLEMENT_CROWDED,   /* the link is sending too many parts at once */
+    MDL_ENTITLEMENT_TOO_OFTEN, /* the order's files are asked for too often */
     MDL_ENTITLEMENT_UNSETTLED, /* what the link sent a moment ago is still being counted: ask again
                                   soon */
     MDL_ENTITLEMENTS

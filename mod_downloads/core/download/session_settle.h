@@ -15,6 +15,7 @@
 typedef struct {
     const char *transfer_id;
     const char *session_id;
+    const char *page_id; /* of its order */
     apr_int64_t generation;
     const apr_array_header_t *files; /* mdl_progress_t */
     apr_int64_t bytes;

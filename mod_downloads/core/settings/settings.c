@@ -88,6 +88,8 @@ static const mdl_directive_t directives[] = {
     NUMBER("DownloadsRateReadCost", "1", rate_read_cost, 1, 1000, " of tokens"),
     NUMBER("DownloadsRateWriteCost", "2", rate_write_cost, 1, 1000, " of tokens"),
     NUMBER("DownloadsRateShopFactor", "3", rate_shop_factor, 1, 100, ""),
+    NUMBER("DownloadsRatePages", "120", rate_pages, 0, 1000000, " of requests"),
+    NUMBER("DownloadsRateParts", "600", rate_parts, 0, 1000000, " of requests"),
     NUMBER("DownloadsRateNetwork", "120", rate_network, 0, 1000000, " of requests"),
     URL("DownloadsUploadURL", upload_url, "u"),
     LIST("DownloadsUploadOrigin", mdl_add_origin, upload_origins),

@@ -64,7 +64,9 @@ typedef struct {
     int rate_read_cost;
     int rate_write_cost;
     int rate_shop_factor; /* how many times a key's tokens all keys of a shop have together */
-    int rate_network;     /* a minute; 0: no limit */
+    int rate_pages;       /* this and the next two: a minute; 0: no limit */
+    int rate_parts;
+    int rate_network;
 
     const char *upload_url;             /* no trailing slash; NULL: no direct uploads */
     apr_array_header_t *upload_origins; /* const char *: "https://host[:port]" or "*" */
@@ -126,6 +128,8 @@ typedef struct {
     X("DownloadsRateReadCost", "tokens of a GET")                                                  \
     X("DownloadsRateWriteCost", "tokens of any other request")                                     \
     X("DownloadsRateShopFactor", "times a key's tokens that all keys of a shop have together")     \
+    X("DownloadsRatePages", "requests a minute to the page of one order")                          \
+    X("DownloadsRateParts", "requests a minute for less than 1 MiB of the files of one order")     \
     X("DownloadsRateNetwork", "requests a minute of a client's network without a valid key")       \
     X("DownloadsUploadURL", "the URL under which clients reach the downloads-upload handler")      \
     X("DownloadsUploadOrigin", "origins whose pages may upload from a browser, or *")              \

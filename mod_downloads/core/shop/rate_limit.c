@@ -53,6 +53,8 @@ static void rates_set(rate_t *rates, const mdl_settings_t *settings)
     rates[MDL_RATE_KEY] = (rate_t){settings->rate_burst, token};
     rates[MDL_RATE_SHOP] = (rate_t){settings->rate_burst * settings->rate_shop_factor,
                                     shared > 0 ? shared : 1};
+    rates[MDL_RATE_PAGE] = rate_of_minute(settings->rate_limit ? settings->rate_pages : 0);
+    rates[MDL_RATE_PART] = rate_of_minute(settings->rate_limit ? settings->rate_parts : 0);
     rates[MDL_RATE_OPEN] = rate_of_minute(networks);
     rates[MDL_RATE_FORGED] = rate_of_minute(networks > 0 ? networks : FORGED_LINES);
 }

@@ -21,6 +21,8 @@ typedef enum {
     MDL_RATE_OPEN,   /* requests that need no key, by the client's network */
     MDL_RATE_FORGED, /* keys and links that are refused, likewise; limited even if requests are not
                       */
+    MDL_RATE_PAGE,   /* views of an order's page, its buttons and links, by the page's id */
+    MDL_RATE_PART,   /* requests for its files, likewise */
     MDL_RATE_KINDS
 } mdl_rate_kind_t;
 

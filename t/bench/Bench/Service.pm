@@ -100,6 +100,9 @@ DownloadsRateBurst 1000000
 DownloadsRateRefill 1000000
 DownloadsRateReadCost 1
 DownloadsRateWriteCost 1
+DownloadsRatePages 1000000
+DownloadsRateParts 1000000
+DownloadsRateNetwork 1000000
 END
     write_file("$self->{data}/conf/httpd.conf", <<"END" . ($self->{conf} // ''));
 LoadModule bench_module "$module"
