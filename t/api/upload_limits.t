@@ -141,10 +141,10 @@ subtest 'pieces of an upload of unknown size count likewise' => sub {
     is(patch_bytes($pieces, 9 * MB + KB, 'c' x (MB - KB), 'Upload-Length' => 10 * MB)->{status}, 204, 'a length that just fits');
     is(complete_upload($shop, $pieces)->{status}, 202, 'and can be completed');
 
+    is(abort_upload($full), 204, 'an upload is aborted');
     my $late = begin_upload($shop);
     my $slow = chunked($late, 'PUT', 'd');
-    wait_for(sub { -e partial($late) }, 10, 'the request to begin');
-    is(abort_upload($full), 204, 'an upload is aborted');
+    wait_for(sub { reserved($late) > 0 }, 10, 'the request to begin');
     sql("UPDATE upload SET expires_at = 1000000 WHERE id = '$late->{id}'");
     chunk($slow, 'd' x MB) for 1 .. 66;
     is_error(ended($slow), 409, 'upload_finished', 'an upload that expires meanwhile gets no more room');
