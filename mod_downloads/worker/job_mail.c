@@ -7,6 +7,7 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/clock.h"
 #include "base/text/json.h"
 #include "base/log.h"
 #include "base/mail/mime.h"
@@ -15,6 +16,8 @@
 #include "core/order/offer_json.h"
 #include "worker/handler.h"
 #include "worker/runner.h"
+
+#define MAIL_TURN "turn"
 
 typedef struct {
     mdl_email_t email;
@@ -204,6 +207,41 @@ static apr_status_t mail_read(mdl_db_t *db, apr_pool_t *p, const apr_array_heade
     return APR_SUCCESS;
 }
 
+/*
+ * A shop's emails beyond DownloadsMailRate wait until their turn comes, which is theirs from the
+ * first claim on: nobody looks at them before, and the attempt does not count.  The job's
+ * validator, which an email has no other use for, says that its turn was given.
+ */
+static int mail_has_to_wait(mdl_task_t *task)
+{
+    mdl_job_t *job = task->job;
+    mdl_rate_limit_t *limit = task->service->rate_limit;
+    const char *shop = apr_psprintf(task->pool, "%" APR_INT64_T_FMT, job->shop_id);
+    apr_time_t now = mdl_clock_monotonic();
+    apr_interval_time_t wait;
+    mdl_rate_state_t line;
+
+    if (job->attempts > 1 || job->interruptions > 0 || job->validator != NULL ||
+        (wait = mdl_rate_limit_reserve(limit, MDL_RATE_MAIL, shop, now)) == 0) {
+        return 0;
+    }
+    job->due_at = apr_time_now() + wait;
+    job->error_message = apr_psprintf(task->pool,
+                                      "The shop has sent as many emails as it may within an hour; "
+                                      "this one leaves at %s.",
+                                      mdl_clock_rfc3339(job->due_at, task->pool));
+    atomic_store(&task->validator, MAIL_TURN);
+    task->outcome = MDL_TASK_RELEASED;
+    mdl_rate_limit_take(limit, MDL_RATE_MAIL_LINE, shop, 1, now, &line);
+    if (line.allowed) {
+        mdl_log(MDL_LOG_WARNING, 0,
+                "MDL0346: shop %s has sent as many emails as DownloadsMailRate allows within an "
+                "hour; further ones wait",
+                shop);
+    }
+    return 1;
+}
+
 static apr_status_t mail_prepare_order(mdl_task_t *task, const mdl_order_t *order, apr_pool_t *p)
 {
     mail_t *mail = task->data;
@@ -217,6 +255,9 @@ static apr_status_t mail_prepare_order(mdl_task_t *task, const mdl_order_t *orde
     }
     if ((why = why_closed(order)) != NULL) {
         return end_unsent(task, MDL_TASK_FAILED, "access", why);
+    }
+    if (mail_has_to_wait(task)) {
+        return APR_EOF;
     }
     return mail_build(task, order, p);
 }
@@ -288,6 +329,8 @@ static apr_status_t mail_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
 
     if (task->outcome != MDL_TASK_RELEASED) {
         rv = mdl_email_result(db, job->email_id, status, job->attempts, job->error_message, p);
+    } else if (job->error_message != NULL && job->attempts == 1) {
+        rv = mdl_email_result(db, job->email_id, status, 0, job->error_message, p);
     }
     if (rv == APR_SUCCESS && status == MDL_EMAIL_QUEUED) {
         rv = mdl_email_hold_again(db, job->email_id, job->id, p);

@@ -139,6 +139,28 @@ static void test_shop(apr_pool_t *p)
     is_int(drain(limit, ID, 1, NOW), 60, "a key of the same name has its own");
 }
 
+static void test_reserve(apr_pool_t *p)
+{
+    mdl_settings_t *settings = settings_of(60, 60, p);
+    mdl_rate_limit_t *limit;
+    int at_once = 0;
+
+    settings->mail_rate = 360;
+    mdl_rate_limit_create(&limit, settings, p);
+    while (mdl_rate_limit_reserve(limit, MDL_RATE_MAIL, "1", NOW) == 0) {
+        at_once++;
+    }
+    is_int(at_once, 360, "an hour's emails leave at once");
+    is_int(mdl_rate_limit_reserve(limit, MDL_RATE_MAIL, "1", NOW), 20 * SECOND,
+           "each further one gets a turn of its own");
+    is_int(mdl_rate_limit_reserve(limit, MDL_RATE_MAIL, "1", NOW + 15 * SECOND), 15 * SECOND,
+           "behind those that wait already");
+    is_int(mdl_rate_limit_reserve(limit, MDL_RATE_MAIL, "2", NOW), 0, "another shop's don't wait");
+    settings->mail_rate = 0;
+    mdl_rate_limit_create(&limit, settings, p);
+    is_int(mdl_rate_limit_reserve(limit, MDL_RATE_MAIL, "1", NOW), 0, "0: there is no limit");
+}
+
 static void test_return(apr_pool_t *p)
 {
     mdl_rate_limit_t *limit = limit_of(60, 60, p);
@@ -289,6 +311,7 @@ int main(void)
     test_burst(p);
     test_refill(p);
     test_shop(p);
+    test_reserve(p);
     test_return(p);
     test_earlier(p);
     test_full_table(p);

@@ -26,6 +26,7 @@ static void test_defaults(void)
     is_int(s->mail.tls, MDL_MAIL_TLS_REQUIRED, "STARTTLS is required by default");
     is_int(s->mail_connections, 20, "at most 20 emails are sent at once");
     is_int(s->idempotency_retention, apr_time_from_sec(86400), "keys are remembered for a day");
+    is_int(s->mail_rate, 1000, "a shop may send 1,000 emails an hour");
     is_int(s->rate_limit, 1, "requests are limited by default");
     is_int(s->rate_burst, 60, "a key's bucket has 60 tokens");
     is_int(s->rate_refill, 60, "60 tokens a minute are refilled");

@@ -92,6 +92,9 @@ static void diagnosis_check_queued_email(run_t *run)
                                 email->to);
     } else if (email->last_error == NULL) {
         sentence = apr_psprintf(p, "The delivery email to %s waits to be sent.", email->to);
+    } else if (email->attempts == 0) {
+        sentence = apr_psprintf(p, "The delivery email to %s waits: %s", email->to,
+                                email->last_error);
     } else {
         sentence = apr_psprintf(p, "The delivery email to %s is tried again; so far: %s", email->to,
                                 email->last_error);

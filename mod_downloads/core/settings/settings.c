@@ -81,6 +81,7 @@ static const mdl_directive_t directives[] = {
     TEXT("DownloadsMailBounces", mdl_set_mailbox, mail_bounces),
     NUMBER("DownloadsMailConnections", "20", mail_connections, 1, MDL_MAX_MAIL_CONNECTIONS,
            " of connections"),
+    NUMBER("DownloadsMailRate", "1000", mail_rate, 0, 1000000, " of emails"),
     SECONDS("DownloadsIdempotencyRetention", "86400", idempotency_retention, 1, 30 * DAY),
     FLAG("DownloadsRateLimit", "On", rate_limit),
     NUMBER("DownloadsRateBurst", "60", rate_burst, 1, 1000000, " of tokens"),

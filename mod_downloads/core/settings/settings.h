@@ -55,6 +55,7 @@ typedef struct {
     const char *mail_from;        /* address */
     const char *mail_bounces;     /* "maildir:/path", "mbox:/path"; NULL: not read */
     int mail_connections;         /* emails sent at once, each over a connection of its own */
+    int mail_rate;                /* a shop's emails an hour; 0: no limit */
 
     apr_interval_time_t idempotency_retention;
 
@@ -120,6 +121,7 @@ typedef struct {
     X("DownloadsMailTLS", "required, try or off")                                                  \
     X("DownloadsMailCAFile", "certificates to trust for SMTP instead of the system's")             \
     X("DownloadsMailBounces", "maildir:/path or mbox:/path where mail that comes back is put")     \
+    X("DownloadsMailRate", "emails of one shop an hour, 0: no limit")                              \
     X("DownloadsMailConnections", "connections to the mail server at once")                        \
     X("DownloadsIdempotencyRetention", "seconds that an Idempotency-Key is remembered")            \
     X("DownloadsRateLimit", "On: limit the requests of each API key")                              \

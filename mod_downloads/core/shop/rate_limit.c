@@ -13,6 +13,7 @@
 #define BUCKETS 65536 /* of each kind; a power of two */
 #define PROBES  64
 #define MINUTE  apr_time_from_sec(60)
+#define HOUR    apr_time_from_sec(3600)
 
 #define NETWORK_LENGTH 19  /* of an address's text, see mdl_address_text */
 #define FORGED_LINES   120 /* of the log in a minute, where there is no limit */
@@ -53,6 +54,10 @@ static void rates_set(rate_t *rates, const mdl_settings_t *settings)
     rates[MDL_RATE_KEY] = (rate_t){settings->rate_burst, token};
     rates[MDL_RATE_SHOP] = (rate_t){settings->rate_burst * settings->rate_shop_factor,
                                     shared > 0 ? shared : 1};
+    if (settings->mail_rate > 0) {
+        rates[MDL_RATE_MAIL] = (rate_t){settings->mail_rate, HOUR / settings->mail_rate};
+    }
+    rates[MDL_RATE_MAIL_LINE] = (rate_t){1, HOUR};
     rates[MDL_RATE_PAGE] = rate_of_minute(settings->rate_limit ? settings->rate_pages : 0);
     rates[MDL_RATE_PART] = rate_of_minute(settings->rate_limit ? settings->rate_parts : 0);
     rates[MDL_RATE_OPEN] = rate_of_minute(networks);
@@ -68,7 +73,7 @@ apr_status_t mdl_rate_limit_create(mdl_rate_limit_t **limit, const mdl_settings_
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    *limit = apr_palloc(p, sizeof **limit);
+    *limit = apr_pcalloc(p, sizeof **limit);
     rates_set((*limit)->rates, settings);
     mdl_random((unsigned char *)&(*limit)->seed, sizeof(*limit)->seed);
     /* Zeros come from the system, which gives memory to those buckets alone that are used. */
@@ -159,6 +164,26 @@ void mdl_rate_limit_take(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const ch
     state->size = limit->rates[kind].size;
     /* Another thread's now may be later than ours, and the bucket emptier than whole. */
     state->remaining = state->full_in < whole ? (int)((whole - state->full_in) / token) : 0;
+}
+
+apr_interval_time_t mdl_rate_limit_reserve(mdl_rate_limit_t *limit, mdl_rate_kind_t kind,
+                                           const char *name, apr_time_t now)
+{
+    apr_interval_time_t token = limit->rates[kind].token;
+    apr_interval_time_t whole = token * limit->rates[kind].size;
+    bucket_t *bucket;
+    long long full_at;
+    apr_time_t then;
+
+    if (limit->rates[kind].size == 0) {
+        return 0;
+    }
+    bucket = bucket_take(limit->buckets[kind], rate_limit_hash(limit, name));
+    full_at = atomic_load(&bucket->full_at);
+    do {
+        then = (full_at > now ? full_at : now) + token;
+    } while (!atomic_compare_exchange_weak(&bucket->full_at, &full_at, then));
+    return then > now + whole ? then - now - whole : 0;
 }
 
 const char *mdl_rate_limit_network(const char *address, apr_pool_t *p)

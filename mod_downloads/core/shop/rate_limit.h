@@ -23,6 +23,8 @@ typedef enum {
                       */
     MDL_RATE_PAGE,   /* views of an order's page, its buttons and links, by the page's id */
     MDL_RATE_PART,   /* requests for its files, likewise */
+    MDL_RATE_MAIL,   /* a shop's emails, by its id; limited even if requests are not */
+    MDL_RATE_MAIL_LINE, /* lines of the log that say so, likewise */
     MDL_RATE_KINDS
 } mdl_rate_kind_t;
 
@@ -46,6 +48,11 @@ void mdl_rate_limit_take(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const ch
 
 /** The name of a client's network: an IPv4 address, or the first 64 bits of an IPv6 one. */
 const char *mdl_rate_limit_network(const char *address, apr_pool_t *p);
+
+/** Takes a token, if there is none one that will come; returns how long it takes to come, 0 for one
+    that was there. */
+apr_interval_time_t mdl_rate_limit_reserve(mdl_rate_limit_t *limit, mdl_rate_kind_t kind,
+                                           const char *name, apr_time_t now);
 
 /** Puts back cost tokens that were taken. */
 void mdl_rate_limit_return(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const char *name,

@@ -101,6 +101,7 @@ DownloadsRateRefill 1000000
 DownloadsRateReadCost 1
 DownloadsRateWriteCost 1
 DownloadsRatePages 1000000
+DownloadsMailRate 1000000
 DownloadsRateParts 1000000
 DownloadsRateNetwork 1000000
 END

@@ -1,0 +1,98 @@
+# Emails an hour of a shop (contract, section 10): those beyond wait for their turn, which their orders
+# say, use up no attempt, and hold up no other shop's.
+use strict;
+use warnings;
+
+use MDL::Contract;
+use MDL::Instance;
+use MDL::Mail;
+use MDL::Target qw(slurp);
+use MDL::Test;
+use Test::More;
+use Time::Local qw(timegm);
+
+use constant RATE => 12;    # a turn each five minutes
+
+my $server = MDL::Instance->new(extra => "DownloadsPollInterval 1\nDownloadsMailRate @{[RATE]}\n")->start;
+my $shop   = shop_with_product('Busy Shop');
+my $other  = shop_with_product('Other Shop');
+
+sub lines { return grep { /MDL0346/ } split /\n/, slurp(logs_dir() . '/error_log') }
+
+sub waits { my ($email) = @_; return $email->{status} eq 'queued' && defined $email->{last_error} }
+
+# When an email that waits says that it leaves, in seconds from now.
+sub leaves_in
+{
+    my ($email) = @_;
+    my @at = $email->{last_error} =~ /leaves at (\d{4})-(\d\d)-(\d\d)T(\d\d):(\d\d):(\d\d)/ or return;
+    return timegm(@at[ 5, 4, 3, 2 ], $at[1] - 1, $at[0]) - time;
+}
+
+my @orders = map { order_for($shop, "customer$_\@buyer.example") } 1 .. RATE + 3;
+my @late   = @orders[ RATE .. $#orders ];
+
+subtest 'as many as the shop may send leave at once, and the others wait' => sub {
+    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'an email' for @orders[ 0 .. RATE - 1 ];
+    for my $i (0 .. $#late) {
+        my $email = wait_email($shop, $late[$i], \&waits);
+        is $email->{attempts}, 0, 'another uses up no attempt';
+        my $seconds = leaves_in($email);
+        cmp_ok $seconds, '>', 300 * ($i + 1) - 60, 'and says when it leaves,';
+        cmp_ok $seconds, '<=', 300 * ($i + 1) + 1, 'which is one turn behind the one before';
+    }
+    is scalar(lines()), 1, 'the log says it once';
+    like((lines())[0], qr/shop $shop->{shop_id} /, 'and names the shop');
+    my $check = api('GET', "/orders/$late[0]/diagnosis", key => $shop->{token});
+    is_answer($check, 200, 'the diagnosis');
+    like $check->{body}, qr/waits: The shop has sent as many emails/, 'says it, too';
+};
+
+subtest 'a resend waits, too' => sub {
+    my $before = email_of($shop, $orders[0]);
+    api('POST', "/orders/$orders[0]/resend", key => $shop->{token}, json => {});
+    my $email = wait_email($shop, $orders[0], \&waits);
+    cmp_ok leaves_in($email), '>', 300 * 4 - 60, 'behind the others';
+    is scalar(lines()), 1, 'without another line';
+};
+
+subtest 'which holds up no other shop' => sub {
+    my $order = order_for($other, 'free@buyer.example');
+    is wait_email($other, $order, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'its email leaves';
+};
+
+subtest 'what waits is not looked at before its turn' => sub {
+    my ($before) = sql('SELECT sum(lease_token) FROM job');
+    sleep 3;
+    my ($after) = sql('SELECT sum(lease_token) FROM job');
+    is $after->[0], $before->[0], 'no job was claimed for three seconds';
+};
+
+subtest 'an email whose turn has come is sent' => sub {
+    attempt_now($late[0]);
+    my $email = wait_email($shop, $late[0], sub { $_[0]{status} eq 'sent' });
+    is $email->{status}, 'sent', 'at once';
+    is $email->{attempts}, 1, 'by its first attempt';
+    is $email->{last_error}, undef, 'and nothing is left to say';
+    ok waits(email_of($shop, $late[1])), 'the next goes on waiting';
+};
+
+subtest 'a restart loses none, and keeps their turns' => sub {
+    httpd_graceful();
+    sleep 2;
+    ok waits(email_of($shop, $_)), 'an email waits' for @late[ 1, 2 ];
+    attempt_now($_) for @late[ 1, 2 ];
+    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'and is sent' for @late[ 1, 2 ];
+};
+
+$server->stop;
+$server->configure(extra => "DownloadsPollInterval 1\nDownloadsMailRate 0\n");
+$server->start;
+
+subtest '0: there is no limit' => sub {
+    my @more = map { order_for($shop, "more$_\@buyer.example") } 1 .. 2 * RATE;
+    is wait_email($shop, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'an email' for @more;
+};
+
+$server->stop;
+done_testing;
