@@ -19,7 +19,8 @@ use constant { KB => 1024, MB => 1024 * 1024 };
 # mod_deflate compresses what it can, and mod_ratelimit slows down requests that ask for it.
 my $server = MDL::Instance->new(tls => 1, modules => [qw(deflate ratelimit)], extra => <<'END')->start;
 DownloadsSessionIdle 1
-LogFormat "%m %U %H %>s %X %{Range}i" hits
+SetEnvIf Request_URI "^/d/./(.{24})" token=$1
+LogFormat "%m %{token}e %H %>s %X %{Range}i" hits
 CustomLog "@t_logs@/hits" hits
 <Location /d>
     SetOutputFilter RATE_LIMIT;DEFLATE
@@ -154,14 +155,14 @@ sub costs
     return $account;
 }
 
-# The requests for this path that have ended: { method, path, protocol, status, end, range }.
+# The requests for this path that have ended: { method, token, protocol, status, end, range }.
 sub hits
 {
     my ($path) = @_;
     return map {
         my %hit;
-        @hit{qw(method path protocol status end range)} = split / /, $_, 6;
-        $hit{path} eq $path ? \%hit : ()
+        @hit{qw(method token protocol status end range)} = split / /, $_, 6;
+        length $hit{token} == 24 && index($path, $hit{token}) >= 0 ? \%hit : ()
     } split /\n/, MDL::Test::slurp(logs_dir() . '/hits') // '';
 }
 

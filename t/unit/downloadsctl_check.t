@@ -144,13 +144,13 @@ subtest 'check warns of settings that work but are probably a mistake' => sub {
         ok($check->{code} == 0 && @{ $check->{warnings} } == 1 && $check->{warnings}[0] =~ $words,
             "it warns of $what") or diag(explain($check));
     };
-    my @url = (DownloadsPublicURL => 'http://shop.test/downloads');
+    my @url = (DownloadsPublicURL => 'https://shop.test/downloads');
     $warns->(qr/DBDMax \(3\) is less than an eighth of ThreadsPerChild \(25\).* at least 4\./, 'a small DBDMax',
         "DBDMax 3\n$HANDLERS");
-    $warns->(qr{DownloadsPublicURL leads to http://shop\.test/downloads, and no <Location> .*\(the first is /d\)},
+    $warns->(qr{DownloadsPublicURL leads to https://shop\.test/downloads, and no <Location> .*\(the first is /d\)},
         'a public URL that nothing serves', $HANDLERS, @url);
     $warns->(qr{DownloadsUploadURL leads to}, 'an upload URL that nothing serves', $HANDLERS,
-        DownloadsUploadURL => 'http://shop.test/uploads');
+        DownloadsUploadURL => 'https://shop.test/uploads');
     $warns->(qr{DownloadsPublicURL leads to}, 'a Location that is only a prefix of its path',
         $HANDLERS =~ s{/d>}{/down>}r, @url);
     $warns->(qr/^DownloadsPublicURL is still the sample's, /, "the sample's URL", $HANDLERS,
