@@ -42,6 +42,9 @@ apr_status_t mdl_authenticate(mdl_request_t *request)
     case MDL_KEY_SHOP_NOT_APPROVED:
         return mdl_problem_set(&request->problem, 403, "shop_not_approved",
                                "This shop is not approved to use the API.");
+    case MDL_KEY_SHOP_BLOCKED:
+        return mdl_problem_set(&request->problem, 403, "shop_blocked",
+                               "This shop is blocked; ask the operator of the service.");
     case MDL_KEY_INVALID:
         break;
     }

@@ -1,5 +1,7 @@
 #include "core/job.h"
 
+#include <string.h>
+
 #include <apr_strings.h>
 #include <apr_time.h>
 
@@ -229,7 +231,13 @@ apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim)
                                            : job_claim_oldest(db, claim, now, &rows, p);
 
     if (rv == APR_SUCCESS && (rv = job_ask_due(db, claim->look, &row, p)) == APR_SUCCESS) {
-        claim->jobs = jobs_of_rows(rows, p);
+        claim->jobs = apr_array_make(p, claim->limit, sizeof(mdl_job_t *));
+        while (mdl_rows_next(rows)) {
+            mdl_job_t *job = job_of_row(rows, p);
+
+            job->shop_blocked = !mdl_rows_null(rows, 25);
+            APR_ARRAY_PUSH(claim->jobs, mdl_job_t *) = job;
+        }
         job_read_due(row, claim->look);
     }
     return rv;
@@ -289,6 +297,27 @@ apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
                  mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
+}
+
+apr_status_t mdl_job_hold(mdl_db_t *db, apr_pool_t *p, mdl_job_hold_t *hold)
+{
+    const char *last = NULL;
+    int count = 0;
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(
+        db, hold->resume ? MDL_Q_JOBS_RESUME : MDL_Q_JOBS_HOLD, &rows, p,
+        MDL_ARGS(mdl_int(hold->shop_id), mdl_text(hold->after), mdl_int(hold->limit)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        const char *id = mdl_rows_text(rows, 0);
+
+        last = last == NULL || strcmp(id, last) > 0 ? id : last;
+        count++;
+    }
+    if (rv == APR_SUCCESS) {
+        hold->after = count == hold->limit ? last : NULL;
+    }
+    return rv;
 }
 
 apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const char *worker)

@@ -72,6 +72,7 @@ typedef struct {
     const char *validator; /* of the partial file, see worker/job_import.c; NULL for none */
     apr_int64_t lease_token;
     int interruptions; /* how often in a row the worker died while it had this job */
+    int shop_blocked;  /* as mdl_job_claim reads it */
 } mdl_job_t;
 
 /** A copy of a job that lives in another pool. */
@@ -149,6 +150,16 @@ apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t 
 
 /** Ends a job: status, error_code and error_message, progress as in job. */
 apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
+
+/** Effect: takes queued jobs of a blocked shop out of the lanes from which workers claim, or puts
+    back those of a shop that is not blocked any more: up to limit after one, by id. */
+typedef struct {
+    apr_int64_t shop_id;
+    int resume;
+    int limit;
+    const char *after; /* in and out: "" at first; NULL after the last */
+} mdl_job_hold_t;
+apr_status_t mdl_job_hold(mdl_db_t *db, apr_pool_t *p, mdl_job_hold_t *hold);
 
 /** Effect: makes the jobs that a dead worker held due at once; worker is its jobs' owner.  Their
    next claim goes on with the same attempt, and counts an interruption. */

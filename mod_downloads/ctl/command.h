@@ -57,6 +57,7 @@ typedef struct {
     const char *email;
     const char *scope;
     const char *status;
+    const char *reason;
     apr_int64_t shop_id;
     apr_int64_t expires_s;
     const char *sender_name;

@@ -37,6 +37,7 @@
 #define OPTION_SHOP    16
 #define OPTION_SET     32 /* the options of shop set */
 #define OPTION_HTTPD   64
+#define OPTION_REASON  128
 
 enum {
     LETTER_EMAIL = 256,
@@ -53,6 +54,7 @@ enum {
     LETTER_HOLD_AT,
     LETTER_STOREFRONT,
     LETTER_STOREFRONT_TOKEN,
+    LETTER_REASON,
     LETTER_JSON
 };
 
@@ -72,6 +74,7 @@ static const apr_getopt_option_t options[] = {
     {"reply-to", LETTER_REPLY_TO, 1, NULL},
     {"mail-delay", LETTER_MAIL_DELAY, 1, NULL},
     {"hold-at", LETTER_HOLD_AT, 1, NULL},
+    {"reason", LETTER_REASON, 1, NULL},
     {"storefront", LETTER_STOREFRONT, 1, NULL},
     {"storefront-token-file", LETTER_STOREFRONT_TOKEN, 1, NULL},
     {NULL, 0, 0, NULL},
@@ -98,6 +101,8 @@ static const command_t commands[] = {
      1, 1, OPTION_SET | OPTION_EMAIL, 0, mdl_ctl_shop_set},
     {"shop", "approve", "ID", 1, 1, 0, 0, mdl_ctl_shop_approve},
     {"shop", "suspend", "ID", 1, 1, 0, 0, mdl_ctl_shop_suspend},
+    {"shop", "block", "ID --reason TEXT", 1, 1, OPTION_REASON, 0, mdl_ctl_shop_block},
+    {"shop", "unblock", "ID", 1, 1, 0, 0, mdl_ctl_shop_unblock},
     {"key", "create", "SHOP_ID NAME [--scope full|read] [--expires SECONDS]", 2, 1,
      OPTION_SCOPE | OPTION_EXPIRES, 0, mdl_ctl_key_create},
     {"key", "list", "SHOP_ID", 1, 1, 0, 0, mdl_ctl_key_list},
@@ -289,6 +294,10 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
                                 "--status is queued, running, succeeded, failed or cancelled, not "
                                 "\"%s\".",
                                 value);
+    case LETTER_REASON:
+        *given |= OPTION_REASON;
+        ctl->reason = value;
+        return mdl_utf8_valid(value) ? MDL_EXIT_DONE : fail_usage(ctl, "--reason is not UTF-8.");
     case LETTER_SHOP:
         *given |= OPTION_SHOP;
         return option_parse_number(value, MAX_ID, &ctl->shop_id)
@@ -354,7 +363,8 @@ static int parse_arguments(mdl_ctl_t *ctl, const char *const *arguments, int cou
     }
     own = found->verb != NULL ? 2 : 1;
     ctl->arguments = arguments + own;
-    if (count - own != found->count || (given & ~found->options)) {
+    if (count - own != found->count || (given & ~found->options) ||
+        (found->options & OPTION_REASON & ~given)) {
         return fail_usage(ctl, "usage: downloadsctl %s", command_synopsis(found, ctl->p));
     }
     if (found->numbered && !option_parse_number(ctl->arguments[0], MAX_ID, &ctl->id)) {

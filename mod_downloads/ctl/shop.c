@@ -2,7 +2,10 @@
 
 #include <stddef.h>
 
+#include "core/job.h"
 #include "core/shop/shop.h"
+
+#define BATCH 1000 /* jobs in a transaction */
 
 static const mdl_field_t fields[] = {
     {"id", MDL_FIELD_NUMBER, offsetof(mdl_shop_t, id), 1, NULL},
@@ -16,6 +19,8 @@ static const mdl_field_t fields[] = {
     {"mail_delay", MDL_FIELD_INT, offsetof(mdl_shop_t, mail_delay), 0, NULL},
     {"hold_at", MDL_FIELD_ENUM, offsetof(mdl_shop_t, hold_at), 0, mdl_risk_names},
     {"storefront_url", MDL_FIELD_TEXT, offsetof(mdl_shop_t, storefront_url), 1, NULL},
+    {"blocked_at", MDL_FIELD_TIME, offsetof(mdl_shop_t, blocked_at), 1, NULL},
+    {"block_reason", MDL_FIELD_TEXT, offsetof(mdl_shop_t, block_reason), 1, NULL},
     {0},
 };
 
@@ -99,6 +104,61 @@ int mdl_ctl_shop_suspend(mdl_ctl_t *ctl)
     mdl_printer_result(ctl->output, fields, shop,
                        "Shop %" APR_INT64_T_FMT " (%s) is suspended: its keys answer 403.",
                        shop->id, shop->name);
+    return MDL_EXIT_DONE;
+}
+
+static apr_status_t shop_block_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_shop_block(db, p, arg);
+}
+
+static apr_status_t job_hold_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_job_hold(db, p, arg);
+}
+
+/* Blocks a shop, or with no reason ends that; then its jobs, in steps that let others write. */
+static int shop_set_blocked(mdl_ctl_t *ctl, const char *reason, mdl_shop_t **shop)
+{
+    mdl_problem_t problem = {0};
+    mdl_shop_block_t block = {.id = ctl->id, .reason = reason, .problem = &problem};
+    mdl_job_hold_t hold = {
+        .shop_id = ctl->id, .resume = reason == NULL, .limit = BATCH, .after = ""};
+    int failed = mdl_ctl_write(ctl, shop_block_effect, &block, &problem);
+
+    while (!failed && hold.after != NULL) {
+        failed = mdl_ctl_write(ctl, job_hold_effect, &hold, &problem);
+    }
+    *shop = block.shop;
+    return failed;
+}
+
+int mdl_ctl_shop_block(mdl_ctl_t *ctl)
+{
+    mdl_shop_t *shop;
+    int failed = shop_set_blocked(ctl, ctl->reason, &shop);
+
+    if (failed) {
+        return failed;
+    }
+    mdl_ctl_await_key_caches();
+    mdl_printer_result(ctl->output, fields, shop,
+                       "Shop %" APR_INT64_T_FMT " (%s) is blocked: nothing of it is served.",
+                       shop->id, shop->name);
+    return MDL_EXIT_DONE;
+}
+
+int mdl_ctl_shop_unblock(mdl_ctl_t *ctl)
+{
+    mdl_shop_t *shop;
+    int failed = shop_set_blocked(ctl, NULL, &shop);
+
+    if (failed) {
+        return failed;
+    }
+    mdl_printer_result(ctl->output, fields, shop,
+                       "Shop %" APR_INT64_T_FMT " (%s) is not blocked any more; it is %s.",
+                       shop->id, shop->name, mdl_shop_status_names[shop->status]);
     return MDL_EXIT_DONE;
 }
 

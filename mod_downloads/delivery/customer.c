@@ -20,7 +20,7 @@ apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, co
     rv = mdl_db_snapshot(mdl_connection_db(connection), effect, &find, r->pool);
     mdl_connection_close(connection);
     *order = find.order;
-    return rv;
+    return rv == APR_SUCCESS && find.order->shop_blocked ? APR_EACCES : rv;
 }
 
 apr_status_t mdl_customer_charge(request_rec *r, const mdl_service_t *service, const char *page_id)

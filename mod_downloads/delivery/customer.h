@@ -11,7 +11,7 @@
 #include "delivery/view.h"
 
 /** Reads the order of a page id; effect is mdl_order_find or mdl_order_head.  APR_ENOENT when there
-    is none. */
+    is none, APR_EACCES when its shop is blocked. */
 apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, const char *page_id,
                                 mdl_effect_fn *effect, mdl_order_t **order);
 

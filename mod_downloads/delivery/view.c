@@ -184,6 +184,9 @@ int mdl_view_failure(request_rec *r, apr_status_t rv)
     if (rv == APR_EAGAIN) {
         return mdl_view_message(r, HTTP_TOO_MANY_REQUESTS, "too_often", NULL);
     }
+    if (rv == APR_EACCES) {
+        return mdl_view_message(r, HTTP_FORBIDDEN, "shop_blocked", NULL);
+    }
     if (mdl_db_unavailable(rv)) {
         apr_table_setn(r->headers_out, "Retry-After", RETRY_AFTER);
         return mdl_view_message(r, HTTP_SERVICE_UNAVAILABLE, "try_again", NULL);

@@ -44,8 +44,8 @@ int mdl_view_message(request_rec *r, int status, const char *state,
 /** The same as plain text, for those who ask for a file. */
 int mdl_view_text(request_rec *r, int status, const char *text);
 
-/** Sends the page for an error: 429 for APR_EAGAIN, 503 when the database is out of reach, else 500
-    and a log line. */
+/** Sends the page for an error: 429 for APR_EAGAIN, 403 for APR_EACCES, by which a shop is blocked,
+    503 when the database is out of reach, else 500 and a log line. */
 int mdl_view_failure(request_rec *r, apr_status_t rv);
 
 /** The address of an order's page. */

@@ -17,7 +17,9 @@
 #include "base/log.h"
 #include "core/download/download.h"
 #include "core/download/lease.h"
+#include "core/shop/shop.h"
 #include "db/reconnect.h"
+#include "metering/takedown.h"
 #include "metering/transfer.h"
 
 #define TICK       apr_time_from_sec(1)
@@ -188,18 +190,44 @@ static void settler_cut_forbidden(work_t *work)
     }
 }
 
+static apr_status_t shop_list_blocked_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_shop_list_blocked(db, p, arg);
+}
+
+static void settler_read_blocked(work_t *work)
+{
+    apr_time_t now = apr_time_now();
+    apr_array_header_t *ids;
+
+    if (mdl_reconnect_read(work->database, shop_list_blocked_effect, &ids, work->turn) ==
+        APR_SUCCESS) {
+        mdl_takedown_set(ids, now);
+    }
+}
+
+static void settler_tick(work_t *work, int transfers)
+{
+    if (transfers > 0) {
+        settler_cut_forbidden(work);
+        mdl_transfer_reset_stalled();
+        settler_renew(work);
+    }
+    if (mdl_takedown_watched()) {
+        settler_read_blocked(work);
+    }
+    apr_pool_clear(work->turn);
+}
+
 static void settler_turn(work_t *work)
 {
     apr_time_t now = apr_time_now();
     int running, ended, waiting = 0;
 
     mdl_transfer_count(&running, &ended);
-    if (running + ended > 0 && now >= work->next_tick) {
+    if ((running + ended > 0 || mdl_takedown_watched()) && now >= work->next_tick) {
         work->next_tick = now + TICK;
-        settler_cut_forbidden(work);
-        mdl_transfer_reset_stalled();
-        settler_renew(work);
-        apr_pool_clear(work->turn);
+        settler_tick(work, running + ended);
     }
     while (ended > 0 && settle_ended(work, &waiting) == BATCH) {
         apr_pool_clear(work->turn);
@@ -220,7 +248,7 @@ static void settler_wait_for_work(const work_t *work)
     int running, ended;
 
     mdl_transfer_count(&running, &ended);
-    if (running == 0 && ended == 0) {
+    if (running == 0 && ended == 0 && !mdl_takedown_watched()) {
         while (sem_wait(&settler.work) != 0 && errno == EINTR) {
         }
     } else {
@@ -287,6 +315,13 @@ void mdl_settler_start(void)
         pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     pthread_mutex_unlock(&settler.mutex);
+}
+
+void mdl_settler_watch(void)
+{
+    mdl_settler_start();
+    mdl_takedown_watch();
+    sem_post(&settler.work);
 }
 
 /* Prefork calls this and settler_join in a signal handler, so they only post and wait. */

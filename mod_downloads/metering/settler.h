@@ -1,8 +1,8 @@
 /*
- * The settler: a thread in each httpd child that has delivered something, with its own connection
- * to the database.  It writes down what running transfers have delivered so far, settles those that
- * have ended, and renews this process's lease.  Each second it cuts the transfers of customers who
- * may not have their file any more.
+ * The settler: a thread in each httpd child that has sent or received files, with its own
+ * connection to the database.  It writes down what running transfers have delivered so far, settles
+ * those that have ended, and renews this process's lease.  Each second it cuts the transfers of
+ * customers who may not have their file any more.
  */
 #ifndef MDL_METERING_SETTLER_H
 #define MDL_METERING_SETTLER_H
@@ -18,6 +18,9 @@ void mdl_settler_init(apr_pool_t *p, const mdl_service_t *service);
 
 /** Starts the thread unless it runs; before a transfer begins. */
 void mdl_settler_start(void);
+
+/** Has the thread find out which shops are blocked (takedown.h); mdl_takedown_unwatch ends that. */
+void mdl_settler_watch(void);
 
 /** For the end of the process: cuts all transfers and has the rest written down. */
 void mdl_settler_stop(void);

@@ -10,6 +10,8 @@
 #include "api/body.h"
 #include "child_storage.h"
 #include "core/catalog/upload_write.h"
+#include "metering/settler.h"
+#include "metering/takedown.h"
 #include "request_body.h"
 
 APLOG_USE_MODULE(downloads);
@@ -145,6 +147,7 @@ static apr_status_t upload_body_receive(mdl_request_t *request, mdl_upload_write
 {
     request_rec *r = request->r;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
+    apr_time_t began_at = apr_time_now();
     apr_status_t rv = APR_SUCCESS;
     int ended = 0;
 
@@ -154,6 +157,9 @@ static apr_status_t upload_body_receive(mdl_request_t *request, mdl_upload_write
         rv = rv == APR_SUCCESS ? upload_body_append(request, write, brigade, &ended)
                                : mdl_body_not_received(request, rv);
         apr_brigade_cleanup(brigade);
+        if (rv == APR_SUCCESS && mdl_takedown_covers(write->upload->shop_id, began_at)) {
+            rv = mdl_upload_blocked(&request->problem);
+        }
     }
     return rv;
 }
@@ -163,7 +169,8 @@ static apr_status_t upload_body_failed(mdl_request_t *request, const char *id, a
 {
     request_rec *r = request->r;
 
-    if (rv == MDL_EPROBLEM && request->problem.status == HTTP_REQUEST_ENTITY_TOO_LARGE) {
+    if (rv == MDL_EPROBLEM && (request->problem.status == HTTP_REQUEST_ENTITY_TOO_LARGE ||
+                               request->problem.status == HTTP_FORBIDDEN)) {
         r->connection->keepalive = AP_CONN_CLOSE;
     }
     if (rv == MDL_EPROBLEM && request->problem.status == HTTP_LOCKED) {
@@ -198,7 +205,9 @@ apr_status_t mdl_upload_body_write(mdl_request_t *request, const char *id, int w
         return rv;
     }
     if ((rv = mdl_upload_write_begin(&write, request->r->pool)) == APR_SUCCESS) {
+        mdl_settler_watch();
         rv = upload_body_receive(request, &write);
+        mdl_takedown_unwatch();
         if (rv == APR_SUCCESS) {
             rv = mdl_upload_write_end(&write);
         } else {

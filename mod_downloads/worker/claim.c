@@ -3,12 +3,15 @@
 #include <apr_time.h>
 
 #include "base/log.h"
+#include "core/ids.h"
+#include "core/shop/shop.h"
 #include "worker/handler.h"
 
-#define SECOND apr_time_from_sec(1)
-#define MINUTE apr_time_from_sec(60)
-#define HELD   apr_time_from_msec(10)
-#define SHOPS  32 /* that a claim looks for, beside those whose jobs run or are oldest */
+#define SECOND  apr_time_from_sec(1)
+#define MINUTE  apr_time_from_sec(60)
+#define HELD    apr_time_from_msec(10)
+#define BLOCKED apr_time_from_sec(10) /* between looks whether a shop still is */
+#define SHOPS   32 /* that a claim looks for, beside those whose jobs run or are oldest */
 
 #define MAX_INTERRUPTIONS 3 /* deaths of the process in a row that end a job */
 
@@ -95,12 +98,14 @@ static int task_admit(mdl_task_t *task, int *suspects)
 {
     mdl_job_t *job = task->job;
 
-    if (task->handler != NULL &&
+    if (task->handler != NULL && !job->shop_blocked &&
         (job->interruptions >= MAX_INTERRUPTIONS || job->attempts > job->max_attempts)) {
         task_give_up(task);
         return 0;
     }
-    if (task->handler == NULL) {
+    if (job->shop_blocked) {
+        job->due_at = apr_time_now() + BLOCKED; /* downloadsctl has held those that were queued */
+    } else if (task->handler == NULL) {
         job->due_at = apr_time_now() + MINUTE; /* of a newer release on the same database */
     } else if (task_is_suspect(task) && (*suspects)++ > 0) {
         job->due_at = apr_time_now() + SECOND;
@@ -329,6 +334,29 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
     marks_raise(worker, now);
     lane_claimed(worker, lane, &claim, now);
     jobs_begin(worker, index, claim.jobs);
+}
+
+/* --- blocked shops ------------------------------------------------------------------------------
+ */
+
+static apr_status_t shop_list_blocked_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_shop_list_blocked(db, p, arg);
+}
+
+void mdl_claim_give_back_blocked(mdl_worker_t *worker)
+{
+    apr_array_header_t *blocked;
+
+    if (worker->active == NULL || mdl_reconnect_read(worker->database, shop_list_blocked_effect,
+                                                     &blocked, worker->turn) != APR_SUCCESS) {
+        return;
+    }
+    for (mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
+        if (mdl_ids_has(blocked, task->job->shop_id) && !atomic_exchange(&task->blocked, 1)) {
+            mdl_runner_wake(task->runner);
+        }
+    }
 }
 
 /* --- renew --------------------------------------------------------------------------------------

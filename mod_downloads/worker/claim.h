@@ -17,6 +17,9 @@ apr_time_t mdl_claim_look(mdl_worker_t *worker);
 /** Claims as many due jobs of a lane as it has free slots for. */
 void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t lane);
 
+/** Has the tasks of blocked shops broken off and their jobs given back. */
+void mdl_claim_give_back_blocked(mdl_worker_t *worker);
+
 /** Renews the leases of active tasks that are due for it or have progress to report, and breaks off
     the tasks whose lease is lost. */
 void mdl_claim_renew(mdl_worker_t *worker);

@@ -304,7 +304,8 @@ static void mail_start(mdl_task_t *task)
                                                  envelope_sender(task), mail->email.to,
                                                  mail->message, mail->length, &detail, task->pool);
 
-    if (outcome == MDL_MAIL_LATER && mdl_runner_stopping(task->runner)) {
+    if (outcome == MDL_MAIL_LATER &&
+        (mdl_runner_stopping(task->runner) || atomic_load(&task->blocked))) {
         mdl_runner_done(task, MDL_TASK_RELEASED);
         return;
     }

@@ -95,6 +95,7 @@ static void loop_turn(loop_t *loop)
     if (now >= loop->next_tick) {
         loop->next_tick = now + TICK;
         mdl_claim_renew(worker);
+        mdl_claim_give_back_blocked(worker);
     }
     mdl_settle_ended(worker);
     if (worker->look && (again_at = mdl_claim_look(worker)) != 0) {

@@ -152,7 +152,7 @@ static void runner_start_new(mdl_runner_t *runner)
         task->next = runner->active;
         runner->active = task;
         runner->idle = 0;
-        if (mdl_runner_stopping(runner)) {
+        if (mdl_runner_stopping(runner) || atomic_load(&task->blocked)) {
             mdl_runner_done(task, MDL_TASK_RELEASED);
         } else if (atomic_load(&task->lost) || apr_time_now() > atomic_load(&task->leased_until)) {
             mdl_runner_done(task, MDL_TASK_ABANDONED); /* it may be another worker's by now */
@@ -162,7 +162,7 @@ static void runner_start_new(mdl_runner_t *runner)
     }
 }
 
-/* Breaks off the tasks whose lease is lost, or all of them. */
+/* Breaks off the tasks whose lease is lost or whose shop is blocked, or all of them. */
 static void runner_stop_some(mdl_runner_t *runner, int all)
 {
     mdl_task_t *next;
@@ -171,7 +171,7 @@ static void runner_stop_some(mdl_runner_t *runner, int all)
         int lost = atomic_load(&task->lost);
 
         next = task->next;
-        if (all || lost) {
+        if (all || lost || atomic_load(&task->blocked)) {
             task->handler->stop(task);
             mdl_runner_done(task, lost ? MDL_TASK_ABANDONED : MDL_TASK_RELEASED);
         }
@@ -212,6 +212,14 @@ static int runner_is_stopping(void *baton)
     return mdl_runner_stopping(baton);
 }
 
+/* In the runner's own thread, of the message that is being sent. */
+static int runner_withdraws(void *baton)
+{
+    const mdl_runner_t *runner = baton;
+
+    return runner->active != NULL && atomic_load(&runner->active->blocked);
+}
+
 static apr_status_t runner_equip(mdl_runner_t *runner)
 {
     const mdl_settings_t *settings = runner->service->settings;
@@ -225,6 +233,7 @@ static apr_status_t runner_equip(mdl_runner_t *runner)
     }
     config = apr_pmemdup(runner->pool, &settings->mail, sizeof *config);
     config->stopped = runner_is_stopping;
+    config->withdrawn = runner_withdraws;
     config->baton = runner;
     return mdl_mailer_create(&runner->mailer, config, runner->pool);
 }

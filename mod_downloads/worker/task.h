@@ -46,7 +46,8 @@ struct mdl_task_t {
     _Atomic(const char *) validator;
 
     /* Written by the control thread, read by the lane's. */
-    atomic_int lost; /* the lease, or the job */
+    atomic_int lost;    /* the lease, or the job */
+    atomic_int blocked; /* the shop: the job is to be given back */
     atomic_llong leased_until;
 
     /* Of the control thread. */

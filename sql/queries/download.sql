@@ -3,9 +3,10 @@
 -- name: download_grant
 SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
     b.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
-    COALESCE(w.downloads_extra, 0), d.opened_at, o.page_replaced_at
+    COALESCE(w.downloads_extra, 0), d.opened_at, o.page_replaced_at, h.blocked_at
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
+JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
 LEFT JOIN download_session d ON d.id = %s AND d.generation = 1
 JOIN asset s ON s.id = %lld AND +s.deleted_at IS NULL
@@ -120,9 +121,10 @@ WHERE %lld = 0 OR allowance.downloads_used < %lld + allowance.downloads_extra
 -- Everything that decides about an archive of an assignment's files, apart from the files.
 -- name: archive_grant
 SELECT o.access_status, a.status, a.expires_at, m.download_limit, o.page_id, o.storefront_order_id,
-    d.opened_at, o.page_replaced_at
+    d.opened_at, o.page_replaced_at, h.blocked_at
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
+JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
 LEFT JOIN download_session d ON d.id = %s AND d.generation = 1
 WHERE a.id = %lld

@@ -38,18 +38,21 @@ UPDATE job SET status = 'running', lease_token = lease_token + 1,
         + CASE WHEN status = 'running' AND lease_owner IS NULL THEN 1 ELSE 0 END,
     lease_owner = %s, due_at = %lld, started_at = COALESCE(started_at, %lld)
 
+-- part: claimed_columns
+{{job_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = job.shop_id)
+
 -- name: job_claim
 -- dialect: sqlite3
 {{job_claimed}}
 WHERE id IN (SELECT id FROM job WHERE lane = %s AND due_at BETWEEN %lld AND %lld ORDER BY due_at LIMIT %lld)
-RETURNING {{job_columns}}
+RETURNING {{claimed_columns}}
 
 -- name: job_claim
 -- dialect: pgsql
 {{job_claimed}}
 WHERE id = ANY (ARRAY(SELECT id FROM job WHERE lane = %s AND due_at BETWEEN %lld AND %lld ORDER BY due_at
     LIMIT %lld FOR UPDATE SKIP LOCKED))
-RETURNING {{job_columns}}
+RETURNING {{claimed_columns}}
 
 -- The same while shops wait for each other: of the free slots the first goes to the shop with the fewest
 -- running jobs, and so on, in a circle of shops.  A shop that has jobs already gets another while four
@@ -81,7 +84,7 @@ WHERE id IN (
         SELECT id, nth, row_number() OVER (ORDER BY nth, shop_id <= %lld, shop_id) FROM waiting_rows)
     SELECT id FROM turn_rows WHERE slot <= %lld AND (nth = 1 OR nth <= 4 * (%lld - slot)))
     AND due_at <= %lld
-RETURNING {{job_columns}}
+RETURNING {{claimed_columns}}
 
 -- name: job_claim_shared
 -- dialect: pgsql
@@ -110,7 +113,7 @@ WHERE id = ANY (ARRAY(
             SELECT id FROM turn_rows WHERE slot <= %lld AND (nth = 1 OR nth <= 4 * (%lld - slot))))
         AND j.due_at <= %lld
     FOR UPDATE SKIP LOCKED))
-RETURNING {{job_columns}}
+RETURNING {{claimed_columns}}
 
 -- When the earliest job of each lane is due, in the order of mdl_job_lane_t, and the newest shop.  For
 -- min() PostgreSQL might read all of them.
@@ -129,6 +132,38 @@ SELECT
     (SELECT due_at FROM job WHERE lane = 'cleanup' AND due_at BETWEEN %lld AND %lld
      ORDER BY due_at LIMIT 1),
     (SELECT id FROM shop ORDER BY id DESC LIMIT 1)
+
+-- The queued jobs of a blocked shop are in lanes that no worker claims from, so that others don't have to
+-- wade through them.  Some after the one that is given, by id.
+-- name: jobs_hold
+-- dialect: sqlite3
+UPDATE job SET lane = 'blocked-' || lane
+WHERE id IN (SELECT id FROM job WHERE shop_id = %lld AND id > %s AND +status = 'queued'
+        AND substr(lane, 1, 8) <> 'blocked-' ORDER BY id LIMIT %lld)
+    AND EXISTS (SELECT 1 FROM shop s WHERE s.id = job.shop_id AND s.blocked_at IS NOT NULL)
+RETURNING id
+
+-- name: jobs_hold
+-- dialect: pgsql
+UPDATE job SET lane = 'blocked-' || lane
+WHERE id = ANY (ARRAY(SELECT id FROM job WHERE shop_id = %lld AND id > %s AND status = 'queued'
+        AND substr(lane, 1, 8) <> 'blocked-' ORDER BY id LIMIT %lld FOR UPDATE SKIP LOCKED))
+    AND EXISTS (SELECT 1 FROM shop s WHERE s.id = job.shop_id AND s.blocked_at IS NOT NULL)
+RETURNING id
+
+-- name: jobs_resume
+-- dialect: sqlite3
+UPDATE job SET lane = substr(lane, 9)
+WHERE id IN (SELECT id FROM job WHERE shop_id = %lld AND id > %s
+    AND substr(lane, 1, 8) = 'blocked-' ORDER BY id LIMIT %lld)
+RETURNING id
+
+-- name: jobs_resume
+-- dialect: pgsql
+UPDATE job SET lane = substr(lane, 9)
+WHERE id = ANY (ARRAY(SELECT id FROM job WHERE shop_id = %lld AND id > %s
+    AND substr(lane, 1, 8) = 'blocked-' ORDER BY id LIMIT %lld))
+RETURNING id
 
 -- name: job_renew
 UPDATE job SET due_at = %lld, bytes_received = %lld, bytes_total = %lld, validator = %s

@@ -50,13 +50,14 @@ RETURNING id
 -- name: transfers_forbidden
 SELECT id, session_id, CASE WHEN forbidden THEN NULL ELSE page_id END
 FROM (SELECT t.id, t.session_id, o.page_id, o.page_replaced_at,
-    o.access_status <> 'active' OR a.status <> 'active' OR a.expires_at <= %lld
+    h.blocked_at IS NOT NULL OR o.access_status <> 'active' OR a.status <> 'active' OR a.expires_at <= %lld
         OR s.bytes + (SELECT SUM(r.bytes) FROM download_transfer r
             WHERE r.session_id = t.session_id AND r.generation = t.generation) > s.size * %lld
         AS forbidden
 FROM download_transfer t
 JOIN assignment a ON a.id = t.assignment_id
 JOIN orders o ON o.id = a.order_id
+JOIN shop h ON h.id = o.shop_id
 JOIN download_session s ON s.id = t.session_id AND s.generation = t.generation
 WHERE t.meter_id = %s) t_rows
 WHERE forbidden OR page_replaced_at IS NOT NULL

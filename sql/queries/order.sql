@@ -36,7 +36,8 @@ UPDATE orders SET page_id = %s, page_replaced_at = %lld, updated_at = %lld WHERE
 -- part: order_columns
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
 o.created_at, c.id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
-s.id, s.name, COALESCE(s.reply_to, s.email), o.fraud_level, o.fraud_signals, o.risk_pending
+s.id, s.name, COALESCE(s.reply_to, s.email), o.fraud_level, o.fraud_signals, o.risk_pending,
+s.blocked_at
 
 -- name: order_by_storefront_id
 SELECT {{order_columns}}

@@ -1,6 +1,6 @@
 -- part: shop_columns
 id, name, domain, email, status, created_at, sender_name, reply_to, mail_delay, hold_at,
-storefront_url
+storefront_url, blocked_at, block_reason
 
 -- name: shop_insert
 INSERT INTO shop (name, domain, email, status, created_at, updated_at)
@@ -20,6 +20,16 @@ SELECT {{shop_columns}} FROM shop ORDER BY id
 
 -- name: shop_set_status
 UPDATE shop SET status = %s, updated_at = %lld WHERE id = %lld AND status <> %s
+
+-- A shop that is blocked once more keeps the time of the first.
+-- name: shop_block
+UPDATE shop SET blocked_at = COALESCE(blocked_at, %lld), block_reason = %s WHERE id = %lld
+
+-- name: shop_unblock
+UPDATE shop SET blocked_at = NULL, block_reason = NULL WHERE id = %lld
+
+-- name: shops_blocked
+SELECT id FROM shop WHERE blocked_at IS NOT NULL
 
 -- name: shop_set
 UPDATE shop SET name = %s, email = %s, sender_name = %s, reply_to = %s, mail_delay = %lld,

@@ -22,7 +22,8 @@ UPDATE upload SET reserved = %lld
 WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > %lld
 
 -- name: upload_by_id
-SELECT {{upload_columns}} FROM upload WHERE id = %s
+SELECT {{upload_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = upload.shop_id)
+FROM upload WHERE id = %s
 
 -- name: upload_set_size
 UPDATE upload SET size = %lld

@@ -100,6 +100,10 @@ my $closed = new_shop();
 my ($suspended) = ctl('shop', 'suspend', $closed->{shop_id});
 is($suspended, 0, 'a shop is suspended');
 
+# A shop that the operator has blocked.
+my $blocked = new_shop();
+is((ctl('shop', 'block', $blocked->{shop_id}, '--reason', 'a complaint'))[0], 0, 'a shop is blocked');
+
 # Announces a body larger than any operation accepts, and sends none of it.
 sub announce
 {
@@ -127,6 +131,7 @@ for my $operation (operations()) {
     if (!$operation->{open}) {
         refused_with($operation, $send->(key => undef), '401 unauthorized', 'without a key');
         refused_with($operation, $send->(key => $closed->{token}), '403 shop_not_approved', 'of a suspended shop');
+        refused_with($operation, $send->(key => $blocked->{token}), '403 shop_blocked', 'of a blocked shop');
     }
     if ($operation->{write}) {
         refused_with($operation, $send->(key => $read->{token}), '403 insufficient_scope', 'with a read-only key');

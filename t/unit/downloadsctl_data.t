@@ -93,6 +93,8 @@ sub test_shops
             mail_delay  => 0,
             hold_at     => 'high',
             storefront_url => undef,
+            blocked_at     => undef,
+            block_reason   => undef,
         },
         'a shop has the given values'
     );

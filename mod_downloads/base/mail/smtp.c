@@ -14,6 +14,7 @@
 struct mdl_smtp_t {
     const mdl_mail_config_t *config;
     CURL *easy; /* NULL after a disconnect */
+    int begun;  /* the last message */
 };
 
 /* One attempt, as libcurl's callbacks see it. */
@@ -35,6 +36,12 @@ static int is_stopped(const mdl_smtp_t *smtp)
     return smtp->config->stopped != NULL && smtp->config->stopped(smtp->config->baton);
 }
 
+static int is_withdrawn(const mdl_smtp_t *smtp)
+{
+    return !smtp->begun && smtp->config->withdrawn != NULL &&
+           smtp->config->withdrawn(smtp->config->baton);
+}
+
 static size_t message_give(char *buffer, size_t size, size_t count, void *baton)
 {
     attempt_t *attempt = baton;
@@ -43,7 +50,7 @@ static size_t message_give(char *buffer, size_t size, size_t count, void *baton)
     if (length > size * count) {
         length = size * count;
     }
-    attempt->begun = 1;
+    attempt->begun = attempt->smtp->begun = 1;
     memcpy(buffer, attempt->message + attempt->offset, length);
     attempt->offset += length;
     return length;
@@ -83,7 +90,7 @@ static int on_progress(void *baton, curl_off_t total, curl_off_t now, curl_off_t
     (void)now;
     (void)upload_total;
     (void)upload_now;
-    return is_stopped(baton);
+    return is_stopped(baton) || is_withdrawn(baton);
 }
 
 /* curl_easy_cleanup says QUIT, and would wait two minutes for a silent server's answer. */
@@ -200,6 +207,7 @@ static void attempt_send(attempt_t *attempt, mdl_smtp_t *smtp, const char *from,
 
     memset(attempt, 0, sizeof *attempt);
     attempt->smtp = smtp;
+    smtp->begun = 0;
     attempt->message = message;
     attempt->length = length;
     if (recipients == NULL) {

@@ -18,6 +18,8 @@ typedef struct {
     mdl_mail_tls_t tls;
     const char *ca_file;         /* certificates in PEM to trust for SMTP; NULL: the system's */
     int (*stopped)(void *baton); /* asked at least once a second during a transfer; may be NULL */
+    /** Asked likewise until the message itself is sent: whether it is not to be; may be NULL. */
+    int (*withdrawn)(void *baton);
     void *baton;
 } mdl_mail_config_t;
 

@@ -119,8 +119,15 @@ apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload
 
     if (rv == APR_SUCCESS) {
         *upload = upload_of_row(row, p);
+        (*upload)->shop_blocked = !mdl_rows_null(row, 14);
     }
     return rv;
+}
+
+apr_status_t mdl_upload_blocked(mdl_problem_t *problem)
+{
+    return mdl_problem_set(problem, 403, "shop_blocked",
+                           "This shop is blocked; its uploads go on once it is not.");
 }
 
 /* Without having been completed. */
@@ -183,7 +190,7 @@ apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t 
         return mdl_problem_set(get->problem, 410, "upload_gone",
                                "This upload has expired or was aborted; begin another.");
     }
-    return rv;
+    return rv == APR_SUCCESS && get->upload->shop_blocked ? mdl_upload_blocked(get->problem) : rv;
 }
 
 apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get)

@@ -33,6 +33,7 @@ typedef struct {
     apr_time_t created_at;
     apr_time_t expires_at;
     apr_int64_t reserved; /* of unknown size: bytes that count against the quota so far */
+    int shop_blocked;     /* as mdl_upload_find reads it */
 } mdl_upload_t;
 
 /** Effect: begins an upload.  Refused: 422 unknown_reference, 422 too_many_uploads with each open
@@ -68,8 +69,11 @@ apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
 
 /** Effect that reads an upload for whoever has its URL: shop_id and storage are not looked at,
    offset is not set.  Refused: 404 upload_not_found, 410 upload_gone when it expired or was
-   aborted. */
+   aborted, 403 shop_blocked. */
 apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get);
+
+/** Sets the problem 403 shop_blocked. */
+apr_status_t mdl_upload_blocked(mdl_problem_t *problem);
 
 /** Effect: aborts an upload; its bytes are swept.  Refused: 404 upload_not_found, 409
     upload_finished. */

@@ -41,6 +41,7 @@ static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download
     }
     download->opened_at = mdl_rows_int(row, 6);
     download->page_replaced = !mdl_rows_null(row, 7);
+    facts->shop_blocked = !mdl_rows_null(row, 8);
     facts->access = mdl_rows_enum(row, 0, mdl_order_access_names);
     facts->assignment = mdl_rows_enum(row, 1, mdl_assignment_status_names);
     facts->expires_at = mdl_rows_int(row, 2);
@@ -90,6 +91,7 @@ static apr_status_t download_read_file(mdl_db_t *db, mdl_download_t *download,
     download->updated_at = mdl_rows_int(row, 8);
     download->page_id = mdl_rows_text(row, 10);
     download->page_replaced = !mdl_rows_null(row, 14);
+    facts->shop_blocked = !mdl_rows_null(row, 15);
     return download_admit(download, p);
 }
 

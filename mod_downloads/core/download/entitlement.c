@@ -10,12 +10,13 @@ const char *const mdl_assignment_status_names[] = {
     [MDL_ASSIGNMENT_ACTIVE] = "active", [MDL_ASSIGNMENT_REVOKED] = "revoked", NULL};
 
 const char *const mdl_entitlement_names[MDL_ENTITLEMENTS] = {
-    [MDL_ENTITLEMENT_HELD] = "held",           [MDL_ENTITLEMENT_REJECTED] = "rejected",
-    [MDL_ENTITLEMENT_REVOKED] = "revoked",     [MDL_ENTITLEMENT_EXPIRED] = "expired",
-    [MDL_ENTITLEMENT_NOT_READY] = "preparing", [MDL_ENTITLEMENT_FAILED] = "failed",
-    [MDL_ENTITLEMENT_EXHAUSTED] = "exhausted", [MDL_ENTITLEMENT_GONE] = "file_gone",
-    [MDL_ENTITLEMENT_LINK_OLD] = "link_old",   [MDL_ENTITLEMENT_CAPPED] = "capped",
-    [MDL_ENTITLEMENT_CROWDED] = "crowded",     [MDL_ENTITLEMENT_TOO_OFTEN] = "too_often"};
+    [MDL_ENTITLEMENT_BLOCKED] = "shop_blocked", [MDL_ENTITLEMENT_HELD] = "held",
+    [MDL_ENTITLEMENT_REJECTED] = "rejected",    [MDL_ENTITLEMENT_REVOKED] = "revoked",
+    [MDL_ENTITLEMENT_EXPIRED] = "expired",      [MDL_ENTITLEMENT_NOT_READY] = "preparing",
+    [MDL_ENTITLEMENT_FAILED] = "failed",        [MDL_ENTITLEMENT_EXHAUSTED] = "exhausted",
+    [MDL_ENTITLEMENT_GONE] = "file_gone",       [MDL_ENTITLEMENT_LINK_OLD] = "link_old",
+    [MDL_ENTITLEMENT_CAPPED] = "capped",        [MDL_ENTITLEMENT_CROWDED] = "crowded",
+    [MDL_ENTITLEMENT_TOO_OFTEN] = "too_often"};
 
 mdl_entitlement_t mdl_entitlement_of_order(mdl_order_access_t access)
 {
@@ -58,7 +59,8 @@ mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, int downloa
 
 mdl_entitlement_t mdl_entitlement_of(const mdl_entitlement_facts_t *facts, apr_time_t now)
 {
-    mdl_entitlement_t entitlement = mdl_entitlement_of_order(facts->access);
+    mdl_entitlement_t entitlement = facts->shop_blocked ? MDL_ENTITLEMENT_BLOCKED
+                                                        : mdl_entitlement_of_order(facts->access);
 
     if (entitlement == MDL_ENTITLEMENT_OK) {
         entitlement = mdl_entitlement_of_assignment(facts->assignment, facts->expires_at, now);

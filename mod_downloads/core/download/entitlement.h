@@ -24,6 +24,7 @@ extern const char *const mdl_assignment_status_names[];
 
 typedef enum {
     MDL_ENTITLEMENT_OK,
+    MDL_ENTITLEMENT_BLOCKED, /* the operator blocks the shop */
     MDL_ENTITLEMENT_HELD, /* this and the next three: access to the order or assignment is closed */
     MDL_ENTITLEMENT_REJECTED,
     MDL_ENTITLEMENT_REVOKED,
@@ -56,8 +57,9 @@ mdl_entitlement_t mdl_entitlement_of_assignment(mdl_assignment_status_t status,
 mdl_entitlement_t mdl_entitlement_of_file(mdl_asset_status_t status, int downloads_used,
                                           int download_limit);
 
-/** All that a download of a file depends on, as the three functions above take it. */
+/** All that a download of a file depends on: the shop, and what the three functions above take. */
 typedef struct {
+    int shop_blocked;
     mdl_order_access_t access;
     mdl_assignment_status_t assignment;
     apr_time_t expires_at;
@@ -66,7 +68,7 @@ typedef struct {
     int download_limit;
 } mdl_entitlement_facts_t;
 
-/** The first of the three that is not OK. */
+/** BLOCKED, or the first of the three that is not OK. */
 mdl_entitlement_t mdl_entitlement_of(const mdl_entitlement_facts_t *facts, apr_time_t now);
 
 #endif

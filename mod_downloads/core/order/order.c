@@ -37,6 +37,7 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
         order->fraud_level = mdl_rows_enum(row, 16, mdl_risk_names);
     }
     order->risk_pending = mdl_rows_int(row, 18) != 0;
+    order->shop_blocked = !mdl_rows_null(row, 19);
     order->email.status = MDL_EMAIL_NOT_REQUESTED;
     order->assignments = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
     return order;

@@ -39,6 +39,7 @@ typedef struct {
     apr_int64_t shop_id;
     const char *shop_name;
     const char *shop_email; /* where customers write to; or NULL */
+    int shop_blocked;
     mdl_email_state_t email;
     apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id */
     int files_truncated;             /* whether they have more files than are read */

@@ -202,6 +202,7 @@ apr_status_t mdl_key_look_up(mdl_db_t *db, apr_pool_t *p, mdl_key_look_up_t *loo
     record->shop_name = mdl_rows_text(row, 6);
     record->shop_domain = mdl_rows_text(row, 7);
     record->shop_status = mdl_rows_enum(row, 8, mdl_shop_status_names);
+    record->shop_blocked = !mdl_rows_null(row, 9);
     return APR_SUCCESS;
 }
 

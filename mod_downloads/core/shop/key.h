@@ -77,6 +77,7 @@ typedef struct {
     const char *shop_name;
     const char *shop_domain;
     mdl_shop_status_t shop_status;
+    int shop_blocked;
     apr_int64_t epoch; /* read before the key: a revocation between the two is not missed */
 } mdl_key_record_t;
 

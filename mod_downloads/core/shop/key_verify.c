@@ -82,9 +82,9 @@ static apr_status_t key_verify_by_database(mdl_key_verify_t *verify, const prese
         return APR_SUCCESS;
     }
     verify->caller = key_caller(record);
-    if (record->shop_status != MDL_SHOP_APPROVED) {
+    if (record->shop_blocked || record->shop_status != MDL_SHOP_APPROVED) {
         verify->caller.shop_id = 0;
-        verify->validity = MDL_KEY_SHOP_NOT_APPROVED;
+        verify->validity = record->shop_blocked ? MDL_KEY_SHOP_BLOCKED : MDL_KEY_SHOP_NOT_APPROVED;
         return APR_SUCCESS;
     }
     verify->validity = MDL_KEY_VALID;

@@ -9,8 +9,9 @@
 
 typedef enum {
     MDL_KEY_VALID,
-    MDL_KEY_INVALID,          /* missing, malformed, unknown, wrong, expired or revoked */
-    MDL_KEY_SHOP_NOT_APPROVED /* valid, but of a shop that may not use the API */
+    MDL_KEY_INVALID,           /* missing, malformed, unknown, wrong, expired or revoked */
+    MDL_KEY_SHOP_NOT_APPROVED, /* valid, but of a shop that may not use the API */
+    MDL_KEY_SHOP_BLOCKED       /* likewise, while the operator blocks all of the shop */
 } mdl_key_validity_t;
 
 typedef struct {

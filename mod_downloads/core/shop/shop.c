@@ -28,6 +28,8 @@ static mdl_shop_t *shop_of_row(const mdl_rows_t *row, apr_pool_t *p)
     shop->mail_delay = (int)mdl_rows_int(row, 8);
     shop->hold_at = mdl_rows_enum(row, 9, mdl_risk_names);
     shop->storefront_url = mdl_rows_text(row, 10);
+    shop->blocked_at = mdl_rows_int(row, 11);
+    shop->block_reason = mdl_rows_text(row, 12);
     return shop;
 }
 
@@ -115,6 +117,41 @@ apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_statu
     return rv == APR_ENOENT
                ? mdl_problem_set(set->problem, 404, "not_found", "There is no such shop.")
                : rv;
+}
+
+apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block)
+{
+    mdl_arg_t id = mdl_int(block->id);
+    apr_status_t rv;
+
+    if (block->reason != NULL && !mdl_utf8_is_name(block->reason, MDL_SHOP_REASON_MAX)) {
+        return mdl_problem_set(block->problem, 400, "invalid_request",
+                               "A reason has 1 to 500 bytes and no control characters.");
+    }
+    rv = block->reason != NULL
+             ? mdl_db_exec(db, MDL_Q_SHOP_BLOCK, NULL, p,
+                           MDL_ARGS(mdl_int(apr_time_now()), mdl_text(block->reason), id))
+             : mdl_db_exec(db, MDL_Q_SHOP_UNBLOCK, NULL, p, MDL_ARGS(id));
+    if (rv != APR_SUCCESS ||
+        (rv = mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS)) != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_shop_find(db, block->id, &block->shop, p);
+    return rv == APR_ENOENT
+               ? mdl_problem_set(block->problem, 404, "not_found", "There is no such shop.")
+               : rv;
+}
+
+apr_status_t mdl_shop_list_blocked(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **ids)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_SHOPS_BLOCKED, &rows, p, MDL_NO_ARGS);
+
+    *ids = apr_array_make(p, 1, sizeof(apr_int64_t));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(*ids, apr_int64_t) = mdl_rows_int(rows, 0);
+    }
+    return rv;
 }
 
 /* What is in place of a text: it stays unless another is given, and "" is none. */

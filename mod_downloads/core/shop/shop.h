@@ -28,6 +28,8 @@ typedef struct {
     int mail_delay;             /* minutes between an order and its email */
     mdl_risk_t hold_at;         /* the level at which the fraud check holds: medium or high */
     const char *storefront_url; /* NULL: there is no connection */
+    apr_time_t blocked_at;      /* 0: it is not blocked */
+    const char *block_reason;
 } mdl_shop_t;
 
 /** Effect: adds a pending shop.  Refused with 409 when the domain is taken, 400 when faulty. */
@@ -45,6 +47,20 @@ typedef struct {
     mdl_problem_t *problem;
 } mdl_shop_set_status_t;
 apr_status_t mdl_shop_set_status(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_status_t *set);
+
+/** Effect: blocks a shop, whatever its status, or ends that, and moves the epoch.  Nothing of a
+    blocked shop is served or worked on; all of it stays as it is.  Refused with 400 when the reason
+    is faulty, 404 when there is no such shop. */
+typedef struct {
+    apr_int64_t id;
+    const char *reason; /* NULL: the shop is not blocked any more */
+    mdl_shop_t *shop;   /* out */
+    mdl_problem_t *problem;
+} mdl_shop_block_t;
+apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block);
+
+/** Effect that reads the ids (apr_int64_t) of the shops that are blocked. */
+apr_status_t mdl_shop_list_blocked(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **ids);
 
 /** Effect: changes what a shop's staff decide.  Refused with 400 when faulty, 404 when there is no
     such shop. */
@@ -65,6 +81,7 @@ apr_status_t mdl_shop_set(mdl_db_t *db, apr_pool_t *p, mdl_shop_set_t *set);
 #define MDL_SHOP_NAME_MAX       200 /* bytes, as the next one */
 #define MDL_SHOP_DOMAIN_MAX     253
 #define MDL_SHOP_MAIL_DELAY_MAX 60
+#define MDL_SHOP_REASON_MAX     500 /* bytes */
 
 /** APR_ENOENT when there is none. */
 apr_status_t mdl_shop_find(mdl_db_t *db, apr_int64_t id, mdl_shop_t **shop, apr_pool_t *p);
