@@ -280,9 +280,14 @@ static void test_downloads(apr_pool_t *p)
         {.session = "new", .assignment_id = 8},
     };
     mdl_session_sweep_t sweep = {.limit = 10};
+    mdl_settings_t *settings = mdl_settings_create(p);
+    mdl_rate_limit_t *limit;
 
+    settings->rate_parts = 0;
+    mdl_rate_limit_create(&limit, settings, p);
     for (size_t i = 0; i < sizeof links / sizeof *links; i++) {
-        mdl_download_t download = {.link = &links[i], .default_download_limit = 5};
+        mdl_download_t download = {
+            .link = &links[i], .rate_limit = limit, .default_download_limit = 5};
 
         links[i].expires_at = apr_time_now() + apr_time_from_sec(60);
         reads_little(mdl_db_read, look, &download, numbered("download ", (int)i, p), p);
