@@ -7,6 +7,7 @@
 #include <jansson.h>
 
 #include "base/clock.h"
+#include "base/text/text_buffer.h"
 
 static apr_status_t json_release(void *data)
 {
@@ -146,23 +147,21 @@ apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t leng
     return APR_SUCCESS;
 }
 
+static int json_append(const char *text, size_t length, void *buffer)
+{
+    mdl_text_buffer_write(buffer, text, length);
+    return 0;
+}
+
 static const char *json_dump(const mdl_json_t *json, size_t flags, apr_size_t *length,
                              apr_pool_t *p)
 {
-    char *text = json_dumps(json, flags | JSON_ENCODE_ANY);
-    apr_size_t size;
-    const char *copy;
+    mdl_text_buffer_t *text = mdl_text_buffer_make(p);
 
-    if (text == NULL) {
+    if (json_dump_callback(json, json_append, text, flags | JSON_ENCODE_ANY) != 0) {
         abort();
     }
-    size = strlen(text);
-    copy = apr_pstrmemdup(p, text, size);
-    free(text);
-    if (length != NULL) {
-        *length = size;
-    }
-    return copy;
+    return mdl_text_buffer_text(text, length);
 }
 
 typedef struct {
