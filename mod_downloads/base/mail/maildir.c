@@ -89,22 +89,23 @@ static int write_all(int file, const char *data, apr_size_t length)
     return 0;
 }
 
-/* The content of the file; *length is the length of the message, and gets that of the content. */
-static const char *file_content(const char *from, const char *to, const char *message,
-                                apr_size_t *length, apr_pool_t *p)
+/* Without the CR of line ends. */
+static int message_write(int file, const char *message, apr_size_t length)
 {
-    const char *head = apr_psprintf(p, "Return-Path: <%s>\nDelivered-To: %s\n", from, to);
-    char *bytes = apr_palloc(p, strlen(head) + *length);
-    char *end = bytes + strlen(head);
+    char piece[8192];
+    apr_size_t filled = 0;
+    int error = 0;
 
-    memcpy(bytes, head, strlen(head));
-    for (apr_size_t i = 0; i < *length; i++) {
+    for (apr_size_t i = 0; i < length && error == 0; i++) {
         if (message[i] != '\r') {
-            *end++ = message[i];
+            piece[filled++] = message[i];
+        }
+        if (filled == sizeof piece || i + 1 == length) {
+            error = write_all(file, piece, filled);
+            filled = 0;
         }
     }
-    *length = (apr_size_t)(end - bytes);
-    return bytes;
+    return error;
 }
 
 static int folder_sync(const char *path)
@@ -119,8 +120,8 @@ static int folder_sync(const char *path)
 }
 
 /* Writes and syncs a new file in tmp/; *name gets its name.  Returns an errno, or 0. */
-static int temporary_write(const char *folder, const char *bytes, apr_size_t length,
-                           const char **name, apr_pool_t *p)
+static int temporary_write(const char *folder, const char *head, const char *message,
+                           apr_size_t length, const char **name, apr_pool_t *p)
 {
     const char *path;
     int attempts = 0;
@@ -135,7 +136,10 @@ static int temporary_write(const char *folder, const char *bytes, apr_size_t len
     if (file < 0) {
         return errno;
     }
-    error = write_all(file, bytes, length);
+    error = write_all(file, head, strlen(head));
+    if (error == 0) {
+        error = message_write(file, message, length);
+    }
     if (error == 0 && fsync(file) != 0) {
         error = errno;
     }
@@ -153,16 +157,15 @@ mdl_mail_outcome_t mdl_maildir_send(const char *folder, const char *from, const 
                                     apr_pool_t *p)
 {
     const char *new_folder = apr_pstrcat(p, folder, "/new", NULL);
+    const char *head = apr_psprintf(p, "Return-Path: <%s>\nDelivered-To: %s\n", from, to);
     const char *temporary;
-    const char *bytes;
     const char *name;
     int error;
 
     if (folders_make(folder, detail, p) != APR_SUCCESS) {
         return MDL_MAIL_LATER;
     }
-    bytes = file_content(from, to, message, &length, p);
-    error = temporary_write(folder, bytes, length, &name, p);
+    error = temporary_write(folder, head, message, length, &name, p);
     if (error != 0) {
         *detail = maildir_failure("No message can be written to the Maildir", folder, error, p);
         return MDL_MAIL_LATER;
@@ -191,7 +194,7 @@ apr_status_t mdl_maildir_check(const char *folder, const char **detail, apr_pool
     if (folders_make(folder, detail, p) != APR_SUCCESS) {
         return APR_EGENERAL;
     }
-    error = temporary_write(folder, "", 0, &name, p);
+    error = temporary_write(folder, "", "", 0, &name, p);
     if (error != 0) {
         *detail = maildir_failure("No message can be written to the Maildir", folder, error, p);
         return APR_EGENERAL;
