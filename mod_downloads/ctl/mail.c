@@ -64,8 +64,8 @@ int mdl_ctl_mail_test(mdl_ctl_t *ctl)
                             .to = sent.to,
                             .subject = "Test of the email settings",
                             .date = apr_time_now(),
-                            .text = text,
-                            .html = html};
+                            .text = mdl_mime_body_of(text),
+                            .html = mdl_mime_body_of(html)};
     mdl_mail_outcome_t outcome;
     mdl_mailer_t *mailer;
     const char *message;

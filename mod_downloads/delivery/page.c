@@ -54,6 +54,7 @@ static int page_show(const page_t *page, int status)
     request_rec *r = page->r;
     mdl_view_customer_t customer = mdl_customer_view(page->service, page->order, page->r->pool);
     mdl_json_t *data = mdl_json_object(r->pool);
+    mdl_template_list_t files = mdl_offer_json_files(page->offer);
 
     mdl_json_add_bool(data, "active", page->access == MDL_ENTITLEMENT_OK);
     for (mdl_entitlement_t access = MDL_ENTITLEMENT_HELD; access <= MDL_ENTITLEMENT_EXPIRED;
@@ -68,7 +69,7 @@ static int page_show(const page_t *page, int status)
     } else {
         mdl_present_date(data, "expires", page->offer->expired_at);
     }
-    return mdl_view_page(r, status, &customer, data);
+    return mdl_view_page(r, status, &customer, data, &files);
 }
 
 static apr_status_t page_find_order_effect(mdl_db_t *db, apr_pool_t *p, void *arg)

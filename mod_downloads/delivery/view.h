@@ -9,6 +9,7 @@
 #include <httpd.h>
 
 #include "base/text/json.h"
+#include "base/text/template.h"
 #include "core/service.h"
 
 /** Reads the templates.  A template that can't be used is logged; pages are then shown in another
@@ -29,10 +30,10 @@ typedef struct {
     const char *reason; /* why the shop revoked or rejected the order */
 } mdl_view_customer_t;
 
-/** Sends an order's page.  data is what the template gets (docs/templates.md), and receives shop
-   and order_id here. */
-int mdl_view_page(request_rec *r, int status, const mdl_view_customer_t *customer,
-                  mdl_json_t *data);
+/** Sends an order's page.  data and its list of files are what the template gets
+   (docs/templates.md); data receives shop and order_id here. */
+int mdl_view_page(request_rec *r, int status, const mdl_view_customer_t *customer, mdl_json_t *data,
+                  const mdl_template_list_t *files);
 
 /**
  * Sends the page that message.html has for a state such as "link_old"; docs/templates.md lists

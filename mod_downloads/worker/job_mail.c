@@ -35,7 +35,8 @@ static apr_interval_time_t delay_after(int attempts)
     return apr_time_from_sec(60 * (index < 4 ? minutes[index < 0 ? 0 : index] : 60));
 }
 
-static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order, apr_pool_t *p)
+static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order,
+                           const mdl_offer_t *offer, apr_pool_t *p)
 {
     mdl_json_t *data = mdl_json_object(p);
     mdl_json_t *object = mdl_json_add_object(data, "shop");
@@ -49,8 +50,8 @@ static mdl_json_t *data_of(const mdl_task_t *task, const mdl_order_t *order, apr
                         mdl_signed_url_page(task->service->secret,
                                             task->service->settings->public_url, order->page_id,
                                             p));
-    mdl_offer_json(data, mdl_offer_make(order, apr_time_now(), p), order, task->service->secret,
-                   task->service->settings->public_url, p);
+    mdl_offer_json(data, offer, order, task->service->secret, task->service->settings->public_url,
+                   p);
     return data;
 }
 
@@ -67,19 +68,41 @@ static const mdl_templates_t *mail_templates(const mdl_task_t *task, apr_int64_t
     return templates;
 }
 
-/* In the customer's language where there is a template for it. */
-static const char *mail_render(const mdl_templates_t *templates, const char *name,
-                               const mdl_order_t *order, const mdl_json_t *data, apr_pool_t *p)
+/* In the customer's language where there is one for it. */
+static const mdl_template_t *mail_template(const mdl_templates_t *templates, const char *name,
+                                           const mdl_order_t *order, apr_pool_t *p)
 {
     apr_array_header_t *languages = apr_array_make(p, 1, sizeof(const char *));
-    const mdl_template_t *template;
     const char *language;
 
     if (order->customer.locale != NULL) {
         APR_ARRAY_PUSH(languages, const char *) = order->customer.locale;
     }
-    template = mdl_templates_get(templates, name, order->shop_id, languages, &language, p);
-    return template != NULL ? mdl_template_render(template, data, p) : NULL;
+    return mdl_templates_get(templates, name, order->shop_id, languages, &language, p);
+}
+
+/* A template and what it shows. */
+typedef struct {
+    const mdl_template_t *template;
+    const mdl_json_t *data;
+    const mdl_template_list_t *files;
+    apr_pool_t *pool;
+} rendering_t;
+
+static void rendering_write(const void *baton, mdl_text_buffer_t *out)
+{
+    const rendering_t *rendering = baton;
+
+    mdl_template_write(rendering->template, rendering->data, rendering->files, out,
+                       rendering->pool);
+}
+
+static const char *rendering_text(const rendering_t *rendering)
+{
+    mdl_text_buffer_t *out = mdl_text_buffer_make(rendering->pool);
+
+    rendering_write(rendering, out);
+    return mdl_text_buffer_text(out, NULL);
 }
 
 /* Ends an attempt without having sent anything; returns what prepare is to return. */
@@ -98,22 +121,27 @@ static apr_status_t mail_build(mdl_task_t *task, const mdl_order_t *order, apr_p
 {
     const mdl_settings_t *settings = task->service->settings;
     mail_t *mail = task->data;
-    const mdl_json_t *data = data_of(task, order, p);
+    const mdl_offer_t *offer = mdl_offer_make(order, apr_time_now(), p);
+    const mdl_json_t *data = data_of(task, order, offer, p);
+    const mdl_template_list_t files = mdl_offer_json_files(offer);
     const mdl_templates_t *templates = mail_templates(task, order->shop_id, p);
+    rendering_t subject = {mail_template(templates, "email.subject", order, p), data, &files, p};
+    rendering_t text = {mail_template(templates, "email.txt", order, p), data, &files, p};
+    rendering_t html = {mail_template(templates, "email.html", order, p), data, &files, p};
     mdl_mime_mail_t mime = {.from_name = mail->email.from_name,
                             .from = settings->mail_from,
                             .reply_to = mail->email.reply_to,
                             .to = mail->email.to,
                             .message_id = mail->email.message_id,
-                            .date = task->job->created_at};
+                            .date = task->job->created_at,
+                            .text = {rendering_write, &text},
+                            .html = {rendering_write, &html}};
 
-    mime.subject = mail_render(templates, "email.subject", order, data, p);
-    mime.text = mail_render(templates, "email.txt", order, data, p);
-    mime.html = mail_render(templates, "email.html", order, data, p);
-    if (mime.subject == NULL || mime.text == NULL || mime.html == NULL) {
+    if (subject.template == NULL || text.template == NULL || html.template == NULL) {
         return end_unsent(task, MDL_TASK_RETRY, "template",
                           "A template of the email can't be read.");
     }
+    mime.subject = rendering_text(&subject);
     if (mdl_mime_build(&mail->message, &mail->length, &mime, task->pool) != APR_SUCCESS) {
         return end_unsent(task, MDL_TASK_FAILED, "address", "The address can't be written to.");
     }

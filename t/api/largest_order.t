@@ -4,6 +4,7 @@
 use strict;
 use warnings;
 
+use Digest::SHA qw(sha256_base64);
 use List::Util qw(sum0);
 use MDL::Contract;
 use MDL::Instance;
@@ -40,7 +41,7 @@ sub costs_little
 }
 
 my $model = ready_asset($shop, "large-$$.txt", "large\n")->{id};
-my $name  = join '', map { chr(97 + $_ % 26) } 1 .. 100;
+my $name  = '"' x 250;    # six times as long on the page and in the email
 sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, version, created_at, updated_at)'
         . ' WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 4999)'
         . " SELECT shop_id, status, n || '-$name', n || '-$name', content_type, sha256, version,"
@@ -91,13 +92,17 @@ for my $case ([ '5,000 files in 250 items', singly() ], [ '5 items of 1,000 file
     my $path = $order->{download_page_url} =~ s{^https?://[^/]+}{}r;
     my $page = costs_little("$what: the page", $child, sub { page('GET', $path) });
     is(() = $page->{body} =~ /<li\b[^>]*>/g, @items == 250 ? 5000 : 1000, 'all files are on it');
+    my ($style) = $page->{body} =~ m{<style>(.*?)</style>}s;
+    like($page->{headers}{'content-security-policy'}, qr/'sha256-\Q@{[ sha256_base64($style) ]}\E='/,
+        'and its headers are those of a page');
 
     my ($worker) = worker_pids();
     my $mail = costs_little("$what: the email", $worker, sub {
         call('POST', "/orders/$id/resend", json => {});
         return wait_mail($email, 60);
     });
-    like($mail->{text}, qr/$name/, 'sent');
+    is(() = $mail->{$_} =~ /\d+-(?:"|&quot;){250}/g, @items == 250 ? 4999 : 999, "all are in its $_")
+        for qw(text html);
 }
 
 done_testing();

@@ -162,8 +162,8 @@ static mdl_mime_mail_t plain_mail(void)
                             .subject = "Ready",
                             .message_id = "id0@example.test",
                             .date = apr_time_from_sec(1500000000),
-                            .text = "text\n",
-                            .html = "<p>html</p>\n"};
+                            .text = mdl_mime_body_of("text\n"),
+                            .html = mdl_mime_body_of("<p>html</p>\n")};
 
     return mail;
 }
@@ -175,8 +175,8 @@ static mdl_mime_mail_t case_at(int i, apr_pool_t *p)
     mail.subject = put_of(line_at(i), p);
     mail.from_name = put_of(line_at(i), p);
     mail.to_name = put_of(line_at(i + 1), p);
-    mail.text = put_of(body_at(i), p);
-    mail.html = put_of(body_at(i + 1), p);
+    mail.text = mdl_mime_body_of(put_of(body_at(i), p));
+    mail.html = mdl_mime_body_of(put_of(body_at(i + 1), p));
     return mail;
 }
 
@@ -516,6 +516,42 @@ static void meanings(apr_pool_t *p)
     rmdir(folder);
 }
 
+static void body_put_bytes(const void *baton, mdl_text_buffer_t *out)
+{
+    for (const char *text = baton; *text != '\0'; text++) {
+        mdl_text_buffer_write(out, text, 1);
+    }
+}
+
+/* A text of several pieces, whose bytes come to lie elsewhere in them with each byte of a first
+   line; the lines after that one must not. */
+static void pieces(apr_pool_t *p)
+{
+    static const char line[] = "Gr\u00FC\u00DFe = .. \r\n.\n \n" SNOWMEN
+                               "\U0001F389\U0001F389\U0001F389"
+                               "\U0001F389\U0001F389\U0001F389\U0001F389\U0001F389\n";
+    const apr_size_t count = 4 * MDL_TEXT_BUFFER_PIECE / strlen(line);
+    char *text = apr_palloc(p, sizeof line + count * strlen(line) + 1);
+    char *end = text + sizeof line;
+    mdl_mime_mail_t mail = plain_mail();
+    const char *first;
+    int same = 1;
+
+    for (apr_size_t i = 0; i < count; i++) {
+        memcpy(end, line, sizeof line);
+        end += strlen(line);
+    }
+    text[sizeof line - 1] = '\n';
+    mail.text = (mdl_mime_body_t){body_put_bytes, text + sizeof line - 1};
+    first = strstr(build(&mail, p), "=C3=BC");
+    for (apr_size_t i = sizeof line - 1; i > 0; i--) {
+        text[i - 1] = 'x';
+        mail.text.baton = text + i - 1;
+        same = same && strcmp(strstr(build(&mail, p), "=C3=BC"), first) == 0;
+    }
+    ok(same, "wherever a long text is cut into pieces, its lines are the same");
+}
+
 int main(void)
 {
     apr_pool_t *p = tap_begin();
@@ -525,5 +561,6 @@ int main(void)
     headers(p);
     forms(p);
     meanings(p);
+    pieces(p);
     return tap_end(p);
 }

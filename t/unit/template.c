@@ -115,6 +115,41 @@ static void sections(apr_pool_t *p)
            "a section may be inside one of the same name");
 }
 
+static void list_add(const void *baton, int index, mdl_json_t *to, apr_pool_t *p)
+{
+    mdl_json_add_string(to, "n", apr_psprintf(p, "%s%d", (const char *)baton, index));
+}
+
+/* Renders with a list "a" of so many elements beside the data. */
+static const char *html_of_list(const char *text, const char *data, int length, apr_pool_t *p)
+{
+    const mdl_template_file_t file = {"test", text};
+    const mdl_template_list_t list = {"a", length, list_add, "no. "};
+    mdl_text_buffer_t *out = mdl_text_buffer_make(p);
+    mdl_template_t *t;
+    const char *why;
+
+    if (mdl_template_parse(&t, MDL_TEMPLATE_HTML, &file, partial, NULL, &why, p) != APR_SUCCESS) {
+        return why;
+    }
+    mdl_template_write(t, data_of(data, p), &list, out, p);
+    return mdl_text_buffer_text(out, NULL);
+}
+
+static void lists(apr_pool_t *p)
+{
+    is_str(html_of_list("{{#a}}<{{n}}{{o}}>{{/a}}", "{\"n\":7,\"o\":8}", 3, p),
+           "<no. 08><no. 18><no. 28>", "a section repeats over a list that is made as it is shown");
+    is_str(html_of_list("{{^a}}none{{/a}}{{#a}}{{n}}{{/a}}{{a}}", "{}", 1, p), "no. 0",
+           "an inverted section over such a list is not shown");
+    is_str(html_of_list("{{^a}}none{{/a}}{{#a}}{{n}}{{/a}}", "{}", 0, p), "none",
+           "it is if the list is empty");
+    is_str(html_of_list("{{#s}}{{#a}}{{n}}{{/a}}{{/s}}", "{\"s\":{\"a\":[{\"n\":1}]}}", 2, p), "1",
+           "a member of that name inside hides the list");
+    is_str(html_of_list("{{#a}}{{#a}}{{n}},{{/a}}{{/a}}", "{}", 2, p), "no. 0,no. 1,no. 0,no. 1,",
+           "a section over the list may be inside one");
+}
+
 static void lines(apr_pool_t *p)
 {
     is_str(html("a\n{{#x}}\nb\n{{/x}}\nc\n", "{\"x\":true}", p), "a\nb\nc\n",
@@ -351,6 +386,7 @@ int main(void)
 
     values(p);
     sections(p);
+    lists(p);
     lines(p);
     faults(p);
     partials(p);

@@ -63,6 +63,45 @@ static void test_growth(apr_pool_t *p)
     is_text(grown, expected, "up to its end");
 }
 
+/* What came of a text in pieces. */
+typedef struct {
+    mdl_text_buffer_t *all;
+    apr_size_t longest;
+    int ends;
+} pieces_t;
+
+/* Leaves three bytes of each piece but the last. */
+static apr_size_t piece_take(void *baton, const char *bytes, apr_size_t length, int last)
+{
+    pieces_t *pieces = baton;
+
+    pieces->longest = length > pieces->longest ? length : pieces->longest;
+    pieces->ends += last;
+    length -= last ? 0 : 3;
+    mdl_text_buffer_write(pieces->all, bytes, length);
+    return length;
+}
+
+static void test_passing(apr_pool_t *p)
+{
+    pieces_t pieces = {.all = mdl_text_buffer_make(p)};
+    mdl_text_buffer_t *whole = mdl_text_buffer_make(p);
+    mdl_text_buffer_t *buffer = mdl_text_buffer_make_passing(piece_take, &pieces, p);
+
+    for (int i = 0; i < 50000; i++) {
+        const char *text = apr_itoa(p, i);
+
+        mdl_text_buffer_put(whole, text);
+        mdl_text_buffer_put(buffer, text);
+    }
+    mdl_text_buffer_end(buffer);
+    ok(strcmp(mdl_text_buffer_text(pieces.all, NULL), mdl_text_buffer_text(whole, NULL)) == 0,
+       "a text that is passed on in pieces arrives whole, with what was left of one before the "
+       "next");
+    ok(pieces.longest < MDL_TEXT_BUFFER_PIECE + 100, "no more than a piece is kept");
+    is_int(pieces.ends, 1, "its end is told once");
+}
+
 int main(void)
 {
     apr_pool_t *p = tap_begin();
@@ -70,5 +109,6 @@ int main(void)
     test_pieces(p);
     test_zero_bytes(p);
     test_growth(p);
+    test_passing(p);
     return tap_end(p);
 }

@@ -13,6 +13,7 @@
 #define LINE_MAX_LENGTH  78
 #define WORD_MAX_LENGTH  75 /* RFC 2047 section 2 */
 #define QP_LINE_LENGTH   76 /* RFC 2045 section 6.7 (5) */
+#define LOOK_AHEAD       3  /* bytes of a character behind its first; of a line end, one */
 #define BOUNDARY_ID_MAX  60
 #define LABEL_MAX_LENGTH 63
 #define REPLACEMENT      "\xEF\xBF\xBD"
@@ -210,12 +211,22 @@ static apr_size_t newline_length(const char *s)
     return s[0] == '\n';
 }
 
-/* Quoted-printable; a character is never cut by a soft line break. */
-static void quoted_printable_write(mdl_text_buffer_t *out, const char *text)
-{
-    apr_size_t column = 0;
+typedef struct {
+    mdl_text_buffer_t *out;
+    apr_size_t column;
+} quoted_printable_t;
 
-    while (*text != '\0') {
+/* Quoted-printable; a character is never cut by a soft line break, nor by the end of a piece. */
+static apr_size_t quoted_printable_write(void *baton, const char *piece, apr_size_t piece_length,
+                                         int last)
+{
+    quoted_printable_t *part = baton;
+    mdl_text_buffer_t *out = part->out;
+    apr_size_t column = part->column;
+    const char *text = piece;
+    const char *end = piece + (last ? piece_length : piece_length - LOOK_AHEAD);
+
+    while (text < end) {
         char encoded[12];
         apr_uint32_t c;
         apr_size_t length = 0;
@@ -248,6 +259,8 @@ static void quoted_printable_write(mdl_text_buffer_t *out, const char *text)
         column += length;
         text += bytes;
     }
+    part->column = column;
+    return (apr_size_t)(text - piece);
 }
 
 /* "=_" never occurs in quoted-printable, so neither does the boundary (RFC 2045 section 6.7). */
@@ -266,15 +279,28 @@ static const char *mime_boundary(const char *message_id, apr_pool_t *p)
 }
 
 static void part_write(mdl_text_buffer_t *out, const char *boundary, const char *type,
-                       const char *text, apr_pool_t *p)
+                       mdl_mime_body_t body, apr_pool_t *p)
 {
+    quoted_printable_t part = {out, 0};
+    mdl_text_buffer_t *text = mdl_text_buffer_make_passing(quoted_printable_write, &part, p);
     const char *head = apr_pstrcat(
         p, "--", boundary, "\r\nContent-Type: ", type,
         "; charset=utf-8\r\nContent-Transfer-Encoding: quoted-printable\r\n\r\n", NULL);
 
     mdl_text_buffer_put(out, head);
-    quoted_printable_write(out, text);
+    body.write(body.baton, text);
+    mdl_text_buffer_end(text);
     mdl_text_buffer_put(out, "\r\n");
+}
+
+static void body_put(const void *baton, mdl_text_buffer_t *out)
+{
+    mdl_text_buffer_put(out, baton);
+}
+
+mdl_mime_body_t mdl_mime_body_of(const char *text)
+{
+    return (mdl_mime_body_t){body_put, text};
 }
 
 apr_status_t mdl_mime_build(const char **message, apr_size_t *length, const mdl_mime_mail_t *mail,

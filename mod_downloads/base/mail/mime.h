@@ -9,6 +9,17 @@
 #include <apr_pools.h>
 #include <apr_time.h>
 
+#include "base/text/text_buffer.h"
+
+/** What is written into a message as it is made. */
+typedef struct {
+    void (*write)(const void *baton, mdl_text_buffer_t *out);
+    const void *baton;
+} mdl_mime_body_t;
+
+/** A text that is there already, and is not copied. */
+mdl_mime_body_t mdl_mime_body_of(const char *text);
+
 typedef struct {
     const char *from_name; /* may be NULL */
     const char *from;      /* address */
@@ -18,8 +29,8 @@ typedef struct {
     const char *subject;
     const char *message_id; /* without angle brackets: "id@host" */
     apr_time_t date;
-    const char *text;
-    const char *html;
+    mdl_mime_body_t text;
+    mdl_mime_body_t html;
 } mdl_mime_mail_t;
 
 /**

@@ -7,10 +7,9 @@
 #include <apr_strings.h>
 #include <apr_tables.h>
 
-#include "base/text/text_buffer.h"
-
-#define FILE_MAX_SIZE (1024 * 1024)
-#define MAX_DEPTH     16
+#define FILE_MAX_SIZE   (1024 * 1024)
+#define MAX_DEPTH       16
+#define REPLACEMENT_MAX 6 /* bytes of "&quot;" */
 
 typedef enum { PIECE_TEXT, PIECE_VALUE, PIECE_RAW, PIECE_SECTION, PIECE_INVERTED } piece_type_t;
 
@@ -346,7 +345,9 @@ typedef struct scope_t {
 
 typedef struct {
     const mdl_template_t *t;
+    const mdl_template_list_t *list; /* or NULL */
     mdl_text_buffer_t *out;
+    apr_pool_t *pool;
 } renderer_t;
 
 static const mdl_json_t *template_look_up(const scope_t *scope, const char *name)
@@ -410,21 +411,27 @@ static const char *template_replacement(const unsigned char *at, apr_size_t *len
 
 static void put_escaped(mdl_text_buffer_t *out, const char *text)
 {
-    const char *begin = text;
+    char piece[1024];
+    apr_size_t filled = 0;
 
     while (*text != '\0') {
         apr_size_t length;
         const char *instead = template_replacement((const unsigned char *)text, &length);
 
         if (instead == NULL) {
-            text++;
-            continue;
+            piece[filled++] = *text++;
+        } else {
+            while (*instead != '\0') {
+                piece[filled++] = *instead++;
+            }
+            text += length;
         }
-        mdl_text_buffer_write(out, begin, (apr_size_t)(text - begin));
-        mdl_text_buffer_put(out, instead);
-        begin = text += length;
+        if (filled > sizeof piece - REPLACEMENT_MAX) {
+            mdl_text_buffer_write(out, piece, filled);
+            filled = 0;
+        }
     }
-    mdl_text_buffer_write(out, begin, (apr_size_t)(text - begin));
+    mdl_text_buffer_write(out, piece, filled);
 }
 
 static void put_value(const renderer_t *renderer, const mdl_json_t *value, int raw)
@@ -453,11 +460,33 @@ static void put_value(const renderer_t *renderer, const mdl_json_t *value, int r
 
 static void render_range(const renderer_t *renderer, int from, int to, const scope_t *scope);
 
+static void render_list(const renderer_t *renderer, int from, int to, const scope_t *scope)
+{
+    const mdl_template_list_t *list = renderer->list;
+    apr_pool_t *pool;
+
+    apr_pool_create(&pool, renderer->pool);
+    apr_pool_tag(pool, "mdl_template_list");
+    for (int i = 0; i < list->length; i++) {
+        mdl_json_t *element = mdl_json_object(pool);
+        scope_t inner = {element, scope};
+
+        list->element(list->baton, i, element, pool);
+        render_range(renderer, from, to, &inner);
+        apr_pool_clear(pool);
+    }
+    apr_pool_destroy(pool);
+}
+
 static void render_section(const renderer_t *renderer, int from, int to, const mdl_json_t *value,
                            const scope_t *scope)
 {
     scope_t inner = {value, scope};
 
+    if (value == NULL) {
+        render_list(renderer, from, to, scope);
+        return;
+    }
     if (mdl_json_type(value) != MDL_JSON_ARRAY) {
         render_range(renderer, from, to, &inner);
         return;
@@ -466,6 +495,15 @@ static void render_section(const renderer_t *renderer, int from, int to, const m
         inner.data = mdl_json_element(value, i);
         render_range(renderer, from, to, &inner);
     }
+}
+
+/* The list is a member of the data, so whatever is nearer hides it. */
+static int section_is_shown(const renderer_t *renderer, const char *name, const mdl_json_t *value)
+{
+    const mdl_template_list_t *list = renderer->list;
+
+    return value == NULL && list != NULL && strcmp(list->name, name) == 0 ? list->length > 0
+                                                                          : is_shown(value);
 }
 
 static void render_range(const renderer_t *renderer, int from, int to, const scope_t *scope)
@@ -486,12 +524,12 @@ static void render_range(const renderer_t *renderer, int from, int to, const sco
             put_value(renderer, value, piece->type == PIECE_RAW);
             break;
         case PIECE_SECTION:
-            if (is_shown(value)) {
+            if (section_is_shown(renderer, piece->text, value)) {
                 render_section(renderer, i + 1, piece->end, value, scope);
             }
             break;
         case PIECE_INVERTED:
-            if (!is_shown(value)) {
+            if (!section_is_shown(renderer, piece->text, value)) {
                 render_range(renderer, i + 1, piece->end, scope);
             }
             break;
@@ -500,11 +538,19 @@ static void render_range(const renderer_t *renderer, int from, int to, const sco
     }
 }
 
-const char *mdl_template_render(const mdl_template_t *t, const mdl_json_t *data, apr_pool_t *p)
+void mdl_template_write(const mdl_template_t *t, const mdl_json_t *data,
+                        const mdl_template_list_t *list, mdl_text_buffer_t *out, apr_pool_t *p)
 {
     scope_t scope = {data, NULL};
-    renderer_t renderer = {.t = t, .out = mdl_text_buffer_make(p)};
+    renderer_t renderer = {.t = t, .list = list, .out = out, .pool = p};
 
     render_range(&renderer, 0, t->pieces->nelts, &scope);
-    return mdl_text_buffer_text(renderer.out, NULL);
+}
+
+const char *mdl_template_render(const mdl_template_t *t, const mdl_json_t *data, apr_pool_t *p)
+{
+    mdl_text_buffer_t *out = mdl_text_buffer_make(p);
+
+    mdl_template_write(t, data, NULL, out, p);
+    return mdl_text_buffer_text(out, NULL);
 }

@@ -19,6 +19,7 @@
 #include <apr_pools.h>
 
 #include "base/text/json.h"
+#include "base/text/text_buffer.h"
 
 typedef struct mdl_template_t mdl_template_t;
 
@@ -48,10 +49,24 @@ apr_status_t mdl_template_parse(mdl_template_t **t, mdl_template_kind_t kind,
                                 const mdl_template_file_t *file, mdl_template_partial_t *partial,
                                 void *baton, const char **why, apr_pool_t *p);
 
+/** An array among the data that may be long: its elements are made one at a time. */
+typedef struct {
+    const char *name;
+    int length;
+    /** Adds the members of an element; p and the object are cleared after it was rendered. */
+    void (*element)(const void *baton, int index, mdl_json_t *to, apr_pool_t *p);
+    const void *baton;
+} mdl_template_list_t;
+
 /**
- * Renders a template with the members of an object, into p.  Strings, integers and booleans are
- * shown; unknown names and other values are not.
+ * Renders a template with the members of an object, and a list (or NULL) as a further member, to
+ * the end of out.  Strings, integers and booleans are shown; unknown names and other values are
+ * not. The same data gives the same bytes.
  */
+void mdl_template_write(const mdl_template_t *t, const mdl_json_t *data,
+                        const mdl_template_list_t *list, mdl_text_buffer_t *out, apr_pool_t *p);
+
+/** The same without a list, as a text in p. */
 const char *mdl_template_render(const mdl_template_t *t, const mdl_json_t *data, apr_pool_t *p);
 
 #endif

@@ -6,7 +6,10 @@
 struct mdl_text_buffer_t {
     char *bytes;
     apr_size_t length;
-    apr_size_t room; /* without the NUL */
+    apr_size_t room;              /* without the NUL */
+    mdl_text_buffer_take_t *take; /* or NULL */
+    void *baton;
+    apr_size_t due; /* the length with which take is called next */
 };
 
 static apr_status_t text_buffer_free(void *data)
@@ -37,6 +40,29 @@ mdl_text_buffer_t *mdl_text_buffer_make(apr_pool_t *p)
     return buffer;
 }
 
+mdl_text_buffer_t *mdl_text_buffer_make_passing(mdl_text_buffer_take_t *take, void *baton,
+                                                apr_pool_t *p)
+{
+    mdl_text_buffer_t *buffer = mdl_text_buffer_make(p);
+
+    buffer->take = take;
+    buffer->baton = baton;
+    buffer->due = MDL_TEXT_BUFFER_PIECE;
+    return buffer;
+}
+
+static void text_buffer_pass(mdl_text_buffer_t *buffer, int last)
+{
+    apr_size_t taken = buffer->take(buffer->baton, buffer->bytes, buffer->length, last);
+
+    if (last) {
+        return;
+    }
+    buffer->length -= taken;
+    memmove(buffer->bytes, buffer->bytes + taken, buffer->length + 1);
+    buffer->due = buffer->length + MDL_TEXT_BUFFER_PIECE;
+}
+
 void mdl_text_buffer_write(mdl_text_buffer_t *buffer, const char *bytes, apr_size_t length)
 {
     if (length > buffer->room - buffer->length) {
@@ -45,6 +71,14 @@ void mdl_text_buffer_write(mdl_text_buffer_t *buffer, const char *bytes, apr_siz
     memcpy(buffer->bytes + buffer->length, bytes, length);
     buffer->length += length;
     buffer->bytes[buffer->length] = '\0';
+    if (buffer->take != NULL && buffer->length >= buffer->due) {
+        text_buffer_pass(buffer, 0);
+    }
+}
+
+void mdl_text_buffer_end(mdl_text_buffer_t *buffer)
+{
+    text_buffer_pass(buffer, 1);
 }
 
 void mdl_text_buffer_put(mdl_text_buffer_t *buffer, const char *text)

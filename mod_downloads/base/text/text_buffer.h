@@ -9,8 +9,23 @@
 
 typedef struct mdl_text_buffer_t mdl_text_buffer_t;
 
+#define MDL_TEXT_BUFFER_PIECE 65536
+
 /** An empty one, which lives as long as p. */
 mdl_text_buffer_t *mdl_text_buffer_make(apr_pool_t *p);
+
+/** Takes the first bytes of a text, behind which is a NUL, and returns how many it took; the others
+    are given again with what follows them.  last: nothing does, and the rest is dropped. */
+typedef apr_size_t mdl_text_buffer_take_t(void *baton, const char *bytes, apr_size_t length,
+                                          int last);
+
+/** One that keeps no more than some MDL_TEXT_BUFFER_PIECE bytes and gives what was written before
+    to take. */
+mdl_text_buffer_t *mdl_text_buffer_make_passing(mdl_text_buffer_take_t *take, void *baton,
+                                                apr_pool_t *p);
+
+/** Gives take the rest, unless all was given; nothing is written after it. */
+void mdl_text_buffer_end(mdl_text_buffer_t *buffer);
 
 void mdl_text_buffer_write(mdl_text_buffer_t *buffer, const char *bytes, apr_size_t length);
 void mdl_text_buffer_put(mdl_text_buffer_t *buffer, const char *text);

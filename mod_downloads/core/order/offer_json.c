@@ -19,11 +19,11 @@ static void json_add_limit(mdl_json_t *object, const mdl_offer_file_t *offered)
     mdl_json_add_bool(limit, "one", offered->total == 1);
 }
 
-static void json_add_file(mdl_json_t *files, const mdl_offer_file_t *offered,
-                          const mdl_offer_t *offer, apr_pool_t *p)
+static void json_add_file(const void *baton, int index, mdl_json_t *object, apr_pool_t *p)
 {
+    const mdl_offer_t *offer = baton;
+    const mdl_offer_file_t *offered = APR_ARRAY_IDX(offer->files, index, const mdl_offer_file_t *);
     const mdl_order_file_t *file = offered->file;
-    mdl_json_t *object = mdl_json_add_object(files, NULL);
 
     mdl_json_add_string(object, "id", mdl_offer_file_id(file, p));
     mdl_json_add_string(object, "title", file->title);
@@ -42,15 +42,18 @@ static void json_add_file(mdl_json_t *files, const mdl_offer_file_t *offered,
     mdl_json_add_bool(object, "exhausted", offered->entitlement == MDL_ENTITLEMENT_EXHAUSTED);
 }
 
-static void json_add_files(mdl_json_t *data, const mdl_offer_t *offer, apr_pool_t *p)
+mdl_template_list_t mdl_offer_json_files(const mdl_offer_t *offer)
 {
-    mdl_json_t *files = mdl_json_add_array(data, "files");
+    return (mdl_template_list_t){"files", offer->files->nelts, json_add_file, offer};
+}
+
+static void json_count_files(mdl_json_t *data, const mdl_offer_t *offer)
+{
     int all = offer->files->nelts, preparing = 0, failed = 0;
 
     for (int i = 0; i < all; i++) {
         const mdl_offer_file_t *offered = APR_ARRAY_IDX(offer->files, i, const mdl_offer_file_t *);
 
-        json_add_file(files, offered, offer, p);
         preparing += offered->entitlement == MDL_ENTITLEMENT_NOT_READY;
         failed += offered->entitlement == MDL_ENTITLEMENT_FAILED;
     }
@@ -113,7 +116,7 @@ void mdl_offer_json(mdl_json_t *data, const mdl_offer_t *offer, const mdl_order_
     mdl_json_t *links;
 
     mdl_present_date(data, "expires", offer->ends_differ ? 0 : offer->expires_at);
-    json_add_files(data, offer, p);
+    json_count_files(data, offer);
     mdl_json_add_bool(data, "files_truncated", order->files_truncated);
     links = mdl_json_add_array(data, "links");
     for (int i = 0; i < offer->links->nelts; i++) {

@@ -6,6 +6,7 @@
 
 #include "base/crypto.h"
 #include "base/text/json.h"
+#include "base/text/template.h"
 #include "core/order/offer.h"
 
 /**
@@ -14,8 +15,7 @@
  *   expires                        the date when everything ends, or null where nothing does or
  *                                  where it ends at different times; then files and links have
  *                                  their own
- *   has_files, files               [{"id","title","filename","size","sha256","limit","expires",
- *                                  "ready","preparing","failed","exhausted"}]
+ *   has_files                      whether there are files
  *   complete                       no file is being prepared, and none has failed
  *   in_preparation                 files to come, or null: {"count","one": it is a single one,
  *                                  "all": there are no others}
@@ -27,6 +27,11 @@
  */
 void mdl_offer_json(mdl_json_t *data, const mdl_offer_t *offer, const mdl_order_t *order,
                     const mdl_secret_t *secret, const char *public_url, apr_pool_t *p);
+
+/** The list "files":
+   [{"id","title","filename","size","sha256","limit","expires","ready","preparing",
+    "failed","exhausted"}].  Read while the offer lives. */
+mdl_template_list_t mdl_offer_json_files(const mdl_offer_t *offer);
 
 /**
  * Adds "archives" to data: [{"id","count","size","ready","exhausted","contents"}]; contents is null
