@@ -56,10 +56,30 @@ sub orders
 sub mappings
 {
     my ($shop, $count) = @_;
-    return rows('mapping', 0, $count, made($shop),
-        storefront_product_id => "'gid://bench/Product/' || i", variants_hash => "''",
-        download_type => "'FILES'", download_limit => 0, is_active => 1, content => "'live'")
+    return products($shop, 0, $count)
         . rows('mapping_file', 0, $count, mapping_id => 'i', asset_id => 'i', position => 0);
+}
+
+# Files with the bytes of the first one, and mappings of the products that have the numbers behind $from,
+# which share them out.
+sub catalog
+{
+    my ($shop, $from, $files, $mappings) = @_;
+    my %made = made($shop);
+    return rows('asset', $from, $files, %made, status => "'ready'", filename => "'file-' || i || '.bin'",
+            title => "'File ' || i", content_type => "'application/octet-stream'", version => 1,
+            sha256 => '(SELECT MIN(sha256) FROM blob)')
+        . products($shop, $from, $mappings)
+        . rows('mapping_file', $from, $files, asset_id => 'i', position => 'i',
+            mapping_id => sprintf('%d + (i - 1 - %d) / %d', $from + 1, $from, $files / $mappings));
+}
+
+# Mappings without files.
+sub products
+{
+    my ($shop, $from, $count) = @_;
+    return rows('mapping', $from, $count, made($shop), storefront_product_id => "'gid://bench/Product/' || i",
+        variants_hash => "''", download_type => "'FILES'", download_limit => 0, is_active => 1, content => "'live'");
 }
 
 # Emails that are due now; the orders take turns.

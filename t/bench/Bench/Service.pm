@@ -14,6 +14,10 @@
 #   mail_port    of an SMTP server in place of smtp-sink
 #   environment  { NAME => value } of its programs
 #   autovacuum   0: PostgreSQL never analyzes
+#   limits       lines for downloads.conf, in place of limits of requests that are never reached
+#
+# SERVER_ROOT and SERVER_BUILD, in the environment, name another checkout, and its build, whose service
+# it is.
 package Bench::Service;
 
 use strict;
@@ -32,6 +36,17 @@ our @EXPORT_OK = qw(build run wait_for write_file);
 my $json = JSON::PP->new->utf8->canonical;
 my $made = 0;
 my %running;
+
+my $UNLIMITED = <<'END';
+DownloadsRateBurst 1000000
+DownloadsRateRefill 1000000
+DownloadsRateReadCost 1
+DownloadsRateWriteCost 1
+DownloadsRatePages 1000000
+DownloadsMailRate 1000000
+DownloadsRateParts 1000000
+DownloadsRateNetwork 1000000
+END
 
 sub build { return abs_path($ENV{BUILD} || 'build') . '/bench' }
 
@@ -66,17 +81,19 @@ sub new
 {
     my ($class, $db, %opt) = @_;
     my $self = bless {
-        db => $db, orders => 0, files => 0, file_size => 10_000, %opt,
+        db => $db, orders => 0, files => 0, file_size => 10_000, limits => $UNLIMITED, %opt,
+        root   => abs_path($ENV{SERVER_ROOT} || '.'),
+        build  => $ENV{SERVER_BUILD} || $ENV{BUILD} || 'build',
         folder => build() . '/instance-' . ++$made,
         http   => HTTP::Tiny->new(keep_alive => 1, timeout => 120, max_redirect => 0),
     }, $class;
-    local %ENV = (%ENV, DB => $db, RATE_LIMIT => 'on');
-    run('tools/instance', 'make', $self->{folder}, 'fresh');
+    local $ENV{DB} = $db;
+    $self->instance('make', 'fresh');
     $running{$self} = $self;
     $self->{data} = abs_path("$self->{folder}/data");
     $self->configure;
     $self->start;
-    run('tools/instance', 'key', $self->{folder});
+    $self->instance('key');
     $self->{$1} = $2 while qx(tools/instance describe '$self->{folder}') =~ /^(\w+)='(.*)'$/mg;
     ($self->{origin}) = $self->{BASE_URL} =~ m{^(https?://[^/]+)};
     $self->{shop} = $self->api('GET', '/ping')->{shop}{id};
@@ -87,7 +104,16 @@ sub new
     return $self;
 }
 
-# A limit of requests that is never reached, and the handlers that ours are compared with.
+# Runs tools/instance of the service's checkout.
+sub instance
+{
+    my ($self, $command, @more) = @_;
+    local %ENV = (%ENV, DB => $self->{db}, BUILD => $self->{build}, RATE_LIMIT => 'on');
+    run("$self->{root}/tools/instance", $command, $self->{folder}, @more);
+    return;
+}
+
+# Its limits, and the handlers that ours are compared with.
 sub configure
 {
     my ($self) = @_;
@@ -95,20 +121,13 @@ sub configure
     my $sink   = $self->{mail_port} // Bench::Sink::port();
     my $most   = $ENV{DBDMAX} ? "DBDMax $ENV{DBDMAX}" : '';
     my $statements = join "\n", map { qq(BenchSelect $_->[0] "$_->[1]") } Bench::Rows::selects();
-    write_file("$self->{data}/conf/downloads.conf", <<"END");
-DownloadsRateBurst 1000000
-DownloadsRateRefill 1000000
-DownloadsRateReadCost 1
-DownloadsRateWriteCost 1
-DownloadsRatePages 1000000
-DownloadsMailRate 1000000
-DownloadsRateParts 1000000
-DownloadsRateNetwork 1000000
-END
+    write_file("$self->{data}/conf/downloads.conf", $self->{limits});
     write_file("$self->{data}/conf/httpd.conf", <<"END" . ($self->{conf} // ''));
 LoadModule bench_module "$module"
 DownloadsMailTransport smtp://127.0.0.1:$sink
-DownloadsMailTLS off
+<IfDirective DownloadsMailTLS>
+    DownloadsMailTLS off
+</IfDirective>
 $most
 $statements
 <Location /bench/bare>
@@ -124,15 +143,15 @@ END
 sub start
 {
     my ($self) = @_;
-    local %ENV = (%ENV, DB => $self->{db}, %{ $self->{environment} // {} });
-    run('tools/instance', 'start', $self->{folder});
+    local %ENV = (%ENV, %{ $self->{environment} // {} });
+    $self->instance('start');
     return;
 }
 
 sub restart
 {
     my ($self) = @_;
-    run('tools/instance', 'stop', $self->{folder});
+    $self->instance('stop');
     $self->start;
     $self->{http} = HTTP::Tiny->new(keep_alive => 1, timeout => 120, max_redirect => 0);
     return;
@@ -142,7 +161,7 @@ sub stop
 {
     my ($self) = @_;
     delete $running{$self} or return;
-    run('tools/instance', 'remove', $self->{folder});
+    $self->instance('remove');
     return;
 }
 

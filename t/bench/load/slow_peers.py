@@ -24,14 +24,14 @@ class Handler:
 
 
 async def send_slowly(reader, writer):
-    await reader.readuntil(b"\r\n\r\n")
-    writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\nContent-Type: application/zip\r\n\r\n")
     try:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(b"HTTP/1.1 200 OK\r\nContent-Length: 104857600\r\nContent-Type: application/zip\r\n\r\n")
         while True:
             writer.write(b"x" * 1024)
             await writer.drain()
             await asyncio.sleep(1)
-    except ConnectionError:
+    except (ConnectionError, asyncio.IncompleteReadError):
         writer.close()
 
 

@@ -2,6 +2,7 @@
 --
 --   BENCH_METHOD  BENCH_PATH  BENCH_BODY  BENCH_KEY  BENCH_RANGE  BENCH_KIND
 --   BENCH_PATHS   a file of paths, used one after the other
+--   BENCH_TYPE    the body's media type, by default JSON
 --   BENCH_IDEM    the Idempotency-Key
 --   BENCH_FROM    the number that {n} stands for in path, body and Idempotency-Key; each request adds 1.
 --                 {i} counts from 1
@@ -24,7 +25,7 @@ function init()
     if env('BENCH_KEY') then headers['Authorization'] = 'Bearer ' .. env('BENCH_KEY') end
     if env('BENCH_RANGE') then headers['Range'] = env('BENCH_RANGE') end
     if env('BENCH_KIND') then headers['X-Kind'] = env('BENCH_KIND') end
-    if body then headers['Content-Type'] = 'application/json' end
+    if body then headers['Content-Type'] = env('BENCH_TYPE') or 'application/json' end
     if env('BENCH_PATHS') then
         for line in io.lines(env('BENCH_PATHS')) do paths[#paths + 1] = line end
     end
