@@ -173,6 +173,11 @@ bench-hostile: $(BENCH) build ## times a shop's requests, imports and emails bes
 	@tools/dependencies test
 	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/hostile
 
+.PHONY: bench-attacks
+bench-attacks: $(BENCH) build ## what attacks cost, and what another shop notices of them (DB ATTACKS SECONDS SERVER_ROOT)
+	@tools/dependencies test
+	APXS='$(APXS)' BUILD='$(BUILD)' t/bench/attacks
+
 # --- write --------------------------------------------------------------------------------------
 
 format: ## rewrites the C files as .clang-format says
