@@ -48,6 +48,7 @@ typedef struct {
     mdl_body_t *body;
     const char *etag;
     mdl_range_t range;
+    apr_int64_t asked;        /* bytes */
     mdl_transfer_t *transfer; /* NULL when no bytes are sent */
 } serve_t;
 
@@ -263,7 +264,8 @@ static apr_status_t file_begin(const serve_t *serve, mdl_session_begin_t *begin,
         }
         apr_sleep(SETTLE_NAP);
     }
-    if (rv == APR_SUCCESS && begin->entitlement == MDL_ENTITLEMENT_OK && begin->leased_until != 0) {
+    if (rv == APR_SUCCESS && begin->entitlement == MDL_ENTITLEMENT_OK && begin->leased_until != 0 &&
+        !begin->is_unwritten) {
         mdl_settler_renewed(begin->leased_until);
     }
     return rv;
@@ -343,6 +345,7 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
         .etag = serve->etag,
         .size = download->size,
         .whole = serve->range == MDL_RANGE_WHOLE,
+        .bytes = serve->asked,
         .lifetime = settings->session_lifetime,
         .idle = settings->session_idle,
         .lease_id = mdl_settler_lease_id(),
@@ -357,8 +360,15 @@ static apr_status_t file_take(serve_t *serve, message_t *message)
     /* If the answer to the COMMIT was lost, the settler ends what may have begun. */
     if (rv == APR_SUCCESS ? session.entitlement == MDL_ENTITLEMENT_OK
                           : rv == MDL_DB_EGONE && session.why != NULL) {
-        serve->transfer = mdl_transfer_begin(r, session.transfer_id, serve->link.session,
-                                             session.generation, download->page_id, layout);
+        const mdl_session_delivery_t of = {.transfer_id = session.transfer_id,
+                                           .session_id = serve->link.session,
+                                           .generation = session.generation,
+                                           .assignment_id = serve->link.assignment_id,
+                                           .page_id = download->page_id,
+                                           .is_small = session.is_unwritten,
+                                           .is_unwritten = session.is_unwritten};
+
+        serve->transfer = mdl_transfer_begin(r, &of, layout);
     }
     apr_pool_destroy(scratch);
     if (rv == APR_SUCCESS) {
@@ -392,7 +402,7 @@ static message_t file_decide(serve_t *serve)
         return status == HTTP_NOT_MODIFIED ? (message_t){HTTP_NOT_MODIFIED, NULL}
                                            : (message_t){HTTP_PRECONDITION_FAILED, "file_changed"};
     }
-    serve->range = mdl_range_read(r, serve->download.size);
+    serve->range = mdl_range_read(r, serve->download.size, &serve->asked);
     return serve->range == MDL_RANGE_BEYOND
                ? (message_t){HTTP_RANGE_NOT_SATISFIABLE, "nothing_left"}
                : (message_t){OK, NULL};

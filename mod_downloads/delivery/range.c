@@ -56,12 +56,13 @@ static const char *read_spec(const char *text, apr_int64_t size, mdl_coverage_t 
     return end;
 }
 
-mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size)
+mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size, apr_int64_t *bytes)
 {
     const char *text = apr_table_get(r->headers_in, "Range");
     mdl_coverage_t *asked = mdl_coverage_make(r->pool);
     int any = 0;
 
+    *bytes = size;
     if (text == NULL || strncasecmp(text, "bytes=", 6) != 0 ||
         ap_condition_if_range(r, r->headers_out) == AP_CONDITION_NOMATCH) {
         return MDL_RANGE_WHOLE;
@@ -80,5 +81,6 @@ mdl_range_t mdl_range_read(request_rec *r, apr_int64_t size)
     if (!any) {
         return MDL_RANGE_BEYOND;
     }
+    *bytes = mdl_coverage_bytes(asked);
     return mdl_coverage_is_whole(asked, size) ? MDL_RANGE_WHOLE : MDL_RANGE_PART;
 }

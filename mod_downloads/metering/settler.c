@@ -153,6 +153,7 @@ static void settler_renew(work_t *work)
         return;
     }
     mdl_settler_renewed(tick.leased_until);
+    mdl_transfer_written(tick.progress);
     for (int i = 0; i < tick.lost->nelts; i++) {
         const char *id = APR_ARRAY_IDX(tick.lost, i, const char *);
 

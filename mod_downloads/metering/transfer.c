@@ -40,6 +40,9 @@ struct mdl_transfer_t {
     char session_id[32];
     char page_id[32];
     apr_int64_t generation;
+    apr_int64_t assignment_id;
+    int is_small;
+    int is_unwritten;
     request_rec *r;           /* NULL once it has ended */
     const mdl_layout_t *body; /* NULL once it has ended */
     mdl_layout_t layout;      /* a copy of as much of it as the parts need, which stays */
@@ -198,6 +201,9 @@ static mdl_session_delivery_t transfer_delivery(const mdl_transfer_t *transfer, 
                                     .session_id = apr_pstrdup(p, transfer->session_id),
                                     .page_id = apr_pstrdup(p, transfer->page_id),
                                     .generation = transfer->generation,
+                                    .assignment_id = transfer->assignment_id,
+                                    .is_small = transfer->is_small,
+                                    .is_unwritten = transfer->is_unwritten,
                                     .files = mdl_progress_of(&transfer->layout, coverage, p),
                                     .bytes = bytes};
 }
@@ -255,8 +261,7 @@ apr_status_t mdl_transfer_flush(conn_rec *c)
     return APR_SUCCESS;
 }
 
-mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,
-                                   apr_int64_t generation, const char *page_id,
+mdl_transfer_t *mdl_transfer_begin(request_rec *r, const mdl_session_delivery_t *of,
                                    const mdl_layout_t *body)
 {
     conn_rec *c = r->connection;
@@ -265,10 +270,13 @@ mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *s
 
     transfer->r = r;
     transfer->references = 2;
-    apr_cpystrn(transfer->id, id, sizeof transfer->id);
-    apr_cpystrn(transfer->session_id, session_id, sizeof transfer->session_id);
-    apr_cpystrn(transfer->page_id, page_id, sizeof transfer->page_id);
-    transfer->generation = generation;
+    apr_cpystrn(transfer->id, of->transfer_id, sizeof transfer->id);
+    apr_cpystrn(transfer->session_id, of->session_id, sizeof transfer->session_id);
+    apr_cpystrn(transfer->page_id, of->page_id, sizeof transfer->page_id);
+    transfer->generation = of->generation;
+    transfer->assignment_id = of->assignment_id;
+    transfer->is_small = of->is_small;
+    transfer->is_unwritten = of->is_unwritten;
     transfer->body = body;
     transfer->is_stream = c->master != NULL;
     transfer->socket_bytes = mdl_socket_bytes_of(c);
@@ -448,7 +456,7 @@ apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p)
 
             transfer_ask(transfer);
             delivery = transfer_delivery(transfer, p);
-            if (delivery.bytes != transfer->reported) {
+            if (delivery.bytes != transfer->reported || transfer->is_unwritten) {
                 transfer->reported = delivery.bytes;
                 APR_ARRAY_PUSH(deliveries, mdl_session_delivery_t) = delivery;
                 /* behind the others, whose turn it is next time */
@@ -492,6 +500,22 @@ static mdl_transfer_t *transfer_find(const char *id)
         transfer = transfer->next;
     }
     return transfer != &list.head ? transfer : NULL;
+}
+
+void mdl_transfer_written(const apr_array_header_t *deliveries)
+{
+    pthread_mutex_lock(&list.mutex);
+    for (int i = 0; i < deliveries->nelts; i++) {
+        const mdl_session_delivery_t *delivery = &APR_ARRAY_IDX(deliveries, i,
+                                                                mdl_session_delivery_t);
+        mdl_transfer_t *transfer = delivery->is_unwritten ? transfer_find(delivery->transfer_id)
+                                                          : NULL;
+
+        if (transfer != NULL) {
+            transfer->is_unwritten = 0;
+        }
+    }
+    pthread_mutex_unlock(&list.mutex);
 }
 
 void mdl_transfer_remove(const char *id)

@@ -31,11 +31,10 @@ void mdl_transfer_on_change(mdl_transfer_wake_fn *wake);
     another download.  APR_ECONNABORTED for a stream whose connection is gone. */
 apr_status_t mdl_transfer_flush(conn_rec *c);
 
-/** Begins a transfer just before the response to r, for a row of the database.  It ends with r's
-    pool.  page_id is the order's; body says which files are where, and lives until
-    mdl_transfer_end_body, or as long. */
-mdl_transfer_t *mdl_transfer_begin(request_rec *r, const char *id, const char *session_id,
-                                   apr_int64_t generation, const char *page_id,
+/** Begins a transfer just before the response to r.  It ends with r's pool.  of is copied, but for
+    files and bytes; body says which files are where, and lives until mdl_transfer_end_body, or as
+    long as r. */
+mdl_transfer_t *mdl_transfer_begin(request_rec *r, const mdl_session_delivery_t *of,
                                    const mdl_layout_t *body);
 
 /* --- for the output filter, in the order in which things are passed --- */
@@ -63,9 +62,12 @@ int mdl_transfer_is_cut(const mdl_transfer_t *transfer);
 /** Counts the running and the ended transfers. */
 void mdl_transfer_count(int *running, int *ended);
 
-/** Returns the progress of running transfers since the last call: mdl_session_delivery_t, at most
-    limit. */
+/** Returns the progress of running transfers since the last call, and of those that have no row:
+    mdl_session_delivery_t, at most limit. */
 apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p);
+
+/** These, which mdl_transfer_moved returned, have rows now. */
+void mdl_transfer_written(const apr_array_header_t *deliveries);
 
 /** Returns what ended transfers have delivered: mdl_session_delivery_t, at most limit.  They stay
     until they are removed.  *waiting gets the number of ended transfers whose delivery is not known

@@ -30,9 +30,9 @@ s.id, s.generation, s.status, s.assignment_id, s.asset_id, s.etag, s.size, s.fil
 -- name: download_session_lock
 SELECT 1 FROM download_session WHERE id = %s AND generation = 1 {{for_update}}
 
--- Locks the link's last session, with the number of transfers that run over all of its sessions, and what
--- those of the last one have delivered so far.
--- name: download_session_last
+-- The link's last session, with the number of transfers that run over all of its sessions, and what those
+-- of the last one have delivered so far.
+-- part: session_last
 SELECT {{session_columns}},
     (SELECT COUNT(*) FROM download_transfer t JOIN download_meter m ON m.id = t.meter_id
         WHERE t.session_id = s.id AND m.leased_until > %lld),
@@ -40,7 +40,13 @@ SELECT {{session_columns}},
         JOIN download_meter m ON m.id = t.meter_id
         WHERE t.session_id = s.id AND t.generation = s.generation AND m.leased_until > %lld)
 FROM download_session s WHERE s.id = %s
-ORDER BY s.generation DESC LIMIT 1 {{for_update}}
+ORDER BY s.generation DESC LIMIT 1
+
+-- name: download_session_look
+{{session_last}}
+
+-- name: download_session_last
+{{session_last}} {{for_update}}
 
 -- name: download_session_open
 INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, status,
@@ -74,17 +80,18 @@ ORDER BY s.id, s.generation {{for_update}}
 -- part: given_settled
 -- dialect: sqlite3
 (SELECT value ->> 'id' AS id, value ->> 'generation' AS generation, value ->> 'status' AS status,
-    value ->> 'files' AS files, value ->> 'bytes' AS bytes, value ->> 'idle_at' AS idle_at
+    value ->> 'files' AS files, value ->> 'bytes' AS bytes, value ->> 'transfers' AS transfers,
+    value ->> 'idle_at' AS idle_at
     FROM json_each(%s)) g
 
 -- part: given_settled
 -- dialect: pgsql
 jsonb_to_recordset(%s::jsonb) g (id text COLLATE "C", generation integer, status text, files text,
-    bytes bigint, idle_at bigint)
+    bytes bigint, transfers bigint, idle_at bigint)
 
 -- name: download_sessions_settle
 UPDATE download_session AS s SET status = g.status, files = g.files, bytes = s.bytes + g.bytes,
-    updated_at = %lld, idle_at = g.idle_at
+    transfers = s.transfers + g.transfers, updated_at = %lld, idle_at = g.idle_at
 FROM {{given_settled}}
 WHERE s.id = g.id AND s.generation = g.generation
 

@@ -365,6 +365,26 @@ for my $way ('HTTP/1.1', 'TLS') {
     };
 }
 
+# A small part of what was counted is written down only if it takes more than a second.
+subtest 'A revoke cuts a small part that stands still' => sub {
+    my $buy  = buy($shop, $file, limit => 1);
+    my $path = link_of($buy);
+    is page('GET', $path)->{status}, 200, 'the whole is downloaded';
+    costs($buy, 1);
+    my $client = MDL::DownloadClient->over('HTTP/1.1', $server, $path,
+        headers => { Range => 'bytes=0-' . (MB - 1) })->read_until(20 * KB);
+    my $ended = requests_ended($path);
+    wait_for(sub { noted($buy) >= 20 * KB }, 20, 'what it has delivered');
+    revoke($buy);
+    ok eval { wait_for(sub { requests_ended($path) > $ended }, 20, 'the end of the request') },
+        'the server ends the request';
+    ok !$client->rest, 'the client is cut off';
+    my $account = wait_for(sub { my $now = account($buy); $now->{sessions}[0]{bytes_delivered} > 8 * MB ? $now : 0 },
+        20, 'what the part delivered');
+    is $account->{used}, 1, 'it cost nothing';
+    is $account->{sessions}[0]{transfers}, 2, 'it is one of two transfers';
+};
+
 subtest "A new link for the order's page cuts the transfers of the former one" => sub {
     my $buy  = buy($shop, $large, limit => 2);
     my $path = link_of($buy);

@@ -209,6 +209,90 @@ static void test_slow_beside_idle(apr_pool_t *p)
            "the sending one does not hold up the sweep of others");
 }
 
+static mdl_session_begin_t begin_small(const mdl_signed_file_t *link, apr_int64_t bytes,
+                                       apr_pool_t *p)
+{
+    mdl_session_begin_t session = {.link = link,
+                                   .layout = layout_of_file(link->asset_id, SIZE, 1, p),
+                                   .etag = "\"one\"",
+                                   .size = SIZE,
+                                   .bytes = bytes};
+
+    begin_session(&session, p);
+    return session;
+}
+
+/* Writes down how far it is, as the process that sends it does each second. */
+static void report(const mdl_session_begin_t *session, const char *ranges, apr_int64_t bytes,
+                   apr_pool_t *p)
+{
+    apr_array_header_t *moved = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
+    mdl_lease_tick_t tick = {.id = session->lease_id,
+                             .leased_until = apr_time_now() + MDL_LEASE_TIME,
+                             .progress = moved};
+
+    APR_ARRAY_PUSH(moved, mdl_session_delivery_t) = (mdl_session_delivery_t){
+        .transfer_id = session->transfer_id,
+        .session_id = session->link->session,
+        .generation = session->generation,
+        .assignment_id = session->link->assignment_id,
+        .files = mdl_progress_of(session->layout, mdl_coverage_read(ranges, p), p),
+        .bytes = bytes,
+        .is_unwritten = session->is_unwritten};
+    mdl_db_write(db, mdl_lease_renew_effect, &tick, p);
+    is_int(tick.lost->nelts, 0, "a small part that is written down is not lost");
+}
+
+static void test_small_parts(apr_pool_t *p)
+{
+    mdl_signed_file_t bought = buy("16", PRODUCT("16"), p);
+    mdl_signed_file_t *link = link_to(&bought, p);
+    mdl_session_begin_t small;
+    int running;
+
+    is_int(begin_small(link, 10, p).is_unwritten, 0, "the first part opens the session");
+    fetch(link, 1, "0-399", 400, p);
+    is_int(begin_small(link, SIZE / 64 + 1, p).is_unwritten, 0,
+           "a part that is large for its file is written down");
+    running = last(link, p).running;
+    small = begin_small(link, 10, p);
+    is_int(small.is_unwritten, 1, "a small part of an open session is not written down");
+    is_int(small.entitlement, MDL_ENTITLEMENT_OK, "it begins");
+    is_int(last(link, p).running, running, "it has no row");
+    settle(&small, "400-409", 10, p);
+    is_int(last(link, p).bytes, 410, "what it delivered is added");
+
+    small = begin_small(link, 10, p);
+    report(&small, "410-414", 5, p);
+    settle(&small, "410-419", 10, p);
+    is_int(last(link, p).bytes, 420, "one that was written down meanwhile is added once");
+
+    fetch(link, 1, "420-519", 100, p);
+    is_int(begin_small(link, 10, p).is_unwritten, 0,
+           "a part is written down when half the file was sent");
+    fetch(link, 1, "520-999", 480, p);
+    is_int(status(link, p), MDL_SESSION_COUNTED, "small parts count like others");
+    small = begin_small(link, 100, p);
+    is_int(small.is_unwritten, 1, "no part of what was counted is written down");
+    settle(&small, "0-99", 100, p);
+    is_int(last(link, p).bytes, SIZE + 100, "its bytes are added to the limit of the link");
+    is_int(left(&bought, 1, p), 0, "one download is used");
+}
+
+static void test_small_part_late(apr_pool_t *p)
+{
+    mdl_signed_file_t bought = buy("17", PRODUCT("17"), p);
+    mdl_signed_file_t *link = link_to(&bought, p);
+
+    fetch(link, 1, "0-99", 100, p);
+    atomic_fetch_add(&clock_ahead, IDLE - apr_time_from_sec(10));
+    is_int(begin_small(link, 10, p).is_unwritten, 0,
+           "a part of a session that is nearly idle is written down");
+    is_int(begin_small(link, 10, p).is_unwritten, 1, "which keeps the session from being idle");
+    sweep(p);
+    is_int(begin_small(link, 10, p).is_unwritten, 0, "a part takes its download again, in writing");
+}
+
 static void tests(const database_t *database, apr_pool_t *p)
 {
     db = database_ready(database, p);
@@ -221,6 +305,8 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_lost(p);
     test_late(p);
     test_slow_beside_idle(p);
+    test_small_parts(p);
+    test_small_part_late(p);
 }
 
 int main(void)

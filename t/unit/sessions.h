@@ -73,10 +73,12 @@ static inline mdl_session_t last(const mdl_signed_file_t *link, apr_pool_t *p)
     return session;
 }
 
-/** Begins a session whose link, layout, entity tag, size, limit and `whole` are set. */
+/** Begins a session whose link, layout, entity tag, size, limit and `whole` are set; `bytes` for a
+   small part. */
 static inline void begin_session(mdl_session_begin_t *session, apr_pool_t *p)
 {
     session->is_known = last(session->link, p).generation > 0;
+    session->bytes = session->bytes != 0 ? session->bytes : session->size * MDL_SESSION_SMALL_PART;
     session->patient = 1;
     session->lifetime = DAY;
     session->idle = IDLE;
@@ -101,7 +103,9 @@ static inline void settle(const mdl_session_begin_t *session, const char *ranges
         .session_id = session->link->session,
         .generation = session->generation,
         .files = mdl_progress_of(session->layout, mdl_coverage_read(ranges, p), p),
-        .bytes = bytes};
+        .bytes = bytes,
+        .is_small = session->is_unwritten,
+        .is_unwritten = session->is_unwritten};
     if (mdl_db_write(db, mdl_session_settle_effect, &all, p) != APR_SUCCESS) {
         printf("Bail out! settle: %s\n", mdl_db_error(db));
         exit(2);

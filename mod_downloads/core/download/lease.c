@@ -20,6 +20,25 @@ static const char *lease_progress_json(const apr_array_header_t *progress, apr_p
     return mdl_json_text(list, NULL, p);
 }
 
+/* Rows for small parts that take longer than expected. */
+static apr_status_t lease_write_small(mdl_db_t *db, const mdl_lease_tick_t *tick, apr_pool_t *p)
+{
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = 0; i < tick->progress->nelts && rv == APR_SUCCESS; i++) {
+        const mdl_session_delivery_t *moved = &APR_ARRAY_IDX(tick->progress, i,
+                                                             mdl_session_delivery_t);
+
+        if (moved->is_unwritten) {
+            rv = mdl_db_exec(db, MDL_Q_TRANSFER_BEGIN, NULL, p,
+                             MDL_ARGS(mdl_text(moved->transfer_id), mdl_text(moved->session_id),
+                                      mdl_int(moved->generation), mdl_int(moved->assignment_id),
+                                      mdl_text(tick->id)));
+        }
+    }
+    return rv;
+}
+
 /* The transfers that moved and have no row any more. */
 static apr_array_header_t *lease_find_lost(const apr_array_header_t *progress, mdl_rows_t *rows,
                                            apr_pool_t *p)
@@ -47,6 +66,9 @@ apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick
                                   MDL_ARGS(mdl_text(tick->id), mdl_int(tick->leased_until)));
 
     tick->lost = apr_array_make(p, 0, sizeof(const char *));
+    if (rv == APR_SUCCESS) {
+        rv = lease_write_small(db, tick, p);
+    }
     if (rv == APR_SUCCESS && tick->progress->nelts > 0) {
         rv = mdl_db_select(db, MDL_Q_TRANSFERS_PROGRESS, &rows, p,
                            MDL_ARGS(mdl_text(lease_progress_json(tick->progress, p))));

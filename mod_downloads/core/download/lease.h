@@ -21,8 +21,8 @@ typedef struct {
                                            too: their sessions may have given their downloads back */
 } mdl_lease_tick_t;
 
-/** Effect: renews the lease and writes down progress.  Transfers are lost when the lease had run
-    out in between. */
+/** Effect: renews the lease and writes down progress, also of transfers that have no row yet.
+   Transfers are lost when the lease had run out in between. */
 apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick);
 
 /** Effect, reading: finds the transfers whose customer may not have the file any more, also because

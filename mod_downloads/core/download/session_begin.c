@@ -4,6 +4,9 @@
 
 #include "core/download/session_settle.h"
 
+#define SMALL_PARTS 64                    /* of a file */
+#define WRITTEN_IN  apr_time_from_sec(10) /* more than the lease needs to be renewed */
+
 /* --- statements --- */
 
 static apr_time_t session_idle_at(const mdl_session_begin_t *begin, apr_time_t now)
@@ -180,6 +183,13 @@ static apr_status_t session_open_next(mdl_db_t *db, mdl_session_begin_t *begin, 
                              : rv;
 }
 
+/* A part of a session that goes on. */
+static const char *why_not_counted(mdl_session_status_t status)
+{
+    return status == MDL_SESSION_OPEN ? "not counted, its session is open"
+                                      : "not counted, a part of what was counted";
+}
+
 /* Goes on with the same session. */
 static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
                                    const mdl_session_t *last, apr_time_t now, const char **why,
@@ -193,8 +203,7 @@ static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
         status = MDL_SESSION_OPEN;
         *why = "counted, its session goes on after it had given its download back";
     } else {
-        *why = status == MDL_SESSION_OPEN ? "not counted, its session is open"
-                                          : "not counted, a part of what was counted";
+        *why = why_not_counted(status);
     }
     rv = mdl_db_exec(db, MDL_Q_DOWNLOAD_SESSION_RESUME, NULL, p,
                      MDL_ARGS(mdl_text(mdl_session_status_names[status]), mdl_int(now),
@@ -206,22 +215,31 @@ static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
                : rv;
 }
 
-/* The last session of the link, locked against all other requests and settlements. */
-static apr_status_t session_find_last(mdl_db_t *db, const char *link, apr_time_t now,
+/* The last session of the link. */
+static apr_status_t session_find_last(mdl_db_t *db, mdl_statement_t statement, const char *link,
+                                      apr_time_t now, mdl_session_t *last, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, statement, &row, p,
+                                        MDL_ARGS(mdl_int(now), mdl_int(now), mdl_text(link)));
+
+    if (rv == APR_SUCCESS) {
+        mdl_session_read(row, last);
+    }
+    return rv;
+}
+
+/* The same, locked against all other requests and settlements. */
+static apr_status_t session_lock_last(mdl_db_t *db, const char *link, apr_time_t now,
                                       mdl_session_t *last, apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSION_LOCK, &row, p,
                                     MDL_ARGS(mdl_text(link)));
 
-    if (rv == APR_SUCCESS) {
-        rv = mdl_db_select_one(db, MDL_Q_DOWNLOAD_SESSION_LAST, &row, p,
-                               MDL_ARGS(mdl_int(now), mdl_int(now), mdl_text(link)));
-    }
-    if (rv == APR_SUCCESS) {
-        mdl_session_read(row, last);
-    }
-    return rv;
+    return rv == APR_SUCCESS
+               ? session_find_last(db, MDL_Q_DOWNLOAD_SESSION_LAST, link, now, last, p)
+               : rv;
 }
 
 static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -230,7 +248,7 @@ static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_time_t now = apr_time_now();
     mdl_session_t last;
     const char *why;
-    apr_status_t rv = session_find_last(db, begin->link->session, now, &last, p);
+    apr_status_t rv = session_lock_last(db, begin->link->session, now, &last, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -247,10 +265,49 @@ static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv;
 }
 
+/*
+ * Whether a small part changes nothing that another request of the link would have to know at once.
+ * What is counted stays so.  An open session is far from its end while it has sent less than half
+ * its size, and it does not become idle before the part has a row.
+ */
+static int session_takes_part(const mdl_session_begin_t *begin, const mdl_session_t *last,
+                              apr_time_t now)
+{
+    return last->status == MDL_SESSION_COUNTED ||
+           (last->status == MDL_SESSION_OPEN && last->bytes < last->size / 2 &&
+            begin->bytes <= last->size / SMALL_PARTS && last->idle_at > now + WRITTEN_IN);
+}
+
+/* Begins a small part without a row, or returns APR_EEXIST. */
+static apr_status_t begin_part(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    mdl_session_begin_t *begin = arg;
+    apr_time_t now = apr_time_now();
+    mdl_session_t last;
+    apr_status_t rv = session_find_last(db, MDL_Q_DOWNLOAD_SESSION_LOOK, begin->link->session, now,
+                                        &last, p);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    if (session_needs_next(begin, &last) || !session_takes_part(begin, &last, now) ||
+        session_entitlement(begin, &last, now) != MDL_ENTITLEMENT_OK) {
+        return APR_EEXIST;
+    }
+    begin->entitlement = MDL_ENTITLEMENT_OK;
+    begin->generation = last.generation;
+    begin->is_unwritten = 1;
+    begin->why = why_not_counted(last.status);
+    return APR_SUCCESS;
+}
+
 apr_status_t mdl_session_begin(mdl_db_t *db, mdl_session_begin_t *begin, apr_pool_t *p)
 {
     apr_status_t rv = begin->is_known ? APR_EEXIST : mdl_db_write(db, begin_first, begin, p);
 
+    if (rv == APR_EEXIST && !begin->whole && begin->bytes <= MDL_SESSION_SMALL_PART) {
+        rv = mdl_db_read(db, begin_part, begin, p);
+    }
     if (rv == APR_EEXIST) {
         rv = mdl_db_write(db, begin_next, begin, p);
     }

@@ -10,15 +10,20 @@
 
 #define MDL_SESSION_TRANSFERS 16 /* at once, over all processes */
 
+/** A part of at most so many bytes, within a session that goes on, begins without a row: it gets
+   one from mdl_lease_renew if it still runs then. */
+#define MDL_SESSION_SMALL_PART (1024 * 1024)
+
 typedef struct {
     const mdl_signed_file_t *link; /* asset_id 0: the archive */
     const mdl_layout_t *layout;    /* one download of each file is taken, or of none */
     int limit;                     /* of the assignment; 0: unlimited */
     const char *etag;
     apr_int64_t size;
-    int is_known; /* the link has a session */
-    int whole;    /* all of it is asked for */
-    int patient;  /* the caller can ask again when running transfers may have ended by then */
+    int is_known;      /* the link has a session */
+    int whole;         /* all of it is asked for */
+    apr_int64_t bytes; /* that are asked for */
+    int patient;       /* the caller can ask again when running transfers may have ended by then */
     apr_interval_time_t lifetime;
     apr_interval_time_t idle;
     const char *lease_id;    /* of this process */
@@ -27,7 +32,8 @@ typedef struct {
     mdl_entitlement_t entitlement; /* out, like all that follow: OK, EXHAUSTED, LINK_OLD when its
                                       time is over, CAPPED, CROWDED or, if patient, UNSETTLED */
     apr_int64_t generation;
-    const char *why; /* how it counts; NULL unless a transaction came to its COMMIT */
+    int is_unwritten; /* the transfer has no row, and the lease was not renewed */
+    const char *why;  /* how it counts; NULL unless a transaction came to its COMMIT */
 } mdl_session_begin_t;
 
 /**

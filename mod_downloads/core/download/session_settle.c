@@ -31,6 +31,7 @@ typedef struct {
     int is_ended;                   /* it is idle */
     apr_array_header_t *deliveries; /* const mdl_session_delivery_t *: what has come of it */
     apr_int64_t bytes;              /* by transfers that were not settled before */
+    apr_int64_t transfers;          /* of these, those that began without a row */
 } settled_t;
 
 typedef struct {
@@ -127,7 +128,8 @@ static void settlement_read_sessions(settlement_t *settlement, mdl_rows_t *rows)
 }
 
 /* A transfer that was settled before, because it was taken for lost or because the answer to a
-   COMMIT was, adds what it delivered, which may be more by now, but no bytes. */
+   COMMIT was, adds what it delivered, which may be more by now, but no bytes.  One without a row
+   adds its bytes twice if the answer to a COMMIT was lost. */
 static void settlement_read_ended(settlement_t *settlement, mdl_rows_t *rows,
                                   const apr_array_header_t *deliveries)
 {
@@ -140,9 +142,13 @@ static void settlement_read_ended(settlement_t *settlement, mdl_rows_t *rows,
         const mdl_session_delivery_t *delivery = &APR_ARRAY_IDX(deliveries, i,
                                                                 mdl_session_delivery_t);
 
-        if (apr_hash_get(ended, delivery->transfer_id, APR_HASH_KEY_STRING) != NULL) {
-            settlement_session(settlement, delivery->session_id, delivery->generation)->bytes +=
-                delivery->bytes;
+        if (delivery->is_unwritten ||
+            apr_hash_get(ended, delivery->transfer_id, APR_HASH_KEY_STRING) != NULL) {
+            settled_t *settled = settlement_session(settlement, delivery->session_id,
+                                                    delivery->generation);
+
+            settled->bytes += delivery->bytes;
+            settled->transfers += delivery->is_small;
         }
     }
 }
@@ -364,6 +370,7 @@ static apr_status_t settlement_write_sessions(const settlement_t *settlement)
             mdl_json_add_string(each, "status", mdl_session_status_names[session->status]);
             mdl_json_add_string(each, "files", mdl_progress_text(settled->files, p));
             mdl_json_add_int(each, "bytes", settled->bytes);
+            mdl_json_add_int(each, "transfers", settled->transfers);
             mdl_json_add_int(each, "idle_at",
                              settled->is_ended ? session->idle_at
                                                : settlement->now + settlement->idle);

@@ -17,8 +17,11 @@ typedef struct {
     const char *session_id;
     const char *page_id; /* of its order */
     apr_int64_t generation;
+    apr_int64_t assignment_id;
     const apr_array_header_t *files; /* mdl_progress_t */
     apr_int64_t bytes;
+    int is_small;     /* it began without a row */
+    int is_unwritten; /* and has none yet */
 } mdl_session_delivery_t;
 
 typedef struct {
