@@ -138,6 +138,9 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
     if (order->files_truncated) {
         mdl_json_add_bool(to, "files_truncated", 1);
     }
+    if (order->links_truncated) {
+        mdl_json_add_bool(to, "links_truncated", 1);
+    }
     object = mdl_json_add_object(to, "fraud");
     mdl_json_add_string(object, "decision", mdl_fraud_decision_names[order->state.decision]);
     mdl_json_add_string(object, "level",

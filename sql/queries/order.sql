@@ -224,21 +224,22 @@ ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 -- part: links_of_a_rows
 SELECT f_rows.assignment_id, l.id, l.title, l.url
 FROM (
-    SELECT a_rows.id AS assignment_id, ml.link_id, ml.position
+    SELECT a_rows.turn, a_rows.id AS assignment_id, ml.link_id, ml.position
     FROM a_rows JOIN mapping_link ml ON ml.mapping_id = a_rows.mapping_id
     WHERE a_rows.content = 'live'
     UNION ALL
-    SELECT a_rows.id, al.link_id, al.position
+    SELECT a_rows.turn, a_rows.id, al.link_id, al.position
     FROM a_rows JOIN assignment_link al ON al.assignment_id = a_rows.id
     WHERE a_rows.content = 'pinned'
+    ORDER BY 1, 2, 4 LIMIT %lld
 ) f_rows
 JOIN link l ON l.id = f_rows.link_id
-ORDER BY f_rows.assignment_id, f_rows.position
+ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 
 -- part: license_keys_of_a_rows
 SELECT k.assignment_id, k.license_key
 FROM a_rows JOIN license_key k ON k.assignment_id = a_rows.id
-ORDER BY k.id
+ORDER BY a_rows.turn, k.assignment_id, k.id LIMIT %lld
 
 -- name: files_of_assignments
 {{a_given}}

@@ -93,6 +93,7 @@ static apr_status_t fulfil(mdl_db_t *in, apr_pool_t *p, void *arg)
 {
     wish_t *wish = arg;
     mdl_rows_t *tags;
+    apr_int64_t wanted;
     apr_status_t rv = APR_SUCCESS;
 
     if (wish->quantity > 0) {
@@ -100,7 +101,7 @@ static apr_status_t fulfil(mdl_db_t *in, apr_pool_t *p, void *arg)
     }
     if (rv == APR_SUCCESS && wish->quantity > 0) {
         rv = mdl_license_want(in, wish->assignment_id, mapping, wish->quantity,
-                              mdl_license_read_lock(tags, p), p);
+                              mdl_license_read_lock(tags, p), &wanted, p);
     }
     return rv == APR_SUCCESS ? mdl_license_fill_order(in, wish->order_id, &wish->assigned, p) : rv;
 }

@@ -117,11 +117,16 @@ apr_array_header_t *mdl_license_read_lock(mdl_rows_t *rows, apr_pool_t *p)
 }
 
 apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64_t mapping_id,
-                              int quantity, const apr_array_header_t *tags, apr_pool_t *p)
+                              int quantity, const apr_array_header_t *tags, apr_int64_t *wanted,
+                              apr_pool_t *p)
 {
-    return mdl_db_exec(
-        db, MDL_Q_LICENSE_CLAIMS_INSERT, NULL, p,
+    apr_int64_t claims;
+    apr_status_t rv = mdl_db_exec(
+        db, MDL_Q_LICENSE_CLAIMS_INSERT, &claims, p,
         MDL_ARGS(mdl_int(assignment_id), mdl_int(quantity), mdl_int(mapping_id), mdl_ids(tags)));
+
+    *wanted = rv == APR_SUCCESS ? claims * quantity : 0;
+    return rv;
 }
 
 /* Locks a tag; *available gets how many keys it has to give.  APR_ENOENT when it was deleted. */
@@ -201,17 +206,22 @@ static apr_status_t license_fill_order_from(mdl_db_t *db, apr_int64_t order_id, 
 apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int64_t *given,
                                     apr_pool_t *p)
 {
+    apr_pool_t *scratch;
     mdl_rows_t *tags;
     apr_status_t rv = mdl_db_select(db, MDL_Q_LICENSE_CLAIMS_OF_ORDER, &tags, p,
                                     MDL_ARGS(mdl_int(order_id)));
 
     *given = 0;
+    apr_pool_create(&scratch, p);
+    apr_pool_tag(scratch, "mdl_license_fill_order");
     while (rv == APR_SUCCESS && mdl_rows_next(tags)) {
         apr_int64_t n;
 
-        rv = license_fill_order_from(db, order_id, mdl_rows_int(tags, 0), &n, p);
+        apr_pool_clear(scratch);
+        rv = license_fill_order_from(db, order_id, mdl_rows_int(tags, 0), &n, scratch);
         *given += n;
     }
+    apr_pool_destroy(scratch);
     return rv;
 }
 

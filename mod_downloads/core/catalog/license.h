@@ -76,11 +76,12 @@ apr_array_header_t *mdl_license_read_lock(mdl_rows_t *rows, apr_pool_t *p);
 
 /**
  * Notes that a new assignment is to have quantity keys of each tag of its mapping that is among
- * those locked.  Gives none: mdl_license_fill_order does, once all assignments of a request are
- * made.
+ * those locked.  *wanted gets how many keys these are in all.  Gives none: mdl_license_fill_order
+ * does, once all assignments of a request are made.
  */
 apr_status_t mdl_license_want(mdl_db_t *db, apr_int64_t assignment_id, apr_int64_t mapping_id,
-                              int quantity, const apr_array_header_t *tags, apr_pool_t *p);
+                              int quantity, const apr_array_header_t *tags, apr_int64_t *wanted,
+                              apr_pool_t *p);
 
 /**
  * Gives keys to the claims of an order that wait, as far as there are keys; nothing when order or

@@ -23,7 +23,9 @@ typedef struct {
     const char *email; /* of the customer, or NULL */
     int is_new;        /* the order */
     int held;
-    apr_int64_t pinned;       /* files, of the assignments made */
+    apr_int64_t pinned; /* files, of the assignments made */
+    apr_int64_t pinned_links;
+    apr_int64_t license_keys; /* that these assignments are to have */
     int pending;              /* the fraud check waits for the storefront */
     int queued;               /* an email */
     int looking_up;           /* the storefront is being asked */
@@ -191,18 +193,43 @@ static apr_status_t order_too_many_files(mdl_problem_t *problem, apr_pool_t *p)
                                         MDL_ORDER_FILES_MAX, MDL_ORDER_FILES_MAX));
 }
 
+static apr_status_t order_too_many_links(mdl_problem_t *problem, apr_pool_t *p)
+{
+    return mdl_problem_set(problem, 422, "too_many_links",
+                           apr_psprintf(p,
+                                        "The order would have more than %d links, each counted for "
+                                        "every item that gives it; an order has %d at most.",
+                                        MDL_ORDER_LINKS_MAX, MDL_ORDER_LINKS_MAX));
+}
+
+static apr_status_t order_too_many_license_keys(mdl_problem_t *problem, apr_pool_t *p)
+{
+    return mdl_problem_set(problem, 422, "too_many_license_keys",
+                           apr_psprintf(p,
+                                        "The order would have more than %d license keys, those to "
+                                        "come included; an order has %d at most.",
+                                        MDL_ORDER_LICENSE_KEYS_MAX, MDL_ORDER_LICENSE_KEYS_MAX));
+}
+
 static apr_status_t assignment_pin(mdl_db_t *db, run_t *run, apr_int64_t id, apr_pool_t *p)
 {
-    apr_int64_t files;
+    apr_int64_t files, links;
     apr_status_t rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_FILES, &files, p, MDL_ARGS(mdl_int(id)));
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
     run->pinned += files;
-    return run->pinned > MDL_ORDER_FILES_MAX
-               ? order_too_many_files(run->assign->problem, p)
-               : mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_LINKS, NULL, p, MDL_ARGS(mdl_int(id)));
+    if (run->pinned > MDL_ORDER_FILES_MAX) {
+        return order_too_many_files(run->assign->problem, p);
+    }
+    rv = mdl_db_exec(db, MDL_Q_ASSIGNMENT_PIN_LINKS, &links, p, MDL_ARGS(mdl_int(id)));
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    run->pinned_links += links;
+    return run->pinned_links > MDL_ORDER_LINKS_MAX ? order_too_many_links(run->assign->problem, p)
+                                                   : APR_SUCCESS;
 }
 
 /* What an assignment gets when it is made.  No row: the item was assigned before. */
@@ -211,7 +238,7 @@ static apr_status_t assignment_fill(mdl_db_t *db, run_t *run, int index, mdl_row
 {
     const mdl_mapping_match_t *match = &run->matches[index];
     int quantity = APR_ARRAY_IDX(run->assign->items, index, mdl_order_item_t).quantity;
-    apr_int64_t id;
+    apr_int64_t id, license_keys;
     apr_status_t rv;
 
     if (!mdl_rows_next(row)) {
@@ -224,8 +251,17 @@ static apr_status_t assignment_fill(mdl_db_t *db, run_t *run, int index, mdl_row
         (rv = assignment_pin(db, run, id, p)) != APR_SUCCESS) {
         return rv;
     }
-    return run->tags->nelts > 0 ? mdl_license_want(db, id, match->id, quantity, run->tags, p)
-                                : APR_SUCCESS;
+    if (run->tags->nelts == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_license_want(db, id, match->id, quantity, run->tags, &license_keys, p);
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    run->license_keys += license_keys;
+    return run->license_keys > MDL_ORDER_LICENSE_KEYS_MAX
+               ? order_too_many_license_keys(run->assign->problem, p)
+               : APR_SUCCESS;
 }
 
 static apr_status_t assignments_ask_tags(mdl_db_t *db, const run_t *run, mdl_rows_t **tags,
@@ -347,6 +383,20 @@ static apr_status_t assignment_add_event(mdl_db_t *db, const run_t *run, apr_poo
     return mdl_event_add(db, run->order_id, &event, p);
 }
 
+/* Whether it has, with those that it waits for, more than it may have. */
+static int order_has_many_license_keys(const mdl_order_t *order)
+{
+    apr_int64_t all = 0;
+
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        const mdl_assignment_t *assignment = APR_ARRAY_IDX(order->assignments, i,
+                                                           const mdl_assignment_t *);
+
+        all += assignment->license_keys->nelts + assignment->license_keys_pending;
+    }
+    return order->license_keys_truncated || all > MDL_ORDER_LICENSE_KEYS_MAX;
+}
+
 /* Of an order that has got something just now; an order may grow by itself later. */
 static apr_status_t order_check_size(const mdl_order_t *order, mdl_problem_t *problem,
                                      apr_pool_t *p)
@@ -358,7 +408,14 @@ static apr_status_t order_check_size(const mdl_order_t *order, mdl_problem_t *pr
                                             "assignments included; an order has %d at most.",
                                             order->assignments->nelts, MDL_ORDER_ITEMS_MAX));
     }
-    return order->files_truncated ? order_too_many_files(problem, p) : APR_SUCCESS;
+    if (order->files_truncated) {
+        return order_too_many_files(problem, p);
+    }
+    if (order->links_truncated) {
+        return order_too_many_links(problem, p);
+    }
+    return order_has_many_license_keys(order) ? order_too_many_license_keys(problem, p)
+                                              : APR_SUCCESS;
 }
 
 apr_status_t mdl_order_assign(mdl_db_t *db, apr_pool_t *p, mdl_order_assign_t *assign)

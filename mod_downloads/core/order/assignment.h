@@ -28,8 +28,8 @@ typedef struct {
  * the fraud check.
  *
  * Refused: 422 product_not_mapped with a detail for each item, 400 when the order belongs to
- * another customer, 409 access_revoked; 422 too_many_items and too_many_files when the order gets
- * more than it may have.
+ * another customer, 409 access_revoked; 422 too_many_items, too_many_files, too_many_links and
+ * too_many_license_keys when the order gets more than it may have.
  */
 typedef struct {
     apr_int64_t shop_id;

@@ -55,6 +55,10 @@ typedef struct {
     read at once. */
 #define MDL_ORDER_FILES_MAX 5000
 
+/** The same of links, a link counted for each of its assignments, and of license keys. */
+#define MDL_ORDER_LINKS_MAX        1000
+#define MDL_ORDER_LICENSE_KEYS_MAX 5000
+
 /** How many files of one assignment are read when it is asked for alone: what the lists of a
    mapping can hold. */
 #define MDL_ASSIGNMENT_FILES_MAX 62750

@@ -127,6 +127,7 @@ void mdl_offer_json(mdl_json_t *data, const mdl_offer_t *offer, const mdl_order_
             mdl_signed_url_link(secret, public_url, order->page_id, offered->link->link_id, p),
             offer, p);
     }
+    mdl_json_add_bool(data, "links_truncated", order->links_truncated);
     mdl_json_add_bool(data, "has_links", offer->links->nelts > 0);
     json_add_license_keys(data, offer);
 }

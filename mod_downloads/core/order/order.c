@@ -97,30 +97,43 @@ static apr_status_t select_of(mdl_db_t *db, mdl_statement_t statement,
     return mdl_db_select(db, statement, rows, p, MDL_ARGS(mdl_ids(ids)));
 }
 
-static void order_read_links(mdl_rows_t *rows, const index_t *assignments)
+static void assignment_add_link(mdl_assignment_t *assignment, const mdl_rows_t *row, apr_pool_t *p)
 {
-    while (mdl_rows_next(rows)) {
-        mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
-        mdl_order_link_t *link = apr_pcalloc(assignments->pool, sizeof *link);
+    mdl_order_link_t *link = apr_pcalloc(p, sizeof *link);
 
-        link->link_id = mdl_rows_int(rows, 1);
-        link->title = mdl_rows_text(rows, 2);
-        link->url = mdl_rows_text(rows, 3);
-        if (assignment != NULL) {
-            APR_ARRAY_PUSH(assignment->links, mdl_order_link_t *) = link;
-        }
-    }
+    link->link_id = mdl_rows_int(row, 1);
+    link->title = mdl_rows_text(row, 2);
+    link->url = mdl_rows_text(row, 3);
+    APR_ARRAY_PUSH(assignment->links, mdl_order_link_t *) = link;
 }
 
-static void order_read_license_keys(mdl_rows_t *rows, const index_t *assignments)
+static void assignment_add_license_key(mdl_assignment_t *assignment, const mdl_rows_t *row,
+                                       apr_pool_t *p)
 {
-    while (mdl_rows_next(rows)) {
+    (void)p;
+    APR_ARRAY_PUSH(assignment->license_keys, const char *) = mdl_rows_text(row, 1);
+}
+
+/* Adds up to max rows to their assignments; returns the assignment of the first one that is left
+   off, or NULL. */
+static const mdl_assignment_t *
+order_read_rows(mdl_rows_t *rows, const index_t *assignments, int max,
+                void (*add)(mdl_assignment_t *, const mdl_rows_t *, apr_pool_t *))
+{
+    const mdl_assignment_t *last = NULL;
+
+    for (int n = 0; mdl_rows_next(rows); n++) {
         mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
 
+        last = assignment != NULL ? assignment : last;
+        if (n == max) {
+            return last;
+        }
         if (assignment != NULL) {
-            APR_ARRAY_PUSH(assignment->license_keys, const char *) = mdl_rows_text(rows, 1);
+            add(assignment, rows, assignments->pool);
         }
     }
+    return NULL;
 }
 
 /* What assignments give, and how to ask for it. */
@@ -140,26 +153,37 @@ static apr_status_t order_ask_content(mdl_db_t *db, const mdl_statement_t statem
                                       const apr_array_header_t *ids, int no_license_keys,
                                       int max_files, mdl_rows_t *content[CONTENTS], apr_pool_t *p)
 {
+    const int max[CONTENTS] = {max_files, MDL_ORDER_LINKS_MAX, MDL_ORDER_LICENSE_KEYS_MAX};
     int contents = no_license_keys ? LICENSE_KEYS : CONTENTS;
     apr_status_t rv = APR_SUCCESS;
 
     memset(content, 0, CONTENTS * sizeof *content);
     for (int i = 0; rv == APR_SUCCESS && i < contents; i++) {
-        rv = i == FILES ? mdl_db_select(db, statements[i], &content[i], p,
-                                        MDL_ARGS(mdl_ids(ids), mdl_int(max_files + 1)))
-                        : select_of(db, statements[i], ids, &content[i], p);
+        rv = mdl_db_select(db, statements[i], &content[i], p,
+                           MDL_ARGS(mdl_ids(ids), mdl_int(max[i] + 1)));
     }
     return rv;
 }
 
-/* Fills assignments, which have an index, with what they give but files.  There are no license keys
-   where they were not asked for. */
-static void order_read_content(mdl_rows_t *const content[CONTENTS], const index_t *assignments)
+/* Fills assignments (mdl_assignment_t *), in the order of their content's rows, with it.  cut gets
+   the first one of which not all was read, or NULL, for each kind of content. */
+static apr_status_t order_read_content(mdl_db_t *db, mdl_rows_t *const content[CONTENTS],
+                                       const apr_array_header_t *all, const index_t *index,
+                                       int default_limit, int max_files,
+                                       const mdl_assignment_t *cut[CONTENTS])
 {
-    order_read_links(content[LINKS], assignments);
-    if (content[LICENSE_KEYS] != NULL) {
-        order_read_license_keys(content[LICENSE_KEYS], assignments);
-    }
+    int whole = 0;
+    apr_status_t rv = mdl_assignment_files_read(db, content[FILES], all, default_limit, max_files,
+                                                &whole, index->pool);
+
+    cut[FILES] = whole < all->nelts ? APR_ARRAY_IDX(all, whole, const mdl_assignment_t *) : NULL;
+    cut[LINKS] = order_read_rows(content[LINKS], index, MDL_ORDER_LINKS_MAX, assignment_add_link);
+    cut[LICENSE_KEYS] = content[LICENSE_KEYS] != NULL
+                            ? order_read_rows(content[LICENSE_KEYS], index,
+                                              MDL_ORDER_LICENSE_KEYS_MAX,
+                                              assignment_add_license_key)
+                            : NULL; /* they were not asked for */
+    return rv;
 }
 
 static void order_read_assignments(mdl_rows_t *rows, const index_t *orders, index_t *assignments)
@@ -233,29 +257,27 @@ static apr_array_header_t *orders_assignments(const apr_array_header_t *orders, 
     return all;
 }
 
-/* Leaves off the orders from the first one on whose files were not all read; the very first has
-   files_truncated and stays. */
-static void orders_cut(apr_array_header_t *orders, const mdl_assignment_t *cut)
+/* Leaves off the orders from the one of an assignment on that was not read to the end, but for the
+   very first order: returns whether it is that one. */
+static int orders_cut(apr_array_header_t *orders, const mdl_assignment_t *cut)
 {
-    for (int i = 0; i < orders->nelts; i++) {
-        mdl_order_t *order = APR_ARRAY_IDX(orders, i, mdl_order_t *);
-
-        if (order->id == cut->order_id) {
-            order->files_truncated = i == 0;
+    for (int i = 0; cut != NULL && i < orders->nelts; i++) {
+        if (APR_ARRAY_IDX(orders, i, const mdl_order_t *)->id == cut->order_id) {
             orders->nelts = i == 0 ? 1 : i;
+            return i == 0;
         }
     }
+    return 0;
 }
 
-/* Fills orders (mdl_order_t *), the newest first, with it, and leaves off those whose files are
+/* Fills orders (mdl_order_t *), the newest first, with it, and leaves off those whose content is
    more than may be read. */
 static apr_status_t orders_read(mdl_db_t *db, const orders_asked_t *asked,
                                 apr_array_header_t *orders, int default_limit, apr_pool_t *p)
 {
     index_t index = index_make(p);
     index_t assignments = index_make(p);
-    const apr_array_header_t *all;
-    int whole;
+    const mdl_assignment_t *cut[CONTENTS];
     apr_status_t rv;
 
     for (int i = 0; i < orders->nelts; i++) {
@@ -267,15 +289,17 @@ static apr_status_t orders_read(mdl_db_t *db, const orders_asked_t *asked,
     if (asked->emails != NULL) {
         order_read_emails(asked->emails, &index);
     }
-    order_read_content(asked->content, &assignments);
-    all = orders_assignments(orders, p);
-    rv = mdl_assignment_files_read(db, asked->content[FILES], all, default_limit,
-                                   MDL_ORDER_FILES_MAX, &whole, p);
-    if (rv == APR_SUCCESS && whole < all->nelts) {
-        orders_cut(orders, APR_ARRAY_IDX(all, whole, const mdl_assignment_t *));
-    }
+    rv = order_read_content(db, asked->content, orders_assignments(orders, p), &assignments,
+                            default_limit, MDL_ORDER_FILES_MAX, cut);
     for (int i = 0; i < orders->nelts; i++) {
         set_expiry(APR_ARRAY_IDX(orders, i, mdl_order_t *));
+    }
+    if (orders->nelts > 0) {
+        mdl_order_t *first = APR_ARRAY_IDX(orders, 0, mdl_order_t *);
+
+        first->files_truncated = orders_cut(orders, cut[FILES]);
+        first->links_truncated = orders_cut(orders, cut[LINKS]);
+        first->license_keys_truncated = orders_cut(orders, cut[LICENSE_KEYS]);
     }
     return rv;
 }
@@ -437,15 +461,31 @@ static apr_status_t select_assignments(mdl_db_t *db, const mdl_assignment_list_t
                                                   mdl_int(list->page.limit)));
 }
 
+/* Leaves off the assignments from the first one on that was not read to the end, but never all. */
+static void assignments_cut(mdl_list_page_t *page, const mdl_assignment_t *const cut[CONTENTS])
+{
+    for (int i = 0; i < page->found->nelts; i++) {
+        const mdl_assignment_t *assignment = APR_ARRAY_IDX(page->found, i,
+                                                           const mdl_assignment_t *);
+
+        if (assignment == cut[FILES] || assignment == cut[LINKS] ||
+            assignment == cut[LICENSE_KEYS]) {
+            page->found->nelts = i > 0 ? i : 1;
+            page->more = 1;
+            return;
+        }
+    }
+}
+
 apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_list_t *list)
 {
     mdl_order_find_t find = {.shop_id = list->page.shop_id,
                              .storefront_order_id = list->storefront_order_id};
     index_t assignments = index_make(p);
+    const mdl_assignment_t *cut[CONTENTS];
     mdl_rows_t *content[CONTENTS];
     mdl_rows_t *rows;
     int max = list->id != 0 ? MDL_ASSIGNMENT_FILES_MAX : MDL_ORDER_FILES_MAX;
-    int whole = 0;
     apr_status_t rv;
 
     if ((rv = mdl_order_head(db, p, &find)) != APR_SUCCESS) {
@@ -465,13 +505,9 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
             APR_SUCCESS) {
         return rv;
     }
-    order_read_content(content, &assignments);
-    rv = mdl_assignment_files_read(db, content[FILES], list->page.found,
-                                   list->default_download_limit, max, &whole, p);
-    if (whole < list->page.found->nelts) {
-        list->page.found->nelts = whole > 0 ? whole : 1;
-        list->page.more = 1;
-    }
+    rv = order_read_content(db, content, list->page.found, &assignments,
+                            list->default_download_limit, max, cut);
+    assignments_cut(&list->page, cut);
     return rv;
 }
 

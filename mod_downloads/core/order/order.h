@@ -43,6 +43,8 @@ typedef struct {
     mdl_email_state_t email;
     apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id */
     int files_truncated;             /* whether they have more files than are read */
+    int links_truncated;             /* the same of links */
+    int license_keys_truncated;      /* and of license keys */
     apr_array_header_t *events;      /* mdl_event_t *; NULL unless asked for */
     apr_array_header_t *downloads;   /* mdl_session_view_t; with events */
     int has_lookup; /* whether a job asks, or asked, the storefront; 0 unless wanted */
@@ -64,12 +66,13 @@ typedef struct {
     mdl_order_t *order;  /* out */
 } mdl_order_find_t;
 
-/** Effect that reads an order with everything in it, but of its files no more than the first 5,000
-    (files_truncated).  APR_ENOENT when there is none. */
+/** Effect that reads an order with everything in it, but no more than the first MDL_ORDER_FILES_MAX
+    of its files (files_truncated), and of links and license keys likewise.  APR_ENOENT when there
+   is none. */
 apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
 /** Effect that reads orders with what they give, by as many statements as one order takes; all of
-    them together up to 5,000 files. */
+    them together up to as many files, links and license keys as one order may have. */
 typedef struct {
     const apr_array_header_t *ids; /* apr_int64_t, none twice */
     int default_download_limit;
@@ -89,15 +92,16 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
                             apr_pool_t *p);
 
 /** Effect that reads a page of a shop's orders with everything in them but events, by as many
-    statements as one order takes.  The page ends before its files would be more than 5,000. */
+    statements as one order takes.  The page ends before it has more files, links or license keys
+    than one order may have. */
 typedef struct {
     mdl_list_page_t page; /* of mdl_order_t */
     int default_download_limit;
 } mdl_order_list_t;
 apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list);
 
-/** Effect that reads assignments of an order: one of them, or a page.  Refused: 404
-    order_not_found. */
+/** Effect that reads assignments of an order: one of them, or a page, which ends as one of orders
+    does.  Refused: 404 order_not_found. */
 typedef struct {
     mdl_list_page_t page; /* of mdl_assignment_t */
     const char *storefront_order_id;
