@@ -1,6 +1,6 @@
 # What the largest order allowed costs the server's memory, as an answer, as a page and as an email:
-# 5,000 files with names of a hundred letters, in 250 items with an archive each, or in packs that five
-# items give.
+# 5,000 files in 250 items with an archive each, in packs that five items give, or with 1,000 links and
+# 5,000 license keys besides.
 use strict;
 use warnings;
 
@@ -15,7 +15,6 @@ use constant MEMORY => 32 * 1024;    # KB
 
 my $server = MDL::Instance->new(mpm => 'event', single => 1)->start;
 my $shop   = new_shop();
-my ($child) = wait_for(sub { my @pids = server_pids(); @pids == 1 && $pids[0] }, 20, 'one child');
 
 sub call { my ($method, $path, %opt) = @_; return api($method, $path, key => $shop->{token}, %opt) }
 
@@ -26,10 +25,15 @@ sub memory
     return $kb;
 }
 
-# Runs something and says how much a process grew meanwhile at most; returns what it returned.
+# Runs something and says how much a process grew meanwhile at most; returns what it returned.  The
+# process is a new one, which has no memory yet that others gave back.
 sub costs_little
 {
-    my ($what, $pid, $do) = @_;
+    my ($what, $pids, $do) = @_;
+    $server->stop;
+    $server->start;
+    call('GET', '/ping');
+    my ($pid) = wait_for(sub { my @pids = $pids->(); @pids == 1 && $pids[0] }, 20, 'one process');
     open my $refs, '>', "/proc/$pid/clear_refs" or die "clear_refs: $!";
     print $refs 5;    # VmHWM begins anew
     close $refs;
@@ -56,14 +60,27 @@ sub made
     return (values %{ $reply->{json} })[0];
 }
 
+# 250 items of 20 files each, and what else an item gives.
 sub singly
 {
+    my ($else) = @_;
     return map {
         my $product = product();
         made('/mappings', storefront_product_id => $product, download_type => 'ZIP',
-            file_ids => [ @files[ 20 * $_ .. 20 * $_ + 19 ] ]);
-        { storefront_product_id => $product };
+            file_ids => [ @files[ 20 * $_ .. 20 * $_ + 19 ] ], $else ? $else->($_) : ());
+        { storefront_product_id => $product, quantity => 20 };
     } 0 .. 249;
+}
+
+sub with_everything
+{
+    sql('INSERT INTO link (shop_id, title, url, created_at, updated_at)'
+            . ' WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1000)'
+            . " SELECT $shop->{shop_id}, 'Link ' || n, 'https://links.example/${\('x' x 500)}/' || n, 1, 1 FROM numbers");
+    my @links = map { 0 + $_->[0] } sql("SELECT id FROM link WHERE shop_id = $shop->{shop_id} ORDER BY id");
+    my $tag   = made('/license-key-tags', name => 'Keys')->{id};
+    call('POST', "/license-key-tags/$tag/keys", json => { keys => [ map { "KEY-$_-${\('x' x 100)}" } 1 .. 5000 ] });
+    return singly(sub { (link_ids => [ @links[ 4 * $_[0] .. 4 * $_[0] + 3 ] ], license_key_tag_ids => [$tag]) });
 }
 
 sub in_packs
@@ -76,33 +93,38 @@ sub in_packs
     return map { { storefront_product_id => $product, storefront_variant_id => variant() } } 1 .. 5;
 }
 
-for my $case ([ '5,000 files in 250 items', singly() ], [ '5 items of 1,000 files', in_packs() ]) {
-    my ($what, @items) = @$case;
+for my $case (
+    [ '5,000 files in 250 items', 5000, 0,    singly() ],
+    [ '5 items of 1,000 files',   1000, 0,    in_packs() ],
+    [ 'links and keys, too',      5000, 6000, with_everything() ]
+    )
+{
+    my ($what, $files, $others, @items) = @$case;
     my $id    = digits();
     my $email = "$id\@buyer.example";
-    my $reply = costs_little("$what: assigned", $child,
+    my $reply = costs_little("$what: assigned", \&server_pids,
         sub { assign($shop, $id, \@items, customer => { email => $email }) });
     is($reply->{status}, 201, 'accepted') or diag($reply->{body});
 
-    my $order = costs_little("$what: the answer", $child, sub { call('GET', "/orders/$id") })->{json};
+    my $order = costs_little("$what: the answer", \&server_pids, sub { call('GET', "/orders/$id") })->{json};
     is(sum0(map { scalar @{ $_->{files} } } @{ $order->{assignments} }), 5000, 'all files are there');
-    is(costs_little("$what: a list of orders", $child, sub { call('GET', '/orders?limit=1') })->{status},
+    is(costs_little("$what: a list of orders", \&server_pids, sub { call('GET', '/orders?limit=1') })->{status},
         200, 'listed');
 
     my $path = $order->{download_page_url} =~ s{^https?://[^/]+}{}r;
-    my $page = costs_little("$what: the page", $child, sub { page('GET', $path) });
-    is(() = $page->{body} =~ /<li\b[^>]*>/g, @items == 250 ? 5000 : 1000, 'all files are on it');
+    my $page = costs_little("$what: the page", \&server_pids, sub { page('GET', $path) });
+    is(() = $page->{body} =~ /<li\b[^>]*>/g, $files + $others, 'everything is on it');
     my ($style) = $page->{body} =~ m{<style>(.*?)</style>}s;
     like($page->{headers}{'content-security-policy'}, qr/'sha256-\Q@{[ sha256_base64($style) ]}\E='/,
         'and its headers are those of a page');
 
-    my ($worker) = worker_pids();
-    my $mail = costs_little("$what: the email", $worker, sub {
+    my $mail = costs_little("$what: the email", \&worker_pids, sub {
         call('POST', "/orders/$id/resend", json => {});
         return wait_mail($email, 60);
     });
-    is(() = $mail->{$_} =~ /\d+-(?:"|&quot;){250}/g, @items == 250 ? 4999 : 999, "all are in its $_")
+    is(() = $mail->{$_} =~ /\d+-(?:"|&quot;){250}/g, $files - 1, "all files are in its $_")
         for qw(text html);
+    is(() = $mail->{text} =~ /KEY-\d+|Link \d+:/g, $others, 'and all links and keys');
 }
 
 done_testing();
