@@ -225,21 +225,38 @@ ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 SELECT f_rows.assignment_id, l.id, l.title, l.url
 FROM (
     SELECT a_rows.turn, a_rows.id AS assignment_id, ml.link_id, ml.position
-    FROM a_rows JOIN mapping_link ml ON ml.mapping_id = a_rows.mapping_id
-    WHERE a_rows.content = 'live'
+    FROM a_rows CROSS JOIN mapping_link ml
+    WHERE a_rows.content = 'live' AND ml.mapping_id = a_rows.mapping_id
     UNION ALL
     SELECT a_rows.turn, a_rows.id, al.link_id, al.position
-    FROM a_rows JOIN assignment_link al ON al.assignment_id = a_rows.id
-    WHERE a_rows.content = 'pinned'
+    FROM a_rows CROSS JOIN assignment_link al
+    WHERE a_rows.content = 'pinned' AND al.assignment_id = a_rows.id
     ORDER BY 1, 2, 4 LIMIT %lld
 ) f_rows
 JOIN link l ON l.id = f_rows.link_id
 ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 
+-- Keys are read of one assignment after the other, and none beyond the limit.  SQLite would drop the order
+-- of a subquery without a limit.
 -- part: license_keys_of_a_rows
+-- dialect: sqlite3
+SELECT assignment_id, license_key
+FROM (
+    SELECT turn_rows.turn, k.assignment_id, k.id, k.license_key
+    FROM (SELECT turn, id FROM a_rows ORDER BY turn, id LIMIT -1) turn_rows CROSS JOIN license_key k
+    WHERE k.assignment_id = turn_rows.id
+    LIMIT %lld
+)
+ORDER BY turn, assignment_id, id
+
+-- part: license_keys_of_a_rows
+-- dialect: pgsql
 SELECT k.assignment_id, k.license_key
-FROM a_rows JOIN license_key k ON k.assignment_id = a_rows.id
-ORDER BY a_rows.turn, k.assignment_id, k.id LIMIT %lld
+FROM (SELECT turn, id FROM a_rows ORDER BY turn, id) turn_rows CROSS JOIN LATERAL (
+    SELECT id, assignment_id, license_key FROM license_key
+    WHERE assignment_id = turn_rows.id ORDER BY id
+) k
+ORDER BY turn_rows.turn, turn_rows.id, k.id LIMIT %lld
 
 -- name: files_of_assignments
 {{a_given}}
