@@ -108,6 +108,11 @@ mdl_db_t *mdl_connection_db(mdl_connection_t *connection)
     return connection->db;
 }
 
+unsigned mdl_connection_rows(const mdl_connection_t *connection)
+{
+    return mdl_db_cost(connection->db).rows - connection->before.rows;
+}
+
 /* A request that has taken several connections has a word for each. */
 static void connection_note_cost(const mdl_connection_t *connection)
 {
@@ -117,7 +122,7 @@ static void connection_note_cost(const mdl_connection_t *connection)
     apr_table_mergen(connection->r->notes, COST_NOTE,
                      apr_psprintf(connection->r->pool, "statements=%u;trips=%u;rows=%u",
                                   now.statements - before.statements, now.trips - before.trips,
-                                  now.rows - before.rows));
+                                  mdl_connection_rows(connection)));
 }
 
 void mdl_connection_close(mdl_connection_t *connection)

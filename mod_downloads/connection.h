@@ -21,6 +21,9 @@ mdl_connection_t *mdl_connection_open(request_rec *r);
 
 mdl_db_t *mdl_connection_db(mdl_connection_t *connection);
 
+/** The rows that were read on it for this request. */
+unsigned mdl_connection_rows(const mdl_connection_t *connection);
+
 /** Gives it back, before a body is sent; NULL is taken too.  The request's note "downloads-db" says
     what it has cost, for a log: "statements=3;trips=5;rows=12". */
 void mdl_connection_close(mdl_connection_t *connection);

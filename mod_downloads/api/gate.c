@@ -219,6 +219,7 @@ int mdl_gate_run(mdl_request_t *request)
     apr_status_t rv = gate_pass(request, &response);
 
     mdl_request_release(request);
+    mdl_rate_charge_rows(request);
     if (rv == AP_FILTER_ERROR) {
         return rv;
     }

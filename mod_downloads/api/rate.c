@@ -36,6 +36,11 @@ static void rate_show(mdl_request_t *request, mdl_rate_kind_t kind, const mdl_ra
                                  rate_seconds_of(state->more_in)));
 }
 
+static const char *rate_shop(const mdl_request_t *request)
+{
+    return apr_psprintf(request->r->pool, "%" APR_INT64_T_FMT, request->caller.shop_id);
+}
+
 /* Takes cost tokens of the key and of its shop, of both or none, and shows what has less left.
    False when there are too few; kind and state are of those that are shown. */
 static int rate_take(mdl_request_t *request, int cost, mdl_rate_kind_t *kind,
@@ -43,7 +48,7 @@ static int rate_take(mdl_request_t *request, int cost, mdl_rate_kind_t *kind,
 {
     mdl_rate_limit_t *limit = request->service->rate_limit;
     const char *key_id = request->caller.key_id;
-    const char *shop = apr_psprintf(request->r->pool, "%" APR_INT64_T_FMT, request->caller.shop_id);
+    const char *shop = rate_shop(request);
     apr_time_t now = mdl_clock_monotonic();
     mdl_rate_state_t of_shop;
 
@@ -86,6 +91,19 @@ apr_status_t mdl_rate_charge(mdl_request_t *request, int writes)
         kind == MDL_RATE_KEY
             ? "This key has sent too many requests; try again after Retry-After."
             : "The shop's keys have sent too many requests together; try again after Retry-After.");
+}
+
+void mdl_rate_charge_rows(mdl_request_t *request)
+{
+    mdl_rate_limit_t *limit = request->service->rate_limit;
+    apr_time_t now = mdl_clock_monotonic();
+
+    if (request->service->settings->rate_limit && request->caller.shop_id != 0 &&
+        request->rows >= MDL_RATE_ROWS) {
+        mdl_rate_limit_charge_rows(limit, MDL_RATE_KEY, request->caller.key_id, request->rows, now);
+        mdl_rate_limit_charge_rows(limit, MDL_RATE_SHOP, rate_shop(request), request->rows, now);
+        mdl_rate_show(request);
+    }
 }
 
 apr_status_t mdl_rate_charge_open(mdl_request_t *request)

@@ -12,6 +12,10 @@
    which costs nothing. */
 apr_status_t mdl_rate_charge(mdl_request_t *request, int writes);
 
+/** Charges what the request has read to its key and shop, and tells the client.  They may owe it.
+ */
+void mdl_rate_charge_rows(mdl_request_t *request);
+
 /** Charges a request that needs no key to its network; refuses likewise. */
 apr_status_t mdl_rate_charge_open(mdl_request_t *request);
 

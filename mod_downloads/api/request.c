@@ -13,6 +13,9 @@ apr_status_t mdl_request_run(mdl_request_t *request, mdl_db_run_fn *how, mdl_eff
 
 void mdl_request_release(mdl_request_t *request)
 {
-    mdl_connection_close(request->connection);
-    request->connection = NULL;
+    if (request->connection != NULL) {
+        request->rows += mdl_connection_rows(request->connection);
+        mdl_connection_close(request->connection);
+        request->connection = NULL;
+    }
 }

@@ -29,6 +29,7 @@ typedef struct {
     const char *parameters[MDL_MAX_PARAMETERS]; /* of the path, in order */
     mdl_caller_t caller;
     mdl_connection_t *connection; /* NULL while none is held */
+    unsigned rows;                /* that were read on those that it held */
     const mdl_json_t *body;       /* of a write: an object */
     void *arg;                    /* what parse made for the effect */
     mdl_list_t *list;             /* the query of a list */

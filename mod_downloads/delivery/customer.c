@@ -18,6 +18,8 @@ apr_status_t mdl_customer_order(request_rec *r, const mdl_service_t *service, co
         return MDL_DB_EGONE;
     }
     rv = mdl_db_snapshot(mdl_connection_db(connection), effect, &find, r->pool);
+    mdl_rate_limit_charge_rows(service->rate_limit, MDL_RATE_PAGE, page_id,
+                               mdl_connection_rows(connection), mdl_clock_monotonic());
     mdl_connection_close(connection);
     *order = find.order;
     return rv == APR_SUCCESS && find.order->shop_blocked ? APR_EACCES : rv;

@@ -1,5 +1,6 @@
 # The rate limit of a shop (contract, section 5): all its keys together have three times the tokens of
-# one, over all processes, and an answer tells of the limit that has less left.
+# one, over all processes, an answer tells of the limit that has less left, and what has read thousands
+# of rows costs more.
 #
 # once: rates are counted in memory
 use strict;
@@ -14,7 +15,7 @@ use Time::HiRes qw(time);
 use constant { KEYS => 10, BURST => 60, FACTOR => 3 };
 
 # One token of a key comes back each minute, so hardly any comes back during a check of a few seconds.
-my $server = MDL::Instance->new(extra => "DownloadsRateLimit On\nDownloadsRateRefill 1\n")->start;
+my $server = MDL::Instance->new(extra => "DownloadsRateLimit On\nDownloadsRateRefill 1\nDownloadsRatePages 6\n")->start;
 
 # A shop and its keys, as many as it can have.
 sub shop_with_keys
@@ -90,6 +91,47 @@ subtest 'what one of the two refuses takes nothing from the other' => sub {
     is +(told($reply))[0], 'key', 'tells of the key';
     cmp_ok $reply->{headers}{'x-ratelimit-remaining'}, '>=', BURST - 1 - $left - 3,
         'which has all that the shop refused';
+};
+
+# An order of twenty items with 250 files each.
+sub large_order
+{
+    my ($shop, $key) = @_;
+    my $model = ready_asset($key, 'model.txt', 'model')->{id};
+    sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, version, created_at, updated_at)'
+            . ' WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 999)'
+            . ' SELECT shop_id, status, n || filename, n || title, content_type, sha256, version, created_at, updated_at'
+            . " FROM asset, numbers WHERE id = $model");
+    my @files = map { 0 + $_->[0] } sql("SELECT id FROM asset WHERE shop_id = $shop->{shop_id}");
+    my @products = map {
+        mapping_of($key, [ splice @files, 0, 250 ])->{storefront_product_id}
+    } 1 .. 4;
+    my $order = digits();
+    my $reply = assign($key, $order, [ map {
+        my $product = $_;
+        map { { storefront_product_id => $product, storefront_variant_id => variant() } } 1 .. 5
+    } @products ]);
+    is $reply->{status}, 201, 'an order of 5,000 files';
+    return ($order, $reply->{json}{order}{download_page_url});
+}
+
+subtest 'what has read thousands of rows costs more, and may be owed' => sub {
+    my ($shop, @keys) = shop_with_keys();
+    my ($order, $url) = large_order($shop, $keys[1]);
+    my $read = sub { api('GET', "/orders/$order", key => $keys[0]{token}) };
+    is +(told($read->()))[2], BURST - 6, 'a read of 5,000 files costs six tokens, which its answer tells';
+    $read->() for 2 .. 9;
+    ping($keys[0]) for 1 .. 5;
+    my $reply = $read->();
+    is $reply->{status}, 200, 'the last token is enough to begin';
+    is +(told($reply))[2], 0, 'then none is left';
+    $reply = ping($keys[0]);
+    is_error $reply, 429, 'rate_limited', 'and what was owed';
+    cmp_ok $reply->{headers}{'retry-after'}, '>', 5 * 60 - 30, 'has to come back first';
+    cmp_ok $reply->{headers}{'retry-after'}, '<=', 6 * 60, 'but no more than that';
+
+    is page('GET', $url)->{status}, 200, "the order's page";
+    is page('GET', $url)->{status}, 429, 'costs six views, too';
 };
 
 $server->stop;

@@ -61,6 +61,24 @@ static int drain(mdl_rate_limit_t *limit, const char *id, int cost, apr_time_t n
     return n;
 }
 
+static void test_rows(apr_pool_t *p)
+{
+    mdl_rate_limit_t *limit = limit_of(60, 60, p);
+
+    mdl_rate_limit_charge_rows(limit, MDL_RATE_KEY, ID, MDL_RATE_ROWS - 1, NOW);
+    is_int(state_of(limit, ID, 0, NOW).remaining, 60, "fewer than 1,000 rows cost nothing");
+    mdl_rate_limit_charge_rows(limit, MDL_RATE_KEY, ID, 5 * MDL_RATE_ROWS + 10, NOW);
+    is_int(state_of(limit, ID, 0, NOW).remaining, 55, "5,000 rows cost five tokens");
+    is_int(drain(limit, ID, 1, NOW), 55, "which are missing");
+    mdl_rate_limit_charge_rows(limit, MDL_RATE_KEY, ID, 5 * MDL_RATE_ROWS, NOW);
+    is_int(state_of(limit, ID, 1, NOW).more_in, 6 * SECOND, "an empty bucket owes them");
+    for (int i = 0; i < 100; i++) {
+        mdl_rate_limit_charge_rows(limit, MDL_RATE_KEY, ID, 5 * MDL_RATE_ROWS, NOW);
+    }
+    is_int(state_of(limit, ID, 1, NOW).more_in, 61 * SECOND, "but no more than it can hold");
+    is_int(drain(limit, ID, 1, NOW + 120 * SECOND), 60, "and is full again after that");
+}
+
 static void test_burst(apr_pool_t *p)
 {
     mdl_rate_limit_t *limit = limit_of(60, 60, p);
@@ -309,6 +327,7 @@ int main(void)
     apr_pool_t *p = tap_begin();
 
     test_burst(p);
+    test_rows(p);
     test_refill(p);
     test_shop(p);
     test_reserve(p);

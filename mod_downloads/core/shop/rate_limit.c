@@ -186,6 +186,25 @@ apr_interval_time_t mdl_rate_limit_reserve(mdl_rate_limit_t *limit, mdl_rate_kin
     return then > now + whole ? then - now - whole : 0;
 }
 
+void mdl_rate_limit_charge_rows(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const char *name,
+                                unsigned rows, apr_time_t now)
+{
+    apr_interval_time_t cost = rows / MDL_RATE_ROWS * limit->rates[kind].token;
+    apr_time_t most = now + 2 * limit->rates[kind].token * limit->rates[kind].size;
+    bucket_t *bucket;
+    long long full_at, then;
+
+    if (cost == 0) {
+        return;
+    }
+    bucket = bucket_take(limit->buckets[kind], rate_limit_hash(limit, name));
+    full_at = atomic_load(&bucket->full_at);
+    do {
+        then = (full_at > now ? full_at : now) + cost;
+        then = then < most ? then : most;
+    } while (then > full_at && !atomic_compare_exchange_weak(&bucket->full_at, &full_at, then));
+}
+
 const char *mdl_rate_limit_network(const char *address, apr_pool_t *p)
 {
     const char *text = mdl_address_text(address, p);

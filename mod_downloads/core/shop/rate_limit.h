@@ -12,6 +12,8 @@
 
 #include "core/settings/settings.h"
 
+#define MDL_RATE_ROWS 1000
+
 typedef struct mdl_rate_limit_t mdl_rate_limit_t;
 
 /** What is limited, each in buckets of its own. */
@@ -45,6 +47,11 @@ typedef struct {
     now is of mdl_clock_monotonic.  Any thread of any process may call. */
 void mdl_rate_limit_take(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const char *name, int cost,
                          apr_time_t now, mdl_rate_state_t *state);
+
+/** Charges what a request has cost beyond its first tokens, once that is known: one for each
+    MDL_RATE_ROWS rows that it has read.  The bucket may owe them, as many as it can hold. */
+void mdl_rate_limit_charge_rows(mdl_rate_limit_t *limit, mdl_rate_kind_t kind, const char *name,
+                                unsigned rows, apr_time_t now);
 
 /** The name of a client's network: an IPv4 address, or the first 64 bits of an IPv6 one. */
 const char *mdl_rate_limit_network(const char *address, apr_pool_t *p);
