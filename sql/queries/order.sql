@@ -221,23 +221,56 @@ LEFT JOIN allowance w
     ON w.assignment_id = f_rows.assignment_id AND w.asset_id = f_rows.asset_id
 ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 
+-- Links are counted off from one assignment after the other.  None has more than 250, so that those of the
+-- last one that counts are complete where the first 250 beyond the limit are there, too.  SQLite would drop
+-- the order of a subquery without a limit.
 -- part: links_of_a_rows
+-- dialect: sqlite3
+, limit_rows (n) AS (SELECT %lld)
 SELECT f_rows.assignment_id, l.id, l.title, l.url
 FROM (
-    SELECT a_rows.turn, a_rows.id AS assignment_id, ml.link_id, ml.position
-    FROM a_rows CROSS JOIN mapping_link ml
-    WHERE a_rows.content = 'live' AND ml.mapping_id = a_rows.mapping_id
+    SELECT * FROM (
+        SELECT turn_rows.turn, turn_rows.id AS assignment_id, ml.link_id, ml.position
+        FROM (
+            SELECT turn, id, mapping_id FROM a_rows WHERE content = 'live'
+            ORDER BY turn, id LIMIT -1
+        ) turn_rows CROSS JOIN mapping_link ml
+        WHERE ml.mapping_id = turn_rows.mapping_id
+        LIMIT (SELECT n + 250 FROM limit_rows)
+    ) live_rows
     UNION ALL
-    SELECT a_rows.turn, a_rows.id, al.link_id, al.position
-    FROM a_rows CROSS JOIN assignment_link al
-    WHERE a_rows.content = 'pinned' AND al.assignment_id = a_rows.id
+    SELECT * FROM (
+        SELECT turn_rows.turn, turn_rows.id, al.link_id, al.position
+        FROM (
+            SELECT turn, id FROM a_rows WHERE content = 'pinned' ORDER BY turn, id LIMIT -1
+        ) turn_rows CROSS JOIN assignment_link al
+        WHERE al.assignment_id = turn_rows.id
+        LIMIT (SELECT n + 250 FROM limit_rows)
+    ) pinned_rows
+    ORDER BY 1, 2, 4 LIMIT (SELECT n FROM limit_rows)
+) f_rows
+JOIN link l ON l.id = f_rows.link_id
+ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
+
+-- part: links_of_a_rows
+-- dialect: pgsql
+SELECT f_rows.assignment_id, l.id, l.title, l.url
+FROM (
+    SELECT turn_rows.turn, turn_rows.id AS assignment_id, place_rows.link_id, place_rows.position
+    FROM (SELECT * FROM a_rows ORDER BY turn, id) turn_rows CROSS JOIN LATERAL (
+        SELECT link_id, position FROM mapping_link
+        WHERE turn_rows.content = 'live' AND mapping_id = turn_rows.mapping_id
+        UNION ALL
+        SELECT link_id, position FROM assignment_link
+        WHERE turn_rows.content = 'pinned' AND assignment_id = turn_rows.id
+        ORDER BY 2
+    ) place_rows
     ORDER BY 1, 2, 4 LIMIT %lld
 ) f_rows
 JOIN link l ON l.id = f_rows.link_id
 ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
 
--- Keys are read of one assignment after the other, and none beyond the limit.  SQLite would drop the order
--- of a subquery without a limit.
+-- Keys are read of one assignment after the other, and none beyond the limit.
 -- part: license_keys_of_a_rows
 -- dialect: sqlite3
 SELECT assignment_id, license_key
