@@ -1,8 +1,10 @@
 #include "log_mask.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include <apr_buckets.h>
+#include <apr_lib.h>
 #include <apr_strings.h>
 #include <apr_uri.h>
 #include <http_config.h>
@@ -14,27 +16,23 @@
 #define MIN_LENGTH 20
 #define CHARACTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_%"
 
-/* const char *: what stands before a token in a path.  Set before a child has threads; NULL: the
-   module is not configured. */
+/* const char *: what stands before a token in a path, without escapes.  Set before a child has
+   threads; NULL: the module is not configured. */
 static apr_array_header_t *prefixes;
 
 static void prefixes_add(const char *url, const char *const *ways, apr_pool_t *p)
 {
     apr_uri_t uri;
-    const char *path;
-    char *decoded;
 
     if (url == NULL || apr_uri_parse(p, url, &uri) != APR_SUCCESS) {
         return;
     }
-    path = uri.path != NULL ? uri.path : "";
-    decoded = apr_pstrdup(p, path);
-    ap_unescape_url(decoded);
+    if (uri.path != NULL) {
+        ap_unescape_url(uri.path);
+    }
     for (; *ways != NULL; ways++) {
-        APR_ARRAY_PUSH(prefixes, const char *) = apr_pstrcat(p, path, *ways, NULL);
-        if (strcmp(path, decoded) != 0) {
-            APR_ARRAY_PUSH(prefixes, const char *) = apr_pstrcat(p, decoded, *ways, NULL);
-        }
+        APR_ARRAY_PUSH(prefixes, const char *) = apr_pstrcat(p, uri.path != NULL ? uri.path : "",
+                                                             *ways, NULL);
     }
 }
 
@@ -48,23 +46,47 @@ void mdl_log_mask_child_init(apr_pool_t *p, const mdl_settings_t *settings)
     prefixes_add(settings->upload_url, upload, p);
 }
 
+/* The length of a prefix at the beginning of text, where any of it may be escaped; 0: it is not
+   there. */
+static apr_size_t prefix_length(const char *text, const char *prefix)
+{
+    const char *at = text;
+
+    for (; *prefix != '\0'; prefix++) {
+        int escaped = at[0] == '%' && apr_isxdigit(at[1]) && apr_isxdigit(at[2]);
+
+        if (escaped ? strtol((char[]){at[1], at[2], '\0'}, NULL, 16) != (unsigned char)*prefix
+                    : *at != *prefix) {
+            return 0;
+        }
+        at += escaped ? 3 : 1;
+    }
+    return (apr_size_t)(at - text);
+}
+
+static int mask_behind(char *text, const char *prefix)
+{
+    int found = 0;
+
+    for (; *text != '\0'; text++) {
+        apr_size_t before = prefix_length(text, prefix);
+        apr_size_t length = before > 0 ? strspn(text + before, CHARACTERS) : 0;
+
+        if (length >= MIN_LENGTH) {
+            memset(text + before, '*', length);
+            found = 1;
+        }
+    }
+    return found;
+}
+
 /* Masks the tokens in text; whether there were any. */
 static int mask(char *text)
 {
     int found = 0;
 
     for (int i = 0; i < prefixes->nelts; i++) {
-        const char *prefix = APR_ARRAY_IDX(prefixes, i, const char *);
-        char *at = text;
-
-        while ((at = strstr(at, prefix)) != NULL) {
-            apr_size_t length = strspn(at += strlen(prefix), CHARACTERS);
-
-            if (length >= MIN_LENGTH) {
-                memset(at, '*', length);
-                found = 1;
-            }
-        }
+        found |= mask_behind(text, APR_ARRAY_IDX(prefixes, i, const char *));
     }
     return found;
 }

@@ -110,6 +110,13 @@ subtest "Requests that the operator's rules refuse" => sub {
         for grep { $_ ne 'upload' } sort keys %paths;
 };
 
+subtest 'Addresses with escapes that nobody needs' => sub {
+    for my $path (map { $paths{$_} } grep { $_ ne 'upload' } sort keys %paths) {
+        my $escaped = $path =~ s{^/d/(.)/}{ sprintf '/%%64/%%%02X/', ord $1 }er;
+        like(page('GET', $escaped)->{status}, qr/^(?:200|303)\z/, substr $escaped, 0, 9);
+    }
+};
+
 subtest 'mod_status shows requests that are under way without their tokens' => sub {
     my @slow;
     for my $http (qw(--http1.1 --http2)) {

@@ -29,6 +29,9 @@ my @MODULES = qw(unixd log_config logio version authz_core alias mime dir env he
 my $BAD_LINE = qr/AddressSanitizer|LeakSanitizer|runtime\ error:|Segmentation|[Aa]ssertion
     |exit\ signal\ (?!Killed|Terminated)|double\ free|corrupted\ /x;
 
+# What no log may hold: an API key, and what stands behind an address of the module's.
+my $TOKEN = qr{\badk_live_\w{16}_\w{20} | /[ofzlu]/[\w%-]{20}}x;
+
 my $top  = getcwd();
 my $logs = "$top/t/logs";
 my $pid  = $$;
@@ -158,8 +161,8 @@ sub run_tests
     return;
 }
 
-# After the servers have stopped: looks for core files, bad lines in the error logs, and stray
-# processes.
+# After the servers have stopped: looks for core files, bad lines in the error logs, tokens in any log,
+# and stray processes.
 sub look_back
 {
     my ($self) = @_;
@@ -177,6 +180,7 @@ sub look_back
             push @found, "$path:$.: $_";
         }
     }
+    push @found, tokens();
     my @stray = processes();
     for (my $until = time + 5; @stray && time < $until; @stray = processes()) {
         sleep 0.05;
@@ -187,6 +191,20 @@ sub look_back
     error 'the servers left this behind:';
     print STDERR "    $_\n" for @found;
     return 1;
+}
+
+# The lines of logs of httpd, PostgreSQL and Postfix that hold a token or the secret, by their places.
+sub tokens
+{
+    my $secret = read_file("$logs/secret");
+    my @found;
+    for my $path (grep { -f } map { glob "$_/{*log,*.log,costs,hits,ends}" } $logs, glob "$logs/pg $logs/*/*/*/server-* $logs/*/*/*/server-*/*") {
+        open my $in, '<', $path or next;
+        while (<$in>) {
+            push @found, "a token in $path:$." if /$TOKEN/ || index($_, $secret) >= 0;
+        }
+    }
+    return @found;
 }
 
 # Returns the pid of a process that crashed by a race in httpd 2.4's event MPM, which also happens
