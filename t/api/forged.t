@@ -7,6 +7,7 @@ use warnings;
 
 use MDL::Contract;
 use MDL::Instance;
+use MDL::Limits;
 use MDL::Target qw(slurp top_dir);
 use MDL::Test;
 use Test::More;
@@ -26,22 +27,6 @@ my $wrong = $shop->{token} =~ s/(?<=_).{10}(?=.{39}\z)/0123456789/r;
 
 sub get { my ($path, $from, $key) = @_; return api('GET', $path, key => $key, headers => { 'X-Forwarded-For' => $from }) }
 
-sub count { my ($status, @of) = @_; return scalar grep { $_->{status} == $status } @of }
-
-# The answer once nothing is left: a token may just have come back.
-sub limited
-{
-    my ($ask) = @_;
-    my $reply;
-    for (1 .. 5) {
-        last if ($reply = $ask->())->{status} == 429;
-    }
-    return $reply;
-}
-
-# What may have come back since a time.
-sub back { my ($since) = @_; return 1 + int((time - $since + 1) * MOST / 60) }
-
 # The lines of the log that name an address.
 sub lines_of { my ($address) = @_; return grep { /MDL0220: .* from \Q$address\E$/ } split /\n/, slurp(logs_dir() . '/error_log') }
 
@@ -49,7 +34,7 @@ subtest 'a network that sends many wrong keys gets 429' => sub {
     my $began = time;
     my @replies = map { get('/ping', '192.0.2.1', $_ % 2 ? $wrong : 'adk_live_x') } 1 .. MOST + 20;
     cmp_ok count(401, @replies), '>=', MOST, 'as many as a minute allows are 401';
-    cmp_ok count(401, @replies), '<=', MOST + back($began), 'and those that came back meanwhile';
+    cmp_ok count(401, @replies), '<=', MOST + back(MOST, $began), 'and those that came back meanwhile';
     is count(429, @replies), @replies - count(401, @replies), 'the others are 429';
     my ($reply) = grep { $_->{status} == 429 } @replies;
     is_error $reply, 429, 'rate_limited', 'such an answer';
@@ -73,7 +58,7 @@ subtest 'which keeps nobody else out' => sub {
 subtest 'an IPv6 network is its first 64 bits' => sub {
     my $began = time;
     my @replies = map { get('/ping', "2001:db8:0:1::$_", $wrong) } 1 .. MOST + 10;
-    cmp_ok count(401, @replies), '<=', MOST + back($began), 'all addresses of a network share';
+    cmp_ok count(401, @replies), '<=', MOST + back(MOST, $began), 'all addresses of a network share';
     is get('/ping', '2001:db8:0:2::1', $wrong)->{status}, 401, 'the next network has its own';
     get('/ping', '::ffff:192.0.2.8', $wrong) for 1 .. MOST + 5;
     is limited(sub { get('/ping', '192.0.2.8', $wrong) })->{status}, 429, 'IPv4 inside IPv6 is IPv4';
@@ -107,7 +92,7 @@ subtest 'a forged link is logged' => sub {
     }
     my $began = time;
     page('GET', "/d/o/$token", headers => { 'X-Forwarded-For' => '198.51.100.2' }) for 1 .. MOST + 30;
-    cmp_ok scalar(lines_of('198.51.100.2')), '<=', MOST + back($began), 'no more lines than a minute allows';
+    cmp_ok scalar(lines_of('198.51.100.2')), '<=', MOST + back(MOST, $began), 'no more lines than a minute allows';
     is page('GET', "/d/o/$token", headers => { 'X-Forwarded-For' => '198.51.100.2' })->{status}, 404,
         'the answer stays the same';
 };
@@ -145,7 +130,7 @@ subtest 'DownloadsRateNetwork 0: there is no limit, but of the lines' => sub {
     my $began = time;
     my @replies = map { api('GET', '/ping', key => $wrong) } 1 .. 200;
     is count(401, @replies), 200, 'each refused key gets 401';
-    cmp_ok scalar(lines_of('127.0.0.1')) - $before, '<=', 120 + 4 * back($began), 'not each has a line';
+    cmp_ok scalar(lines_of('127.0.0.1')) - $before, '<=', 120 + 4 * back(MOST, $began), 'not each has a line';
     is count(200, map { api('GET', '/health') } 1 .. 200), 200, '/health is answered always';
 };
 

@@ -8,6 +8,7 @@ use warnings;
 use Digest::SHA qw(sha256_hex);
 use MDL::Customer;
 use MDL::Instance;
+use MDL::Limits;
 use MDL::Test;
 use Test::More;
 
@@ -23,22 +24,6 @@ DownloadsRateNetwork 5
 END
 my $shop  = new_shop();
 my $small = new_file($shop, 1000);
-
-sub count { my ($status, @of) = @_; return scalar grep { $_->{status} == $status } @of }
-
-# The answer once nothing is left: a token may just have come back.
-sub limited
-{
-    my ($ask) = @_;
-    my $reply;
-    for (1 .. 5) {
-        last if ($reply = $ask->())->{status} == 429;
-    }
-    return $reply;
-}
-
-# What may have come back since a time, with so many a minute.
-sub back { my ($a_minute, $since) = @_; return 1 + int((time - $since + 1) * $a_minute / 60) }
 
 sub has_to_wait
 {
