@@ -221,15 +221,18 @@ static void marks_raise(mdl_worker_t *worker, apr_time_t looked_at)
     }
 }
 
-/* There may be jobs of other shops, which those in a lane don't keep from it. */
+/* There may be jobs of other shops, which those in a lane don't keep from it; but many that are
+   queued one after the other are claimed together. */
 static void lanes_resume(mdl_worker_t *worker, apr_time_t now)
 {
     for (int i = 0; i < MDL_LANES; i++) {
         mdl_lane_t *lane = &worker->lanes[i];
 
+        apr_time_t earliest = (lane->claimed_at < now ? lane->claimed_at : now) + HELD;
+
         lane->shops_seen = 0;
-        if (lane->held_until > now + HELD) {
-            lane->held_until = now + HELD;
+        if (lane->held_until > earliest) {
+            lane->held_until = earliest;
         }
     }
 }
@@ -295,6 +298,7 @@ static void lane_claimed(mdl_worker_t *worker, mdl_lane_t *lane, const mdl_job_c
 {
     apr_time_t due_at = claim->look->due_at[claim->lane];
 
+    lane->claimed_at = now;
     lane->behind = due_at != 0 && due_at <= now;
     lane_turn(lane, claim->jobs);
     if (claim->share != NULL) {
