@@ -168,6 +168,11 @@ mdl_db_cost_t mdl_db_cost(const mdl_db_t *db)
     return db->cost;
 }
 
+void mdl_db_count_rows(mdl_db_t *db, apr_uint32_t rows)
+{
+    db->cost.rows += rows;
+}
+
 const char *mdl_db_error(const mdl_db_t *db)
 {
     return db->error;

@@ -85,6 +85,9 @@ typedef struct {
 
 mdl_db_cost_t mdl_db_cost(const mdl_db_t *db);
 
+/** Counts rows as read that a statement has put into one, as in a text of ids. */
+void mdl_db_count_rows(mdl_db_t *db, apr_uint32_t rows);
+
 /** An argument of a statement, made by the functions below. */
 typedef struct {
     char type; /* 'i', 's', 'a' or 'n' */

@@ -93,26 +93,39 @@ subtest 'what one of the two refuses takes nothing from the other' => sub {
         'which has all that the shop refused';
 };
 
+# Ready files of a shop, more of them than it would take to import in a test.
+sub files_of
+{
+    my ($shop, $key, $count) = @_;
+    my $model = ready_asset($key, 'model.txt', 'model')->{id};
+    sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, version, created_at, updated_at)'
+            . " WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < $count - 1)"
+            . ' SELECT shop_id, status, n || filename, n || title, content_type, sha256, version, created_at, updated_at'
+            . " FROM asset, numbers WHERE id = $model");
+    return map { 0 + $_->[0] } sql("SELECT id FROM asset WHERE shop_id = $shop->{shop_id}");
+}
+
+# An order of that many items of each product.
+sub order_of
+{
+    my ($key, $items, @products) = @_;
+    my $order = digits();
+    my $reply = assign($key, $order, [ map {
+        my $product = $_;
+        map { { storefront_product_id => $product, storefront_variant_id => variant() } } 1 .. $items
+    } @products ]);
+    is $reply->{status}, 201, 'an order of ' . $items * @products . ' items';
+    return ($order, $reply->{json}{order}{download_page_url});
+}
+
 # An order of twenty items with 250 files each.
 sub large_order
 {
     my ($shop, $key) = @_;
-    my $model = ready_asset($key, 'model.txt', 'model')->{id};
-    sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, version, created_at, updated_at)'
-            . ' WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 999)'
-            . ' SELECT shop_id, status, n || filename, n || title, content_type, sha256, version, created_at, updated_at'
-            . " FROM asset, numbers WHERE id = $model");
-    my @files = map { 0 + $_->[0] } sql("SELECT id FROM asset WHERE shop_id = $shop->{shop_id}");
-    my @products = map {
+    my @files = files_of($shop, $key, 1000);
+    return order_of($key, 5, map {
         mapping_of($key, [ splice @files, 0, 250 ])->{storefront_product_id}
-    } 1 .. 4;
-    my $order = digits();
-    my $reply = assign($key, $order, [ map {
-        my $product = $_;
-        map { { storefront_product_id => $product, storefront_variant_id => variant() } } 1 .. 5
-    } @products ]);
-    is $reply->{status}, 201, 'an order of 5,000 files';
-    return ($order, $reply->{json}{order}{download_page_url});
+    } 1 .. 4);
 }
 
 subtest 'what has read thousands of rows costs more, and may be owed' => sub {
@@ -132,6 +145,35 @@ subtest 'what has read thousands of rows costs more, and may be owed' => sub {
 
     is page('GET', $url)->{status}, 200, "the order's page";
     is page('GET', $url)->{status}, 429, 'costs six views, too';
+};
+
+subtest 'the files of packs count once for each pack that was read' => sub {
+    my ($shop, @keys) = shop_with_keys();
+    my @files = files_of($shop, $keys[1], 250);
+    my @packs = map {
+        my ($id) = sql("INSERT INTO pack (shop_id, name, created_at, updated_at) VALUES ($shop->{shop_id},"
+                . " 'Pack $_', 1, 1) RETURNING id");
+        $id->[0];
+    } 1 .. 20;
+    sql('INSERT INTO pack_file (pack_id, asset_id, position) SELECT p.id, s.id, s.id FROM pack p, asset s'
+            . " WHERE p.shop_id = $shop->{shop_id} AND s.shop_id = $shop->{shop_id}");
+    my ($order) = order_of($keys[1], 1,
+        mapping_of($keys[1], [], pack_ids => [ map { 0 + $_ } @packs ])->{storefront_product_id});
+    my $reply = api('GET', "/orders/$order", key => $keys[0]{token});
+    is scalar @{ $reply->{json}{assignments}[0]{files} }, 250, 'an order whose twenty packs have the same files';
+    is +(told($reply))[2], BURST - 6, 'costs as much as 5,000 files';
+};
+
+subtest 'usual requests cost one token' => sub {
+    my ($shop, @keys) = shop_with_keys();
+    my @files = files_of($shop, $keys[1], 100);
+    my ($order) = order_of($keys[1], 25, mapping_of($keys[1], [ @files[ 0 .. 3 ] ])->{storefront_product_id});
+    my $left = BURST;
+    for my $path ("/orders/$order", '/assets?limit=100', '/orders?limit=100', '/mappings?limit=100') {
+        my $reply = api('GET', $path, key => $keys[0]{token});
+        is $reply->{status}, 200, $path;
+        is +(told($reply))[2], --$left, 'takes one';
+    }
 };
 
 $server->stop;

@@ -137,6 +137,7 @@ static apr_status_t packs_read(reading_t *reading, int i)
                          list);
             while (id_next(&list, &id)) {
                 reading->pack_files++;
+                mdl_db_count_rows(reading->db, 1);
             }
         }
     }
