@@ -5,44 +5,43 @@ VALUES (%lld, 'pending', %s, %s, %s, %lld, %s, 1, %lld, %lld)
 RETURNING id
 
 -- part: asset_columns
-a.id, a.status, a.filename, a.title, a.content_type, a.sha256, b.size, a.source_url, a.version,
+a.id, a.status, a.filename, a.title, a.content_type, a.sha256, a.size, a.source_url, a.version,
 a.category_id, a.created_at, a.updated_at
 
 -- name: asset_by_id
-SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+SELECT {{asset_columns}} FROM asset a
 WHERE a.id = %lld AND +a.shop_id = %lld AND +a.deleted_at IS NULL
 
--- Locks an asset, also against new references to it.  Its blob is read by a separate statement after
--- that: a single one that had to wait would join the new row with the former blob.
+-- Locks an asset, also against new references to it.
 -- name: asset_lock
 SELECT id FROM asset WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL {{for_update}}
 
 -- The list.  Each filter that can be the first has a statement with an index of its own; further filters
 -- are applied row by row.
 -- name: asset_list
-SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+SELECT {{asset_columns}} FROM asset a
 WHERE a.shop_id = %lld AND a.deleted_at IS NULL AND a.id < %lld AND a.id > 0
 ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_status
-SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+SELECT {{asset_columns}} FROM asset a
 WHERE a.shop_id = %lld AND a.status = %s AND a.deleted_at IS NULL AND a.id < %lld
 ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_category
-SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+SELECT {{asset_columns}} FROM asset a
 WHERE a.shop_id = %lld AND a.category_id = %lld AND a.deleted_at IS NULL AND a.id < %lld
     AND (%s IS NULL OR a.status = %s)
 ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_filename
-SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+SELECT {{asset_columns}} FROM asset a
 WHERE a.shop_id = %lld AND a.filename = %s AND a.deleted_at IS NULL AND a.id < %lld
     AND (%lld IS NULL OR a.category_id = %lld) AND (%s IS NULL OR a.status = %s)
 ORDER BY a.id DESC LIMIT %lld
 
 -- name: asset_list_of_sha256
-SELECT {{asset_columns}} FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+SELECT {{asset_columns}} FROM asset a
 WHERE a.shop_id = %lld AND a.sha256 = %s AND a.deleted_at IS NULL AND a.id < %lld
     AND (%s IS NULL OR a.filename = %s) AND (%lld IS NULL OR a.category_id = %lld)
     AND (%s IS NULL OR a.status = %s)
@@ -62,14 +61,14 @@ SELECT id FROM asset WHERE id = %lld AND +deleted_at IS NULL {{for_no_key_update
 
 -- An asset before it gets new bytes: its shop, its size, whether it ever had bytes, and its digest.
 -- name: asset_before
-SELECT a.shop_id, COALESCE(b.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
+SELECT a.shop_id, COALESCE(a.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
     SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END, a.sha256
-FROM asset a LEFT JOIN blob b ON b.sha256 = a.sha256
+FROM asset a
 WHERE a.id = %lld
 
 -- name: asset_ready
-UPDATE asset SET status = 'ready', sha256 = %s, content_type = COALESCE(content_type, %s),
-    source_url = %s, version = version + %lld, updated_at = %lld
+UPDATE asset SET status = 'ready', sha256 = %s, size = %lld,
+    content_type = COALESCE(content_type, %s), source_url = %s, version = version + %lld, updated_at = %lld
 WHERE id = %lld
 
 -- name: asset_failed

@@ -24,7 +24,7 @@ SELECT 1 WHERE EXISTS (SELECT 1 FROM asset WHERE sha256 = %s AND +deleted_at IS 
 UPDATE blob SET released_at = NULL WHERE sha256 = %s
 
 -- name: blob_leave_assets
-UPDATE asset SET sha256 = NULL WHERE sha256 = %s
+UPDATE asset SET sha256 = NULL, size = NULL WHERE sha256 = %s
 
 -- name: blob_leave_uploads
 UPDATE upload SET sha256 = NULL WHERE sha256 = %s

@@ -2,7 +2,7 @@
 -- assignment, which is looked up by its key in each list.
 -- name: download_grant
 SELECT o.access_status, a.status, a.expires_at, s.status, s.filename, s.content_type, s.sha256,
-    b.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
+    s.size, s.updated_at, m.download_limit, o.page_id, COALESCE(w.downloads_used, 0),
     COALESCE(w.downloads_extra, 0), d.opened_at, o.page_replaced_at, h.blocked_at
 FROM assignment a
 JOIN orders o ON o.id = a.order_id
@@ -10,7 +10,6 @@ JOIN shop h ON h.id = o.shop_id
 JOIN mapping m ON m.id = a.mapping_id
 LEFT JOIN download_session d ON d.id = %s AND d.generation = 1
 JOIN asset s ON s.id = %lld AND +s.deleted_at IS NULL
-LEFT JOIN blob b ON b.sha256 = s.sha256
 LEFT JOIN allowance w ON w.assignment_id = a.id AND w.asset_id = s.id
 WHERE a.id = %lld AND (
     (a.content = 'live' AND EXISTS (SELECT 1 FROM mapping_file f

@@ -204,7 +204,7 @@ WITH a_rows AS MATERIALIZED (
 -- anything is read of them.
 -- part: files_of_a_rows
 SELECT f_rows.assignment_id, s.id, s.filename, s.title, s.content_type, s.status, s.sha256,
-    b.size, s.updated_at, COALESCE(w.downloads_used, 0), COALESCE(w.downloads_extra, 0)
+    s.size, s.updated_at, COALESCE(w.downloads_used, 0), COALESCE(w.downloads_extra, 0)
 FROM (
     SELECT a_rows.turn, a_rows.id AS assignment_id, mf.asset_id, mf.position
     FROM a_rows CROSS JOIN mapping_file mf
@@ -216,7 +216,6 @@ FROM (
     ORDER BY 1, 2, 4 LIMIT %lld
 ) f_rows
 JOIN asset s ON s.id = f_rows.asset_id
-LEFT JOIN blob b ON b.sha256 = s.sha256
 LEFT JOIN allowance w
     ON w.assignment_id = f_rows.assignment_id AND w.asset_id = f_rows.asset_id
 ORDER BY f_rows.turn, f_rows.assignment_id, f_rows.position
@@ -334,8 +333,8 @@ SELECT given_rows.id, (
 FROM unnest(%ids) given_rows (id)
 
 -- name: files_by_id
-SELECT 0, s.id, s.filename, s.title, s.content_type, s.status, s.sha256, b.size, s.updated_at, 0, 0
-FROM asset s LEFT JOIN blob b ON b.sha256 = s.sha256
+SELECT 0, s.id, s.filename, s.title, s.content_type, s.status, s.sha256, s.size, s.updated_at, 0, 0
+FROM asset s
 WHERE s.id {{in_given}}
 
 -- name: allowances_of_assignments

@@ -46,9 +46,9 @@ sub costs_little
 
 my $model = ready_asset($shop, "large-$$.txt", "large\n")->{id};
 my $name  = '"' x 250;    # six times as long on the page and in the email
-sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, version, created_at, updated_at)'
+sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, size, version, created_at, updated_at)'
         . ' WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 4999)'
-        . " SELECT shop_id, status, n || '-$name', n || '-$name', content_type, sha256, version,"
+        . " SELECT shop_id, status, n || '-$name', n || '-$name', content_type, sha256, size, version,"
         . " created_at, updated_at FROM asset, numbers WHERE id = $model");
 my @files = map { 0 + $_->[0] } sql("SELECT id FROM asset WHERE shop_id = $shop->{shop_id} ORDER BY id");
 

@@ -98,9 +98,9 @@ sub files_of
 {
     my ($shop, $key, $count) = @_;
     my $model = ready_asset($key, 'model.txt', 'model')->{id};
-    sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, version, created_at, updated_at)'
+    sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, size, version, created_at, updated_at)'
             . " WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < $count - 1)"
-            . ' SELECT shop_id, status, n || filename, n || title, content_type, sha256, version, created_at, updated_at'
+            . ' SELECT shop_id, status, n || filename, n || title, content_type, sha256, size, version, created_at, updated_at'
             . " FROM asset, numbers WHERE id = $model");
     return map { 0 + $_->[0] } sql("SELECT id FROM asset WHERE shop_id = $shop->{shop_id}");
 }

@@ -22,9 +22,9 @@ sub made
 
 # Ready files, more of them than it would take to import in a test.
 my $model = ready_asset($shop, "many-$$.txt", "many\n")->{id};
-sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, version, created_at, updated_at)'
+sql('INSERT INTO asset (shop_id, status, filename, title, content_type, sha256, size, version, created_at, updated_at)'
         . ' WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 1250)'
-        . " SELECT shop_id, status, 'many-' || n || '.txt', 'Many ' || n, content_type, sha256, version,"
+        . " SELECT shop_id, status, 'many-' || n || '.txt', 'Many ' || n, content_type, sha256, size, version,"
         . " created_at, updated_at FROM asset, numbers WHERE id = $model");
 my @files = map { 0 + $_->[0] } sql("SELECT id FROM asset WHERE shop_id = $shop->{shop_id} ORDER BY id");
 my @packs = map { made('/packs', { name => "Pack $_", file_ids => [ @files[ 250 * $_ .. 250 * $_ + 249 ] ] })->{id} }

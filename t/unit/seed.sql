@@ -18,10 +18,10 @@ SELECT 'sha' || i, 1000, 1, i, CASE WHEN i % 1000 = 0 THEN i END FROM seed ORDER
 INSERT INTO category (shop_id, name, created_at, updated_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'Category', i, i FROM seed ORDER BY seed.i;
 
-INSERT INTO asset (shop_id, status, filename, title, sha256, version, created_at, updated_at,
+INSERT INTO asset (shop_id, status, filename, title, sha256, size, version, created_at, updated_at,
     category_id, deleted_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, CASE WHEN i % 10 = 3 THEN 'pending' ELSE 'ready' END,
-    'file' || i, 'File', 'sha' || i, 1, i, i, CASE WHEN i % 2 = 0 THEN i END,
+    'file' || i, 'File', 'sha' || i, 1000, 1, i, i, CASE WHEN i % 2 = 0 THEN i END,
     CASE WHEN i % 100 = 7 THEN i END
 FROM seed ORDER BY seed.i;
 

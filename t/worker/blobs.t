@@ -181,7 +181,7 @@ subtest 'bytes that are removed while they come again are fetched once more' => 
     open my $psql, '|-', MDL::Database::psql(), '-q', '-o', '/dev/null', '-d', MDL::Test::vars()->{db_params}
         or die "psql: $!\n";
     $psql->autoflush;
-    print $psql "BEGIN; UPDATE asset SET sha256 = NULL WHERE sha256 = '$sha256';",
+    print $psql "BEGIN; UPDATE asset SET sha256 = NULL, size = NULL WHERE sha256 = '$sha256';",
         " DELETE FROM blob WHERE sha256 = '$sha256';\n";
     wait_for(sub { sql(q{SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND query LIKE 'DELETE FROM blob%'
             AND state = 'idle in transaction'}) }, 10, 'a sweep that is not over');

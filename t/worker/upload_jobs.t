@@ -82,7 +82,7 @@ my $done = wait_job($shop, $reply->{json}{job}{id});
 is($done->{status}, 'succeeded', 'becomes an asset');
 is(stored_bytes(), 90 * KB + 1, 'and is counted');
 sql("UPDATE shop SET bytes_stored = 60000 WHERE id = $shop->{shop_id}");
-sql("UPDATE asset SET status = 'pending', sha256 = NULL WHERE id = $reply->{json}{asset}{id}");
+sql("UPDATE asset SET status = 'pending', sha256 = NULL, size = NULL WHERE id = $reply->{json}{asset}{id}");
 sql("UPDATE job SET status = 'queued', due_at = 1, finished_at = NULL WHERE id = '$done->{id}'");
 $done = wait_job($shop, $done->{id});
 is_deeply([ $done->{status}, $done->{error}{code} ], [ 'failed', 'storage_quota_exceeded' ], 'an upload that no longer fits when it is hashed fails');

@@ -247,9 +247,10 @@ apr_status_t mdl_asset_ready(mdl_db_t *db, apr_int64_t id, const mdl_asset_bytes
     }
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_ASSET_READY, NULL, p,
-                         MDL_ARGS(mdl_text(blob->sha256), mdl_text(bytes->content_type),
-                                  mdl_text(bytes->source_url), mdl_int(before.has_version),
-                                  mdl_int(apr_time_now()), mdl_int(id)));
+                         MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
+                                  mdl_text(bytes->content_type), mdl_text(bytes->source_url),
+                                  mdl_int(before.has_version), mdl_int(apr_time_now()),
+                                  mdl_int(id)));
     }
     return rv == APR_SUCCESS ? mdl_blob_release(db, before.sha256, p) : rv;
 }

@@ -68,7 +68,8 @@ sub catalog
     my %made = made($shop);
     return rows('asset', $from, $files, %made, status => "'ready'", filename => "'file-' || i || '.bin'",
             title => "'File ' || i", content_type => "'application/octet-stream'", version => 1,
-            sha256 => '(SELECT MIN(sha256) FROM blob)')
+            sha256 => '(SELECT MIN(sha256) FROM blob)',
+            size => '(SELECT size FROM blob ORDER BY sha256 LIMIT 1)')
         . products($shop, $from, $mappings)
         . rows('mapping_file', $from, $files, asset_id => 'i', position => 'i',
             mapping_id => sprintf('%d + (i - 1 - %d) / %d', $from + 1, $from, $files / $mappings));

@@ -53,9 +53,9 @@ sub stock
             . join(', ', map { "('$_->{sha256}', $_->{size}, $_->{crc32}, 1)" } @some)
             . ' ON CONFLICT (sha256) DO NOTHING');
         my %id = map { $_->[1] => 0 + $_->[0] } sql('INSERT INTO asset (shop_id, status, filename, title, '
-            . 'source_url, sha256, version, created_at, updated_at) VALUES '
+            . 'source_url, sha256, size, version, created_at, updated_at) VALUES '
             . join(', ', map { my $name = sql_text($_->{name});
-                "($shop->{shop_id}, 'ready', $name, $name, '$_->{mark}', '$_->{sha256}', 1, 1, "
+                "($shop->{shop_id}, 'ready', $name, $name, '$_->{mark}', '$_->{sha256}', $_->{size}, 1, 1, "
                     . "$_->{updated_at})" } @some)
             . ' RETURNING id, source_url');
         $_->{id} = $id{ $_->{mark} } for @some;
