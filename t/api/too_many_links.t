@@ -114,6 +114,32 @@ subtest 'an order that grew beyond 1,000 links shows the first 1,000' => sub {
     is_deeply(counts(links => $seen), [ (150) x 7 ], 'all pages together have all of them');
 };
 
+# Links or keys of 2,000 and of 500 letters.
+subtest 'an order has at most 640 KiB of links, and of license keys' => sub {
+    my $long = 'x' x 1970;
+    sql('INSERT INTO link (shop_id, title, url, created_at, updated_at)'
+            . ' WITH RECURSIVE numbers (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < 200)'
+            . " SELECT $shop->{shop_id}, 'Long ' || n, 'https://links.example/$long' || n, 1, 1 FROM numbers");
+    my @long = map { 0 + $_->[0] } sql("SELECT id FROM link WHERE shop_id = $shop->{shop_id} AND title LIKE 'Long%' ORDER BY id");
+    my $mapping = mapping(link_ids => \@long);
+    my $id      = digits();
+    unstored();
+    my $reply = assign($shop, $id, items($mapping, 2));
+    refused($reply, 422, 'too_many_links', 'two items of 200 links each');
+    like($reply->{json}{error}{message}, qr/640 KiB/, 'the message says how long they may be');
+    is(assign($shop, $id, items($mapping, 1))->{status}, 201, 'one of them is accepted');
+
+    my $tag = made('/license-key-tags', { name => 'Long keys' })->{id};
+    call('POST', "/license-key-tags/$tag/keys", json => { keys => [ map { "KEY-$_-${\('x' x 490)}" } 1001 .. 2500 ] });
+    $mapping = mapping(license_key_tag_ids => [$tag]);
+    $id      = digits();
+    unstored();
+    $reply = assign($shop, $id, items($mapping, 2, quantity => 750));
+    refused($reply, 422, 'too_many_license_keys', '1,500 license keys of 500 letters');
+    like($reply->{json}{error}{message}, qr/640 KiB/, 'likewise');
+    is(assign($shop, $id, items($mapping, 1, quantity => 1000))->{status}, 201, 'a thousand are accepted');
+};
+
 subtest 'an order has at most 5,000 license keys' => sub {
     my $six = mapping(license_key_tag_ids => \@tags);
     my $id  = digits();

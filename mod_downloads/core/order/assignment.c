@@ -198,8 +198,8 @@ static apr_status_t order_too_many_links(mdl_problem_t *problem, apr_pool_t *p)
     return mdl_problem_set(problem, 422, "too_many_links",
                            apr_psprintf(p,
                                         "The order would have more than %d links, each counted for "
-                                        "every item that gives it; an order has %d at most.",
-                                        MDL_ORDER_LINKS_MAX, MDL_ORDER_LINKS_MAX));
+                                        "every item that gives it, or more than %d KiB of them.",
+                                        MDL_ORDER_LINKS_MAX, MDL_ORDER_TEXT_MAX / 1024));
 }
 
 static apr_status_t order_too_many_license_keys(mdl_problem_t *problem, apr_pool_t *p)
@@ -207,8 +207,8 @@ static apr_status_t order_too_many_license_keys(mdl_problem_t *problem, apr_pool
     return mdl_problem_set(problem, 422, "too_many_license_keys",
                            apr_psprintf(p,
                                         "The order would have more than %d license keys, those to "
-                                        "come included; an order has %d at most.",
-                                        MDL_ORDER_LICENSE_KEYS_MAX, MDL_ORDER_LICENSE_KEYS_MAX));
+                                        "come included, or more than %d KiB of them.",
+                                        MDL_ORDER_LICENSE_KEYS_MAX, MDL_ORDER_TEXT_MAX / 1024));
 }
 
 static apr_status_t assignment_pin(mdl_db_t *db, run_t *run, apr_int64_t id, apr_pool_t *p)
@@ -387,14 +387,19 @@ static apr_status_t assignment_add_event(mdl_db_t *db, const run_t *run, apr_poo
 static int order_has_many_license_keys(const mdl_order_t *order)
 {
     apr_int64_t all = 0;
+    apr_size_t bytes = 0;
 
     for (int i = 0; i < order->assignments->nelts; i++) {
         const mdl_assignment_t *assignment = APR_ARRAY_IDX(order->assignments, i,
                                                            const mdl_assignment_t *);
 
         all += assignment->license_keys->nelts + assignment->license_keys_pending;
+        for (int k = 0; k < assignment->license_keys->nelts; k++) {
+            bytes += strlen(APR_ARRAY_IDX(assignment->license_keys, k, const char *));
+        }
     }
-    return order->license_keys_truncated || all > MDL_ORDER_LICENSE_KEYS_MAX;
+    return order->license_keys_truncated || all > MDL_ORDER_LICENSE_KEYS_MAX ||
+           bytes > MDL_ORDER_TEXT_MAX;
 }
 
 /* Of an order that has got something just now; an order may grow by itself later. */

@@ -59,6 +59,10 @@ typedef struct {
 #define MDL_ORDER_LINKS_MAX        1000
 #define MDL_ORDER_LICENSE_KEYS_MAX 5000
 
+/** How many bytes the addresses and titles of an order's links have together at most, and, when
+   they are assigned, its license keys. */
+#define MDL_ORDER_TEXT_MAX (640 * 1024)
+
 /** How many files of one assignment are read when it is asked for alone: what the lists of a
    mapping can hold. */
 #define MDL_ASSIGNMENT_FILES_MAX 62750

@@ -97,28 +97,34 @@ static apr_status_t select_of(mdl_db_t *db, mdl_statement_t statement,
     return mdl_db_select(db, statement, rows, p, MDL_ARGS(mdl_ids(ids)));
 }
 
-static void assignment_add_link(mdl_assignment_t *assignment, const mdl_rows_t *row, apr_pool_t *p)
+/* Adds rows to their assignments, as many as an order may have; returns the assignment of the first
+   one that is left off, or NULL. */
+static const mdl_assignment_t *order_read_links(mdl_rows_t *rows, const index_t *assignments)
 {
-    mdl_order_link_t *link = apr_pcalloc(p, sizeof *link);
+    const mdl_assignment_t *last = NULL;
+    apr_size_t bytes = 0;
 
-    link->link_id = mdl_rows_int(row, 1);
-    link->title = mdl_rows_text(row, 2);
-    link->url = mdl_rows_text(row, 3);
-    APR_ARRAY_PUSH(assignment->links, mdl_order_link_t *) = link;
+    for (int n = 0; mdl_rows_next(rows); n++) {
+        mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
+        mdl_order_link_t *link = apr_pcalloc(assignments->pool, sizeof *link);
+
+        link->link_id = mdl_rows_int(rows, 1);
+        link->title = mdl_rows_text(rows, 2);
+        link->url = mdl_rows_text(rows, 3);
+        bytes += strlen(link->title) + strlen(link->url);
+        last = assignment != NULL ? assignment : last;
+        if (n == MDL_ORDER_LINKS_MAX || bytes > MDL_ORDER_TEXT_MAX) {
+            return last;
+        }
+        if (assignment != NULL) {
+            APR_ARRAY_PUSH(assignment->links, mdl_order_link_t *) = link;
+        }
+    }
+    return NULL;
 }
 
-static void assignment_add_license_key(mdl_assignment_t *assignment, const mdl_rows_t *row,
-                                       apr_pool_t *p)
-{
-    (void)p;
-    APR_ARRAY_PUSH(assignment->license_keys, const char *) = mdl_rows_text(row, 1);
-}
-
-/* Adds up to max rows to their assignments; returns the assignment of the first one that is left
-   off, or NULL. */
-static const mdl_assignment_t *
-order_read_rows(mdl_rows_t *rows, const index_t *assignments, int max,
-                void (*add)(mdl_assignment_t *, const mdl_rows_t *, apr_pool_t *))
+/* The same of license keys. */
+static const mdl_assignment_t *order_read_license_keys(mdl_rows_t *rows, const index_t *assignments)
 {
     const mdl_assignment_t *last = NULL;
 
@@ -126,11 +132,11 @@ order_read_rows(mdl_rows_t *rows, const index_t *assignments, int max,
         mdl_assignment_t *assignment = index_find(assignments, mdl_rows_int(rows, 0));
 
         last = assignment != NULL ? assignment : last;
-        if (n == max) {
+        if (n == MDL_ORDER_LICENSE_KEYS_MAX) {
             return last;
         }
         if (assignment != NULL) {
-            add(assignment, rows, assignments->pool);
+            APR_ARRAY_PUSH(assignment->license_keys, const char *) = mdl_rows_text(rows, 1);
         }
     }
     return NULL;
@@ -177,11 +183,9 @@ static apr_status_t order_read_content(mdl_db_t *db, mdl_rows_t *const content[C
                                                 &whole, index->pool);
 
     cut[FILES] = whole < all->nelts ? APR_ARRAY_IDX(all, whole, const mdl_assignment_t *) : NULL;
-    cut[LINKS] = order_read_rows(content[LINKS], index, MDL_ORDER_LINKS_MAX, assignment_add_link);
+    cut[LINKS] = order_read_links(content[LINKS], index);
     cut[LICENSE_KEYS] = content[LICENSE_KEYS] != NULL
-                            ? order_read_rows(content[LICENSE_KEYS], index,
-                                              MDL_ORDER_LICENSE_KEYS_MAX,
-                                              assignment_add_license_key)
+                            ? order_read_license_keys(content[LICENSE_KEYS], index)
                             : NULL; /* they were not asked for */
     return rv;
 }

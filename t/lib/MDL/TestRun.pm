@@ -29,8 +29,9 @@ my @MODULES = qw(unixd log_config logio version authz_core alias mime dir env he
 my $BAD_LINE = qr/AddressSanitizer|LeakSanitizer|runtime\ error:|Segmentation|[Aa]ssertion
     |exit\ signal\ (?!Killed|Terminated)|double\ free|corrupted\ /x;
 
-# What no log may hold: an API key, and what stands behind an address of the module's.
-my $TOKEN = qr{\badk_live_\w{16}_\w{20} | /[ofzlu]/[\w%-]{20}}x;
+# What no log may hold besides the secret: an API key, and what stands behind an address of the module's.
+my $TOKEN = qr{adk_live_\w{16}_\w{20}|/([ofzlu])/[\w-]{20}};
+my %KINDS = (o => 'page token', f => 'file token', z => 'archive token', l => 'link token', u => 'upload token');
 
 my $top  = getcwd();
 my $logs = "$top/t/logs";
@@ -194,14 +195,19 @@ sub look_back
 }
 
 # The lines of logs of httpd, PostgreSQL and Postfix that hold a token or the secret, by their places.
+# What Postfix and a server print as they start is a log, too; what a suite prints isn't.
 sub tokens
 {
     my $secret = read_file("$logs/secret");
     my @found;
-    for my $path (grep { -f } map { glob "$_/{*log,*.log,costs,hits,ends}" } $logs, glob "$logs/pg $logs/*/*/*/server-* $logs/*/*/*/server-*/*") {
-        open my $in, '<', $path or next;
+    for my $path (grep { -f } map { glob "$_/{*log,costs,hits,ends,output}" } $logs, "$logs/pg",
+        glob "$logs/*/*/*/server-* $logs/*/*/*/server-*/*")
+    {
+        open my $in, '<', $path or push(@found, "$path: $!"), next;
         while (<$in>) {
-            push @found, "a token in $path:$." if /$TOKEN/ || index($_, $secret) >= 0;
+            s/%([[:xdigit:]]{2})/chr hex $1/ge;
+            my $kind = index($_, $secret) >= 0 ? 'secret' : /$TOKEN/ ? $KINDS{ $1 // '' } // 'API key' : next;
+            push @found, "$path:$.: $kind";
         }
     }
     return @found;
