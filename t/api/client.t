@@ -1,6 +1,7 @@
 # A TypeScript client that is generated from the served document performs the main job.
 #
 # once: the client does not depend on the database
+# long: it generates and compiles a client
 use strict;
 use warnings;
 

@@ -3,6 +3,8 @@
 #
 # The wait for the storefront's answer is in t/unit/fraud.c, the syntax of the files of domains in
 # t/unit/domains.c.
+#
+# long: it waits for its counts to age
 use strict;
 use warnings;
 

@@ -2,6 +2,7 @@
 # or the server is killed during an upload, and the upload goes on.
 #
 # once: the bytes of an upload do not go through the database
+# long: it waits for clients that are killed
 use strict;
 use warnings;
 

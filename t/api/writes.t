@@ -1,5 +1,7 @@
 # Every operation of the OpenAPI document that writes: Idempotency-Key, scope, media type.  New
 # operations are included automatically; t/lib/MDL/Operations.pm has a successful request for each.
+#
+# long: every operation that writes
 use strict;
 use warnings;
 

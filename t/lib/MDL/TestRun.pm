@@ -4,7 +4,8 @@
 # private cluster, which no suite stops.
 #
 # Each suite runs on each of DATABASES and under each MPM of MPM.  A suite with a line "# once: why" in
-# its first comment runs only on the first database and under the first MPM, unless FULL is set.
+# its first comment runs only on the first database and under the first MPM, unless FULL is set.  One
+# with a line "# long: why" is among the first to run, so that it doesn't run alone at the end.
 package MDL::TestRun;
 
 use strict;
@@ -115,18 +116,18 @@ sub runs
     } split ' ', $ENV{MPM};
     return map {
         my $suite = $_;
-        map { "$_ $suite" } $first, $ENV{FULL} || !is_for_one($suite) ? @more : ();
+        map { "$_ $suite" } $first, $ENV{FULL} || !says($suite, 'once') ? @more : ();
     } @suites;
 }
 
-# Whether the first comment of a suite has a line "# once: why".
-sub is_for_one
+# Whether the first comment of a suite has a line "# word: why".
+sub says
 {
-    my ($suite) = @_;
+    my ($suite, $word) = @_;
     open my $in, '<', $suite or die "$suite: $!\n";
     while (my $line = <$in>) {
         return 0 if $line !~ /^#/;
-        return 1 if $line =~ /^# once: /;
+        return 1 if $line =~ /^# $word: /;
     }
     return 0;
 }
@@ -138,8 +139,9 @@ sub run_tests
 {
     my ($self) = @_;
     my @suites = @{ $self->{tests} };
-    # The folders of long suites come first, so that no long suite runs alone at the end.
-    @suites = glob 't/{metering,operate,delivery,worker,api}/*.t' if !@suites;
+    # The folders with the most long suites come first.
+    @suites = glob 't/{metering,operate,delivery,worker,settings,api}/*.t' if !@suites;
+    @suites = ((grep { says($_, 'long') } @suites), (grep { !says($_, 'long') } @suites));
     my @runs = runs(@suites);
     make_path(map { dirname(output_file($_)) } @runs);
     my $harness = TAP::Harness->new({
@@ -217,14 +219,20 @@ sub tokens
 # without our module, about once in sixty stops with clients that leave: when a child ends, its main
 # thread closes the sockets of its busy workers (close_worker_sockets) while a worker whose client has
 # just left frees the same socket.  The stack of such a core goes from main to the socket through
-# httpd's own frames alone.
+# httpd's own frames alone.  httpd's handler sends itself the signal again, which another thread may get:
+# then the stack is that of the thread in which the handler was called.
 sub mpm_race
 {
     my ($self, $core) = @_;
-    my $output = qx(gdb -batch -ex 'info inferiors' -ex bt '$self->{httpd}' '$core' 2>/dev/null);
+    my $output = qx(gdb -batch -ex 'info inferiors' -ex bt -ex 'thread apply all bt' '$self->{httpd}' '$core' 2>/dev/null);
     my ($pid) = $output =~ /\bprocess (\d+)\b/;
+    my ($stopped, @threads) = split /^Thread .*$/m, $output;
     # gdb shows the innermost frame twice.
-    my (undef, $top, @rest) = $output =~ /^[#]\d+ +(.*)$/mg;
+    my (undef, @frames) = $stopped =~ /^[#]\d+ +(.*)$/mg;
+    for my $thread (@threads) {
+        @frames = $1 =~ /^[#]\d+ +(.*)$/mg if $thread =~ /<signal handler called>\n(.*)/s;
+    }
+    my ($top, @rest) = @frames;
     my @others = grep { !m{/mod_mpm_event\.so$|\bap_run_mpm \(|\bmain \(} } @rest;
     return @rest && !@others && $top =~ /\bapr_os_sock_get \(/
         ? $pid : undef;
