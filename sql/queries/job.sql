@@ -59,8 +59,9 @@ RETURNING {{claimed_columns}}
 -- times the slots that stay free are as many as it then has: so it leaves slots for a shop that comes
 -- later, and alone it has four in five.  Shops are looked for among those with running jobs, those
 -- with the oldest due jobs, and a range of ids, for in the index entries of ended jobs may lie between
--- those of one shop and the next.  PostgreSQL is asked for a shop's jobs in the order of the index by
--- shop: for those of one lane by time alone it would wade through all shops' jobs.
+-- those of one shop and the next.  PostgreSQL is asked for a shop's jobs in the order of an index that
+-- is for this alone (shop_id + 0): it would wade through all shops' jobs of the lane in the order of
+-- time, or through all jobs of the shop.
 -- name: job_claim_shared
 -- dialect: sqlite3
 {{job_claimed}}
@@ -105,9 +106,9 @@ WHERE id = ANY (ARRAY(
                 + row_number() OVER (PARTITION BY c.shop_id ORDER BY w.due_at)
         FROM candidate_rows c CROSS JOIN LATERAL (
             SELECT q.id, q.due_at FROM job q
-            WHERE q.lane = %s AND (q.shop_id, q.due_at) >= (c.shop_id, %lld)
-                AND (q.shop_id, q.due_at) <= (c.shop_id, %lld) AND q.due_at IS NOT NULL
-            ORDER BY q.shop_id, q.due_at LIMIT %lld) w),
+            WHERE q.lane = %s AND (q.shop_id + 0, q.due_at) >= (c.shop_id, %lld)
+                AND (q.shop_id + 0, q.due_at) <= (c.shop_id, %lld) AND q.due_at IS NOT NULL
+            ORDER BY q.shop_id + 0, q.due_at LIMIT %lld) w),
     turn_rows (id, nth, slot) AS (
         SELECT id, nth, row_number() OVER (ORDER BY nth, shop_id <= %lld, shop_id) FROM waiting_rows)
     SELECT j.id FROM job j

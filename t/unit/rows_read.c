@@ -1,6 +1,7 @@
 /*
  * What the main requests read of large tables: every statement reads a few rows and pages, however
- * many rows there are.  MDL_TEST_ROWS is their number (`make check-plans`: a million).
+ * many rows there are, and whether PostgreSQL has statistics of them or not.  MDL_TEST_ROWS is
+ * their number (`make check-plans`: a million).
  */
 #include "t/unit/seed.h"
 
@@ -21,6 +22,7 @@
 
 static mdl_db_t *db;
 static int rows;
+static int analyzed;         /* whether the database knows statistics of its tables */
 static const char *too_much; /* lines about statements of the current request that read too much */
 static int statements;       /* that were checked */
 static int allowance = 1;    /* how often the most of a statement the current request may read */
@@ -312,6 +314,9 @@ static void tests(const database_t *database, apr_pool_t *p)
 {
     seed(database, rows, p);
     db = database_open(database, p);
+    if (analyzed) {
+        mdl_db_command(db, "ANALYZE");
+    }
     if (database->dialect == MDL_PGSQL) {
         begin_pgsql();
     }
@@ -330,9 +335,14 @@ static void tests(const database_t *database, apr_pool_t *p)
 int main(void)
 {
     const char *many = getenv("MDL_TEST_ROWS");
+    const char *server = getenv("MDL_TEST_PGSQL");
     apr_pool_t *p = tap_begin();
 
     rows = many != NULL ? atoi(many) : 4000;
     on_each_database(tests, p);
+    analyzed = 1;
+    if (server != NULL) {
+        on_pgsql(server, tests, p);
+    }
     return tap_end(p);
 }
