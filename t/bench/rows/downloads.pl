@@ -21,8 +21,8 @@ sub links
     return $URLS;
 }
 
-# Enough of them for as long as the run takes: twice as many as the last run used.
-sub enough { my ($on) = @_; return 2 * ($on->{downloads} // 4000 * $ENV{SECONDS}) + 100 }
+# Enough of them for as long as the run takes: three times as many as the last run used in that time.
+sub enough { my ($on) = @_; return int(3 * ($on->{download_rate} // 4000) * $ENV{SECONDS}) + 100 }
 
 sub download { my ($on) = @_; return (key => 0, paths => links($on, enough($on))) }
 
@@ -34,7 +34,7 @@ row 'download',
         my $enough = enough($on);
         my $result = wrk($on, download($on));
         die "There were not enough links for $result->{requests} downloads.\n" if $result->{requests} > $enough;
-        $on->{downloads} = $result->{requests};
+        $on->{download_rate} = $result->{requests} / $ENV{SECONDS};
         return $result;
     },
     beside => sub { least($_[0], 'download') },
