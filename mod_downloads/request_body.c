@@ -1,8 +1,13 @@
 #include "request_body.h"
 
+#include <string.h>
+#include <strings.h>
+
 #include <apr_strings.h>
 #include <http_protocol.h>
+#include <util_script.h>
 
+#define FORM_TYPE     "application/x-www-form-urlencoded"
 #define WORTH_READING 65536 /* bytes that cost less than another connection */
 
 apr_off_t mdl_request_body_length(request_rec *r)
@@ -36,4 +41,46 @@ void mdl_request_body_discard(request_rec *r)
                                    !request_body_drain(r))) {
         r->connection->keepalive = AP_CONN_CLOSE;
     }
+}
+
+/* Checked before it is read: httpd's reader takes in all of a body, however long it is. */
+static int form_check(request_rec *r, apr_size_t max_length)
+{
+    const char *type = apr_table_get(r->headers_in, "Content-Type");
+    apr_off_t length = mdl_request_body_length(r);
+
+    if (type == NULL || strncasecmp(type, FORM_TYPE, strlen(FORM_TYPE)) != 0 ||
+        strchr("; \t", type[strlen(FORM_TYPE)]) == NULL) {
+        return HTTP_UNSUPPORTED_MEDIA_TYPE;
+    }
+    if (length < 0) {
+        return HTTP_LENGTH_REQUIRED;
+    }
+    return length > (apr_off_t)max_length ? HTTP_REQUEST_ENTITY_TOO_LARGE : OK;
+}
+
+int mdl_request_body_form(request_rec *r, apr_size_t max_length, apr_size_t max_fields,
+                          apr_table_t **fields)
+{
+    apr_array_header_t *pairs;
+    int status = form_check(r, max_length);
+
+    if (status != OK ||
+        (status = ap_parse_form_data(r, NULL, &pairs, max_fields, max_length)) != OK) {
+        return status;
+    }
+    *fields = apr_table_make(r->pool, pairs->nelts);
+    for (int i = 0; i < pairs->nelts; i++) {
+        const ap_form_pair_t *pair = &APR_ARRAY_IDX(pairs, i, ap_form_pair_t);
+        apr_size_t length;
+        char *value;
+
+        if (apr_brigade_pflatten(pair->value, &value, &length, r->pool) != APR_SUCCESS) {
+            return HTTP_BAD_REQUEST;
+        }
+        if (apr_table_get(*fields, pair->name) == NULL) {
+            apr_table_setn(*fields, pair->name, apr_pstrmemdup(r->pool, value, length));
+        }
+    }
+    return OK;
 }

@@ -15,4 +15,13 @@ apr_off_t mdl_request_body_length(request_rec *r);
  */
 void mdl_request_body_discard(request_rec *r);
 
+/**
+ * Reads a body that a form of HTML sends (application/x-www-form-urlencoded; WHATWG URL, section 5)
+ * into *fields, names to values in r->pool; of two fields with one name the first counts.  Returns
+ * OK, 415 for another type, 411 without a Content-Length, 413 for more than max_length bytes, which
+ * are not read, or 400 for what is no such form or has more than max_fields.
+ */
+int mdl_request_body_form(request_rec *r, apr_size_t max_length, apr_size_t max_fields,
+                          apr_table_t **fields);
+
 #endif

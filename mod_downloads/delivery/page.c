@@ -1,12 +1,10 @@
 #include "delivery/page.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include <apr_strings.h>
 #include <apr_time.h>
 #include <http_protocol.h>
-#include <util_script.h>
 
 #include "base/text/json.h"
 #include "base/text/present.h"
@@ -17,7 +15,6 @@
 #include "delivery/view.h"
 #include "request_body.h"
 
-#define FORM_TYPE       "application/x-www-form-urlencoded"
 #define FORM_MAX_LENGTH 4096
 #define FORM_MAX_FIELDS 16
 #define REFRESH_AFTER   "10" /* seconds */
@@ -130,45 +127,21 @@ int mdl_page_wrong_method(request_rec *r, const mdl_service_t *service, const ch
                              : page_not_found(r, rv);
 }
 
-/* Checked before it is read: httpd's reader takes in all of a body, however long it is. */
-static int check_form(request_rec *r)
-{
-    const char *type = apr_table_get(r->headers_in, "Content-Type");
-    apr_off_t length = mdl_request_body_length(r);
-
-    if (type == NULL || strncasecmp(type, FORM_TYPE, strlen(FORM_TYPE)) != 0 ||
-        strchr("; \t", type[strlen(FORM_TYPE)]) == NULL) {
-        return HTTP_UNSUPPORTED_MEDIA_TYPE;
-    }
-    if (length < 0) {
-        return HTTP_LENGTH_REQUIRED;
-    }
-    return length > FORM_MAX_LENGTH ? HTTP_REQUEST_ENTITY_TOO_LARGE : OK;
-}
-
 /* Reads the field "file" or "zip"; anything but OK is the status of the answer. */
 static int read_form(request_rec *r, int *is_archive, const char **id)
 {
-    apr_array_header_t *pairs;
-    int status = check_form(r);
+    apr_table_t *fields;
+    int status = mdl_request_body_form(r, FORM_MAX_LENGTH, FORM_MAX_FIELDS, &fields);
 
-    if (status != OK ||
-        (status = ap_parse_form_data(r, NULL, &pairs, FORM_MAX_FIELDS, FORM_MAX_LENGTH)) != OK) {
+    if (status != OK) {
         return status;
     }
-    for (int i = 0; i < pairs->nelts; i++) {
-        const ap_form_pair_t *pair = &APR_ARRAY_IDX(pairs, i, ap_form_pair_t);
-        apr_size_t length;
-        char *value;
-
-        *is_archive = strcmp(pair->name, "zip") == 0;
-        if ((*is_archive || strcmp(pair->name, "file") == 0) &&
-            apr_brigade_pflatten(pair->value, &value, &length, r->pool) == APR_SUCCESS) {
-            *id = apr_pstrmemdup(r->pool, value, length);
-            return OK;
-        }
+    *id = apr_table_get(fields, "zip");
+    *is_archive = *id != NULL;
+    if (!*is_archive) {
+        *id = apr_table_get(fields, "file");
     }
-    return HTTP_BAD_REQUEST;
+    return *id != NULL ? OK : HTTP_BAD_REQUEST;
 }
 
 static int page_redirect(const page_t *page, const char *url)

@@ -9,17 +9,14 @@
 #include <http_protocol.h>
 
 #include "base/http/accept_language.h"
-#include "base/crypto.h"
 #include "base/text/templates.h"
 #include "core/download/signed_url.h"
 #include "db/db.h"
-#include "request_body.h"
+#include "html.h"
 
 APLOG_USE_MODULE(downloads);
 
 #define RETRY_AFTER "5" /* seconds */
-#define STYLE_BEGIN "<style>"
-#define STYLE_END   "</style>"
 
 /* Shown where there is no template. */
 #define PLAIN_TEXT                                                                                 \
@@ -65,102 +62,19 @@ const char *mdl_view_page_url(const mdl_service_t *service, const char *page_id,
     return mdl_signed_url_page(service->secret, service->settings->public_url, page_id, p);
 }
 
-/* What the headers say of a page, which is known once it was rendered. */
-typedef struct {
-    apr_pool_t *pool;
-    const char *styles; /* a hash of each style element: the policy allows no other style */
-    const char *whole;  /* the page, unless it came in pieces */
-    apr_size_t length;
-} measure_t;
-
-/* Takes a piece of a page, up to a style element that has not ended. */
-static apr_size_t measure_take(void *baton, const char *html, apr_size_t length, int last)
+/* A form may lead to the public origin too, since the redirect that follows the page's button does.
+ */
+static mdl_html_policy_t view_policy(void)
 {
-    measure_t *measure = baton;
-    apr_pool_t *p = measure->pool;
-    const char *style, *end = html;
-
-    while ((style = strstr(end, STYLE_BEGIN)) != NULL && (end = strstr(style, STYLE_END)) != NULL) {
-        unsigned char digest[MDL_SHA256_LENGTH];
-
-        style += strlen(STYLE_BEGIN);
-        mdl_sha256(style, (apr_size_t)(end - style), digest);
-        measure->styles = apr_pstrcat(p, measure->styles, " 'sha256-",
-                                      mdl_base64(digest, sizeof digest, p), "'", NULL);
-    }
-    if (last) {
-        measure->whole = measure->length == 0 ? html : NULL;
-    } else {
-        length = style != NULL ? (apr_size_t)(style - html) : length - strlen(STYLE_BEGIN);
-    }
-    measure->length += length;
-    return length;
-}
-
-/* form-action names the public origin too, since it also covers the redirect that follows the
-   page's button. */
-static const char *content_security_policy(const char *styles, apr_pool_t *p)
-{
-    return apr_pstrcat(p, "default-src 'none'; style-src", *styles != '\0' ? styles : " 'none'",
-                       "; form-action 'self'", view.public_origin,
-                       "; base-uri 'none'; frame-ancestors 'none'", NULL);
-}
-
-static void view_head(request_rec *r, int status, const char *type, const char *styles,
-                      apr_size_t length)
-{
-    apr_table_t *headers = r->headers_out;
-
-    mdl_request_body_discard(r);
-    r->status = status;
-    apr_table_setn(headers, "Cache-Control", "private, no-store");
-    apr_table_setn(headers, "Referrer-Policy", "no-referrer");
-    apr_table_setn(headers, "X-Content-Type-Options", "nosniff");
-    apr_table_setn(headers, "X-Frame-Options", "DENY");
-    apr_table_setn(headers, "X-Robots-Tag", "noindex");
-    apr_table_setn(headers, "Content-Security-Policy", content_security_policy(styles, r->pool));
-    ap_set_content_type(r, type);
-    ap_set_content_length(r, (apr_off_t)length);
-}
-
-static apr_size_t view_write(void *baton, const char *bytes, apr_size_t length, int last)
-{
-    request_rec *r = baton;
-
-    (void)last;
-    if (!r->connection->aborted) {
-        ap_rwrite(bytes, (int)length, r);
-    }
-    return length;
+    return (mdl_html_policy_t){.form_action = view.public_origin, .referrer_policy = "no-referrer"};
 }
 
 int mdl_view_text(request_rec *r, int status, const char *text)
 {
-    apr_size_t length = strlen(text);
+    mdl_html_policy_t policy = view_policy();
 
-    view_head(r, status, "text/plain; charset=utf-8", "", length);
-    view_write(r, text, length, 1);
+    mdl_html_send_text(r, status, text, &policy);
     return OK;
-}
-
-/* A page that doesn't fit into a piece is rendered twice, for its headers and for its bytes: kept
-   meanwhile, the largest would take 30 MB. */
-static void view_send(request_rec *r, int status, const mdl_template_t *template,
-                      const mdl_json_t *data, const mdl_template_list_t *files)
-{
-    measure_t measure = {.pool = r->pool, .styles = ""};
-    mdl_text_buffer_t *out = mdl_text_buffer_make_passing(measure_take, &measure, r->pool);
-
-    mdl_template_write(template, data, files, out, r->pool);
-    mdl_text_buffer_end(out);
-    view_head(r, status, "text/html; charset=utf-8", measure.styles, measure.length);
-    if (measure.whole != NULL) {
-        view_write(r, measure.whole, measure.length, 1);
-        return;
-    }
-    out = mdl_text_buffer_make_passing(view_write, r, r->pool);
-    mdl_template_write(template, data, files, out, r->pool);
-    mdl_text_buffer_end(out);
 }
 
 /* Sets Vary and Content-Language according to the choice. */
@@ -193,6 +107,7 @@ static int view_render(request_rec *r, int status, const char *name,
                        const mdl_template_list_t *files)
 {
     const mdl_template_t *template = view_choose(r, name, customer);
+    mdl_html_policy_t policy = view_policy();
     mdl_json_t *shop;
 
     if (template == NULL) {
@@ -205,7 +120,7 @@ static int view_render(request_rec *r, int status, const char *name,
         mdl_json_add_string(shop, "support_email", customer->shop_email);
         mdl_json_add_string(data, "order_id", customer->order_id);
     }
-    view_send(r, status, template, data, files);
+    mdl_html_send(r, status, template, data, files, &policy);
     return OK;
 }
 

@@ -1,0 +1,33 @@
+/*
+ * Pages of HTML, as they leave the server: rendered from a template, never kept by a cache, never
+ * shown in a frame, and with a Content-Security-Policy (CSP Level 3) that allows the page's own
+ * style and script elements, each by its hash, and nothing else to be loaded.
+ */
+#ifndef MDL_HTML_H
+#define MDL_HTML_H
+
+#include <httpd.h>
+
+#include "base/text/json.h"
+#include "base/text/template.h"
+
+/** What differs between pages. */
+typedef struct {
+    const char *form_action;     /* origins beside its own that a form may lead to, each after a
+                                    space; "" for none */
+    const char *referrer_policy; /* the header of that name */
+} mdl_html_policy_t;
+
+/**
+ * Sends a page; what the client still sends is discarded.  data and list (NULL: none) are what the
+ * template gets.  A page of more than 64 KB is rendered twice, for its headers and for its bytes.
+ */
+void mdl_html_send(request_rec *r, int status, const mdl_template_t *template,
+                   const mdl_json_t *data, const mdl_template_list_t *list,
+                   const mdl_html_policy_t *policy);
+
+/** The same as plain text. */
+void mdl_html_send_text(request_rec *r, int status, const char *text,
+                        const mdl_html_policy_t *policy);
+
+#endif
