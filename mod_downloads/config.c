@@ -13,7 +13,6 @@
 #include <unixd.h>
 
 #include "base/crypto.h"
-#include "base/text/templates.h"
 
 extern module AP_MODULE_DECLARE_DATA downloads_module;
 APLOG_USE_MODULE(downloads);
@@ -59,10 +58,10 @@ mdl_settings_t *mdl_config(server_rec *s)
     return ap_get_module_config(s->module_config, &downloads_module);
 }
 
-enum { HANDLER_API, HANDLER_DELIVERY, HANDLER_UPLOAD, HANDLERS };
+enum { HANDLER_API, HANDLER_DELIVERY, HANDLER_UPLOAD, HANDLER_SETTINGS, HANDLERS };
 
 static const char *const handler_names[] = {"downloads-api", "downloads-delivery",
-                                            "downloads-upload"};
+                                            "downloads-upload", "downloads-settings"};
 
 /* Where a handler is set. */
 typedef struct {
@@ -141,7 +140,7 @@ static void walk_handler(check_t *check, const ap_directive_t *node, const char 
         sentence_add(check->errors,
                      apr_psprintf(check->ptemp,
                                   "%s:%d: %s: there is no handler %s; there are downloads-api, "
-                                  "downloads-delivery and downloads-upload.",
+                                  "downloads-delivery, downloads-upload and downloads-settings.",
                                   node->filename, node->line_num, node->directive, word));
     }
 }
@@ -190,6 +189,11 @@ static void check_handlers(check_t *check)
                      "DownloadsUploadURL is set, but there is no \"SetHandler "
                      "downloads-upload\" in a <Location>: uploads can be begun and never "
                      "sent.");
+    }
+    if ((check->settings->settings_url != NULL) != check->handlers[HANDLER_SETTINGS].found) {
+        sentence_add(check->warnings,
+                     "DownloadsSettingsURL and a <Location> with \"SetHandler downloads-settings\" "
+                     "need each other: the settings can't be reached.");
     }
 }
 
@@ -335,7 +339,7 @@ static void config_check_templates(check_t *check)
     if (folder == NULL || !check_folder(check, "DownloadsTemplates", folder, &info)) {
         return;
     }
-    mdl_templates_read(folder, mdl_settings_template_names, problems, check->ptemp);
+    mdl_settings_check_templates(check->settings, problems, check->ptemp);
     for (int i = 0; i < problems->nelts; i++) {
         sentence_add(check->errors, apr_pstrcat(check->ptemp, "DownloadsTemplates: ",
                                                 APR_ARRAY_IDX(problems, i, const char *), NULL));
@@ -410,6 +414,7 @@ int mdl_config_check(apr_pool_t *pconf, apr_pool_t *plog, apr_pool_t *ptemp, ser
     check_handlers(&check);
     check_path(&check, "DownloadsPublicURL", check.settings->public_url, HANDLER_DELIVERY);
     check_path(&check, "DownloadsUploadURL", check.settings->upload_url, HANDLER_UPLOAD);
+    check_path(&check, "DownloadsSettingsURL", check.settings->settings_url, HANDLER_SETTINGS);
     config_check_secret(&check);
     config_check_storage(&check);
     config_check_templates(&check);

@@ -18,6 +18,7 @@
 #include "core/service.h"
 #include "delivery/delivery.h"
 #include "log_mask.h"
+#include "settings/router.h"
 #include "upload/upload_url.h"
 #include "worker/process.h"
 #include "worker/schema.h"
@@ -69,6 +70,7 @@ static void child_init(apr_pool_t *p, server_rec *s)
         mdl_child_storage_init(p, service->settings);
         mdl_delivery_child_init(p, service);
         mdl_upload_url_child_init(p, service);
+        mdl_settings_router_child_init(p, service);
     }
 }
 
@@ -85,6 +87,9 @@ static int module_handle(request_rec *r)
     }
     if (strcmp(r->handler, MDL_UPLOAD_HANDLER) == 0) {
         return mdl_upload_url_handle(r, service);
+    }
+    if (strcmp(r->handler, MDL_SETTINGS_HANDLER) == 0) {
+        return mdl_settings_router_handle(r, service);
     }
     return DECLINED;
 }

@@ -197,7 +197,7 @@ static apr_status_t resend_parse(mdl_request_t *request)
     own->resend.shop_id = request->caller.shop_id;
     own->resend.storefront_order_id = request->parameters[0];
     own->resend.key_id = request->caller.key_id;
-    own->resend.mail_host = mdl_order_mail_host(request);
+    own->resend.mail_host = mdl_settings_public_host(request->service->settings, request->r->pool);
     own->resend.default_download_limit = request->service->settings->download_limit;
     own->resend.problem = &request->problem;
     own->resend.reason = order_action_reason(members);

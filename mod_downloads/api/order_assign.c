@@ -99,7 +99,7 @@ static apr_status_t assign_parse(mdl_request_t *request)
     assign_parse_customer(request, members, &assign->customer, &assign->customer_given);
     assign->fraud_rules = request->service->fraud;
     assign->default_download_limit = request->service->settings->download_limit;
-    assign->mail_host = mdl_order_mail_host(request);
+    assign->mail_host = mdl_settings_public_host(request->service->settings, request->r->pool);
     assign->key_id = request->caller.key_id;
     assign->problem = &request->problem;
     request->arg = assign;

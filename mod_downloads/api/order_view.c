@@ -2,8 +2,6 @@
 
 #include <string.h>
 
-#include <apr_uri.h>
-
 #include "core/order/event.h"
 #include "core/download/signed_url.h"
 #include "core/download/session.h"
@@ -90,6 +88,7 @@ static void order_write_events(mdl_json_t *to, const apr_array_header_t *events,
         mdl_json_add_string(object, "action", event->action);
         order_add_stored(object, "assignment_ids", event->assignment_ids, p);
         mdl_json_add_string(object, "key_id", event->key_id);
+        mdl_json_add_string(object, "user", event->user);
         mdl_json_add_string(object, "reason", event->reason);
         order_add_stored(object, "details", event->details, p);
         mdl_json_add_time(object, "created_at", event->created_at);
@@ -162,15 +161,4 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
 apr_status_t mdl_order_not_found(mdl_request_t *request)
 {
     return mdl_problem_set(&request->problem, 404, "order_not_found", "There is no such order.");
-}
-
-const char *mdl_order_mail_host(mdl_request_t *request)
-{
-    apr_uri_t uri;
-
-    return apr_uri_parse(request->r->pool, request->service->settings->public_url, &uri) ==
-                       APR_SUCCESS &&
-                   uri.hostname != NULL
-               ? uri.hostname
-               : "localhost";
 }

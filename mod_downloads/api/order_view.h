@@ -16,7 +16,4 @@ void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment);
 /** Refuses with 404 order_not_found. */
 apr_status_t mdl_order_not_found(mdl_request_t *request);
 
-/** What stands right of a Message-ID's @: the host of DownloadsPublicURL. */
-const char *mdl_order_mail_host(mdl_request_t *request);
-
 #endif

@@ -12,7 +12,6 @@
 #include "base/http/client.h"
 #include "base/mail/mailbox.h"
 #include "base/mail/mailer.h"
-#include "base/text/templates.h"
 #include "core/job.h"
 #include "storage/storage.h"
 
@@ -180,7 +179,7 @@ static int check_templates(mdl_ctl_t *ctl, const char **message)
         *message = MDL_SETTINGS_FIRST;
         return 0;
     }
-    mdl_templates_read(folder, mdl_settings_template_names, problems, ctl->p);
+    mdl_settings_check_templates(ctl->settings, problems, ctl->p);
     *message = problems->nelts ? apr_array_pstrcat(ctl->p, problems, ' ') : folder;
     return problems->nelts == 0;
 }

@@ -21,6 +21,7 @@
 #include "ctl/job.h"
 #include "ctl/key.h"
 #include "ctl/mail.h"
+#include "ctl/member.h"
 #include "ctl/migrate.h"
 #include "ctl/shop.h"
 
@@ -107,6 +108,10 @@ static const command_t commands[] = {
      OPTION_SCOPE | OPTION_EXPIRES, 0, mdl_ctl_key_create},
     {"key", "list", "SHOP_ID", 1, 1, 0, 0, mdl_ctl_key_list},
     {"key", "revoke", "KEY_ID", 1, 0, 0, 0, mdl_ctl_key_revoke},
+    {"member", "add", "USER read-only|staff|owner|operator [--shop ID]", 2, 0, OPTION_SHOP, 0,
+     mdl_ctl_member_add},
+    {"member", "list", "[--shop ID]", 0, 0, OPTION_SHOP, 0, mdl_ctl_member_list},
+    {"member", "remove", "USER [--shop ID]", 1, 0, OPTION_SHOP, 0, mdl_ctl_member_remove},
     {"migrate", NULL, "", 0, 0, 0, 0, mdl_ctl_migrate},
     {"check", NULL, "[--httpd COMMAND]", 0, 0, OPTION_HTTPD, 1, mdl_ctl_check},
     {"mail", "test", "ADDRESS", 1, 0, 0, 0, mdl_ctl_mail_test},

@@ -24,7 +24,8 @@ FROM api_key k JOIN shop s ON s.id = k.shop_id
 WHERE k.id = %s
 
 -- name: api_key_revoke
-UPDATE api_key SET revoked_at = %lld WHERE id = %s AND revoked_at IS NULL
+UPDATE api_key SET revoked_at = %lld
+WHERE id = %s AND (%lld = 0 OR shop_id = %lld) AND revoked_at IS NULL
 
 -- name: api_key_by_id
 SELECT {{api_key_columns}} FROM api_key WHERE id = %s

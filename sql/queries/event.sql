@@ -1,9 +1,9 @@
 -- name: event_insert
-INSERT INTO order_event (order_id, action, assignment_ids, key_id, reason, details, created_at)
-VALUES (%lld, %s, %s, %s, %s, %s, %lld)
+INSERT INTO order_event (order_id, action, assignment_ids, key_id, user_name, reason, details, created_at)
+VALUES (%lld, %s, %s, %s, %s, %s, %s, %lld)
 
 -- name: event_latest
-SELECT id, action, assignment_ids, key_id, reason, details, created_at FROM order_event
+SELECT id, action, assignment_ids, key_id, user_name, reason, details, created_at FROM order_event
 WHERE order_id = %lld ORDER BY id DESC LIMIT %lld
 
 -- name: event_count

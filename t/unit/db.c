@@ -98,7 +98,8 @@ static void test_rows(apr_pool_t *p)
 
     mdl_db_exec(db, MDL_Q_EPOCH_BUMP, &changed, p, MDL_NO_ARGS);
     is_int(changed, 1, "an UPDATE returns how many rows it changed");
-    mdl_db_exec(db, MDL_Q_API_KEY_REVOKE, &changed, p, MDL_ARGS(mdl_int(1), mdl_text("nobody")));
+    mdl_db_exec(db, MDL_Q_API_KEY_REVOKE, &changed, p,
+                MDL_ARGS(mdl_int(1), mdl_text("nobody"), mdl_int(0), mdl_int(0)));
     is_int(changed, 0, "it returns 0 if it changed none");
     is_int(insert_shop("other", "values.test", NULL, p), 0,
            "ON CONFLICT DO NOTHING returns no row");
@@ -197,7 +198,7 @@ static apr_status_t misuse(mdl_db_t *on, apr_pool_t *p, void *arg)
     }
     if (*how == 'm') {
         return mdl_db_exec(on, MDL_Q_API_KEY_REVOKE, NULL, p,
-                           MDL_ARGS(mdl_int(1), mdl_text("x"), mdl_int(1)));
+                           MDL_ARGS(mdl_int(1), mdl_text("x"), mdl_int(1), mdl_int(1), mdl_int(1)));
     }
     return mdl_db_select_one(on, MDL_Q_SHOP_BY_ID, &row, p, MDL_ARGS(mdl_text("1")));
 }

@@ -31,6 +31,35 @@ sub test_schema
     return;
 }
 
+# Who may open a shop's settings, and as what.
+sub test_members
+{
+    my ($id) = @_;
+    like(ctl('member', 'list')->{out}, qr/^There is no member\.$/, 'at first nobody is a member');
+    is(succeeds_json('member', 'add', 'ada', 'owner', '--shop', $id)->{role}, 'owner', 'an owner is added');
+    is(succeeds_json('member', 'add', 'ada', 'staff', '--shop', $id)->{role}, 'staff', 'the role is changed');
+    is(succeeds_json('member', 'add', 'root@example.com', 'operator')->{shop_id}, undef, 'an operator has no shop');
+    is_deeply([ map { "$_->{user} $_->{role}" } @{ succeeds_json('member', 'list') } ], [ 'root@example.com operator', 'ada staff' ],
+        'all are listed, operators first');
+    is_deeply([ map { $_->{user} } @{ succeeds_json('member', 'list', '--shop', $id) } ], ['ada'], 'or those of a shop');
+    refuses(5, qr/every shop/, 'member', 'add', 'ada', 'operator', '--shop', $id);
+    refuses(5, qr/every shop/, 'member', 'add', 'ada', 'owner');
+    refuses(1, qr/read-only, staff, owner or operator/, 'member', 'add', 'ada', 'boss', '--shop', $id);
+    refuses(4, qr/no such shop/, 'member', 'add', 'ada', 'owner', '--shop', 999);
+    refuses(5, qr/1 to 255 bytes/, 'member', 'add', 'x' x 256, 'owner', '--shop', $id);
+    refuses(5, qr/1 to 255 bytes/, 'member', 'add', "a\nb", 'owner', '--shop', $id);
+    sql("INSERT INTO member (user_name, shop_id, role, created_at) VALUES "
+            . join ', ', map { "('user$_', $id, 'staff', 0)" } 1 .. 99);
+    refuses(5, qr/at most 100 members/, 'member', 'add', 'one-more', 'staff', '--shop', $id);
+    is(ctl('member', 'add', 'user7', 'owner', '--shop', $id)->{code}, 0, 'a full shop can change a role');
+    is(ctl('member', 'remove', 'ada', '--shop', $id)->{out}, "ada is removed.\n", 'a member is removed');
+    refuses(4, qr/no such member/, 'member', 'remove', 'ada', '--shop', $id);
+    refuses(4, qr/no such member/, 'member', 'remove', 'ada');
+    is(ctl('member', 'remove', 'root@example.com')->{code}, 0, 'an operator is removed');
+    sql('DELETE FROM member');
+    return;
+}
+
 sub test_check
 {
     my $document = succeeds_json('check');
@@ -253,6 +282,7 @@ sub test_database
     test_check();
     my $shop = test_shops();
     test_keys($shop);
+    test_members($shop);
     test_jobs($shop);
     return;
 }

@@ -20,6 +20,7 @@
 #include "core/order/access.h"
 #include "core/order/assignment.h"
 #include "core/order/order.h"
+#include "core/order/search.h"
 #include "core/shop/key.h"
 #include "core/shop/shop.h"
 
@@ -63,6 +64,7 @@ EFFECT(mdl_mapping_put, mdl_mapping_put_t *)
 EFFECT(mdl_order_assign, mdl_order_assign_t *)
 EFFECT(mdl_order_find, mdl_order_find_t *)
 EFFECT(mdl_order_list, mdl_order_list_t *)
+EFFECT(mdl_order_search, mdl_order_search_t *)
 EFFECT(mdl_pack_change, mdl_pack_edit_t *)
 EFFECT(mdl_pack_create, mdl_pack_edit_t *)
 EFFECT(mdl_pack_delete, mdl_entity_ref_t *)

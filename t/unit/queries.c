@@ -22,6 +22,7 @@ static const struct {
     {MDL_Q_MIGRATION_VERSION, "schema_migration", "the table has a row for each release"},
     {MDL_Q_MIGRATION_TABLE_COUNT, "sqlite_master", "the table has a row for each table and index"},
     {MDL_Q_SHOP_LIST, "shop", "an operator's command that lists every shop"},
+    {MDL_Q_MEMBER_LIST, "m", "an operator's command that lists every member"},
     {MDL_Q_API_KEY_LIST, "api_key_shop", "a shop has a few keys"},
     {MDL_Q_API_KEY_COUNT_LIVE, "api_key_shop", "a shop has a few keys"},
     {MDL_Q_ASSET_LIST_OF_CATEGORY, "asset_shop_category",

@@ -177,6 +177,27 @@ static void test_orders(apr_pool_t *p)
     reads_little(mdl_db_read, mdl_order_list_effect, &few, "the orders of a small shop", p);
 }
 
+/* Customer 1 has a tenth of all orders, and a hundredth are revoked; the first text fits a ninth.
+ */
+static void test_search(apr_pool_t *p)
+{
+    static const char *const texts[] = {"o1", "o1001", "c1", "C1@Buyer.test", "nobody@buyer.test"};
+    mdl_order_search_t search = {.shop_id = 1, .before = APR_INT64_MAX, .limit = 50};
+
+    reads_little(mdl_db_read, mdl_order_search_effect, &search, "the newest orders, to look at", p);
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        search.text = texts[i];
+        reads_little(mdl_db_read, mdl_order_search_effect, &search,
+                     apr_pstrcat(p, "orders are found by ", texts[i], NULL), p);
+        ok((search.found->nelts > 0) == (texts[i][0] != 'n'), "  if there are any");
+    }
+    search.text = NULL;
+    search.access = MDL_ORDER_REVOKED;
+    reads_little(mdl_db_read, mdl_order_search_effect, &search, "the revoked orders", p);
+    search.access = MDL_ORDER_HELD;
+    reads_little(mdl_db_read, mdl_order_search_effect, &search, "the orders to review: none", p);
+}
+
 static void test_assignments(apr_pool_t *p)
 {
     mdl_order_assign_t *one = new_assignment(1, "new", p, 1, PRODUCT("1"));
@@ -321,6 +342,7 @@ static void tests(const database_t *database, apr_pool_t *p)
         begin_pgsql();
     }
     test_orders(p);
+    test_search(p);
     test_assignments(p);
     test_access(p);
     test_downloads(p);

@@ -9,6 +9,11 @@ VALUES ('One', 'one.test', 'one@one.test', 'approved', 1, 1),
 INSERT INTO api_key (id, shop_id, name, scope, secret_mac, created_at)
 SELECT 'key' || i, 1 + i % 2, 'Key', 'full', 'mac', i FROM seed WHERE i <= 100 ORDER BY seed.i;
 
+INSERT INTO member (user_name, shop_id, role, created_at)
+SELECT 'user' || i, 1 + i % 2, 'staff', i FROM seed WHERE i <= 100 ORDER BY seed.i;
+
+INSERT INTO form (id, expires_at) SELECT 'form' || i, i FROM seed ORDER BY seed.i;
+
 INSERT INTO idempotency (shop_id, key_hi, key_lo, fingerprint, status, body, created_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, i, i, 'print', 201, '{}', i FROM seed ORDER BY seed.i;
 

@@ -151,8 +151,10 @@ static apr_status_t access_store(mdl_db_t *db, mdl_access_t *access, const decis
                                           [MDL_ORDER_RESTORE] = "restored",
                                           [MDL_ORDER_APPROVE] = "approved",
                                           [MDL_ORDER_REJECT] = "rejected"};
-    mdl_event_t event = {
-        .action = actions[decision->event], .key_id = access->key_id, .reason = access->reason};
+    mdl_event_t event = {.action = actions[decision->event],
+                         .key_id = access->key_id,
+                         .user = access->user,
+                         .reason = access->reason};
     apr_array_header_t *assignments;
     int order_changed;
     apr_status_t rv;
@@ -232,8 +234,10 @@ apr_status_t mdl_access_reject(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access
 
 apr_status_t mdl_access_rotate_link(mdl_db_t *db, apr_pool_t *p, mdl_access_t *access)
 {
-    mdl_event_t event = {
-        .action = "link_rotated", .key_id = access->key_id, .reason = access->reason};
+    mdl_event_t event = {.action = "link_rotated",
+                         .key_id = access->key_id,
+                         .user = access->user,
+                         .reason = access->reason};
     mdl_arg_t now = mdl_int(apr_time_now());
     apr_status_t rv;
 
@@ -342,8 +346,10 @@ apr_status_t mdl_access_grant(mdl_db_t *db, apr_pool_t *p, mdl_access_grant_t *g
 {
     mdl_access_t *access = &grant->access;
     grant_t chosen = {apr_array_make(p, 4, sizeof(apr_int64_t)), mdl_json_array(p)};
-    mdl_event_t event = {
-        .action = "downloads_granted", .key_id = access->key_id, .reason = access->reason};
+    mdl_event_t event = {.action = "downloads_granted",
+                         .key_id = access->key_id,
+                         .user = access->user,
+                         .reason = access->reason};
     int changed;
     apr_status_t rv;
 

@@ -10,7 +10,8 @@
 typedef struct {
     apr_int64_t shop_id;
     const char *storefront_order_id;
-    const char *key_id;                       /* the API key that asks */
+    const char *key_id;                       /* the API key that asks; NULL: user does */
+    const char *user;                         /* the member */
     const char *reason;                       /* or NULL */
     const apr_array_header_t *assignment_ids; /* apr_int64_t; NULL: the whole order */
     int default_download_limit;

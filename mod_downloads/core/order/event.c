@@ -6,8 +6,8 @@ apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *even
     return mdl_db_exec(db, MDL_Q_EVENT_INSERT, NULL, p,
                        MDL_ARGS(mdl_int(order_id), mdl_text(event->action),
                                 mdl_text(event->assignment_ids), mdl_text(event->key_id),
-                                mdl_text(event->reason), mdl_text(event->details),
-                                mdl_int(event->created_at)));
+                                mdl_text(event->user), mdl_text(event->reason),
+                                mdl_text(event->details), mdl_int(event->created_at)));
 }
 
 apr_status_t mdl_event_ask_latest(mdl_db_t *db, apr_int64_t order_id, mdl_rows_t **rows,
@@ -28,9 +28,10 @@ apr_array_header_t *mdl_event_read_all(mdl_rows_t *rows, apr_pool_t *p)
         event->action = mdl_rows_text(rows, 1);
         event->assignment_ids = mdl_rows_text(rows, 2);
         event->key_id = mdl_rows_text(rows, 3);
-        event->reason = mdl_rows_text(rows, 4);
-        event->details = mdl_rows_text(rows, 5);
-        event->created_at = mdl_rows_int(rows, 6);
+        event->user = mdl_rows_text(rows, 4);
+        event->reason = mdl_rows_text(rows, 5);
+        event->details = mdl_rows_text(rows, 6);
+        event->created_at = mdl_rows_int(rows, 7);
         APR_ARRAY_PUSH(events, mdl_event_t *) = event;
     }
     return events;

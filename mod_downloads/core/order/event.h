@@ -16,7 +16,8 @@ typedef struct {
     apr_int64_t id;
     const char *action;         /* "assigned", "revoked", … */
     const char *assignment_ids; /* a JSON array as text; NULL: the whole order */
-    const char *key_id;         /* the API key that asked; NULL: the service itself */
+    const char *key_id;         /* the API key that asked, or NULL */
+    const char *user;           /* the member who did; both NULL: the service itself */
     const char *reason;         /* as the caller gave it, or NULL */
     const char *details;        /* a JSON object as text, or NULL */
     apr_time_t created_at;      /* set by mdl_event_add */

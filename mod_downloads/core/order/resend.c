@@ -44,7 +44,8 @@ static apr_status_t resend_queue(mdl_db_t *db, const mdl_order_resend_t *resend,
                              .to = to,
                              .host = resend->mail_host,
                              .at_once = 1};
-    mdl_event_t event = {.action = ACTION, .key_id = resend->key_id, .reason = resend->reason};
+    mdl_event_t event = {
+        .action = ACTION, .key_id = resend->key_id, .user = resend->user, .reason = resend->reason};
     apr_status_t rv = mdl_email_queue(db, &email, p);
 
     if (rv != APR_SUCCESS) {

@@ -18,7 +18,8 @@
 typedef struct {
     apr_int64_t shop_id;
     const char *storefront_order_id;
-    const char *key_id;
+    const char *key_id;    /* the API key that asks; NULL: user does */
+    const char *user;      /* the member */
     const char *reason;    /* or NULL */
     const char *to;        /* NULL: the customer's address */
     const char *mail_host; /* right side of the Message-ID */

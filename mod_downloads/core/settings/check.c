@@ -9,6 +9,7 @@
 
 #include "base/crypto.h"
 #include "base/http/address.h"
+#include "base/text/templates.h"
 #include "base/text/utf8.h"
 
 #define MAX_CREDENTIALS_SIZE 1024
@@ -49,6 +50,12 @@ static void settings_check_required(const mdl_settings_t *settings, apr_array_he
         if (required[i].value == NULL) {
             settings_problem_add(problems, required[i].sentence);
         }
+    }
+    if (settings->settings_url != NULL && settings->api_url == NULL) {
+        settings_problem_add(problems,
+                             "DownloadsAPIURL is missing: with DownloadsSettingsURL, give the URL "
+                             "that the settings show as the API's base address, such as "
+                             "https://downloads.example.com/api/v1.");
     }
 }
 
@@ -302,6 +309,16 @@ static int is_example(const char *host)
            (before == 0 || end[-12] == '.');
 }
 
+void mdl_settings_check_templates(const mdl_settings_t *settings, apr_array_header_t *problems,
+                                  apr_pool_t *p)
+{
+    mdl_templates_read(settings->templates, mdl_settings_template_names, problems, p);
+    if (settings->settings_url != NULL) {
+        mdl_templates_read(apr_pstrcat(p, settings->templates, "/settings", NULL),
+                           mdl_settings_tab_template_names, problems, p);
+    }
+}
+
 /* Emails with links that nobody can open. */
 static void settings_warn_clear(const char *directive, const char *url,
                                 apr_array_header_t *warnings, apr_pool_t *p)
@@ -327,6 +344,8 @@ void mdl_settings_warn(const mdl_settings_t *settings, apr_array_header_t *warni
         const char *before_host;
     } named[] = {
         {"DownloadsPublicURL", settings->public_url, "://"},
+        {"DownloadsSettingsURL", settings->settings_url, "://"},
+        {"DownloadsAPIURL", settings->api_url, "://"},
         {"DownloadsUploadURL", settings->upload_url, "://"},
         {"DownloadsMailFrom", sends ? settings->mail_from : NULL, "@"},
     };
@@ -343,6 +362,8 @@ void mdl_settings_warn(const mdl_settings_t *settings, apr_array_header_t *warni
     }
     if (settings->require_tls) {
         settings_warn_clear("DownloadsPublicURL", settings->public_url, warnings, p);
+        settings_warn_clear("DownloadsSettingsURL", settings->settings_url, warnings, p);
+        settings_warn_clear("DownloadsAPIURL", settings->api_url, warnings, p);
         settings_warn_clear("DownloadsUploadURL", settings->upload_url, warnings, p);
     }
 }

@@ -5,6 +5,7 @@
 
 #include <apr_network_io.h>
 #include <apr_strings.h>
+#include <apr_uri.h>
 
 #include "core/settings/setters.h"
 
@@ -14,6 +15,18 @@
 
 const char *const mdl_settings_template_names[] = {"email.subject", "email.txt",    "email.html",
                                                    "page.html",     "message.html", NULL};
+
+const char *const mdl_settings_tab_template_names[] = {"sign_in.html",
+                                                       "overview.html",
+                                                       "keys.html",
+                                                       "key_created.html",
+                                                       "key_revoke.html",
+                                                       "shops.html",
+                                                       "members.html",
+                                                       "orders.html",
+                                                       "order.html",
+                                                       "message.html",
+                                                       NULL};
 
 #define AT(member_) offsetof(mdl_settings_t, member_)
 
@@ -92,6 +105,8 @@ static const mdl_directive_t directives[] = {
     NUMBER("DownloadsRatePages", "120", rate_pages, 0, 1000000, " of requests"),
     NUMBER("DownloadsRateParts", "600", rate_parts, 0, 1000000, " of requests"),
     NUMBER("DownloadsRateNetwork", "120", rate_network, 0, 1000000, " of requests"),
+    URL("DownloadsSettingsURL", settings_url, "settings"),
+    URL("DownloadsAPIURL", api_url, "api/v1"),
     URL("DownloadsUploadURL", upload_url, "u"),
     LIST("DownloadsUploadOrigin", mdl_add_origin, upload_origins),
     SIZE("DownloadsUploadMaxSize", "5G", upload_max_size, 1, 16384 * GIB),
@@ -173,4 +188,13 @@ const char *mdl_settings_set(mdl_settings_t *settings, const char *name, int arg
         *(int *)((char *)settings + directive->given) = 1;
     }
     return NULL;
+}
+
+const char *mdl_settings_public_host(const mdl_settings_t *settings, apr_pool_t *p)
+{
+    apr_uri_t uri;
+
+    return apr_uri_parse(p, settings->public_url, &uri) == APR_SUCCESS && uri.hostname != NULL
+               ? uri.hostname
+               : "localhost";
 }

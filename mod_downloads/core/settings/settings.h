@@ -26,6 +26,9 @@
 /** The templates that DownloadsTemplates has to hold, ended by NULL: docs/templates.md. */
 extern const char *const mdl_settings_template_names[];
 
+/** Those that its folder "settings" has to hold where DownloadsSettingsURL is set. */
+extern const char *const mdl_settings_tab_template_names[];
+
 typedef struct {
     int configured; /* whether any Downloads* directive was given */
 
@@ -68,6 +71,9 @@ typedef struct {
     int rate_pages;       /* this and the next two: a minute; 0: no limit */
     int rate_parts;
     int rate_network;
+
+    const char *settings_url; /* no trailing slash; NULL: no settings in the browser */
+    const char *api_url;      /* no trailing slash; as the settings show it */
 
     const char *upload_url;             /* no trailing slash; NULL: no direct uploads */
     apr_array_header_t *upload_origins; /* const char *: "https://host[:port]" or "*" */
@@ -133,6 +139,8 @@ typedef struct {
     X("DownloadsRatePages", "requests a minute to the page of one order")                          \
     X("DownloadsRateParts", "requests a minute for less than 1 MiB of the files of one order")     \
     X("DownloadsRateNetwork", "requests a minute of a client's network without a valid key")       \
+    X("DownloadsSettingsURL", "the URL under which staff reach the downloads-settings handler")    \
+    X("DownloadsAPIURL", "the URL under which integrators reach the downloads-api handler")        \
     X("DownloadsUploadURL", "the URL under which clients reach the downloads-upload handler")      \
     X("DownloadsUploadOrigin", "origins whose pages may upload from a browser, or *")              \
     X("DownloadsUploadMaxSize", "largest file to upload, in bytes or with K, M, G")                \
@@ -174,6 +182,14 @@ const char *mdl_settings_set(mdl_settings_t *settings, const char *name, int arg
  * mail.user, mail.password and mail.tls.
  */
 void mdl_settings_check(mdl_settings_t *settings, apr_array_header_t *problems, apr_pool_t *p);
+
+/** Reads all templates that DownloadsTemplates, a folder, has to hold, and appends a sentence
+    (const char *) to problems for each that is missing or faulty. */
+void mdl_settings_check_templates(const mdl_settings_t *settings, apr_array_header_t *problems,
+                                  apr_pool_t *p);
+
+/** The host of DownloadsPublicURL, in p: what stands right of a Message-ID's @. */
+const char *mdl_settings_public_host(const mdl_settings_t *settings, apr_pool_t *p);
 
 /**
  * Looks for values that are surely not meant: those of the sample configuration, and URLs that

@@ -133,7 +133,8 @@ apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, mdl_key_revoke_t *revok
     apr_status_t rv;
 
     rv = mdl_db_exec(db, MDL_Q_API_KEY_REVOKE, &changed, p,
-                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(revoke->id)));
+                     MDL_ARGS(mdl_int(apr_time_now()), mdl_text(revoke->id),
+                              mdl_int(revoke->shop_id), mdl_int(revoke->shop_id)));
     if (rv == APR_SUCCESS && changed > 0) {
         rv = mdl_db_exec(db, MDL_Q_EPOCH_BUMP, NULL, p, MDL_NO_ARGS);
     }
@@ -141,11 +142,12 @@ apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, mdl_key_revoke_t *revok
         return rv;
     }
     rv = mdl_db_select_one(db, MDL_Q_API_KEY_BY_ID, &row, p, MDL_ARGS(mdl_text(revoke->id)));
-    if (rv == APR_ENOENT) {
-        return mdl_problem_set(revoke->problem, 404, "not_found", "There is no such key.");
-    }
     if (rv == APR_SUCCESS) {
         revoke->key = key_of_row(row, p);
+    }
+    if (rv == APR_ENOENT ||
+        (rv == APR_SUCCESS && revoke->shop_id != 0 && revoke->key->shop_id != revoke->shop_id)) {
+        return mdl_problem_set(revoke->problem, 404, "not_found", "There is no such key.");
     }
     return rv;
 }

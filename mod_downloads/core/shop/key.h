@@ -54,10 +54,12 @@ typedef struct {
 } mdl_key_create_t;
 apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *create);
 
-/** Effect: revokes a key and moves the epoch; revoking it again is no error.  Refused with 404. */
+/** Effect: revokes a key and moves the epoch; revoking it again is no error.  Refused with 404,
+   also when it is not one of the shop. */
 typedef struct {
     const char *id;
-    mdl_key_t *key; /* out */
+    apr_int64_t shop_id; /* 0: of any shop */
+    mdl_key_t *key;      /* out */
     mdl_problem_t *problem;
 } mdl_key_revoke_t;
 apr_status_t mdl_key_revoke(mdl_db_t *db, apr_pool_t *p, mdl_key_revoke_t *revoke);

@@ -165,6 +165,7 @@ my %SHAPES = (
             . '|approved|rejected|license_keys_assigned|fraud_held|fraud_passed',
         assignment_ids => 'ids?',
         key_id         => 'text?',
+        user           => 'text?',
         reason         => 'text?',
         details        => 'object?',
         created_at     => $TIME,

@@ -1,0 +1,128 @@
+#include "core/shop/member.h"
+
+#include <apr_time.h>
+
+#include "base/text/utf8.h"
+#include "core/shop/shop.h"
+
+#define LIST_MAX 10000 /* of all shops' members, for the operator's command */
+
+const char *const mdl_role_names[] = {[MDL_ROLE_READ_ONLY] = "read-only",
+                                      [MDL_ROLE_STAFF] = "staff",
+                                      [MDL_ROLE_OWNER] = "owner",
+                                      [MDL_ROLE_OPERATOR] = "operator",
+                                      NULL};
+
+static apr_status_t member_check(mdl_member_put_t *put)
+{
+    const mdl_member_t *member = &put->member;
+
+    if (!mdl_utf8_valid(member->user) || !mdl_utf8_is_name(member->user, MDL_MEMBER_USER_MAX)) {
+        return mdl_problem_set(put->problem, 400, "invalid_request",
+                               "A user's name has 1 to 255 bytes and no control characters.");
+    }
+    if ((member->role == MDL_ROLE_OPERATOR) != (member->shop_id == 0)) {
+        return mdl_problem_set(put->problem, 400, "invalid_request",
+                               "An operator is a member of every shop, all others of one.");
+    }
+    return APR_SUCCESS;
+}
+
+/* Of a shop whose row is locked, so that two new members count one after the other. */
+static apr_status_t member_check_room(mdl_db_t *db, mdl_member_put_t *put, apr_pool_t *p)
+{
+    mdl_member_list_t of_shop = {.shop_id = put->member.shop_id};
+    mdl_member_list_t of_user = {.user = put->member.user};
+    apr_status_t rv;
+
+    if ((rv = mdl_shop_lock(db, of_shop.shop_id, p)) == APR_ENOENT) {
+        return mdl_problem_set(put->problem, 404, "not_found", "There is no such shop.");
+    }
+    if (rv != APR_SUCCESS || (rv = mdl_member_list(db, p, &of_shop)) != APR_SUCCESS ||
+        (rv = mdl_member_list(db, p, &of_user)) != APR_SUCCESS) {
+        return rv;
+    }
+    if (of_shop.members->nelts > MDL_MEMBERS_MAX || of_user.members->nelts > MDL_MEMBERS_MAX) {
+        return mdl_problem_set(put->problem, 409, "too_many_members",
+                               "A shop has at most 100 members, and a user at most 100 shops.");
+    }
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_member_put(mdl_db_t *db, apr_pool_t *p, mdl_member_put_t *put)
+{
+    mdl_member_t *member = &put->member;
+    mdl_rows_t *row;
+    apr_status_t rv = member_check(put);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_MEMBER_PUT, &row, p,
+                           MDL_ARGS(mdl_text(member->user), mdl_int(member->shop_id),
+                                    mdl_text(mdl_role_names[member->role]),
+                                    mdl_int(apr_time_now())));
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    member->created_at = mdl_rows_int(row, 0);
+    return member->shop_id != 0 ? member_check_room(db, put, p) : APR_SUCCESS;
+}
+
+apr_status_t mdl_member_remove(mdl_db_t *db, apr_pool_t *p, mdl_member_remove_t *remove)
+{
+    apr_int64_t changed;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_MEMBER_DELETE, &changed, p,
+                                  MDL_ARGS(mdl_text(remove->user), mdl_int(remove->shop_id)));
+
+    return rv == APR_SUCCESS && changed == 0
+               ? mdl_problem_set(remove->problem, 404, "not_found", "There is no such member.")
+               : rv;
+}
+
+static mdl_member_t *member_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_member_t *member = apr_pcalloc(p, sizeof *member);
+
+    member->user = mdl_rows_text(row, 0);
+    member->shop_id = mdl_rows_int(row, 1);
+    member->role = mdl_rows_enum(row, 2, mdl_role_names);
+    member->created_at = mdl_rows_int(row, 3);
+    member->shop_name = mdl_rows_text(row, 4);
+    return member;
+}
+
+apr_status_t mdl_member_list(mdl_db_t *db, apr_pool_t *p, mdl_member_list_t *list)
+{
+    mdl_arg_t limit = mdl_int(MDL_MEMBERS_MAX + 1);
+    mdl_rows_t *rows;
+    apr_status_t rv;
+
+    list->members = apr_array_make(p, 8, sizeof(mdl_member_t *));
+    if (list->shop_id != 0) {
+        rv = mdl_db_select(db, MDL_Q_MEMBER_LIST_OF_SHOP, &rows, p,
+                           MDL_ARGS(mdl_int(list->shop_id), limit));
+    } else if (list->user != NULL) {
+        rv = mdl_db_select(db, MDL_Q_MEMBER_LIST_OF_USER, &rows, p,
+                           MDL_ARGS(mdl_text(list->user), limit));
+    } else {
+        rv = mdl_db_select(db, MDL_Q_MEMBER_LIST, &rows, p, MDL_ARGS(mdl_int(LIST_MAX)));
+    }
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(list->members, mdl_member_t *) = member_of_row(rows, p);
+    }
+    return rv;
+}
+
+apr_status_t mdl_member_role(mdl_db_t *db, const char *user, apr_int64_t shop_id, mdl_role_t *role,
+                             apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_MEMBER_ROLE, &row, p,
+                                        MDL_ARGS(mdl_text(user), mdl_int(shop_id)));
+
+    if (rv == APR_SUCCESS) {
+        *role = mdl_rows_enum(row, 0, mdl_role_names);
+    }
+    return rv;
+}

@@ -1,0 +1,62 @@
+/*
+ * Members: the users who may open a shop's settings.  httpd says who a user is, by any of its
+ * modules for authentication; the database says what a user is to a shop.
+ */
+#ifndef MDL_CORE_SHOP_MEMBER_H
+#define MDL_CORE_SHOP_MEMBER_H
+
+#include "core/problem.h"
+#include "db/db.h"
+
+#define MDL_MEMBER_USER_MAX 255 /* bytes */
+#define MDL_MEMBERS_MAX     100 /* of a shop; operators; shops of a user */
+
+/** What a member may do; each may do what those before it may. */
+typedef enum {
+    MDL_ROLE_READ_ONLY, /* see everything but secrets */
+    MDL_ROLE_STAFF,     /* act on orders */
+    MDL_ROLE_OWNER,     /* manage keys and members */
+    MDL_ROLE_OPERATOR   /* manage shops; a member of every shop */
+} mdl_role_t;
+extern const char *const mdl_role_names[];
+
+typedef struct {
+    const char *user;
+    apr_int64_t shop_id;   /* 0 for an operator */
+    const char *shop_name; /* NULL for an operator */
+    mdl_role_t role;
+    apr_time_t created_at;
+} mdl_member_t;
+
+/**
+ * Effect: makes a user a member of a shop, or changes the role.  Refused with 400 when the name is
+ * faulty, or when the role and shop_id don't go together; 404 when there is no such shop; 409 when
+ * it has MDL_MEMBERS_MAX members, or the user as many shops.
+ */
+typedef struct {
+    mdl_member_t member; /* in: user, shop_id, role; out: all */
+    mdl_problem_t *problem;
+} mdl_member_put_t;
+apr_status_t mdl_member_put(mdl_db_t *db, apr_pool_t *p, mdl_member_put_t *put);
+
+/** Effect: ends a membership; shop_id is 0 for an operator's.  Refused with 404. */
+typedef struct {
+    const char *user;
+    apr_int64_t shop_id;
+    mdl_problem_t *problem;
+} mdl_member_remove_t;
+apr_status_t mdl_member_remove(mdl_db_t *db, apr_pool_t *p, mdl_member_remove_t *remove);
+
+/** Effect that reads members (mdl_member_t *): of a shop by name, of a user by shop, or all. */
+typedef struct {
+    apr_int64_t shop_id;         /* 0: of the user */
+    const char *user;            /* NULL: of all shops, operators first */
+    apr_array_header_t *members; /* out */
+} mdl_member_list_t;
+apr_status_t mdl_member_list(mdl_db_t *db, apr_pool_t *p, mdl_member_list_t *list);
+
+/** Reads what a user is to a shop; APR_ENOENT when nothing.  Shop 0 has operators alone. */
+apr_status_t mdl_member_role(mdl_db_t *db, const char *user, apr_int64_t shop_id, mdl_role_t *role,
+                             apr_pool_t *p);
+
+#endif

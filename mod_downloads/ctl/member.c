@@ -1,0 +1,83 @@
+#include "ctl/member.h"
+
+#include <stddef.h>
+
+#include "base/names.h"
+#include "core/shop/member.h"
+
+static const mdl_field_t fields[] = {
+    {"user", MDL_FIELD_TEXT, offsetof(mdl_member_t, user), 1, NULL},
+    {"role", MDL_FIELD_ENUM, offsetof(mdl_member_t, role), 1, mdl_role_names},
+    {"shop_id", MDL_FIELD_ID, offsetof(mdl_member_t, shop_id), 1, NULL},
+    {"shop_name", MDL_FIELD_TEXT, offsetof(mdl_member_t, shop_name), 1, NULL},
+    {"created_at", MDL_FIELD_TIME, offsetof(mdl_member_t, created_at), 1, NULL},
+    {0},
+};
+
+static apr_status_t member_put_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_member_put(db, p, arg);
+}
+
+int mdl_ctl_member_add(mdl_ctl_t *ctl)
+{
+    mdl_problem_t problem = {0};
+    int role = mdl_names_find(mdl_role_names, ctl->arguments[1]);
+    mdl_member_put_t put = {.member = {.user = ctl->arguments[0], .shop_id = ctl->shop_id},
+                            .problem = &problem};
+    int failed;
+
+    if (role < 0) {
+        return mdl_ctl_fail(ctl, MDL_EXIT_USAGE, "usage",
+                            "A role is read-only, staff, owner or operator.");
+    }
+    put.member.role = (mdl_role_t)role;
+    failed = mdl_ctl_write(ctl, member_put_effect, &put, &problem);
+    if (failed) {
+        return failed;
+    }
+    if (put.member.shop_id != 0) {
+        mdl_printer_result(ctl->output, fields, &put.member,
+                           "%s is a member of shop %" APR_INT64_T_FMT ": %s.", put.member.user,
+                           put.member.shop_id, mdl_role_names[role]);
+    } else {
+        mdl_printer_result(ctl->output, fields, &put.member, "%s is an operator.", put.member.user);
+    }
+    return MDL_EXIT_DONE;
+}
+
+static apr_status_t member_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_member_list(db, p, arg);
+}
+
+int mdl_ctl_member_list(mdl_ctl_t *ctl)
+{
+    mdl_member_list_t list = {.shop_id = ctl->shop_id};
+    int failed = mdl_ctl_read(ctl, member_list_effect, &list, NULL);
+
+    if (!failed) {
+        mdl_printer_list(ctl->output, fields, list.members, "There is no member.");
+    }
+    return failed;
+}
+
+static apr_status_t member_remove_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_member_remove(db, p, arg);
+}
+
+int mdl_ctl_member_remove(mdl_ctl_t *ctl)
+{
+    mdl_problem_t problem = {0};
+    mdl_member_remove_t remove = {
+        .user = ctl->arguments[0], .shop_id = ctl->shop_id, .problem = &problem};
+    mdl_member_t member = {.user = remove.user, .shop_id = remove.shop_id};
+    int failed = mdl_ctl_write(ctl, member_remove_effect, &remove, &problem);
+
+    if (!failed) {
+        mdl_printer_line(ctl->output, "%s is removed.", member.user);
+        mdl_printer_document(ctl->output, mdl_json_object(ctl->p));
+    }
+    return failed;
+}

@@ -1,0 +1,189 @@
+#include "settings/frame.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_uri.h>
+#include <http_log.h>
+#include <http_main.h>
+
+#include "base/http/accept_language.h"
+#include "base/text/templates.h"
+#include "html.h"
+
+APLOG_USE_MODULE(downloads);
+
+#define RETRY_AFTER "5" /* seconds */
+
+/* Shown where there is no template. */
+#define PLAIN_TEXT "This page can't be shown: its template is missing or faulty.\n"
+
+/* Set before a child has threads and read by all of them. */
+static struct {
+    const mdl_templates_t *templates;
+    const char *path; /* as it stands in URLs */
+    const char *root; /* the same, decoded */
+    const char *origin;
+} frame;
+
+void mdl_frame_child_init(apr_pool_t *p, const mdl_settings_t *settings)
+{
+    apr_array_header_t *problems = apr_array_make(p, 2, sizeof(const char *));
+    apr_uri_t uri;
+    char *root;
+
+    frame.path = frame.root = frame.origin = "";
+    if (settings->settings_url == NULL ||
+        apr_uri_parse(p, settings->settings_url, &uri) != APR_SUCCESS) {
+        return;
+    }
+    frame.path = uri.path != NULL ? uri.path : "";
+    root = apr_pstrdup(p, frame.path);
+    frame.root = ap_unescape_url(root) == OK ? root : frame.path;
+    frame.origin = apr_pstrcat(p, uri.scheme, "://", uri.hostinfo, NULL);
+    frame.templates = mdl_templates_read(apr_pstrcat(p, settings->templates, "/settings", NULL),
+                                         mdl_settings_tab_template_names, problems, p);
+    for (int i = 0; i < problems->nelts; i++) {
+        ap_log_error(
+            APLOG_MARK, APLOG_ERR, 0, ap_server_conf,
+            "MDL0501: %s Members see another language or plain text until it is mended and "
+            "httpd has been restarted.",
+            APR_ARRAY_IDX(problems, i, const char *));
+    }
+}
+
+const char *mdl_frame_root(void)
+{
+    return frame.root;
+}
+
+const char *mdl_frame_origin(void)
+{
+    return frame.origin;
+}
+
+const char *mdl_frame_path(const mdl_visit_t *visit, const char *format, ...)
+{
+    va_list arguments;
+    const char *rest;
+
+    va_start(arguments, format);
+    rest = apr_pvsprintf(visit->r->pool, format, arguments);
+    va_end(arguments);
+    return apr_pstrcat(visit->r->pool, frame.path, "/", rest, NULL);
+}
+
+/* What a redirect has said; a template shows what it has a sentence for, and nothing else. */
+static void frame_add_done(mdl_json_t *data, const mdl_visit_t *visit)
+{
+    const char *query = visit->r->args;
+
+    if (query != NULL && strncmp(query, "done=", 5) == 0 &&
+        strspn(query + 5, "abcdefghijklmnopqrstuvwxyz_") == strlen(query + 5) &&
+        visit->r->method_number == M_GET) {
+        mdl_json_add_bool(mdl_json_add_object(data, "done"), query + 5, 1);
+    }
+}
+
+mdl_json_t *mdl_frame_data(const mdl_visit_t *visit)
+{
+    mdl_json_t *data = mdl_json_object(visit->r->pool);
+    mdl_json_t *shop;
+
+    mdl_json_add_string(data, "root", frame.path);
+    mdl_json_add_string(data, "user", visit->user);
+    mdl_json_add_bool(data, "may_act", visit->role >= MDL_ROLE_STAFF);
+    mdl_json_add_bool(data, "may_manage", visit->role >= MDL_ROLE_OWNER);
+    mdl_json_add_bool(data, "operates", visit->role >= MDL_ROLE_OPERATOR);
+    if (visit->user != NULL) {
+        mdl_json_add_string(
+            data, "form_token",
+            mdl_form_token(visit->service->secret, visit->user, apr_time_now(), visit->r->pool));
+    }
+    if (visit->shop != NULL) {
+        shop = mdl_json_add_object(data, "shop");
+        mdl_json_add_int(shop, "shop_id", visit->shop->id);
+        mdl_json_add_string(shop, "shop_name", visit->shop->name);
+        mdl_frame_add_choice(shop, mdl_shop_status_names, (int)visit->shop->status);
+        mdl_json_add_string(shop, "block_reason", visit->shop->block_reason);
+    }
+    if (visit->problem.message != NULL) {
+        mdl_json_add_string(mdl_json_add_object(data, "problem"), "message",
+                            visit->problem.message);
+    }
+    frame_add_done(data, visit);
+    return data;
+}
+
+void mdl_frame_add_choice(mdl_json_t *to, const char *const *names, int value)
+{
+    for (int i = 0; names[i] != NULL; i++) {
+        mdl_json_add_bool(to, names[i], i == value);
+    }
+}
+
+/* Sets Vary and Content-Language according to the choice. */
+static const mdl_template_t *frame_choose(request_rec *r, const char *name)
+{
+    const char *language = "";
+    const mdl_template_t *template = mdl_templates_get(
+        frame.templates, name, 0,
+        mdl_accept_language(apr_table_get(r->headers_in, "Accept-Language"), r->pool), &language,
+        r->pool);
+
+    apr_table_mergen(r->headers_out, "Vary", "Accept-Language");
+    if (template != NULL && *language != '\0') {
+        apr_table_setn(r->headers_out, "Content-Language", language);
+    }
+    return template;
+}
+
+/* A browser tells the origin of a form only to the site itself (Fetch standard, section 3.2). */
+static const mdl_html_policy_t policy = {.form_action = "", .referrer_policy = "same-origin"};
+
+int mdl_frame_send(mdl_visit_t *visit, int status, const char *name, const mdl_json_t *data,
+                   const mdl_template_list_t *list)
+{
+    const mdl_template_t *template = frame_choose(visit->r, name);
+
+    mdl_visit_end(visit);
+    if (template != NULL) {
+        mdl_html_send(visit->r, status, template, data, list, &policy);
+    } else {
+        mdl_html_send_text(visit->r, HTTP_INTERNAL_SERVER_ERROR, PLAIN_TEXT, &policy);
+    }
+    return OK;
+}
+
+int mdl_frame_message(mdl_visit_t *visit, int status, const char *state)
+{
+    mdl_json_t *data = mdl_frame_data(visit);
+
+    mdl_json_add_bool(data, state, 1);
+    mdl_json_add_int(data, "status", status);
+    return mdl_frame_send(visit, status, "message.html", data, NULL);
+}
+
+int mdl_frame_failure(mdl_visit_t *visit, apr_status_t rv)
+{
+    if (rv == MDL_EPROBLEM) {
+        return mdl_frame_message(visit, visit->problem.status,
+                                 strcmp(visit->problem.code, "form_used") == 0 ? "form_used"
+                                                                               : "refused");
+    }
+    if (mdl_db_unavailable(rv)) {
+        apr_table_setn(visit->r->headers_out, "Retry-After", RETRY_AFTER);
+        return mdl_frame_message(visit, HTTP_SERVICE_UNAVAILABLE, "try_again");
+    }
+    ap_log_rerror(APLOG_MARK, APLOG_ERR, rv, visit->r, "MDL0502: a page of the settings failed");
+    return mdl_frame_message(visit, HTTP_INTERNAL_SERVER_ERROR, "error");
+}
+
+int mdl_frame_redirect(mdl_visit_t *visit, const char *path, const char *done)
+{
+    apr_table_setn(visit->r->headers_out, "Location",
+                   apr_pstrcat(visit->r->pool, path, done != NULL ? "?done=" : "",
+                               done != NULL ? done : "", NULL));
+    return mdl_frame_message(visit, HTTP_SEE_OTHER, "moved");
+}

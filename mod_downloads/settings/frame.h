@@ -1,0 +1,47 @@
+/*
+ * The frame of every page of the settings: the templates, what they all show, and the headers.
+ */
+#ifndef MDL_SETTINGS_FRAME_H
+#define MDL_SETTINGS_FRAME_H
+
+#include "base/text/json.h"
+#include "base/text/template.h"
+#include "settings/visit.h"
+
+/** Reads the templates, in the folder "settings" of DownloadsTemplates, and DownloadsSettingsURL;
+   for each httpd child, before its threads. */
+void mdl_frame_child_init(apr_pool_t *p, const mdl_settings_t *settings);
+
+/** The path of DownloadsSettingsURL, decoded as r->uri is, without a slash at its end. */
+const char *mdl_frame_root(void);
+
+/** The origin of DownloadsSettingsURL, as browsers send it in the Origin header (RFC 6454). */
+const char *mdl_frame_origin(void);
+
+/** The path of a page: that of the settings, "/" and the formatted rest, in the request's pool. */
+const char *mdl_frame_path(const mdl_visit_t *visit, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/** An object with what every template gets: user, role, shop, the paths, a form's token, and what a
+    redirect has said that happened. */
+mdl_json_t *mdl_frame_data(const mdl_visit_t *visit);
+
+/** Adds a member for each of an enum's names: true for that of the value, false for all others, so
+   that a template doesn't take one of the same name from what is around. */
+void mdl_frame_add_choice(mdl_json_t *to, const char *const *names, int value);
+
+/** Sends a page that the template of this name ("keys.html") renders; list may be NULL. */
+int mdl_frame_send(mdl_visit_t *visit, int status, const char *name, const mdl_json_t *data,
+                   const mdl_template_list_t *list);
+
+/** Sends message.html with the member state set, such as "not_found". */
+int mdl_frame_message(mdl_visit_t *visit, int status, const char *state);
+
+/** Sends the message for an error that no page has a place for. */
+int mdl_frame_failure(mdl_visit_t *visit, apr_status_t rv);
+
+/** Leads to a page (303), which then says what was done: a name that its template knows, such as
+    "key_revoked". */
+int mdl_frame_redirect(mdl_visit_t *visit, const char *path, const char *done);
+
+#endif

@@ -1,0 +1,95 @@
+#include "settings/members.h"
+
+#include <string.h>
+
+#include "base/names.h"
+#include "base/text/present.h"
+#include "settings/frame.h"
+
+static apr_status_t member_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_member_list(db, p, arg);
+}
+
+static int members_send(mdl_visit_t *visit, int status)
+{
+    mdl_member_list_t list = {.shop_id = visit->shop->id};
+    mdl_json_t *data, *members;
+    apr_status_t rv = mdl_visit_read(visit, member_list_effect, &list);
+
+    if (rv != APR_SUCCESS) {
+        return mdl_frame_failure(visit, rv);
+    }
+    data = mdl_frame_data(visit);
+    mdl_json_add_bool(data, "on_members", 1);
+    mdl_json_add_string(data, "typed_user", mdl_visit_field(visit, "user"));
+    mdl_json_add_bool(data, "has_members", list.members->nelts > 0);
+    members = mdl_json_add_array(data, "members");
+    for (int i = 0; i < list.members->nelts; i++) {
+        const mdl_member_t *each = APR_ARRAY_IDX(list.members, i, const mdl_member_t *);
+        mdl_json_t *to = mdl_json_add_object(members, NULL);
+
+        mdl_json_add_string(to, "name", each->user);
+        mdl_frame_add_choice(to, mdl_role_names, (int)each->role);
+        mdl_json_add_bool(to, "self", strcmp(each->user, visit->user) == 0);
+        mdl_present_date(to, "since", each->created_at);
+    }
+    return mdl_frame_send(visit, status, "members.html", data, NULL);
+}
+
+int mdl_members_show(mdl_visit_t *visit)
+{
+    return members_send(visit, HTTP_OK);
+}
+
+/* Back to the list, or once more with what was typed. */
+static int members_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
+{
+    if (rv == APR_SUCCESS) {
+        return mdl_frame_redirect(
+            visit, mdl_frame_path(visit, "%" APR_INT64_T_FMT "/members", visit->shop->id), done);
+    }
+    return rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0
+               ? members_send(visit, visit->problem.status)
+               : mdl_frame_failure(visit, rv);
+}
+
+static apr_status_t member_put_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_member_put(db, p, arg);
+}
+
+int mdl_members_add(mdl_visit_t *visit)
+{
+    const char *user = mdl_visit_field(visit, "user");
+    int role = mdl_names_find(mdl_role_names, mdl_visit_field(visit, "role"));
+    mdl_member_put_t put = {.member = {.user = user != NULL ? user : "",
+                                       .shop_id = visit->shop->id,
+                                       .role = (mdl_role_t)role},
+                            .problem = &visit->problem};
+
+    if (role < 0 || role == MDL_ROLE_OPERATOR) {
+        return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
+    }
+    return members_done(visit, mdl_visit_write(visit, member_put_effect, &put), "member_added");
+}
+
+static apr_status_t member_remove_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_member_remove(db, p, arg);
+}
+
+int mdl_members_remove(mdl_visit_t *visit)
+{
+    const char *user = mdl_visit_field(visit, "user");
+    mdl_member_remove_t remove = {
+        .user = user != NULL ? user : "", .shop_id = visit->shop->id, .problem = &visit->problem};
+
+    if (strcmp(remove.user, visit->user) == 0) {
+        mdl_problem_set(&visit->problem, HTTP_CONFLICT, "own_membership",
+                        "Nobody can remove themselves: ask another owner, or the operator.");
+        return members_send(visit, HTTP_CONFLICT);
+    }
+    return members_done(visit, mdl_visit_write(visit, member_remove_effect, &remove),
+                        "member_removed");
+}

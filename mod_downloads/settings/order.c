@@ -1,0 +1,371 @@
+#include "settings/order.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+
+#include "base/mail/mime.h"
+#include "base/names.h"
+#include "base/text/present.h"
+#include "base/text/utf8.h"
+#include "core/download/session.h"
+#include "core/download/signed_url.h"
+#include "core/order/access.h"
+#include "core/order/diagnosis.h"
+#include "core/order/event.h"
+#include "core/order/resend.h"
+#include "settings/frame.h"
+#include "settings/orders.h"
+
+#define FILES_SHOWN   200
+#define REASON_MAX    500 /* bytes */
+#define DOWNLOADS_MAX 1000
+#define DAYS_MAX      3650
+
+/* What an event can have done, for the template to name. */
+static const char *const actions[] = {"assigned",          "revoked",      "restored",
+                                      "downloads_granted", "email_resent", "link_rotated",
+                                      "approved",          "rejected",     "license_keys_assigned",
+                                      "fraud_held",        "fraud_passed", NULL};
+
+static const char *const check_states[] = {
+    [MDL_CHECK_OK] = "ok", [MDL_CHECK_WARN] = "warning", [MDL_CHECK_FAIL] = "failure", NULL};
+
+/* --- the page ------------------------------------------------------------------------------- */
+
+static apr_status_t order_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_order_find(db, p, arg);
+}
+
+static apr_status_t order_read(mdl_visit_t *visit, mdl_order_t **order)
+{
+    mdl_order_find_t find = {.shop_id = visit->shop->id,
+                             .storefront_order_id = visit->argument,
+                             .default_download_limit = visit->service->settings->download_limit,
+                             .with_events = 1,
+                             .with_lookup = 1,
+                             .no_license_keys = visit->role < MDL_ROLE_STAFF};
+    apr_status_t rv = mdl_visit_read(visit, order_find_effect, &find);
+
+    *order = find.order;
+    return rv;
+}
+
+static const mdl_order_file_t *order_file(const mdl_order_t *order, apr_int64_t asset_id)
+{
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        const mdl_assignment_t *each = APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *);
+
+        for (int j = 0; j < each->files->nelts; j++) {
+            const mdl_order_file_t *file = APR_ARRAY_IDX(each->files, j, mdl_order_file_t *);
+
+            if (file->asset_id == asset_id) {
+                return file;
+            }
+        }
+    }
+    return NULL;
+}
+
+static void order_add_files(mdl_json_t *item, const mdl_assignment_t *assignment, int *shown)
+{
+    mdl_json_t *files = mdl_json_add_array(item, "files");
+    int i;
+
+    for (i = 0; i < assignment->files->nelts && *shown < FILES_SHOWN; i++, (*shown)++) {
+        const mdl_order_file_t *file = APR_ARRAY_IDX(assignment->files, i, mdl_order_file_t *);
+        mdl_json_t *to = mdl_json_add_object(files, NULL);
+
+        mdl_json_add_string(to, "title", file->title);
+        mdl_json_add_string(to, "filename",
+                            strcmp(file->filename, file->title) != 0 ? file->filename : NULL);
+        mdl_frame_add_choice(to, mdl_asset_status_names, (int)file->status);
+        mdl_json_add_int(to, "used", file->downloads_used);
+        mdl_json_add_int_if(to, "limit", file->download_limit, file->download_limit != 0);
+    }
+    mdl_json_add_int_if(item, "more_files", assignment->files->nelts - i,
+                        assignment->files->nelts > i);
+}
+
+static void order_add_items(mdl_json_t *to, const mdl_order_t *order, apr_time_t now)
+{
+    mdl_json_t *items = mdl_json_add_array(to, "items");
+    int shown = 0;
+
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        const mdl_assignment_t *each = APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *);
+        mdl_json_t *item = mdl_json_add_object(items, NULL);
+
+        mdl_json_add_string(item, "product", each->storefront_product_id);
+        mdl_json_add_string(item, "variant",
+                            *each->storefront_variant_id != '\0' ? each->storefront_variant_id
+                                                                 : NULL);
+        mdl_json_add_int(item, "quantity", each->quantity);
+        mdl_json_add_bool(item, "item_revoked", each->status == MDL_ASSIGNMENT_REVOKED);
+        mdl_json_add_bool(item, "item_expired", each->expires_at != 0 && each->expires_at <= now);
+        mdl_present_date(item, "expires", each->expires_at);
+        mdl_json_add_int_if(item, "links", each->links->nelts, each->links->nelts > 0);
+        mdl_json_add_int_if(item, "license_keys", each->license_keys->nelts,
+                            each->license_keys->nelts > 0);
+        mdl_json_add_int_if(item, "license_keys_pending", each->license_keys_pending,
+                            each->license_keys_pending > 0);
+        order_add_files(item, each, &shown);
+    }
+}
+
+static void order_add_checks(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order)
+{
+    const mdl_diagnosis_t *diagnosis = mdl_diagnosis_make(order, visit->service->settings->storage,
+                                                          visit->r->pool);
+    mdl_json_t *checks = mdl_json_add_array(to, "checks");
+
+    mdl_json_add_bool(to, "well", diagnosis->first_failure == MDL_CHECKS);
+    for (int i = 0; i < MDL_CHECKS; i++) {
+        mdl_json_t *check = mdl_json_add_object(checks, NULL);
+
+        mdl_frame_add_choice(check, check_states, (int)diagnosis->checks[i].status);
+        mdl_json_add_string(check, "check", mdl_check_names[i]);
+        mdl_json_add_string(check, "message", diagnosis->checks[i].message);
+    }
+}
+
+static void order_add_downloads(mdl_json_t *to, const mdl_order_t *order)
+{
+    mdl_json_t *downloads = mdl_json_add_array(to, "downloads");
+
+    mdl_json_add_bool(to, "has_downloads", order->downloads->nelts > 0);
+    for (int i = 0; i < order->downloads->nelts; i++) {
+        const mdl_session_view_t *each = &APR_ARRAY_IDX(order->downloads, i, mdl_session_view_t);
+        const mdl_order_file_t *file = order_file(order, each->asset_id);
+        mdl_json_t *download = mdl_json_add_object(downloads, NULL);
+
+        mdl_json_add_string(download, "title", file != NULL ? file->title : NULL);
+        mdl_json_add_bool(download, "archive", each->asset_id == 0);
+        mdl_frame_add_choice(download, mdl_session_status_names, (int)each->status);
+        mdl_present_size(download, "delivered", each->bytes);
+        mdl_present_size(download, "size", each->size);
+        mdl_present_date(download, "opened", each->opened_at);
+    }
+}
+
+static void order_add_events(mdl_json_t *to, const mdl_order_t *order)
+{
+    mdl_json_t *events = mdl_json_add_array(to, "events");
+
+    for (int i = 0; i < order->events->nelts; i++) {
+        const mdl_event_t *each = APR_ARRAY_IDX(order->events, i, const mdl_event_t *);
+        mdl_json_t *event = mdl_json_add_object(events, NULL);
+
+        mdl_frame_add_choice(event, actions, mdl_names_find(actions, each->action));
+        mdl_json_add_bool(event, "partly",
+                          each->assignment_ids != NULL && strcmp(each->action, "assigned") != 0);
+        mdl_json_add_string(event, "by_user", each->user);
+        mdl_json_add_string(event, "by_key", each->key_id);
+        mdl_json_add_string(event, "reason", each->reason);
+        mdl_present_date(event, "at", each->created_at);
+    }
+}
+
+static void order_add_email(mdl_json_t *to, const mdl_email_state_t *state)
+{
+    mdl_json_t *email = mdl_json_add_object(to, "email");
+
+    mdl_frame_add_choice(email, mdl_email_status_names, (int)state->status);
+    mdl_json_add_string(email, "to", state->to);
+    mdl_json_add_string(email, "last_error", state->last_error);
+    mdl_present_date(email, "sent_at", state->sent_at);
+}
+
+/* The address of the page is the right to download: only those who could give access see it. */
+static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_t *order)
+{
+    apr_pool_t *p = visit->r->pool;
+
+    mdl_json_add_string(to, "order_id", order->storefront_order_id);
+    mdl_frame_add_choice(to, mdl_order_access_names, (int)order->state.access);
+    mdl_json_add_string(to, "reason", order->access_reason);
+    mdl_present_date(to, "created", order->created_at);
+    mdl_orders_add_customer(to, order->customer.first_name, order->customer.last_name,
+                            order->customer.email, order->customer.storefront_customer_id, p);
+    if (visit->role >= MDL_ROLE_STAFF) {
+        mdl_json_add_string(to, "page_url",
+                            mdl_signed_url_page(visit->service->secret,
+                                                visit->service->settings->public_url,
+                                                order->page_id, p));
+    }
+    order_add_email(to, &order->email);
+    order_add_items(to, order, apr_time_now());
+    order_add_checks(to, visit, order);
+    order_add_downloads(to, order);
+    order_add_events(to, order);
+}
+
+static int order_send(mdl_visit_t *visit, int status)
+{
+    mdl_order_t *order;
+    mdl_json_t *data;
+    apr_status_t rv = order_read(visit, &order);
+
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found")
+                                : mdl_frame_failure(visit, rv);
+    }
+    mdl_visit_end(visit);
+    data = mdl_frame_data(visit);
+    mdl_json_add_bool(data, "on_orders", 1);
+    order_add(data, visit, order);
+    mdl_json_add_string(data, "typed_reason", mdl_visit_field(visit, "reason"));
+    mdl_json_add_string(data, "typed_to", mdl_visit_field(visit, "to"));
+    return mdl_frame_send(visit, status, "order.html", data, NULL);
+}
+
+int mdl_order_page_show(mdl_visit_t *visit)
+{
+    return order_send(visit, HTTP_OK);
+}
+
+/* --- its forms ------------------------------------------------------------------------------ */
+
+static int order_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
+{
+    if (rv == APR_SUCCESS) {
+        return mdl_frame_redirect(
+            visit,
+            mdl_frame_path(visit, "%" APR_INT64_T_FMT "/orders/%s", visit->shop->id,
+                           ap_escape_path_segment(visit->r->pool, visit->argument)),
+            done);
+    }
+    return rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0 &&
+                   visit->problem.status != HTTP_NOT_FOUND
+               ? order_send(visit, visit->problem.status)
+               : mdl_frame_failure(visit, rv);
+}
+
+/* The reason that was typed; false when it is too long. */
+static int order_reason(mdl_visit_t *visit, const char **reason)
+{
+    *reason = mdl_visit_field(visit, "reason");
+    if (*reason == NULL || mdl_utf8_is_name(*reason, REASON_MAX)) {
+        return 1;
+    }
+    mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_request",
+                    "A reason has 1 to 500 bytes, in one line.");
+    return 0;
+}
+
+static mdl_access_t order_access(mdl_visit_t *visit)
+{
+    return (mdl_access_t){.shop_id = visit->shop->id,
+                          .storefront_order_id = visit->argument,
+                          .user = visit->user,
+                          .default_download_limit = visit->service->settings->download_limit,
+                          .problem = &visit->problem};
+}
+
+static int order_act(mdl_visit_t *visit, mdl_effect_fn *effect, const char *done)
+{
+    mdl_access_t access = order_access(visit);
+
+    return order_reason(visit, &access.reason)
+               ? order_done(visit, mdl_visit_write(visit, effect, &access), done)
+               : order_send(visit, HTTP_BAD_REQUEST);
+}
+
+static apr_status_t revoke_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_revoke(db, p, arg);
+}
+
+int mdl_order_page_revoke(mdl_visit_t *visit)
+{
+    return order_act(visit, revoke_effect, "order_revoked");
+}
+
+static apr_status_t restore_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_restore(db, p, arg);
+}
+
+int mdl_order_page_restore(mdl_visit_t *visit)
+{
+    return order_act(visit, restore_effect, "order_restored");
+}
+
+static apr_status_t approve_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_approve(db, p, arg);
+}
+
+int mdl_order_page_approve(mdl_visit_t *visit)
+{
+    return order_act(visit, approve_effect, "order_approved");
+}
+
+static apr_status_t reject_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_reject(db, p, arg);
+}
+
+int mdl_order_page_reject(mdl_visit_t *visit)
+{
+    return order_act(visit, reject_effect, "order_rejected");
+}
+
+static apr_status_t rotate_link_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_rotate_link(db, p, arg);
+}
+
+int mdl_order_page_rotate_link(mdl_visit_t *visit)
+{
+    return order_act(visit, rotate_link_effect, "link_rotated");
+}
+
+static apr_status_t grant_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_access_grant(db, p, arg);
+}
+
+int mdl_order_page_grant(mdl_visit_t *visit)
+{
+    mdl_access_grant_t grant = {
+        .access = order_access(visit),
+        .downloads = mdl_visit_number(mdl_visit_field(visit, "downloads"), DOWNLOADS_MAX),
+        .extend_days = mdl_visit_number(mdl_visit_field(visit, "days"), DAYS_MAX)};
+
+    if (grant.downloads < 0 || grant.extend_days < 0 || grant.downloads + grant.extend_days == 0) {
+        mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_request",
+                        "Give 1 to 1000 downloads, 1 to 3650 days, or both.");
+        return order_send(visit, HTTP_BAD_REQUEST);
+    }
+    return order_reason(visit, &grant.access.reason)
+               ? order_done(visit, mdl_visit_write(visit, grant_effect, &grant), "order_granted")
+               : order_send(visit, HTTP_BAD_REQUEST);
+}
+
+static apr_status_t resend_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_order_resend(db, p, arg);
+}
+
+int mdl_order_page_resend(mdl_visit_t *visit)
+{
+    mdl_order_resend_t resend = {
+        .shop_id = visit->shop->id,
+        .storefront_order_id = visit->argument,
+        .user = visit->user,
+        .to = mdl_visit_field(visit, "to"),
+        .mail_host = mdl_settings_public_host(visit->service->settings, visit->r->pool),
+        .default_download_limit = visit->service->settings->download_limit,
+        .problem = &visit->problem};
+
+    if (resend.to != NULL && !mdl_mime_address_valid(resend.to)) {
+        mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_request",
+                        "This is not an email address.");
+        return order_send(visit, HTTP_BAD_REQUEST);
+    }
+    return order_reason(visit, &resend.reason)
+               ? order_done(visit, mdl_visit_write(visit, resend_effect, &resend), "email_resent")
+               : order_send(visit, HTTP_BAD_REQUEST);
+}

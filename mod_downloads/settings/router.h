@@ -1,0 +1,20 @@
+/*
+ * The settings: what a shop's staff open in a browser (docs/settings.md).  httpd authenticates who
+ * comes; a page is shown, and a form takes effect, only for a member whose role allows it.
+ */
+#ifndef MDL_SETTINGS_ROUTER_H
+#define MDL_SETTINGS_ROUTER_H
+
+#include <httpd.h>
+
+#include "core/service.h"
+
+#define MDL_SETTINGS_HANDLER "downloads-settings"
+
+/** For each httpd child, before its threads. */
+void mdl_settings_router_child_init(apr_pool_t *p, const mdl_service_t *service);
+
+/** The handler; returns an httpd status. */
+int mdl_settings_router_handle(request_rec *r, const mdl_service_t *service);
+
+#endif

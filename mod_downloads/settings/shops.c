@@ -1,0 +1,135 @@
+#include "settings/shops.h"
+
+#include <string.h>
+
+#include "base/text/present.h"
+#include "settings/frame.h"
+
+static const char *shop_path(const mdl_visit_t *visit, apr_int64_t shop_id)
+{
+    return mdl_frame_path(visit, "%" APR_INT64_T_FMT "/", shop_id);
+}
+
+static apr_status_t member_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_member_list(db, p, arg);
+}
+
+int mdl_shops_mine(mdl_visit_t *visit)
+{
+    mdl_member_list_t list = {.user = visit->user};
+    mdl_json_t *data, *shops;
+    apr_status_t rv;
+
+    if (visit->role >= MDL_ROLE_OPERATOR) {
+        return mdl_frame_redirect(visit, mdl_frame_path(visit, "shops"), NULL);
+    }
+    if ((rv = mdl_visit_read(visit, member_list_effect, &list)) != APR_SUCCESS) {
+        return mdl_frame_failure(visit, rv);
+    }
+    if (list.members->nelts == 0) {
+        return mdl_frame_message(visit, HTTP_FORBIDDEN, "no_shop");
+    }
+    if (list.members->nelts == 1) {
+        return mdl_frame_redirect(
+            visit, shop_path(visit, APR_ARRAY_IDX(list.members, 0, mdl_member_t *)->shop_id), NULL);
+    }
+    data = mdl_frame_data(visit);
+    shops = mdl_json_add_array(data, "shops");
+    for (int i = 0; i < list.members->nelts; i++) {
+        const mdl_member_t *member = APR_ARRAY_IDX(list.members, i, const mdl_member_t *);
+        mdl_json_t *to = mdl_json_add_object(shops, NULL);
+
+        mdl_json_add_int(to, "shop_id", member->shop_id);
+        mdl_json_add_string(to, "shop_name", member->shop_name);
+    }
+    return mdl_frame_send(visit, HTTP_OK, "shops.html", data, NULL);
+}
+
+static apr_status_t shop_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_shop_list(db, p, arg);
+}
+
+static int shops_send(mdl_visit_t *visit, int status)
+{
+    apr_array_header_t *list;
+    mdl_json_t *data, *shops;
+    apr_status_t rv = mdl_visit_read(visit, shop_list_effect, &list);
+
+    if (rv != APR_SUCCESS) {
+        return mdl_frame_failure(visit, rv);
+    }
+    data = mdl_frame_data(visit);
+    mdl_json_add_bool(data, "all", 1);
+    mdl_json_add_bool(data, "has_shops", list->nelts > 0);
+    mdl_json_add_string(data, "typed_name", mdl_visit_field(visit, "name"));
+    mdl_json_add_string(data, "typed_domain", mdl_visit_field(visit, "domain"));
+    mdl_json_add_string(data, "typed_email", mdl_visit_field(visit, "email"));
+    shops = mdl_json_add_array(data, "shops");
+    for (int i = list->nelts - 1; i >= 0; i--) {
+        const mdl_shop_t *shop = APR_ARRAY_IDX(list, i, const mdl_shop_t *);
+        mdl_json_t *to = mdl_json_add_object(shops, NULL);
+
+        mdl_json_add_int(to, "shop_id", shop->id);
+        mdl_json_add_string(to, "shop_name", shop->name);
+        mdl_json_add_string(to, "domain", shop->domain);
+        mdl_frame_add_choice(to, mdl_shop_status_names, (int)shop->status);
+        mdl_json_add_bool(to, "blocked", shop->blocked_at != 0);
+        mdl_present_date(to, "created", shop->created_at);
+    }
+    return mdl_frame_send(visit, status, "shops.html", data, NULL);
+}
+
+int mdl_shops_show(mdl_visit_t *visit)
+{
+    return shops_send(visit, HTTP_OK);
+}
+
+static apr_status_t shop_add_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_shop_add(db, p, arg);
+}
+
+int mdl_shops_add(mdl_visit_t *visit)
+{
+    const char *name = mdl_visit_field(visit, "name");
+    const char *domain = mdl_visit_field(visit, "domain");
+    mdl_shop_add_t add = {.shop = {.name = name != NULL ? name : "",
+                                   .domain = domain != NULL ? domain : "",
+                                   .email = mdl_visit_field(visit, "email")},
+                          .problem = &visit->problem};
+    apr_status_t rv = mdl_visit_write(visit, shop_add_effect, &add);
+
+    if (rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0) {
+        return shops_send(visit, visit->problem.status);
+    }
+    return rv == APR_SUCCESS
+               ? mdl_frame_redirect(visit, shop_path(visit, add.shop.id), "shop_added")
+               : mdl_frame_failure(visit, rv);
+}
+
+static apr_status_t shop_set_status_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_shop_set_status(db, p, arg);
+}
+
+static int shop_set_status(mdl_visit_t *visit, mdl_shop_status_t status, const char *done)
+{
+    mdl_shop_set_status_t set = {
+        .id = visit->shop->id, .status = status, .problem = &visit->problem};
+    apr_status_t rv = mdl_visit_write(visit, shop_set_status_effect, &set);
+
+    return rv == APR_SUCCESS ? mdl_frame_redirect(visit, shop_path(visit, visit->shop->id), done)
+                             : mdl_frame_failure(visit, rv);
+}
+
+int mdl_shops_approve(mdl_visit_t *visit)
+{
+    return shop_set_status(visit, MDL_SHOP_APPROVED, "shop_approved");
+}
+
+int mdl_shops_suspend(mdl_visit_t *visit)
+{
+    return shop_set_status(visit, MDL_SHOP_SUSPENDED, "shop_suspended");
+}

@@ -1,0 +1,120 @@
+#include "settings/visit.h"
+
+#include <string.h>
+
+#include <apr_lib.h>
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/text/utf8.h"
+
+static apr_status_t visit_run(mdl_visit_t *visit, mdl_db_run_fn *how, mdl_effect_fn *effect,
+                              void *arg)
+{
+    if (visit->connection == NULL) {
+        visit->connection = mdl_connection_open(visit->r);
+    }
+    return visit->connection != NULL
+               ? how(mdl_connection_db(visit->connection), effect, arg, visit->r->pool)
+               : MDL_DB_EGONE;
+}
+
+apr_status_t mdl_visit_read(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
+{
+    return visit_run(visit, mdl_db_snapshot, effect, arg);
+}
+
+typedef struct {
+    mdl_visit_t *visit;
+    mdl_effect_fn *effect;
+    void *arg;
+    apr_time_t due_at; /* of the earliest job that the effect has queued; 0: none */
+} visit_write_t;
+
+static apr_status_t visit_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    visit_write_t *write = arg;
+    mdl_visit_t *visit = write->visit;
+    apr_status_t rv;
+
+    mdl_problem_clear(&visit->problem);
+    mdl_db_take_due(db);
+    rv = mdl_form_use(db, &visit->form, apr_time_now(), p);
+    if (rv == APR_EEXIST) {
+        return mdl_problem_set(&visit->problem, HTTP_CONFLICT, "form_used",
+                               "This form was sent before, and has taken effect.");
+    }
+    if (rv == APR_SUCCESS) {
+        rv = write->effect(db, p, write->arg);
+    }
+    write->due_at = mdl_db_take_due(db);
+    return rv;
+}
+
+apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
+{
+    visit_write_t write = {.visit = visit, .effect = effect, .arg = arg};
+    apr_status_t rv = visit_run(visit, mdl_db_write, visit_write_effect, &write);
+
+    if (rv == APR_SUCCESS) {
+        mdl_service_wake(visit->service, write.due_at);
+    }
+    return rv;
+}
+
+void mdl_visit_end(mdl_visit_t *visit)
+{
+    mdl_connection_close(visit->connection);
+    visit->connection = NULL;
+}
+
+static const char *visit_trim(const char *value, apr_pool_t *p)
+{
+    apr_size_t length;
+
+    if (value == NULL || !mdl_utf8_valid(value)) {
+        return NULL;
+    }
+    while (apr_isspace(*value)) {
+        value++;
+    }
+    length = strlen(value);
+    while (length > 0 && apr_isspace(value[length - 1])) {
+        length--;
+    }
+    return length > 0 ? apr_pstrmemdup(p, value, length) : NULL;
+}
+
+const char *mdl_visit_field(const mdl_visit_t *visit, const char *name)
+{
+    return visit->fields != NULL ? visit_trim(apr_table_get(visit->fields, name), visit->r->pool)
+                                 : NULL;
+}
+
+/* A form with GET writes a space as "+" (WHATWG URL, section 5.2), which ap_args_to_table leaves.
+ */
+const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name)
+{
+    apr_pool_t *p = visit->r->pool;
+    const char *query = visit->r->args != NULL ? visit->r->args : "";
+
+    while (*query != '\0') {
+        char *value = ap_getword(p, &query, '&');
+        const char *given = ap_getword_nc(p, &value, '=');
+
+        if (strcmp(given, name) == 0) {
+            return ap_unescape_urlencoded(value) == OK ? visit_trim(value, p) : NULL;
+        }
+    }
+    return NULL;
+}
+
+int mdl_visit_number(const char *text, int max)
+{
+    apr_size_t digits = text != NULL ? strspn(text, "0123456789") : 0;
+
+    if (digits == 0 || digits > 9 || text[digits] != '\0' || apr_atoi64(text) > max) {
+        return -1;
+    }
+    return (int)apr_atoi64(text);
+}

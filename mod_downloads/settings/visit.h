@@ -1,0 +1,50 @@
+/*
+ * A visit: one request for a page of the settings, who makes it, and the shop that it is about.
+ */
+#ifndef MDL_SETTINGS_VISIT_H
+#define MDL_SETTINGS_VISIT_H
+
+#include <httpd.h>
+
+#include "connection.h"
+#include "core/form.h"
+#include "core/service.h"
+#include "core/shop/member.h"
+#include "core/shop/shop.h"
+
+typedef struct {
+    request_rec *r;
+    const mdl_service_t *service;
+    const char *user;     /* as httpd has authenticated it; NULL for nobody */
+    mdl_role_t role;      /* in the shop; of a page without one an operator's, or the least */
+    mdl_shop_t *shop;     /* NULL: the page is about no shop */
+    const char *argument; /* what the path names in the place of its "*", or NULL */
+    apr_table_t *fields;  /* of the form that was sent; NULL with GET */
+    mdl_form_t form;
+    mdl_problem_t problem;
+    mdl_connection_t *connection; /* NULL until the first effect, and after mdl_visit_end */
+} mdl_visit_t;
+
+/** Runs an effect that reads. */
+apr_status_t mdl_visit_read(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
+
+/**
+ * Runs the effect of the form that was sent, once: MDL_EPROBLEM with the problem "form_used" when
+ * it has taken effect before.  The jobs that it queues are begun at once.
+ */
+apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
+
+/** Gives the connection back; before a page is sent. */
+void mdl_visit_end(mdl_visit_t *visit);
+
+/** The value of a field without spaces at its ends, NULL when it is absent or empty, or is no
+    text of UTF-8. */
+const char *mdl_visit_field(const mdl_visit_t *visit, const char *name);
+
+/** The same of a parameter of the query. */
+const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name);
+
+/** A number of 0 to max in decimal digits; -1 for NULL and for any other text. */
+int mdl_visit_number(const char *text, int max);
+
+#endif

@@ -1,0 +1,151 @@
+// Does in browsers what it reads, a task of JSON a line, and writes what came of each as a line of JSON.
+//
+//   node t/node/browser-settings.mjs FOLDER [noscript] <tasks
+//
+// Each has a browser of its own by its name, "who", which is made when it is first named; with noscript
+// none runs JavaScript.  The tasks:
+//
+//   { "do": "open", "url": "…" }
+//   { "do": "fill", "values": { "label": "value", … } }   types, chooses or ticks
+//   { "do": "press", "name": "…" }     the button, link or summary of that name
+//   { "do": "back" }
+//   { "do": "look", "name": "…", "views": [{ "name", "width", "height", "scheme" }] }
+//     takes a screenshot of each view (FOLDER/name-view.png), and reports axe's violations and what is
+//     cut off
+//
+// The result has the status of the last page, its url, title, language, headings and text, and under
+// "wrong" what the console and the network complained about.
+import { createInterface } from 'node:readline';
+import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
+
+import { chromium } from 'playwright-core';
+
+const [folder, noscript] = process.argv.slice(2);
+const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false });
+const people = {};
+
+async function person(who, language) {
+    if (!people[who]) {
+        const context = await browser.newContext({
+            javaScriptEnabled: !noscript,
+            locale: language ?? 'en-GB',
+            viewport: { width: 1280, height: 900 },
+            permissions: ['clipboard-read', 'clipboard-write'],
+        });
+        const page = await context.newPage();
+        const one = { page, wrong: [], status: 0 };
+        page.setDefaultTimeout(30_000);
+        page.on('console', (message) => {
+            if (message.type() === 'error' && !/^Failed to load resource: the server responded/.test(message.text())) {
+                one.wrong.push(message.text());
+            }
+        });
+        page.on('pageerror', (error) => one.wrong.push(error.message));
+        page.on('response', (response) => {
+            if (response.request().isNavigationRequest()) {
+                one.status = response.status();
+            }
+        });
+        page.on('request', (request) => {
+            if (new URL(request.url()).hostname !== '127.0.0.1') {
+                one.wrong.push(`a request to ${request.url()}`);
+            }
+        });
+        people[who] = one;
+    }
+    return people[who];
+}
+
+async function fill(page, values) {
+    for (const [label, value] of Object.entries(values)) {
+        const field = page.getByLabel(label, { exact: true }).locator('visible=true').first();
+        const kind = await field.evaluate((element) => element.type);
+        if (kind === 'select-one') {
+            await field.selectOption({ label: value });
+        } else if (kind === 'radio' || kind === 'checkbox') {
+            await field.check();
+        } else {
+            await field.fill(value);
+        }
+    }
+}
+
+async function press(page, name) {
+    const candidates = [
+        page.locator('button').filter({ hasText: name }).locator('visible=true'),
+        page.getByRole('button', { name, exact: true }),
+        page.getByRole('link', { name, exact: true }),
+        page.locator('summary').filter({ hasText: name }),
+    ];
+    for (const candidate of candidates) {
+        if (await candidate.count() > 0) {
+            await candidate.first().click();
+            await page.waitForLoadState();
+            return;
+        }
+    }
+    throw new Error(`There is nothing to press that is called ${name}.`);
+}
+
+function misfits(page) {
+    return page.evaluate(() => {
+        const width = document.documentElement.clientWidth;
+        return [...document.querySelectorAll('body *')]
+            .filter((each) => !each.closest('.unseen, thead') && each.getBoundingClientRect().right > width + 1)
+            .map((each) => each.outerHTML.slice(0, 100));
+    });
+}
+
+async function look(page, { name, views }) {
+    const seen = [];
+    const before = page.viewportSize();
+    await page.evaluate(axe);
+    for (const view of views) {
+        await page.setViewportSize({ width: view.width, height: view.height });
+        await page.emulateMedia({ colorScheme: view.scheme });
+        seen.push({
+            name: view.name,
+            misfits: await misfits(page),
+            violations: await page.evaluate(async () => {
+                const { violations } = await globalThis.axe.run(document, { resultTypes: ['violations'] });
+                return violations.map((each) => `${each.id}: ${each.nodes.map((node) => node.html).join(' ')}`);
+            }),
+        });
+        await page.screenshot({ path: `${folder}/${name}-${view.name}.png`, fullPage: true });
+    }
+    await page.setViewportSize(before);
+    await page.emulateMedia({ colorScheme: 'light' });
+    return seen;
+}
+
+async function run(task) {
+    const one = await person(task.who, task.language);
+    const { page } = one;
+    one.wrong.length = 0;
+    const result = {};
+    switch (task.do) {
+        case 'open': await page.goto(task.url); break;
+        case 'fill': await fill(page, task.values); break;
+        case 'press': await press(page, task.name); break;
+        case 'back': await page.goBack(); break;
+        case 'look': result.views = await look(page, task); break;
+        default: throw new Error(`There is no task ${task.do}.`);
+    }
+    return {
+        ...result,
+        status: one.status,
+        url: page.url(),
+        title: await page.title(),
+        html: await page.content(),
+        text: await page.locator('body').innerText(),
+        wrong: [...one.wrong],
+    };
+}
+
+for await (const line of createInterface({ input: process.stdin })) {
+    const result = await run(JSON.parse(line)).catch((error) => ({ failed: error.message, wrong: [error.message] }));
+    process.stdout.write(`${JSON.stringify(result)}\n`);
+}
+await browser.close();

@@ -1,0 +1,175 @@
+# The settings in real browsers, with the form to sign in that conf/settings-form.conf has: from a shop
+# that waits for approval to an order made with a key of its owner.  With JavaScript every page is looked
+# at, wide, narrow and dark (build/screenshots keeps them); then the same without it.
+#
+# once: the look of the pages does not depend on the database
+# long: it has several browsers
+use strict;
+use warnings;
+use utf8;
+
+use File::Path qw(make_path);
+use IPC::Open2 qw(open2);
+use JSON::PP;
+use Test::More;
+
+use MDL::Contract;
+use MDL::Settings;
+use MDL::Test;
+
+my $JSON   = JSON::PP->new->utf8;
+my $folder = MDL::Target::top_dir() . '/t/logs/screenshots';
+my @views  = (
+    { name => 'wide',   width => 1280, height => 900, scheme => 'light' },
+    { name => 'narrow', width => 320,  height => 700, scheme => 'light' },
+    { name => 'dark',   width => 1280, height => 900, scheme => 'dark' },
+);
+my ($to, $from, $pid, $script);
+make_path($folder);
+binmode Test::More->builder->$_, ':utf8' for qw(output failure_output);
+
+my $server   = settings_server(form => 1);
+my $settings = origin() . '/settings';
+
+sub browsers
+{
+    ($script) = @_;
+    $pid = open2($from, $to, MDL::Target::top_dir() . '/tools/node', MDL::Target::top_dir() . '/t/node/browser-settings.mjs',
+        $folder, $script ? () : 'noscript');
+    $to->autoflush(1);
+    return;
+}
+
+sub task
+{
+    my ($who, $do, %task) = @_;
+    print $to $JSON->encode({ who => $who, do => $do, %task }), "\n";
+    my $result = $JSON->decode(scalar(<$from>) // '{"failed":"the browsers have ended"}');
+    is_deeply($result->{wrong}, [], "$who: $do @{[ $task{name} // '' ]}: no complaint") or diag(explain($result));
+    return $result;
+}
+
+# Each page as it is seen; without JavaScript axe can't look.
+sub seen
+{
+    my ($who, $name) = @_;
+    return if !$script;
+    for my $view (@{ task($who, 'look', name => "settings-$name", views => \@views)->{views} }) {
+        is_deeply($view->{violations}, [], "$name, $view->{name}: axe finds nothing") or diag(explain($view->{violations}));
+        is_deeply($view->{misfits}, [], "$name, $view->{name}: nothing is cut off") or diag(explain($view->{misfits}));
+    }
+    return;
+}
+
+sub sign_in
+{
+    my ($who, %opt) = @_;
+    task($who, 'open', url => "$settings/", %opt);
+    task($who, 'fill', values => { Name => $who, Password => 'secret' });
+    return task($who, 'press', name => 'Sign in');
+}
+
+# Finds an order, sends its email, revokes and restores it.
+sub orders
+{
+    my ($shop, $number, $token) = @_;
+    task('owner', 'open', url => "$settings/$shop/orders");
+    seen('owner', 'orders');
+    task('owner', 'fill', values => { 'Order, customer or email address' => substr $number, 0, -1 });
+    task('owner', 'press', name => 'Find');
+    my $page = task('owner', 'press', name => $number);
+    like($page->{text}, qr/Can the customer download\?.*What was bought/s, 'an order has a page');
+    seen('owner', 'order');
+    task('owner', 'press', name => 'Send the email again');
+    task('owner', 'fill', values => { "To another address (empty: the customer\x{2019}s)" => 'ada@example.com' });
+    like(task('owner', 'press', name => 'Send it')->{text}, qr/The email is on its way/, 'the email is sent again');
+    task('owner', 'press', name => 'Revoke the access');
+    task('owner', 'fill', values => { 'Reason, which the customer reads' => 'Paid back' });
+    is(task('owner', 'press', name => 'Revoke the access')->{status}, 200, 'the access is revoked') ;
+    seen('owner', 'order-revoked');
+    is(api('GET', "/orders/$number", key => $token)->{json}{access}{reason}, 'Paid back', 'with the reason');
+    task('owner', 'press', name => 'Restore the access');
+    task('owner', 'press', name => 'Restore the access');
+    is(api('GET', "/orders/$number", key => $token)->{json}{access}{status}, 'active', 'and restored');
+    task('owner', 'open', url => "$settings/$shop/orders?q=none");
+    seen('owner', 'orders-none');
+    return;
+}
+
+# --- from a shop that waits to an order ------------------------------------------------------------
+
+sub story
+{
+    my ($name) = @_;
+    my $shop = told('shop', 'add', $name, lc($name) =~ tr/a-z0-9//cdr . '.example')->{id};
+    told('member', 'add', 'owner', 'owner', '--shop', $shop);
+    told('member', 'add', 'operator', 'operator');
+
+    my $page = task('owner', 'open', url => "$settings/");
+    like($page->{url}, qr{/settings/sign-in$}, 'who is not signed in gets the form');
+    seen('owner', 'sign-in');
+    task('owner', 'fill', values => { Name => 'owner', Password => 'wrong' });
+    like(task('owner', 'press', name => 'Sign in')->{text}, qr/name or the password is wrong/, 'a wrong password is told');
+    $page = sign_in('owner');
+    like($page->{text}, qr/Signed in as owner/, 'the owner is signed in');
+    task('owner', 'open', url => "$settings/$shop/");
+    seen('owner', 'overview-pending');
+    like(task('owner', 'press', name => 'API keys')->{text}, qr/not approved for the API yet/, 'the shop has to wait');
+    seen('owner', 'keys-pending');
+
+    sign_in('operator');
+    like(task('operator', 'press', name => $name)->{text}, qr/not approved for the API yet/, 'the operator finds the shop');
+    seen('operator', 'overview-operator');
+    like(task('operator', 'press', name => "Approve $name")->{text}, qr/The shop is approved/, 'and approves it');
+    task('operator', 'press', name => 'All shops');
+    seen('operator', 'shops');
+
+    $page = task('owner', 'open', url => "$settings/$shop/keys");
+    like($page->{text}, qr/There is no key yet/, 'the owner can make the first key');
+    seen('owner', 'keys-empty');
+    task('owner', 'fill', values => { Name => 'Order system', 'It expires' => 'after 90 days' });
+    $page = task('owner', 'press', name => 'Create the key');
+    my ($token) = $page->{text} =~ /(adk_live_\w+)/;
+    ok($token, 'and sees its token');
+    seen('owner', 'key-created');
+    is(api('GET', '/ping', key => $token)->{json}{shop}{name}, $name, 'which works');
+    $page = task('owner', 'press', name => 'I have stored the token');
+    unlike($page->{html}, qr/\Q$token\E/, 'the list of keys does not have it');
+    seen('owner', 'keys');
+    unlike(task('owner', 'back')->{html}, qr/\Q$token\E/, 'nor does going back show it');
+
+    my $customer = { shop_id => $shop, token => $token };
+    my $asset = ready_asset($customer, 'book.pdf', 'a book');
+    my $order = assign($customer, digits(), [ mapping_of($customer, [ $asset->{id} ])->{storefront_product_id} ]);
+    is($order->{status}, 201, 'the key makes an order') or diag $order->{body};
+    is(page('GET', $order->{json}{order}{download_page_url})->{status}, 200, 'whose page is there');
+    task('owner', 'open', url => "$settings/$shop/members");
+    task('owner', 'fill', values => { Name => 'ada@example.com', Role => 'read-only: sees, and changes nothing' });
+    like(task('owner', 'press', name => 'Save')->{text}, qr/The member has this role now.*ada\@example\.com/s, 'the owner adds a member');
+    seen('owner', 'members');
+    orders($shop, $order->{json}{order}{storefront_order_id}, $token);
+
+    task('owner', 'open', url => "$settings/$shop/keys");
+    task('owner', 'press', name => 'Revoke the key Order system');
+    seen('owner', 'key-revoke');
+    like(task('owner', 'press', name => 'Revoke Order system')->{text}, qr/The key is revoked/, 'the key is revoked');
+    wait_for(sub { api('GET', '/ping', key => $token)->{status} == 401 }, 5, 'the key to be refused');
+    $page = task('owner', 'press', name => 'Sign out');
+    like($page->{text}, qr/You are signed out/, 'the owner signs out');
+    $page = task('owner', 'open', url => "$settings/$shop/keys");
+    like($page->{url}, qr{/sign-in$}, 'and is out');
+    return;
+}
+
+browsers(1);
+story('Books & Bytes');
+close $to;
+waitpid $pid, 0;
+
+browsers(0);
+story('Plain & Old');
+close $to;
+waitpid $pid, 0;
+
+$server->stop;
+done_testing;

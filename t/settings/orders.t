@@ -1,0 +1,153 @@
+# The orders of a shop as its staff see them: finding one, its whole story, and every button on its page.
+use strict;
+use warnings;
+
+use MDL::Contract;
+use MDL::Settings;
+use MDL::Test;
+use Test::More;
+
+my $XSS = '"><script>alert(1)</script>';
+
+my $server = settings_server();
+my $shop   = new_shop(name => "Shop $XSS");
+my $id     = $shop->{shop_id};
+told('member', 'add', $_->[0], $_->[1], '--shop', $id) for [ owner => 'owner' ], [ staff => 'staff' ], [ reader => 'read-only' ];
+my $other = new_shop();
+
+my $asset = ready_asset($shop, 'book.pdf', 'the book', title => "Book $XSS");
+my $mapping = mapping_of($shop, [ $asset->{id} ]);
+my $product = $mapping->{storefront_product_id};
+
+sub order
+{
+    my ($number, %opt) = @_;
+    my $reply = assign($shop, $number, [$product], %opt);
+    die "assign: $reply->{status} $reply->{body}\n" if $reply->{status} != 201;
+    return $reply->{json}{order};
+}
+
+sub found
+{
+    my ($user, $query) = @_;
+    my $reply = visit($user, 'GET', "/$id/orders?$query");
+    is($reply->{status}, 200, "orders?$query");
+    return [ $reply->{body} =~ m{/settings/$id/orders/(\d+)"}g ];
+}
+
+# --- finding ---------------------------------------------------------------------------------------
+
+like(visit('reader', 'GET', "/$id/orders")->{body}, qr/There is no order yet/, 'without orders the page says so');
+my $first = order(7001, storefront_customer_id => '501', send_email => JSON::PP::true(),
+    customer => { email => 'Ada@Example.com', first_name => "Ada $XSS", last_name => 'Lovelace' });
+order(7002,  storefront_customer_id => '502', customer => { email => 'bob@example.com' });
+order(70021, storefront_customer_id => '501');
+order(7100,  storefront_customer_id => '7002');
+is_deeply(found('reader', ''), [qw(7100 70021 7002 7001)], 'all orders, the newest first');
+is_deeply(found('reader', 'q=70021'), ['70021'], 'by the number');
+is_deeply([ sort @{ found('reader', 'q=+7002+') } ], [qw(7002 70021 7100)], 'by its first digits, or the customer\'s number');
+is_deeply(found('reader', 'q=ada%40EXAMPLE.com'), [qw(70021 7001)], 'by the address, in any case');
+is_deeply(found('reader', 'q=nobody%40example.com'), [], 'an address that nobody has finds nothing');
+is_deeply(found('reader', 'q=' . '%22%3E%3Cscript%3E'), [], 'nor does anything else');
+is(visit('reader', 'GET', "/$id/orders?q=" . ('9' x 300))->{status}, 400, 'what is too long is refused');
+is(visit('reader', 'GET', "/$other->{shop_id}/orders")->{status}, 404, 'another shop\'s orders are not there');
+api('POST', '/orders/7002/revoke', key => $shop->{token}, json => {});
+is_deeply(found('reader', 'state=revoked'), ['7002'], 'by the state');
+is_deeply(found('reader', 'state=held'), [], 'which may have none');
+is_deeply(found('reader', 'state=nonsense&before=x'), [qw(7100 70021 7002 7001)], 'what makes no sense is left out');
+
+{
+    my $many = join ', ', map { "($id, 'c$_', $_, $_)" } 1 .. 60;
+    sql("INSERT INTO customer (shop_id, storefront_customer_id, created_at, updated_at) VALUES $many");
+    sql('INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, access_status, fraud_decision, created_at, updated_at) '
+            . "SELECT shop_id, '900' || substr(storefront_customer_id, 2), id, 'p' || storefront_customer_id, 'active', 'not_checked', created_at, created_at "
+            . "FROM customer WHERE shop_id = $id AND storefront_customer_id LIKE 'c%'");
+    my $page = visit('reader', 'GET', "/$id/orders");
+    is(scalar(() = $page->{body} =~ m{orders/\d+"}g), 50, 'a page has fifty');
+    my ($next) = $page->{body} =~ m{href="/settings(/$id/orders\?[^"]+)"};
+    is(scalar(() = visit('reader', 'GET', $next =~ s/&amp;/&/r)->{body} =~ m{orders/\d+"}g), 14, 'and the next one the rest');
+    like(visit('reader', 'GET', "/$id/orders?q=900")->{body}, qr/There are more/, 'a number that fits many says so');
+}
+
+# --- one order -------------------------------------------------------------------------------------
+
+my $path = "/$id/orders/7001";
+my $page = visit('staff', 'GET', $path);
+is($page->{status}, 200, 'an order has a page');
+unlike($page->{body}, qr/<script>alert/, 'on which what somebody typed is text') or diag $page->{body};
+like($page->{body}, qr/Book &quot;&gt;&lt;script&gt;|Book &#34;&gt;&lt;script&gt;/, 'all of it');
+like($page->{body}, qr/Ada\@Example\.com/, 'with the customer');
+like($page->{body}, qr{href="\Q$first->{download_page_url}\E"}, 'the page that the customer sees');
+like($page->{body}, qr/0 of 10 downloaded/, 'what is left of each file');
+like($page->{body}, qr/Downloads were assigned.*API key/s, 'and what was done by whom');
+my $seen = visit('reader', 'GET', $path);
+unlike($seen->{body}, qr/\Q$first->{download_page_url}\E/, 'a reader does not see the customer\'s page');
+unlike($seen->{body}, qr/<form method="post"/, 'nor any button');
+is(visit('reader', 'GET', "/$id/orders/7999")->{status}, 404, 'an order that is not there');
+told('member', 'add', 'other', 'owner', '--shop', $other->{shop_id});
+is(visit('other', 'GET', $path)->{status}, 404, 'is as one of another shop');
+is(visit('other', 'GET', "/$other->{shop_id}/orders/7001")->{status}, 404, 'under either shop');
+
+# --- its buttons -----------------------------------------------------------------------------------
+
+sub press
+{
+    my ($action, $fields, %opt) = @_;
+    my $user = $opt{user} // 'staff';
+    return submit($user, visit('staff', 'GET', $path), "$path/$action", $fields // {});
+}
+
+sub access { return api('GET', '/orders/7001', key => $shop->{token})->{json} }
+
+is(press('revoke', { reason => "Refunded $XSS" })->{status}, 303, 'staff revoke');
+is(access()->{access}{status}, 'revoked', 'the order');
+is(access()->{events}[0]{user}, 'staff', 'in their own name');
+is(access()->{events}[0]{key_id}, undef, 'and not in that of a key');
+my $revoked = visit('staff', 'GET', "$path?done=order_revoked");
+like($revoked->{body}, qr/role="status">The access is revoked/, 'which the page says');
+like($revoked->{body}, qr/<bdi>staff<.*Refunded &quot;|<bdi>staff<.*Refunded &#34;/s, 'with who and why');
+is(page('GET', $first->{download_page_url})->{status}, 200, 'the customer\'s page');
+like(page('GET', $first->{download_page_url})->{body}, qr/withdrawn/, 'says so, too');
+is(press('restore')->{status}, 303, 'staff restore it');
+is(access()->{access}{status}, 'active', 'again');
+
+is(press('grant', { downloads => 5, days => 0 })->{status}, 303, 'staff give downloads');
+is(access()->{assignments}[0]{files}[0]{download_limit}, 15, 'which the order has');
+for my $fields ([ 0, 0 ], [ -1, 1 ], [ 'x', 1 ], [ 1001, 0 ], [ 0, 3651 ], [ '', '' ], [ 1.5, 0 ]) {
+    my $refused = press('grant', { downloads => $fields->[0], days => $fields->[1] });
+    is($refused->{status}, 400, "downloads '$fields->[0]' and days '$fields->[1]' are refused");
+    like($refused->{body}, qr/role="alert">Give 1 to 1000 downloads/, 'with a sentence');
+}
+is(access()->{assignments}[0]{files}[0]{download_limit}, 15, 'and change nothing');
+
+is(press('resend', { to => 'second@example.com' })->{status}, 303, 'staff send the email to another address');
+ok(wait_for(sub { grep { /^To: .*second\@example\.com/m } map { MDL::Target::slurp($_) } glob mail_dir() . '/new/*' }, 20, 'the email'),
+    'which gets it');
+is(access()->{customer}{email}, 'Ada@Example.com', 'the customer keeps its own');
+like(press('resend', { to => 'no address' })->{body}, qr/role="alert">This is not an email address.*value="no address"/s, 'another is refused, and still there');
+is(press('revoke', { reason => 'x' x 501 })->{status}, 400, 'a reason that is too long is refused');
+
+my $before = access()->{download_page_url};
+is(press('rotate-link')->{status}, 303, 'staff replace the link');
+isnt(access()->{download_page_url}, $before, 'which is another then');
+is(page('GET', $before)->{status}, 404, 'and the old one is gone');
+
+is(press('approve')->{status}, 409, 'an order that is not held can\'t be approved');
+sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held' WHERE shop_id = $id AND storefront_order_id = '7001'");
+like(visit('staff', 'GET', $path)->{body}, qr/Approve the order.*Reject the order/s, 'one that is held can be decided');
+is_deeply(found('staff', 'state=held'), ['7001'], 'and is found');
+like(visit('staff', 'GET', "/$id/")->{body}, qr{Orders to review.*orders/7001"}s, 'also on the first page');
+is(press('approve')->{status}, 303, 'staff approve it');
+is(access()->{fraud}{decision}, 'approved', 'which is noted');
+
+# --- who may, and how often ------------------------------------------------------------------------
+
+is(press('revoke', {}, user => 'reader')->{status}, 403, 'a reader may press nothing');
+is(access()->{access}{status}, 'active', 'and changes nothing');
+my $form = visit('staff', 'GET', $path);
+is(submit('staff', $form, "$path/grant", { downloads => 1, days => 0 })->{status}, 303, 'a button takes effect');
+is(submit('staff', $form, "$path/grant", { downloads => 1, days => 0 })->{status}, 409, 'once');
+is(access()->{assignments}[0]{files}[0]{download_limit}, 16, 'and not twice');
+
+$server->stop;
+done_testing;
