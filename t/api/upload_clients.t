@@ -148,7 +148,7 @@ sub received
 {
     my ($method, $since, $path) = @_;
     my @lines = split /\n/, substr MDL::Test::slurp(logs_dir() . '/received_log'), $since;
-    return map { index($path // $_->{token}, $_->{token}) >= 0 ? $_ : () }
+    return map { !defined $path || index($path, "/u/$_->{token}") == 0 ? $_ : () }
         map { /^$method (\d+) (\d+) (\S+)$/ ? { child => $1, bytes => $2, token => $3 } : () } @lines;
 }
 
