@@ -14,13 +14,15 @@
 //     cut off
 //
 // The result has the status of the last page, its url, title, language, headings and text, and under
-// "wrong" what the console and the network complained about.
+// "wrong" what the console, the network and html-validate complained about.
 import { createInterface } from 'node:readline';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
 
+import { HtmlValidate } from 'html-validate/node';
 import { chromium } from 'playwright-core';
 
+const validator = new HtmlValidate({ extends: ['html-validate:recommended'] });
 const [folder, noscript] = process.argv.slice(2);
 const axe = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const browser = await chromium.launch({ executablePath: '/usr/bin/chromium', chromiumSandbox: false });
@@ -35,7 +37,7 @@ async function person(who, language) {
             permissions: ['clipboard-read', 'clipboard-write'],
         });
         const page = await context.newPage();
-        const one = { page, wrong: [], status: 0 };
+        const one = { page, wrong: [] };
         page.setDefaultTimeout(30_000);
         page.on('console', (message) => {
             if (message.type() === 'error' && !/^Failed to load resource: the server responded/.test(message.text())) {
@@ -45,7 +47,7 @@ async function person(who, language) {
         page.on('pageerror', (error) => one.wrong.push(error.message));
         page.on('response', (response) => {
             if (response.request().isNavigationRequest()) {
-                one.status = response.status();
+                one.response = response;
             }
         });
         page.on('request', (request) => {
@@ -120,10 +122,17 @@ async function look(page, { name, views }) {
     return seen;
 }
 
+// What is wrong with the page as the server sent it.
+async function faults(response) {
+    const { results } = await validator.validateString(await response.text());
+    return results.flatMap((result) => result.messages).map((each) => `${each.ruleId}: ${each.message} (line ${each.line})`);
+}
+
 async function run(task) {
     const one = await person(task.who, task.language);
     const { page } = one;
     one.wrong.length = 0;
+    one.response = undefined;
     const result = {};
     switch (task.do) {
         case 'open': await page.goto(task.url); break;
@@ -132,6 +141,10 @@ async function run(task) {
         case 'back': await page.goBack(); break;
         case 'look': result.views = await look(page, task); break;
         default: throw new Error(`There is no task ${task.do}.`);
+    }
+    if (one.response) {
+        one.status = one.response.status();
+        one.wrong.push(...await faults(one.response));
     }
     return {
         ...result,
