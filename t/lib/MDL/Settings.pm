@@ -23,10 +23,8 @@ our @EXPORT = qw(settings_server told visit submit form_token origin);
 
 my @USERS = qw(owner staff reader operator nobody other);
 
-my $URLS = <<'END';
-DownloadsSettingsURL http://127.0.0.1:@port@/settings
-DownloadsAPIURL http://127.0.0.1:@port@/api/v1
-END
+my $CLEAR = 'http://127.0.0.1:@port@';
+my $TLS   = 'https://localhost:@tls_port@';
 
 my $BASIC = <<'END';
 <Location /settings>
@@ -45,10 +43,22 @@ END
 my %MODULES = (
     basic => [qw(auth_basic authn_core authn_file authz_user)],
     form  => [qw(auth_form authn_core authn_file authz_user request session session_cookie session_crypto)],
+    openidc => [qw(auth_openidc authn_core authz_user alias)],
 );
 
-# The sample, with the files that it names in the server's folder.
-sub form_conf { return slurp(top_dir() . '/conf/settings-form.conf') =~ s{/etc/apache2/downloads\.}{\@t_logs\@/}gr }
+# A sample, with the files that it names in the server's folder.
+sub sample { my ($name) = @_; return slurp(top_dir() . "/conf/settings-$name.conf") =~ s{/etc/apache2/downloads\.}{\@t_logs\@/}gr }
+
+# That for a provider, with the values that are to be put in.
+sub openidc_conf
+{
+    my ($provider) = @_;
+    my $conf = sample('openidc');
+    $conf =~ s{https://login\.example\.com}{$provider};
+    $conf =~ s{put the provider's secret here}{a secret of the suites};
+    $conf =~ s{https%3A%2F%2Fdownloads\.example\.com}{https%3A%2F%2Flocalhost%3A\@tls_port\@};
+    return $conf;
+}
 
 sub write_to
 {
@@ -60,14 +70,17 @@ sub write_to
 }
 
 # A running server; options as those of MDL::Instance, and form => 1 for the form to sign in that
-# conf/settings-form.conf has.
+# conf/settings-form.conf has, or openidc => URL for conf/settings-openidc.conf with that provider, and TLS.
 sub settings_server
 {
     my (%opt) = @_;
-    my $form = delete $opt{form};
+    my ($form, $provider) = delete @opt{qw(form openidc)};
+    my $origin = $provider ? $TLS : $CLEAR;
+    my $conf = $form ? sample('form') : $provider ? openidc_conf($provider) : $BASIC;
     my $server = MDL::Instance->new(%opt,
-        extra => $URLS . ($form ? form_conf() : $BASIC) . ($opt{extra} // ''),
-        modules => [ @{ $MODULES{ $form ? 'form' : 'basic' } }, @{ $opt{modules} // [] } ]);
+        tls   => defined $provider || $opt{tls},
+        extra => "DownloadsSettingsURL $origin/settings\nDownloadsAPIURL $origin/api/v1\n$conf" . ($opt{extra} // ''),
+        modules => [ @{ $MODULES{ $form ? 'form' : $provider ? 'openidc' : 'basic' } }, @{ $opt{modules} // [] } ]);
     my $password = '{SHA}' . sha1_base64('secret') . '=';
     write_to("$server->{folder}/users", join '', map { "$_:$password\n" } @USERS);
     write_to("$server->{folder}/session", 'a passphrase of the suites that is long enough');
