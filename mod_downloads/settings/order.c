@@ -125,8 +125,8 @@ static void order_add_checks(mdl_json_t *to, const mdl_visit_t *visit, const mdl
         mdl_json_t *check = mdl_json_add_object(checks, NULL);
 
         mdl_frame_add_choice(check, check_states, (int)diagnosis->checks[i].status);
-        mdl_json_add_string(check, "check", mdl_check_names[i]);
         mdl_json_add_string(check, "message", diagnosis->checks[i].message);
+        mdl_json_add_copy(check, diagnosis->checks[i].finding, diagnosis->checks[i].facts);
     }
 }
 

@@ -27,6 +27,8 @@ sub order
     return $reply->{json}{order};
 }
 
+sub slurp_top { my ($path) = @_; return MDL::Target::slurp(MDL::Target::top_dir() . "/$path") }
+
 sub found
 {
     my ($user, $query) = @_;
@@ -80,6 +82,17 @@ like($page->{body}, qr/Ada\@Example\.com/, 'with the customer');
 like($page->{body}, qr{href="\Q$first->{download_page_url}\E"}, 'the page that the customer sees');
 like($page->{body}, qr/0 of 10 downloaded/, 'what is left of each file');
 like($page->{body}, qr/Downloads were assigned.*API key/s, 'and what was done by whom');
+my $german = visit('staff', 'GET', $path, headers => { 'accept-language' => 'de' });
+like($german->{body}, qr/Die Adresse des Kunden ist Ada\@Example\.com\./, 'the checks are in the language of the page');
+unlike($german->{body}, qr/\bThe \w/, 'all of them');
+my %translated = map { $_ => 1 } slurp_top('conf/templates/settings/check.de.mustache') =~ /\{\{#(\w+)/g;
+my @findings = slurp_top('mod_downloads/core/order/diagnosis.c') =~ /"((?:recipient|email|page|mapping|fraud|access|allowance|file)_\w+)"/g;
+cmp_ok(scalar(@findings), '>', 30, 'there are many findings');
+is_deeply([ grep { !$translated{$_} } @findings ], [], 'and each has a German sentence');
+my %signal = map { $_ => 1 } slurp_top('conf/templates/settings/signals.de.mustache') =~ /\{\{#(\w+)/g;
+my @codes = slurp_top('mod_downloads/core/order/fraud.c') =~ /(?:fraud_add|look_at_count)\(\s*finding,\s*"(\w+)"/g;
+cmp_ok(scalar(@codes), '>=', 9, 'there are several signals');
+is_deeply([ grep { !$signal{$_} } @codes ], [], 'and each has one, too');
 my $seen = visit('reader', 'GET', $path);
 unlike($seen->{body}, qr/\Q$first->{download_page_url}\E/, 'a reader does not see the customer\'s page');
 unlike($seen->{body}, qr/<form method="post"/, 'nor any button');

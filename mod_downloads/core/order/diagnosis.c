@@ -22,10 +22,24 @@ typedef struct {
 } run_t;
 
 static void diagnosis_report(run_t *run, mdl_check_name_t name, mdl_check_status_t status,
-                             const char *message)
+                             const char *finding, const char *message)
 {
-    run->diagnosis->checks[name].status = status;
-    run->diagnosis->checks[name].message = message;
+    mdl_check_t *check = &run->diagnosis->checks[name];
+
+    check->status = status;
+    check->finding = finding;
+    check->message = message;
+}
+
+/* Adds what the message says beside its finding. */
+static void diagnosis_fact(run_t *run, mdl_check_name_t name, const char *fact, const char *value)
+{
+    mdl_json_add_string(run->diagnosis->checks[name].facts, fact, value);
+}
+
+static void diagnosis_count(run_t *run, mdl_check_name_t name, const char *fact, apr_int64_t value)
+{
+    diagnosis_fact(run, name, fact, apr_psprintf(run->pool, "%" APR_INT64_T_FMT, value));
 }
 
 /* OK if no thing is faulty, a warning if some are, a failure if all are. */
@@ -50,7 +64,7 @@ static void diagnosis_check_recipient(run_t *run)
 
     if (email == NULL && has_lookup && (status == MDL_JOB_QUEUED || status == MDL_JOB_RUNNING)) {
         diagnosis_report(
-            run, MDL_CHECK_RECIPIENT, MDL_CHECK_WARN,
+            run, MDL_CHECK_RECIPIENT, MDL_CHECK_WARN, "recipient_awaited",
             run->order->lookup_error == NULL
                 ? "The storefront is being asked for the customer's email address."
                 : apr_pstrcat(run->pool,
@@ -59,47 +73,54 @@ static void diagnosis_check_recipient(run_t *run)
                               run->order->lookup_error, NULL));
     } else if (email == NULL && run->order->lookup_error != NULL) {
         diagnosis_report(
-            run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+            run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL, "recipient_not_asked",
             apr_pstrcat(run->pool,
                         "The customer has no email address, since the storefront could not be "
                         "asked: ",
                         run->order->lookup_error, NULL));
     } else if (email == NULL && has_lookup && status == MDL_JOB_SUCCEEDED) {
-        diagnosis_report(run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+        diagnosis_report(run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL, "recipient_unknown",
                          "The storefront knows no email address of the customer: assign again with "
                          "customer.email, or hand over the download page's address yourself.");
     } else if (email == NULL) {
         diagnosis_report(
-            run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL,
+            run, MDL_CHECK_RECIPIENT, MDL_CHECK_FAIL, "recipient_missing",
             "The customer has no email address: assign again with customer.email, or hand over the "
             "download page's address yourself.");
     } else {
-        diagnosis_report(run, MDL_CHECK_RECIPIENT, MDL_CHECK_OK,
+        diagnosis_report(run, MDL_CHECK_RECIPIENT, MDL_CHECK_OK, "recipient_known",
                          apr_psprintf(run->pool, "The customer's address is %s.", email));
     }
+    diagnosis_fact(run, MDL_CHECK_RECIPIENT, "address", email);
+    diagnosis_fact(run, MDL_CHECK_RECIPIENT, "error", run->order->lookup_error);
 }
 
 static void diagnosis_check_queued_email(run_t *run)
 {
     const mdl_email_state_t *email = &run->order->email;
     apr_pool_t *p = run->pool;
-    const char *sentence;
+    const char *finding, *sentence;
 
     if (mdl_email_is_awaited(email)) {
+        finding = "email_awaits_address";
         sentence = "The delivery email waits for the customer's address from the storefront.";
     } else if (email->status == MDL_EMAIL_HELD) {
+        finding = "email_held";
         sentence = apr_psprintf(p, "The delivery email to %s is sent once the order is released.",
                                 email->to);
     } else if (email->last_error == NULL) {
+        finding = "email_waits";
         sentence = apr_psprintf(p, "The delivery email to %s waits to be sent.", email->to);
     } else if (email->attempts == 0) {
+        finding = "email_delayed";
         sentence = apr_psprintf(p, "The delivery email to %s waits: %s", email->to,
                                 email->last_error);
     } else {
+        finding = "email_tried_again";
         sentence = apr_psprintf(p, "The delivery email to %s is tried again; so far: %s", email->to,
                                 email->last_error);
     }
-    diagnosis_report(run, MDL_CHECK_EMAIL, MDL_CHECK_WARN, sentence);
+    diagnosis_report(run, MDL_CHECK_EMAIL, MDL_CHECK_WARN, finding, sentence);
 }
 
 static void diagnosis_check_failed_email(run_t *run)
@@ -107,7 +128,7 @@ static void diagnosis_check_failed_email(run_t *run)
     const mdl_email_state_t *email = &run->order->email;
     const char *why = email->last_error;
     apr_pool_t *p = run->pool;
-    const char *sentence;
+    const char *finding = "email_without_address", *sentence;
 
     if (email->status == MDL_EMAIL_NO_RECIPIENT && why == NULL) {
         sentence = "The delivery email was not sent, since there was no address then: resend it.";
@@ -115,12 +136,13 @@ static void diagnosis_check_failed_email(run_t *run)
         sentence = apr_pstrcat(
             p, "The delivery email was not sent, since there was no address: ", why, NULL);
     } else {
+        finding = email->status == MDL_EMAIL_BOUNCED ? "email_came_back" : "email_failed";
         sentence = apr_psprintf(p, "The delivery email to %s %s: %s", email->to,
                                 email->status == MDL_EMAIL_BOUNCED ? "came back"
                                                                    : "was not delivered",
                                 why != NULL ? why : "no reason is known");
     }
-    diagnosis_report(run, MDL_CHECK_EMAIL, MDL_CHECK_FAIL, sentence);
+    diagnosis_report(run, MDL_CHECK_EMAIL, MDL_CHECK_FAIL, finding, sentence);
 }
 
 static void diagnosis_check_email(run_t *run)
@@ -129,7 +151,7 @@ static void diagnosis_check_email(run_t *run)
 
     switch (email->status) {
     case MDL_EMAIL_NOT_REQUESTED:
-        diagnosis_report(run, MDL_CHECK_EMAIL, MDL_CHECK_WARN,
+        diagnosis_report(run, MDL_CHECK_EMAIL, MDL_CHECK_WARN, "email_not_asked",
                          "No delivery email was asked for: the customer knows the page only if you "
                          "passed on its address.");
         break;
@@ -138,7 +160,7 @@ static void diagnosis_check_email(run_t *run)
         diagnosis_check_queued_email(run);
         break;
     case MDL_EMAIL_SENT:
-        diagnosis_report(run, MDL_CHECK_EMAIL, MDL_CHECK_OK,
+        diagnosis_report(run, MDL_CHECK_EMAIL, MDL_CHECK_OK, "email_sent",
                          apr_psprintf(run->pool, "The delivery email to %s was handed over on %s.",
                                       email->to, mdl_present_date_text(email->sent_at, run->pool)));
         break;
@@ -148,6 +170,8 @@ static void diagnosis_check_email(run_t *run)
         diagnosis_check_failed_email(run);
         break;
     }
+    diagnosis_fact(run, MDL_CHECK_EMAIL, "to", email->to);
+    diagnosis_fact(run, MDL_CHECK_EMAIL, "error", email->last_error);
 }
 
 static void diagnosis_check_page(run_t *run)
@@ -155,14 +179,15 @@ static void diagnosis_check_page(run_t *run)
     int assignments = run->order->assignments->nelts;
 
     if (assignments == 0) {
-        diagnosis_report(run, MDL_CHECK_PAGE, MDL_CHECK_FAIL,
+        diagnosis_report(run, MDL_CHECK_PAGE, MDL_CHECK_FAIL, "page_empty",
                          "The download page is empty: nothing is assigned to the order.");
     } else {
-        diagnosis_report(run, MDL_CHECK_PAGE, MDL_CHECK_OK,
+        diagnosis_report(run, MDL_CHECK_PAGE, MDL_CHECK_OK, "page_there",
                          apr_psprintf(run->pool,
                                       "The download page is there, with %d assignment%s.",
                                       assignments, assignments == 1 ? "" : "s"));
     }
+    diagnosis_count(run, MDL_CHECK_PAGE, "count", assignments);
 }
 
 static int assignment_is_empty(const mdl_assignment_t *assignment)
@@ -190,50 +215,76 @@ static void diagnosis_check_mapping(run_t *run)
         pending += assignment->license_keys_pending;
     }
     if (empty > 0) {
-        diagnosis_report(run, MDL_CHECK_MAPPING, diagnosis_share(empty, all),
+        diagnosis_report(run, MDL_CHECK_MAPPING, diagnosis_share(empty, all), "mapping_empty",
                          apr_psprintf(run->pool,
                                       "Mapping %" APR_INT64_T_FMT
                                       " has no content, so that assignment %" APR_INT64_T_FMT
                                       " gives nothing: %d of %d assignment%s.",
                                       last->mapping_id, last->id, empty, all, all == 1 ? "" : "s"));
+        diagnosis_count(run, MDL_CHECK_MAPPING, "mapping", last->mapping_id);
+        diagnosis_count(run, MDL_CHECK_MAPPING, "empty", empty);
+        diagnosis_count(run, MDL_CHECK_MAPPING, "all", all);
     } else if (pending > 0 && run->order->state.access != MDL_ORDER_ACTIVE) {
-        diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+        diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_WARN, "mapping_keys_later",
                          apr_psprintf(run->pool,
                                       "%" APR_INT64_T_FMT
                                       " license key%s handed out once access is given.",
                                       pending, pending == 1 ? " is" : "s are"));
     } else if (pending > 0) {
         diagnosis_report(
-            run, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+            run, MDL_CHECK_MAPPING, MDL_CHECK_WARN, "mapping_keys_missing",
             apr_psprintf(run->pool, "%" APR_INT64_T_FMT " license key%s: add keys to the tag.",
                          pending, pending == 1 ? " is still missing" : "s are still missing"));
     } else if (inactive != NULL) {
-        diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_WARN,
+        diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_WARN, "mapping_inactive",
                          apr_psprintf(run->pool,
                                       "Mapping %" APR_INT64_T_FMT
                                       " is not active: it serves this order, but no new one.",
                                       inactive->mapping_id));
+        diagnosis_count(run, MDL_CHECK_MAPPING, "mapping", inactive->mapping_id);
     } else {
-        diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_OK, "Every assignment has content.");
+        diagnosis_report(run, MDL_CHECK_MAPPING, MDL_CHECK_OK, "mapping_full",
+                         "Every assignment has content.");
     }
+    diagnosis_count(run, MDL_CHECK_MAPPING, "keys", pending);
 }
 
-/* The findings of the fraud check: sentences, each with a space before it. */
-static const char *signals_text(const run_t *run)
+/* What the fraud check found; NULL for nothing. */
+static const mdl_json_t *diagnosis_signals(const run_t *run)
 {
-    const char *text = run->order->fraud_signals, *sentences = "", *why;
+    const char *text = run->order->fraud_signals, *why;
     mdl_json_t *signals = NULL;
 
     if (text != NULL) {
         mdl_json_parse(&signals, text, strlen(text), MDL_JSON_MAX_VALUES, &why, run->pool);
     }
+    return signals;
+}
+
+/* Its sentences, each with a space before it, and as the fact "signals". */
+static const char *signals_report(run_t *run)
+{
+    const mdl_json_t *signals = diagnosis_signals(run);
+    mdl_json_t *to = mdl_json_add_array(run->diagnosis->checks[MDL_CHECK_FRAUD].facts, "signals");
+    const char *sentences = "";
+
     for (apr_size_t i = 0; i < mdl_json_length(signals); i++) {
-        sentences = apr_pstrcat(
-            run->pool, sentences, " ",
-            mdl_json_string(mdl_json_member(mdl_json_element(signals, i), "message")), NULL);
+        const mdl_json_t *signal = mdl_json_element(signals, i);
+        const char *message = mdl_json_string(mdl_json_member(signal, "message"));
+        mdl_json_t *fact = mdl_json_add_object(to, NULL);
+
+        mdl_json_add_bool(fact, mdl_json_string(mdl_json_member(signal, "code")), 1);
+        mdl_json_add_string(fact, "message", message);
+        sentences = apr_pstrcat(run->pool, sentences, " ", message, NULL);
     }
     return sentences;
 }
+
+static const char *const decision_findings[] = {[MDL_FRAUD_NOT_CHECKED] = "fraud_not_checked",
+                                                [MDL_FRAUD_PASSED] = "fraud_is_passed",
+                                                [MDL_FRAUD_HELD] = "fraud_review",
+                                                [MDL_FRAUD_APPROVED] = "fraud_approved",
+                                                [MDL_FRAUD_REJECTED] = "fraud_rejected"};
 
 static const char *decision_text(const mdl_order_t *order)
 {
@@ -261,7 +312,10 @@ static void diagnosis_check_fraud(run_t *run)
     int failed = decision == MDL_FRAUD_HELD || decision == MDL_FRAUD_REJECTED;
 
     diagnosis_report(run, MDL_CHECK_FRAUD, failed ? MDL_CHECK_FAIL : MDL_CHECK_OK,
-                     apr_pstrcat(run->pool, decision_text(run->order), signals_text(run), NULL));
+                     decision_findings[decision],
+                     apr_pstrcat(run->pool, decision_text(run->order), signals_report(run), NULL));
+    diagnosis_fact(run, MDL_CHECK_FRAUD, "storefront_asked",
+                   run->order->risk_pending ? "asked" : NULL);
 }
 
 static const char *closed_text(const run_t *run, int revoked, int expired, int all)
@@ -282,14 +336,16 @@ static void diagnosis_check_access(run_t *run)
     int all = order->assignments->nelts, revoked = 0, expired = 0;
 
     if (order->state.access == MDL_ORDER_REVOKED) {
-        diagnosis_report(run, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
+        diagnosis_report(run, MDL_CHECK_ACCESS, MDL_CHECK_FAIL, "access_revoked",
                          apr_pstrcat(run->pool, "Access to the order is revoked",
                                      order->access_reason != NULL ? ": " : ".",
                                      order->access_reason, NULL));
+        diagnosis_fact(run, MDL_CHECK_ACCESS, "reason", order->access_reason);
         return;
     }
     if (order->state.access != MDL_ORDER_ACTIVE) {
         diagnosis_report(run, MDL_CHECK_ACCESS, MDL_CHECK_FAIL,
+                         order->state.access == MDL_ORDER_HELD ? "access_held" : "access_rejected",
                          apr_psprintf(run->pool, "Access to the order is %s.",
                                       mdl_order_access_names[order->state.access]));
         return;
@@ -303,10 +359,16 @@ static void diagnosis_check_access(run_t *run)
     }
     if (revoked + expired > 0) {
         diagnosis_report(run, MDL_CHECK_ACCESS, diagnosis_share(revoked + expired, all),
+                         revoked == all   ? "access_all_revoked"
+                         : expired == all ? "access_expired"
+                                          : "access_partly",
                          closed_text(run, revoked, expired, all));
     } else {
-        diagnosis_report(run, MDL_CHECK_ACCESS, MDL_CHECK_OK, "Access is given.");
+        diagnosis_report(run, MDL_CHECK_ACCESS, MDL_CHECK_OK, "access_given", "Access is given.");
     }
+    diagnosis_count(run, MDL_CHECK_ACCESS, "all", all);
+    diagnosis_count(run, MDL_CHECK_ACCESS, "revoked", revoked);
+    diagnosis_count(run, MDL_CHECK_ACCESS, "expired", expired);
 }
 
 /* Calls visit with each file of the open assignments, or of all assignments when none is open. */
@@ -331,9 +393,16 @@ typedef struct {
     int all;
     int faulty;
     const mdl_order_file_t *last; /* the last faulty file */
-    const char *fault;
+    const char *finding, *fault;
     mdl_storage_t *storage;
 } tally_t;
+
+static void diagnosis_add_tally(run_t *run, mdl_check_name_t name, const tally_t *tally)
+{
+    diagnosis_fact(run, name, "filename", tally->last->filename);
+    diagnosis_count(run, name, "faulty", tally->faulty);
+    diagnosis_count(run, name, "all", tally->all);
+}
 
 static void tally_allowance(run_t *run, const mdl_order_file_t *file, void *baton)
 {
@@ -353,18 +422,20 @@ static void diagnosis_check_allowance(run_t *run)
 
     files_each(run, tally_allowance, &tally);
     if (tally.faulty == 0) {
-        diagnosis_report(run, MDL_CHECK_ALLOWANCE, MDL_CHECK_OK,
+        diagnosis_report(run, MDL_CHECK_ALLOWANCE, MDL_CHECK_OK, "allowance_left",
                          "There are downloads left of every file.");
         return;
     }
-    diagnosis_report(run, MDL_CHECK_ALLOWANCE, diagnosis_share(tally.faulty, tally.all),
-                     apr_psprintf(run->pool,
-                                  "All %d download%s of %s (file %" APR_INT64_T_FMT
-                                  ") are used up, %d of %d file%s: grant more.",
-                                  tally.last->download_limit,
-                                  tally.last->download_limit == 1 ? "" : "s", tally.last->filename,
-                                  tally.last->asset_id, tally.faulty, tally.all,
-                                  tally.all == 1 ? "" : "s"));
+    diagnosis_report(
+        run, MDL_CHECK_ALLOWANCE, diagnosis_share(tally.faulty, tally.all), "allowance_used_up",
+        apr_psprintf(run->pool,
+                     "All %d download%s of %s (file %" APR_INT64_T_FMT
+                     ") are used up, %d of %d file%s: grant more.",
+                     tally.last->download_limit, tally.last->download_limit == 1 ? "" : "s",
+                     tally.last->filename, tally.last->asset_id, tally.faulty, tally.all,
+                     tally.all == 1 ? "" : "s"));
+    diagnosis_add_tally(run, MDL_CHECK_ALLOWANCE, &tally);
+    diagnosis_count(run, MDL_CHECK_ALLOWANCE, "limit", tally.last->download_limit);
 }
 
 /* Whether the file is in the storage with its full size. */
@@ -380,19 +451,23 @@ static int file_has_bytes(const tally_t *tally, const mdl_order_file_t *file, ap
 static void tally_file(run_t *run, const mdl_order_file_t *file, void *baton)
 {
     tally_t *tally = baton;
-    const char *fault = NULL;
+    const char *finding = NULL, *fault = NULL;
 
     tally->all++;
     if (file->status == MDL_ASSET_PENDING) {
+        finding = "file_awaited";
         fault = "is still being imported";
     } else if (file->status == MDL_ASSET_FAILED) {
+        finding = "file_failed";
         fault = "could not be imported";
     } else if (!file_has_bytes(tally, file, run->pool)) {
+        finding = "file_missing";
         fault = "is missing on the server's disk";
     }
     if (fault != NULL) {
         tally->faulty++;
         tally->last = file;
+        tally->finding = finding;
         tally->fault = fault;
     }
 }
@@ -402,19 +477,20 @@ static void diagnosis_check_file(run_t *run)
     tally_t tally = {0};
 
     if (mdl_storage_open(&tally.storage, run->storage, 0, run->pool) != APR_SUCCESS) {
-        diagnosis_report(run, MDL_CHECK_FILE, MDL_CHECK_FAIL,
+        diagnosis_report(run, MDL_CHECK_FILE, MDL_CHECK_FAIL, "file_storage",
                          "The server's storage can't be read.");
         return;
     }
     files_each(run, tally_file, &tally);
     if (tally.faulty == 0) {
-        diagnosis_report(run, MDL_CHECK_FILE, MDL_CHECK_OK, "Every file is there.");
+        diagnosis_report(run, MDL_CHECK_FILE, MDL_CHECK_OK, "file_there", "Every file is there.");
         return;
     }
-    diagnosis_report(run, MDL_CHECK_FILE, diagnosis_share(tally.faulty, tally.all),
+    diagnosis_report(run, MDL_CHECK_FILE, diagnosis_share(tally.faulty, tally.all), tally.finding,
                      apr_psprintf(run->pool, "%s (file %" APR_INT64_T_FMT ") %s: %d of %d file%s.",
                                   tally.last->filename, tally.last->asset_id, tally.fault,
                                   tally.faulty, tally.all, tally.all == 1 ? "" : "s"));
+    diagnosis_add_tally(run, MDL_CHECK_FILE, &tally);
 }
 
 const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order, const char *storage,
@@ -429,6 +505,7 @@ const mdl_diagnosis_t *mdl_diagnosis_make(const mdl_order_t *order, const char *
     run.diagnosis = apr_pcalloc(p, sizeof *run.diagnosis);
     run.diagnosis->first_failure = MDL_CHECKS;
     for (int i = 0; i < MDL_CHECKS; i++) {
+        run.diagnosis->checks[i].facts = mdl_json_object(p);
         checks[i](&run);
     }
     for (int i = MDL_CHECKS - 1; i >= 0; i--) {

@@ -5,6 +5,7 @@
 #ifndef MDL_CORE_ORDER_DIAGNOSIS_H
 #define MDL_CORE_ORDER_DIAGNOSIS_H
 
+#include "base/text/json.h"
 #include "core/order/order.h"
 
 typedef enum {
@@ -26,10 +27,14 @@ extern const char *const mdl_check_names[MDL_CHECKS];
 typedef enum { MDL_CHECK_OK, MDL_CHECK_WARN, MDL_CHECK_FAIL } mdl_check_status_t;
 
 typedef struct {
-    struct {
-        mdl_check_status_t status;
-        const char *message; /* a sentence or two */
-    } checks[MDL_CHECKS];
+    mdl_check_status_t status;
+    const char *message; /* a sentence or two */
+    const char *finding; /* which sentence that is, such as "email_sent", for other languages */
+    mdl_json_t *facts;   /* an object with what the sentence names: texts, or null */
+} mdl_check_t;
+
+typedef struct {
+    mdl_check_t checks[MDL_CHECKS];
     mdl_check_name_t first_failure; /* MDL_CHECKS: none */
 } mdl_diagnosis_t;
 
