@@ -1,5 +1,5 @@
-# The settings in real browsers, with the form to sign in that conf/settings-form.conf has: from a shop
-# that waits for approval to an order made with a key of its owner.  With JavaScript every page is looked
+# The settings in real browsers, on a fresh `make run`: from a shop that waits for approval to an order made
+# with a key of its owner.  With JavaScript every page is looked
 # at, wide, narrow and dark (build/screenshots keeps them); then the same without it.
 #
 # once: the look of the pages does not depend on the database
@@ -14,6 +14,7 @@ use JSON::PP;
 use Test::More;
 
 use MDL::Contract;
+use MDL::Run;
 use MDL::Settings;
 use MDL::Test;
 
@@ -28,8 +29,8 @@ my ($to, $from, $pid, $script);
 make_path($folder);
 binmode Test::More->builder->$_, ':utf8' for qw(output failure_output);
 
-my $server   = settings_server(form => 1);
-my $settings = origin() . '/settings';
+my $run      = MDL::Run->new;
+my $settings = $run->env('SETTINGS_URL');
 
 sub browsers
 {
@@ -65,7 +66,7 @@ sub sign_in
 {
     my ($who, %opt) = @_;
     task($who, 'open', url => "$settings/", %opt);
-    task($who, 'fill', values => { Name => $who, Password => 'secret' });
+    task($who, 'fill', values => { Name => $who, Password => $run->password });
     return task($who, 'press', name => 'Sign in');
 }
 
@@ -171,5 +172,5 @@ story('Plain & Old');
 close $to;
 waitpid $pid, 0;
 
-$server->stop;
+$run->stop;
 done_testing;

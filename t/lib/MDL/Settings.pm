@@ -41,19 +41,15 @@ my $BASIC = <<'END';
 END
 
 my %MODULES = (
-    basic => [qw(auth_basic authn_core authn_file authz_user)],
-    form  => [qw(auth_form authn_core authn_file authz_user request session session_cookie session_crypto)],
+    basic   => [qw(auth_basic authn_core authn_file authz_user)],
     openidc => [qw(auth_openidc authn_core authz_user alias)],
 );
 
-# A sample, with the files that it names in the server's folder.
-sub sample { my ($name) = @_; return slurp(top_dir() . "/conf/settings-$name.conf") =~ s{/etc/apache2/downloads\.}{\@t_logs\@/}gr }
-
-# That for a provider, with the values that are to be put in.
+# The sample for a provider, with the values that are to be put in.
 sub openidc_conf
 {
     my ($provider) = @_;
-    my $conf = sample('openidc');
+    my $conf = slurp(top_dir() . '/conf/settings-openidc.conf') =~ s{/etc/apache2/downloads\.}{\@t_logs\@/}gr;
     $conf =~ s{https://login\.example\.com}{$provider};
     $conf =~ s{put the provider's secret here}{a secret of the suites};
     $conf =~ s{https%3A%2F%2Fdownloads\.example\.com}{https%3A%2F%2Flocalhost%3A\@tls_port\@};
@@ -69,18 +65,18 @@ sub write_to
     return;
 }
 
-# A running server; options as those of MDL::Instance, and form => 1 for the form to sign in that
-# conf/settings-form.conf has, or openidc => URL for conf/settings-openidc.conf with that provider, and TLS.
+# A running server; options as those of MDL::Instance, and openidc => URL for conf/settings-openidc.conf
+# with that provider, and TLS.
 sub settings_server
 {
     my (%opt) = @_;
-    my ($form, $provider) = delete @opt{qw(form openidc)};
+    my $provider = delete $opt{openidc};
     my $origin = $provider ? $TLS : $CLEAR;
-    my $conf = $form ? sample('form') : $provider ? openidc_conf($provider) : $BASIC;
     my $server = MDL::Instance->new(%opt,
         tls   => defined $provider || $opt{tls},
-        extra => "DownloadsSettingsURL $origin/settings\nDownloadsAPIURL $origin/api/v1\n$conf" . ($opt{extra} // ''),
-        modules => [ @{ $MODULES{ $form ? 'form' : $provider ? 'openidc' : 'basic' } }, @{ $opt{modules} // [] } ]);
+        extra => "DownloadsSettingsURL $origin/settings\nDownloadsAPIURL $origin/api/v1\n"
+            . ($provider ? openidc_conf($provider) : $BASIC) . ($opt{extra} // ''),
+        modules => [ @{ $MODULES{ $provider ? 'openidc' : 'basic' } }, @{ $opt{modules} // [] } ]);
     my $password = '{SHA}' . sha1_base64('secret') . '=';
     write_to("$server->{folder}/users", join '', map { "$_:$password\n" } @USERS);
     write_to("$server->{folder}/session", 'a passphrase of the suites that is long enough');

@@ -203,7 +203,7 @@ sub tokens
     my $secret = read_file("$logs/secret");
     my @found;
     for my $path (grep { -f } map { glob "$_/{*log,costs,hits,ends,output}" } $logs, "$logs/pg",
-        glob "$logs/*/*/*/server-* $logs/*/*/*/server-*/*")
+        glob "$logs/*/*/*/server-* $logs/*/*/*/server-*/* $logs/*/*/*/server-run/data/logs")
     {
         open my $in, '<', $path or push(@found, "$path: $!"), next;
         while (<$in>) {
