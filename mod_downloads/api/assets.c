@@ -190,6 +190,8 @@ static apr_status_t asset_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_asset_change = {
     .method = "PATCH",
     .path = "/assets/{}",
+    .noun = "asset",
+    .action = "changed",
     .resource = &resource,
     .parse = asset_parse_change,
     .effect = asset_change_effect,
@@ -204,6 +206,8 @@ static apr_status_t asset_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_asset_delete = {
     .method = "DELETE",
     .path = "/assets/{}",
+    .noun = "asset",
+    .action = "deleted",
     .optional_body = 1,
     .parse = mdl_resource_parse_delete,
     .effect = asset_delete_effect,

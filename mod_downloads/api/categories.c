@@ -61,6 +61,8 @@ static apr_status_t category_create_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_category_create = {
     .method = "POST",
     .path = "/categories",
+    .noun = "category",
+    .action = "created",
     .resource = &resource,
     .parse = category_parse_create,
     .effect = category_create_effect,
@@ -89,6 +91,8 @@ static apr_status_t category_change_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_category_change = {
     .method = "PATCH",
     .path = "/categories/{}",
+    .noun = "category",
+    .action = "changed",
     .resource = &resource,
     .parse = category_parse_change,
     .effect = category_change_effect,
@@ -103,6 +107,8 @@ static apr_status_t category_delete_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_category_delete = {
     .method = "DELETE",
     .path = "/categories/{}",
+    .noun = "category",
+    .action = "deleted",
     .optional_body = 1,
     .resource = &resource,
     .parse = mdl_resource_parse_delete,

@@ -10,6 +10,7 @@
 #include "api/body.h"
 #include "api/list.h"
 #include "api/rate.h"
+#include "core/audit.h"
 #include "core/idempotency.h"
 #include "request_body.h"
 
@@ -62,7 +63,60 @@ static void gate_fill_response(mdl_request_t *request, mdl_stored_response_t *re
     }
 }
 
-/* The transaction of a write: replay, or effect and response together. */
+/* The id of what was created, as its noun's member of the response has it. */
+static const char *gate_created_id(const mdl_request_t *request)
+{
+    const mdl_json_t *id = mdl_json_member(mdl_json_member(request->response, request->route->noun),
+                                           "id");
+
+    return mdl_json_type(id) == MDL_JSON_INT
+               ? apr_psprintf(request->r->pool, "%" APR_INT64_T_FMT, mdl_json_int(id))
+               : mdl_json_string(id);
+}
+
+typedef struct {
+    const char *names;
+    apr_pool_t *pool;
+} gate_members_t;
+
+static void gate_add_member(void *baton, const char *name, mdl_json_t *value)
+{
+    gate_members_t *members = baton;
+
+    (void)value;
+    members->names = members->names != NULL
+                         ? apr_pstrcat(members->pool, members->names, ", ", name, NULL)
+                         : name;
+}
+
+/* The reason that was given; of a change the names of the members that were sent, for their values
+   may be a secret. */
+static const char *gate_audit_detail(const mdl_request_t *request)
+{
+    gate_members_t members = {.pool = request->r->pool};
+    const char *reason = mdl_json_string(mdl_json_member(request->body, "reason"));
+
+    if (reason == NULL && strcmp(request->r->method, "PATCH") == 0) {
+        mdl_json_each(request->body, gate_add_member, &members);
+    }
+    return reason != NULL ? reason : members.names;
+}
+
+static apr_status_t gate_audit(mdl_db_t *db, const mdl_request_t *request, apr_pool_t *p)
+{
+    mdl_audit_t entry = {.shop_id = request->caller.shop_id,
+                         .noun = request->route->noun,
+                         .noun_id = request->parameters[0] != NULL ? request->parameters[0]
+                                                                   : gate_created_id(request),
+                         .action = request->route->action,
+                         .via = MDL_VIA_API,
+                         .key_id = request->caller.key_id,
+                         .detail = gate_audit_detail(request)};
+
+    return mdl_audit_add(db, &entry, p);
+}
+
+/* The transaction of a write: replay, or effect, audit and response together. */
 static apr_status_t gate_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     gate_write_t *write = arg;
@@ -83,6 +137,9 @@ static apr_status_t gate_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     }
     write->due_at = mdl_db_take_due(db);
     gate_fill_response(request, &write->response);
+    if ((rv = gate_audit(db, request, p)) != APR_SUCCESS) {
+        return rv;
+    }
     return mdl_idempotency_store(db, &write->idempotency, &write->response, p);
 }
 

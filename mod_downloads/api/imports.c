@@ -116,6 +116,8 @@ static apr_status_t import_queue_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_asset_import = {
     .method = "POST",
     .path = "/assets",
+    .noun = "asset",
+    .action = "imported",
     .parse = import_parse,
     .effect = import_queue_effect,
     .write = import_write,
@@ -194,6 +196,8 @@ static void version_write(mdl_request_t *request)
 const mdl_route_t mdl_route_asset_version = {
     .method = "POST",
     .path = "/assets/{}/versions",
+    .noun = "asset",
+    .action = "version_added",
     .parse = version_parse,
     .effect = version_effect,
     .write = version_write,

@@ -160,6 +160,8 @@ static apr_status_t job_cancel_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_job_cancel = {
     .method = "POST",
     .path = "/jobs/{}/cancel",
+    .noun = "job",
+    .action = "cancelled",
     .optional_body = 1,
     .parse = job_parse_control,
     .effect = job_cancel_effect,
@@ -174,6 +176,8 @@ static apr_status_t job_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_job_retry = {
     .method = "POST",
     .path = "/jobs/{}/retry",
+    .noun = "job",
+    .action = "retried",
     .optional_body = 1,
     .parse = job_parse_control,
     .effect = job_retry_effect,

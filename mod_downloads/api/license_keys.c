@@ -75,6 +75,8 @@ static apr_status_t license_tag_create_effect(mdl_db_t *db, apr_pool_t *p, void 
 const mdl_route_t mdl_route_license_tag_create = {
     .method = "POST",
     .path = "/license-key-tags",
+    .noun = "license_key_tag",
+    .action = "created",
     .resource = &resource,
     .parse = license_tag_parse_create,
     .effect = license_tag_create_effect,
@@ -103,6 +105,8 @@ static apr_status_t license_tag_change_effect(mdl_db_t *db, apr_pool_t *p, void 
 const mdl_route_t mdl_route_license_tag_change = {
     .method = "PATCH",
     .path = "/license-key-tags/{}",
+    .noun = "license_key_tag",
+    .action = "changed",
     .resource = &resource,
     .parse = license_tag_parse_change,
     .effect = license_tag_change_effect,
@@ -117,6 +121,8 @@ static apr_status_t license_tag_delete_effect(mdl_db_t *db, apr_pool_t *p, void 
 const mdl_route_t mdl_route_license_tag_delete = {
     .method = "DELETE",
     .path = "/license-key-tags/{}",
+    .noun = "license_key_tag",
+    .action = "deleted",
     .optional_body = 1,
     .resource = &resource,
     .parse = mdl_resource_parse_delete,
@@ -150,6 +156,8 @@ static apr_status_t license_add_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_license_keys_add = {
     .method = "POST",
     .path = "/license-key-tags/{}/keys",
+    .noun = "license_key_tag",
+    .action = "keys_added",
     .max_body = MAX_KEYS_BODY,
     .max_values = 2 * MAX_KEYS, /* so that a list that is too long is named */
     .parse = license_keys_parse_add,

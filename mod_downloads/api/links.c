@@ -78,6 +78,8 @@ static apr_status_t link_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_link_create = {
     .method = "POST",
     .path = "/links",
+    .noun = "link",
+    .action = "created",
     .resource = &resource,
     .parse = link_parse_create,
     .effect = link_create_effect,
@@ -106,6 +108,8 @@ static apr_status_t link_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_link_change = {
     .method = "PATCH",
     .path = "/links/{}",
+    .noun = "link",
+    .action = "changed",
     .resource = &resource,
     .parse = link_parse_change,
     .effect = link_change_effect,
@@ -120,6 +124,8 @@ static apr_status_t link_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_link_delete = {
     .method = "DELETE",
     .path = "/links/{}",
+    .noun = "link",
+    .action = "deleted",
     .optional_body = 1,
     .resource = &resource,
     .parse = mdl_resource_parse_delete,

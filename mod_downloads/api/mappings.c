@@ -127,6 +127,8 @@ static apr_status_t mapping_put_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_mapping_put = {
     .method = "POST",
     .path = "/mappings",
+    .noun = "mapping",
+    .action = "saved",
     .parse = mapping_parse_put,
     .effect = mapping_put_effect,
     .write = mapping_write_put,
@@ -155,6 +157,8 @@ static apr_status_t mapping_replace_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_mapping_replace = {
     .method = "PUT",
     .path = "/mappings/{}",
+    .noun = "mapping",
+    .action = "saved",
     .parse = mapping_parse_replace,
     .effect = mapping_replace_effect,
     .write = mapping_write_put,
@@ -168,6 +172,8 @@ static apr_status_t mapping_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 const mdl_route_t mdl_route_mapping_delete = {
     .method = "DELETE",
     .path = "/mappings/{}",
+    .noun = "mapping",
+    .action = "deleted",
     .optional_body = 1,
     .parse = mdl_resource_parse_delete,
     .effect = mapping_delete_effect,

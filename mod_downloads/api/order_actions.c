@@ -84,6 +84,8 @@ static apr_status_t access_revoke_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_revoke = {
     .method = "POST",
     .path = "/orders/{}/revoke",
+    .noun = "order",
+    .action = "revoked",
     .optional_body = 1,
     .parse = access_parse,
     .effect = access_revoke_effect,
@@ -98,6 +100,8 @@ static apr_status_t access_restore_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 const mdl_route_t mdl_route_order_restore = {
     .method = "POST",
     .path = "/orders/{}/restore",
+    .noun = "order",
+    .action = "restored",
     .optional_body = 1,
     .parse = access_parse,
     .effect = access_restore_effect,
@@ -112,6 +116,8 @@ static apr_status_t access_approve_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 const mdl_route_t mdl_route_order_approve = {
     .method = "POST",
     .path = "/orders/{}/approve",
+    .noun = "order",
+    .action = "approved",
     .optional_body = 1,
     .parse = access_parse_reason,
     .effect = access_approve_effect,
@@ -126,6 +132,8 @@ static apr_status_t access_reject_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_reject = {
     .method = "POST",
     .path = "/orders/{}/reject",
+    .noun = "order",
+    .action = "rejected",
     .optional_body = 1,
     .parse = access_parse_reason,
     .effect = access_reject_effect,
@@ -140,6 +148,8 @@ static apr_status_t access_rotate_link_effect(mdl_db_t *db, apr_pool_t *p, void 
 const mdl_route_t mdl_route_order_rotate_link = {
     .method = "POST",
     .path = "/orders/{}/rotate-link",
+    .noun = "order",
+    .action = "link_rotated",
     .optional_body = 1,
     .parse = access_parse_reason,
     .effect = access_rotate_link_effect,
@@ -178,6 +188,8 @@ static apr_status_t access_grant_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_grant = {
     .method = "POST",
     .path = "/orders/{}/grant-downloads",
+    .noun = "order",
+    .action = "downloads_granted",
     .parse = grant_parse,
     .effect = access_grant_effect,
     .write = grant_write,
@@ -228,6 +240,8 @@ static void resend_write(mdl_request_t *request)
 const mdl_route_t mdl_route_order_resend = {
     .method = "POST",
     .path = "/orders/{}/resend",
+    .noun = "order",
+    .action = "email_resent",
     .optional_body = 1,
     .parse = resend_parse,
     .effect = resend_effect,

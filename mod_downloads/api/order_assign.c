@@ -131,6 +131,8 @@ static apr_status_t order_assign_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_assign = {
     .method = "POST",
     .path = "/orders/{}/assignments",
+    .noun = "order",
+    .action = "assigned",
     .parse = assign_parse,
     .effect = order_assign_effect,
     .write = assign_write,

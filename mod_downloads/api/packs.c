@@ -65,6 +65,8 @@ static apr_status_t pack_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_pack_create = {
     .method = "POST",
     .path = "/packs",
+    .noun = "pack",
+    .action = "created",
     .resource = &resource,
     .parse = pack_parse_create,
     .effect = pack_create_effect,
@@ -94,6 +96,8 @@ static apr_status_t pack_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_pack_change = {
     .method = "PATCH",
     .path = "/packs/{}",
+    .noun = "pack",
+    .action = "changed",
     .resource = &resource,
     .parse = pack_parse_change,
     .effect = pack_change_effect,
@@ -108,6 +112,8 @@ static apr_status_t pack_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_pack_delete = {
     .method = "DELETE",
     .path = "/packs/{}",
+    .noun = "pack",
+    .action = "deleted",
     .optional_body = 1,
     .resource = &resource,
     .parse = mdl_resource_parse_delete,

@@ -46,10 +46,14 @@ typedef struct {
  * An operation.  parse checks the members and fills request->arg, or refuses; effect runs in the
  * gate's transaction (a GET's without one, unless it is a snapshot), perhaps more than once; write
  * fills the response from request->arg.  A response with the status 204 has no body.
+ *
+ * noun is also the name of the response's member that has the id of what was created.
  */
 struct mdl_route_t {
     const char *method;
-    const char *path;                              /* "/jobs/{}": a parameter is one segment */
+    const char *path; /* "/jobs/{}": a parameter is one segment */
+    const char *noun; /* of a write: what the audit has of it */
+    const char *action;
     int no_key;                                    /* open to everybody */
     int snapshot;                                  /* a GET whose effect has several statements */
     int optional_body;                             /* a write without a body counts as {} */

@@ -139,6 +139,8 @@ static apr_status_t upload_begin_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_upload_begin = {
     .method = "POST",
     .path = "/assets/uploads",
+    .noun = "upload",
+    .action = "begun",
     .parse = upload_parse_begin,
     .effect = upload_begin_effect,
     .write = upload_write_begin,
@@ -197,6 +199,8 @@ static apr_status_t upload_abort_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_upload_abort = {
     .method = "DELETE",
     .path = "/assets/uploads/{}",
+    .noun = "upload",
+    .action = "aborted",
     .optional_body = 1,
     .parse = upload_parse_abort,
     .effect = upload_abort_effect,
@@ -261,6 +265,8 @@ static apr_status_t upload_complete_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_upload_complete = {
     .method = "POST",
     .path = "/assets/uploads/{}/complete",
+    .noun = "upload",
+    .action = "completed",
     .optional_body = 1,
     .parse = upload_parse_complete,
     .effect = upload_complete_effect,

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pwd.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -11,11 +12,14 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/text/utf8.h"
 #include "ctl/owner.h"
 #include "db/migrate.h"
 
 /* A process reads the epoch every 250 ms; the rest allows for a slow database. */
 #define EPOCH_WAIT apr_time_from_sec(1)
+
+#define MAX_USER 255 /* bytes */
 
 static void settings_load(mdl_ctl_t *ctl)
 {
@@ -90,6 +94,15 @@ static const char *user_name(uid_t uid, apr_pool_t *p)
     const struct passwd *user = getpwuid(uid);
 
     return user != NULL ? apr_pstrdup(p, user->pw_name) : apr_psprintf(p, "%d", (int)uid);
+}
+
+const char *mdl_ctl_user(apr_pool_t *p)
+{
+    const char *sudo = getenv("SUDO_USER");
+
+    return sudo != NULL && mdl_utf8_valid(sudo) && mdl_utf8_is_name(sudo, MAX_USER)
+               ? sudo
+               : user_name(getuid(), p);
 }
 
 /* SQLite's own message on a file that can't be written to names neither the file nor a remedy. */
@@ -185,7 +198,7 @@ int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why)
     return MDL_EXIT_DATABASE;
 }
 
-static int effect_run(mdl_ctl_t *ctl, int transaction, mdl_effect_fn *effect, void *arg,
+static int effect_run(mdl_ctl_t *ctl, mdl_db_run_fn *how, mdl_effect_fn *effect, void *arg,
                       mdl_problem_t *problem)
 {
     const char *why = NULL;
@@ -196,8 +209,7 @@ static int effect_run(mdl_ctl_t *ctl, int transaction, mdl_effect_fn *effect, vo
     if (failed) {
         return mdl_ctl_fail(ctl, failed, "database_unavailable", why);
     }
-    rv = transaction ? mdl_db_write(ctl->db, effect, arg, ctl->p)
-                     : mdl_db_read(ctl->db, effect, arg, ctl->p);
+    rv = how(ctl->db, effect, arg, ctl->p);
     if (rv == APR_SUCCESS) {
         return MDL_EXIT_DONE;
     }
@@ -209,14 +221,35 @@ static int effect_run(mdl_ctl_t *ctl, int transaction, mdl_effect_fn *effect, vo
                         mdl_ctl_database_error(ctl, rv));
 }
 
+typedef struct {
+    mdl_ctl_t *ctl;
+    mdl_effect_fn *effect;
+    void *arg;
+} audited_t;
+
+static apr_status_t audited_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    audited_t *audited = arg;
+    apr_status_t rv = audited->effect(db, p, audited->arg);
+
+    return rv == APR_SUCCESS ? mdl_audit_add(db, &audited->ctl->audit, p) : rv;
+}
+
 int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
 {
-    return effect_run(ctl, 1, effect, arg, problem);
+    audited_t audited = {.ctl = ctl, .effect = effect, .arg = arg};
+
+    return effect_run(ctl, mdl_db_write, audited_effect, &audited, problem);
+}
+
+int mdl_ctl_write_on(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
+{
+    return effect_run(ctl, mdl_db_write, effect, arg, problem);
 }
 
 int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem)
 {
-    return effect_run(ctl, 0, effect, arg, problem);
+    return effect_run(ctl, mdl_db_read, effect, arg, problem);
 }
 
 void mdl_ctl_await_key_caches(void)

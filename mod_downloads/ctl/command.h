@@ -10,6 +10,7 @@
 #include <apr_tables.h>
 
 #include "base/crypto.h"
+#include "core/audit.h"
 #include "core/problem.h"
 #include "core/settings/settings.h"
 #include "core/shop/risk.h"
@@ -50,6 +51,10 @@ typedef struct {
 
     mdl_db_t *db; /* NULL until first used */
 
+    /* Of a command that changes something: its noun and verb, the user who ran it, its first
+       argument as noun_id, the shop that was named.  The command or its effect may add to it. */
+    mdl_audit_t audit;
+
     /* The command line, checked. */
     const char *const *arguments; /* the arguments, without the options */
     apr_int64_t id;               /* the first of them, for a command that takes a number */
@@ -66,7 +71,11 @@ typedef struct {
     mdl_risk_t hold_at; /* MDL_RISK_NONE when not given */
     const char *storefront;
     const char *storefront_token;
+    int limit; /* 0 when not given */
 } mdl_ctl_t;
+
+/** The name of the system's user who has run the program; with sudo of the one who has run that. */
+const char *mdl_ctl_user(apr_pool_t *p);
 
 /** Reads the configuration and the secret, and gives up root.  The database may be used only after
     that.  Errors are left in problems, no_secret and no_owner. */
@@ -89,10 +98,13 @@ int mdl_ctl_check_schema(mdl_ctl_t *ctl, int *version, const char **why);
 const char *mdl_ctl_database_error(const mdl_ctl_t *ctl, apr_status_t rv);
 
 /**
- * Runs an effect in a transaction after checking the schema's version.  Prints errors and returns
- * the exit code; problem is the one that arg points to.
+ * Runs an effect in a transaction after checking the schema's version, and notes ctl->audit in it.
+ * Prints errors and returns the exit code; problem is the one that arg points to.
  */
 int mdl_ctl_write(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
+
+/** Runs another transaction of the change that mdl_ctl_write has begun. */
+int mdl_ctl_write_on(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);
 
 /** Like mdl_ctl_write, but without a transaction, for an effect that only reads. */
 int mdl_ctl_read(mdl_ctl_t *ctl, mdl_effect_fn *effect, void *arg, mdl_problem_t *problem);

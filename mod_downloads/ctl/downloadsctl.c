@@ -16,6 +16,7 @@
 #include "core/job.h"
 #include "core/shop/key.h"
 #include "core/shop/shop.h"
+#include "ctl/audit.h"
 #include "ctl/check.h"
 #include "ctl/command.h"
 #include "ctl/job.h"
@@ -39,6 +40,7 @@
 #define OPTION_SET     32 /* the options of shop set */
 #define OPTION_HTTPD   64
 #define OPTION_REASON  128
+#define OPTION_LIMIT   256
 
 enum {
     LETTER_EMAIL = 256,
@@ -56,6 +58,7 @@ enum {
     LETTER_STOREFRONT,
     LETTER_STOREFRONT_TOKEN,
     LETTER_REASON,
+    LETTER_LIMIT,
     LETTER_JSON
 };
 
@@ -76,6 +79,7 @@ static const apr_getopt_option_t options[] = {
     {"mail-delay", LETTER_MAIL_DELAY, 1, NULL},
     {"hold-at", LETTER_HOLD_AT, 1, NULL},
     {"reason", LETTER_REASON, 1, NULL},
+    {"limit", LETTER_LIMIT, 1, NULL},
     {"storefront", LETTER_STOREFRONT, 1, NULL},
     {"storefront-token-file", LETTER_STOREFRONT_TOKEN, 1, NULL},
     {NULL, 0, 0, NULL},
@@ -90,35 +94,42 @@ typedef struct {
     int options;          /* OPTION_… */
     int reports_problems; /* runs with a faulty configuration, and reports it */
     int (*run)(mdl_ctl_t *ctl);
+    const char *audit_noun; /* of one that changes something; else NULL */
+    const char *audit_action;
 } command_t;
 
 static const command_t commands[] = {
-    {"shop", "add", "NAME DOMAIN [--email ADDRESS]", 2, 0, OPTION_EMAIL, 0, mdl_ctl_shop_add},
-    {"shop", "list", "", 0, 0, 0, 0, mdl_ctl_shop_list},
+    {"shop", "add", "NAME DOMAIN [--email ADDRESS]", 2, 0, OPTION_EMAIL, 0, mdl_ctl_shop_add,
+     "shop", "created"},
+    {"shop", "list", "", 0, 0, 0, 0, mdl_ctl_shop_list, NULL, NULL},
     {"shop", "set",
      "ID [--name TEXT] [--email ADDRESS] [--sender-name TEXT] [--reply-to ADDRESS] "
      "[--mail-delay MINUTES] [--hold-at medium|high] [--storefront URL] "
      "[--storefront-token-file FILE|-]",
-     1, 1, OPTION_SET | OPTION_EMAIL, 0, mdl_ctl_shop_set},
-    {"shop", "approve", "ID", 1, 1, 0, 0, mdl_ctl_shop_approve},
-    {"shop", "suspend", "ID", 1, 1, 0, 0, mdl_ctl_shop_suspend},
-    {"shop", "block", "ID --reason TEXT", 1, 1, OPTION_REASON, 0, mdl_ctl_shop_block},
-    {"shop", "unblock", "ID", 1, 1, 0, 0, mdl_ctl_shop_unblock},
+     1, 1, OPTION_SET | OPTION_EMAIL, 0, mdl_ctl_shop_set, "shop", "changed"},
+    {"shop", "approve", "ID", 1, 1, 0, 0, mdl_ctl_shop_approve, "shop", "approved"},
+    {"shop", "suspend", "ID", 1, 1, 0, 0, mdl_ctl_shop_suspend, "shop", "suspended"},
+    {"shop", "block", "ID --reason TEXT", 1, 1, OPTION_REASON, 0, mdl_ctl_shop_block, "shop",
+     "blocked"},
+    {"shop", "unblock", "ID", 1, 1, 0, 0, mdl_ctl_shop_unblock, "shop", "unblocked"},
     {"key", "create", "SHOP_ID NAME [--scope full|read] [--expires SECONDS]", 2, 1,
-     OPTION_SCOPE | OPTION_EXPIRES, 0, mdl_ctl_key_create},
-    {"key", "list", "SHOP_ID", 1, 1, 0, 0, mdl_ctl_key_list},
-    {"key", "revoke", "KEY_ID", 1, 0, 0, 0, mdl_ctl_key_revoke},
+     OPTION_SCOPE | OPTION_EXPIRES, 0, mdl_ctl_key_create, "api_key", "created"},
+    {"key", "list", "SHOP_ID", 1, 1, 0, 0, mdl_ctl_key_list, NULL, NULL},
+    {"key", "revoke", "KEY_ID", 1, 0, 0, 0, mdl_ctl_key_revoke, "api_key", "revoked"},
     {"member", "add", "USER read-only|staff|owner|operator [--shop ID]", 2, 0, OPTION_SHOP, 0,
-     mdl_ctl_member_add},
-    {"member", "list", "[--shop ID]", 0, 0, OPTION_SHOP, 0, mdl_ctl_member_list},
-    {"member", "remove", "USER [--shop ID]", 1, 0, OPTION_SHOP, 0, mdl_ctl_member_remove},
-    {"migrate", NULL, "", 0, 0, 0, 0, mdl_ctl_migrate},
-    {"check", NULL, "[--httpd COMMAND]", 0, 0, OPTION_HTTPD, 1, mdl_ctl_check},
-    {"mail", "test", "ADDRESS", 1, 0, 0, 0, mdl_ctl_mail_test},
+     mdl_ctl_member_add, "member", "saved"},
+    {"member", "list", "[--shop ID]", 0, 0, OPTION_SHOP, 0, mdl_ctl_member_list, NULL, NULL},
+    {"member", "remove", "USER [--shop ID]", 1, 0, OPTION_SHOP, 0, mdl_ctl_member_remove, "member",
+     "deleted"},
+    {"audit", NULL, "[--shop ID] [--limit N]", 0, 0, OPTION_SHOP | OPTION_LIMIT, 0, mdl_ctl_audit,
+     NULL, NULL},
+    {"migrate", NULL, "", 0, 0, 0, 0, mdl_ctl_migrate, NULL, NULL},
+    {"check", NULL, "[--httpd COMMAND]", 0, 0, OPTION_HTTPD, 1, mdl_ctl_check, NULL, NULL},
+    {"mail", "test", "ADDRESS", 1, 0, 0, 0, mdl_ctl_mail_test, NULL, NULL},
     {"job", "list", "[--status STATUS] [--shop ID]", 0, 0, OPTION_STATUS | OPTION_SHOP, 0,
-     mdl_ctl_job_list},
-    {"job", "show", "ID", 1, 0, 0, 0, mdl_ctl_job_show},
-    {"job", "retry", "ID", 1, 0, 0, 0, mdl_ctl_job_retry},
+     mdl_ctl_job_list, NULL, NULL},
+    {"job", "show", "ID", 1, 0, 0, 0, mdl_ctl_job_show, NULL, NULL},
+    {"job", "retry", "ID", 1, 0, 0, 0, mdl_ctl_job_retry, "job", "retried"},
 };
 
 #define COMMANDS (sizeof commands / sizeof *commands)
@@ -191,6 +202,18 @@ static int parse_mail_delay(mdl_ctl_t *ctl, const char *value)
                           MDL_SHOP_MAIL_DELAY_MAX, value);
     }
     ctl->mail_delay = (int)minutes;
+    return MDL_EXIT_DONE;
+}
+
+static int parse_limit(mdl_ctl_t *ctl, const char *value)
+{
+    apr_int64_t limit;
+
+    if (!option_parse_number(value, MDL_CTL_AUDIT_MAX, &limit)) {
+        return fail_usage(ctl, "--limit is a whole number from 1 to %d, not \"%s\".",
+                          MDL_CTL_AUDIT_MAX, value);
+    }
+    ctl->limit = (int)limit;
     return MDL_EXIT_DONE;
 }
 
@@ -308,6 +331,9 @@ static int parse_option(mdl_ctl_t *ctl, int letter, const char *value, int *give
         return option_parse_number(value, MAX_ID, &ctl->shop_id)
                    ? MDL_EXIT_DONE
                    : fail_usage(ctl, "--shop is the number of a shop, not \"%s\".", value);
+    case LETTER_LIMIT:
+        *given |= OPTION_LIMIT;
+        return parse_limit(ctl, value);
     default:
         *given |= OPTION_SET;
         return parse_set_option(ctl, letter, value);
@@ -420,6 +446,13 @@ static int parse_command_line(mdl_ctl_t *ctl, int argc, const char *const *argv,
 
 static int command_run(mdl_ctl_t *ctl, const command_t *command)
 {
+    ctl->audit = (mdl_audit_t){.shop_id = strcmp(command->noun, "shop") == 0 ? ctl->id
+                                                                             : ctl->shop_id,
+                               .noun = command->audit_noun,
+                               .noun_id = command->count > 0 ? ctl->arguments[0] : NULL,
+                               .action = command->audit_action,
+                               .via = MDL_VIA_COMMAND,
+                               .user = mdl_ctl_user(ctl->p)};
     if (command->reports_problems) {
         mdl_httpd_ask(&ctl->report, ctl->httpd != NULL ? ctl->httpd : mdl_httpd_command(),
                       ctl->file, ctl->p);

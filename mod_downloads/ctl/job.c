@@ -132,21 +132,34 @@ int mdl_ctl_job_show(mdl_ctl_t *ctl)
     return failed;
 }
 
+typedef struct {
+    mdl_job_control_t control;
+    mdl_ctl_t *ctl;
+} job_retry_t;
+
 static apr_status_t ctl_job_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_job_retry(db, p, arg);
+    job_retry_t *retry = arg;
+    apr_status_t rv = mdl_job_retry(db, p, &retry->control);
+
+    if (rv == APR_SUCCESS) {
+        retry->ctl->audit.shop_id = retry->control.job->shop_id;
+    }
+    return rv;
 }
 
 int mdl_ctl_job_retry(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    mdl_job_control_t retry = {.id = ctl->arguments[0], .problem = &problem};
+    job_retry_t retry = {.control = {.id = ctl->arguments[0], .problem = &problem}, .ctl = ctl};
+    mdl_job_t *job;
     int failed = mdl_ctl_write(ctl, ctl_job_retry_effect, &retry, &problem);
 
     if (failed) {
         return failed;
     }
-    job_hide_query(retry.job, ctl->p);
-    mdl_printer_result(ctl->output, fields, retry.job, "Job %s is queued again.", retry.job->id);
+    job = retry.control.job;
+    job_hide_query(job, ctl->p);
+    mdl_printer_result(ctl->output, fields, job, "Job %s is queued again.", job->id);
     return MDL_EXIT_DONE;
 }

@@ -20,22 +20,33 @@ static const mdl_field_t fields[] = {
     {0},
 };
 
+typedef struct {
+    mdl_key_create_t create;
+    mdl_ctl_t *ctl;
+} key_create_t;
+
 static apr_status_t key_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_key_create(db, p, arg);
+    key_create_t *keys = arg;
+    apr_status_t rv = mdl_key_create(db, p, &keys->create);
+
+    keys->ctl->audit.noun_id = keys->create.key.id;
+    return rv;
 }
 
 int mdl_ctl_key_create(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    mdl_key_create_t create = {
-        .secret = ctl->secret,
-        .key = {.shop_id = ctl->id,
-                .name = ctl->arguments[1],
-                .scope = ctl->scope != NULL
-                             ? (mdl_key_scope_t)mdl_names_find(mdl_key_scope_names, ctl->scope)
-                             : MDL_KEY_SCOPE_FULL},
-        .problem = &problem};
+    key_create_t keys = {
+        .create = {.secret = ctl->secret,
+                   .key = {.shop_id = ctl->id,
+                           .name = ctl->arguments[1],
+                           .scope = ctl->scope != NULL ? (mdl_key_scope_t)mdl_names_find(
+                                                             mdl_key_scope_names, ctl->scope)
+                                                       : MDL_KEY_SCOPE_FULL},
+                   .problem = &problem},
+        .ctl = ctl};
+    mdl_key_t *key = &keys.create.key;
     mdl_json_t *document = mdl_json_object(ctl->p);
     int failed;
 
@@ -43,18 +54,20 @@ int mdl_ctl_key_create(mdl_ctl_t *ctl)
         return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
     }
     if (ctl->expires_s) {
-        create.key.expires_at = apr_time_now() + apr_time_from_sec(ctl->expires_s);
+        key->expires_at = apr_time_now() + apr_time_from_sec(ctl->expires_s);
     }
-    if ((failed = mdl_ctl_write(ctl, key_create_effect, &create, &problem))) {
+    ctl->audit.shop_id = ctl->id;
+    ctl->audit.detail = key->name;
+    if ((failed = mdl_ctl_write(ctl, key_create_effect, &keys, &problem))) {
         return failed;
     }
     mdl_printer_line(ctl->output,
                      "Key %s of shop %" APR_INT64_T_FMT
                      ".  Store its token now: it is shown only once and stored nowhere.",
-                     create.key.id, create.key.shop_id);
-    mdl_printer_line(ctl->output, "%s", create.token);
-    mdl_printer_fill(mdl_json_add_object(document, "key"), fields, &create.key);
-    mdl_json_add_string(document, "token", create.token);
+                     key->id, key->shop_id);
+    mdl_printer_line(ctl->output, "%s", keys.create.token);
+    mdl_printer_fill(mdl_json_add_object(document, "key"), fields, key);
+    mdl_json_add_string(document, "token", keys.create.token);
     mdl_printer_document(ctl->output, document);
     return MDL_EXIT_DONE;
 }
@@ -89,22 +102,33 @@ int mdl_ctl_key_list(mdl_ctl_t *ctl)
     return failed;
 }
 
+typedef struct {
+    mdl_key_revoke_t revoke;
+    mdl_ctl_t *ctl;
+} key_revoke_t;
+
 static apr_status_t key_revoke_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_key_revoke(db, p, arg);
+    key_revoke_t *keys = arg;
+    apr_status_t rv = mdl_key_revoke(db, p, &keys->revoke);
+
+    if (rv == APR_SUCCESS) {
+        keys->ctl->audit.shop_id = keys->revoke.key->shop_id;
+    }
+    return rv;
 }
 
 int mdl_ctl_key_revoke(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    mdl_key_revoke_t revoke = {.id = ctl->arguments[0], .problem = &problem};
-    int failed = mdl_ctl_write(ctl, key_revoke_effect, &revoke, &problem);
+    key_revoke_t keys = {.revoke = {.id = ctl->arguments[0], .problem = &problem}, .ctl = ctl};
+    int failed = mdl_ctl_write(ctl, key_revoke_effect, &keys, &problem);
 
     if (failed) {
         return failed;
     }
     mdl_ctl_await_key_caches();
-    mdl_printer_result(ctl->output, fields, revoke.key, "Key %s (%s) is revoked.", revoke.key->id,
-                       revoke.key->name);
+    mdl_printer_result(ctl->output, fields, keys.revoke.key, "Key %s (%s) is revoked.",
+                       keys.revoke.key->id, keys.revoke.key->name);
     return MDL_EXIT_DONE;
 }

@@ -32,6 +32,7 @@ int mdl_ctl_member_add(mdl_ctl_t *ctl)
                             "A role is read-only, staff, owner or operator.");
     }
     put.member.role = (mdl_role_t)role;
+    ctl->audit.detail = mdl_role_names[role];
     failed = mdl_ctl_write(ctl, member_put_effect, &put, &problem);
     if (failed) {
         return failed;

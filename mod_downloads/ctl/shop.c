@@ -2,6 +2,8 @@
 
 #include <stddef.h>
 
+#include <apr_strings.h>
+
 #include "core/job.h"
 #include "core/shop/shop.h"
 
@@ -24,27 +26,41 @@ static const mdl_field_t fields[] = {
     {0},
 };
 
+typedef struct {
+    mdl_shop_add_t add;
+    mdl_ctl_t *ctl;
+} shop_add_t;
+
 static apr_status_t shop_add_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_shop_add(db, p, arg);
+    shop_add_t *shops = arg;
+    apr_status_t rv = mdl_shop_add(db, p, &shops->add);
+
+    shops->ctl->audit.shop_id = shops->add.shop.id;
+    shops->ctl->audit.noun_id = apr_psprintf(shops->ctl->p, "%" APR_INT64_T_FMT,
+                                             shops->add.shop.id);
+    return rv;
 }
 
 int mdl_ctl_shop_add(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
-    mdl_shop_add_t add = {
-        .shop = {.name = ctl->arguments[0], .domain = ctl->arguments[1], .email = ctl->email},
-        .problem = &problem};
-    int failed = mdl_ctl_write(ctl, shop_add_effect, &add, &problem);
+    shop_add_t shops = {.add = {.shop = {.name = ctl->arguments[0],
+                                         .domain = ctl->arguments[1],
+                                         .email = ctl->email},
+                                .problem = &problem},
+                        .ctl = ctl};
+    const mdl_shop_t *shop = &shops.add.shop;
+    int failed = mdl_ctl_write(ctl, shop_add_effect, &shops, &problem);
 
     if (failed) {
         return failed;
     }
-    mdl_printer_result(ctl->output, fields, &add.shop,
+    mdl_printer_result(ctl->output, fields, shop,
                        "Shop %" APR_INT64_T_FMT
                        " (%s) waits for approval: downloadsctl shop approve "
                        "%" APR_INT64_T_FMT,
-                       add.shop.id, add.shop.name, add.shop.id);
+                       shop->id, shop->name, shop->id);
     return MDL_EXIT_DONE;
 }
 
@@ -124,10 +140,12 @@ static int shop_set_blocked(mdl_ctl_t *ctl, const char *reason, mdl_shop_t **sho
     mdl_shop_block_t block = {.id = ctl->id, .reason = reason, .problem = &problem};
     mdl_job_hold_t hold = {
         .shop_id = ctl->id, .resume = reason == NULL, .limit = BATCH, .after = ""};
-    int failed = mdl_ctl_write(ctl, shop_block_effect, &block, &problem);
+    int failed;
 
+    ctl->audit.detail = reason;
+    failed = mdl_ctl_write(ctl, shop_block_effect, &block, &problem);
     while (!failed && hold.after != NULL) {
-        failed = mdl_ctl_write(ctl, job_hold_effect, &hold, &problem);
+        failed = mdl_ctl_write_on(ctl, job_hold_effect, &hold, &problem);
     }
     *shop = block.shop;
     return failed;
@@ -167,6 +185,31 @@ static apr_status_t shop_set_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_shop_set(db, p, arg);
 }
 
+/* The names of the options that were given: their values may be an address or a secret. */
+static const char *shop_set_detail(const mdl_ctl_t *ctl)
+{
+    const struct {
+        const char *name;
+        int given;
+    } options[] = {{"name", ctl->name != NULL},
+                   {"email", ctl->email != NULL},
+                   {"sender_name", ctl->sender_name != NULL},
+                   {"reply_to", ctl->reply_to != NULL},
+                   {"mail_delay", ctl->mail_delay >= 0},
+                   {"hold_at", ctl->hold_at != MDL_RISK_NONE},
+                   {"storefront", ctl->storefront != NULL},
+                   {"storefront_token", ctl->storefront_token != NULL}};
+    const char *detail = NULL;
+
+    for (apr_size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (options[i].given) {
+            detail = detail == NULL ? options[i].name
+                                    : apr_pstrcat(ctl->p, detail, ", ", options[i].name, NULL);
+        }
+    }
+    return detail;
+}
+
 int mdl_ctl_shop_set(mdl_ctl_t *ctl)
 {
     mdl_problem_t problem = {0};
@@ -187,6 +230,7 @@ int mdl_ctl_shop_set(mdl_ctl_t *ctl)
     if (ctl->storefront_token != NULL && ctl->secret == NULL) {
         return mdl_ctl_fail(ctl, MDL_EXIT_CONFIGURATION, "configuration", ctl->no_secret);
     }
+    ctl->audit.detail = shop_set_detail(ctl);
     if ((failed = mdl_ctl_write(ctl, shop_set_effect, &set, &problem))) {
         return failed;
     }

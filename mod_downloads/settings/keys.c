@@ -78,9 +78,19 @@ int mdl_keys_show(mdl_visit_t *visit)
     return keys_send(visit, HTTP_OK);
 }
 
+typedef struct {
+    mdl_key_create_t create;
+    mdl_visit_t *visit;
+} keys_create_t;
+
 static apr_status_t keys_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_key_create(db, p, arg);
+    keys_create_t *keys = arg;
+    apr_status_t rv = mdl_key_create(db, p, &keys->create);
+
+    keys->visit->audit.noun_id = keys->create.key.id;
+    keys->visit->audit.detail = keys->create.key.name;
+    return rv;
 }
 
 int mdl_keys_create(mdl_visit_t *visit)
@@ -88,7 +98,9 @@ int mdl_keys_create(mdl_visit_t *visit)
     const char *name = mdl_visit_field(visit, "name");
     const char *scope = mdl_visit_field(visit, "scope");
     const char *expires = mdl_visit_field(visit, "expires");
-    mdl_key_create_t create = {.secret = visit->service->secret, .problem = &visit->problem};
+    keys_create_t keys = {.create = {.secret = visit->service->secret, .problem = &visit->problem},
+                          .visit = visit};
+    mdl_key_t *key = &keys.create.key;
     mdl_json_t *data;
     apr_status_t rv;
 
@@ -96,13 +108,13 @@ int mdl_keys_create(mdl_visit_t *visit)
         (expires != NULL && mdl_names_find(lifetimes, expires) < 0)) {
         return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
     }
-    create.key = (mdl_key_t){.shop_id = visit->shop->id,
-                             .name = name != NULL ? name : "",
-                             .scope = (mdl_key_scope_t)mdl_names_find(mdl_key_scope_names, scope)};
+    *key = (mdl_key_t){.shop_id = visit->shop->id,
+                       .name = name != NULL ? name : "",
+                       .scope = (mdl_key_scope_t)mdl_names_find(mdl_key_scope_names, scope)};
     if (expires != NULL) {
-        create.key.expires_at = apr_time_now() + apr_atoi64(expires) * DAY;
+        key->expires_at = apr_time_now() + apr_atoi64(expires) * DAY;
     }
-    rv = mdl_visit_write(visit, keys_create_effect, &create);
+    rv = mdl_visit_write(visit, keys_create_effect, &keys);
     if (rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0) {
         return keys_send(visit, visit->problem.status);
     }
@@ -111,8 +123,8 @@ int mdl_keys_create(mdl_visit_t *visit)
     }
     data = mdl_frame_data(visit);
     mdl_json_add_bool(data, "on_keys", 1);
-    mdl_json_add_string(data, "key_name", create.key.name);
-    mdl_json_add_string(data, "token", create.token);
+    mdl_json_add_string(data, "key_name", key->name);
+    mdl_json_add_string(data, "token", keys.create.token);
     mdl_json_add_string(data, "base_url", visit->service->settings->api_url);
     return mdl_frame_send(visit, HTTP_OK, "key_created.html", data, NULL);
 }

@@ -71,6 +71,8 @@ int mdl_members_add(mdl_visit_t *visit)
     if (role < 0 || role == MDL_ROLE_OPERATOR) {
         return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
     }
+    visit->audit.noun_id = user;
+    visit->audit.detail = mdl_role_names[role];
     return members_done(visit, mdl_visit_write(visit, member_put_effect, &put), "member_added");
 }
 
@@ -90,6 +92,7 @@ int mdl_members_remove(mdl_visit_t *visit)
                         "Nobody can remove themselves: ask another owner, or the operator.");
         return members_send(visit, HTTP_CONFLICT);
     }
+    visit->audit.noun_id = user;
     return members_done(visit, mdl_visit_write(visit, member_remove_effect, &remove),
                         "member_removed");
 }

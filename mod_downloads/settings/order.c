@@ -245,7 +245,7 @@ static int order_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
 /* The reason that was typed; false when it is too long. */
 static int order_reason(mdl_visit_t *visit, const char **reason)
 {
-    *reason = mdl_visit_field(visit, "reason");
+    *reason = visit->audit.detail = mdl_visit_field(visit, "reason");
     if (*reason == NULL || mdl_utf8_is_name(*reason, REASON_MAX)) {
         return 1;
     }

@@ -51,16 +51,6 @@ static apr_status_t order_search_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_order_search(db, p, arg);
 }
 
-/* The ids that a page has are those of the database, and go from high to low. */
-static apr_int64_t orders_before(const mdl_visit_t *visit)
-{
-    const char *text = mdl_visit_parameter(visit, "before");
-
-    return text != NULL && strspn(text, "0123456789") == strlen(text) && strlen(text) < 19
-               ? apr_atoi64(text)
-               : APR_INT64_MAX;
-}
-
 int mdl_orders_show(mdl_visit_t *visit)
 {
     const char *state = mdl_visit_parameter(visit, "state");
@@ -69,7 +59,7 @@ int mdl_orders_show(mdl_visit_t *visit)
                                  .text = mdl_visit_parameter(visit, "q"),
                                  .access = access > 0 ? (mdl_order_access_t)access
                                                       : MDL_ORDER_ACTIVE,
-                                 .before = orders_before(visit),
+                                 .before = mdl_visit_before(visit),
                                  .limit = LINES};
     mdl_json_t *data;
     apr_status_t rv;

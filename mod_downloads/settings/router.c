@@ -7,6 +7,7 @@
 #include <http_log.h>
 
 #include "request_body.h"
+#include "settings/audit.h"
 #include "settings/frame.h"
 #include "settings/keys.h"
 #include "settings/members.h"
@@ -31,31 +32,47 @@ typedef struct {
     page_fn *get;     /* or NULL */
     mdl_role_t acts;  /* the same for POST */
     page_fn *post;
+    const char *noun; /* what the audit has of a POST */
+    const char *action;
 } route_t;
 
 static const route_t routes[] = {
-    {"", MDL_ROLE_READ_ONLY, mdl_shops_mine, MDL_ROLE_OPERATOR, NULL},
-    {"shops", MDL_ROLE_OPERATOR, mdl_shops_show, MDL_ROLE_OPERATOR, mdl_shops_add},
-    {"sign-out", MDL_ROLE_READ_ONLY, mdl_sign_in_end, MDL_ROLE_OPERATOR, NULL},
+    {"", MDL_ROLE_READ_ONLY, mdl_shops_mine, MDL_ROLE_OPERATOR, NULL, NULL, NULL},
+    {"shops", MDL_ROLE_OPERATOR, mdl_shops_show, MDL_ROLE_OPERATOR, mdl_shops_add, "shop",
+     "created"},
+    {"audit", MDL_ROLE_OPERATOR, mdl_audit_show, MDL_ROLE_OPERATOR, NULL, NULL, NULL},
+    {"sign-out", MDL_ROLE_READ_ONLY, mdl_sign_in_end, MDL_ROLE_OPERATOR, NULL, NULL, NULL},
 };
 
 static const route_t shop_routes[] = {
-    {"", MDL_ROLE_READ_ONLY, mdl_overview_show, MDL_ROLE_OPERATOR, NULL},
-    {"orders", MDL_ROLE_READ_ONLY, mdl_orders_show, MDL_ROLE_STAFF, NULL},
-    {"orders/*", MDL_ROLE_READ_ONLY, mdl_order_page_show, MDL_ROLE_STAFF, NULL},
-    {"orders/*/revoke", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_revoke},
-    {"orders/*/restore", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_restore},
-    {"orders/*/approve", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_approve},
-    {"orders/*/reject", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_reject},
-    {"orders/*/grant", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_grant},
-    {"orders/*/resend", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_resend},
-    {"orders/*/rotate-link", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_rotate_link},
-    {"approve", MDL_ROLE_OPERATOR, NULL, MDL_ROLE_OPERATOR, mdl_shops_approve},
-    {"suspend", MDL_ROLE_OPERATOR, NULL, MDL_ROLE_OPERATOR, mdl_shops_suspend},
-    {"keys", MDL_ROLE_READ_ONLY, mdl_keys_show, MDL_ROLE_OWNER, mdl_keys_create},
-    {"members", MDL_ROLE_OWNER, mdl_members_show, MDL_ROLE_OWNER, mdl_members_add},
-    {"members/remove", MDL_ROLE_OWNER, NULL, MDL_ROLE_OWNER, mdl_members_remove},
-    {"keys/*/revoke", MDL_ROLE_OWNER, mdl_keys_ask, MDL_ROLE_OWNER, mdl_keys_revoke},
+    {"", MDL_ROLE_READ_ONLY, mdl_overview_show, MDL_ROLE_OPERATOR, NULL, NULL, NULL},
+    {"orders", MDL_ROLE_READ_ONLY, mdl_orders_show, MDL_ROLE_STAFF, NULL, NULL, NULL},
+    {"orders/*", MDL_ROLE_READ_ONLY, mdl_order_page_show, MDL_ROLE_STAFF, NULL, NULL, NULL},
+    {"orders/*/revoke", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_revoke, "order",
+     "revoked"},
+    {"orders/*/restore", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_restore, "order",
+     "restored"},
+    {"orders/*/approve", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_approve, "order",
+     "approved"},
+    {"orders/*/reject", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_reject, "order",
+     "rejected"},
+    {"orders/*/grant", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_grant, "order",
+     "downloads_granted"},
+    {"orders/*/resend", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_resend, "order",
+     "email_resent"},
+    {"orders/*/rotate-link", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_rotate_link,
+     "order", "link_rotated"},
+    {"approve", MDL_ROLE_OPERATOR, NULL, MDL_ROLE_OPERATOR, mdl_shops_approve, "shop", "approved"},
+    {"suspend", MDL_ROLE_OPERATOR, NULL, MDL_ROLE_OPERATOR, mdl_shops_suspend, "shop", "suspended"},
+    {"keys", MDL_ROLE_READ_ONLY, mdl_keys_show, MDL_ROLE_OWNER, mdl_keys_create, "api_key",
+     "created"},
+    {"audit", MDL_ROLE_OWNER, mdl_audit_show, MDL_ROLE_OPERATOR, NULL, NULL, NULL},
+    {"members", MDL_ROLE_OWNER, mdl_members_show, MDL_ROLE_OWNER, mdl_members_add, "member",
+     "saved"},
+    {"members/remove", MDL_ROLE_OWNER, NULL, MDL_ROLE_OWNER, mdl_members_remove, "member",
+     "deleted"},
+    {"keys/*/revoke", MDL_ROLE_OWNER, mdl_keys_ask, MDL_ROLE_OWNER, mdl_keys_revoke, "api_key",
+     "revoked"},
 };
 
 /* Whether a path is that of a route; *argument gets what stands in the place of its "*". */
@@ -155,6 +172,12 @@ static int route_post(mdl_visit_t *visit, const route_t *route)
 
     mdl_visit_end(visit); /* a body may take as long as the client likes */
     status = form_admit(visit, &refusal);
+    visit->audit = (mdl_audit_t){.shop_id = visit->shop != NULL ? visit->shop->id : 0,
+                                 .noun = route->noun,
+                                 .noun_id = visit->argument,
+                                 .action = route->action,
+                                 .via = MDL_VIA_SETTINGS,
+                                 .user = visit->user};
     return status == OK ? route->post(visit) : mdl_frame_message(visit, status, refusal);
 }
 

@@ -2,6 +2,8 @@
 
 #include <string.h>
 
+#include <apr_strings.h>
+
 #include "base/text/present.h"
 #include "settings/frame.h"
 
@@ -86,26 +88,42 @@ int mdl_shops_show(mdl_visit_t *visit)
     return shops_send(visit, HTTP_OK);
 }
 
+typedef struct {
+    mdl_shop_add_t add;
+    mdl_visit_t *visit;
+} shop_add_t;
+
+static const char *shop_id_text(const mdl_visit_t *visit, apr_int64_t id)
+{
+    return apr_psprintf(visit->r->pool, "%" APR_INT64_T_FMT, id);
+}
+
 static apr_status_t shop_add_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_shop_add(db, p, arg);
+    shop_add_t *shops = arg;
+    apr_status_t rv = mdl_shop_add(db, p, &shops->add);
+
+    shops->visit->audit.shop_id = shops->add.shop.id;
+    shops->visit->audit.noun_id = shop_id_text(shops->visit, shops->add.shop.id);
+    return rv;
 }
 
 int mdl_shops_add(mdl_visit_t *visit)
 {
     const char *name = mdl_visit_field(visit, "name");
     const char *domain = mdl_visit_field(visit, "domain");
-    mdl_shop_add_t add = {.shop = {.name = name != NULL ? name : "",
-                                   .domain = domain != NULL ? domain : "",
-                                   .email = mdl_visit_field(visit, "email")},
-                          .problem = &visit->problem};
-    apr_status_t rv = mdl_visit_write(visit, shop_add_effect, &add);
+    shop_add_t shops = {.add = {.shop = {.name = name != NULL ? name : "",
+                                         .domain = domain != NULL ? domain : "",
+                                         .email = mdl_visit_field(visit, "email")},
+                                .problem = &visit->problem},
+                        .visit = visit};
+    apr_status_t rv = mdl_visit_write(visit, shop_add_effect, &shops);
 
     if (rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0) {
         return shops_send(visit, visit->problem.status);
     }
     return rv == APR_SUCCESS
-               ? mdl_frame_redirect(visit, shop_path(visit, add.shop.id), "shop_added")
+               ? mdl_frame_redirect(visit, shop_path(visit, shops.add.shop.id), "shop_added")
                : mdl_frame_failure(visit, rv);
 }
 
@@ -118,8 +136,10 @@ static int shop_set_status(mdl_visit_t *visit, mdl_shop_status_t status, const c
 {
     mdl_shop_set_status_t set = {
         .id = visit->shop->id, .status = status, .problem = &visit->problem};
-    apr_status_t rv = mdl_visit_write(visit, shop_set_status_effect, &set);
+    apr_status_t rv;
 
+    visit->audit.noun_id = shop_id_text(visit, visit->shop->id);
+    rv = mdl_visit_write(visit, shop_set_status_effect, &set);
     return rv == APR_SUCCESS ? mdl_frame_redirect(visit, shop_path(visit, visit->shop->id), done)
                              : mdl_frame_failure(visit, rv);
 }

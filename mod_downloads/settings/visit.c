@@ -47,6 +47,9 @@ static apr_status_t visit_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (rv == APR_SUCCESS) {
         rv = write->effect(db, p, write->arg);
     }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_audit_add(db, &visit->audit, p);
+    }
     write->due_at = mdl_db_take_due(db);
     return rv;
 }
@@ -60,6 +63,11 @@ apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *ar
         mdl_service_wake(visit->service, write.due_at);
     }
     return rv;
+}
+
+apr_status_t mdl_visit_write_on(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
+{
+    return visit_run(visit, mdl_db_write, effect, arg);
 }
 
 void mdl_visit_end(mdl_visit_t *visit)
@@ -107,6 +115,15 @@ const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name)
         }
     }
     return NULL;
+}
+
+apr_int64_t mdl_visit_before(const mdl_visit_t *visit)
+{
+    const char *text = mdl_visit_parameter(visit, "before");
+
+    return text != NULL && strspn(text, "0123456789") == strlen(text) && strlen(text) < 19
+               ? apr_atoi64(text)
+               : APR_INT64_MAX;
 }
 
 int mdl_visit_number(const char *text, int max)

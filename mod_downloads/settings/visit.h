@@ -7,6 +7,7 @@
 #include <httpd.h>
 
 #include "connection.h"
+#include "core/audit.h"
 #include "core/form.h"
 #include "core/service.h"
 #include "core/shop/member.h"
@@ -21,6 +22,7 @@ typedef struct {
     const char *argument; /* what the path names in the place of its "*", or NULL */
     apr_table_t *fields;  /* of the form that was sent; NULL with GET */
     mdl_form_t form;
+    mdl_audit_t audit; /* of the form: the router has filled it, an effect may add to it */
     mdl_problem_t problem;
     mdl_connection_t *connection; /* NULL until the first effect, and after mdl_visit_end */
 } mdl_visit_t;
@@ -30,9 +32,13 @@ apr_status_t mdl_visit_read(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg
 
 /**
  * Runs the effect of the form that was sent, once: MDL_EPROBLEM with the problem "form_used" when
- * it has taken effect before.  The jobs that it queues are begun at once.
+ * it has taken effect before.  What visit->audit says is noted after it.  The jobs that it queues
+ * are begun at once.
  */
 apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
+
+/** Runs another transaction of the change that mdl_visit_write has begun. */
+apr_status_t mdl_visit_write_on(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
 
 /** Gives the connection back; before a page is sent. */
 void mdl_visit_end(mdl_visit_t *visit);
@@ -43,6 +49,10 @@ const char *mdl_visit_field(const mdl_visit_t *visit, const char *name);
 
 /** The same of a parameter of the query. */
 const char *mdl_visit_parameter(const mdl_visit_t *visit, const char *name);
+
+/** The parameter before of a list that goes from high ids to low; APR_INT64_MAX when it is absent
+   or no number. */
+apr_int64_t mdl_visit_before(const mdl_visit_t *visit);
 
 /** A number of 0 to max in decimal digits; -1 for NULL and for any other text. */
 int mdl_visit_number(const char *text, int max);

@@ -4,6 +4,7 @@
 #include <apr_time.h>
 
 #include "base/log.h"
+#include "core/audit.h"
 #include "core/catalog/blob.h"
 #include "core/catalog/upload.h"
 #include "core/download/lease.h"
@@ -12,6 +13,7 @@
 
 #define SOON            apr_time_from_msec(100) /* the loop renews leases first */
 #define MINUTE          apr_time_from_sec(60)
+#define HOUR            apr_time_from_sec(3600)
 #define DOWNLOADS       apr_time_from_sec(5)
 #define PRUNE_BATCHES   20
 #define UPLOAD_BATCH    100
@@ -22,7 +24,16 @@
 #define SESSION_BATCH   10 /* an archive's every file is looked at, under SQLite's one lock */
 #define DOWNLOAD_ROUNDS 20
 
-enum { REPORT_KEYS, SWEEP_UPLOADS, SWEEP_BLOBS, SWEEP_DOWNLOADS, PRUNE, READ_BOUNCES, ROUTINES };
+enum {
+    REPORT_KEYS,
+    SWEEP_UPLOADS,
+    SWEEP_BLOBS,
+    SWEEP_DOWNLOADS,
+    PRUNE,
+    PRUNE_AUDIT,
+    READ_BOUNCES,
+    ROUTINES
+};
 
 struct mdl_maintenance_t {
     const mdl_service_t *service;
@@ -212,6 +223,26 @@ static apr_interval_time_t prune_answers(mdl_maintenance_t *maintenance, apr_poo
     return SOON;
 }
 
+static apr_status_t audit_prune_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_audit_prune(db, p, arg);
+}
+
+/* Deletes what the audit does not keep any longer. */
+static apr_interval_time_t prune_audit(mdl_maintenance_t *maintenance, apr_pool_t *p)
+{
+    mdl_audit_prune_t prune = {.before = apr_time_now() - MDL_AUDIT_KEPT};
+
+    for (int i = 0; i < PRUNE_BATCHES; i++) {
+        if (mdl_reconnect_write(maintenance->database, audit_prune_effect, &prune, p) !=
+                APR_SUCCESS ||
+            prune.removed == 0) {
+            return HOUR;
+        }
+    }
+    return SOON;
+}
+
 static apr_interval_time_t read_bounces(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     if (maintenance->bounces == NULL || maintenance->connections == 0) {
@@ -224,9 +255,10 @@ static apr_interval_time_t read_bounces(mdl_maintenance_t *maintenance, apr_pool
 
 static apr_interval_time_t (*const routines[ROUTINES])(mdl_maintenance_t *maintenance,
                                                        apr_pool_t *p) = {
-    [REPORT_KEYS] = report_keys, [SWEEP_UPLOADS] = sweep_uploads,
-    [SWEEP_BLOBS] = sweep_blobs, [SWEEP_DOWNLOADS] = sweep_downloads,
-    [PRUNE] = prune_answers,     [READ_BOUNCES] = read_bounces,
+    [REPORT_KEYS] = report_keys,   [SWEEP_UPLOADS] = sweep_uploads,
+    [SWEEP_BLOBS] = sweep_blobs,   [SWEEP_DOWNLOADS] = sweep_downloads,
+    [PRUNE] = prune_answers,       [PRUNE_AUDIT] = prune_audit,
+    [READ_BOUNCES] = read_bounces,
 };
 
 mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_storage_t *storage,

@@ -20,6 +20,51 @@ my $shop = new_shop();
 my ($code, $read) = ctl('key', 'create', $shop->{shop_id}, 'reader', '--scope', 'read');
 is($code, 0, 'a read-only key is created');
 
+# What the audit has of each operation: noun and action.
+my %AUDIT = (
+    importAsset        => 'asset imported',
+    updateAsset        => 'asset changed',
+    deleteAsset        => 'asset deleted',
+    createAssetVersion => 'asset version_added',
+
+    beginUpload    => 'upload begun',
+    abortUpload    => 'upload aborted',
+    completeUpload => 'upload completed',
+
+    cancelJob => 'job cancelled',
+    retryJob  => 'job retried',
+
+    createCategory => 'category created',
+    updateCategory => 'category changed',
+    deleteCategory => 'category deleted',
+
+    createPack => 'pack created',
+    updatePack => 'pack changed',
+    deletePack => 'pack deleted',
+
+    createLink => 'link created',
+    updateLink => 'link changed',
+    deleteLink => 'link deleted',
+
+    createLicenseKeyTag => 'license_key_tag created',
+    updateLicenseKeyTag => 'license_key_tag changed',
+    deleteLicenseKeyTag => 'license_key_tag deleted',
+    addLicenseKeys      => 'license_key_tag keys_added',
+
+    putMapping     => 'mapping saved',
+    replaceMapping => 'mapping saved',
+    deleteMapping  => 'mapping deleted',
+
+    assignOrder    => 'order assigned',
+    revokeOrder    => 'order revoked',
+    restoreOrder   => 'order restored',
+    grantDownloads => 'order downloads_granted',
+    resendEmail    => 'order email_resent',
+    rotateLink     => 'order link_rotated',
+    approveOrder   => 'order approved',
+    rejectOrder    => 'order rejected',
+);
+
 # --- what is stored --------------------------------------------------------------------------------
 
 # Without the tables that also change without a write.
@@ -85,6 +130,35 @@ sub brief
     };
 }
 
+# The id of what an operation changed or made: in the path, or in the answer.
+sub id_of
+{
+    my ($request, $reply, $noun) = @_;
+    my ($id) = $request->{path} =~ m{^/(?:orders|[a-z-]+)/(?:uploads/)?(\w*\d\w*)(?:/|$)};
+    return $id // $reply->{json}{$noun}{id};
+}
+
+# One entry of the audit for a success.
+sub is_audited
+{
+    my ($operation, $request, $reply, $last) = @_;
+    my $id = $operation->{id};
+    my $wanted = $AUDIT{$id} // 'a row in %AUDIT of this suite';
+    my ($noun) = split / /, $wanted;
+    my @entries = sql("SELECT noun || ' ' || action, noun_id, via, key_id, user_name, detail FROM audit WHERE id > $last ORDER BY id");
+    is(scalar @entries, 1, "$id: the audit has one entry more");
+    my $detail = pop @{ $entries[0] };
+    is_deeply($entries[0], [ $wanted, id_of($request, $reply, $noun), 'api', $shop->{key_id}, '' ], "$id: which says what was done with what by which key")
+        or diag(explain($entries[0]));
+    my $json = $request->{json} // {};
+    is(join(', ', sort split /, /, $detail // ''),
+        $json->{reason} // ($operation->{method} eq 'PATCH' ? join(', ', sort keys %$json) : ''),
+        "$id: and why, or which members");
+    return;
+}
+
+sub last_audit { return (sql('SELECT coalesce(max(id), 0) FROM audit'))[0][0] }
+
 sub refusals
 {
     my ($operation, $request) = @_;
@@ -122,6 +196,7 @@ for my $operation (@writes) {
 
     # Once.
     my @before = rows();
+    my $last   = last_audit();
     my $key    = idem($id);
     my $first  = send_request($operation, $request, key => $shop->{token}, idem => $key);
     like($first->{status}, qr/^2/, "$id succeeds") or diag($first->{body});
@@ -130,7 +205,8 @@ for my $operation (@writes) {
     settle();
     my @after = rows();
     my @effect = difference(\@before, \@after);
-    ok(scalar @effect, "$id has an effect");
+    ok(scalar(grep { !/^\+ audit\t/ } @effect), "$id has an effect");
+    is_audited($operation, $request, $first, $last);
 
     # Again.
     my $again = send_request($operation, $request, key => $shop->{token}, idem => $key);

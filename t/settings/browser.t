@@ -149,6 +149,12 @@ sub story
     like(task('owner', 'press', name => 'Save')->{text}, qr/The member has this role now.*ada\@example\.com/s, 'the owner adds a member');
     seen('owner', 'members');
     orders($shop, $order->{json}{order}{storefront_order_id}, $token);
+    task('owner', 'open', url => "$settings/$shop/");
+    like(task('owner', 'press', name => 'Audit')->{text}, qr/Order \d+: restored.*owner.*Member ada\@example\.com: saved.*API key Order system/s, 'the audit has it all');
+    seen('owner', 'audit');
+    task('operator', 'open', url => "$settings/shops");
+    like(task('operator', 'press', name => 'What was changed, in all shops')->{text}, qr/: approved.*operator/s, 'the operator sees that of all shops');
+    seen('operator', 'audit-all');
 
     task('owner', 'open', url => "$settings/$shop/keys");
     task('owner', 'press', name => 'Revoke the key Order system');

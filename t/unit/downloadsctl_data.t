@@ -1,5 +1,5 @@
 #!/usr/bin/perl
-# The commands of downloadsctl that use the database: migrate, check, shop, key and job, on SQLite and,
+# The commands of downloadsctl that use the database: migrate, check, shop, key, member, job and audit, on SQLite and,
 # if MDL_TEST_PGSQL has libpq's parameters (tools/with-postgres), on PostgreSQL.
 use strict;
 use warnings;
@@ -28,6 +28,60 @@ sub test_schema
     refuses(3, qr/version 999 .*newer/, 'shop', 'list');
     refuses(3, qr/newer/, 'migrate');
     sql('DELETE FROM schema_migration WHERE version = 999');
+    return;
+}
+
+# What the commands before have changed; the user is the one that runs the suite.
+sub test_audit
+{
+    my ($shop) = @_;
+    my $user  = $ENV{SUDO_USER} // getpwuid $<;
+    my $all   = succeeds_json('audit', '--limit', 10000);
+    my ($add) = grep { ($_->{shop_id} // 0) == $shop } reverse @$all;
+    like(delete $add->{created_at}, $TIME, 'an entry has a time');
+    delete $add->{id};
+    is_deeply($add, { shop_id => $shop, noun => 'shop', noun_id => "$shop", action => 'created', via => 'command', user => $user,
+            key_id => undef, key_name => undef, detail => undef }, 'the audit says who added the shop');
+    is(scalar(grep { $_->{user} ne $user || $_->{via} ne 'command' } @$all), 0, 'each entry has its user');
+    my %count;
+    $count{"$_->{noun} $_->{action}"}++ for @$all;
+    is_deeply([ sort keys %count ], [
+            'api_key created', 'api_key revoked', 'job retried', 'member deleted', 'member saved',
+            map { "shop $_" } qw(approved blocked changed created suspended unblocked),
+        ], 'each kind of change is there');
+    is($count{'job retried'}, 1, 'a command that was refused is not');
+    is($count{'shop blocked'}, 1, 'a change that takes several transactions is one entry');
+    my ($retry) = grep { $_->{noun} eq 'job' } @$all;
+    is_deeply([ @$retry{qw(shop_id noun_id)} ], [ $shop, 'job_001' ], 'of a job, whose shop is noted');
+    my ($revoked) = grep { $_->{action} eq 'revoked' } @$all;
+    my ($key) = grep { $_->{noun} eq 'api_key' && $_->{detail} } grep { $_->{noun_id} eq $revoked->{noun_id} } @$all;
+    is_deeply([ $revoked->{shop_id}, $key->{detail} ], [ $shop, 'one' ], 'of a key, whose shop and name are');
+    is((grep { $_->{action} eq 'blocked' } @$all)[0]{detail}, 'Complaints', 'of a block, whose reason is');
+    my ($member) = reverse grep { $_->{noun} eq 'member' } @$all;
+    is_deeply([ @$member{qw(shop_id noun_id detail)} ], [ $shop, 'ada', 'owner' ], 'of a member, whose role is');
+    my ($operator) = grep { $_->{noun_id} eq 'root@example.com' } @$all;
+    is($operator->{shop_id}, undef, 'of an operator, who belongs to no shop');
+    unlike(join(' ', map { $_->{detail} // () } @$all), qr/example|shpat|Caf/, 'no detail has an address or a token');
+    is(scalar(grep { $_->{detail} eq 'sender_name, mail_delay' } grep { defined $_->{detail} } @$all), 2, 'but which options were set');
+
+    is_deeply(succeeds_json('audit', '--shop', $shop, '--limit', 10000), [ grep { ($_->{shop_id} // 0) == $shop } @{ succeeds_json('audit', '--limit', 10000) } ],
+        'or those of a shop');
+    is(scalar @{ succeeds_json('audit', '--limit', 3) }, 3, 'as many as were asked for');
+    like(ctl('audit', '--limit', 1)->{out}, qr/^CREATED AT .*\n.*\n\(there are older ones/, 'the text says that there are more');
+    refuses_json(4, 'not_found', 'audit', '--shop', 999);
+    refuses(1, qr/from 1 to 10000, not "$_"/, 'audit', '--limit', $_) for 0, 10001, 'x';
+    sql("INSERT INTO audit (shop_id, noun, action, via, user_name, created_at) VALUES ($shop, 'shop', 'changed', 'command', '\e[2J', 0)");
+    unlike(ctl('audit', '--limit', 1)->{out}, qr/\e/, 'what would steer a terminal is not printed as it is');
+    {
+        local $ENV{SUDO_USER} = 'Zoë';
+        ctl('shop', 'approve', $shop);
+        $ENV{SUDO_USER} = "z\xff";
+        ctl('shop', 'suspend', $shop);
+    }
+    is_deeply([ map { $_->{user} } @{ succeeds_json('audit', '--limit', 2) } ], [ scalar getpwuid $<, "Zo\x{eb}" ],
+        'with sudo it is the user who ran that, if it is a name');
+    sql("INSERT INTO audit (shop_id, noun, action, via, created_at) VALUES " . join ', ', ("($shop, 'shop', 'changed', 'command', 0)") x 60);
+    is(scalar @{ succeeds_json('audit') }, 50, 'fifty are shown unless it is said');
     return;
 }
 
@@ -106,6 +160,7 @@ sub test_shops
 {
     is(ctl('shop', 'list')->{out}, "There is no shop yet.\n", 'the list without a shop is a sentence');
     is_deeply(succeeds_json('shop', 'list'), [], 'the list without a shop is an empty array with --json');
+    is(ctl('audit')->{out}, "Nothing was changed yet.\n", 'the audit is empty then');
 
     my $shop = succeeds_json('shop', 'add', 'Café Ä', 'a.example', '--email', 'help@a.example');
     like(delete $shop->{created_at}, $TIME, 'a shop has a time');
@@ -132,6 +187,9 @@ sub test_shops
     is(succeeds_json('shop', 'list')->[1]{email}, undef, 'a missing email is null');
     like(ctl('shop', 'list')->{out}, qr/^ID  NAME    DOMAIN .*\n +1  Café Ä  a\.example /,
         'the table is aligned by characters, not bytes');
+
+    is(succeeds_json('shop', 'block', $id, '--reason', 'Complaints')->{block_reason}, 'Complaints', 'a shop is blocked');
+    is(succeeds_json('shop', 'unblock', $id)->{blocked_at}, undef, 'and not any more');
 
     my $set = succeeds_json('shop', 'set', $id, '--sender-name', 'A & B', '--mail-delay', 15);
     is_deeply([ @$set{qw(sender_name reply_to mail_delay hold_at)} ], [ 'A & B', undef, 15, 'high' ],
@@ -284,6 +342,7 @@ sub test_database
     test_keys($shop);
     test_members($shop);
     test_jobs($shop);
+    test_audit($shop);
     return;
 }
 

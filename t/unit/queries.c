@@ -28,6 +28,7 @@ static const struct {
     {MDL_Q_ASSET_LIST_OF_CATEGORY, "asset_shop_category",
      "the second filter is applied to each row"},
     {MDL_Q_ASSIGNMENTS_OF_ORDERS, "SCAN a", "scans a_rows, which the statement has found before"},
+    {MDL_Q_AUDIT_PRUNE, "SCAN audit", "reads the primary key forwards and stops at its LIMIT"},
     {MDL_Q_CATEGORY_LEAVE_ASSETS, "asset_category", "changes every row that it reads"},
     {MDL_Q_LICENSE_CLAIMS_CLOSE, "license_claim_waiting", "changes every row that it reads"},
     {MDL_Q_FRAUD_COUNTS, "orders", "counts up to a limit, and skips the order itself"},

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "core/audit.h"
 #include "core/download/download.h"
 #include "db/private.h"
 #include "t/unit/effects.h"
@@ -288,6 +289,39 @@ static void test_jobs(apr_pool_t *p)
     reads_little(mdl_db_read, mdl_job_list_effect, &all, "a list of all jobs", p);
 }
 
+static apr_status_t audit_list_effect(mdl_db_t *on, apr_pool_t *p, void *list)
+{
+    return mdl_audit_list(on, p, list);
+}
+
+static apr_status_t audit_prune_effect(mdl_db_t *on, apr_pool_t *p, void *prune)
+{
+    return mdl_audit_prune(on, p, prune);
+}
+
+/* Half of the entries were made before the time that is given. */
+static void test_audit(apr_pool_t *p)
+{
+    mdl_audit_list_t list = {.shop_id = 1, .before = APR_INT64_MAX, .limit = 50};
+    mdl_audit_prune_t prune = {.before = rows / 2};
+
+    reads_little(mdl_db_read, audit_list_effect, &list, "the newest of the audit", p);
+    list.before = 10;
+    reads_little(mdl_db_read, audit_list_effect, &list, "the oldest of the audit", p);
+    list.before = APR_INT64_MAX;
+    list.who = "nobody";
+    reads_little(mdl_db_read, audit_list_effect, &list, "the audit of somebody", p);
+    is_int(list.found->nelts, 0, "  who did nothing");
+    ok(list.next != 0, "  as far as was looked");
+    list.who = NULL;
+    list.shop_id = 2;
+    reads_little(mdl_db_read, audit_list_effect, &list, "the audit of a small shop", p);
+    list.shop_id = 0;
+    reads_little(mdl_db_read, audit_list_effect, &list, "the audit of all shops", p);
+    reads_little(mdl_db_write, audit_prune_effect, &prune, "old entries of the audit go", p);
+    is_int(prune.removed, rows / 2 < 500 ? rows / 2 - 1 : 500, "  a batch of them");
+}
+
 static apr_status_t look(mdl_db_t *on, apr_pool_t *p, void *download)
 {
     return mdl_download_look(on, download, p);
@@ -348,6 +382,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_downloads(p);
     test_catalog(p);
     test_jobs(p);
+    test_audit(p);
     if (database->dialect == MDL_PGSQL) {
         test_shop_is_not_locked(database);
     }

@@ -125,6 +125,10 @@ FROM seed ORDER BY seed.i;
 INSERT INTO order_event (order_id, action, created_at)
 SELECT i, 'assigned', i FROM seed ORDER BY seed.i;
 
+INSERT INTO audit (shop_id, noun, noun_id, action, via, key_id, created_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'order', 'o' || i, 'assigned', 'api', 'key1', i
+FROM seed ORDER BY seed.i;
+
 INSERT INTO download_session (id, generation, assignment_id, asset_id, files, etag, size, status,
     bytes, transfers, opened_at, updated_at, idle_at)
 SELECT 'link' || i, 1, i, 1, '1', 'etag', 1000, CASE WHEN i % 100 = 0 THEN 'open' ELSE 'counted' END,

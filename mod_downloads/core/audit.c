@@ -1,0 +1,107 @@
+#include "core/audit.h"
+
+#include <string.h>
+
+#include <apr_strings.h>
+#include <apr_time.h>
+
+#define BATCH 500
+
+const char *const mdl_via_names[] = {
+    [MDL_VIA_API] = "api", [MDL_VIA_SETTINGS] = "settings", [MDL_VIA_COMMAND] = "command", NULL};
+
+/* Cut before a character that has no room (RFC 3629, section 3). */
+static const char *audit_detail(const char *detail, apr_pool_t *p)
+{
+    apr_size_t length = MDL_AUDIT_DETAIL_MAX;
+
+    if (detail == NULL || strlen(detail) <= length) {
+        return detail;
+    }
+    while (length > 0 && ((unsigned char)detail[length] & 0xC0) == 0x80) {
+        length--;
+    }
+    return apr_pstrmemdup(p, detail, length);
+}
+
+apr_status_t mdl_audit_add(mdl_db_t *db, const mdl_audit_t *entry, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_AUDIT_INSERT, NULL, p,
+                       MDL_ARGS(mdl_int_or_null(entry->shop_id), mdl_text(entry->noun),
+                                mdl_text(entry->noun_id), mdl_text(entry->action),
+                                mdl_text(mdl_via_names[entry->via]), mdl_text(entry->key_id),
+                                mdl_text(entry->user), mdl_text(audit_detail(entry->detail, p)),
+                                mdl_int(apr_time_now())));
+}
+
+static mdl_audit_t *audit_of_row(const mdl_rows_t *row, apr_pool_t *p)
+{
+    mdl_audit_t *entry = apr_pcalloc(p, sizeof *entry);
+
+    entry->id = mdl_rows_int(row, 0);
+    entry->shop_id = mdl_rows_int(row, 1);
+    entry->shop_name = mdl_rows_text(row, 2);
+    entry->noun = mdl_rows_text(row, 3);
+    entry->noun_id = mdl_rows_text(row, 4);
+    entry->action = mdl_rows_text(row, 5);
+    entry->via = mdl_rows_enum(row, 6, mdl_via_names);
+    entry->key_id = mdl_rows_text(row, 7);
+    entry->key_name = mdl_rows_text(row, 8);
+    entry->user = mdl_rows_text(row, 9);
+    entry->detail = mdl_rows_text(row, 10);
+    entry->created_at = mdl_rows_int(row, 11);
+    return entry;
+}
+
+static int text_is(const char *text, const char *wanted)
+{
+    return text != NULL && strcmp(text, wanted) == 0;
+}
+
+static int audit_fits(const mdl_audit_list_t *list, const mdl_audit_t *entry)
+{
+    return (list->noun == NULL || strcmp(entry->noun, list->noun) == 0) &&
+           (list->who == NULL || text_is(entry->user, list->who) ||
+            text_is(entry->key_id, list->who) || text_is(entry->key_name, list->who));
+}
+
+apr_status_t mdl_audit_list(mdl_db_t *db, apr_pool_t *p, mdl_audit_list_t *list)
+{
+    int filtered = list->noun != NULL || list->who != NULL;
+    int most = filtered ? MDL_AUDIT_SEARCHED : list->limit + 1;
+    mdl_arg_t before = mdl_int(list->before), limit = mdl_int(most);
+    apr_int64_t last = 0;
+    int looked = 0;
+    mdl_rows_t *rows;
+    apr_status_t rv = list->shop_id != 0
+                          ? mdl_db_select(db, MDL_Q_AUDIT_OF_SHOP, &rows, p,
+                                          MDL_ARGS(mdl_int(list->shop_id), before, limit))
+                          : mdl_db_select(db, MDL_Q_AUDIT_OF_ALL, &rows, p,
+                                          MDL_ARGS(before, limit));
+
+    list->found = apr_array_make(p, list->limit, sizeof(mdl_audit_t *));
+    list->next = 0;
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        mdl_audit_t *entry = audit_of_row(rows, p);
+
+        looked++;
+        if (list->found->nelts == list->limit) {
+            list->next = last;
+            break;
+        }
+        last = entry->id;
+        if (audit_fits(list, entry)) {
+            APR_ARRAY_PUSH(list->found, mdl_audit_t *) = entry;
+        }
+    }
+    if (list->next == 0 && filtered && looked == most) {
+        list->next = last;
+    }
+    return rv;
+}
+
+apr_status_t mdl_audit_prune(mdl_db_t *db, apr_pool_t *p, mdl_audit_prune_t *prune)
+{
+    return mdl_db_exec(db, MDL_Q_AUDIT_PRUNE, &prune->removed, p,
+                       MDL_ARGS(mdl_int(BATCH), mdl_int(prune->before)));
+}

@@ -1,0 +1,13 @@
+/*
+ * downloadsctl audit: what was changed, by whom and when.
+ */
+#ifndef MDL_CTL_AUDIT_H
+#define MDL_CTL_AUDIT_H
+
+#include "ctl/command.h"
+
+#define MDL_CTL_AUDIT_MAX 10000 /* lines, with --limit */
+
+int mdl_ctl_audit(mdl_ctl_t *ctl);
+
+#endif

@@ -1,0 +1,21 @@
+-- name: audit_insert
+INSERT INTO audit (shop_id, noun, noun_id, action, via, key_id, user_name, detail, created_at)
+VALUES (%lld, %s, %s, %s, %s, %s, %s, %s, %lld)
+
+-- part: audit_columns
+a.id, a.shop_id, (SELECT s.name FROM shop s WHERE s.id = a.shop_id), a.noun, a.noun_id, a.action, a.via,
+a.key_id, (SELECT k.name FROM api_key k WHERE k.id = a.key_id), a.user_name, a.detail, a.created_at
+
+-- name: audit_of_shop
+SELECT {{audit_columns}} FROM audit a WHERE a.shop_id = %lld AND a.id < %lld ORDER BY a.id DESC LIMIT %lld
+
+-- name: audit_of_all
+SELECT {{audit_columns}} FROM audit a WHERE a.id < %lld ORDER BY a.id DESC LIMIT %lld
+
+-- name: audit_prune
+-- dialect: sqlite3
+DELETE FROM audit WHERE id IN (SELECT id FROM audit ORDER BY id LIMIT %lld) AND created_at < %lld
+
+-- name: audit_prune
+-- dialect: pgsql
+DELETE FROM audit WHERE id = ANY (ARRAY(SELECT id FROM audit ORDER BY id LIMIT %lld)) AND created_at < %lld
