@@ -56,15 +56,13 @@ UPDATE asset SET filename = COALESCE(%s, filename), title = COALESCE(%s, title),
 WHERE id = %lld
 
 -- Locks the asset that gets new bytes; references to it may be made meanwhile.
--- name: asset_lock_bytes
-SELECT id FROM asset WHERE id = %lld AND +deleted_at IS NULL {{for_no_key_update}}
-
--- An asset before it gets new bytes: its shop, its size, whether it ever had bytes, and its digest.
+-- Locks an asset that gets new bytes, and reads what it has by then: its shop, its size, whether it ever had
+-- bytes, and its digest.
 -- name: asset_before
 SELECT a.shop_id, COALESCE(a.size, 0), CASE WHEN a.status = 'ready' OR EXISTS (
     SELECT 1 FROM job j WHERE j.asset_id = a.id AND j.id < %s) THEN 1 ELSE 0 END, a.sha256
 FROM asset a
-WHERE a.id = %lld
+WHERE a.id = %lld AND +a.deleted_at IS NULL {{for_no_key_update}}
 
 -- name: asset_ready
 UPDATE asset SET status = 'ready', sha256 = %s, size = %lld,

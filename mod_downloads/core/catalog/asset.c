@@ -217,12 +217,10 @@ static apr_status_t asset_find_before(mdl_db_t *db, apr_int64_t id, const char *
                                       asset_before_t *before, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, MDL_Q_ASSET_LOCK_BYTES, &row, p, MDL_ARGS(mdl_int(id)));
+    apr_status_t rv = mdl_db_select_one(
+        db, MDL_Q_ASSET_BEFORE, &row, p,
+        MDL_ARGS(mdl_text(job_id != NULL ? job_id : ANY_JOB), mdl_int(id)));
 
-    if (rv == APR_SUCCESS) {
-        rv = mdl_db_select_one(db, MDL_Q_ASSET_BEFORE, &row, p,
-                               MDL_ARGS(mdl_text(job_id != NULL ? job_id : ANY_JOB), mdl_int(id)));
-    }
     if (rv == APR_SUCCESS) {
         before->shop_id = mdl_rows_int(row, 0);
         before->size = mdl_rows_int(row, 1);

@@ -4,15 +4,16 @@
 
 apr_status_t mdl_blob_insert(mdl_db_t *db, const mdl_blob_t *blob, apr_pool_t *p)
 {
+    apr_int64_t inserted = 0;
     mdl_rows_t *row;
     apr_status_t rv;
 
     /* A sweep can end between the two statements. */
     do {
-        rv = mdl_db_exec(db, MDL_Q_BLOB_INSERT, NULL, p,
+        rv = mdl_db_exec(db, MDL_Q_BLOB_INSERT, &inserted, p,
                          MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
                                   mdl_int((apr_int64_t)blob->crc32), mdl_int(apr_time_now())));
-        if (rv == APR_SUCCESS) {
+        if (rv == APR_SUCCESS && inserted == 0) {
             rv = mdl_db_select_one(db, MDL_Q_BLOB_HOLD, &row, p, MDL_ARGS(mdl_text(blob->sha256)));
         }
     } while (rv == APR_ENOENT);
