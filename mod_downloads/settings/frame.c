@@ -89,7 +89,7 @@ static void frame_add_done(mdl_json_t *data, const mdl_visit_t *visit)
 mdl_json_t *mdl_frame_data(const mdl_visit_t *visit)
 {
     mdl_json_t *data = mdl_json_object(visit->r->pool);
-    mdl_json_t *shop;
+    mdl_json_t *shop, *problem;
 
     mdl_json_add_string(data, "root", frame.path);
     mdl_json_add_string(data, "user", visit->user);
@@ -109,8 +109,9 @@ mdl_json_t *mdl_frame_data(const mdl_visit_t *visit)
         mdl_json_add_string(shop, "block_reason", visit->shop->block_reason);
     }
     if (visit->problem.message != NULL) {
-        mdl_json_add_string(mdl_json_add_object(data, "problem"), "message",
-                            visit->problem.message);
+        problem = mdl_json_add_object(data, "problem");
+        mdl_json_add_bool(problem, visit->problem.code, 1);
+        mdl_json_add_string(problem, "message", visit->problem.message);
     }
     frame_add_done(data, visit);
     return data;

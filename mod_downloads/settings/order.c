@@ -249,7 +249,7 @@ static int order_reason(mdl_visit_t *visit, const char **reason)
     if (*reason == NULL || mdl_utf8_is_name(*reason, REASON_MAX)) {
         return 1;
     }
-    mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_request",
+    mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_reason",
                     "A reason has 1 to 500 bytes, in one line.");
     return 0;
 }
@@ -335,7 +335,7 @@ int mdl_order_page_grant(mdl_visit_t *visit)
         .extend_days = mdl_visit_number(mdl_visit_field(visit, "days"), DAYS_MAX)};
 
     if (grant.downloads < 0 || grant.extend_days < 0 || grant.downloads + grant.extend_days == 0) {
-        mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_request",
+        mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_grant",
                         "Give 1 to 1000 downloads, 1 to 3650 days, or both.");
         return order_send(visit, HTTP_BAD_REQUEST);
     }
@@ -361,7 +361,7 @@ int mdl_order_page_resend(mdl_visit_t *visit)
         .problem = &visit->problem};
 
     if (resend.to != NULL && !mdl_mime_address_valid(resend.to)) {
-        mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_request",
+        mdl_problem_set(&visit->problem, HTTP_BAD_REQUEST, "invalid_address",
                         "This is not an email address.");
         return order_send(visit, HTTP_BAD_REQUEST);
     }

@@ -135,6 +135,18 @@ is(submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members/remove",
 is(visit($_, 'GET', "/$id/members")->{status}, 403, "$_ does not see them") for qw(staff reader);
 is(submit('staff', visit('owner', 'GET', "/$id/members"), "/$id/members", { user => 'staff', role => 'owner' })->{status}, 403, 'nor makes themselves an owner');
 
+# --- in German -------------------------------------------------------------------------------------
+
+my $german = visit('owner', 'POST', "/$id/members", form => { form_token => form_token(visit('owner', 'GET', "/$id/members")), user => '', role => 'staff' },
+    headers => { origin => origin(), 'accept-language' => 'de' });
+like($german->{body}, qr/role="alert">Ein Name hat 1 bis 255 Bytes/, 'what is wrong with a form is said in the language of the page');
+my $top = MDL::Target::top_dir();
+my %said = map { $_ => 1 } MDL::Target::slurp("$top/conf/templates/settings/problem.de.mustache") =~ /\{\{#(\w+)/g;
+my @codes = map { MDL::Target::slurp($_) =~ /mdl_problem_set\([^;"]*"(\w+)"/g }
+    glob("$top/mod_downloads/settings/*.c $top/mod_downloads/core/shop/{key,member,shop}.c $top/mod_downloads/core/order/{access,resend,state}.c $top/mod_downloads/core/job*.c");
+cmp_ok(scalar(@codes), '>', 25, 'there is much that can be wrong');
+is_deeply([ grep { !$said{$_} } @codes ], [], 'and all of it');
+
 # --- a shop that waits -----------------------------------------------------------------------------
 
 my $pending = told('shop', 'add', 'Pending', 'pending.example')->{id};

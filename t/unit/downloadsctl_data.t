@@ -209,23 +209,23 @@ sub test_shops
         qr/emails from "Café Ä", answered to re\@a\.example, sent after 0 min; orders are held at medium/,
         'the text shows all settings');
     refuses_json(4, 'not_found',       'shop', 'set', 999, '--mail-delay', 1);
-    refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--reply-to',    'nobody');
-    refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--sender-name', "a\r\nBcc: b");
-    refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--email',       'nobody');
-    refuses_json(5, 'invalid_request', 'shop', 'set', $id, '--name',        '');
+    refuses_json(5, 'invalid_reply_to', 'shop', 'set', $id, '--reply-to',    'nobody');
+    refuses_json(5, 'invalid_sender_name', 'shop', 'set', $id, '--sender-name', "a\r\nBcc: b");
+    refuses_json(5, 'invalid_email', 'shop', 'set', $id, '--email',       'nobody');
+    refuses_json(5, 'invalid_shop_name', 'shop', 'set', $id, '--name',        '');
     refuses(1, qr/0 to 60, not "61"/,        'shop', 'set', $id, '--mail-delay', 61);
     refuses(1, qr/medium or high, not "low"/, 'shop', 'set', $id, '--hold-at',    'low');
     test_storefront($id);
 
     refuses(5, qr/domain already/, 'shop', 'add', 'C', 'a.example');
-    refuses_json(5, 'conflict',        'shop', 'add', 'C', 'a.example');
-    refuses_json(5, 'invalid_request', 'shop', 'add', '',  'c.example');
-    refuses_json(5, 'invalid_request', 'shop', 'add', 'C', 'Not A Host');
-    refuses_json(5, 'invalid_request', 'shop', 'add', 'C', 'c.example', '--email', 'nobody');
+    refuses_json(5, 'domain_taken', 'shop', 'add', 'C', 'a.example');
+    refuses_json(5, 'invalid_shop_name', 'shop', 'add', '',  'c.example');
+    refuses_json(5, 'invalid_domain', 'shop', 'add', 'C', 'Not A Host');
+    refuses_json(5, 'invalid_email', 'shop', 'add', 'C', 'c.example', '--email', 'nobody');
     refuses(4, qr/no such shop/, 'shop', $_, 999) for qw(approve suspend);
     refuses_json(4, 'not_found', 'shop', 'approve', '9007199254740991');
 
-    refuses_json(5, 'invalid_request', 'shop', 'add', "\e[2Jwiped\nout", 'esc.example');
+    refuses_json(5, 'invalid_shop_name', 'shop', 'add', "\e[2Jwiped\nout", 'esc.example');
     return $id;
 }
 
@@ -267,7 +267,7 @@ sub test_keys
     refuses_json(4, 'not_found',       'key', 'create', 999,   'k');
     refuses_json(4, 'not_found',       'key', 'list',   999);
     refuses_json(4, 'not_found',       'key', 'revoke', 'nonesuch');
-    refuses_json(5, 'invalid_request', 'key', 'create', $shop, '');
+    refuses_json(5, 'invalid_key_name', 'key', 'create', $shop, '');
 
     $since = time;
     is(succeeds_json('shop', 'suspend', $shop)->{status}, 'suspended', 'the shop is suspended');

@@ -91,7 +91,7 @@ apr_status_t mdl_key_create(mdl_db_t *db, apr_pool_t *p, mdl_key_create_t *creat
     apr_status_t rv;
 
     if (!mdl_utf8_is_name(key->name, MDL_KEY_NAME_MAX)) {
-        return mdl_problem_set(create->problem, 400, "invalid_request",
+        return mdl_problem_set(create->problem, 400, "invalid_key_name",
                                "A key's name has 1 to 100 bytes and no control characters.");
     }
     if ((rv = key_check_shop(db, create, p)) != APR_SUCCESS) {

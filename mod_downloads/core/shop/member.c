@@ -18,11 +18,11 @@ static apr_status_t member_check(mdl_member_put_t *put)
     const mdl_member_t *member = &put->member;
 
     if (!mdl_utf8_valid(member->user) || !mdl_utf8_is_name(member->user, MDL_MEMBER_USER_MAX)) {
-        return mdl_problem_set(put->problem, 400, "invalid_request",
+        return mdl_problem_set(put->problem, 400, "invalid_user",
                                "A user's name has 1 to 255 bytes and no control characters.");
     }
     if ((member->role == MDL_ROLE_OPERATOR) != (member->shop_id == 0)) {
-        return mdl_problem_set(put->problem, 400, "invalid_request",
+        return mdl_problem_set(put->problem, 400, "invalid_role",
                                "An operator is a member of every shop, all others of one.");
     }
     return APR_SUCCESS;

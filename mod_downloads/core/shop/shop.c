@@ -45,7 +45,7 @@ static apr_status_t shop_check_name(const char *name, mdl_problem_t *problem)
 {
     return mdl_utf8_is_name(name, MDL_SHOP_NAME_MAX)
                ? APR_SUCCESS
-               : mdl_problem_set(problem, 400, "invalid_request",
+               : mdl_problem_set(problem, 400, "invalid_shop_name",
                                  "A shop's name has 1 to 200 bytes and no control characters.");
 }
 
@@ -53,7 +53,7 @@ static apr_status_t shop_check_email(const char *email, mdl_problem_t *problem)
 {
     return email == NULL || mdl_mime_address_valid(email)
                ? APR_SUCCESS
-               : mdl_problem_set(problem, 400, "invalid_request",
+               : mdl_problem_set(problem, 400, "invalid_email",
                                  "The shop's email is not an address.");
 }
 
@@ -68,7 +68,7 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add)
         return rv;
     }
     if (!shop_domain_valid(shop->domain)) {
-        return mdl_problem_set(add->problem, 400, "invalid_request",
+        return mdl_problem_set(add->problem, 400, "invalid_domain",
                                "A shop's domain is a host name in lower case.");
     }
     if ((rv = shop_check_email(shop->email, add->problem)) != APR_SUCCESS) {
@@ -79,7 +79,7 @@ apr_status_t mdl_shop_add(mdl_db_t *db, apr_pool_t *p, mdl_shop_add_t *add)
                            MDL_ARGS(mdl_text(shop->name), mdl_text(shop->domain),
                                     mdl_text(shop->email), mdl_int(now), mdl_int(now)));
     if (rv == APR_ENOENT) {
-        return mdl_problem_set(add->problem, 409, "conflict",
+        return mdl_problem_set(add->problem, 409, "domain_taken",
                                "There is a shop of that domain already.");
     }
     if (rv == APR_SUCCESS) {
@@ -125,7 +125,7 @@ apr_status_t mdl_shop_block(mdl_db_t *db, apr_pool_t *p, mdl_shop_block_t *block
     apr_status_t rv;
 
     if (block->reason != NULL && !mdl_utf8_is_name(block->reason, MDL_SHOP_REASON_MAX)) {
-        return mdl_problem_set(block->problem, 400, "invalid_request",
+        return mdl_problem_set(block->problem, 400, "invalid_reason",
                                "A reason has 1 to 500 bytes and no control characters.");
     }
     rv = block->reason != NULL
@@ -173,11 +173,11 @@ static apr_status_t shop_check_set(const mdl_shop_set_t *set)
     }
     if (set->sender_name != NULL && *set->sender_name != '\0' &&
         !mdl_utf8_is_name(set->sender_name, 200)) {
-        return mdl_problem_set(set->problem, 400, "invalid_request",
+        return mdl_problem_set(set->problem, 400, "invalid_sender_name",
                                "A sender's name has up to 200 bytes and no control characters.");
     }
     if (set->reply_to != NULL && *set->reply_to != '\0' && !mdl_mime_address_valid(set->reply_to)) {
-        return mdl_problem_set(set->problem, 400, "invalid_request",
+        return mdl_problem_set(set->problem, 400, "invalid_reply_to",
                                "What replies go to is not an address.");
     }
     return APR_SUCCESS;
