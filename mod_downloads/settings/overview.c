@@ -1,23 +1,92 @@
 #include "settings/overview.h"
 
-#include "core/order/search.h"
+#include <apr_time.h>
+
+#include "base/names.h"
+#include "base/text/present.h"
+#include "core/job_control.h"
+#include "core/order/attention.h"
 #include "settings/frame.h"
 #include "settings/orders.h"
 
-#define LINES 10
+#define LINES  20 /* of each kind */
+#define RECENT apr_time_from_sec(30 * 86400)
 
-static apr_status_t order_search_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+/* The errors of an import for which the template says what to do. */
+static const char *const import_errors[] = {
+    "source_host_not_allowed", "source_address_forbidden", "source_not_found",
+    "source_refused",          "source_unavailable",       "source_timeout",
+    "source_too_large",        "checksum_mismatch",        "upload_incomplete",
+    "insufficient_storage",    "storage_quota_exceeded",   NULL};
+
+static apr_status_t attention_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
-    return mdl_order_search(db, p, arg);
+    return mdl_attention_read(db, p, arg);
+}
+
+static void overview_add_imports(mdl_json_t *data, const mdl_attention_list_t *list)
+{
+    mdl_json_t *imports = mdl_json_add_array(data, "imports");
+
+    mdl_json_add_bool(data, "has_imports", list->found->nelts > 0);
+    mdl_json_add_bool(data, "more_imports", list->more);
+    for (int i = 0; i < list->found->nelts; i++) {
+        const mdl_failed_import_t *each = APR_ARRAY_IDX(list->found, i,
+                                                        const mdl_failed_import_t *);
+        mdl_json_t *to = mdl_json_add_object(imports, NULL);
+        mdl_json_t *error = mdl_json_add_object(to, "import_error");
+        int known = mdl_names_find(import_errors, each->error_code);
+
+        mdl_json_add_string(to, "job_id", each->job_id);
+        mdl_json_add_string(to, "filename", each->filename);
+        mdl_json_add_int(to, "asset_id", each->asset_id);
+        mdl_json_add_string(to, "error_message", each->error_message);
+        mdl_frame_add_choice(error, import_errors, known);
+        mdl_json_add_bool(error, "other", known < 0);
+        mdl_present_date(to, "at", each->finished_at);
+    }
+}
+
+static void overview_add_emails(mdl_json_t *data, const mdl_attention_list_t *list)
+{
+    mdl_json_t *emails = mdl_json_add_array(data, "emails");
+
+    mdl_json_add_bool(data, "has_emails", list->found->nelts > 0);
+    mdl_json_add_bool(data, "more_emails", list->more);
+    for (int i = 0; i < list->found->nelts; i++) {
+        const mdl_undelivered_t *each = APR_ARRAY_IDX(list->found, i, const mdl_undelivered_t *);
+        mdl_json_t *to = mdl_json_add_object(emails, NULL);
+
+        mdl_json_add_string(to, "order_id", each->storefront_order_id);
+        mdl_frame_add_choice(to, mdl_email_status_names, (int)each->status);
+        mdl_json_add_string(to, "to", each->to);
+        mdl_json_add_string(to, "last_error", each->last_error);
+        mdl_present_date(to, "at", each->at);
+    }
+}
+
+static void overview_add_tags(mdl_json_t *data, const mdl_attention_list_t *list)
+{
+    mdl_json_t *tags = mdl_json_add_array(data, "tags");
+
+    mdl_json_add_bool(data, "has_tags", list->found->nelts > 0);
+    mdl_json_add_bool(data, "more_tags", list->more);
+    for (int i = 0; i < list->found->nelts; i++) {
+        const mdl_low_tag_t *each = APR_ARRAY_IDX(list->found, i, const mdl_low_tag_t *);
+        mdl_json_t *to = mdl_json_add_object(tags, NULL);
+
+        mdl_json_add_int(to, "tag_id", each->id);
+        mdl_json_add_string(to, "tag_name", each->name);
+        mdl_json_add_int(to, "available", each->available);
+        mdl_json_add_int(to, "threshold", each->threshold);
+    }
 }
 
 int mdl_overview_show(mdl_visit_t *visit)
 {
-    mdl_order_search_t held = {.shop_id = visit->shop->id,
-                               .access = MDL_ORDER_HELD,
-                               .before = APR_INT64_MAX,
-                               .limit = LINES};
-    apr_status_t rv = mdl_visit_read(visit, order_search_effect, &held);
+    mdl_attention_t attention = {
+        .shop_id = visit->shop->id, .since = apr_time_now() - RECENT, .limit = LINES};
+    apr_status_t rv = mdl_visit_read(visit, attention_effect, &attention);
     mdl_json_t *data;
 
     if (rv != APR_SUCCESS) {
@@ -25,8 +94,36 @@ int mdl_overview_show(mdl_visit_t *visit)
     }
     data = mdl_frame_data(visit);
     mdl_json_add_bool(data, "on_overview", 1);
-    mdl_json_add_bool(data, "has_held", held.found->nelts > 0);
-    mdl_json_add_bool(data, "more_held", held.more);
-    mdl_orders_add_lines(data, "held_orders", held.found, visit->r->pool);
+    mdl_json_add_bool(data, "has_held", attention.held.found->nelts > 0);
+    mdl_json_add_bool(data, "more_held", attention.held.more);
+    mdl_orders_add_lines(data, "held_orders", attention.held.found, visit->r->pool);
+    overview_add_imports(data, &attention.imports);
+    overview_add_emails(data, &attention.emails);
+    overview_add_tags(data, &attention.tags);
+    mdl_json_add_bool(data, "nothing",
+                      attention.held.found->nelts + attention.imports.found->nelts +
+                              attention.emails.found->nelts + attention.tags.found->nelts ==
+                          0);
     return mdl_frame_send(visit, HTTP_OK, "overview.html", data, NULL);
+}
+
+static apr_status_t job_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_job_retry(db, p, arg);
+}
+
+int mdl_overview_retry(mdl_visit_t *visit)
+{
+    mdl_job_control_t retry = {
+        .id = visit->argument, .shop_id = visit->shop->id, .problem = &visit->problem};
+    apr_status_t rv = mdl_visit_write(visit, job_retry_effect, &retry);
+
+    if (rv == MDL_EPROBLEM && visit->problem.status == HTTP_NOT_FOUND) {
+        return mdl_frame_message(visit, HTTP_NOT_FOUND, "not_found");
+    }
+    return rv == APR_SUCCESS
+               ? mdl_frame_redirect(visit,
+                                    mdl_frame_path(visit, "%" APR_INT64_T_FMT "/", visit->shop->id),
+                                    "import_retried")
+               : mdl_frame_failure(visit, rv);
 }

@@ -62,6 +62,7 @@ static const route_t shop_routes[] = {
      "email_resent"},
     {"orders/*/rotate-link", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_order_page_rotate_link,
      "order", "link_rotated"},
+    {"jobs/*/retry", MDL_ROLE_STAFF, NULL, MDL_ROLE_STAFF, mdl_overview_retry, "job", "retried"},
     {"approve", MDL_ROLE_OPERATOR, NULL, MDL_ROLE_OPERATOR, mdl_shops_approve, "shop", "approved"},
     {"suspend", MDL_ROLE_OPERATOR, NULL, MDL_ROLE_OPERATOR, mdl_shops_suspend, "shop", "suspended"},
     {"keys", MDL_ROLE_READ_ONLY, mdl_keys_show, MDL_ROLE_OWNER, mdl_keys_create, "api_key",

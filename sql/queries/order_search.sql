@@ -1,7 +1,9 @@
 -- An order as a list shows it.
 -- part: order_line
 o.id, o.storefront_order_id, o.access_status, o.created_at, c.storefront_customer_id, c.email, c.first_name,
-c.last_name, (SELECT e.status FROM email e WHERE e.order_id = o.id ORDER BY e.id DESC LIMIT 1)
+c.last_name, (SELECT CASE WHEN e.held <> 0 THEN 'held'
+    WHEN e.status = 'sent' AND e.bounced_at IS NOT NULL THEN 'bounced' ELSE e.status END
+    FROM email e WHERE e.order_id = o.id ORDER BY e.id DESC LIMIT 1)
 
 -- name: order_lines
 SELECT {{order_line}} FROM orders o JOIN customer c ON c.id = o.customer_id

@@ -16,6 +16,7 @@ use Test::More;
 use MDL::Contract;
 use MDL::Run;
 use MDL::Settings;
+use MDL::Source;
 use MDL::Test;
 
 my $JSON   = JSON::PP->new->utf8;
@@ -97,6 +98,28 @@ sub orders
     return;
 }
 
+# What needs somebody, and an import that is tried again.
+sub needs
+{
+    my ($shop, $number) = @_;
+    my %key = (key => $shop->{token});
+    like(task('owner', 'open', url => "$settings/$shop->{shop_id}/")->{text}, qr/Nothing needs anybody/, 'nothing needs anybody');
+    seen('owner', 'overview');
+    my $source = MDL::Source->new;
+    my $import = api('POST', '/assets', %key, json => { source_url => $source->offer('lost.pdf', { status => 404 }) })->{json};
+    wait_job($shop, $import->{job}{id});
+    api('POST', '/license-key-tags', %key, json => { name => 'Pro licenses', low_stock_threshold => 50 });
+    held_by_check($shop, $number);
+    sql("UPDATE email SET bounced_at = created_at, last_error = '552 5.2.2 Mailbox full' WHERE shop_id = $shop->{shop_id}");
+    like(task('owner', 'open', url => "$settings/$shop->{shop_id}/")->{text},
+        qr/Orders to review.*Imports that failed.*lost\.pdf.*Emails that did not arrive.*came back.*License keys that run out/s, 'then much does');
+    seen('owner', 'overview-needs');
+    $source->offer('lost.pdf', { body => 'found' });
+    like(task('owner', 'press', name => 'Try again')->{text}, qr/The import is on its way again/, 'an import is tried again');
+    is(wait_job($shop, $import->{job}{id})->{status}, 'succeeded', 'and succeeds');
+    return;
+}
+
 # --- from a shop that waits to an order ------------------------------------------------------------
 
 sub story
@@ -149,6 +172,7 @@ sub story
     like(task('owner', 'press', name => 'Save')->{text}, qr/The member has this role now.*ada\@example\.com/s, 'the owner adds a member');
     seen('owner', 'members');
     orders($shop, $order->{json}{order}{storefront_order_id}, $token);
+    needs($customer, $order->{json}{order}{storefront_order_id});
     task('owner', 'open', url => "$settings/$shop/");
     like(task('owner', 'press', name => 'Audit')->{text}, qr/Order \d+: restored.*owner.*Member ada\@example\.com: saved.*API key Order system/s, 'the audit has it all');
     seen('owner', 'audit');

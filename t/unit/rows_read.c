@@ -11,6 +11,7 @@
 
 #include "core/audit.h"
 #include "core/download/download.h"
+#include "core/order/attention.h"
 #include "db/private.h"
 #include "t/unit/effects.h"
 #include "t/unit/fixtures.h"
@@ -299,6 +300,26 @@ static apr_status_t audit_prune_effect(mdl_db_t *on, apr_pool_t *p, void *prune)
     return mdl_audit_prune(on, p, prune);
 }
 
+static apr_status_t attention_effect(mdl_db_t *on, apr_pool_t *p, void *attention)
+{
+    return mdl_attention_read(on, p, attention);
+}
+
+/* A tenth of all jobs and emails has failed, too long ago to be shown; a quarter of the tags is
+ * low.
+ */
+static void test_attention(apr_pool_t *p)
+{
+    mdl_attention_t attention = {.shop_id = 1, .limit = 20};
+
+    reads_little(mdl_db_read, attention_effect, &attention, "what needs somebody", p);
+    is_int(attention.imports.found->nelts, 20, "  there are many imports");
+    is_int(attention.emails.found->nelts, 20, "  there are many emails");
+    is_int(attention.tags.found->nelts, 20, "  there are many tags");
+    attention.shop_id = 2;
+    reads_little(mdl_db_read, attention_effect, &attention, "what needs a small shop", p);
+}
+
 /* Half of the entries were made before the time that is given. */
 static void test_audit(apr_pool_t *p)
 {
@@ -383,6 +404,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_catalog(p);
     test_jobs(p);
     test_audit(p);
+    test_attention(p);
     if (database->dialect == MDL_PGSQL) {
         test_shop_is_not_locked(database);
     }

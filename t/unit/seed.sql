@@ -39,8 +39,9 @@ SELECT i, 1, 0 FROM seed UNION ALL SELECT i, i, 1 FROM seed WHERE i > 1;
 INSERT INTO link (shop_id, title, url, created_at, updated_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'Link', 'https://a.test/', i, i FROM seed ORDER BY seed.i;
 
-INSERT INTO license_key_tag (shop_id, name, available, assigned, created_at, updated_at)
-SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'Tag', 1, 1, i, i FROM seed ORDER BY seed.i;
+INSERT INTO license_key_tag (shop_id, name, available, assigned, low_stock_threshold, created_at, updated_at)
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'Tag', 1, 1, CASE WHEN i % 2 = 0 THEN i % 4 END, i, i FROM seed
+ORDER BY seed.i;
 
 -- One in four is deleted, mapping 2 among them.
 INSERT INTO mapping (shop_id, storefront_product_id, variants_hash, download_type, is_active, content,
@@ -102,7 +103,7 @@ SELECT i, 1, 1, CASE WHEN i % 100 = 0 THEN 0 ELSE 1 END FROM seed;
 
 INSERT INTO email (shop_id, order_id, recipient, message_id, status, attempts, created_at)
 SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, i, 'c' || i || '@buyer.test', 'message' || i,
-    CASE WHEN i % 10 = 0 THEN 'queued' ELSE 'sent' END, 1, i
+    CASE WHEN i % 10 = 0 THEN 'queued' WHEN i % 10 = 1 THEN 'failed' ELSE 'sent' END, 1, i
 FROM seed ORDER BY seed.i;
 
 INSERT INTO upload (id, shop_id, status, filename, title, sha256, asset_id, created_at, expires_at)
@@ -117,7 +118,8 @@ SELECT 'job_' || (1000000000 + i), CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END,
     CASE i % 3 WHEN 0 THEN 'email' WHEN 1 THEN 'asset_import' ELSE 'storefront_lookup' END,
     CASE i % 3 WHEN 0 THEN 'mail' WHEN 1 THEN 'small' ELSE 'lookup' END,
     CASE WHEN i % 3 = 1 THEN i END, CASE WHEN i % 3 = 0 THEN i END, CASE WHEN i % 3 = 2 THEN i END,
-    CASE WHEN i % 1000 = 1 THEN 'running' WHEN i % 10 = 0 THEN 'queued' ELSE 'succeeded' END, 1, 5,
+    CASE WHEN i % 1000 = 1 THEN 'running' WHEN i % 10 = 0 THEN 'queued' WHEN i % 10 = 2 THEN 'failed'
+        ELSE 'succeeded' END, 1, 5,
     CASE WHEN i % 1000 = 1 OR i % 10 = 0 THEN i END, CASE WHEN i % 1000 = 1 THEN 'node' END, 1, 0, i,
     CASE WHEN i % 1000 <> 1 AND i % 10 <> 0 THEN i END
 FROM seed ORDER BY seed.i;

@@ -34,6 +34,7 @@ sub new
         conf_file => "$data/conf/downloads.conf",
         t_logs    => $data,
         db_driver => $ENV{DB} || 'sqlite3',
+        db_params => slurp("$data/conf/downloads.conf") =~ /^\s*DBDParams "([^"]*)"/m,
     });
     return $self;
 }

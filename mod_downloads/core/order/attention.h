@@ -1,0 +1,59 @@
+/*
+ * What needs somebody of a shop: orders to review, imports that failed, emails that did not arrive,
+ * license keys that run out.
+ */
+#ifndef MDL_CORE_ORDER_ATTENTION_H
+#define MDL_CORE_ORDER_ATTENTION_H
+
+#include "core/order/email.h"
+#include "db/db.h"
+
+/** An import, or the hashing of an upload, that failed and can be tried again. */
+typedef struct {
+    const char *job_id;
+    apr_int64_t asset_id;
+    const char *filename;
+    const char *error_code;
+    const char *error_message;
+    apr_time_t finished_at;
+} mdl_failed_import_t;
+
+/** An order whose newest email did not arrive. */
+typedef struct {
+    const char *storefront_order_id;
+    mdl_email_status_t status; /* FAILED, NO_RECIPIENT or BOUNCED */
+    const char *to;            /* or NULL, as last_error */
+    const char *last_error;
+    apr_time_t at; /* when it came back, or was asked for */
+} mdl_undelivered_t;
+
+/** A license-key tag whose stock is at its threshold, or below. */
+typedef struct {
+    apr_int64_t id;
+    const char *name;
+    apr_int64_t available;
+    apr_int64_t threshold;
+} mdl_low_tag_t;
+
+/** Entries of one kind, the newest first. */
+typedef struct {
+    apr_array_header_t *found; /* of pointers */
+    int more;                  /* there are others */
+} mdl_attention_list_t;
+
+/**
+ * Effect that reads it, each kind up to a limit.  Of failures, those of the last days are meant,
+ * and a few hundred of the newest are looked at; of tags with a threshold as many.
+ */
+typedef struct {
+    apr_int64_t shop_id;
+    apr_time_t since;
+    int limit;
+    mdl_attention_list_t held;    /* out: mdl_order_line_t * (core/order/search.h) */
+    mdl_attention_list_t imports; /* out: mdl_failed_import_t * */
+    mdl_attention_list_t emails;  /* out: mdl_undelivered_t * */
+    mdl_attention_list_t tags;    /* out: mdl_low_tag_t * */
+} mdl_attention_t;
+apr_status_t mdl_attention_read(mdl_db_t *db, apr_pool_t *p, mdl_attention_t *attention);
+
+#endif

@@ -1,0 +1,39 @@
+-- What needs somebody.  Each statement looks at so many of the newest, and leaves out what is settled
+-- already.  Other tables are read by subqueries for one value, so that PostgreSQL has no choice.
+
+-- Failed imports, but of an asset that was deleted, or that another job has filled since.
+-- name: imports_failed
+SELECT j_rows.id, j_rows.asset_id,
+    (SELECT a.filename FROM asset a WHERE a.id = j_rows.asset_id AND +a.deleted_at IS NULL),
+    j_rows.error_code, j_rows.error_message, j_rows.finished_at
+FROM (
+    SELECT id, asset_id, error_code, error_message, finished_at FROM job
+    WHERE shop_id = %lld AND status = 'failed' AND type <> 'email' ORDER BY id DESC LIMIT %lld
+) j_rows
+WHERE j_rows.asset_id IS NOT NULL AND j_rows.finished_at > %lld
+    AND (SELECT count(*) FROM job l WHERE l.asset_id = j_rows.asset_id AND l.id || '' > j_rows.id) = 0
+ORDER BY j_rows.id DESC
+
+-- Emails that did not arrive, but of an order that has a newer one, or that is closed.
+-- name: emails_undelivered
+SELECT (SELECT o.storefront_order_id FROM orders o
+        WHERE o.id = e_rows.order_id AND o.access_status IN ('active', 'held')),
+    CASE WHEN e_rows.bounced_at IS NOT NULL THEN 'bounced' ELSE e_rows.status END, e_rows.recipient,
+    e_rows.last_error, COALESCE(e_rows.bounced_at, e_rows.created_at)
+FROM (
+    SELECT id, order_id, status, recipient, last_error, bounced_at, created_at FROM email
+    WHERE shop_id = %lld AND (status IN ('failed', 'no_recipient') OR bounced_at IS NOT NULL)
+    ORDER BY id DESC LIMIT %lld
+) e_rows
+WHERE e_rows.created_at > %lld
+    AND e_rows.id = (SELECT l.id FROM email l WHERE l.order_id = e_rows.order_id ORDER BY l.id DESC LIMIT 1)
+ORDER BY e_rows.id DESC
+
+-- name: license_tags_low
+SELECT t_rows.id, t_rows.name, t_rows.available, t_rows.low_stock_threshold
+FROM (
+    SELECT id, name, available, low_stock_threshold FROM license_key_tag
+    WHERE shop_id = %lld AND deleted_at IS NULL AND low_stock_threshold >= 0 ORDER BY id DESC LIMIT %lld
+) t_rows
+WHERE t_rows.available <= t_rows.low_stock_threshold
+ORDER BY t_rows.id DESC
