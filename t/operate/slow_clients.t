@@ -1,5 +1,7 @@
 # Clients that open a connection and hardly send anything: with the limits of the sample configuration
 # they lose their threads after seconds.
+#
+# once: a request that does not come asks no database
 use strict;
 use warnings;
 
