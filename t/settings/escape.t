@@ -53,8 +53,8 @@ sub order
 order(9001, '501', send_email => JSON::PP::true(), customer => {
     email => 'ada@example.com', first_name => evil('first'), last_name => evil('last') });
 order(9002, '502');
-api('POST', '/orders/9001/revoke', key => $shop->{token}, json => { reason => evil('reason') });
 wait_for(sub { api('GET', '/orders/9001', key => $shop->{token})->{json}{email}{status} eq 'sent' }, 20, 'the email');
+api('POST', '/orders/9001/revoke', key => $shop->{token}, json => { reason => evil('reason') });
 
 # What others say: the mail server, the source of a file.
 sql("UPDATE email SET status = 'failed', last_error = '" . evil('words') . "' WHERE shop_id = $id");
