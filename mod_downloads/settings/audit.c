@@ -27,7 +27,13 @@ static apr_status_t audit_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_audit_list(db, p, arg);
 }
 
-static void audit_add_entry(mdl_json_t *to, const mdl_audit_t *entry)
+/* Why a shop is blocked is between operators. */
+static int audit_shows_detail(const mdl_visit_t *visit, const mdl_audit_t *entry)
+{
+    return visit->role >= MDL_ROLE_OPERATOR || strcmp(entry->action, "blocked") != 0;
+}
+
+static void audit_add_entry(mdl_json_t *to, const mdl_visit_t *visit, const mdl_audit_t *entry)
 {
     mdl_json_t *noun = mdl_json_add_object(to, "noun");
 
@@ -42,7 +48,7 @@ static void audit_add_entry(mdl_json_t *to, const mdl_audit_t *entry)
     mdl_json_add_string(to, "key_name", entry->key_name);
     mdl_json_add_string(to, "by_user", entry->user);
     mdl_json_add_bool(to, "by_command", entry->via == MDL_VIA_COMMAND);
-    mdl_json_add_string(to, "detail", entry->detail);
+    mdl_json_add_string(to, "detail", audit_shows_detail(visit, entry) ? entry->detail : NULL);
 }
 
 /* The query of the next page. */
@@ -79,7 +85,7 @@ int mdl_audit_show(mdl_visit_t *visit)
     mdl_json_add_string(data, "next", list.next != 0 ? audit_next(&list, visit->r->pool) : NULL);
     entries = mdl_json_add_array(data, "entries");
     for (int i = 0; i < list.found->nelts; i++) {
-        audit_add_entry(mdl_json_add_object(entries, NULL),
+        audit_add_entry(mdl_json_add_object(entries, NULL), visit,
                         APR_ARRAY_IDX(list.found, i, const mdl_audit_t *));
     }
     return mdl_frame_send(visit, HTTP_OK, "audit.html", data, NULL);

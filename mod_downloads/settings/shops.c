@@ -5,7 +5,10 @@
 #include <apr_strings.h>
 
 #include "base/text/present.h"
+#include "core/job.h"
 #include "settings/frame.h"
+
+#define BATCH 1000 /* jobs in a transaction */
 
 static const char *shop_path(const mdl_visit_t *visit, apr_int64_t shop_id)
 {
@@ -152,4 +155,67 @@ int mdl_shops_approve(mdl_visit_t *visit)
 int mdl_shops_suspend(mdl_visit_t *visit)
 {
     return shop_set_status(visit, MDL_SHOP_SUSPENDED, "shop_suspended");
+}
+
+static int shop_ask_block(mdl_visit_t *visit, int status)
+{
+    mdl_json_t *data = mdl_frame_data(visit);
+
+    mdl_json_add_bool(data, "on_overview", 1);
+    mdl_json_add_string(data, "typed_reason", mdl_visit_field(visit, "reason"));
+    return mdl_frame_send(visit, status, "shop_block.html", data, NULL);
+}
+
+int mdl_shops_ask_block(mdl_visit_t *visit)
+{
+    return shop_ask_block(visit, HTTP_OK);
+}
+
+static apr_status_t shop_block_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_shop_block(db, p, arg);
+}
+
+static apr_status_t job_hold_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_job_hold(db, p, arg);
+}
+
+/* Blocks the shop, or with no reason ends that; then its jobs, in steps that let others write. */
+static apr_status_t shop_set_blocked(mdl_visit_t *visit, const char *reason)
+{
+    mdl_shop_block_t block = {.id = visit->shop->id, .reason = reason, .problem = &visit->problem};
+    mdl_job_hold_t hold = {
+        .shop_id = visit->shop->id, .resume = reason == NULL, .limit = BATCH, .after = ""};
+    apr_status_t rv;
+
+    visit->audit.noun_id = shop_id_text(visit, visit->shop->id);
+    visit->audit.detail = reason;
+    rv = mdl_visit_write(visit, shop_block_effect, &block);
+    while (rv == APR_SUCCESS && hold.after != NULL) {
+        rv = mdl_visit_write_on(visit, job_hold_effect, &hold);
+    }
+    return rv;
+}
+
+int mdl_shops_block(mdl_visit_t *visit)
+{
+    const char *reason = mdl_visit_field(visit, "reason");
+    apr_status_t rv = shop_set_blocked(visit, reason != NULL ? reason : "");
+
+    if (rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0) {
+        return shop_ask_block(visit, visit->problem.status);
+    }
+    return rv == APR_SUCCESS
+               ? mdl_frame_redirect(visit, shop_path(visit, visit->shop->id), "shop_blocked")
+               : mdl_frame_failure(visit, rv);
+}
+
+int mdl_shops_unblock(mdl_visit_t *visit)
+{
+    apr_status_t rv = shop_set_blocked(visit, NULL);
+
+    return rv == APR_SUCCESS
+               ? mdl_frame_redirect(visit, shop_path(visit, visit->shop->id), "shop_unblocked")
+               : mdl_frame_failure(visit, rv);
 }

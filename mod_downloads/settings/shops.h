@@ -18,4 +18,11 @@ int mdl_shops_add(mdl_visit_t *visit);
 int mdl_shops_approve(mdl_visit_t *visit);
 int mdl_shops_suspend(mdl_visit_t *visit);
 
+/** Asks whether the shop is to be blocked, and why. */
+int mdl_shops_ask_block(mdl_visit_t *visit);
+
+/** Blocks it, with the field reason, or ends that. */
+int mdl_shops_block(mdl_visit_t *visit);
+int mdl_shops_unblock(mdl_visit_t *visit);
+
 #endif

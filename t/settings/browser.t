@@ -176,6 +176,13 @@ sub story
     task('owner', 'open', url => "$settings/$shop/");
     like(task('owner', 'press', name => 'Audit')->{text}, qr/Order \d+: restored.*owner.*Member ada\@example\.com: saved.*API key Order system/s, 'the audit has it all');
     seen('owner', 'audit');
+    task('operator', 'open', url => "$settings/$shop/block");
+    seen('operator', 'shop-block');
+    task('operator', 'fill', values => { 'Reason, which only operators see' => 'A complaint' });
+    like(task('operator', 'press', name => "Block $name")->{text}, qr/The shop is blocked/, 'the operator blocks the shop');
+    seen('operator', 'overview-blocked');
+    like(task('operator', 'press', name => "Stop blocking $name")->{text}, qr/not blocked any more/, 'and stops that');
+    wait_for(sub { api('GET', '/ping', key => $token)->{status} == 200 }, 5, 'the key to work again');
     task('operator', 'open', url => "$settings/shops");
     like(task('operator', 'press', name => 'What was changed, in all shops')->{text}, qr/: approved.*operator/s, 'the operator sees that of all shops');
     seen('operator', 'audit-all');

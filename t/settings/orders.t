@@ -13,6 +13,7 @@ my $server = settings_server();
 my $shop   = new_shop(name => "Shop $XSS");
 my $id     = $shop->{shop_id};
 told('member', 'add', $_->[0], $_->[1], '--shop', $id) for [ owner => 'owner' ], [ staff => 'staff' ], [ reader => 'read-only' ];
+told('member', 'add', 'operator', 'operator');
 my $other = new_shop();
 
 my $asset = ready_asset($shop, 'book.pdf', 'the book', title => "Book $XSS");
@@ -93,6 +94,17 @@ my %signal = map { $_ => 1 } slurp_top('conf/templates/settings/signals.de.musta
 my @codes = slurp_top('mod_downloads/core/order/fraud.c') =~ /(?:fraud_add|look_at_count)\(\s*finding,\s*"(\w+)"/g;
 cmp_ok(scalar(@codes), '>=', 9, 'there are several signals');
 is_deeply([ grep { !$signal{$_} } @codes ], [], 'and each has one, too');
+{
+    my @tables = grep { !/^(?:api_key|sqlite_)/ } map { $_->[0] } sql(database() eq 'pgsql' ? "SELECT tablename FROM pg_tables WHERE schemaname = 'public'"
+        : "SELECT name FROM sqlite_master WHERE type = 'table'");
+    my $rows = sub { return [ sort map { join "\t", @$_ } sql(join '; ', map { "SELECT '$_', t.* FROM $_ t" } @tables) ] };
+    for my $user (qw(staff operator)) {
+        my ($url) = visit($user, 'GET', $path)->{body} =~ m{<a class="button" href="([^"]+)" rel="noreferrer noopener"};
+        my $before = $rows->();
+        like(page('GET', $url)->{body}, qr/Book &/, "$user opens the page as the customer sees it");
+        is_deeply($rows->(), $before, 'which costs nothing, and leaves no trace');
+    }
+}
 my $seen = visit('reader', 'GET', $path);
 unlike($seen->{body}, qr/\Q$first->{download_page_url}\E/, 'a reader does not see the customer\'s page');
 unlike($seen->{body}, qr/<form method="post"/, 'nor any button');

@@ -16,10 +16,19 @@
 const char *const mdl_settings_template_names[] = {"email.subject", "email.txt",    "email.html",
                                                    "page.html",     "message.html", NULL};
 
-const char *const mdl_settings_tab_template_names[] = {
-    "sign_in.html",    "overview.html", "keys.html",    "key_created.html",
-    "key_revoke.html", "shops.html",    "members.html", "audit.html",
-    "orders.html",     "order.html",    "message.html", NULL};
+const char *const mdl_settings_tab_template_names[] = {"sign_in.html",
+                                                       "overview.html",
+                                                       "keys.html",
+                                                       "key_created.html",
+                                                       "key_revoke.html",
+                                                       "shops.html",
+                                                       "shop_block.html",
+                                                       "members.html",
+                                                       "audit.html",
+                                                       "orders.html",
+                                                       "order.html",
+                                                       "message.html",
+                                                       NULL};
 
 #define AT(member_) offsetof(mdl_settings_t, member_)
 
