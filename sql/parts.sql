@@ -52,6 +52,15 @@ WITH given_rows (id) AS (SELECT value FROM json_each(%ids))
 -- dialect: pgsql
 WITH given_rows (id) AS (SELECT unnest(%ids))
 
+-- What a change makes of updated_at: the time now, and always more than it was.
+-- part: later
+-- dialect: sqlite3
+max(updated_at + 1, %lld)
+
+-- part: later
+-- dialect: pgsql
+greatest(updated_at + 1, %lld)
+
 -- For uploads.  With a constant the planner would choose the index of all open uploads.
 -- part: is_open
 status = (SELECT 'open')

@@ -152,6 +152,7 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
                                             request->service->settings->public_url, order->page_id,
                                             p));
     mdl_json_add_time(to, "created_at", order->created_at);
+    mdl_json_add_time(to, "updated_at", order->updated_at);
     if (order->events != NULL) {
         order_write_downloads(mdl_json_add_array(to, "downloads"), order->downloads);
         order_write_events(mdl_json_add_array(to, "events"), order->events, p);

@@ -41,5 +41,5 @@ WHERE o.id = %lld
 
 -- name: fraud_result
 UPDATE orders SET access_status = %s, fraud_decision = %s, fraud_level = %s, fraud_signals = %s,
-    risk_pending = %lld, updated_at = %lld
+    risk_pending = %lld
 WHERE id = %lld

@@ -180,6 +180,21 @@ SELECT value::bigint, %lld, 0, count(*) FROM jsonb_each_text(%s::jsonb) GROUP BY
 ON CONFLICT (assignment_id, tag_id) DO UPDATE SET
     assigned = license_claim.assigned + excluded.assigned
 
+-- An order that another transaction holds is moved by that one, which may wait for this one's tag.
+-- name: orders_touch_given
+-- dialect: sqlite3
+UPDATE orders SET updated_at = {{later}}
+WHERE id IN (SELECT a.order_id FROM assignment a
+    WHERE a.id IN (SELECT CAST(value AS INTEGER) FROM json_each(%s)))
+
+-- name: orders_touch_given
+-- dialect: pgsql
+UPDATE orders SET updated_at = {{later}}
+WHERE id = ANY (ARRAY(SELECT o.id FROM orders o WHERE o.id = ANY (ARRAY(
+    SELECT a.order_id FROM assignment a
+    WHERE a.id = ANY (ARRAY(SELECT value::bigint FROM jsonb_each_text(%s::jsonb)))))
+    FOR NO KEY UPDATE SKIP LOCKED))
+
 -- One event for each order.
 -- name: license_events_insert
 -- dialect: sqlite3

@@ -18,7 +18,7 @@ INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, client_i
     fraud_decision, created_at, updated_at)
 SELECT c.shop_id, %s, c.id, %s, %s, 'active', 'not_checked', %lld, %lld
 FROM customer c WHERE c.shop_id = %lld AND c.storefront_customer_id = %s
-ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET updated_at = excluded.updated_at,
+ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET
     client_ip = COALESCE(excluded.client_ip, orders.client_ip)
 RETURNING id, customer_id, access_status, page_id
 
@@ -27,17 +27,22 @@ RETURNING id, customer_id, access_status, page_id
 SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s {{for_no_key_update}}
 
 -- name: order_set_access
-UPDATE orders SET access_status = %s, access_reason = %s, fraud_decision = %s, updated_at = %lld
-WHERE id = %lld
+UPDATE orders SET access_status = %s, access_reason = %s, fraud_decision = %s WHERE id = %lld
 
 -- name: order_replace_page
-UPDATE orders SET page_id = %s, page_replaced_at = %lld, updated_at = %lld WHERE id = %lld
+UPDATE orders SET page_id = %s, page_replaced_at = %lld WHERE id = %lld
+
+-- name: order_touch
+UPDATE orders SET updated_at = {{later}} WHERE id = %lld
+
+-- name: order_touch_of_email
+UPDATE orders SET updated_at = {{later}} WHERE id = (SELECT order_id FROM email WHERE id = %lld)
 
 -- part: order_columns
 o.id, o.storefront_order_id, o.page_id, o.access_status, o.access_reason, o.fraud_decision,
 o.created_at, c.id, c.storefront_customer_id, c.email, c.first_name, c.last_name, c.locale,
 s.id, s.name, COALESCE(s.reply_to, s.email), o.fraud_level, o.fraud_signals, o.risk_pending,
-s.blocked_at
+s.blocked_at, o.updated_at
 
 -- name: order_by_storefront_id
 SELECT {{order_columns}}

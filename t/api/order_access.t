@@ -50,6 +50,8 @@ sub trail
         . ' ORDER BY e.id');
 }
 
+sub moved_at { my ($id) = @_; return (sql('SELECT updated_at FROM orders o WHERE ' . where($id)))[0][0] }
+
 # Performs an action; checks that it returns the order and adds $events events, and that earlier events
 # stay unchanged.
 sub acted
@@ -57,12 +59,14 @@ sub acted
     my ($id, $action, $members, $events, $name) = @_;
     local $Test::Builder::Level = $Test::Builder::Level + 1;
     my @before = trail($id);
+    my $moved  = moved_at($id);
     my $reply  = act($id, $action, $members);
     my @after  = trail($id);
     is_answer($reply, $action eq 'resend' ? 202 : 200, $name);
     is_shape($reply->{json}{order}, 'order', "$name: the order");
     is(@after - @before, $events, "$name: $events event" . ($events == 1 ? '' : 's'));
     is_deeply([ @after[ 0 .. $#before ] ], \@before, "$name: earlier events stay unchanged");
+    cmp_ok(moved_at($id), '>', $moved, "$name: updated_at moves") if $events > 0;
     return $reply->{json}{order};
 }
 
@@ -464,5 +468,22 @@ is_deeply($told->{json}{assignments}[0]{license_keys}, ['R-1'], 'the order still
 $now_with->($shop->{token}, $_ % 2 ? 'revoke' : 'restore', {}) for 1 .. 50;
 is(scalar @{ order($life)->{events} }, 50, 'an order shows its last fifty events');
 is(scalar(trail($life)), 63, 'and the database keeps all');
+
+# --- updated_at ------------------------------------------------------------------------------------
+
+my ($moving) = new_order();
+is((sql('SELECT updated_at - created_at FROM orders o WHERE ' . where($moving)))[0][0], 0, 'a new order was updated when it was made');
+act($moving, 'revoke', {});
+my $moved = moved_at($moving);
+act($moving, 'revoke', {});
+assign($shop, $moving, [ @products[0, 1] ], storefront_customer_id => $moving);
+is(moved_at($moving), $moved, 'what changes nothing does not move it');
+sql('UPDATE orders AS o SET updated_at = 4102444800000000 WHERE ' . where($moving));
+act($moving, 'restore', {});
+is(moved_at($moving), 4102444800000001, 'it moves on when the clock was ahead');
+is(order($moving)->{updated_at}, '2100-01-01T00:00:00.000Z', 'and is shown');
+my ($mailed) = new_order(send_email => $true, customer => { email => new_address() });
+wait_for(sub { order($mailed)->{email}{status} eq 'sent' }, 20, 'the email');
+cmp_ok((sql('SELECT updated_at - created_at FROM orders o WHERE ' . where($mailed)))[0][0], '>', 0, 'the fate of the email moves it');
 
 done_testing();

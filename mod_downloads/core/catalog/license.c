@@ -229,6 +229,7 @@ apr_status_t mdl_license_fill_order(mdl_db_t *db, apr_int64_t order_id, apr_int6
 static apr_status_t license_fill_tag(mdl_db_t *db, const mdl_license_add_t *add,
                                      apr_int64_t available, apr_pool_t *p)
 {
+    mdl_arg_t now = mdl_int(apr_time_now());
     apr_int64_t given;
     const char *pairs;
     mdl_rows_t *rows;
@@ -241,11 +242,13 @@ static apr_status_t license_fill_tag(mdl_db_t *db, const mdl_license_add_t *add,
     }
     pairs = license_read_pairs(rows, &given, p);
     rv = license_give(db, add->ref.id, pairs, given, p);
-    return rv != APR_SUCCESS || given == 0
-               ? rv
-               : mdl_db_exec(
-                     db, MDL_Q_LICENSE_EVENTS_INSERT, NULL, p,
-                     MDL_ARGS(mdl_text(add->key_id), mdl_int(apr_time_now()), mdl_text(pairs)));
+    if (rv != APR_SUCCESS || given == 0 ||
+        (rv = mdl_db_exec(db, MDL_Q_ORDERS_TOUCH_GIVEN, NULL, p, MDL_ARGS(now, mdl_text(pairs)))) !=
+            APR_SUCCESS) {
+        return rv;
+    }
+    return mdl_db_exec(db, MDL_Q_LICENSE_EVENTS_INSERT, NULL, p,
+                       MDL_ARGS(mdl_text(add->key_id), now, mdl_text(pairs)));
 }
 
 apr_status_t mdl_license_add(mdl_db_t *db, apr_pool_t *p, mdl_license_add_t *add)

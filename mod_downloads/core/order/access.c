@@ -92,7 +92,7 @@ static apr_status_t access_set_order(mdl_db_t *db, const mdl_order_t *order,
                        MDL_ARGS(mdl_text(mdl_order_access_names[decision->state.access]),
                                 mdl_text(decision->reason),
                                 mdl_text(mdl_fraud_decision_names[decision->state.decision]),
-                                mdl_int(apr_time_now()), mdl_int(order->id)));
+                                mdl_int(order->id)));
 }
 
 /* *changed gets the ids of the assignments whose status changes. */
@@ -243,7 +243,7 @@ apr_status_t mdl_access_rotate_link(mdl_db_t *db, apr_pool_t *p, mdl_access_t *a
 
     if ((rv = access_begin(db, access, p)) != APR_SUCCESS ||
         (rv = mdl_db_exec(db, MDL_Q_ORDER_REPLACE_PAGE, NULL, p,
-                          MDL_ARGS(mdl_text(mdl_signed_url_new_page_id(p)), now, now,
+                          MDL_ARGS(mdl_text(mdl_signed_url_new_page_id(p)), now,
                                    mdl_int(access->order->id)))) != APR_SUCCESS) {
         return rv;
     }

@@ -372,7 +372,8 @@ static apr_status_t assignment_add_event(mdl_db_t *db, const run_t *run, apr_poo
     mdl_json_t *details = mdl_json_object(p);
     mdl_event_t event = {.action = "assigned",
                          .assignment_ids = mdl_json_text(run->ids, NULL, p),
-                         .key_id = run->assign->key_id};
+                         .key_id = run->assign->key_id,
+                         .order_is_new = run->is_new};
 
     if (run->assign->created == 0 && !run->queued) {
         return APR_SUCCESS;

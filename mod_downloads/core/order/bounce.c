@@ -70,7 +70,12 @@ apr_int64_t mdl_bounce_email_id(const mdl_secret_t *secret, const char *address)
 
 apr_status_t mdl_bounce_note(mdl_db_t *db, apr_pool_t *p, const mdl_bounce_t *bounce)
 {
-    return mdl_db_exec(
-        db, MDL_Q_EMAIL_BOUNCED, NULL, p,
-        MDL_ARGS(mdl_int(apr_time_now()), mdl_text(bounce->reason), mdl_int(bounce->email_id)));
+    mdl_arg_t now = mdl_int(apr_time_now()), email = mdl_int(bounce->email_id);
+    apr_int64_t noted = 0;
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_EMAIL_BOUNCED, &noted, p,
+                                  MDL_ARGS(now, mdl_text(bounce->reason), email));
+
+    return rv == APR_SUCCESS && noted > 0
+               ? mdl_db_exec(db, MDL_Q_ORDER_TOUCH_OF_EMAIL, NULL, p, MDL_ARGS(now, email))
+               : rv;
 }

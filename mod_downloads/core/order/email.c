@@ -145,6 +145,13 @@ int mdl_email_is_awaited(const mdl_email_state_t *state)
            (state->status == MDL_EMAIL_QUEUED || state->status == MDL_EMAIL_HELD);
 }
 
+/* An order's answer has the state of its email. */
+static apr_status_t email_touch_order(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
+{
+    return mdl_db_exec(db, MDL_Q_ORDER_TOUCH, NULL, p,
+                       MDL_ARGS(mdl_int(apr_time_now()), mdl_int(order_id)));
+}
+
 apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t order_id,
                                const char *to, apr_pool_t *p)
 {
@@ -156,18 +163,22 @@ apr_status_t mdl_email_address(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t or
         rv = mdl_rows_int(rows, 1) != 0 ? APR_SUCCESS
                                         : email_insert_job(db, shop_id, mdl_rows_int(rows, 0), p);
     }
-    return rv;
+    return rv == APR_SUCCESS ? email_touch_order(db, order_id, p) : rv;
 }
 
 apr_status_t mdl_email_give_up(mdl_db_t *db, apr_int64_t order_id, const char *why, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_EMAIL_NO_RECIPIENT, NULL, p,
-                       MDL_ARGS(mdl_text(why), mdl_int(order_id)));
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_EMAIL_NO_RECIPIENT, NULL, p,
+                                  MDL_ARGS(mdl_text(why), mdl_int(order_id)));
+
+    return rv == APR_SUCCESS ? email_touch_order(db, order_id, p) : rv;
 }
 
 apr_status_t mdl_email_await(mdl_db_t *db, apr_int64_t order_id, apr_pool_t *p)
 {
-    return mdl_db_exec(db, MDL_Q_EMAIL_AWAIT, NULL, p, MDL_ARGS(mdl_int(order_id)));
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_EMAIL_AWAIT, NULL, p, MDL_ARGS(mdl_int(order_id)));
+
+    return rv == APR_SUCCESS ? email_touch_order(db, order_id, p) : rv;
 }
 
 apr_status_t mdl_email_is_delayed(mdl_db_t *db, apr_int64_t order_id, int *delayed, apr_pool_t *p)
@@ -201,8 +212,14 @@ apr_status_t mdl_email_find_all(mdl_db_t *db, const apr_array_header_t *ids,
 apr_status_t mdl_email_result(mdl_db_t *db, apr_int64_t id, mdl_email_status_t status, int attempts,
                               const char *error, apr_pool_t *p)
 {
-    mdl_arg_t sent_at = status == MDL_EMAIL_SENT ? mdl_int(apr_time_now()) : mdl_null();
+    mdl_arg_t now = mdl_int(apr_time_now());
+    mdl_arg_t sent_at = status == MDL_EMAIL_SENT ? now : mdl_null();
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_ORDER_TOUCH_OF_EMAIL, NULL, p,
+                                  MDL_ARGS(now, mdl_int(id)));
 
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
     return mdl_db_exec(db, MDL_Q_EMAIL_RESULT, NULL, p,
                        MDL_ARGS(mdl_text(mdl_email_status_names[status]), mdl_int(attempts),
                                 mdl_text(error), sent_at, mdl_int(id)));

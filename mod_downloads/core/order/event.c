@@ -2,7 +2,14 @@
 
 apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *event, apr_pool_t *p)
 {
+    apr_status_t rv;
+
     event->created_at = apr_time_now();
+    if (!event->order_is_new && (rv = mdl_db_exec(db, MDL_Q_ORDER_TOUCH, NULL, p,
+                                                  MDL_ARGS(mdl_int(event->created_at),
+                                                           mdl_int(order_id)))) != APR_SUCCESS) {
+        return rv;
+    }
     return mdl_db_exec(db, MDL_Q_EVENT_INSERT, NULL, p,
                        MDL_ARGS(mdl_int(order_id), mdl_text(event->action),
                                 mdl_text(event->assignment_ids), mdl_text(event->key_id),

@@ -21,8 +21,10 @@ typedef struct {
     const char *reason;         /* as the caller gave it, or NULL */
     const char *details;        /* a JSON object as text, or NULL */
     apr_time_t created_at;      /* set by mdl_event_add */
+    int order_is_new;           /* made in this transaction */
 } mdl_event_t;
 
+/** Adds an event, and moves the order's updated_at. */
 apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *event, apr_pool_t *p);
 
 /** Asks for the newest events of an order, at most MDL_EVENTS_SHOWN. */

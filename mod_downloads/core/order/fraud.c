@@ -268,8 +268,7 @@ static apr_status_t fraud_store(mdl_db_t *db, const subject_t *subject, const fi
                                 mdl_text(mdl_fraud_decision_names[subject->state.decision]),
                                 mdl_text(mdl_risk_names[finding->level]),
                                 mdl_text(mdl_json_text(finding->signals, NULL, p)),
-                                mdl_int(finding->pending), mdl_int(apr_time_now()),
-                                mdl_int(subject->id)));
+                                mdl_int(finding->pending), mdl_int(subject->id)));
 }
 
 static int is_to_be_held(const subject_t *subject, const finding_t *finding)

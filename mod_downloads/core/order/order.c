@@ -38,6 +38,7 @@ static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
     }
     order->risk_pending = mdl_rows_int(row, 18) != 0;
     order->shop_blocked = !mdl_rows_null(row, 19);
+    order->updated_at = mdl_rows_int(row, 20);
     order->email.status = MDL_EMAIL_NOT_REQUESTED;
     order->assignments = apr_array_make(p, 4, sizeof(mdl_assignment_t *));
     return order;

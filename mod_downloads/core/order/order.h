@@ -34,6 +34,7 @@ typedef struct {
     mdl_risk_t fraud_level;    /* once it is checked */
     int risk_pending;          /* the storefront has not assessed it yet */
     apr_time_t created_at;
+    apr_time_t updated_at; /* moves with whatever of it changes, but downloads; never back */
     apr_time_t expires_at; /* when the last assignment's access ends; 0: never */
     mdl_customer_t customer;
     apr_int64_t shop_id;

@@ -142,6 +142,7 @@ my %SHAPES = (
         },
         download_page_url => 'url',
         created_at        => $TIME,
+        updated_at        => $TIME,
     },
     signal => { code => 'code', level => 'none|low|medium|high', message => 'text' },
     assignment => {
