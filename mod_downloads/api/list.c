@@ -7,6 +7,7 @@
 
 #include "api/identifier.h"
 #include "api/resource.h"
+#include "base/clock.h"
 #include "base/text/utf8.h"
 
 #define DEFAULT_LIMIT 25
@@ -198,6 +199,20 @@ apr_int64_t mdl_list_id(mdl_list_t *list, const char *name)
     return id;
 }
 
+apr_time_t mdl_list_time(mdl_list_t *list, const char *name)
+{
+    const char *value = list_ask(list, name);
+    apr_time_t time = 0;
+
+    if (value != NULL && mdl_clock_parse(&time, value) != APR_SUCCESS) {
+        mdl_list_fault(list, name, "invalid",
+                       "This parameter must be a time such as 2026-01-31T12:00:00Z.");
+    } else if (value != NULL) {
+        list_remember(list, name, value);
+    }
+    return time;
+}
+
 /* The authenticator of a position in this list, of this shop, under these filters. */
 static void list_sign(const mdl_list_t *list, const char *position,
                       unsigned char mac[MDL_SHA256_LENGTH])
@@ -240,6 +255,12 @@ static const char *list_read_cursor(const mdl_list_t *list, const char *cursor)
     return mdl_equal(bytes, mac, MAC_LENGTH) ? apr_pstrdup(list->pool, position) : NULL;
 }
 
+apr_status_t mdl_list_refuse_cursor(mdl_list_t *list)
+{
+    return mdl_problem_set(&list->request->problem, 400, "invalid_cursor",
+                           "This cursor does not belong to this list; begin without one.");
+}
+
 apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page)
 {
     const char *cursor = list_ask(list, "cursor");
@@ -249,12 +270,12 @@ apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page)
         return rv;
     }
     if (cursor != NULL && (list->after = list_read_cursor(list, cursor)) == NULL) {
-        return mdl_problem_set(&list->request->problem, 400, "invalid_cursor",
-                               "This cursor does not belong to this list; begin without one.");
+        return mdl_list_refuse_cursor(list);
     }
     page->shop_id = list->request->caller.shop_id;
     page->before = list->after != NULL ? apr_atoi64(list->after) : APR_INT64_MAX;
     page->before_text = list->after != NULL ? list->after : NEWEST;
+    page->after = list->after;
     page->limit = list->limit + 1;
     return APR_SUCCESS;
 }
@@ -279,7 +300,7 @@ void mdl_list_write(mdl_request_t *request)
         last = request->route->resource->write(mdl_json_add_object(data, NULL), request,
                                                APR_ARRAY_IDX(rows, i, const void *));
     }
-    cursor = more ? list_cursor(list, last) : NULL;
+    cursor = more ? list_cursor(list, page->next != NULL ? page->next : last) : NULL;
     mdl_json_add_bool(request->response, "has_more", more);
     mdl_json_add_string(request->response, "next_cursor", cursor);
     if (more) {

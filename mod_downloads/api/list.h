@@ -20,8 +20,14 @@ const char *mdl_list_choice(mdl_list_t *list, const char *name, const char *cons
 /** An integer from 1 to below 2^53. */
 apr_int64_t mdl_list_id(mdl_list_t *list, const char *name);
 
+/** A time of RFC 3339, section 5.6, after 1970. */
+apr_time_t mdl_list_time(mdl_list_t *list, const char *name);
+
 /** Notes a fault of a parameter. */
 void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const char *message);
+
+/** Refuses a cursor: 400 invalid_cursor. */
+apr_status_t mdl_list_refuse_cursor(mdl_list_t *list);
 
 /** Ends the reading and fills the page to be read: one row more than it shows, to see whether
     another page follows.  Refuses with 400 invalid_request (a fault, a parameter that was

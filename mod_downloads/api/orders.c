@@ -6,13 +6,30 @@
 #include "api/resource.h"
 #include "core/order/diagnosis.h"
 
+#define MAX_TEXT 255 /* bytes of a storefront's id */
+
 static apr_status_t order_parse_list(mdl_request_t *request)
 {
     mdl_order_list_t *list = apr_pcalloc(request->r->pool, sizeof *list);
+    mdl_order_filter_t *filter = &list->filter;
+    mdl_list_t *query = mdl_list_begin(request);
+    apr_status_t rv;
 
+    filter->access = mdl_list_choice(query, "status", mdl_order_access_names);
+    filter->customer = mdl_list_text(query, "customer", MAX_TEXT);
+    filter->email = mdl_list_text(query, "email", MDL_SEARCH_TEXT_MAX);
+    filter->product = mdl_list_text(query, "storefront_product_id", MAX_TEXT);
+    filter->email_status = mdl_list_choice(query, "email_status", mdl_email_status_names);
+    filter->created_since = mdl_list_time(query, "created_since");
+    filter->created_before = mdl_list_time(query, "created_before");
+    filter->updated_since = mdl_list_time(query, "updated_since");
     list->default_download_limit = request->service->settings->download_limit;
     request->arg = list;
-    return mdl_list_end(mdl_list_begin(request), &list->page);
+    if ((rv = mdl_list_end(query, &list->page)) == APR_SUCCESS && list->page.after != NULL) {
+        filter->after = list->page.after;
+        return mdl_order_place_valid(filter->after) ? APR_SUCCESS : mdl_list_refuse_cursor(query);
+    }
+    return rv;
 }
 
 static const char *order_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)

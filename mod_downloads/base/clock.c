@@ -57,6 +57,95 @@ const char *mdl_clock_rfc5322(apr_time_t when, apr_pool_t *p)
                         f.tm_min, f.tm_sec);
 }
 
+/* Reads a fixed number of digits; -1 for anything else. */
+static int clock_digits(const char **at, int count)
+{
+    int value = 0;
+
+    for (int i = 0; i < count; i++, (*at)++) {
+        if (**at < '0' || **at > '9') {
+            return -1;
+        }
+        value = value * 10 + (**at - '0');
+    }
+    return value;
+}
+
+/* Reads count digits that are behind a character, from 0 to most; -1 for anything else. */
+static int clock_field(const char **at, char before, int count, int most)
+{
+    int value;
+
+    if (before != '\0' && *(*at)++ != before) {
+        return -1;
+    }
+    value = clock_digits(at, count);
+    return value <= most ? value : -1;
+}
+
+/* Reads a fraction of a second, of which microseconds count. */
+static int clock_fraction(const char **at)
+{
+    int micros = 0;
+
+    if (**at != '.') {
+        return 0;
+    }
+    (*at)++;
+    if (**at < '0' || **at > '9') {
+        return -1;
+    }
+    for (int unit = 100000; **at >= '0' && **at <= '9'; (*at)++, unit /= 10) {
+        micros += (**at - '0') * unit;
+    }
+    return micros;
+}
+
+/* Reads "Z", or how far a zone is ahead, in seconds. */
+static apr_status_t clock_zone(const char **at, int *seconds)
+{
+    int sign = **at == '-' ? -1 : 1, hours, minutes;
+
+    *seconds = 0;
+    if (**at == 'Z' || **at == 'z') {
+        (*at)++;
+        return APR_SUCCESS;
+    }
+    if (**at != '+' && **at != '-') {
+        return APR_EINVAL;
+    }
+    hours = clock_field(at, **at, 2, 23);
+    minutes = hours >= 0 ? clock_field(at, ':', 2, 59) : -1;
+    *seconds = sign * (hours * 3600 + minutes * 60);
+    return minutes >= 0 ? APR_SUCCESS : APR_EINVAL;
+}
+
+apr_status_t mdl_clock_parse(apr_time_t *when, const char *text)
+{
+    struct tm f = {0}, again;
+    int micros, zone;
+    time_t t;
+
+    if ((f.tm_year = clock_field(&text, '\0', 4, 9999)) < 1970 ||
+        (f.tm_mon = clock_field(&text, '-', 2, 12)) < 1 ||
+        (f.tm_mday = clock_field(&text, '-', 2, 31)) < 1 || (*text != 'T' && *text != 't') ||
+        (f.tm_hour = clock_field(&text, *text, 2, 23)) < 0 ||
+        (f.tm_min = clock_field(&text, ':', 2, 59)) < 0 ||
+        (f.tm_sec = clock_field(&text, ':', 2, 60)) < 0 || (micros = clock_fraction(&text)) < 0 ||
+        clock_zone(&text, &zone) != APR_SUCCESS || *text != '\0') {
+        return APR_EINVAL;
+    }
+    f.tm_year -= 1900;
+    f.tm_mon--;
+    again = f;
+    t = timegm(&again);
+    if (again.tm_mday != f.tm_mday && f.tm_sec < 60) {
+        return APR_EINVAL; /* such as 30 February */
+    }
+    *when = apr_time_from_sec(t - zone) + micros;
+    return *when > 0 ? APR_SUCCESS : APR_EINVAL;
+}
+
 apr_time_t mdl_clock_monotonic(void)
 {
     struct timespec now;

@@ -21,6 +21,10 @@ void mdl_clock_rfc3339_to(char buffer[MDL_CLOCK_RFC3339_LENGTH + 1], apr_time_t 
 /** Formats a time as RFC 5322 section 3.3 wants it in an email's Date, in UTC ("+0000"). */
 const char *mdl_clock_rfc5322(apr_time_t when, apr_pool_t *p);
 
+/** Reads a time of RFC 3339, section 5.6, from 1970 on; a leap second is the next one.  APR_EINVAL
+   for anything else. */
+apr_status_t mdl_clock_parse(apr_time_t *when, const char *text);
+
 /** A clock that is never set, for differences alone: the same for all processes of this machine,
     until it reboots. */
 apr_time_t mdl_clock_monotonic(void);

@@ -9,11 +9,13 @@
 
 typedef struct {
     apr_int64_t shop_id;
-    apr_int64_t before;        /* only ids below this one */
-    const char *before_text;   /* the same for ids that are text */
-    int limit;                 /* how many at most */
+    apr_int64_t before;      /* only ids below this one */
+    const char *before_text; /* the same for ids that are text */
+    const char *after; /* the place to go on behind, as it was in next; NULL: from the newest */
+    int limit;         /* how many at most */
     apr_array_header_t *found; /* out: pointers to the entities */
     int more;                  /* out: there are others, even if fewer than limit were found */
+    const char *next; /* out: where to go on, where that is not the last one's id; or NULL */
 } mdl_list_page_t;
 
 #endif

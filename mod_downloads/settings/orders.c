@@ -4,12 +4,14 @@
 
 #include <apr_strings.h>
 
+#include "base/clock.h"
 #include "base/names.h"
 #include "base/text/present.h"
 #include "core/order/search.h"
 #include "settings/frame.h"
 
 #define LINES 50
+#define DAY   apr_time_from_sec(86400)
 
 void mdl_orders_add_customer(mdl_json_t *to, const char *first_name, const char *last_name,
                              const char *email, const char *id, apr_pool_t *p)
@@ -51,20 +53,73 @@ static apr_status_t order_search_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_order_search(db, p, arg);
 }
 
+/* The beginning of a day, as <input type="date"> writes it, in UTC; 0 for none. */
+static apr_time_t orders_day(const mdl_visit_t *visit, const char *name)
+{
+    const char *text = mdl_visit_parameter(visit, name);
+    apr_time_t time = 0;
+
+    if (text != NULL) {
+        mdl_clock_parse(&time, apr_pstrcat(visit->r->pool, text, "T00:00:00Z", NULL));
+    }
+    return time;
+}
+
+/* What makes no sense is left out. */
+static void orders_read_query(mdl_visit_t *visit, mdl_order_search_t *search)
+{
+    mdl_order_filter_t *filter = &search->filter;
+    const char *before = mdl_visit_parameter(visit, "before");
+    int access = mdl_names_find(mdl_order_access_names, mdl_visit_parameter(visit, "state"));
+
+    search->text = mdl_visit_parameter(visit, "q");
+    filter->shop_id = visit->shop->id;
+    filter->access = access > 0 ? mdl_order_access_names[access] : NULL;
+    filter->product = mdl_visit_parameter(visit, "product");
+    filter->created_since = orders_day(visit, "from");
+    filter->created_before = orders_day(visit, "to");
+    if (filter->created_before != 0) {
+        filter->created_before += DAY;
+    }
+    filter->after = before != NULL && mdl_order_place_valid(before) ? before : NULL;
+    filter->limit = LINES;
+}
+
+static int is_too_long(const char *text)
+{
+    return text != NULL && strlen(text) > MDL_SEARCH_TEXT_MAX;
+}
+
+/* What was looked for, to be shown again and to be in the query of the next page. */
+static void orders_add_query(mdl_json_t *to, const mdl_visit_t *visit,
+                             const mdl_order_search_t *search)
+{
+    const mdl_order_filter_t *filter = &search->filter;
+    int from = filter->created_since != 0, until = filter->created_before != 0;
+
+    mdl_json_add_string(to, "q", search->text);
+    mdl_frame_add_choice(mdl_json_add_object(to, "chosen"), mdl_order_access_names,
+                         mdl_names_find(mdl_order_access_names, filter->access));
+    mdl_json_add_string(to, "state", filter->access);
+    mdl_json_add_string(to, "product", filter->product);
+    mdl_json_add_string(
+        to, "product_escaped",
+        filter->product != NULL ? ap_escape_urlencoded(visit->r->pool, filter->product) : NULL);
+    mdl_json_add_string(to, "from", from ? mdl_visit_parameter(visit, "from") : NULL);
+    mdl_json_add_string(to, "to", until ? mdl_visit_parameter(visit, "to") : NULL);
+    mdl_json_add_bool(to, "filtered",
+                      search->text != NULL || filter->access != NULL || filter->product != NULL ||
+                          from || until);
+}
+
 int mdl_orders_show(mdl_visit_t *visit)
 {
-    const char *state = mdl_visit_parameter(visit, "state");
-    int access = mdl_names_find(mdl_order_access_names, state);
-    mdl_order_search_t search = {.shop_id = visit->shop->id,
-                                 .text = mdl_visit_parameter(visit, "q"),
-                                 .access = access > 0 ? (mdl_order_access_t)access
-                                                      : MDL_ORDER_ACTIVE,
-                                 .before = mdl_visit_before(visit),
-                                 .limit = LINES};
+    mdl_order_search_t search = {NULL};
     mdl_json_t *data;
     apr_status_t rv;
 
-    if (search.text != NULL && strlen(search.text) > MDL_SEARCH_TEXT_MAX) {
+    orders_read_query(visit, &search);
+    if (is_too_long(search.text) || is_too_long(search.filter.product)) {
         return mdl_frame_message(visit, HTTP_BAD_REQUEST, "faulty_form");
     }
     if ((rv = mdl_visit_read(visit, order_search_effect, &search)) != APR_SUCCESS) {
@@ -72,21 +127,10 @@ int mdl_orders_show(mdl_visit_t *visit)
     }
     data = mdl_frame_data(visit);
     mdl_json_add_bool(data, "on_orders", 1);
-    mdl_json_add_string(data, "q", search.text);
-    mdl_frame_add_choice(mdl_json_add_object(data, "chosen"), mdl_order_access_names,
-                         (int)search.access);
-    mdl_json_add_bool(data, "filtered", search.text != NULL || search.access != MDL_ORDER_ACTIVE);
+    orders_add_query(data, visit, &search);
     mdl_json_add_bool(data, "has_orders", search.found->nelts > 0);
     mdl_orders_add_lines(data, "orders", search.found, visit->r->pool);
-    if (search.more && search.text != NULL) {
-        mdl_json_add_bool(data, "too_many", 1);
-    } else if (search.more) {
-        mdl_json_t *next = mdl_json_add_object(data, "next");
-
-        mdl_json_add_string(next, "state", mdl_order_access_names[search.access]);
-        mdl_json_add_int(
-            next, "before",
-            APR_ARRAY_IDX(search.found, search.found->nelts - 1, const mdl_order_line_t *)->id);
-    }
+    mdl_json_add_bool(data, "too_many", search.more);
+    mdl_json_add_string(data, "before", search.filter.next);
     return mdl_frame_send(visit, HTTP_OK, "orders.html", data, NULL);
 }

@@ -65,12 +65,6 @@ FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.sh
 WHERE o.id {{in_given}}
 ORDER BY +o.id DESC
 
--- name: order_list
-SELECT {{order_columns}}
-FROM orders o JOIN customer c ON c.id = o.customer_id JOIN shop s ON s.id = o.shop_id
-WHERE o.shop_id = %lld AND o.id < %lld AND o.id > 0
-ORDER BY o.id DESC LIMIT %lld
-
 -- name: assignment_of_item
 SELECT id FROM assignment
 WHERE order_id = (SELECT id FROM orders WHERE shop_id = %lld AND storefront_order_id = %s)

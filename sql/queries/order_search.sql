@@ -5,16 +5,76 @@ c.last_name, (SELECT CASE WHEN e.held <> 0 THEN 'held'
     WHEN e.status = 'sent' AND e.bounced_at IS NOT NULL THEN 'bounced' ELSE e.status END
     FROM email e WHERE e.order_id = o.id ORDER BY e.id DESC LIMIT 1)
 
--- name: order_lines
+-- name: order_lines_by_id
 SELECT {{order_line}} FROM orders o JOIN customer c ON c.id = o.customer_id
-WHERE o.shop_id = %lld AND o.id < %lld AND o.id > 0
-ORDER BY o.id DESC LIMIT %lld
+WHERE o.id {{in_given}}
+
+-- How the newest email of the order o stands.
+-- part: order_email
+COALESCE((SELECT CASE WHEN e.held <> 0 THEN 'held'
+        WHEN e.status = 'sent' AND e.bounced_at IS NOT NULL THEN 'bounced' ELSE e.status END
+    FROM email e WHERE e.order_id = o.id ORDER BY e.id DESC LIMIT 1), 'not_requested')
+
+-- Whether the order o is among those that are looked for; a filter that is not given is NULL, or 0.
+-- part: order_fits
+CASE WHEN +o.shop_id = %lld AND o.access_status = COALESCE(%s, o.access_status)
+    AND o.created_at >= %lld AND o.created_at < %lld AND o.updated_at >= %lld
+    AND (COALESCE(%s, '') = '' OR EXISTS (SELECT 1 FROM assignment a
+        WHERE a.order_id = o.id AND a.storefront_product_id = %s))
+    AND (COALESCE(%s, '') = '' OR {{order_email}} = %s) THEN 1 ELSE 0 END
+
+-- The orders of a shop in one order or another, with their places in it: a fixed number is looked at.
+-- name: order_walk
+SELECT o.created_at, o.id, {{order_fits}} FROM orders o
+WHERE o.shop_id = %lld AND (o.created_at, o.id) < (%lld, %lld) AND o.created_at >= %lld AND o.created_at > 0
+ORDER BY o.created_at DESC, o.id DESC LIMIT %lld
 
 -- Of any state but "active".
--- name: order_lines_of_state
-SELECT {{order_line}} FROM orders o JOIN customer c ON c.id = o.customer_id
-WHERE o.shop_id = %lld AND o.access_status = %s AND o.access_status <> 'active' AND o.id < %lld
-ORDER BY o.id DESC LIMIT %lld
+-- name: order_walk_of_state
+SELECT o.created_at, o.id, {{order_fits}} FROM orders o
+WHERE o.shop_id = %lld AND o.access_status = %s AND o.access_status <> 'active'
+    AND (o.created_at, o.id) < (%lld, %lld) AND o.created_at >= %lld
+ORDER BY o.created_at DESC, o.id DESC LIMIT %lld
+
+-- name: order_walk_of_update
+SELECT o.updated_at, o.id, {{order_fits}} FROM orders o
+WHERE o.shop_id = %lld AND (o.updated_at, o.id) < (%lld, %lld) AND o.updated_at >= %lld AND o.updated_at > 0
+ORDER BY o.updated_at DESC, o.id DESC LIMIT %lld
+
+-- name: order_walk_of_product
+SELECT o.id, o.id, {{order_fits}}
+FROM (SELECT DISTINCT a.order_id FROM assignment a
+    WHERE a.storefront_product_id = %s AND a.order_id < %lld
+    ORDER BY a.order_id DESC LIMIT %lld) q CROSS JOIN orders o
+WHERE o.id = q.order_id
+ORDER BY o.id DESC
+
+-- name: order_walk_of_customers
+-- dialect: sqlite3
+SELECT o.created_at, o.id, {{order_fits}}
+FROM (SELECT value AS id FROM json_each(%ids)) c CROSS JOIN orders o
+WHERE o.id IN (SELECT q.id FROM orders q WHERE q.customer_id = c.id
+    AND (q.created_at, q.id) < (%lld, %lld) AND q.created_at >= %lld
+    ORDER BY q.created_at DESC, q.id DESC LIMIT %lld)
+ORDER BY o.created_at DESC, o.id DESC LIMIT %lld
+
+-- name: order_walk_of_customers
+-- dialect: pgsql
+SELECT o.created_at, o.id, {{order_fits}}
+FROM unnest(%ids) c (id) CROSS JOIN LATERAL (
+    SELECT q.* FROM orders q WHERE q.customer_id = c.id
+        AND (q.created_at, q.id) < (%lld, %lld) AND q.created_at >= %lld
+    ORDER BY q.created_at DESC, q.id DESC LIMIT %lld) o
+ORDER BY o.created_at DESC, o.id DESC LIMIT %lld
+
+-- name: customer_of_number
+SELECT id FROM customer
+WHERE shop_id = %lld AND storefront_customer_id = %s
+    AND (COALESCE(%s, '') = '' OR lower(email) = lower(%s))
+
+-- name: customers_of_email
+SELECT id FROM customer
+WHERE shop_id = %lld AND email IS NOT NULL AND lower(email) = lower(%s) LIMIT %lld
 
 -- Those whose number begins with these digits, the shortest match first.  A letter comes behind all digits
 -- in every collation.

@@ -65,7 +65,7 @@ my $cursor = get('/orders?limit=1')->{json}{next_cursor};
 is_error(get("/orders?cursor=$cursor", $other), 400, 'invalid_cursor', "another shop's cursor");
 is_error(get("/orders/$orders[0]/assignments?cursor=$cursor"), 400, 'invalid_cursor', "another list's cursor");
 is_error(get('/orders?cursor=nonsense'), 400, 'invalid_cursor', 'an invalid cursor');
-is_error(get('/orders?limit=0&status=active'), 400, 'invalid_request', 'invalid parameters', '/limit', '/status');
+is_error(get('/orders?limit=0&state=active'), 400, 'invalid_request', 'invalid parameters', '/limit', '/state');
 is_deeply(get('/orders', $other)->{json}{data}, [], 'another shop sees none of them');
 
 # Orders with different contents.

@@ -57,6 +57,10 @@ is(visit('reader', 'GET', "/$other->{shop_id}/orders")->{status}, 404, 'another 
 api('POST', '/orders/7002/revoke', key => $shop->{token}, json => {});
 is_deeply(found('reader', 'state=revoked'), ['7002'], 'by the state');
 is_deeply(found('reader', 'state=held'), [], 'which may have none');
+is_deeply(found('reader', "product=" . ($product =~ s{/}{%2F}gr)), [qw(7100 70021 7002 7001)], 'by what was bought');
+is_deeply(found('reader', 'product=nothing'), [], 'which may be nothing');
+is_deeply(found('reader', 'from=2100-01-01'), [], 'by the day');
+is_deeply(found('reader', 'from=2000-01-01&to=2100-01-01&state=revoked'), ['7002'], 'and all together');
 is_deeply(found('reader', 'state=nonsense&before=x'), [qw(7100 70021 7002 7001)], 'what makes no sense is left out');
 
 {
@@ -68,7 +72,7 @@ is_deeply(found('reader', 'state=nonsense&before=x'), [qw(7100 70021 7002 7001)]
     my $page = visit('reader', 'GET', "/$id/orders");
     is(scalar(() = $page->{body} =~ m{orders/\d+"}g), 50, 'a page has fifty');
     my ($next) = $page->{body} =~ m{href="/settings(/$id/orders\?[^"]+)"};
-    is(scalar(() = visit('reader', 'GET', $next =~ s/&amp;/&/r)->{body} =~ m{orders/\d+"}g), 14, 'and the next one the rest');
+    is(scalar(() = visit('reader', 'GET', $next =~ s/&amp;/&/gr)->{body} =~ m{orders/\d+"}g), 14, 'and the next one the rest');
     like(visit('reader', 'GET', "/$id/orders?q=900")->{body}, qr/There are more/, 'a number that fits many says so');
 }
 

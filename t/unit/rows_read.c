@@ -165,9 +165,9 @@ static void test_orders(apr_pool_t *p)
     mdl_order_find_t live = {.shop_id = 1, .storefront_order_id = numbered("o", rows / 4 * 4, p)};
     mdl_order_find_t pinned = {.shop_id = 1, .storefront_order_id = "o1", .with_events = 1};
     mdl_order_find_t page = {.page_id = numbered("page", rows / 2, p)};
-    mdl_order_list_t first = {.page = {.shop_id = 1, .before = APR_INT64_MAX, .limit = 25}};
-    mdl_order_list_t last = {.page = {.shop_id = 1, .before = 10, .limit = 25}};
-    mdl_order_list_t few = {.page = {.shop_id = 2, .before = APR_INT64_MAX, .limit = 25}};
+    mdl_order_list_t first = {.page = {.shop_id = 1, .limit = 26}};
+    mdl_order_list_t last = {.page = {.shop_id = 1, .limit = 26}, .filter = {.after = "10_10"}};
+    mdl_order_list_t few = {.page = {.shop_id = 2, .limit = 26}};
 
     live.shop_id = rows % 1000 == 0 ? 2 : 1;
     live.with_events = live.with_lookup = pinned.with_lookup = 1;
@@ -184,7 +184,7 @@ static void test_orders(apr_pool_t *p)
 static void test_search(apr_pool_t *p)
 {
     static const char *const texts[] = {"o1", "o1001", "c1", "C1@Buyer.test", "nobody@buyer.test"};
-    mdl_order_search_t search = {.shop_id = 1, .before = APR_INT64_MAX, .limit = 50};
+    mdl_order_search_t search = {.filter = {.shop_id = 1, .limit = 50}};
 
     reads_little(mdl_db_read, mdl_order_search_effect, &search, "the newest orders, to look at", p);
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
@@ -194,10 +194,42 @@ static void test_search(apr_pool_t *p)
         ok((search.found->nelts > 0) == (texts[i][0] != 'n'), "  if there are any");
     }
     search.text = NULL;
-    search.access = MDL_ORDER_REVOKED;
-    reads_little(mdl_db_read, mdl_order_search_effect, &search, "the revoked orders", p);
-    search.access = MDL_ORDER_HELD;
+    search.filter.access = "held";
     reads_little(mdl_db_read, mdl_order_search_effect, &search, "the orders to review: none", p);
+}
+
+/* Customer 1 has a tenth of all orders, all emails were sent, and each order has a product of its
+ * own. */
+static void test_filters(apr_pool_t *p)
+{
+    static const struct {
+        const char *name;
+        mdl_order_filter_t filter;
+        int looks_far; /* whether it looks at orders that don't fit */
+    } cases[] = {
+        {"of a customer", {.customer = "c1"}, 0},
+        {"of an address", {.email = "C1@Buyer.test"}, 0},
+        {"of a customer that fit another filter", {.customer = "c1", .access = "active"}, 1},
+        {"of a product", {.product = PRODUCT("5")}, 0},
+        {"that are revoked", {.access = "revoked"}, 0},
+        {"that are revoked, of a time", {.access = "revoked", .created_since = 5}, 0},
+        {"that are active", {.access = "active"}, 1},
+        {"that were changed", {.updated_since = 1}, 0},
+        {"of a time", {.created_since = 10, .created_before = 1000}, 0},
+        {"whose email failed: none", {.email_status = "failed"}, 1},
+        {"whose email was sent", {.email_status = "sent"}, 1},
+    };
+
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        mdl_order_filter_t filter = cases[i].filter;
+
+        filter.shop_id = 1;
+        filter.limit = 25;
+        allowance = cases[i].looks_far ? 20 : 1;
+        reads_little(mdl_db_read, mdl_order_filter_effect, &filter,
+                     apr_pstrcat(p, "orders ", cases[i].name, NULL), p);
+        allowance = 1;
+    }
 }
 
 static void test_assignments(apr_pool_t *p)
@@ -398,6 +430,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     }
     test_orders(p);
     test_search(p);
+    test_filters(p);
     test_assignments(p);
     test_access(p);
     test_downloads(p);

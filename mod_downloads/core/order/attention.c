@@ -83,10 +83,9 @@ static void attention_take_tags(mdl_attention_t *attention, mdl_rows_t *rows, ap
 
 apr_status_t mdl_attention_read(mdl_db_t *db, apr_pool_t *p, mdl_attention_t *attention)
 {
-    mdl_order_search_t held = {.shop_id = attention->shop_id,
-                               .access = MDL_ORDER_HELD,
-                               .before = APR_INT64_MAX,
-                               .limit = attention->limit};
+    mdl_order_search_t held = {.filter = {.shop_id = attention->shop_id,
+                                          .access = mdl_order_access_names[MDL_ORDER_HELD],
+                                          .limit = attention->limit}};
     mdl_arg_t shop = mdl_int(attention->shop_id), looked = mdl_int(LOOKED);
     mdl_arg_t since = mdl_int(attention->since);
     mdl_rows_t *imports, *emails, *tags;
@@ -101,7 +100,7 @@ apr_status_t mdl_attention_read(mdl_db_t *db, apr_pool_t *p, mdl_attention_t *at
         (rv = mdl_order_search(db, p, &held)) != APR_SUCCESS) {
         return rv;
     }
-    attention->held = (mdl_attention_list_t){.found = held.found, .more = held.more};
+    attention->held = (mdl_attention_list_t){.found = held.found, .more = held.filter.next != NULL};
     attention_take_imports(attention, imports, p);
     attention_take_emails(attention, emails, p);
     attention_take_tags(attention, tags, p);

@@ -394,20 +394,27 @@ apr_status_t mdl_order_find(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
     return orders_read(db, &asked, orders, find->default_download_limit, p);
 }
 
-apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_t *find)
+/* Reads orders, the newest first, as many of them as may be read together. */
+static apr_status_t orders_load(mdl_db_t *db, const apr_array_header_t *ids, int no_email,
+                                int default_limit, apr_array_header_t **orders, apr_pool_t *p)
 {
     orders_asked_t asked;
     mdl_rows_t *heads;
-    apr_status_t rv = select_of(db, MDL_Q_ORDERS_BY_ID, find->ids, &heads, p);
+    apr_status_t rv = select_of(db, MDL_Q_ORDERS_BY_ID, ids, &heads, p);
 
-    if (rv != APR_SUCCESS || (rv = orders_ask(db, find->ids, 1, 0, &asked, p)) != APR_SUCCESS) {
+    if (rv != APR_SUCCESS || (rv = orders_ask(db, ids, no_email, 0, &asked, p)) != APR_SUCCESS) {
         return rv;
     }
-    find->orders = apr_array_make(p, find->ids->nelts, sizeof(mdl_order_t *));
+    *orders = apr_array_make(p, ids->nelts, sizeof(mdl_order_t *));
     while (mdl_rows_next(heads)) {
-        APR_ARRAY_PUSH(find->orders, mdl_order_t *) = order_of_row(heads, p);
+        APR_ARRAY_PUSH(*orders, mdl_order_t *) = order_of_row(heads, p);
     }
-    return orders_read(db, &asked, find->orders, find->default_download_limit, p);
+    return orders_read(db, &asked, *orders, default_limit, p);
+}
+
+apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_t *find)
+{
+    return orders_load(db, find->ids, 1, find->default_download_limit, &find->orders, p);
 }
 
 static apr_status_t order_not_found(mdl_problem_t *problem)
@@ -429,28 +436,70 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
     return rv == APR_SUCCESS ? mdl_order_find(db, p, find) : rv;
 }
 
+/* Puts orders in the order of their places; returns how many of the places have theirs, from the
+   first on. */
+static int orders_arrange(const apr_array_header_t *orders, const apr_array_header_t *places,
+                          apr_array_header_t *arranged)
+{
+    index_t index = index_make(arranged->pool);
+
+    arranged->nelts = 0;
+    for (int i = 0; i < orders->nelts; i++) {
+        mdl_order_t *order = APR_ARRAY_IDX(orders, i, mdl_order_t *);
+
+        index_add(&index, &order->id, order);
+    }
+    for (int i = 0; i < places->nelts; i++) {
+        mdl_order_t *order = index_find(&index, APR_ARRAY_IDX(places, i, mdl_order_place_t).id);
+
+        if (order == NULL) {
+            break;
+        }
+        APR_ARRAY_PUSH(arranged, mdl_order_t *) = order;
+    }
+    return arranged->nelts;
+}
+
+/* Reads the first orders of a list, at most count; *read gets how many could be read together. */
+static apr_status_t orders_read_first(mdl_db_t *db, mdl_order_list_t *list, int count, int *read,
+                                      apr_pool_t *p)
+{
+    const apr_array_header_t *places = list->filter.places;
+    apr_array_header_t *ids = apr_array_make(p, count, sizeof(apr_int64_t));
+    apr_array_header_t *orders;
+    apr_status_t rv;
+
+    for (int i = 0; i < count; i++) {
+        APR_ARRAY_PUSH(ids, apr_int64_t) = APR_ARRAY_IDX(places, i, mdl_order_place_t).id;
+    }
+    rv = orders_load(db, ids, 0, list->default_download_limit, &orders, p);
+    *read = rv == APR_SUCCESS ? orders_arrange(orders, places, list->page.found) : 0;
+    return rv;
+}
+
 apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list)
 {
     mdl_list_page_t *page = &list->page;
-    apr_array_header_t *ids = apr_array_make(p, page->limit, sizeof(apr_int64_t));
-    orders_asked_t asked;
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_ORDER_LIST, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_int(page->before), mdl_int(page->limit)));
+    const apr_array_header_t *places;
+    int count, read = 0;
+    apr_status_t rv;
 
+    list->filter.shop_id = page->shop_id;
+    list->filter.limit = page->limit - 1;
     page->found = apr_array_make(p, page->limit, sizeof(mdl_order_t *));
-    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        mdl_order_t *order = order_of_row(rows, p);
-
-        APR_ARRAY_PUSH(page->found, mdl_order_t *) = order;
-        APR_ARRAY_PUSH(ids, apr_int64_t) = order->id;
+    if ((rv = mdl_order_filter(db, p, &list->filter)) != APR_SUCCESS) {
+        return rv;
     }
-    if (rv == APR_SUCCESS && ids->nelts > 0 &&
-        (rv = orders_ask(db, ids, 0, 0, &asked, p)) == APR_SUCCESS) {
-        rv = orders_read(db, &asked, page->found, list->default_download_limit, p);
-        page->more = page->found->nelts < ids->nelts;
+    places = list->filter.places;
+    count = places->nelts;
+    /* Those that are too much together leave off the lowest ids, which may be the first here. */
+    while (rv == APR_SUCCESS && count > 0 && read == 0) {
+        rv = orders_read_first(db, list, count, &read, p);
+        count /= 2;
     }
+    page->next = read < places->nelts ? APR_ARRAY_IDX(places, read - 1, mdl_order_place_t).text
+                                      : list->filter.next;
+    page->more = page->next != NULL;
     return rv;
 }
 

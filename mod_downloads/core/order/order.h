@@ -9,6 +9,7 @@
 #include "core/list_page.h"
 #include "core/order/assignment_files.h"
 #include "core/order/email.h"
+#include "core/order/search.h"
 #include "core/order/state.h"
 #include "core/problem.h"
 #include "core/shop/risk.h"
@@ -92,11 +93,12 @@ apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find)
 apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t *problem,
                             apr_pool_t *p);
 
-/** Effect that reads a page of a shop's orders with everything in them but events, by as many
-    statements as one order takes.  The page ends before it has more files, links or license keys
-    than one order may have. */
+/** Effect that reads a page of a shop's orders, with everything in them but events: those that fit
+    the filter, whose shop and places the page gives.  The page ends before it has more files, links
+    or license keys than one order may have. */
 typedef struct {
     mdl_list_page_t page; /* of mdl_order_t */
+    mdl_order_filter_t filter;
     int default_download_limit;
 } mdl_order_list_t;
 apr_status_t mdl_order_list(mdl_db_t *db, apr_pool_t *p, mdl_order_list_t *list);

@@ -2,6 +2,12 @@
 
 #include <string.h>
 
+#include <apr_strings.h>
+
+#define LOOKED    1000 /* orders, where not all of them fit */
+#define CUSTOMERS 100
+#define DIGITS    "0123456789"
+
 static mdl_order_line_t *line_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_order_line_t *line = apr_pcalloc(p, sizeof *line);
@@ -18,6 +24,152 @@ static mdl_order_line_t *line_of_row(const mdl_rows_t *row, apr_pool_t *p)
                                                : mdl_rows_enum(row, 8, mdl_email_status_names);
     return line;
 }
+
+/* --- by filters ---------------------------------------------------------------------------------
+ */
+
+/* A place in the order of a walk: what it goes by, and the order's id. */
+typedef struct {
+    apr_int64_t key;
+    apr_int64_t id;
+} place_t;
+
+int mdl_order_place_valid(const char *text)
+{
+    apr_size_t digits = strspn(text, DIGITS);
+
+    return digits > 0 && digits < 19 && text[digits] == '_' &&
+           strspn(text + digits + 1, DIGITS) == strlen(text + digits + 1) &&
+           text[digits + 1] != '\0' && strlen(text + digits + 1) < 19;
+}
+
+/* Where a walk begins: behind a place, or with the newest order before created_before. */
+static place_t place_begin(const mdl_order_filter_t *filter, int by_creation)
+{
+    place_t place = {APR_INT64_MAX, APR_INT64_MAX};
+
+    if (filter->after != NULL) {
+        place.key = apr_atoi64(filter->after);
+        place.id = apr_atoi64(strchr(filter->after, '_') + 1);
+    } else if (by_creation && filter->created_before != 0) {
+        place = (place_t){filter->created_before, 0};
+    }
+    return place;
+}
+
+static const char *place_text(place_t place, apr_pool_t *p)
+{
+    return apr_psprintf(p, "%" APR_INT64_T_FMT "_%" APR_INT64_T_FMT, place.key, place.id);
+}
+
+#define FITS                                                                                       \
+    mdl_int(filter->shop_id), mdl_text(filter->access), mdl_int(filter->created_since),            \
+        mdl_int(filter->created_before != 0 ? filter->created_before : APR_INT64_MAX),             \
+        mdl_int(filter->updated_since), mdl_text(filter->product), mdl_text(filter->product),      \
+        mdl_text(filter->email_status), mdl_text(filter->email_status)
+
+static apr_status_t walk_customers(mdl_db_t *db, const mdl_order_filter_t *filter, int look,
+                                   mdl_rows_t **rows, apr_pool_t *p)
+{
+    place_t from = place_begin(filter, 1);
+    apr_array_header_t *ids = apr_array_make(p, 1, sizeof(apr_int64_t));
+    mdl_arg_t shop = mdl_int(filter->shop_id), email = mdl_text(filter->email);
+    mdl_rows_t *customers;
+    apr_status_t rv = filter->customer != NULL
+                          ? mdl_db_select(db, MDL_Q_CUSTOMER_OF_NUMBER, &customers, p,
+                                          MDL_ARGS(shop, mdl_text(filter->customer), email, email))
+                          : mdl_db_select(db, MDL_Q_CUSTOMERS_OF_EMAIL, &customers, p,
+                                          MDL_ARGS(shop, email, mdl_int(CUSTOMERS)));
+
+    while (rv == APR_SUCCESS && mdl_rows_next(customers)) {
+        APR_ARRAY_PUSH(ids, apr_int64_t) = mdl_rows_int(customers, 0);
+    }
+    return rv == APR_SUCCESS
+               ? mdl_db_select(db, MDL_Q_ORDER_WALK_OF_CUSTOMERS, rows, p,
+                               MDL_ARGS(FITS, mdl_ids(ids), mdl_int(from.key), mdl_int(from.id),
+                                        mdl_int(filter->created_since), mdl_int(look),
+                                        mdl_int(look)))
+               : rv;
+}
+
+/* Asks for orders in the order of the index that has the fewest others among them. */
+static apr_status_t walk_ask(mdl_db_t *db, const mdl_order_filter_t *filter, int look,
+                             mdl_rows_t **rows, apr_pool_t *p)
+{
+    mdl_arg_t shop = mdl_int(filter->shop_id), most = mdl_int(look);
+    mdl_arg_t since = mdl_int(filter->created_since);
+    place_t from = place_begin(filter, 1);
+
+    if (filter->customer != NULL || filter->email != NULL) {
+        return walk_customers(db, filter, look, rows, p);
+    }
+    if (filter->product != NULL) {
+        from = place_begin(filter, 0);
+        return mdl_db_select(db, MDL_Q_ORDER_WALK_OF_PRODUCT, rows, p,
+                             MDL_ARGS(FITS, mdl_text(filter->product), mdl_int(from.id), most));
+    }
+    if (filter->access != NULL &&
+        strcmp(filter->access, mdl_order_access_names[MDL_ORDER_ACTIVE]) != 0) {
+        return mdl_db_select(db, MDL_Q_ORDER_WALK_OF_STATE, rows, p,
+                             MDL_ARGS(FITS, shop, mdl_text(filter->access), mdl_int(from.key),
+                                      mdl_int(from.id), since, most));
+    }
+    if (filter->updated_since != 0) {
+        from = place_begin(filter, 0);
+        return mdl_db_select(db, MDL_Q_ORDER_WALK_OF_UPDATE, rows, p,
+                             MDL_ARGS(FITS, shop, mdl_int(from.key), mdl_int(from.id),
+                                      mdl_int(filter->updated_since), most));
+    }
+    return mdl_db_select(db, MDL_Q_ORDER_WALK, rows, p,
+                         MDL_ARGS(FITS, shop, mdl_int(from.key), mdl_int(from.id), since, most));
+}
+
+/* Whether all that the walk of walk_ask looks at fits, or nearly all. */
+static int filter_is_walked(const mdl_order_filter_t *filter)
+{
+    int others = (filter->access != NULL) + (filter->product != NULL) +
+                 (filter->email_status != NULL) + (filter->updated_since != 0);
+
+    if (filter->customer != NULL || filter->email != NULL || others == 0) {
+        return others == 0;
+    }
+    return others == 1 && filter->email_status == NULL &&
+           (filter->access != NULL
+                ? strcmp(filter->access, mdl_order_access_names[MDL_ORDER_ACTIVE]) != 0
+                : filter->created_since == 0 && filter->created_before == 0);
+}
+
+apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *filter)
+{
+    int look = filter_is_walked(filter) ? filter->limit + 1 : LOOKED, looked = 0;
+    place_t last = {0, 0};
+    mdl_rows_t *rows;
+    apr_status_t rv = walk_ask(db, filter, look, &rows, p);
+
+    filter->places = apr_array_make(p, filter->limit, sizeof(mdl_order_place_t));
+    filter->next = NULL;
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        int fits = mdl_rows_int(rows, 2) != 0;
+
+        if (fits && filter->places->nelts == filter->limit) {
+            filter->next = place_text(last, p);
+            return APR_SUCCESS;
+        }
+        looked++;
+        last = (place_t){mdl_rows_int(rows, 0), mdl_rows_int(rows, 1)};
+        if (fits) {
+            APR_ARRAY_PUSH(filter->places,
+                           mdl_order_place_t) = (mdl_order_place_t){last.id, place_text(last, p)};
+        }
+    }
+    if (looked == look) {
+        filter->next = place_text(last, p);
+    }
+    return rv;
+}
+
+/* --- by what somebody types
+ * ------------------------------------------------------------------------ */
 
 static int search_has(const mdl_order_search_t *search, apr_int64_t id)
 {
@@ -38,7 +190,7 @@ static void search_take(mdl_order_search_t *search, mdl_rows_t *rows, apr_pool_t
     while (mdl_rows_next(rows)) {
         mdl_order_line_t *line = line_of_row(rows, p);
 
-        if (taken++ == search->limit) {
+        if (taken++ == search->filter.limit) {
             search->more = 1;
         } else if (!search_has(search, line->id)) {
             APR_ARRAY_PUSH(search->found, mdl_order_line_t *) = line;
@@ -48,8 +200,8 @@ static void search_take(mdl_order_search_t *search, mdl_rows_t *rows, apr_pool_t
 
 static apr_status_t search_number(mdl_db_t *db, mdl_order_search_t *search, apr_pool_t *p)
 {
-    mdl_arg_t shop = mdl_int(search->shop_id), text = mdl_text(search->text);
-    mdl_arg_t limit = mdl_int(search->limit + 1);
+    mdl_arg_t shop = mdl_int(search->filter.shop_id), text = mdl_text(search->text);
+    mdl_arg_t limit = mdl_int(search->filter.limit + 1);
     mdl_rows_t *numbers, *customer;
     apr_status_t rv;
 
@@ -64,28 +216,53 @@ static apr_status_t search_number(mdl_db_t *db, mdl_order_search_t *search, apr_
     return APR_SUCCESS;
 }
 
+/* The lines of the orders that the filter found, in its order. */
+static apr_status_t search_filtered(mdl_db_t *db, mdl_order_search_t *search, apr_pool_t *p)
+{
+    apr_array_header_t *ids = apr_array_make(p, search->filter.limit, sizeof(apr_int64_t));
+    const apr_array_header_t *places;
+    apr_array_header_t *lines = apr_array_make(p, search->filter.limit, sizeof(mdl_order_line_t *));
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_order_filter(db, p, &search->filter);
+
+    places = search->filter.places;
+    for (int i = 0; rv == APR_SUCCESS && i < places->nelts; i++) {
+        APR_ARRAY_PUSH(ids, apr_int64_t) = APR_ARRAY_IDX(places, i, mdl_order_place_t).id;
+    }
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_select(db, MDL_Q_ORDER_LINES_BY_ID, &rows, p, MDL_ARGS(mdl_ids(ids)));
+    }
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(lines, mdl_order_line_t *) = line_of_row(rows, p);
+    }
+    for (int i = 0; rv == APR_SUCCESS && i < ids->nelts; i++) {
+        for (int j = 0; j < lines->nelts; j++) {
+            mdl_order_line_t *line = APR_ARRAY_IDX(lines, j, mdl_order_line_t *);
+
+            if (line->id == APR_ARRAY_IDX(ids, i, apr_int64_t)) {
+                APR_ARRAY_PUSH(search->found, mdl_order_line_t *) = line;
+            }
+        }
+    }
+    return rv;
+}
+
 apr_status_t mdl_order_search(mdl_db_t *db, apr_pool_t *p, mdl_order_search_t *search)
 {
-    mdl_arg_t shop = mdl_int(search->shop_id), before = mdl_int(search->before);
-    mdl_arg_t limit = mdl_int(search->limit + 1);
+    mdl_arg_t shop = mdl_int(search->filter.shop_id), limit = mdl_int(search->filter.limit + 1);
     mdl_rows_t *rows;
     apr_status_t rv;
 
-    search->found = apr_array_make(p, search->limit, sizeof(mdl_order_line_t *));
+    search->found = apr_array_make(p, search->filter.limit, sizeof(mdl_order_line_t *));
     search->more = 0;
-    if (search->text != NULL && strchr(search->text, '@') == NULL) {
+    if (search->text == NULL) {
+        return search_filtered(db, search, p);
+    }
+    if (strchr(search->text, '@') == NULL) {
         return search_number(db, search, p);
     }
-    if (search->text != NULL) {
-        rv = mdl_db_select(db, MDL_Q_ORDER_LINES_OF_EMAIL, &rows, p,
-                           MDL_ARGS(shop, mdl_text(search->text), limit, limit, limit));
-    } else if (search->access != MDL_ORDER_ACTIVE) {
-        rv = mdl_db_select(
-            db, MDL_Q_ORDER_LINES_OF_STATE, &rows, p,
-            MDL_ARGS(shop, mdl_text(mdl_order_access_names[search->access]), before, limit));
-    } else {
-        rv = mdl_db_select(db, MDL_Q_ORDER_LINES, &rows, p, MDL_ARGS(shop, before, limit));
-    }
+    rv = mdl_db_select(db, MDL_Q_ORDER_LINES_OF_EMAIL, &rows, p,
+                       MDL_ARGS(shop, mdl_text(search->text), limit, limit, limit));
     if (rv == APR_SUCCESS) {
         search_take(search, rows, p);
     }

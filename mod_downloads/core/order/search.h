@@ -24,18 +24,47 @@ typedef struct {
 } mdl_order_line_t;
 
 /**
- * Effect that reads orders of a shop.  With a text: those of the customer with this address, if it
- * has an "@", in either case; else those of the customer with this number, and those whose own
- * number begins with it, at most limit of either.  Without: the newest, page by page.
+ * Effect that finds a shop's orders that fit all filters that are given, newest first: by
+ * created_at, or by updated_at with updated_since, or by id with product.  It looks at no more than
+ * 1,000 orders (of an email address's first 100 customers each), so that it may find fewer than
+ * there are, or none, and still have a next place.
  */
 typedef struct {
     apr_int64_t shop_id;
-    const char *text;          /* or NULL */
-    mdl_order_access_t access; /* without a text: those in this state; ACTIVE: in any */
-    apr_int64_t before;        /* without a text: those with a lower id */
+    const char *access;        /* the name of a state, or NULL */
+    const char *customer;      /* a storefront_customer_id, or NULL */
+    const char *email;         /* of the customer, in any case, or NULL */
+    const char *product;       /* a storefront_product_id of an assignment, or NULL */
+    const char *email_status;  /* the name of that of the newest email, or NULL */
+    apr_time_t created_since;  /* or 0 */
+    apr_time_t created_before; /* or 0 */
+    apr_time_t updated_since;  /* or 0 */
+    const char *after;         /* a place that another call gave; NULL: from the beginning */
     int limit;
+    apr_array_header_t *places; /* out: mdl_order_place_t */
+    const char *next;           /* out: where to go on; NULL: there are no more */
+} mdl_order_filter_t;
+
+typedef struct {
+    apr_int64_t id;
+    const char *text; /* for "after", to go on behind this order */
+} mdl_order_place_t;
+
+/** Whether a text is a place. */
+int mdl_order_place_valid(const char *text);
+
+apr_status_t mdl_order_filter(mdl_db_t *db, apr_pool_t *p, mdl_order_filter_t *filter);
+
+/**
+ * Effect that reads orders of a shop.  With a text: those of the customer with this address, if it
+ * has an "@", in either case; else those of the customer with this number, and those whose own
+ * number begins with it, at most limit of either.  Without: those that fit the filter.
+ */
+typedef struct {
+    const char *text; /* or NULL */
+    mdl_order_filter_t filter;
     apr_array_header_t *found; /* out: mdl_order_line_t *; none twice */
-    int more;                  /* out: there may be others */
+    int more;                  /* out, with a text: there may be others */
 } mdl_order_search_t;
 apr_status_t mdl_order_search(mdl_db_t *db, apr_pool_t *p, mdl_order_search_t *search);
 
