@@ -52,14 +52,19 @@ WITH given_rows (id) AS (SELECT value FROM json_each(%ids))
 -- dialect: pgsql
 WITH given_rows (id) AS (SELECT unnest(%ids))
 
--- What a change makes of updated_at: the time now, and always more than it was.
+-- What a change makes of updated_at: the time now, and always a millisecond more than it was, so that no
+-- two versions show the same time.
 -- part: later
 -- dialect: sqlite3
-max(updated_at + 1, %lld)
+max(updated_at + 1000, %lld)
 
 -- part: later
 -- dialect: pgsql
-greatest(updated_at + 1, %lld)
+greatest(updated_at + 1000, %lld)
+
+-- Whether a row has one of the versions that its caller knows (mod_downloads/core/version.h).
+-- part: of_version
+(%lld = 0 OR updated_at / 1000 {{in_given}})
 
 -- For uploads.  With a constant the planner would choose the index of all open uploads.
 -- part: is_open

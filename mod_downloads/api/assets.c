@@ -162,6 +162,7 @@ static apr_status_t asset_get_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_asset = {
     .method = "GET",
     .path = "/assets/{}",
+    .versioned = 1,
     .resource = &resource,
     .parse = mdl_resource_parse,
     .effect = asset_get_effect,
@@ -190,6 +191,7 @@ static apr_status_t asset_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_asset_change = {
     .method = "PATCH",
     .path = "/assets/{}",
+    .versioned = 1,
     .noun = "asset",
     .action = "changed",
     .resource = &resource,
@@ -206,6 +208,7 @@ static apr_status_t asset_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_asset_delete = {
     .method = "DELETE",
     .path = "/assets/{}",
+    .versioned = 1,
     .noun = "asset",
     .action = "deleted",
     .optional_body = 1,

@@ -61,6 +61,7 @@ static apr_status_t category_create_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_category_create = {
     .method = "POST",
     .path = "/categories",
+    .versioned = 1,
     .noun = "category",
     .action = "created",
     .resource = &resource,
@@ -77,6 +78,7 @@ static apr_status_t category_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_category = {
     .method = "GET",
     .path = "/categories/{}",
+    .versioned = 1,
     .resource = &resource,
     .parse = mdl_resource_parse,
     .effect = category_find_effect,
@@ -91,6 +93,7 @@ static apr_status_t category_change_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_category_change = {
     .method = "PATCH",
     .path = "/categories/{}",
+    .versioned = 1,
     .noun = "category",
     .action = "changed",
     .resource = &resource,
@@ -107,6 +110,7 @@ static apr_status_t category_delete_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_category_delete = {
     .method = "DELETE",
     .path = "/categories/{}",
+    .versioned = 1,
     .noun = "category",
     .action = "deleted",
     .optional_body = 1,

@@ -8,6 +8,7 @@
 #include "api/response.h"
 #include "api/authenticate.h"
 #include "api/body.h"
+#include "api/etag.h"
 #include "api/list.h"
 #include "api/rate.h"
 #include "core/audit.h"
@@ -193,6 +194,15 @@ static apr_status_t gate_parse(mdl_request_t *request)
     return rv == APR_SUCCESS && request->list == NULL ? mdl_list_none(request) : rv;
 }
 
+static void gate_tag_read(const mdl_request_t *request, mdl_stored_response_t *response)
+{
+    mdl_etag_send(request, request->response, response->body);
+    if (mdl_etag_known(request)) {
+        response->status = HTTP_NOT_MODIFIED;
+        response->body = "";
+    }
+}
+
 static apr_status_t gate_pass_read(mdl_request_t *request, mdl_stored_response_t *response)
 {
     const mdl_route_t *route = request->route;
@@ -204,6 +214,9 @@ static apr_status_t gate_pass_read(mdl_request_t *request, mdl_stored_response_t
     }
     if (rv == APR_SUCCESS) {
         gate_fill_response(request, response);
+        if (route->versioned) {
+            gate_tag_read(request, response);
+        }
     }
     return rv;
 }
@@ -218,7 +231,8 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
     if ((rv = gate_prepare_write(request, &write)) != APR_SUCCESS) {
         return rv;
     }
-    if ((rv = gate_parse(request)) == APR_SUCCESS) {
+    if ((!request->route->versioned || (rv = mdl_etag_parse(request)) == APR_SUCCESS) &&
+        (rv = gate_parse(request)) == APR_SUCCESS) {
         rv = gate_run_write(request, &write);
     }
     /* A request that succeeded once gets that response again, even if it would be refused by
@@ -233,7 +247,13 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
     *response = write.response;
     if (write.replayed) {
         apr_table_setn(request->r->headers_out, "Idempotent-Replayed", "true");
+        if (request->route->versioned) {
+            mdl_etag_send_replayed(request, response->body);
+        }
     } else {
+        if (request->route->versioned) {
+            mdl_etag_send_written(request, request->response);
+        }
         mdl_service_wake(request->service, write.due_at);
     }
     return APR_SUCCESS;

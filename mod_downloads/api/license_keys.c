@@ -75,6 +75,7 @@ static apr_status_t license_tag_create_effect(mdl_db_t *db, apr_pool_t *p, void 
 const mdl_route_t mdl_route_license_tag_create = {
     .method = "POST",
     .path = "/license-key-tags",
+    .versioned = 1,
     .noun = "license_key_tag",
     .action = "created",
     .resource = &resource,
@@ -91,6 +92,7 @@ static apr_status_t license_tag_find_effect(mdl_db_t *db, apr_pool_t *p, void *a
 const mdl_route_t mdl_route_license_tag = {
     .method = "GET",
     .path = "/license-key-tags/{}",
+    .versioned = 1,
     .resource = &resource,
     .parse = mdl_resource_parse,
     .effect = license_tag_find_effect,
@@ -105,6 +107,7 @@ static apr_status_t license_tag_change_effect(mdl_db_t *db, apr_pool_t *p, void 
 const mdl_route_t mdl_route_license_tag_change = {
     .method = "PATCH",
     .path = "/license-key-tags/{}",
+    .versioned = 1,
     .noun = "license_key_tag",
     .action = "changed",
     .resource = &resource,
@@ -121,6 +124,7 @@ static apr_status_t license_tag_delete_effect(mdl_db_t *db, apr_pool_t *p, void 
 const mdl_route_t mdl_route_license_tag_delete = {
     .method = "DELETE",
     .path = "/license-key-tags/{}",
+    .versioned = 1,
     .noun = "license_key_tag",
     .action = "deleted",
     .optional_body = 1,

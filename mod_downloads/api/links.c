@@ -78,6 +78,7 @@ static apr_status_t link_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_link_create = {
     .method = "POST",
     .path = "/links",
+    .versioned = 1,
     .noun = "link",
     .action = "created",
     .resource = &resource,
@@ -94,6 +95,7 @@ static apr_status_t link_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_link = {
     .method = "GET",
     .path = "/links/{}",
+    .versioned = 1,
     .resource = &resource,
     .parse = mdl_resource_parse,
     .effect = link_find_effect,
@@ -108,6 +110,7 @@ static apr_status_t link_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_link_change = {
     .method = "PATCH",
     .path = "/links/{}",
+    .versioned = 1,
     .noun = "link",
     .action = "changed",
     .resource = &resource,
@@ -124,6 +127,7 @@ static apr_status_t link_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_link_delete = {
     .method = "DELETE",
     .path = "/links/{}",
+    .versioned = 1,
     .noun = "link",
     .action = "deleted",
     .optional_body = 1,

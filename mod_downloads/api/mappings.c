@@ -33,6 +33,7 @@ static apr_status_t mapping_parse_put(mdl_request_t *request)
     mapping->content = mdl_members_choice(members, "content", mdl_mapping_content_names,
                                           MDL_CONTENT_LIVE);
     put->shop_id = request->caller.shop_id;
+    put->versions = request->versions;
     put->problem = &request->problem;
     request->arg = put;
     return mdl_members_end(members);
@@ -127,6 +128,7 @@ static apr_status_t mapping_put_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_mapping_put = {
     .method = "POST",
     .path = "/mappings",
+    .versioned = 1,
     .noun = "mapping",
     .action = "saved",
     .parse = mapping_parse_put,
@@ -142,6 +144,7 @@ static apr_status_t mapping_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_mapping = {
     .method = "GET",
     .path = "/mappings/{}",
+    .versioned = 1,
     .resource = &resource,
     .parse = mdl_resource_parse,
     .snapshot = 1,
@@ -157,6 +160,7 @@ static apr_status_t mapping_replace_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_mapping_replace = {
     .method = "PUT",
     .path = "/mappings/{}",
+    .versioned = 1,
     .noun = "mapping",
     .action = "saved",
     .parse = mapping_parse_replace,
@@ -172,6 +176,7 @@ static apr_status_t mapping_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 const mdl_route_t mdl_route_mapping_delete = {
     .method = "DELETE",
     .path = "/mappings/{}",
+    .versioned = 1,
     .noun = "mapping",
     .action = "deleted",
     .optional_body = 1,

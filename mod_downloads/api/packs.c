@@ -65,6 +65,7 @@ static apr_status_t pack_create_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_pack_create = {
     .method = "POST",
     .path = "/packs",
+    .versioned = 1,
     .noun = "pack",
     .action = "created",
     .resource = &resource,
@@ -81,6 +82,7 @@ static apr_status_t pack_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_pack = {
     .method = "GET",
     .path = "/packs/{}",
+    .versioned = 1,
     .resource = &resource,
     .parse = mdl_resource_parse,
     .snapshot = 1,
@@ -96,6 +98,7 @@ static apr_status_t pack_change_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_pack_change = {
     .method = "PATCH",
     .path = "/packs/{}",
+    .versioned = 1,
     .noun = "pack",
     .action = "changed",
     .resource = &resource,
@@ -112,6 +115,7 @@ static apr_status_t pack_delete_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_pack_delete = {
     .method = "DELETE",
     .path = "/packs/{}",
+    .versioned = 1,
     .noun = "pack",
     .action = "deleted",
     .optional_body = 1,

@@ -28,11 +28,12 @@ typedef struct {
     const mdl_route_t *route;
     const char *parameters[MDL_MAX_PARAMETERS]; /* of the path, in order */
     mdl_caller_t caller;
-    mdl_connection_t *connection; /* NULL while none is held */
-    unsigned rows;                /* that were read on those that it held */
-    const mdl_json_t *body;       /* of a write: an object */
-    void *arg;                    /* what parse made for the effect */
-    mdl_list_t *list;             /* the query of a list */
+    mdl_connection_t *connection;       /* NULL while none is held */
+    unsigned rows;                      /* that were read on those that it held */
+    const mdl_json_t *body;             /* of a write: an object */
+    const apr_array_header_t *versions; /* of If-Match (core/version.h); NULL: any */
+    void *arg;                          /* what parse made for the effect */
+    mdl_list_t *list;                   /* the query of a list */
     mdl_problem_t problem;
     /* The response. */
     int status;
@@ -54,8 +55,10 @@ struct mdl_route_t {
     const char *path; /* "/jobs/{}": a parameter is one segment */
     const char *noun; /* of a write: what the audit has of it */
     const char *action;
-    int no_key;                                    /* open to everybody */
-    int snapshot;                                  /* a GET whose effect has several statements */
+    int versioned; /* has an ETag, and a write minds If-Match: the response of a GET is an entity
+                      with updated_at, that of a write has it as its noun */
+    int no_key;    /* open to everybody */
+    int snapshot;  /* a GET whose effect has several statements */
     int optional_body;                             /* a write without a body counts as {} */
     apr_size_t max_body;                           /* bytes; 0: MDL_MAX_BODY */
     apr_size_t max_values;                         /* in it; 0: MDL_JSON_MAX_VALUES */

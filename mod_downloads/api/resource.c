@@ -15,6 +15,7 @@ void *mdl_resource_begin(mdl_request_t *request, apr_size_t size)
     mdl_entity_ref_t *ref = apr_pcalloc(request->r->pool, size);
 
     ref->shop_id = request->caller.shop_id;
+    ref->versions = request->versions;
     ref->problem = &request->problem;
     if (request->parameters[0] != NULL) {
         ref->id = mdl_identifier_parse(request->parameters[0]);

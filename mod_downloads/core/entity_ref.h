@@ -9,7 +9,8 @@
 
 typedef struct {
     apr_int64_t shop_id;
-    apr_int64_t id; /* 0 to create one */
+    apr_int64_t id;                     /* 0 to create one */
+    const apr_array_header_t *versions; /* that the caller knows (core/version.h); NULL: any */
     mdl_problem_t *problem;
     void *entity; /* out: as it is after the effect; NULL when it was deleted */
 } mdl_entity_ref_t;

@@ -52,7 +52,8 @@ ORDER BY a.id DESC LIMIT %lld
 -- name: asset_change
 UPDATE asset SET filename = COALESCE(%s, filename), title = COALESCE(%s, title),
     content_type = CASE WHEN %lld = 1 THEN %s ELSE content_type END,
-    category_id = CASE WHEN %lld = 1 THEN %lld ELSE category_id END, updated_at = %lld
+    category_id = CASE WHEN %lld = 1 THEN %lld ELSE category_id END,
+    updated_at = {{later}}
 WHERE id = %lld
 
 -- Locks the asset that gets new bytes; references to it may be made meanwhile.
@@ -66,14 +67,15 @@ WHERE a.id = %lld AND +a.deleted_at IS NULL {{for_no_key_update}}
 
 -- name: asset_ready
 UPDATE asset SET status = 'ready', sha256 = %s, size = %lld,
-    content_type = COALESCE(content_type, %s), source_url = %s, version = version + %lld, updated_at = %lld
+    content_type = COALESCE(content_type, %s), source_url = %s, version = version + %lld,
+    updated_at = {{later}}
 WHERE id = %lld
 
 -- name: asset_failed
-UPDATE asset SET status = 'failed', updated_at = %lld WHERE id = %lld AND status = 'pending'
+UPDATE asset SET status = 'failed', updated_at = {{later}} WHERE id = %lld AND status = 'pending'
 
 -- name: asset_retry
-UPDATE asset SET status = 'pending', updated_at = %lld WHERE id = %lld AND status = 'failed'
+UPDATE asset SET status = 'pending', updated_at = {{later}} WHERE id = %lld AND status = 'failed'
 
 -- name: asset_delete
 UPDATE asset SET deleted_at = %lld, updated_at = %lld WHERE id = %lld

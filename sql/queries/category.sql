@@ -17,7 +17,8 @@ SELECT {{category_columns}} FROM category WHERE shop_id = %lld AND id < %lld
 ORDER BY id DESC LIMIT %lld
 
 -- name: category_change
-UPDATE category SET name = %s, updated_at = %lld WHERE id = %lld AND +shop_id = %lld
+UPDATE category SET name = %s, updated_at = {{later}}
+WHERE id = %lld AND +shop_id = %lld AND {{of_version}}
 RETURNING {{category_columns}}
 
 -- Before a category is emptied: waits for an asset that is just being put into it.
@@ -25,7 +26,7 @@ RETURNING {{category_columns}}
 SELECT {{category_columns}} FROM category WHERE id = %lld AND +shop_id = %lld {{for_update}}
 
 -- name: category_leave_assets
-UPDATE asset SET category_id = NULL WHERE category_id = %lld
+UPDATE asset SET category_id = NULL, updated_at = {{later}} WHERE category_id = %lld
 
 -- name: category_leave_uploads
 UPDATE upload SET category_id = NULL WHERE category_id = %lld

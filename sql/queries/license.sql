@@ -19,8 +19,8 @@ ORDER BY id DESC LIMIT %lld
 -- name: license_tag_change
 UPDATE license_key_tag SET name = COALESCE(%s, name),
     low_stock_threshold = CASE WHEN %lld = 1 THEN %lld ELSE low_stock_threshold END,
-    updated_at = %lld
-WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
+    updated_at = {{later}}
+WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL AND {{of_version}}
 RETURNING {{tag_columns}}
 
 -- Locks a tag, so that its keys are taken and added by one transaction after the other.  Inserting a row

@@ -12,8 +12,8 @@ SELECT {{link_columns}} FROM link WHERE id = %lld AND +shop_id = %lld
 SELECT {{link_columns}} FROM link WHERE shop_id = %lld AND id < %lld ORDER BY id DESC LIMIT %lld
 
 -- name: link_change
-UPDATE link SET title = COALESCE(%s, title), url = COALESCE(%s, url), updated_at = %lld
-WHERE id = %lld AND +shop_id = %lld
+UPDATE link SET title = COALESCE(%s, title), url = COALESCE(%s, url), updated_at = {{later}}
+WHERE id = %lld AND +shop_id = %lld AND {{of_version}}
 RETURNING {{link_columns}}
 
 -- Before looking for references: waits for a mapping that is just adding the link.

@@ -1,5 +1,4 @@
--- An update sets updated_at later than created_at, whatever the clock says: the two are equal only in a
--- new row.
+-- As {{later}}.  updated_at is created_at only in a row that nobody has changed.
 -- name: mapping_upsert
 INSERT INTO mapping (shop_id, storefront_product_id, variants_hash, download_type, is_active,
     download_limit, access_days, content, created_at, updated_at)
@@ -8,14 +7,15 @@ ON CONFLICT (shop_id, storefront_product_id, variants_hash) DO UPDATE SET
     download_type = excluded.download_type, is_active = excluded.is_active,
     download_limit = excluded.download_limit, access_days = excluded.access_days,
     content = excluded.content,
-    updated_at = CASE WHEN excluded.updated_at > mapping.created_at
-        THEN excluded.updated_at ELSE mapping.created_at + 1 END
+    updated_at = CASE WHEN excluded.updated_at > mapping.updated_at + 1000
+        THEN excluded.updated_at ELSE mapping.updated_at + 1000 END
 RETURNING id, created_at, updated_at
 
 -- name: mapping_replace
 UPDATE mapping SET storefront_product_id = %s, variants_hash = %s, download_type = %s,
-    is_active = %lld, download_limit = %lld, access_days = %lld, content = %s, updated_at = %lld
-WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL
+    is_active = %lld, download_limit = %lld, access_days = %lld, content = %s,
+    updated_at = {{later}}
+WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL AND {{of_version}}
 RETURNING id, created_at, updated_at
 
 -- name: mapping_variants_insert
@@ -124,7 +124,8 @@ ORDER BY 1 DESC, 2, 4
 
 -- Before looking for assignments of a mapping: waits for any that is just being made.
 -- name: mapping_lock
-SELECT id FROM mapping WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL {{for_update}}
+SELECT updated_at FROM mapping
+WHERE id = %lld AND +shop_id = %lld AND +deleted_at IS NULL {{for_update}}
 
 -- Whether orders were made under a mapping, and whether one of them follows its content.
 -- name: mapping_assigned

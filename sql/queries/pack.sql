@@ -12,7 +12,8 @@ SELECT {{pack_columns}} FROM pack WHERE id = %lld AND +shop_id = %lld
 SELECT {{pack_columns}} FROM pack WHERE shop_id = %lld AND id < %lld ORDER BY id DESC LIMIT %lld
 
 -- name: pack_change
-UPDATE pack SET name = COALESCE(%s, name), updated_at = %lld WHERE id = %lld AND +shop_id = %lld
+UPDATE pack SET name = COALESCE(%s, name), updated_at = {{later}}
+WHERE id = %lld AND +shop_id = %lld AND {{of_version}}
 RETURNING {{pack_columns}}
 
 -- Before looking for references: waits for a mapping that is just adding the pack.

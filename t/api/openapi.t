@@ -172,9 +172,13 @@ for my $operation (operations()) {
     is(code_of($wrong), '405 method_not_allowed', "$id: another method");
     is($wrong->{headers}{allow}, $options->{headers}{allow}, "$id: its Allow header is that of OPTIONS");
 
+    refused_with($operation, $send->(headers => { 'if-match' => '"another"' }), '412 precondition_failed', 'of another version')
+        if $operation->{codes}{412};
     my $reply = $send->();
     like($reply->{status}, qr/^2/, "$id succeeds") or diag($reply->{body});
     fits($operation, $reply, 'success');
+    fits($operation, $send->(headers => { 'if-none-match' => $reply->{headers}{etag} }), 'what is known already')
+        if grep { $_ == 304 } @{ $operation->{responses} };
     if ($method eq 'GET') {
         my $head = api('HEAD', $path, key => $shop->{token});
         is("$head->{status} " . length $head->{body}, "$reply->{status} 0", "$id: HEAD has the status and no body");

@@ -296,9 +296,10 @@ static void test_at_once(const database_t *database, apr_pool_t *p)
 
 static void make_stock(apr_pool_t *p)
 {
-    mdl_license_tag_edit_t edit = {.ref = {shop, 0, apr_pcalloc(p, sizeof(mdl_problem_t)), NULL},
-                                   .name = "stock",
-                                   .low_stock_threshold = -1};
+    mdl_license_tag_edit_t edit = {
+        .ref = {.shop_id = shop, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))},
+        .name = "stock",
+        .low_stock_threshold = -1};
     mdl_license_add_t add = {.keys = mdl_json_array(p)};
     mdl_mapping_put_t *put = new_mapping(shop, PRODUCT("1"), ids_of(p, 0), p);
     apr_int64_t tag;
@@ -308,7 +309,8 @@ static void make_stock(apr_pool_t *p)
     for (int i = 0; i < 100; i++) {
         mdl_json_add_string((mdl_json_t *)add.keys, NULL, apr_psprintf(p, "KEY-%d", i));
     }
-    add.ref = (mdl_entity_ref_t){shop, tag, apr_pcalloc(p, sizeof(mdl_problem_t)), NULL};
+    add.ref = (mdl_entity_ref_t){
+        .shop_id = shop, .id = tag, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
     mdl_db_write(db, mdl_license_add_effect, &add, p);
     put->mapping.license_key_tag_ids = ids_of(p, 1, tag);
     make_mapping(db, put, p);

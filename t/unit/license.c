@@ -62,8 +62,9 @@ static apr_status_t add(mdl_db_t *to_db, apr_int64_t tag_id, const char *prefix,
     for (int i = from; i < to; i++) {
         mdl_json_add_string(keys, NULL, apr_psprintf(p, "%s-%d", prefix, i));
     }
-    *added = (mdl_license_add_t){.ref = {shop, tag_id, apr_pcalloc(p, sizeof(mdl_problem_t)), NULL},
-                                 .keys = keys};
+    *added = (mdl_license_add_t){
+        .ref = {.shop_id = shop, .id = tag_id, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))},
+        .keys = keys};
     return mdl_db_write(to_db, mdl_license_add_effect, added, p);
 }
 

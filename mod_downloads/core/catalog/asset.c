@@ -7,6 +7,7 @@
 #include "core/catalog/references.h"
 #include "core/job.h"
 #include "core/shop/shop.h"
+#include "core/version.h"
 
 #define ANY_JOB "~" /* after every id */
 
@@ -143,13 +144,26 @@ apr_status_t mdl_asset_get(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
     return rv;
 }
 
+/* The same, of a version that the caller knows. */
+static apr_status_t asset_get_known(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_asset_get(db, p, ref);
+
+    return rv == APR_SUCCESS
+               ? mdl_version_check(ref->versions, ((const mdl_asset_t *)ref->entity)->updated_at,
+                                   ref->problem)
+               : rv;
+}
+
+/* Locks it, too. */
 static apr_status_t asset_lock_ref(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
 {
     mdl_asset_t *asset = NULL;
     apr_status_t rv = mdl_asset_lock(db, ref->shop_id, ref->id, &asset, ref->problem, p);
 
     ref->entity = asset;
-    return rv;
+    return rv == APR_SUCCESS ? mdl_version_check(ref->versions, asset->updated_at, ref->problem)
+                             : rv;
 }
 
 /* The category before the asset, as when a category is deleted: else the two could wait for each
@@ -157,7 +171,7 @@ static apr_status_t asset_lock_ref(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool
 apr_status_t mdl_asset_change(mdl_db_t *db, apr_pool_t *p, mdl_asset_change_t *change)
 {
     mdl_entity_ref_t *ref = &change->ref;
-    apr_status_t rv = mdl_asset_get(db, p, ref);
+    apr_status_t rv = asset_get_known(db, ref, p);
 
     if (rv != APR_SUCCESS || (change->filename == NULL && change->title == NULL &&
                               !change->set_content_type && !change->set_category)) {
@@ -189,7 +203,7 @@ apr_status_t mdl_asset_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref
     const mdl_asset_t *asset;
     apr_status_t rv;
 
-    if ((rv = mdl_asset_get(db, p, ref)) != APR_SUCCESS ||
+    if ((rv = asset_get_known(db, ref, p)) != APR_SUCCESS ||
         (rv = mdl_job_cancel_of_asset(db, ref->id, p)) != APR_SUCCESS ||
         (rv = asset_lock_ref(db, ref, p)) != APR_SUCCESS ||
         (rv = mdl_job_cancel_of_asset(db, ref->id, p)) != APR_SUCCESS ||

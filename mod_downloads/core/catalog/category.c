@@ -2,6 +2,8 @@
 
 #include <apr_time.h>
 
+#include "core/version.h"
+
 static mdl_category_t *category_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
     mdl_category_t *category = apr_pcalloc(p, sizeof *category);
@@ -31,6 +33,19 @@ static apr_status_t category_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
     return rv;
 }
 
+/* The same by id and shop, of a version that the caller knows. */
+static apr_status_t category_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
+                                          mdl_statement_t statement, apr_pool_t *p)
+{
+    apr_status_t rv = category_select_one(db, ref, statement, p,
+                                          MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+
+    return rv == APR_SUCCESS
+               ? mdl_version_check(ref->versions, ((const mdl_category_t *)ref->entity)->updated_at,
+                                   ref->problem)
+               : rv;
+}
+
 apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_t *edit)
 {
     mdl_arg_t now = mdl_int(apr_time_now());
@@ -42,31 +57,46 @@ apr_status_t mdl_category_create(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_
 
 apr_status_t mdl_category_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    return category_select_one(db, ref, MDL_Q_CATEGORY_BY_ID, p,
-                               MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    return category_select_known(db, ref, MDL_Q_CATEGORY_BY_ID, p);
+}
+
+/* A change that has met no row: there is none, or it has another version. */
+static apr_status_t category_refuse_change(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_category_find(db, p, ref);
+
+    return rv == APR_SUCCESS ? mdl_version_refuse(ref->problem) : rv;
 }
 
 apr_status_t mdl_category_change(mdl_db_t *db, apr_pool_t *p, mdl_category_edit_t *edit)
 {
+    apr_status_t rv;
+
     if (edit->name == NULL) {
         return mdl_category_find(db, p, &edit->ref);
     }
-    return category_select_one(db, &edit->ref, MDL_Q_CATEGORY_CHANGE, p,
-                               MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()),
-                                        mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id)));
+    rv = category_select_one(db, &edit->ref, MDL_Q_CATEGORY_CHANGE, p,
+                             MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()),
+                                      mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id),
+                                      MDL_VERSION_ARGS(edit->ref.versions, p)));
+    return rv == MDL_EPROBLEM && edit->ref.versions != NULL
+               ? category_refuse_change(db, &edit->ref, p)
+               : rv;
 }
 
 apr_status_t mdl_category_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    static const mdl_statement_t statements[] = {
-        MDL_Q_CATEGORY_LEAVE_ASSETS, MDL_Q_CATEGORY_LEAVE_UPLOADS, MDL_Q_CATEGORY_DELETE};
-    apr_status_t rv = category_select_one(db, ref, MDL_Q_CATEGORY_LOCK, p,
-                                          MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    mdl_arg_t id = mdl_int(ref->id);
+    apr_status_t rv = category_select_known(db, ref, MDL_Q_CATEGORY_LOCK, p);
 
-    for (apr_size_t i = 0; rv == APR_SUCCESS && i < sizeof statements / sizeof *statements; i++) {
-        rv = mdl_db_exec(db, statements[i], NULL, p, MDL_ARGS(mdl_int(ref->id)));
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_CATEGORY_LEAVE_ASSETS, NULL, p,
+                         MDL_ARGS(mdl_int(apr_time_now()), id));
     }
-    return rv;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_db_exec(db, MDL_Q_CATEGORY_LEAVE_UPLOADS, NULL, p, MDL_ARGS(id));
+    }
+    return rv == APR_SUCCESS ? mdl_db_exec(db, MDL_Q_CATEGORY_DELETE, NULL, p, MDL_ARGS(id)) : rv;
 }
 
 apr_status_t mdl_category_hold(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t category_id,

@@ -4,6 +4,7 @@
 
 #include "core/catalog/references.h"
 #include "core/ids.h"
+#include "core/version.h"
 
 static mdl_license_tag_t *license_tag_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -37,6 +38,20 @@ static apr_status_t license_tag_select_one(mdl_db_t *db, mdl_entity_ref_t *ref,
     return rv;
 }
 
+/* The same by id and shop, of a version that the caller knows. */
+static apr_status_t license_tag_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
+                                             mdl_statement_t statement, apr_pool_t *p)
+{
+    apr_status_t rv = license_tag_select_one(db, ref, statement, p,
+                                             MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+
+    return rv == APR_SUCCESS
+               ? mdl_version_check(ref->versions,
+                                   ((const mdl_license_tag_t *)ref->entity)->updated_at,
+                                   ref->problem)
+               : rv;
+}
+
 apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, mdl_license_tag_edit_t *edit)
 {
     mdl_arg_t now = mdl_int(apr_time_now());
@@ -48,20 +63,33 @@ apr_status_t mdl_license_tag_create(mdl_db_t *db, apr_pool_t *p, mdl_license_tag
 
 apr_status_t mdl_license_tag_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    return license_tag_select_one(db, ref, MDL_Q_LICENSE_TAG_BY_ID, p,
-                                  MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    return license_tag_select_known(db, ref, MDL_Q_LICENSE_TAG_BY_ID, p);
+}
+
+/* A change that has met no row: there is none, or it has another version. */
+static apr_status_t license_tag_refuse_change(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_license_tag_find(db, p, ref);
+
+    return rv == APR_SUCCESS ? mdl_version_refuse(ref->problem) : rv;
 }
 
 apr_status_t mdl_license_tag_change(mdl_db_t *db, apr_pool_t *p, mdl_license_tag_edit_t *edit)
 {
+    apr_status_t rv;
+
     if (edit->name == NULL && !edit->set_threshold) {
         return mdl_license_tag_find(db, p, &edit->ref);
     }
-    return license_tag_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_CHANGE, p,
-                                  MDL_ARGS(mdl_text(edit->name), mdl_int(edit->set_threshold),
-                                           mdl_count_or_null(edit->low_stock_threshold),
-                                           mdl_int(apr_time_now()), mdl_int(edit->ref.id),
-                                           mdl_int(edit->ref.shop_id)));
+    rv = license_tag_select_one(db, &edit->ref, MDL_Q_LICENSE_TAG_CHANGE, p,
+                                MDL_ARGS(mdl_text(edit->name), mdl_int(edit->set_threshold),
+                                         mdl_count_or_null(edit->low_stock_threshold),
+                                         mdl_int(apr_time_now()), mdl_int(edit->ref.id),
+                                         mdl_int(edit->ref.shop_id),
+                                         MDL_VERSION_ARGS(edit->ref.versions, p)));
+    return rv == MDL_EPROBLEM && edit->ref.versions != NULL
+               ? license_tag_refuse_change(db, &edit->ref, p)
+               : rv;
 }
 
 apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
@@ -69,8 +97,7 @@ apr_status_t mdl_license_tag_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_
     static const mdl_reference_query_t references[] = {
         {MDL_Q_LICENSE_TAG_MAPPINGS, MDL_REFERENCE_MAPPING},
         {MDL_Q_LICENSE_TAG_ORDERS, MDL_REFERENCE_WAITING_ORDER}};
-    apr_status_t rv = license_tag_select_one(db, ref, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p,
-                                             MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = license_tag_select_known(db, ref, MDL_Q_LICENSE_TAG_LOCK_WHOLE, p);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_references_check(db, ref, references, sizeof references / sizeof *references,

@@ -3,6 +3,7 @@
 #include <apr_time.h>
 
 #include "core/catalog/references.h"
+#include "core/version.h"
 
 static mdl_link_t *link_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -32,6 +33,19 @@ static apr_status_t link_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_sta
     return rv;
 }
 
+/* The same by id and shop, of a version that the caller knows. */
+static apr_status_t link_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
+                                      mdl_statement_t statement, apr_pool_t *p)
+{
+    apr_status_t rv = link_select_one(db, ref, statement, p,
+                                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+
+    return rv == APR_SUCCESS
+               ? mdl_version_check(ref->versions, ((const mdl_link_t *)ref->entity)->updated_at,
+                                   ref->problem)
+               : rv;
+}
+
 apr_status_t mdl_link_create(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit)
 {
     mdl_arg_t now = mdl_int(apr_time_now());
@@ -43,19 +57,31 @@ apr_status_t mdl_link_create(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit)
 
 apr_status_t mdl_link_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    return link_select_one(db, ref, MDL_Q_LINK_BY_ID, p,
-                           MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    return link_select_known(db, ref, MDL_Q_LINK_BY_ID, p);
+}
+
+/* A change that has met no row: there is none, or it has another version. */
+static apr_status_t link_refuse_change(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_link_find(db, p, ref);
+
+    return rv == APR_SUCCESS ? mdl_version_refuse(ref->problem) : rv;
 }
 
 apr_status_t mdl_link_change(mdl_db_t *db, apr_pool_t *p, mdl_link_edit_t *edit)
 {
+    apr_status_t rv;
+
     if (edit->title == NULL && edit->url == NULL) {
         return mdl_link_find(db, p, &edit->ref);
     }
-    return link_select_one(db, &edit->ref, MDL_Q_LINK_CHANGE, p,
-                           MDL_ARGS(mdl_text(edit->title), mdl_text(edit->url),
-                                    mdl_int(apr_time_now()), mdl_int(edit->ref.id),
-                                    mdl_int(edit->ref.shop_id)));
+    rv = link_select_one(db, &edit->ref, MDL_Q_LINK_CHANGE, p,
+                         MDL_ARGS(mdl_text(edit->title), mdl_text(edit->url),
+                                  mdl_int(apr_time_now()), mdl_int(edit->ref.id),
+                                  mdl_int(edit->ref.shop_id),
+                                  MDL_VERSION_ARGS(edit->ref.versions, p)));
+    return rv == MDL_EPROBLEM && edit->ref.versions != NULL ? link_refuse_change(db, &edit->ref, p)
+                                                            : rv;
 }
 
 apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
@@ -64,8 +90,7 @@ apr_status_t mdl_link_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
         {MDL_Q_LINK_MAPPINGS, MDL_REFERENCE_MAPPING},
         {MDL_Q_LINK_ORDERS, MDL_REFERENCE_ORDER},
         {MDL_Q_LINK_PINNED_ORDERS, MDL_REFERENCE_ORDER}};
-    apr_status_t rv = link_select_one(db, ref, MDL_Q_LINK_LOCK, p,
-                                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = link_select_known(db, ref, MDL_Q_LINK_LOCK, p);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_references_check(db, ref, references, sizeof references / sizeof *references,

@@ -9,6 +9,7 @@
 #include "base/crypto.h"
 #include "base/text/json.h"
 #include "core/ids.h"
+#include "core/version.h"
 
 const char *const mdl_download_type_names[] = {
     [MDL_DOWNLOAD_ZIP] = "ZIP", [MDL_DOWNLOAD_FILES] = "FILES", NULL};
@@ -281,6 +282,21 @@ static apr_status_t mapping_not_found(mdl_problem_t *problem)
     return mdl_problem_set(problem, 404, "mapping_not_found", "There is no such mapping.");
 }
 
+/* A change that has met no row: there is none, or it has another version. */
+static apr_status_t mapping_refuse_change(mdl_db_t *db, const mdl_mapping_put_t *put, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv = put->versions == NULL ? APR_ENOENT
+                                            : mdl_db_select_one(db, MDL_Q_MAPPING_LOCK, &row, p,
+                                                                MDL_ARGS(mdl_int(put->mapping.id),
+                                                                         mdl_int(put->shop_id)));
+
+    if (rv == APR_SUCCESS) {
+        return mdl_version_refuse(put->problem);
+    }
+    return rv == APR_ENOENT ? mapping_not_found(put->problem) : rv;
+}
+
 static apr_status_t mapping_replace_row(mdl_db_t *db, mdl_mapping_put_t *put, apr_pool_t *p)
 {
     const mdl_mapping_t *mapping = &put->mapping;
@@ -295,7 +311,7 @@ static apr_status_t mapping_replace_row(mdl_db_t *db, mdl_mapping_put_t *put, ap
                  mdl_int(mapping->is_active), mdl_count_or_null(mapping->download_limit),
                  mdl_count_or_null(mapping->access_days),
                  mdl_text(mdl_mapping_content_names[mapping->content]), mdl_int(apr_time_now()),
-                 mdl_int(mapping->id), mdl_int(put->shop_id)));
+                 mdl_int(mapping->id), mdl_int(put->shop_id), MDL_VERSION_ARGS(put->versions, p)));
     if (rv == MDL_DB_EUNIQUE) {
         return mdl_problem_set(put->problem, 409, "mapping_exists",
                                "Another mapping has this product and set of variants.");
@@ -303,7 +319,7 @@ static apr_status_t mapping_replace_row(mdl_db_t *db, mdl_mapping_put_t *put, ap
     if (rv == APR_SUCCESS) {
         mapping_read_written(put, row);
     }
-    return rv == APR_ENOENT ? mapping_not_found(put->problem) : rv;
+    return rv == APR_ENOENT ? mapping_refuse_change(db, put, p) : rv;
 }
 
 apr_status_t mdl_mapping_replace(mdl_db_t *db, apr_pool_t *p, mdl_mapping_put_t *put)
@@ -389,6 +405,10 @@ apr_status_t mdl_mapping_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *f
     rv = mdl_db_select_one(db, MDL_Q_MAPPING_LOCK, &row, p, MDL_ARGS(id, mdl_int(find->shop_id)));
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? mapping_not_found(find->problem) : rv;
+    }
+    if ((rv = mdl_version_check(find->versions, mdl_rows_int(row, 0), find->problem)) !=
+        APR_SUCCESS) {
+        return rv;
     }
     rv = mdl_db_select_one(db, MDL_Q_MAPPING_ASSIGNED, &row, p, MDL_ARGS(id, id));
     if (rv != APR_SUCCESS) {

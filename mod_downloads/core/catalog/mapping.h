@@ -39,6 +39,7 @@ typedef struct {
     apr_int64_t shop_id;
     mdl_mapping_t mapping; /* in: all but times, and the id of replace alone; out: all */
     int created;           /* out */
+    const apr_array_header_t *versions; /* of replace: as in mdl_entity_ref_t */
     mdl_problem_t *problem;
 } mdl_mapping_put_t;
 

@@ -7,6 +7,7 @@
 #include "core/catalog/references.h"
 #include "core/ids.h"
 #include "core/shop/shop.h"
+#include "core/version.h"
 
 static mdl_pack_t *pack_of_row(const mdl_rows_t *row, apr_pool_t *p)
 {
@@ -61,6 +62,19 @@ static apr_status_t pack_select_one(mdl_db_t *db, mdl_entity_ref_t *ref, mdl_sta
     return rv;
 }
 
+/* The same by id and shop, of a version that the caller knows. */
+static apr_status_t pack_select_known(mdl_db_t *db, mdl_entity_ref_t *ref,
+                                      mdl_statement_t statement, apr_pool_t *p)
+{
+    apr_status_t rv = pack_select_one(db, ref, statement, p,
+                                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+
+    return rv == APR_SUCCESS
+               ? mdl_version_check(ref->versions, ((const mdl_pack_t *)ref->entity)->updated_at,
+                                   ref->problem)
+               : rv;
+}
+
 static apr_status_t pack_put_files(mdl_db_t *db, const mdl_pack_edit_t *edit, apr_pool_t *p)
 {
     const mdl_pack_t *pack = edit->ref.entity;
@@ -107,10 +121,17 @@ apr_status_t mdl_pack_create(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit)
 
 apr_status_t mdl_pack_find(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
 {
-    apr_status_t rv = pack_select_one(db, ref, MDL_Q_PACK_BY_ID, p,
-                                      MDL_ARGS(mdl_int(ref->id), mdl_int(ref->shop_id)));
+    apr_status_t rv = pack_select_known(db, ref, MDL_Q_PACK_BY_ID, p);
 
     return rv == APR_SUCCESS ? pack_complete(db, ref, p) : rv;
+}
+
+/* A change that has met no row: there is none, or it has another version. */
+static apr_status_t pack_refuse_change(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
+{
+    apr_status_t rv = mdl_pack_find(db, p, ref);
+
+    return rv == APR_SUCCESS ? mdl_version_refuse(ref->problem) : rv;
 }
 
 static int pack_grows(const mdl_pack_t *pack, const apr_array_header_t *file_ids)
@@ -164,7 +185,11 @@ apr_status_t mdl_pack_change(mdl_db_t *db, apr_pool_t *p, mdl_pack_edit_t *edit)
     }
     rv = pack_select_one(db, &edit->ref, MDL_Q_PACK_CHANGE, p,
                          MDL_ARGS(mdl_text(edit->name), mdl_int(apr_time_now()),
-                                  mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id)));
+                                  mdl_int(edit->ref.id), mdl_int(edit->ref.shop_id),
+                                  MDL_VERSION_ARGS(edit->ref.versions, p)));
+    if (rv == MDL_EPROBLEM && edit->ref.versions != NULL) {
+        return pack_refuse_change(db, &edit->ref, p);
+    }
     if (rv == APR_SUCCESS && edit->file_ids != NULL) {
         rv = pack_replace_files(db, edit, p);
     }
@@ -178,8 +203,7 @@ apr_status_t mdl_pack_delete(mdl_db_t *db, apr_pool_t *p, mdl_entity_ref_t *ref)
     mdl_arg_t id = mdl_int(ref->id);
     apr_status_t rv;
 
-    if ((rv = pack_select_one(db, ref, MDL_Q_PACK_LOCK, p, MDL_ARGS(id, mdl_int(ref->shop_id)))) !=
-            APR_SUCCESS ||
+    if ((rv = pack_select_known(db, ref, MDL_Q_PACK_LOCK, p)) != APR_SUCCESS ||
         (rv = mdl_references_check(db, ref, references, sizeof references / sizeof *references,
                                    "pack_in_use", "pack", p)) != APR_SUCCESS ||
         (rv = mdl_db_exec(db, MDL_Q_PACK_FILES_DELETE, NULL, p, MDL_ARGS(id))) != APR_SUCCESS) {

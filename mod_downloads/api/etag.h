@@ -1,0 +1,27 @@
+/*
+ * Entity tags (RFC 9110, section 8.8.3) of what the API answers with: "<id>-<updated_at>.<digest>",
+ * updated_at in digits and a digest of the members.  If-None-Match compares all of it; If-Match
+ * only what is before the dot, the version, since a change is not refused because of members that
+ * show what goes on elsewhere, such as a stock.
+ */
+#ifndef MDL_API_ETAG_H
+#define MDL_API_ETAG_H
+
+#include "api/request.h"
+
+/** Fills request->versions from If-Match.  Refused: 400 invalid_request. */
+apr_status_t mdl_etag_parse(mdl_request_t *request);
+
+/** Sends the ETag of an entity with the members of a response; text is what they are as JSON. */
+void mdl_etag_send(const mdl_request_t *request, const mdl_json_t *entity, const char *text);
+
+/** The same for the entity in a response to a write, if it has one. */
+void mdl_etag_send_written(const mdl_request_t *request, const mdl_json_t *response);
+
+/** The same for one that is sent again, as text. */
+void mdl_etag_send_replayed(const mdl_request_t *request, const char *body);
+
+/** Whether If-None-Match names the ETag that is sent, so that the response is 304. */
+int mdl_etag_known(const mdl_request_t *request);
+
+#endif

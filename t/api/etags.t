@@ -1,0 +1,177 @@
+# Versions of what can be changed (contract, section 3): updated_at, ETag, If-None-Match and If-Match.
+use strict;
+use warnings;
+
+use MDL::Contract;
+use MDL::Test;
+use Test::More;
+
+my $shop = new_shop();
+my @files = map { ready_asset($shop, "etags-$$-$_.txt", "file $_\n")->{id} } 1 .. 2;
+
+sub call
+{
+    my ($method, $path, %opt) = @_;
+    return api($method, $path, key => $shop->{token}, %opt);
+}
+
+sub matching { my ($tag) = @_; return (headers => { 'If-Match' => $tag }) }
+
+sub made
+{
+    my ($list, $members) = @_;
+    my $reply = call('POST', $list, json => $members);
+    die "POST $list was answered with: $reply->{status} $reply->{body}\n" if $reply->{status} !~ /^20[01]\z/;
+    return $reply;
+}
+
+sub id_of { my ($reply, $noun) = @_; return $reply->{json}{$noun}{id} }
+
+# What an ETag has before its dot.
+sub version { my ($reply) = @_; return ($reply->{headers}{etag} // 'no ETag') =~ s/\..*//r }
+
+my $product = product();
+my @NOUNS = (
+    {
+        noun   => 'category',
+        list   => '/categories',
+        create => sub { made('/categories', { name => 'Music' }) },
+        change => [ map { { name => "Name $_" } } 1 .. 3 ],
+    },
+    {
+        noun   => 'pack',
+        list   => '/packs',
+        create => sub { made('/packs', { name => 'Pack', file_ids => [ $files[0] ] }) },
+        change => [ { file_ids => [ $files[1] ] }, { name => 'Other pack' }, { file_ids => [] } ],
+    },
+    {
+        noun   => 'link',
+        list   => '/links',
+        create => sub { made('/links', { title => 'Link', url => 'https://links.example.com/' }) },
+        change => [ map { { title => "Title $_" } } 1 .. 3 ],
+    },
+    {
+        noun   => 'license_key_tag',
+        list   => '/license-key-tags',
+        create => sub { made('/license-key-tags', { name => 'Tag' }) },
+        change => [ { name => 'Other tag' }, { low_stock_threshold => 3 }, { low_stock_threshold => undef } ],
+    },
+    {
+        noun   => 'mapping',
+        list   => '/mappings',
+        create => sub { made('/mappings', { storefront_product_id => product(), file_ids => [ $files[0] ] }) },
+        change => [ map { { storefront_product_id => $product, file_ids => [ $files[ $_ % 2 ] ] } } 1 .. 3 ],
+        method => 'PUT',
+    },
+    {
+        noun   => 'asset',
+        list   => '/assets',
+        create => sub {
+            my $id = ready_asset($shop, 'etags-asset.txt', "an asset\n")->{id};
+            my $read = call('GET', "/assets/$id");
+            return { %$read, json => { asset => $read->{json} } };
+        },
+        change => [ { title => 'Other title' }, { filename => 'b.txt' }, { content_type => 'text/x-other' } ],
+    },
+);
+
+for my $of (@NOUNS) {
+    my ($noun, $list, $changes) = @$of{qw(noun list change)};
+    my $method  = $of->{method} // 'PATCH';
+    my $created = $of->{create}->();
+    my $path    = "$list/" . id_of($created, $noun);
+    my $change  = sub { my ($n, %opt) = @_; call($method, $path, json => $changes->[$n], %opt) };
+
+    # ETag and 304.
+    my $read = call('GET', $path);
+    my $tag  = $read->{headers}{etag};
+    like($tag, qr/^"\d+-\d{17}\.[\w-]{16}"\z/, "$noun: it has a strong ETag");
+    is($created->{headers}{etag}, $tag, "$noun: which is that of the answer that made it");
+    is(call('HEAD', $path)->{headers}{etag}, $tag, "$noun: and of HEAD");
+    is(call('GET', $list)->{headers}{etag}, undef, "$noun: a list has none");
+    for ([ $tag, 'the same' ], [ "W/$tag", 'the same, weak' ], [ qq("x", $tag), 'a list with it' ], [ '*', 'any' ]) {
+        my $same = call('GET', $path, headers => { 'If-None-Match' => $_->[0] });
+        is("$same->{status} [$same->{body}]", '304 []', "$noun: 304 for $_->[1]");
+        is($same->{headers}{etag}, $tag, "$noun: which has the tag, too");
+    }
+    is(call('HEAD', $path, headers => { 'If-None-Match' => $tag })->{status}, 304, "$noun: 304 for HEAD");
+    is_answer(call('GET', $path, headers => { 'If-None-Match' => '"x"' }), 200, "$noun: another tag");
+
+    # A change with the version that was read, and with one that no longer is.
+    my $changed = $change->(0, matching($tag));
+    is_answer($changed, 200, "$noun: a change of the version that was read");
+    isnt(version($changed), version($read), "$noun: has another version");
+    cmp_ok($changed->{json}{$noun}{updated_at}, 'gt', $read->{json}{updated_at}, "$noun: and a later updated_at");
+    is(call('GET', $path)->{headers}{etag}, $changed->{headers}{etag}, "$noun: its ETag is that of GET");
+    unstored();
+    my @audited = sql('SELECT count(*) FROM audit');
+    my $idem    = idem();
+    for ([ $tag, 'the version before' ], [ "W/$changed->{headers}{etag}", 'a weak tag' ],
+        [ '"0-20261123070501123.x"', 'the tag of another' ], [ '"x"', 'any other tag' ], [ '"*"', 'a quoted *' ]) {
+        refused($change->(1, matching($_->[0]), idem => $idem), 412, 'precondition_failed', "$noun: a change of $_->[1]");
+        refused(call('DELETE', $path, matching($_->[0])), 412, 'precondition_failed', "$noun: deleting $_->[1]");
+    }
+    for ('x', '"x', '"x" "y"', ',', '', 'W/', 'w/"x"', '*, "x"', '"a b"', join ',', ('"x"') x 101) {
+        is_error($change->(1, matching($_)), 400, 'invalid_request', "$noun: If-Match: " . substr $_, 0, 20);
+    }
+    is_deeply([ sql('SELECT count(*) FROM audit') ], \@audited, "$noun: a refusal is not audited");
+    is(call('GET', $path)->{headers}{etag}, $changed->{headers}{etag}, "$noun: nothing has changed");
+
+    # The key that a refusal had is free; a replay needs no version.
+    my $again = $change->(1, matching(qq("x" , W/"y",,$changed->{headers}{etag})), idem => $idem);
+    is_answer($again, 200, "$noun: a list with the version");
+    my $replay = $change->(1, matching($changed->{headers}{etag}), idem => $idem);
+    is("$replay->{status} $replay->{body}", "$again->{status} $again->{body}", "$noun: the same request is replayed");
+    is($replay->{headers}{'idempotent-replayed'}, 'true', "$noun: though its version is gone");
+    is($replay->{headers}{etag}, $again->{headers}{etag}, "$noun: with the ETag that it had");
+    my $any = $change->(2, matching('*'));
+    is_answer($any, 200, "$noun: * is whatever there is");
+    my $nothing = $method eq 'PATCH' ? call('PATCH', $path, json => {}) : $any;
+    is($nothing->{headers}{etag}, $any->{headers}{etag}, "$noun: a change of nothing moves nothing");
+    is_error(call('PATCH', $path, json => {}, matching($tag)), 412, 'precondition_failed', "$noun: nor is it made of another version")
+        if $method eq 'PATCH';
+
+    # Two that have read the same.
+    my @replies = api_at_once(sub { }, map { [ $method, $path, key => $shop->{token}, json => $changes->[$_],
+        matching($any->{headers}{etag}) ] } (0, 1) x 4);
+    is(join(' ', sort map { $_->{status} } @replies), '200' . ' 412' x 7, "$noun: of eight at once one is not refused");
+    my ($won) = grep { $_->{status} == 200 } @replies;
+    is(call('GET', $path)->{headers}{etag}, $won->{headers}{etag}, "$noun: and has made its change");
+
+    # A clock that steps back.
+    sql("UPDATE $noun SET updated_at = 4102444800000000 WHERE id = " . id_of($created, $noun));
+    is($change->(2)->{json}{$noun}{updated_at}, '2100-01-01T00:00:00.001Z', "$noun: a version is later than the one before");
+    my $last = $change->(0);
+    is($last->{json}{$noun}{updated_at}, '2100-01-01T00:00:00.002Z', "$noun: always");
+
+    is(call('DELETE', $path, matching($last->{headers}{etag}))->{status}, 204, "$noun: it is deleted by its version");
+    for ('*', $last->{headers}{etag}, '"x"') {
+        is_error($change->(0, matching($_)), 404, "${noun}_not_found", "$noun: there is none to match $_");
+        is_error(call('DELETE', $path, matching($_)), 404, "${noun}_not_found", "$noun: nor to delete");
+    }
+}
+
+# --- what a version is of --------------------------------------------------------------------------
+
+my $tag_id = id_of(made('/license-key-tags', { name => 'Stock' }), 'license_key_tag');
+my $before = call('GET', "/license-key-tags/$tag_id");
+is(call('POST', "/license-key-tags/$tag_id/keys", json => { keys => ['K1'] })->{status}, 200, 'a key is added');
+my $stocked = call('GET', "/license-key-tags/$tag_id", headers => { 'If-None-Match' => $before->{headers}{etag} });
+is_answer($stocked, 200, 'a stock that has changed is shown');
+is(version($stocked), version($before), 'in the same version');
+is_answer(call('PATCH', "/license-key-tags/$tag_id", json => { name => 'N' }, matching($before->{headers}{etag})), 200,
+    'so that the tag can be changed');
+
+my $category = id_of(made('/categories', { name => 'Short' }), 'category');
+my $sorted   = call('PATCH', "/assets/$files[0]", json => { category_id => $category });
+is(call('DELETE', "/categories/$category")->{status}, 204, 'a category is deleted');
+is_error(call('PATCH', "/assets/$files[0]", json => { title => 'T' }, matching($sorted->{headers}{etag})), 412,
+    'precondition_failed', 'which changes its assets');
+
+my $put = { storefront_product_id => product(), file_ids => [] };
+my $one = made('/mappings', $put);
+my $two = made('/mappings', $put);
+isnt(version($two), version($one), 'a mapping that is put again has another version');
+is($two->{status}, 200, 'and is the same mapping');
+
+done_testing;
