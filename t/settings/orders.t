@@ -168,6 +168,13 @@ is_deeply(found('staff', 'state=held'), ['7001'], 'and is found');
 like(visit('staff', 'GET', "/$id/")->{body}, qr{Orders to review.*orders/7001"}s, 'also on the first page');
 is(press('approve')->{status}, 303, 'staff approve it');
 is(access()->{fraud}{decision}, 'approved', 'which is noted');
+sql("UPDATE orders SET access_status = 'held', fraud_decision = 'held' WHERE shop_id = $id AND storefront_order_id = '7001'");
+is(press('reject', { reason => 'A stolen card' })->{status}, 303, 'or reject it');
+is(access()->{access}{reason}, 'A stolen card', 'with a reason');
+is(press('approve')->{status}, 303, 'and think better of it');
+is_deeply([ map { join ' ', @$_ } sql("SELECT action, user_name, count(*) FROM audit WHERE shop_id = $id AND noun = 'order' AND noun_id = '7001' AND via = 'settings' GROUP BY action, user_name ORDER BY action") ],
+    [ map { s/ / staff /r } 'approved 2', 'downloads_granted 1', 'email_resent 1', 'link_rotated 1', 'rejected 1', 'restored 1', 'revoked 1' ],
+    'the audit has each button that took effect, and no other');
 
 # --- who may, and how often ------------------------------------------------------------------------
 
