@@ -116,11 +116,27 @@ static apr_status_t job_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_job_page(db, p, arg);
 }
 
+/* Emails are jobs, too, and are no entries of the list. */
+static const char *const listed_types[] = {"asset_import", "upload_verification",
+                                           "storefront_lookup", NULL};
+
+static apr_status_t job_parse_list(mdl_request_t *request)
+{
+    mdl_job_page_t *list = apr_pcalloc(request->r->pool, sizeof *list);
+    mdl_list_t *query = mdl_list_begin(request);
+
+    list->status = mdl_list_choice(query, "status", mdl_job_status_names);
+    list->type = mdl_list_choice(query, "type", listed_types);
+    list->asset_id = mdl_list_id(query, "asset_id");
+    request->arg = list;
+    return mdl_list_end(query, &list->page);
+}
+
 const mdl_route_t mdl_route_job_list = {
     .method = "GET",
     .path = "/jobs",
     .resource = &resource,
-    .parse = mdl_list_parse,
+    .parse = job_parse_list,
     .effect = job_page_effect,
     .write = mdl_list_write,
 };

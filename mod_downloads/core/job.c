@@ -7,6 +7,8 @@
 
 #include "base/names.h"
 
+#define LOOKED 1000 /* jobs, where not all of them fit */
+
 const char *const mdl_job_type_names[] = {
     [MDL_JOB_IMPORT] = "asset_import", [MDL_JOB_VERIFY] = "upload_verification",
     [MDL_JOB_EMAIL] = "email",         [MDL_JOB_LOOKUP] = "storefront_lookup",
@@ -146,15 +148,55 @@ apr_status_t mdl_job_list(mdl_db_t *db, apr_pool_t *p, mdl_job_list_t *list)
     return rv;
 }
 
-apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
+static int job_fits(const mdl_job_t *job, const mdl_job_page_t *list)
 {
-    mdl_rows_t *rows;
-    apr_status_t rv = mdl_db_select(
-        db, MDL_Q_JOB_PAGE, &rows, p,
-        MDL_ARGS(mdl_int(page->shop_id), mdl_text(page->before_text), mdl_int(page->limit)));
+    return (list->status == NULL || strcmp(mdl_job_status_names[job->status], list->status) == 0) &&
+           (list->type == NULL || strcmp(mdl_job_type_names[job->type], list->type) == 0) &&
+           (list->asset_id == 0 || job->asset_id == list->asset_id);
+}
 
-    if (rv == APR_SUCCESS) {
-        page->found = jobs_of_rows(rows, p);
+static apr_status_t job_ask_page(mdl_db_t *db, const mdl_job_page_t *list, int look,
+                                 mdl_rows_t **rows, apr_pool_t *p)
+{
+    const mdl_list_page_t *page = &list->page;
+    mdl_arg_t shop = mdl_int(page->shop_id), before = mdl_text(page->before_text);
+    mdl_arg_t most = mdl_int(look);
+
+    if (list->asset_id != 0) {
+        return mdl_db_select(db, MDL_Q_JOB_PAGE_OF_ASSET, rows, p,
+                             MDL_ARGS(mdl_int(list->asset_id), shop, before, most));
+    }
+    return mdl_db_select(db,
+                         list->status != NULL &&
+                                 strcmp(list->status, mdl_job_status_names[MDL_JOB_FAILED]) == 0
+                             ? MDL_Q_JOB_PAGE_FAILED
+                             : MDL_Q_JOB_PAGE,
+                         rows, p, MDL_ARGS(shop, before, most));
+}
+
+apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, mdl_job_page_t *list)
+{
+    mdl_list_page_t *page = &list->page;
+    int filtered = list->status != NULL || list->type != NULL;
+    int look = filtered ? LOOKED : page->limit;
+    const mdl_job_t *last = NULL;
+    mdl_rows_t *rows;
+    apr_status_t rv = job_ask_page(db, list, look, &rows, p);
+    int looked = 0;
+
+    page->found = apr_array_make(p, page->limit, sizeof(mdl_job_t *));
+    while (rv == APR_SUCCESS && page->found->nelts < page->limit && mdl_rows_next(rows)) {
+        mdl_job_t *job = job_of_row(rows, p);
+
+        looked++;
+        last = job;
+        if (job_fits(job, list)) {
+            APR_ARRAY_PUSH(page->found, mdl_job_t *) = job;
+        }
+    }
+    if (filtered && looked == look && page->found->nelts < page->limit) {
+        page->more = 1;
+        page->next = last->id;
     }
     return rv;
 }

@@ -173,8 +173,15 @@ apr_status_t mdl_job_fail(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 apr_status_t mdl_job_open_of_asset(mdl_db_t *db, apr_int64_t asset_id, const char *but, int *open,
                                    apr_pool_t *p);
 
-/** Effect that reads a page (mdl_list_page_t) of mdl_job_t, as the shop may see them. */
-apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page);
+/** Effect that reads a page of the jobs that a shop may see and that fit the filters.  It looks at
+    1,000 jobs at most, and may have fewer entries than there are, or none, and a next place. */
+typedef struct {
+    mdl_list_page_t page; /* of mdl_job_t */
+    const char *status;   /* a name, or NULL */
+    const char *type;     /* a name, or NULL */
+    apr_int64_t asset_id; /* or 0 */
+} mdl_job_page_t;
+apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, mdl_job_page_t *list);
 
 /** Cancels the open jobs of an asset. */
 apr_status_t mdl_job_cancel_of_asset(mdl_db_t *db, apr_int64_t asset_id, apr_pool_t *p);

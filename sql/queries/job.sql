@@ -26,6 +26,14 @@ SELECT {{job_columns}} FROM job WHERE shop_id = %lld ORDER BY id DESC LIMIT %lld
 SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND type <> 'email' AND id < %s
 ORDER BY id DESC LIMIT %lld
 
+-- name: job_page_of_asset
+SELECT {{job_columns}} FROM job WHERE asset_id = %lld AND +shop_id = %lld AND type <> 'email' AND id < %s
+ORDER BY id DESC LIMIT %lld
+
+-- name: job_page_failed
+SELECT {{job_columns}} FROM job WHERE shop_id = %lld AND status = 'failed' AND type <> 'email' AND id < %s
+ORDER BY id DESC LIMIT %lld
+
 -- name: job_open_of_asset
 SELECT id FROM job WHERE asset_id = %lld AND status IN ('queued', 'running') AND id <> %s LIMIT 1
 

@@ -232,6 +232,22 @@ static void test_filters(apr_pool_t *p)
     }
 }
 
+static void test_job_pages(apr_pool_t *p)
+{
+    mdl_job_page_t page = {.page = {.shop_id = 1, .before_text = "~", .limit = 26}};
+
+    reads_little(mdl_db_read, mdl_job_page_effect, &page, "the newest jobs", p);
+    page.asset_id = 5;
+    reads_little(mdl_db_read, mdl_job_page_effect, &page, "the jobs of an asset", p);
+    page.asset_id = 0;
+    page.status = "failed";
+    reads_little(mdl_db_read, mdl_job_page_effect, &page, "the jobs that failed", p);
+    page.status = "cancelled";
+    allowance = 20;
+    reads_little(mdl_db_read, mdl_job_page_effect, &page, "the jobs that were cancelled", p);
+    allowance = 1;
+}
+
 static void test_assignments(apr_pool_t *p)
 {
     mdl_order_assign_t *one = new_assignment(1, "new", p, 1, PRODUCT("1"));
@@ -431,6 +447,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_orders(p);
     test_search(p);
     test_filters(p);
+    test_job_pages(p);
     test_assignments(p);
     test_access(p);
     test_downloads(p);

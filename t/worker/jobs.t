@@ -282,8 +282,8 @@ while ($path) {
     $path = $page->{json}{has_more} && "/jobs?limit=4&cursor=$page->{json}{next_cursor}";
 }
 is_deeply(\@seen, \@ids, 'the pages have each job once, whatever is added meanwhile');
-is_error(get('/jobs?status=failed&limit=101'), 400, 'invalid_request', 'invalid parameters',
-    '/status', '/limit');
+is_error(get('/jobs?state=open&limit=101'), 400, 'invalid_request', 'invalid parameters',
+    '/state', '/limit');
 
 $source->release('waits');
 is(wait_job($shop, $waits->{job}{id})->{status}, 'succeeded', 'a job that nobody cancelled succeeds');
