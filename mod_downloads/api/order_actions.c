@@ -33,6 +33,7 @@ static void access_read(mdl_access_t *access, mdl_members_t *members, mdl_reques
     access->shop_id = request->caller.shop_id;
     access->storefront_order_id = request->parameters[0];
     access->key_id = request->caller.key_id;
+    access->versions = request->versions;
     access->default_download_limit = request->service->settings->download_limit;
     access->problem = &request->problem;
     access->reason = order_action_reason(members);
@@ -84,6 +85,7 @@ static apr_status_t access_revoke_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_revoke = {
     .method = "POST",
     .path = "/orders/{}/revoke",
+    .versioned = 1,
     .noun = "order",
     .action = "revoked",
     .optional_body = 1,
@@ -100,6 +102,7 @@ static apr_status_t access_restore_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 const mdl_route_t mdl_route_order_restore = {
     .method = "POST",
     .path = "/orders/{}/restore",
+    .versioned = 1,
     .noun = "order",
     .action = "restored",
     .optional_body = 1,
@@ -116,6 +119,7 @@ static apr_status_t access_approve_effect(mdl_db_t *db, apr_pool_t *p, void *arg
 const mdl_route_t mdl_route_order_approve = {
     .method = "POST",
     .path = "/orders/{}/approve",
+    .versioned = 1,
     .noun = "order",
     .action = "approved",
     .optional_body = 1,
@@ -132,6 +136,7 @@ static apr_status_t access_reject_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_reject = {
     .method = "POST",
     .path = "/orders/{}/reject",
+    .versioned = 1,
     .noun = "order",
     .action = "rejected",
     .optional_body = 1,
@@ -148,6 +153,7 @@ static apr_status_t access_rotate_link_effect(mdl_db_t *db, apr_pool_t *p, void 
 const mdl_route_t mdl_route_order_rotate_link = {
     .method = "POST",
     .path = "/orders/{}/rotate-link",
+    .versioned = 1,
     .noun = "order",
     .action = "link_rotated",
     .optional_body = 1,
@@ -188,6 +194,7 @@ static apr_status_t access_grant_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_grant = {
     .method = "POST",
     .path = "/orders/{}/grant-downloads",
+    .versioned = 1,
     .noun = "order",
     .action = "downloads_granted",
     .parse = grant_parse,
@@ -209,6 +216,7 @@ static apr_status_t resend_parse(mdl_request_t *request)
     own->resend.shop_id = request->caller.shop_id;
     own->resend.storefront_order_id = request->parameters[0];
     own->resend.key_id = request->caller.key_id;
+    own->resend.versions = request->versions;
     own->resend.mail_host = mdl_settings_public_host(request->service->settings, request->r->pool);
     own->resend.default_download_limit = request->service->settings->download_limit;
     own->resend.problem = &request->problem;
@@ -240,6 +248,7 @@ static void resend_write(mdl_request_t *request)
 const mdl_route_t mdl_route_order_resend = {
     .method = "POST",
     .path = "/orders/{}/resend",
+    .versioned = 1,
     .noun = "order",
     .action = "email_resent",
     .optional_body = 1,

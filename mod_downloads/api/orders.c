@@ -100,6 +100,7 @@ static void order_write_get(mdl_request_t *request)
 const mdl_route_t mdl_route_order = {
     .method = "GET",
     .path = "/orders/{}",
+    .versioned = 1,
     .parse = order_parse_get,
     .snapshot = 1,
     .effect = order_read,

@@ -151,6 +151,69 @@ for my $of (@NOUNS) {
     }
 }
 
+# --- orders ----------------------------------------------------------------------------------------
+
+my %ACTIONS = (
+    'revoke'          => {},
+    'restore'         => {},
+    'grant-downloads' => { downloads => 1 },
+    'resend'          => { email => 'ada@buyer.example' },
+    'rotate-link'     => {},
+    'approve'         => {},
+    'reject'          => {},
+);
+my $order = digits();
+is(assign($shop, $order, [ mapping_of($shop, [ $files[0] ])->{storefront_product_id} ])->{status}, 201, 'an order');
+my $at    = "/orders/$order";
+my $event = sub { scalar sql('SELECT e.id FROM order_event e JOIN orders o ON o.id = e.order_id'
+    . " WHERE o.storefront_order_id = '$order' AND o.shop_id = $shop->{shop_id}") };
+my $first = call('GET', $at);
+like($first->{headers}{etag}, qr/^"$order-\d{17}\.[\w-]{16}"\z/, 'it has an ETag');
+my $unchanged = call('GET', $at, headers => { 'If-None-Match' => $first->{headers}{etag} });
+is("$unchanged->{status} [$unchanged->{body}]", '304 []', 'and is not sent again');
+is(call('HEAD', $at)->{headers}{etag}, $first->{headers}{etag}, 'HEAD has it too');
+
+my $granted = call('POST', "$at/grant-downloads", json => { downloads => 1 }, matching($first->{headers}{etag}));
+is_answer($granted, 200, 'an action on the version that was read');
+is(version($granted), version(call('GET', $at)), 'answers with the version that it made');
+isnt(version($granted), version($first), 'which is another');
+unstored();
+my $events = $event->();
+for my $action (sort keys %ACTIONS) {
+    refused(call('POST', "$at/$action", json => $ACTIONS{$action}, matching($_)), 412, 'precondition_failed', "$action: $_")
+        for $first->{headers}{etag}, "W/$granted->{headers}{etag}", '"x"';
+    is_error(call('POST', "$at/$action", json => $ACTIONS{$action}, matching('x')), 400, 'invalid_request', "$action: malformed");
+    is_error(call('POST', "/orders/99999999999999999999/$action", json => $ACTIONS{$action}, matching('*')), 404,
+        'order_not_found', "$action: an unknown order");
+}
+is($event->(), $events, 'nothing was done');
+
+my $tag = $granted->{headers}{etag};
+for my $action (qw(resend revoke restore rotate-link)) {
+    my %same    = (json => $ACTIONS{$action}, idem => idem());
+    my $status  = $action eq 'resend' ? 202 : 200;
+    my $acted   = call('POST', "$at/$action", %same, matching(qq("x", $tag)));
+    is_answer($acted, $status, "$action: the version that there is");
+    my $replayed = call('POST', "$at/$action", %same, matching($tag));
+    is("$replayed->{status} $replayed->{body}", "$status $acted->{body}", "$action: it is replayed");
+    is($replayed->{headers}{etag}, $acted->{headers}{etag}, "$action: with its ETag");
+    if ($action eq 'resend') {
+        wait_for(sub { call('GET', $at)->{json}{email}{status} eq 'sent' }, 20, 'the email');
+        $acted = call('GET', $at);
+    }
+    $tag = $acted->{headers}{etag};
+}
+my $revoked = call('POST', "$at/revoke", json => {}, matching($tag));
+my $repeat  = call('POST', "$at/revoke", json => {}, matching($revoked->{headers}{etag}));
+is($repeat->{headers}{etag}, $revoked->{headers}{etag}, 'what changes nothing leaves the version');
+is_answer(call('POST', "$at/restore", json => {}, matching('*')), 200, '* is whatever there is');
+
+held_by_check($shop, $order);
+my $held = call('GET', $at)->{headers}{etag};
+my @decided = api_at_once(sub { }, map { [ 'POST', "$at/$_", key => $shop->{token}, json => {}, matching($held) ] }
+    (qw(approve reject)) x 4);
+is(join(' ', sort map { $_->{status} } @decided), '200' . ' 412' x 7, 'of eight decisions at once one is taken');
+
 # --- what a version is of --------------------------------------------------------------------------
 
 my $tag_id = id_of(made('/license-key-tags', { name => 'Stock' }), 'license_key_tag');

@@ -17,6 +17,7 @@ static mdl_order_find_t access_find(const mdl_access_t *access)
 {
     return (mdl_order_find_t){.shop_id = access->shop_id,
                               .storefront_order_id = access->storefront_order_id,
+                              .versions = access->versions,
                               .default_download_limit = access->default_download_limit};
 }
 

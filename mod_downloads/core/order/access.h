@@ -14,6 +14,7 @@ typedef struct {
     const char *user;                         /* the member */
     const char *reason;                       /* or NULL */
     const apr_array_header_t *assignment_ids; /* apr_int64_t; NULL: the whole order */
+    const apr_array_header_t *versions;       /* as in mdl_entity_ref_t */
     int default_download_limit;
     mdl_order_t *order; /* out */
     mdl_problem_t *problem;

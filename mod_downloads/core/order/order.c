@@ -9,6 +9,7 @@
 #include "core/order/event.h"
 #include "core/order/lookup.h"
 #include "core/download/session.h"
+#include "core/version.h"
 
 #define DOWNLOADS_SHOWN 50
 
@@ -433,7 +434,11 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
     if (rv == APR_ENOENT) {
         return order_not_found(problem);
     }
-    return rv == APR_SUCCESS ? mdl_order_find(db, p, find) : rv;
+    if (rv == APR_SUCCESS) {
+        rv = mdl_order_find(db, p, find);
+    }
+    return rv == APR_SUCCESS ? mdl_version_check(find->versions, find->order->updated_at, problem)
+                             : rv;
 }
 
 /* Puts orders in the order of their places; returns how many of the places have theirs, from the

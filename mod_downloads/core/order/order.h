@@ -65,7 +65,8 @@ typedef struct {
     int with_lookup;
     int no_email;        /* the order is known to have none, which need not be asked */
     int no_license_keys; /* nor any of these */
-    mdl_order_t *order;  /* out */
+    const apr_array_header_t *versions; /* for mdl_order_lock, as in mdl_entity_ref_t */
+    mdl_order_t *order;                 /* out */
 } mdl_order_find_t;
 
 /** Effect that reads an order with everything in it, but no more than the first MDL_ORDER_FILES_MAX
@@ -88,7 +89,8 @@ apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_
 apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
 /**
- * Locks an order of a shop up to the transaction's end and reads it.  Refused: 404 order_not_found.
+ * Locks an order of a shop up to the transaction's end and reads it.  Refused: 404 order_not_found,
+ * 412 precondition_failed.
  */
 apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t *problem,
                             apr_pool_t *p);

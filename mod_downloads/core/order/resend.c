@@ -60,6 +60,7 @@ apr_status_t mdl_order_resend(mdl_db_t *db, apr_pool_t *p, mdl_order_resend_t *r
 {
     mdl_order_find_t find = {.shop_id = resend->shop_id,
                              .storefront_order_id = resend->storefront_order_id,
+                             .versions = resend->versions,
                              .default_download_limit = resend->default_download_limit};
     const char *to;
     apr_status_t rv;

@@ -18,11 +18,12 @@
 typedef struct {
     apr_int64_t shop_id;
     const char *storefront_order_id;
-    const char *key_id;    /* the API key that asks; NULL: user does */
-    const char *user;      /* the member */
-    const char *reason;    /* or NULL */
-    const char *to;        /* NULL: the customer's address */
-    const char *mail_host; /* right side of the Message-ID */
+    const char *key_id;                 /* the API key that asks; NULL: user does */
+    const char *user;                   /* the member */
+    const char *reason;                 /* or NULL */
+    const char *to;                     /* NULL: the customer's address */
+    const char *mail_host;              /* right side of the Message-ID */
+    const apr_array_header_t *versions; /* as in mdl_entity_ref_t */
     int default_download_limit;
     int retry_after;    /* out: seconds */
     mdl_order_t *order; /* out */
