@@ -194,11 +194,31 @@ static void order_add(mdl_json_t *to, const mdl_visit_t *visit, const mdl_order_
                                                 visit->service->settings->public_url,
                                                 order->page_id, p));
     }
+    if (order->events->nelts > 0) {
+        mdl_json_add_int(to, "seen", APR_ARRAY_IDX(order->events, 0, const mdl_event_t *)->id);
+    }
     order_add_email(to, &order->email);
     order_add_items(to, order, apr_time_now());
     order_add_checks(to, visit, order);
     order_add_downloads(to, order);
     order_add_events(to, order);
+}
+
+/* What was typed, and into which form. */
+static void order_add_typed(mdl_json_t *to, const mdl_visit_t *visit)
+{
+    static const char *const fields[] = {"reason", "to", "downloads", "days"};
+    mdl_json_t *typed;
+
+    if (visit->fields == NULL) {
+        return;
+    }
+    typed = mdl_json_add_object(to,
+                                apr_pstrcat(visit->r->pool, "typed_", visit->audit.action, NULL));
+    for (apr_size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        mdl_json_add_string(typed, apr_pstrcat(visit->r->pool, "typed_", fields[i], NULL),
+                            mdl_visit_field(visit, fields[i]));
+    }
 }
 
 static int order_send(mdl_visit_t *visit, int status)
@@ -215,8 +235,7 @@ static int order_send(mdl_visit_t *visit, int status)
     data = mdl_frame_data(visit);
     mdl_json_add_bool(data, "on_orders", 1);
     order_add(data, visit, order);
-    mdl_json_add_string(data, "typed_reason", mdl_visit_field(visit, "reason"));
-    mdl_json_add_string(data, "typed_to", mdl_visit_field(visit, "to"));
+    order_add_typed(data, visit);
     return mdl_frame_send(visit, status, "order.html", data, NULL);
 }
 
@@ -236,10 +255,41 @@ static int order_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
                            ap_escape_path_segment(visit->r->pool, visit->argument)),
             done);
     }
+    if (rv == MDL_EPROBLEM && visit->problem.status == HTTP_PRECONDITION_FAILED) {
+        visit->problem.message = "The order has changed since this page was shown, so nothing was "
+                                 "done. This is how it is now; what you typed is still there.";
+    }
     return rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0 &&
                    visit->problem.status != HTTP_NOT_FOUND
                ? order_send(visit, visit->problem.status)
                : mdl_frame_failure(visit, rv);
+}
+
+typedef struct {
+    mdl_visit_t *visit;
+    mdl_effect_fn *effect;
+    void *arg;
+} order_write_t;
+
+static apr_status_t order_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const order_write_t *write = arg;
+    mdl_visit_t *visit = write->visit;
+    const char *event = mdl_visit_field(visit, "seen");
+    mdl_event_seen_t seen = {.shop_id = visit->shop->id,
+                             .storefront_order_id = visit->argument,
+                             .event_id = event != NULL ? apr_atoi64(event) : 0};
+    apr_status_t rv = mdl_event_check_seen(db, &seen, &visit->problem, p);
+
+    return rv == APR_SUCCESS ? write->effect(db, p, write->arg) : rv;
+}
+
+/* Runs the effect of a form, unless the order has changed since its page was shown. */
+static apr_status_t order_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
+{
+    order_write_t write = {visit, effect, arg};
+
+    return mdl_visit_write(visit, order_write_effect, &write);
 }
 
 /* The reason that was typed; false when it is too long. */
@@ -268,7 +318,7 @@ static int order_act(mdl_visit_t *visit, mdl_effect_fn *effect, const char *done
     mdl_access_t access = order_access(visit);
 
     return order_reason(visit, &access.reason)
-               ? order_done(visit, mdl_visit_write(visit, effect, &access), done)
+               ? order_done(visit, order_write(visit, effect, &access), done)
                : order_send(visit, HTTP_BAD_REQUEST);
 }
 
@@ -340,7 +390,7 @@ int mdl_order_page_grant(mdl_visit_t *visit)
         return order_send(visit, HTTP_BAD_REQUEST);
     }
     return order_reason(visit, &grant.access.reason)
-               ? order_done(visit, mdl_visit_write(visit, grant_effect, &grant), "order_granted")
+               ? order_done(visit, order_write(visit, grant_effect, &grant), "order_granted")
                : order_send(visit, HTTP_BAD_REQUEST);
 }
 
@@ -366,6 +416,6 @@ int mdl_order_page_resend(mdl_visit_t *visit)
         return order_send(visit, HTTP_BAD_REQUEST);
     }
     return order_reason(visit, &resend.reason)
-               ? order_done(visit, mdl_visit_write(visit, resend_effect, &resend), "email_resent")
+               ? order_done(visit, order_write(visit, resend_effect, &resend), "email_resent")
                : order_send(visit, HTTP_BAD_REQUEST);
 }

@@ -176,14 +176,61 @@ is_deeply([ map { join ' ', @$_ } sql("SELECT action, user_name, count(*) FROM a
     [ map { s/ / staff /r } 'approved 2', 'downloads_granted 1', 'email_resent 1', 'link_rotated 1', 'rejected 1', 'restored 1', 'revoked 1' ],
     'the audit has each button that took effect, and no other');
 
+# --- two people --------------------------------------------------------------------------------------
+
+{
+    my $theirs = visit('staff', 'GET', $path);
+    my $mine   = visit('owner', 'GET', $path);
+    is(submit('staff', $theirs, "$path/grant", { downloads => 1, days => 0 })->{status}, 303, 'one of two gives a download');
+    my $limit = access()->{assignments}[0]{files}[0]{download_limit};
+    my $late = submit('owner', $mine, "$path/grant", { downloads => 7, days => 3, reason => "Sorry $XSS" });
+    is($late->{status}, 412, 'the other, who has not seen that, is told');
+    like($late->{body}, qr/role="alert">The order has changed since this page was shown/, 'in plain words');
+    like($late->{body}, qr/0 of $limit downloaded/, 'sees the order as it is now');
+    like($late->{body}, qr/<details open>\s*<summary>Give more/, 'the form is open');
+    like($late->{body}, qr/name="downloads" value="7".*name="days" value="3".*value="Sorry &(?:quot|#34);/s, 'with what was typed');
+    unlike($late->{body}, qr/<script>alert/, 'as text');
+    is(scalar(() = $late->{body} =~ /<details open>/g), 1, 'and no other');
+    is(access()->{assignments}[0]{files}[0]{download_limit}, $limit, 'nothing was done');
+    is(access()->{events}[0]{user}, 'staff', 'nor noted');
+    is(submit('owner', $late, "$path/grant", { downloads => 7, days => 3 })->{status}, 303, 'who has seen it may do it');
+    is(access()->{assignments}[0]{files}[0]{download_limit}, $limit + 7, 'and does');
+
+    for my $action (qw(revoke resend rotate-link)) {
+        my $stale = visit('owner', 'GET', $path);
+        is(submit('staff', visit('staff', 'GET', $path), "$path/grant", { downloads => 1, days => 0 })->{status}, 303, 'one changes it');
+        my $told = submit('owner', $stale, "$path/$action", { to => 'third@example.com', reason => 'late' });
+        is($told->{status}, 412, "$action: the other is told");
+        like($told->{body}, $action eq 'resend' ? qr/value="third\@example\.com"/ : $action eq 'revoke' ? qr/value="late"/ : qr/<details open>\s*<summary>Replace/,
+            "$action: with what was typed");
+    }
+    my $german = visit('owner', 'GET', $path);
+    api('POST', '/orders/7001/grant-downloads', key => $shop->{token}, json => { downloads => 1 });
+    like(submit('owner', $german, "$path/revoke", {}, 'accept-language' => 'de')->{body},
+        qr/role="alert">\s*Die Bestellung wurde ge\S+ndert, seit diese Seite/, 'after a change by the API, in German');
+
+    my $before_email = visit('owner', 'GET', $path);
+    sql("UPDATE orders SET updated_at = updated_at + 1000 WHERE shop_id = $id AND storefront_order_id = '7001'");
+    is(submit('owner', $before_email, "$path/revoke", {})->{status}, 303, 'what becomes of an email stops nobody');
+    is(press('restore')->{status}, 303, 'it is restored');
+
+    my %page = map { $_ => visit($_, 'GET', $path) } qw(staff owner);
+    my @both = parallel(2, sub {
+        my $user = (qw(staff owner))[ $_[0] ];
+        return submit($user, $page{$user}, "$path/grant", { downloads => 1, days => 0 })->{status};
+    });
+    is(join(' ', sort @both), '303 412', 'of two at the same moment one does it, and the other is told');
+}
+
 # --- who may, and how often ------------------------------------------------------------------------
 
 is(press('revoke', {}, user => 'reader')->{status}, 403, 'a reader may press nothing');
 is(access()->{access}{status}, 'active', 'and changes nothing');
+my $had  = access()->{assignments}[0]{files}[0]{download_limit};
 my $form = visit('staff', 'GET', $path);
 is(submit('staff', $form, "$path/grant", { downloads => 1, days => 0 })->{status}, 303, 'a button takes effect');
 is(submit('staff', $form, "$path/grant", { downloads => 1, days => 0 })->{status}, 409, 'once');
-is(access()->{assignments}[0]{files}[0]{download_limit}, 16, 'and not twice');
+is(access()->{assignments}[0]{files}[0]{download_limit}, $had + 1, 'and not twice');
 
 $server->stop;
 done_testing;

@@ -1,5 +1,7 @@
 #include "core/order/event.h"
 
+#include "core/version.h"
+
 apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *event, apr_pool_t *p)
 {
     apr_status_t rv;
@@ -57,4 +59,28 @@ apr_status_t mdl_event_count(mdl_db_t *db, apr_int64_t order_id, const char *act
         *oldest = mdl_rows_int(row, 1);
     }
     return rv;
+}
+
+apr_status_t mdl_event_check_seen(mdl_db_t *db, const mdl_event_seen_t *seen,
+                                  mdl_problem_t *problem, apr_pool_t *p)
+{
+    mdl_rows_t *row;
+    apr_status_t rv;
+
+    if (seen->event_id == 0) {
+        return APR_SUCCESS;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK, &row, p,
+                           MDL_ARGS(mdl_int(seen->shop_id), mdl_text(seen->storefront_order_id)));
+    if (rv != APR_SUCCESS) {
+        return rv == APR_ENOENT ? APR_SUCCESS : rv;
+    }
+    rv = mdl_db_select_one(db, MDL_Q_EVENT_LATEST, &row, p,
+                           MDL_ARGS(mdl_int(mdl_rows_int(row, 0)), mdl_int(1)));
+    if (rv != APR_SUCCESS && rv != APR_ENOENT) {
+        return rv;
+    }
+    return rv == APR_SUCCESS && mdl_rows_int(row, 0) == seen->event_id
+               ? APR_SUCCESS
+               : mdl_version_refuse(problem);
 }

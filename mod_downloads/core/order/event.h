@@ -8,6 +8,7 @@
 #include <apr_tables.h>
 
 #include "base/text/json.h"
+#include "core/problem.h"
 #include "db/db.h"
 
 #define MDL_EVENTS_SHOWN 50
@@ -24,6 +25,13 @@ typedef struct {
     int order_is_new;           /* made in this transaction */
 } mdl_event_t;
 
+/** What a person saw of an order. */
+typedef struct {
+    apr_int64_t shop_id;
+    const char *storefront_order_id;
+    apr_int64_t event_id; /* the newest one */
+} mdl_event_seen_t;
+
 /** Adds an event, and moves the order's updated_at. */
 apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *event, apr_pool_t *p);
 
@@ -37,5 +45,14 @@ apr_array_header_t *mdl_event_read_all(mdl_rows_t *rows, apr_pool_t *p);
 /** Counts an order's events of an action since a time; *oldest gets the time of the earliest. */
 apr_status_t mdl_event_count(mdl_db_t *db, apr_int64_t order_id, const char *action,
                              apr_time_t since, int *count, apr_time_t *oldest, apr_pool_t *p);
+
+/**
+ * Locks an order up to the transaction's end, for a person who acts on it as a page showed it.
+ * Refused: 412 precondition_failed when its newest event is not the one that the person saw (0: any
+ * will do).  An order that there is not is left to what comes next.  An order's updated_at would
+ * not do: it also moves with the fate of an email, which is no reason to stop a person.
+ */
+apr_status_t mdl_event_check_seen(mdl_db_t *db, const mdl_event_seen_t *seen,
+                                  mdl_problem_t *problem, apr_pool_t *p);
 
 #endif

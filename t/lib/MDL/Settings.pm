@@ -116,9 +116,11 @@ sub form_token
 # Sends a form of the page that $reply is, as a browser does.
 sub submit
 {
-    my ($user, $reply, $path, $fields) = @_;
-    return visit($user, 'POST', $path, form => { form_token => form_token($reply) // '', %$fields },
-        headers => { origin => origin() });
+    my ($user, $reply, $path, $fields, %headers) = @_;
+    my ($seen) = $reply->{body} =~ /name="seen" value="(\d+)"/;
+    return visit($user, 'POST', $path,
+        form => { form_token => form_token($reply) // '', defined $seen ? (seen => $seen) : (), %$fields },
+        headers => { origin => origin(), %headers });
 }
 
 1;
