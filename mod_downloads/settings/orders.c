@@ -114,7 +114,7 @@ static void orders_add_query(mdl_json_t *to, const mdl_visit_t *visit,
 
 int mdl_orders_show(mdl_visit_t *visit)
 {
-    mdl_order_search_t search = {NULL};
+    mdl_order_search_t search = {.text = NULL};
     mdl_json_t *data;
     apr_status_t rv;
 

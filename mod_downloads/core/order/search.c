@@ -222,7 +222,7 @@ static apr_status_t search_filtered(mdl_db_t *db, mdl_order_search_t *search, ap
     apr_array_header_t *ids = apr_array_make(p, search->filter.limit, sizeof(apr_int64_t));
     const apr_array_header_t *places;
     apr_array_header_t *lines = apr_array_make(p, search->filter.limit, sizeof(mdl_order_line_t *));
-    mdl_rows_t *rows;
+    mdl_rows_t *rows = NULL;
     apr_status_t rv = mdl_order_filter(db, p, &search->filter);
 
     places = search->filter.places;
