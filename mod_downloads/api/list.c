@@ -15,7 +15,7 @@
 #define MAC_LENGTH    16
 #define MAX_POSITION  64
 #define NEWEST        "~" /* after every id that is text */
-#define WORD          "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
+#define WORD          "-0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz"
 
 typedef struct {
     const char *name; /* NULL once it was read */

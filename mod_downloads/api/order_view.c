@@ -2,9 +2,7 @@
 
 #include <string.h>
 
-#include "core/order/event.h"
 #include "core/download/signed_url.h"
-#include "core/download/session.h"
 
 static void order_write_file(mdl_json_t *to, const mdl_order_file_t *file)
 {
@@ -57,7 +55,7 @@ void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment)
     mdl_json_add_time(to, "expires_at", assignment->expires_at);
 }
 
-static void order_write_email(mdl_json_t *to, const mdl_email_state_t *email)
+void mdl_order_write_email(mdl_json_t *to, const mdl_email_state_t *email)
 {
     mdl_json_add_string(to, "status", mdl_email_status_names[email->status]);
     mdl_json_add_string(to, "to", email->to);
@@ -78,37 +76,42 @@ static void order_add_stored(mdl_json_t *to, const char *name, const char *text,
     mdl_json_add_copy(to, name, value);
 }
 
-static void order_write_events(mdl_json_t *to, const apr_array_header_t *events, apr_pool_t *p)
+void mdl_order_write_event(mdl_json_t *to, const mdl_event_t *event, apr_pool_t *p)
 {
-    for (int i = 0; i < events->nelts; i++) {
-        const mdl_event_t *event = APR_ARRAY_IDX(events, i, mdl_event_t *);
-        mdl_json_t *object = mdl_json_add_object(to, NULL);
-
-        mdl_json_add_int(object, "id", event->id);
-        mdl_json_add_string(object, "action", event->action);
-        order_add_stored(object, "assignment_ids", event->assignment_ids, p);
-        mdl_json_add_string(object, "key_id", event->key_id);
-        mdl_json_add_string(object, "user", event->user);
-        mdl_json_add_string(object, "reason", event->reason);
-        order_add_stored(object, "details", event->details, p);
-        mdl_json_add_time(object, "created_at", event->created_at);
-    }
+    mdl_json_add_int(to, "id", event->id);
+    mdl_json_add_string(to, "action", event->action);
+    order_add_stored(to, "assignment_ids", event->assignment_ids, p);
+    mdl_json_add_string(to, "key_id", event->key_id);
+    mdl_json_add_string(to, "user", event->user);
+    mdl_json_add_string(to, "reason", event->reason);
+    order_add_stored(to, "details", event->details, p);
+    mdl_json_add_time(to, "created_at", event->created_at);
 }
 
-static void order_write_downloads(mdl_json_t *to, const apr_array_header_t *downloads)
+void mdl_order_write_download(mdl_json_t *to, const mdl_session_view_t *session)
 {
-    for (int i = 0; i < downloads->nelts; i++) {
-        const mdl_session_view_t *session = &APR_ARRAY_IDX(downloads, i, mdl_session_view_t);
-        mdl_json_t *object = mdl_json_add_object(to, NULL);
+    mdl_json_add_int(to, "assignment_id", session->assignment_id);
+    mdl_json_add_int_if(to, "file_id", session->asset_id, session->asset_id != 0);
+    mdl_json_add_string(to, "status", mdl_session_status_names[session->status]);
+    mdl_json_add_int(to, "bytes_delivered", session->bytes);
+    mdl_json_add_int(to, "size", session->size);
+    mdl_json_add_int(to, "transfers", session->transfers);
+    mdl_json_add_time(to, "opened_at", session->opened_at);
+    mdl_json_add_time(to, "updated_at", session->updated_at);
+}
 
-        mdl_json_add_int(object, "assignment_id", session->assignment_id);
-        mdl_json_add_int_if(object, "file_id", session->asset_id, session->asset_id != 0);
-        mdl_json_add_string(object, "status", mdl_session_status_names[session->status]);
-        mdl_json_add_int(object, "bytes_delivered", session->bytes);
-        mdl_json_add_int(object, "size", session->size);
-        mdl_json_add_int(object, "transfers", session->transfers);
-        mdl_json_add_time(object, "opened_at", session->opened_at);
-        mdl_json_add_time(object, "updated_at", session->updated_at);
+static void order_write_history(mdl_json_t *to, const mdl_order_t *order, apr_pool_t *p)
+{
+    mdl_json_t *list = mdl_json_add_array(to, "downloads");
+
+    for (int i = 0; i < order->downloads->nelts; i++) {
+        mdl_order_write_download(mdl_json_add_object(list, NULL),
+                                 APR_ARRAY_IDX(order->downloads, i, const mdl_session_view_t *));
+    }
+    list = mdl_json_add_array(to, "events");
+    for (int i = 0; i < order->events->nelts; i++) {
+        mdl_order_write_event(mdl_json_add_object(list, NULL),
+                              APR_ARRAY_IDX(order->events, i, const mdl_event_t *), p);
     }
 }
 
@@ -146,7 +149,7 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
                         order->fraud_signals != NULL ? mdl_risk_names[order->fraud_level] : NULL);
     order_add_stored(object, "signals", order->fraud_signals != NULL ? order->fraud_signals : "[]",
                      p);
-    order_write_email(mdl_json_add_object(to, "email"), &order->email);
+    mdl_order_write_email(mdl_json_add_object(to, "email"), &order->email);
     mdl_json_add_string(to, "download_page_url",
                         mdl_signed_url_page(request->service->secret,
                                             request->service->settings->public_url, order->page_id,
@@ -154,8 +157,7 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
     mdl_json_add_time(to, "created_at", order->created_at);
     mdl_json_add_time(to, "updated_at", order->updated_at);
     if (order->events != NULL) {
-        order_write_downloads(mdl_json_add_array(to, "downloads"), order->downloads);
-        order_write_events(mdl_json_add_array(to, "events"), order->events, p);
+        order_write_history(to, order, p);
     }
 }
 

@@ -5,6 +5,8 @@
 #define MDL_API_ORDER_VIEW_H
 
 #include "api/request.h"
+#include "core/download/session.h"
+#include "core/order/event.h"
 #include "core/order/order.h"
 
 /** Adds an order's members; its events and downloads too, when they were read. */
@@ -12,6 +14,11 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
 
 /** Adds an assignment's members. */
 void mdl_assignment_write(mdl_json_t *to, const mdl_assignment_t *assignment);
+
+/** Add the members of an email's state, of an entry of the audit trail, and of a download. */
+void mdl_order_write_email(mdl_json_t *to, const mdl_email_state_t *email);
+void mdl_order_write_event(mdl_json_t *to, const mdl_event_t *event, apr_pool_t *p);
+void mdl_order_write_download(mdl_json_t *to, const mdl_session_view_t *session);
 
 /** Refuses with 404 order_not_found. */
 apr_status_t mdl_order_not_found(mdl_request_t *request);

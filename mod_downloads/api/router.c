@@ -18,6 +18,7 @@
 #include "api/openapi.h"
 #include "api/order_actions.h"
 #include "api/order_assign.h"
+#include "api/order_history.h"
 #include "api/orders.h"
 #include "api/packs.h"
 #include "api/response.h"
@@ -62,6 +63,9 @@ static const mdl_route_t *const routes[] = {
     &mdl_route_order_list,
     &mdl_route_order,
     &mdl_route_order_diagnosis,
+    &mdl_route_order_events,
+    &mdl_route_order_downloads,
+    &mdl_route_order_emails,
     &mdl_route_order_assign,
     &mdl_route_assignment_list,
     &mdl_route_assignment,

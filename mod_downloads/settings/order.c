@@ -136,7 +136,8 @@ static void order_add_downloads(mdl_json_t *to, const mdl_order_t *order)
 
     mdl_json_add_bool(to, "has_downloads", order->downloads->nelts > 0);
     for (int i = 0; i < order->downloads->nelts; i++) {
-        const mdl_session_view_t *each = &APR_ARRAY_IDX(order->downloads, i, mdl_session_view_t);
+        const mdl_session_view_t *each = APR_ARRAY_IDX(order->downloads, i,
+                                                       const mdl_session_view_t *);
         const mdl_order_file_t *file = order_file(order, each->asset_id);
         mdl_json_t *download = mdl_json_add_object(downloads, NULL);
 

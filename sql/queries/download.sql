@@ -100,13 +100,31 @@ WHERE s.status = 'open' AND s.idle_at <= %lld AND NOT EXISTS (SELECT 1 FROM down
     WHERE t.session_id = s.id AND t.generation = s.generation)
 ORDER BY s.idle_at LIMIT %lld
 
--- name: download_sessions_of_order
-WITH a_rows AS MATERIALIZED (SELECT id FROM assignment WHERE order_id = %lld)
-SELECT s.assignment_id, s.asset_id, s.status, s.size, s.transfers, s.opened_at, s.updated_at,
+-- part: session_view_columns
+s.assignment_id, s.asset_id, s.status, s.size, s.transfers, s.opened_at, s.updated_at,
     s.bytes + COALESCE((SELECT SUM(t.bytes) FROM download_transfer t
-        WHERE t.session_id = s.id AND t.generation = s.generation), 0)
-FROM a_rows JOIN download_session s ON s.assignment_id = a_rows.id
-ORDER BY s.opened_at DESC, s.id, s.generation DESC LIMIT %lld
+        WHERE t.session_id = s.id AND t.generation = s.generation), 0), s.id, s.generation
+
+-- No more of each assignment are read than are wanted of all.
+-- name: download_sessions_of_order
+-- dialect: sqlite3
+SELECT {{session_view_columns}}
+FROM assignment a CROSS JOIN download_session s
+WHERE a.order_id = %lld AND s.rowid IN (
+    SELECT d.rowid FROM download_session d
+    WHERE d.assignment_id = a.id AND (d.opened_at, d.id, d.generation) < (%lld, %s, %lld)
+    ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT %lld)
+ORDER BY s.opened_at DESC, s.id DESC, s.generation DESC LIMIT %lld
+
+-- name: download_sessions_of_order
+-- dialect: pgsql
+WITH a_rows AS MATERIALIZED (SELECT id FROM assignment WHERE order_id = %lld)
+SELECT {{session_view_columns}}
+FROM a_rows CROSS JOIN LATERAL (
+    SELECT * FROM download_session d
+    WHERE d.assignment_id = a_rows.id AND (d.opened_at, d.id, d.generation) < (%lld, %s, %lld)
+    ORDER BY d.opened_at DESC, d.id DESC, d.generation DESC LIMIT %lld) s
+ORDER BY s.opened_at DESC, s.id DESC, s.generation DESC LIMIT %lld
 
 -- Takes one download of each asset in a list that has any left; a limit of 0 means no limit.
 -- name: allowance_take

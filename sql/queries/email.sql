@@ -11,6 +11,10 @@ SELECT e.order_id, e.status, e.recipient, e.attempts, e.last_error, e.sent_at, e
 FROM given_rows
 JOIN email e ON e.id = (SELECT max(l.id) FROM email l WHERE l.order_id = given_rows.id)
 
+-- name: emails_of_order
+SELECT id, status, recipient, attempts, last_error, sent_at, held, bounced_at, created_at FROM email
+WHERE order_id = %lld AND id < %lld ORDER BY id DESC LIMIT %lld
+
 -- An email that is being sent can't be held any more.
 -- name: email_cancel_jobs
 UPDATE job SET status = 'cancelled', due_at = NULL, finished_at = %lld

@@ -12,6 +12,7 @@
 #include "core/audit.h"
 #include "core/download/download.h"
 #include "core/order/attention.h"
+#include "core/order/history.h"
 #include "db/private.h"
 #include "t/unit/effects.h"
 #include "t/unit/fixtures.h"
@@ -391,6 +392,50 @@ static void test_audit(apr_pool_t *p)
     is_int(prune.removed, rows / 2 < 500 ? rows / 2 - 1 : 500, "  a batch of them");
 }
 
+static apr_status_t events_effect(mdl_db_t *on, apr_pool_t *p, void *history)
+{
+    return mdl_history_events(on, p, history);
+}
+
+static apr_status_t downloads_effect(mdl_db_t *on, apr_pool_t *p, void *history)
+{
+    return mdl_history_downloads(on, p, history);
+}
+
+static apr_status_t emails_effect(mdl_db_t *on, apr_pool_t *p, void *history)
+{
+    return mdl_history_emails(on, p, history);
+}
+
+/* Everything has happened to one order. */
+static void test_history(apr_pool_t *p)
+{
+    mdl_problem_t problem = {0};
+    mdl_history_t history = {
+        .page = {.shop_id = 1, .before = APR_INT64_MAX, .before_text = "~", .limit = 26},
+        .storefront_order_id = "o4",
+        .problem = &problem};
+    mdl_order_find_t find = {.shop_id = 1, .storefront_order_id = "o4", .with_events = 1};
+
+    mdl_db_command(db, "UPDATE order_event SET order_id = 4");
+    mdl_db_command(db, "UPDATE email SET order_id = 4");
+    mdl_db_command(db, "UPDATE download_session SET assignment_id = 4");
+    reads_little(mdl_db_read, events_effect, &history, "the events of an order", p);
+    is_int(history.page.found->nelts, 26, "  which has many");
+    reads_little(mdl_db_read, downloads_effect, &history, "the downloads of an order", p);
+    is_int(history.page.found->nelts, 26, "  which has many");
+    reads_little(mdl_db_read, emails_effect, &history, "the emails of an order", p);
+    is_int(history.page.found->nelts, 26, "  which has many");
+    reads_little(mdl_db_read, mdl_order_find_effect, &find, "an order with a long history", p);
+    history.page.before = rows / 2;
+    history.page.before_text = apr_psprintf(p, "%d_1_link%d", rows / 2, rows / 2);
+    reads_little(mdl_db_read, events_effect, &history, "older events", p);
+    reads_little(mdl_db_read, downloads_effect, &history, "older downloads", p);
+    is_int(APR_ARRAY_IDX(history.page.found, 0, const mdl_session_view_t *)->opened_at,
+           rows / 2 - 1, "  the next one first");
+    reads_little(mdl_db_read, emails_effect, &history, "older emails", p);
+}
+
 static apr_status_t look(mdl_db_t *on, apr_pool_t *p, void *download)
 {
     return mdl_download_look(on, download, p);
@@ -459,6 +504,7 @@ static void tests(const database_t *database, apr_pool_t *p)
         test_shop_is_not_locked(database);
     }
     test_packs(p);
+    test_history(p);
 }
 
 int main(void)

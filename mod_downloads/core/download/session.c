@@ -1,5 +1,7 @@
 #include "core/download/session.h"
 
+#include <apr_strings.h>
+
 const char *const mdl_session_status_names[] = {[MDL_SESSION_OPEN] = "open",
                                                 [MDL_SESSION_COUNTED] = "counted",
                                                 [MDL_SESSION_RETURNED] = "returned",
@@ -30,27 +32,47 @@ mdl_charge_state_t mdl_session_charge(const mdl_session_t *session, const mdl_pr
     return session->status == MDL_SESSION_OPEN ? MDL_CHARGE_RESERVED : MDL_CHARGE_FREE;
 }
 
-apr_status_t mdl_session_ask_list(mdl_db_t *db, apr_int64_t order_id, int limit, mdl_rows_t **rows,
-                                  apr_pool_t *p)
+const char *mdl_session_place(const mdl_session_view_t *session, apr_pool_t *p)
 {
+    return apr_psprintf(p, "%" APR_INT64_T_FMT "_%" APR_INT64_T_FMT "_%s", session->opened_at,
+                        session->generation, session->id);
+}
+
+apr_status_t mdl_session_ask_list(mdl_db_t *db, apr_int64_t order_id, const char *place, int limit,
+                                  mdl_rows_t **rows, apr_pool_t *p)
+{
+    apr_int64_t opened_at = APR_INT64_MAX, generation = 0;
+    const char *id = "";
+    char *end;
+
+    if (place != NULL) {
+        opened_at = apr_strtoi64(place, &end, 10);
+        generation = *end == '_' ? apr_strtoi64(end + 1, &end, 10) : 0;
+        id = *end == '_' ? end + 1 : "";
+    }
     return mdl_db_select(db, MDL_Q_DOWNLOAD_SESSIONS_OF_ORDER, rows, p,
-                         MDL_ARGS(mdl_int(order_id), mdl_int(limit)));
+                         MDL_ARGS(mdl_int(order_id), mdl_int(opened_at), mdl_text(id),
+                                  mdl_int(generation), mdl_int(limit), mdl_int(limit)));
 }
 
 apr_array_header_t *mdl_session_read_list(mdl_rows_t *rows, apr_pool_t *p)
 {
-    apr_array_header_t *sessions = apr_array_make(p, 8, sizeof(mdl_session_view_t));
+    apr_array_header_t *sessions = apr_array_make(p, 8, sizeof(mdl_session_view_t *));
 
     while (mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(sessions, mdl_session_view_t) = (mdl_session_view_t){
-            .assignment_id = mdl_rows_int(rows, 0),
-            .asset_id = mdl_rows_int(rows, 1),
-            .status = mdl_rows_enum(rows, 2, mdl_session_status_names),
-            .size = mdl_rows_int(rows, 3),
-            .transfers = mdl_rows_int(rows, 4),
-            .opened_at = mdl_rows_int(rows, 5),
-            .updated_at = mdl_rows_int(rows, 6),
-            .bytes = mdl_rows_int(rows, 7)};
+        mdl_session_view_t *session = apr_palloc(p, sizeof *session);
+
+        *session = (mdl_session_view_t){.assignment_id = mdl_rows_int(rows, 0),
+                                        .asset_id = mdl_rows_int(rows, 1),
+                                        .status = mdl_rows_enum(rows, 2, mdl_session_status_names),
+                                        .size = mdl_rows_int(rows, 3),
+                                        .transfers = mdl_rows_int(rows, 4),
+                                        .opened_at = mdl_rows_int(rows, 5),
+                                        .updated_at = mdl_rows_int(rows, 6),
+                                        .bytes = mdl_rows_int(rows, 7),
+                                        .id = mdl_rows_text(rows, 8),
+                                        .generation = mdl_rows_int(rows, 9)};
+        APR_ARRAY_PUSH(sessions, mdl_session_view_t *) = session;
     }
     return sessions;
 }

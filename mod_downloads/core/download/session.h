@@ -44,6 +44,8 @@ mdl_charge_state_t mdl_session_charge(const mdl_session_t *session, const mdl_pr
 
 /** A session of an order, for people to see. */
 typedef struct {
+    const char *id;
+    apr_int64_t generation;
     apr_int64_t assignment_id;
     apr_int64_t asset_id; /* 0: the archive */
     mdl_session_status_t status;
@@ -54,11 +56,15 @@ typedef struct {
     apr_time_t updated_at;
 } mdl_session_view_t;
 
-/** Asks for the last sessions of an order. */
-apr_status_t mdl_session_ask_list(mdl_db_t *db, apr_int64_t order_id, int limit, mdl_rows_t **rows,
-                                  apr_pool_t *p);
+/** Asks for the last sessions of an order that are behind a place in their list; NULL: from the
+    newest on. */
+apr_status_t mdl_session_ask_list(mdl_db_t *db, apr_int64_t order_id, const char *place, int limit,
+                                  mdl_rows_t **rows, apr_pool_t *p);
 
-/** Reads them: mdl_session_view_t, newest first. */
+/** The place of a session in the list of its order. */
+const char *mdl_session_place(const mdl_session_view_t *session, apr_pool_t *p);
+
+/** Reads them: mdl_session_view_t *, newest first. */
 apr_array_header_t *mdl_session_read_list(mdl_rows_t *rows, apr_pool_t *p);
 
 #endif

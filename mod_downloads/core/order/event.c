@@ -19,11 +19,11 @@ apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *even
                                 mdl_text(event->details), mdl_int(event->created_at)));
 }
 
-apr_status_t mdl_event_ask_latest(mdl_db_t *db, apr_int64_t order_id, mdl_rows_t **rows,
-                                  apr_pool_t *p)
+apr_status_t mdl_event_ask_list(mdl_db_t *db, apr_int64_t order_id, apr_int64_t before, int limit,
+                                mdl_rows_t **rows, apr_pool_t *p)
 {
-    return mdl_db_select(db, MDL_Q_EVENT_LATEST, rows, p,
-                         MDL_ARGS(mdl_int(order_id), mdl_int(MDL_EVENTS_SHOWN)));
+    return mdl_db_select(db, MDL_Q_EVENTS_OF_ORDER, rows, p,
+                         MDL_ARGS(mdl_int(order_id), mdl_int(before), mdl_int(limit)));
 }
 
 apr_array_header_t *mdl_event_read_all(mdl_rows_t *rows, apr_pool_t *p)
@@ -75,8 +75,9 @@ apr_status_t mdl_event_check_seen(mdl_db_t *db, const mdl_event_seen_t *seen,
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    rv = mdl_db_select_one(db, MDL_Q_EVENT_LATEST, &row, p,
-                           MDL_ARGS(mdl_int(mdl_rows_int(row, 0)), mdl_int(1)));
+    rv = mdl_db_select_one(
+        db, MDL_Q_EVENTS_OF_ORDER, &row, p,
+        MDL_ARGS(mdl_int(mdl_rows_int(row, 0)), mdl_int(APR_INT64_MAX), mdl_int(1)));
     if (rv != APR_SUCCESS && rv != APR_ENOENT) {
         return rv;
     }

@@ -11,8 +11,6 @@
 #include "core/problem.h"
 #include "db/db.h"
 
-#define MDL_EVENTS_SHOWN 50
-
 typedef struct {
     apr_int64_t id;
     const char *action;         /* "assigned", "revoked", … */
@@ -35,9 +33,9 @@ typedef struct {
 /** Adds an event, and moves the order's updated_at. */
 apr_status_t mdl_event_add(mdl_db_t *db, apr_int64_t order_id, mdl_event_t *event, apr_pool_t *p);
 
-/** Asks for the newest events of an order, at most MDL_EVENTS_SHOWN. */
-apr_status_t mdl_event_ask_latest(mdl_db_t *db, apr_int64_t order_id, mdl_rows_t **rows,
-                                  apr_pool_t *p);
+/** Asks for the newest events of an order with lower ids than before. */
+apr_status_t mdl_event_ask_list(mdl_db_t *db, apr_int64_t order_id, apr_int64_t before, int limit,
+                                mdl_rows_t **rows, apr_pool_t *p);
 
 /** Reads them: mdl_event_t *, newest first. */
 apr_array_header_t *mdl_event_read_all(mdl_rows_t *rows, apr_pool_t *p);

@@ -11,6 +11,7 @@
 #include "core/download/session.h"
 #include "core/version.h"
 
+#define EVENTS_SHOWN    50
 #define DOWNLOADS_SHOWN 50
 
 static mdl_order_t *order_of_row(const mdl_rows_t *row, apr_pool_t *p)
@@ -353,8 +354,9 @@ static apr_status_t order_ask_more(mdl_db_t *db, const mdl_order_find_t *find, a
     apr_status_t rv = APR_SUCCESS;
 
     *more = (order_more_t){NULL, NULL, NULL};
-    if (find->with_events && (rv = mdl_event_ask_latest(db, id, &more->events, p)) == APR_SUCCESS) {
-        rv = mdl_session_ask_list(db, id, DOWNLOADS_SHOWN, &more->sessions, p);
+    if (find->with_events && (rv = mdl_event_ask_list(db, id, APR_INT64_MAX, EVENTS_SHOWN,
+                                                      &more->events, p)) == APR_SUCCESS) {
+        rv = mdl_session_ask_list(db, id, NULL, DOWNLOADS_SHOWN, &more->sessions, p);
     }
     return rv == APR_SUCCESS && find->with_lookup ? mdl_lookup_ask_latest(db, id, &more->lookup, p)
                                                   : rv;

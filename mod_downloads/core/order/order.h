@@ -48,7 +48,7 @@ typedef struct {
     int links_truncated;             /* the same of links */
     int license_keys_truncated;      /* and of license keys */
     apr_array_header_t *events;      /* mdl_event_t *; NULL unless asked for */
-    apr_array_header_t *downloads;   /* mdl_session_view_t; with events */
+    apr_array_header_t *downloads;   /* mdl_session_view_t *; with events */
     int has_lookup; /* whether a job asks, or asked, the storefront; 0 unless wanted */
     mdl_job_status_t lookup_status;
     const char *lookup_error; /* why it failed, or NULL */

@@ -181,6 +181,15 @@ my %SHAPES = (
         opened_at       => $TIME,
         updated_at      => $TIME,
     },
+    email => {
+        id         => 'id',
+        status     => 'queued|sent|failed|bounced|no_recipient|held',
+        to         => 'text?',
+        attempts   => 'count',
+        last_error => 'text?',
+        created_at => $TIME,
+        sent_at    => 'time?',
+    },
     diagnosis => {
         storefront_order_id => 'digits',
         checks              => [
@@ -210,6 +219,9 @@ my %SHAPES = (
     assets => { data => ['asset'], has_more => 'bool', next_cursor => 'text?' },
     jobs   => { data => ['job'], has_more => 'bool', next_cursor => 'text?' },
     assignments => { data => ['assignment'], has_more => 'bool', next_cursor => 'text?' },
+    events      => { data => ['event'], has_more => 'bool', next_cursor => 'text?' },
+    downloads   => { data => ['download'], has_more => 'bool', next_cursor => 'text?' },
+    emails      => { data => ['email'], has_more => 'bool', next_cursor => 'text?' },
     orders      => { data => ['order'], has_more => 'bool', next_cursor => 'text?' },
 );
 # The answer to GET /orders/{id}.

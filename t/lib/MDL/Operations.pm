@@ -225,6 +225,9 @@ my %REQUESTS = (
     approveOrder   => sub { '/orders/' . held_order($_[0]) . '/approve' },
     rejectOrder    => sub { ('/orders/' . held_order($_[0]) . '/reject', { reason => label() }) },
     diagnoseOrder  => sub { order_path($_[0], '/diagnosis') },
+    listOrderEvents    => sub { order_path($_[0], '/events') },
+    listOrderDownloads => sub { order_path($_[0], '/downloads') },
+    listOrderEmails    => sub { order_path($_[0], '/emails') },
 );
 
 sub request_for

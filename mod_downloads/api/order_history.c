@@ -1,0 +1,93 @@
+#include "api/order_history.h"
+
+#include "api/identifier.h"
+#include "api/list.h"
+#include "api/order_view.h"
+#include "api/resource.h"
+#include "core/order/history.h"
+
+static apr_status_t history_parse(mdl_request_t *request)
+{
+    mdl_history_t *history = apr_pcalloc(request->r->pool, sizeof *history);
+
+    history->storefront_order_id = request->parameters[0];
+    history->problem = &request->problem;
+    request->arg = history;
+    return mdl_identifier_is_digits(request->parameters[0])
+               ? mdl_list_end(mdl_list_begin(request), &history->page)
+               : mdl_order_not_found(request);
+}
+
+static const char *event_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
+{
+    const mdl_event_t *event = row;
+
+    mdl_order_write_event(to, event, request->r->pool);
+    return mdl_resource_id(request, event->id);
+}
+
+static const mdl_resource_t event_resource = {"event", event_write_row};
+
+static apr_status_t event_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_history_events(db, p, arg);
+}
+
+const mdl_route_t mdl_route_order_events = {
+    .method = "GET",
+    .path = "/orders/{}/events",
+    .resource = &event_resource,
+    .parse = history_parse,
+    .effect = event_list_effect,
+    .write = mdl_list_write,
+};
+
+static const char *download_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
+{
+    const mdl_session_view_t *download = row;
+
+    mdl_order_write_download(to, download);
+    return mdl_session_place(download, request->r->pool);
+}
+
+static const mdl_resource_t download_resource = {"download", download_write_row};
+
+static apr_status_t download_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_history_downloads(db, p, arg);
+}
+
+const mdl_route_t mdl_route_order_downloads = {
+    .method = "GET",
+    .path = "/orders/{}/downloads",
+    .resource = &download_resource,
+    .parse = history_parse,
+    .effect = download_list_effect,
+    .write = mdl_list_write,
+};
+
+static const char *email_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)
+{
+    const mdl_email_view_t *email = row;
+
+    mdl_json_add_int(to, "id", email->id);
+    mdl_order_write_email(to, &email->state);
+    mdl_json_add_time(to, "created_at", email->created_at);
+    return mdl_resource_id(request, email->id);
+}
+
+static const mdl_resource_t email_resource = {"email", email_write_row};
+
+static apr_status_t email_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_history_emails(db, p, arg);
+}
+
+const mdl_route_t mdl_route_order_emails = {
+    .method = "GET",
+    .path = "/orders/{}/emails",
+    .resource = &email_resource,
+    .parse = history_parse,
+    .effect = email_list_effect,
+    .write = mdl_list_write,
+};
