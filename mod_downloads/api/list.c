@@ -29,6 +29,7 @@ struct mdl_list_t {
     const char *filters;       /* name=value lines, what a cursor is bound to */
     const char *link;          /* the same parameters as a query again, each with "&" behind it */
     int limit;
+    int summary;
     const char *after; /* position; NULL: from the newest */
 };
 
@@ -213,6 +214,13 @@ apr_time_t mdl_list_time(mdl_list_t *list, const char *name)
     return time;
 }
 
+void mdl_list_view(mdl_list_t *list)
+{
+    static const char *const views[] = {"summary", NULL};
+
+    list->summary = mdl_list_choice(list, "view", views) != NULL;
+}
+
 /* The authenticator of a position in this list, of this shop, under these filters. */
 static void list_sign(const mdl_list_t *list, const char *position,
                       unsigned char mac[MDL_SHA256_LENGTH])
@@ -277,6 +285,7 @@ apr_status_t mdl_list_end(mdl_list_t *list, mdl_list_page_t *page)
     page->before_text = list->after != NULL ? list->after : NEWEST;
     page->after = list->after;
     page->limit = list->limit + 1;
+    page->summary = list->summary;
     return APR_SUCCESS;
 }
 

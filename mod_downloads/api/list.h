@@ -23,6 +23,9 @@ apr_int64_t mdl_list_id(mdl_list_t *list, const char *name);
 /** A time of RFC 3339, section 5.6, after 1970. */
 apr_time_t mdl_list_time(mdl_list_t *list, const char *name);
 
+/** Takes view=summary, which sets the page's summary. */
+void mdl_list_view(mdl_list_t *list);
+
 /** Notes a fault of a parameter. */
 void mdl_list_fault(mdl_list_t *list, const char *name, const char *code, const char *message);
 

@@ -58,19 +58,16 @@ static apr_status_t mapping_parse_list(mdl_request_t *request)
         mdl_list_fault(query, filter, "invalid",
                        "This parameter must be like gid://platform/Product/123.");
     }
+    mdl_list_view(query);
     list->storefront_product_id = product;
     request->arg = list;
     return mdl_list_end(query, &list->page);
 }
 
-static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
+static void mapping_write_lists(mdl_json_t *to, const mdl_mapping_t *mapping)
 {
-    const mdl_mapping_t *mapping = entity;
-    mdl_json_t *list;
+    mdl_json_t *list = mdl_json_add_array(to, "storefront_variant_ids");
 
-    mdl_json_add_int(to, "id", mapping->id);
-    mdl_json_add_string(to, "storefront_product_id", mapping->storefront_product_id);
-    list = mdl_json_add_array(to, "storefront_variant_ids");
     for (int i = 0; i < mapping->storefront_variant_ids->nelts; i++) {
         mdl_json_add_string(list, NULL,
                             APR_ARRAY_IDX(mapping->storefront_variant_ids, i, const char *));
@@ -79,6 +76,17 @@ static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request,
     mdl_ids_add(to, "pack_ids", mapping->pack_ids);
     mdl_ids_add(to, "link_ids", mapping->link_ids);
     mdl_ids_add(to, "license_key_tag_ids", mapping->license_key_tag_ids);
+}
+
+static const char *mapping_write_members(mdl_json_t *to, mdl_request_t *request, const void *entity)
+{
+    const mdl_mapping_t *mapping = entity;
+
+    mdl_json_add_int(to, "id", mapping->id);
+    mdl_json_add_string(to, "storefront_product_id", mapping->storefront_product_id);
+    if (mapping->storefront_variant_ids != NULL) {
+        mapping_write_lists(to, mapping);
+    }
     mdl_json_add_string(to, "download_type", mdl_download_type_names[mapping->download_type]);
     mdl_json_add_bool(to, "is_active", mapping->is_active);
     mdl_json_add_int_if(to, "download_limit", mapping->download_limit,

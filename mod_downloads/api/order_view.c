@@ -115,10 +115,26 @@ static void order_write_history(mdl_json_t *to, const mdl_order_t *order, apr_po
     }
 }
 
+static void order_write_assignments(mdl_json_t *to, const mdl_order_t *order)
+{
+    mdl_json_t *list = mdl_json_add_array(to, "assignments");
+
+    for (int i = 0; i < order->assignments->nelts; i++) {
+        mdl_assignment_write(mdl_json_add_object(list, NULL),
+                             APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *));
+    }
+    if (order->files_truncated) {
+        mdl_json_add_bool(to, "files_truncated", 1);
+    }
+    if (order->links_truncated) {
+        mdl_json_add_bool(to, "links_truncated", 1);
+    }
+}
+
 void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *order)
 {
     apr_pool_t *p = request->r->pool;
-    mdl_json_t *object, *list;
+    mdl_json_t *object;
 
     mdl_json_add_string(to, "storefront_order_id", order->storefront_order_id);
     object = mdl_json_add_object(to, "access");
@@ -132,23 +148,19 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
     mdl_json_add_string(object, "first_name", order->customer.first_name);
     mdl_json_add_string(object, "last_name", order->customer.last_name);
     mdl_json_add_string(object, "locale", order->customer.locale);
-    list = mdl_json_add_array(to, "assignments");
-    for (int i = 0; i < order->assignments->nelts; i++) {
-        mdl_assignment_write(mdl_json_add_object(list, NULL),
-                             APR_ARRAY_IDX(order->assignments, i, mdl_assignment_t *));
-    }
-    if (order->files_truncated) {
-        mdl_json_add_bool(to, "files_truncated", 1);
-    }
-    if (order->links_truncated) {
-        mdl_json_add_bool(to, "links_truncated", 1);
+    if (order->assignments != NULL) {
+        order_write_assignments(to, order);
+    } else {
+        mdl_json_add_int(to, "assignment_count", order->assignment_count);
     }
     object = mdl_json_add_object(to, "fraud");
     mdl_json_add_string(object, "decision", mdl_fraud_decision_names[order->state.decision]);
     mdl_json_add_string(object, "level",
                         order->fraud_signals != NULL ? mdl_risk_names[order->fraud_level] : NULL);
-    order_add_stored(object, "signals", order->fraud_signals != NULL ? order->fraud_signals : "[]",
-                     p);
+    if (order->assignments != NULL) {
+        order_add_stored(object, "signals",
+                         order->fraud_signals != NULL ? order->fraud_signals : "[]", p);
+    }
     mdl_order_write_email(mdl_json_add_object(to, "email"), &order->email);
     mdl_json_add_string(to, "download_page_url",
                         mdl_signed_url_page(request->service->secret,

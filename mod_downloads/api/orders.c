@@ -23,6 +23,7 @@ static apr_status_t order_parse_list(mdl_request_t *request)
     filter->created_since = mdl_list_time(query, "created_since");
     filter->created_before = mdl_list_time(query, "created_before");
     filter->updated_since = mdl_list_time(query, "updated_since");
+    mdl_list_view(query);
     list->default_download_limit = request->service->settings->download_limit;
     request->arg = list;
     if ((rv = mdl_list_end(query, &list->page)) == APR_SUCCESS && list->page.after != NULL) {

@@ -14,7 +14,9 @@ static const char *pack_write_members(mdl_json_t *to, mdl_request_t *request, co
 
     mdl_json_add_int(to, "id", pack->id);
     mdl_json_add_string(to, "name", pack->name);
-    mdl_ids_add(to, "file_ids", pack->file_ids);
+    if (pack->file_ids != NULL) {
+        mdl_ids_add(to, "file_ids", pack->file_ids);
+    }
     mdl_json_add_time(to, "created_at", pack->created_at);
     mdl_json_add_time(to, "updated_at", pack->updated_at);
     return mdl_resource_id(request, pack->id);
@@ -42,6 +44,15 @@ static apr_status_t pack_parse_change(mdl_request_t *request)
     return mdl_members_end(members);
 }
 
+static apr_status_t pack_parse_list(mdl_request_t *request)
+{
+    mdl_list_t *query = mdl_list_begin(request);
+
+    mdl_list_view(query);
+    request->arg = apr_pcalloc(request->r->pool, sizeof(mdl_list_page_t));
+    return mdl_list_end(query, request->arg);
+}
+
 static apr_status_t pack_page_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_pack_page(db, p, arg);
@@ -51,7 +62,7 @@ const mdl_route_t mdl_route_pack_list = {
     .method = "GET",
     .path = "/packs",
     .resource = &resource,
-    .parse = mdl_list_parse,
+    .parse = pack_parse_list,
     .snapshot = 1,
     .effect = pack_page_effect,
     .write = mdl_list_write,

@@ -13,6 +13,7 @@ typedef struct {
     const char *before_text; /* the same for ids that are text */
     const char *after; /* the place to go on behind, as it was in next; NULL: from the newest */
     int limit;         /* how many at most */
+    int summary;       /* the entities without the lists in them */
     apr_array_header_t *found; /* out: pointers to the entities */
     int more;                  /* out: there are others, even if fewer than limit were found */
     const char *next; /* out: where to go on, where that is not the last one's id; or NULL */

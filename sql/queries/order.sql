@@ -187,6 +187,12 @@ SELECT {{assignment_columns}}
 FROM a_rows a JOIN mapping m ON m.id = a.mapping_id
 ORDER BY a.id
 
+-- How many each of the orders has, and when the access of the last one ends; NULL: never.
+-- name: assignments_count
+SELECT +order_id, COUNT(*), CASE WHEN MIN(COALESCE(expires_at, 0)) > 0 THEN MAX(expires_at) END
+FROM assignment WHERE order_id {{in_given}}
+GROUP BY +order_id
+
 -- The assignments whose content is read: those that are given, or all of the orders that are given; the
 -- newest of what is given has the first turn.
 -- part: a_given

@@ -61,6 +61,7 @@ my @kinds = (
     [ 'an assignment is replayed', 1, 2, 1, sub { assigned('77', [ $mapped[0] ], @_, idem => $replay) } ],
     [ 'an order is read', 8, 3, 4, sub { api('GET', "/orders/$order", %key, @_) } ],
     [ '25 orders are listed', 7, 3, 90, sub { api('GET', '/orders?limit=25', %key, @_) } ],
+    [ 'summaries of 25 orders are listed', 4, 3, 51, sub { api('GET', '/orders?limit=25&view=summary', %key, @_) } ],
     [ 'an upload is begun', 5, 4, 1, sub { api('POST', '/assets/uploads', %key, @_, json => { filename => 'a', size => 1 }) } ],
     [ 'a page is looked at', 6, 3, 3, sub { page('GET', $page->{path}, @_) } ],
     [ 'a button is pressed', 6, 3, 3,

@@ -169,6 +169,7 @@ static void test_orders(apr_pool_t *p)
     mdl_order_list_t first = {.page = {.shop_id = 1, .limit = 26}};
     mdl_order_list_t last = {.page = {.shop_id = 1, .limit = 26}, .filter = {.after = "10_10"}};
     mdl_order_list_t few = {.page = {.shop_id = 2, .limit = 26}};
+    mdl_order_list_t brief = {.page = {.shop_id = 1, .limit = 26, .summary = 1}};
 
     live.shop_id = rows % 1000 == 0 ? 2 : 1;
     live.with_events = live.with_lookup = pinned.with_lookup = 1;
@@ -178,6 +179,7 @@ static void test_orders(apr_pool_t *p)
     reads_little(mdl_db_read, mdl_order_list_effect, &first, "the newest orders", p);
     reads_little(mdl_db_read, mdl_order_list_effect, &last, "the oldest orders", p);
     reads_little(mdl_db_read, mdl_order_list_effect, &few, "the orders of a small shop", p);
+    reads_little(mdl_db_read, mdl_order_list_effect, &brief, "a summary of the newest orders", p);
 }
 
 /* Customer 1 has a tenth of all orders, and a hundredth are revoked; the first text fits a ninth.
@@ -305,6 +307,7 @@ static void test_catalog(apr_pool_t *p)
     mdl_mapping_put_t *again = new_mapping(1, PRODUCT("new"), ids_of(p, 2, 5LL, 6LL), p);
     mdl_mapping_list_t list = {.page = {.shop_id = 1, .before = APR_INT64_MAX, .limit = 25}};
     mdl_mapping_list_t of_product = list;
+    mdl_mapping_list_t brief = list;
 
     mapping->mapping.pack_ids = ids_of(p, 1, 3LL);
     mapping->mapping.link_ids = ids_of(p, 1, 3LL);
@@ -315,6 +318,8 @@ static void test_catalog(apr_pool_t *p)
     reads_little(mdl_db_read, mdl_mapping_list_effect, &list, "a list of mappings", p);
     reads_little(mdl_db_read, mdl_mapping_list_effect, &of_product,
                  "a list of a product's mappings", p);
+    brief.page.summary = 1;
+    reads_little(mdl_db_read, mdl_mapping_list_effect, &brief, "a summary of mappings", p);
     reads_little(mdl_db_write, mdl_mapping_delete_effect, entity(1, p), "a mapping is deleted", p);
     reads_little(mdl_db_write, mdl_pack_delete_effect, entity(1, p), "deleting a pack is refused",
                  p);

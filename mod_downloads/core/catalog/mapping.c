@@ -441,10 +441,15 @@ apr_status_t mdl_mapping_list(mdl_db_t *db, apr_pool_t *p, mdl_mapping_list_t *l
     apr_status_t rv = mapping_select_page(db, list, &rows, p);
 
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(found, mdl_mapping_t *) = mapping_of_row(rows, p);
+        mdl_mapping_t *mapping = mapping_of_row(rows, p);
+
+        if (list->page.summary) {
+            mapping->storefront_variant_ids = NULL;
+        }
+        APR_ARRAY_PUSH(found, mdl_mapping_t *) = mapping;
     }
     list->page.found = found;
-    return rv == APR_SUCCESS ? mapping_read_lists(db, found, p) : rv;
+    return rv == APR_SUCCESS && !list->page.summary ? mapping_read_lists(db, found, p) : rv;
 }
 
 apr_status_t mdl_mapping_ask_match(mdl_db_t *db, apr_int64_t shop_id, const char *product_id,

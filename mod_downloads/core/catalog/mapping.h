@@ -20,9 +20,11 @@ extern const char *const mdl_mapping_content_names[];
 typedef struct {
     apr_int64_t id;
     const char *storefront_product_id;
-    apr_array_header_t *storefront_variant_ids; /* const char *; as gids, no duplicates */
-    apr_array_header_t *file_ids;               /* apr_int64_t, no duplicates; NULL: none */
-    apr_array_header_t *pack_ids;               /* like file_ids; so are the next two */
+    apr_array_header_t
+        *storefront_variant_ids;  /* const char *; as gids, no duplicates; NULL in a
+                                     summary, whose other lists were not read either */
+    apr_array_header_t *file_ids; /* apr_int64_t, no duplicates; NULL: none */
+    apr_array_header_t *pack_ids; /* like file_ids; so are the next two */
     apr_array_header_t *link_ids;
     apr_array_header_t *license_key_tag_ids;
     mdl_download_type_t download_type;

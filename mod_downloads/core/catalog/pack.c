@@ -221,7 +221,10 @@ apr_status_t mdl_pack_page(mdl_db_t *db, apr_pool_t *p, mdl_list_page_t *page)
 
     page->found = apr_array_make(p, page->limit, sizeof(mdl_pack_t *));
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
-        APR_ARRAY_PUSH(page->found, mdl_pack_t *) = pack_of_row(rows, p);
+        mdl_pack_t *pack = pack_of_row(rows, p);
+
+        pack->file_ids = page->summary ? NULL : pack->file_ids;
+        APR_ARRAY_PUSH(page->found, mdl_pack_t *) = pack;
     }
-    return rv == APR_SUCCESS ? pack_read_files(db, page->found, p) : rv;
+    return rv == APR_SUCCESS && !page->summary ? pack_read_files(db, page->found, p) : rv;
 }

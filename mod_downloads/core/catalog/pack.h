@@ -11,7 +11,7 @@
 typedef struct {
     apr_int64_t id;
     const char *name;
-    apr_array_header_t *file_ids; /* apr_int64_t, no duplicates */
+    apr_array_header_t *file_ids; /* apr_int64_t, no duplicates; NULL in a summary */
     apr_time_t created_at;
     apr_time_t updated_at;
 } mdl_pack_t;

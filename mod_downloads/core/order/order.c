@@ -232,6 +232,18 @@ static void set_expiry(mdl_order_t *order)
     }
 }
 
+static void order_read_counts(mdl_rows_t *rows, const index_t *orders)
+{
+    while (mdl_rows_next(rows)) {
+        mdl_order_t *order = index_find(orders, mdl_rows_int(rows, 0));
+
+        if (order != NULL) {
+            order->assignment_count = mdl_rows_int(rows, 1);
+            order->expires_at = mdl_rows_int(rows, 2);
+        }
+    }
+}
+
 /* All that belongs to orders but events, as it was asked for. */
 typedef struct {
     mdl_rows_t *assignments;
@@ -415,6 +427,32 @@ static apr_status_t orders_load(mdl_db_t *db, const apr_array_header_t *ids, int
     return orders_read(db, &asked, *orders, default_limit, p);
 }
 
+/* The same of summaries, which can all be read together. */
+static apr_status_t orders_load_summaries(mdl_db_t *db, const apr_array_header_t *ids,
+                                          apr_array_header_t **orders, apr_pool_t *p)
+{
+    index_t index = index_make(p);
+    mdl_rows_t *heads, *counts, *emails;
+    apr_status_t rv = select_of(db, MDL_Q_ORDERS_BY_ID, ids, &heads, p);
+
+    if (rv != APR_SUCCESS ||
+        (rv = select_of(db, MDL_Q_ASSIGNMENTS_COUNT, ids, &counts, p)) != APR_SUCCESS ||
+        (rv = select_of(db, MDL_Q_EMAILS_LATEST, ids, &emails, p)) != APR_SUCCESS) {
+        return rv;
+    }
+    *orders = apr_array_make(p, ids->nelts, sizeof(mdl_order_t *));
+    while (mdl_rows_next(heads)) {
+        mdl_order_t *order = order_of_row(heads, p);
+
+        order->assignments = NULL;
+        APR_ARRAY_PUSH(*orders, mdl_order_t *) = order;
+        index_add(&index, &order->id, order);
+    }
+    order_read_counts(counts, &index);
+    order_read_emails(emails, &index);
+    return APR_SUCCESS;
+}
+
 apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_t *find)
 {
     return orders_load(db, find->ids, 1, find->default_download_limit, &find->orders, p);
@@ -479,7 +517,8 @@ static apr_status_t orders_read_first(mdl_db_t *db, mdl_order_list_t *list, int 
     for (int i = 0; i < count; i++) {
         APR_ARRAY_PUSH(ids, apr_int64_t) = APR_ARRAY_IDX(places, i, mdl_order_place_t).id;
     }
-    rv = orders_load(db, ids, 0, list->default_download_limit, &orders, p);
+    rv = list->page.summary ? orders_load_summaries(db, ids, &orders, p)
+                            : orders_load(db, ids, 0, list->default_download_limit, &orders, p);
     *read = rv == APR_SUCCESS ? orders_arrange(orders, places, list->page.found) : 0;
     return rv;
 }

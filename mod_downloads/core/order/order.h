@@ -43,7 +43,8 @@ typedef struct {
     const char *shop_email; /* where customers write to; or NULL */
     int shop_blocked;
     mdl_email_state_t email;
-    apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id */
+    apr_array_header_t *assignments; /* mdl_assignment_t *, by ascending id; NULL in a summary */
+    apr_int64_t assignment_count;    /* of a summary */
     int files_truncated;             /* whether they have more files than are read */
     int links_truncated;             /* the same of links */
     int license_keys_truncated;      /* and of license keys */
@@ -97,7 +98,7 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
 
 /** Effect that reads a page of a shop's orders, with everything in them but events: those that fit
     the filter, whose shop and places the page gives.  The page ends before it has more files, links
-    or license keys than one order may have. */
+    or license keys than one order may have.  A summary counts the assignments instead. */
 typedef struct {
     mdl_list_page_t page; /* of mdl_order_t */
     mdl_order_filter_t filter;

@@ -224,6 +224,18 @@ my %SHAPES = (
     emails      => { data => ['email'], has_more => 'bool', next_cursor => 'text?' },
     orders      => { data => ['order'], has_more => 'bool', next_cursor => 'text?' },
 );
+# The entries of lists with view=summary.
+$SHAPES{order_summary} = { %{ $SHAPES{order} }, assignment_count => 'count',
+    fraud => { %{ $SHAPES{order}{fraud} } } };
+delete $SHAPES{order_summary}{assignments};
+delete $SHAPES{order_summary}{fraud}{signals};
+$SHAPES{pack_summary} = { %{ $SHAPES{pack} } };
+delete $SHAPES{pack_summary}{file_ids};
+$SHAPES{mapping_summary} = { %{ $SHAPES{mapping} } };
+delete @{ $SHAPES{mapping_summary} }{qw(storefront_variant_ids file_ids pack_ids link_ids license_key_tag_ids)};
+for my $noun (qw(order pack mapping)) {
+    $SHAPES{"${noun}_summaries"} = { data => ["${noun}_summary"], has_more => 'bool', next_cursor => 'text?' };
+}
 # The answer to GET /orders/{id}.
 $SHAPES{whole_order} = { %{ $SHAPES{order} }, events => ['event'], downloads => ['download'] };
 
