@@ -50,6 +50,7 @@ static void job_write_members(mdl_json_t *to, const mdl_job_t *job)
         mdl_json_add_null(to, "error");
     }
     mdl_json_add_time(to, "created_at", job->created_at);
+    mdl_json_add_time(to, "updated_at", job->updated_at);
     mdl_json_add_time(to, "started_at", job->started_at);
     mdl_json_add_time(to, "finished_at", job->finished_at);
 }

@@ -67,6 +67,7 @@ static void upload_write_members(mdl_json_t *to, const mdl_request_t *request,
                                        : request->service->settings->upload_max_size);
     mdl_json_add_int_if(to, "asset_id", upload->asset_id, upload->asset_id != 0);
     mdl_json_add_time(to, "created_at", upload->created_at);
+    mdl_json_add_time(to, "updated_at", upload->updated_at);
     mdl_json_add_time(to, "expires_at", upload->expires_at);
 }
 

@@ -64,6 +64,7 @@ static mdl_job_t *job_of_row(const mdl_rows_t *row, apr_pool_t *p)
     job->order_id = mdl_rows_int(row, 22);
     job->storefront_order_id = mdl_rows_text(row, 23);
     job->interruptions = (int)mdl_rows_int(row, 24);
+    job->updated_at = mdl_rows_int(row, 25);
     return job;
 }
 
@@ -95,7 +96,7 @@ mdl_job_t *mdl_job_copy(const mdl_job_t *job, apr_pool_t *p)
 apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p)
 {
     job->status = MDL_JOB_QUEUED;
-    job->created_at = apr_time_now();
+    job->created_at = job->updated_at = apr_time_now();
     job->due_at = job->due_at > job->created_at ? job->due_at : job->created_at;
     job->bytes_total = -1;
     mdl_db_note_due(db, job->due_at);
@@ -106,7 +107,7 @@ apr_status_t mdl_job_insert(mdl_db_t *db, mdl_job_t *job, apr_pool_t *p)
                  mdl_int_or_null(job->email_id), mdl_int_or_null(job->order_id),
                  mdl_text(job->upload_id), mdl_text(job->source_url),
                  mdl_text(job->expected_sha256), mdl_int(job->max_attempts), mdl_int(job->due_at),
-                 mdl_int(job->created_at)));
+                 mdl_int(job->created_at), mdl_int(job->created_at)));
 }
 
 apr_status_t mdl_job_find(mdl_db_t *db, const char *id, mdl_job_t **job, apr_pool_t *p)
@@ -249,7 +250,7 @@ static apr_status_t job_claim_shared(mdl_db_t *db, const mdl_job_claim_t *claim,
     const mdl_arg_t limit = mdl_int(claim->limit);
 
     return mdl_db_select(db, MDL_Q_JOB_CLAIM_SHARED, rows, p,
-                         MDL_ARGS(mdl_text(claim->owner), mdl_int(now + claim->lease), until,
+                         MDL_ARGS(mdl_text(claim->owner), mdl_int(now + claim->lease), until, until,
                                   mdl_ids(share->running), mdl_int(share->from), mdl_int(share->to),
                                   lane, from, until, limit, lane, from, until, limit,
                                   mdl_int(share->after), limit, limit, until));
@@ -260,7 +261,7 @@ static apr_status_t job_claim_oldest(mdl_db_t *db, const mdl_job_claim_t *claim,
 {
     return mdl_db_select(db, MDL_Q_JOB_CLAIM, rows, p,
                          MDL_ARGS(mdl_text(claim->owner), mdl_int(now + claim->lease), mdl_int(now),
-                                  mdl_text(mdl_job_lane_names[claim->lane]),
+                                  mdl_int(now), mdl_text(mdl_job_lane_names[claim->lane]),
                                   mdl_int(claim->look->from[claim->lane]), mdl_int(now),
                                   mdl_int(claim->limit)));
 }
@@ -277,7 +278,7 @@ apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim)
         while (mdl_rows_next(rows)) {
             mdl_job_t *job = job_of_row(rows, p);
 
-            job->shop_blocked = !mdl_rows_null(rows, 25);
+            job->shop_blocked = !mdl_rows_null(rows, 26);
             APR_ARRAY_PUSH(claim->jobs, mdl_job_t *) = job;
         }
         job_read_due(row, claim->look);
@@ -293,12 +294,13 @@ static apr_status_t lost_if_unchanged(apr_status_t rv, apr_int64_t changed)
 apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_interval_time_t lease,
                            apr_pool_t *p)
 {
+    apr_time_t now = apr_time_now();
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_JOB_RENEW, &changed, p,
-        MDL_ARGS(mdl_int(apr_time_now() + lease), mdl_int(job->bytes_received),
-                 mdl_count_or_null(job->bytes_total), mdl_text(job->validator), mdl_text(job->id),
-                 mdl_int(job->lease_token)));
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_RENEW, &changed, p,
+                                  MDL_ARGS(mdl_int(now + lease), mdl_int(job->bytes_received),
+                                           mdl_count_or_null(job->bytes_total),
+                                           mdl_text(job->validator), mdl_int(now),
+                                           mdl_text(job->id), mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
 }
@@ -306,11 +308,12 @@ apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_interval_time
 apr_status_t mdl_job_release(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
 {
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_JOB_RELEASE, &changed, p,
-        MDL_ARGS(mdl_text(mdl_job_lane_names[job->lane]), mdl_int(job->due_at),
-                 mdl_int(job->bytes_received), mdl_count_or_null(job->bytes_total),
-                 mdl_text(job->validator), mdl_text(job->id), mdl_int(job->lease_token)));
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_RELEASE, &changed, p,
+                                  MDL_ARGS(mdl_text(mdl_job_lane_names[job->lane]),
+                                           mdl_int(job->due_at), mdl_int(job->bytes_received),
+                                           mdl_count_or_null(job->bytes_total),
+                                           mdl_text(job->validator), mdl_int(apr_time_now()),
+                                           mdl_text(job->id), mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
 }
@@ -322,21 +325,22 @@ apr_status_t mdl_job_retry_later(mdl_db_t *db, const mdl_job_t *job, apr_pool_t 
                                   MDL_ARGS(mdl_int(job->due_at), mdl_int(job->bytes_received),
                                            mdl_count_or_null(job->bytes_total),
                                            mdl_text(job->validator), mdl_text(job->error_code),
-                                           mdl_text(job->error_message), mdl_text(job->id),
-                                           mdl_int(job->lease_token)));
+                                           mdl_text(job->error_message), mdl_int(apr_time_now()),
+                                           mdl_text(job->id), mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
 }
 
 apr_status_t mdl_job_finish(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
 {
+    mdl_arg_t now = mdl_int(apr_time_now());
     apr_int64_t changed = 0;
-    apr_status_t rv = mdl_db_exec(
-        db, MDL_Q_JOB_FINISH, &changed, p,
-        MDL_ARGS(mdl_text(mdl_job_status_names[job->status]), mdl_int(job->bytes_received),
-                 mdl_count_or_null(job->bytes_total), mdl_text(job->error_code),
-                 mdl_text(job->error_message), mdl_int(apr_time_now()), mdl_text(job->id),
-                 mdl_int(job->lease_token)));
+    apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_FINISH, &changed, p,
+                                  MDL_ARGS(mdl_text(mdl_job_status_names[job->status]),
+                                           mdl_int(job->bytes_received),
+                                           mdl_count_or_null(job->bytes_total),
+                                           mdl_text(job->error_code), mdl_text(job->error_message),
+                                           now, now, mdl_text(job->id), mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
 }
@@ -392,7 +396,7 @@ apr_status_t mdl_job_cancel_of_asset(mdl_db_t *db, apr_int64_t asset_id, apr_poo
 
     mdl_db_note_due(db, now); /* its clean-up */
     return mdl_db_exec(db, MDL_Q_JOB_CANCEL_OF_ASSET, NULL, p,
-                       MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(asset_id)));
+                       MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(now), mdl_int(asset_id)));
 }
 
 apr_status_t mdl_job_to_clean(mdl_db_t *db, const char *owner, apr_time_t overdue, int limit,

@@ -66,6 +66,7 @@ typedef struct {
     apr_time_t created_at;
     apr_time_t started_at;
     apr_time_t finished_at;
+    apr_time_t updated_at; /* moves with whatever of it changes, its progress too; never back */
     mdl_job_lane_t lane;
     const char *source_url;
     const char *expected_sha256;

@@ -37,9 +37,9 @@ apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *canc
     apr_status_t rv;
 
     mdl_db_note_due(db, now); /* its clean-up */
-    rv = mdl_db_exec(
-        db, MDL_Q_JOB_CANCEL, &changed, p,
-        MDL_ARGS(mdl_int(now), mdl_int(now), mdl_text(cancel->id), mdl_int(cancel->shop_id)));
+    rv = mdl_db_exec(db, MDL_Q_JOB_CANCEL, &changed, p,
+                     MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(now), mdl_text(cancel->id),
+                              mdl_int(cancel->shop_id)));
     if (rv != APR_SUCCESS || (rv = job_find_of_caller(db, cancel, p)) != APR_SUCCESS) {
         return rv;
     }
@@ -80,8 +80,8 @@ apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *retry
 
     mdl_db_note_due(db, now);
     rv = mdl_db_exec(db, MDL_Q_JOB_RETRY, &changed, p,
-                     MDL_ARGS(mdl_int(now), mdl_text(retry->id), mdl_int(retry->shop_id),
-                              mdl_int(retry->shop_id)));
+                     MDL_ARGS(mdl_int(now), mdl_int(now), mdl_text(retry->id),
+                              mdl_int(retry->shop_id), mdl_int(retry->shop_id)));
     if (rv != APR_SUCCESS || (rv = job_find_of_caller(db, retry, p)) != APR_SUCCESS) {
         return rv;
     }

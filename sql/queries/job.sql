@@ -1,14 +1,15 @@
 -- name: job_insert
 INSERT INTO job (id, shop_id, type, lane, asset_id, email_id, order_id, upload_id, source_url,
     expected_sha256, status, attempts, max_attempts, due_at, lease_token, bytes_received,
-    created_at)
-VALUES (%s, %lld, %s, %s, %lld, %lld, %lld, %s, %s, %s, 'queued', 0, %lld, %lld, 0, 0, %lld)
+    created_at, updated_at)
+VALUES (%s, %lld, %s, %s, %lld, %lld, %lld, %s, %s, %s, 'queued', 0, %lld, %lld, 0, 0, %lld, %lld)
 
 -- part: job_columns
 id, type, status, asset_id, email_id, shop_id, bytes_received, bytes_total, attempts,
 max_attempts, due_at, error_code, error_message, created_at, started_at, finished_at,
 lane, source_url, expected_sha256, validator, lease_token, upload_id, order_id,
-(SELECT o.storefront_order_id FROM orders o WHERE o.id = job.order_id), interruptions
+(SELECT o.storefront_order_id FROM orders o WHERE o.id = job.order_id), interruptions,
+COALESCE(NULLIF(updated_at, 0), finished_at, started_at, created_at)
 
 -- name: job_by_id
 SELECT {{job_columns}} FROM job WHERE id = %s
@@ -44,7 +45,7 @@ UPDATE job SET status = 'running', lease_token = lease_token + 1,
     attempts = attempts + CASE WHEN status = 'running' AND lease_owner IS NULL THEN 0 ELSE 1 END,
     interruptions = interruptions
         + CASE WHEN status = 'running' AND lease_owner IS NULL THEN 1 ELSE 0 END,
-    lease_owner = %s, due_at = %lld, started_at = COALESCE(started_at, %lld)
+    lease_owner = %s, due_at = %lld, started_at = COALESCE(started_at, %lld), updated_at = {{later}}
 
 -- part: claimed_columns
 {{job_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = job.shop_id)
@@ -177,23 +178,24 @@ WHERE id = ANY (ARRAY(SELECT id FROM job WHERE shop_id = %lld AND id > %s
 RETURNING id
 
 -- name: job_renew
-UPDATE job SET due_at = %lld, bytes_received = %lld, bytes_total = %lld, validator = %s
+UPDATE job SET due_at = %lld, bytes_received = %lld, bytes_total = %lld, validator = %s,
+    updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
 -- A job that its worker gives back unfinished has not used up an attempt.
 -- name: job_release
 UPDATE job SET status = 'queued', lane = %s, attempts = attempts - 1, due_at = %lld,
-    lease_owner = NULL, bytes_received = %lld, bytes_total = %lld, validator = %s
+    lease_owner = NULL, bytes_received = %lld, bytes_total = %lld, validator = %s, updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
 -- name: job_retry_later
 UPDATE job SET status = 'queued', interruptions = 0, due_at = %lld, lease_owner = NULL, bytes_received = %lld,
-    bytes_total = %lld, validator = %s, error_code = %s, error_message = %s
+    bytes_total = %lld, validator = %s, error_code = %s, error_message = %s, updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
 -- name: job_finish
 UPDATE job SET status = %s, due_at = NULL, lease_owner = NULL, bytes_received = %lld,
-    bytes_total = %lld, error_code = %s, error_message = %s, finished_at = %lld
+    bytes_total = %lld, error_code = %s, error_message = %s, finished_at = %lld, updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
 -- Jobs that a worker of this node held when it died are due for its successor at once.
@@ -210,7 +212,7 @@ UPDATE job SET status = 'queued', lane = CASE WHEN lane <> 'cleanup' THEN lane
         WHEN type = 'storefront_lookup' THEN 'lookup' ELSE 'small' END,
     attempts = 0, interruptions = 0, validator = NULL, due_at = %lld, lease_owner = NULL, bytes_received = 0,
     bytes_total = NULL, error_code = NULL, error_message = NULL, started_at = NULL,
-    finished_at = NULL
+    finished_at = NULL, updated_at = {{later}}
 WHERE id = %s AND (%lld = 0 OR (shop_id = %lld AND type <> 'email'))
     AND status IN ('failed', 'cancelled')
 
@@ -218,12 +220,12 @@ WHERE id = %s AND (%lld = 0 OR (shop_id = %lld AND type <> 'email'))
 -- is NULL from then on, and lease_owner says who that worker was.
 -- name: job_cancel
 UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld, error_code = NULL,
-    error_message = NULL, finished_at = %lld
+    error_message = NULL, finished_at = %lld, updated_at = {{later}}
 WHERE id = %s AND shop_id = %lld AND type <> 'email' AND status IN ('queued', 'running')
 
 -- name: job_cancel_of_asset
 UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld, error_code = NULL,
-    error_message = NULL, finished_at = %lld
+    error_message = NULL, finished_at = %lld, updated_at = {{later}}
 WHERE asset_id = %lld AND status IN ('queued', 'running')
 
 -- A node's own jobs at once, and another node's if it has not cleaned up within the time of a lease.

@@ -1,13 +1,13 @@
 -- part: upload_columns
 id, shop_id, status, filename, title, content_type, category_id, size, expected_sha256, sha256,
-asset_id, created_at, expires_at, reserved
+asset_id, created_at, expires_at, reserved, COALESCE(NULLIF(updated_at, 0), created_at)
 
 -- One more open upload, unless the shop has as many as it may have, or no room for its size in its
 -- quota (0: none).  The shop must be locked.
 -- name: upload_insert
 INSERT INTO upload (id, shop_id, status, filename, title, content_type, category_id, size,
-    expected_sha256, created_at, expires_at)
-SELECT %s, s.id, 'open', %s, %s, %s, %lld, %lld, %s, %lld, %lld
+    expected_sha256, created_at, updated_at, expires_at)
+SELECT %s, s.id, 'open', %s, %s, %s, %lld, %lld, %s, %lld, %lld, %lld
 FROM shop s
 WHERE s.id = %lld
     AND (SELECT count(*) FROM upload u
@@ -18,7 +18,7 @@ WHERE s.id = %lld
 SELECT id FROM upload WHERE shop_id = %lld AND status = 'open' AND expires_at > %lld ORDER BY id
 
 -- name: upload_reserve
-UPDATE upload SET reserved = %lld
+UPDATE upload SET reserved = %lld, updated_at = {{later}}
 WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > %lld
 
 -- name: upload_by_id
@@ -26,27 +26,27 @@ SELECT {{upload_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = upload.
 FROM upload WHERE id = %s
 
 -- name: upload_set_size
-UPDATE upload SET size = %lld
+UPDATE upload SET size = %lld, updated_at = {{later}}
 WHERE id = %s AND {{is_open}} AND size IS NULL AND expires_at > %lld
 
 -- name: upload_finish
-UPDATE upload SET sha256 = %s, size = %lld
+UPDATE upload SET sha256 = %s, size = %lld, updated_at = {{later}}
 WHERE id = %s AND {{is_open}} AND (size IS NULL OR size = %lld)
 
 -- name: upload_abort
-UPDATE upload SET status = 'aborted' WHERE id = %s AND {{is_open}} AND expires_at > %lld
+UPDATE upload SET status = 'aborted', updated_at = {{later}} WHERE id = %s AND {{is_open}} AND expires_at > %lld
 
 -- If two requests complete an upload at once, the second waits here and then finds nothing to do.
 -- name: upload_complete
-UPDATE upload SET status = 'completed'
+UPDATE upload SET status = 'completed', updated_at = {{later}}
 WHERE id = %s AND shop_id = %lld AND {{is_open}} AND expires_at > %lld
 RETURNING {{upload_columns}}
 
 -- name: upload_set_asset
-UPDATE upload SET asset_id = %lld WHERE id = %s
+UPDATE upload SET asset_id = %lld, updated_at = {{later}} WHERE id = %s
 
 -- name: upload_expire
-UPDATE upload SET status = 'aborted'
+UPDATE upload SET status = 'aborted', updated_at = {{later}}
 WHERE id IN (SELECT id FROM upload WHERE status = 'open' AND expires_at <= %lld
     ORDER BY expires_at LIMIT %lld)
 RETURNING sha256

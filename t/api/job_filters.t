@@ -44,6 +44,13 @@ for (
     is_deeply(found($query), $expected, "jobs?$query: those that fit");
     is_deeply(found("$query&limit=1"), $expected, 'one by one, too');
 }
+my $ended = sub { api('GET', "/jobs/$gone->{json}{job}{id}", key => $shop->{token})->{json} };
+is($ended->()->{updated_at}, $ended->()->{finished_at}, 'a job was last updated when it ended');
+sql("UPDATE job SET updated_at = 0 WHERE asset_id = $failed");
+is($ended->()->{updated_at}, $ended->()->{finished_at}, 'also one that ended before jobs had updated_at');
+is(api('POST', "/jobs/$gone->{json}{job}{id}/retry", key => $shop->{token}, json => {})->{status}, 202, 'it is tried again');
+cmp_ok($ended->()->{updated_at}, 'gt', $ended->()->{created_at}, 'which moves it');
+is(wait_job($shop, $gone->{json}{job}{id})->{status}, 'failed', 'and fails again');
 for my $query ('status=open', 'type=email', 'asset_id=x') {
     my ($name) = $query =~ /^(\w+)/;
     is_error(api('GET', "/jobs?$query", key => $shop->{token}), 400, 'invalid_request', $query, "/$name");

@@ -90,6 +90,7 @@ my @operations = (
     [ 'DELETE', '/mappings/{mapping}' ],
     [ 'GET',    '/orders/{order}' ],
     [ 'GET',    '/orders/{order}/assignments' ],
+    (map { [ 'GET', "/orders/{order}/$_" ] } qw(events downloads emails)),
     [ 'GET',    '/orders/{order}/assignments/{assignment}' ],
     [ 'GET',    '/orders/{order}/assignments/{assignment}/download-urls' ],
     [ 'GET',    '/orders/{order}/diagnosis' ],

@@ -34,6 +34,7 @@ static mdl_upload_t *upload_of_row(const mdl_rows_t *row, apr_pool_t *p)
     upload->created_at = mdl_rows_int(row, 11);
     upload->expires_at = mdl_rows_int(row, 12);
     upload->reserved = mdl_rows_int(row, 13);
+    upload->updated_at = mdl_rows_int(row, 14);
     return upload;
 }
 
@@ -98,17 +99,18 @@ apr_status_t mdl_upload_begin(mdl_db_t *db, apr_pool_t *p, mdl_upload_begin_t *b
     }
     upload->id = mdl_ulid("upl_", p);
     upload->status = MDL_UPLOAD_OPEN;
-    upload->created_at = apr_time_now();
+    upload->created_at = upload->updated_at = apr_time_now();
     upload->expires_at = upload->created_at + begin->lifetime;
     rv = mdl_db_exec(db, MDL_Q_UPLOAD_INSERT, &changed, p,
                      MDL_ARGS(mdl_text(upload->id), mdl_text(upload->filename),
                               mdl_text(upload->title), mdl_text(upload->content_type),
                               mdl_int_or_null(upload->category_id), mdl_count_or_null(upload->size),
                               mdl_text(upload->expected_sha256), mdl_int(upload->created_at),
-                              mdl_int(upload->expires_at), mdl_int(upload->shop_id),
-                              mdl_int(upload->created_at), mdl_int(begin->max_open),
-                              mdl_int(size > 0 ? begin->quota : 0), mdl_text(upload->id),
-                              mdl_int(upload->created_at), mdl_int(size), mdl_int(begin->quota)));
+                              mdl_int(upload->created_at), mdl_int(upload->expires_at),
+                              mdl_int(upload->shop_id), mdl_int(upload->created_at),
+                              mdl_int(begin->max_open), mdl_int(size > 0 ? begin->quota : 0),
+                              mdl_text(upload->id), mdl_int(upload->created_at), mdl_int(size),
+                              mdl_int(begin->quota)));
     return rv == APR_SUCCESS && changed == 0 ? upload_refuse(db, begin, p) : rv;
 }
 
@@ -119,7 +121,7 @@ apr_status_t mdl_upload_find(mdl_db_t *db, const char *id, mdl_upload_t **upload
 
     if (rv == APR_SUCCESS) {
         *upload = upload_of_row(row, p);
-        (*upload)->shop_blocked = !mdl_rows_null(row, 14);
+        (*upload)->shop_blocked = !mdl_rows_null(row, 15);
     }
     return rv;
 }
@@ -195,12 +197,13 @@ apr_status_t mdl_upload_find_live(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t 
 
 apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get)
 {
+    mdl_arg_t now = mdl_int(apr_time_now());
     apr_int64_t changed = 0;
     apr_status_t rv = upload_find_of_shop(db, get, p);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_UPLOAD_ABORT, &changed, p,
-                         MDL_ARGS(mdl_text(get->id), mdl_int(apr_time_now())));
+                         MDL_ARGS(now, mdl_text(get->id), now));
     }
     if (rv != APR_SUCCESS || changed == 0) {
         return rv == APR_SUCCESS ? upload_finished(get->problem) : rv;
@@ -213,9 +216,10 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get
 static apr_status_t upload_hold(mdl_db_t *db, mdl_statement_t statement, const char *id,
                                 apr_int64_t bytes, apr_pool_t *p)
 {
+    mdl_arg_t now = mdl_int(apr_time_now());
     apr_int64_t changed = 0;
     apr_status_t rv = mdl_db_exec(db, statement, &changed, p,
-                                  MDL_ARGS(mdl_int(bytes), mdl_text(id), mdl_int(apr_time_now())));
+                                  MDL_ARGS(mdl_int(bytes), now, mdl_text(id), now));
 
     return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
 }
@@ -269,7 +273,8 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
 
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_UPLOAD_FINISH, &changed, p,
-                         MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size), mdl_text(finish->id),
+                         MDL_ARGS(mdl_text(blob->sha256), mdl_int(blob->size),
+                                  mdl_int(apr_time_now()), mdl_text(finish->id),
                                   mdl_int(blob->size)));
     }
     if (rv != APR_SUCCESS) {
@@ -417,6 +422,7 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complet
 {
     mdl_upload_t *upload;
     mdl_rows_t *row;
+    mdl_arg_t now = mdl_int(apr_time_now());
     apr_status_t rv;
 
     complete->repeated = 0;
@@ -424,9 +430,8 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complet
     if ((rv = upload_hold_category(db, complete, p)) != APR_SUCCESS) {
         return rv;
     }
-    rv = mdl_db_select_one(
-        db, MDL_Q_UPLOAD_COMPLETE, &row, p,
-        MDL_ARGS(mdl_text(complete->id), mdl_int(complete->shop_id), mdl_int(apr_time_now())));
+    rv = mdl_db_select_one(db, MDL_Q_UPLOAD_COMPLETE, &row, p,
+                           MDL_ARGS(now, mdl_text(complete->id), mdl_int(complete->shop_id), now));
     if (rv == APR_ENOENT) {
         return upload_find_completed(db, complete, p);
     }
@@ -442,15 +447,16 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complet
                                 : upload_queue_verification(db, complete, upload, p);
     return rv == APR_SUCCESS
                ? mdl_db_exec(db, MDL_Q_UPLOAD_SET_ASSET, NULL, p,
-                             MDL_ARGS(mdl_int(complete->asset->id), mdl_text(upload->id)))
+                             MDL_ARGS(mdl_int(complete->asset->id), now, mdl_text(upload->id)))
                : rv;
 }
 
 apr_status_t mdl_upload_expire(mdl_db_t *db, apr_pool_t *p, mdl_upload_expire_t *expire)
 {
+    mdl_arg_t now = mdl_int(apr_time_now());
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, MDL_Q_UPLOAD_EXPIRE, &rows, p,
-                                    MDL_ARGS(mdl_int(apr_time_now()), mdl_int(expire->limit)));
+                                    MDL_ARGS(now, now, mdl_int(expire->limit)));
 
     expire->aborted = 0;
     while (rv == APR_SUCCESS && mdl_rows_next(rows)) {

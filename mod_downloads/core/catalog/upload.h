@@ -32,8 +32,9 @@ typedef struct {
     apr_int64_t asset_id;        /* that it became; 0 */
     apr_time_t created_at;
     apr_time_t expires_at;
-    apr_int64_t reserved; /* of unknown size: bytes that count against the quota so far */
-    int shop_blocked;     /* as mdl_upload_find reads it */
+    apr_time_t updated_at; /* moves with whatever of it changes but the bytes that have come */
+    apr_int64_t reserved;  /* of unknown size: bytes that count against the quota so far */
+    int shop_blocked;      /* as mdl_upload_find reads it */
 } mdl_upload_t;
 
 /** Effect: begins an upload.  Refused: 422 unknown_reference, 422 too_many_uploads with each open
