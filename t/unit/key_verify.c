@@ -4,7 +4,8 @@
 #include "core/shop/key_verify.h"
 #include "t/unit/effects.h"
 
-#define MS APR_TIME_C(1000)
+#define MS   APR_TIME_C(1000)
+#define HOUR apr_time_from_sec(3600)
 
 /* A verifier whose database can be made unavailable, and which counts the effects that it runs. */
 typedef struct {
@@ -147,10 +148,27 @@ static void test_revocation(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 
     validity_of(verifier, key.token);
     mdl_db_write(db, mdl_key_revoke_effect, &revoke, p);
-    atomic_fetch_add(&clock_ahead, 300 * MS);
+    atomic_fetch_add(&monotonic_ahead, 300 * MS);
     is_int(validity_of(verifier, key.token), MDL_KEY_INVALID,
            "a revoked key is invalid once the epoch is read again");
     is_str(verifier->verify.caller.key_id, "", "its id is not returned");
+}
+
+/* The wall clock is set while a key is in the cache; then the key is revoked. */
+static void test_clock_step(mdl_db_t *db, apr_int64_t shop, apr_interval_time_t by, apr_pool_t *p)
+{
+    verifier_t *verifier = new_verifier(db, p);
+    mdl_key_create_t key = new_key(db, shop, MDL_KEY_SCOPE_FULL, 0, p);
+    mdl_key_revoke_t revoke = {.id = key.key.id, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
+
+    validity_of(verifier, key.token);
+    atomic_fetch_add(&clock_ahead, by);
+    is_int(validity_of(verifier, key.token), MDL_KEY_VALID,
+           "a key is valid after the clock was set");
+    mdl_db_write(db, mdl_key_revoke_effect, &revoke, p);
+    atomic_fetch_add(&monotonic_ahead, 300 * MS);
+    is_int(validity_of(verifier, key.token), MDL_KEY_INVALID, "it is invalid once it is revoked");
+    atomic_fetch_add(&clock_ahead, -by);
 }
 
 static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
@@ -161,7 +179,7 @@ static void test_approval(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
 
     validity_of(verifier, key.token);
     set_shop_status(db, shop, MDL_SHOP_SUSPENDED, p);
-    atomic_fetch_add(&clock_ahead, 300 * MS);
+    atomic_fetch_add(&monotonic_ahead, 300 * MS);
     is_int(validity_of(verifier, key.token), MDL_KEY_SHOP_NOT_APPROVED,
            "a key of a suspended shop is told apart from an invalid one");
     is_str(verifier->verify.caller.key_id, key.key.id, "its id is returned");
@@ -183,10 +201,10 @@ static void test_outage(mdl_db_t *db, apr_int64_t shop, apr_pool_t *p)
     verifier->db = NULL;
     is_int(validity_of(verifier, other.token), -1,
            "another key can't be verified without the database");
-    atomic_fetch_add(&clock_ahead, 1500 * MS);
+    atomic_fetch_add(&monotonic_ahead, 1500 * MS);
     is_int(validity_of(verifier, key.token), MDL_KEY_VALID, "the verified key stays valid for 2 s");
     is_int(verifier->effects, 1, "reading the epoch was tried");
-    atomic_fetch_add(&clock_ahead, 600 * MS);
+    atomic_fetch_add(&monotonic_ahead, 600 * MS);
     is_int(validity_of(verifier, key.token), -1, "it can't be verified after 2 s");
     verifier->db = db;
     is_int(validity_of(verifier, key.token), MDL_KEY_VALID,
@@ -202,6 +220,8 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_invalid(db, make_shop(db, "invalid.test", p), p);
     test_expiry(db, make_shop(db, "expiry.test", p), p);
     test_revocation(db, make_shop(db, "revocation.test", p), p);
+    test_clock_step(db, make_shop(db, "back.test", p), -HOUR, p);
+    test_clock_step(db, make_shop(db, "forward.test", p), HOUR, p);
     test_approval(db, make_shop(db, "approval.test", p), p);
     test_outage(db, make_shop(db, "outage.test", p), p);
 }

@@ -175,7 +175,7 @@ int mdl_key_cache_next_used(mdl_key_cache_t *cache, int *index, char *id, apr_ti
         apr_int64_t version;
 
         *used_at = atomic_load(&entry->used_at);
-        if (*used_at > entry->reported_at &&
+        if (*used_at != entry->reported_at &&
             cache_copy(entry, entry->key.caller.key_id, &key, &version)) {
             entry->reported_at = *used_at;
             memcpy(id, key.caller.key_id, sizeof key.caller.key_id);

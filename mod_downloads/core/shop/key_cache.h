@@ -43,12 +43,12 @@ typedef enum {
     MDL_EPOCH_EXPIRED  /* the same; if the database can't be asked, trust nothing */
 } mdl_epoch_state_t;
 
-/** Whether what is known of the epoch may be used at a time.  One caller at a time is told to ask
-    before a second has gone by. */
+/** Whether what is known of the epoch may be used at a time, of mdl_clock_monotonic.  One caller at
+   a time is told to ask before a second has gone by. */
 mdl_epoch_state_t mdl_key_cache_state(mdl_key_cache_t *cache, apr_time_t now);
 
-/** Sets the epoch that was asked for at a time: the time before the query was sent.  A late answer
-    is passed over. */
+/** Sets the epoch that was asked for at a time of mdl_clock_monotonic, taken before the query was
+    sent.  A late answer is passed over. */
 void mdl_key_cache_set_epoch(mdl_key_cache_t *cache, apr_int64_t epoch, apr_time_t asked_at);
 
 /** Copies the entry of a key id; false when there is none of the current epoch. */
@@ -58,7 +58,7 @@ int mdl_key_cache_get(mdl_key_cache_t *cache, const char *id, mdl_cached_key_t *
     epoch is the one set last. */
 void mdl_key_cache_put(mdl_key_cache_t *cache, const mdl_cached_key_t *key, apr_int64_t epoch);
 
-/** Notes that a key was used; no effect when the key is not in the cache. */
+/** Notes when a key was used, by the wall clock; no effect when the key is not in the cache. */
 void mdl_key_cache_used(mdl_key_cache_t *cache, const char *id, apr_time_t now);
 
 /**

@@ -3,12 +3,14 @@
 #include <string.h>
 
 #include <apr_strings.h>
-#include <apr_time.h>
+
+#include "base/clock.h"
 
 typedef struct {
     mdl_token_t token;
     unsigned char mac[MDL_SHA256_LENGTH];
-    apr_time_t now;
+    apr_time_t now;      /* for what people see */
+    apr_time_t asked_at; /* by mdl_clock_monotonic */
 } presented_t;
 
 static apr_status_t key_epoch_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -22,9 +24,9 @@ static apr_status_t key_look_up_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 }
 
 /* Asks for the epoch when it is this request's turn.  Success means that the cache may be used. */
-static apr_status_t key_refresh_epoch(const mdl_key_verify_t *verify, apr_time_t now)
+static apr_status_t key_refresh_epoch(const mdl_key_verify_t *verify, apr_time_t asked_at)
 {
-    mdl_epoch_state_t state = mdl_key_cache_state(verify->cache, now);
+    mdl_epoch_state_t state = mdl_key_cache_state(verify->cache, asked_at);
     apr_int64_t epoch;
     apr_status_t rv;
 
@@ -33,7 +35,7 @@ static apr_status_t key_refresh_epoch(const mdl_key_verify_t *verify, apr_time_t
     }
     rv = verify->run(verify->baton, mdl_db_read, key_epoch_effect, &epoch);
     if (rv == APR_SUCCESS) {
-        mdl_key_cache_set_epoch(verify->cache, epoch, now);
+        mdl_key_cache_set_epoch(verify->cache, epoch, asked_at);
     }
     return state == MDL_EPOCH_EXPIRED ? rv : APR_SUCCESS;
 }
@@ -88,13 +90,13 @@ static apr_status_t key_verify_by_database(mdl_key_verify_t *verify, const prese
         return APR_SUCCESS;
     }
     verify->validity = MDL_KEY_VALID;
-    key_remember(verify, record, presented->now);
+    key_remember(verify, record, presented->asked_at);
     return APR_SUCCESS;
 }
 
 apr_status_t mdl_key_verify(mdl_key_verify_t *verify, const char *token)
 {
-    presented_t presented = {.now = apr_time_now()};
+    presented_t presented = {.now = apr_time_now(), .asked_at = mdl_clock_monotonic()};
     int well_formed = token != NULL && mdl_token_parse(token, &presented.token);
     mdl_cached_key_t key;
     apr_status_t rv;
@@ -105,7 +107,7 @@ apr_status_t mdl_key_verify(mdl_key_verify_t *verify, const char *token)
     if (!well_formed) {
         return APR_SUCCESS;
     }
-    if ((rv = key_refresh_epoch(verify, presented.now)) != APR_SUCCESS) {
+    if ((rv = key_refresh_epoch(verify, presented.asked_at)) != APR_SUCCESS) {
         return rv;
     }
     /* A wrong secret goes the way of an unknown key, so that time does not tell them apart. */

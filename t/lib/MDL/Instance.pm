@@ -11,6 +11,7 @@
 #   single   1: one child of few threads, so that its memory is that of what it does, and each thread
 #            soon has some
 #   cluster  1: on PostgreSQL, a cluster of its own, which the suite may stop
+#   clock    1: a wall clock of its own, also for the cluster's PostgreSQL; see step_clock
 #   modules  [ names ] of further httpd modules to load
 #   tls      1: listens for TLS too, on tls_port(), and speaks HTTP/2 on both ports
 # It stops with the test at the latest.
@@ -74,6 +75,7 @@ sub new
         },
     }, $class;
     make_path(map { "$logs/$_" } qw(storage source mail mail/new mail/cur mail/tmp));
+    $self->step_clock(0) if $self->{clock};
     $self->make_database;
     $self->make_certificate if $self->{tls};
     write_file("$logs/secret", 'a secret of the suites that is long enough for everybody');
@@ -93,6 +95,8 @@ sub make_database
     elsif ($self->{cluster}) {
         $vars->{cluster} = "$self->{folder}/pg";
         my $postgres = top_dir() . '/tools/postgres';
+        my %clock    = $self->{clock} ? clock_environment($self->{folder}) : ();
+        local @ENV{ keys %clock } = values %clock;
         system($postgres, 'start', $vars->{cluster}) == 0 or die "PostgreSQL does not start\n";
         chomp($vars->{db_params} = qx("$postgres" params "$vars->{cluster}"));
     }
@@ -166,11 +170,36 @@ sub write_file
     return;
 }
 
+# Sets the wall clock of a server with clock => 1, to so many seconds ahead of the true time.
+sub step_clock
+{
+    my ($self, $seconds) = @_;
+    write_file("$self->{folder}/clock.new", sprintf "%+d\n", $seconds);
+    rename "$self->{folder}/clock.new", "$self->{folder}/clock" or die "clock: $!\n";
+    return;
+}
+
+# Gives a process the wall clock of this folder.
+sub clock_environment
+{
+    my ($folder) = @_;
+    my ($library) = glob '/usr/lib/*/faketime/libfaketimeMT.so.1';
+    return (
+        LD_PRELOAD => $library // die("libfaketime is missing: tools/dependencies test\n"),
+        FAKETIME_TIMESTAMP_FILE => "$folder/clock",
+        FAKETIME_NO_CACHE       => 1,
+        DONT_FAKE_MONOTONIC     => 1,
+        NO_FAKE_STAT            => 1,
+    );
+}
+
 # Runs httpd with this configuration; returns (exit code, output).
 sub httpd
 {
     my ($self, @arguments) = @_;
-    local $ENV{LD_PRELOAD}   = $ENV{SANITIZER_RUNTIME} // '';
+    my %clock = $self->{clock} ? clock_environment($self->{folder}) : ();
+    local @ENV{ keys %clock } = values %clock;
+    local $ENV{LD_PRELOAD}   = join ' ', grep { defined } $ENV{SANITIZER_RUNTIME}, $clock{LD_PRELOAD};
     local $ENV{ASAN_OPTIONS} = 'detect_leaks=0:abort_on_error=1';
     # Into a file: a pipe would stay open for as long as the server lives.
     my $output = "$self->{folder}/output";
