@@ -12,6 +12,7 @@
 #include <http_request.h>
 #include <util_filter.h>
 
+#include "base/clock.h"
 #include "base/crypto.h"
 #include "base/text/filename.h"
 #include "child_storage.h"
@@ -256,7 +257,7 @@ static apr_status_t file_begin(const serve_t *serve, mdl_session_begin_t *begin,
             return MDL_DB_EGONE;
         }
         begin->patient = i > 0;
-        begin->leased_until = mdl_settler_due(apr_time_now());
+        begin->leased_until = mdl_settler_due(mdl_clock_monotonic());
         rv = mdl_session_begin(mdl_connection_db(connection), begin, p);
         mdl_connection_close(connection);
         if (rv != APR_SUCCESS || begin->entitlement != MDL_ENTITLEMENT_UNSETTLED) {

@@ -13,6 +13,7 @@
 #include <apr_allocator.h>
 #include <apr_strings.h>
 
+#include "base/clock.h"
 #include "base/crypto.h"
 #include "base/log.h"
 #include "core/download/download.h"
@@ -144,7 +145,7 @@ static apr_status_t lease_renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 static void settler_renew(work_t *work)
 {
-    apr_time_t now = apr_time_now();
+    apr_time_t now = mdl_clock_monotonic();
     mdl_lease_tick_t tick = {.id = settler.lease_id, .leased_until = now + MDL_LEASE_TIME};
 
     tick.progress = mdl_transfer_moved(MOVED_MAX, work->turn);
@@ -198,7 +199,7 @@ static apr_status_t shop_list_blocked_effect(mdl_db_t *db, apr_pool_t *p, void *
 
 static void settler_read_blocked(work_t *work)
 {
-    apr_time_t now = apr_time_now();
+    apr_time_t now = mdl_clock_monotonic();
     apr_array_header_t *ids;
 
     if (mdl_reconnect_read(work->database, shop_list_blocked_effect, &ids, work->turn) ==
@@ -222,7 +223,7 @@ static void settler_tick(work_t *work, int transfers)
 
 static void settler_turn(work_t *work)
 {
-    apr_time_t now = apr_time_now();
+    apr_time_t now = mdl_clock_monotonic();
     int running, ended, waiting = 0;
 
     mdl_transfer_count(&running, &ended);
@@ -245,7 +246,7 @@ static void settler_turn(work_t *work)
 static void settler_wait_for_work(const work_t *work)
 {
     struct timespec until;
-    apr_time_t when = apr_time_now() + work->nap;
+    apr_time_t when = mdl_clock_monotonic() + work->nap;
     int running, ended;
 
     mdl_transfer_count(&running, &ended);
@@ -255,7 +256,7 @@ static void settler_wait_for_work(const work_t *work)
     } else {
         until.tv_sec = apr_time_sec(when);
         until.tv_nsec = apr_time_usec(when) * 1000;
-        while (sem_timedwait(&settler.work, &until) != 0 && errno == EINTR) {
+        while (sem_clockwait(&settler.work, CLOCK_MONOTONIC, &until) != 0 && errno == EINTR) {
         }
     }
     while (sem_trywait(&settler.work) == 0) {
@@ -341,9 +342,9 @@ static apr_status_t settler_join(void *unused)
     (void)unused;
     if (settler.started) {
         mdl_settler_stop();
-        clock_gettime(CLOCK_REALTIME, &deadline);
+        clock_gettime(CLOCK_MONOTONIC, &deadline);
         deadline.tv_sec += END_WAIT_S;
-        pthread_timedjoin_np(settler.thread, NULL, &deadline);
+        pthread_clockjoin_np(settler.thread, NULL, CLOCK_MONOTONIC, &deadline);
         settler.started = 0;
     }
     return APR_SUCCESS;

@@ -28,7 +28,8 @@ void mdl_settler_stop(void);
 /** The id of this process's lease. */
 const char *mdl_settler_lease_id(void);
 
-/** The time to which a transfer that begins now must renew the lease; 0 when it need not. */
+/** The time to which a transfer that begins now must renew the lease, by mdl_clock_monotonic; 0
+   when it need not. */
 apr_time_t mdl_settler_due(apr_time_t now);
 
 /** Says that the lease was renewed to this time. */

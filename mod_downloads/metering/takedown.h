@@ -12,7 +12,8 @@
 void mdl_takedown_watch(void);
 void mdl_takedown_unwatch(void);
 
-/** Whether a shop is blocked, as was found out after a time; false while nothing was. */
+/** Whether a shop is blocked, as was found out after a time, of mdl_clock_monotonic as all here;
+   false while nothing was. */
 int mdl_takedown_covers(apr_int64_t shop_id, apr_time_t since);
 
 /** For the settler: whether any request wants to know, and the ids (apr_int64_t) that it has read

@@ -12,6 +12,7 @@
 #include <http_ssl.h>
 #include <util_filter.h>
 
+#include "base/clock.h"
 #include "metering/socket_bytes.h"
 
 #define MARKS       256 /* cover at least the last 16 MB: more than a kernel has under way */
@@ -159,7 +160,7 @@ static int transfer_ask(mdl_transfer_t *transfer)
         transfer->progress.sent = transfer_handed_over(transfer);
     }
     if (transfer->progress.acknowledged != acknowledged) {
-        transfer->moved_at = apr_time_now();
+        transfer->moved_at = mdl_clock_monotonic();
     }
     return rv != APR_SUCCESS;
 }
@@ -216,7 +217,7 @@ static void transfer_end(mdl_transfer_t *transfer, int aborted)
     transfer->r = NULL;
     transfer->aborted = aborted;
     transfer->bytes_at_end = mdl_socket_bytes_out(transfer->socket_bytes);
-    transfer->moved_at = apr_time_now();
+    transfer->moved_at = mdl_clock_monotonic();
     list.running--;
     list.ended++;
     if (aborted && !transfer->is_stream) {
@@ -472,7 +473,7 @@ apr_array_header_t *mdl_transfer_moved(int limit, apr_pool_t *p)
 apr_array_header_t *mdl_transfer_settled(int limit, int *waiting, apr_pool_t *p)
 {
     apr_array_header_t *deliveries = apr_array_make(p, 16, sizeof(mdl_session_delivery_t));
-    apr_time_t now = apr_time_now();
+    apr_time_t now = mdl_clock_monotonic();
 
     *waiting = 0;
     pthread_mutex_lock(&list.mutex);
@@ -544,7 +545,7 @@ int mdl_transfer_cut(const char *id)
     transfer = transfer_find(id);
     if (transfer != NULL && transfer->r != NULL && !transfer->cut) {
         is_new = 1;
-        transfer->cut_at = apr_time_now();
+        transfer->cut_at = mdl_clock_monotonic();
         atomic_store(&transfer->cut, 1);
         if (!transfer->is_stream) {
             transfer_reset(transfer);
@@ -578,7 +579,7 @@ void mdl_transfer_end_all(void)
 /* A stream whose client takes nothing waits inside httpd, where it does not see that it was cut. */
 void mdl_transfer_reset_stalled(void)
 {
-    apr_time_t now = apr_time_now();
+    apr_time_t now = mdl_clock_monotonic();
 
     pthread_mutex_lock(&list.mutex);
     for (mdl_transfer_t *transfer = list.head.next; transfer != &list.head;

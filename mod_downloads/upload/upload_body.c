@@ -8,6 +8,7 @@
 #include <http_protocol.h>
 
 #include "api/body.h"
+#include "base/clock.h"
 #include "child_storage.h"
 #include "core/catalog/upload_write.h"
 #include "metering/settler.h"
@@ -147,7 +148,7 @@ static apr_status_t upload_body_receive(mdl_request_t *request, mdl_upload_write
 {
     request_rec *r = request->r;
     apr_bucket_brigade *brigade = apr_brigade_create(r->pool, r->connection->bucket_alloc);
-    apr_time_t began_at = apr_time_now();
+    apr_time_t began_at = mdl_clock_monotonic();
     apr_status_t rv = APR_SUCCESS;
     int ended = 0;
 

@@ -1,8 +1,8 @@
 #include "worker/bounces.h"
 
 #include <apr_strings.h>
-#include <apr_time.h>
 
+#include "base/clock.h"
 #include "base/mail/bounce_report.h"
 #include "base/log.h"
 #include "base/mail/mailbox.h"
@@ -15,7 +15,7 @@ struct mdl_bounces_t {
     const mdl_service_t *service;
     mdl_reconnect_t *database;
     mdl_mailbox_t *box;
-    apr_time_t complained_at;
+    apr_time_t complained_at; /* 0: never */
 };
 
 mdl_bounces_t *mdl_bounces_create(const mdl_service_t *service, mdl_reconnect_t *database,
@@ -80,12 +80,13 @@ static apr_status_t bounces_take(void *baton, const char *message, apr_size_t le
 
 int mdl_bounces_read(mdl_bounces_t *bounces, apr_pool_t *p)
 {
-    apr_time_t now = apr_time_now();
+    apr_time_t now = mdl_clock_monotonic();
     const char *why;
     int more;
 
     mdl_mailbox_read(bounces->box, BATCH, bounces_take, bounces, &more, &why, p);
-    if (why != NULL && now - bounces->complained_at > COMPLAIN_AFTER) {
+    if (why != NULL &&
+        (bounces->complained_at == 0 || now - bounces->complained_at > COMPLAIN_AFTER)) {
         bounces->complained_at = now;
         mdl_log(MDL_LOG_ERR, 0, "MDL0344: DownloadsMailBounces: %s", why);
     }

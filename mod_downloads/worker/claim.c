@@ -2,6 +2,7 @@
 
 #include <apr_time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "core/ids.h"
 #include "core/shop/shop.h"
@@ -223,8 +224,10 @@ static void marks_raise(mdl_worker_t *worker, apr_time_t looked_at)
 
 /* There may be jobs of other shops, which those in a lane don't keep from it; but many that are
    queued one after the other are claimed together. */
-static void lanes_resume(mdl_worker_t *worker, apr_time_t now)
+static void lanes_resume(mdl_worker_t *worker)
 {
+    apr_time_t now = mdl_clock_monotonic();
+
     for (int i = 0; i < MDL_LANES; i++) {
         mdl_lane_t *lane = &worker->lanes[i];
 
@@ -249,10 +252,10 @@ apr_time_t mdl_claim_look(mdl_worker_t *worker)
     worker->jobs.until = now + worker->service->settings->poll_interval;
     if (mdl_reconnect_read(worker->database, job_look_effect, &worker->jobs, worker->turn) !=
         APR_SUCCESS) {
-        return now + SECOND;
+        return mdl_clock_monotonic() + SECOND;
     }
     marks_raise(worker, now);
-    lanes_resume(worker, now);
+    lanes_resume(worker);
     worker->look = 0;
     worker->look_cancelled = worker->jobs.due_at[MDL_LANE_CLEANUP] != 0;
     return 0;
@@ -298,7 +301,7 @@ static void lane_claimed(mdl_worker_t *worker, mdl_lane_t *lane, const mdl_job_c
 {
     apr_time_t due_at = claim->look->due_at[claim->lane];
 
-    lane->claimed_at = now;
+    lane->claimed_at = mdl_clock_monotonic();
     lane->behind = due_at != 0 && due_at <= now;
     lane_turn(lane, claim->jobs);
     if (claim->share != NULL) {
@@ -306,9 +309,9 @@ static void lane_claimed(mdl_worker_t *worker, mdl_lane_t *lane, const mdl_job_c
         lane->shops_from = claim->share->to < claim->look->newest_shop ? claim->share->to : 0;
     }
     if (lane->behind && claim->jobs->nelts < claim->limit) {
-        lane->held_until = now + (lane->shops_seen < claim->look->newest_shop
-                                      ? HELD
-                                      : worker->service->settings->poll_interval);
+        lane->held_until = lane->claimed_at + (lane->shops_seen < claim->look->newest_shop
+                                                   ? HELD
+                                                   : worker->service->settings->poll_interval);
     }
 }
 

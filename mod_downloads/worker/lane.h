@@ -16,8 +16,8 @@ typedef struct {
     apr_int64_t after;      /* the shop whose turn was last */
     apr_int64_t shops_from; /* where the next claim goes on to look for shops */
     apr_int64_t shops_seen; /* without finding a job to claim */
-    apr_time_t claimed_at;
-    apr_time_t held_until; /* jobs that are due wait until then, or for a slot, or a new job */
+    apr_time_t claimed_at;  /* by mdl_clock_monotonic, as held_until */
+    apr_time_t held_until;  /* jobs that are due wait until then, or for a slot, or a new job */
     int runner_count;
     mdl_runner_t *runners[MDL_LANE_MAX_RUNNERS];
 } mdl_lane_t;

@@ -3,8 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
-#include <apr_time.h>
-
+#include "base/clock.h"
 #include "worker/claim.h"
 #include "worker/cleanup.h"
 #include "worker/maintenance.h"
@@ -15,8 +14,8 @@
 typedef struct {
     mdl_worker_t *worker;
     mdl_maintenance_t *maintenance;
-    int connections; /* of the database, as last seen; 0 while it is away */
-    apr_time_t next_poll;
+    int connections;      /* of the database, as last seen; 0 while it is away */
+    apr_time_t next_poll; /* by mdl_clock_monotonic, as all that the loop waits for */
     apr_time_t next_tick;
 } loop_t;
 
@@ -24,7 +23,7 @@ typedef struct {
 
 static int milliseconds_until(apr_time_t when)
 {
-    apr_interval_time_t left = when - apr_time_now();
+    apr_interval_time_t left = when - mdl_clock_monotonic();
 
     return left <= 0 ? 0 : (int)((left + 999) / 1000);
 }
@@ -83,7 +82,7 @@ static void loop_connect(loop_t *loop)
 static void loop_turn(loop_t *loop)
 {
     mdl_worker_t *worker = loop->worker;
-    apr_time_t now = apr_time_now();
+    apr_time_t now = mdl_clock_monotonic();
     apr_time_t again_at;
 
     loop_connect(loop);

@@ -3,6 +3,7 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "core/audit.h"
 #include "core/catalog/blob.h"
@@ -39,9 +40,10 @@ struct mdl_maintenance_t {
     const mdl_service_t *service;
     mdl_storage_t *storage;
     mdl_reconnect_t *database;
-    mdl_bounces_t *bounces; /* NULL: none are read */
-    int connections;        /* of database, as last seen; 0 while it is away */
-    apr_time_t next[ROUTINES];
+    mdl_bounces_t *bounces;    /* NULL: none are read */
+    mdl_beats_t *leases;       /* of processes that deliver */
+    int connections;           /* of database, as last seen; 0 while it is away */
+    apr_time_t next[ROUTINES]; /* by mdl_clock_monotonic */
 };
 
 /* The routines.  Each returns after what time it is due again. */
@@ -167,6 +169,11 @@ static apr_interval_time_t downloads_interval(const mdl_maintenance_t *maintenan
     return idle < DOWNLOADS ? idle : DOWNLOADS;
 }
 
+static apr_status_t lease_beats_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_lease_beats(db, p, arg);
+}
+
 static apr_status_t lease_sweep_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_lease_sweep(db, p, arg);
@@ -177,21 +184,41 @@ static apr_status_t session_sweep_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return mdl_session_sweep(db, p, arg);
 }
 
-/* Settles the transfers of processes that are gone, then ends idle download sessions: those of
-   these transfers become idle only by that. */
+/* The leases that have run out. */
+static apr_array_header_t *lost_leases(mdl_maintenance_t *maintenance, apr_pool_t *p)
+{
+    apr_array_header_t *leases;
+    apr_status_t rv = mdl_reconnect_read(maintenance->database, lease_beats_effect, &leases, p);
+
+    return mdl_beats_look(maintenance->leases, rv == APR_SUCCESS ? leases : NULL, p);
+}
+
+/* Settles the transfers of processes that are gone. */
+static void sweep_leases(mdl_maintenance_t *maintenance, apr_pool_t *p)
+{
+    const apr_array_header_t *lost = lost_leases(maintenance, p);
+    mdl_lease_sweep_t sweep = {.idle = maintenance->service->settings->session_idle,
+                               .limit = TRANSFER_BATCH};
+    int rounds = 0;
+
+    for (int i = 0; i < lost->nelts; i++) {
+        sweep.lease = APR_ARRAY_IDX(lost, i, mdl_beat_t);
+        do {
+            if (rounds++ == DOWNLOAD_ROUNDS ||
+                mdl_reconnect_write(maintenance->database, lease_sweep_effect, &sweep, p) !=
+                    APR_SUCCESS) {
+                return;
+            }
+        } while (sweep.more);
+    }
+}
+
+/* The sessions of transfers whose processes are gone become idle only once these are settled. */
 static apr_interval_time_t sweep_downloads(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
-    mdl_lease_sweep_t lost = {.idle = maintenance->service->settings->session_idle,
-                              .limit = TRANSFER_BATCH};
     mdl_session_sweep_t idle = {.limit = SESSION_BATCH};
 
-    for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
-        if (mdl_reconnect_write(maintenance->database, lease_sweep_effect, &lost, p) !=
-                APR_SUCCESS ||
-            !lost.more) {
-            break;
-        }
-    }
+    sweep_leases(maintenance, p);
     for (int i = 0; i < DOWNLOAD_ROUNDS; i++) {
         if (mdl_reconnect_write(maintenance->database, session_sweep_effect, &idle, p) !=
                 APR_SUCCESS ||
@@ -270,16 +297,17 @@ mdl_maintenance_t *mdl_maintenance_create(const mdl_service_t *service, mdl_stor
     maintenance->storage = storage;
     maintenance->database = database;
     maintenance->bounces = mdl_bounces_create(service, database, p);
-    maintenance->next[REPORT_KEYS] = maintenance->next[PRUNE] = apr_time_now() + MINUTE;
+    maintenance->leases = mdl_beats_watch(MDL_LEASE_TIME, p);
+    maintenance->next[REPORT_KEYS] = maintenance->next[PRUNE] = mdl_clock_monotonic() + MINUTE;
     return maintenance;
 }
 
 void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_pool_t *p)
 {
-    apr_time_t now = apr_time_now();
+    apr_time_t now = mdl_clock_monotonic();
 
-    /* After an outage, processes that deliver first renew their leases; then others settle for
-       those that are gone. */
+    /* After an outage, processes that deliver first write down what is still under way: no session
+       of theirs is idle. */
     if (connections != 0 && connections != maintenance->connections) {
         maintenance->next[SWEEP_DOWNLOADS] = now + downloads_interval(maintenance);
     }

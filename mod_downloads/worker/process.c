@@ -17,6 +17,7 @@
 #include <mpm_common.h>
 #include <unixd.h>
 
+#include "base/clock.h"
 #include "worker/fork.h"
 #include "worker/loop.h"
 
@@ -170,7 +171,7 @@ static apr_status_t process_spawn(void)
         return rv;
     }
     data->alive = 1;
-    data->started_at = apr_time_now();
+    data->started_at = mdl_clock_monotonic();
     apr_pool_note_subprocess(process_pool, &data->process, APR_KILL_AFTER_TIMEOUT);
     apr_proc_other_child_register(&data->process, on_event, data, NULL, process_pool);
     return APR_SUCCESS;
@@ -203,7 +204,7 @@ static void on_event(int reason, void *baton, apr_wait_t status)
                          "wait until httpd is restarted");
             return;
         }
-        data->deaths = apr_time_now() - data->started_at > LIVED_WELL ? 1 : data->deaths + 1;
+        data->deaths = mdl_clock_monotonic() - data->started_at > LIVED_WELL ? 1 : data->deaths + 1;
         ap_log_error(APLOG_MARK, APLOG_WARNING, 0, main_server,
                      "MDL0334: the background process ended unexpectedly (status %d); another is "
                      "started",

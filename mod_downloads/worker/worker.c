@@ -7,6 +7,7 @@
 #include <apr_strings.h>
 #include <apr_thread_mutex.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 
 #define KEPT_MEMORY (4 * 1024 * 1024)
@@ -131,6 +132,7 @@ apr_time_t mdl_worker_claims_at(const mdl_worker_t *worker, mdl_job_lane_t index
     if (lane->busy >= lane->slots || due_at == 0) {
         return APR_INT64_MAX;
     }
+    due_at += mdl_clock_monotonic() - apr_time_now();
     return due_at > lane->held_until ? due_at : lane->held_until;
 }
 

@@ -38,7 +38,8 @@ void mdl_worker_look_anew(mdl_worker_t *worker);
 /** Notes that a job of a lane is due at a time. */
 void mdl_worker_note_due(mdl_worker_t *worker, mdl_job_lane_t lane, apr_time_t due_at);
 
-/** When a lane has a job to claim and a slot for it; APR_INT64_MAX if that is not known yet. */
+/** When a lane has a job to claim and a slot for it, by mdl_clock_monotonic; APR_INT64_MAX if that
+   is not known yet. */
 apr_time_t mdl_worker_claims_at(const mdl_worker_t *worker, mdl_job_lane_t lane);
 
 /** Moves the tasks that the lanes have given back from active to ended. */

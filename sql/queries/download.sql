@@ -33,11 +33,9 @@ SELECT 1 FROM download_session WHERE id = %s AND generation = 1 {{for_update}}
 -- of the last one have delivered so far.
 -- part: session_last
 SELECT {{session_columns}},
-    (SELECT COUNT(*) FROM download_transfer t JOIN download_meter m ON m.id = t.meter_id
-        WHERE t.session_id = s.id AND m.leased_until > %lld),
+    (SELECT COUNT(*) FROM download_transfer t WHERE t.session_id = s.id),
     (SELECT COALESCE(SUM(t.bytes), 0) FROM download_transfer t
-        JOIN download_meter m ON m.id = t.meter_id
-        WHERE t.session_id = s.id AND t.generation = s.generation AND m.leased_until > %lld)
+        WHERE t.session_id = s.id AND t.generation = s.generation)
 FROM download_session s WHERE s.id = %s
 ORDER BY s.generation DESC LIMIT 1
 

@@ -1,12 +1,18 @@
+-- leased_until is of a clock that the process has for itself: to others it is a number that changes, its
+-- beat (mod_downloads/core/beat.h).
 -- name: lease_renew
 INSERT INTO download_meter (id, leased_until) VALUES (%s, %lld)
 ON CONFLICT (id) DO UPDATE SET leased_until = excluded.leased_until
 
--- name: lease_expired
-SELECT id FROM download_meter WHERE leased_until <= %lld ORDER BY leased_until LIMIT 1
+-- name: lease_beats
+SELECT id, leased_until FROM download_meter
+
+-- Keeps a lease from being renewed, if it has not been.
+-- name: lease_lock
+SELECT 1 FROM download_meter WHERE id = %s AND leased_until = %lld {{for_update}}
 
 -- name: lease_remove
-DELETE FROM download_meter WHERE id = %s AND leased_until <= %lld
+DELETE FROM download_meter WHERE id = %s
 
 -- The id is random.  The row already exists if a transaction is repeated because the answer to its
 -- COMMIT was lost.

@@ -2,12 +2,14 @@
 use strict;
 use warnings;
 
+use MDL::Customer;
+use MDL::DownloadClient;
 use MDL::Instance;
 use MDL::Test;
 use Test::More;
 use Time::Piece ();
 
-use constant HOUR => 3600;
+use constant { MB => 1024 * 1024, HOUR => 3600 };
 
 # With its PostgreSQL: both are of one machine.
 my $server = MDL::Instance->new(clock => 1, cluster => 1, extra => <<'END')->start;
@@ -15,6 +17,7 @@ DownloadsPollInterval 1
 DownloadsLeaseTime 3
 END
 my $shop = new_shop();
+my $file = new_file($shop, 64 * MB);
 
 my @STEPS = (
     [ 'back by an hour'          => -HOUR() ],
@@ -52,6 +55,36 @@ each_step('A revoked key', sub {
     is api('GET', '/ping', key => $key->{token})->{status}, 200, 'it does after the step, too';
     is((ctl('key', 'revoke', $key->{key_id}))[0], 0, 'it is revoked');
     is api('GET', '/ping', key => $key->{token})->{status}, 401, 'it works no longer';
+});
+
+# --- transfers -------------------------------------------------------------------------------------
+
+# An order, and a transfer of it that has begun.
+sub begin
+{
+    my $buy = buy($shop, $file, limit => 1);
+    $buy->{client} = MDL::DownloadClient->over('HTTP/1.1', $server, link_of($buy))->read_until(MB);
+    return $buy;
+}
+
+sub revoke
+{
+    my ($buy) = @_;
+    my $log = error_log_size();
+    is api('POST', "/orders/$buy->{id}/revoke", key => $shop->{token}, json => {})->{status}, 200,
+        'an order is revoked';
+    ok eval { wait_for(sub { error_log_since($log) =~ /MDL0412/ }, 20, 'the cut') }, 'its transfer is cut';
+    return;
+}
+
+each_step('Transfers', sub {
+    my ($step) = @_;
+    my ($cut, $kept) = (begin(), begin());
+    $step->();
+    revoke($cut);
+    ok !$cut->{client}->rest, 'and its client breaks off';
+    ok $kept->{client}->rest, 'another goes on to its end';
+    is settled($kept)->{used}, 1, 'and is one download';
 });
 
 done_testing;

@@ -33,7 +33,7 @@ static void write_list(const char *text, size_t length)
     fwrite(text, 1, length, file);
     fclose(file);
     rename(temp, path);
-    atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
+    atomic_fetch_add(&monotonic_ahead, apr_time_from_sec(1));
     logged[0] = '\0';
 }
 
@@ -84,7 +84,7 @@ static void test_bad_lines(apr_pool_t *p)
        "the other lines are used");
     logged[0] = '\0';
     for (int i = 0; i < 3; i++) {
-        atomic_fetch_add(&clock_ahead, apr_time_from_sec(2));
+        atomic_fetch_add(&monotonic_ahead, apr_time_from_sec(2));
         mdl_domains_has(domains, "good.example");
     }
     is_str(logged, "", "each of them is logged once");
@@ -111,9 +111,9 @@ static void test_changes(apr_pool_t *p)
     ok(mdl_domains_has(domains, "three.example"), "and can be filled again");
 
     unlink(path);
-    atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
+    atomic_fetch_add(&monotonic_ahead, apr_time_from_sec(1));
     ok(mdl_domains_has(domains, "three.example"), "the list stays when its file is removed");
-    atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
+    atomic_fetch_add(&monotonic_ahead, apr_time_from_sec(1));
     mdl_domains_has(domains, "x");
     is_str(logged,
            apr_pstrcat(p, "MDL0381: ", path,
@@ -123,7 +123,7 @@ static void test_changes(apr_pool_t *p)
     ok(mdl_domains_has(domains, "four.example"), "a new file is read");
     unlink(path);
     mkdir(path, 0700);
-    atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
+    atomic_fetch_add(&monotonic_ahead, apr_time_from_sec(1));
     ok(mdl_domains_has(domains, "four.example"), "the list stays when its file becomes a folder");
     rmdir(path);
     ok(mdl_domains_open(&domains, path, p) != APR_SUCCESS, "a list without a file can't be opened");
@@ -141,9 +141,10 @@ static void test_pace(apr_pool_t *p)
     fputs("two.example\n", file);
     fclose(file);
     ok(!mdl_domains_has(domains, "two.example"), "the file is not checked again within a second");
-    atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
+    atomic_fetch_add(&monotonic_ahead, apr_time_from_sec(1));
     ok(mdl_domains_has(domains, "two.example"), "the file is checked after a second");
     atomic_fetch_add(&clock_ahead, -apr_time_from_sec(3600));
+    atomic_fetch_add(&monotonic_ahead, apr_time_from_sec(1));
     file = fopen(path, "a");
     fputs("three.example\n", file);
     fclose(file);
@@ -186,7 +187,7 @@ static void test_threads(apr_pool_t *p)
 
         write_list(text, strlen(text));
         for (int j = 0; j < 10000 && !mdl_domains_has(domains, name); j++) {
-            atomic_fetch_add(&clock_ahead, apr_time_from_sec(1));
+            atomic_fetch_add(&monotonic_ahead, apr_time_from_sec(1));
             usleep(100); /* lets the reading thread run */
         }
         seen += mdl_domains_has(domains, name);

@@ -30,6 +30,7 @@ static const struct {
     {MDL_Q_ASSIGNMENTS_OF_ORDERS, "SCAN a", "scans a_rows, which the statement has found before"},
     {MDL_Q_AUDIT_PRUNE, "SCAN audit", "reads the primary key forwards and stops at its LIMIT"},
     {MDL_Q_CATEGORY_LEAVE_ASSETS, "asset_category", "changes every row that it reads"},
+    {MDL_Q_LEASE_BEATS, "download_meter", "the table has a row for each process that delivers"},
     {MDL_Q_LICENSE_CLAIMS_CLOSE, "license_claim_waiting", "changes every row that it reads"},
     {MDL_Q_FRAUD_COUNTS, "orders", "counts up to a limit, and skips the order itself"},
     {MDL_Q_IDEMPOTENCY_PRUNE, "idempotency_created",

@@ -132,25 +132,50 @@ static void test_caps(apr_pool_t *p)
     is_int(fetch(link, 0, "", 0, p), MDL_ENTITLEMENT_LINK_OLD, "the link is too old after a day");
 }
 
+/* Settles for the processes whose leases are lost, as the background process does now and then. */
+static void sweep_lost(mdl_beats_t *beats, apr_pool_t *p)
+{
+    apr_array_header_t *leases, *lost;
+
+    mdl_db_read(db, mdl_lease_beats_effect, &leases, p);
+    lost = mdl_beats_look(beats, leases, p);
+    for (int i = 0; i < lost->nelts; i++) {
+        mdl_lease_sweep_t sweep = {
+            .lease = APR_ARRAY_IDX(lost, i, mdl_beat_t), .idle = IDLE, .limit = 100};
+
+        mdl_db_write(db, mdl_lease_sweep_effect, &sweep, p);
+    }
+}
+
 static void test_lost(apr_pool_t *p)
 {
     mdl_signed_file_t bought = buy("5", PRODUCT("5"), p);
     mdl_signed_file_t *link = link_to(&bought, p);
     mdl_session_begin_t lost = begin(link, 1, 1, p);
     apr_array_header_t *moved = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
-    mdl_lease_tick_t tick = {
-        .id = "lease", .leased_until = apr_time_now() + MDL_LEASE_TIME, .progress = moved};
-    mdl_lease_sweep_t settled = {.idle = IDLE, .limit = 100};
+    mdl_lease_tick_t tick = {.id = "lease", .leased_until = 1, .progress = moved};
+    mdl_beats_t *beats = mdl_beats_watch(MDL_LEASE_TIME, p);
 
     APR_ARRAY_PUSH(moved, mdl_session_delivery_t) = (mdl_session_delivery_t){
         .transfer_id = lost.transfer_id,
         .files = mdl_progress_of(lost.layout, mdl_coverage_read("0-799", p), p),
         .bytes = 800};
     mdl_db_write(db, mdl_lease_renew_effect, &tick, p);
-    mdl_db_write(db, mdl_lease_sweep_effect, &settled, p);
+    sweep_lost(beats, p);
     is_int(last(link, p).bytes, 0, "the transfers of a live process are not settled");
-    atomic_fetch_add(&clock_ahead, MDL_LEASE_TIME);
-    mdl_db_write(db, mdl_lease_sweep_effect, &settled, p);
+    atomic_fetch_add(&clock_ahead, DAY);
+    sweep_lost(beats, p);
+    is_int(last(link, p).bytes, 0, "nor when the clock is set forward");
+    atomic_fetch_add(&monotonic_ahead, MDL_LEASE_TIME * 2 / 3);
+    tick.leased_until = 2;
+    mdl_db_write(db, mdl_lease_renew_effect, &tick, p);
+    sweep_lost(beats, p);
+    atomic_fetch_add(&monotonic_ahead, MDL_LEASE_TIME * 2 / 3);
+    sweep_lost(beats, p);
+    is_int(last(link, p).bytes, 0, "nor while it renews its lease");
+    atomic_fetch_add(&clock_ahead, -DAY);
+    atomic_fetch_add(&monotonic_ahead, MDL_LEASE_TIME * 2 / 3);
+    sweep_lost(beats, p);
     is_str(mdl_coverage_text(
                APR_ARRAY_IDX(mdl_progress_read(last(link, p).files, p), 0, mdl_progress_t)
                    .part->ranges,
@@ -199,7 +224,7 @@ static void test_slow_beside_idle(apr_pool_t *p)
     atomic_fetch_add(&clock_ahead, IDLE + 1);
     mdl_db_write(db, mdl_lease_renew_effect,
                  &(mdl_lease_tick_t){.id = slow.lease_id,
-                                     .leased_until = apr_time_now() + MDL_LEASE_TIME,
+                                     .leased_until = mdl_clock_monotonic() + MDL_LEASE_TIME,
                                      .progress = ids_of(p, 0)},
                  p);
     mdl_db_write(db, mdl_session_sweep_effect, &one, p);
@@ -228,7 +253,7 @@ static void report(const mdl_session_begin_t *session, const char *ranges, apr_i
 {
     apr_array_header_t *moved = apr_array_make(p, 1, sizeof(mdl_session_delivery_t));
     mdl_lease_tick_t tick = {.id = session->lease_id,
-                             .leased_until = apr_time_now() + MDL_LEASE_TIME,
+                             .leased_until = mdl_clock_monotonic() + MDL_LEASE_TIME,
                              .progress = moved};
 
     APR_ARRAY_PUSH(moved, mdl_session_delivery_t) = (mdl_session_delivery_t){

@@ -7,6 +7,7 @@
 
 #include "t/unit/fixtures.h"
 
+#include "base/clock.h"
 #include "core/download/lease.h"
 #include "core/download/session_begin.h"
 
@@ -56,7 +57,7 @@ static inline apr_status_t read_last(mdl_db_t *of, apr_pool_t *p, void *arg)
     mdl_session_t *session = arg;
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select_one(of, MDL_Q_DOWNLOAD_SESSION_LAST, &row, p,
-                                        MDL_ARGS(mdl_int(0), mdl_int(0), mdl_text(session->id)));
+                                        MDL_ARGS(mdl_text(session->id)));
 
     if (rv == APR_SUCCESS) {
         mdl_session_read(row, session);
@@ -83,7 +84,7 @@ static inline void begin_session(mdl_session_begin_t *session, apr_pool_t *p)
     session->lifetime = DAY;
     session->idle = IDLE;
     session->lease_id = "lease";
-    session->leased_until = apr_time_now() + MDL_LEASE_TIME;
+    session->leased_until = mdl_clock_monotonic() + MDL_LEASE_TIME;
     session->transfer_id = mdl_random_base62(22, p);
     if (mdl_session_begin(db, session, p) != APR_SUCCESS) {
         printf("Bail out! begin: %s\n", mdl_db_error(db));

@@ -6,6 +6,7 @@
 
 #include <apr_strings.h>
 
+#include "base/clock.h"
 #include "base/http/address.h"
 #include "base/http/url.h"
 
@@ -173,7 +174,8 @@ static int transfer_set_guards(CURL *easy, mdl_http_transfer_t *transfer)
 static int transfer_set_limits(CURL *easy, mdl_http_transfer_t *transfer)
 {
     const mdl_http_policy_t *policy = transfer->policy;
-    long left = transfer->deadline ? (long)((transfer->deadline - apr_time_now()) / 1000) : 0;
+    long left = transfer->deadline ? (long)((transfer->deadline - mdl_clock_monotonic()) / 1000)
+                                   : 0;
 
     /* 0 is libcurl's "no limit". */
     if (transfer->deadline && left < 1) {
@@ -285,7 +287,8 @@ void mdl_http_transfer_init(mdl_http_transfer_t *transfer, mdl_http_client_t *cl
     transfer->client = client;
     transfer->policy = policy != NULL ? policy : client->policy;
     if (transfer->policy->total_timeout_s > 0) {
-        transfer->deadline = apr_time_now() + apr_time_from_sec(transfer->policy->total_timeout_s);
+        transfer->deadline = mdl_clock_monotonic() +
+                             apr_time_from_sec(transfer->policy->total_timeout_s);
     }
     apr_pool_cleanup_register(pool, transfer, transfer_cleanup, apr_pool_cleanup_null);
 }

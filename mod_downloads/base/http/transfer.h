@@ -17,7 +17,7 @@ struct mdl_http_transfer_t {
     apr_pool_t *pool; /* its own, under the client's; destroyed after report */
     mdl_http_client_t *client;
     const mdl_http_policy_t *policy;
-    apr_time_t deadline; /* 0: none */
+    apr_time_t deadline; /* by mdl_clock_monotonic; 0: none */
     CURLU *url;
     mdl_http_transfer_t *next_failed;
 

@@ -6,15 +6,17 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <apr_cstr.h>
 #include <apr_strings.h>
+#include <apr_time.h>
+
+#include "base/clock.h"
 
 #define MESSAGE_MAX    (256 * 1024)
 #define ROUND_MAX      (8 * 1024 * 1024) /* bytes of an mbox that one round looks at */
-#define STALE_LOCK_S   500
+#define STALE_LOCK     apr_time_from_sec(500)
 #define OPEN_FLAGS     (O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
 #define SEPARATOR      "\n\nFrom "
 #define SEPARATOR_SIZE (sizeof SEPARATOR - 1)
@@ -31,6 +33,9 @@ struct mdl_mailbox_t {
     ino_t inode;
     off_t offset;
     int within; /* offset is within a message whose beginning was taken */
+
+    struct stat lock;        /* another's, as last seen */
+    apr_time_t locked_since; /* how long it has been the same, by mdl_clock_monotonic */
 };
 
 /* One round of reading. */
@@ -198,16 +203,33 @@ static const char *mbox_lock_path(const mdl_mailbox_t *box, apr_pool_t *p)
     return apr_pstrcat(p, box->file, ".lock", NULL);
 }
 
+/* Whether a program has left its lock behind: it has been the same for so long.  Its date is not
+   compared with the clock, which may have been set. */
+static int mbox_lock_is_stale(mdl_mailbox_t *box, const char *path)
+{
+    apr_time_t now = mdl_clock_monotonic();
+    struct stat lock;
+
+    if (lstat(path, &lock) != 0) {
+        return 0;
+    }
+    if (lock.st_ino != box->lock.st_ino || lock.st_mtim.tv_sec != box->lock.st_mtim.tv_sec ||
+        lock.st_mtim.tv_nsec != box->lock.st_mtim.tv_nsec) {
+        box->lock = lock;
+        box->locked_since = now;
+    }
+    return now - box->locked_since > STALE_LOCK;
+}
+
 /* Takes both locks that mail servers use (Debian policy 11.6), without waiting. */
-static int mbox_lock(const mdl_mailbox_t *box, int file, apr_pool_t *p)
+static int mbox_lock(mdl_mailbox_t *box, int file, apr_pool_t *p)
 {
     struct flock whole = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     const char *path = mbox_lock_path(box, p);
     int dot = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, S_IRUSR | S_IWUSR);
-    struct stat info;
 
     if (dot < 0 && errno == EEXIST) {
-        if (lstat(path, &info) == 0 && time(NULL) - info.st_mtime > STALE_LOCK_S) {
+        if (mbox_lock_is_stale(box, path)) {
             unlink(path);
         }
         return 0;

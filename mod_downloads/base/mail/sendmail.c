@@ -14,6 +14,8 @@
 #include <apr_strings.h>
 #include <apr_time.h>
 
+#include "base/clock.h"
+
 #define TIMEOUT        apr_time_from_sec(600)
 #define TICK_MS        250
 #define EXITED_TICK_MS 10
@@ -130,7 +132,7 @@ static void output_read(program_t *program, int timeout_ms)
 /* Waits for the end; 0 when the program had to be killed, else 1 and its wait status in *status. */
 static int program_wait(program_t *program, const mdl_mail_config_t *config, int *status)
 {
-    const apr_time_t deadline = apr_time_now() + TIMEOUT;
+    const apr_time_t deadline = mdl_clock_monotonic() + TIMEOUT;
 
     while (1) {
         pid_t ended;
@@ -143,7 +145,7 @@ static int program_wait(program_t *program, const mdl_mail_config_t *config, int
         if (ended == -1 && errno != EINTR) {
             return 0;
         }
-        if (apr_time_now() > deadline ||
+        if (mdl_clock_monotonic() > deadline ||
             (config->stopped != NULL && config->stopped(config->baton))) {
             kill(-program->pid, SIGKILL);
             waitpid(program->pid, status, 0);

@@ -117,24 +117,33 @@ static apr_status_t lease_settle(mdl_db_t *db, const char *lease_id, mdl_lease_s
     return rv == APR_SUCCESS ? mdl_session_settle(db, p, &settle) : rv;
 }
 
-/* One lease at a time; its row goes once none of its transfers is left. */
+apr_status_t mdl_lease_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **beats)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_LEASE_BEATS, &rows, p, MDL_NO_ARGS);
+
+    *beats = apr_array_make(p, 16, sizeof(mdl_beat_t));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(*beats, mdl_beat_t) = (mdl_beat_t){.id = mdl_rows_text(rows, 0),
+                                                          .beat = mdl_rows_int(rows, 1)};
+    }
+    return rv;
+}
+
+/* The lease's row goes once none of its transfers is left. */
 apr_status_t mdl_lease_sweep(mdl_db_t *db, apr_pool_t *p, mdl_lease_sweep_t *sweep)
 {
-    apr_time_t now = apr_time_now();
+    mdl_arg_t id = mdl_text(sweep->lease.id);
     mdl_rows_t *row;
-    const char *id;
-    apr_status_t rv;
+    apr_status_t rv = mdl_db_select_one(db, MDL_Q_LEASE_LOCK, &row, p,
+                                        MDL_ARGS(id, mdl_int(sweep->lease.beat)));
 
     sweep->more = 0;
-    rv = mdl_db_select_one(db, MDL_Q_LEASE_EXPIRED, &row, p, MDL_ARGS(mdl_int(now)));
     if (rv != APR_SUCCESS) {
         return rv == APR_ENOENT ? APR_SUCCESS : rv;
     }
-    id = mdl_rows_text(row, 0);
-    rv = lease_settle(db, id, sweep, p);
-    if (rv == APR_SUCCESS && !sweep->more) {
-        rv = mdl_db_exec(db, MDL_Q_LEASE_REMOVE, NULL, p, MDL_ARGS(mdl_text(id), mdl_int(now)));
-    }
-    sweep->more = 1;
-    return rv;
+    rv = lease_settle(db, sweep->lease.id, sweep, p);
+    return rv == APR_SUCCESS && !sweep->more
+               ? mdl_db_exec(db, MDL_Q_LEASE_REMOVE, NULL, p, MDL_ARGS(id))
+               : rv;
 }

@@ -1,19 +1,21 @@
 /*
  * A lease: each process that delivers has one in the database, and renews it.  Its transfers are
  * rows there until it settles them.  When the lease has run out, as after kill -9, others settle
- * them by what was last written down.
+ * them by what was last written down.  It has run out when its beat (core/beat.h) has not changed
+ * for MDL_LEASE_TIME.
  */
 #ifndef MDL_CORE_DOWNLOAD_LEASE_H
 #define MDL_CORE_DOWNLOAD_LEASE_H
 
 #include "base/crypto.h"
+#include "core/beat.h"
 #include "core/download/session_settle.h"
 
 #define MDL_LEASE_TIME apr_time_from_sec(15)
 
 typedef struct {
     const char *id;
-    apr_time_t leased_until;
+    apr_time_t leased_until; /* by mdl_clock_monotonic; its beat, too */
     const mdl_secret_t *secret;
     const apr_array_header_t *progress; /* mdl_session_delivery_t: of transfers that moved */
     apr_array_header_t *forbidden;      /* out: const char *, ids of transfers to be cut */
@@ -30,13 +32,18 @@ apr_status_t mdl_lease_renew(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick
     size. */
 apr_status_t mdl_lease_forbidden(mdl_db_t *db, apr_pool_t *p, mdl_lease_tick_t *tick);
 
+/** Effect that reads the beats (mdl_beat_t) of all leases. */
+apr_status_t mdl_lease_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **beats);
+
 typedef struct {
+    mdl_beat_t lease;
     apr_interval_time_t idle;
     int limit;
-    int more; /* out: there may be others */
+    int more; /* out: the lease may have others */
 } mdl_lease_sweep_t;
 
-/** Effect: settles the transfers of a lease that has run out. */
+/** Effect: settles up to limit transfers of a lease that has run out; none if it was renewed since.
+ */
 apr_status_t mdl_lease_sweep(mdl_db_t *db, apr_pool_t *p, mdl_lease_sweep_t *sweep);
 
 #endif

@@ -217,11 +217,10 @@ static apr_status_t session_rejoin(mdl_db_t *db, mdl_session_begin_t *begin,
 
 /* The last session of the link. */
 static apr_status_t session_find_last(mdl_db_t *db, mdl_statement_t statement, const char *link,
-                                      apr_time_t now, mdl_session_t *last, apr_pool_t *p)
+                                      mdl_session_t *last, apr_pool_t *p)
 {
     mdl_rows_t *row;
-    apr_status_t rv = mdl_db_select_one(db, statement, &row, p,
-                                        MDL_ARGS(mdl_int(now), mdl_int(now), mdl_text(link)));
+    apr_status_t rv = mdl_db_select_one(db, statement, &row, p, MDL_ARGS(mdl_text(link)));
 
     if (rv == APR_SUCCESS) {
         mdl_session_read(row, last);
@@ -230,16 +229,15 @@ static apr_status_t session_find_last(mdl_db_t *db, mdl_statement_t statement, c
 }
 
 /* The same, locked against all other requests and settlements. */
-static apr_status_t session_lock_last(mdl_db_t *db, const char *link, apr_time_t now,
-                                      mdl_session_t *last, apr_pool_t *p)
+static apr_status_t session_lock_last(mdl_db_t *db, const char *link, mdl_session_t *last,
+                                      apr_pool_t *p)
 {
     mdl_rows_t *row;
     apr_status_t rv = mdl_db_select(db, MDL_Q_DOWNLOAD_SESSION_LOCK, &row, p,
                                     MDL_ARGS(mdl_text(link)));
 
-    return rv == APR_SUCCESS
-               ? session_find_last(db, MDL_Q_DOWNLOAD_SESSION_LAST, link, now, last, p)
-               : rv;
+    return rv == APR_SUCCESS ? session_find_last(db, MDL_Q_DOWNLOAD_SESSION_LAST, link, last, p)
+                             : rv;
 }
 
 static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -248,7 +246,7 @@ static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
     apr_time_t now = apr_time_now();
     mdl_session_t last;
     const char *why;
-    apr_status_t rv = session_lock_last(db, begin->link->session, now, &last, p);
+    apr_status_t rv = session_lock_last(db, begin->link->session, &last, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -284,7 +282,7 @@ static apr_status_t begin_part(mdl_db_t *db, apr_pool_t *p, void *arg)
     mdl_session_begin_t *begin = arg;
     apr_time_t now = apr_time_now();
     mdl_session_t last;
-    apr_status_t rv = session_find_last(db, MDL_Q_DOWNLOAD_SESSION_LOOK, begin->link->session, now,
+    apr_status_t rv = session_find_last(db, MDL_Q_DOWNLOAD_SESSION_LOOK, begin->link->session,
                                         &last, p);
 
     if (rv != APR_SUCCESS) {

@@ -27,7 +27,7 @@ typedef struct {
     apr_interval_time_t lifetime;
     apr_interval_time_t idle;
     const char *lease_id;    /* of this process */
-    apr_time_t leased_until; /* what to renew the lease to; 0: not to */
+    apr_time_t leased_until; /* what to renew the lease to, by mdl_clock_monotonic; 0: not to */
     const char *transfer_id;
     mdl_entitlement_t entitlement; /* out, like all that follow: OK, EXHAUSTED, LINK_OLD when its
                                       time is over, CAPPED, CROWDED or, if patient, UNSETTLED */

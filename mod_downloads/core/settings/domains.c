@@ -9,8 +9,8 @@
 #include <apr_lib.h>
 #include <apr_strings.h>
 #include <apr_thread_mutex.h>
-#include <apr_time.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "base/mail/mime.h"
 
@@ -156,7 +156,7 @@ apr_status_t mdl_domains_open(mdl_domains_t **domains, const char *path, apr_poo
 
     made->path = path;
     atomic_flag_clear(&made->looking);
-    atomic_init(&made->looked_at, apr_time_now());
+    atomic_init(&made->looked_at, mdl_clock_monotonic());
     if ((rv = apr_thread_mutex_create(&made->lock, APR_THREAD_MUTEX_DEFAULT, p)) != APR_SUCCESS ||
         (rv = make_reading(&made->reading, path)) != APR_SUCCESS) {
         return rv;
@@ -210,11 +210,11 @@ static void domains_look(mdl_domains_t *domains)
 /* One thread looks at a time; the others go by what there is. */
 static void look_if_due(mdl_domains_t *domains)
 {
-    apr_time_t age = apr_time_now() - atomic_load(&domains->looked_at);
+    apr_time_t age = mdl_clock_monotonic() - atomic_load(&domains->looked_at);
 
-    if ((age < 0 || age >= LOOK_AGE) && !atomic_flag_test_and_set(&domains->looking)) {
+    if (age >= LOOK_AGE && !atomic_flag_test_and_set(&domains->looking)) {
         domains_look(domains);
-        atomic_store(&domains->looked_at, apr_time_now());
+        atomic_store(&domains->looked_at, mdl_clock_monotonic());
         atomic_flag_clear(&domains->looking);
     }
 }
