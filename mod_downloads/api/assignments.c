@@ -28,7 +28,7 @@ static apr_status_t assignment_parse_list(mdl_request_t *request)
 
     return mdl_identifier_is_digits(request->parameters[0])
                ? mdl_list_end(mdl_list_begin(request), &list->page)
-               : mdl_order_not_found(request);
+               : mdl_order_refuse_unknown(&request->problem);
 }
 
 static const char *assignment_write_members(mdl_json_t *to, mdl_request_t *request,
@@ -62,7 +62,7 @@ static apr_status_t assignment_parse(mdl_request_t *request)
     mdl_assignment_list_t *list = assignment_begin(request);
 
     if (!mdl_identifier_is_digits(request->parameters[0])) {
-        return mdl_order_not_found(request);
+        return mdl_order_refuse_unknown(&request->problem);
     }
     list->id = mdl_identifier_parse(request->parameters[1]);
     /* An impossible id is looked up all the same: an unknown order is reported first. */

@@ -101,7 +101,14 @@ apr_status_t mdl_etag_parse(mdl_request_t *request)
     const char *header = apr_table_get(request->r->headers_in, "If-Match");
     apr_array_header_t *versions;
 
-    if (header == NULL || strcmp(header, "*") == 0 || request->parameters[0] == NULL) {
+    if (header == NULL) {
+        return APR_SUCCESS;
+    }
+    if (!request->route->versioned || request->parameters[0] == NULL) {
+        return mdl_problem_set(&request->problem, 400, "invalid_request",
+                               "This path has no version that If-Match could name.");
+    }
+    if (strcmp(header, "*") == 0) {
         return APR_SUCCESS;
     }
     versions = apr_array_make(request->r->pool, 1, sizeof(apr_int64_t));

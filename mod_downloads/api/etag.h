@@ -9,7 +9,8 @@
 
 #include "api/request.h"
 
-/** Fills request->versions from If-Match.  Refused: 400 invalid_request. */
+/** Fills a write's request->versions from If-Match.  Refused: 400 invalid_request, also where
+    there is no version that it could name. */
 apr_status_t mdl_etag_parse(mdl_request_t *request);
 
 /** Sends the ETag of an entity with the members of a response; text is what they are as JSON. */

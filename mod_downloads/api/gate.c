@@ -231,7 +231,7 @@ static apr_status_t gate_pass_write(mdl_request_t *request, mdl_stored_response_
     if ((rv = gate_prepare_write(request, &write)) != APR_SUCCESS) {
         return rv;
     }
-    if ((!request->route->versioned || (rv = mdl_etag_parse(request)) == APR_SUCCESS) &&
+    if ((rv = mdl_etag_parse(request)) == APR_SUCCESS &&
         (rv = gate_parse(request)) == APR_SUCCESS) {
         rv = gate_run_write(request, &write);
     }

@@ -116,6 +116,7 @@ static apr_status_t import_queue_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_asset_import = {
     .method = "POST",
     .path = "/assets",
+    .versioned = 1,
     .noun = "asset",
     .action = "imported",
     .parse = import_parse,
@@ -143,6 +144,7 @@ static apr_status_t version_parse(mdl_request_t *request)
 
     import_begin(request, members, &version->import);
     version->asset_id = mdl_identifier_parse(request->parameters[0]);
+    version->versions = request->versions;
     version->source_url = import_source(
         request, members, upload_id != NULL ? MDL_OPTIONAL : MDL_REQUIRED, &host, &last_segment);
     if (upload_id != NULL &&
@@ -196,6 +198,7 @@ static void version_write(mdl_request_t *request)
 const mdl_route_t mdl_route_asset_version = {
     .method = "POST",
     .path = "/assets/{}/versions",
+    .versioned = 1,
     .noun = "asset",
     .action = "version_added",
     .parse = version_parse,

@@ -96,6 +96,7 @@ static void job_write_response(mdl_request_t *request)
 const mdl_route_t mdl_route_job = {
     .method = "GET",
     .path = "/jobs/{}",
+    .versioned = 1,
     .parse = job_parse,
     .effect = job_effect,
     .write = job_write_response,
@@ -149,6 +150,7 @@ static apr_status_t job_parse_control(mdl_request_t *request)
 
     act->id = request->parameters[0];
     act->shop_id = request->caller.shop_id;
+    act->versions = request->versions;
     act->rules = request->service->fraud;
     act->problem = &request->problem;
     request->arg = act;
@@ -177,6 +179,7 @@ static apr_status_t job_cancel_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_job_cancel = {
     .method = "POST",
     .path = "/jobs/{}/cancel",
+    .versioned = 1,
     .noun = "job",
     .action = "cancelled",
     .optional_body = 1,
@@ -193,6 +196,7 @@ static apr_status_t job_retry_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_job_retry = {
     .method = "POST",
     .path = "/jobs/{}/retry",
+    .versioned = 1,
     .noun = "job",
     .action = "retried",
     .optional_body = 1,

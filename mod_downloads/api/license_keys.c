@@ -160,6 +160,7 @@ static apr_status_t license_add_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_license_keys_add = {
     .method = "POST",
     .path = "/license-key-tags/{}/keys",
+    .versioned = 1,
     .noun = "license_key_tag",
     .action = "keys_added",
     .max_body = MAX_KEYS_BODY,

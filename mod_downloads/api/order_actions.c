@@ -45,7 +45,7 @@ static apr_status_t order_action_end(mdl_members_t *members, mdl_request_t *requ
     apr_status_t rv = mdl_members_end(members);
 
     if (rv == APR_SUCCESS && !mdl_identifier_is_digits(request->parameters[0])) {
-        return mdl_order_not_found(request);
+        return mdl_order_refuse_unknown(&request->problem);
     }
     return rv;
 }

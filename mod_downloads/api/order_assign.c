@@ -90,6 +90,8 @@ static apr_status_t assign_parse(mdl_request_t *request)
 
     assign->shop_id = request->caller.shop_id;
     assign->storefront_order_id = request->parameters[0];
+    assign->versions = request->versions;
+    assign->must_exist = apr_table_get(request->r->headers_in, "If-Match") != NULL;
     assign->customer.storefront_customer_id = mdl_members_digits(members, "storefront_customer_id",
                                                                  MDL_REQUIRED);
     assign->items = assign_parse_items(request, members);
@@ -131,6 +133,7 @@ static apr_status_t order_assign_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_order_assign = {
     .method = "POST",
     .path = "/orders/{}/assignments",
+    .versioned = 1,
     .noun = "order",
     .action = "assigned",
     .parse = assign_parse,

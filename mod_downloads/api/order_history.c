@@ -15,7 +15,7 @@ static apr_status_t history_parse(mdl_request_t *request)
     request->arg = history;
     return mdl_identifier_is_digits(request->parameters[0])
                ? mdl_list_end(mdl_list_begin(request), &history->page)
-               : mdl_order_not_found(request);
+               : mdl_order_refuse_unknown(&request->problem);
 }
 
 static const char *event_write_row(mdl_json_t *to, mdl_request_t *request, const void *row)

@@ -172,8 +172,3 @@ void mdl_order_write(mdl_json_t *to, mdl_request_t *request, const mdl_order_t *
         order_write_history(to, order, p);
     }
 }
-
-apr_status_t mdl_order_not_found(mdl_request_t *request)
-{
-    return mdl_problem_set(&request->problem, 404, "order_not_found", "There is no such order.");
-}

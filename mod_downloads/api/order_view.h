@@ -21,7 +21,4 @@ void mdl_order_write_email(mdl_json_t *to, const mdl_email_state_t *email);
 void mdl_order_write_event(mdl_json_t *to, const mdl_event_t *event, apr_pool_t *p);
 void mdl_order_write_download(mdl_json_t *to, const mdl_session_view_t *session);
 
-/** Refuses with 404 order_not_found. */
-apr_status_t mdl_order_not_found(mdl_request_t *request);
-
 #endif

@@ -73,8 +73,9 @@ static apr_status_t order_parse_get(mdl_request_t *request)
     get->find.default_download_limit = request->service->settings->download_limit;
     get->find.with_events = 1;
     request->arg = get;
-    return mdl_identifier_is_digits(request->parameters[0]) ? APR_SUCCESS
-                                                            : mdl_order_not_found(request);
+    return mdl_identifier_is_digits(request->parameters[0])
+               ? APR_SUCCESS
+               : mdl_order_refuse_unknown(&request->problem);
 }
 
 static apr_status_t diagnosis_parse(mdl_request_t *request)
@@ -90,7 +91,7 @@ static apr_status_t order_read(mdl_db_t *db, apr_pool_t *p, void *arg)
     get_t *get = arg;
     apr_status_t rv = mdl_order_find(db, p, &get->find);
 
-    return rv == APR_ENOENT ? mdl_order_not_found(get->request) : rv;
+    return rv == APR_ENOENT ? mdl_order_refuse_unknown(&get->request->problem) : rv;
 }
 
 static void order_write_get(mdl_request_t *request)

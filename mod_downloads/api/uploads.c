@@ -140,6 +140,7 @@ static apr_status_t upload_begin_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_upload_begin = {
     .method = "POST",
     .path = "/assets/uploads",
+    .versioned = 1,
     .noun = "upload",
     .action = "begun",
     .parse = upload_parse_begin,
@@ -153,6 +154,7 @@ static apr_status_t upload_parse_get(mdl_request_t *request)
 
     get->id = request->parameters[0];
     get->shop_id = request->caller.shop_id;
+    get->versions = request->versions;
     get->storage = mdl_child_storage();
     get->problem = &request->problem;
     request->arg = get;
@@ -175,6 +177,7 @@ static apr_status_t upload_get_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_upload = {
     .method = "GET",
     .path = "/assets/uploads/{}",
+    .versioned = 1,
     .parse = upload_parse_get,
     .effect = upload_get_effect,
     .write = upload_write_get,
@@ -200,6 +203,7 @@ static apr_status_t upload_abort_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 const mdl_route_t mdl_route_upload_abort = {
     .method = "DELETE",
     .path = "/assets/uploads/{}",
+    .versioned = 1,
     .noun = "upload",
     .action = "aborted",
     .optional_body = 1,
@@ -215,6 +219,7 @@ apr_status_t mdl_upload_prepare(mdl_request_t *request, mdl_upload_complete_t *c
 
     complete->id = id;
     complete->shop_id = request->caller.shop_id;
+    complete->versions = request->versions;
     complete->storage = mdl_child_storage();
     complete->quota = settings->storage_quota;
     complete->max_attempts = settings->ingest_max_attempts;
@@ -266,6 +271,7 @@ static apr_status_t upload_complete_effect(mdl_db_t *db, apr_pool_t *p, void *ar
 const mdl_route_t mdl_route_upload_complete = {
     .method = "POST",
     .path = "/assets/uploads/{}/complete",
+    .versioned = 1,
     .noun = "upload",
     .action = "completed",
     .optional_body = 1,

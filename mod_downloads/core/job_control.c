@@ -4,6 +4,7 @@
 
 #include "core/catalog/asset.h"
 #include "core/order/lookup.h"
+#include "core/version.h"
 
 static apr_status_t job_control_not_found(mdl_problem_t *problem)
 {
@@ -17,6 +18,17 @@ static apr_status_t job_find_of_caller(mdl_db_t *db, mdl_job_control_t *control,
                                             : mdl_job_find(db, control->id, &control->job, p);
 
     return rv == APR_ENOENT ? job_control_not_found(control->problem) : rv;
+}
+
+/* The job as it is after a statement that was to change it; another version is refused. */
+static apr_status_t job_control_read(mdl_db_t *db, mdl_job_control_t *control, int changed,
+                                     apr_pool_t *p)
+{
+    apr_status_t rv = job_find_of_caller(db, control, p);
+
+    return rv == APR_SUCCESS && !changed
+               ? mdl_version_check(control->versions, control->job->updated_at, control->problem)
+               : rv;
 }
 
 /* What waited for a job that was cancelled waits no more. */
@@ -39,8 +51,8 @@ apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *canc
     mdl_db_note_due(db, now); /* its clean-up */
     rv = mdl_db_exec(db, MDL_Q_JOB_CANCEL, &changed, p,
                      MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(now), mdl_text(cancel->id),
-                              mdl_int(cancel->shop_id)));
-    if (rv != APR_SUCCESS || (rv = job_find_of_caller(db, cancel, p)) != APR_SUCCESS) {
+                              mdl_int(cancel->shop_id), MDL_VERSION_ARGS(cancel->versions, p)));
+    if (rv != APR_SUCCESS || (rv = job_control_read(db, cancel, changed > 0, p)) != APR_SUCCESS) {
         return rv;
     }
     if (changed > 0) {
@@ -81,8 +93,9 @@ apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *retry
     mdl_db_note_due(db, now);
     rv = mdl_db_exec(db, MDL_Q_JOB_RETRY, &changed, p,
                      MDL_ARGS(mdl_int(now), mdl_int(now), mdl_text(retry->id),
-                              mdl_int(retry->shop_id), mdl_int(retry->shop_id)));
-    if (rv != APR_SUCCESS || (rv = job_find_of_caller(db, retry, p)) != APR_SUCCESS) {
+                              mdl_int(retry->shop_id), mdl_int(retry->shop_id),
+                              MDL_VERSION_ARGS(retry->versions, p)));
+    if (rv != APR_SUCCESS || (rv = job_control_read(db, retry, changed > 0, p)) != APR_SUCCESS) {
         return rv;
     }
     if (changed == 0) {

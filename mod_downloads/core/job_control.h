@@ -11,18 +11,19 @@
 /** What cancelling and retrying have in common. */
 typedef struct {
     const char *id;
-    apr_int64_t shop_id;            /* 0: an operator retries, who may have any job */
-    const mdl_fraud_rules_t *rules; /* to cancel by */
-    mdl_job_t *job;                 /* out */
+    apr_int64_t shop_id;                /* 0: an operator retries, who may have any job */
+    const apr_array_header_t *versions; /* as in mdl_entity_ref_t */
+    const mdl_fraud_rules_t *rules;     /* to cancel by */
+    mdl_job_t *job;                     /* out */
     mdl_problem_t *problem;
 } mdl_job_control_t;
 
-/** Effect: cancels a shop's open job; one that is cancelled already stays so.  Refused: 404, 409
-    job_finished.  A worker that is at it stops when it is woken. */
+/** Effect: cancels a shop's open job; one that is cancelled already stays so.  Refused: 404, 412,
+   409 job_finished.  A worker that is at it stops when it is woken. */
 apr_status_t mdl_job_cancel(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *cancel);
 
-/** Effect: queues a failed or cancelled job anew.  Refused: 404, 409 job_finished, 409
-    asset_not_ready when another job fills its asset. */
+/** Effect: queues a failed or cancelled job anew.  Refused: 404, 412, 409 job_finished,
+    409 asset_not_ready when another job fills its asset. */
 apr_status_t mdl_job_retry(mdl_db_t *db, apr_pool_t *p, mdl_job_control_t *retry);
 
 #endif

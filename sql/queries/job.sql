@@ -214,7 +214,7 @@ UPDATE job SET status = 'queued', lane = CASE WHEN lane <> 'cleanup' THEN lane
     bytes_total = NULL, error_code = NULL, error_message = NULL, started_at = NULL,
     finished_at = NULL, updated_at = {{later}}
 WHERE id = %s AND (%lld = 0 OR (shop_id = %lld AND type <> 'email'))
-    AND status IN ('failed', 'cancelled')
+    AND status IN ('failed', 'cancelled') AND {{of_version}}
 
 -- A cancelled job waits in a lane of its own until its worker has stopped and left no file: due_at
 -- is NULL from then on, and lease_owner says who that worker was.
@@ -222,6 +222,7 @@ WHERE id = %s AND (%lld = 0 OR (shop_id = %lld AND type <> 'email'))
 UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld, error_code = NULL,
     error_message = NULL, finished_at = %lld, updated_at = {{later}}
 WHERE id = %s AND shop_id = %lld AND type <> 'email' AND status IN ('queued', 'running')
+    AND {{of_version}}
 
 -- name: job_cancel_of_asset
 UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld, error_code = NULL,

@@ -20,7 +20,7 @@ SELECT c.shop_id, %s, c.id, %s, %s, 'active', 'not_checked', %lld, %lld
 FROM customer c WHERE c.shop_id = %lld AND c.storefront_customer_id = %s
 ON CONFLICT (shop_id, storefront_order_id) DO UPDATE SET
     client_ip = COALESCE(excluded.client_ip, orders.client_ip)
-RETURNING id, customer_id, access_status, page_id
+RETURNING id, customer_id, access_status, page_id, updated_at
 
 -- Locks an order before it is read to be changed, until the commit; events can be added meanwhile.
 -- name: order_lock

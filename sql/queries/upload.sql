@@ -34,12 +34,13 @@ UPDATE upload SET sha256 = %s, size = %lld, updated_at = {{later}}
 WHERE id = %s AND {{is_open}} AND (size IS NULL OR size = %lld)
 
 -- name: upload_abort
-UPDATE upload SET status = 'aborted', updated_at = {{later}} WHERE id = %s AND {{is_open}} AND expires_at > %lld
+UPDATE upload SET status = 'aborted', updated_at = {{later}}
+WHERE id = %s AND {{is_open}} AND expires_at > %lld AND {{of_version}}
 
 -- If two requests complete an upload at once, the second waits here and then finds nothing to do.
 -- name: upload_complete
 UPDATE upload SET status = 'completed', updated_at = {{later}}
-WHERE id = %s AND shop_id = %lld AND {{is_open}} AND expires_at > %lld
+WHERE id = %s AND shop_id = %lld AND {{is_open}} AND expires_at > %lld AND {{of_version}}
 RETURNING {{upload_columns}}
 
 -- name: upload_set_asset

@@ -4,6 +4,7 @@ use warnings;
 
 use MDL::Contract;
 use MDL::Test;
+use MDL::Upload;
 use Test::More;
 
 my $shop = new_shop();
@@ -213,6 +214,61 @@ my $held = call('GET', $at)->{headers}{etag};
 my @decided = api_at_once(sub { }, map { [ 'POST', "$at/$_", key => $shop->{token}, json => {}, matching($held) ] }
     (qw(approve reject)) x 4);
 is(join(' ', sort map { $_->{status} } @decided), '200' . ' 412' x 7, 'of eight decisions at once one is taken');
+
+# --- what else changes by a path of its own ----------------------------------------------------------
+
+# A path, how its version is read, the change, its status, and whether it moves the version.
+my @mapped = map { mapping_of($shop, [$_])->{storefront_product_id} } @files;
+my $growing = '/orders/' . digits();
+is(assign($shop, $growing =~ s{.*/}{}r, [ $mapped[0] ])->{status}, 201, 'another order');
+my %more   = (storefront_customer_id => '77', items => [ { storefront_product_id => $mapped[1] } ]);
+my $failed = import_of($shop, "etags-$$-gone.txt", 'x', source_url => source_url('nothing-is-here'));
+my $job_id = $failed->{json}{job}{id};
+is(wait_job($shop, $job_id)->{status}, 'failed', 'an import fails');
+my $versioned = ready_asset($shop, "etags-$$-version.txt", "an asset\n")->{id};
+my $stock     = id_of(made('/license-key-tags', { name => 'Keys' }), 'license_key_tag');
+my ($aborted, $completed) = map { begin_upload($shop, size => 3) } 1 .. 2;
+like($failed->{headers}{etag}, qr/^"$failed->{json}{asset}{id}-/, 'the answer to an import has the asset\'s ETag');
+
+for (
+    [ $growing, POST => "$growing/assignments", \%more, 201, 'moves' ],
+    [ $growing, POST => "$growing/assignments", \%more, 200, 'leaves' ],
+    [ "/jobs/$job_id", POST => "/jobs/$job_id/retry", undef, 202, 'moves' ],
+    [ "/assets/$versioned", POST => "/assets/$versioned/versions",
+        { source_url => source("etags-$$-2.txt", "more\n") }, 202, 'leaves' ],
+    [ "/license-key-tags/$stock", POST => "/license-key-tags/$stock/keys", { keys => ['K2'] }, 200, 'leaves' ],
+    [ "/assets/uploads/$aborted->{id}", DELETE => "/assets/uploads/$aborted->{id}", undef, 204, 'moves' ],
+    [ "/assets/uploads/$completed->{id}", POST => "/assets/uploads/$completed->{id}/complete", undef, 201, 'moves' ],
+    )
+{
+    my ($entity, $method, $path, $json, $status, $moves) = @$_;
+    put_bytes($completed, 'abc') if $path =~ /complete/;
+    my %json = defined $json ? (json => $json) : ();
+    my $read = call('GET', $entity);
+    my $stale = $read->{headers}{etag} =~ s/(\d{16})\d\./$1x./r;
+    is(call('GET', $entity, headers => { 'If-None-Match' => $read->{headers}{etag} })->{status}, 304, "$method $path: 304 before");
+    unstored();
+    refused(call($method, $path, %json, matching($_)), 412, 'precondition_failed', "$method $path: $_") for $stale, '"x"';
+    my %same    = (%json, idem => idem());
+    my $changed = call($method, $path, %same, matching($read->{headers}{etag}));
+    is_answer($changed, $status, "$method $path: the version that there is") if $status != 204;
+    is($changed->{status}, $status, "$method $path: is the one that it changes");
+    is(call($method, $path, %same, matching('"x"'))->{headers}{'idempotent-replayed'}, 'true', "$method $path: a replay needs no version");
+    my $now = $changed->{headers}{etag} // call('GET', $entity)->{headers}{etag};
+    my $moved = version($read) eq $now =~ s/\..*//r ? 'leaves' : 'moves';
+    is($moved, $moves, "$method $path: $moves the version");
+}
+for ([ '/mappings', { storefront_product_id => product(), file_ids => [] } ], [ '/packs', { name => 'P' } ]) {
+    is_error(call('POST', $_->[0], json => $_->[1], matching('*')), 400, 'invalid_request', "POST $_->[0] makes what has no version");
+}
+is_error(call('POST', '/orders/' . digits() . '/assignments', json => \%more, matching('*')), 404, 'order_not_found',
+    'nor does an order that there is not');
+
+my $waiting = import_of($shop, "etags-$$-wait.txt", 'x', source_url => source_url('nothing-is-here'))->{json}{job}{id};
+wait_job($shop, $waiting);
+my $was = call('GET', "/jobs/$waiting")->{headers}{etag};
+my @retried = api_at_once(sub { }, map { [ 'POST', "/jobs/$waiting/retry", key => $shop->{token}, json => {}, matching($was) ] } 1 .. 8);
+is(join(' ', sort map { $_->{status} } @retried), '202' . ' 412' x 7, 'of eight retries of one version one is made');
 
 # --- what a version is of --------------------------------------------------------------------------
 

@@ -174,6 +174,11 @@ sub refusals
         'unsupported_media_type', 'with text');
     is_refused($operation, $send->(body => '{"nonsense":1}'), 400, 'invalid_request', 'with an unknown member');
     is_refused($operation, $send->(body => '{'), 400, 'invalid_json', 'with half an object');
+    my @match = $operation->{path} !~ /\{/ ? (400, 'invalid_request')
+        : $operation->{id} eq 'assignOrder' ? (404, 'order_not_found')    # the request makes it
+        :                                     (412, 'precondition_failed');
+    is_refused($operation, $send->(headers => { 'If-Match' => '"x"' }), @match, 'with If-Match that names nothing');
+    is_refused($operation, $send->(headers => { 'If-Match' => 'x' }), 400, 'invalid_request', 'with half an If-Match');
     return nothing_changed($before, "$operation->{id}: refused requests change nothing");
 }
 

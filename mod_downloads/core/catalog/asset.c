@@ -313,17 +313,17 @@ static apr_status_t asset_check_not_waiting(mdl_db_t *db, const mdl_asset_t *ass
                : rv;
 }
 
-apr_status_t mdl_asset_await_bytes(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id,
-                                   mdl_asset_t **asset, mdl_problem_t *problem, apr_pool_t *p)
+apr_status_t mdl_asset_await_bytes(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p)
 {
-    apr_status_t rv = mdl_asset_lock(db, shop_id, id, asset, problem, p);
+    apr_status_t rv = asset_lock_ref(db, ref, p);
+    const mdl_asset_t *asset = ref->entity;
 
     if (rv == APR_SUCCESS) {
-        rv = asset_check_not_waiting(db, *asset, problem, p);
+        rv = asset_check_not_waiting(db, asset, ref->problem, p);
     }
-    if (rv == APR_SUCCESS && (*asset)->status == MDL_ASSET_FAILED &&
-        (rv = mdl_asset_retry(db, id, p)) == APR_SUCCESS) {
-        rv = mdl_asset_find(db, shop_id, id, asset, problem, p);
+    if (rv != APR_SUCCESS || asset->status != MDL_ASSET_FAILED) {
+        return rv;
     }
-    return rv;
+    rv = mdl_asset_retry(db, ref->id, p);
+    return rv == APR_SUCCESS ? mdl_asset_get(db, p, ref) : rv;
 }

@@ -105,9 +105,9 @@ apr_status_t mdl_asset_failed(mdl_db_t *db, apr_int64_t id, apr_pool_t *p);
 /** Marks a failed asset pending again. */
 apr_status_t mdl_asset_retry(mdl_db_t *db, apr_int64_t id, apr_pool_t *p);
 
-/** Locks an asset that is to get new bytes; one that failed is pending again.  Refused: 404
-    asset_not_found, 409 asset_not_ready when it is waiting for bytes already. */
-apr_status_t mdl_asset_await_bytes(mdl_db_t *db, apr_int64_t shop_id, apr_int64_t id,
-                                   mdl_asset_t **asset, mdl_problem_t *problem, apr_pool_t *p);
+/** Locks an asset (ref->entity) that is to get new bytes; one that failed is pending again.
+    Refused: 404 asset_not_found, 412 precondition_failed, 409 asset_not_ready when it is waiting
+    for bytes already. */
+apr_status_t mdl_asset_await_bytes(mdl_db_t *db, mdl_entity_ref_t *ref, apr_pool_t *p);
 
 #endif

@@ -28,13 +28,15 @@ apr_status_t mdl_import_queue(mdl_db_t *db, apr_pool_t *p, mdl_import_t *import)
 apr_status_t mdl_version_queue(mdl_db_t *db, apr_pool_t *p, mdl_version_t *version)
 {
     mdl_import_t *import = &version->import;
-    mdl_asset_t *asset;
-    apr_status_t rv = mdl_asset_await_bytes(db, import->shop_id, version->asset_id, &asset,
-                                            import->problem, p);
+    mdl_entity_ref_t ref = {.shop_id = import->shop_id,
+                            .id = version->asset_id,
+                            .versions = version->versions,
+                            .problem = import->problem};
+    apr_status_t rv = mdl_asset_await_bytes(db, &ref, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    import->asset = *asset;
+    import->asset = *(const mdl_asset_t *)ref.entity;
     return import_queue(db, import, version->source_url, p);
 }

@@ -10,6 +10,7 @@
 #include "core/catalog/blob.h"
 #include "core/catalog/category.h"
 #include "core/shop/shop.h"
+#include "core/version.h"
 
 const char *const mdl_upload_status_names[] = {[MDL_UPLOAD_OPEN] = "open",
                                                [MDL_UPLOAD_COMPLETED] = "completed",
@@ -171,6 +172,16 @@ static apr_status_t upload_find_of_shop(mdl_db_t *db, mdl_upload_get_t *get, apr
     return rv;
 }
 
+/* The same, of a version that the caller knows. */
+static apr_status_t upload_find_known(mdl_db_t *db, mdl_upload_get_t *get, apr_pool_t *p)
+{
+    apr_status_t rv = upload_find_of_shop(db, get, p);
+
+    return rv == APR_SUCCESS
+               ? mdl_version_check(get->versions, get->upload->updated_at, get->problem)
+               : rv;
+}
+
 apr_status_t mdl_upload_get(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get)
 {
     apr_status_t rv = upload_find_of_shop(db, get, p);
@@ -199,14 +210,17 @@ apr_status_t mdl_upload_abort(mdl_db_t *db, apr_pool_t *p, mdl_upload_get_t *get
 {
     mdl_arg_t now = mdl_int(apr_time_now());
     apr_int64_t changed = 0;
-    apr_status_t rv = upload_find_of_shop(db, get, p);
+    apr_status_t rv = upload_find_known(db, get, p);
 
     if (rv == APR_SUCCESS) {
         rv = mdl_db_exec(db, MDL_Q_UPLOAD_ABORT, &changed, p,
-                         MDL_ARGS(now, mdl_text(get->id), now));
+                         MDL_ARGS(now, mdl_text(get->id), now, MDL_VERSION_ARGS(get->versions, p)));
     }
-    if (rv != APR_SUCCESS || changed == 0) {
-        return rv == APR_SUCCESS ? upload_finished(get->problem) : rv;
+    if (rv == APR_SUCCESS && changed == 0 && (rv = upload_find_known(db, get, p)) == APR_SUCCESS) {
+        rv = upload_finished(get->problem);
+    }
+    if (rv != APR_SUCCESS) {
+        return rv;
     }
     return mdl_blob_release(db, get->upload->sha256, p);
 }
@@ -285,13 +299,21 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
                         : mdl_blob_check(finish->storage, blob->sha256, p);
 }
 
+/* Those of the upload, if it is what the request names. */
+static const apr_array_header_t *upload_versions(const mdl_upload_complete_t *complete)
+{
+    return complete->asset_id == 0 ? complete->versions : NULL;
+}
+
 /* What a second request to complete finds. */
 static apr_status_t upload_find_completed(mdl_db_t *db, mdl_upload_complete_t *complete,
                                           apr_pool_t *p)
 {
-    mdl_upload_get_t get = {
-        .id = complete->id, .shop_id = complete->shop_id, .problem = complete->problem};
-    apr_status_t rv = upload_find_of_shop(db, &get, p);
+    mdl_upload_get_t get = {.id = complete->id,
+                            .shop_id = complete->shop_id,
+                            .versions = upload_versions(complete),
+                            .problem = complete->problem};
+    apr_status_t rv = upload_find_known(db, &get, p);
 
     if (rv != APR_SUCCESS) {
         return rv;
@@ -348,11 +370,17 @@ static apr_status_t upload_check_bytes(const mdl_upload_complete_t *complete,
 static apr_status_t upload_make_asset(mdl_db_t *db, mdl_upload_complete_t *complete,
                                       const mdl_upload_t *upload, apr_pool_t *p)
 {
+    mdl_entity_ref_t ref = {.shop_id = complete->shop_id,
+                            .id = complete->asset_id,
+                            .versions = complete->versions,
+                            .problem = complete->problem};
     mdl_asset_t *asset;
+    apr_status_t rv;
 
     if (complete->asset_id != 0) {
-        return mdl_asset_await_bytes(db, complete->shop_id, complete->asset_id, &complete->asset,
-                                     complete->problem, p);
+        rv = mdl_asset_await_bytes(db, &ref, p);
+        complete->asset = ref.entity;
+        return rv;
     }
     asset = complete->asset = apr_pcalloc(p, sizeof *asset);
     asset->filename = upload->filename;
@@ -431,7 +459,8 @@ apr_status_t mdl_upload_complete(mdl_db_t *db, apr_pool_t *p, mdl_upload_complet
         return rv;
     }
     rv = mdl_db_select_one(db, MDL_Q_UPLOAD_COMPLETE, &row, p,
-                           MDL_ARGS(now, mdl_text(complete->id), mdl_int(complete->shop_id), now));
+                           MDL_ARGS(now, mdl_text(complete->id), mdl_int(complete->shop_id), now,
+                                    MDL_VERSION_ARGS(upload_versions(complete), p)));
     if (rv == APR_ENOENT) {
         return upload_find_completed(db, complete, p);
     }

@@ -61,6 +61,7 @@ apr_status_t mdl_upload_offset(mdl_storage_t *storage, const mdl_upload_t *uploa
 typedef struct {
     const char *id;
     apr_int64_t shop_id;
+    const apr_array_header_t *versions; /* of mdl_upload_abort: as in mdl_entity_ref_t */
     mdl_storage_t *storage;
     mdl_upload_t *upload; /* out */
     apr_int64_t offset;   /* out */
@@ -117,13 +118,14 @@ apr_status_t mdl_upload_finish(mdl_db_t *db, apr_pool_t *p, mdl_upload_finish_t 
 /**
  * Effect: makes an asset of an upload, or new bytes for one.  The asset is ready where all bytes
  * came in one piece; else a job hashes them first.  Refused: 404 upload_not_found, 409
- * upload_incomplete, 409 upload_finished, 422 checksum_mismatch, 422 storage_quota_exceeded, and as
- * mdl_asset_insert and mdl_asset_await_bytes are.
+ * upload_incomplete, 409 upload_finished, 412 precondition_failed, 422 checksum_mismatch, 422
+ * storage_quota_exceeded, and as mdl_asset_insert and mdl_asset_await_bytes are.
  */
 typedef struct {
     const char *id;
     apr_int64_t shop_id;
-    apr_int64_t asset_id; /* that gets the bytes; 0: a new one */
+    apr_int64_t asset_id;               /* that gets the bytes; 0: a new one */
+    const apr_array_header_t *versions; /* of that asset, or of the upload that becomes one */
     mdl_storage_t *storage;
     apr_int64_t quota; /* of the shop's storage; 0: none */
     int max_attempts;

@@ -12,6 +12,7 @@
 #include "core/catalog/license.h"
 #include "core/order/lookup.h"
 #include "core/catalog/mapping.h"
+#include "core/version.h"
 
 /* The state of one run of the effect. */
 typedef struct {
@@ -129,6 +130,7 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
 {
     mdl_order_assign_t *assign = run->assign;
     mdl_order_access_t access;
+    apr_status_t rv;
 
     if (!mdl_rows_next(asked->customer) || !mdl_rows_next(asked->order)) {
         return APR_EGENERAL;
@@ -142,13 +144,20 @@ static apr_status_t assignment_read_order(mdl_db_t *db, run_t *run, const asked_
         return mdl_problem_set(assign->problem, 400, "invalid_request",
                                "The order was assigned to another customer before.");
     }
+    run->is_new = strcmp(mdl_rows_text(asked->order, 3), asked->page_id) == 0;
+    if (run->is_new && assign->must_exist) {
+        return mdl_order_refuse_unknown(assign->problem);
+    }
+    rv = mdl_version_check(assign->versions, mdl_rows_int(asked->order, 4), assign->problem);
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
     access = mdl_rows_enum(asked->order, 2, mdl_order_access_names);
     if (access == MDL_ORDER_REVOKED || access == MDL_ORDER_REJECTED) {
         return mdl_problem_set(assign->problem, 409, "access_revoked",
                                "Access to this order was revoked; restore it first.");
     }
     run->held = access == MDL_ORDER_HELD;
-    run->is_new = strcmp(mdl_rows_text(asked->order, 3), asked->page_id) == 0;
     return assign->fraud_check ? assignment_check_fraud(db, run, p) : APR_SUCCESS;
 }
 

@@ -28,15 +28,18 @@ typedef struct {
  * the fraud check.
  *
  * Refused: 422 product_not_mapped with a detail for each item, 400 when the order belongs to
- * another customer, 409 access_revoked; 422 too_many_items, too_many_files, too_many_links and
- * too_many_license_keys when the order gets more than it may have.
+ * another customer, 404 order_not_found, 412 precondition_failed, 409 access_revoked; 422
+ * too_many_items, too_many_files, too_many_links and too_many_license_keys when the order gets more
+ * than it may have.
  */
 typedef struct {
     apr_int64_t shop_id;
     const char *storefront_order_id;
-    mdl_customer_t customer;         /* without id */
-    int customer_given;              /* whether the request has data of the customer */
-    const apr_array_header_t *items; /* mdl_order_item_t */
+    const apr_array_header_t *versions; /* of the order, as in mdl_entity_ref_t */
+    int must_exist;                     /* whether a new order is refused */
+    mdl_customer_t customer;            /* without id */
+    int customer_given;                 /* whether the request has data of the customer */
+    const apr_array_header_t *items;    /* mdl_order_item_t */
     int send_email;
     int fraud_check;
     const mdl_fraud_rules_t *fraud_rules;

@@ -14,9 +14,7 @@ static apr_status_t history_find_order(mdl_db_t *db, const mdl_history_t *histor
     if (rv == APR_SUCCESS) {
         *order_id = find.order->id;
     }
-    return rv == APR_ENOENT ? mdl_problem_set(history->problem, 404, "order_not_found",
-                                              "There is no such order.")
-                            : rv;
+    return rv == APR_ENOENT ? mdl_order_refuse_unknown(history->problem) : rv;
 }
 
 apr_status_t mdl_history_events(mdl_db_t *db, apr_pool_t *p, mdl_history_t *history)

@@ -458,7 +458,7 @@ apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_
     return orders_load(db, find->ids, 1, find->default_download_limit, &find->orders, p);
 }
 
-static apr_status_t order_not_found(mdl_problem_t *problem)
+apr_status_t mdl_order_refuse_unknown(mdl_problem_t *problem)
 {
     return mdl_problem_set(problem, 404, "order_not_found", "There is no such order.");
 }
@@ -472,7 +472,7 @@ apr_status_t mdl_order_lock(mdl_db_t *db, mdl_order_find_t *find, mdl_problem_t 
     rv = mdl_db_select_one(db, MDL_Q_ORDER_LOCK, &row, p,
                            MDL_ARGS(mdl_int(find->shop_id), mdl_text(find->storefront_order_id)));
     if (rv == APR_ENOENT) {
-        return order_not_found(problem);
+        return mdl_order_refuse_unknown(problem);
     }
     if (rv == APR_SUCCESS) {
         rv = mdl_order_find(db, p, find);
@@ -589,7 +589,7 @@ apr_status_t mdl_assignment_list(mdl_db_t *db, apr_pool_t *p, mdl_assignment_lis
     apr_status_t rv;
 
     if ((rv = mdl_order_head(db, p, &find)) != APR_SUCCESS) {
-        return rv == APR_ENOENT ? order_not_found(list->problem) : rv;
+        return rv == APR_ENOENT ? mdl_order_refuse_unknown(list->problem) : rv;
     }
     list->order = find.order;
     list->page.found = apr_array_make(p, 4, sizeof(mdl_assignment_t *));

@@ -89,6 +89,9 @@ apr_status_t mdl_order_find_all(mdl_db_t *db, apr_pool_t *p, mdl_order_find_all_
     add. */
 apr_status_t mdl_order_head(mdl_db_t *db, apr_pool_t *p, mdl_order_find_t *find);
 
+/** Refuses with 404 order_not_found. */
+apr_status_t mdl_order_refuse_unknown(mdl_problem_t *problem);
+
 /**
  * Locks an order of a shop up to the transaction's end and reads it.  Refused: 404 order_not_found,
  * 412 precondition_failed.
