@@ -71,9 +71,9 @@ WHERE order_id = (SELECT id FROM orders WHERE shop_id = %lld AND storefront_orde
     AND storefront_product_id = %s AND storefront_variant_id = %s
 
 -- name: assignment_insert
-INSERT INTO assignment (order_id, storefront_product_id, storefront_variant_id, quantity,
+INSERT INTO assignment (shop_id, order_id, storefront_product_id, storefront_variant_id, quantity,
     mapping_id, content, status, expires_at, created_at)
-VALUES (%lld, %s, %s, %lld, %lld, %s, 'active', %lld, %lld)
+VALUES (%lld, %lld, %s, %s, %lld, %lld, %s, 'active', %lld, %lld)
 ON CONFLICT (order_id, storefront_product_id, storefront_variant_id) DO NOTHING
 RETURNING id
 

@@ -19,8 +19,8 @@ COALESCE((SELECT CASE WHEN e.held <> 0 THEN 'held'
 -- part: order_fits
 CASE WHEN +o.shop_id = %lld AND o.access_status = COALESCE(%s, o.access_status)
     AND o.created_at >= %lld AND o.created_at < %lld AND o.updated_at >= %lld
-    AND (COALESCE(%s, '') = '' OR EXISTS (SELECT 1 FROM assignment a
-        WHERE a.order_id = o.id AND a.storefront_product_id = %s))
+    AND (COALESCE(%s, '') = '' OR (SELECT count(*) FROM assignment a
+        WHERE a.order_id = o.id AND a.storefront_product_id = %s) > 0)
     AND (COALESCE(%s, '') = '' OR {{order_email}} = %s) THEN 1 ELSE 0 END
 
 -- The orders of a shop in one order or another, with their places in it: a fixed number is looked at.
@@ -44,10 +44,20 @@ ORDER BY o.updated_at DESC, o.id DESC LIMIT %lld
 -- name: order_walk_of_product
 SELECT o.id, o.id, {{order_fits}}
 FROM (SELECT DISTINCT a.order_id FROM assignment a
-    WHERE a.storefront_product_id = %s AND a.order_id < %lld
+    WHERE a.shop_id = %lld AND a.shop_id > 0 AND a.storefront_product_id = %s AND a.order_id < %lld
     ORDER BY a.order_id DESC LIMIT %lld) q CROSS JOIN orders o
 WHERE o.id = q.order_id
 ORDER BY o.id DESC
+
+-- By the emails that did not arrive, the newest first; an older one of its order counts no more.
+-- name: order_walk_of_undelivered
+SELECT q.id, o.id, CASE WHEN q.id = (SELECT e.id FROM email e WHERE e.order_id = o.id ORDER BY e.id DESC LIMIT 1)
+    THEN {{order_fits}} ELSE 0 END
+FROM (SELECT id, order_id FROM email
+    WHERE shop_id = %lld AND (status IN ('failed', 'no_recipient') OR bounced_at IS NOT NULL) AND id < %lld
+    ORDER BY id DESC LIMIT %lld) q CROSS JOIN orders o
+WHERE o.id = q.order_id
+ORDER BY q.id DESC
 
 -- name: order_walk_of_customers
 -- dialect: sqlite3

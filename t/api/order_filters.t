@@ -116,8 +116,10 @@ sql('INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, acc
         . 'WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 2500) '
         . "SELECT c.shop_id, '77' || (10000 + i), c.id, 'filters' || i, 'active', 'not_checked', $moment, $moment FROM n, customer c "
         . "WHERE c.shop_id = $shop->{shop_id} AND c.storefront_customer_id = '12'");
-is_deeply(found('email_status=bounced'), ['104'], 'what is behind thousands that do not fit is found');
-my $page = api('GET', '/orders?email_status=bounced', key => $shop->{token});
+is_deeply(found('email_status=sent'), ['105'], 'what is behind thousands that do not fit is found');
+is_deeply([ map { $_->{storefront_order_id} } @{ api('GET', '/orders?email_status=bounced', key => $shop->{token})->{json}{data} } ],
+    ['104'], 'at once where an email has not arrived');
+my $page = api('GET', '/orders?email_status=held', key => $shop->{token});
 is_deeply($page->{json}{data}, [], 'a page of them has none');
 ok($page->{json}{has_more}, 'and says that there may be more');
 my $all = found('customer=12&limit=100');
@@ -125,5 +127,34 @@ is(scalar(@$all), 2501, 'of one customer all are found');
 is(scalar(keys %{ { map { $_ => 1 } @$all } }), 2501, 'and none twice');
 is_deeply([ @$all[ 0, 1, -2, -1 ] ], [qw(7712500 7712499 7710001 103)], 'in the order of time, then of their ids');
 is(scalar(@{ found("updated_since=$at{10}&limit=100") }), 2505, 'so are those that were changed');
+
+# --- emails that did not arrive, and another shop's orders of the same product ------------------------
+
+for (1 .. 2) {
+    is(api('POST', '/orders/105/resend', key => $shop->{token}, json => {})->{status}, 202, 'an email is sent again');
+    wait_for(sub { api('GET', '/orders/105', key => $shop->{token})->{json}{email}{status} eq 'sent' }, 20, 'the email');
+}
+sub fail_emails
+{
+    my ($number, $which) = @_;
+    return sql("UPDATE email SET status = 'failed', bounced_at = NULL WHERE id IN (SELECT $which(e.id) FROM email e JOIN orders o ON o.id = e.order_id"
+        . " WHERE o.shop_id = $shop->{shop_id} AND o.storefront_order_id = '$number' GROUP BY e.order_id)");
+}
+fail_emails(105, 'min');
+is_deeply(found('email_status=failed'), [], 'an email that failed before another was sent does not count');
+fail_emails(105, 'max');
+fail_emails(104, 'max');
+is_deeply(found('email_status=failed'), [qw(105 104)], 'an order is found once, by its newest email');
+is_deeply(found('email_status=failed&limit=1'), [qw(105 104)], 'one by one, too');
+is_deeply(found("email_status=failed&storefront_product_id=$film"), ['104'], 'and by its product');
+
+sql('INSERT INTO orders (shop_id, storefront_order_id, customer_id, page_id, access_status, fraud_decision, created_at, updated_at) '
+        . 'WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1500) '
+        . "SELECT shop_id, '88' || (10000 + i), customer_id, 'others' || i, 'active', 'not_checked', $moment, $moment FROM n, orders "
+        . "WHERE shop_id = $other->{shop_id} AND storefront_order_id = '901'");
+sql('INSERT INTO assignment (shop_id, order_id, storefront_product_id, storefront_variant_id, quantity, mapping_id, content, status, created_at) '
+        . "SELECT shop_id, id, '$book', '', 1, $elsewhere->{id}, 'live', 'active', 1 FROM orders WHERE page_id LIKE 'others%'");
+my $ours = api('GET', "/orders?storefront_product_id=$book&status=active", key => $shop->{token})->{json}{data};
+is_deeply([ map { $_->{storefront_order_id} } @$ours ], [qw(105 101)], "another shop's orders of a product are not looked at");
 
 done_testing();

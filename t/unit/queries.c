@@ -43,6 +43,7 @@ static const struct {
     {MDL_Q_JOBS_HOLD, "job_shop", "an operator's command that reads a shop's jobs, once"},
     {MDL_Q_JOBS_RESUME, "job_shop", "an operator's command that reads a shop's jobs, once"},
     {MDL_Q_ORDER_WALK_OF_PRODUCT, "SCAN q", "scans q, which the statement has found before"},
+    {MDL_Q_ORDER_WALK_OF_UNDELIVERED, "SCAN q", "scans q, which the statement has found before"},
     {MDL_Q_SHOPS_BLOCKED, "shop_blocked", "the index has a row for each blocked shop"},
     {MDL_Q_SHOP_BYTES, "upload_shop_open", "a shop has a few open uploads"},
     {MDL_Q_UPLOAD_INSERT, "upload_shop_open", "a shop has a few open uploads"},

@@ -78,9 +78,9 @@ SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, 'o' || i, CASE WHEN i % 10 = 0 
 FROM seed ORDER BY seed.i;
 
 -- Mapping 1 serves a half, mapping 2, which was deleted, a quarter, each other mapping its own order.
-INSERT INTO assignment (order_id, storefront_product_id, storefront_variant_id, quantity, mapping_id,
+INSERT INTO assignment (shop_id, order_id, storefront_product_id, storefront_variant_id, quantity, mapping_id,
     content, status, created_at)
-SELECT i, 'gid://shopfront/Product/' || i, '', 1,
+SELECT CASE WHEN i % 1000 = 0 THEN 2 ELSE 1 END, i, 'gid://shopfront/Product/' || i, '', 1,
     CASE WHEN i % 4 = 1 THEN 2 WHEN i % 4 = 3 THEN i ELSE 1 END,
     CASE WHEN i % 4 = 1 THEN 'pinned' ELSE 'live' END, 'active', i
 FROM seed ORDER BY seed.i;

@@ -186,7 +186,8 @@ static apr_status_t assignment_ask_insert(mdl_db_t *db, const run_t *run, int in
                                       apr_time_from_sec((apr_time_t)match->access_days * 86400);
 
     return mdl_db_select(db, MDL_Q_ASSIGNMENT_INSERT, row, p,
-                         MDL_ARGS(mdl_int(run->order_id), mdl_text(item->storefront_product_id),
+                         MDL_ARGS(mdl_int(run->assign->shop_id), mdl_int(run->order_id),
+                                  mdl_text(item->storefront_product_id),
                                   mdl_text(item->storefront_variant_id), mdl_int(item->quantity),
                                   mdl_int(match->id),
                                   mdl_text(mdl_mapping_content_names[match->content]),

@@ -92,6 +92,14 @@ static apr_status_t walk_customers(mdl_db_t *db, const mdl_order_filter_t *filte
                : rv;
 }
 
+/* Whether an index has the orders whose newest email stands like that. */
+static int email_is_undelivered(const char *status)
+{
+    return strcmp(status, mdl_email_status_names[MDL_EMAIL_FAILED]) == 0 ||
+           strcmp(status, mdl_email_status_names[MDL_EMAIL_NO_RECIPIENT]) == 0 ||
+           strcmp(status, mdl_email_status_names[MDL_EMAIL_BOUNCED]) == 0;
+}
+
 /* Asks for orders in the order of the index that has the fewest others among them. */
 static apr_status_t walk_ask(mdl_db_t *db, const mdl_order_filter_t *filter, int look,
                              mdl_rows_t **rows, apr_pool_t *p)
@@ -105,8 +113,14 @@ static apr_status_t walk_ask(mdl_db_t *db, const mdl_order_filter_t *filter, int
     }
     if (filter->product != NULL) {
         from = place_begin(filter, 0);
-        return mdl_db_select(db, MDL_Q_ORDER_WALK_OF_PRODUCT, rows, p,
-                             MDL_ARGS(FITS, mdl_text(filter->product), mdl_int(from.id), most));
+        return mdl_db_select(
+            db, MDL_Q_ORDER_WALK_OF_PRODUCT, rows, p,
+            MDL_ARGS(FITS, shop, mdl_text(filter->product), mdl_int(from.id), most));
+    }
+    if (filter->email_status != NULL && email_is_undelivered(filter->email_status)) {
+        from = place_begin(filter, 0);
+        return mdl_db_select(db, MDL_Q_ORDER_WALK_OF_UNDELIVERED, rows, p,
+                             MDL_ARGS(FITS, shop, mdl_int(from.key), most));
     }
     if (filter->access != NULL &&
         strcmp(filter->access, mdl_order_access_names[MDL_ORDER_ACTIVE]) != 0) {
