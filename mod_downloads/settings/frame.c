@@ -86,6 +86,12 @@ static void frame_add_done(mdl_json_t *data, const mdl_visit_t *visit)
     }
 }
 
+const char *mdl_frame_shop_state(const mdl_shop_t *shop, apr_pool_t *p)
+{
+    return apr_pstrcat(p, mdl_shop_status_names[shop->status],
+                       shop->blocked_at != 0 ? "-blocked" : "", NULL);
+}
+
 mdl_json_t *mdl_frame_data(const mdl_visit_t *visit)
 {
     mdl_json_t *data = mdl_json_object(visit->r->pool);
@@ -106,6 +112,7 @@ mdl_json_t *mdl_frame_data(const mdl_visit_t *visit)
         mdl_json_add_int(shop, "shop_id", visit->shop->id);
         mdl_json_add_string(shop, "shop_name", visit->shop->name);
         mdl_frame_add_choice(shop, mdl_shop_status_names, (int)visit->shop->status);
+        mdl_json_add_string(shop, "shop_state", mdl_frame_shop_state(visit->shop, visit->r->pool));
         mdl_json_add_string(shop, "block_reason", visit->shop->block_reason);
     }
     if (visit->problem.message != NULL) {

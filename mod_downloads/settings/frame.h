@@ -30,6 +30,9 @@ mdl_json_t *mdl_frame_data(const mdl_visit_t *visit);
    that a template doesn't take one of the same name from what is around. */
 void mdl_frame_add_choice(mdl_json_t *to, const char *const *names, int value);
 
+/** How a shop stands, as its forms carry it: "approved", "suspended-blocked". */
+const char *mdl_frame_shop_state(const mdl_shop_t *shop, apr_pool_t *p);
+
 /** Sends a page that the template of this name ("keys.html") renders; list may be NULL. */
 int mdl_frame_send(mdl_visit_t *visit, int status, const char *name, const mdl_json_t *data,
                    const mdl_template_list_t *list);

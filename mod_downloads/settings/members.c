@@ -2,18 +2,74 @@
 
 #include <string.h>
 
+#include <apr_strings.h>
+
+#include "base/crypto.h"
 #include "base/names.h"
 #include "base/text/present.h"
+#include "core/version.h"
 #include "settings/frame.h"
+
+#define VERSION_LENGTH 12 /* bytes */
 
 static apr_status_t member_list_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_member_list(db, p, arg);
 }
 
+/* Who is a member as what, as short text: the forms of a page say which they have shown. */
+static const char *members_version(const mdl_member_list_t *list, apr_pool_t *p)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+    const char *text = "";
+
+    for (int i = 0; i < list->members->nelts; i++) {
+        const mdl_member_t *each = APR_ARRAY_IDX(list->members, i, const mdl_member_t *);
+
+        text = apr_pstrcat(p, text, each->user, "\n", mdl_role_names[each->role], "\n", NULL);
+    }
+    mdl_sha256(text, strlen(text), digest);
+    return mdl_base64url(digest, VERSION_LENGTH, p);
+}
+
+typedef struct {
+    const mdl_visit_t *visit;
+    mdl_effect_fn *effect;
+    void *arg;
+    mdl_problem_t *problem;
+} members_write_t;
+
+/* Changes the members, if they are still those that the form's page has shown. */
+static apr_status_t members_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    members_write_t *write = arg;
+    const char *seen = mdl_visit_field(write->visit, "seen");
+    mdl_member_list_t list = {.shop_id = write->visit->shop->id};
+    apr_status_t rv;
+
+    if (seen != NULL) {
+        if ((rv = mdl_shop_lock(db, list.shop_id, p)) != APR_SUCCESS ||
+            (rv = mdl_member_list(db, p, &list)) != APR_SUCCESS) {
+            return rv;
+        }
+        if (strcmp(seen, members_version(&list, p)) != 0) {
+            return mdl_version_refuse(write->problem);
+        }
+    }
+    return write->effect(db, p, write->arg);
+}
+
+static apr_status_t members_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
+{
+    members_write_t write = {visit, effect, arg, &visit->problem};
+
+    return mdl_visit_write(visit, members_write_effect, &write);
+}
+
 static int members_send(mdl_visit_t *visit, int status)
 {
     mdl_member_list_t list = {.shop_id = visit->shop->id};
+    int role = mdl_names_find(mdl_role_names, mdl_visit_field(visit, "role"));
     mdl_json_t *data, *members;
     apr_status_t rv = mdl_visit_read(visit, member_list_effect, &list);
 
@@ -22,7 +78,10 @@ static int members_send(mdl_visit_t *visit, int status)
     }
     data = mdl_frame_data(visit);
     mdl_json_add_bool(data, "on_members", 1);
+    mdl_json_add_string(data, "members_version", members_version(&list, visit->r->pool));
     mdl_json_add_string(data, "typed_user", mdl_visit_field(visit, "user"));
+    mdl_json_add_bool(data, "typed_owner", role == (int)MDL_ROLE_OWNER);
+    mdl_json_add_bool(data, "typed_reader", role == (int)MDL_ROLE_READ_ONLY);
     mdl_json_add_bool(data, "has_members", list.members->nelts > 0);
     members = mdl_json_add_array(data, "members");
     for (int i = 0; i < list.members->nelts; i++) {
@@ -73,7 +132,7 @@ int mdl_members_add(mdl_visit_t *visit)
     }
     visit->audit.noun_id = user;
     visit->audit.detail = mdl_role_names[role];
-    return members_done(visit, mdl_visit_write(visit, member_put_effect, &put), "member_added");
+    return members_done(visit, members_write(visit, member_put_effect, &put), "member_added");
 }
 
 static apr_status_t member_remove_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -93,6 +152,6 @@ int mdl_members_remove(mdl_visit_t *visit)
         return members_send(visit, HTTP_CONFLICT);
     }
     visit->audit.noun_id = user;
-    return members_done(visit, mdl_visit_write(visit, member_remove_effect, &remove),
+    return members_done(visit, members_write(visit, member_remove_effect, &remove),
                         "member_removed");
 }

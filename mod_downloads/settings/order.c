@@ -256,10 +256,6 @@ static int order_done(mdl_visit_t *visit, apr_status_t rv, const char *done)
                            ap_escape_path_segment(visit->r->pool, visit->argument)),
             done);
     }
-    if (rv == MDL_EPROBLEM && visit->problem.status == HTTP_PRECONDITION_FAILED) {
-        visit->problem.message = "The order has changed since this page was shown, so nothing was "
-                                 "done. This is how it is now; what you typed is still there.";
-    }
     return rv == MDL_EPROBLEM && strcmp(visit->problem.code, "form_used") != 0 &&
                    visit->problem.status != HTTP_NOT_FOUND
                ? order_send(visit, visit->problem.status)

@@ -6,6 +6,7 @@
 
 #include "base/text/present.h"
 #include "core/job.h"
+#include "core/version.h"
 #include "settings/frame.h"
 
 #define BATCH 1000 /* jobs in a transaction */
@@ -130,6 +131,40 @@ int mdl_shops_add(mdl_visit_t *visit)
                : mdl_frame_failure(visit, rv);
 }
 
+typedef struct {
+    mdl_visit_t *visit;
+    mdl_effect_fn *effect;
+    void *arg;
+} shop_write_t;
+
+/* Changes the shop, if it still stands as the form's page has shown. */
+static apr_status_t shop_write_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    const shop_write_t *write = arg;
+    const char *seen = mdl_visit_field(write->visit, "seen");
+    apr_int64_t id = write->visit->shop->id;
+    mdl_shop_t *shop;
+    apr_status_t rv;
+
+    if (seen != NULL) {
+        if ((rv = mdl_shop_lock(db, id, p)) != APR_SUCCESS ||
+            (rv = mdl_shop_find(db, id, &shop, p)) != APR_SUCCESS) {
+            return rv;
+        }
+        if (strcmp(seen, mdl_frame_shop_state(shop, p)) != 0) {
+            return mdl_version_refuse(&write->visit->problem);
+        }
+    }
+    return write->effect(db, p, write->arg);
+}
+
+static apr_status_t shop_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg)
+{
+    shop_write_t write = {visit, effect, arg};
+
+    return mdl_visit_write(visit, shop_write_effect, &write);
+}
+
 static apr_status_t shop_set_status_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     return mdl_shop_set_status(db, p, arg);
@@ -142,7 +177,7 @@ static int shop_set_status(mdl_visit_t *visit, mdl_shop_status_t status, const c
     apr_status_t rv;
 
     visit->audit.noun_id = shop_id_text(visit, visit->shop->id);
-    rv = mdl_visit_write(visit, shop_set_status_effect, &set);
+    rv = shop_write(visit, shop_set_status_effect, &set);
     return rv == APR_SUCCESS ? mdl_frame_redirect(visit, shop_path(visit, visit->shop->id), done)
                              : mdl_frame_failure(visit, rv);
 }
@@ -191,7 +226,7 @@ static apr_status_t shop_set_blocked(mdl_visit_t *visit, const char *reason)
 
     visit->audit.noun_id = shop_id_text(visit, visit->shop->id);
     visit->audit.detail = reason;
-    rv = mdl_visit_write(visit, shop_block_effect, &block);
+    rv = shop_write(visit, shop_block_effect, &block);
     while (rv == APR_SUCCESS && hold.after != NULL) {
         rv = mdl_visit_write_on(visit, job_hold_effect, &hold);
     }

@@ -61,6 +61,9 @@ apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *ar
 
     if (rv == APR_SUCCESS) {
         mdl_service_wake(visit->service, write.due_at);
+    } else if (rv == MDL_EPROBLEM && visit->problem.status == HTTP_PRECONDITION_FAILED) {
+        visit->problem.message = "Somebody has changed this since the page was shown, so nothing "
+                                 "was done. Look at it as it is now, and decide anew.";
     }
     return rv;
 }

@@ -32,8 +32,8 @@ apr_status_t mdl_visit_read(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg
 
 /**
  * Runs the effect of the form that was sent, once: MDL_EPROBLEM with the problem "form_used" when
- * it has taken effect before.  What visit->audit says is noted after it.  The jobs that it queues
- * are begun at once.
+ * it has taken effect before, and a sentence for people when the effect refuses with 412.  What
+ * visit->audit says is noted after it.  The jobs that it queues are begun at once.
  */
 apr_status_t mdl_visit_write(mdl_visit_t *visit, mdl_effect_fn *effect, void *arg);
 

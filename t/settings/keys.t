@@ -137,6 +137,19 @@ is(submit('staff', visit('owner', 'GET', "/$id/members"), "/$id/members", { user
 
 # --- in German -------------------------------------------------------------------------------------
 
+my @page = map { visit('owner', 'GET', "/$id/members") } 1 .. 3;
+is(submit('owner', $page[0], "/$id/members", { user => 'two', role => 'staff' })->{status}, 303, 'one of two owners adds somebody');
+my $told = submit('owner', $page[1], "/$id/members", { user => 'two', role => 'read-only' });
+is($told->{status}, 412, 'the other, who has not seen that, is told');
+like($told->{body}, qr/Somebody has changed this.*<bdi>two<.*value="two".*value="read-only" selected/s, 'with the members as they are, and what was typed');
+is(submit('owner', $page[2], "/$id/members/remove", { user => 'staff' })->{status}, 412, 'also who removes another');
+is(submit('owner', $told, "/$id/members", { user => 'two', role => 'read-only' })->{status}, 303, 'who has seen it may do it');
+is(submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members/remove", { user => 'two' })->{status}, 303, 'and remove them');
+my @once = map { visit('owner', 'GET', "/$id/members") } 1 .. 2;
+my @both = parallel(2, sub { submit('owner', $once[ $_[0] ], "/$id/members", { user => 'two', role => (qw(staff owner))[ $_[0] ] })->{status} });
+is(join(' ', sort @both), '303 412', 'of two at the same moment one does it');
+submit('owner', visit('owner', 'GET', "/$id/members"), "/$id/members/remove", { user => 'two' });
+
 my $german = visit('owner', 'POST', "/$id/members", form => { form_token => form_token(visit('owner', 'GET', "/$id/members")), user => '', role => 'staff' },
     headers => { origin => origin(), 'accept-language' => 'de' });
 like($german->{body}, qr/role="alert">Ein Name hat 1 bis 255 Bytes/, 'what is wrong with a form is said in the language of the page');

@@ -68,10 +68,21 @@ wait_for(sub { api('GET', '/ping', key => $shop->{token})->{status} == 200 }, 5,
 is(page('GET', $order->{download_page_url})->{status}, 200, 'all of it goes on');
 is(held(), 0, 'its jobs too');
 like(visit('operator', 'GET', "/$id/?done=shop_unblocked")->{body}, qr{role="status">The shop is not blocked any more}, 'which the page says');
+my @stale = map { visit('operator', 'GET', "/$id/$_") } '', 'block';
+is(submit('operator', $stale[0], "/$id/suspend", {})->{status}, 303, 'one of two operators suspends it');
+my $told = submit('operator', $stale[0], "/$id/suspend", {});
+is($told->{status}, 409, 'once');
+$told = submit('operator', $stale[1], "/$id/block", { reason => 'Mine' });
+is($told->{status}, 412, 'the other, who has not seen that, is told');
+like($told->{body}, qr/Somebody has changed this.*value="suspended".*value="Mine"/s, 'and has what was typed');
+is(held(), 0, 'nothing was done');
+is(submit('operator', visit('operator', 'GET', "/$id/"), "/$id/approve", {})->{status}, 303, 'it is approved again');
+is(submit('operator', $stale[0] = visit('operator', 'GET', "/$id/"), "/$id/suspend", {})->{status}, 303, 'suspended');
+is(submit('operator', visit('operator', 'GET', "/$id/"), "/$id/approve", {})->{status}, 303, 'and approved');
 is(visit('operator', 'GET', '/999999/block')->{status}, 404, 'a shop that is not there can not be blocked');
 
 is_deeply([ map { "$_->[0] $_->[1]" } sql("SELECT action, user_name FROM audit WHERE noun = 'shop' AND via = 'settings' ORDER BY id") ],
-    [ 'blocked operator', 'unblocked operator' ], 'each is one entry of the audit');
+    [ 'blocked operator', 'unblocked operator', 'suspended operator', 'approved operator', 'suspended operator', 'approved operator' ], 'each is one entry of the audit');
 
 $server->stop;
 done_testing;

@@ -117,7 +117,7 @@ sub form_token
 sub submit
 {
     my ($user, $reply, $path, $fields, %headers) = @_;
-    my ($seen) = $reply->{body} =~ /name="seen" value="(\d+)"/;
+    my ($seen) = $reply->{body} =~ /name="seen" value="([^"]+)"/;
     return visit($user, 'POST', $path,
         form => { form_token => form_token($reply) // '', defined $seen ? (seen => $seen) : (), %$fields },
         headers => { origin => origin(), %headers });
