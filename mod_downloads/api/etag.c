@@ -147,24 +147,41 @@ static const char *etag_digits(const char *text, apr_pool_t *p)
     return digits;
 }
 
-void mdl_etag_send(const mdl_request_t *request, const mdl_json_t *entity, const char *text)
+static void etag_set(const mdl_request_t *request, const mdl_json_t *entity,
+                     const unsigned char *digest)
 {
     apr_pool_t *p = request->r->pool;
     const char *updated_at = mdl_json_string(mdl_json_member(entity, "updated_at"));
-    unsigned char digest[MDL_SHA256_LENGTH];
 
-    mdl_sha256(text, strlen(text), digest);
     apr_table_setn(request->r->headers_out, "ETag",
                    apr_pstrcat(p, "\"", etag_id(request, entity), "-", etag_digits(updated_at, p),
                                ".", mdl_base64url(digest, DIGEST_LENGTH, p), "\"", NULL));
 }
 
+void mdl_etag_send(const mdl_request_t *request, const mdl_json_t *entity, const char *text)
+{
+    unsigned char digest[MDL_SHA256_LENGTH];
+
+    mdl_sha256(text, strlen(text), digest);
+    etag_set(request, entity, digest);
+}
+
+static void etag_digest(void *sha, const char *text, apr_size_t length)
+{
+    mdl_sha256_update(sha, text, length);
+}
+
 void mdl_etag_send_written(const mdl_request_t *request, const mdl_json_t *response)
 {
     const mdl_json_t *entity = mdl_json_member(response, request->route->noun);
+    unsigned char digest[MDL_SHA256_LENGTH];
+    mdl_sha256_t *sha;
 
     if (entity != NULL) {
-        mdl_etag_send(request, entity, mdl_json_text(entity, NULL, request->r->pool));
+        sha = mdl_sha256_begin(request->r->pool);
+        mdl_json_put(entity, etag_digest, sha);
+        mdl_sha256_end(sha, digest);
+        etag_set(request, entity, digest);
     }
 }
 

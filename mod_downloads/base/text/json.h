@@ -25,10 +25,14 @@ typedef struct json_t mdl_json_t;
 apr_status_t mdl_json_parse(mdl_json_t **json, const char *text, apr_size_t length,
                             apr_size_t max_values, const char **why, apr_pool_t *p);
 
+typedef void mdl_json_put_fn(void *baton, const char *text, apr_size_t length);
+
 /** Gives put the document with its members sorted and no insignificant space, piece by piece: equal
     documents give equal bytes. */
-void mdl_json_canonical(const mdl_json_t *json,
-                        void (*put)(void *baton, const char *text, apr_size_t length), void *baton);
+void mdl_json_canonical(const mdl_json_t *json, mdl_json_put_fn *put, void *baton);
+
+/** Gives put what mdl_json_text would return, piece by piece. */
+void mdl_json_put(const mdl_json_t *json, mdl_json_put_fn *put, void *baton);
 
 /* Making a document.  The root belongs to p; members keep the order in which they were added. */
 mdl_json_t *mdl_json_object(apr_pool_t *p);
