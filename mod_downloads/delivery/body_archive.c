@@ -39,7 +39,7 @@ static apr_status_t append_file(archive_t *archive, const mdl_zip_piece_t *piece
     apr_bucket *bucket;
     apr_status_t rv;
 
-    if (core->enable_sendfile == ENABLE_SENDFILE_ON) {
+    if (core->enable_sendfile != ENABLE_SENDFILE_OFF) { /* as for a single file */
         flags |= APR_FOPEN_SENDFILE_ENABLED;
     }
     rv = apr_file_open(&file, path_of(archive, piece->entry, archive->open), flags,
