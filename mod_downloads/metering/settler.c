@@ -26,6 +26,7 @@
 #define TICK       apr_time_from_sec(1)
 #define FIRST_NAP  apr_time_from_msec(5)
 #define LAST_NAP   apr_time_from_msec(100)
+#define GATHER     apr_time_from_msec(20) /* what ends within it is settled together */
 #define END_WAIT_S 3
 #define BATCH      100
 #define MOVED_MAX  200
@@ -50,6 +51,7 @@ typedef struct {
     mdl_reconnect_t *database;
     apr_time_t next_tick;
     apr_interval_time_t nap;
+    int settled; /* in the last turn */
 } work_t;
 
 const char *mdl_settler_lease_id(void)
@@ -224,14 +226,15 @@ static void settler_tick(work_t *work, int transfers)
 static void settler_turn(work_t *work)
 {
     apr_time_t now = mdl_clock_monotonic();
-    int running, ended, waiting = 0;
+    int running, ended, waiting = 0, settled = BATCH;
 
     mdl_transfer_count(&running, &ended);
     if ((running + ended > 0 || mdl_takedown_watched()) && now >= work->next_tick) {
         work->next_tick = now + TICK;
         settler_tick(work, running + ended);
     }
-    while (ended > 0 && settle_ended(work, &waiting) == BATCH) {
+    for (work->settled = 0; ended > 0 && settled == BATCH; work->settled += settled) {
+        settled = settle_ended(work, &waiting);
         apr_pool_clear(work->turn);
     }
     apr_pool_clear(work->turn);
@@ -249,6 +252,9 @@ static void settler_wait_for_work(const work_t *work)
     apr_time_t when = mdl_clock_monotonic() + work->nap;
     int running, ended;
 
+    if (work->settled > 0) {
+        apr_sleep(GATHER);
+    }
     mdl_transfer_count(&running, &ended);
     if (running == 0 && ended == 0 && !mdl_takedown_watched()) {
         while (sem_wait(&settler.work) != 0 && errno == EINTR) {
