@@ -12,19 +12,28 @@ static int download_link_is_replaced(const mdl_download_t *download, apr_pool_t 
                                       p);
 }
 
+void mdl_download_charge(mdl_download_t *download)
+{
+    mdl_rate_state_t state;
+
+    mdl_rate_limit_take(download->rate_limit, MDL_RATE_PART, download->page_id, 1,
+                        mdl_clock_monotonic(), &state);
+    download->wait = state.more_in;
+    if (!state.allowed) {
+        download->entitlement = MDL_ENTITLEMENT_TOO_OFTEN;
+    }
+}
+
 /* Once the order's page is known.  APR_EACCES for a link that its replacement made void, which
    costs the order nothing; APR_EAGAIN where the order's files are asked for too often. */
 static apr_status_t download_admit(mdl_download_t *download, apr_pool_t *p)
 {
-    mdl_rate_state_t state;
-
     if (download_link_is_replaced(download, p)) {
         return APR_EACCES;
     }
-    mdl_rate_limit_take(download->rate_limit, MDL_RATE_PART, download->page_id, 1,
-                        mdl_clock_monotonic(), &state);
-    download->wait = state.more_in;
-    return state.allowed ? APR_SUCCESS : APR_EAGAIN;
+    download->entitlement = MDL_ENTITLEMENT_OK;
+    mdl_download_charge(download);
+    return download->entitlement == MDL_ENTITLEMENT_OK ? APR_SUCCESS : APR_EAGAIN;
 }
 
 static apr_status_t download_read_archive(mdl_db_t *db, mdl_download_t *download,
@@ -130,7 +139,6 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
         return APR_ENOENT;
     }
     if (rv == APR_EAGAIN) {
-        download->entitlement = MDL_ENTITLEMENT_TOO_OFTEN;
         return APR_SUCCESS;
     }
     if (rv != APR_SUCCESS) {
@@ -153,5 +161,6 @@ static apr_status_t download_decide(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p)
 {
+    download->looked_at = mdl_clock_monotonic();
     return mdl_db_read(db, download_decide, download, p);
 }

@@ -17,11 +17,12 @@ typedef struct {
     mdl_rate_limit_t *rate_limit;
     int default_download_limit;
     apr_interval_time_t session_lifetime;
-    mdl_entitlement_t entitlement; /* out, like all that follow */
-    apr_interval_time_t wait;      /* for TOO_OFTEN: until it may be asked again */
-    const char *page_id;           /* of the order; NULL for none */
-    int page_replaced;             /* it is not the order's first one */
-    apr_time_t opened_at;          /* the link's first session; 0: it has none */
+    apr_time_t looked_at; /* out, like all that follow: by mdl_clock_monotonic */
+    mdl_entitlement_t entitlement;
+    apr_interval_time_t wait; /* for TOO_OFTEN: until it may be asked again */
+    const char *page_id;      /* of the order; NULL for none */
+    int page_replaced;        /* it is not the order's first one */
+    apr_time_t opened_at;     /* the link's first session; 0: it has none */
     int limit; /* without what was granted extra; 0: unlimited; from here on not set for GONE and
                   TOO_OFTEN */
     const char *filename;
@@ -43,5 +44,9 @@ typedef struct {
  * link was made, or an error of the database.
  */
 apr_status_t mdl_download_look(mdl_db_t *db, mdl_download_t *download, apr_pool_t *p);
+
+/** Charges a request that was not looked at to the rate of the order whose page_id is set: the
+    entitlement is TOO_OFTEN if that is used up. */
+void mdl_download_charge(mdl_download_t *download);
 
 #endif

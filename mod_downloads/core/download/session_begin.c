@@ -4,7 +4,9 @@
 
 #include "core/download/session_settle.h"
 
-#define SMALL_PARTS 64                    /* of a file */
+#define SMALL_PARTS 64 /* of a file */
+#define GRANT_TIME  apr_time_from_sec(1)
+#define SHARE       16 /* of what may still be sent, for a process and a second */
 #define WRITTEN_IN  apr_time_from_sec(10) /* more than the lease needs to be renewed */
 
 /* --- statements --- */
@@ -264,16 +266,30 @@ static apr_status_t begin_next(mdl_db_t *db, apr_pool_t *p, void *arg)
 }
 
 /*
- * Whether a small part changes nothing that another request of the link would have to know at once.
- * What is counted stays so.  An open session is far from its end while it has sent less than half
- * its size, and it does not become idle before the part has a row.
+ * The small parts of a session that change nothing that another request of the link would have to
+ * know at once.  What is counted stays so.  An open session is far from its end while it has sent
+ * less than half its size, and it does not become idle before a part has a row.  Several processes
+ * that send their share leave it far from that end, and the link from what it may send.
  */
-static int session_takes_part(const mdl_session_begin_t *begin, const mdl_session_t *last,
-                              apr_time_t now)
+static mdl_grant_t session_grant(const mdl_session_begin_t *begin, const mdl_session_t *last,
+                                 apr_time_t now)
 {
-    return last->status == MDL_SESSION_COUNTED ||
-           (last->status == MDL_SESSION_OPEN && last->bytes < last->size / 2 &&
-            begin->bytes <= last->size / SMALL_PARTS && last->idle_at > now + WRITTEN_IN);
+    apr_interval_time_t left = last->opened_at + begin->lifetime - now;
+    mdl_grant_t grant = {.generation = last->generation,
+                         .time = left < GRANT_TIME ? left : GRANT_TIME,
+                         .why = why_not_counted(last->status)};
+    apr_int64_t end = 0;
+
+    if (last->status == MDL_SESSION_COUNTED) {
+        grant.part = MDL_SESSION_SMALL_PART;
+        end = last->size * MDL_DOWNLOAD_FACTOR;
+    } else if (last->status == MDL_SESSION_OPEN && last->bytes < last->size / 2 &&
+               last->idle_at > now + WRITTEN_IN) {
+        grant.part = last->size / SMALL_PARTS;
+        end = last->size / 2;
+    }
+    grant.bytes = (end - last->bytes - last->running_bytes) / SHARE;
+    return grant;
 }
 
 /* Begins a small part without a row, or returns APR_EEXIST. */
@@ -288,14 +304,15 @@ static apr_status_t begin_part(mdl_db_t *db, apr_pool_t *p, void *arg)
     if (rv != APR_SUCCESS) {
         return rv;
     }
-    if (session_needs_next(begin, &last) || !session_takes_part(begin, &last, now) ||
+    begin->grant = session_grant(begin, &last, now);
+    if (session_needs_next(begin, &last) || begin->bytes > begin->grant.part ||
         session_entitlement(begin, &last, now) != MDL_ENTITLEMENT_OK) {
         return APR_EEXIST;
     }
     begin->entitlement = MDL_ENTITLEMENT_OK;
     begin->generation = last.generation;
     begin->is_unwritten = 1;
-    begin->why = why_not_counted(last.status);
+    begin->why = begin->grant.why;
     return APR_SUCCESS;
 }
 

@@ -4,7 +4,7 @@
 #ifndef MDL_CORE_DOWNLOAD_SESSION_BEGIN_H
 #define MDL_CORE_DOWNLOAD_SESSION_BEGIN_H
 
-#include "core/download/entitlement.h"
+#include "core/download/grant.h"
 #include "core/download/session.h"
 #include "core/download/signed_url.h"
 
@@ -32,8 +32,9 @@ typedef struct {
     mdl_entitlement_t entitlement; /* out, like all that follow: OK, EXHAUSTED, LINK_OLD when its
                                       time is over, CAPPED, CROWDED or, if patient, UNSETTLED */
     apr_int64_t generation;
-    int is_unwritten; /* the transfer has no row, and the lease was not renewed */
-    const char *why;  /* how it counts; NULL unless a transaction came to its COMMIT */
+    int is_unwritten;  /* the transfer has no row, and the lease was not renewed */
+    const char *why;   /* how it counts; NULL unless a transaction came to its COMMIT */
+    mdl_grant_t grant; /* for more such parts, if it is unwritten */
 } mdl_session_begin_t;
 
 /**

@@ -1,0 +1,120 @@
+# Small parts of a session that goes on, which a process sends for a second without asking the database
+# (contract, section 8): what they cost, where they end, and that a change takes effect on them.
+use strict;
+use warnings;
+
+use MDL::Customer;
+use MDL::Instance;
+use MDL::Test;
+use Test::More;
+
+use constant KB => 1024;
+
+my $server = MDL::Instance->new(mpm => 'event', single => 1, extra => <<'END')->start;
+LogFormat "%{X-Test}i %>s %{downloads-db}n" asked
+CustomLog "@t_logs@/asked" asked
+END
+my $shop   = new_shop();
+my $turn   = 0;
+
+# A part of so many bytes.
+sub part
+{
+    my ($path, $from, $bytes, %headers) = @_;
+    return page('GET', $path, headers => { Range => sprintf('bytes=%d-%d', $from, $from + $bytes - 1), %headers });
+}
+
+# Whether a request for a part is served without a statement, at least once in a while.
+sub asks_nothing
+{
+    my ($path, $bytes) = @_;
+    return wait_for(sub {
+        my $test = 'test-' . ++$turn;
+        part($path, 10, $bytes, 'X-Test' => $test);
+        my $line = wait_for(sub { (grep { /^$test / } split /\n/, MDL::Test::slurp(logs_dir() . '/asked') // '')[0] },
+            10, 'its line in the log');
+        return $line =~ / 206 -$/;
+    }, 20, 'a part that asks nothing of the database');
+}
+
+# An order of a file of so many KB whose whole was downloaded: its link, parts of which ask nothing.
+sub counted
+{
+    my ($kb, %opt) = @_;
+    my $file = new_file($shop, $kb * KB);
+    my $buy  = buy($shop, $file, %opt);
+    my $path = link_of($buy);
+    is page('GET', $path)->{status}, 200, 'the whole comes';
+    is settled($buy)->{used}, 1, 'for one download';
+    ok asks_nothing($path, 10), 'parts of it ask nothing of the database';
+    return ($buy, $path);
+}
+
+sub order { my ($buy, $what) = @_; return api('POST', "/orders/$buy->{id}/$what", key => $shop->{token}, json => {}) }
+
+subtest 'A revoke takes effect on parts' => sub {
+    my ($buy, $path) = counted(64);
+    is order($buy, 'revoke')->{status}, 200, 'the order is revoked';
+    ok wait_for(sub { part($path, 5, 10)->{status} == 403 }, 20, 'a part that is refused'), 'parts are refused';
+    is order($buy, 'restore')->{status}, 200, 'it is restored';
+    is part($path, 5, 10)->{status}, 206, 'and they come again';
+};
+
+subtest 'A link that is replaced ends its parts' => sub {
+    my ($buy, $path) = counted(64);
+    is order($buy, 'rotate-link')->{status}, 200, "the order's link is replaced";
+    ok wait_for(sub { part($path, 5, 10)->{status} == 404 }, 20, 'a part that is not found'), 'parts are not found';
+};
+
+subtest 'Parts are of the new version of a file' => sub {
+    my ($buy, $path) = counted(64);
+    my $bytes = join '', map { sprintf '%07d ', $_ } 1 .. 8 * KB;
+    my $reply = api('POST', "/assets/$buy->{file}{id}/versions", key => $shop->{token},
+        json => { source_url => source('changed.bin', $bytes) });
+    is wait_job($shop, $reply->{json}{job}{id})->{status}, 'succeeded', 'the file has new bytes';
+    ok wait_for(sub { part($path, 16, 8)->{body} eq '0000003 ' }, 20, 'a part of them'), 'parts are of them';
+    is part($path, 16, 8, 'If-Range' => $buy->{file}{etag})->{body}, $bytes, 'what follows an old part is the whole';
+};
+
+subtest 'Parts of a link end at three times the size of its file' => sub {
+    my ($buy, $path) = counted(256);
+    my ($sum, $reply) = ($buy->{file}{size}, undef);
+    for (1 .. 400) {
+        $reply = part($path, 7, 4 * KB);
+        last if $reply->{status} != 206;
+        $sum += 4 * KB;
+    }
+    is $reply->{status}, 403, 'in the end they are refused';
+    cmp_ok $sum, '>=', 2.9 * $buy->{file}{size}, "after $sum bytes: the link has sent three times the size";
+    cmp_ok $sum, '<=', 3.5 * $buy->{file}{size}, 'and hardly more';
+    is account($buy)->{used}, 1, 'for one download';
+};
+
+subtest 'A file that comes in small parts is one download' => sub {
+    my $file = new_file($shop, 512 * KB);
+    my $buy  = buy($shop, $file);
+    my $path = link_of($buy);
+    my @parts = map { part($path, 8 * KB * $_, 8 * KB) } 0 .. 63;
+    is join('', map { $_->{body} } @parts), $file->{bytes}, 'its bytes come';
+    is settled($buy)->{used}, 1, 'for one download';
+    ok asks_nothing($path, 10), 'then parts ask nothing of the database';
+    is page('GET', $path)->{status}, 200, 'the whole comes';
+    is settled($buy)->{used}, 2, 'for another one';
+};
+
+subtest 'Only parts are sent without asking' => sub {
+    my ($buy, $path) = counted(64, limit => 2);
+    is page('GET', $path, headers => { Range => 'bytes=0-' })->{status}, 206, 'a range of the whole comes';
+    is settled($buy)->{used}, 2, 'for the second download';
+    ok asks_nothing($path, 10), 'parts still ask nothing of the database';
+    is page('GET', $path)->{status}, 403, 'there is no third';
+    is part($path, 64 * KB, 10)->{status}, 416, 'a part beyond the end is refused';
+    is part($path, 5, 10, 'If-Match' => '"other"')->{status}, 412, 'so is one of another file';
+    is part($path, 5, 10, 'If-None-Match' => $buy->{file}{etag})->{status}, 304, 'and one that is there already';
+    is part($path, 5, 10, 'Sec-Purpose' => 'prefetch')->{status}, 403, 'and a prefetch';
+    is page('HEAD', $path, headers => { Range => 'bytes=5-14' })->{headers}{'content-length'}, 64 * KB,
+        'HEAD tells of the whole';
+};
+
+$server->stop;
+done_testing();
