@@ -250,18 +250,18 @@ static apr_status_t job_claim_shared(mdl_db_t *db, const mdl_job_claim_t *claim,
     const mdl_arg_t limit = mdl_int(claim->limit);
 
     return mdl_db_select(db, MDL_Q_JOB_CLAIM_SHARED, rows, p,
-                         MDL_ARGS(mdl_text(claim->owner), mdl_int(now + claim->lease), until, until,
-                                  mdl_ids(share->running), mdl_int(share->from), mdl_int(share->to),
-                                  lane, from, until, limit, lane, from, until, limit,
-                                  mdl_int(share->after), limit, limit, until));
+                         MDL_ARGS(mdl_text(claim->owner), until, until, mdl_ids(share->running),
+                                  mdl_int(share->from), mdl_int(share->to), lane, from, until,
+                                  limit, lane, from, until, limit, mdl_int(share->after), limit,
+                                  limit, until));
 }
 
 static apr_status_t job_claim_oldest(mdl_db_t *db, const mdl_job_claim_t *claim, apr_time_t now,
                                      mdl_rows_t **rows, apr_pool_t *p)
 {
     return mdl_db_select(db, MDL_Q_JOB_CLAIM, rows, p,
-                         MDL_ARGS(mdl_text(claim->owner), mdl_int(now + claim->lease), mdl_int(now),
-                                  mdl_int(now), mdl_text(mdl_job_lane_names[claim->lane]),
+                         MDL_ARGS(mdl_text(claim->owner), mdl_int(now), mdl_int(now),
+                                  mdl_text(mdl_job_lane_names[claim->lane]),
                                   mdl_int(claim->look->from[claim->lane]), mdl_int(now),
                                   mdl_int(claim->limit)));
 }
@@ -291,15 +291,13 @@ static apr_status_t lost_if_unchanged(apr_status_t rv, apr_int64_t changed)
     return rv == APR_SUCCESS && changed == 0 ? APR_ENOENT : rv;
 }
 
-apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_interval_time_t lease,
-                           apr_pool_t *p)
+apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p)
 {
-    apr_time_t now = apr_time_now();
     apr_int64_t changed = 0;
     apr_status_t rv = mdl_db_exec(db, MDL_Q_JOB_RENEW, &changed, p,
-                                  MDL_ARGS(mdl_int(now + lease), mdl_int(job->bytes_received),
+                                  MDL_ARGS(mdl_int(job->bytes_received),
                                            mdl_count_or_null(job->bytes_total),
-                                           mdl_text(job->validator), mdl_int(now),
+                                           mdl_text(job->validator), mdl_int(apr_time_now()),
                                            mdl_text(job->id), mdl_int(job->lease_token)));
 
     return lost_if_unchanged(rv, changed);
@@ -366,6 +364,39 @@ apr_status_t mdl_job_hold(mdl_db_t *db, apr_pool_t *p, mdl_job_hold_t *hold)
     return rv;
 }
 
+apr_status_t mdl_job_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **beats)
+{
+    mdl_rows_t *rows;
+    apr_status_t rv = mdl_db_select(db, MDL_Q_JOBS_LEASED, &rows, p, MDL_NO_ARGS);
+
+    *beats = apr_array_make(p, 16, sizeof(mdl_beat_t));
+    while (rv == APR_SUCCESS && mdl_rows_next(rows)) {
+        APR_ARRAY_PUSH(*beats, mdl_beat_t) = (mdl_beat_t){.id = mdl_rows_text(rows, 0),
+                                                          .beat = mdl_rows_int(rows, 1)};
+    }
+    return rv;
+}
+
+apr_status_t mdl_job_expire(mdl_db_t *db, apr_pool_t *p, const apr_array_header_t *lost)
+{
+    apr_status_t rv = APR_SUCCESS;
+
+    for (int i = 0; i < lost->nelts && rv == APR_SUCCESS; i++) {
+        const mdl_beat_t *job = &APR_ARRAY_IDX(lost, i, mdl_beat_t);
+
+        rv = mdl_db_exec(db, MDL_Q_JOB_EXPIRE, NULL, p,
+                         MDL_ARGS(mdl_int(apr_time_now()), mdl_text(job->id), mdl_int(job->beat)));
+    }
+    return rv;
+}
+
+apr_status_t mdl_job_set_back(mdl_db_t *db, apr_pool_t *p)
+{
+    mdl_arg_t now = mdl_int(apr_time_now());
+
+    return mdl_db_exec(db, MDL_Q_JOBS_SET_BACK, NULL, p, MDL_ARGS(now, now, now));
+}
+
 apr_status_t mdl_job_inherit(mdl_db_t *db, apr_pool_t *p, const char *worker)
 {
     return mdl_db_exec(db, MDL_Q_JOB_INHERIT, NULL, p,
@@ -399,12 +430,12 @@ apr_status_t mdl_job_cancel_of_asset(mdl_db_t *db, apr_int64_t asset_id, apr_poo
                        MDL_ARGS(mdl_int(now), mdl_int(now), mdl_int(now), mdl_int(asset_id)));
 }
 
-apr_status_t mdl_job_to_clean(mdl_db_t *db, const char *owner, apr_time_t overdue, int limit,
-                              apr_array_header_t **jobs, apr_pool_t *p)
+apr_status_t mdl_job_to_clean(mdl_db_t *db, const char *owner, int limit, apr_array_header_t **jobs,
+                              apr_pool_t *p)
 {
     mdl_rows_t *rows;
     apr_status_t rv = mdl_db_select(db, MDL_Q_JOB_TO_CLEAN, &rows, p,
-                                    MDL_ARGS(mdl_text(owner), mdl_int(overdue), mdl_int(limit)));
+                                    MDL_ARGS(mdl_text(owner), mdl_int(limit)));
 
     if (rv == APR_SUCCESS) {
         *jobs = jobs_of_rows(rows, p);

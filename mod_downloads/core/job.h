@@ -7,6 +7,7 @@
 #ifndef MDL_CORE_JOB_H
 #define MDL_CORE_JOB_H
 
+#include "core/beat.h"
 #include "core/list_page.h"
 #include "db/db.h"
 
@@ -127,7 +128,6 @@ int mdl_job_slots_alone(int slots);
 typedef struct {
     mdl_job_lane_t lane;
     const char *owner;
-    apr_interval_time_t lease;
     int limit;
     const mdl_job_share_t *share; /* or NULL */
     mdl_job_look_t *look;         /* jobs that are due before its from are not claimed */
@@ -138,8 +138,7 @@ apr_status_t mdl_job_claim(mdl_db_t *db, apr_pool_t *p, mdl_job_claim_t *claim);
 /* --- what a worker writes: each of these returns APR_ENOENT when the lease is lost --- */
 
 /** Renews the lease and notes progress and validator. */
-apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_interval_time_t lease,
-                           apr_pool_t *p);
+apr_status_t mdl_job_renew(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);
 
 /** Gives a job back unfinished, to be claimed from job->due_at on in job->lane, with progress and
     validator; the attempt doesn't count. */
@@ -161,6 +160,18 @@ typedef struct {
     const char *after; /* in and out: "" at first; NULL after the last */
 } mdl_job_hold_t;
 apr_status_t mdl_job_hold(mdl_db_t *db, apr_pool_t *p, mdl_job_hold_t *hold);
+
+/** Effect that reads the beats (mdl_beat_t) of all jobs that workers have, or have to clean up
+ * after. */
+apr_status_t mdl_job_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **beats);
+
+/** Effect: takes those jobs from their workers, unless they have renewed their leases since:
+   running ones are due at once, cancelled ones for any worker to clean up after. */
+apr_status_t mdl_job_expire(mdl_db_t *db, apr_pool_t *p, const apr_array_header_t *lost);
+
+/** Effect, for when the clock was set back: what was queued at a time that has not come waits from
+    now on as long as it was to wait. */
+apr_status_t mdl_job_set_back(mdl_db_t *db, apr_pool_t *p);
 
 /** Effect: makes the jobs that a dead worker held due at once; worker is its jobs' owner.  Their
    next claim goes on with the same attempt, and counts an interruption. */
@@ -188,9 +199,9 @@ apr_status_t mdl_job_page(mdl_db_t *db, apr_pool_t *p, mdl_job_page_t *list);
 apr_status_t mdl_job_cancel_of_asset(mdl_db_t *db, apr_int64_t asset_id, apr_pool_t *p);
 
 /** Reads cancelled jobs (mdl_job_t *) that may have left a file: those that this owner worked on,
-   or nobody; another's once they have waited since before overdue. */
-apr_status_t mdl_job_to_clean(mdl_db_t *db, const char *owner, apr_time_t overdue, int limit,
-                              apr_array_header_t **jobs, apr_pool_t *p);
+   or nobody. */
+apr_status_t mdl_job_to_clean(mdl_db_t *db, const char *owner, int limit, apr_array_header_t **jobs,
+                              apr_pool_t *p);
 
 /** Notes that nothing is left of a cancelled job.  APR_ENOENT when it has been queued again. */
 apr_status_t mdl_job_cleaned(mdl_db_t *db, const mdl_job_t *job, apr_pool_t *p);

@@ -255,12 +255,12 @@ static apr_status_t queue_read(mdl_db_t *db, apr_pool_t *p, void *arg)
 }
 
 /* Whether a worker runs a job of the lane: then the others wait for a slot, not for a worker. */
-static int lane_is_busy(const queue_t *queue, mdl_job_lane_t lane, apr_time_t now)
+static int lane_is_busy(const queue_t *queue, mdl_job_lane_t lane, apr_time_t renewed)
 {
     for (int i = 0; i < queue->newest.jobs->nelts; i++) {
         const mdl_job_t *job = APR_ARRAY_IDX(queue->newest.jobs, i, const mdl_job_t *);
 
-        if (job->lane == lane && job->status == MDL_JOB_RUNNING && job->due_at > now) {
+        if (job->lane == lane && job->status == MDL_JOB_RUNNING && job->updated_at > renewed) {
             return 1;
         }
     }
@@ -291,7 +291,8 @@ static int check_worker(mdl_ctl_t *ctl, const char **message)
     for (mdl_job_lane_t i = 0; i < MDL_LANES; i++) {
         apr_time_t due_at = queue.look.due_at[i];
 
-        if (due_at != 0 && now - due_at > MAX_WAIT && !lane_is_busy(&queue, i, now)) {
+        if (due_at != 0 && now - due_at > MAX_WAIT &&
+            !lane_is_busy(&queue, i, now - ctl->settings->lease_time)) {
             *message = apr_psprintf(
                 ctl->p,
                 "No background process seems to take jobs: the oldest of lane %s "

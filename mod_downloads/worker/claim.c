@@ -1,5 +1,7 @@
 #include "worker/claim.h"
 
+#include <string.h>
+
 #include <apr_time.h>
 
 #include "base/clock.h"
@@ -29,7 +31,7 @@ void mdl_claim_inherit(mdl_worker_t *worker)
 }
 
 static mdl_task_t *task_create(const mdl_worker_t *worker, const mdl_job_t *job,
-                               mdl_job_lane_t lane)
+                               mdl_job_lane_t lane, apr_time_t leased_until)
 {
     apr_pool_t *pool;
     mdl_task_t *task;
@@ -40,7 +42,7 @@ static mdl_task_t *task_create(const mdl_worker_t *worker, const mdl_job_t *job,
     task = apr_pcalloc(pool, sizeof *task);
     task->pool = pool;
     task->job = mdl_job_copy(job, pool);
-    atomic_store(&task->leased_until, job->due_at);
+    atomic_store(&task->leased_until, leased_until);
     task->job->due_at = apr_time_now(); /* given back, it is due at once */
     task->handler = mdl_handler_of(job);
     task->service = worker->service;
@@ -178,14 +180,16 @@ static void task_begin(mdl_worker_t *worker, mdl_task_t *task, apr_status_t rv)
     mdl_runner_put(mdl_lane_runner(&worker->lanes[task->lane]), task);
 }
 
-static void jobs_begin(mdl_worker_t *worker, mdl_job_lane_t lane, const apr_array_header_t *jobs)
+static void jobs_begin(mdl_worker_t *worker, mdl_job_lane_t lane, const apr_array_header_t *jobs,
+                       apr_time_t leased_until)
 {
     apr_array_header_t *tasks = apr_array_make(worker->turn, jobs->nelts, sizeof(mdl_task_t *));
     int suspects = suspect_is_active(worker);
     apr_status_t rv;
 
     for (int i = 0; i < jobs->nelts; i++) {
-        mdl_task_t *task = task_create(worker, APR_ARRAY_IDX(jobs, i, mdl_job_t *), lane);
+        mdl_task_t *task = task_create(worker, APR_ARRAY_IDX(jobs, i, mdl_job_t *), lane,
+                                       leased_until);
 
         worker->lanes[lane].busy++;
         /* A job that was cancelled and retried at once may still have its former task. */
@@ -319,13 +323,13 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
 {
     mdl_lane_t *lane = &worker->lanes[index];
     apr_time_t now = apr_time_now();
+    apr_time_t leased_until = mdl_clock_monotonic() + worker->service->settings->lease_time;
     mdl_job_share_t share = {.running = lane_shops(worker, index),
                              .after = lane->after,
                              .from = lane->shops_from,
                              .to = lane->shops_from + SHOPS};
     mdl_job_claim_t claim = {.lane = index,
                              .owner = worker->owner,
-                             .lease = worker->service->settings->lease_time,
                              .limit = mdl_job_slots_alone(lane->slots),
                              .look = &worker->jobs};
 
@@ -340,7 +344,7 @@ void mdl_claim_lane(mdl_worker_t *worker, mdl_job_lane_t index)
     }
     marks_raise(worker, now);
     lane_claimed(worker, lane, &claim, now);
-    jobs_begin(worker, index, claim.jobs);
+    jobs_begin(worker, index, claim.jobs, leased_until);
 }
 
 /* --- blocked shops ------------------------------------------------------------------------------
@@ -379,8 +383,7 @@ static int task_needs_renewal(const mdl_task_t *task, apr_time_t now)
 
 typedef struct {
     mdl_task_t *active;
-    apr_interval_time_t lease;
-    apr_time_t now;
+    apr_time_t now; /* by mdl_clock_monotonic */
 } renewal_t;
 
 /* Each task keeps what came of it in task->renewal, which counts once it is committed. */
@@ -392,7 +395,7 @@ static apr_status_t renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
         task->renewal = APR_EINCOMPLETE;
         if (!atomic_load(&task->lost) && task_needs_renewal(task, renewal->now)) {
             mdl_task_progress(task);
-            task->renewal = mdl_job_renew(db, task->job, renewal->lease, p);
+            task->renewal = mdl_job_renew(db, task->job, p);
         }
         if (task->renewal != APR_SUCCESS && task->renewal != APR_ENOENT &&
             task->renewal != APR_EINCOMPLETE) {
@@ -404,9 +407,7 @@ static apr_status_t renew_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 void mdl_claim_renew(mdl_worker_t *worker)
 {
-    renewal_t renewal = {.active = worker->active,
-                         .lease = worker->service->settings->lease_time,
-                         .now = apr_time_now()};
+    renewal_t renewal = {.active = worker->active, .now = mdl_clock_monotonic()};
 
     if (worker->active == NULL || mdl_worker_write(worker, renew_effect, &renewal) != APR_SUCCESS) {
         return;
@@ -414,11 +415,61 @@ void mdl_claim_renew(mdl_worker_t *worker)
     for (mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
         if (task->renewal == APR_SUCCESS) {
             task->reported = task->job->bytes_received;
-            atomic_store(&task->leased_until, renewal.now + renewal.lease);
+            atomic_store(&task->leased_until, renewal.now + worker->service->settings->lease_time);
         } else if (task->renewal == APR_ENOENT) {
             mdl_log(MDL_LOG_NOTICE, 0, "MDL0325: job %s: the lease is lost", task->job->id);
             atomic_store(&task->lost, 1);
             mdl_runner_wake(task->runner);
         }
+    }
+}
+
+/* --- take over ----------------------------------------------------------------------------------
+ */
+
+static int worker_has(const mdl_worker_t *worker, const char *job_id)
+{
+    for (const mdl_task_t *task = worker->active; task != NULL; task = task->peer) {
+        if (strcmp(task->job->id, job_id) == 0) {
+            return 1;
+        }
+    }
+    for (const mdl_task_t *task = worker->ended; task != NULL; task = task->next) {
+        if (strcmp(task->job->id, job_id) == 0) {
+            return 1;
+        }
+    }
+    return 0;
+}
+
+static apr_status_t job_beats_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_job_beats(db, p, arg);
+}
+
+static apr_status_t job_expire_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    return mdl_job_expire(db, p, arg);
+}
+
+/* Its own jobs are lost, too, if it knows nothing of them: the answer to the COMMIT of their claim
+   was lost. */
+void mdl_claim_take_over(mdl_worker_t *worker)
+{
+    apr_array_header_t *leases, *lost;
+    apr_status_t rv = mdl_reconnect_read(worker->database, job_beats_effect, &leases, worker->turn);
+    int others = 0;
+
+    lost = mdl_beats_look(worker->leases, rv == APR_SUCCESS ? leases : NULL, worker->turn);
+    for (int i = 0; i < lost->nelts; i++) {
+        mdl_beat_t job = APR_ARRAY_IDX(lost, i, mdl_beat_t);
+
+        if (!worker_has(worker, job.id)) {
+            APR_ARRAY_IDX(lost, others++, mdl_beat_t) = job;
+        }
+    }
+    lost->nelts = others;
+    if (others > 0 && mdl_worker_write(worker, job_expire_effect, lost) == APR_SUCCESS) {
+        mdl_worker_look_anew(worker);
     }
 }

@@ -24,4 +24,8 @@ void mdl_claim_give_back_blocked(mdl_worker_t *worker);
     the tasks whose lease is lost. */
 void mdl_claim_renew(mdl_worker_t *worker);
 
+/** Takes the jobs of workers that do not renew their leases any more, and of none that this one
+ * has. */
+void mdl_claim_take_over(mdl_worker_t *worker);
+
 #endif

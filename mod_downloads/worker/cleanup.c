@@ -1,7 +1,5 @@
 #include "worker/cleanup.h"
 
-#include <apr_time.h>
-
 #include "base/log.h"
 #include "worker/handler.h"
 
@@ -9,7 +7,6 @@
 
 typedef struct {
     const char *owner;
-    apr_time_t overdue; /* another owner's job that has waited since before is ours too */
     mdl_storage_t *storage;
     apr_array_header_t *jobs; /* of mdl_job_t * */
 } cleanup_t;
@@ -18,7 +15,7 @@ static apr_status_t cleanup_find_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 {
     cleanup_t *cleanup = arg;
 
-    return mdl_job_to_clean(db, cleanup->owner, cleanup->overdue, BATCH, &cleanup->jobs, p);
+    return mdl_job_to_clean(db, cleanup->owner, BATCH, &cleanup->jobs, p);
 }
 
 /* The row comes first and stays locked while the file goes: a retry, which would begin the file
@@ -52,9 +49,7 @@ static apr_status_t cleanup_run_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 
 void mdl_cleanup_cancelled(mdl_worker_t *worker)
 {
-    cleanup_t cleanup = {.owner = worker->owner,
-                         .overdue = apr_time_now() - worker->service->settings->lease_time,
-                         .storage = worker->storage};
+    cleanup_t cleanup = {.owner = worker->owner, .storage = worker->storage};
     int idle = 0, more;
 
     worker->look_cancelled = 0;

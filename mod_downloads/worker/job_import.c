@@ -186,17 +186,18 @@ static int import_is_stopping(void *baton)
 
 /* The file is locked while the worker before us is about to end.  If that one hangs instead, so
    that it has not written for as long as a lease lasts, it keeps its file, and the import begins
-   anew in another of the same name. */
+   anew in another of the same name.  So it does when the file is of a time that has not come: by
+   which clock nobody knows, and the lease is ours. */
 static apr_status_t import_open_partial(mdl_task_t *task, mdl_partial_t **partial)
 {
-    apr_time_t written_at;
+    apr_time_t now = apr_time_now(), written_at;
     apr_status_t rv = mdl_partial_open(partial, task->storage, task->job->id, import_is_stopping,
                                        task, task->pool);
 
     if (!APR_STATUS_IS_EAGAIN(rv) ||
         mdl_partial_written_at(task->storage, task->job->id, &written_at, task->pool) !=
             APR_SUCCESS ||
-        apr_time_now() - written_at < task->service->settings->lease_time) {
+        (written_at <= now && now - written_at < task->service->settings->lease_time)) {
         return rv;
     }
     mdl_log(MDL_LOG_WARNING, 0,

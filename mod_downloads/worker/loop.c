@@ -4,12 +4,15 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/log.h"
+#include "core/download/session_settle.h"
 #include "worker/claim.h"
 #include "worker/cleanup.h"
 #include "worker/maintenance.h"
 #include "worker/settle.h"
 
 #define TICK apr_time_from_sec(1)
+#define STEP apr_time_from_sec(1) /* of the clock, that counts as one */
 
 typedef struct {
     mdl_worker_t *worker;
@@ -17,6 +20,8 @@ typedef struct {
     int connections;      /* of the database, as last seen; 0 while it is away */
     apr_time_t next_poll; /* by mdl_clock_monotonic, as all that the loop waits for */
     apr_time_t next_tick;
+    apr_interval_time_t clock; /* how far the wall clock is ahead of mdl_clock_monotonic */
+    int set_back;              /* whether the wall clock may have been set back since */
 } loop_t;
 
 /* --- wait ----------------------------------------------------------------------------------- */
@@ -79,6 +84,36 @@ static void loop_connect(loop_t *loop)
     loop->connections = connections;
 }
 
+static apr_status_t set_back_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    apr_status_t rv = mdl_job_set_back(db, p);
+
+    (void)arg;
+    return rv == APR_SUCCESS ? mdl_session_set_back(db, p) : rv;
+}
+
+/* Times in the database are of the wall clock: what was to wait for a second when that was set back
+   by an hour must not wait for the hour. */
+static void loop_look_at_clock(loop_t *loop)
+{
+    mdl_worker_t *worker = loop->worker;
+    apr_interval_time_t clock = apr_time_now() - mdl_clock_monotonic();
+    apr_interval_time_t by = clock - loop->clock;
+
+    loop->clock = clock;
+    if (by > STEP || by < -STEP) {
+        mdl_log(MDL_LOG_NOTICE, 0, "MDL0347: the clock was set %s by %" APR_INT64_T_FMT " seconds",
+                by > 0 ? "forward" : "back", apr_time_sec(by > 0 ? by : -by));
+        mdl_maintenance_rest(loop->maintenance);
+        loop->set_back = loop->set_back || by < 0;
+    }
+    if (loop->set_back && loop->connections != 0 &&
+        mdl_worker_write(worker, set_back_effect, NULL) == APR_SUCCESS) {
+        loop->set_back = 0;
+        mdl_worker_look_anew(worker);
+    }
+}
+
 static void loop_turn(loop_t *loop)
 {
     mdl_worker_t *worker = loop->worker;
@@ -86,10 +121,12 @@ static void loop_turn(loop_t *loop)
     apr_time_t again_at;
 
     loop_connect(loop);
+    loop_look_at_clock(loop);
     mdl_worker_take_back(worker);
     if (now >= loop->next_poll) {
         loop->next_poll = now + worker->service->settings->poll_interval;
         mdl_worker_look_anew(worker);
+        mdl_claim_take_over(worker);
     }
     if (now >= loop->next_tick) {
         loop->next_tick = now + TICK;
@@ -127,7 +164,7 @@ static void loop_finish(loop_t *loop)
 
 apr_status_t mdl_loop_run(const mdl_service_t *service, int stop_fd, apr_pool_t *p)
 {
-    loop_t loop = {.worker = NULL};
+    loop_t loop = {.clock = apr_time_now() - mdl_clock_monotonic(), .set_back = 1};
     apr_status_t rv = mdl_worker_create(&loop.worker, service, p);
 
     if (rv != APR_SUCCESS) {

@@ -324,6 +324,11 @@ apr_time_t mdl_maintenance_due(const mdl_maintenance_t *maintenance)
     return maintenance->bounces != NULL ? maintenance->next[READ_BOUNCES] : APR_INT64_MAX;
 }
 
+void mdl_maintenance_rest(mdl_maintenance_t *maintenance)
+{
+    maintenance->next[SWEEP_BLOBS] = mdl_clock_monotonic() + BLOB_REST;
+}
+
 void mdl_maintenance_finish(mdl_maintenance_t *maintenance, apr_pool_t *p)
 {
     report_keys(maintenance, p);

@@ -21,6 +21,9 @@ void mdl_maintenance_run(mdl_maintenance_t *maintenance, int connections, apr_po
    By mdl_clock_monotonic. */
 apr_time_t mdl_maintenance_due(const mdl_maintenance_t *maintenance);
 
+/** Says that the clock was set forward: what rests for a time before it is removed rests anew. */
+void mdl_maintenance_rest(mdl_maintenance_t *maintenance);
+
 /** Runs what must be done once more before the process ends. */
 void mdl_maintenance_finish(mdl_maintenance_t *maintenance, apr_pool_t *p);
 

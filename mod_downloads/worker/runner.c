@@ -9,6 +9,7 @@
 #include <apr_thread_mutex.h>
 #include <apr_thread_proc.h>
 
+#include "base/clock.h"
 #include "worker/handler.h"
 
 #define LOOK_MS 500   /* between looks for lost leases while transfers go on */
@@ -154,7 +155,8 @@ static void runner_start_new(mdl_runner_t *runner)
         runner->idle = 0;
         if (mdl_runner_stopping(runner) || atomic_load(&task->blocked)) {
             mdl_runner_done(task, MDL_TASK_RELEASED);
-        } else if (atomic_load(&task->lost) || apr_time_now() > atomic_load(&task->leased_until)) {
+        } else if (atomic_load(&task->lost) ||
+                   mdl_clock_monotonic() > atomic_load(&task->leased_until)) {
             mdl_runner_done(task, MDL_TASK_ABANDONED); /* it may be another worker's by now */
         } else {
             task->handler->start(task);

@@ -46,9 +46,9 @@ struct mdl_task_t {
     _Atomic(const char *) validator;
 
     /* Written by the control thread, read by the lane's. */
-    atomic_int lost;    /* the lease, or the job */
-    atomic_int blocked; /* the shop: the job is to be given back */
-    atomic_llong leased_until;
+    atomic_int lost;           /* the lease, or the job */
+    atomic_int blocked;        /* the shop: the job is to be given back */
+    atomic_llong leased_until; /* by mdl_clock_monotonic */
 
     /* Of the control thread. */
     mdl_task_t *peer;     /* the next of the active ones */

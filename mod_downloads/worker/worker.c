@@ -76,6 +76,7 @@ apr_status_t mdl_worker_create(mdl_worker_t **made, const mdl_service_t *service
     worker->owner = owner_name(service->settings, p);
     worker->boot_id = read_boot_id(p);
     worker->database = database_create(service->settings, p);
+    worker->leases = mdl_beats_watch(service->settings->lease_time, p);
     worker->templates = mdl_template_cache_create(service->settings->templates,
                                                   mdl_settings_template_names, p);
     if ((rv = allocator_create(&worker->allocator, p)) != APR_SUCCESS) {

@@ -17,6 +17,7 @@ typedef struct {
     apr_pool_t *turn;           /* cleared after each turn of the loop */
     apr_allocator_t *allocator; /* of the tasks' pools, which go from thread to thread */
     mdl_reconnect_t *database;
+    mdl_beats_t *leases; /* of all nodes' jobs */
     mdl_lane_t lanes[MDL_LANES];
     mdl_job_look_t jobs; /* when the next of each lane is due, as far as known */
     int look;            /* whether others may have queued jobs since */

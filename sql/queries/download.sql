@@ -98,6 +98,11 @@ WHERE s.status = 'open' AND s.idle_at <= %lld AND NOT EXISTS (SELECT 1 FROM down
     WHERE t.session_id = s.id AND t.generation = s.generation)
 ORDER BY s.idle_at LIMIT %lld
 
+-- Sessions of a time that has not come, for the clock was set back: they stay idle as long as others.
+-- name: download_sessions_set_back
+UPDATE download_session SET idle_at = %lld + CASE WHEN idle_at > updated_at THEN idle_at - updated_at ELSE 0 END
+WHERE status = 'open' AND idle_at > %lld AND updated_at > %lld
+
 -- part: session_view_columns
 s.assignment_id, s.asset_id, s.status, s.size, s.transfers, s.opened_at, s.updated_at,
     s.bytes + COALESCE((SELECT SUM(t.bytes) FROM download_transfer t

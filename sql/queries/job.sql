@@ -38,14 +38,15 @@ ORDER BY id DESC LIMIT %lld
 -- name: job_open_of_asset
 SELECT id FROM job WHERE asset_id = %lld AND status IN ('queued', 'running') AND id <> %s LIMIT 1
 
--- A job can be claimed once due_at has passed: a queued job's next attempt, the end of a running job's
--- lease.  One that a dead worker has left (job_inherit) goes on with the attempt that it was in.
+-- A job can be claimed once due_at has passed: a queued job's next attempt.  A running job has none, until
+-- others see that its worker does not renew its lease any more (job_expire).  One that a dead worker has left
+-- (job_inherit) goes on with the attempt that it was in.
 -- part: job_claimed
 UPDATE job SET status = 'running', lease_token = lease_token + 1,
     attempts = attempts + CASE WHEN status = 'running' AND lease_owner IS NULL THEN 0 ELSE 1 END,
     interruptions = interruptions
         + CASE WHEN status = 'running' AND lease_owner IS NULL THEN 1 ELSE 0 END,
-    lease_owner = %s, due_at = %lld, started_at = COALESCE(started_at, %lld), updated_at = {{later}}
+    lease_owner = %s, due_at = NULL, started_at = COALESCE(started_at, %lld), updated_at = {{later}}
 
 -- part: claimed_columns
 {{job_columns}}, (SELECT s.blocked_at FROM shop s WHERE s.id = job.shop_id)
@@ -178,8 +179,7 @@ WHERE id = ANY (ARRAY(SELECT id FROM job WHERE shop_id = %lld AND id > %s
 RETURNING id
 
 -- name: job_renew
-UPDATE job SET due_at = %lld, bytes_received = %lld, bytes_total = %lld, validator = %s,
-    updated_at = {{later}}
+UPDATE job SET bytes_received = %lld, bytes_total = %lld, validator = %s, updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
 
 -- A job that its worker gives back unfinished has not used up an attempt.
@@ -197,6 +197,24 @@ WHERE id = %s AND lease_token = %lld AND status = 'running'
 UPDATE job SET status = %s, due_at = NULL, lease_owner = NULL, bytes_received = %lld,
     bytes_total = %lld, error_code = %s, error_message = %s, finished_at = %lld, updated_at = {{later}}
 WHERE id = %s AND lease_token = %lld AND status = 'running'
+
+-- The jobs that workers have, also cancelled ones that they have not cleaned up after.  A lease shows that
+-- it is renewed by updated_at, its beat (mod_downloads/core/beat.h), which never goes back.
+-- name: jobs_leased
+SELECT id, updated_at FROM job WHERE lease_owner IS NOT NULL AND (due_at IS NULL OR status = 'cancelled')
+
+-- A running job is due, a cancelled one is for any worker to clean up after.
+-- name: job_expire
+UPDATE job SET due_at = COALESCE(due_at, %lld),
+    lease_owner = CASE WHEN status = 'running' THEN lease_owner END
+WHERE id = %s AND updated_at = %lld AND lease_owner IS NOT NULL AND status IN ('running', 'cancelled')
+
+-- Jobs of a time that has not come, for the clock was set back: they wait as long as they were to wait.
+-- name: jobs_set_back
+UPDATE job SET due_at = %lld + CASE WHEN due_at > updated_at THEN due_at - updated_at ELSE 0 END
+WHERE lane IN ('small', 'bulk', 'hash', 'mail', 'lookup', 'cleanup',
+        'blocked-small', 'blocked-bulk', 'blocked-hash', 'blocked-mail', 'blocked-lookup')
+    AND due_at > %lld AND updated_at > %lld
 
 -- Jobs that a worker of this node held when it died are due for its successor at once.
 -- name: job_inherit
@@ -229,11 +247,10 @@ UPDATE job SET status = 'cancelled', lane = 'cleanup', due_at = %lld, error_code
     error_message = NULL, finished_at = %lld, updated_at = {{later}}
 WHERE asset_id = %lld AND status IN ('queued', 'running')
 
--- A node's own jobs at once, and another node's if it has not cleaned up within the time of a lease.
+-- A node's own jobs, and those that have no worker.
 -- name: job_to_clean
 SELECT {{job_columns}} FROM job
-WHERE lane = 'cleanup' AND due_at IS NOT NULL
-    AND (lease_owner IS NULL OR lease_owner = %s OR due_at <= %lld)
+WHERE lane = 'cleanup' AND due_at IS NOT NULL AND (lease_owner IS NULL OR lease_owner = %s)
 ORDER BY due_at LIMIT %lld
 
 -- name: job_cleaned

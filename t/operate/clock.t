@@ -5,6 +5,8 @@ use warnings;
 use MDL::Customer;
 use MDL::DownloadClient;
 use MDL::Instance;
+use MDL::Mail;
+use MDL::Source;
 use MDL::Test;
 use Test::More;
 use Time::Piece ();
@@ -15,8 +17,12 @@ use constant { MB => 1024 * 1024, HOUR => 3600 };
 my $server = MDL::Instance->new(clock => 1, cluster => 1, extra => <<'END')->start;
 DownloadsPollInterval 1
 DownloadsLeaseTime 3
+DownloadsRetryDelay 3000
+DownloadsSessionIdle 8
 END
+my $source = MDL::Source->new;
 my $shop = new_shop();
+my $buyers = shop_with_product('Clock');
 my $file = new_file($shop, 64 * MB);
 
 my @STEPS = (
@@ -84,7 +90,53 @@ each_step('Transfers', sub {
     revoke($cut);
     ok !$cut->{client}->rest, 'and its client breaks off';
     ok $kept->{client}->rest, 'another goes on to its end';
-    is settled($kept)->{used}, 1, 'and is one download';
+    is eval { settled($kept)->{used} }, 1, 'and is one download';
+});
+
+# A customer who breaks off gets the download back after a while, wherever the clock goes.
+each_step('A download that is broken off', sub {
+    my ($step) = @_;
+    my $buy = begin();
+    $buy->{client}->leave;
+    wait_for(sub { account($buy)->{sessions}[0] && account($buy)->{used} == 1 }, 20, 'the session');
+    $step->();
+    is eval { settled($buy, 40)->{used} }, 0, 'is given back';
+});
+
+# --- jobs ------------------------------------------------------------------------------------------
+
+my $count = 0;
+
+sub import_of
+{
+    my ($name, @answers) = @_;
+    my $url = $source->offer($name, @answers);
+    my $reply = api('POST', '/assets', key => $shop->{token}, json => { source_url => $url });
+    die "POST /assets: $reply->{status} $reply->{body}\n" if $reply->{status} != 202;
+    return $reply->{json}{job}{id};
+}
+
+sub job { my ($id) = @_; return api('GET', "/jobs/$id", key => $shop->{token})->{json} }
+
+each_step('Jobs', sub {
+    my ($step) = @_;
+    my $n = ++$count;
+    my $running = import_of("running-$n", { size => MB, etag => '"r"', hold => MB / 2 });
+    my $waiting = import_of("waiting-$n", { status => 503 }, { status => 200, size => 1000 });
+    wait_for(sub { (job($running)->{progress}{bytes_received} // 0) > 0 }, 20, 'a running job');
+    wait_for(sub { job($waiting)->{attempts} == 1 && job($waiting)->{status} eq 'queued' }, 20,
+        'a job that is to be tried again');
+    my $early = order_for($buyers, "early-$n\@buyer.example");
+    $step->();
+    my $late = order_for($buyers, "late-$n\@buyer.example");
+    is wait_job($shop, $waiting, 20)->{status}, 'succeeded', 'a job that waited is tried again';
+    is wait_email($buyers, $_, sub { $_[0]{status} eq 'sent' })->{status}, 'sent', 'an email is sent'
+        for $early, $late;
+    $source->release("running-$n");
+    is wait_job($shop, $running, 20)->{status}, 'succeeded', 'a running job goes on';
+    is_deeply [ sql("SELECT lease_token FROM job WHERE id = '$running'") ], [ [1] ], 'it was claimed once';
+    is scalar($source->requests("running-$n")), 1, 'and asked for its source once';
+    is scalar(mails("$_-$n\@buyer.example")), 1, "the $_ email came once" for qw(early late);
 });
 
 done_testing;

@@ -180,8 +180,7 @@ static void test_meanwhile(apr_pool_t *p)
 static int new_jobs(apr_pool_t *p)
 {
     mdl_job_look_t look = {.until = APR_INT64_MAX};
-    mdl_job_claim_t claim = {
-        .lane = MDL_LANE_MAIL, .owner = "test", .lease = 1, .limit = 100, .look = &look};
+    mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL, .owner = "test", .limit = 100, .look = &look};
     int jobs = 0;
 
     if (mdl_db_write(db, mdl_job_claim_effect, &claim, p) != APR_SUCCESS) {

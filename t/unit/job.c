@@ -57,8 +57,7 @@ static apr_array_header_t *claim_as(const char *owner, mdl_job_lane_t lane, int 
                                     apr_pool_t *p)
 {
     mdl_job_look_t look = {.until = APR_INT64_MAX};
-    mdl_job_claim_t claim = {
-        .lane = lane, .owner = owner, .lease = LEASE, .limit = limit, .look = &look};
+    mdl_job_claim_t claim = {.lane = lane, .owner = owner, .limit = limit, .look = &look};
 
     return mdl_db_write(db, mdl_job_claim_effect, &claim, p) == APR_SUCCESS
                ? claim.jobs
@@ -108,11 +107,6 @@ static apr_status_t work(write_fn *write, const mdl_job_t *job, apr_pool_t *p)
     writing_t writing = {write, job};
 
     return mdl_db_write(db, write_it, &writing, p);
-}
-
-static apr_status_t renew(mdl_db_t *on, const mdl_job_t *job, apr_pool_t *p)
-{
-    return mdl_job_renew(on, job, LEASE, p);
 }
 
 typedef struct {
@@ -210,12 +204,8 @@ static void claim_shared(int limit, const mdl_job_share_t *given, const apr_int6
     apr_array_header_t *ids = apr_array_make(p, 16, sizeof(apr_int64_t));
     mdl_job_look_t look = {.until = APR_INT64_MAX};
     mdl_job_share_t share = *given;
-    mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL,
-                             .owner = "w",
-                             .lease = LEASE,
-                             .limit = limit,
-                             .share = &share,
-                             .look = &look};
+    mdl_job_claim_t claim = {
+        .lane = MDL_LANE_MAIL, .owner = "w", .limit = limit, .share = &share, .look = &look};
 
     share.running = ids;
     for (int i = 0; i < 2; i++) {
@@ -278,8 +268,7 @@ static void test_look(apr_pool_t *p)
 {
     mdl_job_look_t look = {.until = APR_INT64_MAX};
     apr_time_t now = apr_time_now();
-    mdl_job_claim_t claim = {
-        .lane = MDL_LANE_SMALL, .owner = "w", .lease = LEASE, .limit = 9, .look = &look};
+    mdl_job_claim_t claim = {.lane = MDL_LANE_SMALL, .owner = "w", .limit = 9, .look = &look};
     apr_time_t bulk, small;
 
     mdl_db_read(db, mdl_job_look_effect, &look, p);
@@ -310,23 +299,41 @@ static void test_look(apr_pool_t *p)
     forget_jobs();
 }
 
+/* Some of the time of a lease goes by; then another worker takes over what is lost.  Returns how
+   many jobs that were. */
+static int take_over_after(apr_interval_time_t wait, mdl_beats_t *beats, apr_pool_t *p)
+{
+    apr_array_header_t *leases, *lost;
+
+    atomic_fetch_add(&monotonic_ahead, wait);
+    mdl_db_read(db, mdl_job_beats_effect, &leases, p);
+    lost = mdl_beats_look(beats, leases, p);
+    mdl_db_write(db, mdl_job_expire_effect, lost, p);
+    return lost->nelts;
+}
+
 /* The old worker of a job that another has taken over can't write. */
 static void test_fencing(apr_pool_t *p)
 {
+    mdl_beats_t *beats = mdl_beats_watch(LEASE, p);
     const char *id = make_job(MDL_LANE_SMALL, 0, p);
     mdl_job_t *old = claim_one("old", p);
     mdl_job_t *new, *now;
 
-    put_clock_forward(LEASE - apr_time_from_sec(1));
     ok(claim_one("new", p) == NULL, "a job is not claimed by another worker during its lease");
-    is_int(work(renew, old, p), APR_SUCCESS, "the worker renews the lease");
-    put_clock_forward(LEASE - apr_time_from_sec(1));
-    ok(claim_one("new", p) == NULL,
-       "the job is not claimed by another worker during the renewed lease");
-    put_clock_forward(apr_time_from_sec(2));
-    is_int(work(renew, old, p), APR_SUCCESS,
+    put_clock_forward(apr_time_from_sec(3600));
+    is_int(take_over_after(0, beats, p), 0, "nor is it lost when the clock is set forward");
+    ok(claim_one("new", p) == NULL, "and claimed then");
+    is_int(take_over_after(LEASE * 2 / 3, beats, p), 0, "it is not lost during its lease");
+    put_clock_forward(-apr_time_from_sec(7200));
+    is_int(work(mdl_job_renew, old, p), APR_SUCCESS,
+           "the worker renews the lease, also when the clock was set back");
+    is_int(take_over_after(LEASE * 2 / 3, beats, p), 0, "it is not lost during the renewed lease");
+    is_int(take_over_after(LEASE * 2 / 3, beats, p), 0, "nor a while later");
+    is_int(take_over_after(LEASE * 2 / 3, beats, p), 1, "it is lost when that has expired");
+    is_int(work(mdl_job_renew, old, p), APR_SUCCESS,
            "an expired lease can be renewed before another worker claims the job");
-    put_clock_forward(LEASE + apr_time_from_sec(1));
+    put_clock_forward(apr_time_from_sec(3600));
     new = claim_one("new", p);
     ok(new != NULL &&strcmp(new->id, id) == 0,
        "another worker claims the job when the lease has expired");
@@ -340,7 +347,7 @@ static void test_fencing(apr_pool_t *p)
     old->status = MDL_JOB_SUCCEEDED;
     old->error_code = "stale";
     old->due_at = 1;
-    is_int(work(renew, old, p), APR_ENOENT, "the old worker can't renew the lease");
+    is_int(work(mdl_job_renew, old, p), APR_ENOENT, "the old worker can't renew the lease");
     is_int(work(mdl_job_release, old, p), APR_ENOENT, "the old worker can't release the job");
     is_int(work(mdl_job_retry_later, old, p), APR_ENOENT, "the old worker can't postpone the job");
     is_int(work(mdl_job_finish, old, p), APR_ENOENT, "the old worker can't finish the job");
@@ -349,7 +356,7 @@ static void test_fencing(apr_pool_t *p)
            now->validator == NULL && now->error_code == NULL && now->attempts == 2 &&
            now->due_at == new->due_at && now->lease_token == new->lease_token,
        "the old worker has changed nothing");
-    is_int(work(renew, new, p), APR_SUCCESS, "the new worker can renew the lease");
+    is_int(work(mdl_job_renew, new, p), APR_SUCCESS, "the new worker can renew the lease");
     forget_jobs();
 }
 
@@ -361,7 +368,7 @@ static void test_progress(apr_pool_t *p)
     job->bytes_received = 10;
     job->bytes_total = APR_INT64_C(5000000000);
     job->validator = "\"etag\"";
-    work(renew, job, p);
+    work(mdl_job_renew, job, p);
     job = find(id, p);
     is_int(job->bytes_received, 10, "renewing stores how much was received");
     is_int(job->bytes_total, APR_INT64_C(5000000000), "renewing stores the total size");
@@ -400,6 +407,39 @@ static void test_retry_later(apr_pool_t *p)
     put_clock_forward(apr_time_from_sec(11));
     job = claim_one("w", p);
     ok(job != NULL && job->attempts == 2, "it is claimed when it is due");
+    forget_jobs();
+}
+
+static apr_status_t set_back_effect(mdl_db_t *on, apr_pool_t *p, void *arg)
+{
+    (void)arg;
+    return mdl_job_set_back(on, p);
+}
+
+static void test_set_back(apr_pool_t *p)
+{
+    mdl_job_t *job;
+
+    make_job(MDL_LANE_SMALL, 0, p);
+    put_clock_forward(-apr_time_from_sec(3600));
+    ok(claim_one("w", p) == NULL, "after the clock was set back a job is not due");
+    mdl_db_write(db, set_back_effect, NULL, p);
+    job = claim_one("w", p);
+    ok(job != NULL, "what was due at once is due once that is known");
+    put_clock_forward(apr_time_from_sec(3600));
+    job->due_at = apr_time_now() + apr_time_from_sec(10);
+    work(mdl_job_retry_later, job, p);
+    put_clock_forward(-apr_time_from_sec(3600));
+    mdl_db_write(db, set_back_effect, NULL, p);
+    put_clock_forward(apr_time_from_sec(9));
+    ok(claim_one("w", p) == NULL, "what was to wait does wait");
+    put_clock_forward(apr_time_from_sec(2));
+    ok((job = claim_one("w", p)) != NULL, "as long as it was to");
+    put_clock_forward(apr_time_from_sec(3600));
+    job->due_at = apr_time_now() + apr_time_from_sec(10);
+    work(mdl_job_retry_later, job, p);
+    mdl_db_write(db, set_back_effect, NULL, p);
+    ok(claim_one("w", p) == NULL, "nothing changes while the clock is right");
     forget_jobs();
 }
 
@@ -454,7 +494,7 @@ static void test_inherit(apr_pool_t *p)
     is_int(again->attempts, 1, "which goes on with the same attempt");
     is_int(again->interruptions, 1, "and knows that it was interrupted");
     ok(claim_one("node-1", p) == NULL, "the jobs of other workers are not");
-    is_int(work(renew, job, p), APR_ENOENT, "a worker that is alive after all can't write");
+    is_int(work(mdl_job_renew, job, p), APR_ENOENT, "a worker that is alive after all can't write");
 
     mdl_db_write(db, mdl_job_inherit_effect, (void *)"node-1", p);
     again = claim_one("node-1", p);
@@ -476,7 +516,7 @@ static apr_status_t find_to_clean(mdl_db_t *on, apr_pool_t *p, void *arg)
 {
     cleaning_t *cleaning = arg;
 
-    return mdl_job_to_clean(on, cleaning->owner, apr_time_now() - LEASE, 10, &cleaning->jobs, p);
+    return mdl_job_to_clean(on, cleaning->owner, 10, &cleaning->jobs, p);
 }
 
 static int to_clean(const char *owner, apr_pool_t *p)
@@ -503,19 +543,23 @@ static const char *cancelled_job(apr_pool_t *p, int claimed)
 
 static void test_cancel(apr_pool_t *p)
 {
+    mdl_beats_t *beats = mdl_beats_watch(LEASE, p);
     const char *id = cancelled_job(p, 1);
     mdl_job_t *job = find(id, p);
     mdl_job_control_t retry = {.id = id, .problem = apr_pcalloc(p, sizeof(mdl_problem_t))};
 
     job->status = MDL_JOB_SUCCEEDED;
-    is_int(work(renew, job, p), APR_ENOENT, "its worker can't renew the lease");
+    is_int(work(mdl_job_renew, job, p), APR_ENOENT, "its worker can't renew the lease");
     is_int(work(mdl_job_release, job, p), APR_ENOENT, "its worker can't release it");
     is_int(work(mdl_job_finish, job, p), APR_ENOENT, "its worker can't finish it");
-    put_clock_forward(LEASE / 2);
+    take_over_after(LEASE / 2, beats, p);
+    put_clock_forward(LEASE * 2);
     ok(claim_one("node-1", p) == NULL, "a cancelled job is not claimed");
     is_int(to_clean("node-1", p), 1, "its worker has to clean up after it");
     is_int(to_clean("node-2", p), 0, "no other worker has to clean up after it");
-    put_clock_forward(LEASE);
+    is_int(take_over_after(LEASE / 2, beats, p), 0, "nor has it when that takes a while");
+    is_int(take_over_after(LEASE * 2 / 3, beats, p), 1,
+           "the job is taken from its worker after a lease");
     is_int(to_clean("node-2", p), 1,
            "any worker has to clean up when its owner has not done so within a lease");
     is_int(work(mdl_job_cleaned, job, p), APR_SUCCESS, "the clean-up is recorded");
@@ -678,6 +722,7 @@ static void tests(const database_t *database, apr_pool_t *p)
     test_fencing(p);
     test_progress(p);
     test_retry_later(p);
+    test_set_back(p);
     test_finish(p);
     test_inherit(p);
     test_cancel(p);

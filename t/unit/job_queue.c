@@ -137,8 +137,7 @@ static int cost_of(const server_t *server, mdl_statement_t statement, const char
 
 static int cost_of_claim(const server_t *server, const char *from)
 {
-    const char *const values[] = {"worker", "9000000", "0",  "0", "mail",
-                                  from,     "8000000", "16", NULL};
+    const char *const values[] = {"worker", "0", "0", "mail", from, "8000000", "16", NULL};
 
     return cost_of(server, MDL_Q_JOB_CLAIM, values);
 }
@@ -148,9 +147,9 @@ static int cost_of_claim(const server_t *server, const char *from)
 static int cost_of_shared(const server_t *server, const char *from)
 {
     const char *running = server->sqlite != NULL ? "[1,1,1,1]" : "{1,1,1,1}";
-    const char *const values[] = {"worker", "9000000", "0",       "0",  running,   "0",  "32",
-                                  "mail",   from,      "8000000", "16", "mail",    from, "8000000",
-                                  "16",     "1",       "16",      "16", "8000000", NULL};
+    const char *const values[] = {"worker", "0",       "0",  running,   "0",  "32",      "mail",
+                                  from,     "8000000", "16", "mail",    from, "8000000", "16",
+                                  "1",      "16",      "16", "8000000", NULL};
 
     return cost_of(server, MDL_Q_JOB_CLAIM_SHARED, values);
 }

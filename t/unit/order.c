@@ -32,8 +32,7 @@ static mdl_order_file_t *file_of(const mdl_order_t *order, int assignment, int n
 static int emails_queued(apr_pool_t *p)
 {
     mdl_job_look_t look = {.until = APR_INT64_MAX};
-    mdl_job_claim_t claim = {
-        .lane = MDL_LANE_MAIL, .owner = "test", .lease = 1, .limit = 100, .look = &look};
+    mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL, .owner = "test", .limit = 100, .look = &look};
     int n = 0;
 
     if (mdl_db_write(db, mdl_job_claim_effect, &claim, p) != APR_SUCCESS) {

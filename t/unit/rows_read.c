@@ -330,8 +330,7 @@ static void test_catalog(apr_pool_t *p)
 static void test_jobs(apr_pool_t *p)
 {
     mdl_job_look_t look = {.until = APR_INT64_MAX};
-    mdl_job_claim_t claim = {
-        .lane = MDL_LANE_MAIL, .owner = "node", .lease = 1, .limit = 16, .look = &look};
+    mdl_job_claim_t claim = {.lane = MDL_LANE_MAIL, .owner = "node", .limit = 16, .look = &look};
     mdl_job_share_t share = {.running = apr_array_make(p, 1, sizeof(apr_int64_t)), .to = 32};
     mdl_job_list_t list = {.shop_id = 1, .limit = 25};
     mdl_job_list_t all = {.limit = 25};

@@ -44,4 +44,8 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t 
     its files are as they are then. */
 apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, apr_pool_t *p);
 
+/** Effect, for when the clock was set back: sessions that were used at a time that has not come are
+    idle from now on. */
+apr_status_t mdl_session_set_back(mdl_db_t *db, apr_pool_t *p);
+
 #endif
