@@ -1,8 +1,10 @@
 #include "connection.h"
 
 #include <errno.h>
+#include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include <apr_dbd.h>
@@ -13,10 +15,12 @@
 #include <http_main.h>
 #include <mod_dbd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "config.h"
 
 #define TURN_WAIT_S 5
+#define SILENCE     apr_time_from_sec(1)
 
 #define COST_NOTE "downloads-db"
 
@@ -25,6 +29,7 @@ struct mdl_connection_t {
     ap_dbd_t *dbd;
     mdl_db_t *db;
     mdl_db_cost_t before;
+    int scout; /* whether it finds out for the others if the server can be heard again */
 };
 
 static APR_OPTIONAL_FN_TYPE(ap_dbd_open) * dbd_open;
@@ -67,10 +72,62 @@ static int connection_take_turn(void)
     return 1;
 }
 
+/* While the server is silent one thread at a time asks it, and the others turn back. */
+static struct {
+    pthread_mutex_t mutex;
+    int silent;
+    int scouted;
+} server = {.mutex = PTHREAD_MUTEX_INITIALIZER};
+
+/* Returns whether a thread may ask the server.  *scout: whether it is the one that does. */
+static int server_approach(int *scout)
+{
+    int may;
+
+    pthread_mutex_lock(&server.mutex);
+    *scout = server.silent && !server.scouted;
+    server.scouted |= *scout;
+    may = !server.silent || *scout;
+    pthread_mutex_unlock(&server.mutex);
+    return may;
+}
+
+static int server_is_silent(void)
+{
+    int silent;
+
+    pthread_mutex_lock(&server.mutex);
+    silent = server.silent;
+    pthread_mutex_unlock(&server.mutex);
+    return silent;
+}
+
+/* Notes what a thread has found out.  Only a scout has news of an answer: that of another one may
+   be older than the silence. */
+static void server_note(int *scout, int silent)
+{
+    pthread_mutex_lock(&server.mutex);
+    if (silent && !server.silent) {
+        mdl_log(MDL_LOG_ERR, 0,
+                "MDL0122: the database's server is silent: one request at a time asks it, the "
+                "others get 503");
+    } else if (*scout && !silent) {
+        mdl_log(MDL_LOG_NOTICE, 0, "MDL0123: the database's server is not silent any more");
+    }
+    if (silent || *scout) {
+        server.silent = silent;
+    }
+    if (*scout) {
+        server.scouted = *scout = 0;
+    }
+    pthread_mutex_unlock(&server.mutex);
+}
+
 void mdl_connection_init(int max)
 {
     int threaded;
 
+    setenv("PGCONNECT_TIMEOUT", "2", 0); /* what DBDParams may overrule */
     sem_init(&vacant, 0, (unsigned)max);
 
     single_threaded = ap_mpm_query(AP_MPMQ_IS_THREADED, &threaded) == APR_SUCCESS &&
@@ -79,27 +136,67 @@ void mdl_connection_init(int max)
     dbd_close = APR_RETRIEVE_OPTIONAL_FN(ap_dbd_close);
 }
 
+/* apr_reslist connects with its lock held.  Who waited for that could not turn back when the server
+   turns out to be silent, so the threads wait here. */
+static pthread_mutex_t opening = PTHREAD_MUTEX_INITIALIZER;
+
+static ap_dbd_t *connection_take(request_rec *r, int *scout)
+{
+    ap_dbd_t *dbd = NULL;
+
+    pthread_mutex_lock(&opening);
+    if (*scout || !server_is_silent()) {
+        apr_time_t began = mdl_clock_monotonic();
+
+        if ((dbd = dbd_open(r->pool, ap_server_conf)) == NULL) {
+            server_note(scout, mdl_clock_monotonic() - began >= SILENCE);
+        }
+    }
+    pthread_mutex_unlock(&opening);
+    return dbd;
+}
+
+static apr_status_t connection_attach(mdl_connection_t *connection)
+{
+    request_rec *r = connection->r;
+    ap_dbd_t *dbd = connection->dbd;
+    apr_status_t rv = mdl_db_attach(&connection->db, dbd->driver, dbd->handle,
+                                    mdl_config(r->server)->db_params, dbd->pool);
+
+    if (rv != APR_SUCCESS) {
+        return rv;
+    }
+    connection->before = mdl_db_cost(connection->db);
+    if (connection->scout) {
+        rv = mdl_db_ask(connection->db, r->pool);
+        server_note(&connection->scout, mdl_db_silent(connection->db));
+    }
+    return rv;
+}
+
 mdl_connection_t *mdl_connection_open(request_rec *r)
 {
     mdl_connection_t *connection = apr_pcalloc(r->pool, sizeof *connection);
 
+    connection->r = r;
+    if (!server_approach(&connection->scout)) {
+        return NULL;
+    }
     if (!connection_take_turn()) {
+        server_note(&connection->scout, connection->scout);
         return NULL;
     }
     connection_hold_signals(SIG_BLOCK);
-    connection->dbd = dbd_open(r->pool, ap_server_conf);
+    connection->dbd = connection_take(r, &connection->scout);
     if (connection->dbd == NULL) {
         connection_hold_signals(SIG_UNBLOCK);
         sem_post(&vacant);
         return NULL;
     }
-    if (mdl_db_attach(&connection->db, connection->dbd->driver, connection->dbd->handle,
-                      mdl_config(r->server)->db_params, connection->dbd->pool) != APR_SUCCESS) {
+    if (connection_attach(connection) != APR_SUCCESS) {
         mdl_connection_close(connection);
         return NULL;
     }
-    connection->r = r;
-    connection->before = mdl_db_cost(connection->db);
     return connection;
 }
 
@@ -128,8 +225,9 @@ static void connection_note_cost(const mdl_connection_t *connection)
 void mdl_connection_close(mdl_connection_t *connection)
 {
     if (connection != NULL) {
-        if (connection->r != NULL) {
+        if (connection->db != NULL) {
             connection_note_cost(connection);
+            server_note(&connection->scout, mdl_db_silent(connection->db));
         }
         dbd_close(ap_server_conf, connection->dbd);
         connection_hold_signals(SIG_UNBLOCK);

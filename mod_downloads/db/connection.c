@@ -155,7 +155,20 @@ apr_status_t mdl_db_attach(mdl_db_t **db, const apr_dbd_driver_t *driver, apr_db
                                   apr_pool_cleanup_null);
     }
     *db = found;
+    (*db)->silent = 0;
     return APR_SUCCESS;
+}
+
+int mdl_db_silent(const mdl_db_t *db)
+{
+    return db->silent;
+}
+
+void mdl_db_limit_waits(mdl_db_t *db, int limited)
+{
+    if (db->ops->limit != NULL) {
+        db->ops->limit(db->native, limited);
+    }
 }
 
 mdl_dialect_t mdl_db_dialect(const mdl_db_t *db)
@@ -189,6 +202,10 @@ apr_status_t mdl_db_begin_session(mdl_db_t *db)
 {
     apr_status_t rv;
 
+    if (db->ops->is_new != NULL && db->ops->is_new(db->native)) {
+        mdl_db_forget_statements(db);
+        db->session = 0;
+    }
     if (db->session) {
         return APR_SUCCESS;
     }

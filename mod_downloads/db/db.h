@@ -32,7 +32,7 @@ typedef enum { MDL_SQLITE3 = 0, MDL_PGSQL = 1 } mdl_dialect_t;
    as an error or warning if an operator has to know, else at debug. */
 #define MDL_DB_EUNIQUE (APR_OS_START_USERERR + 101) /* a unique constraint is violated */
 #define MDL_DB_EBUSY   (APR_OS_START_USERERR + 102) /* SQLite: other programs wrote for 5 s */
-#define MDL_DB_EGONE   (APR_OS_START_USERERR + 103) /* out of reach, or read-only */
+#define MDL_DB_EGONE   (APR_OS_START_USERERR + 103) /* out of reach, silent, or read-only */
 #define MDL_DB_EFULL   (APR_OS_START_USERERR + 104) /* the disk is full */
 #define MDL_DB_EOTHER  (APR_OS_START_USERERR + 105) /* our mistake, the schema's or the disk's */
 #define MDL_DB_ELOCKED (APR_OS_START_USERERR + 108) /* PostgreSQL: a row was locked for 5 s */
@@ -72,6 +72,19 @@ apr_status_t mdl_db_attach(mdl_db_t **db, const apr_dbd_driver_t *driver, apr_db
 apr_status_t mdl_db_share_writer_queue(apr_pool_t *p);
 
 mdl_dialect_t mdl_db_dialect(const mdl_db_t *db);
+
+/** Whether a transaction was given up because the server could not be heard for a second or more,
+   so that others need not wait to find that out.  Until the connection is attached again all
+   further transactions return MDL_DB_EGONE at once. */
+int mdl_db_silent(const mdl_db_t *db);
+
+/** Asks for an answer of the server, over a connection that is made anew where that helps.  Returns
+    MDL_DB_EGONE if there is none. */
+apr_status_t mdl_db_ask(mdl_db_t *db, apr_pool_t *p);
+
+/** Sets whether waits for an answer are limited to 7 s, as they are at first.  A migration may take
+    longer. */
+void mdl_db_limit_waits(mdl_db_t *db, int limited);
 
 /** The database's message about the last error, in one line; "" if it gave none. */
 const char *mdl_db_error(const mdl_db_t *db);

@@ -44,6 +44,11 @@ typedef struct {
     void *(*attach)(void *native, apr_pool_t *p);
     /** Makes the settings of a new or reset session. */
     apr_status_t (*session)(void *native);
+    /** Whether the session is not the one that got the settings, because somebody else has
+        reconnected; NULL where nobody can. */
+    int (*is_new)(void *native);
+    /** Sets whether the wait for an answer is limited, as it is at first; NULL for SQLite. */
+    void (*limit)(void *native, int limited);
     /** Prepares a statement.  Sets *prepared, for run, unless that fails; on PostgreSQL a failure
         may come with the next flush, which sets *prepared to NULL again. */
     void (*prepare)(void *native, const mdl_statement_text_t *statement, void **prepared);

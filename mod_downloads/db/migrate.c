@@ -95,7 +95,7 @@ static apr_status_t migration_apply_next(mdl_db_t *db, apr_pool_t *p, void *arg)
         MDL_ARGS(mdl_int(next->version), mdl_text(next->name), mdl_int(apr_time_now())));
 }
 
-apr_status_t mdl_migrate(mdl_db_t *db, int *applied, apr_pool_t *p)
+static apr_status_t migration_apply_all(mdl_db_t *db, int *applied, apr_pool_t *p)
 {
     int version;
     apr_status_t rv;
@@ -109,5 +109,15 @@ apr_status_t mdl_migrate(mdl_db_t *db, int *applied, apr_pool_t *p)
         mdl_log(MDL_LOG_NOTICE, 0, "MDL0112: the schema is now at migration %04d", version);
         ++*applied;
     }
+    return rv;
+}
+
+apr_status_t mdl_migrate(mdl_db_t *db, int *applied, apr_pool_t *p)
+{
+    apr_status_t rv;
+
+    mdl_db_limit_waits(db, 0);
+    rv = migration_apply_all(db, applied, p);
+    mdl_db_limit_waits(db, 1);
     return rv;
 }

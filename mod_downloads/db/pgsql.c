@@ -1,11 +1,22 @@
 #include "db/dialect.h"
 
 #include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <string.h>
+#include <sys/socket.h>
 
 #include <apr_strings.h>
 #include <libpq-fe.h>
+
+#include "base/clock.h"
+
+/* Milliseconds.  The first is above the limits that the server keeps by itself. */
+#define ANSWER_WAIT 7000
+#define PACKET_WAIT 2000 /* until the other host's kernel must have acknowledged */
+#define TLS_NAP     50
+#define NO_ANSWER   "the server has not answered for 7 s"
 
 #define MAX_SENT            64      /* statements that wait for their answers */
 #define TRANSACTION_ABORTED "25P02" /* SQLSTATE */
@@ -23,7 +34,10 @@ typedef struct {
 
 typedef struct {
     PGconn *conn;
-    int piped; /* whether it is in libpq's pipeline mode */
+    int backend;   /* the server's process that has the session's settings */
+    int unlimited; /* whether an answer may take any time */
+    int cut;       /* whether the connection was closed because no answer came */
+    int piped;     /* whether it is in libpq's pipeline mode */
     sent_t sent[MAX_SENT];
     int count;
     const char *failed; /* the label of what failed first since the last flush */
@@ -50,8 +64,70 @@ static void pgsql_keep_error(pgsql_t *pgsql, const PGresult *result)
         return;
     }
     apr_cpystrn(pgsql->sqlstate, state != NULL ? state : "", sizeof pgsql->sqlstate);
-    apr_cpystrn(pgsql->error, *text != '\0' ? text : PQerrorMessage(pgsql->conn),
-                sizeof pgsql->error);
+    if (pgsql->cut) {
+        text = NO_ANSWER;
+    } else if (*text == '\0') {
+        text = PQerrorMessage(pgsql->conn);
+    }
+    apr_cpystrn(pgsql->error, text, sizeof pgsql->error);
+}
+
+/* --- waiting --- */
+
+static apr_time_t pgsql_deadline(void)
+{
+    return mdl_clock_monotonic() + apr_time_from_msec(ANSWER_WAIT);
+}
+
+/* Waits for events on the socket, which it returns, or until the deadline: then it closes the
+   connection, which libpq finds lost.  Returns 0 after a nap, too. */
+static int pgsql_wait(pgsql_t *pgsql, short events, apr_time_t deadline, int nap)
+{
+    struct pollfd socket = {.fd = PQsocket(pgsql->conn), .events = events};
+    apr_time_t left = deadline - mdl_clock_monotonic();
+    int ms = left > 0 ? (int)apr_time_as_msec(left) + 1 : 0;
+
+    if (pgsql->unlimited || (nap > 0 && nap < ms)) {
+        ms = nap > 0 ? nap : -1;
+    }
+    if (poll(&socket, 1, ms) > 0) {
+        return socket.revents;
+    }
+    if (ms == 0) {
+        pgsql->cut = 1;
+        shutdown(socket.fd, SHUT_RDWR);
+    }
+    return 0;
+}
+
+/* As PQgetResult, which would wait for ever.  What TLS has taken off the socket, and libpq has not
+   read yet, is no event. */
+static PGresult *pgsql_result(pgsql_t *pgsql)
+{
+    apr_time_t deadline = pgsql_deadline();
+    int nap = PQsslInUse(pgsql->conn) ? TLS_NAP : 0;
+
+    while (PQisBusy(pgsql->conn) && PQsocket(pgsql->conn) >= 0) {
+        pgsql_wait(pgsql, POLLIN, deadline, nap);
+        if (!PQconsumeInput(pgsql->conn)) {
+            break;
+        }
+    }
+    return PQgetResult(pgsql->conn);
+}
+
+/* Sends what libpq still holds, and reads meanwhile: a server that can't get rid of its answers
+   takes nothing more. */
+static void pgsql_send_rest(pgsql_t *pgsql)
+{
+    apr_time_t deadline = pgsql_deadline();
+
+    while (PQflush(pgsql->conn) > 0 && PQsocket(pgsql->conn) >= 0) {
+        if ((pgsql_wait(pgsql, POLLIN | POLLOUT, deadline, 0) & POLLIN) &&
+            !PQconsumeInput(pgsql->conn)) {
+            return;
+        }
+    }
 }
 
 /* --- answers --- */
@@ -131,28 +207,14 @@ static void pgsql_take_answer(pgsql_t *pgsql, const sent_t *sent, PGresult *answ
     }
 }
 
-/* Sends what libpq still holds, and reads meanwhile: a server that can't get rid of its answers
-   takes nothing more. */
-static void pgsql_send_rest(PGconn *conn)
-{
-    while (PQflush(conn) > 0) {
-        struct pollfd socket = {.fd = PQsocket(conn), .events = POLLIN | POLLOUT};
-
-        if ((poll(&socket, 1, -1) < 0 && errno != EINTR) ||
-            ((socket.revents & POLLIN) && !PQconsumeInput(conn))) {
-            return;
-        }
-    }
-}
-
 /* Reads the answer to PQpipelineSync; there is none if the connection was lost before. */
-static void pgsql_read_sync(PGconn *conn)
+static void pgsql_read_sync(pgsql_t *pgsql)
 {
-    PGresult *result = PQgetResult(conn);
+    PGresult *result = pgsql_result(pgsql);
 
     while (result != NULL && PQresultStatus(result) != PGRES_PIPELINE_SYNC) {
         PQclear(result);
-        result = PQgetResult(conn);
+        result = pgsql_result(pgsql);
     }
     PQclear(result);
 }
@@ -162,17 +224,17 @@ static void pgsql_read_answers(pgsql_t *pgsql)
     int count = pgsql->count;
 
     PQpipelineSync(pgsql->conn);
-    pgsql_send_rest(pgsql->conn);
+    pgsql_send_rest(pgsql);
     pgsql->count = 0;
     for (int i = 0; i < count; i++) {
         PGresult *end;
 
-        pgsql_take_answer(pgsql, &pgsql->sent[i], PQgetResult(pgsql->conn));
-        while ((end = PQgetResult(pgsql->conn)) != NULL) {
+        pgsql_take_answer(pgsql, &pgsql->sent[i], pgsql_result(pgsql));
+        while ((end = pgsql_result(pgsql)) != NULL) {
             PQclear(end);
         }
     }
-    pgsql_read_sync(pgsql->conn);
+    pgsql_read_sync(pgsql);
 }
 
 static int pgsql_flush(void *native, const char **failed)
@@ -316,6 +378,21 @@ static int pgsql_run(void *native, const mdl_statement_text_t *statement, void *
                       PQsendQueryPrepared(pgsql->conn, statement->label, n, values, NULL, NULL, 0));
 }
 
+/* The result of the last command. */
+static PGresult *pgsql_exec(pgsql_t *pgsql, const char *sql)
+{
+    PGresult *last = NULL;
+    PGresult *next;
+
+    if (PQsendQuery(pgsql->conn, sql)) {
+        while ((next = pgsql_result(pgsql)) != NULL) {
+            PQclear(last);
+            last = next;
+        }
+    }
+    return last;
+}
+
 /* Several commands at once only outside of begin and end. */
 static int pgsql_command(void *native, const char *sql)
 {
@@ -328,7 +405,7 @@ static int pgsql_command(void *native, const char *sql)
         return pgsql_sent(pgsql, 0,
                           PQsendQueryParams(pgsql->conn, sql, 0, NULL, NULL, NULL, NULL, 0));
     }
-    result = PQexec(pgsql->conn, sql);
+    result = pgsql_exec(pgsql, sql);
     status = PQresultStatus(result);
     if (status != PGRES_COMMAND_OK && status != PGRES_TUPLES_OK) {
         pgsql_keep_error(pgsql, result);
@@ -345,10 +422,29 @@ static int pgsql_begin_write(void *native, apr_time_t patience)
 
 /* --- sessions and errors --- */
 
+/* Lets the kernel close a connection to a host that has vanished.  On a Unix socket this fails. */
+static void pgsql_watch_host(const pgsql_t *pgsql)
+{
+    static const struct {
+        int level, option, value;
+    } options[] = {{IPPROTO_TCP, TCP_USER_TIMEOUT, PACKET_WAIT},
+                   {SOL_SOCKET, SO_KEEPALIVE, 1},
+                   {IPPROTO_TCP, TCP_KEEPIDLE, 1},
+                   {IPPROTO_TCP, TCP_KEEPINTVL, 1}};
+
+    for (apr_size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        setsockopt(PQsocket(pgsql->conn), options[i].level, options[i].option, &options[i].value,
+                   sizeof options[i].value);
+    }
+}
+
 static apr_status_t pgsql_session(void *native)
 {
     pgsql_t *pgsql = native;
 
+    pgsql->backend = PQbackendPID(pgsql->conn);
+    pgsql->cut = 0;
+    pgsql_watch_host(pgsql);
     /* Verbose messages have the SQLSTATE, which is the same in every language of the server.
 
        A statement is planned once, by its form: each finds its few rows by an index, however large
@@ -358,7 +454,7 @@ static apr_status_t pgsql_session(void *native)
        turned off counts as a cost, which would have the server compile plans of milliseconds: hence
        jit. */
     PQsetErrorVerbosity(pgsql->conn, PQERRORS_VERBOSE);
-    return pgsql_command(native, "SET lock_timeout = 5000; SET statement_timeout = 30000;"
+    return pgsql_command(native, "SET lock_timeout = 5000; SET statement_timeout = 6000;"
                                  "SET idle_in_transaction_session_timeout = 30000;"
                                  "SET client_min_messages = warning;"
                                  "SET plan_cache_mode = force_generic_plan;"
@@ -367,6 +463,20 @@ static apr_status_t pgsql_session(void *native)
                                  "SET max_parallel_workers_per_gather = 0; SET jit = off")
                ? MDL_DB_EGONE
                : APR_SUCCESS;
+}
+
+static int pgsql_is_new(void *native)
+{
+    const pgsql_t *pgsql = native;
+
+    return PQbackendPID(pgsql->conn) != pgsql->backend;
+}
+
+static void pgsql_limit(void *native, int limited)
+{
+    pgsql_t *pgsql = native;
+
+    pgsql->unlimited = !limited;
 }
 
 static apr_status_t pgsql_classify(void *native)
@@ -407,6 +517,7 @@ static apr_status_t pgsql_reset(void *native)
     pgsql_t *pgsql = native;
 
     PQreset(pgsql->conn);
+    pgsql->cut = 0;
     PQsetnonblocking(pgsql->conn, 0);
     if (PQstatus(pgsql->conn) != CONNECTION_OK) {
         pgsql_keep_error(pgsql, NULL);
@@ -420,6 +531,8 @@ const mdl_dialect_ops_t mdl_dialect_pgsql = {
     .dialect = MDL_PGSQL,
     .attach = pgsql_attach,
     .session = pgsql_session,
+    .is_new = pgsql_is_new,
+    .limit = pgsql_limit,
     .prepare = pgsql_prepare,
     .run = pgsql_run,
     .command = pgsql_command,

@@ -18,6 +18,7 @@ struct mdl_db_t {
     apr_uint64_t file_id; /* of the file that the connection has opened */
     int lock_fd;          /* -1: not open */
     int session;          /* whether the session's settings are made */
+    int silent;           /* whether a transaction has failed because the server was */
     apr_status_t failed;  /* of what failed first in this transaction */
     apr_time_t due;       /* the earliest time that was noted; 0: none */
     apr_time_t

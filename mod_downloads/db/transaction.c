@@ -12,6 +12,7 @@
 #define GROUP_MAX  64
 #define PATIENCE   apr_time_from_sec(5)
 #define MORE_TRIES 3 /* beyond the second, for transactions that deadlock */
+#define SILENCE    apr_time_from_sec(1)
 
 typedef enum { NONE, SNAPSHOT, WRITE } transaction_t;
 
@@ -147,25 +148,46 @@ static int is_mendable(apr_status_t rv)
     return rv == MDL_DB_EGONE || rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY;
 }
 
-static apr_status_t transaction_run_mended(mdl_db_t *db, transaction_t transaction,
-                                           mdl_effect_fn *effect, void *arg, apr_pool_t *p)
+/* Whether a transaction has failed because the server was silent for too long to be asked again in
+   the same breath. */
+static int is_silence(apr_status_t rv, apr_time_t began)
+{
+    return rv == MDL_DB_EGONE && mdl_clock_monotonic() - began >= SILENCE;
+}
+
+static apr_status_t transaction_try(mdl_db_t *db, transaction_t transaction, mdl_effect_fn *effect,
+                                    void *arg, apr_time_t began, apr_pool_t *p)
 {
     apr_status_t rv = transaction_run(db, transaction, effect, arg, p);
 
     for (int i = 0; is_mendable(rv) && i <= MORE_TRIES && (i == 0 || rv != MDL_DB_EGONE); i++) {
+        if (is_silence(rv, began)) {
+            return rv;
+        }
         if (i == 0) {
             mdl_log(MDL_LOG_INFO, 0, "MDL0109: database: a connection is made anew after: %s",
                     db->error);
         }
         if (transaction_mend(db, rv) != APR_SUCCESS) {
-            return transaction_out_of_reach(db);
+            return MDL_DB_EGONE;
         }
         rv = transaction_run(db, transaction, effect, arg, p);
     }
-    if (rv == MDL_DB_EGONE) {
-        return transaction_out_of_reach(db);
-    }
     return rv == MDL_DB_ESTALE || rv == MDL_DB_ERETRY ? MDL_DB_EOTHER : rv;
+}
+
+static apr_status_t transaction_run_mended(mdl_db_t *db, transaction_t transaction,
+                                           mdl_effect_fn *effect, void *arg, apr_pool_t *p)
+{
+    apr_time_t began = mdl_clock_monotonic();
+    apr_status_t rv;
+
+    if (db->silent) {
+        return MDL_DB_EGONE;
+    }
+    rv = transaction_try(db, transaction, effect, arg, began, p);
+    db->silent = is_silence(rv, began);
+    return rv == MDL_DB_EGONE ? transaction_out_of_reach(db) : rv;
 }
 
 /*
@@ -381,4 +403,16 @@ apr_status_t mdl_db_read(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_poo
 apr_status_t mdl_db_snapshot(mdl_db_t *db, mdl_effect_fn *effect, void *arg, apr_pool_t *p)
 {
     return transaction_run_mended(db, SNAPSHOT, effect, arg, p);
+}
+
+static apr_status_t nothing_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
+{
+    (void)db, (void)p, (void)arg;
+    return APR_SUCCESS;
+}
+
+apr_status_t mdl_db_ask(mdl_db_t *db, apr_pool_t *p)
+{
+    db->session = 0; /* the settings are made again, and answered */
+    return mdl_db_read(db, nothing_effect, NULL, p);
 }

@@ -26,18 +26,21 @@ static apr_status_t key_look_up_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
 /* Asks for the epoch when it is this request's turn.  Success means that the cache may be used. */
 static apr_status_t key_refresh_epoch(const mdl_key_verify_t *verify, apr_time_t asked_at)
 {
-    mdl_epoch_state_t state = mdl_key_cache_state(verify->cache, asked_at);
     apr_int64_t epoch;
     apr_status_t rv;
 
-    if (state == MDL_EPOCH_CURRENT) {
+    if (mdl_key_cache_state(verify->cache, asked_at) == MDL_EPOCH_CURRENT) {
         return APR_SUCCESS;
     }
     rv = verify->run(verify->baton, mdl_db_read, key_epoch_effect, &epoch);
     if (rv == APR_SUCCESS) {
         mdl_key_cache_set_epoch(verify->cache, epoch, asked_at);
+        return APR_SUCCESS;
     }
-    return state == MDL_EPOCH_EXPIRED ? rv : APR_SUCCESS;
+    /* It may have expired while this one waited for an answer. */
+    return mdl_key_cache_state(verify->cache, mdl_clock_monotonic()) == MDL_EPOCH_EXPIRED
+               ? rv
+               : APR_SUCCESS;
 }
 
 static int key_matches(const presented_t *presented, const unsigned char *mac,

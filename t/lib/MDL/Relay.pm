@@ -31,7 +31,7 @@ sub run
                 my $client = $listener->accept or next;
                 $select->add($self->open_pair($client));
             }
-            elsif (my $end = $self->{ends}{ fileno $ready }) {
+            elsif (my $end = $self->{ends}{ fileno($ready) // next }) {
                 next if $self->pass($end);
                 $select->remove(@{ $end->{pair} }{qw(client server)});
                 $self->close_pair($end->{pair});
