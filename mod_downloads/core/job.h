@@ -170,7 +170,7 @@ apr_status_t mdl_job_beats(mdl_db_t *db, apr_pool_t *p, apr_array_header_t **bea
 apr_status_t mdl_job_expire(mdl_db_t *db, apr_pool_t *p, const apr_array_header_t *lost);
 
 /** Effect, for when the clock was set back: what was queued at a time that has not come waits from
-    now on as long as it was to wait. */
+    now on as long as it was to wait.  It can be repeated. */
 apr_status_t mdl_job_set_back(mdl_db_t *db, apr_pool_t *p);
 
 /** Effect: makes the jobs that a dead worker held due at once; worker is its jobs' owner.  Their

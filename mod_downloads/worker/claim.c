@@ -43,7 +43,7 @@ static mdl_task_t *task_create(const mdl_worker_t *worker, const mdl_job_t *job,
     task->pool = pool;
     task->job = mdl_job_copy(job, pool);
     atomic_store(&task->leased_until, leased_until);
-    task->job->due_at = apr_time_now(); /* given back, it is due at once */
+    task->job->due_at = 0; /* given back, it is due at once */
     task->handler = mdl_handler_of(job);
     task->service = worker->service;
     task->storage = worker->storage;

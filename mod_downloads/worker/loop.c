@@ -11,8 +11,9 @@
 #include "worker/maintenance.h"
 #include "worker/settle.h"
 
-#define TICK apr_time_from_sec(1)
-#define STEP apr_time_from_sec(1) /* of the clock, that counts as one */
+#define TICK     apr_time_from_sec(1)
+#define STEP     apr_time_from_sec(1) /* of the clock, that counts as one */
+#define SET_BACK apr_time_from_sec(60)
 
 typedef struct {
     mdl_worker_t *worker;
@@ -21,7 +22,7 @@ typedef struct {
     apr_time_t next_poll; /* by mdl_clock_monotonic, as all that the loop waits for */
     apr_time_t next_tick;
     apr_interval_time_t clock; /* how far the wall clock is ahead of mdl_clock_monotonic */
-    int set_back;              /* whether the wall clock may have been set back since */
+    apr_time_t set_back_until; /* while times of before the wall clock was set back may turn up */
 } loop_t;
 
 /* --- wait ----------------------------------------------------------------------------------- */
@@ -71,6 +72,15 @@ static int loop_wait(loop_t *loop, int stop_fd)
 
 /* --- a turn --------------------------------------------------------------------------------- */
 
+/* Times in the database are of the wall clock: what was to wait for a second when that was set back
+   by an hour must not wait for the hour.  For a while others may still write down times of before.
+ */
+static void loop_expect_set_back(loop_t *loop)
+{
+    loop->set_back_until = mdl_clock_monotonic() + SET_BACK;
+    loop->next_poll = 0;
+}
+
 /* After an outage leases are renewed before anything is claimed: else our own jobs, whose leases
    have ended meanwhile, would be claimed and done anew. */
 static void loop_connect(loop_t *loop)
@@ -79,9 +89,27 @@ static void loop_connect(loop_t *loop)
 
     if (connections != 0 && connections != loop->connections) {
         loop->next_tick = 0;
+        loop_expect_set_back(loop); /* it may have been while nobody looked */
         mdl_worker_look_anew(loop->worker);
     }
     loop->connections = connections;
+}
+
+static void loop_look_at_clock(loop_t *loop)
+{
+    apr_interval_time_t clock = apr_time_now() - mdl_clock_monotonic();
+    apr_interval_time_t by = clock - loop->clock;
+
+    loop->clock = clock;
+    if (by < STEP && by > -STEP) {
+        return;
+    }
+    mdl_log(MDL_LOG_NOTICE, 0, "MDL0347: the clock was set %s by %" APR_INT64_T_FMT " seconds",
+            by > 0 ? "forward" : "back", apr_time_sec(by > 0 ? by : -by));
+    mdl_maintenance_rest(loop->maintenance);
+    if (by < 0) {
+        loop_expect_set_back(loop);
+    }
 }
 
 static apr_status_t set_back_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
@@ -92,26 +120,16 @@ static apr_status_t set_back_effect(mdl_db_t *db, apr_pool_t *p, void *arg)
     return rv == APR_SUCCESS ? mdl_session_set_back(db, p) : rv;
 }
 
-/* Times in the database are of the wall clock: what was to wait for a second when that was set back
-   by an hour must not wait for the hour. */
-static void loop_look_at_clock(loop_t *loop)
+static void loop_poll(loop_t *loop, apr_time_t now)
 {
     mdl_worker_t *worker = loop->worker;
-    apr_interval_time_t clock = apr_time_now() - mdl_clock_monotonic();
-    apr_interval_time_t by = clock - loop->clock;
 
-    loop->clock = clock;
-    if (by > STEP || by < -STEP) {
-        mdl_log(MDL_LOG_NOTICE, 0, "MDL0347: the clock was set %s by %" APR_INT64_T_FMT " seconds",
-                by > 0 ? "forward" : "back", apr_time_sec(by > 0 ? by : -by));
-        mdl_maintenance_rest(loop->maintenance);
-        loop->set_back = loop->set_back || by < 0;
+    loop->next_poll = now + worker->service->settings->poll_interval;
+    if (now < loop->set_back_until) {
+        mdl_worker_write(worker, set_back_effect, NULL);
     }
-    if (loop->set_back && loop->connections != 0 &&
-        mdl_worker_write(worker, set_back_effect, NULL) == APR_SUCCESS) {
-        loop->set_back = 0;
-        mdl_worker_look_anew(worker);
-    }
+    mdl_worker_look_anew(worker);
+    mdl_claim_take_over(worker);
 }
 
 static void loop_turn(loop_t *loop)
@@ -124,9 +142,7 @@ static void loop_turn(loop_t *loop)
     loop_look_at_clock(loop);
     mdl_worker_take_back(worker);
     if (now >= loop->next_poll) {
-        loop->next_poll = now + worker->service->settings->poll_interval;
-        mdl_worker_look_anew(worker);
-        mdl_claim_take_over(worker);
+        loop_poll(loop, now);
     }
     if (now >= loop->next_tick) {
         loop->next_tick = now + TICK;
@@ -164,7 +180,7 @@ static void loop_finish(loop_t *loop)
 
 apr_status_t mdl_loop_run(const mdl_service_t *service, int stop_fd, apr_pool_t *p)
 {
-    loop_t loop = {.clock = apr_time_now() - mdl_clock_monotonic(), .set_back = 1};
+    loop_t loop = {.clock = apr_time_now() - mdl_clock_monotonic()};
     apr_status_t rv = mdl_worker_create(&loop.worker, service, p);
 
     if (rv != APR_SUCCESS) {

@@ -43,6 +43,7 @@ static apr_status_t task_settle(mdl_db_t *db, mdl_task_t *task, apr_pool_t *p)
         rv = mdl_job_retry_later(db, job, p);
         break;
     case MDL_TASK_RELEASED:
+        job->due_at = job->due_at != 0 ? job->due_at : apr_time_now();
         rv = mdl_job_release(db, job, p);
         break;
     default:

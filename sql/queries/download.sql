@@ -100,8 +100,8 @@ ORDER BY s.idle_at LIMIT %lld
 
 -- Sessions of a time that has not come, for the clock was set back: they stay idle as long as others.
 -- name: download_sessions_set_back
-UPDATE download_session SET idle_at = %lld + CASE WHEN idle_at > updated_at THEN idle_at - updated_at ELSE 0 END
-WHERE status = 'open' AND idle_at > %lld AND updated_at > %lld
+UPDATE download_session SET idle_at = %lld + idle_at - updated_at
+WHERE status = 'open' AND idle_at > %lld AND updated_at > %lld AND idle_at >= updated_at
 
 -- part: session_view_columns
 s.assignment_id, s.asset_id, s.status, s.size, s.transfers, s.opened_at, s.updated_at,

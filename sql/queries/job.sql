@@ -210,11 +210,12 @@ UPDATE job SET due_at = COALESCE(due_at, %lld),
 WHERE id = %s AND updated_at = %lld AND lease_owner IS NOT NULL AND status IN ('running', 'cancelled')
 
 -- Jobs of a time that has not come, for the clock was set back: they wait as long as they were to wait.
+-- Those that do already are due long before they were written, and stay so.
 -- name: jobs_set_back
-UPDATE job SET due_at = %lld + CASE WHEN due_at > updated_at THEN due_at - updated_at ELSE 0 END
+UPDATE job SET due_at = %lld + due_at - updated_at
 WHERE lane IN ('small', 'bulk', 'hash', 'mail', 'lookup', 'cleanup',
         'blocked-small', 'blocked-bulk', 'blocked-hash', 'blocked-mail', 'blocked-lookup')
-    AND due_at > %lld AND updated_at > %lld
+    AND due_at > %lld AND updated_at > %lld AND due_at + 1000000 > updated_at
 
 -- Jobs that a worker of this node held when it died are due for its successor at once.
 -- name: job_inherit

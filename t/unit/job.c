@@ -431,7 +431,9 @@ static void test_set_back(apr_pool_t *p)
     work(mdl_job_retry_later, job, p);
     put_clock_forward(-apr_time_from_sec(3600));
     mdl_db_write(db, set_back_effect, NULL, p);
+    mdl_db_write(db, set_back_effect, NULL, p);
     put_clock_forward(apr_time_from_sec(9));
+    mdl_db_write(db, set_back_effect, NULL, p);
     ok(claim_one("w", p) == NULL, "what was to wait does wait");
     put_clock_forward(apr_time_from_sec(2));
     ok((job = claim_one("w", p)) != NULL, "as long as it was to");

@@ -45,7 +45,7 @@ apr_status_t mdl_session_sweep(mdl_db_t *db, apr_pool_t *p, mdl_session_sweep_t 
 apr_status_t mdl_session_end(mdl_db_t *db, mdl_session_t *session, apr_pool_t *p);
 
 /** Effect, for when the clock was set back: sessions that were used at a time that has not come are
-    idle from now on. */
+    idle from now on.  It can be repeated. */
 apr_status_t mdl_session_set_back(mdl_db_t *db, apr_pool_t *p);
 
 #endif
